@@ -1,0 +1,103 @@
+# The front door: `make` builds build/cameo, `make help` lists the rest.
+# SPDX-License-Identifier: Apache-2.0
+#
+# CMake does the work; this file installs what is missing, picks a preset and runs things.
+
+.DEFAULT_GOAL := build
+.NOTPARALLEL:
+.SUFFIXES:
+
+DEV ?= 0
+FUZZ_SECONDS ?= 60
+export DEV FUZZ_SECONDS OPS TEST
+
+PYTHON = $(shell [ -x build/venv/bin/python3 ] && echo build/venv/bin/python3 || echo python3)
+
+help: ## this list
+	@echo "make             build the library and build/cameo"
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | sort | \
+	    awk -F'\t' '{printf "make %-11s %s\n", $$1, $$2}'
+	@echo "settings         DEV=1 warnings are errors; JOBS=N; PREFIX=DIR for install;"
+	@echo "                 TEST=REGEX which tests; FUZZ_SECONDS=N for each fuzzer"
+
+build:
+	@tools/setup.sh build
+	@tools/build.sh release product
+
+demo: build ## make a small trainable model, describe it, check it, save it unchanged
+	@sh tools/demo.sh build/cameo
+
+test: ## what every commit must pass; the last line counts
+	@tools/setup.sh test
+	@tools/build.sh release tests
+	@$(PYTHON) tools/run_tests.py build --without slow
+
+test-slow: ## the tests that take long
+	@tools/setup.sh test
+	@tools/build.sh release tests
+	@$(PYTHON) tools/run_tests.py build --only slow
+
+test-oom: ## every checked allocation made to fail in turn, under the address sanitizer
+	@tools/setup.sh test
+	@tools/build.sh asan tests
+	@$(PYTHON) tools/run_tests.py build/asan --only unit --filter 'test_oom__*'
+
+test-all: ## what takes longer: slow tests, sanitizers, a short fuzzing
+	@FUZZ_SECONDS=20 tools/sum_steps.sh test-slow asan tsan fuzz
+
+test-update: ## rewrite the expected output of the command's tests
+	@tools/setup.sh test
+	@tools/build.sh release product
+	@CAMEO=$(CURDIR)/build/cameo TESTS=$(CURDIR)/tests \
+	    $(PYTHON) tools/run_cli_tests.py --update tests/cli/*.sh
+
+lint: ## format, layers, lone headers, banned functions, generated files current
+	@tools/setup.sh dev
+	@tools/build.sh release product
+	@$(PYTHON) tools/lint.py
+
+asan: ## unit and command tests under the address and undefined behaviour sanitizers
+	@tools/setup.sh test
+	@tools/build.sh asan tests
+	@$(PYTHON) tools/run_tests.py build/asan --only unit,cli
+
+tsan: ## the same under the thread sanitizer
+	@tools/setup.sh test
+	@tools/build.sh tsan tests
+	@$(PYTHON) tools/run_tests.py build/tsan --only unit,cli
+
+fuzz: ## every fuzz target for FUZZ_SECONDS
+	@tools/setup.sh dev
+	@tools/build.sh fuzz fuzzers
+	@$(PYTHON) tools/run_fuzz.py
+
+bench: ## speed, as ratios to peers and to the recorded baseline
+	@tools/setup.sh test
+	@tools/build.sh release product bench
+	@if [ -f bench/run.py ]; then $(PYTHON) bench/run.py; \
+	elif [ -f bench/run.sh ]; then sh bench/run.sh; \
+	else echo "bench: nothing to run"; fi
+
+coverage: ## which lines the tests run, by folder
+	@tools/setup.sh test
+	@tools/build.sh coverage tests
+	@find build/coverage -name '*.gcda' -delete
+	@$(PYTHON) tools/run_tests.py build/coverage --only unit,cli
+	@$(PYTHON) tools/coverage.py build/coverage
+
+gen: ## rewrite the committed files that are generated (data/, docs/operators.md)
+	@tools/setup.sh test
+	@tools/build.sh release listers
+	@for tool in tools/gen_*.py; do \
+	    [ ! -f "$$tool" ] || { echo "$$tool"; $(PYTHON) "$$tool" || exit 1; }; done
+
+install: ## headers, libraries, command, manual and completions under PREFIX
+	@tools/setup.sh build
+	@tools/build.sh release product
+	@cmake --install build
+
+clean: ## remove build/
+	rm -rf build
+
+.PHONY: help build demo test test-slow test-oom test-all test-update lint asan tsan fuzz bench \
+	coverage gen install clean

@@ -1,0 +1,20 @@
+# Flags of everything we compile for the target; build-time tools are not sanitized.
+# SPDX-License-Identifier: Apache-2.0
+set(CAMEO_WARNINGS -Wall -Wextra -Wpedantic -Wshadow -Wvla -Wmissing-prototypes -Wconversion -Werror)
+
+add_library(cameo_flags INTERFACE)
+if(CAMEO_DEV)
+  target_compile_options(cameo_flags INTERFACE ${CAMEO_WARNINGS})
+endif()
+if(CAMEO_SANITIZE)
+  target_compile_options(cameo_flags INTERFACE -fsanitize=${CAMEO_SANITIZE}
+                         -fno-sanitize-recover=all -fno-omit-frame-pointer)
+  target_link_options(cameo_flags INTERFACE -fsanitize=${CAMEO_SANITIZE})
+endif()
+if(CAMEO_FUZZ)
+  target_compile_options(cameo_flags INTERFACE -fsanitize=fuzzer-no-link)
+endif()
+if(CAMEO_COVERAGE)
+  target_compile_options(cameo_flags INTERFACE --coverage)
+  target_link_options(cameo_flags INTERFACE --coverage)
+endif()

@@ -1,0 +1,66 @@
+# Code made at build time: lists found by scanning, and the operator table. Needs a C compiler only.
+# SPDX-License-Identifier: Apache-2.0
+
+# Builds tools/<name>.c for the machine that builds; sets <name>_COMMAND.
+function(cameo_host_tool name)
+  set(source ${PROJECT_SOURCE_DIR}/tools/${name}.c)
+  if(CMAKE_CROSSCOMPILING)
+    set(program ${CMAKE_BINARY_DIR}/tools/${name})
+    add_custom_command(OUTPUT ${program} DEPENDS ${source}
+                       COMMAND ${CMAKE_COMMAND} -E make_directory ${CMAKE_BINARY_DIR}/tools
+                       COMMAND ${CAMEO_HOST_CC} -std=c17 -O1 -o ${program} ${source}
+                       COMMENT "Building tools/${name} for this machine" VERBATIM)
+    set(${name}_COMMAND ${program} PARENT_SCOPE)
+  else()
+    add_executable(tool_${name} ${source})
+    set_target_properties(tool_${name} PROPERTIES OUTPUT_NAME ${name} RUNTIME_OUTPUT_DIRECTORY
+                                                  ${CMAKE_BINARY_DIR}/tools)
+    if(CAMEO_DEV)
+      target_compile_options(tool_${name} PRIVATE ${CAMEO_WARNINGS})
+    endif()
+    set(${name}_COMMAND tool_${name} PARENT_SCOPE)
+  endif()
+endfunction()
+
+cameo_host_tool(scan)
+
+# cameo_scan(MODE OUT FILE..): OUT is rewritten only when it changes, so that little is rebuilt.
+function(cameo_scan mode out)
+  get_filename_component(name ${out} NAME)
+  add_custom_command(OUTPUT ${out} COMMAND ${scan_COMMAND} ${mode} ${out} ${ARGN}
+                     DEPENDS ${ARGN} ${scan_COMMAND} COMMENT "Scanning for ${name}" VERBATIM)
+endfunction()
+
+set(CAMEO_GENERATED_SOURCES "")
+
+file(GLOB SCHEMA_TEXTS CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/data/*.txt)
+file(GLOB_RECURSE OPERATOR_SOURCES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/ops/*.c)
+file(GLOB_RECURSE BACKEND_SOURCES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/backends/*.c)
+file(GLOB CONTRACT_HEADERS CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/graph/op.h
+     ${PROJECT_SOURCE_DIR}/src/graph/bodies.h)
+set(OP_HEADER ${PROJECT_SOURCE_DIR}/src/graph/op.h)
+if(OP_HEADER IN_LIST CONTRACT_HEADERS)
+  cameo_scan(ops ${GENERATED}/op_list.c ${SCHEMA_TEXTS} ${OPERATOR_SOURCES})
+  list(APPEND CAMEO_GENERATED_SOURCES ${GENERATED}/op_list.c)
+  file(STRINGS ${OP_HEADER} KERNEL_MACRO REGEX "define CM_KERNEL\\(")
+  if(KERNEL_MACRO)
+    cameo_scan(kernels ${GENERATED}/kernel_list.c ${BACKEND_SOURCES})
+    list(APPEND CAMEO_GENERATED_SOURCES ${GENERATED}/kernel_list.c)
+  endif()
+endif()
+
+if(${PROJECT_SOURCE_DIR}/src/graph/bodies.h IN_LIST CONTRACT_HEADERS)
+  file(GLOB BODY_TEXTS CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/data/bodies/*.onnxtxt)
+  cameo_scan(bodies ${GENERATED}/body_list.c ${BODY_TEXTS})
+  list(APPEND CAMEO_GENERATED_SOURCES ${GENERATED}/body_list.c)
+endif()
+
+file(GLOB SCHEMA_GENERATOR CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tools/gen_schema.c)
+if(SCHEMA_GENERATOR AND SCHEMA_TEXTS)
+  cameo_host_tool(gen_schema)
+  add_custom_command(OUTPUT ${GENERATED}/schema_table.c
+                     COMMAND ${gen_schema_COMMAND} ${GENERATED}/schema_table.c ${SCHEMA_TEXTS}
+                     DEPENDS ${SCHEMA_TEXTS} ${gen_schema_COMMAND}
+                     COMMENT "Generating the operator table" VERBATIM)
+  list(APPEND CAMEO_GENERATED_SOURCES ${GENERATED}/schema_table.c)
+endif()

@@ -1,0 +1,38 @@
+# libcameo: compiled once, packed as a shared and as a static library.
+# SPDX-License-Identifier: Apache-2.0
+file(GLOB_RECURSE CAMEO_SOURCES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/*.c)
+
+add_library(cameo_objects OBJECT ${CAMEO_SOURCES} ${CAMEO_GENERATED_SOURCES})
+set_target_properties(cameo_objects PROPERTIES POSITION_INDEPENDENT_CODE ON)
+target_include_directories(cameo_objects PRIVATE ${PROJECT_SOURCE_DIR}/src
+                           ${PROJECT_SOURCE_DIR}/include ${GENERATED})
+target_compile_definitions(cameo_objects PRIVATE CM_VERSION_STRING="${PROJECT_VERSION}")
+target_link_libraries(cameo_objects PRIVATE cameo_flags)
+
+# While the major version is 0 every minor version may break the ABI.
+if(PROJECT_VERSION_MAJOR EQUAL 0)
+  set(CAMEO_SOVERSION 0.${PROJECT_VERSION_MINOR})
+else()
+  set(CAMEO_SOVERSION ${PROJECT_VERSION_MAJOR})
+endif()
+
+add_library(cameo SHARED $<TARGET_OBJECTS:cameo_objects>)
+add_library(cameo_static STATIC $<TARGET_OBJECTS:cameo_objects>)
+add_library(cameo::cameo ALIAS cameo)
+add_library(cameo::static ALIAS cameo_static)
+set_target_properties(cameo PROPERTIES LINKER_LANGUAGE C VERSION ${PROJECT_VERSION}
+                                       SOVERSION ${CAMEO_SOVERSION})
+set_target_properties(cameo_static PROPERTIES LINKER_LANGUAGE C OUTPUT_NAME cameo
+                                              EXPORT_NAME static)
+set(EXPORTS ${PROJECT_SOURCE_DIR}/cmake/exports.map)
+target_link_options(cameo PRIVATE -Wl,--version-script=${EXPORTS})
+set_target_properties(cameo PROPERTIES LINK_DEPENDS ${EXPORTS})
+
+foreach(library cameo cameo_static)
+  target_include_directories(${library} PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>
+                             $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+  target_link_libraries(${library} PRIVATE $<BUILD_INTERFACE:cameo_flags> m Threads::Threads)
+endforeach()
+
+# What `make` builds: all but tests, benchmarks and examples.
+add_custom_target(product DEPENDS cameo cameo_static)

@@ -1,0 +1,22 @@
+# Scripts that use the command, and checks of what is built and installed.
+# SPDX-License-Identifier: Apache-2.0
+if(NOT Python3_FOUND)
+  message(STATUS "python3 not found: no tests of the command")
+  return()
+endif()
+
+if(TARGET cameo_command)
+  file(GLOB CLI_SCRIPTS CONFIGURE_DEPENDS ${TESTS_DIR}/cli/*.sh)
+  foreach(script ${CLI_SCRIPTS})
+    get_filename_component(name ${script} NAME_WE)
+    cameo_add_test(cli/${name} cli ${Python3_EXECUTABLE}
+                   ${PROJECT_SOURCE_DIR}/tools/run_cli_tests.py ${script})
+  endforeach()
+endif()
+
+if(PUBLIC_HEADER_PRESENT AND NOT CAMEO_SANITIZE AND NOT CAMEO_COVERAGE AND NOT CMAKE_CROSSCOMPILING)
+  cameo_add_test(package/exports package sh ${TESTS_DIR}/package/exports.sh
+                 $<TARGET_FILE:cameo> ${PROJECT_SOURCE_DIR}/include/cameo.h ${CMAKE_NM})
+  cameo_add_test(package/install package sh ${TESTS_DIR}/package/install.sh
+                 ${CMAKE_COMMAND} ${CMAKE_BINARY_DIR} ${CMAKE_C_COMPILER})
+endif()

@@ -1,0 +1,23 @@
+# Fuzz targets. In a fuzz build each is a libFuzzer program; in any other it replays its seeds.
+# SPDX-License-Identifier: Apache-2.0
+file(GLOB FUZZ_SOURCES CONFIGURE_DEPENDS ${TESTS_DIR}/fuzz/fuzz_*.c)
+add_custom_target(fuzzers)
+
+foreach(source ${FUZZ_SOURCES})
+  get_filename_component(name ${source} NAME_WE)
+  add_executable(${name} ${source})
+  target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/src)
+  target_link_libraries(${name} PRIVATE cameo_flags test_flags cameo_static)
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/fuzzers)
+  add_dependencies(fuzzers ${name})
+  if(CAMEO_FUZZ)
+    target_link_options(${name} PRIVATE -fsanitize=fuzzer)
+  else()
+    target_sources(${name} PRIVATE ${TESTS_DIR}/fuzz/replay.c)
+    add_dependencies(tests ${name})
+    file(GLOB_RECURSE seeds CONFIGURE_DEPENDS ${TESTS_DIR}/fuzz/corpus/${name}/*)
+    if(seeds)
+      cameo_add_test(fuzz/${name} unit ${name} ${TESTS_DIR}/fuzz/corpus/${name})
+    endif()
+  endif()
+endforeach()

@@ -1,0 +1,34 @@
+#!/bin/sh
+# The shared library exports the functions of cameo.h and nothing else: exports.sh LIBRARY HEADER NM
+# SPDX-License-Identifier: Apache-2.0
+set -u
+library=$1
+header=$2
+nm=$3
+
+folder=$(mktemp -d) || exit 3
+trap 'rm -rf "$folder"' EXIT
+"$nm" -D --defined-only "$library" | awk '{print $NF}' | sed 's/@.*//' | sort -u >"$folder/exported"
+# Comments go first: a function may be spoken of before it is declared.
+cc -fpreprocessed -dD -E -P "$header" | grep -o '\bcameo_[a-z0-9_]* *(' | tr -d ' (' | sort -u |
+    while read -r name; do
+        # A function type (cameo_x_fn) is not a function.
+        case $name in *_fn) ;; *) echo "$name" ;; esac
+    done >"$folder/declared"
+
+passed=0
+failed=0
+judge() {
+    if [ -s "$folder/wrong" ]; then
+        sed "s/^/$1: /" "$folder/wrong"
+        failed=$((failed + 1))
+    else
+        passed=$((passed + 1))
+    fi
+}
+comm -23 "$folder/exported" "$folder/declared" >"$folder/wrong"
+judge "exported, not in cameo.h"
+comm -13 "$folder/exported" "$folder/declared" >"$folder/wrong"
+judge "in cameo.h, not exported"
+echo "# counts: $passed passed, $failed failed"
+[ $failed -eq 0 ]

@@ -1,0 +1,45 @@
+# Unit tests: one program per tests/unit/**/test_*.c, its main made by scanning for tests.
+# SPDX-License-Identifier: Apache-2.0
+if(NOT CMOCKA_INCLUDE_DIR OR NOT CMOCKA_LIBRARY)
+  message(STATUS "cmocka not found: no unit tests")
+  return()
+endif()
+
+# What a unit test sees: the inside of the library, linked statically, and tests/unit.
+add_library(unit_flags INTERFACE)
+target_include_directories(unit_flags INTERFACE ${PROJECT_SOURCE_DIR}/src
+                           ${PROJECT_SOURCE_DIR}/include ${TESTS_DIR}/unit ${GENERATED}
+                           ${CMOCKA_INCLUDE_DIR})
+target_compile_definitions(unit_flags INTERFACE TESTS_DIR="${TESTS_DIR}")
+target_link_libraries(unit_flags INTERFACE cameo_flags test_flags)
+
+file(GLOB_RECURSE UNIT_SOURCES CONFIGURE_DEPENDS ${TESTS_DIR}/unit/*.c)
+set(UNIT_TESTS ${UNIT_SOURCES})
+list(FILTER UNIT_TESTS INCLUDE REGEX "/test_[^/]*\\.c$")
+list(FILTER UNIT_SOURCES EXCLUDE REGEX "/test_[^/]*\\.c$")
+
+if(UNIT_SOURCES)
+  add_library(unit_support OBJECT ${UNIT_SOURCES})
+  target_link_libraries(unit_support PRIVATE unit_flags)
+endif()
+
+foreach(source ${UNIT_TESTS})
+  file(RELATIVE_PATH name ${TESTS_DIR}/unit ${source})
+  string(REGEX REPLACE "\\.c$" "" name ${name})
+  get_filename_component(folder ${CMAKE_BINARY_DIR}/unit/${name} DIRECTORY)
+  get_filename_component(program ${name} NAME)
+  string(REPLACE "/" "_" target unit_${name})
+
+  file(MAKE_DIRECTORY ${GENERATED}/unit)
+  cameo_scan(tests ${GENERATED}/unit/${target}.c ${source})
+  add_executable(${target} ${source} ${GENERATED}/unit/${target}.c)
+  add_dependencies(tests ${target})
+  if(TARGET unit_support)
+    target_link_libraries(${target} PRIVATE unit_support)
+  endif()
+  target_link_libraries(${target} PRIVATE unit_flags cameo_static ${CMOCKA_LIBRARY})
+  set_target_properties(${target} PROPERTIES OUTPUT_NAME ${program} RUNTIME_OUTPUT_DIRECTORY
+                                             ${folder})
+  string(REPLACE "/test_" "/" short unit/${name})
+  cameo_add_test(${short} unit $<TARGET_FILE:${target}>)
+endforeach()

@@ -1,0 +1,40 @@
+#!/bin/sh
+# Configures a preset where that is needed, then builds: tools/build.sh PRESET TARGET...
+# SPDX-License-Identifier: Apache-2.0
+#
+# DEV=1 makes warnings errors; JOBS=N bounds the compilers at work; PREFIX is where to install.
+set -eu
+cd "$(dirname "$0")/.."
+
+preset=$1
+shift
+case $preset in
+release) dir=build ;;
+*) dir=build/$preset ;;
+esac
+
+arguments="-DCAMEO_DEV=${DEV:-0}"
+[ -z "${PREFIX:-}" ] || arguments="$arguments -DCMAKE_INSTALL_PREFIX=$PREFIX"
+
+# Reconfigure when asked for something else, or when cmocka came after the first time.
+stamp=$dir/configured-as.txt
+log=$dir/configure.log
+if [ ! -f "$dir/CMakeCache.txt" ] || [ "$(cat "$stamp" 2>/dev/null)" != "$arguments" ] ||
+    grep -q '^CMOCKA_LIBRARY:.*NOTFOUND' "$dir/CMakeCache.txt"; then
+    generator=
+    if [ ! -f "$dir/CMakeCache.txt" ] && command -v ninja >/dev/null; then
+        generator="-G Ninja"
+    fi
+    mkdir -p "$dir"
+    echo "configure $preset in $dir"
+    # shellcheck disable=SC2086
+    if ! cmake --preset "$preset" $generator $arguments >"$log" 2>&1; then
+        cat "$log"
+        exit 1
+    fi
+    echo "$arguments" >"$stamp"
+fi
+
+[ $# -gt 0 ] || exit 0
+echo "build $preset: $*"
+cmake --build "$dir" --parallel "${JOBS:-$(nproc 2>/dev/null || echo 2)}" --target "$@"

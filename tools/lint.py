@@ -1,0 +1,327 @@
+#!/usr/bin/env python3
+# Checks the rules of the house: format, layers, lone headers, banned functions, licence lines.
+# SPDX-License-Identifier: Apache-2.0
+"""usage: lint.py [CHECK...]
+
+Each violation is printed as file:line: reason. Each check counts as one in the last line,
+`N passed, N failed`.
+"""
+
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+C_FOLDERS = ("include", "src", "cli", "examples", "tests", "bench", "tools")
+# Unbounded, locale-dependent or stack-eating.
+BANNED = "sprintf vsprintf strcpy strcat strtok atoi atol atof gets alloca".split()
+# The library returns a status; what it does not do is print or end the process.
+BANNED_IN_LIBRARY = "printf vprintf puts putchar perror exit _Exit quick_exit abort".split()
+LONGEST = 800
+WARNINGS = ("-Wall -Wextra -Wpedantic -Wshadow -Wvla -Wmissing-prototypes -Wconversion "
+            "-Werror").split()
+
+
+def files(*suffixes, folders=C_FOLDERS):
+    for folder in folders:
+        for path in sorted((ROOT / folder).rglob("*")):
+            if path.is_file() and path.suffix in suffixes and "__pycache__" not in path.parts:
+                yield path
+
+
+def place(path, line, reason):
+    return f"{path.relative_to(ROOT)}:{line}: {reason}"
+
+
+def read(path):
+    return path.read_text(encoding="utf-8", errors="replace")
+
+
+def code_only(text):
+    """The text with comments and the insides of literals blanked, line numbers kept."""
+    def blank(match):
+        found = match.group(0)
+        if found[0] in "\"'":
+            return found[0] + " " * (len(found) - 2) + found[0]
+        return re.sub(r"[^\n]", " ", found)
+    return re.sub(r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'', blank, text,
+                  flags=re.S)
+
+
+def lines_with(pattern, text):
+    for match in re.finditer(pattern, text):
+        yield text.count("\n", 0, match.start()) + 1, match
+
+
+def in_parallel(work, items):
+    with ThreadPoolExecutor(os.cpu_count() or 2) as pool:
+        return [line for lines in pool.map(work, items) for line in lines]
+
+
+# Checks: each returns a list of violations.
+
+def check_format():
+    """clang-format would change nothing"""
+    paths = [str(p) for p in files(".c", ".h")]
+    found = []
+    for at in range(0, len(paths), 50):
+        done = subprocess.run(["clang-format", "--dry-run", "-Werror", *paths[at:at + 50]],
+                              stderr=subprocess.PIPE, text=True, cwd=ROOT)
+        seen = set()
+        for match in re.finditer(r"^(.*?):(\d+):\d+: error:", done.stderr, re.M):
+            if match.group(1) not in seen:
+                seen.add(match.group(1))
+                found.append(place(Path(match.group(1)), match.group(2), "not as clang-format has it"))
+        if done.returncode and not seen:
+            found.append(done.stderr.strip() or "clang-format failed")
+    return found
+
+
+def read_layers():
+    """{folder: folders it may include}, from src/layers.txt."""
+    layers = {}
+    for line in read(ROOT / "src/layers.txt").splitlines():
+        line = line.split("#")[0].strip()
+        if line:
+            folder, _, allowed = line.partition(":")
+            layers[folder.strip()] = set(allowed.split())
+    return layers
+
+
+def includes(path):
+    for number, line in enumerate(read(path).splitlines(), 1):
+        match = re.match(r'\s*#\s*include\s*([<"])([^>"]+)[>"]', line)
+        if match:
+            yield number, match.group(1), match.group(2)
+
+
+def check_layers():
+    """folders include only what src/layers.txt allows"""
+    layers = read_layers()
+    found = []
+    for path in files(".c", ".h", folders=("src",)):
+        folder = path.relative_to(ROOT / "src").parts[0]
+        if folder not in layers:
+            found.append(place(path, 1, f"folder '{folder}' is not in src/layers.txt"))
+            continue
+        for number, kind, name in includes(path):
+            if kind == "<":
+                if name == "cameo.h":
+                    found.append(place(path, number, 'cameo.h is included as "cameo.h"'))
+                continue
+            if name == "cameo.h":
+                if folder != "api":
+                    found.append(place(path, number, "only api/ may include cameo.h"))
+                continue
+            if "/" not in name:
+                found.append(place(path, number, f'"{name}" is not rooted at src/'))
+                continue
+            target = name.split("/")[0]
+            if target != folder and target not in layers[folder] and "*" not in layers[folder]:
+                found.append(place(path, number, f"{folder}/ may not include {target}/"))
+            if folder == target == "backends" and path.relative_to(ROOT / "src").parts[1] != \
+                    name.split("/")[1] and name.count("/") > 1:
+                found.append(place(path, number, "a backend may not include another"))
+    return found
+
+
+def check_public():
+    """cli/ and examples/ see cameo.h only"""
+    found = []
+    for folder in ("cli", "examples"):
+        for path in files(".c", ".h", folders=(folder,)):
+            for number, _, name in includes(path):
+                inside = (ROOT / "src" / name).exists()
+                if inside or "/" in name and (ROOT / "src" / name.split("/")[0]).is_dir() \
+                        and not name.startswith("sys/"):
+                    found.append(place(path, number, f"{folder}/ may not include {name}"))
+    return found
+
+
+def compile_alone(path, *flags, language="c"):
+    done = subprocess.run(["c++" if language == "c++" else "cc", "-x", language, "-fsyntax-only",
+                           "-Wall", "-Wextra", "-Wpedantic", "-Werror", *flags, "-Isrc", "-Iinclude",
+                           "-Ibuild/generated", "-Itests/unit", "-Icli", "-Wno-unused-function",
+                           "-"],
+                          input=f'#include "{path}"\n', stderr=subprocess.PIPE, text=True, cwd=ROOT)
+    if done.returncode == 0:
+        return []
+    first = next((l for l in done.stderr.splitlines() if "error" in l), done.stderr.strip())
+    first = re.sub(r"^.*?error: ", "", first)
+    return [place(path, 1, f"does not compile alone ({' '.join(flags)}): {first}")]
+
+
+def check_headers():
+    """every header compiles alone"""
+    return in_parallel(lambda path: compile_alone(path, "-std=c17"), files(".h"))
+
+
+def check_public_header():
+    """cameo.h is C99 and C++17 clean"""
+    path = ROOT / "include/cameo.h"
+    if not path.exists():
+        return []
+    found = compile_alone(path, "-std=c99", "-pedantic-errors")
+    found += compile_alone(path, "-std=c++17", "-pedantic-errors", language="c++")
+    return found
+
+
+def check_version():
+    """cameo.h has the version of the file VERSION"""
+    path = ROOT / "include/cameo.h"
+    if not path.exists():
+        return []
+    parts = re.findall(r"#define CAMEO_VERSION_(?:MAJOR|MINOR|PATCH) (\d+)", read(path))
+    wanted = read(ROOT / "VERSION").strip()
+    if ".".join(parts) == wanted:
+        return []
+    return [place(path, 1, f"has version {'.'.join(parts)}, VERSION says {wanted}")]
+
+
+def check_warnings():
+    """gcc and clang have nothing to say"""
+    commands = json.loads(read(ROOT / "build/compile_commands.json"))
+    jobs = []
+    for entry in commands:
+        path = Path(entry["file"])
+        # Generated files and files that went away since are not judged.
+        if path.is_relative_to(ROOT / "build") or not path.exists():
+            continue
+        words = shlex.split(entry["command"])[1:]
+        flags = [w for w in words if w.startswith(("-I", "-D", "-U", "-std", "-f"))]
+        if path.is_relative_to(ROOT / "tests"):
+            flags.append("-Wno-missing-prototypes")
+        jobs += [(path, [compiler, *WARNINGS, *flags]) for compiler in ("gcc", "clang")]
+
+    def compile_one(job):
+        path, command = job
+        done = subprocess.run([*command, "-O2", "-S", "-o", os.devnull, str(path)],
+                              stderr=subprocess.PIPE, text=True, cwd=ROOT / "build")
+        found = re.findall(r"^(.*?):(\d+):\d+: (?:fatal )?error: (.*)$", done.stderr, re.M)
+        if done.returncode and not found:
+            found = [(str(path), 1, done.stderr.strip())]
+        return [place((ROOT / "build" / name).resolve(), line, f"{command[0]}: {reason}")
+                if (ROOT / "build" / name).resolve().is_relative_to(ROOT)
+                else f"{name}:{line}: {command[0]}: {reason}" for name, line, reason in found]
+
+    return list(dict.fromkeys(in_parallel(compile_one, jobs)))
+
+
+def check_banned():
+    """no banned functions"""
+    everywhere = re.compile(r"\b(" + "|".join(BANNED) + r")\s*\(")
+    library = re.compile(r"(?<!->)(?<!\.)\b(?:(" + "|".join(BANNED_IN_LIBRARY) +
+                         r")\s*\(|fprintf\s*\(\s*(stdout|stderr)\b)")
+    found = []
+    for path in files(".c", ".h"):
+        text = code_only(read(path))
+        for number, match in lines_with(everywhere, text):
+            found.append(place(path, number, f"{match.group(1)} is banned"))
+        if path.is_relative_to(ROOT / "src"):
+            for number, match in lines_with(library, text):
+                name = match.group(1) or "fprintf to " + match.group(2)
+                found.append(place(path, number, f"the library may not call {name}"))
+    return found
+
+
+def check_licence():
+    """every source names its licence"""
+    found = []
+    sources = list(files(".c", ".h", ".py", ".sh", ".cmake",
+                         folders=C_FOLDERS + ("cmake", "docs")))
+    sources += [ROOT / "CMakeLists.txt", ROOT / "Makefile", ROOT / ".ci/run"]
+    for path in sources:
+        relative = path.relative_to(ROOT)
+        if relative.parts[:2] == ("tests", "cli"):
+            continue
+        head = read(path).splitlines()[:30]
+        if not head:
+            found.append(place(path, 1, "is empty"))
+        elif not any("SPDX-License-Identifier: Apache-2.0" in line for line in head):
+            found.append(place(path, 1, "no SPDX line near the top"))
+        elif path.suffix in (".c", ".h") and not head[0].startswith(("/*", "#!")):
+            found.append(place(path, 1, "does not open with a line saying what it holds"))
+    return found
+
+
+def check_length():
+    """no file is too long (one that says `table` in its first line may be)"""
+    found = []
+    for path in files(".c", ".h", ".py", ".sh"):
+        lines = read(path).splitlines()
+        if len(lines) > LONGEST and "table" not in lines[0].lower():
+            found.append(place(path, len(lines), f"is longer than {LONGEST} lines"))
+    return found
+
+
+def check_names():
+    """file names are lower case, say something, and are unique, apart from tests"""
+    seen = {}
+    found = []
+    for path in files(".c", ".h", folders=("include", "src", "cli", "tests")):
+        key = path.name, path.is_relative_to(ROOT / "tests")
+        if not re.fullmatch(r"[a-z0-9_]+", path.stem):
+            found.append(place(path, 1, "a file name is lower_snake"))
+        if path.stem in ("utils", "util", "misc", "helpers", "common"):
+            found.append(place(path, 1, f"'{path.stem}' does not say what the file holds"))
+        if key in seen:
+            found.append(place(path, 1, f"same name as {seen[key].relative_to(ROOT)}"))
+        seen[key] = path
+    return found
+
+
+def check_comments():
+    """a note of work left names an issue; no spaces at line ends"""
+    found = []
+    word = "TO" + "DO"
+    for path in files(".c", ".h", ".py", ".sh", ".cmake", folders=C_FOLDERS + ("cmake",)):
+        for number, match in lines_with(rf"\b({word}\b(?!\(#\d+\))|FIX" r"ME\b|XX" r"X\b)",
+                                        read(path)):
+            found.append(place(path, number, f"{match.group(1)} without an issue"))
+        for number, _ in lines_with(r"[ \t]+\n", read(path)):
+            found.append(place(path, number, "ends with spaces"))
+    return found
+
+
+def check_generated():
+    """committed files that are generated are current"""
+    found = []
+    python = ROOT / "build/venv/bin/python3"
+    for tool in sorted((ROOT / "tools").glob("gen_*.py")):
+        done = subprocess.run([str(python) if python.exists() else sys.executable, str(tool),
+                               "--check"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                              text=True, cwd=ROOT)
+        if done.returncode:
+            print(done.stdout.strip()[-4000:])
+            found.append(place(tool, 1, "finds its files out of date; `make gen` rewrites them"))
+    return found
+
+
+CHECKS = {name[6:]: check for name, check in list(globals().items()) if name.startswith("check_")}
+
+
+def main(wanted):
+    unknown = [name for name in wanted if name not in CHECKS]
+    if unknown:
+        print(f"lint: no check '{unknown[0]}'; there are: {' '.join(CHECKS)}", file=sys.stderr)
+        return 2
+    failed = 0
+    checks = {name: CHECKS[name] for name in wanted or CHECKS}
+    for name, check in checks.items():
+        violations = check()
+        for violation in violations:
+            print(violation)
+        print(f"{'FAIL' if violations else 'ok':4} {name}: {check.__doc__}" +
+              (f" ({len(violations)} violations)" if violations else ""))
+        failed += bool(violations)
+    print(f"{len(checks) - failed} passed, {failed} failed")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,106 @@
+#!/usr/bin/env python3
+# Runs the tests of a build folder through CTest, shows what failed, and counts single tests.
+# SPDX-License-Identifier: Apache-2.0
+"""usage: run_tests.py BUILD [--only LABEL,..] [--without LABEL,..] [--filter PATTERN]
+
+The last line is `N passed, N failed`, counted over single tests: a program says how many it holds in a
+line `# counts: N passed, N failed`. One that prints none counts as one test; one that ends badly
+without owning up to a failure, by a crash or a leak, adds a failed test.
+"""
+
+import argparse
+import os
+import re
+import subprocess
+import sys
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+COUNTS = re.compile(r"^# counts: (\d+) passed, (\d+) failed$", re.M)
+
+
+def ctest(build, args):
+    report = build / "test-report.xml"
+    report.unlink(missing_ok=True)
+    command = ["ctest", "--test-dir", str(build), "--output-junit", str(report.resolve()),
+               "--test-output-size-passed", "1000000", "--test-output-size-failed", "1000000",
+               "--parallel", os.environ.get("JOBS") or str(os.cpu_count() or 2),
+               "--test-output-truncation", "head", "--no-tests=ignore"]
+    if args.only:
+        command += ["-L", "^(" + args.only.replace(",", "|") + ")$"]
+    if args.without:
+        command += ["-LE", "^(" + args.without.replace(",", "|") + ")$"]
+    if os.environ.get("TEST"):
+        command += ["-R", os.environ["TEST"]]
+    env = dict(os.environ)
+    env.setdefault("ASAN_OPTIONS", "detect_leaks=1:strict_string_checks=1:allocator_may_return_null=1")
+    env.setdefault("UBSAN_OPTIONS", "print_stacktrace=1")
+    env.setdefault("TSAN_OPTIONS", "halt_on_error=1")
+    if args.filter:
+        env["CAMEO_TEST_FILTER"] = args.filter
+    done = subprocess.run(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                          text=True, errors="replace")
+    return report, done
+
+
+def judge(case):
+    """How many tests of one CTest entry passed and failed, and what it printed."""
+    output = case.findtext("system-out") or ""
+    found = COUNTS.findall(output)
+    passed = sum(int(p) for p, _ in found)
+    failed = sum(int(f) for _, f in found)
+    status = case.get("status")
+    if status == "run":
+        if not found:
+            passed = 1
+    elif status != "disabled" and failed == 0:
+        failed = 1
+    return passed, failed, output
+
+
+def reason(case):
+    problem = case.find("failure")
+    if problem is None:
+        problem = case.find("skipped")
+    return (problem.get("message") if problem is not None else "") or case.get("status")
+
+
+def main():
+    parser = argparse.ArgumentParser(usage=__doc__)
+    parser.add_argument("build", type=Path)
+    parser.add_argument("--only", default="")
+    parser.add_argument("--without", default="")
+    parser.add_argument("--filter", default="")
+    args = parser.parse_args()
+
+    report, done = ctest(args.build, args)
+    if not report.exists():
+        print(done.stdout)
+        print("0 passed, 1 failed")
+        return 1
+
+    cases = list(ET.parse(report).getroot().iter("testcase"))
+    passed = failed = 0
+    bad = []
+    for case in sorted(cases, key=lambda c: c.get("name")):
+        good, wrong, output = judge(case)
+        passed += good
+        failed += wrong
+        print(f"{'FAIL' if wrong else 'ok':4} {case.get('name'):40} {good:6} passed"
+              + (f", {wrong} failed" if wrong else ""))
+        if wrong:
+            bad.append((case, output))
+    for case, output in bad:
+        print(f"\n---- {case.get('name')}: {reason(case)}")
+        # cmocka's lines on what went well would bury the one that matters.
+        print(re.sub(r"^\[ (?:RUN     |      OK) \].*\n", "", output, flags=re.M).strip()[-8000:])
+    if not cases:
+        print("no tests here")
+    elif bad:
+        print()
+    print(f"{passed} passed, {failed} failed")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

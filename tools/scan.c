@@ -1,0 +1,441 @@
+/* Writes the lists that `make` finds by scanning: operators, kernels, commands, tests, bodies. */
+// SPDX-License-Identifier: Apache-2.0
+#include <ctype.h>
+#include <errno.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct text {
+    char *data; /* always ends with a NUL that is not counted */
+    size_t size, room;
+};
+
+struct entry {
+    char symbol[192];          /* what the list refers to; twice the same stops the build */
+    char domain[64], name[80]; /* of operators */
+    const char *path;
+    size_t line;
+};
+
+struct list {
+    struct entry *items;
+    size_t count, room;
+};
+
+_Noreturn static void die(const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    vfprintf(stderr, format, args);
+    va_end(args);
+    fputc('\n', stderr);
+    exit(1);
+}
+
+static void *grow(void *block, size_t size)
+{
+    void *const grown = realloc(block, size);
+
+    if (!grown)
+        die("scan: out of memory");
+    return grown;
+}
+
+static void text_add(struct text *text, const char *bytes, size_t size)
+{
+    if (text->size + size + 1 > text->room) {
+        text->room = (text->size + size + 1) * 2;
+        text->data = grow(text->data, text->room);
+    }
+    memcpy(text->data + text->size, bytes, size);
+    text->size += size;
+    text->data[text->size] = '\0';
+}
+
+static void text_print(struct text *text, const char *format, ...)
+{
+    char line[1024];
+    va_list args;
+
+    va_start(args, format);
+    const int size = vsnprintf(line, sizeof(line), format, args);
+    va_end(args);
+    if (size < 0 || (size_t)size >= sizeof(line))
+        die("scan: a generated line is too long");
+    text_add(text, line, (size_t)size);
+}
+
+static bool read_file(const char *path, struct text *out)
+{
+    FILE *const file = fopen(path, "rb");
+    char block[4096];
+    size_t got;
+
+    *out = (struct text){0};
+    text_add(out, "", 0);
+    if (!file)
+        return false;
+    while ((got = fread(block, 1, sizeof(block), file)) > 0)
+        text_add(out, block, got);
+    if (ferror(file))
+        die("%s: %s", path, strerror(errno));
+    fclose(file);
+    return true;
+}
+
+/* Leaves a file that already says the same alone, so that nothing after it is rebuilt. */
+static void write_if_changed(const char *path, const struct text *text)
+{
+    struct text old;
+    const bool same = read_file(path, &old) && old.size == text->size &&
+                      memcmp(old.data, text->data, text->size) == 0;
+
+    free(old.data);
+    if (same)
+        return;
+    FILE *const file = fopen(path, "wb");
+    if (!file)
+        die("%s: %s", path, strerror(errno));
+    const bool written = fwrite(text->data, 1, text->size, file) == text->size;
+    if (fclose(file) != 0 || !written)
+        die("%s: cannot write", path);
+}
+
+static struct entry *list_add(struct list *list, const char *symbol, const char *path, size_t line)
+{
+    for (size_t i = 0; i < list->count; i++) {
+        const struct entry *const old = &list->items[i];
+        if (strcmp(old->symbol, symbol) == 0)
+            die("%s:%zu: %s is already defined at %s:%zu", path, line, symbol, old->path,
+                old->line);
+    }
+    if (list->count == list->room) {
+        list->room = list->room * 2 + 64;
+        list->items = grow(list->items, list->room * sizeof(*list->items));
+    }
+    struct entry *const entry = &list->items[list->count++];
+    entry->path = path;
+    entry->line = line;
+    if (strlen(symbol) >= sizeof(entry->symbol))
+        die("%s:%zu: name is too long", path, line);
+    snprintf(entry->symbol, sizeof(entry->symbol), "%s", symbol);
+    entry->domain[0] = entry->name[0] = '\0';
+    return entry;
+}
+
+/* Copies the identifier at *at, spaces before it skipped; false when there is none. */
+static bool take_word(const char **at, char *word, size_t room)
+{
+    const char *p = *at;
+    size_t size = 0;
+
+    while (isspace((unsigned char)*p))
+        p++;
+    if (!isalpha((unsigned char)*p) && *p != '_')
+        return false;
+    while (isalnum((unsigned char)p[size]) || p[size] == '_')
+        size++;
+    if (size >= room)
+        return false;
+    memcpy(word, p, size);
+    word[size] = '\0';
+    *at = p + size;
+    return true;
+}
+
+static bool take_char(const char **at, char c)
+{
+    const char *p = *at;
+
+    while (isspace((unsigned char)*p))
+        p++;
+    if (*p != c)
+        return false;
+    *at = p + 1;
+    return true;
+}
+
+static bool take_string(const char **at, char *string, size_t room)
+{
+    if (!take_char(at, '"'))
+        return false;
+    const size_t size = strcspn(*at, "\"\n");
+    if (size >= room)
+        return false;
+    memcpy(string, *at, size);
+    string[size] = '\0';
+    *at += size;
+    return take_char(at, '"');
+}
+
+/* What a macro at the start of a line defines. Its arguments may be broken over lines. */
+struct macro {
+    const char *name;   /* with its parenthesis */
+    const char *prefix; /* of the symbol it defines */
+    bool scoped;        /* (scope, "domain", name, ..) instead of (name, ..) */
+    bool pair;          /* (scope, name, ..) */
+};
+
+static void scan_macro(const struct macro *macro, const char *path, const char *text,
+                       struct list *list)
+{
+    size_t line = 1;
+
+    for (const char *p = text; *p; line++) {
+        if (strncmp(p, macro->name, strlen(macro->name)) == 0) {
+            const char *at = p + strlen(macro->name);
+            char scope[80] = "", domain[64] = "ai.onnx", name[80], symbol[192];
+            bool good = true;
+            if (macro->scoped || macro->pair)
+                good = take_word(&at, scope, sizeof(scope)) && take_char(&at, ',');
+            if (macro->scoped)
+                good = good && take_string(&at, domain, sizeof(domain)) && take_char(&at, ',');
+            good = good && take_word(&at, name, sizeof(name));
+            if (!good)
+                die("%s:%zu: cannot read the name in %s..)", path, line, macro->name);
+            snprintf(symbol, sizeof(symbol), "%s%s%s%s", macro->prefix, scope, *scope ? "_" : "",
+                     name);
+            struct entry *const entry = list_add(list, symbol, path, line);
+            memcpy(entry->domain, domain, sizeof(domain));
+            memcpy(entry->name, name, sizeof(name));
+        }
+        const char *const end = strchr(p, '\n');
+        p = end ? end + 1 : p + strlen(p);
+    }
+}
+
+/* Whether a line of the text starts with the word and a space. */
+static bool has_line(const char *text, const char *word)
+{
+    const size_t size = strlen(word);
+
+    for (const char *p = text; p; p = strchr(p, '\n')) {
+        p += *p == '\n';
+        if (strncmp(p, word, size) == 0 && p[size] == ' ')
+            return true;
+    }
+    return false;
+}
+
+/* An operator must be in the table of facts of its domain; an operator nobody can name is dead. */
+static void check_known(const struct list *list, char **tables, int table_count)
+{
+    struct text texts[16] = {0};
+    char line[80];
+
+    if (table_count > 16)
+        die("scan: more than 16 tables");
+    for (int i = 0; i < table_count; i++)
+        if (!read_file(tables[i], &texts[i]))
+            die("%s: %s", tables[i], strerror(errno));
+    for (size_t k = 0; k < list->count; k++) {
+        const struct entry *const entry = &list->items[k];
+        bool known = false;
+        snprintf(line, sizeof(line), "domain %s", entry->domain);
+        for (int i = 0; i < table_count; i++)
+            known |= has_line(texts[i].data, line) && has_line(texts[i].data, entry->name);
+        if (!known)
+            die("%s:%zu: no operator %s in the tables of domain %s", entry->path, entry->line,
+                entry->name, entry->domain);
+    }
+    for (int i = 0; i < table_count; i++)
+        free(texts[i].data);
+}
+
+static void print_list(struct text *out, const struct list *list, const char *type,
+                       const char *array, const char *count)
+{
+    for (size_t i = 0; i < list->count; i++)
+        text_print(out, "extern const struct %s %s;\n", type, list->items[i].symbol);
+    text_print(out, "\nconst struct %s *const %s[] = {\n", type, array);
+    for (size_t i = 0; i < list->count; i++)
+        text_print(out, "    &%s,\n", list->items[i].symbol);
+    text_print(out, "    0,\n};\nconst size_t %s = %zu;\n", count, list->count);
+}
+
+static struct list scan_files(const struct macro *macros, size_t macro_count, char **paths,
+                              int path_count)
+{
+    struct list list = {0};
+
+    for (int i = 0; i < path_count; i++) {
+        struct text text;
+        if (!read_file(paths[i], &text))
+            die("%s: %s", paths[i], strerror(errno));
+        for (size_t m = 0; m < macro_count; m++)
+            scan_macro(&macros[m], paths[i], text.data, &list);
+        free(text.data);
+    }
+    return list;
+}
+
+static bool ends_with(const char *text, const char *end)
+{
+    const size_t size = strlen(text), end_size = strlen(end);
+
+    return size >= end_size && strcmp(text + size - end_size, end) == 0;
+}
+
+/* The tables of facts come first; they end in .txt. */
+static void make_ops(struct text *out, char **paths, int count)
+{
+    static const struct macro macros[] = {
+        {"CM_OP(", "cm_op_", false, false},
+        {"CM_OP_IN(", "cm_op_", true, false},
+    };
+    int tables = 0;
+
+    while (tables < count && ends_with(paths[tables], ".txt"))
+        tables++;
+    struct list list = scan_files(macros, 2, paths + tables, count - tables);
+    if (tables > 0)
+        check_known(&list, paths, tables);
+    text_print(out, "#include \"graph/op.h\"\n\n");
+    print_list(out, &list, "cm_op", "cm_op_list", "cm_op_count");
+    free(list.items);
+}
+
+static void make_kernels(struct text *out, char **paths, int count)
+{
+    static const struct macro macros[] = {{"CM_KERNEL(", "cm_kernel_", false, true}};
+    struct list list = scan_files(macros, 1, paths, count);
+
+    text_print(out, "#include \"graph/op.h\"\n\n");
+    print_list(out, &list, "cm_kernel", "cm_kernel_list", "cm_kernel_count");
+    free(list.items);
+}
+
+static void make_commands(struct text *out, char **paths, int count)
+{
+    static const struct macro macros[] = {{"CLI_COMMAND(", "cli_command_", false, false}};
+    struct list list = scan_files(macros, 1, paths, count);
+
+    text_print(out, "#include <stddef.h>\n\n#include \"cli.h\"\n\n");
+    print_list(out, &list, "cli_command", "cli_commands", "cli_command_count");
+    free(list.items);
+}
+
+/* Lines `void test_name(void)`; anything else that begins like a test is a mistake worth telling.
+ */
+static void scan_tests(const char *path, const char *text, struct list *list)
+{
+    size_t line = 1;
+
+    for (const char *p = text; *p; line++) {
+        if (strncmp(p, "void test_", 10) == 0) {
+            const char *at = p + 5;
+            char name[160], nothing[8];
+            if (!take_word(&at, name, sizeof(name)) || !take_char(&at, '(') ||
+                !take_word(&at, nothing, sizeof(nothing)) || strcmp(nothing, "void") != 0 ||
+                !take_char(&at, ')'))
+                die("%s:%zu: a test is written `void test_thing__sentence(void)`", path, line);
+            if (!take_char(&at, ';'))
+                list_add(list, name, path, line);
+        }
+        const char *const end = strchr(p, '\n');
+        p = end ? end + 1 : p + strlen(p);
+    }
+    if (list->count == 0)
+        die("%s:1: holds no test", path);
+}
+
+/* Counts for the summary are printed here: cmocka's own lines differ between its versions. A
+ * skipped test leaves by longjmp and is counted as neither. */
+static void make_tests(struct text *out, char **paths, int count)
+{
+    struct list list = {0};
+    struct text text;
+
+    if (count != 1 || !read_file(paths[0], &text))
+        die("scan: tests needs one readable file");
+    scan_tests(paths[0], text.data, &list);
+    text_print(out, "#include <setjmp.h>\n#include <stdarg.h>\n#include <stddef.h>\n"
+                    "#include <stdint.h>\n#include <stdio.h>\n"
+                    "#include <stdlib.h>\n#include <cmocka.h>\n\n"
+                    "static int finished;\n\n");
+    for (size_t i = 0; i < list.count; i++)
+        text_print(out,
+                   "void %s(void);\nstatic void run_%zu(void **state)\n{\n"
+                   "    (void)state;\n    %s();\n    finished++;\n}\n\n",
+                   list.items[i].symbol, i, list.items[i].symbol);
+    text_print(out, "int main(int argc, char **argv)\n{\n"
+                    "    const char *const filter =\n"
+                    "        argc > 1 ? argv[1] : getenv(\"CAMEO_TEST_FILTER\");\n"
+                    "    const struct CMUnitTest tests[] = {\n");
+    for (size_t i = 0; i < list.count; i++)
+        text_print(out, "        {\"%s\", run_%zu, NULL, NULL, NULL},\n", list.items[i].symbol, i);
+    text_print(out, "    };\n\n    if (filter)\n        cmocka_set_test_filter(filter);\n"
+                    "    const int failed = cmocka_run_group_tests(tests, NULL, NULL);\n"
+                    "    printf(\"# counts: %%d passed, %%d failed\\n\", finished, failed);\n"
+                    "    return failed != 0;\n}\n");
+    free(text.data);
+    free(list.items);
+}
+
+/* The file name without folder and last extension. */
+static void body_name(const char *path, char *name, size_t room)
+{
+    const char *const slash = strrchr(path, '/');
+
+    snprintf(name, room, "%s", slash ? slash + 1 : path);
+    char *const dot = strrchr(name, '.');
+    if (dot)
+        *dot = '\0';
+}
+
+/* Numbers rather than literals: a compiler need not take a literal past 4095 characters. */
+static void make_bodies(struct text *out, char **paths, int count)
+{
+    text_print(out, "#include \"graph/bodies.h\"\n\n");
+    for (int i = 0; i < count; i++) {
+        struct text text;
+        if (!read_file(paths[i], &text))
+            die("%s: %s", paths[i], strerror(errno));
+        text_print(out, "static const char body_%d[] = {\n", i);
+        for (size_t k = 0; k < text.size; k++) {
+            const unsigned char c = (unsigned char)text.data[k];
+            if (c == 0 || c > 126)
+                die("%s: byte %zu is not plain text", paths[i], k);
+            text_print(out, "%u,%s", (unsigned)c, k % 24 == 23 ? "\n" : "");
+        }
+        text_print(out, "0};\n");
+        free(text.data);
+    }
+    text_print(out, "\nconst struct cm_embedded_body cm_embedded_bodies[] = {\n");
+    for (int i = 0; i < count; i++) {
+        char name[256];
+        body_name(paths[i], name, sizeof(name));
+        text_print(out, "    {\"%s\", body_%d, sizeof(body_%d) - 1},\n", name, i, i);
+    }
+    text_print(out, "    {0, 0, 0},\n};\nconst size_t cm_embedded_body_count = %d;\n", count);
+}
+
+int main(int argc, char **argv)
+{
+    static const struct {
+        const char *name;
+        void (*make)(struct text *out, char **paths, int count);
+    } modes[] = {
+        {"ops", make_ops},     {"kernels", make_kernels}, {"commands", make_commands},
+        {"tests", make_tests}, {"bodies", make_bodies},
+    };
+    struct text out = {0};
+
+    if (argc >= 3) {
+        for (size_t i = 0; i < sizeof(modes) / sizeof(modes[0]); i++) {
+            if (strcmp(argv[1], modes[i].name) != 0)
+                continue;
+            text_print(&out, "/* Generated by tools/scan.c; edit what it scans instead. */\n");
+            modes[i].make(&out, argv + 3, argc - 3);
+            write_if_changed(argv[2], &out);
+            free(out.data);
+            return 0;
+        }
+    }
+    fputs("usage: scan ops|kernels|commands|tests|bodies OUT.c FILE...\n", stderr);
+    return 2;
+}

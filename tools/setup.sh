@@ -1,0 +1,137 @@
+#!/bin/sh
+# Installs what is missing, and nothing that is there: tools/setup.sh build|test|dev
+# SPDX-License-Identifier: Apache-2.0
+#
+# build   what compiles the library: a C compiler, CMake, Ninja
+# test    and what tests it: cmocka, Python with the pinned packages in build/venv
+# dev     and what checks it: clang, its sanitizer run-time, clang-format, a C++ compiler
+set -u
+cd "$(dirname "$0")/.." || exit 3
+
+level=${1:-build}
+case $level in
+build | test | dev) ;;
+*)
+    echo "usage: tools/setup.sh build|test|dev" >&2
+    exit 2
+    ;;
+esac
+
+say() {
+    echo "setup: $*"
+}
+
+missing=
+# need PACKAGE CHECK...: remembers PACKAGE when CHECK fails.
+need() {
+    package=$1
+    shift
+    "$@" >/dev/null 2>&1 || missing="$missing $package"
+}
+
+has() {
+    command -v "$1"
+}
+
+has_header() {
+    echo "#include <$1>" | cc -E -o /dev/null -
+}
+
+has_new_cmake() {
+    version=$(cmake --version | sed -n 's/^cmake version //p')
+    major=${version%%.*}
+    minor=${version#*.}
+    minor=${minor%%.*}
+    [ "$major" -gt 3 ] || { [ "$major" -eq 3 ] && [ "$minor" -ge 25 ]; }
+}
+
+has_sanitizer_runtime() {
+    file=$(clang -print-file-name=libclang_rt.fuzzer-x86_64.a)
+    [ -e "$file" ] && return 0
+    [ -e "$(clang -print-resource-dir)/lib/linux/libclang_rt.fuzzer-$(uname -m).a" ]
+}
+
+need gcc has cc
+need libc6-dev has_header stdlib.h
+need cmake has_new_cmake
+need ninja-build has ninja
+if [ "$level" != build ]; then
+    need libcmocka-dev has_header cmocka.h
+    need python3 has python3
+    # Starting Python to ask takes longer than all other checks: only when the answer matters.
+    if [ ! -x build/venv/bin/python3 ]; then
+        need python3-venv python3 -c 'import ensurepip, venv'
+    fi
+    need binutils has nm
+    need pkg-config has pkg-config
+fi
+if [ "$level" = dev ]; then
+    need clang has clang
+    need clang-format has clang-format
+    need g++ has c++
+    if has clang >/dev/null; then
+        need "libclang-rt-$(clang -dumpversion | cut -d. -f1)-dev" has_sanitizer_runtime
+    else
+        missing="$missing libclang-rt-dev"
+    fi
+fi
+
+install_packages() {
+    if ! has apt-get >/dev/null; then
+        say "no apt-get here; please install:$missing"
+        return 0
+    fi
+    become=
+    if [ "$(id -u)" -ne 0 ]; then
+        if ! has sudo >/dev/null; then
+            say "not root and no sudo; please install:$missing"
+            return 0
+        fi
+        become=sudo
+    fi
+    say "apt-get install$missing"
+    # The package lists may be old or absent: a first try decides whether they are fetched.
+    # shellcheck disable=SC2086
+    $become env DEBIAN_FRONTEND=noninteractive apt-get install -y -q \
+        --no-install-recommends $missing >build/setup.log 2>&1 && return 0
+    say "apt-get update"
+    $become apt-get update -q >>build/setup.log 2>&1
+    # shellcheck disable=SC2086
+    if ! $become env DEBIAN_FRONTEND=noninteractive apt-get install -y -q \
+        --no-install-recommends $missing >>build/setup.log 2>&1; then
+        tail -n 20 build/setup.log
+        say "apt-get failed; please install:$missing"
+    fi
+}
+
+mkdir -p build || exit 3
+[ -z "$missing" ] || install_packages
+
+for tool in cc cmake; do
+    if ! has $tool >/dev/null; then
+        say "cannot go on without $tool"
+        exit 3
+    fi
+done
+if ! has_new_cmake; then
+    say "cmake is older than 3.25; please install a newer one (\`pip install cmake\` has it)"
+    exit 3
+fi
+
+make_venv() {
+    say "python3 -m venv build/venv"
+    rm -rf build/venv
+    python3 -m venv build/venv || return 1
+    say "pip install -r tools/requirements.txt"
+    build/venv/bin/python3 -m pip install --quiet --disable-pip-version-check --no-deps \
+        -r tools/requirements.txt || return 1
+    cp tools/requirements.txt build/venv/installed.txt
+}
+
+if [ "$level" != build ] && ! cmp -s tools/requirements.txt build/venv/installed.txt; then
+    if ! make_venv; then
+        say "cannot make build/venv (Python 3.11 or newer and the network are needed)"
+        exit 3
+    fi
+fi
+exit 0
