@@ -1,0 +1,61 @@
+/* Files: mapped for reading, replaced atomically when written. A path is the user's; a name inside
+ * a folder that came from a model goes through cm_file_open_beneath. */
+// SPDX-License-Identifier: Apache-2.0
+#ifndef CM_BASE_FILE_H
+#define CM_BASE_FILE_H
+
+#include "base/arena.h"
+
+/* A whole file in memory, read only. Zeroed is none. */
+struct cm_mapping {
+    const uint8_t *data; /* NULL when size is 0 */
+    size_t size;
+    bool copied; /* read into memory instead of mapped */
+};
+
+/* Maps path. With copy the bytes are read into memory instead, for files that others may truncate.
+ */
+enum cm_status cm_file_map(const char *path, bool copy, struct cm_mapping *out,
+                           struct cm_error *err) CM_MUST_CHECK;
+enum cm_status cm_fd_map(int fd, const char *path, bool copy, struct cm_mapping *out,
+                         struct cm_error *err) CM_MUST_CHECK;
+void cm_mapping_release(struct cm_mapping *mapping);
+
+enum { CM_FOLLOW_LINKS = 1 }; /* symbolic links and hard links are accepted */
+
+/* Opens a regular file for reading whose relative name came from a model. Refuses absolute names,
+ * "..", anything outside folder, and (unless CM_FOLLOW_LINKS) symbolic links on the way and files
+ * with more than one hard link. folder is "" for the current one. *fd is the caller's to close. */
+enum cm_status cm_file_open_beneath(const char *folder, struct cm_str name, unsigned flags, int *fd,
+                                    struct cm_error *err) CM_MUST_CHECK;
+/* The lexical half of that: is name a relative path that stays inside? Says why not. */
+enum cm_status cm_file_name_is_inside(struct cm_str name, struct cm_error *err) CM_MUST_CHECK;
+
+/* A file that comes into being whole or not at all: written under a temporary name beside path,
+ * synced, renamed over path, its folder synced. */
+struct cm_save {
+    int fd;
+    char *path, *temporary; /* owned */
+    uint8_t *pending;       /* buffered bytes */
+    size_t n_pending;
+    uint64_t written; /* bytes so far, the pending ones included */
+};
+
+enum cm_status cm_save_begin(struct cm_save *save, const char *path,
+                             struct cm_error *err) CM_MUST_CHECK;
+enum cm_status cm_save_write(struct cm_save *save, const void *bytes, size_t size,
+                             struct cm_error *err) CM_MUST_CHECK;
+/* Zeros up to a multiple of alignment. */
+enum cm_status cm_save_align(struct cm_save *save, size_t alignment,
+                             struct cm_error *err) CM_MUST_CHECK;
+/* Syncs and renames; on failure nothing of the old file is lost. Ends the save either way. */
+enum cm_status cm_save_commit(struct cm_save *save, struct cm_error *err) CM_MUST_CHECK;
+/* Removes the temporary file. Harmless after a commit and on a zeroed struct. */
+void cm_save_abandon(struct cm_save *save);
+
+/* The folder part of path ("." when there is none) and the rest; both live in arena. */
+struct cm_str cm_path_folder(struct cm_arena *arena, const char *path);
+const char *cm_path_name(const char *path);
+struct cm_str cm_path_join(struct cm_arena *arena, struct cm_str folder, struct cm_str name);
+
+#endif

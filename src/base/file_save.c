@@ -1,0 +1,273 @@
+/* Writing files: under a temporary name, then renamed into place. */
+// SPDX-License-Identifier: Apache-2.0
+#define _GNU_SOURCE
+#include "base/file.h"
+#include "base/memory.h"
+#include "base/number.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdatomic.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { PENDING_SIZE = 1 << 20, TEMPORARY_TRIES = 100 };
+
+#define PATH_FMT "'%.600s'"
+
+static enum cm_status fail_write(const char *path, int error, struct cm_error *err)
+{
+    if (error == ENOENT || error == ENOTDIR)
+        return cm_fail(err, CM_NOT_FOUND, "cannot write " PATH_FMT ": its folder does not exist",
+                       path);
+    return cm_fail(err, CM_IO, "cannot write " PATH_FMT ": %s", path, strerror(error));
+}
+
+static enum cm_status fail_memory(const char *path, struct cm_error *err)
+{
+    return cm_fail(err, CM_NO_MEMORY, "cannot write " PATH_FMT ": out of memory", path);
+}
+
+static char *copy_text(const char *text, size_t spare)
+{
+    const size_t size = strlen(text) + 1;
+    char *copy = cm_malloc(size + spare);
+
+    if (copy)
+        memcpy(copy, text, size);
+    return copy;
+}
+
+/* The path to rename over: a link is followed, so that it goes on pointing at the newest file. */
+static enum cm_status resolve_target(const char *path, char **target, struct cm_error *err)
+{
+    char real[PATH_MAX];
+    struct stat facts;
+
+    if (*path == 0)
+        return cm_fail(err, CM_BAD_ARGUMENT, "the name of the file to write is empty");
+    const bool link = lstat(path, &facts) == 0 && S_ISLNK(facts.st_mode);
+    if (link && !realpath(path, real)) {
+        const bool missing = errno == ENOENT || errno == ENOTDIR;
+        return cm_fail(err, missing ? CM_NOT_FOUND : CM_IO,
+                       "cannot write " PATH_FMT ": it is a symbolic link that leads nowhere", path);
+    }
+    *target = copy_text(link ? real : path, 0);
+    return *target ? CM_OK : fail_memory(path, err);
+}
+
+/* Renaming would happily replace a device or a file that its owner protected against writing. */
+static enum cm_status check_target(const char *path, bool *exists, struct stat *facts,
+                                   struct cm_error *err)
+{
+    *exists = stat(path, facts) == 0;
+    if (!*exists)
+        return CM_OK;
+    if (S_ISDIR(facts->st_mode))
+        return cm_fail(err, CM_BAD_ARGUMENT, "cannot write " PATH_FMT ": it is a folder", path);
+    if (!S_ISREG(facts->st_mode))
+        return cm_fail(err, CM_BAD_ARGUMENT, "cannot write " PATH_FMT ": it is not a regular file",
+                       path);
+    if (faccessat(AT_FDCWD, path, W_OK, AT_EACCESS) != 0 && errno != EINVAL && errno != ENOSYS)
+        return fail_write(path, errno, err);
+    return CM_OK;
+}
+
+/* A name may be taken by what a killed process with our number left behind. */
+static enum cm_status create_temporary(struct cm_save *save, mode_t mode, struct cm_error *err)
+{
+    static _Atomic unsigned counter;
+    enum { SPARE = 64 };
+    const size_t base = strlen(save->path);
+
+    save->temporary = copy_text(save->path, SPARE);
+    if (!save->temporary)
+        return fail_memory(save->path, err);
+    for (int tries = 0; tries < TEMPORARY_TRIES; tries++) {
+        snprintf(save->temporary + base, SPARE, ".tmp-%ld-%u", (long)getpid(),
+                 atomic_fetch_add(&counter, 1));
+        save->fd = open(save->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
+        if (save->fd >= 0)
+            return CM_OK;
+        if (errno != EEXIST && errno != EINTR)
+            break;
+    }
+    return fail_write(save->path, errno, err);
+}
+
+/* Owner and permissions of the file to be replaced. Only root may give a file away; others go on
+ * without, but a group that was not allowed in before is not let in now. */
+static enum cm_status adopt(const struct cm_save *save, const struct stat *facts,
+                            struct cm_error *err)
+{
+    const bool owned = fchown(save->fd, facts->st_uid, facts->st_gid) == 0 ||
+                       fchown(save->fd, (uid_t)-1, facts->st_gid) == 0;
+    const mode_t mode = facts->st_mode & (owned ? 0777 : 0707);
+
+    if (fchmod(save->fd, mode) != 0 && errno != EPERM && errno != ENOTSUP)
+        return fail_write(save->path, errno, err);
+    return CM_OK;
+}
+
+static enum cm_status begin(struct cm_save *save, const char *path, struct cm_error *err)
+{
+    struct stat facts;
+    bool exists;
+
+    CM_TRY(resolve_target(path, &save->path, err));
+    CM_TRY(check_target(save->path, &exists, &facts, err));
+    save->pending = cm_malloc(PENDING_SIZE);
+    if (!save->pending)
+        return fail_memory(path, err);
+    CM_TRY(create_temporary(save, exists ? 0600 : 0644, err));
+    return exists ? adopt(save, &facts, err) : CM_OK;
+}
+
+/* Everything is given back; the temporary file stays only where it became the real one. */
+static void end(struct cm_save *save, bool keep)
+{
+    if (save->fd >= 0 && save->temporary)
+        close(save->fd);
+    if (save->temporary && !keep)
+        unlink(save->temporary);
+    cm_free(save->path);
+    cm_free(save->temporary);
+    cm_free(save->pending);
+    *save = (struct cm_save){.fd = -1};
+}
+
+enum cm_status cm_save_begin(struct cm_save *save, const char *path, struct cm_error *err)
+{
+    *save = (struct cm_save){.fd = -1};
+    const enum cm_status status = begin(save, path, err);
+    if (status) {
+        /* What could not be created is not ours to remove. */
+        end(save, save->fd < 0);
+    }
+    return status;
+}
+
+void cm_save_abandon(struct cm_save *save)
+{
+    end(save, false);
+}
+
+static void close_file(struct cm_save *save)
+{
+    close(save->fd);
+    save->fd = -1;
+}
+
+/* After a failure the file is closed, so that nothing later can succeed by mistake. */
+static enum cm_status write_out(struct cm_save *save, const uint8_t *bytes, size_t size,
+                                struct cm_error *err)
+{
+    while (size > 0) {
+        const ssize_t n = write(save->fd, bytes, size);
+
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0) {
+            const int error = n < 0 ? errno : EIO;
+            close_file(save);
+            return fail_write(save->path, error, err);
+        }
+        bytes += n;
+        size -= (size_t)n;
+    }
+    return CM_OK;
+}
+
+static enum cm_status flush(struct cm_save *save, struct cm_error *err)
+{
+    if (save->fd < 0 || !save->temporary)
+        return cm_fail(err, CM_IO, "cannot write " PATH_FMT ": an earlier write failed",
+                       save->path ? save->path : "");
+    const size_t size = save->n_pending;
+    save->n_pending = 0;
+    return write_out(save, save->pending, size, err);
+}
+
+enum cm_status cm_save_write(struct cm_save *save, const void *bytes, size_t size,
+                             struct cm_error *err)
+{
+    if (size > PENDING_SIZE - save->n_pending || save->fd < 0)
+        CM_TRY(flush(save, err));
+    if (size >= PENDING_SIZE) {
+        CM_TRY(write_out(save, bytes, size, err));
+    } else if (size > 0) {
+        memcpy(save->pending + save->n_pending, bytes, size);
+        save->n_pending += size;
+    }
+    save->written += size;
+    return CM_OK;
+}
+
+enum cm_status cm_save_align(struct cm_save *save, size_t alignment, struct cm_error *err)
+{
+    static const uint8_t zeros[4096];
+    const size_t past = alignment ? (size_t)(save->written % alignment) : 0;
+
+    for (size_t left = past ? alignment - past : 0; left > 0;) {
+        const size_t size = cm_min_size(left, sizeof zeros);
+
+        CM_TRY(cm_save_write(save, zeros, size, err));
+        left -= size;
+    }
+    return CM_OK;
+}
+
+/* Some file systems have nothing to sync and say EINVAL. */
+static int sync_file(int fd)
+{
+    int result;
+
+    do {
+        result = fsync(fd);
+    } while (result != 0 && errno == EINTR);
+    return result != 0 && errno != EINVAL ? -1 : 0;
+}
+
+static enum cm_status sync_folder(const char *path, struct cm_error *err)
+{
+    const size_t size = (size_t)(cm_path_name(path) - path);
+    char folder[PATH_MAX] = ".";
+
+    if (size > 0 && size < sizeof folder) {
+        memcpy(folder, path, size);
+        folder[size] = 0;
+    }
+    const int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0) /* a folder may be writable without being readable: then it cannot be synced */
+        return CM_OK;
+    const int result = sync_file(fd);
+    const int error = errno;
+    close(fd);
+    return result == 0 ? CM_OK : fail_write(path, error, err);
+}
+
+static enum cm_status finish(struct cm_save *save, struct cm_error *err)
+{
+    CM_TRY(flush(save, err));
+    if (sync_file(save->fd) != 0)
+        return fail_write(save->path, errno, err);
+    const int fd = save->fd;
+    save->fd = -1;
+    if (close(fd) != 0 && errno != EINTR)
+        return fail_write(save->path, errno, err);
+    if (rename(save->temporary, save->path) != 0)
+        return fail_write(save->path, errno, err);
+    return CM_OK;
+}
+
+enum cm_status cm_save_commit(struct cm_save *save, struct cm_error *err)
+{
+    enum cm_status status = finish(save, err);
+    const bool renamed = status == CM_OK;
+
+    if (renamed)
+        status = sync_folder(save->path, err);
+    end(save, renamed);
+    return status;
+}

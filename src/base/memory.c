@@ -1,0 +1,70 @@
+/* malloc behind a counter that can be told to fail. */
+// SPDX-License-Identifier: Apache-2.0
+#include "base/memory.h"
+
+#include "base/number.h"
+
+#include <stdatomic.h>
+
+static _Atomic uint64_t asked;   /* allocations so far, the failed ones included */
+static _Atomic uint64_t fail_at; /* the first number that fails, 0 for none */
+
+/* Counts one allocation and says whether it may go on. Sizes past PTRDIFF_MAX are refused here, as
+ * no object can be that large and sanitizers end the process over them. */
+static bool may_allocate(size_t size)
+{
+    const uint64_t number = atomic_fetch_add_explicit(&asked, 1, memory_order_relaxed) + 1;
+    const uint64_t first_bad = atomic_load_explicit(&fail_at, memory_order_relaxed);
+
+    return size <= PTRDIFF_MAX && (first_bad == 0 || number < first_bad);
+}
+
+/* C leaves the result for size 0 open; we want memory that can be told from a failure. */
+static size_t at_least_one(size_t size)
+{
+    return size ? size : 1;
+}
+
+void *cm_malloc(size_t size)
+{
+    return may_allocate(size) ? malloc(at_least_one(size)) : NULL;
+}
+
+void *cm_calloc(size_t count, size_t size)
+{
+    size_t total;
+
+    if (!cm_size_mul(count, size, &total))
+        total = SIZE_MAX;
+    return may_allocate(total) ? calloc(1, at_least_one(total)) : NULL;
+}
+
+void *cm_realloc(void *memory, size_t size)
+{
+    return may_allocate(size) ? realloc(memory, at_least_one(size)) : NULL;
+}
+
+void *cm_malloc_aligned(size_t alignment, size_t size)
+{
+    const size_t boundary = alignment < sizeof(void *) ? sizeof(void *) : alignment;
+    const bool fits = size <= PTRDIFF_MAX && boundary <= PTRDIFF_MAX;
+
+    if (!may_allocate(fits ? size : SIZE_MAX))
+        return NULL;
+    return aligned_alloc(boundary, cm_round_up(at_least_one(size), boundary));
+}
+
+void cm_free(void *memory)
+{
+    free(memory);
+}
+
+void cm_memory_fail_after(uint64_t n)
+{
+    atomic_store_explicit(&fail_at, n ? cm_memory_count() + n : 0, memory_order_relaxed);
+}
+
+uint64_t cm_memory_count(void)
+{
+    return atomic_load_explicit(&asked, memory_order_relaxed);
+}

@@ -1,0 +1,21 @@
+/* The only door to malloc. Every allocation of the library passes here, so that tests can make each
+ * one fail in turn and arenas can be counted. */
+// SPDX-License-Identifier: Apache-2.0
+#ifndef CM_BASE_MEMORY_H
+#define CM_BASE_MEMORY_H
+
+#include "base/compiler.h"
+
+void *cm_malloc(size_t size); /* NULL when there is none */
+void *cm_calloc(size_t count, size_t size);
+void *cm_realloc(void *memory, size_t size);
+void *cm_malloc_aligned(size_t alignment, size_t size); /* freed with cm_free */
+void cm_free(void *memory);
+
+/* For tests: the nth allocation from now (1 is the next) and all after it fail; 0 turns that off.
+ */
+void cm_memory_fail_after(uint64_t n);
+/* Allocations since the process began. */
+uint64_t cm_memory_count(void);
+
+#endif

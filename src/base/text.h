@@ -1,0 +1,38 @@
+/* Strings as views. Text that comes from a file is not NUL-terminated and may hold any byte, so a
+ * struct cm_str carries its length; print it with CM_STR_FMT. */
+// SPDX-License-Identifier: Apache-2.0
+#ifndef CM_BASE_TEXT_H
+#define CM_BASE_TEXT_H
+
+#include "base/compiler.h"
+
+#include <stdbool.h>
+
+struct cm_str {
+    const char *data; /* borrowed: lives as long as whatever holds the bytes */
+    size_t size;
+};
+
+#define CM_STR(literal) ((struct cm_str){"" literal, sizeof(literal) - 1})
+#define CM_STR_NONE     ((struct cm_str){NULL, 0})
+/* printf("%.*s", CM_STR_FMT(name)): a name in a message is cut at 200 bytes. */
+#define CM_STR_FMT(s) ((s).size < 200 ? (int)(s).size : 200), ((s).data ? (s).data : "")
+
+struct cm_str cm_str(const char *text); /* view of a NUL-terminated string; NULL is empty */
+bool cm_str_equal(struct cm_str a, struct cm_str b);
+bool cm_str_is(struct cm_str a, const char *text);
+int cm_str_compare(struct cm_str a, struct cm_str b); /* bytewise, shorter first */
+bool cm_str_starts(struct cm_str a, const char *prefix);
+bool cm_str_ends(struct cm_str a, const char *suffix);
+bool cm_str_is_utf8(struct cm_str a);
+
+/* The whole of text as a number, decimal with optional minus; false if it is not one or does not
+ * fit. */
+bool cm_str_to_int64(struct cm_str text, int64_t *out);
+/* Same in the C locale's floating point syntax, whatever the process's locale is. */
+bool cm_str_to_double(struct cm_str text, double *out);
+
+/* Edits that turn a into b; used to guess what was meant. Long texts count as far apart. */
+size_t cm_str_distance(struct cm_str a, struct cm_str b);
+
+#endif
