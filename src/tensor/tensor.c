@@ -1,0 +1,297 @@
+/* Buffers, tensors and data. */
+// SPDX-License-Identifier: Apache-2.0
+#include "tensor/tensor.h"
+
+#include "base/memory.h"
+#include "base/number.h"
+#include "tensor/half.h"
+
+#include <assert.h>
+#include <stdatomic.h>
+
+struct held {
+    struct cm_buffer *buffer;
+    struct held *next;
+};
+
+struct cm_buffer {
+    atomic_size_t references;
+    void *data;
+    size_t size;
+    cm_buffer_free_fn *free_owner;
+    void *owner;
+    struct held *held;
+};
+
+/* The header lies in front of the data, which keeps its alignment. */
+enum { HEADER = 64 };
+_Static_assert(sizeof(struct cm_buffer) <= HEADER,
+               "the header must not push the data off its line");
+_Static_assert(HEADER % CM_TENSOR_ALIGNMENT == 0, "the data must stay aligned");
+
+static enum cm_status no_memory(size_t size, struct cm_error *err)
+{
+    return cm_fail(err, CM_NO_MEMORY, "no memory for %zu bytes of tensor data", size);
+}
+
+enum cm_status cm_buffer_new(size_t size, struct cm_buffer **out, struct cm_error *err)
+{
+    if (size > PTRDIFF_MAX - 2 * HEADER)
+        return no_memory(size, err);
+    struct cm_buffer *buffer =
+        cm_malloc_aligned(CM_TENSOR_ALIGNMENT, HEADER + cm_round_up(size, CM_TENSOR_ALIGNMENT));
+    if (!buffer)
+        return no_memory(size, err);
+    *buffer = (struct cm_buffer){.data = (char *)buffer + HEADER, .size = size};
+    atomic_init(&buffer->references, 1);
+    *out = buffer;
+    return CM_OK;
+}
+
+enum cm_status cm_buffer_wrap(void *data, size_t size, cm_buffer_free_fn *free_owner, void *owner,
+                              struct cm_buffer **out, struct cm_error *err)
+{
+    struct cm_buffer *buffer = cm_malloc(sizeof *buffer);
+    if (!buffer)
+        return no_memory(sizeof *buffer, err);
+    *buffer =
+        (struct cm_buffer){.data = data, .size = size, .free_owner = free_owner, .owner = owner};
+    atomic_init(&buffer->references, 1);
+    *out = buffer;
+    return CM_OK;
+}
+
+void *cm_buffer_data(const struct cm_buffer *buffer)
+{
+    return buffer->data;
+}
+
+size_t cm_buffer_size(const struct cm_buffer *buffer)
+{
+    return buffer->size;
+}
+
+struct cm_buffer *cm_buffer_keep(struct cm_buffer *buffer)
+{
+    if (buffer)
+        atomic_fetch_add_explicit(&buffer->references, 1, memory_order_relaxed);
+    return buffer;
+}
+
+void cm_buffer_drop(struct cm_buffer *buffer)
+{
+    /* Release what this thread wrote; acquire what the others did before the bytes go. */
+    if (!buffer || atomic_fetch_sub_explicit(&buffer->references, 1, memory_order_acq_rel) != 1)
+        return;
+    for (struct held *held = buffer->held, *next; held; held = next) {
+        next = held->next;
+        cm_buffer_drop(held->buffer);
+        cm_free(held);
+    }
+    if (buffer->free_owner)
+        buffer->free_owner(buffer->owner);
+    cm_free(buffer);
+}
+
+enum cm_status cm_buffer_hold(struct cm_buffer *buffer, struct cm_buffer *other,
+                              struct cm_error *err)
+{
+    if (!other || other == buffer)
+        return CM_OK;
+    struct held *held = cm_malloc(sizeof *held);
+    if (!held)
+        return no_memory(sizeof *held, err);
+    *held = (struct held){cm_buffer_keep(other), buffer->held};
+    buffer->held = held;
+    return CM_OK;
+}
+
+static enum cm_status bytes_of(enum cm_dtype type, const struct cm_shape *shape, size_t *out,
+                               struct cm_error *err)
+{
+    int64_t count;
+
+    if (!cm_shape_count(shape, &count) || !cm_dtype_bytes(type, count, out)) {
+        char text[64];
+        return cm_fail(err, CM_LIMIT, "a tensor %s[%s] is too large for memory",
+                       cm_dtype_name(type), cm_shape_print(shape, text, sizeof text));
+    }
+    return CM_OK;
+}
+
+enum cm_status cm_tensor_new(enum cm_dtype type, const struct cm_shape *shape,
+                             struct cm_tensor *out, struct cm_error *err)
+{
+    struct cm_buffer *buffer;
+    size_t size;
+
+    CM_TRY(bytes_of(type, shape, &size, err));
+    CM_TRY(cm_buffer_new(size, &buffer, err));
+    if (type == CM_STRING)
+        memset(buffer->data, 0, size);
+    *out = cm_tensor_borrow(type, shape, buffer->data);
+    out->buffer = buffer;
+    return CM_OK;
+}
+
+struct cm_tensor cm_tensor_borrow(enum cm_dtype type, const struct cm_shape *shape, void *data)
+{
+    return (struct cm_tensor){.type = type, .shape = *shape, .data = data};
+}
+
+void cm_tensor_keep(struct cm_tensor *tensor)
+{
+    cm_buffer_keep(tensor->buffer);
+}
+
+void cm_tensor_drop(struct cm_tensor *tensor)
+{
+    cm_buffer_drop(tensor->buffer);
+    *tensor = (struct cm_tensor){0};
+}
+
+/* One buffer holds the views and, behind them, the bytes they view. */
+static enum cm_status copy_strings(const struct cm_tensor *from, struct cm_tensor *out,
+                                   struct cm_error *err)
+{
+    const struct cm_str *old = from->data;
+    const size_t count = (size_t)cm_tensor_count(from);
+    struct cm_buffer *buffer;
+    size_t size = count * sizeof *old;
+
+    for (size_t i = 0; i < count; i++) {
+        if (!cm_size_add(size, old[i].size, &size))
+            return no_memory(SIZE_MAX, err);
+    }
+    CM_TRY(cm_buffer_new(size, &buffer, err));
+    struct cm_str *views = buffer->data;
+    char *bytes = (char *)(views + count);
+    for (size_t i = 0; i < count; i++) {
+        if (old[i].size)
+            memcpy(bytes, old[i].data, old[i].size);
+        views[i] = (struct cm_str){bytes, old[i].size};
+        bytes += old[i].size;
+    }
+    *out = cm_tensor_borrow(CM_STRING, &from->shape, buffer->data);
+    out->buffer = buffer;
+    return CM_OK;
+}
+
+enum cm_status cm_tensor_copy(const struct cm_tensor *from, struct cm_tensor *out,
+                              struct cm_error *err)
+{
+    if (from->layout)
+        return cm_fail(err, CM_UNSUPPORTED,
+                       "a tensor in a backend's layout cannot be copied as it is");
+    if (from->type == CM_STRING)
+        return copy_strings(from, out, err);
+    struct cm_tensor copy;
+    CM_TRY(cm_tensor_new(from->type, &from->shape, &copy, err));
+    if (cm_tensor_bytes(from))
+        memcpy(copy.data, from->data, cm_tensor_bytes(from));
+    *out = copy;
+    return CM_OK;
+}
+
+int64_t cm_tensor_count(const struct cm_tensor *tensor)
+{
+    return cm_shape_elements(&tensor->shape);
+}
+
+size_t cm_tensor_bytes(const struct cm_tensor *tensor)
+{
+    size_t size = 0;
+    const bool fits = cm_dtype_bytes(tensor->type, cm_tensor_count(tensor), &size);
+    assert(fits);
+    (void)fits;
+    return size;
+}
+
+static int64_t packed_int(const struct cm_tensor *tensor, int64_t i)
+{
+    float value = 0;
+
+    assert(cm_dtype_info(tensor->type)->kind == CM_CLASS_SIGNED ||
+           cm_dtype_info(tensor->type)->kind == CM_CLASS_UNSIGNED);
+    cm_narrow_load(tensor->type, tensor->data, i, 1, &value);
+    return (int64_t)value;
+}
+
+int64_t cm_tensor_int(const struct cm_tensor *tensor, int64_t i)
+{
+    const void *data = tensor->data;
+
+    switch (tensor->type) {
+    case CM_BOOL:
+        return ((const uint8_t *)data)[i] != 0;
+    case CM_UINT8:
+        return ((const uint8_t *)data)[i];
+    case CM_INT8:
+        return ((const int8_t *)data)[i];
+    case CM_UINT16:
+        return ((const uint16_t *)data)[i];
+    case CM_INT16:
+        return ((const int16_t *)data)[i];
+    case CM_UINT32:
+        return ((const uint32_t *)data)[i];
+    case CM_INT32:
+        return ((const int32_t *)data)[i];
+    case CM_UINT64: /* past 2^63 it wraps, as a cast does */
+        return (int64_t)((const uint64_t *)data)[i];
+    case CM_INT64:
+        return ((const int64_t *)data)[i];
+    default:
+        return packed_int(tensor, i);
+    }
+}
+
+double cm_tensor_real(const struct cm_tensor *tensor, int64_t i)
+{
+    if (cm_dtype_is_narrow(tensor->type)) {
+        float value;
+        cm_narrow_load(tensor->type, tensor->data, i, 1, &value);
+        return (double)value;
+    }
+    switch (tensor->type) {
+    case CM_FLOAT:
+        return (double)((const float *)tensor->data)[i];
+    case CM_DOUBLE:
+        return ((const double *)tensor->data)[i];
+    case CM_UINT64:
+        return (double)((const uint64_t *)tensor->data)[i];
+    default:
+        return (double)cm_tensor_int(tensor, i);
+    }
+}
+
+void cm_datum_drop(struct cm_datum *datum)
+{
+    cm_tensor_drop(&datum->tensor);
+    for (size_t i = 0; i < datum->n_items; i++)
+        cm_datum_drop(&datum->items[i]);
+    cm_free(datum->items);
+    *datum = (struct cm_datum){0};
+}
+
+enum cm_status cm_datum_share(const struct cm_datum *from, struct cm_datum *out,
+                              struct cm_error *err)
+{
+    struct cm_datum copy = {.kind = from->kind, .tensor = from->tensor};
+
+    if (from->n_items) {
+        copy.items = cm_calloc(from->n_items, sizeof *copy.items);
+        if (!copy.items)
+            return cm_fail(err, CM_NO_MEMORY, "no memory for %zu items", from->n_items);
+    }
+    cm_tensor_keep(&copy.tensor);
+    for (; copy.n_items < from->n_items; copy.n_items++) {
+        const enum cm_status status =
+            cm_datum_share(&from->items[copy.n_items], &copy.items[copy.n_items], err);
+        if (status) {
+            cm_datum_drop(&copy);
+            return status;
+        }
+    }
+    *out = copy;
+    return CM_OK;
+}

@@ -1,0 +1,84 @@
+/* Run-time values: tensors over reference-counted buffers, and the sequences, optionals and maps
+ * ONNX builds from them. A tensor is a small struct that points at bytes; copying the struct copies
+ * a view, and whoever keeps one takes a reference with cm_tensor_keep. */
+// SPDX-License-Identifier: Apache-2.0
+#ifndef CM_TENSOR_TENSOR_H
+#define CM_TENSOR_TENSOR_H
+
+#include "base/status.h"
+#include "tensor/dtype.h"
+#include "tensor/shape.h"
+
+/* Bytes with a reference count. Safe to keep and drop from several threads. */
+struct cm_buffer;
+
+typedef void cm_buffer_free_fn(void *owner);
+
+enum { CM_TENSOR_ALIGNMENT = 64 };
+
+/* size bytes, aligned, not zeroed; reference count 1. */
+enum cm_status cm_buffer_new(size_t size, struct cm_buffer **out,
+                             struct cm_error *err) CM_MUST_CHECK;
+/* Wraps bytes owned by someone else; free_owner(owner) is called when the last reference goes (may
+ * be NULL). */
+enum cm_status cm_buffer_wrap(void *data, size_t size, cm_buffer_free_fn *free_owner, void *owner,
+                              struct cm_buffer **out, struct cm_error *err) CM_MUST_CHECK;
+void *cm_buffer_data(const struct cm_buffer *buffer);
+size_t cm_buffer_size(const struct cm_buffer *buffer);
+struct cm_buffer *cm_buffer_keep(struct cm_buffer *buffer); /* NULL stays NULL */
+void cm_buffer_drop(struct cm_buffer *buffer);
+/* Holds other alive for as long as buffer lives: string elements pointing into another tensor. */
+enum cm_status cm_buffer_hold(struct cm_buffer *buffer, struct cm_buffer *other,
+                              struct cm_error *err) CM_MUST_CHECK;
+
+struct cm_layout; /* how elements lie in memory when not row-major; known to backends alone */
+
+struct cm_tensor {
+    enum cm_dtype type;
+    struct cm_shape shape;
+    void *data;               /* row-major and dense when layout is NULL; NULL before allocation */
+    struct cm_buffer *buffer; /* what keeps data alive; NULL when borrowed for the call */
+    const struct cm_layout *layout; /* NULL: plain */
+};
+
+/* A fresh tensor with memory for its elements (strings empty, nothing else initialized). */
+enum cm_status cm_tensor_new(enum cm_dtype type, const struct cm_shape *shape,
+                             struct cm_tensor *out, struct cm_error *err) CM_MUST_CHECK;
+/* Views caller's memory without taking it. */
+struct cm_tensor cm_tensor_borrow(enum cm_dtype type, const struct cm_shape *shape, void *data);
+void cm_tensor_keep(struct cm_tensor *tensor); /* takes a reference to its buffer */
+void cm_tensor_drop(struct cm_tensor *tensor); /* gives it back and zeroes the struct */
+enum cm_status cm_tensor_copy(const struct cm_tensor *from, struct cm_tensor *out,
+                              struct cm_error *err) CM_MUST_CHECK; /* deep, plain layout */
+
+int64_t cm_tensor_count(const struct cm_tensor *tensor);
+size_t cm_tensor_bytes(const struct cm_tensor *tensor); /* stored, sub-byte types packed */
+/* Element i of an integer or bool tensor as int64; of any real number tensor as double. */
+int64_t cm_tensor_int(const struct cm_tensor *tensor, int64_t i);
+double cm_tensor_real(const struct cm_tensor *tensor, int64_t i);
+
+enum cm_kind {
+    CM_KIND_NONE, /* an optional without content, an absent input */
+    CM_KIND_TENSOR,
+    CM_KIND_SPARSE,
+    CM_KIND_SEQUENCE,
+    CM_KIND_MAP,
+    CM_KIND_OPTIONAL,
+    CM_KIND_OPAQUE,
+};
+
+/* Any run-time value. An optional with content is that content; without, CM_KIND_NONE. A map is two
+ * parallel lists: keys (a tensor of integers or strings) and items. */
+struct cm_datum {
+    enum cm_kind kind;
+    struct cm_tensor tensor; /* tensor; map: its keys */
+    struct cm_datum *items;  /* sequence, map: owned */
+    size_t n_items;
+};
+
+void cm_datum_drop(struct cm_datum *datum); /* drops what it holds and zeroes the struct */
+/* A second datum sharing the same buffers. */
+enum cm_status cm_datum_share(const struct cm_datum *from, struct cm_datum *out,
+                              struct cm_error *err) CM_MUST_CHECK;
+
+#endif
