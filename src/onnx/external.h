@@ -1,0 +1,48 @@
+/* Tensor contents in files beside the model. Locations come from the model and are confined to its
+ * folder; offsets and lengths are checked against the file; each file is mapped once. Thread-safe
+ * after the first load of a location only if the caller serializes loads; the maps themselves are
+ * read only. */
+// SPDX-License-Identifier: Apache-2.0
+#ifndef CM_ONNX_EXTERNAL_H
+#define CM_ONNX_EXTERNAL_H
+
+#include "onnx/messages.h"
+
+/* The keys of an external tensor, parsed. */
+struct cm_external_place {
+    struct cm_str location;
+    uint64_t offset;
+    uint64_t length;
+    bool has_length;
+};
+
+/* Refuses: no location, repeated keys, offset or length that are not plain numbers. Unknown keys
+ * are left alone. */
+enum cm_status cm_external_place(const struct cm_tensor_proto *proto, struct cm_external_place *out,
+                                 struct cm_error *err) CM_MUST_CHECK;
+
+struct cm_external_files;
+
+/* Unmapped at the end of arena, which is not needed for more: files may be opened when no guard is
+ * there. folder is the model's; flags as for cm_file_open_beneath; copy as for cm_file_map. */
+struct cm_external_files *cm_external_files_new(struct cm_arena *arena, struct cm_str folder,
+                                                unsigned flags, bool copy);
+/* The bytes of an external tensor: need is what its type and shape call for; a length that differs
+ * is refused. */
+enum cm_status cm_external_view(struct cm_external_files *files,
+                                const struct cm_tensor_proto *proto, uint64_t need,
+                                struct cm_str *out, struct cm_error *err) CM_MUST_CHECK;
+
+/* A whole file by its location, and what tells it from others; opens it when that was not done
+ * before. */
+struct cm_external_file {
+    struct cm_str bytes;
+    uint64_t device, inode;
+};
+enum cm_status cm_external_file(struct cm_external_files *files, struct cm_str location,
+                                struct cm_external_file *out, struct cm_error *err) CM_MUST_CHECK;
+/* The same for a file that is open already; false when it is not. */
+bool cm_external_find(const struct cm_external_files *files, struct cm_str location,
+                      struct cm_external_file *out);
+
+#endif

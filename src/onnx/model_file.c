@@ -1,0 +1,96 @@
+/* Opening models, and finding the tensors in them. */
+// SPDX-License-Identifier: Apache-2.0
+#include "onnx/model_file.h"
+
+#include "onnx/decode.h"
+#include "onnx/model_save.h"
+#include "onnx/syntax.h"
+
+enum cm_model_format cm_model_format_of(enum cm_model_format format, const char *path)
+{
+    if (format != CM_FORMAT_BY_NAME)
+        return format;
+    const struct cm_str name = cm_str(path);
+    return cm_str_ends(name, ".onnxtxt") || cm_str_ends(name, ".onnxtext") ? CM_FORMAT_TEXT
+                                                                           : CM_FORMAT_BINARY;
+}
+
+static void release_mapping(void *mapping)
+{
+    cm_mapping_release(mapping);
+}
+
+static struct cm_model_file *new_file(struct cm_arena *arena, struct cm_str path,
+                                      struct cm_str folder, const struct cm_load_options *options)
+{
+    struct cm_model_file *file = CM_NEW(arena, struct cm_model_file);
+
+    file->arena = arena;
+    file->path = path;
+    file->folder = folder;
+    file->files = cm_external_files_new(arena, folder, options->allow_links ? CM_FOLLOW_LINKS : 0,
+                                        options->copy);
+    return file;
+}
+
+static enum cm_status read_model(struct cm_arena *arena, struct cm_str bytes,
+                                 enum cm_model_format format, struct cm_model_proto *out,
+                                 struct cm_error *err)
+{
+    if (bytes.size == 0)
+        return cm_fail(err, CM_BAD_MODEL, "there is nothing in it");
+    if (format == CM_FORMAT_TEXT)
+        return cm_syntax_parse_model(bytes, arena, out, err);
+    return cm_decode(&cm_model_info, bytes, arena, out, err);
+}
+
+enum cm_status cm_model_open(struct cm_arena *arena, const char *path,
+                             const struct cm_load_options *options, struct cm_model_file **out,
+                             struct cm_error *err)
+{
+    static const struct cm_load_options defaults;
+    const struct cm_load_options *how = options ? options : &defaults;
+    struct cm_model_file *file =
+        new_file(arena, cm_arena_str(arena, cm_str(path)), cm_path_folder(arena, path), how);
+
+    CM_TRY(cm_file_map(path, how->copy, &file->mapping, err));
+    cm_arena_defer(arena, release_mapping, &file->mapping);
+    const struct cm_str bytes = {(const char *)file->mapping.data, file->mapping.size};
+    const enum cm_model_format format = cm_model_format_of(how->format, path);
+    CM_TRY(
+        cm_error_context(err, read_model(arena, bytes, format, &file->model, err), "%.600s", path));
+    *out = file;
+    return CM_OK;
+}
+
+enum cm_status cm_model_parse(struct cm_arena *arena, struct cm_str bytes,
+                              const struct cm_load_options *options, struct cm_model_file **out,
+                              struct cm_error *err)
+{
+    static const struct cm_load_options defaults;
+    const struct cm_load_options *how = options ? options : &defaults;
+    struct cm_model_file *file = new_file(arena, CM_STR(""), CM_STR(""), how);
+
+    CM_TRY(read_model(arena, bytes, how->format, &file->model, err));
+    *out = file;
+    return CM_OK;
+}
+
+struct each {
+    cm_visit_tensor_fn *visit;
+    void *arg;
+};
+
+static enum cm_status visit_message(void *arg, const struct cm_message_info *info,
+                                    struct cm_msg *msg)
+{
+    const struct each *each = arg;
+    return info == &cm_tensor_info ? each->visit(each->arg, (struct cm_tensor_proto *)msg) : CM_OK;
+}
+
+enum cm_status cm_model_each_tensor(struct cm_model_proto *model, cm_visit_tensor_fn *visit,
+                                    void *arg)
+{
+    struct each each = {visit, arg};
+    return cm_message_walk(&cm_model_info, model, visit_message, &each);
+}

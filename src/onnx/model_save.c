@@ -1,0 +1,491 @@
+/* Saving models. Everything is decided first: which tensors move, into which files, under which
+ * free names. Then the data files are written, then the model is renamed into place, and only then
+ * is anything old removed. */
+// SPDX-License-Identifier: Apache-2.0
+#define _GNU_SOURCE
+#include "onnx/model_save.h"
+
+#include "base/map.h"
+#include "base/number.h"
+#include "onnx/decode.h"
+#include "onnx/encode.h"
+#include "onnx/syntax.h"
+#include "onnx/tensor_data.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define MODEL_LIMIT ((UINT64_C(1) << 31) - 1)
+enum { NAME_TRIES = 100000 };
+
+enum action { STAY, MOVE_OUT, MOVE_IN };
+
+struct item {
+    const struct cm_tensor_proto *from;
+    struct cm_tensor_proto *to; /* in the tree that is written */
+    enum action action;
+    uint64_t bytes, offset;
+    size_t file; /* index of its new data file, when it moves out */
+};
+
+struct data_file {
+    struct cm_str name; /* what tensors say is their location */
+    const char *path;
+    bool is_copy;         /* of a file beside the old model, whole */
+    struct cm_str copied; /* its bytes */
+    size_t first_item;    /* else: tensors from here on */
+    uint64_t size;
+};
+
+struct job {
+    const struct cm_model_file *file;
+    const char *path;
+    struct cm_save_options options;
+    struct cm_save_report report;
+    struct cm_error *err;
+
+    struct cm_arena *arena;
+    struct cm_str folder;
+    bool same_folder; /* the new model lies beside the old one's external files */
+    bool forced;
+    const struct cm_model_proto *model; /* what is written: the caller's, or a twin */
+    struct cm_encoding *encoding;
+    struct {
+        struct item *items;
+        size_t count, capacity;
+    } tensors;
+    struct {
+        struct data_file *items;
+        size_t count, capacity;
+    } files;
+    struct cm_map claimed; /* names that files of this save will have */
+    struct cm_map kept; /* locations that stay: 1, or 2 + the index of the copy that replaces it */
+    size_t n_created;   /* data files in place; removed again unless the model follows */
+    bool in_use;
+};
+
+static enum cm_status collect(void *arg, struct cm_tensor_proto *tensor)
+{
+    struct job *job = arg;
+    *CM_PUSH(job->arena, &job->tensors) = (struct item){.from = tensor};
+    return CM_OK;
+}
+
+/* Did the file say so, whatever has been put into the tensor since? */
+static bool came_external(struct job *job, const struct cm_tensor_proto *tensor)
+{
+    struct cm_tensor_proto before = {0};
+
+    if (!tensor->msg.changed || tensor->msg.source.size == 0)
+        return false;
+    return cm_decode(&cm_tensor_info, tensor->msg.source, job->arena, &before, NULL) == CM_OK &&
+           before.data_location == CM_LOCATION_EXTERNAL;
+}
+
+/* Strings have no form outside, and what is broken stays as it is. */
+static bool can_move_out(struct item *item)
+{
+    return item->from->data_type != CM_STRING && cm_tensor_proto_check(item->from, NULL) == CM_OK &&
+           cm_tensor_proto_bytes(item->from, &item->bytes, NULL) == CM_OK && item->bytes > 0;
+}
+
+static enum action choose(struct job *job, struct item *item)
+{
+    const bool external = item->from->data_location == CM_LOCATION_EXTERNAL;
+    const enum cm_save_placement placement = job->options.placement;
+
+    if (placement == CM_PLACE_INLINE && !job->forced)
+        return external ? MOVE_IN : STAY;
+    if (placement == CM_PLACE_KEEP && external)
+        return STAY;
+    if (placement == CM_PLACE_KEEP && came_external(job, item->from))
+        return can_move_out(item) ? MOVE_OUT : STAY;
+    if (placement == CM_PLACE_KEEP && !job->forced)
+        return STAY;
+    if (can_move_out(item) && item->bytes >= job->options.threshold)
+        return MOVE_OUT;
+    return external ? MOVE_IN : STAY;
+}
+
+/* "a/b.data" and "-7" make "a/b-7.data". */
+static struct cm_str name_with(struct cm_arena *arena, struct cm_str name, size_t number)
+{
+    size_t dot = name.size;
+
+    while (dot > 0 && name.data[dot - 1] != '.' && name.data[dot - 1] != '/')
+        dot--;
+    const size_t stem = dot > 1 && name.data[dot - 1] == '.' ? dot - 1 : name.size;
+    const struct cm_str middle = cm_arena_printf(arena, "-%zu", number);
+    char *text = cm_arena_alloc(arena, name.size + middle.size + 1);
+    memcpy(text, name.data, stem);
+    memcpy(text + stem, middle.data, middle.size);
+    memcpy(text + stem + middle.size, name.data + stem, name.size - stem);
+    return (struct cm_str){text, name.size + middle.size};
+}
+
+static enum cm_status new_data_file(struct job *job, struct cm_str wanted, struct data_file **out)
+{
+    struct cm_str name = cm_arena_str(job->arena, wanted);
+
+    for (size_t n = 1; n < NAME_TRIES; n++) {
+        const char *path = cm_path_join(job->arena, job->folder, name).data;
+        struct stat facts;
+        const bool taken = lstat(path, &facts) == 0;
+        if (!taken && errno != ENOENT)
+            return cm_fail(job->err, CM_IO, "cannot write '%.600s': %s", path, strerror(errno));
+        if (!taken && !cm_map_find(&job->claimed, name)) {
+            cm_map_insert(&job->claimed, job->arena, name, NULL);
+            *out = CM_PUSH(job->arena, &job->files);
+            **out = (struct data_file){.name = name, .path = path};
+            return CM_OK;
+        }
+        name = name_with(job->arena, wanted, n);
+    }
+    return cm_fail(job->err, CM_IO, "no free name like '%.*s' for external data",
+                   CM_STR_FMT(wanted));
+}
+
+static enum cm_status place_outside(struct job *job, size_t index, bool *has_file)
+{
+    const struct cm_str base = cm_str(job->options.external_name);
+    struct item *item = &job->tensors.items[index];
+    struct data_file *file = *has_file ? &job->files.items[job->files.count - 1] : NULL;
+
+    if (!file || job->options.one_file_per_tensor) {
+        CM_TRY(new_data_file(
+            job, job->options.one_file_per_tensor ? name_with(job->arena, base, index) : base,
+            &file));
+        file->first_item = index;
+        *has_file = true;
+    }
+    item->file = job->files.count - 1;
+    item->offset = cm_round_up(file->size, job->options.alignment);
+    file->size = item->offset + item->bytes;
+    return CM_OK;
+}
+
+static bool is_file(const char *path, uint64_t device, uint64_t inode)
+{
+    struct stat facts;
+    return stat(path, &facts) == 0 && (uint64_t)facts.st_dev == device &&
+           (uint64_t)facts.st_ino == inode;
+}
+
+/* A file that tensors go on using must be there beside the new model: it is copied when the folders
+ * differ, or when something has replaced or removed it since we opened it. */
+static enum cm_status keep_file(struct job *job, struct cm_str location, uint64_t *out)
+{
+    const struct cm_str target = cm_path_join(job->arena, job->folder, location);
+    struct cm_external_file old;
+    struct data_file *file;
+
+    *out = 1;
+    if (!job->same_folder)
+        CM_TRY(cm_external_file(job->file->files, location, &old, job->err));
+    else if (!cm_external_find(job->file->files, location, &old))
+        return CM_OK;
+    if (is_file(target.data, old.device, old.inode))
+        return CM_OK;
+    CM_TRY(new_data_file(job, location, &file));
+    file->is_copy = true;
+    file->copied = old.bytes;
+    file->size = old.bytes.size;
+    *out = 1 + job->files.count;
+    return CM_OK;
+}
+
+static enum cm_status keep_location(struct job *job, const struct item *item)
+{
+    struct cm_str location;
+    bool added;
+
+    if (!cm_tensor_proto_location(item->from, &location))
+        return CM_OK;
+    uint64_t *kept = cm_map_insert(&job->kept, job->arena, location, &added);
+    if (!added)
+        return CM_OK;
+    uint64_t value;
+    const enum cm_status status = keep_file(job, location, &value);
+    *kept = status == CM_OK ? value : 0;
+    return cm_error_context(job->err, status, "tensor '%.*s'", CM_STR_FMT(item->from->name));
+}
+
+static enum cm_status apply(struct job *job, struct item *item)
+{
+    struct cm_str location, bytes;
+    uint64_t need;
+
+    if (item->action == MOVE_OUT) {
+        cm_tensor_proto_put_outside(item->to, job->arena, job->files.items[item->file].name,
+                                    item->offset, item->bytes);
+    } else if (item->action == MOVE_IN) {
+        CM_TRY(cm_tensor_proto_check(item->from, job->err));
+        CM_TRY(cm_tensor_proto_bytes(item->from, &need, job->err));
+        CM_TRY(cm_error_context(
+            job->err, cm_external_view(job->file->files, item->from, need, &bytes, job->err),
+            "tensor '%.*s'", CM_STR_FMT(item->from->name)));
+        cm_tensor_proto_put_inside(item->to, bytes);
+    } else if (cm_tensor_proto_location(item->from, &location)) {
+        const uint64_t kept = cm_map_get(&job->kept, location, 1);
+        if (kept < 2)
+            return CM_OK;
+        const struct cm_str name = job->files.items[kept - 2].name;
+        if (!cm_str_equal(name, location))
+            cm_tensor_proto_relocate(item->to, job->arena, name);
+    }
+    return CM_OK;
+}
+
+struct pairing {
+    struct item *items;
+    size_t next;
+};
+
+static enum cm_status pair(void *arg, struct cm_tensor_proto *tensor)
+{
+    struct pairing *pairing = arg;
+    pairing->items[pairing->next++].to = tensor;
+    return CM_OK;
+}
+
+static enum cm_status rewrite(struct job *job)
+{
+    struct cm_model_proto *twin = cm_model_twin(job->arena, &job->file->model);
+    struct pairing pairing = {job->tensors.items, 0};
+
+    CM_TRY(cm_model_each_tensor(twin, pair, &pairing));
+    assert(pairing.next == job->tensors.count);
+    for (size_t i = 0; i < job->tensors.count; i++)
+        CM_TRY(apply(job, &job->tensors.items[i]));
+    job->model = twin;
+    return CM_OK;
+}
+
+/* Decides what moves where, and makes the tree that says so. */
+static enum cm_status plan(struct job *job)
+{
+    bool has_file = false, moves = false;
+
+    job->files.count = 0;
+    job->claimed = job->kept = (struct cm_map){0};
+    cm_map_insert(&job->claimed, job->arena, cm_str(cm_path_name(job->path)), NULL);
+    for (size_t i = 0; i < job->tensors.count; i++) {
+        struct item *item = &job->tensors.items[i];
+        item->action = choose(job, item);
+        moves = moves || item->action != STAY;
+        if (item->action == MOVE_OUT)
+            CM_TRY(place_outside(job, i, &has_file));
+    }
+    for (size_t i = 0; i < job->tensors.count; i++) {
+        if (job->tensors.items[i].action == STAY)
+            CM_TRY(keep_location(job, &job->tensors.items[i]));
+    }
+    job->model = &job->file->model;
+    return moves || job->files.count ? rewrite(job) : CM_OK;
+}
+
+static enum cm_status plan_encoding(struct job *job)
+{
+    const uint64_t limit = job->options.size_limit;
+
+    CM_TRY(cm_encode_plan(&cm_model_info, job->model, job->arena, &job->encoding, job->err));
+    if (cm_encoding_size(job->encoding) <= limit)
+        return CM_OK;
+    job->forced = true;
+    CM_TRY(plan(job));
+    CM_TRY(cm_encode_plan(&cm_model_info, job->model, job->arena, &job->encoding, job->err));
+    const uint64_t size = cm_encoding_size(job->encoding);
+    if (size > limit)
+        return cm_fail(job->err, CM_LIMIT,
+                       "the model has %llu bytes without its large tensors, a file can hold %llu",
+                       (unsigned long long)size, (unsigned long long)limit);
+    return CM_OK;
+}
+
+static void abandon(void *save)
+{
+    cm_save_abandon(save);
+}
+
+static struct cm_save *new_save(struct job *job)
+{
+    struct cm_save *save = CM_NEW(job->arena, struct cm_save);
+    cm_arena_defer(job->arena, abandon, save);
+    return save;
+}
+
+/* The folders between the model and a data file that is copied with its place. */
+static void make_folders(struct job *job, const struct data_file *file)
+{
+    for (size_t i = 0; i < file->name.size; i++) {
+        if (file->name.data[i] != '/')
+            continue;
+        const struct cm_str part = {file->name.data, i};
+        /* Whether it is there now shows when the file is opened. */
+        (void)!mkdir(cm_path_join(job->arena, job->folder, part).data, 0777);
+    }
+}
+
+static enum cm_status write_tensor(struct job *job, const struct item *item, struct cm_save *save)
+{
+    struct cm_tensor tensor;
+
+    CM_TRY(cm_save_align(save, job->options.alignment, job->err));
+    assert(save->written == item->offset);
+    CM_TRY(cm_tensor_proto_load(item->from, job->file->files, &tensor, job->err));
+    const enum cm_status status = cm_save_write(save, tensor.data, item->bytes, job->err);
+    cm_tensor_drop(&tensor);
+    return status;
+}
+
+static enum cm_status write_data_file(struct job *job, size_t index)
+{
+    const struct data_file *file = &job->files.items[index];
+    struct cm_save *save = new_save(job);
+
+    make_folders(job, file);
+    CM_TRY(cm_save_begin(save, file->path, job->err));
+    if (file->is_copy)
+        CM_TRY(cm_save_write(save, file->copied.data, file->copied.size, job->err));
+    for (size_t i = file->first_item; !file->is_copy && i < job->tensors.count; i++) {
+        const struct item *item = &job->tensors.items[i];
+        if (item->action == MOVE_OUT && item->file != index)
+            break;
+        if (item->action == MOVE_OUT)
+            CM_TRY(write_tensor(job, item, save));
+    }
+    job->n_created++;
+    return cm_save_commit(save, job->err);
+}
+
+static void remove_created(void *arg)
+{
+    const struct job *job = arg;
+
+    for (size_t i = 0; !job->in_use && i < job->n_created; i++)
+        (void)!unlink(job->files.items[i].path);
+}
+
+static enum cm_status put(void *save, const void *bytes, size_t size, struct cm_error *err)
+{
+    return cm_save_write(save, bytes, size, err);
+}
+
+static enum cm_status write_model(struct job *job)
+{
+    struct cm_save *save = new_save(job);
+    struct stat mine = {0};
+
+    CM_TRY(cm_save_begin(save, job->path, job->err));
+    if (job->options.format == CM_FORMAT_TEXT)
+        CM_TRY(cm_syntax_print_model(job->model, NULL, put, save, job->err));
+    else
+        CM_TRY(cm_encode_write(job->encoding, put, save, job->err));
+    job->report.model_bytes = save->written;
+    const bool known = fstat(save->fd, &mine) == 0;
+    const enum cm_status status = cm_save_commit(save, job->err);
+    /* The rename may be done though syncing the folder failed: then the new data is in use. */
+    job->in_use = status == CM_OK ||
+                  (known && is_file(job->path, (uint64_t)mine.st_dev, (uint64_t)mine.st_ino));
+    return status;
+}
+
+static void fill_report(struct job *job)
+{
+    struct cm_save_report *report = &job->report;
+
+    report->forced_external = job->forced;
+    report->external_files = job->files.count;
+    for (size_t i = 0; i < job->files.count; i++)
+        report->external_bytes += job->files.items[i].size;
+    if (job->files.count)
+        snprintf(report->external_name, sizeof report->external_name, "%s",
+                 job->files.items[0].name.data);
+    for (size_t i = 0; i < job->tensors.count; i++) {
+        report->moved_out += job->tensors.items[i].action == MOVE_OUT;
+        report->moved_in += job->tensors.items[i].action == MOVE_IN;
+    }
+}
+
+static enum cm_status fill_options(struct job *job)
+{
+    struct cm_save_options *options = &job->options;
+
+    options->format = cm_model_format_of(options->format, job->path);
+    if (!options->threshold)
+        options->threshold = 1024;
+    if (!options->alignment)
+        options->alignment = 4096;
+    if (!options->size_limit)
+        options->size_limit = MODEL_LIMIT;
+    if (options->alignment & (options->alignment - 1))
+        return cm_fail(job->err, CM_BAD_ARGUMENT, "alignment %zu is not a power of two",
+                       options->alignment);
+    if (!options->external_name)
+        options->external_name =
+            cm_arena_printf(job->arena, "%s.data", cm_path_name(job->path)).data;
+    if (cm_file_name_is_inside(cm_str(options->external_name), job->err) != CM_OK)
+        return cm_error_context(job->err, CM_BAD_ARGUMENT, "external data beside the model");
+    return CM_OK;
+}
+
+static bool is_same_folder(struct cm_str a, struct cm_str b)
+{
+    struct stat facts;
+
+    return stat(a.size ? a.data : ".", &facts) == 0 &&
+           is_file(b.size ? b.data : ".", (uint64_t)facts.st_dev, (uint64_t)facts.st_ino);
+}
+
+static enum cm_status run(struct job *job)
+{
+    const char *user_name = job->options.external_name;
+
+    CM_TRY(fill_options(job));
+    job->folder = cm_path_folder(job->arena, job->path);
+    job->same_folder = is_same_folder(job->folder, job->file->folder);
+    /* The walk hands out pointers it may be used to write through; nothing here does. */
+    struct cm_model_proto *model = (struct cm_model_proto *)(uintptr_t)&job->file->model;
+    CM_TRY(cm_model_each_tensor(model, collect, job));
+    CM_TRY(plan(job));
+    if (job->options.format == CM_FORMAT_BINARY)
+        CM_TRY(plan_encoding(job));
+    const struct cm_old_data *old = cm_old_data_find(job->arena, job->path);
+    cm_arena_defer(job->arena, remove_created, job);
+    for (size_t i = 0; i < job->files.count; i++)
+        CM_TRY(write_data_file(job, i));
+    CM_TRY(write_model(job));
+    fill_report(job);
+    cm_old_data_remove(old, user_name, &job->report);
+    return CM_OK;
+}
+
+static enum cm_status run_guarded(struct cm_guard *guard, void *arg)
+{
+    struct job *job = arg;
+    struct cm_arena arena;
+
+    cm_arena_init(&arena, guard);
+    job->arena = &arena;
+    const enum cm_status status = run(job);
+    cm_arena_release(&arena);
+    return status;
+}
+
+enum cm_status cm_model_save(const struct cm_model_file *file, const char *path,
+                             const struct cm_save_options *options, struct cm_save_report *report,
+                             struct cm_error *err)
+{
+    struct job job = {.file = file, .path = path, .err = err};
+
+    if (options)
+        job.options = *options;
+    if (*path == 0)
+        return cm_fail(err, CM_BAD_ARGUMENT, "the name of the file to write is empty");
+    CM_TRY(cm_guarded(0, err, run_guarded, &job));
+    if (report)
+        *report = job.report;
+    return CM_OK;
+}

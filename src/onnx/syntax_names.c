@@ -1,0 +1,63 @@
+/* Attribute types by name, and the reserved words of the text form. */
+// SPDX-License-Identifier: Apache-2.0
+#include "onnx/syntax_names.h"
+
+#include "onnx/syntax_lex.h"
+#include "tensor/dtype.h"
+
+static const char *const type_names[CM_ATTR_TYPE_COUNT] = {
+    [CM_ATTR_UNDEFINED] = "undefined",
+    [CM_ATTR_FLOAT] = "float",
+    [CM_ATTR_INT] = "int",
+    [CM_ATTR_STRING] = "string",
+    [CM_ATTR_TENSOR] = "tensor",
+    [CM_ATTR_GRAPH] = "graph",
+    [CM_ATTR_FLOATS] = "floats",
+    [CM_ATTR_INTS] = "ints",
+    [CM_ATTR_STRINGS] = "strings",
+    [CM_ATTR_TENSORS] = "tensors",
+    [CM_ATTR_GRAPHS] = "graphs",
+    [CM_ATTR_SPARSE_TENSOR] = "sparse_tensor",
+    [CM_ATTR_SPARSE_TENSORS] = "sparse_tensors",
+    [CM_ATTR_TYPE_PROTO] = "type_proto",
+    [CM_ATTR_TYPE_PROTOS] = "type_protos",
+};
+
+static const enum cm_attribute_type list_types[CM_ATTR_TYPE_COUNT] = {
+    [CM_ATTR_FLOAT] = CM_ATTR_FLOATS,           [CM_ATTR_INT] = CM_ATTR_INTS,
+    [CM_ATTR_STRING] = CM_ATTR_STRINGS,         [CM_ATTR_TENSOR] = CM_ATTR_TENSORS,
+    [CM_ATTR_GRAPH] = CM_ATTR_GRAPHS,           [CM_ATTR_SPARSE_TENSOR] = CM_ATTR_SPARSE_TENSORS,
+    [CM_ATTR_TYPE_PROTO] = CM_ATTR_TYPE_PROTOS,
+};
+
+const char *cm_attribute_type_name(enum cm_attribute_type type)
+{
+    return type_names[(unsigned)type < CM_ATTR_TYPE_COUNT ? type : CM_ATTR_UNDEFINED];
+}
+
+enum cm_attribute_type cm_attribute_type_of_list(enum cm_attribute_type item)
+{
+    return (unsigned)item < CM_ATTR_TYPE_COUNT ? list_types[item] : CM_ATTR_UNDEFINED;
+}
+
+enum cm_attribute_type cm_attribute_type_of_items(enum cm_attribute_type list)
+{
+    for (int i = 1; i < CM_ATTR_TYPE_COUNT; i++)
+        if (list != CM_ATTR_UNDEFINED && list_types[i] == list)
+            return (enum cm_attribute_type)i;
+    return CM_ATTR_UNDEFINED;
+}
+
+bool cm_syntax_is_reserved(struct cm_str word)
+{
+    static const char *const words[] = {"seq",    "map",       "optional", "sparse_tensor",
+                                        "opaque", "undefined", "untyped"};
+    enum cm_dtype type;
+
+    if (cm_dtype_parse(word, &type))
+        return true;
+    for (size_t i = 0; i < CM_COUNT(words); i++)
+        if (cm_str_is(word, words[i]))
+            return true;
+    return cm_lex_is_number_word(word);
+}

@@ -1,0 +1,122 @@
+/* The printer's pen: buffered text, names, strings and whole numbers. */
+// SPDX-License-Identifier: Apache-2.0
+#include "onnx/syntax_lex.h"
+#include "onnx/syntax_names.h"
+#include "onnx/syntax_print.h"
+
+#include <inttypes.h>
+
+static void flush(struct cm_printer *p)
+{
+    if (p->status == CM_OK && p->n_pending)
+        p->status = p->write(p->to, p->pending, p->n_pending, p->err);
+    p->n_pending = 0;
+}
+
+void cm_put(struct cm_printer *p, const char *bytes, size_t size)
+{
+    while (size) {
+        const size_t room = sizeof p->pending - p->n_pending;
+        const size_t part = size < room ? size : room;
+        memcpy(p->pending + p->n_pending, bytes, part);
+        p->n_pending += part;
+        bytes += part;
+        size -= part;
+        if (p->n_pending == sizeof p->pending)
+            flush(p);
+        if (p->status != CM_OK)
+            return;
+    }
+}
+
+enum cm_status cm_print_end(struct cm_printer *p)
+{
+    flush(p);
+    return p->status;
+}
+
+void cm_print_fail(struct cm_printer *p, enum cm_status status, const char *format, ...)
+{
+    char reason[CM_ERROR_SIZE / 2];
+    va_list args;
+
+    if (p->status != CM_OK)
+        return;
+    va_start(args, format);
+    vsnprintf(reason, sizeof reason, format, args);
+    va_end(args);
+    p->status = cm_fail(p->err, status, "%s", reason);
+}
+
+bool cm_print_enter(struct cm_printer *p)
+{
+    if (p->depth >= CM_SYNTAX_DEPTH) {
+        cm_print_fail(p, CM_LIMIT, "graphs or types are nested more than %d deep", CM_SYNTAX_DEPTH);
+        return false;
+    }
+    p->depth++;
+    return true;
+}
+
+void cm_put_text(struct cm_printer *p, const char *text)
+{
+    cm_put(p, text, strlen(text));
+}
+
+void cm_put_str(struct cm_printer *p, struct cm_str text)
+{
+    cm_put(p, text.data, text.size);
+}
+
+void cm_put_spaces(struct cm_printer *p, int count)
+{
+    for (int i = 0; i < count; i++)
+        cm_put(p, " ", 1);
+}
+
+void cm_put_quoted(struct cm_printer *p, struct cm_str text)
+{
+    const char *const data = text.data ? text.data : "";
+    size_t done = 0;
+
+    cm_put(p, "\"", 1);
+    for (size_t i = 0; i < text.size; i++) {
+        if (data[i] == '"' || data[i] == '\\') {
+            cm_put(p, data + done, i - done);
+            cm_put(p, "\\", 1);
+            done = i;
+        }
+    }
+    cm_put(p, data + done, text.size - done);
+    cm_put(p, "\"", 1);
+}
+
+void cm_put_word(struct cm_printer *p, struct cm_str name)
+{
+    if (cm_lex_is_word(name))
+        cm_put_str(p, name);
+    else
+        cm_put_quoted(p, name);
+}
+
+void cm_put_name(struct cm_printer *p, struct cm_str name)
+{
+    if (!p->upstream && cm_syntax_is_reserved(name))
+        cm_put_quoted(p, name);
+    else
+        cm_put_word(p, name);
+}
+
+void cm_put_int64(struct cm_printer *p, int64_t value)
+{
+    char text[32];
+
+    cm_put(p, text, (size_t)snprintf(text, sizeof text, "%" PRId64, value));
+}
+
+void cm_put_uint64(struct cm_printer *p, uint64_t value)
+{
+    char text[32];
+
+    cm_put(p, text, (size_t)snprintf(text, sizeof text, "%" PRIu64, value));
+}

@@ -1,0 +1,40 @@
+/* A TensorProto's contents: where they are, whether they fit the shape, and as a struct cm_tensor.
+ * raw_data and external data are viewed in place; typed fields are decoded on request; an unaligned
+ * view is copied. */
+// SPDX-License-Identifier: Apache-2.0
+#ifndef CM_ONNX_TENSOR_DATA_H
+#define CM_ONNX_TENSOR_DATA_H
+
+#include "onnx/messages.h"
+#include "tensor/tensor.h"
+
+/* The shape as a struct cm_shape: refuses negative dims, a rank past CM_MAX_RANK, a product past 63
+ * bits. */
+enum cm_status cm_tensor_proto_shape(const struct cm_tensor_proto *proto, struct cm_shape *out,
+                                     struct cm_error *err) CM_MUST_CHECK;
+/* Bytes of the dense contents by type and shape (strings: bytes of all of them), without touching
+ * them. */
+enum cm_status cm_tensor_proto_bytes(const struct cm_tensor_proto *proto, uint64_t *out,
+                                     struct cm_error *err) CM_MUST_CHECK;
+
+/* Says whether contents fit type and shape: exactly one value field (none when empty or external),
+ * the right one, long enough. Does not decode varints. */
+enum cm_status cm_tensor_proto_check(const struct cm_tensor_proto *proto,
+                                     struct cm_error *err) CM_MUST_CHECK;
+
+struct cm_external_files; /* onnx/external.h */
+
+/* The tensor. out->buffer is NULL when out views memory that lives as long as the proto's file;
+ * otherwise the caller drops it. files resolves external data and may be NULL, which refuses it.
+ * Messages name the tensor. */
+enum cm_status cm_tensor_proto_load(const struct cm_tensor_proto *proto,
+                                    struct cm_external_files *files, struct cm_tensor *out,
+                                    struct cm_error *err) CM_MUST_CHECK;
+
+/* Makes proto hold tensor: dims, data_type and raw_data (string_data for strings) are set, other
+ * contents cleared. The bytes are borrowed, not copied: they must live as long as the proto. */
+enum cm_status cm_tensor_proto_store(struct cm_tensor_proto *proto, struct cm_arena *arena,
+                                     const struct cm_tensor *tensor,
+                                     struct cm_error *err) CM_MUST_CHECK;
+
+#endif

@@ -1,0 +1,104 @@
+/* The protobuf wire format, one field at a time, for the files of onnx/ that walk encoded messages.
+ * Nothing is copied and nothing outside the given bytes is read; groups are refused. */
+// SPDX-License-Identifier: Apache-2.0
+#ifndef CM_ONNX_WIRE_H
+#define CM_ONNX_WIRE_H
+
+#include "onnx/descriptor.h"
+
+enum cm_wire_type {
+    CM_WIRE_VARINT = 0,
+    CM_WIRE_FIXED64 = 1,
+    CM_WIRE_BYTES = 2,
+    CM_WIRE_FIXED32 = 5,
+};
+
+struct cm_wire {
+    const uint8_t *at, *end;
+};
+
+struct cm_wire_field {
+    uint32_t number;
+    unsigned type;
+    uint64_t value;       /* of a varint; the length of bytes */
+    const uint8_t *start; /* of the tag */
+    const uint8_t *data;  /* the contents; a varint's bytes for a varint */
+    size_t size;
+};
+
+enum cm_wire_fault {
+    CM_WIRE_OK,
+    CM_WIRE_CUT,        /* the bytes end inside a field */
+    CM_WIRE_LONG,       /* a varint of more than 10 bytes */
+    CM_WIRE_BAD_NUMBER, /* a field number that is 0 or does not fit */
+    CM_WIRE_BAD_TYPE,   /* a group, or a wire type that does not exist */
+    CM_WIRE_PAST_END,   /* a length that runs past the end */
+};
+
+struct cm_wire cm_wire_over(struct cm_str bytes);
+/* A varint of at most 10 bytes; bits past the 64th are dropped, as protobuf readers do. */
+enum cm_wire_fault cm_wire_varint(struct cm_wire *wire, uint64_t *value);
+/* The next field; there must be bytes left. */
+enum cm_wire_fault cm_wire_next(struct cm_wire *wire, struct cm_wire_field *out);
+
+/* Where a field of this kind lives on the wire. */
+struct cm_wire_kind {
+    uint8_t type;  /* enum cm_wire_type of one item */
+    uint8_t width; /* of a fixed item, else 0 */
+    bool list;     /* may appear more than once */
+    bool number;   /* an item is a number: a list of them may be packed into bytes */
+};
+
+const struct cm_wire_kind *cm_wire_kind(enum cm_field_kind kind);
+
+/* The bytes of value as a varint: at most 10, their count is returned. */
+size_t cm_wire_put_varint(uint8_t *out, uint64_t value);
+size_t cm_wire_varint_size(uint64_t value);
+
+/* Members of message structs, reached by offset. Pointers are copied, not aliased: a list of nodes
+ * and a list of tensors are different types of one layout. */
+struct cm_wire_list {
+    void *items;
+    size_t count;
+};
+
+static inline void *cm_field_at(void *msg, const struct cm_field_info *field)
+{
+    return (char *)msg + field->offset;
+}
+
+static inline const void *cm_field_of(const void *msg, const struct cm_field_info *field)
+{
+    return (const char *)msg + field->offset;
+}
+
+static inline struct cm_wire_list cm_field_list(const void *msg, const struct cm_field_info *field)
+{
+    struct cm_wire_list list;
+
+    memcpy(&list, cm_field_of(msg, field), sizeof list);
+    return list;
+}
+
+static inline void *cm_field_message(const void *msg, const struct cm_field_info *field)
+{
+    void *child;
+
+    memcpy(&child, cm_field_of(msg, field), sizeof child);
+    return child;
+}
+
+/* The way to a message from the outermost one; frames live on the stack of whoever descends. */
+struct cm_wire_place {
+    const struct cm_wire_place *up; /* NULL: the outermost message */
+    const struct cm_field_info *field;
+    size_t index;
+    int depth; /* 1 for the outermost */
+};
+
+/* Writes "graph.node[3].attribute[0]", followed by last (may be NULL) as one more step. Cut at its
+ * start with "..." when too long. */
+void cm_wire_place_text(const struct cm_wire_place *place, const char *last, char *out,
+                        size_t size);
+
+#endif
