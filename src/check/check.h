@@ -1,0 +1,83 @@
+/* Is this model legal ONNX? Reads the messages as the file has them and lists every violation it
+ * finds, each with a rule id of docs/check-rules.md, a place and a reason. Here: structure and
+ * names; what needs types is infer/'s. Changes nothing. */
+// SPDX-License-Identifier: Apache-2.0
+#ifndef CM_CHECK_CHECK_H
+#define CM_CHECK_CHECK_H
+
+#include "onnx/messages.h"
+
+enum cm_severity { CM_WARNING, CM_VIOLATION };
+
+struct cm_finding {
+    const char *rule; /* "CK15", "TR5", "ST2": ids are never reused */
+    enum cm_severity severity;
+    struct cm_str
+        place; /* "graph 'main', node 'conv1' (Conv)", "training_info[0].update_binding[2]" */
+    struct cm_str reason; /* "reads 'x', which nothing before it defines" */
+};
+
+struct cm_findings {
+    struct cm_finding *items;
+    size_t count, capacity;
+    size_t violations; /* findings that are not warnings, those that were cut included */
+    bool cut;          /* there were more than CM_FINDINGS_MAX */
+};
+
+enum { CM_FINDINGS_MAX = 1000 };
+
+enum {
+    CM_CHECK_STRICT = 1, /* the ST rules are violations rather than warnings */
+    CM_CHECK_CUSTOM_DOMAINS =
+        2, /* operators of domains we do not know must be functions of the model */
+    CM_CHECK_SKIP_OPSETS = 4, /* functions may import other versions than the model does */
+};
+
+/* Everything is in arena. folder is the model's, for external data; "" for a model in memory. */
+enum cm_status cm_check_model(const struct cm_model_proto *model, struct cm_str folder,
+                              unsigned flags, struct cm_arena *arena, struct cm_findings *out,
+                              struct cm_error *err) CM_MUST_CHECK;
+
+/* What surrounds a message that is checked by itself. Zeroed: the newest IR version, and the newest
+ * default operator set as the only import. */
+struct cm_check_context {
+    int64_t ir_version;
+    struct cm_opsets imports;
+    struct cm_str folder;
+    unsigned flags;
+};
+
+/* A graph is checked as a main graph; a node without looking at what defines its inputs. */
+enum cm_status cm_check_graph(const struct cm_graph_proto *graph,
+                              const struct cm_check_context *context, struct cm_arena *arena,
+                              struct cm_findings *out, struct cm_error *err) CM_MUST_CHECK;
+enum cm_status cm_check_node(const struct cm_node_proto *node,
+                             const struct cm_check_context *context, struct cm_arena *arena,
+                             struct cm_findings *out, struct cm_error *err) CM_MUST_CHECK;
+enum cm_status cm_check_attribute(const struct cm_attribute_proto *attribute,
+                                  const struct cm_check_context *context, struct cm_arena *arena,
+                                  struct cm_findings *out, struct cm_error *err) CM_MUST_CHECK;
+enum cm_status cm_check_tensor(const struct cm_tensor_proto *tensor,
+                               const struct cm_check_context *context, struct cm_arena *arena,
+                               struct cm_findings *out, struct cm_error *err) CM_MUST_CHECK;
+enum cm_status cm_check_sparse(const struct cm_sparse_proto *sparse,
+                               const struct cm_check_context *context, struct cm_arena *arena,
+                               struct cm_findings *out, struct cm_error *err) CM_MUST_CHECK;
+enum cm_status cm_check_function(const struct cm_function_proto *function,
+                                 const struct cm_check_context *context, struct cm_arena *arena,
+                                 struct cm_findings *out, struct cm_error *err) CM_MUST_CHECK;
+enum cm_status cm_check_value_info(const struct cm_value_info_proto *value,
+                                   const struct cm_check_context *context, struct cm_arena *arena,
+                                   struct cm_findings *out, struct cm_error *err) CM_MUST_CHECK;
+
+/* The rules, for listings. */
+struct cm_check_rule {
+    const char *id;
+    enum cm_severity severity, strict_severity;
+    const char *text; /* what is wrong when it is broken */
+};
+
+size_t cm_check_rule_count(void);
+const struct cm_check_rule *cm_check_rule_at(size_t index);
+
+#endif

@@ -1,0 +1,184 @@
+/* ONNX's own verdicts on some nine hundred messages, against ours. tests/models/check/cases.tar.gz
+ * holds the messages; a name there is kind/number-mode-outcome. */
+// SPDX-License-Identifier: Apache-2.0
+#define _POSIX_C_SOURCE 200809L
+#include "check.h"
+
+#include "check/check.h"
+#include "onnx/decode.h"
+
+#include <stdio.h>
+
+enum { BLOCK = 512, ARCHIVE_MAX = 8 << 20 };
+
+static size_t read_archive(char *out, size_t room)
+{
+    FILE *pipe = popen("gzip -dc " TESTS_DIR "/models/check/cases.tar.gz", "r");
+    size_t size = 0;
+    size_t n;
+
+    if (!pipe)
+        return 0;
+    while (size < room && (n = fread(out + size, 1, room - size, pipe)) > 0)
+        size += n;
+    return pclose(pipe) == 0 ? size : 0;
+}
+
+struct tally {
+    int agree, disagree;
+    int excepted;
+    int later; /* refused by ONNX for the types it infers, which are not looked at here */
+};
+
+/* Cases where we mean to differ; docs/check-rules.md says why. */
+static const char *const exceptions[] = {
+    "model/02164-plain-ok", /* its operator was registered by the test that made the case */
+};
+
+static bool is_exception(const char *name)
+{
+    for (size_t i = 0; i < CM_COUNT(exceptions); i++) {
+        if (strcmp(exceptions[i], name) == 0)
+            return true;
+    }
+    return false;
+}
+
+struct archive_case {
+    const char *name;
+    struct cm_str bytes;
+    bool full, refused;
+};
+
+static enum cm_status check_case(const struct archive_case *item, struct cm_arena *arena,
+                                 struct cm_findings *out, struct cm_error *err)
+{
+    const struct cm_check_context context = {0};
+    union {
+        struct cm_model_proto model;
+        struct cm_graph_proto graph;
+        struct cm_node_proto node;
+        struct cm_tensor_proto tensor;
+        struct cm_sparse_proto sparse;
+        struct cm_function_proto function;
+    } message;
+    const char *kind = item->name;
+
+    memset(&message, 0, sizeof message);
+    if (strncmp(kind, "model/", 6) == 0) {
+        CM_TRY(cm_decode(&cm_model_info, item->bytes, arena, &message.model, err));
+        return cm_check_model(&message.model, CM_STR(""), 0, arena, out, err);
+    }
+    if (strncmp(kind, "graph/", 6) == 0) {
+        CM_TRY(cm_decode(&cm_graph_info, item->bytes, arena, &message.graph, err));
+        return cm_check_graph(&message.graph, &context, arena, out, err);
+    }
+    if (strncmp(kind, "node/", 5) == 0) {
+        CM_TRY(cm_decode(&cm_node_info, item->bytes, arena, &message.node, err));
+        return cm_check_node(&message.node, &context, arena, out, err);
+    }
+    if (strncmp(kind, "tensor/", 7) == 0) {
+        CM_TRY(cm_decode(&cm_tensor_info, item->bytes, arena, &message.tensor, err));
+        return cm_check_tensor(&message.tensor, &context, arena, out, err);
+    }
+    if (strncmp(kind, "sparse_tensor/", 14) == 0) {
+        CM_TRY(cm_decode(&cm_sparse_info, item->bytes, arena, &message.sparse, err));
+        return cm_check_sparse(&message.sparse, &context, arena, out, err);
+    }
+    CM_TRY(cm_decode(&cm_function_info, item->bytes, arena, &message.function, err));
+    return cm_check_function(&message.function, &context, arena, out, err);
+}
+
+static void judge(const struct archive_case *item, struct cm_arena *arena, struct tally *tally)
+{
+    struct cm_findings findings = {0};
+    struct cm_error err = {0};
+
+    CHECK_OK(check_case(item, arena, &findings, &err), &err);
+    const bool refused = findings.violations > 0;
+    if (refused == item->refused) {
+        tally->agree++;
+        return;
+    }
+    if (item->full && item->refused) {
+        tally->later++;
+        return;
+    }
+    if (is_exception(item->name)) {
+        tally->excepted++;
+        return;
+    }
+    tally->disagree++;
+    print_message("%s: we %s\n", item->name, refused ? "refuse" : "accept");
+    for (size_t i = 0; i < findings.count; i++) {
+        if (findings.items[i].severity == CM_VIOLATION)
+            print_message("  %s %s: %s\n", findings.items[i].rule, findings.items[i].place.data,
+                          findings.items[i].reason.data);
+    }
+}
+
+/* Counts the cases whose name begins with kind. */
+static struct tally run_kind(struct cm_arena *arena, const char *kind)
+{
+    char *archive = cm_arena_alloc(arena, ARCHIVE_MAX);
+    const size_t size = read_archive(archive, ARCHIVE_MAX);
+    struct tally tally = {0};
+
+    CHECK(size > BLOCK);
+    for (size_t at = 0; at + BLOCK <= size && archive[at];) {
+        char *header = archive + at;
+        const size_t length = strtoul(header + 124, NULL, 8);
+        const struct archive_case item = {header, (struct cm_str){header + BLOCK, length},
+                                          strstr(header, "-full-") != NULL,
+                                          strstr(header, "-error") != NULL};
+
+        CHECK(length <= size - at - BLOCK);
+        if (strncmp(header, kind, strlen(kind)) == 0)
+            judge(&item, arena, &tally);
+        at += BLOCK + (length + BLOCK - 1) / BLOCK * BLOCK;
+    }
+    return tally;
+}
+
+static void expect(struct cm_arena *arena, const char *kind, int agree, int excepted, int later)
+{
+    const struct tally tally = run_kind(arena, kind);
+
+    CHECK_INT(tally.disagree, 0);
+    CHECK_INT(tally.agree, agree);
+    CHECK_INT(tally.excepted, excepted);
+    CHECK_INT(tally.later, later);
+}
+
+static void check_models(struct cm_arena *arena)
+{
+    expect(arena, "model/", 811, 1, 6);
+}
+
+void test_check_cases__models_get_the_verdict_of_onnx(void)
+{
+    check_in_arena(check_models);
+}
+
+static void check_parts(struct cm_arena *arena)
+{
+    expect(arena, "graph/", 10, 0, 0);
+    expect(arena, "node/", 3, 0, 0);
+    expect(arena, "function/", 1, 0, 0);
+}
+
+void test_check_cases__graphs_nodes_and_functions_get_the_verdict_of_onnx(void)
+{
+    check_in_arena(check_parts);
+}
+
+static void check_tensors(struct cm_arena *arena)
+{
+    expect(arena, "tensor/", 39, 0, 0);
+    expect(arena, "sparse_tensor/", 4, 0, 0);
+}
+
+void test_check_cases__tensors_get_the_verdict_of_onnx(void)
+{
+    check_in_arena(check_tensors);
+}
