@@ -1,0 +1,123 @@
+/* What the subcommands share: tables that describe options to the parser, the help, the manual and
+ * the completions alike; printing of text that came from a file; exit codes. */
+// SPDX-License-Identifier: Apache-2.0
+#ifndef CLI_CLI_H
+#define CLI_CLI_H
+
+#include "cameo.h"
+
+#include <signal.h>
+#include <stdio.h>
+
+#if defined(__GNUC__)
+#define CLI_PRINTF(text, first) __attribute__((format(printf, text, first)))
+#else
+#define CLI_PRINTF(text, first)
+#endif
+
+/* Exit codes. Numbers grow with how little the user could help it, so the worst of several is their
+ * maximum. */
+enum { CLI_YES = 0, CLI_NO = 1, CLI_USAGE = 2, CLI_MACHINE = 3, CLI_CANCELLED = 130 };
+
+enum cli_kind {
+    CLI_FLAG, /* value is a bool * */
+    CLI_TEXT, /* const char ** */
+    CLI_SIZE, /* size_t *; K, M and G multiply by 1024 */
+};
+
+struct cli_option {
+    const char *name;     /* "--json"; NULL ends a table */
+    const char *brief;    /* "-o", or NULL */
+    const char *argument; /* "FILE", or NULL for flags */
+    const char *help;
+    enum cli_kind kind;
+    void *value;
+};
+
+struct cli_command {
+    const char *name;
+    int (*main)(char **operands, int count);
+    const char *usage;    /* what follows the name */
+    const char *summary;  /* one line, lower case */
+    const char *details;  /* sentences */
+    const char *examples; /* lines, each a command and what it does after " # " */
+    const char *exits;    /* what 0 and 1 mean here */
+    const struct cli_option *options;
+    int min_operands, max_operands;
+};
+
+/* The build scans cli/ for lines that begin with this and lists them in cli_commands. */
+#define CLI_COMMAND(name, main, usage, summary, ...)                                               \
+    const struct cli_command cli_command_##name = {#name, main, usage, summary, __VA_ARGS__}
+
+extern const struct cli_command *const cli_commands[];
+extern const size_t cli_command_count;
+
+const struct cli_command *cli_find_command(const char *name);
+
+/* Sets what the options point at and gathers the operands at the front of argv. Returns their
+ * number, or -1 after saying on stderr what is wrong. --help sets *help. */
+int cli_parse(const struct cli_command *command, int argc, char **argv, bool *help);
+
+/* The closest of the candidates to what was typed, or NULL when none is near. */
+const char *cli_suggest(const char *typed, const char *const *candidates, size_t count);
+
+void cli_print_help(void);
+void cli_print_command_help(const struct cli_command *command);
+/* what is man, bash or zsh. */
+int cli_generate(const char *what);
+
+/* Prints err after "cameo: " on stderr; gives the exit code of its status. */
+int cli_fail(const struct cameo_error *err);
+int cli_exit_code(enum cameo_status status);
+/* "cameo: <sentence>" on stderr. */
+void cli_complain(const char *format, ...) CLI_PRINTF(1, 2);
+
+/* The program at the other end of a pipe has had enough: no failure, but no use to go on either. */
+extern volatile sig_atomic_t cli_reader_gone;
+
+/* Says once that writing to name failed with errno; gives the exit code. */
+int cli_broken(const char *name);
+int cli_flush(FILE *to, const char *name);
+/* Both are there and are one file, whatever they are called. */
+bool cli_same_file(const char *a, const char *b);
+bool cli_file_size(const char *path, uint64_t *bytes);
+
+/* Text from a file, with control characters and bytes that are not UTF-8 as \xNN, so that no model
+ * can play tricks with a terminal. Returns the columns it took. */
+size_t cli_put_text(FILE *to, const char *data, size_t size);
+size_t cli_text_width(struct cameo_text text);
+/* The same, and blanks up to width columns. */
+void cli_put_padded(FILE *to, struct cameo_text text, size_t width);
+/* Up to limit columns, the rest as "...". */
+void cli_put_short(FILE *to, struct cameo_text text, size_t limit);
+
+/* The length of the UTF-8 sequence at data, 0 if it is none. */
+size_t cli_utf8_length(const unsigned char *data, size_t size);
+
+/* "1,234,567" and "1.2 MiB"; text holds 32 bytes. Return text. */
+const char *cli_number(char *text, uint64_t number);
+const char *cli_bytes(char *text, uint64_t bytes);
+
+enum { CLI_NUMBER_SIZE = 32 };
+
+/* JSON with two blanks a level. A key is NULL inside a list. */
+struct cli_json {
+    FILE *to;
+    int depth;
+    bool filled; /* something was written on this level */
+};
+
+void cli_json_open(struct cli_json *json, const char *key, char bracket);
+void cli_json_close(struct cli_json *json, char bracket);
+void cli_json_text(struct cli_json *json, const char *key, struct cameo_text text);
+void cli_json_string(struct cli_json *json, const char *key, const char *text);
+void cli_json_int(struct cli_json *json, const char *key, int64_t number);
+void cli_json_count(struct cli_json *json, const char *key, uint64_t number);
+void cli_json_null(struct cli_json *json, const char *key);
+void cli_json_bool(struct cli_json *json, const char *key, bool value);
+
+/* The whole of `cameo info --json`. */
+void cli_info_json(const char *path, const struct cameo_model *model);
+
+#endif

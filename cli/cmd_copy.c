@@ -1,0 +1,147 @@
+/* cameo copy: the same model saved again. */
+// SPDX-License-Identifier: Apache-2.0
+#include "cli.h"
+
+#include <string.h>
+
+static const char *out_path, *external_name;
+static bool inline_all, per_tensor, allow_links;
+static size_t threshold, alignment;
+
+static bool same_bytes(const char *a, const char *b)
+{
+    static char first[1 << 16], second[1 << 16];
+    FILE *x = fopen(a, "rb"), *y = fopen(b, "rb");
+    bool same = x && y;
+
+    while (same) {
+        const size_t got = fread(first, 1, sizeof first, x);
+
+        same = fread(second, 1, sizeof second, y) == got && memcmp(first, second, got) == 0 &&
+               !ferror(x) && !ferror(y);
+        if (got < sizeof first)
+            break;
+    }
+    if (x)
+        fclose(x);
+    if (y)
+        fclose(y);
+    return same;
+}
+
+static void report_moves(const struct cameo_save_report *report)
+{
+    if (report->moved_out)
+        fprintf(stderr, ", %zu tensor%s moved out", report->moved_out,
+                report->moved_out == 1 ? "" : "s");
+    if (report->moved_in)
+        fprintf(stderr, ", %zu tensor%s moved in", report->moved_in,
+                report->moved_in == 1 ? "" : "s");
+}
+
+/* Says on stderr what was done; stdout stays empty, as the result is the file. */
+static void report_save(const struct cameo_save_report *report, const char *same_as)
+{
+    char number[CLI_NUMBER_SIZE];
+
+    fputs("wrote ", stderr);
+    cli_put_text(stderr, out_path, strlen(out_path));
+    fprintf(stderr, ": %s", cli_bytes(number, report->model_bytes));
+    if (report->external_files) {
+        fprintf(stderr, " and %s of external data in ", cli_bytes(number, report->external_bytes));
+        if (report->external_files == 1)
+            cli_put_text(stderr, report->external_name, strlen(report->external_name));
+        else
+            fprintf(stderr, "%zu files", report->external_files);
+    }
+    report_moves(report);
+    if (same_as) {
+        fputs(", the same bytes as ", stderr);
+        cli_put_text(stderr, same_as, strlen(same_as));
+    }
+    fputc('\n', stderr);
+    if (report->forced_external)
+        fputs("a model file ends at 2 GiB, so its tensors went to external data\n", stderr);
+    if (report->old_removed)
+        fprintf(stderr, "removed %zu external file%s that the old model used\n",
+                report->old_removed, report->old_removed == 1 ? "" : "s");
+    if (report->old_left)
+        fprintf(stderr, "left %zu external file%s of the old model alone\n", report->old_left,
+                report->old_left == 1 ? "" : "s");
+}
+
+static int check_options(void)
+{
+    if (!out_path)
+        cli_complain("copy: no file to write was given, add -o FILE");
+    else if (external_name && inline_all)
+        cli_complain("copy: --external and --inline contradict each other");
+    else if (!external_name && (per_tensor || threshold || alignment))
+        cli_complain("copy: %s goes with --external FILE", per_tensor  ? "--per-tensor"
+                                                           : threshold ? "--threshold"
+                                                                       : "--align");
+    else
+        return CLI_YES;
+    return CLI_USAGE;
+}
+
+static int copy_model(const char *from, const struct cameo_model *model)
+{
+    struct cameo_save_options options = CAMEO_SAVE_OPTIONS_INIT;
+    struct cameo_save_report report = CAMEO_SAVE_REPORT_INIT;
+    struct cameo_error err;
+    const bool onto_itself = cli_same_file(from, out_path);
+
+    if (external_name || inline_all)
+        options.placement = inline_all ? CAMEO_PLACE_INLINE : CAMEO_PLACE_EXTERNAL;
+    options.external_name = external_name;
+    options.one_file_per_tensor = per_tensor;
+    options.threshold = threshold;
+    options.alignment = alignment;
+    if (cameo_model_save(model, out_path, &options, &report, &err) != CAMEO_OK)
+        return cli_fail(&err);
+    report_save(&report, !onto_itself && same_bytes(from, out_path) ? from : NULL);
+    return CLI_YES;
+}
+
+static int copy_main(char **operands, int count)
+{
+    struct cameo_load_options load = CAMEO_LOAD_OPTIONS_INIT;
+    struct cameo_model *model;
+    struct cameo_error err;
+
+    (void)count;
+    if (check_options() != CLI_YES)
+        return CLI_USAGE;
+    load.allow_links = allow_links;
+    if (cameo_model_load(operands[0], &load, &model, &err) != CAMEO_OK)
+        return cli_fail(&err);
+    const int code = copy_model(operands[0], model);
+    cameo_model_free(model);
+    return code;
+}
+
+static const struct cli_option options[] = {
+    {"--output", "-o", "FILE", "the file to write; text if it ends in .onnxtxt", CLI_TEXT,
+     &out_path},
+    {"--external", NULL, "FILE", "put tensors into FILE, beside the model", CLI_TEXT,
+     &external_name},
+    {"--inline", NULL, NULL, "put all tensors into the model", CLI_FLAG, &inline_all},
+    {"--per-tensor", NULL, NULL, "with --external: a file for each tensor", CLI_FLAG, &per_tensor},
+    {"--threshold", NULL, "N", "with --external: smaller tensors stay inside (1024 bytes)",
+     CLI_SIZE, &threshold},
+    {"--align", NULL, "N", "with --external: where tensors begin (multiples of 4096)", CLI_SIZE,
+     &alignment},
+    {"--allow-links", NULL, NULL, "external data may be behind links", CLI_FLAG, &allow_links},
+    {0},
+};
+
+CLI_COMMAND(
+    copy, copy_main, "MODEL -o FILE [--external FILE | --inline]", "save a model again",
+    "Reads the model and writes it to another file, in binary or text form. Unless asked to\n"
+    "move tensors in or out, the bytes stay as they are. FILE comes into being whole or not\n"
+    "at all, and may be MODEL itself.",
+    "cameo copy net.onnx -o same.onnx # byte for byte\n"
+    "cameo copy net.onnx -o small.onnx --external small.data # weights apart\n"
+    "cameo copy small.onnx -o whole.onnx --inline # and together again",
+    "0 if it was written, 1 if the model is broken", options, 1, 1);

@@ -1,0 +1,105 @@
+/* cameo print: a model as text. */
+// SPDX-License-Identifier: Apache-2.0
+#include "cli.h"
+
+#include <errno.h>
+#include <string.h>
+
+static bool upstream, allow_links;
+static size_t elide;
+static const char *out_path;
+
+struct target {
+    FILE *file;
+    int why;   /* errno of the write that failed */
+    char last; /* byte written */
+};
+
+static int put_bytes(void *to, const void *bytes, size_t size)
+{
+    struct target *target = to;
+
+    errno = 0;
+    target->last = ((const char *)bytes)[size - 1];
+    /* A buffer that could not be emptied shows in ferror alone. */
+    if (fwrite(bytes, 1, size, target->file) == size && !ferror(target->file))
+        return 0;
+    target->why = errno ? errno : EIO;
+    return 1;
+}
+
+static int print_to(FILE *file, const char *name, const struct cameo_model *model)
+{
+    struct cameo_write_options options = CAMEO_WRITE_OPTIONS_INIT;
+    struct target target = {.file = file};
+    struct cameo_error err;
+
+    options.format = CAMEO_FORMAT_TEXT;
+    options.upstream = upstream;
+    options.elide = elide;
+    if (cameo_model_write(model, &options, put_bytes, &target, &err) == CAMEO_OK) {
+        if (!upstream && target.last != '\n')
+            fputc('\n', file);
+        return cli_flush(file, name);
+    }
+    if (!target.why)
+        return cli_fail(&err);
+    errno = target.why;
+    return cli_broken(name);
+}
+
+static int print_model(const struct cameo_model *model)
+{
+    if (!out_path)
+        return print_to(stdout, "standard output", model);
+    FILE *file = fopen(out_path, "wb");
+    if (!file) {
+        const int why = errno;
+
+        cli_complain("%s: %s", out_path, strerror(why));
+        return why == ENOENT || why == EISDIR ? CLI_USAGE : CLI_MACHINE;
+    }
+    const int code = print_to(file, out_path, model);
+    if (fclose(file) == 0 || code != CLI_YES)
+        return code;
+    cli_complain("cannot write to %s: %s", out_path, strerror(errno));
+    return CLI_MACHINE;
+}
+
+static int print_main(char **operands, int count)
+{
+    struct cameo_load_options load = CAMEO_LOAD_OPTIONS_INIT;
+    struct cameo_model *model;
+    struct cameo_error err;
+
+    (void)count;
+    if (out_path && cli_same_file(operands[0], out_path)) {
+        cli_complain("print: %s is the model itself; 'cameo copy' can write over it", out_path);
+        return CLI_USAGE;
+    }
+    load.allow_links = allow_links;
+    if (cameo_model_load(operands[0], &load, &model, &err) != CAMEO_OK)
+        return cli_fail(&err);
+    const int code = print_model(model);
+    cameo_model_free(model);
+    return code;
+}
+
+static const struct cli_option options[] = {
+    {"--elide", NULL, "N", "shorten tensors of more than N elements; for reading only", CLI_SIZE,
+     &elide},
+    {"--upstream", NULL, NULL, "only what ONNX's own parser reads; the rest is left out", CLI_FLAG,
+     &upstream},
+    {"--output", "-o", "FILE", "write to FILE instead of standard output", CLI_TEXT, &out_path},
+    {"--allow-links", NULL, NULL, "external data may be behind links", CLI_FLAG, &allow_links},
+    {0},
+};
+
+CLI_COMMAND(
+    print, print_main, "[--elide N] [--upstream] [-o FILE] MODEL", "print a model as text",
+    "Prints the ONNX text form of the model. Without options nothing is left out, training\n"
+    "info included, and every command reads the text back when its name ends in .onnxtxt.",
+    "cameo print --elide 8 net.onnx # to look at\n"
+    "cameo print net.onnx -o net.onnxtxt # to edit and to compare\n"
+    "cameo copy net.onnxtxt -o net.onnx # and back",
+    "0 if it was printed, 1 if the model is broken or has what text cannot hold", options, 1, 1);

@@ -1,0 +1,62 @@
+/* Help, from the tables of the subcommands. */
+// SPDX-License-Identifier: Apache-2.0
+#include "cli.h"
+
+#include <string.h>
+
+void cli_print_help(void)
+{
+    puts("cameo reads ONNX models, describes them, checks them and writes them back.\n");
+    puts("usage: cameo SUBCOMMAND [OPTION]... MODEL\n");
+    for (size_t i = 0; i < cli_command_count; i++)
+        printf("  %-10s %s\n", cli_commands[i]->name, cli_commands[i]->summary);
+    puts("\n  cameo help SUBCOMMAND    all about it, with examples");
+    puts("  cameo --version          the version");
+}
+
+/* Example lines as "  command", with what it does in a column of its own. */
+static void print_examples(const char *examples)
+{
+    size_t width = 0;
+
+    for (const char *line = examples; *line;) {
+        const char *note = strstr(line, " # ");
+        const size_t size = strcspn(line, "\n");
+
+        if (note && (size_t)(note - line) < size && (size_t)(note - line) > width)
+            width = (size_t)(note - line);
+        line += size + (line[size] == '\n');
+    }
+    for (const char *line = examples; *line;) {
+        const size_t size = strcspn(line, "\n");
+        const char *note = strstr(line, " # ");
+        const size_t command = note && (size_t)(note - line) < size ? (size_t)(note - line) : size;
+
+        printf("  %-*.*s", (int)width, (int)command, line);
+        if (command < size)
+            printf("   %.*s", (int)(size - command - 3), note + 3);
+        putchar('\n');
+        line += size + (line[size] == '\n');
+    }
+}
+
+void cli_print_command_help(const struct cli_command *command)
+{
+    printf("usage: cameo %s %s\n\n%s\n\noptions\n", command->name, command->usage,
+           command->details);
+    for (const struct cli_option *option = command->options; option->name; option++) {
+        char name[64];
+
+        snprintf(name, sizeof name, "%s%s%s%s%s", option->brief ? option->brief : "",
+                 option->brief ? ", " : "", option->name, option->argument ? " " : "",
+                 option->argument ? option->argument : "");
+        printf("  %-20s %s\n", name, option->help);
+    }
+    printf("  %-20s %s\n", "-h, --help", "this text");
+    puts("\nexamples");
+    print_examples(command->examples);
+    printf("\nexit codes\n"
+           "  %s,\n"
+           "  2 for wrong usage or a file that is not there, 3 if the machine failed\n",
+           command->exits);
+}

@@ -1,0 +1,93 @@
+/* The program: finds the subcommand and runs it. */
+// SPDX-License-Identifier: Apache-2.0
+#define _POSIX_C_SOURCE 200809L
+#include "cli.h"
+
+#include <signal.h>
+#include <string.h>
+
+const struct cli_command *cli_find_command(const char *name)
+{
+    for (size_t i = 0; i < cli_command_count; i++) {
+        if (strcmp(cli_commands[i]->name, name) == 0)
+            return cli_commands[i];
+    }
+    return NULL;
+}
+
+static int unknown(const char *what, const char *typed)
+{
+    const char *names[64];
+    size_t count = 0;
+
+    for (; count < cli_command_count && count < 62; count++)
+        names[count] = cli_commands[count]->name;
+    names[count++] = "--help";
+    names[count++] = "--version";
+    const char *meant = cli_suggest(typed, names, count);
+    if (meant)
+        cli_complain("there is no %s '%s', did you mean '%s'?", what, typed, meant);
+    else
+        cli_complain("there is no %s '%s', 'cameo --help' lists what there is", what, typed);
+    return CLI_USAGE;
+}
+
+static int run_command(const struct cli_command *command, int argc, char **argv)
+{
+    bool help = false;
+    const int count = cli_parse(command, argc, argv, &help);
+
+    if (help) {
+        cli_print_command_help(command);
+        return CLI_YES;
+    }
+    return count < 0 ? CLI_USAGE : command->main(argv, count);
+}
+
+static int run_help(int argc, char **argv)
+{
+    if (argc == 0) {
+        cli_print_help();
+        return CLI_YES;
+    }
+    const struct cli_command *command = cli_find_command(argv[0]);
+    if (!command)
+        return unknown("subcommand", argv[0]);
+    cli_print_command_help(command);
+    return CLI_YES;
+}
+
+static int run(int argc, char **argv)
+{
+    const char *word = argc > 1 ? argv[1] : "--help";
+
+    if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0 || strcmp(word, "help") == 0)
+        return run_help(argc > 2 ? argc - 2 : 0, argv + 2);
+    if (strcmp(word, "--version") == 0) {
+        printf("cameo %s\n", cameo_version_string());
+        return CLI_YES;
+    }
+    if (strcmp(word, "--generate") == 0 && argc == 3)
+        return cli_generate(argv[2]);
+    const struct cli_command *command = cli_find_command(word);
+    if (!command)
+        return unknown(word[0] == '-' ? "option" : "subcommand", word);
+    return run_command(command, argc - 2, argv + 2);
+}
+
+volatile sig_atomic_t cli_reader_gone;
+
+static void note_reader_gone(int number)
+{
+    (void)number;
+    cli_reader_gone = 1;
+}
+
+int main(int argc, char **argv)
+{
+    signal(SIGPIPE, note_reader_gone);
+    const int code = run(argc, argv);
+    const int flushed = cli_flush(stdout, "standard output");
+
+    return flushed > code ? flushed : code;
+}

@@ -1,0 +1,194 @@
+/* Printing: complaints, text that came from files, numbers for people. */
+// SPDX-License-Identifier: Apache-2.0
+#define _POSIX_C_SOURCE 200809L
+#include "cli.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <string.h>
+#include <sys/stat.h>
+
+void cli_complain(const char *format, ...)
+{
+    char text[1400];
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    fputs("cameo: ", stderr);
+    cli_put_text(stderr, text, strlen(text));
+    fputc('\n', stderr);
+}
+
+int cli_exit_code(enum cameo_status status)
+{
+    switch (status) {
+    case CAMEO_OK:
+        return CLI_YES;
+    case CAMEO_BAD_ARGUMENT:
+    case CAMEO_NOT_FOUND:
+        return CLI_USAGE;
+    case CAMEO_NO_MEMORY:
+    case CAMEO_IO:
+        return CLI_MACHINE;
+    case CAMEO_CANCELLED:
+        return CLI_CANCELLED;
+    default:
+        return CLI_NO;
+    }
+}
+
+int cli_fail(const struct cameo_error *err)
+{
+    cli_complain("%s", err->message);
+    return cli_exit_code(err->status);
+}
+
+int cli_broken(const char *name)
+{
+    static bool told; /* what could not be written stays in the buffer and fails again */
+
+    if (cli_reader_gone)
+        return CLI_YES;
+    if (!told)
+        cli_complain("cannot write to %s: %s", name, errno ? strerror(errno) : "a write failed");
+    told = true;
+    return CLI_MACHINE;
+}
+
+int cli_flush(FILE *to, const char *name)
+{
+    errno = 0;
+    return fflush(to) == 0 && !ferror(to) ? CLI_YES : cli_broken(name);
+}
+
+bool cli_same_file(const char *a, const char *b)
+{
+    struct stat first, second;
+
+    return stat(a, &first) == 0 && stat(b, &second) == 0 && first.st_dev == second.st_dev &&
+           first.st_ino == second.st_ino;
+}
+
+bool cli_file_size(const char *path, uint64_t *bytes)
+{
+    struct stat facts;
+
+    if (stat(path, &facts) != 0)
+        return false;
+    *bytes = (uint64_t)facts.st_size;
+    return true;
+}
+
+size_t cli_utf8_length(const unsigned char *data, size_t size)
+{
+    static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
+    const unsigned char first = data[0];
+    const size_t length = first < 0x80             ? 1
+                          : (first & 0xe0) == 0xc0 ? 2
+                          : (first & 0xf0) == 0xe0 ? 3
+                          : (first & 0xf8) == 0xf0 ? 4
+                                                   : 0;
+
+    if (length == 0 || length > size)
+        return 0;
+    uint32_t code = length == 1 ? first : first & (0x7fu >> length);
+    for (size_t i = 1; i < length; i++) {
+        if ((data[i] & 0xc0) != 0x80)
+            return 0;
+        code = code << 6 | (data[i] & 0x3fu);
+    }
+    if (code < least[length] || code > 0x10ffff || (code >= 0xd800 && code < 0xe000))
+        return 0;
+    return length;
+}
+
+/* One character, or a stand-in for it; advances *at and returns the columns. to may be NULL. Code
+ * points U+0080 to U+009F are controls too. */
+static size_t put_character(FILE *to, const unsigned char *data, size_t size, size_t *at)
+{
+    const unsigned char *here = data + *at;
+    const size_t length = cli_utf8_length(here, size - *at);
+    const bool control =
+        here[0] < 32 || here[0] == 127 || (length == 2 && here[0] == 0xc2 && here[1] < 0xa0);
+
+    if (length > 0 && !control) {
+        if (to)
+            fwrite(here, 1, length, to);
+        *at += length;
+        return 1;
+    }
+    *at += 1;
+    if (here[0] == '\n' || here[0] == '\t') {
+        if (to)
+            fputs(here[0] == '\n' ? "\\n" : "\\t", to);
+        return 2;
+    }
+    if (to)
+        fprintf(to, "\\x%02x", here[0]);
+    return 4;
+}
+
+size_t cli_put_text(FILE *to, const char *data, size_t size)
+{
+    size_t columns = 0;
+
+    for (size_t at = 0; at < size;)
+        columns += put_character(to, (const unsigned char *)data, size, &at);
+    return columns;
+}
+
+size_t cli_text_width(struct cameo_text text)
+{
+    return cli_put_text(NULL, text.data, text.size);
+}
+
+void cli_put_padded(FILE *to, struct cameo_text text, size_t width)
+{
+    for (size_t columns = cli_put_text(to, text.data, text.size); columns < width; columns++)
+        fputc(' ', to);
+}
+
+void cli_put_short(FILE *to, struct cameo_text text, size_t limit)
+{
+    const bool cut = cli_text_width(text) > limit;
+    size_t columns = 0, at = 0;
+
+    while (at < text.size && (!cut || columns + 3 < limit))
+        columns += put_character(to, (const unsigned char *)text.data, text.size, &at);
+    if (cut)
+        fputs("...", to);
+}
+
+const char *cli_number(char *text, uint64_t number)
+{
+    char digits[24];
+    const int count = snprintf(digits, sizeof digits, "%llu", (unsigned long long)number);
+    char *to = text;
+
+    for (int i = 0; i < count; i++) {
+        if (i > 0 && (count - i) % 3 == 0)
+            *to++ = ',';
+        *to++ = digits[i];
+    }
+    *to = 0;
+    return text;
+}
+
+const char *cli_bytes(char *text, uint64_t bytes)
+{
+    static const char *const units[] = {"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+    double amount = (double)bytes / 1024;
+    size_t unit = 0;
+
+    if (bytes < 1024) {
+        snprintf(text, CLI_NUMBER_SIZE, "%llu byte%s", (unsigned long long)bytes,
+                 bytes == 1 ? "" : "s");
+        return text;
+    }
+    for (; amount >= 1023.95 && unit + 1 < sizeof units / sizeof *units; unit++)
+        amount /= 1024;
+    snprintf(text, CLI_NUMBER_SIZE, "%.1f %s", amount, units[unit]);
+    return text;
+}

@@ -1,0 +1,420 @@
+/* libcameo: reads ONNX models, describes them, checks them, changes them and writes them back.
+ *
+ * Conventions, true of every function here:
+ *
+ * - What can fail returns enum cameo_status, CAMEO_OK being 0, and puts a sentence for people into
+ * *err. err is the caller's and may be NULL. After a failure out-parameters hold NULL or what they
+ * held.
+ * - A model is loaded into a handle and freed with cameo_model_free. Whatever a function returns by
+ *   const pointer belongs to the handle it was asked of, and lives as long as the handle. It is
+ * never to be freed. Structs returned so may get more members at their end in later versions.
+ * - Structs that the caller makes begin with struct_size and are made with their _INIT macro, so
+ * that a program compiled today works with a library of tomorrow.
+ * - A model may be used by several threads at once through all functions that take it const: they
+ * describe, read, check, save and write. cameo_model_set_initializer and cameo_model_free need the
+ * model alone. Different models are independent. Nothing here keeps global state, prints, or ends
+ * the process.
+ * - Whatever the bytes of a file say, nothing is read outside the model's own folder. */
+// SPDX-License-Identifier: Apache-2.0
+#ifndef CAMEO_H
+#define CAMEO_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#if defined(__GNUC__)
+#define CAMEO_API __attribute__((visibility("default")))
+#else
+#define CAMEO_API
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* The version of this header. */
+#define CAMEO_VERSION_MAJOR 0
+#define CAMEO_VERSION_MINOR 1
+#define CAMEO_VERSION_PATCH 0
+#define CAMEO_VERSION_NUMBER                                                                       \
+    (CAMEO_VERSION_MAJOR * 1000000 + CAMEO_VERSION_MINOR * 1000 + CAMEO_VERSION_PATCH)
+
+/* The version of the library in use: "0.1.0", and as CAMEO_VERSION_NUMBER. */
+CAMEO_API const char *cameo_version_string(void);
+CAMEO_API int cameo_version_number(void);
+
+/* ---- failures ---- */
+
+/* Numbers are only ever added. */
+enum cameo_status {
+    CAMEO_OK = 0,
+    CAMEO_BAD_MODEL = 1,    /* the file, or data in it, breaks a rule */
+    CAMEO_BAD_ARGUMENT = 2, /* the caller asked for something that makes no sense */
+    CAMEO_NOT_FOUND = 3,    /* a file or a name that is not there */
+    CAMEO_UNSUPPORTED = 4,  /* legal, but not something this version can do */
+    CAMEO_LIMIT = 5,        /* a budget against hostile or oversized input was exceeded */
+    CAMEO_NO_MEMORY = 6,
+    CAMEO_IO = 7, /* the operating system, or the caller's writer, refused a read or a write */
+    CAMEO_CANCELLED = 8
+};
+
+/* Set by every call that is given one: after success status is CAMEO_OK and message is empty. */
+struct cameo_error {
+    enum cameo_status status;
+    char message[1024]; /* lower case, no full stop, names the place and the fact */
+};
+
+/* "bad model", "not found", ..; never NULL. */
+CAMEO_API const char *cameo_status_name(enum cameo_status status);
+
+/* ---- words that recur ---- */
+
+/* Text from a model. data is never NULL and ends with a NUL that is not counted; the standard wants
+ * UTF-8, but a file can hold any bytes, NUL included, so size is the truth. */
+struct cameo_text {
+    const char *data;
+    size_t size;
+};
+
+/* A key with its value: metadata, bindings. */
+struct cameo_entry {
+    struct cameo_text key, value;
+};
+
+/* Element types, numbered as in ONNX files. */
+enum cameo_dtype {
+    CAMEO_UNDEFINED = 0,
+    CAMEO_FLOAT = 1,
+    CAMEO_UINT8 = 2,
+    CAMEO_INT8 = 3,
+    CAMEO_UINT16 = 4,
+    CAMEO_INT16 = 5,
+    CAMEO_INT32 = 6,
+    CAMEO_INT64 = 7,
+    CAMEO_STRING = 8,
+    CAMEO_BOOL = 9,
+    CAMEO_FLOAT16 = 10,
+    CAMEO_DOUBLE = 11,
+    CAMEO_UINT32 = 12,
+    CAMEO_UINT64 = 13,
+    CAMEO_COMPLEX64 = 14,
+    CAMEO_COMPLEX128 = 15,
+    CAMEO_BFLOAT16 = 16,
+    CAMEO_FLOAT8E4M3FN = 17,
+    CAMEO_FLOAT8E4M3FNUZ = 18,
+    CAMEO_FLOAT8E5M2 = 19,
+    CAMEO_FLOAT8E5M2FNUZ = 20,
+    CAMEO_UINT4 = 21,
+    CAMEO_INT4 = 22,
+    CAMEO_FLOAT4E2M1 = 23,
+    CAMEO_FLOAT8E8M0 = 24,
+    CAMEO_UINT2 = 25,
+    CAMEO_INT2 = 26,
+    CAMEO_FLOAT6E2M3 = 27,
+    CAMEO_FLOAT6E3M2 = 28
+};
+
+/* "float", "int64", ..; "undefined" for a number that is no type. */
+CAMEO_API const char *cameo_dtype_name(enum cameo_dtype type);
+
+/* ---- loading ---- */
+
+struct cameo_model;
+
+enum cameo_format {
+    CAMEO_FORMAT_BY_NAME = 0, /* .onnxtxt and .onnxtext are text; all else, and memory, is binary */
+    CAMEO_FORMAT_BINARY = 1,
+    CAMEO_FORMAT_TEXT = 2
+};
+
+struct cameo_load_options {
+    size_t struct_size;
+    enum cameo_format format;
+    bool copy_files;   /* read files into memory rather than map them: others may cut them short */
+    bool allow_links;  /* external data may be a symbolic link or have several hard links */
+    bool borrow_bytes; /* from memory: use the caller's bytes, which must outlive the model */
+    size_t memory_limit; /* bytes that the description may take, beside files; 0: no limit */
+};
+
+#define CAMEO_LOAD_OPTIONS_INIT                                                                    \
+    {                                                                                              \
+        sizeof(struct cameo_load_options), CAMEO_FORMAT_BY_NAME, false, false, false, 0            \
+    }
+
+/* Opens the model at path. Files are mapped: the time and memory this takes do not depend on the
+ * size of the weights. A mapped file must not be cut short by others while the model lives; one
+ * replaced by a rename is no trouble. options may be NULL. *out is the caller's to free. */
+CAMEO_API enum cameo_status cameo_model_load(const char *path,
+                                             const struct cameo_load_options *options,
+                                             struct cameo_model **out, struct cameo_error *err);
+
+/* The same for a model in memory. The bytes are copied unless borrow_bytes says otherwise. Such a
+ * model has no folder, so values in external files cannot be read. */
+CAMEO_API enum cameo_status cameo_model_load_memory(const void *bytes, size_t size,
+                                                    const struct cameo_load_options *options,
+                                                    struct cameo_model **out,
+                                                    struct cameo_error *err);
+
+/* Ends the model and everything that was borrowed from it. NULL is fine. */
+CAMEO_API void cameo_model_free(struct cameo_model *model);
+
+/* ---- describing ----
+ *
+ * Everything here was gathered while loading: these calls cannot fail and cost nothing. Asking for
+ * an index past the count gives NULL. */
+
+struct cameo_summary {
+    int64_t ir_version, model_version;
+    struct cameo_text producer_name, producer_version, domain, doc_string;
+    struct cameo_text graph_name, graph_doc_string;
+
+    /* How far the index of each function below goes. */
+    size_t opset_count, metadata_count;
+    size_t input_count, output_count, initializer_count;
+    size_t operator_count, function_count, training_count, external_file_count;
+
+    size_t node_count;          /* of the graph itself */
+    size_t nested_node_count;   /* in graphs inside its nodes: branches, loop bodies */
+    size_t function_node_count; /* in the bodies of functions, graphs inside them included */
+    size_t training_node_count; /* in training graphs, graphs inside them included */
+
+    /* Elements of the graph's initializers, of sparse ones those stored; and of the initializers of
+     * training algorithms. */
+    uint64_t parameter_count, parameter_bytes;
+    uint64_t training_parameter_count, training_parameter_bytes;
+};
+
+struct cameo_opset {
+    struct cameo_text domain; /* as in the file: "" and "ai.onnx" mean the same */
+    int64_t version;
+};
+
+struct cameo_dim {
+    int64_t size;             /* -1 when it is not fixed */
+    struct cameo_text symbol; /* "batch"; empty when it has none */
+};
+
+/* An input or output. */
+struct cameo_value {
+    struct cameo_text name;
+    /* "float[N,3,224,224]"; "float" is a scalar, "float[]" any rank, "?" any size */
+    struct cameo_text type;
+    enum cameo_dtype dtype; /* CAMEO_UNDEFINED for sequences, optionals, maps and unknown types */
+    int rank;               /* -1: unknown, or no tensor */
+    const struct cameo_dim *dims;
+    struct cameo_text doc_string;
+    /* An input whose value an initializer supplies unless the caller does. */
+    bool has_default;
+};
+
+/* An initializer of the graph or of a training algorithm. */
+struct cameo_tensor {
+    struct cameo_text name;
+    enum cameo_dtype dtype;
+    size_t rank;
+    const int64_t *dims;
+    int64_t elements;           /* -1 when the dims make no sense */
+    uint64_t bytes;             /* as they are read below; of strings, their lengths */
+    bool sparse;                /* bytes and elements count what is stored */
+    bool is_external;           /* its values are in another file */
+    struct cameo_text location; /* that file, relative to the model's folder */
+    bool is_state;              /* some training binding writes it */
+    int training;               /* the entry whose algorithm holds it; -1: the graph */
+    struct cameo_text doc_string;
+};
+
+/* How often an operator is used. */
+struct cameo_operator {
+    struct cameo_text domain; /* "" is ONNX's own */
+    struct cameo_text name;
+    size_t count; /* in all; rows come in falling order of it */
+    size_t in_graph, in_nested, in_functions, in_training; /* as the node counts of the summary */
+};
+
+struct cameo_function {
+    struct cameo_text domain, name, overload, doc_string;
+    size_t input_count, output_count, attribute_count;
+    size_t node_count; /* graphs inside its nodes included */
+};
+
+/* One entry of training_info. */
+struct cameo_training {
+    size_t initialization_node_count, algorithm_node_count; /* graphs inside nodes included */
+    size_t initialization_binding_count, update_binding_count;
+    /* key: variable, value: where it comes from */
+    const struct cameo_entry *initialization_bindings, *update_bindings;
+    size_t input_count; /* what a step must be fed beside the inputs of the graph */
+    const struct cameo_value *const *inputs;
+    size_t output_count; /* of the algorithm */
+    const struct cameo_value *const *outputs;
+    size_t state_count; /* variables that this entry's bindings write */
+    const struct cameo_text *states;
+};
+
+/* A file beside the model that holds values. */
+struct cameo_external_file {
+    struct cameo_text location;
+    size_t tensor_count; /* of the whole model, attributes and training graphs included */
+    uint64_t bytes;      /* of their values */
+};
+
+CAMEO_API const struct cameo_summary *cameo_model_summary(const struct cameo_model *model);
+CAMEO_API const struct cameo_opset *cameo_model_opset(const struct cameo_model *model,
+                                                      size_t index);
+CAMEO_API const struct cameo_entry *cameo_model_metadata(const struct cameo_model *model,
+                                                         size_t index);
+CAMEO_API const struct cameo_value *cameo_model_input(const struct cameo_model *model,
+                                                      size_t index);
+CAMEO_API const struct cameo_value *cameo_model_output(const struct cameo_model *model,
+                                                       size_t index);
+CAMEO_API const struct cameo_tensor *cameo_model_initializer(const struct cameo_model *model,
+                                                             size_t index);
+CAMEO_API const struct cameo_operator *cameo_model_operator(const struct cameo_model *model,
+                                                            size_t index);
+CAMEO_API const struct cameo_function *cameo_model_function(const struct cameo_model *model,
+                                                            size_t index);
+CAMEO_API const struct cameo_training *cameo_model_training(const struct cameo_model *model,
+                                                            size_t index);
+CAMEO_API const struct cameo_external_file *
+cameo_model_external_file(const struct cameo_model *model, size_t index);
+
+/* The initializer of this name; where a broken model has several, the first. Gives false, and
+ * leaves *index alone, when there is none. */
+CAMEO_API bool cameo_model_find_initializer(const struct cameo_model *model, const char *name,
+                                            size_t *index);
+
+/* ---- the values of initializers ----
+ *
+ * Values are row-major and little-endian; types of less than a byte are packed as in ONNX files,
+ * the first element in the low bits. size must be the initializer's bytes. Strings and sparse
+ * tensors are refused with CAMEO_UNSUPPORTED. */
+
+CAMEO_API enum cameo_status cameo_model_read_initializer(const struct cameo_model *model,
+                                                         size_t index, void *values, size_t size,
+                                                         struct cameo_error *err);
+
+/* Replaces the values; type and shape stay. They are copied. When the model is saved, the bytes of
+ * these values differ and nothing else does: they stay in the field that held them. Values that
+ * were in another file are in memory from now on; a save that keeps them outside writes them to a
+ * new file, beside the one that other tensors may go on using. */
+CAMEO_API enum cameo_status cameo_model_set_initializer(struct cameo_model *model, size_t index,
+                                                        const void *values, size_t size,
+                                                        struct cameo_error *err);
+
+/* ---- saving ---- */
+
+enum cameo_placement {
+    CAMEO_PLACE_KEEP = 0,     /* values stay inside or outside the model, as they are */
+    CAMEO_PLACE_EXTERNAL = 1, /* tensors of at least threshold bytes go to external files */
+    CAMEO_PLACE_INLINE = 2    /* everything into the model file */
+};
+
+struct cameo_save_options {
+    size_t struct_size;
+    enum cameo_format format;
+    enum cameo_placement placement;
+    /* A file beside the model; NULL: the model's name with ".data". If it is there, a number is
+     * added. */
+    const char *external_name;
+    bool one_file_per_tensor; /* names made from external_name and a number */
+    size_t threshold;         /* bytes; 0: 1024 */
+    size_t alignment;         /* of tensors in external files, a power of two; 0: 4096 */
+};
+
+#define CAMEO_SAVE_OPTIONS_INIT                                                                    \
+    {                                                                                              \
+        sizeof(struct cameo_save_options), CAMEO_FORMAT_BY_NAME, CAMEO_PLACE_KEEP, 0, false, 0, 0  \
+    }
+
+/* What a save did. */
+struct cameo_save_report {
+    size_t struct_size;
+    uint64_t model_bytes, external_bytes; /* written */
+    size_t moved_out, moved_in; /* tensors that went to external files, or came from them */
+    bool forced_external;       /* past 2 GiB - 1 a binary file must move its values out */
+    size_t external_files;      /* written */
+    char external_name[256];    /* of the first of them: a file in the way is never overwritten */
+    size_t old_removed;         /* external files that the model formerly at path alone used */
+    size_t old_left;            /* files it no longer uses, but which may not be its own */
+};
+
+#define CAMEO_SAVE_REPORT_INIT                                                                     \
+    {                                                                                              \
+        sizeof(struct cameo_save_report), 0, 0, 0, 0, false, 0, {0}, 0, 0                          \
+    }
+
+/* Writes the model to path. The file comes into being whole or not at all, an old one stays until
+ * the new one is safe on disk, and path may be where the model was loaded from. What was not
+ * changed is written byte for byte as it was read. options and report may be NULL. */
+CAMEO_API enum cameo_status cameo_model_save(const struct cameo_model *model, const char *path,
+                                             const struct cameo_save_options *options,
+                                             struct cameo_save_report *report,
+                                             struct cameo_error *err);
+
+/* Takes consecutive pieces; anything but 0 stops the writing, which then fails with CAMEO_IO. Must
+ * not call functions on the same model. */
+typedef int cameo_write_fn(void *to, const void *bytes, size_t size);
+
+struct cameo_write_options {
+    size_t struct_size;
+    enum cameo_format format; /* CAMEO_FORMAT_BY_NAME means binary */
+    bool upstream;            /* text: only what ONNX's own parser reads, dropping the rest */
+    size_t elide;             /* text: tensors of more elements are shortened; 0: none */
+};
+
+#define CAMEO_WRITE_OPTIONS_INIT                                                                   \
+    {                                                                                              \
+        sizeof(struct cameo_write_options), CAMEO_FORMAT_BY_NAME, false, 0                         \
+    }
+
+/* Writes the model through the caller's function. Values in external files stay there and are
+ * referred to. options may be NULL. */
+CAMEO_API enum cameo_status cameo_model_write(const struct cameo_model *model,
+                                              const struct cameo_write_options *options,
+                                              cameo_write_fn *write, void *to,
+                                              struct cameo_error *err);
+
+/* ---- checking ---- */
+
+enum cameo_severity { CAMEO_WARNING = 0, CAMEO_VIOLATION = 1 };
+
+struct cameo_finding {
+    struct cameo_text rule; /* "CK15": ids are never reused; docs/check-rules.md explains each */
+    enum cameo_severity severity;
+    struct cameo_text place;  /* "graph 'main', node 'conv1' (Conv)" */
+    struct cameo_text reason; /* "reads 'x', which nothing before it defines" */
+};
+
+struct cameo_check_options {
+    size_t struct_size;
+    bool strict; /* what is usually a warning is a violation */
+};
+
+#define CAMEO_CHECK_OPTIONS_INIT                                                                   \
+    {                                                                                              \
+        sizeof(struct cameo_check_options), false                                                  \
+    }
+
+struct cameo_findings;
+
+/* Lists what is wrong with a model. CAMEO_OK says that the check ran: whether the model is legal
+ * ONNX is cameo_findings_violations == 0. options may be NULL. *out is the caller's to free and
+ * lives independently of the model. */
+CAMEO_API enum cameo_status cameo_model_check(const struct cameo_model *model,
+                                              const struct cameo_check_options *options,
+                                              struct cameo_findings **out, struct cameo_error *err);
+CAMEO_API void cameo_findings_free(struct cameo_findings *findings); /* NULL is fine */
+CAMEO_API size_t cameo_findings_count(const struct cameo_findings *findings);
+CAMEO_API size_t cameo_findings_violations(const struct cameo_findings *findings);
+/* There were more than are listed. */
+CAMEO_API bool cameo_findings_cut(const struct cameo_findings *findings);
+/* NULL past the count. */
+CAMEO_API const struct cameo_finding *cameo_findings_at(const struct cameo_findings *findings,
+                                                        size_t index);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,69 @@
+/* What the files of api/ share: the inside of the public handles, and the way from the library's
+ * statuses, options and strings to the public ones. Every public function that can fail is one
+ * cm_guarded call. */
+// SPDX-License-Identifier: Apache-2.0
+#ifndef CM_API_API_H
+#define CM_API_API_H
+
+#include "base/map.h"
+#include "cameo.h"
+#include "onnx/model_file.h"
+
+#include <pthread.h>
+
+/* Where the values of an initializer are, for reading and replacing them. */
+struct cm_api_slot {
+    struct cm_tensor_proto *proto; /* NULL for a sparse one */
+    uint8_t *own;                  /* memory for replaced values, reused by the next replacement */
+    size_t room;
+};
+
+struct cameo_model {
+    struct cm_arena arena;      /* everything below lives here */
+    struct cm_model_file *file; /* in arena */
+    pthread_mutex_t lock; /* const calls map external files, for which they borrow the arena */
+
+    struct cameo_summary summary;
+    struct cameo_opset *opsets;
+    struct cameo_entry *metadata;
+    struct cameo_value *inputs, *outputs;
+    struct cameo_tensor *initializers;
+    struct cm_api_slot *slots; /* beside initializers */
+    struct cameo_operator *operators;
+    struct cameo_function *functions;
+    struct cameo_training *trainings;
+    struct cameo_external_file *external_files;
+    struct cm_map by_name; /* initializers: index of the first of a name */
+};
+
+/* Fills everything from summary on; scratch is free for reuse afterwards. */
+enum cm_status cm_describe_model(struct cameo_model *model, struct cm_arena *scratch,
+                                 struct cm_error *err) CM_MUST_CHECK;
+/* The rows about training, once initializers are known. */
+void cm_describe_training(struct cameo_model *model, struct cm_arena *scratch);
+void cm_describe_operators(struct cameo_model *model, struct cm_arena *scratch);
+/* Nodes of a list, those of graphs inside them included. */
+size_t cm_count_nodes(const struct cm_nodes *nodes);
+void cm_describe_value(struct cm_arena *arena, const struct cm_value_info_proto *from,
+                       struct cameo_value *out);
+
+/* "float[N,3]", "seq(int64[])"; "?" when the type is missing. */
+struct cameo_text cm_type_text(struct cm_arena *arena, const struct cm_type_proto *type);
+
+/* A copy that ends with NUL. */
+struct cameo_text cm_api_text(struct cm_arena *arena, struct cm_str text);
+struct cameo_entry *cm_api_entries(struct cm_arena *arena, const struct cm_entries *from);
+
+/* Hands the outcome of a call to the caller; to may be NULL. */
+enum cameo_status cm_api_done(enum cm_status status, const struct cm_error *from,
+                              struct cameo_error *to);
+/* Copies what the caller's struct holds over the defaults in out. A member added to an option
+ * struct must begin at its old size: in its padding, old callers have anything. */
+enum cm_status cm_api_options(void *out, size_t size, const void *from,
+                              struct cm_error *err) CM_MUST_CHECK;
+
+/* Calls fn with the model's arena lent to the guard and its lock held. */
+enum cm_status cm_api_locked(const struct cameo_model *model, cm_guarded_fn *fn, void *arg,
+                             struct cm_error *err) CM_MUST_CHECK;
+
+#endif

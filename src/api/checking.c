@@ -1,0 +1,114 @@
+/* Checking, and the list of what was found. */
+// SPDX-License-Identifier: Apache-2.0
+#include "api/api.h"
+
+#include "base/memory.h"
+#include "check/check.h"
+
+#include <assert.h>
+
+static_assert((int)CAMEO_WARNING == (int)CM_WARNING && (int)CAMEO_VIOLATION == (int)CM_VIOLATION,
+              "public numbers are the library's own");
+
+struct cameo_findings {
+    struct cm_arena arena;
+    struct cameo_finding *items;
+    size_t count, violations;
+    bool cut;
+};
+
+struct check_call {
+    const struct cameo_model *model;
+    struct cameo_check_options options;
+    struct cameo_findings *findings;
+    struct cm_error err;
+};
+
+/* The check may point into the model, which need not live as long: texts are copied. */
+static enum cm_status check_in(struct check_call *call, struct cm_arena *scratch)
+{
+    const struct cm_model_file *file = call->model->file;
+    struct cameo_findings *out = call->findings;
+    struct cm_findings found = {0};
+
+    CM_TRY(cm_check_model(&file->model, file->folder, call->options.strict ? CM_CHECK_STRICT : 0,
+                          scratch, &found, &call->err));
+    out->items = CM_NEW_ARRAY(&out->arena, struct cameo_finding, found.count);
+    for (size_t i = 0; i < found.count; i++) {
+        out->items[i] = (struct cameo_finding){
+            .rule = cm_api_text(&out->arena, cm_str(found.items[i].rule)),
+            .severity = (enum cameo_severity)found.items[i].severity,
+            .place = cm_api_text(&out->arena, found.items[i].place),
+            .reason = cm_api_text(&out->arena, found.items[i].reason),
+        };
+    }
+    out->count = found.count;
+    out->violations = found.violations;
+    out->cut = found.cut;
+    return CM_OK;
+}
+
+static enum cm_status check_guarded(struct cm_guard *guard, void *arg)
+{
+    struct check_call *call = arg;
+    struct cm_arena scratch;
+
+    cm_arena_init(&call->findings->arena, guard);
+    cm_arena_init(&scratch, guard);
+    const enum cm_status status = check_in(call, &scratch);
+    cm_arena_release(&scratch);
+    return status;
+}
+
+static enum cm_status check(struct check_call *call, const struct cameo_check_options *options)
+{
+    call->options = (struct cameo_check_options)CAMEO_CHECK_OPTIONS_INIT;
+    CM_TRY(cm_api_options(&call->options, sizeof call->options, options, &call->err));
+    call->findings = cm_calloc(1, sizeof *call->findings);
+    if (!call->findings)
+        return cm_fail(&call->err, CM_NO_MEMORY, "no memory for findings");
+    return cm_guarded(0, &call->err, check_guarded, call);
+}
+
+enum cameo_status cameo_model_check(const struct cameo_model *model,
+                                    const struct cameo_check_options *options,
+                                    struct cameo_findings **out, struct cameo_error *err)
+{
+    struct check_call call = {.model = model};
+    const enum cm_status status = check(&call, options);
+
+    *out = NULL;
+    if (status == CM_OK)
+        *out = call.findings;
+    else
+        cameo_findings_free(call.findings);
+    return cm_api_done(status, &call.err, err);
+}
+
+void cameo_findings_free(struct cameo_findings *findings)
+{
+    if (!findings)
+        return;
+    cm_arena_release(&findings->arena);
+    cm_free(findings);
+}
+
+size_t cameo_findings_count(const struct cameo_findings *findings)
+{
+    return findings->count;
+}
+
+size_t cameo_findings_violations(const struct cameo_findings *findings)
+{
+    return findings->violations;
+}
+
+bool cameo_findings_cut(const struct cameo_findings *findings)
+{
+    return findings->cut;
+}
+
+const struct cameo_finding *cameo_findings_at(const struct cameo_findings *findings, size_t index)
+{
+    return index < findings->count ? &findings->items[index] : NULL;
+}

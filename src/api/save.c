@@ -1,0 +1,146 @@
+/* Writing models to files and through the caller's function. */
+// SPDX-License-Identifier: Apache-2.0
+#include "api/api.h"
+
+#include "onnx/encode.h"
+#include "onnx/syntax.h"
+
+struct save_call {
+    const struct cameo_model *model;
+    const char *path;
+    struct cameo_save_options options;
+    struct cm_save_report report;
+    struct cm_error err;
+};
+
+static enum cm_status save_guarded(struct cm_guard *guard, void *arg)
+{
+    struct save_call *call = arg;
+    const struct cm_save_options options = {
+        .format = (enum cm_model_format)call->options.format,
+        .placement = (enum cm_save_placement)call->options.placement,
+        .external_name = call->options.external_name,
+        .one_file_per_tensor = call->options.one_file_per_tensor,
+        .threshold = call->options.threshold,
+        .alignment = call->options.alignment,
+    };
+
+    (void)guard;
+    return cm_model_save(call->model->file, call->path, &options, &call->report, &call->err);
+}
+
+static enum cm_status check_save(struct save_call *call, const struct cameo_save_options *options,
+                                 const struct cameo_save_report *report)
+{
+    struct cm_error *err = &call->err;
+
+    call->options = (struct cameo_save_options)CAMEO_SAVE_OPTIONS_INIT;
+    CM_TRY(cm_api_options(&call->options, sizeof call->options, options, err));
+    const size_t alignment = call->options.alignment;
+    if (!call->path || !*call->path)
+        return cm_fail(err, CM_BAD_ARGUMENT, "no path to save to was given");
+    if ((unsigned)call->options.format > CAMEO_FORMAT_TEXT)
+        return cm_fail(err, CM_BAD_ARGUMENT, "format %d is none", (int)call->options.format);
+    if ((unsigned)call->options.placement > CAMEO_PLACE_INLINE)
+        return cm_fail(err, CM_BAD_ARGUMENT, "placement %d is none", (int)call->options.placement);
+    if (alignment & (alignment - 1))
+        return cm_fail(err, CM_BAD_ARGUMENT, "alignment %zu is no power of two", alignment);
+    if (report && report->struct_size <= sizeof report->struct_size)
+        return cm_fail(err, CM_BAD_ARGUMENT, "the report was not made with its _INIT macro");
+    return CM_OK;
+}
+
+static void give_report(const struct cm_save_report *from, struct cameo_save_report *to)
+{
+    struct cameo_save_report all = {
+        .struct_size = to->struct_size,
+        .model_bytes = from->model_bytes,
+        .external_bytes = from->external_bytes,
+        .moved_out = from->moved_out,
+        .moved_in = from->moved_in,
+        .forced_external = from->forced_external,
+        .external_files = from->external_files,
+        .old_removed = from->old_removed,
+        .old_left = from->old_left,
+    };
+
+    snprintf(all.external_name, sizeof all.external_name, "%s", from->external_name);
+    memcpy(to, &all, to->struct_size < sizeof all ? to->struct_size : sizeof all);
+}
+
+enum cameo_status cameo_model_save(const struct cameo_model *model, const char *path,
+                                   const struct cameo_save_options *options,
+                                   struct cameo_save_report *report, struct cameo_error *err)
+{
+    struct save_call call = {.model = model, .path = path};
+    enum cm_status status = check_save(&call, options, report);
+
+    if (status == CM_OK)
+        status = cm_api_locked(model, save_guarded, &call, &call.err);
+    if (status == CM_OK && report)
+        give_report(&call.report, report);
+    return cm_api_done(status, &call.err, err);
+}
+
+struct write_call {
+    const struct cameo_model *model;
+    struct cameo_write_options options;
+    cameo_write_fn *write;
+    void *to;
+    struct cm_error err;
+};
+
+static enum cm_status pass_on(void *to, const void *bytes, size_t size, struct cm_error *err)
+{
+    const struct write_call *call = to;
+
+    if (size && call->write(call->to, bytes, size) != 0)
+        return cm_fail(err, CM_IO, "the writer refused %zu bytes", size);
+    return CM_OK;
+}
+
+static enum cm_status write_binary(struct write_call *call, struct cm_arena *scratch)
+{
+    struct cm_encoding *plan;
+
+    CM_TRY(cm_encode_plan(&cm_model_info, &call->model->file->model, scratch, &plan, &call->err));
+    return cm_encode_write(plan, pass_on, call, &call->err);
+}
+
+static enum cm_status write_guarded(struct cm_guard *guard, void *arg)
+{
+    struct write_call *call = arg;
+    const struct cm_syntax_options text = {call->options.upstream, call->options.elide};
+    struct cm_arena scratch;
+
+    if (call->options.format == CAMEO_FORMAT_TEXT)
+        return cm_syntax_print_model(&call->model->file->model, &text, pass_on, call, &call->err);
+    cm_arena_init(&scratch, guard);
+    const enum cm_status status = write_binary(call, &scratch);
+    cm_arena_release(&scratch);
+    return status;
+}
+
+static enum cm_status check_write(struct write_call *call,
+                                  const struct cameo_write_options *options)
+{
+    call->options = (struct cameo_write_options)CAMEO_WRITE_OPTIONS_INIT;
+    CM_TRY(cm_api_options(&call->options, sizeof call->options, options, &call->err));
+    if ((unsigned)call->options.format > CAMEO_FORMAT_TEXT)
+        return cm_fail(&call->err, CM_BAD_ARGUMENT, "format %d is none", (int)call->options.format);
+    if (!call->write)
+        return cm_fail(&call->err, CM_BAD_ARGUMENT, "no function to write with was given");
+    return CM_OK;
+}
+
+enum cameo_status cameo_model_write(const struct cameo_model *model,
+                                    const struct cameo_write_options *options,
+                                    cameo_write_fn *write, void *to, struct cameo_error *err)
+{
+    struct write_call call = {.model = model, .write = write, .to = to};
+    enum cm_status status = check_write(&call, options);
+
+    if (status == CM_OK)
+        status = cm_guarded(0, &call.err, write_guarded, &call);
+    return cm_api_done(status, &call.err, err);
+}

@@ -1,0 +1,3 @@
+# What `make demo` shows.
+# SPDX-License-Identifier: Apache-2.0
+sh "$TESTS/../tools/demo.sh" "$CAMEO"

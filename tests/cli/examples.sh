@@ -1,0 +1,25 @@
+# The programs of examples/, as their first lines say to use them.
+# SPDX-License-Identifier: Apache-2.0
+examples=$(dirname "$CAMEO")/examples
+try() {
+    echo "\$ $*"
+    program=$1
+    shift
+    "$examples/$program" "$@"
+    echo "[$?]"
+}
+
+cp "$TESTS/models/linear.onnx" "$TESTS/models/functions.onnx" "$TESTS/models/external.onnx" \
+    "$TESTS/models/training_linreg_sgd.onnx" "$TESTS/models/types.onnx" .
+try describe
+try describe linear.onnx
+try describe functions.onnx
+try describe external.onnx
+try describe training_linreg_sgd.onnx
+try describe none.onnx
+try edit_initializer linear.onnx W out.onnx
+try edit_initializer linear.onnx B out.onnx
+try edit_initializer linear.onnx C out.onnx
+try from_memory
+try check linear.onnx
+try check types.onnx

@@ -1,0 +1,18 @@
+# What a new user meets first: help everywhere, and one line when something is mistyped.
+# SPDX-License-Identifier: Apache-2.0
+try() {
+    echo "\$ cameo $*"
+    "$CAMEO" "$@"
+    echo "[$?]"
+}
+
+try
+try --help
+try --version
+try help
+for command in check copy info print; do
+    try help $command
+    "$CAMEO" $command --help >one.txt
+    "$CAMEO" help $command >two.txt
+    cmp one.txt two.txt
+done
