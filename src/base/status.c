@@ -36,10 +36,16 @@ enum cm_status cm_error_context(struct cm_error *err, enum cm_status status, con
     char reason[CM_ERROR_SIZE];
     memcpy(reason, err->text, sizeof reason);
     reason[sizeof reason - 1] = 0;
-    /* A place of half the room is cut so that the reason, which matters more, still fits. */
+    /* A place of half the room is cut. When the rest is too long it loses its middle: it begins
+     * with the places put before it, and ends with the reason, which matters more. */
     const int room = (int)sizeof err->text / 2;
     const int joined = snprintf(err->text, sizeof err->text, "%.*s: %s", room, place, reason);
-    cut_mark(err->text, sizeof err->text, joined);
+    if (joined >= (int)sizeof err->text) {
+        const size_t over = (size_t)joined + sizeof " ... " - sizeof err->text;
+        const size_t length = strlen(reason), head = length / 4;
+        snprintf(err->text, sizeof err->text, "%.*s: %.*s ... %s", room, place, (int)head, reason,
+                 reason + head + over);
+    }
     return status;
 }
 

@@ -4,30 +4,10 @@
 
 #include "base/memory.h"
 #include "base/number.h"
+#include "tensor/buffer.h"
 #include "tensor/half.h"
 
 #include <assert.h>
-#include <stdatomic.h>
-
-struct held {
-    struct cm_buffer *buffer;
-    struct held *next;
-};
-
-struct cm_buffer {
-    atomic_size_t references;
-    void *data;
-    size_t size;
-    cm_buffer_free_fn *free_owner;
-    void *owner;
-    struct held *held;
-};
-
-/* The header lies in front of the data, which keeps its alignment. */
-enum { HEADER = 64 };
-_Static_assert(sizeof(struct cm_buffer) <= HEADER,
-               "the header must not push the data off its line");
-_Static_assert(HEADER % CM_TENSOR_ALIGNMENT == 0, "the data must stay aligned");
 
 static enum cm_status no_memory(size_t size, struct cm_error *err)
 {
@@ -36,13 +16,13 @@ static enum cm_status no_memory(size_t size, struct cm_error *err)
 
 enum cm_status cm_buffer_new(size_t size, struct cm_buffer **out, struct cm_error *err)
 {
-    if (size > PTRDIFF_MAX - 2 * HEADER)
+    if (size > PTRDIFF_MAX - 2 * CM_BUFFER_HEADER)
         return no_memory(size, err);
-    struct cm_buffer *buffer =
-        cm_malloc_aligned(CM_TENSOR_ALIGNMENT, HEADER + cm_round_up(size, CM_TENSOR_ALIGNMENT));
+    struct cm_buffer *buffer = cm_malloc_aligned(
+        CM_TENSOR_ALIGNMENT, CM_BUFFER_HEADER + cm_round_up(size, CM_TENSOR_ALIGNMENT));
     if (!buffer)
         return no_memory(size, err);
-    *buffer = (struct cm_buffer){.data = (char *)buffer + HEADER, .size = size};
+    *buffer = (struct cm_buffer){.data = (char *)buffer + CM_BUFFER_HEADER, .size = size};
     atomic_init(&buffer->references, 1);
     *out = buffer;
     return CM_OK;
@@ -83,14 +63,17 @@ void cm_buffer_drop(struct cm_buffer *buffer)
     /* Release what this thread wrote; acquire what the others did before the bytes go. */
     if (!buffer || atomic_fetch_sub_explicit(&buffer->references, 1, memory_order_acq_rel) != 1)
         return;
-    for (struct held *held = buffer->held, *next; held; held = next) {
+    for (struct cm_held *held = buffer->held, *next; held; held = next) {
         next = held->next;
         cm_buffer_drop(held->buffer);
         cm_free(held);
     }
     if (buffer->free_owner)
         buffer->free_owner(buffer->owner);
-    cm_free(buffer);
+    if (buffer->pool)
+        cm_pool_take_back(buffer->pool, buffer);
+    else
+        cm_free(buffer);
 }
 
 enum cm_status cm_buffer_hold(struct cm_buffer *buffer, struct cm_buffer *other,
@@ -98,10 +81,10 @@ enum cm_status cm_buffer_hold(struct cm_buffer *buffer, struct cm_buffer *other,
 {
     if (!other || other == buffer)
         return CM_OK;
-    struct held *held = cm_malloc(sizeof *held);
+    struct cm_held *held = cm_malloc(sizeof *held);
     if (!held)
         return no_memory(sizeof *held, err);
-    *held = (struct held){cm_buffer_keep(other), buffer->held};
+    *held = (struct cm_held){cm_buffer_keep(other), buffer->held};
     buffer->held = held;
     return CM_OK;
 }

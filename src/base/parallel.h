@@ -1,0 +1,33 @@
+/* The one way to go parallel. Work is cut into chunks that do not depend on the number of threads,
+ * each thread takes a fixed share of them, and results that must be joined are joined by the caller
+ * in chunk order: so every thread count gives the same bits.
+ *
+ * A team belongs to whoever runs (a session); cm_team_enter makes it the calling thread's team, and
+ * cm_parallel uses that. Without one, and inside a chunk, work stays on the calling thread. */
+// SPDX-License-Identifier: Apache-2.0
+#ifndef CM_BASE_PARALLEL_H
+#define CM_BASE_PARALLEL_H
+
+#include "base/compiler.h"
+
+#include <stdbool.h>
+
+struct cm_team;
+
+/* threads 0: one per core. NULL when there is no memory; a team that cannot start its threads works
+ * with fewer. */
+struct cm_team *cm_team_new(int threads);
+void cm_team_free(struct cm_team *team);
+int cm_team_threads(const struct cm_team *team);
+
+/* The calling thread's team from here on; returns the one before, to be entered again afterwards.
+ */
+struct cm_team *cm_team_enter(struct cm_team *team);
+
+typedef void cm_chunk_fn(void *arg, int64_t begin, int64_t end);
+
+/* Calls fn for all of [0, count) in pieces of `grain`, the last one shorter. Returns when all are
+ * done. A count up to grain stays on this thread. */
+void cm_parallel(int64_t count, int64_t grain, cm_chunk_fn *fn, void *arg);
+
+#endif

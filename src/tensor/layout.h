@@ -1,0 +1,24 @@
+/* How a tensor's elements lie in memory when not row by row. A backend defines its layouts; the
+ * compiler moves tensors between them and knows no more of them than this. */
+// SPDX-License-Identifier: Apache-2.0
+#ifndef CM_TENSOR_LAYOUT_H
+#define CM_TENSOR_LAYOUT_H
+
+#include "tensor/tensor.h"
+
+struct cm_layout {
+    const char *name; /* for people: "nChw16c" */
+    size_t bytes;     /* of a tensor in it, padding included */
+    /* Are two layouts of this backend the same arrangement? */
+    bool (*same)(const struct cm_layout *a, const struct cm_layout *b);
+    /* Moves elements; one of the two tensors may be plain. Both have memory. */
+    enum cm_status (*reorder)(const struct cm_tensor *from, struct cm_tensor *to,
+                              struct cm_error *err);
+};
+
+static inline bool cm_layout_equal(const struct cm_layout *a, const struct cm_layout *b)
+{
+    return a == b || (a && b && a->same == b->same && a->same(a, b));
+}
+
+#endif
