@@ -1,0 +1,179 @@
+/* Reading a node's attributes, and making new ones. */
+// SPDX-License-Identifier: Apache-2.0
+#include "graph/builder.h"
+#include "graph/graph.h"
+#include "onnx/tensor_data.h"
+
+const struct cm_attribute_proto *cm_node_attr(const struct cm_node *node, const char *name)
+{
+    for (size_t i = 0; i < node->n_attributes; i++)
+        if (cm_str_is(node->attributes[i].name, name))
+            return &node->attributes[i];
+    return NULL;
+}
+
+/* The schema's default, when the node itself has no such attribute. */
+static const struct cm_schema_default *preset(const struct cm_node *node, const char *name)
+{
+    if (!node->schema)
+        return NULL;
+    const struct cm_schema_attr *attr = cm_schema_find_attr(node->schema, cm_str(name));
+    return attr ? attr->preset : NULL;
+}
+
+bool cm_node_has_attr(const struct cm_node *node, const char *name)
+{
+    return cm_node_attr(node, name) || preset(node, name) || cm_node_body(node, name);
+}
+
+int64_t cm_node_int(const struct cm_node *node, const char *name)
+{
+    const struct cm_attribute_proto *attr = cm_node_attr(node, name);
+    if (attr)
+        return attr->i;
+    const struct cm_schema_default *by_default = preset(node, name);
+    return by_default ? by_default->i : 0;
+}
+
+float cm_node_float(const struct cm_node *node, const char *name)
+{
+    const struct cm_attribute_proto *attr = cm_node_attr(node, name);
+    if (attr)
+        return attr->f;
+    const struct cm_schema_default *by_default = preset(node, name);
+    return by_default ? by_default->f : 0;
+}
+
+struct cm_str cm_node_str(const struct cm_node *node, const char *name)
+{
+    const struct cm_attribute_proto *attr = cm_node_attr(node, name);
+    if (attr)
+        return attr->s;
+    const struct cm_schema_default *by_default = preset(node, name);
+    return by_default ? cm_str(by_default->s) : CM_STR_NONE;
+}
+
+struct cm_int64s cm_node_ints(const struct cm_node *node, const char *name)
+{
+    const struct cm_attribute_proto *attr = cm_node_attr(node, name);
+    if (attr)
+        return attr->ints;
+    const struct cm_schema_default *by_default = preset(node, name);
+    if (!by_default)
+        return (struct cm_int64s){NULL, 0};
+    return (struct cm_int64s){(int64_t *)(uintptr_t)by_default->ints, by_default->count};
+}
+
+struct cm_floats cm_node_floats(const struct cm_node *node, const char *name)
+{
+    const struct cm_attribute_proto *attr = cm_node_attr(node, name);
+    if (attr)
+        return attr->floats;
+    const struct cm_schema_default *by_default = preset(node, name);
+    if (!by_default)
+        return (struct cm_floats){NULL, 0};
+    return (struct cm_floats){(float *)(uintptr_t)by_default->floats, by_default->count};
+}
+
+struct cm_strs cm_node_strs(const struct cm_node *node, const char *name)
+{
+    const struct cm_attribute_proto *attr = cm_node_attr(node, name);
+    if (attr)
+        return attr->strings;
+    const struct cm_schema_default *by_default = preset(node, name);
+    if (!by_default)
+        return (struct cm_strs){NULL, 0};
+    struct cm_strs list = {
+        CM_NEW_ARRAY(cm_module_arena(node->module), struct cm_str, by_default->count),
+        by_default->count};
+    for (size_t i = 0; i < list.count; i++)
+        list.items[i] = cm_str(by_default->strings[i]);
+    return list;
+}
+
+int cm_node_body_index(const struct cm_node *node, const char *name)
+{
+    for (size_t i = 0; i < node->n_bodies; i++)
+        if (cm_str_is(node->bodies[i].attribute, name))
+            return (int)i;
+    return -1;
+}
+
+struct cm_graph *cm_node_body(const struct cm_node *node, const char *name)
+{
+    const int index = cm_node_body_index(node, name);
+    return index < 0 ? NULL : node->bodies[index].graph;
+}
+
+static struct cm_attribute_proto new_attribute(struct cm_arena *arena, const char *name,
+                                               enum cm_attribute_type type, int field)
+{
+    struct cm_attribute_proto attr = {.name = cm_arena_str(arena, cm_str(name)), .type = type};
+    cm_msg_set(&attr.msg, CM_ATTRIBUTE_NAME);
+    cm_msg_set(&attr.msg, CM_ATTRIBUTE_TYPE);
+    cm_msg_set(&attr.msg, field);
+    return attr;
+}
+
+struct cm_attribute_proto cm_attr_int(struct cm_arena *arena, const char *name, int64_t value)
+{
+    struct cm_attribute_proto attr = new_attribute(arena, name, CM_ATTR_INT, CM_ATTRIBUTE_I);
+    attr.i = value;
+    return attr;
+}
+
+struct cm_attribute_proto cm_attr_float(struct cm_arena *arena, const char *name, float value)
+{
+    struct cm_attribute_proto attr = new_attribute(arena, name, CM_ATTR_FLOAT, CM_ATTRIBUTE_F);
+    attr.f = value;
+    return attr;
+}
+
+struct cm_attribute_proto cm_attr_str(struct cm_arena *arena, const char *name, struct cm_str value)
+{
+    struct cm_attribute_proto attr = new_attribute(arena, name, CM_ATTR_STRING, CM_ATTRIBUTE_S);
+    attr.s = cm_arena_str(arena, value);
+    return attr;
+}
+
+struct cm_attribute_proto cm_attr_ints(struct cm_arena *arena, const char *name, size_t count,
+                                       const int64_t *values)
+{
+    struct cm_attribute_proto attr = new_attribute(arena, name, CM_ATTR_INTS, CM_ATTRIBUTE_INTS);
+    attr.ints.items = CM_NEW_ARRAY(arena, int64_t, count);
+    attr.ints.count = count;
+    for (size_t i = 0; i < count; i++)
+        attr.ints.items[i] = values[i];
+    return attr;
+}
+
+struct cm_attribute_proto cm_attr_floats(struct cm_arena *arena, const char *name, size_t count,
+                                         const float *values)
+{
+    struct cm_attribute_proto attr =
+        new_attribute(arena, name, CM_ATTR_FLOATS, CM_ATTRIBUTE_FLOATS);
+    attr.floats.items = CM_NEW_ARRAY(arena, float, count);
+    attr.floats.count = count;
+    for (size_t i = 0; i < count; i++)
+        attr.floats.items[i] = values[i];
+    return attr;
+}
+
+static void drop_tensor(void *tensor)
+{
+    cm_tensor_drop(tensor);
+}
+
+struct cm_attribute_proto cm_attr_tensor(struct cm_arena *arena, const char *name,
+                                         const struct cm_tensor *tensor)
+{
+    struct cm_attribute_proto attr = new_attribute(arena, name, CM_ATTR_TENSOR, CM_ATTRIBUTE_T);
+    struct cm_tensor *kept = CM_NEW(arena, struct cm_tensor);
+    *kept = *tensor;
+    cm_tensor_keep(kept);
+    cm_arena_defer(arena, drop_tensor, kept);
+    attr.t = CM_NEW(arena, struct cm_tensor_proto);
+    /* Storing in an arena cannot fail for a tensor that exists. */
+    (void)!cm_tensor_proto_store(attr.t, arena, kept, NULL);
+    return attr;
+}

@@ -1,0 +1,164 @@
+/* Does a node keep its schema's rules? Checked when it is added, so that inference rules, kernels
+ * and gradients may rely on operand counts, element types and attribute kinds. */
+// SPDX-License-Identifier: Apache-2.0
+#include "graph/module.h"
+
+#include "graph/registry.h"
+
+/* A type as the schema's constraints see it. */
+struct signature {
+    bool bound;
+    enum cm_type_form form;
+    enum cm_dtype key, element;
+};
+
+static bool sign_wrapped(const struct cm_type *type, enum cm_type_form tensor_form,
+                         struct signature *out)
+{
+    if (!type || type->kind != CM_KIND_TENSOR)
+        return false;
+    *out = (struct signature){true, tensor_form, CM_UNDEFINED, type->dtype};
+    return true;
+}
+
+/* False for types no constraint can name (deeper nesting); those are left to the operator's own
+ * rule. */
+static bool sign(const struct cm_type *type, struct signature *out)
+{
+    const struct cm_type *elem = type->elem;
+
+    switch (type->kind) {
+    case CM_KIND_TENSOR:
+        return sign_wrapped(type, CM_FORM_TENSOR, out);
+    case CM_KIND_SPARSE:
+        *out = (struct signature){true, CM_FORM_SPARSE_TENSOR, CM_UNDEFINED, type->dtype};
+        return true;
+    case CM_KIND_SEQUENCE:
+        if (elem && elem->kind == CM_KIND_MAP && elem->elem) {
+            *out = (struct signature){true, CM_FORM_SEQ_MAP, elem->dtype, elem->elem->dtype};
+            return true;
+        }
+        return sign_wrapped(elem, CM_FORM_SEQ, out);
+    case CM_KIND_OPTIONAL:
+        if (elem && elem->kind == CM_KIND_SEQUENCE)
+            return sign_wrapped(elem->elem, CM_FORM_OPTIONAL_SEQ, out);
+        return sign_wrapped(elem, CM_FORM_OPTIONAL, out);
+    case CM_KIND_MAP:
+        if (!elem)
+            return false;
+        *out = (struct signature){true, CM_FORM_MAP, type->dtype, elem->dtype};
+        return true;
+    case CM_KIND_NONE:
+    case CM_KIND_OPAQUE:
+        break;
+    }
+    return false;
+}
+
+enum { MAX_TYPE_VARIABLES = 64 };
+
+static enum cm_status check_input(const struct cm_node *node, int i, struct signature *bound,
+                                  struct cm_error *err)
+{
+    const struct cm_schema *schema = node->schema;
+    const struct cm_schema_param *param = cm_schema_input(schema, (size_t)i);
+    if (!node->inputs[i].value) {
+        if (param->kind == CM_PARAM_SINGLE)
+            return cm_fail(err, CM_BAD_MODEL, "input %d '%s' is required", i, param->name);
+        return CM_OK;
+    }
+    const struct cm_type *type = cm_value_get(node->module, node->inputs[i].value)->fact.type;
+    struct signature mine;
+    if (!sign(type, &mine))
+        return CM_OK;
+    const struct cm_schema_type *variable = &schema->types[param->type];
+    if (!cm_type_set_allows(&variable->set, mine.form, mine.key, mine.element)) {
+        char allowed[300];
+        cm_type_set_print(&variable->set, allowed, sizeof allowed);
+        return cm_fail(err, CM_BAD_MODEL, "input %d '%s' is %s, must be one of %s", i, param->name,
+                       cm_type_print(node->module->arena, node->module->symbols, type).data,
+                       allowed);
+    }
+    if (variable->fixed || param->mixed || param->type >= MAX_TYPE_VARIABLES)
+        return CM_OK;
+    struct signature *first = &bound[param->type];
+    if (!first->bound)
+        *first = mine;
+    else if (first->form != mine.form || first->element != mine.element || first->key != mine.key)
+        return cm_fail(err, CM_BAD_MODEL, "input %d '%s' is %s, but an input before it is %s", i,
+                       param->name, cm_dtype_name(mine.element), cm_dtype_name(first->element));
+    return CM_OK;
+}
+
+static enum cm_status check_attribute(const struct cm_node *node, struct cm_str name, int type,
+                                      struct cm_error *err)
+{
+    const struct cm_schema_attr *attr = cm_schema_find_attr(node->schema, name);
+    if (!attr) {
+        /* Names with two underscores are reserved for tools and mean nothing to operators. */
+        if (cm_str_starts(name, "__"))
+            return CM_OK;
+        return cm_fail(err, CM_BAD_MODEL, "attribute '%.*s' is none that %s %d has",
+                       CM_STR_FMT(name), node->schema->name, node->schema->since_version);
+    }
+    if (type != (int)attr->kind)
+        return cm_fail(err, CM_BAD_MODEL, "attribute '%.*s' has type %d, must have %d",
+                       CM_STR_FMT(name), type, (int)attr->kind);
+    return CM_OK;
+}
+
+static enum cm_status check_attributes(const struct cm_node *node, struct cm_error *err)
+{
+    const struct cm_schema *schema = node->schema;
+
+    for (size_t i = 0; i < node->n_attributes; i++) {
+        const struct cm_attribute_proto *attr = &node->attributes[i];
+        CM_TRY(check_attribute(node, attr->name, attr->type, err));
+        if (attr->type == CM_ATTR_TENSOR && !attr->t)
+            return cm_fail(err, CM_BAD_MODEL, "attribute '%.*s' has no tensor",
+                           CM_STR_FMT(attr->name));
+        for (size_t j = 0; j < i; j++)
+            if (cm_str_equal(node->attributes[j].name, attr->name))
+                return cm_fail(err, CM_BAD_MODEL, "attribute '%.*s' appears twice",
+                               CM_STR_FMT(attr->name));
+    }
+    for (size_t i = 0; i < node->n_bodies; i++)
+        CM_TRY(check_attribute(node, node->bodies[i].attribute, CM_ATTR_GRAPH, err));
+    for (size_t i = 0; i < schema->attr_count; i++) {
+        const struct cm_schema_attr *attr = &schema->attrs[i];
+        if (!attr->required || cm_node_attr(node, attr->name))
+            continue;
+        bool found = false;
+        for (size_t j = 0; j < node->n_bodies; j++)
+            found = found || cm_str_is(node->bodies[j].attribute, attr->name);
+        if (!found)
+            return cm_fail(err, CM_BAD_MODEL, "attribute '%s' is required", attr->name);
+    }
+    return CM_OK;
+}
+
+enum cm_status cm_node_conforms(const struct cm_node *node, struct cm_error *err)
+{
+    const struct cm_schema *schema = node->schema;
+
+    if (node->function)
+        return CM_OK; /* functions are untyped: their body decides */
+    if (!schema) {
+        const struct cm_schema *guess = cm_schema_suggest(node->domain, node->op_type);
+        return cm_fail(err, CM_UNSUPPORTED, "no operator of that name is known%s%s%s",
+                       guess ? "; did you mean " : "", guess ? guess->name : "", guess ? "?" : "");
+    }
+    if (schema->deprecated)
+        return cm_fail(err, CM_UNSUPPORTED, "version %d of the operator is deprecated",
+                       schema->since_version);
+    if (!cm_schema_allows_inputs(schema, (size_t)node->n_inputs))
+        return cm_fail(err, CM_BAD_MODEL, "has %d inputs, needs %d to %d", node->n_inputs,
+                       schema->min_inputs, schema->max_inputs);
+    if (node->n_outputs > schema->max_outputs)
+        return cm_fail(err, CM_BAD_MODEL, "has %d outputs, can have %d", node->n_outputs,
+                       schema->max_outputs);
+    struct signature bound[MAX_TYPE_VARIABLES] = {0};
+    for (int i = 0; i < node->n_inputs; i++)
+        CM_TRY(check_input(node, i, bound, err));
+    return check_attributes(node, err);
+}

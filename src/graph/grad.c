@@ -1,0 +1,170 @@
+/* What gradient rules call. */
+// SPDX-License-Identifier: Apache-2.0
+#include "graph/op.h"
+
+#include "graph/registry.h"
+
+cm_value cm_grad_input(const struct cm_grad *g, int i)
+{
+    return cm_node_input(g->node, i);
+}
+
+cm_value cm_grad_output(const struct cm_grad *g, int o)
+{
+    return cm_node_output(g->node, o);
+}
+
+cm_value cm_grad_incoming(struct cm_grad *g, int o)
+{
+    if (o < g->node->n_outputs && g->incoming[o])
+        return g->incoming[o];
+    const cm_value y = cm_grad_output(g, o);
+    if (!y)
+        return 0;
+    const cm_value zero = cm_emit_scalar_like(g, y, 0.0);
+    return cm_emit(g, "Expand", zero, cm_emit(g, "Shape", y));
+}
+
+bool cm_grad_wants(const struct cm_grad *g, int i)
+{
+    const cm_value x = cm_grad_input(g, i);
+    const struct cm_type *type = cm_builder_type(&g->build, x);
+    return type && type->kind == CM_KIND_TENSOR &&
+           cm_dtype_info(type->dtype)->kind == CM_CLASS_FLOAT;
+}
+
+cm_value cm_grad_extra_output(struct cm_grad *g, int o)
+{
+    cm_value value = 0;
+    if (!g->build.status)
+        g->build.status = cm_node_want_output(g->node, o, &value, g->build.err);
+    return value;
+}
+
+enum cm_status cm_grad_replace_forward(struct cm_grad *g, const char *domain, const char *op_type,
+                                       size_t n_outputs)
+{
+    CM_TRY(g->build.status);
+    struct cm_node *old = g->node;
+    struct cm_module *module = old->module;
+    struct cm_arena *arena = cm_module_arena(module);
+    cm_value *inputs = CM_NEW_ARRAY(arena, cm_value, (size_t)old->n_inputs);
+    for (int i = 0; i < old->n_inputs; i++)
+        inputs[i] = old->inputs[i].value;
+    const struct cm_node_spec spec = {.domain = cm_str(domain),
+                                      .op_type = cm_str(op_type),
+                                      .name = old->name,
+                                      .inputs = inputs,
+                                      .n_inputs = (size_t)old->n_inputs,
+                                      .n_outputs = n_outputs,
+                                      .attributes = old->attributes,
+                                      .n_attributes = old->n_attributes};
+    struct cm_node *replacement;
+    g->build.status = cm_graph_add_node(old->graph, old, &spec, &replacement, g->build.err);
+    CM_TRY(g->build.status);
+    for (int o = 0; o < old->n_outputs && (size_t)o < n_outputs; o++) {
+        if (!old->outputs[o])
+            continue;
+        const struct cm_str name = cm_value_get(module, old->outputs[o])->name;
+        cm_value_replace(module, old->outputs[o], replacement->outputs[o]);
+        cm_value_set_name(module, old->outputs[o], CM_STR_NONE);
+        cm_value_set_name(module, replacement->outputs[o], name);
+    }
+    cm_graph_remove_node(old);
+    g->node = replacement;
+    return CM_OK;
+}
+
+enum same { SAME_NO, SAME_YES, SAME_PERHAPS };
+
+/* Do two types have one shape, as far as can be told before running? */
+static enum same same_shape(const struct cm_type *a, const struct cm_type *b)
+{
+    enum same same = SAME_YES;
+    if (a->rank == CM_RANK_UNKNOWN || b->rank == CM_RANK_UNKNOWN)
+        return SAME_PERHAPS;
+    if (a->rank != b->rank)
+        return SAME_NO;
+    for (int i = 0; i < a->rank; i++) {
+        if (cm_dim_same(a->dims[i], b->dims[i]))
+            continue;
+        if (cm_dim_known(a->dims[i]) && cm_dim_known(b->dims[i]))
+            return SAME_NO;
+        same = SAME_PERHAPS;
+    }
+    return same;
+}
+
+/* The axes of gradient along which x was repeated, when that is known; false otherwise. Summing an
+ * axis where x has 1 is right whatever the gradient has there. */
+static bool repeated_axes(const struct cm_type *x, const struct cm_type *gradient, int64_t *axes,
+                          size_t *count)
+{
+    *count = 0;
+    if (x->rank == CM_RANK_UNKNOWN || gradient->rank == CM_RANK_UNKNOWN || gradient->rank < x->rank)
+        return false;
+    const int lead = gradient->rank - x->rank;
+    for (int i = 0; i < gradient->rank; i++) {
+        const struct cm_dim dim = i < lead ? CM_DIM(1) : x->dims[i - lead];
+        if (dim.value == 1)
+            axes[(*count)++] = i;
+        else if (!cm_dim_known(dim) && !cm_dim_same(dim, gradient->dims[i]))
+            return false;
+    }
+    return true;
+}
+
+/* The same list, found when it runs: where the shape of x, with ones put before it, is 1. */
+static cm_value find_repeated_axes(struct cm_grad *g, cm_value x, cm_value gradient)
+{
+    struct cm_arena *arena = cm_builder_arena(&g->build);
+    const cm_value shape = cm_emit(g, "Shape", x), one = cm_emit_int64s(g, 1);
+    const cm_value lead = cm_emit(g, "Sub", cm_emit(g, "Shape", cm_emit(g, "Shape", gradient)),
+                                  cm_emit(g, "Shape", shape));
+    const cm_value padded = cm_emit_with(g, "Concat", CM_ATTRIBUTES(cm_attr_int(arena, "axis", 0)),
+                                         cm_emit(g, "Expand", one, lead), shape);
+    return cm_emit(g, "Reshape", cm_emit(g, "NonZero", cm_emit(g, "Equal", padded, one)),
+                   cm_emit_int64s(g, -1));
+}
+
+/* Sums gradient down to the shape of x, which may have been broadcast to the gradient's. */
+static cm_value unbroadcast(struct cm_grad *g, cm_value x, cm_value gradient)
+{
+    struct cm_arena *arena = cm_builder_arena(&g->build);
+    const struct cm_type *to = cm_builder_type(&g->build, x);
+    const struct cm_type *from = cm_builder_type(&g->build, gradient);
+    int64_t axes[CM_MAX_RANK];
+    size_t count;
+    cm_value list;
+
+    const enum same same = from ? same_shape(to, from) : SAME_YES;
+    if (same == SAME_YES || (same == SAME_PERHAPS && g->node->n_inputs == 1))
+        return gradient; /* a single operand has nothing to be broadcast against */
+    if (repeated_axes(to, from, axes, &count)) {
+        if (count == 0)
+            return gradient;
+        list = cm_build_int64s(&g->build, count, axes);
+    } else {
+        list = find_repeated_axes(g, x, gradient);
+    }
+    const cm_value sum =
+        cm_emit_with(g, "ReduceSum", CM_ATTRIBUTES(cm_attr_int(arena, "noop_with_empty_axes", 1)),
+                     gradient, list);
+    return cm_emit_with(g, "Reshape", CM_ATTRIBUTES(cm_attr_int(arena, "allowzero", 1)), sum,
+                        cm_emit(g, "Shape", x));
+}
+
+enum cm_status cm_grad_set(struct cm_grad *g, int i, cm_value gradient)
+{
+    CM_TRY(g->build.status);
+    const cm_value x = cm_grad_input(g, i);
+    if (x && gradient)
+        g->result[i] = unbroadcast(g, x, gradient);
+    return g->build.status;
+}
+
+enum cm_status cm_grad_none(struct cm_grad *g)
+{
+    (void)g;
+    return CM_OK;
+}

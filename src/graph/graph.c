@@ -1,0 +1,470 @@
+/* Values, nodes and the lists that tie them together. */
+// SPDX-License-Identifier: Apache-2.0
+#include "graph/graph.h"
+
+#include "graph/module.h"
+#include "graph/registry.h"
+#include "onnx/tensor_data.h"
+
+enum { DEFAULT_NODE_BUDGET = 1000000 };
+
+static cm_value new_value(struct cm_module *module, struct cm_graph *graph, struct cm_str name)
+{
+    const size_t number = module->n_values++;
+    if (number / VALUES_PER_CHUNK == module->chunks.count) {
+        struct cm_value_chunk *chunk = CM_NEW(module->arena, struct cm_value_chunk);
+        *CM_PUSH(module->arena, &module->chunks) = chunk;
+    }
+    struct cm_value_def *def = cm_value_get(module, (cm_value)number);
+    def->graph = graph;
+    if (name.size && graph)
+        cm_value_set_name(module, (cm_value)number, name);
+    return (cm_value)number;
+}
+
+struct cm_module *cm_module_new(struct cm_arena *arena, const struct cm_module_options *options)
+{
+    struct cm_module *module = CM_NEW(arena, struct cm_module);
+    module->arena = arena;
+    module->registry = options && options->registry ? options->registry : cm_registry_builtin();
+    if (!module->registry)
+        cm_guard_unwind(arena->guard, CM_NO_MEMORY, "no memory for the table of operators");
+    module->files = options ? options->files : NULL;
+    module->symbols = cm_symbols_new(arena);
+    module->node_budget =
+        options && options->node_budget ? options->node_budget : DEFAULT_NODE_BUDGET;
+    new_value(module, NULL, CM_STR_NONE); /* number 0 is no value */
+    return module;
+}
+
+struct cm_arena *cm_module_arena(const struct cm_module *module)
+{
+    return module->arena;
+}
+
+struct cm_symbols *cm_module_symbols(const struct cm_module *module)
+{
+    return module->symbols;
+}
+
+const struct cm_registry *cm_module_registry(const struct cm_module *module)
+{
+    return module->registry;
+}
+
+size_t cm_module_value_count(const struct cm_module *module)
+{
+    return module->n_values;
+}
+
+struct cm_value_def *cm_value_get(const struct cm_module *module, cm_value value)
+{
+    return &module->chunks.items[value / VALUES_PER_CHUNK]->items[value % VALUES_PER_CHUNK];
+}
+
+struct cm_graph *cm_graph_new(struct cm_module *module, struct cm_graph *parent, struct cm_str name)
+{
+    struct cm_graph *graph = CM_NEW(module->arena, struct cm_graph);
+    graph->module = module;
+    graph->parent = parent;
+    graph->name = name;
+    return graph;
+}
+
+cm_value cm_graph_add_input(struct cm_graph *graph, struct cm_str name, const struct cm_type *type)
+{
+    struct cm_arena *arena = graph->module->arena;
+    const cm_value value = new_value(graph->module, graph, name);
+    struct cm_value_def *def = cm_value_get(graph->module, value);
+    def->role = CM_ROLE_INPUT;
+    def->fact.type = type;
+    graph->inputs = cm_list_extended(arena, graph->inputs, graph->n_inputs, sizeof(cm_value));
+    graph->inputs[graph->n_inputs++] = value;
+    return value;
+}
+
+static void drop_tensor(void *tensor)
+{
+    cm_tensor_drop(tensor);
+}
+
+cm_value cm_graph_add_constant(struct cm_graph *graph, struct cm_str name,
+                               const struct cm_tensor *tensor)
+{
+    struct cm_module *module = graph->module;
+    struct cm_tensor *kept = CM_NEW(module->arena, struct cm_tensor);
+    *kept = *tensor;
+    cm_tensor_keep(kept);
+    cm_arena_defer(module->arena, drop_tensor, kept);
+    const cm_value value = new_value(module, graph, name);
+    struct cm_value_def *def = cm_value_get(module, value);
+    def->role = CM_ROLE_INITIALIZER;
+    def->fact.type = cm_type_of_tensor(module->arena, kept);
+    def->fact.constant = kept;
+    return value;
+}
+
+static void link_use(struct cm_module *module, struct cm_use *use, cm_value value)
+{
+    use->value = value;
+    use->prev = use->next = NULL;
+    if (!value)
+        return;
+    struct cm_value_def *def = cm_value_get(module, value);
+    use->next = def->uses;
+    if (def->uses)
+        def->uses->prev = use;
+    def->uses = use;
+    def->n_uses++;
+}
+
+static void unlink_use(struct cm_module *module, struct cm_use *use)
+{
+    if (!use->value)
+        return;
+    struct cm_value_def *def = cm_value_get(module, use->value);
+    if (use->prev)
+        use->prev->next = use->next;
+    else
+        def->uses = use->next;
+    if (use->next)
+        use->next->prev = use->prev;
+    def->n_uses--;
+    use->value = 0;
+}
+
+void cm_graph_set_outputs(struct cm_graph *graph, const cm_value *values, size_t count)
+{
+    for (size_t i = 0; i < graph->n_outputs; i++)
+        unlink_use(graph->module, &graph->outputs[i]);
+    graph->outputs = CM_NEW_ARRAY(graph->module->arena, struct cm_use, count);
+    graph->n_outputs = count;
+    for (size_t i = 0; i < count; i++) {
+        graph->outputs[i].graph = graph;
+        graph->outputs[i].index = (int)i;
+        link_use(graph->module, &graph->outputs[i], values[i]);
+    }
+}
+
+void cm_graph_set_output(struct cm_graph *graph, size_t index, cm_value value)
+{
+    unlink_use(graph->module, &graph->outputs[index]);
+    link_use(graph->module, &graph->outputs[index], value);
+    if (graph->owner)
+        cm_node_mark(graph->owner);
+}
+
+cm_value cm_graph_find(const struct cm_graph *graph, struct cm_str name)
+{
+    for (; graph && name.size; graph = graph->parent) {
+        const cm_value value = (cm_value)cm_map_get(&graph->names, name, 0);
+        if (value)
+            return value;
+    }
+    return 0;
+}
+
+void cm_value_set_name(struct cm_module *module, cm_value value, struct cm_str name)
+{
+    struct cm_value_def *def = cm_value_get(module, value);
+    if (def->name.size)
+        cm_map_remove(&def->graph->names, def->name);
+    def->name = name;
+    if (name.size)
+        *cm_map_insert(&def->graph->names, module->arena, name, NULL) = value;
+}
+
+static void link_node(struct cm_graph *graph, struct cm_node *node, struct cm_node *before)
+{
+    node->next = before;
+    node->prev = before ? before->prev : graph->last;
+    *(node->prev ? &node->prev->next : &graph->first) = node;
+    *(before ? &before->prev : &graph->last) = node;
+    graph->n_nodes++;
+}
+
+static void unlink_node(struct cm_graph *graph, struct cm_node *node)
+{
+    *(node->prev ? &node->prev->next : &graph->first) = node->next;
+    *(node->next ? &node->next->prev : &graph->last) = node->prev;
+    node->prev = node->next = NULL;
+    graph->n_nodes--;
+}
+
+static struct cm_node *make_node(struct cm_graph *graph, const struct cm_node_spec *spec)
+{
+    struct cm_module *module = graph->module;
+    struct cm_node *node = CM_NEW(module->arena, struct cm_node);
+    node->module = module;
+    node->graph = graph;
+    node->name = spec->name;
+    node->domain = cm_domain_plain(spec->domain);
+    node->op_type = spec->op_type;
+    node->overload = spec->overload;
+    node->function = spec->function;
+    node->attributes = spec->attributes;
+    node->n_attributes = spec->n_attributes;
+    if (!spec->function) {
+        node->schema =
+            cm_registry_schema(module->registry, node->domain, node->op_type, spec->version);
+        node->op = cm_registry_op(module->registry, node->domain, node->op_type);
+    }
+    node->original_version = spec->original_version ? spec->original_version
+                             : node->schema         ? node->schema->since_version
+                                                    : 0;
+    node->n_inputs = (int)spec->n_inputs;
+    while (node->n_inputs > 0 && !spec->inputs[node->n_inputs - 1])
+        node->n_inputs--;
+    node->inputs = CM_NEW_ARRAY(module->arena, struct cm_use, (size_t)node->n_inputs);
+    for (int i = 0; i < node->n_inputs; i++) {
+        node->inputs[i].node = node;
+        node->inputs[i].graph = graph;
+        node->inputs[i].index = i;
+        link_use(module, &node->inputs[i], spec->inputs[i]);
+    }
+    node->n_outputs = (int)spec->n_outputs;
+    node->outputs = CM_NEW_ARRAY(module->arena, cm_value, spec->n_outputs);
+    for (int i = 0; i < node->n_outputs; i++) {
+        if (spec->wanted && !spec->wanted[i])
+            continue;
+        node->outputs[i] = new_value(module, graph, CM_STR_NONE);
+        struct cm_value_def *def = cm_value_get(module, node->outputs[i]);
+        def->node = node;
+        def->output = i;
+    }
+    node->n_bodies = spec->n_bodies;
+    node->bodies = CM_NEW_ARRAY(module->arena, struct cm_body_ref, spec->n_bodies);
+    for (size_t i = 0; i < spec->n_bodies; i++) {
+        node->bodies[i] = spec->bodies[i];
+        if (node->bodies[i].graph)
+            node->bodies[i].graph->owner = node;
+    }
+    return node;
+}
+
+/* Takes a node out of everything that knows it. Its output values become numbers nobody uses. */
+static void detach(struct cm_node *node)
+{
+    for (int i = 0; i < node->n_inputs; i++)
+        unlink_use(node->module, &node->inputs[i]);
+    for (int i = 0; i < node->n_outputs; i++) {
+        if (!node->outputs[i])
+            continue;
+        struct cm_value_def *def = cm_value_get(node->module, node->outputs[i]);
+        if (def->name.size && def->node == node)
+            cm_map_remove(&def->graph->names, def->name);
+        def->node = NULL;
+    }
+    for (size_t i = 0; i < node->n_bodies; i++) {
+        struct cm_graph *body = node->bodies[i].graph;
+        if (!body)
+            continue;
+        while (body->last)
+            cm_graph_remove_node(body->last);
+        cm_graph_set_outputs(body, NULL, 0);
+    }
+    unlink_node(node->graph, node);
+    node->module->n_nodes--;
+}
+
+enum cm_status cm_graph_add_node(struct cm_graph *graph, struct cm_node *before,
+                                 const struct cm_node_spec *spec, struct cm_node **out,
+                                 struct cm_error *err)
+{
+    struct cm_module *module = graph->module;
+    if (module->n_nodes >= module->node_budget)
+        return cm_fail(err, CM_LIMIT, "the graph would have more than %zu nodes",
+                       module->node_budget);
+    struct cm_node *node = make_node(graph, spec);
+    link_node(graph, node, before);
+    module->n_nodes++;
+
+    enum cm_status status = cm_node_conforms(node, err);
+    if (!status)
+        status = cm_node_infer(node, err);
+    if (status) { /* which node it was is said by whoever knows it by name: the importer, a rule's
+                     caller */
+        detach(node);
+        return cm_error_context(err, status, "%.*s", CM_STR_FMT(spec->op_type));
+    }
+    if (out)
+        *out = node;
+    return CM_OK;
+}
+
+void cm_graph_remove_node(struct cm_node *node)
+{
+    detach(node);
+}
+
+void cm_node_move(struct cm_node *node, struct cm_node *before)
+{
+    if (node == before)
+        return;
+    unlink_node(node->graph, node);
+    link_node(node->graph, node, before);
+}
+
+void cm_node_mark(struct cm_node *node)
+{
+    /* Already stale nodes end the walk: their owners were marked with them. */
+    for (; node && !node->stale; node = node->graph->owner) {
+        node->stale = true;
+        node->graph->has_stale = true;
+    }
+}
+
+void cm_value_mark_users(struct cm_module *module, cm_value value)
+{
+    for (struct cm_use *use = cm_value_get(module, value)->uses; use; use = use->next) {
+        if (use->node)
+            cm_node_mark(use->node);
+        else if (use->graph->owner)
+            cm_node_mark(use->graph->owner);
+    }
+}
+
+void cm_node_set_input(struct cm_node *node, int index, cm_value value)
+{
+    unlink_use(node->module, &node->inputs[index]);
+    link_use(node->module, &node->inputs[index], value);
+    cm_node_mark(node);
+}
+
+enum cm_status cm_node_want_output(struct cm_node *node, int index, cm_value *out,
+                                   struct cm_error *err)
+{
+    struct cm_module *module = node->module;
+    if (index >= node->n_outputs) {
+        if (node->schema && index >= node->schema->max_outputs)
+            return cm_fail(err, CM_BAD_ARGUMENT, "%s has no output %d", cm_node_describe(node).text,
+                           index);
+        cm_value *outputs = CM_NEW_ARRAY(module->arena, cm_value, (size_t)index + 1);
+        memcpy(outputs, node->outputs, (size_t)node->n_outputs * sizeof *outputs);
+        node->outputs = outputs;
+        node->n_outputs = index + 1;
+    }
+    if (!node->outputs[index]) {
+        node->outputs[index] = new_value(module, node->graph, CM_STR_NONE);
+        struct cm_value_def *def = cm_value_get(module, node->outputs[index]);
+        def->node = node;
+        def->output = index;
+        CM_TRY(cm_node_infer(node, err));
+    }
+    *out = node->outputs[index];
+    return CM_OK;
+}
+
+static bool fact_equal(const struct cm_fact *a, const struct cm_fact *b)
+{
+    return cm_type_equal(a->type, b->type) && a->constant == b->constant &&
+           !a->known == !b->known &&
+           (!a->known || (a->known->count == b->known->count &&
+                          memcmp(a->known->items, b->known->items,
+                                 a->known->count * sizeof *a->known->items) == 0));
+}
+
+void cm_value_replace(struct cm_module *module, cm_value old, cm_value replacement)
+{
+    struct cm_value_def *from = cm_value_get(module, old);
+    const bool same = fact_equal(&from->fact, &cm_value_get(module, replacement)->fact);
+
+    while (from->uses) {
+        struct cm_use *use = from->uses;
+        struct cm_node *reader = use->node ? use->node : use->graph->owner;
+        unlink_use(module, use);
+        link_use(module, use, replacement);
+        if (!same && reader)
+            cm_node_mark(reader);
+    }
+}
+
+void cm_value_set_fact(struct cm_module *module, cm_value value, const struct cm_fact *fact)
+{
+    struct cm_value_def *def = cm_value_get(module, value);
+    if (fact_equal(&def->fact, fact))
+        return;
+    def->fact = *fact;
+    cm_value_mark_users(module, value);
+}
+
+enum cm_status cm_graph_retype(struct cm_graph *graph, struct cm_error *err)
+{
+    if (!graph->has_stale)
+        return CM_OK;
+    graph->has_stale = false;
+    /* In order: a node's results can only make later ones stale, so one walk is enough. */
+    for (struct cm_node *node = graph->first; node; node = node->next) {
+        if (!node->stale)
+            continue;
+        node->stale = false;
+        enum cm_status status = cm_node_conforms(node, err);
+        if (!status)
+            status = cm_node_infer(node, err);
+        if (status) {
+            cm_node_mark(node);
+            return cm_error_context(err, status, "%s", cm_node_describe(node).text);
+        }
+    }
+    graph->has_stale = false;
+    return CM_OK;
+}
+
+static enum cm_status load_initializer(struct cm_module *module,
+                                       const struct cm_tensor_proto *proto,
+                                       const struct cm_tensor **out, struct cm_error *err)
+{
+    struct cm_tensor *tensor = CM_NEW(module->arena, struct cm_tensor);
+    CM_TRY(cm_tensor_proto_load(proto, module->files, tensor, err));
+    cm_arena_defer(module->arena, drop_tensor, tensor);
+    *out = tensor;
+    return CM_OK;
+}
+
+enum cm_status cm_value_constant(struct cm_module *module, cm_value value,
+                                 const struct cm_tensor **out, struct cm_error *err)
+{
+    struct cm_value_def *def = cm_value_get(module, value);
+    *out = def->is_state ? NULL : def->fact.constant;
+    if (*out || !def->initializer || def->is_state || def->role != CM_ROLE_INITIALIZER)
+        return CM_OK;
+    CM_TRY(load_initializer(module, def->initializer, out, err));
+    def->fact.constant = *out;
+    return CM_OK;
+}
+
+enum cm_status cm_value_default(struct cm_module *module, cm_value value,
+                                const struct cm_tensor **out, struct cm_error *err)
+{
+    const struct cm_value_def *def = cm_value_get(module, value);
+    *out = NULL;
+    return def->initializer ? load_initializer(module, def->initializer, out, err) : CM_OK;
+}
+
+struct cm_node_text cm_node_describe(const struct cm_node *node)
+{
+    struct cm_node_text out;
+    const char *dot = node->domain.size ? "." : "";
+    struct cm_str name = node->name;
+    const char *by = "";
+    for (int i = 0; i < node->n_outputs && !name.size; i++) {
+        if (node->outputs[i])
+            name = cm_value_get(node->module, node->outputs[i])->name;
+        by = "making ";
+    }
+    if (name.size)
+        snprintf(out.text, sizeof out.text, "node %s'%.*s' (%.*s%s%.*s)", by, CM_STR_FMT(name),
+                 CM_STR_FMT(node->domain), dot, CM_STR_FMT(node->op_type));
+    else
+        snprintf(out.text, sizeof out.text, "node (%.*s%s%.*s)", CM_STR_FMT(node->domain), dot,
+                 CM_STR_FMT(node->op_type));
+    return out;
+}
+
+bool cm_node_is_current(const struct cm_node *node)
+{
+    if (!node->schema)
+        return true;
+    return node->schema ==
+           cm_registry_schema(node->module->registry, node->domain, node->op_type, 0);
+}

@@ -1,0 +1,237 @@
+/* The editable working copy of a model.
+ *
+ * A struct cm_module owns everything: values, nodes, graphs, types, symbols. A graph is an ordered
+ * list of nodes with inputs and outputs; the bodies of If, Loop and Scan are graphs whose parent is
+ * the graph around them, and since a value's number is unique in the module a body names an outer
+ * value just by its number. Values know who makes them and who uses them, in nested graphs too.
+ *
+ * No node is ever untyped: adding one runs its operator's inference rule (graph/op.h), and changing
+ * what a value is marks its users, which cm_graph_retype brings up to date. Operators appear in the
+ * version the registry has a meaning for; cm_module_import upgrades older ones while it builds. */
+// SPDX-License-Identifier: Apache-2.0
+#ifndef CM_GRAPH_GRAPH_H
+#define CM_GRAPH_GRAPH_H
+
+#include "base/map.h"
+#include "graph/type.h"
+#include "onnx/external.h"
+#include "schema/schema.h"
+
+struct cm_graph;
+struct cm_module;
+struct cm_node;
+struct cm_op;
+struct cm_registry;
+
+typedef uint32_t cm_value; /* 0: none, an absent optional operand */
+
+/* One reading of a value: by input `index` of a node, or as output `index` of a graph when node is
+ * NULL. */
+struct cm_use {
+    cm_value value;
+    struct cm_node *node;
+    struct cm_graph *graph; /* where the reading happens */
+    int index;
+    struct cm_use *next, *prev; /* other uses of the same value */
+};
+
+/* One element of an integer tensor before it is computed: a number of any sign, else a symbol, else
+ * unknown. */
+struct cm_quantity {
+    int64_t number;
+    uint32_t symbol; /* 0: none */
+    bool is_number;
+};
+
+/* What is known of an integer tensor of rank 0 or 1 before it is computed: shape arithmetic. */
+struct cm_known {
+    int rank;
+    size_t count;
+    const struct cm_quantity *items;
+};
+
+/* All that is known of a value. type is never NULL in a graph, except for an absent operand. */
+struct cm_fact {
+    const struct cm_type *type;
+    const struct cm_tensor *constant; /* its contents, when they can never change; else NULL */
+    const struct cm_known *known;     /* part of its contents; else NULL */
+};
+
+enum cm_value_role {
+    CM_ROLE_COMPUTED,
+    CM_ROLE_INPUT,       /* of its graph; an input may have a default, see initializer */
+    CM_ROLE_INITIALIZER, /* a constant, unless it is a state variable */
+};
+
+struct cm_value_def {
+    struct cm_str name; /* "" when it has none yet; unique within its graph and those around it */
+    struct cm_fact fact;
+    enum cm_value_role role;
+    bool is_state;          /* a training variable: never folded, never packed */
+    int output;             /* which output of node */
+    struct cm_node *node;   /* who computes it; NULL for inputs and initializers */
+    struct cm_graph *graph; /* where it is defined */
+    const struct cm_tensor_proto *initializer; /* default or constant, until loaded */
+    const struct cm_type *declared;            /* what the file says its type is; NULL: nothing */
+    struct cm_use *uses;
+    size_t n_uses;
+};
+
+/* A graph-valued attribute. The body is built when its input types are first known. */
+struct cm_body_ref {
+    struct cm_str attribute;
+    const struct cm_graph_proto *proto; /* NULL when made by a builder */
+    struct cm_graph *graph;             /* NULL until built */
+};
+
+struct cm_node {
+    struct cm_module *module;
+    struct cm_graph *graph;
+    struct cm_node *next, *prev;
+    struct cm_str name;
+    struct cm_str domain, op_type, overload;
+    const struct cm_schema *schema; /* the version in use; NULL for a function of the model */
+    const struct cm_op *op; /* what we know of it; NULL: only a function body, if anything */
+    const struct cm_function_proto *function; /* its model-local body; NULL for operators */
+    struct cm_use *inputs;
+    cm_value *outputs; /* 0 where an optional output is not wanted */
+    int n_inputs, n_outputs;
+    struct cm_attribute_proto *attributes; /* without graph-valued ones, references resolved */
+    size_t n_attributes;
+    struct cm_body_ref *bodies; /* graph-valued attributes, in order */
+    size_t n_bodies;
+    struct cm_graph
+        *instance; /* the function body for the types at hand, closed; NULL until asked for */
+    int64_t original_version; /* of the operator as the file had it; for messages */
+    bool stale;               /* an operand changed since it was typed */
+    uint32_t mark;            /* for passes: scratch, no meaning between them */
+};
+
+struct cm_graph {
+    struct cm_module *module;
+    struct cm_graph *parent; /* NULL: closed (a main graph, a function instance) */
+    struct cm_node *owner;   /* the node this is a body or an instance of; NULL for a main graph */
+    struct cm_str name;
+    struct cm_node *first, *last;
+    size_t n_nodes;
+    cm_value *inputs;
+    size_t n_inputs;
+    struct cm_use *outputs;
+    size_t n_outputs;
+    struct cm_map names; /* values defined here that have a name */
+    bool has_stale;
+};
+
+struct cm_module_options {
+    const struct cm_registry *registry; /* NULL: the built-in operators */
+    struct cm_external_files *files;    /* for initializers; NULL: external data is refused */
+    size_t node_budget; /* nodes that may exist, after all expansion; 0: 1,000,000 */
+};
+
+/* Everything of a module lives in arena. */
+struct cm_module *cm_module_new(struct cm_arena *arena, const struct cm_module_options *options);
+
+struct cm_arena *cm_module_arena(const struct cm_module *module);
+struct cm_symbols *cm_module_symbols(const struct cm_module *module);
+const struct cm_registry *cm_module_registry(const struct cm_module *module);
+size_t cm_module_value_count(const struct cm_module *module); /* value numbers are below this */
+struct cm_value_def *cm_value_get(const struct cm_module *module, cm_value value); /* not for 0 */
+
+struct cm_graph *cm_graph_new(struct cm_module *module, struct cm_graph *parent,
+                              struct cm_str name);
+
+/* Values without a maker. The name may be empty; a name that is taken is refused by the importer,
+ * not here. */
+cm_value cm_graph_add_input(struct cm_graph *graph, struct cm_str name, const struct cm_type *type);
+cm_value cm_graph_add_constant(struct cm_graph *graph, struct cm_str name,
+                               const struct cm_tensor *tensor); /* takes a reference */
+void cm_graph_set_outputs(struct cm_graph *graph, const cm_value *values, size_t count);
+void cm_graph_set_output(struct cm_graph *graph, size_t index, cm_value value);
+/* A value by name, here or in the graphs around; 0 when there is none. */
+cm_value cm_graph_find(const struct cm_graph *graph, struct cm_str name);
+void cm_value_set_name(struct cm_module *module, cm_value value, struct cm_str name);
+
+/* What a node is made of. Absent trailing operands may be left out. */
+struct cm_node_spec {
+    struct cm_str domain, op_type, overload, name;
+    int64_t version; /* of the operator; 0: the newest */
+    const cm_value *inputs;
+    size_t n_inputs;
+    size_t n_outputs;
+    const bool *wanted;                    /* which outputs; NULL: all */
+    struct cm_attribute_proto *attributes; /* kept, not copied */
+    size_t n_attributes;
+    struct cm_body_ref *bodies; /* copied */
+    size_t n_bodies;
+    const struct cm_function_proto *function;
+    int64_t original_version;
+};
+
+/* Adds a node before `before` (NULL: at the end) and types it. On failure the graph is as before.
+ */
+enum cm_status cm_graph_add_node(struct cm_graph *graph, struct cm_node *before,
+                                 const struct cm_node_spec *spec, struct cm_node **out,
+                                 struct cm_error *err) CM_MUST_CHECK;
+/* Its outputs must have no uses left. */
+void cm_graph_remove_node(struct cm_node *node);
+void cm_node_move(struct cm_node *node, struct cm_node *before);
+/* Changes one operand; the node becomes stale. */
+void cm_node_set_input(struct cm_node *node, int index, cm_value value);
+/* Makes output `index` of a node wanted if it is not, and types it. An optional output the schema
+ * has. */
+enum cm_status cm_node_want_output(struct cm_node *node, int index, cm_value *out,
+                                   struct cm_error *err) CM_MUST_CHECK;
+/* Every use of old reads new instead, graph outputs included; users become stale when the types
+ * differ. */
+void cm_value_replace(struct cm_module *module, cm_value old, cm_value replacement);
+/* Sets what is known of an input, a constant or a loop state; users become stale when that is a
+ * change. */
+void cm_value_set_fact(struct cm_module *module, cm_value value, const struct cm_fact *fact);
+
+/* Runs the inference rules of stale nodes, and of those that their results reach. */
+enum cm_status cm_graph_retype(struct cm_graph *graph, struct cm_error *err) CM_MUST_CHECK;
+
+/* The contents of a value that never changes: an initializer (loaded on first use) or a constant;
+ * NULL otherwise. */
+enum cm_status cm_value_constant(struct cm_module *module, cm_value value,
+                                 const struct cm_tensor **out, struct cm_error *err) CM_MUST_CHECK;
+
+/* The default of an input that has one, NULL otherwise; loaded on first use. */
+enum cm_status cm_value_default(struct cm_module *module, cm_value value,
+                                const struct cm_tensor **out, struct cm_error *err) CM_MUST_CHECK;
+
+/* Attributes of a node, with the schema's default when the node has none. Kinds are checked when a
+ * node is added, so a rule may rely on them; an attribute without value and default reads as 0,
+ * empty or NULL: ask cm_node_has_attr where that matters. */
+const struct cm_attribute_proto *cm_node_attr(const struct cm_node *node, const char *name);
+bool cm_node_has_attr(const struct cm_node *node, const char *name); /* given or by default */
+int64_t cm_node_int(const struct cm_node *node, const char *name);
+float cm_node_float(const struct cm_node *node, const char *name);
+struct cm_str cm_node_str(const struct cm_node *node, const char *name);
+struct cm_int64s cm_node_ints(const struct cm_node *node, const char *name);
+struct cm_floats cm_node_floats(const struct cm_node *node, const char *name);
+struct cm_strs cm_node_strs(const struct cm_node *node, const char *name);
+struct cm_graph *cm_node_body(const struct cm_node *node, const char *name);
+int cm_node_body_index(const struct cm_node *node,
+                       const char *name); /* -1: it has none of that name */
+
+static inline cm_value cm_node_input(const struct cm_node *node, int index)
+{
+    return index < node->n_inputs ? node->inputs[index].value : 0;
+}
+
+static inline cm_value cm_node_output(const struct cm_node *node, int index)
+{
+    return index < node->n_outputs ? node->outputs[index] : 0;
+}
+
+/* "node 'conv1' (Conv)" for messages. */
+struct cm_node_text {
+    char text[480];
+};
+struct cm_node_text cm_node_describe(const struct cm_node *node);
+
+/* Is the operator's meaning that of the newest version, the one struct cm_op speaks of? */
+bool cm_node_is_current(const struct cm_node *node);
+
+#endif

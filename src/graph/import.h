@@ -1,0 +1,34 @@
+/* Messages to a module's graphs and back. */
+// SPDX-License-Identifier: Apache-2.0
+#ifndef CM_GRAPH_IMPORT_H
+#define CM_GRAPH_IMPORT_H
+
+#include "graph/graph.h"
+
+/* Brings a node of an older operator version up to date and adds it: spec is the node as the file
+ * has it, its operands found and attribute references resolved, for the rule to change; from is its
+ * version. Whatever it adds goes through builder, and outputs (spec->n_outputs, 0 where not wanted)
+ * receives the values that take the node's place. Given by rewrite/; without one, older versions
+ * are added as they are, which no kernel runs. */
+struct cm_builder;
+typedef enum cm_status cm_upgrade_fn(struct cm_builder *builder, struct cm_node_spec *spec,
+                                     const struct cm_schema *from, cm_value *outputs);
+
+struct cm_import_options {
+    cm_upgrade_fn *upgrade;
+};
+
+/* The main graph of a model. Functions and imports come from the model too. All operators that are
+ * neither known nor functions of the model are named in one message before anything is built. model
+ * must outlive the module. options may be NULL. */
+enum cm_status cm_module_import(struct cm_module *module, const struct cm_model_proto *model,
+                                const struct cm_import_options *options, struct cm_graph **out,
+                                struct cm_error *err) CM_MUST_CHECK;
+
+/* A graph as a message, in arena: names given to what has none, initializers included. Opset
+ * imports that its nodes need are added to imports. */
+enum cm_status cm_graph_export(const struct cm_graph *graph, struct cm_arena *arena,
+                               struct cm_graph_proto *out, struct cm_opsets *imports,
+                               struct cm_error *err) CM_MUST_CHECK;
+
+#endif

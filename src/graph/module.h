@@ -1,0 +1,58 @@
+/* What the files of graph/ share about a module. Not for other folders. */
+// SPDX-License-Identifier: Apache-2.0
+#ifndef CM_GRAPH_MODULE_H
+#define CM_GRAPH_MODULE_H
+
+#include "graph/graph.h"
+#include "graph/op.h"
+
+enum { VALUES_PER_CHUNK = 256 };
+
+struct cm_value_chunk {
+    struct cm_value_def items[VALUES_PER_CHUNK];
+};
+
+struct cm_import_context;
+
+/* Builds a body from its message, its inputs being of these types; given by the importer. */
+typedef enum cm_status cm_build_body_fn(struct cm_import_context *context, struct cm_node *node,
+                                        struct cm_body_ref *body, const struct cm_fact *args,
+                                        size_t n_args, struct cm_error *err);
+
+struct cm_module {
+    struct cm_arena *arena;
+    const struct cm_registry *registry;
+    struct cm_external_files *files;
+    struct cm_symbols *symbols;
+    struct { /* values never move, so pointers to them stay good */
+        struct cm_value_chunk **items;
+        size_t count, capacity;
+    } chunks;
+    size_t n_values; /* value 0 included */
+    size_t n_nodes, node_budget;
+    int call_depth; /* function bodies being expanded inside each other */
+    cm_build_body_fn *build_body;
+    struct cm_import_context *context; /* of the import under way; NULL otherwise */
+};
+
+/* Types a node by its operator's rule or its function body, and stores what changed. */
+enum cm_status cm_node_infer(struct cm_node *node, struct cm_error *err) CM_MUST_CHECK;
+/* Does the node keep its schema's rules: operand counts and types, attributes? */
+enum cm_status cm_node_conforms(const struct cm_node *node, struct cm_error *err) CM_MUST_CHECK;
+
+void cm_value_mark_users(struct cm_module *module, cm_value value);
+void cm_node_mark(struct cm_node *node);
+
+/* Expands the body of node before `before` in graph, reading actuals; results has node->n_outputs
+ * values. */
+enum cm_status cm_function_expand(struct cm_node *node, struct cm_graph *graph,
+                                  struct cm_node *before, const cm_value *actuals,
+                                  cm_value *results, struct cm_error *err) CM_MUST_CHECK;
+
+/* The import half of that, for bodies that are messages. */
+enum cm_status cm_import_function(struct cm_graph *graph, struct cm_node *before,
+                                  const struct cm_function_proto *function,
+                                  const struct cm_node *call, const cm_value *actuals,
+                                  cm_value *results, struct cm_error *err) CM_MUST_CHECK;
+
+#endif

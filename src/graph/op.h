@@ -1,0 +1,258 @@
+/* What an operator provides: the one contract between operators and engines. Operators include this
+ * and nothing of an engine; engines include this and no operator.
+ *
+ * A struct cm_op says what one operator means, in its newest version: how types follow, how results
+ * are computed, how gradients flow, which body of simpler operators it stands for. Any part may be
+ * absent; then the function body is used, and without one the user is told what is missing.
+ * docs/adding-an-operator.md walks through a whole one. */
+// SPDX-License-Identifier: Apache-2.0
+#ifndef CM_GRAPH_OP_H
+#define CM_GRAPH_OP_H
+
+#include "graph/builder.h"
+#include "graph/graph.h"
+
+struct cm_infer;
+struct cm_call;
+struct cm_grad;
+struct cm_body;
+
+typedef enum cm_status cm_infer_fn(struct cm_infer *in);
+typedef enum cm_status cm_prepare_fn(struct cm_call *call);
+typedef enum cm_status cm_run_fn(struct cm_call *call);
+typedef enum cm_status cm_grad_fn(struct cm_grad *g);
+typedef enum cm_status cm_body_fn(struct cm_body *b);
+
+enum cm_effect {
+    CM_RANDOM = 1, /* draws from cm_call_random: never duplicated, folded, merged or recomputed */
+    CM_OUTPUT_SIZE_AT_RUN = 2, /* run allocates its outputs with cm_call_allocate */
+};
+
+/* How the memory of an output may relate to that of an input. */
+enum cm_sharing {
+    CM_SHARE_NOTHING,
+    CM_SHARE_OVERWRITE, /* may be written over the input, if nobody else needs that: same size, read
+                           before written, element by element */
+    CM_SHARE_VIEW,      /* is the input's bytes under another shape; run is not called when they are
+                           shared */
+};
+typedef enum cm_sharing cm_share_fn(const struct cm_node *node, int output, int input);
+
+/* Which memory layouts a kernel takes and gives. */
+enum cm_layout_rule {
+    CM_LAYOUT_PLAIN = 0, /* row-major in, row-major out */
+    CM_LAYOUT_SAME,      /* any, the same for all operands and results: element by element */
+    CM_LAYOUT_CHOSEN,    /* prepare says with cm_call_want_layout and cm_call_give_layout */
+};
+
+struct cm_op {
+    const char *domain, *name; /* as in the schema table; domain "" is ai.onnx */
+    cm_infer_fn *infer;        /* types, shapes, known values of the outputs */
+    cm_prepare_fn
+        *prepare; /* optional: reads attributes, asks for scratch memory, packs, chooses layouts */
+    cm_run_fn *run;     /* reference kernel, every legal input; does not allocate */
+    cm_grad_fn *grad;   /* emits nodes computing input gradients; cm_grad_none: none, on purpose */
+    cm_body_fn *body;   /* builds a body that depends on attributes, types, present operands */
+    cm_share_fn *share; /* absent: outputs share nothing */
+    unsigned effects;   /* enum cm_effect */
+    enum cm_layout_rule layouts;
+    const void *arg; /* what differs within a family */
+};
+
+/* Defines an operator of ai.onnx; the build finds lines that start with CM_OP and lists them. */
+#define CM_OP(Name, ...)                                                                           \
+    extern const struct cm_op cm_op_##Name;                                                        \
+    const struct cm_op cm_op_##Name = {.domain = "", .name = #Name, __VA_ARGS__}
+/* The same in another domain; Ident is the domain as an identifier. */
+#define CM_OP_IN(Ident, Domain, Name, ...)                                                         \
+    extern const struct cm_op cm_op_##Ident##_##Name;                                              \
+    const struct cm_op cm_op_##Ident##_##Name = {.domain = Domain, .name = #Name, __VA_ARGS__}
+
+extern const struct cm_op *const cm_op_list[];
+extern const size_t cm_op_count;
+
+/* A faster way to run an operator on one target. Asked in order, before the reference kernel. */
+struct cm_kernel {
+    const char *backend, *domain, *name;
+    /* May this kernel take the call? If not, writes why (a short phrase) with cm_call_decline. */
+    bool (*accepts)(struct cm_call *call);
+    cm_prepare_fn *prepare;
+    cm_run_fn *run;
+    enum cm_layout_rule layouts;
+};
+
+/* Defines a kernel of a backend; the build finds lines that start with CM_KERNEL and lists them. */
+#define CM_KERNEL(Backend, Name, ...)                                                              \
+    extern const struct cm_kernel cm_kernel_##Backend##_##Name;                                    \
+    const struct cm_kernel cm_kernel_##Backend##_##Name = {                                        \
+        .backend = #Backend, .domain = "", .name = #Name, __VA_ARGS__}
+
+extern const struct cm_kernel *const cm_kernel_list[];
+extern const size_t cm_kernel_count;
+
+/* ---- Inference: the rule reads facts of inputs and writes facts of outputs. ---- */
+
+/* Runs a body's inference: args are facts of its inputs, outs (count n_outs) receive facts of its
+ * outputs. */
+typedef enum cm_status cm_infer_body_fn(struct cm_infer *in, size_t body,
+                                        const struct cm_fact *args, size_t n_args,
+                                        struct cm_fact *outs, size_t n_outs);
+
+/* Finds the contents of an input whose fact does not hold them yet; NULL when they are not
+ * constant. */
+typedef const struct cm_tensor *cm_infer_constant_fn(struct cm_infer *in, int i);
+
+struct cm_infer {
+    const struct cm_node *node; /* for attributes */
+    struct cm_arena *arena;     /* results live here */
+    struct cm_symbols *symbols;
+    const struct cm_fact *in; /* n_in facts; type NULL where the operand is absent */
+    struct cm_fact *out;      /* n_out facts to fill; those not wanted may be left empty */
+    int n_in, n_out;
+    cm_infer_body_fn *infer_body;
+    cm_infer_constant_fn *find_constant; /* may be NULL */
+    enum cm_status
+        status; /* of reading a constant that turned out broken; checked after the rule */
+    struct cm_error *err;
+};
+
+/* The type of input i: NULL when absent. */
+const struct cm_type *cm_infer_type(const struct cm_infer *in, int i);
+/* The contents of input i, when they can never change; NULL otherwise. */
+const struct cm_tensor *cm_infer_constant(const struct cm_infer *in, int i);
+/* What is known of integer input i of rank 0 or 1, constants included; false when nothing is, not
+ * even its length. */
+bool cm_infer_known(struct cm_infer *in, int i, struct cm_known *out);
+struct cm_dim cm_quantity_dim(struct cm_quantity quantity); /* a negative number is unknown */
+struct cm_quantity cm_dim_quantity(struct cm_dim dim);
+
+enum cm_status cm_infer_set(struct cm_infer *in, int o, const struct cm_type *type) CM_MUST_CHECK;
+enum cm_status cm_infer_set_tensor(struct cm_infer *in, int o, enum cm_dtype dtype, int rank,
+                                   const struct cm_dim *dims) CM_MUST_CHECK;
+/* Values known already; items are copied. */
+void cm_infer_set_known(struct cm_infer *in, int o, int rank, size_t count,
+                        const struct cm_quantity *items);
+/* "node 'x' (Op): " comes from whoever called the rule. */
+enum cm_status cm_infer_fail(struct cm_infer *in, const char *format, ...) CM_PRINTF(2, 3);
+/* Attribute `name` as an axis of a tensor of this rank; may_be_rank admits the rank itself. */
+enum cm_status cm_infer_axis(struct cm_infer *in, int64_t axis, int rank, bool may_be_rank,
+                             int *out) CM_MUST_CHECK;
+
+/* Facts of the outputs of body `name`, its inputs being args; what changes between iterations is
+ * passed as a type alone. */
+enum cm_status cm_infer_body(struct cm_infer *in, const char *name, const struct cm_fact *args,
+                             size_t n_args, struct cm_fact *outs, size_t n_outs) CM_MUST_CHECK;
+
+/* Rules that many share. */
+enum cm_status cm_infer_like_input(struct cm_infer *in); /* every output is like input 0 */
+enum cm_status
+cm_infer_broadcast(struct cm_infer *in); /* output 0: all inputs broadcast together */
+enum cm_status cm_infer_broadcast_bool(struct cm_infer *in);
+/* The broadcast shape of several inputs, with the element type given. */
+enum cm_status cm_infer_broadcast_as(struct cm_infer *in, enum cm_dtype dtype) CM_MUST_CHECK;
+
+/* ---- Running: prepare once per shapes, then run as often as there is data. ---- */
+
+struct cm_random;
+
+/* What an engine gives to kernels. graph/eval.c has a plain one, exec/ the fast one. */
+struct cm_engine {
+    void *(*state)(struct cm_call *call,
+                   size_t size); /* zeroed, lives as long as the prepared node */
+    void (*scratch)(struct cm_call *call, size_t size); /* makes call->scratch that large in run */
+    enum cm_status (*allocate)(struct cm_call *call, int o, enum cm_dtype dtype,
+                               const struct cm_shape *shape);
+    enum cm_status (*run_body)(struct cm_call *call, size_t body, const struct cm_datum *const *in,
+                               size_t n_in, struct cm_datum *out, size_t n_out);
+    struct cm_random *(*random)(struct cm_call *call);
+    void (*want_layout)(struct cm_call *call, int i, const struct cm_layout *layout);
+    void (*give_layout)(struct cm_call *call, int o, const struct cm_layout *layout);
+};
+
+struct cm_call {
+    const struct cm_node *node;
+    const struct cm_op *op;
+    int n_in, n_out;
+    /* Tensors: NULL where absent, not wanted, or not a tensor. In prepare the shapes are right and
+     * data is NULL unless constant. */
+    const struct cm_tensor *const *in;
+    struct cm_tensor *const *out;
+    /* Values of any kind: NULL where absent or not wanted. Outputs are empty; run fills them, items
+     * from cm_malloc. */
+    const struct cm_datum *const *in_datum;
+    struct cm_datum *const *out_datum;
+    void *state;   /* what prepare made with cm_call_state */
+    void *scratch; /* what prepare asked for with cm_call_scratch; contents mean nothing */
+    const struct cm_engine *engine;
+    void *engine_data;
+    struct cm_error *err;
+};
+
+void *cm_call_state(struct cm_call *call, size_t size);  /* in prepare */
+void cm_call_scratch(struct cm_call *call, size_t size); /* in prepare */
+void cm_call_want_layout(struct cm_call *call, int i,
+                         const struct cm_layout *layout); /* in prepare */
+void cm_call_give_layout(struct cm_call *call, int o,
+                         const struct cm_layout *layout); /* in prepare */
+/* In run, for CM_OUTPUT_SIZE_AT_RUN: gives output o its memory. */
+enum cm_status cm_call_allocate(struct cm_call *call, int o, enum cm_dtype dtype,
+                                const struct cm_shape *shape) CM_MUST_CHECK;
+/* Runs a body of the node on values; out is filled with new references, which the caller drops. */
+enum cm_status cm_call_run_body(struct cm_call *call, size_t body, const struct cm_datum *const *in,
+                                size_t n_in, struct cm_datum *out, size_t n_out) CM_MUST_CHECK;
+/* The node's stream of random numbers: seeded by attribute `seed` when it has one, else by the run.
+ */
+struct cm_random *cm_call_random(struct cm_call *call);
+enum cm_status cm_call_fail(struct cm_call *call, enum cm_status status, const char *format, ...)
+    CM_PRINTF(3, 4);
+/* For struct cm_kernel.accepts: notes the reason and returns false. */
+bool cm_call_decline(struct cm_call *call, const char *format, ...) CM_PRINTF(2, 3);
+
+/* ---- Gradients: the rule reads forward values and incoming gradients and emits nodes. ---- */
+
+struct cm_grad {
+    struct cm_builder
+        build; /* where nodes are emitted; cm_emit(g, ..) works on any struct with this member */
+    struct cm_node *node;     /* the forward node */
+    const cm_value *incoming; /* per output: the gradient that reached it; 0: none did */
+    cm_value *result;         /* per input: what cm_grad_set put there */
+};
+
+cm_value cm_grad_input(const struct cm_grad *g, int i);
+cm_value cm_grad_output(const struct cm_grad *g, int o);
+/* The gradient of output o; zeros of its shape when none reached it. */
+cm_value cm_grad_incoming(struct cm_grad *g, int o);
+bool cm_grad_wants(const struct cm_grad *g,
+                   int i); /* is input i there and of a type with gradients? */
+/* Output o of the forward node, asked for if the model did not: MaxPool's indices, Dropout's mask.
+ */
+cm_value cm_grad_extra_output(struct cm_grad *g, int o);
+/* Puts another operator in place of the forward one, with the same inputs and leading outputs and
+ * n_outputs in all: for what the backward pass needs and ONNX's operator does not give (batch
+ * statistics, gates). Then cm_grad_output finds the new ones. */
+enum cm_status cm_grad_replace_forward(struct cm_grad *g, const char *domain, const char *op_type,
+                                       size_t n_outputs) CM_MUST_CHECK;
+/* Sets the gradient of input i, summed over axes that were broadcast if its shape is larger. Fails
+ * if an emit before it did. */
+enum cm_status cm_grad_set(struct cm_grad *g, int i, cm_value gradient) CM_MUST_CHECK;
+enum cm_status
+cm_grad_none(struct cm_grad *g); /* the rule of operators that have no gradient, on purpose */
+
+/* ---- Bodies: an operator as a graph of others, for the attributes, types and operands at hand.
+ * ---- */
+
+struct cm_body {
+    struct cm_builder build;
+    const struct cm_node *node; /* the call: attributes, facts of operands */
+    const cm_value *in;         /* the operands inside the body; 0: absent */
+    cm_value *out;              /* what cm_body_return put there */
+};
+
+cm_value cm_body_input(const struct cm_body *b, int i);
+bool cm_body_wants(const struct cm_body *b, int o); /* is output o of the call wanted? */
+/* Says what output o is; fails if an emit before it did. */
+enum cm_status cm_body_return(struct cm_body *b, int o, cm_value value) CM_MUST_CHECK;
+/* "There is no body for this case", with the reason. */
+enum cm_status cm_body_decline(struct cm_body *b, const char *format, ...) CM_PRINTF(2, 3);
+
+#endif

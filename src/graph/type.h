@@ -1,0 +1,85 @@
+/* Types of values in a graph: the element type is always known, a rank or a dimension may be
+ * unknown or a symbol, and rules must ask. Types are immutable and live in the module's arena; pass
+ * them by pointer. */
+// SPDX-License-Identifier: Apache-2.0
+#ifndef CM_GRAPH_TYPE_H
+#define CM_GRAPH_TYPE_H
+
+#include "onnx/messages.h"
+#include "tensor/tensor.h"
+
+enum { CM_RANK_UNKNOWN = -1, CM_DIM_UNKNOWN = -1 };
+
+/* A dimension: a number, else a symbol, else unknown and unrelated to every other. */
+struct cm_dim {
+    int64_t value;   /* CM_DIM_UNKNOWN unless it is a number */
+    uint32_t symbol; /* of struct cm_symbols; 0: none. Means nothing beside a number */
+};
+
+#define CM_DIM(number) ((struct cm_dim){(number), 0})
+#define CM_DIM_ANY     ((struct cm_dim){CM_DIM_UNKNOWN, 0})
+
+static inline bool cm_dim_known(struct cm_dim dim)
+{
+    return dim.value >= 0;
+}
+
+struct cm_type {
+    enum cm_kind kind;
+    enum cm_dtype dtype; /* tensor, sparse: elements; map: keys */
+    int rank;            /* tensor, sparse: CM_RANK_UNKNOWN or the number of dims */
+    const struct cm_dim *dims;
+    const struct cm_type *elem; /* sequence, optional, map: what is inside */
+    struct cm_str domain, name; /* opaque */
+};
+
+/* Names of symbols, numbered from 1. Symbols are global to a model. */
+struct cm_symbols;
+struct cm_symbols *cm_symbols_new(struct cm_arena *arena);
+uint32_t cm_symbol_named(struct cm_symbols *symbols, struct cm_str name);
+struct cm_str cm_symbol_name(const struct cm_symbols *symbols, uint32_t symbol);
+
+const struct cm_type *cm_type_tensor(struct cm_arena *arena, enum cm_dtype dtype, int rank,
+                                     const struct cm_dim *dims);
+const struct cm_type *cm_type_of_tensor(struct cm_arena *arena, const struct cm_tensor *tensor);
+const struct cm_type *cm_type_of_datum(struct cm_arena *arena, const struct cm_datum *datum);
+const struct cm_type *cm_type_wrap(struct cm_arena *arena, enum cm_kind kind,
+                                   const struct cm_type *elem);
+
+/* From a file: refuses unknown element types, negative sizes, missing kinds, nesting past a sane
+ * depth. A dimension whose symbol is empty is unknown. */
+enum cm_status cm_type_from_proto(struct cm_arena *arena, struct cm_symbols *symbols,
+                                  const struct cm_type_proto *proto, const struct cm_type **out,
+                                  struct cm_error *err) CM_MUST_CHECK;
+void cm_type_to_proto(struct cm_arena *arena, const struct cm_symbols *symbols,
+                      const struct cm_type *type, struct cm_type_proto *out);
+
+bool cm_type_equal(const struct cm_type *a, const struct cm_type *b);
+/* The concrete shape, when every dimension is a number. */
+bool cm_type_shape(const struct cm_type *type, struct cm_shape *out);
+bool cm_type_is_concrete(const struct cm_type *type);
+
+/* What both say together: numbers win over symbols, symbols over nothing. NULL when they contradict
+ * each other. */
+const struct cm_type *cm_type_meet(struct cm_arena *arena, const struct cm_type *a,
+                                   const struct cm_type *b);
+/* What holds of either: differing dimensions become unknown, differing ranks too. NULL when kinds
+ * or element types differ. */
+const struct cm_type *cm_type_join(struct cm_arena *arena, const struct cm_type *a,
+                                   const struct cm_type *b);
+
+/* "float[N,3,224,224]", "seq(int64[])", as in ONNX's text form. */
+struct cm_str cm_type_print(struct cm_arena *arena, const struct cm_symbols *symbols,
+                            const struct cm_type *type);
+
+/* Dimension arithmetic: known where it can be, unknown otherwise. Overflow gives unknown. */
+struct cm_dim cm_dim_product(struct cm_dim a, struct cm_dim b);
+struct cm_dim cm_dim_sum(struct cm_dim a, struct cm_dim b);
+bool cm_dim_same(struct cm_dim a, struct cm_dim b); /* surely equal */
+/* numpy broadcasting of one axis; false when two numbers contradict each other. */
+bool cm_dim_broadcast(struct cm_dim a, struct cm_dim b, struct cm_dim *out);
+/* Two dimensions that must be equal: the one that says more; false when they contradict each other.
+ */
+bool cm_dim_unify(struct cm_dim a, struct cm_dim b, struct cm_dim *out);
+
+#endif

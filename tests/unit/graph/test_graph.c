@@ -1,0 +1,221 @@
+/* Building and editing graphs: use lists, replacing, moving, retyping, removing. */
+// SPDX-License-Identifier: Apache-2.0
+#include "graph_case.h"
+
+#include <time.h>
+
+static size_t count_uses(const struct cm_module *module, cm_value value)
+{
+    size_t count = 0;
+    const struct cm_use *prev = NULL;
+    for (const struct cm_use *use = cm_value_get(module, value)->uses; use; use = use->next) {
+        CHECK_INT(use->value, value);
+        CHECK(use->prev == prev);
+        prev = use;
+        count++;
+    }
+    CHECK_INT(cm_value_get(module, value)->n_uses, count);
+    return count;
+}
+
+static void build(struct cm_arena *arena)
+{
+    struct cm_graph *graph = graph_new(arena);
+    const cm_value x = cm_graph_add_input(graph, CM_STR("x"), graph_float_type(arena, 3));
+    const cm_value a = GRAPH_ADD(graph, "Relu", x), b = GRAPH_ADD(graph, "Add", a, x);
+    struct cm_module *module = graph->module;
+    cm_graph_set_outputs(graph, &b, 1);
+
+    CHECK_INT(graph->n_nodes, 2);
+    CHECK_INT(count_uses(module, x), 2);
+    CHECK_INT(count_uses(module, a), 1);
+    CHECK_INT(count_uses(module, b), 1);
+    CHECK(cm_value_get(module, b)->uses->node == NULL);
+    CHECK_INT(cm_graph_find(graph, CM_STR("x")), x);
+    CHECK_INT(cm_graph_find(graph, CM_STR("y")), 0);
+    CHECK_STR(cm_type_print(arena, cm_module_symbols(module), cm_value_get(module, b)->fact.type),
+              "float[3]");
+    CHECK_GIVES(arena, graph, INPUTS(FLOATS(arena, -1, 0, 2)), -1, 0, 4);
+}
+
+void test_graph__values_know_their_makers_and_users(void)
+{
+    check_in_arena(build);
+}
+
+static void replace(struct cm_arena *arena)
+{
+    struct cm_graph *graph = graph_new(arena);
+    struct cm_module *module = graph->module;
+    const cm_value x = cm_graph_add_input(graph, CM_STR("x"), graph_float_type(arena, 2));
+    const cm_value a = GRAPH_ADD(graph, "Relu", x), b = GRAPH_ADD(graph, "Neg", x);
+    const cm_value c = GRAPH_ADD(graph, "Add", a, a);
+    cm_graph_set_outputs(graph, (const cm_value[]){c, a}, 2);
+
+    cm_value_replace(module, a, b);
+    CHECK_INT(count_uses(module, a), 0);
+    CHECK_INT(count_uses(module, b), 3);
+    CHECK_INT(graph->outputs[1].value, b);
+    CHECK(!cm_value_get(module, c)->node->stale); /* both are float[2] */
+    cm_graph_remove_node(cm_value_get(module, a)->node);
+    CHECK_INT(graph->n_nodes, 2);
+    CHECK_INT(count_uses(module, x), 1);
+    CHECK_GIVES(arena, graph, INPUTS(FLOATS(arena, 1, -2)), -2, 4);
+}
+
+void test_graph__a_replaced_value_is_read_nowhere(void)
+{
+    check_in_arena(replace);
+}
+
+static void move(struct cm_arena *arena)
+{
+    struct cm_graph *graph = graph_new(arena);
+    struct cm_module *module = graph->module;
+    const cm_value x = cm_graph_add_input(graph, CM_STR("x"), graph_float_type(arena, 2));
+    const cm_value a = GRAPH_ADD(graph, "Relu", x), b = GRAPH_ADD(graph, "Neg", x);
+    struct cm_node *first = cm_value_get(module, a)->node, *second = cm_value_get(module, b)->node;
+
+    cm_node_move(second, first);
+    CHECK(graph->first == second && graph->last == first && second->next == first);
+    CHECK(first->prev == second && !second->prev && !first->next);
+    cm_node_move(second, NULL);
+    CHECK(graph->first == first && graph->last == second);
+    cm_node_move(second, second);
+    CHECK(graph->first == first && graph->last == second && graph->n_nodes == 2);
+    const cm_value c = graph_add(graph, second, "Abs", &x, 1);
+    CHECK(first->next == cm_value_get(module, c)->node && second->prev == first->next);
+}
+
+void test_graph__nodes_can_be_put_anywhere(void)
+{
+    check_in_arena(move);
+}
+
+static void retype(struct cm_arena *arena)
+{
+    struct cm_graph *graph = graph_new(arena);
+    struct cm_module *module = graph->module;
+    struct cm_error err = {0};
+    const cm_value x = cm_graph_add_input(graph, CM_STR("x"), graph_float_type(arena, 3));
+    const cm_value one = cm_graph_add_input(graph, CM_STR("one"), graph_float_type(arena, 1));
+    const cm_value a = GRAPH_ADD(graph, "Relu", one), b = GRAPH_ADD(graph, "Neg", a);
+    CHECK_INT(cm_value_get(module, b)->fact.type->dims[0].value, 1);
+
+    cm_node_set_input(cm_value_get(module, a)->node, 0, x);
+    CHECK(graph->has_stale && cm_value_get(module, a)->node->stale);
+    CHECK_OK(cm_graph_retype(graph, &err), &err);
+    CHECK_INT(cm_value_get(module, b)->fact.type->dims[0].value, 3);
+    CHECK(!graph->has_stale && !cm_value_get(module, b)->node->stale);
+
+    const struct cm_fact fact = {.type = graph_float_type(arena, 7)};
+    cm_value_set_fact(module, x, &fact);
+    CHECK_OK(cm_graph_retype(graph, &err), &err);
+    CHECK_INT(cm_value_get(module, b)->fact.type->dims[0].value, 7);
+    cm_value_set_fact(module, x, &fact);
+    CHECK(!graph->has_stale); /* no change */
+}
+
+void test_graph__a_change_reaches_all_that_depends_on_it(void)
+{
+    check_in_arena(retype);
+}
+
+static void refuse(struct cm_arena *arena)
+{
+    struct cm_graph *graph = graph_new(arena);
+    struct cm_module *module = graph->module;
+    struct cm_error err = {0};
+    const cm_value x = cm_graph_add_input(graph, CM_STR("x"), graph_float_type(arena, 3));
+    const cm_value y = cm_graph_add_input(graph, CM_STR("y"), graph_float_type(arena, 2));
+    const cm_value both[] = {x, y};
+    const struct cm_node_spec spec = {
+        .op_type = CM_STR("Add"), .inputs = both, .n_inputs = 2, .n_outputs = 1};
+    const struct cm_node_spec unknown = {
+        .op_type = CM_STR("Nonesuch"), .inputs = both, .n_inputs = 2, .n_outputs = 1};
+
+    CHECK_FAILS(cm_graph_add_node(graph, NULL, &spec, NULL, &err), CM_BAD_MODEL, &err, "Add");
+    CHECK_INT(graph->n_nodes, 0);
+    CHECK(!graph->first && !graph->last);
+    CHECK_INT(count_uses(module, x), 0);
+    CHECK_INT(count_uses(module, y), 0);
+    CHECK(cm_graph_add_node(graph, NULL, &unknown, NULL, &err) != CM_OK);
+    CHECK(strstr(err.text, "Nonesuch"));
+    CHECK_INT(graph->n_nodes, 0);
+}
+
+void test_graph__a_node_that_is_refused_leaves_no_trace(void)
+{
+    check_in_arena(refuse);
+}
+
+static void names(struct cm_arena *arena)
+{
+    struct cm_graph *graph = graph_new(arena);
+    struct cm_graph *inner = cm_graph_new(graph->module, graph, CM_STR("inner"));
+    const cm_value x = cm_graph_add_input(graph, CM_STR("x"), graph_float_type(arena, 3));
+
+    CHECK_INT(cm_graph_find(inner, CM_STR("x")), x);
+    const cm_value hidden = cm_graph_add_input(inner, CM_STR("h"), graph_float_type(arena, 3));
+    CHECK_INT(cm_graph_find(inner, CM_STR("h")), hidden);
+    CHECK_INT(cm_graph_find(graph, CM_STR("h")), 0);
+    cm_value_set_name(graph->module, x, CM_STR("z"));
+    CHECK_INT(cm_graph_find(graph, CM_STR("x")), 0);
+    CHECK_INT(cm_graph_find(inner, CM_STR("z")), x);
+    cm_value_set_name(graph->module, x, CM_STR_NONE);
+    CHECK_INT(cm_graph_find(graph, CM_STR("z")), 0);
+    CHECK_INT(cm_graph_find(graph, CM_STR_NONE), 0);
+}
+
+void test_graph__names_are_seen_from_inside_only(void)
+{
+    check_in_arena(names);
+}
+
+static void want_output(struct cm_arena *arena)
+{
+    struct cm_graph *graph = graph_new(arena);
+    struct cm_module *module = graph->module;
+    struct cm_error err = {0};
+    const cm_value x = cm_graph_add_input(graph, CM_STR("x"), graph_float_type(arena, 3));
+    const cm_value y = GRAPH_ADD(graph, "Dropout", x);
+    struct cm_node *node = cm_value_get(module, y)->node;
+    cm_value mask = 0, again = 0;
+
+    CHECK_OK(cm_node_want_output(node, 1, &mask, &err), &err);
+    CHECK(mask != 0 && mask != y);
+    CHECK_INT(cm_value_get(module, mask)->fact.type->dtype, CM_BOOL);
+    CHECK_OK(cm_node_want_output(node, 1, &again, &err), &err);
+    CHECK_INT(again, mask);
+    CHECK_FAILS(cm_node_want_output(node, 2, &again, &err), CM_BAD_ARGUMENT, &err, "no output 2");
+}
+
+void test_graph__an_optional_output_can_be_asked_for_later(void)
+{
+    check_in_arena(want_output);
+}
+
+static void many(struct cm_arena *arena)
+{
+    enum { NODES = 100000 };
+    const clock_t start = clock();
+    struct cm_graph *graph = graph_new(arena);
+    const cm_value x = cm_graph_add_input(graph, CM_STR("x"), graph_float_type(arena, 4));
+    cm_value last = x;
+    size_t seen = 0;
+
+    for (int i = 0; i < NODES; i++)
+        last = i % 2 ? GRAPH_ADD(graph, "Add", last, x) : GRAPH_ADD(graph, "Relu", last);
+    cm_graph_set_outputs(graph, &last, 1);
+    for (const struct cm_node *node = graph->first; node; node = node->next)
+        seen += cm_value_get(graph->module, node->outputs[0])->n_uses;
+    CHECK_INT(graph->n_nodes, NODES);
+    CHECK_INT(seen, NODES);
+    CHECK_INT(count_uses(graph->module, x), NODES / 2 + 1);
+    CHECK((double)(clock() - start) / CLOCKS_PER_SEC < 1);
+}
+
+void test_graph__a_hundred_thousand_nodes_take_less_than_a_second(void)
+{
+    check_in_arena(many);
+}
