@@ -1,0 +1,181 @@
+/* Add, Sub, Mul, Div. Integer overflow wraps around, as in two's complement. */
+// SPDX-License-Identifier: Apache-2.0
+#include "base/number.h"
+#include "ops/elementwise/binary.h"
+#include "ops/elementwise/unary.h"
+
+/* The known values of an integer result: shape arithmetic. */
+typedef bool quantity_fn(struct cm_quantity a, struct cm_quantity b, struct cm_quantity *out);
+
+/* What an arithmetic operator is, apart from its gradient. */
+struct arithmetic {
+    cm_binary_fn *const *loops;
+    quantity_fn *of_numbers;
+};
+
+/* Elementwise over rank 0 or 1 tensors whose values are partly known; a single one is repeated. */
+static void infer_known(struct cm_infer *in, quantity_fn *join)
+{
+    struct cm_known a, b;
+    const enum cm_dtype dtype = cm_infer_type(in, 0)->dtype;
+    if ((dtype != CM_INT64 && dtype != CM_INT32) || !cm_infer_known(in, 0, &a) ||
+        !cm_infer_known(in, 1, &b) || (a.count != b.count && a.count != 1 && b.count != 1))
+        return;
+    const size_t count = a.count == 1 ? b.count : a.count;
+    struct cm_quantity *items = CM_NEW_ARRAY(in->arena, struct cm_quantity, count);
+    bool any = false;
+    for (size_t i = 0; i < count; i++) {
+        const struct cm_quantity x = a.items[a.count == 1 ? 0 : i],
+                                 y = b.items[b.count == 1 ? 0 : i];
+        if (!join(x, y, &items[i]))
+            items[i] = (struct cm_quantity){0};
+        any = any || items[i].is_number || items[i].symbol;
+    }
+    if (any)
+        cm_infer_set_known(in, 0, a.rank > b.rank ? a.rank : b.rank, count, items);
+}
+
+static enum cm_status arithmetic_infer(struct cm_infer *in)
+{
+    const struct arithmetic *what = in->node->op->arg;
+    CM_TRY(cm_infer_broadcast(in));
+    if (what->of_numbers)
+        infer_known(in, what->of_numbers);
+    return CM_OK;
+}
+
+static enum cm_status arithmetic_run(struct cm_call *call)
+{
+    const struct arithmetic *what = call->op->arg;
+    return cm_run_binary(call, what->loops);
+}
+
+/* Signed overflow is undefined in C, so integers go through their unsigned kin; uint32_t and wider
+ * also keep small types from being promoted to int. */
+#define ADD_ROW(TAG, ctype, name, extra) CM_BINARY_LOOP(name, TAG, ctype, ctype, a + b)
+#define SUB_ROW(TAG, ctype, name, extra) CM_BINARY_LOOP(name, TAG, ctype, ctype, a - b)
+#define MUL_ROW(TAG, ctype, name, extra) CM_BINARY_LOOP(name, TAG, ctype, ctype, a *b)
+#define WRAP_ADD_ROW(TAG, ctype, name, extra)                                                      \
+    CM_BINARY_LOOP(name, TAG, ctype, ctype, (uint64_t)a + (uint64_t)b)
+#define WRAP_SUB_ROW(TAG, ctype, name, extra)                                                      \
+    CM_BINARY_LOOP(name, TAG, ctype, ctype, (uint64_t)a - (uint64_t)b)
+#define WRAP_MUL_ROW(TAG, ctype, name, extra)                                                      \
+    CM_BINARY_LOOP(name, TAG, ctype, ctype, (uint64_t)a *(uint64_t)b)
+#define DIV_ROW(TAG, ctype, name, extra) CM_BINARY_LOOP(name, TAG, ctype, ctype, a / b)
+/* Towards zero. ONNX leaves division by zero open; we give 0, as numpy does. -INT_MIN wraps. */
+#define SIGNED_DIV_ROW(TAG, ctype, name, extra)                                                    \
+    CM_BINARY_LOOP(name, TAG, ctype, ctype, b == 0 ? 0 : b == -1 ? (ctype)(0 - (uint64_t)a) : a / b)
+#define UNSIGNED_DIV_ROW(TAG, ctype, name, extra)                                                  \
+    CM_BINARY_LOOP(name, TAG, ctype, ctype, b == 0 ? 0 : a / b)
+
+#define LOOP_TABLE(name)                                                                           \
+    static cm_binary_fn *const name##_loops[CM_DTYPE_COUNT] = {                                    \
+        CM_NUMBER_TYPES(CM_LOOP_ENTRY, name, ())}
+
+CM_FLOAT_TYPES(ADD_ROW, add, ())
+CM_INTEGER_TYPES(WRAP_ADD_ROW, add, ())
+LOOP_TABLE(add);
+CM_FLOAT_TYPES(SUB_ROW, sub, ())
+CM_INTEGER_TYPES(WRAP_SUB_ROW, sub, ())
+LOOP_TABLE(sub);
+CM_FLOAT_TYPES(MUL_ROW, mul, ())
+CM_INTEGER_TYPES(WRAP_MUL_ROW, mul, ())
+LOOP_TABLE(mul);
+CM_FLOAT_TYPES(DIV_ROW, div, ())
+CM_SIGNED_TYPES(SIGNED_DIV_ROW, div, ())
+CM_UNSIGNED_TYPES(UNSIGNED_DIV_ROW, div, ())
+LOOP_TABLE(div);
+
+static bool both_numbers(struct cm_quantity a, struct cm_quantity b)
+{
+    return a.is_number && b.is_number;
+}
+
+static bool add_numbers(struct cm_quantity a, struct cm_quantity b, struct cm_quantity *out)
+{
+    if (a.is_number && a.number == 0) {
+        *out = b;
+        return true;
+    }
+    if (b.is_number && b.number == 0) {
+        *out = a;
+        return true;
+    }
+    out->is_number = true;
+    return both_numbers(a, b) && cm_int64_add(a.number, b.number, &out->number);
+}
+
+static bool sub_numbers(struct cm_quantity a, struct cm_quantity b, struct cm_quantity *out)
+{
+    if (b.is_number && b.number == 0) {
+        *out = a;
+        return true;
+    }
+    out->is_number = true;
+    return both_numbers(a, b) && cm_int64_sub(a.number, b.number, &out->number);
+}
+
+static bool mul_numbers(struct cm_quantity a, struct cm_quantity b, struct cm_quantity *out)
+{
+    if (a.is_number && a.number == 1) {
+        *out = b;
+        return true;
+    }
+    if (b.is_number && b.number == 1) {
+        *out = a;
+        return true;
+    }
+    out->is_number = true;
+    return both_numbers(a, b) && cm_int64_mul(a.number, b.number, &out->number);
+}
+
+static bool div_numbers(struct cm_quantity a, struct cm_quantity b, struct cm_quantity *out)
+{
+    if (!both_numbers(a, b) || b.number == 0 || b.number == -1) {
+        *out = a;
+        return b.is_number && b.number == 1;
+    }
+    *out = (struct cm_quantity){a.number / b.number, 0, true};
+    return true;
+}
+
+static const struct arithmetic add = {add_loops, add_numbers};
+static const struct arithmetic sub = {sub_loops, sub_numbers};
+static const struct arithmetic mul = {mul_loops, mul_numbers};
+static const struct arithmetic div_ = {div_loops, div_numbers};
+
+static enum cm_status add_grad(struct cm_grad *g)
+{
+    CM_TRY(cm_grad_set(g, 0, cm_grad_incoming(g, 0)));
+    return cm_grad_set(g, 1, cm_grad_incoming(g, 0));
+}
+
+static enum cm_status sub_grad(struct cm_grad *g)
+{
+    CM_TRY(cm_grad_set(g, 0, cm_grad_incoming(g, 0)));
+    return cm_grad_set(g, 1, cm_emit(g, "Neg", cm_grad_incoming(g, 0)));
+}
+
+static enum cm_status mul_grad(struct cm_grad *g)
+{
+    const cm_value dy = cm_grad_incoming(g, 0);
+    CM_TRY(cm_grad_set(g, 0, cm_emit(g, "Mul", dy, cm_grad_input(g, 1))));
+    return cm_grad_set(g, 1, cm_emit(g, "Mul", dy, cm_grad_input(g, 0)));
+}
+
+/* da = dy / b, db = -da * a / b: the quotient a / b is the output. */
+static enum cm_status div_grad(struct cm_grad *g)
+{
+    const cm_value da = cm_emit(g, "Div", cm_grad_incoming(g, 0), cm_grad_input(g, 1));
+    CM_TRY(cm_grad_set(g, 0, da));
+    return cm_grad_set(g, 1, cm_emit(g, "Neg", cm_emit(g, "Mul", da, cm_grad_output(g, 0))));
+}
+
+CM_OP(Add, .infer = arithmetic_infer, .prepare = cm_prepare_binary, .run = arithmetic_run,
+      .grad = add_grad, .share = cm_share_elementwise, .arg = &add);
+CM_OP(Sub, .infer = arithmetic_infer, .prepare = cm_prepare_binary, .run = arithmetic_run,
+      .grad = sub_grad, .share = cm_share_elementwise, .arg = &sub);
+CM_OP(Mul, .infer = arithmetic_infer, .prepare = cm_prepare_binary, .run = arithmetic_run,
+      .grad = mul_grad, .share = cm_share_elementwise, .arg = &mul);
+CM_OP(Div, .infer = arithmetic_infer, .prepare = cm_prepare_binary, .run = arithmetic_run,
+      .grad = div_grad, .share = cm_share_elementwise, .arg = &div_);

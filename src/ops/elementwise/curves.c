@@ -1,0 +1,234 @@
+/* Activations beyond those of activation.c: smooth and broken lines with parameters. p[0], p[1] are
+ * attributes in the order of the rows below. */
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/elementwise/slope.h"
+#include "ops/elementwise/unary.h"
+
+#include <tgmath.h> /* floats use the float functions */
+
+/* Nothing overflows on the way: exp is taken of what is not positive. */
+CM_UNARY_LOOPS(softplus, CM_FLOAT_TYPES, log1p(exp(-fabs(x))) + (x > 0 ? x : 0))
+CM_UNARY_LOOPS(softsign, CM_FLOAT_TYPES, x / (1 + fabs(x)))
+CM_UNARY_LOOPS(elu, CM_FLOAT_TYPES, x < 0 ? (T)p[0] * expm1(x) : x)
+CM_UNARY_LOOPS(selu, CM_FLOAT_TYPES, x > 0 ? (T)p[1] * x : (T)p[1] * ((T)p[0] * expm1(x)))
+CM_UNARY_LOOPS(celu, CM_FLOAT_TYPES, x / (T)p[0] < 0 ? (T)p[0] * expm1(x / (T)p[0]) : x)
+CM_UNARY_LOOPS(leaky_relu, CM_FLOAT_TYPES, x < 0 ? (T)p[0] * x : x)
+CM_UNARY_LOOPS(thresholded_relu, CM_FLOAT_TYPES, x <= (T)p[0] ? 0 : x)
+
+#define HARD_SIGMOID(z) ((z) <= 0 ? 0 : (z) >= 1 ? 1 : (z))
+CM_UNARY_LOOPS(hard_sigmoid, CM_FLOAT_TYPES, HARD_SIGMOID((T)p[0] * x + (T)p[1]))
+CM_UNARY_LOOPS(hard_swish, CM_FLOAT_TYPES, x *HARD_SIGMOID(x / 6 + (T)0.5))
+CM_UNARY_LOOPS(mish, CM_FLOAT_TYPES, x *tanh(log1p(exp(-fabs(x))) + (x > 0 ? x : 0)))
+CM_UNARY_LOOPS(swish, CM_FLOAT_TYPES, x / (1 + exp(-(T)p[0] * x)))
+
+static cm_value softplus_slope(struct cm_grad *g, cm_value x, cm_value y)
+{
+    (void)y;
+    return cm_emit(g, "Sigmoid", x);
+}
+
+/* 1 / (1 + |x|)^2 */
+static cm_value softsign_slope(struct cm_grad *g, cm_value x, cm_value y)
+{
+    (void)y;
+    const cm_value root = cm_emit(g, "Reciprocal", cm_slope_linear(g, cm_emit(g, "Abs", x), 1, 1));
+    return cm_emit(g, "Mul", root, root);
+}
+
+/* alpha * exp(x) is y + alpha: no exp that could overflow where it is not chosen. */
+static cm_value elu_slope(struct cm_grad *g, cm_value x, cm_value y)
+{
+    const cm_value left = cm_slope_linear(g, y, 1, cm_slope_parameter(g, "alpha"));
+    return cm_slope_choose(g, x, "Less", 0, left, cm_emit_scalar_like(g, x, 1));
+}
+
+static cm_value selu_slope(struct cm_grad *g, cm_value x, cm_value y)
+{
+    const double gamma = cm_slope_parameter(g, "gamma");
+    const cm_value left = cm_slope_linear(g, y, 1, gamma * cm_slope_parameter(g, "alpha"));
+    return cm_slope_choose(g, x, "Greater", 0, cm_emit_scalar_like(g, x, gamma), left);
+}
+
+/* exp(x / alpha) is y / alpha + 1. */
+static cm_value celu_slope(struct cm_grad *g, cm_value x, cm_value y)
+{
+    const double alpha = cm_slope_parameter(g, "alpha");
+    const cm_value left = cm_slope_linear(g, y, 1 / alpha, 1);
+    return cm_slope_choose(g, x, alpha < 0 ? "Greater" : "Less", 0, left,
+                           cm_emit_scalar_like(g, x, 1));
+}
+
+static cm_value leaky_relu_slope(struct cm_grad *g, cm_value x, cm_value y)
+{
+    (void)y;
+    return cm_slope_choose(g, x, "Less", 0,
+                           cm_emit_scalar_like(g, x, cm_slope_parameter(g, "alpha")),
+                           cm_emit_scalar_like(g, x, 1));
+}
+
+static cm_value thresholded_relu_slope(struct cm_grad *g, cm_value x, cm_value y)
+{
+    (void)y;
+    return cm_slope_choose(g, x, "Greater", cm_slope_parameter(g, "alpha"),
+                           cm_emit_scalar_like(g, x, 1), cm_emit_scalar_like(g, x, 0));
+}
+
+/* alpha where the line is, between 0 and 1. */
+static cm_value hard_sigmoid_slope(struct cm_grad *g, cm_value x, cm_value y)
+{
+    const cm_value zero = cm_emit_scalar_like(g, x, 0);
+    const cm_value alpha = cm_emit_scalar_like(g, x, cm_slope_parameter(g, "alpha"));
+    return cm_slope_choose(g, y, "Greater", 0, cm_slope_choose(g, y, "Less", 1, alpha, zero), zero);
+}
+
+/* 0 up to -3, 1 from 3 on, x / 3 + 1/2 between. */
+static cm_value hard_swish_slope(struct cm_grad *g, cm_value x, cm_value y)
+{
+    (void)y;
+    const cm_value between = cm_slope_linear(g, x, 1.0 / 3, 0.5);
+    const cm_value below = cm_slope_choose(g, x, "Less", 3, between, cm_emit_scalar_like(g, x, 1));
+    return cm_slope_choose(g, x, "Greater", -3, below, cm_emit_scalar_like(g, x, 0));
+}
+
+/* With t = tanh(softplus(x)): t + x * (1 - t * t) * sigmoid(x) */
+static cm_value mish_slope(struct cm_grad *g, cm_value x, cm_value y)
+{
+    (void)y;
+    const cm_value t = cm_emit(g, "Tanh", cm_emit(g, "Softplus", x));
+    const cm_value bend = cm_emit(g, "Mul", cm_slope_square_plus(g, t, -1, 1),
+                                  cm_emit(g, "Mul", x, cm_emit(g, "Sigmoid", x)));
+    return cm_emit(g, "Add", t, bend);
+}
+
+/* With s = sigmoid(alpha * x): s + alpha * x * s * (1 - s) */
+static cm_value swish_slope(struct cm_grad *g, cm_value x, cm_value y)
+{
+    (void)y;
+    const cm_value z = cm_slope_linear(g, x, cm_slope_parameter(g, "alpha"), 0);
+    const cm_value s = cm_emit(g, "Sigmoid", z);
+    const cm_value bend = cm_emit(g, "Mul", z, cm_emit(g, "Mul", s, cm_slope_linear(g, s, -1, 1)));
+    return cm_emit(g, "Add", s, bend);
+}
+
+#define ROW(name, ...)                                                                             \
+    static const struct cm_unary name##_row = {name##_loops, name##_slope, {__VA_ARGS__}}
+ROW(softplus, NULL);
+ROW(softsign, NULL);
+ROW(elu, "alpha");
+ROW(selu, "alpha", "gamma");
+ROW(celu, "alpha");
+ROW(leaky_relu, "alpha");
+ROW(thresholded_relu, "alpha");
+ROW(hard_sigmoid, "alpha", "beta");
+ROW(hard_swish, NULL);
+ROW(mish, NULL);
+ROW(swish, "alpha");
+
+CM_OP(Softplus, CM_UNARY(softplus_row));
+CM_OP(Softsign, CM_UNARY(softsign_row));
+CM_OP(Elu, CM_UNARY(elu_row));
+CM_OP(Selu, CM_UNARY(selu_row));
+CM_OP(Celu, CM_UNARY(celu_row));
+CM_OP(LeakyRelu, CM_UNARY(leaky_relu_row));
+CM_OP(ThresholdedRelu, CM_UNARY(thresholded_relu_row));
+CM_OP(HardSigmoid, CM_UNARY(hard_sigmoid_row));
+CM_OP(HardSwish, CM_UNARY(hard_swish_row));
+CM_OP(Mish, CM_UNARY(mish_row));
+CM_OP(Swish, CM_UNARY(swish_row));
+
+/* ---- Gelu: exact by the error function, or by tanh of a cubic ---- */
+
+#define SQRT_HALF      0.70710678118654752440
+#define SQRT_2_OVER_PI 0.79788456080286535588
+#define CUBIC          0.044715
+
+/* 1 + erf(v) is erfc(-v), which keeps its digits on the far left. */
+CM_UNARY_LOOPS(gelu, CM_FLOAT_TYPES, (T)0.5 * x * erfc(-x * (T)SQRT_HALF))
+CM_UNARY_LOOPS(gelu_tanh, CM_FLOAT_TYPES,
+               (T)0.5 * x * (1 + tanh((T)SQRT_2_OVER_PI * (x + (T)CUBIC * x * x * x))))
+
+static enum cm_status gelu_prepare(struct cm_call *call)
+{
+    bool *by_tanh = cm_call_state(call, sizeof *by_tanh);
+    *by_tanh = cm_str_is(cm_node_str(call->node, "approximate"), "tanh");
+    if (!*by_tanh && !cm_str_is(cm_node_str(call->node, "approximate"), "none"))
+        return cm_call_fail(call, CM_BAD_MODEL, "approximate is neither 'none' nor 'tanh'");
+    return CM_OK;
+}
+
+static enum cm_status gelu_run(struct cm_call *call)
+{
+    const bool by_tanh = *(const bool *)call->state;
+    return cm_run_unary(call, by_tanh ? gelu_tanh_loops : gelu_loops, NULL);
+}
+
+/* (1 + erf(x / sqrt 2)) / 2 + x * exp(-x * x / 2) / sqrt(2 pi) */
+static cm_value gelu_exact_slope(struct cm_grad *g, cm_value x)
+{
+    const cm_value step =
+        cm_slope_linear(g, cm_emit(g, "Erf", cm_slope_linear(g, x, SQRT_HALF, 0)), 0.5, 0.5);
+    const cm_value bell = cm_emit(g, "Exp", cm_slope_linear(g, cm_emit(g, "Mul", x, x), -0.5, 0));
+    const cm_value density = cm_slope_linear(g, bell, SQRT_2_OVER_PI / 2, 0);
+    return cm_emit(g, "Add", step, cm_emit(g, "Mul", x, density));
+}
+
+/* With t = tanh(u(x)): (1 + t) / 2 + x * (1 - t * t) * u'(x) / 2 */
+static cm_value gelu_tanh_slope(struct cm_grad *g, cm_value x)
+{
+    const cm_value square = cm_emit(g, "Mul", x, x);
+    const cm_value u =
+        cm_emit(g, "Mul", x, cm_slope_linear(g, square, SQRT_2_OVER_PI * CUBIC, SQRT_2_OVER_PI));
+    const cm_value half_du =
+        cm_slope_linear(g, square, SQRT_2_OVER_PI * CUBIC * 1.5, SQRT_2_OVER_PI / 2);
+    const cm_value t = cm_emit(g, "Tanh", u);
+    const cm_value bend =
+        cm_emit(g, "Mul", cm_slope_square_plus(g, t, -1, 1), cm_emit(g, "Mul", x, half_du));
+    return cm_emit(g, "Add", cm_slope_linear(g, t, 0.5, 0.5), bend);
+}
+
+static enum cm_status gelu_grad(struct cm_grad *g)
+{
+    const cm_value x = cm_grad_input(g, 0);
+    const bool by_tanh = cm_str_is(cm_node_str(g->node, "approximate"), "tanh");
+    const cm_value slope = by_tanh ? gelu_tanh_slope(g, x) : gelu_exact_slope(g, x);
+    return cm_grad_set(g, 0, cm_emit(g, "Mul", cm_grad_incoming(g, 0), slope));
+}
+
+CM_OP(Gelu, .infer = cm_infer_like_input, .prepare = gelu_prepare, .run = gelu_run,
+      .grad = gelu_grad, .share = cm_share_elementwise, .layouts = CM_LAYOUT_SAME);
+
+/* ---- Shrink: integers too, whose bounds and offset are still real numbers ---- */
+
+/* Beyond what 64 bits hold, the nearest that they do. */
+static int64_t to_integer(double v)
+{
+    if (isnan(v))
+        return 0;
+    return v >= 0x1p63 ? INT64_MAX : v < -0x1p63 ? INT64_MIN : (int64_t)v;
+}
+
+#define SHRINK_FLOAT(TAG, ctype, name, extra)                                                      \
+    CM_UNARY_LOOP(name, TAG, ctype, x<-(T)p[0] ? x + (T)p[1] : x>(T) p[0] ? x - (T)p[1] : 0)
+#define SHRINK_INTEGER(TAG, ctype, name, extra)                                                    \
+    CM_UNARY_LOOP(name, TAG, ctype,                                                                \
+                  (double)x<-p[0] ? to_integer((double)x + p[1]) : (double)x> p[0]                 \
+                      ? to_integer((double)x - p[1])                                               \
+                      : 0)
+CM_FLOAT_TYPES(SHRINK_FLOAT, shrink, ())
+CM_INTEGER_TYPES(SHRINK_INTEGER, shrink, ())
+static cm_unary_fn *const shrink_loops[CM_DTYPE_COUNT] = {
+    CM_NUMBER_TYPES(CM_LOOP_ENTRY, shrink, ())};
+
+static cm_value shrink_slope(struct cm_grad *g, cm_value x, cm_value y)
+{
+    (void)y;
+    const double lambd = cm_slope_parameter(g, "lambd");
+    const cm_value one = cm_emit_scalar_like(g, x, 1);
+    const cm_value right =
+        cm_slope_choose(g, x, "Greater", lambd, one, cm_emit_scalar_like(g, x, 0));
+    return cm_slope_choose(g, x, "Less", -lambd, one, right);
+}
+
+ROW(shrink, "lambd", "bias");
+
+CM_OP(Shrink, CM_UNARY(shrink_row));

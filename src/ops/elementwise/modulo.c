@@ -1,0 +1,115 @@
+/* Mod and PRelu: two operands of one type, beyond plain arithmetic. */
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/elementwise/binary.h"
+#include "ops/elementwise/unary.h"
+
+#include <tgmath.h> /* floats use the float functions */
+
+/* By 0 the remainder is 0, as in numpy, and by -1 too: the smallest integer has no quotient by it.
+ */
+#define TRUNC_FLOAT(TAG, ctype, name, extra) CM_BINARY_LOOP(name, TAG, ctype, ctype, fmod(a, b))
+#define TRUNC_SIGNED(TAG, ctype, name, extra)                                                      \
+    CM_BINARY_LOOP(name, TAG, ctype, ctype, b == 0 || b == -1 ? 0 : a % b)
+#define MOD_UNSIGNED(TAG, ctype, name, extra)                                                      \
+    CM_BINARY_LOOP(name, TAG, ctype, ctype, b == 0 ? 0 : a % b)
+
+/* r has the sign of the dividend; the floored remainder has that of the divisor, zero included. */
+static float floored_float(float r, float b)
+{
+    return r == 0 ? copysign(r, b) : (r < 0) != (b < 0) ? r + b : r;
+}
+
+static double floored_double(double r, double b)
+{
+    return r == 0 ? copysign(r, b) : (r < 0) != (b < 0) ? r + b : r;
+}
+
+static int64_t floored_mod(int64_t a, int64_t b)
+{
+    const int64_t r = b == 0 || b == -1 ? 0 : a % b;
+    return r != 0 && (r < 0) != (b < 0) ? r + b : r;
+}
+
+#define FLOOR_SIGNED(TAG, ctype, name, extra)                                                      \
+    CM_BINARY_LOOP(name, TAG, ctype, ctype, floored_mod(a, b))
+CM_BINARY_LOOP(floor_mod, FLOAT, float, float, floored_float(fmod(a, b), b))
+CM_BINARY_LOOP(floor_mod, DOUBLE, double, double, floored_double(fmod(a, b), b))
+CM_SIGNED_TYPES(FLOOR_SIGNED, floor_mod, ())
+CM_UNSIGNED_TYPES(MOD_UNSIGNED, floor_mod, ())
+CM_FLOAT_TYPES(TRUNC_FLOAT, trunc_mod, ())
+CM_SIGNED_TYPES(TRUNC_SIGNED, trunc_mod, ())
+CM_UNSIGNED_TYPES(MOD_UNSIGNED, trunc_mod, ())
+
+static cm_binary_fn *const floor_mod_loops[CM_DTYPE_COUNT] = {
+    CM_NUMBER_TYPES(CM_LOOP_ENTRY, floor_mod, ())};
+static cm_binary_fn *const trunc_mod_loops[CM_DTYPE_COUNT] = {
+    CM_NUMBER_TYPES(CM_LOOP_ENTRY, trunc_mod, ())};
+
+/* The walk is the state of the call, so the attribute is asked for here, once per run. */
+static enum cm_status mod_run(struct cm_call *call)
+{
+    return cm_run_binary(call, cm_node_int(call->node, "fmod") ? trunc_mod_loops : floor_mod_loops);
+}
+
+/* y = a - q * b with a quotient q that does not change: da = dy, db = -dy * q. */
+static enum cm_status mod_grad(struct cm_grad *g)
+{
+    const cm_value a = cm_grad_input(g, 0), b = cm_grad_input(g, 1), dy = cm_grad_incoming(g, 0);
+    CM_TRY(cm_grad_set(g, 0, dy));
+    const cm_value q =
+        cm_emit(g, "Round", cm_emit(g, "Div", cm_emit(g, "Sub", a, cm_grad_output(g, 0)), b));
+    return cm_grad_set(g, 1, cm_emit(g, "Neg", cm_emit(g, "Mul", dy, q)));
+}
+
+CM_OP(Mod, .infer = cm_infer_broadcast, .prepare = cm_prepare_binary, .run = mod_run,
+      .grad = mod_grad, .share = cm_share_elementwise);
+
+/* ---- PRelu: a slope of its own for the negative side ---- */
+
+#define PRELU_FLOAT(TAG, ctype, name, extra)                                                       \
+    CM_BINARY_LOOP(name, TAG, ctype, ctype, a < 0 ? a * b : a)
+#define PRELU_SIGNED(TAG, ctype, name, extra)                                                      \
+    CM_BINARY_LOOP(name, TAG, ctype, ctype, a < 0 ? (uint64_t)a * (uint64_t)b : (uint64_t)a)
+/* Nothing is negative here; the slope is read and not used. */
+#define PRELU_UNSIGNED(TAG, ctype, name, extra)                                                    \
+    CM_BINARY_LOOP(name, TAG, ctype, ctype, ((void)b, a))
+CM_FLOAT_TYPES(PRELU_FLOAT, prelu, ())
+CM_SIGNED_TYPES(PRELU_SIGNED, prelu, ())
+CM_UNSIGNED_TYPES(PRELU_UNSIGNED, prelu, ())
+static cm_binary_fn *const prelu_loops[CM_DTYPE_COUNT] = {
+    CM_NUMBER_TYPES(CM_LOOP_ENTRY, prelu, ())};
+
+/* The slope broadcasts to x, never x to the slope. */
+static enum cm_status prelu_infer(struct cm_infer *in)
+{
+    const struct cm_type *x = cm_infer_type(in, 0), *slope = cm_infer_type(in, 1);
+    if (x->rank == CM_RANK_UNKNOWN || slope->rank == CM_RANK_UNKNOWN)
+        return cm_infer_set(in, 0, x);
+    if (slope->rank > x->rank)
+        return cm_infer_fail(in, "slope has rank %d, x has only %d", slope->rank, x->rank);
+    for (int i = 0; i < slope->rank; i++) {
+        const struct cm_dim from = slope->dims[i], to = x->dims[x->rank - slope->rank + i];
+        if (cm_dim_known(from) && cm_dim_known(to) && from.value != 1 && from.value != to.value)
+            return cm_infer_fail(in, "slope has %lld where x has %lld", (long long)from.value,
+                                 (long long)to.value);
+    }
+    return cm_infer_set(in, 0, x);
+}
+
+static enum cm_status prelu_run(struct cm_call *call)
+{
+    return cm_run_binary(call, prelu_loops);
+}
+
+static enum cm_status prelu_grad(struct cm_grad *g)
+{
+    const cm_value x = cm_grad_input(g, 0), dy = cm_grad_incoming(g, 0);
+    const cm_value zero = cm_emit_scalar_like(g, x, 0);
+    const cm_value negative = cm_emit(g, "Less", x, zero);
+    CM_TRY(cm_grad_set(
+        g, 0, cm_emit(g, "Where", negative, cm_emit(g, "Mul", dy, cm_grad_input(g, 1)), dy)));
+    return cm_grad_set(g, 1, cm_emit(g, "Where", negative, cm_emit(g, "Mul", dy, x), zero));
+}
+
+CM_OP(PRelu, .infer = prelu_infer, .prepare = cm_prepare_binary, .run = prelu_run,
+      .grad = prelu_grad, .share = cm_share_elementwise);

@@ -1,0 +1,38 @@
+/* Element types as rows: ROW(TAG, C type, name, extra) for each type of a group. Kernels are
+ * written out once per row of the smallest group that covers what their schema allows; narrow types
+ * are not rows, they are converted around the float loop. */
+// SPDX-License-Identifier: Apache-2.0
+#ifndef CM_OPS_ELEMENTWISE_TYPES_H
+#define CM_OPS_ELEMENTWISE_TYPES_H
+
+#include "tensor/dtype.h"
+
+#define CM_FLOAT_TYPES(ROW, name, extra)                                                           \
+    ROW(FLOAT, float, name, extra)                                                                 \
+    ROW(DOUBLE, double, name, extra)
+#define CM_SIGNED_TYPES(ROW, name, extra)                                                          \
+    ROW(INT8, int8_t, name, extra)                                                                 \
+    ROW(INT16, int16_t, name, extra)                                                               \
+    ROW(INT32, int32_t, name, extra)                                                               \
+    ROW(INT64, int64_t, name, extra)
+#define CM_UNSIGNED_TYPES(ROW, name, extra)                                                        \
+    ROW(UINT8, uint8_t, name, extra)                                                               \
+    ROW(UINT16, uint16_t, name, extra)                                                             \
+    ROW(UINT32, uint32_t, name, extra)                                                             \
+    ROW(UINT64, uint64_t, name, extra)
+#define CM_BOOL_TYPES(ROW, name, extra) ROW(BOOL, uint8_t, name, extra)
+
+#define CM_FLOAT_SIGNED_TYPES(ROW, name, extra)                                                    \
+    CM_FLOAT_TYPES(ROW, name, extra)                                                               \
+    CM_SIGNED_TYPES(ROW, name, extra)
+#define CM_NUMBER_TYPES(ROW, name, extra)                                                          \
+    CM_FLOAT_SIGNED_TYPES(ROW, name, extra)                                                        \
+    CM_UNSIGNED_TYPES(ROW, name, extra)
+#define CM_INTEGER_TYPES(ROW, name, extra)                                                         \
+    CM_SIGNED_TYPES(ROW, name, extra)                                                              \
+    CM_UNSIGNED_TYPES(ROW, name, extra)
+
+/* One entry of a table of loops indexed by element type. */
+#define CM_LOOP_ENTRY(TAG, ctype, name, extra) [CM_##TAG] = name##_##TAG,
+
+#endif

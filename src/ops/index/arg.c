@@ -1,0 +1,298 @@
+/* ArgMax, ArgMin and TopK: places by rank of their numbers. NaN counts as the largest number, and
+ * for ArgMin as the smallest, as in numpy. */
+// SPDX-License-Identifier: Apache-2.0
+#include "base/number.h"
+#include "ops/index/index.h"
+#include "ops/index/order.h"
+
+/* ---- ArgMax, ArgMin ---- */
+
+static const bool smallest = true, largest = false;
+
+static enum cm_status arg_infer(struct cm_infer *in)
+{
+    const struct cm_type *x = cm_infer_type(in, 0);
+    const bool keepdims = cm_node_int(in->node, "keepdims");
+    struct cm_dim dims[CM_MAX_RANK];
+    int axis, rank = 0;
+    if (x->rank == CM_RANK_UNKNOWN)
+        return cm_infer_set_tensor(in, 0, CM_INT64, CM_RANK_UNKNOWN, NULL);
+    CM_TRY(cm_infer_axis(in, cm_node_int(in->node, "axis"), x->rank, false, &axis));
+    if (x->dims[axis].value == 0)
+        return cm_infer_fail(in, "axis %d has no elements to choose from", axis);
+    for (int i = 0; i < x->rank; i++) {
+        if (i != axis)
+            dims[rank++] = x->dims[i];
+        else if (keepdims)
+            dims[rank++] = CM_DIM(1);
+    }
+    return cm_infer_set_tensor(in, 0, CM_INT64, rank, dims);
+}
+
+struct arg {
+    struct cm_lanes lanes;
+    bool last; /* of equal ones */
+};
+
+static enum cm_status arg_prepare(struct cm_call *call)
+{
+    struct arg *arg = cm_call_state(call, sizeof *arg);
+    const struct cm_shape *x = &call->in[0]->shape;
+    int axis;
+    if (!cm_axis_fix(cm_node_int(call->node, "axis"), x->rank, &axis))
+        return cm_call_fail(call, CM_BAD_MODEL, "axis is out of range for rank %d", x->rank);
+    arg->lanes = cm_lanes_of(x, axis);
+    arg->last = cm_node_int(call->node, "select_last_index");
+    return CM_OK;
+}
+
+/* Element k of n neighbouring lanes against their best so far; mask turns "smaller" into "larger".
+ */
+static void arg_step(int64_t n, uint64_t mask, bool last, int64_t k, const uint64_t *keys,
+                     uint64_t *best, int64_t *y)
+{
+    for (int64_t i = 0; i < n; i++) {
+        const uint64_t key = keys[i] ^ mask;
+        if (k == 0 || key < best[i] || (last && key == best[i])) {
+            best[i] = key;
+            y[i] = k;
+        }
+    }
+}
+
+/* A lane whose elements lie side by side: a block of keys at a time. */
+static int64_t arg_of_lane(const struct cm_tensor *x, cm_order_fn *order, uint64_t mask,
+                           const struct arg *arg, int64_t first)
+{
+    uint64_t keys[CM_INDEX_BLOCK], best = 0;
+    int64_t found = 0;
+    for (int64_t at = 0; at < arg->lanes.length; at += CM_INDEX_BLOCK) {
+        const int64_t left = arg->lanes.length - at;
+        const int64_t n = left < CM_INDEX_BLOCK ? left : CM_INDEX_BLOCK;
+        order(x, first + at, n, mask, keys);
+        for (int64_t i = 0; i < n; i++)
+            arg_step(1, mask, arg->last, at + i, &keys[i], &best, &found);
+    }
+    return found;
+}
+
+static void arg_across(const struct cm_tensor *x, cm_order_fn *order, uint64_t mask,
+                       const struct arg *arg, int64_t first, int64_t *y)
+{
+    const struct cm_lanes *lanes = &arg->lanes;
+    uint64_t keys[CM_INDEX_BLOCK], best[CM_INDEX_BLOCK];
+    for (int64_t at = 0; at < lanes->inner; at += CM_INDEX_BLOCK) {
+        const int64_t left = lanes->inner - at;
+        const int64_t n = left < CM_INDEX_BLOCK ? left : CM_INDEX_BLOCK;
+        for (int64_t k = 0; k < lanes->length; k++) {
+            order(x, first + k * lanes->inner + at, n, mask, keys);
+            arg_step(n, mask, arg->last, k, keys, best, y + at);
+        }
+    }
+}
+
+static enum cm_status arg_run(struct cm_call *call)
+{
+    const bool wants_smallest = *(const bool *)call->op->arg;
+    const struct arg *arg = call->state;
+    const struct cm_lanes *lanes = &arg->lanes;
+    const struct cm_tensor *x = call->in[0];
+    cm_order_fn *order = cm_order_of(x->type);
+    /* Keys are turned over for the largest. NaN's key is such that it comes out as 0, before all
+     * numbers. */
+    const uint64_t mask = wants_smallest ? 0 : UINT64_MAX;
+    int64_t *y = call->out[0]->data;
+    if (!order)
+        return cm_call_fail(call, CM_UNSUPPORTED, "no kernel for %s", cm_dtype_name(x->type));
+    if (cm_tensor_count(x) == 0)
+        return CM_OK;
+    for (int64_t outer = 0; outer < lanes->outer; outer++) {
+        const int64_t first = outer * lanes->length * lanes->inner;
+        if (lanes->inner == 1)
+            y[outer] = arg_of_lane(x, order, mask, arg, first);
+        else
+            arg_across(x, order, mask, arg, first, y + outer * lanes->inner);
+    }
+    return CM_OK;
+}
+
+CM_OP(ArgMax, .infer = arg_infer, .prepare = arg_prepare, .run = arg_run, .grad = cm_grad_none,
+      .arg = &largest);
+CM_OP(ArgMin, .infer = arg_infer, .prepare = arg_prepare, .run = arg_run, .grad = cm_grad_none,
+      .arg = &smallest);
+
+/* ---- TopK ---- */
+
+static enum cm_status topk_infer(struct cm_infer *in)
+{
+    const struct cm_type *x = cm_infer_type(in, 0);
+    struct cm_dim dims[CM_MAX_RANK];
+    struct cm_known k;
+    int axis;
+    if (x->rank == CM_RANK_UNKNOWN) {
+        CM_TRY(cm_infer_set_tensor(in, 0, x->dtype, CM_RANK_UNKNOWN, NULL));
+        return cm_infer_set_tensor(in, 1, CM_INT64, CM_RANK_UNKNOWN, NULL);
+    }
+    CM_TRY(cm_infer_axis(in, cm_node_int(in->node, "axis"), x->rank, false, &axis));
+    for (int i = 0; i < x->rank; i++)
+        dims[i] = x->dims[i];
+    dims[axis] = CM_DIM_ANY;
+    if (cm_infer_known(in, 1, &k)) {
+        if (k.count != 1)
+            return cm_infer_fail(in, "K has %zu elements, needs 1", k.count);
+        if (k.items[0].is_number && k.items[0].number < 0)
+            return cm_infer_fail(in, "K is %lld", (long long)k.items[0].number);
+        dims[axis] = cm_quantity_dim(k.items[0]);
+        if (cm_dim_known(dims[axis]) && cm_dim_known(x->dims[axis]) &&
+            dims[axis].value > x->dims[axis].value)
+            return cm_infer_fail(in, "K is %lld, axis %d has only %lld elements",
+                                 (long long)dims[axis].value, axis, (long long)x->dims[axis].value);
+    }
+    CM_TRY(cm_infer_set_tensor(in, 0, x->dtype, x->rank, dims));
+    return cm_infer_set_tensor(in, 1, CM_INT64, x->rank, dims);
+}
+
+struct entry {
+    uint64_t key; /* smaller comes first */
+    int64_t index;
+};
+
+struct topk {
+    struct cm_lanes lanes;
+    bool largest;
+};
+
+static bool comes_before(const struct entry *a, const struct entry *b)
+{
+    return a->key < b->key || (a->key == b->key && a->index < b->index);
+}
+
+/* A heap of n entries whose root comes last: puts the entry at `at` where it belongs below. */
+static void sift_down(struct entry *heap, int64_t n, int64_t at)
+{
+    const struct entry moving = heap[at];
+    for (int64_t child = 2 * at + 1; child < n; child = 2 * at + 1) {
+        if (child + 1 < n && comes_before(&heap[child], &heap[child + 1]))
+            child++;
+        if (!comes_before(&moving, &heap[child]))
+            break;
+        heap[at] = heap[child];
+        at = child;
+    }
+    heap[at] = moving;
+}
+
+/* Leaves the first k of n entries in order at the front of heap. */
+static void select_first(struct entry *heap, int64_t n, int64_t k, const uint64_t *keys)
+{
+    for (int64_t i = 0; i < k; i++)
+        heap[i] = (struct entry){keys[i], i};
+    for (int64_t i = k / 2 - 1; i >= 0; i--)
+        sift_down(heap, k, i);
+    for (int64_t i = k; i < n; i++) {
+        const struct entry entry = {keys[i], i};
+        if (comes_before(&entry, &heap[0])) {
+            heap[0] = entry;
+            sift_down(heap, k, 0);
+        }
+    }
+    for (int64_t last = k - 1; last > 0; last--) {
+        const struct entry swapped = heap[0];
+        heap[0] = heap[last];
+        heap[last] = swapped;
+        sift_down(heap, last, 0);
+    }
+}
+
+static enum cm_status topk_prepare(struct cm_call *call)
+{
+    struct topk *topk = cm_call_state(call, sizeof *topk);
+    const struct cm_shape *x = &call->in[0]->shape;
+    size_t keys, entries, all;
+    int axis;
+    if (!cm_axis_fix(cm_node_int(call->node, "axis"), x->rank, &axis))
+        return cm_call_fail(call, CM_BAD_MODEL, "axis is out of range for rank %d", x->rank);
+    topk->lanes = cm_lanes_of(x, axis);
+    topk->largest = cm_node_int(call->node, "largest");
+    if (!cm_size_mul((size_t)topk->lanes.length, sizeof(uint64_t), &keys) ||
+        !cm_size_mul((size_t)topk->lanes.length, sizeof(struct entry), &entries) ||
+        !cm_size_add(keys, entries, &all))
+        return cm_call_fail(call, CM_LIMIT, "axis %d is too long to sort", axis);
+    if (cm_shape_elements(x) > 0)
+        cm_call_scratch(call, all);
+    return CM_OK;
+}
+
+/* One lane: its keys side by side, larger numbers turned to smaller keys if the largest are wanted.
+ */
+static void load_lane(const struct cm_tensor *x, cm_order_fn *order, const struct topk *topk,
+                      int64_t first, uint64_t *keys)
+{
+    const struct cm_lanes *lanes = &topk->lanes;
+    if (lanes->inner == 1) {
+        order(x, first, lanes->length, UINT64_MAX, keys);
+    } else {
+        for (int64_t i = 0; i < lanes->length; i++)
+            order(x, first + i * lanes->inner, 1, UINT64_MAX, &keys[i]);
+    }
+    for (int64_t i = 0; topk->largest && i < lanes->length; i++)
+        keys[i] = ~keys[i];
+}
+
+/* Writes the chosen of one lane; first and to are where the lane begins in x and in the outputs. */
+static void store_lane(struct cm_call *call, const struct entry *chosen, int64_t k, int64_t inner,
+                       int64_t first, int64_t to)
+{
+    const struct cm_tensor *x = call->in[0];
+    const size_t width = cm_dtype_size(x->type);
+    for (int64_t i = 0; i < k; i++) {
+        const int64_t from = first + chosen[i].index * inner;
+        if (call->out[0])
+            memcpy((char *)call->out[0]->data + (size_t)(to + i * inner) * width,
+                   (const char *)x->data + (size_t)from * width, width);
+        if (call->n_out > 1 && call->out[1])
+            ((int64_t *)call->out[1]->data)[to + i * inner] = chosen[i].index;
+    }
+}
+
+static enum cm_status topk_run(struct cm_call *call)
+{
+    const struct topk *topk = call->state;
+    const struct cm_lanes *lanes = &topk->lanes;
+    const struct cm_tensor *x = call->in[0];
+    cm_order_fn *order = cm_order_of(x->type);
+    const int64_t k = cm_tensor_int(call->in[1], 0);
+    if (!order || cm_dtype_size(x->type) == 0)
+        return cm_call_fail(call, CM_UNSUPPORTED, "no kernel for %s", cm_dtype_name(x->type));
+    if (k < 0 || k > lanes->length)
+        return cm_call_fail(call, CM_BAD_ARGUMENT, "K is %lld, the axis has %lld elements",
+                            (long long)k, (long long)lanes->length);
+    if (k == 0 || cm_tensor_count(x) == 0)
+        return CM_OK;
+    struct entry *heap = call->scratch;
+    uint64_t *keys = (uint64_t *)(void *)(heap + lanes->length);
+    for (int64_t outer = 0; outer < lanes->outer; outer++) {
+        for (int64_t inner = 0; inner < lanes->inner; inner++) {
+            const int64_t first = outer * lanes->length * lanes->inner + inner;
+            load_lane(x, order, topk, first, keys);
+            select_first(heap, lanes->length, k, keys);
+            store_lane(call, heap, k, lanes->inner, first, outer * k * lanes->inner + inner);
+        }
+    }
+    return CM_OK;
+}
+
+/* The gradient goes back to the places that were chosen. */
+static enum cm_status topk_grad(struct cm_grad *g)
+{
+    struct cm_arena *arena = cm_builder_arena(&g->build);
+    const cm_value indices = cm_grad_extra_output(g, 1);
+    const cm_value zeros = cm_index_zeros(g, cm_grad_input(g, 0));
+    return cm_grad_set(
+        g, 0,
+        cm_emit_with(g, "ScatterElements",
+                     CM_ATTRIBUTES(cm_attr_int(arena, "axis", cm_node_int(g->node, "axis"))), zeros,
+                     indices, cm_grad_incoming(g, 0)));
+}
+
+CM_OP(TopK, .infer = topk_infer, .prepare = topk_prepare, .run = topk_run, .grad = topk_grad);

@@ -1,0 +1,215 @@
+/* CumSum and CumProd: running totals along an axis, forwards or backwards, with or without the
+ * element itself. */
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/elementwise/types.h"
+#include "ops/index/index.h"
+#include "tensor/half.h"
+
+static enum cm_status cumulative_infer(struct cm_infer *in)
+{
+    const struct cm_type *x = cm_infer_type(in, 0), *at = cm_infer_type(in, 1);
+    const struct cm_tensor *constant = cm_infer_constant(in, 1);
+    int axis;
+    for (int i = 0; i < at->rank; i++)
+        if (cm_dim_known(at->dims[i]) && at->dims[i].value != 1)
+            return cm_infer_fail(in, "axis is not one number");
+    if (constant && constant->data && x->rank != CM_RANK_UNKNOWN)
+        CM_TRY(cm_infer_axis(in, cm_tensor_int(constant, 0), x->rank, false, &axis));
+    return cm_infer_set(in, 0, x);
+}
+
+enum { BLOCK = 256 };
+
+struct cumulation {
+    bool exclusive, reverse;
+};
+
+/* A row of n neighbouring lanes: totals go on by x, and y takes them before or after. Totals are as
+ * wide as 64 bits allow. */
+typedef void step_fn(int64_t n, const void *x, void *totals, void *y, bool exclusive);
+
+#define STEP(name, TAG, ctype, total, expression)                                                  \
+    static void name##_##TAG(int64_t n, const void *from, void *totals, void *to, bool exclusive)  \
+    {                                                                                              \
+        typedef ctype T;                                                                           \
+        typedef total A;                                                                           \
+        const T *xs = from;                                                                        \
+        A *ts = totals;                                                                            \
+        T *ys = to;                                                                                \
+        for (int64_t i = 0; i < n; i++) {                                                          \
+            const A x = (A)xs[i], t = ts[i];                                                       \
+            ts[i] = (expression);                                                                  \
+            ys[i] = (T)(exclusive ? t : ts[i]);                                                    \
+        }                                                                                          \
+    }
+#define SUM_FLOAT(TAG, ctype, name, extra)    STEP(name, TAG, ctype, double, t + x)
+#define SUM_INTEGER(TAG, ctype, name, extra)  STEP(name, TAG, ctype, uint64_t, t + x)
+#define PROD_FLOAT(TAG, ctype, name, extra)   STEP(name, TAG, ctype, double, t *x)
+#define PROD_INTEGER(TAG, ctype, name, extra) STEP(name, TAG, ctype, uint64_t, t *x)
+CM_FLOAT_TYPES(SUM_FLOAT, sum, ())
+CM_INTEGER_TYPES(SUM_INTEGER, sum, ())
+CM_FLOAT_TYPES(PROD_FLOAT, prod, ())
+CM_INTEGER_TYPES(PROD_INTEGER, prod, ())
+
+struct row {
+    step_fn *steps[CM_DTYPE_COUNT];
+    int first; /* the total of nothing */
+};
+static const struct row sum = {{CM_NUMBER_TYPES(CM_LOOP_ENTRY, sum, ())}, 0};
+static const struct row prod = {{CM_NUMBER_TYPES(CM_LOOP_ENTRY, prod, ())}, 1};
+
+union totals {
+    double reals[BLOCK];
+    uint64_t wholes[BLOCK];
+};
+
+struct job {
+    const struct cm_tensor *x, *y;
+    step_fn *step;
+    bool narrow, is_float;
+    int first;
+    struct cumulation how;
+    struct cm_lanes lanes;
+};
+
+static void start(const struct job *job, int64_t n, union totals *totals)
+{
+    for (int64_t i = 0; i < n; i++) {
+        if (job->is_float)
+            totals->reals[i] = job->first;
+        else
+            totals->wholes[i] = (uint64_t)job->first;
+    }
+}
+
+/* One step of n lanes, elements at .. at + n. */
+static void advance(const struct job *job, int64_t at, int64_t n, union totals *totals)
+{
+    const size_t width = cm_dtype_size(job->x->type);
+    if (!job->narrow) {
+        job->step(n, (const char *)job->x->data + (size_t)at * width, totals,
+                  (char *)job->y->data + (size_t)at * width, job->how.exclusive);
+        return;
+    }
+    float block[BLOCK];
+    cm_narrow_load(job->x->type, job->x->data, at, n, block);
+    job->step(n, block, totals, block, job->how.exclusive);
+    cm_narrow_store(job->y->type, job->y->data, at, n, block);
+}
+
+static void cumulate(const struct job *job)
+{
+    const struct cm_lanes *lanes = &job->lanes;
+    for (int64_t outer = 0; outer < lanes->outer; outer++) {
+        const int64_t first = outer * lanes->length * lanes->inner;
+        for (int64_t inner = 0; inner < lanes->inner; inner += BLOCK) {
+            const int64_t n = lanes->inner - inner < BLOCK ? lanes->inner - inner : BLOCK;
+            union totals totals;
+            start(job, n, &totals);
+            for (int64_t i = 0; i < lanes->length; i++) {
+                const int64_t k = job->how.reverse ? lanes->length - 1 - i : i;
+                advance(job, first + k * lanes->inner + inner, n, &totals);
+            }
+        }
+    }
+}
+
+static enum cm_status cumulative_prepare(struct cm_call *call)
+{
+    struct cumulation *how = cm_call_state(call, sizeof *how);
+    how->exclusive = cm_node_int(call->node, "exclusive");
+    how->reverse = cm_node_int(call->node, "reverse");
+    return CM_OK;
+}
+
+static enum cm_status cumulative_run(struct cm_call *call)
+{
+    const struct row *row = call->op->arg;
+    const struct cm_tensor *x = call->in[0];
+    const bool narrow = cm_dtype_is_narrow(x->type);
+    const int64_t wanted = cm_tensor_int(call->in[1], 0);
+    struct job job = {.x = x,
+                      .y = call->out[0],
+                      .step = row->steps[narrow ? CM_FLOAT : x->type],
+                      .narrow = narrow,
+                      .is_float = cm_dtype_info(x->type)->kind == CM_CLASS_FLOAT,
+                      .first = row->first,
+                      .how = *(const struct cumulation *)call->state};
+    int axis;
+    if (!job.step)
+        return cm_call_fail(call, CM_UNSUPPORTED, "no kernel for %s", cm_dtype_name(x->type));
+    if (!cm_axis_fix(wanted, x->shape.rank, &axis))
+        return cm_call_fail(call, CM_BAD_ARGUMENT, "axis %lld is out of range for rank %d",
+                            (long long)wanted, x->shape.rank);
+    job.lanes = cm_lanes_of(&x->shape, axis);
+    if (cm_tensor_count(x) > 0)
+        cumulate(&job);
+    return CM_OK;
+}
+
+static enum cm_sharing cumulative_share(const struct cm_node *node, int output, int input)
+{
+    (void)node, (void)output;
+    return input == 0 ? CM_SHARE_OVERWRITE : CM_SHARE_NOTHING;
+}
+
+/* Each element is in the totals that come after it: the same sum from the other end. */
+static cm_value sum_from_other_end(struct cm_grad *g, cm_value dy)
+{
+    struct cm_arena *arena = cm_builder_arena(&g->build);
+    const int64_t exclusive = cm_node_int(g->node, "exclusive");
+    const int64_t reverse = !cm_node_int(g->node, "reverse");
+    return cm_emit_with(g, "CumSum",
+                        CM_ATTRIBUTES(cm_attr_int(arena, "exclusive", exclusive),
+                                      cm_attr_int(arena, "reverse", reverse)),
+                        dy, cm_grad_input(g, 1));
+}
+
+static enum cm_status cumsum_grad(struct cm_grad *g)
+{
+    return cm_grad_set(g, 0, sum_from_other_end(g, cm_grad_incoming(g, 0)));
+}
+
+/* The forward product of other factors. */
+static cm_value product(struct cm_grad *g, cm_value x)
+{
+    struct cm_arena *arena = cm_builder_arena(&g->build);
+    return cm_emit_with(
+        g, "CumProd",
+        CM_ATTRIBUTES(cm_attr_int(arena, "exclusive", cm_node_int(g->node, "exclusive")),
+                      cm_attr_int(arena, "reverse", cm_node_int(g->node, "reverse"))),
+        x, cm_grad_input(g, 1));
+}
+
+/* Is this zero the first of its lane? */
+static cm_value is_first_zero(struct cm_grad *g, cm_value x, cm_value is_zero)
+{
+    struct cm_arena *arena = cm_builder_arena(&g->build);
+    const cm_value zero = cm_emit_scalar_like(g, x, 0), one = cm_emit_scalar_like(g, x, 1);
+    const cm_value zeros = cm_emit_with(
+        g, "CumSum", CM_ATTRIBUTES(cm_attr_int(arena, "reverse", cm_node_int(g->node, "reverse"))),
+        cm_emit(g, "Where", is_zero, one, zero), cm_grad_input(g, 1));
+    return cm_emit(g, "And", is_zero, cm_emit(g, "Equal", zeros, one));
+}
+
+/* A factor's slope in a product is the product over the factor, unless it is 0. Products that hold
+ * the first zero of a lane are 0, so that zero's slope is the product with a 1 in its place, and
+ * what comes after it has none. */
+static enum cm_status cumprod_grad(struct cm_grad *g)
+{
+    const cm_value x = cm_grad_input(g, 0), dy = cm_grad_incoming(g, 0);
+    const cm_value zero = cm_emit_scalar_like(g, x, 0), one = cm_emit_scalar_like(g, x, 1);
+    const cm_value is_zero = cm_emit(g, "Equal", x, zero);
+    const cm_value first = is_first_zero(g, x, is_zero);
+    const cm_value without = product(g, cm_emit(g, "Where", first, one, x));
+    const cm_value at_first = sum_from_other_end(g, cm_emit(g, "Mul", dy, without));
+    const cm_value whole = sum_from_other_end(g, cm_emit(g, "Mul", dy, cm_grad_output(g, 0)));
+    const cm_value elsewhere = cm_emit(
+        g, "Where", is_zero, zero, cm_emit(g, "Div", whole, cm_emit(g, "Where", is_zero, one, x)));
+    return cm_grad_set(g, 0, cm_emit(g, "Where", first, at_first, elsewhere));
+}
+
+CM_OP(CumSum, .infer = cumulative_infer, .prepare = cumulative_prepare, .run = cumulative_run,
+      .grad = cumsum_grad, .share = cumulative_share, .arg = &sum);
+CM_OP(CumProd, .infer = cumulative_infer, .prepare = cumulative_prepare, .run = cumulative_run,
+      .grad = cumprod_grad, .share = cumulative_share, .arg = &prod);

@@ -1,0 +1,122 @@
+/* Gather: slices along an axis, chosen by indices. */
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/index/index.h"
+
+/* Shape arithmetic: an element, or several, of a known list. */
+static void infer_known(struct cm_infer *in)
+{
+    struct cm_known data, indices;
+    const enum cm_dtype dtype = cm_infer_type(in, 0)->dtype;
+    if ((dtype != CM_INT64 && dtype != CM_INT32) || cm_infer_type(in, 0)->rank != 1 ||
+        !cm_infer_known(in, 0, &data) || !cm_infer_known(in, 1, &indices))
+        return;
+    struct cm_quantity *items = CM_NEW_ARRAY(in->arena, struct cm_quantity, indices.count);
+    const int64_t limit = (int64_t)data.count;
+    for (size_t i = 0; i < indices.count; i++) {
+        const struct cm_quantity at = indices.items[i];
+        if (at.is_number && at.number >= -limit && at.number < limit)
+            items[i] = data.items[at.number < 0 ? at.number + limit : at.number];
+    }
+    cm_infer_set_known(in, 0, indices.rank, indices.count, items);
+}
+
+static enum cm_status gather_infer(struct cm_infer *in)
+{
+    const struct cm_type *x = cm_infer_type(in, 0), *indices = cm_infer_type(in, 1);
+    struct cm_dim dims[2 * CM_MAX_RANK];
+    int axis, rank = 0;
+
+    if (x->rank == CM_RANK_UNKNOWN || indices->rank == CM_RANK_UNKNOWN)
+        return cm_infer_set_tensor(in, 0, x->dtype, CM_RANK_UNKNOWN, NULL);
+    CM_TRY(cm_infer_axis(in, cm_node_int(in->node, "axis"), x->rank, false, &axis));
+    for (int i = 0; i < axis; i++)
+        dims[rank++] = x->dims[i];
+    for (int i = 0; i < indices->rank; i++)
+        dims[rank++] = indices->dims[i];
+    for (int i = axis + 1; i < x->rank; i++)
+        dims[rank++] = x->dims[i];
+    CM_TRY(cm_infer_set_tensor(in, 0, x->dtype, rank, dims));
+    infer_known(in);
+    return CM_OK;
+}
+
+static enum cm_status gather_prepare(struct cm_call *call)
+{
+    struct cm_lanes *lanes = cm_call_state(call, sizeof *lanes);
+    const struct cm_shape *x = &call->in[0]->shape;
+    int axis;
+    if (!cm_axis_fix(cm_node_int(call->node, "axis"), x->rank, &axis))
+        return cm_call_fail(call, CM_BAD_MODEL, "axis is out of range for rank %d", x->rank);
+    *lanes = cm_lanes_of(x, axis);
+    return CM_OK;
+}
+
+/* The slices at a block of indices, from one part of the outer axes. */
+static void copy_slices(const struct cm_lanes *lanes, size_t width, int64_t count,
+                        const int64_t *at, const char *from, char *to)
+{
+    const size_t slice = (size_t)lanes->inner * width;
+    if (lanes->inner == 1) {
+        cm_index_gather(width, count, from, at, to);
+        return;
+    }
+    for (int64_t i = 0; i < count; i++)
+        memcpy(to + (size_t)i * slice, from + (size_t)at[i] * slice, slice);
+}
+
+static enum cm_status gather_run(struct cm_call *call)
+{
+    const struct cm_lanes *lanes = call->state;
+    const struct cm_tensor *x = call->in[0], *indices = call->in[1];
+    const size_t width = cm_dtype_size(x->type), slice = (size_t)lanes->inner * width;
+    const int64_t count = cm_tensor_count(indices);
+    int64_t at[CM_INDEX_BLOCK];
+    char *to = call->out[0]->data;
+
+    CM_TRY(cm_index_movable(call, x));
+    if (cm_tensor_count(call->out[0]) == 0)
+        return CM_OK;
+    for (int64_t outer = 0; outer < lanes->outer; outer++) {
+        const char *from = (const char *)x->data + (size_t)(outer * lanes->length) * slice;
+        for (int64_t done = 0; done < count; done += CM_INDEX_BLOCK) {
+            const int64_t n = count - done < CM_INDEX_BLOCK ? count - done : CM_INDEX_BLOCK;
+            CM_TRY(cm_index_load(call, indices, done, n, lanes->length, at));
+            copy_slices(lanes, width, n, at, from, to);
+            to += (size_t)n * slice;
+        }
+    }
+    return CM_OK;
+}
+
+/* The indices as one axis of int64, and the gradient with its index axes flattened into one the
+ * same way. */
+static enum cm_status gather_grad(struct cm_grad *g)
+{
+    const cm_value x = cm_grad_input(g, 0), indices = cm_grad_input(g, 1);
+    const int64_t any[] = {-1};
+    int rank, axis;
+    CM_TRY(cm_index_rank(g, x, &rank));
+    if (!cm_axis_fix(cm_node_int(g->node, "axis"), rank, &axis))
+        return cm_builder_fail(&g->build, CM_BAD_MODEL, "axis is out of range for rank %d", rank);
+    const cm_value shape = cm_emit(g, "Shape", x);
+    const cm_value before =
+        cm_emit(g, "Slice", shape, cm_emit_int64s(g, 0), cm_emit_int64s(g, axis));
+    const cm_value after =
+        cm_emit(g, "Slice", shape, cm_emit_int64s(g, axis + 1), cm_emit_int64s(g, rank));
+    const cm_value size =
+        cm_emit(g, "Reshape", cm_emit(g, "Size", indices), cm_build_int64s(&g->build, 1, any));
+    struct cm_arena *arena = cm_builder_arena(&g->build);
+    const cm_value slices = cm_emit_with(g, "Concat", CM_ATTRIBUTES(cm_attr_int(arena, "axis", 0)),
+                                         before, size, after);
+    const cm_value dy =
+        cm_emit_with(g, "Reshape", CM_ATTRIBUTES(cm_attr_int(arena, "allowzero", 1)),
+                     cm_grad_incoming(g, 0), slices);
+    cm_value flat = cm_index_flat(g, indices);
+    CM_TRY(g->build.status);
+    if (cm_builder_type(&g->build, flat)->dtype != CM_INT64)
+        flat = cm_emit_with(g, "Cast", CM_ATTRIBUTES(cm_attr_int(arena, "to", CM_INT64)), flat);
+    return cm_grad_set(g, 0, cm_index_put_slices(g, x, axis, flat, dy));
+}
+
+CM_OP(Gather, .infer = gather_infer, .prepare = gather_prepare, .run = gather_run,
+      .grad = gather_grad);

@@ -1,0 +1,154 @@
+/* Indices, places and moved elements. */
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/index/index.h"
+
+enum cm_status cm_index_load(struct cm_call *call, const struct cm_tensor *indices, int64_t first,
+                             int64_t count, int64_t limit, int64_t *to)
+{
+    const int32_t *narrow = indices->data;
+    const int64_t *wide = indices->data;
+    for (int64_t i = 0; i < count; i++) {
+        const int64_t index = indices->type == CM_INT32 ? narrow[first + i] : wide[first + i];
+        if (index < -limit || index >= limit)
+            return cm_call_fail(call, CM_BAD_ARGUMENT,
+                                "index %lld is out of range for a dimension of %lld",
+                                (long long)index, (long long)limit);
+        to[i] = index < 0 ? index + limit : index;
+    }
+    return CM_OK;
+}
+
+struct pair {
+    uint64_t halves[2]; /* sixteen bytes: a string's view, a complex128 */
+};
+
+#define MOVERS(width, ctype)                                                                       \
+    static void gather_##width(int64_t count, const void *from, const int64_t *at, void *to)       \
+    {                                                                                              \
+        const ctype *xs = from;                                                                    \
+        ctype *ys = to;                                                                            \
+        for (int64_t i = 0; i < count; i++)                                                        \
+            ys[i] = xs[at[i]];                                                                     \
+    }                                                                                              \
+    static void scatter_##width(int64_t count, const void *from, const int64_t *at, void *to)      \
+    {                                                                                              \
+        const ctype *xs = from;                                                                    \
+        ctype *ys = to;                                                                            \
+        for (int64_t i = 0; i < count; i++)                                                        \
+            ys[at[i]] = xs[i];                                                                     \
+    }
+MOVERS(1, uint8_t)
+MOVERS(2, uint16_t)
+MOVERS(4, uint32_t)
+MOVERS(8, uint64_t)
+MOVERS(16, struct pair)
+
+void cm_index_gather(size_t width, int64_t count, const void *from, const int64_t *at, void *to)
+{
+    switch (width) {
+    case 1:
+        gather_1(count, from, at, to);
+        break;
+    case 2:
+        gather_2(count, from, at, to);
+        break;
+    case 4:
+        gather_4(count, from, at, to);
+        break;
+    case 8:
+        gather_8(count, from, at, to);
+        break;
+    default:
+        gather_16(count, from, at, to);
+        break;
+    }
+}
+
+void cm_index_scatter(size_t width, int64_t count, const void *from, const int64_t *at, void *to)
+{
+    switch (width) {
+    case 1:
+        scatter_1(count, from, at, to);
+        break;
+    case 2:
+        scatter_2(count, from, at, to);
+        break;
+    case 4:
+        scatter_4(count, from, at, to);
+        break;
+    case 8:
+        scatter_8(count, from, at, to);
+        break;
+    default:
+        scatter_16(count, from, at, to);
+        break;
+    }
+}
+
+enum cm_status cm_index_movable(struct cm_call *call, const struct cm_tensor *from)
+{
+    if (cm_dtype_size(from->type) == 0)
+        return cm_call_fail(call, CM_UNSUPPORTED, "no kernel for %s", cm_dtype_name(from->type));
+    if (from->type != CM_STRING || from->buffer == call->out[0]->buffer)
+        return CM_OK;
+    return cm_buffer_hold(call->out[0]->buffer, from->buffer, call->err);
+}
+
+struct cm_lanes cm_lanes_of(const struct cm_shape *shape, int axis)
+{
+    return (struct cm_lanes){cm_shape_span(shape, 0, axis), shape->dims[axis],
+                             cm_shape_span(shape, axis + 1, shape->rank)};
+}
+
+cm_value cm_index_zeros(struct cm_grad *g, cm_value x)
+{
+    return cm_emit(g, "Expand", cm_emit_scalar_like(g, x, 0), cm_emit(g, "Shape", x));
+}
+
+cm_value cm_index_flat(struct cm_grad *g, cm_value x)
+{
+    return cm_emit(g, "Reshape", x, cm_emit_int64s(g, -1));
+}
+
+enum cm_status cm_index_rank(struct cm_grad *g, cm_value x, int *rank)
+{
+    CM_TRY(g->build.status);
+    *rank = cm_builder_type(&g->build, x)->rank;
+    if (*rank == CM_RANK_UNKNOWN)
+        return cm_builder_fail(&g->build, CM_UNSUPPORTED,
+                               "the gradient needs to know the rank of '%.*s'",
+                               CM_STR_FMT(cm_value_get(g->build.graph->module, x)->name));
+    return CM_OK;
+}
+
+/* Brings axis to the front, or from the front back to its place. */
+static cm_value move_axis(struct cm_grad *g, cm_value x, int rank, int axis, bool back)
+{
+    int64_t order[CM_MAX_RANK];
+    if (axis == 0)
+        return x;
+    for (int i = 0; i < rank; i++)
+        order[i] = back ? (i < axis    ? i + 1
+                           : i == axis ? 0
+                                       : i)
+                        : (i == 0      ? axis
+                           : i <= axis ? i - 1
+                                       : i);
+    return cm_emit_with(
+        g, "Transpose",
+        CM_ATTRIBUTES(cm_attr_ints(cm_builder_arena(&g->build), "perm", (size_t)rank, order)), x);
+}
+
+cm_value cm_index_put_slices(struct cm_grad *g, cm_value x, int axis, cm_value indices, cm_value dy)
+{
+    int rank;
+    if (cm_index_rank(g, x, &rank))
+        return 0;
+    const cm_value zeros = move_axis(g, cm_index_zeros(g, x), rank, axis, false);
+    const cm_value rows = cm_emit(g, "Unsqueeze", indices, cm_emit_int64s(g, -1));
+    const cm_value put = cm_emit_with(
+        g, "ScatterND",
+        CM_ATTRIBUTES(cm_attr_str(cm_builder_arena(&g->build), "reduction", cm_str("add"))), zeros,
+        rows, move_axis(g, dy, rank, axis, false));
+    return move_axis(g, put, rank, axis, true);
+}

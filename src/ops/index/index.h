@@ -1,0 +1,44 @@
+/* What operators that read or write at computed places share: indices brought into range, elements
+ * moved by width, and gradients put back where the values came from. */
+// SPDX-License-Identifier: Apache-2.0
+#ifndef CM_OPS_INDEX_INDEX_H
+#define CM_OPS_INDEX_INDEX_H
+
+#include "graph/op.h"
+
+enum { CM_INDEX_BLOCK = 256 }; /* places worked out at a time */
+
+/* count indices of an int32 or int64 tensor from element first on; each must be in [-limit, limit)
+ * and is given in [0, limit). */
+enum cm_status cm_index_load(struct cm_call *call, const struct cm_tensor *indices, int64_t first,
+                             int64_t count, int64_t limit, int64_t *to) CM_MUST_CHECK;
+
+/* to[i] = from[at[i]], elements of `width` bytes (1, 2, 4, 8, 16). */
+void cm_index_gather(size_t width, int64_t count, const void *from, const int64_t *at, void *to);
+/* to[at[i]] = from[i] */
+void cm_index_scatter(size_t width, int64_t count, const void *from, const int64_t *at, void *to);
+
+/* Elements are moved from in to out: refuses types stored below a byte, keeps the bytes of strings
+ * alive. */
+enum cm_status cm_index_movable(struct cm_call *call, const struct cm_tensor *from) CM_MUST_CHECK;
+
+/* A tensor seen from one axis: outer x length x inner. */
+struct cm_lanes {
+    int64_t outer, length, inner;
+};
+struct cm_lanes cm_lanes_of(const struct cm_shape *shape, int axis);
+
+/* ---- for gradients ---- */
+
+/* Zeros of the shape and type of x. */
+cm_value cm_index_zeros(struct cm_grad *g, cm_value x);
+/* Zeros like x, with the slices of dy along axis added at the indices (int64, rank 1): the gradient
+ * of taking those slices. */
+cm_value cm_index_put_slices(struct cm_grad *g, cm_value x, int axis, cm_value indices,
+                             cm_value dy);
+/* x seen as a flat list. */
+cm_value cm_index_flat(struct cm_grad *g, cm_value x);
+/* The rank of a value, or a failure that says it must be known. */
+enum cm_status cm_index_rank(struct cm_grad *g, cm_value x, int *rank) CM_MUST_CHECK;
+
+#endif

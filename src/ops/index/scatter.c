@@ -1,0 +1,211 @@
+/* Joining scattered updates, for every element type; what ScatterElements and ScatterND share. */
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/index/scatter.h"
+
+#include "ops/elementwise/types.h"
+#include "ops/index/index.h"
+#include "tensor/half.h"
+
+#include <complex.h>
+#include <math.h>
+
+bool cm_joining_of(const struct cm_node *node, enum cm_joining *out)
+{
+    static const char *const names[] = {"none", "add", "mul", "max", "min"};
+    const struct cm_str name = cm_node_str(node, "reduction");
+    for (size_t i = 0; i < CM_COUNT(names); i++) {
+        if (cm_str_is(name, names[i])) {
+            *out = (enum cm_joining)i;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* ---- loops: a is what is there, b the update ---- */
+
+#define JOIN_LOOP(name, TAG, ctype, expression)                                                    \
+    static void name##_##TAG(int64_t count, const void *from, const int64_t *at, void *to)         \
+    {                                                                                              \
+        typedef ctype T;                                                                           \
+        const T *bs = from;                                                                        \
+        T *ys = to;                                                                                \
+        for (int64_t i = 0; i < count; i++) {                                                      \
+            const T a = ys[at[i]], b = bs[i];                                                      \
+            ys[at[i]] = (T)(expression);                                                           \
+        }                                                                                          \
+    }
+#define COMPLEX_TYPES(ROW, name, extra)                                                            \
+    ROW(COMPLEX64, float complex, name, extra) ROW(COMPLEX128, double complex, name, extra)
+
+/* Integers wrap; bools add as "or" and multiply as "and"; NaN wins over numbers. */
+#define ADD_PLAIN(TAG, ctype, name, extra) JOIN_LOOP(name, TAG, ctype, a + b)
+#define ADD_WRAP(TAG, ctype, name, extra)  JOIN_LOOP(name, TAG, ctype, (uint64_t)a + (uint64_t)b)
+#define MUL_PLAIN(TAG, ctype, name, extra) JOIN_LOOP(name, TAG, ctype, a *b)
+#define MUL_WRAP(TAG, ctype, name, extra)  JOIN_LOOP(name, TAG, ctype, (uint64_t)a *(uint64_t)b)
+#define MAX_FLOAT(TAG, ctype, name, extra) JOIN_LOOP(name, TAG, ctype, b > a || isnan(b) ? b : a)
+#define MIN_FLOAT(TAG, ctype, name, extra) JOIN_LOOP(name, TAG, ctype, b < a || isnan(b) ? b : a)
+#define MAX_PLAIN(TAG, ctype, name, extra) JOIN_LOOP(name, TAG, ctype, b > a ? b : a)
+#define MIN_PLAIN(TAG, ctype, name, extra) JOIN_LOOP(name, TAG, ctype, b < a ? b : a)
+
+CM_FLOAT_TYPES(ADD_PLAIN, add, ())
+COMPLEX_TYPES(ADD_PLAIN, add, ())
+CM_INTEGER_TYPES(ADD_WRAP, add, ())
+JOIN_LOOP(add, BOOL, uint8_t, (a | b) != 0)
+CM_FLOAT_TYPES(MUL_PLAIN, mul, ())
+COMPLEX_TYPES(MUL_PLAIN, mul, ())
+CM_INTEGER_TYPES(MUL_WRAP, mul, ())
+JOIN_LOOP(mul, BOOL, uint8_t, a &&b)
+CM_FLOAT_TYPES(MAX_FLOAT, max, ())
+CM_INTEGER_TYPES(MAX_PLAIN, max, ())
+JOIN_LOOP(max, BOOL, uint8_t, (a | b) != 0)
+CM_FLOAT_TYPES(MIN_FLOAT, min, ())
+CM_INTEGER_TYPES(MIN_PLAIN, min, ())
+JOIN_LOOP(min, BOOL, uint8_t, a &&b)
+
+#define ORDERED_ENTRIES(name)                                                                      \
+    CM_NUMBER_TYPES(CM_LOOP_ENTRY, name, ()) CM_BOOL_TYPES(CM_LOOP_ENTRY, name, ())
+#define ALL_ENTRIES(name) ORDERED_ENTRIES(name) COMPLEX_TYPES(CM_LOOP_ENTRY, name, ())
+static cm_join_fn *const joins[][CM_DTYPE_COUNT] = {
+    [CM_JOIN_ADD] = {ALL_ENTRIES(add)},
+    [CM_JOIN_MUL] = {ALL_ENTRIES(mul)},
+    [CM_JOIN_MAX] = {ORDERED_ENTRIES(max)},
+    [CM_JOIN_MIN] = {ORDERED_ENTRIES(min)},
+};
+
+static bool is_narrow_float(enum cm_dtype type)
+{
+    return cm_dtype_is_narrow(type) && cm_dtype_info(type)->kind == CM_CLASS_FLOAT;
+}
+
+enum cm_status cm_join_init(struct cm_call *call, struct cm_join *join)
+{
+    join->type = call->in[0]->type;
+    if (!cm_joining_of(call->node, &join->how))
+        return cm_call_fail(call, CM_BAD_MODEL, "reduction '%.*s' is not known",
+                            CM_STR_FMT(cm_node_str(call->node, "reduction")));
+    if (cm_dtype_size(join->type) == 0)
+        return cm_call_fail(call, CM_UNSUPPORTED, "no kernel for %s", cm_dtype_name(join->type));
+    if (join->how == CM_JOIN_NONE)
+        return CM_OK;
+    join->loop = joins[join->how][is_narrow_float(join->type) ? CM_FLOAT : join->type];
+    if (!join->loop)
+        return cm_call_fail(call, CM_UNSUPPORTED, "reduction '%.*s' has no meaning for %s",
+                            CM_STR_FMT(cm_node_str(call->node, "reduction")),
+                            cm_dtype_name(join->type));
+    return CM_OK;
+}
+
+void cm_join_at(const struct cm_join *join, int64_t count, const void *from, int64_t first,
+                const int64_t *at, void *to)
+{
+    const size_t width = cm_dtype_size(join->type);
+    const void *updates = (const char *)from + (size_t)first * width;
+    if (!join->loop) {
+        cm_index_scatter(width, count, updates, at, to);
+    } else if (!is_narrow_float(join->type)) {
+        join->loop(count, updates, at, to);
+    } else {
+        const int64_t here = 0;
+        for (int64_t i = 0; i < count; i++) {
+            float a, b;
+            cm_narrow_load(join->type, to, at[i], 1, &a);
+            cm_narrow_load(join->type, from, first + i, 1, &b);
+            join->loop(1, &b, &here, &a);
+            cm_narrow_store(join->type, to, at[i], 1, &a);
+        }
+    }
+}
+
+enum cm_status cm_scatter_infer(struct cm_infer *in)
+{
+    return cm_infer_set(in, 0, cm_infer_type(in, 0));
+}
+
+enum cm_status cm_scatter_begin(struct cm_call *call)
+{
+    const struct cm_tensor *data = call->in[0], *out = call->out[0];
+    CM_TRY(cm_index_movable(call, data));
+    CM_TRY(cm_index_movable(call, call->in[2]));
+    if (out->data != data->data && cm_tensor_count(data) > 0)
+        memcpy(out->data, data->data, cm_tensor_bytes(data));
+    return CM_OK;
+}
+
+enum cm_sharing cm_scatter_share(const struct cm_node *node, int output, int input)
+{
+    (void)node, (void)output;
+    return input == 0 ? CM_SHARE_OVERWRITE : CM_SHARE_NOTHING;
+}
+
+/* ---- gradient ---- */
+
+/* The forward node's kind of scatter, with another reduction. */
+static cm_value scatter(struct cm_grad *g, const char *reduction, cm_value data, cm_value updates)
+{
+    struct cm_arena *arena = cm_builder_arena(&g->build);
+    const bool by_axis = cm_node_has_attr(g->node, "axis");
+    const struct cm_attribute_proto attributes[2] = {
+        cm_attr_str(arena, "reduction", cm_str(reduction)),
+        cm_attr_int(arena, "axis", cm_node_int(g->node, "axis"))};
+    return cm_build(&g->build,
+                    &(struct cm_emission){.op = by_axis ? "ScatterElements" : "ScatterND",
+                                          CM_INPUTS(data, cm_grad_input(g, 1), updates),
+                                          .attributes = attributes,
+                                          .n_attributes = by_axis ? 2 : 1});
+}
+
+/* Reads at the places that the forward node wrote. */
+static cm_value gather(struct cm_grad *g, cm_value from)
+{
+    struct cm_arena *arena = cm_builder_arena(&g->build);
+    if (!cm_node_has_attr(g->node, "axis"))
+        return cm_emit(g, "GatherND", from, cm_grad_input(g, 1));
+    return cm_emit_with(g, "GatherElements",
+                        CM_ATTRIBUTES(cm_attr_int(arena, "axis", cm_node_int(g->node, "axis"))),
+                        from, cm_grad_input(g, 1));
+}
+
+/* y = data times all updates of the place: each factor's slope is y over that factor. The data's is
+ * computed as the product of the updates, since data is often 0 or 1. */
+static enum cm_status product_grad(struct cm_grad *g, cm_value dy)
+{
+    const cm_value data = cm_grad_input(g, 0), updates = cm_grad_input(g, 2);
+    const cm_value ones =
+        cm_emit(g, "Expand", cm_emit_scalar_like(g, data, 1), cm_emit(g, "Shape", data));
+    const cm_value factors = scatter(g, "mul", ones, updates);
+    CM_TRY(cm_grad_set(g, 0, cm_emit(g, "Mul", dy, factors)));
+    const cm_value whole = gather(g, cm_emit(g, "Mul", dy, cm_grad_output(g, 0)));
+    return cm_grad_set(g, 2, cm_emit(g, "Div", whole, updates));
+}
+
+/* All that equal the extreme share the gradient evenly, as in a Reduce. */
+static enum cm_status extreme_grad(struct cm_grad *g, cm_value dy)
+{
+    const cm_value data = cm_grad_input(g, 0), updates = cm_grad_input(g, 2);
+    const cm_value y = cm_grad_output(g, 0);
+    const cm_value zero = cm_emit_scalar_like(g, data, 0), one = cm_emit_scalar_like(g, data, 1);
+    const cm_value data_hits = cm_emit(g, "Where", cm_emit(g, "Equal", data, y), one, zero);
+    const cm_value update_hits =
+        cm_emit(g, "Where", cm_emit(g, "Equal", updates, gather(g, y)), one, zero);
+    const cm_value share = cm_emit(g, "Div", dy, scatter(g, "add", data_hits, update_hits));
+    CM_TRY(cm_grad_set(g, 0, cm_emit(g, "Mul", data_hits, share)));
+    return cm_grad_set(g, 2, cm_emit(g, "Mul", update_hits, gather(g, share)));
+}
+
+enum cm_status cm_scatter_grad(struct cm_grad *g)
+{
+    const cm_value dy = cm_grad_incoming(g, 0);
+    enum cm_joining how;
+    if (!cm_joining_of(g->node, &how))
+        return cm_builder_fail(&g->build, CM_BAD_MODEL, "reduction is not known");
+    if (how == CM_JOIN_MUL)
+        return product_grad(g, dy);
+    if (how == CM_JOIN_MAX || how == CM_JOIN_MIN)
+        return extreme_grad(g, dy);
+    CM_TRY(cm_grad_set(g, 2, gather(g, dy)));
+    if (how == CM_JOIN_ADD)
+        return cm_grad_set(g, 0, dy);
+    const cm_value zeros = cm_index_zeros(g, cm_grad_input(g, 2));
+    return cm_grad_set(g, 0, scatter(g, "none", dy, zeros));
+}

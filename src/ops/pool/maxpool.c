@@ -1,0 +1,201 @@
+/* MaxPool and GlobalMaxPool, their gradient through the indices of the maxima, and the operator
+ * that scatters it. */
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/elementwise/types.h"
+#include "ops/pool/planes.h"
+#include "tensor/half.h"
+
+#include <math.h>
+
+struct maxpool {
+    struct cm_planes planes;
+    int64_t index_strides[CM_MAX_RANK]; /* of a spatial position in Indices, row- or column-major */
+};
+
+static enum cm_status maxpool_prepare(struct cm_call *call)
+{
+    struct maxpool *pool = cm_call_state(call, sizeof *pool);
+    CM_TRY(cm_planes_plan(call, false, &pool->planes));
+    const bool column_major = cm_node_int(call->node, "storage_order") != 0;
+    uint64_t stride = 1; /* may wrap in an empty tensor, which has no indices */
+    for (int i = 0; i < pool->planes.window.rank; i++) {
+        pool->index_strides[i] = column_major ? (int64_t)stride : pool->planes.x_strides[i];
+        stride *= (uint64_t)pool->planes.in[i];
+    }
+    return CM_OK;
+}
+
+static enum cm_status globalmaxpool_prepare(struct cm_call *call)
+{
+    struct maxpool *pool = cm_call_state(call, sizeof *pool);
+    return cm_planes_plan(call, true, &pool->planes);
+}
+
+/* NaN wins, and the first of equal maxima. */
+#define MAXPOOL_ROW(TAG, ctype, name, lowest)                                                      \
+    static void name##_##TAG(const struct cm_planes *planes, const void *from, void *to,           \
+                             int64_t *indices, int64_t base)                                       \
+    {                                                                                              \
+        const struct maxpool *pool = (const struct maxpool *)planes;                               \
+        const ctype *x = from;                                                                     \
+        ctype *y = to;                                                                             \
+        const int rank = planes->window.rank;                                                      \
+        int64_t at[CM_MAX_RANK] = {0}, low[CM_MAX_RANK], high[CM_MAX_RANK], tap[CM_MAX_RANK];      \
+        for (int64_t o = 0; o < planes->out_plane; o++) {                                          \
+            ctype best = lowest;                                                                   \
+            int64_t where = -1;                                                                    \
+            if (cm_planes_clip(planes, at, low, high)) {                                           \
+                memcpy(tap, low, (size_t)rank * sizeof tap[0]);                                    \
+                do {                                                                               \
+                    int64_t offset = 0, index = 0;                                                 \
+                    for (int i = 0; i < rank; i++) {                                               \
+                        offset += tap[i] * planes->x_strides[i];                                   \
+                        index += tap[i] * pool->index_strides[i];                                  \
+                    }                                                                              \
+                    const ctype v = x[offset];                                                     \
+                    if (where < 0 || v > best || (v != v && best == best)) {                       \
+                        best = v;                                                                  \
+                        where = index;                                                             \
+                    }                                                                              \
+                } while (cm_planes_next_tap(planes, rank, tap, low, high));                        \
+            }                                                                                      \
+            y[o] = best;                                                                           \
+            if (indices)                                                                           \
+                indices[o] = where < 0 ? base : base + where;                                      \
+            cm_planes_next_window(planes, at);                                                     \
+        }                                                                                          \
+    }
+
+MAXPOOL_ROW(FLOAT, float, maxpool, -INFINITY)
+MAXPOOL_ROW(DOUBLE, double, maxpool, -INFINITY)
+MAXPOOL_ROW(INT8, int8_t, maxpool, INT8_MIN)
+MAXPOOL_ROW(UINT8, uint8_t, maxpool, 0)
+
+static cm_plane_fn *const maxpool_planes[CM_DTYPE_COUNT] = {
+    [CM_FLOAT] = maxpool_FLOAT,
+    [CM_DOUBLE] = maxpool_DOUBLE,
+    [CM_INT8] = maxpool_INT8,
+    [CM_UINT8] = maxpool_UINT8,
+};
+
+static enum cm_status maxpool_run(struct cm_call *call)
+{
+    const struct maxpool *pool = call->state;
+    return cm_planes_run(call, &pool->planes, maxpool_planes);
+}
+
+/* The gradient goes to where each maximum came from. Column-major indices do not say that for a
+ * row-major tensor, so then a second pooling gives row-major ones. */
+static enum cm_status maxpool_grad(struct cm_grad *g)
+{
+    const cm_value x = cm_grad_input(g, 0);
+    cm_value indices;
+    if (cm_node_int(g->node, "storage_order") == 0) {
+        indices = cm_grad_extra_output(g, 1);
+    } else {
+        struct cm_arena *arena = cm_builder_arena(&g->build);
+        struct cm_attribute_proto *attributes =
+            CM_NEW_ARRAY(arena, struct cm_attribute_proto, g->node->n_attributes);
+        size_t n = 0;
+        for (size_t i = 0; i < g->node->n_attributes; i++)
+            if (!cm_str_is(g->node->attributes[i].name, "storage_order"))
+                attributes[n++] = g->node->attributes[i];
+        cm_value both[2];
+        cm_build(&g->build, &(struct cm_emission){.op = "MaxPool",
+                                                  CM_INPUTS(x),
+                                                  .attributes = attributes,
+                                                  .n_attributes = n,
+                                                  .n_outputs = 2,
+                                                  .outputs = both});
+        indices = both[1];
+    }
+    return cm_grad_set(g, 0,
+                       cm_emit(g, "ai.cameo::MaxPoolGrad", cm_grad_incoming(g, 0), indices,
+                               cm_emit(g, "Shape", x)));
+}
+
+CM_OP(MaxPool, .infer = cm_planes_infer, .prepare = maxpool_prepare, .run = maxpool_run,
+      .grad = maxpool_grad);
+
+/* To the first maximum of each plane, its spatial axes laid in one row. */
+static enum cm_status globalmaxpool_grad(struct cm_grad *g)
+{
+    struct cm_arena *arena = cm_builder_arena(&g->build);
+    const cm_value x = cm_grad_input(g, 0), shape = cm_emit(g, "Shape", x);
+    const cm_value rows = cm_emit(g, "Reshape", x, cm_emit_int64s(g, 0, 0, -1));
+    const cm_value dy = cm_emit(g, "Reshape", cm_grad_incoming(g, 0), cm_emit_int64s(g, 0, 0, 1));
+    const cm_value best =
+        cm_emit_with(g, "ArgMax", CM_ATTRIBUTES(cm_attr_int(arena, "axis", 2)), rows);
+    const cm_value zeros =
+        cm_emit(g, "Expand", cm_emit_scalar_like(g, x, 0.0), cm_emit(g, "Shape", rows));
+    const cm_value put = cm_emit_with(
+        g, "ScatterElements", CM_ATTRIBUTES(cm_attr_int(arena, "axis", 2)), zeros, best, dy);
+    return cm_grad_set(
+        g, 0,
+        cm_emit_with(g, "Reshape", CM_ATTRIBUTES(cm_attr_int(arena, "allowzero", 1)), put, shape));
+}
+
+CM_OP(GlobalMaxPool, .infer = cm_planes_infer_global, .prepare = globalmaxpool_prepare,
+      .run = maxpool_run, .grad = globalmaxpool_grad);
+
+/* ---- ai.cameo::MaxPoolGrad (dY, Indices, X_shape) -> dX: dX[Indices[i]] += dY[i] ---- */
+
+static enum cm_status maxpool_grad_infer(struct cm_infer *in)
+{
+    const enum cm_dtype dtype = cm_infer_type(in, 0)->dtype;
+    struct cm_known shape;
+    struct cm_dim dims[CM_MAX_RANK];
+    if (!cm_infer_known(in, 2, &shape) || shape.count > CM_MAX_RANK)
+        return cm_infer_set_tensor(in, 0, dtype, CM_RANK_UNKNOWN, NULL);
+    for (size_t i = 0; i < shape.count; i++)
+        dims[i] = cm_quantity_dim(shape.items[i]);
+    return cm_infer_set_tensor(in, 0, dtype, (int)shape.count, dims);
+}
+
+static enum cm_status maxpool_grad_prepare(struct cm_call *call)
+{
+    const struct cm_tensor *dx = call->out[0];
+    if (cm_dtype_is_narrow(dx->type)) /* windows may overlap: sums are made in float */
+        cm_call_scratch(call, (size_t)cm_tensor_count(dx) * sizeof(float));
+    return CM_OK;
+}
+
+static enum cm_status maxpool_grad_run(struct cm_call *call)
+{
+    const struct cm_tensor *dy = call->in[0], *indices = call->in[1];
+    struct cm_tensor *dx = call->out[0];
+    const int64_t n = cm_tensor_count(dy), size = cm_tensor_count(dx), *at = indices->data;
+    const bool narrow = cm_dtype_is_narrow(dx->type);
+    if (cm_tensor_count(indices) != n)
+        return cm_call_fail(call, CM_BAD_ARGUMENT, "%lld gradients but %lld indices", (long long)n,
+                            (long long)cm_tensor_count(indices));
+    for (int64_t i = 0; i < n; i++)
+        if (at[i] < 0 || at[i] >= size)
+            return cm_call_fail(call, CM_BAD_ARGUMENT, "index %lld is outside a tensor of %lld",
+                                (long long)at[i], (long long)size);
+    if (dx->type == CM_DOUBLE) {
+        double *sum = dx->data;
+        const double *from = dy->data;
+        memset(sum, 0, (size_t)size * sizeof *sum);
+        for (int64_t i = 0; i < n; i++)
+            sum[at[i]] += from[i];
+        return CM_OK;
+    }
+    float *sum = narrow ? call->scratch : dx->data;
+    memset(sum, 0, (size_t)size * sizeof *sum);
+    for (int64_t i = 0; i < n; i++)
+        sum[at[i]] += (float)cm_tensor_real(dy, i);
+    if (narrow)
+        cm_narrow_store(dx->type, dx->data, 0, size, sum);
+    return CM_OK;
+}
+
+/* Linear in dY: its own gradient takes the elements back from where they went. */
+static enum cm_status maxpool_grad_grad(struct cm_grad *g)
+{
+    const cm_value flat = cm_emit(g, "Reshape", cm_grad_incoming(g, 0), cm_emit_int64s(g, -1));
+    return cm_grad_set(g, 0, cm_emit(g, "Gather", flat, cm_grad_input(g, 1)));
+}
+
+CM_OP_IN(cameo, "ai.cameo", MaxPoolGrad, .infer = maxpool_grad_infer,
+         .prepare = maxpool_grad_prepare, .run = maxpool_grad_run, .grad = maxpool_grad_grad);

@@ -1,0 +1,46 @@
+/* What the Reduce operators share: shapes, the walk over the elements, and the form in which a
+ * reduction's loops are given. */
+// SPDX-License-Identifier: Apache-2.0
+#ifndef CM_OPS_REDUCE_REDUCTION_H
+#define CM_OPS_REDUCE_REDUCTION_H
+
+#include "graph/op.h"
+
+typedef void cm_start_fn(int64_t count, void *totals);
+/* Along: count elements into totals[0]. Across: element i into totals[i]. */
+typedef void cm_fold_fn(int64_t count, const void *x, void *totals);
+/* Results of count totals, each of `terms` elements. */
+typedef void cm_finish_fn(int64_t count, const void *totals, int64_t terms, void *y);
+
+/* One element type's loops; no start: there is no kernel. A total takes 16 bytes at most. */
+struct cm_reduce_loops {
+    cm_start_fn *start;
+    cm_fold_fn *along, *across;
+    cm_finish_fn *finish;
+};
+
+/* The gradient of the data, given the forward result and its gradient in the shape that keepdims
+ * would give. */
+typedef cm_value cm_reduce_slope_fn(struct cm_grad *g, cm_value x, cm_value y, cm_value dy);
+
+/* Shape arithmetic: two known integers as one; false when there is no telling. */
+typedef bool cm_reduce_known_fn(int64_t a, int64_t b, int64_t *out);
+
+struct cm_reduction {
+    const struct cm_reduce_loops *loops; /* by element type */
+    cm_reduce_slope_fn *slope;
+    cm_reduce_known_fn *of_numbers; /* may be NULL */
+};
+
+enum cm_status cm_reduce_infer(struct cm_infer *in);
+enum cm_status cm_reduce_prepare(struct cm_call *call);
+enum cm_status cm_reduce_run(struct cm_call *call); /* op->arg is a struct cm_reduction */
+enum cm_status cm_reduce_grad(struct cm_grad *g);   /* the same */
+/* Sums over the axes of the forward node, kept as 1. */
+cm_value cm_reduce_sum_like(struct cm_grad *g, cm_value terms);
+
+#define CM_REDUCTION(row)                                                                          \
+    .infer = cm_reduce_infer, .prepare = cm_reduce_prepare, .run = cm_reduce_run,                  \
+    .grad = cm_reduce_grad, .arg = &(row)
+
+#endif

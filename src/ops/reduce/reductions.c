@@ -1,0 +1,373 @@
+/* The rows of the Reduce operators: start, fold and finish for each element type. */
+// SPDX-License-Identifier: Apache-2.0
+#include "base/number.h"
+#include "ops/elementwise/types.h"
+#include "ops/reduce/reduction.h"
+
+#include <math.h>
+
+/* Defines the four loops of one type. A is the total's type; in `step` x is the element and t the
+ * total, in `done` n is the number of terms. Four totals at a time along a run: additions need not
+ * wait for each other, and the error grows more slowly. `join` adds one total u to another. */
+#define REDUCE_LOOPS(name, TAG, ctype, total, first, step, join, done)                             \
+    static void name##_start_##TAG(int64_t count, void *totals)                                    \
+    {                                                                                              \
+        total *ts = totals;                                                                        \
+        for (int64_t i = 0; i < count; i++)                                                        \
+            ts[i] = (first);                                                                       \
+    }                                                                                              \
+    static void name##_along_##TAG(int64_t count, const void *from, void *totals)                  \
+    {                                                                                              \
+        typedef ctype T;                                                                           \
+        typedef total A;                                                                           \
+        const T *xs = from;                                                                        \
+        A *const ts = totals;                                                                      \
+        A four[4] = {(first), (first), (first), (first)};                                          \
+        int64_t i = 0;                                                                             \
+        for (; i + 4 <= count; i += 4) {                                                           \
+            for (int k = 0; k < 4; k++) {                                                          \
+                const T x = xs[i + k];                                                             \
+                const A t = four[k];                                                               \
+                four[k] = (A)(step);                                                               \
+            }                                                                                      \
+        }                                                                                          \
+        for (; i < count; i++) {                                                                   \
+            const T x = xs[i];                                                                     \
+            const A t = four[0];                                                                   \
+            four[0] = (A)(step);                                                                   \
+        }                                                                                          \
+        for (int k = 0; k < 4; k++) {                                                              \
+            const A t = ts[0], u = four[k];                                                        \
+            ts[0] = (A)(join);                                                                     \
+        }                                                                                          \
+    }                                                                                              \
+    static void name##_across_##TAG(int64_t count, const void *from, void *totals)                 \
+    {                                                                                              \
+        typedef ctype T;                                                                           \
+        typedef total A;                                                                           \
+        const T *xs = from;                                                                        \
+        A *ts = totals;                                                                            \
+        for (int64_t i = 0; i < count; i++) {                                                      \
+            const T x = xs[i];                                                                     \
+            const A t = ts[i];                                                                     \
+            ts[i] = (A)(step);                                                                     \
+        }                                                                                          \
+    }                                                                                              \
+    static void name##_finish_##TAG(int64_t count, const void *totals, int64_t n, void *to)        \
+    {                                                                                              \
+        typedef ctype T;                                                                           \
+        typedef total A;                                                                           \
+        const A *ts = totals;                                                                      \
+        T *ys = to;                                                                                \
+        (void)n;                                                                                   \
+        for (int64_t i = 0; i < count; i++) {                                                      \
+            const A t = ts[i];                                                                     \
+            ys[i] = (T)(done);                                                                     \
+        }                                                                                          \
+    }
+
+#define REDUCE_ENTRY(TAG, ctype, name, extra)                                                      \
+    [CM_##TAG] = {name##_start_##TAG, name##_along_##TAG, name##_across_##TAG, name##_finish_##TAG},
+
+/* Types of most reductions, and of Max and Min. */
+#define WIDE_SIGNED(ROW, name, extra)                                                              \
+    ROW(INT32, int32_t, name, extra) ROW(INT64, int64_t, name, extra)
+#define WIDE_UNSIGNED(ROW, name, extra)                                                            \
+    ROW(UINT32, uint32_t, name, extra) ROW(UINT64, uint64_t, name, extra)
+#define WIDE_TYPES(ROW, name, extra)                                                               \
+    CM_FLOAT_TYPES(ROW, name, extra) WIDE_SIGNED(ROW, name, extra) WIDE_UNSIGNED(ROW, name, extra)
+
+#define TABLE(name, TYPES)                                                                         \
+    static const struct cm_reduce_loops name##_loops[CM_DTYPE_COUNT] = {                           \
+        TYPES(REDUCE_ENTRY, name, ())}
+
+/* Floats are totalled in double. Integers are totalled modulo 2^64, in unsigned arithmetic, which
+ * is right modulo their own width; what divides or takes roots reads the total with its sign. */
+#define SUM_FLOAT(TAG, ctype, name, extra)                                                         \
+    REDUCE_LOOPS(name, TAG, ctype, double, 0, t + (double)x, t + u, t)
+#define SUM_INTEGER(TAG, ctype, name, extra)                                                       \
+    REDUCE_LOOPS(name, TAG, ctype, uint64_t, 0, t + (uint64_t)x, t + u, t)
+CM_FLOAT_TYPES(SUM_FLOAT, sum, ())
+WIDE_SIGNED(SUM_INTEGER, sum, ())
+WIDE_UNSIGNED(SUM_INTEGER, sum, ())
+TABLE(sum, WIDE_TYPES);
+
+/* A mean of nothing is 0 / 0; of integers, 0. Integer means round towards zero. */
+#define MEAN_FLOAT(TAG, ctype, name, extra)                                                        \
+    REDUCE_LOOPS(name, TAG, ctype, double, 0, t + (double)x, t + u, t / (double)n)
+#define MEAN_SIGNED(TAG, ctype, name, extra)                                                       \
+    REDUCE_LOOPS(name, TAG, ctype, uint64_t, 0, t + (uint64_t)x, t + u, n ? (int64_t)t / n : 0)
+#define MEAN_UNSIGNED(TAG, ctype, name, extra)                                                     \
+    REDUCE_LOOPS(name, TAG, ctype, uint64_t, 0, t + x, t + u, n ? t / (uint64_t)n : 0)
+CM_FLOAT_TYPES(MEAN_FLOAT, mean, ())
+WIDE_SIGNED(MEAN_SIGNED, mean, ())
+WIDE_UNSIGNED(MEAN_UNSIGNED, mean, ())
+TABLE(mean, WIDE_TYPES);
+
+#define PROD_FLOAT(TAG, ctype, name, extra)                                                        \
+    REDUCE_LOOPS(name, TAG, ctype, double, 1, t *(double)x, t *u, t)
+#define PROD_INTEGER(TAG, ctype, name, extra)                                                      \
+    REDUCE_LOOPS(name, TAG, ctype, uint64_t, 1, t *(uint64_t)x, t *u, t)
+CM_FLOAT_TYPES(PROD_FLOAT, prod, ())
+WIDE_SIGNED(PROD_INTEGER, prod, ())
+WIDE_UNSIGNED(PROD_INTEGER, prod, ())
+TABLE(prod, WIDE_TYPES);
+
+#define L1_FLOAT(TAG, ctype, name, extra)                                                          \
+    REDUCE_LOOPS(name, TAG, ctype, double, 0, t + fabs((double)x), t + u, t)
+#define L1_SIGNED(TAG, ctype, name, extra)                                                         \
+    REDUCE_LOOPS(name, TAG, ctype, uint64_t, 0, x < 0 ? t - (uint64_t)x : t + (uint64_t)x, t + u, t)
+CM_FLOAT_TYPES(L1_FLOAT, l1, ())
+WIDE_SIGNED(L1_SIGNED, l1, ())
+WIDE_UNSIGNED(SUM_INTEGER, l1, ())
+TABLE(l1, WIDE_TYPES);
+
+#define SQUARE_FLOAT(TAG, ctype, name, extra)                                                      \
+    REDUCE_LOOPS(name, TAG, ctype, double, 0, t + (double)x * (double)x, t + u, t)
+#define SQUARE_INTEGER(TAG, ctype, name, extra)                                                    \
+    REDUCE_LOOPS(name, TAG, ctype, uint64_t, 0, t + (uint64_t)x * (uint64_t)x, t + u, t)
+CM_FLOAT_TYPES(SQUARE_FLOAT, sum_square, ())
+WIDE_SIGNED(SQUARE_INTEGER, sum_square, ())
+WIDE_UNSIGNED(SQUARE_INTEGER, sum_square, ())
+TABLE(sum_square, WIDE_TYPES);
+
+/* Squares of integers are totalled in double: their root mostly fits the type even where their sum
+ * would not. */
+static uint64_t root_up_to(double t, uint64_t most)
+{
+    return sqrt(t) < (double)most ? (uint64_t)sqrt(t) : most;
+}
+
+#define L2_ROW(TAG, ctype, done)                                                                   \
+    REDUCE_LOOPS(l2, TAG, ctype, double, 0, t + (double)x * (double)x, t + u, done)
+L2_ROW(FLOAT, float, sqrt(t))
+L2_ROW(DOUBLE, double, sqrt(t))
+L2_ROW(INT32, int32_t, root_up_to(t, INT32_MAX))
+L2_ROW(INT64, int64_t, root_up_to(t, INT64_MAX))
+L2_ROW(UINT32, uint32_t, root_up_to(t, UINT32_MAX))
+L2_ROW(UINT64, uint64_t, root_up_to(t, UINT64_MAX))
+TABLE(l2, WIDE_TYPES);
+
+#define LOG_SUM_ROW(TAG, ctype, name, extra)                                                       \
+    REDUCE_LOOPS(name, TAG, ctype, double, 0, t + (double)x, t + u, log(t))
+CM_FLOAT_TYPES(LOG_SUM_ROW, log_sum, ())
+TABLE(log_sum, CM_FLOAT_TYPES);
+
+/* log(sum of exp), as the largest term and the sum of exp relative to it, so that exp never
+ * overflows. */
+struct exponentials {
+    double largest, sum;
+};
+
+static struct exponentials add_exponentials(struct exponentials t, struct exponentials u)
+{
+    if (u.largest == t.largest) /* two infinities too: their difference would be NaN */
+        return (struct exponentials){t.largest, t.sum + u.sum};
+    if (u.largest > t.largest)
+        return (struct exponentials){u.largest, t.sum * exp(t.largest - u.largest) + u.sum};
+    return (struct exponentials){t.largest, t.sum + u.sum * exp(u.largest - t.largest)};
+}
+
+static void log_sum_exp_start(int64_t count, void *totals)
+{
+    struct exponentials *ts = totals;
+    for (int64_t i = 0; i < count; i++)
+        ts[i] = (struct exponentials){-INFINITY, 0};
+}
+
+#define LOG_SUM_EXP_ROW(TAG, ctype, name, extra)                                                   \
+    static void name##_along_##TAG(int64_t count, const void *from, void *totals)                  \
+    {                                                                                              \
+        const ctype *xs = from;                                                                    \
+        struct exponentials *ts = totals;                                                          \
+        for (int64_t i = 0; i < count; i++)                                                        \
+            ts[0] = add_exponentials(ts[0], (struct exponentials){(double)xs[i], 1});              \
+    }                                                                                              \
+    static void name##_across_##TAG(int64_t count, const void *from, void *totals)                 \
+    {                                                                                              \
+        const ctype *xs = from;                                                                    \
+        struct exponentials *ts = totals;                                                          \
+        for (int64_t i = 0; i < count; i++)                                                        \
+            ts[i] = add_exponentials(ts[i], (struct exponentials){(double)xs[i], 1});              \
+    }                                                                                              \
+    static void name##_finish_##TAG(int64_t count, const void *totals, int64_t terms, void *to)    \
+    {                                                                                              \
+        const struct exponentials *ts = totals;                                                    \
+        ctype *ys = to;                                                                            \
+        (void)terms;                                                                               \
+        for (int64_t i = 0; i < count; i++)                                                        \
+            ys[i] = (ctype)(ts[i].largest + log(ts[i].sum));                                       \
+    }
+#define LOG_SUM_EXP_ENTRY(TAG, ctype, name, extra)                                                 \
+    [CM_##TAG] = {name##_start, name##_along_##TAG, name##_across_##TAG, name##_finish_##TAG},
+CM_FLOAT_TYPES(LOG_SUM_EXP_ROW, log_sum_exp, ())
+static const struct cm_reduce_loops log_sum_exp_loops[CM_DTYPE_COUNT] = {
+    CM_FLOAT_TYPES(LOG_SUM_EXP_ENTRY, log_sum_exp, ())};
+
+/* The largest and the smallest: NaN wins over both. Over nothing, what no element can pass. */
+#define LEAST_FLOAT  -INFINITY
+#define LEAST_DOUBLE -INFINITY
+#define LEAST_INT8   INT8_MIN
+#define LEAST_INT16  INT16_MIN
+#define LEAST_INT32  INT32_MIN
+#define LEAST_INT64  INT64_MIN
+#define LEAST_UINT8  0
+#define LEAST_UINT16 0
+#define LEAST_UINT32 0
+#define LEAST_UINT64 0
+#define MOST_FLOAT   INFINITY
+#define MOST_DOUBLE  INFINITY
+#define MOST_INT8    INT8_MAX
+#define MOST_INT16   INT16_MAX
+#define MOST_INT32   INT32_MAX
+#define MOST_INT64   INT64_MAX
+#define MOST_UINT8   UINT8_MAX
+#define MOST_UINT16  UINT16_MAX
+#define MOST_UINT32  UINT32_MAX
+#define MOST_UINT64  UINT64_MAX
+
+#define MAX_FLOAT(TAG, ctype, name, extra)                                                         \
+    REDUCE_LOOPS(name, TAG, ctype, ctype, LEAST_##TAG, x > t || isnan(x) ? x : t,                  \
+                 u > t || isnan(u) ? u : t, t)
+#define MIN_FLOAT(TAG, ctype, name, extra)                                                         \
+    REDUCE_LOOPS(name, TAG, ctype, ctype, MOST_##TAG, x < t || isnan(x) ? x : t,                   \
+                 u < t || isnan(u) ? u : t, t)
+#define MAX_INTEGER(TAG, ctype, name, extra)                                                       \
+    REDUCE_LOOPS(name, TAG, ctype, ctype, LEAST_##TAG, x > t ? x : t, u > t ? u : t, t)
+#define MIN_INTEGER(TAG, ctype, name, extra)                                                       \
+    REDUCE_LOOPS(name, TAG, ctype, ctype, MOST_##TAG, x < t ? x : t, u < t ? u : t, t)
+#define ORDERED_TYPES(ROW, name, extra)                                                            \
+    CM_NUMBER_TYPES(ROW, name, extra) CM_BOOL_TYPES(ROW, name, extra)
+CM_FLOAT_TYPES(MAX_FLOAT, max, ())
+CM_INTEGER_TYPES(MAX_INTEGER, max, ())
+REDUCE_LOOPS(max, BOOL, uint8_t, uint8_t, 0, t || x, t || u, t)
+TABLE(max, ORDERED_TYPES);
+CM_FLOAT_TYPES(MIN_FLOAT, min, ())
+CM_INTEGER_TYPES(MIN_INTEGER, min, ())
+REDUCE_LOOPS(min, BOOL, uint8_t, uint8_t, 1, t &&x, t &&u, t)
+TABLE(min, ORDERED_TYPES);
+
+/* ---- gradients: y and dy have the shape that keepdims gives, so they broadcast against x ---- */
+
+static cm_value spread(struct cm_grad *g, cm_value x, cm_value dy)
+{
+    return cm_emit(g, "Expand", dy, cm_emit(g, "Shape", x));
+}
+
+static cm_value as_number(struct cm_grad *g, cm_value what, cm_value like)
+{
+    const struct cm_type *type = cm_builder_type(&g->build, like);
+    return cm_emit_with(g, "Cast",
+                        CM_ATTRIBUTES(cm_attr_int(cm_builder_arena(&g->build), "to",
+                                                  type ? type->dtype : CM_FLOAT)),
+                        what);
+}
+
+static cm_value sum_slope(struct cm_grad *g, cm_value x, cm_value y, cm_value dy)
+{
+    (void)y;
+    return spread(g, x, dy);
+}
+
+/* Each term has the share size(y) / size(x). */
+static cm_value mean_slope(struct cm_grad *g, cm_value x, cm_value y, cm_value dy)
+{
+    const cm_value terms = cm_emit(g, "Div", cm_emit(g, "Size", x), cm_emit(g, "Size", y));
+    return spread(g, x, cm_emit(g, "Div", dy, as_number(g, terms, dy)));
+}
+
+static cm_value sum_square_slope(struct cm_grad *g, cm_value x, cm_value y, cm_value dy)
+{
+    (void)y;
+    return cm_emit(g, "Mul", cm_emit(g, "Mul", dy, cm_emit_scalar_like(g, x, 2)), x);
+}
+
+static cm_value l1_slope(struct cm_grad *g, cm_value x, cm_value y, cm_value dy)
+{
+    (void)y;
+    return cm_emit(g, "Mul", cm_emit(g, "Sign", x), dy);
+}
+
+/* x / y, and 0 where all terms are 0: the norm has a corner there. */
+static cm_value l2_slope(struct cm_grad *g, cm_value x, cm_value y, cm_value dy)
+{
+    const cm_value zero = cm_emit_scalar_like(g, y, 0);
+    const cm_value scale =
+        cm_emit(g, "Where", cm_emit(g, "Equal", y, zero), zero, cm_emit(g, "Div", dy, y));
+    return cm_emit(g, "Mul", x, scale);
+}
+
+/* y = log(s), so 1 / s = exp(-y). */
+static cm_value log_sum_slope(struct cm_grad *g, cm_value x, cm_value y, cm_value dy)
+{
+    return spread(g, x, cm_emit(g, "Mul", dy, cm_emit(g, "Exp", cm_emit(g, "Neg", y))));
+}
+
+static cm_value log_sum_exp_slope(struct cm_grad *g, cm_value x, cm_value y, cm_value dy)
+{
+    return cm_emit(g, "Mul", dy, cm_emit(g, "Exp", cm_emit(g, "Sub", x, y)));
+}
+
+/* Terms that are all the largest share the gradient evenly. */
+static cm_value extreme_slope(struct cm_grad *g, cm_value x, cm_value y, cm_value dy)
+{
+    const cm_value hit = as_number(g, cm_emit(g, "Equal", x, y), x);
+    return cm_emit(g, "Mul", hit, cm_emit(g, "Div", dy, cm_reduce_sum_like(g, hit)));
+}
+
+/* The product of the other terms: y / x, unless x is 0. Where x is the only zero of its group, the
+ * product of the others comes from the sum of their logarithms and the parity of their signs (opset
+ * 17 has no ReduceProd with axes as an operand); beside another zero it is 0. */
+static cm_value prod_slope(struct cm_grad *g, cm_value x, cm_value y, cm_value dy)
+{
+    const cm_value zero = cm_emit_scalar_like(g, x, 0), one = cm_emit_scalar_like(g, x, 1);
+    const cm_value two = cm_emit_scalar_like(g, x, 2);
+    const cm_value is_zero = cm_emit(g, "Equal", x, zero);
+    const cm_value safe = cm_emit(g, "Where", is_zero, one, x);
+    const cm_value n_zeros = cm_reduce_sum_like(g, as_number(g, is_zero, x));
+    const cm_value size =
+        cm_emit(g, "Exp", cm_reduce_sum_like(g, cm_emit(g, "Log", cm_emit(g, "Abs", safe))));
+    const cm_value negative = as_number(g, cm_emit(g, "Less", x, zero), x);
+    const cm_value odd =
+        cm_emit_with(g, "Mod", CM_ATTRIBUTES(cm_attr_int(cm_builder_arena(&g->build), "fmod", 1)),
+                     cm_reduce_sum_like(g, negative), two);
+    const cm_value sign = cm_emit(g, "Sub", one, cm_emit(g, "Mul", two, odd));
+    const cm_value others =
+        cm_emit(g, "Where", cm_emit(g, "Equal", n_zeros, one), cm_emit(g, "Mul", size, sign), zero);
+    const cm_value slope = cm_emit(g, "Where", is_zero, others, cm_emit(g, "Div", y, safe));
+    return cm_emit(g, "Mul", dy, slope);
+}
+
+static bool max_known(int64_t a, int64_t b, int64_t *out)
+{
+    *out = a > b ? a : b;
+    return true;
+}
+
+static bool min_known(int64_t a, int64_t b, int64_t *out)
+{
+    *out = a < b ? a : b;
+    return true;
+}
+
+static const struct cm_reduction sum = {sum_loops, sum_slope, cm_int64_add};
+static const struct cm_reduction mean = {mean_loops, mean_slope, NULL};
+static const struct cm_reduction prod = {prod_loops, prod_slope, cm_int64_mul};
+static const struct cm_reduction l1 = {l1_loops, l1_slope, NULL};
+static const struct cm_reduction l2 = {l2_loops, l2_slope, NULL};
+static const struct cm_reduction sum_square = {sum_square_loops, sum_square_slope, NULL};
+static const struct cm_reduction log_sum = {log_sum_loops, log_sum_slope, NULL};
+static const struct cm_reduction log_sum_exp = {log_sum_exp_loops, log_sum_exp_slope, NULL};
+static const struct cm_reduction max = {max_loops, extreme_slope, max_known};
+static const struct cm_reduction min = {min_loops, extreme_slope, min_known};
+
+CM_OP(ReduceSum, CM_REDUCTION(sum));
+CM_OP(ReduceMean, CM_REDUCTION(mean));
+CM_OP(ReduceProd, CM_REDUCTION(prod));
+CM_OP(ReduceL1, CM_REDUCTION(l1));
+CM_OP(ReduceL2, CM_REDUCTION(l2));
+CM_OP(ReduceSumSquare, CM_REDUCTION(sum_square));
+CM_OP(ReduceLogSum, CM_REDUCTION(log_sum));
+CM_OP(ReduceLogSumExp, CM_REDUCTION(log_sum_exp));
+CM_OP(ReduceMax, CM_REDUCTION(max));
+CM_OP(ReduceMin, CM_REDUCTION(min));

@@ -1,0 +1,405 @@
+/* The frame of recurrent operators. */
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/rnn/recurrent.h"
+
+/* X (seq, batch, input), W (directions, gates * hidden, input), R (directions, gates * hidden,
+ * hidden), B (directions, 2 * gates * hidden), sequence_lens (batch), initial states (directions,
+ * batch, hidden), P (directions, 3 * hidden). With layout 1 batch comes first in X, Y and states.
+ */
+enum { IN_X, IN_W, IN_R, IN_B, IN_LENS, IN_H, IN_C, IN_P };
+
+static int n_directions(const struct cm_node *node)
+{
+    return cm_str_is(cm_node_str(node, "direction"), "bidirectional") ? 2 : 1;
+}
+
+static struct cm_dim hidden_dim(const struct cm_node *node, const struct cm_type *r)
+{
+    if (cm_node_attr(node, "hidden_size"))
+        return CM_DIM(cm_node_int(node, "hidden_size"));
+    return r && r->rank == 3 ? r->dims[2] : CM_DIM_ANY;
+}
+
+static enum cm_status check_attributes(const struct cm_node *node, const struct cm_cell *cell,
+                                       struct cm_error *err)
+{
+    const struct cm_str direction = cm_node_str(node, "direction");
+    if (!cm_str_is(direction, "forward") && !cm_str_is(direction, "reverse") &&
+        !cm_str_is(direction, "bidirectional"))
+        return cm_fail(err, CM_BAD_MODEL, "direction is '%.*s', which is none it can take",
+                       CM_STR_FMT(direction));
+    const size_t given = cm_node_strs(node, "activations").count;
+    const size_t needed = (size_t)(cell->n_activations * n_directions(node));
+    if (cm_node_attr(node, "activations") && given != needed)
+        return cm_fail(err, CM_BAD_MODEL, "has %zu activations, needs %zu", given, needed);
+    if (cm_node_attr(node, "hidden_size") && cm_node_int(node, "hidden_size") < 1)
+        return cm_fail(err, CM_BAD_MODEL, "hidden_size is %lld",
+                       (long long)cm_node_int(node, "hidden_size"));
+    return CM_OK;
+}
+
+enum cm_status cm_recurrent_infer(struct cm_infer *in)
+{
+    const struct cm_type *x = cm_infer_type(in, IN_X);
+    const struct cm_cell *cell = in->node->op->arg;
+    CM_TRY(check_attributes(in->node, cell, in->err));
+    static const int ranks[] = {3, 3, 3, 2, 1, 3, 3, 2};
+    for (int i = 0; i < in->n_in && i < (int)CM_COUNT(ranks); i++) {
+        const struct cm_type *type = cm_infer_type(in, i);
+        if (type && type->rank != CM_RANK_UNKNOWN && type->rank != ranks[i])
+            return cm_infer_fail(in, "input %d has rank %d, needs %d", i, type->rank, ranks[i]);
+    }
+    const bool batch_first = cm_node_int(in->node, "layout") != 0;
+    const bool known = x->rank == 3;
+    const struct cm_dim seq = known ? x->dims[batch_first] : CM_DIM_ANY;
+    const struct cm_dim batch = known ? x->dims[!batch_first] : CM_DIM_ANY;
+    const struct cm_dim hidden = hidden_dim(in->node, cm_infer_type(in, IN_R));
+    const struct cm_dim dirs = CM_DIM(n_directions(in->node));
+    const struct cm_dim y[2][4] = {{seq, dirs, batch, hidden}, {batch, seq, dirs, hidden}};
+    const struct cm_dim last[2][3] = {{dirs, batch, hidden}, {batch, dirs, hidden}};
+    CM_TRY(cm_infer_set_tensor(in, 0, x->dtype, 4, y[batch_first]));
+    for (int s = 0; s < cell->n_states; s++)
+        CM_TRY(cm_infer_set_tensor(in, s + 1, x->dtype, 3, last[batch_first]));
+    return CM_OK;
+}
+
+/* ---- activations ---- */
+
+struct activation {
+    const char *name;  /* as in the attribute */
+    const char *op;    /* the operator that computes it; NULL: composed below */
+    int n_parameters;  /* of alpha, beta */
+    float alpha, beta; /* defaults */
+};
+
+static const struct activation activations[] = {
+    {"Relu", "Relu", 0, 0, 0},
+    {"Tanh", "Tanh", 0, 0, 0},
+    {"Sigmoid", "Sigmoid", 0, 0, 0},
+    {"Softsign", "Softsign", 0, 0, 0},
+    {"Softplus", "Softplus", 0, 0, 0},
+    {"LeakyRelu", "LeakyRelu", 1, 0.01F, 0},
+    {"ThresholdedRelu", "ThresholdedRelu", 1, 1, 0},
+    {"Elu", "Elu", 1, 1, 0},
+    {"HardSigmoid", "HardSigmoid", 2, 0.2F, 0.5F},
+    {"Affine", NULL, 2, 1, 0},
+    {"ScaledTanh", NULL, 2, 1, 1},
+};
+
+static const struct activation *find_activation(struct cm_str name)
+{
+    for (size_t i = 0; i < CM_COUNT(activations); i++) {
+        const struct cm_str known = cm_str(activations[i].name);
+        if (known.size != name.size)
+            continue;
+        bool same = true; /* exporters differ in case */
+        for (size_t c = 0; c < name.size; c++)
+            same = same && (known.data[c] | 32) == (name.data[c] | 32);
+        if (same)
+            return &activations[i];
+    }
+    return NULL;
+}
+
+static struct cm_str activation_name(const struct cm_step *step, int index)
+{
+    const struct cm_node *node = step->call->node;
+    const struct cm_cell *cell = node->op->arg;
+    const struct cm_strs names = cm_node_strs(node, "activations");
+    if (cm_node_attr(node, "activations") && (size_t)index < names.count)
+        return names.items[index];
+    return cm_str(cell->activations[index % cell->n_activations]);
+}
+
+/* Each parameter list is consumed by those activations before this one that take such a parameter.
+ */
+static float parameter(const struct cm_step *step, const char *list, int index, int which,
+                       float by_default)
+{
+    const struct cm_floats values = cm_node_floats(step->call->node, list);
+    size_t at = 0;
+    for (int i = 0; i < index; i++) {
+        const struct activation *before = find_activation(activation_name(step, i));
+        at += before && before->n_parameters > which;
+    }
+    return at < values.count ? values.items[at] : by_default;
+}
+
+cm_value cm_step_activate(struct cm_step *step, int which, cm_value x)
+{
+    const struct cm_cell *cell = step->call->node->op->arg;
+    struct cm_arena *arena = cm_builder_arena(&step->build);
+    const int index = step->direction * cell->n_activations + which;
+    const struct cm_str name = activation_name(step, index);
+    const struct activation *kind = find_activation(name);
+    if (!kind) {
+        cm_builder_fail(&step->build, CM_BAD_MODEL, "activation '%.*s' is none that ONNX has",
+                        CM_STR_FMT(name));
+        return 0;
+    }
+    const float alpha = parameter(step, "activation_alpha", index, 0, kind->alpha);
+    const float beta = parameter(step, "activation_beta", index, 1, kind->beta);
+    if (kind->op && kind->n_parameters == 0)
+        return cm_emit(step, kind->op, x);
+    if (kind->op && kind->n_parameters == 1)
+        return cm_emit_with(step, kind->op, CM_ATTRIBUTES(cm_attr_float(arena, "alpha", alpha)), x);
+    if (kind->op)
+        return cm_build(&step->build,
+                        &(struct cm_emission){.op = kind->op,
+                                              CM_INPUTS(x),
+                                              CM_ATTRIBUTES(cm_attr_float(arena, "alpha", alpha),
+                                                            cm_attr_float(arena, "beta", beta))});
+    const cm_value a = cm_emit_scalar_like(step, x, alpha), b = cm_emit_scalar_like(step, x, beta);
+    if (cm_str_is(cm_str(kind->name), "Affine"))
+        return cm_emit(step, "Add", cm_emit(step, "Mul", x, a), b);
+    return cm_emit(step, "Mul", a, cm_emit(step, "Tanh", cm_emit(step, "Mul", x, b)));
+}
+
+cm_value cm_step_clip(struct cm_step *step, cm_value x)
+{
+    const struct cm_node *node = step->call->node;
+    if (!cm_node_attr(node, "clip"))
+        return x;
+    const double limit = cm_node_float(node, "clip");
+    return cm_emit(step, "Clip", x, cm_emit_scalar_like(step, x, -limit),
+                   cm_emit_scalar_like(step, x, limit));
+}
+
+cm_value cm_step_part(struct cm_step *step, cm_value x, int part)
+{
+    const int64_t from = part * step->hidden;
+    return cm_emit(step, "Slice", x, cm_emit_int64s(step, from),
+                   cm_emit_int64s(step, from + step->hidden), cm_emit_int64s(step, -1));
+}
+
+/* ---- the graph around a step ---- */
+
+/* Direction d of an operand whose first axis counts directions, without that axis. */
+static cm_value pick(struct cm_body *b, cm_value operand, int d)
+{
+    if (!operand)
+        return 0;
+    const cm_value axis = cm_emit_int64s(b, 0);
+    const cm_value one =
+        cm_emit(b, "Slice", operand, cm_emit_int64s(b, d), cm_emit_int64s(b, d + 1), axis);
+    return cm_emit(b, "Squeeze", one, axis);
+}
+
+static cm_value transpose(struct cm_body *b, cm_value x, size_t rank, const int64_t *order)
+{
+    return cm_emit_with(
+        b, "Transpose",
+        CM_ATTRIBUTES(cm_attr_ints(cm_builder_arena(&b->build), "perm", rank, order)), x);
+}
+
+static const int64_t swap_2[] = {1, 0}, swap_3[] = {1, 0, 2};
+
+static cm_value initial_state(struct cm_body *b, cm_value x, int operand, int d, int64_t hidden,
+                              bool batch_first)
+{
+    cm_value given = cm_body_input(b, operand);
+    if (given) {
+        if (batch_first)
+            given = transpose(b, given, 3, swap_3);
+        return pick(b, given, d);
+    }
+    const cm_value batch = cm_emit(b, "Slice", cm_emit(b, "Shape", x), cm_emit_int64s(b, 1),
+                                   cm_emit_int64s(b, 2), cm_emit_int64s(b, 0));
+    const cm_value shape = cm_emit_with(
+        b, "Concat", CM_ATTRIBUTES(cm_attr_int(cm_builder_arena(&b->build), "axis", 0)), batch,
+        cm_emit_int64s(b, hidden));
+    return cm_emit(b, "Expand", cm_emit_scalar_like(b, x, 0.0), shape);
+}
+
+/* One direction of the whole operator. */
+struct pass {
+    struct cm_body *b;
+    const struct cm_cell *cell;
+    int d;
+    bool reverse;
+    int64_t hidden;
+    cm_value x;    /* (seq, batch, input) */
+    cm_value lens; /* (batch) or 0 */
+    cm_value state[CM_MAX_STATES];
+    struct cm_step step;
+    cm_value y; /* (seq, batch, hidden) */
+    cm_value last[CM_MAX_STATES];
+};
+
+static cm_value weighted_input(struct pass *pass)
+{
+    struct cm_body *b = pass->b;
+    const int64_t width = pass->cell->n_gates * pass->hidden;
+    const cm_value w = pick(b, cm_body_input(b, IN_W), pass->d);
+    const cm_value product = cm_emit(b, "MatMul", pass->x, transpose(b, w, 2, swap_2));
+    const cm_value bias = pick(b, cm_body_input(b, IN_B), pass->d);
+    if (!bias)
+        return product;
+    const cm_value axis = cm_emit_int64s(b, 0);
+    const cm_value middle = cm_emit_int64s(b, width);
+    const cm_value of_input = cm_emit(b, "Slice", bias, cm_emit_int64s(b, 0), middle, axis);
+    const cm_value of_state = cm_emit(b, "Slice", bias, middle, cm_emit_int64s(b, 2 * width), axis);
+    if (pass->cell->keeps_recurrence_bias) {
+        pass->step.recurrence_bias = of_state;
+        return cm_emit(b, "Add", product, of_input);
+    }
+    return cm_emit(b, "Add", product, cm_emit(b, "Add", of_input, of_state));
+}
+
+/* Past the end of its sequence a sample keeps its states and gives zeros. */
+static void stop_at_end(struct pass *pass, struct cm_step *step, cm_value position, cm_value *y)
+{
+    const cm_value inside = cm_emit(step, "Less", position, pass->lens);
+    const cm_value column = cm_emit(step, "Unsqueeze", inside, cm_emit_int64s(step, 1));
+    for (int s = 0; s < pass->cell->n_states; s++)
+        step->next[s] = cm_emit(step, "Where", column, step->next[s], step->state[s]);
+    *y = cm_emit(step, "Where", column, *y, cm_emit_scalar_like(step, *y, 0.0));
+}
+
+static struct cm_graph *step_graph(struct pass *pass, cm_value input, cm_value positions)
+{
+    struct cm_body *b = pass->b;
+    struct cm_module *module = b->build.graph->module;
+    struct cm_arena *arena = cm_builder_arena(&b->build);
+    struct cm_graph *graph = cm_graph_new(module, b->build.graph, CM_STR("step"));
+    struct cm_step *step = &pass->step;
+    step->build = (struct cm_builder){.graph = graph, .err = b->build.err};
+    for (int s = 0; s < pass->cell->n_states; s++)
+        step->state[s] =
+            cm_graph_add_input(graph, CM_STR_NONE, cm_builder_type(&b->build, pass->state[s]));
+    const struct cm_type *whole = cm_builder_type(&b->build, input);
+    struct cm_dim dims[2] = {CM_DIM_ANY, CM_DIM_ANY};
+    if (whole->rank == 3)
+        memcpy(dims, whole->dims + 1, sizeof dims);
+    step->input =
+        cm_graph_add_input(graph, CM_STR_NONE, cm_type_tensor(arena, whole->dtype, 2, dims));
+    cm_value position = 0;
+    if (positions)
+        position = cm_graph_add_input(graph, CM_STR_NONE, cm_type_tensor(arena, CM_INT32, 0, NULL));
+    if (!step->build.status)
+        step->build.status = pass->cell->step(step);
+    cm_value y = step->next[0];
+    if (positions)
+        stop_at_end(pass, step, position, &y);
+    cm_value outputs[CM_MAX_STATES + 1];
+    memcpy(outputs, step->next, sizeof step->next);
+    outputs[pass->cell->n_states] = y;
+    if (step->build.status) {
+        if (!b->build.status)
+            b->build.status = step->build.status;
+        return NULL;
+    }
+    if (!positions) /* a value may be one output only once: the state and the slice are the same */
+        outputs[pass->cell->n_states] = cm_emit(step, "Identity", y);
+    cm_graph_set_outputs(graph, outputs, (size_t)pass->cell->n_states + 1);
+    return graph;
+}
+
+/* 0, 1, .. along the sequence, compared with the sequence lengths inside a step. */
+static cm_value sequence_positions(struct pass *pass)
+{
+    struct cm_body *b = pass->b;
+    const cm_value axis = cm_emit_int64s(b, 0);
+    const cm_value length =
+        cm_emit(b, "Slice", cm_emit(b, "Shape", pass->x), axis, cm_emit_int64s(b, 1), axis);
+    const cm_value end = cm_emit_with(
+        b, "Cast", CM_ATTRIBUTES(cm_attr_int(cm_builder_arena(&b->build), "to", CM_INT32)),
+        cm_emit(b, "Squeeze", length, axis));
+    return cm_emit(b, "Range", cm_emit_scalar(b, CM_INT32, 0), end, cm_emit_scalar(b, CM_INT32, 1));
+}
+
+static enum cm_status build_pass(struct pass *pass)
+{
+    struct cm_body *b = pass->b;
+    struct cm_arena *arena = cm_builder_arena(&b->build);
+    const cm_value input = weighted_input(pass);
+    pass->step.recurrence = transpose(b, pick(b, cm_body_input(b, IN_R), pass->d), 2, swap_2);
+    pass->step.peepholes = pick(b, cm_body_input(b, IN_P), pass->d);
+    const cm_value positions = pass->lens ? sequence_positions(pass) : 0;
+    CM_TRY(b->build.status);
+    struct cm_graph *graph = step_graph(pass, input, positions);
+    CM_TRY(b->build.status);
+
+    const size_t n_states = (size_t)pass->cell->n_states, n_scans = positions ? 2 : 1;
+    cm_value inputs[CM_MAX_STATES + 2], outputs[CM_MAX_STATES + 1];
+    memcpy(inputs, pass->state, sizeof pass->state);
+    inputs[n_states] = input;
+    inputs[n_states + 1] = positions;
+    const int64_t backwards[] = {pass->reverse, pass->reverse};
+    const char *const names[] = {"body"};
+    const struct cm_attribute_proto attributes[] = {
+        cm_attr_int(arena, "num_scan_inputs", (int64_t)n_scans),
+        cm_attr_ints(arena, "scan_input_directions", n_scans, backwards),
+        cm_attr_ints(arena, "scan_output_directions", 1, backwards),
+    };
+    cm_build(&b->build, &(struct cm_emission){.op = "Scan",
+                                              .inputs = inputs,
+                                              .n_inputs = n_states + n_scans,
+                                              .attributes = attributes,
+                                              .n_attributes = CM_COUNT(attributes),
+                                              .body_graphs = &graph,
+                                              .body_names = names,
+                                              .n_bodies = 1,
+                                              .n_outputs = n_states + 1,
+                                              .outputs = outputs});
+    memcpy(pass->last, outputs, n_states * sizeof outputs[0]);
+    pass->y = outputs[n_states];
+    return b->build.status;
+}
+
+static cm_value join(struct cm_body *b, const cm_value *parts, int n, int64_t axis)
+{
+    cm_value lifted[2];
+    for (int i = 0; i < n; i++)
+        lifted[i] = cm_emit(b, "Unsqueeze", parts[i], cm_emit_int64s(b, axis));
+    if (n == 1)
+        return lifted[0];
+    return cm_emit_with(b, "Concat",
+                        CM_ATTRIBUTES(cm_attr_int(cm_builder_arena(&b->build), "axis", axis)),
+                        lifted[0], lifted[1]);
+}
+
+enum cm_status cm_recurrent_body(struct cm_body *b)
+{
+    const struct cm_node *node = b->node;
+    const struct cm_cell *cell = node->op->arg;
+    const bool batch_first = cm_node_int(node, "layout") != 0;
+    const struct cm_dim hidden =
+        hidden_dim(node, cm_builder_type(&b->build, cm_body_input(b, IN_R)));
+    if (!cm_dim_known(hidden))
+        return cm_body_decline(b, "the hidden size is not known");
+    const bool reverse = cm_str_is(cm_node_str(node, "direction"), "reverse");
+    const int n = n_directions(node);
+    cm_value x = cm_body_input(b, IN_X), ys[2], lasts[CM_MAX_STATES][2];
+    if (batch_first)
+        x = transpose(b, x, 3, swap_3);
+    CM_TRY(b->build.status);
+    for (int d = 0; d < n; d++) {
+        struct pass pass = {.b = b,
+                            .cell = cell,
+                            .d = d,
+                            .reverse = reverse || d == 1,
+                            .hidden = hidden.value,
+                            .x = x,
+                            .lens = cm_body_input(b, IN_LENS),
+                            .step = {.call = b, .direction = d, .hidden = hidden.value}};
+        for (int s = 0; s < cell->n_states; s++)
+            pass.state[s] = initial_state(b, x, IN_H + s, d, hidden.value, batch_first);
+        CM_TRY(build_pass(&pass));
+        ys[d] = pass.y;
+        for (int s = 0; s < cell->n_states; s++)
+            lasts[s][d] = pass.last[s];
+    }
+    if (cm_body_wants(b, 0)) {
+        cm_value y = join(b, ys, n, 1);
+        const int64_t order[] = {2, 0, 1,
+                                 3}; /* (seq, dirs, batch, hidden) to (batch, seq, dirs, hidden) */
+        if (batch_first)
+            y = transpose(b, y, 4, order);
+        CM_TRY(cm_body_return(b, 0, y));
+    }
+    for (int s = 0; s < cell->n_states; s++)
+        if (cm_body_wants(b, s + 1))
+            CM_TRY(cm_body_return(b, s + 1, join(b, lasts[s], n, batch_first ? 1 : 0)));
+    return b->build.status;
+}

@@ -1,0 +1,306 @@
+/* Concat and Split: tensors side by side along one axis, and apart again. */
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/common/move.h"
+#include "ops/shape/shape_rules.h"
+
+/* Copies between a tensor and the part of a longer one that begins `at` along the axis. Everything
+ * from the axis on is one run. */
+static void move_part(struct cm_call *call, const struct cm_tensor *from, struct cm_tensor *to,
+                      const struct cm_tensor *part, int64_t at)
+{
+    const int axis = *(const int *)call->state;
+    const struct cm_tensor *whole = part == to ? from : to;
+    const int64_t part_run = cm_shape_span(&part->shape, axis, part->shape.rank);
+    const int64_t whole_run = cm_shape_span(&whole->shape, axis, whole->shape.rank);
+    const int64_t dims[] = {cm_shape_span(&part->shape, 0, axis), part_run};
+    const int64_t part_strides[] = {part_run, 1}, whole_strides[] = {whole_run, 1};
+    const int64_t first = at * cm_shape_span(&part->shape, axis + 1, part->shape.rank);
+    struct cm_move move;
+
+    cm_move_plan(&move, 2, dims, part == to ? whole_strides : part_strides,
+                 part == to ? part_strides : whole_strides);
+    move.from_at = part == to ? first : 0;
+    move.to_at = part == to ? 0 : first;
+    cm_move_run(&move, from->type, from->data, to->data);
+}
+
+static enum cm_status axis_prepare(struct cm_call *call)
+{
+    int *axis = cm_call_state(call, sizeof *axis);
+    const int rank = call->in[0]->shape.rank;
+    if (!cm_axis_fix(cm_node_int(call->node, "axis"), rank, axis))
+        return cm_call_fail(call, CM_BAD_MODEL, "axis %lld is out of range for rank %d",
+                            (long long)cm_node_int(call->node, "axis"), rank);
+    return CM_OK;
+}
+
+/* ---- Concat ---- */
+
+/* Joins what is known of integer lists. */
+static void join_known(struct cm_infer *in)
+{
+    size_t count = 0;
+    bool any = false;
+    for (int i = 0; i < in->n_in; i++) {
+        struct cm_known part;
+        if (cm_infer_type(in, i)->rank != 1 || !cm_infer_known(in, i, &part))
+            return;
+        any = cm_infer_some_known(in, i, &part) || any;
+        count += part.count;
+        if (count > 4096) /* data, not a shape */
+            return;
+    }
+    if (!any)
+        return;
+    struct cm_quantity *items = CM_NEW_ARRAY(in->arena, struct cm_quantity, count);
+    size_t at = 0;
+    for (int i = 0; i < in->n_in; i++) {
+        struct cm_known part;
+        if (!cm_infer_known(in, i, &part))
+            return;
+        for (size_t k = 0; k < part.count; k++)
+            items[at++] = part.items[k];
+    }
+    cm_infer_set_known(in, 0, 1, count, items);
+}
+
+static enum cm_status add_part(struct cm_infer *in, int i, int axis, const struct cm_type *part,
+                               struct cm_dim *dims, int rank)
+{
+    if (part->rank != rank)
+        return cm_infer_fail(in, "input %d has rank %d, input before it rank %d", i, part->rank,
+                             rank);
+    for (int d = 0; d < rank; d++) {
+        if (d == axis)
+            dims[d] = cm_dim_sum(dims[d], part->dims[d]);
+        else if (!cm_dim_unify(dims[d], part->dims[d], &dims[d]))
+            return cm_infer_fail(in, "input %d has %lld along axis %d, one before it has %lld", i,
+                                 (long long)part->dims[d].value, d, (long long)dims[d].value);
+    }
+    return CM_OK;
+}
+
+static enum cm_status concat_infer(struct cm_infer *in)
+{
+    struct cm_dim dims[CM_MAX_RANK] = {{0}};
+    enum cm_dtype dtype = CM_UNDEFINED;
+    int rank = CM_RANK_UNKNOWN, axis = 0;
+    bool all = true;
+
+    for (int i = 0; i < in->n_in; i++) {
+        const struct cm_type *part = cm_infer_type(in, i);
+        if (!part)
+            return cm_infer_fail(in, "input %d is missing", i);
+        dtype = part->dtype;
+        if (part->rank == CM_RANK_UNKNOWN) {
+            all = false;
+            continue;
+        }
+        if (rank == CM_RANK_UNKNOWN) {
+            rank = part->rank;
+            CM_TRY(cm_infer_axis(in, cm_node_int(in->node, "axis"), rank, false, &axis));
+            memcpy(dims, part->dims, (size_t)rank * sizeof dims[0]);
+        } else {
+            CM_TRY(add_part(in, i, axis, part, dims, rank));
+        }
+    }
+    if (rank != CM_RANK_UNKNOWN && !all)
+        dims[axis] = CM_DIM_ANY;
+    CM_TRY(cm_infer_set_tensor(in, 0, dtype, rank, dims));
+    if (rank == 1 && all && (dtype == CM_INT64 || dtype == CM_INT32))
+        join_known(in);
+    return CM_OK;
+}
+
+static enum cm_status concat_run(struct cm_call *call)
+{
+    const int axis = *(const int *)call->state;
+    int64_t at = 0;
+    for (int i = 0; i < call->n_in; i++) {
+        const struct cm_tensor *part = call->in[i];
+        move_part(call, part, call->out[0], part, at);
+        at += part->shape.dims[axis];
+        CM_TRY(cm_move_hold(call->out[0], part, call->err));
+    }
+    return CM_OK;
+}
+
+/* The length of x along axis as a rank 1 tensor. */
+static cm_value length_along(struct cm_grad *g, cm_value x, int64_t axis)
+{
+    const cm_value shape = cm_emit(g, "Shape", x);
+    return cm_emit(g, "Gather", shape, cm_emit_int64s(g, axis));
+}
+
+/* The lengths of the inputs along the axis: constants when all are known. */
+static cm_value lengths(struct cm_grad *g, int64_t axis)
+{
+    struct cm_arena *arena = cm_builder_arena(&g->build);
+    const size_t count = (size_t)g->node->n_inputs;
+    int64_t *numbers = CM_NEW_ARRAY(arena, int64_t, count);
+    cm_value *values = CM_NEW_ARRAY(arena, cm_value, count);
+    bool known = true;
+    for (size_t i = 0; i < count; i++) {
+        const struct cm_type *type = cm_builder_type(&g->build, cm_grad_input(g, (int)i));
+        int fixed;
+        known = known && type->rank != CM_RANK_UNKNOWN && cm_axis_fix(axis, type->rank, &fixed) &&
+                cm_dim_known(type->dims[fixed]);
+        numbers[i] = known ? type->dims[fixed].value : 0;
+    }
+    if (known)
+        return cm_build_int64s(&g->build, count, numbers);
+    for (size_t i = 0; i < count; i++)
+        values[i] = length_along(g, cm_grad_input(g, (int)i), axis);
+    return cm_build(&g->build, &(struct cm_emission){.op = "Concat",
+                                                     CM_ATTRIBUTES(cm_attr_int(arena, "axis", 0)),
+                                                     .inputs = values,
+                                                     .n_inputs = count});
+}
+
+static enum cm_status concat_grad(struct cm_grad *g)
+{
+    struct cm_arena *arena = cm_builder_arena(&g->build);
+    const size_t count = (size_t)g->node->n_inputs;
+    const cm_value dy = cm_grad_incoming(g, 0);
+    const int64_t axis = cm_node_int(g->node, "axis");
+
+    if (count == 1)
+        return cm_grad_set(g, 0, dy);
+    cm_value *parts = CM_NEW_ARRAY(arena, cm_value, count);
+    cm_build(&g->build, &(struct cm_emission){.op = "Split",
+                                              CM_ATTRIBUTES(cm_attr_int(arena, "axis", axis)),
+                                              CM_INPUTS(dy, lengths(g, axis)),
+                                              .n_outputs = count,
+                                              .outputs = parts});
+    for (size_t i = 0; i < count; i++)
+        CM_TRY(cm_grad_set(g, (int)i, parts[i]));
+    return CM_OK;
+}
+
+CM_OP(Concat, .infer = concat_infer, .prepare = axis_prepare, .run = concat_run,
+      .grad = concat_grad);
+
+/* ---- Split ---- */
+
+/* The length of part o: as input `split` says, else equal parts, rounded up, the last ones taking
+ * what is left. */
+static enum cm_status part_length(struct cm_infer *in, struct cm_dim whole, int o,
+                                  const struct cm_known *split, struct cm_dim *out)
+{
+    if (split) {
+        const struct cm_quantity item = split->items[o];
+        if (item.is_number && item.number < 0)
+            return cm_infer_fail(in, "part %d would be %lld long", o, (long long)item.number);
+        *out = cm_quantity_dim(item);
+        return CM_OK;
+    }
+    *out = in->n_out == 1 ? whole : CM_DIM_ANY;
+    if (!cm_dim_known(whole))
+        return CM_OK;
+    const int64_t n = in->n_out, length = whole.value / n + (whole.value % n != 0);
+    const int64_t before = o > 0 && length > INT64_MAX / o ? whole.value : length * o;
+    const int64_t left = whole.value - before < 0 ? 0 : whole.value - before;
+    *out = CM_DIM(left < length ? left : length);
+    return CM_OK;
+}
+
+static enum cm_status check_split(struct cm_infer *in, struct cm_dim whole,
+                                  const struct cm_known *split)
+{
+    if (split && split->count != (size_t)in->n_out)
+        return cm_infer_fail(in, "split has %zu lengths for %d outputs", split->count, in->n_out);
+    if (!split && cm_node_has_attr(in->node, "num_outputs") &&
+        cm_node_int(in->node, "num_outputs") != in->n_out)
+        return cm_infer_fail(in, "num_outputs is %lld, but it has %d outputs",
+                             (long long)cm_node_int(in->node, "num_outputs"), in->n_out);
+    struct cm_dim sum = CM_DIM(0), same;
+    for (size_t i = 0; split && i < split->count; i++)
+        sum = cm_dim_sum(sum, cm_quantity_dim(split->items[i]));
+    if (split && !cm_dim_unify(sum, whole, &same))
+        return cm_infer_fail(in, "the lengths in split add up to %lld, the axis is %lld long",
+                             (long long)sum.value, (long long)whole.value);
+    return CM_OK;
+}
+
+/* The parts of an integer list of which something is known. */
+static void split_known(struct cm_infer *in, const struct cm_known *x)
+{
+    size_t at = 0;
+    for (int o = 0; o < in->n_out; o++) {
+        const struct cm_dim length = in->out[o].type->dims[0];
+        if (!cm_dim_known(length) || (uint64_t)length.value > x->count - at)
+            return;
+        cm_infer_set_known(in, o, 1, (size_t)length.value, x->items + at);
+        at += (size_t)length.value;
+    }
+}
+
+static enum cm_status split_infer(struct cm_infer *in)
+{
+    const struct cm_type *x = cm_infer_type(in, 0);
+    struct cm_dim dims[CM_MAX_RANK] = {{0}}, whole = CM_DIM_ANY;
+    struct cm_known split, known;
+    int axis = 0;
+    const bool given = cm_infer_type(in, 1) != NULL;
+    const bool listed = given && cm_infer_known(in, 1, &split);
+
+    if (x->rank != CM_RANK_UNKNOWN) {
+        CM_TRY(cm_infer_axis(in, cm_node_int(in->node, "axis"), x->rank, false, &axis));
+        memcpy(dims, x->dims, (size_t)x->rank * sizeof dims[0]);
+        whole = dims[axis];
+    }
+    CM_TRY(check_split(in, whole, listed ? &split : NULL));
+    for (int o = 0; o < in->n_out; o++) {
+        struct cm_dim length = CM_DIM_ANY;
+        if (listed || !given)
+            CM_TRY(part_length(in, whole, o, listed ? &split : NULL, &length));
+        if (x->rank != CM_RANK_UNKNOWN)
+            dims[axis] = length;
+        CM_TRY(cm_infer_set_tensor(in, o, x->dtype, x->rank, dims));
+    }
+    if (x->rank == 1 && cm_infer_some_known(in, 0, &known))
+        split_known(in, &known);
+    return CM_OK;
+}
+
+/* Parts nobody wants have no tensor, so their length is that of the rule: the others' shapes do not
+ * tell. */
+static enum cm_status split_run(struct cm_call *call)
+{
+    const struct cm_tensor *x = call->in[0], *split = call->n_in > 1 ? call->in[1] : NULL;
+    const int axis = *(const int *)call->state;
+    const int64_t n = call->n_out, whole = x->shape.dims[axis];
+    const int64_t equal = whole / n + (whole % n != 0);
+    int64_t at = 0;
+    for (int o = 0; o < call->n_out; o++) {
+        const int64_t rest = whole - at < equal ? whole - at : equal;
+        const int64_t length = split ? cm_tensor_int(split, o) : rest;
+        struct cm_tensor *y = call->out[o];
+        if (y) {
+            move_part(call, x, y, y, at);
+            CM_TRY(cm_move_hold(y, x, call->err));
+        }
+        at += length;
+    }
+    return CM_OK;
+}
+
+static enum cm_status split_grad(struct cm_grad *g)
+{
+    struct cm_arena *arena = cm_builder_arena(&g->build);
+    const size_t count = (size_t)g->node->n_outputs;
+    cm_value *parts = CM_NEW_ARRAY(arena, cm_value, count);
+    for (size_t o = 0; o < count; o++) {
+        if (!cm_grad_output(g, (int)o))
+            cm_grad_extra_output(g, (int)o);
+        parts[o] = cm_grad_incoming(g, (int)o);
+    }
+    const struct cm_attribute_proto axis = cm_attr_int(arena, "axis", cm_node_int(g->node, "axis"));
+    return cm_grad_set(g, 0,
+                       cm_build(&g->build, &(struct cm_emission){.op = "Concat",
+                                                                 CM_ATTRIBUTES(axis),
+                                                                 .inputs = parts,
+                                                                 .n_inputs = count}));
+}
+
+CM_OP(Split, .infer = split_infer, .prepare = axis_prepare, .run = split_run, .grad = split_grad);

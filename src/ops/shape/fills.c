@@ -1,0 +1,223 @@
+/* Constant and ConstantOfShape: tensors that come from attributes. */
+// SPDX-License-Identifier: Apache-2.0
+#include "base/number.h"
+#include "onnx/tensor_data.h"
+#include "ops/common/move.h"
+#include "ops/shape/shape_rules.h"
+
+/* ---- Constant ---- */
+
+static void drop_tensor(void *tensor)
+{
+    cm_tensor_drop(tensor);
+}
+
+/* Element `at` of a sparse tensor, as a position in the dense one; -1 when it is outside. */
+static int64_t sparse_position(const struct cm_tensor *indices, const struct cm_shape *shape,
+                               int64_t at)
+{
+    const int64_t count = cm_shape_elements(shape);
+    if (indices->shape.rank != 2) {
+        const int64_t position = cm_tensor_int(indices, at);
+        return position >= 0 && position < count ? position : -1;
+    }
+    int64_t position = 0;
+    for (int i = 0; i < shape->rank; i++) {
+        const int64_t index = cm_tensor_int(indices, at * shape->rank + i);
+        if (index < 0 || index >= shape->dims[i])
+            return -1;
+        position = position * shape->dims[i] + index;
+    }
+    return position;
+}
+
+static enum cm_status fill_sparse(struct cm_infer *in, const struct cm_tensor *values,
+                                  const struct cm_tensor *indices, struct cm_tensor *out)
+{
+    const int64_t count = cm_tensor_count(values);
+    const struct cm_shape *shape = &indices->shape;
+    const bool listed = shape->rank == 1 && shape->dims[0] == count;
+    const bool tabled =
+        shape->rank == 2 && shape->dims[0] == count && shape->dims[1] == out->shape.rank;
+
+    if (indices->type != CM_INT64 || (!listed && !tabled))
+        return cm_infer_fail(in, "the indices of sparse_value do not go with its %lld values",
+                             (long long)count);
+    cm_move_zero(out->type, out->data, 0, cm_tensor_count(out));
+    for (int64_t i = 0; i < count; i++) {
+        const int64_t to = sparse_position(indices, &out->shape, i);
+        if (to < 0)
+            return cm_infer_fail(in, "index %lld of sparse_value is outside its shape",
+                                 (long long)i);
+        cm_move_span(values->type, values->data, i, out->data, to, 1);
+    }
+    return cm_move_hold(out, values, in->err);
+}
+
+/* A tensor that lives as long as the arena; empty until it is loaded. */
+static struct cm_tensor *kept_tensor(struct cm_infer *in)
+{
+    struct cm_tensor *tensor = CM_NEW(in->arena, struct cm_tensor);
+    cm_arena_defer(in->arena, drop_tensor, tensor);
+    return tensor;
+}
+
+static enum cm_status load_sparse(struct cm_infer *in, const struct cm_sparse_proto *proto,
+                                  struct cm_tensor *out)
+{
+    struct cm_tensor *values = kept_tensor(in), *indices = kept_tensor(in);
+    struct cm_shape shape = {.rank = (int)proto->dims.count};
+
+    if (!proto->values || !proto->indices || proto->dims.count > CM_MAX_RANK)
+        return cm_infer_fail(in,
+                             "sparse_value lacks values or indices, or has too many dimensions");
+    for (int i = 0; i < shape.rank; i++) {
+        shape.dims[i] = proto->dims.items[i];
+        if (shape.dims[i] < 0)
+            return cm_infer_fail(in, "dimension %d of sparse_value is %lld", i,
+                                 (long long)shape.dims[i]);
+    }
+    CM_TRY(cm_tensor_proto_load(proto->values, NULL, values, in->err));
+    CM_TRY(cm_tensor_proto_load(proto->indices, NULL, indices, in->err));
+    CM_TRY(cm_tensor_new(values->type, &shape, out, in->err));
+    return fill_sparse(in, values, indices, out);
+}
+
+/* A view of numbers or strings that the attribute holds. */
+static struct cm_tensor view(enum cm_dtype type, bool list, size_t count, const void *items)
+{
+    const struct cm_shape line = CM_SHAPE((int64_t)count);
+    return cm_tensor_borrow(type, list ? &line : &CM_SCALAR, (void *)(uintptr_t)items);
+}
+
+static enum cm_status load_attribute(struct cm_infer *in, const struct cm_attribute_proto *attr,
+                                     struct cm_tensor *out)
+{
+    switch (attr->type) {
+    case CM_ATTR_TENSOR:
+        return cm_tensor_proto_load(attr->t, NULL, out, in->err);
+    case CM_ATTR_SPARSE_TENSOR:
+        return load_sparse(in, attr->sparse_tensor, out);
+    case CM_ATTR_FLOAT:
+        *out = view(CM_FLOAT, false, 1, &attr->f);
+        return CM_OK;
+    case CM_ATTR_FLOATS:
+        *out = view(CM_FLOAT, true, attr->floats.count, attr->floats.items);
+        return CM_OK;
+    case CM_ATTR_INT:
+        *out = view(CM_INT64, false, 1, &attr->i);
+        return CM_OK;
+    case CM_ATTR_INTS:
+        *out = view(CM_INT64, true, attr->ints.count, attr->ints.items);
+        return CM_OK;
+    case CM_ATTR_STRING:
+        *out = view(CM_STRING, false, 1, &attr->s);
+        return CM_OK;
+    case CM_ATTR_STRINGS:
+        *out = view(CM_STRING, true, attr->strings.count, attr->strings.items);
+        return CM_OK;
+    default:
+        return cm_infer_fail(in, "attribute '%.*s' holds no value", CM_STR_FMT(attr->name));
+    }
+}
+
+/* The value is a fact of the output from here on; run copies it from there. */
+static enum cm_status constant_infer(struct cm_infer *in)
+{
+    static const char *const names[] = {"value",        "sparse_value", "value_float",
+                                        "value_floats", "value_int",    "value_ints",
+                                        "value_string", "value_strings"};
+    const struct cm_attribute_proto *attr = NULL;
+
+    for (size_t i = 0; i < CM_COUNT(names); i++) {
+        const struct cm_attribute_proto *one = cm_node_attr(in->node, names[i]);
+        if (one && attr)
+            return cm_infer_fail(in, "it has both '%.*s' and '%s'", CM_STR_FMT(attr->name),
+                                 names[i]);
+        attr = one ? one : attr;
+    }
+    if (!attr)
+        return cm_infer_fail(in, "none of its attributes holds a value");
+    struct cm_tensor *tensor = kept_tensor(in);
+    CM_TRY(load_attribute(in, attr, tensor));
+    if (in->n_out > 0)
+        in->out[0].constant = tensor;
+    return cm_infer_set(in, 0, cm_type_of_tensor(in->arena, tensor));
+}
+
+static enum cm_status constant_run(struct cm_call *call)
+{
+    const cm_value output = cm_node_output(call->node, 0);
+    const struct cm_tensor *value = cm_value_get(call->node->module, output)->fact.constant;
+    if (!value)
+        return cm_call_fail(call, CM_BAD_MODEL, "its value is not known");
+    const size_t size = cm_tensor_bytes(value);
+    if (size)
+        memcpy(call->out[0]->data, value->data, size);
+    return cm_move_hold(call->out[0], value, call->err);
+}
+
+CM_OP(Constant, .infer = constant_infer, .run = constant_run, .grad = cm_grad_none);
+
+/* ---- ConstantOfShape ---- */
+
+/* The element repeated: its type and bytes. */
+struct element {
+    enum cm_dtype type;
+    unsigned char bytes[16];
+};
+
+static enum cm_status load_element(const struct cm_node *node, struct element *out,
+                                   struct cm_error *err)
+{
+    const struct cm_attribute_proto *attr = cm_node_attr(node, "value");
+    *out = (struct element){.type = CM_FLOAT};
+    if (!attr)
+        return CM_OK;
+    struct cm_tensor value;
+    CM_TRY(cm_tensor_proto_load(attr->t, NULL, &value, err));
+    const int64_t count = cm_tensor_count(&value);
+    out->type = value.type;
+    if (count == 1 && value.type != CM_STRING)
+        cm_move_span(value.type, value.data, 0, out->bytes, 0, 1);
+    cm_tensor_drop(&value);
+    if (count != 1)
+        return cm_fail(err, CM_BAD_MODEL, "value has %lld elements, needs 1", (long long)count);
+    return CM_OK;
+}
+
+static enum cm_status constant_of_shape_infer(struct cm_infer *in)
+{
+    struct element element;
+    CM_TRY(load_element(in->node, &element, in->err));
+    CM_TRY(cm_infer_set_shape_from(in, element.type, 0));
+    const struct cm_type *y = in->n_out > 0 ? in->out[0].type : NULL;
+    if (!y || y->dtype != CM_INT64 || y->rank < 0 || y->rank > 1 ||
+        (y->rank == 1 && (!cm_dim_known(y->dims[0]) || y->dims[0].value > CM_MAX_RANK)))
+        return CM_OK;
+    struct cm_quantity items[CM_MAX_RANK];
+    const int64_t count = y->rank == 1 ? y->dims[0].value : 1;
+    int64_t number;
+    memcpy(&number, element.bytes, sizeof number);
+    for (int64_t i = 0; i < count; i++)
+        items[i] = (struct cm_quantity){number, 0, true};
+    cm_infer_set_known(in, 0, y->rank, (size_t)count, items);
+    return CM_OK;
+}
+
+static enum cm_status constant_of_shape_prepare(struct cm_call *call)
+{
+    struct element *element = cm_call_state(call, sizeof *element);
+    return load_element(call->node, element, call->err);
+}
+
+static enum cm_status constant_of_shape_run(struct cm_call *call)
+{
+    const struct element *element = call->state;
+    struct cm_tensor *y = call->out[0];
+    cm_move_fill(y->type, element->bytes, 0, y->data, 0, cm_tensor_count(y));
+    return CM_OK;
+}
+
+CM_OP(ConstantOfShape, .infer = constant_of_shape_infer, .prepare = constant_of_shape_prepare,
+      .run = constant_of_shape_run, .grad = cm_grad_none);

@@ -1,0 +1,122 @@
+/* Trilu and EyeLike: matrices told apart at a diagonal. */
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/common/move.h"
+#include "tensor/half.h"
+
+static int64_t clamp(int64_t value, int64_t least, int64_t most)
+{
+    return value < least ? least : value > most ? most : value;
+}
+
+/* ---- Trilu ---- */
+
+static enum cm_status trilu_infer(struct cm_infer *in)
+{
+    const struct cm_type *x = cm_infer_type(in, 0);
+    if (x->rank == 0 || x->rank == 1)
+        return cm_infer_fail(in, "its input has rank %d, needs 2 or more", x->rank);
+    return cm_infer_set(in, 0, x);
+}
+
+static enum cm_status trilu_prepare(struct cm_call *call)
+{
+    bool *upper = cm_call_state(call, sizeof *upper);
+    *upper = cm_node_int(call->node, "upper") != 0;
+    return CM_OK;
+}
+
+static enum cm_status trilu_run(struct cm_call *call)
+{
+    const bool upper = *(const bool *)call->state;
+    const struct cm_tensor *x = call->in[0];
+    struct cm_tensor *y = call->out[0];
+    const struct cm_shape *shape = &x->shape;
+    const int64_t rows = shape->dims[shape->rank - 2], columns = shape->dims[shape->rank - 1];
+    const struct cm_tensor *diagonal = call->n_in > 1 ? call->in[1] : NULL;
+    const int64_t k = diagonal && cm_tensor_count(diagonal) ? cm_tensor_int(diagonal, 0) : 0;
+    const int64_t count = cm_tensor_count(x), below = clamp(k, -rows, columns);
+
+    for (int64_t at = 0, row = 0; at < count; at += columns, row = row + 1 < rows ? row + 1 : 0) {
+        /* Upper keeps from the diagonal on, lower up to and with it. */
+        const int64_t edge = clamp(row + below + !upper, 0, columns);
+        cm_move_span(x->type, x->data, upper ? at + edge : at, y->data, upper ? at + edge : at,
+                     upper ? columns - edge : edge);
+        cm_move_zero(x->type, y->data, upper ? at : at + edge, upper ? edge : columns - edge);
+    }
+    return cm_move_hold(y, x, call->err);
+}
+
+static enum cm_status trilu_grad(struct cm_grad *g)
+{
+    struct cm_arena *arena = cm_builder_arena(&g->build);
+    const cm_value inputs[] = {cm_grad_incoming(g, 0), cm_grad_input(g, 1)};
+    const struct cm_attribute_proto upper =
+        cm_attr_int(arena, "upper", cm_node_int(g->node, "upper"));
+    return cm_grad_set(g, 0,
+                       cm_build(&g->build, &(struct cm_emission){.op = "Trilu",
+                                                                 CM_ATTRIBUTES(upper),
+                                                                 .inputs = inputs,
+                                                                 .n_inputs = inputs[1] ? 2 : 1}));
+}
+
+CM_OP(Trilu, .infer = trilu_infer, .prepare = trilu_prepare, .run = trilu_run, .grad = trilu_grad);
+
+/* ---- EyeLike ---- */
+
+static enum cm_status eye_infer(struct cm_infer *in)
+{
+    const struct cm_type *x = cm_infer_type(in, 0);
+    const int64_t asked = cm_node_int(in->node, "dtype");
+    const bool given = cm_node_has_attr(in->node, "dtype");
+
+    const enum cm_dtype_class kind =
+        cm_dtype_is_valid(asked) ? cm_dtype_info((enum cm_dtype)asked)->kind : CM_CLASS_NONE;
+    if (given && (kind == CM_CLASS_NONE || kind == CM_CLASS_COMPLEX))
+        return cm_infer_fail(in, "dtype %lld is no element type it can make", (long long)asked);
+    if (x->rank != CM_RANK_UNKNOWN && x->rank != 2)
+        return cm_infer_fail(in, "its input has rank %d, needs 2", x->rank);
+    const struct cm_dim any[2] = {CM_DIM_ANY, CM_DIM_ANY};
+    return cm_infer_set_tensor(in, 0, given ? (enum cm_dtype)asked : x->dtype, 2,
+                               x->rank == 2 ? x->dims : any);
+}
+
+struct eye {
+    int64_t k;
+    unsigned char one[8];
+};
+
+static enum cm_status eye_prepare(struct cm_call *call)
+{
+    struct eye *eye = cm_call_state(call, sizeof *eye);
+    const enum cm_dtype type = call->out[0]->type;
+    const float single = 1;
+    const double twice = 1;
+
+    eye->k = cm_node_int(call->node, "k");
+    if (type == CM_FLOAT)
+        memcpy(eye->one, &single, sizeof single);
+    else if (type == CM_DOUBLE)
+        memcpy(eye->one, &twice, sizeof twice);
+    else if (cm_dtype_is_narrow(type))
+        cm_narrow_store(type, eye->one, 0, 1, &single);
+    else
+        eye->one[0] = 1;
+    return CM_OK;
+}
+
+static enum cm_status eye_run(struct cm_call *call)
+{
+    const struct eye *eye = call->state;
+    struct cm_tensor *y = call->out[0];
+    const int64_t rows = y->shape.dims[0], columns = y->shape.dims[1];
+
+    cm_move_zero(y->type, y->data, 0, rows * columns);
+    for (int64_t row = 0; row < rows && columns > 0; row++) {
+        const int64_t column = row + clamp(eye->k, -rows, columns);
+        if (column >= 0 && column < columns)
+            cm_move_span(y->type, eye->one, 0, y->data, row * columns + column, 1);
+    }
+    return CM_OK;
+}
+
+CM_OP(EyeLike, .infer = eye_infer, .prepare = eye_prepare, .run = eye_run, .grad = cm_grad_none);

@@ -1,0 +1,300 @@
+/* Identity, Reshape, Flatten, Squeeze, Unsqueeze: the same elements, perhaps under another shape.
+ */
+// SPDX-License-Identifier: Apache-2.0
+#include "base/number.h"
+#include "ops/common/move.h"
+#include "ops/shape/shape_rules.h"
+
+/* ---- Identity ---- */
+
+static enum cm_status identity_infer(struct cm_infer *in)
+{
+    CM_TRY(cm_infer_like_input(in));
+    cm_infer_pass_known(in);
+    return CM_OK;
+}
+
+static enum cm_status identity_run(struct cm_call *call)
+{
+    if (call->in[0] && call->out[0] && call->out[0]->data)
+        return cm_run_copy(call);
+    return cm_datum_share(call->in_datum[0], call->out_datum[0], call->err);
+}
+
+static enum cm_status identity_grad(struct cm_grad *g)
+{
+    return cm_grad_set(g, 0, cm_grad_incoming(g, 0));
+}
+
+CM_OP(Identity, .infer = identity_infer, .run = identity_run, .grad = identity_grad,
+      .share = cm_share_view, .layouts = CM_LAYOUT_SAME);
+
+/* ---- Reshape ---- */
+
+/* A product of dimensions: a number times symbols. */
+struct product {
+    int64_t number;
+    uint32_t symbols[CM_MAX_RANK];
+    int n_symbols;
+    bool known; /* no factor is unknown, and the number fits */
+    bool zero;  /* a factor is 0, so the others do not matter */
+};
+
+static void multiply(struct product *product, struct cm_dim dim)
+{
+    if (dim.value == 0)
+        product->zero = true;
+    else if (cm_dim_known(dim))
+        product->known = cm_dim_mul(product->number, dim.value, &product->number) && product->known;
+    else if (dim.symbol)
+        product->symbols[product->n_symbols++] = dim.symbol;
+    else
+        product->known = false;
+}
+
+static void settle_zero(struct product *product)
+{
+    if (product->zero)
+        *product = (struct product){.number = 0, .known = true, .zero = true};
+}
+
+/* Strikes out the symbols that both products have. */
+static void cancel(struct product *a, struct product *b)
+{
+    for (int i = 0; i < a->n_symbols;) {
+        int j = 0;
+        while (j < b->n_symbols && b->symbols[j] != a->symbols[i])
+            j++;
+        if (j == b->n_symbols) {
+            i++;
+            continue;
+        }
+        a->symbols[i] = a->symbols[--a->n_symbols];
+        b->symbols[j] = b->symbols[--b->n_symbols];
+    }
+}
+
+/* What -1 stands for, when that can be said; ok is false when there is no such number. */
+static struct cm_dim remaining(struct product *all, struct product *rest, bool *ok)
+{
+    *ok = true;
+    if (!all->known || !rest->known)
+        return CM_DIM_ANY;
+    cancel(all, rest);
+    if (rest->n_symbols > 0)
+        return CM_DIM_ANY;
+    if (all->n_symbols > 0)
+        return all->n_symbols == 1 && all->number == rest->number
+                   ? (struct cm_dim){CM_DIM_UNKNOWN, all->symbols[0]}
+                   : CM_DIM_ANY;
+    *ok = rest->number != 0 && all->number % rest->number == 0;
+    return *ok ? CM_DIM(all->number / rest->number) : CM_DIM_ANY;
+}
+
+/* One dimension of the requested shape; -1 is left for later. */
+static enum cm_status requested_dim(struct cm_infer *in, const struct cm_type *x, size_t k,
+                                    struct cm_quantity item, struct cm_dim *out)
+{
+    *out = cm_quantity_dim(item);
+    if (!item.is_number)
+        return CM_OK;
+    if (item.number < -1)
+        return cm_infer_fail(in, "dimension %zu of the new shape is %lld", k,
+                             (long long)item.number);
+    if (item.number != 0 || cm_node_int(in->node, "allowzero"))
+        return CM_OK;
+    if (x->rank == CM_RANK_UNKNOWN) {
+        *out = CM_DIM_ANY;
+        return CM_OK;
+    }
+    if (k >= (size_t)x->rank)
+        return cm_infer_fail(in, "dimension %zu of the new shape is 0, but the input has rank %d",
+                             k, x->rank);
+    *out = x->dims[k];
+    return CM_OK;
+}
+
+/* Finds the dimension -1 stands for, or checks that no element is lost. What -1 stands for does not
+ * depend on the dimensions that are copied, so an empty batch may be reshaped like any other. */
+static enum cm_status fill_in(struct cm_infer *in, const struct cm_type *x, struct cm_dim *dims,
+                              size_t count, const bool *copied, int open)
+{
+    struct product all = {.number = 1, .known = true}, rest = all;
+    if (x->rank == CM_RANK_UNKNOWN)
+        return CM_OK;
+    for (int i = 0; i < x->rank; i++)
+        if (open < 0 || !copied[i])
+            multiply(&all, x->dims[i]);
+    for (size_t k = 0; k < count; k++)
+        if ((int)k != open && (open < 0 || !copied[k]))
+            multiply(&rest, dims[k]);
+    settle_zero(&all);
+    settle_zero(&rest);
+    bool ok = true;
+    if (open >= 0)
+        dims[open] = remaining(&all, &rest, &ok);
+    else if (all.known && rest.known && all.n_symbols + rest.n_symbols == 0)
+        ok = all.number == rest.number;
+    return ok ? CM_OK
+              : cm_infer_fail(in, "%lld elements do not fit the new shape, which has %lld%s",
+                              (long long)all.number, (long long)rest.number,
+                              open >= 0 ? " without its -1" : "");
+}
+
+static enum cm_status reshape_infer(struct cm_infer *in)
+{
+    const struct cm_type *x = cm_infer_type(in, 0);
+    struct cm_dim dims[CM_MAX_RANK];
+    struct cm_known shape;
+    const bool allowzero = cm_node_int(in->node, "allowzero") != 0;
+    bool copied[CM_MAX_RANK] = {false}, zero = false;
+    int open = -1;
+
+    if (!cm_infer_known(in, 1, &shape))
+        return cm_infer_set_tensor(in, 0, x->dtype, CM_RANK_UNKNOWN, NULL);
+    if (shape.count > CM_MAX_RANK)
+        return cm_infer_fail(in, "the new shape has rank %zu, the limit is %d", shape.count,
+                             CM_MAX_RANK);
+    for (size_t k = 0; k < shape.count; k++) {
+        CM_TRY(requested_dim(in, x, k, shape.items[k], &dims[k]));
+        copied[k] = shape.items[k].is_number && shape.items[k].number == 0 && !allowzero;
+        zero = zero || (shape.items[k].is_number && shape.items[k].number == 0);
+        if (!shape.items[k].is_number || shape.items[k].number != -1)
+            continue;
+        if (open >= 0)
+            return cm_infer_fail(in, "dimensions %d and %zu of the new shape are both -1", open, k);
+        open = (int)k;
+    }
+    if (open >= 0 && zero && allowzero)
+        return cm_infer_fail(in, "the new shape has both 0 and -1, so -1 could be any number");
+    CM_TRY(fill_in(in, x, dims, shape.count, copied, open));
+    CM_TRY(cm_infer_set_tensor(in, 0, x->dtype, (int)shape.count, dims));
+    cm_infer_pass_known(in);
+    return CM_OK;
+}
+
+CM_OP(Reshape, .infer = reshape_infer, .run = cm_run_copy, .grad = cm_grad_reshape,
+      .share = cm_share_view);
+
+/* ---- Flatten ---- */
+
+/* (d0, .., dn) becomes (d0 * .. * d[axis-1], d[axis] * .. * dn); axis may equal the rank. */
+static enum cm_status flatten_infer(struct cm_infer *in)
+{
+    const struct cm_type *x = cm_infer_type(in, 0);
+    struct cm_dim dims[2] = {CM_DIM_ANY, CM_DIM_ANY};
+    int axis;
+
+    if (x->rank == CM_RANK_UNKNOWN)
+        return cm_infer_set_tensor(in, 0, x->dtype, 2, dims);
+    CM_TRY(cm_infer_axis(in, cm_node_int(in->node, "axis"), x->rank, true, &axis));
+    dims[0] = dims[1] = CM_DIM(1);
+    for (int i = 0; i < x->rank; i++)
+        dims[i >= axis] = cm_dim_product(dims[i >= axis], x->dims[i]);
+    return cm_infer_set_tensor(in, 0, x->dtype, 2, dims);
+}
+
+CM_OP(Flatten, .infer = flatten_infer, .run = cm_run_copy, .grad = cm_grad_reshape,
+      .share = cm_share_view);
+
+/* ---- Squeeze and Unsqueeze ---- */
+
+/* Marks the axes that input 1 names among rank of them; known is false when they are not all
+ * numbers. */
+static enum cm_status marked_axes(struct cm_infer *in, int rank, bool *marked, bool *known)
+{
+    int64_t axes[CM_MAX_RANK];
+    size_t count;
+
+    *known = cm_infer_numbers(in, 1, CM_MAX_RANK, axes, &count);
+    for (size_t i = 0; *known && i < count; i++) {
+        int axis;
+        CM_TRY(cm_infer_axis(in, axes[i], rank, false, &axis));
+        if (marked[axis])
+            return cm_infer_fail(in, "axis %d is listed twice", axis);
+        marked[axis] = true;
+    }
+    return CM_OK;
+}
+
+static enum cm_status set_unknown_dims(struct cm_infer *in, enum cm_dtype dtype, int rank)
+{
+    struct cm_dim dims[CM_MAX_RANK];
+    if (rank < 0 || rank > CM_MAX_RANK)
+        return cm_infer_fail(in, "its result would have rank %d", rank);
+    for (int i = 0; i < rank; i++)
+        dims[i] = CM_DIM_ANY;
+    return cm_infer_set_tensor(in, 0, dtype, rank, dims);
+}
+
+/* Without axes every dimension of 1 goes, so all must be known. */
+static bool mark_ones(const struct cm_type *x, bool *marked)
+{
+    for (int i = 0; i < x->rank; i++) {
+        if (!cm_dim_known(x->dims[i]))
+            return false;
+        marked[i] = x->dims[i].value == 1;
+    }
+    return true;
+}
+
+static enum cm_status squeeze_infer(struct cm_infer *in)
+{
+    const struct cm_type *x = cm_infer_type(in, 0);
+    const bool has_axes = cm_infer_type(in, 1) != NULL;
+    bool gone[CM_MAX_RANK] = {false}, known;
+    struct cm_dim dims[CM_MAX_RANK];
+    struct cm_known axes;
+    int rank = 0;
+
+    if (x->rank == CM_RANK_UNKNOWN)
+        return cm_infer_set_tensor(in, 0, x->dtype, CM_RANK_UNKNOWN, NULL);
+    if (has_axes)
+        CM_TRY(marked_axes(in, x->rank, gone, &known));
+    else
+        known = mark_ones(x, gone);
+    if (!known) {
+        if (has_axes && cm_infer_known(in, 1, &axes) && axes.count <= (size_t)x->rank)
+            return set_unknown_dims(in, x->dtype, x->rank - (int)axes.count);
+        return cm_infer_set_tensor(in, 0, x->dtype, CM_RANK_UNKNOWN, NULL);
+    }
+    for (int i = 0; i < x->rank; i++) {
+        if (!gone[i])
+            dims[rank++] = x->dims[i];
+        else if (cm_dim_known(x->dims[i]) && x->dims[i].value != 1)
+            return cm_infer_fail(in, "axis %d is %lld long and cannot be squeezed out", i,
+                                 (long long)x->dims[i].value);
+    }
+    CM_TRY(cm_infer_set_tensor(in, 0, x->dtype, rank, dims));
+    cm_infer_pass_known(in);
+    return CM_OK;
+}
+
+CM_OP(Squeeze, .infer = squeeze_infer, .run = cm_run_copy, .grad = cm_grad_reshape,
+      .share = cm_share_view);
+
+static enum cm_status unsqueeze_infer(struct cm_infer *in)
+{
+    const struct cm_type *x = cm_infer_type(in, 0);
+    bool made[CM_MAX_RANK] = {false}, known;
+    struct cm_dim dims[CM_MAX_RANK];
+    struct cm_known axes;
+
+    if (x->rank == CM_RANK_UNKNOWN || !cm_infer_known(in, 1, &axes))
+        return cm_infer_set_tensor(in, 0, x->dtype, CM_RANK_UNKNOWN, NULL);
+    if (axes.count > (size_t)(CM_MAX_RANK - x->rank))
+        return cm_infer_fail(in, "its result would have rank %zu, the limit is %d",
+                             axes.count + (size_t)x->rank, CM_MAX_RANK);
+    const int rank = x->rank + (int)axes.count;
+    CM_TRY(marked_axes(in, rank, made, &known));
+    if (!known)
+        return set_unknown_dims(in, x->dtype, rank);
+    for (int i = 0, from = 0; i < rank; i++)
+        dims[i] = made[i] ? CM_DIM(1) : x->dims[from++];
+    CM_TRY(cm_infer_set_tensor(in, 0, x->dtype, rank, dims));
+    cm_infer_pass_known(in);
+    return CM_OK;
+}
+
+CM_OP(Unsqueeze, .infer = unsqueeze_infer, .run = cm_run_copy, .grad = cm_grad_reshape,
+      .share = cm_share_view);
