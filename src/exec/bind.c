@@ -1,0 +1,750 @@
+/* Binding: sizes, places and prepared kernels for one set of input shapes. */
+// SPDX-License-Identifier: Apache-2.0
+#include "exec/program.h"
+
+#include "base/memory.h"
+#include "base/number.h"
+#include "exec/storage.h"
+
+struct binder {
+    struct cm_context *context;
+    struct cm_session *session;
+    struct cm_block *block;
+    struct cm_binding *binding;
+    struct cm_arena *arena; /* the binding's */
+    struct cm_storages storages;
+    struct cm_error *err;
+};
+
+/* ---- facts ---- */
+
+void cm_step_facts(const struct cm_context *context, const struct cm_step *step,
+                   struct cm_fact *facts, bool at_run)
+{
+    for (int i = 0; i < step->n_in; i++) {
+        facts[i] = (struct cm_fact){0};
+        if (step->in[i] == CM_NO_SLOT)
+            continue;
+        const struct cm_slot *slot = &context->slots[step->in[i]];
+        facts[i].type = slot->type;
+        facts[i].constant = slot->known;
+        if (at_run && slot->datum.kind == CM_KIND_TENSOR)
+            facts[i].constant = &slot->datum.tensor;
+    }
+}
+
+static bool all_known(const struct binder *b, const struct cm_step *step)
+{
+    for (int i = 0; i < step->n_in; i++)
+        if (step->in[i] != CM_NO_SLOT && !b->context->slots[step->in[i]].known)
+            return false;
+    return true;
+}
+
+/* Do the input shapes decide the shapes of this step's results? Fills results if so. */
+static enum cm_status infer_step(struct binder *b, const struct cm_step *step,
+                                 struct cm_fact *results, bool *decided)
+{
+    const struct cm_op *op = step->node->op;
+    struct cm_fact *facts = CM_NEW_ARRAY(b->arena, struct cm_fact, (size_t)step->n_in);
+    *decided = false;
+    cm_step_facts(b->context, step, facts, false);
+    if (op->effects & CM_OUTPUT_SIZE_AT_RUN)
+        return CM_OK;
+    for (int i = 0; i < step->n_in; i++)
+        if (step->in[i] != CM_NO_SLOT && !facts[i].type)
+            return CM_OK;
+    struct cm_infer in = {.node = step->node,
+                          .arena = b->arena,
+                          .symbols = cm_module_symbols(b->session->module),
+                          .in = facts,
+                          .out = results,
+                          .n_in = step->n_in,
+                          .n_out = step->n_out,
+                          .err = b->err};
+    CM_TRY(op->infer(&in));
+    for (int o = 0; o < step->n_out; o++)
+        if (step->out[o] != CM_NO_SLOT &&
+            (!results[o].type || !cm_type_is_concrete(results[o].type) ||
+             results[o].type->dtype ==
+                 CM_STRING)) /* strings need a buffer that keeps characters alive */
+            return CM_OK;
+    *decided = true;
+    return CM_OK;
+}
+
+/* ---- places ---- */
+
+static struct cm_place *new_place(struct binder *b, cm_slot_id slot, enum cm_place_kind kind)
+{
+    struct cm_place *place = CM_PUSH(b->arena, &b->binding->places);
+    *place = (struct cm_place){.slot = slot, .kind = kind, .same_as = CM_NO_SLOT};
+    if (slot != CM_NO_SLOT)
+        b->context->slots[slot].storage = -1;
+    return place;
+}
+
+static void set_type(struct binder *b, cm_slot_id id, const struct cm_type *type)
+{
+    struct cm_slot *slot = &b->context->slots[id];
+    slot->type = type;
+    slot->known = NULL;
+    slot->datum = (struct cm_datum){.kind = CM_KIND_TENSOR};
+    slot->datum.tensor.type = type->dtype;
+    cm_type_shape(type, &slot->datum.tensor.shape);
+}
+
+static enum cm_status plain_bytes(const struct cm_tensor *tensor, size_t *out, struct cm_error *err)
+{
+    int64_t count;
+    if (!cm_shape_count(&tensor->shape, &count) || !cm_dtype_bytes(tensor->type, count, out))
+        return cm_fail(err, CM_LIMIT, "the size of its result overflows");
+    return CM_OK;
+}
+
+static size_t result_index(const struct cm_block *block, cm_slot_id slot)
+{
+    size_t o = 0;
+    while (block->outputs[o] != slot)
+        o++;
+    return o;
+}
+
+static bool ends_here(const struct cm_step *step, cm_slot_id slot)
+{
+    for (size_t i = 0; i < step->n_last; i++)
+        if (step->last[i] == slot)
+            return true;
+    return false;
+}
+
+static int times_read(const struct cm_step *step, cm_slot_id slot)
+{
+    int times = 0;
+    for (int i = 0; i < step->n_in; i++)
+        times += step->in[i] == slot;
+    return times;
+}
+
+/* The input whose bytes output o may take over or share; -1: none. */
+static int sharing_input(const struct binder *b, const struct cm_step *step, int o, size_t bytes,
+                         enum cm_sharing wanted)
+{
+    const struct cm_op *op = step->node->op;
+    for (int i = 0; op->share && i < step->n_in; i++) {
+        if (step->in[i] == CM_NO_SLOT || op->share(step->node, o, i) != wanted)
+            continue;
+        const struct cm_slot *slot = &b->context->slots[step->in[i]];
+        size_t has;
+        if (slot->datum.tensor.layout || plain_bytes(&slot->datum.tensor, &has, NULL) ||
+            has != bytes)
+            continue;
+        if (wanted == CM_SHARE_VIEW)
+            return i;
+        if (slot->storage >= 0 && b->storages.all.items[slot->storage].live == 1 &&
+            ends_here(step, step->in[i]) && times_read(step, step->in[i]) == 1)
+            return i;
+    }
+    return -1;
+}
+
+static enum cm_status place_output(struct binder *b, const struct cm_step *step, int o,
+                                   bool *is_view)
+{
+    const cm_slot_id id = step->out[o];
+    struct cm_slot *slot = &b->context->slots[id];
+    const struct cm_layout *layout = slot->datum.tensor.layout;
+    size_t bytes;
+    CM_TRY(plain_bytes(&slot->datum.tensor, &bytes, b->err));
+    if (layout)
+        bytes = layout->bytes;
+    *is_view = false;
+    struct cm_place *place;
+    if (b->session->is_result[id]) {
+        place = new_place(b, id, CM_PLACE_RESULT);
+        place->offset = result_index(b->block, id);
+        place->tensor = slot->datum.tensor;
+        return CM_OK;
+    }
+    const int view = layout ? -1 : sharing_input(b, step, o, bytes, CM_SHARE_VIEW);
+    const int over = layout ? -1 : sharing_input(b, step, o, bytes, CM_SHARE_OVERWRITE);
+    const int storage = view >= 0   ? b->context->slots[step->in[view]].storage
+                        : over >= 0 ? b->context->slots[step->in[over]].storage
+                                    : cm_storage_new(&b->storages, bytes);
+    if (view >= 0 && storage < 0) { /* of memory that is not this block's: an input, a constant */
+        place = new_place(b, id, CM_PLACE_SAME);
+        place->same_as = step->in[view];
+        *is_view = true;
+    } else {
+        place = new_place(b, id, CM_PLACE_BLOCK);
+        place->offset = b->storages.all.items[storage].offset;
+        if (view >= 0 || over >= 0)
+            b->storages.all.items[storage].live++; /* the input leaves when the step ends */
+        slot->storage = storage;
+        *is_view = view >= 0;
+    }
+    place->tensor = slot->datum.tensor;
+    return CM_OK;
+}
+
+/* ---- known contents ---- */
+
+static struct cm_tensor *new_known(struct binder *b, cm_slot_id id)
+{
+    struct cm_slot *slot = &b->context->slots[id];
+    struct cm_place *place = new_place(b, id, CM_PLACE_KNOWN);
+    struct cm_tensor *tensor = CM_NEW(b->arena, struct cm_tensor);
+    *tensor = slot->datum.tensor;
+    tensor->data = cm_arena_alloc(b->arena, cm_tensor_bytes(tensor) + 1);
+    place->tensor = *tensor;
+    slot->known = tensor;
+    slot->datum.tensor.data = tensor->data;
+    return tensor;
+}
+
+/* Shape arithmetic that the rule has done already: all elements are numbers. */
+static bool take_known(struct binder *b, const struct cm_step *step, const struct cm_fact *results)
+{
+    int wanted = -1;
+    for (int o = 0; o < step->n_out; o++) {
+        if (step->out[o] == CM_NO_SLOT)
+            continue;
+        if (wanted >= 0)
+            return false; /* several outputs: not shape arithmetic */
+        wanted = o;
+    }
+    const struct cm_known *known = wanted < 0 ? NULL : results[wanted].known;
+    if (!known ||
+        (results[wanted].type->dtype != CM_INT64 && results[wanted].type->dtype != CM_INT32))
+        return false;
+    for (size_t i = 0; i < known->count; i++)
+        if (!known->items[i].is_number)
+            return false;
+    struct cm_shape shape;
+    if (!cm_type_shape(results[wanted].type, &shape) ||
+        cm_shape_elements(&shape) != (int64_t)known->count)
+        return false;
+    set_type(b, step->out[wanted], results[wanted].type);
+    struct cm_tensor *tensor = new_known(b, step->out[wanted]);
+    for (size_t i = 0; i < known->count; i++) {
+        if (tensor->type == CM_INT64)
+            ((int64_t *)tensor->data)[i] = known->items[i].number;
+        else
+            ((int32_t *)tensor->data)[i] = (int32_t)known->items[i].number;
+    }
+    return true;
+}
+
+enum { SMALL = 4096 }; /* bytes of results that are worth computing while binding */
+
+static bool worth_knowing(const struct cm_step *step, const struct cm_fact *results)
+{
+    if (step->node->op->effects & CM_RANDOM || step->node->n_bodies)
+        return false;
+    size_t total = 0;
+    for (int o = 0; o < step->n_out; o++) {
+        if (step->out[o] == CM_NO_SLOT)
+            continue;
+        struct cm_shape shape;
+        int64_t count;
+        size_t bytes;
+        if (results[o].type->dtype == CM_STRING || !cm_type_shape(results[o].type, &shape) ||
+            !cm_shape_count(&shape, &count) ||
+            !cm_dtype_bytes(results[o].type->dtype, count, &bytes) || bytes > SMALL)
+            return false;
+        total += bytes;
+    }
+    return total <= SMALL;
+}
+
+/* ---- steps ---- */
+
+static struct cm_bound_step *new_step(struct binder *b, const struct cm_step *step)
+{
+    struct cm_bound_step *bound = CM_NEW(b->arena, struct cm_bound_step);
+    bound->step = step;
+    bound->context = b->context;
+    bound->arena = b->arena;
+    bound->declined = "";
+    if (!step)
+        return bound;
+    bound->run = step->node->op->run;
+    bound->kernel = "reference";
+    const size_t n_in = (size_t)step->n_in, n_out = (size_t)step->n_out;
+    const struct cm_tensor **in = CM_NEW_ARRAY(b->arena, const struct cm_tensor *, n_in);
+    const struct cm_datum **in_datum = CM_NEW_ARRAY(b->arena, const struct cm_datum *, n_in);
+    struct cm_tensor **out = CM_NEW_ARRAY(b->arena, struct cm_tensor *, n_out);
+    struct cm_datum **out_datum = CM_NEW_ARRAY(b->arena, struct cm_datum *, n_out);
+    for (size_t i = 0; i < n_in; i++) {
+        if (step->in[i] == CM_NO_SLOT)
+            continue;
+        in_datum[i] = &b->context->slots[step->in[i]].datum;
+        in[i] = &b->context->slots[step->in[i]].datum.tensor;
+    }
+    for (size_t o = 0; o < n_out; o++) {
+        if (step->out[o] == CM_NO_SLOT)
+            continue;
+        out_datum[o] = &b->context->slots[step->out[o]].datum;
+        out[o] = &b->context->slots[step->out[o]].datum.tensor;
+    }
+    bound->call = (struct cm_call){.node = step->node,
+                                   .op = step->node->op,
+                                   .n_in = step->n_in,
+                                   .n_out = step->n_out,
+                                   .in = in,
+                                   .out = out,
+                                   .in_datum = in_datum,
+                                   .out_datum = out_datum,
+                                   .engine = &cm_exec_engine,
+                                   .engine_data = bound,
+                                   .err = b->err};
+    return bound;
+}
+
+/* The first kernel of a backend that takes the call; the reasons of those that did not are kept. */
+static const struct cm_kernel *choose_kernel(struct binder *b, struct cm_bound_step *bound)
+{
+    const struct cm_node *node = bound->step->node;
+    struct cm_error why;
+    for (size_t i = 0; i < b->session->n_kernels; i++) {
+        const struct cm_kernel *kernel = b->session->kernels[i];
+        if (!cm_str_is(node->op_type, kernel->name) || !cm_str_is(node->domain, kernel->domain))
+            continue;
+        bound->call.err = &why;
+        why.text[0] = 0;
+        const bool taken = kernel->accepts(&bound->call);
+        bound->call.err = b->err;
+        if (taken)
+            return kernel;
+        bound->declined = cm_arena_printf(b->arena, "%s%s%s: %s", bound->declined,
+                                          *bound->declined ? "; " : "", kernel->backend, why.text)
+                              .data;
+    }
+    return NULL;
+}
+
+struct layout_wishes {
+    const struct cm_layout **want, **give; /* by input, by output */
+};
+
+/* What prepare asks for while a step is bound; NULL otherwise. */
+static _Thread_local struct layout_wishes *wishes;
+
+void cm_bind_want_layout(struct cm_call *call, int i, const struct cm_layout *layout)
+{
+    (void)call;
+    if (wishes)
+        wishes->want[i] = layout;
+}
+
+void cm_bind_give_layout(struct cm_call *call, int o, const struct cm_layout *layout)
+{
+    (void)call;
+    if (wishes)
+        wishes->give[o] = layout;
+}
+
+/* A copy of `from` in another layout, made by a step of its own (or here, once, if it never
+ * changes). */
+static enum cm_status reordered(struct binder *b, const struct cm_tensor *from, bool constant,
+                                const struct cm_layout *layout, int *storage,
+                                struct cm_tensor **out)
+{
+    struct cm_tensor *to = CM_NEW(b->arena, struct cm_tensor);
+    size_t bytes;
+    *to = *from;
+    to->layout = layout;
+    to->buffer = NULL;
+    CM_TRY(plain_bytes(from, &bytes, b->err));
+    if (layout)
+        bytes = layout->bytes;
+    *out = to;
+    const struct cm_layout *mover = layout ? layout : from->layout;
+    if (constant) {
+        char *room = cm_arena_alloc(b->arena, bytes + CM_TENSOR_ALIGNMENT);
+        to->data = room + (CM_TENSOR_ALIGNMENT - (uintptr_t)room % CM_TENSOR_ALIGNMENT);
+        return mover->reorder(from, to, b->err);
+    }
+    *storage = cm_storage_new(&b->storages, bytes);
+    to->data = NULL;
+    *CM_PUSH(b->arena, &b->binding->extras) =
+        (struct cm_extra){to, b->storages.all.items[*storage].offset};
+    struct cm_bound_step *bound = new_step(b, NULL);
+    bound->kernel = "reorder";
+    bound->reorder_from = from;
+    bound->reorder_to = to;
+    *CM_PUSH(b->arena, &b->binding->steps) = bound;
+    return CM_OK;
+}
+
+/* Brings every operand into the layout the kernel reads; temporary copies end with the step. */
+static enum cm_status settle_inputs(struct binder *b, struct cm_bound_step *bound,
+                                    enum cm_layout_rule rule, struct layout_wishes *wish,
+                                    int *temporary)
+{
+    const struct cm_step *step = bound->step;
+    const struct cm_tensor **in = (const struct cm_tensor **)(uintptr_t)bound->call.in;
+    for (int i = 0; i < step->n_in; i++) {
+        temporary[i] = -1;
+        if (step->in[i] == CM_NO_SLOT)
+            continue;
+        const struct cm_slot *slot = &b->context->slots[step->in[i]];
+        const struct cm_layout *has = slot->datum.tensor.layout;
+        const struct cm_layout *wants = rule == CM_LAYOUT_PLAIN ? NULL : wish->want[i];
+        if (cm_layout_equal(has, wants))
+            continue;
+        struct cm_tensor *copy;
+        CM_TRY(reordered(b, &slot->datum.tensor, slot->known != NULL, wants, &temporary[i], &copy));
+        in[i] = copy;
+    }
+    return CM_OK;
+}
+
+/* Elementwise steps leave a layout as it is when all operands have the same one and it has no
+ * padding. */
+static const struct cm_layout *common_layout(const struct binder *b, const struct cm_step *step)
+{
+    const struct cm_layout *layout = NULL;
+    const struct cm_shape *shape = NULL;
+    for (int i = 0; i < step->n_in; i++) {
+        if (step->in[i] == CM_NO_SLOT)
+            continue;
+        const struct cm_tensor *tensor = &b->context->slots[step->in[i]].datum.tensor;
+        size_t bytes;
+        if (!tensor->layout || plain_bytes(tensor, &bytes, NULL) ||
+            bytes != tensor->layout->bytes || (shape && !cm_shape_equal(shape, &tensor->shape)) ||
+            (layout && !cm_layout_equal(layout, tensor->layout)))
+            return NULL;
+        layout = tensor->layout;
+        shape = &tensor->shape;
+    }
+    return layout;
+}
+
+static enum cm_status prepare(struct binder *b, struct cm_bound_step *bound,
+                              const struct cm_kernel *kernel, struct layout_wishes *wish)
+{
+    cm_prepare_fn *const fn = kernel ? kernel->prepare : bound->step->node->op->prepare;
+    if (!fn)
+        return CM_OK;
+    struct layout_wishes *outer = wishes;
+    wishes = wish;
+    const enum cm_status status = fn(&bound->call);
+    wishes = outer;
+    (void)b;
+    return status;
+}
+
+/* Runs a step now: its operands are known and its results small. */
+static enum cm_status run_now(struct binder *b, struct cm_bound_step *bound)
+{
+    const struct cm_step *step = bound->step;
+    for (int o = 0; o < step->n_out; o++)
+        if (step->out[o] != CM_NO_SLOT)
+            new_known(b, step->out[o]);
+    if (step->node->op->prepare)
+        CM_TRY(step->node->op->prepare(&bound->call));
+    bound->call.scratch = cm_arena_alloc(b->arena, bound->scratch_size + 1);
+    return step->node->op->run(&bound->call);
+}
+
+static void end_slots(struct binder *b, const struct cm_step *step)
+{
+    for (size_t i = 0; i < step->n_last; i++) {
+        const int storage = b->context->slots[step->last[i]].storage;
+        if (storage >= 0)
+            cm_storage_leave(&b->storages, storage);
+        b->context->slots[step->last[i]].storage = -1;
+    }
+}
+
+static void wait_until_run(struct binder *b, const struct cm_step *step)
+{
+    struct cm_bound_step *bound = new_step(b, step);
+    bound->at_run = true;
+    bound->arena = &b->context->blocks[b->block->number].arena;
+    for (int o = 0; o < step->n_out; o++) {
+        if (step->out[o] == CM_NO_SLOT)
+            continue;
+        struct cm_slot *slot = &b->context->slots[step->out[o]];
+        new_place(b, step->out[o], CM_PLACE_AT_RUN);
+        slot->type = NULL;
+        slot->known = NULL;
+        slot->datum = (struct cm_datum){0};
+    }
+    *CM_PUSH(b->arena, &b->binding->steps) = bound;
+}
+
+static enum cm_status place_step(struct binder *b, struct cm_bound_step *bound)
+{
+    const struct cm_step *step = bound->step;
+    const size_t n_in = (size_t)step->n_in, n_out = (size_t)step->n_out;
+    struct layout_wishes wish = {CM_NEW_ARRAY(b->arena, const struct cm_layout *, n_in),
+                                 CM_NEW_ARRAY(b->arena, const struct cm_layout *, n_out)};
+    int *temporary = CM_NEW_ARRAY(b->arena, int, n_in);
+    const struct cm_kernel *kernel = choose_kernel(b, bound);
+    enum cm_layout_rule rule = kernel ? kernel->layouts : step->node->op->layouts;
+    if (kernel) {
+        bound->run = kernel->run;
+        bound->kernel = kernel->backend;
+    }
+    CM_TRY(prepare(b, bound, kernel, &wish));
+    if (rule == CM_LAYOUT_SAME) {
+        const struct cm_layout *common = common_layout(b, step);
+        for (size_t i = 0; i < n_in; i++)
+            wish.want[i] = common;
+        for (size_t o = 0; o < n_out; o++)
+            wish.give[o] = common;
+    }
+    CM_TRY(settle_inputs(b, bound, rule, &wish, temporary));
+    bool only_views = true;
+    struct cm_tensor **out = (struct cm_tensor **)(uintptr_t)bound->call.out;
+    int *blocked = CM_NEW_ARRAY(b->arena, int, n_out);
+    struct cm_tensor **plain = CM_NEW_ARRAY(b->arena, struct cm_tensor *, n_out);
+    for (size_t o = 0; o < n_out; o++) {
+        bool view = false;
+        blocked[o] = -1;
+        if (step->out[o] == CM_NO_SLOT)
+            continue;
+        struct cm_slot *slot = &b->context->slots[step->out[o]];
+        const struct cm_layout *layout = rule == CM_LAYOUT_PLAIN ? NULL : wish.give[o];
+        if (layout && b->session->is_result[step->out[o]]) {
+            /* Results are plain: the kernel writes beside them and a reorder follows. */
+            struct cm_tensor *beside = CM_NEW(b->arena, struct cm_tensor);
+            *beside = slot->datum.tensor;
+            beside->layout = layout;
+            blocked[o] = cm_storage_new(&b->storages, layout->bytes);
+            *CM_PUSH(b->arena, &b->binding->extras) =
+                (struct cm_extra){beside, b->storages.all.items[blocked[o]].offset};
+            plain[o] = &slot->datum.tensor;
+            out[o] = beside;
+        } else {
+            slot->datum.tensor.layout = layout;
+        }
+        CM_TRY(place_output(b, step, (int)o, &view));
+        only_views = only_views && view;
+    }
+    bound->scratch_offset = cm_storage_take(&b->storages, bound->scratch_size);
+    cm_storage_give_back(&b->storages, bound->scratch_offset, bound->scratch_size);
+    if (!only_views)
+        *CM_PUSH(b->arena, &b->binding->steps) = bound;
+    for (size_t o = 0; o < n_out; o++) {
+        if (blocked[o] < 0)
+            continue;
+        struct cm_bound_step *back = new_step(b, NULL);
+        back->kernel = "reorder";
+        back->reorder_from = out[o];
+        back->reorder_to = plain[o];
+        *CM_PUSH(b->arena, &b->binding->steps) = back;
+        cm_storage_leave(&b->storages, blocked[o]);
+    }
+    for (size_t i = 0; i < n_in; i++)
+        if (temporary[i] >= 0)
+            cm_storage_leave(&b->storages, temporary[i]);
+    return CM_OK;
+}
+
+static enum cm_status bind_step(struct binder *b, const struct cm_step *step)
+{
+    struct cm_fact *results = CM_NEW_ARRAY(b->arena, struct cm_fact, (size_t)step->n_out);
+    bool decided;
+    CM_TRY(infer_step(b, step, results, &decided));
+    if (!decided) {
+        wait_until_run(b, step);
+        return CM_OK;
+    }
+    if (take_known(b, step, results))
+        return CM_OK;
+    for (int o = 0; o < step->n_out; o++)
+        if (step->out[o] != CM_NO_SLOT)
+            set_type(b, step->out[o], results[o].type);
+    struct cm_bound_step *bound = new_step(b, step);
+    if (all_known(b, step) && worth_knowing(step, results))
+        return run_now(b, bound);
+    return place_step(b, bound);
+}
+
+/* ---- a whole block ---- */
+
+static void enter_slot(struct binder *b, cm_slot_id id)
+{
+    struct cm_slot *slot = &b->context->slots[id];
+    slot->storage = -1;
+    slot->known = NULL;
+    slot->type = slot->datum.kind == CM_KIND_TENSOR
+                     ? cm_type_of_tensor(b->arena, &slot->datum.tensor)
+                     : NULL;
+}
+
+static enum cm_status build(struct binder *b)
+{
+    struct cm_block *block = b->block;
+    for (size_t i = 0; i < block->n_inputs; i++)
+        enter_slot(b, block->inputs[i]);
+    for (size_t i = 0; i < block->n_captured; i++) {
+        /* Its memory is the outer block's, and so is what is known of it. */
+        struct cm_slot *slot = &b->context->slots[block->captured[i]];
+        slot->storage = -1;
+    }
+    for (size_t s = 0; s < block->n_steps; s++) {
+        const struct cm_step *step = &block->steps[s];
+        const enum cm_status status = bind_step(b, step);
+        if (status)
+            return cm_error_context(b->err, status, "%s", cm_node_describe(step->node).text);
+        end_slots(b, step);
+    }
+    b->binding->memory = b->storages.peak;
+    return CM_OK;
+}
+
+/* Kinds, types and shapes of what comes from outside: equal signatures mean equal bindings. */
+static struct cm_str sign(struct cm_context *context, const struct cm_block *block,
+                          struct cm_arena *arena)
+{
+    size_t size = 0;
+    char *text = NULL;
+    for (int pass = 0; pass < 2; pass++) {
+        if (pass == 1)
+            text = cm_arena_alloc(arena, size + 1);
+        size = 0;
+        for (size_t i = 0; i < block->n_inputs + block->n_captured; i++) {
+            const cm_slot_id id =
+                i < block->n_inputs ? block->inputs[i] : block->captured[i - block->n_inputs];
+            const struct cm_datum *datum = &context->slots[id].datum;
+            const int32_t head[4] = {(int32_t)datum->kind, (int32_t)datum->tensor.type,
+                                     datum->tensor.shape.rank, datum->tensor.layout != NULL};
+            const size_t dims = (size_t)datum->tensor.shape.rank * sizeof(int64_t);
+            if (pass == 1) {
+                memcpy(text + size, head, sizeof head);
+                memcpy(text + size + sizeof head, datum->tensor.shape.dims, dims);
+            }
+            size += sizeof head + dims;
+        }
+    }
+    return (struct cm_str){text, size};
+}
+
+void cm_binding_free(struct cm_binding *binding)
+{
+    cm_arena_release(&binding->arena);
+    cm_free(binding);
+}
+
+static enum cm_status make_room(struct cm_context *context, struct cm_block_state *state,
+                                size_t size, struct cm_error *err)
+{
+    if (size <= state->memory_size)
+        return CM_OK;
+    const size_t limit = context->session->options.memory_limit;
+    const size_t others = context->block_bytes - state->memory_size;
+    if (limit && (size > limit || others > limit - size))
+        return cm_fail(err, CM_LIMIT, "%zu bytes of results would pass the memory limit of %zu",
+                       others + size, limit);
+    cm_free(state->memory);
+    state->memory = cm_malloc_aligned(CM_TENSOR_ALIGNMENT, size);
+    context->block_bytes = others + (state->memory ? size : 0);
+    state->memory_size = state->memory ? size : 0;
+    if (!state->memory)
+        return cm_fail(err, CM_NO_MEMORY, "no memory for %zu bytes of results", size);
+    return CM_OK;
+}
+
+/* Puts the binding's decisions into the slots. */
+static void activate(struct cm_context *context, const struct cm_block_state *state,
+                     const struct cm_binding *binding)
+{
+    for (size_t i = 0; i < binding->extras.count; i++)
+        binding->extras.items[i].tensor->data = state->memory + binding->extras.items[i].offset;
+    for (size_t i = 0; i < binding->places.count; i++) {
+        const struct cm_place *place = &binding->places.items[i];
+        struct cm_datum *datum = &context->slots[place->slot].datum;
+        if (place->kind == CM_PLACE_AT_RUN) {
+            datum->kind = CM_KIND_NONE;
+            context->slots[place->slot].type = NULL;
+            continue;
+        }
+        datum->kind = CM_KIND_TENSOR;
+        datum->tensor.type = place->tensor.type;
+        datum->tensor.shape.rank = place->tensor.shape.rank;
+        memcpy(datum->tensor.shape.dims, place->tensor.shape.dims,
+               (size_t)place->tensor.shape.rank * sizeof(int64_t));
+        datum->tensor.layout = place->tensor.layout;
+        datum->tensor.buffer = NULL;
+        datum->tensor.data = place->kind == CM_PLACE_BLOCK   ? state->memory + place->offset
+                             : place->kind == CM_PLACE_KNOWN ? place->tensor.data
+                                                             : NULL;
+    }
+}
+
+static enum cm_status new_binding(struct cm_context *context, struct cm_block *block,
+                                  struct cm_str signature, struct cm_binding **out,
+                                  struct cm_error *err)
+{
+    struct cm_binding *binding = cm_calloc(1, sizeof *binding);
+    if (!binding)
+        return cm_fail(err, CM_NO_MEMORY, "no memory to prepare the run");
+    cm_arena_init(&binding->arena, context->guard);
+    struct cm_block_state *state = &context->blocks[block->number];
+    /* In the list from the start, so that it is freed with the context if memory runs out half way.
+     */
+    binding->next = state->bindings;
+    state->bindings = binding;
+    state->n_bindings++;
+    struct binder binder = {.context = context,
+                            .session = context->session,
+                            .block = block,
+                            .binding = binding,
+                            .arena = &binding->arena,
+                            .storages = {.arena = &binding->arena},
+                            .err = err};
+    CM_TRY(build(&binder));
+    binding->signature = cm_arena_str(&binding->arena, signature);
+    *out = binding;
+    return CM_OK;
+}
+
+static void forget_oldest(struct cm_block_state *state)
+{
+    struct cm_binding **at = &state->bindings;
+    while ((*at)->next)
+        at = &(*at)->next;
+    cm_binding_free(*at);
+    *at = NULL;
+    state->n_bindings--;
+}
+
+enum cm_status cm_bind(struct cm_context *context, struct cm_block *block, struct cm_binding **out,
+                       struct cm_error *err)
+{
+    struct cm_block_state *state = &context->blocks[block->number];
+    if (!state->arena.guard)
+        cm_arena_lend(&state->arena, context->guard);
+    const struct cm_str signature = sign(context, block, &state->arena);
+    struct cm_binding **at = &state->bindings;
+    while (*at && !cm_str_equal((*at)->signature, signature))
+        at = &(*at)->next;
+    struct cm_binding *binding = *at;
+    const bool first = binding && at == &state->bindings;
+    if (binding && !first) {
+        *at = binding->next;
+        binding->next = state->bindings;
+        state->bindings = binding;
+    }
+    if (!binding) {
+        if (state->n_bindings >= CM_RECENT_BINDINGS)
+            forget_oldest(state);
+        const enum cm_status status = new_binding(context, block, signature, &binding, err);
+        if (status) {
+            struct cm_binding *broken = state->bindings;
+            state->bindings = broken->next;
+            state->n_bindings--;
+            cm_binding_free(broken);
+            return status;
+        }
+    }
+    cm_arena_reset(&state->arena);
+    CM_TRY(make_room(context, state, binding->memory, err));
+    activate(context, state, binding);
+    *out = binding;
+    return CM_OK;
+}

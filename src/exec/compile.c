@@ -1,0 +1,333 @@
+/* Compiling: what cannot run is expanded or reported, constants are folded, the dead are removed,
+ * and the rest becomes steps over slots. */
+// SPDX-License-Identifier: Apache-2.0
+#include "exec/program.h"
+
+#include "graph/eval.h"
+#include "graph/function.h"
+
+/* ---- what runs how ---- */
+
+static bool has_kernel(const struct cm_node *node)
+{
+    return !node->function && node->op && node->op->run && cm_node_is_current(node);
+}
+
+static bool needs_expansion(const struct cm_node *node, void *arg)
+{
+    (void)arg;
+    return !has_kernel(node);
+}
+
+struct blockers {
+    struct cm_arena *arena;
+    struct cm_str list;
+    size_t count;
+};
+
+enum { BLOCKERS_SHOWN = 12 };
+
+static void list_blockers(struct blockers *blockers, const struct cm_graph *graph)
+{
+    for (const struct cm_node *node = graph->first; node; node = node->next) {
+        for (size_t i = 0; i < node->n_bodies; i++)
+            if (node->bodies[i].graph)
+                list_blockers(blockers, node->bodies[i].graph);
+        if (has_kernel(node) || blockers->count++ >= BLOCKERS_SHOWN)
+            continue;
+        const bool old = node->op && node->op->run;
+        const struct cm_str reason =
+            old ? cm_arena_printf(blockers->arena, "version %lld cannot be brought up to date",
+                                  (long long)node->original_version)
+                : CM_STR("no kernel and no function body");
+        blockers->list = cm_arena_printf(
+            blockers->arena, "%s%s%s: %s", blockers->list.size ? blockers->list.data : "",
+            blockers->list.size ? "; " : "", cm_node_describe(node).text, reason.data);
+    }
+}
+
+static enum cm_status expand(struct cm_graph *graph, struct cm_error *err)
+{
+    CM_TRY(cm_graph_inline_all(graph, needs_expansion, NULL, err));
+    struct blockers blockers = {.arena = cm_module_arena(graph->module)};
+    list_blockers(&blockers, graph);
+    if (blockers.count == 0)
+        return CM_OK;
+    return cm_fail(err, CM_UNSUPPORTED, "%zu node%s cannot run: %s%s", blockers.count,
+                   blockers.count == 1 ? "" : "s", blockers.list.data,
+                   blockers.count > BLOCKERS_SHOWN ? "; and more" : "");
+}
+
+/* ---- folding ---- */
+
+enum { FOLD_LIMIT = 1 << 30 }; /* bytes of one folded result */
+
+static bool may_fold(const struct cm_node *node)
+{
+    if (node->op->effects & CM_RANDOM || node->n_bodies)
+        return false;
+    for (int o = 0; o < node->n_outputs; o++) {
+        if (!node->outputs[o])
+            continue;
+        const struct cm_type *type = cm_value_get(node->module, node->outputs[o])->fact.type;
+        struct cm_shape shape;
+        int64_t count;
+        size_t bytes;
+        if (type->kind != CM_KIND_TENSOR)
+            return false;
+        if (cm_type_shape(type, &shape) &&
+            (!cm_shape_count(&shape, &count) || !cm_dtype_bytes(type->dtype, count, &bytes) ||
+             bytes > FOLD_LIMIT))
+            return false;
+    }
+    return true;
+}
+
+/* Runs a node whose operands are all constant, and puts its results in its place. What fails is
+ * left to fail when it runs, or never, if it never does. */
+static enum cm_status fold(struct cm_node *node, bool *folded, struct cm_error *err)
+{
+    struct cm_module *module = node->module;
+    struct cm_arena *arena = cm_module_arena(module);
+    const size_t n_in = (size_t)node->n_inputs, n_out = (size_t)node->n_outputs;
+    struct cm_datum *in = CM_NEW_ARRAY(arena, struct cm_datum, n_in);
+    struct cm_datum *out = CM_NEW_ARRAY(arena, struct cm_datum, n_out);
+    const struct cm_datum **args = CM_NEW_ARRAY(arena, const struct cm_datum *, n_in);
+
+    *folded = false;
+    for (size_t i = 0; i < n_in; i++) {
+        const struct cm_tensor *constant = NULL;
+        if (!node->inputs[i].value)
+            continue;
+        CM_TRY(cm_value_constant(module, node->inputs[i].value, &constant, err));
+        if (!constant)
+            return CM_OK;
+        in[i] = (struct cm_datum){.kind = CM_KIND_TENSOR, .tensor = *constant};
+        args[i] = &in[i];
+    }
+    if (cm_op_eval(node, args, out, NULL))
+        return CM_OK;
+    for (size_t o = 0; o < n_out; o++) {
+        if (!node->outputs[o])
+            continue;
+        /* A result may be a view of an operand: as a constant it owns its bytes or lives as long as
+         * the model. */
+        const cm_value constant = cm_graph_add_constant(node->graph, CM_STR_NONE, &out[o].tensor);
+        cm_value_replace(module, node->outputs[o], constant);
+        cm_datum_drop(&out[o]);
+    }
+    *folded = true;
+    return CM_OK;
+}
+
+static enum cm_status fold_all(struct cm_graph *graph, struct cm_error *err)
+{
+    for (struct cm_node *node = graph->first, *next; node; node = next) {
+        bool folded = false;
+        next = node->next;
+        for (size_t i = 0; i < node->n_bodies; i++)
+            CM_TRY(fold_all(node->bodies[i].graph, err));
+        if (may_fold(node))
+            CM_TRY(fold(node, &folded, err));
+        if (folded)
+            cm_graph_remove_node(node);
+    }
+    return CM_OK;
+}
+
+static void remove_dead(struct cm_graph *graph)
+{
+    for (struct cm_node *node = graph->last, *prev; node; node = prev) {
+        prev = node->prev;
+        bool used = false;
+        for (int o = 0; o < node->n_outputs; o++)
+            used =
+                used || (node->outputs[o] && cm_value_get(graph->module, node->outputs[o])->n_uses);
+        if (!used) {
+            cm_graph_remove_node(node);
+            continue;
+        }
+        for (size_t i = 0; i < node->n_bodies; i++)
+            remove_dead(node->bodies[i].graph);
+    }
+}
+
+/* ---- steps and slots ---- */
+
+struct compiler {
+    struct cm_session *session;
+    struct cm_arena *arena;
+    cm_slot_id *slot_of;        /* by value number */
+    uint32_t *defined_in;       /* by slot: number of its block */
+    struct cm_step **last_user; /* by slot: the step of its block that reads it last */
+    struct {
+        const struct cm_tensor **items; /* by slot */
+        size_t count, capacity;
+    } constants;
+    struct {
+        struct cm_block **items;
+        size_t count, capacity;
+    } blocks;
+    struct cm_error *err;
+};
+
+static cm_slot_id define(struct compiler *c, const struct cm_block *block, cm_value value)
+{
+    const cm_slot_id slot = (cm_slot_id)c->session->n_slots++;
+    c->slot_of[value] = slot;
+    c->defined_in[slot] = block->number;
+    *CM_PUSH(c->arena, &c->constants) = NULL;
+    return slot;
+}
+
+/* The slot of a value that is read; a constant gets one when it is first read. */
+static enum cm_status slot_for(struct compiler *c, cm_value value, cm_slot_id *out)
+{
+    *out = CM_NO_SLOT;
+    if (!value)
+        return CM_OK;
+    if (c->slot_of[value] == CM_NO_SLOT) {
+        const struct cm_tensor *constant;
+        CM_TRY(cm_value_constant(c->session->module, value, &constant, c->err));
+        if (!constant)
+            return cm_fail(c->err, CM_BAD_MODEL, "value '%.*s' is read before it is computed",
+                           CM_STR_FMT(cm_value_get(c->session->module, value)->name));
+        const cm_slot_id slot = define(c, c->session->main, value); /* moves the list */
+        c->constants.items[slot] = constant;
+    }
+    *out = c->slot_of[value];
+    return CM_OK;
+}
+
+/* Notes that step reads slot: the slot's own block learns its last reader, blocks in between that
+ * they capture it. */
+static void note_use(struct compiler *c, struct cm_block *block, struct cm_step *step,
+                     cm_slot_id slot)
+{
+    if (slot == CM_NO_SLOT || c->constants.items[slot])
+        return;
+    while (c->defined_in[slot] != block->number) {
+        bool known = false;
+        for (size_t i = 0; i < block->n_captured && !known; i++)
+            known = block->captured[i] == slot;
+        if (!known) {
+            block->captured =
+                cm_list_extended(c->arena, block->captured, block->n_captured, sizeof slot);
+            block->captured[block->n_captured++] = slot;
+        }
+        /* From outside it is the step that owns the body who reads. */
+        step = &block->outer->steps[block->graph->owner->mark];
+        block = block->outer;
+    }
+    if (step)
+        c->last_user[slot] = step;
+}
+
+static enum cm_status build_block(struct compiler *c, struct cm_graph *graph,
+                                  struct cm_block *outer, struct cm_block **out);
+
+static enum cm_status build_step(struct compiler *c, struct cm_block *block, struct cm_step *step,
+                                 struct cm_node *node)
+{
+    *step = (struct cm_step){.node = node,
+                             .n_in = node->n_inputs,
+                             .n_out = node->n_outputs,
+                             .number = (uint32_t)c->session->n_steps++};
+    step->in = CM_NEW_ARRAY(c->arena, cm_slot_id, (size_t)step->n_in);
+    step->out = CM_NEW_ARRAY(c->arena, cm_slot_id, (size_t)step->n_out);
+    for (int i = 0; i < step->n_in; i++) {
+        CM_TRY(slot_for(c, node->inputs[i].value, &step->in[i]));
+        note_use(c, block, step, step->in[i]);
+    }
+    step->bodies = CM_NEW_ARRAY(c->arena, struct cm_block *, node->n_bodies);
+    for (size_t i = 0; i < node->n_bodies; i++)
+        CM_TRY(build_block(c, node->bodies[i].graph, block, &step->bodies[i]));
+    for (int o = 0; o < step->n_out; o++) {
+        step->out[o] = CM_NO_SLOT;
+        if (!node->outputs[o])
+            continue;
+        step->out[o] = define(c, block, node->outputs[o]);
+        c->last_user[step->out[o]] = step; /* at least, if nobody reads it */
+    }
+    return CM_OK;
+}
+
+/* Turns "who reads it last" into "what ends here". */
+static void list_last(struct compiler *c, struct cm_block *block)
+{
+    for (int pass = 0; pass < 2; pass++) {
+        for (size_t s = 0; s < block->n_steps; s++) {
+            struct cm_step *step = &block->steps[s];
+            if (pass == 1) {
+                step->last = CM_NEW_ARRAY(c->arena, cm_slot_id, step->n_last);
+                step->n_last = 0;
+            }
+        }
+        for (size_t s = 0; s < block->n_steps; s++)
+            for (int o = 0; o < block->steps[s].n_out; o++) {
+                const cm_slot_id slot = block->steps[s].out[o];
+                struct cm_step *user = slot == CM_NO_SLOT ? NULL : c->last_user[slot];
+                if (!user)
+                    continue;
+                if (pass == 1)
+                    user->last[user->n_last] = slot;
+                user->n_last++;
+            }
+    }
+}
+
+static enum cm_status build_block(struct compiler *c, struct cm_graph *graph,
+                                  struct cm_block *outer, struct cm_block **out)
+{
+    struct cm_block *block = CM_NEW(c->arena, struct cm_block);
+    block->graph = graph;
+    block->outer = outer;
+    block->depth = outer ? outer->depth + 1 : 0;
+    block->number = (uint32_t)c->blocks.count;
+    *CM_PUSH(c->arena, &c->blocks) = block;
+    if (!outer)
+        c->session->main = block;
+    *out = block;
+    block->n_inputs = graph->n_inputs;
+    block->inputs = CM_NEW_ARRAY(c->arena, cm_slot_id, block->n_inputs);
+    for (size_t i = 0; i < block->n_inputs; i++)
+        block->inputs[i] = define(c, block, graph->inputs[i]);
+    block->steps = CM_NEW_ARRAY(c->arena, struct cm_step, graph->n_nodes);
+    for (struct cm_node *node = graph->first; node; node = node->next) {
+        node->mark = (uint32_t)block->n_steps; /* how a body finds its owner's step */
+        CM_TRY(build_step(c, block, &block->steps[block->n_steps++], node));
+    }
+    block->n_outputs = graph->n_outputs;
+    block->outputs = CM_NEW_ARRAY(c->arena, cm_slot_id, block->n_outputs);
+    for (size_t o = 0; o < block->n_outputs; o++) {
+        CM_TRY(slot_for(c, graph->outputs[o].value, &block->outputs[o]));
+        note_use(c, block, NULL, block->outputs[o]);
+        if (c->defined_in[block->outputs[o]] == block->number) {
+            c->last_user[block->outputs[o]] = NULL; /* lives on */
+            c->session->is_result[block->outputs[o]] = true;
+        }
+    }
+    list_last(c, block);
+    return CM_OK;
+}
+
+enum cm_status cm_compile(struct cm_session *session, struct cm_graph *graph, struct cm_error *err)
+{
+    CM_TRY(expand(graph, err));
+    CM_TRY(fold_all(graph, err));
+    remove_dead(graph);
+    const size_t n_values = cm_module_value_count(graph->module);
+    struct compiler c = {.session = session, .arena = session->arena, .err = err};
+    c.slot_of = CM_NEW_ARRAY(c.arena, cm_slot_id, n_values);
+    c.defined_in = CM_NEW_ARRAY(c.arena, uint32_t, n_values);
+    c.last_user = CM_NEW_ARRAY(c.arena, struct cm_step *, n_values);
+    session->is_result = CM_NEW_ARRAY(c.arena, bool, n_values);
+    for (size_t i = 0; i < n_values; i++)
+        c.slot_of[i] = CM_NO_SLOT;
+    struct cm_block *main;
+    CM_TRY(build_block(&c, graph, NULL, &main));
+    session->constants = c.constants.items;
+    session->blocks = c.blocks.items;
+    session->n_blocks = c.blocks.count;
+    return CM_OK;
+}

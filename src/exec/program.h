@@ -1,0 +1,185 @@
+/* A compiled graph, and what runs of it are made of. Shared by the files of exec/, hidden from
+ * everybody else. */
+// SPDX-License-Identifier: Apache-2.0
+#ifndef CM_EXEC_PROGRAM_H
+#define CM_EXEC_PROGRAM_H
+
+#include "base/parallel.h"
+#include "base/random.h"
+#include "exec/session.h"
+#include "tensor/layout.h"
+#include "tensor/pool.h"
+
+/* ---- compiled: once, immutable ---- */
+
+/* A slot is where a value lives during a run. Numbers are unique in the session, so a body reads a
+ * slot of the graph around it just like one of its own. */
+typedef uint32_t cm_slot_id;
+#define CM_NO_SLOT UINT32_MAX
+
+struct cm_block;
+
+struct cm_step {
+    struct cm_node *node;
+    cm_slot_id *in, *out; /* CM_NO_SLOT: absent, not wanted */
+    int n_in, n_out;
+    struct cm_block **bodies; /* of node->bodies, in order */
+    cm_slot_id *last; /* slots of this block that nobody reads after this step, bodies counted in */
+    size_t n_last;
+    uint32_t number; /* among all steps of the session: a random node's stream */
+};
+
+/* A graph: the main one or a body. */
+struct cm_block {
+    struct cm_graph *graph;
+    struct cm_block *outer;
+    uint32_t number;
+    int depth;
+    struct cm_step *steps;
+    size_t n_steps;
+    cm_slot_id *inputs, *outputs;
+    size_t n_inputs, n_outputs;
+    cm_slot_id
+        *captured; /* slots of blocks around it that it, or a block in it, reads; no constants */
+    size_t n_captured;
+};
+
+struct cm_context;
+
+struct cm_session {
+    struct cm_module *module;
+    struct cm_session_options options;
+    struct cm_arena *arena;
+    struct cm_block *main;
+    struct cm_block **blocks;
+    size_t n_blocks;
+    size_t n_slots, n_steps;
+    const struct cm_tensor **defaults;  /* by input of main; NULL: it must be given */
+    const struct cm_tensor **constants; /* by slot; NULL: computed */
+    const struct cm_type **constant_types;
+    bool *is_result;                        /* by slot: an output of its block */
+    const struct cm_kernel *const *kernels; /* those that may be asked, in order */
+    size_t n_kernels;
+    struct cm_team *team;
+    atomic_flag busy; /* guards free_contexts */
+    struct cm_context *free_contexts;
+};
+
+/* Fills session->main and the rest from graph. */
+enum cm_status cm_compile(struct cm_session *session, struct cm_graph *graph,
+                          struct cm_error *err) CM_MUST_CHECK;
+
+/* ---- bound: once per shapes ---- */
+
+enum cm_place_kind {
+    CM_PLACE_BLOCK,  /* at an offset of the block's memory */
+    CM_PLACE_RESULT, /* of the block: memory is given when a run begins */
+    CM_PLACE_SAME,   /* where another slot is */
+    CM_PLACE_KNOWN,  /* contents found when binding */
+    CM_PLACE_AT_RUN, /* shape known only when its step has run: pooled memory */
+};
+
+struct cm_place {
+    cm_slot_id slot;
+    enum cm_place_kind kind;
+    size_t offset; /* of a result: which output */
+    cm_slot_id same_as;
+    struct cm_tensor tensor; /* type, shape, layout; data of a known one */
+};
+
+struct cm_bound_step {
+    const struct cm_step *step; /* NULL: a reorder */
+    struct cm_arena *arena;     /* for what its kernel prepares */
+    struct cm_context *context;
+    cm_run_fn *run;
+    struct cm_call call;
+    size_t scratch_size, scratch_offset;
+    bool at_run; /* types, memory and preparation wait until it runs */
+    const char *kernel, *declined;
+    const struct cm_tensor *reorder_from;
+    struct cm_tensor *reorder_to;
+};
+
+/* A tensor that is no value's: one in another layout, for the steps beside it. */
+struct cm_extra {
+    struct cm_tensor *tensor;
+    size_t offset;
+};
+
+struct cm_binding {
+    struct cm_arena arena;
+    struct cm_str signature;
+    struct {
+        struct cm_bound_step **items; /* they do not move: calls point at themselves */
+        size_t count, capacity;
+    } steps;
+    struct {
+        struct cm_place *items;
+        size_t count, capacity;
+    } places;
+    struct {
+        struct cm_extra *items;
+        size_t count, capacity;
+    } extras;
+    size_t memory;           /* of the block */
+    struct cm_binding *next; /* more recently used first */
+};
+
+/* ---- a run's own ---- */
+
+struct cm_slot {
+    struct cm_datum datum;
+    const struct cm_type *type;    /* concrete; NULL: known when it runs */
+    const struct cm_tensor *known; /* contents while binding: a constant, or shape arithmetic */
+    int storage; /* while binding: of struct storage; -1: not this block's to reuse */
+};
+
+struct cm_block_state {
+    struct cm_binding *bindings; /* the active one first */
+    size_t n_bindings;
+    char *memory;
+    size_t memory_size;
+    struct cm_arena arena; /* for the moment: signatures, steps that are prepared as they run */
+};
+
+struct cm_context {
+    struct cm_session *session;
+    struct cm_slot *slots;
+    struct cm_block_state *blocks;
+    struct cm_pool *pool;
+    struct cm_guard *guard;     /* of the run under way */
+    struct cm_random **randoms; /* by step number */
+    uint64_t began_ns;
+    const struct cm_run_options *options;
+    size_t block_bytes; /* of all blocks' memory */
+    struct cm_context *next;
+};
+
+/* The binding of block for the shapes its inputs and captured slots have now; made if there is none
+ * yet. It is active afterwards: slots hold types and, where decided, memory. */
+enum cm_status cm_bind(struct cm_context *context, struct cm_block *block, struct cm_binding **out,
+                       struct cm_error *err) CM_MUST_CHECK;
+void cm_binding_free(struct cm_binding *binding);
+
+/* Runs the steps of a block whose inputs are in their slots, and leaves its outputs in theirs.
+ * results: memory for them, see cm_session_run; NULL for a body. */
+enum cm_status cm_run_block(struct cm_context *context, struct cm_block *block,
+                            const struct cm_datum *results, struct cm_error *err) CM_MUST_CHECK;
+
+/* A second holder of what a slot holds, that nothing later in the run can overwrite. */
+enum cm_status cm_share_result(struct cm_context *context, const struct cm_slot *slot,
+                               struct cm_datum *out, struct cm_error *err) CM_MUST_CHECK;
+
+/* While a step is bound, what its prepare says of layouts. */
+void cm_bind_want_layout(struct cm_call *call, int i, const struct cm_layout *layout);
+void cm_bind_give_layout(struct cm_call *call, int o, const struct cm_layout *layout);
+
+extern const struct cm_engine cm_exec_engine;
+
+/* Facts of a step's inputs from its slots; arrays have n_in members. */
+void cm_step_facts(const struct cm_context *context, const struct cm_step *step,
+                   struct cm_fact *facts, bool at_run);
+
+enum { CM_RECENT_BINDINGS = 8 };
+
+#endif

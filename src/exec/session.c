@@ -1,0 +1,356 @@
+/* Sessions: compiled graphs and the contexts that runs lease. */
+// SPDX-License-Identifier: Apache-2.0
+#define _POSIX_C_SOURCE 200809L
+#include "exec/session.h"
+
+#include "base/memory.h"
+#include "exec/program.h"
+
+#include <time.h>
+
+static void lock(struct cm_session *session)
+{
+    while (atomic_flag_test_and_set_explicit(&session->busy, memory_order_acquire))
+        ;
+}
+
+static void unlock(struct cm_session *session)
+{
+    atomic_flag_clear_explicit(&session->busy, memory_order_release);
+}
+
+/* ---- contexts ---- */
+
+static void context_free(struct cm_context *context)
+{
+    for (size_t i = 0; context->slots && i < context->session->n_slots; i++)
+        if (!context->session->constants[i])
+            cm_datum_drop(&context->slots[i].datum);
+    for (size_t i = 0; context->blocks && i < context->session->n_blocks; i++) {
+        for (struct cm_binding *b = context->blocks[i].bindings, *next; b; b = next) {
+            next = b->next;
+            cm_binding_free(b);
+        }
+        cm_free(context->blocks[i].memory);
+        cm_arena_release(&context->blocks[i].arena);
+    }
+    for (size_t i = 0; context->randoms && i < context->session->n_steps; i++)
+        cm_free(context->randoms[i]);
+    cm_free(context->randoms);
+    cm_free(context->slots);
+    cm_free(context->blocks);
+    cm_pool_free(context->pool);
+    cm_free(context);
+}
+
+static bool seed_random(struct cm_context *context, const struct cm_step *step)
+{
+    struct cm_random *random = cm_malloc(sizeof *random);
+    if (!random)
+        return false;
+    context->randoms[step->number] = random;
+    const struct cm_attribute_proto *seed = cm_node_attr(step->node, "seed");
+    if (seed) /* an integer for Dropout, a float for the generators */
+        cm_random_seed_numpy(random, seed->type == CM_ATTR_FLOAT ? (uint32_t)(int64_t)seed->f
+                                                                 : (uint32_t)seed->i);
+    else
+        cm_random_seed_philox(random, context->session->options.seed, step->number);
+    return true;
+}
+
+static bool fill_context(struct cm_context *context)
+{
+    const struct cm_session *session = context->session;
+    context->slots = cm_calloc(session->n_slots + 1, sizeof *context->slots);
+    context->blocks = cm_calloc(session->n_blocks + 1, sizeof *context->blocks);
+    context->randoms = cm_calloc(session->n_steps + 1, sizeof *context->randoms);
+    context->pool = cm_pool_new(session->options.memory_limit);
+    if (!context->slots || !context->blocks || !context->randoms || !context->pool)
+        return false;
+    for (size_t i = 0; i < session->n_slots; i++) {
+        if (!session->constants[i])
+            continue;
+        struct cm_slot *slot = &context->slots[i];
+        slot->datum = (struct cm_datum){.kind = CM_KIND_TENSOR, .tensor = *session->constants[i]};
+        slot->datum.tensor.buffer = NULL; /* the session keeps it */
+        slot->known = session->constants[i];
+        slot->storage = -1;
+        slot->type = session->constant_types[i];
+    }
+    for (size_t b = 0; b < session->n_blocks; b++)
+        for (size_t s = 0; s < session->blocks[b]->n_steps; s++) {
+            const struct cm_step *step = &session->blocks[b]->steps[s];
+            if (step->node->op->effects & CM_RANDOM && !seed_random(context, step))
+                return false;
+        }
+    return true;
+}
+
+static enum cm_status lease(struct cm_session *session, struct cm_context **out,
+                            struct cm_error *err)
+{
+    lock(session);
+    struct cm_context *context = session->free_contexts;
+    if (context)
+        session->free_contexts = context->next;
+    unlock(session);
+    if (!context) {
+        context = cm_calloc(1, sizeof *context);
+        if (!context)
+            return cm_fail(err, CM_NO_MEMORY, "no memory for another run");
+        context->session = session;
+        if (!fill_context(context)) {
+            context_free(context);
+            return cm_fail(err, CM_NO_MEMORY, "no memory for another run");
+        }
+    }
+    *out = context;
+    return CM_OK;
+}
+
+static void give_back(struct cm_context *context)
+{
+    struct cm_session *session = context->session;
+    lock(session);
+    context->next = session->free_contexts;
+    session->free_contexts = context;
+    unlock(session);
+}
+
+/* ---- sessions ---- */
+
+static void choose_kernels(struct cm_session *session)
+{
+    const char *only = session->options.backend;
+    const struct cm_kernel **kept =
+        CM_NEW_ARRAY(session->arena, const struct cm_kernel *, cm_kernel_count);
+    for (size_t i = 0; i < cm_kernel_count; i++)
+        if (!only || cm_str_is(cm_str(cm_kernel_list[i]->backend), only))
+            kept[session->n_kernels++] = cm_kernel_list[i];
+    session->kernels = kept;
+}
+
+enum cm_status cm_session_new(struct cm_graph *graph, const struct cm_session_options *options,
+                              struct cm_session **out, struct cm_error *err)
+{
+    struct cm_arena *arena = cm_module_arena(graph->module);
+    struct cm_session *session = CM_NEW(arena, struct cm_session);
+    session->module = graph->module;
+    session->arena = arena;
+    if (options)
+        session->options = *options;
+    atomic_flag_clear(&session->busy);
+    choose_kernels(session);
+    CM_TRY(cm_compile(session, graph, err));
+    session->constant_types = CM_NEW_ARRAY(arena, const struct cm_type *, session->n_slots);
+    for (size_t i = 0; i < session->n_slots; i++)
+        if (session->constants[i])
+            session->constant_types[i] = cm_type_of_tensor(arena, session->constants[i]);
+    session->defaults = CM_NEW_ARRAY(arena, const struct cm_tensor *, session->main->n_inputs);
+    for (size_t i = 0; i < session->main->n_inputs; i++)
+        CM_TRY(cm_value_default(session->module, graph->inputs[i], &session->defaults[i], err));
+    session->team = cm_team_new(session->options.threads);
+    if (!session->team)
+        return cm_fail(err, CM_NO_MEMORY, "no memory for threads");
+    *out = session;
+    return CM_OK;
+}
+
+void cm_session_free(struct cm_session *session)
+{
+    if (!session)
+        return;
+    for (struct cm_context *context = session->free_contexts, *next; context; context = next) {
+        next = context->next;
+        context_free(context);
+    }
+    session->free_contexts = NULL;
+    cm_team_free(session->team);
+    session->team = NULL;
+}
+
+/* ---- a run ---- */
+
+struct request {
+    struct cm_session *session;
+    struct cm_context *context;
+    const struct cm_datum *const *in;
+    size_t n_in;
+    struct cm_datum *out;
+    size_t n_out;
+    struct cm_error *err;
+};
+
+/* Kernels rely on declared types, so what is fed must have them. */
+static enum cm_status check_input(const struct cm_datum *datum, const struct cm_value_def *def,
+                                  struct cm_error *err)
+{
+    const struct cm_type *type = def->fact.type;
+    if (type->kind == CM_KIND_OPTIONAL && datum->kind == CM_KIND_NONE)
+        return CM_OK;
+    if (type->kind == CM_KIND_OPTIONAL)
+        type = type->elem;
+    if (datum->kind != type->kind)
+        return cm_fail(err, CM_BAD_ARGUMENT,
+                       "input '%.*s' is not the kind of value the model takes",
+                       CM_STR_FMT(def->name));
+    if (type->kind == CM_KIND_SEQUENCE) {
+        for (size_t i = 0; i < datum->n_items; i++)
+            if (datum->items[i].kind == CM_KIND_TENSOR && type->elem->kind == CM_KIND_TENSOR &&
+                datum->items[i].tensor.type != type->elem->dtype)
+                return cm_fail(err, CM_BAD_ARGUMENT,
+                               "element %zu of input '%.*s' is %s, must be %s", i,
+                               CM_STR_FMT(def->name), cm_dtype_name(datum->items[i].tensor.type),
+                               cm_dtype_name(type->elem->dtype));
+        return CM_OK;
+    }
+    if (type->kind != CM_KIND_TENSOR)
+        return CM_OK;
+    const struct cm_tensor *tensor = &datum->tensor;
+    if (tensor->type != type->dtype)
+        return cm_fail(err, CM_BAD_ARGUMENT, "input '%.*s' is %s, must be %s",
+                       CM_STR_FMT(def->name), cm_dtype_name(tensor->type),
+                       cm_dtype_name(type->dtype));
+    if (type->rank == CM_RANK_UNKNOWN)
+        return CM_OK;
+    if (tensor->shape.rank != type->rank)
+        return cm_fail(err, CM_BAD_ARGUMENT, "input '%.*s' has rank %d, must have %d",
+                       CM_STR_FMT(def->name), tensor->shape.rank, type->rank);
+    for (int i = 0; i < type->rank; i++)
+        if (cm_dim_known(type->dims[i]) && type->dims[i].value != tensor->shape.dims[i])
+            return cm_fail(err, CM_BAD_ARGUMENT,
+                           "input '%.*s' has size %lld on axis %d, must have %lld",
+                           CM_STR_FMT(def->name), (long long)tensor->shape.dims[i], i,
+                           (long long)type->dims[i].value);
+    return CM_OK;
+}
+
+static enum cm_status feed(struct request *r)
+{
+    struct cm_context *context = r->context;
+    const struct cm_block *main = r->session->main;
+    if (r->n_in != main->n_inputs || r->n_out != main->n_outputs)
+        return cm_fail(r->err, CM_BAD_ARGUMENT,
+                       "the graph takes %zu inputs and gives %zu outputs, not %zu and %zu",
+                       main->n_inputs, main->n_outputs, r->n_in, r->n_out);
+    for (size_t i = 0; i < r->n_in; i++) {
+        const struct cm_value_def *def = cm_value_get(r->session->module, main->graph->inputs[i]);
+        struct cm_datum *to = &context->slots[main->inputs[i]].datum;
+        const struct cm_tensor *by_default = r->session->defaults[i];
+        if (r->in[i])
+            *to = *r->in[i]; /* borrowed */
+        else if (by_default)
+            *to = (struct cm_datum){.kind = CM_KIND_TENSOR, .tensor = *by_default};
+        else if (def->fact.type->kind != CM_KIND_OPTIONAL)
+            return cm_fail(r->err, CM_BAD_ARGUMENT, "input '%.*s' is missing",
+                           CM_STR_FMT(def->name));
+        to->tensor.buffer = NULL;
+        CM_TRY(check_input(to, def, r->err));
+    }
+    return CM_OK;
+}
+
+/* Copies a result into memory the caller gave, where the run did not write it there itself. */
+static enum cm_status copy_out(const struct cm_tensor *from, struct cm_tensor *to, size_t o,
+                               struct cm_error *err)
+{
+    if (from->data == to->data)
+        return CM_OK;
+    if (from->type != to->type || !cm_shape_equal(&from->shape, &to->shape))
+        return cm_fail(err, CM_BAD_ARGUMENT,
+                       "the memory given for output %zu is for another type or shape", o);
+    memcpy(to->data, from->data, cm_tensor_bytes(from));
+    return CM_OK;
+}
+
+/* Characters may be the caller's or the model's: a result that outlives the run has its own. */
+static enum cm_status own_strings(struct cm_datum *datum, struct cm_error *err)
+{
+    for (size_t i = 0; i < datum->n_items; i++)
+        CM_TRY(own_strings(&datum->items[i], err));
+    if (datum->tensor.type != CM_STRING || !datum->tensor.data)
+        return CM_OK;
+    struct cm_tensor own;
+    CM_TRY(cm_tensor_copy(&datum->tensor, &own, err));
+    cm_tensor_drop(&datum->tensor);
+    datum->tensor = own;
+    return CM_OK;
+}
+
+static enum cm_status collect(struct request *r)
+{
+    struct cm_context *context = r->context;
+    const struct cm_block *main = r->session->main;
+    for (size_t o = 0; o < r->n_out; o++) {
+        const struct cm_slot *slot = &context->slots[main->outputs[o]];
+        if (r->out[o].tensor.data) {
+            if (slot->datum.kind != CM_KIND_TENSOR)
+                return cm_fail(r->err, CM_BAD_ARGUMENT, "output %zu is no tensor", o);
+            CM_TRY(copy_out(&slot->datum.tensor, &r->out[o].tensor, o, r->err));
+            continue;
+        }
+        enum cm_status status = cm_share_result(context, slot, &r->out[o], r->err);
+        if (!status)
+            status = own_strings(&r->out[o], r->err);
+        if (status) { /* nothing is held after a failure; memory the caller gave stays the caller's
+                       */
+            for (size_t i = 0; i <= o; i++)
+                if (r->out[i].tensor.buffer || r->out[i].items)
+                    cm_datum_drop(&r->out[i]);
+            return status;
+        }
+    }
+    return CM_OK;
+}
+
+static enum cm_status guarded_run(struct cm_guard *guard, void *arg)
+{
+    struct request *r = arg;
+    struct cm_context *context = r->context;
+    context->guard = guard;
+    CM_TRY(feed(r));
+    CM_TRY(cm_run_block(context, r->session->main, r->out, r->err));
+    return collect(r);
+}
+
+/* After a run: inputs are the caller's again, results have their holders, and what a failed run
+ * left is dropped. */
+static void clean(struct cm_context *context, bool failed)
+{
+    const struct cm_session *session = context->session;
+    const struct cm_block *main = session->main;
+    for (size_t b = 0; b < (failed ? session->n_blocks : 1); b++)
+        for (size_t i = 0; i < session->blocks[b]->n_inputs; i++)
+            context->slots[session->blocks[b]->inputs[i]].datum = (struct cm_datum){0};
+    for (size_t o = 0; o < main->n_outputs; o++)
+        if (!session->constants[main->outputs[o]] && session->is_result[main->outputs[o]])
+            cm_datum_drop(&context->slots[main->outputs[o]].datum);
+    for (size_t i = 0; failed && i < session->n_slots; i++)
+        if (!session->constants[i] &&
+            (context->slots[i].datum.tensor.buffer || context->slots[i].datum.items))
+            cm_datum_drop(&context->slots[i].datum);
+}
+
+enum cm_status cm_session_run(struct cm_session *session, const struct cm_datum *const *in,
+                              size_t n_in, struct cm_datum *out, size_t n_out,
+                              const struct cm_run_options *options, struct cm_error *err)
+{
+    static const struct cm_run_options none = {0};
+    struct cm_error own;
+    struct request r = {session, NULL, in, n_in, out, n_out, err ? err : &own};
+    CM_TRY(lease(session, &r.context, r.err));
+    r.context->options = options ? options : &none;
+    struct timespec at;
+    clock_gettime(CLOCK_MONOTONIC, &at);
+    r.context->began_ns = (uint64_t)at.tv_sec * 1000000000u + (uint64_t)at.tv_nsec;
+    struct cm_team *before = cm_team_enter(session->team);
+    const enum cm_status status = cm_guarded(0, r.err, guarded_run, &r);
+    cm_team_enter(before);
+    if (status == CM_NO_MEMORY || status == CM_LIMIT) {
+        context_free(r.context); /* it may have been left half way */
+        return status;
+    }
+    clean(r.context, status != CM_OK);
+    give_back(r.context);
+    return status;
+}

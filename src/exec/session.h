@@ -1,0 +1,60 @@
+/* Running a graph fast. Three steps: compile once (order, liveness, kernels), bind once per shapes
+ * of the inputs (sizes, places in one block of memory, prepared kernels), run as often as there is
+ * data, without looking anything up and without allocating what the input shapes decide.
+ *
+ * A session is immutable once made: any number of threads may run it at once, each run leasing a
+ * context with memory of its own. Contexts and their recent bindings are kept for the next run. */
+// SPDX-License-Identifier: Apache-2.0
+#ifndef CM_EXEC_SESSION_H
+#define CM_EXEC_SESSION_H
+
+#include "graph/op.h"
+
+#include <stdatomic.h>
+
+struct cm_session;
+
+struct cm_session_options {
+    int threads;         /* 0: as many as there are cores */
+    size_t memory_limit; /* bytes that one run may hold, weights not counted; 0: none */
+    const char *backend; /* "reference": our own kernels only; NULL: whatever is fastest */
+    uint64_t seed;       /* of random nodes that bring none */
+};
+
+/* Compiles graph, which is changed (expanded, folded) and must not be used otherwise from here on;
+ * its module's arena must be lent to a guard during this call and live as long as the session. What
+ * cannot run is named all at once: every node with its reason. options may be NULL. */
+enum cm_status cm_session_new(struct cm_graph *graph, const struct cm_session_options *options,
+                              struct cm_session **out, struct cm_error *err) CM_MUST_CHECK;
+/* Nobody may be running it. */
+void cm_session_free(struct cm_session *session);
+
+/* Called after each step of a run, in order; nested steps (bodies) before the step they belong to.
+ */
+struct cm_step_report {
+    const struct cm_node *node;
+    const char *kernel;   /* "reference", "onednn"; "function" for a body that runs as a graph */
+    const char *declined; /* why faster kernels were not taken: "onednn: float64 weights"; "" when
+                             none was asked */
+    int depth;            /* 0: the main graph */
+    uint64_t begin_ns, end_ns; /* since the run began */
+    size_t live_bytes;         /* of results, after the step */
+};
+typedef void cm_step_fn(void *arg, const struct cm_step_report *report);
+
+struct cm_run_options {
+    const atomic_bool *cancel; /* may be set by another thread; looked at between steps */
+    cm_step_fn *step;          /* may be NULL */
+    void *step_arg;
+};
+
+/* in: one value per graph input, borrowed for the call; NULL takes the input's default. out: one
+ * per graph output; where out[i].tensor.data is set the result is written there (it must have room
+ * for out[i].tensor's type and shape, which must be the result's), otherwise out[i] receives a new
+ * reference. On failure nothing is held and the session lives on. options may be NULL. */
+enum cm_status cm_session_run(struct cm_session *session, const struct cm_datum *const *in,
+                              size_t n_in, struct cm_datum *out, size_t n_out,
+                              const struct cm_run_options *options,
+                              struct cm_error *err) CM_MUST_CHECK;
+
+#endif

@@ -1,0 +1,41 @@
+/* Places in a block's memory: taken and given back while binding walks the steps, so that values
+ * that do not live at the same time share bytes. */
+// SPDX-License-Identifier: Apache-2.0
+#ifndef CM_EXEC_STORAGE_H
+#define CM_EXEC_STORAGE_H
+
+#include "base/arena.h"
+
+struct cm_storage {
+    size_t offset, size;
+    int live; /* slots that are in it; 0: given back */
+};
+
+struct cm_gap {
+    size_t offset, size;
+};
+
+struct cm_storages {
+    struct cm_arena *arena;
+    struct {
+        struct cm_storage *items;
+        size_t count, capacity;
+    } all;
+    struct { /* sorted by offset, never adjacent */
+        struct cm_gap *items;
+        size_t count, capacity;
+    } gaps;
+    size_t end; /* bytes in use or between */
+    size_t peak;
+};
+
+/* Bytes that nothing alive uses; size 0 takes none. */
+size_t cm_storage_take(struct cm_storages *storages, size_t size);
+void cm_storage_give_back(struct cm_storages *storages, size_t offset, size_t size);
+
+/* The same as a numbered storage with one slot in it. */
+int cm_storage_new(struct cm_storages *storages, size_t size);
+/* One slot less; gives the bytes back with the last. */
+void cm_storage_leave(struct cm_storages *storages, int number);
+
+#endif
