@@ -127,6 +127,18 @@ static enum cm_status check_free(const struct cm_import_context *context,
     return CM_OK;
 }
 
+/* Inputs and initializers of a body may hide a name of a graph around: against ONNX's rules, but
+ * its own checker lets it pass, and what it means is clear. */
+static enum cm_status check_free_here(const struct cm_import_context *context,
+                                      const struct cm_graph *graph, struct cm_str name,
+                                      struct cm_error *err)
+{
+    const struct cm_map *here = context->scope ? &context->scope->names : &graph->names;
+    if (name.size && cm_map_find(here, name))
+        return cm_fail(err, CM_BAD_MODEL, "'%.*s' is defined twice", CM_STR_FMT(name));
+    return CM_OK;
+}
+
 /* The attribute a reference stands for: the call's, the function's default, or none. */
 static const struct cm_attribute_proto *resolve(const struct cm_import_context *context,
                                                 const struct cm_attribute_proto *attr)
@@ -291,7 +303,7 @@ static enum cm_status import_initializers(struct cm_import_context *context, str
             cm_value_get(module, input)->initializer = tensor;
             continue;
         }
-        CM_TRY(check_free(context, graph, tensor->name, err));
+        CM_TRY(check_free_here(context, graph, tensor->name, err));
         struct cm_shape shape;
         CM_TRY(cm_error_context(err, cm_tensor_proto_shape(tensor, &shape, err),
                                 "initializer '%.*s'", CM_STR_FMT(tensor->name)));
@@ -381,7 +393,7 @@ static enum cm_status build_body(struct cm_import_context *context, struct cm_no
         context->scope = &inner;
     enum cm_status status = CM_OK;
     for (size_t i = 0; i < n_args && !status; i++) {
-        status = check_free(context, graph, proto->input.items[i].name, err);
+        status = check_free_here(context, graph, proto->input.items[i].name, err);
         const cm_value value = cm_graph_add_input(graph, CM_STR_NONE, args[i].type);
         cm_value_get(node->module, value)->fact = args[i];
         define(context, value, proto->input.items[i].name);

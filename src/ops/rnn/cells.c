@@ -16,11 +16,11 @@ static enum cm_status lstm_step(struct cm_step *s)
         i = cm_emit(s, "Add", i, cm_emit(s, "Mul", cm_step_part(s, s->peepholes, 0), c));
         f = cm_emit(s, "Add", f, cm_emit(s, "Mul", cm_step_part(s, s->peepholes, 2), c));
     }
-    f = cm_step_activate(s, 0, cm_step_clip(s, f));
-    if (cm_node_int(node, "input_forget"))
-        i = cm_emit(s, "Sub", cm_emit_scalar_like(s, f, 1.0), f);
+    i = cm_step_activate(s, 0, cm_step_clip(s, i));
+    if (cm_node_int(node, "input_forget")) /* ONNX says "coupled" only; so does ONNX Runtime it */
+        f = cm_emit(s, "Sub", cm_emit_scalar_like(s, i, 1.0), i);
     else
-        i = cm_step_activate(s, 0, cm_step_clip(s, i));
+        f = cm_step_activate(s, 0, cm_step_clip(s, f));
     candidate = cm_step_activate(s, 1, cm_step_clip(s, candidate));
     const cm_value next_c =
         cm_emit(s, "Add", cm_emit(s, "Mul", f, c), cm_emit(s, "Mul", i, candidate));
