@@ -1,59 +1,179 @@
-/* Reverse-mode differentiation of one graph. */
+/* Reverse-mode differentiation. First the nodes between xs and ys are found, and those that have no
+ * rule but a body are replaced by it; then, last to first, each is asked for the gradients of its
+ * operands, and these are summed per value. */
 // SPDX-License-Identifier: Apache-2.0
 #include "autodiff/backward.h"
 
+#include "graph/clone.h"
 #include "graph/function.h"
 
 struct walk {
-    struct cm_graph *graph;
+    const struct cm_autodiff *what;
+    struct cm_module *module;
     struct cm_arena *arena;
+    struct cm_graph
+        *holder; /* its outputs are ys then xs then cuts, so that replacing a value reaches them */
     cm_value *gradients; /* by value number: the sum so far */
     bool *moving;        /* by value number: depends on one of xs */
+    bool *cut;
     size_t n_values;
+    struct {
+        struct cm_node **items; /* makers first */
+        size_t count, capacity;
+    } order;
     struct cm_error *err;
 };
 
-/* Expanding a function makes new values; the tables follow. */
+/* Nodes are added as we go; the tables follow. */
 static void make_room(struct walk *walk)
 {
-    const size_t now = cm_module_value_count(walk->graph->module);
+    const size_t now = cm_module_value_count(walk->module);
     if (now <= walk->n_values)
         return;
     const size_t room = now + now / 2 + 64;
     cm_value *gradients = CM_NEW_ARRAY(walk->arena, cm_value, room);
-    bool *moving = CM_NEW_ARRAY(walk->arena, bool, room);
+    bool *flags = CM_NEW_ARRAY(walk->arena, bool, 2 * room);
     if (walk->n_values) {
         memcpy(gradients, walk->gradients, walk->n_values * sizeof *gradients);
-        memcpy(moving, walk->moving, walk->n_values * sizeof *moving);
+        memcpy(flags, walk->moving, walk->n_values * sizeof *flags);
+        memcpy(flags + room, walk->cut, walk->n_values * sizeof *flags);
     }
     walk->gradients = gradients;
-    walk->moving = moving;
+    walk->moving = flags;
+    walk->cut = flags + room;
     walk->n_values = room;
 }
 
-/* Marks what depends on xs, in nodes from first to the end of the range. */
-static void mark_moving(struct walk *walk, struct cm_node *first, const struct cm_node *end)
+static cm_value held(const struct walk *walk, size_t index)
 {
-    for (struct cm_node *node = first; node && node != end; node = node->next) {
-        bool moves = false;
-        for (int i = 0; i < node->n_inputs; i++)
-            moves = moves || (node->inputs[i].value && walk->moving[node->inputs[i].value]);
-        for (int o = 0; o < node->n_outputs; o++)
-            if (node->outputs[o] && moves)
-                walk->moving[node->outputs[o]] = true;
+    return walk->holder->outputs[index].value;
+}
+
+static bool has_rule(const struct cm_node *node)
+{
+    return node->op && node->op->grad && !node->function;
+}
+
+static bool carries_gradient(const struct walk *walk, cm_value value)
+{
+    const struct cm_type *type = cm_value_get(walk->module, value)->fact.type;
+    while (type && type->elem)
+        type = type->elem;
+    return type && cm_dtype_info(type->dtype)->kind == CM_CLASS_FLOAT;
+}
+
+/* ---- which nodes ---- */
+
+struct visit {
+    struct cm_node *node;
+    size_t next; /* operand to look at */
+    cm_value *operands;
+    size_t n_operands;
+};
+
+static void list_operands(struct walk *walk, struct visit *visit)
+{
+    struct cm_node *node = visit->node;
+    cm_value *captured = NULL;
+    const size_t n_captured = node->n_bodies ? cm_node_captured(node, walk->arena, &captured) : 0;
+    visit->operands = CM_NEW_ARRAY(walk->arena, cm_value, (size_t)node->n_inputs + n_captured);
+    for (int i = 0; i < node->n_inputs; i++)
+        if (node->inputs[i].value)
+            visit->operands[visit->n_operands++] = node->inputs[i].value;
+    for (size_t i = 0; i < n_captured; i++)
+        visit->operands[visit->n_operands++] = captured[i];
+}
+
+/* Makers of value, each after its own makers; stops at cuts. Its own stack, so that a long chain is
+ * no deep recursion. */
+static void order_makers(struct walk *walk, cm_value value, bool *seen)
+{
+    struct {
+        struct visit *items;
+        size_t count, capacity;
+    } stack = {0};
+    struct cm_node *maker = walk->cut[value] ? NULL : cm_value_get(walk->module, value)->node;
+    for (;;) {
+        if (maker && !seen[value]) {
+            for (int o = 0; o < maker->n_outputs; o++)
+                if (maker->outputs[o])
+                    seen[maker->outputs[o]] = true;
+            struct visit *visit = CM_PUSH(walk->arena, &stack);
+            *visit = (struct visit){.node = maker};
+            list_operands(walk, visit);
+        }
+        maker = NULL;
+        if (stack.count == 0)
+            return;
+        struct visit *top = &stack.items[stack.count - 1];
+        if (top->next == top->n_operands) {
+            *CM_PUSH(walk->arena, &walk->order) = top->node;
+            stack.count--;
+            continue;
+        }
+        value = top->operands[top->next++];
+        if (!walk->cut[value] && !seen[value])
+            maker = cm_value_get(walk->module, value)->node;
     }
 }
 
-static bool gradient_reached(const struct walk *walk, const struct cm_node *node)
+static void find_nodes(struct walk *walk)
 {
-    bool reached = false, moves = false;
-    for (int o = 0; o < node->n_outputs; o++) {
-        const cm_value value = node->outputs[o];
-        reached = reached || (value && walk->gradients[value]);
-        moves = moves || (value && walk->moving[value]);
+    const struct cm_autodiff *what = walk->what;
+    make_room(walk);
+    memset(walk->moving, 0, walk->n_values * sizeof *walk->moving);
+    memset(walk->cut, 0, walk->n_values * sizeof *walk->cut);
+    walk->order.count = 0;
+    for (size_t i = 0; i < what->n_xs; i++)
+        walk->moving[held(walk, what->n_ys + i)] = true;
+    for (size_t i = 0; i < what->n_xs + what->n_cuts; i++)
+        walk->cut[held(walk, what->n_ys + i)] = true;
+    bool *seen = CM_NEW_ARRAY(walk->arena, bool, walk->n_values);
+    for (size_t i = 0; i < what->n_ys; i++)
+        order_makers(walk, held(walk, i), seen);
+    for (size_t n = 0; n < walk->order.count; n++) {
+        struct visit visit = {.node = walk->order.items[n]};
+        list_operands(walk, &visit);
+        bool moves = false;
+        for (size_t i = 0; i < visit.n_operands; i++)
+            moves = moves || walk->moving[visit.operands[i]];
+        for (int o = 0; moves && o < visit.node->n_outputs; o++)
+            if (visit.node->outputs[o] && !walk->cut[visit.node->outputs[o]] &&
+                carries_gradient(walk, visit.node->outputs[o]))
+                walk->moving[visit.node->outputs[o]] = true;
     }
-    return reached && moves;
 }
+
+static bool moves(const struct walk *walk, const struct cm_node *node)
+{
+    for (int o = 0; o < node->n_outputs; o++)
+        if (node->outputs[o] && walk->moving[node->outputs[o]] && !walk->cut[node->outputs[o]])
+            return true;
+    return false;
+}
+
+/* Replaces moving nodes without a rule by their bodies until all have one. */
+static enum cm_status expand(struct walk *walk)
+{
+    for (;;) {
+        bool expanded = false;
+        find_nodes(walk);
+        for (size_t n = 0; n < walk->order.count; n++) {
+            struct cm_node *node = walk->order.items[n];
+            if (!moves(walk, node) || has_rule(node))
+                continue;
+            if (!cm_node_has_function(node))
+                return cm_fail(walk->err, CM_UNSUPPORTED, "%s: no gradient is known for it",
+                               cm_node_describe(node).text);
+            CM_TRY(cm_graph_inline(node, walk->err));
+            expanded = true;
+        }
+        if (!expanded)
+            return CM_OK;
+    }
+}
+
+/* ---- backwards ---- */
 
 static void accumulate(struct walk *walk, struct cm_builder *build, cm_value value, cm_value more)
 {
@@ -64,17 +184,47 @@ static void accumulate(struct walk *walk, struct cm_builder *build, cm_value val
         *sum = cm_build(build, &(struct cm_emission){.op = "Add", CM_INPUTS(*sum, more)});
 }
 
+static enum cm_status differentiate_inside(struct cm_builder *build, const cm_value *ys,
+                                           const cm_value *seeds, size_t n_ys, const cm_value *xs,
+                                           size_t n_xs, cm_value *grads)
+{
+    CM_TRY(build->status);
+    const struct cm_autodiff inside = {.graph = build->graph,
+                                       .before = build->before,
+                                       .ys = ys,
+                                       .seeds = seeds,
+                                       .n_ys = n_ys,
+                                       .xs = xs,
+                                       .n_xs = n_xs};
+    build->status = cm_autodiff_emit(&inside, grads, build->err);
+    return build->status;
+}
+
 static enum cm_status backward_node(struct walk *walk, struct cm_node *node)
 {
     struct cm_arena *arena = walk->arena;
     cm_value *incoming = CM_NEW_ARRAY(arena, cm_value, (size_t)node->n_outputs);
     cm_value *result = CM_NEW_ARRAY(arena, cm_value, (size_t)node->n_inputs);
-    for (int o = 0; o < node->n_outputs; o++)
-        incoming[o] = node->outputs[o] ? walk->gradients[node->outputs[o]] : 0;
-    struct cm_grad g = {.build = {.graph = walk->graph, .err = walk->err},
-                        .node = node,
-                        .incoming = incoming,
-                        .result = result};
+    cm_value *captured = NULL;
+    const size_t n_captured = node->n_bodies ? cm_node_captured(node, arena, &captured) : 0;
+    bool reached = false;
+    for (int o = 0; o < node->n_outputs; o++) {
+        incoming[o] = node->outputs[o] && !walk->cut[node->outputs[o]]
+                          ? walk->gradients[node->outputs[o]]
+                          : 0;
+        reached = reached || incoming[o];
+    }
+    if (!reached)
+        return CM_OK;
+    struct cm_grad g = {
+        .build = {.graph = walk->what->graph, .before = walk->what->before, .err = walk->err},
+        .node = node,
+        .incoming = incoming,
+        .result = result,
+        .captured = captured,
+        .captured_result = CM_NEW_ARRAY(arena, cm_value, n_captured),
+        .n_captured = n_captured,
+        .differentiate = differentiate_inside};
     CM_TRY(node->op->grad(&g));
     CM_TRY(g.build.status);
     make_room(walk);
@@ -83,83 +233,77 @@ static enum cm_status backward_node(struct walk *walk, struct cm_node *node)
         if (x && result[i] && walk->moving[x])
             accumulate(walk, &g.build, x, result[i]);
     }
+    for (size_t i = 0; i < n_captured; i++)
+        if (g.captured_result[i] && walk->moving[captured[i]])
+            accumulate(walk, &g.build, captured[i], g.captured_result[i]);
     make_room(walk);
     return g.build.status;
 }
 
-/* An operator without a rule is differentiated through its body: the last node of that is next. */
-static enum cm_status expand_node(struct walk *walk, struct cm_node *node, struct cm_node **next)
+static enum cm_status seed_outputs(struct walk *walk)
 {
-    struct cm_node *before = node->prev, *after = node->next;
-    cm_value *old = CM_NEW_ARRAY(walk->arena, cm_value, (size_t)node->n_outputs);
-    cm_value *got = CM_NEW_ARRAY(walk->arena, cm_value, (size_t)node->n_outputs);
-    struct cm_use **uses = CM_NEW_ARRAY(walk->arena, struct cm_use *, (size_t)node->n_outputs);
-    const int n_outputs = node->n_outputs;
-    for (int o = 0; o < n_outputs; o++) {
-        old[o] = node->outputs[o];
-        got[o] = old[o] ? walk->gradients[old[o]] : 0;
-        uses[o] = old[o] ? cm_value_get(walk->graph->module, old[o])->uses : NULL;
-    }
-    CM_TRY(cm_graph_inline(node, walk->err));
-    make_room(walk);
-    mark_moving(walk, before ? before->next : walk->graph->first, after);
-    /* A use of the old value now reads the value that took its place. */
-    for (int o = 0; o < n_outputs; o++)
-        if (uses[o] && got[o])
-            walk->gradients[uses[o]->value] = got[o];
-    *next = after ? after->prev : walk->graph->last;
-    if (*next == before)
-        *next = NULL;
-    return CM_OK;
-}
-
-static enum cm_status backward_range(struct walk *walk, struct cm_node *last)
-{
-    for (struct cm_node *node = last; node;) {
-        struct cm_node *prev = node->prev;
-        if (gradient_reached(walk, node)) {
-            const struct cm_node_text place = cm_node_describe(node);
-            enum cm_status status = CM_OK;
-            if (node->op && node->op->grad && !node->function) {
-                status = backward_node(walk, node);
-            } else if (cm_node_has_function(node)) {
-                struct cm_node *inside = NULL;
-                status = expand_node(walk, node, &inside);
-                prev = inside ? inside : prev;
-            } else {
-                status = cm_fail(walk->err, CM_UNSUPPORTED, "no gradient is known for it");
-            }
-            CM_TRY(cm_error_context(walk->err, status, "%s", place.text));
+    const struct cm_autodiff *what = walk->what;
+    struct cm_builder build = {.graph = what->graph, .before = what->before, .err = walk->err};
+    for (size_t i = 0; i < what->n_ys; i++) {
+        const cm_value y = held(walk, i);
+        cm_value seed = what->seeds ? what->seeds[i] : 0;
+        if (!seed) {
+            const cm_value one = cm_build_scalar_like(&build, y, 1.0);
+            const cm_value shape =
+                cm_build(&build, &(struct cm_emission){.op = "Shape", CM_INPUTS(y)});
+            seed = cm_build(&build, &(struct cm_emission){.op = "Expand", CM_INPUTS(one, shape)});
         }
-        node = prev;
+        CM_TRY(build.status);
+        make_room(walk);
+        if (walk->moving[y])
+            accumulate(walk, &build, y, seed);
+        make_room(walk);
     }
+    return build.status;
+}
+
+static enum cm_status emit(struct walk *walk, cm_value *grads)
+{
+    const struct cm_autodiff *what = walk->what;
+    CM_TRY(expand(walk));
+    CM_TRY(seed_outputs(walk));
+    for (size_t n = walk->order.count; n-- > 0;) {
+        struct cm_node *node = walk->order.items[n];
+        if (!moves(walk, node))
+            continue;
+        const struct cm_node_text place = cm_node_describe(node); /* the rule may replace it */
+        const enum cm_status status = backward_node(walk, node);
+        if (status)
+            return cm_error_context(walk->err, status, "gradient of %s", place.text);
+    }
+    for (size_t i = 0; i < what->n_xs; i++)
+        grads[i] = walk->gradients[held(walk, what->n_ys + i)];
     return CM_OK;
 }
 
-static cm_value ones_like(struct cm_builder *build, cm_value y)
+enum cm_status cm_autodiff_emit(const struct cm_autodiff *what, cm_value *grads,
+                                struct cm_error *err)
 {
-    const cm_value one = cm_build_scalar_like(build, y, 1.0);
-    const cm_value shape = cm_build(build, &(struct cm_emission){.op = "Shape", CM_INPUTS(y)});
-    return cm_build(build, &(struct cm_emission){.op = "Expand", CM_INPUTS(one, shape)});
+    struct cm_module *module = what->graph->module;
+    struct walk walk = {
+        .what = what, .module = module, .arena = cm_module_arena(module), .err = err};
+    const size_t n = what->n_ys + what->n_xs + what->n_cuts;
+    cm_value *all = CM_NEW_ARRAY(walk.arena, cm_value, n);
+    memcpy(all, what->ys, what->n_ys * sizeof *all);
+    memcpy(all + what->n_ys, what->xs, what->n_xs * sizeof *all);
+    if (what->n_cuts)
+        memcpy(all + what->n_ys + what->n_xs, what->cuts, what->n_cuts * sizeof *all);
+    walk.holder = cm_graph_new(module, NULL, CM_STR_NONE);
+    cm_graph_set_outputs(walk.holder, all, n);
+    const enum cm_status status = emit(&walk, grads);
+    cm_graph_set_outputs(walk.holder, NULL, 0);
+    return status;
 }
 
 enum cm_status cm_autodiff(struct cm_graph *graph, cm_value y, cm_value seed, const cm_value *xs,
                            size_t n_xs, cm_value *grads, struct cm_error *err)
 {
-    struct walk walk = {.graph = graph, .arena = cm_module_arena(graph->module), .err = err};
-    struct cm_builder build = {.graph = graph, .err = err};
-    struct cm_node *last = graph->last;
-
-    if (!seed)
-        seed = ones_like(&build, y);
-    CM_TRY(build.status);
-    make_room(&walk);
-    for (size_t i = 0; i < n_xs; i++)
-        walk.moving[xs[i]] = true;
-    mark_moving(&walk, graph->first, last ? last->next : NULL);
-    walk.gradients[y] = seed;
-    CM_TRY(backward_range(&walk, last));
-    for (size_t i = 0; i < n_xs; i++)
-        grads[i] = walk.gradients[xs[i]];
-    return CM_OK;
+    const struct cm_autodiff what = {
+        .graph = graph, .ys = &y, .seeds = &seed, .n_ys = 1, .xs = xs, .n_xs = n_xs};
+    return cm_autodiff_emit(&what, grads, err);
 }

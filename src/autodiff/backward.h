@@ -5,10 +5,26 @@
 
 #include "graph/op.h"
 
-/* Emits, at the end of graph, nodes that compute the derivative of y (the sum of its elements,
- * weighted by seed; seed 0: ones) by each of xs. grads[i] is 0 when no path leads from xs[i] to y.
- * Values outside graph and inside bodies are not differentiated through. A forward node may be
- * replaced by its function body, or by one with more outputs, keeping its results. */
+/* What is differentiated, by what, and where the nodes go. */
+struct cm_autodiff {
+    struct cm_graph *graph;     /* nodes are emitted here .. */
+    struct cm_node *before;     /* .. before this one; NULL: at the end */
+    const cm_value *ys, *seeds; /* gradients of the sum of ys weighted by seeds; seed 0 is ones */
+    size_t n_ys;
+    const cm_value
+        *xs; /* by these, taken as independent: nothing flows through what computes them */
+    size_t n_xs;
+    const cm_value *cuts; /* further values taken as independent */
+    size_t n_cuts;
+};
+
+/* grads has n_xs members; 0 where no path leads. Values may be defined in graph or in graphs around
+ * it. A forward node may be replaced by its function body, or by one with more outputs; values that
+ * others hold keep their uses, not their numbers. */
+enum cm_status cm_autodiff_emit(const struct cm_autodiff *what, cm_value *grads,
+                                struct cm_error *err) CM_MUST_CHECK;
+
+/* The usual case: one y, nodes at the end of its graph. */
 enum cm_status cm_autodiff(struct cm_graph *graph, cm_value y, cm_value seed, const cm_value *xs,
                            size_t n_xs, cm_value *grads, struct cm_error *err) CM_MUST_CHECK;
 

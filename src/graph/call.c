@@ -13,6 +13,11 @@ void cm_call_scratch(struct cm_call *call, size_t size)
     call->engine->scratch(call, size);
 }
 
+void cm_call_defer(struct cm_call *call, cm_cleanup_fn *fn, void *what)
+{
+    call->engine->defer(call, fn, what);
+}
+
 void cm_call_want_layout(struct cm_call *call, int i, const struct cm_layout *layout)
 {
     call->engine->want_layout(call, i, layout);

@@ -63,7 +63,7 @@ static enum cm_status check_input(const struct cm_node *node, int i, struct sign
     const struct cm_schema *schema = node->schema;
     const struct cm_schema_param *param = cm_schema_input(schema, (size_t)i);
     if (!node->inputs[i].value) {
-        if (param->kind == CM_PARAM_SINGLE)
+        if (param->kind != CM_PARAM_OPTIONAL)
             return cm_fail(err, CM_BAD_MODEL, "input %d '%s' is required", i, param->name);
         return CM_OK;
     }

@@ -126,6 +126,12 @@ static void ignore_layout(struct cm_call *call, int i, const struct cm_layout *l
     (void)call, (void)i, (void)layout;
 }
 
+static void run_defer(struct cm_call *call, cm_cleanup_fn *fn, void *what)
+{
+    const struct run *run = call->engine_data;
+    cm_arena_defer(run->arena, fn, what);
+}
+
 static const struct cm_engine plain_engine = {
     .state = run_state,
     .scratch = run_scratch,
@@ -134,6 +140,7 @@ static const struct cm_engine plain_engine = {
     .random = run_random,
     .want_layout = ignore_layout,
     .give_layout = ignore_layout,
+    .defer = run_defer,
 };
 
 /* ---- one node ---- */

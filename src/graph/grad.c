@@ -163,6 +163,13 @@ enum cm_status cm_grad_set(struct cm_grad *g, int i, cm_value gradient)
     return g->build.status;
 }
 
+enum cm_status cm_grad_set_captured(struct cm_grad *g, size_t c, cm_value gradient)
+{
+    if (!g->build.status)
+        g->captured_result[c] = gradient;
+    return g->build.status;
+}
+
 enum cm_status cm_grad_none(struct cm_grad *g)
 {
     (void)g;

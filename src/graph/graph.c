@@ -355,6 +355,23 @@ enum cm_status cm_node_want_output(struct cm_node *node, int index, cm_value *ou
     return CM_OK;
 }
 
+enum cm_status cm_node_add_outputs(struct cm_node *node, size_t count, struct cm_error *err)
+{
+    struct cm_module *module = node->module;
+    const size_t before = (size_t)node->n_outputs;
+    cm_value *outputs = CM_NEW_ARRAY(module->arena, cm_value, before + count);
+    memcpy(outputs, node->outputs, before * sizeof *outputs);
+    for (size_t o = before; o < before + count; o++) {
+        outputs[o] = new_value(module, node->graph, CM_STR_NONE);
+        struct cm_value_def *def = cm_value_get(module, outputs[o]);
+        def->node = node;
+        def->output = (int)o;
+    }
+    node->outputs = outputs;
+    node->n_outputs = (int)(before + count);
+    return cm_node_infer(node, err);
+}
+
 static bool fact_equal(const struct cm_fact *a, const struct cm_fact *b)
 {
     return cm_type_equal(a->type, b->type) && a->constant == b->constant &&

@@ -181,6 +181,10 @@ void cm_node_set_input(struct cm_node *node, int index, cm_value value);
  * has. */
 enum cm_status cm_node_want_output(struct cm_node *node, int index, cm_value *out,
                                    struct cm_error *err) CM_MUST_CHECK;
+/* Gives a node with bodies `count` more outputs; its bodies must have been given theirs. They are
+ * typed. */
+enum cm_status cm_node_add_outputs(struct cm_node *node, size_t count,
+                                   struct cm_error *err) CM_MUST_CHECK;
 /* Every use of old reads new instead, graph outputs included; users become stale when the types
  * differ. */
 void cm_value_replace(struct cm_module *module, cm_value old, cm_value replacement);

@@ -513,7 +513,8 @@ static enum cm_status import_inputs(struct cm_import_context *context, struct cm
         CM_TRY(cm_error_context(
             err, cm_type_from_proto(module->arena, module->symbols, info->type, &type, err),
             "input '%.*s'", CM_STR_FMT(info->name)));
-        cm_graph_add_input(graph, info->name, type);
+        const cm_value value = cm_graph_add_input(graph, info->name, type);
+        cm_value_get(module, value)->fact.type = cm_value_symbolic(module, value, type);
     }
     return CM_OK;
 }

@@ -255,6 +255,23 @@ static enum cm_status infer_by_function(struct cm_node *node, struct cm_infer *i
     return CM_OK;
 }
 
+const struct cm_type *cm_value_symbolic(struct cm_module *module, cm_value value,
+                                        const struct cm_type *type)
+{
+    struct cm_dim dims[CM_MAX_RANK];
+    bool unknown = false;
+    if (type->kind != CM_KIND_TENSOR)
+        return type;
+    for (int i = 0; i < type->rank; i++) {
+        dims[i] = type->dims[i];
+        if (cm_dim_known(dims[i]) || dims[i].symbol)
+            continue;
+        dims[i].symbol = cm_symbol_unnamed(module->symbols, value, i);
+        unknown = true;
+    }
+    return unknown ? cm_type_tensor(module->arena, type->dtype, type->rank, dims) : type;
+}
+
 static enum cm_status store_fact(struct cm_node *node, int o, struct cm_fact fact,
                                  struct cm_error *err)
 {
@@ -269,6 +286,7 @@ static enum cm_status store_fact(struct cm_node *node, int o, struct cm_fact fac
         if (both)
             fact.type = both;
     }
+    fact.type = cm_value_symbolic(module, node->outputs[o], fact.type);
     cm_value_set_fact(module, node->outputs[o], &fact);
     return CM_OK;
 }

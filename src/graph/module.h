@@ -40,6 +40,11 @@ enum cm_status cm_node_infer(struct cm_node *node, struct cm_error *err) CM_MUST
 /* Does the node keep its schema's rules: operand counts and types, attributes? */
 enum cm_status cm_node_conforms(const struct cm_node *node, struct cm_error *err) CM_MUST_CHECK;
 
+/* Gives each unknown dimension of a value's type a symbol of its own, so that what is computed from
+ * it is known to have the same size. */
+const struct cm_type *cm_value_symbolic(struct cm_module *module, cm_value value,
+                                        const struct cm_type *type);
+
 void cm_value_mark_users(struct cm_module *module, cm_value value);
 void cm_node_mark(struct cm_node *node);
 

@@ -167,6 +167,7 @@ struct cm_engine {
     struct cm_random *(*random)(struct cm_call *call);
     void (*want_layout)(struct cm_call *call, int i, const struct cm_layout *layout);
     void (*give_layout)(struct cm_call *call, int o, const struct cm_layout *layout);
+    void (*defer)(struct cm_call *call, cm_cleanup_fn *fn, void *what);
 };
 
 struct cm_call {
@@ -190,6 +191,9 @@ struct cm_call {
 
 void *cm_call_state(struct cm_call *call, size_t size);  /* in prepare */
 void cm_call_scratch(struct cm_call *call, size_t size); /* in prepare */
+/* In accepts and prepare: calls fn(what) when the state of the prepared node goes. For what a state
+ * holds that is not its memory; say it before there is anything to lose. */
+void cm_call_defer(struct cm_call *call, cm_cleanup_fn *fn, void *what);
 void cm_call_want_layout(struct cm_call *call, int i,
                          const struct cm_layout *layout); /* in prepare */
 void cm_call_give_layout(struct cm_call *call, int o,
@@ -210,12 +214,22 @@ bool cm_call_decline(struct cm_call *call, const char *format, ...) CM_PRINTF(2,
 
 /* ---- Gradients: the rule reads forward values and incoming gradients and emits nodes. ---- */
 
+/* Emits, where build stands, the gradients of ys (weighted by seeds) by xs; grads[i] is 0 where no
+ * path leads. Given by autodiff/. */
+typedef enum cm_status cm_differentiate_fn(struct cm_builder *build, const cm_value *ys,
+                                           const cm_value *seeds, size_t n_ys, const cm_value *xs,
+                                           size_t n_xs, cm_value *grads);
+
 struct cm_grad {
     struct cm_builder
         build; /* where nodes are emitted; cm_emit(g, ..) works on any struct with this member */
-    struct cm_node *node;     /* the forward node */
-    const cm_value *incoming; /* per output: the gradient that reached it; 0: none did */
-    cm_value *result;         /* per input: what cm_grad_set put there */
+    struct cm_node *node;      /* the forward node */
+    const cm_value *incoming;  /* per output: the gradient that reached it; 0: none did */
+    cm_value *result;          /* per input: what cm_grad_set put there */
+    const cm_value *captured;  /* outer values that the node's bodies read */
+    cm_value *captured_result; /* per captured value: what cm_grad_set_captured put there */
+    size_t n_captured;
+    cm_differentiate_fn *differentiate; /* for rules that build bodies */
 };
 
 cm_value cm_grad_input(const struct cm_grad *g, int i);
@@ -235,6 +249,8 @@ enum cm_status cm_grad_replace_forward(struct cm_grad *g, const char *domain, co
 /* Sets the gradient of input i, summed over axes that were broadcast if its shape is larger. Fails
  * if an emit before it did. */
 enum cm_status cm_grad_set(struct cm_grad *g, int i, cm_value gradient) CM_MUST_CHECK;
+/* Control flow: sets the gradient of captured value number c. */
+enum cm_status cm_grad_set_captured(struct cm_grad *g, size_t c, cm_value gradient) CM_MUST_CHECK;
 enum cm_status
 cm_grad_none(struct cm_grad *g); /* the rule of operators that have no gradient, on purpose */
 

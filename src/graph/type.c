@@ -36,9 +36,20 @@ uint32_t cm_symbol_named(struct cm_symbols *symbols, struct cm_str name)
     return (uint32_t)number;
 }
 
+/* A NUL byte in front keeps the names of unnamed symbols apart from those of a file. */
+uint32_t cm_symbol_unnamed(struct cm_symbols *symbols, uint32_t value, int axis)
+{
+    char name[1 + sizeof value + sizeof axis] = {0};
+    memcpy(name + 1, &value, sizeof value);
+    memcpy(name + 1 + sizeof value, &axis, sizeof axis);
+    return cm_symbol_named(symbols, (struct cm_str){name, sizeof name});
+}
+
 struct cm_str cm_symbol_name(const struct cm_symbols *symbols, uint32_t symbol)
 {
-    return symbol < symbols->count ? symbols->items[symbol] : CM_STR_NONE;
+    if (symbol >= symbols->count || !symbols->items[symbol].size || !symbols->items[symbol].data[0])
+        return CM_STR_NONE;
+    return symbols->items[symbol];
 }
 
 const struct cm_type *cm_type_tensor(struct cm_arena *arena, enum cm_dtype dtype, int rank,
@@ -186,7 +197,7 @@ shape_to_proto(struct cm_arena *arena, const struct cm_symbols *symbols, const s
         if (cm_dim_known(type->dims[i])) {
             dim->dim_value = type->dims[i].value;
             cm_msg_set(&dim->msg, CM_DIM_VALUE);
-        } else if (type->dims[i].symbol) {
+        } else if (cm_symbol_name(symbols, type->dims[i].symbol).size) {
             dim->dim_param = cm_symbol_name(symbols, type->dims[i].symbol);
             cm_msg_set(&dim->msg, CM_DIM_PARAM);
         }

@@ -37,7 +37,11 @@ struct cm_type {
 struct cm_symbols;
 struct cm_symbols *cm_symbols_new(struct cm_arena *arena);
 uint32_t cm_symbol_named(struct cm_symbols *symbols, struct cm_str name);
+/* "" for a symbol that nobody named: it stands for a dimension that is unknown but always the same.
+ */
 struct cm_str cm_symbol_name(const struct cm_symbols *symbols, uint32_t symbol);
+/* The unnamed symbol of one dimension of one value; the same for the same numbers. */
+uint32_t cm_symbol_unnamed(struct cm_symbols *symbols, uint32_t value, int axis);
 
 const struct cm_type *cm_type_tensor(struct cm_arena *arena, enum cm_dtype dtype, int rank,
                                      const struct cm_dim *dims);

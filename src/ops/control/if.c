@@ -1,6 +1,7 @@
 /* If: one of two bodies. */
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/control/branch.h"
+#include "ops/control/control_grad.h"
 
 static enum cm_status if_infer(struct cm_infer *in)
 {
@@ -38,4 +39,4 @@ static enum cm_status if_run(struct cm_call *call)
     return cm_call_run_into_outputs(call, (size_t)body, NULL, 0);
 }
 
-CM_OP(If, .infer = if_infer, .run = if_run, .effects = CM_OUTPUT_SIZE_AT_RUN);
+CM_OP(If, .infer = if_infer, .run = if_run, .grad = cm_if_grad, .effects = CM_OUTPUT_SIZE_AT_RUN);

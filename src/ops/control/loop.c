@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/memory.h"
 #include "ops/control/branch.h"
+#include "ops/control/control_grad.h"
 
 /* Body: (iteration, condition, states..) -> (condition, states.., one slice of each scan output..).
  */
@@ -201,4 +202,5 @@ static enum cm_status loop_run(struct cm_call *call)
     return status;
 }
 
-CM_OP(Loop, .infer = loop_infer, .run = loop_run, .effects = CM_OUTPUT_SIZE_AT_RUN);
+CM_OP(Loop, .infer = loop_infer, .run = loop_run, .grad = cm_loop_grad,
+      .effects = CM_OUTPUT_SIZE_AT_RUN);

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/memory.h"
 #include "ops/control/branch.h"
+#include "ops/control/control_grad.h"
 
 /* Body: (states.., one slice of each scan input..) -> (states.., one slice of each scan output..).
  */
@@ -255,4 +256,5 @@ static enum cm_status scan_run(struct cm_call *call)
     return status;
 }
 
-CM_OP(Scan, .infer = scan_infer, .run = scan_run, .effects = CM_OUTPUT_SIZE_AT_RUN);
+CM_OP(Scan, .infer = scan_infer, .run = scan_run, .grad = cm_scan_grad,
+      .effects = CM_OUTPUT_SIZE_AT_RUN);

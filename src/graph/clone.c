@@ -1,0 +1,191 @@
+/* Copies of nodes and graphs. */
+// SPDX-License-Identifier: Apache-2.0
+#include "graph/clone.h"
+
+#include "graph/module.h"
+
+void cm_clone_init(struct cm_clone *clone, struct cm_module *module)
+{
+    clone->arena = module->arena;
+    clone->count = module->n_values;
+    clone->stands_for = CM_NEW_ARRAY(module->arena, cm_value, clone->count);
+}
+
+void cm_clone_map(struct cm_clone *clone, cm_value old, cm_value replacement)
+{
+    if (old >= clone->count) {
+        const size_t count = (size_t)old + old / 2 + 64;
+        cm_value *more = CM_NEW_ARRAY(clone->arena, cm_value, count);
+        memcpy(more, clone->stands_for, clone->count * sizeof *more);
+        clone->stands_for = more;
+        clone->count = count;
+    }
+    clone->stands_for[old] = replacement;
+}
+
+cm_value cm_clone_of(const struct cm_clone *clone, cm_value old)
+{
+    const cm_value other = old < clone->count ? clone->stands_for[old] : 0;
+    return other ? other : old;
+}
+
+/* A constant of a graph that is copied belongs to the copy too: the graph it came from may go. */
+static cm_value operand(struct cm_clone *clone, struct cm_graph *to, const struct cm_graph *from,
+                        cm_value value)
+{
+    if (!value)
+        return 0;
+    const cm_value mapped = cm_clone_of(clone, value);
+    const struct cm_value_def *def = cm_value_get(to->module, value);
+    if (mapped != value || def->graph != from || def->role != CM_ROLE_INITIALIZER || from == to)
+        return mapped;
+    const struct cm_tensor none = {.type = def->fact.type->dtype};
+    const cm_value copy =
+        cm_graph_add_constant(to, CM_STR_NONE, def->fact.constant ? def->fact.constant : &none);
+    struct cm_value_def *made = cm_value_get(to->module, copy);
+    made->fact = def->fact;
+    made->initializer = def->initializer;
+    cm_clone_map(clone, value, copy);
+    return copy;
+}
+
+static enum cm_status clone_body(struct cm_clone *clone, struct cm_builder *builder,
+                                 const struct cm_graph *body, struct cm_graph **out)
+{
+    struct cm_module *module = builder->graph->module;
+    struct cm_graph *copy = cm_graph_new(module, builder->graph, body->name);
+    for (size_t i = 0; i < body->n_inputs; i++) {
+        const struct cm_fact *fact = &cm_value_get(module, body->inputs[i])->fact;
+        const cm_value input = cm_graph_add_input(copy, CM_STR_NONE, fact->type);
+        cm_value_get(module, input)->fact = *fact;
+        cm_clone_map(clone, body->inputs[i], input);
+    }
+    struct cm_builder inside = {.graph = copy, .err = builder->err};
+    CM_TRY(cm_clone_graph(clone, &inside, body));
+    cm_value *outputs = CM_NEW_ARRAY(module->arena, cm_value, body->n_outputs);
+    for (size_t o = 0; o < body->n_outputs; o++)
+        outputs[o] = operand(clone, copy, body, body->outputs[o].value);
+    cm_graph_set_outputs(copy, outputs, body->n_outputs);
+    *out = copy;
+    return CM_OK;
+}
+
+enum cm_status cm_clone_node(struct cm_clone *clone, struct cm_builder *builder,
+                             const struct cm_node *node)
+{
+    struct cm_module *module = builder->graph->module;
+    struct cm_arena *arena = module->arena;
+    CM_TRY(builder->status);
+    cm_value *inputs = CM_NEW_ARRAY(arena, cm_value, (size_t)node->n_inputs);
+    for (int i = 0; i < node->n_inputs; i++)
+        inputs[i] = operand(clone, builder->graph, node->graph, node->inputs[i].value);
+    bool *wanted = CM_NEW_ARRAY(arena, bool, (size_t)node->n_outputs);
+    for (int o = 0; o < node->n_outputs; o++)
+        wanted[o] = node->outputs[o] != 0;
+    struct cm_body_ref *bodies = CM_NEW_ARRAY(arena, struct cm_body_ref, node->n_bodies);
+    for (size_t i = 0; i < node->n_bodies; i++) {
+        bodies[i].attribute = node->bodies[i].attribute;
+        builder->status = clone_body(clone, builder, node->bodies[i].graph, &bodies[i].graph);
+        CM_TRY(builder->status);
+    }
+    const struct cm_node_spec spec = {.domain = node->domain,
+                                      .op_type = node->op_type,
+                                      .overload = node->overload,
+                                      .version = node->schema ? node->schema->since_version : 0,
+                                      .inputs = inputs,
+                                      .n_inputs = (size_t)node->n_inputs,
+                                      .n_outputs = (size_t)node->n_outputs,
+                                      .wanted = wanted,
+                                      .attributes = node->attributes,
+                                      .n_attributes = node->n_attributes,
+                                      .bodies = bodies,
+                                      .n_bodies = node->n_bodies,
+                                      .function = node->function,
+                                      .original_version = node->original_version};
+    struct cm_node *copy;
+    builder->status =
+        cm_graph_add_node(builder->graph, builder->before, &spec, &copy, builder->err);
+    CM_TRY(builder->status);
+    for (int o = 0; o < node->n_outputs; o++)
+        if (node->outputs[o])
+            cm_clone_map(clone, node->outputs[o], copy->outputs[o]);
+    return CM_OK;
+}
+
+enum cm_status cm_clone_graph(struct cm_clone *clone, struct cm_builder *builder,
+                              const struct cm_graph *graph)
+{
+    for (const struct cm_node *node = graph->first; node; node = node->next)
+        CM_TRY(cm_clone_node(clone, builder, node));
+    /* Outputs may be constants that no node reads. */
+    for (size_t o = 0; o < graph->n_outputs; o++)
+        (void)operand(clone, builder->graph, graph, graph->outputs[o].value);
+    return CM_OK;
+}
+
+/* ---- what bodies read ---- */
+
+struct captured {
+    const struct cm_module *module;
+    const struct cm_graph *around; /* values of this graph and those around it are outside */
+    struct cm_arena *arena;
+    cm_value *items;
+    size_t count, capacity;
+    struct cm_map seen;
+};
+
+static bool is_outside(const struct captured *c, const struct cm_graph *graph)
+{
+    for (const struct cm_graph *g = c->around; g; g = g->parent)
+        if (g == graph)
+            return true;
+    return false;
+}
+
+static void note(struct captured *c, cm_value value)
+{
+    if (!value)
+        return;
+    const struct cm_value_def *def = cm_value_get(c->module, value);
+    if (!is_outside(c, def->graph) || (def->role == CM_ROLE_INITIALIZER && !def->is_state))
+        return;
+    cm_value *key = CM_NEW(c->arena, cm_value);
+    *key = value;
+    bool added;
+    cm_map_insert(&c->seen, c->arena, (struct cm_str){(const char *)key, sizeof *key}, &added);
+    if (added)
+        *CM_PUSH(c->arena, c) = value;
+}
+
+static void collect(struct captured *c, const struct cm_graph *graph)
+{
+    for (const struct cm_node *node = graph->first; node; node = node->next) {
+        for (int i = 0; i < node->n_inputs; i++)
+            note(c, node->inputs[i].value);
+        for (size_t b = 0; b < node->n_bodies; b++)
+            collect(c, node->bodies[b].graph);
+    }
+    for (size_t o = 0; o < graph->n_outputs; o++)
+        note(c, graph->outputs[o].value);
+}
+
+size_t cm_node_captured(const struct cm_node *node, struct cm_arena *arena, cm_value **out)
+{
+    struct captured c = {.module = node->module, .around = node->graph, .arena = arena};
+    for (size_t b = 0; b < node->n_bodies; b++)
+        collect(&c, node->bodies[b].graph);
+    *out = c.items;
+    return c.count;
+}
+
+bool cm_graph_has_effect(const struct cm_graph *graph, unsigned effect)
+{
+    for (const struct cm_node *node = graph->first; node; node = node->next) {
+        if (node->op && node->op->effects & effect)
+            return true;
+        for (size_t b = 0; b < node->n_bodies; b++)
+            if (cm_graph_has_effect(node->bodies[b].graph, effect))
+                return true;
+    }
+    return false;
+}

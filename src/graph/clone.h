@@ -1,0 +1,33 @@
+/* Copying nodes: into another graph, with some of what they read replaced. */
+// SPDX-License-Identifier: Apache-2.0
+#ifndef CM_GRAPH_CLONE_H
+#define CM_GRAPH_CLONE_H
+
+#include "graph/builder.h"
+
+/* What stands for what: by number of the old value, 0 for those that stay themselves. */
+struct cm_clone {
+    struct cm_arena *arena;
+    cm_value *stands_for;
+    size_t count;
+};
+
+void cm_clone_init(struct cm_clone *clone, struct cm_module *module);
+void cm_clone_map(struct cm_clone *clone, cm_value old, cm_value replacement);
+cm_value cm_clone_of(const struct cm_clone *clone,
+                     cm_value old); /* itself when nothing stands for it */
+
+/* Copies one node, or all nodes of a graph (whose inputs are mapped already), to where builder
+ * stands; maps their results. Bodies are copied along; constants of the graph are defined again. */
+enum cm_status cm_clone_node(struct cm_clone *clone, struct cm_builder *builder,
+                             const struct cm_node *node) CM_MUST_CHECK;
+enum cm_status cm_clone_graph(struct cm_clone *clone, struct cm_builder *builder,
+                              const struct cm_graph *graph) CM_MUST_CHECK;
+
+/* Outer values that the bodies of a node read, each once; graphs nested in them counted in.
+ * Constants are left out. */
+size_t cm_node_captured(const struct cm_node *node, struct cm_arena *arena, cm_value **out);
+/* Is there a node with this effect in the graph, or in a body in it? */
+bool cm_graph_has_effect(const struct cm_graph *graph, unsigned effect);
+
+#endif
