@@ -117,7 +117,8 @@ static void order_makers(struct walk *walk, cm_value value, bool *seen)
     }
 }
 
-static void find_nodes(struct walk *walk)
+/* floats_only: what moves is what gradients flow through; otherwise, whatever depends on xs. */
+static void find_nodes(struct walk *walk, bool floats_only)
 {
     const struct cm_autodiff *what = walk->what;
     make_room(walk);
@@ -139,7 +140,7 @@ static void find_nodes(struct walk *walk)
             moves = moves || walk->moving[visit.operands[i]];
         for (int o = 0; moves && o < visit.node->n_outputs; o++)
             if (visit.node->outputs[o] && !walk->cut[visit.node->outputs[o]] &&
-                carries_gradient(walk, visit.node->outputs[o]))
+                (!floats_only || carries_gradient(walk, visit.node->outputs[o])))
                 walk->moving[visit.node->outputs[o]] = true;
     }
 }
@@ -157,7 +158,7 @@ static enum cm_status expand(struct walk *walk)
 {
     for (;;) {
         bool expanded = false;
-        find_nodes(walk);
+        find_nodes(walk, true);
         for (size_t n = 0; n < walk->order.count; n++) {
             struct cm_node *node = walk->order.items[n];
             if (!moves(walk, node) || has_rule(node))
@@ -281,23 +282,45 @@ static enum cm_status emit(struct walk *walk, cm_value *grads)
     return CM_OK;
 }
 
-enum cm_status cm_autodiff_emit(const struct cm_autodiff *what, cm_value *grads,
-                                struct cm_error *err)
+static void walk_init(struct walk *walk, struct cm_module *module, const struct cm_autodiff *what,
+                      struct cm_error *err)
 {
-    struct cm_module *module = what->graph->module;
-    struct walk walk = {
-        .what = what, .module = module, .arena = cm_module_arena(module), .err = err};
+    *walk =
+        (struct walk){.what = what, .module = module, .arena = cm_module_arena(module), .err = err};
     const size_t n = what->n_ys + what->n_xs + what->n_cuts;
-    cm_value *all = CM_NEW_ARRAY(walk.arena, cm_value, n);
+    cm_value *all = CM_NEW_ARRAY(walk->arena, cm_value, n);
     memcpy(all, what->ys, what->n_ys * sizeof *all);
     memcpy(all + what->n_ys, what->xs, what->n_xs * sizeof *all);
     if (what->n_cuts)
         memcpy(all + what->n_ys + what->n_xs, what->cuts, what->n_cuts * sizeof *all);
-    walk.holder = cm_graph_new(module, NULL, CM_STR_NONE);
-    cm_graph_set_outputs(walk.holder, all, n);
+    walk->holder = cm_graph_new(module, NULL, CM_STR_NONE);
+    cm_graph_set_outputs(walk->holder, all, n);
+}
+
+enum cm_status cm_autodiff_emit(const struct cm_autodiff *what, cm_value *grads,
+                                struct cm_error *err)
+{
+    struct walk walk;
+    walk_init(&walk, what->graph->module, what, err);
     const enum cm_status status = emit(&walk, grads);
     cm_graph_set_outputs(walk.holder, NULL, 0);
     return status;
+}
+
+size_t cm_autodiff_path(struct cm_module *module, cm_value y, const cm_value *xs, size_t n_xs,
+                        struct cm_node ***out)
+{
+    const struct cm_autodiff what = {.ys = &y, .n_ys = 1, .xs = xs, .n_xs = n_xs};
+    struct walk walk;
+    size_t count = 0;
+    walk_init(&walk, module, &what, NULL);
+    find_nodes(&walk, false);
+    for (size_t n = 0; n < walk.order.count; n++)
+        if (moves(&walk, walk.order.items[n]))
+            walk.order.items[count++] = walk.order.items[n];
+    cm_graph_set_outputs(walk.holder, NULL, 0);
+    *out = walk.order.items;
+    return count;
 }
 
 enum cm_status cm_autodiff(struct cm_graph *graph, cm_value y, cm_value seed, const cm_value *xs,

@@ -24,6 +24,11 @@ struct cm_autodiff {
 enum cm_status cm_autodiff_emit(const struct cm_autodiff *what, cm_value *grads,
                                 struct cm_error *err) CM_MUST_CHECK;
 
+/* The nodes between xs and y: those that y is computed by and that depend on one of xs, makers
+ * first. */
+size_t cm_autodiff_path(struct cm_module *module, cm_value y, const cm_value *xs, size_t n_xs,
+                        struct cm_node ***out);
+
 /* The usual case: one y, nodes at the end of its graph. */
 enum cm_status cm_autodiff(struct cm_graph *graph, cm_value y, cm_value seed, const cm_value *xs,
                            size_t n_xs, cm_value *grads, struct cm_error *err) CM_MUST_CHECK;

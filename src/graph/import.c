@@ -216,6 +216,47 @@ static void import_attributes(struct cm_import_context *context, const struct cm
     }
 }
 
+/* Operators whose attributes name values: what they name is read, so it becomes operands behind the
+ * given ones, in this order. */
+static const struct {
+    const char *domain, *op_type;
+    const char *attributes[4];
+} naming[] = {{"ai.onnx.preview.training", "Gradient", {"y", "xs", "zs", NULL}}};
+
+static enum cm_status add_named(const struct cm_import_context *context,
+                                const struct cm_graph *graph, struct cm_node_spec *spec,
+                                struct cm_error *err)
+{
+    struct cm_arena *arena = context->module->arena;
+    struct cm_strs names = {NULL, 0};
+    for (size_t i = 0; i < CM_COUNT(naming); i++) {
+        if (!cm_str_is(spec->domain, naming[i].domain) ||
+            !cm_str_is(spec->op_type, naming[i].op_type))
+            continue;
+        for (const char *const *name = naming[i].attributes; *name; name++) {
+            for (size_t a = 0; a < spec->n_attributes; a++) {
+                const struct cm_attribute_proto *attr = &spec->attributes[a];
+                if (!cm_str_is(attr->name, *name))
+                    continue;
+                if (attr->type == CM_ATTR_STRING)
+                    *CM_LIST_ADD(arena, &names) = attr->s;
+                for (size_t s = 0; s < attr->strings.count; s++)
+                    *CM_LIST_ADD(arena, &names) = attr->strings.items[s];
+            }
+        }
+    }
+    if (names.count == 0)
+        return CM_OK;
+    cm_value *named;
+    CM_TRY(find_operands(context, graph, &names, &named, err));
+    cm_value *all = CM_NEW_ARRAY(arena, cm_value, spec->n_inputs + names.count);
+    memcpy(all, spec->inputs, spec->n_inputs * sizeof *all);
+    memcpy(all + spec->n_inputs, named, names.count * sizeof *all);
+    spec->inputs = all;
+    spec->n_inputs += names.count;
+    return CM_OK;
+}
+
 /* The node as the builder takes it. */
 static enum cm_status read_node(struct cm_import_context *context, struct cm_graph *graph,
                                 const struct cm_node_proto *proto, struct cm_node_spec *spec,
@@ -245,7 +286,7 @@ static enum cm_status read_node(struct cm_import_context *context, struct cm_gra
                            CM_STR_FMT(proto->domain));
     }
     import_attributes(context, proto, spec);
-    return CM_OK;
+    return add_named(context, graph, spec, err);
 }
 
 static enum cm_status import_node(struct cm_import_context *context, struct cm_graph *graph,

@@ -1,0 +1,108 @@
+/* Expanding Gradient. */
+// SPDX-License-Identifier: Apache-2.0
+#include "autodiff/gradient_nodes.h"
+
+#include "autodiff/backward.h"
+#include "graph/clone.h"
+
+struct request {
+    struct cm_node *node;
+    size_t n_xs, n; /* names in xs; in xs and zs */
+    const cm_value *fed, *named;
+    cm_value y;
+};
+
+static bool is_gradient(const struct cm_node *node)
+{
+    return cm_str_is(node->op_type, "Gradient") &&
+           cm_str_is(node->domain, "ai.onnx.preview.training");
+}
+
+/* The derivative is asked for at another point: y is computed again there. */
+static enum cm_status move_point(struct request *r, struct cm_error *err)
+{
+    struct cm_module *module = r->node->module;
+    struct cm_arena *arena = cm_module_arena(module);
+    struct cm_builder build = {.graph = r->node->graph, .before = r->node, .err = err};
+    struct cm_clone clone;
+    struct cm_node **path;
+    const size_t n_path = cm_autodiff_path(module, r->y, r->named, r->n, &path);
+    cm_value *points = CM_NEW_ARRAY(arena, cm_value, r->n);
+    cm_clone_init(&clone, module);
+    for (size_t i = 0; i < r->n; i++) {
+        /* One value may be fed for two names, which stay independent. */
+        points[i] = cm_build(&build, &(struct cm_emission){.op = "Identity", CM_INPUTS(r->fed[i])});
+        CM_TRY(build.status);
+        cm_clone_map(&clone, r->named[i], points[i]);
+    }
+    for (size_t i = 0; i < n_path; i++)
+        CM_TRY(cm_clone_node(&clone, &build, path[i]));
+    r->y = cm_clone_of(&clone, r->y);
+    r->named = points;
+    return CM_OK;
+}
+
+static enum cm_status expand(struct cm_node *node, struct cm_error *err)
+{
+    struct cm_module *module = node->module;
+    struct cm_arena *arena = cm_module_arena(module);
+    cm_value *operands = CM_NEW_ARRAY(arena, cm_value, (size_t)node->n_inputs);
+    for (int i = 0; i < node->n_inputs; i++)
+        operands[i] = node->inputs[i].value;
+    struct request r = {.node = node, .n_xs = cm_node_strs(node, "xs").count};
+    r.n = r.n_xs + cm_node_strs(node, "zs").count;
+    r.fed = operands;
+    r.y = operands[r.n];
+    r.named = operands + r.n + 1;
+    if (memcmp(r.fed, r.named, r.n * sizeof *r.fed) != 0)
+        CM_TRY(move_point(&r, err));
+    cm_value *grads = CM_NEW_ARRAY(arena, cm_value, r.n_xs);
+    const struct cm_autodiff what = {.graph = node->graph,
+                                     .before = node,
+                                     .ys = &r.y,
+                                     .n_ys = 1,
+                                     .xs = r.named,
+                                     .n_xs = r.n_xs,
+                                     .cuts = r.named + r.n_xs,
+                                     .n_cuts = r.n - r.n_xs};
+    CM_TRY(cm_autodiff_emit(&what, grads, err));
+    struct {
+        struct cm_builder build;
+    } b = {{.graph = node->graph, .before = node, .err = err}};
+    for (int o = 0; o < node->n_outputs; o++) {
+        if (!node->outputs[o])
+            continue;
+        const cm_value x = r.named[o];
+        cm_value result = grads[o];
+        if (!result)
+            result =
+                cm_emit(&b, "Expand", cm_emit_scalar_like(&b, x, 0.0), cm_emit(&b, "Shape", x));
+        CM_TRY(b.build.status);
+        const struct cm_str name = cm_value_get(module, node->outputs[o])->name;
+        cm_value_replace(module, node->outputs[o], result);
+        if (name.size && cm_value_get(module, result)->node &&
+            !cm_value_get(module, result)->name.size) {
+            cm_value_set_name(module, node->outputs[o], CM_STR_NONE);
+            cm_value_set_name(module, result, name);
+        }
+    }
+    cm_graph_remove_node(node);
+    return CM_OK;
+}
+
+enum cm_status cm_gradient_expand(struct cm_graph *graph, struct cm_error *err)
+{
+    for (struct cm_node *node = graph->first, *next; node; node = next) {
+        next = node->next;
+        for (size_t i = 0; i < node->n_bodies; i++)
+            if (node->bodies[i].graph)
+                CM_TRY(cm_gradient_expand(node->bodies[i].graph, err));
+        if (!is_gradient(node))
+            continue;
+        const struct cm_node_text place = cm_node_describe(node);
+        const enum cm_status status = expand(node, err);
+        if (status)
+            return cm_error_context(err, status, "%s", place.text);
+    }
+    return cm_graph_retype(graph, err);
+}

@@ -1,0 +1,38 @@
+/* Gradient: the derivative of a value by others, named in attributes. It has no kernel: autodiff/
+ * puts nodes in its place.
+ *
+ * The importer appends what the attributes name to the operands, so that they are read like any
+ * other value: first the points of evaluation, one for each name of xs and zs; then y; then the
+ * values named xs and zs themselves. */
+// SPDX-License-Identifier: Apache-2.0
+#include "graph/op.h"
+
+static enum cm_status gradient_infer(struct cm_infer *in)
+{
+    const size_t n_xs = cm_node_strs(in->node, "xs").count;
+    const size_t n = n_xs + cm_node_strs(in->node, "zs").count;
+
+    if (n_xs == 0)
+        return cm_infer_fail(in, "xs names nothing");
+    if ((size_t)in->n_in != 2 * n + 1)
+        return cm_infer_fail(in, "it needs one input for each of the %zu names in xs and zs", n);
+    if ((size_t)in->n_out > n_xs)
+        return cm_infer_fail(in, "it has %d outputs for %zu names in xs", in->n_out, n_xs);
+    for (size_t i = 0; i < n; i++) {
+        const struct cm_type *fed = cm_infer_type(in, (int)i);
+        const struct cm_type *named = cm_infer_type(in, (int)(n + 1 + i));
+        if (!cm_type_meet(in->arena, fed, named))
+            return cm_infer_fail(in, "input %zu is %s, but the value it stands for is %s", i,
+                                 cm_type_print(in->arena, in->symbols, fed).data,
+                                 cm_type_print(in->arena, in->symbols, named).data);
+        if (i >= n_xs)
+            continue;
+        if (named->kind != CM_KIND_TENSOR || cm_dtype_info(named->dtype)->kind != CM_CLASS_FLOAT)
+            return cm_infer_fail(in, "there is no derivative by %s",
+                                 cm_type_print(in->arena, in->symbols, named).data);
+        CM_TRY(cm_infer_set(in, (int)i, fed));
+    }
+    return CM_OK;
+}
+
+CM_OP_IN(training, "ai.onnx.preview.training", Gradient, .infer = gradient_infer);
