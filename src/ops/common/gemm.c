@@ -26,6 +26,11 @@ typedef void tile_fn(int64_t k, const void *a, const void *b, void *c, int64_t w
 typedef void finish_fn(const struct cm_gemm *g, int64_t count, const void *sums, int64_t add_at,
                        int64_t to_at);
 
+static int64_t least(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
 #define GEMM_FLOATS(ROW)                                                                           \
     ROW(FLOAT, float, float, FLOAT)                                                                \
     ROW(DOUBLE, double, double, DOUBLE)
@@ -118,12 +123,36 @@ typedef void finish_fn(const struct cm_gemm *g, int64_t count, const void *sums,
         }                                                                                          \
     }
 
+/* sums += the products of one row of A with unpacked rows of B, for too few rows of A to pay for
+ * packing. */
+#define DEFINE_THIN(TAG, ctype, wide, NAME)                                                        \
+    static void thin_##TAG(const struct cm_gemm *g, int64_t row, int64_t column, int64_t count,    \
+                           void *sums)                                                             \
+    {                                                                                              \
+        const ctype *a = (const ctype *)g->a.data + g->a.first + row * g->a.row;                   \
+        const ctype *b = (const ctype *)g->b.data + g->b.first + column;                           \
+        ctype *s = sums, part[NC];                                                                 \
+        memset(s, 0, (size_t)count * sizeof *s);                                                   \
+        for (int64_t first = 0; first < g->k; first += KC) {                                       \
+            memset(part, 0, (size_t)count * sizeof part[0]);                                       \
+            for (int64_t p = first; p < least(first + KC, g->k); p++) {                            \
+                const ctype x = a[p * g->a.column];                                                \
+                const ctype *line = b + p * g->b.row;                                              \
+                for (int64_t j = 0; j < count; j++)                                                \
+                    part[j] += x * line[j];                                                        \
+            }                                                                                      \
+            for (int64_t j = 0; j < count; j++)                                                    \
+                s[j] += part[j];                                                                   \
+        }                                                                                          \
+    }
+
 #define FLOAT_LOAD(TAG, ctype, wide, NAME)                    DEFINE_LOAD(TAG, ctype, wide)
 #define INTEGER_LOAD(TAG, ctype, wide, NAME, least, greatest) DEFINE_LOAD(TAG, ctype, wide)
 GEMM_FLOATS(FLOAT_LOAD)
 GEMM_INTEGERS(INTEGER_LOAD)
 GEMM_FLOATS(DEFINE_FLOAT_FINISH)
 GEMM_INTEGERS(DEFINE_INTEGER_FINISH)
+GEMM_FLOATS(DEFINE_THIN)
 DEFINE_TILE(FLOAT, float)
 DEFINE_TILE(DOUBLE, double)
 DEFINE_TILE(UINT32, uint32_t)
@@ -197,11 +226,6 @@ static const struct {
 bool cm_gemm_has(enum cm_dtype type)
 {
     return rules_of[type].in != NO_ARITHMETIC;
-}
-
-static int64_t least(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
 }
 
 static size_t padded(int64_t size, int64_t limit, size_t unit)
@@ -278,8 +302,26 @@ static void block(const struct cm_gemm *g, int64_t row, int64_t column, int64_t 
                       g->c_first + (row + i) * g->c_row + column * g->c_column);
 }
 
+/* A row of C is summed NC columns at a time, which stay in the nearest cache. */
+static void thin(const struct cm_gemm *g, void *scratch)
+{
+    for (int64_t i = 0; i < g->m; i++) {
+        for (int64_t j = 0; j < g->n; j += NC) {
+            const int64_t count = least(NC, g->n - j);
+            (g->type == CM_FLOAT ? thin_FLOAT : thin_DOUBLE)(g, i, j, count, scratch);
+            rules_of[g->type].finish(g, count, scratch,
+                                     g->add.first + i * g->add.row + j * g->add.column,
+                                     g->c_first + i * g->c_row + j * g->c_column);
+        }
+    }
+}
+
 void cm_gemm(const struct cm_gemm *g, void *scratch)
 {
+    if (g->m < MR && g->b.column == 1 && (g->type == CM_FLOAT || g->type == CM_DOUBLE)) {
+        thin(g, scratch);
+        return;
+    }
     for (int64_t j = 0; j < g->n; j += NC)
         for (int64_t i = 0; i < g->m; i += MC)
             block(g, i, j, least(MC, g->m - i), least(NC, g->n - j), scratch);

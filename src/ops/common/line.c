@@ -211,3 +211,13 @@ void cm_line_save(struct cm_line y, int64_t step, int64_t count, enum cm_dtype w
         for (int64_t i = 0; i < count; i++)
             save_one(y, i * step, (float)((const double *)from)[i]);
 }
+
+void cm_line_round(enum cm_dtype type, int64_t count, float *values)
+{
+    uint32_t chunk[CHUNK]; /* no narrow element is larger */
+    for (int64_t done = 0; done < count; done += CHUNK) {
+        const int64_t n = least(CHUNK, count - done);
+        cm_narrow_store(type, chunk, 0, n, values + done);
+        cm_narrow_load(type, chunk, 0, n, values + done);
+    }
+}

@@ -29,6 +29,8 @@ void cm_line_store(struct cm_line y, double value); /* one element */
 void cm_line_load(struct cm_line x, int64_t step, int64_t count, enum cm_dtype wide, void *to);
 void cm_line_save(struct cm_line y, int64_t step, int64_t count, enum cm_dtype wide,
                   const void *from);
+/* Rounds floats to what a narrow type can hold. */
+void cm_line_round(enum cm_dtype type, int64_t count, float *values);
 /* What a type is computed in: double for double, else float. */
 enum cm_dtype cm_line_wide(enum cm_dtype type);
 

@@ -1,0 +1,36 @@
+/* What NegativeLogLikelihoodLoss and SoftmaxCrossEntropyLoss share: which class each position has,
+ * what it weighs, and how the losses of all positions become the result. */
+// SPDX-License-Identifier: Apache-2.0
+#ifndef CM_OPS_LOSS_NLL_H
+#define CM_OPS_LOSS_NLL_H
+
+#include "graph/op.h"
+
+/* Scores (N, C, d..) against classes (N, d..): output 0 becomes the loss. */
+cm_infer_fn cm_loss_infer;
+
+enum cm_reduction { CM_REDUCE_NONE, CM_REDUCE_SUM, CM_REDUCE_MEAN };
+
+struct cm_loss {
+    int64_t images, classes, area; /* N, C, and the product of d */
+    enum cm_reduction reduction;
+    bool ignores;
+    int64_t ignored;
+};
+void cm_loss_read(struct cm_call *call, struct cm_loss *out);
+
+/* Gives minus the logarithm of the probability of class c at position (image, i). */
+typedef double cm_loss_fn(const struct cm_call *call, const struct cm_loss *loss, int64_t image,
+                          int64_t i, int64_t c);
+/* Classes outside [0, C) are refused, unless they are the ignored one; then c is -1 and what
+ * of_class gives is not used. */
+enum cm_status cm_loss_run(struct cm_call *call, const struct cm_loss *loss,
+                           cm_loss_fn *of_class) CM_MUST_CHECK;
+
+/* The gradient by minus the logarithms, per position (N, 1, d..), as float or double; and where
+ * each class is the right one (N, C, d..), bools. */
+enum cm_status cm_loss_slopes(struct cm_grad *g, cm_value *slopes, cm_value *chosen) CM_MUST_CHECK;
+/* Sets the gradient of input 0, cast to its type. */
+enum cm_status cm_loss_set(struct cm_grad *g, cm_value gradient) CM_MUST_CHECK;
+
+#endif

@@ -1,0 +1,151 @@
+/* InstanceNormalization and GroupNormalization: each image's channels normalized one by one, or in
+ * groups. */
+// SPDX-License-Identifier: Apache-2.0
+#include "graph/op.h"
+#include "ops/common/line.h"
+#include "ops/norm/norm_grad.h"
+
+#include <math.h>
+
+/* 0: every channel is a group of its own. */
+static int64_t groups_of(const struct cm_node *node)
+{
+    return node->op->arg ? cm_node_int(node, "num_groups") : 0;
+}
+
+static enum cm_status group_norm_infer(struct cm_infer *in)
+{
+    const struct cm_type *x = cm_infer_type(in, 0);
+    const int64_t groups = groups_of(in->node);
+    if (in->node->op->arg && groups < 1)
+        return cm_infer_fail(in, "num_groups is %lld, must be 1 or more", (long long)groups);
+    CM_TRY(cm_infer_set(in, 0, x));
+    if (x->rank == CM_RANK_UNKNOWN)
+        return CM_OK;
+    if (x->rank < 2)
+        return cm_infer_fail(in, "input 0 has rank %d, needs 2 or more", x->rank);
+    if (groups && cm_dim_known(x->dims[1]) && x->dims[1].value % groups != 0)
+        return cm_infer_fail(in, "num_groups is %lld, which does not divide %lld channels",
+                             (long long)groups, (long long)x->dims[1].value);
+    for (int i = 1; i < 3; i++) {
+        const struct cm_type *p = cm_infer_type(in, i);
+        struct cm_dim both;
+        if (p->rank != CM_RANK_UNKNOWN &&
+            (p->rank != 1 || !cm_dim_unify(p->dims[0], x->dims[1], &both)))
+            return cm_infer_fail(in, "input %d does not have one number per channel", i);
+    }
+    return CM_OK;
+}
+
+struct groups {
+    int64_t images, channels, per_group, area;
+    double epsilon;
+};
+
+static enum cm_status group_norm_prepare(struct cm_call *call)
+{
+    const struct cm_shape *x = &call->in[0]->shape;
+    struct groups *groups = cm_call_state(call, sizeof *groups);
+    const int64_t count = groups_of(call->node);
+    *groups = (struct groups){.images = x->dims[0],
+                              .channels = x->dims[1],
+                              .per_group = count ? x->dims[1] / count : 1,
+                              .area = cm_shape_span(x, 2, x->rank),
+                              .epsilon = (double)cm_node_float(call->node, "epsilon")};
+    return CM_OK;
+}
+
+static enum cm_status group_norm_run(struct cm_call *call)
+{
+    const struct groups *groups = call->state;
+    const struct cm_tensor *x = call->in[0];
+    const int64_t size = groups->per_group * groups->area;
+    if (cm_tensor_count(x) == 0)
+        return CM_OK;
+    for (int64_t first = 0; first < groups->images * groups->channels; first += groups->per_group) {
+        const struct cm_line whole = cm_line_at(x, first * groups->area);
+        const double mean = cm_line_sum(whole, size) / (double)size;
+        const double variance = cm_line_square_sum(whole, size, mean) / (double)size;
+        const double inverse = 1 / sqrt(variance + groups->epsilon);
+        for (int64_t i = first; i < first + groups->per_group; i++) {
+            const int64_t c = i % groups->channels, at = i * groups->area;
+            cm_line_affine(cm_line_at(x, at), cm_line_at(call->out[0], at), groups->area, mean,
+                           inverse * cm_tensor_real(call->in[1], c),
+                           cm_tensor_real(call->in[2], c));
+        }
+    }
+    return CM_OK;
+}
+
+/* In the shape (N, groups, rest), where a group is one axis; instances keep theirs. */
+static cm_value grouped(struct cm_grad *g, cm_value x)
+{
+    const int64_t groups = groups_of(g->node);
+    return groups ? cm_emit(g, "Reshape", x, cm_emit_int64s(g, 0, groups, -1)) : x;
+}
+
+static cm_value ungrouped(struct cm_grad *g, cm_value x)
+{
+    return groups_of(g->node) ? cm_emit(g, "Reshape", x, cm_emit(g, "Shape", cm_grad_input(g, 0)))
+                              : x;
+}
+
+static enum cm_status group_norm_grad(struct cm_grad *g)
+{
+    const int rank = cm_builder_type(&g->build, cm_grad_input(g, 0))->rank;
+    if (rank == CM_RANK_UNKNOWN)
+        return cm_builder_fail(&g->build, CM_UNSUPPORTED,
+                               "the gradient needs to know the rank of X");
+    const cm_value x = cm_norm_widen(g, cm_grad_input(g, 0));
+    const cm_value dy = cm_norm_widen(g, cm_grad_incoming(g, 0));
+    const cm_value scale = cm_norm_widen(g, cm_grad_input(g, 1));
+    const cm_value inner = cm_norm_axes(g, 2, groups_of(g->node) ? 3 : rank, -1);
+    const cm_value others = cm_norm_axes(g, 0, rank, 1);
+    const struct cm_normalized n = cm_norm_forward(g, grouped(g, x), inner, true,
+                                                   (double)cm_node_float(g->node, "epsilon"), 0, 0);
+    const cm_value dxhat = cm_emit(g, "Mul", dy, cm_norm_per_channel(g, scale, rank - 2));
+    const cm_value dx = cm_norm_backward(g, &n, grouped(g, dxhat));
+    CM_TRY(cm_norm_set(g, 0, ungrouped(g, dx)));
+    const cm_value product = cm_emit(g, "Mul", dy, ungrouped(g, n.xhat));
+    CM_TRY(cm_norm_set(g, 1, cm_norm_sum(g, product, others, false)));
+    return cm_norm_set(g, 2, cm_norm_sum(g, dy, others, false));
+}
+
+/* Groups as one axis, normalized in the stash type; then each channel scaled in its own. */
+static enum cm_status group_norm_body(struct cm_body *b)
+{
+    struct cm_arena *arena = cm_builder_arena(&b->build);
+    const cm_value x = cm_body_input(b, 0), axes = cm_emit_int64s(b, 2);
+    const struct cm_type *type = cm_builder_type(&b->build, x);
+    const enum cm_dtype stash = (enum cm_dtype)cm_node_int(b->node, "stash_type");
+    int64_t after[CM_MAX_RANK];
+    if (type->rank == CM_RANK_UNKNOWN)
+        return cm_body_decline(b, "the rank of input 0 is not known");
+    const cm_value wide =
+        cm_emit_with(b, "Cast", CM_ATTRIBUTES(cm_attr_int(arena, "to", stash)), x);
+    const cm_value grouped =
+        cm_emit(b, "Reshape", wide, cm_emit_int64s(b, 0, groups_of(b->node), -1));
+    const cm_value off = cm_emit(b, "Sub", grouped, cm_emit(b, "ReduceMean", grouped, axes));
+    const cm_value variance = cm_emit(b, "ReduceMean", cm_emit(b, "Mul", off, off), axes);
+    const cm_value small = cm_emit_scalar(b, stash, (double)cm_node_float(b->node, "epsilon"));
+    const cm_value root = cm_emit(b, "Sqrt", cm_emit(b, "Add", variance, small));
+    const cm_value flat = cm_emit(b, "CastLike", cm_emit(b, "Div", off, root), x);
+    cm_value y = cm_emit(b, "Reshape", flat, cm_emit(b, "Shape", x));
+    cm_value scale = cm_body_input(b, 1), bias = cm_body_input(b, 2);
+    for (int i = 2; i < type->rank; i++)
+        after[i - 2] = i - 1;
+    if (type->rank > 2) {
+        const cm_value list = cm_build_int64s(&b->build, (size_t)(type->rank - 2), after);
+        scale = cm_emit(b, "Unsqueeze", scale, list);
+        bias = cm_emit(b, "Unsqueeze", bias, list);
+    }
+    y = cm_emit(b, "Add", cm_emit(b, "Mul", y, scale), bias);
+    return cm_body_return(b, 0, y);
+}
+
+static const bool has_groups = true;
+
+CM_OP(InstanceNormalization, .infer = group_norm_infer, .prepare = group_norm_prepare,
+      .run = group_norm_run, .grad = group_norm_grad);
+CM_OP(GroupNormalization, .infer = group_norm_infer, .prepare = group_norm_prepare,
+      .run = group_norm_run, .grad = group_norm_grad, .body = group_norm_body, .arg = &has_groups);

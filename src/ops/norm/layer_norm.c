@@ -1,0 +1,264 @@
+/* LayerNormalization and RMSNormalization: the trailing axes of each row normalized, then scaled
+ * element by element. */
+// SPDX-License-Identifier: Apache-2.0
+#include "graph/op.h"
+#include "ops/common/line.h"
+#include "ops/norm/norm_grad.h"
+
+#include "base/number.h"
+
+#include <math.h>
+
+/* What the two differ in. */
+struct kind {
+    bool centred; /* takes the mean off */
+};
+
+static bool centred(const struct cm_node *node)
+{
+    return ((const struct kind *)node->op->arg)->centred;
+}
+
+/* Scale and bias broadcast to X, never the other way round. */
+static enum cm_status check_operand(struct cm_infer *in, int i)
+{
+    const struct cm_type *x = cm_infer_type(in, 0), *p = cm_infer_type(in, i);
+    if (!p || p->rank == CM_RANK_UNKNOWN)
+        return CM_OK;
+    if (p->rank > x->rank)
+        return cm_infer_fail(in, "input %d has rank %d, more than the %d of input 0", i, p->rank,
+                             x->rank);
+    for (int d = 0; d < p->rank; d++) {
+        const struct cm_dim have = p->dims[d], need = x->dims[x->rank - p->rank + d];
+        if (cm_dim_known(have) && cm_dim_known(need) && have.value != 1 && have.value != need.value)
+            return cm_infer_fail(in, "input %d has %lld where input 0 has %lld", i,
+                                 (long long)have.value, (long long)need.value);
+    }
+    return CM_OK;
+}
+
+static enum cm_status layer_norm_infer(struct cm_infer *in)
+{
+    const struct cm_type *x = cm_infer_type(in, 0);
+    const int64_t stash = cm_node_int(in->node, "stash_type");
+    const enum cm_dtype result = centred(in->node) ? x->dtype : cm_infer_type(in, 1)->dtype;
+    struct cm_dim dims[CM_MAX_RANK];
+    int axis;
+    if (stash != CM_FLOAT && stash != CM_BFLOAT16 && stash != CM_DOUBLE && stash != CM_FLOAT16)
+        return cm_infer_fail(in, "stash_type is %lld, which is no float type", (long long)stash);
+    if (x->rank == CM_RANK_UNKNOWN) {
+        CM_TRY(cm_infer_set_tensor(in, 0, result, CM_RANK_UNKNOWN, NULL));
+        CM_TRY(cm_infer_set_tensor(in, 1, (enum cm_dtype)stash, CM_RANK_UNKNOWN, NULL));
+        return cm_infer_set_tensor(in, 2, (enum cm_dtype)stash, CM_RANK_UNKNOWN, NULL);
+    }
+    CM_TRY(cm_infer_axis(in, cm_node_int(in->node, "axis"), x->rank, false, &axis));
+    CM_TRY(check_operand(in, 1));
+    CM_TRY(check_operand(in, 2));
+    for (int i = 0; i < x->rank; i++)
+        dims[i] = i < axis ? x->dims[i] : CM_DIM(1);
+    CM_TRY(cm_infer_set_tensor(in, 0, result, x->rank, x->dims));
+    CM_TRY(cm_infer_set_tensor(in, 1, (enum cm_dtype)stash, x->rank, dims));
+    return cm_infer_set_tensor(in, 2, (enum cm_dtype)stash, x->rank, dims);
+}
+
+/* How scale or bias is laid over X. */
+struct spread {
+    int64_t strides[CM_MAX_RANK];
+    bool varies; /* from row to row */
+};
+
+struct layers {
+    int axis;
+    int64_t rows, size;
+    double epsilon;
+    struct spread spread[2]; /* of inputs 1 and 2 */
+};
+
+static enum cm_status layer_norm_prepare(struct cm_call *call)
+{
+    const struct cm_shape *x = &call->in[0]->shape;
+    struct layers *layers = cm_call_state(call, sizeof *layers);
+    size_t bytes;
+    if (!cm_axis_fix(cm_node_int(call->node, "axis"), x->rank, &layers->axis))
+        return cm_call_fail(call, CM_BAD_MODEL, "its axis is out of range for rank %d", x->rank);
+    layers->rows = cm_shape_span(x, 0, layers->axis);
+    layers->size = cm_shape_span(x, layers->axis, x->rank);
+    layers->epsilon = (double)cm_node_float(call->node, "epsilon");
+    for (int i = 0; i < 2 && i + 1 < call->n_in; i++) {
+        if (!call->in[i + 1])
+            continue;
+        cm_broadcast_strides(&call->in[i + 1]->shape, x, layers->spread[i].strides);
+        for (int d = 0; d < layers->axis; d++)
+            layers->spread[i].varies =
+                layers->spread[i].varies || layers->spread[i].strides[d] != 0;
+    }
+    if (!cm_size_mul((size_t)layers->size, 2 * sizeof(double), &bytes))
+        return cm_call_fail(call, CM_LIMIT, "its axes are too long");
+    cm_call_scratch(call, bytes);
+    return CM_OK;
+}
+
+/* The part of p that lies over one row of X. */
+static void fetch_row(const struct layers *layers, const struct cm_shape *x, int which,
+                      const struct cm_tensor *p, int64_t row, double *to)
+{
+    const int64_t *strides = layers->spread[which].strides;
+    const int last = x->rank - 1;
+    int64_t index[CM_MAX_RANK] = {0}, at = 0, rest = row;
+    for (int d = layers->axis - 1; d >= 0; d--) {
+        at += rest % x->dims[d] * strides[d];
+        rest /= x->dims[d];
+    }
+    for (int64_t done = 0; done < layers->size; done += x->dims[last]) {
+        if (strides[last] != 0) {
+            cm_line_load(cm_line_at(p, at), strides[last], x->dims[last], CM_DOUBLE, to + done);
+        } else {
+            const double value = cm_tensor_real(p, at);
+            for (int64_t i = 0; i < x->dims[last]; i++)
+                to[done + i] = value;
+        }
+        for (int d = last - 1; d >= layers->axis; d--) {
+            at += strides[d];
+            if (++index[d] < x->dims[d])
+                break;
+            at -= strides[d] * x->dims[d];
+            index[d] = 0;
+        }
+    }
+}
+
+static void store_statistic(const struct cm_call *call, int o, int64_t row, double value)
+{
+    if (o < call->n_out && call->out[o])
+        cm_line_store(cm_line_at(call->out[o], row), value);
+}
+
+static enum cm_status layer_norm_run(struct cm_call *call)
+{
+    const struct layers *layers = call->state;
+    const struct cm_tensor *x = call->in[0];
+    const bool takes_mean = centred(call->node);
+    const double size = (double)layers->size;
+    double *operands[2] = {call->scratch, (double *)call->scratch + layers->size};
+    const bool has_bias = call->n_in > 2 && call->in[2];
+    if (layers->size == 0) { /* means of nothing are all there is to write */
+        for (int o = 1; o < call->n_out; o++)
+            for (int64_t row = 0; call->out[o] && row < layers->rows; row++)
+                store_statistic(call, o, row, (double)NAN);
+        return CM_OK;
+    }
+    for (int64_t row = 0; row < layers->rows; row++) {
+        const struct cm_line line = cm_line_at(x, row * layers->size);
+        const double mean = takes_mean ? cm_line_sum(line, layers->size) / size : 0;
+        const double variance = cm_line_square_sum(line, layers->size, mean) / size;
+        const double inverse = 1 / sqrt(variance + layers->epsilon);
+        for (int i = 0; i < 1 + has_bias; i++)
+            if (row == 0 || layers->spread[i].varies)
+                fetch_row(layers, &x->shape, i, call->in[i + 1], row, operands[i]);
+        cm_line_affine_each(line, cm_line_at(call->out[0], row * layers->size), layers->size, mean,
+                            inverse, operands[0], has_bias ? operands[1] : NULL);
+        store_statistic(call, 1, row, mean);
+        store_statistic(call, 2, row, inverse);
+    }
+    return CM_OK;
+}
+
+/* What reaches x through the outputs Mean and InvStdDev: dmean / n - dinverse * inverse^2 * xhat /
+ * n. */
+static cm_value through_statistics(struct cm_grad *g, const struct cm_normalized *n, int n_outputs,
+                                   cm_value x, cm_value dx)
+{
+    const enum cm_dtype dtype = cm_builder_type(&g->build, x)->dtype;
+    struct cm_arena *arena = cm_builder_arena(&g->build);
+    for (int o = 1; o < n_outputs && !g->build.status; o++) {
+        if (!g->incoming[o])
+            continue;
+        cm_value d =
+            cm_emit_with(g, "Cast", CM_ATTRIBUTES(cm_attr_int(arena, "to", dtype)), g->incoming[o]);
+        d = cm_emit(g, "Div", d, n->count);
+        if (o == 2) {
+            const cm_value square = cm_emit(g, "Mul", n->inverse, n->inverse);
+            d = cm_emit(g, "Neg", cm_emit(g, "Mul", cm_emit(g, "Mul", d, square), n->xhat));
+        }
+        dx = cm_emit(g, "Add", dx, d);
+    }
+    return dx;
+}
+
+static enum cm_status layer_norm_grad(struct cm_grad *g)
+{
+    const struct cm_type *type = cm_builder_type(&g->build, cm_grad_input(g, 0));
+    int axis;
+    if (type->rank == CM_RANK_UNKNOWN)
+        return cm_builder_fail(&g->build, CM_UNSUPPORTED,
+                               "the gradient needs to know the rank of X");
+    if (!cm_axis_fix(cm_node_int(g->node, "axis"), type->rank, &axis))
+        return cm_builder_fail(&g->build, CM_BAD_MODEL, "its axis is out of range");
+    const bool takes_mean = centred(g->node);
+    const int n_outputs = g->node->n_outputs; /* before more are asked for */
+    cm_value mean = 0, inverse = 0;
+    if (takes_mean && type->dtype != CM_DOUBLE && cm_node_int(g->node, "stash_type") == CM_FLOAT) {
+        mean = cm_grad_extra_output(g, 1); /* the forward pass has them, as floats */
+        inverse = cm_grad_extra_output(g, 2);
+    }
+    CM_TRY(g->build.status);
+    const cm_value x = cm_norm_widen(g, cm_grad_input(g, 0));
+    /* RMSNormalization's result has the type of its scale, which may be another. */
+    const cm_value dy = cm_norm_as(g, cm_grad_incoming(g, 0), x);
+    const cm_value scale = cm_norm_as(g, cm_grad_input(g, 1), x);
+    const struct cm_normalized n =
+        cm_norm_forward(g, x, cm_norm_axes(g, axis, type->rank, -1), takes_mean,
+                        (double)cm_node_float(g->node, "epsilon"), mean, inverse);
+    const cm_value dx = cm_norm_backward(g, &n, cm_emit(g, "Mul", dy, scale));
+    CM_TRY(g->build.status);
+    CM_TRY(cm_norm_set(g, 0, takes_mean ? through_statistics(g, &n, n_outputs, x, dx) : dx));
+    CM_TRY(cm_norm_set(g, 1, cm_emit(g, "Mul", dy, n.xhat)));
+    return cm_grad_input(g, 2) ? cm_norm_set(g, 2, dy) : CM_OK;
+}
+
+static cm_value body_cast(struct cm_body *b, cm_value x, enum cm_dtype to)
+{
+    struct cm_arena *arena = cm_builder_arena(&b->build);
+    return cm_emit_with(b, "Cast", CM_ATTRIBUTES(cm_attr_int(arena, "to", to)), x);
+}
+
+/* Statistics in the stash type; the scale is applied in the type of the result. */
+static enum cm_status layer_norm_body(struct cm_body *b)
+{
+    const enum cm_dtype stash = (enum cm_dtype)cm_node_int(b->node, "stash_type");
+    const struct cm_type *type = cm_builder_type(&b->build, cm_body_input(b, 0));
+    const bool takes_mean = centred(b->node);
+    int64_t axes[CM_MAX_RANK];
+    int axis;
+    if (type->rank == CM_RANK_UNKNOWN)
+        return cm_body_decline(b, "the rank of input 0 is not known");
+    if (!cm_axis_fix(cm_node_int(b->node, "axis"), type->rank, &axis))
+        return cm_body_decline(b, "its axis is out of range");
+    for (int i = axis; i < type->rank; i++)
+        axes[i - axis] = i;
+    const cm_value list = cm_build_int64s(&b->build, (size_t)(type->rank - axis), axes);
+    cm_value off = body_cast(b, cm_body_input(b, 0), stash), mean = 0;
+    if (takes_mean) {
+        mean = cm_emit(b, "ReduceMean", off, list);
+        off = cm_emit(b, "Sub", off, mean);
+    }
+    const cm_value variance = cm_emit(b, "ReduceMean", cm_emit(b, "Mul", off, off), list);
+    const cm_value small = cm_emit_scalar(b, stash, (double)cm_node_float(b->node, "epsilon"));
+    const cm_value root = cm_emit(b, "Sqrt", cm_emit(b, "Add", variance, small));
+    const cm_value inverse = cm_emit(b, "Reciprocal", root);
+    const cm_value scale = cm_body_input(b, 1), bias = cm_body_input(b, 2);
+    CM_TRY(b->build.status);
+    cm_value y =
+        body_cast(b, cm_emit(b, "Mul", off, inverse), cm_builder_type(&b->build, scale)->dtype);
+    y = cm_emit(b, "Mul", y, scale);
+    CM_TRY(cm_body_return(b, 0, bias ? cm_emit(b, "Add", y, bias) : y));
+    CM_TRY(cm_body_return(b, 1, mean));
+    return cm_body_return(b, 2, inverse);
+}
+
+static const struct kind layer = {true}, rms = {false};
+
+CM_OP(LayerNormalization, .infer = layer_norm_infer, .prepare = layer_norm_prepare,
+      .run = layer_norm_run, .grad = layer_norm_grad, .body = layer_norm_body, .arg = &layer);
+CM_OP(RMSNormalization, .infer = layer_norm_infer, .prepare = layer_norm_prepare,
+      .run = layer_norm_run, .grad = layer_norm_grad, .body = layer_norm_body, .arg = &rms);

@@ -1,0 +1,204 @@
+/* Softmax, LogSoftmax, Hardmax: what turns a line of scores along one axis into another. */
+// SPDX-License-Identifier: Apache-2.0
+#include "graph/op.h"
+#include "ops/common/line.h"
+
+#include "base/number.h"
+
+#include <math.h>
+
+/* Turns n elements in place. */
+typedef void line_fn(int64_t n, void *line);
+
+/* The same for a narrow type, whose elements are in floats. */
+typedef void narrow_fn(enum cm_dtype type, int64_t n, float *line);
+
+/* One row per operator. */
+struct scoring {
+    line_fn *in_float, *in_double;
+    narrow_fn *rounding; /* NULL: in_float, and rounded once */
+};
+
+/* The greatest element is taken off first: exp then never overflows, and a line of -inf gives NaN
+ * as the formula does. */
+#define DEFINE_LINES(TAG, ctype, exp_)                                                             \
+    static ctype greatest_##TAG(int64_t n, const ctype *x)                                         \
+    {                                                                                              \
+        ctype most = x[0];                                                                         \
+        for (int64_t i = 1; i < n; i++)                                                            \
+            most = x[i] > most ? x[i] : most;                                                      \
+        return most;                                                                               \
+    }                                                                                              \
+    static void softmax_##TAG(int64_t n, void *line)                                               \
+    {                                                                                              \
+        ctype *x = line;                                                                           \
+        const ctype most = greatest_##TAG(n, x);                                                   \
+        double sum = 0;                                                                            \
+        for (int64_t i = 0; i < n; i++) {                                                          \
+            x[i] = exp_(x[i] - most);                                                              \
+            sum += (double)x[i];                                                                   \
+        }                                                                                          \
+        const ctype part = (ctype)(1 / sum);                                                       \
+        for (int64_t i = 0; i < n; i++)                                                            \
+            x[i] *= part;                                                                          \
+    }                                                                                              \
+    static void log_softmax_##TAG(int64_t n, void *line)                                           \
+    {                                                                                              \
+        ctype *x = line;                                                                           \
+        const ctype most = greatest_##TAG(n, x);                                                   \
+        double sum = 0;                                                                            \
+        for (int64_t i = 0; i < n; i++)                                                            \
+            sum += (double)exp_(x[i] - most);                                                      \
+        const ctype off = (ctype)log(sum);                                                         \
+        for (int64_t i = 0; i < n; i++)                                                            \
+            x[i] = (x[i] - most) - off;                                                            \
+    }                                                                                              \
+    static void hardmax_##TAG(int64_t n, void *line)                                               \
+    {                                                                                              \
+        ctype *x = line;                                                                           \
+        int64_t at = 0;                                                                            \
+        for (int64_t i = 1; i < n; i++)                                                            \
+            at = x[i] > x[at] ? i : at;                                                            \
+        for (int64_t i = 0; i < n; i++)                                                            \
+            x[i] = i == at;                                                                        \
+    }
+DEFINE_LINES(FLOAT, float, expf)
+DEFINE_LINES(DOUBLE, double, exp)
+
+/* ONNX defines Softmax by a function body; each of its operators rounds, and published results show
+ * it. */
+static void softmax_rounding(enum cm_dtype type, int64_t n, float *x)
+{
+    const float most = greatest_FLOAT(n, x);
+    double total = 0;
+    for (int64_t i = 0; i < n; i++)
+        x[i] -= most;
+    cm_line_round(type, n, x);
+    for (int64_t i = 0; i < n; i++)
+        x[i] = expf(x[i]);
+    cm_line_round(type, n, x);
+    for (int64_t i = 0; i < n; i++)
+        total += (double)x[i];
+    float sum = (float)total;
+    cm_line_round(type, 1, &sum);
+    for (int64_t i = 0; i < n; i++)
+        x[i] /= sum;
+}
+
+static const struct scoring softmax = {softmax_FLOAT, softmax_DOUBLE, softmax_rounding};
+static const struct scoring log_softmax = {log_softmax_FLOAT, log_softmax_DOUBLE, NULL};
+static const struct scoring hardmax = {hardmax_FLOAT, hardmax_DOUBLE, NULL};
+
+static enum cm_status scoring_infer(struct cm_infer *in)
+{
+    const struct cm_type *x = cm_infer_type(in, 0);
+    int axis;
+    if (x->rank != CM_RANK_UNKNOWN && (x->rank != 0 || cm_node_int(in->node, "axis") != -1))
+        CM_TRY(cm_infer_axis(in, cm_node_int(in->node, "axis"), x->rank, false, &axis));
+    return cm_infer_set(in, 0, x);
+}
+
+struct lines {
+    int64_t outer, count, inner; /* lines of count elements, inner apart */
+};
+
+static enum cm_status scoring_prepare(struct cm_call *call)
+{
+    const struct cm_shape *x = &call->in[0]->shape;
+    struct lines *lines = cm_call_state(call, sizeof *lines);
+    int axis = 0;
+    size_t bytes;
+    *lines = (struct lines){1, 1, 1};
+    if (x->rank > 0) {
+        if (!cm_axis_fix(cm_node_int(call->node, "axis"), x->rank, &axis))
+            return cm_call_fail(call, CM_BAD_MODEL, "its axis is out of range for rank %d",
+                                x->rank);
+        *lines = (struct lines){cm_shape_span(x, 0, axis), x->dims[axis],
+                                cm_shape_span(x, axis + 1, x->rank)};
+    }
+    if (!cm_size_mul((size_t)lines->count, sizeof(double), &bytes))
+        return cm_call_fail(call, CM_LIMIT, "its axis is too long");
+    cm_call_scratch(call, bytes);
+    return CM_OK;
+}
+
+static enum cm_status scoring_run(struct cm_call *call)
+{
+    const struct scoring *what = call->op->arg;
+    const struct lines *lines = call->state;
+    const struct cm_tensor *x = call->in[0];
+    struct cm_tensor *y = call->out[0];
+    const enum cm_dtype wide = cm_line_wide(x->type);
+    line_fn *turn = wide == CM_DOUBLE ? what->in_double : what->in_float;
+    if (cm_tensor_count(y) == 0)
+        return CM_OK;
+    for (int64_t outer = 0; outer < lines->outer; outer++) {
+        for (int64_t inner = 0; inner < lines->inner; inner++) {
+            const int64_t at = outer * lines->count * lines->inner + inner;
+            if (lines->inner == 1 && x->type == wide) {
+                char *line = (char *)y->data + (size_t)at * cm_dtype_size(wide);
+                cm_line_load(cm_line_at(x, at), 1, lines->count, wide, line);
+                turn(lines->count, line);
+                continue;
+            }
+            cm_line_load(cm_line_at(x, at), lines->inner, lines->count, wide, call->scratch);
+            if (x->type != wide && what->rounding)
+                what->rounding(x->type, lines->count, call->scratch);
+            else
+                turn(lines->count, call->scratch);
+            cm_line_save(cm_line_at(y, at), lines->inner, lines->count, wide, call->scratch);
+        }
+    }
+    return CM_OK;
+}
+
+/* The sum of x along the node's axis, kept as an axis of length 1. */
+static cm_value sum_along(struct cm_grad *g, cm_value x)
+{
+    const cm_value axes = cm_emit_int64s(g, cm_node_int(g->node, "axis"));
+    return cm_emit(g, "ReduceSum", x, axes);
+}
+
+/* dx = y * (dy - sum(dy * y)) */
+static enum cm_status softmax_grad(struct cm_grad *g)
+{
+    const cm_value y = cm_grad_output(g, 0), dy = cm_grad_incoming(g, 0);
+    const cm_value mean = sum_along(g, cm_emit(g, "Mul", dy, y));
+    return cm_grad_set(g, 0, cm_emit(g, "Mul", y, cm_emit(g, "Sub", dy, mean)));
+}
+
+/* dx = dy - exp(y) * sum(dy) */
+static enum cm_status log_softmax_grad(struct cm_grad *g)
+{
+    const cm_value y = cm_grad_output(g, 0), dy = cm_grad_incoming(g, 0);
+    const cm_value share = cm_emit(g, "Mul", cm_emit(g, "Exp", y), sum_along(g, dy));
+    return cm_grad_set(g, 0, cm_emit(g, "Sub", dy, share));
+}
+
+/* exp(x - max) / sum, or its logarithm (x - max) - log(sum). */
+static enum cm_status scoring_body(struct cm_body *b)
+{
+    const cm_value x = cm_body_input(b, 0);
+    const cm_value axes = cm_emit_int64s(b, cm_node_int(b->node, "axis"));
+    const cm_value off = cm_emit(b, "Sub", x, cm_emit(b, "ReduceMax", x, axes));
+    const cm_value raised = cm_emit(b, "Exp", off);
+    const cm_value sum = cm_emit(b, "ReduceSum", raised, axes);
+    const bool logarithm = b->node->op->arg == &log_softmax;
+    return cm_body_return(b, 0,
+                          logarithm ? cm_emit(b, "Sub", off, cm_emit(b, "Log", sum))
+                                    : cm_emit(b, "Div", raised, sum));
+}
+
+static enum cm_sharing share_lines(const struct cm_node *node, int output, int input)
+{
+    (void)node;
+    return output == 0 && input == 0 ? CM_SHARE_OVERWRITE : CM_SHARE_NOTHING;
+}
+
+CM_OP(Softmax, .infer = scoring_infer, .prepare = scoring_prepare, .run = scoring_run,
+      .grad = softmax_grad, .body = scoring_body, .share = share_lines, .arg = &softmax);
+CM_OP(LogSoftmax, .infer = scoring_infer, .prepare = scoring_prepare, .run = scoring_run,
+      .grad = log_softmax_grad, .body = scoring_body, .share = share_lines, .arg = &log_softmax);
+/* Steps have slope zero wherever they have one. */
+CM_OP(Hardmax, .infer = scoring_infer, .prepare = scoring_prepare, .run = scoring_run,
+      .grad = cm_grad_none, .share = share_lines, .arg = &hardmax);
