@@ -221,6 +221,7 @@ static enum cm_status backward_node(struct walk *walk, struct cm_node *node)
         .build = {.graph = walk->what->graph, .before = walk->what->before, .err = walk->err},
         .node = node,
         .incoming = incoming,
+        .n_incoming = node->n_outputs,
         .result = result,
         .captured = captured,
         .captured_result = CM_NEW_ARRAY(arena, cm_value, n_captured),

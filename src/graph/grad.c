@@ -16,7 +16,7 @@ cm_value cm_grad_output(const struct cm_grad *g, int o)
 
 cm_value cm_grad_incoming(struct cm_grad *g, int o)
 {
-    if (o < g->node->n_outputs && g->incoming[o])
+    if (o < g->n_incoming && g->incoming[o])
         return g->incoming[o];
     const cm_value y = cm_grad_output(g, o);
     if (!y)

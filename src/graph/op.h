@@ -225,6 +225,7 @@ struct cm_grad {
         build; /* where nodes are emitted; cm_emit(g, ..) works on any struct with this member */
     struct cm_node *node;      /* the forward node */
     const cm_value *incoming;  /* per output: the gradient that reached it; 0: none did */
+    int n_incoming;            /* outputs the node had when the rule was called */
     cm_value *result;          /* per input: what cm_grad_set put there */
     const cm_value *captured;  /* outer values that the node's bodies read */
     cm_value *captured_result; /* per captured value: what cm_grad_set_captured put there */

@@ -153,7 +153,8 @@ static void extend_attributes(struct iteration *it, size_t extra)
     }
 }
 
-/* Saved states are stacked, so each must keep its shape. What cannot be told before is found when it runs. */
+/* Saved states are stacked, so each must keep its shape. What cannot be told before is found when
+ * it runs. */
 static enum cm_status check_shapes(struct iteration *it)
 {
     struct cm_builder *build = &it->g->build;
@@ -308,7 +309,7 @@ static void add_operands(struct iteration *it, struct plan *plan, struct backwar
         plan->scan_slice[i] = add_scan(b, &g->build, cm_grad_input(g, (int)(it->n_states + i)),
                                        listed(it->in_axes, i), 1 - listed(it->in_directions, i));
     for (size_t o = 0; o < it->n_scans_out; o++)
-        if (g->incoming[it->n_states + o])
+        if (it->n_states + o < (size_t)g->n_incoming && g->incoming[it->n_states + o])
             plan->dy[o] = add_scan(b, &g->build, g->incoming[it->n_states + o],
                                    listed(it->out_axes, o), 1 - listed(it->out_directions, o));
 }
