@@ -222,7 +222,7 @@ void cm_type_to_proto(struct cm_arena *arena, const struct cm_symbols *symbols,
     case CM_KIND_SPARSE: {
         const bool dense = type->kind == CM_KIND_TENSOR;
         struct cm_tensor_type_proto *tensor = CM_NEW(arena, struct cm_tensor_type_proto);
-        tensor->elem_type = type->dtype;
+        tensor->elem_type = (int32_t)type->dtype;
         cm_msg_set(&tensor->msg, CM_TENSOR_TYPE_ELEM_TYPE);
         tensor->shape = shape_to_proto(arena, symbols, type);
         if (tensor->shape)
@@ -243,7 +243,7 @@ void cm_type_to_proto(struct cm_arena *arena, const struct cm_symbols *symbols,
     }
     case CM_KIND_MAP: {
         struct cm_map_type_proto *map = CM_NEW(arena, struct cm_map_type_proto);
-        map->key_type = type->dtype;
+        map->key_type = (int32_t)type->dtype;
         map->value_type = elem_to_proto(arena, symbols, type->elem);
         cm_msg_set(&map->msg, CM_MAP_TYPE_KEY_TYPE);
         cm_msg_set(&map->msg, CM_MAP_TYPE_VALUE_TYPE);
