@@ -20,9 +20,17 @@
 enum { CLI_YES = 0, CLI_NO = 1, CLI_USAGE = 2, CLI_MACHINE = 3, CLI_CANCELLED = 130 };
 
 enum cli_kind {
-    CLI_FLAG, /* value is a bool * */
-    CLI_TEXT, /* const char ** */
-    CLI_SIZE, /* size_t *; K, M and G multiply by 1024 */
+    CLI_FLAG,  /* value is a bool * */
+    CLI_TEXT,  /* const char ** */
+    CLI_TEXTS, /* struct cli_texts *: given any number of times */
+    CLI_SIZE,  /* size_t *; K, M and G multiply by 1024 */
+};
+
+enum { CLI_TEXTS_MAX = 256 };
+
+struct cli_texts {
+    const char *items[CLI_TEXTS_MAX];
+    size_t count;
 };
 
 struct cli_option {
@@ -114,6 +122,7 @@ void cli_json_text(struct cli_json *json, const char *key, struct cameo_text tex
 void cli_json_string(struct cli_json *json, const char *key, const char *text);
 void cli_json_int(struct cli_json *json, const char *key, int64_t number);
 void cli_json_count(struct cli_json *json, const char *key, uint64_t number);
+void cli_json_real(struct cli_json *json, const char *key, double number);
 void cli_json_null(struct cli_json *json, const char *key);
 void cli_json_bool(struct cli_json *json, const char *key, bool value);
 

@@ -131,7 +131,7 @@ static void zsh_option(const char *name, const struct cli_option *option)
     put_zsh(option->help);
     putchar(']');
     if (option->argument)
-        printf(":%s:%s", option->argument, option->kind == CLI_TEXT ? "_files" : "");
+        printf(":%s:%s", option->argument, option->kind == CLI_SIZE ? "" : "_files");
     putchar('\'');
 }
 

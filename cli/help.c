@@ -6,7 +6,7 @@
 
 void cli_print_help(void)
 {
-    puts("cameo reads ONNX models, describes them, checks them and writes them back.\n");
+    puts("cameo reads ONNX models, describes them, checks them, runs them and writes them back.\n");
     puts("usage: cameo SUBCOMMAND [OPTION]... MODEL\n");
     for (size_t i = 0; i < cli_command_count; i++)
         printf("  %-10s %s\n", cli_commands[i]->name, cli_commands[i]->summary);
@@ -40,19 +40,30 @@ static void print_examples(const char *examples)
     }
 }
 
+/* "-o, --output FILE" */
+static void option_name(char *name, size_t size, const struct cli_option *option)
+{
+    snprintf(name, size, "%s%s%s%s%s", option->brief ? option->brief : "",
+             option->brief ? ", " : "", option->name, option->argument ? " " : "",
+             option->argument ? option->argument : "");
+}
+
 void cli_print_command_help(const struct cli_command *command)
 {
+    char name[64];
+    int width = 20;
+
     printf("usage: cameo %s %s\n\n%s\n\noptions\n", command->name, command->usage,
            command->details);
     for (const struct cli_option *option = command->options; option->name; option++) {
-        char name[64];
-
-        snprintf(name, sizeof name, "%s%s%s%s%s", option->brief ? option->brief : "",
-                 option->brief ? ", " : "", option->name, option->argument ? " " : "",
-                 option->argument ? option->argument : "");
-        printf("  %-20s %s\n", name, option->help);
+        option_name(name, sizeof name, option);
+        width = (int)strlen(name) > width ? (int)strlen(name) : width;
     }
-    printf("  %-20s %s\n", "-h, --help", "this text");
+    for (const struct cli_option *option = command->options; option->name; option++) {
+        option_name(name, sizeof name, option);
+        printf("  %-*s %s\n", width, name, option->help);
+    }
+    printf("  %-*s %s\n", width, "-h, --help", "this text");
     puts("\nexamples");
     print_examples(command->examples);
     printf("\nexit codes\n"

@@ -84,6 +84,13 @@ void cli_json_count(struct cli_json *json, const char *key, uint64_t number)
     fprintf(json->to, "%llu", (unsigned long long)number);
 }
 
+/* Finite ones only: JSON has no others. */
+void cli_json_real(struct cli_json *json, const char *key, double number)
+{
+    begin(json, key);
+    fprintf(json->to, "%.15g", number);
+}
+
 void cli_json_null(struct cli_json *json, const char *key)
 {
     begin(json, key);

@@ -73,6 +73,20 @@ static bool parse_size(const char *text, size_t *out)
     return true;
 }
 
+static bool add_text(const struct cli_command *command, const struct cli_option *option,
+                     const char *text)
+{
+    struct cli_texts *texts = option->value;
+
+    if (texts->count == CLI_TEXTS_MAX) {
+        cli_complain("%s: %s is there more than %d times", command->name, option->name,
+                     CLI_TEXTS_MAX);
+        return false;
+    }
+    texts->items[texts->count++] = text;
+    return true;
+}
+
 static bool set_option(const struct cli_command *command, const struct cli_option *option,
                        const char *text)
 {
@@ -80,6 +94,8 @@ static bool set_option(const struct cli_command *command, const struct cli_optio
         *(bool *)option->value = true;
     else if (option->kind == CLI_TEXT)
         *(const char **)option->value = text;
+    else if (option->kind == CLI_TEXTS)
+        return add_text(command, option, text);
     else if (!parse_size(text, option->value)) {
         cli_complain("%s: %s needs a number, not '%s'", command->name, option->name, text);
         return false;
@@ -151,8 +167,8 @@ static int take_option(const struct cli_command *command, int argc, char **argv,
 static bool check_operands(const struct cli_command *command, char **argv, int count)
 {
     if (count < command->min_operands)
-        cli_complain("%s: no MODEL was given, 'cameo %s --help' shows how", command->name,
-                     command->name);
+        cli_complain("%s: no %s was given, 'cameo %s --help' shows how", command->name,
+                     strncmp(command->usage, "DIR", 3) == 0 ? "DIR" : "MODEL", command->name);
     else if (count > command->max_operands)
         cli_complain("%s: '%s' is one name too many", command->name, argv[command->max_operands]);
     else

@@ -1,4 +1,5 @@
-/* libcameo: reads ONNX models, describes them, checks them, changes them and writes them back.
+/* libcameo: reads ONNX models, describes them, checks them, runs them, changes them and writes them
+ * back.
  *
  * Conventions, true of every function here:
  *
@@ -195,6 +196,17 @@ struct cameo_dim {
     struct cameo_text symbol; /* "batch"; empty when it has none */
 };
 
+/* What a value is. */
+enum cameo_kind {
+    CAMEO_KIND_NONE = 0, /* an optional without content */
+    CAMEO_KIND_TENSOR = 1,
+    CAMEO_KIND_SPARSE = 2,
+    CAMEO_KIND_SEQUENCE = 3,
+    CAMEO_KIND_MAP = 4,
+    CAMEO_KIND_OPTIONAL = 5, /* in types only: an optional with content is that content */
+    CAMEO_KIND_OPAQUE = 6
+};
+
 /* An input or output. */
 struct cameo_value {
     struct cameo_text name;
@@ -206,6 +218,7 @@ struct cameo_value {
     struct cameo_text doc_string;
     /* An input whose value an initializer supplies unless the caller does. */
     bool has_default;
+    enum cameo_kind kind; /* CAMEO_KIND_NONE: unknown */
 };
 
 /* An initializer of the graph or of a training algorithm. */
@@ -412,6 +425,309 @@ CAMEO_API bool cameo_findings_cut(const struct cameo_findings *findings);
 /* NULL past the count. */
 CAMEO_API const struct cameo_finding *cameo_findings_at(const struct cameo_findings *findings,
                                                         size_t index);
+
+/* ---- values ----
+ *
+ * What goes into a run and comes out of it: a tensor, or a sequence or map of such. A value is the
+ * caller's to free, unless it was given by const pointer: then it belongs to where it was asked of.
+ */
+
+struct cameo_datum;
+
+/* A tensor of zeros, or of empty strings. */
+CAMEO_API enum cameo_status cameo_datum_new(enum cameo_dtype dtype, int rank, const int64_t *dims,
+                                            struct cameo_datum **out, struct cameo_error *err);
+CAMEO_API void cameo_datum_free(struct cameo_datum *datum); /* NULL is fine */
+
+CAMEO_API enum cameo_kind cameo_datum_kind(const struct cameo_datum *datum);
+/* Of tensors; of a map these speak of its keys. All others have CAMEO_UNDEFINED, rank 0, no
+ * elements. */
+CAMEO_API enum cameo_dtype cameo_datum_dtype(const struct cameo_datum *datum);
+CAMEO_API int cameo_datum_rank(const struct cameo_datum *datum);
+CAMEO_API const int64_t *cameo_datum_dims(const struct cameo_datum *datum);
+CAMEO_API int64_t cameo_datum_count(const struct cameo_datum *datum); /* elements */
+/* Elements in row-major order, types of less than a byte packed as in ONNX files; strings are
+ * struct cameo_text. */
+CAMEO_API const void *cameo_datum_data(const struct cameo_datum *datum);
+CAMEO_API size_t cameo_datum_bytes(const struct cameo_datum *datum);
+/* The same memory for writing, of a value that the caller made. Of strings NULL. */
+CAMEO_API void *cameo_datum_values(struct cameo_datum *datum);
+/* One element of any type but complex and string, as a number; 0 past the end. */
+CAMEO_API double cameo_datum_real(const struct cameo_datum *datum, int64_t index);
+/* One element of an integer or bool tensor; of uint64, its bits. */
+CAMEO_API int64_t cameo_datum_integer(const struct cameo_datum *datum, int64_t index);
+/* One element of a string tensor; "" past the end. */
+CAMEO_API struct cameo_text cameo_datum_string(const struct cameo_datum *datum, int64_t index);
+/* Sets one element of a value that the caller made, rounded to its type. Complex and string tensors
+ * are left alone. */
+CAMEO_API void cameo_datum_set_real(struct cameo_datum *datum, int64_t index, double value);
+/* Of sequences and maps. NULL past the end. */
+CAMEO_API size_t cameo_datum_item_count(const struct cameo_datum *datum);
+CAMEO_API const struct cameo_datum *cameo_datum_item(const struct cameo_datum *datum, size_t index);
+
+/* ---- files of arrays ---- */
+
+struct cameo_arrays;
+
+/* Opens .npy, .npz, .safetensors or .pb (an ONNX message). Values stay views into the file where
+ * they can. A .pb file does not say what it holds: kind does (a cameo_value has it), and is ignored
+ * otherwise; CAMEO_KIND_NONE means a tensor. */
+CAMEO_API enum cameo_status cameo_arrays_open(const char *path, enum cameo_kind kind,
+                                              struct cameo_arrays **out, struct cameo_error *err);
+CAMEO_API void cameo_arrays_free(struct cameo_arrays *arrays); /* NULL is fine */
+CAMEO_API size_t cameo_arrays_count(const struct cameo_arrays *arrays);
+/* "" where the format has no names; NULL data past the end. */
+CAMEO_API struct cameo_text cameo_arrays_name(const struct cameo_arrays *arrays, size_t index);
+CAMEO_API const struct cameo_datum *cameo_arrays_at(const struct cameo_arrays *arrays,
+                                                    size_t index);
+/* Writes values under their names to a file of one of these endings, whole or not at all. .npy and
+ * .pb hold one value and only .pb holds what is no tensor. Types that NumPy has not are widened in
+ * .npy and .npz: narrow floats to float32, narrow integers to bytes. */
+CAMEO_API enum cameo_status cameo_arrays_save(const char *path, const char *const *names,
+                                              const struct cameo_datum *const *values, size_t count,
+                                              struct cameo_error *err);
+
+/* ---- operators of one's own ----
+ *
+ * A registry holds operators that ONNX does not have. It is filled, then given to sessions, which
+ * freeze it: from then on it may be shared between threads, and must outlive them. */
+
+struct cameo_registry;
+struct cameo_infer; /* a use of the operator whose result types are asked for */
+struct cameo_call;  /* a use of the operator that is to be computed */
+
+CAMEO_API enum cameo_status cameo_registry_new(struct cameo_registry **out,
+                                               struct cameo_error *err);
+CAMEO_API void cameo_registry_free(struct cameo_registry *registry); /* NULL is fine */
+
+enum cameo_operand_kind {
+    CAMEO_OPERAND_SINGLE = 0,
+    CAMEO_OPERAND_OPTIONAL = 1,
+    CAMEO_OPERAND_VARIADIC = 2 /* one or more; the last only */
+};
+
+#define CAMEO_TYPE_BIT(dtype) (UINT64_C(1) << (unsigned)(dtype))
+
+/* An input or output: a tensor. */
+struct cameo_operand {
+    const char *name;
+    /* Operands that name the same variable have the same type, as "T" in ONNX; NULL: its own. */
+    const char *variable;
+    uint64_t types; /* CAMEO_TYPE_BIT of each that is allowed; 0: all */
+    enum cameo_operand_kind kind;
+};
+
+enum cameo_attribute_kind {
+    CAMEO_ATTRIBUTE_FLOAT = 1,
+    CAMEO_ATTRIBUTE_INT = 2,
+    CAMEO_ATTRIBUTE_STRING = 3,
+    CAMEO_ATTRIBUTE_FLOATS = 6,
+    CAMEO_ATTRIBUTE_INTS = 7,
+    CAMEO_ATTRIBUTE_STRINGS = 8
+};
+
+struct cameo_attribute {
+    const char *name;
+    enum cameo_attribute_kind kind;
+    bool required;
+    bool has_default; /* single ones: the member of its kind; lists have none */
+    float f;
+    int64_t i;
+    const char *s;
+};
+
+typedef enum cameo_status cameo_infer_fn(struct cameo_infer *in, void *arg);
+typedef enum cameo_status cameo_run_fn(struct cameo_call *call, void *arg);
+
+/* What an operator is. Everything in it is copied, but for what arg points at. Outputs of strings
+ * can only come from a body. */
+struct cameo_custom_operator {
+    size_t struct_size;
+    const char *domain, *name;
+    int version; /* of the domain's opset that brought it; 0: 1 */
+    const struct cameo_operand *inputs, *outputs;
+    size_t input_count, output_count;
+    const struct cameo_attribute *attributes;
+    size_t attribute_count;
+    cameo_infer_fn *infer; /* NULL: each output is like input 0 */
+    cameo_run_fn *run;     /* NULL: the body is run */
+    /* A function in ONNX's text form with the same domain and name, over operators that are there
+     * already; NULL: none. */
+    const char *body;
+    /* run gives each output its memory with cameo_call_allocate: sizes depend on values. */
+    bool sizes_at_run;
+    void *arg; /* handed to infer and run, which any thread may call */
+};
+
+#define CAMEO_CUSTOM_OPERATOR_INIT                                                                 \
+    {                                                                                              \
+        sizeof(struct cameo_custom_operator), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, false, 0         \
+    }
+
+CAMEO_API enum cameo_status cameo_registry_add(struct cameo_registry *registry,
+                                               const struct cameo_custom_operator *op,
+                                               struct cameo_error *err);
+
+/* For infer: what is known of inputs. An absent one has CAMEO_UNDEFINED; what is not known yet is
+ * -1. */
+CAMEO_API size_t cameo_infer_input_count(const struct cameo_infer *in);
+CAMEO_API enum cameo_dtype cameo_infer_dtype(const struct cameo_infer *in, size_t input);
+CAMEO_API int cameo_infer_rank(const struct cameo_infer *in, size_t input);
+CAMEO_API int64_t cameo_infer_dim(const struct cameo_infer *in, size_t input, int axis);
+/* Says what an output is: rank -1 and dims of -1 where that is not known. */
+CAMEO_API enum cameo_status cameo_infer_set(struct cameo_infer *in, size_t output,
+                                            enum cameo_dtype dtype, int rank, const int64_t *dims);
+CAMEO_API enum cameo_status cameo_infer_set_like(struct cameo_infer *in, size_t output,
+                                                 size_t input);
+/* Returns CAMEO_BAD_MODEL after noting the reason; the node is named before it. */
+CAMEO_API enum cameo_status cameo_infer_fail(struct cameo_infer *in, const char *reason);
+
+/* For both: attributes of the node, or their defaults, else 0, "" and nothing. */
+CAMEO_API int64_t cameo_infer_int(const struct cameo_infer *in, const char *name);
+CAMEO_API float cameo_infer_float(const struct cameo_infer *in, const char *name);
+CAMEO_API const int64_t *cameo_infer_ints(const struct cameo_infer *in, const char *name,
+                                          size_t *count);
+CAMEO_API int64_t cameo_call_int(const struct cameo_call *call, const char *name);
+CAMEO_API float cameo_call_float(const struct cameo_call *call, const char *name);
+CAMEO_API struct cameo_text cameo_call_string(const struct cameo_call *call, const char *name);
+CAMEO_API const int64_t *cameo_call_ints(const struct cameo_call *call, const char *name,
+                                         size_t *count);
+CAMEO_API const float *cameo_call_floats(const struct cameo_call *call, const char *name,
+                                         size_t *count);
+
+/* For run: a tensor as plain memory, good until run returns. */
+struct cameo_tensor_view {
+    enum cameo_dtype dtype;
+    int rank;
+    const int64_t *dims;
+    int64_t count; /* elements */
+    size_t bytes;
+    void *data; /* of inputs to be read only; of strings struct cameo_text, here without NUL */
+};
+
+CAMEO_API size_t cameo_call_input_count(const struct cameo_call *call);
+CAMEO_API size_t cameo_call_output_count(const struct cameo_call *call);
+/* False when the operand is absent, or the output not wanted. */
+CAMEO_API bool cameo_call_input(const struct cameo_call *call, size_t index,
+                                struct cameo_tensor_view *out);
+CAMEO_API bool cameo_call_output(struct cameo_call *call, size_t index,
+                                 struct cameo_tensor_view *out);
+/* Of an operator with sizes_at_run: before cameo_call_output. */
+CAMEO_API enum cameo_status cameo_call_allocate(struct cameo_call *call, size_t output,
+                                                enum cameo_dtype dtype, int rank,
+                                                const int64_t *dims);
+/* Notes the reason and returns status. */
+CAMEO_API enum cameo_status cameo_call_fail(struct cameo_call *call, enum cameo_status status,
+                                            const char *reason);
+
+/* ---- running ----
+ *
+ * A session is a model made ready to run. It cannot change: any number of threads may run it at
+ * once. The model must outlive it, unchanged. */
+
+struct cameo_session;
+
+struct cameo_session_options {
+    size_t struct_size;
+    int threads;         /* 0: as many as there are cores */
+    size_t memory_limit; /* bytes that one run may hold, weights not counted; 0: none */
+    /* "reference": our own kernels only; "plain": those, node by node without a plan, which is slow
+     * and judges the rest; NULL: whatever is fastest */
+    const char *backend;
+    uint64_t seed;                         /* of random operators that bring none */
+    const struct cameo_registry *registry; /* operators beside the built-in ones, or NULL */
+    bool expand; /* replace operators by their function bodies where they have one */
+};
+
+#define CAMEO_SESSION_OPTIONS_INIT                                                                 \
+    {                                                                                              \
+        sizeof(struct cameo_session_options), 0, 0, 0, 0, 0, false                                 \
+    }
+
+/* Makes the model ready. All that cannot run (an operator, a version, a type) is named in one
+ * message, each with its node and the reason: nothing is discovered later. options may be NULL. */
+CAMEO_API enum cameo_status cameo_session_new(const struct cameo_model *model,
+                                              const struct cameo_session_options *options,
+                                              struct cameo_session **out, struct cameo_error *err);
+/* Nobody may be running it. NULL is fine. */
+CAMEO_API void cameo_session_free(struct cameo_session *session);
+
+/* The inputs and outputs of the model, in its order. Types of outputs are as good as inference can
+ * make them. NULL past the end. */
+CAMEO_API size_t cameo_session_input_count(const struct cameo_session *session);
+CAMEO_API size_t cameo_session_output_count(const struct cameo_session *session);
+CAMEO_API const struct cameo_value *cameo_session_input(const struct cameo_session *session,
+                                                        size_t index);
+CAMEO_API const struct cameo_value *cameo_session_output(const struct cameo_session *session,
+                                                         size_t index);
+
+/* What the caller feeds to one input: memory of its own, which is borrowed for the call, or a
+ * value. */
+struct cameo_feed {
+    const char *name; /* of the input; NULL: index counts */
+    size_t index;
+    const struct cameo_datum *datum; /* not NULL: this value, and the members below mean nothing */
+    enum cameo_dtype dtype;
+    int rank;
+    const int64_t *dims;
+    const void *data; /* row-major; strings are struct cameo_text */
+    size_t bytes;     /* of data */
+};
+
+/* What the caller wants back. */
+struct cameo_fetch {
+    const char *name; /* of the output; NULL: index counts */
+    size_t index;
+    /* Memory of the caller's for the result, which must be of exactly this type and shape; NULL:
+     * the result comes as datum, the caller's to free. Strings always come as datum. */
+    void *data;
+    size_t bytes;
+    enum cameo_dtype dtype;
+    int rank;
+    const int64_t *dims;
+    struct cameo_datum *datum; /* set by the run */
+};
+
+/* Stops runs from another thread, or from a signal handler. May serve any number of runs. */
+struct cameo_cancel;
+CAMEO_API enum cameo_status cameo_cancel_new(struct cameo_cancel **out, struct cameo_error *err);
+CAMEO_API void cameo_cancel_free(struct cameo_cancel *cancel); /* NULL is fine */
+CAMEO_API void cameo_cancel_set(struct cameo_cancel *cancel);  /* runs end with CAMEO_CANCELLED */
+CAMEO_API void cameo_cancel_clear(struct cameo_cancel *cancel);
+
+/* One operator that ran. */
+struct cameo_step {
+    struct cameo_text node, domain, op; /* node may be "" */
+    const char *kernel;                 /* "reference", "onednn"; "function": by its body */
+    const char *declined;      /* why faster kernels were not taken: "onednn: ..."; or "" */
+    int depth;                 /* 0: the graph itself; more: bodies inside */
+    uint64_t begin_ns, end_ns; /* since the run began */
+    size_t live_bytes;         /* of results, after the step */
+    uint64_t id;               /* of the node: the same whenever it runs */
+};
+
+typedef void cameo_step_fn(void *arg, const struct cameo_step *step);
+
+struct cameo_run_options {
+    size_t struct_size;
+    struct cameo_cancel *cancel; /* NULL: none */
+    cameo_step_fn *step;         /* called after each step, on the calling thread; NULL: none */
+    void *step_arg;
+};
+
+#define CAMEO_RUN_OPTIONS_INIT                                                                     \
+    {                                                                                              \
+        sizeof(struct cameo_run_options), 0, 0, 0                                                  \
+    }
+
+/* Runs the model once. Inputs that are not fed take their default, if they have one. A wrong name,
+ * type, rank or size is one sentence that names the input; the session lives on. After a failure no
+ * datum is set. options may be NULL. */
+CAMEO_API enum cameo_status cameo_session_run(struct cameo_session *session,
+                                              const struct cameo_feed *feeds, size_t feed_count,
+                                              struct cameo_fetch *fetches, size_t fetch_count,
+                                              const struct cameo_run_options *options,
+                                              struct cameo_error *err);
 
 #ifdef __cplusplus
 }

@@ -15,6 +15,18 @@ static enum cameo_dtype dtype_of(int32_t code)
     return cm_dtype_is_valid(code) ? (enum cameo_dtype)code : CAMEO_UNDEFINED;
 }
 
+static enum cameo_kind kind_of(const struct cm_type_proto *type)
+{
+    return !type                      ? CAMEO_KIND_NONE
+           : type->tensor_type        ? CAMEO_KIND_TENSOR
+           : type->sparse_tensor_type ? CAMEO_KIND_SPARSE
+           : type->sequence_type      ? CAMEO_KIND_SEQUENCE
+           : type->optional_type      ? CAMEO_KIND_OPTIONAL
+           : type->map_type           ? CAMEO_KIND_MAP
+           : type->opaque_type        ? CAMEO_KIND_OPAQUE
+                                      : CAMEO_KIND_NONE;
+}
+
 void cm_describe_value(struct cm_arena *arena, const struct cm_value_info_proto *from,
                        struct cameo_value *out)
 {
@@ -27,6 +39,7 @@ void cm_describe_value(struct cm_arena *arena, const struct cm_value_info_proto 
         .type = cm_type_text(arena, from->type),
         .doc_string = cm_api_text(arena, from->doc_string),
         .rank = -1,
+        .kind = kind_of(from->type),
     };
     if (tensor)
         out->dtype = dtype_of(tensor->elem_type);

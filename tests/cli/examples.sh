@@ -23,3 +23,6 @@ try edit_initializer linear.onnx C out.onnx
 try from_memory
 try check linear.onnx
 try check types.onnx
+try run linear.onnx
+try run
+try custom_operator

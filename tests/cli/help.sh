@@ -10,7 +10,7 @@ try
 try --help
 try --version
 try help
-for command in check copy info print; do
+for command in check copy info print run test; do
     try help $command
     "$CAMEO" $command --help >one.txt
     "$CAMEO" help $command >two.txt

@@ -220,7 +220,9 @@ static enum cm_status read_option(struct cm_str text, struct cm_arena *arena, st
     *is_option = true;
     if (cm_str_is(word, "grad") && (off || tol || cm_str_is(second, "of")))
         return read_grad(rest, arena, out, err);
-    if (cm_str_is(word, "body") && off)
+    if (cm_str_is(word, "grad2") && off)
+        out->second = false;
+    else if (cm_str_is(word, "body") && off)
         out->body = false;
     else if (cm_str_is(word, "body") && tol)
         return read_number(more, &out->body_tol, err);
@@ -325,6 +327,7 @@ enum cm_status case_next(struct case_reader *reader, struct cm_arena *arena, str
 
     *out = (struct op_case){.file = reader->file,
                             .grad = true,
+                            .second = true,
                             .body = true,
                             .unknown = true,
                             .tol = -1,

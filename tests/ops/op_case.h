@@ -39,7 +39,7 @@ struct op_case {
         struct cm_str *items;
         size_t count, capacity;
     } grad_of; /* inputs whose gradient is checked; none: all */
-    bool grad, body, unknown;
+    bool grad, second, body, unknown;
     double tol, grad_tol, body_tol; /* below 0: by type */
     int64_t opset;                  /* 0: the newest */
     uint64_t seed;

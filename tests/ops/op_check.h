@@ -17,5 +17,9 @@ op_check_fn check_body;
 op_check_fn check_types;
 /* Gradients against finite differences; in the case's own types; with only ranks known. */
 op_check_fn check_gradient;
+/* The gradient of the gradient, of small cases: likewise, and with only ranks known. */
+op_check_fn check_second_gradient;
+/* Gradients are standard operators in forms that are legal from opset 17 on. */
+op_check_fn check_portable;
 
 #endif

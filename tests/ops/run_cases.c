@@ -13,10 +13,9 @@ static const struct {
     const char *name;
     op_check_fn *check;
 } kinds[] = {
-    {"kernel", check_kernel},
-    {"body", check_body},
-    {"gradient", check_gradient},
-    {"types", check_types},
+    {"kernel", check_kernel},     {"body", check_body},
+    {"gradient", check_gradient}, {"second gradient", check_second_gradient},
+    {"portable", check_portable}, {"types", check_types},
 };
 
 enum { KINDS = sizeof kinds / sizeof kinds[0] };

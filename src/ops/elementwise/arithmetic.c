@@ -172,10 +172,10 @@ static enum cm_status div_grad(struct cm_grad *g)
 }
 
 CM_OP(Add, .infer = arithmetic_infer, .prepare = cm_prepare_binary, .run = arithmetic_run,
-      .grad = add_grad, .share = cm_share_elementwise, .arg = &add);
+      .grad = add_grad, .share = cm_share_elementwise, .layouts = CM_LAYOUT_SAME, .arg = &add);
 CM_OP(Sub, .infer = arithmetic_infer, .prepare = cm_prepare_binary, .run = arithmetic_run,
-      .grad = sub_grad, .share = cm_share_elementwise, .arg = &sub);
+      .grad = sub_grad, .share = cm_share_elementwise, .layouts = CM_LAYOUT_SAME, .arg = &sub);
 CM_OP(Mul, .infer = arithmetic_infer, .prepare = cm_prepare_binary, .run = arithmetic_run,
-      .grad = mul_grad, .share = cm_share_elementwise, .arg = &mul);
+      .grad = mul_grad, .share = cm_share_elementwise, .layouts = CM_LAYOUT_SAME, .arg = &mul);
 CM_OP(Div, .infer = arithmetic_infer, .prepare = cm_prepare_binary, .run = arithmetic_run,
-      .grad = div_grad, .share = cm_share_elementwise, .arg = &div_);
+      .grad = div_grad, .share = cm_share_elementwise, .layouts = CM_LAYOUT_SAME, .arg = &div_);

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/elementwise/binary.h"
 
+#include "base/parallel.h"
 #include "tensor/half.h"
 
 /* The walk: the innermost axis is one run, the others are counted up. Axes along which both
@@ -61,24 +62,27 @@ struct operands {
     const char *a, *b;
     char *y;
     cm_binary_fn *loop;
+    bool narrow;
 };
 
-static void run_native(const struct operands *op, int64_t at_a, int64_t at_b, int64_t at_y)
+static void run_native(const struct operands *op, int64_t count, int64_t at_a, int64_t at_b,
+                       int64_t at_y)
 {
     const struct walk *walk = op->walk;
     const int64_t size = (int64_t)cm_dtype_size(op->type);
-    op->loop(walk->run, op->a + at_a * size, walk->step_a, op->b + at_b * size, walk->step_b,
+    op->loop(count, op->a + at_a * size, walk->step_a, op->b + at_b * size, walk->step_b,
              op->y + at_y * (int64_t)cm_dtype_size(op->result));
 }
 
 enum { BLOCK = 512 };
 
-static void run_narrow(const struct operands *op, int64_t at_a, int64_t at_b, int64_t at_y)
+static void run_narrow(const struct operands *op, int64_t count, int64_t at_a, int64_t at_b,
+                       int64_t at_y)
 {
     const struct walk *walk = op->walk;
     float a[BLOCK], b[BLOCK];
-    for (int64_t at = 0; at < walk->run; at += BLOCK) {
-        const int64_t n = walk->run - at < BLOCK ? walk->run - at : BLOCK;
+    for (int64_t at = 0; at < count; at += BLOCK) {
+        const int64_t n = count - at < BLOCK ? count - at : BLOCK;
         cm_narrow_load(op->type, op->a, at_a + at * walk->step_a, walk->step_a ? n : 1, a);
         cm_narrow_load(op->type, op->b, at_b + at * walk->step_b, walk->step_b ? n : 1, b);
         if (op->result == op->type) {
@@ -91,25 +95,31 @@ static void run_narrow(const struct operands *op, int64_t at_a, int64_t at_b, in
     }
 }
 
-enum cm_status cm_run_binary(struct cm_call *call, cm_binary_fn *const *loops)
-{
-    const struct walk *walk = call->state;
-    const struct cm_tensor *a = call->in[0], *b = call->in[1];
-    const bool narrow = !loops[a->type] && cm_dtype_is_narrow(a->type) &&
-                        cm_dtype_info(a->type)->kind == CM_CLASS_FLOAT;
-    const struct operands op = {.walk = walk,
-                                .type = a->type,
-                                .result = call->out[0]->type,
-                                .a = a->data,
-                                .b = b->data,
-                                .y = call->out[0]->data,
-                                .loop = loops[narrow ? CM_FLOAT : a->type]};
-    if (!op.loop)
-        return cm_call_fail(call, CM_UNSUPPORTED, "no kernel for %s", cm_dtype_name(a->type));
+enum { GRAIN = 1 << 14 }; /* elements worth a thread */
 
-    int64_t index[CM_MAX_RANK] = {0}, at_a = 0, at_b = 0;
-    for (int64_t at = 0; at < walk->count; at += walk->run) {
-        (narrow ? run_narrow : run_native)(&op, at_a, at_b, at);
+/* Part of the only run there is. */
+static void run_part(void *arg, int64_t begin, int64_t end)
+{
+    const struct operands *op = arg;
+    const struct walk *walk = op->walk;
+    (op->narrow ? run_narrow : run_native)(op, end - begin, begin * walk->step_a,
+                                           begin * walk->step_b, begin);
+}
+
+/* Some of many runs, counted from the first. */
+static void run_some(void *arg, int64_t begin, int64_t end)
+{
+    const struct operands *op = arg;
+    const struct walk *walk = op->walk;
+    int64_t index[CM_MAX_RANK], at_a = 0, at_b = 0, rest = begin;
+    for (int i = 0; i < walk->rank; i++) {
+        index[i] = rest % walk->dims[i];
+        rest /= walk->dims[i];
+        at_a += index[i] * walk->strides_a[i];
+        at_b += index[i] * walk->strides_b[i];
+    }
+    for (int64_t run = begin; run < end; run++) {
+        (op->narrow ? run_narrow : run_native)(op, walk->run, at_a, at_b, run * walk->run);
         for (int i = 0; i < walk->rank; i++) {
             at_a += walk->strides_a[i];
             at_b += walk->strides_b[i];
@@ -120,5 +130,40 @@ enum cm_status cm_run_binary(struct cm_call *call, cm_binary_fn *const *loops)
             index[i] = 0;
         }
     }
+}
+
+/* Two threads must not write into one byte, which ends of runs of packed elements may share. */
+static int64_t grain_of(const struct operands *op, int64_t runs)
+{
+    const struct walk *walk = op->walk;
+    if (op->narrow && cm_dtype_info(op->result)->bits % 8 != 0)
+        return runs;
+    return walk->run < GRAIN ? GRAIN / walk->run : 1;
+}
+
+enum cm_status cm_run_binary(struct cm_call *call, cm_binary_fn *const *loops)
+{
+    const struct walk *walk = call->state;
+    const struct cm_tensor *a = call->in[0], *b = call->in[1];
+    const bool narrow = !loops[a->type] && cm_dtype_is_narrow(a->type) &&
+                        cm_dtype_info(a->type)->kind == CM_CLASS_FLOAT;
+    struct operands op = {.walk = walk,
+                          .type = a->type,
+                          .result = call->out[0]->type,
+                          .a = a->data,
+                          .b = b->data,
+                          .y = call->out[0]->data,
+                          .loop = loops[narrow ? CM_FLOAT : a->type],
+                          .narrow = narrow};
+    if (!op.loop)
+        return cm_call_fail(call, CM_UNSUPPORTED, "no kernel for %s", cm_dtype_name(a->type));
+
+    if (walk->count == 0)
+        return CM_OK;
+    const int64_t runs = walk->count / walk->run;
+    if (runs == 1) /* GRAIN elements are whole bytes of every packed type */
+        cm_parallel(walk->run, GRAIN, run_part, &op);
+    else
+        cm_parallel(runs, grain_of(&op, runs), run_some, &op);
     return CM_OK;
 }

@@ -161,7 +161,7 @@ static enum cm_status sum_grad(struct cm_grad *g)
 
 #define VARIADIC(row, grad_)                                                                       \
     .infer = cm_infer_broadcast, .prepare = variadic_prepare, .run = variadic_run,                 \
-    .grad = (grad_), .share = cm_share_elementwise, .arg = &(row)
+    .grad = (grad_), .share = cm_share_elementwise, .layouts = CM_LAYOUT_SAME, .arg = &(row)
 
 CM_OP(Max, VARIADIC(max, extreme_grad));
 CM_OP(Min, VARIADIC(min, extreme_grad));

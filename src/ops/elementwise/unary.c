@@ -2,19 +2,38 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/elementwise/unary.h"
 
+#include "base/parallel.h"
 #include "tensor/half.h"
 
-enum { BLOCK = 1024 }; /* floats converted at a time: stays in the first-level cache */
+enum {
+    BLOCK = 1024,    /* floats converted at a time: stays in the first-level cache */
+    GRAIN = 1 << 14, /* elements worth a thread; whole bytes of every packed type */
+};
 
-static void run_narrow(enum cm_dtype type, int64_t count, const void *x, void *y, cm_unary_fn *loop,
-                       const double *p)
+struct job {
+    enum cm_dtype type;
+    const char *x;
+    char *y;
+    cm_unary_fn *loop;
+    const double *p;
+};
+
+static void run_native(void *arg, int64_t begin, int64_t end)
 {
+    const struct job *job = arg;
+    const int64_t size = (int64_t)cm_dtype_size(job->type);
+    job->loop(end - begin, job->x + begin * size, job->y + begin * size, job->p);
+}
+
+static void run_narrow(void *arg, int64_t begin, int64_t end)
+{
+    const struct job *job = arg;
     float block[BLOCK];
-    for (int64_t at = 0; at < count; at += BLOCK) {
-        const int64_t n = count - at < BLOCK ? count - at : BLOCK;
-        cm_narrow_load(type, x, at, n, block);
-        loop(n, block, block, p);
-        cm_narrow_store(type, y, at, n, block);
+    for (int64_t at = begin; at < end; at += BLOCK) {
+        const int64_t n = end - at < BLOCK ? end - at : BLOCK;
+        cm_narrow_load(job->type, job->x, at, n, block);
+        job->loop(n, block, block, job->p);
+        cm_narrow_store(job->type, job->y, at, n, block);
     }
 }
 
@@ -22,14 +41,12 @@ enum cm_status cm_run_unary(struct cm_call *call, cm_unary_fn *const *loops, con
 {
     const struct cm_tensor *x = call->in[0];
     const int64_t count = cm_tensor_count(x);
+    const bool narrow = !loops[x->type] && cm_dtype_is_narrow(x->type) &&
+                        cm_dtype_info(x->type)->kind == CM_CLASS_FLOAT;
+    struct job job = {x->type, x->data, call->out[0]->data, loops[narrow ? CM_FLOAT : x->type], p};
 
-    if (loops[x->type]) {
-        loops[x->type](count, x->data, call->out[0]->data, p);
-        return CM_OK;
-    }
-    if (cm_dtype_is_narrow(x->type) && cm_dtype_info(x->type)->kind == CM_CLASS_FLOAT &&
-        loops[CM_FLOAT]) {
-        run_narrow(x->type, count, x->data, call->out[0]->data, loops[CM_FLOAT], p);
+    if (job.loop) {
+        cm_parallel(count, GRAIN, narrow ? run_narrow : run_native, &job);
         return CM_OK;
     }
     return cm_call_fail(call, CM_UNSUPPORTED, "no kernel for %s", cm_dtype_name(x->type));

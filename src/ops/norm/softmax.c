@@ -4,6 +4,7 @@
 #include "ops/common/line.h"
 
 #include "base/number.h"
+#include "base/parallel.h"
 
 #include <math.h>
 
@@ -122,6 +123,27 @@ static enum cm_status scoring_prepare(struct cm_call *call)
     return CM_OK;
 }
 
+struct rows {
+    const struct cm_tensor *x;
+    struct cm_tensor *y;
+    int64_t count;
+    line_fn *turn;
+};
+
+/* Lines of neighbouring elements that need no conversion are turned where they are to be. */
+static void turn_rows(void *arg, int64_t begin, int64_t end)
+{
+    const struct rows *rows = arg;
+    for (int64_t row = begin; row < end; row++) {
+        const struct cm_line from = cm_line_at(rows->x, row * rows->count);
+        char *line = (char *)rows->y->data + (size_t)from.at * cm_dtype_size(from.type);
+        cm_line_load(from, 1, rows->count, from.type, line);
+        rows->turn(rows->count, line);
+    }
+}
+
+enum { GRAIN = 1 << 12 }; /* elements worth a thread */
+
 static enum cm_status scoring_run(struct cm_call *call)
 {
     const struct scoring *what = call->op->arg;
@@ -132,15 +154,15 @@ static enum cm_status scoring_run(struct cm_call *call)
     line_fn *turn = wide == CM_DOUBLE ? what->in_double : what->in_float;
     if (cm_tensor_count(y) == 0)
         return CM_OK;
+    if (lines->inner == 1 && x->type == wide) {
+        struct rows rows = {x, y, lines->count, turn};
+        cm_parallel(lines->outer, lines->count < GRAIN ? GRAIN / lines->count : 1, turn_rows,
+                    &rows);
+        return CM_OK;
+    }
     for (int64_t outer = 0; outer < lines->outer; outer++) {
         for (int64_t inner = 0; inner < lines->inner; inner++) {
             const int64_t at = outer * lines->count * lines->inner + inner;
-            if (lines->inner == 1 && x->type == wide) {
-                char *line = (char *)y->data + (size_t)at * cm_dtype_size(wide);
-                cm_line_load(cm_line_at(x, at), 1, lines->count, wide, line);
-                turn(lines->count, line);
-                continue;
-            }
             cm_line_load(cm_line_at(x, at), lines->inner, lines->count, wide, call->scratch);
             if (x->type != wide && what->rounding)
                 what->rounding(x->type, lines->count, call->scratch);

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/pool/planes.h"
 
+#include "base/parallel.h"
 #include "tensor/half.h"
 
 enum cm_status cm_planes_infer(struct cm_infer *in)
@@ -99,6 +100,33 @@ static void narrow_plane(struct cm_call *call, const struct cm_planes *planes, i
     cm_narrow_store(x->type, call->out[0]->data, plane * planes->out_plane, planes->out_plane, to);
 }
 
+struct job {
+    struct cm_call *call;
+    const struct cm_planes *planes;
+    cm_plane_fn *pool;
+    int64_t *indices;
+    bool narrow;
+};
+
+static void pool_some(void *arg, int64_t begin, int64_t end)
+{
+    const struct job *job = arg;
+    const struct cm_planes *planes = job->planes;
+    const struct cm_tensor *x = job->call->in[0];
+    const size_t width = cm_dtype_size(x->type);
+    for (int64_t p = begin; p < end; p++) {
+        const int64_t in_at = p * planes->in_plane, out_at = p * planes->out_plane;
+        int64_t *indices = job->indices ? job->indices + out_at : NULL;
+        if (job->narrow)
+            narrow_plane(job->call, planes, p, indices, job->pool);
+        else
+            job->pool(planes, (const char *)x->data + (size_t)in_at * width,
+                      (char *)job->call->out[0]->data + (size_t)out_at * width, indices, in_at);
+    }
+}
+
+enum { GRAIN = 1 << 13 }; /* elements worth a thread */
+
 enum cm_status cm_planes_run(struct cm_call *call, const struct cm_planes *planes,
                              cm_plane_fn *const *by_type)
 {
@@ -106,18 +134,17 @@ enum cm_status cm_planes_run(struct cm_call *call, const struct cm_planes *plane
     const bool narrow = cm_dtype_is_narrow(x->type);
     cm_plane_fn *pool = by_type[narrow ? CM_FLOAT : x->type];
     int64_t *indices = call->n_out > 1 && call->out[1] ? call->out[1]->data : NULL;
-    const size_t width = cm_dtype_size(x->type);
 
     if (!pool)
         return cm_call_fail(call, CM_UNSUPPORTED, "no kernel for %s", cm_dtype_name(x->type));
-    for (int64_t p = 0; p < planes->count; p++) {
-        const int64_t in_at = p * planes->in_plane, out_at = p * planes->out_plane;
-        int64_t *plane_indices = indices ? indices + out_at : NULL;
-        if (narrow)
-            narrow_plane(call, planes, p, plane_indices, pool);
-        else
-            pool(planes, (const char *)x->data + (size_t)in_at * width,
-                 (char *)call->out[0]->data + (size_t)out_at * width, plane_indices, in_at);
-    }
+    struct job job = {call, planes, pool, indices, narrow};
+    const int64_t each =
+        planes->in_plane > planes->out_plane ? planes->in_plane : planes->out_plane;
+    /* Narrow planes go one by one through the call's scratch memory. */
+    cm_parallel(planes->count,
+                narrow         ? planes->count
+                : each < GRAIN ? GRAIN / (each + 1) + 1
+                               : 1,
+                pool_some, &job);
     return CM_OK;
 }

@@ -2,6 +2,8 @@
  * wider than the elements, and finishes the total; everything else (axes, shapes, the walk) is one.
  */
 // SPDX-License-Identifier: Apache-2.0
+#include "base/number.h"
+#include "base/parallel.h"
 #include "ops/elementwise/types.h"
 #include "ops/reduce/reduction.h"
 #include "tensor/half.h"
@@ -224,17 +226,45 @@ static void reduce_block(const struct job *job, int64_t from, int64_t to, int64_
     finish(job, to, count, &totals);
 }
 
-static void reduce_all(const struct job *job)
+/* Where the elements of result line `line` begin. */
+static int64_t place_of(const struct axes *axes, int64_t line)
+{
+    int64_t at = 0;
+    for (int i = 0; i < axes->rank; i++) {
+        at += line % axes->dims[i] * axes->strides[i];
+        line /= axes->dims[i];
+    }
+    return at;
+}
+
+/* Blocks [begin, end) of the results, each line of which is cut into as many. */
+static void reduce_some(void *arg, int64_t begin, int64_t end)
+{
+    const struct job *job = arg;
+    const struct plan *plan = job->plan;
+    const int64_t results = plan->run_is_reduced ? 1 : plan->run;
+    const int64_t blocks = (results + BLOCK - 1) / BLOCK;
+    for (int64_t block = begin; block < end; block++) {
+        const int64_t line = block / blocks, at = block % blocks * BLOCK;
+        reduce_block(job, place_of(&plan->kept, line) + at, line * results + at,
+                     results - at < BLOCK ? results - at : BLOCK);
+    }
+}
+
+enum { GRAIN = 1 << 14 }; /* elements worth a thread */
+
+static void reduce_all(struct job *job)
 {
     const struct plan *plan = job->plan;
     const int64_t results = plan->run_is_reduced ? 1 : plan->run;
-    int64_t index[CM_MAX_RANK] = {0}, from = 0, to = 0;
-    for (int64_t i = 0; i < plan->kept.count; i++) {
-        for (int64_t at = 0; at < results; at += BLOCK)
-            reduce_block(job, from + at, to + at, results - at < BLOCK ? results - at : BLOCK);
-        to += results;
-        from = next_place(&plan->kept, index, from);
-    }
+    const int64_t blocks = plan->kept.count * ((results + BLOCK - 1) / BLOCK);
+    const int64_t width = results < BLOCK ? results : BLOCK;
+    int64_t each = 1, grain;
+    if (!cm_dim_mul(plan->terms > 0 ? plan->terms : 1, width, &each) || each > GRAIN)
+        each = GRAIN;
+    grain = GRAIN / each;
+    /* Results of packed types may share a byte, which two threads must not write. */
+    cm_parallel(blocks, cm_dtype_info(job->type)->bits % 8 != 0 ? blocks : grain, reduce_some, job);
 }
 
 enum cm_status cm_reduce_prepare(struct cm_call *call)
@@ -258,12 +288,12 @@ enum cm_status cm_reduce_run(struct cm_call *call)
     const bool narrow = cm_dtype_is_narrow(x->type) && !reduction->loops[x->type].start;
     struct plan plan;
     make_plan(&plan, &x->shape, reduced);
-    const struct job job = {.loops = &reduction->loops[narrow ? CM_FLOAT : x->type],
-                            .type = x->type,
-                            .narrow = narrow,
-                            .x = x->data,
-                            .y = call->out[0]->data,
-                            .plan = &plan};
+    struct job job = {.loops = &reduction->loops[narrow ? CM_FLOAT : x->type],
+                      .type = x->type,
+                      .narrow = narrow,
+                      .x = x->data,
+                      .y = call->out[0]->data,
+                      .plan = &plan};
     if (!job.loops->start)
         return cm_call_fail(call, CM_UNSUPPORTED, "no kernel for %s", cm_dtype_name(x->type));
     if (cm_tensor_count(call->out[0]) > 0)

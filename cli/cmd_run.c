@@ -1,0 +1,233 @@
+/* cameo run: a model on arrays from files. */
+// SPDX-License-Identifier: Apache-2.0
+#define _POSIX_C_SOURCE 200809L
+#include "values.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+static struct cli_texts input_texts;
+static const char *output_dir, *backend, *profile_path, *format;
+static size_t threads, seed, memory_limit;
+static bool explain, expanded, random_inputs, allow_links;
+static struct cameo_cancel *cancel;
+
+static void stop(int number)
+{
+    (void)number;
+    cameo_cancel_set(cancel);
+}
+
+/* A name from a model as the name of a file: nothing of it may lead elsewhere. */
+static void file_name(char *to, size_t size, struct cameo_text name, size_t index)
+{
+    size_t used = 0;
+
+    for (; used < name.size && used < 200; used++) {
+        const unsigned char c = (unsigned char)name.data[used];
+        to[used] = (char)(c < 32 || c == 127 || c == '/' ? '_' : c);
+    }
+    to[used] = 0;
+    if (used == 0 || to[0] == '.')
+        snprintf(to, size, "output_%zu", index);
+}
+
+static bool same_file_name(const struct cameo_session *session, size_t a, const char *name)
+{
+    char other[256];
+
+    file_name(other, sizeof other, cameo_session_output(session, a)->name, a);
+    return strcmp(other, name) == 0;
+}
+
+static int save_output(const struct cameo_session *session, size_t index,
+                       const struct cameo_datum *datum)
+{
+    const char *ending = cameo_datum_kind(datum) == CAMEO_KIND_TENSOR ? format : "pb";
+    const struct cameo_value *output = cameo_session_output(session, index);
+    const char *const names[] = {output->name.data};
+    struct cameo_error err;
+    char name[256], path[4096];
+
+    file_name(name, sizeof name - 32, output->name, index);
+    for (size_t i = 0; i < index; i++) {
+        if (!same_file_name(session, i, name))
+            continue;
+        snprintf(name + strlen(name), 24, "_%zu", index);
+        break;
+    }
+    const int size = snprintf(path, sizeof path, "%s/%s.%s", output_dir, name, ending);
+    if (size < 0 || (size_t)size >= sizeof path) {
+        cli_complain("run: the path to '%s' is too long", name);
+        return CLI_USAGE;
+    }
+    if (cameo_arrays_save(path, names, &datum, 1, &err) != CAMEO_OK)
+        return cli_fail(&err);
+    char type[400];
+    fputs("wrote ", stderr);
+    cli_put_text(stderr, path, strlen(path));
+    fprintf(stderr, ": %s\n", cli_describe_value(type, sizeof type, datum));
+    return CLI_YES;
+}
+
+static int make_folder(void)
+{
+    struct stat facts;
+
+    if (!output_dir || mkdir(output_dir, 0777) == 0)
+        return CLI_YES;
+    if (errno == EEXIST && stat(output_dir, &facts) == 0 && S_ISDIR(facts.st_mode))
+        return CLI_YES;
+    cli_complain("run: cannot make the folder '%s': %s", output_dir, strerror(errno));
+    return errno == EEXIST || errno == ENOENT ? CLI_USAGE : CLI_MACHINE;
+}
+
+static int show_outputs(const struct cameo_session *session, const struct cameo_fetch *fetches)
+{
+    const size_t count = cameo_session_output_count(session);
+    int code = CLI_YES;
+
+    for (size_t i = 0; i < count && code == CLI_YES; i++) {
+        if (output_dir)
+            code = save_output(session, i, fetches[i].datum);
+        else
+            cli_print_value(stdout, cameo_session_output(session, i)->name, fetches[i].datum);
+    }
+    return code;
+}
+
+static int run_once(struct cameo_session *session, const struct cli_inputs *inputs,
+                    struct cli_steps *steps)
+{
+    const size_t count = cameo_session_output_count(session);
+    struct cameo_fetch *fetches = calloc(count + 1, sizeof *fetches);
+    struct cameo_run_options options = CAMEO_RUN_OPTIONS_INIT;
+    struct cameo_error err;
+    int code;
+
+    if (!fetches || cameo_cancel_new(&cancel, NULL) != CAMEO_OK) {
+        free(fetches);
+        cli_complain("no memory for the outputs");
+        return CLI_MACHINE;
+    }
+    for (size_t i = 0; i < count; i++)
+        fetches[i].index = i;
+    options.cancel = cancel;
+    if (explain || profile_path) {
+        options.step = cli_steps_add;
+        options.step_arg = steps;
+    }
+    signal(SIGINT, stop);
+    if (cameo_session_run(session, inputs->feeds, inputs->count, fetches, count, &options, &err) !=
+        CAMEO_OK)
+        code = cli_fail(&err);
+    else
+        code = show_outputs(session, fetches);
+    signal(SIGINT, SIG_DFL);
+    for (size_t i = 0; i < count; i++)
+        cameo_datum_free(fetches[i].datum);
+    free(fetches);
+    cameo_cancel_free(cancel);
+    return code;
+}
+
+static int feed_and_run(const char *path, struct cameo_session *session)
+{
+    struct cli_inputs inputs;
+    struct cli_steps steps = {0};
+    int code = cli_inputs_begin(&inputs, session);
+
+    for (size_t i = 0; i < input_texts.count && code == CLI_YES; i++)
+        code = cli_inputs_add(&inputs, input_texts.items[i]);
+    if (code == CLI_YES && random_inputs)
+        code = cli_inputs_random(&inputs, seed);
+    if (code == CLI_YES)
+        code = cli_inputs_check(&inputs, path);
+    if (code == CLI_YES)
+        code = make_folder();
+    if (code == CLI_YES)
+        code = run_once(session, &inputs, &steps);
+    if (code == CLI_YES && explain)
+        cli_steps_explain(stderr, &steps);
+    if (code == CLI_YES && profile_path)
+        code = cli_steps_profile(profile_path, &steps);
+    cli_steps_free(&steps);
+    cli_inputs_end(&inputs);
+    return code;
+}
+
+static bool check_options(void)
+{
+    if (!format)
+        format = "npy";
+    if (threads > 4096)
+        cli_complain("run: %zu threads make no sense", threads);
+    else if (strcmp(format, "npy") != 0 && strcmp(format, "npz") != 0 &&
+             strcmp(format, "pb") != 0 && strcmp(format, "safetensors") != 0)
+        cli_complain("run: --format is npy, npz, pb or safetensors, not '%s'", format);
+    else
+        return true;
+    return false;
+}
+
+static int run_main(char **operands, int count)
+{
+    struct cameo_load_options load = CAMEO_LOAD_OPTIONS_INIT;
+    struct cameo_session_options options = CAMEO_SESSION_OPTIONS_INIT;
+    struct cameo_session *session = NULL;
+    struct cameo_model *model;
+    struct cameo_error err;
+    int code;
+
+    (void)count;
+    if (!check_options())
+        return CLI_USAGE;
+    load.allow_links = allow_links;
+    if (cameo_model_load(operands[0], &load, &model, &err) != CAMEO_OK)
+        return cli_fail(&err);
+    options.threads = (int)threads;
+    options.memory_limit = memory_limit;
+    options.backend = backend;
+    options.seed = seed;
+    options.expand = expanded;
+    if (cameo_session_new(model, &options, &session, &err) != CAMEO_OK)
+        code = cli_fail(&err);
+    else
+        code = feed_and_run(operands[0], session);
+    cameo_session_free(session);
+    cameo_model_free(model);
+    return code;
+}
+
+static const struct cli_option options[] = {
+    {"--input", "-i", "NAME=FILE", "the value of an input: .npy, .npz, .pb or .safetensors",
+     CLI_TEXTS, &input_texts},
+    {"--output-dir", "-o", "DIR", "write each output to DIR/NAME.npy", CLI_TEXT, &output_dir},
+    {"--format", NULL, "KIND", "with --output-dir: npy, npz, pb or safetensors", CLI_TEXT, &format},
+    {"--random-inputs", NULL, NULL, "make up the inputs that are not given", CLI_FLAG,
+     &random_inputs},
+    {"--seed", NULL, "N", "of random operators and inputs", CLI_SIZE, &seed},
+    {"--threads", NULL, "N", "how many work at once (as many as cores)", CLI_SIZE, &threads},
+    {"--memory", NULL, "N", "bytes that the run may hold, weights not counted", CLI_SIZE,
+     &memory_limit},
+    {"--backend", NULL, "NAME", "reference: our own kernels; plain: without a plan", CLI_TEXT,
+     &backend},
+    {"--expanded", NULL, NULL, "run operators by their function bodies where they have one",
+     CLI_FLAG, &expanded},
+    {"--explain", NULL, NULL, "say which kernel ran each node, and why", CLI_FLAG, &explain},
+    {"--profile", NULL, "FILE", "write a Chrome trace of time and memory", CLI_TEXT, &profile_path},
+    {"--allow-links", NULL, NULL, "external data may be behind links", CLI_FLAG, &allow_links},
+    {0},
+};
+
+CLI_COMMAND(run, run_main, "MODEL [--input NAME=FILE]... [--output-dir DIR]", "run a model",
+            "Runs the model once and prints its outputs, large ones with their middles left\n"
+            "out, or writes them to files. --input may be given many times; FILE alone works for\n"
+            ".npz and .safetensors whose arrays are named after inputs, and for the only input.\n"
+            "Before anything runs, all that cannot is listed.",
+            "cameo run net.onnx --input x=x.npy # prints the outputs\n"
+            "cameo run net.onnx --input batch.npz -o out # writes out/NAME.npy\n"
+            "cameo run net.onnx --random-inputs --explain # just to try it",
+            "0 if it ran, 1 if the model cannot run", options, 1, 1);

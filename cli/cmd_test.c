@@ -1,0 +1,257 @@
+/* cameo test: folders of ONNX backend test cases. */
+// SPDX-License-Identifier: Apache-2.0
+#define _POSIX_C_SOURCE 200809L
+#include "test_cases.h"
+
+#include <fnmatch.h>
+#include <stdlib.h>
+#include <string.h>
+
+static bool only_list, expanded;
+static const char *filter, *junit_path, *backend, *scaled_text;
+static size_t threads;
+
+/* ---- the table by operator ---- */
+
+struct tally {
+    char name[96];
+    size_t passed, failed;
+};
+
+static struct tally *tallies;
+static size_t tally_count, tally_room;
+
+static struct tally *find_tally(const char *name)
+{
+    for (size_t i = 0; i < tally_count; i++)
+        if (strcmp(tallies[i].name, name) == 0)
+            return &tallies[i];
+    if (tally_count == tally_room) {
+        struct tally *grown = realloc(tallies, (tally_room * 2 + 64) * sizeof *grown);
+
+        if (!grown)
+            return NULL;
+        tallies = grown;
+        tally_room = tally_room * 2 + 64;
+    }
+    struct tally *made = &tallies[tally_count++];
+    *made = (struct tally){.passed = 0};
+    snprintf(made->name, sizeof made->name, "%s", name);
+    return made;
+}
+
+static void count_operator(const struct cameo_operator *row, bool passed)
+{
+    char name[96];
+
+    snprintf(name, sizeof name, "%.40s%s%.50s", row->domain.data, row->domain.size ? "." : "",
+             row->name.data);
+    struct tally *tally = find_tally(name);
+    if (tally && passed)
+        tally->passed++;
+    else if (tally)
+        tally->failed++;
+}
+
+static int by_name(const void *a, const void *b)
+{
+    const struct tally *x = a, *y = b;
+    return strcmp(x->name, y->name);
+}
+
+static void print_table(void)
+{
+    if (tally_count)
+        qsort(tallies, tally_count, sizeof *tallies, by_name);
+    printf("%-40s %7s %7s\n", "operator", "passed", "failed");
+    for (size_t i = 0; i < tally_count; i++) {
+        cli_put_padded(stdout, (struct cameo_text){tallies[i].name, strlen(tallies[i].name)}, 40);
+        printf(" %7zu %7zu\n", tallies[i].passed, tallies[i].failed);
+    }
+}
+
+/* ---- one case ---- */
+
+/* Whose numbers no text fixes. */
+static bool is_random(const struct cameo_model *model)
+{
+    static const char *const names[] = {"Bernoulli",        "Multinomial",   "RandomNormal",
+                                        "RandomNormalLike", "RandomUniform", "RandomUniformLike"};
+
+    for (size_t i = 0; i < cameo_model_summary(model)->operator_count; i++)
+        for (size_t n = 0; n < sizeof names / sizeof *names; n++)
+            if (strcmp(cameo_model_operator(model, i)->name.data, names[n]) == 0)
+                return true;
+    return false;
+}
+
+static bool run_case(struct test_case *test, const struct cli_tolerance *base)
+{
+    struct cameo_session_options options = CAMEO_SESSION_OPTIONS_INIT;
+    struct cli_tolerance tolerance = *base;
+    struct cameo_session *session = NULL;
+    struct cameo_model *model;
+    struct cameo_error err;
+    char path[TEST_PATH_SIZE];
+
+    if (!test_path(path, test->path, "model.onnx") ||
+        cameo_model_load(path, NULL, &model, &err) != CAMEO_OK) {
+        snprintf(test->reason, sizeof test->reason, "%.900s", err.message);
+        return false;
+    }
+    options.threads = (int)threads;
+    options.backend = backend;
+    options.expand = expanded;
+    test_read_tolerance(test->path, &tolerance);
+    tolerance.loose = is_random(model);
+    bool passed = false;
+    if (cameo_session_new(model, &options, &session, &err) != CAMEO_OK)
+        snprintf(test->reason, sizeof test->reason, "%.900s", err.message);
+    else
+        passed = test_run_sets(test, session, &tolerance);
+    for (size_t i = 0; i < cameo_model_summary(model)->operator_count; i++)
+        count_operator(cameo_model_operator(model, i), passed);
+    test->random = tolerance.loose;
+    cameo_session_free(session);
+    cameo_model_free(model);
+    return passed;
+}
+
+static void run_cases(struct test_list *list, const struct cli_tolerance *tolerance)
+{
+    for (size_t i = 0; i < list->count && !cli_reader_gone; i++) {
+        struct test_case *test = &list->items[i];
+        const double begin = test_seconds();
+
+        test->passed = run_case(test, tolerance);
+        test->seconds = test_seconds() - begin;
+        if (test->passed)
+            continue;
+        fputs("FAIL ", stdout);
+        cli_put_text(stdout, test->name, strlen(test->name));
+        fputs(": ", stdout);
+        cli_put_text(stdout, test->reason, strlen(test->reason));
+        fputc('\n', stdout);
+    }
+}
+
+/* ---- the whole ---- */
+
+static bool is_wanted(const struct test_case *test)
+{
+    const char *last = strrchr(test->name, '/');
+
+    return !filter || fnmatch(filter, test->name, 0) == 0 ||
+           fnmatch(filter, last ? last + 1 : test->name, 0) == 0;
+}
+
+static void keep_wanted(struct test_list *list)
+{
+    size_t kept = 0;
+
+    for (size_t i = 0; i < list->count; i++) {
+        if (is_wanted(&list->items[i]))
+            list->items[kept++] = list->items[i];
+        else
+            test_case_free(&list->items[i]);
+    }
+    list->count = kept;
+}
+
+static int report(const struct test_list *list)
+{
+    size_t passed = 0, loose = 0;
+    int code = CLI_YES;
+
+    for (size_t i = 0; i < list->count; i++) {
+        passed += list->items[i].passed;
+        loose += list->items[i].passed && list->items[i].random;
+    }
+    fputc('\n', stdout);
+    print_table();
+    if (loose)
+        printf("\n%zu of those that passed draw random numbers and were judged by type, shape and "
+               "kind of value\n",
+               loose);
+    if (junit_path)
+        code = test_write_junit(junit_path, list);
+    printf("\n%zu passed, %zu failed\n", passed, list->count - passed);
+    return code != CLI_YES ? code : passed == list->count ? CLI_YES : CLI_NO;
+}
+
+static bool read_scaled(struct cli_tolerance *tolerance)
+{
+    char *end;
+
+    if (!scaled_text)
+        return true;
+    tolerance->scaled = strtod(scaled_text, &end);
+    if (end != scaled_text && !*end && tolerance->scaled > 0)
+        return true;
+    cli_complain("test: --tolerance-scaled needs a number above 0, not '%s'", scaled_text);
+    return false;
+}
+
+static int test_main(char **operands, int count)
+{
+    struct cli_tolerance tolerance = {.rtol = 1e-3, .atol = 1e-7};
+    struct test_list list = {0};
+    int code = CLI_YES;
+
+    if (!read_scaled(&tolerance))
+        return CLI_USAGE;
+    if (threads > 4096) {
+        cli_complain("test: %zu threads make no sense", threads);
+        return CLI_USAGE;
+    }
+    for (int i = 0; i < count && code == CLI_YES; i++)
+        code = test_find(&list, operands[i]);
+    if (code == CLI_YES && list.count == 0) {
+        cli_complain("test: no folder here holds a model.onnx");
+        code = CLI_USAGE;
+    }
+    if (code == CLI_YES) {
+        keep_wanted(&list);
+        if (list.count == 0) {
+            cli_complain("test: no case matches '%s'", filter);
+            code = CLI_USAGE;
+        } else if (only_list) {
+            for (size_t i = 0; i < list.count; i++) {
+                cli_put_text(stdout, list.items[i].name, strlen(list.items[i].name));
+                fputc('\n', stdout);
+            }
+        } else {
+            run_cases(&list, &tolerance);
+            code = report(&list);
+        }
+    }
+    test_list_free(&list);
+    free(tallies);
+    return code;
+}
+
+static const struct cli_option options[] = {
+    {"--list", NULL, NULL, "only list the cases", CLI_FLAG, &only_list},
+    {"--filter", NULL, "GLOB", "only cases whose name matches", CLI_TEXT, &filter},
+    {"--expanded", NULL, NULL, "run operators by their function bodies where they have one",
+     CLI_FLAG, &expanded},
+    {"--junit", NULL, "FILE", "write the results as JUnit XML", CLI_TEXT, &junit_path},
+    {"--backend", NULL, "NAME", "reference: our own kernels; plain: without a plan", CLI_TEXT,
+     &backend},
+    {"--threads", NULL, "N", "how many work at once (as many as cores)", CLI_SIZE, &threads},
+    {"--tolerance-scaled", NULL, "X", "accept differences up to X times the largest expected value",
+     CLI_TEXT, &scaled_text},
+    {0},
+};
+
+CLI_COMMAND(
+    test, test_main, "DIR... [--list] [--filter GLOB] [--expanded] [--junit FILE]",
+    "run ONNX backend test cases",
+    "Finds every folder under DIR with a model.onnx, runs the model on the inputs of each\n"
+    "test_data_set_N and compares the outputs: number, type, shape, strings exactly, numbers\n"
+    "within 1e-3 relative and 1e-7 absolute unless the case's data.json says otherwise. What\n"
+    "cannot run counts as failed. A table by operator and a line of counts end the report.",
+    "cameo test node # ONNX's own suite\n"
+    "cameo test node --filter 'test_conv*' # a part of it\n"
+    "cameo test node --expanded # by the bodies of functions",
+    "0 if all passed, 1 if one failed", options, 1, 1000);

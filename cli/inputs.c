@@ -1,0 +1,286 @@
+/* Inputs of a run: from files, or made up. */
+// SPDX-License-Identifier: Apache-2.0
+#include "values.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static int no_memory(void)
+{
+    cli_complain("no memory for the inputs");
+    return CLI_MACHINE;
+}
+
+int cli_inputs_begin(struct cli_inputs *inputs, const struct cameo_session *session)
+{
+    const size_t count = cameo_session_input_count(session);
+
+    *inputs = (struct cli_inputs){.session = session};
+    inputs->feeds = calloc(count + 1, sizeof *inputs->feeds);
+    inputs->given = calloc(count + 1, sizeof *inputs->given);
+    inputs->made = calloc(count + 1, sizeof *inputs->made);
+    return inputs->feeds && inputs->given && inputs->made ? CLI_YES : no_memory();
+}
+
+void cli_inputs_end(struct cli_inputs *inputs)
+{
+    for (size_t i = 0; i < inputs->file_count; i++)
+        cameo_arrays_free(inputs->files[i]);
+    for (size_t i = 0; i < inputs->made_count; i++)
+        cameo_datum_free(inputs->made[i]);
+    free(inputs->files);
+    free(inputs->made);
+    free(inputs->feeds);
+    free(inputs->given);
+}
+
+/* The input of this name, or the number of inputs. */
+static size_t find_input(const struct cli_inputs *inputs, const char *name, size_t size)
+{
+    const size_t count = cameo_session_input_count(inputs->session);
+
+    for (size_t i = 0; i < count; i++) {
+        const struct cameo_text known = cameo_session_input(inputs->session, i)->name;
+        if (known.size == size && memcmp(known.data, name, size) == 0)
+            return i;
+    }
+    return count;
+}
+
+static int feed(struct cli_inputs *inputs, size_t index, const struct cameo_datum *datum)
+{
+    if (inputs->given[index]) {
+        cli_complain("run: input '%s' is given twice",
+                     cameo_session_input(inputs->session, index)->name.data);
+        return CLI_USAGE;
+    }
+    inputs->given[index] = true;
+    inputs->feeds[inputs->count++] = (struct cameo_feed){.index = index, .datum = datum};
+    return CLI_YES;
+}
+
+static int open_file(struct cli_inputs *inputs, const char *path, enum cameo_kind kind,
+                     struct cameo_arrays **out)
+{
+    struct cameo_error err;
+
+    if (inputs->file_count == inputs->file_room) {
+        const size_t room = inputs->file_room * 2 + 8;
+        struct cameo_arrays **grown = realloc(inputs->files, room * sizeof(*grown));
+
+        if (!grown)
+            return no_memory();
+        inputs->files = grown;
+        inputs->file_room = room;
+    }
+    if (cameo_arrays_open(path, kind, out, &err) != CAMEO_OK)
+        return cli_fail(&err);
+    inputs->files[inputs->file_count++] = *out;
+    return CLI_YES;
+}
+
+/* NAME=FILE: the one array of the file, or the one called NAME. */
+static int add_named(struct cli_inputs *inputs, size_t index, const char *path)
+{
+    const struct cameo_value *input = cameo_session_input(inputs->session, index);
+    struct cameo_arrays *arrays;
+    const int code = open_file(inputs, path, input->kind, &arrays);
+
+    if (code != CLI_YES)
+        return code;
+    const size_t count = cameo_arrays_count(arrays);
+    for (size_t i = 0; i < count; i++) {
+        const struct cameo_text name = cameo_arrays_name(arrays, i);
+        if (count == 1 ||
+            (name.size == input->name.size && memcmp(name.data, input->name.data, name.size) == 0))
+            return feed(inputs, index, cameo_arrays_at(arrays, i));
+    }
+    cli_complain("run: %s has %zu arrays, and none is called '%s'", path, count, input->name.data);
+    return CLI_USAGE;
+}
+
+/* The only input that must be given, or the number of inputs. */
+static size_t only_input(const struct cli_inputs *inputs)
+{
+    const size_t count = cameo_session_input_count(inputs->session);
+    size_t found = count;
+
+    for (size_t i = 0; i < count; i++) {
+        if (cameo_session_input(inputs->session, i)->has_default)
+            continue;
+        if (found < count)
+            return count;
+        found = i;
+    }
+    return found;
+}
+
+static bool ends_with(const char *text, const char *ending)
+{
+    const size_t size = strlen(text), wanted = strlen(ending);
+    return size >= wanted && strcmp(text + size - wanted, ending) == 0;
+}
+
+/* FILE alone: arrays named after inputs, or the value of the only input. */
+static int add_file(struct cli_inputs *inputs, const char *path)
+{
+    const size_t n_inputs = cameo_session_input_count(inputs->session);
+    struct cameo_arrays *arrays;
+    size_t used = 0;
+
+    if (!ends_with(path, ".npz") && !ends_with(path, ".safetensors")) {
+        const size_t only = only_input(inputs);
+        if (only < n_inputs)
+            return add_named(inputs, only, path);
+        cli_complain("run: which input is %s? write --input NAME=%s", path, path);
+        return CLI_USAGE;
+    }
+    int code = open_file(inputs, path, CAMEO_KIND_NONE, &arrays);
+    for (size_t i = 0; code == CLI_YES && i < cameo_arrays_count(arrays); i++) {
+        const struct cameo_text name = cameo_arrays_name(arrays, i);
+        const size_t index = find_input(inputs, name.data, name.size);
+
+        if (index < n_inputs) {
+            code = feed(inputs, index, cameo_arrays_at(arrays, i));
+            used++;
+        } else {
+            cli_complain("note: array '%s' of %s names no input and is not used", name.data, path);
+        }
+    }
+    if (code == CLI_YES && used == 0) {
+        cli_complain("run: no array of %s is named after an input", path);
+        return CLI_USAGE;
+    }
+    return code;
+}
+
+int cli_inputs_add(struct cli_inputs *inputs, const char *text)
+{
+    const size_t n_inputs = cameo_session_input_count(inputs->session);
+    uint64_t bytes;
+
+    /* A name may hold '=' itself, so every one of them is tried. */
+    for (const char *sign = strchr(text, '='); sign; sign = strchr(sign + 1, '=')) {
+        const size_t index = find_input(inputs, text, (size_t)(sign - text));
+        if (index < n_inputs)
+            return add_named(inputs, index, sign + 1);
+    }
+    const char *sign = strchr(text, '=');
+    if (!sign || cli_file_size(text, &bytes))
+        return add_file(inputs, text);
+    cli_complain("run: there is no input '%.*s'", (int)(sign - text), text);
+    fputs("the model takes", stderr);
+    for (size_t i = 0; i < n_inputs; i++) {
+        fputs(i ? ", " : " ", stderr);
+        const struct cameo_value *input = cameo_session_input(inputs->session, i);
+        cli_put_text(stderr, input->name.data, input->name.size);
+    }
+    fputs(n_inputs ? "\n" : " no inputs\n", stderr);
+    return CLI_USAGE;
+}
+
+/* splitmix64: any seed gives numbers of its own. */
+static uint64_t draw(uint64_t *state)
+{
+    uint64_t z = (*state += UINT64_C(0x9e3779b97f4a7c15));
+    z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+    z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
+    return z ^ z >> 31;
+}
+
+static bool is_float(enum cameo_dtype dtype)
+{
+    switch (dtype) {
+    case CAMEO_UINT8:
+    case CAMEO_INT8:
+    case CAMEO_UINT16:
+    case CAMEO_INT16:
+    case CAMEO_UINT32:
+    case CAMEO_INT32:
+    case CAMEO_UINT64:
+    case CAMEO_INT64:
+    case CAMEO_BOOL:
+    case CAMEO_UINT4:
+    case CAMEO_INT4:
+    case CAMEO_UINT2:
+    case CAMEO_INT2:
+        return false;
+    default:
+        return true;
+    }
+}
+
+/* Floats in [0, 1), integers 0 and 1: small enough to be an index of nearly anything. */
+static int make_random(struct cli_inputs *inputs, size_t index, uint64_t *state)
+{
+    const struct cameo_value *input = cameo_session_input(inputs->session, index);
+    int64_t dims[64] = {0};
+    struct cameo_datum *datum;
+    struct cameo_error err;
+
+    if (input->kind != CAMEO_KIND_TENSOR || input->dtype == CAMEO_STRING || input->rank > 64) {
+        cli_complain("run: --random-inputs cannot make '%s' of type %s", input->name.data,
+                     input->type.data);
+        return CLI_USAGE;
+    }
+    const int rank = input->rank < 0 ? 0 : input->rank;
+    for (int i = 0; i < rank; i++)
+        dims[i] = input->dims[i].size < 0 ? 1 : input->dims[i].size;
+    if (cameo_datum_new(input->dtype, rank, dims, &datum, &err) != CAMEO_OK)
+        return cli_fail(&err);
+    inputs->made[inputs->made_count++] = datum;
+    for (int64_t i = 0; i < cameo_datum_count(datum); i++) {
+        const uint64_t bits = draw(state);
+        cameo_datum_set_real(datum, i,
+                             is_float(input->dtype) ? (double)(bits >> 40) / (1 << 24)
+                                                    : (double)(bits >> 63));
+    }
+    return feed(inputs, index, datum);
+}
+
+int cli_inputs_random(struct cli_inputs *inputs, uint64_t seed)
+{
+    uint64_t state = seed;
+    int code = CLI_YES;
+
+    for (size_t i = 0; i < cameo_session_input_count(inputs->session) && code == CLI_YES; i++)
+        if (!inputs->given[i] && !cameo_session_input(inputs->session, i)->has_default)
+            code = make_random(inputs, i, &state);
+    return code;
+}
+
+int cli_inputs_check(const struct cli_inputs *inputs, const char *model)
+{
+    const size_t count = cameo_session_input_count(inputs->session);
+    size_t missing = 0;
+
+    for (size_t i = 0; i < count; i++)
+        missing += !inputs->given[i] && !cameo_session_input(inputs->session, i)->has_default;
+    if (missing == 0)
+        return CLI_YES;
+    cli_complain("run: %s missing:", missing == 1 ? "an input is" : "inputs are");
+    for (size_t i = 0; i < count; i++) {
+        const struct cameo_value *input = cameo_session_input(inputs->session, i);
+        if (inputs->given[i] || input->has_default)
+            continue;
+        fputs("  ", stderr);
+        cli_put_padded(stderr, input->name, 20);
+        fputc(' ', stderr);
+        cli_put_text(stderr, input->type.data, input->type.size);
+        fputc('\n', stderr);
+    }
+    fputs("give them as files, or try --random-inputs:\n  cameo run ", stderr);
+    cli_put_text(stderr, model, strlen(model));
+    for (size_t i = 0; i < count; i++) {
+        const struct cameo_value *input = cameo_session_input(inputs->session, i);
+        if (input->has_default)
+            continue;
+        fputs(" --input ", stderr);
+        cli_put_text(stderr, input->name.data, input->name.size);
+        fputc('=', stderr);
+        cli_put_text(stderr, input->name.data, input->name.size);
+        fputs(input->kind == CAMEO_KIND_TENSOR ? ".npy" : ".pb", stderr);
+    }
+    fputc('\n', stderr);
+    return CLI_USAGE;
+}

@@ -1,0 +1,166 @@
+/* Are two values the same, as ONNX's test suite understands it? */
+// SPDX-License-Identifier: Apache-2.0
+#include "values.h"
+
+#include <math.h>
+#include <string.h>
+
+static bool differ_in_type(const struct cameo_datum *a, const struct cameo_datum *b, char *reason,
+                           size_t size)
+{
+    char is[160], should[160];
+    bool same = cameo_datum_kind(a) == cameo_datum_kind(b) &&
+                cameo_datum_dtype(a) == cameo_datum_dtype(b) &&
+                cameo_datum_item_count(a) == cameo_datum_item_count(b) &&
+                cameo_datum_rank(a) == cameo_datum_rank(b);
+
+    for (int i = 0; same && i < cameo_datum_rank(a); i++)
+        same = cameo_datum_dims(a)[i] == cameo_datum_dims(b)[i];
+    if (same)
+        return false;
+    snprintf(reason, size, "is %s, should be %s", cli_describe_value(is, sizeof is, a),
+             cli_describe_value(should, sizeof should, b));
+    return true;
+}
+
+/* Complex numbers are compared part by part. */
+static double number_at(const struct cameo_datum *datum, int64_t index)
+{
+    float narrow;
+    double wide;
+
+    switch (cameo_datum_dtype(datum)) {
+    case CAMEO_COMPLEX64:
+        memcpy(&narrow, (const char *)cameo_datum_data(datum) + (size_t)index * 4, 4);
+        return (double)narrow;
+    case CAMEO_COMPLEX128:
+        memcpy(&wide, (const char *)cameo_datum_data(datum) + (size_t)index * 8, 8);
+        return wide;
+    default:
+        return cameo_datum_real(datum, index);
+    }
+}
+
+static bool close_enough(double actual, double expected, double allowed)
+{
+    if (isnan(actual) || isnan(expected))
+        return isnan(actual) && isnan(expected);
+    if (isinf(actual) || isinf(expected))
+        return actual == expected;
+    return fabs(actual - expected) <= allowed;
+}
+
+static double largest(const struct cameo_datum *datum, int64_t count)
+{
+    double most = 0;
+
+    for (int64_t i = 0; i < count; i++) {
+        const double size = fabs(number_at(datum, i));
+        if (isfinite(size) && size > most)
+            most = size;
+    }
+    return most;
+}
+
+static bool same_numbers(const struct cameo_datum *actual, const struct cameo_datum *expected,
+                         const struct cli_tolerance *tolerance, char *reason, size_t size)
+{
+    const enum cameo_dtype dtype = cameo_datum_dtype(expected);
+    const bool complex = dtype == CAMEO_COMPLEX64 || dtype == CAMEO_COMPLEX128;
+    const int64_t count = cameo_datum_count(expected) * (complex ? 2 : 1);
+    const double scaled = tolerance->scaled > 0 ? tolerance->scaled * largest(expected, count) : -1;
+    int64_t wrong = 0;
+
+    for (int64_t i = 0; i < count; i++) {
+        const double a = number_at(actual, i), b = number_at(expected, i);
+        const double allowed = scaled >= 0 ? scaled : tolerance->atol + tolerance->rtol * fabs(b);
+
+        if (close_enough(a, b, allowed))
+            continue;
+        if (wrong++ == 0)
+            snprintf(reason, size, "element %lld is %.9g, should be %.9g", (long long)i, a, b);
+    }
+    if (wrong > 1) {
+        const size_t used = strlen(reason);
+        snprintf(reason + used, size - used, ", %lld of %lld are wrong", (long long)wrong,
+                 (long long)count);
+    }
+    return wrong == 0;
+}
+
+static bool same_strings(const struct cameo_datum *actual, const struct cameo_datum *expected,
+                         char *reason, size_t size)
+{
+    for (int64_t i = 0; i < cameo_datum_count(expected); i++) {
+        const struct cameo_text a = cameo_datum_string(actual, i);
+        const struct cameo_text b = cameo_datum_string(expected, i);
+
+        if (a.size == b.size && memcmp(a.data, b.data, a.size) == 0)
+            continue;
+        snprintf(reason, size, "element %lld is '%.60s', should be '%.60s'", (long long)i, a.data,
+                 b.data);
+        return false;
+    }
+    return true;
+}
+
+static bool all_bits(const struct cameo_datum *datum)
+{
+    for (int64_t i = 0; i < cameo_datum_count(datum); i++) {
+        const double value = number_at(datum, i);
+        if (value != 0 && value != 1)
+            return false;
+    }
+    return true;
+}
+
+static bool same_tensor(const struct cameo_datum *actual, const struct cameo_datum *expected,
+                        const struct cli_tolerance *tolerance, char *reason, size_t size)
+{
+    if (cameo_datum_dtype(expected) == CAMEO_STRING)
+        return same_strings(actual, expected, reason, size);
+    if (same_numbers(actual, expected, tolerance, reason, size))
+        return true;
+    return tolerance->loose && (!all_bits(expected) || all_bits(actual));
+}
+
+/* Maps may list their keys in any order. */
+static const struct cameo_datum *item_of_key(const struct cameo_datum *map,
+                                             const struct cameo_datum *keys, size_t key)
+{
+    for (size_t i = 0; i < cameo_datum_item_count(map); i++) {
+        const struct cameo_text a = cameo_datum_string(map, (int64_t)i);
+        const struct cameo_text b = cameo_datum_string(keys, (int64_t)key);
+
+        if (cameo_datum_integer(map, (int64_t)i) == cameo_datum_integer(keys, (int64_t)key) &&
+            a.size == b.size && memcmp(a.data, b.data, a.size) == 0)
+            return cameo_datum_item(map, i);
+    }
+    return NULL;
+}
+
+bool cli_same_value(const struct cameo_datum *actual, const struct cameo_datum *expected,
+                    const struct cli_tolerance *tolerance, char *reason, size_t size)
+{
+    const enum cameo_kind kind = cameo_datum_kind(expected);
+
+    if (differ_in_type(actual, expected, reason, size))
+        return false;
+    if (kind == CAMEO_KIND_TENSOR)
+        return same_tensor(actual, expected, tolerance, reason, size);
+    for (size_t i = 0; i < cameo_datum_item_count(expected); i++) {
+        const struct cameo_datum *item =
+            kind == CAMEO_KIND_MAP ? item_of_key(actual, expected, i) : cameo_datum_item(actual, i);
+        char inner[256];
+
+        if (!item) {
+            snprintf(reason, size, "key %zu is missing", i);
+            return false;
+        }
+        if (!cli_same_value(item, cameo_datum_item(expected, i), tolerance, inner, sizeof inner)) {
+            snprintf(reason, size, "item %zu %s", i, inner);
+            return false;
+        }
+    }
+    return true;
+}

@@ -1,0 +1,68 @@
+/* What `run` and `test` share: printing values, comparing them, feeding them to sessions. */
+// SPDX-License-Identifier: Apache-2.0
+#ifndef CLI_VALUES_H
+#define CLI_VALUES_H
+
+#include "cli.h"
+
+/* "y: float[2,3]" and the elements below, large tensors with their middles left out. */
+void cli_print_value(FILE *to, struct cameo_text name, const struct cameo_datum *datum);
+/* "float[2,3]", "sequence of 2"; cut to fit. Returns text. */
+const char *cli_describe_value(char *text, size_t size, const struct cameo_datum *datum);
+
+/* When two numbers count as equal: |a - b| <= atol + rtol * |b|, or scaled times the largest
+ * expected magnitude of the tensor when scaled is not 0. */
+struct cli_tolerance {
+    double rtol, atol, scaled;
+    bool loose; /* random results: type, shape, and zeros and ones where all were */
+};
+
+/* Writes the first difference as a phrase into reason and returns false when there is one. */
+bool cli_same_value(const struct cameo_datum *actual, const struct cameo_datum *expected,
+                    const struct cli_tolerance *tolerance, char *reason, size_t size);
+
+/* Inputs from files: one feed for each that was found, and the files that hold their values. */
+struct cli_inputs {
+    const struct cameo_session *session;
+    struct cameo_feed *feeds;
+    size_t count;
+    bool *given; /* per input of the session */
+    struct cameo_arrays **files;
+    size_t file_count, file_room;
+    struct cameo_datum **made;
+    size_t made_count;
+};
+
+/* Exit codes. */
+int cli_inputs_begin(struct cli_inputs *inputs, const struct cameo_session *session);
+void cli_inputs_end(struct cli_inputs *inputs);
+/* "NAME=FILE" or "FILE". */
+int cli_inputs_add(struct cli_inputs *inputs, const char *text);
+/* Values for what is still missing, made from seed. */
+int cli_inputs_random(struct cli_inputs *inputs, uint64_t seed);
+/* Says what is missing, with an example; model is its path. */
+int cli_inputs_check(const struct cli_inputs *inputs, const char *model);
+
+/* What a run did, step by step. */
+struct cli_steps {
+    struct cli_step *items;
+    size_t count, room;
+    bool lost; /* there was no memory for all */
+};
+
+struct cli_step {
+    char node[64], op[64];
+    const char *kernel;
+    char declined[160];
+    uint64_t id, begin_ns, end_ns, live_bytes;
+    int depth;
+};
+
+cameo_step_fn cli_steps_add; /* arg is a struct cli_steps * */
+void cli_steps_free(struct cli_steps *steps);
+/* A table: which kernel ran each node, how long, who declined and why. */
+void cli_steps_explain(FILE *to, const struct cli_steps *steps);
+/* Chrome's trace event format. */
+int cli_steps_profile(const char *path, const struct cli_steps *steps);
+
+#endif

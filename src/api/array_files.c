@@ -1,0 +1,139 @@
+/* Files of arrays as the public API has them. */
+// SPDX-License-Identifier: Apache-2.0
+#include "api/running.h"
+
+#include "base/memory.h"
+#include "io/arrays.h"
+
+struct cameo_arrays {
+    struct cm_arena arena;
+    struct cm_arrays list; /* in arena */
+};
+
+struct open_call {
+    struct cameo_arrays *arrays;
+    const char *path;
+    enum cameo_kind kind;
+    struct cm_error err;
+};
+
+static void drop_datum(void *what)
+{
+    cm_datum_drop(what);
+}
+
+/* Strings in files end anywhere; those of the API end with NUL. */
+static enum cm_status close_strings(struct cm_arena *arena, struct cm_datum *value,
+                                    struct cm_error *err)
+{
+    struct cm_datum *own = CM_NEW(arena, struct cm_datum);
+
+    cm_arena_defer(arena, drop_datum, own);
+    CM_TRY(cm_datum_share(value, own, err));
+    CM_TRY(cm_api_own_strings(own, err));
+    *value = *own;
+    return CM_OK;
+}
+
+static enum cm_status open_guarded(struct cm_guard *guard, void *arg)
+{
+    struct open_call *call = arg;
+    struct cameo_arrays *arrays = call->arrays;
+    const struct cm_arrays_options options = {.kind = (enum cm_kind)call->kind};
+
+    cm_arena_init(&arrays->arena, guard);
+    CM_TRY(cm_arrays_open(&arrays->arena, call->path, &options, &arrays->list, &call->err));
+    for (size_t i = 0; i < arrays->list.count; i++) {
+        struct cm_array *item = &arrays->list.items[i];
+
+        item->name = cm_arena_str(&arrays->arena, item->name);
+        CM_TRY(close_strings(&arrays->arena, &item->value, &call->err));
+    }
+    return CM_OK;
+}
+
+enum cameo_status cameo_arrays_open(const char *path, enum cameo_kind kind,
+                                    struct cameo_arrays **out, struct cameo_error *err)
+{
+    struct open_call call = {.path = path, .kind = kind};
+    enum cm_status status;
+
+    *out = NULL;
+    if (!path) {
+        status = cm_fail(&call.err, CM_BAD_ARGUMENT, "no path was given");
+    } else if (!(call.arrays = cm_calloc(1, sizeof *call.arrays))) {
+        status = cm_fail(&call.err, CM_NO_MEMORY, "no memory for arrays");
+    } else {
+        status = cm_guarded(0, &call.err, open_guarded, &call);
+        if (status)
+            cameo_arrays_free(call.arrays);
+        else
+            *out = call.arrays;
+    }
+    return cm_api_done(status, &call.err, err);
+}
+
+void cameo_arrays_free(struct cameo_arrays *arrays)
+{
+    if (!arrays)
+        return;
+    cm_arena_release(&arrays->arena);
+    cm_free(arrays);
+}
+
+size_t cameo_arrays_count(const struct cameo_arrays *arrays)
+{
+    return arrays->list.count;
+}
+
+struct cameo_text cameo_arrays_name(const struct cameo_arrays *arrays, size_t index)
+{
+    if (index >= arrays->list.count)
+        return (struct cameo_text){NULL, 0};
+    const struct cm_str name = arrays->list.items[index].name;
+    return (struct cameo_text){name.data ? name.data : "", name.size};
+}
+
+const struct cameo_datum *cameo_arrays_at(const struct cameo_arrays *arrays, size_t index)
+{
+    if (index >= arrays->list.count)
+        return NULL;
+    return (const struct cameo_datum *)&arrays->list.items[index].value;
+}
+
+/* ---- saving ---- */
+
+struct save_call {
+    const char *path;
+    const char *const *names;
+    const struct cameo_datum *const *values;
+    size_t count;
+    struct cm_error err;
+};
+
+static enum cm_status save_guarded(struct cm_guard *guard, void *arg)
+{
+    struct save_call *call = arg;
+    struct cm_arena scratch;
+
+    cm_arena_init(&scratch, guard);
+    struct cm_array *items = CM_NEW_ARRAY(&scratch, struct cm_array, call->count);
+    for (size_t i = 0; i < call->count; i++) /* borrowed for the call */
+        items[i] = (struct cm_array){cm_str(call->names ? call->names[i] : NULL),
+                                     *cm_api_datum(call->values[i])};
+    const enum cm_status status =
+        cm_arrays_save(&scratch, call->path, items, call->count, &call->err);
+    cm_arena_release(&scratch);
+    return status;
+}
+
+enum cameo_status cameo_arrays_save(const char *path, const char *const *names,
+                                    const struct cameo_datum *const *values, size_t count,
+                                    struct cameo_error *err)
+{
+    struct save_call call = {.path = path, .names = names, .values = values, .count = count};
+    const enum cm_status status = path ? cm_guarded(0, &call.err, save_guarded, &call)
+                                       : cm_fail(&call.err, CM_BAD_ARGUMENT, "no path was given");
+
+    return cm_api_done(status, &call.err, err);
+}

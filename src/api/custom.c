@@ -1,0 +1,507 @@
+/* Operators that a user of the library registers: the public form turned into the contract that our
+ * own operators keep. */
+// SPDX-License-Identifier: Apache-2.0
+#include "api/running.h"
+
+#include "base/memory.h"
+#include "graph/registry.h"
+
+/* What stands behind the cm_op of a registered operator. */
+struct custom {
+    struct cm_op op;
+    struct cm_schema schema;
+    cameo_infer_fn *infer;
+    cameo_run_fn *run;
+    void *arg;
+};
+
+struct cameo_infer {
+    struct cm_infer *in;
+    bool told; /* a reason is noted */
+};
+
+struct cameo_call {
+    struct cm_call *call;
+    bool told;
+};
+
+/* ---- what the engines call ---- */
+
+static enum cm_status custom_infer(struct cm_infer *in)
+{
+    const struct custom *custom = in->node->op->arg;
+    struct cameo_infer wrapped = {.in = in};
+    const enum cameo_status status = custom->infer(&wrapped, custom->arg);
+
+    if (status == CAMEO_OK || wrapped.told)
+        return (enum cm_status)status;
+    return cm_fail(in->err, CM_BAD_MODEL, "its inference function failed");
+}
+
+static enum cm_status custom_run(struct cm_call *call)
+{
+    const struct custom *custom = call->op->arg;
+    struct cameo_call wrapped = {.call = call};
+    const enum cameo_status status = custom->run(&wrapped, custom->arg);
+
+    if (status == CAMEO_OK || wrapped.told)
+        return (enum cm_status)status;
+    return cm_fail(call->err, (enum cm_status)status, "its run function failed");
+}
+
+/* ---- registering ---- */
+
+struct add_call {
+    struct cameo_registry *registry;
+    struct cameo_custom_operator op;
+    struct cm_error err;
+};
+
+static const char *keep(struct cm_arena *arena, const char *text)
+{
+    return cm_arena_str(arena, cm_str(text)).data;
+}
+
+/* The schema type of an operand: that of its variable when another operand named it before. */
+static enum cm_status type_index(struct cm_arena *arena, const struct cameo_operand *operand,
+                                 struct cm_schema_type *types, size_t *count, int *out,
+                                 struct cm_error *err)
+{
+    const uint64_t all = (CM_TYPE_BIT(CM_DTYPE_COUNT) - 1) & ~CM_TYPE_BIT(CM_UNDEFINED);
+    const uint64_t wanted = operand->types ? operand->types : all;
+
+    if (wanted & ~all)
+        return cm_fail(err, CM_BAD_ARGUMENT, "operand '%.200s' allows a type that is none",
+                       operand->name);
+    for (size_t i = 0; operand->variable && i < *count; i++) {
+        if (strcmp(types[i].name, operand->variable) != 0)
+            continue;
+        if (types[i].set.rows[0].elements != wanted)
+            return cm_fail(err, CM_BAD_ARGUMENT,
+                           "operands of the type variable '%.200s' allow different types",
+                           operand->variable);
+        *out = (int)i;
+        return CM_OK;
+    }
+    struct cm_type_row *row = CM_NEW(arena, struct cm_type_row);
+    *row = (struct cm_type_row){CM_FORM_TENSOR, CM_UNDEFINED, wanted};
+    types[*count] = (struct cm_schema_type){
+        .name = operand->variable ? keep(arena, operand->variable)
+                                  : cm_arena_printf(arena, "type of %s", operand->name).data,
+        .set = {row, 1},
+    };
+    *out = (int)(*count)++;
+    return CM_OK;
+}
+
+struct side {
+    const struct cm_schema_param *params;
+    int least, most;
+};
+
+static enum cm_status add_side(struct cm_arena *arena, const struct cameo_operand *operands,
+                               size_t count, struct cm_schema_type *types, size_t *n_types,
+                               struct side *out, struct cm_error *err)
+{
+    struct cm_schema_param *params = CM_NEW_ARRAY(arena, struct cm_schema_param, count);
+
+    *out = (struct side){params, 0, (int)count};
+    for (size_t i = 0; i < count; i++) {
+        const struct cameo_operand *from = &operands[i];
+
+        if (!from->name || !from->name[0])
+            return cm_fail(err, CM_BAD_ARGUMENT, "operand %zu has no name", i);
+        if ((unsigned)from->kind > CAMEO_OPERAND_VARIADIC ||
+            (from->kind == CAMEO_OPERAND_VARIADIC && i + 1 < count))
+            return cm_fail(err, CM_BAD_ARGUMENT, "operand '%.200s' cannot be of this kind",
+                           from->name);
+        params[i] = (struct cm_schema_param){.name = keep(arena, from->name),
+                                             .kind = (enum cm_param_kind)from->kind,
+                                             .min_arity = 1};
+        CM_TRY(type_index(arena, from, types, n_types, &params[i].type, err));
+        if (from->kind != CAMEO_OPERAND_OPTIONAL)
+            out->least = (int)i + 1;
+        if (from->kind == CAMEO_OPERAND_VARIADIC)
+            out->most = CM_SCHEMA_UNBOUNDED;
+    }
+    return CM_OK;
+}
+
+static const struct cm_schema_default *preset(struct cm_arena *arena,
+                                              const struct cameo_attribute *from)
+{
+    if (!from->has_default)
+        return NULL;
+    struct cm_schema_default *made = CM_NEW(arena, struct cm_schema_default);
+    *made = (struct cm_schema_default){.f = from->f, .i = from->i};
+    made->s = from->kind == CAMEO_ATTRIBUTE_STRING ? keep(arena, from->s) : NULL;
+    return made;
+}
+
+static int by_name(const void *a, const void *b)
+{
+    const struct cm_schema_attr *x = a, *y = b;
+    return strcmp(x->name, y->name);
+}
+
+static enum cm_status add_attributes(struct cm_arena *arena, const struct cameo_attribute *from,
+                                     size_t count, struct cm_schema *schema, struct cm_error *err)
+{
+    struct cm_schema_attr *attrs = CM_NEW_ARRAY(arena, struct cm_schema_attr, count);
+
+    for (size_t i = 0; i < count; i++) {
+        const int kind = (int)from[i].kind;
+
+        if (!from[i].name || !from[i].name[0])
+            return cm_fail(err, CM_BAD_ARGUMENT, "attribute %zu has no name", i);
+        if (!((kind >= 1 && kind <= 3) || (kind >= 6 && kind <= 8)))
+            return cm_fail(err, CM_BAD_ARGUMENT, "attribute '%.200s' is of no kind", from[i].name);
+        if (kind > 3 && from[i].has_default)
+            return cm_fail(err, CM_BAD_ARGUMENT,
+                           "attribute '%.200s' is a list, which cannot have "
+                           "a default",
+                           from[i].name);
+        attrs[i] =
+            (struct cm_schema_attr){keep(arena, from[i].name), (enum cm_schema_attr_kind)kind,
+                                    from[i].required, preset(arena, &from[i])};
+    }
+    if (count)
+        qsort(attrs, count, sizeof *attrs, by_name);
+    schema->attrs = attrs;
+    schema->attr_count = count;
+    return CM_OK;
+}
+
+static enum cm_status make_schema(struct cm_arena *arena, const struct cameo_custom_operator *op,
+                                  struct cm_schema *schema, struct cm_error *err)
+{
+    struct cm_schema_type *types =
+        CM_NEW_ARRAY(arena, struct cm_schema_type, op->input_count + op->output_count);
+    struct side in, out;
+
+    schema->domain = keep(arena, op->domain);
+    schema->name = keep(arena, op->name);
+    schema->since_version = op->version > 0 ? op->version : 1;
+    CM_TRY(add_side(arena, op->inputs, op->input_count, types, &schema->type_count, &in, err));
+    CM_TRY(add_side(arena, op->outputs, op->output_count, types, &schema->type_count, &out, err));
+    schema->inputs = in.params;
+    schema->input_count = op->input_count;
+    schema->min_inputs = in.least;
+    schema->max_inputs = in.most;
+    schema->outputs = out.params;
+    schema->output_count = op->output_count;
+    schema->min_outputs = out.least;
+    schema->max_outputs = out.most;
+    schema->types = types;
+    schema->infers_shape = true;
+    return add_attributes(arena, op->attributes, op->attribute_count, schema, err);
+}
+
+static enum cm_status check_operator(const struct cameo_custom_operator *op, struct cm_error *err)
+{
+    if (!op->name || !op->name[0])
+        return cm_fail(err, CM_BAD_ARGUMENT, "it has no name");
+    if (!op->domain || !op->domain[0] || strcmp(op->domain, "ai.onnx") == 0)
+        return cm_fail(err, CM_BAD_ARGUMENT, "it needs a domain of its own");
+    if (op->output_count == 0 || op->input_count > 1000 || op->output_count > 1000 ||
+        op->attribute_count > 1000)
+        return cm_fail(err, CM_BAD_ARGUMENT,
+                       "it has no outputs, or more operands or attributes "
+                       "than 1000");
+    if ((op->input_count && !op->inputs) || !op->outputs ||
+        (op->attribute_count && !op->attributes))
+        return cm_fail(err, CM_BAD_ARGUMENT, "its operands or attributes are missing");
+    if (!op->run && !op->body)
+        return cm_fail(err, CM_BAD_ARGUMENT, "it has neither a run function nor a body");
+    if (!op->infer && op->input_count == 0 && op->run)
+        return cm_fail(err, CM_BAD_ARGUMENT, "without inputs it needs an inference function");
+    for (size_t i = 0; i < op->output_count && op->run && !op->body; i++)
+        if (op->outputs[i].types & CM_TYPE_BIT(CM_STRING))
+            return cm_fail(err, CM_UNSUPPORTED, "an output of strings can only come from a body");
+    return CM_OK;
+}
+
+static enum cm_status add_guarded(struct cm_guard *guard, void *arg)
+{
+    struct add_call *call = arg;
+    struct cm_arena *arena = &call->registry->arena;
+    struct cm_registry *registry = call->registry->registry;
+    const struct cameo_custom_operator *op = &call->op;
+
+    cm_arena_lend(arena, guard);
+    struct custom *custom = CM_NEW(arena, struct custom);
+    custom->infer = op->infer;
+    custom->run = op->run;
+    custom->arg = op->arg;
+    CM_TRY(make_schema(arena, op, &custom->schema, &call->err));
+    custom->op = (struct cm_op){
+        .domain = custom->schema.domain,
+        .name = custom->schema.name,
+        .infer = op->infer ? custom_infer
+                 : op->run ? cm_infer_like_input
+                           : NULL,
+        .run = op->run ? custom_run : NULL,
+        .effects = op->sizes_at_run ? CM_OUTPUT_SIZE_AT_RUN : 0,
+        .arg = custom,
+    };
+    CM_TRY(cm_registry_add(registry, &custom->schema, &custom->op, &call->err));
+    if (!op->body)
+        return CM_OK;
+    CM_TRY(cm_error_context(
+        &call->err,
+        cm_registry_add_body(registry, cm_arena_str(arena, cm_str(op->body)), &call->err),
+        "its body"));
+    if (!cm_registry_body(registry, cm_str(op->domain), cm_str(op->name)))
+        return cm_fail(&call->err, CM_BAD_ARGUMENT, "its body is that of another operator");
+    return CM_OK;
+}
+
+enum cameo_status cameo_registry_add(struct cameo_registry *registry,
+                                     const struct cameo_custom_operator *op,
+                                     struct cameo_error *err)
+{
+    struct add_call call = {.registry = registry, .op = CAMEO_CUSTOM_OPERATOR_INIT};
+    enum cm_status status = cm_api_options(&call.op, sizeof call.op, op, &call.err);
+
+    if (status == CM_OK)
+        status = check_operator(&call.op, &call.err);
+    if (status == CM_OK)
+        status = cm_guarded(0, &call.err, add_guarded, &call);
+    status =
+        cm_error_context(&call.err, status, "operator '%.200s'", call.op.name ? call.op.name : "");
+    return cm_api_done(status, &call.err, err);
+}
+
+static enum cm_status new_guarded(struct cm_guard *guard, void *arg)
+{
+    struct cameo_registry *registry = arg;
+
+    cm_arena_init(&registry->arena, guard);
+    registry->registry = cm_registry_new(&registry->arena);
+    return CM_OK;
+}
+
+enum cameo_status cameo_registry_new(struct cameo_registry **out, struct cameo_error *err)
+{
+    struct cameo_registry *registry = cm_calloc(1, sizeof *registry);
+    struct cm_error reason = {0};
+    enum cm_status status = CM_OK;
+
+    *out = NULL;
+    if (!registry || pthread_mutex_init(&registry->lock, NULL) != 0) {
+        cm_free(registry);
+        return cm_api_done(cm_fail(&reason, CM_NO_MEMORY, "no memory for a registry"), &reason,
+                           err);
+    }
+    status = cm_guarded(0, &reason, new_guarded, registry);
+    if (status)
+        cameo_registry_free(registry);
+    else
+        *out = registry;
+    return cm_api_done(status, &reason, err);
+}
+
+void cameo_registry_free(struct cameo_registry *registry)
+{
+    if (!registry)
+        return;
+    cm_arena_release(&registry->arena);
+    pthread_mutex_destroy(&registry->lock);
+    cm_free(registry);
+}
+
+const struct cm_registry *cm_api_freeze(const struct cameo_registry *registry)
+{
+    if (!registry)
+        return cm_registry_builtin();
+    /* Handles come from cm_calloc, so casting const away is sound. */
+    struct cameo_registry *own = (struct cameo_registry *)(uintptr_t)registry;
+    pthread_mutex_lock(&own->lock);
+    if (!own->frozen)
+        cm_registry_freeze(own->registry);
+    own->frozen = true;
+    pthread_mutex_unlock(&own->lock);
+    return own->registry;
+}
+
+/* ---- what infer functions call ---- */
+
+static const struct cm_type *input_type(const struct cameo_infer *in, size_t input)
+{
+    return input < (size_t)in->in->n_in ? in->in->in[input].type : NULL;
+}
+
+size_t cameo_infer_input_count(const struct cameo_infer *in)
+{
+    return (size_t)in->in->n_in;
+}
+
+enum cameo_dtype cameo_infer_dtype(const struct cameo_infer *in, size_t input)
+{
+    const struct cm_type *type = input_type(in, input);
+    return type && type->kind == CM_KIND_TENSOR ? (enum cameo_dtype)type->dtype : CAMEO_UNDEFINED;
+}
+
+int cameo_infer_rank(const struct cameo_infer *in, size_t input)
+{
+    const struct cm_type *type = input_type(in, input);
+    return type && type->kind == CM_KIND_TENSOR ? type->rank : -1;
+}
+
+int64_t cameo_infer_dim(const struct cameo_infer *in, size_t input, int axis)
+{
+    const struct cm_type *type = input_type(in, input);
+
+    if (!type || type->kind != CM_KIND_TENSOR || axis < 0 || axis >= type->rank)
+        return -1;
+    return cm_dim_known(type->dims[axis]) ? type->dims[axis].value : -1;
+}
+
+static enum cameo_status note(struct cameo_infer *in, enum cm_status status)
+{
+    in->told = in->told || status != CM_OK;
+    return (enum cameo_status)status;
+}
+
+enum cameo_status cameo_infer_set(struct cameo_infer *in, size_t output, enum cameo_dtype dtype,
+                                  int rank, const int64_t *dims)
+{
+    struct cm_dim known[CM_MAX_RANK];
+
+    if (output >= (size_t)in->in->n_out) /* one that the node does not want */
+        return CAMEO_OK;
+    if (!cm_dtype_is_valid((int64_t)dtype) || rank > CM_MAX_RANK || (rank > 0 && !dims))
+        return cameo_infer_fail(in, "its inference function gives a type that makes no sense");
+    for (int i = 0; i < rank; i++)
+        known[i] = dims[i] < 0 ? CM_DIM_ANY : CM_DIM(dims[i]);
+    return note(in, cm_infer_set_tensor(in->in, (int)output, (enum cm_dtype)dtype,
+                                        rank < 0 ? CM_RANK_UNKNOWN : rank, known));
+}
+
+enum cameo_status cameo_infer_set_like(struct cameo_infer *in, size_t output, size_t input)
+{
+    const struct cm_type *type = input_type(in, input);
+
+    if (output >= (size_t)in->in->n_out)
+        return CAMEO_OK;
+    if (!type)
+        return cameo_infer_fail(in, "an output is to be like an input that is absent");
+    return note(in, cm_infer_set(in->in, (int)output, type));
+}
+
+enum cameo_status cameo_infer_fail(struct cameo_infer *in, const char *reason)
+{
+    return note(in, cm_infer_fail(in->in, "%s", reason));
+}
+
+int64_t cameo_infer_int(const struct cameo_infer *in, const char *name)
+{
+    return cm_node_int(in->in->node, name);
+}
+
+float cameo_infer_float(const struct cameo_infer *in, const char *name)
+{
+    return cm_node_float(in->in->node, name);
+}
+
+const int64_t *cameo_infer_ints(const struct cameo_infer *in, const char *name, size_t *count)
+{
+    const struct cm_int64s list = cm_node_ints(in->in->node, name);
+
+    *count = list.count;
+    return list.items;
+}
+
+/* ---- what run functions call ---- */
+
+int64_t cameo_call_int(const struct cameo_call *call, const char *name)
+{
+    return cm_node_int(call->call->node, name);
+}
+
+float cameo_call_float(const struct cameo_call *call, const char *name)
+{
+    return cm_node_float(call->call->node, name);
+}
+
+struct cameo_text cameo_call_string(const struct cameo_call *call, const char *name)
+{
+    const struct cm_str text = cm_node_str(call->call->node, name);
+    return (struct cameo_text){text.data ? text.data : "", text.size};
+}
+
+const int64_t *cameo_call_ints(const struct cameo_call *call, const char *name, size_t *count)
+{
+    const struct cm_int64s list = cm_node_ints(call->call->node, name);
+
+    *count = list.count;
+    return list.items;
+}
+
+const float *cameo_call_floats(const struct cameo_call *call, const char *name, size_t *count)
+{
+    const struct cm_floats list = cm_node_floats(call->call->node, name);
+
+    *count = list.count;
+    return list.items;
+}
+
+size_t cameo_call_input_count(const struct cameo_call *call)
+{
+    return (size_t)call->call->n_in;
+}
+
+size_t cameo_call_output_count(const struct cameo_call *call)
+{
+    return (size_t)call->call->n_out;
+}
+
+static bool view(const struct cm_tensor *tensor, struct cameo_tensor_view *out)
+{
+    if (!tensor)
+        return false;
+    *out = (struct cameo_tensor_view){
+        .dtype = (enum cameo_dtype)tensor->type,
+        .rank = tensor->shape.rank,
+        .dims = tensor->shape.dims,
+        .count = cm_tensor_count(tensor),
+        .bytes = cm_tensor_bytes(tensor),
+        .data = tensor->data,
+    };
+    return true;
+}
+
+bool cameo_call_input(const struct cameo_call *call, size_t index, struct cameo_tensor_view *out)
+{
+    return index < (size_t)call->call->n_in && view(call->call->in[index], out);
+}
+
+bool cameo_call_output(struct cameo_call *call, size_t index, struct cameo_tensor_view *out)
+{
+    return index < (size_t)call->call->n_out && view(call->call->out[index], out);
+}
+
+enum cameo_status cameo_call_allocate(struct cameo_call *call, size_t output,
+                                      enum cameo_dtype dtype, int rank, const int64_t *dims)
+{
+    struct cm_shape shape;
+    enum cm_status status;
+
+    if (output >= (size_t)call->call->n_out)
+        return CAMEO_OK;
+    if (!(call->call->op->effects & CM_OUTPUT_SIZE_AT_RUN) || !cm_dtype_is_valid((int64_t)dtype))
+        return cameo_call_fail(call, CAMEO_BAD_ARGUMENT,
+                               "allocates an output without sizes_at_run, or of no type");
+    status = cm_api_shape(rank, dims, &shape, call->call->err);
+    if (status == CM_OK)
+        status = cm_call_allocate(call->call, (int)output, (enum cm_dtype)dtype, &shape);
+    call->told = call->told || status != CM_OK;
+    return (enum cameo_status)status;
+}
+
+enum cameo_status cameo_call_fail(struct cameo_call *call, enum cameo_status status,
+                                  const char *reason)
+{
+    call->told = true;
+    return (enum cameo_status)cm_call_fail(call->call, (enum cm_status)status, "%s", reason);
+}

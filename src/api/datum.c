@@ -1,0 +1,304 @@
+/* Run-time values as the public API has them. */
+// SPDX-License-Identifier: Apache-2.0
+#include "api/running.h"
+
+#include "base/memory.h"
+#include "base/number.h"
+#include "tensor/bits.h"
+#include "tensor/half.h"
+
+#include <assert.h>
+#include <math.h>
+
+#define SAME(public_name, own_name)                                                                \
+    static_assert((int)(public_name) == (int)(own_name), "public numbers are the library's own")
+
+SAME(CAMEO_KIND_NONE, CM_KIND_NONE);
+SAME(CAMEO_KIND_TENSOR, CM_KIND_TENSOR);
+SAME(CAMEO_KIND_SPARSE, CM_KIND_SPARSE);
+SAME(CAMEO_KIND_SEQUENCE, CM_KIND_SEQUENCE);
+SAME(CAMEO_KIND_MAP, CM_KIND_MAP);
+SAME(CAMEO_KIND_OPTIONAL, CM_KIND_OPTIONAL);
+SAME(CAMEO_KIND_OPAQUE, CM_KIND_OPAQUE);
+
+static_assert(sizeof(struct cameo_text) == sizeof(struct cm_str) &&
+                  offsetof(struct cameo_text, size) == offsetof(struct cm_str, size),
+              "strings in tensors are public as they are");
+
+/* ---- values that stand by themselves ---- */
+
+/* One buffer holds the views and, behind them, the bytes they view, each with a NUL. */
+static enum cm_status own_strings(struct cm_tensor *tensor, struct cm_error *err)
+{
+    const size_t count = (size_t)cm_tensor_count(tensor);
+    const struct cm_str *from = tensor->data;
+    size_t size;
+    struct cm_buffer *buffer;
+
+    bool fits = cm_size_mul(count, sizeof *from, &size);
+    for (size_t i = 0; i < count && fits; i++)
+        fits = cm_size_add(size, from[i].size + 1, &size);
+    if (!fits)
+        return cm_fail(err, CM_LIMIT, "%zu strings are too many", count);
+    CM_TRY(cm_buffer_new(size, &buffer, err));
+    struct cm_str *to = cm_buffer_data(buffer);
+    char *bytes = (char *)(to + count);
+    for (size_t i = 0; i < count; i++) {
+        if (from[i].size)
+            memcpy(bytes, from[i].data, from[i].size);
+        bytes[from[i].size] = 0;
+        to[i] = (struct cm_str){bytes, from[i].size};
+        bytes += from[i].size + 1;
+    }
+    cm_buffer_drop(tensor->buffer);
+    tensor->buffer = buffer;
+    tensor->data = to;
+    return CM_OK;
+}
+
+static enum cm_status own_tensor(struct cm_tensor *tensor, struct cm_error *err)
+{
+    struct cm_tensor copy;
+
+    if (tensor->type == CM_STRING)
+        return own_strings(tensor, err);
+    if (tensor->buffer && !tensor->layout)
+        return CM_OK;
+    CM_TRY(cm_tensor_copy(tensor, &copy, err));
+    cm_tensor_drop(tensor);
+    *tensor = copy;
+    return CM_OK;
+}
+
+enum cm_status cm_api_own(struct cm_datum *datum, struct cm_error *err)
+{
+    if (datum->kind == CM_KIND_TENSOR || datum->kind == CM_KIND_MAP)
+        CM_TRY(own_tensor(&datum->tensor, err));
+    for (size_t i = 0; i < datum->n_items; i++)
+        CM_TRY(cm_api_own(&datum->items[i], err));
+    return CM_OK;
+}
+
+enum cm_status cm_api_own_strings(struct cm_datum *datum, struct cm_error *err)
+{
+    const bool has_tensor = datum->kind == CM_KIND_TENSOR || datum->kind == CM_KIND_MAP;
+
+    if (has_tensor && datum->tensor.type == CM_STRING)
+        CM_TRY(own_strings(&datum->tensor, err));
+    for (size_t i = 0; i < datum->n_items; i++)
+        CM_TRY(cm_api_own_strings(&datum->items[i], err));
+    return CM_OK;
+}
+
+enum cm_status cm_api_take(struct cm_datum *from, struct cameo_datum **out, struct cm_error *err)
+{
+    struct cm_datum *made = cm_malloc(sizeof *made);
+
+    if (!made)
+        return cm_fail(err, CM_NO_MEMORY, "no memory for a value");
+    *made = *from;
+    *from = (struct cm_datum){0};
+    *out = (struct cameo_datum *)made;
+    return CM_OK;
+}
+
+enum cm_status cm_api_shape(int rank, const int64_t *dims, struct cm_shape *out,
+                            struct cm_error *err)
+{
+    int64_t count;
+
+    if (rank < 0 || rank > CM_MAX_RANK || (rank > 0 && !dims))
+        return cm_fail(err, CM_BAD_ARGUMENT, "a shape of rank %d makes no sense", rank);
+    out->rank = rank;
+    for (int i = 0; i < rank; i++) {
+        if (dims[i] < 0)
+            return cm_fail(err, CM_BAD_ARGUMENT, "dimension %d is %lld", i, (long long)dims[i]);
+        out->dims[i] = dims[i];
+    }
+    if (!cm_shape_count(out, &count))
+        return cm_fail(err, CM_BAD_ARGUMENT, "the size of a shape overflows");
+    return CM_OK;
+}
+
+/* ---- the public side ---- */
+
+static enum cm_status new_tensor(enum cameo_dtype dtype, int rank, const int64_t *dims,
+                                 struct cameo_datum **out, struct cm_error *err)
+{
+    struct cm_datum datum = {.kind = CM_KIND_TENSOR};
+    struct cm_shape shape;
+
+    if (!cm_dtype_is_valid((int64_t)dtype))
+        return cm_fail(err, CM_BAD_ARGUMENT, "%d is no element type", (int)dtype);
+    CM_TRY(cm_api_shape(rank, dims, &shape, err));
+    CM_TRY(cm_tensor_new((enum cm_dtype)dtype, &shape, &datum.tensor, err));
+    const size_t size = cm_tensor_bytes(&datum.tensor);
+    if (size && datum.tensor.type != CM_STRING)
+        memset(datum.tensor.data, 0, size);
+    enum cm_status status = cm_api_own_strings(&datum, err);
+    if (status == CM_OK)
+        status = cm_api_take(&datum, out, err);
+    cm_datum_drop(&datum);
+    return status;
+}
+
+enum cameo_status cameo_datum_new(enum cameo_dtype dtype, int rank, const int64_t *dims,
+                                  struct cameo_datum **out, struct cameo_error *err)
+{
+    struct cm_error reason = {0};
+
+    *out = NULL;
+    const enum cm_status status = new_tensor(dtype, rank, dims, out, &reason);
+    return cm_api_done(status, &reason, err);
+}
+
+void cameo_datum_free(struct cameo_datum *datum)
+{
+    if (!datum)
+        return;
+    cm_datum_drop((struct cm_datum *)datum);
+    cm_free(datum);
+}
+
+static const struct cm_tensor *tensor_of(const struct cameo_datum *datum)
+{
+    const struct cm_datum *own = cm_api_datum(datum);
+
+    return own->kind == CM_KIND_TENSOR || own->kind == CM_KIND_MAP ? &own->tensor : NULL;
+}
+
+enum cameo_kind cameo_datum_kind(const struct cameo_datum *datum)
+{
+    return (enum cameo_kind)cm_api_datum(datum)->kind;
+}
+
+enum cameo_dtype cameo_datum_dtype(const struct cameo_datum *datum)
+{
+    const struct cm_tensor *tensor = tensor_of(datum);
+    return tensor ? (enum cameo_dtype)tensor->type : CAMEO_UNDEFINED;
+}
+
+int cameo_datum_rank(const struct cameo_datum *datum)
+{
+    const struct cm_tensor *tensor = tensor_of(datum);
+    return tensor ? tensor->shape.rank : 0;
+}
+
+const int64_t *cameo_datum_dims(const struct cameo_datum *datum)
+{
+    return cm_api_datum(datum)->tensor.shape.dims;
+}
+
+int64_t cameo_datum_count(const struct cameo_datum *datum)
+{
+    const struct cm_tensor *tensor = tensor_of(datum);
+    return tensor ? cm_tensor_count(tensor) : 0;
+}
+
+const void *cameo_datum_data(const struct cameo_datum *datum)
+{
+    const struct cm_tensor *tensor = tensor_of(datum);
+    return tensor ? tensor->data : NULL;
+}
+
+size_t cameo_datum_bytes(const struct cameo_datum *datum)
+{
+    const struct cm_tensor *tensor = tensor_of(datum);
+    return tensor ? cm_tensor_bytes(tensor) : 0;
+}
+
+void *cameo_datum_values(struct cameo_datum *datum)
+{
+    const struct cm_tensor *tensor = tensor_of(datum);
+    return tensor && tensor->type != CM_STRING ? tensor->data : NULL;
+}
+
+static const struct cm_tensor *numbers_of(const struct cameo_datum *datum, int64_t index)
+{
+    const struct cm_tensor *tensor = tensor_of(datum);
+
+    if (!tensor || index < 0 || index >= cm_tensor_count(tensor))
+        return NULL;
+    const enum cm_dtype_class kind = cm_dtype_info(tensor->type)->kind;
+    return kind == CM_CLASS_NONE || kind == CM_CLASS_COMPLEX ? NULL : tensor;
+}
+
+double cameo_datum_real(const struct cameo_datum *datum, int64_t index)
+{
+    const struct cm_tensor *tensor = numbers_of(datum, index);
+    return tensor ? cm_tensor_real(tensor, index) : 0;
+}
+
+int64_t cameo_datum_integer(const struct cameo_datum *datum, int64_t index)
+{
+    const struct cm_tensor *tensor = numbers_of(datum, index);
+
+    if (!tensor || cm_dtype_info(tensor->type)->kind == CM_CLASS_FLOAT)
+        return 0;
+    return cm_tensor_int(tensor, index);
+}
+
+struct cameo_text cameo_datum_string(const struct cameo_datum *datum, int64_t index)
+{
+    const struct cm_tensor *tensor = tensor_of(datum);
+
+    if (!tensor || tensor->type != CM_STRING || index < 0 || index >= cm_tensor_count(tensor))
+        return (struct cameo_text){"", 0};
+    const struct cm_str text = ((const struct cm_str *)tensor->data)[index];
+    return text.data ? (struct cameo_text){text.data, text.size} : (struct cameo_text){"", 0};
+}
+
+/* To the nearest whole number that the type holds; NaN becomes 0. */
+static int64_t to_integer(const struct cm_dtype_info *info, double value)
+{
+    const bool is_signed = info->kind == CM_CLASS_SIGNED;
+    const double high = ldexp(1, is_signed ? info->bits - 1 : info->bits);
+    const double low = is_signed ? -high : 0;
+
+    value = nearbyint(value);
+    if (isnan(value))
+        return 0;
+    if (value < low)
+        value = low;
+    if (value >= high) /* the largest double below 2^63 is not the largest number: by its bits */
+        return (int64_t)(UINT64_MAX >> (is_signed ? 65 - info->bits : 64 - info->bits));
+    return is_signed ? (int64_t)value : (int64_t)(uint64_t)value;
+}
+
+void cameo_datum_set_real(struct cameo_datum *datum, int64_t index, double value)
+{
+    const struct cm_tensor *tensor = numbers_of(datum, index);
+
+    if (!tensor)
+        return;
+    const struct cm_dtype_info *info = cm_dtype_info(tensor->type);
+    uint8_t *at = (uint8_t *)tensor->data + (size_t)index * cm_dtype_size(tensor->type);
+    if (tensor->type == CM_DOUBLE) {
+        memcpy(at, &value, sizeof value);
+    } else if (info->kind == CM_CLASS_FLOAT) {
+        const float narrow = (float)value;
+        if (tensor->type == CM_FLOAT)
+            memcpy(at, &narrow, sizeof narrow);
+        else
+            cm_narrow_store(tensor->type, tensor->data, index, 1, &narrow);
+    } else if (info->kind == CM_CLASS_BOOL) {
+        *at = value != 0;
+    } else {
+        const int64_t whole = to_integer(info, value);
+        if (info->bits < 8)
+            cm_packed_set(info->bits, tensor->data, index, (uint8_t)whole);
+        else
+            memcpy(at, &whole, (size_t)info->bits / 8); /* little-endian: the low bytes */
+    }
+}
+
+size_t cameo_datum_item_count(const struct cameo_datum *datum)
+{
+    return cm_api_datum(datum)->n_items;
+}
+
+const struct cameo_datum *cameo_datum_item(const struct cameo_datum *datum, size_t index)
+{
+    const struct cm_datum *own = cm_api_datum(datum);
+    return index < own->n_items ? (const struct cameo_datum *)&own->items[index] : NULL;
+}

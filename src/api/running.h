@@ -1,0 +1,66 @@
+/* What the files of api/ that run models share. */
+// SPDX-License-Identifier: Apache-2.0
+#ifndef CM_API_RUNNING_H
+#define CM_API_RUNNING_H
+
+#include "api/api.h"
+#include "graph/graph.h"
+#include "tensor/tensor.h"
+
+#include <stdatomic.h>
+
+/* A public struct cameo_datum is a struct cm_datum: the names differ, so that the layout stays
+ * ours. */
+static inline const struct cm_datum *cm_api_datum(const struct cameo_datum *datum)
+{
+    return (const struct cm_datum *)datum;
+}
+
+/* Makes a value stand by itself: memory of its own, plain layout, strings that end with NUL. */
+enum cm_status cm_api_own(struct cm_datum *datum, struct cm_error *err) CM_MUST_CHECK;
+/* The same for strings alone, wherever they are in the value. */
+enum cm_status cm_api_own_strings(struct cm_datum *datum, struct cm_error *err) CM_MUST_CHECK;
+/* Moves what from holds into a new handle; from is empty afterwards, or as before if there is no
+ * memory. */
+enum cm_status cm_api_take(struct cm_datum *from, struct cameo_datum **out,
+                           struct cm_error *err) CM_MUST_CHECK;
+/* A shape from the caller's numbers. */
+enum cm_status cm_api_shape(int rank, const int64_t *dims, struct cm_shape *out,
+                            struct cm_error *err) CM_MUST_CHECK;
+
+struct cameo_cancel {
+    atomic_bool set;
+};
+
+struct cameo_registry {
+    struct cm_arena arena;
+    struct cm_registry *registry; /* in arena */
+    pthread_mutex_t lock;         /* for freezing, which several sessions may do at once */
+    bool frozen;
+};
+
+/* No more rows from now on; NULL gives the built-in operators. */
+const struct cm_registry *cm_api_freeze(const struct cameo_registry *registry);
+
+/* All that cannot run, in one message: operators that nobody knows how to run, before the graph is
+ * built; and nodes that the plain engine cannot, after. */
+enum cm_status cm_api_check_nodes(struct cm_arena *scratch, const struct cm_model_proto *model,
+                                  const struct cm_registry *registry,
+                                  struct cm_error *err) CM_MUST_CHECK;
+enum cm_status cm_api_check_graph(const struct cm_graph *graph, struct cm_error *err) CM_MUST_CHECK;
+
+struct cm_session;
+
+struct cameo_session {
+    struct cm_arena arena; /* the module and everything below */
+    const struct cameo_model *model;
+    struct cm_graph *graph;
+    struct cm_session *exec; /* NULL: node by node, one run at a time */
+    struct cameo_session_options options;
+    size_t n_inputs, n_outputs;
+    const struct cm_type **input_types;
+    struct cameo_value *outputs;
+    pthread_mutex_t lock;
+};
+
+#endif

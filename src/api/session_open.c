@@ -1,0 +1,239 @@
+/* Sessions: a model made ready to run, and what can be asked of it. */
+// SPDX-License-Identifier: Apache-2.0
+#include "api/running.h"
+
+#include "base/memory.h"
+#include "exec/session.h"
+#include "graph/function.h"
+#include "graph/import.h"
+#include "rewrite/upgrade.h"
+
+struct new_call {
+    struct cameo_session *session;
+    struct cm_error err;
+};
+
+/* ---- expanding ---- */
+
+/* A body may decline the case at hand; then the operator stays, as it does for everybody. */
+static bool has_body(const struct cm_node *node, void *arg)
+{
+    struct cm_error *err = arg, reason = {0};
+    struct cm_node *own = (struct cm_node *)(uintptr_t)node; /* nodes are never const objects */
+
+    if (err->status || !cm_node_has_function(node))
+        return false;
+    const enum cm_status status = cm_node_instantiate(own, &reason);
+    if (status && status != CM_UNSUPPORTED)
+        *err = reason;
+    return status == CM_OK;
+}
+
+static enum cm_status expand(struct cm_graph *graph, struct cm_error *err)
+{
+    struct cm_error broken = {0};
+
+    CM_TRY(cm_graph_inline_all(graph, has_body, &broken, err));
+    if (broken.status)
+        *err = broken;
+    return broken.status;
+}
+
+/* ---- making ---- */
+
+static void describe_output(struct cm_arena *arena, const struct cm_module *module,
+                            const struct cm_type *type, struct cameo_value *out)
+{
+    const struct cm_str text = cm_type_print(arena, cm_module_symbols(module), type);
+
+    out->type = (struct cameo_text){text.data, text.size};
+    out->kind = (enum cameo_kind)type->kind;
+    out->dtype = CAMEO_UNDEFINED;
+    out->rank = -1;
+    out->dims = NULL;
+    if (type->kind != CM_KIND_TENSOR && type->kind != CM_KIND_SPARSE)
+        return;
+    out->dtype = (enum cameo_dtype)type->dtype;
+    if (type->rank < 0)
+        return;
+    struct cameo_dim *dims = CM_NEW_ARRAY(arena, struct cameo_dim, (size_t)type->rank);
+    for (int i = 0; i < type->rank; i++) {
+        const struct cm_dim dim = type->dims[i];
+        const bool named = !cm_dim_known(dim) && dim.symbol;
+
+        dims[i].size = cm_dim_known(dim) ? dim.value : -1;
+        dims[i].symbol = cm_api_text(
+            arena, named ? cm_symbol_name(cm_module_symbols(module), dim.symbol) : CM_STR_NONE);
+    }
+    out->rank = type->rank;
+    out->dims = dims;
+}
+
+/* What is known before the graph is changed for speed. */
+static enum cm_status describe(struct cameo_session *session, struct cm_error *err)
+{
+    const struct cameo_model *model = session->model;
+    const struct cm_graph *graph = session->graph;
+    struct cm_arena *arena = &session->arena;
+
+    if (graph->n_inputs != model->summary.input_count ||
+        graph->n_outputs != model->summary.output_count)
+        return cm_fail(err, CM_BAD_MODEL,
+                       "the graph has %zu inputs and %zu outputs, not %zu and %zu", graph->n_inputs,
+                       graph->n_outputs, model->summary.input_count, model->summary.output_count);
+    session->n_inputs = graph->n_inputs;
+    session->n_outputs = graph->n_outputs;
+    session->input_types = CM_NEW_ARRAY(arena, const struct cm_type *, graph->n_inputs);
+    for (size_t i = 0; i < graph->n_inputs; i++)
+        session->input_types[i] = cm_value_get(graph->module, graph->inputs[i])->fact.type;
+    session->outputs = CM_NEW_ARRAY(arena, struct cameo_value, graph->n_outputs);
+    for (size_t i = 0; i < graph->n_outputs; i++) {
+        const struct cm_value_def *def = cm_value_get(graph->module, graph->outputs[i].value);
+
+        session->outputs[i] = model->outputs[i];
+        describe_output(arena, graph->module, def->fact.type, &session->outputs[i]);
+    }
+    return CM_OK;
+}
+
+static enum cm_status new_guarded(struct cm_guard *guard, void *arg)
+{
+    struct new_call *call = arg;
+    struct cameo_session *session = call->session;
+    const struct cameo_session_options *options = &session->options;
+    const struct cm_model_file *file = session->model->file;
+    const struct cm_import_options import = {.upgrade = cm_upgrade_node};
+    const struct cm_session_options exec = {.threads = options->threads,
+                                            .memory_limit = options->memory_limit,
+                                            .backend = options->backend,
+                                            .seed = options->seed};
+
+    cm_arena_init(&session->arena, guard);
+    const struct cm_registry *registry = cm_api_freeze(options->registry);
+    if (!registry)
+        return cm_fail(&call->err, CM_NO_MEMORY, "no memory for the operators");
+    const struct cm_module_options module_options = {.registry = registry, .files = file->files};
+    struct cm_module *module = cm_module_new(&session->arena, &module_options);
+    CM_TRY(cm_api_check_nodes(&session->arena, &file->model, registry, &call->err));
+    CM_TRY(cm_module_import(module, &file->model, &import, &session->graph, &call->err));
+    if (options->expand)
+        CM_TRY(expand(session->graph, &call->err));
+    CM_TRY(describe(session, &call->err));
+    if (options->backend && strcmp(options->backend, "plain") == 0)
+        return cm_api_check_graph(session->graph, &call->err);
+    return cm_session_new(session->graph, &exec, &session->exec, &call->err);
+}
+
+static enum cm_status check_backend(const char *name, struct cm_error *err)
+{
+    char known[400] = "";
+    size_t used = 0;
+
+    if (!name || strcmp(name, "plain") == 0 || strcmp(name, "reference") == 0)
+        return CM_OK;
+    for (size_t i = 0; i < cm_kernel_count; i++) {
+        const char *backend = cm_kernel_list[i]->backend;
+
+        if (strcmp(backend, name) == 0)
+            return CM_OK;
+        if (used < 300 && !strstr(known, backend))
+            used += (size_t)snprintf(known + used, sizeof known - used, ", %.60s", backend);
+    }
+    return cm_fail(err, CM_BAD_ARGUMENT,
+                   "there is no backend '%.100s'; there are reference, plain%s", name, known);
+}
+
+static enum cm_status check_options(struct cameo_session_options *options,
+                                    const struct cameo_session_options *given, struct cm_error *err)
+{
+    *options = (struct cameo_session_options)CAMEO_SESSION_OPTIONS_INIT;
+    CM_TRY(cm_api_options(options, sizeof *options, given, err));
+    if (options->threads < 0 || options->threads > 4096)
+        return cm_fail(err, CM_BAD_ARGUMENT, "%d threads make no sense", options->threads);
+    return check_backend(options->backend, err);
+}
+
+enum cameo_status cameo_session_new(const struct cameo_model *model,
+                                    const struct cameo_session_options *options,
+                                    struct cameo_session **out, struct cameo_error *err)
+{
+    struct new_call call = {.session = cm_calloc(1, sizeof *call.session)};
+    enum cm_status status;
+
+    *out = NULL;
+    if (!call.session || pthread_mutex_init(&call.session->lock, NULL) != 0) {
+        cm_free(call.session);
+        return cm_api_done(cm_fail(&call.err, CM_NO_MEMORY, "no memory for a session"), &call.err,
+                           err);
+    }
+    call.session->model = model;
+    status = check_options(&call.session->options, options, &call.err);
+    if (status == CM_OK)
+        status = cm_api_locked(model, new_guarded, &call, &call.err);
+    if (status)
+        cameo_session_free(call.session);
+    else
+        *out = call.session;
+    return cm_api_done(status, &call.err, err);
+}
+
+void cameo_session_free(struct cameo_session *session)
+{
+    if (!session)
+        return;
+    if (session->exec)
+        cm_session_free(session->exec);
+    cm_arena_release(&session->arena);
+    pthread_mutex_destroy(&session->lock);
+    cm_free(session);
+}
+
+/* ---- asking ---- */
+
+size_t cameo_session_input_count(const struct cameo_session *session)
+{
+    return session->n_inputs;
+}
+
+size_t cameo_session_output_count(const struct cameo_session *session)
+{
+    return session->n_outputs;
+}
+
+const struct cameo_value *cameo_session_input(const struct cameo_session *session, size_t index)
+{
+    return cameo_model_input(session->model, index);
+}
+
+const struct cameo_value *cameo_session_output(const struct cameo_session *session, size_t index)
+{
+    return index < session->n_outputs ? &session->outputs[index] : NULL;
+}
+
+/* ---- cancelling ---- */
+
+enum cameo_status cameo_cancel_new(struct cameo_cancel **out, struct cameo_error *err)
+{
+    struct cm_error reason = {0};
+
+    *out = cm_malloc(sizeof **out);
+    if (!*out)
+        return cm_api_done(cm_fail(&reason, CM_NO_MEMORY, "no memory for a flag"), &reason, err);
+    atomic_init(&(*out)->set, false);
+    return cm_api_done(CM_OK, &reason, err);
+}
+
+void cameo_cancel_free(struct cameo_cancel *cancel)
+{
+    cm_free(cancel);
+}
+
+void cameo_cancel_set(struct cameo_cancel *cancel)
+{
+    atomic_store(&cancel->set, true);
+}
+
+void cameo_cancel_clear(struct cameo_cancel *cancel)
+{
+    atomic_store(&cancel->set, false);
+}

@@ -1,0 +1,423 @@
+/* One run: what the caller feeds is checked against the model, what comes out is handed over. */
+// SPDX-License-Identifier: Apache-2.0
+#include "api/running.h"
+
+#include "base/memory.h"
+#include "exec/session.h"
+#include "graph/eval.h"
+
+/* Everything of one run; the arrays are one piece of memory. */
+struct run {
+    struct cameo_session *session;
+    const struct cameo_feed *feeds;
+    size_t n_feeds;
+    struct cameo_fetch *fetches;
+    size_t n_fetches;
+    struct cameo_run_options options;
+    struct cm_datum *in, *out; /* one per input and output of the model */
+    const struct cm_datum **fed;
+    struct cm_error err;
+};
+
+/* ---- what is fed ---- */
+
+static const char *input_name(const struct run *run, size_t index)
+{
+    return cameo_model_input(run->session->model, index)->name.data;
+}
+
+static const char *input_text(const struct run *run, size_t index)
+{
+    return cameo_model_input(run->session->model, index)->type.data;
+}
+
+/* "'x', 'y'", cut. */
+static const char *list_names(const struct cameo_session *session, bool inputs, char text[400])
+{
+    const size_t count = inputs ? session->n_inputs : session->n_outputs;
+    size_t used = 0;
+
+    text[0] = 0;
+    for (size_t i = 0; i < count && used < 300; i++) {
+        const struct cameo_value *value =
+            inputs ? cameo_session_input(session, i) : cameo_session_output(session, i);
+        used +=
+            (size_t)snprintf(text + used, 400 - used, "%s'%.60s'", i ? ", " : "", value->name.data);
+        if (used >= 300 && i + 1 < count)
+            snprintf(text + used, 400 - used, ", ...");
+    }
+    return text;
+}
+
+static enum cm_status find(struct run *run, const char *name, size_t index, bool inputs,
+                           size_t *out)
+{
+    const struct cameo_session *session = run->session;
+    const size_t count = inputs ? session->n_inputs : session->n_outputs;
+    char names[400];
+
+    *out = index;
+    for (size_t i = 0; name && i < count; i++) {
+        const struct cameo_value *value =
+            inputs ? cameo_session_input(session, i) : cameo_session_output(session, i);
+        *out = i;
+        if (strcmp(value->name.data, name) == 0)
+            return CM_OK;
+    }
+    if (!name && index < count)
+        return CM_OK;
+    list_names(session, inputs, names);
+    if (name)
+        return cm_fail(&run->err, CM_BAD_ARGUMENT, "there is no %s '%.200s'; the model has %s",
+                       inputs ? "input" : "output", name, count ? names : "none");
+    return cm_fail(&run->err, CM_BAD_ARGUMENT, "there is no %s %zu; the model has %s",
+                   inputs ? "input" : "output", index, count ? names : "none");
+}
+
+static const char *kind_name(enum cm_kind kind)
+{
+    static const char *const names[] = {"nothing", "a tensor",    "a sparse tensor", "a sequence",
+                                        "a map",   "an optional", "an opaque value"};
+    return (size_t)kind < CM_COUNT(names) ? names[kind] : "no value";
+}
+
+static enum cm_status check_tensor(struct run *run, size_t i, const struct cm_type *type,
+                                   const struct cm_tensor *tensor)
+{
+    char shape[200];
+
+    if (tensor->type != type->dtype)
+        return cm_fail(&run->err, CM_BAD_ARGUMENT, "input '%.200s' is of type %s, needs %s",
+                       input_name(run, i), cm_dtype_name(tensor->type), cm_dtype_name(type->dtype));
+    if (type->rank >= 0 && tensor->shape.rank != type->rank)
+        return cm_fail(&run->err, CM_BAD_ARGUMENT, "input '%.200s' has rank %d, needs %d (%.200s)",
+                       input_name(run, i), tensor->shape.rank, type->rank, input_text(run, i));
+    for (int axis = 0; axis < type->rank; axis++)
+        if (cm_dim_known(type->dims[axis]) && type->dims[axis].value != tensor->shape.dims[axis])
+            return cm_fail(&run->err, CM_BAD_ARGUMENT, "input '%.200s' has shape %s, needs %.200s",
+                           input_name(run, i), cm_shape_print(&tensor->shape, shape, sizeof shape),
+                           input_text(run, i));
+    return CM_OK;
+}
+
+/* Sequences check their items, as deep as the type goes. */
+static enum cm_status check_value(struct run *run, size_t i, const struct cm_type *type,
+                                  const struct cm_datum *datum)
+{
+    if (type->kind == CM_KIND_OPTIONAL) {
+        if (datum->kind == CM_KIND_NONE)
+            return CM_OK;
+        return check_value(run, i, type->elem, datum);
+    }
+    if (datum->kind != type->kind)
+        return cm_fail(&run->err, CM_BAD_ARGUMENT, "input '%.200s' is %s, needs %s (%.200s)",
+                       input_name(run, i), kind_name(datum->kind), kind_name(type->kind),
+                       input_text(run, i));
+    if (type->kind == CM_KIND_TENSOR)
+        return check_tensor(run, i, type, &datum->tensor);
+    if (type->kind == CM_KIND_MAP && datum->tensor.type != type->dtype)
+        return cm_fail(&run->err, CM_BAD_ARGUMENT, "input '%.200s' has keys of type %s, needs %s",
+                       input_name(run, i), cm_dtype_name(datum->tensor.type),
+                       cm_dtype_name(type->dtype));
+    for (size_t item = 0; item < datum->n_items && type->elem; item++)
+        CM_TRY(check_value(run, i, type->elem, &datum->items[item]));
+    return CM_OK;
+}
+
+static enum cm_status borrow_memory(struct run *run, size_t i, const struct cameo_feed *feed)
+{
+    struct cm_datum *datum = &run->in[i];
+    struct cm_shape shape;
+    char text[200];
+
+    if (!cm_dtype_is_valid((int64_t)feed->dtype))
+        return cm_fail(&run->err, CM_BAD_ARGUMENT,
+                       "input '%.200s' is fed with type %d, which is none", input_name(run, i),
+                       (int)feed->dtype);
+    CM_TRY(cm_error_context(&run->err, cm_api_shape(feed->rank, feed->dims, &shape, &run->err),
+                            "input '%.200s'", input_name(run, i)));
+    *datum = (struct cm_datum){.kind = CM_KIND_TENSOR};
+    /* Nobody writes to an input, so casting const away is sound. */
+    datum->tensor =
+        cm_tensor_borrow((enum cm_dtype)feed->dtype, &shape, (void *)(uintptr_t)feed->data);
+    CM_TRY(check_value(run, i, run->session->input_types[i], datum));
+    const size_t needed = cm_tensor_bytes(&datum->tensor);
+    if (feed->bytes != needed || (needed && !feed->data))
+        return cm_fail(&run->err, CM_BAD_ARGUMENT,
+                       "input '%.200s' comes with %zu bytes, its shape %s needs %zu",
+                       input_name(run, i), feed->data ? feed->bytes : 0,
+                       cm_shape_print(&shape, text, sizeof text), needed);
+    const size_t size = cm_dtype_size(datum->tensor.type);
+    if (needed && size && (uintptr_t)feed->data % (size < 16 ? size : 16) != 0)
+        return cm_api_own(datum, &run->err);
+    /* Results may view strings of inputs, so those must live on after the call. */
+    return cm_api_own_strings(datum, &run->err);
+}
+
+static enum cm_status feed_input(struct run *run, const struct cameo_feed *feed)
+{
+    size_t i;
+
+    CM_TRY(find(run, feed->name, feed->index, true, &i));
+    if (run->fed[i])
+        return cm_fail(&run->err, CM_BAD_ARGUMENT, "input '%.200s' is fed twice",
+                       input_name(run, i));
+    if (feed->datum) {
+        const struct cm_datum *datum = cm_api_datum(feed->datum);
+        CM_TRY(check_value(run, i, run->session->input_types[i], datum));
+        CM_TRY(cm_datum_share(datum, &run->in[i], &run->err));
+        CM_TRY(cm_api_own_strings(&run->in[i], &run->err));
+    } else {
+        CM_TRY(borrow_memory(run, i, feed));
+    }
+    run->fed[i] = &run->in[i];
+    return CM_OK;
+}
+
+/* All that is missing, in one sentence. */
+static enum cm_status check_missing(struct run *run)
+{
+    char text[600];
+    size_t used = 0, count = 0;
+
+    for (size_t i = 0; i < run->session->n_inputs; i++) {
+        if (run->fed[i] || cameo_model_input(run->session->model, i)->has_default)
+            continue;
+        count++;
+        if (used < 400)
+            used += (size_t)snprintf(text + used, sizeof text - used, "%s'%.60s' (%.80s)",
+                                     used ? ", " : "", input_name(run, i), input_text(run, i));
+    }
+    if (count == 0)
+        return CM_OK;
+    return cm_fail(&run->err, CM_BAD_ARGUMENT, "%s missing: %s%s",
+                   count == 1 ? "an input is" : "inputs are", text, used < 400 ? "" : ", ...");
+}
+
+/* ---- what comes out ---- */
+
+/* Memory that the result surely does not fit is refused before anything runs. */
+static enum cm_status check_room(struct run *run, const struct cameo_fetch *fetch, size_t index)
+{
+    const struct cameo_value *output = &run->session->outputs[index];
+    bool fits = output->kind == CAMEO_KIND_TENSOR && output->dtype == fetch->dtype &&
+                (output->rank < 0 || output->rank == fetch->rank);
+
+    for (int i = 0; i < output->rank && fits; i++)
+        fits = output->dims[i].size < 0 || output->dims[i].size == fetch->dims[i];
+    return fits ? CM_OK
+                : cm_fail(&run->err, CM_BAD_ARGUMENT,
+                          "output '%.200s' is %.200s, other than the memory for it",
+                          output->name.data, output->type.data);
+}
+
+static enum cm_status check_fetch(struct run *run, struct cameo_fetch *fetch, size_t *index)
+{
+    struct cm_shape shape;
+
+    fetch->datum = NULL;
+    CM_TRY(find(run, fetch->name, fetch->index, false, index));
+    if (!fetch->data)
+        return CM_OK;
+    const char *name = run->session->outputs[*index].name.data;
+    if (!cm_dtype_is_valid((int64_t)fetch->dtype) || fetch->dtype == CAMEO_STRING)
+        return cm_fail(&run->err, CM_BAD_ARGUMENT,
+                       "memory for output '%.200s' cannot be of type %s", name,
+                       cameo_dtype_name(fetch->dtype));
+    CM_TRY(cm_error_context(&run->err, cm_api_shape(fetch->rank, fetch->dims, &shape, &run->err),
+                            "output '%.200s'", name));
+    const struct cm_tensor room =
+        cm_tensor_borrow((enum cm_dtype)fetch->dtype, &shape, fetch->data);
+    if (cm_tensor_bytes(&room) != fetch->bytes)
+        return cm_fail(&run->err, CM_BAD_ARGUMENT,
+                       "memory for output '%.200s' has %zu bytes, its shape needs %zu", name,
+                       fetch->bytes, cm_tensor_bytes(&room));
+    CM_TRY(check_room(run, fetch, *index));
+    if (run->out[*index].kind == CM_KIND_NONE) /* the first to ask for it */
+        run->out[*index] = (struct cm_datum){.kind = CM_KIND_TENSOR, .tensor = room};
+    return CM_OK;
+}
+
+/* The engine may have written there already. */
+static enum cm_status copy_out(struct run *run, const struct cameo_fetch *fetch, size_t index)
+{
+    const struct cm_datum *datum = &run->out[index];
+    const struct cm_tensor *tensor = &datum->tensor;
+    char text[200];
+
+    if (tensor->data == fetch->data && fetch->bytes)
+        return CM_OK;
+    bool same = datum->kind == CM_KIND_TENSOR && (int)tensor->type == (int)fetch->dtype &&
+                tensor->shape.rank == fetch->rank;
+    for (int i = 0; i < fetch->rank && same; i++)
+        same = tensor->shape.dims[i] == fetch->dims[i];
+    if (!same)
+        return cm_fail(
+            &run->err, CM_BAD_ARGUMENT,
+            "output '%.200s' is %s of type %s and shape %s, other than the memory for it",
+            run->session->outputs[index].name.data, kind_name(datum->kind),
+            cm_dtype_name(tensor->type), cm_shape_print(&tensor->shape, text, sizeof text));
+    if (fetch->bytes)
+        memcpy(fetch->data, tensor->data, fetch->bytes);
+    return CM_OK;
+}
+
+static enum cm_status hand_over(struct run *run)
+{
+    for (size_t f = 0; f < run->n_fetches; f++) {
+        struct cameo_fetch *fetch = &run->fetches[f];
+        struct cm_datum shared = {0};
+        size_t index;
+
+        CM_TRY(find(run, fetch->name, fetch->index, false, &index));
+        if (fetch->data) {
+            CM_TRY(copy_out(run, fetch, index));
+            continue;
+        }
+        CM_TRY(cm_datum_share(&run->out[index], &shared, &run->err));
+        enum cm_status status = cm_api_own(&shared, &run->err);
+        if (status == CM_OK)
+            status = cm_api_take(&shared, &fetch->datum, &run->err);
+        cm_datum_drop(&shared);
+        CM_TRY(status);
+    }
+    return CM_OK;
+}
+
+/* ---- running ---- */
+
+/* Names of a node as public text: cut, and ending with NUL. */
+struct names {
+    char node[256], domain[128], op[128];
+};
+
+static void set_names(const struct cm_node *node, struct names *names, struct cameo_step *step)
+{
+    const struct {
+        struct cm_str from;
+        char *to;
+        size_t room;
+        struct cameo_text *text;
+    } rows[] = {{node->name, names->node, sizeof names->node, &step->node},
+                {node->domain, names->domain, sizeof names->domain, &step->domain},
+                {node->op_type, names->op, sizeof names->op, &step->op}};
+
+    for (size_t i = 0; i < CM_COUNT(rows); i++) {
+        const size_t room = rows[i].room - 1;
+        const size_t size = rows[i].from.size < room ? rows[i].from.size : room;
+
+        if (size)
+            memcpy(rows[i].to, rows[i].from.data, size);
+        rows[i].to[size] = 0;
+        *rows[i].text = (struct cameo_text){rows[i].to, size};
+    }
+}
+
+static void pass_step(void *arg, const struct cm_step_report *report)
+{
+    const struct run *run = arg;
+    struct names names;
+    struct cameo_step step = {.kernel = report->kernel,
+                              .declined = report->declined ? report->declined : "",
+                              .depth = report->depth,
+                              .begin_ns = report->begin_ns,
+                              .end_ns = report->end_ns,
+                              .live_bytes = report->live_bytes,
+                              .id = (uintptr_t)report->node};
+
+    set_names(report->node, &names, &step);
+    run->options.step(run->options.step_arg, &step);
+}
+
+static enum cm_status run_plain(struct cm_guard *guard, void *arg)
+{
+    struct run *run = arg;
+    struct cameo_session *session = run->session;
+    const struct cm_eval_options options = {.seed = session->options.seed};
+
+    cm_arena_lend(&session->arena, guard);
+    for (size_t i = 0; i < session->n_outputs; i++)
+        run->out[i] = (struct cm_datum){0};
+    return cm_graph_eval(session->graph, run->fed, session->n_inputs, run->out, &options,
+                         &run->err);
+}
+
+static enum cm_status run_engine(struct run *run)
+{
+    struct cameo_session *session = run->session;
+    const struct cameo_run_options *given = &run->options;
+    const struct cm_run_options options = {.cancel = given->cancel ? &given->cancel->set : NULL,
+                                           .step = given->step ? pass_step : NULL,
+                                           .step_arg = run};
+
+    if (given->cancel && atomic_load(&given->cancel->set))
+        return cm_fail(&run->err, CM_CANCELLED, "the run was cancelled");
+    if (session->exec)
+        return cm_session_run(session->exec, run->fed, session->n_inputs, run->out,
+                              session->n_outputs, &options, &run->err);
+    pthread_mutex_lock(&session->lock);
+    const enum cm_status status = cm_api_locked(session->model, run_plain, run, &run->err);
+    pthread_mutex_unlock(&session->lock);
+    return status;
+}
+
+static enum cm_status run_checked(struct run *run)
+{
+    const struct cameo_session *session = run->session;
+    size_t index;
+
+    for (size_t i = 0; i < run->n_fetches; i++)
+        CM_TRY(check_fetch(run, &run->fetches[i], &index));
+    for (size_t i = 0; i < run->n_feeds; i++)
+        CM_TRY(feed_input(run, &run->feeds[i]));
+    CM_TRY(check_missing(run));
+    const enum cm_status status = run_engine(run);
+    if (status) { /* nothing is held; what is left there is the caller's memory */
+        for (size_t i = 0; i < session->n_outputs; i++)
+            run->out[i] = (struct cm_datum){0};
+        return status;
+    }
+    return hand_over(run);
+}
+
+static enum cm_status run_session(struct run *run)
+{
+    const size_t n_in = run->session->n_inputs, n_out = run->session->n_outputs;
+    const size_t count = n_in + n_out;
+
+    /* Bounded by what the file declares, so the product cannot overflow. */
+    run->in = cm_calloc(count + 1, sizeof *run->in + sizeof *run->fed);
+    if (!run->in)
+        return cm_fail(&run->err, CM_NO_MEMORY, "no memory for %zu values", count);
+    run->out = run->in + n_in;
+    run->fed = (const struct cm_datum **)(void *)(run->in + count + 1);
+    const enum cm_status status = run_checked(run);
+    for (size_t i = 0; i < count; i++)
+        cm_datum_drop(&run->in[i]);
+    cm_free(run->in);
+    for (size_t i = 0; i < run->n_fetches && status; i++) {
+        cameo_datum_free(run->fetches[i].datum);
+        run->fetches[i].datum = NULL;
+    }
+    return status;
+}
+
+enum cameo_status cameo_session_run(struct cameo_session *session, const struct cameo_feed *feeds,
+                                    size_t feed_count, struct cameo_fetch *fetches,
+                                    size_t fetch_count, const struct cameo_run_options *options,
+                                    struct cameo_error *err)
+{
+    struct run run = {.session = session,
+                      .feeds = feeds,
+                      .n_feeds = feed_count,
+                      .fetches = fetches,
+                      .n_fetches = fetch_count,
+                      .options = CAMEO_RUN_OPTIONS_INIT};
+
+    for (size_t i = 0; i < fetch_count; i++)
+        fetches[i].datum = NULL;
+    enum cm_status status = cm_api_options(&run.options, sizeof run.options, options, &run.err);
+    if (status == CM_OK)
+        status = run_session(&run);
+    return cm_api_done(status, &run.err, err);
+}

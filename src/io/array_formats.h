@@ -1,0 +1,110 @@
+/* What the files of io/ share about the formats of array files. Not for other folders. */
+// SPDX-License-Identifier: Apache-2.0
+#ifndef CM_IO_ARRAY_FORMATS_H
+#define CM_IO_ARRAY_FORMATS_H
+
+#include "base/file.h"
+#include "io/arrays.h"
+
+/* What a .npy header says. */
+struct cm_npy_header {
+    enum cm_dtype type;
+    struct cm_shape shape;
+    bool column_major;
+    size_t width;       /* bytes of one element in the file */
+    bool wide_text;     /* strings of UTF-32, not of bytes */
+    size_t data_offset; /* where the elements begin */
+    size_t data_size;
+};
+
+/* Enough bytes for every header that we accept. */
+enum { CM_NPY_HEADER_MAX = 1 << 16 };
+
+/* bytes is the beginning of a file of size total. */
+enum cm_status cm_npy_read_header(struct cm_str bytes, size_t total, struct cm_npy_header *out,
+                                  struct cm_error *err) CM_MUST_CHECK;
+/* The elements as a tensor that lives as long as arena; it may stay a view into data. */
+enum cm_status cm_npy_read_data(struct cm_arena *arena, const struct cm_npy_header *header,
+                                const uint8_t *data, struct cm_tensor *out,
+                                struct cm_error *err) CM_MUST_CHECK;
+
+/* The tensor as NumPy can hold it: the bytes before its elements, and the elements, both in
+ * scratch or the tensor's own memory. */
+struct cm_npy_image {
+    struct cm_str header, data;
+};
+enum cm_status cm_npy_image(struct cm_arena *scratch, const struct cm_tensor *tensor,
+                            struct cm_npy_image *out, struct cm_error *err) CM_MUST_CHECK;
+
+/* A tensor with memory that arena gives back at its end. */
+enum cm_status cm_arrays_tensor(struct cm_arena *arena, enum cm_dtype type,
+                                const struct cm_shape *shape, struct cm_tensor *out,
+                                struct cm_error *err) CM_MUST_CHECK;
+/* Adds a tensor that lives as long as arena. */
+void cm_arrays_add(struct cm_arena *arena, struct cm_arrays *arrays, struct cm_str name,
+                   const struct cm_tensor *tensor);
+
+/* A member of an .npz file: a .npy file, perhaps deflated. */
+struct cm_npz_member {
+    struct cm_str name; /* without its ending */
+    struct cm_str packed;
+    bool deflated;
+    size_t size; /* unpacked; for deflated ones what the directory says */
+    uint32_t crc;
+};
+
+typedef enum cm_status cm_npz_visit_fn(void *arg, const struct cm_npz_member *member,
+                                       struct cm_error *err);
+
+/* Calls visit for each member, in the order of the directory. limit as in cm_arrays_options. arena
+ * is for scratch. */
+enum cm_status cm_npz_walk(struct cm_arena *arena, struct cm_str bytes, size_t limit,
+                           cm_npz_visit_fn *visit, void *arg, struct cm_error *err) CM_MUST_CHECK;
+/* The array's own header, of which the beginning is unpacked: the sizes in the directory are
+ * believed only when both agree. */
+enum cm_status cm_npz_header(struct cm_arena *scratch, const struct cm_npz_member *member,
+                             struct cm_npy_header *out, struct cm_error *err) CM_MUST_CHECK;
+enum cm_status cm_npz_parse(struct cm_arena *arena, struct cm_str bytes, size_t limit,
+                            struct cm_arrays *out, struct cm_error *err) CM_MUST_CHECK;
+enum cm_status cm_npz_write(struct cm_arena *scratch, struct cm_save *save,
+                            const struct cm_array *items, size_t count,
+                            struct cm_error *err) CM_MUST_CHECK;
+
+/* An entry of a .safetensors file; its size was checked against its shape. */
+struct cm_safetensors_entry {
+    struct cm_str name;
+    enum cm_dtype type;
+    struct cm_shape shape;
+    struct cm_str bytes;
+};
+
+typedef enum cm_status cm_safetensors_visit_fn(void *arg, const struct cm_safetensors_entry *entry,
+                                               struct cm_error *err);
+
+/* Calls visit for each tensor, in the order of the header. */
+enum cm_status cm_safetensors_walk(struct cm_arena *arena, struct cm_str bytes,
+                                   cm_safetensors_visit_fn *visit, void *arg,
+                                   struct cm_error *err) CM_MUST_CHECK;
+enum cm_status cm_safetensors_parse(struct cm_arena *arena, struct cm_str bytes,
+                                    struct cm_arrays *out, struct cm_error *err) CM_MUST_CHECK;
+enum cm_status cm_safetensors_write(struct cm_arena *scratch, struct cm_save *save,
+                                    const struct cm_array *items, size_t count,
+                                    struct cm_error *err) CM_MUST_CHECK;
+
+/* Raw deflate, whole: exactly out_size bytes come out of in, or it fails. CM_UNSUPPORTED in a build
+ * without zlib. */
+enum cm_status cm_inflate(struct cm_str in, uint8_t *out, size_t out_size,
+                          struct cm_error *err) CM_MUST_CHECK;
+/* The first bytes only, as many as there are up to room. */
+enum cm_status cm_inflate_head(struct cm_str in, uint8_t *out, size_t room, size_t *got,
+                               struct cm_error *err) CM_MUST_CHECK;
+typedef enum cm_status cm_inflate_sink_fn(void *arg, const uint8_t *bytes, size_t size,
+                                          struct cm_error *err);
+/* The same as cm_inflate, handed over piece by piece: in all exactly out_size bytes, or it fails.
+ */
+enum cm_status cm_inflate_stream(struct cm_str in, size_t out_size, cm_inflate_sink_fn *sink,
+                                 void *arg, struct cm_error *err) CM_MUST_CHECK;
+/* zip's check sum; begin with 0. */
+uint32_t cm_crc32(uint32_t crc, const void *bytes, size_t size);
+
+#endif

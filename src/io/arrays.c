@@ -1,0 +1,208 @@
+/* Array files by their ending: opening, saving, and what all formats share. */
+// SPDX-License-Identifier: Apache-2.0
+#include "io/arrays.h"
+
+#include "io/array_formats.h"
+#include "onnx/value_data.h"
+
+static const struct cm_arrays_options no_options = {0};
+
+enum cm_array_format cm_arrays_format(const char *path)
+{
+    static const struct {
+        const char *ending;
+        enum cm_array_format format;
+    } rows[] = {{".npy", CM_ARRAYS_NPY},
+                {".npz", CM_ARRAYS_NPZ},
+                {".safetensors", CM_ARRAYS_SAFETENSORS},
+                {".pb", CM_ARRAYS_PB}};
+
+    for (size_t i = 0; i < CM_COUNT(rows); i++)
+        if (cm_str_ends(cm_str(path), rows[i].ending))
+            return rows[i].format;
+    return CM_ARRAYS_BY_NAME;
+}
+
+static void drop_datum(void *what)
+{
+    cm_datum_drop(what);
+}
+
+static void drop_tensor(void *what)
+{
+    cm_tensor_drop(what);
+}
+
+enum cm_status cm_arrays_tensor(struct cm_arena *arena, enum cm_dtype type,
+                                const struct cm_shape *shape, struct cm_tensor *out,
+                                struct cm_error *err)
+{
+    struct cm_tensor *owner = CM_NEW(arena, struct cm_tensor);
+
+    cm_arena_defer(arena, drop_tensor, owner);
+    CM_TRY(cm_tensor_new(type, shape, owner, err));
+    *out = *owner;
+    return CM_OK;
+}
+
+void cm_arrays_add(struct cm_arena *arena, struct cm_arrays *arrays, struct cm_str name,
+                   const struct cm_tensor *tensor)
+{
+    struct cm_array *item = CM_PUSH(arena, arrays);
+
+    item->name = name;
+    item->value = (struct cm_datum){.kind = CM_KIND_TENSOR, .tensor = *tensor};
+}
+
+static enum cm_status parse_npy(struct cm_arena *arena, struct cm_str bytes, struct cm_arrays *out,
+                                struct cm_error *err)
+{
+    struct cm_npy_header header;
+    struct cm_tensor tensor;
+
+    CM_TRY(cm_npy_read_header(bytes, bytes.size, &header, err));
+    CM_TRY(cm_npy_read_data(arena, &header, (const uint8_t *)bytes.data + header.data_offset,
+                            &tensor, err));
+    cm_arrays_add(arena, out, CM_STR_NONE, &tensor);
+    return CM_OK;
+}
+
+static enum cm_status parse_pb(struct cm_arena *arena, struct cm_str bytes, enum cm_kind kind,
+                               struct cm_arrays *out, struct cm_error *err)
+{
+    /* Made and tied to the arena first, so that running out of memory loses nothing. */
+    struct cm_datum *value = CM_NEW(arena, struct cm_datum);
+    struct cm_array *item = CM_PUSH(arena, out);
+
+    cm_arena_defer(arena, drop_datum, value);
+    *item = (struct cm_array){0};
+    CM_TRY(cm_value_proto_load(arena, bytes, kind ? kind : CM_KIND_TENSOR, value, err));
+    item->value = *value;
+    return CM_OK;
+}
+
+enum cm_status cm_arrays_parse(struct cm_arena *arena, struct cm_str bytes,
+                               const struct cm_arrays_options *options, struct cm_arrays *out,
+                               struct cm_error *err)
+{
+    *out = (struct cm_arrays){0};
+    switch (options->format) {
+    case CM_ARRAYS_NPY:
+        return parse_npy(arena, bytes, out, err);
+    case CM_ARRAYS_NPZ:
+        return cm_npz_parse(arena, bytes, options->limit, out, err);
+    case CM_ARRAYS_SAFETENSORS:
+        return cm_safetensors_parse(arena, bytes, out, err);
+    case CM_ARRAYS_PB:
+        return parse_pb(arena, bytes, options->kind, out, err);
+    case CM_ARRAYS_BY_NAME:
+        break;
+    }
+    return cm_fail(err, CM_BAD_ARGUMENT, "no format was given");
+}
+
+static enum cm_status find_format(const char *path, enum cm_array_format *out, struct cm_error *err)
+{
+    if (*out == CM_ARRAYS_BY_NAME)
+        *out = cm_arrays_format(path);
+    if (*out == CM_ARRAYS_BY_NAME)
+        return cm_fail(err, CM_BAD_ARGUMENT,
+                       "'%.600s' ends in none of .npy, .npz, .pb and .safetensors", path);
+    return CM_OK;
+}
+
+static void release_mapping(void *what)
+{
+    cm_mapping_release(what);
+}
+
+enum cm_status cm_arrays_open(struct cm_arena *arena, const char *path,
+                              const struct cm_arrays_options *options, struct cm_arrays *out,
+                              struct cm_error *err)
+{
+    struct cm_arrays_options chosen = options ? *options : no_options;
+
+    *out = (struct cm_arrays){0};
+    CM_TRY(find_format(path, &chosen.format, err));
+    struct cm_mapping *mapping = CM_NEW(arena, struct cm_mapping);
+    cm_arena_defer(arena, release_mapping, mapping);
+    CM_TRY(cm_file_map(path, chosen.copy, mapping, err));
+    const struct cm_str bytes = {(const char *)mapping->data, mapping->size};
+    return cm_error_context(err, cm_arrays_parse(arena, bytes, &chosen, out, err), "%.600s", path);
+}
+
+/* ---- saving ---- */
+
+static enum cm_status check_items(enum cm_array_format format, const struct cm_array *items,
+                                  size_t count, struct cm_error *err)
+{
+    const bool one = format == CM_ARRAYS_NPY || format == CM_ARRAYS_PB;
+
+    if (one && count != 1)
+        return cm_fail(err, CM_BAD_ARGUMENT, "this format holds one value, not %zu", count);
+    for (size_t i = 0; i < count && format != CM_ARRAYS_PB; i++)
+        if (items[i].value.kind != CM_KIND_TENSOR)
+            return cm_fail(err, CM_UNSUPPORTED,
+                           "'%.*s' is no tensor, which only .pb files can hold",
+                           CM_STR_FMT(items[i].name));
+    return CM_OK;
+}
+
+static enum cm_status write_npy(struct cm_arena *scratch, struct cm_save *save,
+                                const struct cm_tensor *tensor, struct cm_error *err)
+{
+    struct cm_npy_image image;
+
+    CM_TRY(cm_npy_image(scratch, tensor, &image, err));
+    CM_TRY(cm_save_write(save, image.header.data, image.header.size, err));
+    return cm_save_write(save, image.data.data, image.data.size, err);
+}
+
+static enum cm_status write_pb(struct cm_arena *scratch, struct cm_save *save,
+                               const struct cm_array *item, struct cm_error *err)
+{
+    const enum cm_kind kind = item->value.kind ? item->value.kind : CM_KIND_OPTIONAL;
+    struct cm_str bytes;
+
+    CM_TRY(cm_value_proto_store(scratch, &item->value, kind, item->name, &bytes, err));
+    return cm_save_write(save, bytes.data, bytes.size, err);
+}
+
+static enum cm_status write_items(struct cm_arena *scratch, struct cm_save *save,
+                                  enum cm_array_format format, const struct cm_array *items,
+                                  size_t count, struct cm_error *err)
+{
+    switch (format) {
+    case CM_ARRAYS_NPY:
+        return write_npy(scratch, save, &items[0].value.tensor, err);
+    case CM_ARRAYS_NPZ:
+        return cm_npz_write(scratch, save, items, count, err);
+    case CM_ARRAYS_SAFETENSORS:
+        return cm_safetensors_write(scratch, save, items, count, err);
+    default:
+        return write_pb(scratch, save, &items[0], err);
+    }
+}
+
+static void abandon(void *what)
+{
+    cm_save_abandon(what);
+}
+
+enum cm_status cm_arrays_save(struct cm_arena *scratch, const char *path,
+                              const struct cm_array *items, size_t count, struct cm_error *err)
+{
+    enum cm_array_format format = CM_ARRAYS_BY_NAME;
+
+    CM_TRY(find_format(path, &format, err));
+    CM_TRY(cm_error_context(err, check_items(format, items, count, err), "%.600s", path));
+    struct cm_save *save = CM_NEW(scratch, struct cm_save);
+    cm_arena_defer(scratch, abandon, save);
+    CM_TRY(cm_save_begin(save, path, err));
+    enum cm_status status = write_items(scratch, save, format, items, count, err);
+    if (status == CM_OK)
+        status = cm_save_commit(save, err);
+    else
+        cm_save_abandon(save);
+    return cm_error_context(err, status, "%.600s", path);
+}

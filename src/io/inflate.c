@@ -1,0 +1,212 @@
+/* Deflate through zlib, where the build found it, and the check sum of zip files. */
+// SPDX-License-Identifier: Apache-2.0
+#include "io/array_formats.h"
+
+#include "base/memory.h"
+#include "base/number.h"
+
+#ifdef CM_HAVE_ZLIB
+
+#include <zlib.h>
+
+/* Our allocator, so that tests can make it fail. */
+static void *zlib_malloc(void *opaque, unsigned count, unsigned size)
+{
+    (void)opaque;
+    return cm_calloc(count, size);
+}
+
+static void zlib_free(void *opaque, void *memory)
+{
+    (void)opaque;
+    cm_free(memory);
+}
+
+/* Feeds pieces, since zlib counts in 32 bits. *end says whether the stream came to its end. */
+static int inflate_into(z_stream *stream, struct cm_str in, uint8_t *out, size_t room, size_t *got,
+                        bool *end)
+{
+    const size_t piece = (size_t)1 << 30;
+    size_t fed = 0;
+    int code = Z_OK;
+
+    *got = 0;
+    while (code == Z_OK && *got < room) {
+        const size_t give = cm_min_size(in.size - fed, piece);
+        const size_t take = cm_min_size(room - *got, piece);
+
+        stream->next_in = (uint8_t *)(uintptr_t)(in.data + fed);
+        stream->avail_in = (unsigned)give;
+        stream->next_out = out + *got;
+        stream->avail_out = (unsigned)take;
+        code = inflate(stream, Z_NO_FLUSH);
+        fed += give - stream->avail_in;
+        *got += take - stream->avail_out;
+    }
+    if (code == Z_OK) { /* room is full: is there more? */
+        uint8_t extra;
+
+        stream->next_in = (uint8_t *)(uintptr_t)(in.data + fed);
+        stream->avail_in = (unsigned)cm_min_size(in.size - fed, piece);
+        stream->next_out = &extra;
+        stream->avail_out = 1;
+        code = inflate(stream, Z_NO_FLUSH);
+    }
+    *end = code == Z_STREAM_END;
+    return code;
+}
+
+static enum cm_status run_inflate(struct cm_str in, uint8_t *out, size_t room, size_t *got,
+                                  bool *end, struct cm_error *err)
+{
+    z_stream stream = {.zalloc = zlib_malloc, .zfree = zlib_free};
+
+    if (inflateInit2(&stream, -MAX_WBITS) != Z_OK)
+        return cm_fail(err, CM_NO_MEMORY, "no memory for decompression");
+    const int code = inflate_into(&stream, in, out, room, got, end);
+    inflateEnd(&stream);
+    if (code == Z_MEM_ERROR)
+        return cm_fail(err, CM_NO_MEMORY, "no memory for decompression");
+    if (code == Z_DATA_ERROR || code == Z_NEED_DICT || code == Z_STREAM_ERROR)
+        return cm_fail(err, CM_BAD_MODEL, "its compressed bytes are broken");
+    return CM_OK;
+}
+
+enum cm_status cm_inflate(struct cm_str in, uint8_t *out, size_t out_size, struct cm_error *err)
+{
+    uint8_t none[1];
+    size_t got;
+    bool end;
+
+    CM_TRY(run_inflate(in, out_size ? out : none, out_size, &got, &end, err));
+    if (got != out_size || !end)
+        return cm_fail(err, CM_BAD_MODEL, "it decompresses to %s than the %zu bytes it should",
+                       end              ? "less"
+                       : got < out_size ? "less"
+                                        : "more",
+                       out_size);
+    return CM_OK;
+}
+
+enum cm_status cm_inflate_head(struct cm_str in, uint8_t *out, size_t room, size_t *got,
+                               struct cm_error *err)
+{
+    bool end;
+
+    return run_inflate(in, out, room, got, &end, err);
+}
+
+enum { PIECE = 1 << 18 };
+
+/* One piece out of the stream, which is fed as needed. */
+static int inflate_piece(z_stream *stream, struct cm_str *in, uint8_t *out, size_t *got)
+{
+    const size_t give = cm_min_size(in->size, (size_t)1 << 30);
+
+    stream->next_in = (uint8_t *)(uintptr_t)in->data;
+    stream->avail_in = (unsigned)give;
+    stream->next_out = out;
+    stream->avail_out = PIECE;
+    const int code = inflate(stream, Z_NO_FLUSH);
+    in->data += give - stream->avail_in;
+    in->size -= give - stream->avail_in;
+    *got = PIECE - stream->avail_out;
+    return code;
+}
+
+static enum cm_status stream_pieces(z_stream *stream, struct cm_str in, size_t left, uint8_t *piece,
+                                    cm_inflate_sink_fn *sink, void *arg, struct cm_error *err)
+{
+    int code = Z_OK;
+
+    while (code == Z_OK) {
+        size_t got;
+
+        code = inflate_piece(stream, &in, piece, &got);
+        if (got > left)
+            return cm_fail(err, CM_BAD_MODEL, "it decompresses to more bytes than it should");
+        left -= got;
+        CM_TRY(sink(arg, piece, got, err));
+    }
+    if (code == Z_MEM_ERROR)
+        return cm_fail(err, CM_NO_MEMORY, "no memory for decompression");
+    if (code == Z_BUF_ERROR || (code == Z_STREAM_END && left > 0))
+        return cm_fail(err, CM_BAD_MODEL, "it decompresses to %zu bytes less than it should", left);
+    return code == Z_STREAM_END ? CM_OK
+                                : cm_fail(err, CM_BAD_MODEL, "its compressed bytes are broken");
+}
+
+enum cm_status cm_inflate_stream(struct cm_str in, size_t out_size, cm_inflate_sink_fn *sink,
+                                 void *arg, struct cm_error *err)
+{
+    z_stream stream = {.zalloc = zlib_malloc, .zfree = zlib_free};
+    uint8_t *piece = cm_malloc(PIECE);
+
+    if (!piece || inflateInit2(&stream, -MAX_WBITS) != Z_OK) {
+        cm_free(piece);
+        return cm_fail(err, CM_NO_MEMORY, "no memory for decompression");
+    }
+    const enum cm_status status = stream_pieces(&stream, in, out_size, piece, sink, arg, err);
+    inflateEnd(&stream);
+    cm_free(piece);
+    return status;
+}
+
+#else
+
+static enum cm_status refuse(struct cm_error *err)
+{
+    return cm_fail(err, CM_UNSUPPORTED,
+                   "it is compressed, and this build of cameo is without zlib; save it with "
+                   "numpy.savez instead of savez_compressed");
+}
+
+enum cm_status cm_inflate(struct cm_str in, uint8_t *out, size_t out_size, struct cm_error *err)
+{
+    (void)in, (void)out, (void)out_size;
+    return refuse(err);
+}
+
+enum cm_status cm_inflate_head(struct cm_str in, uint8_t *out, size_t room, size_t *got,
+                               struct cm_error *err)
+{
+    (void)in, (void)out, (void)room;
+    *got = 0;
+    return refuse(err);
+}
+
+enum cm_status cm_inflate_stream(struct cm_str in, size_t out_size, cm_inflate_sink_fn *sink,
+                                 void *arg, struct cm_error *err)
+{
+    (void)in, (void)out_size, (void)sink, (void)arg;
+    return refuse(err);
+}
+
+#endif
+
+uint32_t cm_crc32(uint32_t crc, const void *bytes, size_t size)
+{
+    const uint8_t *at = bytes;
+    uint32_t table[4][256]; /* four bytes a step; made anew, which costs as much as a few KiB */
+
+    for (uint32_t i = 0; i < 256; i++) {
+        uint32_t value = i;
+        for (int bit = 0; bit < 8; bit++)
+            value = value >> 1 ^ (value & 1 ? UINT32_C(0xedb88320) : 0);
+        table[0][i] = value;
+    }
+    for (uint32_t i = 0; i < 256; i++)
+        for (int k = 1; k < 4; k++)
+            table[k][i] = table[k - 1][i] >> 8 ^ table[0][table[k - 1][i] & 0xff];
+    crc = ~crc;
+    for (; size >= 4; at += 4, size -= 4) {
+        uint32_t word;
+        memcpy(&word, at, 4);
+        crc ^= word;
+        crc = table[3][crc & 0xff] ^ table[2][crc >> 8 & 0xff] ^ table[1][crc >> 16 & 0xff] ^
+              table[0][crc >> 24];
+    }
+    for (; size > 0; at++, size--)
+        crc = crc >> 8 ^ table[0][(crc ^ *at) & 0xff];
+    return ~crc;
+}

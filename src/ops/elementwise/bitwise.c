@@ -1,0 +1,61 @@
+/* BitwiseAnd, BitwiseOr, BitwiseXor, BitwiseNot, BitShift on integers. */
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/elementwise/binary.h"
+#include "ops/elementwise/unary.h"
+
+CM_BINARY_LOOPS(bit_and, CM_INTEGER_TYPES, a &b)
+CM_BINARY_LOOPS(bit_or, CM_INTEGER_TYPES, a | b)
+CM_BINARY_LOOPS(bit_xor, CM_INTEGER_TYPES, a ^ b)
+CM_UNARY_LOOPS(bit_not, CM_INTEGER_TYPES, ~x)
+
+static enum cm_status bits_run(struct cm_call *call)
+{
+    return cm_run_binary(call, call->op->arg);
+}
+
+static enum cm_status not_run(struct cm_call *call)
+{
+    return cm_run_unary(call, bit_not_loops, NULL);
+}
+
+#define BITS(loops)                                                                                \
+    .infer = cm_infer_broadcast, .prepare = cm_prepare_binary, .run = bits_run,                    \
+    .grad = cm_grad_none, .share = cm_share_elementwise, .arg = (loops)
+
+CM_OP(BitwiseAnd, BITS(bit_and_loops));
+CM_OP(BitwiseOr, BITS(bit_or_loops));
+CM_OP(BitwiseXor, BITS(bit_xor_loops));
+CM_OP(BitwiseNot, .infer = cm_infer_like_input, .run = not_run, .grad = cm_grad_none,
+      .share = cm_share_elementwise, .layouts = CM_LAYOUT_SAME);
+
+/* A shift by a negative amount, or by all bits and more, leaves what the sign fills in. As a
+ * uint64_t a negative amount is a large one. */
+#define AMOUNT_OR(most) ((uint64_t)b < (most) ? (uint64_t)b : (most))
+CM_BINARY_LOOPS(shift_left, CM_INTEGER_TYPES,
+                (uint64_t)b < 8 * sizeof(T) ? (uint64_t)a << (uint64_t)b : 0)
+#define SHIFT_RIGHT_ROW(TAG, ctype, name, wide)                                                    \
+    CM_BINARY_LOOP(name, TAG, ctype, ctype, (wide)a >> AMOUNT_OR(63))
+CM_SIGNED_TYPES(SHIFT_RIGHT_ROW, shift_right, int64_t)
+#define SHIFT_OUT_ROW(TAG, ctype, name, extra)                                                     \
+    CM_BINARY_LOOP(name, TAG, ctype, ctype, (uint64_t)b < 8 * sizeof(T) ? (uint64_t)a >> b : 0)
+CM_UNSIGNED_TYPES(SHIFT_OUT_ROW, shift_right, ())
+static cm_binary_fn *const shift_right_loops[CM_DTYPE_COUNT] = {
+    CM_INTEGER_TYPES(CM_LOOP_ENTRY, shift_right, ())};
+
+static enum cm_status shift_infer(struct cm_infer *in)
+{
+    const struct cm_str direction = cm_node_str(in->node, "direction");
+    if (!cm_str_is(direction, "LEFT") && !cm_str_is(direction, "RIGHT"))
+        return cm_infer_fail(in, "direction is '%.*s', must be LEFT or RIGHT",
+                             CM_STR_FMT(direction));
+    return cm_infer_broadcast(in);
+}
+
+static enum cm_status shift_run(struct cm_call *call)
+{
+    const bool left = cm_str_is(cm_node_str(call->node, "direction"), "LEFT");
+    return cm_run_binary(call, left ? shift_left_loops : shift_right_loops);
+}
+
+CM_OP(BitShift, .infer = shift_infer, .prepare = cm_prepare_binary, .run = shift_run,
+      .grad = cm_grad_none, .share = cm_share_elementwise);

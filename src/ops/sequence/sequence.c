@@ -1,0 +1,177 @@
+/* SequenceConstruct, SequenceEmpty, SequenceAt, SequenceInsert, SequenceErase, SequenceLength.
+ * Items are shared, never copied. */
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/sequence/sequence.h"
+
+#include "base/memory.h"
+
+enum cm_status cm_sequence_element(struct cm_infer *in, int i, const struct cm_type **out)
+{
+    const struct cm_type *type = cm_infer_type(in, i);
+    if (type->kind != CM_KIND_SEQUENCE)
+        return cm_infer_fail(in, "input %d is no sequence", i);
+    if (!type->elem)
+        return cm_infer_fail(in, "the element type of input %d is not known", i);
+    *out = type->elem;
+    return CM_OK;
+}
+
+enum cm_status cm_sequence_set(struct cm_infer *in, int o, const struct cm_type *element)
+{
+    return cm_infer_set(in, o, cm_type_wrap(in->arena, CM_KIND_SEQUENCE, element));
+}
+
+enum cm_status cm_sequence_new(size_t count, struct cm_datum *out, struct cm_error *err)
+{
+    struct cm_datum *items = cm_calloc(count ? count : 1, sizeof *items);
+    if (!items)
+        return cm_fail(err, CM_NO_MEMORY, "no memory for a sequence of %zu", count);
+    *out = (struct cm_datum){.kind = CM_KIND_SEQUENCE, .items = items};
+    return CM_OK;
+}
+
+enum cm_status cm_sequence_add(struct cm_datum *sequence, const struct cm_datum *item,
+                               struct cm_error *err)
+{
+    CM_TRY(cm_datum_share(item, &sequence->items[sequence->n_items], err));
+    sequence->n_items++;
+    return CM_OK;
+}
+
+enum cm_status cm_sequence_position(struct cm_call *call, int i, size_t count, size_t *out)
+{
+    if (cm_tensor_count(call->in[i]) != 1)
+        return cm_call_fail(call, CM_BAD_ARGUMENT, "the position has %lld elements, needs 1",
+                            (long long)cm_tensor_count(call->in[i]));
+    const int64_t position = cm_tensor_int(call->in[i], 0), n = (int64_t)count;
+    if (position < -n || position >= n)
+        return cm_call_fail(call, CM_BAD_ARGUMENT, "position %lld is out of range for %lld",
+                            (long long)position, (long long)n);
+    *out = (size_t)(position < 0 ? position + n : position);
+    return CM_OK;
+}
+
+static bool given(const struct cm_call *call, int i)
+{
+    return i < call->n_in && call->in[i];
+}
+
+static enum cm_status construct_infer(struct cm_infer *in)
+{
+    const struct cm_type *element = cm_infer_type(in, 0);
+    for (int i = 1; i < in->n_in && element; i++)
+        element = cm_type_join(in->arena, element, cm_infer_type(in, i));
+    if (!element)
+        return cm_infer_fail(in, "its inputs are not of one element type");
+    return cm_sequence_set(in, 0, element);
+}
+
+static enum cm_status construct_run(struct cm_call *call)
+{
+    struct cm_datum *y = call->out_datum[0];
+    CM_TRY(cm_sequence_new((size_t)call->n_in, y, call->err));
+    for (int i = 0; i < call->n_in; i++)
+        CM_TRY(cm_sequence_add(y, call->in_datum[i], call->err));
+    return CM_OK;
+}
+
+CM_OP(SequenceConstruct, .infer = construct_infer, .run = construct_run,
+      .effects = CM_OUTPUT_SIZE_AT_RUN);
+
+static enum cm_status empty_infer(struct cm_infer *in)
+{
+    const int64_t dtype =
+        cm_node_has_attr(in->node, "dtype") ? cm_node_int(in->node, "dtype") : CM_FLOAT;
+    if (!cm_dtype_is_valid(dtype))
+        return cm_infer_fail(in, "dtype is %lld, which is no element type", (long long)dtype);
+    return cm_sequence_set(in, 0,
+                           cm_type_tensor(in->arena, (enum cm_dtype)dtype, CM_RANK_UNKNOWN, NULL));
+}
+
+static enum cm_status empty_run(struct cm_call *call)
+{
+    return cm_sequence_new(0, call->out_datum[0], call->err);
+}
+
+CM_OP(SequenceEmpty, .infer = empty_infer, .run = empty_run, .grad = cm_grad_none,
+      .effects = CM_OUTPUT_SIZE_AT_RUN);
+
+static enum cm_status at_infer(struct cm_infer *in)
+{
+    const struct cm_type *element;
+    CM_TRY(cm_sequence_element(in, 0, &element));
+    return cm_infer_set(in, 0, element);
+}
+
+static enum cm_status at_run(struct cm_call *call)
+{
+    const struct cm_datum *x = call->in_datum[0];
+    size_t position;
+    CM_TRY(cm_sequence_position(call, 1, x->n_items, &position));
+    return cm_datum_share(&x->items[position], call->out_datum[0], call->err);
+}
+
+CM_OP(SequenceAt, .infer = at_infer, .run = at_run, .effects = CM_OUTPUT_SIZE_AT_RUN);
+
+static enum cm_status insert_infer(struct cm_infer *in)
+{
+    const struct cm_type *element, *tensor = cm_infer_type(in, 1);
+    CM_TRY(cm_sequence_element(in, 0, &element));
+    const struct cm_type *both = cm_type_join(in->arena, element, tensor);
+    if (!both)
+        return cm_infer_fail(in, "a %s tensor cannot go into a sequence of %s",
+                             cm_dtype_name(tensor->dtype), cm_dtype_name(element->dtype));
+    return cm_sequence_set(in, 0, both);
+}
+
+static enum cm_status insert_run(struct cm_call *call)
+{
+    const struct cm_datum *x = call->in_datum[0];
+    struct cm_datum *y = call->out_datum[0];
+    size_t position = x->n_items;
+    /* The end itself is a position, but not one to count backwards from. */
+    if (given(call, 2) &&
+        (cm_tensor_count(call->in[2]) != 1 || cm_tensor_int(call->in[2], 0) != (int64_t)x->n_items))
+        CM_TRY(cm_sequence_position(call, 2, x->n_items, &position));
+    CM_TRY(cm_sequence_new(x->n_items + 1, y, call->err));
+    for (size_t i = 0; i < position; i++)
+        CM_TRY(cm_sequence_add(y, &x->items[i], call->err));
+    CM_TRY(cm_sequence_add(y, call->in_datum[1], call->err));
+    for (size_t i = position; i < x->n_items; i++)
+        CM_TRY(cm_sequence_add(y, &x->items[i], call->err));
+    return CM_OK;
+}
+
+CM_OP(SequenceInsert, .infer = insert_infer, .run = insert_run, .effects = CM_OUTPUT_SIZE_AT_RUN);
+
+static enum cm_status erase_run(struct cm_call *call)
+{
+    const struct cm_datum *x = call->in_datum[0];
+    struct cm_datum *y = call->out_datum[0];
+    size_t position = x->n_items - 1;
+    if (given(call, 1))
+        CM_TRY(cm_sequence_position(call, 1, x->n_items, &position));
+    else if (x->n_items == 0)
+        return cm_call_fail(call, CM_BAD_ARGUMENT, "the sequence is empty");
+    CM_TRY(cm_sequence_new(x->n_items - 1, y, call->err));
+    for (size_t i = 0; i < x->n_items; i++)
+        if (i != position)
+            CM_TRY(cm_sequence_add(y, &x->items[i], call->err));
+    return CM_OK;
+}
+
+CM_OP(SequenceErase, .infer = cm_infer_like_input, .run = erase_run,
+      .effects = CM_OUTPUT_SIZE_AT_RUN);
+
+static enum cm_status length_infer(struct cm_infer *in)
+{
+    return cm_infer_set_tensor(in, 0, CM_INT64, 0, NULL);
+}
+
+static enum cm_status length_run(struct cm_call *call)
+{
+    *(int64_t *)call->out[0]->data = (int64_t)call->in_datum[0]->n_items;
+    return CM_OK;
+}
+
+CM_OP(SequenceLength, .infer = length_infer, .run = length_run, .grad = cm_grad_none);

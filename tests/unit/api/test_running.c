@@ -1,0 +1,723 @@
+/* Sessions through the public API: feeding, fetching, wrong uses, operators of one's own. */
+// SPDX-License-Identifier: Apache-2.0
+#include "base/folder.h"
+#include "cameo.h"
+#include "check.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+
+static const char line[] = "<ir_version: 8, opset_import: [\"\" : 17]>\n"
+                           "line (float[N,2] x, float[2] shift) => (float[N,2] y, float[N,2] z)\n"
+                           "<float two = {2}>\n"
+                           "{ y = Mul(x, two)\n  z = Add(y, shift) }\n";
+
+static struct cameo_model *load(const char *text)
+{
+    struct cameo_load_options options = CAMEO_LOAD_OPTIONS_INIT;
+    struct cameo_model *model;
+    struct cameo_error err;
+
+    options.format = CAMEO_FORMAT_TEXT;
+    if (cameo_model_load_memory(text, strlen(text), &options, &model, &err) != CAMEO_OK)
+        fail_msg("%s", err.message);
+    return model;
+}
+
+static struct cameo_session *open_session(const struct cameo_model *model, const char *backend)
+{
+    struct cameo_session_options options = CAMEO_SESSION_OPTIONS_INIT;
+    struct cameo_session *session;
+    struct cameo_error err;
+
+    options.backend = backend;
+    options.threads = 1;
+    if (cameo_session_new(model, &options, &session, &err) != CAMEO_OK)
+        fail_msg("%s", err.message);
+    return session;
+}
+
+static const float x_values[] = {1, 2, 3, 4}, shift_values[] = {10, 20};
+static const int64_t x_dims[] = {2, 2}, shift_dims[] = {2};
+
+static struct cameo_feed feed_x(void)
+{
+    return (struct cameo_feed){.name = "x",
+                               .dtype = CAMEO_FLOAT,
+                               .rank = 2,
+                               .dims = x_dims,
+                               .data = x_values,
+                               .bytes = sizeof x_values};
+}
+
+static struct cameo_feed feed_shift(void)
+{
+    return (struct cameo_feed){.name = "shift",
+                               .dtype = CAMEO_FLOAT,
+                               .rank = 1,
+                               .dims = shift_dims,
+                               .data = shift_values,
+                               .bytes = sizeof shift_values};
+}
+
+static void check_run(struct cameo_session *session)
+{
+    const struct cameo_feed feeds[] = {feed_shift(), feed_x()};
+    float mine[4] = {0};
+    struct cameo_fetch fetches[] = {
+        {.name = "z"},
+        {.index = 0,
+         .data = mine,
+         .bytes = sizeof mine,
+         .dtype = CAMEO_FLOAT,
+         .rank = 2,
+         .dims = x_dims},
+    };
+    struct cameo_error err;
+
+    if (cameo_session_run(session, feeds, 2, fetches, 2, NULL, &err) != CAMEO_OK)
+        fail_msg("%s", err.message);
+    CHECK(mine[0] == 2 && mine[3] == 8);
+    CHECK(fetches[1].datum == NULL);
+    CHECK_INT(cameo_datum_kind(fetches[0].datum), CAMEO_KIND_TENSOR);
+    CHECK_INT(cameo_datum_dtype(fetches[0].datum), CAMEO_FLOAT);
+    CHECK_INT(cameo_datum_rank(fetches[0].datum), 2);
+    CHECK_INT(cameo_datum_dims(fetches[0].datum)[0], 2);
+    CHECK_INT(cameo_datum_bytes(fetches[0].datum), 16);
+    CHECK(((const float *)cameo_datum_data(fetches[0].datum))[3] == 28);
+    CHECK(cameo_datum_real(fetches[0].datum, 0) == 12);
+    CHECK(cameo_datum_real(fetches[0].datum, 4) == 0);
+    cameo_datum_free(fetches[0].datum);
+}
+
+void test_session__runs_with_every_engine(void)
+{
+    static const char *const backends[] = {NULL, "reference", "plain"};
+    struct cameo_model *model = load(line);
+
+    for (size_t i = 0; i < CM_COUNT(backends); i++) {
+        struct cameo_session *session = open_session(model, backends[i]);
+
+        CHECK_INT(cameo_session_input_count(session), 2);
+        CHECK_INT(cameo_session_output_count(session), 2);
+        CHECK_STRING(cameo_session_input(session, 0)->type.data, "float[N,2]");
+        CHECK_INT(cameo_session_input(session, 0)->kind, CAMEO_KIND_TENSOR);
+        CHECK_STRING(cameo_session_output(session, 1)->name.data, "z");
+        CHECK_INT(cameo_session_output(session, 1)->dims[1].size, 2);
+        CHECK(cameo_session_output(session, 2) == NULL);
+        check_run(session);
+        check_run(session);
+        cameo_session_free(session);
+    }
+    cameo_model_free(model);
+}
+
+/* One wrong feed after another; then a right one, on the same session. */
+void test_session__wrong_inputs_are_one_sentence_and_the_session_lives_on(void)
+{
+    static const int64_t three[] = {2, 3}, cube[] = {2, 2, 1}, negative[] = {-1, 2};
+    struct cameo_feed wrong[9];
+    static const char *const parts[] = {
+        "there is no input 'X'; the model has 'x', 'shift'",
+        "there is no input 7",
+        "input 'x' is of type double, needs float",
+        "input 'x' has rank 3, needs 2 (float[N,2])",
+        "input 'x' has shape 2x3, needs float[N,2]",
+        "input 'x' comes with 15 bytes, its shape 2x2 needs 16",
+        "input 'x': dimension 0 is -1",
+        "input 'shift' is fed twice",
+        "which is none",
+    };
+    struct cameo_model *model = load(line);
+    struct cameo_session *session = open_session(model, NULL);
+
+    for (size_t i = 0; i < CM_COUNT(wrong); i++)
+        wrong[i] = feed_x();
+    wrong[0].name = "X";
+    wrong[1].name = NULL;
+    wrong[1].index = 7;
+    wrong[2].dtype = CAMEO_DOUBLE;
+    wrong[3].rank = 3;
+    wrong[3].dims = cube;
+    wrong[4].dims = three;
+    wrong[4].bytes = 24;
+    wrong[5].bytes = 15;
+    wrong[6].dims = negative;
+    wrong[7] = feed_shift();
+    wrong[8].dtype = (enum cameo_dtype)99;
+    for (size_t i = 0; i < CM_COUNT(wrong); i++) {
+        const struct cameo_feed feeds[] = {feed_shift(), wrong[i]};
+        struct cameo_fetch fetch = {.index = 0};
+        struct cameo_error err;
+
+        CHECK_INT(cameo_session_run(session, feeds, 2, &fetch, 1, NULL, &err), CAMEO_BAD_ARGUMENT);
+        if (!strstr(err.message, parts[i]))
+            fail_msg("row %zu: %s", i, err.message);
+        CHECK(fetch.datum == NULL);
+    }
+    check_run(session);
+    cameo_session_free(session);
+    cameo_model_free(model);
+}
+
+void test_session__says_what_is_missing_and_what_was_asked_wrongly(void)
+{
+    struct cameo_model *model = load(line);
+    struct cameo_session *session = open_session(model, NULL);
+    const struct cameo_feed feeds[] = {feed_x(), feed_shift()};
+    struct cameo_fetch fetch = {.name = "w"};
+    struct cameo_error err;
+    float small[3];
+
+    CHECK_INT(cameo_session_run(session, NULL, 0, NULL, 0, NULL, &err), CAMEO_BAD_ARGUMENT);
+    CHECK(strstr(err.message, "inputs are missing: 'x' (float[N,2]), 'shift' (float[2])"));
+    CHECK_INT(cameo_session_run(session, feeds, 2, &fetch, 1, NULL, &err), CAMEO_BAD_ARGUMENT);
+    CHECK(strstr(err.message, "there is no output 'w'; the model has 'y', 'z'"));
+    fetch = (struct cameo_fetch){.name = "y",
+                                 .data = small,
+                                 .bytes = sizeof small,
+                                 .dtype = CAMEO_FLOAT,
+                                 .rank = 2,
+                                 .dims = x_dims};
+    CHECK_INT(cameo_session_run(session, feeds, 2, &fetch, 1, NULL, &err), CAMEO_BAD_ARGUMENT);
+    CHECK(strstr(err.message, "has 12 bytes, its shape needs 16"));
+    fetch.dims = (const int64_t[]){3};
+    fetch.rank = 1; /* as many bytes as it says, but not the output's shape */
+    CHECK_INT(cameo_session_run(session, feeds, 2, &fetch, 1, NULL, &err), CAMEO_BAD_ARGUMENT);
+    CHECK(strstr(err.message, "output 'y' is float[N,2], other than the memory for it"));
+    check_run(session);
+    cameo_session_free(session);
+    cameo_model_free(model);
+}
+
+static void *run_many(void *arg)
+{
+    for (int i = 0; i < 50; i++)
+        check_run(arg);
+    return NULL;
+}
+
+void test_session__several_threads_run_it_at_once(void)
+{
+    static const char *const backends[] = {NULL, "plain"};
+    struct cameo_model *model = load(line);
+
+    for (size_t b = 0; b < CM_COUNT(backends); b++) {
+        struct cameo_session *session = open_session(model, backends[b]);
+        pthread_t threads[3];
+
+        for (size_t i = 0; i < CM_COUNT(threads); i++)
+            CHECK_INT(pthread_create(&threads[i], NULL, run_many, session), 0);
+        for (size_t i = 0; i < CM_COUNT(threads); i++)
+            pthread_join(threads[i], NULL);
+        cameo_session_free(session);
+    }
+    cameo_model_free(model);
+}
+
+void test_session__a_set_flag_cancels_runs_until_it_is_cleared(void)
+{
+    struct cameo_model *model = load(line);
+    struct cameo_session *session = open_session(model, NULL);
+    const struct cameo_feed feeds[] = {feed_x(), feed_shift()};
+    struct cameo_run_options options = CAMEO_RUN_OPTIONS_INIT;
+    struct cameo_error err;
+
+    CHECK_INT(cameo_cancel_new(&options.cancel, NULL), CAMEO_OK);
+    cameo_cancel_set(options.cancel);
+    CHECK_INT(cameo_session_run(session, feeds, 2, NULL, 0, &options, &err), CAMEO_CANCELLED);
+    cameo_cancel_clear(options.cancel);
+    CHECK_INT(cameo_session_run(session, feeds, 2, NULL, 0, &options, &err), CAMEO_OK);
+    cameo_cancel_free(options.cancel);
+    cameo_session_free(session);
+    cameo_model_free(model);
+}
+
+struct seen {
+    int count;
+    bool wrong;
+};
+
+static void see(void *arg, const struct cameo_step *step)
+{
+    static const char *const ops[] = {"Mul", "Add"};
+    struct seen *seen = arg;
+
+    seen->wrong = seen->wrong || seen->count >= 2 || strcmp(step->op.data, ops[seen->count]) != 0 ||
+                  step->end_ns < step->begin_ns || !step->kernel || !step->declined;
+    seen->count++;
+}
+
+void test_session__steps_are_reported_in_order(void)
+{
+    struct cameo_model *model = load(line);
+    struct cameo_session *session = open_session(model, "reference");
+    const struct cameo_feed feeds[] = {feed_x(), feed_shift()};
+    struct cameo_run_options options = CAMEO_RUN_OPTIONS_INIT;
+    struct seen seen = {0};
+
+    options.step = see;
+    options.step_arg = &seen;
+    CHECK_INT(cameo_session_run(session, feeds, 2, NULL, 0, &options, NULL), CAMEO_OK);
+    CHECK_INT(seen.count, 2);
+    CHECK(!seen.wrong);
+    cameo_session_free(session);
+    cameo_model_free(model);
+}
+
+void test_session__all_that_cannot_run_is_named_at_once(void)
+{
+    struct cameo_model *model =
+        load("<ir_version: 8, opset_import: [\"\" : 17, \"my\" : 1]>\n"
+             "g (float[2] x) => (float[2] y)\n"
+             "{ [first] a = my.Frob(x)\n  [second] b = Relu(a)\n  [third] y = Frobnicate(b) }\n");
+    struct cameo_session *session;
+    struct cameo_error err;
+
+    CHECK_INT(cameo_session_new(model, NULL, &session, &err), CAMEO_UNSUPPORTED);
+    CHECK(session == NULL);
+    CHECK(strstr(err.message, "2 nodes cannot run"));
+    CHECK(strstr(err.message, "node 'first' (Frob): there is no such operator"));
+    CHECK(strstr(err.message, "node 'third' (Frobnicate)"));
+    cameo_model_free(model);
+}
+
+void test_session__an_input_handed_through_is_the_callers_own_copy(void)
+{
+    static const char *const backends[] = {NULL, "plain"};
+    struct cameo_model *model = load("<ir_version: 8, opset_import: [\"\" : 17]>\n"
+                                     "g (float[2] x, string[1] s) => (float[2] y, string[1] t)\n"
+                                     "{ y = Identity(x)\n  t = Identity(s) }\n");
+
+    for (size_t b = 0; b < CM_COUNT(backends); b++) {
+        struct cameo_session *session = open_session(model, backends[b]);
+        float *values = malloc(8);
+        char *bytes = malloc(3);
+        struct cameo_text text = {bytes, 3};
+        const int64_t two = 2, one = 1;
+        struct cameo_error err;
+
+        memcpy(values, shift_values, 8);
+        memcpy(bytes, "abc", 3);
+        const struct cameo_feed feeds[] = {
+            {.index = 0, .dtype = CAMEO_FLOAT, .rank = 1, .dims = &two, .data = values, .bytes = 8},
+            {.index = 1,
+             .dtype = CAMEO_STRING,
+             .rank = 1,
+             .dims = &one,
+             .data = &text,
+             .bytes = sizeof text}};
+        struct cameo_fetch fetches[] = {{.index = 0}, {.index = 1}};
+        if (cameo_session_run(session, feeds, 2, fetches, 2, NULL, &err) != CAMEO_OK)
+            fail_msg("%s", err.message);
+        free(values);
+        free(bytes);
+        CHECK(cameo_datum_real(fetches[0].datum, 1) == 20);
+        CHECK_STRING(cameo_datum_string(fetches[1].datum, 0).data, "abc");
+        CHECK_STRING(cameo_datum_string(fetches[1].datum, 1).data, "");
+        cameo_datum_free(fetches[0].datum);
+        cameo_datum_free(fetches[1].datum);
+        cameo_session_free(session);
+    }
+    cameo_model_free(model);
+}
+
+void test_session__wrong_options_are_refused(void)
+{
+    struct cameo_model *model = load(line);
+    struct cameo_session_options options = CAMEO_SESSION_OPTIONS_INIT;
+    struct cameo_session *session;
+    struct cameo_error err;
+
+    options.threads = -1;
+    CHECK_INT(cameo_session_new(model, &options, &session, &err), CAMEO_BAD_ARGUMENT);
+    CHECK(strstr(err.message, "-1 threads"));
+    options.threads = 0;
+    options.struct_size = 0;
+    CHECK_INT(cameo_session_new(model, &options, &session, &err), CAMEO_BAD_ARGUMENT);
+    CHECK(strstr(err.message, "_INIT macro"));
+    cameo_model_free(model);
+}
+
+void test_datum__set_real_rounds_to_each_type(void)
+{
+    static const struct {
+        enum cameo_dtype dtype;
+        double value, expected;
+    } rows[] = {
+        {CAMEO_FLOAT, 0.1, (double)0.1f},
+        {CAMEO_DOUBLE, 0.1, 0.1},
+        {CAMEO_FLOAT16, 2049, 2048},
+        {CAMEO_BFLOAT16, 1.001, 1},
+        {CAMEO_INT8, 200, 127},
+        {CAMEO_INT8, -200, -128},
+        {CAMEO_UINT8, -5, 0},
+        {CAMEO_INT32, 2.5, 2},
+        {CAMEO_BOOL, 7, 1},
+        {CAMEO_UINT4, 9, 9},
+        {CAMEO_INT4, -9, -8},
+        {CAMEO_INT2, 1, 1},
+        {CAMEO_INT64, 9e18, 9e18},
+        {CAMEO_UINT64, 1.5e19, 1.5e19},
+    };
+    const int64_t dims[] = {3};
+
+    for (size_t i = 0; i < CM_COUNT(rows); i++) {
+        struct cameo_datum *datum;
+
+        CHECK_INT(cameo_datum_new(rows[i].dtype, 1, dims, &datum, NULL), CAMEO_OK);
+        cameo_datum_set_real(datum, 1, rows[i].value);
+        cameo_datum_set_real(datum, 3, rows[i].value); /* past the end: nothing */
+        CHECK(cameo_datum_real(datum, 0) == 0 && cameo_datum_real(datum, 2) == 0);
+        if (cameo_datum_real(datum, 1) != rows[i].expected)
+            fail_msg("row %zu: %g", i, cameo_datum_real(datum, 1));
+        cameo_datum_free(datum);
+    }
+}
+
+/* ---- operators of one's own ---- */
+
+static int scale_tag; /* its address is what the functions are handed */
+
+static enum cameo_status scale_infer(struct cameo_infer *in, void *arg)
+{
+    CHECK(arg == &scale_tag);
+    if (cameo_infer_rank(in, 0) == 0)
+        return cameo_infer_fail(in, "scalars are too small");
+    return cameo_infer_set_like(in, 0, 0);
+}
+
+static enum cameo_status scale_run(struct cameo_call *call, void *arg)
+{
+    struct cameo_tensor_view x, y;
+
+    CHECK(arg == &scale_tag);
+    if (!cameo_call_input(call, 0, &x) || !cameo_call_output(call, 0, &y))
+        return cameo_call_fail(call, CAMEO_BAD_ARGUMENT, "an operand is missing");
+    for (int64_t i = 0; i < x.count; i++)
+        ((float *)y.data)[i] = ((const float *)x.data)[i] * cameo_call_float(call, "by");
+    return CAMEO_OK;
+}
+
+static const struct cameo_operand floats[] = {
+    {.name = "x", .variable = "T", .types = CAMEO_TYPE_BIT(CAMEO_FLOAT)}};
+static const struct cameo_attribute by[] = {
+    {.name = "by", .kind = CAMEO_ATTRIBUTE_FLOAT, .has_default = true, .f = 3}};
+
+static struct cameo_custom_operator scale_operator(void)
+{
+    struct cameo_custom_operator op = CAMEO_CUSTOM_OPERATOR_INIT;
+
+    op.domain = "my";
+    op.name = "Scale";
+    op.inputs = op.outputs = floats;
+    op.input_count = op.output_count = 1;
+    op.attributes = by;
+    op.attribute_count = 1;
+    op.infer = scale_infer;
+    op.run = scale_run;
+    op.arg = &scale_tag;
+    return op;
+}
+
+static const char scaled[] = "<ir_version: 8, opset_import: [\"\" : 17, \"my\" : 1]>\n"
+                             "g (float[N] x) => (float[N] y)\n"
+                             "{ a = my.Scale(x)\n  y = my.Scale<by: float = 0.5>(a) }\n";
+
+static double run_scaled(const struct cameo_registry *registry, const char *backend, bool expand)
+{
+    struct cameo_session_options options = CAMEO_SESSION_OPTIONS_INIT;
+    struct cameo_model *model = load(scaled);
+    struct cameo_session *session;
+    struct cameo_error err;
+    const int64_t two = 2;
+    const struct cameo_feed feed = {.name = "x",
+                                    .dtype = CAMEO_FLOAT,
+                                    .rank = 1,
+                                    .dims = &two,
+                                    .data = shift_values,
+                                    .bytes = 8};
+    struct cameo_fetch fetch = {.index = 0};
+
+    options.registry = registry;
+    options.backend = backend;
+    options.expand = expand;
+    if (cameo_session_new(model, &options, &session, &err) != CAMEO_OK ||
+        cameo_session_run(session, &feed, 1, &fetch, 1, NULL, &err) != CAMEO_OK)
+        fail_msg("%s", err.message);
+    const double result = cameo_datum_real(fetch.datum, 1);
+    cameo_datum_free(fetch.datum);
+    cameo_session_free(session);
+    cameo_model_free(model);
+    return result;
+}
+
+void test_registry__an_operator_of_ones_own_runs(void)
+{
+    const struct cameo_custom_operator op = scale_operator();
+    struct cameo_registry *registry;
+    struct cameo_error err;
+
+    CHECK_INT(cameo_registry_new(&registry, NULL), CAMEO_OK);
+    if (cameo_registry_add(registry, &op, &err) != CAMEO_OK)
+        fail_msg("%s", err.message);
+    CHECK_INT(cameo_registry_add(registry, &op, &err), CAMEO_BAD_ARGUMENT);
+    CHECK(strstr(err.message, "operator 'Scale': Scale version 1 is registered already"));
+    CHECK(run_scaled(registry, NULL, false) == 30);
+    CHECK(run_scaled(registry, "plain", false) == 30);
+    CHECK_INT(cameo_registry_add(registry, &op, &err), CAMEO_BAD_ARGUMENT);
+    CHECK(strstr(err.message, "frozen"));
+    cameo_registry_free(registry);
+}
+
+void test_registry__a_body_runs_where_there_is_no_function(void)
+{
+    struct cameo_custom_operator op = scale_operator();
+    struct cameo_registry *registry;
+    struct cameo_error err;
+
+    op.run = NULL;
+    op.infer = NULL;
+    op.body = "<domain: \"my\", opset_import: [\"\" : 17]>\n"
+              "Scale <by: float = 3.0>(x) => (y)\n"
+              "{ f = Constant<value_float: float = @by>()\n  y = Mul(x, f) }\n";
+    CHECK_INT(cameo_registry_new(&registry, NULL), CAMEO_OK);
+    if (cameo_registry_add(registry, &op, &err) != CAMEO_OK)
+        fail_msg("%s", err.message);
+    CHECK(run_scaled(registry, NULL, false) == 30);
+    CHECK(run_scaled(registry, "plain", false) == 30);
+    CHECK(run_scaled(registry, NULL, true) == 30);
+    cameo_registry_free(registry);
+}
+
+void test_registry__refuses_operators_that_make_no_sense(void)
+{
+    struct cameo_custom_operator ops[8];
+    static const char *const parts[] = {
+        "has no name",
+        "a domain of its own",
+        "neither a run function nor a body",
+        "no outputs",
+        "allow different types",
+        "its body",
+        "of another operator",
+        "is a list",
+    };
+    static const struct cameo_operand doubles[] = {
+        {.name = "y", .variable = "T", .types = CAMEO_TYPE_BIT(CAMEO_DOUBLE)}};
+    static const struct cameo_attribute list[] = {
+        {.name = "l", .kind = CAMEO_ATTRIBUTE_INTS, .has_default = true}};
+
+    for (size_t i = 0; i < CM_COUNT(ops); i++)
+        ops[i] = scale_operator();
+    ops[0].name = "";
+    ops[1].domain = "ai.onnx";
+    ops[2].run = NULL;
+    ops[3].output_count = 0;
+    ops[4].outputs = doubles;
+    ops[5].body = "Scale (x) = ";
+    ops[6].body = "<domain: \"my\", opset_import: [\"\" : 17]> Other (x) => (y) { y = Neg(x) }";
+    ops[7].attributes = list;
+    for (size_t i = 0; i < CM_COUNT(ops); i++) {
+        struct cameo_registry *registry;
+        struct cameo_error err;
+
+        CHECK_INT(cameo_registry_new(&registry, NULL), CAMEO_OK);
+        CHECK(cameo_registry_add(registry, &ops[i], &err) != CAMEO_OK);
+        if (!strstr(err.message, parts[i]))
+            fail_msg("row %zu: %s", i, err.message);
+        cameo_registry_free(registry);
+    }
+}
+
+static enum cameo_status evens_infer(struct cameo_infer *in, void *arg)
+{
+    const int64_t any = -1;
+
+    (void)arg;
+    return cameo_infer_set(in, 0, cameo_infer_dtype(in, 0), 1, &any);
+}
+
+/* Every second element: the size is known only now. */
+static enum cameo_status evens_run(struct cameo_call *call, void *arg)
+{
+    struct cameo_tensor_view x, y;
+
+    (void)arg;
+    if (!cameo_call_input(call, 0, &x))
+        return CAMEO_BAD_ARGUMENT;
+    const int64_t count = (x.count + 1) / 2;
+    const enum cameo_status status = cameo_call_allocate(call, 0, x.dtype, 1, &count);
+    if (status != CAMEO_OK || !cameo_call_output(call, 0, &y))
+        return status;
+    for (int64_t i = 0; i < count; i++)
+        ((float *)y.data)[i] = ((const float *)x.data)[2 * i];
+    return CAMEO_OK;
+}
+
+void test_registry__sizes_may_be_known_only_at_the_run(void)
+{
+    struct cameo_custom_operator op = scale_operator();
+    struct cameo_session_options options = CAMEO_SESSION_OPTIONS_INIT;
+    struct cameo_model *model = load("<ir_version: 8, opset_import: [\"\" : 17, \"my\" : 1]>\n"
+                                     "g (float[N] x) => (float[M] y) { y = my.Evens(x) }\n");
+    struct cameo_fetch fetch = {.index = 0};
+    const int64_t four = 4;
+    const struct cameo_feed feed = {
+        .name = "x", .dtype = CAMEO_FLOAT, .rank = 1, .dims = &four, .data = x_values, .bytes = 16};
+    struct cameo_session *session;
+    struct cameo_registry *registry;
+    struct cameo_error err;
+
+    op.name = "Evens";
+    op.infer = evens_infer;
+    op.run = evens_run;
+    op.sizes_at_run = true;
+    CHECK_INT(cameo_registry_new(&registry, NULL), CAMEO_OK);
+    CHECK_INT(cameo_registry_add(registry, &op, NULL), CAMEO_OK);
+    options.registry = registry;
+    if (cameo_session_new(model, &options, &session, &err) != CAMEO_OK ||
+        cameo_session_run(session, &feed, 1, &fetch, 1, NULL, &err) != CAMEO_OK)
+        fail_msg("%s", err.message);
+    CHECK_INT(cameo_datum_count(fetch.datum), 2);
+    CHECK(cameo_datum_real(fetch.datum, 1) == 3);
+    cameo_datum_free(fetch.datum);
+    cameo_session_free(session);
+    cameo_registry_free(registry);
+    cameo_model_free(model);
+}
+
+/* ---- attributes, sequences, files ---- */
+
+static enum cameo_status attributes_infer(struct cameo_infer *in, void *arg)
+{
+    size_t count;
+    const int64_t *ints = cameo_infer_ints(in, "ints", &count);
+
+    (void)arg;
+    CHECK_INT(cameo_infer_input_count(in), 1);
+    CHECK_INT(cameo_infer_int(in, "i"), 5);
+    CHECK(cameo_infer_float(in, "f") == 1.5f);
+    CHECK(count == 2 && ints[0] == 3 && ints[1] == -4);
+    CHECK_INT(cameo_infer_dim(in, 0, 7), -1);
+    CHECK_INT(cameo_infer_dtype(in, 9), CAMEO_UNDEFINED);
+    return cameo_infer_set(in, 0, CAMEO_FLOAT, 1, (const int64_t[]){1});
+}
+
+static enum cameo_status attributes_run(struct cameo_call *call, void *arg)
+{
+    size_t n_ints, n_floats;
+    const int64_t *ints = cameo_call_ints(call, "ints", &n_ints);
+    const float *list = cameo_call_floats(call, "floats", &n_floats);
+    const struct cameo_text text = cameo_call_string(call, "s");
+    struct cameo_tensor_view y;
+
+    (void)arg;
+    CHECK_INT(cameo_call_input_count(call), 1);
+    CHECK_INT(cameo_call_output_count(call), 1);
+    CHECK(n_ints == 2 && ints[1] == -4);
+    CHECK(n_floats == 1 && list[0] == 0.25f);
+    CHECK(text.size == 3 && memcmp(text.data, "two", 3) == 0);
+    if (cameo_call_output(call, 0, &y))
+        *(float *)y.data = (float)cameo_call_int(call, "i") + cameo_call_float(call, "f");
+    return CAMEO_OK;
+}
+
+void test_registry__functions_see_attributes_of_every_kind(void)
+{
+    static const struct cameo_attribute kinds[] = {
+        {.name = "i", .kind = CAMEO_ATTRIBUTE_INT, .has_default = true, .i = 5},
+        {.name = "f", .kind = CAMEO_ATTRIBUTE_FLOAT, .required = true},
+        {.name = "s", .kind = CAMEO_ATTRIBUTE_STRING, .has_default = true, .s = "two"},
+        {.name = "ints", .kind = CAMEO_ATTRIBUTE_INTS},
+        {.name = "floats", .kind = CAMEO_ATTRIBUTE_FLOATS},
+    };
+    struct cameo_custom_operator op = scale_operator();
+    struct cameo_session_options options = CAMEO_SESSION_OPTIONS_INIT;
+    struct cameo_model *model = load(
+        "<ir_version: 8, opset_import: [\"\" : 17, \"my\" : 1]>\n"
+        "g (float[N] x) => (float[1] y)\n"
+        "{ y = my.Kinds<f: float = 1.5, ints: ints = [3, -4], floats: floats = [0.25]>(x) }\n");
+    struct cameo_model *lacking = load("<ir_version: 8, opset_import: [\"\" : 17, \"my\" : 1]>\n"
+                                       "g (float[N] x) => (float[1] y) { y = my.Kinds(x) }\n");
+    const int64_t two = 2;
+    const struct cameo_feed feed = {.name = "x",
+                                    .dtype = CAMEO_FLOAT,
+                                    .rank = 1,
+                                    .dims = &two,
+                                    .data = shift_values,
+                                    .bytes = 8};
+    struct cameo_fetch fetch = {.index = 0};
+    struct cameo_registry *registry;
+    struct cameo_session *session;
+    struct cameo_error err;
+
+    op.name = "Kinds";
+    op.infer = attributes_infer;
+    op.run = attributes_run;
+    op.attributes = kinds;
+    op.attribute_count = CM_COUNT(kinds);
+    CHECK_INT(cameo_registry_new(&registry, NULL), CAMEO_OK);
+    CHECK_INT(cameo_registry_add(registry, &op, NULL), CAMEO_OK);
+    options.registry = registry;
+    CHECK(cameo_session_new(lacking, &options, &session, &err) != CAMEO_OK);
+    CHECK(strstr(err.message, "Kinds") && strstr(err.message, "'f'"));
+    if (cameo_session_new(model, &options, &session, &err) != CAMEO_OK ||
+        cameo_session_run(session, &feed, 1, &fetch, 1, NULL, &err) != CAMEO_OK)
+        fail_msg("%s", err.message);
+    CHECK(cameo_datum_real(fetch.datum, 0) == 6.5);
+    cameo_datum_free(fetch.datum);
+    cameo_session_free(session);
+    cameo_registry_free(registry);
+    cameo_model_free(model);
+    cameo_model_free(lacking);
+}
+
+void test_session__sequences_come_out_and_go_through_files(void)
+{
+    struct cameo_model *model =
+        load("<ir_version: 8, opset_import: [\"\" : 17]>\n"
+             "g (float[N,2] x) => (seq(float[N,2]) s) { s = SequenceConstruct(x, x) }\n");
+    struct cameo_model *other =
+        load("<ir_version: 8, opset_import: [\"\" : 17]>\n"
+             "g (seq(float[N,2]) s) => (int64 n) { n = SequenceLength(s) }\n");
+    struct cameo_session *first = open_session(model, NULL), *second = open_session(other, NULL);
+    struct cameo_fetch fetch = {.name = "s"}, length = {.name = "n"};
+    struct cameo_feed feed = feed_x(), wrong;
+    struct cameo_arrays *arrays;
+    struct cameo_error err;
+    struct folder folder;
+    char path[FOLDER_PATH_SIZE];
+
+    folder_make(&folder);
+    folder_path(&folder, "s.pb", path);
+    if (cameo_session_run(first, &feed, 1, &fetch, 1, NULL, &err) != CAMEO_OK)
+        fail_msg("%s", err.message);
+    CHECK_INT(cameo_datum_kind(fetch.datum), CAMEO_KIND_SEQUENCE);
+    CHECK_INT(cameo_datum_item_count(fetch.datum), 2);
+    CHECK(cameo_datum_item(fetch.datum, 2) == NULL);
+    CHECK(cameo_datum_real(cameo_datum_item(fetch.datum, 1), 3) == 4);
+
+    const struct cameo_datum *values[] = {fetch.datum};
+    const char *const names[] = {"s"};
+    CHECK_INT(cameo_arrays_save(path, names, values, 1, NULL), CAMEO_OK);
+    CHECK_INT(cameo_arrays_open(path, cameo_session_input(second, 0)->kind, &arrays, NULL),
+              CAMEO_OK);
+    CHECK_INT(cameo_arrays_count(arrays), 1);
+    feed = (struct cameo_feed){.name = "s", .datum = cameo_arrays_at(arrays, 0)};
+    if (cameo_session_run(second, &feed, 1, &length, 1, NULL, &err) != CAMEO_OK)
+        fail_msg("%s", err.message);
+    CHECK_INT(cameo_datum_integer(length.datum, 0), 2);
+    wrong = feed_x();
+    wrong.name = "s";
+    CHECK_INT(cameo_session_run(second, &wrong, 1, NULL, 0, NULL, &err), CAMEO_BAD_ARGUMENT);
+    CHECK(strstr(err.message, "input 's' is a tensor, needs a sequence"));
+    cameo_datum_free(length.datum);
+    cameo_datum_free(fetch.datum);
+    cameo_arrays_free(arrays);
+    folder_remove(&folder);
+    cameo_session_free(first);
+    cameo_session_free(second);
+    cameo_model_free(model);
+    cameo_model_free(other);
+}
