@@ -53,7 +53,7 @@ test-update: ## rewrite the expected output of the command's tests
 
 lint: ## format, layers, lone headers, banned functions, generated files current
 	@tools/setup.sh dev
-	@tools/build.sh release product
+	@tools/build.sh release product listers
 	@$(PYTHON) tools/lint.py
 
 asan: ## unit and command tests under the address and undefined behaviour sanitizers
@@ -87,9 +87,9 @@ coverage: ## which lines the tests run, by folder
 
 gen: ## rewrite the committed files that are generated (data/, docs/operators.md)
 	@tools/setup.sh test
+	@$(PYTHON) tools/gen_operators.py
 	@tools/build.sh release listers
-	@for tool in tools/gen_*.py; do \
-	    [ ! -f "$$tool" ] || { echo "$$tool"; $(PYTHON) "$$tool" || exit 1; }; done
+	@$(PYTHON) tools/gen_operator_docs.py
 
 install: ## headers, libraries, command, manual and completions under PREFIX
 	@tools/setup.sh build

@@ -2,7 +2,7 @@
 # Installs what is missing, and nothing that is there: tools/setup.sh build|test|dev
 # SPDX-License-Identifier: Apache-2.0
 #
-# build   what compiles the library: a C compiler, CMake, Ninja
+# build   what compiles the library: a C compiler, CMake, Ninja; oneDNN if it can be had
 # test    and what tests it: cmocka, Python with the pinned packages in build/venv
 # dev     and what checks it: clang, its sanitizer run-time, clang-format, a C++ compiler
 set -u
@@ -22,11 +22,19 @@ say() {
 }
 
 missing=
+wanted=
 # need PACKAGE CHECK...: remembers PACKAGE when CHECK fails.
 need() {
     package=$1
     shift
     "$@" >/dev/null 2>&1 || missing="$missing $package"
+}
+
+# want PACKAGE CHECK...: the same for what makes things faster but is not needed.
+want() {
+    package=$1
+    shift
+    "$@" >/dev/null 2>&1 || wanted="$wanted $package"
 }
 
 has() {
@@ -55,6 +63,7 @@ need gcc has cc
 need libc6-dev has_header stdlib.h
 need cmake has_new_cmake
 need ninja-build has ninja
+want libdnnl-dev has_header oneapi/dnnl/dnnl.h
 if [ "$level" != build ]; then
     need libcmocka-dev has_header cmocka.h
     need python3 has python3
@@ -76,36 +85,44 @@ if [ "$level" = dev ]; then
     fi
 fi
 
+# install_packages PACKAGE...: false, with a word about it, where that cannot be done.
 install_packages() {
     if ! has apt-get >/dev/null; then
-        say "no apt-get here; please install:$missing"
-        return 0
+        say "no apt-get here; please install: $*"
+        return 1
     fi
     become=
     if [ "$(id -u)" -ne 0 ]; then
         if ! has sudo >/dev/null; then
-            say "not root and no sudo; please install:$missing"
-            return 0
+            say "not root and no sudo; please install: $*"
+            return 1
         fi
         become=sudo
     fi
-    say "apt-get install$missing"
+    say "apt-get install $*"
     # The package lists may be old or absent: a first try decides whether they are fetched.
-    # shellcheck disable=SC2086
     $become env DEBIAN_FRONTEND=noninteractive apt-get install -y -q \
-        --no-install-recommends $missing >build/setup.log 2>&1 && return 0
+        --no-install-recommends "$@" >build/setup.log 2>&1 && return 0
     say "apt-get update"
     $become apt-get update -q >>build/setup.log 2>&1
-    # shellcheck disable=SC2086
-    if ! $become env DEBIAN_FRONTEND=noninteractive apt-get install -y -q \
-        --no-install-recommends $missing >>build/setup.log 2>&1; then
-        tail -n 20 build/setup.log
-        say "apt-get failed; please install:$missing"
-    fi
+    $become env DEBIAN_FRONTEND=noninteractive apt-get install -y -q \
+        --no-install-recommends "$@" >>build/setup.log 2>&1 && return 0
+    tail -n 20 build/setup.log
+    say "apt-get failed; please install: $*"
+    return 1
 }
 
 mkdir -p build || exit 3
-[ -z "$missing" ] || install_packages
+# shellcheck disable=SC2086
+[ -z "$missing" ] || install_packages $missing
+# What could not be had is not tried again with every `make`.
+if [ -n "$wanted" ] && [ "$wanted" != "$(cat build/setup.without 2>/dev/null)" ]; then
+    # shellcheck disable=SC2086
+    if ! install_packages $wanted; then
+        say "going on without$wanted"
+        echo "$wanted" >build/setup.without
+    fi
+fi
 
 for tool in cc cmake; do
     if ! has $tool >/dev/null; then

@@ -7,6 +7,9 @@
 
 #include "base/memory.h"
 
+#ifdef _OPENMP
+#include <omp.h>
+#endif
 #include <pthread.h>
 #include <sched.h>
 #include <unistd.h>
@@ -192,10 +195,34 @@ int cm_team_threads(const struct cm_team *team)
     return team ? team->threads : 1;
 }
 
+#ifdef _OPENMP
+
+/* Whoever else uses OpenMP on this thread, oneDNN first of all, works with the team's number. */
+static void tell_openmp(const struct cm_team *before, const struct cm_team *team)
+{
+    static _Thread_local int outside; /* the caller's own number */
+    if (!before && team)
+        outside = omp_get_max_threads();
+    if (team)
+        omp_set_num_threads(team->threads);
+    else if (before)
+        omp_set_num_threads(outside);
+}
+
+#else
+
+static void tell_openmp(const struct cm_team *before, const struct cm_team *team)
+{
+    (void)before, (void)team;
+}
+
+#endif
+
 struct cm_team *cm_team_enter(struct cm_team *team)
 {
     struct cm_team *before = current;
     current = team;
+    tell_openmp(before, team);
     return before;
 }
 

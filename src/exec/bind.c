@@ -2,8 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "exec/program.h"
 
-#include "base/memory.h"
-#include "base/number.h"
 #include "exec/storage.h"
 
 struct binder {
@@ -18,18 +16,14 @@ struct binder {
 
 /* ---- facts ---- */
 
-void cm_step_facts(const struct cm_context *context, const struct cm_step *step,
-                   struct cm_fact *facts, bool at_run)
+static void step_facts(const struct cm_context *context, const struct cm_step *step,
+                       struct cm_fact *facts)
 {
     for (int i = 0; i < step->n_in; i++) {
-        facts[i] = (struct cm_fact){0};
         if (step->in[i] == CM_NO_SLOT)
             continue;
-        const struct cm_slot *slot = &context->slots[step->in[i]];
-        facts[i].type = slot->type;
-        facts[i].constant = slot->known;
-        if (at_run && slot->datum.kind == CM_KIND_TENSOR)
-            facts[i].constant = &slot->datum.tensor;
+        facts[i].type = context->slots[step->in[i]].type;
+        facts[i].constant = context->slots[step->in[i]].known;
     }
 }
 
@@ -46,11 +40,11 @@ static enum cm_status infer_step(struct binder *b, const struct cm_step *step,
                                  struct cm_fact *results, bool *decided)
 {
     const struct cm_op *op = step->node->op;
-    struct cm_fact *facts = CM_NEW_ARRAY(b->arena, struct cm_fact, (size_t)step->n_in);
     *decided = false;
-    cm_step_facts(b->context, step, facts, false);
     if (op->effects & CM_OUTPUT_SIZE_AT_RUN)
         return CM_OK;
+    struct cm_fact *facts = CM_NEW_ARRAY(b->arena, struct cm_fact, (size_t)step->n_in);
+    step_facts(b->context, step, facts);
     for (int i = 0; i < step->n_in; i++)
         if (step->in[i] != CM_NO_SLOT && !facts[i].type)
             return CM_OK;
@@ -77,10 +71,17 @@ static enum cm_status infer_step(struct binder *b, const struct cm_step *step,
 
 static struct cm_place *new_place(struct binder *b, cm_slot_id slot, enum cm_place_kind kind)
 {
+    struct cm_slot *at = &b->context->slots[slot];
     struct cm_place *place = CM_PUSH(b->arena, &b->binding->places);
-    *place = (struct cm_place){.slot = slot, .kind = kind, .same_as = CM_NO_SLOT};
-    if (slot != CM_NO_SLOT)
-        b->context->slots[slot].storage = -1;
+    *place = (struct cm_place){.slot = slot,
+                               .kind = kind,
+                               .same_as = CM_NO_SLOT,
+                               .type = at->type,
+                               .layout = at->datum.tensor.layout,
+                               .known = at->known};
+    at->storage = -1;
+    if (kind != CM_PLACE_BLOCK && kind != CM_PLACE_KNOWN)
+        *CM_PUSH(b->arena, &b->binding->moving) = b->binding->places.count - 1;
     return place;
 }
 
@@ -102,14 +103,6 @@ static enum cm_status plain_bytes(const struct cm_tensor *tensor, size_t *out, s
     return CM_OK;
 }
 
-static size_t result_index(const struct cm_block *block, cm_slot_id slot)
-{
-    size_t o = 0;
-    while (block->outputs[o] != slot)
-        o++;
-    return o;
-}
-
 static bool ends_here(const struct cm_step *step, cm_slot_id slot)
 {
     for (size_t i = 0; i < step->n_last; i++)
@@ -128,7 +121,7 @@ static int times_read(const struct cm_step *step, cm_slot_id slot)
 
 /* The input whose bytes output o may take over or share; -1: none. */
 static int sharing_input(const struct binder *b, const struct cm_step *step, int o, size_t bytes,
-                         enum cm_sharing wanted)
+                         const struct cm_layout *layout, enum cm_sharing wanted)
 {
     const struct cm_op *op = step->node->op;
     for (int i = 0; op->share && i < step->n_in; i++) {
@@ -136,8 +129,8 @@ static int sharing_input(const struct binder *b, const struct cm_step *step, int
             continue;
         const struct cm_slot *slot = &b->context->slots[step->in[i]];
         size_t has;
-        if (slot->datum.tensor.layout || plain_bytes(&slot->datum.tensor, &has, NULL) ||
-            has != bytes)
+        if (!cm_layout_equal(slot->datum.tensor.layout, layout) ||
+            (!layout && (plain_bytes(&slot->datum.tensor, &has, NULL) || has != bytes)))
             continue;
         if (wanted == CM_SHARE_VIEW)
             return i;
@@ -160,14 +153,13 @@ static enum cm_status place_output(struct binder *b, const struct cm_step *step,
         bytes = layout->bytes;
     *is_view = false;
     struct cm_place *place;
-    if (b->session->is_result[id]) {
+    if (b->session->result_of[id] != CM_NO_SLOT) {
         place = new_place(b, id, CM_PLACE_RESULT);
-        place->offset = result_index(b->block, id);
-        place->tensor = slot->datum.tensor;
+        place->offset = b->session->result_of[id];
         return CM_OK;
     }
-    const int view = layout ? -1 : sharing_input(b, step, o, bytes, CM_SHARE_VIEW);
-    const int over = layout ? -1 : sharing_input(b, step, o, bytes, CM_SHARE_OVERWRITE);
+    const int view = layout ? -1 : sharing_input(b, step, o, bytes, NULL, CM_SHARE_VIEW);
+    const int over = sharing_input(b, step, o, bytes, layout, CM_SHARE_OVERWRITE);
     const int storage = view >= 0   ? b->context->slots[step->in[view]].storage
                         : over >= 0 ? b->context->slots[step->in[over]].storage
                                     : cm_storage_new(&b->storages, bytes);
@@ -183,22 +175,28 @@ static enum cm_status place_output(struct binder *b, const struct cm_step *step,
         slot->storage = storage;
         *is_view = view >= 0;
     }
-    place->tensor = slot->datum.tensor;
     return CM_OK;
 }
 
 /* ---- known contents ---- */
 
+static void *aligned(struct binder *b, size_t bytes)
+{
+    if (bytes > SIZE_MAX - CM_TENSOR_ALIGNMENT)
+        bytes = SIZE_MAX - CM_TENSOR_ALIGNMENT; /* which the arena refuses */
+    char *room = cm_arena_alloc(b->arena, bytes + CM_TENSOR_ALIGNMENT);
+    return room + (CM_TENSOR_ALIGNMENT - (uintptr_t)room % CM_TENSOR_ALIGNMENT);
+}
+
 static struct cm_tensor *new_known(struct binder *b, cm_slot_id id)
 {
     struct cm_slot *slot = &b->context->slots[id];
-    struct cm_place *place = new_place(b, id, CM_PLACE_KNOWN);
     struct cm_tensor *tensor = CM_NEW(b->arena, struct cm_tensor);
     *tensor = slot->datum.tensor;
-    tensor->data = cm_arena_alloc(b->arena, cm_tensor_bytes(tensor) + 1);
-    place->tensor = *tensor;
+    tensor->data = aligned(b, cm_tensor_bytes(tensor));
     slot->known = tensor;
     slot->datum.tensor.data = tensor->data;
+    new_place(b, id, CM_PLACE_KNOWN);
     return tensor;
 }
 
@@ -304,12 +302,9 @@ static struct cm_bound_step *new_step(struct binder *b, const struct cm_step *st
 /* The first kernel of a backend that takes the call; the reasons of those that did not are kept. */
 static const struct cm_kernel *choose_kernel(struct binder *b, struct cm_bound_step *bound)
 {
-    const struct cm_node *node = bound->step->node;
     struct cm_error why;
-    for (size_t i = 0; i < b->session->n_kernels; i++) {
-        const struct cm_kernel *kernel = b->session->kernels[i];
-        if (!cm_str_is(node->op_type, kernel->name) || !cm_str_is(node->domain, kernel->domain))
-            continue;
+    for (size_t i = 0; i < bound->step->n_kernels; i++) {
+        const struct cm_kernel *kernel = bound->step->kernels[i];
         bound->call.err = &why;
         why.text[0] = 0;
         const bool taken = kernel->accepts(&bound->call);
@@ -347,10 +342,11 @@ void cm_bind_give_layout(struct cm_call *call, int o, const struct cm_layout *la
 /* A copy of `from` in another layout, made by a step of its own (or here, once, if it never
  * changes). */
 static enum cm_status reordered(struct binder *b, const struct cm_tensor *from, bool constant,
-                                const struct cm_layout *layout, int *storage,
-                                struct cm_tensor **out)
+                                const struct cm_layout *layout, int *storage, struct cm_datum **out)
 {
-    struct cm_tensor *to = CM_NEW(b->arena, struct cm_tensor);
+    *out = CM_NEW(b->arena, struct cm_datum);
+    (*out)->kind = CM_KIND_TENSOR;
+    struct cm_tensor *to = &(*out)->tensor;
     size_t bytes;
     *to = *from;
     to->layout = layout;
@@ -358,11 +354,9 @@ static enum cm_status reordered(struct binder *b, const struct cm_tensor *from, 
     CM_TRY(plain_bytes(from, &bytes, b->err));
     if (layout)
         bytes = layout->bytes;
-    *out = to;
     const struct cm_layout *mover = layout ? layout : from->layout;
     if (constant) {
-        char *room = cm_arena_alloc(b->arena, bytes + CM_TENSOR_ALIGNMENT);
-        to->data = room + (CM_TENSOR_ALIGNMENT - (uintptr_t)room % CM_TENSOR_ALIGNMENT);
+        to->data = aligned(b, bytes);
         return mover->reorder(from, to, b->err);
     }
     *storage = cm_storage_new(&b->storages, bytes);
@@ -384,6 +378,7 @@ static enum cm_status settle_inputs(struct binder *b, struct cm_bound_step *boun
 {
     const struct cm_step *step = bound->step;
     const struct cm_tensor **in = (const struct cm_tensor **)(uintptr_t)bound->call.in;
+    const struct cm_datum **in_datum = (const struct cm_datum **)(uintptr_t)bound->call.in_datum;
     for (int i = 0; i < step->n_in; i++) {
         temporary[i] = -1;
         if (step->in[i] == CM_NO_SLOT)
@@ -393,9 +388,10 @@ static enum cm_status settle_inputs(struct binder *b, struct cm_bound_step *boun
         const struct cm_layout *wants = rule == CM_LAYOUT_PLAIN ? NULL : wish->want[i];
         if (cm_layout_equal(has, wants))
             continue;
-        struct cm_tensor *copy;
+        struct cm_datum *copy;
         CM_TRY(reordered(b, &slot->datum.tensor, slot->known != NULL, wants, &temporary[i], &copy));
-        in[i] = copy;
+        in[i] = &copy->tensor;
+        in_datum[i] = copy;
     }
     return CM_OK;
 }
@@ -444,7 +440,7 @@ static enum cm_status run_now(struct binder *b, struct cm_bound_step *bound)
             new_known(b, step->out[o]);
     if (step->node->op->prepare)
         CM_TRY(step->node->op->prepare(&bound->call));
-    bound->call.scratch = cm_arena_alloc(b->arena, bound->scratch_size + 1);
+    bound->call.scratch = aligned(b, bound->scratch_size);
     return step->node->op->run(&bound->call);
 }
 
@@ -467,10 +463,10 @@ static void wait_until_run(struct binder *b, const struct cm_step *step)
         if (step->out[o] == CM_NO_SLOT)
             continue;
         struct cm_slot *slot = &b->context->slots[step->out[o]];
-        new_place(b, step->out[o], CM_PLACE_AT_RUN);
         slot->type = NULL;
         slot->known = NULL;
         slot->datum = (struct cm_datum){0};
+        new_place(b, step->out[o], CM_PLACE_AT_RUN);
     }
     *CM_PUSH(b->arena, &b->binding->steps) = bound;
 }
@@ -508,8 +504,10 @@ static enum cm_status place_step(struct binder *b, struct cm_bound_step *bound)
             continue;
         struct cm_slot *slot = &b->context->slots[step->out[o]];
         const struct cm_layout *layout = rule == CM_LAYOUT_PLAIN ? NULL : wish.give[o];
-        if (layout && b->session->is_result[step->out[o]]) {
-            /* Results are plain: the kernel writes beside them and a reorder follows. */
+        if (layout && (b->session->result_of[step->out[o]] != CM_NO_SLOT ||
+                       b->session->is_captured[step->out[o]])) {
+            /* Results and what bodies read are plain: the kernel writes beside them and a reorder
+             * follows. */
             struct cm_tensor *beside = CM_NEW(b->arena, struct cm_tensor);
             *beside = slot->datum.tensor;
             beside->layout = layout;
@@ -566,11 +564,11 @@ static enum cm_status bind_step(struct binder *b, const struct cm_step *step)
 
 /* ---- a whole block ---- */
 
+/* A slot that is filled before the block runs. Its memory is not the block's to use. */
 static void enter_slot(struct binder *b, cm_slot_id id)
 {
     struct cm_slot *slot = &b->context->slots[id];
     slot->storage = -1;
-    slot->known = NULL;
     slot->type = slot->datum.kind == CM_KIND_TENSOR
                      ? cm_type_of_tensor(b->arena, &slot->datum.tensor)
                      : NULL;
@@ -579,13 +577,12 @@ static void enter_slot(struct binder *b, cm_slot_id id)
 static enum cm_status build(struct binder *b)
 {
     struct cm_block *block = b->block;
-    for (size_t i = 0; i < block->n_inputs; i++)
+    for (size_t i = 0; i < block->n_inputs; i++) {
+        b->context->slots[block->inputs[i]].known = NULL;
         enter_slot(b, block->inputs[i]);
-    for (size_t i = 0; i < block->n_captured; i++) {
-        /* Its memory is the outer block's, and so is what is known of it. */
-        struct cm_slot *slot = &b->context->slots[block->captured[i]];
-        slot->storage = -1;
     }
+    for (size_t i = 0; i < block->captured.count; i++) /* what is known of it stays known */
+        enter_slot(b, block->captured.items[i]);
     for (size_t s = 0; s < block->n_steps; s++) {
         const struct cm_step *step = &block->steps[s];
         const enum cm_status status = bind_step(b, step);
@@ -593,103 +590,50 @@ static enum cm_status build(struct binder *b)
             return cm_error_context(b->err, status, "%s", cm_node_describe(step->node).text);
         end_slots(b, step);
     }
+    if (b->storages.too_large)
+        return cm_fail(b->err, CM_LIMIT, "the results are too large for any memory");
     b->binding->memory = b->storages.peak;
     return CM_OK;
 }
 
-/* Kinds, types and shapes of what comes from outside: equal signatures mean equal bindings. */
-static struct cm_str sign(struct cm_context *context, const struct cm_block *block,
-                          struct cm_arena *arena)
+/* While a block is bound the data at hand is hidden: a kernel that prepared itself for it would be
+ * wrong in the next run. */
+struct shown {
+    void **inputs, **captured;
+};
+
+static struct shown hide(struct binder *b)
 {
-    size_t size = 0;
-    char *text = NULL;
-    for (int pass = 0; pass < 2; pass++) {
-        if (pass == 1)
-            text = cm_arena_alloc(arena, size + 1);
-        size = 0;
-        for (size_t i = 0; i < block->n_inputs + block->n_captured; i++) {
-            const cm_slot_id id =
-                i < block->n_inputs ? block->inputs[i] : block->captured[i - block->n_inputs];
-            const struct cm_datum *datum = &context->slots[id].datum;
-            const int32_t head[4] = {(int32_t)datum->kind, (int32_t)datum->tensor.type,
-                                     datum->tensor.shape.rank, datum->tensor.layout != NULL};
-            const size_t dims = (size_t)datum->tensor.shape.rank * sizeof(int64_t);
-            if (pass == 1) {
-                memcpy(text + size, head, sizeof head);
-                memcpy(text + size + sizeof head, datum->tensor.shape.dims, dims);
-            }
-            size += sizeof head + dims;
-        }
+    const struct cm_block *block = b->block;
+    struct cm_slot *slots = b->context->slots;
+    const struct shown shown = {CM_NEW_ARRAY(b->arena, void *, block->n_inputs),
+                                CM_NEW_ARRAY(b->arena, void *, block->captured.count)};
+    for (size_t i = 0; i < block->n_inputs; i++) {
+        shown.inputs[i] = slots[block->inputs[i]].datum.tensor.data;
+        slots[block->inputs[i]].datum.tensor.data = NULL;
     }
-    return (struct cm_str){text, size};
-}
-
-void cm_binding_free(struct cm_binding *binding)
-{
-    cm_arena_release(&binding->arena);
-    cm_free(binding);
-}
-
-static enum cm_status make_room(struct cm_context *context, struct cm_block_state *state,
-                                size_t size, struct cm_error *err)
-{
-    if (size <= state->memory_size)
-        return CM_OK;
-    const size_t limit = context->session->options.memory_limit;
-    const size_t others = context->block_bytes - state->memory_size;
-    if (limit && (size > limit || others > limit - size))
-        return cm_fail(err, CM_LIMIT, "%zu bytes of results would pass the memory limit of %zu",
-                       others + size, limit);
-    cm_free(state->memory);
-    state->memory = cm_malloc_aligned(CM_TENSOR_ALIGNMENT, size);
-    context->block_bytes = others + (state->memory ? size : 0);
-    state->memory_size = state->memory ? size : 0;
-    if (!state->memory)
-        return cm_fail(err, CM_NO_MEMORY, "no memory for %zu bytes of results", size);
-    return CM_OK;
-}
-
-/* Puts the binding's decisions into the slots. */
-static void activate(struct cm_context *context, const struct cm_block_state *state,
-                     const struct cm_binding *binding)
-{
-    for (size_t i = 0; i < binding->extras.count; i++)
-        binding->extras.items[i].tensor->data = state->memory + binding->extras.items[i].offset;
-    for (size_t i = 0; i < binding->places.count; i++) {
-        const struct cm_place *place = &binding->places.items[i];
-        struct cm_datum *datum = &context->slots[place->slot].datum;
-        if (place->kind == CM_PLACE_AT_RUN) {
-            datum->kind = CM_KIND_NONE;
-            context->slots[place->slot].type = NULL;
-            continue;
-        }
-        datum->kind = CM_KIND_TENSOR;
-        datum->tensor.type = place->tensor.type;
-        datum->tensor.shape.rank = place->tensor.shape.rank;
-        memcpy(datum->tensor.shape.dims, place->tensor.shape.dims,
-               (size_t)place->tensor.shape.rank * sizeof(int64_t));
-        datum->tensor.layout = place->tensor.layout;
-        datum->tensor.buffer = NULL;
-        datum->tensor.data = place->kind == CM_PLACE_BLOCK   ? state->memory + place->offset
-                             : place->kind == CM_PLACE_KNOWN ? place->tensor.data
-                                                             : NULL;
+    for (size_t i = 0; i < block->captured.count; i++) {
+        struct cm_slot *slot = &slots[block->captured.items[i]];
+        shown.captured[i] = slot->datum.tensor.data;
+        if (!slot->known)
+            slot->datum.tensor.data = NULL;
     }
+    return shown;
 }
 
-static enum cm_status new_binding(struct cm_context *context, struct cm_block *block,
-                                  struct cm_str signature, struct cm_binding **out,
-                                  struct cm_error *err)
+static void show(struct binder *b, const struct shown *shown)
 {
-    struct cm_binding *binding = cm_calloc(1, sizeof *binding);
-    if (!binding)
-        return cm_fail(err, CM_NO_MEMORY, "no memory to prepare the run");
-    cm_arena_init(&binding->arena, context->guard);
-    struct cm_block_state *state = &context->blocks[block->number];
-    /* In the list from the start, so that it is freed with the context if memory runs out half way.
-     */
-    binding->next = state->bindings;
-    state->bindings = binding;
-    state->n_bindings++;
+    const struct cm_block *block = b->block;
+    struct cm_slot *slots = b->context->slots;
+    for (size_t i = 0; i < block->n_inputs; i++)
+        slots[block->inputs[i]].datum.tensor.data = shown->inputs[i];
+    for (size_t i = 0; i < block->captured.count; i++)
+        slots[block->captured.items[i]].datum.tensor.data = shown->captured[i];
+}
+
+enum cm_status cm_binding_build(struct cm_context *context, struct cm_block *block,
+                                struct cm_binding *binding, struct cm_error *err)
+{
     struct binder binder = {.context = context,
                             .session = context->session,
                             .block = block,
@@ -697,54 +641,8 @@ static enum cm_status new_binding(struct cm_context *context, struct cm_block *b
                             .arena = &binding->arena,
                             .storages = {.arena = &binding->arena},
                             .err = err};
-    CM_TRY(build(&binder));
-    binding->signature = cm_arena_str(&binding->arena, signature);
-    *out = binding;
-    return CM_OK;
-}
-
-static void forget_oldest(struct cm_block_state *state)
-{
-    struct cm_binding **at = &state->bindings;
-    while ((*at)->next)
-        at = &(*at)->next;
-    cm_binding_free(*at);
-    *at = NULL;
-    state->n_bindings--;
-}
-
-enum cm_status cm_bind(struct cm_context *context, struct cm_block *block, struct cm_binding **out,
-                       struct cm_error *err)
-{
-    struct cm_block_state *state = &context->blocks[block->number];
-    if (!state->arena.guard)
-        cm_arena_lend(&state->arena, context->guard);
-    const struct cm_str signature = sign(context, block, &state->arena);
-    struct cm_binding **at = &state->bindings;
-    while (*at && !cm_str_equal((*at)->signature, signature))
-        at = &(*at)->next;
-    struct cm_binding *binding = *at;
-    const bool first = binding && at == &state->bindings;
-    if (binding && !first) {
-        *at = binding->next;
-        binding->next = state->bindings;
-        state->bindings = binding;
-    }
-    if (!binding) {
-        if (state->n_bindings >= CM_RECENT_BINDINGS)
-            forget_oldest(state);
-        const enum cm_status status = new_binding(context, block, signature, &binding, err);
-        if (status) {
-            struct cm_binding *broken = state->bindings;
-            state->bindings = broken->next;
-            state->n_bindings--;
-            cm_binding_free(broken);
-            return status;
-        }
-    }
-    cm_arena_reset(&state->arena);
-    CM_TRY(make_room(context, state, binding->memory, err));
-    activate(context, state, binding);
-    *out = binding;
-    return CM_OK;
+    const struct shown shown = hide(&binder);
+    const enum cm_status status = build(&binder);
+    show(&binder, &shown);
+    return status;
 }

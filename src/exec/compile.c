@@ -60,12 +60,23 @@ static enum cm_status expand(struct cm_graph *graph, struct cm_error *err)
 
 /* ---- folding ---- */
 
-enum { FOLD_LIMIT = 1 << 30 }; /* bytes of one folded result */
+/* Bytes by which folded results may be larger than their operands, all together: a short file must
+ * not become a long one in memory before anything runs. */
+enum { FOLD_GROWTH = 64 << 20 };
 
-static bool may_fold(const struct cm_node *node)
+struct folder {
+    struct cm_arena scratch;
+    size_t growth;
+};
+
+/* Sizes are those of the inference rule. Where only a run tells them, small operands are worth one.
+ */
+static bool may_fold(const struct cm_node *node, size_t operands, size_t *growth)
 {
-    if (node->op->effects & CM_RANDOM || node->n_bodies)
-        return false;
+    enum { SMALL = 4096 };
+    size_t total = 0;
+    if (node->op->effects & CM_OUTPUT_SIZE_AT_RUN)
+        return operands <= SMALL;
     for (int o = 0; o < node->n_outputs; o++) {
         if (!node->outputs[o])
             continue;
@@ -73,66 +84,117 @@ static bool may_fold(const struct cm_node *node)
         struct cm_shape shape;
         int64_t count;
         size_t bytes;
-        if (type->kind != CM_KIND_TENSOR)
+        if (!cm_type_shape(type, &shape) || !cm_shape_count(&shape, &count) ||
+            !cm_dtype_bytes(type->dtype, count, &bytes) || bytes > SIZE_MAX / 2 - total)
             return false;
-        if (cm_type_shape(type, &shape) &&
-            (!cm_shape_count(&shape, &count) || !cm_dtype_bytes(type->dtype, count, &bytes) ||
-             bytes > FOLD_LIMIT))
-            return false;
+        total += bytes;
     }
+    const size_t grows = total > operands ? total - operands : 0;
+    if (*growth > FOLD_GROWTH || grows > FOLD_GROWTH - *growth)
+        return false;
+    *growth += grows;
     return true;
 }
 
-/* Runs a node whose operands are all constant, and puts its results in its place. What fails is
- * left to fail when it runs, or never, if it never does. */
-static enum cm_status fold(struct cm_node *node, bool *folded, struct cm_error *err)
+/* The operands of a node when all of them are constant; NULL otherwise. */
+static enum cm_status constant_operands(struct folder *folder, const struct cm_node *node,
+                                        const struct cm_datum ***out, size_t *bytes,
+                                        struct cm_error *err)
 {
-    struct cm_module *module = node->module;
-    struct cm_arena *arena = cm_module_arena(module);
-    const size_t n_in = (size_t)node->n_inputs, n_out = (size_t)node->n_outputs;
-    struct cm_datum *in = CM_NEW_ARRAY(arena, struct cm_datum, n_in);
-    struct cm_datum *out = CM_NEW_ARRAY(arena, struct cm_datum, n_out);
-    const struct cm_datum **args = CM_NEW_ARRAY(arena, const struct cm_datum *, n_in);
-
-    *folded = false;
+    const size_t n_in = (size_t)node->n_inputs;
+    *out = NULL;
+    *bytes = 0;
+    for (size_t i = 0; i < n_in; i++) {
+        const struct cm_value_def *def =
+            node->inputs[i].value ? cm_value_get(node->module, node->inputs[i].value) : NULL;
+        if (def && !def->fact.constant && def->role != CM_ROLE_INITIALIZER)
+            return CM_OK;
+    }
+    struct cm_datum *in = CM_NEW_ARRAY(&folder->scratch, struct cm_datum, n_in);
+    const struct cm_datum **args = CM_NEW_ARRAY(&folder->scratch, const struct cm_datum *, n_in);
     for (size_t i = 0; i < n_in; i++) {
         const struct cm_tensor *constant = NULL;
         if (!node->inputs[i].value)
             continue;
-        CM_TRY(cm_value_constant(module, node->inputs[i].value, &constant, err));
+        CM_TRY(cm_value_constant(node->module, node->inputs[i].value, &constant, err));
         if (!constant)
             return CM_OK;
         in[i] = (struct cm_datum){.kind = CM_KIND_TENSOR, .tensor = *constant};
         args[i] = &in[i];
+        *bytes += cm_tensor_bytes(constant);
     }
-    if (cm_op_eval(node, args, out, NULL))
+    *out = args;
+    return CM_OK;
+}
+
+struct results {
+    struct cm_datum *items;
+    size_t count;
+};
+
+static void drop_results(void *what)
+{
+    const struct results *results = what;
+    for (size_t i = 0; i < results->count; i++)
+        cm_datum_drop(&results->items[i]);
+}
+
+/* Runs a node whose operands are all constant, and puts its results in its place. What fails is
+ * left to fail when it runs, or never, if it never does. */
+static enum cm_status fold(struct folder *folder, struct cm_node *node, bool *folded,
+                           struct cm_error *err)
+{
+    struct cm_arena *scratch = &folder->scratch;
+    const struct cm_datum **args;
+    size_t bytes;
+
+    *folded = false;
+    if (node->op->effects & CM_RANDOM || node->n_bodies)
         return CM_OK;
-    for (size_t o = 0; o < n_out; o++) {
+    CM_TRY(constant_operands(folder, node, &args, &bytes, err));
+    if (!args || !may_fold(node, bytes, &folder->growth))
+        return CM_OK;
+    struct results *results = CM_NEW(scratch, struct results);
+    results->count = (size_t)node->n_outputs;
+    results->items = CM_NEW_ARRAY(scratch, struct cm_datum, results->count);
+    cm_arena_defer(scratch, drop_results, results);
+    if (cm_op_eval(node, args, results->items, NULL))
+        return CM_OK;
+    for (int o = 0; o < node->n_outputs; o++) {
         if (!node->outputs[o])
             continue;
         /* A result may be a view of an operand: as a constant it owns its bytes or lives as long as
          * the model. */
-        const cm_value constant = cm_graph_add_constant(node->graph, CM_STR_NONE, &out[o].tensor);
-        cm_value_replace(module, node->outputs[o], constant);
-        cm_datum_drop(&out[o]);
+        const cm_value constant =
+            cm_graph_add_constant(node->graph, CM_STR_NONE, &results->items[o].tensor);
+        cm_value_replace(node->module, node->outputs[o], constant);
     }
     *folded = true;
     return CM_OK;
 }
 
-static enum cm_status fold_all(struct cm_graph *graph, struct cm_error *err)
+static enum cm_status fold_all(struct folder *folder, struct cm_graph *graph, struct cm_error *err)
 {
     for (struct cm_node *node = graph->first, *next; node; node = next) {
         bool folded = false;
         next = node->next;
         for (size_t i = 0; i < node->n_bodies; i++)
-            CM_TRY(fold_all(node->bodies[i].graph, err));
-        if (may_fold(node))
-            CM_TRY(fold(node, &folded, err));
+            CM_TRY(fold_all(folder, node->bodies[i].graph, err));
+        CM_TRY(fold(folder, node, &folded, err));
+        cm_arena_reset(&folder->scratch);
         if (folded)
             cm_graph_remove_node(node);
     }
     return CM_OK;
+}
+
+static enum cm_status fold_graph(struct cm_graph *graph, struct cm_error *err)
+{
+    struct folder folder = {.growth = 0};
+    cm_arena_init(&folder.scratch, cm_module_arena(graph->module)->guard);
+    const enum cm_status status = fold_all(&folder, graph, err);
+    cm_arena_release(&folder.scratch);
+    return status;
 }
 
 static void remove_dead(struct cm_graph *graph)
@@ -154,12 +216,19 @@ static void remove_dead(struct cm_graph *graph)
 
 /* ---- steps and slots ---- */
 
+/* Blocks that are known to capture a slot, inner ones first. */
+struct capture {
+    struct cm_block *block;
+    struct capture *outer;
+};
+
 struct compiler {
     struct cm_session *session;
     struct cm_arena *arena;
     cm_slot_id *slot_of;        /* by value number */
     uint32_t *defined_in;       /* by slot: number of its block */
     struct cm_step **last_user; /* by slot: the step of its block that reads it last */
+    struct capture **captures;  /* by slot */
     struct {
         const struct cm_tensor **items; /* by slot */
         size_t count, capacity;
@@ -176,6 +245,7 @@ static cm_slot_id define(struct compiler *c, const struct cm_block *block, cm_va
     const cm_slot_id slot = (cm_slot_id)c->session->n_slots++;
     c->slot_of[value] = slot;
     c->defined_in[slot] = block->number;
+    c->session->result_of[slot] = CM_NO_SLOT;
     *CM_PUSH(c->arena, &c->constants) = NULL;
     return slot;
 }
@@ -199,6 +269,24 @@ static enum cm_status slot_for(struct compiler *c, cm_value value, cm_slot_id *o
     return CM_OK;
 }
 
+/* Notes that block captures slot. If it does, so do the blocks between it and the slot's own, and
+ * of blocks that are complete nothing more will be asked: so the list is never longer than nesting
+ * is deep. */
+static void note_capture(struct compiler *c, struct cm_block *block, cm_slot_id slot)
+{
+    struct capture **captures = &c->captures[slot];
+    while (*captures && (*captures)->block->built)
+        *captures = (*captures)->outer;
+    for (const struct capture *capture = *captures; capture; capture = capture->outer)
+        if (capture->block == block)
+            return;
+    struct capture *capture = CM_NEW(c->arena, struct capture);
+    *capture = (struct capture){block, *captures};
+    *captures = capture;
+    *CM_PUSH(c->arena, &block->captured) = slot;
+    c->session->is_captured[slot] = true;
+}
+
 /* Notes that step reads slot: the slot's own block learns its last reader, blocks in between that
  * they capture it. */
 static void note_use(struct compiler *c, struct cm_block *block, struct cm_step *step,
@@ -207,14 +295,7 @@ static void note_use(struct compiler *c, struct cm_block *block, struct cm_step 
     if (slot == CM_NO_SLOT || c->constants.items[slot])
         return;
     while (c->defined_in[slot] != block->number) {
-        bool known = false;
-        for (size_t i = 0; i < block->n_captured && !known; i++)
-            known = block->captured[i] == slot;
-        if (!known) {
-            block->captured =
-                cm_list_extended(c->arena, block->captured, block->n_captured, sizeof slot);
-            block->captured[block->n_captured++] = slot;
-        }
+        note_capture(c, block, slot);
         /* From outside it is the step that owns the body who reads. */
         step = &block->outer->steps[block->graph->owner->mark];
         block = block->outer;
@@ -226,6 +307,27 @@ static void note_use(struct compiler *c, struct cm_block *block, struct cm_step 
 static enum cm_status build_block(struct compiler *c, struct cm_graph *graph,
                                   struct cm_block *outer, struct cm_block **out);
 
+static void list_kernels(struct compiler *c, struct cm_step *step)
+{
+    const struct cm_session *session = c->session;
+    for (int pass = 0; pass < 2; pass++) {
+        if (pass == 1 && step->n_kernels == 0)
+            return;
+        if (pass == 1)
+            step->kernels = CM_NEW_ARRAY(c->arena, const struct cm_kernel *, step->n_kernels);
+        step->n_kernels = 0;
+        for (size_t i = 0; i < session->n_kernels; i++) {
+            const struct cm_kernel *kernel = session->kernels[i];
+            if (!cm_str_is(step->node->op_type, kernel->name) ||
+                !cm_str_is(step->node->domain, kernel->domain))
+                continue;
+            if (pass == 1)
+                step->kernels[step->n_kernels] = kernel;
+            step->n_kernels++;
+        }
+    }
+}
+
 static enum cm_status build_step(struct compiler *c, struct cm_block *block, struct cm_step *step,
                                  struct cm_node *node)
 {
@@ -233,6 +335,7 @@ static enum cm_status build_step(struct compiler *c, struct cm_block *block, str
                              .n_in = node->n_inputs,
                              .n_out = node->n_outputs,
                              .number = (uint32_t)c->session->n_steps++};
+    list_kernels(c, step);
     step->in = CM_NEW_ARRAY(c->arena, cm_slot_id, (size_t)step->n_in);
     step->out = CM_NEW_ARRAY(c->arena, cm_slot_id, (size_t)step->n_out);
     for (int i = 0; i < step->n_in; i++) {
@@ -276,6 +379,20 @@ static void list_last(struct compiler *c, struct cm_block *block)
     }
 }
 
+static void note_result(struct compiler *c, struct cm_block *block, size_t o)
+{
+    const cm_slot_id slot = block->outputs[o];
+    if (c->constants.items[slot] || c->defined_in[slot] != block->number)
+        return;
+    if (block->n_inputs && slot >= block->inputs[0] && slot - block->inputs[0] < block->n_inputs)
+        return;                /* an input, whose slots follow each other */
+    c->last_user[slot] = NULL; /* lives on */
+    if (c->session->result_of[slot] != CM_NO_SLOT)
+        return;
+    c->session->result_of[slot] = (uint32_t)o;
+    *CM_PUSH(c->arena, &block->results) = slot;
+}
+
 static enum cm_status build_block(struct compiler *c, struct cm_graph *graph,
                                   struct cm_block *outer, struct cm_block **out)
 {
@@ -302,26 +419,26 @@ static enum cm_status build_block(struct compiler *c, struct cm_graph *graph,
     for (size_t o = 0; o < block->n_outputs; o++) {
         CM_TRY(slot_for(c, graph->outputs[o].value, &block->outputs[o]));
         note_use(c, block, NULL, block->outputs[o]);
-        if (c->defined_in[block->outputs[o]] == block->number) {
-            c->last_user[block->outputs[o]] = NULL; /* lives on */
-            c->session->is_result[block->outputs[o]] = true;
-        }
+        note_result(c, block, o);
     }
     list_last(c, block);
+    block->built = true;
     return CM_OK;
 }
 
 enum cm_status cm_compile(struct cm_session *session, struct cm_graph *graph, struct cm_error *err)
 {
     CM_TRY(expand(graph, err));
-    CM_TRY(fold_all(graph, err));
+    CM_TRY(fold_graph(graph, err));
     remove_dead(graph);
     const size_t n_values = cm_module_value_count(graph->module);
     struct compiler c = {.session = session, .arena = session->arena, .err = err};
     c.slot_of = CM_NEW_ARRAY(c.arena, cm_slot_id, n_values);
     c.defined_in = CM_NEW_ARRAY(c.arena, uint32_t, n_values);
     c.last_user = CM_NEW_ARRAY(c.arena, struct cm_step *, n_values);
-    session->is_result = CM_NEW_ARRAY(c.arena, bool, n_values);
+    c.captures = CM_NEW_ARRAY(c.arena, struct capture *, n_values);
+    session->result_of = CM_NEW_ARRAY(c.arena, uint32_t, n_values);
+    session->is_captured = CM_NEW_ARRAY(c.arena, bool, n_values);
     for (size_t i = 0; i < n_values; i++)
         c.slot_of[i] = CM_NO_SLOT;
     struct cm_block *main;

@@ -26,6 +26,8 @@ struct cm_step {
     struct cm_block **bodies; /* of node->bodies, in order */
     cm_slot_id *last; /* slots of this block that nobody reads after this step, bodies counted in */
     size_t n_last;
+    const struct cm_kernel **kernels; /* of backends, to be asked in order */
+    size_t n_kernels;
     uint32_t number; /* among all steps of the session: a random node's stream */
 };
 
@@ -39,9 +41,15 @@ struct cm_block {
     size_t n_steps;
     cm_slot_id *inputs, *outputs;
     size_t n_inputs, n_outputs;
-    cm_slot_id
-        *captured; /* slots of blocks around it that it, or a block in it, reads; no constants */
-    size_t n_captured;
+    struct { /* slots of blocks around it that it, or a block in it, reads; no constants */
+        cm_slot_id *items;
+        size_t count, capacity;
+    } captured;
+    struct { /* outputs that a step of this block computes, each once */
+        cm_slot_id *items;
+        size_t count, capacity;
+    } results;
+    bool built; /* while compiling: what it captures is complete */
 };
 
 struct cm_context;
@@ -57,12 +65,14 @@ struct cm_session {
     const struct cm_tensor **defaults;  /* by input of main; NULL: it must be given */
     const struct cm_tensor **constants; /* by slot; NULL: computed */
     const struct cm_type **constant_types;
-    bool *is_result;                        /* by slot: an output of its block */
+    uint32_t *result_of; /* by slot: which output of its block; CM_NO_SLOT: none */
+    bool *is_captured;   /* by slot: a body reads it */
     const struct cm_kernel *const *kernels; /* those that may be asked, in order */
     size_t n_kernels;
     struct cm_team *team;
-    atomic_flag busy; /* guards free_contexts */
+    atomic_flag busy; /* guards what follows */
     struct cm_context *free_contexts;
+    uint32_t n_contexts; /* made so far */
 };
 
 /* Fills session->main and the rest from graph. */
@@ -84,7 +94,9 @@ struct cm_place {
     enum cm_place_kind kind;
     size_t offset; /* of a result: which output */
     cm_slot_id same_as;
-    struct cm_tensor tensor; /* type, shape, layout; data of a known one */
+    const struct cm_type *type; /* concrete; NULL: known when it runs */
+    const struct cm_layout *layout;
+    const struct cm_tensor *known;
 };
 
 struct cm_bound_step {
@@ -109,6 +121,7 @@ struct cm_extra {
 struct cm_binding {
     struct cm_arena arena;
     struct cm_str signature;
+    bool ready; /* false: memory ran out while it was made */
     struct {
         struct cm_bound_step **items; /* they do not move: calls point at themselves */
         size_t count, capacity;
@@ -117,6 +130,10 @@ struct cm_binding {
         struct cm_place *items;
         size_t count, capacity;
     } places;
+    struct { /* places whose memory is another one in each run, by number */
+        size_t *items;
+        size_t count, capacity;
+    } moving;
     struct {
         struct cm_extra *items;
         size_t count, capacity;
@@ -129,16 +146,18 @@ struct cm_binding {
 
 struct cm_slot {
     struct cm_datum datum;
-    const struct cm_type *type;    /* concrete; NULL: known when it runs */
-    const struct cm_tensor *known; /* contents while binding: a constant, or shape arithmetic */
+    const struct cm_type *type;    /* while binding: concrete; NULL: known when it runs */
+    const struct cm_tensor *known; /* a constant, or shape arithmetic done when binding */
     int storage; /* while binding: of struct storage; -1: not this block's to reuse */
 };
 
 struct cm_block_state {
-    struct cm_binding *bindings; /* the active one first */
+    struct cm_binding *bindings; /* recently used first */
     size_t n_bindings;
+    const struct cm_binding *active; /* its decisions are in the slots; NULL: none's */
     char *memory;
     size_t memory_size;
+    bool running;          /* its memory is in use */
     struct cm_arena arena; /* for the moment: signatures, steps that are prepared as they run */
 };
 
@@ -152,19 +171,38 @@ struct cm_context {
     uint64_t began_ns;
     const struct cm_run_options *options;
     size_t block_bytes; /* of all blocks' memory */
+    size_t pool_before; /* bytes of the pool that were out when the run began: earlier results */
+    bool *given;        /* by output: the caller brought memory for it */
+    uint32_t number;    /* among the session's contexts */
     struct cm_context *next;
 };
+
+/* Does the run stay within the session's limit with this many bytes more? Gives up memory of blocks
+ * that are not running before it says no. */
+enum cm_status cm_context_afford(struct cm_context *context, size_t bytes,
+                                 struct cm_error *err) CM_MUST_CHECK;
+/* A tensor from the context's pool, within the limit. */
+enum cm_status cm_context_tensor(struct cm_context *context, enum cm_dtype type,
+                                 const struct cm_shape *shape, struct cm_tensor *out,
+                                 struct cm_error *err) CM_MUST_CHECK;
 
 /* The binding of block for the shapes its inputs and captured slots have now; made if there is none
  * yet. It is active afterwards: slots hold types and, where decided, memory. */
 enum cm_status cm_bind(struct cm_context *context, struct cm_block *block, struct cm_binding **out,
                        struct cm_error *err) CM_MUST_CHECK;
 void cm_binding_free(struct cm_binding *binding);
+void cm_block_state_release(struct cm_block_state *state); /* its bindings and its memory */
+/* Decides everything of a binding for the shapes at hand. */
+enum cm_status cm_binding_build(struct cm_context *context, struct cm_block *block,
+                                struct cm_binding *binding, struct cm_error *err) CM_MUST_CHECK;
 
 /* Runs the steps of a block whose inputs are in their slots, and leaves its outputs in theirs.
  * results: memory for them, see cm_session_run; NULL for a body. */
 enum cm_status cm_run_block(struct cm_context *context, struct cm_block *block,
                             const struct cm_datum *results, struct cm_error *err) CM_MUST_CHECK;
+
+/* Drops what slots of the block hold for its outputs. */
+void cm_drop_results(struct cm_context *context, const struct cm_block *block);
 
 /* A second holder of what a slot holds, that nothing later in the run can overwrite. */
 enum cm_status cm_share_result(struct cm_context *context, const struct cm_slot *slot,
@@ -175,10 +213,6 @@ void cm_bind_want_layout(struct cm_call *call, int i, const struct cm_layout *la
 void cm_bind_give_layout(struct cm_call *call, int o, const struct cm_layout *layout);
 
 extern const struct cm_engine cm_exec_engine;
-
-/* Facts of a step's inputs from its slots; arrays have n_in members. */
-void cm_step_facts(const struct cm_context *context, const struct cm_step *step,
-                   struct cm_fact *facts, bool at_run);
 
 enum { CM_RECENT_BINDINGS = 8 };
 

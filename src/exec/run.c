@@ -35,8 +35,7 @@ static enum cm_status allocate(struct cm_call *call, int o, enum cm_dtype dtype,
     struct cm_bound_step *bound = call->engine_data;
     if (!call->out_datum[o])
         return CM_OK;
-    CM_TRY(
-        cm_pool_tensor(bound->context->pool, dtype, shape, &call->out_datum[o]->tensor, call->err));
+    CM_TRY(cm_context_tensor(bound->context, dtype, shape, &call->out_datum[o]->tensor, call->err));
     call->out_datum[o]->kind = CM_KIND_TENSOR;
     return CM_OK;
 }
@@ -52,8 +51,8 @@ static enum cm_status own_bytes(struct cm_context *context, struct cm_datum *dat
     const struct cm_tensor borrowed = datum->tensor;
     if (borrowed.type == CM_STRING) /* the characters may be borrowed too */
         return cm_tensor_copy(&borrowed, &datum->tensor, err);
-    struct cm_tensor own;
-    CM_TRY(cm_pool_tensor(context->pool, borrowed.type, &borrowed.shape, &own, err));
+    struct cm_tensor own = {0};
+    CM_TRY(cm_context_tensor(context, borrowed.type, &borrowed.shape, &own, err));
     memcpy(own.data, borrowed.data, cm_tensor_bytes(&borrowed));
     datum->tensor = own;
     return CM_OK;
@@ -78,14 +77,41 @@ static void forget_inputs(struct cm_context *context, const struct cm_block *blo
         context->slots[block->inputs[i]].datum = (struct cm_datum){0};
 }
 
-static void drop_outputs(struct cm_context *context, const struct cm_block *block)
+void cm_drop_results(struct cm_context *context, const struct cm_block *block)
 {
-    for (size_t o = 0; o < block->n_outputs; o++)
-        if (!context->session->constants[block->outputs[o]] &&
-            context->session->is_result[block->outputs[o]])
-            cm_datum_drop(&context->slots[block->outputs[o]].datum);
+    for (size_t i = 0; i < block->results.count; i++) {
+        struct cm_datum *datum = &context->slots[block->results.items[i]].datum;
+        if (datum->tensor.buffer || datum->items) /* else it is the binding's, or the caller's */
+            cm_datum_drop(datum);
+    }
 }
 
+struct body_run {
+    struct cm_context *context;
+    struct cm_block *block;
+    struct cm_datum *out;
+    struct cm_error *err;
+};
+
+static enum cm_status guarded_body(struct cm_guard *guard, void *arg)
+{
+    const struct body_run *r = arg;
+    r->context->guard = guard;
+    CM_TRY(cm_run_block(r->context, r->block, NULL, r->err));
+    for (size_t o = 0; o < r->block->n_outputs; o++) {
+        const enum cm_status status = cm_share_result(
+            r->context, &r->context->slots[r->block->outputs[o]], &r->out[o], r->err);
+        if (status) {
+            while (o-- > 0)
+                cm_datum_drop(&r->out[o]);
+            return status;
+        }
+    }
+    return CM_OK;
+}
+
+/* The kernel that asked owns memory while its body runs, so an arena that is exhausted inside must
+ * not unwind past it: each body has a guard of its own. */
 static enum cm_status run_body(struct cm_call *call, size_t body, const struct cm_datum *const *in,
                                size_t n_in, struct cm_datum *out, size_t n_out)
 {
@@ -98,16 +124,15 @@ static enum cm_status run_body(struct cm_call *call, size_t body, const struct c
                        block->n_outputs, n_in, n_out);
     for (size_t i = 0; i < n_in; i++)
         context->slots[block->inputs[i]].datum = *in[i]; /* borrowed while the body runs */
-    enum cm_status status = cm_run_block(context, block, NULL, call->err);
-    size_t done = 0;
-    for (; done < n_out && !status; done++)
-        status =
-            cm_share_result(context, &context->slots[block->outputs[done]], &out[done], call->err);
-    if (status)
-        while (done-- > 0)
-            cm_datum_drop(&out[done]);
+    struct body_run r = {context, block, out, call->err};
+    struct cm_guard *outer = context->guard;
+    struct cm_block_state *block_state = &context->blocks[block->number];
+    block_state->running = true;
+    const enum cm_status status = cm_guarded(0, call->err, guarded_body, &r);
+    block_state->running = false;
+    context->guard = outer;
     forget_inputs(context, block);
-    drop_outputs(context, block);
+    cm_drop_results(context, block);
     return status;
 }
 
@@ -118,6 +143,12 @@ static struct cm_random *random_of(struct cm_call *call)
     return context->randoms[bound->step->number];
 }
 
+static void defer(struct cm_call *call, cm_cleanup_fn *fn, void *what)
+{
+    const struct cm_bound_step *bound = call->engine_data;
+    cm_arena_defer(bound->arena, fn, what);
+}
+
 const struct cm_engine cm_exec_engine = {
     .state = state,
     .scratch = scratch,
@@ -126,6 +157,7 @@ const struct cm_engine cm_exec_engine = {
     .random = random_of,
     .want_layout = cm_bind_want_layout,
     .give_layout = cm_bind_give_layout,
+    .defer = defer,
 };
 
 /* ---- steps ---- */
@@ -163,7 +195,7 @@ static enum cm_status allocate_results(struct cm_context *context,
     for (int i = 0; i < step->n_in; i++) {
         if (step->in[i] == CM_NO_SLOT)
             continue;
-        const struct cm_datum *datum = &context->slots[step->in[i]].datum;
+        const struct cm_datum *datum = bound->call.in_datum[i];
         facts[i].type = cm_type_of_datum(arena, datum);
         facts[i].constant = datum->kind == CM_KIND_TENSOR ? &datum->tensor : NULL;
     }
@@ -185,7 +217,7 @@ static enum cm_status allocate_results(struct cm_context *context,
         if (!results[o].type || !cm_type_shape(results[o].type, &shape))
             return cm_fail(err, CM_UNSUPPORTED, "the shape of output %d is still unknown", o);
         struct cm_datum *datum = &context->slots[step->out[o]].datum;
-        CM_TRY(cm_pool_tensor(context->pool, results[o].type->dtype, &shape, &datum->tensor, err));
+        CM_TRY(cm_context_tensor(context, results[o].type->dtype, &shape, &datum->tensor, err));
         datum->kind = CM_KIND_TENSOR;
     }
     return CM_OK;
@@ -213,6 +245,9 @@ static enum cm_status run_late(struct cm_context *context, struct cm_bound_step 
     if (op->prepare)
         CM_TRY(op->prepare(&bound->call));
     if (bound->scratch_size) {
+        if (bound->scratch_size > SIZE_MAX / 2)
+            return cm_fail(err, CM_LIMIT, "needs %zu bytes of scratch memory", bound->scratch_size);
+        CM_TRY(cm_context_afford(context, bound->scratch_size, err));
         char *room = cm_arena_alloc(bound->arena, bound->scratch_size + CM_TENSOR_ALIGNMENT);
         bound->call.scratch = room + (CM_TENSOR_ALIGNMENT - (uintptr_t)room % CM_TENSOR_ALIGNMENT);
     }
@@ -236,6 +271,8 @@ static void report(struct cm_context *context, const struct cm_block *block,
         .begin_ns = began - context->began_ns,
         .end_ns = now_ns() - context->began_ns,
         .live_bytes = context->block_bytes + cm_pool_used(context->pool),
+        .out = (const struct cm_tensor *const *)bound->call.out,
+        .n_out = bound->call.n_out,
     };
     context->options->step(context->options->step_arg, &report);
 }
@@ -255,30 +292,58 @@ static enum cm_status run_step(struct cm_context *context, const struct cm_block
     return bound->run(&bound->call);
 }
 
-/* Memory for the block's results: the caller's where it gave some, else from the pool. Slots that
- * are the same as others follow. */
-static enum cm_status place_results(struct cm_context *context, const struct cm_binding *binding,
-                                    const struct cm_datum *results, struct cm_error *err)
+/* Memory for a result: the caller's where it gave some, else from the pool. */
+static enum cm_status place_result(struct cm_context *context, const struct cm_place *place,
+                                   const struct cm_datum *results, struct cm_error *err)
 {
-    for (size_t i = 0; i < binding->places.count; i++) {
-        const struct cm_place *place = &binding->places.items[i];
-        struct cm_tensor *tensor = &context->slots[place->slot].datum.tensor;
-        if (place->kind == CM_PLACE_SAME)
-            tensor->data = context->slots[place->same_as].datum.tensor.data;
-        if (place->kind != CM_PLACE_RESULT)
-            continue;
-        const struct cm_tensor *given = results ? &results[place->offset].tensor : NULL;
-        if (given && given->data) {
-            if (given->type != tensor->type || !cm_shape_equal(&given->shape, &tensor->shape))
-                return cm_fail(err, CM_BAD_ARGUMENT,
-                               "the memory given for output %zu is for another type or shape",
-                               place->offset);
-            tensor->data = given->data;
-        } else {
-            CM_TRY(cm_pool_tensor(context->pool, tensor->type, &place->tensor.shape, tensor, err));
-        }
+    struct cm_datum *datum = &context->slots[place->slot].datum;
+    struct cm_shape shape;
+    cm_type_shape(place->type, &shape);
+    const struct cm_tensor *given = results ? &results[place->offset].tensor : NULL;
+    if (!given || !given->data)
+        CM_TRY(cm_context_tensor(context, place->type->dtype, &shape, &datum->tensor, err));
+    else if (given->type != place->type->dtype || !cm_shape_equal(&given->shape, &shape))
+        return cm_fail(err, CM_BAD_ARGUMENT,
+                       "the memory given for output %zu is for another type or shape",
+                       place->offset);
+    else
+        datum->tensor = cm_tensor_borrow(given->type, &shape, given->data);
+    datum->kind = CM_KIND_TENSOR;
+    return CM_OK;
+}
+
+/* What each run finds a place for; slots that are the same as others follow those. */
+static enum cm_status place_moving(struct cm_context *context, const struct cm_binding *binding,
+                                   const struct cm_datum *results, struct cm_error *err)
+{
+    for (size_t i = 0; i < binding->moving.count; i++) {
+        const struct cm_place *place = &binding->places.items[binding->moving.items[i]];
+        struct cm_datum *datum = &context->slots[place->slot].datum;
+        if (place->kind == CM_PLACE_RESULT)
+            CM_TRY(place_result(context, place, results, err));
+        else if (place->kind == CM_PLACE_SAME)
+            datum->tensor.data = context->slots[place->same_as].datum.tensor.data;
+        else if (datum->kind != CM_KIND_NONE) /* an empty sequence is left where it was */
+            *datum = (struct cm_datum){0};
     }
     return CM_OK;
+}
+
+/* Of the slots that end with a step only those filled by steps that were prepared as they ran hold
+ * anything, and such are read by such alone. */
+static void end_late(struct cm_context *context, const struct cm_bound_step *bound)
+{
+    for (size_t i = 0; i < bound->step->n_last; i++) {
+        struct cm_datum *datum = &context->slots[bound->step->last[i]].datum;
+        if (datum->tensor.buffer || datum->items)
+            cm_datum_drop(datum);
+    }
+    cm_arena_reset(bound->arena);
+}
+
+static bool cancelled(const struct cm_run_options *options)
+{
+    return options->cancel && atomic_load_explicit(options->cancel, memory_order_relaxed);
 }
 
 enum cm_status cm_run_block(struct cm_context *context, struct cm_block *block,
@@ -287,11 +352,11 @@ enum cm_status cm_run_block(struct cm_context *context, struct cm_block *block,
     const struct cm_run_options *options = context->options;
     struct cm_binding *binding;
     CM_TRY(cm_bind(context, block, &binding, err));
-    CM_TRY(place_results(context, binding, results, err));
+    CM_TRY(place_moving(context, binding, results, err));
     const struct cm_block_state *block_state = &context->blocks[block->number];
     for (size_t s = 0; s < binding->steps.count; s++) {
         struct cm_bound_step *bound = binding->steps.items[s];
-        if (options->cancel && atomic_load_explicit(options->cancel, memory_order_relaxed))
+        if (cancelled(options))
             return cm_fail(err, CM_CANCELLED, "cancelled");
         const uint64_t began = options->step ? now_ns() : 0;
         const enum cm_status status = run_step(context, block_state, bound, err);
@@ -301,15 +366,9 @@ enum cm_status cm_run_block(struct cm_context *context, struct cm_block *block,
                                : status;
         if (options->step)
             report(context, block, bound, began);
-        if (!bound->step)
-            continue;
-        for (size_t i = 0; i < bound->step->n_last; i++) {
-            struct cm_datum *datum = &context->slots[bound->step->last[i]].datum;
-            if (datum->tensor.buffer || datum->items)
-                cm_datum_drop(datum);
-        }
         if (bound->at_run)
-            cm_arena_reset(bound->arena);
+            end_late(context, bound);
     }
-    return CM_OK;
+    /* A body without steps may be run forever too. */
+    return cancelled(options) ? cm_fail(err, CM_CANCELLED, "cancelled") : CM_OK;
 }

@@ -26,19 +26,14 @@ static void context_free(struct cm_context *context)
     for (size_t i = 0; context->slots && i < context->session->n_slots; i++)
         if (!context->session->constants[i])
             cm_datum_drop(&context->slots[i].datum);
-    for (size_t i = 0; context->blocks && i < context->session->n_blocks; i++) {
-        for (struct cm_binding *b = context->blocks[i].bindings, *next; b; b = next) {
-            next = b->next;
-            cm_binding_free(b);
-        }
-        cm_free(context->blocks[i].memory);
-        cm_arena_release(&context->blocks[i].arena);
-    }
+    for (size_t i = 0; context->blocks && i < context->session->n_blocks; i++)
+        cm_block_state_release(&context->blocks[i]);
     for (size_t i = 0; context->randoms && i < context->session->n_steps; i++)
         cm_free(context->randoms[i]);
     cm_free(context->randoms);
     cm_free(context->slots);
     cm_free(context->blocks);
+    cm_free(context->given);
     cm_pool_free(context->pool);
     cm_free(context);
 }
@@ -53,8 +48,9 @@ static bool seed_random(struct cm_context *context, const struct cm_step *step)
     if (seed) /* an integer for Dropout, a float for the generators */
         cm_random_seed_numpy(random, seed->type == CM_ATTR_FLOAT ? (uint32_t)(int64_t)seed->f
                                                                  : (uint32_t)seed->i);
-    else
-        cm_random_seed_philox(random, context->session->options.seed, step->number);
+    else /* runs at the same time draw different numbers */
+        cm_random_seed_philox(random, context->session->options.seed,
+                              (uint64_t)context->number << 32 | step->number);
     return true;
 }
 
@@ -64,8 +60,10 @@ static bool fill_context(struct cm_context *context)
     context->slots = cm_calloc(session->n_slots + 1, sizeof *context->slots);
     context->blocks = cm_calloc(session->n_blocks + 1, sizeof *context->blocks);
     context->randoms = cm_calloc(session->n_steps + 1, sizeof *context->randoms);
-    context->pool = cm_pool_new(session->options.memory_limit);
-    if (!context->slots || !context->blocks || !context->randoms || !context->pool)
+    context->given = cm_calloc(session->main->n_outputs + 1, sizeof *context->given);
+    context->pool = cm_pool_new(0); /* the context counts, blocks and pool together */
+    if (!context->slots || !context->blocks || !context->randoms || !context->given ||
+        !context->pool)
         return false;
     for (size_t i = 0; i < session->n_slots; i++) {
         if (!session->constants[i])
@@ -93,12 +91,14 @@ static enum cm_status lease(struct cm_session *session, struct cm_context **out,
     struct cm_context *context = session->free_contexts;
     if (context)
         session->free_contexts = context->next;
+    const uint32_t number = context ? context->number : session->n_contexts++;
     unlock(session);
     if (!context) {
         context = cm_calloc(1, sizeof *context);
         if (!context)
             return cm_fail(err, CM_NO_MEMORY, "no memory for another run");
         context->session = session;
+        context->number = number;
         if (!fill_context(context)) {
             context_free(context);
             return cm_fail(err, CM_NO_MEMORY, "no memory for another run");
@@ -207,6 +207,8 @@ static enum cm_status check_input(const struct cm_datum *datum, const struct cm_
     if (type->kind != CM_KIND_TENSOR)
         return CM_OK;
     const struct cm_tensor *tensor = &datum->tensor;
+    if (!tensor->data && cm_tensor_count(tensor) > 0)
+        return cm_fail(err, CM_BAD_ARGUMENT, "input '%.*s' has no data", CM_STR_FMT(def->name));
     if (tensor->type != type->dtype)
         return cm_fail(err, CM_BAD_ARGUMENT, "input '%.*s' is %s, must be %s",
                        CM_STR_FMT(def->name), cm_dtype_name(tensor->type),
@@ -277,28 +279,37 @@ static enum cm_status own_strings(struct cm_datum *datum, struct cm_error *err)
     return CM_OK;
 }
 
+static enum cm_status copy_given(struct request *r, size_t o)
+{
+    const struct cm_datum *datum = &r->context->slots[r->session->main->outputs[o]].datum;
+    if (datum->kind != CM_KIND_TENSOR)
+        return cm_fail(r->err, CM_BAD_ARGUMENT, "output %zu is no tensor", o);
+    if (datum->tensor.type == CM_STRING) /* nobody would own the characters */
+        return cm_fail(r->err, CM_BAD_ARGUMENT,
+                       "output %zu holds strings, which cannot be put into given memory", o);
+    return copy_out(&datum->tensor, &r->out[o].tensor, o, r->err);
+}
+
 static enum cm_status collect(struct request *r)
 {
     struct cm_context *context = r->context;
     const struct cm_block *main = r->session->main;
+    for (size_t o = 0; o < r->n_out; o++)
+        if (context->given[o])
+            CM_TRY(copy_given(r, o));
     for (size_t o = 0; o < r->n_out; o++) {
-        const struct cm_slot *slot = &context->slots[main->outputs[o]];
-        if (r->out[o].tensor.data) {
-            if (slot->datum.kind != CM_KIND_TENSOR)
-                return cm_fail(r->err, CM_BAD_ARGUMENT, "output %zu is no tensor", o);
-            CM_TRY(copy_out(&slot->datum.tensor, &r->out[o].tensor, o, r->err));
+        if (context->given[o])
             continue;
-        }
-        enum cm_status status = cm_share_result(context, slot, &r->out[o], r->err);
+        enum cm_status status =
+            cm_share_result(context, &context->slots[main->outputs[o]], &r->out[o], r->err);
         if (!status)
             status = own_strings(&r->out[o], r->err);
-        if (status) { /* nothing is held after a failure; memory the caller gave stays the caller's
-                       */
-            for (size_t i = 0; i <= o; i++)
-                if (r->out[i].tensor.buffer || r->out[i].items)
-                    cm_datum_drop(&r->out[i]);
-            return status;
-        }
+        if (!status)
+            continue;
+        for (size_t i = 0; i <= o; i++) /* nothing is held after a failure */
+            if (!context->given[i])
+                cm_datum_drop(&r->out[i]);
+        return status;
     }
     return CM_OK;
 }
@@ -309,6 +320,8 @@ static enum cm_status guarded_run(struct cm_guard *guard, void *arg)
     struct cm_context *context = r->context;
     context->guard = guard;
     CM_TRY(feed(r));
+    for (size_t o = 0; o < r->n_out; o++)
+        context->given[o] = r->out[o].tensor.data != NULL;
     CM_TRY(cm_run_block(context, r->session->main, r->out, r->err));
     return collect(r);
 }
@@ -318,17 +331,22 @@ static enum cm_status guarded_run(struct cm_guard *guard, void *arg)
 static void clean(struct cm_context *context, bool failed)
 {
     const struct cm_session *session = context->session;
-    const struct cm_block *main = session->main;
     for (size_t b = 0; b < (failed ? session->n_blocks : 1); b++)
         for (size_t i = 0; i < session->blocks[b]->n_inputs; i++)
             context->slots[session->blocks[b]->inputs[i]].datum = (struct cm_datum){0};
-    for (size_t o = 0; o < main->n_outputs; o++)
-        if (!session->constants[main->outputs[o]] && session->is_result[main->outputs[o]])
-            cm_datum_drop(&context->slots[main->outputs[o]].datum);
+    cm_drop_results(context, session->main);
     for (size_t i = 0; failed && i < session->n_slots; i++)
         if (!session->constants[i] &&
             (context->slots[i].datum.tensor.buffer || context->slots[i].datum.items))
             cm_datum_drop(&context->slots[i].datum);
+}
+
+/* Gives up all that can be made again; random numbers go on where they were. */
+static void shrink(struct cm_context *context)
+{
+    for (size_t b = 0; b < context->session->n_blocks; b++)
+        cm_block_state_release(&context->blocks[b]);
+    context->block_bytes = 0;
 }
 
 enum cm_status cm_session_run(struct cm_session *session, const struct cm_datum *const *in,
@@ -340,17 +358,129 @@ enum cm_status cm_session_run(struct cm_session *session, const struct cm_datum 
     struct request r = {session, NULL, in, n_in, out, n_out, err ? err : &own};
     CM_TRY(lease(session, &r.context, r.err));
     r.context->options = options ? options : &none;
+    r.context->pool_before = cm_pool_used(r.context->pool);
     struct timespec at;
     clock_gettime(CLOCK_MONOTONIC, &at);
     r.context->began_ns = (uint64_t)at.tv_sec * 1000000000u + (uint64_t)at.tv_nsec;
     struct cm_team *before = cm_team_enter(session->team);
+    struct cm_block_state *main = &r.context->blocks[session->main->number];
+    main->running = true;
     const enum cm_status status = cm_guarded(0, r.err, guarded_run, &r);
+    main->running = false;
     cm_team_enter(before);
-    if (status == CM_NO_MEMORY || status == CM_LIMIT) {
-        context_free(r.context); /* it may have been left half way */
-        return status;
-    }
     clean(r.context, status != CM_OK);
+    if (status == CM_NO_MEMORY || status == CM_LIMIT)
+        shrink(r.context); /* what was being made may have been left half way */
     give_back(r.context);
     return status;
+}
+
+/* ---- random state ---- */
+
+/* One generator as fixed fields, so that neither padding nor what is unused gets into a file. */
+struct random_record {
+    uint32_t step, kind, mt_next, block_next, has_gauss, reserved;
+    uint64_t key, stream, counter;
+    uint32_t block[4];
+    double gauss;
+};
+_Static_assert(sizeof(struct random_record) == 72, "records have no padding");
+
+enum { MT_BYTES = CM_MT_WORDS * sizeof(uint32_t) };
+
+static size_t record_bytes(const struct cm_random *random)
+{
+    return sizeof(struct random_record) + (random->kind == CM_RANDOM_MT19937 ? MT_BYTES : 0);
+}
+
+enum cm_status cm_session_random(struct cm_session *session, struct cm_arena *arena,
+                                 struct cm_str *out, struct cm_error *err)
+{
+    struct cm_context *context;
+    size_t size = 0, at = 0;
+    CM_TRY(lease(session, &context, err));
+    give_back(context); /* before the arena may unwind: nobody else is running */
+    for (size_t i = 0; i < session->n_steps; i++)
+        size += context->randoms[i] ? record_bytes(context->randoms[i]) : 0;
+    char *bytes = cm_arena_alloc(arena, size);
+    for (size_t i = 0; i < session->n_steps; i++) {
+        const struct cm_random *random = context->randoms[i];
+        if (!random)
+            continue;
+        struct random_record record = {.step = (uint32_t)i,
+                                       .kind = (uint32_t)random->kind,
+                                       .has_gauss = random->has_gauss,
+                                       .gauss = random->has_gauss ? random->gauss : 0};
+        if (random->kind == CM_RANDOM_MT19937) {
+            record.mt_next = (uint32_t)random->mt_next;
+            memcpy(bytes + at + sizeof record, random->mt, MT_BYTES);
+        } else {
+            record.block_next = (uint32_t)random->block_next;
+            record.key = random->key;
+            record.stream = random->stream;
+            record.counter = random->counter;
+            memcpy(record.block, random->block, sizeof record.block);
+        }
+        memcpy(bytes + at, &record, sizeof record);
+        at += record_bytes(random);
+    }
+    *out = (struct cm_str){bytes, size};
+    return CM_OK;
+}
+
+/* Is this record one for the generator it would be given to? */
+static bool record_fits(const struct random_record *record, const struct cm_random *random)
+{
+    return record->kind == (uint32_t)random->kind && record->has_gauss <= 1 &&
+           record->mt_next <= CM_MT_WORDS && record->block_next <= 4;
+}
+
+static void take_record(struct cm_random *random, const struct random_record *record,
+                        const char *words)
+{
+    random->has_gauss = record->has_gauss != 0;
+    random->gauss = record->gauss;
+    if (random->kind == CM_RANDOM_MT19937) {
+        random->mt_next = (int)record->mt_next;
+        memcpy(random->mt, words, MT_BYTES);
+        return;
+    }
+    random->block_next = (int)record->block_next;
+    random->key = record->key;
+    random->stream = record->stream;
+    random->counter = record->counter;
+    memcpy(random->block, record->block, sizeof record->block);
+}
+
+/* Walks bytes beside the generators; changes them only when take is set. */
+static bool walk_records(struct cm_context *context, struct cm_str bytes, bool take)
+{
+    size_t at = 0;
+    for (size_t i = 0; i < context->session->n_steps; i++) {
+        struct cm_random *random = context->randoms[i];
+        struct random_record record;
+        if (!random)
+            continue;
+        if (bytes.size - at < record_bytes(random))
+            return false;
+        memcpy(&record, bytes.data + at, sizeof record);
+        if (record.step != i || !record_fits(&record, random))
+            return false;
+        if (take)
+            take_record(random, &record, bytes.data + at + sizeof record);
+        at += record_bytes(random);
+    }
+    return at == bytes.size;
+}
+
+enum cm_status cm_session_set_random(struct cm_session *session, struct cm_str bytes,
+                                     struct cm_error *err)
+{
+    struct cm_context *context;
+    CM_TRY(lease(session, &context, err));
+    const bool fits = walk_records(context, bytes, false);
+    if (fits)
+        walk_records(context, bytes, true);
+    give_back(context);
+    return fits ? CM_OK : cm_fail(err, CM_BAD_ARGUMENT, "the random state is of another graph");
 }

@@ -39,6 +39,9 @@ struct cm_step_report {
     int depth;            /* 0: the main graph */
     uint64_t begin_ns, end_ns; /* since the run began */
     size_t live_bytes;         /* of results, after the step */
+    const struct cm_tensor *const *out; /* its results, in any layout; NULL where not wanted or no
+                                           tensor */
+    int n_out;
 };
 typedef void cm_step_fn(void *arg, const struct cm_step_report *report);
 
@@ -56,5 +59,14 @@ enum cm_status cm_session_run(struct cm_session *session, const struct cm_datum 
                               size_t n_in, struct cm_datum *out, size_t n_out,
                               const struct cm_run_options *options,
                               struct cm_error *err) CM_MUST_CHECK;
+
+/* Where the random nodes stand, of a session that is run by one thread at a time: bytes in arena,
+ * which cm_session_set_random takes back later or in another process; the next run then draws what
+ * it would have drawn here. Nobody may be running it. */
+enum cm_status cm_session_random(struct cm_session *session, struct cm_arena *arena,
+                                 struct cm_str *out, struct cm_error *err) CM_MUST_CHECK;
+/* Bytes of another graph are refused, and then nothing has changed. */
+enum cm_status cm_session_set_random(struct cm_session *session, struct cm_str bytes,
+                                     struct cm_error *err) CM_MUST_CHECK;
 
 #endif

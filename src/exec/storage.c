@@ -6,10 +6,21 @@
 
 enum { LINE = 64 };
 
+/* Whole lines for size bytes; 0 and a mark when that is more than any machine has. */
+static size_t lines(struct cm_storages *storages, size_t size)
+{
+    if (size <= SIZE_MAX / 8)
+        return cm_round_up(size, LINE);
+    storages->too_large = true;
+    return 0;
+}
+
 size_t cm_storage_take(struct cm_storages *storages, size_t size)
 {
-    const size_t need = cm_round_up(size, LINE);
-    if (need == 0)
+    const size_t need = lines(storages, size);
+    if (storages->end > SIZE_MAX / 4)
+        storages->too_large = true;
+    if (need == 0 || storages->too_large)
         return 0;
     size_t best = storages->gaps.count;
     for (size_t i = 0; i < storages->gaps.count; i++) {
@@ -42,8 +53,8 @@ size_t cm_storage_take(struct cm_storages *storages, size_t size)
 
 void cm_storage_give_back(struct cm_storages *storages, size_t offset, size_t size)
 {
-    const size_t has = cm_round_up(size, LINE);
-    if (has == 0)
+    const size_t has = lines(storages, size);
+    if (has == 0 || storages->too_large)
         return;
     size_t at = storages->gaps.count; /* searched from the end: what was taken last goes first */
     while (at > 0 && storages->gaps.items[at - 1].offset > offset)

@@ -6,6 +6,8 @@
 
 #include "base/arena.h"
 
+#include <stdbool.h>
+
 struct cm_storage {
     size_t offset, size;
     int live; /* slots that are in it; 0: given back */
@@ -27,6 +29,7 @@ struct cm_storages {
     } gaps;
     size_t end; /* bytes in use or between */
     size_t peak;
+    bool too_large; /* more was taken than can be counted; offsets mean nothing any more */
 };
 
 /* Bytes that nothing alive uses; size 0 takes none. */

@@ -162,3 +162,30 @@ enum cm_status cm_node_conforms(const struct cm_node *node, struct cm_error *err
         CM_TRY(check_input(node, i, bound, err));
     return check_attributes(node, err);
 }
+
+static bool result_fits(const struct cm_node *node, const struct cm_schema *schema, int o)
+{
+    const struct cm_schema_param *param = cm_schema_output(schema, (size_t)o);
+    struct signature mine;
+    if (!node->outputs[o])
+        return true;
+    if (!param)
+        return false;
+    const struct cm_type *type = cm_value_get(node->module, node->outputs[o])->fact.type;
+    return !type || !sign(type, &mine) ||
+           cm_type_set_allows(cm_schema_types_of(schema, param), mine.form, mine.key, mine.element);
+}
+
+bool cm_node_fits(const struct cm_node *node, const struct cm_schema *schema)
+{
+    struct cm_node as_if = *node;
+    struct cm_error ignored = {0};
+    as_if.schema = schema;
+    if (cm_node_conforms(&as_if, &ignored) != CM_OK ||
+        !cm_schema_allows_outputs(schema, (size_t)node->n_outputs))
+        return false;
+    for (int o = 0; o < node->n_outputs; o++)
+        if (!result_fits(node, schema, o))
+            return false;
+    return true;
+}

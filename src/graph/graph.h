@@ -237,5 +237,7 @@ struct cm_node_text cm_node_describe(const struct cm_node *node);
 
 /* Is the operator's meaning that of the newest version, the one struct cm_op speaks of? */
 bool cm_node_is_current(const struct cm_node *node);
+/* Would the node be legal, as it stands, under this version of its operator? */
+bool cm_node_fits(const struct cm_node *node, const struct cm_schema *schema);
 
 #endif

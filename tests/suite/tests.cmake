@@ -16,3 +16,25 @@ add_dependencies(tests suite_roundtrip)
 # 1,884 node cases and 149 stored ones at onnx 1.23.1.
 cameo_add_test(suite/roundtrip suite $<TARGET_FILE:suite_roundtrip> 2033 ${ONNX_SUITE})
 set_tests_properties(suite/roundtrip PROPERTIES FIXTURES_REQUIRED onnx_suite)
+
+# The command runs ONNX's own cases; its closing line counts them. What is known to fail is listed, with the reason, in tests/known_failures.txt.
+function(cameo_suite name)
+  cameo_add_test(suite/${name} suite sh ${TESTS_DIR}/suite/run.sh $<TARGET_FILE:cameo> ${ARGN})
+  set_tests_properties(suite/${name} PROPERTIES FIXTURES_REQUIRED onnx_suite)
+endfunction()
+cameo_suite(node ${ONNX_SUITE}/node)
+cameo_suite(node_expanded --expanded ${ONNX_SUITE}/node)
+cameo_suite(stored ${ONNX_SUITE}/simple ${ONNX_SUITE}/pytorch-operator ${ONNX_SUITE}/pytorch-converted)
+cameo_suite(light --tolerance-scaled 1e-3 ${ONNX_SUITE}/light)
+
+# One network at five opsets, and every older operator version.
+cameo_add_test(suite/make_opsets suite sh ${TESTS_DIR}/suite/make_judged.sh ${PROJECT_SOURCE_DIR} make_opset_cases.py
+               ${CMAKE_BINARY_DIR}/opset-cases)
+set_tests_properties(suite/make_opsets PROPERTIES FIXTURES_SETUP opset_cases)
+cameo_add_test(suite/opsets suite sh ${TESTS_DIR}/suite/run.sh $<TARGET_FILE:cameo> ${CMAKE_BINARY_DIR}/opset-cases)
+set_tests_properties(suite/opsets PROPERTIES FIXTURES_REQUIRED opset_cases)
+cameo_add_test(suite/make_upgrades suite sh ${TESTS_DIR}/suite/make_judged.sh ${PROJECT_SOURCE_DIR} make_upgrade_cases.py
+               ${CMAKE_BINARY_DIR}/upgrade-cases)
+set_tests_properties(suite/make_upgrades PROPERTIES FIXTURES_SETUP upgrade_cases)
+cameo_add_test(suite/upgrades suite sh ${TESTS_DIR}/suite/run.sh $<TARGET_FILE:cameo> ${CMAKE_BINARY_DIR}/upgrade-cases)
+set_tests_properties(suite/upgrades PROPERTIES FIXTURES_REQUIRED upgrade_cases)

@@ -1,0 +1,58 @@
+# OpenMP and oneDNN: fast kernels, known to src/backends/onednn alone; the library works without.
+# SPDX-License-Identifier: Apache-2.0
+set(CAMEO_ONEDNN AUTO CACHE STRING "Kernels of oneDNN: AUTO (if it is there), ON, OFF")
+set_property(CACHE CAMEO_ONEDNN PROPERTY STRINGS AUTO ON OFF)
+set(CAMEO_ONEDNN_FOUND FALSE)
+set(CAMEO_OPENMP_FOUND FALSE)
+
+# The thread sanitizer cannot see into OpenMP; oneDNN shares its threads with us through it.
+if(NOT CAMEO_SANITIZE MATCHES "thread")
+  find_package(OpenMP COMPONENTS C QUIET)
+  set(CAMEO_OPENMP_FOUND ${OpenMP_C_FOUND})
+endif()
+
+# Sets CAMEO_ONEDNN_FOUND, or `why`.
+macro(cameo_find_onednn)
+  find_path(DNNL_INCLUDE_DIR oneapi/dnnl/dnnl_version.h)
+  find_library(DNNL_LIBRARY dnnl)
+  if(NOT DNNL_INCLUDE_DIR OR NOT DNNL_LIBRARY)
+    set(why "not found")
+  elseif(NOT CAMEO_OPENMP_FOUND)
+    set(why "needs OpenMP, which is not found or not wanted")
+  else()
+    file(STRINGS ${DNNL_INCLUDE_DIR}/oneapi/dnnl/dnnl_version.h line REGEX "DNNL_VERSION_MAJOR +[0-9]")
+    string(REGEX REPLACE ".*DNNL_VERSION_MAJOR +([0-9]+).*" "\\1" DNNL_MAJOR "${line}")
+    file(STRINGS ${DNNL_INCLUDE_DIR}/oneapi/dnnl/dnnl_config.h line
+         REGEX "define DNNL_CPU_RUNTIME +DNNL_RUNTIME_OMP")
+    if(NOT line)
+      set(why "is not built for OpenMP")
+    elseif(NOT EXISTS ${PROJECT_SOURCE_DIR}/src/backends/onednn/dnnl_v${DNNL_MAJOR}.c)
+      set(why "is version ${DNNL_MAJOR}, for which there is no src/backends/onednn/dnnl_v${DNNL_MAJOR}.c")
+    else()
+      set(CAMEO_ONEDNN_FOUND TRUE)
+    endif()
+  endif()
+endmacro()
+
+set(why "switched off")
+if(CAMEO_ONEDNN)
+  cameo_find_onednn()
+endif()
+if(CAMEO_ONEDNN_FOUND)
+  message(STATUS "oneDNN: ${DNNL_LIBRARY}, version ${DNNL_MAJOR}")
+elseif(CAMEO_ONEDNN STREQUAL "ON")
+  message(FATAL_ERROR "oneDNN: ${why}; without -DCAMEO_ONEDNN=ON the library is built without it")
+else()
+  message(STATUS "oneDNN: ${why}")
+endif()
+
+# cameo_keep_backends(LIST): takes out of a list of sources those of backends that are not there.
+function(cameo_keep_backends list)
+  set(kept ${${list}})
+  if(CAMEO_ONEDNN_FOUND)
+    list(FILTER kept EXCLUDE REGEX "/src/backends/onednn/dnnl_v[^${DNNL_MAJOR}]")
+  else()
+    list(FILTER kept EXCLUDE REGEX "/backends/(onednn/|test_onednn)")
+  endif()
+  set(${list} ${kept} PARENT_SCOPE)
+endfunction()

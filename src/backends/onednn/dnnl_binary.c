@@ -1,0 +1,76 @@
+/* Arithmetic of a tensor that lies in a layout of ours with one that does not: a value by channel,
+ * a plain tensor of the same shape. What lies the same on both sides is left to the plain kernels.
+ */
+// SPDX-License-Identifier: Apache-2.0
+#include "backends/onednn/dnnl_operand.h"
+
+#include "tensor/layout.h"
+
+/* The operand at `place` with as many axes as the result has, missing ones being 1. */
+static void set_aligned(struct cm_dnnl_operand *operand, const struct cm_call *call, int place,
+                        int rank)
+{
+    const struct cm_shape *shape = &call->in[place]->shape;
+    const int missing = rank - shape->rank;
+    *operand = (struct cm_dnnl_operand){.place = CM_DNNL_IN(place), .rank = rank};
+    for (int i = 0; i < rank; i++)
+        operand->dims[i] = i < missing ? 1 : shape->dims[i - missing];
+}
+
+/* The first operand decides the layout and has the shape of the result. */
+static bool may_lead(const struct cm_call *call, int i)
+{
+    return cm_dnnl_has_layout(call, i) && cm_shape_equal(&call->in[i]->shape, &call->out[0]->shape);
+}
+
+static bool accepts(struct cm_call *call, enum cm_dnnl_joining kind)
+{
+    if (!cm_dnnl_suits(call))
+        return false;
+    if (cm_dnnl_has_layout(call, 0) && cm_dnnl_has_layout(call, 1) &&
+        cm_shape_equal(&call->in[0]->shape, &call->in[1]->shape) &&
+        cm_layout_equal(call->in[0]->layout, call->in[1]->layout))
+        return cm_call_decline(call, "its operands lie the same");
+    const bool commutes = kind == CM_DNNL_ADD || kind == CM_DNNL_MUL;
+    const int lead = may_lead(call, 0) ? 0 : may_lead(call, 1) && commutes ? 1 : -1;
+    if (lead < 0)
+        return cm_call_decline(call, "its operands are plain");
+    const int rank = call->out[0]->shape.rank;
+    struct cm_dnnl_binary binary = {.kind = kind};
+    if (!cm_dnnl_operand(call, CM_DNNL_IN(lead), CM_DNNL_GIVEN, &binary.a) ||
+        !cm_dnnl_operand(call, CM_DNNL_OUT(0), CM_DNNL_GIVEN, &binary.y))
+        return cm_call_decline(call, "its rank is too high");
+    set_aligned(&binary.b, call, 1 - lead, rank);
+    if (cm_shape_equal(&call->in[1 - lead]->shape, &call->out[0]->shape))
+        binary.b.order = CM_DNNL_CHANNELS_LAST;
+    return cm_dnnl_make_binary(call, &binary);
+}
+
+static bool add_accepts(struct cm_call *call)
+{
+    return accepts(call, CM_DNNL_ADD);
+}
+
+static bool sub_accepts(struct cm_call *call)
+{
+    return accepts(call, CM_DNNL_SUB);
+}
+
+static bool mul_accepts(struct cm_call *call)
+{
+    return accepts(call, CM_DNNL_MUL);
+}
+
+static bool div_accepts(struct cm_call *call)
+{
+    return accepts(call, CM_DNNL_DIV);
+}
+
+CM_KERNEL(onednn, Add, .accepts = add_accepts, .prepare = cm_dnnl_prepare, .run = cm_dnnl_run,
+          .layouts = CM_LAYOUT_CHOSEN);
+CM_KERNEL(onednn, Sub, .accepts = sub_accepts, .prepare = cm_dnnl_prepare, .run = cm_dnnl_run,
+          .layouts = CM_LAYOUT_CHOSEN);
+CM_KERNEL(onednn, Mul, .accepts = mul_accepts, .prepare = cm_dnnl_prepare, .run = cm_dnnl_run,
+          .layouts = CM_LAYOUT_CHOSEN);
+CM_KERNEL(onednn, Div, .accepts = div_accepts, .prepare = cm_dnnl_prepare, .run = cm_dnnl_run,
+          .layouts = CM_LAYOUT_CHOSEN);

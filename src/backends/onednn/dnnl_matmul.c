@@ -1,0 +1,115 @@
+/* Matrix products: MatMul and Gemm. Constant right operands are packed once. */
+// SPDX-License-Identifier: Apache-2.0
+#include "backends/onednn/dnnl_operand.h"
+
+static void set_matrix(struct cm_dnnl_operand *operand, int64_t rows, int64_t columns,
+                       bool transposed)
+{
+    operand->rank = 2;
+    operand->dims[0] = rows;
+    operand->dims[1] = columns;
+    operand->strides[0] = transposed ? 1 : columns;
+    operand->strides[1] = transposed ? rows : 1;
+}
+
+/* ---- MatMul ---- */
+
+static int64_t dim_from_end(const struct cm_shape *shape, int i)
+{
+    return i < shape->rank ? shape->dims[shape->rank - 1 - i] : 1;
+}
+
+static int64_t batches(const struct cm_shape *shape)
+{
+    int64_t count = 1;
+    for (int i = 2; i < shape->rank; i++)
+        count *= dim_from_end(shape, i);
+    return count;
+}
+
+/* As operand of `rank` axes, missing batch axes being 1. */
+static void set_batched(struct cm_dnnl_operand *operand, const struct cm_shape *shape, int rank)
+{
+    operand->rank = rank;
+    for (int i = 0; i < rank; i++)
+        operand->dims[rank - 1 - i] = dim_from_end(shape, i);
+}
+
+static bool matmul_accepts(struct cm_call *call)
+{
+    if (!cm_dnnl_suits(call))
+        return false;
+    const struct cm_shape *a = &call->in[0]->shape, *b = &call->in[1]->shape;
+    if (a->rank < 2 || b->rank < 2)
+        return cm_call_decline(call, "one of its operands is a vector");
+    struct cm_dnnl_matmul matmul = {
+        .a = {.place = CM_DNNL_IN(0)},
+        .b = {.place = CM_DNNL_IN(1)},
+        .y = {.place = CM_DNNL_OUT(0)},
+        .scale = 1,
+    };
+    const int64_t m = dim_from_end(a, 1), k = dim_from_end(a, 0), n = dim_from_end(b, 0);
+    if (batches(b) == 1) { /* the batches of the left operand are more rows */
+        set_matrix(&matmul.a, batches(a) * m, k, false);
+        set_matrix(&matmul.b, k, n, false);
+        set_matrix(&matmul.y, batches(a) * m, n, false);
+        if (cm_dnnl_is_constant(call, 1))
+            matmul.b.order = CM_DNNL_FREE;
+        return cm_dnnl_make_matmul(call, &matmul);
+    }
+    const int rank = a->rank > b->rank ? a->rank : b->rank;
+    if (rank > CM_DNNL_MAX_RANK)
+        return cm_call_decline(call, "its rank is too high");
+    set_batched(&matmul.a, a, rank);
+    set_batched(&matmul.b, b, rank);
+    set_batched(&matmul.y, &call->out[0]->shape, rank);
+    return cm_dnnl_make_matmul(call, &matmul);
+}
+
+CM_KERNEL(onednn, MatMul, .accepts = matmul_accepts, .prepare = cm_dnnl_prepare, .run = cm_dnnl_run,
+          .layouts = CM_LAYOUT_CHOSEN);
+
+/* ---- Gemm ---- */
+
+/* C as bias: one row that repeats. */
+static bool set_bias(struct cm_call *call, int64_t n, struct cm_dnnl_matmul *matmul)
+{
+    const struct cm_tensor *c = call->n_in > 2 ? call->in[2] : NULL;
+    const float beta = cm_node_float(call->node, "beta");
+    if (!c || beta == 0)
+        return true;
+    if (matmul->scale != 1 || beta != 1)
+        return cm_call_decline(call, "alpha or beta is not 1");
+    if (c->shape.rank < 1 || dim_from_end(&c->shape, 0) != n || dim_from_end(&c->shape, 1) != 1)
+        return cm_call_decline(call, "C is not one row");
+    matmul->bias = (struct cm_dnnl_operand){.place = CM_DNNL_IN(2)};
+    set_matrix(&matmul->bias, 1, n, false);
+    return true;
+}
+
+static bool gemm_accepts(struct cm_call *call)
+{
+    if (!cm_dnnl_suits(call))
+        return false;
+    const bool trans_a = cm_node_int(call->node, "transA") != 0;
+    const bool trans_b = cm_node_int(call->node, "transB") != 0;
+    const struct cm_shape *a = &call->in[0]->shape, *y = &call->out[0]->shape;
+    const int64_t m = y->dims[0], n = y->dims[1], k = a->dims[trans_a ? 0 : 1];
+    struct cm_dnnl_matmul matmul = {
+        .a = {.place = CM_DNNL_IN(0)},
+        .b = {.place = CM_DNNL_IN(1)},
+        .y = {.place = CM_DNNL_OUT(0)},
+        .scale = cm_node_float(call->node, "alpha"),
+    };
+    set_matrix(&matmul.a, m, k, trans_a);
+    set_matrix(&matmul.b, k, n, trans_b);
+    set_matrix(&matmul.y, m, n, false);
+    if (!set_bias(call, n, &matmul))
+        return false;
+    if (cm_dnnl_is_constant(call, 1))
+        matmul.b.order = CM_DNNL_FREE;
+    return cm_dnnl_make_matmul(call, &matmul);
+}
+
+CM_KERNEL(onednn, Gemm, .accepts = gemm_accepts, .prepare = cm_dnnl_prepare, .run = cm_dnnl_run,
+          .layouts = CM_LAYOUT_CHOSEN);

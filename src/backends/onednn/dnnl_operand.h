@@ -1,0 +1,19 @@
+/* What the kernels of this backend ask of a call before they describe it to oneDNN. */
+// SPDX-License-Identifier: Apache-2.0
+#ifndef CM_BACKENDS_ONEDNN_DNNL_OPERAND_H
+#define CM_BACKENDS_ONEDNN_DNNL_OPERAND_H
+
+#include "backends/onednn/dnnl.h"
+
+/* Float32, not empty, and of a size that 32 bits can count, every tensor of the call; declines
+ * otherwise. */
+bool cm_dnnl_suits(struct cm_call *call);
+/* Can input i never change? Then moving it into another layout costs nothing at run time. */
+bool cm_dnnl_is_constant(const struct cm_call *call, int i);
+/* Does input i lie in one of our layouts? */
+bool cm_dnnl_has_layout(const struct cm_call *call, int i);
+/* The window that a node of Conv or of pooling slides over input 0 to fill output 0; kernel holds
+ * the spatial sizes of the kernel. Declines what oneDNN cannot do. */
+bool cm_dnnl_read_window(struct cm_call *call, const int64_t *kernel, struct cm_dnnl_window *out);
+
+#endif

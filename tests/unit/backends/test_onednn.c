@@ -1,0 +1,425 @@
+/* oneDNN's kernels against the reference kernels, over many shapes; layouts kept between steps. */
+// SPDX-License-Identifier: Apache-2.0
+#include "graph/graph_case.h"
+
+#include "exec/program.h"
+
+#include <math.h>
+
+enum { MOST_INPUTS = 8, MOST_STEPS = 32 };
+
+/* ---- running a graph both ways ---- */
+
+struct trace {
+    const char *kernels[MOST_STEPS], *declined[MOST_STEPS];
+    size_t count;
+};
+
+static void note(void *arg, const struct cm_step_report *report)
+{
+    struct trace *trace = arg;
+    if (trace->count < MOST_STEPS) {
+        trace->kernels[trace->count] = report->kernel;
+        trace->declined[trace->count] = report->declined;
+    }
+    trace->count++;
+}
+
+static float next_number(uint32_t *state)
+{
+    *state = *state * 1664525u + 1013904223u;
+    return (float)(*state >> 8) / 8388608.0f - 1.0f;
+}
+
+static void drop_datum(void *what)
+{
+    cm_datum_drop(what);
+}
+
+static void drop_session(void *what)
+{
+    cm_session_free(what);
+}
+
+/* Numbers between -1 and 1, or between 1 and 2 for variances and divisors. */
+static struct cm_datum *numbers_for(struct cm_arena *arena, const struct cm_type *type,
+                                    uint32_t seed, bool positive)
+{
+    struct cm_datum *datum = CM_NEW(arena, struct cm_datum);
+    struct cm_shape shape;
+    struct cm_error err;
+    CHECK(cm_type_shape(type, &shape));
+    CHECK_OK(cm_tensor_new(type->dtype, &shape, &datum->tensor, &err), &err);
+    cm_arena_defer(arena, drop_datum, datum);
+    datum->kind = CM_KIND_TENSOR;
+    memset(datum->tensor.data, 0, cm_tensor_bytes(&datum->tensor));
+    for (int64_t i = 0; type->dtype == CM_FLOAT && i < cm_tensor_count(&datum->tensor); i++) {
+        const float x = next_number(&seed);
+        ((float *)datum->tensor.data)[i] = positive ? 1.5f + x / 2 : x;
+    }
+    return datum;
+}
+
+/* Input i of the graph, read by nobody any more: what it was fed is a constant. */
+static void fix_input(struct cm_graph *graph, size_t i, const struct cm_datum *datum)
+{
+    struct cm_error err;
+    const cm_value value = cm_graph_add_constant(graph, CM_STR_NONE, &datum->tensor);
+    cm_value_replace(graph->module, graph->inputs[i], value);
+    CHECK_OK(cm_graph_retype(graph, &err), &err);
+}
+
+struct way {
+    const char *backend;
+    int threads;
+    bool constants; /* all inputs but the first are constants */
+};
+
+struct outcome {
+    struct cm_datum out;
+    struct cm_session *session;
+    struct trace trace;
+};
+
+static struct outcome *run_way(struct cm_arena *arena, const char *text, const struct way *way)
+{
+    struct outcome *outcome = CM_NEW(arena, struct outcome);
+    struct cm_error err;
+    char whole[2048];
+    snprintf(whole, sizeof whole, "%s%s", GRAPH_HEAD, text);
+    struct cm_graph *graph = graph_of(arena, whole, NULL);
+    const struct cm_datum *in[MOST_INPUTS];
+    const size_t n_in = graph->n_inputs;
+    CHECK(n_in <= MOST_INPUTS);
+    for (size_t i = 0; i < n_in; i++) {
+        const struct cm_value_def *def = cm_value_get(graph->module, graph->inputs[i]);
+        in[i] = numbers_for(arena, def->fact.type, (uint32_t)i + 7, cm_str_is(def->name, "v"));
+        if (way->constants && i > 0)
+            fix_input(graph, i, in[i]);
+    }
+    const struct cm_session_options options = {.threads = way->threads, .backend = way->backend};
+    CHECK_OK(cm_session_new(graph, &options, &outcome->session, &err), &err);
+    cm_arena_defer(arena, drop_session, outcome->session);
+    cm_arena_defer(arena, drop_datum, &outcome->out);
+    for (int again = 0; again < 2; again++) { /* the second run finds everything prepared */
+        outcome->trace.count = 0;
+        const struct cm_run_options run = {.step = note, .step_arg = &outcome->trace};
+        cm_datum_drop(&outcome->out);
+        CHECK_OK(cm_session_run(outcome->session, in, n_in, &outcome->out, 1, &run, &err), &err);
+    }
+    return outcome;
+}
+
+/* Within 1e-4 of the largest number there is. */
+static void check_close(const struct cm_tensor *got, const struct cm_tensor *want)
+{
+    const float *a = got->data, *b = want->data;
+    float largest = 0;
+    CHECK(cm_shape_equal(&got->shape, &want->shape));
+    for (int64_t i = 0; i < cm_tensor_count(want); i++)
+        largest = fmaxf(largest, fabsf(b[i]));
+    CHECK(largest > 0);
+    for (int64_t i = 0; i < cm_tensor_count(want); i++)
+        if (!(fabsf(a[i] - b[i]) <= 1e-4f * largest))
+            fail_msg("element %lld is %g, must be %g", (long long)i, (double)a[i], (double)b[i]);
+}
+
+/* What the test at hand is about; cmocka's tests take no argument. */
+static const char *model;
+static size_t onednn_steps; /* of the last run */
+
+static void compare_in(struct cm_arena *arena)
+{
+    const struct way reference = {"reference", 1, false};
+    const struct cm_tensor *want = &run_way(arena, model, &reference)->out.tensor;
+    for (int threads = 1; threads <= 2; threads++)
+        for (int constants = 0; constants < 2; constants++) {
+            const struct way way = {"onednn", threads, constants};
+            const struct outcome *got = run_way(arena, model, &way);
+            check_close(&got->out.tensor, want);
+            onednn_steps = 0;
+            for (size_t i = 0; i < got->trace.count; i++)
+                onednn_steps += strcmp(got->trace.kernels[i], "onednn") == 0;
+        }
+}
+
+/* Both ways agree, and oneDNN takes this many of the steps. */
+static void check_model(const char *text, size_t taken)
+{
+    model = text;
+    check_in_arena(compare_in);
+    if (onednn_steps != taken)
+        fail_msg("oneDNN took %zu steps, not %zu, of: %s", onednn_steps, taken, text);
+}
+
+static const char *wanted_reason;
+
+static void declines_in(struct cm_arena *arena)
+{
+    const struct way way = {"onednn", 1, false};
+    const struct outcome *got = run_way(arena, model, &way);
+    CHECK_INT(got->trace.count, 1);
+    CHECK_STRING(got->trace.kernels[0], "reference");
+    if (!strstr(got->trace.declined[0], wanted_reason))
+        fail_msg("expected '%s', got '%s'", wanted_reason, got->trace.declined[0]);
+}
+
+static void check_declines(const char *text, const char *reason)
+{
+    model = text;
+    wanted_reason = reason;
+    check_in_arena(declines_in);
+}
+
+/* ---- convolution ---- */
+
+struct conv_case {
+    const char *x, *w;
+    int64_t out_channels;
+    const char *attributes;
+};
+
+static void check_conv(const struct conv_case *c)
+{
+    char text[1024];
+    snprintf(text, sizeof text,
+             "g (float[%s] x, float[%s] w, float[%lld] b) => (y) { y = Conv<%s>(x, w, b) }", c->x,
+             c->w, (long long)c->out_channels, c->attributes);
+    check_model(text, 1);
+    snprintf(text, sizeof text, "g (float[%s] x, float[%s] w) => (y) { y = Conv<%s>(x, w) }", c->x,
+             c->w, c->attributes);
+    check_model(text, 1);
+}
+
+#define CHECK_CONVS(cases)                                                                         \
+    for (size_t i = 0; i < sizeof(cases) / sizeof((cases)[0]); i++)                                \
+    check_conv(&(cases)[i])
+
+void test_conv__agrees_with_the_reference_on_images(void)
+{
+    static const struct conv_case cases[] = {
+        {"1,16,9,9", "16,16,3,3", 16, "group = 1"},
+        {"2,3,17,15", "17,3,3,3", 17, "pads = [1, 1, 1, 1]"},
+        {"1,17,8,8", "5,17,1,1", 5, "group = 1"},
+        {"1,1,7,7", "1,1,3,3", 1, "group = 1"},
+        {"2,32,14,14", "64,32,3,3", 64, "strides = [2, 2], pads = [1, 1, 1, 1]"},
+        {"1,3,23,23", "64,3,7,7", 64, "strides = [2, 2], pads = [3, 3, 3, 3]"},
+        {"1,16,10,11", "32,16,3,2", 32, "strides = [1, 3], pads = [0, 1, 2, 0]"},
+        {"1,16,15,15", "16,16,3,3", 16, "dilations = [2, 3], pads = [2, 3, 2, 3]"},
+        {"1,20,6,6", "24,20,5,5", 24, "pads = [2, 2, 2, 2]"},
+    };
+    CHECK_CONVS(cases);
+}
+
+void test_conv__agrees_with_the_reference_in_groups(void)
+{
+    static const struct conv_case cases[] = {
+        {"1,32,9,9", "32,16,3,3", 32, "group = 2, pads = [1, 1, 1, 1]"},
+        {"1,6,9,9", "9,2,3,3", 9, "group = 3"},
+        {"2,32,9,9", "32,1,3,3", 32, "group = 32, pads = [1, 1, 1, 1]"},
+        {"1,17,9,9", "17,1,3,3", 17, "group = 17, strides = [2, 2], pads = [1, 1, 1, 1]"},
+        {"1,8,9,9", "16,1,3,3", 16, "group = 8"},
+        {"1,34,7,7", "34,17,1,1", 34, "group = 2"},
+    };
+    CHECK_CONVS(cases);
+}
+
+void test_conv__agrees_with_the_reference_on_other_ranks(void)
+{
+    static const struct conv_case cases[] = {
+        {"2,16,20", "24,16,3", 24, "pads = [1, 1]"},
+        {"1,3,31", "17,3,5", 17, "strides = [2], dilations = [2]"},
+        {"1,16,5,6,7", "16,16,3,3,3", 16, "pads = [1, 1, 1, 1, 1, 1]"},
+        {"1,3,5,6,7", "5,3,2,3,2", 5, "strides = [1, 2, 1]"},
+        {"1,4,5,6,7", "8,2,3,3,3", 8, "group = 2"},
+    };
+    CHECK_CONVS(cases);
+}
+
+void test_conv__computes_automatic_pads(void)
+{
+    static const struct conv_case cases[] = {
+        {"1,16,9,8", "16,16,3,4", 16, "auto_pad = \"SAME_UPPER\", strides = [2, 2]"},
+        {"1,16,9,8", "16,16,3,4", 16, "auto_pad = \"SAME_LOWER\", strides = [2, 2]"},
+        {"1,16,9,8", "16,16,3,4", 16, "auto_pad = \"SAME_UPPER\""},
+        {"1,16,9,8", "16,16,3,3", 16, "auto_pad = \"VALID\", strides = [2, 2]"},
+    };
+    CHECK_CONVS(cases);
+}
+
+void test_conv__says_why_it_declines(void)
+{
+    check_declines("g (double[1,3,5,5] x, double[4,3,3,3] w) => (y) { y = Conv(x, w) }",
+                   "onednn: input 0 is double");
+    check_declines("g (float[1,2,2,2,2,2] x, float[2,2,1,1,1,1] w) => (y) { y = Conv(x, w) }",
+                   "onednn: it has 4 spatial axes");
+    check_declines("g (float[0,3,5,5] x, float[4,3,3,3] w) => (y) { y = Conv(x, w) }",
+                   "onednn: input 0 is empty");
+}
+
+/* ---- products ---- */
+
+void test_matmul__agrees_with_the_reference(void)
+{
+    static const char *const shapes[][2] = {
+        {"5,7", "7,3"},     {"64,65", "65,17"},     {"1,300", "300,40"},  {"2,3,4,5", "5,6"},
+        {"6,4,5", "6,5,3"}, {"2,3,4,5", "2,3,5,6"}, {"3,4,5", "1,1,5,2"},
+    };
+    for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++) {
+        char text[256];
+        snprintf(text, sizeof text, "g (float[%s] a, float[%s] b) => (y) { y = MatMul(a, b) }",
+                 shapes[i][0], shapes[i][1]);
+        check_model(text, 1);
+    }
+}
+
+void test_matmul__repeats_matrices_where_batches_broadcast(void)
+{
+    model = "g (float[2,1,4,5] a, float[3,5,6] b) => (y) { y = MatMul(a, b) }";
+    check_in_arena(compare_in); /* by whichever kernel */
+}
+
+void test_gemm__agrees_with_the_reference(void)
+{
+    check_model("g (float[8,20] a, float[20,9] b, float[9] c) => (y) { y = Gemm(a, b, c) }", 1);
+    check_model("g (float[8,20] a, float[9,20] b, float[1,9] c) => (y)"
+                " { y = Gemm<transB = 1>(a, b, c) }",
+                1);
+    check_model("g (float[20,8] a, float[20,9] b) => (y) { y = Gemm<transA = 1>(a, b) }", 1);
+    check_model("g (float[20,8] a, float[9,20] b) => (y)"
+                " { y = Gemm<transA = 1, transB = 1, alpha = 0.5>(a, b) }",
+                1);
+    check_model("g (float[8,20] a, float[20,9] b, float[9] c) => (y)"
+                " { y = Gemm<beta = 0.0>(a, b, c) }",
+                1);
+}
+
+void test_gemm__says_why_it_declines(void)
+{
+    check_declines("g (float[8,20] a, float[20,9] b, float[9] c) => (y)"
+                   " { y = Gemm<beta = 2.0>(a, b, c) }",
+                   "onednn: alpha or beta is not 1");
+    check_declines("g (float[8,20] a, float[20,9] b, float[8,9] c) => (y) { y = Gemm(a, b, c) }",
+                   "onednn: C is not one row");
+}
+
+/* ---- pooling and normalization ---- */
+
+void test_pooling__agrees_with_the_reference(void)
+{
+    static const char *const nodes[] = {
+        "MaxPool<kernel_shape = [3, 3], strides = [2, 2]>(x)",
+        "MaxPool<kernel_shape = [3, 2], pads = [1, 0, 1, 1]>(x)",
+        "MaxPool<kernel_shape = [3, 3], strides = [2, 2], ceil_mode = 1>(x)",
+        "MaxPool<kernel_shape = [3, 3], auto_pad = \"SAME_LOWER\", strides = [2, 2]>(x)",
+        "AveragePool<kernel_shape = [3, 3], strides = [2, 2], pads = [1, 1, 1, 1]>(x)",
+        "AveragePool<kernel_shape = [3, 3], pads = [1, 1, 1, 1], count_include_pad = 1>(x)",
+        "AveragePool<kernel_shape = [3, 3], strides = [2, 2], ceil_mode = 1>(x)",
+        "GlobalAveragePool(x)",
+        "GlobalMaxPool(x)",
+    };
+    static const char *const shapes[] = {"1,16,12,12", "2,3,11,12", "1,17,10,9"};
+    for (size_t i = 0; i < sizeof nodes / sizeof nodes[0]; i++)
+        for (size_t s = 0; s < sizeof shapes / sizeof shapes[0]; s++) {
+            char text[512];
+            snprintf(text, sizeof text, "g (float[%s] x) => (y) { y = %s }", shapes[s], nodes[i]);
+            model = text;
+            check_in_arena(compare_in);
+        }
+}
+
+void test_pooling__says_why_it_declines(void)
+{
+    check_declines("g (float[1,3,9,9] x) => (y)"
+                   " { y = AveragePool<kernel_shape = [3, 3], dilations = [2, 2]>(x) }",
+                   "onednn: its window has holes");
+}
+
+void test_batch_normalization__agrees_with_the_reference(void)
+{
+    static const char *const shapes[] = {"2,16,5,5", "1,17,5,6", "3,5", "2,3,7", "1,4,3,4,5"};
+    static const int channels[] = {16, 17, 5, 3, 4};
+    for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++) {
+        char text[512];
+        snprintf(text, sizeof text,
+                 "g (float[%s] x, float[%d] s, float[%d] b, float[%d] m, float[%d] v) => (y)"
+                 " { y = BatchNormalization<epsilon = 0.01>(x, s, b, m, v) }",
+                 shapes[i], channels[i], channels[i], channels[i], channels[i]);
+        model = text;
+        check_in_arena(compare_in);
+    }
+}
+
+void test_lrn__agrees_with_the_reference(void)
+{
+    model = "g (float[2,17,6,5] x) => (y) { y = LRN<size = 5, alpha = 0.1, bias = 2.0>(x) }";
+    check_in_arena(compare_in);
+    model = "g (float[1,32,6,5] x) => (y) { y = LRN<size = 3, alpha = 0.1, beta = 0.5>(x) }";
+    check_in_arena(compare_in);
+    check_declines("g (float[1,8,6,5] x) => (y) { y = LRN<size = 4>(x) }",
+                   "onednn: its size is even");
+}
+
+/* ---- layouts ---- */
+
+static size_t wanted_reorders;
+
+static void count_in(struct cm_arena *arena)
+{
+    const struct way way = {"onednn", 2, true}, reference = {"reference", 1, true};
+    const struct outcome *got = run_way(arena, model, &way);
+    const struct cm_context *context = got->session->free_contexts;
+    const struct cm_binding *binding = context->blocks[0].bindings;
+    size_t reorders = 0;
+    for (size_t i = 0; i < binding->steps.count; i++)
+        reorders += !binding->steps.items[i]->step;
+    CHECK_INT(reorders, wanted_reorders);
+    check_close(&got->out.tensor, &run_way(arena, model, &reference)->out.tensor);
+}
+
+static void check_reorders(const char *text, size_t reorders)
+{
+    model = text;
+    wanted_reorders = reorders;
+    check_in_arena(count_in);
+}
+
+void test_layout__is_kept_from_convolution_to_convolution(void)
+{
+    /* x goes in and y comes out: two changes, whatever lies between. */
+    check_reorders("g (float[1,16,12,12] x, float[17,16,3,3] w, float[8,17,3,3] v) => (y)"
+                   " { a = Conv(x, w) b = Relu(a) y = Conv(b, v) }",
+                   2);
+    check_reorders("g (float[1,16,12,12] x, float[24,16,3,3] w, float[24,24,3,3] v) => (y)"
+                   " { a = Conv(x, w) b = Relu(a)"
+                   "   c = Conv<pads = [1, 1, 1, 1]>(b, v) d = Add(b, c)"
+                   "   e = MaxPool<kernel_shape = [2, 2]>(d) y = Conv(e, v) }",
+                   2);
+}
+
+void test_layout__survives_concatenation_and_values_by_channel(void)
+{
+    check_reorders("g (float[1,16,8,8] x, float[16,16,1,1] w, float[5,16,1,1] u,"
+                   "   float[21,1,1] s, float[9,21,1,1] v) => (y)"
+                   " { a = Conv(x, w) b = Conv(x, u) c = Concat<axis = 1>(a, b)"
+                   "   d = Mul(c, s) e = Add(s, d) y = Conv(e, v) }",
+                   3); /* x twice */
+}
+
+void test_layout__of_one_place_is_plain(void)
+{
+    check_reorders("g (float[1,16,8,8] x, float[24,16,1,1] w, float[24,10] v) => (y)"
+                   " { a = Conv(x, w) b = GlobalAveragePool(a) c = Flatten(b) y = MatMul(c, v) }",
+                   1);
+}
+
+void test_layout__is_undone_for_steps_that_need_rows(void)
+{
+    check_reorders("g (float[1,16,8,8] x, float[24,16,1,1] w) => (y)"
+                   " { a = Conv(x, w) y = Transpose<perm = [0, 2, 1, 3]>(a) }",
+                   2);
+    check_reorders("g (float[3,16,8,8] x, float[24,16,1,1] w) => (y)"
+                   " { a = Conv(x, w) y = Scan<num_scan_inputs = 1,"
+                   "   body = b (float[24,8,8] p) => (float[24,8,8] q) { q = Neg(p) }>(a) }",
+                   1); /* Scan undoes the other one by itself */
+}

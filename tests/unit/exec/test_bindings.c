@@ -1,0 +1,190 @@
+/* Shapes that change: right results, bindings kept, what a new one costs, and how compiling grows
+ * with the number of nodes. */
+// SPDX-License-Identifier: Apache-2.0
+#include "base/memory.h"
+#include "exec_case.h"
+#include "onnx/syntax.h"
+
+/* ---- sequences of every length ---- */
+
+static const char attention[] =
+    GRAPH_HEAD "main (float[L,4] q, float[L,4] k) => (float[L,4] y)\n"
+               "<int64[2] flip = {-1, 4}, int64[1] zero = {0}, int64[1] two = {2}> {\n"
+               "  t = Transpose <perm = [1, 0]> (k) s = MatMul(q, t) p = Softmax(s)\n"
+               "  o = MatMul(p, k) size = Shape(o) r = Reshape(o, flip) n = Relu(r)\n"
+               "  c = Slice(size, zero, two) e = Expand(n, c) y = Add(e, q) }";
+
+static void lengths(struct cm_arena *arena)
+{
+    const struct cm_session_options options = {.backend = "reference"};
+    struct cm_graph *plain = graph_of(arena, attention, NULL);
+    struct cm_session *session = exec_of(arena, attention, &options);
+    for (int64_t run = 0; run < 200; run++) {
+        const int64_t length = 1 + run * 7 % 23;
+        const struct cm_datum *in[] = {exec_ramp(arena, &CM_SHAPE(length, 4), (double)run),
+                                       exec_ramp(arena, &CM_SHAPE(length, 4), -(double)run)};
+        struct cm_datum expected = {0}, out = {0};
+        struct cm_error err = {0};
+        CHECK_OK(cm_graph_eval(plain, in, 2, &expected, NULL, &err), &err);
+        CHECK_OK(cm_session_run(session, in, 2, &out, 1, NULL, &err), &err);
+        CHECK(exec_same(&out, &expected));
+        cm_datum_drop(&expected);
+        cm_datum_drop(&out);
+    }
+}
+
+void test_bindings__every_run_may_bring_another_length(void)
+{
+    check_in_arena(lengths);
+}
+
+static uint64_t allocations(struct cm_arena *arena, struct cm_session *session, int64_t length)
+{
+    const struct cm_datum *x = exec_ramp(arena, &CM_SHAPE(length, 4), 0);
+    struct cm_datum out = {0};
+    struct cm_error err = {0};
+    const uint64_t before = cm_memory_count();
+    CHECK_OK(cm_session_run(session, INPUTS(x, x), 2, &out, 1, NULL, &err), &err);
+    const uint64_t made = cm_memory_count() - before;
+    cm_datum_drop(&out);
+    return made;
+}
+
+static void kept(struct cm_arena *arena)
+{
+    struct cm_session *session = exec_of(arena, attention, NULL);
+    for (int round = 0; round < 3; round++)
+        for (int64_t length = 1; length <= 4; length++) {
+            const uint64_t made = allocations(arena, session, 10 * length);
+            CHECK(round == 0 ? made > 0 : round == 1 || made == 0);
+        }
+}
+
+void test_bindings__recent_shapes_are_not_planned_again(void)
+{
+    check_in_arena(kept);
+}
+
+/* ---- what bodies capture ---- */
+
+static void shape_in_body(struct cm_arena *arena)
+{
+    struct cm_session *session =
+        exec_of(arena,
+                GRAPH_HEAD "main (float[A,B] x, bool c) => (float[P,Q] y)\n"
+                           "<int64[1] flat = {-1}> {\n"
+                           "  s = Shape(x) n = Neg(x)\n"
+                           "  y = If (c) <then_branch = yes () => (float[P,Q] p) {\n"
+                           "        f = Reshape(n, flat) g = Abs(f) p = Reshape(g, s) },\n"
+                           "      else_branch = no () => (float[R,S] q) {\n"
+                           "        q = Transpose <perm = [1, 0]> (n) }>\n"
+                           "}",
+                NULL);
+    static const int64_t shapes[][2] = {{2, 6}, {3, 4}, {2, 6}, {4, 3}, {12, 1}, {3, 4}};
+    for (size_t run = 0; run < CM_COUNT(shapes); run++) {
+        struct cm_datum out = {0};
+        struct cm_error err = {0};
+        CHECK_OK(
+            cm_session_run(session,
+                           INPUTS(exec_ramp(arena, &CM_SHAPE(shapes[run][0], shapes[run][1]), 0),
+                                  graph_bool(arena, true)),
+                           2, &out, 1, NULL, &err),
+            &err);
+        CHECK_INT(out.tensor.shape.dims[0], shapes[run][0]);
+        CHECK_INT(out.tensor.shape.dims[1], shapes[run][1]);
+        cm_datum_drop(&out);
+    }
+}
+
+void test_bindings__a_body_sees_the_shape_arithmetic_of_this_run(void)
+{
+    check_in_arena(shape_in_body);
+}
+
+/* ---- costs ---- */
+
+/* A chain of n nodes over float[N]. */
+static char *chain_text(struct cm_arena *arena, size_t n)
+{
+    static const char *const ops[] = {"Relu(v%zu)", "Add(v%zu, x)", "Neg(v%zu)", "Mul(v%zu, w)"};
+    char *text = cm_arena_alloc(arena, n * 40 + 400);
+    size_t at = (size_t)snprintf(text, 400,
+                                 GRAPH_HEAD "main (float[N] x) => (float[N] v%zu)\n"
+                                            "<float w = {0.5}> { v0 = Identity(x)\n",
+                                 n);
+    for (size_t i = 0; i < n; i++) {
+        at += (size_t)snprintf(text + at, 40, "v%zu = ", i + 1);
+        at += (size_t)snprintf(text + at, 40, ops[i % 4], i);
+        text[at++] = '\n';
+    }
+    text[at] = '}';
+    return text;
+}
+
+static void cost_of_binding(struct cm_arena *arena)
+{
+    enum { NODES = 500, RUNS = 40 };
+    struct cm_session *session = exec_of(arena, chain_text(arena, NODES), NULL);
+    struct cm_error err = {0};
+    double total = 0;
+    for (int64_t run = 0; run < RUNS; run++) {
+        const struct cm_datum *x = exec_ramp(arena, &CM_SHAPE(run + 1), 0);
+        struct cm_datum out = {0};
+        const double began = exec_seconds();
+        CHECK_OK(cm_session_run(session, &x, 1, &out, 1, NULL, &err), &err);
+        total += exec_seconds() - began;
+        cm_datum_drop(&out);
+    }
+    const double each = total / RUNS / NODES;
+    print_message("a new shape costs %.0f ns a node\n", each * 1e9);
+    if (exec_is_fast())
+        CHECK(each < 20e-6);
+}
+
+void test_bindings__a_new_shape_costs_little_per_node(void)
+{
+    check_in_arena(cost_of_binding);
+}
+
+static double compile_seconds;
+static size_t compile_nodes;
+
+static void compile(struct cm_arena *arena)
+{
+    struct cm_model_proto *model = CM_NEW(arena, struct cm_model_proto);
+    struct cm_error err = {0};
+    CHECK_OK(cm_syntax_parse_model(cm_str(chain_text(arena, compile_nodes)), arena, model, &err),
+             &err);
+    const double began = exec_seconds();
+    struct cm_graph *graph;
+    CHECK_OK(cm_module_import(cm_module_new(arena, NULL), model, NULL, &graph, &err), &err);
+    struct cm_session *session =
+        exec_open(arena, graph, &(struct cm_session_options){.threads = 1});
+    const double imported = exec_seconds() - began;
+    const struct cm_datum *x = exec_ramp(arena, &CM_SHAPE(3), 1);
+    struct cm_datum out = {0};
+    CHECK_OK(cm_session_run(session, &x, 1, &out, 1, NULL, &err), &err);
+    cm_datum_drop(&out);
+    print_message("%zu nodes: %.0f ms to import and compile, %.0f ms with a first run\n",
+                  compile_nodes, imported * 1e3, (exec_seconds() - began) * 1e3);
+    if (imported < compile_seconds)
+        compile_seconds = imported;
+}
+
+static double best_of_three(size_t nodes)
+{
+    compile_nodes = nodes;
+    compile_seconds = 1e9;
+    for (int i = 0; i < 3; i++)
+        check_in_arena(compile);
+    return compile_seconds;
+}
+
+void test_bindings__forty_thousand_nodes_compile_in_half_a_second(void)
+{
+    const double half = best_of_three(20000), whole = best_of_three(40000);
+    if (!exec_is_fast())
+        return;
+    CHECK(whole < 0.5);
+    CHECK(whole / half < 2.6);
+}

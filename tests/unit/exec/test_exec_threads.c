@@ -1,0 +1,192 @@
+/* Many threads and one session; many threads inside a run; stopping a run from outside. */
+// SPDX-License-Identifier: Apache-2.0
+#define _POSIX_C_SOURCE 200809L
+#include "exec_case.h"
+
+#include <pthread.h>
+#include <time.h>
+
+/* ---- runs at the same time ---- */
+
+static const char model[] = GRAPH_HEAD
+    "main (float[N,4] x, int64 n) => (float[N,4] y, int64[2,K] k) {\n"
+    "  s = Shape(x) a = Relu(x) t = Transpose <perm = [1, 0]> (a) b = Reshape(t, s)\n"
+    "  y = Loop (n, , b) <body = step (int64 i, bool c, float[] v)\n"
+    "      => (bool go, float[] w) { go = Identity(c) r = Add(v, x) w = Reshape(r, s) }>\n"
+    "  k = NonZero(y) }";
+
+enum { THREADS = 4, RUNS = 100, SIZES = 3 };
+
+struct runner {
+    struct cm_session *session;
+    const struct cm_datum *in[SIZES][2];
+    const struct cm_datum (*expected)[2];
+    int wrong;
+};
+
+static void *run_many(void *arg)
+{
+    struct runner *r = arg;
+    for (int run = 0; run < RUNS; run++) {
+        struct cm_datum out[2] = {0};
+        struct cm_error err;
+        const int size = run % SIZES;
+        if (cm_session_run(r->session, r->in[size], 2, out, 2, NULL, &err) ||
+            !exec_same(&out[0], &r->expected[size][0]) ||
+            !exec_same(&out[1], &r->expected[size][1]))
+            r->wrong++;
+        cm_datum_drop(&out[0]);
+        cm_datum_drop(&out[1]);
+    }
+    return NULL;
+}
+
+static void together(struct cm_arena *arena)
+{
+    struct cm_graph *plain = graph_of(arena, model, NULL);
+    const struct cm_session_options options = {.threads = 2, .backend = "reference"};
+    struct runner runners[THREADS] = {{.session = exec_of(arena, model, &options)}};
+    struct cm_datum expected[THREADS][SIZES][2];
+    struct cm_error err = {0};
+    pthread_t threads[THREADS];
+    for (int t = 0; t < THREADS; t++) {
+        runners[t].session = runners[0].session;
+        runners[t].expected = (const struct cm_datum(*)[2])expected[t];
+        for (int s = 0; s < SIZES; s++) {
+            runners[t].in[s][0] = exec_ramp(arena, &CM_SHAPE(t + 2 * s + 1, 4), t - 2 * s);
+            runners[t].in[s][1] = graph_int(arena, s);
+            CHECK_OK(cm_graph_eval(plain, runners[t].in[s], 2, expected[t][s], NULL, &err), &err);
+        }
+    }
+    for (int t = 0; t < THREADS; t++)
+        CHECK(pthread_create(&threads[t], NULL, run_many, &runners[t]) == 0);
+    for (int t = 0; t < THREADS; t++) {
+        pthread_join(threads[t], NULL);
+        CHECK_INT(runners[t].wrong, 0);
+        for (int s = 0; s < SIZES; s++)
+            for (int o = 0; o < 2; o++)
+                cm_datum_drop(&expected[t][s][o]);
+    }
+}
+
+void test_exec_threads__one_session_runs_in_many_threads_with_different_shapes(void)
+{
+    check_in_arena(together);
+}
+
+/* ---- the same bits ---- */
+
+static const char heavy[] = GRAPH_HEAD
+    "main (float[1,8,40,40] x, float[8,8,3,3] w, float[1600,64] m)\n"
+    "    => (float[1,8,40,40] y, float[8,64] z, float[8,1600] p, float[1,8] g, float[64] r)\n"
+    "<int64[2] rows = {8, 1600}, int64[1] first = {0}, float half = {0.5}> {\n"
+    "  a = Sigmoid(x) b = Add(a, x) d = Mul(b, half)\n"
+    "  e = Conv <kernel_shape = [3, 3], pads = [1, 1, 1, 1]> (d, w)\n"
+    "  y = MaxPool <kernel_shape = [3, 3], pads = [1, 1, 1, 1]> (e)\n"
+    "  f = Reshape(y, rows) p = Softmax(f) z = MatMul(p, m)\n"
+    "  q = GlobalAveragePool(e) g = Squeeze(q, tail)\n"
+    "  u = Exp(m) r = ReduceSum <keepdims = 0> (u, first) }";
+
+static struct cm_session *open_heavy(struct cm_arena *arena, int threads)
+{
+    const struct cm_session_options options = {.threads = threads, .backend = "reference"};
+    const char *cut = strstr(heavy, "float half");
+    const struct cm_str text =
+        cm_arena_printf(arena, "%.*sint64[2] tail = {2, 3}, %s", (int)(cut - heavy), heavy, cut);
+    return exec_of(arena, text.data, &options);
+}
+
+static void equal_bits(struct cm_arena *arena)
+{
+    enum { OUTPUTS = 5 };
+    const struct cm_datum *in[] = {exec_ramp(arena, &CM_SHAPE(1, 8, 40, 40), -1600),
+                                   exec_ramp(arena, &CM_SHAPE(8, 8, 3, 3), -70.1),
+                                   exec_ramp(arena, &CM_SHAPE(1600, 64), -0.1)};
+    for (int i = 0; i < 3; i++) { /* small numbers with all their digits */
+        float *data = in[i]->tensor.data;
+        for (int64_t k = 0; k < cm_tensor_count(&in[i]->tensor); k++)
+            data[k] = (float)((k * 2654435761 + i) % 1000003) / 1000003.0F - 0.5F;
+    }
+    struct cm_datum out[3][OUTPUTS] = {0};
+    struct cm_error err = {0};
+    for (int t = 0; t < 3; t++) {
+        struct cm_session *session = open_heavy(arena, 1 << t);
+        CHECK_OK(cm_session_run(session, in, 3, out[t], OUTPUTS, NULL, &err), &err);
+    }
+    for (int o = 0; o < OUTPUTS; o++)
+        for (int t = 2; t >= 0; t--) {
+            CHECK(exec_same(&out[0][o], &out[t][o]));
+            cm_datum_drop(&out[t][o]);
+        }
+}
+
+void test_exec_threads__every_number_of_threads_gives_the_same_bits(void)
+{
+    check_in_arena(equal_bits);
+}
+
+/* ---- stopping ---- */
+
+static void *stop_soon(void *arg)
+{
+    const struct timespec while_ = {0, 20000000};
+    nanosleep(&while_, NULL);
+    atomic_store((atomic_bool *)arg, true);
+    return NULL;
+}
+
+static void cancel(struct cm_arena *arena)
+{
+    struct cm_session *session =
+        exec_of(arena,
+                GRAPH_HEAD "main (float[N] x, int64 n) => (float[N] y) {\n"
+                           "  y = Loop (n, , x) <body = step (int64 i, bool c, float[] s)\n"
+                           "      => (bool go, float[] t) { go = Identity(c) t = Neg(s) }>\n"
+                           "}",
+                NULL);
+    const struct cm_datum *in[] = {FLOATS(arena, 1, 2), graph_int(arena, INT64_MAX)};
+    for (int run = 0; run < 2; run++) {
+        atomic_bool stop = false;
+        const struct cm_run_options options = {.cancel = &stop};
+        struct cm_datum out = {0};
+        struct cm_error err = {0};
+        pthread_t thread;
+        CHECK(pthread_create(&thread, NULL, stop_soon, &stop) == 0);
+        CHECK_FAILS(cm_session_run(session, in, 2, &out, 1, &options, &err), CM_CANCELLED, &err,
+                    "cancelled");
+        pthread_join(thread, NULL);
+        CHECK(!out.tensor.data);
+    }
+    in[1] = graph_int(arena, 3);
+    CHECK_RUNS(session, in, 1, -1, -2);
+}
+
+void test_exec_threads__an_endless_run_is_stopped_from_outside(void)
+{
+    check_in_arena(cancel);
+}
+
+static void cancel_empty(struct cm_arena *arena)
+{
+    struct cm_session *session =
+        exec_of(arena,
+                GRAPH_HEAD "main (float[N] x, int64 n) => (float[N] y) {\n"
+                           "  y = Loop (n, , x) <body = step (int64 i, bool c, float[] s)\n"
+                           "      => (bool c, float[] s) {}> }",
+                NULL);
+    const struct cm_datum *in[] = {FLOATS(arena, 1, 2), graph_int(arena, INT64_MAX)};
+    atomic_bool stop = false;
+    const struct cm_run_options options = {.cancel = &stop};
+    struct cm_datum out = {0};
+    struct cm_error err = {0};
+    pthread_t thread;
+    CHECK(pthread_create(&thread, NULL, stop_soon, &stop) == 0);
+    CHECK_FAILS(cm_session_run(session, in, 2, &out, 1, &options, &err), CM_CANCELLED, &err,
+                "cancelled");
+    pthread_join(thread, NULL);
+}
+
+void test_exec_threads__a_body_without_steps_can_be_stopped_too(void)
+{
+    check_in_arena(cancel_empty);
+}

@@ -1,0 +1,483 @@
+/* Sessions: what a run gives, what it allocates, what it refuses, and that it lives on. */
+// SPDX-License-Identifier: Apache-2.0
+#include "base/memory.h"
+#include "exec_case.h"
+
+/* ---- allocations ---- */
+
+static const char chain[] =
+    GRAPH_HEAD "main (float[N,4] x, float[4] w) => (float[N,4] y, float[M] z, float[N,4] u) {\n"
+               "  a = Add(x, w) b = Relu(a) t = Transpose <perm = [1, 0]> (b)\n"
+               "  s = Shape(x) flat = Reshape(t, minus) z = Mul(flat, flat)\n"
+               "  c = Concat <axis = 0> (b, x) p, q = Split <axis = 0, num_outputs = 2> (c)\n"
+               "  back = Reshape(flat, s) r = Softmax(back) y = Sub(r, p) u = Sigmoid(q)\n"
+               "}";
+static const char chain_constants[] = "<int64[1] minus = {-1}>";
+
+static struct cm_session *open_chain(struct cm_arena *arena,
+                                     const struct cm_session_options *options)
+{
+    const char *brace = strstr(chain, "{\n");
+    const struct cm_str text =
+        cm_arena_printf(arena, "%.*s%s %s", (int)(brace - chain), chain, chain_constants, brace);
+    return exec_of(arena, text.data, options);
+}
+
+static void count_pooled(struct cm_arena *arena)
+{
+    struct cm_session *session = open_chain(arena, NULL);
+    const struct cm_datum *in[] = {exec_ramp(arena, &CM_SHAPE(3, 4), -1),
+                                   exec_ramp(arena, &CM_SHAPE(4), 0)};
+    struct cm_error err = {0};
+    uint64_t before = 0;
+    for (int run = 0; run < 10; run++) {
+        struct cm_datum out[3] = {0};
+        if (run == 2)
+            before = cm_memory_count();
+        CHECK_OK(cm_session_run(session, in, 2, out, 3, NULL, &err), &err);
+        for (int o = 0; o < 3; o++)
+            cm_datum_drop(&out[o]);
+    }
+    CHECK_INT(cm_memory_count() - before, 0);
+}
+
+void test_session__a_run_allocates_nothing_when_shapes_are_as_before(void)
+{
+    check_in_arena(count_pooled);
+}
+
+static void count_given(struct cm_arena *arena)
+{
+    struct cm_session *session = open_chain(arena, NULL);
+    const struct cm_datum *in[] = {exec_ramp(arena, &CM_SHAPE(2, 4), 1),
+                                   exec_ramp(arena, &CM_SHAPE(4), 0)};
+    struct cm_datum expected[3] = {0};
+    struct cm_error err = {0};
+    CHECK_OK(cm_session_run(session, in, 2, expected, 3, NULL, &err), &err);
+    float room[3][8];
+    struct cm_datum out[3];
+    for (int o = 0; o < 3; o++)
+        out[o] = (struct cm_datum){
+            .kind = CM_KIND_TENSOR,
+            .tensor = cm_tensor_borrow(CM_FLOAT, &expected[o].tensor.shape, room[o])};
+    CHECK_OK(cm_session_run(session, in, 2, out, 3, NULL, &err), &err);
+    const uint64_t before = cm_memory_count();
+    memset(room, 0, sizeof room);
+    CHECK_OK(cm_session_run(session, in, 2, out, 3, NULL, &err), &err);
+    CHECK_INT(cm_memory_count() - before, 0);
+    for (int o = 0; o < 3; o++) {
+        CHECK(out[o].tensor.data == room[o] && exec_same(&out[o], &expected[o]));
+        cm_datum_drop(&expected[o]);
+    }
+}
+
+void test_session__results_are_written_where_the_caller_says(void)
+{
+    check_in_arena(count_given);
+}
+
+static const char body[] = GRAPH_HEAD
+    "main (float[N] x, int64 n) => (float[N] y) {\n"
+    "  y = Loop (n, , x) <body = step (int64 i, bool c, float[] s) => (bool go, float[] t) {\n"
+    "    go = Identity(c) a = Add(s, x) b = Relu(a) t = Mul(b, b) }>\n"
+    "}";
+
+static uint64_t loop_allocations(struct cm_arena *arena, struct cm_session *session, int64_t trips)
+{
+    const struct cm_datum *in[] = {exec_ramp(arena, &CM_SHAPE(5), 0), graph_int(arena, trips)};
+    struct cm_error err = {0};
+    uint64_t before = 0;
+    for (int run = 0; run < 3; run++) {
+        struct cm_datum out = {0};
+        before = cm_memory_count();
+        CHECK_OK(cm_session_run(session, in, 2, &out, 1, NULL, &err), &err);
+        cm_datum_drop(&out);
+    }
+    return cm_memory_count() - before;
+}
+
+static void count_body(struct cm_arena *arena)
+{
+    struct cm_session *session = exec_of(arena, body, NULL);
+    const uint64_t few = loop_allocations(arena, session, 10);
+    const uint64_t many = loop_allocations(arena, session, 20);
+    /* The loop makes its iteration number anew each time; what the body computes costs nothing. */
+    CHECK(many - few <= 10);
+}
+
+void test_session__a_body_allocates_nothing_of_its_own(void)
+{
+    check_in_arena(count_body);
+}
+
+/* ---- odd outputs ---- */
+
+static void odd_outputs(struct cm_arena *arena)
+{
+    struct cm_graph *graph =
+        graph_of(arena,
+                 GRAPH_HEAD "main (float[2] x) => (float[2] x) <float[2] w = {3, 4}> {\n"
+                            "  y = Neg(x) s = Shape(x) }",
+                 NULL);
+    const char *const names[] = {"y", "x", "w", "y", "s"};
+    cm_value outputs[5];
+    for (size_t i = 0; i < CM_COUNT(names); i++)
+        outputs[i] = cm_graph_find(graph, cm_str(names[i]));
+    cm_graph_set_outputs(graph, outputs, CM_COUNT(outputs));
+    struct cm_session *session = exec_open(arena, graph, NULL);
+    const struct cm_datum *x = FLOATS(arena, 1, 2);
+    static const double expected[5][2] = {{-1, -2}, {1, 2}, {3, 4}, {-1, -2}, {2}};
+    for (int run = 0; run < 3; run++) {
+        float given[2];
+        struct cm_datum out[5] = {0};
+        struct cm_error err = {0};
+        /* Memory for a repeated output, an input, a constant, and what was known when binding. */
+        if (run != 3)
+            out[run] = (struct cm_datum){.kind = CM_KIND_TENSOR,
+                                         .tensor = cm_tensor_borrow(CM_FLOAT, &CM_SHAPE(2), given)};
+        CHECK_OK(cm_session_run(session, &x, 1, out, 5, NULL, &err), &err);
+        for (int o = 0; o < 5; o++) {
+            for (int64_t i = 0; i < cm_tensor_count(&out[o].tensor); i++)
+                CHECK(cm_tensor_real(&out[o].tensor, i) == expected[o][i]);
+            cm_datum_drop(&out[o]);
+        }
+    }
+}
+
+void test_session__outputs_may_be_inputs_constants_or_one_value_twice(void)
+{
+    check_in_arena(odd_outputs);
+}
+
+static void outer_outputs(struct cm_arena *arena)
+{
+    struct cm_session *session =
+        exec_of(arena,
+                GRAPH_HEAD "main (float[2] x, bool c) => (float[2] y, float[2] z) {\n"
+                           "  y = Neg(x)\n"
+                           "  z = If (c) <then_branch = yes () => (float[2] y) {},\n"
+                           "              else_branch = no () => (float[2] n) { n = Add(x, y) }>\n"
+                           "}",
+                NULL);
+    const struct cm_datum *yes[] = {FLOATS(arena, 1, 2), graph_bool(arena, true)};
+    const struct cm_datum *no[] = {FLOATS(arena, 3, 4), graph_bool(arena, false)};
+    CHECK_RUNS(session, yes, 2, -1, -2);
+    CHECK_RUNS(session, no, 2, -3, -4);
+    CHECK_RUNS(session, yes, 2, -1, -2);
+}
+
+void test_session__a_body_may_give_back_a_result_of_the_graph_around_it(void)
+{
+    check_in_arena(outer_outputs);
+}
+
+/* ---- refusals ---- */
+
+static void bad_inputs(struct cm_arena *arena)
+{
+    struct cm_session *session = open_chain(arena, NULL);
+    const struct cm_datum *x = exec_ramp(arena, &CM_SHAPE(3, 4), 1);
+    const struct cm_datum *w = exec_ramp(arena, &CM_SHAPE(4), 1);
+    struct cm_datum out[3] = {0};
+    struct cm_error err = {0};
+#define RUN(...)                                                                                   \
+    cm_session_run(session, INPUTS(__VA_ARGS__), sizeof(INPUTS(__VA_ARGS__)) / sizeof(void *),     \
+                   out, 3, NULL, &err)
+    CHECK_FAILS(RUN(x), CM_BAD_ARGUMENT, &err, "takes 2 inputs and gives 3 outputs, not 1 and 3");
+    CHECK_FAILS(RUN(x, NULL), CM_BAD_ARGUMENT, &err, "input 'w' is missing");
+    CHECK_FAILS(RUN(w, w), CM_BAD_ARGUMENT, &err, "input 'x' has rank 1, must have 2");
+    CHECK_FAILS(RUN(exec_ramp(arena, &CM_SHAPE(3, 5), 1), w), CM_BAD_ARGUMENT, &err,
+                "input 'x' has size 5 on axis 1, must have 4");
+    CHECK_FAILS(RUN(graph_int(arena, 1), w), CM_BAD_ARGUMENT, &err,
+                "input 'x' is int64, must be float");
+    float room[12];
+    out[0].tensor = cm_tensor_borrow(CM_FLOAT, &CM_SHAPE(4, 3), room);
+    CHECK_FAILS(RUN(x, w), CM_BAD_ARGUMENT, &err, "output 0 is for another type or shape");
+    for (int o = 1; o < 3; o++)
+        CHECK(!out[o].tensor.data && !out[o].tensor.buffer);
+    out[0].tensor = cm_tensor_borrow(CM_FLOAT, &CM_SHAPE(3, 4), room);
+    CHECK_OK(RUN(x, w), &err);
+#undef RUN
+    for (int o = 0; o < 3; o++)
+        cm_datum_drop(&out[o]);
+}
+
+void test_session__bad_inputs_are_named_and_do_no_harm(void)
+{
+    check_in_arena(bad_inputs);
+}
+
+static void late_given(struct cm_arena *arena)
+{
+    struct cm_session *session = exec_of(
+        arena,
+        GRAPH_HEAD "main (float[N] x) => (int64[1,K] p, float[N] y) { y = Neg(x) p = NonZero(x) }",
+        NULL);
+    const struct cm_datum *x = FLOATS(arena, 1, 0, 2);
+    int64_t room[2];
+    struct cm_error err = {0};
+    struct cm_datum out[2] = {{.tensor = cm_tensor_borrow(CM_INT64, &CM_SHAPE(1, 1), room)}};
+    CHECK_FAILS(cm_session_run(session, &x, 1, out, 2, NULL, &err), CM_BAD_ARGUMENT, &err,
+                "output 0 is for another type or shape");
+    CHECK(!out[1].tensor.data && out[0].tensor.data == room);
+    out[0].tensor = cm_tensor_borrow(CM_INT64, &CM_SHAPE(1, 2), room);
+    CHECK_OK(cm_session_run(session, &x, 1, out, 2, NULL, &err), &err);
+    CHECK(room[0] == 0 && room[1] == 2);
+    cm_datum_drop(&out[1]);
+}
+
+void test_session__memory_given_for_a_result_of_unknown_size_is_checked_too(void)
+{
+    check_in_arena(late_given);
+}
+
+static void failing_kernel(struct cm_arena *arena)
+{
+    struct cm_session *session =
+        exec_of(arena,
+                GRAPH_HEAD "main (float[N] x, int64[K] at) => (float[K] y) {\n"
+                           "  p = NonZero(x) a = Relu(x) y = Gather(a, at) }",
+                NULL);
+    struct cm_datum *at = graph_int(arena, 7);
+    at->tensor.shape = CM_SHAPE(1);
+    const struct cm_datum *in[] = {FLOATS(arena, 1, 2, 3), at};
+    struct cm_datum out = {0};
+    struct cm_error err = {0};
+    for (int run = 0; run < 3; run++) {
+        CHECK_FAILS(cm_session_run(session, in, 2, &out, 1, NULL, &err), CM_BAD_ARGUMENT, &err,
+                    "(Gather): ");
+        CHECK(!out.tensor.data);
+    }
+    *(int64_t *)at->tensor.data = 1;
+    CHECK_RUNS(session, in, 1, 2);
+}
+
+void test_session__a_kernel_that_fails_leaves_the_session_alive(void)
+{
+    check_in_arena(failing_kernel);
+}
+
+/* Doubles what x has at `at`, twice; the second time at another size. */
+static const char gathering[] = GRAPH_HEAD
+    "main (float[N] x, int64[K] at, int64 n) => (float[M] y, float[N] v) {\n"
+    "  v = Neg(x)\n"
+    "  y = Loop (n, , x) <body = step (int64 i, bool c, float[] s) => (bool go, float[] t) {\n"
+    "    go = Identity(c) p = NonZero(s) g = Gather(s, at)\n"
+    "    t = Concat <axis = 0> (g, g) }>\n"
+    "}";
+
+static void failing_body(struct cm_arena *arena)
+{
+    struct cm_session *session = exec_of(arena, gathering, NULL);
+    struct cm_datum *at = graph_int(arena, 2);
+    at->tensor.shape = CM_SHAPE(1);
+    const struct cm_datum *in[] = {FLOATS(arena, 1, 2, 3), at, graph_int(arena, 2)};
+    struct cm_datum out[2] = {0};
+    struct cm_error err = {0};
+    for (int run = 0; run < 3; run++) {
+        CHECK_FAILS(cm_session_run(session, in, 3, out, 2, NULL, &err), CM_BAD_ARGUMENT, &err,
+                    "(Loop): node making 'g' (Gather): ");
+        CHECK(!out[0].tensor.data && !out[1].tensor.data);
+    }
+    *(int64_t *)at->tensor.data = 1;
+    CHECK_RUNS(session, in, 2, 2, 2);
+}
+
+void test_session__a_body_that_fails_leaves_the_session_alive(void)
+{
+    check_in_arena(failing_body);
+}
+
+/* ---- limits ---- */
+
+static void limit(struct cm_arena *arena)
+{
+    const struct cm_session_options options = {.memory_limit = 20000};
+    struct cm_session *session = open_chain(arena, &options);
+    const struct cm_datum *w = exec_ramp(arena, &CM_SHAPE(4), 0);
+    const struct cm_datum *small = exec_ramp(arena, &CM_SHAPE(20, 4), 0);
+    const struct cm_datum *large = exec_ramp(arena, &CM_SHAPE(2000, 4), 0);
+    struct cm_error err = {0};
+    for (int run = 0; run < 3; run++) {
+        struct cm_datum out[3] = {0};
+        CHECK_FAILS(cm_session_run(session, INPUTS(large, w), 2, out, 3, NULL, &err), CM_LIMIT,
+                    &err, "the memory limit of 20000");
+        CHECK_OK(cm_session_run(session, INPUTS(small, w), 2, out, 3, NULL, &err), &err);
+        for (int o = 0; o < 3; o++)
+            cm_datum_drop(&out[o]);
+    }
+}
+
+void test_session__the_memory_limit_refuses_a_run_not_the_session(void)
+{
+    check_in_arena(limit);
+}
+
+static void kept_results(struct cm_arena *arena)
+{
+    const struct cm_session_options options = {.memory_limit = 20000};
+    struct cm_session *session = open_chain(arena, &options);
+    const struct cm_datum *in[] = {exec_ramp(arena, &CM_SHAPE(20, 4), 0),
+                                   exec_ramp(arena, &CM_SHAPE(4), 0)};
+    struct cm_datum out[40][3] = {0};
+    struct cm_error err = {0};
+    for (size_t run = 0; run < CM_COUNT(out); run++)
+        CHECK_OK(cm_session_run(session, in, 2, out[run], 3, NULL, &err), &err);
+    for (size_t run = 0; run < CM_COUNT(out); run++)
+        for (int o = 0; o < 3; o++)
+            cm_datum_drop(&out[run][o]);
+}
+
+void test_session__results_the_caller_keeps_do_not_count_against_later_runs(void)
+{
+    check_in_arena(kept_results);
+}
+
+static void limited_branches(struct cm_arena *arena)
+{
+    /* Each branch needs 12000 bytes at a time: either fits, both do not. */
+    const struct cm_session_options options = {.memory_limit = 24000};
+    struct cm_session *session = exec_of(
+        arena,
+        GRAPH_HEAD
+        "main (float[N] x, bool c) => (float[1] y) {\n"
+        "  y = If (c) <then_branch = yes () => (float[1] p) {\n"
+        "        a = Neg(x) b = Sigmoid(a) d = Mul(a, b) e = Sub(d, a) p = ReduceSum(e) },\n"
+        "      else_branch = no () => (float[1] q) {\n"
+        "        f = Abs(x) g = Sigmoid(f) h = Mul(f, g) k = Sub(h, f) q = ReduceSum(k) }>\n"
+        "}",
+        &options);
+    const struct cm_datum *x = exec_ramp(arena, &CM_SHAPE(1000), 0);
+    struct cm_error err = {0};
+    for (int run = 0; run < 6; run++) {
+        struct cm_datum out = {0};
+        CHECK_OK(
+            cm_session_run(session, INPUTS(x, graph_bool(arena, run % 2)), 2, &out, 1, NULL, &err),
+            &err);
+        cm_datum_drop(&out);
+    }
+}
+
+void test_session__a_branch_that_does_not_run_holds_nothing_against_the_limit(void)
+{
+    check_in_arena(limited_branches);
+}
+
+static void huge_shapes(struct cm_arena *arena)
+{
+    struct cm_session *session =
+        exec_of(arena,
+                GRAPH_HEAD "main (float[N] x, int64[2] s) => (float[1,1] y) {\n"
+                           "  a = Expand(x, s) b = Neg(a) y = ReduceSum(b) }",
+                NULL);
+    int64_t dims[2] = {INT64_C(1) << 31, INT64_C(1) << 28};
+    const struct cm_datum s = {.kind = CM_KIND_TENSOR,
+                               .tensor = cm_tensor_borrow(CM_INT64, &CM_SHAPE(2), dims)};
+    const struct cm_datum *in[] = {FLOATS(arena, 1), &s};
+    struct cm_datum out = {0};
+    struct cm_error err = {0};
+    dims[1] = INT64_C(1) << 31;
+    CHECK_FAILS(cm_session_run(session, in, 2, &out, 1, NULL, &err), CM_LIMIT, &err, "overflows");
+    dims[0] = dims[1] = 2;
+    CHECK_RUNS(session, in, 1, -4);
+}
+
+void test_session__sizes_past_any_memory_are_refused(void)
+{
+    check_in_arena(huge_shapes);
+}
+
+/* Each result fits in 63 bits, all together do not. */
+static void huge_sums(struct cm_arena *arena)
+{
+    struct cm_session *session = exec_of(
+        arena,
+        GRAPH_HEAD
+        "main (float[N] x) => (float[1] y) <int64[1] s = {2000000000000000000}> {\n"
+        "  a = Expand(x, s) b = Neg(a) c = Abs(a) d = Sigmoid(a) e = Exp(a) f = Sub(a, b)\n"
+        "  g = Sub(c, d) h = Sub(e, f) k = Sub(g, h) l = Add(a, b) m = Add(c, d) n = Add(e, k)\n"
+        "  o = Add(l, m) p = Add(n, o) y = ReduceSum(p) }",
+        NULL);
+    const struct cm_datum *x = FLOATS(arena, 1);
+    struct cm_datum out = {0};
+    struct cm_error err = {0};
+    CHECK_FAILS(cm_session_run(session, &x, 1, &out, 1, NULL, &err), CM_LIMIT, &err, "too large");
+}
+
+void test_session__sums_of_sizes_past_any_memory_are_refused(void)
+{
+    check_in_arena(huge_sums);
+}
+
+/* ---- random numbers ---- */
+
+static const char dropping[] =
+    GRAPH_HEAD "main (float[N] x, bool t) => (float[N] y) <float half = {0.5}> {\n"
+               "  y = Dropout(x, half, t) }";
+
+static void draw(struct cm_arena *arena, struct cm_session *session, float *to)
+{
+    const struct cm_datum *in[] = {exec_ramp(arena, &CM_SHAPE(64), 1), graph_bool(arena, true)};
+    struct cm_datum out = {.kind = CM_KIND_TENSOR,
+                           .tensor = cm_tensor_borrow(CM_FLOAT, &CM_SHAPE(64), to)};
+    struct cm_error err = {0};
+    CHECK_OK(cm_session_run(session, in, 2, &out, 1, NULL, &err), &err);
+}
+
+static void streams(struct cm_arena *arena)
+{
+    const struct cm_session_options seven = {.seed = 7}, eight = {.seed = 8};
+    struct cm_session *a = exec_of(arena, dropping, &seven);
+    struct cm_session *b = exec_of(arena, dropping, &seven);
+    struct cm_session *c = exec_of(arena, dropping, &eight);
+    float drawn[3][3][64];
+    for (int run = 0; run < 3; run++) {
+        draw(arena, a, drawn[0][run]);
+        /* A run that fails draws nothing. */
+        struct cm_datum out = {0};
+        CHECK(cm_session_run(b, INPUTS(NULL, NULL), 2, &out, 1, NULL, NULL) == CM_BAD_ARGUMENT);
+        draw(arena, b, drawn[1][run]);
+        draw(arena, c, drawn[2][run]);
+    }
+    CHECK(memcmp(drawn[0], drawn[1], sizeof drawn[0]) == 0);
+    CHECK(memcmp(drawn[0][0], drawn[0][1], sizeof drawn[0][0]) != 0);
+    CHECK(memcmp(drawn[0][0], drawn[2][0], sizeof drawn[0][0]) != 0);
+}
+
+void test_session__random_numbers_go_on_from_run_to_run_and_follow_the_seed(void)
+{
+    check_in_arena(streams);
+}
+
+/* ---- what is missing ---- */
+
+static void steps(void *arg, const struct cm_step_report *report)
+{
+    struct {
+        size_t count, deepest;
+    } *seen = arg;
+    seen->count++;
+    seen->deepest = report->depth > (int)seen->deepest ? (size_t)report->depth : seen->deepest;
+    CHECK(report->end_ns >= report->begin_ns && report->kernel && report->declined);
+}
+
+static void reports(struct cm_arena *arena)
+{
+    struct cm_session *session = exec_of(arena, body, NULL);
+    const struct cm_datum *in[] = {exec_ramp(arena, &CM_SHAPE(5), 0), graph_int(arena, 3)};
+    struct {
+        size_t count, deepest;
+    } seen = {0};
+    const struct cm_run_options options = {.step = steps, .step_arg = &seen};
+    struct cm_datum out = {0};
+    struct cm_error err = {0};
+    CHECK_OK(cm_session_run(session, in, 2, &out, 1, &options, &err), &err);
+    cm_datum_drop(&out);
+    CHECK_INT(seen.deepest, 1);
+    CHECK_INT(seen.count, 1 + 3 * 4); /* go, a, b, t in each iteration, then the loop */
+}
+
+void test_session__steps_are_reported_bodies_before_their_owner(void)
+{
+    check_in_arena(reports);
+}
