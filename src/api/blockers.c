@@ -67,7 +67,7 @@ static const char *why_not(const struct search *search, const struct cm_node_pro
 {
     const struct cm_op *op = cm_registry_op(search->registry, node->domain, node->op_type);
 
-    if ((op && (op->run || op->body)) ||
+    if ((op && (op->run || op->body || op->effects & CM_REPLACED)) ||
         cm_registry_body(search->registry, node->domain, node->op_type) ||
         is_function(search->model, node))
         return NULL;

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "api/running.h"
 
+#include "autodiff/gradient_nodes.h"
 #include "base/memory.h"
 #include "exec/session.h"
 #include "graph/function.h"
@@ -116,6 +117,7 @@ static enum cm_status new_guarded(struct cm_guard *guard, void *arg)
     struct cm_module *module = cm_module_new(&session->arena, &module_options);
     CM_TRY(cm_api_check_nodes(&session->arena, &file->model, registry, &call->err));
     CM_TRY(cm_module_import(module, &file->model, &import, &session->graph, &call->err));
+    CM_TRY(cm_gradient_expand(session->graph, &call->err));
     if (options->expand)
         CM_TRY(expand(session->graph, &call->err));
     CM_TRY(describe(session, &call->err));

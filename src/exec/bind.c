@@ -318,25 +318,19 @@ static const struct cm_kernel *choose_kernel(struct binder *b, struct cm_bound_s
     return NULL;
 }
 
-struct layout_wishes {
-    const struct cm_layout **want, **give; /* by input, by output */
-};
-
-/* What prepare asks for while a step is bound; NULL otherwise. */
-static _Thread_local struct layout_wishes *wishes;
-
+/* What prepare asks for; a step that is prepared as it runs has everything plain. */
 void cm_bind_want_layout(struct cm_call *call, int i, const struct cm_layout *layout)
 {
-    (void)call;
-    if (wishes)
-        wishes->want[i] = layout;
+    struct cm_bound_step *bound = call->engine_data;
+    if (bound->want)
+        bound->want[i] = layout;
 }
 
 void cm_bind_give_layout(struct cm_call *call, int o, const struct cm_layout *layout)
 {
-    (void)call;
-    if (wishes)
-        wishes->give[o] = layout;
+    struct cm_bound_step *bound = call->engine_data;
+    if (bound->give)
+        bound->give[o] = layout;
 }
 
 /* A copy of `from` in another layout, made by a step of its own (or here, once, if it never
@@ -373,8 +367,7 @@ static enum cm_status reordered(struct binder *b, const struct cm_tensor *from, 
 
 /* Brings every operand into the layout the kernel reads; temporary copies end with the step. */
 static enum cm_status settle_inputs(struct binder *b, struct cm_bound_step *bound,
-                                    enum cm_layout_rule rule, struct layout_wishes *wish,
-                                    int *temporary)
+                                    enum cm_layout_rule rule, int *temporary)
 {
     const struct cm_step *step = bound->step;
     const struct cm_tensor **in = (const struct cm_tensor **)(uintptr_t)bound->call.in;
@@ -385,7 +378,7 @@ static enum cm_status settle_inputs(struct binder *b, struct cm_bound_step *boun
             continue;
         const struct cm_slot *slot = &b->context->slots[step->in[i]];
         const struct cm_layout *has = slot->datum.tensor.layout;
-        const struct cm_layout *wants = rule == CM_LAYOUT_PLAIN ? NULL : wish->want[i];
+        const struct cm_layout *wants = rule == CM_LAYOUT_PLAIN ? NULL : bound->want[i];
         if (cm_layout_equal(has, wants))
             continue;
         struct cm_datum *copy;
@@ -396,39 +389,41 @@ static enum cm_status settle_inputs(struct binder *b, struct cm_bound_step *boun
     return CM_OK;
 }
 
+/* A layout counts bytes, so elements of another type cannot have the same one. */
+static bool gives_type(const struct binder *b, const struct cm_step *step, enum cm_dtype type)
+{
+    for (int o = 0; o < step->n_out; o++)
+        if (step->out[o] != CM_NO_SLOT && b->context->slots[step->out[o]].datum.tensor.type != type)
+            return false;
+    return true;
+}
+
 /* Elementwise steps leave a layout as it is when all operands have the same one and it has no
- * padding. */
+ * padding; single elements, which repeat, go with any. */
 static const struct cm_layout *common_layout(const struct binder *b, const struct cm_step *step)
 {
     const struct cm_layout *layout = NULL;
     const struct cm_shape *shape = NULL;
+    int longest_single = 0;
     for (int i = 0; i < step->n_in; i++) {
         if (step->in[i] == CM_NO_SLOT)
             continue;
         const struct cm_tensor *tensor = &b->context->slots[step->in[i]].datum.tensor;
         size_t bytes;
-        if (!tensor->layout || plain_bytes(tensor, &bytes, NULL) ||
-            bytes != tensor->layout->bytes || (shape && !cm_shape_equal(shape, &tensor->shape)) ||
+        if (!tensor->layout && cm_shape_elements(&tensor->shape) == 1) {
+            if (tensor->shape.rank > longest_single)
+                longest_single = tensor->shape.rank;
+            continue;
+        }
+        if (!tensor->layout || !gives_type(b, step, tensor->type) ||
+            plain_bytes(tensor, &bytes, NULL) || bytes != tensor->layout->bytes ||
+            (shape && !cm_shape_equal(shape, &tensor->shape)) ||
             (layout && !cm_layout_equal(layout, tensor->layout)))
             return NULL;
         layout = tensor->layout;
         shape = &tensor->shape;
     }
-    return layout;
-}
-
-static enum cm_status prepare(struct binder *b, struct cm_bound_step *bound,
-                              const struct cm_kernel *kernel, struct layout_wishes *wish)
-{
-    cm_prepare_fn *const fn = kernel ? kernel->prepare : bound->step->node->op->prepare;
-    if (!fn)
-        return CM_OK;
-    struct layout_wishes *outer = wishes;
-    wishes = wish;
-    const enum cm_status status = fn(&bound->call);
-    wishes = outer;
-    (void)b;
-    return status;
+    return shape && longest_single <= shape->rank ? layout : NULL;
 }
 
 /* Runs a step now: its operands are known and its results small. */
@@ -475,8 +470,8 @@ static enum cm_status place_step(struct binder *b, struct cm_bound_step *bound)
 {
     const struct cm_step *step = bound->step;
     const size_t n_in = (size_t)step->n_in, n_out = (size_t)step->n_out;
-    struct layout_wishes wish = {CM_NEW_ARRAY(b->arena, const struct cm_layout *, n_in),
-                                 CM_NEW_ARRAY(b->arena, const struct cm_layout *, n_out)};
+    bound->want = CM_NEW_ARRAY(b->arena, const struct cm_layout *, n_in);
+    bound->give = CM_NEW_ARRAY(b->arena, const struct cm_layout *, n_out);
     int *temporary = CM_NEW_ARRAY(b->arena, int, n_in);
     const struct cm_kernel *kernel = choose_kernel(b, bound);
     enum cm_layout_rule rule = kernel ? kernel->layouts : step->node->op->layouts;
@@ -484,15 +479,18 @@ static enum cm_status place_step(struct binder *b, struct cm_bound_step *bound)
         bound->run = kernel->run;
         bound->kernel = kernel->backend;
     }
-    CM_TRY(prepare(b, bound, kernel, &wish));
+    cm_prepare_fn *const prepare = kernel ? kernel->prepare : step->node->op->prepare;
+    if (prepare)
+        CM_TRY(prepare(&bound->call));
     if (rule == CM_LAYOUT_SAME) {
         const struct cm_layout *common = common_layout(b, step);
         for (size_t i = 0; i < n_in; i++)
-            wish.want[i] = common;
+            if (bound->call.in[i] && bound->call.in[i]->layout)
+                bound->want[i] = common;
         for (size_t o = 0; o < n_out; o++)
-            wish.give[o] = common;
+            bound->give[o] = common;
     }
-    CM_TRY(settle_inputs(b, bound, rule, &wish, temporary));
+    CM_TRY(settle_inputs(b, bound, rule, temporary));
     bool only_views = true;
     struct cm_tensor **out = (struct cm_tensor **)(uintptr_t)bound->call.out;
     int *blocked = CM_NEW_ARRAY(b->arena, int, n_out);
@@ -503,7 +501,7 @@ static enum cm_status place_step(struct binder *b, struct cm_bound_step *bound)
         if (step->out[o] == CM_NO_SLOT)
             continue;
         struct cm_slot *slot = &b->context->slots[step->out[o]];
-        const struct cm_layout *layout = rule == CM_LAYOUT_PLAIN ? NULL : wish.give[o];
+        const struct cm_layout *layout = rule == CM_LAYOUT_PLAIN ? NULL : bound->give[o];
         if (layout && (b->session->result_of[step->out[o]] != CM_NO_SLOT ||
                        b->session->is_captured[step->out[o]])) {
             /* Results and what bodies read are plain: the kernel writes beside them and a reorder

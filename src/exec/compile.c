@@ -75,6 +75,10 @@ static bool may_fold(const struct cm_node *node, size_t operands, size_t *growth
 {
     enum { SMALL = 4096 };
     size_t total = 0;
+    for (int o = 0; o < node->n_outputs; o++)
+        if (node->outputs[o] &&
+            cm_value_get(node->module, node->outputs[o])->fact.type->kind != CM_KIND_TENSOR)
+            return false; /* constants are tensors */
     if (node->op->effects & CM_OUTPUT_SIZE_AT_RUN)
         return operands <= SMALL;
     for (int o = 0; o < node->n_outputs; o++) {

@@ -106,7 +106,8 @@ struct cm_bound_step {
     cm_run_fn *run;
     struct cm_call call;
     size_t scratch_size, scratch_offset;
-    bool at_run; /* types, memory and preparation wait until it runs */
+    const struct cm_layout **want, **give; /* by input, by output: asked for by its prepare */
+    bool at_run;                           /* types, memory and preparation wait until it runs */
     const char *kernel, *declined;
     const struct cm_tensor *reorder_from;
     struct cm_tensor *reorder_to;

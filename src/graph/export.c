@@ -37,6 +37,17 @@ static void collect_names(struct export *to, const struct cm_graph *graph)
                       NULL);
 }
 
+static struct cm_str new_name(struct export *to)
+{
+    struct cm_str name;
+    bool added = false;
+    do {
+        name = cm_arena_printf(to->arena, "t%zu", ++to->next);
+        cm_map_insert(&to->taken, to->arena, name, &added);
+    } while (!added);
+    return name;
+}
+
 static struct cm_str name_of(struct export *to, cm_value value)
 {
     if (!value)
@@ -45,18 +56,13 @@ static struct cm_str name_of(struct export *to, cm_value value)
     if (name->size)
         return *name;
     *name = cm_value_get(to->module, value)->name;
-    bool added = name->size != 0;
-    while (!added) {
-        *name = cm_arena_printf(to->arena, "t%zu", ++to->next);
-        cm_map_insert(&to->taken, to->arena, *name, &added);
-    }
+    if (!name->size)
+        *name = new_name(to);
     return *name;
 }
 
-static enum cm_status note_import(struct export *to, const struct cm_node *node)
+static void note_import(struct export *to, struct cm_str domain, int64_t needed)
 {
-    const struct cm_str domain = node->domain;
-    const int64_t needed = node->schema ? node->schema->since_version : 1;
     for (size_t i = 0; i < to->imports->count; i++) {
         struct cm_opset_proto *import = &to->imports->items[i];
         if (!cm_str_equal(cm_domain_plain(import->domain), domain))
@@ -65,14 +71,13 @@ static enum cm_status note_import(struct export *to, const struct cm_node *node)
             import->version = needed;
             cm_msg_set(&import->msg, CM_OPSET_VERSION);
         }
-        return CM_OK;
+        return;
     }
     struct cm_opset_proto *import = CM_LIST_ADD(to->arena, to->imports);
     import->domain = domain;
     import->version = needed;
     cm_msg_set(&import->msg, CM_OPSET_DOMAIN);
     cm_msg_set(&import->msg, CM_OPSET_VERSION);
-    return CM_OK;
 }
 
 static enum cm_status export_graph(struct export *to, const struct cm_graph *graph,
@@ -128,17 +133,61 @@ static enum cm_status export_node(struct export *to, const struct cm_node *node,
     set_str(&out->msg, CM_NODE_OP_TYPE, &out->op_type, node->op_type);
     set_str(&out->msg, CM_NODE_DOMAIN, &out->domain, node->domain);
     set_str(&out->msg, CM_NODE_OVERLOAD, &out->overload, node->overload);
-    CM_TRY(export_attributes(to, node, out));
-    return note_import(to, node);
+    note_import(to, node->domain, node->schema ? node->schema->since_version : 1);
+    return export_attributes(to, node, out);
 }
 
-static void export_info(struct export *to, cm_value value, struct cm_value_info_proto *out)
+static void export_info(struct export *to, cm_value value, struct cm_str name,
+                        struct cm_value_info_proto *out)
 {
     const struct cm_type *type = cm_value_get(to->module, value)->fact.type;
-    set_str(&out->msg, CM_VALUE_INFO_NAME, &out->name, name_of(to, value));
+    set_str(&out->msg, CM_VALUE_INFO_NAME, &out->name, name);
     out->type = CM_NEW(to->arena, struct cm_type_proto);
     cm_type_to_proto(to->arena, to->module->symbols, type, out->type);
     cm_msg_set(&out->msg, CM_VALUE_INFO_TYPE);
+}
+
+/* A file's inner graphs must define what they give, and give nothing twice. */
+static bool needs_copy(const struct export *to, const struct cm_graph *graph, size_t output)
+{
+    const cm_value value = graph->outputs[output].value;
+    if (!graph->parent)
+        return false;
+    for (size_t o = 0; o < output; o++)
+        if (graph->outputs[o].value == value)
+            return true;
+    return cm_value_get(to->module, value)->graph != graph;
+}
+
+/* Gives value under another name, by an Identity node at the end. */
+static struct cm_str export_copy(struct export *to, cm_value value, struct cm_node_proto *out)
+{
+    struct cm_str *names = CM_NEW_ARRAY(to->arena, struct cm_str, 2);
+    names[0] = name_of(to, value);
+    names[1] = new_name(to);
+    out->input = (struct cm_strs){.items = &names[0], .count = 1};
+    out->output = (struct cm_strs){.items = &names[1], .count = 1};
+    cm_msg_set(&out->msg, CM_NODE_INPUT);
+    cm_msg_set(&out->msg, CM_NODE_OUTPUT);
+    set_str(&out->msg, CM_NODE_OP_TYPE, &out->op_type, CM_STR("Identity"));
+    note_import(to, CM_STR(""), 16); /* the first that takes values of every kind */
+    return names[1];
+}
+
+static void export_outputs(struct export *to, const struct cm_graph *graph,
+                           struct cm_graph_proto *out)
+{
+    out->output.count = graph->n_outputs;
+    out->output.items = CM_NEW_ARRAY(to->arena, struct cm_value_info_proto, graph->n_outputs);
+    for (size_t o = 0; o < graph->n_outputs; o++) {
+        const cm_value value = graph->outputs[o].value;
+        const struct cm_str name = needs_copy(to, graph, o)
+                                       ? export_copy(to, value, &out->node.items[out->node.count++])
+                                       : name_of(to, value);
+        export_info(to, value, name, &out->output.items[o]);
+    }
+    if (graph->n_outputs)
+        cm_msg_set(&out->msg, CM_GRAPH_OUTPUT);
 }
 
 /* A constant becomes an initializer of the graph that defines it, when something there or inside
@@ -192,21 +241,15 @@ static enum cm_status export_graph(struct export *to, const struct cm_graph *gra
     out->input.count = graph->n_inputs;
     out->input.items = CM_NEW_ARRAY(to->arena, struct cm_value_info_proto, graph->n_inputs);
     for (size_t i = 0; i < graph->n_inputs; i++)
-        export_info(to, graph->inputs[i], &out->input.items[i]);
-    out->output.count = graph->n_outputs;
-    out->output.items = CM_NEW_ARRAY(to->arena, struct cm_value_info_proto, graph->n_outputs);
-    for (size_t o = 0; o < graph->n_outputs; o++)
-        export_info(to, graph->outputs[o].value, &out->output.items[o]);
-    out->node.count = graph->n_nodes;
-    out->node.items = CM_NEW_ARRAY(to->arena, struct cm_node_proto, graph->n_nodes);
-    size_t n = 0;
+        export_info(to, graph->inputs[i], name_of(to, graph->inputs[i]), &out->input.items[i]);
+    out->node.items =
+        CM_NEW_ARRAY(to->arena, struct cm_node_proto, graph->n_nodes + graph->n_outputs);
     for (const struct cm_node *node = graph->first; node; node = node->next)
-        CM_TRY(export_node(to, node, &out->node.items[n++]));
+        CM_TRY(export_node(to, node, &out->node.items[out->node.count++]));
+    export_outputs(to, graph, out);
     if (graph->n_inputs)
         cm_msg_set(&out->msg, CM_GRAPH_INPUT);
-    if (graph->n_outputs)
-        cm_msg_set(&out->msg, CM_GRAPH_OUTPUT);
-    if (n)
+    if (out->node.count)
         cm_msg_set(&out->msg, CM_GRAPH_NODE);
     return export_constants(to, graph, out);
 }

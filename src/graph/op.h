@@ -26,6 +26,7 @@ typedef enum cm_status cm_body_fn(struct cm_body *b);
 enum cm_effect {
     CM_RANDOM = 1, /* draws from cm_call_random: never duplicated, folded, merged or recomputed */
     CM_OUTPUT_SIZE_AT_RUN = 2, /* run allocates its outputs with cm_call_allocate */
+    CM_REPLACED = 4,           /* a pass puts other nodes in its place before anything runs */
 };
 
 /* How the memory of an output may relate to that of an input. */

@@ -324,6 +324,11 @@ static const struct cm_type *combine(struct cm_arena *arena, const struct cm_typ
 {
     if (!a || !b)
         return meet ? (a ? a : b) : NULL;
+    /* An optional with content is that content: what is both is the content. */
+    if (meet && a->kind == CM_KIND_OPTIONAL && b->kind != CM_KIND_OPTIONAL)
+        return combine(arena, a->elem, b, meet);
+    if (meet && b->kind == CM_KIND_OPTIONAL && a->kind != CM_KIND_OPTIONAL)
+        return combine(arena, a, b->elem, meet);
     if (a->kind != b->kind || a->dtype != b->dtype || !cm_str_equal(a->name, b->name))
         return NULL;
     if (cm_type_equal(a, b))

@@ -87,7 +87,8 @@ static cm_value root_of_scale(const struct pieces *p, cm_value q)
         return cm_emit_scalar(p->b, p->dtype, sqrt((double)cm_node_float(p->node, "scale")));
     if (type && cm_dim_known(type->dims[3]))
         return cm_emit_scalar(p->b, p->dtype, 1 / sqrt(sqrt((double)type->dims[3].value)));
-    const cm_value size = cast(p, cm_emit(p->b, "Squeeze", part_of_shape(p, q, 3, 4)), CM_FLOAT);
+    const enum cm_dtype wide = p->dtype == CM_DOUBLE ? CM_DOUBLE : CM_FLOAT;
+    const cm_value size = cast(p, cm_emit(p->b, "Squeeze", part_of_shape(p, q, 3, 4)), wide);
     const cm_value root = cm_emit(p->b, "Sqrt", cm_emit(p->b, "Sqrt", size));
     return cast(p, cm_emit(p->b, "Reciprocal", root), p->dtype);
 }

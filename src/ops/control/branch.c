@@ -88,6 +88,18 @@ const struct cm_type *cm_type_without_axis(struct cm_arena *arena, const struct 
     return cm_type_tensor(arena, type->dtype, type->rank - 1, dims);
 }
 
+/* An optional with content is that content, so a state may turn from one into the other. */
+static const struct cm_type *join_state(struct cm_arena *arena, const struct cm_type *a,
+                                        const struct cm_type *b)
+{
+    const bool wrapped_a = a->kind == CM_KIND_OPTIONAL, wrapped_b = b->kind == CM_KIND_OPTIONAL;
+    if (wrapped_a == wrapped_b)
+        return cm_type_join(arena, a, b);
+    const struct cm_type *inside =
+        cm_type_join(arena, wrapped_a ? a->elem : a, wrapped_b ? b->elem : b);
+    return inside ? cm_type_wrap(arena, CM_KIND_OPTIONAL, inside) : NULL;
+}
+
 enum cm_status cm_infer_states(struct cm_infer *in, struct cm_fact *args, size_t n_args,
                                size_t first, size_t n, struct cm_fact *outs, size_t n_outs,
                                size_t first_out)
@@ -100,7 +112,7 @@ enum cm_status cm_infer_states(struct cm_infer *in, struct cm_fact *args, size_t
         for (size_t i = 0; i < n; i++) {
             const struct cm_type *before = args[first + i].type;
             const struct cm_type *after = outs[first_out + i].type;
-            const struct cm_type *both = cm_type_join(in->arena, before, after);
+            const struct cm_type *both = join_state(in->arena, before, after);
             if (!both)
                 return cm_infer_fail(in, "state %zu is %s before an iteration and %s after", i,
                                      cm_type_print(in->arena, in->symbols, before).data,

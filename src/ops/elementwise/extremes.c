@@ -242,4 +242,5 @@ static enum cm_status clip_grad(struct cm_grad *g)
     return cm_grad_set(g, 0, dx);
 }
 
-CM_OP(Clip, .infer = clip_infer, .run = clip_run, .grad = clip_grad, .share = clip_share);
+CM_OP(Clip, .infer = clip_infer, .run = clip_run, .grad = clip_grad, .share = clip_share,
+      .layouts = CM_LAYOUT_SAME);

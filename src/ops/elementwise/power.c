@@ -180,14 +180,15 @@ static enum cm_status pow_run(struct cm_call *call)
     return CM_OK;
 }
 
-/* dx = dy * e * x^(e - 1), 0 where e is 0. */
+/* dx = dy * e * x^(e - 1). The zeroth power of 0 has slope 0: there the lower power is taken to be
+ * the zeroth too, so that it, and what is differentiated again, stays finite. */
 static cm_value base_gradient(struct cm_grad *g, cm_value x, cm_value e, cm_value dy)
 {
     const cm_value zero = cm_emit_scalar_like(g, x, 0), one = cm_emit_scalar_like(g, x, 1);
-    const cm_value lower = cm_emit(g, "Pow", x, cm_emit(g, "Sub", e, one));
-    const cm_value slope =
-        cm_emit(g, "Where", cm_emit(g, "Equal", e, zero), zero, cm_emit(g, "Mul", e, lower));
-    return cm_emit(g, "Mul", dy, slope);
+    const cm_value corner =
+        cm_emit(g, "And", cm_emit(g, "Equal", e, zero), cm_emit(g, "Equal", x, zero));
+    const cm_value lower = cm_emit(g, "Where", corner, zero, cm_emit(g, "Sub", e, one));
+    return cm_emit(g, "Mul", dy, cm_emit(g, "Mul", e, cm_emit(g, "Pow", x, lower)));
 }
 
 /* de = dy * y * log(x), 0 where the power of 0 stays what it is. */

@@ -181,32 +181,49 @@ static cm_value product(struct cm_grad *g, cm_value x)
         x, cm_grad_input(g, 1));
 }
 
-/* Is this zero the first of its lane? */
-static cm_value is_first_zero(struct cm_grad *g, cm_value x, cm_value is_zero)
+/* The zero that is number n of its lane, counted as the product runs. */
+static cm_value is_zero_number(struct cm_grad *g, cm_value x, cm_value is_zero, double n)
 {
     struct cm_arena *arena = cm_builder_arena(&g->build);
     const cm_value zero = cm_emit_scalar_like(g, x, 0), one = cm_emit_scalar_like(g, x, 1);
     const cm_value zeros = cm_emit_with(
         g, "CumSum", CM_ATTRIBUTES(cm_attr_int(arena, "reverse", cm_node_int(g->node, "reverse"))),
         cm_emit(g, "Where", is_zero, one, zero), cm_grad_input(g, 1));
-    return cm_emit(g, "And", is_zero, cm_emit(g, "Equal", zeros, one));
+    return cm_emit(g, "And", is_zero, cm_emit(g, "Equal", zeros, cm_emit_scalar_like(g, x, n)));
+}
+
+/* What the factors in `ones` would gather if they were 1. */
+static cm_value gather_without(struct cm_grad *g, cm_value x, cm_value dy, cm_value ones)
+{
+    const cm_value rest = product(g, cm_emit(g, "Where", ones, cm_emit_scalar_like(g, x, 1), x));
+    return sum_from_other_end(g, cm_emit(g, "Mul", dy, rest));
 }
 
 /* A factor's slope in a product is the product over the factor, unless it is 0. Products that hold
  * the first zero of a lane are 0, so that zero's slope is the product with a 1 in its place, and
- * what comes after it has none. */
+ * what comes after it has none. That of the second zero is written as the first times the rest: 0,
+ * with the right slope when it is differentiated again. */
 static enum cm_status cumprod_grad(struct cm_grad *g)
 {
     const cm_value x = cm_grad_input(g, 0), dy = cm_grad_incoming(g, 0);
     const cm_value zero = cm_emit_scalar_like(g, x, 0), one = cm_emit_scalar_like(g, x, 1);
     const cm_value is_zero = cm_emit(g, "Equal", x, zero);
-    const cm_value first = is_first_zero(g, x, is_zero);
-    const cm_value without = product(g, cm_emit(g, "Where", first, one, x));
-    const cm_value at_first = sum_from_other_end(g, cm_emit(g, "Mul", dy, without));
+    const cm_value first = is_zero_number(g, x, is_zero, 1);
+    const cm_value second = is_zero_number(g, x, is_zero, 2);
+    const cm_value axis = cm_emit(
+        g, "Reshape",
+        cm_emit_with(g, "Cast",
+                     CM_ATTRIBUTES(cm_attr_int(cm_builder_arena(&g->build), "to", CM_INT64)),
+                     cm_grad_input(g, 1)),
+        cm_emit_int64s(g, 1));
+    const cm_value first_zero = cm_emit(g, "ReduceSum", cm_emit(g, "Where", first, x, zero), axis);
+    const cm_value at_second =
+        cm_emit(g, "Mul", first_zero, gather_without(g, x, dy, cm_emit(g, "Or", first, second)));
     const cm_value whole = sum_from_other_end(g, cm_emit(g, "Mul", dy, cm_grad_output(g, 0)));
-    const cm_value elsewhere = cm_emit(
+    const cm_value nonzero = cm_emit(
         g, "Where", is_zero, zero, cm_emit(g, "Div", whole, cm_emit(g, "Where", is_zero, one, x)));
-    return cm_grad_set(g, 0, cm_emit(g, "Where", first, at_first, elsewhere));
+    const cm_value behind = cm_emit(g, "Where", second, at_second, nonzero);
+    return cm_grad_set(g, 0, cm_emit(g, "Where", first, gather_without(g, x, dy, first), behind));
 }
 
 CM_OP(CumSum, .infer = cumulative_infer, .prepare = cumulative_prepare, .run = cumulative_run,

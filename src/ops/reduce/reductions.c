@@ -315,25 +315,36 @@ static cm_value extreme_slope(struct cm_grad *g, cm_value x, cm_value y, cm_valu
     return cm_emit(g, "Mul", hit, cm_emit(g, "Div", dy, cm_reduce_sum_like(g, hit)));
 }
 
-/* The product of the other terms: y / x, unless x is 0. Where x is the only zero of its group, the
- * product of the others comes from the sum of their logarithms and the parity of their signs (opset
- * 17 has no ReduceProd with axes as an operand); beside another zero it is 0. */
-static cm_value prod_slope(struct cm_grad *g, cm_value x, cm_value y, cm_value dy)
+/* The product of the terms that are not 0, from the sum of their logarithms and the parity of their
+ * signs: opset 17 has no ReduceProd with axes as an operand. */
+static cm_value nonzero_product(struct cm_grad *g, cm_value x, cm_value safe)
 {
     const cm_value zero = cm_emit_scalar_like(g, x, 0), one = cm_emit_scalar_like(g, x, 1);
     const cm_value two = cm_emit_scalar_like(g, x, 2);
-    const cm_value is_zero = cm_emit(g, "Equal", x, zero);
-    const cm_value safe = cm_emit(g, "Where", is_zero, one, x);
-    const cm_value n_zeros = cm_reduce_sum_like(g, as_number(g, is_zero, x));
     const cm_value size =
         cm_emit(g, "Exp", cm_reduce_sum_like(g, cm_emit(g, "Log", cm_emit(g, "Abs", safe))));
     const cm_value negative = as_number(g, cm_emit(g, "Less", x, zero), x);
     const cm_value odd =
         cm_emit_with(g, "Mod", CM_ATTRIBUTES(cm_attr_int(cm_builder_arena(&g->build), "fmod", 1)),
                      cm_reduce_sum_like(g, negative), two);
-    const cm_value sign = cm_emit(g, "Sub", one, cm_emit(g, "Mul", two, odd));
-    const cm_value others =
-        cm_emit(g, "Where", cm_emit(g, "Equal", n_zeros, one), cm_emit(g, "Mul", size, sign), zero);
+    return cm_emit(g, "Mul", size, cm_emit(g, "Sub", one, cm_emit(g, "Mul", two, odd)));
+}
+
+/* The product of the other terms: y / x, unless x is 0. Where x is the only zero of its group, that
+ * is the product of all that are not 0. Beside one other zero it is 0, written as that zero times
+ * the rest, which has the right slope when it is differentiated again; beside more it stays 0. */
+static cm_value prod_slope(struct cm_grad *g, cm_value x, cm_value y, cm_value dy)
+{
+    const cm_value zero = cm_emit_scalar_like(g, x, 0), one = cm_emit_scalar_like(g, x, 1);
+    const cm_value is_zero = cm_emit(g, "Equal", x, zero);
+    const cm_value safe = cm_emit(g, "Where", is_zero, one, x);
+    const cm_value n_zeros = cm_reduce_sum_like(g, as_number(g, is_zero, x));
+    const cm_value all_zeros = cm_reduce_sum_like(g, cm_emit(g, "Where", is_zero, x, zero));
+    const cm_value beside_two =
+        cm_emit(g, "Where", cm_emit(g, "Equal", n_zeros, cm_emit_scalar_like(g, x, 2)),
+                cm_emit(g, "Sub", all_zeros, x), zero);
+    const cm_value zeros = cm_emit(g, "Where", cm_emit(g, "Equal", n_zeros, one), one, beside_two);
+    const cm_value others = cm_emit(g, "Mul", nonzero_product(g, x, safe), zeros);
     const cm_value slope = cm_emit(g, "Where", is_zero, others, cm_emit(g, "Div", y, safe));
     return cm_emit(g, "Mul", dy, slope);
 }

@@ -35,4 +35,5 @@ static enum cm_status gradient_infer(struct cm_infer *in)
     return CM_OK;
 }
 
-CM_OP_IN(training, "ai.onnx.preview.training", Gradient, .infer = gradient_infer);
+CM_OP_IN(training, "ai.onnx.preview.training", Gradient, .infer = gradient_infer,
+         .effects = CM_REPLACED);
