@@ -59,6 +59,7 @@ struct cameo_session {
     struct cameo_session_options options;
     size_t n_inputs, n_outputs;
     const struct cm_type **input_types;
+    size_t *inputs; /* of the graph, as numbers of the model's inputs */
     struct cameo_value *outputs;
     pthread_mutex_t lock;
 };

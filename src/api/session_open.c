@@ -77,11 +77,22 @@ static enum cm_status describe(struct cameo_session *session, struct cm_error *e
     const struct cm_graph *graph = session->graph;
     struct cm_arena *arena = &session->arena;
 
-    if (graph->n_inputs != model->summary.input_count ||
-        graph->n_outputs != model->summary.output_count)
-        return cm_fail(err, CM_BAD_MODEL,
-                       "the graph has %zu inputs and %zu outputs, not %zu and %zu", graph->n_inputs,
-                       graph->n_outputs, model->summary.input_count, model->summary.output_count);
+    if (graph->n_outputs != model->summary.output_count)
+        return cm_fail(err, CM_BAD_MODEL, "the graph has %zu outputs, not %zu", graph->n_outputs,
+                       model->summary.output_count);
+    /* Initializers that old files list as inputs are none of the graph's, so the two lists differ.
+     */
+    session->inputs = CM_NEW_ARRAY(arena, size_t, graph->n_inputs);
+    size_t at = 0;
+    for (size_t i = 0; i < graph->n_inputs; i++, at++) {
+        const struct cm_str name = cm_value_get(graph->module, graph->inputs[i])->name;
+        while (at < model->summary.input_count &&
+               !cm_str_is(name, cameo_model_input(model, at)->name.data))
+            at++;
+        if (at >= model->summary.input_count)
+            return cm_fail(err, CM_BAD_MODEL, "input '%.*s' is not the model's", CM_STR_FMT(name));
+        session->inputs[i] = at;
+    }
     session->n_inputs = graph->n_inputs;
     session->n_outputs = graph->n_outputs;
     session->input_types = CM_NEW_ARRAY(arena, const struct cm_type *, graph->n_inputs);
@@ -204,7 +215,8 @@ size_t cameo_session_output_count(const struct cameo_session *session)
 
 const struct cameo_value *cameo_session_input(const struct cameo_session *session, size_t index)
 {
-    return cameo_model_input(session->model, index);
+    return index < session->n_inputs ? cameo_model_input(session->model, session->inputs[index])
+                                     : NULL;
 }
 
 const struct cameo_value *cameo_session_output(const struct cameo_session *session, size_t index)

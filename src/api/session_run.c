@@ -23,12 +23,12 @@ struct run {
 
 static const char *input_name(const struct run *run, size_t index)
 {
-    return cameo_model_input(run->session->model, index)->name.data;
+    return cameo_session_input(run->session, index)->name.data;
 }
 
 static const char *input_text(const struct run *run, size_t index)
 {
-    return cameo_model_input(run->session->model, index)->type.data;
+    return cameo_session_input(run->session, index)->type.data;
 }
 
 /* "'x', 'y'", cut. */

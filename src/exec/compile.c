@@ -61,12 +61,13 @@ static enum cm_status expand(struct cm_graph *graph, struct cm_error *err)
 /* ---- folding ---- */
 
 /* Bytes by which folded results may be larger than their operands, all together: a short file must
- * not become a long one in memory before anything runs. */
-enum { FOLD_GROWTH = 64 << 20 };
+ * not fill the memory before anything runs. Models do make their weights in the graph, hundreds of
+ * MiB of them. */
+enum { FOLD_GROWTH = 1 << 30 };
 
 struct folder {
     struct cm_arena scratch;
-    size_t growth;
+    size_t growth; /* what is left of that, or of the session's memory limit */
 };
 
 /* Sizes are those of the inference rule. Where only a run tells them, small operands are worth one.
@@ -94,9 +95,9 @@ static bool may_fold(const struct cm_node *node, size_t operands, size_t *growth
         total += bytes;
     }
     const size_t grows = total > operands ? total - operands : 0;
-    if (*growth > FOLD_GROWTH || grows > FOLD_GROWTH - *growth)
+    if (grows > *growth)
         return false;
-    *growth += grows;
+    *growth -= grows;
     return true;
 }
 
@@ -192,9 +193,11 @@ static enum cm_status fold_all(struct folder *folder, struct cm_graph *graph, st
     return CM_OK;
 }
 
-static enum cm_status fold_graph(struct cm_graph *graph, struct cm_error *err)
+static enum cm_status fold_graph(struct cm_graph *graph, size_t memory_limit, struct cm_error *err)
 {
-    struct folder folder = {.growth = 0};
+    struct folder folder = {.growth = FOLD_GROWTH};
+    if (memory_limit && memory_limit < folder.growth)
+        folder.growth = memory_limit;
     cm_arena_init(&folder.scratch, cm_module_arena(graph->module)->guard);
     const enum cm_status status = fold_all(&folder, graph, err);
     cm_arena_release(&folder.scratch);
@@ -433,7 +436,7 @@ static enum cm_status build_block(struct compiler *c, struct cm_graph *graph,
 enum cm_status cm_compile(struct cm_session *session, struct cm_graph *graph, struct cm_error *err)
 {
     CM_TRY(expand(graph, err));
-    CM_TRY(fold_graph(graph, err));
+    CM_TRY(fold_graph(graph, session->options.memory_limit, err));
     remove_dead(graph);
     const size_t n_values = cm_module_value_count(graph->module);
     struct compiler c = {.session = session, .arena = session->arena, .err = err};

@@ -37,8 +37,8 @@ struct cm_step_report {
     const char *declined; /* why faster kernels were not taken: "onednn: float64 weights"; "" when
                              none was asked */
     int depth;            /* 0: the main graph */
-    uint64_t begin_ns, end_ns; /* since the run began */
-    size_t live_bytes;         /* of results, after the step */
+    uint64_t begin_ns, end_ns;          /* since the run began */
+    size_t live_bytes;                  /* of results, after the step */
     const struct cm_tensor *const *out; /* its results, in any layout; NULL where not wanted or no
                                            tensor */
     int n_out;

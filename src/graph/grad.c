@@ -14,6 +14,57 @@ cm_value cm_grad_output(const struct cm_grad *g, int o)
     return cm_node_output(g->node, o);
 }
 
+/* Item by item: what `op` makes of sequence a, or of a and b side by side. */
+static cm_value map_items(struct cm_builder *build, const cm_value *sequences, size_t count,
+                          cm_value (*make)(struct cm_builder *inside, const cm_value *items))
+{
+    struct cm_graph *graph = cm_graph_new(build->graph->module, build->graph, CM_STR("item"));
+    struct cm_builder inside = {.graph = graph, .err = build->err};
+    cm_value items[2];
+    for (size_t i = 0; i < count; i++)
+        items[i] =
+            cm_graph_add_input(graph, CM_STR_NONE, cm_builder_type(build, sequences[i])->elem);
+    const cm_value result = make(&inside, items);
+    build->status = inside.status;
+    if (build->status)
+        return 0;
+    cm_graph_set_outputs(graph, &result, 1);
+    return cm_build(build, &(struct cm_emission){.op = "SequenceMap",
+                                                 .inputs = sequences,
+                                                 .n_inputs = count,
+                                                 .body_graphs = &graph,
+                                                 .body_names = (const char *const[]){"body"},
+                                                 .n_bodies = 1});
+}
+
+static cm_value zeros_like_item(struct cm_builder *build, const cm_value *items)
+{
+    return cm_build_zeros_like(build, items[0]);
+}
+
+cm_value cm_build_zeros_like(struct cm_builder *build, cm_value like)
+{
+    const struct cm_type *type = build->status ? NULL : cm_builder_type(build, like);
+    if (type && type->kind == CM_KIND_SEQUENCE)
+        return map_items(build, &like, 1, zeros_like_item);
+    const cm_value zero = cm_build_scalar_like(build, like, 0.0);
+    const cm_value shape = cm_build(build, &(struct cm_emission){.op = "Shape", CM_INPUTS(like)});
+    return cm_build(build, &(struct cm_emission){.op = "Expand", CM_INPUTS(zero, shape)});
+}
+
+static cm_value sum_of_items(struct cm_builder *build, const cm_value *items)
+{
+    return cm_build_gradient_sum(build, items[0], items[1]);
+}
+
+cm_value cm_build_gradient_sum(struct cm_builder *build, cm_value a, cm_value b)
+{
+    const struct cm_type *type = build->status ? NULL : cm_builder_type(build, a);
+    if (type && type->kind == CM_KIND_SEQUENCE)
+        return map_items(build, (const cm_value[]){a, b}, 2, sum_of_items);
+    return cm_build(build, &(struct cm_emission){.op = "Add", CM_INPUTS(a, b)});
+}
+
 cm_value cm_grad_incoming(struct cm_grad *g, int o)
 {
     if (o < g->n_incoming && g->incoming[o])
@@ -21,8 +72,7 @@ cm_value cm_grad_incoming(struct cm_grad *g, int o)
     const cm_value y = cm_grad_output(g, o);
     if (!y)
         return 0;
-    const cm_value zero = cm_emit_scalar_like(g, y, 0.0);
-    return cm_emit(g, "Expand", zero, cm_emit(g, "Shape", y));
+    return cm_build_zeros_like(&g->build, y);
 }
 
 bool cm_grad_wants(const struct cm_grad *g, int i)
@@ -159,7 +209,9 @@ enum cm_status cm_grad_set(struct cm_grad *g, int i, cm_value gradient)
     CM_TRY(g->build.status);
     const cm_value x = cm_grad_input(g, i);
     if (x && gradient)
-        g->result[i] = unbroadcast(g, x, gradient);
+        g->result[i] = cm_builder_type(&g->build, x)->kind == CM_KIND_TENSOR
+                           ? unbroadcast(g, x, gradient)
+                           : gradient;
     return g->build.status;
 }
 

@@ -547,8 +547,15 @@ static enum cm_status import_inputs(struct cm_import_context *context, struct cm
                                     const struct cm_graph_proto *proto, struct cm_error *err)
 {
     struct cm_module *module = context->module;
+    struct cm_map constants = {0};
+    /* Before IR version 4 every initializer had to be listed as an input, so being one says
+     * nothing: they are constants. */
+    for (size_t i = 0; context->model->ir_version < 4 && i < proto->initializer.count; i++)
+        cm_map_insert(&constants, module->arena, proto->initializer.items[i].name, NULL);
     for (size_t i = 0; i < proto->input.count; i++) {
         const struct cm_value_info_proto *info = &proto->input.items[i];
+        if (cm_map_find(&constants, info->name))
+            continue;
         const struct cm_type *type;
         CM_TRY(check_free(context, graph, info->name, err));
         CM_TRY(cm_error_context(

@@ -224,12 +224,13 @@ typedef enum cm_status cm_differentiate_fn(struct cm_builder *build, const cm_va
 struct cm_grad {
     struct cm_builder
         build; /* where nodes are emitted; cm_emit(g, ..) works on any struct with this member */
-    struct cm_node *node;      /* the forward node */
-    const cm_value *incoming;  /* per output: the gradient that reached it; 0: none did */
-    int n_incoming;            /* outputs the node had when the rule was called */
-    cm_value *result;          /* per input: what cm_grad_set put there */
-    const cm_value *captured;  /* outer values that the node's bodies read */
-    cm_value *captured_result; /* per captured value: what cm_grad_set_captured put there */
+    struct cm_node *node;       /* the forward node */
+    const cm_value *incoming;   /* per output: the gradient that reached it; 0: none did */
+    int n_incoming;             /* outputs the node had when the rule was called */
+    cm_value *result;           /* per input: what cm_grad_set put there */
+    const cm_value *captured;   /* outer values that the node's bodies read */
+    const bool *captured_moves; /* per captured value: does a gradient for it count? */
+    cm_value *captured_result;  /* per captured value: what cm_grad_set_captured put there */
     size_t n_captured;
     cm_differentiate_fn *differentiate; /* for rules that build bodies */
 };
@@ -253,6 +254,10 @@ enum cm_status cm_grad_replace_forward(struct cm_grad *g, const char *domain, co
 enum cm_status cm_grad_set(struct cm_grad *g, int i, cm_value gradient) CM_MUST_CHECK;
 /* Control flow: sets the gradient of captured value number c. */
 enum cm_status cm_grad_set_captured(struct cm_grad *g, size_t c, cm_value gradient) CM_MUST_CHECK;
+/* Zeros of the shape of a float tensor, or of each item of a sequence. */
+cm_value cm_build_zeros_like(struct cm_builder *build, cm_value like);
+/* The sum of two gradients of one value, tensor or sequence. */
+cm_value cm_build_gradient_sum(struct cm_builder *build, cm_value a, cm_value b);
 enum cm_status
 cm_grad_none(struct cm_grad *g); /* the rule of operators that have no gradient, on purpose */
 

@@ -1,19 +1,20 @@
 #!/usr/bin/env python3
 # Runs test folders with the command and holds the result against the list of known failures.
 # SPDX-License-Identifier: Apache-2.0
-"""usage: run_suite.py CAMEO KNOWN TEST-ARGUMENT...
+"""usage: CAMEO=COMMAND run_suite.py KNOWN TEST-ARGUMENT...
 
-Runs `CAMEO test TEST-ARGUMENT...`. A case that fails and is not listed in KNOWN fails; so does one that is listed and passes, until its line is removed. Listed
+Runs `COMMAND test TEST-ARGUMENT...`. A case that fails and is not listed in KNOWN fails; so does one that is listed and passes, until its line is removed. Listed
 failures are counted apart, never as passed.
 """
 
+import os
 import re
 import subprocess
 import sys
 
 
 def main():
-    command, known_file, arguments = sys.argv[1], sys.argv[2], sys.argv[3:]
+    command, known_file, arguments = os.environ["CAMEO"], sys.argv[1], sys.argv[2:]
     with open(known_file, encoding="utf-8") as lines:
         known = {line.split("#")[0].strip() for line in lines} - {""}
     done = subprocess.run([command, "test", *arguments], stdout=subprocess.PIPE,

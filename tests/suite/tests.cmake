@@ -19,7 +19,7 @@ set_tests_properties(suite/roundtrip PROPERTIES FIXTURES_REQUIRED onnx_suite)
 
 # The command runs ONNX's own cases; its closing line counts them. What is known to fail is listed, with the reason, in tests/known_failures.txt.
 function(cameo_suite name)
-  cameo_add_test(suite/${name} suite ${VENV_PYTHON} ${TESTS_DIR}/suite/run_suite.py $<TARGET_FILE:cameo> ${TESTS_DIR}/known_failures.txt ${ARGN})
+  cameo_add_test(suite/${name} suite ${VENV_PYTHON} ${TESTS_DIR}/suite/run_suite.py ${TESTS_DIR}/known_failures.txt ${ARGN})
   set_tests_properties(suite/${name} PROPERTIES FIXTURES_REQUIRED onnx_suite)
 endfunction()
 cameo_suite(node ${ONNX_SUITE}/node)
@@ -31,10 +31,10 @@ cameo_suite(light --tolerance-scaled 1e-3 ${ONNX_SUITE}/light)
 cameo_add_test(suite/make_opsets suite sh ${TESTS_DIR}/suite/make_judged.sh ${PROJECT_SOURCE_DIR} make_opset_cases.py
                ${CMAKE_BINARY_DIR}/opset-cases)
 set_tests_properties(suite/make_opsets PROPERTIES FIXTURES_SETUP opset_cases)
-cameo_add_test(suite/opsets suite ${VENV_PYTHON} ${TESTS_DIR}/suite/run_suite.py $<TARGET_FILE:cameo> ${TESTS_DIR}/known_failures.txt ${CMAKE_BINARY_DIR}/opset-cases)
+cameo_add_test(suite/opsets suite ${VENV_PYTHON} ${TESTS_DIR}/suite/run_suite.py ${TESTS_DIR}/known_failures.txt ${CMAKE_BINARY_DIR}/opset-cases)
 set_tests_properties(suite/opsets PROPERTIES FIXTURES_REQUIRED opset_cases)
 cameo_add_test(suite/make_upgrades suite sh ${TESTS_DIR}/suite/make_judged.sh ${PROJECT_SOURCE_DIR} make_upgrade_cases.py
                ${CMAKE_BINARY_DIR}/upgrade-cases)
 set_tests_properties(suite/make_upgrades PROPERTIES FIXTURES_SETUP upgrade_cases)
-cameo_add_test(suite/upgrades suite ${VENV_PYTHON} ${TESTS_DIR}/suite/run_suite.py $<TARGET_FILE:cameo> ${TESTS_DIR}/known_failures.txt ${CMAKE_BINARY_DIR}/upgrade-cases)
+cameo_add_test(suite/upgrades suite ${VENV_PYTHON} ${TESTS_DIR}/suite/run_suite.py ${TESTS_DIR}/known_failures.txt ${CMAKE_BINARY_DIR}/upgrade-cases)
 set_tests_properties(suite/upgrades PROPERTIES FIXTURES_REQUIRED upgrade_cases)

@@ -5,6 +5,7 @@
 #include "exec/program.h"
 
 #include <math.h>
+#include <pthread.h>
 
 enum { MOST_INPUTS = 8, MOST_STEPS = 32 };
 
@@ -406,6 +407,22 @@ void test_layout__survives_concatenation_and_values_by_channel(void)
                    3); /* x twice */
 }
 
+void test_layout__goes_with_single_elements(void)
+{
+    check_reorders("g (float[1,16,8,8] x, float[24,16,1,1] w, float low, float[1,1] high,"
+                   "   float[9,24,3,3] v) => (y)"
+                   " { a = Conv(x, w) b = Clip(a, low, high) c = Mul(b, high) y = Conv(c, v) }",
+                   2);
+}
+
+void test_layout__is_undone_for_results_of_another_type(void)
+{
+    check_reorders("g (float[1,16,8,8] x, float[24,16,1,1] w, float[24,16,1,1] v) => (y)"
+                   " { a = Conv(x, w) b = IsNaN(a) c = Conv(x, v) d = Where(b, c, a)"
+                   "   y = Relu(d) }",
+                   5); /* x and a twice, c */
+}
+
 void test_layout__of_one_place_is_plain(void)
 {
     check_reorders("g (float[1,16,8,8] x, float[24,16,1,1] w, float[24,10] v) => (y)"
@@ -422,4 +439,61 @@ void test_layout__is_undone_for_steps_that_need_rows(void)
                    " { a = Conv(x, w) y = Scan<num_scan_inputs = 1,"
                    "   body = b (float[24,8,8] p) => (float[24,8,8] q) { q = Neg(p) }>(a) }",
                    1); /* Scan undoes the other one by itself */
+}
+
+/* ---- several runs at once ---- */
+
+enum { RUNNERS = 4 };
+
+struct runner {
+    struct cm_session *session;
+    const struct cm_datum *in;
+    struct cm_datum out;
+    enum cm_status status;
+};
+
+static void *run_alone(void *arg)
+{
+    struct runner *runner = arg;
+    for (int i = 0; i < 20 && !runner->status; i++) {
+        cm_datum_drop(&runner->out);
+        runner->status =
+            cm_session_run(runner->session, &runner->in, 1, &runner->out, 1, NULL, NULL);
+    }
+    return NULL;
+}
+
+static void run_together(struct cm_arena *arena)
+{
+    struct cm_error err;
+    struct cm_session *session;
+    struct cm_graph *graph =
+        graph_of(arena,
+                 GRAPH_HEAD "g (float[1,16,12,12] x) => (y) { a = MaxPool<kernel_shape = [2, 2]>(x)"
+                            " b = Relu(a) y = LRN<size = 3, alpha = 0.5>(b) }",
+                 NULL);
+    const struct cm_type *type = cm_value_get(graph->module, graph->inputs[0])->fact.type;
+    CHECK_OK(cm_session_new(graph, &(struct cm_session_options){.threads = 2}, &session, &err),
+             &err);
+    cm_arena_defer(arena, drop_session, session);
+    struct runner runners[RUNNERS] = {0};
+    pthread_t threads[RUNNERS];
+    const struct cm_datum *in = numbers_for(arena, type, 1, true);
+    for (int i = 0; i < RUNNERS; i++) {
+        runners[i] = (struct runner){.session = session, .in = in};
+        CHECK(pthread_create(&threads[i], NULL, run_alone, &runners[i]) == 0);
+    }
+    for (int i = 0; i < RUNNERS; i++)
+        pthread_join(threads[i], NULL);
+    for (int i = 0; i < RUNNERS; i++) {
+        CHECK_INT(runners[i].status, CM_OK);
+        check_close(&runners[i].out.tensor, &runners[0].out.tensor);
+    }
+    for (int i = 0; i < RUNNERS; i++)
+        cm_datum_drop(&runners[i].out);
+}
+
+void test_session__runs_for_several_threads_at_once(void)
+{
+    check_in_arena(run_together);
 }
