@@ -78,7 +78,9 @@ cm_value cm_graph_add_input(struct cm_graph *graph, struct cm_str name, const st
     struct cm_value_def *def = cm_value_get(graph->module, value);
     def->role = CM_ROLE_INPUT;
     def->fact.type = type;
-    graph->inputs = cm_list_extended(arena, graph->inputs, graph->n_inputs, sizeof(cm_value));
+    if (graph->n_inputs == graph->inputs_capacity)
+        graph->inputs =
+            cm_arena_grow(arena, graph->inputs, &graph->inputs_capacity, sizeof(cm_value));
     graph->inputs[graph->n_inputs++] = value;
     return value;
 }

@@ -115,7 +115,7 @@ struct cm_graph {
     struct cm_node *first, *last;
     size_t n_nodes;
     cm_value *inputs;
-    size_t n_inputs;
+    size_t n_inputs, inputs_capacity;
     struct cm_use *outputs;
     size_t n_outputs;
     struct cm_map names; /* values defined here that have a name */
