@@ -77,7 +77,7 @@ static char *put_utf8(char *to, uint32_t code)
 /* \uXXXX, two of them for characters past 16 bits; at is behind the 'u'. */
 static enum cm_status unicode_escape(struct cm_json *json, uint32_t *code)
 {
-    uint32_t low;
+    uint32_t low = 0;
 
     if (json->end - json->at < 4 || !hex4(json->at, code))
         return broken(json, "has a broken escape");
@@ -95,7 +95,7 @@ static enum cm_status unicode_escape(struct cm_json *json, uint32_t *code)
 static enum cm_status escape(struct cm_json *json, char **to)
 {
     static const char from[] = "\"\\/bfnrt", into[] = "\"\\/\b\f\n\r\t";
-    uint32_t code;
+    uint32_t code = 0;
 
     if (json->at == json->end)
         return broken(json, "ends in an escape");

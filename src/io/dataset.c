@@ -1,0 +1,379 @@
+/* Data sets by their names: what format a path is in, and whether its arrays go together. */
+// SPDX-License-Identifier: Apache-2.0
+#define _POSIX_C_SOURCE 200809L
+#include "io/dataset.h"
+
+#include "base/memory.h"
+#include "io/dataset_sets.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <sys/stat.h>
+
+enum { FILES_MAX = 100000 };
+
+struct opening {
+    struct cm_dataset *set;
+    const char *path;
+    struct cm_dataset_options options;
+    struct cm_error *err;
+};
+
+static void release_mapping(void *what)
+{
+    cm_mapping_release(what);
+}
+
+static enum cm_status map_file(struct opening *opening, const char *path, struct cm_str *out)
+{
+    struct cm_mapping *mapping = CM_NEW(&opening->set->arena, struct cm_mapping);
+
+    cm_arena_defer(&opening->set->arena, release_mapping, mapping);
+    CM_TRY(cm_file_map(path, false, mapping, opening->err));
+    *out = (struct cm_str){(const char *)mapping->data, mapping->size};
+    return CM_OK;
+}
+
+/* ---- folders ---- */
+
+struct names {
+    struct cm_str *items;
+    size_t count, capacity;
+};
+
+static int by_name(const void *a, const void *b)
+{
+    return cm_str_compare(*(const struct cm_str *)a, *(const struct cm_str *)b);
+}
+
+static bool is_idx(struct cm_str name)
+{
+    return cm_str_ends(name, "-ubyte") || cm_str_ends(name, ".idx") || cm_str_ends(name, "-idx");
+}
+
+static void close_folder(void *what)
+{
+    DIR **folder = what;
+
+    if (*folder)
+        closedir(*folder);
+    *folder = NULL;
+}
+
+/* The .npy and IDX files of a folder, sorted, so that nothing depends on the order they were made
+ * in. */
+static enum cm_status list_folder(struct opening *opening, struct names *out)
+{
+    struct cm_arena *arena = &opening->set->arena;
+    DIR **folder = CM_NEW(arena, DIR *);
+    const struct dirent *entry;
+
+    cm_arena_defer(arena, close_folder, folder);
+    *folder = opendir(opening->path);
+    if (!*folder)
+        return cm_fail(opening->err, CM_IO, "cannot look into it: %s", strerror(errno));
+    for (errno = 0; (entry = readdir(*folder)); errno = 0) {
+        const struct cm_str name = cm_str(entry->d_name);
+
+        if (name.data[0] == '.' || !(cm_str_ends(name, ".npy") || is_idx(name)))
+            continue;
+        if (out->count == FILES_MAX)
+            return cm_fail(opening->err, CM_LIMIT, "it has more than %d files", FILES_MAX);
+        const struct cm_str copy = cm_arena_str(arena, name);
+        *CM_PUSH(arena, out) = copy;
+    }
+    if (errno)
+        return cm_fail(opening->err, CM_IO, "cannot look into it: %s", strerror(errno));
+    close_folder(folder);
+    if (out->count)
+        qsort(out->items, out->count, sizeof *out->items, by_name);
+    return CM_OK;
+}
+
+static enum cm_status map_in_folder(struct opening *opening, struct cm_str name, struct cm_str *out)
+{
+    const struct cm_str path = cm_path_join(&opening->set->arena, cm_str(opening->path), name);
+
+    return map_file(opening, path.data, out);
+}
+
+static bool contains(struct cm_str text, const char *part)
+{
+    const size_t size = strlen(part);
+
+    for (size_t i = 0; i + size <= text.size; i++)
+        if (memcmp(text.data + i, part, size) == 0)
+            return true;
+    return false;
+}
+
+/* The one file of a kind; of several, the one for training. */
+static enum cm_status pick(const struct opening *opening, const struct names *names,
+                           const char *kind, struct cm_str *out)
+{
+    size_t found = 0, for_training = 0;
+    struct cm_str training = CM_STR_NONE;
+
+    for (size_t i = 0; i < names->count; i++) {
+        if (!is_idx(names->items[i]) || !contains(names->items[i], kind))
+            continue;
+        found++;
+        *out = names->items[i];
+        if (cm_str_starts(names->items[i], "train")) {
+            for_training++;
+            training = names->items[i];
+        }
+    }
+    if (for_training == 1)
+        *out = training;
+    if (found == 1 || for_training == 1)
+        return CM_OK;
+    return cm_fail(opening->err, found ? CM_BAD_ARGUMENT : CM_NOT_FOUND,
+                   "%zu of its IDX files are called ..%s..; name two as IMAGES:LABELS", found,
+                   kind);
+}
+
+/* ---- IDX ---- */
+
+/* What the arrays are called: "x=images y=labels", or only one of the two. */
+static enum cm_status idx_names(struct opening *opening, struct cm_str *images,
+                                struct cm_str *labels)
+{
+    const char *text = opening->options.columns ? opening->options.columns : "x=images y=labels";
+    struct cm_column_arrays arrays;
+
+    *images = *labels = CM_STR_NONE;
+    CM_TRY(cm_columns_parse(&opening->set->arena, text, &arrays, opening->err));
+    for (size_t i = 0; i < arrays.count; i++) {
+        const struct cm_column_array *array = &arrays.items[i];
+        const struct cm_str of = array->items[0].first;
+        const bool is_images = cm_str_is(of, "images");
+
+        if (array->count != 1 || array->type || !(is_images || cm_str_is(of, "labels")))
+            return cm_fail(
+                opening->err, CM_BAD_ARGUMENT,
+                "columns: IDX files have images and labels, as in \"x=images y=labels\"");
+        *(is_images ? images : labels) = cm_arena_str(&opening->set->arena, array->name);
+    }
+    return CM_OK;
+}
+
+static enum cm_status add_idx(struct opening *opening, struct cm_str name, struct cm_str path)
+{
+    struct cm_str bytes;
+
+    if (!name.size)
+        return CM_OK;
+    CM_TRY(map_file(opening, path.data, &bytes));
+    return cm_error_context(
+        opening->err,
+        cm_rows_idx(&opening->set->arena, name, bytes, &opening->set->rows, opening->err), "%.600s",
+        path.data);
+}
+
+static enum cm_status open_idx(struct opening *opening, struct cm_str images, struct cm_str labels)
+{
+    struct cm_str names[2];
+
+    CM_TRY(idx_names(opening, &names[0], &names[1]));
+    CM_TRY(add_idx(opening, names[0], images));
+    return add_idx(opening, names[1], labels);
+}
+
+static enum cm_status open_idx_folder(struct opening *opening, const struct names *names)
+{
+    struct cm_arena *arena = &opening->set->arena;
+    struct cm_str images, labels;
+
+    CM_TRY(pick(opening, names, "images", &images));
+    CM_TRY(pick(opening, names, "labels", &labels));
+    return open_idx(opening, cm_path_join(arena, cm_str(opening->path), images),
+                    cm_path_join(arena, cm_str(opening->path), labels));
+}
+
+/* "images:labels": cut at the colon whose left side is a file. */
+static enum cm_status open_idx_pair(struct opening *opening, bool *is_pair)
+{
+    struct cm_arena *arena = &opening->set->arena;
+
+    *is_pair = false;
+    for (const char *at = strchr(opening->path, ':'); at; at = strchr(at + 1, ':')) {
+        const struct cm_str images =
+            cm_arena_str(arena, (struct cm_str){opening->path, (size_t)(at - opening->path)});
+        struct stat facts;
+
+        if (!images.size || !at[1] || stat(images.data, &facts) != 0)
+            continue;
+        *is_pair = true;
+        return open_idx(opening, images, cm_arena_str(arena, cm_str(at + 1)));
+    }
+    return CM_OK;
+}
+
+/* ---- all formats ---- */
+
+static enum cm_status open_folder(struct opening *opening)
+{
+    struct cm_arena *arena = &opening->set->arena;
+    struct names names = {0};
+    bool any = false, any_idx = false;
+
+    CM_TRY(list_folder(opening, &names));
+    for (size_t i = 0; i < names.count; i++) {
+        struct cm_str name = names.items[i], bytes;
+
+        any_idx = any_idx || is_idx(name);
+        if (!cm_str_ends(name, ".npy"))
+            continue;
+        any = true;
+        enum cm_status status = map_in_folder(opening, name, &bytes);
+        CM_TRY(status);
+        name.size -= 4;
+        status = cm_rows_npy(arena, name, bytes, &opening->set->rows, opening->err);
+        CM_TRY(cm_error_context(opening->err, status, "array '%.*s'", CM_STR_FMT(name)));
+    }
+    if (any)
+        return CM_OK;
+    return any_idx
+               ? open_idx_folder(opening, &names)
+               : cm_fail(opening->err, CM_NOT_FOUND, "the folder has neither .npy nor IDX files");
+}
+
+static enum cm_status open_file(struct opening *opening)
+{
+    const struct cm_str path = cm_str(opening->path);
+    struct cm_rows_list *rows = &opening->set->rows;
+    struct cm_arena *arena = &opening->set->arena;
+    struct cm_error *err = opening->err;
+    struct cm_str bytes, name = cm_str(cm_path_name(opening->path));
+
+    CM_TRY(map_file(opening, opening->path, &bytes));
+    enum cm_status status;
+    if (cm_str_ends(path, ".npz"))
+        status = cm_rows_npz(arena, bytes, rows, err);
+    else if (cm_str_ends(path, ".safetensors"))
+        status = cm_rows_safetensors(arena, bytes, rows, err);
+    else if (cm_str_ends(path, ".csv"))
+        status = cm_rows_csv(arena, bytes, opening->options.columns, rows, err);
+    else if (cm_str_ends(path, ".npy"))
+        status = cm_rows_npy(arena, cm_arena_str(arena, (struct cm_str){name.data, name.size - 4}),
+                             bytes, rows, err);
+    else
+        status = cm_fail(err, CM_BAD_ARGUMENT,
+                         "a data set is a .npz, .npy, .safetensors or .csv file, a folder of .npy "
+                         "or IDX files, or IMAGES:LABELS");
+    return status;
+}
+
+static enum cm_status open_any(struct opening *opening)
+{
+    struct stat facts;
+    bool is_pair = false;
+
+    if (stat(opening->path, &facts) == 0)
+        return S_ISDIR(facts.st_mode) ? open_folder(opening) : open_file(opening);
+    CM_TRY(open_idx_pair(opening, &is_pair));
+    return is_pair ? CM_OK : cm_fail(opening->err, CM_NOT_FOUND, "there is no such file or folder");
+}
+
+static enum cm_status check_together(struct opening *opening)
+{
+    const struct cm_rows_list *rows = &opening->set->rows;
+
+    if (rows->count == 0)
+        return cm_fail(opening->err, CM_BAD_MODEL, "it has no arrays");
+    for (size_t i = 1; i < rows->count; i++)
+        if (rows->items[i].count != rows->items[0].count)
+            return cm_fail(opening->err, CM_BAD_MODEL,
+                           "array '%.*s' has %lld samples, array '%.*s' has %lld",
+                           CM_STR_FMT(rows->items[0].name), (long long)rows->items[0].count,
+                           CM_STR_FMT(rows->items[i].name), (long long)rows->items[i].count);
+    opening->set->samples = rows->items[0].count;
+    return CM_OK;
+}
+
+static void show_field(struct cm_dataset *set, size_t i)
+{
+    const struct cm_rows *rows = &set->rows.items[i];
+
+    set->fields[i] = (struct cm_dataset_field){rows->name, rows->view.type, rows->view.sample};
+}
+
+static enum cm_status open_guarded(struct cm_guard *guard, void *arg)
+{
+    struct opening *opening = arg;
+    struct cm_dataset *set = opening->set;
+
+    cm_arena_init(&set->arena, guard);
+    enum cm_status status = open_any(opening);
+    if (status == CM_OK)
+        status = check_together(opening);
+    CM_TRY(cm_error_context(opening->err, status, "%.600s", opening->path));
+    set->fields = CM_NEW_ARRAY(&set->arena, struct cm_dataset_field, set->rows.count);
+    for (size_t i = 0; i < set->rows.count; i++)
+        show_field(set, i);
+    return CM_OK;
+}
+
+enum cm_status cm_dataset_open(const char *path, const struct cm_dataset_options *options,
+                               struct cm_dataset **out, struct cm_error *err)
+{
+    struct cm_dataset *set = cm_calloc(1, sizeof *set);
+    struct opening opening = {.set = set, .path = path, .err = err};
+
+    *out = NULL;
+    if (!set)
+        return cm_fail(err, CM_NO_MEMORY, "no memory for a data set");
+    if (options)
+        opening.options = *options;
+    const enum cm_status status = cm_guarded(0, err, open_guarded, &opening);
+    if (status)
+        cm_dataset_close(set);
+    else
+        *out = set;
+    return status;
+}
+
+void cm_dataset_close(struct cm_dataset *dataset)
+{
+    if (!dataset)
+        return;
+    cm_arena_release(&dataset->arena);
+    cm_free(dataset);
+}
+
+size_t cm_dataset_field_count(const struct cm_dataset *dataset)
+{
+    return dataset->rows.count;
+}
+
+const struct cm_dataset_field *cm_dataset_field(const struct cm_dataset *dataset, size_t i)
+{
+    return &dataset->fields[i];
+}
+
+int cm_dataset_find(const struct cm_dataset *dataset, struct cm_str name)
+{
+    for (size_t i = 0; i < dataset->rows.count; i++)
+        if (cm_str_equal(dataset->fields[i].name, name))
+            return (int)i;
+    return -1;
+}
+
+int64_t cm_dataset_samples(const struct cm_dataset *dataset)
+{
+    return dataset->samples;
+}
+
+enum cm_status cm_dataset_present(struct cm_dataset *dataset, size_t i,
+                                  const struct cm_dataset_view *view, struct cm_error *err)
+{
+    struct cm_rows *rows = &dataset->rows.items[i];
+    const enum cm_status status = cm_rows_check_view(rows, view, err);
+
+    if (status)
+        return cm_error_context(err, status, "array '%.*s'", CM_STR_FMT(rows->name));
+    rows->view = *view;
+    show_field(dataset, i);
+    return CM_OK;
+}

@@ -1,0 +1,75 @@
+/* Rows of the arrays of a data set: where they lie in a mapped file and how they are copied out, in
+ * any order, by several threads at once. Not for other folders. */
+// SPDX-License-Identifier: Apache-2.0
+#ifndef CM_IO_ROWS_H
+#define CM_IO_ROWS_H
+
+#include "base/file.h"
+#include "io/dataset.h"
+
+/* One array. A sample is `elements` numbers of `type`, the first at data + i * stride; from one to
+ * the next it is a step in bytes, unless the array is column-major. */
+struct cm_rows {
+    struct cm_str name;
+    enum cm_dtype type;
+    struct cm_shape sample;
+    int64_t count;       /* samples */
+    int64_t elements;    /* of a sample */
+    const uint8_t *data; /* borrowed: lives as long as the data set */
+    size_t stride;       /* bytes from sample to sample */
+    bool big_endian;
+    bool column_major;
+    struct cm_dataset_view view; /* as it is given out */
+};
+
+struct cm_rows_list {
+    struct cm_rows *items;
+    size_t count, capacity;
+};
+
+/* Adds an array whose first axis counts samples; fails when it has none or cannot be cut there. */
+enum cm_status cm_rows_add(struct cm_arena *arena, struct cm_rows_list *list, struct cm_str name,
+                           enum cm_dtype type, const struct cm_shape *shape, const uint8_t *data,
+                           struct cm_rows **out, struct cm_error *err) CM_MUST_CHECK;
+/* Bytes of one sample as the view gives it; false on overflow. */
+bool cm_rows_view_bytes(const struct cm_rows *rows, size_t *out);
+enum cm_status cm_rows_check_view(const struct cm_rows *rows, const struct cm_dataset_view *view,
+                                  struct cm_error *err) CM_MUST_CHECK;
+/* Sample i as its view gives it. */
+enum cm_status cm_rows_read(const struct cm_rows *rows, int64_t i, void *to,
+                            struct cm_error *err) CM_MUST_CHECK;
+
+/* The formats. bytes live as long as arena; what is unpacked does too. */
+enum cm_status cm_rows_npz(struct cm_arena *arena, struct cm_str bytes, struct cm_rows_list *out,
+                           struct cm_error *err) CM_MUST_CHECK;
+enum cm_status cm_rows_npy(struct cm_arena *arena, struct cm_str name, struct cm_str bytes,
+                           struct cm_rows_list *out, struct cm_error *err) CM_MUST_CHECK;
+enum cm_status cm_rows_safetensors(struct cm_arena *arena, struct cm_str bytes,
+                                   struct cm_rows_list *out, struct cm_error *err) CM_MUST_CHECK;
+enum cm_status cm_rows_csv(struct cm_arena *arena, struct cm_str bytes, const char *columns,
+                           struct cm_rows_list *out, struct cm_error *err) CM_MUST_CHECK;
+enum cm_status cm_rows_idx(struct cm_arena *arena, struct cm_str name, struct cm_str bytes,
+                           struct cm_rows_list *out, struct cm_error *err) CM_MUST_CHECK;
+
+/* What --columns says: arrays and the columns that make them. */
+struct cm_column_range {
+    struct cm_str first, last; /* the same one for a single column */
+    bool rest;                 /* all that no other names */
+};
+
+struct cm_column_array {
+    struct cm_str name;
+    enum cm_dtype type; /* CM_UNDEFINED: as the columns are */
+    struct cm_column_range *items;
+    size_t count, capacity;
+};
+
+struct cm_column_arrays {
+    struct cm_column_array *items;
+    size_t count, capacity;
+};
+
+enum cm_status cm_columns_parse(struct cm_arena *arena, const char *text,
+                                struct cm_column_arrays *out, struct cm_error *err) CM_MUST_CHECK;
+
+#endif

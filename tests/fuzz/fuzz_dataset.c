@@ -1,0 +1,80 @@
+/* Data sets, whatever their bytes are: the first byte says whether the rest claims to be CSV, CSV
+ * with columns (up to the first NUL), IDX, .npz or .safetensors. Every sample is read. */
+// SPDX-License-Identifier: Apache-2.0
+#include "io/rows.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+enum { SAMPLES_READ = 1000, SAMPLE_SIZE = 1 << 16 };
+
+struct input {
+    uint8_t kind;
+    struct cm_str bytes;
+    struct cm_error err;
+};
+
+static enum cm_status parse(struct input *input, struct cm_arena *arena, struct cm_rows_list *rows)
+{
+    struct cm_str bytes = input->bytes;
+    const char *columns = NULL;
+
+    switch (input->kind % 5) {
+    case 0: {
+        const char *end = bytes.size ? memchr(bytes.data, 0, bytes.size) : NULL;
+        if (end) {
+            columns = bytes.data;
+            bytes.size -= (size_t)(end + 1 - bytes.data);
+            bytes.data = end + 1;
+        }
+        return cm_rows_csv(arena, bytes, columns, rows, &input->err);
+    }
+    case 1:
+        return cm_rows_csv(arena, bytes, NULL, rows, &input->err);
+    case 2:
+        return cm_rows_idx(arena, CM_STR("x"), bytes, rows, &input->err);
+    case 3:
+        return cm_rows_npz(arena, bytes, rows, &input->err);
+    default:
+        return cm_rows_safetensors(arena, bytes, rows, &input->err);
+    }
+}
+
+static void read_all(struct cm_rows *rows, struct cm_error *err)
+{
+    static _Alignas(16) uint8_t room[SAMPLE_SIZE];
+    const struct cm_dataset_view wanted = {CM_FLOAT, rows->sample, 1, 3};
+
+    for (int pass = 0; pass < 2; pass++) {
+        size_t size;
+
+        for (int64_t i = 0; i < rows->count && i < SAMPLES_READ; i++)
+            if (cm_rows_view_bytes(rows, &size) && size <= sizeof room)
+                (void)!cm_rows_read(rows, rows->count - 1 - i, room, err);
+        if (cm_rows_check_view(rows, &wanted, err) != CM_OK)
+            break;
+        rows->view = wanted;
+    }
+}
+
+static enum cm_status open_all(struct cm_guard *guard, void *arg)
+{
+    struct input *input = arg;
+    struct cm_rows_list rows = {0};
+    struct cm_arena arena;
+
+    cm_arena_init(&arena, guard);
+    if (parse(input, &arena, &rows) == CM_OK)
+        for (size_t i = 0; i < rows.count; i++)
+            read_all(&rows.items[i], &input->err);
+    cm_arena_release(&arena);
+    return CM_OK;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    if (size == 0)
+        return 0;
+    struct input input = {.kind = data[0], .bytes = {(const char *)data + 1, size - 1}};
+    (void)!cm_guarded((size_t)256 << 20, &input.err, open_all, &input);
+    return 0;
+}
