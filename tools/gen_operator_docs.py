@@ -86,7 +86,7 @@ SHORT_TYPES = {
     **{f"{sign}{bits}": f"{word}{bits}" for sign, word in (("i", "int"), ("u", "uint"))
        for bits in (2, 4, 8, 16, 32, 64)},
 }
-CASE_OPTION = re.compile(r"(tol|body|grad|unknown|opset|seed) ")
+CASE_OPTION = re.compile(r"(tol|body|grad2?|unknown|opset|seed) ")
 
 
 def case_lines(block):

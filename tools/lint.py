@@ -250,11 +250,12 @@ def check_licence():
 
 
 def check_length():
-    """no file is too long (one that says `table` in its first line may be)"""
+    """no file is too long (one that says `table` in its first line may be, and cameo.h, which is the whole API)"""
     found = []
     for path in files(".c", ".h", ".py", ".sh"):
         lines = read(path).splitlines()
-        if len(lines) > LONGEST and "table" not in lines[0].lower():
+        whole = "table" in lines[0].lower() or place(path, 1, "").startswith("include/cameo.h")
+        if len(lines) > LONGEST and not whole:
             found.append(place(path, len(lines), f"is longer than {LONGEST} lines"))
     return found
 

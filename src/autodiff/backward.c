@@ -153,19 +153,37 @@ static bool moves(const struct walk *walk, const struct cm_node *node)
     return false;
 }
 
+/* Every node that has neither a rule nor a body, in one message. */
+static enum cm_status check_rules(struct walk *walk)
+{
+    struct cm_str list = CM_STR("");
+    size_t count = 0;
+
+    for (size_t n = 0; n < walk->order.count; n++) {
+        struct cm_node *node = walk->order.items[n];
+        if (!moves(walk, node) || has_rule(node) || cm_node_has_function(node))
+            continue;
+        if (count++ < 20)
+            list = cm_arena_printf(walk->arena, "%.*s%s%s", (int)list.size, list.data,
+                                   count > 1 ? ", " : "", cm_node_describe(node).text);
+    }
+    if (!count)
+        return CM_OK;
+    return cm_fail(walk->err, CM_UNSUPPORTED, "%s%s: no gradient is known for %s", list.data,
+                   count > 20 ? " and more" : "", count == 1 ? "it" : "them");
+}
+
 /* Replaces moving nodes without a rule by their bodies until all have one. */
 static enum cm_status expand(struct walk *walk)
 {
     for (;;) {
         bool expanded = false;
         find_nodes(walk, true);
+        CM_TRY(check_rules(walk));
         for (size_t n = 0; n < walk->order.count; n++) {
             struct cm_node *node = walk->order.items[n];
             if (!moves(walk, node) || has_rule(node))
                 continue;
-            if (!cm_node_has_function(node))
-                return cm_fail(walk->err, CM_UNSUPPORTED, "%s: no gradient is known for it",
-                               cm_node_describe(node).text);
             CM_TRY(cm_graph_inline(node, walk->err));
             expanded = true;
         }
@@ -182,7 +200,7 @@ static void accumulate(struct walk *walk, struct cm_builder *build, cm_value val
     if (!*sum)
         *sum = more;
     else
-        *sum = cm_build(build, &(struct cm_emission){.op = "Add", CM_INPUTS(*sum, more)});
+        *sum = cm_build_gradient_sum(build, *sum, more);
 }
 
 static enum cm_status differentiate_inside(struct cm_builder *build, const cm_value *ys,
@@ -217,6 +235,9 @@ static enum cm_status backward_node(struct walk *walk, struct cm_node *node)
     }
     if (!reached)
         return CM_OK;
+    bool *captured_moves = CM_NEW_ARRAY(arena, bool, n_captured);
+    for (size_t i = 0; i < n_captured; i++)
+        captured_moves[i] = walk->moving[captured[i]];
     struct cm_grad g = {
         .build = {.graph = walk->what->graph, .before = walk->what->before, .err = walk->err},
         .node = node,
@@ -224,6 +245,7 @@ static enum cm_status backward_node(struct walk *walk, struct cm_node *node)
         .n_incoming = node->n_outputs,
         .result = result,
         .captured = captured,
+        .captured_moves = captured_moves,
         .captured_result = CM_NEW_ARRAY(arena, cm_value, n_captured),
         .n_captured = n_captured,
         .differentiate = differentiate_inside};

@@ -4,6 +4,7 @@
 
 #include "autodiff/backward.h"
 #include "graph/clone.h"
+#include "graph/function.h"
 
 struct request {
     struct cm_node *node;
@@ -90,19 +91,51 @@ static enum cm_status expand(struct cm_node *node, struct cm_error *err)
     return CM_OK;
 }
 
+static bool has_gradient(const struct cm_graph *graph);
+
+/* Is there a Gradient in the node's bodies, or in the function that it calls? */
+static bool holds_gradient(const struct cm_node *node)
+{
+    for (size_t i = 0; i < node->n_bodies; i++)
+        if (node->bodies[i].graph && has_gradient(node->bodies[i].graph))
+            return true;
+    return node->function && node->instance && has_gradient(node->instance);
+}
+
+/* Nesting is limited where graphs and calls are built. */
+static bool has_gradient(const struct cm_graph *graph)
+{
+    for (const struct cm_node *node = graph->first; node; node = node->next)
+        if (is_gradient(node) || holds_gradient(node))
+            return true;
+    return false;
+}
+
+static enum cm_status expand_node(struct cm_node *node, struct cm_error *err)
+{
+    for (size_t i = 0; i < node->n_bodies; i++)
+        if (node->bodies[i].graph)
+            CM_TRY(cm_gradient_expand(node->bodies[i].graph, err));
+    if (!is_gradient(node))
+        return CM_OK;
+    const struct cm_node_text place = cm_node_describe(node);
+    return cm_error_context(err, expand(node, err), "%s", place.text);
+}
+
 enum cm_status cm_gradient_expand(struct cm_graph *graph, struct cm_error *err)
 {
-    for (struct cm_node *node = graph->first, *next; node; node = next) {
-        next = node->next;
-        for (size_t i = 0; i < node->n_bodies; i++)
-            if (node->bodies[i].graph)
-                CM_TRY(cm_gradient_expand(node->bodies[i].graph, err));
-        if (!is_gradient(node))
-            continue;
-        const struct cm_node_text place = cm_node_describe(node);
-        const enum cm_status status = expand(node, err);
-        if (status)
-            return cm_error_context(err, status, "%s", place.text);
+    struct cm_node *node = graph->first;
+    while (node) {
+        struct cm_node *next = node->next;
+        /* A call is the same for all who make it; its body is this one's alone. */
+        if (node->function && holds_gradient(node)) {
+            struct cm_node *before = node->prev;
+            CM_TRY(cm_graph_inline(node, err));
+            next = before ? before->next : graph->first;
+        } else {
+            CM_TRY(expand_node(node, err));
+        }
+        node = next;
     }
     return cm_graph_retype(graph, err);
 }

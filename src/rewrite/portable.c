@@ -115,15 +115,17 @@ const struct cm_node *cm_portable_blocker(const struct cm_graph *graph, int64_t 
     return lowest.why;
 }
 
-void cm_portable_label(struct cm_opsets *imports, int64_t opset)
+void cm_portable_label(struct cm_arena *arena, struct cm_opsets *imports, int64_t opset)
 {
-    for (size_t i = 0; i < imports->count; i++) {
-        struct cm_opset_proto *import = &imports->items[i];
-        if (cm_domain_plain(import->domain).size)
-            continue;
-        import->version = opset;
-        cm_msg_set(&import->msg, CM_OPSET_VERSION);
-    }
+    struct cm_opset_proto *import = NULL;
+    for (size_t i = 0; i < imports->count; i++)
+        if (!cm_domain_plain(imports->items[i].domain).size)
+            import = &imports->items[i];
+    if (!import)
+        import = CM_LIST_ADD(arena, imports);
+    import->version = opset;
+    cm_msg_set(&import->msg, CM_OPSET_DOMAIN);
+    cm_msg_set(&import->msg, CM_OPSET_VERSION);
 }
 
 static bool is_ours(const struct cm_node *node, void *arg)

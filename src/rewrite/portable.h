@@ -18,8 +18,9 @@ enum cm_status cm_portable_inline(struct cm_graph *graph, struct cm_error *err) 
 enum cm_status cm_portable_opset(const struct cm_graph *graph, int64_t at_least, int64_t *opset,
                                  struct cm_error *err) CM_MUST_CHECK;
 
-/* Sets the import of ai.onnx to opset. For imports that cm_graph_export filled. */
-void cm_portable_label(struct cm_opsets *imports, int64_t opset);
+/* Sets the import of ai.onnx to opset, adding it where it is not listed. For imports that
+ * cm_graph_export filled. */
+void cm_portable_label(struct cm_arena *arena, struct cm_opsets *imports, int64_t opset);
 
 /* The node that keeps the graph from a lower opset: the first that needs the one found; NULL when
  * nothing does. For messages and tests. */

@@ -38,8 +38,8 @@ bool is_float_input(const struct op_graph *graph, size_t i)
     return graph->values[i]->type->kind == CM_KIND_TENSOR && datum_is_float(graph->feeds[i]);
 }
 
-enum cm_status case_in_doubles(const struct op_case *from, struct cm_arena *arena,
-                               struct op_case *out, struct cm_error *err)
+enum cm_status case_in(enum cm_dtype type, const struct op_case *from, struct cm_arena *arena,
+                       struct op_case *out, struct cm_error *err)
 {
     const struct cm_schema *schema = cm_schema_newest(from->domain, from->op_type);
     size_t operand = 0;
@@ -52,11 +52,11 @@ enum cm_status case_in_doubles(const struct op_case *from, struct cm_arena *aren
         const struct cm_schema_param *param =
             schema && !value->outer ? cm_schema_input(schema, operand++) : NULL;
         const bool allowed =
-            param ? cm_type_set_allows_tensor(cm_schema_types_of(schema, param), CM_DOUBLE)
+            param ? cm_type_set_allows_tensor(cm_schema_types_of(schema, param), type)
                   : value->outer;
         if (!datum_is_float(&value->datum) || !allowed)
             continue;
-        CM_TRY(datum_convert(arena, &value->datum.tensor, CM_DOUBLE, &value->datum, err));
+        CM_TRY(datum_convert(arena, &value->datum.tensor, type, &value->datum, err));
         value->type = cm_type_of_tensor(arena, &value->datum.tensor);
     }
     return CM_OK;
@@ -181,8 +181,7 @@ bool case_asks_for(const struct op_case *what, const struct case_value *value)
     return what->grad_of.count == 0;
 }
 
-/* Does ONNX say that there is no derivative by this operand? */
-static bool has_no_derivative(const struct op_case *what, const struct case_value *value)
+bool case_has_no_derivative(const struct op_case *what, const struct case_value *value)
 {
     const struct cm_schema *schema = cm_schema_newest(what->domain, what->op_type);
     size_t operand = 0;
@@ -235,7 +234,7 @@ static enum cm_status check_result(struct question *ask, const struct op_case *o
     for (size_t i = 0; isfinite(middle) && i < ask->forward.n_feeds; i++) {
         const struct case_value *value = ask->forward.values[i];
         if (!is_float_input(&ask->forward, i) || !case_asks_for(ask->what, value) ||
-            (!ask->gradients[i].kind && has_no_derivative(ask->what, value)))
+            (!ask->gradients[i].kind && case_has_no_derivative(ask->what, value)))
             continue;
         CM_TRY(cm_error_context(ask->err,
                                 compare_operand(ask, i, middle, (struct cm_datum *[]){own, ranks}),
@@ -280,7 +279,7 @@ enum cm_status check_gradient(const struct op_case *what, struct cm_arena *arena
 
     if (what->refusals.count || !what->grad)
         return CM_OK;
-    CM_TRY(case_in_doubles(what, arena, &doubles, err));
+    CM_TRY(case_in(CM_DOUBLE, what, arena, &doubles, err));
     CM_TRY(op_graph_build(&doubles, TELL_SHAPES, arena, &ask.forward, err));
     *ran = true;
     CM_TRY(case_is_differentiable(&ask.forward, &differentiable, err));

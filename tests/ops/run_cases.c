@@ -1,24 +1,33 @@
-/* Runs the operator cases in the given folders: run_cases FOLDER... A folder is a family;
- * OPS=NAME,.. in the environment picks families, files or operators. */
+/* Runs the operator cases in the given folders: run_cases [--export TO] FOLDER... A folder is a
+ * family; OPS=NAME,.. in the environment picks families, files or operators. With --export nothing
+ * is checked: gradients are written to folder TO as models. */
 // SPDX-License-Identifier: Apache-2.0
 #define _POSIX_C_SOURCE 200809L
 #include "base/file.h"
 #include "op_check.h"
+#include "op_export.h"
 
 #include <dirent.h>
 #include <signal.h>
 #include <unistd.h>
 
-static const struct {
+struct kind {
     const char *name;
     op_check_fn *check;
-} kinds[] = {
+};
+
+static const struct kind checks[] = {
     {"kernel", check_kernel},     {"body", check_body},
     {"gradient", check_gradient}, {"second gradient", check_second_gradient},
     {"portable", check_portable}, {"types", check_types},
 };
 
-enum { KINDS = sizeof kinds / sizeof kinds[0] };
+static const struct kind exporting = {"export", export_gradients};
+
+enum { KINDS = sizeof checks / sizeof checks[0] };
+
+static const struct kind *kinds = checks;
+static size_t n_kinds = KINDS;
 
 static struct {
     size_t passed[KINDS], failed[KINDS], unreadable, cases;
@@ -78,7 +87,7 @@ static enum cm_status run_check(struct cm_guard *guard, void *arg)
 static void run_case(const struct op_case *what)
 {
     counts.cases++;
-    for (size_t k = 0; k < KINDS; k++) {
+    for (size_t k = 0; k < n_kinds; k++) {
         struct cm_error err = {0};
         struct one_check one = {what, kinds[k].check, false, &err};
         snprintf(now, sizeof now, "%s:%d: %s", what->file, what->line, kinds[k].name);
@@ -161,8 +170,15 @@ int main(int argc, char **argv)
 {
     size_t passed = 0, failed = 0;
 
+    if (argc > 2 && strcmp(argv[1], "--export") == 0) {
+        export_to(argv[2]);
+        kinds = &exporting;
+        n_kinds = 1;
+        argc -= 2;
+        argv += 2;
+    }
     if (argc < 2) {
-        fprintf(stderr, "usage: run_cases FOLDER...\n");
+        fprintf(stderr, "usage: run_cases [--export TO] FOLDER...\n");
         return 2;
     }
     signal(SIGSEGV, say_where);
@@ -175,7 +191,7 @@ int main(int argc, char **argv)
         run_folder(argv[i]);
     }
     printf("%zu cases", counts.cases);
-    for (size_t k = 0; k < KINDS; k++) {
+    for (size_t k = 0; k < n_kinds; k++) {
         printf("%s %s %zu", k ? "," : ":", kinds[k].name, counts.passed[k]);
         passed += counts.passed[k];
         failed += counts.failed[k];

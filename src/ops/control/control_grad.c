@@ -19,15 +19,23 @@ static bool has_gradient(const struct cm_builder *build, cm_value value)
            cm_dtype_info(type->dtype)->kind == CM_CLASS_FLOAT;
 }
 
-static cm_value zeros_like(struct cm_builder *build, cm_value value)
+/* Branches can give gradients of sequences too; a Scan cannot carry them. */
+static bool branch_has_gradient(const struct cm_builder *build, cm_value value)
 {
-    struct {
-        struct cm_builder build;
-    } b = {*build};
-    const cm_value zeros =
-        cm_emit(&b, "Expand", cm_emit_scalar_like(&b, value, 0.0), cm_emit(&b, "Shape", value));
-    *build = b.build;
-    return zeros;
+    const struct cm_type *type = cm_builder_type(build, value);
+    return has_gradient(build, value) || (type && type->kind == CM_KIND_SEQUENCE && type->elem &&
+                                          type->elem->kind == CM_KIND_TENSOR &&
+                                          cm_dtype_info(type->elem->dtype)->kind == CM_CLASS_FLOAT);
+}
+
+static enum cm_status refuse_sequences(struct cm_grad *g)
+{
+    for (size_t c = 0; c < g->n_captured; c++)
+        if (g->captured_moves[c] && !has_gradient(&g->build, g->captured[c]))
+            return cm_builder_fail(&g->build, CM_UNSUPPORTED,
+                                   "its body reads a sequence from outside, to which no gradient "
+                                   "is carried");
+    return CM_OK;
 }
 
 static enum cm_status refuse_random(struct cm_grad *g)
@@ -69,7 +77,7 @@ static enum cm_status backward_branch(struct cm_grad *g, const struct cm_graph *
     for (size_t i = 0; i < n_xs; i++) {
         reached[i] = reached[i] || grads[i];
         if (!grads[i])
-            grads[i] = zeros_like(&build, xs[i]);
+            grads[i] = cm_build_zeros_like(&build, xs[i]);
     }
     CM_TRY(build.status);
     cm_graph_set_outputs(graph, grads, n_xs);
@@ -86,8 +94,12 @@ enum cm_status cm_if_grad(struct cm_grad *g)
     size_t n_xs = 0;
     CM_TRY(refuse_random(g));
     for (size_t c = 0; c < g->n_captured; c++) {
-        if (!has_gradient(&g->build, g->captured[c]))
+        if (!g->captured_moves[c])
             continue;
+        if (!branch_has_gradient(&g->build, g->captured[c]))
+            return cm_builder_fail(&g->build, CM_UNSUPPORTED,
+                                   "a branch reads an optional from outside, to which no gradient "
+                                   "is carried");
         which[n_xs] = c;
         xs[n_xs++] = g->captured[c];
     }
@@ -279,7 +291,7 @@ static void plan_gradients(struct iteration *it, struct plan *plan)
         plan->scan_in[i] =
             has_gradient(&g->build, it->body->inputs[it->head_in + it->n_states + i]);
     for (size_t c = 0; c < g->n_captured; c++)
-        if (has_gradient(&g->build, g->captured[c]))
+        if (g->captured_moves[c] && has_gradient(&g->build, g->captured[c]))
             plan->captured[plan->n_captured++] = c;
 }
 
@@ -295,12 +307,13 @@ static void add_operands(struct iteration *it, struct plan *plan, struct backwar
         const cm_value initial =
             last && g->incoming[s]
                 ? g->incoming[s]
-                : zeros_like(&g->build, last ? last : cm_grad_input(g, (int)(it->head_in + s)));
+                : cm_build_zeros_like(&g->build,
+                                      last ? last : cm_grad_input(g, (int)(it->head_in + s)));
         plan->ds[s] = add_state(b, &g->build, initial);
     }
     for (size_t i = 0; i < plan->n_captured; i++)
         plan->sums[i] =
-            add_state(b, &g->build, zeros_like(&g->build, g->captured[plan->captured[i]]));
+            add_state(b, &g->build, cm_build_zeros_like(&g->build, g->captured[plan->captured[i]]));
     for (size_t s = 0; s < it->n_states; s++)
         plan->state_slice[s] = add_scan(b, &g->build, it->saved[s], 0, 1);
     if (it->head_in)
@@ -365,7 +378,7 @@ static enum cm_status fill_body(struct iteration *it, struct plan *plan, struct 
     size_t at = 0;
     for (size_t s = 0; s < it->n_states; s++)
         if (plan->state[s]) {
-            const cm_value grad = grads[at] ? grads[at] : zeros_like(&b->build, xs[at]);
+            const cm_value grad = grads[at] ? grads[at] : cm_build_zeros_like(&b->build, xs[at]);
             *CM_PUSH(b->arena, &b->outputs) = grad;
             at++;
         }
@@ -380,7 +393,7 @@ static enum cm_status fill_body(struct iteration *it, struct plan *plan, struct 
     }
     for (size_t i = 0; i < it->n_scans_in; i++)
         if (plan->scan_in[i]) {
-            const cm_value grad = grads[at] ? grads[at] : zeros_like(&b->build, xs[at]);
+            const cm_value grad = grads[at] ? grads[at] : cm_build_zeros_like(&b->build, xs[at]);
             *CM_PUSH(b->arena, &b->outputs) = grad;
             *CM_PUSH(b->arena, &b->out_axes) = listed(it->in_axes, i);
             *CM_PUSH(b->arena, &b->out_directions) = 1 - listed(it->in_directions, i);
@@ -438,6 +451,7 @@ static enum cm_status iteration_grad(struct iteration *it)
     struct cm_arena *arena = cm_builder_arena(&g->build);
     struct plan plan = {0};
     CM_TRY(refuse_random(g));
+    CM_TRY(refuse_sequences(g));
     CM_TRY(check_shapes(it));
     plan_gradients(it, &plan);
     CM_TRY(save_states(it));

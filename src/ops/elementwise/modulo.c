@@ -56,8 +56,10 @@ static enum cm_status mod_grad(struct cm_grad *g)
 {
     const cm_value a = cm_grad_input(g, 0), b = cm_grad_input(g, 1), dy = cm_grad_incoming(g, 0);
     CM_TRY(cm_grad_set(g, 0, dy));
+    const cm_value about = cm_emit(g, "Div", cm_emit(g, "Sub", a, cm_grad_output(g, 0)), b);
+    /* Round has bfloat16 from opset 22 on only, Floor long since */
     const cm_value q =
-        cm_emit(g, "Round", cm_emit(g, "Div", cm_emit(g, "Sub", a, cm_grad_output(g, 0)), b));
+        cm_emit(g, "Floor", cm_emit(g, "Add", about, cm_emit_scalar_like(g, about, 0.5)));
     return cm_grad_set(g, 1, cm_emit(g, "Neg", cm_emit(g, "Mul", dy, q)));
 }
 

@@ -167,16 +167,23 @@ static cm_value gather(struct cm_grad *g, cm_value from)
 }
 
 /* y = data times all updates of the place: each factor's slope is y over that factor. The data's is
- * computed as the product of the updates, since data is often 0 or 1. */
+ * computed as the product of the updates, since data is often 0 or 1. That of an update which is
+ * the only 0 of its place is the product of the rest; beside another 0 there is none. */
 static enum cm_status product_grad(struct cm_grad *g, cm_value dy)
 {
     const cm_value data = cm_grad_input(g, 0), updates = cm_grad_input(g, 2);
-    const cm_value ones =
-        cm_emit(g, "Expand", cm_emit_scalar_like(g, data, 1), cm_emit(g, "Shape", data));
-    const cm_value factors = scatter(g, "mul", ones, updates);
-    CM_TRY(cm_grad_set(g, 0, cm_emit(g, "Mul", dy, factors)));
-    const cm_value whole = gather(g, cm_emit(g, "Mul", dy, cm_grad_output(g, 0)));
-    return cm_grad_set(g, 2, cm_emit(g, "Div", whole, updates));
+    const cm_value zero = cm_emit_scalar_like(g, data, 0), one = cm_emit_scalar_like(g, data, 1);
+    const cm_value ones = cm_emit(g, "Expand", one, cm_emit(g, "Shape", data));
+    CM_TRY(cm_grad_set(g, 0, cm_emit(g, "Mul", dy, scatter(g, "mul", ones, updates))));
+    const cm_value is_zero = cm_emit(g, "Equal", updates, zero);
+    const cm_value safe = cm_emit(g, "Where", is_zero, one, updates);
+    const cm_value zeros = gather(g, scatter(g, "add", cm_build_zeros_like(&g->build, data),
+                                             cm_emit(g, "Where", is_zero, one, zero)));
+    const cm_value rest = gather(g, cm_emit(g, "Mul", data, scatter(g, "mul", ones, safe)));
+    const cm_value at_zero = cm_emit(g, "Where", cm_emit(g, "Equal", zeros, one), rest, zero);
+    const cm_value slope = cm_emit(g, "Where", is_zero, at_zero,
+                                   cm_emit(g, "Div", gather(g, cm_grad_output(g, 0)), safe));
+    return cm_grad_set(g, 2, cm_emit(g, "Mul", gather(g, dy), slope));
 }
 
 /* All that equal the extreme share the gradient evenly, as in a Reduce. */

@@ -106,7 +106,7 @@ static cm_value window_sum(struct cm_grad *g, cm_value x, int64_t before, double
 }
 
 /* y = x s^-beta with s = bias + a sum(x^2): dx = dy s^-beta - 2 a beta x sum'(dy y / s), sum' over
- * the channels that see x. */
+ * the channels that see x. y is written out, as other runtimes have LRN for few sizes and ranks. */
 static enum cm_status lrn_grad(struct cm_grad *g)
 {
     const int64_t size = cm_node_int(g->node, "size"), before = (size - 1) / 2;
@@ -117,12 +117,11 @@ static enum cm_status lrn_grad(struct cm_grad *g)
                                "the gradient needs to know the rank of X");
     const cm_value x = cm_norm_widen(g, cm_grad_input(g, 0));
     const cm_value dy = cm_norm_widen(g, cm_grad_incoming(g, 0));
-    const cm_value y = cm_norm_widen(g, cm_grad_output(g, 0));
     const cm_value s = cm_emit(g, "Add", window_sum(g, cm_emit(g, "Mul", x, x), before, a),
                                cm_emit_scalar_like(g, x, (double)cm_node_float(g->node, "bias")));
     const cm_value direct =
         cm_emit(g, "Mul", dy, cm_emit(g, "Pow", s, cm_emit_scalar_like(g, x, -beta)));
-    const cm_value shares = cm_emit(g, "Div", cm_emit(g, "Mul", dy, y), s);
+    const cm_value shares = cm_emit(g, "Div", cm_emit(g, "Mul", direct, x), s);
     const cm_value others = window_sum(g, shares, size - 1 - before, 2 * a * beta);
     return cm_norm_set(g, 0, cm_emit(g, "Sub", direct, cm_emit(g, "Mul", x, others)));
 }

@@ -291,9 +291,10 @@ static cm_value l1_slope(struct cm_grad *g, cm_value x, cm_value y, cm_value dy)
 /* x / y, and 0 where all terms are 0: the norm has a corner there. */
 static cm_value l2_slope(struct cm_grad *g, cm_value x, cm_value y, cm_value dy)
 {
-    const cm_value zero = cm_emit_scalar_like(g, y, 0);
-    const cm_value scale =
-        cm_emit(g, "Where", cm_emit(g, "Equal", y, zero), zero, cm_emit(g, "Div", dy, y));
+    const cm_value zero = cm_emit_scalar_like(g, y, 0), one = cm_emit_scalar_like(g, y, 1);
+    const cm_value corner = cm_emit(g, "Equal", y, zero);
+    const cm_value safe = cm_emit(g, "Where", corner, one, y);
+    const cm_value scale = cm_emit(g, "Where", corner, zero, cm_emit(g, "Div", dy, safe));
     return cm_emit(g, "Mul", x, scale);
 }
 

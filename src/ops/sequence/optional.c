@@ -1,7 +1,7 @@
 /* Optional, OptionalGetElement, OptionalHasElement: a value, or none. At run time an optional with
  * content is that content. */
 // SPDX-License-Identifier: Apache-2.0
-#include "graph/op.h"
+#include "ops/sequence/sequence_grad.h"
 
 static enum cm_status optional_infer(struct cm_infer *in)
 {
@@ -21,7 +21,8 @@ static enum cm_status optional_run(struct cm_call *call)
     return cm_datum_share(call->in_datum[0], call->out_datum[0], call->err);
 }
 
-CM_OP(Optional, .infer = optional_infer, .run = optional_run, .effects = CM_OUTPUT_SIZE_AT_RUN);
+CM_OP(Optional, .infer = optional_infer, .run = optional_run, .grad = cm_pass_grad,
+      .effects = CM_OUTPUT_SIZE_AT_RUN);
 
 static enum cm_status get_infer(struct cm_infer *in)
 {
@@ -38,7 +39,8 @@ static enum cm_status get_run(struct cm_call *call)
     return cm_datum_share(call->in_datum[0], call->out_datum[0], call->err);
 }
 
-CM_OP(OptionalGetElement, .infer = get_infer, .run = get_run, .effects = CM_OUTPUT_SIZE_AT_RUN);
+CM_OP(OptionalGetElement, .infer = get_infer, .run = get_run, .grad = cm_pass_grad,
+      .effects = CM_OUTPUT_SIZE_AT_RUN);
 
 static enum cm_status has_infer(struct cm_infer *in)
 {

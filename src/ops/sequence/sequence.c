@@ -4,6 +4,7 @@
 #include "ops/sequence/sequence.h"
 
 #include "base/memory.h"
+#include "ops/sequence/sequence_grad.h"
 
 enum cm_status cm_sequence_element(struct cm_infer *in, int i, const struct cm_type **out)
 {
@@ -75,7 +76,7 @@ static enum cm_status construct_run(struct cm_call *call)
     return CM_OK;
 }
 
-CM_OP(SequenceConstruct, .infer = construct_infer, .run = construct_run,
+CM_OP(SequenceConstruct, .infer = construct_infer, .run = construct_run, .grad = cm_construct_grad,
       .effects = CM_OUTPUT_SIZE_AT_RUN);
 
 static enum cm_status empty_infer(struct cm_infer *in)
@@ -111,7 +112,8 @@ static enum cm_status at_run(struct cm_call *call)
     return cm_datum_share(&x->items[position], call->out_datum[0], call->err);
 }
 
-CM_OP(SequenceAt, .infer = at_infer, .run = at_run, .effects = CM_OUTPUT_SIZE_AT_RUN);
+CM_OP(SequenceAt, .infer = at_infer, .run = at_run, .grad = cm_at_grad,
+      .effects = CM_OUTPUT_SIZE_AT_RUN);
 
 static enum cm_status insert_infer(struct cm_infer *in)
 {
@@ -142,7 +144,8 @@ static enum cm_status insert_run(struct cm_call *call)
     return CM_OK;
 }
 
-CM_OP(SequenceInsert, .infer = insert_infer, .run = insert_run, .effects = CM_OUTPUT_SIZE_AT_RUN);
+CM_OP(SequenceInsert, .infer = insert_infer, .run = insert_run, .grad = cm_insert_grad,
+      .effects = CM_OUTPUT_SIZE_AT_RUN);
 
 static enum cm_status erase_run(struct cm_call *call)
 {
@@ -160,7 +163,7 @@ static enum cm_status erase_run(struct cm_call *call)
     return CM_OK;
 }
 
-CM_OP(SequenceErase, .infer = cm_infer_like_input, .run = erase_run,
+CM_OP(SequenceErase, .infer = cm_infer_like_input, .run = erase_run, .grad = cm_erase_grad,
       .effects = CM_OUTPUT_SIZE_AT_RUN);
 
 static enum cm_status length_infer(struct cm_infer *in)

@@ -4,6 +4,7 @@
 
 #include "base/memory.h"
 #include "graph/clone.h"
+#include "ops/sequence/sequence_grad.h"
 
 static enum cm_status map_infer(struct cm_infer *in)
 {
@@ -153,5 +154,5 @@ static enum cm_status map_body(struct cm_body *b)
     return b->build.status;
 }
 
-CM_OP(SequenceMap, .infer = map_infer, .run = map_run, .body = map_body,
+CM_OP(SequenceMap, .infer = map_infer, .run = map_run, .grad = cm_map_grad, .body = map_body,
       .effects = CM_OUTPUT_SIZE_AT_RUN);

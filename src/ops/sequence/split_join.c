@@ -3,6 +3,7 @@
 #include "ops/sequence/sequence.h"
 
 #include "base/number.h"
+#include "ops/sequence/sequence_grad.h"
 #include "tensor/bits.h"
 
 /* ---- SplitToSequence ---- */
@@ -130,7 +131,8 @@ static enum cm_status split_run(struct cm_call *call)
     return CM_OK;
 }
 
-CM_OP(SplitToSequence, .infer = split_infer, .run = split_run, .effects = CM_OUTPUT_SIZE_AT_RUN);
+CM_OP(SplitToSequence, .infer = split_infer, .run = split_run, .grad = cm_split_sequence_grad,
+      .effects = CM_OUTPUT_SIZE_AT_RUN);
 
 /* ---- ConcatFromSequence ---- */
 
@@ -219,5 +221,5 @@ static enum cm_status concat_run(struct cm_call *call)
     return CM_OK;
 }
 
-CM_OP(ConcatFromSequence, .infer = concat_infer, .run = concat_run,
+CM_OP(ConcatFromSequence, .infer = concat_infer, .run = concat_run, .grad = cm_concat_sequence_grad,
       .effects = CM_OUTPUT_SIZE_AT_RUN);

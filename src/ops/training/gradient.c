@@ -7,6 +7,26 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "graph/op.h"
 
+/* Name number i of xs and zs. */
+static struct cm_str name_at(const struct cm_infer *in, size_t i)
+{
+    const struct cm_strs xs = cm_node_strs(in->node, "xs"), zs = cm_node_strs(in->node, "zs");
+    return i < xs.count ? xs.items[i] : zs.items[i - xs.count];
+}
+
+static bool is_named_before(const struct cm_infer *in, size_t i)
+{
+    for (size_t j = 0; j < i; j++)
+        if (cm_str_equal(name_at(in, j), name_at(in, i)))
+            return true;
+    return false;
+}
+
+static bool has_derivative(const struct cm_type *type)
+{
+    return type->kind == CM_KIND_TENSOR && cm_dtype_info(type->dtype)->kind == CM_CLASS_FLOAT;
+}
+
 static enum cm_status gradient_infer(struct cm_infer *in)
 {
     const size_t n_xs = cm_node_strs(in->node, "xs").count;
@@ -18,8 +38,15 @@ static enum cm_status gradient_infer(struct cm_infer *in)
         return cm_infer_fail(in, "it needs one input for each of the %zu names in xs and zs", n);
     if ((size_t)in->n_out > n_xs)
         return cm_infer_fail(in, "it has %d outputs for %zu names in xs", in->n_out, n_xs);
+    const struct cm_type *y = cm_infer_type(in, (int)n);
+    if (!has_derivative(y))
+        return cm_infer_fail(in, "there is no derivative of %s",
+                             cm_type_print(in->arena, in->symbols, y).data);
     for (size_t i = 0; i < n; i++) {
         const struct cm_type *fed = cm_infer_type(in, (int)i);
+        if (is_named_before(in, i))
+            return cm_infer_fail(in, "'%.*s' is named twice in xs and zs",
+                                 CM_STR_FMT(name_at(in, i)));
         const struct cm_type *named = cm_infer_type(in, (int)(n + 1 + i));
         if (!cm_type_meet(in->arena, fed, named))
             return cm_infer_fail(in, "input %zu is %s, but the value it stands for is %s", i,
@@ -27,7 +54,7 @@ static enum cm_status gradient_infer(struct cm_infer *in)
                                  cm_type_print(in->arena, in->symbols, named).data);
         if (i >= n_xs)
             continue;
-        if (named->kind != CM_KIND_TENSOR || cm_dtype_info(named->dtype)->kind != CM_CLASS_FLOAT)
+        if (!has_derivative(named))
             return cm_infer_fail(in, "there is no derivative by %s",
                                  cm_type_print(in->arena, in->symbols, named).data);
         CM_TRY(cm_infer_set(in, (int)i, fed));

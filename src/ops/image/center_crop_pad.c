@@ -1,0 +1,134 @@
+/* CenterCropPad: axes cut or padded with zeros at both ends until they have the sizes asked for. */
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/common/move.h"
+
+/* The axes that shape speaks of; returns how many, or -1 after saying why not. */
+static int read_axes(const struct cm_node *node, int rank, int *axes, struct cm_error *err)
+{
+    const struct cm_int64s given = cm_node_ints(node, "axes");
+    if (!cm_node_has_attr(node, "axes")) {
+        for (int i = 0; i < rank; i++)
+            axes[i] = i;
+        return rank;
+    }
+    bool seen[CM_MAX_RANK] = {false};
+    for (size_t i = 0; i < given.count; i++) {
+        int axis;
+        if (!cm_axis_fix(given.items[i], rank, &axis) || seen[axis]) {
+            cm_fail(err, CM_BAD_MODEL, "axis %lld is out of range for rank %d, or given twice",
+                    (long long)given.items[i], rank);
+            return -1;
+        }
+        seen[axis] = true;
+        axes[i] = axis;
+    }
+    return (int)given.count;
+}
+
+static enum cm_status crop_infer(struct cm_infer *in)
+{
+    const struct cm_type *x = cm_infer_type(in, 0), *shape = cm_infer_type(in, 1);
+    struct cm_dim dims[CM_MAX_RANK];
+    struct cm_known known;
+    int axes[CM_MAX_RANK];
+    if (shape->rank != CM_RANK_UNKNOWN && shape->rank != 1)
+        return cm_infer_fail(in, "input 1 has rank %d, needs 1", shape->rank);
+    if (x->rank == CM_RANK_UNKNOWN)
+        return cm_infer_set_tensor(in, 0, x->dtype, CM_RANK_UNKNOWN, NULL);
+    const int n = read_axes(in->node, x->rank, axes, in->err);
+    if (n < 0)
+        return CM_BAD_MODEL;
+    memcpy(dims, x->dims, (size_t)x->rank * sizeof dims[0]);
+    const bool have = cm_infer_known(in, 1, &known);
+    if (have && known.count != (size_t)n)
+        return cm_infer_fail(in, "shape has %zu numbers, needs %d", known.count, n);
+    for (int i = 0; i < n; i++) {
+        dims[axes[i]] = have ? cm_quantity_dim(known.items[i]) : CM_DIM_ANY;
+        if (have && known.items[i].is_number && known.items[i].number < 0)
+            return cm_infer_fail(in, "shape has %lld, must not be negative",
+                                 (long long)known.items[i].number);
+    }
+    return cm_infer_set_tensor(in, 0, x->dtype, x->rank, dims);
+}
+
+static enum cm_status crop_prepare(struct cm_call *call)
+{
+    const struct cm_shape *x = &call->in[0]->shape, *y = &call->out[0]->shape;
+    struct cm_move *move = cm_call_state(call, sizeof *move);
+    int64_t dims[CM_MAX_RANK], from[CM_MAX_RANK], to[CM_MAX_RANK], from_at = 0, to_at = 0;
+    cm_shape_strides(x, from);
+    cm_shape_strides(y, to);
+    for (int i = 0; i < x->rank; i++) {
+        dims[i] = x->dims[i] < y->dims[i] ? x->dims[i] : y->dims[i];
+        from_at += (x->dims[i] - dims[i]) / 2 * from[i];
+        to_at += (y->dims[i] - dims[i]) / 2 * to[i];
+    }
+    cm_move_plan(move, x->rank, dims, from, to);
+    move->from_at += from_at;
+    move->to_at += to_at;
+    return CM_OK;
+}
+
+static enum cm_status crop_run(struct cm_call *call)
+{
+    const struct cm_tensor *x = call->in[0];
+    cm_move_zero(x->type, call->out[0]->data, 0, cm_tensor_count(call->out[0]));
+    cm_move_run(call->state, x->type, x->data, call->out[0]->data);
+    return cm_move_hold(call->out[0], x, call->err);
+}
+
+/* Cutting and padding are each other's transpose: the centre of an axis stays where it is. */
+static enum cm_status crop_grad(struct cm_grad *g)
+{
+    const struct cm_int64s axes = cm_node_ints(g->node, "axes");
+    struct cm_arena *arena = cm_builder_arena(&g->build);
+    const cm_value dy = cm_grad_incoming(g, 0), shape = cm_emit(g, "Shape", cm_grad_input(g, 0));
+    if (!cm_node_has_attr(g->node, "axes"))
+        return cm_grad_set(g, 0, cm_emit(g, "CenterCropPad", dy, shape));
+    const struct cm_attribute_proto same = cm_attr_ints(arena, "axes", axes.count, axes.items);
+    const cm_value part =
+        cm_emit(g, "Gather", shape, cm_build_int64s(&g->build, axes.count, axes.items));
+    return cm_grad_set(g, 0, cm_emit_with(g, "CenterCropPad", CM_ATTRIBUTES(same), dy, part));
+}
+
+/* Of the sizes at hand and those asked for, what is to be cut or added in all, and half of it
+ * before. */
+static enum cm_status crop_body(struct cm_body *b)
+{
+    struct cm_arena *arena = cm_builder_arena(&b->build);
+    const cm_value x = cm_body_input(b, 0);
+    const struct cm_type *type = cm_builder_type(&b->build, x);
+    int axes[CM_MAX_RANK];
+    int64_t list[CM_MAX_RANK];
+    if (type->rank == CM_RANK_UNKNOWN || type->rank == 0)
+        return cm_body_decline(b, "the rank of input 0 is not known");
+    const int n = read_axes(b->node, type->rank, axes, b->build.err);
+    if (n < 0)
+        return CM_BAD_MODEL;
+    if (type->dtype == CM_STRING || type->dtype == CM_BOOL)
+        return cm_body_decline(b, "its element type cannot be padded portably");
+    for (int i = 0; i < n; i++)
+        list[i] = axes[i];
+    const cm_value where = cm_build_int64s(&b->build, (size_t)n, list);
+    const cm_value want = cm_emit_with(b, "Cast", CM_ATTRIBUTES(cm_attr_int(arena, "to", CM_INT64)),
+                                       cm_body_input(b, 1));
+    const cm_value have = cm_emit(b, "Gather", cm_emit(b, "Shape", x), where);
+    const cm_value zero = cm_build_int64(&b->build, 0), two = cm_build_int64(&b->build, 2);
+    const cm_value cut = cm_emit(b, "Max", cm_emit(b, "Sub", have, want), zero);
+    const cm_value start = cm_emit(b, "Div", cut, two);
+    const cm_value end = cm_emit(b, "Add", start, cm_emit(b, "Min", have, want));
+    const cm_value inner = cm_emit(b, "Slice", x, start, end, where);
+    const cm_value add = cm_emit(b, "Max", cm_emit(b, "Sub", want, have), zero);
+    const cm_value before = cm_emit(b, "Div", add, two), after = cm_emit(b, "Sub", add, before);
+    /* Pads of all axes, zero where shape says nothing. */
+    const int64_t none[CM_MAX_RANK] = {0};
+    const cm_value still = cm_build_int64s(&b->build, (size_t)type->rank, none);
+    const struct cm_attribute_proto flat = cm_attr_int(arena, "axis", 0);
+    const cm_value pads = cm_emit_with(
+        b, "Concat", CM_ATTRIBUTES(flat), cm_emit(b, "ScatterElements", still, where, before),
+        cm_emit(b, "ScatterElements", still, where, after));
+    return cm_body_return(b, 0, cm_emit(b, "Pad", inner, pads));
+}
+
+CM_OP(CenterCropPad, .infer = crop_infer, .prepare = crop_prepare, .run = crop_run,
+      .grad = crop_grad, .body = crop_body);

@@ -1,0 +1,226 @@
+/* LpNormalization and MeanVarianceNormalization. */
+// SPDX-License-Identifier: Apache-2.0
+#include "base/number.h"
+#include "graph/op.h"
+#include "ops/common/line.h"
+
+#include <math.h>
+
+/* ---- LpNormalization: a lane along one axis divided by its length in the sense of p ---- */
+
+static enum cm_status lp_infer(struct cm_infer *in)
+{
+    const struct cm_type *x = cm_infer_type(in, 0);
+    const int64_t p = cm_node_int(in->node, "p");
+    int axis;
+    if (p != 1 && p != 2)
+        return cm_infer_fail(in, "p is %lld, must be 1 or 2", (long long)p);
+    if (x->rank != CM_RANK_UNKNOWN)
+        CM_TRY(cm_infer_axis(in, cm_node_int(in->node, "axis"), x->rank, false, &axis));
+    return cm_infer_set(in, 0, x);
+}
+
+struct lanes {
+    int64_t outer, length, inner;
+    bool squares;
+};
+
+static enum cm_status lp_prepare(struct cm_call *call)
+{
+    const struct cm_shape *x = &call->in[0]->shape;
+    struct lanes *lanes = cm_call_state(call, sizeof *lanes);
+    size_t bytes;
+    int axis;
+    if (!cm_axis_fix(cm_node_int(call->node, "axis"), x->rank, &axis))
+        return cm_call_fail(call, CM_BAD_MODEL, "its axis is out of range for rank %d", x->rank);
+    lanes->outer = cm_shape_span(x, 0, axis);
+    lanes->length = x->dims[axis];
+    lanes->inner = cm_shape_span(x, axis + 1, x->rank);
+    lanes->squares = cm_node_int(call->node, "p") == 2;
+    if (cm_tensor_count(call->in[0]) == 0)
+        return CM_OK;
+    if (!cm_size_mul((size_t)lanes->inner, sizeof(double), &bytes) ||
+        !cm_size_mul(bytes, (size_t)lanes->length + 1, &bytes))
+        return cm_call_fail(call, CM_LIMIT, "its axes are too long");
+    cm_call_scratch(call, bytes);
+    return CM_OK;
+}
+
+static enum cm_status lp_run(struct cm_call *call)
+{
+    const struct lanes *l = call->state;
+    double *norms = call->scratch, *v = norms + l->inner;
+    const int64_t size = l->length * l->inner;
+    if (cm_tensor_count(call->in[0]) == 0)
+        return CM_OK;
+    for (int64_t o = 0; o < l->outer; o++) {
+        cm_line_load(cm_line_at(call->in[0], o * size), 1, size, CM_DOUBLE, v);
+        for (int64_t j = 0; j < l->inner; j++)
+            norms[j] = 0;
+        for (int64_t i = 0; i < l->length; i++)
+            for (int64_t j = 0; j < l->inner; j++)
+                norms[j] += l->squares ? v[i * l->inner + j] * v[i * l->inner + j]
+                                       : fabs(v[i * l->inner + j]);
+        for (int64_t j = 0; j < l->inner; j++) {
+            const double norm = l->squares ? sqrt(norms[j]) : norms[j];
+            norms[j] = norm == 0 ? 1 : norm; /* a lane of zeros stays so */
+        }
+        for (int64_t i = 0; i < l->length; i++)
+            for (int64_t j = 0; j < l->inner; j++)
+                v[i * l->inner + j] /= norms[j];
+        cm_line_save(cm_line_at(call->out[0], o * size), 1, size, CM_DOUBLE, v);
+    }
+    return CM_OK;
+}
+
+static cm_value cast(struct cm_body *b, cm_value x, enum cm_dtype to)
+{
+    struct cm_arena *arena = cm_builder_arena(&b->build);
+    const struct cm_type *type = cm_builder_type(&b->build, x);
+    if (!type || type->dtype == to)
+        return x;
+    return cm_emit_with(b, "Cast", CM_ATTRIBUTES(cm_attr_int(arena, "to", to)), x);
+}
+
+static enum cm_status lp_body(struct cm_body *b)
+{
+    const struct cm_type *type = cm_builder_type(&b->build, cm_body_input(b, 0));
+    const cm_value x = cast(b, cm_body_input(b, 0), cm_line_wide(type->dtype));
+    const bool squares = cm_node_int(b->node, "p") == 2;
+    const cm_value axes = cm_emit_int64s(b, cm_node_int(b->node, "axis"));
+    const cm_value terms = squares ? cm_emit(b, "Mul", x, x) : cm_emit(b, "Abs", x);
+    const cm_value sum = cm_emit(b, "ReduceSum", terms, axes);
+    const cm_value none = cm_emit(b, "Equal", sum, cm_emit_scalar_like(b, x, 0));
+    /* One instead of zero before the root, whose slope at zero is infinite. */
+    cm_value norm = cm_emit(b, "Where", none, cm_emit_scalar_like(b, x, 1), sum);
+    if (squares)
+        norm = cm_emit(b, "Sqrt", norm);
+    return cm_body_return(b, 0, cast(b, cm_emit(b, "Div", x, norm), type->dtype));
+}
+
+CM_OP(LpNormalization, .infer = lp_infer, .prepare = lp_prepare, .run = lp_run, .body = lp_body);
+
+/* ---- MeanVarianceNormalization: (x - mean) / (deviation + 1e-9) over some axes ---- */
+
+#define SMALL 1e-9
+
+static enum cm_status mvn_infer(struct cm_infer *in)
+{
+    const struct cm_type *x = cm_infer_type(in, 0);
+    const struct cm_int64s axes = cm_node_ints(in->node, "axes");
+    int axis;
+    for (size_t i = 0; x->rank != CM_RANK_UNKNOWN && i < axes.count; i++)
+        CM_TRY(cm_infer_axis(in, axes.items[i], x->rank, false, &axis));
+    return cm_infer_set(in, 0, x);
+}
+
+/* Elements that are normalized together have the same group: strides of the groups over x. */
+struct groups {
+    int64_t count, size;
+    int64_t strides[CM_MAX_RANK];
+};
+
+static enum cm_status mvn_prepare(struct cm_call *call)
+{
+    const struct cm_shape *x = &call->in[0]->shape;
+    const struct cm_int64s axes = cm_node_ints(call->node, "axes");
+    struct groups *g = cm_call_state(call, sizeof *g);
+    bool reduced[CM_MAX_RANK] = {false};
+    size_t bytes, row;
+    for (size_t i = 0; i < axes.count; i++) {
+        int axis;
+        if (!cm_axis_fix(axes.items[i], x->rank, &axis))
+            return cm_call_fail(call, CM_BAD_MODEL, "axis %lld is out of range for rank %d",
+                                (long long)axes.items[i], x->rank);
+        reduced[axis] = true;
+    }
+    if (cm_tensor_count(call->in[0]) == 0)
+        return CM_OK;
+    g->count = 1;
+    for (int i = x->rank - 1; i >= 0; i--) {
+        g->strides[i] = reduced[i] ? 0 : g->count;
+        g->count *= reduced[i] ? 1 : x->dims[i];
+    }
+    g->size = cm_tensor_count(call->in[0]) / g->count;
+    if (!cm_size_mul((size_t)g->count, 2 * sizeof(double), &bytes) ||
+        !cm_size_mul((size_t)(x->rank ? x->dims[x->rank - 1] : 1), sizeof(double), &row) ||
+        !cm_size_add(bytes, row, &bytes))
+        return cm_call_fail(call, CM_LIMIT, "its axes are too long");
+    cm_call_scratch(call, bytes);
+    return CM_OK;
+}
+
+enum pass { SUMS, SQUARES, RESULTS };
+
+/* One walk over x, row by row. */
+static void mvn_pass(const struct cm_call *call, const struct groups *g, enum pass pass)
+{
+    const struct cm_shape *x = &call->in[0]->shape;
+    const int last = x->rank - 1;
+    const int64_t width = x->rank ? x->dims[last] : 1, step = x->rank ? g->strides[last] : 0;
+    double *means = call->scratch, *spreads = means + g->count, *v = spreads + g->count;
+    int64_t index[CM_MAX_RANK] = {0}, group = 0;
+    for (int64_t at = 0; at < cm_tensor_count(call->in[0]); at += width) {
+        cm_line_load(cm_line_at(call->in[0], at), 1, width, CM_DOUBLE, v);
+        for (int64_t i = 0; i < width; i++) {
+            const int64_t k = group + i * step;
+            const double off = v[i] - means[k];
+            if (pass == SUMS)
+                means[k] += v[i];
+            else if (pass == SQUARES)
+                spreads[k] += off * off;
+            else
+                v[i] = off / spreads[k];
+        }
+        if (pass == RESULTS)
+            cm_line_save(cm_line_at(call->out[0], at), 1, width, CM_DOUBLE, v);
+        for (int d = last - 1; d >= 0; d--) {
+            group += g->strides[d];
+            if (++index[d] < x->dims[d])
+                break;
+            group -= g->strides[d] * x->dims[d];
+            index[d] = 0;
+        }
+    }
+}
+
+static enum cm_status mvn_run(struct cm_call *call)
+{
+    const struct groups *g = call->state;
+    double *means = call->scratch, *spreads = means + g->count;
+    if (cm_tensor_count(call->in[0]) == 0)
+        return CM_OK;
+    for (int64_t i = 0; i < 2 * g->count; i++)
+        means[i] = 0;
+    mvn_pass(call, g, SUMS);
+    for (int64_t i = 0; i < g->count; i++)
+        means[i] /= (double)g->size;
+    mvn_pass(call, g, SQUARES);
+    for (int64_t i = 0; i < g->count; i++)
+        spreads[i] = sqrt(spreads[i] / (double)g->size) + SMALL;
+    mvn_pass(call, g, RESULTS);
+    return CM_OK;
+}
+
+static enum cm_status mvn_body(struct cm_body *b)
+{
+    const struct cm_int64s axes = cm_node_ints(b->node, "axes");
+    const struct cm_type *type = cm_builder_type(&b->build, cm_body_input(b, 0));
+    const enum cm_dtype wide = cm_line_wide(type->dtype);
+    const cm_value x = cast(b, cm_body_input(b, 0), wide);
+    const cm_value list = cm_build_int64s(&b->build, axes.count, axes.items);
+    const cm_value sizes = cm_emit(b, "Gather", cm_emit(b, "Shape", x), list);
+    struct cm_arena *arena = cm_builder_arena(&b->build);
+    const cm_value product = cm_emit_with(
+        b, "ReduceProd", CM_ATTRIBUTES(cm_attr_int(arena, "keepdims", 0)), sizes);
+    const cm_value count = cast(b, product, wide);
+    const cm_value mean = cm_emit(b, "Div", cm_emit(b, "ReduceSum", x, list), count);
+    const cm_value off = cm_emit(b, "Sub", x, mean);
+    const cm_value squares = cm_emit(b, "ReduceSum", cm_emit(b, "Mul", off, off), list);
+    const cm_value root = cm_emit(b, "Sqrt", cm_emit(b, "Div", squares, count));
+    const cm_value divisor = cm_emit(b, "Add", root, cm_emit_scalar(b, wide, SMALL));
+    return cm_body_return(b, 0, cast(b, cm_emit(b, "Div", off, divisor), type->dtype));
+}
+
+CM_OP(MeanVarianceNormalization, .infer = mvn_infer, .prepare = mvn_prepare, .run = mvn_run,
+      .body = mvn_body);

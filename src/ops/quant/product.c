@@ -1,0 +1,242 @@
+/* MatMulInteger and QLinearMatMul: products of quantized matrices, summed as 32-bit integers, or as
+ * floats where the operands are float8. */
+// SPDX-License-Identifier: Apache-2.0
+#include "base/number.h"
+#include "graph/op.h"
+#include "ops/common/gemm.h"
+#include "ops/common/reals.h"
+
+#include <math.h>
+
+/* Where the operands of the two are; -1: it has none. */
+struct kind {
+    int a, a_scale, a_zero, b, b_scale, b_zero, y_scale, y_zero;
+};
+static const struct kind integer = {0, -1, 2, 1, -1, 3, -1, -1};
+static const struct kind quantized = {0, 1, 2, 3, 4, 5, 6, 7};
+
+static struct cm_dim batch_dim(const struct cm_type *type, int rank, int axis)
+{
+    const int missing = rank - (type->rank > 2 ? type->rank - 2 : 0);
+    return axis < missing ? CM_DIM(1) : type->dims[axis - missing];
+}
+
+static enum cm_status product_infer(struct cm_infer *in)
+{
+    const struct kind *kind = in->node->op->arg;
+    const struct cm_type *a = cm_infer_type(in, kind->a), *b = cm_infer_type(in, kind->b);
+    const enum cm_dtype type = kind->y_zero < 0 ? CM_INT32 : cm_infer_type(in, kind->y_zero)->dtype;
+    struct cm_dim dims[CM_MAX_RANK], inner;
+    if (a->rank == CM_RANK_UNKNOWN || b->rank == CM_RANK_UNKNOWN)
+        return cm_infer_set_tensor(in, 0, type, CM_RANK_UNKNOWN, NULL);
+    if (a->rank == 0 || b->rank == 0)
+        return cm_infer_fail(in, "an operand is a scalar, needs rank 1 or more");
+    const struct cm_dim left = a->dims[a->rank - 1], right = b->dims[b->rank > 1 ? b->rank - 2 : 0];
+    if (!cm_dim_unify(left, right, &inner))
+        return cm_infer_fail(in, "the left operand has %lld columns, the right one %lld rows",
+                             (long long)left.value, (long long)right.value);
+    const int most = a->rank > b->rank ? a->rank : b->rank;
+    int rank = most > 2 ? most - 2 : 0;
+    for (int i = 0; i < rank; i++)
+        if (!cm_dim_broadcast(batch_dim(a, rank, i), batch_dim(b, rank, i), &dims[i]))
+            return cm_infer_fail(in, "batch axis %d differs on the left and on the right", i);
+    if (a->rank > 1)
+        dims[rank++] = a->dims[a->rank - 2];
+    if (b->rank > 1)
+        dims[rank++] = b->dims[b->rank - 1];
+    return cm_infer_set_tensor(in, 0, type, rank, dims);
+}
+
+/* How an operand lies over the matrices (.., rows, columns) of the whole. */
+struct laid {
+    int64_t strides[CM_MAX_RANK];
+};
+
+struct product {
+    struct cm_shape whole; /* batches.., m, n */
+    int64_t m, n, k, batches;
+    enum cm_dtype wide;
+    struct laid a, b; /* matrices, in matrices: batch strides only */
+    struct laid a_scale, a_zero, b_scale, b_zero, y_scale, y_zero;
+    size_t left, right, sums; /* places in scratch, in bytes */
+};
+
+static const struct cm_tensor *operand(const struct cm_call *call, int i)
+{
+    return i >= 0 && i < call->n_in ? call->in[i] : NULL;
+}
+
+static struct cm_shape as_matrices(const struct cm_shape *shape, bool column)
+{
+    struct cm_shape out = *shape;
+    if (shape->rank == 1) {
+        out.rank = 2;
+        out.dims[0] = column ? shape->dims[0] : 1;
+        out.dims[1] = column ? 1 : shape->dims[0];
+    }
+    return out;
+}
+
+/* Scales and zero points: one number, one per row of A or column of B, or that for each batch. */
+static enum cm_status lay(struct cm_call *call, int i, bool column, const struct cm_shape *whole,
+                          struct laid *out)
+{
+    const struct cm_tensor *p = operand(call, i);
+    struct cm_shape joined;
+    if (!p || cm_tensor_count(p) == 1)
+        return CM_OK;
+    const struct cm_shape shape = as_matrices(&p->shape, column);
+    if (!cm_broadcast(&shape, whole, &joined) || !cm_shape_equal(&joined, whole))
+        return cm_call_fail(call, CM_BAD_ARGUMENT, "input %d does not go over the matrices", i);
+    cm_broadcast_strides(&shape, whole, out->strides);
+    return CM_OK;
+}
+
+static struct laid lay_batches(struct cm_shape shape, struct cm_shape batch)
+{
+    struct laid laid = {0};
+    shape.rank -= 2;
+    if (batch.rank > 0)
+        cm_broadcast_strides(&shape, &batch, laid.strides);
+    return laid;
+}
+
+static bool reserve(int64_t rows, int64_t columns, size_t *end, size_t *at)
+{
+    int64_t count;
+    size_t bytes;
+    *at = *end;
+    return cm_dim_mul(rows, columns, &count) && cm_dtype_bytes(CM_INT32, count, &bytes) &&
+           bytes < SIZE_MAX / 2 && cm_size_add(*end, cm_round_up(bytes, CM_TENSOR_ALIGNMENT), end);
+}
+
+static enum cm_status product_prepare(struct cm_call *call)
+{
+    const struct kind *kind = call->node->op->arg;
+    struct product *p = cm_call_state(call, sizeof *p);
+    const struct cm_shape a = as_matrices(&call->in[kind->a]->shape, false);
+    const struct cm_shape b = as_matrices(&call->in[kind->b]->shape, true);
+    if (cm_tensor_count(call->out[0]) == 0)
+        return CM_OK;
+    struct cm_shape batch_a = a, batch_b = b, batch;
+    batch_a.rank -= 2;
+    batch_b.rank -= 2;
+    if (!cm_broadcast(&batch_a, &batch_b, &batch))
+        return cm_call_fail(call, CM_BAD_ARGUMENT, "the batch axes do not broadcast");
+    p->m = a.dims[a.rank - 2];
+    p->k = a.dims[a.rank - 1];
+    p->n = b.dims[b.rank - 1];
+    p->batches = cm_shape_elements(&batch);
+    p->a = lay_batches(a, batch);
+    p->b = lay_batches(b, batch);
+    p->whole = batch;
+    p->whole.dims[p->whole.rank++] = p->m;
+    p->whole.dims[p->whole.rank++] = p->n;
+    CM_TRY(lay(call, kind->a_scale, true, &p->whole, &p->a_scale));
+    CM_TRY(lay(call, kind->a_zero, true, &p->whole, &p->a_zero));
+    CM_TRY(lay(call, kind->b_scale, false, &p->whole, &p->b_scale));
+    CM_TRY(lay(call, kind->b_zero, false, &p->whole, &p->b_zero));
+    CM_TRY(lay(call, kind->y_scale, false, &p->whole, &p->y_scale));
+    CM_TRY(lay(call, kind->y_zero, false, &p->whole, &p->y_zero));
+    p->wide = cm_dtype_info(call->in[kind->a]->type)->kind == CM_CLASS_FLOAT ||
+                      cm_dtype_info(call->in[kind->b]->type)->kind == CM_CLASS_FLOAT
+                  ? CM_FLOAT
+                  : CM_INT32;
+    size_t end =
+        cm_round_up(cm_gemm_scratch(p->wide, p->m, p->n, p->k), CM_TENSOR_ALIGNMENT);
+    if (!reserve(p->m, p->k, &end, &p->left) || !reserve(p->k, p->n, &end, &p->right) ||
+        !reserve(p->m, p->n, &end, &p->sums))
+        return cm_call_fail(call, CM_LIMIT, "its matrices are too large");
+    cm_call_scratch(call, end);
+    return CM_OK;
+}
+
+/* The element of a laid operand at the start of one batch. */
+static int64_t batch_at(const struct product *p, const struct laid *laid, int64_t batch)
+{
+    int64_t at = 0;
+    for (int i = p->whole.rank - 3; i >= 0; i--) {
+        at += batch % p->whole.dims[i] * laid->strides[i];
+        batch /= p->whole.dims[i];
+    }
+    return at;
+}
+
+/* One matrix less its zero points, `at` apart by row and column; wide is int32 or float. */
+static void widen(enum cm_dtype wide, const struct cm_tensor *x, int64_t first, int64_t rows,
+                  int64_t columns, const struct cm_tensor *zero, int64_t zero_at, int64_t zero_row,
+                  int64_t zero_column, void *to)
+{
+    enum { BLOCK = 256 };
+    for (int64_t r = 0; r < rows; r++) {
+        for (int64_t c = 0; c < columns; c += BLOCK) {
+            const int64_t n = columns - c < BLOCK ? columns - c : BLOCK;
+            double v[BLOCK];
+            cm_reals_load(x->type, x->data, first + r * columns + c, n, v);
+            for (int64_t i = 0; zero && i < n; i++)
+                v[i] -= cm_tensor_real(zero, zero_at + r * zero_row + (c + i) * zero_column);
+            cm_reals_store(wide, to, r * columns + c, n, v);
+        }
+    }
+}
+
+/* One row of sums as quantized results. */
+static void requantize(const struct cm_call *call, const struct product *p, int64_t batch,
+                       int64_t row)
+{
+    const struct kind *kind = call->node->op->arg;
+    const int r = p->whole.rank - 2, c = p->whole.rank - 1;
+    const struct laid *laid[4] = {&p->a_scale, &p->b_scale, &p->y_scale, &p->y_zero};
+    const int which[4] = {kind->a_scale, kind->b_scale, kind->y_scale, kind->y_zero};
+    const char *sums = (const char *)call->scratch + p->sums;
+    struct cm_tensor *y = call->out[0];
+    int64_t at[4];
+    for (int i = 0; i < 4; i++)
+        at[i] = batch_at(p, laid[i], batch) + row * laid[i]->strides[r];
+    for (int64_t j = 0; j < p->n; j++) {
+        double q[4], v;
+        for (int i = 0; i < 4; i++)
+            q[i] = cm_tensor_real(call->in[which[i]], at[i] + j * laid[i]->strides[c]);
+        cm_reals_load(p->wide, sums, row * p->n + j, 1, &v);
+        v = v * (double)((float)q[0] * (float)q[1] / (float)q[2]) + q[3];
+        cm_reals_store(y->type, y->data, (batch * p->m + row) * p->n + j, 1, &v);
+    }
+}
+
+static enum cm_status product_run(struct cm_call *call)
+{
+    const struct kind *kind = call->node->op->arg;
+    const struct product *p = call->state;
+    char *scratch = call->scratch;
+    const struct cm_tensor *a = call->in[kind->a], *b = call->in[kind->b];
+    const int row = p->whole.rank - 2, column = p->whole.rank - 1;
+    const bool raw = kind->y_zero < 0;
+    struct cm_gemm g = {.type = p->wide,
+                        .m = p->m,
+                        .n = p->n,
+                        .k = p->k,
+                        .alpha = 1,
+                        .a = {scratch + p->left, 0, p->k, 1},
+                        .b = {scratch + p->right, 0, p->n, 1},
+                        .c = raw ? call->out[0]->data : scratch + p->sums,
+                        .c_row = p->n,
+                        .c_column = 1};
+    for (int64_t batch = 0; batch < p->batches; batch++) {
+        widen(p->wide, a, batch_at(p, &p->a, batch) * p->m * p->k, p->m, p->k,
+              operand(call, kind->a_zero), batch_at(p, &p->a_zero, batch), p->a_zero.strides[row],
+              0, scratch + p->left);
+        widen(p->wide, b, batch_at(p, &p->b, batch) * p->k * p->n, p->k, p->n,
+              operand(call, kind->b_zero), batch_at(p, &p->b_zero, batch), 0,
+              p->b_zero.strides[column], scratch + p->right);
+        g.c_first = raw ? batch * p->m * p->n : 0;
+        cm_gemm(&g, scratch);
+        for (int64_t i = 0; !raw && i < p->m; i++)
+            requantize(call, p, batch, i);
+    }
+    return CM_OK;
+}
+
+CM_OP(MatMulInteger, .infer = product_infer, .prepare = product_prepare, .run = product_run,
+      .grad = cm_grad_none, .arg = &integer);
+CM_OP(QLinearMatMul, .infer = product_infer, .prepare = product_prepare, .run = product_run,
+      .grad = cm_grad_none, .arg = &quantized);

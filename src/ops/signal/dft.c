@@ -1,0 +1,280 @@
+/* DFT: the Fourier transform along one axis; complex numbers are pairs along the last. */
+// SPDX-License-Identifier: Apache-2.0
+#include "base/number.h"
+#include "graph/op.h"
+#include "ops/common/line.h"
+#include "ops/signal/fourier.h"
+
+enum { X, LENGTH, AXIS };
+
+static bool flag(const struct cm_node *node, const char *name)
+{
+    return cm_node_int(node, name) != 0;
+}
+
+/* Axes are those before the last. */
+static bool fix_axis(int64_t axis, int rank, int *out)
+{
+    return cm_axis_fix(axis, rank, out) && *out < rank - 1;
+}
+
+/* The length of the transform, of an axis with this dimension; below 0: not known. */
+static enum cm_status transform_length(struct cm_infer *in, struct cm_dim dim, int64_t *out)
+{
+    struct cm_known known;
+    *out = -1;
+    if (cm_infer_type(in, LENGTH)) {
+        if (!cm_infer_known(in, LENGTH, &known) || known.count != 1 || !known.items[0].is_number)
+            return CM_OK;
+        *out = known.items[0].number;
+    } else if (cm_dim_known(dim)) {
+        const bool folded = flag(in->node, "inverse") && flag(in->node, "onesided");
+        *out = folded ? 2 * (dim.value - 1) : dim.value;
+    } else {
+        return CM_OK;
+    }
+    if (*out < 1 || *out > INT64_C(1) << 40)
+        return cm_infer_fail(in, "a transform of length %lld makes no sense", (long long)*out);
+    return CM_OK;
+}
+
+static enum cm_status dft_infer(struct cm_infer *in)
+{
+    const struct cm_type *x = cm_infer_type(in, X);
+    const bool inverse = flag(in->node, "inverse"), onesided = flag(in->node, "onesided");
+    struct cm_dim dims[CM_MAX_RANK];
+    struct cm_known known;
+    int64_t where = -2, n;
+    int axis;
+    if (x->rank == CM_RANK_UNKNOWN)
+        return cm_infer_set_tensor(in, 0, x->dtype, CM_RANK_UNKNOWN, NULL);
+    if (x->rank < 2)
+        return cm_infer_fail(in, "input 0 has rank %d, needs 2 or more", x->rank);
+    const struct cm_dim last = x->dims[x->rank - 1];
+    if (cm_dim_known(last) && last.value != 1 && last.value != 2)
+        return cm_infer_fail(in, "the last axis has %lld, must have 1 (real) or 2 (complex)",
+                             (long long)last.value);
+    memcpy(dims, x->dims, (size_t)x->rank * sizeof dims[0]);
+    dims[x->rank - 1] = CM_DIM(inverse && onesided ? 1 : 2);
+    if (cm_infer_type(in, AXIS)) {
+        if (!cm_infer_known(in, AXIS, &known) || known.count != 1 || !known.items[0].is_number) {
+            for (int i = 0; i < x->rank - 1; i++)
+                dims[i] = CM_DIM_ANY;
+            return cm_infer_set_tensor(in, 0, x->dtype, x->rank, dims);
+        }
+        where = known.items[0].number;
+    }
+    if (!fix_axis(where, x->rank, &axis))
+        return cm_infer_fail(in, "axis %lld is none of the signal's, whose rank is %d",
+                             (long long)where, x->rank);
+    CM_TRY(transform_length(in, x->dims[axis], &n));
+    if (n >= 0)
+        dims[axis] = CM_DIM(onesided && !inverse ? n / 2 + 1 : n);
+    else if (cm_infer_type(in, LENGTH) || onesided)
+        dims[axis] = CM_DIM_ANY;
+    return cm_infer_set_tensor(in, 0, x->dtype, x->rank, dims);
+}
+
+/* Axis and length may come from data, so scratch is for the longest there could be. */
+static enum cm_status dft_prepare(struct cm_call *call)
+{
+    const struct cm_shape *y = &call->out[0]->shape;
+    const bool folded = flag(call->node, "onesided") && !flag(call->node, "inverse");
+    int64_t most = 0;
+    size_t bytes;
+    for (int i = 0; i < y->rank - 1; i++) {
+        const int64_t n = folded ? 2 * y->dims[i] : y->dims[i];
+        most = n > most ? n : most;
+    }
+    if (!cm_fourier_bytes(most, &bytes))
+        return cm_call_fail(call, CM_LIMIT, "it is too long");
+    cm_call_scratch(call, bytes + (size_t)most * 4 * sizeof(double));
+    return CM_OK;
+}
+
+/* A line of the input as n complex numbers: cut, or filled up with zeros. */
+static void load_line(const struct cm_tensor *x, int64_t at, int64_t step, int64_t have, int64_t n,
+                      bool folded, double *part, double *line)
+{
+    const int64_t lanes = x->shape.dims[x->shape.rank - 1];
+    const int64_t whole = folded ? n / 2 + 1 : n, count = have < whole ? have : whole;
+    for (int64_t i = 0; i < 2 * n; i++)
+        line[i] = 0;
+    for (int64_t lane = 0; lane < lanes; lane++) {
+        cm_line_load(cm_line_at(x, at + lane), step, count, CM_DOUBLE, part);
+        for (int64_t i = 0; i < count; i++)
+            line[2 * i + lane] = part[i];
+    }
+    if (!folded)
+        return;
+    line[1] = 0; /* a real signal has no imaginary part at zero and in the middle */
+    if (n % 2 == 0)
+        line[n + 1] = 0;
+    for (int64_t i = 1; i < n - i; i++) {
+        line[2 * (n - i)] = line[2 * i];
+        line[2 * (n - i) + 1] = -line[2 * i + 1];
+    }
+}
+
+static void store_line(struct cm_tensor *y, int64_t at, int64_t step, int64_t count, double factor,
+                       double *part, const double *line)
+{
+    const int64_t lanes = y->shape.dims[y->shape.rank - 1];
+    for (int64_t lane = 0; lane < lanes; lane++) {
+        for (int64_t i = 0; i < count; i++)
+            part[i] = line[2 * i + lane] * factor;
+        cm_line_save(cm_line_at(y, at + lane), step, count, CM_DOUBLE, part);
+    }
+}
+
+static enum cm_status dft_run(struct cm_call *call)
+{
+    const struct cm_tensor *x = call->in[X];
+    struct cm_tensor *y = call->out[0];
+    const bool inverse = flag(call->node, "inverse"), onesided = flag(call->node, "onesided");
+    const int rank = x->shape.rank;
+    int axis = rank - 2;
+    if (cm_tensor_count(y) == 0)
+        return CM_OK;
+    if (call->n_in > AXIS && call->in[AXIS] &&
+        !fix_axis(cm_tensor_int(call->in[AXIS], 0), rank, &axis))
+        return cm_call_fail(call, CM_BAD_ARGUMENT, "its axis is none of the signal's");
+    const int64_t have = x->shape.dims[axis], results = y->shape.dims[axis];
+    int64_t n = results;
+    if (onesided && !inverse)
+        n = call->n_in > LENGTH && call->in[LENGTH] ? cm_tensor_int(call->in[LENGTH], 0) : have;
+    const int64_t lanes_in = x->shape.dims[rank - 1], lanes_out = y->shape.dims[rank - 1];
+    const int64_t inner = cm_shape_span(&x->shape, axis + 1, rank - 1);
+    const int64_t outer = cm_shape_span(&x->shape, 0, axis);
+    double *line = call->scratch, *part = line + 2 * n;
+    struct cm_fourier f;
+    cm_fourier_init(&f, n, inverse, part + n);
+    for (int64_t i = 0; i < outer * inner; i++) {
+        const int64_t o = i / inner, j = i % inner;
+        load_line(x, (o * have * inner + j) * lanes_in, inner * lanes_in, have, n,
+                  inverse && onesided, part, line);
+        cm_fourier_run(&f, line);
+        store_line(y, (o * results * inner + j) * lanes_out, inner * lanes_out, results,
+                   inverse ? 1 / (double)n : 1, part, line);
+    }
+    return CM_OK;
+}
+
+/* ---- gradient: the transform is linear, its transpose is another one ---- */
+
+struct turn {
+    struct cm_grad *g;
+    struct cm_arena *arena;
+    int rank, axis;
+};
+
+/* The size of an axis as a list of one. */
+static cm_value size_of(const struct turn *t, cm_value x, int axis)
+{
+    return cm_emit_with(t->g, "Shape",
+                        CM_ATTRIBUTES(cm_attr_int(t->arena, "start", axis),
+                                      cm_attr_int(t->arena, "end", axis + 1)),
+                        x);
+}
+
+/* x with `length` (a list of one) places along an axis: cut, or filled up with zeros. */
+static cm_value fit(const struct turn *t, cm_value x, int axis, cm_value length)
+{
+    const int64_t none[2 * CM_MAX_RANK] = {0};
+    const cm_value cut =
+        cm_emit(t->g, "Slice", x, cm_emit_int64s(t->g, 0), length, cm_emit_int64s(t->g, axis));
+    const cm_value missing = cm_emit(t->g, "Sub", length, size_of(t, cut, axis));
+    const struct cm_attribute_proto flat = cm_attr_int(t->arena, "axis", 0);
+    const cm_value before =
+        cm_build_int64s(&t->g->build, (size_t)(t->rank + axis), none);
+    cm_value pads = cm_emit_with(t->g, "Concat", CM_ATTRIBUTES(flat), before, missing);
+    if (axis < t->rank - 1)
+        pads = cm_emit_with(t->g, "Concat", CM_ATTRIBUTES(flat), pads,
+                            cm_build_int64s(&t->g->build, (size_t)(t->rank - 1 - axis), none));
+    return cm_emit(t->g, "Pad", cut, pads);
+}
+
+static cm_value dft(const struct turn *t, cm_value x, cm_value length, bool inverse, bool onesided)
+{
+    const struct cm_attribute_proto attributes[] = {
+        cm_attr_int(t->arena, "inverse", inverse), cm_attr_int(t->arena, "onesided", onesided)};
+    const cm_value one = cm_emit(t->g, "Squeeze", length, cm_emit_int64s(t->g, 0));
+    return cm_build(&t->g->build,
+                    &(struct cm_emission){.op = "DFT",
+                                          CM_INPUTS(x, one,
+                                                    cm_build_int64(&t->g->build, t->axis)),
+                                          .attributes = attributes,
+                                          .n_attributes = CM_COUNT(attributes)});
+}
+
+/* What counts twice in a folded spectrum: all but the first and, of even lengths, the last. */
+static cm_value folding(const struct turn *t, cm_value length, cm_value like)
+{
+    const cm_value one = cm_build_int64(&t->g->build, 1), zero = cm_build_int64(&t->g->build, 0);
+    const cm_value n = cm_emit(t->g, "Squeeze", length, cm_emit_int64s(t->g, 0));
+    const cm_value half = cm_emit(t->g, "Div", n, cm_build_int64(&t->g->build, 2));
+    const cm_value k = cm_emit(t->g, "Range", zero, cm_emit(t->g, "Add", half, one), one);
+    const cm_value mirror = cm_emit(t->g, "Mod", cm_emit(t->g, "Sub", n, k), n);
+    const cm_value lone = cm_emit(t->g, "Equal", k, mirror);
+    const cm_value v = cm_emit(t->g, "Where", lone, cm_build_scalar_like(&t->g->build, like, 1),
+                               cm_build_scalar_like(&t->g->build, like, 2));
+    int64_t behind[CM_MAX_RANK];
+    for (int i = 0; i < t->rank - 1 - t->axis; i++)
+        behind[i] = i + 1;
+    return cm_emit(t->g, "Unsqueeze", v,
+                   cm_build_int64s(&t->g->build, (size_t)(t->rank - 1 - t->axis), behind));
+}
+
+static enum cm_status find_axis(struct cm_grad *g, struct turn *t)
+{
+    const struct cm_tensor *axis;
+    const cm_value given = cm_grad_input(g, AXIS);
+    t->rank = cm_builder_type(&g->build, cm_grad_input(g, X))->rank;
+    if (t->rank == CM_RANK_UNKNOWN)
+        return cm_builder_fail(&g->build, CM_UNSUPPORTED, "the gradient needs to know the rank");
+    t->axis = t->rank - 2;
+    if (!given)
+        return CM_OK;
+    CM_TRY(cm_value_constant(g->node->module, given, &axis, g->build.err));
+    if (!axis)
+        return cm_builder_fail(&g->build, CM_UNSUPPORTED, "the gradient needs a constant axis");
+    if (!fix_axis(cm_tensor_int(axis, 0), t->rank, &t->axis))
+        return cm_builder_fail(&g->build, CM_BAD_MODEL, "its axis is none of the signal's");
+    return CM_OK;
+}
+
+static enum cm_status dft_grad(struct cm_grad *g)
+{
+    struct turn t = {.g = g, .arena = cm_builder_arena(&g->build)};
+    const bool inverse = flag(g->node, "inverse"), onesided = flag(g->node, "onesided");
+    const cm_value x = cm_grad_input(g, X), given = cm_grad_input(g, LENGTH);
+    cm_value dy = cm_grad_incoming(g, 0), length;
+    CM_TRY(find_axis(g, &t));
+    const struct cm_type *type = cm_builder_type(&g->build, x);
+    if (given) {
+        const cm_value list = cm_emit(g, "Reshape", given, cm_emit_int64s(g, 1));
+        length = cm_emit_with(g, "Cast", CM_ATTRIBUTES(cm_attr_int(t.arena, "to", CM_INT64)), list);
+    } else {
+        length = size_of(&t, inverse ? dy : x, t.axis);
+    }
+    const cm_value count = cm_emit_with(
+        g, "Cast", CM_ATTRIBUTES(cm_attr_int(t.arena, "to", type->dtype)), length);
+    cm_value dx;
+    if (inverse && onesided) {
+        const cm_value spectrum = dft(&t, dy, length, false, true);
+        dx = cm_emit(g, "Div", cm_emit(g, "Mul", spectrum, folding(&t, length, dy)), count);
+    } else if (inverse) {
+        dx = cm_emit(g, "Div", dft(&t, dy, length, false, false), count);
+    } else {
+        if (onesided)
+            dy = fit(&t, dy, t.axis, length);
+        dx = cm_emit(g, "Mul", dft(&t, dy, length, true, false), count);
+    }
+    dx = fit(&t, dx, t.axis, size_of(&t, x, t.axis));
+    const struct cm_dim lanes = type->dims[t.rank - 1];
+    if (lanes.value != 2) /* a real signal: the real part */
+        dx = fit(&t, dx, t.rank - 1, size_of(&t, x, t.rank - 1));
+    return cm_grad_set(g, X, dx);
+}
+
+CM_OP(DFT, .infer = dft_infer, .prepare = dft_prepare, .run = dft_run, .grad = dft_grad);

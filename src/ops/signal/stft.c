@@ -1,0 +1,167 @@
+/* STFT: Fourier transforms of windows that slide over a signal. */
+// SPDX-License-Identifier: Apache-2.0
+#include "graph/op.h"
+#include "ops/common/line.h"
+#include "ops/signal/fourier.h"
+
+enum { SIGNAL, STEP, WINDOW, LENGTH };
+
+/* One known number; false when it is not known yet. */
+static bool known_number(struct cm_infer *in, int i, int64_t *out)
+{
+    struct cm_known known;
+    if (!cm_infer_type(in, i) || !cm_infer_known(in, i, &known) || known.count != 1 ||
+        !known.items[0].is_number)
+        return false;
+    *out = known.items[0].number;
+    return true;
+}
+
+/* The length of a frame, below 0 when it is not known. */
+static enum cm_status frame_length(struct cm_infer *in, int64_t *out)
+{
+    const struct cm_type *x = cm_infer_type(in, SIGNAL), *window = cm_infer_type(in, WINDOW);
+    *out = -1;
+    if (window && window->rank != CM_RANK_UNKNOWN && window->rank != 1)
+        return cm_infer_fail(in, "the window has rank %d, needs 1", window->rank);
+    const int64_t wide = window && window->rank == 1 ? window->dims[0].value : -1;
+    if (known_number(in, LENGTH, out)) {
+        if (wide >= 0 && wide != *out)
+            return cm_infer_fail(in, "frame_length is %lld, the window has %lld",
+                                 (long long)*out, (long long)wide);
+    } else if (window) {
+        *out = wide;
+    } else if (!cm_infer_type(in, LENGTH) && x->rank == 3) {
+        *out = x->dims[1].value;
+    }
+    if (*out == 0 || *out > INT64_C(1) << 40)
+        return cm_infer_fail(in, "frames of length %lld make no sense", (long long)*out);
+    return CM_OK;
+}
+
+static enum cm_status stft_infer(struct cm_infer *in)
+{
+    const struct cm_type *x = cm_infer_type(in, SIGNAL);
+    const bool onesided = cm_node_int(in->node, "onesided") != 0;
+    struct cm_dim dims[4] = {CM_DIM_ANY, CM_DIM_ANY, CM_DIM_ANY, CM_DIM(2)};
+    int64_t length, step;
+    if (x->rank != CM_RANK_UNKNOWN && x->rank != 3)
+        return cm_infer_fail(in, "the signal has rank %d, needs 3", x->rank);
+    CM_TRY(frame_length(in, &length));
+    if (length > 0)
+        dims[2] = CM_DIM(onesided ? length / 2 + 1 : length);
+    if (x->rank == 3) {
+        const struct cm_dim lanes = x->dims[2];
+        dims[0] = x->dims[0];
+        if (cm_dim_known(lanes) && lanes.value != 1 && lanes.value != 2)
+            return cm_infer_fail(in, "the last axis has %lld, must have 1 (real) or 2 (complex)",
+                                 (long long)lanes.value);
+        if (onesided && lanes.value == 2)
+            return cm_infer_fail(in, "a complex signal has no one-sided transform");
+    }
+    if (known_number(in, STEP, &step)) {
+        if (step < 1)
+            return cm_infer_fail(in, "frame_step is %lld, must be 1 or more", (long long)step);
+        if (length > 0 && x->rank == 3 && cm_dim_known(x->dims[1])) {
+            if (x->dims[1].value < length)
+                return cm_infer_fail(in, "frames of %lld are longer than the signal of %lld",
+                                     (long long)length, (long long)x->dims[1].value);
+            dims[1] = CM_DIM((x->dims[1].value - length) / step + 1);
+        }
+    }
+    return cm_infer_set_tensor(in, 0, x->dtype, 4, dims);
+}
+
+/* Frames are at most as long as the bins say, twice that when one side is left out. */
+static enum cm_status stft_prepare(struct cm_call *call)
+{
+    const int64_t most = call->out[0]->shape.dims[2] * 2;
+    size_t bytes;
+    if (!cm_fourier_bytes(most, &bytes))
+        return cm_call_fail(call, CM_LIMIT, "its frames are too long");
+    cm_call_scratch(call, bytes + (size_t)most * 4 * sizeof(double));
+    return CM_OK;
+}
+
+static enum cm_status stft_run(struct cm_call *call)
+{
+    const struct cm_tensor *x = call->in[SIGNAL];
+    const struct cm_tensor *window = call->n_in > WINDOW ? call->in[WINDOW] : NULL;
+    const struct cm_tensor *given = call->n_in > LENGTH ? call->in[LENGTH] : NULL;
+    const struct cm_shape *y = &call->out[0]->shape;
+    const int64_t n = given    ? cm_tensor_int(given, 0)
+                      : window ? cm_tensor_count(window)
+                               : x->shape.dims[1];
+    const int64_t lanes = x->shape.dims[2], step = cm_tensor_int(call->in[STEP], 0);
+    double *line = call->scratch, *part = line + 2 * n;
+    struct cm_fourier f;
+    if (cm_tensor_count(call->out[0]) == 0)
+        return CM_OK;
+    if (window && cm_tensor_count(window) != n)
+        return cm_call_fail(call, CM_BAD_ARGUMENT, "frame_length is %lld, the window has %lld",
+                            (long long)n, (long long)cm_tensor_count(window));
+    cm_fourier_init(&f, n, false, part + n);
+    for (int64_t i = 0; i < y->dims[0] * y->dims[1]; i++) {
+        const int64_t start = i / y->dims[1] * x->shape.dims[1] + i % y->dims[1] * step;
+        for (int64_t k = 0; k < 2 * n; k++)
+            line[k] = 0;
+        for (int64_t lane = 0; lane < lanes; lane++) {
+            cm_line_load(cm_line_at(x, start * lanes + lane), lanes, n, CM_DOUBLE, part);
+            for (int64_t k = 0; k < n; k++)
+                line[2 * k + lane] = part[k];
+        }
+        for (int64_t k = 0; window && k < n; k++) {
+            const double w = cm_tensor_real(window, k);
+            line[2 * k] *= w;
+            line[2 * k + 1] *= w;
+        }
+        cm_fourier_run(&f, line);
+        cm_line_save(cm_line_at(call->out[0], i * y->dims[2] * 2), 1, y->dims[2] * 2, CM_DOUBLE,
+                     line);
+    }
+    return CM_OK;
+}
+
+static cm_value as_int64(struct cm_body *b, cm_value x)
+{
+    struct cm_arena *arena = cm_builder_arena(&b->build);
+    const cm_value whole =
+        cm_emit_with(b, "Cast", CM_ATTRIBUTES(cm_attr_int(arena, "to", CM_INT64)), x);
+    const int64_t none = 0;
+    return cm_emit(b, "Reshape", whole, cm_build_int64s(&b->build, 0, &none));
+}
+
+static cm_value size_of(struct cm_body *b, cm_value x, int64_t axis)
+{
+    return cm_emit(b, "Gather", cm_emit(b, "Shape", x), cm_build_int64(&b->build, axis));
+}
+
+/* Frames gathered by index, weighted, then transformed. */
+static enum cm_status stft_body(struct cm_body *b)
+{
+    const cm_value x = cm_body_input(b, SIGNAL), window = cm_body_input(b, WINDOW);
+    struct cm_arena *arena = cm_builder_arena(&b->build);
+    const cm_value zero = cm_build_int64(&b->build, 0), one = cm_build_int64(&b->build, 1);
+    const cm_value step = as_int64(b, cm_body_input(b, STEP));
+    const cm_value length = cm_body_input(b, LENGTH) ? as_int64(b, cm_body_input(b, LENGTH))
+                            : window                 ? size_of(b, window, 0)
+                                                     : size_of(b, x, 1);
+    const cm_value room = cm_emit(b, "Sub", size_of(b, x, 1), length);
+    const cm_value frames = cm_emit(b, "Add", cm_emit(b, "Div", room, step), one);
+    const cm_value starts =
+        cm_emit(b, "Mul", cm_emit(b, "Range", zero, frames, one), step);
+    const cm_value within = cm_emit(b, "Range", zero, length, one);
+    const cm_value at = cm_emit(
+        b, "Add", cm_emit(b, "Unsqueeze", starts, cm_emit_int64s(b, 1)), within);
+    cm_value cut =
+        cm_emit_with(b, "Gather", CM_ATTRIBUTES(cm_attr_int(arena, "axis", 1)), x, at);
+    if (window)
+        cut = cm_emit(b, "Mul", cut, cm_emit(b, "Unsqueeze", window, cm_emit_int64s(b, 1)));
+    const struct cm_attribute_proto sides =
+        cm_attr_int(arena, "onesided", cm_node_int(b->node, "onesided"));
+    return cm_body_return(b, 0,
+                          cm_emit_with(b, "DFT", CM_ATTRIBUTES(sides), cut, 0,
+                                       cm_build_int64(&b->build, 2)));
+}
+
+CM_OP(STFT, .infer = stft_infer, .prepare = stft_prepare, .run = stft_run, .body = stft_body);
