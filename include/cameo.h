@@ -729,6 +729,328 @@ CAMEO_API enum cameo_status cameo_session_run(struct cameo_session *session,
                                               const struct cameo_run_options *options,
                                               struct cameo_error *err);
 
+/* ---- data to train on ---- */
+
+struct cameo_dataset;
+
+struct cameo_dataset_options {
+    size_t struct_size;
+    /* CSV: which columns make which array, "x=a,b,c y=label"; NULL: all but the last are "x", the
+     * last is "y" */
+    const char *columns;
+};
+
+#define CAMEO_DATASET_OPTIONS_INIT                                                                 \
+    {                                                                                              \
+        sizeof(struct cameo_dataset_options), 0                                                    \
+    }
+
+/* One array of a data set: the type and shape of a sample. */
+struct cameo_dataset_field {
+    struct cameo_text name;
+    enum cameo_dtype dtype;
+    int rank;
+    int64_t dims[64];
+};
+
+/* Opens .npz, .npy, .safetensors, .csv, a folder of .npy files or IDX files ("images:labels" or a
+ * folder). The first axis counts samples. Rows are read as they are asked for. options may be NULL.
+ */
+CAMEO_API enum cameo_status cameo_dataset_open(const char *path,
+                                               const struct cameo_dataset_options *options,
+                                               struct cameo_dataset **out, struct cameo_error *err);
+CAMEO_API void cameo_dataset_free(struct cameo_dataset *dataset); /* NULL is fine */
+CAMEO_API int64_t cameo_dataset_samples(const struct cameo_dataset *dataset);
+CAMEO_API size_t cameo_dataset_field_count(const struct cameo_dataset *dataset);
+/* False past the end. */
+CAMEO_API bool cameo_dataset_field(const struct cameo_dataset *dataset, size_t index,
+                                   struct cameo_dataset_field *out);
+
+/* ---- training ----
+ *
+ * A trainer executes the training info of a model: its initialization, then steps. It has values of
+ * its own for all that the bindings write; the model changes only when it is saved through the
+ * trainer. One thread at a time may use a trainer. The model must outlive it, unchanged. */
+
+struct cameo_trainer;
+
+struct cameo_trainer_options {
+    size_t struct_size;
+    int threads;         /* 0: as many as there are cores */
+    size_t memory_limit; /* bytes that one step may hold, weights not counted; 0: none */
+    const char *backend; /* as for sessions, without "plain" */
+    uint64_t seed;       /* of random operators that bring none */
+    const struct cameo_registry *registry; /* operators beside the built-in ones, or NULL */
+    /* Go on when a loss or a weight becomes NaN or infinite. Otherwise such a step fails and leaves
+     * everything as it was. */
+    bool allow_not_finite;
+};
+
+#define CAMEO_TRAINER_OPTIONS_INIT                                                                 \
+    {                                                                                              \
+        sizeof(struct cameo_trainer_options), 0, 0, 0, 0, 0, false                                 \
+    }
+
+/* Makes a model with training info ready. Everything that stands in the way (a binding that names
+ * nothing, a type that does not fit, an operator or a gradient that is missing) is in one message.
+ * options may be NULL. */
+CAMEO_API enum cameo_status cameo_trainer_new(struct cameo_model *model,
+                                              const struct cameo_trainer_options *options,
+                                              struct cameo_trainer **out, struct cameo_error *err);
+CAMEO_API void cameo_trainer_free(struct cameo_trainer *trainer); /* NULL is fine */
+
+/* What a step must be fed. NULL past the end. */
+CAMEO_API size_t cameo_trainer_input_count(const struct cameo_trainer *trainer);
+CAMEO_API const struct cameo_value *cameo_trainer_input(const struct cameo_trainer *trainer,
+                                                        size_t index);
+
+/* What training changes: weights, moments of the optimizer, counters. NULL past the end. */
+CAMEO_API size_t cameo_trainer_variable_count(const struct cameo_trainer *trainer);
+CAMEO_API const struct cameo_tensor *cameo_trainer_variable(const struct cameo_trainer *trainer,
+                                                            size_t index);
+/* The number of the one called so, or cameo_trainer_variable_count. */
+CAMEO_API size_t cameo_trainer_find_variable(const struct cameo_trainer *trainer, const char *name);
+/* Copies its values, row-major; size must be that of all of them. */
+CAMEO_API enum cameo_status cameo_trainer_read_variable(const struct cameo_trainer *trainer,
+                                                        size_t index, void *values, size_t size,
+                                                        struct cameo_error *err);
+CAMEO_API enum cameo_status cameo_trainer_set_variable(struct cameo_trainer *trainer, size_t index,
+                                                       const void *values, size_t size,
+                                                       struct cameo_error *err);
+
+/* Scalars that the algorithm outputs: losses, learning rates. NULL past the end. */
+CAMEO_API size_t cameo_trainer_scalar_count(const struct cameo_trainer *trainer);
+CAMEO_API const char *cameo_trainer_scalar_name(const struct cameo_trainer *trainer, size_t index);
+/* Which of them is the loss: "loss", else the first real one; cameo_trainer_scalar_count: none. */
+CAMEO_API size_t cameo_trainer_loss(const struct cameo_trainer *trainer);
+
+/* Variables back to what the model has, then the initialization graphs. Steps count from 0 again.
+ */
+CAMEO_API enum cameo_status cameo_trainer_initialize(struct cameo_trainer *trainer,
+                                                     struct cameo_error *err);
+
+/* One iteration. Its variables change all at once when everything is computed, or not at all.
+ * scalars, room for cameo_trainer_scalar_count or NULL, receives their values: those of the batch
+ * before the update. */
+CAMEO_API enum cameo_status cameo_trainer_step(struct cameo_trainer *trainer,
+                                               const struct cameo_feed *feeds, size_t feed_count,
+                                               double *scalars, struct cameo_error *err);
+/* Iterations so far; a checkpoint remembers them. */
+CAMEO_API uint64_t cameo_trainer_steps(const struct cameo_trainer *trainer);
+/* Ends the step under way with CAMEO_CANCELLED when it is set. NULL: none. */
+CAMEO_API void cameo_trainer_set_cancel(struct cameo_trainer *trainer, struct cameo_cancel *cancel);
+
+/* What is seen of a batch without training on it. */
+struct cameo_measure {
+    int64_t samples;
+    double loss;     /* NaN: the training has none */
+    int64_t judged;  /* labels that count; 0: the loss does not classify */
+    int64_t correct; /* of them, those with the highest score */
+    /* Otherwise, when the model has one real output and a target of its shape: how many numbers
+     * were compared, sums of absolute and squared errors, of targets and of their squares. */
+    int64_t compared;
+    double absolute, squared, targets, target_squares;
+};
+
+/* Fed like a step. Dropout and batch statistics behave as in inference. */
+CAMEO_API enum cameo_status cameo_trainer_evaluate(struct cameo_trainer *trainer,
+                                                   const struct cameo_feed *feeds,
+                                                   size_t feed_count, struct cameo_measure *out,
+                                                   struct cameo_error *err);
+/* Runs the inference graph with the variables as they are now; feeds and fetches are those of a
+ * session, results always come as datum. */
+CAMEO_API enum cameo_status cameo_trainer_predict(struct cameo_trainer *trainer,
+                                                  const struct cameo_feed *feeds, size_t feed_count,
+                                                  struct cameo_fetch *fetches, size_t fetch_count,
+                                                  struct cameo_error *err);
+
+/* Saves the model with the variables as they are now: values change and nothing else. options and
+ * report may be NULL. */
+CAMEO_API enum cameo_status cameo_trainer_save(struct cameo_trainer *trainer, const char *path,
+                                               const struct cameo_save_options *options,
+                                               struct cameo_save_report *report,
+                                               struct cameo_error *err);
+
+/* A checkpoint is a .safetensors file of the variables, the random state and the number of steps,
+ * with notes of the caller's: a training that is resumed from it goes on with the same bits. */
+CAMEO_API enum cameo_status cameo_checkpoint_save(struct cameo_trainer *trainer, const char *path,
+                                                  const struct cameo_entry *notes,
+                                                  size_t note_count, struct cameo_error *err);
+/* Puts the trainer where the other one was. Refuses a checkpoint of another model. */
+CAMEO_API enum cameo_status cameo_checkpoint_resume(struct cameo_trainer *trainer, const char *path,
+                                                    struct cameo_error *err);
+/* Calls note for each of its notes; nothing else is read. */
+typedef void cameo_note_fn(void *arg, const char *key, const char *value);
+CAMEO_API enum cameo_status cameo_checkpoint_notes(const char *path, cameo_note_fn *note, void *arg,
+                                                   struct cameo_error *err);
+
+/* Batches of a data set for a trainer. */
+struct cameo_batches;
+
+enum cameo_last_batch {
+    CAMEO_LAST_SHORT = 0, /* what is left */
+    CAMEO_LAST_DROP = 1,  /* none */
+    CAMEO_LAST_WRAP = 2   /* filled up from the beginning of the epoch */
+};
+
+struct cameo_batches_options {
+    size_t struct_size;
+    int64_t batch_size; /* 0: what the model fixes, else 32 */
+    bool shuffle;
+    uint64_t seed; /* of the order; each epoch has its own */
+    enum cameo_last_batch last;
+    bool endless;       /* batches go on over the end of an epoch, as if the data were repeated */
+    bool prefetch;      /* read ahead on a thread */
+    const char *target; /* the array for the one input that none is named after; NULL: the one left
+                         */
+};
+
+#define CAMEO_BATCHES_OPTIONS_INIT                                                                 \
+    {                                                                                              \
+        sizeof(struct cameo_batches_options), 0, false, 0, CAMEO_LAST_SHORT, false, false, 0       \
+    }
+
+/* Arrays and inputs meet by name; values are converted to what the inputs take. All that does not
+ * fit is in one message. Both must outlive it. options may be NULL. */
+CAMEO_API enum cameo_status cameo_batches_new(struct cameo_dataset *dataset,
+                                              const struct cameo_trainer *trainer,
+                                              const struct cameo_batches_options *options,
+                                              struct cameo_batches **out, struct cameo_error *err);
+CAMEO_API void cameo_batches_free(struct cameo_batches *batches); /* NULL is fine */
+/* The next one: *feeds, one for each input of the trainer, is good until the next call; *rows is 0
+ * at the end of an epoch, and the call after that begins the next. */
+CAMEO_API enum cameo_status cameo_batches_next(struct cameo_batches *batches,
+                                               const struct cameo_feed **feeds, int64_t *rows,
+                                               struct cameo_error *err);
+CAMEO_API int64_t cameo_batches_per_epoch(const struct cameo_batches *batches);
+CAMEO_API int64_t cameo_batches_size(const struct cameo_batches *batches); /* rows of one */
+/* Where it stands after the batch given last, and going there. */
+struct cameo_batches_position {
+    uint64_t epoch;
+    int64_t sample;
+};
+CAMEO_API struct cameo_batches_position cameo_batches_tell(const struct cameo_batches *batches);
+CAMEO_API enum cameo_status cameo_batches_seek(struct cameo_batches *batches,
+                                               struct cameo_batches_position position,
+                                               struct cameo_error *err);
+
+/* ---- making models trainable ----
+ *
+ * An inference model plus the name of a loss and of an optimizer becomes a model that carries its
+ * training, in ONNX's own terms: any runtime of training info can go on with it. */
+
+enum cameo_schedule {
+    CAMEO_SCHEDULE_CONSTANT = 0,
+    CAMEO_SCHEDULE_STEP = 1,   /* times schedule_factor every schedule_steps */
+    CAMEO_SCHEDULE_COSINE = 2, /* down to 0 at schedule_steps */
+    CAMEO_SCHEDULE_LINEAR = 3
+};
+
+/* Names mean what they mean in PyTorch, formula and defaults. A negative number stands for the
+ * optimizer's default. */
+struct cameo_prepare_options {
+    size_t struct_size;
+    /* cross-entropy, nll, mse, l1, huber, bce, bce-logits; a model file with inputs prediction and
+     * target and a scalar output; output:NAME for a loss that the model computes itself */
+    const char *loss;
+    const char *output;    /* which output the loss reads; NULL: the only one */
+    const char *target;    /* what the label input is to be called; NULL: "target" */
+    const char *optimizer; /* sgd, momentum, nesterov, adam, adamw, adagrad, rmsprop */
+    double lr, momentum, weight_decay, beta1, beta2, epsilon; /* rmsprop's alpha is beta2 */
+    enum cameo_schedule schedule;
+    int64_t warmup;         /* updates over which the rate rises */
+    int64_t schedule_steps; /* updates, warmup included; the period of CAMEO_SCHEDULE_STEP */
+    double schedule_factor;
+    double clip_norm;   /* of all gradients together; 0: none */
+    int64_t accumulate; /* batches whose gradients are averaged for one update */
+    /* POSIX extended regular expressions over initializer names: train those alone; leave those
+     * alone. NULL: float initializers that a gradient reaches, less running statistics and scalars
+     */
+    const char *train, *freeze;
+    bool keep_opset; /* refuse a model whose opset is too old, instead of raising it */
+};
+
+#define CAMEO_PREPARE_OPTIONS_INIT                                                                 \
+    {                                                                                              \
+        sizeof(struct cameo_prepare_options), 0, 0, 0, 0, -1, -1, -1, -1, -1, -1,                  \
+            CAMEO_SCHEDULE_CONSTANT, 0, 0, 0.1, 0, 1, 0, 0, false                                  \
+    }
+
+/* Whether an initializer is trained, and why or why not. */
+struct cameo_choice {
+    struct cameo_text name;
+    bool trained;
+    struct cameo_text reason;
+};
+
+struct cameo_preparation {
+    const struct cameo_choice *choices;
+    size_t choice_count;
+    const struct cameo_text
+        *changes; /* sentences: what of the model was raised, lifted, bypassed */
+    size_t change_count;
+    const struct cameo_text *blockers; /* sentences: all that stands in the way */
+    size_t blocker_count;
+    struct cameo_text target; /* the label input; empty: the loss needs none */
+    struct cameo_text loss;   /* the algorithm's output that is the loss */
+};
+
+/* Adds training info. *report, if report is not NULL, tells what was done, or all that stands in
+ * the way; it lives as long as the model. After a failure the model is of no further use but to be
+ * freed. */
+CAMEO_API enum cameo_status cameo_model_prepare(struct cameo_model *model,
+                                                const struct cameo_prepare_options *options,
+                                                const struct cameo_preparation **report,
+                                                struct cameo_error *err);
+/* Takes training info away again. */
+CAMEO_API enum cameo_status cameo_model_strip(struct cameo_model *model, struct cameo_error *err);
+
+/* The whole training step as a plain model: inputs are the state that it reads, then what is fed;
+ * outputs are the scalars of the algorithm, then the new state, "W.next" for "W". portable: neither
+ * ai.cameo nor ai.onnx.preview.* is left in it, and what random operators draw is fed too. model
+ * must outlive the new one. */
+CAMEO_API enum cameo_status cameo_model_step(const struct cameo_model *model, bool portable,
+                                             struct cameo_model **out, struct cameo_error *err);
+/* The model with further outputs, "gradient.NAME": the derivatives of the sum of value `of` by the
+ * values in wrt, inputs, initializers or what is between. Initializers among them may be fed
+ * instead. model must outlive the new one. */
+CAMEO_API enum cameo_status cameo_model_gradient(const struct cameo_model *model, const char *of,
+                                                 const char *const *wrt, size_t wrt_count,
+                                                 bool portable, struct cameo_model **out,
+                                                 struct cameo_error *err);
+
+/* Gradients against differences of values, in double precision: one row for each initializer and
+ * input of floats. */
+struct cameo_gradcheck {
+    struct cameo_text name;
+    int64_t elements;
+    size_t checked;           /* of them */
+    double analytic, numeric; /* of the element that differs most */
+    double worst;             /* by how much, as a part of the larger */
+    int64_t at;               /* its number */
+    bool reached;             /* false: the outputs do not depend on it */
+};
+
+struct cameo_gradcheck_options {
+    size_t struct_size;
+    uint64_t seed;  /* of inputs that are made up, and of which elements are looked at */
+    size_t samples; /* elements looked at per tensor */
+};
+
+#define CAMEO_GRADCHECK_OPTIONS_INIT                                                               \
+    {                                                                                              \
+        sizeof(struct cameo_gradcheck_options), 0, 20                                              \
+    }
+
+/* Calls row for each. Feeds name inputs by their number in the model; those that are missing are
+ * made up, unknown dimensions being 2. options may be NULL. */
+typedef void cameo_gradcheck_fn(void *arg, const struct cameo_gradcheck *row);
+CAMEO_API enum cameo_status cameo_model_gradcheck(const struct cameo_model *model,
+                                                  const struct cameo_gradcheck_options *options,
+                                                  const struct cameo_feed *feeds, size_t feed_count,
+                                                  cameo_gradcheck_fn *row, void *arg,
+                                                  struct cameo_error *err);
+
 #ifdef __cplusplus
 }
 #endif

@@ -62,6 +62,13 @@ enum cameo_status cm_api_done(enum cm_status status, const struct cm_error *from
 enum cm_status cm_api_options(void *out, size_t size, const void *from,
                               struct cm_error *err) CM_MUST_CHECK;
 
+/* For everything that saves models: options checked and completed, the report handed over. */
+enum cm_status cm_api_check_save(const char *path, const struct cameo_save_options *given,
+                                 const struct cameo_save_report *report,
+                                 struct cameo_save_options *out,
+                                 struct cm_error *err) CM_MUST_CHECK;
+void cm_api_give_report(const struct cm_save_report *from, struct cameo_save_report *to);
+
 /* Calls fn with the model's arena lent to the guard and its lock held. */
 enum cm_status cm_api_locked(const struct cameo_model *model, cm_guarded_fn *fn, void *arg,
                              struct cm_error *err) CM_MUST_CHECK;

@@ -29,20 +29,19 @@ static enum cm_status save_guarded(struct cm_guard *guard, void *arg)
     return cm_model_save(call->model->file, call->path, &options, &call->report, &call->err);
 }
 
-static enum cm_status check_save(struct save_call *call, const struct cameo_save_options *options,
-                                 const struct cameo_save_report *report)
+enum cm_status cm_api_check_save(const char *path, const struct cameo_save_options *given,
+                                 const struct cameo_save_report *report,
+                                 struct cameo_save_options *out, struct cm_error *err)
 {
-    struct cm_error *err = &call->err;
-
-    call->options = (struct cameo_save_options)CAMEO_SAVE_OPTIONS_INIT;
-    CM_TRY(cm_api_options(&call->options, sizeof call->options, options, err));
-    const size_t alignment = call->options.alignment;
-    if (!call->path || !*call->path)
+    *out = (struct cameo_save_options)CAMEO_SAVE_OPTIONS_INIT;
+    CM_TRY(cm_api_options(out, sizeof *out, given, err));
+    const size_t alignment = out->alignment;
+    if (!path || !*path)
         return cm_fail(err, CM_BAD_ARGUMENT, "no path to save to was given");
-    if ((unsigned)call->options.format > CAMEO_FORMAT_TEXT)
-        return cm_fail(err, CM_BAD_ARGUMENT, "format %d is none", (int)call->options.format);
-    if ((unsigned)call->options.placement > CAMEO_PLACE_INLINE)
-        return cm_fail(err, CM_BAD_ARGUMENT, "placement %d is none", (int)call->options.placement);
+    if ((unsigned)out->format > CAMEO_FORMAT_TEXT)
+        return cm_fail(err, CM_BAD_ARGUMENT, "format %d is none", (int)out->format);
+    if ((unsigned)out->placement > CAMEO_PLACE_INLINE)
+        return cm_fail(err, CM_BAD_ARGUMENT, "placement %d is none", (int)out->placement);
     if (alignment & (alignment - 1))
         return cm_fail(err, CM_BAD_ARGUMENT, "alignment %zu is no power of two", alignment);
     if (report && report->struct_size <= sizeof report->struct_size)
@@ -50,7 +49,7 @@ static enum cm_status check_save(struct save_call *call, const struct cameo_save
     return CM_OK;
 }
 
-static void give_report(const struct cm_save_report *from, struct cameo_save_report *to)
+void cm_api_give_report(const struct cm_save_report *from, struct cameo_save_report *to)
 {
     struct cameo_save_report all = {
         .struct_size = to->struct_size,
@@ -73,12 +72,12 @@ enum cameo_status cameo_model_save(const struct cameo_model *model, const char *
                                    struct cameo_save_report *report, struct cameo_error *err)
 {
     struct save_call call = {.model = model, .path = path};
-    enum cm_status status = check_save(&call, options, report);
+    enum cm_status status = cm_api_check_save(path, options, report, &call.options, &call.err);
 
     if (status == CM_OK)
         status = cm_api_locked(model, save_guarded, &call, &call.err);
     if (status == CM_OK && report)
-        give_report(&call.report, report);
+        cm_api_give_report(&call.report, report);
     return cm_api_done(status, &call.err, err);
 }
 

@@ -26,3 +26,7 @@ try check types.onnx
 try run linear.onnx
 try run
 try custom_operator
+cp "$TESTS/models/training/linreg_sgd.npz" .
+try fine_tune
+try fine_tune training_linreg_sgd.onnx linreg_sgd.npz tuned.onnx
+try input_gradient

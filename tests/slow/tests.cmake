@@ -4,6 +4,10 @@ if(NOT TARGET unit_flags)
   return()
 endif()
 
+if(TARGET cameo_command AND Python3_FOUND)
+  cameo_add_test(slow/kill_training slow ${Python3_EXECUTABLE} ${TESTS_DIR}/slow/kill_training.py)
+endif()
+
 file(GLOB SLOW_TESTS CONFIGURE_DEPENDS ${TESTS_DIR}/slow/test_*.c)
 foreach(source ${SLOW_TESTS})
   get_filename_component(name ${source} NAME_WE)

@@ -1,0 +1,92 @@
+/* cameo grad: a model that computes derivatives. */
+// SPDX-License-Identifier: Apache-2.0
+#include "derive.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const char *out_path, *of;
+static struct cli_texts wrt;
+static bool portable;
+
+enum { NAMES_MAX = 4096 };
+
+/* Names separated by commas, in any number of flags; text is cut up. */
+static size_t split_names(char **texts, size_t count, const char **out)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < count; i++)
+        for (char *at = texts[i]; at && n < NAMES_MAX;) {
+            char *comma = strchr(at, ',');
+            if (comma)
+                *comma = 0;
+            if (*at)
+                out[n++] = at;
+            at = comma ? comma + 1 : NULL;
+        }
+    return n;
+}
+
+static int differentiate(const struct cameo_model *model)
+{
+    static const char *names[NAMES_MAX];
+    char *texts[CLI_TEXTS_MAX];
+    struct cameo_model *made = NULL;
+    struct cameo_error err;
+    int code = CLI_MACHINE;
+
+    for (size_t i = 0; i < wrt.count; i++) {
+        const size_t size = strlen(wrt.items[i]) + 1;
+        texts[i] = malloc(size);
+        if (!texts[i]) {
+            cli_complain("no memory for names");
+            exit(CLI_MACHINE);
+        }
+        memcpy(texts[i], wrt.items[i], size);
+    }
+    const size_t count = split_names(texts, wrt.count, names);
+    if (cameo_model_gradient(model, of, names, count, portable, &made, &err) != CAMEO_OK)
+        code = cli_fail(&err);
+    else
+        code = cli_save(made, out_path);
+    cameo_model_free(made);
+    for (size_t i = 0; i < wrt.count; i++)
+        free(texts[i]);
+    return code;
+}
+
+static int grad_main(char **operands, int count)
+{
+    struct cameo_model *model;
+    struct cameo_error err;
+
+    (void)count;
+    if (!out_path || !of || !wrt.count) {
+        cli_complain("grad: say what, by what, and where to: --of NAME --wrt NAME -o FILE");
+        return CLI_USAGE;
+    }
+    if (cameo_model_load(operands[0], NULL, &model, &err) != CAMEO_OK)
+        return cli_fail(&err);
+    const int code = differentiate(model);
+    cameo_model_free(model);
+    return code;
+}
+
+static const struct cli_option options[] = {
+    {"--of", NULL, "NAME", "the value that is differentiated, all its elements summed", CLI_TEXT,
+     &of},
+    {"--wrt", NULL, "NAME,..", "by these: inputs, initializers, values in between", CLI_TEXTS,
+     &wrt},
+    {"--output", "-o", "FILE", "the file to write", CLI_TEXT, &out_path},
+    {"--portable", NULL, NULL, "standard operators only; random masks are fed", CLI_FLAG,
+     &portable},
+    {0},
+};
+
+CLI_COMMAND(grad, grad_main, "MODEL --of NAME --wrt NAME[,NAME] -o FILE",
+            "write a model that computes derivatives",
+            "Writes the model with further outputs, gradient.NAME for each NAME of --wrt. An\n"
+            "initializer among them may be fed then; its value is the default.",
+            "cameo grad net.onnx --of loss --wrt x -o grad.onnx # how the input moves the loss",
+            "0 if it was written, 1 if a derivative is not known", options, 1, 1);

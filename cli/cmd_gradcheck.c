@@ -1,0 +1,128 @@
+/* cameo gradcheck: analytic gradients against numeric ones. */
+// SPDX-License-Identifier: Apache-2.0
+#include "values.h"
+
+#include <stdlib.h>
+
+static struct cli_texts input_texts;
+static size_t seed, samples = 20;
+static const char *tolerance_text;
+static double tolerance = 1e-4;
+static bool json_output;
+
+struct report {
+    struct cli_json json;
+    size_t good, bad;
+};
+
+static void put_row(void *arg, const struct cameo_gradcheck *row)
+{
+    struct report *report = arg;
+    const bool good = row->worst <= tolerance;
+
+    *(good ? &report->good : &report->bad) += 1;
+    if (json_output) {
+        cli_json_open(&report->json, NULL, '{');
+        cli_json_text(&report->json, "name", row->name);
+        cli_json_bool(&report->json, "good", good);
+        cli_json_int(&report->json, "elements", row->elements);
+        cli_json_count(&report->json, "checked", row->checked);
+        cli_json_real(&report->json, "worst", row->worst);
+        cli_json_int(&report->json, "at", row->at);
+        cli_json_real(&report->json, "analytic", row->analytic);
+        cli_json_real(&report->json, "numeric", row->numeric);
+        cli_json_close(&report->json, '}');
+        return;
+    }
+    fputs(good ? "good  " : "BAD   ", stdout);
+    cli_put_padded(stdout, row->name, 24);
+    if (!row->reached && good)
+        fputs("  nothing depends on it", stdout);
+    else
+        printf("  differs by %.1e at %lld: %.9g, differences say %.9g", row->worst,
+               (long long)row->at, row->analytic, row->numeric);
+    printf("  (%zu of %lld elements)\n", row->checked, (long long)row->elements);
+}
+
+static int check(const struct cameo_model *model, const struct cli_inputs *inputs)
+{
+    struct cameo_gradcheck_options options = CAMEO_GRADCHECK_OPTIONS_INIT;
+    struct report report = {.json = {stdout, 0, false}};
+    struct cameo_error err;
+
+    options.seed = seed;
+    options.samples = samples;
+    if (json_output)
+        cli_json_open(&report.json, NULL, '[');
+    const enum cameo_status status = cameo_model_gradcheck(model, &options, inputs->feeds,
+                                                           inputs->count, put_row, &report, &err);
+    if (json_output) {
+        cli_json_close(&report.json, ']');
+        fputc('\n', stdout);
+    }
+    if (status != CAMEO_OK)
+        return cli_fail(&err);
+    fprintf(stderr, "%zu of %zu tensors agree\n", report.good, report.good + report.bad);
+    const int code = cli_flush(stdout, "standard output");
+    return code == CLI_YES && report.bad ? CLI_NO : code;
+}
+
+static int feed_and_check(const struct cameo_model *model)
+{
+    struct cameo_session *session;
+    struct cli_inputs inputs;
+    struct cameo_error err;
+
+    /* The session is there to say what the inputs are. */
+    if (cameo_session_new(model, NULL, &session, &err) != CAMEO_OK)
+        return cli_fail(&err);
+    int code = cli_inputs_begin(&inputs, session);
+    for (size_t i = 0; i < input_texts.count && code == CLI_YES; i++)
+        code = cli_inputs_add(&inputs, input_texts.items[i]);
+    if (code == CLI_YES)
+        code = check(model, &inputs);
+    cli_inputs_end(&inputs);
+    cameo_session_free(session);
+    return code;
+}
+
+static int gradcheck_main(char **operands, int count)
+{
+    struct cameo_model *model;
+    struct cameo_error err;
+    char *end;
+
+    (void)count;
+    if (tolerance_text) {
+        tolerance = strtod(tolerance_text, &end);
+        if (end == tolerance_text || *end || !(tolerance >= 0)) {
+            cli_complain("gradcheck: --tolerance needs a number, not '%s'", tolerance_text);
+            return CLI_USAGE;
+        }
+    }
+    if (cameo_model_load(operands[0], NULL, &model, &err) != CAMEO_OK)
+        return cli_fail(&err);
+    const int code = feed_and_check(model);
+    cameo_model_free(model);
+    return code;
+}
+
+static const struct cli_option options[] = {
+    {"--input", "-i", "NAME=FILE", "the value of an input; others are made up", CLI_TEXTS,
+     &input_texts},
+    {"--samples", NULL, "N", "elements looked at per tensor (20)", CLI_SIZE, &samples},
+    {"--tolerance", NULL, "X", "how much may differ, as a part of the gradient (1e-4)", CLI_TEXT,
+     &tolerance_text},
+    {"--seed", NULL, "N", "of what is made up", CLI_SIZE, &seed},
+    {"--json", NULL, NULL, "print JSON", CLI_FLAG, &json_output},
+    {0},
+};
+
+CLI_COMMAND(gradcheck, gradcheck_main, "MODEL [--input NAME=FILE]...",
+            "compare gradients with differences",
+            "Computes the gradients of the outputs by every weight and input in double precision,\n"
+            "and again from differences of the outputs. Where the model has a kink (Relu at 0,\n"
+            "the maximum of equals) the two may differ: other inputs tell.",
+            "cameo gradcheck net.onnx # inputs are made up\n"
+            "cameo gradcheck net.onnx --input x=x.npy --samples 100",
+            "0 if all agree, 1 if one does not", options, 1, 1);

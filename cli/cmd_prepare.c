@@ -1,0 +1,110 @@
+/* cameo prepare: an inference model becomes a trainable one. */
+// SPDX-License-Identifier: Apache-2.0
+#include "derive.h"
+#include "training_flags.h"
+
+static const char *out_path;
+static bool list, json_output;
+
+static void print_json(const struct cameo_preparation *report)
+{
+    struct cli_json json = {stdout, 0, false};
+
+    cli_json_open(&json, NULL, '{');
+    cli_json_open(&json, "initializers", '[');
+    for (size_t i = 0; i < report->choice_count; i++) {
+        cli_json_open(&json, NULL, '{');
+        cli_json_text(&json, "name", report->choices[i].name);
+        cli_json_bool(&json, "trained", report->choices[i].trained);
+        cli_json_text(&json, "reason", report->choices[i].reason);
+        cli_json_close(&json, '}');
+    }
+    cli_json_close(&json, ']');
+    cli_json_open(&json, "changes", '[');
+    for (size_t i = 0; i < report->change_count; i++)
+        cli_json_text(&json, NULL, report->changes[i]);
+    cli_json_close(&json, ']');
+    cli_json_text(&json, "target", report->target);
+    cli_json_text(&json, "loss", report->loss);
+    cli_json_close(&json, '}');
+    fputc('\n', stdout);
+}
+
+static void print_choices(const struct cameo_preparation *report)
+{
+    size_t width = 0;
+
+    for (size_t i = 0; i < report->choice_count; i++) {
+        const size_t columns = cli_text_width(report->choices[i].name);
+        width = columns > width ? columns : width;
+    }
+    for (size_t i = 0; i < report->choice_count; i++) {
+        const struct cameo_choice *choice = &report->choices[i];
+        fputs(choice->trained ? "train  " : "leave  ", stdout);
+        cli_put_padded(stdout, choice->name, width + 2);
+        cli_put_text(stdout, choice->reason.data, choice->reason.size);
+        fputc('\n', stdout);
+    }
+}
+
+static int finish(const struct cameo_model *model, const struct cameo_preparation *report)
+{
+    int code = CLI_YES;
+
+    if (json_output)
+        print_json(report);
+    else if (list)
+        print_choices(report);
+    cli_training_tell(report);
+    if (out_path)
+        code = cli_save(model, out_path);
+    return code == CLI_YES ? cli_flush(stdout, "standard output") : code;
+}
+
+static int prepare_main(char **operands, int count)
+{
+    struct cameo_prepare_options prepare = CAMEO_PREPARE_OPTIONS_INIT;
+    const struct cameo_preparation *report = NULL;
+    struct cameo_model *model;
+    struct cameo_error err;
+    int code = cli_training_read("prepare", &prepare);
+
+    (void)count;
+    if (!out_path && !list && !json_output) {
+        cli_complain("prepare: no file to write was given, add -o FILE, or --list");
+        code = CLI_USAGE;
+    }
+    if (!prepare.loss || !prepare.optimizer) {
+        cli_complain("prepare: say the loss and the optimizer, with --loss and --optimizer");
+        code = CLI_USAGE;
+    }
+    if (code != CLI_YES)
+        return code;
+    if (cameo_model_load(operands[0], NULL, &model, &err) != CAMEO_OK)
+        return cli_fail(&err);
+    if (cameo_model_prepare(model, &prepare, &report, &err) != CAMEO_OK)
+        code = cli_training_refuse(report, &err);
+    else
+        code = finish(model, report);
+    cameo_model_free(model);
+    return code;
+}
+
+static const struct cli_option options[] = {
+    {"--out", "-o", "FILE", "the file to write", CLI_TEXT, &out_path},
+    {"--list", NULL, NULL, "print which initializers are trained, and why", CLI_FLAG, &list},
+    {"--json", NULL, NULL, "the same as JSON", CLI_FLAG, &json_output},
+    CLI_TRAINING_OPTIONS,
+    {0},
+};
+
+CLI_COMMAND(
+    prepare, prepare_main, "MODEL --loss LOSS --optimizer NAME -o FILE", "make a model trainable",
+    "Adds training info to an inference model: the loss, its gradients, the optimizer with\n"
+    "its state, and an initialization that resets it. The result is standard ONNX; `cameo\n"
+    "train` goes on with it. The inference graph stays as it is, unless its opset is too old\n"
+    "to be trained; each change is said. What stands in the way is listed all at once.",
+    "cameo prepare net.onnx --loss cross-entropy --optimizer adam -o trainable.onnx\n"
+    "cameo prepare net.onnx --loss mse --optimizer sgd --lr 0.1 --list # who is trained\n"
+    "cameo prepare net.onnx --loss mse --optimizer adam --train '^head' -o head.onnx",
+    "0 if it was written, 1 if the model cannot be trained", options, 1, 1);

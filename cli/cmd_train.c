@@ -1,0 +1,371 @@
+/* cameo train: a model on data, from files to a file. */
+// SPDX-License-Identifier: Apache-2.0
+#define _POSIX_C_SOURCE 200809L
+#include "train.h"
+#include "training_flags.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static struct train_settings settings;
+
+/* ---- what was asked for ---- */
+
+static bool last_batch_of(const char *text, enum cameo_last_batch *out)
+{
+    static const char *const names[] = {"short", "drop", "wrap"};
+
+    for (size_t i = 0; i < 3; i++)
+        if (strcmp(text, names[i]) == 0) {
+            *out = (enum cameo_last_batch)i;
+            return true;
+        }
+    return false;
+}
+
+/* Nobody wants to hear at the end that the result cannot be written. */
+static int check_folder(const char *path)
+{
+    const char *slash = path ? strrchr(path, '/') : NULL;
+    char folder[4096];
+
+    if (!path)
+        return 0;
+    const size_t size = slash ? (size_t)(slash - path) + (slash == path) : 1;
+    snprintf(folder, sizeof folder, "%.*s", size < sizeof folder ? (int)size : 0,
+             slash ? path : ".");
+    if (access(folder, W_OK | X_OK) == 0)
+        return 0;
+    cli_complain("train: cannot write '%s': %s: %s", path, folder, strerror(errno));
+    return 1;
+}
+
+/* Everything that is wrong is said, not just the first. */
+static bool check_settings(void)
+{
+    struct train_settings *s = &settings;
+    enum cameo_last_batch last;
+    int wrong = 0;
+
+    if (!s->last_batch)
+        s->last_batch = "short";
+    if (!s->keep)
+        s->keep = 3;
+    if (!s->data)
+        wrong++, cli_complain("train: no data was given, --data FILE");
+    if (!s->out)
+        wrong++, cli_complain("train: where to write the trained model was not given, -o FILE");
+    if (!last_batch_of(s->last_batch, &last))
+        wrong++,
+            cli_complain("train: --last-batch is short, drop or wrap, not '%s'", s->last_batch);
+    if (s->epochs && s->steps)
+        wrong++, cli_complain("train: --epochs and --steps both say when to stop");
+    if (s->threads > 4096)
+        wrong++, cli_complain("train: %zu threads make no sense", s->threads);
+    if (s->batch_size > INT32_MAX)
+        wrong++, cli_complain("train: batches of %zu rows make no sense", s->batch_size);
+    if ((s->resume || s->checkpoint_every) && !s->checkpoint)
+        wrong++, cli_complain("train: %s needs --checkpoint DIR",
+                              s->resume ? "--resume" : "--checkpoint-every");
+    if ((s->patience || s->best) && !s->validate)
+        wrong++, cli_complain("train: %s needs --validate FILE", s->best ? "--best" : "--patience");
+    wrong += check_folder(s->out) + check_folder(s->best) + check_folder(s->log);
+    s->target = cli_training.target;
+    const long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    s->effective_threads = s->threads ? (int)s->threads : cores > 0 ? (int)cores : 1;
+    return wrong == 0;
+}
+
+/* ---- opening ---- */
+
+static int open_data(struct train_run *run)
+{
+    struct cameo_dataset_options data_options = CAMEO_DATASET_OPTIONS_INIT;
+    struct cameo_error err;
+
+    data_options.columns = settings.columns;
+    if (cameo_dataset_open(settings.data, &data_options, &run->data, &err) != CAMEO_OK)
+        return cli_fail(&err);
+    return CLI_YES;
+}
+
+/* ---- a model that does not carry its training ---- */
+
+/* Every flag that says what the training is like, when the model says so itself. */
+static int refuse_flags(void)
+{
+    const char *name;
+
+    for (size_t i = 0; (name = cli_training_given_at(i)); i++)
+        cli_complain("train: the model carries its training, %s would contradict it", name);
+    if (!cli_training_given())
+        return CLI_YES;
+    cli_complain("train: 'cameo strip' takes the training away");
+    return CLI_USAGE;
+}
+
+/* A schedule that goes down to the end needs to know where that is. */
+static int64_t planned_updates(const struct train_run *run)
+{
+    const int64_t batch = settings.batch_size ? (int64_t)settings.batch_size : 32;
+    const int64_t samples = cameo_dataset_samples(run->data);
+    const int64_t epochs = settings.epochs ? (int64_t)settings.epochs : 1;
+
+    return settings.steps ? (int64_t)settings.steps : epochs * ((samples + batch - 1) / batch);
+}
+
+static int prepare(struct train_run *run, struct cameo_model *model)
+{
+    struct cameo_prepare_options prepare_options = CAMEO_PREPARE_OPTIONS_INIT;
+    const struct cameo_preparation *report = NULL;
+    struct cameo_error err;
+    int code = cli_training_read("train", &prepare_options);
+
+    if (!prepare_options.loss || !prepare_options.optimizer) {
+        cli_complain("train: %s carries no training: say the loss and the optimizer, with --loss "
+                     "and --optimizer",
+                     settings.model);
+        code = CLI_USAGE;
+    }
+    if (code != CLI_YES)
+        return code;
+    if (!prepare_options.schedule_steps && prepare_options.schedule >= CAMEO_SCHEDULE_COSINE) {
+        const int64_t every = prepare_options.accumulate > 1 ? prepare_options.accumulate : 1;
+
+        prepare_options.schedule_steps = (planned_updates(run) + every - 1) / every;
+    }
+    if (cameo_model_prepare(model, &prepare_options, &report, &err) != CAMEO_OK)
+        return cli_training_refuse(report, &err);
+    cli_training_tell(report);
+    return CLI_YES;
+}
+
+static int open_model(struct train_run *run, struct cameo_model *model)
+{
+    return cameo_model_summary(model)->training_count ? refuse_flags() : prepare(run, model);
+}
+
+/* ---- batches ---- */
+
+static int open_batches(struct train_run *run)
+{
+    struct cameo_batches_options options = CAMEO_BATCHES_OPTIONS_INIT;
+    struct cameo_error err;
+
+    options.batch_size = (int64_t)settings.batch_size;
+    options.shuffle = !settings.no_shuffle;
+    options.seed = settings.seed;
+    last_batch_of(settings.last_batch, &options.last);
+    options.endless = settings.steps > 0;
+    options.prefetch = true;
+    options.target = settings.target;
+    if (cameo_batches_new(run->data, run->trainer, &options, &run->batches, &err) != CAMEO_OK)
+        return cli_fail(&err);
+    if (cameo_batches_per_epoch(run->batches) == 0 && !settings.steps) {
+        cli_complain("train: %s has %lld samples, too few for one batch of %lld", settings.data,
+                     (long long)cameo_dataset_samples(run->data),
+                     (long long)cameo_batches_size(run->batches));
+        return CLI_USAGE;
+    }
+    run->total = settings.steps ? settings.steps
+                                : (settings.epochs ? settings.epochs : 1) *
+                                      (uint64_t)cameo_batches_per_epoch(run->batches);
+    return CLI_YES;
+}
+
+/* A model that fixes its batch cannot look at what is left of the data. */
+static int open_validation(struct train_run *run)
+{
+    struct cameo_dataset_options data_options = CAMEO_DATASET_OPTIONS_INIT;
+    struct cameo_batches_options options = CAMEO_BATCHES_OPTIONS_INIT;
+    struct cameo_error err;
+
+    if (!settings.validate)
+        return CLI_YES;
+    if (cameo_trainer_loss(run->trainer) == cameo_trainer_scalar_count(run->trainer)) {
+        cli_complain("train: the model's training has no loss to validate");
+        return CLI_NO;
+    }
+    data_options.columns = settings.columns;
+    if (cameo_dataset_open(settings.validate, &data_options, &run->validation, &err) != CAMEO_OK)
+        return cli_fail(&err);
+    options.batch_size = cameo_batches_size(run->batches);
+    options.target = settings.target;
+    for (int last = CAMEO_LAST_SHORT; last <= CAMEO_LAST_DROP; last++) {
+        options.last = (enum cameo_last_batch)last;
+        if (cameo_batches_new(run->validation, run->trainer, &options, &run->validation_batches,
+                              &err) == CAMEO_OK)
+            return CLI_YES;
+    }
+    return cli_fail(&err);
+}
+
+static int open_trainer(struct train_run *run, struct cameo_model *model)
+{
+    struct cameo_trainer_options options = CAMEO_TRAINER_OPTIONS_INIT;
+    struct cameo_error err;
+
+    options.threads = settings.effective_threads;
+    options.memory_limit = settings.memory_limit;
+    options.backend = settings.backend;
+    options.seed = settings.seed;
+    if (cameo_trainer_new(model, &options, &run->trainer, &err) != CAMEO_OK) {
+        char path[1024];
+
+        snprintf(path, sizeof path, "%s: %.900s", settings.model, err.message);
+        snprintf(err.message, sizeof err.message, "%s", path);
+        return cli_fail(&err);
+    }
+    run->scalars = calloc(cameo_trainer_scalar_count(run->trainer) + 1, sizeof *run->scalars);
+    if (run->scalars)
+        return CLI_YES;
+    cli_complain("no memory for the scalars");
+    return CLI_MACHINE;
+}
+
+/* ---- the run ---- */
+
+static int begin(struct train_run *run)
+{
+    struct cameo_error err;
+    bool resumed;
+    int code = train_checkpoints_check(run);
+
+    if (code == CLI_YES)
+        code = train_resume(run, &resumed);
+    if (code != CLI_YES)
+        return code;
+    if (!resumed && settings.init && cameo_trainer_initialize(run->trainer, &err) != CAMEO_OK)
+        return cli_fail(&err);
+    return train_log_open(run);
+}
+
+static int finish(struct train_run *run)
+{
+    struct cameo_error err;
+
+    if (cameo_trainer_save(run->trainer, settings.out, NULL, NULL, &err) != CAMEO_OK)
+        return cli_fail(&err);
+    printf("trained %llu steps", (unsigned long long)cameo_trainer_steps(run->trainer));
+    if (!isnan(run->first_loss))
+        printf(", loss %.5g -> %.5g", run->first_loss, run->loss);
+    if (run->stopped_early)
+        printf(", stopped early: no better validation in %zu epochs", settings.patience);
+    fputs("\nwrote ", stdout);
+    cli_put_text(stdout, settings.out, strlen(settings.out));
+    putchar('\n');
+    return CLI_YES;
+}
+
+static int train(struct cameo_model *model)
+{
+    struct train_run run = {.settings = &settings,
+                            .loss = (double)NAN,
+                            .first_loss = (double)NAN,
+                            .best_loss = (double)INFINITY};
+    int code = open_data(&run);
+
+    if (code == CLI_YES)
+        code = open_model(&run, model);
+    if (code == CLI_YES)
+        code = open_trainer(&run, model);
+    if (code == CLI_YES)
+        code = open_batches(&run);
+    if (code == CLI_YES)
+        code = open_validation(&run);
+    if (code == CLI_YES)
+        code = begin(&run);
+    if (code == CLI_YES)
+        code = train_loop(&run);
+    if (run.log && fclose(run.log) != 0 && code == CLI_YES)
+        code = cli_broken(settings.log);
+    if (code == CLI_YES)
+        code = finish(&run);
+    cameo_batches_free(run.batches);
+    cameo_batches_free(run.validation_batches);
+    cameo_dataset_free(run.data);
+    cameo_dataset_free(run.validation);
+    free(run.scalars);
+    cameo_trainer_free(run.trainer);
+    return code;
+}
+
+static int train_main(char **operands, int count)
+{
+    struct cameo_model *model;
+    struct cameo_error err;
+
+    (void)count;
+    settings.model = operands[0];
+    if (!check_settings())
+        return CLI_USAGE;
+    if (cameo_model_load(settings.model, NULL, &model, &err) != CAMEO_OK)
+        return cli_fail(&err);
+    const int code = train(model);
+    cameo_model_free(model);
+    return code;
+}
+
+static const struct cli_option options[] = {
+    {"--data", "-d", "FILE", "what to train on: .npz, .npy, .safetensors, .csv, IDX, a folder",
+     CLI_TEXT, &settings.data},
+    {"--out", "-o", "FILE", "where the trained model goes", CLI_TEXT, &settings.out},
+    {"--validate", NULL, "FILE", "data to measure on after each epoch", CLI_TEXT,
+     &settings.validate},
+    {"--columns", NULL, "TEXT", "CSV: which columns make which array, \"x=a,b y=label\"", CLI_TEXT,
+     &settings.columns},
+    {"--batch-size", "-b", "N", "rows of a step; 32 unless the model fixes it", CLI_SIZE,
+     &settings.batch_size},
+    {"--epochs", NULL, "N", "passes over the data; 1 unless --steps is given", CLI_SIZE,
+     &settings.epochs},
+    {"--steps", NULL, "N", "steps; the data is repeated as needed", CLI_SIZE, &settings.steps},
+    {"--no-shuffle", NULL, NULL, "take the data in the order it has", CLI_FLAG,
+     &settings.no_shuffle},
+    {"--last-batch", NULL, "HOW", "the rest of an epoch: short, drop or wrap", CLI_TEXT,
+     &settings.last_batch},
+    {"--seed", NULL, "N", "of the order of the data and of random operators; 0", CLI_SIZE,
+     &settings.seed},
+    {"--init", NULL, NULL, "run the model's initialization first", CLI_FLAG, &settings.init},
+    {"--log", NULL, "FILE", "write every scalar of every step, as JSON Lines", CLI_TEXT,
+     &settings.log},
+    {"--checkpoint", NULL, "DIR", "keep checkpoints in this folder", CLI_TEXT,
+     &settings.checkpoint},
+    {"--checkpoint-every", NULL, "N", "one every N steps; otherwise at the end, or when stopped",
+     CLI_SIZE, &settings.checkpoint_every},
+    {"--keep", NULL, "K", "how many of them; 3", CLI_SIZE, &settings.keep},
+    {"--resume", NULL, NULL, "go on from the newest checkpoint, if there is one", CLI_FLAG,
+     &settings.resume},
+    {"--force", NULL, NULL, "go on though it was made under other conditions", CLI_FLAG,
+     &settings.force},
+    {"--patience", NULL, "N", "stop when N validations brought nothing better", CLI_SIZE,
+     &settings.patience},
+    {"--best", NULL, "FILE", "write the model with the best validation loss", CLI_TEXT,
+     &settings.best},
+    {"--threads", NULL, "N", "threads; as many as there are cores", CLI_SIZE, &settings.threads},
+    {"--backend", NULL, "NAME", "kernels to use: reference, or a backend", CLI_TEXT,
+     &settings.backend},
+    {"--memory-limit", NULL, "BYTES", "what one step may hold; K, M and G multiply", CLI_SIZE,
+     &settings.memory_limit},
+    CLI_TRAINING_OPTIONS,
+    {0},
+};
+
+CLI_COMMAND(
+    train, train_main, "MODEL --data FILE -o FILE [OPTION]...", "train a model on data",
+    "Executes the training that the model carries: with --init its initialization, then step by\n"
+    "step its algorithm, and saves the model with its new values; nothing else in it changes.\n"
+    "A model for inference only is first prepared as 'cameo prepare' would, with --loss and\n"
+    "--optimizer. Arrays of the data go to the inputs of the same names; the one left over, or\n"
+    "the one that --target names, is the label.",
+    "cameo train net.onnx --data train.npz -o trained.onnx # one pass\n"
+    "cameo train net.onnx -d d.npz --loss mse --optimizer adam -o out.onnx # of an inference "
+    "model\n"
+    "cameo train net.onnx -d d.npz --steps 1000 --log run.jsonl -o out.onnx # and a log\n"
+    "cameo train net.onnx -d d.npz -o out.onnx --checkpoint ck --checkpoint-every 100 --resume # "
+    "go on",
+    "0 if it was trained and saved, 1 if the model cannot be trained or a loss is not finite,\n"
+    "  130 if it was stopped",
+    options, 1, 1);

@@ -1,0 +1,184 @@
+/* The loop of `cameo train`: batches, steps, validation, checkpoints, Ctrl-C. */
+// SPDX-License-Identifier: Apache-2.0
+#include "train.h"
+
+#include <math.h>
+
+static volatile sig_atomic_t interrupted;
+
+/* The step under way is finished; a second Ctrl-C ends the program at once. */
+static void note_interrupt(int number)
+{
+    interrupted = 1;
+    signal(number, SIG_DFL);
+}
+
+/* ---- validation ---- */
+
+static int measure_all(struct train_run *run, struct cameo_measure *out)
+{
+    struct cameo_error err;
+    double sum = 0;
+
+    *out = (struct cameo_measure){0};
+    for (;;) {
+        const struct cameo_feed *feeds;
+        struct cameo_measure measure;
+        int64_t rows;
+
+        if (cameo_batches_next(run->validation_batches, &feeds, &rows, &err) != CAMEO_OK)
+            return cli_fail(&err);
+        if (!rows)
+            break;
+        if (cameo_trainer_evaluate(run->trainer, feeds, cameo_trainer_input_count(run->trainer),
+                                   &measure, &err) != CAMEO_OK)
+            return cli_fail(&err);
+        sum += measure.loss * (double)rows;
+        out->samples += rows;
+        out->judged += measure.judged;
+        out->correct += measure.correct;
+        out->compared += measure.compared;
+        out->absolute += measure.absolute;
+        out->squared += measure.squared;
+        out->targets += measure.targets;
+        out->target_squares += measure.target_squares;
+    }
+    out->loss = out->samples ? sum / (double)out->samples : (double)NAN;
+    return CLI_YES;
+}
+
+static int save_best(struct train_run *run)
+{
+    struct cameo_error err;
+
+    if (!run->settings->best)
+        return CLI_YES;
+    if (cameo_trainer_save(run->trainer, run->settings->best, NULL, NULL, &err) != CAMEO_OK)
+        return cli_fail(&err);
+    return CLI_YES;
+}
+
+static int validate(struct train_run *run)
+{
+    int code;
+
+    if (!run->validation_batches)
+        return CLI_YES;
+    code = measure_all(run, &run->measured);
+    if (code != CLI_YES)
+        return code;
+    code = train_log_validation(run);
+    train_show_validation(run);
+    if (run->measured.loss < run->best_loss) {
+        run->best_loss = run->measured.loss;
+        run->worse = 0;
+        return code == CLI_YES ? save_best(run) : code;
+    }
+    run->worse++;
+    run->stopped_early = run->settings->patience && run->worse >= run->settings->patience;
+    return code;
+}
+
+/* ---- steps ---- */
+
+/* The epoch that the next batch belongs to, from 1. */
+static uint64_t epoch_ahead(const struct train_run *run)
+{
+    const struct cameo_batches_position at = cameo_batches_tell(run->batches);
+
+    return at.epoch + 1 + (at.sample >= cameo_dataset_samples(run->data));
+}
+
+static int step(struct train_run *run, const struct cameo_feed *feeds)
+{
+    const size_t loss = cameo_trainer_loss(run->trainer);
+    struct cameo_error err;
+    int code;
+
+    if (cameo_trainer_step(run->trainer, feeds, cameo_trainer_input_count(run->trainer),
+                           run->scalars, &err) != CAMEO_OK)
+        return cli_fail(&err);
+    if (loss < cameo_trainer_scalar_count(run->trainer))
+        run->loss = run->scalars[loss];
+    if (isnan(run->first_loss))
+        run->first_loss = run->loss;
+    code = train_log_step(run);
+    train_show(run, false);
+    return code;
+}
+
+static bool checkpoint_is_due(const struct train_run *run)
+{
+    const size_t every = run->settings->checkpoint_every;
+
+    return run->settings->checkpoint && every && cameo_trainer_steps(run->trainer) % every == 0;
+}
+
+static bool epoch_is_over(const struct train_run *run)
+{
+    if (run->settings->steps)
+        return epoch_ahead(run) != run->epoch;
+    return cameo_trainer_steps(run->trainer) % (uint64_t)cameo_batches_per_epoch(run->batches) == 0;
+}
+
+/* One batch, and what is due after it; nothing when an epoch ends between them. */
+static int advance(struct train_run *run)
+{
+    const struct cameo_feed *feeds;
+    struct cameo_error err;
+    const uint64_t epoch = epoch_ahead(run);
+    int64_t rows;
+    int code;
+
+    if (cameo_batches_next(run->batches, &feeds, &rows, &err) != CAMEO_OK)
+        return cli_fail(&err);
+    if (!rows)
+        return CLI_YES;
+    run->epoch = epoch;
+    code = step(run, feeds);
+    if (code == CLI_YES && epoch_is_over(run))
+        code = validate(run);
+    if (code == CLI_YES && checkpoint_is_due(run))
+        code = train_checkpoint(run);
+    return code;
+}
+
+static int stop(struct train_run *run)
+{
+    const struct train_settings *s = run->settings;
+    const unsigned long long steps = (unsigned long long)cameo_trainer_steps(run->trainer);
+
+    train_clear_line();
+    if (!s->checkpoint) {
+        cli_complain("stopped after step %llu; nothing was saved, '--checkpoint DIR' would keep it",
+                     steps);
+        return CLI_CANCELLED;
+    }
+    const int code = train_checkpoint(run);
+    if (code != CLI_YES)
+        return code;
+    cli_complain("stopped after step %llu; the same command with --resume goes on from %s", steps,
+                 s->checkpoint);
+    return CLI_CANCELLED;
+}
+
+int train_loop(struct train_run *run)
+{
+    int code = CLI_YES;
+
+    signal(SIGINT, note_interrupt);
+    signal(SIGTERM, note_interrupt);
+    run->started = train_seconds();
+    while (code == CLI_YES && !interrupted && !run->stopped_early && !cli_reader_gone &&
+           cameo_trainer_steps(run->trainer) < run->total)
+        code = advance(run);
+    if (code == CLI_YES && interrupted)
+        return stop(run);
+    signal(SIGINT, SIG_DFL);
+    signal(SIGTERM, SIG_DFL);
+    if (code == CLI_YES && run->settings->checkpoint)
+        code = train_checkpoint(run);
+    train_show(run, true);
+    train_clear_line();
+    return code;
+}

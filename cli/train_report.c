@@ -1,0 +1,224 @@
+/* What `cameo train` tells while it runs: the progress line, and the log. */
+// SPDX-License-Identifier: Apache-2.0
+#define _POSIX_C_SOURCE 200809L
+#include "train.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+double train_seconds(void)
+{
+    struct timespec at;
+
+    clock_gettime(CLOCK_MONOTONIC, &at);
+    return (double)at.tv_sec + (double)at.tv_nsec * 1e-9;
+}
+
+/* ---- progress ---- */
+
+static bool line_is_shown;
+
+void train_clear_line(void)
+{
+    if (line_is_shown)
+        fputs("\r\033[K", stderr);
+    line_is_shown = false;
+    fflush(stderr);
+}
+
+static void put_time(double seconds)
+{
+    const long whole = seconds < 360000 ? (long)(seconds + 0.5) : 360000;
+
+    if (whole >= 3600)
+        fprintf(stderr, "%ld:%02ld:%02ld", whole / 3600, whole / 60 % 60, whole % 60);
+    else
+        fprintf(stderr, "%ld:%02ld", whole / 60, whole % 60);
+}
+
+static void put_progress(const struct train_run *run, double now)
+{
+    const uint64_t steps = cameo_trainer_steps(run->trainer);
+    const double done = (double)(steps - run->began_at), seconds = now - run->started;
+
+    fprintf(stderr, "step %llu/%llu  epoch %llu", (unsigned long long)steps,
+            (unsigned long long)run->total, (unsigned long long)run->epoch);
+    if (!isnan(run->loss))
+        fprintf(stderr, "  loss %.5g", run->loss);
+    if (seconds > 0 && done > 0) {
+        fprintf(stderr, "  %.4g steps/s  left ", done / seconds);
+        put_time((double)(run->total - steps) * seconds / done);
+    }
+}
+
+/* A terminal's line is drawn over a few times a second; elsewhere a line every few seconds. */
+void train_show(struct train_run *run, bool now)
+{
+    const bool terminal = isatty(STDERR_FILENO) == 1;
+    const double at = train_seconds();
+
+    if (!terminal && now)
+        return; /* the last line says it all */
+    if (at - run->shown < (terminal ? 0.1 : 5.0) && !now)
+        return;
+    if (run->shown == 0 && !terminal) { /* a short run needs no such lines */
+        run->shown = at;
+        return;
+    }
+    run->shown = at;
+    if (terminal)
+        fputs("\r\033[K", stderr);
+    put_progress(run, at);
+    if (!terminal)
+        fputc('\n', stderr);
+    line_is_shown = terminal;
+    fflush(stderr);
+}
+
+/* The share of the targets' variance that the model explains; NaN when they have none. */
+static double r_squared(const struct cameo_measure *m)
+{
+    const double spread = m->target_squares - m->targets * m->targets / (double)m->compared;
+
+    return spread > 0 ? 1 - m->squared / spread : (double)NAN;
+}
+
+void train_show_validation(struct train_run *run)
+{
+    const struct cameo_measure *m = &run->measured;
+
+    train_clear_line();
+    fprintf(stderr, "epoch %llu: loss %.5g, validation loss %.5g", (unsigned long long)run->epoch,
+            run->loss, m->loss);
+    if (m->judged)
+        fprintf(stderr, ", accuracy %.2f %%", 100.0 * (double)m->correct / (double)m->judged);
+    if (m->compared)
+        fprintf(stderr, ", mae %.5g, r2 %.4f", m->absolute / (double)m->compared, r_squared(m));
+    if (m->loss < run->best_loss && !isinf(run->best_loss))
+        fputs(", the best so far", stderr);
+    fputc('\n', stderr);
+}
+
+/* ---- the log ---- */
+
+/* How much of an older log stays when training goes on from step `last`: whole lines up to it. */
+static long kept_length(FILE *file, uint64_t last)
+{
+    char *line = NULL;
+    size_t room = 0;
+    long kept = 0;
+    ssize_t size;
+
+    while ((size = getline(&line, &room, file)) > 0 && line[size - 1] == '\n') {
+        const char *key = strstr(line, "\"step\":");
+
+        if (key && strtoull(key + strlen("\"step\":"), NULL, 10) > last)
+            break;
+        kept += (long)size;
+    }
+    free(line);
+    return kept;
+}
+
+static int log_failed(const struct train_run *run)
+{
+    cli_complain("train: cannot write %s: %s", run->settings->log, strerror(errno));
+    return CLI_MACHINE;
+}
+
+int train_log_open(struct train_run *run)
+{
+    const char *path = run->settings->log;
+
+    if (!path)
+        return CLI_YES;
+    if (run->began_at > 0)
+        run->log = fopen(path, "r+b");
+    if (run->log) {
+        const long kept = kept_length(run->log, run->began_at);
+
+        if (fflush(run->log) != 0 || ftruncate(fileno(run->log), kept) != 0 ||
+            fseek(run->log, 0, SEEK_END) != 0)
+            return log_failed(run);
+        return CLI_YES;
+    }
+    run->log = fopen(path, "wb");
+    return run->log ? CLI_YES : log_failed(run);
+}
+
+static void put_name(FILE *to, const char *name)
+{
+    fputs(",\"", to);
+    for (const char *c = name; *c; c++) {
+        if (*c == '"' || *c == '\\')
+            fputc('\\', to);
+        if ((unsigned char)*c < 32)
+            fprintf(to, "\\u%04x", (unsigned)*c);
+        else
+            fputc(*c, to);
+    }
+    fputs("\":", to);
+}
+
+/* JSON has no word for what is not finite. */
+static void put_number(FILE *to, const char *name, double value)
+{
+    put_name(to, name);
+    if (isfinite(value))
+        fprintf(to, "%.9g", value);
+    else
+        fputs("null", to);
+}
+
+static void begin_line(const struct train_run *run)
+{
+    fprintf(run->log, "{\"step\":%llu,\"epoch\":%llu",
+            (unsigned long long)cameo_trainer_steps(run->trainer), (unsigned long long)run->epoch);
+}
+
+/* Flushed line by line: a run that is killed leaves all of it. */
+static int end_line(const struct train_run *run)
+{
+    fputs("}\n", run->log);
+    return fflush(run->log) == 0 ? CLI_YES : log_failed(run);
+}
+
+int train_log_step(struct train_run *run)
+{
+    const size_t count = cameo_trainer_scalar_count(run->trainer);
+    const size_t loss = cameo_trainer_loss(run->trainer);
+
+    if (!run->log)
+        return CLI_YES;
+    begin_line(run);
+    if (loss < count)
+        put_number(run->log, "loss", run->loss);
+    for (size_t i = 0; i < count; i++) {
+        const char *name = cameo_trainer_scalar_name(run->trainer, i);
+
+        if (strcmp(name, "loss") != 0 && strcmp(name, "step") != 0 && strcmp(name, "epoch") != 0)
+            put_number(run->log, name, run->scalars[i]);
+    }
+    return end_line(run);
+}
+
+int train_log_validation(struct train_run *run)
+{
+    const struct cameo_measure *m = &run->measured;
+
+    if (!run->log)
+        return CLI_YES;
+    begin_line(run);
+    put_number(run->log, "validation_loss", m->loss);
+    if (m->judged)
+        put_number(run->log, "validation_accuracy", (double)m->correct / (double)m->judged);
+    if (m->compared) {
+        put_number(run->log, "validation_mae", m->absolute / (double)m->compared);
+        put_number(run->log, "validation_r2", r_squared(m));
+    }
+    return end_line(run);
+}

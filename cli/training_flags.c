@@ -1,0 +1,155 @@
+/* Flags of a training. */
+// SPDX-License-Identifier: Apache-2.0
+#include "training_flags.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct cli_training_flags cli_training;
+
+struct reading {
+    const char *command;
+    int code;
+};
+
+static void read_real(struct reading *r, const char *flag, const char *text, double *out)
+{
+    char *end;
+
+    if (!text)
+        return;
+    const double number = strtod(text, &end);
+    if (end == text || *end || !isfinite(number) || number < 0) {
+        cli_complain("%s: %s needs a number that is not negative, not '%s'", r->command, flag,
+                     text);
+        r->code = CLI_USAGE;
+        return;
+    }
+    *out = number;
+}
+
+static void read_count(struct reading *r, const char *flag, const char *text, int64_t *out)
+{
+    char *end;
+
+    if (!text)
+        return;
+    errno = 0;
+    const long long number = strtoll(text, &end, 10);
+    if (errno || end == text || *end || number < 0) {
+        cli_complain("%s: %s needs a whole number, not '%s'", r->command, flag, text);
+        r->code = CLI_USAGE;
+        return;
+    }
+    *out = number;
+}
+
+static void read_schedule(struct reading *r, struct cameo_prepare_options *out)
+{
+    static const char *const names[] = {"constant", "step", "cosine", "linear"};
+
+    if (!cli_training.schedule)
+        return;
+    for (int i = 0; i < 4; i++)
+        if (strcmp(cli_training.schedule, names[i]) == 0) {
+            out->schedule = (enum cameo_schedule)i;
+            return;
+        }
+    cli_complain("%s: --schedule is constant, step, cosine or linear, not '%s'", r->command,
+                 cli_training.schedule);
+    r->code = CLI_USAGE;
+}
+
+int cli_training_read(const char *command, struct cameo_prepare_options *out)
+{
+    struct reading r = {command, CLI_YES};
+    const struct cli_training_flags *f = &cli_training;
+
+    out->loss = f->loss;
+    out->output = f->output;
+    out->target = f->target;
+    out->optimizer = f->optimizer;
+    out->train = f->train;
+    out->freeze = f->freeze;
+    out->keep_opset = f->keep_opset;
+    read_real(&r, "--lr", f->lr, &out->lr);
+    read_real(&r, "--momentum", f->momentum, &out->momentum);
+    read_real(&r, "--weight-decay", f->weight_decay, &out->weight_decay);
+    read_real(&r, "--beta1", f->beta1, &out->beta1);
+    read_real(&r, "--beta2", f->beta2, &out->beta2);
+    read_real(&r, "--epsilon", f->epsilon, &out->epsilon);
+    read_real(&r, "--schedule-factor", f->schedule_factor, &out->schedule_factor);
+    read_real(&r, "--clip-norm", f->clip_norm, &out->clip_norm);
+    read_count(&r, "--warmup", f->warmup, &out->warmup);
+    read_count(&r, "--schedule-steps", f->schedule_steps, &out->schedule_steps);
+    read_count(&r, "--accumulate", f->accumulate, &out->accumulate);
+    read_schedule(&r, out);
+    return r.code;
+}
+
+const char *cli_training_given_at(size_t number)
+{
+    const struct cli_training_flags *f = &cli_training;
+    const struct {
+        const char *name, *value;
+    } all[] = {{"--loss", f->loss},
+               {"--output", f->output},
+               {"--optimizer", f->optimizer},
+               {"--lr", f->lr},
+               {"--momentum", f->momentum},
+               {"--weight-decay", f->weight_decay},
+               {"--beta1", f->beta1},
+               {"--beta2", f->beta2},
+               {"--epsilon", f->epsilon},
+               {"--schedule", f->schedule},
+               {"--schedule-steps", f->schedule_steps},
+               {"--schedule-factor", f->schedule_factor},
+               {"--warmup", f->warmup},
+               {"--clip-norm", f->clip_norm},
+               {"--accumulate", f->accumulate},
+               {"--train", f->train},
+               {"--freeze", f->freeze}};
+
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
+        if (all[i].value && number-- == 0)
+            return all[i].name;
+    return NULL;
+}
+
+const char *cli_training_given(void)
+{
+    return cli_training_given_at(0);
+}
+
+void cli_training_tell(const struct cameo_preparation *report)
+{
+    size_t trained = 0;
+
+    for (size_t i = 0; i < report->change_count; i++) {
+        cli_put_text(stderr, report->changes[i].data, report->changes[i].size);
+        fputc('\n', stderr);
+    }
+    for (size_t i = 0; i < report->choice_count; i++)
+        trained += report->choices[i].trained;
+    fprintf(stderr, "%zu of %zu initializers are trained", trained, report->choice_count);
+    if (report->target.size) {
+        fputs("; labels are fed as ", stderr);
+        cli_put_text(stderr, report->target.data, report->target.size);
+    }
+    fputc('\n', stderr);
+}
+
+int cli_training_refuse(const struct cameo_preparation *report, const struct cameo_error *err)
+{
+    if (!report || report->blocker_count < 2)
+        return cli_fail(err);
+    cli_complain("%zu things stand in the way:", report->blocker_count);
+    for (size_t i = 0; i < report->blocker_count; i++) {
+        fputs("  ", stderr);
+        cli_put_text(stderr, report->blockers[i].data, report->blockers[i].size);
+        fputc('\n', stderr);
+    }
+    return cli_exit_code(err->status);
+}

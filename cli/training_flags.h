@@ -1,0 +1,92 @@
+/* Flags of a training, shared by `prepare` and `train`: the loss, the optimizer, the schedule,
+ * which weights. */
+// SPDX-License-Identifier: Apache-2.0
+#ifndef CLI_TRAINING_FLAGS_H
+#define CLI_TRAINING_FLAGS_H
+
+#include "cli.h"
+
+/* As they were given; NULL: not. */
+struct cli_training_flags {
+    const char *loss, *output, *target, *optimizer;
+    const char *lr, *momentum, *weight_decay, *beta1, *beta2, *epsilon;
+    const char *schedule, *warmup, *schedule_steps, *schedule_factor;
+    const char *clip_norm, *accumulate, *train, *freeze;
+    bool keep_opset;
+};
+extern struct cli_training_flags cli_training;
+
+/* Rows of an option table. */
+#define CLI_TRAINING_OPTIONS                                                                         \
+    {"--loss",                                                                                       \
+     NULL,                                                                                           \
+     "LOSS",                                                                                         \
+     "cross-entropy, nll, mse, l1, huber, bce, bce-logits, FILE.onnx,\n"                             \
+     "output:NAME",                                                                                  \
+     CLI_TEXT,                                                                                       \
+     &cli_training.loss},                                                                            \
+        {"--output", NULL,                                                                           \
+         "NAME",     "which output the loss reads, when there are several",                          \
+         CLI_TEXT,   &cli_training.output},                                                          \
+        {"--target", NULL,                                                                           \
+         "NAME",     "what the input for labels is called (target)",                                 \
+         CLI_TEXT,   &cli_training.target},                                                          \
+        {"--optimizer", NULL,                                                                        \
+         "NAME",        "sgd, momentum, nesterov, adam, adamw, adagrad or rmsprop",                  \
+         CLI_TEXT,      &cli_training.optimizer},                                                    \
+        {"--lr",          NULL, "X", "learning rate (the optimizer's in PyTorch)", CLI_TEXT,         \
+         &cli_training.lr},                                                                          \
+        {"--momentum",          NULL, "X", "of sgd, momentum, nesterov and rmsprop", CLI_TEXT,       \
+         &cli_training.momentum},                                                                    \
+        {"--weight-decay",                                                                           \
+         NULL,                                                                                       \
+         "X",                                                                                        \
+         "pulls weights towards 0 (adamw: 0.01, others: 0)",                                         \
+         CLI_TEXT,                                                                                   \
+         &cli_training.weight_decay},                                                                \
+        {"--beta1", NULL, "X", "of adam and adamw (0.9)", CLI_TEXT, &cli_training.beta1},            \
+        {"--beta2", NULL,                                                                            \
+         "X",       "of adam and adamw (0.999); rmsprop's alpha (0.99)",                             \
+         CLI_TEXT,  &cli_training.beta2},                                                            \
+        {"--epsilon", NULL,                                                                          \
+         "X",         "keeps divisions sane (the optimizer's in PyTorch)",                           \
+         CLI_TEXT,    &cli_training.epsilon},                                                        \
+        {"--schedule",          NULL, "NAME", "constant, step, cosine or linear", CLI_TEXT,          \
+         &cli_training.schedule},                                                                    \
+        {"--schedule-steps",          NULL, "N", "length of the schedule, period of step", CLI_TEXT, \
+         &cli_training.schedule_steps},                                                              \
+        {"--schedule-factor",          NULL,     "X",                                                \
+         "of the step schedule (0.1)", CLI_TEXT, &cli_training.schedule_factor},                     \
+        {"--warmup",          NULL, "N", "updates over which the rate rises", CLI_TEXT,              \
+         &cli_training.warmup},                                                                      \
+        {"--clip-norm",          NULL, "X", "gradients are scaled down to this norm", CLI_TEXT,      \
+         &cli_training.clip_norm},                                                                   \
+        {"--accumulate",                                                                             \
+         NULL,                                                                                       \
+         "N",                                                                                        \
+         "average gradients of N batches for one update",                                            \
+         CLI_TEXT,                                                                                   \
+         &cli_training.accumulate},                                                                  \
+        {"--train", NULL,                                                                            \
+         "REGEX",   "train the initializers whose names match, no others",                           \
+         CLI_TEXT,  &cli_training.train},                                                            \
+        {"--freeze", NULL,                                                                           \
+         "REGEX",    "leave the initializers whose names match as they are",                         \
+         CLI_TEXT,   &cli_training.freeze},                                                          \
+    {                                                                                                \
+        "--keep-opset", NULL, NULL, "refuse a model whose opset is too old, do not raise it",        \
+            CLI_FLAG, &cli_training.keep_opset                                                       \
+    }
+
+/* What the flags say; complains about each that says nonsense and returns CLI_USAGE. */
+int cli_training_read(const char *command, struct cameo_prepare_options *out);
+/* Was one given that says what a training is like? Its name, for messages; NULL: none. */
+const char *cli_training_given(void);
+/* The same for all of them, by number. */
+const char *cli_training_given_at(size_t number);
+/* The preparation on stderr: what was changed. */
+void cli_training_tell(const struct cameo_preparation *report);
+/* A failed one: every blocker on a line of its own. Gives the exit code. */
+int cli_training_refuse(const struct cameo_preparation *report, const struct cameo_error *err);
+
+#endif

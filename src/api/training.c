@@ -1,0 +1,484 @@
+/* Trainers: made, asked, stepped. */
+// SPDX-License-Identifier: Apache-2.0
+#include "api/training.h"
+
+#include "base/memory.h"
+
+struct new_call {
+    struct cameo_trainer *trainer;
+    struct cm_error err;
+};
+
+/* ---- making ---- */
+
+static void describe_input(struct cm_arena *arena, const struct cm_trainer_input *input,
+                           struct cameo_value *out)
+{
+    const struct cm_type *type = input->type;
+    /* Symbols have no names here: a size that is not fixed prints as "?". */
+    struct cm_dim plain[CM_MAX_RANK];
+    struct cm_type shown = *type;
+
+    out->name = cm_api_text(arena, input->name);
+    out->doc_string = cm_api_text(arena, CM_STR_NONE);
+    out->kind = (enum cameo_kind)type->kind;
+    out->rank = -1;
+    if (type->kind == CM_KIND_TENSOR && type->rank >= 0 && type->rank <= CM_MAX_RANK) {
+        struct cameo_dim *dims = CM_NEW_ARRAY(arena, struct cameo_dim, (size_t)type->rank);
+
+        for (int i = 0; i < type->rank; i++) {
+            plain[i] = cm_dim_known(type->dims[i]) ? type->dims[i] : CM_DIM_ANY;
+            dims[i].size = plain[i].value;
+            dims[i].symbol = cm_api_text(arena, CM_STR_NONE);
+        }
+        shown.dims = plain;
+        out->rank = type->rank;
+        out->dims = dims;
+    }
+    if (type->kind == CM_KIND_TENSOR)
+        out->dtype = (enum cameo_dtype)type->dtype;
+    struct cm_symbols *symbols = cm_symbols_new(arena);
+    const struct cm_str text = cm_type_print(arena, symbols, &shown);
+    out->type = (struct cameo_text){text.data, text.size};
+}
+
+static void describe_variable(struct cm_arena *arena, const struct cm_trainer *trainer, size_t i,
+                              struct cameo_tensor *out)
+{
+    const struct cm_tensor *tensor = cm_trainer_state(trainer, i);
+    int64_t *dims = CM_NEW_ARRAY(arena, int64_t, (size_t)tensor->shape.rank);
+
+    for (int d = 0; d < tensor->shape.rank; d++)
+        dims[d] = tensor->shape.dims[d];
+    *out = (struct cameo_tensor){.name = cm_api_text(arena, cm_trainer_state_name(trainer, i)),
+                                 .dtype = (enum cameo_dtype)tensor->type,
+                                 .rank = (size_t)tensor->shape.rank,
+                                 .dims = dims,
+                                 .elements = cm_tensor_count(tensor),
+                                 .bytes = cm_tensor_bytes(tensor),
+                                 .location = {"", 0},
+                                 .is_state = true,
+                                 .training = -1,
+                                 .doc_string = {"", 0}};
+}
+
+static void describe(struct cameo_trainer *t)
+{
+    struct cm_arena *arena = &t->arena;
+    const size_t inputs = cm_trainer_input_count(t->trainer);
+    const size_t variables = cm_trainer_state_count(t->trainer);
+    const size_t scalars = cm_trainer_scalar_count(t->trainer);
+
+    t->inputs = CM_NEW_ARRAY(arena, struct cameo_value, inputs);
+    t->fed = CM_NEW_ARRAY(arena, struct cm_tensor, inputs);
+    t->in = CM_NEW_ARRAY(arena, const struct cm_tensor *, inputs);
+    for (size_t i = 0; i < inputs; i++)
+        describe_input(arena, cm_trainer_input(t->trainer, i), &t->inputs[i]);
+    t->variables = CM_NEW_ARRAY(arena, struct cameo_tensor, variables);
+    for (size_t i = 0; i < variables; i++)
+        describe_variable(arena, t->trainer, i, &t->variables[i]);
+    t->scalars = CM_NEW_ARRAY(arena, struct cm_trainer_scalar, scalars);
+    t->scalar_names = CM_NEW_ARRAY(arena, const char *, scalars);
+    for (size_t i = 0; i < scalars; i++)
+        t->scalar_names[i] = cm_api_text(arena, cm_trainer_scalar_name(t->trainer, i)).data;
+}
+
+static enum cm_status new_guarded(struct cm_guard *guard, void *arg)
+{
+    struct new_call *call = arg;
+    struct cameo_trainer *t = call->trainer;
+
+    cm_arena_init(&t->arena, guard);
+    const struct cm_trainer_options options = {.threads = t->options.threads,
+                                               .memory_limit = t->options.memory_limit,
+                                               .backend = t->options.backend,
+                                               .seed = t->options.seed,
+                                               .registry = cm_api_freeze(t->options.registry),
+                                               .check_finite = !t->options.allow_not_finite};
+    if (!options.registry)
+        return cm_fail(&call->err, CM_NO_MEMORY, "no memory for the operators");
+    CM_TRY(cm_trainer_new(&t->arena, t->model->file, &options, &t->trainer, &call->err));
+    describe(t);
+    return CM_OK;
+}
+
+static enum cm_status check_options(struct cameo_trainer *t,
+                                    const struct cameo_trainer_options *options,
+                                    struct cm_error *err)
+{
+    t->options = (struct cameo_trainer_options)CAMEO_TRAINER_OPTIONS_INIT;
+    CM_TRY(cm_api_options(&t->options, sizeof t->options, options, err));
+    if (t->options.threads < 0 || t->options.threads > 4096)
+        return cm_fail(err, CM_BAD_ARGUMENT, "%d threads make no sense", t->options.threads);
+    return CM_OK;
+}
+
+enum cameo_status cameo_trainer_new(struct cameo_model *model,
+                                    const struct cameo_trainer_options *options,
+                                    struct cameo_trainer **out, struct cameo_error *err)
+{
+    struct new_call call = {.trainer = cm_calloc(1, sizeof *call.trainer)};
+
+    *out = NULL;
+    if (!call.trainer)
+        return cm_api_done(cm_fail(&call.err, CM_NO_MEMORY, "no memory for a trainer"), &call.err,
+                           err);
+    call.trainer->model = model;
+    enum cm_status status = check_options(call.trainer, options, &call.err);
+    if (status == CM_OK)
+        status = cm_api_locked(model, new_guarded, &call, &call.err);
+    if (status)
+        cameo_trainer_free(call.trainer);
+    else
+        *out = call.trainer;
+    return cm_api_done(status, &call.err, err);
+}
+
+void cameo_trainer_free(struct cameo_trainer *trainer)
+{
+    if (!trainer)
+        return;
+    cm_arena_release(&trainer->arena);
+    cm_free(trainer);
+}
+
+/* ---- asking ---- */
+
+size_t cameo_trainer_input_count(const struct cameo_trainer *trainer)
+{
+    return cm_trainer_input_count(trainer->trainer);
+}
+
+const struct cameo_value *cameo_trainer_input(const struct cameo_trainer *trainer, size_t index)
+{
+    return index < cameo_trainer_input_count(trainer) ? &trainer->inputs[index] : NULL;
+}
+
+size_t cameo_trainer_variable_count(const struct cameo_trainer *trainer)
+{
+    return cm_trainer_state_count(trainer->trainer);
+}
+
+const struct cameo_tensor *cameo_trainer_variable(const struct cameo_trainer *trainer, size_t index)
+{
+    return index < cameo_trainer_variable_count(trainer) ? &trainer->variables[index] : NULL;
+}
+
+size_t cameo_trainer_find_variable(const struct cameo_trainer *trainer, const char *name)
+{
+    const int index = cm_trainer_state_find(trainer->trainer, cm_str(name));
+
+    return index < 0 ? cameo_trainer_variable_count(trainer) : (size_t)index;
+}
+
+static enum cm_status check_values(const struct cameo_trainer *trainer, size_t index,
+                                   const void *values, size_t size, struct cm_error *err)
+{
+    const struct cameo_tensor *row = cameo_trainer_variable(trainer, index);
+
+    if (!row)
+        return cm_fail(err, CM_BAD_ARGUMENT, "there is no variable %zu, the model has %zu", index,
+                       cameo_trainer_variable_count(trainer));
+    if (size != row->bytes || (size && !values))
+        return cm_fail(err, CM_BAD_ARGUMENT,
+                       "variable '%.200s' has %llu bytes of values, the call is for %zu",
+                       row->name.data, (unsigned long long)row->bytes, values ? size : 0);
+    return CM_OK;
+}
+
+enum cameo_status cameo_trainer_read_variable(const struct cameo_trainer *trainer, size_t index,
+                                              void *values, size_t size, struct cameo_error *err)
+{
+    struct cm_error reason = {0};
+    const enum cm_status status = check_values(trainer, index, values, size, &reason);
+
+    if (status == CM_OK && size)
+        memcpy(values, cm_trainer_state(trainer->trainer, index)->data, size);
+    return cm_api_done(status, &reason, err);
+}
+
+enum cameo_status cameo_trainer_set_variable(struct cameo_trainer *trainer, size_t index,
+                                             const void *values, size_t size,
+                                             struct cameo_error *err)
+{
+    struct cm_error reason = {0};
+    enum cm_status status = check_values(trainer, index, values, size, &reason);
+
+    if (status == CM_OK) {
+        struct cm_tensor value = *cm_trainer_state(trainer->trainer, index);
+        value.data = (void *)(uintptr_t)values; /* only read */
+        status = cm_trainer_set_state(trainer->trainer, index, &value, &reason);
+    }
+    return cm_api_done(status, &reason, err);
+}
+
+size_t cameo_trainer_scalar_count(const struct cameo_trainer *trainer)
+{
+    return cm_trainer_scalar_count(trainer->trainer);
+}
+
+const char *cameo_trainer_scalar_name(const struct cameo_trainer *trainer, size_t index)
+{
+    return index < cameo_trainer_scalar_count(trainer) ? trainer->scalar_names[index] : NULL;
+}
+
+size_t cameo_trainer_loss(const struct cameo_trainer *trainer)
+{
+    const int loss = cm_trainer_loss(trainer->trainer);
+
+    return loss < 0 ? cameo_trainer_scalar_count(trainer) : (size_t)loss;
+}
+
+uint64_t cameo_trainer_steps(const struct cameo_trainer *trainer)
+{
+    return cm_trainer_steps(trainer->trainer);
+}
+
+void cameo_trainer_set_cancel(struct cameo_trainer *trainer, struct cameo_cancel *cancel)
+{
+    cm_trainer_set_cancel(trainer->trainer, cancel ? &cancel->set : NULL);
+}
+
+/* ---- feeding ---- */
+
+static enum cm_status find_input(const struct cameo_trainer *t, const struct cameo_feed *feed,
+                                 size_t *out, struct cm_error *err)
+{
+    const size_t count = cameo_trainer_input_count(t);
+    char names[400] = "";
+    size_t used = 0;
+
+    for (size_t i = 0; i < count; i++) {
+        *out = i;
+        if (feed->name ? strcmp(t->inputs[i].name.data, feed->name) == 0 : feed->index == i)
+            return CM_OK;
+        if (used < 300)
+            used += (size_t)snprintf(names + used, sizeof names - used, "%s'%.60s'",
+                                     used ? ", " : "", t->inputs[i].name.data);
+    }
+    if (feed->name)
+        return cm_fail(err, CM_BAD_ARGUMENT, "there is no input '%.200s'; a step takes %s",
+                       feed->name, count ? names : "none");
+    return cm_fail(err, CM_BAD_ARGUMENT, "there is no input %zu; a step takes %s", feed->index,
+                   count ? names : "none");
+}
+
+static enum cm_status borrow(const struct cameo_feed *feed, const char *name, struct cm_tensor *out,
+                             struct cm_error *err)
+{
+    struct cm_shape shape;
+
+    if (feed->datum) {
+        const struct cm_datum *datum = cm_api_datum(feed->datum);
+
+        if (datum->kind != CM_KIND_TENSOR)
+            return cm_fail(err, CM_BAD_ARGUMENT, "input '%.200s' is fed with no tensor", name);
+        *out = datum->tensor;
+        out->buffer = NULL;
+        return CM_OK;
+    }
+    if (!cm_dtype_is_valid((int64_t)feed->dtype) || feed->dtype == CAMEO_STRING)
+        return cm_fail(err, CM_BAD_ARGUMENT, "input '%.200s' is fed with type %d", name,
+                       (int)feed->dtype);
+    CM_TRY(cm_error_context(err, cm_api_shape(feed->rank, feed->dims, &shape, err),
+                            "input '%.200s'", name));
+    *out = cm_tensor_borrow((enum cm_dtype)feed->dtype, &shape, (void *)(uintptr_t)feed->data);
+    const size_t size = cm_dtype_size(out->type);
+    if (cm_tensor_bytes(out) != feed->bytes || (feed->bytes && !feed->data))
+        return cm_fail(err, CM_BAD_ARGUMENT,
+                       "input '%.200s' comes with %zu bytes, its shape needs %zu", name,
+                       feed->data ? feed->bytes : 0, cm_tensor_bytes(out));
+    if (feed->bytes && size && (uintptr_t)feed->data % (size < 16 ? size : 16) != 0)
+        return cm_fail(err, CM_BAD_ARGUMENT, "input '%.200s' is not aligned for its type", name);
+    return CM_OK;
+}
+
+static enum cm_status feed_all(struct cameo_trainer *t, const struct cameo_feed *feeds,
+                               size_t feed_count, struct cm_error *err)
+{
+    const size_t count = cameo_trainer_input_count(t);
+    char missing[500] = "";
+    size_t used = 0;
+
+    memset(t->in, 0, count * sizeof *t->in);
+    for (size_t f = 0; f < feed_count; f++) {
+        size_t i = 0;
+
+        CM_TRY(find_input(t, &feeds[f], &i, err));
+        if (t->in[i])
+            return cm_fail(err, CM_BAD_ARGUMENT, "input '%.200s' is fed twice",
+                           t->inputs[i].name.data);
+        CM_TRY(borrow(&feeds[f], t->inputs[i].name.data, &t->fed[i], err));
+        t->in[i] = &t->fed[i];
+    }
+    for (size_t i = 0; i < count; i++)
+        if (!t->in[i] && used < 350)
+            used +=
+                (size_t)snprintf(missing + used, sizeof missing - used, "%s'%.60s' (%.80s)",
+                                 used ? ", " : "", t->inputs[i].name.data, t->inputs[i].type.data);
+    return used ? cm_fail(err, CM_BAD_ARGUMENT, "inputs are missing: %s", missing) : CM_OK;
+}
+
+/* ---- doing ---- */
+
+enum cameo_status cameo_trainer_initialize(struct cameo_trainer *trainer, struct cameo_error *err)
+{
+    struct cm_error reason = {0};
+
+    return cm_api_done(cm_trainer_initialize(trainer->trainer, &reason), &reason, err);
+}
+
+enum cameo_status cameo_trainer_step(struct cameo_trainer *trainer, const struct cameo_feed *feeds,
+                                     size_t feed_count, double *scalars, struct cameo_error *err)
+{
+    struct cm_error reason = {0};
+    enum cm_status status = feed_all(trainer, feeds, feed_count, &reason);
+
+    if (status == CM_OK)
+        status = cm_trainer_step(trainer->trainer, trainer->in, trainer->scalars, &reason);
+    for (size_t i = 0; scalars && status == CM_OK && i < cameo_trainer_scalar_count(trainer); i++)
+        scalars[i] = trainer->scalars[i].value;
+    return cm_api_done(status, &reason, err);
+}
+
+struct evaluate_call {
+    struct cameo_trainer *trainer;
+    struct cm_error err;
+};
+
+static enum cm_status prepare_guarded(struct cm_guard *guard, void *arg)
+{
+    struct evaluate_call *call = arg;
+
+    cm_arena_lend(&call->trainer->arena, guard);
+    return cm_trainer_prepare_evaluation(call->trainer->trainer, &call->err);
+}
+
+/* The graphs for it are made when somebody asks first. */
+static enum cm_status prepare(struct cameo_trainer *trainer, struct cm_error *err)
+{
+    struct evaluate_call call = {.trainer = trainer};
+
+    if (trainer->evaluates)
+        return CM_OK;
+    const enum cm_status status = cm_api_locked(trainer->model, prepare_guarded, &call, &call.err);
+    if (status)
+        *err = call.err;
+    trainer->evaluates = status == CM_OK;
+    return status;
+}
+
+enum cameo_status cameo_trainer_evaluate(struct cameo_trainer *trainer,
+                                         const struct cameo_feed *feeds, size_t feed_count,
+                                         struct cameo_measure *out, struct cameo_error *err)
+{
+    struct cm_error reason = {0};
+    struct cm_trainer_measure measure;
+    enum cm_status status = prepare(trainer, &reason);
+
+    if (status == CM_OK)
+        status = feed_all(trainer, feeds, feed_count, &reason);
+    if (status == CM_OK)
+        status = cm_trainer_evaluate(trainer->trainer, trainer->in, &measure, &reason);
+    if (status == CM_OK)
+        *out = (struct cameo_measure){.samples = measure.samples,
+                                      .loss = measure.loss,
+                                      .judged = measure.judged,
+                                      .correct = measure.correct,
+                                      .compared = measure.compared,
+                                      .absolute = measure.absolute,
+                                      .squared = measure.squared,
+                                      .targets = measure.targets,
+                                      .target_squares = measure.target_squares};
+    return cm_api_done(status, &reason, err);
+}
+
+/* ---- predicting ---- */
+
+struct prediction {
+    struct cameo_trainer *trainer;
+    struct cm_datum *in, *out;
+    const struct cm_datum **fed;
+    size_t n_in, n_out;
+    struct cm_error err;
+};
+
+static enum cm_status feed_prediction(struct prediction *p, const struct cameo_feed *feed)
+{
+    for (size_t i = 0; i < p->n_in; i++) {
+        const struct cm_trainer_input *input = cm_trainer_predict_input(p->trainer->trainer, i);
+
+        if (feed->name ? !cm_str_is(input->name, feed->name) : feed->index != i)
+            continue;
+        CM_TRY(borrow(feed, feed->name ? feed->name : "", &p->in[i].tensor, &p->err));
+        p->in[i].kind = CM_KIND_TENSOR;
+        p->fed[i] = &p->in[i];
+        return CM_OK;
+    }
+    return cm_fail(&p->err, CM_BAD_ARGUMENT, "the inference graph reads no input '%.200s'",
+                   feed->name ? feed->name : "");
+}
+
+static enum cm_status take_prediction(struct prediction *p, struct cameo_fetch *fetch)
+{
+    for (size_t o = 0; o < p->n_out; o++) {
+        const struct cm_str name = cm_trainer_predict_output(p->trainer->trainer, o);
+        struct cm_datum shared = {0};
+
+        if (fetch->name ? !cm_str_is(name, fetch->name) : fetch->index != o)
+            continue;
+        CM_TRY(cm_datum_share(&p->out[o], &shared, &p->err));
+        enum cm_status status = cm_api_own(&shared, &p->err);
+        if (status == CM_OK)
+            status = cm_api_take(&shared, &fetch->datum, &p->err);
+        cm_datum_drop(&shared);
+        return status;
+    }
+    return cm_fail(&p->err, CM_BAD_ARGUMENT, "there is no output '%.200s'",
+                   fetch->name ? fetch->name : "");
+}
+
+static enum cm_status predict(struct prediction *p, const struct cameo_feed *feeds,
+                              size_t feed_count, struct cameo_fetch *fetches, size_t fetch_count)
+{
+    for (size_t f = 0; f < feed_count; f++)
+        CM_TRY(feed_prediction(p, &feeds[f]));
+    CM_TRY(cm_trainer_predict(p->trainer->trainer, p->fed, p->out, &p->err));
+    enum cm_status status = CM_OK;
+    for (size_t f = 0; f < fetch_count && status == CM_OK; f++)
+        status = take_prediction(p, &fetches[f]);
+    for (size_t o = 0; o < p->n_out; o++)
+        cm_datum_drop(&p->out[o]);
+    for (size_t f = 0; f < fetch_count && status; f++) {
+        cameo_datum_free(fetches[f].datum);
+        fetches[f].datum = NULL;
+    }
+    return status;
+}
+
+enum cameo_status cameo_trainer_predict(struct cameo_trainer *trainer,
+                                        const struct cameo_feed *feeds, size_t feed_count,
+                                        struct cameo_fetch *fetches, size_t fetch_count,
+                                        struct cameo_error *err)
+{
+    struct prediction p = {.trainer = trainer};
+    enum cm_status status = prepare(trainer, &p.err);
+
+    for (size_t f = 0; f < fetch_count; f++)
+        fetches[f].datum = NULL;
+    if (status)
+        return cm_api_done(status, &p.err, err);
+    p.n_in = cm_trainer_predict_input_count(trainer->trainer);
+    p.n_out = cm_trainer_predict_output_count(trainer->trainer);
+    p.in = cm_calloc(p.n_in + 1, sizeof *p.in);
+    p.out = cm_calloc(p.n_out + 1, sizeof *p.out);
+    p.fed = cm_calloc(p.n_in + 1, sizeof *p.fed);
+    if (p.in && p.out && p.fed)
+        status = predict(&p, feeds, feed_count, fetches, fetch_count);
+    else
+        status = cm_fail(&p.err, CM_NO_MEMORY, "no memory for a prediction");
+    cm_free(p.in);
+    cm_free(p.out);
+    cm_free(p.fed);
+    return cm_api_done(status, &p.err, err);
+}

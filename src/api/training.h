@@ -1,0 +1,34 @@
+/* What the files of api/ that train models share. */
+// SPDX-License-Identifier: Apache-2.0
+#ifndef CM_API_TRAINING_H
+#define CM_API_TRAINING_H
+
+#include "api/running.h"
+#include "train/feeder.h"
+#include "train/trainer.h"
+
+struct cameo_trainer {
+    struct cm_arena arena; /* the trainer and everything below */
+    struct cameo_model *model;
+    struct cm_trainer *trainer;
+    struct cameo_trainer_options options;
+    struct cameo_value *inputs;
+    struct cameo_tensor *variables;
+    const char **scalar_names;
+    struct cm_trainer_scalar *scalars;
+    struct cm_tensor *fed; /* by input of a step */
+    const struct cm_tensor **in;
+    bool evaluates; /* the graphs for it are made */
+};
+
+struct cameo_dataset {
+    struct cm_dataset *dataset;
+};
+
+struct cameo_batches {
+    struct cm_feeder *feeder;
+    struct cameo_feed *feeds;
+    size_t n_inputs;
+};
+
+#endif

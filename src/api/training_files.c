@@ -1,0 +1,301 @@
+/* What a trainer reads and writes: data sets, checkpoints, the trained model. */
+// SPDX-License-Identifier: Apache-2.0
+#include "api/training.h"
+
+#include "base/memory.h"
+#include "train/checkpoint.h"
+
+/* ---- the model ---- */
+
+struct save_call {
+    struct cameo_trainer *trainer;
+    const char *path;
+    struct cameo_save_options options;
+    struct cm_save_report report;
+    struct cm_error err;
+};
+
+static enum cm_status save_guarded(struct cm_guard *guard, void *arg)
+{
+    struct save_call *call = arg;
+    const struct cm_save_options options = {
+        .format = (enum cm_model_format)call->options.format,
+        .placement = (enum cm_save_placement)call->options.placement,
+        .external_name = call->options.external_name,
+        .one_file_per_tensor = call->options.one_file_per_tensor,
+        .threshold = call->options.threshold,
+        .alignment = call->options.alignment,
+    };
+    struct cm_arena scratch;
+
+    cm_arena_init(&scratch, guard);
+    const enum cm_status status =
+        cm_trainer_save(call->trainer->trainer, &scratch, call->trainer->model->file, call->path,
+                        &options, &call->report, &call->err);
+    cm_arena_release(&scratch);
+    return status;
+}
+
+enum cameo_status cameo_trainer_save(struct cameo_trainer *trainer, const char *path,
+                                     const struct cameo_save_options *options,
+                                     struct cameo_save_report *report, struct cameo_error *err)
+{
+    struct save_call call = {.trainer = trainer, .path = path};
+    enum cm_status status = cm_api_check_save(path, options, report, &call.options, &call.err);
+
+    if (status == CM_OK)
+        status = cm_api_locked(trainer->model, save_guarded, &call, &call.err);
+    if (status == CM_OK && report)
+        cm_api_give_report(&call.report, report);
+    return cm_api_done(status, &call.err, err);
+}
+
+/* ---- checkpoints ---- */
+
+struct checkpoint_call {
+    struct cameo_trainer *trainer;
+    const char *path;
+    const struct cameo_entry *notes;
+    size_t n_notes;
+    cameo_note_fn *note;
+    void *arg;
+    struct cm_error err;
+};
+
+static enum cm_status write_checkpoint(struct checkpoint_call *call, struct cm_arena *scratch)
+{
+    struct cm_note *notes = CM_NEW_ARRAY(scratch, struct cm_note, call->n_notes);
+
+    for (size_t i = 0; i < call->n_notes; i++) {
+        const struct cameo_entry *from = &call->notes[i];
+        notes[i] = (struct cm_note){{from->key.data, from->key.size},
+                                    {from->value.data, from->value.size}};
+    }
+    return cm_checkpoint_write(call->trainer->trainer, scratch, call->path, notes, call->n_notes,
+                               &call->err);
+}
+
+static enum cm_status read_notes(struct checkpoint_call *call, struct cm_arena *scratch)
+{
+    struct cm_note *notes;
+    size_t count;
+
+    CM_TRY(cm_checkpoint_notes(scratch, call->path, &notes, &count, &call->err));
+    for (size_t i = 0; i < count; i++)
+        call->note(call->arg, notes[i].key.data, notes[i].value.data);
+    return CM_OK;
+}
+
+static enum cm_status in_scratch(struct cm_guard *guard, void *arg)
+{
+    struct checkpoint_call *call = arg;
+    struct cm_arena scratch;
+
+    cm_arena_init(&scratch, guard);
+    const enum cm_status status =
+        call->note ? read_notes(call, &scratch)
+        : call->notes
+            ? write_checkpoint(call, &scratch)
+            : cm_checkpoint_read(call->trainer->trainer, &scratch, call->path, &call->err);
+    cm_arena_release(&scratch);
+    return status;
+}
+
+static enum cameo_status checkpoint(struct checkpoint_call *call, struct cameo_error *err)
+{
+    enum cm_status status = CM_OK;
+
+    if (!call->path || !*call->path)
+        status = cm_fail(&call->err, CM_BAD_ARGUMENT, "no path was given");
+    if (status == CM_OK)
+        status = cm_guarded(0, &call->err, in_scratch, call);
+    return cm_api_done(status, &call->err, err);
+}
+
+enum cameo_status cameo_checkpoint_save(struct cameo_trainer *trainer, const char *path,
+                                        const struct cameo_entry *notes, size_t note_count,
+                                        struct cameo_error *err)
+{
+    static const struct cameo_entry none;
+    struct checkpoint_call call = {.trainer = trainer,
+                                   .path = path,
+                                   .notes = notes ? notes : &none,
+                                   .n_notes = notes ? note_count : 0};
+
+    return checkpoint(&call, err);
+}
+
+enum cameo_status cameo_checkpoint_resume(struct cameo_trainer *trainer, const char *path,
+                                          struct cameo_error *err)
+{
+    struct checkpoint_call call = {.trainer = trainer, .path = path};
+
+    return checkpoint(&call, err);
+}
+
+enum cameo_status cameo_checkpoint_notes(const char *path, cameo_note_fn *note, void *arg,
+                                         struct cameo_error *err)
+{
+    struct checkpoint_call call = {.path = path, .note = note, .arg = arg};
+
+    return checkpoint(&call, err);
+}
+
+/* ---- data sets ---- */
+
+enum cameo_status cameo_dataset_open(const char *path, const struct cameo_dataset_options *options,
+                                     struct cameo_dataset **out, struct cameo_error *err)
+{
+    struct cameo_dataset_options all = CAMEO_DATASET_OPTIONS_INIT;
+    struct cameo_dataset *dataset = cm_calloc(1, sizeof *dataset);
+    struct cm_error reason = {0};
+    enum cm_status status = cm_api_options(&all, sizeof all, options, &reason);
+    const struct cm_dataset_options inner = {.columns = all.columns};
+
+    *out = NULL;
+    if (!dataset)
+        status = cm_fail(&reason, CM_NO_MEMORY, "no memory for a data set");
+    else if (!path)
+        status = cm_fail(&reason, CM_BAD_ARGUMENT, "no path was given");
+    if (status == CM_OK)
+        status = cm_dataset_open(path, &inner, &dataset->dataset, &reason);
+    if (status)
+        cm_free(dataset);
+    else
+        *out = dataset;
+    return cm_api_done(status, &reason, err);
+}
+
+void cameo_dataset_free(struct cameo_dataset *dataset)
+{
+    if (!dataset)
+        return;
+    cm_dataset_close(dataset->dataset);
+    cm_free(dataset);
+}
+
+int64_t cameo_dataset_samples(const struct cameo_dataset *dataset)
+{
+    return cm_dataset_samples(dataset->dataset);
+}
+
+size_t cameo_dataset_field_count(const struct cameo_dataset *dataset)
+{
+    return cm_dataset_field_count(dataset->dataset);
+}
+
+bool cameo_dataset_field(const struct cameo_dataset *dataset, size_t index,
+                         struct cameo_dataset_field *out)
+{
+    if (index >= cm_dataset_field_count(dataset->dataset))
+        return false;
+    const struct cm_dataset_field *field = cm_dataset_field(dataset->dataset, index);
+    *out = (struct cameo_dataset_field){.name = {field->name.data, field->name.size},
+                                        .dtype = (enum cameo_dtype)field->type,
+                                        .rank = field->sample.rank};
+    for (int i = 0; i < field->sample.rank; i++)
+        out->dims[i] = field->sample.dims[i];
+    return true;
+}
+
+/* ---- batches ---- */
+
+static enum cm_status open_batches(struct cameo_batches *batches,
+                                   const struct cameo_trainer *trainer,
+                                   struct cameo_dataset *dataset,
+                                   const struct cameo_batches_options *given, struct cm_error *err)
+{
+    struct cameo_batches_options all = CAMEO_BATCHES_OPTIONS_INIT;
+
+    CM_TRY(cm_api_options(&all, sizeof all, given, err));
+    if (all.batch_size < 0 || (unsigned)all.last > CAMEO_LAST_WRAP)
+        return cm_fail(err, CM_BAD_ARGUMENT, "batches of %lld rows make no sense",
+                       (long long)all.batch_size);
+    const struct cm_feeder_options options = {.feed = {.batch_size = all.batch_size,
+                                                       .shuffle = all.shuffle,
+                                                       .seed = all.seed,
+                                                       .last = (enum cm_last_batch)all.last,
+                                                       .endless = all.endless,
+                                                       .prefetch = all.prefetch},
+                                              .target = all.target};
+    batches->n_inputs = cm_trainer_input_count(trainer->trainer);
+    batches->feeds = cm_calloc(batches->n_inputs + 1, sizeof *batches->feeds);
+    if (!batches->feeds)
+        return cm_fail(err, CM_NO_MEMORY, "no memory for batches");
+    return cm_feeder_new(trainer->trainer, dataset->dataset, &options, &batches->feeder, err);
+}
+
+enum cameo_status cameo_batches_new(struct cameo_dataset *dataset,
+                                    const struct cameo_trainer *trainer,
+                                    const struct cameo_batches_options *options,
+                                    struct cameo_batches **out, struct cameo_error *err)
+{
+    struct cameo_batches *batches = cm_calloc(1, sizeof *batches);
+    struct cm_error reason = {0};
+    enum cm_status status;
+
+    *out = NULL;
+    if (!batches)
+        status = cm_fail(&reason, CM_NO_MEMORY, "no memory for batches");
+    else
+        status = open_batches(batches, trainer, dataset, options, &reason);
+    if (status)
+        cameo_batches_free(batches);
+    else
+        *out = batches;
+    return cm_api_done(status, &reason, err);
+}
+
+void cameo_batches_free(struct cameo_batches *batches)
+{
+    if (!batches)
+        return;
+    cm_feeder_free(batches->feeder);
+    cm_free(batches->feeds);
+    cm_free(batches);
+}
+
+enum cameo_status cameo_batches_next(struct cameo_batches *batches, const struct cameo_feed **feeds,
+                                     int64_t *rows, struct cameo_error *err)
+{
+    const struct cm_tensor *const *in = NULL;
+    struct cm_error reason = {0};
+    const enum cm_status status = cm_feeder_next(batches->feeder, &in, rows, &reason);
+
+    for (size_t i = 0; status == CM_OK && *rows && i < batches->n_inputs; i++)
+        batches->feeds[i] = (struct cameo_feed){.index = i,
+                                                .dtype = (enum cameo_dtype)in[i]->type,
+                                                .rank = in[i]->shape.rank,
+                                                .dims = in[i]->shape.dims,
+                                                .data = in[i]->data,
+                                                .bytes = cm_tensor_bytes(in[i])};
+    *feeds = batches->feeds;
+    return cm_api_done(status, &reason, err);
+}
+
+int64_t cameo_batches_per_epoch(const struct cameo_batches *batches)
+{
+    return cm_feeder_batches(batches->feeder);
+}
+
+int64_t cameo_batches_size(const struct cameo_batches *batches)
+{
+    return cm_feeder_batch_size(batches->feeder);
+}
+
+struct cameo_batches_position cameo_batches_tell(const struct cameo_batches *batches)
+{
+    const struct cm_feed_position position = cm_feeder_position(batches->feeder);
+
+    return (struct cameo_batches_position){position.epoch, position.sample};
+}
+
+enum cameo_status cameo_batches_seek(struct cameo_batches *batches,
+                                     struct cameo_batches_position position,
+                                     struct cameo_error *err)
+{
+    const struct cm_feed_position to = {position.epoch, position.sample};
+    struct cm_error reason = {0};
+
+    return cm_api_done(cm_feeder_seek(batches->feeder, to, &reason), &reason, err);
+}

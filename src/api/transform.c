@@ -1,0 +1,210 @@
+/* Models made out of models: trainable ones, training steps, gradients. */
+// SPDX-License-Identifier: Apache-2.0
+#include "api/api.h"
+
+#include "base/memory.h"
+#include "train/prepare.h"
+#include "train/step.h"
+
+/* ---- preparing ---- */
+
+struct prepare_call {
+    struct cameo_model *model;
+    struct cameo_prepare_options options;
+    const struct cameo_preparation *report;
+    struct cm_error err;
+};
+
+/* The handle describes the model as it is now; what was handed out before stays in the arena. */
+static enum cm_status describe_again(struct cameo_model *model, struct cm_guard *guard,
+                                     struct cm_error *err)
+{
+    struct cm_arena scratch;
+
+    model->summary = (struct cameo_summary){0};
+    model->by_name = (struct cm_map){0};
+    model->inputs = model->outputs = NULL;
+    cm_arena_init(&scratch, guard);
+    const enum cm_status status = cm_describe_model(model, &scratch, err);
+    cm_arena_release(&scratch);
+    return status;
+}
+
+static const struct cameo_text *texts(struct cm_arena *arena, const struct cm_str *from,
+                                      size_t count)
+{
+    struct cameo_text *list = CM_NEW_ARRAY(arena, struct cameo_text, count);
+
+    for (size_t i = 0; i < count; i++)
+        list[i] = cm_api_text(arena, from[i]);
+    return list;
+}
+
+static const struct cameo_preparation *tell(struct cm_arena *arena,
+                                            const struct cm_prepare_report *from)
+{
+    struct cameo_preparation *report = CM_NEW(arena, struct cameo_preparation);
+    struct cameo_choice *choices = CM_NEW_ARRAY(arena, struct cameo_choice, from->n_choices);
+
+    for (size_t i = 0; i < from->n_choices; i++) {
+        choices[i].name = cm_api_text(arena, from->choices[i].name);
+        choices[i].trained = from->choices[i].trained;
+        choices[i].reason = cm_api_text(arena, from->choices[i].reason);
+    }
+    report->choices = choices;
+    report->choice_count = from->n_choices;
+    report->changes = texts(arena, from->changes, from->n_changes);
+    report->change_count = from->n_changes;
+    report->blockers = texts(arena, from->blockers, from->n_blockers);
+    report->blocker_count = from->n_blockers;
+    report->target = cm_api_text(arena, from->target_name);
+    report->loss = cm_api_text(arena, from->loss_name);
+    return report;
+}
+
+static double or_default(double number)
+{
+    return number < 0 ? NAN : number;
+}
+
+static enum cm_status prepare_guarded(struct cm_guard *guard, void *arg)
+{
+    struct prepare_call *call = arg;
+    const struct cameo_prepare_options *o = &call->options;
+    const struct cm_prepare_options options = {.loss = o->loss,
+                                               .output = o->output,
+                                               .optimizer = o->optimizer,
+                                               .lr = or_default(o->lr),
+                                               .momentum = or_default(o->momentum),
+                                               .weight_decay = or_default(o->weight_decay),
+                                               .beta1 = or_default(o->beta1),
+                                               .beta2 = or_default(o->beta2),
+                                               .epsilon = or_default(o->epsilon),
+                                               .schedule = (enum cm_schedule)o->schedule,
+                                               .warmup = o->warmup,
+                                               .schedule_steps = o->schedule_steps,
+                                               .schedule_factor = o->schedule_factor,
+                                               .clip_norm = o->clip_norm,
+                                               .accumulate = o->accumulate,
+                                               .train = o->train,
+                                               .freeze = o->freeze,
+                                               .target = o->target,
+                                               .keep_opset = o->keep_opset};
+    struct cm_prepare_report report;
+    struct cm_arena *arena = &call->model->arena;
+
+    const enum cm_status status =
+        cm_prepare(arena, call->model->file, &options, &report, &call->err);
+    call->report = tell(arena, &report);
+    CM_TRY(status);
+    return describe_again(call->model, guard, &call->err);
+}
+
+enum cameo_status cameo_model_prepare(struct cameo_model *model,
+                                      const struct cameo_prepare_options *options,
+                                      const struct cameo_preparation **report,
+                                      struct cameo_error *err)
+{
+    struct prepare_call call = {
+        .model = model, .options = (struct cameo_prepare_options)CAMEO_PREPARE_OPTIONS_INIT};
+
+    if (report)
+        *report = NULL;
+    enum cm_status status = cm_api_options(&call.options, sizeof call.options, options, &call.err);
+    if (status == CM_OK && (unsigned)call.options.schedule > CAMEO_SCHEDULE_LINEAR)
+        status =
+            cm_fail(&call.err, CM_BAD_ARGUMENT, "schedule %d is none", (int)call.options.schedule);
+    if (status == CM_OK)
+        status = cm_api_locked(model, prepare_guarded, &call, &call.err);
+    if (report && status != CM_NO_MEMORY)
+        *report = call.report;
+    return cm_api_done(status, &call.err, err);
+}
+
+static enum cm_status strip_guarded(struct cm_guard *guard, void *arg)
+{
+    struct prepare_call *call = arg;
+
+    cm_strip(call->model->file);
+    return describe_again(call->model, guard, &call->err);
+}
+
+enum cameo_status cameo_model_strip(struct cameo_model *model, struct cameo_error *err)
+{
+    struct prepare_call call = {.model = model};
+    const enum cm_status status = cm_api_locked(model, strip_guarded, &call, &call.err);
+
+    return cm_api_done(status, &call.err, err);
+}
+
+/* ---- new models ---- */
+
+struct derive_call {
+    const struct cameo_model *from;
+    struct cameo_model *made;
+    const char *of; /* NULL: the training step */
+    const char *const *wrt;
+    size_t n_wrt;
+    struct cm_step_options options;
+    struct cm_error err;
+};
+
+static enum cm_status derive_guarded(struct cm_guard *guard, void *arg)
+{
+    struct derive_call *call = arg;
+    struct cm_arena *arena = &call->made->arena;
+    const struct cm_model_file *file = call->from->file;
+
+    cm_arena_init(arena, guard);
+    if (!call->of) {
+        CM_TRY(cm_step_model(arena, file, &call->options, &call->made->file, &call->err));
+    } else {
+        struct cm_str *wrt = CM_NEW_ARRAY(arena, struct cm_str, call->n_wrt);
+        for (size_t i = 0; i < call->n_wrt; i++)
+            wrt[i] = cm_arena_str(arena, cm_str(call->wrt[i]));
+        CM_TRY(cm_grad_model(arena, file, cm_str(call->of), wrt, call->n_wrt, &call->options,
+                             &call->made->file, &call->err));
+    }
+    return describe_again(call->made, guard, &call->err);
+}
+
+static enum cameo_status derive(struct derive_call *call, struct cameo_model **out,
+                                struct cameo_error *err)
+{
+    *out = NULL;
+    call->made = cm_calloc(1, sizeof *call->made);
+    if (!call->made || pthread_mutex_init(&call->made->lock, NULL) != 0) {
+        cm_free(call->made);
+        return cm_api_done(cm_fail(&call->err, CM_NO_MEMORY, "no memory for a model"), &call->err,
+                           err);
+    }
+    const enum cm_status status = cm_api_locked(call->from, derive_guarded, call, &call->err);
+    if (status)
+        cameo_model_free(call->made);
+    else
+        *out = call->made;
+    return cm_api_done(status, &call->err, err);
+}
+
+enum cameo_status cameo_model_step(const struct cameo_model *model, bool portable,
+                                   struct cameo_model **out, struct cameo_error *err)
+{
+    struct derive_call call = {.from = model, .options = {.portable = portable}};
+
+    return derive(&call, out, err);
+}
+
+enum cameo_status cameo_model_gradient(const struct cameo_model *model, const char *of,
+                                       const char *const *wrt, size_t wrt_count, bool portable,
+                                       struct cameo_model **out, struct cameo_error *err)
+{
+    struct derive_call call = {
+        .from = model, .of = of, .wrt = wrt, .n_wrt = wrt_count, .options = {.portable = portable}};
+
+    *out = NULL;
+    if (!of || !wrt || wrt_count == 0)
+        return cm_api_done(cm_fail(&call.err, CM_BAD_ARGUMENT,
+                                   "it was not said what is to be differentiated by what"),
+                           &call.err, err);
+    return derive(&call, out, err);
+}

@@ -1,0 +1,239 @@
+/* Checkpoints. */
+// SPDX-License-Identifier: Apache-2.0
+#include "train/checkpoint.h"
+
+#include "io/arrays.h"
+#include "io/json_read.h"
+
+/* Names in the file: "state/W", and two that hold bytes. */
+#define STATE  "state/"
+#define RANDOM "cameo/random"
+#define NOTES  "cameo/notes"
+#define STEPS  "cameo/steps"
+
+static struct cm_array bytes_array(const char *name, struct cm_str bytes)
+{
+    struct cm_array array = {.name = cm_str(name), .value.kind = CM_KIND_TENSOR};
+    struct cm_shape shape = CM_SHAPE((int64_t)bytes.size);
+
+    /* Only read, so casting const away is sound. */
+    array.value.tensor = cm_tensor_borrow(CM_UINT8, &shape, (void *)(uintptr_t)bytes.data);
+    return array;
+}
+
+/* Types that the format has not, or that do not fill bytes, are stored as their bytes. */
+static bool is_plain(enum cm_dtype type)
+{
+    switch (type) {
+    case CM_FLOAT:
+    case CM_DOUBLE:
+    case CM_FLOAT16:
+    case CM_BFLOAT16:
+    case CM_INT8:
+    case CM_INT16:
+    case CM_INT32:
+    case CM_INT64:
+    case CM_UINT8:
+    case CM_BOOL:
+        return true;
+    default:
+        return false;
+    }
+}
+
+static struct cm_tensor stored_form(const struct cm_tensor *state)
+{
+    const struct cm_shape bytes = CM_SHAPE((int64_t)cm_tensor_bytes(state));
+
+    return is_plain(state->type) ? *state : cm_tensor_borrow(CM_UINT8, &bytes, state->data);
+}
+
+static struct cm_str notes_text(struct cm_arena *arena, const struct cm_note *notes, size_t n_notes)
+{
+    size_t size = 2, at = 0;
+    struct cm_str *parts = CM_NEW_ARRAY(arena, struct cm_str, n_notes);
+
+    for (size_t i = 0; i < n_notes; i++) {
+        const struct cm_str key = cm_json_quote(arena, notes[i].key);
+        const struct cm_str value = cm_json_quote(arena, notes[i].value);
+        char *text = cm_arena_alloc(arena, key.size + value.size + 2);
+
+        memcpy(text, key.data, key.size);
+        text[key.size] = ':';
+        memcpy(text + key.size + 1, value.data, value.size);
+        parts[i] = (struct cm_str){text, key.size + value.size + 1};
+        size += parts[i].size + 1;
+    }
+    char *all = cm_arena_alloc(arena, size + 1);
+    all[at++] = '{';
+    for (size_t i = 0; i < n_notes; i++) {
+        if (i)
+            all[at++] = ',';
+        memcpy(all + at, parts[i].data, parts[i].size);
+        at += parts[i].size;
+    }
+    all[at++] = '}';
+    return (struct cm_str){all, at};
+}
+
+enum cm_status cm_checkpoint_write(const struct cm_trainer *trainer, struct cm_arena *scratch,
+                                   const char *path, const struct cm_note *notes, size_t n_notes,
+                                   struct cm_error *err)
+{
+    const size_t count = cm_trainer_state_count(trainer);
+    struct cm_array *items = CM_NEW_ARRAY(scratch, struct cm_array, count + 3);
+    uint64_t *steps = CM_NEW(scratch, uint64_t);
+    struct cm_str random;
+
+    for (size_t i = 0; i < count; i++) {
+        const struct cm_str name = cm_trainer_state_name(trainer, i);
+        char *full = cm_arena_alloc(scratch, sizeof STATE + name.size);
+
+        memcpy(full, STATE, sizeof STATE - 1);
+        if (name.size)
+            memcpy(full + sizeof STATE - 1, name.data, name.size);
+        items[i].name = (struct cm_str){full, sizeof STATE - 1 + name.size};
+        items[i].value.kind = CM_KIND_TENSOR;
+        items[i].value.tensor = stored_form(cm_trainer_state(trainer, i));
+    }
+    CM_TRY(cm_trainer_random(trainer, scratch, &random, err));
+    *steps = cm_trainer_steps(trainer);
+    items[count] = bytes_array(RANDOM, random);
+    items[count + 1] = bytes_array(NOTES, notes_text(scratch, notes, n_notes));
+    items[count + 2] = bytes_array(STEPS, (struct cm_str){(const char *)steps, sizeof *steps});
+    return cm_arrays_save(scratch, path, items, count + 3, err);
+}
+
+/* ---- reading ---- */
+
+static const struct cm_tensor *find(const struct cm_arrays *arrays, struct cm_str prefix,
+                                    struct cm_str name)
+{
+    for (size_t i = 0; i < arrays->count; i++) {
+        const struct cm_str full = arrays->items[i].name;
+
+        if (full.size == prefix.size + name.size &&
+            memcmp(full.data, prefix.data, prefix.size) == 0 &&
+            (!name.size || memcmp(full.data + prefix.size, name.data, name.size) == 0))
+            return &arrays->items[i].value.tensor;
+    }
+    return NULL;
+}
+
+static enum cm_status find_bytes(const struct cm_arrays *arrays, const char *name,
+                                 struct cm_str *out, struct cm_error *err)
+{
+    const struct cm_tensor *tensor = find(arrays, cm_str(name), CM_STR_NONE);
+
+    if (!tensor || tensor->type != CM_UINT8)
+        return cm_fail(err, CM_BAD_ARGUMENT, "it is no checkpoint: '%s' is missing", name);
+    *out = (struct cm_str){tensor->data, cm_tensor_bytes(tensor)};
+    return CM_OK;
+}
+
+static enum cm_status open_file(struct cm_arena *arena, const char *path, struct cm_arrays *out,
+                                struct cm_error *err)
+{
+    /* Copied: checkpoints are removed while others are written. */
+    const struct cm_arrays_options options = {.format = CM_ARRAYS_SAFETENSORS, .copy = true};
+
+    return cm_arrays_open(arena, path, &options, out, err);
+}
+
+static enum cm_status parse_notes(struct cm_arena *arena, struct cm_str text,
+                                  struct cm_note **notes, size_t *n_notes, struct cm_error *err)
+{
+    struct {
+        struct cm_note *items;
+        size_t count, capacity;
+    } list = {0};
+    struct cm_json json;
+    bool more;
+
+    cm_json_init(&json, arena, text, err);
+    CM_TRY(cm_json_open(&json, '{'));
+    CM_TRY(cm_json_more(&json, '}', true, &more));
+    while (more) {
+        struct cm_note *note = CM_PUSH(arena, &list);
+
+        CM_TRY(cm_json_key(&json, &note->key));
+        CM_TRY(cm_json_string(&json, &note->value));
+        note->key = cm_arena_str(arena, note->key);
+        note->value = cm_arena_str(arena, note->value);
+        CM_TRY(cm_json_more(&json, '}', false, &more));
+    }
+    *notes = list.items;
+    *n_notes = list.count;
+    return cm_json_end(&json);
+}
+
+enum cm_status cm_checkpoint_notes(struct cm_arena *arena, const char *path, struct cm_note **notes,
+                                   size_t *n_notes, struct cm_error *err)
+{
+    struct cm_arrays arrays = {0};
+    struct cm_str text;
+
+    CM_TRY(open_file(arena, path, &arrays, err));
+    CM_TRY(cm_error_context(err, find_bytes(&arrays, NOTES, &text, err), "%s", path));
+    return cm_error_context(err, parse_notes(arena, text, notes, n_notes, err), "%s", path);
+}
+
+/* Everything is looked at before anything is changed. */
+static enum cm_status check_states(const struct cm_trainer *trainer, const struct cm_arrays *arrays,
+                                   const struct cm_tensor **found, struct cm_error *err)
+{
+    const size_t count = cm_trainer_state_count(trainer);
+
+    if (arrays->count != count + 3)
+        return cm_fail(err, CM_BAD_ARGUMENT,
+                       "it holds %zu variables, the model has %zu: it is of another model",
+                       arrays->count < 3 ? 0 : arrays->count - 3, count);
+    for (size_t i = 0; i < count; i++) {
+        const struct cm_str name = cm_trainer_state_name(trainer, i);
+        const struct cm_tensor wanted = stored_form(cm_trainer_state(trainer, i));
+
+        found[i] = find(arrays, cm_str(STATE), name);
+        if (!found[i])
+            return cm_fail(err, CM_BAD_ARGUMENT,
+                           "it has no variable '%.*s': it is of another model", CM_STR_FMT(name));
+        if (found[i]->type != wanted.type || !cm_shape_equal(&found[i]->shape, &wanted.shape))
+            return cm_fail(err, CM_BAD_ARGUMENT,
+                           "its variable '%.*s' has another type or shape: it is of another model",
+                           CM_STR_FMT(name));
+    }
+    return CM_OK;
+}
+
+static enum cm_status read_all(struct cm_trainer *trainer, struct cm_arena *scratch,
+                               const struct cm_arrays *arrays, struct cm_error *err)
+{
+    const size_t count = cm_trainer_state_count(trainer);
+    const struct cm_tensor **found = CM_NEW_ARRAY(scratch, const struct cm_tensor *, count);
+    struct cm_str random, steps;
+    uint64_t number;
+
+    CM_TRY(find_bytes(arrays, RANDOM, &random, err));
+    CM_TRY(find_bytes(arrays, STEPS, &steps, err));
+    if (steps.size != sizeof number)
+        return cm_fail(err, CM_BAD_ARGUMENT, "its number of steps has %zu bytes", steps.size);
+    CM_TRY(check_states(trainer, arrays, found, err));
+    CM_TRY(cm_trainer_set_random(trainer, random, err));
+    for (size_t i = 0; i < count; i++) {
+        struct cm_tensor value = *cm_trainer_state(trainer, i);
+
+        value.data = found[i]->data;
+        CM_TRY(cm_trainer_set_state(trainer, i, &value, err));
+    }
+    memcpy(&number, steps.data, sizeof number);
+    cm_trainer_set_steps(trainer, number);
+    return CM_OK;
+}
+
+enum cm_status cm_checkpoint_read(struct cm_trainer *trainer, struct cm_arena *scratch,
+                                  const char *path, struct cm_error *err)
+{
+    struct cm_arrays arrays = {0};
+
+    CM_TRY(open_file(scratch, path, &arrays, err));
+    return cm_error_context(err, read_all(trainer, scratch, &arrays, err), "%s", path);
+}

@@ -1,0 +1,265 @@
+/* Looking at a model in training without training it: loss, hits, predictions. */
+// SPDX-License-Identifier: Apache-2.0
+#include "train/trainer_parts.h"
+
+#include <math.h>
+
+static bool is_standard(const struct cm_node_proto *node, const char *op)
+{
+    return cm_str_is(node->op_type, op) &&
+           (!node->domain.size || cm_str_is(node->domain, "ai.onnx"));
+}
+
+/* The node that compares scores with labels, if the loss is one that classifies. */
+static const struct cm_node_proto *find_classifier(const struct cm_graph_proto *graph)
+{
+    for (size_t i = 0; i < graph->node.count; i++) {
+        const struct cm_node_proto *node = &graph->node.items[i];
+
+        if ((is_standard(node, "SoftmaxCrossEntropyLoss") ||
+             is_standard(node, "NegativeLogLikelihoodLoss")) &&
+            node->input.count >= 2 && node->input.items[0].size && node->input.items[1].size)
+            return node;
+    }
+    return NULL;
+}
+
+static void note_ignored(struct cm_trainer *trainer, const struct cm_node_proto *node)
+{
+    for (size_t i = 0; i < node->attribute.count; i++)
+        if (cm_str_is(node->attribute.items[i].name, "ignore_index")) {
+            trainer->has_ignored = true;
+            trainer->ignored = node->attribute.items[i].i;
+        }
+}
+
+/* The only input that the loss has beside those of the inference graph, when that has one output.
+ */
+static bool find_target(struct cm_trainer *trainer, const struct cm_graph_proto *loss)
+{
+    const struct cm_graph_proto *graph = trainer->file->model.graph;
+    size_t found = 0;
+
+    for (size_t i = 0; i < loss->input.count; i++) {
+        const uint64_t *index = cm_map_find(&trainer->inputs_by_name, loss->input.items[i].name);
+        bool is_own = true;
+
+        for (size_t k = 0; k < graph->input.count; k++)
+            if (cm_str_equal(graph->input.items[k].name, loss->input.items[i].name))
+                is_own = false;
+        if (!index || !is_own)
+            continue;
+        trainer->target_input = (int)*index;
+        found++;
+    }
+    return found == 1 && graph->output.count == 1;
+}
+
+/* First the graph of the loss alone, to see what it is made of; then with scores and labels. */
+static enum cm_status make_evaluation(struct cm_trainer *trainer, struct cm_combine *what,
+                                      struct cm_error *err)
+{
+    const struct cm_scalar_slot *loss = &trainer->scalars.items[trainer->loss];
+    struct cm_str outputs[3] = {loss->name};
+    struct cm_combined combined;
+
+    what->entry = loss->entry;
+    what->outputs = outputs;
+    what->n_outputs = 1;
+    cm_combine_step(what, &combined);
+    const struct cm_node_proto *classifier = find_classifier(&combined.graph);
+    if (classifier) {
+        outputs[1] = classifier->input.items[0];
+        outputs[2] = classifier->input.items[1];
+        what->n_outputs = cm_str_equal(outputs[1], outputs[2]) ? 1 : 3;
+    }
+    if (what->n_outputs == 3) {
+        cm_combine_step(what, &combined);
+        trainer->score_output = 1;
+        trainer->label_output = 2;
+        note_ignored(trainer, classifier);
+    }
+    if (!classifier && find_target(trainer, &combined.graph)) {
+        outputs[1] = trainer->file->model.graph->output.items[0].name;
+        what->n_outputs = cm_str_equal(outputs[0], outputs[1]) ? 1 : 2;
+        cm_combine_step(what, &combined);
+        trainer->estimate_output = what->n_outputs == 2 ? 1 : -1;
+    }
+    trainer->loss_output = 0;
+    struct cm_program *program = CM_NEW(trainer->arena, struct cm_program);
+    program->place = "evaluation";
+    trainer->evaluation = program;
+    return cm_program_make(trainer, program, &combined, 2 * trainer->n_entries, NULL, err);
+}
+
+/* Variables come first among the inputs of a program. */
+static size_t variable_count(const struct cm_program *program)
+{
+    size_t count = 0;
+
+    while (count < program->n_inputs && program->inputs[count].is_variable)
+        count++;
+    return count;
+}
+
+static enum cm_status make_prediction(struct cm_trainer *trainer, struct cm_combine *what,
+                                      struct cm_error *err)
+{
+    const struct cm_graph_proto *graph = trainer->file->model.graph;
+    struct cm_str *outputs = CM_NEW_ARRAY(trainer->arena, struct cm_str, graph->output.count);
+    struct cm_combined combined;
+    struct cm_trainer_input *inputs;
+
+    for (size_t i = 0; i < graph->output.count; i++)
+        outputs[i] = graph->output.items[i].name;
+    what->outputs = outputs;
+    what->n_outputs = graph->output.count;
+    cm_combine_inference(what, &combined);
+    struct cm_program *program = CM_NEW(trainer->arena, struct cm_program);
+    program->place = "prediction";
+    trainer->prediction = program;
+    CM_TRY(cm_program_make(trainer, program, &combined, 2 * trainer->n_entries + 1, &inputs, err));
+    trainer->prediction_inputs = inputs + variable_count(program);
+    return CM_OK;
+}
+
+enum cm_status cm_trainer_prepare_evaluation(struct cm_trainer *trainer, struct cm_error *err)
+{
+    struct cm_combine what = {.arena = trainer->arena,
+                              .model = &trainer->file->model,
+                              .variables = trainer->names,
+                              .n_variables = trainer->n_variables,
+                              .evaluate = true};
+
+    if (trainer->prediction)
+        return CM_OK;
+    trainer->loss_output = trainer->score_output = trainer->label_output = -1;
+    trainer->estimate_output = -1;
+    if (trainer->loss >= 0)
+        CM_TRY(cm_error_context(err, make_evaluation(trainer, &what, err), "evaluation"));
+    return cm_error_context(err, make_prediction(trainer, &what, err), "prediction");
+}
+
+/* ---- measuring ---- */
+
+/* scores (N, C, ..), labels (N, ..): the class of the highest score along axis 1, the first of
+ * equals. */
+static void count_hits(const struct cm_trainer *trainer, const struct cm_tensor *scores,
+                       const struct cm_tensor *labels, struct cm_trainer_measure *out)
+{
+    if (scores->shape.rank < 2 || labels->shape.rank != scores->shape.rank - 1)
+        return;
+    const int64_t classes = scores->shape.dims[1];
+    const int64_t inner = cm_shape_span(&scores->shape, 2, scores->shape.rank);
+    const int64_t total = cm_tensor_count(labels);
+
+    for (int64_t i = 0; i < total && classes > 0; i++) {
+        const int64_t label = cm_tensor_int(labels, i);
+        const int64_t base = (i / inner) * classes * inner + i % inner;
+        int64_t best = 0;
+
+        if (trainer->has_ignored && label == trainer->ignored)
+            continue;
+        for (int64_t c = 1; c < classes; c++)
+            if (cm_tensor_real(scores, base + c * inner) >
+                cm_tensor_real(scores, base + best * inner))
+                best = c;
+        out->judged++;
+        out->correct += best == label;
+    }
+}
+
+static void compare(const struct cm_tensor *estimate, const struct cm_tensor *target,
+                    struct cm_trainer_measure *out)
+{
+    const int64_t count = cm_tensor_count(target);
+
+    if (cm_dtype_info(target->type)->kind != CM_CLASS_FLOAT ||
+        cm_dtype_info(estimate->type)->kind != CM_CLASS_FLOAT ||
+        !cm_shape_equal(&estimate->shape, &target->shape))
+        return;
+    for (int64_t i = 0; i < count; i++) {
+        const double wanted = cm_tensor_real(target, i);
+        const double error = cm_tensor_real(estimate, i) - wanted;
+
+        out->absolute += fabs(error);
+        out->squared += error * error;
+        out->targets += wanted;
+        out->target_squares += wanted * wanted;
+    }
+    out->compared += count;
+}
+
+static int64_t batch_size(const struct cm_trainer *trainer, const struct cm_tensor *const *in)
+{
+    for (size_t i = 0; i < trainer->inputs.count; i++)
+        if (in[i] && in[i]->shape.rank > 0)
+            return in[i]->shape.dims[0];
+    return 1;
+}
+
+enum cm_status cm_trainer_evaluate(struct cm_trainer *trainer, const struct cm_tensor *const *in,
+                                   struct cm_trainer_measure *out, struct cm_error *err)
+{
+    struct cm_program *program = trainer->evaluation;
+
+    *out = (struct cm_trainer_measure){.samples = batch_size(trainer, in), .loss = (double)NAN};
+    if (!program)
+        return CM_OK;
+    memset(program->out, 0, program->n_outputs * sizeof *program->out);
+    CM_TRY(
+        cm_error_context(err, cm_program_run(trainer, program, in, NULL, NULL, err), "evaluation"));
+    out->loss = cm_tensor_real(&program->out[trainer->loss_output].tensor, 0);
+    if (trainer->score_output >= 0)
+        count_hits(trainer, &program->out[trainer->score_output].tensor,
+                   &program->out[trainer->label_output].tensor, out);
+    if (trainer->estimate_output >= 0)
+        compare(&program->out[trainer->estimate_output].tensor, in[trainer->target_input], out);
+    for (size_t o = 0; o < program->n_outputs; o++)
+        cm_datum_drop(&program->out[o]);
+    return CM_OK;
+}
+
+/* ---- predicting ---- */
+
+size_t cm_trainer_predict_input_count(const struct cm_trainer *trainer)
+{
+    const struct cm_program *program = trainer->prediction;
+
+    return program ? program->n_inputs - variable_count(program) : 0;
+}
+
+const struct cm_trainer_input *cm_trainer_predict_input(const struct cm_trainer *trainer, size_t i)
+{
+    return i < cm_trainer_predict_input_count(trainer) ? &trainer->prediction_inputs[i] : NULL;
+}
+
+size_t cm_trainer_predict_output_count(const struct cm_trainer *trainer)
+{
+    return trainer->prediction ? trainer->prediction->n_outputs : 0;
+}
+
+struct cm_str cm_trainer_predict_output(const struct cm_trainer *trainer, size_t i)
+{
+    return i < cm_trainer_predict_output_count(trainer) ? trainer->prediction->outputs[i]
+                                                        : CM_STR_NONE;
+}
+
+enum cm_status cm_trainer_predict(struct cm_trainer *trainer, const struct cm_datum *const *in,
+                                  struct cm_datum *out, struct cm_error *err)
+{
+    struct cm_program *program = trainer->prediction;
+    const struct cm_run_options options = {.cancel = trainer->cancel};
+
+    if (!program)
+        return cm_fail(err, CM_BAD_ARGUMENT, "the trainer was not prepared for evaluation");
+    const size_t variables = variable_count(program);
+    for (size_t i = 0; i < program->n_inputs; i++) {
+        if (i < variables)
+            program->in[i] = (struct cm_datum){
+                .kind = CM_KIND_TENSOR, .tensor = trainer->variables[program->inputs[i].index].now};
+        program->feeds[i] = i < variables ? &program->in[i] : in[i - variables];
+    }
+    return cm_session_run(program->session, program->feeds, program->n_inputs, out,
+                          program->n_outputs, &options, err);
+}

@@ -1,0 +1,262 @@
+/* Matching a data set with the inputs of a trainer. */
+// SPDX-License-Identifier: Apache-2.0
+#include "train/feeder.h"
+
+#include "base/memory.h"
+#include "train/trainer_parts.h"
+
+struct cm_feeder {
+    struct cm_feed *feed;
+    size_t n_inputs, n_fields;
+    int *field_of; /* by input */
+    bool *used;    /* by field */
+    const struct cm_tensor **in;
+    struct cm_feed_options options;
+};
+
+struct matching {
+    const struct cm_trainer *trainer;
+    struct cm_dataset *dataset;
+    const struct cm_feeder_options *options;
+    struct cm_feeder *feeder;
+    struct cm_blockers blockers;
+};
+
+static struct cm_str input_name(const struct matching *m, size_t i)
+{
+    return cm_trainer_input(m->trainer, i)->name;
+}
+
+static void list_left(const struct matching *m, char *text, size_t size)
+{
+    size_t used = 0;
+
+    text[0] = 0;
+    for (size_t f = 0; f < m->feeder->n_fields && used + 80 < size; f++)
+        if (!m->feeder->used[f])
+            used += (size_t)snprintf(text + used, size - used, "%s'%.60s'", used ? ", " : "",
+                                     cm_dataset_field(m->dataset, f)->name.data);
+}
+
+/* The array for inputs that none is named after: --target, or the only one left. */
+static int field_left(struct matching *m, size_t unmatched)
+{
+    int found = -1;
+    size_t left = 0;
+
+    if (m->options->target) {
+        found = cm_dataset_find(m->dataset, cm_str(m->options->target));
+        if (found < 0)
+            cm_block(&m->blockers, CM_BAD_ARGUMENT, "the data has no array '%s'",
+                     m->options->target);
+        return found;
+    }
+    for (size_t f = 0; f < m->feeder->n_fields; f++)
+        if (!m->feeder->used[f]) {
+            found = (int)f;
+            left++;
+        }
+    return left == 1 && unmatched == 1 ? found : -1;
+}
+
+static void match_names(struct matching *m)
+{
+    struct cm_feeder *feeder = m->feeder;
+    size_t unmatched = 0;
+    char left[400];
+
+    for (size_t i = 0; i < feeder->n_inputs; i++) {
+        feeder->field_of[i] = cm_dataset_find(m->dataset, input_name(m, i));
+        if (feeder->field_of[i] < 0)
+            unmatched++;
+        else
+            feeder->used[feeder->field_of[i]] = true;
+    }
+    if (!unmatched)
+        return;
+    const int field = field_left(m, unmatched);
+    list_left(m, left, sizeof left);
+    for (size_t i = 0; i < feeder->n_inputs; i++) {
+        if (feeder->field_of[i] >= 0)
+            continue;
+        if (field >= 0 && unmatched == 1) {
+            feeder->field_of[i] = field;
+            feeder->used[field] = true;
+        } else {
+            cm_block(&m->blockers, CM_BAD_ARGUMENT, "the data has no array for input '%.*s'%s%s",
+                     CM_STR_FMT(input_name(m, i)), left[0] ? "; left over are " : "", left);
+        }
+    }
+}
+
+/* The shape of a sample as the input wants it; false when the elements do not come out even. */
+static bool wanted_sample(const struct cm_type *type, const struct cm_shape *have,
+                          struct cm_shape *out)
+{
+    int unknown = -1, n_unknown = 0;
+
+    *out = *have;
+    if (type->rank == CM_RANK_UNKNOWN)
+        return true;
+    if (type->rank == 0 || type->rank > CM_MAX_RANK)
+        return false;
+    out->rank = type->rank - 1;
+    for (int d = 0; d < out->rank; d++) {
+        out->dims[d] = type->dims[d + 1].value;
+        if (out->dims[d] >= 0)
+            continue;
+        n_unknown++;
+        unknown = d;
+        out->dims[d] = out->rank == have->rank ? have->dims[d] : 1;
+    }
+    if (n_unknown == 1 && out->rank != have->rank && cm_shape_elements(out) > 0)
+        out->dims[unknown] = cm_shape_elements(have) / cm_shape_elements(out);
+    return (n_unknown <= 1 || out->rank == have->rank) &&
+           cm_shape_elements(out) == cm_shape_elements(have);
+}
+
+static void present(struct matching *m, size_t i)
+{
+    const struct cm_trainer_input *input = cm_trainer_input(m->trainer, i);
+    const size_t f = (size_t)m->feeder->field_of[i];
+    const struct cm_dataset_field *field = cm_dataset_field(m->dataset, f);
+    const struct cm_type *type = input->type;
+    struct cm_dataset_view view = {.type = type->dtype};
+    struct cm_error err = {0};
+    char have[200];
+
+    if (type->kind != CM_KIND_TENSOR || type->rank == 0) {
+        cm_block(&m->blockers, CM_BAD_ARGUMENT,
+                 "input '%.*s' is %s, which an array of samples cannot fill",
+                 CM_STR_FMT(input->name), type->kind == CM_KIND_TENSOR ? "a scalar" : "no tensor");
+        return;
+    }
+    if (!wanted_sample(type, &field->sample, &view.sample)) {
+        char wanted[200];
+
+        cm_block(&m->blockers, CM_BAD_ARGUMENT,
+                 "samples of '%.*s' are %s, but input '%.*s' takes %s", CM_STR_FMT(field->name),
+                 cm_shape_print(&field->sample, have, sizeof have), CM_STR_FMT(input->name),
+                 cm_shape_print(&view.sample, wanted, sizeof wanted));
+        return;
+    }
+    if (cm_dataset_present(m->dataset, f, &view, &err))
+        cm_block(&m->blockers, err.status, "input '%.*s': %s", CM_STR_FMT(input->name), err.text);
+}
+
+/* A model whose batch is a number takes that many rows and no others. */
+static void settle_batch(struct matching *m)
+{
+    struct cm_feed_options *feed = &m->feeder->options;
+    const int64_t given = feed->batch_size;
+    int64_t fixed = 0;
+
+    for (size_t i = 0; i < m->feeder->n_inputs; i++) {
+        const struct cm_trainer_input *input = cm_trainer_input(m->trainer, i);
+        const struct cm_type *type = input->type;
+
+        if (type->kind != CM_KIND_TENSOR || type->rank < 1 || !cm_dim_known(type->dims[0]))
+            continue;
+        if (fixed && fixed != type->dims[0].value)
+            cm_block(&m->blockers, CM_BAD_ARGUMENT,
+                     "inputs take batches of %lld and of %lld rows at once", (long long)fixed,
+                     (long long)type->dims[0].value);
+        fixed = type->dims[0].value;
+    }
+    if (fixed && given && given != fixed)
+        cm_block(&m->blockers, CM_BAD_ARGUMENT, "the model takes batches of %lld rows, not of %lld",
+                 (long long)fixed, (long long)given);
+    if (!given)
+        feed->batch_size = fixed ? fixed : 32;
+    if (fixed && feed->last == CM_LAST_SHORT && !feed->endless &&
+        cm_dataset_samples(m->dataset) % fixed != 0)
+        cm_block(&m->blockers, CM_BAD_ARGUMENT,
+                 "the model takes batches of %lld rows, and %lld samples leave a shorter one: drop "
+                 "it or wrap around",
+                 (long long)fixed, (long long)cm_dataset_samples(m->dataset));
+}
+
+static bool allocate(struct cm_feeder *feeder)
+{
+    feeder->field_of = cm_calloc(feeder->n_inputs + 1, sizeof *feeder->field_of);
+    feeder->used = cm_calloc(feeder->n_fields + 1, sizeof *feeder->used);
+    feeder->in = cm_calloc(feeder->n_inputs + 1, sizeof *feeder->in);
+    return feeder->field_of && feeder->used && feeder->in;
+}
+
+static enum cm_status fill(struct matching *m, struct cm_error *err)
+{
+    match_names(m);
+    for (size_t i = 0; i < m->feeder->n_inputs; i++)
+        if (m->feeder->field_of[i] >= 0)
+            present(m, i);
+    settle_batch(m);
+    CM_TRY(cm_blockers_tell(&m->blockers, "the data does not fit the model", err));
+    return cm_feed_new(m->dataset, &m->feeder->options, &m->feeder->feed, err);
+}
+
+enum cm_status cm_feeder_new(const struct cm_trainer *trainer, struct cm_dataset *dataset,
+                             const struct cm_feeder_options *options, struct cm_feeder **out,
+                             struct cm_error *err)
+{
+    struct cm_feeder *feeder = cm_calloc(1, sizeof *feeder);
+    struct matching m = {trainer, dataset, options, feeder, {.used = 0}};
+
+    if (!feeder)
+        return cm_fail(err, CM_NO_MEMORY, "no memory for batches");
+    feeder->n_inputs = cm_trainer_input_count(trainer);
+    feeder->n_fields = cm_dataset_field_count(dataset);
+    feeder->options = options->feed;
+    const enum cm_status status =
+        allocate(feeder) ? fill(&m, err) : cm_fail(err, CM_NO_MEMORY, "no memory for batches");
+    if (status)
+        cm_feeder_free(feeder);
+    else
+        *out = feeder;
+    return status;
+}
+
+void cm_feeder_free(struct cm_feeder *feeder)
+{
+    if (!feeder)
+        return;
+    if (feeder->feed)
+        cm_feed_free(feeder->feed);
+    cm_free(feeder->field_of);
+    cm_free(feeder->used);
+    cm_free(feeder->in);
+    cm_free(feeder);
+}
+
+enum cm_status cm_feeder_next(struct cm_feeder *feeder, const struct cm_tensor *const **in,
+                              int64_t *n, struct cm_error *err)
+{
+    const struct cm_tensor *batch;
+
+    CM_TRY(cm_feed_next(feeder->feed, &batch, n, err));
+    for (size_t i = 0; *n && i < feeder->n_inputs; i++)
+        feeder->in[i] = &batch[feeder->field_of[i]];
+    *in = feeder->in;
+    return CM_OK;
+}
+
+struct cm_feed_position cm_feeder_position(const struct cm_feeder *feeder)
+{
+    return cm_feed_position(feeder->feed);
+}
+
+enum cm_status cm_feeder_seek(struct cm_feeder *feeder, struct cm_feed_position position,
+                              struct cm_error *err)
+{
+    return cm_feed_seek(feeder->feed, position, err);
+}
+
+int64_t cm_feeder_batches(const struct cm_feeder *feeder)
+{
+    return cm_feed_batches(feeder->feed);
+}
+
+int64_t cm_feeder_batch_size(const struct cm_feeder *feeder)
+{
+    return feeder->options.batch_size;
+}

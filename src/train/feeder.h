@@ -1,0 +1,34 @@
+/* Data for a trainer: which array of a data set goes to which input, in the type and shape that the
+ * input wants, batch by batch. */
+// SPDX-License-Identifier: Apache-2.0
+#ifndef CM_TRAIN_FEEDER_H
+#define CM_TRAIN_FEEDER_H
+
+#include "io/dataset.h"
+#include "train/trainer.h"
+
+struct cm_feeder;
+
+struct cm_feeder_options {
+    struct cm_feed_options feed; /* batch_size 0: what the model fixes, else 32 */
+    const char *target; /* the array for the one input that no array is named after; NULL: the one
+                           that is left over */
+};
+
+/* Inputs and arrays meet by name. All that does not fit is in one message. The data set's views are
+ * changed; both must outlive the feeder. */
+enum cm_status cm_feeder_new(const struct cm_trainer *trainer, struct cm_dataset *dataset,
+                             const struct cm_feeder_options *options, struct cm_feeder **out,
+                             struct cm_error *err) CM_MUST_CHECK;
+void cm_feeder_free(struct cm_feeder *feeder); /* NULL is fine */
+
+/* The next batch for cm_trainer_step, borrowed until the next call; *n as for cm_feed_next. */
+enum cm_status cm_feeder_next(struct cm_feeder *feeder, const struct cm_tensor *const **in,
+                              int64_t *n, struct cm_error *err) CM_MUST_CHECK;
+struct cm_feed_position cm_feeder_position(const struct cm_feeder *feeder);
+enum cm_status cm_feeder_seek(struct cm_feeder *feeder, struct cm_feed_position position,
+                              struct cm_error *err) CM_MUST_CHECK;
+int64_t cm_feeder_batches(const struct cm_feeder *feeder);    /* per epoch */
+int64_t cm_feeder_batch_size(const struct cm_feeder *feeder); /* as it was settled */
+
+#endif

@@ -1,0 +1,333 @@
+/* Gradients against central differences. */
+// SPDX-License-Identifier: Apache-2.0
+#include "train/gradcheck.h"
+
+#include "autodiff/backward.h"
+#include "autodiff/gradient_nodes.h"
+#include "base/random.h"
+#include "graph/eval.h"
+#include "graph/import.h"
+#include "rewrite/upgrade.h"
+#include "train/widen.h"
+
+#include <math.h>
+
+enum { SAMPLES = 20, DIM_GUESS = 2 };
+
+struct checking {
+    struct cm_arena *arena;
+    const struct cm_gradcheck_options *options;
+    struct cm_model_proto model; /* widened, initializers as inputs with defaults */
+    const struct cm_model_file *file;
+    struct cm_graph *forward, *backward; /* backward: further inputs are seeds */
+    struct cm_datum *inputs;             /* of forward, then seeds */
+    const struct cm_datum **in;
+    size_t n_inputs, n_seeds;
+    size_t *seeded; /* outputs that have a seed */
+    struct cm_random random;
+    struct cm_error *err;
+};
+
+static void drop_datum(void *datum)
+{
+    cm_datum_drop(datum);
+}
+
+static bool is_double(const struct cm_type *type)
+{
+    return type->kind == CM_KIND_TENSOR && type->dtype == CM_DOUBLE;
+}
+
+/* ---- values ---- */
+
+static enum cm_status new_value(struct checking *c, struct cm_datum *datum, enum cm_dtype dtype,
+                                const struct cm_shape *shape)
+{
+    datum->kind = CM_KIND_TENSOR;
+    return cm_tensor_new(dtype, shape, &datum->tensor, c->err);
+}
+
+/* Away from 0, where many functions have kinks. */
+static void fill(struct checking *c, struct cm_tensor *tensor)
+{
+    double *values = tensor->data;
+    for (int64_t i = 0, n = cm_tensor_count(tensor); i < n; i++) {
+        const double x = 2 * cm_random_uniform(&c->random) - 1;
+        values[i] = x < 0 ? x - 0.05 : x + 0.05;
+    }
+}
+
+static enum cm_status make_up(struct checking *c, const struct cm_value_def *def,
+                              struct cm_datum *out)
+{
+    const struct cm_type *type = def->fact.type;
+    struct cm_shape shape = {.rank = type->rank};
+
+    if (type->kind != CM_KIND_TENSOR || type->rank == CM_RANK_UNKNOWN ||
+        cm_dtype_info(type->dtype)->kind == CM_CLASS_NONE)
+        return cm_fail(c->err, CM_BAD_ARGUMENT, "input '%.*s' cannot be made up, it must be given",
+                       CM_STR_FMT(def->name));
+    for (int i = 0; i < type->rank; i++)
+        shape.dims[i] = cm_dim_known(type->dims[i]) ? type->dims[i].value : DIM_GUESS;
+    CM_TRY(new_value(c, out, type->dtype, &shape));
+    if (type->dtype == CM_DOUBLE)
+        fill(c, &out->tensor);
+    else
+        memset(out->tensor.data, 0, cm_tensor_bytes(&out->tensor));
+    return CM_OK;
+}
+
+static enum cm_status copy_value(struct checking *c, const struct cm_tensor *from,
+                                 const struct cm_type *type, struct cm_datum *out)
+{
+    if (!is_double(type)) {
+        out->kind = CM_KIND_TENSOR;
+        return cm_tensor_copy(from, &out->tensor, c->err);
+    }
+    CM_TRY(new_value(c, out, CM_DOUBLE, &from->shape));
+    double *to = out->tensor.data;
+    for (int64_t i = 0, n = cm_tensor_count(from); i < n; i++)
+        to[i] = cm_tensor_real(from, i);
+    return CM_OK;
+}
+
+static enum cm_status set_input(struct checking *c, size_t index)
+{
+    struct cm_module *module = c->forward->module;
+    const cm_value value = c->forward->inputs[index];
+    const struct cm_value_def *def = cm_value_get(module, value);
+    struct cm_datum *out = &c->inputs[index];
+    const struct cm_tensor *preset;
+
+    for (size_t i = 0; i < c->options->n_feeds; i++)
+        if (cm_str_equal(c->options->feeds[i].name, def->name))
+            return copy_value(c, c->options->feeds[i].value, def->fact.type, out);
+    CM_TRY(cm_value_default(module, value, &preset, c->err));
+    return preset ? copy_value(c, preset, def->fact.type, out) : make_up(c, def, out);
+}
+
+/* ---- graphs ---- */
+
+/* Float initializers become inputs with defaults, so that they can be moved. */
+static void open_initializers(struct checking *c)
+{
+    struct cm_graph_proto *graph = c->model.graph;
+    struct cm_map inputs = {0};
+
+    for (size_t i = 0; i < graph->input.count; i++)
+        cm_map_insert(&inputs, c->arena, graph->input.items[i].name, NULL);
+    for (size_t i = 0; i < graph->initializer.count; i++) {
+        const struct cm_tensor_proto *tensor = &graph->initializer.items[i];
+        struct cm_dim dims[CM_MAX_RANK];
+
+        if (tensor->data_type != CM_DOUBLE || tensor->dims.count > CM_MAX_RANK ||
+            cm_map_find(&inputs, tensor->name))
+            continue;
+        for (size_t d = 0; d < tensor->dims.count; d++)
+            dims[d] = CM_DIM(tensor->dims.items[d]);
+        struct cm_value_info_proto *input = CM_LIST_ADD(c->arena, &graph->input);
+        input->name = tensor->name;
+        input->type = CM_NEW(c->arena, struct cm_type_proto);
+        cm_type_to_proto(c->arena, NULL,
+                         cm_type_tensor(c->arena, CM_DOUBLE, (int)tensor->dims.count, dims),
+                         input->type);
+    }
+    if (c->model.ir_version < 4)
+        c->model.ir_version = 4; /* where an input with an initializer is a default */
+}
+
+static enum cm_status import(struct checking *c, struct cm_graph **out)
+{
+    const struct cm_module_options options = {.files = c->file->files};
+    const struct cm_import_options how = {.upgrade = cm_upgrade_node};
+    struct cm_module *module = cm_module_new(c->arena, &options);
+
+    CM_TRY(cm_module_import(module, &c->model, &how, out, c->err));
+    return cm_gradient_expand(*out, c->err);
+}
+
+/* Differences of draws say nothing. A Dropout that is not training is not random. */
+static enum cm_status refuse_random(const struct cm_graph *graph, struct cm_error *err)
+{
+    for (const struct cm_node *node = graph->first; node; node = node->next) {
+        if (node->op && node->op->effects & CM_RANDOM &&
+            !(cm_str_is(node->op_type, "Dropout") && !cm_node_input(node, 2)))
+            return cm_fail(err, CM_UNSUPPORTED,
+                           "%s is random, so differences say nothing about gradients",
+                           cm_node_describe(node).text);
+        for (size_t b = 0; b < node->n_bodies; b++)
+            if (node->bodies[b].graph)
+                CM_TRY(refuse_random(node->bodies[b].graph, err));
+    }
+    return CM_OK;
+}
+
+/* The backward graph gives the gradient of each double input of the forward one, in order. */
+static enum cm_status differentiate(struct checking *c, bool *reached)
+{
+    struct cm_graph *graph = c->backward;
+    struct cm_module *module = graph->module;
+    const size_t n = c->n_inputs;
+    cm_value *ys = CM_NEW_ARRAY(c->arena, cm_value, graph->n_outputs);
+    cm_value *seeds = CM_NEW_ARRAY(c->arena, cm_value, graph->n_outputs);
+    cm_value *xs = CM_NEW_ARRAY(c->arena, cm_value, n),
+             *grads = CM_NEW_ARRAY(c->arena, cm_value, n);
+    size_t n_xs = 0;
+
+    for (size_t i = 0; i < c->n_seeds; i++) {
+        ys[i] = graph->outputs[c->seeded[i]].value;
+        seeds[i] = cm_graph_add_input(graph, CM_STR_NONE, cm_value_get(module, ys[i])->fact.type);
+    }
+    for (size_t i = 0; i < n; i++)
+        if (is_double(cm_value_get(module, graph->inputs[i])->fact.type))
+            xs[n_xs++] = graph->inputs[i];
+    const struct cm_autodiff what = {
+        .graph = graph, .ys = ys, .seeds = seeds, .n_ys = c->n_seeds, .xs = xs, .n_xs = n_xs};
+    CM_TRY(cm_autodiff_emit(&what, grads, c->err));
+    for (size_t i = 0; i < n_xs; i++) {
+        reached[i] = grads[i] != 0;
+        if (!grads[i])
+            grads[i] = xs[i]; /* something must stand there */
+    }
+    cm_graph_set_outputs(graph, grads, n_xs);
+    return CM_OK;
+}
+
+/* ---- numbers ---- */
+
+static void drop_all(struct cm_datum *data, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        cm_datum_drop(&data[i]);
+}
+
+static enum cm_status objective(struct checking *c, double *out)
+{
+    const size_t n = c->forward->n_outputs;
+    struct cm_datum *results = CM_NEW_ARRAY(c->arena, struct cm_datum, n);
+    const struct cm_eval_options options = {.seed = c->options->seed};
+
+    CM_TRY(cm_graph_eval(c->forward, c->in, c->n_inputs, results, &options, c->err));
+    *out = 0;
+    for (size_t s = 0; s < c->n_seeds; s++) {
+        const double *values = results[c->seeded[s]].tensor.data;
+        const struct cm_tensor *weights = &c->inputs[c->n_inputs + s].tensor;
+        for (int64_t i = 0, count = cm_tensor_count(weights); i < count; i++)
+            *out += values[i] * ((const double *)weights->data)[i];
+    }
+    drop_all(results, n);
+    return CM_OK;
+}
+
+static enum cm_status compare(struct checking *c, struct cm_tensor *x, const double *analytic,
+                              struct cm_gradcheck_row *row)
+{
+    const size_t samples = c->options->samples ? c->options->samples : SAMPLES;
+    double *values = x->data, largest = 0;
+
+    for (int64_t i = 0; analytic && i < row->elements; i++)
+        largest = fmax(largest, fabs(analytic[i]));
+    row->checked = (uint64_t)row->elements < samples ? (size_t)row->elements : samples;
+    for (size_t s = 0; s < row->checked; s++) {
+        const int64_t at = row->checked == (size_t)row->elements
+                               ? (int64_t)s
+                               : (int64_t)(cm_random_uniform(&c->random) * (double)row->elements);
+        const double kept = values[at], h = 1e-5 * fmax(1, fabs(kept));
+        double above, below;
+
+        values[at] = kept + h;
+        CM_TRY(objective(c, &above));
+        values[at] = kept - h;
+        CM_TRY(objective(c, &below));
+        values[at] = kept;
+        const double numeric = (above - below) / (2 * h), exact = analytic ? analytic[at] : 0;
+        /* Differences lose digits: what is small beside the tensor's largest gradient is noise. */
+        const double scale = fmax(fmax(fabs(numeric), fabs(exact)), fmax(1e-3 * largest, 1e-6));
+        const double off = fabs(numeric - exact) / scale;
+        if (s == 0 || off > row->worst) {
+            row->worst = off;
+            row->analytic = exact;
+            row->numeric = numeric;
+            row->at = at;
+        }
+    }
+    return CM_OK;
+}
+
+static enum cm_status make_values(struct checking *c)
+{
+    const size_t n_outputs = c->forward->n_outputs;
+    const struct cm_eval_options options = {.seed = c->options->seed};
+    struct cm_datum *results = CM_NEW_ARRAY(c->arena, struct cm_datum, n_outputs);
+
+    c->n_inputs = c->forward->n_inputs;
+    c->inputs = CM_NEW_ARRAY(c->arena, struct cm_datum, c->n_inputs + n_outputs);
+    c->in = CM_NEW_ARRAY(c->arena, const struct cm_datum *, c->n_inputs + n_outputs);
+    c->seeded = CM_NEW_ARRAY(c->arena, size_t, n_outputs);
+    for (size_t i = 0; i < c->n_inputs + n_outputs; i++) {
+        c->in[i] = &c->inputs[i];
+        cm_arena_defer(c->arena, drop_datum, &c->inputs[i]);
+    }
+    for (size_t i = 0; i < c->n_inputs; i++)
+        CM_TRY(set_input(c, i));
+    CM_TRY(cm_graph_eval(c->forward, c->in, c->n_inputs, results, &options, c->err));
+    enum cm_status status = CM_OK;
+    for (size_t o = 0; o < n_outputs && !status; o++) {
+        if (results[o].kind != CM_KIND_TENSOR || results[o].tensor.type != CM_DOUBLE)
+            continue;
+        struct cm_datum *seed = &c->inputs[c->n_inputs + c->n_seeds];
+        c->seeded[c->n_seeds++] = o;
+        status = new_value(c, seed, CM_DOUBLE, &results[o].tensor.shape);
+        if (!status)
+            fill(c, &seed->tensor);
+    }
+    drop_all(results, n_outputs);
+    if (!status && !c->n_seeds)
+        return cm_fail(c->err, CM_BAD_ARGUMENT, "the model has no output of floats");
+    return status;
+}
+
+static enum cm_status check_all(struct checking *c, const bool *reached,
+                                struct cm_gradcheck_row *rows, size_t *n_rows)
+{
+    const size_t n_grads = c->backward->n_outputs;
+    const struct cm_eval_options options = {.seed = c->options->seed};
+    struct cm_datum *grads = CM_NEW_ARRAY(c->arena, struct cm_datum, n_grads);
+    enum cm_status status = CM_OK;
+
+    CM_TRY(cm_graph_eval(c->backward, c->in, c->n_inputs + c->n_seeds, grads, &options, c->err));
+    for (size_t i = 0; i < c->n_inputs && !status; i++) {
+        const struct cm_value_def *def = cm_value_get(c->forward->module, c->forward->inputs[i]);
+        struct cm_tensor *x = &c->inputs[i].tensor;
+
+        if (!is_double(def->fact.type))
+            continue;
+        struct cm_gradcheck_row *row = &rows[*n_rows];
+        *row = (struct cm_gradcheck_row){
+            .name = def->name, .elements = cm_tensor_count(x), .reached = reached[*n_rows]};
+        status = compare(c, x, row->reached ? grads[*n_rows].tensor.data : NULL, row);
+        ++*n_rows;
+    }
+    drop_all(grads, n_grads);
+    return status;
+}
+
+enum cm_status cm_gradcheck(struct cm_arena *arena, const struct cm_model_file *file,
+                            const struct cm_gradcheck_options *options,
+                            struct cm_gradcheck_row **rows, size_t *n_rows, struct cm_error *err)
+{
+    struct checking c = {.arena = arena, .options = options, .file = file, .err = err};
+
+    cm_random_seed_philox(&c.random, options->seed, 0);
+    CM_TRY(cm_widen(arena, file, &c.model, err));
+    open_initializers(&c);
+    CM_TRY(import(&c, &c.forward));
+    CM_TRY(refuse_random(c.forward, err));
+    CM_TRY(make_values(&c));
+    CM_TRY(import(&c, &c.backward));
+    bool *reached = CM_NEW_ARRAY(arena, bool, c.n_inputs);
+    CM_TRY(differentiate(&c, reached));
+    *rows = CM_NEW_ARRAY(arena, struct cm_gradcheck_row, c.n_inputs);
+    *n_rows = 0;
+    return check_all(&c, reached, *rows, n_rows);
+}

@@ -1,0 +1,161 @@
+/* Weights that are not initializers of the graph: those in Constant nodes, and those in bodies of
+ * control flow. Training needs a variable to bind, so they become initializers. */
+// SPDX-License-Identifier: Apache-2.0
+#include "train/draft.h"
+
+#include "onnx/tensor_data.h"
+
+enum { DEPTH_MAX = 64 };
+
+static bool is_weight(const struct cm_tensor_proto *tensor)
+{
+    return tensor && tensor->dims.count > 0 && cm_dtype_is_valid(tensor->data_type) &&
+           cm_dtype_info((enum cm_dtype)tensor->data_type)->kind == CM_CLASS_FLOAT;
+}
+
+static void add_initializer(struct cm_draft *draft, const struct cm_tensor_proto *from,
+                            struct cm_str name)
+{
+    struct cm_graph_proto *graph = draft->model->graph;
+    struct cm_tensor_proto *tensor = CM_LIST_ADD(draft->arena, &graph->initializer);
+
+    *tensor = *from;
+    tensor->name = name;
+    cm_msg_set(&tensor->msg, CM_TENSOR_NAME);
+    cm_msg_set(&graph->msg, CM_GRAPH_INITIALIZER);
+}
+
+static const struct cm_tensor_proto *constant_of(const struct cm_node_proto *node)
+{
+    const struct cm_attribute_proto *value =
+        cm_node_is_standard(node, "Constant") && node->output.count == 1
+            ? cm_node_find_attribute(node, "value")
+            : NULL;
+    return value ? value->t : NULL;
+}
+
+void cm_draft_lift_constants(struct cm_draft *draft, const struct cm_map *chosen)
+{
+    struct cm_graph_proto *graph = draft->model->graph;
+    struct cm_node_proto *nodes =
+        CM_NEW_ARRAY(draft->arena, struct cm_node_proto, graph->node.count);
+    size_t kept = 0;
+
+    for (size_t i = 0; i < graph->node.count; i++) {
+        const struct cm_node_proto *node = &graph->node.items[i];
+        const struct cm_tensor_proto *tensor = constant_of(node);
+        if (tensor && cm_map_find(chosen, node->output.items[0])) {
+            add_initializer(draft, tensor, node->output.items[0]);
+            cm_draft_note(draft, "'%.*s', held in a Constant node, is now an initializer",
+                          CM_STR_FMT(node->output.items[0]));
+        } else {
+            nodes[kept++] = *node;
+        }
+    }
+    if (kept == graph->node.count)
+        return;
+    graph->node.items = nodes;
+    graph->node.count = kept;
+    cm_msg_set(&graph->msg, CM_GRAPH_NODE);
+}
+
+/* ---- bodies ---- */
+
+struct lift {
+    struct cm_draft *draft;
+    struct cm_map seen; /* names of tensors in bodies, to how often */
+};
+
+static void count_names(struct lift *lift, const struct cm_graph_proto *graph, int depth)
+{
+    for (size_t i = 0; i < graph->node.count; i++) {
+        const struct cm_graph_proto *body;
+        for (size_t o = 0; o < graph->node.items[i].output.count; o++)
+            ++*cm_map_insert(&lift->seen, lift->draft->arena, graph->node.items[i].output.items[o],
+                             NULL);
+        for (size_t b = 0; depth < DEPTH_MAX && (body = cm_node_subgraph(&graph->node.items[i], b));
+             b++)
+            count_names(lift, body, depth + 1);
+    }
+    for (size_t i = 0; i < graph->initializer.count; i++)
+        ++*cm_map_insert(&lift->seen, lift->draft->arena, graph->initializer.items[i].name, NULL);
+    for (size_t i = 0; i < graph->input.count; i++)
+        ++*cm_map_insert(&lift->seen, lift->draft->arena, graph->input.items[i].name, NULL);
+}
+
+static bool is_result(const struct cm_graph_proto *body, struct cm_str name)
+{
+    for (size_t i = 0; i < body->output.count; i++)
+        if (cm_str_equal(body->output.items[i].name, name))
+            return true;
+    return false;
+}
+
+/* May it leave its body under its name? */
+static bool lifts(struct lift *lift, const struct cm_graph_proto *body,
+                  const struct cm_tensor_proto *tensor, struct cm_str name)
+{
+    if (!is_weight(tensor) || is_result(body, name))
+        return false;
+    if (cm_map_get(&lift->seen, name, 0) != 1) {
+        cm_draft_block(lift->draft,
+                       "'%.*s' is a weight inside a body of control flow, and its name is used "
+                       "more than once, so it cannot be lifted out",
+                       CM_STR_FMT(name));
+        return false;
+    }
+    add_initializer(lift->draft, tensor, name);
+    cm_draft_note(lift->draft, "'%.*s', held in a body of control flow, is now an initializer",
+                  CM_STR_FMT(name));
+    return true;
+}
+
+static void lift_from(struct lift *lift, struct cm_graph_proto *body, int depth)
+{
+    struct cm_arena *arena = lift->draft->arena;
+    struct cm_tensor_proto *tensors =
+        CM_NEW_ARRAY(arena, struct cm_tensor_proto, body->initializer.count);
+    struct cm_node_proto *nodes = CM_NEW_ARRAY(arena, struct cm_node_proto, body->node.count);
+    size_t n_tensors = 0, n_nodes = 0;
+
+    for (size_t i = 0; i < body->initializer.count; i++)
+        if (!lifts(lift, body, &body->initializer.items[i], body->initializer.items[i].name))
+            tensors[n_tensors++] = body->initializer.items[i];
+    for (size_t i = 0; i < body->node.count; i++) {
+        struct cm_node_proto *node = &body->node.items[i];
+        const struct cm_tensor_proto *constant = constant_of(node);
+        struct cm_graph_proto *inner;
+        for (size_t b = 0; depth < DEPTH_MAX && (inner = cm_node_subgraph(node, b)); b++)
+            lift_from(lift, inner, depth + 1);
+        if (!constant || !lifts(lift, body, constant, node->output.items[0]))
+            nodes[n_nodes++] = *node;
+    }
+    if (n_tensors != body->initializer.count) {
+        body->initializer.items = tensors;
+        body->initializer.count = n_tensors;
+        cm_msg_set(&body->msg, CM_GRAPH_INITIALIZER);
+    }
+    if (n_nodes != body->node.count) {
+        body->node.items = nodes;
+        body->node.count = n_nodes;
+        cm_msg_set(&body->msg, CM_GRAPH_NODE);
+    }
+}
+
+void cm_draft_lift_bodies(struct cm_draft *draft)
+{
+    struct cm_graph_proto *graph = draft->model->graph;
+    struct lift lift = {.draft = draft};
+    bool any = false;
+
+    for (size_t i = 0; i < graph->node.count && !any; i++)
+        any = cm_node_subgraph(&graph->node.items[i], 0) != NULL;
+    if (!any)
+        return;
+    count_names(&lift, graph, 0);
+    for (size_t i = 0; i < graph->node.count; i++) {
+        struct cm_graph_proto *body;
+        for (size_t b = 0; (body = cm_node_subgraph(&graph->node.items[i], b)); b++)
+            lift_from(&lift, body, 0);
+    }
+}

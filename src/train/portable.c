@@ -1,0 +1,296 @@
+/* Graphs that leave the house: bodies in place of operators of ours, draws fed from outside. */
+// SPDX-License-Identifier: Apache-2.0
+#include "train/portable.h"
+
+#include "graph/builder.h"
+#include "graph/function.h"
+#include "graph/import.h"
+#include "graph/registry.h"
+#include "rewrite/upgrade.h"
+
+enum { OPSET_LEAST = 17, IR_LEAST = 8 };
+
+int64_t cm_ir_of_opset(int64_t opset)
+{
+    static const struct {
+        int opset, ir;
+    } steps[] = {{25, 13}, {24, 12}, {23, 11}, {21, 10}, {19, 9}, {15, 8}};
+
+    for (size_t i = 0; i < CM_COUNT(steps); i++)
+        if (opset >= steps[i].opset)
+            return steps[i].ir;
+    return 7;
+}
+
+/* ---- labels ---- */
+
+static bool fits_types(const struct cm_node *node, const struct cm_schema *schema)
+{
+    for (int i = 0; i < node->n_inputs + node->n_outputs; i++) {
+        const bool is_input = i < node->n_inputs;
+        const size_t index = (size_t)(is_input ? i : i - node->n_inputs);
+        const cm_value value = is_input ? node->inputs[index].value : node->outputs[index];
+        if (!value)
+            continue;
+        const struct cm_type *type = cm_value_get(node->module, value)->fact.type;
+        const struct cm_schema_param *param =
+            is_input ? cm_schema_input(schema, index) : cm_schema_output(schema, index);
+        if (!param || (type->kind == CM_KIND_TENSOR &&
+                       !cm_type_set_allows_tensor(cm_schema_types_of(schema, param), type->dtype)))
+            return false;
+    }
+    return true;
+}
+
+/* Does the node mean the same under the version in force at this opset? Versions that only added
+ * types or attributes are climbed down, if it uses none of these. */
+static bool fits(const struct cm_node *node, int64_t opset)
+{
+    const struct cm_schema *schema = node->schema;
+
+    if (node->domain.size || !schema || schema->since_version <= opset)
+        return true;
+    while (schema && schema->since_version > opset) {
+        if (cm_upgrade_known(node->domain, node->op_type, schema->since_version) != CM_UPGRADE_SAME)
+            return false;
+        schema = cm_registry_schema(cm_module_registry(node->module), node->domain, node->op_type,
+                                    schema->since_version - 1);
+    }
+    if (!schema || schema->deprecated || !cm_schema_allows_inputs(schema, (size_t)node->n_inputs) ||
+        node->n_outputs > schema->max_outputs)
+        return false;
+    for (size_t i = 0; i < node->n_attributes; i++)
+        if (!cm_schema_find_attr(schema, node->attributes[i].name))
+            return false;
+    return fits_types(node, schema);
+}
+
+static bool all_fit(const struct cm_graph *graph, int64_t opset)
+{
+    for (const struct cm_node *node = graph->first; node; node = node->next) {
+        if (!fits(node, opset))
+            return false;
+        for (size_t b = 0; b < node->n_bodies; b++)
+            if (node->bodies[b].graph && !all_fit(node->bodies[b].graph, opset))
+                return false;
+    }
+    return true;
+}
+
+int64_t cm_graph_lowest_opset(const struct cm_graph *graph)
+{
+    const int64_t newest = cm_schema_newest_opset(CM_STR(""));
+    int64_t opset = OPSET_LEAST;
+
+    while (opset < newest && !all_fit(graph, opset))
+        opset++;
+    return opset;
+}
+
+/* ---- operators that others do not know ---- */
+
+static bool is_foreign(struct cm_str domain)
+{
+    return cm_str_is(domain, "ai.cameo") || cm_str_starts(domain, "ai.onnx.preview");
+}
+
+static bool must_go(const struct cm_node *node, void *arg)
+{
+    (void)arg;
+    return node->function || is_foreign(node->domain);
+}
+
+struct left {
+    struct cm_arena *arena;
+    struct cm_str list;
+    size_t count;
+};
+
+static void leave(struct left *left, const struct cm_node *node, const char *why)
+{
+    left->list = cm_arena_printf(left->arena, "%.*s%s%s: %s", (int)left->list.size,
+                                 left->list.size ? left->list.data : "", left->count++ ? "; " : "",
+                                 cm_node_describe(node).text, why);
+}
+
+static bool is_random(const struct cm_node *node)
+{
+    return node->op && node->op->effects & CM_RANDOM;
+}
+
+static void list_left(struct left *left, const struct cm_graph *graph, bool nested)
+{
+    for (const struct cm_node *node = graph->first; node; node = node->next) {
+        if (is_foreign(node->domain))
+            leave(left, node, "it has no form of standard operators");
+        else if (nested && is_random(node))
+            leave(left, node, "it is random inside a body, where nothing can be fed");
+        for (size_t b = 0; b < node->n_bodies; b++)
+            if (node->bodies[b].graph)
+                list_left(left, node->bodies[b].graph, true);
+    }
+}
+
+/* ---- randomness ---- */
+
+struct feeding {
+    struct cm_builder build;
+    size_t count;
+};
+
+static cm_value new_input(struct feeding *f, cm_value like, const char *what)
+{
+    struct cm_module *module = f->build.graph->module;
+    const struct cm_value_def *def = cm_value_get(module, like);
+    struct cm_str name = def->name;
+
+    if (name.size) {
+        cm_value_set_name(module, like, CM_STR_NONE);
+    } else {
+        do
+            name = cm_arena_printf(cm_module_arena(module), "%s_%zu", what, ++f->count);
+        while (cm_graph_find(f->build.graph, name));
+    }
+    return cm_graph_add_input(f->build.graph, name, def->fact.type);
+}
+
+/* The kept elements scaled up, the mask coming from outside. */
+static enum cm_status feed_dropout(struct feeding *f, struct cm_node *node, struct cm_error *err)
+{
+    struct cm_module *module = node->module;
+    const cm_value x = cm_node_input(node, 0), ratio = cm_node_input(node, 1);
+    const cm_value training = cm_node_input(node, 2);
+    cm_value mask;
+
+    f->build.before = node;
+    CM_TRY(cm_node_want_output(node, 1, &mask, err));
+    const cm_value fed = new_input(f, mask, "mask");
+    const cm_value one = cm_emit_scalar_like(f, x, 1.0), zero = cm_emit_scalar_like(f, x, 0.0);
+    const cm_value dropped =
+        ratio ? cm_emit(f, "CastLike", ratio, x) : cm_emit_scalar_like(f, x, 0.5);
+    const cm_value scale = cm_emit(f, "Div", one, cm_emit(f, "Sub", one, dropped));
+    cm_value y = cm_emit(f, "Where", fed, cm_emit(f, "Mul", x, scale), zero);
+    if (!cm_value_get(module, training)->fact.constant)
+        y = cm_emit(f, "Where", training, y, x);
+    CM_TRY(f->build.status);
+    cm_value_replace(module, mask, fed);
+    if (node->outputs[0]) {
+        const struct cm_str name = cm_value_get(module, node->outputs[0])->name;
+        cm_value_replace(module, node->outputs[0], y);
+        cm_value_set_name(module, node->outputs[0], CM_STR_NONE);
+        cm_value_set_name(module, y, name);
+    }
+    cm_graph_remove_node(node);
+    return CM_OK;
+}
+
+/* Not training, it hands its input through. */
+static enum cm_status settle_dropout(struct cm_node *node, struct feeding *f, struct cm_error *err)
+{
+    const cm_value training = cm_node_input(node, 2);
+    const struct cm_tensor *mode = NULL;
+
+    if (training)
+        CM_TRY(cm_value_constant(node->module, training, &mode, err));
+    if (!training || (mode && cm_tensor_int(mode, 0) == 0))
+        return CM_OK; /* nothing random about it */
+    return feed_dropout(f, node, err);
+}
+
+static enum cm_status feed_random(struct cm_graph *graph, struct cm_error *err)
+{
+    struct feeding f = {.build = {.graph = graph, .err = err}};
+
+    for (struct cm_node *node = graph->first, *next; node; node = next) {
+        next = node->next;
+        if (!is_random(node))
+            continue;
+        if (cm_str_is(node->op_type, "Dropout")) {
+            CM_TRY(settle_dropout(node, &f, err));
+            continue;
+        }
+        for (int o = 0; o < node->n_outputs; o++)
+            if (node->outputs[o])
+                cm_value_replace(graph->module, node->outputs[o],
+                                 new_input(&f, node->outputs[o], "draw"));
+        cm_graph_remove_node(node);
+    }
+    return cm_graph_retype(graph, err);
+}
+
+static enum cm_status make_portable(struct cm_graph *graph, struct cm_arena *arena,
+                                    struct cm_error *err)
+{
+    struct left left = {.arena = arena};
+
+    CM_TRY(cm_graph_inline_all(graph, must_go, NULL, err));
+    list_left(&left, graph, false);
+    if (left.count)
+        return cm_fail(err, CM_UNSUPPORTED, "%zu node%s no portable form: %s", left.count,
+                       left.count == 1 ? " has" : "s have", left.list.data);
+    return feed_random(graph, err);
+}
+
+/* ---- what nobody reads ---- */
+
+static bool is_read(const struct cm_node *node)
+{
+    for (int o = 0; o < node->n_outputs; o++)
+        if (node->outputs[o] && cm_value_get(node->module, node->outputs[o])->n_uses)
+            return true;
+    return false;
+}
+
+static void drop_unread(struct cm_graph *graph)
+{
+    for (struct cm_node *node = graph->last, *prev; node; node = prev) {
+        prev = node->prev;
+        if (!is_read(node))
+            cm_graph_remove_node(node);
+    }
+}
+
+/* ---- the file ---- */
+
+static void set_text(struct cm_msg *msg, int field, struct cm_str *member, const char *text)
+{
+    *member = cm_str(text);
+    cm_msg_set(msg, field);
+}
+
+enum cm_status cm_graph_as_model(struct cm_graph *graph, const struct cm_model_file *file,
+                                 bool portable, struct cm_arena *arena, struct cm_model_file **out,
+                                 struct cm_error *err)
+{
+    struct cm_model_file *made = CM_NEW(arena, struct cm_model_file);
+    struct cm_model_proto *model = &made->model;
+
+    if (portable)
+        CM_TRY(make_portable(graph, arena, err));
+    drop_unread(graph);
+    *made = (struct cm_model_file){
+        .arena = arena, .files = file->files, .path = file->path, .folder = file->folder};
+    struct cm_opset_proto *import = CM_LIST_ADD(arena, &model->opset_import);
+    import->version = OPSET_LEAST;
+    cm_msg_set(&import->msg, CM_OPSET_DOMAIN);
+    cm_msg_set(&import->msg, CM_OPSET_VERSION);
+    model->graph = CM_NEW(arena, struct cm_graph_proto);
+    CM_TRY(cm_graph_export(graph, arena, model->graph, &model->opset_import, err));
+    model->opset_import.items[0].version = cm_graph_lowest_opset(graph);
+    model->ir_version = cm_ir_of_opset(model->opset_import.items[0].version);
+    if (model->ir_version < file->model.ir_version)
+        model->ir_version = file->model.ir_version;
+    if (model->ir_version < IR_LEAST)
+        model->ir_version = IR_LEAST;
+    set_text(&model->msg, CM_MODEL_PRODUCER_NAME, &model->producer_name, "cameo");
+    cm_msg_set(&model->msg, CM_MODEL_IR_VERSION);
+    cm_msg_set(&model->msg, CM_MODEL_GRAPH);
+    cm_msg_set(&model->msg, CM_MODEL_OPSET_IMPORT);
+    if (!portable && file->model.functions.count) {
+        model->functions.items = file->model.functions.items;
+        model->functions.count = file->model.functions.count;
+        cm_msg_set(&model->msg, CM_MODEL_FUNCTIONS);
+    }
+    *out = made;
+    return CM_OK;
+}

@@ -1,0 +1,25 @@
+/* A working graph as a model file again, for other runtimes. */
+// SPDX-License-Identifier: Apache-2.0
+#ifndef CM_TRAIN_PORTABLE_H
+#define CM_TRAIN_PORTABLE_H
+
+#include "graph/graph.h"
+#include "onnx/model_file.h"
+
+/* The model holds graph, which is changed, and what else file has; it lives in arena and reads the
+ * bytes of file. portable: operators of ai.cameo and ai.onnx.preview.* are replaced by their
+ * bodies, what random nodes draw becomes an input; what cannot be is refused by name, all at once.
+ */
+enum cm_status cm_graph_as_model(struct cm_graph *graph, const struct cm_model_file *file,
+                                 bool portable, struct cm_arena *arena, struct cm_model_file **out,
+                                 struct cm_error *err) CM_MUST_CHECK;
+
+/* The lowest opset of ai.onnx, from 17 on, at which every node of graph means what it means now:
+ * the label that most readers accept. */
+int64_t cm_graph_lowest_opset(const struct cm_graph *graph);
+
+/* The IR version that came with an opset of ai.onnx: readers refuse a newer opset in an older IR.
+ */
+int64_t cm_ir_of_opset(int64_t opset);
+
+#endif

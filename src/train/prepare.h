@@ -1,0 +1,76 @@
+/* Making an inference model trainable: adds training info that computes a loss, its gradients and
+ * an optimizer's updates, with operators of ONNX only. What is written is a standard model that any
+ * runtime of training info can go on with. */
+// SPDX-License-Identifier: Apache-2.0
+#ifndef CM_TRAIN_PREPARE_H
+#define CM_TRAIN_PREPARE_H
+
+#include "graph/type.h"
+#include "onnx/model_file.h"
+
+#include <math.h>
+
+enum cm_schedule { CM_SCHEDULE_CONSTANT, CM_SCHEDULE_STEP, CM_SCHEDULE_COSINE, CM_SCHEDULE_LINEAR };
+
+/* Flags as on the command line; a name means what it means in PyTorch, formula and defaults. NAN:
+ * the optimizer's default. */
+struct cm_prepare_options {
+    const char *loss;   /* cross-entropy nll mse l1 huber bce bce-logits, FILE.onnx, output:NAME */
+    const char *output; /* which output the loss reads; NULL: the only one */
+    const char *optimizer; /* sgd momentum nesterov adam adamw adagrad rmsprop */
+    double lr, momentum, weight_decay, beta1, beta2, epsilon;
+    enum cm_schedule schedule;
+    int64_t warmup, schedule_steps; /* steps; schedule_steps: the length of cosine and linear, the
+                                       period of step */
+    double schedule_factor;         /* of step */
+    double clip_norm;               /* 0: none */
+    int64_t
+        accumulate; /* batches whose gradients are averaged before the weights move; 0 or 1: none
+                     */
+    const char *train, *freeze; /* POSIX extended regular expressions over initializer names; NULL:
+                                   the usual choice */
+    const char *target;         /* name of the label input; NULL: "target" */
+    bool keep_opset;            /* refuse rather than raise the opset */
+};
+
+/* Which initializers are trained and why. */
+struct cm_prepare_choice {
+    struct cm_str name;
+    bool trained;
+    struct cm_str
+        reason; /* "a gradient reaches it", "running statistics", "frozen by --freeze", .. */
+};
+
+struct cm_prepare_report {
+    struct cm_prepare_choice *choices;
+    size_t n_choices;
+    struct cm_str *changes; /* sentences: what was raised, lifted, bypassed */
+    size_t n_changes;
+    struct cm_str *blockers; /* sentences: all that stands in the way; the error names them too */
+    size_t n_blockers;
+    struct cm_str target_name; /* empty: the loss needs none */
+    struct cm_str loss_name;   /* the algorithm's first output: "loss" unless the model has that */
+    bool classifies;           /* the target holds class numbers */
+};
+
+/* Everything at its default: loss and optimizer must be set. */
+#define CM_PREPARE_OPTIONS                                                                         \
+    ((struct cm_prepare_options){.lr = NAN,                                                        \
+                                 .momentum = NAN,                                                  \
+                                 .weight_decay = NAN,                                              \
+                                 .beta1 = NAN,                                                     \
+                                 .beta2 = NAN,                                                     \
+                                 .epsilon = NAN,                                                   \
+                                 .schedule_factor = 0.1,                                           \
+                                 .accumulate = 1})
+
+/* Adds training info to file's model (its structs are changed; save with cm_model_save). Every
+ * blocker is in one message; then the model must not be used any more. */
+enum cm_status cm_prepare(struct cm_arena *arena, struct cm_model_file *file,
+                          const struct cm_prepare_options *options,
+                          struct cm_prepare_report *report, struct cm_error *err) CM_MUST_CHECK;
+
+/* Takes training info away again. */
+void cm_strip(struct cm_model_file *file);
+
+#endif

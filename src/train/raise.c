@@ -1,0 +1,132 @@
+/* Bringing a model to where it can hold training info: opset and IR version, and functions whose
+ * insides compute otherwise in training. The graph goes through the working copy and comes back in
+ * the newest form of its operators; names and weights stay. */
+// SPDX-License-Identifier: Apache-2.0
+#include "train/draft.h"
+
+#include "graph/function.h"
+#include "graph/import.h"
+#include "graph/registry.h"
+#include "rewrite/upgrade.h"
+#include "train/portable.h"
+
+enum { OPSET_LEAST = 17, IR_LEAST = 7 };
+
+static struct cm_opset_proto *default_import(struct cm_model_proto *model)
+{
+    for (size_t i = 0; i < model->opset_import.count; i++)
+        if (!cm_domain_plain(model->opset_import.items[i].domain).size)
+            return &model->opset_import.items[i];
+    return NULL;
+}
+
+static bool changes_inside(const struct cm_node *node, void *arg)
+{
+    (void)arg;
+    return node->function && cm_nodes_change_in_training(&node->function->node, 0);
+}
+
+static bool function_changes(const struct cm_model_proto *model)
+{
+    for (size_t i = 0; i < model->functions.count; i++)
+        if (cm_nodes_change_in_training(&model->functions.items[i].node, 0))
+            return true;
+    return false;
+}
+
+static enum cm_status rebuild(struct cm_draft *draft)
+{
+    struct cm_model_proto *model = draft->model;
+    const struct cm_module_options options = {.files = draft->file->files};
+    const struct cm_import_options import = {.upgrade = cm_upgrade_node};
+    struct cm_module *module = cm_module_new(draft->arena, &options);
+    struct cm_graph_proto *fresh = CM_NEW(draft->arena, struct cm_graph_proto);
+    struct cm_graph *graph;
+
+    CM_TRY(cm_module_import(module, model, &import, &graph, draft->err));
+    /* A training form inside a function may hold others: all calls on the way are expanded. */
+    CM_TRY(cm_graph_inline_all(graph, changes_inside, NULL, draft->err));
+    struct cm_opsets imports = {
+        CM_NEW_ARRAY(draft->arena, struct cm_opset_proto, model->opset_import.count),
+        model->opset_import.count};
+    memcpy(imports.items, model->opset_import.items, imports.count * sizeof *imports.items);
+    CM_TRY(cm_graph_export(graph, draft->arena, fresh, &imports, draft->err));
+    model->graph = fresh;
+    model->opset_import = imports;
+    cm_msg_set(&model->msg, CM_MODEL_GRAPH);
+    cm_msg_set(&model->msg, CM_MODEL_OPSET_IMPORT);
+    struct cm_opset_proto *opset = default_import(model);
+    if (opset) {
+        opset->version = cm_graph_lowest_opset(graph);
+        cm_msg_set(&opset->msg, CM_OPSET_VERSION);
+    }
+    return CM_OK;
+}
+
+/* Before IR version 4 every initializer was an input as well; now that would make it a default. */
+static void drop_covered_inputs(struct cm_draft *draft)
+{
+    struct cm_graph_proto *graph = draft->model->graph;
+    struct cm_map initializers = {0};
+    size_t kept = 0;
+
+    for (size_t i = 0; i < graph->initializer.count; i++)
+        cm_map_insert(&initializers, draft->arena, graph->initializer.items[i].name, NULL);
+    struct cm_value_info_proto *inputs =
+        CM_NEW_ARRAY(draft->arena, struct cm_value_info_proto, graph->input.count);
+    for (size_t i = 0; i < graph->input.count; i++)
+        if (!cm_map_find(&initializers, graph->input.items[i].name))
+            inputs[kept++] = graph->input.items[i];
+    if (kept == graph->input.count)
+        return;
+    graph->input.items = inputs;
+    graph->input.count = kept;
+    cm_msg_set(&graph->msg, CM_GRAPH_INPUT);
+}
+
+static void raise_ir(struct cm_draft *draft, int64_t opset, bool rebuilt)
+{
+    struct cm_model_proto *model = draft->model;
+    const int64_t old = model->ir_version, needed = rebuilt ? cm_ir_of_opset(opset) : IR_LEAST;
+
+    if (old >= needed)
+        return;
+    if (old < 4)
+        drop_covered_inputs(draft);
+    model->ir_version = needed;
+    cm_msg_set(&model->msg, CM_MODEL_IR_VERSION);
+    cm_draft_note(draft, "IR version raised from %lld to %lld", (long long)old, (long long)needed);
+}
+
+enum cm_status cm_draft_raise(struct cm_draft *draft)
+{
+    struct cm_model_proto *model = draft->model;
+    const struct cm_opset_proto *import = default_import(model);
+    const int64_t opset = import ? import->version : 1;
+    const bool old = opset < OPSET_LEAST, inside = function_changes(model);
+    const size_t n_inputs = model->graph->input.count;
+
+    if (draft->options->keep_opset) {
+        if (old)
+            cm_draft_block(draft, "the model imports opset %lld, training needs at least %d",
+                           (long long)opset, OPSET_LEAST);
+        if (model->ir_version < IR_LEAST)
+            cm_draft_block(draft, "the model has IR version %lld, training info needs at least %d",
+                           (long long)model->ir_version, IR_LEAST);
+    } /* and on, to see what else stands in the way */
+    if (old || inside) {
+        CM_TRY(rebuild(draft));
+        if (inside)
+            cm_draft_note(draft, "calls of functions that hold BatchNormalization or Dropout were "
+                                 "expanded");
+        import = default_import(model);
+        if (import && import->version != opset)
+            cm_draft_note(draft, "opset raised from %lld to %lld", (long long)opset,
+                          (long long)import->version);
+    }
+    raise_ir(draft, import ? import->version : OPSET_LEAST, old || inside);
+    if (model->graph->input.count < n_inputs)
+        cm_draft_note(draft, "%zu inputs that initializers cover are no longer inputs",
+                      n_inputs - model->graph->input.count);
+    return CM_OK;
+}

@@ -1,0 +1,130 @@
+/* Executing what a model's training info says: initialization, then steps. Each entry's algorithm
+ * runs on the inference graph and its own, its bindings are applied when all of it is computed, and
+ * the next entry sees what it wrote.
+ *
+ * A step has two phases. Compute: everything that can fail; no state is written. Commit: the new
+ * values take the old ones' place; it cannot fail. */
+// SPDX-License-Identifier: Apache-2.0
+#ifndef CM_TRAIN_TRAINER_H
+#define CM_TRAIN_TRAINER_H
+
+#include "graph/type.h"
+#include "onnx/model_file.h"
+#include "tensor/tensor.h"
+
+#include <stdatomic.h>
+
+struct cm_registry;
+struct cm_trainer;
+
+struct cm_trainer_options {
+    int threads;
+    size_t memory_limit;
+    const char *backend;
+    uint64_t seed;
+    const struct cm_registry *registry; /* NULL: the built-in operators */
+    bool check_finite; /* a NaN or infinity in a scalar output or a new value stops the step before
+                          it is committed */
+};
+
+/* Lives in arena, which releases it. file must outlive it. All blockers (an operator, type or
+ * gradient that is missing, a binding that names nothing, a value of another type or shape than its
+ * variable) are named at once. */
+enum cm_status cm_trainer_new(struct cm_arena *arena, struct cm_model_file *file,
+                              const struct cm_trainer_options *options, struct cm_trainer **out,
+                              struct cm_error *err) CM_MUST_CHECK;
+void cm_trainer_free(struct cm_trainer *trainer);
+
+/* What a step must be fed: inputs of the combined graphs that no initializer covers. */
+struct cm_trainer_input {
+    struct cm_str name;
+    const struct cm_type *type;
+};
+size_t cm_trainer_input_count(const struct cm_trainer *trainer);
+const struct cm_trainer_input *cm_trainer_input(const struct cm_trainer *trainer, size_t i);
+
+/* State variables: weights, optimizer state, counters. */
+size_t cm_trainer_state_count(const struct cm_trainer *trainer);
+struct cm_str cm_trainer_state_name(const struct cm_trainer *trainer, size_t i);
+int cm_trainer_state_find(const struct cm_trainer *trainer, struct cm_str name);
+const struct cm_tensor *cm_trainer_state(const struct cm_trainer *trainer,
+                                         size_t i); /* borrowed until the next step */
+enum cm_status cm_trainer_set_state(struct cm_trainer *trainer, size_t i,
+                                    const struct cm_tensor *value,
+                                    struct cm_error *err) CM_MUST_CHECK; /* copied */
+
+/* Runs the initialization graphs: stored values first, then each entry's initialization in order.
+ */
+enum cm_status cm_trainer_initialize(struct cm_trainer *trainer,
+                                     struct cm_error *err) CM_MUST_CHECK;
+
+/* A scalar output of an algorithm, by name. */
+struct cm_trainer_scalar {
+    struct cm_str name;
+    double value;
+};
+
+/* One iteration: every entry in order. in: one per input, by their order. scalars (room for
+ * cm_trainer_scalar_count) receives the scalar outputs. On failure the state is as before the step.
+ */
+size_t cm_trainer_scalar_count(const struct cm_trainer *trainer);
+struct cm_str cm_trainer_scalar_name(const struct cm_trainer *trainer, size_t i);
+/* Which of them is the loss: the one called so, else the first real one that is bound to nothing;
+ * -1: none. */
+int cm_trainer_loss(const struct cm_trainer *trainer);
+/* Iterations done since the trainer was made or told otherwise; messages name the step. */
+uint64_t cm_trainer_steps(const struct cm_trainer *trainer);
+void cm_trainer_set_steps(struct cm_trainer *trainer, uint64_t steps);
+/* A flag that another thread may set: the step under way ends with CM_CANCELLED. NULL: none. */
+void cm_trainer_set_cancel(struct cm_trainer *trainer, const atomic_bool *cancel);
+enum cm_status cm_trainer_step(struct cm_trainer *trainer, const struct cm_tensor *const *in,
+                               struct cm_trainer_scalar *scalars,
+                               struct cm_error *err) CM_MUST_CHECK;
+
+/* What is measured on a batch without training on it. */
+struct cm_trainer_measure {
+    int64_t samples;
+    double loss;             /* NAN: the training has none */
+    int64_t judged, correct; /* labels that count, and those hit, when the loss classifies */
+    /* Otherwise, when the model has one real output and one target of its shape: numbers compared,
+     * sums of absolute and squared errors, of the targets and of their squares. */
+    int64_t compared;
+    double absolute, squared, targets, target_squares;
+};
+
+/* Makes the graphs for cm_trainer_evaluate and cm_trainer_predict, once; the arena must be lent to
+ * a guard. Random and training behaviour (Dropout, BatchNormalization) is switched off in them. */
+enum cm_status cm_trainer_prepare_evaluation(struct cm_trainer *trainer,
+                                             struct cm_error *err) CM_MUST_CHECK;
+/* in as for a step. Nothing changes. */
+enum cm_status cm_trainer_evaluate(struct cm_trainer *trainer, const struct cm_tensor *const *in,
+                                   struct cm_trainer_measure *out,
+                                   struct cm_error *err) CM_MUST_CHECK;
+
+/* The inference graph with the weights as they are now. Its inputs and outputs by number; out as
+ * for cm_session_run. */
+size_t cm_trainer_predict_input_count(const struct cm_trainer *trainer);
+const struct cm_trainer_input *cm_trainer_predict_input(const struct cm_trainer *trainer, size_t i);
+size_t cm_trainer_predict_output_count(const struct cm_trainer *trainer);
+struct cm_str cm_trainer_predict_output(const struct cm_trainer *trainer, size_t i);
+enum cm_status cm_trainer_predict(struct cm_trainer *trainer, const struct cm_datum *const *in,
+                                  struct cm_datum *out, struct cm_error *err) CM_MUST_CHECK;
+
+/* The random state, for checkpoints: bytes that cm_trainer_set_random takes back. */
+enum cm_status cm_trainer_random(const struct cm_trainer *trainer, struct cm_arena *arena,
+                                 struct cm_str *out, struct cm_error *err) CM_MUST_CHECK;
+enum cm_status cm_trainer_set_random(struct cm_trainer *trainer, struct cm_str bytes,
+                                     struct cm_error *err) CM_MUST_CHECK;
+
+/* Puts the state into the file's messages, so that cm_model_save writes it: tensor values change
+ * and nothing else. The bytes are the trainer's: save before the next step. */
+enum cm_status cm_trainer_store(struct cm_trainer *trainer, struct cm_model_file *file,
+                                struct cm_error *err) CM_MUST_CHECK;
+/* The same, saved to path and taken out of the messages again. scratch is free for reuse
+ * afterwards. */
+enum cm_status cm_trainer_save(struct cm_trainer *trainer, struct cm_arena *scratch,
+                               struct cm_model_file *file, const char *path,
+                               const struct cm_save_options *options, struct cm_save_report *report,
+                               struct cm_error *err) CM_MUST_CHECK;
+
+#endif

@@ -1,0 +1,120 @@
+/* What the files of a trainer share. Not for other folders. */
+// SPDX-License-Identifier: Apache-2.0
+#ifndef CM_TRAIN_TRAINER_PARTS_H
+#define CM_TRAIN_TRAINER_PARTS_H
+
+#include "base/map.h"
+#include "exec/session.h"
+#include "train/combine.h"
+#include "train/trainer.h"
+
+enum { CM_NO_SCALAR = -1 };
+
+/* A state variable. Two buffers: entries of a step read what `seen` points at; a step that went
+ * well swaps them. */
+struct cm_variable {
+    struct cm_tensor_proto *proto; /* in the file */
+    struct cm_tensor stored;       /* as the file had it when it was opened */
+    struct cm_tensor now, next;
+    const struct cm_tensor *seen;
+    bool initialized, updated; /* by a binding */
+};
+
+/* Where an input of a program comes from. */
+struct cm_program_input {
+    bool is_variable;
+    size_t index; /* of a variable, or of the trainer's inputs */
+};
+
+struct cm_program_binding {
+    size_t variable, output;
+};
+
+/* A graph made ready to run, and what its inputs and outputs stand for. */
+struct cm_program {
+    const char *place; /* "training_info[0]" */
+    struct cm_graph *graph;
+    struct cm_session *session; /* NULL: there is nothing to run */
+    struct cm_program_input *inputs;
+    size_t n_inputs, n_outputs;
+    struct cm_str *outputs;
+    const struct cm_type **types; /* of outputs */
+    struct cm_program_binding *bindings;
+    size_t n_bindings;
+    struct cm_datum *in; /* filled before a run */
+    const struct cm_datum **feeds;
+    struct cm_datum *out;
+};
+
+/* A scalar output: of which entry, which output there, and memory for it. */
+struct cm_scalar_slot {
+    struct cm_str name;
+    size_t entry, output;
+    struct cm_tensor value; /* its memory; data NULL: read where the binding puts it */
+};
+
+struct cm_training_entry {
+    struct cm_program step, initialization;
+};
+
+struct cm_trainer {
+    struct cm_arena *arena;
+    struct cm_model_file *file;
+    struct cm_trainer_options options;
+    struct cm_combine_variable *names; /* beside variables */
+    struct cm_variable *variables;
+    size_t n_variables;
+    struct cm_map by_name;
+    struct cm_training_entry *entries;
+    size_t n_entries;
+    struct {
+        struct cm_trainer_input *items;
+        size_t count, capacity;
+    } inputs;
+    struct cm_map inputs_by_name;
+    struct {
+        struct cm_scalar_slot *items;
+        size_t count, capacity;
+    } scalars;
+    int loss;
+    uint64_t steps;
+    const atomic_bool *cancel;
+    struct cm_program *evaluation, *prediction;  /* NULL until asked for */
+    int loss_output, score_output, label_output; /* of evaluation; -1: none */
+    int estimate_output, target_input;           /* what is compared when nothing is classified */
+    bool has_ignored;                            /* a label that does not count */
+    int64_t ignored;
+    struct cm_trainer_input *prediction_inputs;
+};
+
+/* Everything that stands in the way, one after the other, until there is no room. */
+struct cm_blockers {
+    char text[CM_ERROR_SIZE - 80];
+    size_t used, count, shown;
+    enum cm_status status; /* of the first */
+};
+void cm_block(struct cm_blockers *blockers, enum cm_status status, const char *format, ...)
+    CM_PRINTF(3, 4);
+enum cm_status cm_blockers_tell(const struct cm_blockers *blockers, const char *what,
+                                struct cm_error *err) CM_MUST_CHECK;
+
+/* Imports a combined graph, expands its gradients and compiles it. Inputs that are no variables are
+ * added to the trainer's, or when own is set are given to it instead. number makes its random
+ * numbers its own. */
+enum cm_status cm_program_make(struct cm_trainer *trainer, struct cm_program *program,
+                               const struct cm_combined *combined, uint64_t number,
+                               struct cm_trainer_input **own, struct cm_error *err) CM_MUST_CHECK;
+void cm_program_release(struct cm_program *program);
+/* Variables and inputs into their places; then the run. in may be NULL for a program that is fed
+ * nothing. */
+enum cm_status cm_program_run(struct cm_trainer *trainer, struct cm_program *program,
+                              const struct cm_tensor *const *in, cm_step_fn *step, void *arg,
+                              struct cm_error *err) CM_MUST_CHECK;
+
+/* Finds every variable, checks every binding, makes every program. */
+enum cm_status cm_trainer_plan(struct cm_trainer *trainer, struct cm_error *err) CM_MUST_CHECK;
+
+/* Is there a NaN or an infinity among its elements? Plain layout. */
+bool cm_tensor_is_finite(const struct cm_tensor *tensor);
+
+#endif

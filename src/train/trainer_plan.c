@@ -1,0 +1,443 @@
+/* Making a trainer: variables found, bindings checked, graphs made ready. Whatever stands in the
+ * way is noted and the rest still looked at, so that the user hears of everything at once. */
+// SPDX-License-Identifier: Apache-2.0
+#include "onnx/tensor_data.h"
+#include "train/trainer_parts.h"
+
+void cm_block(struct cm_blockers *blockers, enum cm_status status, const char *format, ...)
+{
+    const size_t room = sizeof blockers->text - blockers->used;
+    char sentence[CM_ERROR_SIZE];
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(sentence, sizeof sentence, format, args);
+    va_end(args);
+    if (!blockers->count++)
+        blockers->status = status;
+    if (blockers->shown + 1 < blockers->count) /* one did not fit: later ones would look like all */
+        return;
+    const int size = snprintf(blockers->text + blockers->used, room, "%s%s",
+                              blockers->used ? "; " : "", sentence);
+    if (size > 0 && (size_t)size < room) {
+        blockers->used += (size_t)size;
+        blockers->shown++;
+    } else if (blockers->shown) {
+        blockers->text[blockers->used] = 0;
+    } else { /* the only one: cut rather than left out */
+        blockers->used = strlen(blockers->text);
+        blockers->shown++;
+    }
+}
+
+enum cm_status cm_blockers_tell(const struct cm_blockers *blockers, const char *what,
+                                struct cm_error *err)
+{
+    if (!blockers->count)
+        return CM_OK;
+    if (blockers->count == 1)
+        return cm_fail(err, blockers->status, "%s: %s", what, blockers->text);
+    if (blockers->shown < blockers->count)
+        return cm_fail(err, blockers->status, "%s: %zu blockers: %s; and %zu more", what,
+                       blockers->count, blockers->text, blockers->count - blockers->shown);
+    return cm_fail(err, blockers->status, "%s: %zu blockers: %s", what, blockers->count,
+                   blockers->text);
+}
+
+struct plan {
+    struct cm_trainer *trainer;
+    const struct cm_model_proto *model;
+    struct cm_blockers *blockers;
+    struct cm_map keys;    /* of all bindings */
+    struct cm_map updated; /* keys of the update bindings so far */
+    struct cm_map outputs; /* of the inference graph */
+};
+
+/* ---- variables ---- */
+
+static void add_variables(struct plan *p, struct cm_graph_proto *graph, int64_t entry)
+{
+    struct cm_trainer *trainer = p->trainer;
+
+    for (size_t i = 0; graph && i < graph->initializer.count; i++) {
+        struct cm_tensor_proto *proto = &graph->initializer.items[i];
+        bool added;
+
+        if (!cm_map_find(&p->keys, proto->name))
+            continue;
+        uint64_t *index = cm_map_insert(&trainer->by_name, trainer->arena, proto->name, &added);
+        if (!added) {
+            cm_block(p->blockers, CM_BAD_MODEL, "two initializers are called '%.*s'",
+                     CM_STR_FMT(proto->name));
+            continue;
+        }
+        *index = trainer->n_variables;
+        trainer->names[trainer->n_variables] =
+            (struct cm_combine_variable){proto->name, entry, proto};
+        trainer->variables[trainer->n_variables++].proto = proto;
+    }
+}
+
+static size_t count_initializers(const struct plan *p)
+{
+    size_t count = p->model->graph->initializer.count;
+
+    for (size_t k = 0; k < p->model->training_info.count; k++)
+        count += cm_training_algorithm(&p->model->training_info.items[k])->initializer.count;
+    return count;
+}
+
+static void list_keys(struct plan *p, const struct cm_entries *bindings)
+{
+    for (size_t i = 0; i < bindings->count; i++)
+        cm_map_insert(&p->keys, p->trainer->arena, bindings->items[i].key, NULL);
+}
+
+static void find_variables(struct plan *p)
+{
+    struct cm_trainer *trainer = p->trainer;
+    const size_t room = count_initializers(p);
+
+    for (size_t k = 0; k < p->model->training_info.count; k++) {
+        list_keys(p, &p->model->training_info.items[k].initialization_binding);
+        list_keys(p, &p->model->training_info.items[k].update_binding);
+    }
+    trainer->names = CM_NEW_ARRAY(trainer->arena, struct cm_combine_variable, room);
+    trainer->variables = CM_NEW_ARRAY(trainer->arena, struct cm_variable, room);
+    add_variables(p, p->model->graph, -1);
+    for (size_t k = 0; k < p->model->training_info.count; k++)
+        add_variables(p, p->model->training_info.items[k].algorithm, (int64_t)k);
+}
+
+static enum cm_status load_variable(struct cm_trainer *trainer, struct cm_variable *variable,
+                                    struct cm_error *err)
+{
+    CM_TRY(cm_tensor_proto_load(variable->proto, trainer->file->files, &variable->stored, err));
+    if (variable->stored.type == CM_STRING)
+        return cm_fail(err, CM_UNSUPPORTED, "state variable '%.*s' holds strings",
+                       CM_STR_FMT(variable->proto->name));
+    CM_TRY(cm_tensor_copy(&variable->stored, &variable->now, err));
+    CM_TRY(cm_tensor_new(variable->stored.type, &variable->stored.shape, &variable->next, err));
+    variable->seen = &variable->now;
+    return CM_OK;
+}
+
+/* ---- bindings ---- */
+
+/* The variable that a key names, if entry k may bind it. */
+static bool find_key(struct plan *p, size_t k, const char *field, struct cm_str key, size_t *out)
+{
+    const uint64_t *index = cm_map_find(&p->trainer->by_name, key);
+    const int64_t owner = index ? p->trainer->names[*index].entry : -1;
+
+    if (!index)
+        cm_block(p->blockers, CM_BAD_MODEL, "training_info[%zu].%s: '%.*s' is no initializer", k,
+                 field, CM_STR_FMT(key));
+    else if (owner >= 0 && (size_t)owner != k)
+        cm_block(p->blockers, CM_BAD_MODEL,
+                 "training_info[%zu].%s: '%.*s' is an initializer of another entry", k, field,
+                 CM_STR_FMT(key));
+    else {
+        *out = *index;
+        return true;
+    }
+    return false;
+}
+
+/* Outputs of a program: each name once. */
+struct wishes {
+    struct cm_arena *arena;
+    struct cm_map places;
+    struct {
+        struct cm_str *items;
+        size_t count, capacity;
+    } names;
+};
+
+static size_t wish(struct wishes *w, struct cm_str name)
+{
+    bool added;
+    uint64_t *place = cm_map_insert(&w->places, w->arena, name, &added);
+
+    if (added) {
+        *place = w->names.count;
+        *CM_PUSH(w->arena, &w->names) = name;
+    }
+    return *place;
+}
+
+static void map_outputs(struct cm_arena *arena, struct cm_map *out,
+                        const struct cm_graph_proto *graph)
+{
+    for (size_t i = 0; i < graph->output.count; i++)
+        cm_map_insert(out, arena, graph->output.items[i].name, NULL);
+}
+
+static void bind_updates(struct plan *p, size_t k, struct cm_program *program, struct wishes *w)
+{
+    struct cm_arena *arena = p->trainer->arena;
+    const struct cm_training_proto *entry = &p->model->training_info.items[k];
+    const struct cm_entries *bindings = &entry->update_binding;
+    struct cm_map outputs = {0};
+
+    map_outputs(arena, &outputs, cm_training_algorithm(entry));
+    program->bindings = CM_NEW_ARRAY(arena, struct cm_program_binding, bindings->count);
+    for (size_t i = 0; i < bindings->count; i++) {
+        const struct cm_str key = bindings->items[i].key, value = bindings->items[i].value;
+        size_t variable;
+        bool added;
+
+        if (!find_key(p, k, "update_binding", key, &variable))
+            continue;
+        cm_map_insert(&p->updated, arena, key, &added);
+        if (!added)
+            cm_block(p->blockers, CM_BAD_MODEL,
+                     "training_info[%zu].update_binding: '%.*s' is assigned twice in a step", k,
+                     CM_STR_FMT(key));
+        if (!value.size || (!cm_map_find(&outputs, value) && !cm_map_find(&p->outputs, value))) {
+            cm_block(p->blockers, CM_BAD_MODEL,
+                     "training_info[%zu].update_binding: '%.*s' is no output of the algorithm or "
+                     "of the inference graph",
+                     k, CM_STR_FMT(value));
+            continue;
+        }
+        p->trainer->variables[variable].updated = true;
+        program->bindings[program->n_bindings++] =
+            (struct cm_program_binding){variable, wish(w, value)};
+    }
+}
+
+static void bind_initialization(struct plan *p, size_t k, struct cm_program *program,
+                                struct wishes *w)
+{
+    struct cm_arena *arena = p->trainer->arena;
+    const struct cm_training_proto *entry = &p->model->training_info.items[k];
+    const struct cm_entries *bindings = &entry->initialization_binding;
+    struct cm_map outputs = {0}, seen = {0};
+
+    if (entry->initialization)
+        map_outputs(arena, &outputs, entry->initialization);
+    if (entry->initialization && entry->initialization->input.count)
+        cm_block(p->blockers, CM_BAD_MODEL, "training_info[%zu].initialization: has %zu inputs", k,
+                 entry->initialization->input.count);
+    program->bindings = CM_NEW_ARRAY(arena, struct cm_program_binding, bindings->count);
+    for (size_t i = 0; i < bindings->count; i++) {
+        const struct cm_str key = bindings->items[i].key, value = bindings->items[i].value;
+        size_t variable;
+        bool added;
+
+        if (!find_key(p, k, "initialization_binding", key, &variable))
+            continue;
+        cm_map_insert(&seen, arena, key, &added);
+        if (!added)
+            cm_block(p->blockers, CM_BAD_MODEL,
+                     "training_info[%zu].initialization_binding: '%.*s' is assigned twice", k,
+                     CM_STR_FMT(key));
+        if (!value.size || !cm_map_find(&outputs, value)) {
+            cm_block(p->blockers, CM_BAD_MODEL,
+                     "training_info[%zu].initialization_binding: '%.*s' is no output of the "
+                     "initialization graph",
+                     k, CM_STR_FMT(value));
+            continue;
+        }
+        p->trainer->variables[variable].initialized = true;
+        program->bindings[program->n_bindings++] =
+            (struct cm_program_binding){variable, wish(w, value)};
+    }
+}
+
+/* A bound value must fit its variable, as far as can be known before it is computed. */
+static void check_types(struct plan *p, const struct cm_program *program)
+{
+    struct cm_trainer *trainer = p->trainer;
+    struct cm_arena *arena = trainer->arena;
+
+    for (size_t i = 0; i < program->n_bindings; i++) {
+        const struct cm_program_binding *binding = &program->bindings[i];
+        const struct cm_tensor *variable = &trainer->variables[binding->variable].now;
+        const struct cm_type *type = program->types[binding->output];
+
+        if (!cm_type_meet(arena, type, cm_type_of_tensor(arena, variable)))
+            cm_block(p->blockers, CM_BAD_MODEL, "%s: '%.*s' is %s, but '%.*s' is %s",
+                     program->place, CM_STR_FMT(program->outputs[binding->output]),
+                     cm_type_print(arena, cm_module_symbols(program->graph->module), type).data,
+                     CM_STR_FMT(trainer->names[binding->variable].name),
+                     cm_type_print(arena, cm_module_symbols(program->graph->module),
+                                   cm_type_of_tensor(arena, variable))
+                         .data);
+    }
+}
+
+/* ---- scalars ---- */
+
+static bool is_scalar(const struct cm_type *type, struct cm_shape *shape)
+{
+    if (type->kind != CM_KIND_TENSOR || !cm_type_shape(type, shape) ||
+        cm_shape_elements(shape) != 1)
+        return false;
+    const enum cm_dtype_class kind = cm_dtype_info(type->dtype)->kind;
+    return kind != CM_CLASS_NONE && kind != CM_CLASS_COMPLEX;
+}
+
+static bool is_bound(const struct cm_program *program, size_t output)
+{
+    for (size_t i = 0; i < program->n_bindings; i++)
+        if (program->bindings[i].output == output)
+            return true;
+    return false;
+}
+
+static void add_scalars(struct cm_trainer *trainer, size_t k)
+{
+    const struct cm_training_proto *entry = &trainer->file->model.training_info.items[k];
+    const struct cm_graph_proto *algorithm = cm_training_algorithm(entry);
+    const struct cm_program *program = &trainer->entries[k].step;
+    struct cm_map own = {0};
+
+    map_outputs(trainer->arena, &own, algorithm);
+    for (size_t o = 0; o < program->n_outputs; o++) {
+        struct cm_shape shape;
+
+        const bool bound = is_bound(program, o);
+        if (!cm_map_find(&own, program->outputs[o]) || !is_scalar(program->types[o], &shape) ||
+            (bound && shape.rank > 0)) /* a weight that happens to be small */
+            continue;
+        struct cm_scalar_slot *slot = CM_PUSH(trainer->arena, &trainer->scalars);
+        *slot = (struct cm_scalar_slot){.name = program->outputs[o], .entry = k, .output = o};
+        slot->value = cm_tensor_borrow(program->types[o]->dtype, &shape, NULL);
+        if (!bound)
+            slot->value.data = cm_arena_alloc(trainer->arena, 16);
+        if (cm_dtype_info(program->types[o]->dtype)->kind != CM_CLASS_FLOAT)
+            continue;
+        if (cm_str_is(slot->name, "loss"))
+            trainer->loss = (int)trainer->scalars.count - 1;
+        else if (trainer->loss < 0 && !bound)
+            trainer->loss = (int)trainer->scalars.count - 1;
+    }
+}
+
+/* ---- entries ---- */
+
+/* Algorithms of ONNX 1.7 were complete and called the inference graph. */
+static bool calls_graph(const struct cm_graph_proto *algorithm)
+{
+    for (size_t i = 0; i < algorithm->node.count; i++)
+        if (cm_str_is(algorithm->node.items[i].op_type, "GraphCall") &&
+            cm_str_is(algorithm->node.items[i].domain, "ai.onnx.preview.training"))
+            return true;
+    return false;
+}
+
+/* Scalars are logged and what is bound is stored; other outputs of an algorithm, large ones as a
+ * rule, nobody would look at. */
+static void wish_scalars(struct wishes *w, const struct cm_graph_proto *algorithm)
+{
+    for (size_t i = 0; i < algorithm->output.count; i++) {
+        const struct cm_value_info_proto *output = &algorithm->output.items[i];
+        const struct cm_tensor_type_proto *type = output->type ? output->type->tensor_type : NULL;
+        bool large = false;
+
+        for (size_t d = 0; type && type->shape && d < type->shape->dim.count; d++)
+            large = large || !cm_msg_has(&type->shape->dim.items[d].msg, CM_DIM_VALUE) ||
+                    type->shape->dim.items[d].dim_value != 1;
+        if (!large && output->name.size)
+            wish(w, output->name);
+    }
+}
+
+static void check_names(struct plan *p, size_t k, const struct cm_graph_proto *algorithm)
+{
+    struct cm_map inputs = {0};
+
+    for (size_t i = 0; i < p->model->graph->input.count; i++)
+        cm_map_insert(&inputs, p->trainer->arena, p->model->graph->input.items[i].name, NULL);
+    for (size_t i = 0; i < algorithm->initializer.count; i++)
+        if (cm_map_find(&inputs, algorithm->initializer.items[i].name))
+            cm_block(p->blockers, CM_BAD_MODEL,
+                     "training_info[%zu].algorithm: its initializer '%.*s' is an input of the "
+                     "inference graph",
+                     k, CM_STR_FMT(algorithm->initializer.items[i].name));
+    for (size_t i = 0; i < algorithm->input.count; i++)
+        if (cm_map_find(&inputs, algorithm->input.items[i].name))
+            cm_block(p->blockers, CM_BAD_MODEL,
+                     "training_info[%zu].algorithm: its input '%.*s' is one of the inference graph "
+                     "already",
+                     k, CM_STR_FMT(algorithm->input.items[i].name));
+}
+
+static void make_program(struct plan *p, struct cm_program *program, struct cm_combine *what,
+                         const struct wishes *w, bool initialization)
+{
+    struct cm_combined combined;
+    struct cm_error err = {0};
+
+    what->outputs = w->names.items;
+    what->n_outputs = w->names.count;
+    if (initialization)
+        cm_combine_initialization(what, &combined);
+    else
+        cm_combine_step(what, &combined);
+    const enum cm_status status = cm_program_make(p->trainer, program, &combined,
+                                                  2 * what->entry + initialization, NULL, &err);
+    if (status)
+        cm_block(p->blockers, status, "%s: %s", program->place, err.text);
+    else
+        check_types(p, program);
+}
+
+static void plan_entry(struct plan *p, size_t k)
+{
+    struct cm_trainer *trainer = p->trainer;
+    struct cm_training_entry *entry = &trainer->entries[k];
+    const struct cm_graph_proto *algorithm =
+        cm_training_algorithm(&p->model->training_info.items[k]);
+    struct cm_combine what = {.arena = trainer->arena,
+                              .model = p->model,
+                              .entry = k,
+                              .variables = trainer->names,
+                              .n_variables = trainer->n_variables};
+    struct wishes step = {.arena = trainer->arena}, first = {.arena = trainer->arena};
+
+    entry->step.place = cm_arena_printf(trainer->arena, "training_info[%zu].algorithm", k).data;
+    entry->initialization.place =
+        cm_arena_printf(trainer->arena, "training_info[%zu].initialization", k).data;
+    if (calls_graph(algorithm)) {
+        cm_block(p->blockers, CM_UNSUPPORTED,
+                 "%s: calls the inference graph with GraphCall, the form of ONNX 1.7 that was "
+                 "withdrawn in 1.8; save it again with a newer exporter",
+                 entry->step.place);
+        return;
+    }
+    check_names(p, k, algorithm);
+    bind_updates(p, k, &entry->step, &step);
+    bind_initialization(p, k, &entry->initialization, &first);
+    wish_scalars(&step, algorithm);
+    if (step.names.count)
+        make_program(p, &entry->step, &what, &step, false);
+    if (first.names.count)
+        make_program(p, &entry->initialization, &what, &first, true);
+}
+
+enum cm_status cm_trainer_plan(struct cm_trainer *trainer, struct cm_error *err)
+{
+    const struct cm_model_proto *model = &trainer->file->model;
+    struct plan p = {.trainer = trainer, .model = model};
+
+    if (!model->graph)
+        return cm_fail(err, CM_BAD_MODEL, "the model has no graph");
+    if (!model->training_info.count)
+        return cm_fail(err, CM_BAD_ARGUMENT, "the model has no training info");
+    p.blockers = CM_NEW(trainer->arena, struct cm_blockers);
+    map_outputs(trainer->arena, &p.outputs, model->graph);
+    find_variables(&p);
+    for (size_t i = 0; i < trainer->n_variables; i++)
+        CM_TRY(load_variable(trainer, &trainer->variables[i], err));
+    trainer->n_entries = model->training_info.count;
+    trainer->entries = CM_NEW_ARRAY(trainer->arena, struct cm_training_entry, trainer->n_entries);
+    for (size_t k = 0; k < trainer->n_entries; k++)
+        plan_entry(&p, k);
+    CM_TRY(cm_blockers_tell(p.blockers, "the model cannot be trained", err));
+    for (size_t k = 0; k < trainer->n_entries; k++)
+        add_scalars(trainer, k);
+    return CM_OK;
+}

@@ -1,0 +1,197 @@
+/* What outlives a trainer: its state in the model's messages, its random state as bytes. */
+// SPDX-License-Identifier: Apache-2.0
+#include "base/number.h"
+#include "onnx/tensor_data.h"
+#include "train/trainer_parts.h"
+
+/* ---- values ---- */
+
+/* Values go where they were. Numbers that were varints in a typed field stay there: a tensor that
+ * changes its field changes more than its values. */
+static struct cm_packed *varint_field(struct cm_tensor_proto *proto, int *field)
+{
+    if (cm_msg_has(&proto->msg, CM_TENSOR_RAW_DATA) || proto->data_location == CM_LOCATION_EXTERNAL)
+        return NULL;
+    switch (cm_dtype_info((enum cm_dtype)proto->data_type)->field) {
+    case CM_TYPED_INT32:
+        *field = CM_TENSOR_INT32_DATA;
+        return cm_msg_has(&proto->msg, *field) ? &proto->int32_data : NULL;
+    case CM_TYPED_INT64:
+        *field = CM_TENSOR_INT64_DATA;
+        return cm_msg_has(&proto->msg, *field) ? &proto->int64_data : NULL;
+    case CM_TYPED_UINT64:
+        *field = CM_TENSOR_UINT64_DATA;
+        return cm_msg_has(&proto->msg, *field) ? &proto->uint64_data : NULL;
+    default:
+        return NULL;
+    }
+}
+
+static size_t put_varint(uint8_t *to, uint64_t value)
+{
+    size_t size = 0;
+
+    for (; value > 127; value >>= 7)
+        to[size++] = (uint8_t)(value | 128);
+    to[size++] = (uint8_t)value;
+    return size;
+}
+
+/* The number that a typed field holds for element i: whole integers by value, narrow floats by
+ * their bits. Types of less than a byte share entries and are left to raw_data. */
+static uint64_t entry_of(const struct cm_tensor *tensor, int64_t i)
+{
+    const size_t width = cm_dtype_size(tensor->type);
+    uint64_t bits = 0;
+
+    if (cm_dtype_info(tensor->type)->kind == CM_CLASS_SIGNED)
+        return (uint64_t)cm_tensor_int(tensor, i);
+    memcpy(&bits, (const char *)tensor->data + (size_t)i * width, width);
+    return bits;
+}
+
+static enum cm_status store_varints(struct cm_tensor_proto *proto, struct cm_packed *to, int field,
+                                    struct cm_arena *arena, const struct cm_tensor *tensor,
+                                    struct cm_error *err)
+{
+    const int64_t count = cm_tensor_count(tensor);
+    size_t room, used = 0;
+
+    if (!cm_size_mul((size_t)count, 10, &room))
+        return cm_fail(err, CM_LIMIT, "tensor '%.*s' is too large", CM_STR_FMT(proto->name));
+    uint8_t *bytes = cm_arena_alloc(arena, room);
+    for (int64_t i = 0; i < count; i++)
+        used += put_varint(bytes + used, entry_of(tensor, i));
+    *to = (struct cm_packed){bytes, used};
+    cm_msg_set(&proto->msg, field);
+    return CM_OK;
+}
+
+/* A tensor whose values are what they were keeps its bytes. */
+static bool is_unchanged(const struct cm_variable *variable)
+{
+    const size_t bytes = cm_tensor_bytes(&variable->stored);
+
+    return bytes == 0 || memcmp(variable->stored.data, variable->now.data, bytes) == 0;
+}
+
+static enum cm_status store_variable(struct cm_variable *variable, struct cm_arena *arena,
+                                     struct cm_error *err)
+{
+    struct cm_tensor_proto *proto = variable->proto;
+    int field;
+
+    if (is_unchanged(variable))
+        return CM_OK;
+    struct cm_packed *typed = varint_field(proto, &field);
+    if (typed && cm_dtype_size(variable->now.type))
+        return store_varints(proto, typed, field, arena, &variable->now, err);
+    return cm_tensor_proto_store(proto, arena, &variable->now, err);
+}
+
+enum cm_status cm_trainer_store(struct cm_trainer *trainer, struct cm_model_file *file,
+                                struct cm_error *err)
+{
+    if (file != trainer->file)
+        return cm_fail(err, CM_BAD_ARGUMENT, "the model is not the one that was trained");
+    for (size_t i = 0; i < trainer->n_variables; i++)
+        CM_TRY(store_variable(&trainer->variables[i], file->arena, err));
+    return CM_OK;
+}
+
+enum cm_status cm_trainer_save(struct cm_trainer *trainer, struct cm_arena *scratch,
+                               struct cm_model_file *file, const char *path,
+                               const struct cm_save_options *options, struct cm_save_report *report,
+                               struct cm_error *err)
+{
+    enum cm_status status = CM_OK;
+
+    if (file != trainer->file)
+        return cm_fail(err, CM_BAD_ARGUMENT, "the model is not the one that was trained");
+    struct cm_tensor_proto *before =
+        CM_NEW_ARRAY(scratch, struct cm_tensor_proto, trainer->n_variables);
+    struct cm_tensor_proto *changed =
+        CM_NEW_ARRAY(scratch, struct cm_tensor_proto, trainer->n_variables);
+    /* All memory first: from here to the end nothing may unwind and leave the messages changed. */
+    for (size_t i = 0; i < trainer->n_variables && !status; i++) {
+        struct cm_variable *variable = &trainer->variables[i];
+
+        before[i] = *variable->proto;
+        status = store_variable(variable, scratch, err);
+        changed[i] = *variable->proto;
+        *variable->proto = before[i];
+    }
+    if (status)
+        return status;
+    for (size_t i = 0; i < trainer->n_variables; i++)
+        *trainer->variables[i].proto = changed[i];
+    status = cm_model_save(file, path, options, report, err);
+    for (size_t i = 0; i < trainer->n_variables; i++)
+        *trainer->variables[i].proto = before[i];
+    return status;
+}
+
+/* ---- random state ---- */
+
+/* Per program: 8 bytes of length, then what the session gave. Initialization is not part of it: it
+ * runs before the first step. */
+enum cm_status cm_trainer_random(const struct cm_trainer *trainer, struct cm_arena *arena,
+                                 struct cm_str *out, struct cm_error *err)
+{
+    struct cm_str *parts = CM_NEW_ARRAY(arena, struct cm_str, trainer->n_entries);
+    size_t size = 0, at = 0;
+
+    for (size_t k = 0; k < trainer->n_entries; k++) {
+        struct cm_session *session = trainer->entries[k].step.session;
+
+        if (session)
+            CM_TRY(cm_session_random(session, arena, &parts[k], err));
+        size += sizeof(uint64_t) + parts[k].size;
+    }
+    char *bytes = cm_arena_alloc(arena, size);
+    for (size_t k = 0; k < trainer->n_entries; k++) {
+        const uint64_t length = parts[k].size;
+
+        memcpy(bytes + at, &length, sizeof length);
+        at += sizeof length;
+        if (length)
+            memcpy(bytes + at, parts[k].data, length);
+        at += parts[k].size;
+    }
+    *out = (struct cm_str){bytes, size};
+    return CM_OK;
+}
+
+static bool next_part(struct cm_str bytes, size_t *at, struct cm_str *part)
+{
+    uint64_t length;
+
+    if (bytes.size - *at < sizeof length)
+        return false;
+    memcpy(&length, bytes.data + *at, sizeof length);
+    *at += sizeof length;
+    if (length > bytes.size - *at)
+        return false;
+    *part = (struct cm_str){bytes.data + *at, (size_t)length};
+    *at += (size_t)length;
+    return true;
+}
+
+enum cm_status cm_trainer_set_random(struct cm_trainer *trainer, struct cm_str bytes,
+                                     struct cm_error *err)
+{
+    size_t at = 0;
+
+    for (size_t k = 0; k < trainer->n_entries; k++) {
+        struct cm_session *session = trainer->entries[k].step.session;
+        struct cm_str part;
+
+        if (!next_part(bytes, &at, &part) || (!session && part.size))
+            return cm_fail(err, CM_BAD_ARGUMENT, "the random state is of another training");
+        if (session)
+            CM_TRY(cm_session_set_random(session, part, err));
+    }
+    return at == bytes.size
+               ? CM_OK
+               : cm_fail(err, CM_BAD_ARGUMENT, "the random state is of another training");
+}

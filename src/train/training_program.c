@@ -1,0 +1,108 @@
+/* Programs of a trainer: a combined graph made ready and run. */
+// SPDX-License-Identifier: Apache-2.0
+#include "autodiff/gradient_nodes.h"
+#include "graph/import.h"
+#include "rewrite/upgrade.h"
+#include "train/trainer_parts.h"
+
+static size_t add_input(struct cm_trainer *trainer, struct cm_str name, const struct cm_type *type)
+{
+    bool added;
+    uint64_t *index = cm_map_insert(&trainer->inputs_by_name, trainer->arena, name, &added);
+
+    if (added) {
+        *index = trainer->inputs.count;
+        *CM_PUSH(trainer->arena, &trainer->inputs) = (struct cm_trainer_input){name, type};
+    }
+    return *index;
+}
+
+static void connect(struct cm_trainer *trainer, struct cm_program *program,
+                    const struct cm_combined *combined, struct cm_trainer_input **own)
+{
+    const struct cm_graph *graph = program->graph;
+    struct cm_arena *arena = trainer->arena;
+
+    program->n_inputs = graph->n_inputs;
+    program->inputs = CM_NEW_ARRAY(arena, struct cm_program_input, graph->n_inputs);
+    program->in = CM_NEW_ARRAY(arena, struct cm_datum, graph->n_inputs);
+    program->feeds = CM_NEW_ARRAY(arena, const struct cm_datum *, graph->n_inputs);
+    if (own)
+        *own = CM_NEW_ARRAY(arena, struct cm_trainer_input, graph->n_inputs);
+    for (size_t i = 0; i < graph->n_inputs; i++) {
+        const struct cm_value_def *def = cm_value_get(graph->module, graph->inputs[i]);
+        struct cm_program_input *input = &program->inputs[i];
+
+        input->is_variable = i < combined->n_variables;
+        program->feeds[i] = &program->in[i];
+        if (input->is_variable)
+            input->index = combined->variables[i];
+        else if (own)
+            (*own)[i] = (struct cm_trainer_input){def->name, def->fact.type};
+        else
+            input->index = add_input(trainer, def->name, def->fact.type);
+    }
+    program->n_outputs = graph->n_outputs;
+    program->out = CM_NEW_ARRAY(arena, struct cm_datum, graph->n_outputs);
+    program->outputs = CM_NEW_ARRAY(arena, struct cm_str, graph->n_outputs);
+    program->types = CM_NEW_ARRAY(arena, const struct cm_type *, graph->n_outputs);
+    for (size_t o = 0; o < graph->n_outputs; o++) {
+        program->outputs[o] = combined->graph.output.items[o].name;
+        program->types[o] = cm_value_get(graph->module, graph->outputs[o].value)->fact.type;
+    }
+}
+
+enum cm_status cm_program_make(struct cm_trainer *trainer, struct cm_program *program,
+                               const struct cm_combined *combined, uint64_t number,
+                               struct cm_trainer_input **own, struct cm_error *err)
+{
+    struct cm_arena *arena = trainer->arena;
+    const struct cm_module_options module_options = {.registry = trainer->options.registry,
+                                                     .files = trainer->file->files};
+    const struct cm_import_options import = {.upgrade = cm_upgrade_node};
+    const struct cm_session_options options = {
+        .threads = trainer->options.threads,
+        .memory_limit = trainer->options.memory_limit,
+        .backend = trainer->options.backend,
+        /* Two graphs of one training draw different numbers from one seed. */
+        .seed = trainer->options.seed + number * UINT64_C(0x9e3779b97f4a7c15)};
+    struct cm_module *module = cm_module_new(arena, &module_options);
+    struct cm_model_proto *model = CM_NEW(arena, struct cm_model_proto);
+    struct cm_graph_proto *graph = CM_NEW(arena, struct cm_graph_proto);
+
+    *graph = combined->graph;
+    *model = trainer->file->model;
+    model->graph = graph;
+    model->training_info.count = 0;
+    CM_TRY(cm_module_import(module, model, &import, &program->graph, err));
+    CM_TRY(cm_gradient_expand(program->graph, err));
+    connect(trainer, program, combined, own);
+    return cm_session_new(program->graph, &options, &program->session, err);
+}
+
+void cm_program_release(struct cm_program *program)
+{
+    cm_session_free(program->session);
+    program->session = NULL;
+}
+
+enum cm_status cm_program_run(struct cm_trainer *trainer, struct cm_program *program,
+                              const struct cm_tensor *const *in, cm_step_fn *step, void *arg,
+                              struct cm_error *err)
+{
+    const struct cm_run_options options = {
+        .cancel = trainer->cancel, .step = step, .step_arg = arg};
+
+    for (size_t i = 0; i < program->n_inputs; i++) {
+        const struct cm_program_input *input = &program->inputs[i];
+        const struct cm_tensor *tensor =
+            input->is_variable ? trainer->variables[input->index].seen : in[input->index];
+
+        if (!tensor)
+            return cm_fail(err, CM_BAD_ARGUMENT, "input '%.*s' is missing",
+                           CM_STR_FMT(trainer->inputs.items[input->index].name));
+        program->in[i] = (struct cm_datum){.kind = CM_KIND_TENSOR, .tensor = *tensor};
+    }
+    return cm_session_run(program->session, program->feeds, program->n_inputs, program->out,
+                          program->n_outputs, &options, err);
+}
