@@ -24,7 +24,12 @@ build:
 	@tools/setup.sh build
 	@tools/build.sh release product
 
-demo: build ## make a small trainable model, describe it, check it, save it unchanged
+demo: build ## train a small network from nothing, in build/demo
+	@rm -rf build/demo
+	@build/cameo demo --dir build/demo
+	@echo; echo "Here cameo is $(CURDIR)/build/cameo; 'make install' puts it on your path."
+
+demo-files: build ## write a small trainable model, describe it, check it, save it unchanged
 	@sh tools/demo.sh build/cameo
 
 test: ## what every commit must pass; the last line counts
@@ -99,5 +104,5 @@ install: ## headers, libraries, command, manual and completions under PREFIX
 clean: ## remove build/
 	rm -rf build
 
-.PHONY: help build demo test test-slow test-oom test-all test-update lint asan tsan fuzz bench \
-	coverage gen install clean
+.PHONY: help build demo demo-files test test-slow test-oom test-all test-update lint asan tsan fuzz \
+	bench coverage gen install clean

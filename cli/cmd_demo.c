@@ -111,6 +111,10 @@ static void show_some(const struct demo_digits *digits)
     for (int i = 0; i < SHOWN; i++)
         shown[i] = all + (size_t)i * DEMO_PIXELS;
     demo_digits_print(stdout, shown, SHOWN, 2, curve_terminal_has_braille());
+    for (int i = 0; i < SHOWN; i++)
+        printf("%*lld", i ? DEMO_SIDE + 1 : DEMO_SIDE / 2 + 2,
+               (long long)cameo_datum_integer(digits->labels, i));
+    putchar('\n');
 }
 
 static int make_data(void)
@@ -169,11 +173,13 @@ static int train(void)
 
 static int plot(void)
 {
-    const int code = demo_command("plot", "log.jsonl", "--only", "loss", NULL);
+    int code = demo_command("plot", "log.jsonl", "--only", "loss", NULL);
 
-    return code == CLI_YES
-               ? demo_command("plot", "log.jsonl", "--title", "digits", "-o", "curve.svg", NULL)
-               : code;
+    if (code == CLI_YES)
+        code = demo_command("plot", "log.jsonl", "--log-scale", "-o", "curve.svg", NULL);
+    if (code == CLI_YES)
+        printf("  curve.svg has the loss, the accuracy and the learning rate as a picture\n");
+    return code;
 }
 
 /* The last of the validations, from the log. */
@@ -193,9 +199,9 @@ static int read_accuracy(double *accuracy)
 
 /* ---- the guess ---- */
 
-static int guess(const struct demo_digits *unseen)
+static int guess(const struct cameo_datum *image, int64_t truth)
 {
-    const struct cameo_feed feed = {.name = "image", .datum = unseen->images};
+    const struct cameo_feed feed = {.name = "image", .datum = image};
     struct cameo_fetch fetch = {.name = "probability"};
     struct cameo_session *session = NULL;
     struct cameo_model *model = NULL;
@@ -207,33 +213,51 @@ static int guess(const struct demo_digits *unseen)
         cameo_session_run(session, &feed, 1, &fetch, 1, NULL, &err) != CAMEO_OK)
         code = cli_fail(&err);
     else
-        demo_show_guess(cameo_datum_data(unseen->images), fetch.datum,
-                        cameo_datum_integer(unseen->labels, 0));
+        demo_show_guess(cameo_datum_data(image), fetch.datum, truth);
     cameo_datum_free(fetch.datum);
     cameo_session_free(session);
     cameo_model_free(model);
     return code;
 }
 
+/* One image of a set that is in neither file, and its label. Gives an exit code. */
+static int draw_unseen(struct cameo_datum **image, int64_t *label)
+{
+    const int64_t dims[] = {1, 1, DEMO_SIDE, DEMO_SIDE};
+    struct demo_digits digits;
+    struct cameo_error err;
+
+    if (demo_digits_make(&digits, 10, seed * 3 + 2, &err) != CAMEO_OK)
+        return cli_fail(&err);
+    *label = cameo_datum_integer(digits.labels, 0);
+    enum cameo_status status = cameo_datum_new(CAMEO_FLOAT, 4, dims, image, &err);
+    if (status == CAMEO_OK)
+        memcpy(cameo_datum_values(*image), cameo_datum_data(digits.images),
+               cameo_datum_bytes(*image));
+    demo_digits_free(&digits);
+    return status == CAMEO_OK ? CLI_YES : cli_fail(&err);
+}
+
 static int run_unseen(void)
 {
     static const char *const names[] = {"image"};
-    struct demo_digits unseen;
+    struct cameo_datum *image;
     struct cameo_error err;
+    int64_t label = 0;
+    int code = draw_unseen(&image, &label);
 
-    if (demo_digits_make(&unseen, 1, seed * 3 + 2, &err) != CAMEO_OK)
-        return cli_fail(&err);
-    const struct cameo_datum *const values[] = {unseen.images};
-    int code = CLI_YES;
+    if (code != CLI_YES)
+        return code;
+    const struct cameo_datum *const values[] = {image};
     if (cameo_arrays_save("unseen.npy", names, values, 1, &err) != CAMEO_OK)
         code = cli_fail(&err);
     if (code == CLI_YES)
         code = demo_command("run", "net.onnx", "--input", "image=unseen.npy", NULL);
     if (code == CLI_YES) {
         putchar('\n');
-        code = guess(&unseen);
+        code = guess(image, label);
     }
-    demo_digits_free(&unseen);
+    cameo_datum_free(image);
     return code;
 }
 
@@ -256,12 +280,13 @@ static int walk(const char *folder)
     for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
         demo_heading((int)i + 1, steps[i].title);
         if (i == 0)
-            demo_show_line("mkdir", folder, "&& cd", folder);
+            demo_show_folder(folder);
         const int code = steps[i].act
                              ? steps[i].act()
                              : demo_command("strip", "trained.onnx", "-o", "net.onnx", NULL);
         if (code != CLI_YES)
             return code;
+        demo_time();
         if (cli_reader_gone)
             return CLI_YES;
     }
@@ -271,7 +296,7 @@ static int walk(const char *folder)
 static int demo_main(char **operands, int count)
 {
     char folder[4096];
-    double accuracy;
+    double accuracy = 0;
 
     (void)operands;
     (void)count;
@@ -284,8 +309,9 @@ static int demo_main(char **operands, int count)
         code = demo_begin();
     if (code == CLI_YES)
         code = walk(folder);
-    if (code == CLI_YES)
-        code = read_accuracy(&accuracy);
+    if (code != CLI_YES || cli_reader_gone)
+        return code;
+    code = read_accuracy(&accuracy);
     if (code == CLI_YES)
         demo_end(folder, accuracy);
     return code;
@@ -307,4 +333,4 @@ CLI_COMMAND(demo, demo_main, "[--dir DIR] [--seed N] [--epochs N]",
             "command that does it. All files stay in a new folder, to play with.",
             "cameo demo # takes some seconds\n"
             "cameo demo --seed 7 --dir seven # other digits, other weights",
-            "0 if all went well", options, 0, 0);
+            "0 if all went well, 130 if it was stopped", options, 0, 0);

@@ -56,10 +56,8 @@ static int check(const struct cameo_model *model, const struct cli_inputs *input
         cli_json_open(&report.json, NULL, '[');
     const enum cameo_status status = cameo_model_gradcheck(model, &options, inputs->feeds,
                                                            inputs->count, put_row, &report, &err);
-    if (json_output) {
+    if (json_output)
         cli_json_close(&report.json, ']');
-        fputc('\n', stdout);
-    }
     if (status != CAMEO_OK)
         return cli_fail(&err);
     fprintf(stderr, "%zu of %zu tensors agree\n", report.good, report.good + report.bad);

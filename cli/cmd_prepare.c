@@ -27,7 +27,6 @@ static void print_json(const struct cameo_preparation *report)
     cli_json_text(&json, "target", report->target);
     cli_json_text(&json, "loss", report->loss);
     cli_json_close(&json, '}');
-    fputc('\n', stdout);
 }
 
 static void print_choices(const struct cameo_preparation *report)

@@ -276,6 +276,8 @@ static int train(struct cameo_model *model)
         code = open_batches(&run);
     if (code == CLI_YES)
         code = open_validation(&run);
+    if (code == CLI_YES && settings.memory)
+        code = train_show_memory(&run);
     if (code == CLI_YES)
         code = begin(&run);
     if (code == CLI_YES)
@@ -345,6 +347,7 @@ static const struct cli_option options[] = {
     {"--best", NULL, "FILE", "write the model with the best validation loss", CLI_TEXT,
      &settings.best},
     {"--threads", NULL, "N", "threads; as many as there are cores", CLI_SIZE, &settings.threads},
+    {"--memory", NULL, NULL, "say first what a step will hold", CLI_FLAG, &settings.memory},
     {"--backend", NULL, "NAME", "kernels to use: reference, or a backend", CLI_TEXT,
      &settings.backend},
     {"--memory-limit", NULL, "BYTES", "what one step may hold; K, M and G multiply", CLI_SIZE,

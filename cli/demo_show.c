@@ -15,7 +15,7 @@ enum { WORDS_MAX = 32, COLUMNS = 78, BAR = 30 };
 
 /* ---- time and style ---- */
 
-static double started;
+static double started, heading_at;
 
 static double seconds(void)
 {
@@ -48,9 +48,40 @@ int demo_begin(void)
 void demo_heading(int number, const char *title)
 {
     printf("\n%s%d  %s%s\n", BOLD, number, title, PLAIN);
+    heading_at = seconds();
+}
+
+void demo_time(void)
+{
+    const double took = seconds() - heading_at;
+
+    if (took >= 0.1)
+        printf("%s  %.1f s%s\n", DIM, took, PLAIN);
 }
 
 /* ---- commands ---- */
+
+/* A word as a shell takes it. */
+static void put_word(const char *word)
+{
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+                                "-_./=+,:@%";
+
+    if (*word && !word[strspn(word, plain)]) {
+        fputs(word, stdout);
+        return;
+    }
+    putchar('\'');
+    for (const char *at = word; *at;) {
+        const size_t size = strcspn(at, "'");
+
+        cli_put_text(stdout, at, size);
+        at += size;
+        if (*at)
+            fputs("'\\''", stdout), at++;
+    }
+    putchar('\'');
+}
 
 /* Words that fit a terminal's width, the rest on lines that a shell joins. */
 static void put_words(const char *const *words, int count)
@@ -67,19 +98,24 @@ static void put_words(const char *const *words, int count)
             printf(" \\\n   ");
             column = 3;
         }
-        printf(" %s", words[i]);
-        if (pair)
-            printf(" %s", words[++i]);
+        putchar(' ');
+        put_word(words[i]);
+        if (pair) {
+            putchar(' ');
+            put_word(words[++i]);
+        }
         column += size + 1;
     }
     printf("%s\n", PLAIN);
 }
 
-void demo_show_line(const char *a, const char *b, const char *c, const char *d)
+void demo_show_folder(const char *folder)
 {
-    const char *const words[] = {a, b, c, d};
-
-    put_words(words, 4);
+    printf("%s$ mkdir ", DIM);
+    put_word(folder);
+    fputs(" && cd ", stdout);
+    put_word(folder);
+    printf("%s\n", PLAIN);
 }
 
 /* A command's options are as it finds them when nothing is given: the demo runs some twice. */
@@ -150,6 +186,8 @@ static void put_bar(double share, bool unicode)
 {
     const int cells = (int)(share * BAR + 0.5);
 
+    if (cells)
+        putchar(' ');
     for (int i = 0; i < cells; i++)
         fputs(unicode ? "█" : "#", stdout);
 }
@@ -197,13 +235,15 @@ void demo_show_guess(const float *image, const struct cameo_datum *probability, 
             printf("    %s", lines[line]);
         else
             printf("%*s", DEMO_SIDE + 4, "");
-        printf("    %s%lld %5.1f %% ", i == best ? GREEN : "", (long long)i, 100 * share);
+        printf("    %s%lld %5.1f %%", i == best ? GREEN : "", (long long)i, 100 * share);
         put_bar(share, unicode);
         printf("%s\n", i == best ? PLAIN : "");
     }
-    printf("\n  It says %s%lld%s with %.1f %%, and it %s %lld.\n", BOLD, (long long)best, PLAIN,
-           100 * cameo_datum_real(probability, best), best == truth ? "is a" : "was meant to be a",
-           (long long)truth);
+    printf("\n  It says %s%lld%s", BOLD, (long long)best, PLAIN);
+    if (best == truth)
+        printf(", and that is right.\n");
+    else
+        printf("; it was drawn as %lld.\n", (long long)truth);
     free(text);
 }
 
@@ -213,17 +253,16 @@ void demo_end(const char *folder, double accuracy)
 {
     printf("\n%sDone in %.1f s: it reads %.1f %% of digits that it was not trained on.%s\n", BOLD,
            seconds() - started, 100 * accuracy, PLAIN);
-    printf("\nAll of it is in ");
-    cli_put_text(stdout, folder, strlen(folder));
-    printf("; open curve.svg, and try there\n"
-           "\n"
+    printf("\nLook at curve.svg, and go on in the folder:\n\n  cd ");
+    put_word(folder);
+    printf("\n"
            "  cameo print --elide 4 digits.onnxtxt\n"
-           "      the model, its training included\n"
+           "      the model as text, its training included\n"
            "  cameo train trained.onnx --data train.npz -o better.onnx\n"
            "      one more pass: the optimizer goes on where it was\n"
            "  cameo train net.onnx --data train.npz --loss cross-entropy \\\n"
-           "      --optimizer adamw --lr 0.001 --epochs 2 -o tuned.onnx\n"
-           "      a model without training info: so it is with your own\n"
+           "      --optimizer adamw --epochs 2 -o tuned.onnx\n"
+           "      a model without training info, as your own may be\n"
            "  cameo help train\n"
-           "      the rest\n");
+           "      all that training can do\n");
 }

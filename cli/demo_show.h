@@ -8,8 +8,10 @@
 /* Greets, and starts the clock. Gives an exit code. */
 int demo_begin(void);
 void demo_heading(int number, const char *title);
-/* "$ words..", four of them. */
-void demo_show_line(const char *a, const char *b, const char *c, const char *d);
+/* How long it has been since the last heading, where that is worth a line. */
+void demo_time(void);
+/* The command that makes the folder and goes there. */
+void demo_show_folder(const char *folder);
 /* Shows a subcommand with its words, which NULL ends, as one would type it, and runs it. Gives its
  * exit code. */
 int demo_command(const char *name, ...);

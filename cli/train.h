@@ -11,7 +11,7 @@ struct train_settings {
     size_t batch_size, epochs, steps, seed, threads, memory_limit, patience;
     size_t checkpoint_every, keep;
     const char *last_batch, *backend;
-    bool no_shuffle, init, resume, force;
+    bool no_shuffle, init, resume, force, memory;
     int effective_threads;
 };
 
@@ -38,6 +38,7 @@ int train_loop(struct train_run *run);
 /* Progress and logs. */
 void train_show(struct train_run *run, bool now);
 void train_show_validation(struct train_run *run);
+int train_show_memory(struct train_run *run);
 void train_clear_line(void);
 int train_log_open(struct train_run *run);
 int train_log_step(struct train_run *run);

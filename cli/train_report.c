@@ -18,6 +18,38 @@ double train_seconds(void)
     return (double)at.tv_sec + (double)at.tv_nsec * 1e-9;
 }
 
+/* ---- before it runs ---- */
+
+int train_show_memory(struct train_run *run)
+{
+    const struct cameo_feed *feeds = cameo_batches_shapes(run->batches);
+    struct cameo_memory m;
+    struct cameo_error err;
+    char text[32];
+
+    if (cameo_trainer_memory(run->trainer, feeds, cameo_trainer_input_count(run->trainer), &m,
+                             &err) != CAMEO_OK)
+        return cli_fail(&err);
+    const struct {
+        const char *name;
+        uint64_t bytes;
+    } rows[] = {{"weights", m.weights},    {"optimizer state", m.state},
+                {"new values", m.updates}, {"constants", m.constants},
+                {"batch", m.batch},        {"activations, gradients", m.work}};
+    uint64_t total = 0;
+
+    fputs("memory of a training step:\n", stderr);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        total += rows[i].bytes;
+        fprintf(stderr, "  %-24s %12s\n", rows[i].name, cli_bytes(text, rows[i].bytes));
+    }
+    fprintf(stderr, "  %-24s %12s\n", "together", cli_bytes(text, total));
+    if (m.late)
+        fprintf(stderr, "  plus what the data decides, in %zu node%s\n", m.late,
+                m.late == 1 ? "" : "s");
+    return CLI_YES;
+}
+
 /* ---- progress ---- */
 
 static bool line_is_shown;

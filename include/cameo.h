@@ -840,6 +840,23 @@ CAMEO_API uint64_t cameo_trainer_steps(const struct cameo_trainer *trainer);
 /* Ends the step under way with CAMEO_CANCELLED when it is set. NULL: none. */
 CAMEO_API void cameo_trainer_set_cancel(struct cameo_trainer *trainer, struct cameo_cancel *cancel);
 
+/* What a step holds, in bytes. */
+struct cameo_memory {
+    uint64_t weights;   /* variables of the inference graph */
+    uint64_t state;     /* variables of the algorithms: moments of the optimizer, counters */
+    uint64_t updates;   /* new values beside the old ones, until the step is done */
+    uint64_t constants; /* what training leaves as it is; most of it lies in the mapped file */
+    uint64_t batch;     /* the inputs */
+    uint64_t work;      /* activations, gradients and scratch memory, in places used again */
+    size_t late; /* nodes that take more as they run: the data decides, or a body's turns do */
+};
+
+/* Says so before the first step. Fed like one, but only types and shapes count and data may be
+ * NULL. Nothing is run; a memory limit is not applied. */
+CAMEO_API enum cameo_status cameo_trainer_memory(struct cameo_trainer *trainer,
+                                                 const struct cameo_feed *feeds, size_t feed_count,
+                                                 struct cameo_memory *out, struct cameo_error *err);
+
 /* What is seen of a batch without training on it. */
 struct cameo_measure {
     int64_t samples;
@@ -911,7 +928,7 @@ struct cameo_batches_options {
     }
 
 /* Arrays and inputs meet by name; values are converted to what the inputs take. All that does not
- * fit is in one message. Both must outlive it. options may be NULL. */
+ * fit is in one message, labels that no class has included. Both must outlive it. options may be NULL. */
 CAMEO_API enum cameo_status cameo_batches_new(struct cameo_dataset *dataset,
                                               const struct cameo_trainer *trainer,
                                               const struct cameo_batches_options *options,
@@ -922,6 +939,8 @@ CAMEO_API void cameo_batches_free(struct cameo_batches *batches); /* NULL is fin
 CAMEO_API enum cameo_status cameo_batches_next(struct cameo_batches *batches,
                                                const struct cameo_feed **feeds, int64_t *rows,
                                                struct cameo_error *err);
+/* What a full batch looks like, without data: for cameo_trainer_memory. Good until the next call. */
+CAMEO_API const struct cameo_feed *cameo_batches_shapes(struct cameo_batches *batches);
 CAMEO_API int64_t cameo_batches_per_epoch(const struct cameo_batches *batches);
 CAMEO_API int64_t cameo_batches_size(const struct cameo_batches *batches); /* rows of one */
 /* Where it stands after the batch given last, and going there. */

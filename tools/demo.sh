@@ -1,5 +1,5 @@
 #!/bin/sh
-# A short walk through the command: tools/demo.sh [CAMEO], run by `make demo`.
+# A short walk through the command: tools/demo.sh [CAMEO], run by `make demo-files`.
 # SPDX-License-Identifier: Apache-2.0
 set -eu
 cameo=${1:-build/cameo}

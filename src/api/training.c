@@ -263,8 +263,8 @@ static enum cm_status find_input(const struct cameo_trainer *t, const struct cam
                    count ? names : "none");
 }
 
-static enum cm_status borrow(const struct cameo_feed *feed, const char *name, struct cm_tensor *out,
-                             struct cm_error *err)
+static enum cm_status borrow(const struct cameo_feed *feed, const char *name, bool only_shapes,
+                             struct cm_tensor *out, struct cm_error *err)
 {
     struct cm_shape shape;
 
@@ -284,6 +284,8 @@ static enum cm_status borrow(const struct cameo_feed *feed, const char *name, st
                             "input '%.200s'", name));
     *out = cm_tensor_borrow((enum cm_dtype)feed->dtype, &shape, (void *)(uintptr_t)feed->data);
     const size_t size = cm_dtype_size(out->type);
+    if (only_shapes)
+        return CM_OK;
     if (cm_tensor_bytes(out) != feed->bytes || (feed->bytes && !feed->data))
         return cm_fail(err, CM_BAD_ARGUMENT,
                        "input '%.200s' comes with %zu bytes, its shape needs %zu", name,
@@ -294,7 +296,7 @@ static enum cm_status borrow(const struct cameo_feed *feed, const char *name, st
 }
 
 static enum cm_status feed_all(struct cameo_trainer *t, const struct cameo_feed *feeds,
-                               size_t feed_count, struct cm_error *err)
+                               size_t feed_count, bool only_shapes, struct cm_error *err)
 {
     const size_t count = cameo_trainer_input_count(t);
     char missing[500] = "";
@@ -308,7 +310,7 @@ static enum cm_status feed_all(struct cameo_trainer *t, const struct cameo_feed 
         if (t->in[i])
             return cm_fail(err, CM_BAD_ARGUMENT, "input '%.200s' is fed twice",
                            t->inputs[i].name.data);
-        CM_TRY(borrow(&feeds[f], t->inputs[i].name.data, &t->fed[i], err));
+        CM_TRY(borrow(&feeds[f], t->inputs[i].name.data, only_shapes, &t->fed[i], err));
         t->in[i] = &t->fed[i];
     }
     for (size_t i = 0; i < count; i++)
@@ -332,12 +334,33 @@ enum cameo_status cameo_trainer_step(struct cameo_trainer *trainer, const struct
                                      size_t feed_count, double *scalars, struct cameo_error *err)
 {
     struct cm_error reason = {0};
-    enum cm_status status = feed_all(trainer, feeds, feed_count, &reason);
+    enum cm_status status = feed_all(trainer, feeds, feed_count, false, &reason);
 
     if (status == CM_OK)
         status = cm_trainer_step(trainer->trainer, trainer->in, trainer->scalars, &reason);
     for (size_t i = 0; scalars && status == CM_OK && i < cameo_trainer_scalar_count(trainer); i++)
         scalars[i] = trainer->scalars[i].value;
+    return cm_api_done(status, &reason, err);
+}
+
+enum cameo_status cameo_trainer_memory(struct cameo_trainer *trainer,
+                                       const struct cameo_feed *feeds, size_t feed_count,
+                                       struct cameo_memory *out, struct cameo_error *err)
+{
+    struct cm_error reason = {0};
+    struct cm_trainer_memory memory;
+    enum cm_status status = feed_all(trainer, feeds, feed_count, true, &reason);
+
+    if (status == CM_OK)
+        status = cm_trainer_memory(trainer->trainer, trainer->in, &memory, &reason);
+    if (status == CM_OK)
+        *out = (struct cameo_memory){.weights = memory.weights,
+                                     .state = memory.state,
+                                     .updates = memory.updates,
+                                     .constants = memory.constants,
+                                     .batch = memory.batch,
+                                     .work = memory.work,
+                                     .late = memory.late};
     return cm_api_done(status, &reason, err);
 }
 
@@ -377,7 +400,7 @@ enum cameo_status cameo_trainer_evaluate(struct cameo_trainer *trainer,
     enum cm_status status = prepare(trainer, &reason);
 
     if (status == CM_OK)
-        status = feed_all(trainer, feeds, feed_count, &reason);
+        status = feed_all(trainer, feeds, feed_count, false, &reason);
     if (status == CM_OK)
         status = cm_trainer_evaluate(trainer->trainer, trainer->in, &measure, &reason);
     if (status == CM_OK)
@@ -410,7 +433,7 @@ static enum cm_status feed_prediction(struct prediction *p, const struct cameo_f
 
         if (feed->name ? !cm_str_is(input->name, feed->name) : feed->index != i)
             continue;
-        CM_TRY(borrow(feed, feed->name ? feed->name : "", &p->in[i].tensor, &p->err));
+        CM_TRY(borrow(feed, feed->name ? feed->name : "", false, &p->in[i].tensor, &p->err));
         p->in[i].kind = CM_KIND_TENSOR;
         p->fed[i] = &p->in[i];
         return CM_OK;

@@ -255,6 +255,23 @@ void cameo_batches_free(struct cameo_batches *batches)
     cm_free(batches);
 }
 
+static void describe_feeds(struct cameo_batches *batches, const struct cm_tensor *const *in)
+{
+    for (size_t i = 0; i < batches->n_inputs; i++)
+        batches->feeds[i] = (struct cameo_feed){.index = i,
+                                                .dtype = (enum cameo_dtype)in[i]->type,
+                                                .rank = in[i]->shape.rank,
+                                                .dims = in[i]->shape.dims,
+                                                .data = in[i]->data,
+                                                .bytes = cm_tensor_bytes(in[i])};
+}
+
+const struct cameo_feed *cameo_batches_shapes(struct cameo_batches *batches)
+{
+    describe_feeds(batches, cm_feeder_shapes(batches->feeder));
+    return batches->feeds;
+}
+
 enum cameo_status cameo_batches_next(struct cameo_batches *batches, const struct cameo_feed **feeds,
                                      int64_t *rows, struct cameo_error *err)
 {
@@ -262,13 +279,8 @@ enum cameo_status cameo_batches_next(struct cameo_batches *batches, const struct
     struct cm_error reason = {0};
     const enum cm_status status = cm_feeder_next(batches->feeder, &in, rows, &reason);
 
-    for (size_t i = 0; status == CM_OK && *rows && i < batches->n_inputs; i++)
-        batches->feeds[i] = (struct cameo_feed){.index = i,
-                                                .dtype = (enum cameo_dtype)in[i]->type,
-                                                .rank = in[i]->shape.rank,
-                                                .dims = in[i]->shape.dims,
-                                                .data = in[i]->data,
-                                                .bytes = cm_tensor_bytes(in[i])};
+    if (status == CM_OK && *rows)
+        describe_feeds(batches, in);
     *feeds = batches->feeds;
     return cm_api_done(status, &reason, err);
 }

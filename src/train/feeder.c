@@ -3,6 +3,7 @@
 #include "train/feeder.h"
 
 #include "base/memory.h"
+#include "train/labels.h"
 #include "train/trainer_parts.h"
 
 struct cm_feeder {
@@ -11,6 +12,8 @@ struct cm_feeder {
     int *field_of; /* by input */
     bool *used;    /* by field */
     const struct cm_tensor **in;
+    struct cm_tensor *shapes; /* of a full batch, by input */
+    const struct cm_tensor **shown;
     struct cm_feed_options options;
 };
 
@@ -142,6 +145,8 @@ static void present(struct matching *m, size_t i)
     }
     if (cm_dataset_present(m->dataset, f, &view, &err))
         cm_block(&m->blockers, err.status, "input '%.*s': %s", CM_STR_FMT(input->name), err.text);
+    else
+        cm_labels_check(m->trainer, i, m->dataset, f, &m->blockers);
 }
 
 /* A model whose batch is a number takes that many rows and no others. */
@@ -181,7 +186,28 @@ static bool allocate(struct cm_feeder *feeder)
     feeder->field_of = cm_calloc(feeder->n_inputs + 1, sizeof *feeder->field_of);
     feeder->used = cm_calloc(feeder->n_fields + 1, sizeof *feeder->used);
     feeder->in = cm_calloc(feeder->n_inputs + 1, sizeof *feeder->in);
-    return feeder->field_of && feeder->used && feeder->in;
+    feeder->shapes = cm_calloc(feeder->n_inputs + 1, sizeof *feeder->shapes);
+    feeder->shown = cm_calloc(feeder->n_inputs + 1, sizeof *feeder->shown);
+    return feeder->field_of && feeder->used && feeder->in && feeder->shapes && feeder->shown;
+}
+
+/* The feed was made: the sizes are sound. */
+static void note_shapes(const struct matching *m)
+{
+    struct cm_feeder *feeder = m->feeder;
+    const struct cm_feed_options *feed = &feeder->options;
+    const int64_t samples = cm_dataset_samples(m->dataset);
+    const bool whole = feed->endless || feed->last == CM_LAST_WRAP || feed->batch_size < samples;
+
+    for (size_t i = 0; i < feeder->n_inputs; i++) {
+        const struct cm_dataset_field *field =
+            cm_dataset_field(m->dataset, (size_t)feeder->field_of[i]);
+        struct cm_shape shape = {field->sample.rank + 1, {whole ? feed->batch_size : samples}};
+
+        memcpy(shape.dims + 1, field->sample.dims, sizeof shape.dims - sizeof shape.dims[0]);
+        feeder->shapes[i] = cm_tensor_borrow(field->type, &shape, NULL);
+        feeder->shown[i] = &feeder->shapes[i];
+    }
 }
 
 static enum cm_status fill(struct matching *m, struct cm_error *err)
@@ -192,7 +218,9 @@ static enum cm_status fill(struct matching *m, struct cm_error *err)
             present(m, i);
     settle_batch(m);
     CM_TRY(cm_blockers_tell(&m->blockers, "the data does not fit the model", err));
-    return cm_feed_new(m->dataset, &m->feeder->options, &m->feeder->feed, err);
+    CM_TRY(cm_feed_new(m->dataset, &m->feeder->options, &m->feeder->feed, err));
+    note_shapes(m);
+    return CM_OK;
 }
 
 enum cm_status cm_feeder_new(const struct cm_trainer *trainer, struct cm_dataset *dataset,
@@ -225,7 +253,14 @@ void cm_feeder_free(struct cm_feeder *feeder)
     cm_free(feeder->field_of);
     cm_free(feeder->used);
     cm_free(feeder->in);
+    cm_free(feeder->shapes);
+    cm_free(feeder->shown);
     cm_free(feeder);
+}
+
+const struct cm_tensor *const *cm_feeder_shapes(const struct cm_feeder *feeder)
+{
+    return feeder->shown;
 }
 
 enum cm_status cm_feeder_next(struct cm_feeder *feeder, const struct cm_tensor *const **in,

@@ -15,13 +15,15 @@ struct cm_feeder_options {
                            that is left over */
 };
 
-/* Inputs and arrays meet by name. All that does not fit is in one message. The data set's views are
- * changed; both must outlive the feeder. */
+/* Inputs and arrays meet by name. All that does not fit is in one message, labels that no class has
+ * included. The data set's views are changed; both must outlive the feeder. */
 enum cm_status cm_feeder_new(const struct cm_trainer *trainer, struct cm_dataset *dataset,
                              const struct cm_feeder_options *options, struct cm_feeder **out,
                              struct cm_error *err) CM_MUST_CHECK;
 void cm_feeder_free(struct cm_feeder *feeder); /* NULL is fine */
 
+/* Type and shape of what each input gets in a full batch, without data. */
+const struct cm_tensor *const *cm_feeder_shapes(const struct cm_feeder *feeder);
 /* The next batch for cm_trainer_step, borrowed until the next call; *n as for cm_feed_next. */
 enum cm_status cm_feeder_next(struct cm_feeder *feeder, const struct cm_tensor *const **in,
                               int64_t *n, struct cm_error *err) CM_MUST_CHECK;

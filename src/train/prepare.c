@@ -90,6 +90,7 @@ struct choice {
     struct cm_draft *draft;
     regex_t train, freeze;
     bool has_train, has_freeze;
+    bool followed; /* it is known where gradients go */
     struct {
         struct candidate *items;
         size_t count, capacity;
@@ -232,6 +233,7 @@ static void follow_gradients(struct choice *c, struct cm_str loss)
         candidate->trained = grads[x++] != 0;
         candidate->reason = candidate->trained ? "a gradient reaches it" : "no gradient reaches it";
     }
+    c->followed = true;
 }
 
 static void report_choices(struct choice *c)
@@ -256,7 +258,7 @@ static void report_choices(struct choice *c)
             cm_draft_block(draft, "'%.*s' is %s, which Gradient has no form for; freeze it",
                            CM_STR_FMT(candidate->name), cm_dtype_name(dtype));
     }
-    if (trained || draft->blockers.count)
+    if (trained || !c->followed)
         return;
     cm_draft_block(draft, "there is nothing to train");
     for (size_t i = 0; draft->options->train && i < c->list.count; i++)

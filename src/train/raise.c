@@ -7,8 +7,9 @@
 #include "graph/function.h"
 #include "graph/import.h"
 #include "graph/registry.h"
+#include "rewrite/portable.h"
 #include "rewrite/upgrade.h"
-#include "train/portable.h"
+#include "train/as_model.h"
 
 enum { OPSET_LEAST = 17, IR_LEAST = 7 };
 
@@ -42,6 +43,7 @@ static enum cm_status rebuild(struct cm_draft *draft)
     struct cm_module *module = cm_module_new(draft->arena, &options);
     struct cm_graph_proto *fresh = CM_NEW(draft->arena, struct cm_graph_proto);
     struct cm_graph *graph;
+    int64_t opset;
 
     CM_TRY(cm_module_import(module, model, &import, &graph, draft->err));
     /* A training form inside a function may hold others: all calls on the way are expanded. */
@@ -50,16 +52,13 @@ static enum cm_status rebuild(struct cm_draft *draft)
         CM_NEW_ARRAY(draft->arena, struct cm_opset_proto, model->opset_import.count),
         model->opset_import.count};
     memcpy(imports.items, model->opset_import.items, imports.count * sizeof *imports.items);
+    CM_TRY(cm_portable_opset(graph, OPSET_LEAST, &opset, draft->err));
     CM_TRY(cm_graph_export(graph, draft->arena, fresh, &imports, draft->err));
     model->graph = fresh;
     model->opset_import = imports;
     cm_msg_set(&model->msg, CM_MODEL_GRAPH);
     cm_msg_set(&model->msg, CM_MODEL_OPSET_IMPORT);
-    struct cm_opset_proto *opset = default_import(model);
-    if (opset) {
-        opset->version = cm_graph_lowest_opset(graph);
-        cm_msg_set(&opset->msg, CM_OPSET_VERSION);
-    }
+    cm_portable_label(draft->arena, &model->opset_import, opset);
     return CM_OK;
 }
 
@@ -125,8 +124,9 @@ enum cm_status cm_draft_raise(struct cm_draft *draft)
                           (long long)import->version);
     }
     raise_ir(draft, import ? import->version : OPSET_LEAST, old || inside);
-    if (model->graph->input.count < n_inputs)
-        cm_draft_note(draft, "%zu inputs that initializers cover are no longer inputs",
-                      n_inputs - model->graph->input.count);
+    const size_t fewer = n_inputs - model->graph->input.count;
+    if (fewer)
+        cm_draft_note(draft, "%zu initializer%s no longer listed as input too", fewer,
+                      fewer == 1 ? " is" : "s are");
     return CM_OK;
 }

@@ -7,7 +7,7 @@
 #include "graph/clone.h"
 #include "graph/import.h"
 #include "rewrite/upgrade.h"
-#include "train/portable.h"
+#include "train/as_model.h"
 
 /* ---- state ---- */
 

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/trainer.h"
 
+#include "base/number.h"
 #include "train/trainer_parts.h"
 
 /* ---- life ---- */
@@ -296,6 +297,51 @@ enum cm_status cm_trainer_step(struct cm_trainer *trainer, const struct cm_tenso
     }
     commit(trainer);
     trainer->steps++;
+    return CM_OK;
+}
+
+/* ---- what a step holds ---- */
+
+static enum cm_status add_bytes(size_t *sum, size_t bytes, struct cm_error *err)
+{
+    return cm_size_add(*sum, bytes, sum)
+               ? CM_OK
+               : cm_fail(err, CM_LIMIT, "a step is too large for any memory");
+}
+
+/* Each entry keeps the memory of its graph for the next step. */
+static enum cm_status add_entry(struct cm_trainer *trainer, size_t k,
+                                const struct cm_tensor *const *in, struct cm_trainer_memory *out,
+                                struct cm_error *err)
+{
+    struct cm_program *program = &trainer->entries[k].step;
+    struct cm_session_memory memory;
+
+    if (!program->session)
+        return CM_OK;
+    place_outputs(trainer, k);
+    CM_TRY(cm_program_measure(trainer, program, in, &memory, err));
+    out->late += memory.late;
+    CM_TRY(add_bytes(&out->constants, memory.constants, err));
+    CM_TRY(add_bytes(&out->work, memory.block, err));
+    return add_bytes(&out->work, memory.results, err);
+}
+
+enum cm_status cm_trainer_memory(struct cm_trainer *trainer, const struct cm_tensor *const *in,
+                                 struct cm_trainer_memory *out, struct cm_error *err)
+{
+    *out = (struct cm_trainer_memory){0};
+    for (size_t i = 0; i < trainer->n_variables; i++) {
+        const size_t bytes = cm_tensor_bytes(&trainer->variables[i].now);
+
+        CM_TRY(add_bytes(trainer->names[i].entry < 0 ? &out->weights : &out->state, bytes, err));
+        CM_TRY(add_bytes(&out->updates, bytes, err));
+    }
+    for (size_t i = 0; i < trainer->inputs.count; i++)
+        if (in[i])
+            CM_TRY(add_bytes(&out->batch, cm_tensor_bytes(in[i]), err));
+    for (size_t k = 0; k < trainer->n_entries; k++)
+        CM_TRY(cm_error_context(err, add_entry(trainer, k, in, out, err), "training_info[%zu]", k));
     return CM_OK;
 }
 

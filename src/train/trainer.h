@@ -81,6 +81,22 @@ enum cm_status cm_trainer_step(struct cm_trainer *trainer, const struct cm_tenso
                                struct cm_trainer_scalar *scalars,
                                struct cm_error *err) CM_MUST_CHECK;
 
+/* What a step holds, in bytes. */
+struct cm_trainer_memory {
+    size_t weights;   /* variables of the inference graph */
+    size_t state;     /* variables of the algorithms: moments, counters */
+    size_t updates;   /* new values beside the old ones, until the step is done */
+    size_t constants; /* what training leaves as it is; most of it lies in the mapped file */
+    size_t batch;     /* the inputs */
+    size_t work;      /* activations, gradients and scratch memory, in places that are used again */
+    size_t late;      /* nodes that take more as they run: the data decides, or a body's turns do */
+};
+
+/* in as for a step; only types and shapes count, data may be NULL. Nothing is run and no memory
+ * limit applied. */
+enum cm_status cm_trainer_memory(struct cm_trainer *trainer, const struct cm_tensor *const *in,
+                                 struct cm_trainer_memory *out, struct cm_error *err) CM_MUST_CHECK;
+
 /* What is measured on a batch without training on it. */
 struct cm_trainer_measure {
     int64_t samples;

@@ -53,6 +53,14 @@ struct cm_scalar_slot {
     struct cm_tensor value; /* its memory; data NULL: read where the binding puts it */
 };
 
+/* An input that a loss reads as class numbers. */
+struct cm_label_rule {
+    struct cm_str input;
+    int64_t classes;
+    bool ignores;
+    int64_t ignored;
+};
+
 struct cm_training_entry {
     struct cm_program step, initialization;
 };
@@ -76,6 +84,10 @@ struct cm_trainer {
         struct cm_scalar_slot *items;
         size_t count, capacity;
     } scalars;
+    struct {
+        struct cm_label_rule *items;
+        size_t count, capacity;
+    } labels;
     int loss;
     uint64_t steps;
     const atomic_bool *cancel;
@@ -110,6 +122,11 @@ void cm_program_release(struct cm_program *program);
 enum cm_status cm_program_run(struct cm_trainer *trainer, struct cm_program *program,
                               const struct cm_tensor *const *in, cm_step_fn *step, void *arg,
                               struct cm_error *err) CM_MUST_CHECK;
+
+/* What a run would hold with inputs of these types and shapes, program->out placed. */
+enum cm_status cm_program_measure(struct cm_trainer *trainer, struct cm_program *program,
+                                  const struct cm_tensor *const *in, struct cm_session_memory *out,
+                                  struct cm_error *err) CM_MUST_CHECK;
 
 /* Finds every variable, checks every binding, makes every program. */
 enum cm_status cm_trainer_plan(struct cm_trainer *trainer, struct cm_error *err) CM_MUST_CHECK;

@@ -3,6 +3,7 @@
 #include "autodiff/gradient_nodes.h"
 #include "graph/import.h"
 #include "rewrite/upgrade.h"
+#include "train/labels.h"
 #include "train/trainer_parts.h"
 
 static size_t add_input(struct cm_trainer *trainer, struct cm_str name, const struct cm_type *type)
@@ -75,6 +76,8 @@ enum cm_status cm_program_make(struct cm_trainer *trainer, struct cm_program *pr
     model->graph = graph;
     model->training_info.count = 0;
     CM_TRY(cm_module_import(module, model, &import, &program->graph, err));
+    if (!own)
+        cm_labels_note(trainer, program->graph);
     CM_TRY(cm_gradient_expand(program->graph, err));
     connect(trainer, program, combined, own);
     return cm_session_new(program->graph, &options, &program->session, err);
@@ -86,13 +89,9 @@ void cm_program_release(struct cm_program *program)
     program->session = NULL;
 }
 
-enum cm_status cm_program_run(struct cm_trainer *trainer, struct cm_program *program,
-                              const struct cm_tensor *const *in, cm_step_fn *step, void *arg,
-                              struct cm_error *err)
+static enum cm_status feed(struct cm_trainer *trainer, struct cm_program *program,
+                           const struct cm_tensor *const *in, struct cm_error *err)
 {
-    const struct cm_run_options options = {
-        .cancel = trainer->cancel, .step = step, .step_arg = arg};
-
     for (size_t i = 0; i < program->n_inputs; i++) {
         const struct cm_program_input *input = &program->inputs[i];
         const struct cm_tensor *tensor =
@@ -103,6 +102,26 @@ enum cm_status cm_program_run(struct cm_trainer *trainer, struct cm_program *pro
                            CM_STR_FMT(trainer->inputs.items[input->index].name));
         program->in[i] = (struct cm_datum){.kind = CM_KIND_TENSOR, .tensor = *tensor};
     }
+    return CM_OK;
+}
+
+enum cm_status cm_program_run(struct cm_trainer *trainer, struct cm_program *program,
+                              const struct cm_tensor *const *in, cm_step_fn *step, void *arg,
+                              struct cm_error *err)
+{
+    const struct cm_run_options options = {
+        .cancel = trainer->cancel, .step = step, .step_arg = arg};
+
+    CM_TRY(feed(trainer, program, in, err));
     return cm_session_run(program->session, program->feeds, program->n_inputs, program->out,
                           program->n_outputs, &options, err);
+}
+
+enum cm_status cm_program_measure(struct cm_trainer *trainer, struct cm_program *program,
+                                  const struct cm_tensor *const *in, struct cm_session_memory *out,
+                                  struct cm_error *err)
+{
+    CM_TRY(feed(trainer, program, in, err));
+    return cm_session_measure(program->session, program->feeds, program->n_inputs, program->out,
+                              out, err);
 }

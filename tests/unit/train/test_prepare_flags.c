@@ -470,7 +470,7 @@ static void raised(struct cm_arena *arena)
     for (size_t i = 0; i < report.n_changes; i++)
         said += strstr(report.changes[i].data, "raised from 9") ||
                 strstr(report.changes[i].data, "IR version raised from 3") ||
-                strstr(report.changes[i].data, "no longer inputs");
+                strstr(report.changes[i].data, "no longer listed as input");
     CHECK_INT(said, 3);
     cm_trainer_free(train_open(arena, file));
     options.keep_opset = true;

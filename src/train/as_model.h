@@ -1,7 +1,7 @@
 /* A working graph as a model file again, for other runtimes. */
 // SPDX-License-Identifier: Apache-2.0
-#ifndef CM_TRAIN_PORTABLE_H
-#define CM_TRAIN_PORTABLE_H
+#ifndef CM_TRAIN_AS_MODEL_H
+#define CM_TRAIN_AS_MODEL_H
 
 #include "graph/graph.h"
 #include "onnx/model_file.h"
@@ -13,10 +13,6 @@
 enum cm_status cm_graph_as_model(struct cm_graph *graph, const struct cm_model_file *file,
                                  bool portable, struct cm_arena *arena, struct cm_model_file **out,
                                  struct cm_error *err) CM_MUST_CHECK;
-
-/* The lowest opset of ai.onnx, from 17 on, at which every node of graph means what it means now:
- * the label that most readers accept. */
-int64_t cm_graph_lowest_opset(const struct cm_graph *graph);
 
 /* The IR version that came with an opset of ai.onnx: readers refuse a newer opset in an older IR.
  */

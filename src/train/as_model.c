@@ -1,14 +1,14 @@
 /* Graphs that leave the house: bodies in place of operators of ours, draws fed from outside. */
 // SPDX-License-Identifier: Apache-2.0
-#include "train/portable.h"
+#include "train/as_model.h"
 
 #include "graph/builder.h"
 #include "graph/function.h"
 #include "graph/import.h"
 #include "graph/registry.h"
-#include "rewrite/upgrade.h"
+#include "rewrite/portable.h"
 
-enum { OPSET_LEAST = 17, IR_LEAST = 8 };
+enum { IR_LEAST = 8 };
 
 int64_t cm_ir_of_opset(int64_t opset)
 {
@@ -20,71 +20,6 @@ int64_t cm_ir_of_opset(int64_t opset)
         if (opset >= steps[i].opset)
             return steps[i].ir;
     return 7;
-}
-
-/* ---- labels ---- */
-
-static bool fits_types(const struct cm_node *node, const struct cm_schema *schema)
-{
-    for (int i = 0; i < node->n_inputs + node->n_outputs; i++) {
-        const bool is_input = i < node->n_inputs;
-        const size_t index = (size_t)(is_input ? i : i - node->n_inputs);
-        const cm_value value = is_input ? node->inputs[index].value : node->outputs[index];
-        if (!value)
-            continue;
-        const struct cm_type *type = cm_value_get(node->module, value)->fact.type;
-        const struct cm_schema_param *param =
-            is_input ? cm_schema_input(schema, index) : cm_schema_output(schema, index);
-        if (!param || (type->kind == CM_KIND_TENSOR &&
-                       !cm_type_set_allows_tensor(cm_schema_types_of(schema, param), type->dtype)))
-            return false;
-    }
-    return true;
-}
-
-/* Does the node mean the same under the version in force at this opset? Versions that only added
- * types or attributes are climbed down, if it uses none of these. */
-static bool fits(const struct cm_node *node, int64_t opset)
-{
-    const struct cm_schema *schema = node->schema;
-
-    if (node->domain.size || !schema || schema->since_version <= opset)
-        return true;
-    while (schema && schema->since_version > opset) {
-        if (cm_upgrade_known(node->domain, node->op_type, schema->since_version) != CM_UPGRADE_SAME)
-            return false;
-        schema = cm_registry_schema(cm_module_registry(node->module), node->domain, node->op_type,
-                                    schema->since_version - 1);
-    }
-    if (!schema || schema->deprecated || !cm_schema_allows_inputs(schema, (size_t)node->n_inputs) ||
-        node->n_outputs > schema->max_outputs)
-        return false;
-    for (size_t i = 0; i < node->n_attributes; i++)
-        if (!cm_schema_find_attr(schema, node->attributes[i].name))
-            return false;
-    return fits_types(node, schema);
-}
-
-static bool all_fit(const struct cm_graph *graph, int64_t opset)
-{
-    for (const struct cm_node *node = graph->first; node; node = node->next) {
-        if (!fits(node, opset))
-            return false;
-        for (size_t b = 0; b < node->n_bodies; b++)
-            if (node->bodies[b].graph && !all_fit(node->bodies[b].graph, opset))
-                return false;
-    }
-    return true;
-}
-
-int64_t cm_graph_lowest_opset(const struct cm_graph *graph)
-{
-    const int64_t newest = cm_schema_newest_opset(CM_STR(""));
-    int64_t opset = OPSET_LEAST;
-
-    while (opset < newest && !all_fit(graph, opset))
-        opset++;
-    return opset;
 }
 
 /* ---- operators that others do not know ---- */
@@ -264,20 +199,18 @@ enum cm_status cm_graph_as_model(struct cm_graph *graph, const struct cm_model_f
 {
     struct cm_model_file *made = CM_NEW(arena, struct cm_model_file);
     struct cm_model_proto *model = &made->model;
+    int64_t opset;
 
     if (portable)
         CM_TRY(make_portable(graph, arena, err));
     drop_unread(graph);
     *made = (struct cm_model_file){
         .arena = arena, .files = file->files, .path = file->path, .folder = file->folder};
-    struct cm_opset_proto *import = CM_LIST_ADD(arena, &model->opset_import);
-    import->version = OPSET_LEAST;
-    cm_msg_set(&import->msg, CM_OPSET_DOMAIN);
-    cm_msg_set(&import->msg, CM_OPSET_VERSION);
     model->graph = CM_NEW(arena, struct cm_graph_proto);
     CM_TRY(cm_graph_export(graph, arena, model->graph, &model->opset_import, err));
-    model->opset_import.items[0].version = cm_graph_lowest_opset(graph);
-    model->ir_version = cm_ir_of_opset(model->opset_import.items[0].version);
+    CM_TRY(cm_portable_opset(graph, CM_PORTABLE_OPSET, &opset, err));
+    cm_portable_label(arena, &model->opset_import, opset);
+    model->ir_version = cm_ir_of_opset(opset);
     if (model->ir_version < file->model.ir_version)
         model->ir_version = file->model.ir_version;
     if (model->ir_version < IR_LEAST)

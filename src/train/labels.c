@@ -1,0 +1,157 @@
+/* Which inputs hold labels, and whether the data keeps to the classes there are. */
+// SPDX-License-Identifier: Apache-2.0
+#include "train/labels.h"
+
+#include "base/memory.h"
+#include "train/trainer_parts.h"
+
+/* ---- what is a label ---- */
+
+static bool is_standard(const struct cm_node *node, const char *op)
+{
+    return !node->domain.size && cm_str_is(node->op_type, op);
+}
+
+static bool is_integer(const struct cm_type *type)
+{
+    if (type->kind != CM_KIND_TENSOR)
+        return false;
+    const enum cm_dtype_class kind = cm_dtype_info(type->dtype)->kind;
+    return kind == CM_CLASS_INT || kind == CM_CLASS_UINT;
+}
+
+/* Nodes that give all numbers of their first input again, if these are whole. */
+static bool passes_on(const struct cm_node *node)
+{
+    static const char *const ops[] = {"Identity", "Cast",    "Squeeze",  "Unsqueeze",
+                                      "Reshape",  "Flatten", "Transpose"};
+
+    for (size_t i = 0; i < sizeof ops / sizeof *ops; i++)
+        if (is_standard(node, ops[i]))
+            return true;
+    return false;
+}
+
+/* The input of graph whose numbers value holds, or NULL. */
+static const struct cm_value_def *source(const struct cm_graph *graph, cm_value value)
+{
+    const struct cm_value_def *def = cm_value_get(graph->module, value);
+
+    while (is_integer(def->fact.type) && def->node && passes_on(def->node) &&
+           def->node->n_inputs > 0 && def->node->inputs[0].value)
+        def = cm_value_get(graph->module, def->node->inputs[0].value);
+    return def->role == CM_ROLE_INPUT && is_integer(def->fact.type) ? def : NULL;
+}
+
+static bool is_same(const struct cm_label_rule *a, const struct cm_label_rule *b)
+{
+    return cm_str_equal(a->input, b->input) && a->classes == b->classes &&
+           a->ignores == b->ignores && a->ignored == b->ignored;
+}
+
+static void note(struct cm_trainer *trainer, const struct cm_graph *graph,
+                 const struct cm_node *node)
+{
+    const struct cm_type *scores = cm_value_get(graph->module, node->inputs[0].value)->fact.type;
+    const struct cm_value_def *labels = source(graph, node->inputs[1].value);
+
+    if (!labels || scores->kind != CM_KIND_TENSOR || scores->rank < 2 ||
+        !cm_dim_known(scores->dims[1]))
+        return;
+    const bool ignores = cm_node_has_attr(node, "ignore_index");
+    const struct cm_label_rule rule = {.input = labels->name,
+                                       .classes = scores->dims[1].value,
+                                       .ignores = ignores,
+                                       .ignored = ignores ? cm_node_int(node, "ignore_index") : 0};
+    for (size_t i = 0; i < trainer->labels.count; i++)
+        if (is_same(&trainer->labels.items[i], &rule))
+            return;
+    *CM_PUSH(trainer->arena, &trainer->labels) = rule;
+}
+
+void cm_labels_note(struct cm_trainer *trainer, const struct cm_graph *graph)
+{
+    for (const struct cm_node *node = graph->first; node; node = node->next)
+        if ((is_standard(node, "SoftmaxCrossEntropyLoss") ||
+             is_standard(node, "NegativeLogLikelihoodLoss")) &&
+            node->n_inputs >= 2 && node->inputs[0].value && node->inputs[1].value)
+            note(trainer, graph, node);
+}
+
+/* ---- what the data has ---- */
+
+struct search {
+    const struct cm_label_rule *rule;
+    int64_t row, label; /* the first that is wrong */
+    uint64_t wrong;
+};
+
+static void look(struct search *s, int64_t row, const struct cm_tensor *labels)
+{
+    const struct cm_label_rule *rule = s->rule;
+    const int64_t count = cm_tensor_count(labels);
+
+    for (int64_t i = 0; i < count; i++) {
+        const int64_t label = labels->type == CM_INT64 ? ((const int64_t *)labels->data)[i]
+                                                       : cm_tensor_int(labels, i);
+
+        if ((label >= 0 && label < rule->classes) || (rule->ignores && label == rule->ignored))
+            continue;
+        if (s->wrong++ == 0) {
+            s->row = row;
+            s->label = label;
+        }
+    }
+}
+
+static void tell(const struct search *s, struct cm_str field, struct cm_blockers *blockers)
+{
+    const struct cm_label_rule *rule = s->rule;
+    char but[60] = "", more[60] = "";
+
+    if (rule->ignores)
+        snprintf(but, sizeof but, ", and %lld for none", (long long)rule->ignored);
+    if (s->wrong > 1)
+        snprintf(more, sizeof more, "; %llu labels are outside in all",
+                 (unsigned long long)s->wrong);
+    cm_block(
+        blockers, CM_BAD_ARGUMENT,
+        "row %lld of '%.*s' (counted from 0) has the label %lld, but classes are 0 to %lld%s%s",
+        (long long)s->row, CM_STR_FMT(field), (long long)s->label, (long long)rule->classes - 1,
+        but, more);
+}
+
+static enum cm_status search_rows(struct search *s, const struct cm_dataset *dataset, size_t field,
+                                  struct cm_tensor *labels, struct cm_error *err)
+{
+    const int64_t rows = cm_dataset_samples(dataset);
+
+    for (int64_t row = 0; row < rows; row++) {
+        CM_TRY(cm_dataset_read(dataset, field, row, labels->data, err));
+        look(s, row, labels);
+    }
+    return CM_OK;
+}
+
+void cm_labels_check(const struct cm_trainer *trainer, size_t input,
+                     const struct cm_dataset *dataset, size_t field, struct cm_blockers *blockers)
+{
+    const struct cm_dataset_field *as = cm_dataset_field(dataset, field);
+
+    for (size_t i = 0; i < trainer->labels.count; i++) {
+        struct search s = {.rule = &trainer->labels.items[i]};
+        struct cm_tensor labels = {0};
+        struct cm_error err = {0};
+
+        if (!cm_str_equal(s.rule->input, trainer->inputs.items[input].name))
+            continue;
+        enum cm_status status = cm_tensor_new(as->type, &as->sample, &labels, &err);
+        if (status == CM_OK)
+            status = search_rows(&s, dataset, field, &labels, &err);
+        cm_tensor_drop(&labels);
+        if (status)
+            cm_block(blockers, status, "%s", err.text);
+        else if (s.wrong)
+            tell(&s, as->name, blockers);
+    }
+}
