@@ -114,10 +114,39 @@ static void set_str(struct cm_msg *msg, int field, struct cm_str *member, struct
     cm_msg_set(msg, field);
 }
 
+/* Gradient names values in attributes; the importer made them operands behind the given ones
+ * (import.c), which here become names again, as they are called now. Returns how many operands the
+ * file has. */
+static size_t name_gradient(struct export *to, const struct cm_node *node,
+                            struct cm_node_proto *out)
+{
+    const size_t n_xs = cm_node_strs(node, "xs").count;
+    const size_t n = n_xs + cm_node_strs(node, "zs").count;
+    for (size_t a = 0; a < out->attribute.count; a++) {
+        struct cm_attribute_proto *attr = &out->attribute.items[a];
+        if (cm_str_is(attr->name, "y")) {
+            attr->s = name_of(to, node->inputs[n].value);
+            cm_msg_set(&attr->msg, CM_ATTRIBUTE_S);
+            continue;
+        }
+        const bool zs = cm_str_is(attr->name, "zs");
+        if (!zs && !cm_str_is(attr->name, "xs"))
+            continue;
+        attr->strings.items = CM_NEW_ARRAY(to->arena, struct cm_str, attr->strings.count);
+        for (size_t i = 0; i < attr->strings.count; i++)
+            attr->strings.items[i] = name_of(to, node->inputs[n + 1 + (zs ? n_xs : 0) + i].value);
+        cm_msg_set(&attr->msg, CM_ATTRIBUTE_STRINGS);
+    }
+    return n;
+}
+
 static enum cm_status export_node(struct export *to, const struct cm_node *node,
                                   struct cm_node_proto *out)
 {
+    CM_TRY(export_attributes(to, node, out));
     out->input.count = (size_t)node->n_inputs;
+    if (cm_str_is(node->op_type, "Gradient") && cm_str_is(node->domain, "ai.onnx.preview.training"))
+        out->input.count = name_gradient(to, node, out);
     out->input.items = CM_NEW_ARRAY(to->arena, struct cm_str, out->input.count);
     for (size_t i = 0; i < out->input.count; i++)
         out->input.items[i] = name_of(to, node->inputs[i].value);
@@ -134,7 +163,7 @@ static enum cm_status export_node(struct export *to, const struct cm_node *node,
     set_str(&out->msg, CM_NODE_DOMAIN, &out->domain, node->domain);
     set_str(&out->msg, CM_NODE_OVERLOAD, &out->overload, node->overload);
     note_import(to, node->domain, node->schema ? node->schema->since_version : 1);
-    return export_attributes(to, node, out);
+    return CM_OK;
 }
 
 static void export_info(struct export *to, cm_value value, struct cm_str name,
