@@ -73,4 +73,7 @@ void cm_api_give_report(const struct cm_save_report *from, struct cameo_save_rep
 enum cm_status cm_api_locked(const struct cameo_model *model, cm_guarded_fn *fn, void *arg,
                              struct cm_error *err) CM_MUST_CHECK;
 
+/* Checked options, as onnx/ takes them. */
+struct cm_save_options cm_api_save_options(const struct cameo_save_options *options);
+
 #endif

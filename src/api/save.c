@@ -13,17 +13,22 @@ struct save_call {
     struct cm_error err;
 };
 
+struct cm_save_options cm_api_save_options(const struct cameo_save_options *options)
+{
+    return (struct cm_save_options){
+        .format = (enum cm_model_format)options->format,
+        .placement = (enum cm_save_placement)options->placement,
+        .external_name = options->external_name,
+        .one_file_per_tensor = options->one_file_per_tensor,
+        .threshold = options->threshold,
+        .alignment = options->alignment,
+    };
+}
+
 static enum cm_status save_guarded(struct cm_guard *guard, void *arg)
 {
     struct save_call *call = arg;
-    const struct cm_save_options options = {
-        .format = (enum cm_model_format)call->options.format,
-        .placement = (enum cm_save_placement)call->options.placement,
-        .external_name = call->options.external_name,
-        .one_file_per_tensor = call->options.one_file_per_tensor,
-        .threshold = call->options.threshold,
-        .alignment = call->options.alignment,
-    };
+    const struct cm_save_options options = cm_api_save_options(&call->options);
 
     (void)guard;
     return cm_model_save(call->model->file, call->path, &options, &call->report, &call->err);

@@ -18,14 +18,7 @@ struct save_call {
 static enum cm_status save_guarded(struct cm_guard *guard, void *arg)
 {
     struct save_call *call = arg;
-    const struct cm_save_options options = {
-        .format = (enum cm_model_format)call->options.format,
-        .placement = (enum cm_save_placement)call->options.placement,
-        .external_name = call->options.external_name,
-        .one_file_per_tensor = call->options.one_file_per_tensor,
-        .threshold = call->options.threshold,
-        .alignment = call->options.alignment,
-    };
+    const struct cm_save_options options = cm_api_save_options(&call->options);
     struct cm_arena scratch;
 
     cm_arena_init(&scratch, guard);

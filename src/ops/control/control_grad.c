@@ -11,6 +11,7 @@
 #include "ops/control/control_grad.h"
 
 #include "graph/clone.h"
+#include "ops/control/branch.h"
 
 static bool has_gradient(const struct cm_builder *build, cm_value value)
 {
@@ -235,18 +236,6 @@ static cm_value add_state(struct backward *b, const struct cm_builder *outer, cm
     return cm_graph_add_input(b->graph, CM_STR_NONE, cm_builder_type(outer, initial));
 }
 
-static const struct cm_type *slice_type(struct cm_arena *arena, const struct cm_type *type,
-                                        int axis)
-{
-    if (type->rank == CM_RANK_UNKNOWN)
-        return type;
-    struct cm_dim dims[CM_MAX_RANK];
-    for (int i = 0, j = 0; i < type->rank; i++)
-        if (i != axis)
-            dims[j++] = type->dims[i];
-    return cm_type_tensor(arena, type->dtype, type->rank - 1, dims);
-}
-
 static cm_value add_scan(struct backward *b, const struct cm_builder *outer, cm_value whole,
                          int64_t axis, int64_t direction)
 {
@@ -257,7 +246,7 @@ static cm_value add_scan(struct backward *b, const struct cm_builder *outer, cm_
     *CM_PUSH(b->arena, &b->inputs) = whole;
     *CM_PUSH(b->arena, &b->in_axes) = axis;
     *CM_PUSH(b->arena, &b->in_directions) = direction;
-    return cm_graph_add_input(b->graph, CM_STR_NONE, slice_type(b->arena, type, at));
+    return cm_graph_add_input(b->graph, CM_STR_NONE, cm_type_without_axis(b->arena, type, at));
 }
 
 /* Which gradients are carried and asked for. */
