@@ -61,15 +61,16 @@ lint: ## format, layers, lone headers, banned functions, generated files current
 	@tools/build.sh release product listers
 	@$(PYTHON) tools/lint.py
 
-asan: ## unit and command tests under the address and undefined behaviour sanitizers
+asan: ## unit, operator, command and suite tests under the address and undefined behaviour sanitizers
 	@tools/setup.sh test
 	@tools/build.sh asan tests
-	@$(PYTHON) tools/run_tests.py build/asan --only unit,cli
+	@$(PYTHON) tools/run_tests.py build/asan --only unit,ops,cli,suite
 
 tsan: ## the same under the thread sanitizer
 	@tools/setup.sh test
+	@tools/setup.sh dev
 	@tools/build.sh tsan tests
-	@$(PYTHON) tools/run_tests.py build/tsan --only unit,cli
+	@$(PYTHON) tools/run_tests.py build/tsan --only unit,ops,cli,suite
 
 fuzz: ## every fuzz target for FUZZ_SECONDS
 	@tools/setup.sh dev

@@ -55,10 +55,12 @@ struct cm_str cm_symbol_name(const struct cm_symbols *symbols, uint32_t symbol)
 const struct cm_type *cm_type_tensor(struct cm_arena *arena, enum cm_dtype dtype, int rank,
                                      const struct cm_dim *dims)
 {
+    static const struct cm_dim none; /* never NULL, so that copying no dimensions is sound */
     struct cm_type *type = CM_NEW(arena, struct cm_type);
     type->kind = CM_KIND_TENSOR;
     type->dtype = dtype;
     type->rank = rank;
+    type->dims = &none;
     if (rank > 0) {
         struct cm_dim *copy = CM_NEW_ARRAY(arena, struct cm_dim, (size_t)rank);
         memcpy(copy, dims, (size_t)rank * sizeof *copy);

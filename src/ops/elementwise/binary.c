@@ -95,7 +95,7 @@ static void run_narrow(const struct operands *op, int64_t count, int64_t at_a, i
     }
 }
 
-enum { GRAIN = 1 << 14 }; /* elements worth a thread */
+enum { GRAIN = 1 << 16 }; /* elements worth a thread */
 
 /* Part of the only run there is. */
 static void run_part(void *arg, int64_t begin, int64_t end)

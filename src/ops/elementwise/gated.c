@@ -72,5 +72,5 @@ static enum cm_sharing swiglu_share(const struct cm_node *node, int output, int 
     return CM_SHARE_OVERWRITE;
 }
 
-CM_OP(SwiGLU, .infer = swiglu_infer, .run = swiglu_run, .body = swiglu_body,
-      .share = swiglu_share, .layouts = CM_LAYOUT_SAME);
+CM_OP(SwiGLU, .infer = swiglu_infer, .run = swiglu_run, .body = swiglu_body, .share = swiglu_share,
+      .layouts = CM_LAYOUT_SAME);

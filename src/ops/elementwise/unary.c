@@ -7,7 +7,7 @@
 
 enum {
     BLOCK = 1024,    /* floats converted at a time: stays in the first-level cache */
-    GRAIN = 1 << 14, /* elements worth a thread; whole bytes of every packed type */
+    GRAIN = 1 << 16, /* elements worth a thread; whole bytes of every packed type */
 };
 
 struct job {

@@ -211,8 +211,8 @@ static enum cm_status mvn_body(struct cm_body *b)
     const cm_value list = cm_build_int64s(&b->build, axes.count, axes.items);
     const cm_value sizes = cm_emit(b, "Gather", cm_emit(b, "Shape", x), list);
     struct cm_arena *arena = cm_builder_arena(&b->build);
-    const cm_value product = cm_emit_with(
-        b, "ReduceProd", CM_ATTRIBUTES(cm_attr_int(arena, "keepdims", 0)), sizes);
+    const cm_value product =
+        cm_emit_with(b, "ReduceProd", CM_ATTRIBUTES(cm_attr_int(arena, "keepdims", 0)), sizes);
     const cm_value count = cast(b, product, wide);
     const cm_value mean = cm_emit(b, "Div", cm_emit(b, "ReduceSum", x, list), count);
     const cm_value off = cm_emit(b, "Sub", x, mean);

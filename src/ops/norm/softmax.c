@@ -142,7 +142,7 @@ static void turn_rows(void *arg, int64_t begin, int64_t end)
     }
 }
 
-enum { GRAIN = 1 << 12 }; /* elements worth a thread */
+enum { GRAIN = 1 << 14 }; /* elements worth a thread */
 
 static enum cm_status scoring_run(struct cm_call *call)
 {

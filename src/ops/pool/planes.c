@@ -125,7 +125,7 @@ static void pool_some(void *arg, int64_t begin, int64_t end)
     }
 }
 
-enum { GRAIN = 1 << 13 }; /* elements worth a thread */
+enum { GRAIN = 1 << 15 }; /* elements worth a thread */
 
 enum cm_status cm_planes_run(struct cm_call *call, const struct cm_planes *planes,
                              cm_plane_fn *const *by_type)

@@ -251,7 +251,7 @@ static void reduce_some(void *arg, int64_t begin, int64_t end)
     }
 }
 
-enum { GRAIN = 1 << 14 }; /* elements worth a thread */
+enum { GRAIN = 1 << 16 }; /* elements worth a thread */
 
 static void reduce_all(struct job *job)
 {
