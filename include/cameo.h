@@ -928,7 +928,8 @@ struct cameo_batches_options {
     }
 
 /* Arrays and inputs meet by name; values are converted to what the inputs take. All that does not
- * fit is in one message, labels that no class has included. Both must outlive it. options may be NULL. */
+ * fit is in one message, labels that no class has included. Both must outlive it. options may be
+ * NULL. */
 CAMEO_API enum cameo_status cameo_batches_new(struct cameo_dataset *dataset,
                                               const struct cameo_trainer *trainer,
                                               const struct cameo_batches_options *options,
@@ -939,7 +940,8 @@ CAMEO_API void cameo_batches_free(struct cameo_batches *batches); /* NULL is fin
 CAMEO_API enum cameo_status cameo_batches_next(struct cameo_batches *batches,
                                                const struct cameo_feed **feeds, int64_t *rows,
                                                struct cameo_error *err);
-/* What a full batch looks like, without data: for cameo_trainer_memory. Good until the next call. */
+/* What a full batch looks like, without data: for cameo_trainer_memory. Good until the next call.
+ */
 CAMEO_API const struct cameo_feed *cameo_batches_shapes(struct cameo_batches *batches);
 CAMEO_API int64_t cameo_batches_per_epoch(const struct cameo_batches *batches);
 CAMEO_API int64_t cameo_batches_size(const struct cameo_batches *batches); /* rows of one */

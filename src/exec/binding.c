@@ -56,10 +56,14 @@ enum cm_status cm_context_tensor(struct cm_context *context, enum cm_dtype type,
 
 enum { LEAST = CM_TENSOR_ALIGNMENT }; /* so that even a block of empty tensors has an address */
 
-static enum cm_status make_room(struct cm_context *context, struct cm_block_state *state,
-                                size_t size, struct cm_error *err)
+size_t cm_binding_bytes(const struct cm_binding *binding)
 {
-    const size_t need = size < LEAST ? LEAST : size;
+    return binding->memory < LEAST ? LEAST : binding->memory;
+}
+
+static enum cm_status make_room(struct cm_context *context, struct cm_block_state *state,
+                                size_t need, struct cm_error *err)
+{
     /* Under a limit, a block that was once much larger does not keep others from their share. */
     const bool greedy = context->session->options.memory_limit && state->memory_size / 2 > need;
     if (need <= state->memory_size && !greedy)
@@ -231,8 +235,8 @@ static void activate(struct cm_context *context, struct cm_block_state *state,
     state->active = binding;
 }
 
-enum cm_status cm_bind(struct cm_context *context, struct cm_block *block, struct cm_binding **out,
-                       struct cm_error *err)
+enum cm_status cm_bind_decide(struct cm_context *context, struct cm_block *block,
+                              struct cm_binding **out, struct cm_error *err)
 {
     struct cm_block_state *state = &context->blocks[block->number];
     if (!state->arena.guard)
@@ -242,7 +246,17 @@ enum cm_status cm_bind(struct cm_context *context, struct cm_block *block, struc
     if (!binding)
         CM_TRY(new_binding(context, block, signature, &binding, err));
     cm_arena_reset(&state->arena);
-    CM_TRY(make_room(context, state, binding->memory, err));
+    *out = binding;
+    return CM_OK;
+}
+
+enum cm_status cm_bind(struct cm_context *context, struct cm_block *block, struct cm_binding **out,
+                       struct cm_error *err)
+{
+    struct cm_block_state *state = &context->blocks[block->number];
+    struct cm_binding *binding;
+    CM_TRY(cm_bind_decide(context, block, &binding, err));
+    CM_TRY(make_room(context, state, cm_binding_bytes(binding), err));
     if (state->active != binding)
         activate(context, state, binding);
     *out = binding;

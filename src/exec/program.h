@@ -191,6 +191,10 @@ enum cm_status cm_context_tensor(struct cm_context *context, enum cm_dtype type,
  * yet. It is active afterwards: slots hold types and, where decided, memory. */
 enum cm_status cm_bind(struct cm_context *context, struct cm_block *block, struct cm_binding **out,
                        struct cm_error *err) CM_MUST_CHECK;
+/* The same without effect: no memory is taken and the slots hold nothing of use. */
+enum cm_status cm_bind_decide(struct cm_context *context, struct cm_block *block,
+                              struct cm_binding **out, struct cm_error *err) CM_MUST_CHECK;
+size_t cm_binding_bytes(const struct cm_binding *binding); /* of memory that its block takes */
 void cm_binding_free(struct cm_binding *binding);
 void cm_block_state_release(struct cm_block_state *state); /* its bindings and its memory */
 /* Decides everything of a binding for the shapes at hand. */

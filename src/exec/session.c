@@ -4,6 +4,7 @@
 #include "exec/session.h"
 
 #include "base/memory.h"
+#include "base/number.h"
 #include "exec/program.h"
 
 #include <time.h>
@@ -178,12 +179,15 @@ struct request {
     size_t n_in;
     struct cm_datum *out;
     size_t n_out;
+    bool only_shapes; /* there need be no data */
+    const struct cm_datum *given;
+    struct cm_session_memory *memory;
     struct cm_error *err;
 };
 
 /* Kernels rely on declared types, so what is fed must have them. */
 static enum cm_status check_input(const struct cm_datum *datum, const struct cm_value_def *def,
-                                  struct cm_error *err)
+                                  bool only_shapes, struct cm_error *err)
 {
     const struct cm_type *type = def->fact.type;
     if (type->kind == CM_KIND_OPTIONAL && datum->kind == CM_KIND_NONE)
@@ -207,7 +211,7 @@ static enum cm_status check_input(const struct cm_datum *datum, const struct cm_
     if (type->kind != CM_KIND_TENSOR)
         return CM_OK;
     const struct cm_tensor *tensor = &datum->tensor;
-    if (!tensor->data && cm_tensor_count(tensor) > 0)
+    if (!only_shapes && !tensor->data && cm_tensor_count(tensor) > 0)
         return cm_fail(err, CM_BAD_ARGUMENT, "input '%.*s' has no data", CM_STR_FMT(def->name));
     if (tensor->type != type->dtype)
         return cm_fail(err, CM_BAD_ARGUMENT, "input '%.*s' is %s, must be %s",
@@ -247,7 +251,7 @@ static enum cm_status feed(struct request *r)
             return cm_fail(r->err, CM_BAD_ARGUMENT, "input '%.*s' is missing",
                            CM_STR_FMT(def->name));
         to->tensor.buffer = NULL;
-        CM_TRY(check_input(to, def, r->err));
+        CM_TRY(check_input(to, def, r->only_shapes, r->err));
     }
     return CM_OK;
 }
@@ -349,30 +353,97 @@ static void shrink(struct cm_context *context)
     context->block_bytes = 0;
 }
 
+/* Leases a context for what body does with it. */
+static enum cm_status with_context(struct request *r, const struct cm_run_options *options,
+                                   cm_guarded_fn *body)
+{
+    static const struct cm_run_options none = {0};
+    struct cm_session *session = r->session;
+    struct timespec at;
+    CM_TRY(lease(session, &r->context, r->err));
+    r->context->options = options ? options : &none;
+    r->context->pool_before = cm_pool_used(r->context->pool);
+    clock_gettime(CLOCK_MONOTONIC, &at);
+    r->context->began_ns = (uint64_t)at.tv_sec * 1000000000u + (uint64_t)at.tv_nsec;
+    struct cm_team *before = cm_team_enter(session->team);
+    struct cm_block_state *main = &r->context->blocks[session->main->number];
+    main->running = true;
+    const enum cm_status status = cm_guarded(0, r->err, body, r);
+    main->running = false;
+    cm_team_enter(before);
+    clean(r->context, status != CM_OK);
+    if (status == CM_NO_MEMORY || status == CM_LIMIT)
+        shrink(r->context); /* what was being made may have been left half way */
+    give_back(r->context);
+    return status;
+}
+
 enum cm_status cm_session_run(struct cm_session *session, const struct cm_datum *const *in,
                               size_t n_in, struct cm_datum *out, size_t n_out,
                               const struct cm_run_options *options, struct cm_error *err)
 {
-    static const struct cm_run_options none = {0};
     struct cm_error own;
-    struct request r = {session, NULL, in, n_in, out, n_out, err ? err : &own};
-    CM_TRY(lease(session, &r.context, r.err));
-    r.context->options = options ? options : &none;
-    r.context->pool_before = cm_pool_used(r.context->pool);
-    struct timespec at;
-    clock_gettime(CLOCK_MONOTONIC, &at);
-    r.context->began_ns = (uint64_t)at.tv_sec * 1000000000u + (uint64_t)at.tv_nsec;
-    struct cm_team *before = cm_team_enter(session->team);
-    struct cm_block_state *main = &r.context->blocks[session->main->number];
-    main->running = true;
-    const enum cm_status status = cm_guarded(0, r.err, guarded_run, &r);
-    main->running = false;
-    cm_team_enter(before);
-    clean(r.context, status != CM_OK);
-    if (status == CM_NO_MEMORY || status == CM_LIMIT)
-        shrink(r.context); /* what was being made may have been left half way */
-    give_back(r.context);
-    return status;
+    struct request r = {.session = session,
+                        .in = in,
+                        .n_in = n_in,
+                        .out = out,
+                        .n_out = n_out,
+                        .err = err ? err : &own};
+    return with_context(&r, options, guarded_run);
+}
+
+/* ---- measuring ---- */
+
+static enum cm_status measure_results(const struct request *r, const struct cm_binding *binding)
+{
+    for (size_t i = 0; i < binding->places.count; i++) {
+        const struct cm_place *place = &binding->places.items[i];
+        struct cm_shape shape;
+        int64_t count;
+        size_t bytes;
+        if (place->kind != CM_PLACE_RESULT || (r->given && r->given[place->offset].tensor.data))
+            continue;
+        if (!cm_type_shape(place->type, &shape) || !cm_shape_count(&shape, &count) ||
+            !cm_dtype_bytes(place->type->dtype, count, &bytes) ||
+            !cm_size_add(r->memory->results, bytes, &r->memory->results))
+            return cm_fail(r->err, CM_LIMIT, "the results are too large for any memory");
+    }
+    return CM_OK;
+}
+
+static enum cm_status guarded_measure(struct cm_guard *guard, void *arg)
+{
+    struct request *r = arg;
+    const struct cm_session *session = r->session;
+    struct cm_binding *binding;
+    r->context->guard = guard;
+    CM_TRY(feed(r));
+    CM_TRY(cm_bind_decide(r->context, session->main, &binding, r->err));
+    *r->memory = (struct cm_session_memory){.block = cm_binding_bytes(binding)};
+    for (size_t s = 0; s < binding->steps.count; s++) {
+        const struct cm_bound_step *bound = binding->steps.items[s];
+        r->memory->late += bound->step && (bound->at_run || bound->step->node->n_bodies);
+    }
+    for (size_t i = 0; i < session->n_slots; i++)
+        if (session->constants[i])
+            r->memory->constants += cm_tensor_bytes(session->constants[i]);
+    return measure_results(r, binding);
+}
+
+enum cm_status cm_session_measure(struct cm_session *session, const struct cm_datum *const *in,
+                                  size_t n_in, const struct cm_datum *given,
+                                  struct cm_session_memory *out, struct cm_error *err)
+{
+    struct cm_error own;
+    struct request r = {.session = session,
+                        .in = in,
+                        .n_in = n_in,
+                        .n_out = session->main->n_outputs,
+                        .only_shapes = true,
+                        .given = given,
+                        .memory = out,
+                        .err = err ? err : &own};
+    return with_context(&r, NULL, guarded_measure);
 }
 
 /* ---- random state ---- */

@@ -60,6 +60,22 @@ enum cm_status cm_session_run(struct cm_session *session, const struct cm_datum 
                               const struct cm_run_options *options,
                               struct cm_error *err) CM_MUST_CHECK;
 
+/* What a run holds, in bytes, as far as the shapes of its inputs decide. */
+struct cm_session_memory {
+    size_t constants; /* contents that never change; most of them lie in the mapped file */
+    size_t block;     /* values on the way and scratch memory, in places that are used again */
+    size_t results;   /* that the caller brings no memory for */
+    size_t late;      /* steps that take more as they run: the data decides, or a body's turns do */
+};
+
+/* What a run with inputs of these types and shapes would hold; their data is not looked at and may
+ * be NULL. given as out for cm_session_run, or NULL. The memory limit is not applied, and the run
+ * need not plan again. */
+enum cm_status cm_session_measure(struct cm_session *session, const struct cm_datum *const *in,
+                                  size_t n_in, const struct cm_datum *given,
+                                  struct cm_session_memory *out,
+                                  struct cm_error *err) CM_MUST_CHECK;
+
 /* Where the random nodes stand, of a session that is run by one thread at a time: bytes in arena,
  * which cm_session_set_random takes back later or in another process; the next run then draws what
  * it would have drawn here. Nobody may be running it. */

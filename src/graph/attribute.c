@@ -108,7 +108,8 @@ struct cm_graph *cm_node_body(const struct cm_node *node, const char *name)
 static struct cm_attribute_proto new_attribute(struct cm_arena *arena, const char *name,
                                                enum cm_attribute_type type, int field)
 {
-    struct cm_attribute_proto attr = {.name = cm_arena_str(arena, cm_str(name)), .type = (int32_t)type};
+    struct cm_attribute_proto attr = {.name = cm_arena_str(arena, cm_str(name)),
+                                      .type = (int32_t)type};
     cm_msg_set(&attr.msg, CM_ATTRIBUTE_NAME);
     cm_msg_set(&attr.msg, CM_ATTRIBUTE_TYPE);
     cm_msg_set(&attr.msg, field);

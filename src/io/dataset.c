@@ -377,3 +377,9 @@ enum cm_status cm_dataset_present(struct cm_dataset *dataset, size_t i,
     show_field(dataset, i);
     return CM_OK;
 }
+
+enum cm_status cm_dataset_read(const struct cm_dataset *dataset, size_t i, int64_t sample, void *to,
+                               struct cm_error *err)
+{
+    return cm_rows_read(&dataset->rows.items[i], sample, to, err);
+}

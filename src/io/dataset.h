@@ -48,6 +48,10 @@ enum cm_status cm_dataset_present(struct cm_dataset *dataset, size_t i,
                                   const struct cm_dataset_view *view,
                                   struct cm_error *err) CM_MUST_CHECK;
 
+/* One sample of field i as its view gives it; to has room for that. */
+enum cm_status cm_dataset_read(const struct cm_dataset *dataset, size_t i, int64_t sample, void *to,
+                               struct cm_error *err) CM_MUST_CHECK;
+
 enum cm_last_batch {
     CM_LAST_SHORT, /* what is left */
     CM_LAST_DROP,  /* none */

@@ -17,7 +17,7 @@ static bool is_integer(const struct cm_type *type)
     if (type->kind != CM_KIND_TENSOR)
         return false;
     const enum cm_dtype_class kind = cm_dtype_info(type->dtype)->kind;
-    return kind == CM_CLASS_INT || kind == CM_CLASS_UINT;
+    return kind == CM_CLASS_SIGNED || kind == CM_CLASS_UNSIGNED;
 }
 
 /* Nodes that give all numbers of their first input again, if these are whole. */
@@ -56,7 +56,7 @@ static void note(struct cm_trainer *trainer, const struct cm_graph *graph,
     const struct cm_value_def *labels = source(graph, node->inputs[1].value);
 
     if (!labels || scores->kind != CM_KIND_TENSOR || scores->rank < 2 ||
-        !cm_dim_known(scores->dims[1]))
+        !cm_dim_known(scores->dims[1]) || scores->dims[1].value < 1)
         return;
     const bool ignores = cm_node_has_attr(node, "ignore_index");
     const struct cm_label_rule rule = {.input = labels->name,

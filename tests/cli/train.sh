@@ -22,6 +22,9 @@ echo "bytes that differ: $(cmp -l linreg_sgd.onnx out.onnx | wc -l)"
 try train mlp_adam_initialized.onnx --data mlp_adam_initialized.npz $common --no-shuffle --init \
     --steps 14 -o out.onnx
 
+# what a step will hold is told before it begins
+try train linreg_sgd.onnx --data linreg_sgd.npz $common --steps 1 -o out.onnx --memory
+
 # an epoch at a time, measured on other data, the best kept
 try train softmax_momentum_standard.onnx -d softmax_momentum_standard.npz $common --epochs 3 \
     --validate softmax_momentum_standard.npz --best best.onnx -o out.onnx --log val.jsonl

@@ -116,7 +116,8 @@ static int64_t element(const struct cm_tensor *p, int64_t channel)
 }
 
 /* count elements from first on, less a zero point. */
-static void widen(const struct cm_tensor *x, int64_t first, int64_t count, int64_t zero, int32_t *to)
+static void widen(const struct cm_tensor *x, int64_t first, int64_t count, int64_t zero,
+                  int32_t *to)
 {
     const int32_t off = (int32_t)zero;
     if (x->type == CM_UINT8) {

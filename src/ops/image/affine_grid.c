@@ -52,8 +52,7 @@ static enum cm_status affine_run(struct cm_call *call)
     double m[3][4];
     for (int64_t n = 0; n < y->dims[0]; n++) {
         for (int i = 0; i < axes * (axes + 1); i++)
-            m[i / (axes + 1)][i % (axes + 1)] =
-                cm_tensor_real(theta, n * axes * (axes + 1) + i);
+            m[i / (axes + 1)][i % (axes + 1)] = cm_tensor_real(theta, n * axes * (axes + 1) + i);
         for (int64_t p = 0; p < places; p++) {
             double at[3], moved[3];
             int64_t rest = p;
@@ -85,8 +84,7 @@ static enum cm_status affine_grad(struct cm_grad *g)
     float ones[12] = {0};
     for (int i = 0; i < axes; i++)
         ones[i * (axes + 1) + i] = 1;
-    struct cm_tensor identity =
-        cm_tensor_borrow(CM_FLOAT, &CM_SHAPE(1, axes, axes + 1), ones);
+    struct cm_tensor identity = cm_tensor_borrow(CM_FLOAT, &CM_SHAPE(1, axes, axes + 1), ones);
     const struct cm_attribute_proto to = cm_attr_int(arena, "to", type->dtype);
     const cm_value still =
         cm_emit_with(g, "Cast", CM_ATTRIBUTES(to), cm_build_tensor(&g->build, &identity));
@@ -100,8 +98,8 @@ static enum cm_status affine_grad(struct cm_grad *g)
                                   cm_build_scalar_like(&g->build, places, 1));
     const int64_t perm[3] = {0, 2, 1};
     const cm_value flat = cm_emit(g, "Reshape", dy, cm_emit_int64s(g, 0, -1, axes));
-    const cm_value across = cm_emit_with(
-        g, "Transpose", CM_ATTRIBUTES(cm_attr_ints(arena, "perm", 3, perm)), flat);
+    const cm_value across =
+        cm_emit_with(g, "Transpose", CM_ATTRIBUTES(cm_attr_ints(arena, "perm", 3, perm)), flat);
     return cm_grad_set(g, THETA, cm_emit(g, "MatMul", across, full));
 }
 

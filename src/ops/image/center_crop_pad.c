@@ -124,9 +124,9 @@ static enum cm_status crop_body(struct cm_body *b)
     const int64_t none[CM_MAX_RANK] = {0};
     const cm_value still = cm_build_int64s(&b->build, (size_t)type->rank, none);
     const struct cm_attribute_proto flat = cm_attr_int(arena, "axis", 0);
-    const cm_value pads = cm_emit_with(
-        b, "Concat", CM_ATTRIBUTES(flat), cm_emit(b, "ScatterElements", still, where, before),
-        cm_emit(b, "ScatterElements", still, where, after));
+    const cm_value pads = cm_emit_with(b, "Concat", CM_ATTRIBUTES(flat),
+                                       cm_emit(b, "ScatterElements", still, where, before),
+                                       cm_emit(b, "ScatterElements", still, where, after));
     return cm_body_return(b, 0, cm_emit(b, "Pad", inner, pads));
 }
 

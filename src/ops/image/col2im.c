@@ -233,54 +233,94 @@ static enum cm_status col2im_run(struct cm_call *call)
     return CM_OK;
 }
 
-/* What each element of the columns became part of: flat places in the padded image. */
-static cm_value places(struct cm_grad *g, const struct windows *w, const int64_t *padded)
+/* ---- gradient: the windows cut out of the image's gradient again ---- */
+
+struct cutting {
+    struct cm_grad *g;
+    int rank;
+    cm_value image, kernel; /* their sizes, rank 1 */
+    cm_value padded;        /* sizes of the image with its padding */
+};
+
+/* Element i of a list, as a scalar. */
+static cm_value item(const struct cutting *c, cm_value list, int i)
 {
-    struct cm_arena *arena = cm_builder_arena(&g->build);
-    int64_t *list = CM_NEW_ARRAY(arena, int64_t, (size_t)(w->taps * w->columns));
-    int64_t tap[CM_MAX_RANK] = {0}, at[CM_MAX_RANK] = {0}, n = 0;
-    do {
-        do {
-            int64_t place = 0;
-            for (int i = 0; i < w->rank; i++)
-                place = place * padded[i] + at[i] * w->stride[i] + tap[i] * w->dilation[i];
-            list[n++] = place;
-        } while (advance(w->rank, w->count, at));
-    } while (advance(w->rank, w->kernel, tap));
-    return cm_build_int64s(&g->build, (size_t)n, list);
+    return cm_emit(c->g, "Gather", list, cm_build_int64(&c->g->build, i));
 }
 
-/* The windows cut out of the image's gradient again: padded, then gathered. */
+/* step * (0, 1, .. count - 1), lying along axis `at` of `rank` axes. */
+static cm_value ladder(const struct cutting *c, cm_value count, int64_t step, int at, int rank)
+{
+    const cm_value zero = cm_build_int64(&c->g->build, 0), one = cm_build_int64(&c->g->build, 1);
+    const cm_value steps = cm_emit(c->g, "Mul", cm_emit(c->g, "Range", zero, count, one),
+                                   cm_build_int64(&c->g->build, step));
+    int64_t shape[2 * CM_MAX_RANK];
+    for (int i = 0; i < rank; i++)
+        shape[i] = i == at ? -1 : 1;
+    return cm_emit(c->g, "Reshape", steps, cm_build_int64s(&c->g->build, (size_t)rank, shape));
+}
+
+/* What each element of the columns became part of: flat places in the padded image, by taps and
+ * windows. */
+static cm_value places(const struct cutting *c)
+{
+    const cm_value one = cm_build_int64(&c->g->build, 1);
+    cm_value at = 0;
+    for (int i = 0; i < c->rank; i++) {
+        const int64_t stride = listed(cm_node_ints(c->g->node, "strides"), i, 1);
+        const int64_t dilation = listed(cm_node_ints(c->g->node, "dilations"), i, 1);
+        const cm_value taps = item(c, c->kernel, i), size = item(c, c->padded, i);
+        const cm_value span = cm_emit(c->g, "Mul", cm_emit(c->g, "Sub", taps, one),
+                                      cm_build_int64(&c->g->build, dilation));
+        const cm_value room = cm_emit(c->g, "Sub", cm_emit(c->g, "Sub", size, span), one);
+        const cm_value windows = cm_emit(
+            c->g, "Add", cm_emit(c->g, "Div", room, cm_build_int64(&c->g->build, stride)), one);
+        const cm_value here = cm_emit(c->g, "Add", ladder(c, taps, dilation, i, 2 * c->rank),
+                                      ladder(c, windows, stride, c->rank + i, 2 * c->rank));
+        at = at ? cm_emit(c->g, "Add", cm_emit(c->g, "Mul", at, size), here) : here;
+    }
+    return cm_emit(c->g, "Reshape", at, cm_emit_int64s(c->g, -1));
+}
+
+/* How many axes the image has; 0 when nothing says. */
+static int image_rank(struct cm_grad *g)
+{
+    const struct cm_int64s pads = cm_node_ints(g->node, "pads");
+    for (int i = IMAGE; i <= KERNEL; i++) {
+        const struct cm_type *type = cm_builder_type(&g->build, cm_grad_input(g, i));
+        if (type->rank == 1 && cm_dim_known(type->dims[0]) &&
+            type->dims[0].value <= CM_MAX_RANK - 2)
+            return (int)type->dims[0].value;
+    }
+    return pads.count / 2 <= CM_MAX_RANK - 2 ? (int)(pads.count / 2) : 0;
+}
+
 static enum cm_status col2im_grad(struct cm_grad *g)
 {
-    struct cm_module *module = g->node->module;
     struct cm_arena *arena = cm_builder_arena(&g->build);
-    const struct cm_tensor *image, *kernel;
-    struct windows w;
-    CM_TRY(cm_value_constant(module, cm_grad_input(g, IMAGE), &image, g->build.err));
-    CM_TRY(cm_value_constant(module, cm_grad_input(g, KERNEL), &kernel, g->build.err));
-    if (!image || !kernel)
-        return cm_builder_fail(&g->build, CM_UNSUPPORTED,
-                               "the gradient needs constant image_shape and block_shape");
-    CM_TRY(read_windows(g->node, image, kernel, &w, g->build.err));
-    if (w.columns > INT64_MAX / w.taps || w.taps * w.columns > INT32_MAX / 8)
-        return cm_builder_fail(&g->build, CM_LIMIT, "it has too many windows");
-    int64_t pads[2 * CM_MAX_RANK] = {0}, padded[CM_MAX_RANK];
+    struct cutting c = {.g = g,
+                        .rank = image_rank(g),
+                        .image = cm_grad_input(g, IMAGE),
+                        .kernel = cm_grad_input(g, KERNEL)};
     const struct cm_int64s given = cm_node_ints(g->node, "pads");
-    for (int i = 0; i < w.rank; i++) {
+    int64_t pads[2 * CM_MAX_RANK] = {0}, around[CM_MAX_RANK];
+    if (c.rank == 0)
+        return cm_builder_fail(&g->build, CM_UNSUPPORTED,
+                               "the gradient needs to know how many axes the image has");
+    for (int i = 0; i < c.rank; i++) {
         pads[2 + i] = listed(given, i, 0);
-        pads[w.rank + 4 + i] = listed(given, i + w.rank, 0);
-        padded[i] = w.image[i] + pads[2 + i] + pads[w.rank + 4 + i];
+        pads[c.rank + 4 + i] = listed(given, i + c.rank, 0);
+        around[i] = pads[2 + i] + pads[c.rank + 4 + i];
     }
-    const cm_value wide =
-        cm_emit(g, "Pad", cm_grad_incoming(g, 0),
-                cm_build_int64s(&g->build, (size_t)(2 * (w.rank + 2)), pads));
+    c.padded = cm_emit(g, "Add", c.image, cm_build_int64s(&g->build, (size_t)c.rank, around));
+    const cm_value wide = cm_emit(g, "Pad", cm_grad_incoming(g, 0),
+                                  cm_build_int64s(&g->build, (size_t)(2 * (c.rank + 2)), pads));
     const cm_value flat = cm_emit(g, "Reshape", wide, cm_emit_int64s(g, 0, 0, -1));
-    const cm_value cut = cm_emit_with(g, "Gather", CM_ATTRIBUTES(cm_attr_int(arena, "axis", 2)),
-                                      flat, places(g, &w, padded));
+    const cm_value cut =
+        cm_emit_with(g, "Gather", CM_ATTRIBUTES(cm_attr_int(arena, "axis", 2)), flat, places(&c));
     /* (N, C, taps * columns): the channels take the taps in. */
     return cm_grad_set(g, COLUMNS,
-                       cm_emit(g, "Reshape", cut, cm_emit_int64s(g, 0, -1, w.columns)));
+                       cm_emit(g, "Reshape", cut, cm_emit(g, "Shape", cm_grad_input(g, COLUMNS))));
 }
 
 CM_OP(Col2Im, .infer = col2im_infer, .prepare = col2im_prepare, .run = col2im_run,

@@ -137,9 +137,9 @@ static enum cm_status deform_prepare(struct cm_call *call)
     const int64_t depth = d->channels / d->group;
     if (!cm_dim_mul(d->channels, d->taps, &lines))
         return cm_call_fail(call, CM_LIMIT, "the kernel is too large");
-    size_t end = cm_round_up(
-        cm_gemm_scratch(d->wide, d->results / d->group, d->places, depth * d->taps),
-        CM_TENSOR_ALIGNMENT);
+    size_t end =
+        cm_round_up(cm_gemm_scratch(d->wide, d->results / d->group, d->places, depth * d->taps),
+                    CM_TENSOR_ALIGNMENT);
     if (!reserve(d->channels, d->area, &end, &d->image) ||
         !reserve(lines, d->places, &end, &d->columns) ||
         !reserve(d->results, depth * d->taps, &end, &d->weights) ||
@@ -177,8 +177,7 @@ static void read_tap(const struct cm_call *call, const struct deform *d, int64_t
             place[a] = (double)(index[a] * d->window.stride[a] - d->window.pad_begin[a] +
                                 step[a] * d->window.dilation[a]) +
                        cm_tensor_real(call->in[OFFSET], (row * axes + a) * d->places + p);
-        const int64_t n =
-            cm_sampler_locate(&sampler, axes, place, x->dims + 2, offsets, weights);
+        const int64_t n = cm_sampler_locate(&sampler, axes, place, x->dims + 2, offsets, weights);
         const double factor = mask ? cm_tensor_real(mask, row * d->places + p) : 1;
         for (int64_t c = group * shared; c < (group + 1) * shared; c++) {
             double sum = 0;
@@ -370,9 +369,8 @@ static enum cm_status deform_body(struct cm_body *b)
     p.wide = type->dtype == CM_DOUBLE ? CM_DOUBLE : CM_FLOAT;
     const cm_value dims = shape_part(&p, cm_body_input(b, OFFSET), 2, p.axes + 2);
     p.places = product(&p, dims);
-    const cm_value rows =
-        cm_emit(b, "Reshape", cast(&p, w, p.wide),
-                cm_emit_int64s(b, p.group, -1, p.channels / p.group * p.taps));
+    const cm_value rows = cm_emit(b, "Reshape", cast(&p, w, p.wide),
+                                  cm_emit_int64s(b, p.group, -1, p.channels / p.group * p.taps));
     cm_value y = cm_emit(b, "MatMul", rows, columns(&p));
     y = cm_emit(b, "Reshape", y,
                 join(&p, join(&p, shape_part(&p, x, 0, 1), cm_emit_int64s(b, -1)), dims));

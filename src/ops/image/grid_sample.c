@@ -88,11 +88,10 @@ static enum cm_status grid_sample_prepare(struct cm_call *call)
             return cm_call_fail(call, CM_LIMIT, "it has too many axes to interpolate over");
     }
     if (s->sampler.mode != CM_SAMPLE_NEAREST && !cm_reals_have(s->part))
-        return cm_call_fail(call, CM_UNSUPPORTED, "%s cannot be interpolated",
-                            cm_dtype_name(type));
+        return cm_call_fail(call, CM_UNSUPPORTED, "%s cannot be interpolated", cm_dtype_name(type));
     if (!cm_dim_mul(s->channels * s->lanes, s->area, &pixels) ||
-        !cm_dim_mul(s->channels * s->lanes, s->places, &results) ||
-        pixels > INT64_MAX / 64 || results > INT64_MAX / 64)
+        !cm_dim_mul(s->channels * s->lanes, s->places, &results) || pixels > INT64_MAX / 64 ||
+        results > INT64_MAX / 64)
         return cm_call_fail(call, CM_LIMIT, "its image is too large");
     s->offsets = (size_t)s->combinations * sizeof(double);
     s->image = s->offsets + (size_t)s->combinations * sizeof(int64_t);
@@ -116,9 +115,8 @@ static int64_t locate(const struct cm_call *call, const struct grid_sample *s, i
             at[a] = s->sampler.align_corners ? (g + 1) / 2 * (double)(length - 1)
                                              : ((g + 1) * (double)length - 1) / 2;
         else /* places are rounded as the operands are */
-            at[a] = s->sampler.align_corners
-                        ? (double)(((float)g + 1) / 2 * (float)(length - 1))
-                        : (double)((((float)g + 1) * (float)length - 1) / 2);
+            at[a] = s->sampler.align_corners ? (double)(((float)g + 1) / 2 * (float)(length - 1))
+                                             : (double)((((float)g + 1) * (float)length - 1) / 2);
     }
     return cm_sampler_locate(&s->sampler, s->axes, at, x->dims + 2, offsets, weights);
 }
@@ -191,8 +189,8 @@ static cm_value shape_part(struct cm_body *b, cm_value x, int64_t from, int64_t 
 {
     struct cm_arena *arena = cm_builder_arena(&b->build);
     return cm_emit_with(
-        b, "Shape",
-        CM_ATTRIBUTES(cm_attr_int(arena, "start", from), cm_attr_int(arena, "end", to)), x);
+        b, "Shape", CM_ATTRIBUTES(cm_attr_int(arena, "start", from), cm_attr_int(arena, "end", to)),
+        x);
 }
 
 /* The coordinates of all places along axis a of x, in pixels: (N, P). */
@@ -215,9 +213,8 @@ static enum cm_status grid_sample_body(struct cm_body *b)
     const cm_value x = cm_body_input(b, 0), grid = cm_body_input(b, 1);
     const struct cm_type *type = cm_builder_type(&b->build, x);
     const struct cm_type *grid_type = cm_builder_type(&b->build, grid);
-    const enum cm_dtype wide = type->dtype == CM_DOUBLE || grid_type->dtype == CM_DOUBLE
-                                   ? CM_DOUBLE
-                                   : CM_FLOAT;
+    const enum cm_dtype wide =
+        type->dtype == CM_DOUBLE || grid_type->dtype == CM_DOUBLE ? CM_DOUBLE : CM_FLOAT;
     struct cm_arena *arena = cm_builder_arena(&b->build);
     struct cm_sampler sampler;
     cm_value at[CM_MAX_RANK], lengths[CM_MAX_RANK], sizes[CM_MAX_RANK];
@@ -228,8 +225,7 @@ static enum cm_status grid_sample_body(struct cm_body *b)
         return cm_body_decline(b, "the rank of its operands is not known");
     if (rank > 5)
         return cm_body_decline(b, "it has too many axes");
-    if (nearest ? type->dtype == CM_STRING
-                : cm_dtype_info(type->dtype)->kind != CM_CLASS_FLOAT)
+    if (nearest ? type->dtype == CM_STRING : cm_dtype_info(type->dtype)->kind != CM_CLASS_FLOAT)
         return cm_body_decline(b, "its element type has no arithmetic here");
     const int axes = rank - 2;
     cm_value image = cm_emit(b, "Reshape", x, cm_emit_int64s(b, 0, 0, -1));
@@ -243,9 +239,8 @@ static enum cm_status grid_sample_body(struct cm_body *b)
         at[a] = places(b, flat, axes - 1 - a, sampler.align_corners, lengths[a]);
     }
     const cm_value y = cm_sampler_build(&b->build, &sampler, image, axes, at, lengths, sizes);
-    const cm_value shape =
-        cm_emit_with(b, "Concat", CM_ATTRIBUTES(cm_attr_int(arena, "axis", 0)),
-                     shape_part(b, x, 0, 2), shape_part(b, grid, 1, rank - 1));
+    const cm_value shape = cm_emit_with(b, "Concat", CM_ATTRIBUTES(cm_attr_int(arena, "axis", 0)),
+                                        shape_part(b, x, 0, 2), shape_part(b, grid, 1, rank - 1));
     return cm_body_return(b, 0, cast(b, cm_emit(b, "Reshape", y, shape), type->dtype));
 }
 

@@ -18,8 +18,8 @@ static enum cm_status infer_regions(struct cm_infer *in, int64_t columns, int64_
         return cm_infer_fail(in, "a region has %lld numbers, needs %lld",
                              (long long)rois->dims[1].value, (long long)columns);
     if (height < 1 || width < 1)
-        return cm_infer_fail(in, "its result is %lld by %lld, must be 1 or more",
-                             (long long)height, (long long)width);
+        return cm_infer_fail(in, "its result is %lld by %lld, must be 1 or more", (long long)height,
+                             (long long)width);
     const struct cm_dim dims[4] = {rois->rank == 2 ? rois->dims[0] : CM_DIM_ANY,
                                    x->rank == 4 ? x->dims[1] : CM_DIM_ANY, CM_DIM(height),
                                    CM_DIM(width)};
@@ -97,8 +97,8 @@ struct between {
 
 static struct between pixels(const struct extent *e, int64_t cell, int64_t sample)
 {
-    double v = e->start + (double)cell * e->bin +
-               ((double)sample + 0.5) * e->bin / (double)e->samples;
+    double v =
+        e->start + (double)cell * e->bin + ((double)sample + 0.5) * e->bin / (double)e->samples;
     const double last = (double)(e->length - 1);
     v = v > 0 ? v : 0;
     if (v >= last)
@@ -159,8 +159,8 @@ static enum cm_status align_run(struct cm_call *call)
     const struct cm_tensor *x = call->in[0];
     const struct cm_shape *y = &call->out[0]->shape;
     const bool largest = cm_str_is(cm_node_str(call->node, "mode"), "max");
-    const bool half_pixel = cm_str_is(
-        cm_node_str(call->node, "coordinate_transformation_mode"), "half_pixel");
+    const bool half_pixel =
+        cm_str_is(cm_node_str(call->node, "coordinate_transformation_mode"), "half_pixel");
     const int64_t area = x->shape.dims[2] * x->shape.dims[3];
     int64_t at = 0;
     if (cm_tensor_count(call->out[0]) > 0 && area == 0)
@@ -173,9 +173,9 @@ static enum cm_status align_run(struct cm_call *call)
         for (int64_t c = 0; c < y->dims[1]; c++)
             for (int64_t ph = 0; ph < y->dims[2]; ph++)
                 for (int64_t pw = 0; pw < y->dims[3]; pw++)
-                    cm_line_store(cm_line_at(call->out[0], at++),
-                                  pool_cell(x, (image * y->dims[1] + c) * area, &h, &w, ph, pw,
-                                            largest));
+                    cm_line_store(
+                        cm_line_at(call->out[0], at++),
+                        pool_cell(x, (image * y->dims[1] + c) * area, &h, &w, ph, pw, largest));
     }
     return CM_OK;
 }
@@ -196,7 +196,8 @@ static enum cm_status pool_infer(struct cm_infer *in)
 static void cell_span(double start, double bin, int64_t cell, int64_t length, int64_t *from,
                       int64_t *to)
 {
-    const double low = floor((double)cell * bin) + start, high = ceil((double)(cell + 1) * bin) + start;
+    const double low = floor((double)cell * bin) + start,
+                 high = ceil((double)(cell + 1) * bin) + start;
     const double end = (double)length;
     *from = !(low > 0) ? 0 : low < end ? (int64_t)low : length;
     *to = !(high > 0) ? 0 : high < end ? (int64_t)high : length;
@@ -239,9 +240,9 @@ static enum cm_status pool_run(struct cm_call *call)
                 int64_t rows[2], columns[2];
                 cell_span(start[0], bin[0], i / y->dims[3], height, &rows[0], &rows[1]);
                 cell_span(start[1], bin[1], i % y->dims[3], width, &columns[0], &columns[1]);
-                cm_line_store(cm_line_at(call->out[0], at++),
-                              largest_of(x, (image * y->dims[1] + c) * height * width, width, rows,
-                                         columns));
+                cm_line_store(
+                    cm_line_at(call->out[0], at++),
+                    largest_of(x, (image * y->dims[1] + c) * height * width, width, rows, columns));
             }
         }
     }

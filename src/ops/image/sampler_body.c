@@ -90,8 +90,7 @@ static void axis_taps(struct parts *p, cm_value x, struct axis_taps *taps)
     if (p->sampler->outside != CM_OUTSIDE_ZEROS) {
         const cm_value off =
             cm_emit(p, "Or", cm_emit(p, "Less", x, p->low), cm_emit(p, "Greater", x, p->high));
-        const cm_value back =
-            p->sampler->outside == CM_OUTSIDE_BORDER ? clip(p, x) : reflect(p, x);
+        const cm_value back = p->sampler->outside == CM_OUTSIDE_BORDER ? clip(p, x) : reflect(p, x);
         x = cm_emit(p, "Where", off, back, x);
     }
     const cm_value start = nearest ? x : cm_emit(p, "Floor", x);
@@ -100,8 +99,7 @@ static void axis_taps(struct parts *p, cm_value x, struct axis_taps *taps)
     if (!nearest)
         weights(p, cm_emit(p, "Sub", x, start), taps);
     for (int i = 0; i < taps->count; i++) {
-        taps->index[i] =
-            first + i == 0 ? start : cm_emit(p, "Add", start, number(p, first + i));
+        taps->index[i] = first + i == 0 ? start : cm_emit(p, "Add", start, number(p, first + i));
         settle(p, i, taps);
         if (taps->inside[i] && taps->weight[i])
             taps->weight[i] = cm_emit(p, "Where", taps->inside[i], taps->weight[i], p->zero);
@@ -120,8 +118,8 @@ static cm_value term(struct parts *p, cm_value image, int axes, const struct axi
     struct cm_arena *arena = cm_builder_arena(&p->build);
     cm_value at = 0, weight = 0, inside = 0;
     for (int a = 0; a < axes; a++) {
-        const cm_value i = cm_emit_with(p, "Cast", CM_ATTRIBUTES(cm_attr_int(arena, "to", CM_INT64)),
-                                        taps[a].index[choice[a]]);
+        const cm_value i = cm_emit_with(
+            p, "Cast", CM_ATTRIBUTES(cm_attr_int(arena, "to", CM_INT64)), taps[a].index[choice[a]]);
         const cm_value w = taps[a].weight[choice[a]], here = taps[a].inside[choice[a]];
         at = at ? cm_emit(p, "Add", cm_emit(p, "Mul", at, sizes[a]), i) : i;
         if (w)
@@ -129,8 +127,10 @@ static cm_value term(struct parts *p, cm_value image, int axes, const struct axi
         else if (here)
             inside = inside ? cm_emit(p, "And", inside, here) : here;
     }
-    const cm_value head = cm_emit_with(p, "Shape", CM_ATTRIBUTES(cm_attr_int(arena, "end", 2)), image);
-    const cm_value tail = cm_emit_with(p, "Shape", CM_ATTRIBUTES(cm_attr_int(arena, "start", 1)), at);
+    const cm_value head =
+        cm_emit_with(p, "Shape", CM_ATTRIBUTES(cm_attr_int(arena, "end", 2)), image);
+    const cm_value tail =
+        cm_emit_with(p, "Shape", CM_ATTRIBUTES(cm_attr_int(arena, "start", 1)), at);
     const cm_value shape =
         cm_emit_with(p, "Concat", CM_ATTRIBUTES(cm_attr_int(arena, "axis", 0)), head, tail);
     const cm_value spread = cm_emit(p, "Expand", with_channel(p, at), shape);

@@ -92,8 +92,8 @@ static cm_value written(struct cm_grad *g, cm_value dy, int axis, int rank)
     const cm_value shape = cm_emit(g, "Shape", update);
     const cm_value rows = cm_emit(g, "Gather", shape, cm_build_int64(&g->build, axis));
     int64_t behind[CM_MAX_RANK];
-    cm_value at = cm_emit(g, "Range", cm_build_int64(&g->build, 0), rows,
-                          cm_build_int64(&g->build, 1));
+    cm_value at =
+        cm_emit(g, "Range", cm_build_int64(&g->build, 0), rows, cm_build_int64(&g->build, 1));
     for (int i = 0; i < rank - 1 - axis; i++)
         behind[i] = i + 1;
     if (axis < rank - 1)
@@ -102,13 +102,13 @@ static cm_value written(struct cm_grad *g, cm_value dy, int axis, int rank)
     if (where) {
         for (int i = 0; i < rank - 1; i++)
             behind[i] = i + 1;
-        const cm_value first = cm_emit(g, "Unsqueeze", where,
-                                       cm_build_int64s(&g->build, (size_t)(rank - 1), behind));
+        const cm_value first =
+            cm_emit(g, "Unsqueeze", where, cm_build_int64s(&g->build, (size_t)(rank - 1), behind));
         at = cm_emit(g, "Add", first, at);
     }
     if (circular(g->node)) {
-        const cm_value length = cm_emit(g, "Gather", cm_emit(g, "Shape", dy),
-                                        cm_build_int64(&g->build, axis));
+        const cm_value length =
+            cm_emit(g, "Gather", cm_emit(g, "Shape", dy), cm_build_int64(&g->build, axis));
         at = cm_emit(g, "Mod", at, length);
     }
     return cm_emit_with(g, "GatherElements", CM_ATTRIBUTES(cm_attr_int(arena, "axis", axis)), dy,
@@ -124,14 +124,13 @@ static enum cm_status tensor_scatter_grad(struct cm_grad *g)
     if (!cm_axis_fix(cm_node_int(g->node, "axis"), rank, &axis))
         return cm_builder_fail(&g->build, CM_BAD_MODEL, "its axis is out of range");
     const struct cm_attribute_proto attributes[] = {
-        cm_attr_int(arena, "axis", axis),
-        cm_attr_str(arena, "mode", cm_node_str(g->node, "mode"))};
+        cm_attr_int(arena, "axis", axis), cm_attr_str(arena, "mode", cm_node_str(g->node, "mode"))};
     const cm_value kept = cm_build(
-        &g->build, &(struct cm_emission){.op = "TensorScatter",
-                                         CM_INPUTS(dy, cm_index_zeros(g, update),
-                                                   cm_grad_input(g, WHERE)),
-                                         .attributes = attributes,
-                                         .n_attributes = CM_COUNT(attributes)});
+        &g->build,
+        &(struct cm_emission){.op = "TensorScatter",
+                              CM_INPUTS(dy, cm_index_zeros(g, update), cm_grad_input(g, WHERE)),
+                              .attributes = attributes,
+                              .n_attributes = CM_COUNT(attributes)});
     CM_TRY(cm_grad_set(g, CACHE, kept));
     return cm_grad_set(g, UPDATE, written(g, dy, axis, rank));
 }

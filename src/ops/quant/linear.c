@@ -44,8 +44,8 @@ static enum cm_status check_scales(struct cm_infer *in)
         return CM_OK;
     if (s->rank != (block ? x->rank : 1))
         return cm_infer_fail(in, "the scale has rank %d, needs %d", s->rank, block ? x->rank : 1);
-    CM_TRY(cm_infer_axis(in, x->rank == 1 ? 0 : cm_node_int(in->node, "axis"), x->rank, false,
-                         &axis));
+    CM_TRY(
+        cm_infer_axis(in, x->rank == 1 ? 0 : cm_node_int(in->node, "axis"), x->rank, false, &axis));
     for (int i = 0; i < s->rank; i++) {
         const int of = block ? i : axis;
         struct cm_dim need = x->dims[of];
@@ -153,11 +153,11 @@ static bool is_float8(enum cm_dtype type)
 static bool is_quantized(enum cm_dtype type)
 {
     static const bool yes[CM_DTYPE_COUNT] = {
-        [CM_UINT8] = true,           [CM_INT8] = true,           [CM_UINT16] = true,
-        [CM_INT16] = true,           [CM_UINT4] = true,          [CM_INT4] = true,
-        [CM_UINT2] = true,           [CM_INT2] = true,           [CM_FLOAT8E4M3FN] = true,
-        [CM_FLOAT8E4M3FNUZ] = true,  [CM_FLOAT8E5M2] = true,     [CM_FLOAT8E5M2FNUZ] = true,
-        [CM_FLOAT4E2M1] = true,      [CM_FLOAT6E2M3] = true,     [CM_FLOAT6E3M2] = true,
+        [CM_UINT8] = true,          [CM_INT8] = true,       [CM_UINT16] = true,
+        [CM_INT16] = true,          [CM_UINT4] = true,      [CM_INT4] = true,
+        [CM_UINT2] = true,          [CM_INT2] = true,       [CM_FLOAT8E4M3FN] = true,
+        [CM_FLOAT8E4M3FNUZ] = true, [CM_FLOAT8E5M2] = true, [CM_FLOAT8E5M2FNUZ] = true,
+        [CM_FLOAT4E2M1] = true,     [CM_FLOAT6E2M3] = true, [CM_FLOAT6E3M2] = true,
     };
     return yes[type];
 }
@@ -311,8 +311,7 @@ static cm_value along_axis(struct cm_grad *g, cm_value p, int axis, int rank)
         axes[i] = i + 1;
     if (axis == rank - 1)
         return p;
-    return cm_emit(g, "Unsqueeze", p,
-                   cm_build_int64s(&g->build, (size_t)(rank - 1 - axis), axes));
+    return cm_emit(g, "Unsqueeze", p, cm_build_int64s(&g->build, (size_t)(rank - 1 - axis), axes));
 }
 
 /* The scale's: the sum of dy * (x - zero point) over what it counts for. */
@@ -331,8 +330,7 @@ static enum cm_status dequantize_grad(struct cm_grad *g)
         return cm_builder_fail(&g->build, CM_UNSUPPORTED,
                                "the gradient by a scale needs known ranks and no blocks");
     const bool whole = scales->rank == 0 || scales->dims[0].value == 1;
-    if (!whole && type->rank != 1 &&
-        !cm_axis_fix(cm_node_int(g->node, "axis"), type->rank, &axis))
+    if (!whole && type->rank != 1 && !cm_axis_fix(cm_node_int(g->node, "axis"), type->rank, &axis))
         return cm_builder_fail(&g->build, CM_BAD_MODEL, "its axis is out of range");
     const struct cm_attribute_proto to_float = cm_attr_int(arena, "to", CM_FLOAT);
     cm_value v = cm_emit_with(g, "Cast", CM_ATTRIBUTES(to_float), x);
@@ -409,8 +407,8 @@ static enum cm_status dynamic_body(struct cm_body *b)
     const cm_value scale = cm_emit(b, "Div", some, top);
     const cm_value start = cm_emit(b, "Div", cm_emit(b, "Neg", low), scale);
     const cm_value whole = cm_emit(b, "Round", cm_emit(b, "Clip", start, none, top));
-    const cm_value zero = cm_emit_with(
-        b, "Cast", CM_ATTRIBUTES(cm_attr_int(arena, "to", CM_UINT8)), whole);
+    const cm_value zero =
+        cm_emit_with(b, "Cast", CM_ATTRIBUTES(cm_attr_int(arena, "to", CM_UINT8)), whole);
     CM_TRY(cm_body_return(b, 0, cm_emit(b, "QuantizeLinear", x, scale, zero)));
     CM_TRY(cm_body_return(b, 1, scale));
     return cm_body_return(b, 2, zero);

@@ -142,8 +142,7 @@ static enum cm_status product_prepare(struct cm_call *call)
                       cm_dtype_info(call->in[kind->b]->type)->kind == CM_CLASS_FLOAT
                   ? CM_FLOAT
                   : CM_INT32;
-    size_t end =
-        cm_round_up(cm_gemm_scratch(p->wide, p->m, p->n, p->k), CM_TENSOR_ALIGNMENT);
+    size_t end = cm_round_up(cm_gemm_scratch(p->wide, p->m, p->n, p->k), CM_TENSOR_ALIGNMENT);
     if (!reserve(p->m, p->k, &end, &p->left) || !reserve(p->k, p->n, &end, &p->right) ||
         !reserve(p->m, p->n, &end, &p->sums))
         return cm_call_fail(call, CM_LIMIT, "its matrices are too large");

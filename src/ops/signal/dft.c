@@ -165,44 +165,47 @@ static enum cm_status dft_run(struct cm_call *call)
 struct turn {
     struct cm_grad *g;
     struct cm_arena *arena;
-    int rank, axis;
+    int rank;
+    cm_value axis; /* a list of one, not negative */
 };
 
 /* The size of an axis as a list of one. */
-static cm_value size_of(const struct turn *t, cm_value x, int axis)
+static cm_value size_of(const struct turn *t, cm_value x, cm_value axis)
 {
-    return cm_emit_with(t->g, "Shape",
-                        CM_ATTRIBUTES(cm_attr_int(t->arena, "start", axis),
-                                      cm_attr_int(t->arena, "end", axis + 1)),
-                        x);
+    return cm_emit(t->g, "Gather", cm_emit(t->g, "Shape", x), axis);
+}
+
+/* `count` copies of fill with value put at `at`, a list of one as value is. */
+static cm_value put(const struct turn *t, int64_t fill, int count, cm_value at, cm_value value)
+{
+    int64_t list[2 * CM_MAX_RANK];
+    for (int i = 0; i < count; i++)
+        list[i] = fill;
+    const cm_value all = cm_build_int64s(&t->g->build, (size_t)count, list);
+    return cm_emit(t->g, "ScatterElements", all, at, value);
 }
 
 /* x with `length` (a list of one) places along an axis: cut, or filled up with zeros. */
-static cm_value fit(const struct turn *t, cm_value x, int axis, cm_value length)
+static cm_value fit(const struct turn *t, cm_value x, cm_value axis, cm_value length)
 {
-    const int64_t none[2 * CM_MAX_RANK] = {0};
-    const cm_value cut =
-        cm_emit(t->g, "Slice", x, cm_emit_int64s(t->g, 0), length, cm_emit_int64s(t->g, axis));
+    const cm_value cut = cm_emit(t->g, "Slice", x, cm_emit_int64s(t->g, 0), length, axis);
     const cm_value missing = cm_emit(t->g, "Sub", length, size_of(t, cut, axis));
-    const struct cm_attribute_proto flat = cm_attr_int(t->arena, "axis", 0);
-    const cm_value before =
-        cm_build_int64s(&t->g->build, (size_t)(t->rank + axis), none);
-    cm_value pads = cm_emit_with(t->g, "Concat", CM_ATTRIBUTES(flat), before, missing);
-    if (axis < t->rank - 1)
-        pads = cm_emit_with(t->g, "Concat", CM_ATTRIBUTES(flat), pads,
-                            cm_build_int64s(&t->g->build, (size_t)(t->rank - 1 - axis), none));
-    return cm_emit(t->g, "Pad", cut, pads);
+    const cm_value at = cm_emit(t->g, "Add", axis, cm_emit_int64s(t->g, t->rank));
+    return cm_emit(t->g, "Pad", cut, put(t, 0, 2 * t->rank, at, missing));
+}
+
+static cm_value scalar(const struct turn *t, cm_value list)
+{
+    return cm_emit(t->g, "Squeeze", list, cm_emit_int64s(t->g, 0));
 }
 
 static cm_value dft(const struct turn *t, cm_value x, cm_value length, bool inverse, bool onesided)
 {
-    const struct cm_attribute_proto attributes[] = {
-        cm_attr_int(t->arena, "inverse", inverse), cm_attr_int(t->arena, "onesided", onesided)};
-    const cm_value one = cm_emit(t->g, "Squeeze", length, cm_emit_int64s(t->g, 0));
+    const struct cm_attribute_proto attributes[] = {cm_attr_int(t->arena, "inverse", inverse),
+                                                    cm_attr_int(t->arena, "onesided", onesided)};
     return cm_build(&t->g->build,
                     &(struct cm_emission){.op = "DFT",
-                                          CM_INPUTS(x, one,
-                                                    cm_build_int64(&t->g->build, t->axis)),
+                                          CM_INPUTS(x, scalar(t, length), scalar(t, t->axis)),
                                           .attributes = attributes,
                                           .n_attributes = CM_COUNT(attributes)});
 }
@@ -211,55 +214,39 @@ static cm_value dft(const struct turn *t, cm_value x, cm_value length, bool inve
 static cm_value folding(const struct turn *t, cm_value length, cm_value like)
 {
     const cm_value one = cm_build_int64(&t->g->build, 1), zero = cm_build_int64(&t->g->build, 0);
-    const cm_value n = cm_emit(t->g, "Squeeze", length, cm_emit_int64s(t->g, 0));
+    const cm_value n = scalar(t, length);
     const cm_value half = cm_emit(t->g, "Div", n, cm_build_int64(&t->g->build, 2));
     const cm_value k = cm_emit(t->g, "Range", zero, cm_emit(t->g, "Add", half, one), one);
     const cm_value mirror = cm_emit(t->g, "Mod", cm_emit(t->g, "Sub", n, k), n);
     const cm_value lone = cm_emit(t->g, "Equal", k, mirror);
     const cm_value v = cm_emit(t->g, "Where", lone, cm_build_scalar_like(&t->g->build, like, 1),
                                cm_build_scalar_like(&t->g->build, like, 2));
-    int64_t behind[CM_MAX_RANK];
-    for (int i = 0; i < t->rank - 1 - t->axis; i++)
-        behind[i] = i + 1;
-    return cm_emit(t->g, "Unsqueeze", v,
-                   cm_build_int64s(&t->g->build, (size_t)(t->rank - 1 - t->axis), behind));
+    return cm_emit(t->g, "Reshape", v, put(t, 1, t->rank, t->axis, cm_emit_int64s(t->g, -1)));
 }
 
-static enum cm_status find_axis(struct cm_grad *g, struct turn *t)
+static cm_value as_list(const struct turn *t, cm_value x)
 {
-    const struct cm_tensor *axis;
-    const cm_value given = cm_grad_input(g, AXIS);
-    t->rank = cm_builder_type(&g->build, cm_grad_input(g, X))->rank;
-    if (t->rank == CM_RANK_UNKNOWN)
-        return cm_builder_fail(&g->build, CM_UNSUPPORTED, "the gradient needs to know the rank");
-    t->axis = t->rank - 2;
-    if (!given)
-        return CM_OK;
-    CM_TRY(cm_value_constant(g->node->module, given, &axis, g->build.err));
-    if (!axis)
-        return cm_builder_fail(&g->build, CM_UNSUPPORTED, "the gradient needs a constant axis");
-    if (!fix_axis(cm_tensor_int(axis, 0), t->rank, &t->axis))
-        return cm_builder_fail(&g->build, CM_BAD_MODEL, "its axis is none of the signal's");
-    return CM_OK;
+    const cm_value list = cm_emit(t->g, "Reshape", x, cm_emit_int64s(t->g, 1));
+    return cm_emit_with(t->g, "Cast", CM_ATTRIBUTES(cm_attr_int(t->arena, "to", CM_INT64)), list);
 }
 
 static enum cm_status dft_grad(struct cm_grad *g)
 {
     struct turn t = {.g = g, .arena = cm_builder_arena(&g->build)};
     const bool inverse = flag(g->node, "inverse"), onesided = flag(g->node, "onesided");
-    const cm_value x = cm_grad_input(g, X), given = cm_grad_input(g, LENGTH);
-    cm_value dy = cm_grad_incoming(g, 0), length;
-    CM_TRY(find_axis(g, &t));
+    const cm_value x = cm_grad_input(g, X);
     const struct cm_type *type = cm_builder_type(&g->build, x);
-    if (given) {
-        const cm_value list = cm_emit(g, "Reshape", given, cm_emit_int64s(g, 1));
-        length = cm_emit_with(g, "Cast", CM_ATTRIBUTES(cm_attr_int(t.arena, "to", CM_INT64)), list);
-    } else {
-        length = size_of(&t, inverse ? dy : x, t.axis);
-    }
-    const cm_value count = cm_emit_with(
-        g, "Cast", CM_ATTRIBUTES(cm_attr_int(t.arena, "to", type->dtype)), length);
-    cm_value dx;
+    cm_value dy = cm_grad_incoming(g, 0), dx;
+    t.rank = type->rank;
+    if (t.rank == CM_RANK_UNKNOWN)
+        return cm_builder_fail(&g->build, CM_UNSUPPORTED, "the gradient needs to know the rank");
+    t.axis = cm_emit_int64s(g, t.rank - 2);
+    if (cm_grad_input(g, AXIS))
+        t.axis = cm_emit(g, "Mod", as_list(&t, cm_grad_input(g, AXIS)), cm_emit_int64s(g, t.rank));
+    const cm_value length = cm_grad_input(g, LENGTH) ? as_list(&t, cm_grad_input(g, LENGTH))
+                                                     : size_of(&t, inverse ? dy : x, t.axis);
+    const cm_value count =
+        cm_emit_with(g, "Cast", CM_ATTRIBUTES(cm_attr_int(t.arena, "to", type->dtype)), length);
     if (inverse && onesided) {
         const cm_value spectrum = dft(&t, dy, length, false, true);
         dx = cm_emit(g, "Div", cm_emit(g, "Mul", spectrum, folding(&t, length, dy)), count);
@@ -271,9 +258,10 @@ static enum cm_status dft_grad(struct cm_grad *g)
         dx = cm_emit(g, "Mul", dft(&t, dy, length, true, false), count);
     }
     dx = fit(&t, dx, t.axis, size_of(&t, x, t.axis));
-    const struct cm_dim lanes = type->dims[t.rank - 1];
-    if (lanes.value != 2) /* a real signal: the real part */
-        dx = fit(&t, dx, t.rank - 1, size_of(&t, x, t.rank - 1));
+    if (type->dims[t.rank - 1].value != 2) { /* a real signal: the real part */
+        const cm_value last = cm_emit_int64s(g, t.rank - 1);
+        dx = fit(&t, dx, last, size_of(&t, x, last));
+    }
     return cm_grad_set(g, X, dx);
 }
 

@@ -13,10 +13,10 @@ bool cm_fourier_bytes(int64_t n, size_t *out);
 struct cm_fourier {
     int64_t n, m; /* m: the power of two that is computed with */
     bool inverse;
-    double *roots;   /* of m, m / 2 complex numbers */
-    double *chirp;   /* n; unless n is a power of two */
-    double *kernel;  /* m */
-    double *work;    /* m */
+    double *roots;  /* of m, m / 2 complex numbers */
+    double *chirp;  /* n; unless n is a power of two */
+    double *kernel; /* m */
+    double *work;   /* m */
 };
 
 /* Lays its tables out in memory, which must be aligned for doubles and live as long. */

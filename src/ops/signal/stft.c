@@ -27,8 +27,8 @@ static enum cm_status frame_length(struct cm_infer *in, int64_t *out)
     const int64_t wide = window && window->rank == 1 ? window->dims[0].value : -1;
     if (known_number(in, LENGTH, out)) {
         if (wide >= 0 && wide != *out)
-            return cm_infer_fail(in, "frame_length is %lld, the window has %lld",
-                                 (long long)*out, (long long)wide);
+            return cm_infer_fail(in, "frame_length is %lld, the window has %lld", (long long)*out,
+                                 (long long)wide);
     } else if (window) {
         *out = wide;
     } else if (!cm_infer_type(in, LENGTH) && x->rank == 3) {
@@ -148,20 +148,17 @@ static enum cm_status stft_body(struct cm_body *b)
                                                      : size_of(b, x, 1);
     const cm_value room = cm_emit(b, "Sub", size_of(b, x, 1), length);
     const cm_value frames = cm_emit(b, "Add", cm_emit(b, "Div", room, step), one);
-    const cm_value starts =
-        cm_emit(b, "Mul", cm_emit(b, "Range", zero, frames, one), step);
+    const cm_value starts = cm_emit(b, "Mul", cm_emit(b, "Range", zero, frames, one), step);
     const cm_value within = cm_emit(b, "Range", zero, length, one);
-    const cm_value at = cm_emit(
-        b, "Add", cm_emit(b, "Unsqueeze", starts, cm_emit_int64s(b, 1)), within);
-    cm_value cut =
-        cm_emit_with(b, "Gather", CM_ATTRIBUTES(cm_attr_int(arena, "axis", 1)), x, at);
+    const cm_value at =
+        cm_emit(b, "Add", cm_emit(b, "Unsqueeze", starts, cm_emit_int64s(b, 1)), within);
+    cm_value cut = cm_emit_with(b, "Gather", CM_ATTRIBUTES(cm_attr_int(arena, "axis", 1)), x, at);
     if (window)
         cut = cm_emit(b, "Mul", cut, cm_emit(b, "Unsqueeze", window, cm_emit_int64s(b, 1)));
     const struct cm_attribute_proto sides =
         cm_attr_int(arena, "onesided", cm_node_int(b->node, "onesided"));
-    return cm_body_return(b, 0,
-                          cm_emit_with(b, "DFT", CM_ATTRIBUTES(sides), cut, 0,
-                                       cm_build_int64(&b->build, 2)));
+    return cm_body_return(
+        b, 0, cm_emit_with(b, "DFT", CM_ATTRIBUTES(sides), cut, 0, cm_build_int64(&b->build, 2)));
 }
 
 CM_OP(STFT, .infer = stft_infer, .prepare = stft_prepare, .run = stft_run, .body = stft_body);

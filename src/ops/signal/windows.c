@@ -64,8 +64,7 @@ static enum cm_status window_run(struct cm_call *call)
     const struct shape *s = call->node->op->arg;
     struct cm_tensor *y = call->out[0];
     const int64_t size = cm_tensor_count(y);
-    const double period =
-        (double)(cm_node_int(call->node, "periodic") ? size : size - 1);
+    const double period = (double)(cm_node_int(call->node, "periodic") ? size : size - 1);
     for (int64_t n = 0; n < size; n++) {
         const double angle = 2 * PI * (double)n / period;
         store(y, n, s->a - s->b * cos(angle) + s->c * cos(2 * angle));
@@ -86,8 +85,7 @@ static enum cm_status window_body(struct cm_body *b)
     const cm_value size = cm_emit(b, "Reshape", cast(b, cm_body_input(b, 0), CM_DOUBLE),
                                   cm_build_int64s(&b->build, 0, &none));
     const cm_value zero = cm_emit_scalar(b, CM_DOUBLE, 0), one = cm_emit_scalar(b, CM_DOUBLE, 1);
-    const cm_value period =
-        cm_node_int(b->node, "periodic") ? size : cm_emit(b, "Sub", size, one);
+    const cm_value period = cm_node_int(b->node, "periodic") ? size : cm_emit(b, "Sub", size, one);
     const cm_value turn = cm_emit(b, "Mul", cm_emit(b, "Range", zero, size, one),
                                   cm_emit_scalar(b, CM_DOUBLE, 2 * PI));
     /* Cos is defined for floats alone in older opsets. */
@@ -100,8 +98,7 @@ static enum cm_status window_body(struct cm_body *b)
         y = cm_emit(b, "Add", y,
                     cm_emit(b, "Mul", cm_emit(b, "Cos", twice), cm_emit_scalar(b, CM_FLOAT, s->c)));
     }
-    return cm_body_return(
-        b, 0, cast(b, y, (enum cm_dtype)cm_node_int(b->node, "output_datatype")));
+    return cm_body_return(b, 0, cast(b, y, (enum cm_dtype)cm_node_int(b->node, "output_datatype")));
 }
 
 CM_OP(HannWindow, .infer = window_infer, .run = window_run, .body = window_body,

@@ -108,6 +108,35 @@ void test_training__steps_change_variables_and_give_scalars(void)
     cameo_model_free(model);
 }
 
+void test_training__memory_of_a_step_is_told_from_shapes_alone(void)
+{
+    struct cameo_model *model = load();
+    struct cameo_trainer *trainer = open_trainer(model);
+    struct cameo_feed feeds[] = {feed("t", NULL), feed("x", NULL)};
+    struct cameo_memory memory, larger;
+    struct cameo_error err;
+    const int64_t many[] = {1000, 1}, wrong[] = {2, 3};
+
+    OK(cameo_trainer_memory(trainer, feeds, 2, &memory, &err));
+    CHECK_INT(memory.weights, sizeof(float));                 /* w */
+    CHECK_INT(memory.state, sizeof(int64_t) + sizeof(float)); /* n and r */
+    CHECK_INT(memory.updates, memory.weights + memory.state);
+    CHECK_INT(memory.batch, 4 * sizeof(float));
+    CHECK(memory.work > 0);
+    CHECK_INT(memory.late, 0);
+    feeds[0].dims = feeds[1].dims = many;
+    OK(cameo_trainer_memory(trainer, feeds, 2, &larger, &err));
+    CHECK_INT(larger.batch, 2000 * sizeof(float));
+    CHECK(larger.work >= 1000 * sizeof(float) && larger.updates == memory.updates);
+    CHECK_INT(cameo_trainer_steps(trainer), 0);
+    CHECK(weight(trainer) == 1);
+    feeds[1].dims = wrong;
+    CHECK(cameo_trainer_memory(trainer, feeds, 2, &memory, &err) == CAMEO_BAD_ARGUMENT);
+    CHECK(strstr(err.message, "input 'x' has size 3 on axis 1, must have 1"));
+    cameo_trainer_free(trainer);
+    cameo_model_free(model);
+}
+
 void test_training__wrong_feeds_and_sizes_are_sentences(void)
 {
     struct cameo_model *model = load();

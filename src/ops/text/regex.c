@@ -1,0 +1,509 @@
+/* A pattern becomes steps of a machine that is in many places at once (Thompson's construction).
+ * Jumps are relative, so a piece can be moved to make room for a step before it. */
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/text/regex.h"
+
+#include <string.h>
+
+enum { CLASS, SPLIT, JUMP, AT_START, AT_END, AT_WORD_EDGE, FOUND };
+enum { MOST_DEPTH = 200, MOST_REPEATS = 1000, MOST_WORK = 1 << 18, LAST_LETTER = 0x10ffff };
+
+struct parser {
+    struct cm_str pattern;
+    size_t at;
+    int depth;
+    int work; /* pieces read so far: repeats of repeats read theirs again */
+    struct cm_regex *out;
+    struct cm_error *err;
+};
+
+/* The code point at *at, which moves on; bytes that are no UTF-8 count as U+FFFD. */
+static uint32_t next_letter(struct cm_str text, size_t *at)
+{
+    const uint8_t *s = (const uint8_t *)text.data + *at;
+    const size_t left = text.size - *at;
+    const int more = s[0] < 0x80   ? 0
+                     : s[0] < 0xc2 ? -1
+                     : s[0] < 0xe0 ? 1
+                     : s[0] < 0xf0 ? 2
+                     : s[0] < 0xf5 ? 3
+                                   : -1;
+    static const uint32_t least[] = {0, 0x80, 0x800, 0x10000};
+    *at += 1;
+    if (more == 0)
+        return s[0];
+    if (more < 0 || (size_t)more >= left)
+        return 0xfffd;
+    uint32_t letter = s[0] & (0x3fu >> more);
+    for (int i = 1; i <= more; i++) {
+        if ((s[i] & 0xc0) != 0x80)
+            return 0xfffd;
+        letter = letter << 6 | (s[i] & 0x3fu);
+    }
+    if (letter < least[more] || letter > LAST_LETTER || (letter >= 0xd800 && letter < 0xe000))
+        return 0xfffd;
+    *at += (size_t)more;
+    return letter;
+}
+
+static bool more(const struct parser *p)
+{
+    return p->at < p->pattern.size;
+}
+
+static char peek(const struct parser *p)
+{
+    return more(p) ? p->pattern.data[p->at] : '\0';
+}
+
+static bool take(struct parser *p, const char *word)
+{
+    const size_t n = strlen(word);
+    if (p->pattern.size - p->at < n || memcmp(p->pattern.data + p->at, word, n) != 0)
+        return false;
+    p->at += n;
+    return true;
+}
+
+static enum cm_status bad(struct parser *p, enum cm_status status, const char *why)
+{
+    return cm_fail(p->err, status, "pattern '%.*s': %s at byte %zu", CM_STR_FMT(p->pattern), why,
+                   p->at);
+}
+
+static enum cm_status emit(struct parser *p, struct cm_regex_step step)
+{
+    if (p->out->n_steps == CM_REGEX_STEPS)
+        return bad(p, CM_LIMIT, "it is too long");
+    p->out->steps[p->out->n_steps++] = step;
+    return CM_OK;
+}
+
+/* Makes room for a step before the piece that starts at `at`. */
+static enum cm_status emit_before(struct parser *p, int32_t at, struct cm_regex_step step)
+{
+    CM_TRY(emit(p, step));
+    memmove(&p->out->steps[at + 1], &p->out->steps[at],
+            (size_t)(p->out->n_steps - 1 - at) * sizeof step);
+    p->out->steps[at] = step;
+    return CM_OK;
+}
+
+static enum cm_status add_range(struct parser *p, uint32_t from, uint32_t to)
+{
+    if (p->out->n_ranges == CM_REGEX_RANGES)
+        return bad(p, CM_LIMIT, "its classes are too long");
+    p->out->ranges[p->out->n_ranges++] = (struct cm_regex_range){from, to};
+    return CM_OK;
+}
+
+/* ---- classes ---- */
+
+struct named {
+    const char *name;
+    struct cm_regex_range ranges[4]; /* ends with {0, 0} */
+};
+
+/* \d, \s, \w and the names of [[:name:]]. */
+/* clang-format off */
+static const struct named letters[] = {
+    {"d", {{'0', '9'}}},
+    {"s", {{'\t', '\n'}, {'\f', '\r'}, {' ', ' '}}},
+    {"w", {{'0', '9'}, {'A', 'Z'}, {'_', '_'}, {'a', 'z'}}},
+};
+static const struct named names[] = {
+    {"[:alnum:]", {{'0', '9'}, {'A', 'Z'}, {'a', 'z'}}},
+    {"[:alpha:]", {{'A', 'Z'}, {'a', 'z'}}},
+    {"[:ascii:]", {{1, 0x7f}}},
+    {"[:blank:]", {{'\t', '\t'}, {' ', ' '}}},
+    {"[:digit:]", {{'0', '9'}}},
+    {"[:graph:]", {{'!', '~'}}},
+    {"[:lower:]", {{'a', 'z'}}},
+    {"[:print:]", {{' ', '~'}}},
+    {"[:punct:]", {{'!', '/'}, {':', '@'}, {'[', '`'}, {'{', '~'}}},
+    {"[:space:]", {{'\t', '\r'}, {' ', ' '}}},
+    {"[:upper:]", {{'A', 'Z'}}},
+    {"[:word:]", {{'0', '9'}, {'A', 'Z'}, {'_', '_'}, {'a', 'z'}}},
+    {"[:xdigit:]", {{'0', '9'}, {'A', 'F'}, {'a', 'f'}}},
+};
+/* clang-format on */
+
+static enum cm_status add_named(struct parser *p, const struct named *set, bool negated)
+{
+    uint32_t next = 0;
+    for (int i = 0; i < 4 && set->ranges[i].to; i++) {
+        if (!negated)
+            CM_TRY(add_range(p, set->ranges[i].from, set->ranges[i].to));
+        else if (set->ranges[i].from > next)
+            CM_TRY(add_range(p, next, set->ranges[i].from - 1));
+        next = set->ranges[i].to + 1;
+    }
+    return negated ? add_range(p, next, LAST_LETTER) : CM_OK;
+}
+
+/* \d and its kin; *found tells whether it was one. */
+static enum cm_status parse_perl_class(struct parser *p, bool *found)
+{
+    *found = false;
+    if (peek(p) != '\\' || p->pattern.size - p->at < 2)
+        return CM_OK;
+    const char c = p->pattern.data[p->at + 1];
+    for (size_t i = 0; i < CM_COUNT(letters); i++) {
+        const char lower = letters[i].name[0], upper = (char)(lower - 'a' + 'A');
+        if (c != lower && c != upper)
+            continue;
+        *found = true;
+        p->at += 2;
+        return add_named(p, &letters[i], c == upper);
+    }
+    return CM_OK;
+}
+
+static int hex(char c)
+{
+    return c >= '0' && c <= '9'   ? c - '0'
+           : c >= 'a' && c <= 'f' ? c - 'a' + 10
+           : c >= 'A' && c <= 'F' ? c - 'A' + 10
+                                  : -1;
+}
+
+/* What follows \x: two digits, or any number in braces. */
+static enum cm_status parse_hex(struct parser *p, uint32_t *out)
+{
+    const bool braces = take(p, "{");
+    int n = 0;
+    *out = 0;
+    for (; (braces || n < 2) && hex(peek(p)) >= 0 && *out <= LAST_LETTER; n++)
+        *out = *out * 16 + (uint32_t)hex(p->pattern.data[p->at++]);
+    if (n == 0 || (!braces && n < 2) || *out > LAST_LETTER || (braces && !take(p, "}")))
+        return bad(p, CM_BAD_MODEL, "a bad number of a letter");
+    return CM_OK;
+}
+
+/* One letter, escaped or not. */
+static enum cm_status parse_letter(struct parser *p, uint32_t *out)
+{
+    static const char from[] = "aftnrv", to[] = "\a\f\t\n\r\v";
+    if (!take(p, "\\")) {
+        *out = next_letter(p->pattern, &p->at);
+        return CM_OK;
+    }
+    if (!more(p))
+        return bad(p, CM_BAD_MODEL, "nothing after a backslash");
+    const char c = peek(p);
+    const char *known = memchr(from, c, sizeof from - 1);
+    if (known || c == 'x') {
+        p->at++;
+        *out = known ? (uint32_t)to[known - from] : 0;
+        return known ? CM_OK : parse_hex(p, out);
+    }
+    if ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9'))
+        return bad(p, CM_UNSUPPORTED, "an escape that is not supported");
+    *out = next_letter(p->pattern, &p->at);
+    return CM_OK;
+}
+
+static enum cm_status parse_class_item(struct parser *p)
+{
+    uint32_t from, to;
+    bool found;
+    for (size_t i = 0; i < CM_COUNT(names); i++)
+        if (take(p, names[i].name))
+            return add_named(p, &names[i], false);
+    CM_TRY(parse_perl_class(p, &found));
+    if (found)
+        return CM_OK;
+    CM_TRY(parse_letter(p, &from));
+    to = from;
+    if (peek(p) == '-' && p->at + 1 < p->pattern.size && p->pattern.data[p->at + 1] != ']') {
+        p->at++;
+        CM_TRY(parse_letter(p, &to));
+    }
+    if (to < from)
+        return bad(p, CM_BAD_MODEL, "a range that ends before it begins");
+    return add_range(p, from, to);
+}
+
+static enum cm_status parse_class(struct parser *p)
+{
+    const int32_t first = p->out->n_ranges;
+    const bool negated = take(p, "^");
+    bool any = false;
+    while (!any || peek(p) != ']') { /* a bracket that comes first is a letter */
+        if (!more(p))
+            return bad(p, CM_BAD_MODEL, "a class without end");
+        CM_TRY(parse_class_item(p));
+        any = true;
+    }
+    p->at++;
+    return emit(p, (struct cm_regex_step){CLASS, negated, first, p->out->n_ranges});
+}
+
+/* ---- the rest of the grammar ---- */
+
+static enum cm_status parse_choice(struct parser *p);
+
+static enum cm_status parse_group(struct parser *p)
+{
+    if (take(p, "?P<") || take(p, "?<")) {
+        while (more(p) && peek(p) != '>')
+            p->at++;
+        if (!take(p, ">"))
+            return bad(p, CM_BAD_MODEL, "a name without end");
+    } else if (peek(p) == '?' && !take(p, "?:")) {
+        return bad(p, CM_UNSUPPORTED, "a kind of group that is not supported");
+    }
+    if (++p->depth > MOST_DEPTH)
+        return bad(p, CM_LIMIT, "groups are nested too deep");
+    CM_TRY(parse_choice(p));
+    p->depth--;
+    return take(p, ")") ? CM_OK : bad(p, CM_BAD_MODEL, "a group without end");
+}
+
+static enum cm_status parse_atom(struct parser *p)
+{
+    const int32_t first = p->out->n_ranges;
+    uint32_t letter;
+    bool found;
+    if (++p->work > MOST_WORK)
+        return bad(p, CM_LIMIT, "it is too long");
+    if (take(p, "("))
+        return parse_group(p);
+    if (take(p, "["))
+        return parse_class(p);
+    if (take(p, "^") || take(p, "\\A"))
+        return emit(p, (struct cm_regex_step){.op = AT_START});
+    if (take(p, "$") || take(p, "\\z"))
+        return emit(p, (struct cm_regex_step){.op = AT_END});
+    if (take(p, "\\b"))
+        return emit(p, (struct cm_regex_step){.op = AT_WORD_EDGE});
+    if (take(p, "\\B"))
+        return emit(p, (struct cm_regex_step){.op = AT_WORD_EDGE, .negated = true});
+    if (peek(p) == '*' || peek(p) == '+' || peek(p) == '?')
+        return bad(p, CM_BAD_MODEL, "nothing to repeat");
+    if (take(p, ".")) {
+        CM_TRY(add_range(p, '\n', '\n'));
+        return emit(p, (struct cm_regex_step){CLASS, true, first, p->out->n_ranges});
+    }
+    CM_TRY(parse_perl_class(p, &found));
+    if (!found) {
+        CM_TRY(parse_letter(p, &letter));
+        CM_TRY(add_range(p, letter, letter));
+    }
+    return emit(p, (struct cm_regex_step){CLASS, false, first, p->out->n_ranges});
+}
+
+/* {n}, {n,}, {n,m}; most -1: without end. False when it is something else: a letter. */
+static bool parse_counts(struct parser *p, int *least, int *most)
+{
+    const size_t start = p->at;
+    int values[2] = {-1, -1}, n = 0;
+    p->at++;
+    for (; n < 2; n++) {
+        while (peek(p) >= '0' && peek(p) <= '9' && values[n] <= MOST_REPEATS)
+            values[n] = (values[n] < 0 ? 0 : values[n]) * 10 + (p->pattern.data[p->at++] - '0');
+        if (n == 1 || !take(p, ","))
+            break;
+    }
+    if (values[0] < 0 || !take(p, "}")) {
+        p->at = start;
+        return false;
+    }
+    *least = values[0];
+    *most = n == 0 ? values[0] : values[1];
+    return true;
+}
+
+/* The piece that was read from [source, end) of the pattern and starts at step `at`, again and
+ * again: copies are made by reading it again. */
+static enum cm_status repeat(struct parser *p, size_t source, int32_t at, int32_t ranges, int least,
+                             int most)
+{
+    const size_t end = p->at;
+    const int depth = p->depth, copies = most < 0 ? (least > 0 ? least : 1) : most;
+    p->out->n_steps = at;
+    for (int i = 0; i < copies; i++) {
+        const int32_t piece = p->out->n_steps;
+        p->at = source;
+        p->out->n_ranges = ranges; /* copies share their classes */
+        CM_TRY(parse_atom(p));
+        const int32_t size = p->out->n_steps - piece;
+        if (most < 0 && i == copies - 1) {
+            if (least == 0) {
+                CM_TRY(emit_before(p, piece, (struct cm_regex_step){SPLIT, false, 1, size + 2}));
+                CM_TRY(emit(p, (struct cm_regex_step){JUMP, false, -size - 1, 0}));
+            } else {
+                CM_TRY(emit(p, (struct cm_regex_step){SPLIT, false, -size, 1}));
+            }
+        } else if (i >= least) {
+            CM_TRY(emit_before(p, piece, (struct cm_regex_step){SPLIT, false, 1, size + 1}));
+        }
+    }
+    p->at = end;
+    p->depth = depth;
+    return CM_OK;
+}
+
+static enum cm_status parse_repeated(struct parser *p)
+{
+    const size_t source = p->at;
+    const int32_t at = p->out->n_steps, ranges = p->out->n_ranges;
+    int least, most;
+    CM_TRY(parse_atom(p));
+    const size_t end = p->at;
+    if (take(p, "*"))
+        least = 0, most = -1;
+    else if (take(p, "+"))
+        least = 1, most = -1;
+    else if (take(p, "?"))
+        least = 0, most = 1;
+    else if (peek(p) != '{' || !parse_counts(p, &least, &most))
+        return CM_OK;
+    if (least > MOST_REPEATS || most > MOST_REPEATS || (most >= 0 && most < least))
+        return bad(p, CM_BAD_MODEL, "a bad number of repeats");
+    const size_t after = p->at;
+    p->at = end;
+    CM_TRY(repeat(p, source, at, ranges, least, most));
+    p->at = after;
+    take(p, "?"); /* as few as possible: the same when all must match */
+    if (peek(p) == '*' || peek(p) == '+' || peek(p) == '?')
+        return bad(p, CM_BAD_MODEL, "a repeat of a repeat");
+    return CM_OK;
+}
+
+static enum cm_status parse_choice(struct parser *p)
+{
+    const int32_t at = p->out->n_steps;
+    while (more(p) && peek(p) != '|' && peek(p) != ')')
+        CM_TRY(parse_repeated(p));
+    if (!take(p, "|"))
+        return CM_OK;
+    const int32_t size = p->out->n_steps - at;
+    CM_TRY(emit_before(p, at, (struct cm_regex_step){SPLIT, false, 1, size + 2}));
+    const int32_t jump = p->out->n_steps;
+    CM_TRY(emit(p, (struct cm_regex_step){.op = JUMP}));
+    if (++p->depth > MOST_DEPTH)
+        return bad(p, CM_LIMIT, "it has too many choices");
+    CM_TRY(parse_choice(p));
+    p->depth--;
+    p->out->steps[jump].a = p->out->n_steps - jump;
+    return CM_OK;
+}
+
+enum cm_status cm_regex_compile(struct cm_str pattern, struct cm_regex *out, struct cm_error *err)
+{
+    struct parser p = {.pattern = pattern, .out = out, .err = err};
+    out->n_steps = out->n_ranges = 0;
+    if (!cm_str_is_utf8(pattern))
+        return bad(&p, CM_BAD_MODEL, "it is not UTF-8");
+    CM_TRY(parse_choice(&p));
+    if (more(&p))
+        return bad(&p, CM_BAD_MODEL, "a bracket that nothing opened");
+    return emit(&p, (struct cm_regex_step){.op = FOUND});
+}
+
+/* ---- matching ---- */
+
+/* The places the machine is in: each step once. */
+struct places {
+    int32_t count;
+    int32_t *list;
+    int32_t *seen; /* per step: the round in which it was added */
+};
+
+size_t cm_regex_scratch(const struct cm_regex *regex)
+{
+    return (size_t)regex->n_steps * 4 * sizeof(int32_t) + 64;
+}
+
+/* What holds between two letters. */
+struct between {
+    bool start, end, edge;
+};
+
+static bool is_word(struct cm_str text, size_t at)
+{
+    const char c = at < text.size ? text.data[at] : ' ';
+    return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || c == '_';
+}
+
+static struct between between_at(struct cm_str text, size_t at)
+{
+    const bool before = at > 0 && is_word(text, at - 1);
+    return (struct between){at == 0, at == text.size, before != is_word(text, at)};
+}
+
+static bool holds(const struct cm_regex_step *s, struct between here)
+{
+    return (s->op == AT_START && here.start) || (s->op == AT_END && here.end) ||
+           (s->op == AT_WORD_EDGE && here.edge != s->negated);
+}
+
+/* Adds a step and all that follow from it without reading a letter. */
+static void enter(const struct cm_regex *r, struct places *to, int32_t round, int32_t first,
+                  struct between here, int32_t *stack)
+{
+    int32_t n = 0;
+    if (to->seen[first] == round)
+        return;
+    to->seen[first] = round;
+    stack[n++] = first;
+    while (n > 0) {
+        const int32_t at = stack[--n];
+        const struct cm_regex_step *s = &r->steps[at];
+        int32_t next[2] = {-1, -1};
+        if (s->op == JUMP || s->op == SPLIT)
+            next[0] = at + s->a;
+        if (s->op == SPLIT)
+            next[1] = at + s->b;
+        if (holds(s, here))
+            next[0] = at + 1;
+        if (s->op == CLASS || s->op == FOUND)
+            to->list[to->count++] = at;
+        for (int i = 0; i < 2; i++) {
+            if (next[i] < 0 || to->seen[next[i]] == round)
+                continue;
+            to->seen[next[i]] = round;
+            stack[n++] = next[i];
+        }
+    }
+}
+
+static bool in_class(const struct cm_regex *r, const struct cm_regex_step *s, uint32_t letter)
+{
+    for (int32_t i = s->a; i < s->b; i++)
+        if (letter >= r->ranges[i].from && letter <= r->ranges[i].to)
+            return !s->negated;
+    return s->negated;
+}
+
+bool cm_regex_matches(const struct cm_regex *r, struct cm_str text, void *scratch)
+{
+    int32_t *memory = scratch;
+    struct places now = {0, memory, memory + r->n_steps};
+    struct places then = {0, memory + 2 * r->n_steps, now.seen};
+    int32_t *stack = memory + 3 * r->n_steps;
+    int32_t round = 1;
+    memset(now.seen, 0, (size_t)r->n_steps * sizeof(int32_t));
+    enter(r, &now, round, 0, between_at(text, 0), stack);
+    for (size_t at = 0; at < text.size && now.count > 0;) {
+        const uint32_t letter = next_letter(text, &at);
+        if (round == INT32_MAX) { /* rounds are told apart by number */
+            memset(now.seen, 0, (size_t)r->n_steps * sizeof(int32_t));
+            round = 0;
+        }
+        const struct between here = between_at(text, at);
+        round++;
+        then.count = 0;
+        for (int32_t i = 0; i < now.count; i++)
+            if (r->steps[now.list[i]].op == CLASS && in_class(r, &r->steps[now.list[i]], letter))
+                enter(r, &then, round, now.list[i] + 1, here, stack);
+        const struct places swap = now;
+        now = then;
+        then = swap;
+    }
+    for (int32_t i = 0; i < now.count; i++)
+        if (r->steps[now.list[i]].op == FOUND)
+            return true;
+    return false;
+}
