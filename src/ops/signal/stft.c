@@ -26,6 +26,8 @@ static enum cm_status frame_length(struct cm_infer *in, int64_t *out)
         return cm_infer_fail(in, "the window has rank %d, needs 1", window->rank);
     const int64_t wide = window && window->rank == 1 ? window->dims[0].value : -1;
     if (known_number(in, LENGTH, out)) {
+        if (*out < 1)
+            return cm_infer_fail(in, "frame_length is %lld, must be 1 or more", (long long)*out);
         if (wide >= 0 && wide != *out)
             return cm_infer_fail(in, "frame_length is %lld, the window has %lld", (long long)*out,
                                  (long long)wide);

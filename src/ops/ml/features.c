@@ -1,0 +1,261 @@
+/* Operators on tables of features: Binarizer, ArrayFeatureExtractor, Scaler, Normalizer, Imputer,
+ * FeatureVectorizer, OneHotEncoder. */
+// SPDX-License-Identifier: Apache-2.0
+#include "graph/op.h"
+#include "ops/common/move.h"
+#include "ops/common/reals.h"
+
+#include <math.h>
+
+enum { BLOCK = 256 };
+
+/* ---- Binarizer ---- */
+
+static enum cm_status binarizer_run(struct cm_call *call)
+{
+    const struct cm_tensor *x = call->in[0];
+    const double threshold = (double)cm_node_float(call->node, "threshold");
+    for (int64_t at = 0; at < cm_tensor_count(x); at += BLOCK) {
+        const int64_t n = cm_tensor_count(x) - at < BLOCK ? cm_tensor_count(x) - at : BLOCK;
+        double v[BLOCK];
+        cm_reals_load(x->type, x->data, at, n, v);
+        for (int64_t i = 0; i < n; i++)
+            v[i] = v[i] > threshold;
+        cm_reals_store(x->type, call->out[0]->data, at, n, v);
+    }
+    return CM_OK;
+}
+
+CM_OP_IN(ml, "ai.onnx.ml", Binarizer, .infer = cm_infer_like_input, .run = binarizer_run,
+         .grad = cm_grad_none);
+
+/* ---- ArrayFeatureExtractor: columns by number ---- */
+
+static enum cm_status extractor_infer(struct cm_infer *in)
+{
+    const struct cm_type *x = cm_infer_type(in, 0), *y = cm_infer_type(in, 1);
+    struct cm_dim dims[CM_MAX_RANK], count = CM_DIM(1);
+    if (x->rank == CM_RANK_UNKNOWN)
+        return cm_infer_set_tensor(in, 0, x->dtype, CM_RANK_UNKNOWN, NULL);
+    if (x->rank < 1)
+        return cm_infer_fail(in, "input 0 is a scalar");
+    for (int i = 0; i < y->rank; i++)
+        count = cm_dim_product(count, y->dims[i]);
+    const int rank = x->rank == 1 ? 2 : x->rank;
+    dims[0] = CM_DIM(1); /* a vector becomes a table of one row */
+    for (int i = 0; i < x->rank - 1; i++)
+        dims[i] = x->dims[i];
+    dims[rank - 1] = y->rank == CM_RANK_UNKNOWN ? CM_DIM_ANY : count;
+    return cm_infer_set_tensor(in, 0, x->dtype, rank, dims);
+}
+
+static enum cm_status extractor_run(struct cm_call *call)
+{
+    const struct cm_tensor *x = call->in[0], *y = call->in[1];
+    const int64_t width = x->shape.dims[x->shape.rank - 1], n = cm_tensor_count(y);
+    const int64_t rows = cm_shape_span(&x->shape, 0, x->shape.rank - 1);
+    for (int64_t i = 0; i < n; i++) {
+        const int64_t column = cm_tensor_int(y, i);
+        if (column < 0 || column >= width)
+            return cm_call_fail(call, CM_BAD_ARGUMENT,
+                                "column %lld is out of range, there are %lld", (long long)column,
+                                (long long)width);
+        for (int64_t row = 0; row < rows; row++)
+            cm_move_span(x->type, x->data, row * width + column, call->out[0]->data, row * n + i,
+                         1);
+    }
+    return cm_move_hold(call->out[0], x, call->err);
+}
+
+CM_OP_IN(ml, "ai.onnx.ml", ArrayFeatureExtractor, .infer = extractor_infer, .run = extractor_run,
+         .grad = cm_grad_none);
+
+/* ---- rows of features to rows of floats ---- */
+
+/* The last axis of x is the features; a vector is one row. */
+static int64_t columns_of(const struct cm_tensor *x)
+{
+    return x->shape.rank ? x->shape.dims[x->shape.rank - 1] : 1;
+}
+
+static enum cm_status like_floats_infer(struct cm_infer *in)
+{
+    const struct cm_type *x = cm_infer_type(in, 0);
+    return cm_infer_set_tensor(in, 0, CM_FLOAT, x->rank, x->dims);
+}
+
+/* Scaler: (x - offset) * scale, one number each or one per feature. */
+static enum cm_status scaler_run(struct cm_call *call)
+{
+    const struct cm_tensor *x = call->in[0];
+    const struct cm_floats offset = cm_node_floats(call->node, "offset");
+    const struct cm_floats scale = cm_node_floats(call->node, "scale");
+    const size_t columns = (size_t)columns_of(x);
+    float *y = call->out[0]->data;
+    if ((offset.count > 1 && offset.count != columns) ||
+        (scale.count > 1 && scale.count != columns))
+        return cm_call_fail(call, CM_BAD_MODEL, "offset and scale are not for %zu features",
+                            columns);
+    for (int64_t i = 0; i < cm_tensor_count(x); i++) {
+        const size_t c = (size_t)i % columns;
+        const float off = offset.count ? offset.items[offset.count > 1 ? c : 0] : 0;
+        const float by = scale.count ? scale.items[scale.count > 1 ? c : 0] : 1;
+        y[i] = (float)((cm_tensor_real(x, i) - (double)off) * (double)by);
+    }
+    return CM_OK;
+}
+
+CM_OP_IN(ml, "ai.onnx.ml", Scaler, .infer = like_floats_infer, .run = scaler_run,
+         .grad = cm_grad_none);
+
+static enum cm_status normalizer_infer(struct cm_infer *in)
+{
+    const struct cm_str norm = cm_node_str(in->node, "norm");
+    if (!cm_str_is(norm, "MAX") && !cm_str_is(norm, "L1") && !cm_str_is(norm, "L2"))
+        return cm_infer_fail(in, "norm '%.*s' is not known", CM_STR_FMT(norm));
+    return like_floats_infer(in);
+}
+
+static enum cm_status normalizer_run(struct cm_call *call)
+{
+    const struct cm_tensor *x = call->in[0];
+    const struct cm_str norm = cm_node_str(call->node, "norm");
+    const bool largest = cm_str_is(norm, "MAX"), squares = cm_str_is(norm, "L2");
+    const int64_t columns = columns_of(x);
+    float *y = call->out[0]->data;
+    for (int64_t row = 0; row < cm_tensor_count(x); row += columns) {
+        double size = 0;
+        for (int64_t i = row; i < row + columns; i++) {
+            const double v = fabs(cm_tensor_real(x, i));
+            size = largest ? (v > size ? v : size) : size + (squares ? v * v : v);
+        }
+        size = squares ? sqrt(size) : size;
+        for (int64_t i = row; i < row + columns; i++) /* a row of zeros stays so */
+            y[i] = (float)(cm_tensor_real(x, i) / (size > 1e-30 ? size : 1e-30));
+    }
+    return CM_OK;
+}
+
+CM_OP_IN(ml, "ai.onnx.ml", Normalizer, .infer = normalizer_infer, .run = normalizer_run,
+         .grad = cm_grad_none);
+
+/* ---- Imputer: one value replaced by another, per feature ---- */
+
+static enum cm_status imputer_run(struct cm_call *call)
+{
+    const struct cm_tensor *x = call->in[0];
+    const struct cm_floats floats = cm_node_floats(call->node, "imputed_value_floats");
+    const struct cm_int64s ints = cm_node_ints(call->node, "imputed_value_int64s");
+    const bool real = cm_dtype_info(x->type)->kind == CM_CLASS_FLOAT;
+    const size_t count = real ? floats.count : ints.count, columns = (size_t)columns_of(x);
+    const double missing = (double)cm_node_float(call->node, "replaced_value_float");
+    const int64_t absent = cm_node_int(call->node, "replaced_value_int64");
+    if (count != 1 && count != columns)
+        return cm_call_fail(call, CM_BAD_MODEL, "it has %zu values for %zu features of %s", count,
+                            columns, cm_dtype_name(x->type));
+    cm_move_span(x->type, x->data, 0, call->out[0]->data, 0, cm_tensor_count(x));
+    for (int64_t i = 0; i < cm_tensor_count(x); i++) {
+        const size_t c = count == 1 ? 0 : (size_t)i % columns;
+        if (real) {
+            const double v = cm_tensor_real(x, i), to = (double)floats.items[c];
+            if (v == missing || (v != v && missing != missing))
+                cm_reals_store(x->type, call->out[0]->data, i, 1, &to);
+        } else if (cm_tensor_int(x, i) == absent) { /* little-endian: the low bytes of the number */
+            cm_move_span(x->type, &ints.items[c], 0, call->out[0]->data, i, 1);
+        }
+    }
+    return CM_OK;
+}
+
+CM_OP_IN(ml, "ai.onnx.ml", Imputer, .infer = cm_infer_like_input, .run = imputer_run,
+         .grad = cm_grad_none);
+
+/* ---- FeatureVectorizer: several tables side by side ---- */
+
+static enum cm_status vectorizer_infer(struct cm_infer *in)
+{
+    const struct cm_int64s widths = cm_node_ints(in->node, "inputdimensions");
+    struct cm_dim dims[2] = {CM_DIM_ANY, CM_DIM(0)};
+    if (widths.count != (size_t)in->n_in)
+        return cm_infer_fail(in, "inputdimensions has %zu numbers for %d inputs", widths.count,
+                             in->n_in);
+    for (int i = 0; i < in->n_in; i++) {
+        const struct cm_type *x = cm_infer_type(in, i);
+        if (widths.items[i] < 0)
+            return cm_infer_fail(in, "inputdimensions has %lld", (long long)widths.items[i]);
+        dims[1] = cm_dim_sum(dims[1], CM_DIM(widths.items[i]));
+        if (x->rank == CM_RANK_UNKNOWN)
+            continue;
+        if (x->rank != 1 && x->rank != 2)
+            return cm_infer_fail(in, "input %d has rank %d, needs 1 or 2", i, x->rank);
+        if (!cm_dim_unify(dims[0], x->dims[0], &dims[0]))
+            return cm_infer_fail(in, "input %d has %lld rows, one before it %lld", i,
+                                 (long long)x->dims[0].value, (long long)dims[0].value);
+    }
+    return cm_infer_set_tensor(in, 0, CM_FLOAT, 2, dims);
+}
+
+static enum cm_status vectorizer_run(struct cm_call *call)
+{
+    const struct cm_int64s widths = cm_node_ints(call->node, "inputdimensions");
+    const int64_t rows = call->out[0]->shape.dims[0], total = call->out[0]->shape.dims[1];
+    float *y = call->out[0]->data;
+    int64_t at = 0;
+    for (int k = 0; k < call->n_in; at += widths.items[k++]) {
+        const struct cm_tensor *x = call->in[k];
+        const int64_t have = x->shape.rank == 2 ? x->shape.dims[1] : 1;
+        for (int64_t row = 0; row < rows; row++)
+            for (int64_t i = 0; i < widths.items[k]; i++)
+                y[row * total + at + i] = i < have ? (float)cm_tensor_real(x, row * have + i) : 0;
+    }
+    return CM_OK;
+}
+
+CM_OP_IN(ml, "ai.onnx.ml", FeatureVectorizer, .infer = vectorizer_infer, .run = vectorizer_run,
+         .grad = cm_grad_none);
+
+/* ---- OneHotEncoder ---- */
+
+static enum cm_status one_hot_infer(struct cm_infer *in)
+{
+    const struct cm_type *x = cm_infer_type(in, 0);
+    const size_t n = x->dtype == CM_STRING ? cm_node_strs(in->node, "cats_strings").count
+                                           : cm_node_ints(in->node, "cats_int64s").count;
+    struct cm_dim dims[CM_MAX_RANK];
+    if (n == 0)
+        return cm_infer_fail(in, "it has no categories for %s", cm_dtype_name(x->dtype));
+    if (x->rank == CM_RANK_UNKNOWN)
+        return cm_infer_set_tensor(in, 0, CM_FLOAT, CM_RANK_UNKNOWN, NULL);
+    if (x->rank + 1 > CM_MAX_RANK)
+        return cm_infer_fail(in, "input 0 has rank %d", x->rank);
+    memcpy(dims, x->dims, (size_t)x->rank * sizeof dims[0]);
+    dims[x->rank] = CM_DIM((int64_t)n);
+    return cm_infer_set_tensor(in, 0, CM_FLOAT, x->rank + 1, dims);
+}
+
+static enum cm_status one_hot_run(struct cm_call *call)
+{
+    const struct cm_tensor *x = call->in[0];
+    const struct cm_strs strings = cm_node_strs(call->node, "cats_strings");
+    const struct cm_int64s numbers = cm_node_ints(call->node, "cats_int64s");
+    const bool text = x->type == CM_STRING;
+    const size_t n = text ? strings.count : numbers.count;
+    float *y = call->out[0]->data;
+    for (int64_t i = 0; i < cm_tensor_count(x); i++, y += n) {
+        bool any = false;
+        for (size_t c = 0; c < n; c++) {
+            const bool same =
+                text ? cm_str_equal(((const struct cm_str *)x->data)[i], strings.items[c])
+                     : cm_tensor_real(x, i) == (double)numbers.items[c];
+            y[c] = same;
+            any = any || same;
+        }
+        if (!any && !cm_node_int(call->node, "zeros"))
+            return cm_call_fail(call, CM_BAD_ARGUMENT, "element %lld is in no category",
+                                (long long)i);
+    }
+    return CM_OK;
+}
+
+CM_OP_IN(ml, "ai.onnx.ml", OneHotEncoder, .infer = one_hot_infer, .run = one_hot_run,
+         .grad = cm_grad_none);

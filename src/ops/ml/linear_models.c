@@ -1,0 +1,204 @@
+/* LinearRegressor and LinearClassifier: products of features and coefficients. */
+// SPDX-License-Identifier: Apache-2.0
+#include "base/number.h"
+#include "graph/op.h"
+#include "ops/common/reals.h"
+#include "ops/ml/scores.h"
+
+/* Rows of scores and what is done to them. */
+struct model {
+    struct cm_floats coefficients, intercepts;
+    int64_t outputs, features, rows;
+    enum cm_scores finish;
+};
+
+static enum cm_status read_model(const struct cm_node *node, int64_t outputs, struct model *m,
+                                 struct cm_error *err)
+{
+    m->coefficients = cm_node_floats(node, "coefficients");
+    m->intercepts = cm_node_floats(node, "intercepts");
+    m->outputs = outputs;
+    if (!cm_scores_parse(cm_node_str(node, "post_transform"), &m->finish))
+        return cm_fail(err, CM_BAD_MODEL, "post_transform '%.*s' is not known",
+                       CM_STR_FMT(cm_node_str(node, "post_transform")));
+    if (outputs < 1 || (uint64_t)outputs > m->coefficients.count ||
+        m->coefficients.count % (size_t)outputs != 0)
+        return cm_fail(err, CM_BAD_MODEL, "%zu coefficients do not go over %lld results",
+                       m->coefficients.count, (long long)outputs);
+    if (m->intercepts.count && m->intercepts.count != (size_t)outputs)
+        return cm_fail(err, CM_BAD_MODEL, "there are %zu intercepts for %lld results",
+                       m->intercepts.count, (long long)outputs);
+    m->features = (int64_t)m->coefficients.count / outputs;
+    return CM_OK;
+}
+
+/* A vector is one row. */
+static enum cm_status check_features(struct cm_infer *in, const struct model *m,
+                                     struct cm_dim *rows)
+{
+    const struct cm_type *x = cm_infer_type(in, 0);
+    struct cm_dim both;
+    *rows = CM_DIM_ANY;
+    if (x->rank == CM_RANK_UNKNOWN)
+        return CM_OK;
+    if (x->rank != 1 && x->rank != 2)
+        return cm_infer_fail(in, "input 0 has rank %d, needs 1 or 2", x->rank);
+    if (!cm_dim_unify(x->dims[x->rank - 1], CM_DIM(m->features), &both))
+        return cm_infer_fail(in, "input 0 has %lld features, the coefficients are for %lld",
+                             (long long)x->dims[x->rank - 1].value, (long long)m->features);
+    *rows = x->rank == 2 ? x->dims[0] : CM_DIM(1);
+    return CM_OK;
+}
+
+static void score_row(const struct model *m, const struct cm_tensor *x, int64_t row, double *scores)
+{
+    for (int64_t o = 0; o < m->outputs; o++) {
+        double sum = m->intercepts.count ? (double)m->intercepts.items[o] : 0;
+        for (int64_t i = 0; i < m->features; i++)
+            sum += cm_tensor_real(x, row * m->features + i) *
+                   (double)m->coefficients.items[o * m->features + i];
+        scores[o] = sum;
+    }
+}
+
+static enum cm_status reserve(struct cm_call *call, const struct model *m)
+{
+    size_t bytes;
+    if (!cm_size_mul((size_t)m->outputs + 2, sizeof(double), &bytes))
+        return cm_call_fail(call, CM_LIMIT, "it has too many results");
+    cm_call_scratch(call, bytes);
+    return CM_OK;
+}
+
+/* ---- LinearRegressor ---- */
+
+static enum cm_status regressor_infer(struct cm_infer *in)
+{
+    struct model m;
+    struct cm_dim dims[2];
+    CM_TRY(read_model(in->node, cm_node_int(in->node, "targets"), &m, in->err));
+    CM_TRY(check_features(in, &m, &dims[0]));
+    dims[1] = CM_DIM(m.outputs);
+    return cm_infer_set_tensor(in, 0, CM_FLOAT, 2, dims);
+}
+
+static enum cm_status regressor_prepare(struct cm_call *call)
+{
+    struct model *m = cm_call_state(call, sizeof *m);
+    CM_TRY(read_model(call->node, cm_node_int(call->node, "targets"), m, call->err));
+    return reserve(call, m);
+}
+
+static enum cm_status regressor_run(struct cm_call *call)
+{
+    const struct model *m = call->state;
+    double *scores = call->scratch;
+    for (int64_t row = 0; row < call->out[0]->shape.dims[0]; row++) {
+        score_row(m, call->in[0], row, scores);
+        cm_scores_finish(m->finish, m->outputs, scores);
+        cm_reals_store(CM_FLOAT, call->out[0]->data, row * m->outputs, m->outputs, scores);
+    }
+    return CM_OK;
+}
+
+CM_OP_IN(ml, "ai.onnx.ml", LinearRegressor, .infer = regressor_infer, .prepare = regressor_prepare,
+         .run = regressor_run, .grad = cm_grad_none);
+
+/* ---- LinearClassifier ---- */
+
+static size_t class_count(const struct cm_node *node)
+{
+    const size_t strings = cm_node_strs(node, "classlabels_strings").count;
+    return strings ? strings : cm_node_ints(node, "classlabels_ints").count;
+}
+
+/* Two classes may share one row of coefficients: the other's score is its negative. features are
+ * those of the input, below 0 when they are not known. */
+static enum cm_status read_classifier(const struct cm_node *node, int64_t features, struct model *m,
+                                      struct cm_error *err)
+{
+    const size_t rows = cm_node_floats(node, "intercepts").count, classes = class_count(node);
+    const bool one_row =
+        rows == 1 || (rows == 0 && (int64_t)cm_node_floats(node, "coefficients").count == features);
+    if (classes < 2)
+        return cm_fail(err, CM_BAD_MODEL, "it has %zu class labels, needs 2 or more", classes);
+    return read_model(node, classes == 2 && one_row ? 1 : (int64_t)classes, m, err);
+}
+
+static enum cm_status classifier_infer(struct cm_infer *in)
+{
+    const bool text = cm_node_strs(in->node, "classlabels_strings").count > 0;
+    struct model m;
+    const struct cm_type *x = cm_infer_type(in, 0);
+    struct cm_dim dims[2];
+    CM_TRY(read_classifier(in->node, x->rank > 0 ? x->dims[x->rank - 1].value : -1, &m, in->err));
+    CM_TRY(check_features(in, &m, &dims[0]));
+    dims[1] = CM_DIM((int64_t)class_count(in->node));
+    CM_TRY(cm_infer_set_tensor(in, 0, text ? CM_STRING : CM_INT64, 1, dims));
+    return cm_infer_set_tensor(in, 1, CM_FLOAT, 2, dims);
+}
+
+static enum cm_status classifier_prepare(struct cm_call *call)
+{
+    struct model *m = cm_call_state(call, sizeof *m);
+    const struct cm_shape *x = &call->in[0]->shape;
+    CM_TRY(read_classifier(call->node, x->rank ? x->dims[x->rank - 1] : 1, m, call->err));
+    return reserve(call, m);
+}
+
+/* The labels as strings of the result's own, so that they may outlive the model. */
+static enum cm_status own_labels(struct cm_call *call, struct cm_strs labels,
+                                 const struct cm_str **out)
+{
+    struct cm_buffer *buffer;
+    size_t bytes = 0;
+    for (size_t i = 0; i < labels.count; i++)
+        bytes += labels.items[i].size;
+    CM_TRY(cm_buffer_new(bytes + labels.count * sizeof **out, &buffer, call->err));
+    const enum cm_status status = cm_buffer_hold(call->out[0]->buffer, buffer, call->err);
+    struct cm_str *list = cm_buffer_data(buffer);
+    char *to = (char *)(list + labels.count);
+    for (size_t i = 0; i < labels.count; i++) {
+        if (labels.items[i].size)
+            memcpy(to, labels.items[i].data, labels.items[i].size);
+        list[i] = (struct cm_str){to, labels.items[i].size};
+        to += labels.items[i].size;
+    }
+    *out = list;
+    cm_buffer_drop(buffer);
+    return status;
+}
+
+static enum cm_status classifier_run(struct cm_call *call)
+{
+    const struct model *m = call->state;
+    const struct cm_strs strings = cm_node_strs(call->node, "classlabels_strings");
+    const struct cm_int64s ints = cm_node_ints(call->node, "classlabels_ints");
+    const int64_t classes = (int64_t)class_count(call->node);
+    const int64_t rows = call->in[0]->shape.rank == 2 ? call->in[0]->shape.dims[0] : 1;
+    double *scores = call->scratch;
+    const struct cm_str *labels = NULL;
+    if (strings.count && call->out[0])
+        CM_TRY(own_labels(call, strings, &labels));
+    for (int64_t row = 0; row < rows; row++) {
+        int64_t best = 0;
+        score_row(m, call->in[0], row, scores);
+        if (m->outputs < classes) {
+            scores[1] = scores[0];
+            scores[0] = -scores[1];
+        }
+        cm_scores_finish(m->finish, classes, scores);
+        for (int64_t i = 1; i < classes; i++)
+            best = scores[i] > scores[best] ? i : best;
+        if (call->out[0] && labels)
+            ((struct cm_str *)call->out[0]->data)[row] = labels[best];
+        else if (call->out[0])
+            ((int64_t *)call->out[0]->data)[row] = ints.items[best];
+        if (call->n_out > 1 && call->out[1])
+            cm_reals_store(CM_FLOAT, call->out[1]->data, row * classes, classes, scores);
+    }
+    return CM_OK;
+}
+
+CM_OP_IN(ml, "ai.onnx.ml", LinearClassifier, .infer = classifier_infer,
+         .prepare = classifier_prepare, .run = classifier_run, .grad = cm_grad_none);

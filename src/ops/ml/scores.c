@@ -1,0 +1,55 @@
+/* Transforms of rows of scores. */
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/ml/scores.h"
+
+#include <math.h>
+
+bool cm_scores_parse(struct cm_str name, enum cm_scores *out)
+{
+    static const char *const names[] = {"NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO", "PROBIT"};
+    for (int i = 0; i < 5; i++) {
+        if (cm_str_is(name, names[i])) {
+            *out = (enum cm_scores)i;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Zeros, with skip_zeros, stay: they are the classes that nothing spoke for. */
+static void softmax(int64_t count, double *row, bool skip_zeros)
+{
+    double most = (double)-INFINITY, sum = 0;
+    for (int64_t i = 0; i < count; i++)
+        most = row[i] > most ? row[i] : most;
+    for (int64_t i = 0; i < count; i++) {
+        const bool zero = skip_zeros && fabs(row[i]) <= 1e-7;
+        row[i] = zero ? row[i] * exp(-most) : exp(row[i] - most);
+        sum += row[i];
+    }
+    for (int64_t i = 0; i < count; i++)
+        row[i] = sum == 0 ? 0.5 : row[i] / sum;
+}
+
+/* The inverse of the normal distribution, by Winitzki's formula for that of erf. */
+static double probit(double p)
+{
+    const double x = 2 * p - 1, a = 0.147, pi = 3.14159265358979323846;
+    const double rest = log((1 - x) * (1 + x));
+    if (x == 0 || !isfinite(rest))
+        return 0;
+    const double v = 2 / (pi * a) + rest / 2;
+    return (x < 0 ? -1 : 1) * sqrt(2) * sqrt(sqrt(v * v - rest / a) - v);
+}
+
+void cm_scores_finish(enum cm_scores how, int64_t count, double *row)
+{
+    if (how == CM_SCORES_SOFTMAX || how == CM_SCORES_SOFTMAX_ZERO)
+        softmax(count, row, how == CM_SCORES_SOFTMAX_ZERO);
+    for (int64_t i = 0; i < count; i++) {
+        if (how == CM_SCORES_LOGISTIC)
+            row[i] = 1 / (1 + exp(-row[i]));
+        else if (how == CM_SCORES_PROBIT)
+            row[i] = probit(row[i]);
+    }
+}

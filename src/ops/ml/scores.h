@@ -1,0 +1,22 @@
+/* What is done to the scores of a model at the end. */
+// SPDX-License-Identifier: Apache-2.0
+#ifndef CM_OPS_ML_SCORES_H
+#define CM_OPS_ML_SCORES_H
+
+#include "base/text.h"
+
+#include <stdint.h>
+
+enum cm_scores {
+    CM_SCORES_PLAIN,
+    CM_SCORES_SOFTMAX,
+    CM_SCORES_LOGISTIC,
+    CM_SCORES_SOFTMAX_ZERO,
+    CM_SCORES_PROBIT
+};
+
+/* By the name that attributes give it. */
+bool cm_scores_parse(struct cm_str name, enum cm_scores *out);
+void cm_scores_finish(enum cm_scores how, int64_t count, double *row);
+
+#endif
