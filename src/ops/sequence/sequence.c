@@ -99,7 +99,7 @@ CM_OP(SequenceEmpty, .infer = empty_infer, .run = empty_run, .grad = cm_grad_non
 
 static enum cm_status at_infer(struct cm_infer *in)
 {
-    const struct cm_type *element;
+    const struct cm_type *element = NULL;
     CM_TRY(cm_sequence_element(in, 0, &element));
     return cm_infer_set(in, 0, element);
 }

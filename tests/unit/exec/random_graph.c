@@ -3,6 +3,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "random_graph.h"
 
+#include "check.h"
+
 #include <stdarg.h>
 
 enum { SYMBOLS = 96, RANK = 3, VALUES = 96, DEEPEST = 3 };
@@ -235,7 +237,7 @@ static void reshape_back(struct maker *m)
     node(m, "%ss = Shape(%s)\n%s = Reshape <allowzero = 1> (%sr, %ss)\n", y.name, z->name, y.name,
          y.name, y.name);
     struct value s = named(m, WHOLE);
-    snprintf(s.name, sizeof s.name, "%ss", y.name);
+    CHECK(snprintf(s.name, sizeof s.name, "%ss", y.name) < (int)sizeof s.name);
     s.rank = 1;
     s.dims[0] = (struct size){.constant = x->rank};
     add(m, s);
@@ -635,11 +637,13 @@ void random_graph_make(struct random_graph *graph, uint64_t seed)
     add_input(m, "w", REAL, 1, 1);
     add_input(m, "n", WHOLE, 0, 0);
     operators(m, 4 + pick(m, 16));
-    snprintf(graph->text, sizeof graph->text,
-             "<ir_version: 10, opset_import: [\"\" : 28]>\n"
-             "main (float[A,B] x, float[A,B] y, float[B] w, int64 n) => (float[A,B] x)\n"
-             "<%sfloat half = {0.5}> {\n%s}\n",
-             m->constants, m->nodes);
+    const int length =
+        snprintf(graph->text, sizeof graph->text,
+                 "<ir_version: 10, opset_import: [\"\" : 28]>\n"
+                 "main (float[A,B] x, float[A,B] y, float[B] w, int64 n) => (float[A,B] x)\n"
+                 "<%sfloat half = {0.5}> {\n%s}\n",
+                 m->constants, m->nodes);
+    CHECK(length > 0 && length < (int)sizeof graph->text);
     graph->n_outputs = 2 + (size_t)pick(m, (int)CM_COUNT(graph->outputs) - 1);
     for (size_t o = 0; o < graph->n_outputs; o++) {
         const int i = pick(m, 3) ? m->n_values - 1 - pick(m, m->n_values < 8 ? m->n_values : 8)
