@@ -45,13 +45,9 @@ static bool seed_random(struct cm_context *context, const struct cm_step *step)
     if (!random)
         return false;
     context->randoms[step->number] = random;
-    const struct cm_attribute_proto *seed = cm_node_attr(step->node, "seed");
-    if (seed) /* an integer for Dropout, a float for the generators */
-        cm_random_seed_numpy(random, seed->type == CM_ATTR_FLOAT ? (uint32_t)(int64_t)seed->f
-                                                                 : (uint32_t)seed->i);
-    else /* runs at the same time draw different numbers */
-        cm_random_seed_philox(random, context->session->options.seed,
-                              (uint64_t)context->number << 32 | step->number);
+    /* Runs at the same time draw different numbers. */
+    cm_node_seed_random(step->node, context->session->options.seed,
+                        (uint64_t)context->number << 32 | step->number, random);
     return true;
 }
 

@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "graph/op.h"
 
+#include "base/random.h"
+
 void *cm_call_state(struct cm_call *call, size_t size)
 {
     call->state = call->engine->state(call, size);
@@ -43,6 +45,21 @@ enum cm_status cm_call_run_body(struct cm_call *call, size_t body, const struct 
 struct cm_random *cm_call_random(struct cm_call *call)
 {
     return call->engine->random(call);
+}
+
+void cm_node_seed_random(const struct cm_node *node, uint64_t seed, uint64_t stream,
+                         struct cm_random *out)
+{
+    const struct cm_attribute_proto *given = cm_node_attr(node, "seed");
+    if (!given) {
+        cm_random_seed_philox(out, seed, stream);
+        return;
+    }
+    /* An integer for Dropout, a float for the generators; one that is no sane number counts as 0.
+     */
+    const bool sane = given->f > -0x1p62F && given->f < 0x1p62F;
+    const int64_t number = given->type != CM_ATTR_FLOAT ? given->i : sane ? (int64_t)given->f : 0;
+    cm_random_seed_numpy(out, (uint32_t)number);
 }
 
 enum cm_status cm_call_fail(struct cm_call *call, enum cm_status status, const char *format, ...)

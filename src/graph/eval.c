@@ -110,12 +110,7 @@ static struct cm_random *run_random(struct cm_call *call)
     made->node = run->node;
     made->next = frame->randoms;
     frame->randoms = made;
-    const struct cm_attribute_proto *seed = cm_node_attr(run->node, "seed");
-    if (seed) /* an integer for Dropout, a float for the generators */
-        cm_random_seed_numpy(&made->random, seed->type == CM_ATTR_FLOAT ? (uint32_t)(int64_t)seed->f
-                                                                        : (uint32_t)seed->i);
-    else
-        cm_random_seed_philox(&made->random, frame->options->seed, stream);
+    cm_node_seed_random(run->node, frame->options->seed, stream, &made->random);
     return &made->random;
 }
 

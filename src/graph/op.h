@@ -208,6 +208,10 @@ enum cm_status cm_call_run_body(struct cm_call *call, size_t body, const struct 
 /* The node's stream of random numbers: seeded by attribute `seed` when it has one, else by the run.
  */
 struct cm_random *cm_call_random(struct cm_call *call);
+/* How engines begin a node's stream: numpy's way from its attribute `seed`, else from (seed,
+ * stream). */
+void cm_node_seed_random(const struct cm_node *node, uint64_t seed, uint64_t stream,
+                         struct cm_random *out);
 enum cm_status cm_call_fail(struct cm_call *call, enum cm_status status, const char *format, ...)
     CM_PRINTF(3, 4);
 /* For struct cm_kernel.accepts: notes the reason and returns false. */
