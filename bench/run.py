@@ -25,6 +25,7 @@ def main():
     suite = ROOT / "build/onnx-suite"
     status |= run(sys.executable, ROOT / "tools/make_suite.py", suite)
     filled = ROOT / "build/bench-models"
+    filled.mkdir(parents=True, exist_ok=True)
     models = sorted((suite / "light").iterdir())
     status |= run(sys.executable, ROOT / "bench/fill_weights.py", filled, *models)
     status |= run(sys.executable, ROOT / "bench/peers.py", *sorted(filled.glob("*.onnx")))
