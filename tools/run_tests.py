@@ -11,6 +11,7 @@ without owning up to a failure, by a crash or a leak, adds a failed test.
 import argparse
 import os
 import re
+import shutil
 import subprocess
 import sys
 import xml.etree.ElementTree as ET
@@ -73,6 +74,7 @@ def main():
     parser.add_argument("--filter", default="")
     args = parser.parse_args()
 
+    shutil.rmtree(args.build / "shown", ignore_errors=True)
     report, done = ctest(args.build, args)
     if not report.exists():
         print(done.stdout)
@@ -94,6 +96,9 @@ def main():
         print(f"\n---- {case.get('name')}: {reason(case)}")
         # cmocka's lines on what went well would bury the one that matters.
         print(re.sub(r"^\[ (?:RUN     |      OK) \].*\n", "", output, flags=re.M).strip()[-8000:])
+    # What suites leave for people: how many of their cases pass, by operator.
+    for text in sorted((args.build / "shown").glob("*.txt")):
+        print(f"\n{text.read_text()}".rstrip())
     if not cases:
         print("no tests here")
     elif bad:
