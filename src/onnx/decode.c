@@ -61,7 +61,8 @@ static enum cm_status fail_on_wire(const struct decoder *d, const struct cm_wire
                        (unsigned long)at->number, at->type,
                        at->type < CM_WIRE_FIXED32 ? "a group" : "unknown");
     case CM_WIRE_PAST_END:
-        return fail_at(d, place, CM_BAD_MODEL, "length %llu runs past the end",
+        return fail_at(d, place, CM_BAD_MODEL,
+                       "length %llu runs past the end, the file may be cut short",
                        (unsigned long long)at->value);
     }
     return CM_OK;
