@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "api/api.h"
 
-#include "base/number.h"
 #include "onnx/tensor_data.h"
 
 struct values_call {
@@ -70,85 +69,6 @@ enum cameo_status cameo_model_read_initializer(const struct cameo_model *model, 
     return cm_api_done(status, &call.err, err);
 }
 
-/* The repeated field that holds a tensor's values, or -1 when raw_data does or should. */
-static int typed_field(const struct cm_tensor_proto *proto)
-{
-    static const int fields[] = {
-        [CM_TYPED_NONE] = -1,
-        [CM_TYPED_FLOAT] = CM_TENSOR_FLOAT_DATA,
-        [CM_TYPED_INT32] = CM_TENSOR_INT32_DATA,
-        [CM_TYPED_STRING] = -1,
-        [CM_TYPED_INT64] = CM_TENSOR_INT64_DATA,
-        [CM_TYPED_DOUBLE] = CM_TENSOR_DOUBLE_DATA,
-        [CM_TYPED_UINT64] = CM_TENSOR_UINT64_DATA,
-    };
-    const int field = fields[cm_dtype_info((enum cm_dtype)proto->data_type)->field];
-
-    if (field < 0 || proto->data_location == CM_LOCATION_EXTERNAL ||
-        cm_msg_has(&proto->msg, CM_TENSOR_RAW_DATA) || !cm_msg_has(&proto->msg, field))
-        return -1;
-    return field;
-}
-
-static size_t put_varint(uint8_t *to, uint64_t value)
-{
-    size_t size = 0;
-
-    for (; value > 127; value >>= 7)
-        to[size++] = (uint8_t)(value | 128);
-    to[size++] = (uint8_t)value;
-    return size;
-}
-
-/* Six-bit elements have an entry each, unlike those that fit a whole number of times into a byte.
- */
-static size_t put_sixes(uint8_t *to, const uint8_t *from, size_t size, int64_t elements)
-{
-    for (size_t i = 0; i < (size_t)elements; i++) {
-        const size_t byte = i * 6 / 8;
-        const unsigned low = from[byte], high = byte + 1 < size ? from[byte + 1] : 0;
-
-        to[i] = (uint8_t)((low | high << 8) >> (i * 6 % 8) & 63);
-    }
-    return (size_t)elements;
-}
-
-/* Elements as varints, signed ones extended to 64 bits as protobuf wants; types of less than a byte
- * go byte by byte. Returns the bytes written, at most ten an element. */
-static size_t put_varints(uint8_t *to, const uint8_t *from, size_t size, enum cm_dtype type)
-{
-    const size_t width = cm_dtype_size(type) ? cm_dtype_size(type) : 1;
-    const bool extend = cm_dtype_size(type) && cm_dtype_info(type)->kind == CM_CLASS_SIGNED;
-    const uint64_t sign = UINT64_C(1) << (width * 8 - 1);
-    size_t written = 0;
-
-    for (size_t i = 0; i + width <= size; i += width) {
-        uint64_t value = 0;
-
-        memcpy(&value, from + i, width);
-        if (extend)
-            value = (value ^ sign) - sign;
-        written += put_varint(to + written, value);
-    }
-    return written;
-}
-
-static struct cm_packed *packed_member(struct cm_tensor_proto *proto, int field)
-{
-    switch (field) {
-    case CM_TENSOR_FLOAT_DATA:
-        return &proto->float_data;
-    case CM_TENSOR_INT32_DATA:
-        return &proto->int32_data;
-    case CM_TENSOR_INT64_DATA:
-        return &proto->int64_data;
-    case CM_TENSOR_DOUBLE_DATA:
-        return &proto->double_data;
-    default:
-        return &proto->uint64_data;
-    }
-}
-
 static void forget_external(struct cameo_model *model, struct cameo_tensor *row)
 {
     for (size_t i = 0; i < model->summary.external_file_count; i++) {
@@ -176,40 +96,27 @@ static enum cm_status set_guarded(struct cm_guard *guard, void *arg)
     struct cameo_model *model = call->model;
     struct cm_api_slot *slot = &model->slots[call->index];
     struct cm_tensor_proto *proto = slot->proto;
-    const int field = typed_field(proto);
-    const bool varints = field == CM_TENSOR_INT32_DATA || field == CM_TENSOR_INT64_DATA ||
-                         field == CM_TENSOR_UINT64_DATA;
-    size_t room = call->size;
+    struct cm_shape shape;
+    size_t room;
 
     (void)guard;
-    if (varints && !cm_size_mul(call->size, 10, &room))
+    CM_TRY(cm_tensor_proto_shape(proto, &shape, &call->err));
+    struct cm_tensor values =
+        cm_tensor_borrow((enum cm_dtype)proto->data_type, &shape, (void *)(uintptr_t)call->from);
+    if (!cm_tensor_proto_room(proto, &values, &room))
         return cm_fail(&call->err, CM_LIMIT, "%zu bytes of values are too many", call->size);
+    const bool coded = room > 0;
+    if (!coded)
+        room = call->size;
     if (room > slot->room || !slot->own) {
         slot->own = cm_arena_alloc(&model->arena, room);
         slot->room = room;
     }
-    size_t written = call->size;
-    if (varints && cm_dtype_info((enum cm_dtype)proto->data_type)->bits == 6)
-        written =
-            put_sixes(slot->own, call->from, call->size, model->initializers[call->index].elements);
-    else if (varints)
-        written = put_varints(slot->own, call->from, call->size, (enum cm_dtype)proto->data_type);
-    else if (call->size)
-        memcpy(slot->own, call->from, call->size);
-    if (proto->data_location == CM_LOCATION_EXTERNAL) {
-        proto->external_data = (struct cm_entries){0};
-        proto->data_location = CM_LOCATION_DEFAULT;
-        cm_msg_clear(&proto->msg, CM_TENSOR_EXTERNAL_DATA);
-        cm_msg_clear(&proto->msg, CM_TENSOR_DATA_LOCATION);
+    if (!coded)
+        values.data = memcpy(slot->own, call->from, call->size);
+    if (proto->data_location == CM_LOCATION_EXTERNAL)
         forget_external(model, &model->initializers[call->index]);
-    }
-    if (field < 0) {
-        proto->raw_data = (struct cm_str){(const char *)slot->own, written};
-        cm_msg_set(&proto->msg, CM_TENSOR_RAW_DATA);
-    } else {
-        *packed_member(proto, field) = (struct cm_packed){slot->own, written};
-        cm_msg_set(&proto->msg, field);
-    }
+    cm_tensor_proto_replace(proto, &values, slot->own);
     return CM_OK;
 }
 

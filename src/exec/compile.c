@@ -132,18 +132,6 @@ static enum cm_status constant_operands(struct folder *folder, const struct cm_n
     return CM_OK;
 }
 
-struct results {
-    struct cm_datum *items;
-    size_t count;
-};
-
-static void drop_results(void *what)
-{
-    const struct results *results = what;
-    for (size_t i = 0; i < results->count; i++)
-        cm_datum_drop(&results->items[i]);
-}
-
 /* Runs a node whose operands are all constant, and puts its results in its place. What fails is
  * left to fail when it runs, or never, if it never does. */
 static enum cm_status fold(struct folder *folder, struct cm_node *node, bool *folded,
@@ -159,11 +147,8 @@ static enum cm_status fold(struct folder *folder, struct cm_node *node, bool *fo
     CM_TRY(constant_operands(folder, node, &args, &bytes, err));
     if (!args || !may_fold(node, bytes, &folder->growth))
         return CM_OK;
-    struct results *results = CM_NEW(scratch, struct results);
-    results->count = (size_t)node->n_outputs;
-    results->items = CM_NEW_ARRAY(scratch, struct cm_datum, results->count);
-    cm_arena_defer(scratch, drop_results, results);
-    if (cm_op_eval(node, args, results->items, NULL))
+    struct cm_datum *results = cm_data_new(scratch, (size_t)node->n_outputs);
+    if (cm_op_eval(node, args, results, NULL))
         return CM_OK;
     for (int o = 0; o < node->n_outputs; o++) {
         if (!node->outputs[o])
@@ -171,7 +156,7 @@ static enum cm_status fold(struct folder *folder, struct cm_node *node, bool *fo
         /* A result may be a view of an operand: as a constant it owns its bytes or lives as long as
          * the model. */
         const cm_value constant =
-            cm_graph_add_constant(node->graph, CM_STR_NONE, &results->items[o].tensor);
+            cm_graph_add_constant(node->graph, CM_STR_NONE, &results[o].tensor);
         cm_value_replace(node->module, node->outputs[o], constant);
     }
     *folded = true;

@@ -308,26 +308,12 @@ static enum cm_status operand(struct frame *frame, cm_value value, const struct 
     return CM_OK;
 }
 
-/* A node's results until they have their places; dropped with the node's arena, whatever happens.
- */
-struct results {
-    struct cm_datum *items;
-    size_t count;
-};
-
-static void drop_results(void *what)
-{
-    const struct results *results = what;
-    for (size_t i = 0; i < results->count; i++)
-        cm_datum_drop(&results->items[i]);
-}
-
 static enum cm_status eval_one(struct frame *frame, struct cm_node *node, struct cm_arena *arena,
                                struct cm_error *err)
 {
     const size_t n_in = (size_t)node->n_inputs, n_out = (size_t)node->n_outputs;
     const struct cm_datum **in = CM_NEW_ARRAY(arena, const struct cm_datum *, n_in);
-    struct cm_datum *out = CM_NEW_ARRAY(arena, struct cm_datum, n_out);
+    struct cm_datum *out = cm_data_new(arena, n_out); /* until they have their places */
     const struct cm_eval_options *options = frame->options;
 
     if (options->step_limit && ++frame->steps > options->step_limit)
@@ -335,9 +321,6 @@ static enum cm_status eval_one(struct frame *frame, struct cm_node *node, struct
                        (unsigned long long)options->step_limit);
     for (size_t i = 0; i < n_in; i++)
         CM_TRY(operand(frame, node->inputs[i].value, &in[i], err));
-    struct results *results = CM_NEW(arena, struct results);
-    *results = (struct results){out, n_out};
-    cm_arena_defer(arena, drop_results, results);
     CM_TRY(eval_node(frame, node, arena, in, out, err));
     for (size_t o = 0; o < n_out; o++) {
         if (!node->outputs[o])

@@ -37,4 +37,13 @@ enum cm_status cm_tensor_proto_store(struct cm_tensor_proto *proto, struct cm_ar
                                      const struct cm_tensor *tensor,
                                      struct cm_error *err) CM_MUST_CHECK;
 
+/* Puts other values of the same type and shape where proto has its own, in the same field, so that
+ * nothing but values changes; external data moves into raw_data. Not for strings. Numbers in a
+ * field of varints are coded into room, of as many bytes as cm_tensor_proto_room says (false: too
+ * many); where that is 0 the values are borrowed and must live as long as the proto. */
+bool cm_tensor_proto_room(struct cm_tensor_proto *proto, const struct cm_tensor *values,
+                          size_t *room);
+void cm_tensor_proto_replace(struct cm_tensor_proto *proto, const struct cm_tensor *values,
+                             uint8_t *room);
+
 #endif

@@ -278,3 +278,23 @@ enum cm_status cm_datum_share(const struct cm_datum *from, struct cm_datum *out,
     *out = copy;
     return CM_OK;
 }
+
+struct data {
+    struct cm_datum *items;
+    size_t count;
+};
+
+static void drop_data(void *what)
+{
+    const struct data *data = what;
+    for (size_t i = 0; i < data->count; i++)
+        cm_datum_drop(&data->items[i]);
+}
+
+struct cm_datum *cm_data_new(struct cm_arena *arena, size_t count)
+{
+    struct data *data = CM_NEW(arena, struct data);
+    *data = (struct data){CM_NEW_ARRAY(arena, struct cm_datum, count), count};
+    cm_arena_defer(arena, drop_data, data);
+    return data->items;
+}

@@ -5,6 +5,7 @@
 #ifndef CM_TENSOR_TENSOR_H
 #define CM_TENSOR_TENSOR_H
 
+#include "base/arena.h"
 #include "base/status.h"
 #include "tensor/dtype.h"
 #include "tensor/shape.h"
@@ -80,5 +81,7 @@ void cm_datum_drop(struct cm_datum *datum); /* drops what it holds and zeroes th
 /* A second datum sharing the same buffers. */
 enum cm_status cm_datum_share(const struct cm_datum *from, struct cm_datum *out,
                               struct cm_error *err) CM_MUST_CHECK;
+/* count empty data, dropped with the arena whatever happens. */
+struct cm_datum *cm_data_new(struct cm_arena *arena, size_t count);
 
 #endif

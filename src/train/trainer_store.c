@@ -1,71 +1,9 @@
 /* What outlives a trainer: its state in the model's messages, its random state as bytes. */
 // SPDX-License-Identifier: Apache-2.0
-#include "base/number.h"
 #include "onnx/tensor_data.h"
 #include "train/trainer_parts.h"
 
 /* ---- values ---- */
-
-/* Values go where they were. Numbers that were varints in a typed field stay there: a tensor that
- * changes its field changes more than its values. */
-static struct cm_packed *varint_field(struct cm_tensor_proto *proto, int *field)
-{
-    if (cm_msg_has(&proto->msg, CM_TENSOR_RAW_DATA) || proto->data_location == CM_LOCATION_EXTERNAL)
-        return NULL;
-    switch (cm_dtype_info((enum cm_dtype)proto->data_type)->field) {
-    case CM_TYPED_INT32:
-        *field = CM_TENSOR_INT32_DATA;
-        return cm_msg_has(&proto->msg, *field) ? &proto->int32_data : NULL;
-    case CM_TYPED_INT64:
-        *field = CM_TENSOR_INT64_DATA;
-        return cm_msg_has(&proto->msg, *field) ? &proto->int64_data : NULL;
-    case CM_TYPED_UINT64:
-        *field = CM_TENSOR_UINT64_DATA;
-        return cm_msg_has(&proto->msg, *field) ? &proto->uint64_data : NULL;
-    default:
-        return NULL;
-    }
-}
-
-static size_t put_varint(uint8_t *to, uint64_t value)
-{
-    size_t size = 0;
-
-    for (; value > 127; value >>= 7)
-        to[size++] = (uint8_t)(value | 128);
-    to[size++] = (uint8_t)value;
-    return size;
-}
-
-/* The number that a typed field holds for element i: whole integers by value, narrow floats by
- * their bits. Types of less than a byte share entries and are left to raw_data. */
-static uint64_t entry_of(const struct cm_tensor *tensor, int64_t i)
-{
-    const size_t width = cm_dtype_size(tensor->type);
-    uint64_t bits = 0;
-
-    if (cm_dtype_info(tensor->type)->kind == CM_CLASS_SIGNED)
-        return (uint64_t)cm_tensor_int(tensor, i);
-    memcpy(&bits, (const char *)tensor->data + (size_t)i * width, width);
-    return bits;
-}
-
-static enum cm_status store_varints(struct cm_tensor_proto *proto, struct cm_packed *to, int field,
-                                    struct cm_arena *arena, const struct cm_tensor *tensor,
-                                    struct cm_error *err)
-{
-    const int64_t count = cm_tensor_count(tensor);
-    size_t room, used = 0;
-
-    if (!cm_size_mul((size_t)count, 10, &room))
-        return cm_fail(err, CM_LIMIT, "tensor '%.*s' is too large", CM_STR_FMT(proto->name));
-    uint8_t *bytes = cm_arena_alloc(arena, room);
-    for (int64_t i = 0; i < count; i++)
-        used += put_varint(bytes + used, entry_of(tensor, i));
-    *to = (struct cm_packed){bytes, used};
-    cm_msg_set(&proto->msg, field);
-    return CM_OK;
-}
 
 /* A tensor whose values are what they were keeps its bytes. */
 static bool is_unchanged(const struct cm_variable *variable)
@@ -79,14 +17,14 @@ static enum cm_status store_variable(struct cm_variable *variable, struct cm_are
                                      struct cm_error *err)
 {
     struct cm_tensor_proto *proto = variable->proto;
-    int field;
+    size_t room;
 
     if (is_unchanged(variable))
         return CM_OK;
-    struct cm_packed *typed = varint_field(proto, &field);
-    if (typed && cm_dtype_size(variable->now.type))
-        return store_varints(proto, typed, field, arena, &variable->now, err);
-    return cm_tensor_proto_store(proto, arena, &variable->now, err);
+    if (!cm_tensor_proto_room(proto, &variable->now, &room))
+        return cm_fail(err, CM_LIMIT, "tensor '%.*s' is too large", CM_STR_FMT(proto->name));
+    cm_tensor_proto_replace(proto, &variable->now, room ? cm_arena_alloc(arena, room) : NULL);
+    return CM_OK;
 }
 
 enum cm_status cm_trainer_store(struct cm_trainer *trainer, struct cm_model_file *file,

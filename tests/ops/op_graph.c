@@ -127,28 +127,10 @@ enum cm_status op_graph_build(const struct op_case *from, enum telling telling,
     return CM_OK;
 }
 
-struct results {
-    struct cm_datum *items;
-    size_t count;
-};
-
-static void drop_results(void *what)
-{
-    const struct results *results = what;
-    for (size_t i = 0; i < results->count; i++)
-        cm_datum_drop(&results->items[i]);
-}
-
 enum cm_status op_graph_run(const struct op_graph *graph, bool by_bodies, struct cm_arena *arena,
                             struct cm_datum **out, struct cm_error *err)
 {
     const struct cm_eval_options options = {.seed = graph->from->seed, .prefer_bodies = by_bodies};
-    struct results *results = CM_NEW(arena, struct results);
-
-    results->items = CM_NEW_ARRAY(arena, struct cm_datum, graph->graph->n_outputs);
-    results->count = graph->graph->n_outputs;
-    cm_arena_defer(arena, drop_results, results);
-    *out = results->items;
-    return cm_graph_eval(graph->graph, graph->feeds, graph->graph->n_inputs, results->items,
-                         &options, err);
+    *out = cm_data_new(arena, graph->graph->n_outputs);
+    return cm_graph_eval(graph->graph, graph->feeds, graph->graph->n_inputs, *out, &options, err);
 }

@@ -4,43 +4,18 @@
 #include "ops/elementwise/binary.h"
 #include "ops/elementwise/unary.h"
 
-/* The known values of an integer result: shape arithmetic. */
-typedef bool quantity_fn(struct cm_quantity a, struct cm_quantity b, struct cm_quantity *out);
-
 /* What an arithmetic operator is, apart from its gradient. */
 struct arithmetic {
     cm_binary_fn *const *loops;
-    quantity_fn *of_numbers;
+    cm_quantity_fn *of_numbers;
 };
-
-/* Elementwise over rank 0 or 1 tensors whose values are partly known; a single one is repeated. */
-static void infer_known(struct cm_infer *in, quantity_fn *join)
-{
-    struct cm_known a, b;
-    const enum cm_dtype dtype = cm_infer_type(in, 0)->dtype;
-    if ((dtype != CM_INT64 && dtype != CM_INT32) || !cm_infer_known(in, 0, &a) ||
-        !cm_infer_known(in, 1, &b) || (a.count != b.count && a.count != 1 && b.count != 1))
-        return;
-    const size_t count = a.count == 1 ? b.count : a.count;
-    struct cm_quantity *items = CM_NEW_ARRAY(in->arena, struct cm_quantity, count);
-    bool any = false;
-    for (size_t i = 0; i < count; i++) {
-        const struct cm_quantity x = a.items[a.count == 1 ? 0 : i],
-                                 y = b.items[b.count == 1 ? 0 : i];
-        if (!join(x, y, &items[i]))
-            items[i] = (struct cm_quantity){0};
-        any = any || items[i].is_number || items[i].symbol;
-    }
-    if (any)
-        cm_infer_set_known(in, 0, a.rank > b.rank ? a.rank : b.rank, count, items);
-}
 
 static enum cm_status arithmetic_infer(struct cm_infer *in)
 {
     const struct arithmetic *what = in->node->op->arg;
     CM_TRY(cm_infer_broadcast(in));
     if (what->of_numbers)
-        infer_known(in, what->of_numbers);
+        cm_infer_quantities(in, what->of_numbers);
     return CM_OK;
 }
 

@@ -167,3 +167,24 @@ enum cm_status cm_run_binary(struct cm_call *call, cm_binary_fn *const *loops)
         cm_parallel(runs, grain_of(&op, runs), run_some, &op);
     return CM_OK;
 }
+
+void cm_infer_quantities(struct cm_infer *in, cm_quantity_fn *join)
+{
+    struct cm_known a, b;
+    const enum cm_dtype dtype = cm_infer_type(in, 0)->dtype;
+    if ((dtype != CM_INT64 && dtype != CM_INT32) || !cm_infer_known(in, 0, &a) ||
+        !cm_infer_known(in, 1, &b) || (a.count != b.count && a.count != 1 && b.count != 1))
+        return;
+    const size_t count = a.count == 1 ? b.count : a.count;
+    struct cm_quantity *items = CM_NEW_ARRAY(in->arena, struct cm_quantity, count);
+    bool any = false;
+    for (size_t i = 0; i < count; i++) {
+        const struct cm_quantity x = a.items[a.count == 1 ? 0 : i],
+                                 y = b.items[b.count == 1 ? 0 : i];
+        if (!join(x, y, &items[i]))
+            items[i] = (struct cm_quantity){0};
+        any = any || items[i].is_number || items[i].symbol;
+    }
+    if (any)
+        cm_infer_set_known(in, 0, a.rank > b.rank ? a.rank : b.rank, count, items);
+}

@@ -63,4 +63,12 @@ typedef void cm_binary_fn(int64_t count, const void *a, int64_t step_a, const vo
 enum cm_status cm_prepare_binary(struct cm_call *call);
 enum cm_status cm_run_binary(struct cm_call *call, cm_binary_fn *const *loops);
 
+/* What is known of a result before it is computed, from what is known of two sizes or indices;
+ * false: nothing. */
+typedef bool cm_quantity_fn(struct cm_quantity a, struct cm_quantity b, struct cm_quantity *out);
+
+/* Shape arithmetic: join, element by element, over rank 0 or 1 integers whose values are partly
+ * known; a single one is repeated. */
+void cm_infer_quantities(struct cm_infer *in, cm_quantity_fn *join);
+
 #endif

@@ -5,12 +5,9 @@
 
 #include <math.h>
 
-/* What may be said of two sizes or indices before they are computed; false: nothing. */
-typedef bool verdict_fn(struct cm_quantity a, struct cm_quantity b, bool *out);
-
 struct comparison {
     cm_binary_fn *const *loops;
-    verdict_fn *of_numbers;
+    cm_quantity_fn *of_numbers;
 };
 
 CM_COMPARE_LOOPS(greater, CM_NUMBER_TYPES, a > b)
@@ -29,48 +26,31 @@ CM_NUMBER_TYPES(EQUAL_ROW, equal, ())
     ROW(STRING, struct cm_str, name, extra)
 static cm_binary_fn *const equal_loops[CM_DTYPE_COUNT] = {EQUAL_TYPES(CM_LOOP_ENTRY, equal, ())};
 
+/* Bools that shape arithmetic decides are known as 0 and 1. */
+static bool decide(bool sure, bool verdict, struct cm_quantity *out)
+{
+    *out = (struct cm_quantity){sure && verdict, 0, sure};
+    return sure;
+}
+
 /* A symbol stands for a size, so it is equal to itself and to no negative number. */
-static bool equal_numbers(struct cm_quantity a, struct cm_quantity b, bool *out)
+static bool equal_numbers(struct cm_quantity a, struct cm_quantity b, struct cm_quantity *out)
 {
-    if (a.is_number && b.is_number) {
-        *out = a.number == b.number;
-        return true;
-    }
-    *out = false;
+    if (a.is_number && b.is_number)
+        return decide(true, a.number == b.number, out);
     if ((a.is_number && a.number < 0 && b.symbol) || (b.is_number && b.number < 0 && a.symbol))
-        return true;
-    *out = true;
-    return !a.is_number && !b.is_number && a.symbol && a.symbol == b.symbol;
+        return decide(true, false, out);
+    return decide(!a.is_number && !b.is_number && a.symbol && a.symbol == b.symbol, true, out);
 }
 
-static bool greater_numbers(struct cm_quantity a, struct cm_quantity b, bool *out)
+static bool greater_numbers(struct cm_quantity a, struct cm_quantity b, struct cm_quantity *out)
 {
-    *out = a.number > b.number;
-    return a.is_number && b.is_number;
+    return decide(a.is_number && b.is_number, a.number > b.number, out);
 }
 
-static bool less_numbers(struct cm_quantity a, struct cm_quantity b, bool *out)
+static bool less_numbers(struct cm_quantity a, struct cm_quantity b, struct cm_quantity *out)
 {
     return greater_numbers(b, a, out);
-}
-
-/* Bools that shape arithmetic decides are known as 0 and 1. */
-static void infer_known(struct cm_infer *in, verdict_fn *judge)
-{
-    struct cm_known a, b;
-    const enum cm_dtype dtype = cm_infer_type(in, 0)->dtype;
-    if ((dtype != CM_INT64 && dtype != CM_INT32) || !cm_infer_known(in, 0, &a) ||
-        !cm_infer_known(in, 1, &b) || (a.count != b.count && a.count != 1 && b.count != 1))
-        return;
-    const size_t count = a.count == 1 ? b.count : a.count;
-    struct cm_quantity *items = CM_NEW_ARRAY(in->arena, struct cm_quantity, count);
-    for (size_t i = 0; i < count; i++) {
-        bool verdict = false;
-        const bool sure =
-            judge(a.items[a.count == 1 ? 0 : i], b.items[b.count == 1 ? 0 : i], &verdict);
-        items[i] = (struct cm_quantity){sure && verdict, 0, sure};
-    }
-    cm_infer_set_known(in, 0, a.rank > b.rank ? a.rank : b.rank, count, items);
 }
 
 static enum cm_status compare_infer(struct cm_infer *in)
@@ -78,7 +58,7 @@ static enum cm_status compare_infer(struct cm_infer *in)
     const struct comparison *what = in->node->op->arg;
     CM_TRY(cm_infer_broadcast_bool(in));
     if (what->of_numbers)
-        infer_known(in, what->of_numbers);
+        cm_infer_quantities(in, what->of_numbers);
     return CM_OK;
 }
 
