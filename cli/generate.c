@@ -121,7 +121,7 @@ static void put_zsh(const char *text)
         else if (strchr("[]:\\", *text))
             printf("\\%c", *text);
         else
-            putchar(*text);
+            putchar(*text == '\n' ? ' ' : *text);
     }
 }
 

@@ -6,7 +6,9 @@
 
 void cli_print_help(void)
 {
-    puts("cameo reads ONNX models, describes them, checks them, runs them and writes them back.\n");
+    puts("cameo reads ONNX models, checks them, runs them, differentiates them, trains them and "
+         "writes\n"
+         "them back.\n");
     puts("usage: cameo SUBCOMMAND [OPTION]... MODEL\n");
     for (size_t i = 0; i < cli_command_count; i++)
         printf("  %-10s %s\n", cli_commands[i]->name, cli_commands[i]->summary);
@@ -48,6 +50,21 @@ static void option_name(char *name, size_t size, const struct cli_option *option
              option->argument ? option->argument : "");
 }
 
+/* One option; further lines of its help stand below the first. */
+static void print_option(const char *name, const char *help, int width)
+{
+    printf("  %-*s ", width, name);
+    for (;;) {
+        const size_t size = strcspn(help, "\n");
+
+        printf("%.*s\n", (int)size, help);
+        if (!help[size])
+            break;
+        help += size + 1;
+        printf("  %*s ", width, "");
+    }
+}
+
 void cli_print_command_help(const struct cli_command *command)
 {
     char name[64];
@@ -61,9 +78,9 @@ void cli_print_command_help(const struct cli_command *command)
     }
     for (const struct cli_option *option = command->options; option->name; option++) {
         option_name(name, sizeof name, option);
-        printf("  %-*s %s\n", width, name, option->help);
+        print_option(name, option->help, width);
     }
-    printf("  %-*s %s\n", width, "-h, --help", "this text");
+    print_option("-h, --help", "this text", width);
     puts("\nexamples");
     print_examples(command->examples);
     printf("\nexit codes\n"
