@@ -85,6 +85,7 @@ static void note_reader_gone(int number)
 
 int main(int argc, char **argv)
 {
+    cli_wait_without_spinning(argc, argv);
     signal(SIGPIPE, note_reader_gone);
     const int code = run(argc, argv);
     const int flushed = cli_flush(stdout, "standard output");

@@ -30,7 +30,8 @@ static void read_real(struct reading *r, const char *flag, const char *text, dou
     *out = number;
 }
 
-static void read_count(struct reading *r, const char *flag, const char *text, int64_t *out)
+static void read_whole(struct reading *r, const char *flag, const char *text, int64_t least,
+                       int64_t *out)
 {
     char *end;
 
@@ -38,12 +39,17 @@ static void read_count(struct reading *r, const char *flag, const char *text, in
         return;
     errno = 0;
     const long long number = strtoll(text, &end, 10);
-    if (errno || end == text || *end || number < 0) {
+    if (errno || end == text || *end || number < least) {
         cli_complain("%s: %s needs a whole number, not '%s'", r->command, flag, text);
         r->code = CLI_USAGE;
         return;
     }
     *out = number;
+}
+
+static void read_count(struct reading *r, const char *flag, const char *text, int64_t *out)
+{
+    read_whole(r, flag, text, 0, out);
 }
 
 static void read_schedule(struct reading *r, struct cameo_prepare_options *out)
@@ -85,6 +91,7 @@ int cli_training_read(const char *command, struct cameo_prepare_options *out)
     read_count(&r, "--warmup", f->warmup, &out->warmup);
     read_count(&r, "--schedule-steps", f->schedule_steps, &out->schedule_steps);
     read_count(&r, "--accumulate", f->accumulate, &out->accumulate);
+    read_whole(&r, "--class-axis", f->class_axis, INT64_MIN, &out->class_axis);
     read_schedule(&r, out);
     return r.code;
 }
@@ -110,7 +117,8 @@ const char *cli_training_given_at(size_t number)
                {"--clip-norm", f->clip_norm},
                {"--accumulate", f->accumulate},
                {"--train", f->train},
-               {"--freeze", f->freeze}};
+               {"--freeze", f->freeze},
+               {"--class-axis", f->class_axis}};
 
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
         if (all[i].value && number-- == 0)

@@ -11,7 +11,7 @@ struct cli_training_flags {
     const char *loss, *output, *target, *optimizer;
     const char *lr, *momentum, *weight_decay, *beta1, *beta2, *epsilon;
     const char *schedule, *warmup, *schedule_steps, *schedule_factor;
-    const char *clip_norm, *accumulate, *train, *freeze;
+    const char *clip_norm, *accumulate, *train, *freeze, *class_axis;
     bool keep_opset;
 };
 extern struct cli_training_flags cli_training;
@@ -29,8 +29,14 @@ extern struct cli_training_flags cli_training;
          "NAME",     "which output the loss reads, when there are several",                          \
          CLI_TEXT,   &cli_training.output},                                                          \
         {"--target", NULL,                                                                           \
-         "NAME",     "what the input for labels is called (target)",                                 \
+         "NAME",     "which array of the data holds the labels (target)",                            \
          CLI_TEXT,   &cli_training.target},                                                          \
+        {"--class-axis",                                                                             \
+         NULL,                                                                                       \
+         "N",                                                                                        \
+         "which axis of the output is over classes (1; -1: the last)",                               \
+         CLI_TEXT,                                                                                   \
+         &cli_training.class_axis},                                                                  \
         {"--optimizer", NULL,                                                                        \
          "NAME",        "sgd, momentum, nesterov, adam, adamw, adagrad or rmsprop",                  \
          CLI_TEXT,      &cli_training.optimizer},                                                    \

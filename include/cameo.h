@@ -975,7 +975,8 @@ struct cameo_prepare_options {
      * target and a scalar output; output:NAME for a loss that the model computes itself */
     const char *loss;
     const char *output;    /* which output the loss reads; NULL: the only one */
-    const char *target;    /* what the label input is to be called; NULL: "target" */
+    const char *target;    /* what the label input is to be called, if the model has not that name
+                              already; NULL: "target" */
     const char *optimizer; /* sgd, momentum, nesterov, adam, adamw, adagrad, rmsprop */
     double lr, momentum, weight_decay, beta1, beta2, epsilon; /* rmsprop's alpha is beta2 */
     enum cameo_schedule schedule;
@@ -988,13 +989,14 @@ struct cameo_prepare_options {
      * alone. NULL: float initializers that a gradient reaches, less running statistics and scalars
      */
     const char *train, *freeze;
-    bool keep_opset; /* refuse a model whose opset is too old, instead of raising it */
+    bool keep_opset;    /* refuse a model whose opset is too old, instead of raising it */
+    int64_t class_axis; /* of the prediction, for cross-entropy and nll; negative: from the end */
 };
 
 #define CAMEO_PREPARE_OPTIONS_INIT                                                                 \
     {                                                                                              \
         sizeof(struct cameo_prepare_options), 0, 0, 0, 0, -1, -1, -1, -1, -1, -1,                  \
-            CAMEO_SCHEDULE_CONSTANT, 0, 0, 0.1, 0, 1, 0, 0, false                                  \
+            CAMEO_SCHEDULE_CONSTANT, 0, 0, 0.1, 0, 1, 0, 0, false, 1                               \
     }
 
 /* Whether an initializer is trained, and why or why not. */

@@ -89,6 +89,7 @@ static enum cm_status prepare_guarded(struct cm_guard *guard, void *arg)
                                                .train = o->train,
                                                .freeze = o->freeze,
                                                .target = o->target,
+                                               .class_axis = o->class_axis,
                                                .keep_opset = o->keep_opset};
     struct cm_prepare_report report;
     struct cm_arena *arena = &call->model->arena;

@@ -35,24 +35,31 @@ static void list_left(const struct matching *m, char *text, size_t size)
     size_t used = 0;
 
     text[0] = 0;
-    for (size_t f = 0; f < m->feeder->n_fields && used + 80 < size; f++)
+    for (size_t f = 0; f < m->feeder->n_fields && used + 80 < size; f++) {
+        const struct cm_str name = cm_dataset_field(m->dataset, f)->name;
+
         if (!m->feeder->used[f])
-            used += (size_t)snprintf(text + used, size - used, "%s'%.60s'", used ? ", " : "",
-                                     cm_dataset_field(m->dataset, f)->name.data);
+            used += (size_t)snprintf(text + used, size - used, "%s'%.*s'", used ? ", " : "",
+                                     (int)(name.size < 60 ? name.size : 60), name.data);
+    }
 }
 
-/* The array for inputs that none is named after: --target, or the only one left. */
-static int field_left(struct matching *m, size_t unmatched)
+enum { TOLD = -2 };
+
+/* The array for inputs that none is named after: --target, or the only one left. TOLD: there is no
+ * such array, and that was said. */
+static int field_left(struct matching *m, size_t unmatched, const char *names)
 {
     int found = -1;
     size_t left = 0;
 
     if (m->options->target) {
         found = cm_dataset_find(m->dataset, cm_str(m->options->target));
-        if (found < 0)
-            cm_block(&m->blockers, CM_BAD_ARGUMENT, "the data has no array '%s'",
-                     m->options->target);
-        return found;
+        if (found >= 0)
+            return found;
+        cm_block(&m->blockers, CM_BAD_ARGUMENT, "the data has no array '%s'%s%s",
+                 m->options->target, names[0] ? "; left over are " : "", names);
+        return TOLD;
     }
     for (size_t f = 0; f < m->feeder->n_fields; f++)
         if (!m->feeder->used[f]) {
@@ -77,15 +84,15 @@ static void match_names(struct matching *m)
     }
     if (!unmatched)
         return;
-    const int field = field_left(m, unmatched);
     list_left(m, left, sizeof left);
+    const int field = field_left(m, unmatched, left);
     for (size_t i = 0; i < feeder->n_inputs; i++) {
         if (feeder->field_of[i] >= 0)
             continue;
         if (field >= 0 && unmatched == 1) {
             feeder->field_of[i] = field;
             feeder->used[field] = true;
-        } else {
+        } else if (field != TOLD || unmatched > 1) {
             cm_block(&m->blockers, CM_BAD_ARGUMENT, "the data has no array for input '%.*s'%s%s",
                      CM_STR_FMT(input_name(m, i)), left[0] ? "; left over are " : "", left);
         }

@@ -7,7 +7,7 @@
 
 struct loss {
     const char *name;
-    bool classes; /* the target holds class numbers, axis 1 of the prediction is over classes */
+    bool classes; /* the target holds class numbers, an axis of the prediction is over classes */
     const char *text;
 };
 
@@ -106,24 +106,76 @@ bool cm_loss_is_known(const char *name)
     return name && (find_loss(name) || is_file(name) || cm_str_starts(cm_str(name), "output:"));
 }
 
-/* The target as the loss wants it: like the prediction, or that without its classes. */
-static struct cm_str add_target(struct cm_draft *draft, const struct cm_type *type, bool classes)
+/* The label input's name: the one wanted, unless the model has it, as for an output 'y' whose
+ * labels are 'y' in the data. */
+static struct cm_str target_name(struct cm_draft *draft)
 {
     const char *wanted = draft->options->target ? draft->options->target : "target";
-    const struct cm_str name = cm_draft_name(draft, "%s", wanted);
+    struct cm_str name = cm_draft_name(draft, "%s", wanted);
+
+    if (draft->options->target && !cm_str_is(name, wanted)) {
+        name = cm_draft_name(draft, "target");
+        cm_draft_note(draft, "labels are fed as '%.*s': the model has a '%s' of its own",
+                      CM_STR_FMT(name), wanted);
+    }
+    draft->report->target_name = name;
+    return name;
+}
+
+/* The target as the loss wants it: like the prediction, or that without its classes. */
+static struct cm_str add_target(struct cm_draft *draft, const struct cm_type *type, int class_axis)
+{
+    const struct cm_str name = target_name(draft);
+    const bool classes = class_axis >= 0;
     const enum cm_dtype dtype = classes ? CM_INT64 : type->dtype;
 
-    if (draft->options->target && !cm_str_is(name, wanted))
-        cm_draft_block(draft, "the target cannot be called '%s': the model has that name", wanted);
-    draft->report->target_name = name;
     draft->report->classifies = classes;
     struct cm_dim dims[CM_MAX_RANK];
     int rank = type->rank == CM_RANK_UNKNOWN ? CM_RANK_UNKNOWN : 0;
     for (int i = 0; i < type->rank; i++)
-        if (!classes || i != 1)
+        if (i != class_axis)
             dims[rank++] = type->dims[i];
     cm_draft_value(draft, &draft->inputs, name, cm_type_tensor(draft->arena, dtype, rank, dims));
     return name;
+}
+
+/* ---- classes ---- */
+
+/* The axis that is over classes, 1 as in PyTorch unless the user says another. */
+static int class_axis(struct cm_draft *draft, const struct cm_type *type)
+{
+    const int64_t wanted = draft->options->class_axis;
+    const int64_t axis = wanted < 0 && type->rank != CM_RANK_UNKNOWN ? wanted + type->rank : wanted;
+
+    if (type->rank == CM_RANK_UNKNOWN && wanted != 1)
+        cm_draft_block(draft, "class axis %lld: the rank of the prediction is not known",
+                       (long long)wanted);
+    else if (type->rank != CM_RANK_UNKNOWN && (axis < 1 || axis >= type->rank))
+        cm_draft_block(draft,
+                       "%s needs a prediction with classes in axis %lld, this one has rank %d",
+                       draft->options->loss, (long long)wanted, type->rank);
+    else
+        return (int)axis;
+    return 1;
+}
+
+/* The loss operators want classes in axis 1; the other axes keep their order, as the labels do. */
+static struct cm_str classes_first(struct cm_draft *draft, struct cm_str prediction, int axis,
+                                   int rank)
+{
+    if (axis == 1)
+        return prediction;
+    const size_t room = 64 + 4 * CM_MAX_RANK;
+    char *text = cm_arena_alloc(draft->arena, room); /* names are borrowed from it */
+    int used = snprintf(text, room, "f (x) => (y) { y = Transpose <perm = [0, %d", axis);
+    for (int i = 1; i < rank; i++)
+        if (i != axis)
+            used += snprintf(text + used, room - (size_t)used, ", %d", i);
+    snprintf(text + used, room - (size_t)used, "]> (x) }");
+    const struct cm_str moved = cm_draft_name(draft, "loss.scores");
+    const struct cm_draft_pair pairs[] = {{"x", prediction}, {"y", moved}};
+    cm_draft_apply(draft, text, moved, pairs, CM_COUNT(pairs));
+    return moved;
 }
 
 /* ---- the user's own ---- */
@@ -242,12 +294,10 @@ static enum cm_status foreign_loss(struct cm_draft *draft, struct cm_str predict
                        path);
     const size_t target = cm_str_is(graph->input.items[0].name, "target") ? 0 : 1;
     const struct cm_value_info_proto *info = &graph->input.items[target];
-    const char *wanted = draft->options->target ? draft->options->target : "target";
     struct cm_value_info_proto *input = CM_PUSH(draft->arena, &draft->inputs);
     *input = *info;
-    input->name = cm_draft_name(draft, "%s", wanted);
+    input->name = target_name(draft);
     cm_msg_set(&input->msg, CM_VALUE_INFO_NAME);
-    draft->report->target_name = input->name;
     stands_for(&f, graph->input.items[1 - target].name, prediction);
     stands_for(&f, info->name, input->name);
     take_nodes(&f);
@@ -262,7 +312,7 @@ static enum cm_status foreign_loss(struct cm_draft *draft, struct cm_str predict
 
 /* Cross-entropy takes logits: a final Softmax over the classes would be applied twice. */
 static struct cm_str without_softmax(struct cm_draft *draft, struct cm_str prediction,
-                                     const struct cm_type *type)
+                                     const struct cm_type *type, int class_axis)
 {
     const struct cm_draft_source *source = cm_draft_source(draft, prediction);
     const struct cm_node_proto *node = source ? source->node : NULL;
@@ -273,7 +323,7 @@ static struct cm_str without_softmax(struct cm_draft *draft, struct cm_str predi
     int64_t axis = given ? given->i : -1;
     if (axis < 0 && type->rank != CM_RANK_UNKNOWN)
         axis += type->rank;
-    if (axis != 1)
+    if (axis != class_axis)
         return prediction;
     cm_draft_note(draft,
                   "the loss reads '%.*s', before the final Softmax: cross-entropy contains one",
@@ -286,19 +336,22 @@ enum cm_status cm_draft_loss(struct cm_draft *draft, struct cm_str prediction,
 {
     const char *name = draft->options->loss;
     const struct loss *rule = find_loss(name);
+    const int axis = rule && rule->classes ? class_axis(draft, type) : -1;
 
     if (rule && strcmp(name, "cross-entropy") == 0)
-        prediction = without_softmax(draft, prediction, type);
+        prediction = without_softmax(draft, prediction, type, axis);
     cm_draft_training_mode(draft, prediction);
     prediction = cm_draft_moved(draft, prediction);
     if (!rule && is_file(name))
         return foreign_loss(draft, prediction, loss);
-    if (rule && rule->classes && type->rank != CM_RANK_UNKNOWN && type->rank < 2)
-        cm_draft_block(draft, "%s needs a prediction of rank 2 or more, with classes in axis 1",
-                       name);
+    if (axis == 1 && type->rank > 2)
+        cm_draft_note(draft, "axis 1 of '%.*s' is over classes; --class-axis names another",
+                      CM_STR_FMT(prediction));
     struct cm_draft_pair pairs[] = {{"x", prediction}, {"loss", CM_STR_NONE}, {"y", CM_STR_NONE}};
     if (rule)
-        pairs[2].actual = add_target(draft, type, rule->classes);
+        pairs[2].actual = add_target(draft, type, axis);
+    if (axis > 1)
+        pairs[0].actual = classes_first(draft, prediction, axis, type->rank);
     *loss = pairs[1].actual = cm_draft_name(draft, "loss");
     cm_draft_apply(draft, rule ? rule->text : mean, *loss, pairs, rule ? 3 : 2);
     return CM_OK;

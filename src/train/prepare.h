@@ -30,6 +30,7 @@ struct cm_prepare_options {
     const char *train, *freeze; /* POSIX extended regular expressions over initializer names; NULL:
                                    the usual choice */
     const char *target;         /* name of the label input; NULL: "target" */
+    int64_t class_axis;         /* of the prediction, for losses over classes */
     bool keep_opset;            /* refuse rather than raise the opset */
 };
 
@@ -62,7 +63,8 @@ struct cm_prepare_report {
                                  .beta2 = NAN,                                                     \
                                  .epsilon = NAN,                                                   \
                                  .schedule_factor = 0.1,                                           \
-                                 .accumulate = 1})
+                                 .accumulate = 1,                                                  \
+                                 .class_axis = 1})
 
 /* Adds training info to file's model (its structs are changed; save with cm_model_save). Every
  * blocker is in one message; then the model must not be used any more. */

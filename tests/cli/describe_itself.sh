@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 "$CAMEO" --generate man >cameo.1
 grep -c '^\.SS' cameo.1
-grep -n '^\.SH' cameo.1
+grep '^\.SH' cameo.1
 "$CAMEO" --generate bash >cameo.bash
 "$CAMEO" --generate zsh >_cameo
 head -n 1 cameo.bash _cameo

@@ -107,6 +107,41 @@ void test_prepare_flags__losses_and_their_slopes(void)
     check_in_arena(losses);
 }
 
+/* Two words of three classes each, scores 0 but for one of 1: axis 1 has the words, axis 2 the
+ * classes. The target 'y' meets an output of that name. */
+static void classes_last(struct cm_arena *arena)
+{
+    struct run run = {.options = with("cross-entropy", "sgd", 1)};
+    struct cm_error err = {0};
+    float x[] = {1, 0, 0, 0, 1, 0};
+    int64_t labels[] = {0, 2};
+
+    run.options.class_axis = -1;
+    run.options.target = "y";
+    begin(&run, arena,
+          "<ir_version: 8, opset_import: [\"\" : 17]>\n"
+          "words (float[n,2,3] x) => (float[n,2,3] y)\n"
+          "<float[1] w = {1}>\n"
+          "{ y = Mul (x, w) }");
+    CHECK(cm_str_is(run.report.target_name, "target"));
+    CHECK(cm_str_is(run.report.changes[0], "labels are fed as 'target': the model has a 'y' of its "
+                                           "own"));
+    const struct cm_tensor in_x = cm_tensor_borrow(CM_FLOAT, &CM_SHAPE(1, 2, 3), x),
+                           in_y = cm_tensor_borrow(CM_INT64, &CM_SHAPE(1, 2), labels);
+    const struct cm_tensor *in[IN_MAX];
+    for (size_t i = 0; i < cm_trainer_input_count(run.trainer); i++)
+        in[i] = cm_str_is(cm_trainer_input(run.trainer, i)->name, "target") ? &in_y : &in_x;
+    CHECK_OK(cm_trainer_step(run.trainer, in, run.scalars, &err), &err);
+    const double sum = exp(1) + 2; /* softmax: e / sum for the 1, 1 / sum for a 0 */
+    check_near(scalar(&run, "loss"), (log(sum) - 1 + log(sum)) / 2);
+    check_near(train_value(run.trainer, "w", 0), 1 - ((exp(1) / sum - 1) + exp(1) / sum) / 2);
+}
+
+void test_prepare_flags__classes_may_be_in_any_axis(void)
+{
+    check_in_arena(classes_last);
+}
+
 /* Probabilities 0.5 and 1: the second is sure, where a logarithm of 0 counts as -100. */
 static void sure(struct cm_arena *arena)
 {
@@ -509,7 +544,7 @@ static void refusals(struct cm_arena *arena)
                 CM_UNSUPPORTED, &err, "'shape' cannot be trained: it holds integers");
     options = with("cross-entropy", "sgd", 1);
     CHECK_FAILS(cm_prepare(arena, train_model(arena, line), &options, &report, &err),
-                CM_UNSUPPORTED, &err, "classes in axis 1");
+                CM_UNSUPPORTED, &err, "classes in axis 1, this one has rank 1");
     options = with("mse", "sgd", 1);
     CHECK_FAILS(cm_prepare(arena,
                            train_model(arena, "<ir_version: 8, opset_import: [\"\" : 17]>\n"
