@@ -58,6 +58,8 @@ struct cm_dnnl_conv {
     bool direct; /* decline where oneDNN would go by way of a matrix product */
 };
 bool cm_dnnl_make_conv(struct cm_call *call, const struct cm_dnnl_conv *conv);
+/* Transposed: weights are (groups, out, in, kernel..) here too; pads take away from the result. */
+bool cm_dnnl_make_deconv(struct cm_call *call, const struct cm_dnnl_conv *conv);
 
 struct cm_dnnl_matmul {
     struct cm_dnnl_operand a, b, bias, y; /* of one rank; bias has 1 where it repeats */

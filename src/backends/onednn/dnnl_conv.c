@@ -1,4 +1,4 @@
-/* Convolution of one to three spatial axes, with groups and bias. */
+/* Convolution and its transpose, of one to three spatial axes, with groups and bias. */
 // SPDX-License-Identifier: Apache-2.0
 #include "backends/onednn/dnnl_operand.h"
 
@@ -13,7 +13,8 @@ static void split_groups(struct cm_dnnl_operand *weights, int64_t groups)
 
 /* Channels last comes first: it is as fast as blocks of channels, never needs padding, and steps
  * that work element by element or by channel can keep it. */
-static bool choose_order(struct cm_call *call, struct cm_dnnl_conv *conv)
+static bool choose_order(struct cm_call *call, struct cm_dnnl_conv *conv,
+                         bool (*make)(struct cm_call *, const struct cm_dnnl_conv *))
 {
     static const struct {
         enum cm_dnnl_order order;
@@ -28,32 +29,87 @@ static bool choose_order(struct cm_call *call, struct cm_dnnl_conv *conv)
         conv->x.order = wishes[i].order;
         conv->y.order = wishes[i].order == CM_DNNL_GIVEN ? CM_DNNL_FREE : wishes[i].order;
         conv->direct = wishes[i].direct;
-        if (cm_dnnl_make_conv(call, conv))
+        if (make(call, conv))
             return true;
     }
     return false;
 }
 
-static bool conv_accepts(struct cm_call *call)
+static bool read_operands(struct cm_call *call, struct cm_dnnl_conv *conv)
 {
     if (!cm_dnnl_suits(call))
         return false;
     const int rank = call->in[0]->shape.rank - 2;
     if (rank < 1 || rank > 3)
         return cm_call_decline(call, "it has %d spatial axes", rank);
-    struct cm_dnnl_conv conv;
-    if (!cm_dnnl_operand(call, CM_DNNL_IN(0), CM_DNNL_FREE, &conv.x) ||
-        !cm_dnnl_operand(call, CM_DNNL_IN(1), CM_DNNL_FREE, &conv.weights) ||
-        !cm_dnnl_operand(call, CM_DNNL_IN(2), CM_DNNL_PLAIN, &conv.bias) ||
-        !cm_dnnl_operand(call, CM_DNNL_OUT(0), CM_DNNL_FREE, &conv.y))
+    if (!cm_dnnl_operand(call, CM_DNNL_IN(0), CM_DNNL_FREE, &conv->x) ||
+        !cm_dnnl_operand(call, CM_DNNL_IN(1), CM_DNNL_FREE, &conv->weights) ||
+        !cm_dnnl_operand(call, CM_DNNL_IN(2), CM_DNNL_PLAIN, &conv->bias) ||
+        !cm_dnnl_operand(call, CM_DNNL_OUT(0), CM_DNNL_FREE, &conv->y))
         return cm_call_decline(call, "its rank is too high");
-    const int64_t groups = cm_node_int(call->node, "group");
-    if (!cm_dnnl_read_window(call, call->in[1]->shape.dims + 2, &conv.window))
+    return cm_dnnl_read_window(call, call->in[1]->shape.dims + 2, &conv->window);
+}
+
+static bool conv_accepts(struct cm_call *call)
+{
+    struct cm_dnnl_conv conv;
+    if (!read_operands(call, &conv))
         return false;
+    const int64_t groups = cm_node_int(call->node, "group");
     if (groups > 1)
         split_groups(&conv.weights, groups);
-    return choose_order(call, &conv);
+    return choose_order(call, &conv, cm_dnnl_make_conv);
 }
 
 CM_KERNEL(onednn, Conv, .accepts = conv_accepts, .prepare = cm_dnnl_prepare, .run = cm_dnnl_run,
           .layouts = CM_LAYOUT_CHOSEN);
+
+/* ---- transposed ---- */
+
+/* ONNX has the weights of a transposed convolution as (in, out / groups, kernel..); oneDNN sees the
+ * two exchanged, by strides. */
+static void exchange_channels(struct cm_dnnl_operand *weights, int groups)
+{
+    const int first = groups > 1; /* the axis after that of groups */
+    int64_t step = 1;
+    if (groups > 1)
+        split_groups(weights, groups);
+    for (int i = weights->rank - 1; i >= 0; i--) {
+        weights->strides[i] = step;
+        step *= weights->dims[i];
+    }
+    const int64_t in = weights->dims[first], in_stride = weights->strides[first];
+    weights->dims[first] = weights->dims[first + 1];
+    weights->strides[first] = weights->strides[first + 1];
+    weights->dims[first + 1] = in;
+    weights->strides[first + 1] = in_stride;
+}
+
+/* oneDNN derives no sizes: the pad at the end is what makes them fit, output_padding included. */
+static void fit_pads(const struct cm_call *call, struct cm_dnnl_window *w)
+{
+    for (int i = 0; i < w->rank; i++) {
+        const int64_t extent = (w->kernel[i] - 1) * w->dilation[i] + 1;
+        const int64_t reach = (call->in[0]->shape.dims[i + 2] - 1) * w->stride[i] + extent;
+        w->pad_end[i] = reach - call->out[0]->shape.dims[i + 2] - w->pad_begin[i];
+    }
+}
+
+static bool conv_transpose_accepts(struct cm_call *call)
+{
+    struct cm_dnnl_conv conv;
+    const struct cm_str automatic = cm_node_str(call->node, "auto_pad");
+    if (cm_str_starts(automatic, "SAME") || cm_node_ints(call->node, "output_shape").count)
+        return cm_call_decline(call, "its pads follow from the size of its result");
+    if (!read_operands(call, &conv))
+        return false;
+    const int64_t groups = cm_node_int(call->node, "group");
+    if (groups > INT32_MAX)
+        return cm_call_decline(call, "it has too many groups");
+    exchange_channels(&conv.weights, (int)groups);
+    fit_pads(call, &conv.window);
+    return choose_order(call, &conv, cm_dnnl_make_deconv);
+}
+
+CM_KERNEL(onednn, ConvTranspose, .accepts = conv_transpose_accepts, .prepare = cm_dnnl_prepare,
+          .run = cm_dnnl_run, .layouts = CM_LAYOUT_CHOSEN);

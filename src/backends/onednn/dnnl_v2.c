@@ -321,34 +321,68 @@ static bool refused(struct cm_call *call)
     return cm_call_decline(call, "oneDNN refuses its sizes");
 }
 
-bool cm_dnnl_make_conv(struct cm_call *call, const struct cm_dnnl_conv *conv)
+/* The four operands as oneDNN is asked with them. */
+struct conv_descs {
+    dnnl_memory_desc_t x, weights, bias, y;
+    const dnnl_memory_desc_t *bias_or_none;
+    dnnl_dims_t holes;
+};
+
+static void describe_conv(const struct cm_call *call, const struct cm_dnnl_conv *conv,
+                          struct conv_descs *out)
 {
-    const dnnl_memory_desc_t x = desc_of(call, &conv->x), weights = desc_of(call, &conv->weights),
-                             y = desc_of(call, &conv->y);
-    dnnl_memory_desc_t bias;
-    if (conv->bias.rank)
-        bias = desc_of(call, &conv->bias);
-    dnnl_dims_t holes = {0};
+    *out = (struct conv_descs){.x = desc_of(call, &conv->x),
+                               .weights = desc_of(call, &conv->weights),
+                               .y = desc_of(call, &conv->y)};
+    if (conv->bias.rank) {
+        out->bias = desc_of(call, &conv->bias);
+        out->bias_or_none = &out->bias;
+    }
     for (int i = 0; i < conv->window.rank; i++)
-        holes[i] = conv->window.dilation[i] - 1;
-    dnnl_convolution_desc_t operation;
-    if (dnnl_dilated_convolution_forward_desc_init(
-            &operation, dnnl_forward_inference, dnnl_convolution_direct, &x, &weights,
-            conv->bias.rank ? &bias : NULL, &y, conv->window.stride, holes, conv->window.pad_begin,
-            conv->window.pad_end) != dnnl_success)
-        return refused(call);
+        out->holes[i] = conv->window.dilation[i] - 1;
+}
+
+static bool accept_conv(struct cm_call *call, const struct cm_dnnl_conv *conv,
+                        const void *operation)
+{
     struct primitive *p = new_primitive(call, 4);
     add_operand(p, DNNL_ARG_SRC, &conv->x);
     add_operand(p, DNNL_ARG_WEIGHTS, &conv->weights);
     add_operand(p, DNNL_ARG_BIAS, &conv->bias);
     add_operand(p, DNNL_ARG_DST, &conv->y);
-    if (!describe(call, p, &operation))
+    if (!describe(call, p, operation))
         return false;
-    if (conv->direct && starts_with(implementation(p), "gemm")) {
+    if (conv->direct && strstr(implementation(p), "gemm")) {
         primitive_release(p);
         return cm_call_decline(call, "oneDNN has no direct convolution for it");
     }
     return true;
+}
+
+bool cm_dnnl_make_conv(struct cm_call *call, const struct cm_dnnl_conv *conv)
+{
+    const struct cm_dnnl_window *w = &conv->window;
+    struct conv_descs d;
+    dnnl_convolution_desc_t operation;
+    describe_conv(call, conv, &d);
+    if (dnnl_dilated_convolution_forward_desc_init(
+            &operation, dnnl_forward_inference, dnnl_convolution_direct, &d.x, &d.weights,
+            d.bias_or_none, &d.y, w->stride, d.holes, w->pad_begin, w->pad_end) != dnnl_success)
+        return refused(call);
+    return accept_conv(call, conv, &operation);
+}
+
+bool cm_dnnl_make_deconv(struct cm_call *call, const struct cm_dnnl_conv *conv)
+{
+    const struct cm_dnnl_window *w = &conv->window;
+    struct conv_descs d;
+    dnnl_deconvolution_desc_t operation;
+    describe_conv(call, conv, &d);
+    if (dnnl_dilated_deconvolution_forward_desc_init(
+            &operation, dnnl_forward_inference, dnnl_deconvolution_direct, &d.x, &d.weights,
+            d.bias_or_none, &d.y, w->stride, d.holes, w->pad_begin, w->pad_end) != dnnl_success)
+        return refused(call);
+    return accept_conv(call, conv, &operation);
 }
 
 bool cm_dnnl_make_matmul(struct cm_call *call, const struct cm_dnnl_matmul *matmul)

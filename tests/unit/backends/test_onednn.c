@@ -175,7 +175,7 @@ static void check_declines(const char *text, const char *reason)
 /* ---- convolution ---- */
 
 struct conv_case {
-    const char *x, *w;
+    const char *op, *x, *w;
     int64_t out_channels;
     const char *attributes;
 };
@@ -184,11 +184,11 @@ static void check_conv(const struct conv_case *c)
 {
     char text[1024];
     snprintf(text, sizeof text,
-             "g (float[%s] x, float[%s] w, float[%lld] b) => (y) { y = Conv<%s>(x, w, b) }", c->x,
-             c->w, (long long)c->out_channels, c->attributes);
+             "g (float[%s] x, float[%s] w, float[%lld] b) => (y) { y = %s<%s>(x, w, b) }", c->x,
+             c->w, (long long)c->out_channels, c->op, c->attributes);
     check_model(text, 1);
-    snprintf(text, sizeof text, "g (float[%s] x, float[%s] w) => (y) { y = Conv<%s>(x, w) }", c->x,
-             c->w, c->attributes);
+    snprintf(text, sizeof text, "g (float[%s] x, float[%s] w) => (y) { y = %s<%s>(x, w) }", c->x,
+             c->w, c->op, c->attributes);
     check_model(text, 1);
 }
 
@@ -199,15 +199,15 @@ static void check_conv(const struct conv_case *c)
 void test_conv__agrees_with_the_reference_on_images(void)
 {
     static const struct conv_case cases[] = {
-        {"1,16,9,9", "16,16,3,3", 16, "group = 1"},
-        {"2,3,17,15", "17,3,3,3", 17, "pads = [1, 1, 1, 1]"},
-        {"1,17,8,8", "5,17,1,1", 5, "group = 1"},
-        {"1,1,7,7", "1,1,3,3", 1, "group = 1"},
-        {"2,32,14,14", "64,32,3,3", 64, "strides = [2, 2], pads = [1, 1, 1, 1]"},
-        {"1,3,23,23", "64,3,7,7", 64, "strides = [2, 2], pads = [3, 3, 3, 3]"},
-        {"1,16,10,11", "32,16,3,2", 32, "strides = [1, 3], pads = [0, 1, 2, 0]"},
-        {"1,16,15,15", "16,16,3,3", 16, "dilations = [2, 3], pads = [2, 3, 2, 3]"},
-        {"1,20,6,6", "24,20,5,5", 24, "pads = [2, 2, 2, 2]"},
+        {"Conv", "1,16,9,9", "16,16,3,3", 16, "group = 1"},
+        {"Conv", "2,3,17,15", "17,3,3,3", 17, "pads = [1, 1, 1, 1]"},
+        {"Conv", "1,17,8,8", "5,17,1,1", 5, "group = 1"},
+        {"Conv", "1,1,7,7", "1,1,3,3", 1, "group = 1"},
+        {"Conv", "2,32,14,14", "64,32,3,3", 64, "strides = [2, 2], pads = [1, 1, 1, 1]"},
+        {"Conv", "1,3,23,23", "64,3,7,7", 64, "strides = [2, 2], pads = [3, 3, 3, 3]"},
+        {"Conv", "1,16,10,11", "32,16,3,2", 32, "strides = [1, 3], pads = [0, 1, 2, 0]"},
+        {"Conv", "1,16,15,15", "16,16,3,3", 16, "dilations = [2, 3], pads = [2, 3, 2, 3]"},
+        {"Conv", "1,20,6,6", "24,20,5,5", 24, "pads = [2, 2, 2, 2]"},
     };
     CHECK_CONVS(cases);
 }
@@ -215,12 +215,12 @@ void test_conv__agrees_with_the_reference_on_images(void)
 void test_conv__agrees_with_the_reference_in_groups(void)
 {
     static const struct conv_case cases[] = {
-        {"1,32,9,9", "32,16,3,3", 32, "group = 2, pads = [1, 1, 1, 1]"},
-        {"1,6,9,9", "9,2,3,3", 9, "group = 3"},
-        {"2,32,9,9", "32,1,3,3", 32, "group = 32, pads = [1, 1, 1, 1]"},
-        {"1,17,9,9", "17,1,3,3", 17, "group = 17, strides = [2, 2], pads = [1, 1, 1, 1]"},
-        {"1,8,9,9", "16,1,3,3", 16, "group = 8"},
-        {"1,34,7,7", "34,17,1,1", 34, "group = 2"},
+        {"Conv", "1,32,9,9", "32,16,3,3", 32, "group = 2, pads = [1, 1, 1, 1]"},
+        {"Conv", "1,6,9,9", "9,2,3,3", 9, "group = 3"},
+        {"Conv", "2,32,9,9", "32,1,3,3", 32, "group = 32, pads = [1, 1, 1, 1]"},
+        {"Conv", "1,17,9,9", "17,1,3,3", 17, "group = 17, strides = [2, 2], pads = [1, 1, 1, 1]"},
+        {"Conv", "1,8,9,9", "16,1,3,3", 16, "group = 8"},
+        {"Conv", "1,34,7,7", "34,17,1,1", 34, "group = 2"},
     };
     CHECK_CONVS(cases);
 }
@@ -228,11 +228,11 @@ void test_conv__agrees_with_the_reference_in_groups(void)
 void test_conv__agrees_with_the_reference_on_other_ranks(void)
 {
     static const struct conv_case cases[] = {
-        {"2,16,20", "24,16,3", 24, "pads = [1, 1]"},
-        {"1,3,31", "17,3,5", 17, "strides = [2], dilations = [2]"},
-        {"1,16,5,6,7", "16,16,3,3,3", 16, "pads = [1, 1, 1, 1, 1, 1]"},
-        {"1,3,5,6,7", "5,3,2,3,2", 5, "strides = [1, 2, 1]"},
-        {"1,4,5,6,7", "8,2,3,3,3", 8, "group = 2"},
+        {"Conv", "2,16,20", "24,16,3", 24, "pads = [1, 1]"},
+        {"Conv", "1,3,31", "17,3,5", 17, "strides = [2], dilations = [2]"},
+        {"Conv", "1,16,5,6,7", "16,16,3,3,3", 16, "pads = [1, 1, 1, 1, 1, 1]"},
+        {"Conv", "1,3,5,6,7", "5,3,2,3,2", 5, "strides = [1, 2, 1]"},
+        {"Conv", "1,4,5,6,7", "8,2,3,3,3", 8, "group = 2"},
     };
     CHECK_CONVS(cases);
 }
@@ -240,12 +240,33 @@ void test_conv__agrees_with_the_reference_on_other_ranks(void)
 void test_conv__computes_automatic_pads(void)
 {
     static const struct conv_case cases[] = {
-        {"1,16,9,8", "16,16,3,4", 16, "auto_pad = \"SAME_UPPER\", strides = [2, 2]"},
-        {"1,16,9,8", "16,16,3,4", 16, "auto_pad = \"SAME_LOWER\", strides = [2, 2]"},
-        {"1,16,9,8", "16,16,3,4", 16, "auto_pad = \"SAME_UPPER\""},
-        {"1,16,9,8", "16,16,3,3", 16, "auto_pad = \"VALID\", strides = [2, 2]"},
+        {"Conv", "1,16,9,8", "16,16,3,4", 16, "auto_pad = \"SAME_UPPER\", strides = [2, 2]"},
+        {"Conv", "1,16,9,8", "16,16,3,4", 16, "auto_pad = \"SAME_LOWER\", strides = [2, 2]"},
+        {"Conv", "1,16,9,8", "16,16,3,4", 16, "auto_pad = \"SAME_UPPER\""},
+        {"Conv", "1,16,9,8", "16,16,3,3", 16, "auto_pad = \"VALID\", strides = [2, 2]"},
     };
     CHECK_CONVS(cases);
+}
+
+void test_conv_transpose__agrees_with_the_reference(void)
+{
+    static const struct conv_case cases[] = {
+        {"ConvTranspose", "1,16,9,9", "16,16,3,3", 16, "group = 1"},
+        {"ConvTranspose", "2,3,7,5", "3,17,3,3", 17, "pads = [1, 1, 1, 1]"},
+        {"ConvTranspose", "2,32,7,7", "32,64,3,3", 64, "strides = [2, 2], pads = [1, 1, 1, 1]"},
+        {"ConvTranspose", "1,8,6,7", "8,16,4,2", 16, "strides = [2, 3], pads = [0, 1, 2, 0]"},
+        {"ConvTranspose", "1,16,7,7", "16,16,3,3", 16, "dilations = [2, 3]"},
+        {"ConvTranspose", "1,16,9,9", "16,8,3,3", 16, "group = 2, strides = [2, 2]"},
+        {"ConvTranspose", "1,32,5,5", "32,1,3,3", 32, "group = 32, pads = [1, 1, 1, 1]"},
+        {"ConvTranspose", "2,16,11", "16,32,5", 32, "strides = [2], pads = [2, 2]"},
+        {"ConvTranspose", "1,16,4,5,6", "16,16,3,3,3", 16, "pads = [1, 1, 1, 1, 1, 1]"},
+        {"ConvTranspose", "1,16,6,6", "16,16,3,3", 16,
+         "strides = [2, 2], output_padding = [1, 1], pads = [1, 1, 1, 1]"},
+    };
+    CHECK_CONVS(cases);
+    check_declines("g (float[1,4,5,5] x, float[4,4,3,3] w) => (y)"
+                   " { y = ConvTranspose<auto_pad = \"SAME_UPPER\", strides = [2, 2]>(x, w) }",
+                   "pads follow from the size of its result");
 }
 
 void test_conv__says_why_it_declines(void)
