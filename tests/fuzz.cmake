@@ -1,17 +1,33 @@
 # Fuzz targets. In a fuzz build each is a libFuzzer program; in any other it replays its seeds.
 # SPDX-License-Identifier: Apache-2.0
 file(GLOB FUZZ_SOURCES CONFIGURE_DEPENDS ${TESTS_DIR}/fuzz/fuzz_*.c)
+# What targets share: mutations of models (in a fuzz build), small inputs, bytes as a file.
+set(MODEL_FUZZERS fuzz_api fuzz_check fuzz_grad fuzz_run fuzz_train)
+set(MODEL_MUTATORS ${TESTS_DIR}/fuzz/mutate_model.c ${TESTS_DIR}/fuzz/mutate_nodes.c
+                   ${TESTS_DIR}/fuzz/mutate_values.c)
+set(fuzz_run_PARTS ${TESTS_DIR}/fuzz/small_run.c)
+set(fuzz_grad_PARTS ${TESTS_DIR}/fuzz/small_run.c)
+set(fuzz_train_PARTS ${TESTS_DIR}/fuzz/small_run.c)
+set(fuzz_checkpoint_PARTS ${TESTS_DIR}/fuzz/in_file.c)
+set(fuzz_curves_PARTS ${TESTS_DIR}/fuzz/in_file.c)
+foreach(part curve curve_log curve_print curve_svg)
+  list(APPEND fuzz_curves_PARTS ${PROJECT_SOURCE_DIR}/cli/${part}.c)
+endforeach()
 add_custom_target(fuzzers)
 
 foreach(source ${FUZZ_SOURCES})
   get_filename_component(name ${source} NAME_WE)
-  add_executable(${name} ${source})
-  target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/src)
+  add_executable(${name} ${source} ${${name}_PARTS})
+  target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/cli
+                                             ${PROJECT_SOURCE_DIR}/include)
   target_link_libraries(${name} PRIVATE cameo_flags test_flags cameo_static)
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/fuzzers)
   add_dependencies(fuzzers ${name})
   if(CAMEO_FUZZ)
     target_link_options(${name} PRIVATE -fsanitize=fuzzer)
+    if(name IN_LIST MODEL_FUZZERS)
+      target_sources(${name} PRIVATE ${MODEL_MUTATORS})
+    endif()
   else()
     target_sources(${name} PRIVATE ${TESTS_DIR}/fuzz/replay.c)
     add_dependencies(tests ${name})

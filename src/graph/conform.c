@@ -90,6 +90,21 @@ static enum cm_status check_input(const struct cm_node *node, int i, struct sign
     return CM_OK;
 }
 
+/* Kernels write every output that the schema does not call optional. */
+static enum cm_status check_outputs(const struct cm_node *node, struct cm_error *err)
+{
+    const struct cm_schema *schema = node->schema;
+    if (node->n_outputs < schema->min_outputs || node->n_outputs > schema->max_outputs)
+        return cm_fail(err, CM_BAD_MODEL, "has %d outputs, needs %d to %d", node->n_outputs,
+                       schema->min_outputs, schema->max_outputs);
+    for (int o = 0; o < node->n_outputs; o++) {
+        const struct cm_schema_param *param = cm_schema_output(schema, (size_t)o);
+        if (!node->outputs[o] && param->kind == CM_PARAM_SINGLE)
+            return cm_fail(err, CM_BAD_MODEL, "output %d '%s' is required", o, param->name);
+    }
+    return CM_OK;
+}
+
 static enum cm_status check_attribute(const struct cm_node *node, struct cm_str name, int type,
                                       struct cm_error *err)
 {
@@ -107,6 +122,15 @@ static enum cm_status check_attribute(const struct cm_node *node, struct cm_str 
     return CM_OK;
 }
 
+/* Messages may be absent whatever the type says. Graphs became bodies, so a type of graph here is
+ * one without. */
+static bool lacks_contents(const struct cm_attribute_proto *attr)
+{
+    return (attr->type == CM_ATTR_TENSOR && !attr->t) ||
+           (attr->type == CM_ATTR_SPARSE_TENSOR && !attr->sparse_tensor) ||
+           (attr->type == CM_ATTR_TYPE_PROTO && !attr->tp) || attr->type == CM_ATTR_GRAPH;
+}
+
 static enum cm_status check_attributes(const struct cm_node *node, struct cm_error *err)
 {
     const struct cm_schema *schema = node->schema;
@@ -114,8 +138,8 @@ static enum cm_status check_attributes(const struct cm_node *node, struct cm_err
     for (size_t i = 0; i < node->n_attributes; i++) {
         const struct cm_attribute_proto *attr = &node->attributes[i];
         CM_TRY(check_attribute(node, attr->name, attr->type, err));
-        if (attr->type == CM_ATTR_TENSOR && !attr->t)
-            return cm_fail(err, CM_BAD_MODEL, "attribute '%.*s' has no tensor",
+        if (lacks_contents(attr))
+            return cm_fail(err, CM_BAD_MODEL, "attribute '%.*s' has a type but no contents",
                            CM_STR_FMT(attr->name));
         for (size_t j = 0; j < i; j++)
             if (cm_str_equal(node->attributes[j].name, attr->name))
@@ -154,9 +178,7 @@ enum cm_status cm_node_conforms(const struct cm_node *node, struct cm_error *err
     if (!cm_schema_allows_inputs(schema, (size_t)node->n_inputs))
         return cm_fail(err, CM_BAD_MODEL, "has %d inputs, needs %d to %d", node->n_inputs,
                        schema->min_inputs, schema->max_inputs);
-    if (node->n_outputs > schema->max_outputs)
-        return cm_fail(err, CM_BAD_MODEL, "has %d outputs, can have %d", node->n_outputs,
-                       schema->max_outputs);
+    CM_TRY(check_outputs(node, err));
     struct signature bound[MAX_TYPE_VARIABLES] = {0};
     for (int i = 0; i < node->n_inputs; i++)
         CM_TRY(check_input(node, i, bound, err));

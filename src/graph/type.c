@@ -47,7 +47,8 @@ uint32_t cm_symbol_unnamed(struct cm_symbols *symbols, uint32_t value, int axis)
 
 struct cm_str cm_symbol_name(const struct cm_symbols *symbols, uint32_t symbol)
 {
-    if (symbol >= symbols->count || !symbols->items[symbol].size || !symbols->items[symbol].data[0])
+    if (!symbols || symbol >= symbols->count || !symbols->items[symbol].size ||
+        !symbols->items[symbol].data[0])
         return CM_STR_NONE;
     return symbols->items[symbol];
 }

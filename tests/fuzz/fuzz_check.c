@@ -43,8 +43,8 @@ static enum cm_status check(struct cm_guard *guard, void *arg)
     const enum cm_status status =
         cm_decode(&cm_model_info, input->bytes, &arena, &model, &input->err);
     if (status == CM_OK) {
-        require(cm_check_model(&model, CM_STR(""), 0, &arena, &plain, &input->err) == CM_OK);
-        require(cm_check_model(&model, CM_STR(""), CM_CHECK_STRICT, &arena, &strict, &input->err) ==
+        require(cm_check_model(&model, NULL, 0, &arena, &plain, &input->err) == CM_OK);
+        require(cm_check_model(&model, NULL, CM_CHECK_STRICT, &arena, &strict, &input->err) ==
                 CM_OK);
         require_sound(&plain);
         require_sound(&strict);

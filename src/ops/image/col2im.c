@@ -18,6 +18,8 @@ struct windows {
     int64_t taps, columns, area;
 };
 
+static const int64_t small = INT64_C(1) << 40; /* so that sums and products of a few fit */
+
 static int64_t listed(struct cm_int64s list, int i, int64_t otherwise)
 {
     return list.count ? list.items[i] : otherwise;
@@ -33,7 +35,6 @@ static enum cm_status read_axis(const struct cm_node *node, int i, struct window
     w->stride[i] = listed(cm_node_ints(node, "strides"), i, 1);
     w->dilation[i] = listed(cm_node_ints(node, "dilations"), i, 1);
     w->pad[i] = before;
-    const int64_t small = INT64_C(1) << 40; /* so that nothing below overflows */
     if (w->image[i] < 1 || w->image[i] > small || w->kernel[i] < 1 || w->kernel[i] > small ||
         w->stride[i] < 1 || w->stride[i] > small || w->dilation[i] < 1 || before < 0 ||
         before > small || after < 0 || after > small)
@@ -49,25 +50,32 @@ static enum cm_status read_axis(const struct cm_node *node, int i, struct window
     return CM_OK;
 }
 
-static enum cm_status read_windows(const struct cm_node *node, const struct cm_tensor *image,
-                                   const struct cm_tensor *kernel, struct windows *w,
-                                   struct cm_error *err)
+static enum cm_status check_lists(const struct cm_node *node, int rank, struct cm_error *err)
 {
     static const struct {
         const char *name;
         int times;
     } lists[] = {{"strides", 1}, {"dilations", 1}, {"pads", 2}};
+
+    for (size_t i = 0; i < CM_COUNT(lists); i++) {
+        const size_t count = cm_node_ints(node, lists[i].name).count;
+        if (count && count != (size_t)(rank * lists[i].times))
+            return cm_fail(err, CM_BAD_MODEL, "%s has %zu numbers, needs %d", lists[i].name, count,
+                           rank * lists[i].times);
+    }
+    return CM_OK;
+}
+
+static enum cm_status read_windows(const struct cm_node *node, const struct cm_tensor *image,
+                                   const struct cm_tensor *kernel, struct windows *w,
+                                   struct cm_error *err)
+{
     const int64_t rank = cm_tensor_count(image);
     *w = (struct windows){.taps = 1, .columns = 1, .area = 1};
     if (rank < 1 || rank > CM_MAX_RANK - 2 || cm_tensor_count(kernel) != rank)
         return cm_fail(err, CM_BAD_ARGUMENT, "image_shape and block_shape do not go together");
     w->rank = (int)rank;
-    for (size_t i = 0; i < CM_COUNT(lists); i++) {
-        const size_t count = cm_node_ints(node, lists[i].name).count;
-        if (count && count != (size_t)(w->rank * lists[i].times))
-            return cm_fail(err, CM_BAD_MODEL, "%s has %zu numbers, needs %d", lists[i].name, count,
-                           w->rank * lists[i].times);
-    }
+    CM_TRY(check_lists(node, w->rank, err));
     for (int i = 0; i < w->rank; i++) {
         w->image[i] = cm_tensor_int(image, i);
         w->kernel[i] = cm_tensor_int(kernel, i);
@@ -307,9 +315,14 @@ static enum cm_status col2im_grad(struct cm_grad *g)
     if (c.rank == 0)
         return cm_builder_fail(&g->build, CM_UNSUPPORTED,
                                "the gradient needs to know how many axes the image has");
+    CM_TRY(check_lists(g->node, c.rank, g->build.err));
     for (int i = 0; i < c.rank; i++) {
         pads[2 + i] = listed(given, i, 0);
         pads[c.rank + 4 + i] = listed(given, i + c.rank, 0);
+        if (pads[2 + i] < 0 || pads[2 + i] > small || pads[c.rank + 4 + i] < 0 ||
+            pads[c.rank + 4 + i] > small)
+            return cm_builder_fail(&g->build, CM_BAD_MODEL,
+                                   "its pads along axis %d are out of range", i);
         around[i] = pads[2 + i] + pads[c.rank + 4 + i];
     }
     c.padded = cm_emit(g, "Add", c.image, cm_build_int64s(&g->build, (size_t)c.rank, around));

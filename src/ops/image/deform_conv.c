@@ -365,12 +365,15 @@ static enum cm_status deform_body(struct cm_body *b)
     CM_TRY(cm_window_read(b->node, p.axes, kernel, &p.window, b->build.err));
     p.group = cm_node_int(b->node, "group");
     p.offset_group = cm_node_int(b->node, "offset_group");
-    p.channels = type->dims[1].value * p.group;
+    int64_t inputs;
+    if (!cm_dim_mul(type->dims[1].value, p.group, &p.channels) ||
+        !cm_dim_mul(type->dims[1].value, p.taps, &inputs))
+        return cm_body_decline(b, "the number of channels is too large");
     p.wide = type->dtype == CM_DOUBLE ? CM_DOUBLE : CM_FLOAT;
     const cm_value dims = shape_part(&p, cm_body_input(b, OFFSET), 2, p.axes + 2);
     p.places = product(&p, dims);
-    const cm_value rows = cm_emit(b, "Reshape", cast(&p, w, p.wide),
-                                  cm_emit_int64s(b, p.group, -1, p.channels / p.group * p.taps));
+    const cm_value rows =
+        cm_emit(b, "Reshape", cast(&p, w, p.wide), cm_emit_int64s(b, p.group, -1, inputs));
     cm_value y = cm_emit(b, "MatMul", rows, columns(&p));
     y = cm_emit(b, "Reshape", y,
                 join(&p, join(&p, shape_part(&p, x, 0, 1), cm_emit_int64s(b, -1)), dims));

@@ -57,12 +57,17 @@ static void drop_trees(void *what)
     cm_tensor_drop(&t->members);
 }
 
-static enum cm_status load(struct cm_call *call, const char *name, struct cm_tensor *out)
+static enum cm_status load(struct cm_call *call, const char *name, enum cm_dtype_class kind,
+                           struct cm_tensor *out)
 {
     const struct cm_attribute_proto *attr = cm_node_attr(call->node, name);
     if (!attr || !attr->t)
         return CM_OK;
-    return cm_tensor_proto_load(attr->t, NULL, out, call->err);
+    CM_TRY(cm_tensor_proto_load(attr->t, NULL, out, call->err));
+    if (cm_dtype_info(out->type)->kind != kind)
+        return cm_call_fail(call, CM_BAD_MODEL, "%s is a tensor of %s", name,
+                            cm_dtype_name(out->type));
+    return CM_OK;
 }
 
 /* Sets of members follow one another in the order in which trees are walked, true side first; each
@@ -167,10 +172,10 @@ static enum cm_status trees_prepare(struct cm_call *call)
     t->finish = (enum cm_scores)cm_node_int(call->node, "post_transform");
     t->roots = cm_node_ints(call->node, "tree_roots");
     t->targets = cm_node_ints(call->node, "leaf_targetids");
-    CM_TRY(load(call, "nodes_modes", &t->modes));
-    CM_TRY(load(call, "nodes_splits", &t->values));
-    CM_TRY(load(call, "leaf_weights", &t->weights));
-    CM_TRY(load(call, "membership_values", &t->members));
+    CM_TRY(load(call, "nodes_modes", CM_CLASS_UNSIGNED, &t->modes));
+    CM_TRY(load(call, "nodes_splits", CM_CLASS_FLOAT, &t->values));
+    CM_TRY(load(call, "leaf_weights", CM_CLASS_FLOAT, &t->weights));
+    CM_TRY(load(call, "membership_values", CM_CLASS_FLOAT, &t->members));
     CM_TRY(check_lists(call, t));
     for (int64_t i = 0; i < t->n_splits; i++)
         CM_TRY(read_split(call, t, i));

@@ -57,11 +57,12 @@ static cm_value count_of(struct cm_grad *g, cm_value x, cm_value sum)
     const struct cm_type *type = cm_builder_type(&g->build, x),
                          *less = cm_builder_type(&g->build, sum);
     struct cm_shape whole, part;
+    int64_t total, kept;
     if (!type || !less)
         return 0;
-    if (cm_type_shape(type, &whole) && cm_type_shape(less, &part) && cm_shape_elements(&part) > 0)
-        return cm_emit_scalar_like(g, x,
-                                   (double)(cm_shape_elements(&whole) / cm_shape_elements(&part)));
+    if (cm_type_shape(type, &whole) && cm_type_shape(less, &part) &&
+        cm_shape_count(&whole, &total) && cm_shape_count(&part, &kept) && kept > 0)
+        return cm_emit_scalar_like(g, x, (double)(total / kept));
     const cm_value count = cm_emit(g, "Div", cm_emit(g, "Size", x), cm_emit(g, "Size", sum));
     return cast(g, count, type->dtype);
 }

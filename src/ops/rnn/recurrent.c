@@ -20,6 +20,9 @@ static struct cm_dim hidden_dim(const struct cm_node *node, const struct cm_type
     return r && r->rank == 3 ? r->dims[2] : CM_DIM_ANY;
 }
 
+/* So that sizes of gates can be added up. */
+enum { MOST_HIDDEN = 1 << 30 };
+
 static enum cm_status check_attributes(const struct cm_node *node, const struct cm_cell *cell,
                                        struct cm_error *err)
 {
@@ -32,9 +35,24 @@ static enum cm_status check_attributes(const struct cm_node *node, const struct 
     const size_t needed = (size_t)(cell->n_activations * n_directions(node));
     if (cm_node_attr(node, "activations") && given != needed)
         return cm_fail(err, CM_BAD_MODEL, "has %zu activations, needs %zu", given, needed);
-    if (cm_node_attr(node, "hidden_size") && cm_node_int(node, "hidden_size") < 1)
-        return cm_fail(err, CM_BAD_MODEL, "hidden_size is %lld",
-                       (long long)cm_node_int(node, "hidden_size"));
+    const int64_t hidden = cm_node_int(node, "hidden_size");
+    if (cm_node_attr(node, "hidden_size") && (hidden < 1 || hidden > MOST_HIDDEN))
+        return cm_fail(err, CM_BAD_MODEL, "hidden_size is %lld", (long long)hidden);
+    return CM_OK;
+}
+
+/* The attribute says again what R's shape says. */
+static enum cm_status check_hidden(struct cm_infer *in)
+{
+    const struct cm_type *r = cm_infer_type(in, IN_R);
+    if (!r || r->rank != 3 || !cm_dim_known(r->dims[2]))
+        return CM_OK;
+    if (r->dims[2].value > MOST_HIDDEN)
+        return cm_infer_fail(in, "R has size %lld on axis 2", (long long)r->dims[2].value);
+    const int64_t hidden = cm_node_int(in->node, "hidden_size");
+    if (cm_node_attr(in->node, "hidden_size") && hidden != r->dims[2].value)
+        return cm_infer_fail(in, "hidden_size is %lld, R has size %lld on axis 2",
+                             (long long)hidden, (long long)r->dims[2].value);
     return CM_OK;
 }
 
@@ -49,6 +67,7 @@ enum cm_status cm_recurrent_infer(struct cm_infer *in)
         if (type && type->rank != CM_RANK_UNKNOWN && type->rank != ranks[i])
             return cm_infer_fail(in, "input %d has rank %d, needs %d", i, type->rank, ranks[i]);
     }
+    CM_TRY(check_hidden(in));
     const bool batch_first = cm_node_int(in->node, "layout") != 0;
     const bool known = x->rank == 3;
     const struct cm_dim seq = known ? x->dims[batch_first] : CM_DIM_ANY;

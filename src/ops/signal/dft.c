@@ -29,7 +29,10 @@ static enum cm_status transform_length(struct cm_infer *in, struct cm_dim dim, i
         *out = known.items[0].number;
     } else if (cm_dim_known(dim)) {
         const bool folded = flag(in->node, "inverse") && flag(in->node, "onesided");
-        *out = folded ? 2 * (dim.value - 1) : dim.value;
+        if (!folded)
+            *out = dim.value;
+        else if (!cm_int64_mul(2, dim.value - 1, out))
+            *out = INT64_MAX; /* refused below */
     } else {
         return CM_OK;
     }
@@ -50,6 +53,8 @@ static enum cm_status dft_infer(struct cm_infer *in)
         return cm_infer_set_tensor(in, 0, x->dtype, CM_RANK_UNKNOWN, NULL);
     if (x->rank < 2)
         return cm_infer_fail(in, "input 0 has rank %d, needs 2 or more", x->rank);
+    for (int i = 1; i < in->n_in; i++)
+        CM_TRY(cm_infer_number(in, i));
     const struct cm_dim last = x->dims[x->rank - 1];
     if (cm_dim_known(last) && last.value != 1 && last.value != 2)
         return cm_infer_fail(in, "the last axis has %lld, must have 1 (real) or 2 (complex)",
