@@ -74,6 +74,9 @@ enum cm_status cm_api_own(struct cm_datum *datum, struct cm_error *err)
 {
     if (datum->kind == CM_KIND_TENSOR || datum->kind == CM_KIND_MAP)
         CM_TRY(own_tensor(&datum->tensor, err));
+    if (datum->list && !cm_datum_has_strings(datum))
+        return CM_OK; /* such items own their bytes */
+    CM_TRY(cm_datum_separate(datum, err));
     for (size_t i = 0; i < datum->n_items; i++)
         CM_TRY(cm_api_own(&datum->items[i], err));
     return CM_OK;
@@ -85,6 +88,9 @@ enum cm_status cm_api_own_strings(struct cm_datum *datum, struct cm_error *err)
 
     if (has_tensor && datum->tensor.type == CM_STRING)
         CM_TRY(own_strings(&datum->tensor, err));
+    if (datum->list && !cm_datum_has_strings(datum))
+        return CM_OK;
+    CM_TRY(cm_datum_separate(datum, err));
     for (size_t i = 0; i < datum->n_items; i++)
         CM_TRY(cm_api_own_strings(&datum->items[i], err));
     return CM_OK;
@@ -145,6 +151,7 @@ static enum cm_status new_tensor(enum cameo_dtype dtype, int rank, const int64_t
 enum cameo_status cameo_datum_new(enum cameo_dtype dtype, int rank, const int64_t *dims,
                                   struct cameo_datum **out, struct cameo_error *err)
 {
+    CM_API_NEED(out, err);
     struct cm_error reason = {0};
 
     *out = NULL;

@@ -41,15 +41,31 @@ struct cameo_registry {
 
 /* No more rows from now on; NULL gives the built-in operators. */
 const struct cm_registry *cm_api_freeze(const struct cameo_registry *registry);
+/* Is there a backend of this name? NULL: whatever is fastest. */
+enum cm_status cm_api_check_backend(const char *name, struct cm_error *err) CM_MUST_CHECK;
 
-/* All that cannot run, in one message: operators that nobody knows how to run, before the graph is
- * built; and nodes that the plain engine cannot, after. */
-enum cm_status cm_api_check_nodes(struct cm_arena *scratch, const struct cm_model_proto *model,
-                                  const struct cm_registry *registry,
+struct cm_obstacles;
+
+/* Adds all that cannot run: operators that nobody knows how to run, before the graph is built; and
+ * nodes that the plain engine cannot, after. */
+void cm_api_list_nodes(struct cm_obstacles *list, const struct cm_model_proto *model,
+                       const struct cm_registry *registry);
+enum cm_status cm_api_check_graph(const struct cm_graph *graph, struct cm_obstacles *list,
                                   struct cm_error *err) CM_MUST_CHECK;
-enum cm_status cm_api_check_graph(const struct cm_graph *graph, struct cm_error *err) CM_MUST_CHECK;
+/* The list as the caller gets it, with texts of its own. */
+enum cm_status cm_api_findings(const struct cm_obstacles *list, struct cameo_findings **out,
+                               struct cm_error *err) CM_MUST_CHECK;
 
 struct cm_session;
+
+/* Two dimensions of inputs that have one name. */
+struct cm_api_axis {
+    size_t input;
+    int axis;
+};
+struct cm_api_same {
+    struct cm_api_axis a, b;
+};
 
 struct cameo_session {
     struct cm_arena arena; /* the module and everything below */
@@ -61,6 +77,10 @@ struct cameo_session {
     const struct cm_type **input_types;
     size_t *inputs; /* of the graph, as numbers of the model's inputs */
     struct cameo_value *outputs;
+    size_t expanded; /* nodes that gave way to their bodies, as option expand asks */
+    struct cm_api_same *same;
+    size_t n_same;
+    struct cm_datum *_Atomic spare; /* inputs and outputs of a run that is over; or NULL */
     pthread_mutex_t lock;
 };
 

@@ -7,37 +7,47 @@
 #include "exec/session.h"
 #include "graph/function.h"
 #include "graph/import.h"
+#include "graph/obstacles.h"
 #include "rewrite/upgrade.h"
 
 struct new_call {
     struct cameo_session *session;
+    struct cm_obstacles obstacles; /* in the session's arena */
     struct cm_error err;
 };
 
 /* ---- expanding ---- */
 
+struct expansion {
+    size_t count; /* nodes that gave way to their bodies */
+    struct cm_error err;
+};
+
 /* A body may decline the case at hand; then the operator stays, as it does for everybody. */
 static bool has_body(const struct cm_node *node, void *arg)
 {
-    struct cm_error *err = arg, reason = {0};
+    struct expansion *expansion = arg;
+    struct cm_error reason = {0};
     struct cm_node *own = (struct cm_node *)(uintptr_t)node; /* nodes are never const objects */
 
-    if (err->status || !cm_node_has_function(node))
+    if (expansion->err.status || !cm_node_has_function(node))
         return false;
     const enum cm_status status = cm_node_instantiate(own, &reason);
     if (status && status != CM_UNSUPPORTED)
-        *err = reason;
+        expansion->err = reason;
+    expansion->count += status == CM_OK;
     return status == CM_OK;
 }
 
-static enum cm_status expand(struct cm_graph *graph, struct cm_error *err)
+static enum cm_status expand(struct cameo_session *session, struct cm_error *err)
 {
-    struct cm_error broken = {0};
+    struct expansion expansion = {0};
 
-    CM_TRY(cm_graph_inline_all(graph, has_body, &broken, err));
-    if (broken.status)
-        *err = broken;
-    return broken.status;
+    CM_TRY(cm_graph_inline_all(session->graph, has_body, &expansion, err));
+    if (expansion.err.status)
+        *err = expansion.err;
+    session->expanded = expansion.count;
+    return expansion.err.status;
 }
 
 /* ---- making ---- */
@@ -70,6 +80,45 @@ static void describe_output(struct cm_arena *arena, const struct cm_module *modu
     out->dims = dims;
 }
 
+/* Pairs each dimension that has a name with the first one of that name. */
+static void pair_symbols(struct cameo_session *session, const struct cm_module *module)
+{
+    struct {
+        struct cm_api_same *items;
+        size_t count, capacity;
+    } same = {0};
+    struct {
+        struct cm_api_axis *items;
+        size_t count, capacity;
+    } named = {0};
+    struct cm_map numbers = {0}; /* by name: of its first dimension, in named */
+
+    for (size_t i = 0; i < session->n_inputs; i++) {
+        const struct cm_type *type = session->input_types[i];
+
+        for (int axis = 0; type->kind == CM_KIND_TENSOR && axis < type->rank; axis++) {
+            const struct cm_dim dim = type->dims[axis];
+            const struct cm_api_axis at = {i, axis};
+            bool added;
+
+            const struct cm_str name = cm_dim_known(dim) || !dim.symbol
+                                           ? CM_STR_NONE
+                                           : cm_symbol_name(cm_module_symbols(module), dim.symbol);
+            if (!name.size)
+                continue;
+            uint64_t *number = cm_map_insert(&numbers, &session->arena, name, &added);
+            if (added) {
+                *number = named.count;
+                *CM_PUSH(&session->arena, &named) = at;
+            } else {
+                *CM_PUSH(&session->arena, &same) = (struct cm_api_same){named.items[*number], at};
+            }
+        }
+    }
+    session->same = same.items;
+    session->n_same = same.count;
+}
+
 /* What is known before the graph is changed for speed. */
 static enum cm_status describe(struct cameo_session *session, struct cm_error *err)
 {
@@ -98,6 +147,7 @@ static enum cm_status describe(struct cameo_session *session, struct cm_error *e
     session->input_types = CM_NEW_ARRAY(arena, const struct cm_type *, graph->n_inputs);
     for (size_t i = 0; i < graph->n_inputs; i++)
         session->input_types[i] = cm_value_get(graph->module, graph->inputs[i])->fact.type;
+    pair_symbols(session, graph->module);
     session->outputs = CM_NEW_ARRAY(arena, struct cameo_value, graph->n_outputs);
     for (size_t i = 0; i < graph->n_outputs; i++) {
         const struct cm_value_def *def = cm_value_get(graph->module, graph->outputs[i].value);
@@ -114,30 +164,33 @@ static enum cm_status new_guarded(struct cm_guard *guard, void *arg)
     struct cameo_session *session = call->session;
     const struct cameo_session_options *options = &session->options;
     const struct cm_model_file *file = session->model->file;
-    const struct cm_import_options import = {.upgrade = cm_upgrade_node};
+    const struct cm_import_options import = {.upgrade = cm_upgrade_node,
+                                             .obstacles = &call->obstacles};
     const struct cm_session_options exec = {.threads = options->threads,
                                             .memory_limit = options->memory_limit,
                                             .backend = options->backend,
-                                            .seed = options->seed};
+                                            .seed = options->seed,
+                                            .obstacles = &call->obstacles};
 
     cm_arena_init(&session->arena, guard);
+    call->obstacles.arena = &session->arena;
     const struct cm_registry *registry = cm_api_freeze(options->registry);
     if (!registry)
         return cm_fail(&call->err, CM_NO_MEMORY, "no memory for the operators");
     const struct cm_module_options module_options = {.registry = registry, .files = file->files};
     struct cm_module *module = cm_module_new(&session->arena, &module_options);
-    CM_TRY(cm_api_check_nodes(&session->arena, &file->model, registry, &call->err));
+    cm_api_list_nodes(&call->obstacles, &file->model, registry);
     CM_TRY(cm_module_import(module, &file->model, &import, &session->graph, &call->err));
     CM_TRY(cm_gradient_expand(session->graph, &call->err));
     if (options->expand)
-        CM_TRY(expand(session->graph, &call->err));
+        CM_TRY(expand(session, &call->err));
     CM_TRY(describe(session, &call->err));
     if (options->backend && strcmp(options->backend, "plain") == 0)
-        return cm_api_check_graph(session->graph, &call->err);
+        return cm_api_check_graph(session->graph, &call->obstacles, &call->err);
     return cm_session_new(session->graph, &exec, &session->exec, &call->err);
 }
 
-static enum cm_status check_backend(const char *name, struct cm_error *err)
+enum cm_status cm_api_check_backend(const char *name, struct cm_error *err)
 {
     char known[400] = "";
     size_t used = 0;
@@ -163,30 +216,66 @@ static enum cm_status check_options(struct cameo_session_options *options,
     CM_TRY(cm_api_options(options, sizeof *options, given, err));
     if (options->threads < 0 || options->threads > 4096)
         return cm_fail(err, CM_BAD_ARGUMENT, "%d threads make no sense", options->threads);
-    return check_backend(options->backend, err);
+    return cm_api_check_backend(options->backend, err);
+}
+
+/* What there is of the session, for cameo_session_free; NULL when there was no memory for it. */
+static enum cm_status open_session(struct new_call *call, const struct cameo_model *model,
+                                   const struct cameo_session_options *options)
+{
+    struct cameo_session *session = cm_calloc(1, sizeof *session);
+
+    if (!session || pthread_mutex_init(&session->lock, NULL) != 0) {
+        cm_free(session);
+        return cm_fail(&call->err, CM_NO_MEMORY, "no memory for a session");
+    }
+    call->session = session;
+    session->model = model;
+    CM_TRY(check_options(&session->options, options, &call->err));
+    return cm_api_locked(model, new_guarded, call, &call->err);
 }
 
 enum cameo_status cameo_session_new(const struct cameo_model *model,
                                     const struct cameo_session_options *options,
                                     struct cameo_session **out, struct cameo_error *err)
 {
-    struct new_call call = {.session = cm_calloc(1, sizeof *call.session)};
-    enum cm_status status;
+    CM_API_NEED(model, err);
+    CM_API_NEED(out, err);
+    struct new_call call = {.session = NULL};
+    enum cm_status status = open_session(&call, model, options);
 
     *out = NULL;
-    if (!call.session || pthread_mutex_init(&call.session->lock, NULL) != 0) {
-        cm_free(call.session);
-        return cm_api_done(cm_fail(&call.err, CM_NO_MEMORY, "no memory for a session"), &call.err,
-                           err);
-    }
-    call.session->model = model;
-    status = check_options(&call.session->options, options, &call.err);
-    if (status == CM_OK)
-        status = cm_api_locked(model, new_guarded, &call, &call.err);
+    status = cm_api_about(model, status, &call.err);
     if (status)
         cameo_session_free(call.session);
     else
         *out = call.session;
+    return cm_api_done(status, &call.err, err);
+}
+
+/* Did it end in what the list holds? When a budget gave out, the list is gone with its arena. */
+static bool is_listed(enum cm_status status, const struct cm_obstacles *list)
+{
+    return status == CM_OK || status == CM_BAD_MODEL || status == CM_UNSUPPORTED ||
+           ((status == CM_BAD_ARGUMENT || status == CM_NOT_FOUND) && list->total);
+}
+
+enum cameo_status cameo_model_blockers(const struct cameo_model *model,
+                                       const struct cameo_session_options *options,
+                                       struct cameo_findings **out, struct cameo_error *err)
+{
+    CM_API_NEED(model, err);
+    CM_API_NEED(out, err);
+    struct new_call call = {.session = NULL};
+    enum cm_status status = open_session(&call, model, options);
+    struct cm_obstacle whole = {status, CM_STR(""), cm_str(call.err.text)};
+    struct cm_obstacles one = {.items = &whole, .count = 1, .total = 1};
+
+    *out = NULL;
+    if (is_listed(status, &call.obstacles))
+        status = cm_api_findings(status && !call.obstacles.total ? &one : &call.obstacles, out,
+                                 &call.err);
+    cameo_session_free(call.session);
     return cm_api_done(status, &call.err, err);
 }
 
@@ -198,6 +287,7 @@ void cameo_session_free(struct cameo_session *session)
         cm_session_free(session->exec);
     cm_arena_release(&session->arena);
     pthread_mutex_destroy(&session->lock);
+    cm_free(atomic_load(&session->spare));
     cm_free(session);
 }
 
@@ -224,10 +314,16 @@ const struct cameo_value *cameo_session_output(const struct cameo_session *sessi
     return index < session->n_outputs ? &session->outputs[index] : NULL;
 }
 
+size_t cameo_session_expanded(const struct cameo_session *session)
+{
+    return session->expanded;
+}
+
 /* ---- cancelling ---- */
 
 enum cameo_status cameo_cancel_new(struct cameo_cancel **out, struct cameo_error *err)
 {
+    CM_API_NEED(out, err);
     struct cm_error reason = {0};
 
     *out = cm_malloc(sizeof **out);

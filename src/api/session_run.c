@@ -181,7 +181,7 @@ static enum cm_status check_missing(struct run *run)
     size_t used = 0, count = 0;
 
     for (size_t i = 0; i < run->session->n_inputs; i++) {
-        if (run->fed[i] || cameo_model_input(run->session->model, i)->has_default)
+        if (run->fed[i] || cameo_session_input(run->session, i)->has_default)
             continue;
         count++;
         if (used < 400)
@@ -192,6 +192,37 @@ static enum cm_status check_missing(struct run *run)
         return CM_OK;
     return cm_fail(&run->err, CM_BAD_ARGUMENT, "%s missing: %s%s",
                    count == 1 ? "an input is" : "inputs are", text, used < 400 ? "" : ", ...");
+}
+
+/* The size of a dimension as it is fed, or by the default; -1 when there is neither. */
+static int64_t fed_size(const struct run *run, struct cm_api_axis at)
+{
+    const struct cm_datum *datum = run->fed[at.input];
+
+    if (!datum || datum->kind != CM_KIND_TENSOR || at.axis >= datum->tensor.shape.rank)
+        return -1;
+    return datum->tensor.shape.dims[at.axis];
+}
+
+/* Dimensions of one name have one size, in all inputs. */
+static enum cm_status check_symbols(struct run *run)
+{
+    const struct cameo_session *session = run->session;
+
+    for (size_t i = 0; i < session->n_same; i++) {
+        const struct cm_api_same *same = &session->same[i];
+        const int64_t a = fed_size(run, same->a), b = fed_size(run, same->b);
+
+        if (a >= 0 && b >= 0 && a != b)
+            return cm_fail(
+                &run->err, CM_BAD_ARGUMENT,
+                "'%.60s' is %lld in input '%.200s' (%.100s) and %lld in input '%.200s' "
+                "(%.100s)",
+                cameo_session_input(session, same->a.input)->dims[same->a.axis].symbol.data,
+                (long long)a, input_name(run, same->a.input), input_text(run, same->a.input),
+                (long long)b, input_name(run, same->b.input), input_text(run, same->b.input));
+    }
+    return CM_OK;
 }
 
 /* ---- what comes out ---- */
@@ -233,8 +264,45 @@ static enum cm_status check_fetch(struct run *run, struct cameo_fetch *fetch, si
                        "memory for output '%.200s' has %zu bytes, its shape needs %zu", name,
                        fetch->bytes, cm_tensor_bytes(&room));
     CM_TRY(check_room(run, fetch, *index));
+    const size_t size = cm_dtype_size(room.type);
+    if (size && (uintptr_t)fetch->data % (size < 16 ? size : 16) != 0)
+        return CM_OK;                          /* kernels cannot write there: it is copied out */
     if (run->out[*index].kind == CM_KIND_NONE) /* the first to ask for it */
         run->out[*index] = (struct cm_datum){.kind = CM_KIND_TENSOR, .tensor = room};
+    return CM_OK;
+}
+
+static bool overlap(const void *a, size_t a_bytes, const void *b, size_t b_bytes)
+{
+    const uintptr_t from_a = (uintptr_t)a, from_b = (uintptr_t)b;
+
+    return a && b && a_bytes && b_bytes && from_a < from_b + b_bytes && from_b < from_a + a_bytes;
+}
+
+/* Results are written while inputs are still read, in an order of our own. */
+static enum cm_status check_overlaps(struct run *run)
+{
+    for (size_t f = 0; f < run->n_fetches; f++) {
+        const struct cameo_fetch *fetch = &run->fetches[f];
+        size_t index = 0;
+
+        if (!fetch->data)
+            continue;
+        CM_TRY(find(run, fetch->name, fetch->index, false, &index));
+        const char *name = run->session->outputs[index].name.data;
+        for (size_t i = 0; i < run->session->n_inputs; i++)
+            if (run->fed[i] && run->fed[i]->kind == CM_KIND_TENSOR &&
+                overlap(fetch->data, fetch->bytes, run->fed[i]->tensor.data,
+                        cm_tensor_bytes(&run->fed[i]->tensor)))
+                return cm_fail(&run->err, CM_BAD_ARGUMENT,
+                               "the memory for output '%.200s' is also that of input '%.200s'",
+                               name, input_name(run, i));
+        for (size_t other = 0; other < f; other++)
+            if (overlap(fetch->data, fetch->bytes, run->fetches[other].data,
+                        run->fetches[other].bytes))
+                return cm_fail(&run->err, CM_BAD_ARGUMENT,
+                               "the memory for output '%.200s' is also given for another", name);
+    }
     return CM_OK;
 }
 
@@ -298,7 +366,8 @@ static void set_names(const struct cm_node *node, struct names *names, struct ca
         char *to;
         size_t room;
         struct cameo_text *text;
-    } rows[] = {{node->name, names->node, sizeof names->node, &step->node},
+    } rows[] = {{node->name.size ? node->name : node->part_of, names->node, sizeof names->node,
+                 &step->node},
                 {node->domain, names->domain, sizeof names->domain, &step->domain},
                 {node->op_type, names->op, sizeof names->op, &step->op}};
 
@@ -329,11 +398,32 @@ static void pass_step(void *arg, const struct cm_step_report *report)
     run->options.step(run->options.step_arg, &step);
 }
 
+static void pass_node(void *arg, const struct cm_eval_report *report)
+{
+    const struct run *run = arg;
+    struct names names;
+    struct cameo_step step = {.kernel = report->by_body ? "function" : "reference",
+                              .declined = "",
+                              .depth = report->depth,
+                              .begin_ns = report->begin_ns,
+                              .end_ns = report->end_ns,
+                              .live_bytes = report->live_bytes,
+                              .id = (uintptr_t)report->node};
+
+    set_names(report->node, &names, &step);
+    run->options.step(run->options.step_arg, &step);
+}
+
 static enum cm_status run_plain(struct cm_guard *guard, void *arg)
 {
     struct run *run = arg;
     struct cameo_session *session = run->session;
-    const struct cm_eval_options options = {.seed = session->options.seed};
+    const struct cameo_run_options *given = &run->options;
+    const struct cm_eval_options options = {.seed = session->options.seed,
+                                            .memory_limit = session->options.memory_limit,
+                                            .cancel = given->cancel ? &given->cancel->set : NULL,
+                                            .step = given->step ? pass_node : NULL,
+                                            .step_arg = run};
 
     cm_arena_lend(&session->arena, guard);
     for (size_t i = 0; i < session->n_outputs; i++)
@@ -371,7 +461,9 @@ static enum cm_status run_checked(struct run *run)
     for (size_t i = 0; i < run->n_feeds; i++)
         CM_TRY(feed_input(run, &run->feeds[i]));
     CM_TRY(check_missing(run));
-    const enum cm_status status = run_engine(run);
+    CM_TRY(check_symbols(run));
+    CM_TRY(check_overlaps(run));
+    const enum cm_status status = cm_api_about(session->model, run_engine(run), &run->err);
     if (status) { /* nothing is held; what is left there is the caller's memory */
         for (size_t i = 0; i < session->n_outputs; i++)
             run->out[i] = (struct cm_datum){0};
@@ -385,8 +477,13 @@ static enum cm_status run_session(struct run *run)
     const size_t n_in = run->session->n_inputs, n_out = run->session->n_outputs;
     const size_t count = n_in + n_out;
 
-    /* Bounded by what the file declares, so the product cannot overflow. */
-    run->in = cm_calloc(count + 1, sizeof *run->in + sizeof *run->fed);
+    /* What the last run used, unless another run uses it now. The product is bounded by what the
+     * file declares and cannot overflow. */
+    run->in = atomic_exchange(&run->session->spare, NULL);
+    if (run->in)
+        memset(run->in, 0, (count + 1) * (sizeof *run->in + sizeof *run->fed));
+    else
+        run->in = cm_calloc(count + 1, sizeof *run->in + sizeof *run->fed);
     if (!run->in)
         return cm_fail(&run->err, CM_NO_MEMORY, "no memory for %zu values", count);
     run->out = run->in + n_in;
@@ -394,7 +491,7 @@ static enum cm_status run_session(struct run *run)
     const enum cm_status status = run_checked(run);
     for (size_t i = 0; i < count; i++)
         cm_datum_drop(&run->in[i]);
-    cm_free(run->in);
+    cm_free(atomic_exchange(&run->session->spare, run->in));
     for (size_t i = 0; i < run->n_fetches && status; i++) {
         cameo_datum_free(run->fetches[i].datum);
         run->fetches[i].datum = NULL;
@@ -407,6 +504,9 @@ enum cameo_status cameo_session_run(struct cameo_session *session, const struct 
                                     size_t fetch_count, const struct cameo_run_options *options,
                                     struct cameo_error *err)
 {
+    CM_API_NEED(session, err);
+    CM_API_NEED_ALL(feeds, feed_count, err);
+    CM_API_NEED_ALL(fetches, fetch_count, err);
     struct run run = {.session = session,
                       .feeds = feeds,
                       .n_feeds = feed_count,

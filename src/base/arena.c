@@ -145,6 +145,22 @@ void cm_arena_lend(struct cm_arena *arena, struct cm_guard *guard)
     arena->borrowed = true;
 }
 
+struct cm_arena_visit cm_arena_visit(struct cm_arena *arena, struct cm_guard *inner)
+{
+    const struct cm_arena_visit visit = {arena->guard, arena->borrowed};
+
+    detach(arena);
+    cm_arena_lend(arena, inner);
+    return visit;
+}
+
+void cm_arena_come_back(struct cm_arena *arena, struct cm_arena_visit visit)
+{
+    detach(arena);
+    attach(arena, visit.home);
+    arena->borrowed = visit.borrowed;
+}
+
 static void run_cleanups(struct cm_arena *arena)
 {
     while (arena->cleanups) {

@@ -40,6 +40,14 @@ enum cm_status cm_guarded(size_t limit, struct cm_error *err, cm_guarded_fn *fn,
 void cm_arena_init(struct cm_arena *arena, struct cm_guard *guard);
 /* Lets an arena that outlived its first guard allocate under another, which will not release it. */
 void cm_arena_lend(struct cm_arena *arena, struct cm_guard *guard);
+/* Takes an arena from its guard to one further in, which will not release it; cm_arena_come_back
+ * undoes that once the call of the inner one is over, however it ended. */
+struct cm_arena_visit {
+    struct cm_guard *home;
+    bool borrowed;
+};
+struct cm_arena_visit cm_arena_visit(struct cm_arena *arena, struct cm_guard *inner);
+void cm_arena_come_back(struct cm_arena *arena, struct cm_arena_visit visit);
 /* Runs the deferred cleanups, newest first, then frees everything. A zeroed arena may be released.
  */
 void cm_arena_release(struct cm_arena *arena);

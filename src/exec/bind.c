@@ -2,7 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "exec/program.h"
 
+#include "base/number.h"
 #include "exec/storage.h"
+
+_Static_assert(CM_STORAGE_KINDS == (int)CM_MEMORY_KINDS, "storages count by kind");
 
 struct binder {
     struct cm_context *context;
@@ -35,19 +38,55 @@ static bool all_known(const struct binder *b, const struct cm_step *step)
     return true;
 }
 
-/* Do the input shapes decide the shapes of this step's results? Fills results if so. */
+/* From here on shapes are multiplied without another look. */
+static enum cm_status check_size(const struct cm_type *type, struct cm_error *err)
+{
+    struct cm_shape shape;
+    int64_t count;
+    size_t bytes;
+    if (!cm_type_shape(type, &shape) || !cm_shape_count(&shape, &count) ||
+        !cm_dtype_bytes(type->dtype, count, &bytes))
+        return cm_fail(err, CM_LIMIT, "the size of its result overflows");
+    return CM_OK;
+}
+
+/* A tensor of known shape that kernels can be prepared for; strings need a buffer that keeps
+ * characters alive. */
+static bool is_decided(const struct cm_type *type)
+{
+    return type && type->kind == CM_KIND_TENSOR && cm_type_is_concrete(type) &&
+           type->dtype != CM_STRING;
+}
+
+static bool is_empty(const struct cm_type *type)
+{
+    for (int i = 0; i < type->rank; i++)
+        if (type->dims[i].value == 0)
+            return true;
+    return false;
+}
+
+/* Do the input shapes decide the shapes of this step's results? Fills results if so; otherwise says
+ * what it must wait for. */
 static enum cm_status infer_step(struct binder *b, const struct cm_step *step,
-                                 struct cm_fact *results, bool *decided)
+                                 struct cm_fact *results, const char **waits_for)
 {
     const struct cm_op *op = step->node->op;
-    *decided = false;
+    *waits_for = "";
+    if (step->node->n_bodies && op->effects & CM_OUTPUT_SIZE_AT_RUN)
+        cm_infer_bodies(b->context, b->block, step, b->arena, results);
     if (op->effects & CM_OUTPUT_SIZE_AT_RUN)
         return CM_OK;
     struct cm_fact *facts = CM_NEW_ARRAY(b->arena, struct cm_fact, (size_t)step->n_in);
     step_facts(b->context, step, facts);
-    for (int i = 0; i < step->n_in; i++)
-        if (step->in[i] != CM_NO_SLOT && !facts[i].type)
-            return CM_OK;
+    for (int i = 0; i < step->n_in; i++) {
+        if (step->in[i] == CM_NO_SLOT || facts[i].type)
+            continue;
+        *waits_for = cm_arena_printf(
+                         b->arena, "prepared as it runs: only data tells the shape of input %d", i)
+                         .data;
+        return CM_OK;
+    }
     struct cm_infer in = {.node = step->node,
                           .arena = b->arena,
                           .symbols = cm_module_symbols(b->session->module),
@@ -57,13 +96,18 @@ static enum cm_status infer_step(struct binder *b, const struct cm_step *step,
                           .n_out = step->n_out,
                           .err = b->err};
     CM_TRY(op->infer(&in));
+    for (int o = 0; o < step->n_out; o++) {
+        if (step->out[o] == CM_NO_SLOT || is_decided(results[o].type))
+            continue;
+        if (results[o].type && results[o].type->kind == CM_KIND_TENSOR &&
+            results[o].type->dtype != CM_STRING)
+            *waits_for = "prepared as it runs: only data tells the shape of its result";
+        return CM_OK;
+    }
     for (int o = 0; o < step->n_out; o++)
-        if (step->out[o] != CM_NO_SLOT &&
-            (!results[o].type || !cm_type_is_concrete(results[o].type) ||
-             results[o].type->dtype ==
-                 CM_STRING)) /* strings need a buffer that keeps characters alive */
-            return CM_OK;
-    *decided = true;
+        if (step->out[o] != CM_NO_SLOT)
+            CM_TRY(check_size(results[o].type, b->err));
+    *waits_for = NULL;
     return CM_OK;
 }
 
@@ -79,7 +123,7 @@ static struct cm_place *new_place(struct binder *b, cm_slot_id slot, enum cm_pla
                                .type = at->type,
                                .layout = at->datum.tensor.layout,
                                .known = at->known};
-    at->storage = -1;
+    at->storage = CM_STORAGE_FOREIGN;
     if (kind != CM_PLACE_BLOCK && kind != CM_PLACE_KNOWN)
         *CM_PUSH(b->arena, &b->binding->moving) = b->binding->places.count - 1;
     return place;
@@ -132,6 +176,8 @@ static int sharing_input(const struct binder *b, const struct cm_step *step, int
         if (!cm_layout_equal(slot->datum.tensor.layout, layout) ||
             (!layout && (plain_bytes(&slot->datum.tensor, &has, NULL) || has != bytes)))
             continue;
+        if (wanted == CM_SHARE_VIEW && slot->storage == CM_STORAGE_LATE)
+            continue; /* nobody knows yet where it will be, nor keeps it for the view */
         if (wanted == CM_SHARE_VIEW)
             return i;
         if (slot->storage >= 0 && b->storages.all.items[slot->storage].live == 1 &&
@@ -172,6 +218,8 @@ static enum cm_status place_output(struct binder *b, const struct cm_step *step,
         place->offset = b->storages.all.items[storage].offset;
         if (view >= 0 || over >= 0)
             b->storages.all.items[storage].live++; /* the input leaves when the step ends */
+        if (over >= 0 && view < 0)
+            cm_storage_adopt(&b->storages, storage);
         slot->storage = storage;
         *is_view = view >= 0;
     }
@@ -299,26 +347,26 @@ static struct cm_bound_step *new_step(struct binder *b, const struct cm_step *st
     return bound;
 }
 
-/* The first kernel of a backend that takes the call; the reasons of those that did not are kept. */
-static const struct cm_kernel *choose_kernel(struct binder *b, struct cm_bound_step *bound)
+const struct cm_kernel *cm_choose_kernel(struct cm_bound_step *bound, struct cm_arena *arena)
 {
-    struct cm_error why;
+    struct cm_error why, *const err = bound->call.err;
     for (size_t i = 0; i < bound->step->n_kernels; i++) {
         const struct cm_kernel *kernel = bound->step->kernels[i];
         bound->call.err = &why;
         why.text[0] = 0;
         const bool taken = kernel->accepts(&bound->call);
-        bound->call.err = b->err;
+        bound->call.err = err;
         if (taken)
             return kernel;
-        bound->declined = cm_arena_printf(b->arena, "%s%s%s: %s", bound->declined,
+        bound->declined = cm_arena_printf(arena, "%s%s%s: %s", bound->declined,
                                           *bound->declined ? "; " : "", kernel->backend, why.text)
                               .data;
     }
     return NULL;
 }
 
-/* What prepare asks for; a step that is prepared as it runs has everything plain. */
+/* What prepare asks for; reference kernels of steps that are prepared as they run have everything
+ * plain. */
 void cm_bind_want_layout(struct cm_call *call, int i, const struct cm_layout *layout)
 {
     struct cm_bound_step *bound = call->engine_data;
@@ -333,11 +381,14 @@ void cm_bind_give_layout(struct cm_call *call, int o, const struct cm_layout *la
         bound->give[o] = layout;
 }
 
-/* A copy of `from` in another layout, made by a step of its own (or here, once, if it never
- * changes). */
-static enum cm_status reordered(struct binder *b, const struct cm_tensor *from, bool constant,
-                                const struct cm_layout *layout, int *storage, struct cm_datum **out)
+/* A copy of what a slot holds in another layout, made by a step of its own (or here, once, if it
+ * never changes). */
+static enum cm_status reordered(struct binder *b, cm_slot_id id, const struct cm_layout *layout,
+                                int *storage, struct cm_datum **out)
 {
+    const struct cm_slot *slot = &b->context->slots[id];
+    const struct cm_tensor *from = &slot->datum.tensor;
+
     *out = CM_NEW(b->arena, struct cm_datum);
     (*out)->kind = CM_KIND_TENSOR;
     struct cm_tensor *to = &(*out)->tensor;
@@ -349,7 +400,9 @@ static enum cm_status reordered(struct binder *b, const struct cm_tensor *from, 
     if (layout)
         bytes = layout->bytes;
     const struct cm_layout *mover = layout ? layout : from->layout;
-    if (constant) {
+    if (b->session->constants[id] && layout && layout->size)
+        return cm_pack_constant(b->session, b->arena, from, layout, &to->data, b->err);
+    if (slot->known) {
         to->data = aligned(b, bytes);
         return mover->reorder(from, to, b->err);
     }
@@ -382,7 +435,7 @@ static enum cm_status settle_inputs(struct binder *b, struct cm_bound_step *boun
         if (cm_layout_equal(has, wants))
             continue;
         struct cm_datum *copy;
-        CM_TRY(reordered(b, &slot->datum.tensor, slot->known != NULL, wants, &temporary[i], &copy));
+        CM_TRY(reordered(b, step->in[i], wants, &temporary[i], &copy));
         in[i] = &copy->tensor;
         in_datum[i] = copy;
     }
@@ -445,15 +498,34 @@ static void end_slots(struct binder *b, const struct cm_step *step)
         const int storage = b->context->slots[step->last[i]].storage;
         if (storage >= 0)
             cm_storage_leave(&b->storages, storage);
-        b->context->slots[step->last[i]].storage = -1;
+        if (storage == CM_STORAGE_LATE) { /* whoever ran last drops it; its maker did, at least */
+            struct cm_bound_step *last = b->binding->steps.items[b->binding->steps.count - 1];
+            *CM_PUSH(b->arena, &last->ends) = step->last[i];
+        }
+        b->context->slots[step->last[i]].storage = CM_STORAGE_FOREIGN;
     }
 }
 
-static void wait_until_run(struct binder *b, const struct cm_step *step)
+static size_t live_bytes(const struct binder *b)
+{
+    size_t total = 0;
+    for (int kind = 0; kind < CM_STORAGE_KINDS; kind++)
+        total += b->storages.used[kind];
+    return total;
+}
+
+/* A step that runs with memory of its own. Where the shape of a result is known all the same, the
+ * steps after it need not wait. */
+static enum cm_status wait_until_run(struct binder *b, const struct cm_step *step,
+                                     const struct cm_fact *results, const char *waits_for)
 {
     struct cm_bound_step *bound = new_step(b, step);
     bound->at_run = true;
+    bound->waits_for = bound->declined = waits_for;
     bound->arena = &b->context->blocks[b->block->number].arena;
+    cm_arena_defer(b->arena, cm_prepared_free, bound);
+    if (step->node->n_bodies)
+        bound->types = CM_NEW_ARRAY(b->arena, const struct cm_type *, (size_t)step->n_out);
     for (int o = 0; o < step->n_out; o++) {
         if (step->out[o] == CM_NO_SLOT)
             continue;
@@ -461,9 +533,18 @@ static void wait_until_run(struct binder *b, const struct cm_step *step)
         slot->type = NULL;
         slot->known = NULL;
         slot->datum = (struct cm_datum){0};
+        /* Where there was no iteration, a kernel has its own view of the slices' shape. */
+        if (bound->types && is_decided(results[o].type) && !is_empty(results[o].type)) {
+            CM_TRY(check_size(results[o].type, b->err));
+            bound->types[o] = results[o].type;
+            set_type(b, step->out[o], results[o].type);
+        }
         new_place(b, step->out[o], CM_PLACE_AT_RUN);
+        slot->storage = CM_STORAGE_LATE;
     }
+    bound->live = live_bytes(b);
     *CM_PUSH(b->arena, &b->binding->steps) = bound;
+    return CM_OK;
 }
 
 static enum cm_status place_step(struct binder *b, struct cm_bound_step *bound)
@@ -473,7 +554,7 @@ static enum cm_status place_step(struct binder *b, struct cm_bound_step *bound)
     bound->want = CM_NEW_ARRAY(b->arena, const struct cm_layout *, n_in);
     bound->give = CM_NEW_ARRAY(b->arena, const struct cm_layout *, n_out);
     int *temporary = CM_NEW_ARRAY(b->arena, int, n_in);
-    const struct cm_kernel *kernel = choose_kernel(b, bound);
+    const struct cm_kernel *kernel = cm_choose_kernel(bound, b->arena);
     enum cm_layout_rule rule = kernel ? kernel->layouts : step->node->op->layouts;
     if (kernel) {
         bound->run = kernel->run;
@@ -520,8 +601,11 @@ static enum cm_status place_step(struct binder *b, struct cm_bound_step *bound)
         CM_TRY(place_output(b, step, (int)o, &view));
         only_views = only_views && view;
     }
+    if (bound->scratch_size > b->storages.most[CM_MEMORY_SCRATCH])
+        b->storages.most[CM_MEMORY_SCRATCH] = bound->scratch_size;
     bound->scratch_offset = cm_storage_take(&b->storages, bound->scratch_size);
     cm_storage_give_back(&b->storages, bound->scratch_offset, bound->scratch_size);
+    bound->live = live_bytes(b) + cm_round_up(bound->scratch_size, CM_TENSOR_ALIGNMENT);
     if (!only_views)
         *CM_PUSH(b->arena, &b->binding->steps) = bound;
     for (size_t o = 0; o < n_out; o++) {
@@ -543,12 +627,10 @@ static enum cm_status place_step(struct binder *b, struct cm_bound_step *bound)
 static enum cm_status bind_step(struct binder *b, const struct cm_step *step)
 {
     struct cm_fact *results = CM_NEW_ARRAY(b->arena, struct cm_fact, (size_t)step->n_out);
-    bool decided;
-    CM_TRY(infer_step(b, step, results, &decided));
-    if (!decided) {
-        wait_until_run(b, step);
-        return CM_OK;
-    }
+    const char *waits_for;
+    CM_TRY(infer_step(b, step, results, &waits_for));
+    if (waits_for)
+        return wait_until_run(b, step, results, waits_for);
     if (take_known(b, step, results))
         return CM_OK;
     for (int o = 0; o < step->n_out; o++)
@@ -566,7 +648,7 @@ static enum cm_status bind_step(struct binder *b, const struct cm_step *step)
 static void enter_slot(struct binder *b, cm_slot_id id)
 {
     struct cm_slot *slot = &b->context->slots[id];
-    slot->storage = -1;
+    slot->storage = CM_STORAGE_FOREIGN;
     slot->type = slot->datum.kind == CM_KIND_TENSOR
                      ? cm_type_of_tensor(b->arena, &slot->datum.tensor)
                      : NULL;
@@ -583,14 +665,16 @@ static enum cm_status build(struct binder *b)
         enter_slot(b, block->captured.items[i]);
     for (size_t s = 0; s < block->n_steps; s++) {
         const struct cm_step *step = &block->steps[s];
+        b->storages.kind = (int)step->kind;
         const enum cm_status status = bind_step(b, step);
         if (status)
-            return cm_error_context(b->err, status, "%s", cm_node_describe(step->node).text);
+            return cm_node_blame(step->node, status, b->err);
         end_slots(b, step);
     }
     if (b->storages.too_large)
         return cm_fail(b->err, CM_LIMIT, "the results are too large for any memory");
     b->binding->memory = b->storages.peak;
+    memcpy(b->binding->most, b->storages.most, sizeof b->binding->most);
     return CM_OK;
 }
 

@@ -30,6 +30,13 @@ static bool over(const struct cm_context *context, size_t bytes)
 
 enum cm_status cm_context_afford(struct cm_context *context, size_t bytes, struct cm_error *err)
 {
+    const size_t limit = context->session->options.memory_limit;
+    if (limit) { /* buffers of other sizes, kept for the next run, must not add to it */
+        const size_t rest = bytes < limit ? limit - bytes : 0;
+        cm_pool_trim(context->pool,
+                     (context->block_bytes < rest ? rest - context->block_bytes : 0) +
+                         context->pool_before);
+    }
     if (!over(context, bytes))
         return CM_OK;
     for (size_t b = 0; b < context->session->n_blocks; b++)
@@ -40,6 +47,15 @@ enum cm_status cm_context_afford(struct cm_context *context, size_t bytes, struc
     return cm_fail(err, CM_LIMIT,
                    "%zu bytes more than the %zu it holds pass the memory limit of %zu", bytes,
                    held(context), context->session->options.memory_limit);
+}
+
+enum cm_status cm_context_buffer(void *arg, size_t size, struct cm_buffer **out,
+                                 struct cm_error *err)
+{
+    struct cm_context *context = arg;
+    if (context->session->options.memory_limit)
+        CM_TRY(cm_context_afford(context, size, err));
+    return cm_pool_get(context->pool, size, out, err);
 }
 
 enum cm_status cm_context_tensor(struct cm_context *context, enum cm_dtype type,

@@ -3,8 +3,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "exec/program.h"
 
-#include "graph/eval.h"
 #include "graph/function.h"
+#include "graph/obstacles.h"
 
 /* ---- what runs how ---- */
 
@@ -19,174 +19,33 @@ static bool needs_expansion(const struct cm_node *node, void *arg)
     return !has_kernel(node);
 }
 
-struct blockers {
-    struct cm_arena *arena;
-    struct cm_str list;
-    size_t count;
-};
-
-enum { BLOCKERS_SHOWN = 12 };
-
-static void list_blockers(struct blockers *blockers, const struct cm_graph *graph)
+static void list_blockers(struct cm_obstacles *obstacles, const struct cm_graph *graph)
 {
     for (const struct cm_node *node = graph->first; node; node = node->next) {
         for (size_t i = 0; i < node->n_bodies; i++)
             if (node->bodies[i].graph)
-                list_blockers(blockers, node->bodies[i].graph);
-        if (has_kernel(node) || blockers->count++ >= BLOCKERS_SHOWN)
+                list_blockers(obstacles, node->bodies[i].graph);
+        if (has_kernel(node))
             continue;
         const bool old = node->op && node->op->run;
         const struct cm_str reason =
-            old ? cm_arena_printf(blockers->arena, "version %lld cannot be brought up to date",
+            old ? cm_arena_printf(obstacles->arena, "version %lld cannot be brought up to date",
                                   (long long)node->original_version)
                 : CM_STR("no kernel and no function body");
-        blockers->list = cm_arena_printf(
-            blockers->arena, "%s%s%s: %s", blockers->list.size ? blockers->list.data : "",
-            blockers->list.size ? "; " : "", cm_node_describe(node).text, reason.data);
+        cm_obstacles_add(obstacles, CM_UNSUPPORTED, cm_str(cm_node_describe(node).text),
+                         reason.data);
     }
 }
 
-static enum cm_status expand(struct cm_graph *graph, struct cm_error *err)
+static enum cm_status expand(struct cm_session *session, struct cm_graph *graph,
+                             struct cm_error *err)
 {
     CM_TRY(cm_graph_inline_all(graph, needs_expansion, NULL, err));
-    struct blockers blockers = {.arena = cm_module_arena(graph->module)};
-    list_blockers(&blockers, graph);
-    if (blockers.count == 0)
-        return CM_OK;
-    return cm_fail(err, CM_UNSUPPORTED, "%zu node%s cannot run: %s%s", blockers.count,
-                   blockers.count == 1 ? "" : "s", blockers.list.data,
-                   blockers.count > BLOCKERS_SHOWN ? "; and more" : "");
-}
-
-/* ---- folding ---- */
-
-/* Bytes by which folded results may be larger than their operands, all together: a short file must
- * not fill the memory before anything runs. Models do make their weights in the graph, hundreds of
- * MiB of them. */
-enum { FOLD_GROWTH = 1 << 30 };
-
-struct folder {
-    struct cm_arena scratch;
-    size_t growth; /* what is left of that, or of the session's memory limit */
-};
-
-/* Sizes are those of the inference rule. Where only a run tells them, small operands are worth one.
- */
-static bool may_fold(const struct cm_node *node, size_t operands, size_t *growth)
-{
-    enum { SMALL = 4096 };
-    size_t total = 0;
-    for (int o = 0; o < node->n_outputs; o++)
-        if (node->outputs[o] &&
-            cm_value_get(node->module, node->outputs[o])->fact.type->kind != CM_KIND_TENSOR)
-            return false; /* constants are tensors */
-    if (node->op->effects & CM_OUTPUT_SIZE_AT_RUN)
-        return operands <= SMALL;
-    for (int o = 0; o < node->n_outputs; o++) {
-        if (!node->outputs[o])
-            continue;
-        const struct cm_type *type = cm_value_get(node->module, node->outputs[o])->fact.type;
-        struct cm_shape shape;
-        int64_t count;
-        size_t bytes;
-        if (!cm_type_shape(type, &shape) || !cm_shape_count(&shape, &count) ||
-            !cm_dtype_bytes(type->dtype, count, &bytes) || bytes > SIZE_MAX / 2 - total)
-            return false;
-        total += bytes;
-    }
-    const size_t grows = total > operands ? total - operands : 0;
-    if (grows > *growth)
-        return false;
-    *growth -= grows;
-    return true;
-}
-
-/* The operands of a node when all of them are constant; NULL otherwise. */
-static enum cm_status constant_operands(struct folder *folder, const struct cm_node *node,
-                                        const struct cm_datum ***out, size_t *bytes,
-                                        struct cm_error *err)
-{
-    const size_t n_in = (size_t)node->n_inputs;
-    *out = NULL;
-    *bytes = 0;
-    for (size_t i = 0; i < n_in; i++) {
-        const struct cm_value_def *def =
-            node->inputs[i].value ? cm_value_get(node->module, node->inputs[i].value) : NULL;
-        if (def && !def->fact.constant && def->role != CM_ROLE_INITIALIZER)
-            return CM_OK;
-    }
-    struct cm_datum *in = CM_NEW_ARRAY(&folder->scratch, struct cm_datum, n_in);
-    const struct cm_datum **args = CM_NEW_ARRAY(&folder->scratch, const struct cm_datum *, n_in);
-    for (size_t i = 0; i < n_in; i++) {
-        const struct cm_tensor *constant = NULL;
-        if (!node->inputs[i].value)
-            continue;
-        CM_TRY(cm_value_constant(node->module, node->inputs[i].value, &constant, err));
-        if (!constant)
-            return CM_OK;
-        in[i] = (struct cm_datum){.kind = CM_KIND_TENSOR, .tensor = *constant};
-        args[i] = &in[i];
-        *bytes += cm_tensor_bytes(constant);
-    }
-    *out = args;
-    return CM_OK;
-}
-
-/* Runs a node whose operands are all constant, and puts its results in its place. What fails is
- * left to fail when it runs, or never, if it never does. */
-static enum cm_status fold(struct folder *folder, struct cm_node *node, bool *folded,
-                           struct cm_error *err)
-{
-    struct cm_arena *scratch = &folder->scratch;
-    const struct cm_datum **args;
-    size_t bytes;
-
-    *folded = false;
-    if (node->op->effects & CM_RANDOM || node->n_bodies)
-        return CM_OK;
-    CM_TRY(constant_operands(folder, node, &args, &bytes, err));
-    if (!args || !may_fold(node, bytes, &folder->growth))
-        return CM_OK;
-    struct cm_datum *results = cm_data_new(scratch, (size_t)node->n_outputs);
-    if (cm_op_eval(node, args, results, NULL))
-        return CM_OK;
-    for (int o = 0; o < node->n_outputs; o++) {
-        if (!node->outputs[o])
-            continue;
-        /* A result may be a view of an operand: as a constant it owns its bytes or lives as long as
-         * the model. */
-        const cm_value constant =
-            cm_graph_add_constant(node->graph, CM_STR_NONE, &results[o].tensor);
-        cm_value_replace(node->module, node->outputs[o], constant);
-    }
-    *folded = true;
-    return CM_OK;
-}
-
-static enum cm_status fold_all(struct folder *folder, struct cm_graph *graph, struct cm_error *err)
-{
-    for (struct cm_node *node = graph->first, *next; node; node = next) {
-        bool folded = false;
-        next = node->next;
-        for (size_t i = 0; i < node->n_bodies; i++)
-            CM_TRY(fold_all(folder, node->bodies[i].graph, err));
-        CM_TRY(fold(folder, node, &folded, err));
-        cm_arena_reset(&folder->scratch);
-        if (folded)
-            cm_graph_remove_node(node);
-    }
-    return CM_OK;
-}
-
-static enum cm_status fold_graph(struct cm_graph *graph, size_t memory_limit, struct cm_error *err)
-{
-    struct folder folder = {.growth = FOLD_GROWTH};
-    if (memory_limit && memory_limit < folder.growth)
-        folder.growth = memory_limit;
-    cm_arena_init(&folder.scratch, cm_module_arena(graph->module)->guard);
-    const enum cm_status status = fold_all(&folder, graph, err);
-    cm_arena_release(&folder.scratch);
-    return status;
+    struct cm_obstacles own = {.arena = cm_module_arena(graph->module)};
+    struct cm_obstacles *obstacles = session->options.obstacles ? session->options.obstacles : &own;
+    list_blockers(obstacles, graph);
+    session->options.obstacles = NULL; /* lent for this call */
+    return cm_obstacles_fail(obstacles, err);
 }
 
 static void remove_dead(struct cm_graph *graph)
@@ -218,7 +77,6 @@ struct compiler {
     struct cm_session *session;
     struct cm_arena *arena;
     cm_slot_id *slot_of;        /* by value number */
-    uint32_t *defined_in;       /* by slot: number of its block */
     struct cm_step **last_user; /* by slot: the step of its block that reads it last */
     struct capture **captures;  /* by slot */
     struct {
@@ -236,7 +94,7 @@ static cm_slot_id define(struct compiler *c, const struct cm_block *block, cm_va
 {
     const cm_slot_id slot = (cm_slot_id)c->session->n_slots++;
     c->slot_of[value] = slot;
-    c->defined_in[slot] = block->number;
+    c->session->block_of[slot] = block->number;
     c->session->result_of[slot] = CM_NO_SLOT;
     *CM_PUSH(c->arena, &c->constants) = NULL;
     return slot;
@@ -286,7 +144,7 @@ static void note_use(struct compiler *c, struct cm_block *block, struct cm_step 
 {
     if (slot == CM_NO_SLOT || c->constants.items[slot])
         return;
-    while (c->defined_in[slot] != block->number) {
+    while (c->session->block_of[slot] != block->number) {
         note_capture(c, block, slot);
         /* From outside it is the step that owns the body who reads. */
         step = &block->outer->steps[block->graph->owner->mark];
@@ -374,7 +232,7 @@ static void list_last(struct compiler *c, struct cm_block *block)
 static void note_result(struct compiler *c, struct cm_block *block, size_t o)
 {
     const cm_slot_id slot = block->outputs[o];
-    if (c->constants.items[slot] || c->defined_in[slot] != block->number)
+    if (c->constants.items[slot] || c->session->block_of[slot] != block->number)
         return;
     if (block->n_inputs && slot >= block->inputs[0] && slot - block->inputs[0] < block->n_inputs)
         return;                /* an input, whose slots follow each other */
@@ -420,17 +278,17 @@ static enum cm_status build_block(struct compiler *c, struct cm_graph *graph,
 
 enum cm_status cm_compile(struct cm_session *session, struct cm_graph *graph, struct cm_error *err)
 {
-    CM_TRY(expand(graph, err));
-    CM_TRY(fold_graph(graph, session->options.memory_limit, err));
+    CM_TRY(expand(session, graph, err));
+    CM_TRY(cm_fold_graph(graph, session->options.memory_limit, err));
     remove_dead(graph);
     const size_t n_values = cm_module_value_count(graph->module);
     struct compiler c = {.session = session, .arena = session->arena, .err = err};
     c.slot_of = CM_NEW_ARRAY(c.arena, cm_slot_id, n_values);
-    c.defined_in = CM_NEW_ARRAY(c.arena, uint32_t, n_values);
     c.last_user = CM_NEW_ARRAY(c.arena, struct cm_step *, n_values);
     c.captures = CM_NEW_ARRAY(c.arena, struct capture *, n_values);
     session->result_of = CM_NEW_ARRAY(c.arena, uint32_t, n_values);
     session->is_captured = CM_NEW_ARRAY(c.arena, bool, n_values);
+    session->block_of = CM_NEW_ARRAY(c.arena, uint32_t, n_values);
     for (size_t i = 0; i < n_values; i++)
         c.slot_of[i] = CM_NO_SLOT;
     struct cm_block *main;

@@ -28,7 +28,8 @@ struct cm_step {
     size_t n_last;
     const struct cm_kernel **kernels; /* of backends, to be asked in order */
     size_t n_kernels;
-    uint32_t number; /* among all steps of the session: a random node's stream */
+    uint32_t number;          /* among all steps of the session: a random node's stream */
+    enum cm_memory_kind kind; /* of its results */
 };
 
 /* A graph: the main one or a body. */
@@ -67,6 +68,8 @@ struct cm_session {
     const struct cm_type **constant_types;
     uint32_t *result_of; /* by slot: which output of its block; CM_NO_SLOT: none */
     bool *is_captured;   /* by slot: a body reads it */
+    uint32_t *block_of;  /* by slot: number of its block; of a constant the main one's */
+    struct cm_packed_weights *packed; /* constants in the layouts of kernels; guarded by busy */
     const struct cm_kernel *const *kernels; /* those that may be asked, in order */
     size_t n_kernels;
     struct cm_team *team;
@@ -78,6 +81,11 @@ struct cm_session {
 /* Fills session->main and the rest from graph. */
 enum cm_status cm_compile(struct cm_session *session, struct cm_graph *graph,
                           struct cm_error *err) CM_MUST_CHECK;
+
+/* Puts constants in the place of what can be computed now, within a budget of memory and work;
+ * memory_limit: the session's, or 0. */
+enum cm_status cm_fold_graph(struct cm_graph *graph, size_t memory_limit,
+                             struct cm_error *err) CM_MUST_CHECK;
 
 /* ---- bound: once per shapes ---- */
 
@@ -99,6 +107,8 @@ struct cm_place {
     const struct cm_tensor *known;
 };
 
+struct cm_prepared; /* see late.c */
+
 struct cm_bound_step {
     const struct cm_step *step; /* NULL: a reorder */
     struct cm_arena *arena;     /* for what its kernel prepares */
@@ -107,7 +117,15 @@ struct cm_bound_step {
     struct cm_call call;
     size_t scratch_size, scratch_offset;
     const struct cm_layout **want, **give; /* by input, by output: asked for by its prepare */
-    bool at_run;                           /* types, memory and preparation wait until it runs */
+    bool at_run;                           /* memory and preparation wait until it runs */
+    const struct cm_type **types; /* of a step that waits, by output: known all the same; or NULL */
+    const char *waits_for;        /* why it waits, for people */
+    struct cm_prepared *prepared; /* for it, by shapes, recently used first */
+    struct {                      /* slots with memory of their own that nobody reads after it */
+        cm_slot_id *items;
+        size_t count, capacity;
+    } ends;
+    size_t live; /* bytes in use of the block's memory as it ends, scratch included */
     const char *kernel, *declined;
     const struct cm_tensor *reorder_from;
     struct cm_tensor *reorder_to;
@@ -139,8 +157,9 @@ struct cm_binding {
         struct cm_extra *items;
         size_t count, capacity;
     } extras;
-    size_t memory;           /* of the block */
-    struct cm_binding *next; /* more recently used first */
+    size_t memory;                /* of the block */
+    size_t most[CM_MEMORY_KINDS]; /* of each kind at once */
+    struct cm_binding *next;      /* more recently used first */
 };
 
 /* ---- a run's own ---- */
@@ -149,8 +168,12 @@ struct cm_slot {
     struct cm_datum datum;
     const struct cm_type *type;    /* while binding: concrete; NULL: known when it runs */
     const struct cm_tensor *known; /* a constant, or shape arithmetic done when binding */
-    int storage; /* while binding: of struct storage; -1: not this block's to reuse */
+    int storage;                   /* while binding: of struct storage, or one of these */
 };
+enum {
+    CM_STORAGE_FOREIGN = -1, /* not this block's to reuse */
+    CM_STORAGE_LATE = -2
+}; /* memory of its own, which comes when its step runs */
 
 struct cm_block_state {
     struct cm_binding *bindings; /* recently used first */
@@ -169,12 +192,16 @@ struct cm_context {
     struct cm_pool *pool;
     struct cm_guard *guard;     /* of the run under way */
     struct cm_random **randoms; /* by step number */
+    struct cm_random *before;   /* the same, one after the other, as the last run found them */
+    bool has_before;
     uint64_t began_ns;
     const struct cm_run_options *options;
-    size_t block_bytes; /* of all blocks' memory */
-    size_t pool_before; /* bytes of the pool that were out when the run began: earlier results */
-    bool *given;        /* by output: the caller brought memory for it */
-    uint32_t number;    /* among the session's contexts */
+    size_t block_bytes;    /* of all blocks' memory */
+    size_t live_around;    /* bytes that results of the blocks around the running one hold */
+    struct cm_fact *facts; /* by slot: of bodies whose types are looked for; NULL: not yet needed */
+    size_t pool_before;    /* bytes of the pool that were out when the run began: earlier results */
+    bool *given;           /* by output: the caller brought memory for it */
+    uint32_t number;       /* among the session's contexts */
     struct cm_context *next;
 };
 
@@ -182,7 +209,11 @@ struct cm_context {
  * that are not running before it says no. */
 enum cm_status cm_context_afford(struct cm_context *context, size_t bytes,
                                  struct cm_error *err) CM_MUST_CHECK;
-/* A tensor from the context's pool, within the limit. */
+/* A buffer from the context's pool, within the limit; arg is the context. What kernels make for
+ * themselves (strings, slices, items of sequences) comes from here too. */
+enum cm_status cm_context_buffer(void *arg, size_t size, struct cm_buffer **out,
+                                 struct cm_error *err) CM_MUST_CHECK;
+/* A tensor over such a buffer. */
 enum cm_status cm_context_tensor(struct cm_context *context, enum cm_dtype type,
                                  const struct cm_shape *shape, struct cm_tensor *out,
                                  struct cm_error *err) CM_MUST_CHECK;
@@ -201,6 +232,35 @@ void cm_block_state_release(struct cm_block_state *state); /* its bindings and i
 enum cm_status cm_binding_build(struct cm_context *context, struct cm_block *block,
                                 struct cm_binding *binding, struct cm_error *err) CM_MUST_CHECK;
 
+/* The facts of what a step with bodies gives, by the inference rules of the steps in them, as far
+ * as they follow from the types at hand; types are NULL where they do not. block is being bound. */
+void cm_infer_bodies(struct cm_context *context, const struct cm_block *block,
+                     const struct cm_step *step, struct cm_arena *arena, struct cm_fact *results);
+
+/* The first kernel of a backend that takes the call; NULL: none does. The reasons of those that did
+ * not are added to bound->declined, in arena. */
+const struct cm_kernel *cm_choose_kernel(struct cm_bound_step *bound, struct cm_arena *arena);
+
+/* The constant of a slot in a layout, made once for all bindings of the session that hold it; it
+ * lives as long as arena. */
+enum cm_status cm_pack_constant(struct cm_session *session, struct cm_arena *arena,
+                                const struct cm_tensor *constant, const struct cm_layout *layout,
+                                void **data, struct cm_error *err) CM_MUST_CHECK;
+
+size_t cm_packed_bytes(struct cm_session *session); /* of all such */
+
+/* Runs a step that could not be prepared before: its operands are here now. */
+enum cm_status cm_run_late(struct cm_context *context, struct cm_bound_step *bound,
+                           struct cm_error *err) CM_MUST_CHECK;
+void cm_prepared_free(void *bound_step); /* what cm_run_late kept */
+/* Gives a datum bytes of its own where it borrows them from memory that will be used again. */
+enum cm_status cm_own_bytes(struct cm_context *context, struct cm_datum *datum,
+                            struct cm_error *err) CM_MUST_CHECK;
+
+/* For what is guarded by session->busy, for a few instructions. */
+void cm_session_lock(struct cm_session *session);
+void cm_session_unlock(struct cm_session *session);
+
 /* Runs the steps of a block whose inputs are in their slots, and leaves its outputs in theirs.
  * results: memory for them, see cm_session_run; NULL for a body. */
 enum cm_status cm_run_block(struct cm_context *context, struct cm_block *block,
@@ -212,6 +272,11 @@ void cm_drop_results(struct cm_context *context, const struct cm_block *block);
 /* A second holder of what a slot holds, that nothing later in the run can overwrite. */
 enum cm_status cm_share_result(struct cm_context *context, const struct cm_slot *slot,
                                struct cm_datum *out, struct cm_error *err) CM_MUST_CHECK;
+
+/* Says that output o does not fit the memory the caller gave for it. */
+enum cm_status cm_refuse_room(const struct cm_session *session, size_t o,
+                              const struct cm_tensor *given, enum cm_dtype dtype,
+                              const struct cm_shape *shape, struct cm_error *err);
 
 /* While a step is bound, what its prepare says of layouts. */
 void cm_bind_want_layout(struct cm_call *call, int i, const struct cm_layout *layout);

@@ -40,12 +40,11 @@ static enum cm_status allocate(struct cm_call *call, int o, enum cm_dtype dtype,
     return CM_OK;
 }
 
-/* Gives a datum bytes of its own where it borrows them from memory that will be used again. */
-static enum cm_status own_bytes(struct cm_context *context, struct cm_datum *datum,
-                                struct cm_error *err)
+enum cm_status cm_own_bytes(struct cm_context *context, struct cm_datum *datum,
+                            struct cm_error *err)
 {
-    for (size_t i = 0; i < datum->n_items; i++)
-        CM_TRY(own_bytes(context, &datum->items[i], err));
+    for (size_t i = 0; !datum->list && i < datum->n_items; i++) /* those of a list have theirs */
+        CM_TRY(cm_own_bytes(context, &datum->items[i], err));
     if (datum->kind != CM_KIND_TENSOR || datum->tensor.buffer || !datum->tensor.data)
         return CM_OK;
     const struct cm_tensor borrowed = datum->tensor;
@@ -63,7 +62,7 @@ enum cm_status cm_share_result(struct cm_context *context, const struct cm_slot 
 {
     struct cm_datum shared;
     CM_TRY(cm_datum_share(&slot->datum, &shared, err));
-    const enum cm_status status = own_bytes(context, &shared, err);
+    const enum cm_status status = cm_own_bytes(context, &shared, err);
     if (status)
         cm_datum_drop(&shared);
     else
@@ -127,8 +126,11 @@ static enum cm_status run_body(struct cm_call *call, size_t body, const struct c
     struct body_run r = {context, block, out, call->err};
     struct cm_guard *outer = context->guard;
     struct cm_block_state *block_state = &context->blocks[block->number];
+    const size_t around = context->live_around;
     block_state->running = true;
+    context->live_around = around + bound->live;
     const enum cm_status status = cm_guarded(0, call->err, guarded_body, &r);
+    context->live_around = around;
     block_state->running = false;
     context->guard = outer;
     forget_inputs(context, block);
@@ -162,100 +164,13 @@ const struct cm_engine cm_exec_engine = {
 
 /* ---- steps ---- */
 
-/* Operands of a step that is prepared as it runs must be plain. */
-static enum cm_status make_plain(struct cm_context *context, struct cm_bound_step *bound,
-                                 struct cm_error *err)
+/* Of results in the memory of this block and of those around it, and of those with memory of their
+ * own. */
+static size_t live_bytes(const struct cm_context *context, const struct cm_bound_step *bound)
 {
-    for (int i = 0; i < bound->step->n_in; i++) {
-        const cm_slot_id id = bound->step->in[i];
-        if (id == CM_NO_SLOT || !context->slots[id].datum.tensor.layout)
-            continue;
-        struct cm_tensor *tensor = &context->slots[id].datum.tensor;
-        struct cm_tensor *plain = CM_NEW(bound->arena, struct cm_tensor);
-        const struct cm_layout *layout = tensor->layout;
-        *plain = *tensor;
-        plain->layout = NULL;
-        plain->buffer = NULL;
-        plain->data = cm_arena_alloc(bound->arena, cm_tensor_bytes(plain));
-        CM_TRY(layout->reorder(tensor, plain, err));
-        struct cm_datum *datum = CM_NEW(bound->arena, struct cm_datum);
-        *datum = (struct cm_datum){.kind = CM_KIND_TENSOR, .tensor = *plain};
-        ((const struct cm_datum **)(uintptr_t)bound->call.in_datum)[i] = datum;
-    }
-    return CM_OK;
-}
-
-static enum cm_status allocate_results(struct cm_context *context,
-                                       const struct cm_bound_step *bound, struct cm_error *err)
-{
-    const struct cm_step *step = bound->step;
-    struct cm_arena *arena = bound->arena;
-    struct cm_fact *facts = CM_NEW_ARRAY(arena, struct cm_fact, (size_t)step->n_in);
-    struct cm_fact *results = CM_NEW_ARRAY(arena, struct cm_fact, (size_t)step->n_out);
-    for (int i = 0; i < step->n_in; i++) {
-        if (step->in[i] == CM_NO_SLOT)
-            continue;
-        const struct cm_datum *datum = bound->call.in_datum[i];
-        facts[i].type = cm_type_of_datum(arena, datum);
-        facts[i].constant = datum->kind == CM_KIND_TENSOR ? &datum->tensor : NULL;
-    }
-    struct cm_infer in = {.node = step->node,
-                          .arena = arena,
-                          .symbols = cm_module_symbols(context->session->module),
-                          .in = facts,
-                          .out = results,
-                          .n_in = step->n_in,
-                          .n_out = step->n_out,
-                          .err = err};
-    CM_TRY(step->node->op->infer(&in));
-    for (int o = 0; o < step->n_out; o++) {
-        if (step->out[o] == CM_NO_SLOT)
-            continue;
-        struct cm_shape shape;
-        if (results[o].type && results[o].type->kind != CM_KIND_TENSOR)
-            continue; /* made by the kernel itself */
-        if (!results[o].type || !cm_type_shape(results[o].type, &shape))
-            return cm_fail(err, CM_UNSUPPORTED, "the shape of output %d is still unknown", o);
-        struct cm_datum *datum = &context->slots[step->out[o]].datum;
-        CM_TRY(cm_context_tensor(context, results[o].type->dtype, &shape, &datum->tensor, err));
-        datum->kind = CM_KIND_TENSOR;
-    }
-    return CM_OK;
-}
-
-/* A step that could not be prepared before: its operands are here now. */
-static enum cm_status run_late(struct cm_context *context, struct cm_bound_step *bound,
-                               struct cm_error *err)
-{
-    const struct cm_step *step = bound->step;
-    const struct cm_op *op = step->node->op;
-    for (int i = 0; i < step->n_in; i++)
-        if (step->in[i] != CM_NO_SLOT)
-            ((const struct cm_datum **)(uintptr_t)bound->call.in_datum)[i] =
-                &context->slots[step->in[i]].datum;
-    CM_TRY(make_plain(context, bound, err));
-    if (!(op->effects & CM_OUTPUT_SIZE_AT_RUN))
-        CM_TRY(allocate_results(context, bound, err));
-    for (int i = 0; i < step->n_in; i++) /* a kernel sees a tensor or nothing */
-        if (step->in[i] != CM_NO_SLOT)
-            ((const struct cm_tensor **)(uintptr_t)bound->call.in)[i] =
-                bound->call.in_datum[i]->kind == CM_KIND_TENSOR ? &bound->call.in_datum[i]->tensor
-                                                                : NULL;
-    bound->scratch_size = 0;
-    if (op->prepare)
-        CM_TRY(op->prepare(&bound->call));
-    if (bound->scratch_size) {
-        if (bound->scratch_size > SIZE_MAX / 2)
-            return cm_fail(err, CM_LIMIT, "needs %zu bytes of scratch memory", bound->scratch_size);
-        CM_TRY(cm_context_afford(context, bound->scratch_size, err));
-        char *room = cm_arena_alloc(bound->arena, bound->scratch_size + CM_TENSOR_ALIGNMENT);
-        bound->call.scratch = room + (CM_TENSOR_ALIGNMENT - (uintptr_t)room % CM_TENSOR_ALIGNMENT);
-    }
-    CM_TRY(op->run(&bound->call));
-    for (int o = 0; o < step->n_out; o++)
-        if (step->out[o] != CM_NO_SLOT)
-            CM_TRY(own_bytes(context, &context->slots[step->out[o]].datum, err));
-    return CM_OK;
+    const size_t used = cm_pool_used(context->pool);
+    return context->live_around + bound->live +
+           (used > context->pool_before ? used - context->pool_before : 0);
 }
 
 static void report(struct cm_context *context, const struct cm_block *block,
@@ -270,7 +185,7 @@ static void report(struct cm_context *context, const struct cm_block *block,
         .depth = block->depth,
         .begin_ns = began - context->began_ns,
         .end_ns = now_ns() - context->began_ns,
-        .live_bytes = context->block_bytes + cm_pool_used(context->pool),
+        .live_bytes = live_bytes(context, bound),
         .out = (const struct cm_tensor *const *)bound->call.out,
         .n_out = bound->call.n_out,
     };
@@ -287,7 +202,7 @@ static enum cm_status run_step(struct cm_context *context, const struct cm_block
     }
     bound->call.err = err;
     if (bound->at_run)
-        return run_late(context, bound, err);
+        return cm_run_late(context, bound, err);
     bound->call.scratch = state_->memory + bound->scratch_offset;
     return bound->run(&bound->call);
 }
@@ -303,9 +218,8 @@ static enum cm_status place_result(struct cm_context *context, const struct cm_p
     if (!given || !given->data)
         CM_TRY(cm_context_tensor(context, place->type->dtype, &shape, &datum->tensor, err));
     else if (given->type != place->type->dtype || !cm_shape_equal(&given->shape, &shape))
-        return cm_fail(err, CM_BAD_ARGUMENT,
-                       "the memory given for output %zu is for another type or shape",
-                       place->offset);
+        return cm_refuse_room(context->session, place->offset, given, place->type->dtype, &shape,
+                              err);
     else
         datum->tensor = cm_tensor_borrow(given->type, &shape, given->data);
     datum->kind = CM_KIND_TENSOR;
@@ -329,16 +243,12 @@ static enum cm_status place_moving(struct cm_context *context, const struct cm_b
     return CM_OK;
 }
 
-/* Of the slots that end with a step only those filled by steps that were prepared as they ran hold
- * anything, and such are read by such alone. */
 static void end_late(struct cm_context *context, const struct cm_bound_step *bound)
 {
-    for (size_t i = 0; i < bound->step->n_last; i++) {
-        struct cm_datum *datum = &context->slots[bound->step->last[i]].datum;
-        if (datum->tensor.buffer || datum->items)
-            cm_datum_drop(datum);
-    }
-    cm_arena_reset(bound->arena);
+    for (size_t i = 0; i < bound->ends.count; i++)
+        cm_datum_drop(&context->slots[bound->ends.items[i]].datum);
+    if (bound->at_run)
+        cm_arena_reset(bound->arena);
 }
 
 static bool cancelled(const struct cm_run_options *options)
@@ -361,13 +271,10 @@ enum cm_status cm_run_block(struct cm_context *context, struct cm_block *block,
         const uint64_t began = options->step ? now_ns() : 0;
         const enum cm_status status = run_step(context, block_state, bound, err);
         if (status)
-            return bound->step ? cm_error_context(err, status, "%s",
-                                                  cm_node_describe(bound->step->node).text)
-                               : status;
+            return bound->step ? cm_node_blame(bound->step->node, status, err) : status;
         if (options->step)
             report(context, block, bound, began);
-        if (bound->at_run)
-            end_late(context, bound);
+        end_late(context, bound);
     }
     /* A body without steps may be run forever too. */
     return cancelled(options) ? cm_fail(err, CM_CANCELLED, "cancelled") : CM_OK;

@@ -9,13 +9,13 @@
 
 #include <time.h>
 
-static void lock(struct cm_session *session)
+void cm_session_lock(struct cm_session *session)
 {
     while (atomic_flag_test_and_set_explicit(&session->busy, memory_order_acquire))
         ;
 }
 
-static void unlock(struct cm_session *session)
+void cm_session_unlock(struct cm_session *session)
 {
     atomic_flag_clear_explicit(&session->busy, memory_order_release);
 }
@@ -32,9 +32,11 @@ static void context_free(struct cm_context *context)
     for (size_t i = 0; context->randoms && i < context->session->n_steps; i++)
         cm_free(context->randoms[i]);
     cm_free(context->randoms);
+    cm_free(context->before);
     cm_free(context->slots);
     cm_free(context->blocks);
     cm_free(context->given);
+    cm_free(context->facts);
     cm_pool_free(context->pool);
     cm_free(context);
 }
@@ -69,27 +71,32 @@ static bool fill_context(struct cm_context *context)
         slot->datum = (struct cm_datum){.kind = CM_KIND_TENSOR, .tensor = *session->constants[i]};
         slot->datum.tensor.buffer = NULL; /* the session keeps it */
         slot->known = session->constants[i];
-        slot->storage = -1;
+        slot->storage = CM_STORAGE_FOREIGN;
         slot->type = session->constant_types[i];
     }
+    size_t n_random = 0;
     for (size_t b = 0; b < session->n_blocks; b++)
         for (size_t s = 0; s < session->blocks[b]->n_steps; s++) {
             const struct cm_step *step = &session->blocks[b]->steps[s];
-            if (step->node->op->effects & CM_RANDOM && !seed_random(context, step))
+            if (!(step->node->op->effects & CM_RANDOM))
+                continue;
+            n_random++;
+            if (!seed_random(context, step))
                 return false;
         }
-    return true;
+    context->before = n_random ? cm_calloc(n_random, sizeof *context->before) : NULL;
+    return !n_random || context->before;
 }
 
 static enum cm_status lease(struct cm_session *session, struct cm_context **out,
                             struct cm_error *err)
 {
-    lock(session);
+    cm_session_lock(session);
     struct cm_context *context = session->free_contexts;
     if (context)
         session->free_contexts = context->next;
     const uint32_t number = context ? context->number : session->n_contexts++;
-    unlock(session);
+    cm_session_unlock(session);
     if (!context) {
         context = cm_calloc(1, sizeof *context);
         if (!context)
@@ -108,10 +115,10 @@ static enum cm_status lease(struct cm_session *session, struct cm_context **out,
 static void give_back(struct cm_context *context)
 {
     struct cm_session *session = context->session;
-    lock(session);
+    cm_session_lock(session);
     context->next = session->free_contexts;
     session->free_contexts = context;
-    unlock(session);
+    cm_session_unlock(session);
 }
 
 /* ---- sessions ---- */
@@ -252,15 +259,31 @@ static enum cm_status feed(struct request *r)
     return CM_OK;
 }
 
+static struct cm_str output_name(const struct cm_session *session, size_t o)
+{
+    return cm_value_get(session->module, session->main->graph->outputs[o].value)->name;
+}
+
+enum cm_status cm_refuse_room(const struct cm_session *session, size_t o,
+                              const struct cm_tensor *given, enum cm_dtype dtype,
+                              const struct cm_shape *shape, struct cm_error *err)
+{
+    char has[100], room[100];
+    return cm_fail(err, CM_BAD_ARGUMENT,
+                   "output '%.*s' is %s of shape %s, the memory given for it is for %s of shape %s",
+                   CM_STR_FMT(output_name(session, o)), cm_dtype_name(dtype),
+                   cm_shape_print(shape, has, sizeof has), cm_dtype_name(given->type),
+                   cm_shape_print(&given->shape, room, sizeof room));
+}
+
 /* Copies a result into memory the caller gave, where the run did not write it there itself. */
-static enum cm_status copy_out(const struct cm_tensor *from, struct cm_tensor *to, size_t o,
-                               struct cm_error *err)
+static enum cm_status copy_out(const struct cm_session *session, const struct cm_tensor *from,
+                               struct cm_tensor *to, size_t o, struct cm_error *err)
 {
     if (from->data == to->data)
         return CM_OK;
     if (from->type != to->type || !cm_shape_equal(&from->shape, &to->shape))
-        return cm_fail(err, CM_BAD_ARGUMENT,
-                       "the memory given for output %zu is for another type or shape", o);
+        return cm_refuse_room(session, o, to, from->type, &from->shape, err);
     memcpy(to->data, from->data, cm_tensor_bytes(from));
     return CM_OK;
 }
@@ -268,6 +291,9 @@ static enum cm_status copy_out(const struct cm_tensor *from, struct cm_tensor *t
 /* Characters may be the caller's or the model's: a result that outlives the run has its own. */
 static enum cm_status own_strings(struct cm_datum *datum, struct cm_error *err)
 {
+    if (!cm_datum_has_strings(datum))
+        return CM_OK;
+    CM_TRY(cm_datum_separate(datum, err));
     for (size_t i = 0; i < datum->n_items; i++)
         CM_TRY(own_strings(&datum->items[i], err));
     if (datum->tensor.type != CM_STRING || !datum->tensor.data)
@@ -283,11 +309,13 @@ static enum cm_status copy_given(struct request *r, size_t o)
 {
     const struct cm_datum *datum = &r->context->slots[r->session->main->outputs[o]].datum;
     if (datum->kind != CM_KIND_TENSOR)
-        return cm_fail(r->err, CM_BAD_ARGUMENT, "output %zu is no tensor", o);
+        return cm_fail(r->err, CM_BAD_ARGUMENT, "output '%.*s' is no tensor",
+                       CM_STR_FMT(output_name(r->session, o)));
     if (datum->tensor.type == CM_STRING) /* nobody would own the characters */
         return cm_fail(r->err, CM_BAD_ARGUMENT,
-                       "output %zu holds strings, which cannot be put into given memory", o);
-    return copy_out(&datum->tensor, &r->out[o].tensor, o, r->err);
+                       "output '%.*s' holds strings, which cannot be put into given memory",
+                       CM_STR_FMT(output_name(r->session, o)));
+    return copy_out(r->session, &datum->tensor, &r->out[o].tensor, o, r->err);
 }
 
 static enum cm_status collect(struct request *r)
@@ -314,11 +342,20 @@ static enum cm_status collect(struct request *r)
     return CM_OK;
 }
 
+static void keep_random(struct cm_context *context)
+{
+    for (size_t i = 0, at = 0; context->before && i < context->session->n_steps; i++)
+        if (context->randoms[i])
+            context->before[at++] = *context->randoms[i];
+    context->has_before = true;
+}
+
 static enum cm_status guarded_run(struct cm_guard *guard, void *arg)
 {
     struct request *r = arg;
     struct cm_context *context = r->context;
     context->guard = guard;
+    keep_random(context);
     CM_TRY(feed(r));
     for (size_t o = 0; o < r->n_out; o++)
         context->given[o] = r->out[o].tensor.data != NULL;
@@ -335,6 +372,8 @@ static void clean(struct cm_context *context, bool failed)
         for (size_t i = 0; i < session->blocks[b]->n_inputs; i++)
             context->slots[session->blocks[b]->inputs[i]].datum = (struct cm_datum){0};
     cm_drop_results(context, session->main);
+    for (size_t b = 0; failed && b < session->n_blocks; b++)
+        cm_arena_reset(&context->blocks[b].arena); /* the step that failed kept something there */
     for (size_t i = 0; failed && i < session->n_slots; i++)
         if (!session->constants[i] &&
             (context->slots[i].datum.tensor.buffer || context->slots[i].datum.items))
@@ -359,13 +398,17 @@ static enum cm_status with_context(struct request *r, const struct cm_run_option
     CM_TRY(lease(session, &r->context, r->err));
     r->context->options = options ? options : &none;
     r->context->pool_before = cm_pool_used(r->context->pool);
+    r->context->live_around = 0;
     clock_gettime(CLOCK_MONOTONIC, &at);
     r->context->began_ns = (uint64_t)at.tv_sec * 1000000000u + (uint64_t)at.tv_nsec;
     struct cm_team *before = cm_team_enter(session->team);
+    const struct cm_buffer_source source = {cm_context_buffer, r->context};
+    const struct cm_buffer_source *source_before = cm_buffer_enter(&source);
     struct cm_block_state *main = &r->context->blocks[session->main->number];
     main->running = true;
     const enum cm_status status = cm_guarded(0, r->err, body, r);
     main->running = false;
+    cm_buffer_enter(source_before);
     cm_team_enter(before);
     clean(r->context, status != CM_OK);
     if (status == CM_NO_MEMORY || status == CM_LIMIT)
@@ -416,6 +459,7 @@ static enum cm_status guarded_measure(struct cm_guard *guard, void *arg)
     CM_TRY(feed(r));
     CM_TRY(cm_bind_decide(r->context, session->main, &binding, r->err));
     *r->memory = (struct cm_session_memory){.block = cm_binding_bytes(binding)};
+    memcpy(r->memory->most, binding->most, sizeof r->memory->most);
     for (size_t s = 0; s < binding->steps.count; s++) {
         const struct cm_bound_step *bound = binding->steps.items[s];
         r->memory->late += bound->step && (bound->at_run || bound->step->node->n_bodies);
@@ -440,6 +484,12 @@ enum cm_status cm_session_measure(struct cm_session *session, const struct cm_da
                         .memory = out,
                         .err = err ? err : &own};
     return with_context(&r, NULL, guarded_measure);
+}
+
+void cm_session_sort_memory(struct cm_session *session, cm_memory_kind_fn *kind, void *arg)
+{
+    for (size_t s = 0; s < session->main->n_steps; s++)
+        session->main->steps[s].kind = kind(arg, session->main->steps[s].node);
 }
 
 /* ---- random state ---- */
@@ -550,4 +600,13 @@ enum cm_status cm_session_set_random(struct cm_session *session, struct cm_str b
         walk_records(context, bytes, true);
     give_back(context);
     return fits ? CM_OK : cm_fail(err, CM_BAD_ARGUMENT, "the random state is of another graph");
+}
+
+void cm_session_rewind(struct cm_session *session)
+{
+    struct cm_context *context = session->free_contexts;
+    for (size_t i = 0, at = 0;
+         context && context->has_before && context->before && i < session->n_steps; i++)
+        if (context->randoms[i])
+            *context->randoms[i] = context->before[at++];
 }

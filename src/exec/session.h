@@ -14,11 +14,14 @@
 
 struct cm_session;
 
+struct cm_obstacles;
+
 struct cm_session_options {
     int threads;         /* 0: as many as there are cores */
     size_t memory_limit; /* bytes that one run may hold, weights not counted; 0: none */
     const char *backend; /* "reference": our own kernels only; NULL: whatever is fastest */
     uint64_t seed;       /* of random nodes that bring none */
+    struct cm_obstacles *obstacles; /* lent to cm_session_new: receives all that cannot run */
 };
 
 /* Compiles graph, which is changed (expanded, folded) and must not be used otherwise from here on;
@@ -37,8 +40,9 @@ struct cm_step_report {
     const char *declined; /* why faster kernels were not taken: "onednn: float64 weights"; "" when
                              none was asked */
     int depth;            /* 0: the main graph */
-    uint64_t begin_ns, end_ns;          /* since the run began */
-    size_t live_bytes;                  /* of results, after the step */
+    uint64_t begin_ns, end_ns; /* since the run began */
+    size_t live_bytes; /* of results that later steps read or the step read, and its scratch memory;
+                          what the caller fed or gave, and constants, aside */
     const struct cm_tensor *const *out; /* its results, in any layout; NULL where not wanted or no
                                            tensor */
     int n_out;
@@ -60,12 +64,26 @@ enum cm_status cm_session_run(struct cm_session *session, const struct cm_datum 
                               const struct cm_run_options *options,
                               struct cm_error *err) CM_MUST_CHECK;
 
+/* What values on the way are for, as far as somebody has said so. */
+enum cm_memory_kind {
+    CM_MEMORY_OTHER,
+    CM_MEMORY_ACTIVATION,
+    CM_MEMORY_GRADIENT,
+    CM_MEMORY_SCRATCH, /* for kernels, while they run */
+    CM_MEMORY_KINDS
+};
+typedef enum cm_memory_kind cm_memory_kind_fn(void *arg, const struct cm_node *node);
+/* Asks for the nodes of the graph itself, before the first run. */
+void cm_session_sort_memory(struct cm_session *session, cm_memory_kind_fn *kind, void *arg);
+
 /* What a run holds, in bytes, as far as the shapes of its inputs decide. */
 struct cm_session_memory {
     size_t constants; /* contents that never change; most of them lie in the mapped file */
     size_t block;     /* values on the way and scratch memory, in places that are used again */
-    size_t results;   /* that the caller brings no memory for */
-    size_t late;      /* steps that take more as they run: the data decides, or a body's turns do */
+    size_t most[CM_MEMORY_KINDS]; /* of block: of each kind at once. Not at the same moment, so
+                                     that together they may be more */
+    size_t results;               /* that the caller brings no memory for */
+    size_t late; /* steps that take more as they run: the data decides, or a body's turns do */
 };
 
 /* What a run with inputs of these types and shapes would hold; their data is not looked at and may
@@ -84,5 +102,8 @@ enum cm_status cm_session_random(struct cm_session *session, struct cm_arena *ar
 /* Bytes of another graph are refused, and then nothing has changed. */
 enum cm_status cm_session_set_random(struct cm_session *session, struct cm_str bytes,
                                      struct cm_error *err) CM_MUST_CHECK;
+/* Puts the random nodes back to where the last run, gone well or not, found them. Nobody may be
+ * running it, and one thread alone has. */
+void cm_session_rewind(struct cm_session *session);
 
 #endif

@@ -73,16 +73,36 @@ void cm_storage_give_back(struct cm_storages *storages, size_t offset, size_t si
     }
 }
 
+static void count(struct cm_storages *storages, int kind, size_t bytes)
+{
+    storages->used[kind] += bytes; /* no more than there are, unless too_large is set */
+    if (storages->used[kind] > storages->most[kind])
+        storages->most[kind] = storages->used[kind];
+}
+
 int cm_storage_new(struct cm_storages *storages, size_t size)
 {
     const size_t offset = cm_storage_take(storages, size);
-    *CM_PUSH(storages->arena, &storages->all) = (struct cm_storage){offset, size, 1};
+    *CM_PUSH(storages->arena, &storages->all) =
+        (struct cm_storage){offset, size, 1, storages->kind};
+    count(storages, storages->kind, lines(storages, size));
     return (int)storages->all.count - 1;
+}
+
+void cm_storage_adopt(struct cm_storages *storages, int number)
+{
+    struct cm_storage *storage = &storages->all.items[number];
+    const size_t has = lines(storages, storage->size);
+    storages->used[storage->kind] -= has;
+    storage->kind = storages->kind;
+    count(storages, storage->kind, has);
 }
 
 void cm_storage_leave(struct cm_storages *storages, int number)
 {
     struct cm_storage *storage = &storages->all.items[number];
-    if (--storage->live == 0)
-        cm_storage_give_back(storages, storage->offset, storage->size);
+    if (--storage->live > 0)
+        return;
+    cm_storage_give_back(storages, storage->offset, storage->size);
+    storages->used[storage->kind] -= lines(storages, storage->size);
 }

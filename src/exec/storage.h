@@ -8,9 +8,12 @@
 
 #include <stdbool.h>
 
+enum { CM_STORAGE_KINDS = 4 };
+
 struct cm_storage {
     size_t offset, size;
     int live; /* slots that are in it; 0: given back */
+    int kind;
 };
 
 struct cm_gap {
@@ -29,6 +32,10 @@ struct cm_storages {
     } gaps;
     size_t end; /* bytes in use or between */
     size_t peak;
+    /* For those who want to know what the bytes are for: the kind of what is made now, bytes of
+     * each kind in use, and the most there ever were. */
+    int kind;
+    size_t used[CM_STORAGE_KINDS], most[CM_STORAGE_KINDS];
     bool too_large; /* more was taken than can be counted; offsets mean nothing any more */
 };
 
@@ -38,6 +45,8 @@ void cm_storage_give_back(struct cm_storages *storages, size_t offset, size_t si
 
 /* The same as a numbered storage with one slot in it. */
 int cm_storage_new(struct cm_storages *storages, size_t size);
+/* What is made now takes it over: it is of that kind from here on. */
+void cm_storage_adopt(struct cm_storages *storages, int number);
 /* One slot less; gives the bytes back with the last. */
 void cm_storage_leave(struct cm_storages *storages, int number);
 

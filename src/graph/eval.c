@@ -1,5 +1,6 @@
 /* The plain engine: nodes in order, results on the heap. */
 // SPDX-License-Identifier: Apache-2.0
+#define _POSIX_C_SOURCE 200809L
 #include "graph/eval.h"
 
 #include "base/memory.h"
@@ -7,6 +8,9 @@
 #include "graph/function.h"
 #include "graph/module.h"
 #include "onnx/tensor_data.h"
+#include "tensor/pool.h"
+
+#include <time.h>
 
 struct node_random {
     const struct cm_node *node;
@@ -19,10 +23,14 @@ struct frame {
     struct cm_module *module;
     struct cm_arena *arena;   /* lives as long as the evaluation */
     struct cm_datum **values; /* by value number; NULL: not computed yet */
-    size_t n_values;
+    size_t n_values;          /* grows as values are asked for: one node alone needs none */
     const struct cm_eval_options *options;
     struct node_random *randoms;
-    uint64_t steps;
+    struct cm_pool *pool; /* counts results; NULL: nobody asked */
+    struct cm_buffer_source source;
+    const struct cm_buffer_source *source_before;
+    uint64_t steps, began_ns;
+    int depth;
 };
 
 /* One node's call. */
@@ -62,17 +70,64 @@ static enum cm_status run_allocate(struct cm_call *call, int o, enum cm_dtype dt
     return CM_OK;
 }
 
+/* Instances of functions bring new values while the graph runs. */
+static struct cm_datum **value_slot(struct frame *frame, cm_value value)
+{
+    const size_t count = frame->module->n_values;
+    if (value >= frame->n_values) {
+        struct cm_datum **grown = CM_NEW_ARRAY(frame->arena, struct cm_datum *, count);
+        if (frame->n_values)
+            memcpy(grown, frame->values, frame->n_values * sizeof *grown);
+        frame->values = grown;
+        frame->n_values = count;
+    }
+    return &frame->values[value];
+}
+
 /* The place of a value, empty: made before there is anything to put in it, so that running out of
  * memory loses nothing. */
 static struct cm_datum *place(struct frame *frame, cm_value value)
 {
-    struct cm_datum **slot = &frame->values[value];
+    struct cm_datum **slot = value_slot(frame, value);
     if (!*slot)
         *slot = CM_NEW(frame->arena, struct cm_datum);
     cm_datum_drop(*slot);
     return *slot;
 }
 
+struct body_run {
+    struct frame *frame;
+    struct cm_graph *graph;
+    const struct cm_datum *const *in;
+    struct cm_datum *out;
+    struct cm_arena_visit frame_visit, module_visit;
+    struct cm_error *err;
+};
+
+static enum cm_status guarded_body(struct cm_guard *guard, void *arg)
+{
+    struct body_run *r = arg;
+    struct frame *frame = r->frame;
+    const struct cm_graph *graph = r->graph;
+    r->frame_visit = cm_arena_visit(frame->arena, guard);
+    r->module_visit = cm_arena_visit(frame->module->arena, guard);
+    for (size_t i = 0; i < graph->n_inputs; i++)
+        CM_TRY(cm_datum_share(r->in[i], place(frame, graph->inputs[i]), r->err));
+    CM_TRY(eval_nodes(frame, r->graph, r->err));
+    for (size_t o = 0; o < graph->n_outputs; o++) {
+        const enum cm_status status =
+            cm_datum_share(frame->values[graph->outputs[o].value], &r->out[o], r->err);
+        if (status) {
+            while (o-- > 0)
+                cm_datum_drop(&r->out[o]);
+            return status;
+        }
+    }
+    return CM_OK;
+}
+
+/* The kernel that asked owns memory while its body runs, so an arena that is exhausted inside must
+ * not unwind past it: each body has a guard of its own. */
 static enum cm_status run_body(struct cm_call *call, size_t body, const struct cm_datum *const *in,
                                size_t n_in, struct cm_datum *out, size_t n_out)
 {
@@ -83,19 +138,16 @@ static enum cm_status run_body(struct cm_call *call, size_t body, const struct c
         return cm_fail(call->err, CM_BAD_MODEL,
                        "body takes %zu values and gives %zu, not %zu and %zu", graph->n_inputs,
                        graph->n_outputs, n_in, n_out);
-    for (size_t i = 0; i < n_in; i++)
-        CM_TRY(cm_datum_share(in[i], place(frame, graph->inputs[i]), call->err));
-    CM_TRY(eval_nodes(frame, graph, call->err));
-    for (size_t o = 0; o < n_out; o++) {
-        const enum cm_status status =
-            cm_datum_share(frame->values[graph->outputs[o].value], &out[o], call->err);
-        if (status) {
-            while (o-- > 0)
-                cm_datum_drop(&out[o]);
-            return status;
-        }
-    }
-    return CM_OK;
+    struct cm_error own;
+    struct body_run r = {
+        .frame = frame, .graph = graph, .in = in, .out = out, .err = call->err ? call->err : &own};
+    const int depth = frame->depth;
+    frame->depth = depth + 1;
+    const enum cm_status status = cm_guarded(0, r.err, guarded_body, &r);
+    frame->depth = depth;
+    cm_arena_come_back(frame->module->arena, r.module_visit);
+    cm_arena_come_back(frame->arena, r.frame_visit);
+    return status;
 }
 
 static struct cm_random *run_random(struct cm_call *call)
@@ -167,8 +219,6 @@ static enum cm_status allocate_outputs(struct run *run, const struct cm_datum *c
     for (size_t o = 0; o < n_out; o++) {
         if (!node->outputs[o])
             continue;
-        if (results[o].type && results[o].type->kind != CM_KIND_TENSOR)
-            continue; /* run makes it */
         struct cm_shape shape;
         if (results[o].type && results[o].type->kind != CM_KIND_TENSOR)
             continue; /* made by the kernel itself */
@@ -241,19 +291,14 @@ static enum cm_status run_function(struct run *run, const struct cm_datum *const
     struct cm_node *node = run->node;
     CM_TRY(cm_node_instantiate(node, err));
     struct cm_graph *graph = node->instance;
-    if (frame->module->n_values > frame->n_values) { /* the instance brought new values */
-        struct cm_datum **grown =
-            CM_NEW_ARRAY(frame->arena, struct cm_datum *, frame->module->n_values);
-        memcpy(grown, frame->values, frame->n_values * sizeof *grown);
-        frame->values = grown;
-        frame->n_values = frame->module->n_values;
-    }
     size_t next = 0;
     for (int i = 0; i < node->n_inputs; i++) {
         if (in[i])
             CM_TRY(cm_datum_share(in[i], place(frame, graph->inputs[next++]), err));
     }
+    frame->depth++;
     CM_TRY(eval_nodes(frame, graph, err));
+    frame->depth--;
     next = 0;
     for (int o = 0; o < node->n_outputs; o++)
         if (node->outputs[o])
@@ -261,16 +306,20 @@ static enum cm_status run_function(struct run *run, const struct cm_datum *const
     return CM_OK;
 }
 
+static bool uses_kernel(const struct frame *frame, const struct cm_node *node)
+{
+    return !node->function && node->op && node->op->run && cm_node_is_current(node) &&
+           !(frame->options->prefer_bodies && cm_node_has_function(node));
+}
+
 static enum cm_status eval_node(struct frame *frame, struct cm_node *node, struct cm_arena *arena,
                                 const struct cm_datum *const *in, struct cm_datum *out,
                                 struct cm_error *err)
 {
     struct run run = {.frame = frame, .node = node, .arena = arena};
-    const bool kernel = !node->function && node->op && node->op->run && cm_node_is_current(node);
-    const bool function = cm_node_has_function(node);
-    if (kernel && !(frame->options->prefer_bodies && function))
+    if (uses_kernel(frame, node))
         return run_kernel(&run, in, out, err);
-    if (function)
+    if (cm_node_has_function(node))
         return run_function(&run, in, out, err);
     if (node->op && node->op->run)
         return cm_fail(err, CM_UNSUPPORTED, "version %d of it must be upgraded first",
@@ -294,7 +343,7 @@ static enum cm_status operand(struct frame *frame, cm_value value, const struct 
     *out = NULL;
     if (!value)
         return CM_OK;
-    if (!frame->values[value]) {
+    if (!*value_slot(frame, value)) {
         const struct cm_tensor *constant;
         CM_TRY(cm_value_constant(frame->module, value, &constant, err));
         if (!constant)
@@ -308,6 +357,30 @@ static enum cm_status operand(struct frame *frame, cm_value value, const struct 
     return CM_OK;
 }
 
+static uint64_t now_ns(void)
+{
+    struct timespec at;
+    clock_gettime(CLOCK_MONOTONIC, &at);
+    return (uint64_t)at.tv_sec * 1000000000u + (uint64_t)at.tv_nsec;
+}
+
+static void report(const struct frame *frame, const struct cm_node *node, uint64_t began)
+{
+    const struct cm_eval_report report = {.node = node,
+                                          .by_body = !uses_kernel(frame, node),
+                                          .depth = frame->depth,
+                                          .begin_ns = began - frame->began_ns,
+                                          .end_ns = now_ns() - frame->began_ns,
+                                          .live_bytes =
+                                              frame->pool ? cm_pool_used(frame->pool) : 0};
+    frame->options->step(frame->options->step_arg, &report);
+}
+
+static bool cancelled(const struct cm_eval_options *options)
+{
+    return options->cancel && atomic_load_explicit(options->cancel, memory_order_relaxed);
+}
+
 static enum cm_status eval_one(struct frame *frame, struct cm_node *node, struct cm_arena *arena,
                                struct cm_error *err)
 {
@@ -319,9 +392,14 @@ static enum cm_status eval_one(struct frame *frame, struct cm_node *node, struct
     if (options->step_limit && ++frame->steps > options->step_limit)
         return cm_fail(err, CM_LIMIT, "more than %llu nodes were run",
                        (unsigned long long)options->step_limit);
+    if (cancelled(options))
+        return cm_fail(err, CM_CANCELLED, "cancelled");
     for (size_t i = 0; i < n_in; i++)
         CM_TRY(operand(frame, node->inputs[i].value, &in[i], err));
+    const uint64_t began = options->step ? now_ns() : 0;
     CM_TRY(eval_node(frame, node, arena, in, out, err));
+    if (options->step)
+        report(frame, node, began);
     for (size_t o = 0; o < n_out; o++) {
         if (!node->outputs[o])
             continue;
@@ -337,9 +415,7 @@ static enum cm_status eval_nodes(struct frame *frame, struct cm_graph *graph, st
     cm_arena_init(&arena, frame->module->arena->guard);
     enum cm_status status = CM_OK;
     for (struct cm_node *node = graph->first; node && !status; node = node->next) {
-        status = cm_error_context(err, eval_one(frame, node, &arena, err), "%s",
-                                  node->name.size ? cm_node_describe(node).text
-                                                  : cm_arena_str(&arena, node->op_type).data);
+        status = cm_node_blame(node, eval_one(frame, node, &arena, err), err);
         cm_arena_reset(&arena);
     }
     for (size_t o = 0; o < graph->n_outputs && !status; o++) {
@@ -348,6 +424,8 @@ static enum cm_status eval_nodes(struct frame *frame, struct cm_graph *graph, st
             operand(frame, graph->outputs[o].value, &datum, err); /* an initializer may be one */
     }
     cm_arena_release(&arena);
+    if (!status && cancelled(frame->options)) /* a body without nodes may be run forever too */
+        return cm_fail(err, CM_CANCELLED, "cancelled");
     return status;
 }
 
@@ -355,11 +433,8 @@ static void frame_init(struct frame *frame, struct cm_module *module, struct cm_
                        const struct cm_eval_options *options)
 {
     cm_arena_init(arena, module->arena->guard);
-    *frame = (struct frame){.module = module,
-                            .arena = arena,
-                            .n_values = module->n_values,
-                            .options = options ? options : &no_options};
-    frame->values = CM_NEW_ARRAY(arena, struct cm_datum *, frame->n_values);
+    *frame = (struct frame){
+        .module = module, .arena = arena, .options = options ? options : &no_options};
     cm_arena_defer(arena, release_values, frame);
 }
 
@@ -373,7 +448,7 @@ enum cm_status cm_op_eval(struct cm_node *node, const struct cm_datum *const *in
     enum cm_status status = eval_node(&frame, node, &scratch, in, out, err);
     for (int o = 0; status && o < node->n_outputs; o++)
         cm_datum_drop(&out[o]);
-    status = cm_error_context(err, status, "%s", cm_node_describe(node).text);
+    status = cm_node_blame(node, status, err);
     cm_arena_release(&scratch);
     cm_arena_release(&arena);
     return status;
@@ -401,6 +476,27 @@ static enum cm_status feed(struct frame *frame, const struct cm_graph *graph,
     return CM_OK;
 }
 
+static void leave_pool(void *what)
+{
+    const struct frame *frame = what;
+    cm_buffer_enter(frame->source_before);
+    cm_pool_free(frame->pool);
+}
+
+/* Results come from a pool if they are to be counted. */
+static enum cm_status count_memory(struct frame *frame, struct cm_error *err)
+{
+    if (!frame->options->memory_limit && !frame->options->step)
+        return CM_OK;
+    frame->pool = cm_pool_new(frame->options->memory_limit);
+    if (!frame->pool)
+        return cm_fail(err, CM_NO_MEMORY, "no memory to begin with");
+    frame->source = cm_pool_source(frame->pool);
+    frame->source_before = cm_buffer_enter(&frame->source);
+    cm_arena_defer(frame->arena, leave_pool, frame); /* whichever way the evaluation ends */
+    return CM_OK;
+}
+
 enum cm_status cm_graph_eval(struct cm_graph *graph, const struct cm_datum *const *in, size_t n_in,
                              struct cm_datum *out, const struct cm_eval_options *options,
                              struct cm_error *err)
@@ -408,7 +504,10 @@ enum cm_status cm_graph_eval(struct cm_graph *graph, const struct cm_datum *cons
     struct cm_arena arena;
     struct frame frame;
     frame_init(&frame, graph->module, &arena, options);
-    enum cm_status status = feed(&frame, graph, in, n_in, err);
+    frame.began_ns = frame.options->step ? now_ns() : 0;
+    enum cm_status status = count_memory(&frame, err);
+    if (!status)
+        status = feed(&frame, graph, in, n_in, err);
     if (!status)
         status = eval_nodes(&frame, graph, err);
     size_t shared = 0;

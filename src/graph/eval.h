@@ -6,11 +6,27 @@
 
 #include "graph/op.h"
 
+#include <stdatomic.h>
+
+/* Called after each node; those of bodies and functions before the node they belong to. */
+struct cm_eval_report {
+    const struct cm_node *node;
+    bool by_body;              /* it ran as the graph it stands for */
+    int depth;                 /* 0: the graph itself */
+    uint64_t begin_ns, end_ns; /* since the evaluation began */
+    size_t live_bytes;         /* of all results so far: none is dropped before the end */
+};
+typedef void cm_eval_step_fn(void *arg, const struct cm_eval_report *report);
+
 struct cm_eval_options {
     uint64_t seed;       /* of random nodes that bring none */
     bool prefer_bodies;  /* run operators by their function body where they have one: the test of
                             bodies */
     uint64_t step_limit; /* nodes run, loops counted; 0: none */
+    size_t memory_limit; /* bytes of results; 0: none */
+    const atomic_bool *cancel; /* may be set by another thread; looked at between nodes */
+    cm_eval_step_fn *step;     /* may be NULL */
+    void *step_arg;
 };
 
 /* Runs one node on values (NULL: absent); out (n_outputs of the node) receives new references where

@@ -75,9 +75,54 @@ enum cm_status cm_function_expand(struct cm_node *node, struct cm_graph *graph,
     return CM_OK;
 }
 
+enum cm_status cm_function_apply(struct cm_builder *build, const struct cm_function_proto *function,
+                                 const struct cm_node *call, const cm_value *actuals,
+                                 cm_value *results)
+{
+    /* The importer asks the call for its attributes and for how many operands there are. */
+    struct cm_node as_called = *call;
+
+    CM_TRY(build->status);
+    as_called.function = NULL;
+    as_called.n_inputs = (int)function->input.count;
+    as_called.n_outputs = (int)function->output.count;
+    build->status = cm_import_function(build->graph, build->before, function, &as_called, actuals,
+                                       results, build->err);
+    for (size_t o = 0; o < function->output.count && !build->status; o++) {
+        if (!results[o])
+            build->status =
+                cm_fail(build->err, CM_BAD_MODEL, "function '%.*s' never sets '%.*s'",
+                        CM_STR_FMT(function->name), CM_STR_FMT(function->output.items[o]));
+    }
+    return build->status;
+}
+
+/* Says of the nodes from first up to, not including, end what they are part of; the outermost call
+ * counts. */
+static void set_part_of(struct cm_node *first, const struct cm_node *end, struct cm_str call)
+{
+    for (struct cm_node *node = first; node != end; node = node->next) {
+        node->part_of = call;
+        for (size_t i = 0; i < node->n_bodies; i++)
+            if (node->bodies[i].graph)
+                set_part_of(node->bodies[i].graph->first, NULL, call);
+    }
+}
+
+static struct cm_str call_text(const struct cm_node *node)
+{
+    if (node->part_of.size)
+        return node->part_of;
+    if (!node->name.size)
+        return node->op_type;
+    return cm_arena_printf(node->module->arena, "%.*s (%.*s)", CM_STR_FMT(node->name),
+                           CM_STR_FMT(node->op_type));
+}
+
 enum cm_status cm_graph_inline(struct cm_node *node, struct cm_error *err)
 {
     struct cm_module *module = node->module;
+    const struct cm_node *before = node->prev;
     const size_t n_in = (size_t)node->n_inputs, n_out = (size_t)node->n_outputs;
     cm_value *actuals = CM_NEW_ARRAY(module->arena, cm_value, n_in);
     cm_value *results = CM_NEW_ARRAY(module->arena, cm_value, n_out);
@@ -85,6 +130,7 @@ enum cm_status cm_graph_inline(struct cm_node *node, struct cm_error *err)
         actuals[i] = node->inputs[i].value;
     CM_TRY(cm_error_context(err, cm_function_expand(node, node->graph, node, actuals, results, err),
                             "%s", cm_node_describe(node).text));
+    set_part_of(before ? before->next : node->graph->first, node, call_text(node));
     for (size_t o = 0; o < n_out; o++) {
         const cm_value old = node->outputs[o];
         if (!old)

@@ -21,6 +21,12 @@ typedef bool cm_pick_fn(const struct cm_node *node, void *arg);
 enum cm_status cm_graph_inline_all(struct cm_graph *graph, cm_pick_fn *which, void *arg,
                                    struct cm_error *err) CM_MUST_CHECK;
 
+/* Adds the nodes of a function, where build stands: actuals are its inputs, 0 where absent, results
+ * receives its outputs. What refers to attributes means those of call. */
+enum cm_status cm_function_apply(struct cm_builder *build, const struct cm_function_proto *function,
+                                 const struct cm_node *call, const cm_value *actuals,
+                                 cm_value *results) CM_MUST_CHECK;
+
 /* node->instance: the body as a closed graph whose inputs are the node's (absent ones left out of
  * it, in order), made on first request for the types at hand. */
 enum cm_status cm_node_instantiate(struct cm_node *node, struct cm_error *err) CM_MUST_CHECK;

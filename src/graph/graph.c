@@ -6,6 +6,8 @@
 #include "graph/registry.h"
 #include "onnx/tensor_data.h"
 
+#include <assert.h>
+
 enum { DEFAULT_NODE_BUDGET = 1000000 };
 
 static cm_value new_value(struct cm_module *module, struct cm_graph *graph, struct cm_str name)
@@ -106,6 +108,16 @@ cm_value cm_graph_add_constant(struct cm_graph *graph, struct cm_str name,
     return value;
 }
 
+void cm_value_drop_constant(struct cm_module *module, cm_value value)
+{
+    struct cm_value_def *def = cm_value_get(module, value);
+    assert(def->n_uses == 0 && !def->initializer);
+    if (!def->fact.constant)
+        return; /* gone already: it was an operand twice */
+    cm_tensor_drop((struct cm_tensor *)(uintptr_t)def->fact.constant); /* never a const object */
+    def->fact.constant = NULL;
+}
+
 static void link_use(struct cm_module *module, struct cm_use *use, cm_value value)
 {
     use->value = value;
@@ -193,6 +205,24 @@ static void unlink_node(struct cm_graph *graph, struct cm_node *node)
     graph->n_nodes--;
 }
 
+/* How many outputs a node has that is asked for `count`: kernels write all that its schema does not
+ * call optional, whoever reads them. */
+static size_t output_count(const struct cm_schema *schema, size_t count)
+{
+    while (schema && count < (size_t)schema->min_outputs &&
+           cm_schema_output(schema, count)->kind == CM_PARAM_SINGLE)
+        count++;
+    return count;
+}
+
+static bool is_made(const struct cm_node_spec *spec, const struct cm_schema *schema, size_t o)
+{
+    const struct cm_schema_param *param = schema ? cm_schema_output(schema, o) : NULL;
+
+    return (o < spec->n_outputs && (!spec->wanted || spec->wanted[o])) ||
+           (param && param->kind == CM_PARAM_SINGLE);
+}
+
 static struct cm_node *make_node(struct cm_graph *graph, const struct cm_node_spec *spec)
 {
     struct cm_module *module = graph->module;
@@ -224,10 +254,10 @@ static struct cm_node *make_node(struct cm_graph *graph, const struct cm_node_sp
         node->inputs[i].index = i;
         link_use(module, &node->inputs[i], spec->inputs[i]);
     }
-    node->n_outputs = (int)spec->n_outputs;
-    node->outputs = CM_NEW_ARRAY(module->arena, cm_value, spec->n_outputs);
+    node->n_outputs = (int)output_count(node->schema, spec->n_outputs);
+    node->outputs = CM_NEW_ARRAY(module->arena, cm_value, (size_t)node->n_outputs);
     for (int i = 0; i < node->n_outputs; i++) {
-        if (spec->wanted && !spec->wanted[i])
+        if (!is_made(spec, node->schema, (size_t)i))
             continue;
         node->outputs[i] = new_value(module, graph, CM_STR_NONE);
         struct cm_value_def *def = cm_value_get(module, node->outputs[i]);
@@ -422,7 +452,7 @@ enum cm_status cm_graph_retype(struct cm_graph *graph, struct cm_error *err)
             status = cm_node_infer(node, err);
         if (status) {
             cm_node_mark(node);
-            return cm_error_context(err, status, "%s", cm_node_describe(node).text);
+            return cm_node_blame(node, status, err);
         }
     }
     graph->has_stale = false;
@@ -478,6 +508,16 @@ struct cm_node_text cm_node_describe(const struct cm_node *node)
         snprintf(out.text, sizeof out.text, "node (%.*s%s%.*s)", CM_STR_FMT(node->domain), dot,
                  CM_STR_FMT(node->op_type));
     return out;
+}
+
+enum cm_status cm_node_blame(const struct cm_node *node, enum cm_status status,
+                             struct cm_error *err)
+{
+    if (status == CM_BAD_ARGUMENT)
+        status = CM_BAD_MODEL;
+    if (status && err)
+        err->status = status;
+    return status ? cm_error_context(err, status, "%s", cm_node_describe(node).text) : CM_OK;
 }
 
 bool cm_node_is_current(const struct cm_node *node)

@@ -89,6 +89,7 @@ struct cm_node {
     struct cm_graph *graph;
     struct cm_node *next, *prev;
     struct cm_str name;
+    struct cm_str part_of; /* "rnn (LSTM)": what it was put in the place of, for people; or "" */
     struct cm_str domain, op_type, overload;
     const struct cm_schema *schema; /* the version in use; NULL for a function of the model */
     const struct cm_op *op; /* what we know of it; NULL: only a function body, if anything */
@@ -145,6 +146,8 @@ struct cm_graph *cm_graph_new(struct cm_module *module, struct cm_graph *parent,
 cm_value cm_graph_add_input(struct cm_graph *graph, struct cm_str name, const struct cm_type *type);
 cm_value cm_graph_add_constant(struct cm_graph *graph, struct cm_str name,
                                const struct cm_tensor *tensor); /* takes a reference */
+/* Gives back what cm_graph_add_constant took, of a value that nobody uses any more. */
+void cm_value_drop_constant(struct cm_module *module, cm_value value);
 void cm_graph_set_outputs(struct cm_graph *graph, const cm_value *values, size_t count);
 void cm_graph_set_output(struct cm_graph *graph, size_t index, cm_value value);
 /* A value by name, here or in the graphs around; 0 when there is none. */
@@ -234,6 +237,11 @@ struct cm_node_text {
     char text[480];
 };
 struct cm_node_text cm_node_describe(const struct cm_node *node);
+
+/* For a failure that leaves a node: puts that text before the reason. What is a bad argument to its
+ * operator is a bad model to everybody outside. Returns the status. */
+enum cm_status cm_node_blame(const struct cm_node *node, enum cm_status status,
+                             struct cm_error *err);
 
 /* Is the operator's meaning that of the newest version, the one struct cm_op speaks of? */
 bool cm_node_is_current(const struct cm_node *node);

@@ -9,6 +9,8 @@
 struct cm_layout {
     const char *name; /* for people: "nChw16c" */
     size_t bytes;     /* of a tensor in it, padding included */
+    size_t size;      /* of the backend's struct that begins with this one; a bytewise copy of that
+                         is good for `same` and nothing else. 0: it cannot be copied */
     /* Are two layouts of this backend the same arrangement? */
     bool (*same)(const struct cm_layout *a, const struct cm_layout *b);
     /* Moves elements; one of the two tensors may be plain. Both have memory. */

@@ -13,6 +13,7 @@ struct cm_pool {
     atomic_flag busy;                /* held for a few instructions at a time */
     struct cm_buffer *free[CLASSES]; /* linked through owner */
     size_t used, limit;
+    size_t unused; /* bytes of those that lie in the lists */
     size_t out;    /* buffers handed out */
     bool orphaned; /* its owner is gone: freed with the last buffer */
 };
@@ -49,15 +50,37 @@ struct cm_pool *cm_pool_new(size_t limit)
     return pool;
 }
 
-static void free_unused(struct cm_pool *pool)
+/* With the pool locked: all that lies unused, as one list. */
+static struct cm_buffer *take_unused(struct cm_pool *pool)
 {
+    struct cm_buffer *all = NULL;
     for (int class = 0; class < CLASSES; class ++) {
         for (struct cm_buffer *buffer = pool->free[class], *next; buffer; buffer = next) {
             next = buffer->owner;
-            cm_free(buffer);
+            buffer->owner = all;
+            all = buffer;
         }
         pool->free[class] = NULL;
     }
+    pool->unused = 0;
+    return all;
+}
+
+static void free_list(struct cm_buffer *buffer)
+{
+    for (struct cm_buffer *next; buffer; buffer = next) {
+        next = buffer->owner;
+        cm_free(buffer);
+    }
+}
+
+void cm_pool_trim(struct cm_pool *pool, size_t most)
+{
+    lock(pool);
+    struct cm_buffer *unused =
+        pool->used > most || pool->unused > most - pool->used ? take_unused(pool) : NULL;
+    unlock(pool);
+    free_list(unused);
 }
 
 void cm_pool_free(struct cm_pool *pool)
@@ -65,10 +88,11 @@ void cm_pool_free(struct cm_pool *pool)
     if (!pool)
         return;
     lock(pool);
-    free_unused(pool);
+    struct cm_buffer *unused = take_unused(pool);
     pool->orphaned = true;
     const bool last = pool->out == 0;
     unlock(pool);
+    free_list(unused);
     if (last)
         cm_free(pool);
 }
@@ -84,6 +108,7 @@ void cm_pool_take_back(struct cm_pool *pool, struct cm_buffer *buffer)
     if (!orphaned) {
         buffer->owner = pool->free[class];
         pool->free[class] = buffer;
+        pool->unused += bytes;
     }
     unlock(pool);
     if (orphaned) {
@@ -105,12 +130,16 @@ enum cm_status cm_pool_get(struct cm_pool *pool, size_t size, struct cm_buffer *
     const bool fits = !pool->limit || (bytes <= pool->limit && pool->used <= pool->limit - bytes);
     if (fits) {
         buffer = pool->free[class];
-        if (buffer)
+        if (buffer) {
             pool->free[class] = buffer->owner;
+            pool->unused -= bytes;
+        }
         pool->used += bytes;
         pool->out++;
     }
     unlock(pool);
+    if (fits && !buffer && pool->limit)
+        cm_pool_trim(pool, pool->limit);
     if (!fits)
         return cm_fail(err, CM_LIMIT, "%zu more bytes would pass the memory limit of %zu", bytes,
                        pool->limit);
@@ -148,6 +177,25 @@ enum cm_status cm_pool_tensor(struct cm_pool *pool, enum cm_dtype type,
     out->buffer = buffer;
     out->layout = NULL;
     return CM_OK;
+}
+
+static enum cm_status get_from(void *pool, size_t size, struct cm_buffer **out,
+                               struct cm_error *err)
+{
+    return cm_pool_get(pool, size, out, err);
+}
+
+struct cm_buffer_source cm_pool_source(struct cm_pool *pool)
+{
+    return (struct cm_buffer_source){get_from, pool};
+}
+
+size_t cm_pool_held(struct cm_pool *pool)
+{
+    lock(pool);
+    const size_t held = pool->used + pool->unused;
+    unlock(pool);
+    return held;
 }
 
 size_t cm_pool_used(struct cm_pool *pool)

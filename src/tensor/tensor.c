@@ -1,4 +1,4 @@
-/* Buffers, tensors and data. */
+/* Buffers and tensors. */
 // SPDX-License-Identifier: Apache-2.0
 #include "tensor/tensor.h"
 
@@ -14,8 +14,20 @@ static enum cm_status no_memory(size_t size, struct cm_error *err)
     return cm_fail(err, CM_NO_MEMORY, "no memory for %zu bytes of tensor data", size);
 }
 
+static _Thread_local const struct cm_buffer_source *current;
+
+const struct cm_buffer_source *cm_buffer_enter(const struct cm_buffer_source *source)
+{
+    const struct cm_buffer_source *before = current;
+
+    current = source;
+    return before;
+}
+
 enum cm_status cm_buffer_new(size_t size, struct cm_buffer **out, struct cm_error *err)
 {
+    if (current)
+        return current->get(current->arg, size, out, err);
     if (size > PTRDIFF_MAX - 2 * CM_BUFFER_HEADER)
         return no_memory(size, err);
     struct cm_buffer *buffer = cm_malloc_aligned(
@@ -245,56 +257,4 @@ double cm_tensor_real(const struct cm_tensor *tensor, int64_t i)
     default:
         return (double)cm_tensor_int(tensor, i);
     }
-}
-
-void cm_datum_drop(struct cm_datum *datum)
-{
-    cm_tensor_drop(&datum->tensor);
-    for (size_t i = 0; i < datum->n_items; i++)
-        cm_datum_drop(&datum->items[i]);
-    cm_free(datum->items);
-    *datum = (struct cm_datum){0};
-}
-
-enum cm_status cm_datum_share(const struct cm_datum *from, struct cm_datum *out,
-                              struct cm_error *err)
-{
-    struct cm_datum copy = {.kind = from->kind, .tensor = from->tensor};
-
-    if (from->n_items) {
-        copy.items = cm_calloc(from->n_items, sizeof *copy.items);
-        if (!copy.items)
-            return cm_fail(err, CM_NO_MEMORY, "no memory for %zu items", from->n_items);
-    }
-    cm_tensor_keep(&copy.tensor);
-    for (; copy.n_items < from->n_items; copy.n_items++) {
-        const enum cm_status status =
-            cm_datum_share(&from->items[copy.n_items], &copy.items[copy.n_items], err);
-        if (status) {
-            cm_datum_drop(&copy);
-            return status;
-        }
-    }
-    *out = copy;
-    return CM_OK;
-}
-
-struct data {
-    struct cm_datum *items;
-    size_t count;
-};
-
-static void drop_data(void *what)
-{
-    const struct data *data = what;
-    for (size_t i = 0; i < data->count; i++)
-        cm_datum_drop(&data->items[i]);
-}
-
-struct cm_datum *cm_data_new(struct cm_arena *arena, size_t count)
-{
-    struct data *data = CM_NEW(arena, struct data);
-    *data = (struct data){CM_NEW_ARRAY(arena, struct cm_datum, count), count};
-    cm_arena_defer(arena, drop_data, data);
-    return data->items;
 }

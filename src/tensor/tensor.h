@@ -17,6 +17,15 @@ typedef void cm_buffer_free_fn(void *owner);
 
 enum { CM_TENSOR_ALIGNMENT = 64 };
 
+/* Where buffers come from, so that a run can count what its kernels make and use it again. */
+struct cm_buffer_source {
+    enum cm_status (*get)(void *arg, size_t size, struct cm_buffer **out, struct cm_error *err);
+    void *arg;
+};
+/* From now on the buffers that this thread makes come from source, borrowed until the next call;
+ * NULL: from the heap. Returns the one before. */
+const struct cm_buffer_source *cm_buffer_enter(const struct cm_buffer_source *source);
+
 /* size bytes, aligned, not zeroed; reference count 1. */
 enum cm_status cm_buffer_new(size_t size, struct cm_buffer **out,
                              struct cm_error *err) CM_MUST_CHECK;
@@ -73,14 +82,32 @@ enum cm_kind {
 struct cm_datum {
     enum cm_kind kind;
     struct cm_tensor tensor; /* tensor; map: its keys */
-    struct cm_datum *items;  /* sequence, map: owned */
+    struct cm_datum *items;  /* sequence, map: owned, one by one or through list */
     size_t n_items;
+    struct cm_list *list; /* NULL: items are this datum's alone; else they are not to be changed */
 };
 
 void cm_datum_drop(struct cm_datum *datum); /* drops what it holds and zeroes the struct */
 /* A second datum sharing the same buffers. */
 enum cm_status cm_datum_share(const struct cm_datum *from, struct cm_datum *out,
                               struct cm_error *err) CM_MUST_CHECK;
+/* Gives a datum items of its own, to be changed one by one. */
+enum cm_status cm_datum_separate(struct cm_datum *datum, struct cm_error *err) CM_MUST_CHECK;
+bool cm_datum_has_strings(const struct cm_datum *datum); /* wherever they are in it */
+
+/* Makes *out a sequence with room for count items, none of them there yet: fill items[n_items] and
+ * count n_items up. They must own their bytes. What fails halfway can be dropped. */
+enum cm_status cm_sequence_new(size_t count, struct cm_datum *out,
+                               struct cm_error *err) CM_MUST_CHECK;
+/* Adds item to such a sequence, a reference or, if it only borrows its bytes, a copy; there must be
+ * room. */
+enum cm_status cm_sequence_add(struct cm_datum *sequence, const struct cm_datum *item,
+                               struct cm_error *err) CM_MUST_CHECK;
+/* Makes *out what from becomes with item before `position` of it, at most n_items; from stays as it
+ * is. At either end that costs, most of the time, the same however long it is. */
+enum cm_status cm_sequence_insert(const struct cm_datum *from, size_t position,
+                                  const struct cm_datum *item, struct cm_datum *out,
+                                  struct cm_error *err) CM_MUST_CHECK;
 /* count empty data, dropped with the arena whatever happens. */
 struct cm_datum *cm_data_new(struct cm_arena *arena, size_t count);
 

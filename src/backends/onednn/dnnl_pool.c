@@ -2,6 +2,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backends/onednn/dnnl_operand.h"
 
+#include "base/parallel.h"
+#include "tensor/layout.h"
+
+#include <float.h>
+#include <math.h>
+#include <stdatomic.h>
+#include <string.h>
+
 /* ceil_mode: the last window may reach beyond the padding. */
 static bool stretch(struct cm_call *call, struct cm_dnnl_window *w, enum cm_dnnl_pooling kind)
 {
@@ -82,11 +90,135 @@ static bool global_max_accepts(struct cm_call *call)
     return cm_dnnl_suits(call) && make(call, CM_DNNL_MAX, call->in[0]->shape.dims + 2, true);
 }
 
-CM_KERNEL(onednn, MaxPool, .accepts = max_accepts, .prepare = cm_dnnl_prepare, .run = cm_dnnl_run,
+/* ---- what oneDNN does not do: NaN is skipped, and of -inf alone the lowest float is made ---- */
+
+struct search {
+    const float *data;
+    atomic_bool found;
+};
+
+static void look(void *arg, int64_t begin, int64_t end)
+{
+    struct search *search = arg;
+    bool found = false;
+    for (int64_t i = begin; i < end; i++)
+        found |= !(search->data[i] >= -FLT_MAX);
+    if (found)
+        atomic_store_explicit(&search->found, true, memory_order_relaxed);
+}
+
+/* Any layout: padding in it is zeros. */
+static bool has_nan_or_lowest(const struct cm_tensor *x)
+{
+    enum { GRAIN = 1 << 14 };
+    const size_t bytes = x->layout ? x->layout->bytes : cm_tensor_bytes(x);
+    struct search search = {.data = x->data, .found = false};
+    cm_parallel((int64_t)(bytes / sizeof(float)), GRAIN, look, &search);
+    return atomic_load(&search.found);
+}
+
+/* The largest in the window whose first place is at, NaN above all. */
+static float largest(const float *x, const int64_t *dims, const struct cm_dnnl_window *w,
+                     const int64_t *at)
+{
+    float best = -INFINITY;
+    for (int64_t a = 0; a < w->kernel[0]; a++) {
+        for (int64_t b = 0; b < w->kernel[1]; b++) {
+            for (int64_t c = 0; c < w->kernel[2]; c++) {
+                const int64_t i = at[0] + a * w->dilation[0], j = at[1] + b * w->dilation[1];
+                const int64_t k = at[2] + c * w->dilation[2];
+                if (i < 0 || i >= dims[0] || j < 0 || j >= dims[1] || k < 0 || k >= dims[2])
+                    continue;
+                const float v = x[(i * dims[1] + j) * dims[2] + k];
+                if (isnan(v))
+                    return v;
+                best = v > best ? v : best;
+            }
+        }
+    }
+    return best;
+}
+
+/* Axes that are not there have length 1, after those that are. */
+static void fill_axes(const struct cm_tensor *t, int64_t dims[3])
+{
+    for (int i = 0; i < 3; i++)
+        dims[i] = i + 2 < t->shape.rank ? t->shape.dims[i + 2] : 1;
+}
+
+static void pool_plain(const struct cm_tensor *x, const struct cm_dnnl_window *w,
+                       struct cm_tensor *y)
+{
+    int64_t in[3], out[3], at[3];
+    fill_axes(x, in);
+    fill_axes(y, out);
+    const int64_t planes = y->shape.dims[0] * y->shape.dims[1];
+    float *to = y->data;
+    for (int64_t p = 0; p < planes; p++) {
+        const float *plane = (const float *)x->data + p * in[0] * in[1] * in[2];
+        for (int64_t o = 0; o < out[0] * out[1] * out[2]; o++) {
+            at[0] = o / (out[1] * out[2]) * w->stride[0] - w->pad_begin[0];
+            at[1] = o / out[2] % out[1] * w->stride[1] - w->pad_begin[1];
+            at[2] = o % out[2] * w->stride[2] - w->pad_begin[2];
+            *to++ = largest(plane, in, w, at);
+        }
+    }
+}
+
+static enum cm_status pool_again(struct cm_call *call, const struct cm_dnnl_window *w)
+{
+    const struct cm_tensor *x = call->in[0];
+    struct cm_tensor *y = call->out[0], from = {0}, to = {0};
+    enum cm_status status = CM_OK;
+    if (x->layout) {
+        CM_TRY(cm_tensor_new(CM_FLOAT, &x->shape, &from, call->err));
+        status = x->layout->reorder(x, &from, call->err);
+    }
+    if (!status && y->layout)
+        status = cm_tensor_new(CM_FLOAT, &y->shape, &to, call->err);
+    if (!status)
+        pool_plain(x->layout ? &from : x, w, y->layout ? &to : y);
+    if (!status && y->layout)
+        status = y->layout->reorder(&to, y, call->err);
+    cm_tensor_drop(&from);
+    cm_tensor_drop(&to);
+    return status;
+}
+
+static enum cm_status max_run_over(struct cm_call *call, const int64_t *kernel, bool is_global)
+{
+    CM_TRY(cm_dnnl_run(call));
+    if (!has_nan_or_lowest(call->in[0]))
+        return CM_OK;
+    struct cm_dnnl_window w = {.rank = 0};
+    if (is_global)
+        memcpy(w.kernel, kernel, (size_t)(call->in[0]->shape.rank - 2) * sizeof *kernel);
+    else if (!cm_dnnl_read_window(call, kernel, &w))
+        return cm_call_fail(call, CM_UNSUPPORTED, "its window cannot be read");
+    for (int i = call->in[0]->shape.rank - 2; i < 3; i++)
+        w.kernel[i] = 1;
+    for (int i = 0; i < 3; i++) {
+        w.stride[i] = w.stride[i] ? w.stride[i] : 1;
+        w.dilation[i] = w.dilation[i] ? w.dilation[i] : 1;
+    }
+    return pool_again(call, &w);
+}
+
+static enum cm_status max_run(struct cm_call *call)
+{
+    return max_run_over(call, cm_node_ints(call->node, "kernel_shape").items, false);
+}
+
+static enum cm_status global_max_run(struct cm_call *call)
+{
+    return max_run_over(call, call->in[0]->shape.dims + 2, true);
+}
+
+CM_KERNEL(onednn, MaxPool, .accepts = max_accepts, .prepare = cm_dnnl_prepare, .run = max_run,
           .layouts = CM_LAYOUT_CHOSEN);
 CM_KERNEL(onednn, AveragePool, .accepts = average_accepts, .prepare = cm_dnnl_prepare,
           .run = cm_dnnl_run, .layouts = CM_LAYOUT_CHOSEN);
 CM_KERNEL(onednn, GlobalAveragePool, .accepts = global_average_accepts, .prepare = cm_dnnl_prepare,
           .run = cm_dnnl_run, .layouts = CM_LAYOUT_CHOSEN);
 CM_KERNEL(onednn, GlobalMaxPool, .accepts = global_max_accepts, .prepare = cm_dnnl_prepare,
-          .run = cm_dnnl_run, .layouts = CM_LAYOUT_CHOSEN);
+          .run = global_max_run, .layouts = CM_LAYOUT_CHOSEN);

@@ -516,6 +516,7 @@ static const struct cm_layout *layout_for(struct cm_call *call, const struct cm_
                 : desc->format_desc.blocking.inner_nblks ? "onednn blocked"
                                                          : "channels last",
         .bytes = dnnl_memory_desc_get_size(desc),
+        .size = sizeof *layout,
         .same = layout_same,
         .reorder = layout_reorder,
     };

@@ -2,16 +2,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/control/branch.h"
 
-#include "base/memory.h"
 #include "tensor/bits.h"
 
 enum cm_status cm_call_run_into_outputs(struct cm_call *call, size_t body,
                                         const struct cm_datum *const *in, size_t n_in)
 {
     const size_t n = (size_t)call->n_out;
-    struct cm_datum *results = cm_calloc(n ? n : 1, sizeof *results);
-    if (!results)
-        return cm_call_fail(call, CM_NO_MEMORY, "no memory for %zu results", n);
+    struct cm_datum *results = call->scratch;
+    if (n)
+        memset(results, 0, n * sizeof *results);
     const enum cm_status status = cm_call_run_body(call, body, in, n_in, results, n);
     for (size_t o = 0; o < n; o++) {
         if (!status && call->out_datum[o])
@@ -19,7 +18,6 @@ enum cm_status cm_call_run_into_outputs(struct cm_call *call, size_t body,
         else
             cm_datum_drop(&results[o]);
     }
-    cm_free(results);
     return status;
 }
 

@@ -6,7 +6,8 @@
 
 #include "graph/op.h"
 
-/* Runs a body whose outputs are the call's, in order. */
+/* Runs a body whose outputs are the call's, in order. The call's scratch memory has room for n_out
+ * data. */
 enum cm_status cm_call_run_into_outputs(struct cm_call *call, size_t body,
                                         const struct cm_datum *const *in,
                                         size_t n_in) CM_MUST_CHECK;

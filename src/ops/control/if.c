@@ -28,6 +28,12 @@ static enum cm_status if_infer(struct cm_infer *in)
     return CM_OK;
 }
 
+static enum cm_status if_prepare(struct cm_call *call)
+{
+    cm_call_scratch(call, (size_t)call->n_out * sizeof(struct cm_datum));
+    return CM_OK;
+}
+
 static enum cm_status if_run(struct cm_call *call)
 {
     const struct cm_tensor *cond = call->in[0];
@@ -39,4 +45,5 @@ static enum cm_status if_run(struct cm_call *call)
     return cm_call_run_into_outputs(call, (size_t)body, NULL, 0);
 }
 
-CM_OP(If, .infer = if_infer, .run = if_run, .grad = cm_if_grad, .effects = CM_OUTPUT_SIZE_AT_RUN);
+CM_OP(If, .infer = if_infer, .prepare = if_prepare, .run = if_run, .grad = cm_if_grad,
+      .effects = CM_OUTPUT_SIZE_AT_RUN);

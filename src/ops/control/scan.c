@@ -1,6 +1,5 @@
 /* Scan: a body run over the slices of its inputs. */
 // SPDX-License-Identifier: Apache-2.0
-#include "base/memory.h"
 #include "ops/control/branch.h"
 #include "ops/control/control_grad.h"
 
@@ -104,20 +103,26 @@ static void release(struct scan *scan)
         cm_datum_drop(&scan->values[i]);
     for (size_t i = 0; scan->results && i < n_results; i++)
         cm_datum_drop(&scan->results[i]);
-    cm_free(scan->values);
-    cm_free(scan->results);
-    cm_free(scan->args);
+}
+
+/* What a running scan holds is scratch memory, so that a run allocates nothing. */
+static enum cm_status scan_prepare(struct cm_call *call)
+{
+    const size_t n_in = (size_t)call->n_in, n_out = (size_t)call->n_out;
+    cm_call_scratch(call, (n_in + n_out) * sizeof(struct cm_datum) +
+                              n_in * sizeof(const struct cm_datum *));
+    return CM_OK;
 }
 
 static enum cm_status begin(struct scan *scan)
 {
     struct cm_call *call = scan->call;
     const size_t n_args = scan->sizes.n_states + scan->sizes.n_in;
-    scan->values = cm_calloc(n_args, sizeof *scan->values);
-    scan->results = cm_calloc(scan->sizes.n_states + scan->sizes.n_out + 1, sizeof *scan->results);
-    scan->args = cm_calloc(n_args, sizeof *scan->args);
-    if (!scan->values || !scan->results || !scan->args)
-        return cm_call_fail(call, CM_NO_MEMORY, "no memory for %zu operands", n_args);
+    const size_t n_results = scan->sizes.n_states + scan->sizes.n_out;
+    scan->values = call->scratch;
+    scan->results = scan->values + n_args;
+    scan->args = (const struct cm_datum **)(void *)(scan->results + n_results);
+    memset(scan->values, 0, (n_args + n_results) * sizeof *scan->values);
     for (size_t i = 0; i < n_args; i++)
         scan->args[i] = &scan->values[i];
     for (size_t i = 0; i < scan->sizes.n_states; i++)
@@ -167,6 +172,17 @@ static enum cm_status make_output(struct scan *scan, size_t o, const struct cm_t
     return cm_call_allocate(call, index, slice->type, &shape);
 }
 
+/* Is it the shape of a slice along axis of the whole? */
+static bool fits(const struct cm_shape *whole, int axis, const struct cm_shape *slice)
+{
+    if (slice->rank + 1 != whole->rank)
+        return false;
+    for (int i = 0, j = 0; i < whole->rank; i++)
+        if (i != axis && whole->dims[i] != slice->dims[j++])
+            return false;
+    return true;
+}
+
 static enum cm_status put_slices(struct scan *scan, int64_t step)
 {
     struct cm_call *call = scan->call;
@@ -183,8 +199,7 @@ static enum cm_status put_slices(struct scan *scan, int64_t step)
         CM_TRY(make_output(scan, o, &slice->tensor, &axis));
         struct cm_tensor *y = call->out[index];
         const int64_t at = listed(scan->out_directions, o) ? scan->length - 1 - step : step;
-        if (cm_tensor_count(&slice->tensor) * scan->length != cm_tensor_count(y) ||
-            slice->tensor.type != y->type)
+        if (!fits(&y->shape, axis, &slice->tensor.shape) || slice->tensor.type != y->type)
             return cm_call_fail(call, CM_BAD_MODEL,
                                 "scan output %zu changes its shape between iterations", o);
         CM_TRY(cm_slice_put(y, axis, at, &slice->tensor, call->err));
@@ -256,5 +271,5 @@ static enum cm_status scan_run(struct cm_call *call)
     return status;
 }
 
-CM_OP(Scan, .infer = scan_infer, .run = scan_run, .grad = cm_scan_grad,
+CM_OP(Scan, .infer = scan_infer, .prepare = scan_prepare, .run = scan_run, .grad = cm_scan_grad,
       .effects = CM_OUTPUT_SIZE_AT_RUN);

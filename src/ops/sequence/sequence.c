@@ -3,7 +3,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/sequence/sequence.h"
 
-#include "base/memory.h"
 #include "ops/sequence/sequence_grad.h"
 
 enum cm_status cm_sequence_element(struct cm_infer *in, int i, const struct cm_type **out)
@@ -20,23 +19,6 @@ enum cm_status cm_sequence_element(struct cm_infer *in, int i, const struct cm_t
 enum cm_status cm_sequence_set(struct cm_infer *in, int o, const struct cm_type *element)
 {
     return cm_infer_set(in, o, cm_type_wrap(in->arena, CM_KIND_SEQUENCE, element));
-}
-
-enum cm_status cm_sequence_new(size_t count, struct cm_datum *out, struct cm_error *err)
-{
-    struct cm_datum *items = cm_calloc(count ? count : 1, sizeof *items);
-    if (!items)
-        return cm_fail(err, CM_NO_MEMORY, "no memory for a sequence of %zu", count);
-    *out = (struct cm_datum){.kind = CM_KIND_SEQUENCE, .items = items};
-    return CM_OK;
-}
-
-enum cm_status cm_sequence_add(struct cm_datum *sequence, const struct cm_datum *item,
-                               struct cm_error *err)
-{
-    CM_TRY(cm_datum_share(item, &sequence->items[sequence->n_items], err));
-    sequence->n_items++;
-    return CM_OK;
 }
 
 enum cm_status cm_sequence_position(struct cm_call *call, int i, size_t count, size_t *out)
@@ -129,19 +111,12 @@ static enum cm_status insert_infer(struct cm_infer *in)
 static enum cm_status insert_run(struct cm_call *call)
 {
     const struct cm_datum *x = call->in_datum[0];
-    struct cm_datum *y = call->out_datum[0];
     size_t position = x->n_items;
     /* The end itself is a position, but not one to count backwards from. */
     if (given(call, 2) &&
         (cm_tensor_count(call->in[2]) != 1 || cm_tensor_int(call->in[2], 0) != (int64_t)x->n_items))
         CM_TRY(cm_sequence_position(call, 2, x->n_items, &position));
-    CM_TRY(cm_sequence_new(x->n_items + 1, y, call->err));
-    for (size_t i = 0; i < position; i++)
-        CM_TRY(cm_sequence_add(y, &x->items[i], call->err));
-    CM_TRY(cm_sequence_add(y, call->in_datum[1], call->err));
-    for (size_t i = position; i < x->n_items; i++)
-        CM_TRY(cm_sequence_add(y, &x->items[i], call->err));
-    return CM_OK;
+    return cm_sequence_insert(x, position, call->in_datum[1], call->out_datum[0], call->err);
 }
 
 CM_OP(SequenceInsert, .infer = insert_infer, .run = insert_run, .grad = cm_insert_grad,

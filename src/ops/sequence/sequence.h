@@ -12,14 +12,6 @@ enum cm_status cm_sequence_element(struct cm_infer *in, int i,
 enum cm_status cm_sequence_set(struct cm_infer *in, int o,
                                const struct cm_type *element) CM_MUST_CHECK;
 
-/* Makes *out a sequence with room for count items, none of them there yet: fill items[n_items] and
- * count n_items up, so that what fails halfway can be dropped. */
-enum cm_status cm_sequence_new(size_t count, struct cm_datum *out,
-                               struct cm_error *err) CM_MUST_CHECK;
-/* Adds a reference to item; there must be room. */
-enum cm_status cm_sequence_add(struct cm_datum *sequence, const struct cm_datum *item,
-                               struct cm_error *err) CM_MUST_CHECK;
-
 /* Operand i as a position among count ones, negative ones counted from the end. */
 enum cm_status cm_sequence_position(struct cm_call *call, int i, size_t count,
                                     size_t *out) CM_MUST_CHECK;

@@ -103,18 +103,22 @@ void test_bindings__a_body_sees_the_shape_arithmetic_of_this_run(void)
 
 /* ---- costs ---- */
 
-/* A chain of n nodes over float[N]. */
+/* A chain of n nodes over float[N], a quarter of them constants that others read. */
 static char *chain_text(struct cm_arena *arena, size_t n)
 {
-    static const char *const ops[] = {"Relu(v%zu)", "Add(v%zu, x)", "Neg(v%zu)", "Mul(v%zu, w)"};
-    char *text = cm_arena_alloc(arena, n * 40 + 400);
+    char *text = cm_arena_alloc(arena, n * 60 + 400);
     size_t at = (size_t)snprintf(text, 400,
                                  GRAPH_HEAD "main (float[N] x) => (float[N] v%zu)\n"
-                                            "<float w = {0.5}> { v0 = Identity(x)\n",
-                                 n);
-    for (size_t i = 0; i < n; i++) {
+                                            "{ v0 = Identity(x)\n",
+                                 n / 4 * 3);
+    for (size_t i = 0; i < n / 4 * 3; i++) {
+        if (i % 3 == 2)
+            at += (size_t)snprintf(text + at, 60, "c%zu = Constant <value_float = 0.5> ()\n", i);
         at += (size_t)snprintf(text + at, 40, "v%zu = ", i + 1);
-        at += (size_t)snprintf(text + at, 40, ops[i % 4], i);
+        if (i % 3 == 2)
+            at += (size_t)snprintf(text + at, 40, "Mul(v%zu, c%zu)", i, i);
+        else
+            at += (size_t)snprintf(text + at, 40, i % 3 ? "Add(v%zu, x)" : "Relu(v%zu)", i);
         text[at++] = '\n';
     }
     text[at] = '}';

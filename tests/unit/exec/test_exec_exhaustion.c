@@ -70,6 +70,19 @@ void test_oom__loops_and_branches_lose_nothing(void)
     check_in_arena(fail_in_turn);
 }
 
+void test_oom__steps_that_are_prepared_as_they_run_lose_nothing(void)
+{
+    model = GRAPH_HEAD
+        "main (float[N] x, int64 n) => (float[M,4] y)\n"
+        "<float[2,4] w = {1, 2, 3, 4, 5, 6, 7, 8}, int64[2] column = {-1, 1}, int64 two = {2}> {\n"
+        "  q = Less(n, two) c = Reshape(x, column)\n"
+        "  a = If (q) <then_branch = yes () => (float[P,Q] p) { p = Identity(c) },\n"
+        "      else_branch = no () => (float[P,Q] o) { o = Concat <axis = 1> (c, c) }>\n"
+        "  l = SequenceConstruct(a, a) k = SequenceInsert(l, a, two) d = SequenceAt(k, two)\n"
+        "  y = MatMul(d, w) }";
+    check_in_arena(fail_in_turn);
+}
+
 /* ---- opening ---- */
 
 struct opening {

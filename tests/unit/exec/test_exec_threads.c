@@ -1,6 +1,7 @@
 /* Many threads and one session; many threads inside a run; stopping a run from outside. */
 // SPDX-License-Identifier: Apache-2.0
 #define _POSIX_C_SOURCE 200809L
+#include "exec/program.h"
 #include "exec_case.h"
 
 #include <pthread.h>
@@ -72,6 +73,93 @@ static void together(struct cm_arena *arena)
 void test_exec_threads__one_session_runs_in_many_threads_with_different_shapes(void)
 {
     check_in_arena(together);
+}
+
+/* Layers whose weights are packed, before and after a branch, by whatever kernels there are. */
+static const char layers[] = GRAPH_HEAD
+    "main (float[N,4,8,8] x, int64 n) => (float[N,16] y, int64[2,K] k)\n"
+    "<int64[1] many = {144}, int64[1] more = {4096}, int64 zero = {0}, int64 one = {1},\n"
+    " int64[4] wide = {4, 4, 3, 3}, int64[2] flat = {-1, 256}, int64[2] deep = {256, 16}>"
+    "{\n"
+    "  a = ConstantOfShape <value = float[1] {0.25}> (many) b = CumSum(a, zero) c = Sin(b)\n"
+    "  w = Reshape(c, wide) d = ConstantOfShape <value = float[1] {0.5}> (more)\n"
+    "  e = CumSum(d, zero) f = Cos(e) v = Reshape(f, deep)\n"
+    "  g = Conv <kernel_shape = [3, 3], pads = [1, 1, 1, 1]> (x, w) h = Relu(g)\n"
+    "  q = Greater(n, one)\n"
+    "  i = If (q) <then_branch = yes () => (float[P,Q,R,S] p) { p = Neg(h) },\n"
+    "      else_branch = no () => (float[P,Q,R,S] o) { o = Identity(h) }>\n"
+    "  j = Reshape(i, flat) y = MatMul(j, v) k = NonZero(y) }";
+
+static struct cm_datum *images(struct cm_arena *arena, int64_t count)
+{
+    struct cm_datum *datum = exec_ramp(arena, &CM_SHAPE(count, 4, 8, 8), 0);
+    float *data = datum->tensor.data;
+    for (int64_t i = 0; i < cm_tensor_count(&datum->tensor); i++)
+        data[i] = (float)(i * 31 % 17) / 17.0F - 0.5F;
+    return datum;
+}
+
+static void together_fast(struct cm_arena *arena)
+{
+    const struct cm_session_options options = {.threads = 1};
+    struct cm_session *alone = exec_of(arena, layers, &options);
+    struct cm_session *shared = exec_of(arena, layers, &options);
+    struct runner runners[THREADS];
+    struct cm_datum expected[SIZES][2];
+    struct cm_error err = {0};
+    pthread_t threads[THREADS];
+    for (int s = 0; s < SIZES; s++) {
+        runners[0].in[s][0] = images(arena, s + 1);
+        runners[0].in[s][1] = graph_int(arena, s);
+        memset(expected[s], 0, sizeof expected[s]);
+        CHECK_OK(cm_session_run(alone, runners[0].in[s], 2, expected[s], 2, NULL, &err), &err);
+    }
+    for (int t = 0; t < THREADS; t++) {
+        memcpy(runners[t].in, runners[0].in, sizeof runners[t].in);
+        runners[t].session = shared;
+        runners[t].wrong = 0;
+        runners[t].expected = (const struct cm_datum(*)[2])expected;
+    }
+    for (int t = 0; t < THREADS; t++)
+        CHECK(pthread_create(&threads[t], NULL, run_many, &runners[t]) == 0);
+    for (int t = 0; t < THREADS; t++) {
+        pthread_join(threads[t], NULL);
+        CHECK_INT(runners[t].wrong, 0);
+    }
+    /* However many contexts and shapes, weights are packed once for each layout. */
+    CHECK(cm_packed_bytes(shared) <= cm_packed_bytes(alone));
+    for (int s = 0; s < SIZES; s++)
+        for (int o = 0; o < 2; o++)
+            cm_datum_drop(&expected[s][o]);
+}
+
+void test_exec_threads__the_fastest_kernels_give_every_thread_the_same_bits(void)
+{
+    check_in_arena(together_fast);
+}
+
+static void packed_once(struct cm_arena *arena)
+{
+    const struct cm_session_options options = {.threads = 1};
+    struct cm_session *session = exec_of(arena, layers, &options);
+    struct cm_error err = {0};
+    size_t first = 0;
+    for (int64_t run = 0; run < 6; run++) {
+        struct cm_datum out[2] = {0};
+        CHECK_OK(cm_session_run(session, INPUTS(images(arena, run % 3 + 4), graph_int(arena, 0)), 2,
+                                out, 2, NULL, &err),
+                 &err);
+        cm_datum_drop(&out[0]);
+        cm_datum_drop(&out[1]);
+        if (run == 0)
+            first = cm_packed_bytes(session);
+        CHECK_INT(cm_packed_bytes(session), first);
+    }
+}
+
+void test_exec_threads__weights_are_packed_once_for_all_shapes(void)
+{
+    check_in_arena(packed_once);
 }
 
 /* ---- the same bits ---- */

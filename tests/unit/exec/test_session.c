@@ -192,7 +192,8 @@ static void bad_inputs(struct cm_arena *arena)
                 "input 'x' is int64, must be float");
     float room[12];
     out[0].tensor = cm_tensor_borrow(CM_FLOAT, &CM_SHAPE(4, 3), room);
-    CHECK_FAILS(RUN(x, w), CM_BAD_ARGUMENT, &err, "output 0 is for another type or shape");
+    CHECK_FAILS(RUN(x, w), CM_BAD_ARGUMENT, &err,
+                "is float of shape 3x4, the memory given for it is for float of shape 4x3");
     for (int o = 1; o < 3; o++)
         CHECK(!out[o].tensor.data && !out[o].tensor.buffer);
     out[0].tensor = cm_tensor_borrow(CM_FLOAT, &CM_SHAPE(3, 4), room);
@@ -218,7 +219,8 @@ static void late_given(struct cm_arena *arena)
     struct cm_error err = {0};
     struct cm_datum out[2] = {{.tensor = cm_tensor_borrow(CM_INT64, &CM_SHAPE(1, 1), room)}};
     CHECK_FAILS(cm_session_run(session, &x, 1, out, 2, NULL, &err), CM_BAD_ARGUMENT, &err,
-                "output 0 is for another type or shape");
+                "output 'p' is int64 of shape 1x2, the memory given for it is for int64 of shape "
+                "1x1");
     CHECK(!out[1].tensor.data && out[0].tensor.data == room);
     out[0].tensor = cm_tensor_borrow(CM_INT64, &CM_SHAPE(1, 2), room);
     CHECK_OK(cm_session_run(session, &x, 1, out, 2, NULL, &err), &err);
@@ -244,7 +246,7 @@ static void failing_kernel(struct cm_arena *arena)
     struct cm_datum out = {0};
     struct cm_error err = {0};
     for (int run = 0; run < 3; run++) {
-        CHECK_FAILS(cm_session_run(session, in, 2, &out, 1, NULL, &err), CM_BAD_ARGUMENT, &err,
+        CHECK_FAILS(cm_session_run(session, in, 2, &out, 1, NULL, &err), CM_BAD_MODEL, &err,
                     "(Gather): ");
         CHECK(!out.tensor.data);
     }
@@ -275,7 +277,7 @@ static void failing_body(struct cm_arena *arena)
     struct cm_datum out[2] = {0};
     struct cm_error err = {0};
     for (int run = 0; run < 3; run++) {
-        CHECK_FAILS(cm_session_run(session, in, 3, out, 2, NULL, &err), CM_BAD_ARGUMENT, &err,
+        CHECK_FAILS(cm_session_run(session, in, 3, out, 2, NULL, &err), CM_BAD_MODEL, &err,
                     "(Loop): node making 'g' (Gather): ");
         CHECK(!out[0].tensor.data && !out[1].tensor.data);
     }
@@ -512,4 +514,78 @@ static void reports(struct cm_arena *arena)
 void test_session__steps_are_reported_bodies_before_their_owner(void)
 {
     check_in_arena(reports);
+}
+
+/* ---- what is held ---- */
+
+enum { MOST_STEPS = 8 };
+
+struct curve {
+    size_t live[MOST_STEPS], count;
+};
+
+static void note_live(void *arg, const struct cm_step_report *report)
+{
+    struct curve *curve = arg;
+    if (curve->count < MOST_STEPS)
+        curve->live[curve->count++] = report->live_bytes;
+}
+
+static void live(struct cm_arena *arena)
+{
+    const struct cm_session_options options = {.backend = "reference", .threads = 1};
+    struct cm_session *session = exec_of(
+        arena,
+        GRAPH_HEAD "main (float[16,16] x) => (float[16] y) <int64[1] last = {1}> {\n"
+                   "  a = Concat <axis = 0> (x, x) b = Concat <axis = 0> (a, a)\n"
+                   "  c = ReduceSum <keepdims = 0> (b, last) d, e = Split <num_outputs = 2> (c)\n"
+                   "  f = Concat <axis = 0> (d, e) p, q, r, s = Split <num_outputs = 4> (f)\n"
+                   "  y = Sum(p, q, r, s) }",
+        &options);
+    struct curve curve = {0};
+    const struct cm_run_options run = {.step = note_live, .step_arg = &curve};
+    const struct cm_datum *x = exec_ramp(arena, &CM_SHAPE(16, 16), 0);
+    float room[16];
+    struct cm_datum out = {.kind = CM_KIND_TENSOR,
+                           .tensor = cm_tensor_borrow(CM_FLOAT, &CM_SHAPE(16), room)};
+    struct cm_error err = {0};
+    CHECK_OK(cm_session_run(session, &x, 1, &out, 1, &run, &err), &err);
+    CHECK(curve.count >= 6);
+    CHECK_INT(curve.live[0], 2 * 1024);       /* a */
+    CHECK_INT(curve.live[1], (2 + 4) * 1024); /* a and b */
+    CHECK(curve.live[2] >= 4 * 1024 + 256);   /* b and c, and what the kernel works with */
+    CHECK(curve.live[3] < 1024);              /* c, d and e: a and b are gone */
+}
+
+void test_session__each_step_tells_the_bytes_that_are_in_use(void)
+{
+    check_in_arena(live);
+}
+
+static void characters(struct cm_arena *arena)
+{
+    const struct cm_session_options options = {.memory_limit = 100000};
+    struct cm_session *session = exec_of(
+        arena,
+        GRAPH_HEAD "main (string[1] s, int64 n) => (string[N] y) {\n"
+                   "  y = Loop (n, , s) <body = step (int64 i, bool c, string[K] v)\n"
+                   "      => (bool go, string[K] w) { go = Identity(c) w = StringConcat(v, v) }> }",
+        &options);
+    struct cm_str text = CM_STR("0123456789");
+    const struct cm_datum s = {.kind = CM_KIND_TENSOR,
+                               .tensor = cm_tensor_borrow(CM_STRING, &CM_SHAPE(1), &text)};
+    struct cm_datum out = {0};
+    struct cm_error err = {0};
+    CHECK_FAILS(cm_session_run(session, INPUTS(&s, graph_int(arena, 30)), 2, &out, 1, NULL, &err),
+                CM_LIMIT, &err, "(StringConcat): ");
+    CHECK(strstr(err.text, "memory limit of 100000"));
+    CHECK_OK(cm_session_run(session, INPUTS(&s, graph_int(arena, 3)), 2, &out, 1, NULL, &err),
+             &err);
+    CHECK_INT(((const struct cm_str *)out.tensor.data)->size, 80);
+    cm_datum_drop(&out);
+}
+
+void test_session__characters_of_strings_count_as_memory(void)
+{
+    check_in_arena(characters);
 }

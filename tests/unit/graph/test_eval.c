@@ -1,5 +1,6 @@
 /* Running graphs without an executor: inputs, defaults, loops, limits, what is missing. */
 // SPDX-License-Identifier: Apache-2.0
+#include "base/memory.h"
 #include "graph_case.h"
 
 static void inputs(struct cm_arena *arena)
@@ -150,4 +151,71 @@ static void seeds(struct cm_arena *arena)
 void test_eval__the_same_seed_gives_the_same_bits(void)
 {
     check_in_arena(seeds);
+}
+
+/* ---- memory ---- */
+
+/* Every kernel that runs a body, with every allocation failing in turn: what kernels hold while a
+ * body runs must not be lost. */
+static const char bodies[] = GRAPH_HEAD
+    "main (float[N] x, int64 n) => (float[M] z) <float zero = {0}> {\n"
+    "  y, all = Loop (n, , x) <body = step (int64 i, bool c, float[] s)\n"
+    "      => (bool go, float[] t, float[] u) {\n"
+    "    go = Identity(c) u = Add(x, x) sum = ReduceSum <keepdims = 0> (s)\n"
+    "    more = Greater(sum, zero)\n"
+    "    t = If (more) <then_branch = yes () => (float[] p) { p = Concat <axis = 0> (s, x) },\n"
+    "        else_branch = no () => (float[] q) { q = Neg(s) }> }>\n"
+    "  e, parts = Scan (x, all) <num_scan_inputs = 1, body = one (float[] v, float[] w)\n"
+    "      => (float[] f, float[] g) { f = Add(v, w) g = Mul(v, w) }>\n"
+    "  l = SequenceConstruct(y, e)\n"
+    "  m = SequenceMap (l) <body = each (float[] h) => (float[] k) { k = Neg(h) }>\n"
+    "  z = ConcatFromSequence <axis = 0> (m) }";
+
+struct trial {
+    uint64_t fail_at;
+    size_t memory_limit;
+    struct cm_datum out;
+    struct cm_error err;
+};
+
+static enum cm_status eval_failing(struct cm_guard *guard, void *arg)
+{
+    struct trial *trial = arg;
+    struct cm_arena arena;
+    cm_arena_init(&arena, guard);
+    struct cm_graph *graph = graph_of(&arena, bodies, NULL);
+    const struct cm_datum *in[] = {FLOATS(&arena, 1, 2), graph_int(&arena, 2)};
+    cm_memory_fail_after(trial->fail_at);
+    const enum cm_status status = cm_graph_eval(
+        graph, in, 2, &trial->out, &(struct cm_eval_options){.memory_limit = 100000}, &trial->err);
+    cm_memory_fail_after(0);
+    cm_arena_release(&arena);
+    return status;
+}
+
+static uint64_t fail_in_turn(size_t memory_limit)
+{
+    struct trial trial = {.memory_limit = memory_limit};
+    enum cm_status status = CM_NO_MEMORY;
+    for (trial.fail_at = 1; status; trial.fail_at++) {
+        status = cm_guarded(0, &trial.err, eval_failing, &trial);
+        cm_memory_fail_after(0);
+        if (status)
+            CHECK_INT(status, CM_NO_MEMORY);
+        CHECK(status ? !trial.out.tensor.data : cm_tensor_count(&trial.out.tensor) == 8);
+        cm_datum_drop(&trial.out);
+        CHECK(trial.fail_at < 5000);
+    }
+    return trial.fail_at;
+}
+
+void test_oom__the_interpreter_loses_nothing_of_bodies(void)
+{
+    struct cm_tensor tensor;
+    struct cm_error err = {0};
+    CHECK(fail_in_turn(0) > 20);
+    CHECK(fail_in_turn(100000) > 20);
+    /* The thread makes buffers as before. */
+    CHECK_OK(cm_tensor_new(CM_FLOAT, &CM_SHAPE(1 << 20), &tensor, &err), &err);
+    cm_tensor_drop(&tensor);
 }

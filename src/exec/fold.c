@@ -1,0 +1,287 @@
+/* Folding: nodes whose operands are all constant are run once, while compiling.
+ *
+ * Nobody can cancel this, and no run's limit counts it, so it keeps to a budget of its own: of
+ * bytes that folded results hold at once, and of work, by an estimate that never says less than a
+ * kernel does. What would pass the budget is left for the runs, where limits and cancelling hold.
+ */
+// SPDX-License-Identifier: Apache-2.0
+#include "exec/program.h"
+
+#include "base/number.h"
+#include "graph/eval.h"
+
+#include <math.h>
+
+/* Models do make their weights in the graph, hundreds of MiB of them. */
+enum { FOLD_BYTES = 1 << 30 };
+/* Elements read and written, products added up: about a second. */
+static const double FOLD_WORK = 5e8;
+/* Bytes of operands, where only a run tells how large the results are. */
+enum { SMALL = 4096 };
+
+struct folder {
+    struct cm_module *module;
+    struct cm_arena scratch; /* for one node */
+    struct cm_arena arena;
+    size_t bytes;   /* what is left of them */
+    double work;    /* what is left of it */
+    cm_value first; /* the number after those that were there before */
+    struct {        /* by value from first on: bytes that its contents are charged with */
+        size_t *items;
+        size_t count, capacity;
+    } charged;
+};
+
+/* One node that might be folded. */
+struct candidate {
+    struct cm_node *node;
+    const struct cm_datum **operands;
+    size_t bytes; /* of the operands */
+    double in;    /* elements of the operands */
+    double all;   /* the product of their numbers */
+    double two;   /* the product of the two largest numbers */
+    double chars; /* of the strings among them */
+    size_t out_bytes;
+    double out;
+};
+
+/* ---- how much work ---- */
+
+/* Operators whose kernels touch each element a few times at most, beside those that may write over
+ * an operand, which go element by element. */
+static const char *const linear[] = {
+    "BatchNormalization",
+    "Concat",
+    "Constant",
+    "ConstantOfShape",
+    "DequantizeLinear",
+    "Expand",
+    "EyeLike",
+    "Gather",
+    "GatherElements",
+    "GatherND",
+    "LayerNormalization",
+    "OneHot",
+    "Pad",
+    "QuantizeLinear",
+    "Range",
+    "ReduceL1",
+    "ReduceL2",
+    "ReduceMax",
+    "ReduceMean",
+    "ReduceMin",
+    "ReduceProd",
+    "ReduceSum",
+    "ReduceSumSquare",
+    "ScatterElements",
+    "ScatterND",
+    "Shape",
+    "Size",
+    "Slice",
+    "Softmax",
+    "Split",
+    "Tile",
+    "Transpose",
+    "Trilu",
+    "Where",
+};
+
+static bool is_linear(const struct cm_node *node)
+{
+    for (int i = 0; node->op->share && i < node->n_inputs; i++)
+        if (node->inputs[i].value && node->op->share(node, 0, i) != CM_SHARE_NOTHING)
+            return true;
+    for (size_t i = 0; !node->domain.size && i < CM_COUNT(linear); i++)
+        if (cm_str_is(node->op_type, linear[i]))
+            return true;
+    return false;
+}
+
+static double work_of(const struct candidate *c)
+{
+    const struct cm_node *node = c->node;
+    const double touched = c->in + c->out + c->chars;
+    if (is_linear(node))
+        return touched;
+    /* (m, k) by (k, n) is m n k products: the root of mk, kn and mn multiplied. */
+    if (!node->domain.size &&
+        (cm_str_is(node->op_type, "MatMul") || cm_str_is(node->op_type, "Gemm")))
+        return touched + sqrt(c->two * c->out);
+    /* Every element with every other, or with all combinations of the other operands' (Einsum). */
+    return touched * touched > c->all ? touched * touched : c->all;
+}
+
+/* ---- may it be folded? ---- */
+
+/* Bytes and elements of its results by the inference rule; false when they are not known. */
+static bool measure_results(struct candidate *c)
+{
+    const struct cm_node *node = c->node;
+    for (int o = 0; o < node->n_outputs; o++) {
+        if (!node->outputs[o])
+            continue;
+        const struct cm_type *type = cm_value_get(node->module, node->outputs[o])->fact.type;
+        struct cm_shape shape;
+        int64_t count;
+        size_t bytes;
+        if (!cm_type_shape(type, &shape) || !cm_shape_count(&shape, &count) ||
+            !cm_dtype_bytes(type->dtype, count, &bytes) ||
+            !cm_size_add(c->out_bytes, bytes, &c->out_bytes))
+            return false;
+        c->out += (double)count;
+        /* An element may be all that the operands say. */
+        const double chars = type->dtype == CM_STRING ? (double)count * c->chars : 0;
+        if (chars > (double)FOLD_BYTES || !cm_size_add(c->out_bytes, (size_t)chars, &c->out_bytes))
+            return false;
+    }
+    return true;
+}
+
+static bool may_fold(const struct folder *folder, struct candidate *c)
+{
+    const struct cm_node *node = c->node;
+    for (int o = 0; o < node->n_outputs; o++)
+        if (node->outputs[o] &&
+            cm_value_get(node->module, node->outputs[o])->fact.type->kind != CM_KIND_TENSOR)
+            return false; /* constants are tensors */
+    if (node->op->effects & CM_OUTPUT_SIZE_AT_RUN)
+        return c->bytes + (size_t)c->chars <= SMALL;
+    return measure_results(c) && c->out_bytes <= folder->bytes && work_of(c) <= folder->work;
+}
+
+static double characters(const struct cm_tensor *tensor)
+{
+    const struct cm_str *texts = tensor->data;
+    double total = 0;
+    for (int64_t i = 0, n = cm_tensor_count(tensor); tensor->type == CM_STRING && i < n; i++)
+        total += (double)texts[i].size;
+    return total;
+}
+
+/* The operands of a node when all of them are constant; NULL otherwise. */
+static enum cm_status constant_operands(struct folder *folder, struct candidate *c,
+                                        struct cm_error *err)
+{
+    const struct cm_node *node = c->node;
+    const size_t n_in = (size_t)node->n_inputs;
+    for (size_t i = 0; i < n_in; i++) {
+        const struct cm_value_def *def =
+            node->inputs[i].value ? cm_value_get(node->module, node->inputs[i].value) : NULL;
+        if (def && !def->fact.constant && def->role != CM_ROLE_INITIALIZER)
+            return CM_OK;
+    }
+    struct cm_datum *in = CM_NEW_ARRAY(&folder->scratch, struct cm_datum, n_in);
+    const struct cm_datum **args = CM_NEW_ARRAY(&folder->scratch, const struct cm_datum *, n_in);
+    double largest = 1;
+    c->all = c->two = 1;
+    for (size_t i = 0; i < n_in; i++) {
+        const struct cm_tensor *constant = NULL;
+        if (!node->inputs[i].value)
+            continue;
+        CM_TRY(cm_value_constant(node->module, node->inputs[i].value, &constant, err));
+        if (!constant)
+            return CM_OK;
+        in[i] = (struct cm_datum){.kind = CM_KIND_TENSOR, .tensor = *constant};
+        args[i] = &in[i];
+        const double count = (double)cm_tensor_count(constant);
+        c->bytes += cm_tensor_bytes(constant);
+        c->chars += characters(constant);
+        c->in += count;
+        c->all *= count;
+        c->two = c->two > largest * count ? c->two : largest * count;
+        largest = largest > count ? largest : count;
+    }
+    c->operands = args;
+    return CM_OK;
+}
+
+/* ---- folding ---- */
+
+static void charge(struct folder *folder, cm_value value, size_t bytes)
+{
+    while (folder->charged.count <= value - folder->first)
+        *CM_PUSH(&folder->arena, &folder->charged) = 0;
+    bytes = cm_min_size(bytes, folder->bytes);
+    folder->charged.items[value - folder->first] = bytes;
+    folder->bytes -= bytes;
+}
+
+/* What was folded before and has no reader left makes room. */
+static void forget_unused(struct folder *folder, cm_value value)
+{
+    if (value < folder->first || value - folder->first >= folder->charged.count ||
+        cm_value_get(folder->module, value)->n_uses)
+        return;
+    folder->bytes += folder->charged.items[value - folder->first];
+    folder->charged.items[value - folder->first] = 0;
+    cm_value_drop_constant(folder->module, value);
+}
+
+/* Runs a node whose operands are all constant, and puts its results in its place. What fails is
+ * left to fail when it runs, or never, if it never does. */
+static enum cm_status fold(struct folder *folder, struct cm_node *node, bool *folded,
+                           struct cm_error *err)
+{
+    struct candidate c = {.node = node};
+
+    *folded = false;
+    if (node->op->effects & CM_RANDOM || node->n_bodies)
+        return CM_OK;
+    CM_TRY(constant_operands(folder, &c, err));
+    if (!c.operands || !may_fold(folder, &c))
+        return CM_OK;
+    struct cm_datum *results = cm_data_new(&folder->scratch, (size_t)node->n_outputs);
+    folder->work -= work_of(&c);
+    if (cm_op_eval(node, c.operands, results, NULL))
+        return CM_OK;
+    for (int o = 0; o < node->n_outputs; o++) {
+        if (!node->outputs[o])
+            continue;
+        /* A result may be a view of an operand: as a constant it owns its bytes or lives as long as
+         * the model. */
+        const struct cm_tensor *result = &results[o].tensor;
+        const cm_value constant = cm_graph_add_constant(node->graph, CM_STR_NONE, result);
+        charge(folder, constant, cm_tensor_bytes(result) + (size_t)characters(result));
+        cm_value_replace(node->module, node->outputs[o], constant);
+    }
+    *folded = true;
+    return CM_OK;
+}
+
+static enum cm_status fold_all(struct folder *folder, struct cm_graph *graph, struct cm_error *err)
+{
+    for (struct cm_node *node = graph->first, *next; node; node = next) {
+        bool folded = false;
+        next = node->next;
+        for (size_t i = 0; i < node->n_bodies; i++)
+            CM_TRY(fold_all(folder, node->bodies[i].graph, err));
+        CM_TRY(fold(folder, node, &folded, err));
+        if (folded) {
+            cm_value *operands = CM_NEW_ARRAY(&folder->scratch, cm_value, (size_t)node->n_inputs);
+            const int n_in = node->n_inputs;
+            for (int i = 0; i < n_in; i++)
+                operands[i] = node->inputs[i].value;
+            cm_graph_remove_node(node);
+            for (int i = 0; i < n_in; i++)
+                forget_unused(folder, operands[i]);
+        }
+        cm_arena_reset(&folder->scratch);
+    }
+    return CM_OK;
+}
+
+enum cm_status cm_fold_graph(struct cm_graph *graph, size_t memory_limit, struct cm_error *err)
+{
+    struct folder folder = {.module = graph->module,
+                            .bytes = FOLD_BYTES,
+                            .work = FOLD_WORK,
+                            .first = (cm_value)cm_module_value_count(graph->module)};
+    if (memory_limit)
+        folder.bytes = cm_min_size(folder.bytes, memory_limit);
+    cm_arena_init(&folder.scratch, cm_module_arena(graph->module)->guard);
+    cm_arena_init(&folder.arena, cm_module_arena(graph->module)->guard);
+    const enum cm_status status = fold_all(&folder, graph, err);
+    cm_arena_release(&folder.scratch);
+    cm_arena_release(&folder.arena);
+    return status;
+}
