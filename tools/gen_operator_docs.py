@@ -43,6 +43,7 @@ LEGEND = """\
   operands, or no results that could have a gradient.
 - *lacks X* after *body*: the text body uses X, which itself has no kernel, rule or body yet. What a builder emits is known
   only when it builds; there the tests decide.
+- *replaced by autodiff*: before anything runs, a pass puts nodes in its place that have kernels and gradients of their own.
 - *missing*: to be written. A model that needs it is refused, with the name of the node.
 """
 
@@ -125,7 +126,12 @@ def with_lacks(word, lacks):
     return word if lacks == "-" else f"{word}, lacks {lacks.replace(',', ', ')}"
 
 
+REPLACED = "replaced by autodiff"
+
+
 def runs(row):
+    if row["kernel"] == "replaced":
+        return REPLACED
     if row["kernel"] == "yes":
         backends = "" if row["backends"] == "-" else f" ({row['backends'].replace(',', ', ')})"
         return "kernel" + backends
@@ -133,13 +139,15 @@ def runs(row):
 
 
 def gradient(row):
+    if row["gradient"] == "replaced":
+        return REPLACED
     return with_lacks(row["gradient"].replace("_", " "), row["gradient_lacks"])
 
 
 def tested(row):
     legal = set() if row["types"] == "-" else set(row["types"].split(","))
     count = len(legal & row["cases"])
-    return f"{count} of {len(legal)}" if legal and runs(row) != "missing" else "-"
+    return f"{count} of {len(legal)}" if legal and runs(row) not in ("missing", REPLACED) else "-"
 
 
 def older(row):

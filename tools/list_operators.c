@@ -101,9 +101,16 @@ static void print_lacks(const struct cm_function_proto *text, bool matters, stop
         printf("%s%s", i ? "," : "", lacks.names[i]);
 }
 
+static bool is_replaced(const struct cm_op *op)
+{
+    return op && op->effects & CM_REPLACED;
+}
+
 static const char *gradient_of(const struct cm_op *op, const struct cm_schema *schema,
                                bool has_body)
 {
+    if (is_replaced(op))
+        return "replaced";
     if (op && op->grad)
         return op->grad == cm_grad_none ? "none" : "rule";
     if (!has_no_rule(op, schema))
@@ -163,7 +170,7 @@ static void print_operator(size_t first, size_t count)
     printf("\t%s", schema->deprecated ? "deprecated" : schema->experimental ? "experimental" : "-");
     print_types(schema);
     printf("\t%s", op && op->infer ? "rule" : has_body ? "body" : "missing");
-    printf("\t%s", op && op->run ? "yes" : "no");
+    printf("\t%s", is_replaced(op) ? "replaced" : op && op->run ? "yes" : "no");
     print_backends(schema);
     printf("\t%s", schema->context_body_count ? "context" : schema->body_count ? "plain" : "-");
     printf("\t%s", built ? "builder" : text ? "text" : "-");

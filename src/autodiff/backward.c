@@ -13,6 +13,7 @@ struct walk {
     struct cm_arena *arena;
     struct cm_graph
         *holder; /* its outputs are ys then xs then cuts, so that replacing a value reaches them */
+    cm_value *asked;     /* what holder held when the walk last looked */
     cm_value *gradients; /* by value number: the sum so far */
     bool *moving;        /* by value number: depends on one of xs */
     bool *cut;
@@ -84,6 +85,14 @@ static void list_operands(struct walk *walk, struct visit *visit)
         visit->operands[visit->n_operands++] = captured[i];
 }
 
+/* Who computes a value, as far as that matters. */
+static struct cm_node *maker_of(const struct walk *walk, cm_value value)
+{
+    struct cm_node *maker = cm_value_get(walk->module, value)->node;
+    const bool outside = maker && walk->what->local && maker->graph != walk->what->graph;
+    return walk->cut[value] || outside ? NULL : maker;
+}
+
 /* Makers of value, each after its own makers; stops at cuts. Its own stack, so that a long chain is
  * no deep recursion. */
 static void order_makers(struct walk *walk, cm_value value, bool *seen)
@@ -92,7 +101,7 @@ static void order_makers(struct walk *walk, cm_value value, bool *seen)
         struct visit *items;
         size_t count, capacity;
     } stack = {0};
-    struct cm_node *maker = walk->cut[value] ? NULL : cm_value_get(walk->module, value)->node;
+    struct cm_node *maker = maker_of(walk, value);
     for (;;) {
         if (maker && !seen[value]) {
             for (int o = 0; o < maker->n_outputs; o++)
@@ -112,8 +121,8 @@ static void order_makers(struct walk *walk, cm_value value, bool *seen)
             continue;
         }
         value = top->operands[top->next++];
-        if (!walk->cut[value] && !seen[value])
-            maker = cm_value_get(walk->module, value)->node;
+        if (!seen[value])
+            maker = maker_of(walk, value);
     }
 }
 
@@ -194,9 +203,28 @@ static enum cm_status expand(struct walk *walk)
 
 /* ---- backwards ---- */
 
+/* What comes out of a sequence or an optional has no known rank, and rules need one: a gradient has
+ * the shape of its value. */
+static cm_value give_rank(struct cm_builder *build, cm_value value, cm_value gradient)
+{
+    const struct cm_type *to = build->status ? NULL : cm_builder_type(build, value);
+    const struct cm_type *from = to ? cm_builder_type(build, gradient) : NULL;
+    if (!from || to->kind != CM_KIND_TENSOR || from->kind != CM_KIND_TENSOR ||
+        from->rank != CM_RANK_UNKNOWN || to->rank == CM_RANK_UNKNOWN)
+        return gradient;
+    const struct cm_attribute_proto allowzero =
+        cm_attr_int(cm_builder_arena(build), "allowzero", 1);
+    const cm_value shape = cm_build(build, &(struct cm_emission){.op = "Shape", CM_INPUTS(value)});
+    return cm_build(build, &(struct cm_emission){.op = "Reshape",
+                                                 CM_INPUTS(gradient, shape),
+                                                 .attributes = &allowzero,
+                                                 .n_attributes = 1});
+}
+
 static void accumulate(struct walk *walk, struct cm_builder *build, cm_value value, cm_value more)
 {
     cm_value *sum = &walk->gradients[value];
+    more = give_rank(build, value, more);
     if (!*sum)
         *sum = more;
     else
@@ -214,14 +242,31 @@ static enum cm_status differentiate_inside(struct cm_builder *build, const cm_va
                                        .seeds = seeds,
                                        .n_ys = n_ys,
                                        .xs = xs,
-                                       .n_xs = n_xs};
+                                       .n_xs = n_xs,
+                                       .local = true};
     build->status = cm_autodiff_emit(&inside, grads, build->err);
     return build->status;
+}
+
+/* A rule may have put another node in place of the forward one. What the walk knows of values that
+ * were asked for goes with them. */
+static void follow_replaced(struct walk *walk)
+{
+    for (size_t i = 0; i < walk->holder->n_outputs; i++) {
+        const cm_value before = walk->asked[i], now = held(walk, i);
+        if (now == before)
+            continue;
+        walk->gradients[now] = walk->gradients[before];
+        walk->moving[now] = walk->moving[before];
+        walk->cut[now] = walk->cut[before];
+        walk->asked[i] = now;
+    }
 }
 
 static enum cm_status backward_node(struct walk *walk, struct cm_node *node)
 {
     struct cm_arena *arena = walk->arena;
+    const int n_inputs = node->n_inputs; /* a replacement may have more, which are its own */
     cm_value *incoming = CM_NEW_ARRAY(arena, cm_value, (size_t)node->n_outputs);
     cm_value *result = CM_NEW_ARRAY(arena, cm_value, (size_t)node->n_inputs);
     cm_value *captured = NULL;
@@ -252,7 +297,9 @@ static enum cm_status backward_node(struct walk *walk, struct cm_node *node)
     CM_TRY(node->op->grad(&g));
     CM_TRY(g.build.status);
     make_room(walk);
-    for (int i = 0; i < g.node->n_inputs; i++) {
+    if (g.node != node)
+        follow_replaced(walk);
+    for (int i = 0; i < g.node->n_inputs && i < n_inputs; i++) {
         const cm_value x = g.node->inputs[i].value;
         if (x && result[i] && walk->moving[x])
             accumulate(walk, &g.build, x, result[i]);
@@ -290,6 +337,9 @@ static enum cm_status emit(struct walk *walk, cm_value *grads)
 {
     const struct cm_autodiff *what = walk->what;
     CM_TRY(expand(walk));
+    walk->asked = CM_NEW_ARRAY(walk->arena, cm_value, walk->holder->n_outputs);
+    for (size_t i = 0; i < walk->holder->n_outputs; i++)
+        walk->asked[i] = held(walk, i);
     CM_TRY(seed_outputs(walk));
     for (size_t n = walk->order.count; n-- > 0;) {
         struct cm_node *node = walk->order.items[n];

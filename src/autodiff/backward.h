@@ -16,6 +16,7 @@ struct cm_autodiff {
     size_t n_xs;
     const cm_value *cuts; /* further values taken as independent */
     size_t n_cuts;
+    bool local; /* and so are all values of graphs around this one */
 };
 
 /* grads has n_xs members; 0 where no path leads. Values may be defined in graph or in graphs around

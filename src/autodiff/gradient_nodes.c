@@ -55,7 +55,8 @@ static enum cm_status expand(struct cm_node *node, struct cm_error *err)
     r.fed = operands;
     r.y = operands[r.n];
     r.named = operands + r.n + 1;
-    if (memcmp(r.fed, r.named, r.n * sizeof *r.fed) != 0)
+    const bool moved = memcmp(r.fed, r.named, r.n * sizeof *r.fed) != 0;
+    if (moved)
         CM_TRY(move_point(&r, err));
     cm_value *grads = CM_NEW_ARRAY(arena, cm_value, r.n_xs);
     const struct cm_autodiff what = {.graph = node->graph,
@@ -73,7 +74,8 @@ static enum cm_status expand(struct cm_node *node, struct cm_error *err)
     for (int o = 0; o < node->n_outputs; o++) {
         if (!node->outputs[o])
             continue;
-        const cm_value x = r.named[o];
+        /* its number may have changed: rules put other nodes in the place of forward ones */
+        const cm_value x = moved ? r.named[o] : node->inputs[r.n + 1 + (size_t)o].value;
         cm_value result = grads[o];
         if (!result)
             result =

@@ -29,7 +29,15 @@ cm_value cm_clone_of(const struct cm_clone *clone, cm_value old)
     return other ? other : old;
 }
 
-/* A constant of a graph that is copied belongs to the copy too: the graph it came from may go. */
+static bool is_around(const struct cm_graph *graph, const struct cm_graph *inner)
+{
+    while (inner && inner != graph)
+        inner = inner->parent;
+    return inner != NULL;
+}
+
+/* A constant of a graph that is copied belongs to the copy too: the graph it came from may go. So
+ * does one of a graph around that one, where the copy is outside it. */
 static cm_value operand(struct cm_clone *clone, struct cm_graph *to, const struct cm_graph *from,
                         cm_value value)
 {
@@ -37,7 +45,10 @@ static cm_value operand(struct cm_clone *clone, struct cm_graph *to, const struc
         return 0;
     const cm_value mapped = cm_clone_of(clone, value);
     const struct cm_value_def *def = cm_value_get(to->module, value);
-    if (mapped != value || def->graph != from || def->role != CM_ROLE_INITIALIZER || from == to)
+    if (mapped != value || def->role != CM_ROLE_INITIALIZER || def->graph == to)
+        return mapped;
+    const bool own = def->graph == from;
+    if (!own && is_around(def->graph, to))
         return mapped;
     const struct cm_tensor none = {.type = def->fact.type->dtype};
     const cm_value copy =
@@ -45,7 +56,8 @@ static cm_value operand(struct cm_clone *clone, struct cm_graph *to, const struc
     struct cm_value_def *made = cm_value_get(to->module, copy);
     made->fact = def->fact;
     made->initializer = def->initializer;
-    cm_clone_map(clone, value, copy);
+    if (own) /* others may read it where this copy cannot be seen */
+        cm_clone_map(clone, value, copy);
     return copy;
 }
 

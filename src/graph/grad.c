@@ -42,11 +42,51 @@ static cm_value zeros_like_item(struct cm_builder *build, const cm_value *items)
     return cm_build_zeros_like(build, items[0]);
 }
 
+/* The gradient of an optional is that of its content; without content a number stands for it, or an
+ * empty sequence. */
+static cm_value zeros_like_content(struct cm_builder *build, cm_value like,
+                                   const struct cm_type *content)
+{
+    static const char *const names[] = {"then_branch", "else_branch"};
+    struct cm_graph *graphs[2];
+    cm_value zeros[2];
+    for (int i = 0; i < 2; i++) {
+        graphs[i] = cm_graph_new(build->graph->module, build->graph, CM_STR("content"));
+        struct cm_builder inside = {.graph = graphs[i], .status = build->status, .err = build->err};
+        if (i == 0) {
+            const cm_value item = cm_build(
+                &inside, &(struct cm_emission){.op = "OptionalGetElement", CM_INPUTS(like)});
+            zeros[i] = cm_build_zeros_like(&inside, item);
+        } else if (content->kind == CM_KIND_SEQUENCE) {
+            const struct cm_attribute_proto dtype =
+                cm_attr_int(cm_builder_arena(build), "dtype", (int64_t)content->elem->dtype);
+            zeros[i] = cm_build(&inside, &(struct cm_emission){.op = "SequenceEmpty",
+                                                               .attributes = &dtype,
+                                                               .n_attributes = 1});
+        } else {
+            const cm_value zero = cm_build_scalar(&inside, content->dtype, 0.0);
+            zeros[i] = cm_build(&inside, &(struct cm_emission){.op = "Identity", CM_INPUTS(zero)});
+        }
+        build->status = inside.status;
+        if (!build->status)
+            cm_graph_set_outputs(graphs[i], &zeros[i], 1);
+    }
+    const cm_value full =
+        cm_build(build, &(struct cm_emission){.op = "OptionalHasElement", CM_INPUTS(like)});
+    return cm_build(build, &(struct cm_emission){.op = "If",
+                                                 CM_INPUTS(full),
+                                                 .body_graphs = graphs,
+                                                 .body_names = names,
+                                                 .n_bodies = 2});
+}
+
 cm_value cm_build_zeros_like(struct cm_builder *build, cm_value like)
 {
     const struct cm_type *type = build->status ? NULL : cm_builder_type(build, like);
     if (type && type->kind == CM_KIND_SEQUENCE)
         return map_items(build, &like, 1, zeros_like_item);
+    if (type && type->kind == CM_KIND_OPTIONAL)
+        return zeros_like_content(build, like, type->elem);
     const cm_value zero = cm_build_scalar_like(build, like, 0.0);
     const cm_value shape = cm_build(build, &(struct cm_emission){.op = "Shape", CM_INPUTS(like)});
     return cm_build(build, &(struct cm_emission){.op = "Expand", CM_INPUTS(zero, shape)});

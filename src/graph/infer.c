@@ -114,6 +114,27 @@ enum cm_status cm_infer_fail(struct cm_infer *in, const char *format, ...)
     return cm_fail(in->err, CM_BAD_MODEL, "%s", text);
 }
 
+enum cm_status cm_infer_list(struct cm_infer *in, int i)
+{
+    const struct cm_type *type = cm_infer_type(in, i);
+    if (type && type->kind == CM_KIND_TENSOR && type->rank > 1)
+        return cm_infer_fail(in, "input %d has rank %d, needs 1", i, type->rank);
+    return CM_OK;
+}
+
+enum cm_status cm_infer_number(struct cm_infer *in, int i)
+{
+    const struct cm_type *type = cm_infer_type(in, i);
+    if (!type || type->kind != CM_KIND_TENSOR || type->rank < 1)
+        return CM_OK;
+    if (type->rank > 1)
+        return cm_infer_fail(in, "input %d has rank %d, must be a scalar", i, type->rank);
+    if (cm_dim_known(type->dims[0]) && type->dims[0].value != 1)
+        return cm_infer_fail(in, "input %d has %lld elements, must have 1", i,
+                             (long long)type->dims[0].value);
+    return CM_OK;
+}
+
 enum cm_status cm_infer_axis(struct cm_infer *in, int64_t axis, int rank, bool may_be_rank,
                              int *out)
 {
@@ -321,8 +342,14 @@ enum cm_status cm_node_infer(struct cm_node *node, struct cm_error *err)
             in_facts[i].constant = NULL;
     }
     const bool has_rule = node->op && node->op->infer && !node->function;
-    CM_TRY(has_rule ? node->op->infer(&in) : infer_by_function(node, &in));
-    CM_TRY(in.status);
+    enum cm_status status = has_rule ? node->op->infer(&in) : infer_by_function(node, &in);
+    if (!status)
+        status = in.status;
+    if (status == CM_BAD_ARGUMENT) /* the operator's; to everybody else the model is bad */
+        status = CM_BAD_MODEL;
+    if (status && err)
+        err->status = status;
+    CM_TRY(status);
     CM_TRY(build_remaining(node, err));
     for (int o = 0; o < node->n_outputs; o++)
         if (node->outputs[o])

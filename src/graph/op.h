@@ -139,6 +139,11 @@ enum cm_status cm_infer_fail(struct cm_infer *in, const char *format, ...) CM_PR
 enum cm_status cm_infer_axis(struct cm_infer *in, int64_t axis, int rank, bool may_be_rank,
                              int *out) CM_MUST_CHECK;
 
+/* Refuses input i where it is a matrix or more: it lists numbers, or is one. */
+enum cm_status cm_infer_list(struct cm_infer *in, int i) CM_MUST_CHECK;
+/* The same where it must be one number. */
+enum cm_status cm_infer_number(struct cm_infer *in, int i) CM_MUST_CHECK;
+
 /* Facts of the outputs of body `name`, its inputs being args; what changes between iterations is
  * passed as a type alone. */
 enum cm_status cm_infer_body(struct cm_infer *in, const char *name, const struct cm_fact *args,
@@ -258,7 +263,8 @@ enum cm_status cm_grad_replace_forward(struct cm_grad *g, const char *domain, co
 enum cm_status cm_grad_set(struct cm_grad *g, int i, cm_value gradient) CM_MUST_CHECK;
 /* Control flow: sets the gradient of captured value number c. */
 enum cm_status cm_grad_set_captured(struct cm_grad *g, size_t c, cm_value gradient) CM_MUST_CHECK;
-/* Zeros of the shape of a float tensor, or of each item of a sequence. */
+/* Zeros of the shape of a float tensor, or of each item of a sequence, or of what an optional has.
+ */
 cm_value cm_build_zeros_like(struct cm_builder *build, cm_value like);
 /* The sum of two gradients of one value, tensor or sequence. */
 cm_value cm_build_gradient_sum(struct cm_builder *build, cm_value a, cm_value b);

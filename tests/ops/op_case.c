@@ -191,7 +191,7 @@ static enum cm_status read_number(struct cm_str text, double *out, struct cm_err
     return CM_OK;
 }
 
-/* "grad off", "grad tol 1e-3", "grad of x w" */
+/* "grad off", "grad own", "grad tol 1e-3", "grad of x w" */
 static enum cm_status read_grad(struct cm_str text, struct cm_arena *arena, struct op_case *out,
                                 struct cm_error *err)
 {
@@ -204,7 +204,10 @@ static enum cm_status read_grad(struct cm_str text, struct cm_arena *arena, stru
             *CM_PUSH(arena, &out->grad_of) = first_word(rest, &rest);
         return CM_OK;
     }
-    out->grad = false;
+    if (cm_str_is(word, "own"))
+        out->own_types = true;
+    else
+        out->grad = false;
     return CM_OK;
 }
 
@@ -218,7 +221,8 @@ static enum cm_status read_option(struct cm_str text, struct cm_arena *arena, st
     double number = 0;
 
     *is_option = true;
-    if (cm_str_is(word, "grad") && (off || tol || cm_str_is(second, "of")))
+    if (cm_str_is(word, "grad") &&
+        (off || tol || cm_str_is(second, "of") || cm_str_is(rest, "own")))
         return read_grad(rest, arena, out, err);
     if (cm_str_is(word, "grad2") && off)
         out->second = false;

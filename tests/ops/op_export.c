@@ -6,6 +6,7 @@
 #include "op_export.h"
 
 #include "base/file.h"
+#include "graph/clone.h"
 #include "graph/import.h"
 #include "onnx/encode.h"
 #include "onnx/value_data.h"
@@ -88,6 +89,16 @@ static struct cm_node *find_random(struct cm_graph *graph)
     return NULL;
 }
 
+/* What bodies draw cannot come from outside, and others draw other numbers. */
+static bool bodies_draw(const struct cm_graph *graph)
+{
+    for (const struct cm_node *node = graph->first; node; node = node->next)
+        for (size_t b = 0; b < node->n_bodies; b++)
+            if (cm_graph_has_effect(node->bodies[b].graph, CM_RANDOM))
+                return true;
+    return false;
+}
+
 /* Runs the node once and lets its results come from outside from then on. */
 static enum cm_status feed_random(struct outgoing *to, struct cm_node *node)
 {
@@ -143,6 +154,8 @@ static enum cm_status write_gradient(struct outgoing *to)
     struct cm_datum *got;
     char path[4096];
 
+    if (bodies_draw(graph))
+        return CM_OK;
     to->feeds = to->first.graph.feeds;
     for (struct cm_node *node; (node = find_random(graph));)
         CM_TRY(feed_random(to, node));

@@ -49,6 +49,8 @@ enum cm_status case_in(enum cm_dtype type, const struct op_case *from, struct cm
     for (size_t i = 0; i < from->inputs.count; i++) {
         struct case_value *value = &out->inputs.items[i];
         *value = from->inputs.items[i];
+        if (from->own_types)
+            continue;
         const struct cm_schema_param *param =
             schema && !value->outer ? cm_schema_input(schema, operand++) : NULL;
         const bool allowed =

@@ -57,6 +57,9 @@ static enum cm_status differentiate(struct second *s, enum telling telling, stru
     for (size_t i = 0; i < first.n_xs; i++) {
         if (!first.grads[i])
             continue;
+        if (n == s->n_grads)
+            return cm_fail(s->err, CM_BAD_ARGUMENT,
+                           "there are more gradients than with shapes known");
         const struct cm_type *type =
             op_told_type(s->arena, cm_module_symbols(graph->module), &s->again[n].tensor, telling);
         ys[n] = first.grads[i];

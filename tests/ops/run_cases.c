@@ -198,6 +198,11 @@ int main(int argc, char **argv)
     }
     printf("\n");
     failed += counts.unreadable;
+    if (counts.cases == 0) {
+        const char *picked = getenv("OPS");
+        printf("there is no case%s%s\n", picked ? " of OPS=" : "", picked ? picked : "");
+        failed++;
+    }
     printf("# counts: %zu passed, %zu failed\n", passed, failed);
     return failed != 0;
 }

@@ -25,6 +25,8 @@ struct geometry {
 
 static bool spatial_sizes(const struct cm_type *type, int64_t *out)
 {
+    if (type->rank == CM_RANK_UNKNOWN)
+        return false;
     for (int i = 2; i < type->rank; i++) {
         out[i - 2] = type->dims[i].value;
         if (!cm_dim_known(type->dims[i]))
@@ -46,10 +48,9 @@ static enum cm_status read_geometry(struct cm_grad *g, bool transpose, struct ge
     const struct cm_type *image = cm_builder_type(&g->build, out->image);
     const struct cm_type *windows = cm_builder_type(&g->build, out->windows);
     const struct cm_type *w = cm_builder_type(&g->build, out->w);
-    if (image->rank == CM_RANK_UNKNOWN || windows->rank == CM_RANK_UNKNOWN ||
-        w->rank == CM_RANK_UNKNOWN)
+    if (w->rank == CM_RANK_UNKNOWN)
         return cm_builder_fail(&g->build, CM_UNSUPPORTED,
-                               "the gradient needs to know the rank of its operands");
+                               "the gradient needs to know the rank of W");
     out->rank = w->rank - 2;
     int64_t kernel[CM_MAX_RANK];
     const bool has_kernel =

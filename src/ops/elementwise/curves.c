@@ -13,7 +13,8 @@ CM_UNARY_LOOPS(elu, CM_FLOAT_TYPES, x < 0 ? (T)p[0] * expm1(x) : x)
 CM_UNARY_LOOPS(selu, CM_FLOAT_TYPES, x > 0 ? (T)p[1] * x : (T)p[1] * ((T)p[0] * expm1(x)))
 CM_UNARY_LOOPS(celu, CM_FLOAT_TYPES, x / (T)p[0] < 0 ? (T)p[0] * expm1(x / (T)p[0]) : x)
 CM_UNARY_LOOPS(leaky_relu, CM_FLOAT_TYPES, x < 0 ? (T)p[0] * x : x)
-CM_UNARY_LOOPS(thresholded_relu, CM_FLOAT_TYPES, x <= (T)p[0] ? 0 : x)
+/* NaN is not above the threshold: 0, as ONNX's evaluator and its function body have it. */
+CM_UNARY_LOOPS(thresholded_relu, CM_FLOAT_TYPES, x > (T)p[0] ? x : 0)
 
 #define HARD_SIGMOID(z) ((z) <= 0 ? 0 : (z) >= 1 ? 1 : (z))
 CM_UNARY_LOOPS(hard_sigmoid, CM_FLOAT_TYPES, HARD_SIGMOID((T)p[0] * x + (T)p[1]))
@@ -194,8 +195,28 @@ static enum cm_status gelu_grad(struct cm_grad *g)
     return cm_grad_set(g, 0, cm_emit(g, "Mul", cm_grad_incoming(g, 0), slope));
 }
 
+/* x / 2 * (1 + erf(x / sqrt 2)), or tanh of the cubic for erf. */
+static enum cm_status gelu_body(struct cm_body *b)
+{
+    const cm_value x = cm_body_input(b, 0), half = cm_emit_scalar_like(b, x, 0.5);
+    const cm_value one = cm_emit_scalar_like(b, x, 1);
+    cm_value bend;
+    if (cm_str_is(cm_node_str(b->node, "approximate"), "tanh")) {
+        const cm_value square = cm_emit(b, "Mul", x, x);
+        const cm_value rise =
+            cm_emit(b, "Add", one, cm_emit(b, "Mul", cm_emit_scalar_like(b, x, CUBIC), square));
+        const cm_value scaled = cm_emit(b, "Mul", cm_emit_scalar_like(b, x, SQRT_2_OVER_PI), x);
+        bend = cm_emit(b, "Tanh", cm_emit(b, "Mul", scaled, rise));
+    } else {
+        bend = cm_emit(b, "Erf", cm_emit(b, "Mul", cm_emit_scalar_like(b, x, SQRT_HALF), x));
+    }
+    const cm_value gate = cm_emit(b, "Mul", half, cm_emit(b, "Add", one, bend));
+    return cm_body_return(b, 0, cm_emit(b, "Mul", x, gate));
+}
+
 CM_OP(Gelu, .infer = cm_infer_like_input, .prepare = gelu_prepare, .run = gelu_run,
-      .grad = gelu_grad, .share = cm_share_elementwise, .layouts = CM_LAYOUT_SAME);
+      .grad = gelu_grad, .body = gelu_body, .share = cm_share_elementwise,
+      .layouts = CM_LAYOUT_SAME);
 
 /* ---- Shrink: integers too, whose bounds and offset are still real numbers ---- */
 
@@ -231,4 +252,30 @@ static cm_value shrink_slope(struct cm_grad *g, cm_value x, cm_value y)
 
 ROW(shrink, "lambd", "bias");
 
-CM_OP(Shrink, CM_UNARY(shrink_row));
+static cm_value cast_to(struct cm_body *b, cm_value x, enum cm_dtype dtype)
+{
+    const struct cm_attribute_proto to =
+        cm_attr_int(cm_builder_arena(&b->build), "to", (int64_t)dtype);
+    return cm_emit_with(b, "Cast", CM_ATTRIBUTES(to), x);
+}
+
+/* Integers are compared and moved as real numbers, like in the kernel: a bound of 1/2 is none of
+ * theirs. They come back by way of 64 bits, which wrap where the type is narrower. */
+static enum cm_status shrink_body(struct cm_body *b)
+{
+    const struct cm_type *type = cm_builder_type(&b->build, cm_body_input(b, 0));
+    const bool is_float = cm_dtype_info(type->dtype)->kind == CM_CLASS_FLOAT;
+    const cm_value x = is_float ? cm_body_input(b, 0) : cast_to(b, cm_body_input(b, 0), CM_DOUBLE);
+    const double lambd = (double)cm_node_float(b->node, "lambd");
+    const cm_value bias = cm_emit_scalar_like(b, x, (double)cm_node_float(b->node, "bias"));
+    const cm_value is_right = cm_emit(b, "Greater", x, cm_emit_scalar_like(b, x, lambd));
+    const cm_value is_left = cm_emit(b, "Less", x, cm_emit_scalar_like(b, x, -lambd));
+    const cm_value right =
+        cm_emit(b, "Where", is_right, cm_emit(b, "Sub", x, bias), cm_emit_scalar_like(b, x, 0));
+    cm_value y = cm_emit(b, "Where", is_left, cm_emit(b, "Add", x, bias), right);
+    if (!is_float)
+        y = cast_to(b, cast_to(b, y, CM_INT64), type->dtype);
+    return cm_body_return(b, 0, y);
+}
+
+CM_OP(Shrink, CM_UNARY(shrink_row), .body = shrink_body);

@@ -242,5 +242,27 @@ static enum cm_status clip_grad(struct cm_grad *g)
     return cm_grad_set(g, 0, dx);
 }
 
-CM_OP(Clip, .infer = clip_infer, .run = clip_run, .grad = clip_grad, .share = clip_share,
-      .layouts = CM_LAYOUT_SAME);
+static bool may_have_rank(struct cm_body *b, cm_value bound)
+{
+    const struct cm_type *type = bound ? cm_builder_type(&b->build, bound) : NULL;
+    return type && type->rank != 0;
+}
+
+static enum cm_status clip_body(struct cm_body *b)
+{
+    const cm_value least = cm_body_input(b, 1), most = cm_body_input(b, 2);
+    const cm_value x = cm_body_input(b, 0);
+    cm_value y = x;
+    if (least)
+        y = cm_emit(b, "Max", y, least);
+    if (most)
+        y = cm_emit(b, "Min", y, most);
+    if (y == x)
+        y = cm_emit(b, "Identity", x);
+    else if (may_have_rank(b, least) || may_have_rank(b, most)) /* a scalar x would get one */
+        y = cm_emit(b, "Reshape", y, cm_emit(b, "Shape", x));
+    return cm_body_return(b, 0, y);
+}
+
+CM_OP(Clip, .infer = clip_infer, .run = clip_run, .grad = clip_grad, .body = clip_body,
+      .share = clip_share, .layouts = CM_LAYOUT_SAME);

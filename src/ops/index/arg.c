@@ -129,6 +129,7 @@ static enum cm_status topk_infer(struct cm_infer *in)
     struct cm_dim dims[CM_MAX_RANK];
     struct cm_known k;
     int axis;
+    CM_TRY(cm_infer_list(in, 1));
     if (x->rank == CM_RANK_UNKNOWN) {
         CM_TRY(cm_infer_set_tensor(in, 0, x->dtype, CM_RANK_UNKNOWN, NULL));
         return cm_infer_set_tensor(in, 1, CM_INT64, CM_RANK_UNKNOWN, NULL);

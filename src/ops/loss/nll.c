@@ -131,12 +131,14 @@ static cm_value cast(struct cm_grad *g, cm_value x, enum cm_dtype to)
                         CM_ATTRIBUTES(cm_attr_int(cm_builder_arena(&g->build), "to", to)), x);
 }
 
-/* 0, 1, .. C - 1 in the type of the classes, along axis 1 of a tensor with `after` axes behind it.
- */
-static cm_value all_classes(struct cm_grad *g, int after)
+/* 0, 1, .. C - 1 in the type of the classes, along axis 1 of a tensor with one axis more than
+ * these. */
+static cm_value all_classes(struct cm_grad *g)
 {
     struct cm_arena *arena = cm_builder_arena(&g->build);
-    const enum cm_dtype dtype = cm_builder_type(&g->build, cm_grad_input(g, 1))->dtype;
+    const cm_value classes = cm_grad_input(g, 1);
+    const enum cm_dtype dtype = cm_builder_type(&g->build, classes)->dtype;
+    const int rank = cm_builder_type(&g->build, classes)->rank;
     int64_t axes[CM_MAX_RANK];
     const cm_value count = cm_emit_with(
         g, "Shape", CM_ATTRIBUTES(cm_attr_int(arena, "start", 1), cm_attr_int(arena, "end", 2)),
@@ -144,10 +146,16 @@ static cm_value all_classes(struct cm_grad *g, int after)
     const cm_value end = cast(g, cm_emit(g, "Squeeze", count), dtype);
     const cm_value range =
         cm_emit(g, "Range", cm_emit_scalar(g, dtype, 0), end, cm_emit_scalar(g, dtype, 1));
-    for (int i = 0; i < after; i++)
-        axes[i] = i + 1;
-    return after ? cm_emit(g, "Unsqueeze", range, cm_build_int64s(&g->build, (size_t)after, axes))
-                 : range;
+    if (rank == CM_RANK_UNKNOWN) {
+        const cm_value one = cm_build_int64(&g->build, 1);
+        const cm_value number = cm_emit(g, "Size", cm_emit(g, "Shape", classes));
+        return cm_emit(g, "Unsqueeze", range, cm_emit(g, "Range", one, number, one));
+    }
+    for (int i = 1; i < rank; i++)
+        axes[i - 1] = i;
+    return rank > 1 ? cm_emit(g, "Unsqueeze", range,
+                              cm_build_int64s(&g->build, (size_t)(rank - 1), axes))
+                    : range;
 }
 
 /* What each position weighs: 0 when every position weighs 1. */
@@ -170,15 +178,11 @@ static cm_value position_weights(struct cm_grad *g, enum cm_dtype wide)
 
 enum cm_status cm_loss_slopes(struct cm_grad *g, cm_value *slopes, cm_value *chosen)
 {
-    const struct cm_type *type = cm_builder_type(&g->build, cm_grad_input(g, 1));
     const enum cm_dtype wide =
         cm_builder_type(&g->build, cm_grad_input(g, 0))->dtype == CM_DOUBLE ? CM_DOUBLE : CM_FLOAT;
     const cm_value classes = cm_grad_input(g, 1), axis = cm_emit_int64s(g, 1);
     struct cm_arena *arena = cm_builder_arena(&g->build);
     enum cm_reduction reduction;
-    if (type->rank == CM_RANK_UNKNOWN)
-        return cm_builder_fail(&g->build, CM_UNSUPPORTED,
-                               "the gradient needs to know the rank of input 1");
     if (!read_reduction(g->node, &reduction))
         return cm_builder_fail(&g->build, CM_BAD_MODEL, "its reduction is not known");
     cm_value slope = cast(g, cm_grad_incoming(g, 0), wide);
@@ -195,8 +199,7 @@ enum cm_status cm_loss_slopes(struct cm_grad *g, cm_value *slopes, cm_value *cho
     else if (reduction != CM_REDUCE_NONE)
         slope = cm_emit(g, "Expand", slope, cm_emit(g, "Shape", classes));
     *slopes = cm_emit(g, "Unsqueeze", slope, axis);
-    *chosen =
-        cm_emit(g, "Equal", cm_emit(g, "Unsqueeze", classes, axis), all_classes(g, type->rank - 1));
+    *chosen = cm_emit(g, "Equal", cm_emit(g, "Unsqueeze", classes, axis), all_classes(g));
     return g->build.status;
 }
 

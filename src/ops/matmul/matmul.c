@@ -148,12 +148,15 @@ static cm_value flattened(struct cm_grad *g, cm_value x)
     const struct cm_type *type = cm_builder_type(&g->build, x);
     if (!type || type->rank == 2)
         return x;
-    const struct cm_dim last = type->dims[type->rank - 1];
+    const struct cm_dim last =
+        type->rank == CM_RANK_UNKNOWN ? CM_DIM_ANY : type->dims[type->rank - 1];
     if (cm_dim_known(last) && last.value > 0)
         return cm_emit(g, "Reshape", x, cm_emit_int64s(g, -1, last.value));
     struct cm_arena *arena = cm_builder_arena(&g->build);
-    const cm_value width =
-        cm_emit_with(g, "Shape", CM_ATTRIBUTES(cm_attr_int(arena, "start", -1)), x);
+    cm_value width = cm_emit_with(g, "Shape", CM_ATTRIBUTES(cm_attr_int(arena, "start", -1)), x);
+    if (type->rank ==
+        CM_RANK_UNKNOWN) /* says that it is one number, so that the result has rank 2 */
+        width = cm_emit(g, "Reshape", width, cm_emit_int64s(g, 1));
     const cm_value shape = cm_emit_with(g, "Concat", CM_ATTRIBUTES(cm_attr_int(arena, "axis", 0)),
                                         cm_emit_int64s(g, -1), width);
     return cm_emit(g, "Reshape", x, shape);
@@ -167,9 +170,10 @@ static enum cm_status matmul_grad(struct cm_grad *g)
     const int rank_a = cm_builder_type(&g->build, inputs[0])->rank;
     const int rank_b = cm_builder_type(&g->build, inputs[1])->rank;
     cm_value a = inputs[0], b = inputs[1], dy = cm_grad_incoming(g, 0);
-    if (rank_a == CM_RANK_UNKNOWN || rank_b == CM_RANK_UNKNOWN)
+    if (rank_b == CM_RANK_UNKNOWN || (rank_a == CM_RANK_UNKNOWN && rank_b != 2))
         return cm_builder_fail(&g->build, CM_UNSUPPORTED,
-                               "the gradient needs to know the ranks of both operands");
+                               "the gradient needs to know the ranks of both operands, or that "
+                               "the second is a matrix");
     if (rank_b == 1) {
         b = cm_emit(g, "Unsqueeze", b, cm_emit_int64s(g, 1));
         dy = cm_emit(g, "Unsqueeze", dy, cm_emit_int64s(g, -1));
@@ -182,7 +186,8 @@ static enum cm_status matmul_grad(struct cm_grad *g)
         CM_TRY(cm_grad_set(g, 0, cm_emit(g, "MatMul", dy, transposed(g, b))));
     if (!cm_grad_wants(g, 1))
         return g->build.status;
-    if (rank_b <= 2 && rank_a > 2) { /* one product instead of one per batch and their sum */
+    /* one product instead of one per batch and their sum; a vector is one row too */
+    if (rank_b <= 2 && (rank_a > 2 || rank_a == CM_RANK_UNKNOWN)) {
         a = flattened(g, a);
         dy = flattened(g, dy);
     }

@@ -4,10 +4,17 @@
 #include "graph/op.h"
 #include "ops/common/move.h"
 #include "ops/common/reals.h"
+#include "ops/index/index.h"
 
 #include <math.h>
 
 enum { BLOCK = 256 };
+
+/* Sets the gradient of input i, which may be of another float type than the results. */
+static enum cm_status set_as(struct cm_grad *g, int i, cm_value gradient)
+{
+    return cm_grad_set(g, i, cm_emit(g, "CastLike", gradient, cm_grad_input(g, i)));
+}
 
 /* ---- Binarizer ---- */
 
@@ -67,8 +74,23 @@ static enum cm_status extractor_run(struct cm_call *call)
     return cm_move_hold(call->out[0], x, call->err);
 }
 
+/* Back into their columns. */
+static enum cm_status extractor_grad(struct cm_grad *g)
+{
+    const cm_value x = cm_grad_input(g, 0);
+    cm_value dy = cm_grad_incoming(g, 0);
+    int rank;
+    if (!cm_grad_wants(g, 0))
+        return CM_OK;
+    CM_TRY(cm_index_rank(g, x, &rank));
+    if (rank == 1)
+        dy = cm_index_flat(g, dy);
+    const cm_value columns = cm_index_flat(g, cm_grad_input(g, 1));
+    return cm_grad_set(g, 0, cm_index_put_slices(g, x, rank - 1, columns, dy));
+}
+
 CM_OP_IN(ml, "ai.onnx.ml", ArrayFeatureExtractor, .infer = extractor_infer, .run = extractor_run,
-         .grad = cm_grad_none);
+         .grad = extractor_grad);
 
 /* ---- rows of features to rows of floats ---- */
 
@@ -105,8 +127,24 @@ static enum cm_status scaler_run(struct cm_call *call)
     return CM_OK;
 }
 
+static enum cm_status scaler_grad(struct cm_grad *g)
+{
+    const struct cm_floats scale = cm_node_floats(g->node, "scale");
+    cm_value dx = cm_grad_incoming(g, 0);
+    if (!cm_grad_wants(g, 0))
+        return CM_OK;
+    if (scale.count == 1) {
+        dx = cm_emit(g, "Mul", dx, cm_emit_scalar(g, CM_FLOAT, (double)scale.items[0]));
+    } else if (scale.count) {
+        const struct cm_tensor factors = cm_tensor_borrow(CM_FLOAT, &CM_SHAPE((int64_t)scale.count),
+                                                          (void *)(uintptr_t)scale.items);
+        dx = cm_emit(g, "Mul", dx, cm_build_tensor(&g->build, &factors));
+    }
+    return set_as(g, 0, dx);
+}
+
 CM_OP_IN(ml, "ai.onnx.ml", Scaler, .infer = like_floats_infer, .run = scaler_run,
-         .grad = cm_grad_none);
+         .grad = scaler_grad);
 
 static enum cm_status normalizer_infer(struct cm_infer *in)
 {
@@ -136,8 +174,48 @@ static enum cm_status normalizer_run(struct cm_call *call)
     return CM_OK;
 }
 
+/* How the size of a row follows its features: x / size for L2, the sign of x for L1, and for MAX
+ * the sign of the largest, shared evenly by all that are as large. */
+static cm_value size_slope(struct cm_grad *g, cm_value x, cm_value *size)
+{
+    struct cm_arena *arena = cm_builder_arena(&g->build);
+    const struct cm_str norm = cm_node_str(g->node, "norm");
+    const cm_value last = cm_emit_int64s(g, -1), absolute = cm_emit(g, "Abs", x);
+    if (cm_str_is(norm, "L2")) {
+        *size = cm_emit(g, "Sqrt", cm_emit(g, "ReduceSum", cm_emit(g, "Mul", x, x), last));
+        return cm_emit(g, "Div", x, *size);
+    }
+    if (cm_str_is(norm, "L1")) {
+        *size = cm_emit(g, "ReduceSum", absolute, last);
+        return cm_emit(g, "Sign", x);
+    }
+    const struct cm_attribute_proto axis = cm_attr_int(arena, "axis", -1);
+    const cm_value best = cm_emit_with(g, "ArgMax", CM_ATTRIBUTES(axis), absolute);
+    *size = cm_emit_with(g, "GatherElements", CM_ATTRIBUTES(axis), absolute, best);
+    const cm_value hits = cm_emit(g, "CastLike", cm_emit(g, "Equal", absolute, *size), x);
+    const cm_value share = cm_emit(g, "Div", hits, cm_emit(g, "ReduceSum", hits, last));
+    return cm_emit(g, "Mul", cm_emit(g, "Sign", x), share);
+}
+
+/* y = x / size: dx = (dy - slope sum(dy y)) / size. Where all are zero there is no derivative. */
+static enum cm_status normalizer_grad(struct cm_grad *g)
+{
+    const cm_value x = cm_grad_input(g, 0), last = cm_emit_int64s(g, -1);
+    if (!cm_grad_wants(g, 0) || cm_builder_type(&g->build, x)->rank == 0)
+        return CM_OK;
+    cm_value size;
+    const cm_value slope = size_slope(g, x, &size);
+    const cm_value dy = cm_emit(g, "CastLike", cm_grad_incoming(g, 0), x);
+    const cm_value y = cm_emit(g, "Div", x, size);
+    const cm_value along = cm_emit(g, "ReduceSum", cm_emit(g, "Mul", dy, y), last);
+    const cm_value dx =
+        cm_emit(g, "Div", cm_emit(g, "Sub", dy, cm_emit(g, "Mul", slope, along)), size);
+    const cm_value some = cm_emit(g, "Greater", size, cm_emit_scalar_like(g, x, 1e-30));
+    return cm_grad_set(g, 0, cm_emit(g, "Where", some, dx, cm_emit_scalar_like(g, x, 0)));
+}
+
 CM_OP_IN(ml, "ai.onnx.ml", Normalizer, .infer = normalizer_infer, .run = normalizer_run,
-         .grad = cm_grad_none);
+         .grad = normalizer_grad);
 
 /* ---- Imputer: one value replaced by another, per feature ---- */
 
@@ -167,8 +245,21 @@ static enum cm_status imputer_run(struct cm_call *call)
     return CM_OK;
 }
 
+static enum cm_status imputer_grad(struct cm_grad *g)
+{
+    const cm_value x = cm_grad_input(g, 0);
+    const double missing = (double)cm_node_float(g->node, "replaced_value_float");
+    if (!cm_grad_wants(g, 0))
+        return CM_OK;
+    const cm_value replaced = isnan(missing)
+                                  ? cm_emit(g, "IsNaN", x)
+                                  : cm_emit(g, "Equal", x, cm_emit_scalar_like(g, x, missing));
+    return cm_grad_set(
+        g, 0, cm_emit(g, "Where", replaced, cm_emit_scalar_like(g, x, 0), cm_grad_incoming(g, 0)));
+}
+
 CM_OP_IN(ml, "ai.onnx.ml", Imputer, .infer = cm_infer_like_input, .run = imputer_run,
-         .grad = cm_grad_none);
+         .grad = imputer_grad);
 
 /* ---- FeatureVectorizer: several tables side by side ---- */
 
@@ -211,8 +302,36 @@ static enum cm_status vectorizer_run(struct cm_call *call)
     return CM_OK;
 }
 
+/* Each table's columns, cut out; those that were left out have zeros. */
+static enum cm_status vectorizer_grad(struct cm_grad *g)
+{
+    struct cm_arena *arena = cm_builder_arena(&g->build);
+    const struct cm_int64s widths = cm_node_ints(g->node, "inputdimensions");
+    const cm_value dy = cm_grad_incoming(g, 0), axis = cm_emit_int64s(g, 1);
+    int64_t at = 0;
+    for (int i = 0; i < g->node->n_inputs; at += widths.items[i++]) {
+        const cm_value x = cm_grad_input(g, i);
+        int rank;
+        if (!cm_grad_wants(g, i))
+            continue;
+        CM_TRY(cm_index_rank(g, x, &rank));
+        const cm_value mine = cm_emit(g, "Slice", dy, cm_emit_int64s(g, at),
+                                      cm_emit_int64s(g, at + widths.items[i]), axis);
+        const cm_value have =
+            rank == 1 ? axis
+                      : cm_emit_with(g, "Shape", CM_ATTRIBUTES(cm_attr_int(arena, "start", 1)), x);
+        const cm_value more = cm_emit(g, "Sub", have, cm_emit_int64s(g, widths.items[i]));
+        const cm_value pads =
+            cm_emit_with(g, "Concat", CM_ATTRIBUTES(cm_attr_int(arena, "axis", 0)),
+                         cm_emit_int64s(g, 0, 0, 0), more);
+        const cm_value dx = cm_emit(g, "Pad", mine, pads);
+        CM_TRY(set_as(g, i, rank == 1 ? cm_emit(g, "Squeeze", dx, axis) : dx));
+    }
+    return CM_OK;
+}
+
 CM_OP_IN(ml, "ai.onnx.ml", FeatureVectorizer, .infer = vectorizer_infer, .run = vectorizer_run,
-         .grad = cm_grad_none);
+         .grad = vectorizer_grad);
 
 /* ---- OneHotEncoder ---- */
 

@@ -70,6 +70,68 @@ static enum cm_status reserve(struct cm_call *call, const struct model *m)
     return CM_OK;
 }
 
+static cm_value constant(struct cm_grad *g, const float *items, const struct cm_shape *shape)
+{
+    const struct cm_tensor tensor = cm_tensor_borrow(CM_FLOAT, shape, (void *)(uintptr_t)items);
+    return cm_build_tensor(&g->build, &tensor);
+}
+
+/* The features as rows of floats. */
+static cm_value feature_rows(struct cm_grad *g, const struct model *m)
+{
+    const cm_value rows =
+        cm_emit(g, "Reshape", cm_grad_input(g, 0), cm_emit_int64s(g, -1, m->features));
+    return cm_emit_with(
+        g, "Cast", CM_ATTRIBUTES(cm_attr_int(cm_builder_arena(&g->build), "to", CM_FLOAT)), rows);
+}
+
+/* By probabilities whose normal quantiles are y: 1 / density(y). */
+static cm_value probit_slope(struct cm_grad *g, const struct model *m, cm_value y)
+{
+    const cm_value weights = constant(g, m->coefficients.items, &CM_SHAPE(m->outputs, m->features));
+    const cm_value turned = cm_emit(g, "Transpose", weights);
+    cm_value p = cm_emit(g, "MatMul", feature_rows(g, m), turned);
+    if (m->intercepts.count)
+        p = cm_emit(g, "Add", p, constant(g, m->intercepts.items, &CM_SHAPE(m->outputs)));
+    if (m->outputs < cm_builder_type(&g->build, y)->dims[1].value)
+        p = cm_emit_with(g, "Concat",
+                         CM_ATTRIBUTES(cm_attr_int(cm_builder_arena(&g->build), "axis", 1)),
+                         cm_emit(g, "Neg", p), p);
+    const cm_value zero = cm_emit_scalar(g, CM_FLOAT, 0), one = cm_emit_scalar(g, CM_FLOAT, 1);
+    const cm_value half =
+        cm_emit(g, "Mul", cm_emit(g, "Mul", y, y), cm_emit_scalar(g, CM_FLOAT, 0.5));
+    const cm_value slope = cm_emit(g, "Mul", cm_emit(g, "Exp", half),
+                                   cm_emit_scalar(g, CM_FLOAT, 2.50662827463100050242));
+    const cm_value some =
+        cm_emit(g, "And", cm_emit(g, "Greater", p, zero), cm_emit(g, "Less", p, one));
+    return cm_emit(g, "Where", some, slope, zero);
+}
+
+/* From the finished scores y, output number o, back to those before. */
+static cm_value unfinish(struct cm_grad *g, const struct model *m, int o)
+{
+    const cm_value y = cm_grad_output(g, o), dy = cm_grad_incoming(g, o);
+    const cm_value one = cm_emit_scalar(g, CM_FLOAT, 1);
+    if (m->finish == CM_SCORES_LOGISTIC)
+        return cm_emit(g, "Mul", dy, cm_emit(g, "Mul", y, cm_emit(g, "Sub", one, y)));
+    if (m->finish == CM_SCORES_PROBIT)
+        return cm_emit(g, "Mul", dy, probit_slope(g, m, y));
+    if (m->finish == CM_SCORES_PLAIN)
+        return dy;
+    const cm_value mean = cm_emit(g, "ReduceSum", cm_emit(g, "Mul", dy, y), cm_emit_int64s(g, 1));
+    return cm_emit(g, "Mul", y, cm_emit(g, "Sub", dy, mean));
+}
+
+/* ds: the gradient of the rows of scores before they are finished. */
+static enum cm_status set_features(struct cm_grad *g, const struct model *m, cm_value ds)
+{
+    const cm_value x = cm_grad_input(g, 0);
+    const cm_value weights = constant(g, m->coefficients.items, &CM_SHAPE(m->outputs, m->features));
+    const cm_value rows = cm_emit(g, "MatMul", ds, weights);
+    const cm_value dx = cm_emit(g, "Reshape", rows, cm_emit(g, "Shape", x));
+    return cm_grad_set(g, 0, cm_emit(g, "CastLike", dx, x));
+}
+
 /* ---- LinearRegressor ---- */
 
 static enum cm_status regressor_infer(struct cm_infer *in)
@@ -101,8 +163,17 @@ static enum cm_status regressor_run(struct cm_call *call)
     return CM_OK;
 }
 
+static enum cm_status regressor_grad(struct cm_grad *g)
+{
+    struct model m;
+    if (!cm_grad_wants(g, 0))
+        return CM_OK;
+    CM_TRY(read_model(g->node, cm_node_int(g->node, "targets"), &m, g->build.err));
+    return set_features(g, &m, unfinish(g, &m, 0));
+}
+
 CM_OP_IN(ml, "ai.onnx.ml", LinearRegressor, .infer = regressor_infer, .prepare = regressor_prepare,
-         .run = regressor_run, .grad = cm_grad_none);
+         .run = regressor_run, .grad = regressor_grad);
 
 /* ---- LinearClassifier ---- */
 
@@ -200,5 +271,24 @@ static enum cm_status classifier_run(struct cm_call *call)
     return CM_OK;
 }
 
+/* Of the scores; labels have none. */
+static enum cm_status classifier_grad(struct cm_grad *g)
+{
+    const struct cm_type *x = cm_builder_type(&g->build, cm_grad_input(g, 0));
+    struct model m;
+    if (!cm_grad_wants(g, 0))
+        return CM_OK;
+    CM_TRY(
+        read_classifier(g->node, x->rank > 0 ? x->dims[x->rank - 1].value : -1, &m, g->build.err));
+    cm_value ds = unfinish(g, &m, 1);
+    if (m.outputs < (int64_t)class_count(g->node)) { /* -s and s */
+        const cm_value axis = cm_emit_int64s(g, 1), two = cm_emit_int64s(g, 2);
+        const cm_value no = cm_emit(g, "Slice", ds, cm_emit_int64s(g, 0), axis, axis);
+        const cm_value yes = cm_emit(g, "Slice", ds, axis, two, axis);
+        ds = cm_emit(g, "Sub", yes, no);
+    }
+    return set_features(g, &m, ds);
+}
+
 CM_OP_IN(ml, "ai.onnx.ml", LinearClassifier, .infer = classifier_infer,
-         .prepare = classifier_prepare, .run = classifier_run, .grad = cm_grad_none);
+         .prepare = classifier_prepare, .run = classifier_run, .grad = classifier_grad);

@@ -110,6 +110,21 @@ static enum cm_status batch_norm_run(struct cm_call *call)
     return CM_OK;
 }
 
+/* Of unknown rank all spatial axes are laid in one, and its gradient laid out again. */
+static cm_value in_one_axis(struct cm_grad *g, cm_value x)
+{
+    const int rank = cm_builder_type(&g->build, cm_grad_input(g, 0))->rank;
+    return rank == CM_RANK_UNKNOWN ? cm_emit(g, "Reshape", x, cm_emit_int64s(g, 0, 0, -1)) : x;
+}
+
+static enum cm_status set_image(struct cm_grad *g, cm_value dx)
+{
+    const cm_value x = cm_grad_input(g, 0);
+    if (cm_builder_type(&g->build, x)->rank == CM_RANK_UNKNOWN)
+        dx = cm_emit(g, "Reshape", dx, cm_emit(g, "Shape", x));
+    return cm_norm_set(g, 0, dx);
+}
+
 /* With fixed statistics: dmean = -inverse * scale * sum(dy), dvar = -inverse^2 / 2 * scale * sum(dy
  * * xhat). */
 static enum cm_status fixed_grad(struct cm_grad *g, cm_value dy, cm_value x, cm_value scale,
@@ -129,7 +144,7 @@ static enum cm_status fixed_grad(struct cm_grad *g, cm_value dy, cm_value x, cm_
     const cm_value square = cm_emit(g, "Mul", inverse, inverse);
     const cm_value half = cm_emit(g, "Mul", cm_emit_scalar_like(g, inverse, -0.5), square);
 
-    CM_TRY(cm_norm_set(g, 0, cm_emit(g, "Mul", dy, cm_norm_per_channel(g, slope, after))));
+    CM_TRY(set_image(g, cm_emit(g, "Mul", dy, cm_norm_per_channel(g, slope, after))));
     CM_TRY(cm_norm_set(g, 1, dscale));
     CM_TRY(cm_norm_set(g, 2, sum));
     CM_TRY(cm_norm_set(g, 3, cm_emit(g, "Neg", cm_emit(g, "Mul", slope, sum))));
@@ -138,12 +153,10 @@ static enum cm_status fixed_grad(struct cm_grad *g, cm_value dy, cm_value x, cm_
 
 static enum cm_status batch_norm_grad(struct cm_grad *g)
 {
-    const int rank = cm_builder_type(&g->build, cm_grad_input(g, 0))->rank;
-    if (rank == CM_RANK_UNKNOWN)
-        return cm_builder_fail(&g->build, CM_UNSUPPORTED,
-                               "the gradient needs to know the rank of X");
-    const cm_value x = cm_norm_widen(g, cm_grad_input(g, 0));
-    const cm_value dy = cm_norm_widen(g, cm_grad_incoming(g, 0));
+    const int known = cm_builder_type(&g->build, cm_grad_input(g, 0))->rank;
+    const int rank = known == CM_RANK_UNKNOWN ? 3 : known;
+    const cm_value x = cm_norm_widen(g, in_one_axis(g, cm_grad_input(g, 0)));
+    const cm_value dy = cm_norm_widen(g, in_one_axis(g, cm_grad_incoming(g, 0)));
     const cm_value scale = cm_norm_as(g, cm_grad_input(g, 1), x);
     const int after = rank - 2; /* below 0: one channel, and its sums keep their axis */
     const cm_value axes = cm_norm_axes(g, 0, rank, rank > 1 ? 1 : -1);
@@ -152,7 +165,7 @@ static enum cm_status batch_norm_grad(struct cm_grad *g)
     const double epsilon = (double)cm_node_float(g->node, "epsilon");
     const struct cm_normalized n = cm_norm_forward(g, x, axes, true, epsilon, 0, 0);
     const cm_value dxhat = cm_emit(g, "Mul", dy, cm_norm_per_channel(g, scale, after));
-    CM_TRY(cm_norm_set(g, 0, cm_norm_backward(g, &n, dxhat)));
+    CM_TRY(set_image(g, cm_norm_backward(g, &n, dxhat)));
     CM_TRY(cm_norm_set(g, 1, cm_norm_sum(g, cm_emit(g, "Mul", dy, n.xhat), axes, rank == 1)));
     return cm_norm_set(g, 2, cm_norm_sum(g, dy, axes, rank == 1));
 }

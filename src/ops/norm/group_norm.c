@@ -84,29 +84,37 @@ static cm_value grouped(struct cm_grad *g, cm_value x)
     return groups ? cm_emit(g, "Reshape", x, cm_emit_int64s(g, 0, groups, -1)) : x;
 }
 
-static cm_value ungrouped(struct cm_grad *g, cm_value x)
+static cm_value shaped_like(struct cm_grad *g, cm_value x, cm_value like)
 {
-    return groups_of(g->node) ? cm_emit(g, "Reshape", x, cm_emit(g, "Shape", cm_grad_input(g, 0)))
-                              : x;
+    return cm_emit(g, "Reshape", x, cm_emit(g, "Shape", like));
+}
+
+static cm_value ungrouped(struct cm_grad *g, cm_value x, cm_value like)
+{
+    return groups_of(g->node) ? shaped_like(g, x, like) : x;
 }
 
 static enum cm_status group_norm_grad(struct cm_grad *g)
 {
-    const int rank = cm_builder_type(&g->build, cm_grad_input(g, 0))->rank;
-    if (rank == CM_RANK_UNKNOWN)
-        return cm_builder_fail(&g->build, CM_UNSUPPORTED,
-                               "the gradient needs to know the rank of X");
-    const cm_value x = cm_norm_widen(g, cm_grad_input(g, 0));
-    const cm_value dy = cm_norm_widen(g, cm_grad_incoming(g, 0));
+    const int known = cm_builder_type(&g->build, cm_grad_input(g, 0))->rank;
+    const bool rankless = known == CM_RANK_UNKNOWN;
+    const int rank = rankless ? 3 : known;
+    cm_value x = cm_norm_widen(g, cm_grad_input(g, 0));
+    cm_value dy = cm_norm_widen(g, cm_grad_incoming(g, 0));
+    if (rankless) { /* all spatial axes in one */
+        const cm_value shape = cm_emit_int64s(g, 0, 0, -1);
+        x = cm_emit(g, "Reshape", x, shape);
+        dy = cm_emit(g, "Reshape", dy, shape);
+    }
     const cm_value scale = cm_norm_widen(g, cm_grad_input(g, 1));
     const cm_value inner = cm_norm_axes(g, 2, groups_of(g->node) ? 3 : rank, -1);
     const cm_value others = cm_norm_axes(g, 0, rank, 1);
     const struct cm_normalized n = cm_norm_forward(g, grouped(g, x), inner, true,
                                                    (double)cm_node_float(g->node, "epsilon"), 0, 0);
     const cm_value dxhat = cm_emit(g, "Mul", dy, cm_norm_per_channel(g, scale, rank - 2));
-    const cm_value dx = cm_norm_backward(g, &n, grouped(g, dxhat));
-    CM_TRY(cm_norm_set(g, 0, ungrouped(g, dx)));
-    const cm_value product = cm_emit(g, "Mul", dy, ungrouped(g, n.xhat));
+    const cm_value dx = ungrouped(g, cm_norm_backward(g, &n, grouped(g, dxhat)), x);
+    CM_TRY(cm_norm_set(g, 0, rankless ? shaped_like(g, dx, cm_grad_input(g, 0)) : dx));
+    const cm_value product = cm_emit(g, "Mul", dy, ungrouped(g, n.xhat, x));
     CM_TRY(cm_norm_set(g, 1, cm_norm_sum(g, product, others, false)));
     return cm_norm_set(g, 2, cm_norm_sum(g, dy, others, false));
 }

@@ -185,15 +185,28 @@ static cm_value through_statistics(struct cm_grad *g, const struct cm_normalized
     return dx;
 }
 
+/* Those that are normalized over; counted from the end they need no rank. */
+static enum cm_status normalized_axes(struct cm_grad *g, int rank, cm_value *out)
+{
+    const int64_t first = cm_node_int(g->node, "axis");
+    int axis;
+    if (rank == CM_RANK_UNKNOWN && first >= 0)
+        return cm_builder_fail(&g->build, CM_UNSUPPORTED,
+                               "the gradient needs to know the rank of X");
+    if (rank == CM_RANK_UNKNOWN && first >= -CM_MAX_RANK)
+        *out = cm_norm_axes(g, (int)first, 0, 0);
+    else if (rank != CM_RANK_UNKNOWN && cm_axis_fix(first, rank, &axis))
+        *out = cm_norm_axes(g, axis, rank, -1);
+    else
+        return cm_builder_fail(&g->build, CM_BAD_MODEL, "its axis is out of range");
+    return CM_OK;
+}
+
 static enum cm_status layer_norm_grad(struct cm_grad *g)
 {
     const struct cm_type *type = cm_builder_type(&g->build, cm_grad_input(g, 0));
-    int axis;
-    if (type->rank == CM_RANK_UNKNOWN)
-        return cm_builder_fail(&g->build, CM_UNSUPPORTED,
-                               "the gradient needs to know the rank of X");
-    if (!cm_axis_fix(cm_node_int(g->node, "axis"), type->rank, &axis))
-        return cm_builder_fail(&g->build, CM_BAD_MODEL, "its axis is out of range");
+    cm_value axes = 0;
+    CM_TRY(normalized_axes(g, type->rank, &axes));
     const bool takes_mean = centred(g->node);
     const int n_outputs = g->node->n_outputs; /* before more are asked for */
     cm_value mean = 0, inverse = 0;
@@ -206,9 +219,8 @@ static enum cm_status layer_norm_grad(struct cm_grad *g)
     /* RMSNormalization's result has the type of its scale, which may be another. */
     const cm_value dy = cm_norm_as(g, cm_grad_incoming(g, 0), x);
     const cm_value scale = cm_norm_as(g, cm_grad_input(g, 1), x);
-    const struct cm_normalized n =
-        cm_norm_forward(g, x, cm_norm_axes(g, axis, type->rank, -1), takes_mean,
-                        (double)cm_node_float(g->node, "epsilon"), mean, inverse);
+    const struct cm_normalized n = cm_norm_forward(
+        g, x, axes, takes_mean, (double)cm_node_float(g->node, "epsilon"), mean, inverse);
     const cm_value dx = cm_norm_backward(g, &n, cm_emit(g, "Mul", dy, scale));
     CM_TRY(g->build.status);
     CM_TRY(cm_norm_set(g, 0, takes_mean ? through_statistics(g, &n, n_outputs, x, dx) : dx));

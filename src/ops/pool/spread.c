@@ -5,12 +5,11 @@
 
 enum cm_status cm_spread_init(struct cm_grad *g, struct cm_spread *out)
 {
-    const struct cm_type *x = cm_builder_type(&g->build, cm_grad_input(g, 0));
-    if (x->rank == CM_RANK_UNKNOWN)
-        return cm_builder_fail(&g->build, CM_UNSUPPORTED,
-                               "the gradient needs to know the rank of input 0");
+    const size_t rank = cm_node_ints(g->node, "kernel_shape").count;
+    if (rank > CM_MAX_RANK - 2)
+        return cm_builder_fail(&g->build, CM_BAD_MODEL, "kernel_shape has %zu numbers", rank);
     *out = (struct cm_spread){.g = g, .arena = cm_builder_arena(&g->build)};
-    CM_TRY(cm_window_read(g->node, x->rank - 2, NULL, &out->window, g->build.err));
+    CM_TRY(cm_window_read(g->node, (int)rank, NULL, &out->window, g->build.err));
     for (int i = 0; i < out->window.rank && out->window.valid; i++)
         out->window.pad_begin[i] = out->window.pad_end[i] = 0;
     return CM_OK;

@@ -12,7 +12,7 @@ struct cm_spread {
     struct cm_window window;
 };
 
-/* For the forward node of g, a pooling of input 0; its rank must be known. */
+/* For the forward node of g, a pooling of input 0. */
 enum cm_status cm_spread_init(struct cm_grad *g, struct cm_spread *out) CM_MUST_CHECK;
 /* By how much AveragePool divides each sum: a scalar, or of shape (1, 1, windows..). */
 cm_value cm_spread_divisor(const struct cm_spread *spread);

@@ -5,6 +5,7 @@
 #include "graph/op.h"
 #include "ops/common/line.h"
 #include "ops/common/reals.h"
+#include "ops/index/index.h"
 #include "tensor/half.h"
 
 #include <math.h>
@@ -314,6 +315,31 @@ static cm_value along_axis(struct cm_grad *g, cm_value p, int axis, int rank)
     return cm_emit(g, "Unsqueeze", p, cm_build_int64s(&g->build, (size_t)(rank - 1 - axis), axes));
 }
 
+/* With blocks along an axis: which of them each of its elements is in. */
+static cm_value block_numbers(struct cm_grad *g, cm_value x, int axis)
+{
+    const cm_value length =
+        cm_emit(g, "Gather", cm_emit(g, "Shape", x), cm_build_int64(&g->build, axis));
+    const cm_value place =
+        cm_emit(g, "Range", cm_build_int64(&g->build, 0), length, cm_build_int64(&g->build, 1));
+    return cm_emit(g, "Div", place, cm_build_int64(&g->build, cm_node_int(g->node, "block_size")));
+}
+
+static enum cm_status block_scale_grad(struct cm_grad *g, cm_value v, cm_value zero, cm_value dy,
+                                       int axis)
+{
+    struct cm_arena *arena = cm_builder_arena(&g->build);
+    const cm_value scale = cm_grad_input(g, SCALE), block = block_numbers(g, v, axis);
+    const cm_value wide =
+        cm_emit_with(g, "Cast", CM_ATTRIBUTES(cm_attr_int(arena, "to", CM_FLOAT)), scale);
+    if (zero)
+        v = cm_emit(g, "Sub", v,
+                    cm_emit_with(g, "Gather", CM_ATTRIBUTES(cm_attr_int(arena, "axis", axis)), zero,
+                                 block));
+    const cm_value sums = cm_index_put_slices(g, wide, axis, block, cm_emit(g, "Mul", dy, v));
+    return cm_grad_set(g, SCALE, cm_emit(g, "CastLike", sums, scale));
+}
+
 /* The scale's: the sum of dy * (x - zero point) over what it counts for. */
 static enum cm_status dequantize_grad(struct cm_grad *g)
 {
@@ -325,20 +351,22 @@ static enum cm_status dequantize_grad(struct cm_grad *g)
     int axis = 0;
     if (!cm_grad_wants(g, SCALE))
         return CM_OK;
-    if (cm_node_int(g->node, "block_size") || type->rank == CM_RANK_UNKNOWN ||
-        scales->rank == CM_RANK_UNKNOWN)
+    const bool blocks = cm_node_int(g->node, "block_size") != 0 && scales->rank == type->rank;
+    if (type->rank == CM_RANK_UNKNOWN || scales->rank == CM_RANK_UNKNOWN)
         return cm_builder_fail(&g->build, CM_UNSUPPORTED,
-                               "the gradient by a scale needs known ranks and no blocks");
-    const bool whole = scales->rank == 0 || scales->dims[0].value == 1;
+                               "the gradient by a scale needs known ranks");
+    const bool whole = !blocks && (scales->rank == 0 || scales->dims[0].value == 1);
     if (!whole && type->rank != 1 && !cm_axis_fix(cm_node_int(g->node, "axis"), type->rank, &axis))
         return cm_builder_fail(&g->build, CM_BAD_MODEL, "its axis is out of range");
     const struct cm_attribute_proto to_float = cm_attr_int(arena, "to", CM_FLOAT);
     cm_value v = cm_emit_with(g, "Cast", CM_ATTRIBUTES(to_float), x);
-    if (zero) {
-        zero = cm_emit_with(g, "Cast", CM_ATTRIBUTES(to_float), zero);
-        v = cm_emit(g, "Sub", v, whole ? zero : along_axis(g, zero, axis, type->rank));
-    }
     const cm_value dy = cm_emit_with(g, "Cast", CM_ATTRIBUTES(to_float), cm_grad_incoming(g, 0));
+    if (zero)
+        zero = cm_emit_with(g, "Cast", CM_ATTRIBUTES(to_float), zero);
+    if (blocks)
+        return block_scale_grad(g, v, zero, dy, axis);
+    if (zero)
+        v = cm_emit(g, "Sub", v, whole ? zero : along_axis(g, zero, axis, type->rank));
     cm_value d = cm_emit(g, "Mul", dy, v);
     int64_t axes[CM_MAX_RANK];
     int n_axes = 0;
@@ -414,5 +442,7 @@ static enum cm_status dynamic_body(struct cm_body *b)
     return cm_body_return(b, 2, zero);
 }
 
+/* No gradient, on purpose: the codes are whole numbers, and a scale that follows the data is, as in
+ * other frameworks, watched and not trained. */
 CM_OP(DynamicQuantizeLinear, .infer = dynamic_infer, .run = dynamic_run, .body = dynamic_body,
       .grad = cm_grad_none);

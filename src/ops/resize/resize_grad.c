@@ -2,7 +2,8 @@
  * identity resized along one axis; the gradient is the product with its transpose.
  *
  * Where the aspect ratio is kept the scale of an axis depends on the other axes, so no resizing of
- * a matrix gives that matrix; then all sizes must be known, and it becomes a constant. */
+ * a matrix gives that matrix. When all sizes are known it becomes a constant; otherwise the
+ * identity is repeated along the other axes, and resized with them. */
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/resize/resize_grad.h"
 
@@ -111,6 +112,44 @@ static cm_value resized_identity(const struct backward *b, int i)
                                                      .n_attributes = n_attributes});
 }
 
+/* The same where the aspect ratio is kept: the axes that are resized come after the identity's
+ * rows, axis number i among them as its columns. */
+static cm_value resized_block(const struct backward *b, int i)
+{
+    struct cm_grad *g = b->g;
+    const int n = b->resize.n_axes;
+    const cm_value x = cm_grad_input(g, X), in = length_of(b, x, b->resize.axes[i]);
+    cm_value lengths[CM_MAX_RANK] = {in};
+    int64_t axes[CM_MAX_RANK], others[CM_MAX_RANK];
+    int n_others = 0;
+    for (int k = 0; k < n; k++) {
+        lengths[k + 1] = length_of(b, x, b->resize.axes[k]);
+        axes[k] = k + 1;
+        if (k != i)
+            others[n_others++] = k + 1;
+    }
+    const cm_value square =
+        cm_emit(g, "Expand", cm_emit_scalar_like(g, x, 0.0), concat(b, 2, (cm_value[]){in, in}));
+    cm_value block = cm_emit(g, "EyeLike", square);
+    if (n_others)
+        block =
+            cm_emit(g, "Unsqueeze", block, cm_build_int64s(&g->build, (size_t)n_others, others));
+    block = cm_emit(g, "Expand", block, concat(b, (size_t)n + 1, lengths));
+    struct cm_attribute_proto attributes[10];
+    size_t count = copy_attributes(b, attributes);
+    attributes[count++] = cm_attr_ints(b->arena, "axes", (size_t)n, axes);
+    attributes[count++] = cm_attr_str(b->arena, "keep_aspect_ratio_policy",
+                                      cm_node_str(g->node, "keep_aspect_ratio_policy"));
+    block = cm_build(&g->build, &(struct cm_emission){.op = "Resize",
+                                                      CM_INPUTS(block, 0, 0, b->sizes),
+                                                      .attributes = attributes,
+                                                      .n_attributes = count});
+    for (int k = n_others - 1; k >= 0; k--) /* repeated, so that any place of theirs will do */
+        block = cm_emit_with(g, "Gather", CM_ATTRIBUTES(cm_attr_int(b->arena, "axis", others[k])),
+                             block, cm_build_int64(&g->build, 0));
+    return block;
+}
+
 /* The same matrix when everything is known. */
 static cm_value known_matrix(const struct backward *b, const struct cm_resize_axis *axis)
 {
@@ -160,17 +199,22 @@ static cm_value apply(const struct backward *b, cm_value dy, cm_value matrix, in
     return cm_emit_with(g, "Transpose", CM_ATTRIBUTES(swap), cm_emit(g, "MatMul", last, turned));
 }
 
-static enum cm_status matrices_known(const struct backward *b, struct cm_resize_axis *axes)
+/* Places in a region may lie outside, where what is repeated is not: there all must be known. */
+static enum cm_status matrices_known(const struct backward *b, struct cm_resize_axis *axes,
+                                     bool *known)
 {
     const struct cm_tensor *roi, *sizes;
     struct cm_shape shape;
     CM_TRY(constant(b, b->roi, &roi));
     CM_TRY(constant(b, b->sizes, &sizes));
-    if (!sizes || (b->roi && !roi) || !cm_type_shape(b->x, &shape))
+    *known = sizes && (!b->roi || roi) && cm_type_shape(b->x, &shape);
+    if (*known)
+        return cm_resize_axes(&b->resize, &shape, roi, NULL, sizes, axes, b->g->build.err);
+    if (b->resize.coordinates == CM_COORDINATES_CROP)
         return cm_builder_fail(&b->g->build, CM_UNSUPPORTED,
-                               "the gradient under keep_aspect_ratio_policy needs constant sizes "
-                               "and a known shape");
-    return cm_resize_axes(&b->resize, &shape, roi, NULL, sizes, axes, b->g->build.err);
+                               "the gradient under keep_aspect_ratio_policy and "
+                               "tf_crop_and_resize needs constant sizes and a known shape");
+    return CM_OK;
 }
 
 /* Is it sure that axis number i of those resized stays as it is? */
@@ -200,15 +244,18 @@ enum cm_status cm_resize_grad(struct cm_grad *g)
                                "the gradient needs to know the rank of input 0");
     CM_TRY(cm_resize_read(g->node, b.x->rank, &b.resize, g->build.err));
     CM_TRY(constant(&b, b.scales, &scales));
-    const bool known = b.sizes && b.resize.policy != CM_RESIZE_STRETCH;
-    if (known)
-        CM_TRY(matrices_known(&b, axes));
+    const bool keeps_aspect = b.sizes && b.resize.policy != CM_RESIZE_STRETCH;
+    bool known = false;
+    if (keeps_aspect)
+        CM_TRY(matrices_known(&b, axes, &known));
     cm_value dx = cm_grad_incoming(g, 0);
     for (int i = 0; i < b.resize.n_axes; i++) {
         const int axis = b.resize.axes[i];
-        if (known ? axes[axis].identity : unchanged(&b, i, scales))
+        if (known ? axes[axis].identity : !keeps_aspect && unchanged(&b, i, scales))
             continue;
-        const cm_value matrix = known ? known_matrix(&b, &axes[axis]) : resized_identity(&b, i);
+        const cm_value matrix = known          ? known_matrix(&b, &axes[axis])
+                                : keeps_aspect ? resized_block(&b, i)
+                                               : resized_identity(&b, i);
         dx = apply(&b, dx, matrix, axis);
     }
     return cm_grad_set(g, X, dx);

@@ -4,6 +4,7 @@
 #include "ops/sequence/sequence_grad.h"
 
 #include "graph/clone.h"
+#include "ops/control/control_grad.h"
 
 /* Nothing is broadcast here: what comes back has the shape of what went in. */
 static enum cm_status set(struct cm_grad *g, int i, cm_value gradient)
@@ -45,10 +46,26 @@ enum cm_status cm_at_grad(struct cm_grad *g)
     return set(g, 0, cm_emit(g, "SequenceInsert", others, g->incoming[0], position));
 }
 
+/* Where the new item lies in the longer sequence. Wherever it can, this does not ask how long the
+ * sequence was before: then a loop that builds one need not build it again on the way back. */
+static cm_value inserted_at(struct cm_grad *g)
+{
+    const struct cm_tensor *constant = NULL;
+    if (!cm_grad_input(g, 2))
+        return cm_build_int64(&g->build, -1);
+    if (!g->build.status)
+        g->build.status =
+            cm_value_constant(g->node->module, cm_grad_input(g, 2), &constant, g->build.err);
+    if (!constant || cm_tensor_count(constant) != 1)
+        return from_start(g, 2);
+    const int64_t at = cm_tensor_int(constant, 0);
+    return at < 0 && at > INT64_MIN ? cm_build_int64(&g->build, at - 1)
+                                    : cm_build_int64(&g->build, at);
+}
+
 enum cm_status cm_insert_grad(struct cm_grad *g)
 {
-    const cm_value position =
-        cm_grad_input(g, 2) ? from_start(g, 2) : cm_build_int64(&g->build, -1);
+    const cm_value position = inserted_at(g);
     CM_TRY(set(g, 0, cm_emit(g, "SequenceErase", g->incoming[0], position)));
     return set(g, 1, cm_emit(g, "SequenceAt", g->incoming[0], position));
 }
@@ -64,26 +81,62 @@ enum cm_status cm_erase_grad(struct cm_grad *g)
     return set(g, 0, cm_emit(g, "SequenceInsert", g->incoming[0], zeros, position));
 }
 
+static cm_value join_items(struct cm_builder *build, cm_value sequence, int64_t axis, bool new_axis)
+{
+    struct cm_arena *arena = cm_builder_arena(build);
+    return cm_build(build,
+                    &(struct cm_emission){.op = "ConcatFromSequence",
+                                          CM_INPUTS(sequence),
+                                          CM_ATTRIBUTES(cm_attr_int(arena, "axis", axis),
+                                                        cm_attr_int(arena, "new_axis", new_axis))});
+}
+
 static cm_value join(struct cm_grad *g, cm_value sequence, int64_t axis, bool new_axis)
 {
-    struct cm_arena *arena = cm_builder_arena(&g->build);
-    return cm_emit_with(
-        g, "ConcatFromSequence",
-        CM_ATTRIBUTES(cm_attr_int(arena, "axis", axis), cm_attr_int(arena, "new_axis", new_axis)),
-        sequence);
+    return join_items(&g->build, sequence, axis, new_axis);
+}
+
+cm_value cm_build_joined(struct cm_builder *build, cm_value sequence, int64_t axis, bool new_axis,
+                         cm_value like)
+{
+    struct cm_graph *graphs[2];
+    for (int i = 0; i < 2; i++) {
+        graphs[i] = cm_graph_new(build->graph->module, build->graph, CM_STR("joined"));
+        struct cm_builder inside = {.graph = graphs[i], .status = build->status, .err = build->err};
+        const cm_value result = i == 0 ? join_items(&inside, sequence, axis, new_axis)
+                                       : cm_build_zeros_like(&inside, like);
+        build->status = inside.status;
+        if (build->status)
+            return 0;
+        cm_graph_set_outputs(graphs[i], &result, 1);
+    }
+    struct {
+        struct cm_builder build;
+    } b = {*build};
+    const cm_value some = cm_emit(&b, "Greater", cm_emit(&b, "SequenceLength", sequence),
+                                  cm_build_int64(&b.build, 0));
+    const cm_value joined = cm_build(
+        &b.build,
+        &(struct cm_emission){.op = "If",
+                              CM_INPUTS(some),
+                              .body_graphs = graphs,
+                              .body_names = (const char *const[]){"then_branch", "else_branch"},
+                              .n_bodies = 2});
+    build->status = b.build.status;
+    return joined;
 }
 
 enum cm_status cm_split_sequence_grad(struct cm_grad *g)
 {
+    const cm_value x = cm_grad_input(g, 0);
     const bool dropped = !cm_grad_input(g, 1) && !cm_node_int(g->node, "keepdims");
     const int64_t axis = cm_node_int(g->node, "axis");
-    const struct cm_type *type = cm_builder_type(&g->build, cm_grad_input(g, 0));
+    const struct cm_type *type = cm_builder_type(&g->build, x);
     int at;
-    /* nothing was cut into no pieces, which cannot be joined */
-    if (type && type->rank != CM_RANK_UNKNOWN && cm_axis_fix(axis, type->rank, &at) &&
-        type->dims[at].value == 0)
-        return set(g, 0, cm_build_zeros_like(&g->build, cm_grad_input(g, 0)));
-    return set(g, 0, join(g, g->incoming[0], axis, dropped));
+    if (type->rank != CM_RANK_UNKNOWN && cm_axis_fix(axis, type->rank, &at) &&
+        type->dims[at].value > 0)
+        return set(g, 0, join(g, g->incoming[0], axis, dropped));
+    return set(g, 0, cm_build_joined(&g->build, g->incoming[0], axis, dropped, x));
 }
 
 /* The length of each item along an axis, as one list. */
@@ -253,15 +306,13 @@ enum cm_status cm_map_grad(struct cm_grad *g)
                          .grads = CM_NEW_ARRAY(arena, cm_value, most),
                          .which = CM_NEW_ARRAY(arena, int, most)};
     b.build = (struct cm_builder){.graph = b.graph, .err = g->build.err};
+    CM_TRY(cm_grad_check_captured(g));
     if (cm_graph_has_effect(body, CM_RANDOM))
-        return cm_builder_fail(
-            &g->build, CM_UNSUPPORTED,
-            "its body draws random numbers, which the backward pass would draw again");
+        return cm_map_loop_grad(g);
+    /* a sequence that every item reads gets a sum of sequences, which a loop can carry */
     for (size_t c = 0; c < g->n_captured; c++)
         if (g->captured_moves[c] && !is_float_tensor(&g->build, g->captured[c]))
-            return cm_builder_fail(&g->build, CM_UNSUPPORTED,
-                                   "its body reads a sequence from outside, to which no gradient "
-                                   "is carried; make it an operand");
+            return cm_map_loop_grad(g);
     CM_TRY(fill_body(&b));
     return b.n_xs ? emit_map(&b) : CM_OK;
 }

@@ -244,6 +244,7 @@ static enum cm_status split_infer(struct cm_infer *in)
     const bool given = cm_infer_type(in, 1) != NULL;
     const bool listed = given && cm_infer_known(in, 1, &split);
 
+    CM_TRY(cm_infer_list(in, 1));
     if (x->rank != CM_RANK_UNKNOWN) {
         CM_TRY(cm_infer_axis(in, cm_node_int(in->node, "axis"), x->rank, false, &axis));
         memcpy(dims, x->dims, (size_t)x->rank * sizeof dims[0]);

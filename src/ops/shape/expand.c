@@ -12,6 +12,7 @@ static enum cm_status expand_infer(struct cm_infer *in)
     struct cm_dim dims[CM_MAX_RANK];
     struct cm_known shape;
 
+    CM_TRY(cm_infer_list(in, 1));
     if (x->rank == CM_RANK_UNKNOWN || !cm_infer_known(in, 1, &shape))
         return cm_infer_set_tensor(in, 0, x->dtype, CM_RANK_UNKNOWN, NULL);
     if (shape.count > CM_MAX_RANK)
@@ -72,6 +73,7 @@ static enum cm_status tile_infer(struct cm_infer *in)
                          ? (int)repeats.count
                          : x->rank;
 
+    CM_TRY(cm_infer_list(in, 1));
     if (rank == CM_RANK_UNKNOWN)
         return cm_infer_set_tensor(in, 0, x->dtype, CM_RANK_UNKNOWN, NULL);
     if (known && repeats.count != (size_t)rank)

@@ -189,6 +189,7 @@ static enum cm_status load_element(const struct cm_node *node, struct element *o
 static enum cm_status constant_of_shape_infer(struct cm_infer *in)
 {
     struct element element;
+    CM_TRY(cm_infer_list(in, 0));
     CM_TRY(load_element(in->node, &element, in->err));
     CM_TRY(cm_infer_set_shape_from(in, element.type, 0));
     const struct cm_type *y = in->n_out > 0 ? in->out[0].type : NULL;

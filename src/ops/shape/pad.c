@@ -61,8 +61,11 @@ static enum cm_status padded_dim(struct cm_infer *in, int axis, struct cm_dim di
     int64_t sum;
 
     *out = CM_DIM_ANY;
-    if (!before.is_number || !after.is_number || !cm_int64_add(before.number, after.number, &sum))
+    if (!before.is_number || !after.is_number)
         return CM_OK;
+    if (!cm_int64_add(before.number, after.number, &sum))
+        return cm_infer_fail(in, "pads %lld and %lld of axis %d do not fit 64 bits together",
+                             (long long)before.number, (long long)after.number, axis);
     if (before.number == 0 && after.number == 0)
         *out = dim;
     if (!cm_dim_known(dim))
@@ -70,6 +73,9 @@ static enum cm_status padded_dim(struct cm_infer *in, int axis, struct cm_dim di
     /* What is cut off at both ends together: no overflow, since their sum fits. */
     const int64_t cut =
         (before.number < 0 ? before.number : 0) + (after.number < 0 ? after.number : 0);
+    if (sum > INT64_MAX - dim.value)
+        return cm_infer_fail(in, "pads %lld and %lld make axis %d longer than 64 bits count",
+                             (long long)before.number, (long long)after.number, axis);
     if (!cm_int64_add(dim.value, sum, &sum) || sum < 0 || dim.value + cut < 0)
         return cm_infer_fail(in, "pads %lld and %lld leave nothing of axis %d, which is %lld long",
                              (long long)before.number, (long long)after.number, axis,
@@ -106,6 +112,8 @@ static enum cm_status pad_infer(struct cm_infer *in)
     bool seen[CM_MAX_RANK] = {false};
     struct cm_known pads, axes;
 
+    CM_TRY(cm_infer_list(in, 1));
+    CM_TRY(cm_infer_list(in, 3));
     if (!mode_of(in->node))
         return cm_infer_fail(in, "mode '%.*s' is none of constant, reflect, edge and wrap",
                              CM_STR_FMT(cm_node_str(in->node, "mode")));

@@ -128,6 +128,8 @@ static enum cm_status slice_infer(struct cm_infer *in)
     bool seen[CM_MAX_RANK] = {false}, known;
     struct lists lists;
 
+    for (int i = 1; i < in->n_in; i++)
+        CM_TRY(cm_infer_list(in, i));
     if (x->rank == CM_RANK_UNKNOWN)
         return cm_infer_set_tensor(in, 0, x->dtype, CM_RANK_UNKNOWN, NULL);
     CM_TRY(read_lists(in, &lists, &known));

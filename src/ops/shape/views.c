@@ -150,6 +150,7 @@ static enum cm_status reshape_infer(struct cm_infer *in)
     bool copied[CM_MAX_RANK] = {false}, zero = false;
     int open = -1;
 
+    CM_TRY(cm_infer_list(in, 1));
     if (!cm_infer_known(in, 1, &shape))
         return cm_infer_set_tensor(in, 0, x->dtype, CM_RANK_UNKNOWN, NULL);
     if (shape.count > CM_MAX_RANK)
@@ -247,6 +248,7 @@ static enum cm_status squeeze_infer(struct cm_infer *in)
     struct cm_known axes;
     int rank = 0;
 
+    CM_TRY(cm_infer_list(in, 1));
     if (x->rank == CM_RANK_UNKNOWN)
         return cm_infer_set_tensor(in, 0, x->dtype, CM_RANK_UNKNOWN, NULL);
     if (has_axes)
@@ -280,6 +282,7 @@ static enum cm_status unsqueeze_infer(struct cm_infer *in)
     struct cm_dim dims[CM_MAX_RANK];
     struct cm_known axes;
 
+    CM_TRY(cm_infer_list(in, 1));
     if (x->rank == CM_RANK_UNKNOWN || !cm_infer_known(in, 1, &axes))
         return cm_infer_set_tensor(in, 0, x->dtype, CM_RANK_UNKNOWN, NULL);
     if (axes.count > (size_t)(CM_MAX_RANK - x->rank))

@@ -46,6 +46,7 @@ static enum cm_status window_infer(struct cm_infer *in)
     struct cm_dim size;
     enum cm_dtype type;
     CM_TRY(made_type(in, &type));
+    CM_TRY(cm_infer_number(in, 0));
     CM_TRY(known_size(in, 0, &size));
     return cm_infer_set_tensor(in, 0, type, 1, &size);
 }
@@ -117,6 +118,8 @@ static enum cm_status mel_infer(struct cm_infer *in)
     struct cm_dim dims[2], length;
     enum cm_dtype type;
     CM_TRY(made_type(in, &type));
+    for (int i = 0; i < in->n_in; i++)
+        CM_TRY(cm_infer_number(in, i));
     CM_TRY(known_size(in, BINS, &dims[1]));
     CM_TRY(known_size(in, LENGTH, &length));
     dims[0] = cm_dim_known(length) ? CM_DIM(length.value / 2 + 1) : CM_DIM_ANY;

@@ -1,5 +1,5 @@
-/* The gradient of Resize where the aspect ratio is kept: its matrices are constants, so sizes must
- * be. Operator cases cannot say that, their operands are inputs. */
+/* The gradient of Resize where the aspect ratio is kept and sizes are constants: so are its
+ * matrices. Operator cases cannot say that, their operands are inputs. */
 // SPDX-License-Identifier: Apache-2.0
 #include "autodiff/backward.h"
 #include "graph/graph_case.h"
