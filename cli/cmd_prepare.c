@@ -81,10 +81,14 @@ static int prepare_main(char **operands, int count)
         return code;
     if (cameo_model_load(operands[0], NULL, &model, &err) != CAMEO_OK)
         return cli_fail(&err);
-    if (cameo_model_prepare(model, &prepare, &report, &err) != CAMEO_OK)
+    cli_note_newer(model);
+    if (cameo_model_prepare(model, &prepare, &report, &err) != CAMEO_OK) {
+        if (list && report)
+            print_choices(report);
         code = cli_training_refuse(report, &err);
-    else
+    } else {
         code = finish(model, report);
+    }
     cameo_model_free(model);
     return code;
 }

@@ -209,7 +209,7 @@ static int open_trainer(struct train_run *run, struct cameo_model *model)
     struct cameo_error err;
 
     options.threads = settings.effective_threads;
-    options.memory_limit = settings.memory_limit;
+    options.memory_limit = cli_memory_limit(settings.memory_limit);
     options.backend = settings.backend;
     options.seed = settings.seed;
     if (cameo_trainer_new(model, &options, &run->trainer, &err) != CAMEO_OK) {
@@ -217,7 +217,7 @@ static int open_trainer(struct train_run *run, struct cameo_model *model)
 
         snprintf(path, sizeof path, "%s: %.900s", settings.model, err.message);
         snprintf(err.message, sizeof err.message, "%s", path);
-        return cli_fail(&err);
+        return cli_fail_model(model, NULL, &err);
     }
     run->scalars = calloc(cameo_trainer_scalar_count(run->trainer) + 1, sizeof *run->scalars);
     if (run->scalars)
@@ -227,6 +227,16 @@ static int open_trainer(struct train_run *run, struct cameo_model *model)
 }
 
 /* ---- the run ---- */
+
+static bool has_initialization(const struct cameo_model *model)
+{
+    const struct cameo_training *entry;
+
+    for (size_t i = 0; (entry = cameo_model_training(model, i)); i++)
+        if (entry->initialization_binding_count)
+            return true;
+    return false;
+}
 
 static int begin(struct train_run *run)
 {
@@ -238,18 +248,36 @@ static int begin(struct train_run *run)
         code = train_resume(run, &resumed);
     if (code != CLI_YES)
         return code;
+    if (!resumed && settings.init && !has_initialization(run->model))
+        fprintf(stderr, "--init: the model has no initialization, its values stay as stored\n");
     if (!resumed && settings.init && cameo_trainer_initialize(run->trainer, &err) != CAMEO_OK)
         return cli_fail(&err);
     return train_log_open(run);
 }
 
+static int finish_json(const struct train_run *run)
+{
+    printf("{\"steps\":%llu", (unsigned long long)cameo_trainer_steps(run->trainer));
+    train_put_number(stdout, "first_loss", run->first_loss);
+    train_put_number(stdout, "loss", run->loss);
+    if (run->validation_batches)
+        train_put_number(stdout, "best_validation_loss", run->best_loss);
+    printf(",\"stopped_early\":%s}\n", run->stopped_early ? "true" : "false");
+    return cli_flush(stdout, "standard output");
+}
+
 static int finish(struct train_run *run)
 {
+    struct cameo_save_options options = CAMEO_SAVE_OPTIONS_INIT;
     struct cameo_error err;
 
-    if (cameo_trainer_save(run->trainer, settings.out, NULL, NULL, &err) != CAMEO_OK)
+    options.cancel = cli_stop_on_signal();
+    if (cameo_trainer_save(run->trainer, settings.out, &options, NULL, &err) != CAMEO_OK)
         return cli_fail(&err);
-    printf("trained %llu steps", (unsigned long long)cameo_trainer_steps(run->trainer));
+    if (settings.json)
+        return finish_json(run);
+    const unsigned long long steps = (unsigned long long)cameo_trainer_steps(run->trainer);
+    printf("trained %llu step%s", steps, steps == 1 ? "" : "s");
     if (!isnan(run->first_loss))
         printf(", loss %.5g -> %.5g", run->first_loss, run->loss);
     if (run->stopped_early)
@@ -263,6 +291,7 @@ static int finish(struct train_run *run)
 static int train(struct cameo_model *model)
 {
     struct train_run run = {.settings = &settings,
+                            .model = model,
                             .loss = (double)NAN,
                             .first_loss = (double)NAN,
                             .best_loss = (double)INFINITY};
@@ -276,8 +305,8 @@ static int train(struct cameo_model *model)
         code = open_batches(&run);
     if (code == CLI_YES)
         code = open_validation(&run);
-    if (code == CLI_YES && settings.memory)
-        code = train_show_memory(&run);
+    if (code == CLI_YES)
+        code = train_check_memory(&run);
     if (code == CLI_YES)
         code = begin(&run);
     if (code == CLI_YES)
@@ -306,6 +335,7 @@ static int train_main(char **operands, int count)
         return CLI_USAGE;
     if (cameo_model_load(settings.model, NULL, &model, &err) != CAMEO_OK)
         return cli_fail(&err);
+    cli_note_newer(model);
     const int code = train(model);
     cameo_model_free(model);
     return code;
@@ -319,11 +349,11 @@ static const struct cli_option options[] = {
      &settings.validate},
     {"--columns", NULL, "TEXT", "CSV: which columns make which array, \"x=a,b y=label\"", CLI_TEXT,
      &settings.columns},
-    {"--batch-size", "-b", "N", "rows of a step; 32 unless the model fixes it", CLI_SIZE,
+    {"--batch-size", "-b", "N", "rows of a step; 32 unless the model fixes it", CLI_COUNT,
      &settings.batch_size},
-    {"--epochs", NULL, "N", "passes over the data; 1 unless --steps is given", CLI_SIZE,
+    {"--epochs", NULL, "N", "passes over the data; 1 unless --steps is given", CLI_COUNT,
      &settings.epochs},
-    {"--steps", NULL, "N", "steps; the data is repeated as needed", CLI_SIZE, &settings.steps},
+    {"--steps", NULL, "N", "steps; the data is repeated as needed", CLI_COUNT, &settings.steps},
     {"--no-shuffle", NULL, NULL, "take the data in the order it has", CLI_FLAG,
      &settings.no_shuffle},
     {"--last-batch", NULL, "HOW", "the rest of an epoch: short, drop or wrap", CLI_TEXT,
@@ -336,21 +366,22 @@ static const struct cli_option options[] = {
     {"--checkpoint", NULL, "DIR", "keep checkpoints in this folder", CLI_TEXT,
      &settings.checkpoint},
     {"--checkpoint-every", NULL, "N", "one every N steps; otherwise at the end, or when stopped",
-     CLI_SIZE, &settings.checkpoint_every},
-    {"--keep", NULL, "K", "how many of them; 3", CLI_SIZE, &settings.keep},
+     CLI_COUNT, &settings.checkpoint_every},
+    {"--keep", NULL, "K", "how many of them; 3", CLI_COUNT, &settings.keep},
     {"--resume", NULL, NULL, "go on from the newest checkpoint, if there is one", CLI_FLAG,
      &settings.resume},
     {"--force", NULL, NULL, "go on though it was made under other conditions", CLI_FLAG,
      &settings.force},
-    {"--patience", NULL, "N", "stop when N validations brought nothing better", CLI_SIZE,
+    {"--patience", NULL, "N", "stop when N validations brought nothing better", CLI_COUNT,
      &settings.patience},
     {"--best", NULL, "FILE", "write the model with the best validation loss", CLI_TEXT,
      &settings.best},
-    {"--threads", NULL, "N", "threads; as many as there are cores", CLI_SIZE, &settings.threads},
+    {"--threads", NULL, "N", "threads; as many as there are cores", CLI_COUNT, &settings.threads},
     {"--memory", NULL, NULL, "say first what a step will hold", CLI_FLAG, &settings.memory},
+    {"--json", NULL, NULL, "results as JSON, an object a line", CLI_FLAG, &settings.json},
     {"--backend", NULL, "NAME", "kernels to use: reference, or a backend", CLI_TEXT,
      &settings.backend},
-    {"--memory-limit", NULL, "BYTES", "what one step may hold; K, M and G multiply", CLI_SIZE,
+    {"--memory-limit", NULL, "BYTES", "what one step may hold (what memory is free)", CLI_COUNT,
      &settings.memory_limit},
     CLI_TRAINING_OPTIONS,
     {0},

@@ -11,12 +11,13 @@ struct train_settings {
     size_t batch_size, epochs, steps, seed, threads, memory_limit, patience;
     size_t checkpoint_every, keep;
     const char *last_batch, *backend;
-    bool no_shuffle, init, resume, force, memory;
+    bool no_shuffle, init, resume, force, memory, json;
     int effective_threads;
 };
 
 struct train_run {
     const struct train_settings *settings;
+    const struct cameo_model *model;
     struct cameo_trainer *trainer;
     struct cameo_dataset *data, *validation;
     struct cameo_batches *batches, *validation_batches;
@@ -38,7 +39,9 @@ int train_loop(struct train_run *run);
 /* Progress and logs. */
 void train_show(struct train_run *run, bool now);
 void train_show_validation(struct train_run *run);
-int train_show_memory(struct train_run *run);
+/* What a step will hold, if that is asked for; fails when it is more than is allowed. */
+int train_check_memory(struct train_run *run);
+void train_put_number(FILE *to, const char *name, double value);
 void train_clear_line(void);
 int train_log_open(struct train_run *run);
 int train_log_step(struct train_run *run);

@@ -149,11 +149,11 @@ static const char *instruction_set(void)
 static uint64_t flags_digest(void)
 {
     const struct cli_training_flags *f = &cli_training;
-    const char *const all[] = {f->loss,      f->output, f->optimizer,       f->lr,
-                               f->momentum,  f->beta1,  f->weight_decay,    f->beta2,
-                               f->epsilon,   f->warmup, f->schedule,        f->schedule_steps,
-                               f->train,     f->freeze, f->schedule_factor, f->clip_norm,
-                               f->accumulate};
+    const char *const all[] = {f->loss,       f->output,    f->optimizer,       f->lr,
+                               f->momentum,   f->beta1,     f->weight_decay,    f->beta2,
+                               f->epsilon,    f->warmup,    f->schedule,        f->schedule_steps,
+                               f->train,      f->freeze,    f->schedule_factor, f->clip_norm,
+                               f->accumulate, f->class_axis};
     uint64_t digest = UINT64_C(0xcbf29ce484222325);
 
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
@@ -165,6 +165,20 @@ static uint64_t flags_digest(void)
     return digest;
 }
 
+/* Kernels of another version may round otherwise. */
+static void note_backends(struct notes *notes, const char *only)
+{
+    struct cameo_backend backend;
+    char list[VALUE_SIZE] = "";
+    size_t used = 0;
+
+    for (size_t i = 0; cameo_backend(i, &backend) && used < sizeof list; i++)
+        if (!only || strcmp(only, backend.name) == 0)
+            used += (size_t)snprintf(list + used, sizeof list - used, "%s%s %s", used ? ", " : "",
+                                     backend.name, backend.version);
+    note(notes, "backend", "%s", list[0] ? list : "reference");
+}
+
 /* What must be the same for the same bits. */
 static void note_conditions(const struct train_run *run, struct notes *notes)
 {
@@ -172,7 +186,7 @@ static void note_conditions(const struct train_run *run, struct notes *notes)
 
     note(notes, "cameo", "%s", cameo_version_string());
     note(notes, "instructions", "%s", instruction_set());
-    note(notes, "backend", "%.50s", s->backend ? s->backend : "fastest");
+    note_backends(notes, s->backend);
     note(notes, "threads", "%d", s->effective_threads);
     note(notes, "seed", "%zu", s->seed);
     note(notes, "digest of the training flags", "%016" PRIx64, flags_digest());

@@ -20,34 +20,71 @@ double train_seconds(void)
 
 /* ---- before it runs ---- */
 
-int train_show_memory(struct train_run *run)
+struct memory_row {
+    const char *name, *key;
+    uint64_t bytes;
+};
+
+static void put_rows(const struct memory_row *rows, size_t count)
 {
+    char text[32];
+
+    for (size_t i = 0; i < count; i++)
+        fprintf(stderr, "  %-28s %12s\n", rows[i].name, cli_bytes(text, rows[i].bytes));
+}
+
+/* Parts of the work use each other's places: what each is at its most does not add up. */
+static void put_memory(const struct cameo_memory *m, bool json)
+{
+    const uint64_t total = m->weights + m->state + m->updates + m->constants + m->batch + m->work;
+    const struct memory_row rows[] = {{"weights", "weights", m->weights},
+                                      {"optimizer state", "state", m->state},
+                                      {"new values", "updates", m->updates},
+                                      {"constants", "constants", m->constants},
+                                      {"batch", "batch", m->batch},
+                                      {"work", "work", m->work},
+                                      {"  activations, at most", "activations", m->activations},
+                                      {"  gradients, at most", "gradients", m->gradients},
+                                      {"  update arithmetic, at most", "arithmetic", m->arithmetic},
+                                      {"  kernels' scratch, at most", "scratch", m->scratch},
+                                      {"together", "together", total}};
+    const size_t count = sizeof rows / sizeof *rows;
+
+    if (json) {
+        for (size_t i = 0; i < count; i++)
+            printf("%s\"%s\":%llu", i ? "," : "{\"memory\":{", rows[i].key,
+                   (unsigned long long)rows[i].bytes);
+        printf(",\"late_nodes\":%zu}}\n", m->late);
+        fflush(stdout);
+        return;
+    }
+    fputs("memory of a training step:\n", stderr);
+    put_rows(rows, count);
+    if (m->late)
+        fprintf(stderr, "  plus what the data decides, in %zu node%s\n", m->late,
+                m->late == 1 ? "" : "s");
+}
+
+int train_check_memory(struct train_run *run)
+{
+    const size_t limit = run->settings->memory_limit;
     const struct cameo_feed *feeds = cameo_batches_shapes(run->batches);
     struct cameo_memory m;
     struct cameo_error err;
-    char text[32];
 
+    if (!run->settings->memory && !limit)
+        return CLI_YES;
     if (cameo_trainer_memory(run->trainer, feeds, cameo_trainer_input_count(run->trainer), &m,
                              &err) != CAMEO_OK)
         return cli_fail(&err);
-    const struct {
-        const char *name;
-        uint64_t bytes;
-    } rows[] = {{"weights", m.weights},    {"optimizer state", m.state},
-                {"new values", m.updates}, {"constants", m.constants},
-                {"batch", m.batch},        {"activations, gradients", m.work}};
-    uint64_t total = 0;
-
-    fputs("memory of a training step:\n", stderr);
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        total += rows[i].bytes;
-        fprintf(stderr, "  %-24s %12s\n", rows[i].name, cli_bytes(text, rows[i].bytes));
-    }
-    fprintf(stderr, "  %-24s %12s\n", "together", cli_bytes(text, total));
-    if (m.late)
-        fprintf(stderr, "  plus what the data decides, in %zu node%s\n", m.late,
-                m.late == 1 ? "" : "s");
-    return CLI_YES;
+    if (run->settings->memory)
+        put_memory(&m, run->settings->json);
+    if (!limit || m.limited <= limit)
+        return CLI_YES;
+    cli_complain("train: a step needs %llu bytes for activations, gradients and scratch memory, "
+                 "--memory-limit allows %zu; a smaller --batch-size needs less",
+                 (unsigned long long)m.limited, limit);
+    return CLI_NO;
 }
 
 /* ---- progress ---- */
@@ -197,7 +234,7 @@ static void put_name(FILE *to, const char *name)
 }
 
 /* JSON has no word for what is not finite. */
-static void put_number(FILE *to, const char *name, double value)
+void train_put_number(FILE *to, const char *name, double value)
 {
     put_name(to, name);
     if (isfinite(value))
@@ -228,12 +265,12 @@ int train_log_step(struct train_run *run)
         return CLI_YES;
     begin_line(run);
     if (loss < count)
-        put_number(run->log, "loss", run->loss);
+        train_put_number(run->log, "loss", run->loss);
     for (size_t i = 0; i < count; i++) {
         const char *name = cameo_trainer_scalar_name(run->trainer, i);
 
         if (strcmp(name, "loss") != 0 && strcmp(name, "step") != 0 && strcmp(name, "epoch") != 0)
-            put_number(run->log, name, run->scalars[i]);
+            train_put_number(run->log, name, run->scalars[i]);
     }
     return end_line(run);
 }
@@ -245,12 +282,12 @@ int train_log_validation(struct train_run *run)
     if (!run->log)
         return CLI_YES;
     begin_line(run);
-    put_number(run->log, "validation_loss", m->loss);
+    train_put_number(run->log, "validation_loss", m->loss);
     if (m->judged)
-        put_number(run->log, "validation_accuracy", (double)m->correct / (double)m->judged);
+        train_put_number(run->log, "validation_accuracy", (double)m->correct / (double)m->judged);
     if (m->compared) {
-        put_number(run->log, "validation_mae", m->absolute / (double)m->compared);
-        put_number(run->log, "validation_r2", r_squared(m));
+        train_put_number(run->log, "validation_mae", m->absolute / (double)m->compared);
+        train_put_number(run->log, "validation_r2", r_squared(m));
     }
     return end_line(run);
 }

@@ -68,6 +68,14 @@ static void read_schedule(struct reading *r, struct cameo_prepare_options *out)
     r->code = CLI_USAGE;
 }
 
+static void refuse(struct reading *r, bool wrong, const char *sentence)
+{
+    if (!wrong)
+        return;
+    cli_complain("%s: %s", r->command, sentence);
+    r->code = CLI_USAGE;
+}
+
 int cli_training_read(const char *command, struct cameo_prepare_options *out)
 {
     struct reading r = {command, CLI_YES};
@@ -93,6 +101,13 @@ int cli_training_read(const char *command, struct cameo_prepare_options *out)
     read_count(&r, "--accumulate", f->accumulate, &out->accumulate);
     read_whole(&r, "--class-axis", f->class_axis, INT64_MIN, &out->class_axis);
     read_schedule(&r, out);
+    refuse(&r, f->accumulate && out->accumulate == 0, "--accumulate needs a number above 0");
+    refuse(&r, f->schedule_steps && out->schedule_steps == 0,
+           "--schedule-steps needs a number above 0");
+    refuse(&r, f->schedule_steps && out->schedule == CAMEO_SCHEDULE_CONSTANT,
+           "--schedule-steps means nothing to a constant rate");
+    refuse(&r, f->schedule_factor && out->schedule != CAMEO_SCHEDULE_STEP,
+           "--schedule-factor means nothing without --schedule step");
     return r.code;
 }
 
@@ -154,10 +169,12 @@ int cli_training_refuse(const struct cameo_preparation *report, const struct cam
     if (!report || report->blocker_count < 2)
         return cli_fail(err);
     cli_complain("%zu things stand in the way:", report->blocker_count);
-    for (size_t i = 0; i < report->blocker_count; i++) {
+    for (size_t i = 0; i < report->blocker_count && i < CLI_LINES_MAX; i++) {
         fputs("  ", stderr);
         cli_put_text(stderr, report->blockers[i].data, report->blockers[i].size);
         fputc('\n', stderr);
     }
+    if (report->blocker_count > CLI_LINES_MAX)
+        cli_complain("and %zu more", report->blocker_count - CLI_LINES_MAX);
     return cli_exit_code(err->status);
 }

@@ -4,6 +4,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 static enum cameo_status double_values(struct cameo_model *model, size_t index,
                                        struct cameo_error *err)
@@ -70,7 +71,9 @@ static int edit(struct cameo_model *model, const char *name, const char *from, c
         return 1;
     }
     const long changes = count_changes(from, to);
-    if (changes >= 0)
+    if (strcmp(from, to) == 0)
+        printf("'%s' doubled, in the file itself\n", name);
+    else if (changes >= 0)
         printf("'%s' doubled; %ld of %llu bytes of the file changed\n", name, changes,
                (unsigned long long)report.model_bytes);
     else

@@ -17,28 +17,27 @@ static enum cameo_status make_trainable(struct cameo_model *model, struct cameo_
     return cameo_model_prepare(model, &options, NULL, err);
 }
 
-/* Every step reports the loss of its batch before the update. */
+/* Called after every step; the loss is that of its batch before the update. To stop the run, say
+ * false. */
+static bool tell(void *arg, const struct cameo_progress *at)
+{
+    const struct cameo_trainer *trainer = arg;
+
+    if (at->moment == CAMEO_AFTER_STEP && (at->step == 1 || at->step == at->steps))
+        printf("step %llu: %s %.4f\n", (unsigned long long)at->step,
+               cameo_trainer_scalar_name(trainer, cameo_trainer_loss(trainer)), at->loss);
+    return true;
+}
+
 static enum cameo_status train(struct cameo_trainer *trainer, struct cameo_batches *batches,
                                long steps, struct cameo_error *err)
 {
-    const size_t count = cameo_trainer_scalar_count(trainer), loss = cameo_trainer_loss(trainer);
-    double *scalars = calloc(count + 1, sizeof *scalars);
-    enum cameo_status status = CAMEO_OK;
+    struct cameo_loop_options options = CAMEO_LOOP_OPTIONS_INIT;
 
-    for (long i = 0; i < steps && scalars && status == CAMEO_OK; i++) {
-        const struct cameo_feed *feeds;
-        int64_t rows;
-
-        status = cameo_batches_next(batches, &feeds, &rows, err);
-        if (status == CAMEO_OK)
-            status = cameo_trainer_step(trainer, feeds, cameo_trainer_input_count(trainer), scalars,
-                                        err);
-        if (status == CAMEO_OK && (i == 0 || i + 1 == steps) && loss < count)
-            printf("step %ld: %s %.4f\n", i + 1, cameo_trainer_scalar_name(trainer, loss),
-                   scalars[loss]);
-    }
-    free(scalars);
-    return status;
+    options.steps = steps > 0 ? (uint64_t)steps : 1;
+    options.progress = tell;
+    options.progress_arg = trainer;
+    return cameo_trainer_run(trainer, batches, &options, NULL, err);
 }
 
 static void print_variables(const struct cameo_trainer *trainer)

@@ -77,6 +77,7 @@ static void describe(struct cameo_trainer *t)
     t->variables = CM_NEW_ARRAY(arena, struct cameo_tensor, variables);
     for (size_t i = 0; i < variables; i++)
         describe_variable(arena, t->trainer, i, &t->variables[i]);
+    cm_api_describe_parameters(t);
     t->scalars = CM_NEW_ARRAY(arena, struct cm_trainer_scalar, scalars);
     t->scalar_names = CM_NEW_ARRAY(arena, const char *, scalars);
     for (size_t i = 0; i < scalars; i++)
@@ -94,7 +95,8 @@ static enum cm_status new_guarded(struct cm_guard *guard, void *arg)
                                                .backend = t->options.backend,
                                                .seed = t->options.seed,
                                                .registry = cm_api_freeze(t->options.registry),
-                                               .check_finite = !t->options.allow_not_finite};
+                                               .check_finite = !t->options.allow_not_finite,
+                                               .split = t->options.gradients};
     if (!options.registry)
         return cm_fail(&call->err, CM_NO_MEMORY, "no memory for the operators");
     CM_TRY(cm_trainer_new(&t->arena, t->model->file, &options, &t->trainer, &call->err));
@@ -110,13 +112,17 @@ static enum cm_status check_options(struct cameo_trainer *t,
     CM_TRY(cm_api_options(&t->options, sizeof t->options, options, err));
     if (t->options.threads < 0 || t->options.threads > 4096)
         return cm_fail(err, CM_BAD_ARGUMENT, "%d threads make no sense", t->options.threads);
-    return CM_OK;
+    if (t->options.backend && strcmp(t->options.backend, "plain") == 0)
+        return cm_fail(err, CM_BAD_ARGUMENT, "the backend 'plain' runs models and cannot train");
+    return cm_api_check_backend(t->options.backend, err);
 }
 
 enum cameo_status cameo_trainer_new(struct cameo_model *model,
                                     const struct cameo_trainer_options *options,
                                     struct cameo_trainer **out, struct cameo_error *err)
 {
+    CM_API_NEED(model, err);
+    CM_API_NEED(out, err);
     struct new_call call = {.trainer = cm_calloc(1, sizeof *call.trainer)};
 
     *out = NULL;
@@ -166,7 +172,7 @@ const struct cameo_tensor *cameo_trainer_variable(const struct cameo_trainer *tr
 
 size_t cameo_trainer_find_variable(const struct cameo_trainer *trainer, const char *name)
 {
-    const int index = cm_trainer_state_find(trainer->trainer, cm_str(name));
+    const int index = name ? cm_trainer_state_find(trainer->trainer, cm_str(name)) : -1;
 
     return index < 0 ? cameo_trainer_variable_count(trainer) : (size_t)index;
 }
@@ -189,6 +195,8 @@ static enum cm_status check_values(const struct cameo_trainer *trainer, size_t i
 enum cameo_status cameo_trainer_read_variable(const struct cameo_trainer *trainer, size_t index,
                                               void *values, size_t size, struct cameo_error *err)
 {
+    CM_API_NEED(trainer, err);
+    CM_API_NEED_ALL(values, size, err);
     struct cm_error reason = {0};
     const enum cm_status status = check_values(trainer, index, values, size, &reason);
 
@@ -201,6 +209,8 @@ enum cameo_status cameo_trainer_set_variable(struct cameo_trainer *trainer, size
                                              const void *values, size_t size,
                                              struct cameo_error *err)
 {
+    CM_API_NEED(trainer, err);
+    CM_API_NEED_ALL(values, size, err);
     struct cm_error reason = {0};
     enum cm_status status = check_values(trainer, index, values, size, &reason);
 
@@ -295,8 +305,8 @@ static enum cm_status borrow(const struct cameo_feed *feed, const char *name, bo
     return CM_OK;
 }
 
-static enum cm_status feed_all(struct cameo_trainer *t, const struct cameo_feed *feeds,
-                               size_t feed_count, bool only_shapes, struct cm_error *err)
+enum cm_status cm_api_feed_trainer(struct cameo_trainer *t, const struct cameo_feed *feeds,
+                                   size_t feed_count, bool only_shapes, struct cm_error *err)
 {
     const size_t count = cameo_trainer_input_count(t);
     char missing[500] = "";
@@ -325,6 +335,7 @@ static enum cm_status feed_all(struct cameo_trainer *t, const struct cameo_feed 
 
 enum cameo_status cameo_trainer_initialize(struct cameo_trainer *trainer, struct cameo_error *err)
 {
+    CM_API_NEED(trainer, err);
     struct cm_error reason = {0};
 
     return cm_api_done(cm_trainer_initialize(trainer->trainer, &reason), &reason, err);
@@ -333,8 +344,10 @@ enum cameo_status cameo_trainer_initialize(struct cameo_trainer *trainer, struct
 enum cameo_status cameo_trainer_step(struct cameo_trainer *trainer, const struct cameo_feed *feeds,
                                      size_t feed_count, double *scalars, struct cameo_error *err)
 {
+    CM_API_NEED(trainer, err);
+    CM_API_NEED_ALL(feeds, feed_count, err);
     struct cm_error reason = {0};
-    enum cm_status status = feed_all(trainer, feeds, feed_count, false, &reason);
+    enum cm_status status = cm_api_feed_trainer(trainer, feeds, feed_count, false, &reason);
 
     if (status == CM_OK)
         status = cm_trainer_step(trainer->trainer, trainer->in, trainer->scalars, &reason);
@@ -347,9 +360,12 @@ enum cameo_status cameo_trainer_memory(struct cameo_trainer *trainer,
                                        const struct cameo_feed *feeds, size_t feed_count,
                                        struct cameo_memory *out, struct cameo_error *err)
 {
+    CM_API_NEED(trainer, err);
+    CM_API_NEED_ALL(feeds, feed_count, err);
+    CM_API_NEED(out, err);
     struct cm_error reason = {0};
     struct cm_trainer_memory memory;
-    enum cm_status status = feed_all(trainer, feeds, feed_count, true, &reason);
+    enum cm_status status = cm_api_feed_trainer(trainer, feeds, feed_count, true, &reason);
 
     if (status == CM_OK)
         status = cm_trainer_memory(trainer->trainer, trainer->in, &memory, &reason);
@@ -360,7 +376,12 @@ enum cameo_status cameo_trainer_memory(struct cameo_trainer *trainer,
                                      .constants = memory.constants,
                                      .batch = memory.batch,
                                      .work = memory.work,
-                                     .late = memory.late};
+                                     .late = memory.late,
+                                     .activations = memory.activations,
+                                     .gradients = memory.gradients,
+                                     .arithmetic = memory.arithmetic,
+                                     .scratch = memory.scratch,
+                                     .limited = memory.limited};
     return cm_api_done(status, &reason, err);
 }
 
@@ -395,12 +416,15 @@ enum cameo_status cameo_trainer_evaluate(struct cameo_trainer *trainer,
                                          const struct cameo_feed *feeds, size_t feed_count,
                                          struct cameo_measure *out, struct cameo_error *err)
 {
+    CM_API_NEED(trainer, err);
+    CM_API_NEED_ALL(feeds, feed_count, err);
+    CM_API_NEED(out, err);
     struct cm_error reason = {0};
     struct cm_trainer_measure measure;
     enum cm_status status = prepare(trainer, &reason);
 
     if (status == CM_OK)
-        status = feed_all(trainer, feeds, feed_count, false, &reason);
+        status = cm_api_feed_trainer(trainer, feeds, feed_count, false, &reason);
     if (status == CM_OK)
         status = cm_trainer_evaluate(trainer->trainer, trainer->in, &measure, &reason);
     if (status == CM_OK)
@@ -484,6 +508,9 @@ enum cameo_status cameo_trainer_predict(struct cameo_trainer *trainer,
                                         struct cameo_fetch *fetches, size_t fetch_count,
                                         struct cameo_error *err)
 {
+    CM_API_NEED(trainer, err);
+    CM_API_NEED_ALL(feeds, feed_count, err);
+    CM_API_NEED_ALL(fetches, fetch_count, err);
     struct prediction p = {.trainer = trainer};
     enum cm_status status = prepare(trainer, &p.err);
 

@@ -14,12 +14,20 @@ struct cameo_trainer {
     struct cameo_trainer_options options;
     struct cameo_value *inputs;
     struct cameo_tensor *variables;
+    struct cameo_parameter *parameters;
     const char **scalar_names;
     struct cm_trainer_scalar *scalars;
     struct cm_tensor *fed; /* by input of a step */
     const struct cm_tensor **in;
     bool evaluates; /* the graphs for it are made */
 };
+
+/* training.c: feeds to their places in trainer->in. only_shapes: there need be no data. */
+enum cm_status cm_api_feed_trainer(struct cameo_trainer *trainer, const struct cameo_feed *feeds,
+                                   size_t feed_count, bool only_shapes,
+                                   struct cm_error *err) CM_MUST_CHECK;
+/* training_gradients.c: rows for the parameters. */
+void cm_api_describe_parameters(struct cameo_trainer *trainer);
 
 struct cameo_dataset {
     struct cm_dataset *dataset;
@@ -29,6 +37,8 @@ struct cameo_batches {
     struct cm_feeder *feeder;
     struct cameo_feed *feeds;
     size_t n_inputs;
+    int64_t samples; /* of the data set */
+    bool endless;
 };
 
 #endif

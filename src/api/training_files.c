@@ -33,6 +33,7 @@ enum cameo_status cameo_trainer_save(struct cameo_trainer *trainer, const char *
                                      const struct cameo_save_options *options,
                                      struct cameo_save_report *report, struct cameo_error *err)
 {
+    CM_API_NEED(trainer, err);
     struct save_call call = {.trainer = trainer, .path = path};
     enum cm_status status = cm_api_check_save(path, options, report, &call.options, &call.err);
 
@@ -109,6 +110,9 @@ enum cameo_status cameo_checkpoint_save(struct cameo_trainer *trainer, const cha
                                         const struct cameo_entry *notes, size_t note_count,
                                         struct cameo_error *err)
 {
+    CM_API_NEED(trainer, err);
+    CM_API_NEED(path, err);
+    CM_API_NEED_ALL(notes, note_count, err);
     static const struct cameo_entry none;
     struct checkpoint_call call = {.trainer = trainer,
                                    .path = path,
@@ -121,6 +125,8 @@ enum cameo_status cameo_checkpoint_save(struct cameo_trainer *trainer, const cha
 enum cameo_status cameo_checkpoint_resume(struct cameo_trainer *trainer, const char *path,
                                           struct cameo_error *err)
 {
+    CM_API_NEED(trainer, err);
+    CM_API_NEED(path, err);
     struct checkpoint_call call = {.trainer = trainer, .path = path};
 
     return checkpoint(&call, err);
@@ -129,6 +135,8 @@ enum cameo_status cameo_checkpoint_resume(struct cameo_trainer *trainer, const c
 enum cameo_status cameo_checkpoint_notes(const char *path, cameo_note_fn *note, void *arg,
                                          struct cameo_error *err)
 {
+    CM_API_NEED(path, err);
+    CM_API_NEED(note, err);
     struct checkpoint_call call = {.path = path, .note = note, .arg = arg};
 
     return checkpoint(&call, err);
@@ -139,6 +147,8 @@ enum cameo_status cameo_checkpoint_notes(const char *path, cameo_note_fn *note, 
 enum cameo_status cameo_dataset_open(const char *path, const struct cameo_dataset_options *options,
                                      struct cameo_dataset **out, struct cameo_error *err)
 {
+    CM_API_NEED(path, err);
+    CM_API_NEED(out, err);
     struct cameo_dataset_options all = CAMEO_DATASET_OPTIONS_INIT;
     struct cameo_dataset *dataset = cm_calloc(1, sizeof *dataset);
     struct cm_error reason = {0};
@@ -180,7 +190,7 @@ size_t cameo_dataset_field_count(const struct cameo_dataset *dataset)
 bool cameo_dataset_field(const struct cameo_dataset *dataset, size_t index,
                          struct cameo_dataset_field *out)
 {
-    if (index >= cm_dataset_field_count(dataset->dataset))
+    if (!out || index >= cm_dataset_field_count(dataset->dataset))
         return false;
     const struct cm_dataset_field *field = cm_dataset_field(dataset->dataset, index);
     *out = (struct cameo_dataset_field){.name = {field->name.data, field->name.size},
@@ -211,6 +221,8 @@ static enum cm_status open_batches(struct cameo_batches *batches,
                                                        .endless = all.endless,
                                                        .prefetch = all.prefetch},
                                               .target = all.target};
+    batches->samples = cm_dataset_samples(dataset->dataset);
+    batches->endless = all.endless;
     batches->n_inputs = cm_trainer_input_count(trainer->trainer);
     batches->feeds = cm_calloc(batches->n_inputs + 1, sizeof *batches->feeds);
     if (!batches->feeds)
@@ -223,6 +235,9 @@ enum cameo_status cameo_batches_new(struct cameo_dataset *dataset,
                                     const struct cameo_batches_options *options,
                                     struct cameo_batches **out, struct cameo_error *err)
 {
+    CM_API_NEED(dataset, err);
+    CM_API_NEED(trainer, err);
+    CM_API_NEED(out, err);
     struct cameo_batches *batches = cm_calloc(1, sizeof *batches);
     struct cm_error reason = {0};
     enum cm_status status;
@@ -268,6 +283,9 @@ const struct cameo_feed *cameo_batches_shapes(struct cameo_batches *batches)
 enum cameo_status cameo_batches_next(struct cameo_batches *batches, const struct cameo_feed **feeds,
                                      int64_t *rows, struct cameo_error *err)
 {
+    CM_API_NEED(batches, err);
+    CM_API_NEED(feeds, err);
+    CM_API_NEED(rows, err);
     const struct cm_tensor *const *in = NULL;
     struct cm_error reason = {0};
     const enum cm_status status = cm_feeder_next(batches->feeder, &in, rows, &reason);
@@ -299,6 +317,7 @@ enum cameo_status cameo_batches_seek(struct cameo_batches *batches,
                                      struct cameo_batches_position position,
                                      struct cameo_error *err)
 {
+    CM_API_NEED(batches, err);
     const struct cm_feed_position to = {position.epoch, position.sample};
     struct cm_error reason = {0};
 

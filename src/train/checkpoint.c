@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/checkpoint.h"
 
+#include "base/map.h"
 #include "io/arrays.h"
 #include "io/json_read.h"
 
@@ -85,6 +86,9 @@ enum cm_status cm_checkpoint_write(const struct cm_trainer *trainer, struct cm_a
     uint64_t *steps = CM_NEW(scratch, uint64_t);
     struct cm_str random;
 
+    if (cm_trainer_is_computed(trainer))
+        return cm_fail(err, CM_BAD_ARGUMENT,
+                       "a step is half done: apply its gradients before a checkpoint");
     for (size_t i = 0; i < count; i++) {
         const struct cm_str name = cm_trainer_state_name(trainer, i);
         char *full = cm_arena_alloc(scratch, sizeof STATE + name.size);
@@ -106,25 +110,14 @@ enum cm_status cm_checkpoint_write(const struct cm_trainer *trainer, struct cm_a
 
 /* ---- reading ---- */
 
-static const struct cm_tensor *find(const struct cm_arrays *arrays, struct cm_str prefix,
-                                    struct cm_str name)
-{
-    for (size_t i = 0; i < arrays->count; i++) {
-        const struct cm_str full = arrays->items[i].name;
-
-        if (full.size == prefix.size + name.size &&
-            memcmp(full.data, prefix.data, prefix.size) == 0 &&
-            (!name.size || memcmp(full.data + prefix.size, name.data, name.size) == 0))
-            return &arrays->items[i].value.tensor;
-    }
-    return NULL;
-}
-
 static enum cm_status find_bytes(const struct cm_arrays *arrays, const char *name,
                                  struct cm_str *out, struct cm_error *err)
 {
-    const struct cm_tensor *tensor = find(arrays, cm_str(name), CM_STR_NONE);
+    const struct cm_tensor *tensor = NULL;
 
+    for (size_t i = 0; i < arrays->count; i++)
+        if (cm_str_is(arrays->items[i].name, name))
+            tensor = &arrays->items[i].value.tensor;
     if (!tensor || tensor->type != CM_UINT8)
         return cm_fail(err, CM_BAD_ARGUMENT, "it is no checkpoint: '%s' is missing", name);
     *out = (struct cm_str){tensor->data, cm_tensor_bytes(tensor)};
@@ -179,11 +172,20 @@ enum cm_status cm_checkpoint_notes(struct cm_arena *arena, const char *path, str
 }
 
 /* Everything is looked at before anything is changed. */
-static enum cm_status check_states(const struct cm_trainer *trainer, const struct cm_arrays *arrays,
-                                   const struct cm_tensor **found, struct cm_error *err)
+static enum cm_status check_states(const struct cm_trainer *trainer, struct cm_arena *scratch,
+                                   const struct cm_arrays *arrays, const struct cm_tensor **found,
+                                   struct cm_error *err)
 {
-    const size_t count = cm_trainer_state_count(trainer);
+    const size_t count = cm_trainer_state_count(trainer), prefix = sizeof STATE - 1;
+    struct cm_map places = {0};
 
+    for (size_t i = 0; i < arrays->count; i++) {
+        const struct cm_str name = arrays->items[i].name;
+
+        if (cm_str_starts(name, STATE))
+            *cm_map_insert(&places, scratch,
+                           (struct cm_str){name.data + prefix, name.size - prefix}, NULL) = i;
+    }
     if (arrays->count != count + 3)
         return cm_fail(err, CM_BAD_ARGUMENT,
                        "it holds %zu variables, the model has %zu: it is of another model",
@@ -192,7 +194,9 @@ static enum cm_status check_states(const struct cm_trainer *trainer, const struc
         const struct cm_str name = cm_trainer_state_name(trainer, i);
         const struct cm_tensor wanted = stored_form(cm_trainer_state(trainer, i));
 
-        found[i] = find(arrays, cm_str(STATE), name);
+        const uint64_t *place = cm_map_find(&places, name);
+
+        found[i] = place ? &arrays->items[*place].value.tensor : NULL;
         if (!found[i])
             return cm_fail(err, CM_BAD_ARGUMENT,
                            "it has no variable '%.*s': it is of another model", CM_STR_FMT(name));
@@ -216,7 +220,7 @@ static enum cm_status read_all(struct cm_trainer *trainer, struct cm_arena *scra
     CM_TRY(find_bytes(arrays, STEPS, &steps, err));
     if (steps.size != sizeof number)
         return cm_fail(err, CM_BAD_ARGUMENT, "its number of steps has %zu bytes", steps.size);
-    CM_TRY(check_states(trainer, arrays, found, err));
+    CM_TRY(check_states(trainer, scratch, arrays, found, err));
     CM_TRY(cm_trainer_set_random(trainer, random, err));
     for (size_t i = 0; i < count; i++) {
         struct cm_tensor value = *cm_trainer_state(trainer, i);

@@ -18,10 +18,13 @@ const struct cm_graph_proto *cm_training_algorithm(const struct cm_training_prot
 struct need {
     struct cm_arena *arena;
     struct cm_map names;
+    struct cm_map given; /* fed, whoever would compute it */
 };
 
-static void need(struct need *n, struct cm_str name)
+static void need(void *arg, struct cm_str name)
 {
+    struct need *n = arg;
+
     if (name.size)
         cm_map_insert(&n->names, n->arena, name, NULL);
 }
@@ -31,39 +34,49 @@ static bool is_needed(const struct need *n, struct cm_str name)
     return name.size && cm_map_find(&n->names, name);
 }
 
-static void need_of_graph(struct need *n, const struct cm_graph_proto *graph, int depth);
+struct reader {
+    cm_name_fn *name;
+    void *arg;
+};
+
+static void reads_of_graph(const struct reader *r, const struct cm_graph_proto *graph, int depth);
 
 /* Gradient reads what its attributes name. Names that a body defines itself may be listed too: that
  * keeps a node too many, at worst. */
-static void need_of_attribute(struct need *n, const struct cm_node_proto *node,
-                              const struct cm_attribute_proto *attribute, int depth)
+static void reads_of_attribute(const struct reader *r, const struct cm_node_proto *node,
+                               const struct cm_attribute_proto *attribute, int depth)
 {
     if (attribute->g)
-        need_of_graph(n, attribute->g, depth + 1);
+        reads_of_graph(r, attribute->g, depth + 1);
     for (size_t i = 0; i < attribute->graphs.count; i++)
-        need_of_graph(n, &attribute->graphs.items[i], depth + 1);
+        reads_of_graph(r, &attribute->graphs.items[i], depth + 1);
     if (!cm_str_is(node->op_type, "Gradient"))
         return;
     if (cm_str_is(attribute->name, "y"))
-        need(n, attribute->s);
+        r->name(r->arg, attribute->s);
     for (size_t i = 0; i < attribute->strings.count; i++)
-        need(n, attribute->strings.items[i]);
+        r->name(r->arg, attribute->strings.items[i]);
 }
 
-static void need_of_node(struct need *n, const struct cm_node_proto *node, int depth)
+static void reads_of_node(const struct reader *r, const struct cm_node_proto *node, int depth)
 {
     for (size_t i = 0; i < node->input.count; i++)
-        need(n, node->input.items[i]);
+        r->name(r->arg, node->input.items[i]);
     for (size_t i = 0; i < node->attribute.count && depth < DEPTH_MAX; i++)
-        need_of_attribute(n, node, &node->attribute.items[i], depth);
+        reads_of_attribute(r, node, &node->attribute.items[i], depth);
 }
 
-static void need_of_graph(struct need *n, const struct cm_graph_proto *graph, int depth)
+static void reads_of_graph(const struct reader *r, const struct cm_graph_proto *graph, int depth)
 {
     for (size_t i = 0; i < graph->node.count; i++)
-        need_of_node(n, &graph->node.items[i], depth);
+        reads_of_node(r, &graph->node.items[i], depth);
     for (size_t i = 0; i < graph->output.count; i++)
-        need(n, graph->output.items[i].name);
+        r->name(r->arg, graph->output.items[i].name);
+}
+
+void cm_node_reads(const struct cm_node_proto *node, cm_name_fn *name, void *arg)
+{
+    reads_of_node(&(const struct reader){name, arg}, node, 0);
 }
 
 /* ---- behaving as in inference ---- */
@@ -112,6 +125,29 @@ struct joint {
     struct cm_graph_proto *out;
 };
 
+/* Does anything that is needed come from this node? What is given does not: then its name belongs
+ * to an input. */
+static bool is_wanted(struct joint *j, const struct cm_node_proto *from, struct cm_node_proto *node)
+{
+    bool wanted = false, hidden = false;
+
+    for (size_t o = 0; o < from->output.count; o++) {
+        const bool given =
+            from->output.items[o].size && cm_map_find(&j->need.given, from->output.items[o]);
+
+        hidden = hidden || given;
+        wanted = wanted || (!given && is_needed(&j->need, from->output.items[o]));
+    }
+    *node = *from;
+    if (!wanted || !hidden)
+        return wanted;
+    node->output.items = CM_NEW_ARRAY(j->what->arena, struct cm_str, from->output.count);
+    for (size_t o = 0; o < from->output.count; o++)
+        if (!cm_map_find(&j->need.given, from->output.items[o]))
+            node->output.items[o] = from->output.items[o];
+    return true;
+}
+
 static void keep_nodes(struct joint *j, const struct cm_graph_proto *const *parts, size_t n_parts)
 {
     size_t total = 0, at;
@@ -122,17 +158,14 @@ static void keep_nodes(struct joint *j, const struct cm_graph_proto *const *part
     at = total;
     for (size_t p = n_parts; p-- > 0;) {
         for (size_t i = parts[p]->node.count; i-- > 0;) {
-            const struct cm_node_proto *node = &parts[p]->node.items[i];
-            bool wanted = false;
+            struct cm_node_proto node;
 
-            for (size_t o = 0; o < node->output.count; o++)
-                wanted = wanted || is_needed(&j->need, node->output.items[o]);
-            if (!wanted)
+            if (!is_wanted(j, &parts[p]->node.items[i], &node))
                 continue;
-            nodes[--at] = *node;
             if (j->what->evaluate)
-                settle(&j->need, &nodes[at]);
-            need_of_node(&j->need, &nodes[at], 0);
+                settle(&j->need, &node);
+            nodes[--at] = node;
+            cm_node_reads(&node, need, &j->need);
         }
     }
     j->out->node.items = nodes + at;
@@ -170,6 +203,25 @@ static void add_variables(struct joint *j, struct cm_combined *out, const struct
     j->out->input = (struct cm_value_infos){inputs, out->n_variables};
 }
 
+static void add_given(struct joint *j, struct cm_combined *out)
+{
+    const struct cm_combine *what = j->what;
+    struct cm_value_info_proto *inputs =
+        CM_NEW_ARRAY(what->arena, struct cm_value_info_proto, j->out->input.count + what->n_given);
+    size_t count = j->out->input.count;
+
+    if (count)
+        memcpy(inputs, j->out->input.items, count * sizeof *inputs);
+    out->given = CM_NEW_ARRAY(what->arena, size_t, what->n_given);
+    for (size_t i = 0; i < what->n_given; i++) {
+        if (!is_needed(&j->need, what->given[i].name))
+            continue;
+        inputs[count++] = what->given[i];
+        out->given[out->n_given++] = i;
+    }
+    j->out->input = (struct cm_value_infos){inputs, count};
+}
+
 /* Inputs that an initializer covers are constants in training: nobody feeds them. */
 static void add_feeds(struct joint *j)
 {
@@ -188,7 +240,7 @@ static void add_feeds(struct joint *j)
             const struct cm_value_info_proto *input = &j->parts[p]->input.items[i];
 
             if (cm_map_find(&j->initializers, input->name) || !is_needed(&j->need, input->name) ||
-                cm_map_find(&seen, input->name))
+                cm_map_find(&seen, input->name) || cm_map_find(&j->need.given, input->name))
                 continue;
             cm_map_insert(&seen, arena, input->name, NULL);
             inputs[count++] = *input;
@@ -269,6 +321,8 @@ static void begin(struct joint *j, const struct cm_combine *what, struct cm_comb
     j->what = what;
     j->out = &out->graph;
     j->need.arena = what->arena;
+    for (size_t i = 0; i < what->n_given; i++)
+        cm_map_insert(&j->need.given, what->arena, what->given[i].name, NULL);
     for (size_t i = 0; i < what->n_outputs; i++)
         need(&j->need, what->outputs[i]);
     for (size_t p = 0; p < j->n_parts; p++)
@@ -281,6 +335,7 @@ static void begin(struct joint *j, const struct cm_combine *what, struct cm_comb
 static void finish(struct joint *j, struct cm_combined *out)
 {
     add_variables(j, out, NULL);
+    add_given(j, out);
     add_initializers(j, NULL);
     add_feeds(j);
     add_value_infos(j);

@@ -25,14 +25,18 @@ struct cm_combine {
     const struct cm_str *outputs; /* names, each once */
     size_t n_outputs;
     bool evaluate; /* operators that behave otherwise in training behave as in inference */
+    const struct cm_value_info_proto *given; /* values that are fed instead of computed */
+    size_t n_given;
 };
 
-/* The result: a graph whose inputs are the state variables it reads, then what must be fed. Nodes
- * that no output needs are left out. */
+/* The result: a graph whose inputs are the state variables it reads, then those of the given values
+ * that it reads, then what must be fed. Nodes that no output needs are left out. */
 struct cm_combined {
     struct cm_graph_proto graph;
     size_t *variables; /* the first inputs, by number */
     size_t n_variables;
+    size_t *given; /* the next ones */
+    size_t n_given;
 };
 
 /* Inference graph and algorithm, one after the other. */
@@ -41,6 +45,11 @@ void cm_combine_step(const struct cm_combine *what, struct cm_combined *out);
 void cm_combine_inference(const struct cm_combine *what, struct cm_combined *out);
 /* The initialization graph, with the initializers that it reads of the other two. */
 void cm_combine_initialization(const struct cm_combine *what, struct cm_combined *out);
+
+/* Calls name for everything that a node reads: inputs, what its bodies use, what Gradient's
+ * attributes name. Names that a body defines itself may be among them. */
+typedef void cm_name_fn(void *arg, struct cm_str name);
+void cm_node_reads(const struct cm_node_proto *node, cm_name_fn *name, void *arg);
 
 /* The graph that an entry has, or an empty one. */
 const struct cm_graph_proto *cm_training_algorithm(const struct cm_training_proto *entry);

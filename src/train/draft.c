@@ -65,6 +65,10 @@ struct cm_str cm_draft_name(struct cm_draft *draft, const char *format, ...)
     }
 }
 
+static struct cm_tensor_proto new_tensor(struct cm_draft *draft, struct cm_str name,
+                                         enum cm_dtype dtype, const struct cm_int64s *dims,
+                                         struct cm_str bytes);
+
 /* ---- what there is ---- */
 
 static struct cm_draft_source *add_source(struct cm_draft *draft, struct cm_str name)
@@ -114,12 +118,30 @@ void cm_draft_survey(struct cm_draft *draft)
             struct cm_draft_source *source = add_source(draft, node->output.items[o]);
             source->node = node;
             source->index = i;
-            const struct cm_attribute_proto *value = cm_node_is_standard(node, "Constant")
-                                                         ? cm_node_find_attribute(node, "value")
-                                                         : NULL;
-            source->tensor = value ? value->t : NULL;
+            source->tensor = cm_draft_constant(draft, node);
         }
+        for (size_t in = 3; in < 5 && in < node->input.count; in++)
+            if (cm_node_is_standard(node, "BatchNormalization") && node->input.items[in].size)
+                cm_map_insert(&draft->statistics, draft->arena, node->input.items[in], NULL);
     }
+}
+
+struct cm_tensor_proto *cm_draft_constant(struct cm_draft *draft, const struct cm_node_proto *node)
+{
+    if (!cm_node_is_standard(node, "Constant") || node->output.count != 1)
+        return NULL;
+    const struct cm_attribute_proto *value = cm_node_find_attribute(node, "value");
+    const struct cm_attribute_proto *floats = cm_node_find_attribute(node, "value_floats");
+    if (value && !value->ref_attr_name.size)
+        return value->t;
+    if (!floats || floats->ref_attr_name.size || !floats->floats.count)
+        return NULL;
+    int64_t count = (int64_t)floats->floats.count;
+    struct cm_tensor_proto *tensor = CM_NEW(draft->arena, struct cm_tensor_proto);
+    *tensor = new_tensor(
+        draft, CM_STR_NONE, CM_FLOAT, &(struct cm_int64s){&count, 1},
+        (struct cm_str){(const char *)floats->floats.items, floats->floats.count * sizeof(float)});
+    return tensor;
 }
 
 void cm_draft_init(struct cm_draft *draft)

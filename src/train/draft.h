@@ -28,8 +28,9 @@ struct cm_draft {
     const struct cm_symbols *symbols; /* of the types below */
     struct cm_map taken;              /* names, of every graph of the model */
     struct cm_map sources;            /* names of the inference graph to struct cm_draft_source * */
-    struct cm_map moved;   /* inference values that training computes anew, to struct cm_str * */
-    struct cm_map scalars; /* constants made already, to struct cm_str * */
+    struct cm_map moved;      /* inference values that training computes anew, to struct cm_str * */
+    struct cm_map scalars;    /* constants made already, to struct cm_str * */
+    struct cm_map statistics; /* names that a BatchNormalization reads as running statistics */
     struct {
         struct cm_node_proto *items;
         size_t count, capacity;
@@ -108,6 +109,8 @@ struct cm_training_proto *cm_draft_finish(struct cm_draft *draft);
 
 /* Graphs in a node's attributes, one after the other; NULL after the last. */
 struct cm_graph_proto *cm_node_subgraph(const struct cm_node_proto *node, size_t index);
+/* What a Constant node holds, as a tensor, or NULL: no such node, or no numbers. */
+struct cm_tensor_proto *cm_draft_constant(struct cm_draft *draft, const struct cm_node_proto *node);
 bool cm_node_is_standard(const struct cm_node_proto *node, const char *op);
 const struct cm_attribute_proto *cm_node_find_attribute(const struct cm_node_proto *node,
                                                         const char *name);
@@ -120,6 +123,8 @@ enum cm_status cm_draft_raise(struct cm_draft *draft) CM_MUST_CHECK;
 /* lift.c: tensors held in bodies of control flow, and later in Constant nodes that were chosen,
  * become initializers. */
 void cm_draft_lift_bodies(struct cm_draft *draft);
+/* lift_functions.c: the same for constants of functions, before anything else is done. */
+void cm_draft_lift_functions(struct cm_draft *draft);
 void cm_draft_lift_constants(struct cm_draft *draft, const struct cm_map *chosen);
 /* training_mode.c: nodes that y needs and that compute otherwise in training. */
 void cm_draft_training_mode(struct cm_draft *draft, struct cm_str y);

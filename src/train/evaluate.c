@@ -38,16 +38,15 @@ static void note_ignored(struct cm_trainer *trainer, const struct cm_node_proto 
 static bool find_target(struct cm_trainer *trainer, const struct cm_graph_proto *loss)
 {
     const struct cm_graph_proto *graph = trainer->file->model.graph;
+    struct cm_map theirs = {0};
     size_t found = 0;
 
+    for (size_t i = 0; i < graph->input.count; i++)
+        cm_map_insert(&theirs, trainer->arena, graph->input.items[i].name, NULL);
     for (size_t i = 0; i < loss->input.count; i++) {
         const uint64_t *index = cm_map_find(&trainer->inputs_by_name, loss->input.items[i].name);
-        bool is_own = true;
 
-        for (size_t k = 0; k < graph->input.count; k++)
-            if (cm_str_equal(graph->input.items[k].name, loss->input.items[i].name))
-                is_own = false;
-        if (!index || !is_own)
+        if (!index || cm_map_find(&theirs, loss->input.items[i].name))
             continue;
         trainer->target_input = (int)*index;
         found++;
@@ -97,7 +96,7 @@ static size_t variable_count(const struct cm_program *program)
 {
     size_t count = 0;
 
-    while (count < program->n_inputs && program->inputs[count].is_variable)
+    while (count < program->n_inputs && program->inputs[count].source == CM_FROM_VARIABLE)
         count++;
     return count;
 }

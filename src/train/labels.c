@@ -32,15 +32,63 @@ static bool passes_on(const struct cm_node *node)
     return false;
 }
 
-/* The input of graph whose numbers value holds, or NULL. */
-static const struct cm_value_def *source(const struct cm_graph *graph, cm_value value)
-{
-    const struct cm_value_def *def = cm_value_get(graph->module, value);
+/* A graph that is looked through: the main one, a body, a function as it is called. */
+struct place {
+    const struct cm_graph *graph;
+    const struct cm_node *node; /* whose body it is; NULL: the main graph */
+    const struct place *outer;
+};
 
-    while (is_integer(def->fact.type) && def->node && passes_on(def->node) &&
-           def->node->n_inputs > 0 && def->node->inputs[0].value)
-        def = cm_value_get(graph->module, def->node->inputs[0].value);
-    return def->role == CM_ROLE_INPUT && is_integer(def->fact.type) ? def : NULL;
+/* What the node around a body gives to its input, number for number; 0: nobody knows. A function
+ * is given its inputs, Scan slices of those after its states; a state changes from turn to turn. */
+static cm_value given_to(const struct place *place, cm_value input)
+{
+    const struct cm_node *node = place->node;
+    const struct cm_graph *graph = place->graph;
+    size_t i = 0;
+
+    while (i < graph->n_inputs && graph->inputs[i] != input)
+        i++;
+    if (i >= graph->n_inputs || i >= (size_t)node->n_inputs)
+        return 0;
+    if (node->function) { /* which has no input for what is not given */
+        for (int k = 0; k < node->n_inputs; k++)
+            if (node->inputs[k].value && i-- == 0)
+                return node->inputs[k].value;
+        return 0;
+    }
+    if (!is_standard(node, "Scan"))
+        return 0;
+    const int64_t n_scanned = cm_node_int(node, "num_scan_inputs");
+    return (int64_t)i >= node->n_inputs - n_scanned ? node->inputs[i].value : 0;
+}
+
+/* The input of the main graph whose numbers value holds, or NULL. */
+static const struct cm_value_def *source(const struct place *place, cm_value value)
+{
+    const struct cm_module *module = place->graph->module;
+
+    for (;;) {
+        const struct cm_value_def *def = cm_value_get(module, value);
+
+        if (!is_integer(def->fact.type))
+            return NULL;
+        if (def->node && passes_on(def->node) && def->node->n_inputs > 0 &&
+            def->node->inputs[0].value) {
+            value = def->node->inputs[0].value;
+            continue;
+        }
+        while (place && place->graph != def->graph)
+            place = place->outer;
+        if (def->role != CM_ROLE_INPUT || !place)
+            return NULL;
+        if (!place->node)
+            return def;
+        value = given_to(place, value);
+        if (!value)
+            return NULL;
+        place = place->outer;
+    }
 }
 
 static bool is_same(const struct cm_label_rule *a, const struct cm_label_rule *b)
@@ -49,11 +97,11 @@ static bool is_same(const struct cm_label_rule *a, const struct cm_label_rule *b
            a->ignores == b->ignores && a->ignored == b->ignored;
 }
 
-static void note(struct cm_trainer *trainer, const struct cm_graph *graph,
-                 const struct cm_node *node)
+static void note(struct cm_trainer *trainer, const struct place *place, const struct cm_node *node)
 {
-    const struct cm_type *scores = cm_value_get(graph->module, node->inputs[0].value)->fact.type;
-    const struct cm_value_def *labels = source(graph, node->inputs[1].value);
+    const struct cm_module *module = place->graph->module;
+    const struct cm_type *scores = cm_value_get(module, node->inputs[0].value)->fact.type;
+    const struct cm_value_def *labels = source(place, node->inputs[1].value);
 
     if (!labels || scores->kind != CM_KIND_TENSOR || scores->rank < 2 ||
         !cm_dim_known(scores->dims[1]) || scores->dims[1].value < 1)
@@ -69,13 +117,25 @@ static void note(struct cm_trainer *trainer, const struct cm_graph *graph,
     *CM_PUSH(trainer->arena, &trainer->labels) = rule;
 }
 
-void cm_labels_note(struct cm_trainer *trainer, const struct cm_graph *graph)
+/* Nesting and calls are limited where graphs are built. */
+static void look_through(struct cm_trainer *trainer, const struct place *place)
 {
-    for (const struct cm_node *node = graph->first; node; node = node->next)
+    for (const struct cm_node *node = place->graph->first; node; node = node->next) {
         if ((is_standard(node, "SoftmaxCrossEntropyLoss") ||
              is_standard(node, "NegativeLogLikelihoodLoss")) &&
             node->n_inputs >= 2 && node->inputs[0].value && node->inputs[1].value)
-            note(trainer, graph, node);
+            note(trainer, place, node);
+        for (size_t b = 0; b < node->n_bodies; b++)
+            if (node->bodies[b].graph)
+                look_through(trainer, &(const struct place){node->bodies[b].graph, node, place});
+        if (node->function && node->instance)
+            look_through(trainer, &(const struct place){node->instance, node, place});
+    }
+}
+
+void cm_labels_note(struct cm_trainer *trainer, const struct cm_graph *graph)
+{
+    look_through(trainer, &(const struct place){.graph = graph});
 }
 
 /* ---- what the data has ---- */

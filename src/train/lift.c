@@ -25,15 +25,6 @@ static void add_initializer(struct cm_draft *draft, const struct cm_tensor_proto
     cm_msg_set(&graph->msg, CM_GRAPH_INITIALIZER);
 }
 
-static const struct cm_tensor_proto *constant_of(const struct cm_node_proto *node)
-{
-    const struct cm_attribute_proto *value =
-        cm_node_is_standard(node, "Constant") && node->output.count == 1
-            ? cm_node_find_attribute(node, "value")
-            : NULL;
-    return value ? value->t : NULL;
-}
-
 void cm_draft_lift_constants(struct cm_draft *draft, const struct cm_map *chosen)
 {
     struct cm_graph_proto *graph = draft->model->graph;
@@ -43,7 +34,7 @@ void cm_draft_lift_constants(struct cm_draft *draft, const struct cm_map *chosen
 
     for (size_t i = 0; i < graph->node.count; i++) {
         const struct cm_node_proto *node = &graph->node.items[i];
-        const struct cm_tensor_proto *tensor = constant_of(node);
+        const struct cm_tensor_proto *tensor = cm_draft_constant(draft, node);
         if (tensor && cm_map_find(chosen, node->output.items[0])) {
             add_initializer(draft, tensor, node->output.items[0]);
             cm_draft_note(draft, "'%.*s', held in a Constant node, is now an initializer",
@@ -123,7 +114,7 @@ static void lift_from(struct lift *lift, struct cm_graph_proto *body, int depth)
             tensors[n_tensors++] = body->initializer.items[i];
     for (size_t i = 0; i < body->node.count; i++) {
         struct cm_node_proto *node = &body->node.items[i];
-        const struct cm_tensor_proto *constant = constant_of(node);
+        const struct cm_tensor_proto *constant = cm_draft_constant(lift->draft, node);
         struct cm_graph_proto *inner;
         for (size_t b = 0; depth < DEPTH_MAX && (inner = cm_node_subgraph(node, b)); b++)
             lift_from(lift, inner, depth + 1);

@@ -5,6 +5,7 @@
 #include "autodiff/backward.h"
 #include "graph/function.h"
 #include "graph/import.h"
+#include "graph/obstacles.h"
 #include "onnx/tensor_data.h"
 #include "rewrite/upgrade.h"
 #include "train/combine.h"
@@ -21,10 +22,17 @@ static enum cm_status import_model(struct cm_draft *draft, const struct cm_model
                                    struct cm_graph **graph)
 {
     const struct cm_module_options options = {.files = draft->file->files};
-    const struct cm_import_options import = {.upgrade = cm_upgrade_node};
+    struct cm_obstacles obstacles = {.arena = draft->arena};
+    const struct cm_import_options import = {.upgrade = cm_upgrade_node, .obstacles = &obstacles};
+    const enum cm_status status =
+        cm_module_import(cm_module_new(draft->arena, &options), model, &import, graph, draft->err);
 
-    return cm_module_import(cm_module_new(draft->arena, &options), model, &import, graph,
-                            draft->err);
+    for (size_t i = 0; status && i < obstacles.count; i++)
+        cm_draft_block(draft, "%s%s%s", obstacles.items[i].place.data,
+                       obstacles.items[i].place.size ? ": " : "", obstacles.items[i].reason.data);
+    if (status && !obstacles.count)
+        cm_draft_block(draft, "%s", draft->err->text);
+    return status;
 }
 
 static struct cm_str list_outputs(struct cm_draft *draft)
@@ -90,7 +98,8 @@ struct choice {
     struct cm_draft *draft;
     regex_t train, freeze;
     bool has_train, has_freeze;
-    bool followed; /* it is known where gradients go */
+    size_t named, frozen; /* names that they match */
+    bool followed;        /* it is known where gradients go */
     struct {
         struct candidate *items;
         size_t count, capacity;
@@ -127,6 +136,8 @@ static void consider(struct choice *c, struct cm_str name, const struct cm_tenso
     const bool named = c->has_train && matches(c, &c->train, name);
     const char *reason = NULL;
 
+    c->named += named;
+    c->frozen += c->has_freeze && matches(c, &c->freeze, name);
     if (is_constant && (!is_float || (tensor->dims.count == 0 && !named)))
         return; /* a number somebody wrote down, not a weight */
     if (!is_float)
@@ -158,6 +169,12 @@ static void gather(struct choice *c)
         if (source && source->node == node && source->tensor)
             consider(c, node->output.items[0], source->tensor, true);
     }
+    if (c->has_train && !c->named)
+        cm_draft_block(c->draft, "--train '%.100s' matches no initializer",
+                       c->draft->options->train);
+    if (c->has_freeze && !c->frozen)
+        cm_draft_block(c->draft, "--freeze '%.100s' matches no initializer",
+                       c->draft->options->freeze);
     if (c->has_train)
         regfree(&c->train);
     if (c->has_freeze)
@@ -202,10 +219,8 @@ static void follow_gradients(struct choice *c, struct cm_str loss)
     model.training_info.count = 1;
     cm_combine_step(&what, &combined);
     model.graph = &combined.graph;
-    if (import_model(draft, &model, &graph)) {
-        cm_draft_block(draft, "%s", draft->err->text);
+    if (import_model(draft, &model, &graph))
         return;
-    }
     const cm_value y = cm_graph_find(graph, loss);
     for (size_t i = 0; i < c->list.count; i++) {
         struct candidate *candidate = &c->list.items[i];
@@ -248,8 +263,10 @@ static void report_choices(struct choice *c)
 
         if (candidate->is_constant && !candidate->trained)
             continue;
-        draft->report->choices[draft->report->n_choices++] = (struct cm_prepare_choice){
-            candidate->name, candidate->trained, cm_str(candidate->reason)};
+        const char *reason =
+            candidate->reason ? candidate->reason : "if nothing stood in the way of its gradient";
+        draft->report->choices[draft->report->n_choices++] =
+            (struct cm_prepare_choice){candidate->name, candidate->trained, cm_str(reason)};
         trained += candidate->trained;
         struct cm_error broken = {0};
         if (candidate->trained && cm_tensor_proto_check(candidate->tensor, &broken))
@@ -260,7 +277,10 @@ static void report_choices(struct choice *c)
     }
     if (trained || !c->followed)
         return;
-    cm_draft_block(draft, "there is nothing to train");
+    cm_draft_block(draft,
+                   "there is nothing to train: of %zu initializers, no gradient reaches one "
+                   "that may change; --list says why of each",
+                   draft->report->n_choices);
     for (size_t i = 0; draft->options->train && i < c->list.count; i++)
         if (cm_str_starts(cm_str(c->list.items[i].reason), "it holds integers") ||
             cm_str_is(cm_str(c->list.items[i].reason), "no gradient reaches it"))
@@ -397,6 +417,7 @@ static enum cm_status prepare(struct cm_draft *draft)
                        draft->options->loss ? draft->options->loss : "");
         return cm_draft_verdict(draft);
     }
+    cm_draft_lift_functions(draft);
     CM_TRY(cm_draft_raise(draft));
     cm_draft_lift_bodies(draft);
     cm_draft_init(draft);

@@ -21,10 +21,28 @@ static struct cm_opset_proto *default_import(struct cm_model_proto *model)
     return NULL;
 }
 
+static bool graph_changes(const struct cm_graph *graph, void *arg);
+
+/* Calls on the way to such a node count too. How deep they go is limited when they are made. */
 static bool changes_inside(const struct cm_node *node, void *arg)
 {
-    (void)arg;
-    return node->function && cm_nodes_change_in_training(&node->function->node, 0);
+    if (!node->function)
+        return false;
+    if (cm_nodes_change_in_training(&node->function->node, 0))
+        return true;
+    return node->instance && graph_changes(node->instance, arg);
+}
+
+static bool graph_changes(const struct cm_graph *graph, void *arg)
+{
+    for (const struct cm_node *node = graph->first; node; node = node->next) {
+        if (changes_inside(node, arg))
+            return true;
+        for (size_t b = 0; b < node->n_bodies; b++)
+            if (node->bodies[b].graph && graph_changes(node->bodies[b].graph, arg))
+                return true;
+    }
+    return false;
 }
 
 static bool function_changes(const struct cm_model_proto *model)
@@ -35,7 +53,7 @@ static bool function_changes(const struct cm_model_proto *model)
     return false;
 }
 
-static enum cm_status rebuild(struct cm_draft *draft)
+static enum cm_status rebuild(struct cm_draft *draft, int64_t least)
 {
     struct cm_model_proto *model = draft->model;
     const struct cm_module_options options = {.files = draft->file->files};
@@ -52,7 +70,7 @@ static enum cm_status rebuild(struct cm_draft *draft)
         CM_NEW_ARRAY(draft->arena, struct cm_opset_proto, model->opset_import.count),
         model->opset_import.count};
     memcpy(imports.items, model->opset_import.items, imports.count * sizeof *imports.items);
-    CM_TRY(cm_portable_opset(graph, OPSET_LEAST, &opset, draft->err));
+    CM_TRY(cm_portable_opset(graph, least, &opset, draft->err));
     CM_TRY(cm_graph_export(graph, draft->arena, fresh, &imports, draft->err));
     model->graph = fresh;
     model->opset_import = imports;
@@ -114,7 +132,7 @@ enum cm_status cm_draft_raise(struct cm_draft *draft)
                            (long long)model->ir_version, IR_LEAST);
     } /* and on, to see what else stands in the way */
     if (old || inside) {
-        CM_TRY(rebuild(draft));
+        CM_TRY(rebuild(draft, old ? OPSET_LEAST : opset));
         if (inside)
             cm_draft_note(draft, "calls of functions that hold BatchNormalization or Dropout were "
                                  "expanded");

@@ -6,6 +6,7 @@
 #include "autodiff/gradient_nodes.h"
 #include "graph/clone.h"
 #include "graph/import.h"
+#include "onnx/tensor_data.h"
 #include "rewrite/upgrade.h"
 #include "train/as_model.h"
 
@@ -49,6 +50,9 @@ static enum cm_status add_variables(struct state *s, size_t entry, const struct 
             return cm_fail(err, CM_BAD_MODEL,
                            "a binding names '%.*s', which is no initializer of the model",
                            CM_STR_FMT(key));
+        struct cm_shape shape;
+        CM_TRY(cm_error_context(err, cm_tensor_proto_shape(tensor, &shape, err),
+                                "initializer '%.*s'", CM_STR_FMT(key)));
         *slot = s->list.count + 1;
         *CM_PUSH(s->arena, &s->list) =
             (struct cm_combine_variable){key, global ? -1 : (int64_t)entry, tensor};

@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/trainer.h"
 
-#include "base/number.h"
 #include "train/trainer_parts.h"
 
 /* ---- life ---- */
@@ -14,6 +13,14 @@ static void release(void *what)
     for (size_t k = 0; trainer->entries && k < trainer->n_entries; k++) {
         cm_program_release(&trainer->entries[k].step);
         cm_program_release(&trainer->entries[k].initialization);
+        cm_program_release(&trainer->entries[k].update);
+    }
+    for (size_t h = 0; h < trainer->handovers.count; h++) {
+        struct cm_handover *handover = &trainer->handovers.items[h];
+
+        if (handover->value.tensor.buffer || handover->value.items)
+            cm_datum_drop(&handover->value);
+        cm_tensor_drop(&handover->memory);
     }
     if (trainer->evaluation)
         cm_program_release(trainer->evaluation);
@@ -24,7 +31,7 @@ static void release(void *what)
         cm_tensor_drop(&trainer->variables[i].now);
         cm_tensor_drop(&trainer->variables[i].next);
     }
-    trainer->n_variables = trainer->n_entries = 0;
+    trainer->n_variables = trainer->n_entries = trainer->handovers.count = 0;
     trainer->evaluation = trainer->prediction = NULL;
 }
 
@@ -150,6 +157,8 @@ static void look_back(struct cm_trainer *trainer)
 /* What an entry wrote takes the old values' place. */
 static void commit(struct cm_trainer *trainer)
 {
+    for (size_t k = 0; k < trainer->n_entries; k++)
+        trainer->entries[k].step.ran = trainer->entries[k].update.ran = false;
     for (size_t i = 0; i < trainer->n_variables; i++) {
         struct cm_variable *variable = &trainer->variables[i];
 
@@ -179,15 +188,13 @@ static void find_culprit(void *arg, const struct cm_step_report *report)
 }
 
 /* Outputs go straight into the memory where they will be kept. */
-static void place_outputs(struct cm_trainer *trainer, size_t k)
+void cm_program_place_outputs(struct cm_trainer *trainer, struct cm_program *program)
 {
-    struct cm_program *program = &trainer->entries[k].step;
-
     memset(program->out, 0, program->n_outputs * sizeof *program->out);
     for (size_t s = 0; s < trainer->scalars.count; s++) {
         const struct cm_scalar_slot *slot = &trainer->scalars.items[s];
 
-        if (slot->entry == k && slot->value.data)
+        if (slot->program == program)
             program->out[slot->output].tensor = slot->value;
     }
     for (size_t i = program->n_bindings; i-- > 0;) {
@@ -197,13 +204,21 @@ static void place_outputs(struct cm_trainer *trainer, size_t k)
         *to = trainer->variables[binding->variable].next;
         to->buffer = NULL;
     }
+    for (size_t h = 0; program == &trainer->entries[0].step && h < trainer->handovers.count; h++) {
+        const struct cm_handover *handover = &trainer->handovers.items[h];
+
+        if (!handover->memory.data)
+            continue;
+        program->out[handover->output].tensor = handover->memory;
+        program->out[handover->output].tensor.buffer = NULL;
+    }
     for (size_t o = 0; o < program->n_outputs; o++)
         if (program->out[o].tensor.data)
             program->out[o].kind = CM_KIND_TENSOR;
 }
 
 /* What nobody gave memory for came as a reference. */
-static void drop_outputs(struct cm_program *program)
+void cm_program_drop_outputs(struct cm_program *program)
 {
     for (size_t o = 0; o < program->n_outputs; o++)
         if (program->out[o].tensor.buffer || program->out[o].items)
@@ -217,9 +232,16 @@ static enum cm_status blame(struct cm_trainer *trainer, struct cm_program *progr
     struct culprit culprit = {""};
     struct cm_error unused;
 
-    /* Again, looking at every result on the way. */
+    for (size_t i = 0; in && i < trainer->inputs.count; i++)
+        if (in[i] && !cm_tensor_is_finite(in[i]))
+            return cm_fail(err, CM_BAD_MODEL,
+                           "'%.*s' is not finite, nor is what input '%.*s' is fed; the state is as "
+                           "before this step",
+                           CM_STR_FMT(name), CM_STR_FMT(trainer->inputs.items[i].name));
+    /* Again with the same random numbers, looking at every result on the way. */
+    cm_session_rewind(program->session);
     if (cm_program_run(trainer, program, in, find_culprit, &culprit, &unused) == CM_OK)
-        drop_outputs(program);
+        cm_program_drop_outputs(program);
     return cm_fail(err, CM_BAD_MODEL, "'%.*s' is not finite%s%s; the state is as before this step",
                    CM_STR_FMT(name), culprit.node[0] ? ", first made by " : "", culprit.node);
 }
@@ -227,6 +249,12 @@ static enum cm_status blame(struct cm_trainer *trainer, struct cm_program *progr
 static enum cm_status check_finite(struct cm_trainer *trainer, struct cm_program *program,
                                    const struct cm_tensor *const *in, struct cm_error *err)
 {
+    for (size_t s = 0; s < trainer->scalars.count; s++) { /* the loss rather than a weight */
+        const struct cm_scalar_slot *slot = &trainer->scalars.items[s];
+
+        if (slot->program == program && !cm_tensor_is_finite(&program->out[slot->output].tensor))
+            return blame(trainer, program, in, slot->name, err);
+    }
     for (size_t o = 0; o < program->n_outputs; o++)
         if (program->out[o].kind == CM_KIND_TENSOR && !cm_tensor_is_finite(&program->out[o].tensor))
             return blame(trainer, program, in, program->outputs[o], err);
@@ -244,21 +272,72 @@ static void copy_shared(struct cm_trainer *trainer, const struct cm_program *pro
 
         if (bytes && from->data != variable->next.data)
             memcpy(variable->next.data, from->data, bytes);
+    }
+}
+
+/* Those who read variables from here on see what the program made of them. */
+static void look_ahead(struct cm_trainer *trainer, const struct cm_program *program)
+{
+    for (size_t i = 0; i < program->n_bindings; i++) {
+        struct cm_variable *variable = &trainer->variables[program->bindings[i].variable];
+
         variable->seen = &variable->next;
     }
 }
 
-static void read_scalars(struct cm_trainer *trainer, size_t k, struct cm_trainer_scalar *scalars)
+static void read_scalars(const struct cm_trainer *trainer, const struct cm_program *program,
+                         struct cm_trainer_scalar *scalars)
 {
-    const struct cm_program *program = &trainer->entries[k].step;
-
     for (size_t s = 0; s < trainer->scalars.count; s++) {
         const struct cm_scalar_slot *slot = &trainer->scalars.items[s];
 
-        if (slot->entry == k)
+        if (slot->program == program)
             scalars[s] = (struct cm_trainer_scalar){
                 slot->name, cm_tensor_real(&program->out[slot->output].tensor, 0)};
     }
+}
+
+static void drop_handovers(struct cm_trainer *trainer)
+{
+    for (size_t h = 0; h < trainer->handovers.count; h++) {
+        struct cm_datum *value = &trainer->handovers.items[h].value;
+
+        if (value->tensor.buffer || value->items)
+            cm_datum_drop(value);
+        *value = (struct cm_datum){0};
+    }
+    trainer->computed = false;
+}
+
+/* What the second half will read stays; the rest of what came as a reference is dropped later. */
+static void hand_over(struct cm_trainer *trainer, struct cm_program *program)
+{
+    for (size_t h = 0; h < trainer->handovers.count; h++) {
+        struct cm_handover *handover = &trainer->handovers.items[h];
+
+        handover->value = program->out[handover->output];
+        program->out[handover->output] = (struct cm_datum){0};
+    }
+}
+
+/* Runs a step's program, or a half of one, up to what is written. */
+static enum cm_status run_program(struct cm_trainer *trainer, struct cm_program *program,
+                                  const struct cm_tensor *const *in,
+                                  struct cm_trainer_scalar *scalars, struct cm_error *err)
+{
+    cm_program_place_outputs(trainer, program);
+    CM_TRY(cm_program_run(trainer, program, in, NULL, NULL, err));
+    enum cm_status status = CM_OK;
+    if (trainer->options.check_finite)
+        status = check_finite(trainer, program, in, err);
+    if (!status && scalars)
+        read_scalars(trainer, program, scalars);
+    if (!status)
+        copy_shared(trainer, program);
+    if (!status && trainer->options.split && program == &trainer->entries[0].step)
+        hand_over(trainer, program);
+    cm_program_drop_outputs(program);
+    return status;
 }
 
 static enum cm_status step_entry(struct cm_trainer *trainer, size_t k,
@@ -269,79 +348,94 @@ static enum cm_status step_entry(struct cm_trainer *trainer, size_t k,
 
     if (!program->session)
         return CM_OK;
-    place_outputs(trainer, k);
-    CM_TRY(cm_program_run(trainer, program, in, NULL, NULL, err));
-    enum cm_status status = CM_OK;
-    if (trainer->options.check_finite)
-        status = check_finite(trainer, program, in, err);
-    if (!status && scalars)
-        read_scalars(trainer, k, scalars);
-    if (!status)
-        copy_shared(trainer, program);
-    drop_outputs(program);
-    return status;
+    CM_TRY(run_program(trainer, program, in, scalars, err));
+    look_ahead(trainer, program);
+    return CM_OK;
 }
 
-enum cm_status cm_trainer_step(struct cm_trainer *trainer, const struct cm_tensor *const *in,
-                               struct cm_trainer_scalar *scalars, struct cm_error *err)
+static void rewind_program(struct cm_program *program)
+{
+    if (program->ran)
+        cm_session_rewind(program->session);
+    program->ran = false;
+}
+
+/* As if the step had never been tried: old values, and random numbers that were not drawn. */
+static enum cm_status give_up(struct cm_trainer *trainer, size_t k, enum cm_status status,
+                              struct cm_error *err)
 {
     const unsigned long long number = (unsigned long long)trainer->steps + 1;
 
-    for (size_t k = 0; k < trainer->n_entries; k++) {
-        const enum cm_status status = step_entry(trainer, k, in, scalars, err);
-
-        if (status) {
-            look_back(trainer);
-            return cm_error_context(err, status, "step %llu, training_info[%zu]", number, k);
-        }
+    look_back(trainer);
+    drop_handovers(trainer);
+    for (size_t i = 0; i < trainer->n_entries; i++) {
+        rewind_program(&trainer->entries[i].step);
+        rewind_program(&trainer->entries[i].update);
     }
+    return cm_error_context(err, status, "step %llu, training_info[%zu]", number, k);
+}
+
+static enum cm_status check_split(const struct cm_trainer *trainer, struct cm_error *err)
+{
+    if (trainer->options.split)
+        return CM_OK;
+    return cm_fail(err, CM_BAD_ARGUMENT,
+                   "the trainer was not made for gradients, its steps are whole");
+}
+
+enum cm_status cm_trainer_compute(struct cm_trainer *trainer, const struct cm_tensor *const *in,
+                                  struct cm_trainer_scalar *scalars, struct cm_error *err)
+{
+    CM_TRY(check_split(trainer, err));
+    drop_handovers(trainer);
+    const enum cm_status status = run_program(trainer, &trainer->entries[0].step, in, scalars, err);
+    if (status)
+        return give_up(trainer, 0, status, err);
+    trainer->computed = true;
+    return CM_OK;
+}
+
+enum cm_status cm_trainer_apply(struct cm_trainer *trainer, struct cm_trainer_scalar *scalars,
+                                struct cm_error *err)
+{
+    struct cm_training_entry *entry = &trainer->entries[0];
+
+    CM_TRY(check_split(trainer, err));
+    if (!trainer->computed)
+        return cm_fail(err, CM_BAD_ARGUMENT,
+                       "there are no gradients to apply: none have been "
+                       "computed since the last update");
+    const enum cm_status status = run_program(trainer, &entry->update, NULL, scalars, err);
+    if (status)
+        return give_up(trainer, 0, status, err);
+    look_ahead(trainer, &entry->step);
+    look_ahead(trainer, &entry->update);
+    drop_handovers(trainer);
     commit(trainer);
     trainer->steps++;
     return CM_OK;
 }
 
-/* ---- what a step holds ---- */
-
-static enum cm_status add_bytes(size_t *sum, size_t bytes, struct cm_error *err)
+bool cm_trainer_is_computed(const struct cm_trainer *trainer)
 {
-    return cm_size_add(*sum, bytes, sum)
-               ? CM_OK
-               : cm_fail(err, CM_LIMIT, "a step is too large for any memory");
+    return trainer->computed;
 }
 
-/* Each entry keeps the memory of its graph for the next step. */
-static enum cm_status add_entry(struct cm_trainer *trainer, size_t k,
-                                const struct cm_tensor *const *in, struct cm_trainer_memory *out,
-                                struct cm_error *err)
+enum cm_status cm_trainer_step(struct cm_trainer *trainer, const struct cm_tensor *const *in,
+                               struct cm_trainer_scalar *scalars, struct cm_error *err)
 {
-    struct cm_program *program = &trainer->entries[k].step;
-    struct cm_session_memory memory;
-
-    if (!program->session)
-        return CM_OK;
-    place_outputs(trainer, k);
-    CM_TRY(cm_program_measure(trainer, program, in, &memory, err));
-    out->late += memory.late;
-    CM_TRY(add_bytes(&out->constants, memory.constants, err));
-    CM_TRY(add_bytes(&out->work, memory.block, err));
-    return add_bytes(&out->work, memory.results, err);
-}
-
-enum cm_status cm_trainer_memory(struct cm_trainer *trainer, const struct cm_tensor *const *in,
-                                 struct cm_trainer_memory *out, struct cm_error *err)
-{
-    *out = (struct cm_trainer_memory){0};
-    for (size_t i = 0; i < trainer->n_variables; i++) {
-        const size_t bytes = cm_tensor_bytes(&trainer->variables[i].now);
-
-        CM_TRY(add_bytes(trainer->names[i].entry < 0 ? &out->weights : &out->state, bytes, err));
-        CM_TRY(add_bytes(&out->updates, bytes, err));
+    if (trainer->options.split) {
+        CM_TRY(cm_trainer_compute(trainer, in, scalars, err));
+        return cm_trainer_apply(trainer, scalars, err);
     }
-    for (size_t i = 0; i < trainer->inputs.count; i++)
-        if (in[i])
-            CM_TRY(add_bytes(&out->batch, cm_tensor_bytes(in[i]), err));
-    for (size_t k = 0; k < trainer->n_entries; k++)
-        CM_TRY(cm_error_context(err, add_entry(trainer, k, in, out, err), "training_info[%zu]", k));
+    for (size_t k = 0; k < trainer->n_entries; k++) {
+        const enum cm_status status = step_entry(trainer, k, in, scalars, err);
+
+        if (status)
+            return give_up(trainer, k, status, err);
+    }
+    commit(trainer);
+    trainer->steps++;
     return CM_OK;
 }
 
@@ -386,12 +480,13 @@ static enum cm_status initialize_entry(struct cm_trainer *trainer, struct cm_pro
         if (bytes)
             memcpy(variable->next.data, program->out[binding->output].tensor.data, bytes);
     }
-    drop_outputs(program);
+    cm_program_drop_outputs(program);
     return status;
 }
 
 enum cm_status cm_trainer_initialize(struct cm_trainer *trainer, struct cm_error *err)
 {
+    drop_handovers(trainer);
     for (size_t i = 0; i < trainer->n_variables; i++) {
         struct cm_variable *variable = &trainer->variables[i];
         const size_t bytes = cm_tensor_bytes(&variable->stored);

@@ -25,6 +25,7 @@ struct cm_trainer_options {
     const struct cm_registry *registry; /* NULL: the built-in operators */
     bool check_finite; /* a NaN or infinity in a scalar output or a new value stops the step before
                           it is committed */
+    bool split;        /* steps have two halves, with the gradients between them */
 };
 
 /* Lives in arena, which releases it. file must outlive it. All blockers (an operator, type or
@@ -81,6 +82,38 @@ enum cm_status cm_trainer_step(struct cm_trainer *trainer, const struct cm_tenso
                                struct cm_trainer_scalar *scalars,
                                struct cm_error *err) CM_MUST_CHECK;
 
+/* The halves of a step that is split. The first computes the loss and the gradients, and whatever
+ * else does not follow from them; no variable changes. The second computes the update from the
+ * gradients as they are then and commits. scalars may be NULL; each half fills those that it
+ * computes. The first again instead of the second begins anew. */
+enum cm_status cm_trainer_compute(struct cm_trainer *trainer, const struct cm_tensor *const *in,
+                                  struct cm_trainer_scalar *scalars,
+                                  struct cm_error *err) CM_MUST_CHECK;
+enum cm_status cm_trainer_apply(struct cm_trainer *trainer, struct cm_trainer_scalar *scalars,
+                                struct cm_error *err) CM_MUST_CHECK;
+bool cm_trainer_is_computed(const struct cm_trainer *trainer);
+
+/* Parameters: the variables that Gradient nodes of the training differentiate by; without such a
+ * node, the float initializers of the inference graph that steps update. In the order of the
+ * variables, one after the other in flat memory, each at a multiple of its element's size: where
+ * all have one type there is nothing between them. */
+struct cm_trainer_parameter {
+    size_t variable, offset, bytes;
+};
+size_t cm_trainer_parameter_count(const struct cm_trainer *trainer);
+struct cm_trainer_parameter cm_trainer_parameter(const struct cm_trainer *trainer, size_t i);
+size_t cm_trainer_parameter_bytes(const struct cm_trainer *trainer);
+/* size must be cm_trainer_parameter_bytes. Gradients are there after cm_trainer_compute, until
+ * cm_trainer_apply has used them. */
+enum cm_status cm_trainer_read_parameters(const struct cm_trainer *trainer, void *values,
+                                          size_t size, struct cm_error *err) CM_MUST_CHECK;
+enum cm_status cm_trainer_set_parameters(struct cm_trainer *trainer, const void *values,
+                                         size_t size, struct cm_error *err) CM_MUST_CHECK;
+enum cm_status cm_trainer_read_gradients(const struct cm_trainer *trainer, void *values,
+                                         size_t size, struct cm_error *err) CM_MUST_CHECK;
+enum cm_status cm_trainer_set_gradients(struct cm_trainer *trainer, const void *values, size_t size,
+                                        struct cm_error *err) CM_MUST_CHECK;
+
 /* What a step holds, in bytes. */
 struct cm_trainer_memory {
     size_t weights;   /* variables of the inference graph */
@@ -89,7 +122,11 @@ struct cm_trainer_memory {
     size_t constants; /* what training leaves as it is; most of it lies in the mapped file */
     size_t batch;     /* the inputs */
     size_t work;      /* activations, gradients and scratch memory, in places that are used again */
-    size_t late;      /* nodes that take more as they run: the data decides, or a body's turns do */
+    /* Of work: the most at once of each. They do not reach it at the same moment and use the same
+     * places, so that together they may be more than work. */
+    size_t activations, gradients, arithmetic, scratch;
+    size_t limited; /* what a memory limit is compared with: of the entry that needs most */
+    size_t late;    /* nodes that take more as they run: the data decides, or a body's turns do */
 };
 
 /* in as for a step; only types and shapes count, data may be NULL. Nothing is run and no memory

@@ -21,9 +21,15 @@ struct cm_variable {
 };
 
 /* Where an input of a program comes from. */
+enum cm_program_source {
+    CM_FROM_FEED,     /* the trainer's inputs */
+    CM_FROM_VARIABLE, /* its variables */
+    CM_FROM_HANDOVER, /* what the first half of a step left for the second */
+};
+
 struct cm_program_input {
-    bool is_variable;
-    size_t index; /* of a variable, or of the trainer's inputs */
+    enum cm_program_source source;
+    size_t index;
 };
 
 struct cm_program_binding {
@@ -35,6 +41,7 @@ struct cm_program {
     const char *place; /* "training_info[0]" */
     struct cm_graph *graph;
     struct cm_session *session; /* NULL: there is nothing to run */
+    bool ran;                   /* in the step under way */
     struct cm_program_input *inputs;
     size_t n_inputs, n_outputs;
     struct cm_str *outputs;
@@ -46,11 +53,28 @@ struct cm_program {
     struct cm_datum *out;
 };
 
-/* A scalar output: of which entry, which output there, and memory for it. */
+/* A scalar output: of which program, which output there, and memory for it. */
 struct cm_scalar_slot {
     struct cm_str name;
-    size_t entry, output;
-    struct cm_tensor value; /* its memory; data NULL: read where the binding puts it */
+    size_t entry;
+    const struct cm_program *program;
+    size_t output;
+    struct cm_tensor value;
+};
+
+/* What the first half of a step leaves for the second: a gradient, in memory of its own, or
+ * something else that both need. */
+struct cm_handover {
+    struct cm_str name;
+    size_t output;           /* of the first half */
+    struct cm_datum value;   /* kind NONE: nothing is there yet */
+    struct cm_tensor memory; /* a gradient's; data NULL: it comes as it comes */
+};
+
+/* A parameter: a variable that the training differentiates by, and its place in flat memory. */
+struct cm_parameter_slot {
+    size_t variable, offset;
+    size_t handover; /* of its gradient; SIZE_MAX: steps are not split */
 };
 
 /* An input that a loss reads as class numbers. */
@@ -63,6 +87,7 @@ struct cm_label_rule {
 
 struct cm_training_entry {
     struct cm_program step, initialization;
+    struct cm_program update; /* the second half of a step that is split; else it has no session */
 };
 
 struct cm_trainer {
@@ -88,6 +113,16 @@ struct cm_trainer {
         struct cm_label_rule *items;
         size_t count, capacity;
     } labels;
+    struct {
+        struct cm_handover *items;
+        size_t count, capacity;
+    } handovers;
+    struct {
+        struct cm_parameter_slot *items;
+        size_t count, capacity;
+    } parameters;
+    size_t parameter_bytes;
+    bool computed; /* the first half of a step is done, the second is not */
     int loss;
     uint64_t steps;
     const atomic_bool *cancel;
@@ -123,10 +158,44 @@ enum cm_status cm_program_run(struct cm_trainer *trainer, struct cm_program *pro
                               const struct cm_tensor *const *in, cm_step_fn *step, void *arg,
                               struct cm_error *err) CM_MUST_CHECK;
 
+/* A step, or its second half, has given what program->out holds: outputs that brought no memory of
+ * their own are dropped. */
+void cm_program_drop_outputs(struct cm_program *program);
+/* Outputs of a step's program go straight into the memory where they will be kept. */
+void cm_program_place_outputs(struct cm_trainer *trainer, struct cm_program *program);
+
 /* What a run would hold with inputs of these types and shapes, program->out placed. */
 enum cm_status cm_program_measure(struct cm_trainer *trainer, struct cm_program *program,
                                   const struct cm_tensor *const *in, struct cm_session_memory *out,
                                   struct cm_error *err) CM_MUST_CHECK;
+
+/* Outputs of a program: each name once. */
+struct cm_wishes {
+    struct cm_arena *arena;
+    struct cm_map places;
+    struct {
+        struct cm_str *items;
+        size_t count, capacity;
+    } names;
+};
+size_t cm_wish(struct cm_wishes *wishes, struct cm_str name);
+
+/* split.c: the step of entry k in two halves, first and second, for outputs that bindings of
+ * program->bindings number in wishes. Says in blockers why not. */
+void cm_split_step(struct cm_trainer *trainer, size_t k, struct cm_combine *what,
+                   const struct cm_wishes *wishes, struct cm_blockers *blockers);
+/* The derivative of whom a Gradient node's output is, if that is a variable at the point where it
+ * stands; SIZE_MAX: of none. */
+size_t cm_gradient_variable(const struct cm_trainer *trainer, const struct cm_node_proto *node,
+                            size_t output);
+bool cm_node_is_gradient(const struct cm_node_proto *node);
+/* parameters.c: once everything else is known. */
+void cm_trainer_list_parameters(struct cm_trainer *trainer);
+
+/* Says of every node of a program, made of combined, whether it computes activations or gradients.
+ */
+void cm_program_sort_memory(struct cm_trainer *trainer, struct cm_program *program,
+                            const struct cm_combined *combined);
 
 /* Finds every variable, checks every binding, makes every program. */
 enum cm_status cm_trainer_plan(struct cm_trainer *trainer, struct cm_error *err) CM_MUST_CHECK;

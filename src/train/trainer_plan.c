@@ -144,17 +144,7 @@ static bool find_key(struct plan *p, size_t k, const char *field, struct cm_str 
     return false;
 }
 
-/* Outputs of a program: each name once. */
-struct wishes {
-    struct cm_arena *arena;
-    struct cm_map places;
-    struct {
-        struct cm_str *items;
-        size_t count, capacity;
-    } names;
-};
-
-static size_t wish(struct wishes *w, struct cm_str name)
+size_t cm_wish(struct cm_wishes *w, struct cm_str name)
 {
     bool added;
     uint64_t *place = cm_map_insert(&w->places, w->arena, name, &added);
@@ -173,7 +163,7 @@ static void map_outputs(struct cm_arena *arena, struct cm_map *out,
         cm_map_insert(out, arena, graph->output.items[i].name, NULL);
 }
 
-static void bind_updates(struct plan *p, size_t k, struct cm_program *program, struct wishes *w)
+static void bind_updates(struct plan *p, size_t k, struct cm_program *program, struct cm_wishes *w)
 {
     struct cm_arena *arena = p->trainer->arena;
     const struct cm_training_proto *entry = &p->model->training_info.items[k];
@@ -203,12 +193,12 @@ static void bind_updates(struct plan *p, size_t k, struct cm_program *program, s
         }
         p->trainer->variables[variable].updated = true;
         program->bindings[program->n_bindings++] =
-            (struct cm_program_binding){variable, wish(w, value)};
+            (struct cm_program_binding){variable, cm_wish(w, value)};
     }
 }
 
 static void bind_initialization(struct plan *p, size_t k, struct cm_program *program,
-                                struct wishes *w)
+                                struct cm_wishes *w)
 {
     struct cm_arena *arena = p->trainer->arena;
     const struct cm_training_proto *entry = &p->model->training_info.items[k];
@@ -242,7 +232,7 @@ static void bind_initialization(struct plan *p, size_t k, struct cm_program *pro
         }
         p->trainer->variables[variable].initialized = true;
         program->bindings[program->n_bindings++] =
-            (struct cm_program_binding){variable, wish(w, value)};
+            (struct cm_program_binding){variable, cm_wish(w, value)};
     }
 }
 
@@ -279,39 +269,31 @@ static bool is_scalar(const struct cm_type *type, struct cm_shape *shape)
     return kind != CM_CLASS_NONE && kind != CM_CLASS_COMPLEX;
 }
 
-static bool is_bound(const struct cm_program *program, size_t output)
-{
-    for (size_t i = 0; i < program->n_bindings; i++)
-        if (program->bindings[i].output == output)
-            return true;
-    return false;
-}
-
-static void add_scalars(struct cm_trainer *trainer, size_t k)
+/* What is bound is state: nobody wants to read a counter among the metrics. */
+static void add_scalars(struct cm_trainer *trainer, size_t k, const struct cm_program *program)
 {
     const struct cm_training_proto *entry = &trainer->file->model.training_info.items[k];
     const struct cm_graph_proto *algorithm = cm_training_algorithm(entry);
-    const struct cm_program *program = &trainer->entries[k].step;
     struct cm_map own = {0};
+    bool *bound = CM_NEW_ARRAY(trainer->arena, bool, program->n_outputs);
 
+    for (size_t i = 0; program->n_outputs && i < program->n_bindings; i++)
+        bound[program->bindings[i].output] = true;
     map_outputs(trainer->arena, &own, algorithm);
     for (size_t o = 0; o < program->n_outputs; o++) {
         struct cm_shape shape;
 
-        const bool bound = is_bound(program, o);
-        if (!cm_map_find(&own, program->outputs[o]) || !is_scalar(program->types[o], &shape) ||
-            (bound && shape.rank > 0)) /* a weight that happens to be small */
+        if (bound[o] || !cm_map_find(&own, program->outputs[o]) ||
+            !is_scalar(program->types[o], &shape))
             continue;
         struct cm_scalar_slot *slot = CM_PUSH(trainer->arena, &trainer->scalars);
-        *slot = (struct cm_scalar_slot){.name = program->outputs[o], .entry = k, .output = o};
-        slot->value = cm_tensor_borrow(program->types[o]->dtype, &shape, NULL);
-        if (!bound)
-            slot->value.data = cm_arena_alloc(trainer->arena, 16);
+        *slot = (struct cm_scalar_slot){
+            .name = program->outputs[o], .entry = k, .program = program, .output = o};
+        slot->value =
+            cm_tensor_borrow(program->types[o]->dtype, &shape, cm_arena_alloc(trainer->arena, 16));
         if (cm_dtype_info(program->types[o]->dtype)->kind != CM_CLASS_FLOAT)
             continue;
-        if (cm_str_is(slot->name, "loss"))
-            trainer->loss = (int)trainer->scalars.count - 1;
-        else if (trainer->loss < 0 && !bound)
+        if (cm_str_is(slot->name, "loss") || trainer->loss < 0)
             trainer->loss = (int)trainer->scalars.count - 1;
     }
 }
@@ -330,7 +312,7 @@ static bool calls_graph(const struct cm_graph_proto *algorithm)
 
 /* Scalars are logged and what is bound is stored; other outputs of an algorithm, large ones as a
  * rule, nobody would look at. */
-static void wish_scalars(struct wishes *w, const struct cm_graph_proto *algorithm)
+static void wish_scalars(struct cm_wishes *w, const struct cm_graph_proto *algorithm)
 {
     for (size_t i = 0; i < algorithm->output.count; i++) {
         const struct cm_value_info_proto *output = &algorithm->output.items[i];
@@ -341,7 +323,7 @@ static void wish_scalars(struct wishes *w, const struct cm_graph_proto *algorith
             large = large || !cm_msg_has(&type->shape->dim.items[d].msg, CM_DIM_VALUE) ||
                     type->shape->dim.items[d].dim_value != 1;
         if (!large && output->name.size)
-            wish(w, output->name);
+            cm_wish(w, output->name);
     }
 }
 
@@ -366,7 +348,7 @@ static void check_names(struct plan *p, size_t k, const struct cm_graph_proto *a
 }
 
 static void make_program(struct plan *p, struct cm_program *program, struct cm_combine *what,
-                         const struct wishes *w, bool initialization)
+                         const struct cm_wishes *w, bool initialization)
 {
     struct cm_combined combined;
     struct cm_error err = {0};
@@ -385,6 +367,19 @@ static void make_program(struct plan *p, struct cm_program *program, struct cm_c
         check_types(p, program);
 }
 
+static void split_step(struct plan *p, size_t k, struct cm_combine *what, const struct cm_wishes *w)
+{
+    const struct cm_training_entry *entry = &p->trainer->entries[k];
+
+    cm_split_step(p->trainer, k, what, w, p->blockers);
+    if (!entry->update.session)
+        return; /* and why not was said */
+    check_types(p, &entry->step);
+    check_types(p, &entry->update);
+    what->given = NULL;
+    what->n_given = 0;
+}
+
 static void plan_entry(struct plan *p, size_t k)
 {
     struct cm_trainer *trainer = p->trainer;
@@ -396,7 +391,7 @@ static void plan_entry(struct plan *p, size_t k)
                               .entry = k,
                               .variables = trainer->names,
                               .n_variables = trainer->n_variables};
-    struct wishes step = {.arena = trainer->arena}, first = {.arena = trainer->arena};
+    struct cm_wishes step = {.arena = trainer->arena}, first = {.arena = trainer->arena};
 
     entry->step.place = cm_arena_printf(trainer->arena, "training_info[%zu].algorithm", k).data;
     entry->initialization.place =
@@ -412,7 +407,9 @@ static void plan_entry(struct plan *p, size_t k)
     bind_updates(p, k, &entry->step, &step);
     bind_initialization(p, k, &entry->initialization, &first);
     wish_scalars(&step, algorithm);
-    if (step.names.count)
+    if (step.names.count && trainer->options.split)
+        split_step(p, k, &what, &step);
+    else if (step.names.count)
         make_program(p, &entry->step, &what, &step, false);
     if (first.names.count)
         make_program(p, &entry->initialization, &what, &first, true);
@@ -437,7 +434,10 @@ enum cm_status cm_trainer_plan(struct cm_trainer *trainer, struct cm_error *err)
     for (size_t k = 0; k < trainer->n_entries; k++)
         plan_entry(&p, k);
     CM_TRY(cm_blockers_tell(p.blockers, "the model cannot be trained", err));
-    for (size_t k = 0; k < trainer->n_entries; k++)
-        add_scalars(trainer, k);
+    for (size_t k = 0; k < trainer->n_entries; k++) {
+        add_scalars(trainer, k, &trainer->entries[k].step);
+        add_scalars(trainer, k, &trainer->entries[k].update);
+    }
+    cm_trainer_list_parameters(trainer);
     return CM_OK;
 }

@@ -71,8 +71,8 @@ enum cm_status cm_trainer_save(struct cm_trainer *trainer, struct cm_arena *scra
 
 /* ---- random state ---- */
 
-/* Per program: 8 bytes of length, then what the session gave. Initialization is not part of it: it
- * runs before the first step. */
+/* Per entry: 8 bytes of length, then what the session gave; at the end what the second half of a
+ * step has, as a rule nothing. Initialization is not part of it: it runs before the first step. */
 enum cm_status cm_trainer_random(const struct cm_trainer *trainer, struct cm_arena *arena,
                                  struct cm_str *out, struct cm_error *err)
 {
@@ -86,6 +86,10 @@ enum cm_status cm_trainer_random(const struct cm_trainer *trainer, struct cm_are
             CM_TRY(cm_session_random(session, arena, &parts[k], err));
         size += sizeof(uint64_t) + parts[k].size;
     }
+    struct cm_str half = CM_STR_NONE;
+    if (trainer->options.split)
+        CM_TRY(cm_session_random(trainer->entries[0].update.session, arena, &half, err));
+    size += half.size;
     char *bytes = cm_arena_alloc(arena, size);
     for (size_t k = 0; k < trainer->n_entries; k++) {
         const uint64_t length = parts[k].size;
@@ -96,6 +100,8 @@ enum cm_status cm_trainer_random(const struct cm_trainer *trainer, struct cm_are
             memcpy(bytes + at, parts[k].data, length);
         at += parts[k].size;
     }
+    if (half.size)
+        memcpy(bytes + at, half.data, half.size);
     *out = (struct cm_str){bytes, size};
     return CM_OK;
 }
@@ -128,6 +134,10 @@ enum cm_status cm_trainer_set_random(struct cm_trainer *trainer, struct cm_str b
             return cm_fail(err, CM_BAD_ARGUMENT, "the random state is of another training");
         if (session)
             CM_TRY(cm_session_set_random(session, part, err));
+    }
+    if (trainer->options.split) {
+        const struct cm_str half = {bytes.data + at, bytes.size - at};
+        return cm_session_set_random(trainer->entries[0].update.session, half, err);
     }
     return at == bytes.size
                ? CM_OK

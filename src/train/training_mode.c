@@ -56,14 +56,14 @@ static bool differs(const struct cm_draft *draft, const struct cm_node_proto *no
     return cm_node_is_standard(node, "Dropout") && is_false(draft, input_of(node, 2));
 }
 
+/* Whether a mode is set in a function, and to what, is seen when it is expanded. */
 bool cm_nodes_change_in_training(const struct cm_nodes *nodes, int depth)
 {
     for (size_t i = 0; i < nodes->count && depth < DEPTH_MAX; i++) {
         const struct cm_node_proto *node = &nodes->items[i];
         const struct cm_graph_proto *body;
 
-        if ((cm_node_is_standard(node, "BatchNormalization") && !is_trained_norm(node)) ||
-            (cm_node_is_standard(node, "Dropout") && node->input.count < 3))
+        if (cm_node_is_standard(node, "BatchNormalization") || cm_node_is_standard(node, "Dropout"))
             return true;
         for (size_t b = 0; (body = cm_node_subgraph(node, b)); b++)
             if (cm_nodes_change_in_training(&body->node, depth + 1))
@@ -222,9 +222,12 @@ static void copy_body(struct forward *f, struct cm_graph_proto *graph, const str
             switch_on(f, node);
         else if (other)
             cm_draft_block(f->draft,
-                           "node '%.*s' (BatchNormalization) is inside a body of control flow, "
+                           "node %s'%.*s' (BatchNormalization) is inside a body of control flow, "
                            "where its running statistics cannot be updated",
-                           CM_STR_FMT(node->name));
+                           node->name.size ? "" : "making ",
+                           CM_STR_FMT(node->name.size      ? node->name
+                                      : node->output.count ? node->output.items[0]
+                                                           : CM_STR_NONE));
         copy_bodies(f, node, &own, depth);
         for (size_t o = 0; o < node->output.count; o++)
             cm_map_insert(&own.names, arena, node->output.items[o], NULL);
@@ -336,15 +339,7 @@ static void bind_trained(struct forward *f, const struct cm_node_proto *node)
 
 bool cm_draft_is_statistic(const struct cm_draft *draft, struct cm_str name)
 {
-    const struct cm_graph_proto *graph = draft->model->graph;
-
-    for (size_t i = 0; i < graph->node.count; i++) {
-        const struct cm_node_proto *node = &graph->node.items[i];
-        if (cm_node_is_standard(node, "BatchNormalization") &&
-            (cm_str_equal(input_of(node, 3), name) || cm_str_equal(input_of(node, 4), name)))
-            return true;
-    }
-    return false;
+    return name.size && cm_map_find(&draft->statistics, name);
 }
 
 void cm_draft_training_mode(struct cm_draft *draft, struct cm_str y)

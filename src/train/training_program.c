@@ -34,10 +34,12 @@ static void connect(struct cm_trainer *trainer, struct cm_program *program,
         const struct cm_value_def *def = cm_value_get(graph->module, graph->inputs[i]);
         struct cm_program_input *input = &program->inputs[i];
 
-        input->is_variable = i < combined->n_variables;
         program->feeds[i] = &program->in[i];
-        if (input->is_variable)
-            input->index = combined->variables[i];
+        if (i < combined->n_variables)
+            *input = (struct cm_program_input){CM_FROM_VARIABLE, combined->variables[i]};
+        else if (i < combined->n_variables + combined->n_given)
+            *input = (struct cm_program_input){CM_FROM_HANDOVER,
+                                               combined->given[i - combined->n_variables]};
         else if (own)
             (*own)[i] = (struct cm_trainer_input){def->name, def->fact.type};
         else
@@ -80,7 +82,10 @@ enum cm_status cm_program_make(struct cm_trainer *trainer, struct cm_program *pr
         cm_labels_note(trainer, program->graph);
     CM_TRY(cm_gradient_expand(program->graph, err));
     connect(trainer, program, combined, own);
-    return cm_session_new(program->graph, &options, &program->session, err);
+    CM_TRY(cm_session_new(program->graph, &options, &program->session, err));
+    if (!own)
+        cm_program_sort_memory(trainer, program, combined);
+    return CM_OK;
 }
 
 void cm_program_release(struct cm_program *program)
@@ -94,9 +99,17 @@ static enum cm_status feed(struct cm_trainer *trainer, struct cm_program *progra
 {
     for (size_t i = 0; i < program->n_inputs; i++) {
         const struct cm_program_input *input = &program->inputs[i];
-        const struct cm_tensor *tensor =
-            input->is_variable ? trainer->variables[input->index].seen : in[input->index];
+        const struct cm_tensor *tensor = NULL;
 
+        if (input->source == CM_FROM_HANDOVER) {
+            program->in[i] = trainer->handovers.items[input->index].value;
+            program->in[i].tensor.buffer = NULL; /* borrowed */
+            continue;
+        }
+        if (input->source == CM_FROM_VARIABLE)
+            tensor = trainer->variables[input->index].seen;
+        else if (in)
+            tensor = in[input->index];
         if (!tensor)
             return cm_fail(err, CM_BAD_ARGUMENT, "input '%.*s' is missing",
                            CM_STR_FMT(trainer->inputs.items[input->index].name));
@@ -113,6 +126,7 @@ enum cm_status cm_program_run(struct cm_trainer *trainer, struct cm_program *pro
         .cancel = trainer->cancel, .step = step, .step_arg = arg};
 
     CM_TRY(feed(trainer, program, in, err));
+    program->ran = true;
     return cm_session_run(program->session, program->feeds, program->n_inputs, program->out,
                           program->n_outputs, &options, err);
 }

@@ -339,7 +339,7 @@ static void check_schedule(struct cm_draft *draft)
     const struct cm_prepare_options *o = draft->options;
 
     if (o->schedule != CM_SCHEDULE_CONSTANT && o->schedule_steps <= 0)
-        cm_draft_block(draft, "the schedule needs its number of steps");
+        cm_draft_block(draft, "the schedule needs its number of steps, with --schedule-steps");
     if (o->schedule != CM_SCHEDULE_CONSTANT && o->schedule != CM_SCHEDULE_STEP &&
         o->schedule_steps > 0 && o->warmup >= o->schedule_steps)
         cm_draft_block(draft, "%lld steps of warmup leave nothing of a schedule of %lld",

@@ -76,3 +76,44 @@ try prepare net.onnxtxt --loss mse --optimizer sgd --lr=-1 --warmup x -o no.onnx
 try prepare net.onnxtxt --loss mse -o no.onnx
 try prepare trainable.onnx --loss mse --optimizer sgd -o no.onnx
 test -e no.onnx || echo 'nothing was written'
+
+echo '-- weights and normalization inside functions'
+cat >functions.onnxtxt <<'END'
+<ir_version: 9, opset_import: ["" : 18, "my" : 1]>
+net (float[N,2] x) => (float[N,2] y) <float[2] b = {0, 0}>
+{
+    h = my.outer(x)
+    i = my.layer(h)
+    n = my.calls_norm(i)
+    y = Add(n, b)
+}
+<domain: "my", opset_import: ["" : 18, "my" : 1]>
+outer (x) => (y)
+{
+    h = my.layer(x)
+    y = Relu(h)
+}
+<domain: "my", opset_import: ["" : 18]>
+layer (x) => (y)
+{
+    w = Constant<value = float[2] {1, 2}>()
+    c = Constant<value_floats = [0.5, 0.25]>()
+    z = Mul(x, w)
+    y = Add(z, c)
+}
+<domain: "my", opset_import: ["" : 18, "my" : 1]>
+calls_norm (x) => (y)
+{ y = my.norm(x) }
+<domain: "my", opset_import: ["" : 18]>
+norm (x) => (y)
+{
+    s = Constant<value = float[2] {1, 1}>()
+    o = Constant<value = float[2] {0, 0}>()
+    m = Constant<value = float[2] {0, 0}>()
+    v = Constant<value = float[2] {1, 1}>()
+    y = BatchNormalization(x, s, o, m, v)
+}
+END
+try prepare functions.onnxtxt --loss mse --optimizer sgd --list -o functions.onnx
+try check --strict functions.onnx
+"$CAMEO" print functions.onnx | sed -n '/^net/,/^training/p' | sed '/^training/,$d'

@@ -22,8 +22,11 @@ echo "bytes that differ: $(cmp -l linreg_sgd.onnx out.onnx | wc -l)"
 try train mlp_adam_initialized.onnx --data mlp_adam_initialized.npz $common --no-shuffle --init \
     --steps 14 -o out.onnx
 
+try train linreg_sgd.onnx --data linreg_sgd.npz $common --init --steps 1 -o out.onnx
+
 # what a step will hold is told before it begins
-try train linreg_sgd.onnx --data linreg_sgd.npz $common --steps 1 -o out.onnx --memory
+try train linreg_sgd.onnx --data linreg_sgd.npz $common --steps 1 -o out.onnx --memory |
+    sed 's/^\(  work\|    .*at most\|  together\) .*/\1 .../'
 
 # an epoch at a time, measured on other data, the best kept
 try train softmax_momentum_standard.onnx -d softmax_momentum_standard.npz $common --epochs 3 \

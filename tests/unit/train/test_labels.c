@@ -110,6 +110,60 @@ void test_labels__they_are_followed_through_casts_and_reshapes(void)
     check_in_arena(followed);
 }
 
+static void inside(struct cm_arena *arena)
+{
+    static const char *const losses[] = {
+        "c = Constant<value = bool {1}>() loss = If(c)<\n"
+        "then_branch = t () => (float p) { p = SoftmaxCrossEntropyLoss(y, label) },\n"
+        "else_branch = e () => (float q) { q = ReduceMean<keepdims = 0>(y) }>",
+        /* a row at a time: scores (3), a label () */
+        "costs = Scan<num_scan_inputs = 2, body = b (float[3] s, int64 k) => (float c) {\n"
+        "axis = Constant<value_ints = [0]>() s2 = Unsqueeze(s, axis) k2 = Unsqueeze(k, axis)\n"
+        "c = SoftmaxCrossEntropyLoss(s2, k2) }>(y, label)\n"
+        "loss = ReduceMean<keepdims = 0>(costs)"};
+    struct cm_error err = {0};
+
+    for (size_t i = 0; i < CM_COUNT(losses); i++) {
+        struct cm_trainer *trainer = classifier(arena, "3", "int64[N]", losses[i]);
+
+        CHECK_OK(meet(trainer, csv(arena, good), &err), &err);
+        CHECK_FAILS(meet(trainer, csv(arena, far), &err), CM_BAD_ARGUMENT, &err,
+                    "row 2 of 'label' (counted from 0) has the label 3");
+    }
+}
+
+void test_labels__they_are_followed_into_bodies(void)
+{
+    check_in_arena(inside);
+}
+
+static const char function_loss[] =
+    "<ir_version: 9, opset_import: [\"\" : 18, \"my\" : 1]>\n"
+    "g (float[N,3] x) => (float[N,3] y) <float w = {1}>\n"
+    "{ y = Mul(x, w) }\n"
+    "<domain: \"my\", opset_import: [\"\" : 18, \"my\" : 1]>\n"
+    "outer (labels, unused, scores) => (loss) { loss = my.inner(scores, labels) }\n"
+    "<domain: \"my\", opset_import: [\"\" : 18]>\n"
+    "inner (scores, labels) => (loss)\n"
+    "{ same = Identity(labels) loss = SoftmaxCrossEntropyLoss(scores, same) }\n"
+    "training { algorithm: step (int64[N] label) => (float loss)\n"
+    "{ loss = my.outer(label, , y) }, update_binding: [\"w\": \"loss\"] }\n";
+
+static void called(struct cm_arena *arena)
+{
+    struct cm_trainer *trainer = train_of(arena, function_loss);
+    struct cm_error err = {0};
+
+    CHECK_OK(meet(trainer, csv(arena, good), &err), &err);
+    CHECK_FAILS(meet(trainer, csv(arena, far), &err), CM_BAD_ARGUMENT, &err,
+                "row 2 of 'label' (counted from 0) has the label 3");
+}
+
+void test_labels__they_are_followed_into_functions(void)
+{
+    check_in_arena(called);
+}
+
 static void unknown(struct cm_arena *arena)
 {
     struct cm_error err = {0};

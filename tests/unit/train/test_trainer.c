@@ -52,9 +52,9 @@ static void check_scalars(const struct expectation *e, const struct cm_trainer_s
     }
 }
 
-static void follow(struct cm_arena *arena, const char *name, struct expectation *e)
+static void follow_with(struct cm_arena *arena, const char *name, struct expectation *e,
+                        struct cm_trainer *trainer)
 {
-    struct cm_trainer *trainer = train_open(arena, open_model(arena, name));
     struct cm_trainer_scalar scalars[SCALARS_MAX];
     const struct cm_tensor *in[INPUTS_MAX];
     struct cm_error err = {0};
@@ -84,6 +84,19 @@ static void follow(struct cm_arena *arena, const char *name, struct expectation 
             check_close(e->variables[v], i, train_value(trainer, e->variables[v], (int64_t)i),
                         expected[i]);
     }
+}
+
+/* In whole steps, and in steps of two halves. */
+static void follow(struct cm_arena *arena, const char *name, struct expectation *e)
+{
+    const struct cm_trainer_options halves = {.threads = 1, .check_finite = true, .split = true};
+    struct cm_trainer *split = NULL;
+    struct cm_error err = {0};
+
+    follow_with(arena, name, e, train_open(arena, open_model(arena, name)));
+    CHECK_OK(cm_trainer_new(arena, open_model(arena, name), &halves, &split, &err), &err);
+    CHECK(cm_trainer_parameter_count(split) >= 2);
+    follow_with(arena, name, e, split);
 }
 
 static void follow_linreg(struct cm_arena *arena)
@@ -207,7 +220,7 @@ static void consecutive(struct cm_arena *arena)
     CHECK(scalars[0].value == 2 && scalars[1].value == 12);
     in[0] = &bad;
     CHECK_FAILS(cm_trainer_step(trainer, in, scalars, &err), CM_BAD_MODEL, &err,
-                "step 2, training_info[1]: 'b_new' is not finite, first made by");
+                "step 2, training_info[1]: 'loss' is not finite, first made by");
     CHECK(strstr(err.text, "(Div)"));
     CHECK(train_value(trainer, "a", 0) == 2 && train_value(trainer, "b", 0) == 12);
     in[0] = &fine;
@@ -426,6 +439,38 @@ static void resume(struct cm_arena *arena)
 void test_trainer__random_numbers_go_on_where_another_trainer_left_off(void)
 {
     check_in_arena(resume);
+}
+
+/* Noise times what is fed: a step fails because nothing is, or because that is infinite. */
+static const char fed_noise[] =
+    HEAD "g (float[2] x) => (float[2] y) <float[2] a = {0, 0}>\n"
+         "{ y = Add(x, a) }\n"
+         "training { algorithm: step () => (float[2] n)\n"
+         "{ r = RandomNormal<shape = [2]>()\n s = RandomUniform<shape = [2], seed = 3.0>()\n"
+         "t = Add(r, s)\n n = Mul(x, t) }, update_binding: [\"a\": \"n\"] }\n";
+
+static void fail_between(struct cm_arena *arena)
+{
+    struct cm_trainer *first = train_of(arena, fed_noise), *second = train_of(arena, fed_noise);
+    float ones[] = {1, 1}, far[] = {1, INFINITY};
+    const struct cm_tensor fine = cm_tensor_borrow(CM_FLOAT, &CM_SHAPE(2), ones);
+    const struct cm_tensor bad = cm_tensor_borrow(CM_FLOAT, &CM_SHAPE(2), far);
+    const struct cm_tensor *in[] = {&fine}, *infinite[] = {&bad}, *none[] = {NULL};
+    struct cm_error err = {0};
+
+    for (int i = 0; i < 4; i++) {
+        CHECK_OK(cm_trainer_step(first, in, NULL, &err), &err);
+        CHECK_OK(cm_trainer_step(second, in, NULL, &err), &err);
+        CHECK(memcmp(cm_trainer_state(first, 0)->data, cm_trainer_state(second, 0)->data, 8) == 0);
+        CHECK_FAILS(cm_trainer_step(second, none, NULL, &err), CM_BAD_ARGUMENT, &err, "missing");
+        CHECK_FAILS(cm_trainer_step(second, infinite, NULL, &err), CM_BAD_MODEL, &err, "finite");
+        CHECK_FAILS(cm_trainer_step(second, none, NULL, &err), CM_BAD_ARGUMENT, &err, "missing");
+    }
+}
+
+void test_trainer__a_step_that_fails_draws_no_random_numbers(void)
+{
+    check_in_arena(fail_between);
 }
 
 /* ---- evaluating ---- */

@@ -1,0 +1,176 @@
+/* What a training step holds: asked of the sessions, sorted by what it is for. */
+// SPDX-License-Identifier: Apache-2.0
+#include "base/number.h"
+#include "train/trainer_parts.h"
+
+/* ---- what values are for ---- */
+
+/* Activations are what the values that are differentiated are computed from; gradients all else
+ * that derivatives are. What is left is arithmetic of the update. */
+struct sorting {
+    const struct cm_graph *graph;
+    unsigned char *kind; /* by value: enum cm_memory_kind */
+};
+
+static void claim(struct sorting *s, cm_value value, enum cm_memory_kind kind)
+{
+    if (value && s->kind[value] != CM_MEMORY_ACTIVATION)
+        s->kind[value] = (unsigned char)kind;
+}
+
+/* Nesting is limited where graphs are built. */
+static void claim_inputs(struct sorting *s, const struct cm_node *node, enum cm_memory_kind kind)
+{
+    for (int i = 0; i < node->n_inputs; i++)
+        claim(s, node->inputs[i].value, kind);
+    for (size_t b = 0; b < node->n_bodies; b++) {
+        const struct cm_graph *body = node->bodies[b].graph;
+
+        for (const struct cm_node *inner = body ? body->first : NULL; inner; inner = inner->next)
+            claim_inputs(s, inner, kind);
+        for (size_t o = 0; body && o < body->n_outputs; o++)
+            claim(s, body->outputs[o].value, kind);
+    }
+}
+
+static enum cm_memory_kind kind_of(void *arg, const struct cm_node *node)
+{
+    const struct sorting *s = arg;
+    enum cm_memory_kind kind = CM_MEMORY_OTHER;
+
+    for (int o = 0; o < node->n_outputs; o++)
+        if (node->outputs[o] && kind != CM_MEMORY_ACTIVATION && s->kind[node->outputs[o]])
+            kind = (enum cm_memory_kind)s->kind[node->outputs[o]];
+    return kind;
+}
+
+static void claim_named(struct sorting *s, const struct cm_node_proto *node)
+{
+    for (size_t i = 0; i < node->attribute.count; i++)
+        if (cm_str_is(node->attribute.items[i].name, "y"))
+            claim(s, cm_graph_find(s->graph, node->attribute.items[i].s), CM_MEMORY_ACTIVATION);
+    for (size_t o = 0; o < node->output.count; o++)
+        if (node->output.items[o].size)
+            claim(s, cm_graph_find(s->graph, node->output.items[o]), CM_MEMORY_GRADIENT);
+}
+
+void cm_program_sort_memory(struct cm_trainer *trainer, struct cm_program *program,
+                            const struct cm_combined *combined)
+{
+    const struct cm_graph *graph = program->graph;
+    struct sorting s = {.graph = graph};
+    bool any = false;
+
+    s.kind = CM_NEW_ARRAY(trainer->arena, unsigned char, cm_module_value_count(graph->module));
+    for (size_t n = 0; n < combined->graph.node.count; n++) {
+        if (!cm_node_is_gradient(&combined->graph.node.items[n]))
+            continue;
+        claim_named(&s, &combined->graph.node.items[n]);
+        any = true;
+    }
+    for (const struct cm_node *node = graph->last; node; node = node->prev) {
+        const enum cm_memory_kind kind = kind_of(&s, node);
+
+        if (kind != CM_MEMORY_OTHER)
+            claim_inputs(&s, node, kind);
+    }
+    if (any)
+        cm_session_sort_memory(program->session, kind_of, &s);
+}
+
+/* ---- how much ---- */
+
+static enum cm_status add_bytes(size_t *sum, size_t bytes, struct cm_error *err)
+{
+    return cm_size_add(*sum, bytes, sum)
+               ? CM_OK
+               : cm_fail(err, CM_LIMIT, "a step is too large for any memory");
+}
+
+/* Each entry keeps the memory of its graph for the next step. */
+static enum cm_status add_program(struct cm_trainer *trainer, struct cm_program *program,
+                                  const struct cm_tensor *const *in, struct cm_trainer_memory *out,
+                                  struct cm_error *err)
+{
+    struct cm_session_memory memory;
+
+    if (!program->session)
+        return CM_OK;
+    cm_program_place_outputs(trainer, program);
+    CM_TRY(cm_program_measure(trainer, program, in, &memory, err));
+    size_t limited = memory.block;
+    CM_TRY(add_bytes(&limited, memory.results, err));
+    out->late += memory.late;
+    out->limited = limited > out->limited ? limited : out->limited;
+    CM_TRY(add_bytes(&out->constants, memory.constants, err));
+    CM_TRY(add_bytes(&out->activations, memory.most[CM_MEMORY_ACTIVATION], err));
+    CM_TRY(add_bytes(&out->gradients, memory.most[CM_MEMORY_GRADIENT], err));
+    CM_TRY(add_bytes(&out->arithmetic, memory.most[CM_MEMORY_OTHER], err));
+    CM_TRY(add_bytes(&out->arithmetic, memory.results, err));
+    CM_TRY(add_bytes(&out->scratch, memory.most[CM_MEMORY_SCRATCH], err));
+    return add_bytes(&out->work, limited, err);
+}
+
+/* Shapes of what the first half will hand over, as far as they are known by now. */
+static bool suppose_handovers(struct cm_trainer *trainer)
+{
+    const struct cm_program *first = &trainer->entries[0].step;
+    bool all = true;
+
+    for (size_t h = 0; h < trainer->handovers.count; h++) {
+        struct cm_handover *handover = &trainer->handovers.items[h];
+        const struct cm_type *type = first->types[handover->output];
+        struct cm_shape shape;
+
+        if (handover->memory.buffer)
+            shape = handover->memory.shape;
+        else if (type->kind != CM_KIND_TENSOR || !cm_type_shape(type, &shape))
+            all = false;
+        if (all)
+            handover->value = (struct cm_datum){
+                .kind = CM_KIND_TENSOR, .tensor = cm_tensor_borrow(type->dtype, &shape, NULL)};
+    }
+    return all;
+}
+
+/* The second half, and the gradients between the two. */
+static enum cm_status add_update(struct cm_trainer *trainer, const struct cm_tensor *const *in,
+                                 struct cm_trainer_memory *out, struct cm_error *err)
+{
+    enum cm_status status = CM_OK;
+
+    for (size_t h = 0; h < trainer->handovers.count; h++) {
+        const size_t bytes = cm_tensor_bytes(&trainer->handovers.items[h].memory);
+
+        if (!trainer->handovers.items[h].memory.buffer)
+            continue;
+        CM_TRY(add_bytes(&out->gradients, bytes, err));
+        CM_TRY(add_bytes(&out->work, bytes, err));
+    }
+    if (trainer->computed || suppose_handovers(trainer))
+        status = add_program(trainer, &trainer->entries[0].update, in, out, err);
+    else
+        out->late++;
+    for (size_t h = 0; !trainer->computed && h < trainer->handovers.count; h++)
+        trainer->handovers.items[h].value = (struct cm_datum){0};
+    return status;
+}
+
+enum cm_status cm_trainer_memory(struct cm_trainer *trainer, const struct cm_tensor *const *in,
+                                 struct cm_trainer_memory *out, struct cm_error *err)
+{
+    *out = (struct cm_trainer_memory){0};
+    for (size_t i = 0; i < trainer->n_variables; i++) {
+        const size_t bytes = cm_tensor_bytes(&trainer->variables[i].now);
+
+        CM_TRY(add_bytes(trainer->names[i].entry < 0 ? &out->weights : &out->state, bytes, err));
+        CM_TRY(add_bytes(&out->updates, bytes, err));
+    }
+    for (size_t i = 0; i < trainer->inputs.count; i++)
+        if (in[i])
+            CM_TRY(add_bytes(&out->batch, cm_tensor_bytes(in[i]), err));
+    for (size_t k = 0; k < trainer->n_entries; k++)
+        CM_TRY(cm_error_context(err, add_program(trainer, &trainer->entries[k].step, in, out, err),
+                                "training_info[%zu]", k));
+    return trainer->options.split ? add_update(trainer, in, out, err) : CM_OK;
+}

@@ -1,0 +1,501 @@
+/* Steps by halves, flat parameters and gradients, and whole runs with a caller who is told. */
+// SPDX-License-Identifier: Apache-2.0
+#include "base/folder.h"
+#include "cameo.h"
+#include "check.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#define OK(call)                                                                                   \
+    do {                                                                                           \
+        if ((call) != CAMEO_OK)                                                                    \
+            fail_msg("%s: %s", #call, err.message);                                                \
+    } while (0)
+
+static struct cameo_model *load(const char *text)
+{
+    struct cameo_load_options options = CAMEO_LOAD_OPTIONS_INIT;
+    struct cameo_model *model;
+    struct cameo_error err;
+
+    options.format = CAMEO_FORMAT_TEXT;
+    OK(cameo_model_load_memory(text, strlen(text), &options, &model, &err));
+    return model;
+}
+
+static struct cameo_trainer *open_trainer(struct cameo_model *model, bool gradients)
+{
+    struct cameo_trainer_options options = CAMEO_TRAINER_OPTIONS_INIT;
+    struct cameo_trainer *trainer;
+    struct cameo_error err;
+
+    options.threads = 1;
+    options.seed = 5;
+    options.gradients = gradients;
+    OK(cameo_trainer_new(model, &options, &trainer, &err));
+    return trainer;
+}
+
+/* Two layers with a normalization whose statistics are bound too; one weight is frozen by name. */
+static const char net[] =
+    "<ir_version: 8, opset_import: [\"\" : 17]>\n"
+    "net (float[N,3] x) => (float[N,2] y)\n"
+    "<float[3,4] w1 = {0.1,-0.2,0.3,0.4,0.5,-0.6,0.7,0.8,-0.9,0.1,0.2,0.3},\n"
+    " float[4] scale = {1,1,1,1}, float[4] shift = {0,0,0,0},\n"
+    " float[4] mean = {0,0,0,0}, float[4] var = {1,1,1,1},\n"
+    " float[4,2] w2 = {0.3,-0.1,0.2,0.5,-0.4,0.6,0.1,0.2}, float[2] b2 = {0.1,-0.1}>\n"
+    "{ h = MatMul(x, w1)\n  n = BatchNormalization(h, scale, shift, mean, var)\n"
+    "  a = Tanh(n)\n  z = MatMul(a, w2)\n  y = Add(z, b2) }\n";
+
+static struct cameo_model *prepared(int64_t accumulate)
+{
+    struct cameo_prepare_options options = CAMEO_PREPARE_OPTIONS_INIT;
+    struct cameo_model *model = load(net);
+    struct cameo_error err;
+
+    options.loss = "mse";
+    options.optimizer = "adamw";
+    options.lr = 0.05;
+    options.clip_norm = 0.5;
+    options.accumulate = accumulate;
+    options.schedule = CAMEO_SCHEDULE_COSINE;
+    options.schedule_steps = 20;
+    OK(cameo_model_prepare(model, &options, NULL, &err));
+    return model;
+}
+
+enum { ROWS = 5 };
+
+struct batch {
+    float x[ROWS][3], t[ROWS][2];
+    struct cameo_feed feeds[2];
+};
+
+static void fill(struct batch *batch, int number)
+{
+    static const int64_t x_dims[] = {ROWS, 3}, t_dims[] = {ROWS, 2};
+
+    for (int i = 0; i < ROWS; i++) {
+        for (int j = 0; j < 3; j++)
+            batch->x[i][j] = (float)sin(number * 7.1 + i * 1.3 + j * 2.7);
+        batch->t[i][0] = batch->x[i][0] - batch->x[i][2];
+        batch->t[i][1] = batch->x[i][1] * batch->x[i][1];
+    }
+    batch->feeds[0] = (struct cameo_feed){.name = "x",
+                                          .dtype = CAMEO_FLOAT,
+                                          .rank = 2,
+                                          .dims = x_dims,
+                                          .data = batch->x,
+                                          .bytes = sizeof batch->x};
+    batch->feeds[1] = (struct cameo_feed){.name = "target",
+                                          .dtype = CAMEO_FLOAT,
+                                          .rank = 2,
+                                          .dims = t_dims,
+                                          .data = batch->t,
+                                          .bytes = sizeof batch->t};
+}
+
+static void check_same_variables(const struct cameo_trainer *a, const struct cameo_trainer *b)
+{
+    struct cameo_error err;
+    char x[256], y[256];
+
+    CHECK_INT(cameo_trainer_variable_count(a), cameo_trainer_variable_count(b));
+    for (size_t i = 0; i < cameo_trainer_variable_count(a); i++) {
+        const size_t size = (size_t)cameo_trainer_variable(a, i)->bytes;
+
+        CHECK(size <= sizeof x);
+        OK(cameo_trainer_read_variable(a, i, x, size, &err));
+        OK(cameo_trainer_read_variable(b, i, y, size, &err));
+        CHECK(memcmp(x, y, size) == 0);
+    }
+}
+
+void test_gradients__parameters_are_listed_with_their_places(void)
+{
+    static const char *const names[] = {"w1", "scale", "shift", "w2", "b2"};
+    static const int64_t counts[] = {12, 4, 4, 8, 2};
+    struct cameo_model *model = prepared(1);
+    struct cameo_trainer *whole = open_trainer(model, false), *split = open_trainer(model, true);
+    struct cameo_error err;
+    float values[30], back[30];
+    size_t offset = 0;
+
+    for (int t = 0; t < 2; t++) {
+        const struct cameo_trainer *trainer = t ? split : whole;
+
+        CHECK_INT(cameo_trainer_parameter_count(trainer), 5);
+        CHECK(cameo_trainer_parameter(trainer, 5) == NULL);
+        offset = 0;
+        for (size_t i = 0; i < 5; i++) {
+            const struct cameo_parameter *row = cameo_trainer_parameter(trainer, i);
+
+            CHECK_STRING(row->name.data, names[i]);
+            CHECK_INT(row->elements, counts[i]);
+            CHECK_INT(row->offset, offset);
+            CHECK(row->variable == cameo_trainer_find_variable(trainer, names[i]));
+            offset += row->bytes;
+        }
+        CHECK_INT(cameo_trainer_parameter_bytes(trainer), offset);
+    }
+    CHECK_INT(offset, sizeof values);
+    OK(cameo_trainer_read_parameters(whole, values, sizeof values, &err));
+    CHECK(values[0] == 0.1f && values[12] == 1 && values[28] == 0.1f);
+    for (int i = 0; i < 30; i++)
+        values[i] = (float)i;
+    OK(cameo_trainer_set_parameters(whole, values, sizeof values, &err));
+    OK(cameo_trainer_read_variable(whole, cameo_trainer_find_variable(whole, "b2"), back,
+                                   2 * sizeof *back, &err));
+    CHECK(back[0] == 28 && back[1] == 29);
+    CHECK(cameo_trainer_read_parameters(whole, values, 4, &err) == CAMEO_BAD_ARGUMENT);
+    CHECK_STRING(err.message, "the 5 parameters have 120 bytes, the call is for 4");
+    CHECK(cameo_trainer_read_gradients(whole, values, sizeof values, &err) == CAMEO_BAD_ARGUMENT);
+    CHECK_STRING(err.message, "the trainer was not made for gradients, its steps are whole");
+    CHECK(cameo_trainer_read_gradients(split, values, sizeof values, &err) == CAMEO_BAD_ARGUMENT);
+    CHECK(strstr(err.message, "none have been computed"));
+    CHECK(cameo_trainer_apply(split, NULL, &err) == CAMEO_BAD_ARGUMENT);
+    CHECK(strstr(err.message, "no gradients to apply"));
+    cameo_trainer_free(whole);
+    cameo_trainer_free(split);
+    cameo_model_free(model);
+}
+
+/* Clipping, accumulation, schedule and statistics included. */
+static void check_halves_make_a_whole(int64_t accumulate)
+{
+    struct cameo_model *model = prepared(accumulate);
+    struct cameo_trainer *whole = open_trainer(model, false), *split = open_trainer(model, true);
+    const size_t loss = cameo_trainer_loss(whole);
+    struct cameo_error err;
+    struct batch batch;
+    double a[4], b[4];
+    float values[30];
+
+    CHECK_INT(cameo_trainer_scalar_count(whole), 3); /* loss, lr, grad_norm */
+    CHECK_INT(cameo_trainer_scalar_count(split), 3);
+    for (int i = 0; i < 6; i++) {
+        fill(&batch, i);
+        OK(cameo_trainer_step(whole, batch.feeds, 2, a, &err));
+        if (i % 2) {
+            OK(cameo_trainer_step(split, batch.feeds, 2, b, &err));
+        } else {
+            OK(cameo_trainer_compute(split, batch.feeds, 2, b, &err));
+            OK(cameo_trainer_read_gradients(split, values, sizeof values, &err));
+            OK(cameo_trainer_set_gradients(split, values, sizeof values, &err));
+            memset(&batch, 0, sizeof batch); /* the batch is the caller's again */
+            OK(cameo_trainer_apply(split, b, &err));
+        }
+        CHECK(a[loss] == b[cameo_trainer_loss(split)]);
+        check_same_variables(whole, split);
+        CHECK_INT(cameo_trainer_steps(split), i + 1);
+    }
+    cameo_trainer_free(whole);
+    cameo_trainer_free(split);
+    cameo_model_free(model);
+}
+
+void test_gradients__two_halves_are_a_step(void)
+{
+    check_halves_make_a_whole(1);
+    check_halves_make_a_whole(3);
+}
+
+/* y = w x, loss (y - t)^2 / 2 summed, rate 1/10. */
+#define LINE_BEFORE                                                                                \
+    "<ir_version: 8, opset_import: [\"\" : 17, \"ai.onnx.preview.training\" : 1]>\n"               \
+    "line (float[N,1] x) => (float[N,1] y) <float[1,1] w = {1}>\n"                                 \
+    "{ y = MatMul(x, w) }\n"                                                                       \
+    "training {\n"                                                                                 \
+    "  algorithm: step (float[N,1] t) => (float loss, float[1,1] w_new)\n"                         \
+    "  <float rate = {0.1}, float half = {0.5}>\n"                                                 \
+    "  { d = Sub(y, t)\n    s = Mul(d, d)\n    h = Mul(s, half)\n"                                 \
+    "    loss = ReduceSum<keepdims = 0>(h)\n"
+#define LINE_GRADIENT(y)                                                                           \
+    "ai.onnx.preview.training.Gradient<xs = [\"w\"], zs = [\"x\", \"t\"], y = \"" y "\">(w, x, "   \
+    "t)\n"
+#define LINE_AFTER "    w_new = Sub(w, m) },\n  update_binding: [\"w\": \"w_new\"]\n}\n"
+
+static const char line[] =
+    LINE_BEFORE "    g = " LINE_GRADIENT("loss") "    m = Mul(g, rate)\n" LINE_AFTER;
+
+static const int64_t pair[] = {2, 1};
+
+static struct cameo_feed feed(const char *name, const float *values)
+{
+    return (struct cameo_feed){.name = name,
+                               .dtype = CAMEO_FLOAT,
+                               .rank = 2,
+                               .dims = pair,
+                               .data = values,
+                               .bytes = 2 * sizeof *values};
+}
+
+void test_gradients__what_the_caller_makes_of_them_is_applied(void)
+{
+    static const float xs[] = {1, 2}, ts[] = {3, 6};
+    const struct cameo_feed feeds[] = {feed("x", xs), feed("t", ts)};
+    struct cameo_model *model = load(line);
+    struct cameo_trainer *trainer = open_trainer(model, true);
+    struct cameo_error err;
+    double loss;
+    float g, w, half;
+
+    OK(cameo_trainer_compute(trainer, feeds, 2, &loss, &err));
+    OK(cameo_trainer_read_gradients(trainer, &g, sizeof g, &err));
+    /* w 1: loss ((1 - 3)^2 + (2 - 6)^2) / 2, gradient -2 * 1 - 4 * 2 */
+    CHECK(loss == 10 && g == -10);
+    OK(cameo_trainer_read_parameters(trainer, &w, sizeof w, &err));
+    CHECK(w == 1);
+    CHECK(cameo_checkpoint_save(trainer, "half.safetensors", NULL, 0, &err) == CAMEO_BAD_ARGUMENT);
+    CHECK(strstr(err.message, "a step is half done"));
+    half = g / 2;
+    OK(cameo_trainer_set_gradients(trainer, &half, sizeof half, &err));
+    OK(cameo_trainer_apply(trainer, NULL, &err));
+    OK(cameo_trainer_read_parameters(trainer, &w, sizeof w, &err));
+    CHECK(fabsf(w - 1.5f) < 1e-6f);
+    /* Computing again instead of applying begins anew. */
+    OK(cameo_trainer_compute(trainer, feeds, 2, &loss, &err));
+    OK(cameo_trainer_set_parameters(trainer, &half, sizeof half, &err));
+    OK(cameo_trainer_compute(trainer, feeds, 2, &loss, &err));
+    OK(cameo_trainer_read_gradients(trainer, &g, sizeof g, &err));
+    CHECK(fabsf(g - (5 * half - 15)) < 1e-4f);
+    half = (float)NAN;
+    OK(cameo_trainer_set_gradients(trainer, &half, sizeof half, &err));
+    CHECK(cameo_trainer_apply(trainer, NULL, &err) == CAMEO_BAD_MODEL);
+    CHECK(strstr(err.message, "'w_new' is not finite"));
+    OK(cameo_trainer_read_parameters(trainer, &w, sizeof w, &err));
+    CHECK(w == -5);
+    CHECK_INT(cameo_trainer_steps(trainer), 1);
+    cameo_trainer_free(trainer);
+    cameo_model_free(model);
+}
+
+static void check_refused(const char *text, const char *sentence)
+{
+    struct cameo_trainer_options options = CAMEO_TRAINER_OPTIONS_INIT;
+    struct cameo_model *model = load(text);
+    struct cameo_trainer *trainer;
+    struct cameo_error err;
+
+    OK(cameo_trainer_new(model, &options, &trainer, &err)); /* whole, it can be trained */
+    cameo_trainer_free(trainer);
+    options.gradients = true;
+    CHECK(cameo_trainer_new(model, &options, &trainer, &err) == CAMEO_UNSUPPORTED);
+    CHECK(trainer == NULL);
+    if (!strstr(err.message, sentence))
+        fail_msg("%s", err.message);
+    cameo_model_free(model);
+}
+
+void test_gradients__a_training_that_has_no_halves_is_refused_in_a_sentence(void)
+{
+    static const char by_hand[] =
+        LINE_BEFORE "    xt = Transpose<perm = [1, 0]>(x)\n    g = MatMul(xt, d)\n"
+                    "    m = Mul(g, rate)\n" LINE_AFTER;
+    static const char twice[] = LINE_BEFORE "    g1 = " LINE_GRADIENT(
+        "loss") "    g2 = " LINE_GRADIENT("s") "    g = Add(g1, g2)\n"
+                                               "    m = Mul(g, rate)\n" LINE_AFTER;
+    static const char unused[] =
+        LINE_BEFORE "    g = " LINE_GRADIENT("loss") "    k = Mul(g, g)\n"
+                                                     "    m = Mul(w, rate)\n" LINE_AFTER;
+    static const char second[] = LINE_BEFORE "    g1 = " LINE_GRADIENT(
+        "loss") "    p = ReduceSumSquare<keepdims = 0>(g1)\n"
+                "    g = ai.onnx.preview.training.Gradient<xs = [\"x\"], zs = [\"w\", \"t\"], y = "
+                "\"p\">"
+                "(x, w, t)\n    r = ReduceMean<keepdims = 0>(g)\n    m = Mul(r, rate)\n" LINE_AFTER;
+
+    check_refused(by_hand, "no Gradient node in it differentiates by a variable that it updates");
+    check_refused(twice, "several Gradient nodes differentiate by 'w'");
+    check_refused(unused, "nothing that it updates follows from a gradient");
+    check_refused(second, "differentiates what gradients were used for");
+}
+
+/* Dropout draws in the first half; a half that fails has drawn nothing. */
+void test_gradients__a_step_that_failed_has_drawn_no_random_numbers(void)
+{
+    static const char dropout[] =
+        "<ir_version: 8, opset_import: [\"\" : 17]>\n"
+        "net (float[N,1] x) => (float[N,1] y) <float[1,1] w = {1}, float[1,1] v = {1}>\n"
+        "{ h = MatMul(x, w)\n  a = Dropout(h)\n  y = MatMul(a, v) }\n";
+    static const float xs[] = {1, 2}, ts[] = {3, 6}, far[] = {3, 3e38f}, bad[] = {1, INFINITY};
+    const struct cameo_feed feeds[] = {feed("x", xs), feed("target", ts)};
+    const struct cameo_feed wrong[] = {feed("x", xs), feed("target", far)};
+    const struct cameo_feed broken[] = {feed("x", bad), feed("target", ts)};
+    struct cameo_prepare_options options = CAMEO_PREPARE_OPTIONS_INIT;
+    struct cameo_model *model = load(dropout);
+    struct cameo_error err;
+
+    options.loss = "mse";
+    options.optimizer = "sgd";
+    OK(cameo_model_prepare(model, &options, NULL, &err));
+    for (int split = 0; split < 2; split++) {
+        struct cameo_trainer *a = open_trainer(model, split), *b = open_trainer(model, split);
+
+        for (int i = 0; i < 8; i++) {
+            OK(cameo_trainer_step(a, feeds, 2, NULL, &err));
+            CHECK(cameo_trainer_step(b, wrong, 2, NULL, &err) == CAMEO_BAD_MODEL);
+            CHECK(strstr(err.message, "is not finite, first made by"));
+            CHECK(cameo_trainer_step(b, broken, 2, NULL, &err) == CAMEO_BAD_MODEL);
+            CHECK(strstr(err.message, "is not finite, nor is what input 'x' is fed"));
+            OK(cameo_trainer_step(b, feeds, 2, NULL, &err));
+            check_same_variables(a, b);
+        }
+        cameo_trainer_free(a);
+        cameo_trainer_free(b);
+    }
+    cameo_model_free(model);
+}
+
+void test_gradients__memory_is_told_by_what_it_is_for(void)
+{
+    struct cameo_model *model = prepared(1);
+    struct cameo_error err;
+    struct batch batch;
+
+    fill(&batch, 0);
+    for (int split = 0; split < 2; split++) {
+        struct cameo_trainer *trainer = open_trainer(model, split);
+        struct cameo_memory memory;
+
+        OK(cameo_trainer_memory(trainer, batch.feeds, 2, &memory, &err));
+        /* What Tanh gave waits for the backward pass; every parameter has a gradient. */
+        CHECK(memory.activations >= ROWS * 4 * sizeof(float));
+        CHECK(memory.gradients >= 12 * sizeof(float));
+        CHECK(memory.activations < memory.work && memory.gradients <= memory.work);
+        CHECK(memory.activations + memory.gradients + memory.arithmetic + memory.scratch >=
+              memory.limited);
+        CHECK(memory.limited <= memory.work);
+        OK(cameo_trainer_step(trainer, batch.feeds, 2, NULL, &err));
+        cameo_trainer_free(trainer);
+    }
+    cameo_model_free(model);
+}
+
+/* ---- whole runs ---- */
+
+struct seen {
+    int steps, epochs, checkpoints, stop_at;
+    double loss;
+};
+
+static bool watch(void *arg, const struct cameo_progress *progress)
+{
+    struct seen *seen = arg;
+
+    seen->steps += progress->moment == CAMEO_AFTER_STEP;
+    seen->checkpoints += progress->moment == CAMEO_AFTER_CHECKPOINT;
+    if (progress->moment == CAMEO_AFTER_CHECKPOINT)
+        CHECK(access(progress->checkpoint, R_OK) == 0);
+    if (progress->moment == CAMEO_AFTER_EPOCH) {
+        seen->epochs++;
+        CHECK(progress->measure && progress->measure->compared == 24);
+        CHECK_INT(progress->epoch, seen->epochs);
+        CHECK_INT(progress->step, 4 * seen->epochs);
+    }
+    CHECK_INT(progress->steps, 12);
+    seen->loss = progress->loss;
+    return !seen->stop_at || seen->steps < seen->stop_at;
+}
+
+/* 24 rows of t = 2 x as CSV. */
+static void write_data(const char *path)
+{
+    FILE *file = fopen(path, "w");
+
+    CHECK(file != NULL);
+    fputs("x,t\n", file);
+    for (int i = 0; i < 24; i++)
+        fprintf(file, "%.3f,%.3f\n", i * 0.01 - 0.1, i * 0.02 - 0.2);
+    fclose(file);
+}
+
+struct run {
+    struct cameo_model *model;
+    struct cameo_trainer *trainer;
+    struct cameo_dataset *data, *more;
+    struct cameo_batches *batches, *validation;
+};
+
+static void open_run(struct run *run, const char *data)
+{
+    struct cameo_batches_options options = CAMEO_BATCHES_OPTIONS_INIT;
+    struct cameo_dataset_options columns = CAMEO_DATASET_OPTIONS_INIT;
+    struct cameo_error err;
+
+    columns.columns = "x=x t:float=t";
+    run->model = load(line);
+    run->trainer = open_trainer(run->model, false);
+    OK(cameo_dataset_open(data, &columns, &run->data, &err));
+    OK(cameo_dataset_open(data, &columns, &run->more, &err));
+    options.batch_size = 6;
+    OK(cameo_batches_new(run->more, run->trainer, &options, &run->validation, &err));
+    options.shuffle = true;
+    options.seed = 3;
+    OK(cameo_batches_new(run->data, run->trainer, &options, &run->batches, &err));
+}
+
+static float close_run(struct run *run)
+{
+    struct cameo_error err;
+    float w;
+
+    OK(cameo_trainer_read_parameters(run->trainer, &w, sizeof w, &err));
+    cameo_batches_free(run->batches);
+    cameo_batches_free(run->validation);
+    cameo_dataset_free(run->data);
+    cameo_dataset_free(run->more);
+    cameo_trainer_free(run->trainer);
+    cameo_model_free(run->model);
+    return w;
+}
+
+void test_gradients__a_run_tells_what_happens_and_may_be_stopped_and_resumed(void)
+{
+    struct folder folder;
+    char data[FOLDER_PATH_SIZE], checkpoint[FOLDER_PATH_SIZE];
+    struct cameo_loop_options options = CAMEO_LOOP_OPTIONS_INIT;
+    struct cameo_loop_result result;
+    struct cameo_error err;
+    struct seen seen = {0};
+    struct run run;
+
+    folder_make(&folder);
+    folder_path(&folder, "data.csv", data);
+    folder_path(&folder, "at.safetensors", checkpoint);
+    write_data(data);
+    open_run(&run, data);
+    options.epochs = 3;
+    options.validation = run.validation;
+    options.progress = watch;
+    options.progress_arg = &seen;
+    OK(cameo_trainer_run(run.trainer, run.batches, &options, &result, &err));
+    CHECK_INT(seen.steps, 12);
+    CHECK_INT(seen.epochs, 3);
+    CHECK(!result.stopped && !result.out_of_patience && result.loss == seen.loss);
+    CHECK(result.best_loss < 1);
+    const float never_stopped = close_run(&run);
+
+    options.checkpoint = checkpoint;
+    options.checkpoint_every = 2;
+    options.resume = true;
+    for (int stop = 5; stop >= 0; stop -= 5) {
+        open_run(&run, data);
+        seen = (struct seen){.stop_at = stop, .epochs = stop ? 0 : 1};
+        options.validation = run.validation;
+        OK(cameo_trainer_run(run.trainer, run.batches, &options, &result, &err));
+        CHECK(result.stopped == (stop > 0));
+        CHECK_INT(seen.steps, stop ? 5 : 7);
+        CHECK_INT(seen.checkpoints, stop ? 2 : 4);
+        CHECK_INT(cameo_trainer_steps(run.trainer), stop ? 5 : 12);
+        const float w = close_run(&run);
+        CHECK(stop || w == never_stopped);
+    }
+    options.steps = 4;
+    open_run(&run, data);
+    CHECK(cameo_trainer_run(run.trainer, run.batches, &options, NULL, &err) == CAMEO_BAD_ARGUMENT);
+    CHECK_STRING(err.message, "epochs and steps both say when to stop");
+    close_run(&run);
+    folder_remove(&folder);
+}
