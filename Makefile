@@ -18,7 +18,8 @@ help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | sort | \
 	    awk -F'\t' '{printf "make %-11s %s\n", $$1, $$2}'
 	@echo "settings         DEV=1 warnings are errors; JOBS=N; PREFIX=DIR for install;"
-	@echo "                 TEST=REGEX which tests; FUZZ_SECONDS=N for each fuzzer"
+	@echo "                 TEST=REGEX which tests; OPS=NAME,.. only operator cases, of families,"
+	@echo "                 files or operators; FUZZ_SECONDS=N for each fuzzer"
 
 build:
 	@tools/setup.sh build
@@ -77,7 +78,7 @@ fuzz: ## every fuzz target for FUZZ_SECONDS
 	@tools/build.sh fuzz fuzzers
 	@$(PYTHON) tools/run_fuzz.py
 
-bench: ## speed, as ratios to peers and to the recorded baseline
+bench: ## speed, as ratios to peers that are measured in the same run
 	@tools/setup.sh test
 	@tools/build.sh release product bench
 	@if [ -f bench/run.py ]; then $(PYTHON) bench/run.py; \

@@ -24,6 +24,7 @@ enum cli_kind {
     CLI_TEXT,  /* const char ** */
     CLI_TEXTS, /* struct cli_texts *: given any number of times */
     CLI_SIZE,  /* size_t *; K, M and G multiply by 1024 */
+    CLI_COUNT, /* the same, above 0: 0 in it means that it was not given */
 };
 
 enum { CLI_TEXTS_MAX = 256 };
@@ -80,11 +81,28 @@ int cli_generate(const char *what);
 /* Prints err after "cameo: " on stderr; gives the exit code of its status. */
 int cli_fail(const struct cameo_error *err);
 int cli_exit_code(enum cameo_status status);
+enum { CLI_LINES_MAX = 200 }; /* of a list of complaints; the rest is counted */
+/* The same when a model could not be made ready: lists all that keeps it from running, a line each.
+ * options are those of the session, or NULL. */
+int cli_fail_model(const struct cameo_model *model, const struct cameo_session_options *options,
+                   const struct cameo_error *err);
+/* A note on stderr for each opset that is newer than what we know: what changed in it, if anything,
+ * nobody here can tell. */
+void cli_note_newer(const struct cameo_model *model);
 /* "cameo: <sentence>" on stderr. */
 void cli_complain(const char *format, ...) CLI_PRINTF(1, 2);
 
 /* The program at the other end of a pipe has had enough: no failure, but no use to go on either. */
 extern volatile sig_atomic_t cli_reader_gone;
+
+/* Set by Ctrl-C and SIGTERM from now on; a save that is given it ends without leaving anything
+ * behind. NULL when there is no memory: then they end the program as ever. */
+struct cameo_cancel *cli_stop_on_signal(void);
+
+/* What was given or, for 0, the memory that this machine has left, or less where a control group or
+ * ulimit -v says so: a run that wants more ends with a sentence instead of taking the machine down.
+ */
+size_t cli_memory_limit(size_t given);
 
 /* Says once that writing to name failed with errno; gives the exit code. */
 int cli_broken(const char *name);
@@ -92,6 +110,9 @@ int cli_flush(FILE *to, const char *name);
 /* Both are there and are one file, whatever they are called. */
 bool cli_same_file(const char *a, const char *b);
 bool cli_file_size(const char *path, uint64_t *bytes);
+/* Could a file of this name be written? To be asked before work whose result goes there: says what
+ * is wrong, and gives the exit code. path may be NULL. */
+int cli_check_writable(const char *path);
 
 /* Text from a file, with control characters and bytes that are not UTF-8 as \xNN, so that no model
  * can play tricks with a terminal. Returns the columns it took. */

@@ -39,6 +39,18 @@ static void report_moves(const struct cameo_save_report *report)
                 report->moved_in == 1 ? "" : "s");
 }
 
+/* It may be anything of the user's, so it is named rather than removed. */
+static void report_left(const struct cameo_save_report *report)
+{
+    fputs("left ", stderr);
+    cli_put_text(stderr, report->old_name, strlen(report->old_name));
+    if (report->old_left > 1)
+        fprintf(stderr, " and %zu more external files alone, which", report->old_left - 1);
+    else
+        fputs(" alone, which", stderr);
+    fputs(" the old model used\n", stderr);
+}
+
 /* Says on stderr what was done; stdout stays empty, as the result is the file. */
 static void report_save(const struct cameo_save_report *report, const char *same_as)
 {
@@ -66,14 +78,16 @@ static void report_save(const struct cameo_save_report *report, const char *same
         fprintf(stderr, "removed %zu external file%s that the old model used\n",
                 report->old_removed, report->old_removed == 1 ? "" : "s");
     if (report->old_left)
-        fprintf(stderr, "left %zu external file%s of the old model alone\n", report->old_left,
-                report->old_left == 1 ? "" : "s");
+        report_left(report);
 }
 
 static int check_options(void)
 {
     if (!out_path)
         cli_complain("copy: no file to write was given, add -o FILE");
+    else if (strcmp(out_path, "-") == 0)
+        cli_complain("copy: a model is written to a file, not to standard output; ./- is a file of "
+                     "that name");
     else if (external_name && inline_all)
         cli_complain("copy: --external and --inline contradict each other");
     else if (!external_name && (per_tensor || threshold || alignment))
@@ -98,6 +112,7 @@ static int copy_model(const char *from, const struct cameo_model *model)
     options.one_file_per_tensor = per_tensor;
     options.threshold = threshold;
     options.alignment = alignment;
+    options.cancel = cli_stop_on_signal();
     if (cameo_model_save(model, out_path, &options, &report, &err) != CAMEO_OK)
         return cli_fail(&err);
     report_save(&report, !onto_itself && same_bytes(from, out_path) ? from : NULL);

@@ -47,7 +47,7 @@ static int differentiate(const struct cameo_model *model)
     }
     const size_t count = split_names(texts, wrt.count, names);
     if (cameo_model_gradient(model, of, names, count, portable, &made, &err) != CAMEO_OK)
-        code = cli_fail(&err);
+        code = cli_fail_model(model, NULL, &err);
     else
         code = cli_save(made, out_path);
     cameo_model_free(made);
@@ -68,6 +68,7 @@ static int grad_main(char **operands, int count)
     }
     if (cameo_model_load(operands[0], NULL, &model, &err) != CAMEO_OK)
         return cli_fail(&err);
+    cli_note_newer(model);
     const int code = differentiate(model);
     cameo_model_free(model);
     return code;

@@ -73,7 +73,7 @@ static int feed_and_check(const struct cameo_model *model)
 
     /* The session is there to say what the inputs are. */
     if (cameo_session_new(model, NULL, &session, &err) != CAMEO_OK)
-        return cli_fail(&err);
+        return cli_fail_model(model, NULL, &err);
     int code = cli_inputs_begin(&inputs, session);
     for (size_t i = 0; i < input_texts.count && code == CLI_YES; i++)
         code = cli_inputs_add(&inputs, input_texts.items[i]);
@@ -100,6 +100,7 @@ static int gradcheck_main(char **operands, int count)
     }
     if (cameo_model_load(operands[0], NULL, &model, &err) != CAMEO_OK)
         return cli_fail(&err);
+    cli_note_newer(model);
     const int code = feed_and_check(model);
     cameo_model_free(model);
     return code;

@@ -73,7 +73,10 @@ static void show_header(const struct cameo_model *model)
         cli_put_short(stdout, s->producer_version, TEXT_MAX);
         putchar('\n');
     }
-    printf("%-12s %lld\n", "IR version", (long long)s->ir_version);
+    if (s->ir_version)
+        printf("%-12s %lld\n", "IR version", (long long)s->ir_version);
+    else
+        printf("%-12s (none)\n", "IR version");
     printf("%-12s ", "opsets");
     for (size_t i = 0; i < s->opset_count; i++) {
         const struct cameo_opset *opset = cameo_model_opset(model, i);

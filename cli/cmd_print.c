@@ -66,6 +66,13 @@ static int print_model(const struct cameo_model *model)
     return CLI_MACHINE;
 }
 
+static bool has_ending(const char *name, const char *ending)
+{
+    const size_t size = strlen(name), tail = strlen(ending);
+
+    return size > tail && strcmp(name + size - tail, ending) == 0;
+}
+
 static int print_main(char **operands, int count)
 {
     struct cameo_load_options load = CAMEO_LOAD_OPTIONS_INIT;
@@ -75,6 +82,12 @@ static int print_main(char **operands, int count)
     (void)count;
     if (out_path && cli_same_file(operands[0], out_path)) {
         cli_complain("print: %s is the model itself; 'cameo copy' can write over it", out_path);
+        return CLI_USAGE;
+    }
+    if (out_path && has_ending(out_path, ".onnx")) {
+        cli_complain("print: %s would be taken for a binary model; call the text %.*s.onnxtxt, or "
+                     "use 'cameo copy'",
+                     out_path, (int)(strlen(out_path) - strlen(".onnx")), out_path);
         return CLI_USAGE;
     }
     load.allow_links = allow_links;

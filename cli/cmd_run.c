@@ -34,30 +34,38 @@ static void file_name(char *to, size_t size, struct cameo_text name, size_t inde
         snprintf(to, size, "output_%zu", index);
 }
 
-static bool same_file_name(const struct cameo_session *session, size_t a, const char *name)
-{
-    char other[256];
+enum { NAME_SIZE = 256 };
 
-    file_name(other, sizeof other, cameo_session_output(session, a)->name, a);
-    return strcmp(other, name) == 0;
+/* Names of files for all outputs: a number is added where a name is taken. */
+static char (*name_outputs(const struct cameo_session *session))[NAME_SIZE]
+{
+    const size_t count = cameo_session_output_count(session);
+    char(*names)[NAME_SIZE] = calloc(count + 1, sizeof *names);
+
+    for (size_t i = 0; names && i < count; i++) {
+        file_name(names[i], NAME_SIZE - 32, cameo_session_output(session, i)->name, i);
+        const size_t plain = strlen(names[i]);
+        size_t number = i;
+
+        for (size_t j = 0; j < i; j++) {
+            if (strcmp(names[i], names[j]) != 0)
+                continue;
+            snprintf(names[i] + plain, 24, "_%zu", number++);
+            j = SIZE_MAX; /* from the start: an earlier name may be the new one */
+        }
+    }
+    return names;
 }
 
-static int save_output(const struct cameo_session *session, size_t index,
+static int save_output(const struct cameo_session *session, size_t index, const char *name,
                        const struct cameo_datum *datum)
 {
     const char *ending = cameo_datum_kind(datum) == CAMEO_KIND_TENSOR ? format : "pb";
     const struct cameo_value *output = cameo_session_output(session, index);
     const char *const names[] = {output->name.data};
     struct cameo_error err;
-    char name[256], path[4096];
+    char path[4096];
 
-    file_name(name, sizeof name - 32, output->name, index);
-    for (size_t i = 0; i < index; i++) {
-        if (!same_file_name(session, i, name))
-            continue;
-        snprintf(name + strlen(name), 24, "_%zu", index);
-        break;
-    }
     const int size = snprintf(path, sizeof path, "%s/%s.%s", output_dir, name, ending);
     if (size < 0 || (size_t)size >= sizeof path) {
         cli_complain("run: the path to '%s' is too long", name);
@@ -87,14 +95,20 @@ static int make_folder(void)
 static int show_outputs(const struct cameo_session *session, const struct cameo_fetch *fetches)
 {
     const size_t count = cameo_session_output_count(session);
+    char(*names)[NAME_SIZE] = output_dir ? name_outputs(session) : NULL;
     int code = CLI_YES;
 
+    if (output_dir && !names) {
+        cli_complain("no memory for the names of the outputs");
+        return CLI_MACHINE;
+    }
     for (size_t i = 0; i < count && code == CLI_YES; i++) {
         if (output_dir)
-            code = save_output(session, i, fetches[i].datum);
+            code = save_output(session, i, names[i], fetches[i].datum);
         else
             cli_print_value(stdout, cameo_session_output(session, i)->name, fetches[i].datum);
     }
+    free(names);
     return code;
 }
 
@@ -184,16 +198,20 @@ static int run_main(char **operands, int count)
     (void)count;
     if (!check_options())
         return CLI_USAGE;
+    code = cli_check_writable(profile_path);
+    if (code != CLI_YES)
+        return code;
     load.allow_links = allow_links;
     if (cameo_model_load(operands[0], &load, &model, &err) != CAMEO_OK)
         return cli_fail(&err);
     options.threads = (int)threads;
-    options.memory_limit = memory_limit;
+    options.memory_limit = cli_memory_limit(memory_limit);
     options.backend = backend;
     options.seed = seed;
     options.expand = expanded;
+    cli_note_newer(model);
     if (cameo_session_new(model, &options, &session, &err) != CAMEO_OK)
-        code = cli_fail(&err);
+        code = cli_fail_model(model, &options, &err);
     else
         code = feed_and_run(operands[0], session);
     cameo_session_free(session);
@@ -210,7 +228,7 @@ static const struct cli_option options[] = {
      &random_inputs},
     {"--seed", NULL, "N", "of random operators and inputs", CLI_SIZE, &seed},
     {"--threads", NULL, "N", "how many work at once (as many as cores)", CLI_SIZE, &threads},
-    {"--memory", NULL, "N", "bytes that the run may hold, weights not counted", CLI_SIZE,
+    {"--memory", NULL, "N", "bytes the run may hold beside weights (what is free)", CLI_SIZE,
      &memory_limit},
     {"--backend", NULL, "NAME", "reference: our own kernels; plain: without a plan", CLI_TEXT,
      &backend},

@@ -17,8 +17,9 @@ static int step_main(char **operands, int count)
     }
     if (cameo_model_load(operands[0], NULL, &model, &err) != CAMEO_OK)
         return cli_fail(&err);
+    cli_note_newer(model);
     const int code = cameo_model_step(model, portable, &step, &err) != CAMEO_OK
-                         ? cli_fail(&err)
+                         ? cli_fail_model(model, NULL, &err)
                          : cli_save(step, out_path);
     cameo_model_free(step);
     cameo_model_free(model);

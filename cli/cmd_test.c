@@ -100,6 +100,7 @@ static bool run_case(struct test_case *test, const struct cli_tolerance *base)
         return false;
     }
     options.threads = (int)threads;
+    options.memory_limit = cli_memory_limit(0);
     options.backend = backend;
     options.expand = expanded;
     test_read_tolerance(test->path, &tolerance);
@@ -109,6 +110,7 @@ static bool run_case(struct test_case *test, const struct cli_tolerance *base)
         snprintf(test->reason, sizeof test->reason, "%.900s", err.message);
     else
         passed = test_run_sets(test, session, &tolerance);
+    test->expanded = session && cameo_session_expanded(session) > 0;
     for (size_t i = 0; i < cameo_model_summary(model)->operator_count; i++)
         count_operator(cameo_model_operator(model, i), passed);
     test->random = tolerance.loose;
@@ -160,12 +162,13 @@ static void keep_wanted(struct test_list *list)
 
 static int report(const struct test_list *list)
 {
-    size_t passed = 0, loose = 0;
+    size_t passed = 0, loose = 0, by_body = 0;
     int code = CLI_YES;
 
     for (size_t i = 0; i < list->count; i++) {
         passed += list->items[i].passed;
         loose += list->items[i].passed && list->items[i].random;
+        by_body += list->items[i].expanded;
     }
     fputc('\n', stdout);
     print_table();
@@ -173,6 +176,8 @@ static int report(const struct test_list *list)
         printf("\n%zu of those that passed draw random numbers and were judged by type, shape and "
                "kind of value\n",
                loose);
+    if (expanded)
+        printf("\n%zu of %zu cases had a node expanded\n", by_body, list->count);
     if (junit_path)
         code = test_write_junit(junit_path, list);
     printf("\n%zu passed, %zu failed\n", passed, list->count - passed);
@@ -204,6 +209,7 @@ static int test_main(char **operands, int count)
         cli_complain("test: %zu threads make no sense", threads);
         return CLI_USAGE;
     }
+    code = cli_check_writable(junit_path);
     for (int i = 0; i < count && code == CLI_YES; i++)
         code = test_find(&list, operands[i]);
     if (code == CLI_YES && list.count == 0) {
@@ -250,7 +256,8 @@ CLI_COMMAND(
     "Finds every folder under DIR with a model.onnx, runs the model on the inputs of each\n"
     "test_data_set_N and compares the outputs: number, type, shape, strings exactly, numbers\n"
     "within 1e-3 relative and 1e-7 absolute unless the case's data.json says otherwise. What\n"
-    "cannot run counts as failed. A table by operator and a line of counts end the report.",
+    "cannot run counts as failed. A table by operator and a line of counts end the report. With\n"
+    "--expanded a line before that says how many cases have a node that was replaced.",
     "cameo test node # ONNX's own suite\n"
     "cameo test node --filter 'test_conv*' # a part of it\n"
     "cameo test node --expanded # by the bodies of functions",

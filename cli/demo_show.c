@@ -133,6 +133,7 @@ static void reset_options(const struct cli_command *command)
             ((struct cli_texts *)option->value)->count = 0;
             break;
         case CLI_SIZE:
+        case CLI_COUNT:
             *(size_t *)option->value = 0;
             break;
         }

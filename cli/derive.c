@@ -6,11 +6,13 @@
 
 int cli_save(const struct cameo_model *model, const char *path)
 {
+    struct cameo_save_options options = CAMEO_SAVE_OPTIONS_INIT;
     struct cameo_save_report report = CAMEO_SAVE_REPORT_INIT;
     struct cameo_error err;
     char number[CLI_NUMBER_SIZE];
 
-    if (cameo_model_save(model, path, NULL, &report, &err) != CAMEO_OK)
+    options.cancel = cli_stop_on_signal();
+    if (cameo_model_save(model, path, &options, &report, &err) != CAMEO_OK)
         return cli_fail(&err);
     fputs("wrote ", stderr);
     cli_put_text(stderr, path, strlen(path));

@@ -61,7 +61,7 @@ static void man_command(const struct cli_command *command)
 static void generate_man(void)
 {
     printf(".TH CAMEO 1 \"\" \"cameo %s\" \"User Commands\"\n", cameo_version_string());
-    puts(".SH NAME\ncameo \\- read, describe, check and save ONNX models");
+    puts(".SH NAME\ncameo \\- check, run, differentiate, train and save ONNX models");
     puts(".SH SYNOPSIS\n.B cameo\n\\fISUBCOMMAND\\fR [\\fIOPTION\\fR]... \\fIMODEL\\fR...\n.br\n.B "
          "cameo help\n"
          "[\\fISUBCOMMAND\\fR]\n.br\n.B cameo \\-\\-version");
@@ -101,7 +101,7 @@ static void generate_bash(void)
     puts("    esac\n    case $before in");
     for (size_t i = 0; i < cli_command_count; i++) {
         for (const struct cli_option *option = cli_commands[i]->options; option->name; option++) {
-            if (option->kind == CLI_SIZE)
+            if (option->kind == CLI_SIZE || option->kind == CLI_COUNT)
                 printf("    %s) return ;;\n", option->name);
         }
     }
@@ -131,7 +131,8 @@ static void zsh_option(const char *name, const struct cli_option *option)
     put_zsh(option->help);
     putchar(']');
     if (option->argument)
-        printf(":%s:%s", option->argument, option->kind == CLI_SIZE ? "" : "_files");
+        printf(":%s:%s", option->argument,
+               option->kind == CLI_SIZE || option->kind == CLI_COUNT ? "" : "_files");
     putchar('\'');
 }
 

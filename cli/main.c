@@ -87,6 +87,7 @@ int main(int argc, char **argv)
 {
     cli_wait_without_spinning(argc, argv);
     signal(SIGPIPE, note_reader_gone);
+    signal(SIGXFSZ, SIG_IGN); /* a file past the limit is a write that fails, told like any other */
     const int code = run(argc, argv);
     const int flushed = cli_flush(stdout, "standard output");
 

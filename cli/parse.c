@@ -99,6 +99,9 @@ static bool set_option(const struct cli_command *command, const struct cli_optio
     else if (!parse_size(text, option->value)) {
         cli_complain("%s: %s needs a number, not '%s'", command->name, option->name, text);
         return false;
+    } else if (option->kind == CLI_COUNT && *(const size_t *)option->value == 0) {
+        cli_complain("%s: %s needs a number above 0", command->name, option->name);
+        return false;
     }
     return true;
 }

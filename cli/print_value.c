@@ -22,20 +22,25 @@ struct printer {
     size_t column; /* where the line has got to */
 };
 
-/* The fewest digits that give the number back. */
+/* The fewest digits that give the number back; with an exponent only where the zeros would be hard
+ * to count. */
 static void real_text(char *text, double value, int digits, bool single)
 {
+    int precision = 0;
+    double back;
+
     if (isnan(value) || isinf(value)) {
         snprintf(text, ELEMENT_SIZE, "%s", isnan(value) ? "nan" : value < 0 ? "-inf" : "inf");
         return;
     }
-    for (int precision = 1; precision <= digits; precision++) {
-        snprintf(text, ELEMENT_SIZE, "%.*g", precision, value);
-        const double back = strtod(text, NULL);
-        if (single ? (float)back == (float)value : back == value)
-            break;
-    }
-    if (!strpbrk(text, ".en"))
+    do {
+        snprintf(text, ELEMENT_SIZE, "%.*e", precision++, value);
+        back = strtod(text, NULL);
+    } while (precision < digits && (single ? (float)back != (float)value : back != value));
+    const long places = precision - 1 - strtol(strchr(text, 'e') + 1, NULL, 10);
+    if (value == 0 || (fabs(back) >= 1e-4 && fabs(back) < 1e16))
+        snprintf(text, ELEMENT_SIZE, "%.*f", places > 0 ? (int)places : 0, back);
+    if (!strpbrk(text, ".e"))
         snprintf(text + strlen(text), 2, ".");
 }
 

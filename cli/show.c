@@ -7,6 +7,7 @@
 #include <stdarg.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 void cli_complain(const char *format, ...)
 {
@@ -81,6 +82,29 @@ bool cli_file_size(const char *path, uint64_t *bytes)
     return true;
 }
 
+int cli_check_writable(const char *path)
+{
+    const char *slash = path ? strrchr(path, '/') : NULL;
+    char folder[4096] = ".";
+    struct stat facts;
+
+    if (!path)
+        return CLI_YES;
+    if (slash)
+        snprintf(folder, sizeof folder, "%.*s", slash == path ? 1 : (int)(slash - path), path);
+    errno = 0;
+    if (stat(path, &facts) != 0 && errno == ENOENT) {
+        if (access(folder, W_OK | X_OK) == 0)
+            return CLI_YES;
+    } else if (errno == 0 && S_ISDIR(facts.st_mode)) {
+        errno = EISDIR;
+    } else if (errno == 0 && access(path, W_OK) == 0) {
+        return CLI_YES;
+    }
+    cli_complain("cannot write %s: %s", path, strerror(errno));
+    return errno == ENOENT || errno == EISDIR || errno == ENOTDIR ? CLI_USAGE : CLI_MACHINE;
+}
+
 size_t cli_utf8_length(const unsigned char *data, size_t size)
 {
     static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
@@ -104,9 +128,10 @@ size_t cli_utf8_length(const unsigned char *data, size_t size)
     return length;
 }
 
-/* One character, or a stand-in for it; advances *at and returns the columns. to may be NULL. Code
- * points U+0080 to U+009F are controls too. */
-static size_t put_character(FILE *to, const unsigned char *data, size_t size, size_t *at)
+/* One character, or a stand-in for it, into room; advances *at and returns the columns. Code points
+ * U+0080 to U+009F are controls too. */
+static size_t spell(char room[8], const unsigned char *data, size_t size, size_t *at,
+                    size_t *written)
 {
     const unsigned char *here = data + *at;
     const size_t length = cli_utf8_length(here, size - *at);
@@ -114,28 +139,39 @@ static size_t put_character(FILE *to, const unsigned char *data, size_t size, si
         here[0] < 32 || here[0] == 127 || (length == 2 && here[0] == 0xc2 && here[1] < 0xa0);
 
     if (length > 0 && !control) {
-        if (to)
-            fwrite(here, 1, length, to);
+        memcpy(room, here, length);
         *at += length;
+        *written = length;
         return 1;
     }
     *at += 1;
     if (here[0] == '\n' || here[0] == '\t') {
-        if (to)
-            fputs(here[0] == '\n' ? "\\n" : "\\t", to);
-        return 2;
+        memcpy(room, here[0] == '\n' ? "\\n" : "\\t", 2);
+        *written = 2;
+    } else {
+        snprintf(room, 8, "\\x%02x", here[0]);
+        *written = 4;
     }
-    if (to)
-        fprintf(to, "\\x%02x", here[0]);
-    return 4;
+    return *written;
 }
 
+/* In pieces: standard error has no buffer, and a write for each character would be slow. */
 size_t cli_put_text(FILE *to, const char *data, size_t size)
 {
-    size_t columns = 0;
+    char piece[512];
+    size_t used = 0, columns = 0;
 
-    for (size_t at = 0; at < size;)
-        columns += put_character(to, (const unsigned char *)data, size, &at);
+    for (size_t at = 0; at < size;) {
+        size_t written;
+
+        columns += spell(piece + used, (const unsigned char *)data, size, &at, &written);
+        used += written;
+        if (used <= sizeof piece - 8 && at < size)
+            continue;
+        if (to)
+            fwrite(piece, 1, used, to);
+        used = 0;
+    }
     return columns;
 }
 
@@ -155,8 +191,13 @@ void cli_put_short(FILE *to, struct cameo_text text, size_t limit)
     const bool cut = cli_text_width(text) > limit;
     size_t columns = 0, at = 0;
 
-    while (at < text.size && (!cut || columns + 3 < limit))
-        columns += put_character(to, (const unsigned char *)text.data, text.size, &at);
+    while (at < text.size && (!cut || columns + 3 < limit)) {
+        char room[8];
+        size_t written;
+
+        columns += spell(room, (const unsigned char *)text.data, text.size, &at, &written);
+        fwrite(room, 1, written, to);
+    }
     if (cut)
         fputs("...", to);
 }

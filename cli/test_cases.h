@@ -9,7 +9,7 @@ enum { TEST_PATH_SIZE = 4096 };
 
 struct test_case {
     char *path, *name; /* owned; name is the path below the operand, for people */
-    bool passed, random;
+    bool passed, random, expanded;
     double seconds;
     char reason[1024];
 };

@@ -28,6 +28,8 @@ if(CAMEO_OPENMP_FOUND)
 endif()
 if(CAMEO_ONEDNN_FOUND)
   target_include_directories(cameo_objects SYSTEM PRIVATE ${DNNL_INCLUDE_DIR})
+  set_source_files_properties(${PROJECT_SOURCE_DIR}/src/api/backends.c
+                              PROPERTIES COMPILE_DEFINITIONS CAMEO_HAS_ONEDNN)
   set(PC_ONEDNN " -ldnnl")
 endif()
 

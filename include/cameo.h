@@ -15,7 +15,8 @@
  * describe, read, check, save and write. cameo_model_set_initializer and cameo_model_free need the
  * model alone. Different models are independent. Nothing here keeps global state, prints, or ends
  * the process.
- * - Whatever the bytes of a file say, nothing is read outside the model's own folder. */
+ * - Whatever the bytes of a file say, nothing is read outside the model's own folder, unless links
+ * in it are allowed to lead there. */
 // SPDX-License-Identifier: Apache-2.0
 #ifndef CAMEO_H
 #define CAMEO_H
@@ -44,6 +45,13 @@ extern "C" {
 /* The version of the library in use: "0.1.0", and as CAMEO_VERSION_NUMBER. */
 CAMEO_API const char *cameo_version_string(void);
 CAMEO_API int cameo_version_number(void);
+
+/* A backend that the library was built with: "onednn", and its version as it is loaded, "2.6.3".
+ * Results may differ in their last bits between versions. False past the end. */
+struct cameo_backend {
+    char name[32], version[32];
+};
+CAMEO_API bool cameo_backend(size_t index, struct cameo_backend *out);
 
 /* ---- failures ---- */
 
@@ -133,7 +141,7 @@ struct cameo_load_options {
     size_t struct_size;
     enum cameo_format format;
     bool copy_files;   /* read files into memory rather than map them: others may cut them short */
-    bool allow_links;  /* external data may be a symbolic link or have several hard links */
+    bool allow_links;  /* external data may be a symbolic link, to anywhere, or have hard links */
     bool borrow_bytes; /* from memory: use the caller's bytes, which must outlive the model */
     size_t memory_limit; /* bytes that the description may take, beside files; 0: no limit */
 };
@@ -273,6 +281,9 @@ struct cameo_external_file {
 };
 
 CAMEO_API const struct cameo_summary *cameo_model_summary(const struct cameo_model *model);
+/* The newest opset of a domain ("" is ai.onnx) that this library knows; 0: it does not know the
+ * domain. Operators of a model that imports a newer one are read as of this one. */
+CAMEO_API int64_t cameo_newest_opset(const char *domain);
 CAMEO_API const struct cameo_opset *cameo_model_opset(const struct cameo_model *model,
                                                       size_t index);
 CAMEO_API const struct cameo_entry *cameo_model_metadata(const struct cameo_model *model,
@@ -317,6 +328,8 @@ CAMEO_API enum cameo_status cameo_model_set_initializer(struct cameo_model *mode
 
 /* ---- saving ---- */
 
+struct cameo_cancel; /* see cameo_cancel_new */
+
 enum cameo_placement {
     CAMEO_PLACE_KEEP = 0,     /* values stay inside or outside the model, as they are */
     CAMEO_PLACE_EXTERNAL = 1, /* tensors of at least threshold bytes go to external files */
@@ -327,17 +340,21 @@ struct cameo_save_options {
     size_t struct_size;
     enum cameo_format format;
     enum cameo_placement placement;
-    /* A file beside the model; NULL: the model's name with ".data". If it is there, a number is
-     * added. */
+    /* A file beside the model, not the model itself; NULL: the model's name with ".data". If it is
+     * there, a number is added. */
     const char *external_name;
     bool one_file_per_tensor; /* names made from external_name and a number */
     size_t threshold;         /* bytes; 0: 1024 */
     size_t alignment;         /* of tensors in external files, a power of two; 0: 4096 */
+    /* Set while the save is under way, that fails with CAMEO_CANCELLED and leaves nothing behind.
+     * NULL: none. */
+    struct cameo_cancel *cancel;
 };
 
 #define CAMEO_SAVE_OPTIONS_INIT                                                                    \
     {                                                                                              \
-        sizeof(struct cameo_save_options), CAMEO_FORMAT_BY_NAME, CAMEO_PLACE_KEEP, 0, false, 0, 0  \
+        sizeof(struct cameo_save_options), CAMEO_FORMAT_BY_NAME, CAMEO_PLACE_KEEP, 0, false, 0, 0, \
+            0                                                                                      \
     }
 
 /* What a save did. */
@@ -350,16 +367,21 @@ struct cameo_save_report {
     char external_name[256];    /* of the first of them: a file in the way is never overwritten */
     size_t old_removed;         /* external files that the model formerly at path alone used */
     size_t old_left;            /* files it no longer uses, but which may not be its own */
+    char old_name[256];         /* of the first of those */
 };
 
 #define CAMEO_SAVE_REPORT_INIT                                                                     \
     {                                                                                              \
-        sizeof(struct cameo_save_report), 0, 0, 0, 0, false, 0, {0}, 0, 0                          \
+        sizeof(struct cameo_save_report), 0, 0, 0, 0, false, 0, {0}, 0, 0,                         \
+        {                                                                                          \
+            0                                                                                      \
+        }                                                                                          \
     }
 
 /* Writes the model to path. The file comes into being whole or not at all, an old one stays until
  * the new one is safe on disk, and path may be where the model was loaded from. What was not
- * changed is written byte for byte as it was read. options and report may be NULL. */
+ * changed is written byte for byte as it was read. Values that stay in external files must be
+ * there. options and report may be NULL. */
 CAMEO_API enum cameo_status cameo_model_save(const struct cameo_model *model, const char *path,
                                              const struct cameo_save_options *options,
                                              struct cameo_save_report *report,
@@ -495,6 +517,7 @@ CAMEO_API enum cameo_status cameo_arrays_save(const char *path, const char *cons
 struct cameo_registry;
 struct cameo_infer; /* a use of the operator whose result types are asked for */
 struct cameo_call;  /* a use of the operator that is to be computed */
+struct cameo_use;   /* a use of the operator that a function is to be written for */
 
 CAMEO_API enum cameo_status cameo_registry_new(struct cameo_registry **out,
                                                struct cameo_error *err);
@@ -538,6 +561,7 @@ struct cameo_attribute {
 
 typedef enum cameo_status cameo_infer_fn(struct cameo_infer *in, void *arg);
 typedef enum cameo_status cameo_run_fn(struct cameo_call *call, void *arg);
+typedef enum cameo_status cameo_use_fn(struct cameo_use *use, void *arg);
 
 /* What an operator is. Everything in it is copied, but for what arg points at. Outputs of strings
  * can only come from a body. */
@@ -556,12 +580,23 @@ struct cameo_custom_operator {
     const char *body;
     /* run gives each output its memory with cameo_call_allocate: sizes depend on values. */
     bool sizes_at_run;
-    void *arg; /* handed to infer and run, which any thread may call */
+    void *arg; /* handed to all functions here, which any thread may call */
+    /* Instead of body: gives with cameo_use_give the function for the attributes, types and present
+     * operands at hand. It has the operands in the operator's order. */
+    cameo_use_fn *make_body;
+    /* How gradients flow, as a function in text form, under any name. Its inputs are what it needs,
+     * by name: operands "x", and "d_y" for the gradient of output y; its outputs are "d_x" for
+     * input x, of as many inputs as have one. What a variadic operand xs stands for is "xs_0",
+     * "xs_1", .. NULL: make_gradient gives it; without that either, gradients flow through the
+     * body. */
+    const char *gradient;
+    cameo_use_fn *make_gradient;
 };
 
 #define CAMEO_CUSTOM_OPERATOR_INIT                                                                 \
     {                                                                                              \
-        sizeof(struct cameo_custom_operator), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, false, 0         \
+        sizeof(struct cameo_custom_operator), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, false, 0, 0, 0,  \
+            0                                                                                      \
     }
 
 CAMEO_API enum cameo_status cameo_registry_add(struct cameo_registry *registry,
@@ -594,6 +629,27 @@ CAMEO_API const int64_t *cameo_call_ints(const struct cameo_call *call, const ch
                                          size_t *count);
 CAMEO_API const float *cameo_call_floats(const struct cameo_call *call, const char *name,
                                          size_t *count);
+
+/* For make_body and make_gradient: the same of a node, attributes included. An absent input has
+ * CAMEO_UNDEFINED. */
+CAMEO_API size_t cameo_use_input_count(const struct cameo_use *use);
+CAMEO_API size_t cameo_use_output_count(const struct cameo_use *use);
+CAMEO_API bool cameo_use_wants(const struct cameo_use *use, size_t output); /* by anybody? */
+CAMEO_API enum cameo_dtype cameo_use_dtype(const struct cameo_use *use, size_t input);
+CAMEO_API int cameo_use_rank(const struct cameo_use *use, size_t input);
+CAMEO_API int64_t cameo_use_dim(const struct cameo_use *use, size_t input, int axis);
+CAMEO_API int64_t cameo_use_int(const struct cameo_use *use, const char *name);
+CAMEO_API float cameo_use_float(const struct cameo_use *use, const char *name);
+CAMEO_API struct cameo_text cameo_use_string(const struct cameo_use *use, const char *name);
+CAMEO_API const int64_t *cameo_use_ints(const struct cameo_use *use, const char *name,
+                                        size_t *count);
+CAMEO_API const float *cameo_use_floats(const struct cameo_use *use, const char *name,
+                                        size_t *count);
+/* The function, in ONNX's text form; it is copied. Attributes of the node may be referred to. */
+CAMEO_API enum cameo_status cameo_use_give(struct cameo_use *use, const char *text);
+/* Notes the reason and returns status: CAMEO_UNSUPPORTED says that this case has no function. */
+CAMEO_API enum cameo_status cameo_use_fail(struct cameo_use *use, enum cameo_status status,
+                                           const char *reason);
 
 /* For run: a tensor as plain memory, good until run returns. */
 struct cameo_tensor_view {
@@ -645,12 +701,22 @@ struct cameo_session_options {
     }
 
 /* Makes the model ready. All that cannot run (an operator, a version, a type) is named in one
- * message, each with its node and the reason: nothing is discovered later. options may be NULL. */
+ * message, each with its node and the reason, as far as a message reaches; cameo_model_blockers has
+ * no such limit. options may be NULL. */
 CAMEO_API enum cameo_status cameo_session_new(const struct cameo_model *model,
                                               const struct cameo_session_options *options,
                                               struct cameo_session **out, struct cameo_error *err);
+/* Lists all that keeps cameo_session_new, with the same options, from making a session; an empty
+ * list says that it would. CAMEO_OK says that the list is there. *out is the caller's to free and
+ * lives independently of the model; the rule of each finding is "run". */
+CAMEO_API enum cameo_status cameo_model_blockers(const struct cameo_model *model,
+                                                 const struct cameo_session_options *options,
+                                                 struct cameo_findings **out,
+                                                 struct cameo_error *err);
 /* Nobody may be running it. NULL is fine. */
 CAMEO_API void cameo_session_free(struct cameo_session *session);
+/* How many nodes option expand has replaced by their function bodies. */
+CAMEO_API size_t cameo_session_expanded(const struct cameo_session *session);
 
 /* The inputs and outputs of the model, in its order. Types of outputs are as good as inference can
  * make them. NULL past the end. */
@@ -679,7 +745,8 @@ struct cameo_fetch {
     const char *name; /* of the output; NULL: index counts */
     size_t index;
     /* Memory of the caller's for the result, which must be of exactly this type and shape; NULL:
-     * the result comes as datum, the caller's to free. Strings always come as datum. */
+     * the result comes as datum, the caller's to free. Strings always come as datum. It may begin
+     * anywhere, but must not be that of an input or of another result. */
     void *data;
     size_t bytes;
     enum cameo_dtype dtype;
@@ -697,12 +764,13 @@ CAMEO_API void cameo_cancel_clear(struct cameo_cancel *cancel);
 
 /* One operator that ran. */
 struct cameo_step {
-    struct cameo_text node, domain, op; /* node may be "" */
+    struct cameo_text node, domain, op; /* node may be ""; "rnn (LSTM)" for a part of one */
     const char *kernel;                 /* "reference", "onednn"; "function": by its body */
-    const char *declined;      /* why faster kernels were not taken: "onednn: ..."; or "" */
+    const char *declined;      /* why faster kernels were not taken: "onednn: ...", and why it was
+                                  prepared as it ran; or "" */
     int depth;                 /* 0: the graph itself; more: bodies inside */
     uint64_t begin_ns, end_ns; /* since the run began */
-    size_t live_bytes;         /* of results, after the step */
+    size_t live_bytes;         /* of results that the step or later ones read, and its scratch */
     uint64_t id;               /* of the node: the same whenever it runs */
 };
 
@@ -784,11 +852,13 @@ struct cameo_trainer_options {
     /* Go on when a loss or a weight becomes NaN or infinite. Otherwise such a step fails and leaves
      * everything as it was. */
     bool allow_not_finite;
+    /* Steps have two halves, with the gradients between them: see cameo_trainer_compute. */
+    bool gradients;
 };
 
 #define CAMEO_TRAINER_OPTIONS_INIT                                                                 \
     {                                                                                              \
-        sizeof(struct cameo_trainer_options), 0, 0, 0, 0, 0, false                                 \
+        sizeof(struct cameo_trainer_options), 0, 0, 0, 0, 0, false, false                          \
     }
 
 /* Makes a model with training info ready. Everything that stands in the way (a binding that names
@@ -824,6 +894,31 @@ CAMEO_API const char *cameo_trainer_scalar_name(const struct cameo_trainer *trai
 /* Which of them is the loss: "loss", else the first real one; cameo_trainer_scalar_count: none. */
 CAMEO_API size_t cameo_trainer_loss(const struct cameo_trainer *trainer);
 
+/* Parameters: the variables that Gradient nodes of the training differentiate by, which is what
+ * cameo_model_prepare trains; in a training without such a node, the float initializers of the
+ * inference graph that a step updates. They come in the order of the variables and lie one after
+ * the other in flat memory, each at a multiple of its element's size: where all have one type, all
+ * of it is one array of that type. */
+struct cameo_parameter {
+    struct cameo_text name;
+    size_t variable; /* its number */
+    enum cameo_dtype dtype;
+    int64_t elements;
+    size_t offset, bytes; /* in flat memory */
+};
+CAMEO_API size_t cameo_trainer_parameter_count(const struct cameo_trainer *trainer);
+/* NULL past the end. */
+CAMEO_API const struct cameo_parameter *cameo_trainer_parameter(const struct cameo_trainer *trainer,
+                                                                size_t index);
+/* Of all parameters together: size must be this in the calls below. */
+CAMEO_API size_t cameo_trainer_parameter_bytes(const struct cameo_trainer *trainer);
+CAMEO_API enum cameo_status cameo_trainer_read_parameters(const struct cameo_trainer *trainer,
+                                                          void *values, size_t size,
+                                                          struct cameo_error *err);
+CAMEO_API enum cameo_status cameo_trainer_set_parameters(struct cameo_trainer *trainer,
+                                                         const void *values, size_t size,
+                                                         struct cameo_error *err);
+
 /* Variables back to what the model has, then the initialization graphs. Steps count from 0 again.
  */
 CAMEO_API enum cameo_status cameo_trainer_initialize(struct cameo_trainer *trainer,
@@ -835,6 +930,30 @@ CAMEO_API enum cameo_status cameo_trainer_initialize(struct cameo_trainer *train
 CAMEO_API enum cameo_status cameo_trainer_step(struct cameo_trainer *trainer,
                                                const struct cameo_feed *feeds, size_t feed_count,
                                                double *scalars, struct cameo_error *err);
+
+/* A step by halves, of a trainer that was made with the option gradients. The first computes loss
+ * and gradients from a batch; no variable changes. Then the gradients may be read, changed and put
+ * back: averaged over machines, clipped, replaced. The second computes the update from them as they
+ * are then (accumulation, clipping and the optimizer of the training come after them) and changes
+ * all variables at once. cameo_trainer_step does both. Computing again, instead of applying, begins
+ * anew. Each half fills the scalars that it knows; scalars may be NULL.
+ *
+ * It needs one entry of training info, whose update follows from its Gradient nodes; what cannot be
+ * split is told by cameo_trainer_new. */
+CAMEO_API enum cameo_status cameo_trainer_compute(struct cameo_trainer *trainer,
+                                                  const struct cameo_feed *feeds, size_t feed_count,
+                                                  double *scalars, struct cameo_error *err);
+CAMEO_API enum cameo_status cameo_trainer_apply(struct cameo_trainer *trainer, double *scalars,
+                                                struct cameo_error *err);
+/* Flat, in the order and at the places of the parameters. There from cameo_trainer_compute until
+ * cameo_trainer_apply. */
+CAMEO_API enum cameo_status cameo_trainer_read_gradients(const struct cameo_trainer *trainer,
+                                                         void *values, size_t size,
+                                                         struct cameo_error *err);
+CAMEO_API enum cameo_status cameo_trainer_set_gradients(struct cameo_trainer *trainer,
+                                                        const void *values, size_t size,
+                                                        struct cameo_error *err);
+
 /* Iterations so far; a checkpoint remembers them. */
 CAMEO_API uint64_t cameo_trainer_steps(const struct cameo_trainer *trainer);
 /* Ends the step under way with CAMEO_CANCELLED when it is set. NULL: none. */
@@ -849,6 +968,11 @@ struct cameo_memory {
     uint64_t batch;     /* the inputs */
     uint64_t work;      /* activations, gradients and scratch memory, in places used again */
     size_t late; /* nodes that take more as they run: the data decides, or a body's turns do */
+    /* Of work, the most at once of each: what the backward pass waits for, derivatives, the
+     * arithmetic of the update, scratch memory of kernels. They use each other's places, so that
+     * together they may be more than work. */
+    uint64_t activations, gradients, arithmetic, scratch;
+    uint64_t limited; /* what memory_limit is compared with */
 };
 
 /* Says so before the first step. Fed like one, but only types and shapes count and data may be
@@ -954,6 +1078,65 @@ CAMEO_API struct cameo_batches_position cameo_batches_tell(const struct cameo_ba
 CAMEO_API enum cameo_status cameo_batches_seek(struct cameo_batches *batches,
                                                struct cameo_batches_position position,
                                                struct cameo_error *err);
+
+/* ---- a whole run ----
+ *
+ * The loop that most trainings are: batches, steps, validation after each epoch, checkpoints. What
+ * happens is told to a function of the caller's, which may stop it. */
+
+enum cameo_moment {
+    CAMEO_AFTER_STEP = 0,
+    CAMEO_AFTER_EPOCH = 1,     /* and its validation, if there is one */
+    CAMEO_AFTER_CHECKPOINT = 2 /* it is written */
+};
+
+struct cameo_progress {
+    enum cameo_moment moment;
+    uint64_t step, steps;                /* done, and to do in all */
+    uint64_t epoch;                      /* of the last batch, from 1 */
+    const double *scalars;               /* of the last step, by number */
+    double loss;                         /* of the last step; NaN: the training has none */
+    const struct cameo_measure *measure; /* of the validation data, after an epoch; NULL: none */
+    bool best;                           /* it is the best so far */
+    const char *checkpoint;              /* after one: its path */
+};
+
+/* false: the run ends here, without failure. */
+typedef bool cameo_progress_fn(void *arg, const struct cameo_progress *progress);
+
+struct cameo_loop_options {
+    size_t struct_size;
+    uint64_t epochs, steps; /* how long, counted from the first step ever; both 0: one epoch */
+    struct cameo_batches *validation; /* measured after each epoch, or NULL */
+    uint64_t patience; /* stop when so many validations in a row brought nothing better; 0: never */
+    const char *best;  /* the model with the best validation loss goes to this file, or NULL */
+    const char *checkpoint;    /* a file, written over and over, whole at any moment; or NULL */
+    uint64_t checkpoint_every; /* steps; 0: at the end only */
+    bool resume;               /* go on from the checkpoint, if the file is there */
+    cameo_progress_fn *progress;
+    void *progress_arg;
+};
+
+#define CAMEO_LOOP_OPTIONS_INIT                                                                    \
+    {                                                                                              \
+        sizeof(struct cameo_loop_options), 0, 0, 0, 0, 0, 0, 0, false, 0, 0                        \
+    }
+
+struct cameo_loop_result {
+    double loss;          /* of the last step; NaN: none was done, or it has none */
+    double best_loss;     /* of validations; infinite: there was none */
+    bool stopped;         /* by the function */
+    bool out_of_patience; /* by patience */
+};
+
+/* The trainer is then where the run ended, and the checkpoint, if asked for, too; saving it is the
+ * caller's. With the same data, seeds and options, a run that was stopped or killed and resumed
+ * ends with the bits of one that was not. result may be NULL. */
+CAMEO_API enum cameo_status cameo_trainer_run(struct cameo_trainer *trainer,
+                                              struct cameo_batches *batches,
+                                              const struct cameo_loop_options *options,
+                                              struct cameo_loop_result *result,
+                                              struct cameo_error *err);
 
 /* ---- making models trainable ----
  *

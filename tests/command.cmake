@@ -7,6 +7,9 @@ endif()
 
 if(TARGET cameo_command)
   file(GLOB CLI_SCRIPTS CONFIGURE_DEPENDS ${TESTS_DIR}/cli/*.sh)
+  if(CAMEO_SANITIZE)
+    list(REMOVE_ITEM CLI_SCRIPTS ${TESTS_DIR}/cli/address_space.sh)
+  endif()
   foreach(script ${CLI_SCRIPTS})
     get_filename_component(name ${script} NAME_WE)
     cameo_add_test(cli/${name} cli ${Python3_EXECUTABLE}

@@ -13,8 +13,8 @@ release) dir=build ;;
 *) dir=build/$preset ;;
 esac
 
-arguments="-DCAMEO_DEV=${DEV:-0}"
-[ -z "${PREFIX:-}" ] || arguments="$arguments -DCMAKE_INSTALL_PREFIX=$PREFIX"
+# Always said: a prefix of an earlier time would stick in CMake's cache.
+arguments="-DCAMEO_DEV=${DEV:-0} -DCMAKE_INSTALL_PREFIX=${PREFIX:-/usr/local}"
 
 # Reconfigure when asked for something else, or when cmocka came after the first time.
 stamp=$dir/configured-as.txt

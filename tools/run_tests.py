@@ -5,7 +5,9 @@
 
 The last line is `N passed, N failed`, counted over single tests: a program says how many it holds in a
 line `# counts: N passed, N failed`. One that prints none counts as one test; one that ends badly
-without owning up to a failure, by a crash or a leak, adds a failed test.
+without owning up to a failure, by a crash or a leak, adds a failed test. While it runs, each test that
+ends is shown: as a counter on a terminal, else as a line. OPS=NAME,.. in the environment runs the operator
+cases of these families, files or operators and nothing else.
 """
 
 import argparse
@@ -18,6 +20,8 @@ import xml.etree.ElementTree as ET
 from pathlib import Path
 
 COUNTS = re.compile(r"^# counts: (\d+) passed, (\d+) failed$", re.M)
+ENDED = re.compile(r"\s*(\d+)/(\d+) Test\s+#\d+: (\S+) (.*?)\s+([\d.]+) sec$")
+ROOT = Path(__file__).resolve().parent.parent
 
 
 def ctest(build, args):
@@ -39,9 +43,45 @@ def ctest(build, args):
     env.setdefault("TSAN_OPTIONS", "halt_on_error=1")
     if args.filter:
         env["CAMEO_TEST_FILTER"] = args.filter
-    done = subprocess.run(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                          text=True, errors="replace")
-    return report, done
+    return report, follow(command, env)
+
+
+def follow(command, env):
+    """Runs CTest, showing tests as they end; returns all it printed."""
+    terminal = sys.stdout.isatty()
+    said = []
+    with subprocess.Popen(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                          text=True, errors="replace", bufsize=1) as process:
+        for line in process.stdout:
+            said.append(line)
+            found = ENDED.match(line)
+            if not found:
+                continue
+            number, total, name, result, seconds = found.groups()
+            word = "" if result.strip(". ") == "Passed" else f" {result.strip('*. ')}"
+            text = f"{number:>4} of {total} {name}{word}, {seconds} s"
+            if terminal:
+                width = shutil.get_terminal_size().columns - 1
+                print(f"\r{text[:width]:{width}}", end="", flush=True)
+            else:
+                print(text, flush=True)
+    if terminal:
+        print("\r" + " " * (shutil.get_terminal_size().columns - 1) + "\r", end="", flush=True)
+    return "".join(said)
+
+
+def run_picked(build):
+    """The operator cases that OPS names, all families in one run."""
+    program = build / "ops" / "run_cases"
+    folders = sorted({str(path.parent) for path in (ROOT / "tests" / "ops").glob("*/*.txt")})
+    done = subprocess.run([str(program), *folders], stdout=subprocess.PIPE, text=True,
+                          errors="replace")
+    print(COUNTS.sub("", done.stdout).rstrip())
+    found = COUNTS.findall(done.stdout)
+    passed = sum(int(p) for p, _ in found)
+    failed = sum(int(f) for _, f in found) or (done.returncode != 0)
+    print(f"{passed} passed, {int(failed)} failed")
+    return 1 if failed else 0
 
 
 def judge(case):
@@ -74,10 +114,12 @@ def main():
     parser.add_argument("--filter", default="")
     args = parser.parse_args()
 
+    if os.environ.get("OPS") and not args.only:
+        return run_picked(args.build)
     shutil.rmtree(args.build / "shown", ignore_errors=True)
-    report, done = ctest(args.build, args)
+    report, said = ctest(args.build, args)
     if not report.exists():
-        print(done.stdout)
+        print(said)
         print("0 passed, 1 failed")
         return 1
 

@@ -2,7 +2,7 @@
 # Installs what is missing, and nothing that is there: tools/setup.sh build|test|dev
 # SPDX-License-Identifier: Apache-2.0
 #
-# build   what compiles the library: a C compiler, CMake, Ninja; oneDNN if it can be had
+# build   what compiles the library: a C compiler, CMake, Ninja; oneDNN and zlib if they can be had
 # test    and what tests it: cmocka, Python with the pinned packages in build/venv
 # dev     and what checks it: clang, its sanitizer run-time, clang-format, a C++ compiler
 set -u
@@ -64,6 +64,7 @@ need libc6-dev has_header stdlib.h
 need cmake has_new_cmake
 need ninja-build has ninja
 want libdnnl-dev has_header oneapi/dnnl/dnnl.h
+want zlib1g-dev has_header zlib.h
 if [ "$level" != build ]; then
     need libcmocka-dev has_header cmocka.h
     need python3 has python3

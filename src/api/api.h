@@ -57,6 +57,19 @@ struct cameo_entry *cm_api_entries(struct cm_arena *arena, const struct cm_entri
 /* Hands the outcome of a call to the caller; to may be NULL. */
 enum cameo_status cm_api_done(enum cm_status status, const struct cm_error *from,
                               struct cameo_error *to);
+/* Ends a public function with CAMEO_BAD_ARGUMENT when a pointer it cannot do without is NULL; the
+ * second, when there are count things and nowhere to find them. */
+#define CM_API_NEED(pointer, err)                                                                  \
+    do {                                                                                           \
+        if (!(pointer))                                                                            \
+            return cm_api_missing(#pointer, err);                                                  \
+    } while (0)
+#define CM_API_NEED_ALL(pointer, count, err)                                                       \
+    do {                                                                                           \
+        if (!(pointer) && (count))                                                                 \
+            return cm_api_missing(#pointer, err);                                                  \
+    } while (0)
+enum cameo_status cm_api_missing(const char *argument, struct cameo_error *to);
 /* Copies what the caller's struct holds over the defaults in out. A member added to an option
  * struct must begin at its old size: in its padding, old callers have anything. */
 enum cm_status cm_api_options(void *out, size_t size, const void *from,
@@ -68,6 +81,10 @@ enum cm_status cm_api_check_save(const char *path, const struct cameo_save_optio
                                  struct cameo_save_options *out,
                                  struct cm_error *err) CM_MUST_CHECK;
 void cm_api_give_report(const struct cm_save_report *from, struct cameo_save_report *to);
+
+/* Puts the model's path before a reason that is about the model. */
+enum cm_status cm_api_about(const struct cameo_model *model, enum cm_status status,
+                            struct cm_error *err) CM_MUST_CHECK;
 
 /* Calls fn with the model's arena lent to the guard and its lock held. */
 enum cm_status cm_api_locked(const struct cameo_model *model, cm_guarded_fn *fn, void *arg,

@@ -55,6 +55,8 @@ static enum cm_status open_guarded(struct cm_guard *guard, void *arg)
 enum cameo_status cameo_arrays_open(const char *path, enum cameo_kind kind,
                                     struct cameo_arrays **out, struct cameo_error *err)
 {
+    CM_API_NEED(path, err);
+    CM_API_NEED(out, err);
     struct open_call call = {.path = path, .kind = kind};
     enum cm_status status;
 
@@ -131,6 +133,8 @@ enum cameo_status cameo_arrays_save(const char *path, const char *const *names,
                                     const struct cameo_datum *const *values, size_t count,
                                     struct cameo_error *err)
 {
+    CM_API_NEED(path, err);
+    CM_API_NEED_ALL(values, count, err);
     struct save_call call = {.path = path, .names = names, .values = values, .count = count};
     const enum cm_status status = path ? cm_guarded(0, &call.err, save_guarded, &call)
                                        : cm_fail(&call.err, CM_BAD_ARGUMENT, "no path was given");

@@ -1,9 +1,10 @@
 /* Checking, and the list of what was found. */
 // SPDX-License-Identifier: Apache-2.0
-#include "api/api.h"
+#include "api/running.h"
 
 #include "base/memory.h"
 #include "check/check.h"
+#include "graph/obstacles.h"
 
 #include <assert.h>
 
@@ -31,8 +32,10 @@ static enum cm_status check_in(struct check_call *call, struct cm_arena *scratch
     struct cameo_findings *out = call->findings;
     struct cm_findings found = {0};
 
-    CM_TRY(cm_check_model(&file->model, file->folder, call->options.strict ? CM_CHECK_STRICT : 0,
-                          scratch, &found, &call->err));
+    /* A model in memory has no folder whose files could be looked at. */
+    struct cm_external_files *files = file->path.size ? file->files : NULL;
+    CM_TRY(cm_check_model(&file->model, files, call->options.strict ? CM_CHECK_STRICT : 0, scratch,
+                          &found, &call->err));
     out->items = CM_NEW_ARRAY(&out->arena, struct cameo_finding, found.count);
     for (size_t i = 0; i < found.count; i++) {
         out->items[i] = (struct cameo_finding){
@@ -67,13 +70,15 @@ static enum cm_status check(struct check_call *call, const struct cameo_check_op
     call->findings = cm_calloc(1, sizeof *call->findings);
     if (!call->findings)
         return cm_fail(&call->err, CM_NO_MEMORY, "no memory for findings");
-    return cm_guarded(0, &call->err, check_guarded, call);
+    return cm_api_locked(call->model, check_guarded, call, &call->err);
 }
 
 enum cameo_status cameo_model_check(const struct cameo_model *model,
                                     const struct cameo_check_options *options,
                                     struct cameo_findings **out, struct cameo_error *err)
 {
+    CM_API_NEED(model, err);
+    CM_API_NEED(out, err);
     struct check_call call = {.model = model};
     const enum cm_status status = check(&call, options);
 
@@ -84,6 +89,50 @@ enum cameo_status cameo_model_check(const struct cameo_model *model,
         cameo_findings_free(call.findings);
     return cm_api_done(status, &call.err, err);
 }
+
+/* ---- what stands in the way of a run ---- */
+
+struct blockers_call {
+    const struct cm_obstacles *list;
+    struct cameo_findings *findings;
+};
+
+static enum cm_status blockers_guarded(struct cm_guard *guard, void *arg)
+{
+    const struct blockers_call *call = arg;
+    struct cameo_findings *out = call->findings;
+
+    cm_arena_init(&out->arena, guard);
+    out->items = CM_NEW_ARRAY(&out->arena, struct cameo_finding, call->list->count);
+    for (size_t i = 0; i < call->list->count; i++)
+        out->items[i] = (struct cameo_finding){
+            .rule = cm_api_text(&out->arena, CM_STR("run")),
+            .severity = CAMEO_VIOLATION,
+            .place = cm_api_text(&out->arena, call->list->items[i].place),
+            .reason = cm_api_text(&out->arena, call->list->items[i].reason),
+        };
+    out->count = call->list->count;
+    out->violations = call->list->total;
+    out->cut = call->list->total > call->list->count;
+    return CM_OK;
+}
+
+enum cm_status cm_api_findings(const struct cm_obstacles *list, struct cameo_findings **out,
+                               struct cm_error *err)
+{
+    struct blockers_call call = {list, cm_calloc(1, sizeof *call.findings)};
+
+    if (!call.findings)
+        return cm_fail(err, CM_NO_MEMORY, "no memory for findings");
+    const enum cm_status status = cm_guarded(0, err, blockers_guarded, &call);
+    if (status)
+        cameo_findings_free(call.findings);
+    else
+        *out = call.findings;
+    return status;
+}
+
+/* ---- reading the list ---- */
 
 void cameo_findings_free(struct cameo_findings *findings)
 {

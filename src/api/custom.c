@@ -1,19 +1,11 @@
 /* Operators that a user of the library registers: the public form turned into the contract that our
  * own operators keep. */
 // SPDX-License-Identifier: Apache-2.0
-#include "api/running.h"
+#include "api/custom.h"
 
 #include "base/memory.h"
 #include "graph/registry.h"
-
-/* What stands behind the cm_op of a registered operator. */
-struct custom {
-    struct cm_op op;
-    struct cm_schema schema;
-    cameo_infer_fn *infer;
-    cameo_run_fn *run;
-    void *arg;
-};
+#include "onnx/syntax.h"
 
 struct cameo_infer {
     struct cm_infer *in;
@@ -29,7 +21,7 @@ struct cameo_call {
 
 static enum cm_status custom_infer(struct cm_infer *in)
 {
-    const struct custom *custom = in->node->op->arg;
+    const struct cm_custom *custom = in->node->op->arg;
     struct cameo_infer wrapped = {.in = in};
     const enum cameo_status status = custom->infer(&wrapped, custom->arg);
 
@@ -40,7 +32,7 @@ static enum cm_status custom_infer(struct cm_infer *in)
 
 static enum cm_status custom_run(struct cm_call *call)
 {
-    const struct custom *custom = call->op->arg;
+    const struct cm_custom *custom = call->op->arg;
     struct cameo_call wrapped = {.call = call};
     const enum cameo_status status = custom->run(&wrapped, custom->arg);
 
@@ -211,14 +203,30 @@ static enum cm_status check_operator(const struct cameo_custom_operator *op, str
     if ((op->input_count && !op->inputs) || !op->outputs ||
         (op->attribute_count && !op->attributes))
         return cm_fail(err, CM_BAD_ARGUMENT, "its operands or attributes are missing");
-    if (!op->run && !op->body)
+    if (op->body && op->make_body)
+        return cm_fail(err, CM_BAD_ARGUMENT, "it has a body and a function that makes one");
+    if (op->gradient && op->make_gradient)
+        return cm_fail(err, CM_BAD_ARGUMENT, "it has a gradient and a function that makes one");
+    if (!op->run && !op->body && !op->make_body)
         return cm_fail(err, CM_BAD_ARGUMENT, "it has neither a run function nor a body");
     if (!op->infer && op->input_count == 0 && op->run)
         return cm_fail(err, CM_BAD_ARGUMENT, "without inputs it needs an inference function");
-    for (size_t i = 0; i < op->output_count && op->run && !op->body; i++)
+    for (size_t i = 0; i < op->output_count && op->run && !op->body && !op->make_body; i++)
         if (op->outputs[i].types & CM_TYPE_BIT(CM_STRING))
             return cm_fail(err, CM_UNSUPPORTED, "an output of strings can only come from a body");
     return CM_OK;
+}
+
+static enum cm_status add_gradient(struct cm_arena *arena, const struct cameo_custom_operator *op,
+                                   struct cm_custom *custom, struct cm_error *err)
+{
+    if (!op->gradient)
+        return CM_OK;
+    struct cm_function_proto *gradient = CM_NEW(arena, struct cm_function_proto);
+    CM_TRY(
+        cm_syntax_parse_function(cm_arena_str(arena, cm_str(op->gradient)), arena, gradient, err));
+    custom->gradient = gradient;
+    return cm_custom_check_gradient(custom, gradient, err);
 }
 
 static enum cm_status add_guarded(struct cm_guard *guard, void *arg)
@@ -229,11 +237,15 @@ static enum cm_status add_guarded(struct cm_guard *guard, void *arg)
     const struct cameo_custom_operator *op = &call->op;
 
     cm_arena_lend(arena, guard);
-    struct custom *custom = CM_NEW(arena, struct custom);
+    struct cm_custom *custom = CM_NEW(arena, struct cm_custom);
     custom->infer = op->infer;
     custom->run = op->run;
+    custom->make_body = op->make_body;
+    custom->make_gradient = op->make_gradient;
     custom->arg = op->arg;
     CM_TRY(make_schema(arena, op, &custom->schema, &call->err));
+    CM_TRY(
+        cm_error_context(&call->err, add_gradient(arena, op, custom, &call->err), "its gradient"));
     custom->op = (struct cm_op){
         .domain = custom->schema.domain,
         .name = custom->schema.name,
@@ -241,6 +253,8 @@ static enum cm_status add_guarded(struct cm_guard *guard, void *arg)
                  : op->run ? cm_infer_like_input
                            : NULL,
         .run = op->run ? custom_run : NULL,
+        .grad = op->gradient || op->make_gradient ? cm_custom_grad : NULL,
+        .body = op->make_body ? cm_custom_body : NULL,
         .effects = op->sizes_at_run ? CM_OUTPUT_SIZE_AT_RUN : 0,
         .arg = custom,
     };
@@ -260,6 +274,8 @@ enum cameo_status cameo_registry_add(struct cameo_registry *registry,
                                      const struct cameo_custom_operator *op,
                                      struct cameo_error *err)
 {
+    CM_API_NEED(registry, err);
+    CM_API_NEED(op, err);
     struct add_call call = {.registry = registry, .op = CAMEO_CUSTOM_OPERATOR_INIT};
     enum cm_status status = cm_api_options(&call.op, sizeof call.op, op, &call.err);
 
@@ -283,6 +299,7 @@ static enum cm_status new_guarded(struct cm_guard *guard, void *arg)
 
 enum cameo_status cameo_registry_new(struct cameo_registry **out, struct cameo_error *err)
 {
+    CM_API_NEED(out, err);
     struct cameo_registry *registry = cm_calloc(1, sizeof *registry);
     struct cm_error reason = {0};
     enum cm_status status = CM_OK;

@@ -103,6 +103,9 @@ enum cameo_status cameo_model_gradcheck(const struct cameo_model *model,
                                         const struct cameo_feed *feeds, size_t feed_count,
                                         cameo_gradcheck_fn *row, void *arg, struct cameo_error *err)
 {
+    CM_API_NEED(model, err);
+    CM_API_NEED_ALL(feeds, feed_count, err);
+    CM_API_NEED(row, err);
     struct gradcheck_call call = {.model = model,
                                   .options =
                                       (struct cameo_gradcheck_options)CAMEO_GRADCHECK_OPTIONS_INIT,

@@ -56,6 +56,8 @@ static enum cm_status read_guarded(struct cm_guard *guard, void *arg)
 enum cameo_status cameo_model_read_initializer(const struct cameo_model *model, size_t index,
                                                void *values, size_t size, struct cameo_error *err)
 {
+    CM_API_NEED(model, err);
+    CM_API_NEED_ALL(values, size, err);
     struct values_call call = {
         .model = (struct cameo_model *)(uintptr_t)model,
         .index = index,
@@ -124,6 +126,8 @@ enum cameo_status cameo_model_set_initializer(struct cameo_model *model, size_t 
                                               const void *values, size_t size,
                                               struct cameo_error *err)
 {
+    CM_API_NEED(model, err);
+    CM_API_NEED_ALL(values, size, err);
     struct values_call call = {.model = model, .index = index, .from = values, .size = size};
     enum cm_status status = check_call(&call);
 

@@ -57,9 +57,9 @@ const struct cameo_external_file *cameo_model_external_file(const struct cameo_m
 
 bool cameo_model_find_initializer(const struct cameo_model *model, const char *name, size_t *index)
 {
-    const uint64_t *found = cm_map_find(&model->by_name, cm_str(name));
+    const uint64_t *found = name ? cm_map_find(&model->by_name, cm_str(name)) : NULL;
 
-    if (found)
+    if (found && index)
         *index = (size_t)*found;
     return found != NULL;
 }

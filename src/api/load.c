@@ -67,6 +67,7 @@ static enum cm_status load(struct load_call *call, const struct cameo_load_optio
 enum cameo_status cameo_model_load(const char *path, const struct cameo_load_options *options,
                                    struct cameo_model **out, struct cameo_error *err)
 {
+    CM_API_NEED(out, err);
     struct load_call call = {.path = path};
 
     *out = NULL;
@@ -81,6 +82,7 @@ enum cameo_status cameo_model_load_memory(const void *bytes, size_t size,
                                           const struct cameo_load_options *options,
                                           struct cameo_model **out, struct cameo_error *err)
 {
+    CM_API_NEED(out, err);
     struct load_call call = {.bytes = {bytes, size}};
 
     *out = NULL;
@@ -98,6 +100,16 @@ void cameo_model_free(struct cameo_model *model)
     cm_arena_release(&model->arena);
     pthread_mutex_destroy(&model->lock);
     cm_free(model);
+}
+
+enum cm_status cm_api_about(const struct cameo_model *model, enum cm_status status,
+                            struct cm_error *err)
+{
+    const struct cm_str path = model->file->path;
+    const bool about = status == CM_BAD_MODEL || status == CM_UNSUPPORTED || status == CM_LIMIT ||
+                       status == CM_NOT_FOUND;
+
+    return about && path.size ? cm_error_context(err, status, "%.*s", CM_STR_FMT(path)) : status;
 }
 
 struct locked_call {

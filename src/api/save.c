@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "api/api.h"
 
+#include "api/running.h"
 #include "onnx/encode.h"
 #include "onnx/syntax.h"
 
@@ -22,6 +23,7 @@ struct cm_save_options cm_api_save_options(const struct cameo_save_options *opti
         .one_file_per_tensor = options->one_file_per_tensor,
         .threshold = options->threshold,
         .alignment = options->alignment,
+        .cancel = options->cancel ? &options->cancel->set : NULL,
     };
 }
 
@@ -69,6 +71,7 @@ void cm_api_give_report(const struct cm_save_report *from, struct cameo_save_rep
     };
 
     snprintf(all.external_name, sizeof all.external_name, "%s", from->external_name);
+    snprintf(all.old_name, sizeof all.old_name, "%s", from->old_name);
     memcpy(to, &all, to->struct_size < sizeof all ? to->struct_size : sizeof all);
 }
 
@@ -76,6 +79,7 @@ enum cameo_status cameo_model_save(const struct cameo_model *model, const char *
                                    const struct cameo_save_options *options,
                                    struct cameo_save_report *report, struct cameo_error *err)
 {
+    CM_API_NEED(model, err);
     struct save_call call = {.model = model, .path = path};
     enum cm_status status = cm_api_check_save(path, options, report, &call.options, &call.err);
 
@@ -141,10 +145,11 @@ enum cameo_status cameo_model_write(const struct cameo_model *model,
                                     const struct cameo_write_options *options,
                                     cameo_write_fn *write, void *to, struct cameo_error *err)
 {
+    CM_API_NEED(model, err);
     struct write_call call = {.model = model, .write = write, .to = to};
     enum cm_status status = check_write(&call, options);
 
     if (status == CM_OK)
-        status = cm_guarded(0, &call.err, write_guarded, &call);
+        status = cm_api_about(model, cm_guarded(0, &call.err, write_guarded, &call), &call.err);
     return cm_api_done(status, &call.err, err);
 }

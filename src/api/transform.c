@@ -106,6 +106,7 @@ enum cameo_status cameo_model_prepare(struct cameo_model *model,
                                       const struct cameo_preparation **report,
                                       struct cameo_error *err)
 {
+    CM_API_NEED(model, err);
     struct prepare_call call = {
         .model = model, .options = (struct cameo_prepare_options)CAMEO_PREPARE_OPTIONS_INIT};
 
@@ -132,6 +133,7 @@ static enum cm_status strip_guarded(struct cm_guard *guard, void *arg)
 
 enum cameo_status cameo_model_strip(struct cameo_model *model, struct cameo_error *err)
 {
+    CM_API_NEED(model, err);
     struct prepare_call call = {.model = model};
     const enum cm_status status = cm_api_locked(model, strip_guarded, &call, &call.err);
 
@@ -190,6 +192,8 @@ static enum cameo_status derive(struct derive_call *call, struct cameo_model **o
 enum cameo_status cameo_model_step(const struct cameo_model *model, bool portable,
                                    struct cameo_model **out, struct cameo_error *err)
 {
+    CM_API_NEED(model, err);
+    CM_API_NEED(out, err);
     struct derive_call call = {.from = model, .options = {.portable = portable}};
 
     return derive(&call, out, err);
@@ -199,6 +203,10 @@ enum cameo_status cameo_model_gradient(const struct cameo_model *model, const ch
                                        const char *const *wrt, size_t wrt_count, bool portable,
                                        struct cameo_model **out, struct cameo_error *err)
 {
+    CM_API_NEED(model, err);
+    CM_API_NEED(of, err);
+    CM_API_NEED_ALL(wrt, wrt_count, err);
+    CM_API_NEED(out, err);
     struct derive_call call = {
         .from = model, .of = of, .wrt = wrt, .n_wrt = wrt_count, .options = {.portable = portable}};
 

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "api/api.h"
 
+#include "schema/schema.h"
 #include "tensor/dtype.h"
 
 #include <assert.h>
@@ -69,6 +70,11 @@ int cameo_version_number(void)
     return CAMEO_VERSION_NUMBER;
 }
 
+int64_t cameo_newest_opset(const char *domain)
+{
+    return cm_schema_newest_opset(cm_str(domain ? domain : ""));
+}
+
 const char *cameo_status_name(enum cameo_status status)
 {
     return cm_status_name((enum cm_status)status);
@@ -87,6 +93,13 @@ enum cameo_status cm_api_done(enum cm_status status, const struct cm_error *from
         snprintf(to->message, sizeof to->message, "%s", status == CM_OK ? "" : from->text);
     }
     return (enum cameo_status)status;
+}
+
+enum cameo_status cm_api_missing(const char *argument, struct cameo_error *to)
+{
+    struct cm_error err = {0};
+
+    return cm_api_done(cm_fail(&err, CM_BAD_ARGUMENT, "argument '%s' is NULL", argument), &err, to);
 }
 
 enum cm_status cm_api_options(void *out, size_t size, const void *from, struct cm_error *err)

@@ -23,6 +23,7 @@ enum { READ_FLAGS = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY };
 
 /* A path in a message is cut before it can push out the reason. */
 #define PATH_FMT "'%.600s'"
+#define NAME_FMT "'%.200s'"
 
 static enum cm_status fail_open(const char *path, int error, struct cm_error *err)
 {
@@ -173,14 +174,14 @@ enum cm_status cm_file_name_is_inside(struct cm_str name, struct cm_error *err)
 /* The kernel's own resolution that cannot leave a folder. ENOSYS when it has none, or a sandbox
  * hides it. A concurrent rename makes it say EAGAIN; an attacker may keep that up, so tries are
  * few. */
-static int open_resolved(int folder, const char *name, unsigned flags)
+static int open_resolved(int folder, const char *name)
 {
 #ifdef SYS_openat2
-    struct open_how how = {.flags = READ_FLAGS, .resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS};
+    struct open_how how = {.flags = READ_FLAGS,
+                           .resolve =
+                               RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS | RESOLVE_NO_SYMLINKS};
     long fd = -1;
 
-    if (!(flags & CM_FOLLOW_LINKS))
-        how.resolve |= RESOLVE_NO_SYMLINKS;
     for (int tries = 0; tries < 16; tries++) {
         fd = syscall(SYS_openat2, folder, name, &how, sizeof how);
         if (fd >= 0 || (errno != EAGAIN && errno != EINTR))
@@ -190,7 +191,7 @@ static int open_resolved(int folder, const char *name, unsigned flags)
         errno = ENOSYS;
     return (int)fd;
 #else
-    (void)folder, (void)name, (void)flags;
+    (void)folder, (void)name;
     errno = ENOSYS;
     return -1;
 #endif
@@ -243,64 +244,53 @@ static int open_by_steps(int folder, const char *name)
     return fd;
 }
 
-/* Where an open file really is; false when /proc cannot tell. */
-static bool path_of(int fd, char path[PATH_MAX])
-{
-    char link[64];
-
-    snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
-    const ssize_t size = readlink(link, path, PATH_MAX - 1);
-    path[size > 0 ? size : 0] = 0;
-    return size > 0 && size < PATH_MAX - 1 && path[0] == '/';
-}
-
-static bool is_beneath(int folder, int fd)
-{
-    char outer[PATH_MAX], inner[PATH_MAX];
-
-    if (!path_of(folder, outer) || !path_of(fd, inner))
-        return false;
-    const size_t size = strcmp(outer, "/") == 0 ? 0 : strlen(outer);
-    return strncmp(outer, inner, size) == 0 && inner[size] == '/';
-}
-
-/* The same with links: wherever they lead, the file they end at must be beneath folder. It is first
- * opened in name only, as opening a device outside for real could already do something. */
+/* Wherever links lead: somebody said that they may. It is first opened in name only, as opening a
+ * device for real could already do something. */
 static int open_followed(int folder, const char *name)
 {
     char link[64];
+    struct stat facts;
     const int found = openat(folder, name, O_PATH | O_CLOEXEC);
 
     if (found < 0)
         return -1;
-    int fd = -1;
-    errno = EXDEV;
-    if (is_beneath(folder, found)) {
-        snprintf(link, sizeof link, "/proc/self/fd/%d", found);
-        fd = open(link, READ_FLAGS);
-    }
+    /* What is no plain file is handed on as it is, for the caller to refuse. */
+    if (fstat(found, &facts) != 0 || !S_ISREG(facts.st_mode))
+        return found;
+    snprintf(link, sizeof link, "/proc/self/fd/%d", found);
+    int fd = open(link, READ_FLAGS);
+    if (fd < 0 && errno == ENOENT) /* no /proc */
+        fd = openat(folder, name, READ_FLAGS);
     close_quietly(found);
     return fd;
 }
 
-static enum cm_status fail_beneath(const char *folder, struct cm_str name, unsigned flags,
-                                   int error, struct cm_error *err)
+/* A link was met where none may be: accepting it helps if there is a file at its end. */
+static enum cm_status fail_link(int folder, const char *name, struct cm_error *err)
 {
-    if (error == ELOOP && !(flags & CM_FOLLOW_LINKS))
+    struct stat facts;
+
+    if (fstatat(folder, name, &facts, 0) == 0 && S_ISREG(facts.st_mode))
         return cm_fail(err, CM_BAD_MODEL,
-                       "'%.*s' is, or is behind, a symbolic link; --allow-links accepts those",
-                       CM_STR_FMT(name));
+                       NAME_FMT " is, or is behind, a symbolic link; --allow-links accepts those",
+                       name);
+    return cm_fail(err, CM_BAD_MODEL,
+                   NAME_FMT " is, or is behind, a symbolic link that leads to no file", name);
+}
+
+static enum cm_status fail_beneath(const char *folder, const char *name, int error,
+                                   struct cm_error *err)
+{
     switch (error) {
     case ENOENT:
     case ENOTDIR:
-        return cm_fail(err, CM_NOT_FOUND, "there is no file '%.*s' in folder " PATH_FMT,
-                       CM_STR_FMT(name), folder);
+        return cm_fail(err, CM_NOT_FOUND, "there is no file " NAME_FMT " in folder " PATH_FMT, name,
+                       folder);
     case EXDEV:
-        return cm_fail(err, CM_BAD_MODEL, "'%.*s' leads out of the model's folder",
-                       CM_STR_FMT(name));
+        return cm_fail(err, CM_BAD_MODEL, NAME_FMT " leads out of the model's folder", name);
     default:
-        return cm_fail(err, CM_IO, "cannot open '%.*s' in folder " PATH_FMT ": %s",
-                       CM_STR_FMT(name), folder, strerror(error));
+        return cm_fail(err, CM_IO, "cannot open " NAME_FMT " in folder " PATH_FMT ": %s", name,
+                       folder, strerror(error));
     }
 }
 
@@ -331,12 +321,19 @@ enum cm_status cm_file_open_beneath(const char *folder, struct cm_str name, unsi
     if (at < 0)
         return cm_fail(err, errno == ENOENT || errno == ENOTDIR ? CM_NOT_FOUND : CM_IO,
                        "cannot open folder " PATH_FMT ": %s", where, strerror(errno));
-    int opened = open_resolved(at, text, flags);
-    if (opened < 0 && errno == ENOSYS)
-        opened = flags & CM_FOLLOW_LINKS ? open_followed(at, text) : open_by_steps(at, text);
-    close_quietly(at);
-    if (opened < 0)
-        return fail_beneath(where, name, flags, errno, err);
+    const bool follow = flags & CM_FOLLOW_LINKS;
+    int opened = follow ? open_followed(at, text) : open_resolved(at, text);
+    if (opened < 0 && !follow && errno == ENOSYS)
+        opened = open_by_steps(at, text);
+    if (opened < 0) {
+        const int error = errno;
+        const enum cm_status status = error == ELOOP && !follow
+                                          ? fail_link(at, text, err)
+                                          : fail_beneath(where, text, error, err);
+        close(at);
+        return status;
+    }
+    close(at);
     const enum cm_status status = check_opened(opened, text, flags, err);
     if (status)
         close(opened);

@@ -6,6 +6,8 @@
 
 #include "base/arena.h"
 
+#include <stdatomic.h>
+
 /* A whole file in memory, read only. Zeroed is none. */
 struct cm_mapping {
     const uint8_t *data; /* NULL when size is 0 */
@@ -24,8 +26,9 @@ void cm_mapping_release(struct cm_mapping *mapping);
 enum { CM_FOLLOW_LINKS = 1 }; /* symbolic links and hard links are accepted */
 
 /* Opens a regular file for reading whose relative name came from a model. Refuses absolute names,
- * "..", anything outside folder, and (unless CM_FOLLOW_LINKS) symbolic links on the way and files
- * with more than one hard link. folder is "" for the current one. *fd is the caller's to close. */
+ * "..", and (unless CM_FOLLOW_LINKS, with which links may lead anywhere) symbolic links on the way
+ * and files with more than one hard link. folder is "" for the current one. *fd is the caller's to
+ * close. */
 enum cm_status cm_file_open_beneath(const char *folder, struct cm_str name, unsigned flags, int *fd,
                                     struct cm_error *err) CM_MUST_CHECK;
 /* The lexical half of that: is name a relative path that stays inside? Says why not. */
@@ -38,7 +41,8 @@ struct cm_save {
     char *path, *temporary; /* owned */
     uint8_t *pending;       /* buffered bytes */
     size_t n_pending;
-    uint64_t written; /* bytes so far, the pending ones included */
+    uint64_t written;          /* bytes so far, the pending ones included */
+    const atomic_bool *cancel; /* set after cm_save_begin; looked at between writes. NULL: none */
 };
 
 enum cm_status cm_save_begin(struct cm_save *save, const char *path,

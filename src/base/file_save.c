@@ -8,11 +8,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <stdatomic.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { PENDING_SIZE = 1 << 20, TEMPORARY_TRIES = 100 };
+/* A write of a regular file cannot be interrupted, so none is larger than PIECE_SIZE. */
+enum { PENDING_SIZE = 1 << 20, PIECE_SIZE = 16 << 20, TEMPORARY_TRIES = 100 };
 
 #define PATH_FMT "'%.600s'"
 
@@ -50,6 +50,9 @@ static enum cm_status resolve_target(const char *path, char **target, struct cm_
     const bool link = lstat(path, &facts) == 0 && S_ISLNK(facts.st_mode);
     if (link && !realpath(path, real)) {
         const bool missing = errno == ENOENT || errno == ENOTDIR;
+        if (stat(path, &facts) == 0) /* /dev/stdout, when that is a pipe */
+            return cm_fail(err, CM_BAD_ARGUMENT,
+                           "cannot write " PATH_FMT ": it is not a regular file", path);
         return cm_fail(err, missing ? CM_NOT_FOUND : CM_IO,
                        "cannot write " PATH_FMT ": it is a symbolic link that leads nowhere", path);
     }
@@ -159,13 +162,25 @@ static void close_file(struct cm_save *save)
     save->fd = -1;
 }
 
+static enum cm_status go_on(const struct cm_save *save, struct cm_error *err)
+{
+    if (save->cancel && atomic_load_explicit(save->cancel, memory_order_relaxed))
+        return cm_fail(err, CM_CANCELLED, "writing " PATH_FMT " was cancelled", save->path);
+    return CM_OK;
+}
+
 /* After a failure the file is closed, so that nothing later can succeed by mistake. */
 static enum cm_status write_out(struct cm_save *save, const uint8_t *bytes, size_t size,
                                 struct cm_error *err)
 {
     while (size > 0) {
-        const ssize_t n = write(save->fd, bytes, size);
+        const enum cm_status cancelled = go_on(save, err);
 
+        if (cancelled) {
+            close_file(save);
+            return cancelled;
+        }
+        const ssize_t n = write(save->fd, bytes, cm_min_size(size, PIECE_SIZE));
         if (n < 0 && errno == EINTR)
             continue;
         if (n <= 0) {
@@ -250,8 +265,10 @@ static enum cm_status sync_folder(const char *path, struct cm_error *err)
 static enum cm_status finish(struct cm_save *save, struct cm_error *err)
 {
     CM_TRY(flush(save, err));
+    CM_TRY(go_on(save, err));
     if (sync_file(save->fd) != 0)
         return fail_write(save->path, errno, err);
+    CM_TRY(go_on(save, err)); /* syncing may have taken long */
     const int fd = save->fd;
     save->fd = -1;
     if (close(fd) != 0 && errno != EINTR)

@@ -33,8 +33,11 @@ enum {
     CM_CHECK_SKIP_OPSETS = 4, /* functions may import other versions than the model does */
 };
 
-/* Everything is in arena. folder is the model's, for external data; "" for a model in memory. */
-enum cm_status cm_check_model(const struct cm_model_proto *model, struct cm_str folder,
+struct cm_external_files; /* onnx/external.h */
+
+/* Everything is in arena. files are those beside the model, which are opened when tensors are in
+ * them; NULL: they are not looked at. */
+enum cm_status cm_check_model(const struct cm_model_proto *model, struct cm_external_files *files,
                               unsigned flags, struct cm_arena *arena, struct cm_findings *out,
                               struct cm_error *err) CM_MUST_CHECK;
 
@@ -43,7 +46,7 @@ enum cm_status cm_check_model(const struct cm_model_proto *model, struct cm_str 
 struct cm_check_context {
     int64_t ir_version;
     struct cm_opsets imports;
-    struct cm_str folder;
+    struct cm_external_files *files;
     unsigned flags;
 };
 

@@ -1,9 +1,9 @@
-/* Tensors whose data is in another file: where, and how much. The file itself is looked at when it
- * is loaded. */
+/* Tensors whose data is in another file: where, how much, and whether that file has it. */
 // SPDX-License-Identifier: Apache-2.0
 #include "base/file.h"
 #include "base/number.h"
 #include "check/checker.h"
+#include "onnx/external.h"
 #include "tensor/dtype.h"
 
 static void examine_location(struct cm_checker *c, const struct cm_place *place, struct cm_str name)
@@ -16,18 +16,50 @@ static void examine_location(struct cm_checker *c, const struct cm_place *place,
         cm_report(c, CM_RULE_CK51, place, "its location is refused: %s", err.text);
 }
 
-static void examine_length(struct cm_checker *c, const struct cm_place *place,
-                           const struct cm_tensor_proto *tensor, int64_t length)
+/* What type and shape call for; false when they make no sense. */
+static bool needed_bytes(const struct cm_tensor_proto *tensor, size_t *need)
 {
     int64_t count = 1;
-    size_t need;
 
     for (size_t i = 0; i < tensor->dims.count; i++) {
         if (tensor->dims.items[i] < 0 || !cm_dim_mul(count, tensor->dims.items[i], &count))
-            return;
+            return false;
     }
-    if (cm_dtype_is_valid(tensor->data_type) && tensor->data_type != CM_STRING &&
-        cm_dtype_bytes((enum cm_dtype)tensor->data_type, count, &need) && (uint64_t)length != need)
+    return cm_dtype_is_valid(tensor->data_type) && tensor->data_type != CM_STRING &&
+           cm_dtype_bytes((enum cm_dtype)tensor->data_type, count, need);
+}
+
+/* A file that cannot be had is reported once, however many tensors it should hold. */
+static void examine_file(struct cm_checker *c, const struct cm_place *place,
+                         const struct cm_tensor_proto *tensor)
+{
+    struct cm_external_place where;
+    struct cm_external_file file;
+    struct cm_error err = {0};
+    struct cm_str bytes;
+    size_t need = 0;
+    bool added;
+
+    if (!c->files || cm_external_place(tensor, &where, NULL) != CM_OK ||
+        cm_file_name_is_inside(where.location, NULL) != CM_OK ||
+        cm_map_find(&c->unopened, where.location))
+        return;
+    if (cm_external_file(c->files, where.location, &file, &err) != CM_OK) {
+        cm_map_insert(&c->unopened, c->scratch, where.location, &added);
+        cm_report(c, CM_RULE_CK57, place, "%s", err.text);
+        return;
+    }
+    if (needed_bytes(tensor, &need) &&
+        cm_external_range(c->files, &where, need, &bytes, &err) != CM_OK)
+        cm_report(c, CM_RULE_CK57, place, "%s", err.text);
+}
+
+static void examine_length(struct cm_checker *c, const struct cm_place *place,
+                           const struct cm_tensor_proto *tensor, int64_t length)
+{
+    size_t need;
+
+    if (needed_bytes(tensor, &need) && (uint64_t)length != need)
         cm_report(c, CM_RULE_ST16, place, "its length is %lld, type and shape need %zu",
                   (long long)length, need);
 }
@@ -73,4 +105,6 @@ void cm_examine_external(struct cm_checker *c, const struct cm_place *place,
     }
     if (!located)
         cm_report(c, CM_RULE_CK51, place, "its data is external, but it has no location");
+    else
+        examine_file(c, place, tensor);
 }

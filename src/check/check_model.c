@@ -59,7 +59,7 @@ static void examine_model_imports(struct cm_checker *c, struct cm_imports *impor
         *cm_map_insert(&imports->versions, c->scratch, CM_STR(""), NULL) = 1;
 }
 
-enum cm_status cm_check_model(const struct cm_model_proto *model, struct cm_str folder,
+enum cm_status cm_check_model(const struct cm_model_proto *model, struct cm_external_files *files,
                               unsigned flags, struct cm_arena *arena, struct cm_findings *out,
                               struct cm_error *err)
 {
@@ -67,7 +67,7 @@ enum cm_status cm_check_model(const struct cm_model_proto *model, struct cm_str 
     struct cm_checker *c = run_begin(&run, arena, out);
 
     (void)err;
-    c->folder = folder;
+    c->files = files;
     c->flags = flags;
     c->model = model;
     c->ir_version = model->ir_version;
@@ -92,7 +92,7 @@ static struct cm_checker *message_begin(struct run *run, const struct cm_check_c
 {
     struct cm_checker *c = run_begin(run, arena, out);
 
-    c->folder = context->folder;
+    c->files = context->files;
     c->flags = context->flags;
     c->ir_version = context->ir_version ? context->ir_version : CM_IR_NEWEST;
     cm_imports_fill(c, &run->imports, &context->imports);

@@ -47,6 +47,7 @@
     ROW(CK54, CM_ALWAYS, "strings are stored as raw data") \
     ROW(CK55, CM_ALWAYS, "raw data is shorter than type and shape need, or, in a six-bit type, has bits set after the last element") \
     ROW(CK56, CM_ALWAYS, "values are in the wrong field for the type, too few, too wide for a six-bit type, or of a type that is not known") \
+    ROW(CK57, CM_ALWAYS, "the file of an external tensor is missing, not a plain file, behind a link, or too short") \
     ROW(CK60, CM_ALWAYS, "a sparse tensor's values, indices and dimensions do not fit together") \
     ROW(CK70, CM_ALWAYS, "there are too many functions, two are the same, or they call each other in a circle or too deeply") \
     ROW(CK71, CM_ALWAYS, "a function has no name or no domain") \

@@ -64,7 +64,8 @@ struct cm_checker {
     struct cm_arena *arena;   /* for the findings */
     struct cm_arena *scratch; /* for the run */
     struct cm_findings *findings;
-    struct cm_str folder;
+    struct cm_external_files *files; /* NULL: files are not looked at */
+    struct cm_map unopened;          /* locations that were reported */
     unsigned flags;
     int64_t ir_version;
 

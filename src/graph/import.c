@@ -2,69 +2,11 @@
  * control flow are built when their input types are known, calls of functions find their
  * definition. */
 // SPDX-License-Identifier: Apache-2.0
-#include "graph/import.h"
+#include "graph/import_context.h"
 
 #include "graph/builder.h"
-#include "graph/module.h"
 #include "graph/registry.h"
 #include "onnx/tensor_data.h"
-
-/* Names inside a function body: they are not the caller's, so they are kept apart from the graph's.
- * Bodies of control flow in it nest. */
-struct scope {
-    struct cm_map names; /* an absent operand's name is there with value 0 */
-    struct scope *outer;
-};
-
-/* What names and versions mean where a node stands. Functions bring their own; bodies inherit. */
-struct cm_import_context {
-    struct cm_module *module;
-    const struct cm_model_proto *model;
-    const struct cm_opsets *imports;
-    struct cm_map *functions; /* "domain\0name\0overload" to struct cm_function_proto * */
-    cm_upgrade_fn *upgrade;
-    struct scope *scope; /* inside a function; NULL: names are those of the graphs */
-    const struct cm_function_proto *function;
-    const struct cm_node *call;
-    int depth; /* of nested graphs */
-};
-
-enum { NESTING_MAX = 64 };
-
-static struct cm_str function_key(struct cm_arena *arena, struct cm_str domain, struct cm_str name,
-                                  struct cm_str overload)
-{
-    domain = cm_domain_plain(domain);
-    struct cm_str key = {NULL, domain.size + name.size + overload.size + 2};
-    char *room = cm_arena_alloc(arena, key.size + 1); /* zeroed, so the separators are there */
-    if (domain.size)
-        memcpy(room, domain.data, domain.size);
-    if (name.size)
-        memcpy(room + domain.size + 1, name.data, name.size);
-    if (overload.size)
-        memcpy(room + domain.size + name.size + 2, overload.data, overload.size);
-    key.data = room;
-    return key;
-}
-
-static const struct cm_function_proto *find_function(const struct cm_import_context *context,
-                                                     const struct cm_node_proto *proto)
-{
-    if (!context->functions || context->functions->count == 0)
-        return NULL;
-    const struct cm_str key =
-        function_key(context->module->arena, proto->domain, proto->op_type, proto->overload);
-    return (const struct cm_function_proto *)(uintptr_t)cm_map_get(context->functions, key, 0);
-}
-
-static int64_t import_version(const struct cm_import_context *context, struct cm_str domain)
-{
-    domain = cm_domain_plain(domain);
-    for (size_t i = 0; i < context->imports->count; i++)
-        if (cm_str_equal(cm_domain_plain(context->imports->items[i].domain), domain))
-            return context->imports->items[i].version;
-    return 0;
-}
 
 /* A value by the name a node uses for it. Function bodies are closed: they see their own names, and
  * so do graphs nested in them. */
@@ -73,7 +15,7 @@ static cm_value find_value(const struct cm_import_context *context, const struct
 {
     if (!context->scope)
         return cm_graph_find(graph, name);
-    for (const struct scope *scope = context->scope; scope; scope = scope->outer) {
+    for (const struct cm_import_scope *scope = context->scope; scope; scope = scope->outer) {
         const uint64_t *found = cm_map_find(&scope->names, name);
         if (found)
             return (cm_value)*found;
@@ -84,7 +26,7 @@ static cm_value find_value(const struct cm_import_context *context, const struct
 /* A formal parameter of the function that the call leaves out. */
 static bool is_absent(const struct cm_import_context *context, struct cm_str name)
 {
-    for (const struct scope *scope = context->scope; scope; scope = scope->outer) {
+    for (const struct cm_import_scope *scope = context->scope; scope; scope = scope->outer) {
         const uint64_t *found = cm_map_find(&scope->names, name);
         if (found)
             return *found == 0;
@@ -100,9 +42,13 @@ static enum cm_status find_operands(const struct cm_import_context *context,
     for (size_t i = 0; i < names->count; i++) {
         const struct cm_str name = names->items[i];
         values[i] = find_value(context, graph, name);
-        if (!values[i] && name.size && !is_absent(context, name))
-            return cm_fail(err, CM_BAD_MODEL, "reads '%.*s', which nothing before it defines",
+        if (values[i] || !name.size || is_absent(context, name))
+            continue;
+        if (cm_import_is_poisoned(context, graph, name))
+            return cm_fail(err, CM_BAD_MODEL, "reads '%.*s', which could not be made",
                            CM_STR_FMT(name));
+        return cm_fail(err, CM_BAD_MODEL, "reads '%.*s', which nothing before it defines",
+                       CM_STR_FMT(name));
     }
     *out = values;
     return CM_OK;
@@ -278,9 +224,11 @@ static enum cm_status read_node(struct cm_import_context *context, struct cm_gra
                                   .n_inputs = proto->input.count,
                                   .n_outputs = proto->output.count,
                                   .wanted = wanted,
-                                  .function = find_function(context, proto)};
+                                  .function = cm_import_find_function(context, proto)};
     if (!spec->function) {
-        spec->version = import_version(context, proto->domain);
+        spec->version = cm_import_version(context, proto->domain);
+        if (!spec->version && context->report)
+            context->report->told = true; /* cm_import_list_missing has it */
         if (!spec->version)
             return cm_fail(err, CM_BAD_MODEL, "domain '%.*s' is not imported",
                            CM_STR_FMT(proto->domain));
@@ -301,6 +249,8 @@ static enum cm_status import_node(struct cm_import_context *context, struct cm_g
                       : cm_registry_schema(registry, spec.domain, spec.op_type, spec.version);
     const struct cm_schema *newest =
         from ? cm_registry_schema(registry, spec.domain, spec.op_type, 0) : NULL;
+    if (!from && !spec.function && context->report)
+        context->report->told = true; /* cm_import_list_missing has it */
     cm_value *outputs;
     if (from != newest && context->upgrade) {
         struct cm_builder builder = {.graph = graph, .before = before, .err = err};
@@ -319,48 +269,122 @@ static enum cm_status import_node(struct cm_import_context *context, struct cm_g
     return CM_OK;
 }
 
+/* The reason without the operator that cm_graph_add_node puts before it: the place names it. */
+static const char *plain_reason(const char *text, struct cm_str op_type)
+{
+    const bool same = op_type.size && strncmp(text, op_type.data, op_type.size) == 0 &&
+                      strncmp(text + op_type.size, ": ", 2) == 0;
+    return same ? text + op_type.size + 2 : text;
+}
+
+static enum cm_status import_graph(struct cm_import_context *context, struct cm_graph *graph,
+                                   const struct cm_graph_proto *proto, struct cm_error *err);
+
+/* The branches of an If that failed before it came to them, for what they have to say. Bodies with
+ * inputs have types only their node could tell. */
+static enum cm_status visit_branches(struct cm_import_context *context, struct cm_graph *graph,
+                                     const struct cm_node_proto *node, struct cm_error *err)
+{
+    for (size_t a = 0; a < node->attribute.count; a++) {
+        const struct cm_graph_proto *body = node->attribute.items[a].g;
+        if (!body || body->input.count || !cm_import_visits(context, body))
+            continue;
+        const struct cm_import_place place = {node, node->attribute.items[a].name, context->place};
+        struct cm_import_scope *outer = context->scope;
+        struct cm_import_scope inner = {.outer = outer, .id = cm_import_next_scope(context)};
+        context->place = &place;
+        context->scope = outer ? &inner : NULL;
+        const enum cm_status status =
+            import_graph(context, cm_graph_new(context->module, graph, body->name), body, err);
+        context->scope = outer;
+        context->place = place.outer;
+        if (status && !cm_import_may_go_on(context, status))
+            return status; /* else it is told: a body fails as a whole when a part of it did */
+    }
+    return CM_OK;
+}
+
 static enum cm_status import_any_node(struct cm_import_context *context, struct cm_graph *graph,
                                       struct cm_node *before, const struct cm_node_proto *proto,
                                       struct cm_error *err)
 {
+    struct cm_arena *arena = context->module->arena;
+    const struct cm_node_proto *outer = context->node;
+    if (context->report)
+        context->report->told = false;
+    context->node = proto;
     const enum cm_status status = import_node(context, graph, before, proto, err);
-    if (proto->name.size)
-        return cm_error_context(err, status, "node '%.*s' (%.*s)", CM_STR_FMT(proto->name),
-                                CM_STR_FMT(proto->op_type));
-    return cm_error_context(err, status, "node making '%.*s' (%.*s)",
-                            CM_STR_FMT(proto->output.count ? proto->output.items[0] : CM_STR("")),
-                            CM_STR_FMT(proto->op_type));
+    context->node = outer;
+    if (!status)
+        return CM_OK;
+    const struct cm_str what = cm_import_name_node(arena, proto);
+    if (!cm_import_may_go_on(context, status))
+        return cm_error_context(err, status, "%s", what.data);
+    cm_import_note_failure(context, status, what, plain_reason(err->text, proto->op_type));
+    for (size_t i = 0; i < proto->output.count; i++)
+        cm_import_poison(context, graph, proto->output.items[i]);
+    return visit_branches(context, graph, proto, err);
+}
+
+static enum cm_status import_initializer(struct cm_import_context *context, struct cm_graph *graph,
+                                         const struct cm_tensor_proto *tensor, struct cm_error *err)
+{
+    struct cm_module *module = context->module;
+    const struct cm_map *here = context->scope ? &context->scope->names : &graph->names;
+    const cm_value known = (cm_value)cm_map_get(here, tensor->name, 0);
+    struct cm_value_def *input = known ? cm_value_get(module, known) : NULL;
+    if (!input || input->role != CM_ROLE_INPUT || input->initializer)
+        CM_TRY(check_free_here(context, graph, tensor->name, err));
+    struct cm_shape shape;
+    CM_TRY(cm_tensor_proto_shape(tensor, &shape, err));
+    if (!cm_dtype_is_valid(tensor->data_type))
+        return cm_fail(err, CM_BAD_MODEL, "it has element type %d", tensor->data_type);
+    if (input) { /* an input with a default: what is fed decides, so nothing is known of it */
+        if (input->fact.type->kind != CM_KIND_TENSOR ||
+            (int32_t)input->fact.type->dtype != tensor->data_type)
+            return cm_fail(err, CM_BAD_MODEL,
+                           "it has one type as input and another as initializer");
+        input->initializer = tensor;
+        return CM_OK;
+    }
+    const struct cm_tensor view = cm_tensor_borrow((enum cm_dtype)tensor->data_type, &shape, NULL);
+    const cm_value value = cm_graph_add_constant(graph, CM_STR_NONE, &view);
+    struct cm_value_def *def = cm_value_get(module, value);
+    def->fact.constant = NULL; /* read when somebody asks */
+    def->initializer = tensor;
+    define(context, value, tensor->name);
+    return CM_OK;
+}
+
+/* The value of this name cannot be made: goes on without it where that is wanted. */
+static enum cm_status give_up(struct cm_import_context *context, const struct cm_graph *graph,
+                              const char *kind, struct cm_str name, enum cm_status status,
+                              struct cm_error *err)
+{
+    if (!status)
+        return CM_OK;
+    if (!cm_import_may_go_on(context, status))
+        return cm_error_context(err, status, "%s '%.*s'", kind, CM_STR_FMT(name));
+    cm_import_note_failure(
+        context, status,
+        cm_arena_printf(context->module->arena, "%s '%.*s'", kind, CM_STR_FMT(name)), err->text);
+    cm_import_poison(context, graph, name);
+    return CM_OK;
 }
 
 static enum cm_status import_initializers(struct cm_import_context *context, struct cm_graph *graph,
                                           const struct cm_graph_proto *proto, struct cm_error *err)
 {
-    struct cm_module *module = context->module;
     for (size_t i = 0; i < proto->initializer.count; i++) {
         const struct cm_tensor_proto *tensor = &proto->initializer.items[i];
-        const struct cm_map *here = context->scope ? &context->scope->names : &graph->names;
-        const cm_value input = (cm_value)cm_map_get(here, tensor->name, 0);
-        if (input) { /* an input with a default: what is fed decides, so nothing is known of it */
-            cm_value_get(module, input)->initializer = tensor;
-            continue;
-        }
-        CM_TRY(check_free_here(context, graph, tensor->name, err));
-        struct cm_shape shape;
-        CM_TRY(cm_error_context(err, cm_tensor_proto_shape(tensor, &shape, err),
-                                "initializer '%.*s'", CM_STR_FMT(tensor->name)));
-        if (!cm_dtype_is_valid(tensor->data_type))
-            return cm_fail(err, CM_BAD_MODEL, "initializer '%.*s' has element type %d",
-                           CM_STR_FMT(tensor->name), tensor->data_type);
-        const struct cm_tensor view =
-            cm_tensor_borrow((enum cm_dtype)tensor->data_type, &shape, NULL);
-        const cm_value value = cm_graph_add_constant(graph, CM_STR_NONE, &view);
-        struct cm_value_def *def = cm_value_get(module, value);
-        def->fact.constant = NULL; /* read when somebody asks */
-        def->initializer = tensor;
-        define(context, value, tensor->name);
+        const enum cm_status status = import_initializer(context, graph, tensor, err);
+        CM_TRY(give_up(context, graph, "initializer", tensor->name, status, err));
     }
-    if (proto->sparse_initializer.count)
-        return cm_fail(err, CM_UNSUPPORTED, "sparse initializers cannot be run");
+    for (size_t i = 0; i < proto->sparse_initializer.count; i++) {
+        const struct cm_tensor_proto *values = proto->sparse_initializer.items[i].values;
+        CM_TRY(give_up(context, graph, "initializer", values ? values->name : CM_STR(""),
+                       cm_fail(err, CM_UNSUPPORTED, "it is sparse, which cannot be run"), err));
+    }
     return CM_OK;
 }
 
@@ -370,6 +394,9 @@ static enum cm_status import_outputs(struct cm_import_context *context, struct c
     cm_value *outputs = CM_NEW_ARRAY(context->module->arena, cm_value, proto->output.count);
     for (size_t i = 0; i < proto->output.count; i++) {
         outputs[i] = find_value(context, graph, proto->output.items[i].name);
+        if (!outputs[i] && cm_import_is_poisoned(context, graph, proto->output.items[i].name))
+            return cm_fail(err, CM_BAD_MODEL, "output '%.*s' could not be made",
+                           CM_STR_FMT(proto->output.items[i].name));
         if (!outputs[i])
             return cm_fail(err, CM_BAD_MODEL, "output '%.*s' is never computed",
                            CM_STR_FMT(proto->output.items[i].name));
@@ -405,8 +432,8 @@ static enum cm_status note_declared(struct cm_import_context *context, struct cm
 static enum cm_status import_graph(struct cm_import_context *context, struct cm_graph *graph,
                                    const struct cm_graph_proto *proto, struct cm_error *err)
 {
-    if (context->depth >= NESTING_MAX)
-        return cm_fail(err, CM_LIMIT, "graphs nest deeper than %d", NESTING_MAX);
+    if (context->depth >= CM_NESTING_MAX)
+        return cm_fail(err, CM_LIMIT, "graphs nest deeper than %d", CM_NESTING_MAX);
     context->depth++;
     enum cm_status status = import_initializers(context, graph, proto, err);
     for (size_t i = 0; i < proto->node.count && !status; i++)
@@ -428,8 +455,8 @@ static enum cm_status build_body(struct cm_import_context *context, struct cm_no
         return cm_fail(err, CM_BAD_MODEL, "body '%.*s' has %zu inputs, needs %zu",
                        CM_STR_FMT(body->attribute), proto->input.count, n_args);
     graph->owner = node;
-    struct scope *outer = context->scope;
-    struct scope inner = {.outer = outer};
+    struct cm_import_scope *outer = context->scope;
+    struct cm_import_scope inner = {.outer = outer, .id = cm_import_next_scope(context)};
     if (outer)
         context->scope = &inner;
     enum cm_status status = CM_OK;
@@ -440,8 +467,13 @@ static enum cm_status build_body(struct cm_import_context *context, struct cm_no
         define(context, value, proto->input.items[i].name);
     }
     body->graph = graph;
+    cm_import_visits(context, proto);
+    const struct cm_import_place place = {context->node, body->attribute, context->place};
+    if (context->node)
+        context->place = &place;
     if (!status)
         status = import_graph(context, graph, proto, err);
+    context->place = place.outer;
     context->scope = outer;
     if (status)
         body->graph = NULL;
@@ -455,7 +487,7 @@ enum cm_status cm_import_function(struct cm_graph *graph, struct cm_node *before
 {
     struct cm_module *module = graph->module;
     struct cm_import_context *outer = module->context;
-    struct scope scope = {.outer = NULL};
+    struct cm_import_scope scope = {.outer = NULL};
     struct cm_import_context context = {.module = module,
                                         .model = outer ? outer->model : NULL,
                                         .imports = &function->opset_import,
@@ -465,7 +497,9 @@ enum cm_status cm_import_function(struct cm_graph *graph, struct cm_node *before
                                         .scope = &scope,
                                         .function = function,
                                         .call = call,
-                                        .depth = outer ? outer->depth : 0};
+                                        .depth = outer ? outer->depth : 0,
+                                        /* our own bodies succeed or fail as a whole */
+                                        .report = call->function && outer ? outer->report : NULL};
 
     if ((size_t)call->n_inputs > function->input.count ||
         (size_t)call->n_outputs > function->output.count)
@@ -475,6 +509,7 @@ enum cm_status cm_import_function(struct cm_graph *graph, struct cm_node *before
     for (size_t i = 0; i < function->input.count; i++)
         *cm_map_insert(&scope.names, module->arena, function->input.items[i], NULL) =
             i < (size_t)call->n_inputs ? actuals[i] : 0;
+    scope.id = cm_import_next_scope(&context);
     module->context = &context;
     module->build_body = build_body; /* a module built by hand had none yet */
     enum cm_status status = CM_OK;
@@ -482,65 +517,13 @@ enum cm_status cm_import_function(struct cm_graph *graph, struct cm_node *before
         status = import_any_node(&context, graph, before, &function->node.items[i], err);
     module->context = outer;
     CM_TRY(cm_error_context(err, status, "function '%.*s'", CM_STR_FMT(function->name)));
-    for (int o = 0; o < call->n_outputs; o++)
-        results[o] = (cm_value)cm_map_get(&scope.names, function->output.items[o], 0);
+    for (int o = 0; o < call->n_outputs; o++) {
+        const struct cm_str name = function->output.items[o];
+        results[o] = (cm_value)cm_map_get(&scope.names, name, 0);
+        if (!results[o] && cm_import_is_poisoned(&context, graph, name))
+            return cm_fail(err, CM_BAD_MODEL, "output '%.*s' could not be made", CM_STR_FMT(name));
+    }
     return CM_OK;
-}
-
-/* ---- everything that is missing, in one message ---- */
-
-struct missing {
-    struct cm_import_context *context;
-    struct cm_map seen;
-    struct cm_str list;
-    size_t count;
-};
-
-static void look_for_missing(struct missing *missing, const struct cm_nodes *nodes, int depth)
-{
-    struct cm_import_context *context = missing->context;
-    struct cm_arena *arena = context->module->arena;
-
-    for (size_t i = 0; i < nodes->count && depth <= NESTING_MAX; i++) {
-        const struct cm_node_proto *node = &nodes->items[i];
-        for (size_t a = 0; a < node->attribute.count; a++)
-            if (node->attribute.items[a].g)
-                look_for_missing(missing, &node->attribute.items[a].g->node, depth + 1);
-        const int64_t version = import_version(context, node->domain);
-        if (find_function(context, node) ||
-            cm_registry_schema(context->module->registry, node->domain, node->op_type,
-                               version ? version : 1))
-            continue;
-        const struct cm_str what =
-            cm_arena_printf(arena, "%.*s%s%.*s", CM_STR_FMT(node->domain),
-                            node->domain.size ? "." : "", CM_STR_FMT(node->op_type));
-        bool added;
-        cm_map_insert(&missing->seen, arena, what, &added);
-        if (!added)
-            continue;
-        if (missing->count++ < 20)
-            missing->list =
-                cm_arena_printf(arena, "%.*s%s%s (first in node '%.*s')", (int)missing->list.size,
-                                missing->list.size ? missing->list.data : "",
-                                missing->list.size ? ", " : "", what.data, CM_STR_FMT(node->name));
-    }
-}
-
-static enum cm_status list_missing(struct cm_import_context *context, struct cm_error *err)
-{
-    struct missing missing = {.context = context};
-    const struct cm_model_proto *model = context->model;
-
-    look_for_missing(&missing, &model->graph->node, 0);
-    for (size_t i = 0; i < model->functions.count; i++) {
-        context->imports = &model->functions.items[i].opset_import;
-        look_for_missing(&missing, &model->functions.items[i].node, 0);
-    }
-    context->imports = &model->opset_import;
-    if (!missing.count)
-        return CM_OK;
-    return cm_fail(err, CM_UNSUPPORTED, "%zu operator%s not known at the imported opset: %s",
-                   missing.count, missing.count == 1 ? " is" : "s are", missing.list.data);
 }
 
 static enum cm_status import_inputs(struct cm_import_context *context, struct cm_graph *graph,
@@ -557,10 +540,12 @@ static enum cm_status import_inputs(struct cm_import_context *context, struct cm
         if (cm_map_find(&constants, info->name))
             continue;
         const struct cm_type *type;
-        CM_TRY(check_free(context, graph, info->name, err));
-        CM_TRY(cm_error_context(
-            err, cm_type_from_proto(module->arena, module->symbols, info->type, &type, err),
-            "input '%.*s'", CM_STR_FMT(info->name)));
+        enum cm_status status = check_free(context, graph, info->name, err);
+        if (!status)
+            status = cm_type_from_proto(module->arena, module->symbols, info->type, &type, err);
+        CM_TRY(give_up(context, graph, "input", info->name, status, err));
+        if (status)
+            continue;
         const cm_value value = cm_graph_add_input(graph, info->name, type);
         cm_value_get(module, value)->fact.type = cm_value_symbolic(module, value, type);
     }
@@ -577,8 +562,8 @@ enum cm_status cm_module_import(struct cm_module *module, const struct cm_model_
     struct cm_map *functions = CM_NEW(module->arena, struct cm_map);
     for (size_t i = 0; i < model->functions.count; i++) {
         const struct cm_function_proto *function = &model->functions.items[i];
-        const struct cm_str key =
-            function_key(module->arena, function->domain, function->name, function->overload);
+        const struct cm_str key = cm_import_function_key(module->arena, function->domain,
+                                                         function->name, function->overload);
         *cm_map_insert(functions, module->arena, key, NULL) = (uint64_t)(uintptr_t)function;
     }
     struct cm_import_context *context = CM_NEW(module->arena, struct cm_import_context);
@@ -587,12 +572,23 @@ enum cm_status cm_module_import(struct cm_module *module, const struct cm_model_
                                           .imports = &model->opset_import,
                                           .functions = functions,
                                           .upgrade = options ? options->upgrade : NULL};
-    CM_TRY(list_missing(context, err));
+    struct cm_error unread;
+    err = err ? err : &unread;
+    struct cm_obstacles own = {.arena = module->arena};
+    struct cm_import_report report = {
+        .obstacles = options && options->obstacles ? options->obstacles : &own};
+    context->report = &report;
+    cm_import_list_missing(context);
     module->context = context;
     module->build_body = build_body;
     struct cm_graph *graph = cm_graph_new(module, NULL, model->graph->name);
-    CM_TRY(import_inputs(context, graph, model->graph, err));
-    CM_TRY(import_graph(context, graph, model->graph, err));
+    enum cm_status status = import_inputs(context, graph, model->graph, err);
+    if (!status)
+        status = import_graph(context, graph, model->graph, err);
+    const bool ended = status && !cm_import_is_listed(status);
+    if (status && !ended)
+        cm_import_note_failure(context, status, CM_STR(""), err->text);
+    context->report = NULL; /* bodies that are expanded later fail where they are wanted */
     *out = graph;
-    return CM_OK;
+    return ended ? status : cm_obstacles_fail(report.obstacles, err);
 }

@@ -14,13 +14,18 @@ struct cm_builder;
 typedef enum cm_status cm_upgrade_fn(struct cm_builder *builder, struct cm_node_spec *spec,
                                      const struct cm_schema *from, cm_value *outputs);
 
+struct cm_obstacles;
+
 struct cm_import_options {
     cm_upgrade_fn *upgrade;
+    struct cm_obstacles *obstacles; /* receives everything that cannot be built, may hold more
+                                     already; NULL: only the message tells */
 };
 
-/* The main graph of a model. Functions and imports come from the model too. All operators that are
- * neither known nor functions of the model are named in one message before anything is built. model
- * must outlive the module. options may be NULL. */
+/* The main graph of a model. Functions and imports come from the model too. A node that cannot be
+ * built (its operator is not known, its types or attributes are refused) does not end the import:
+ * what reads its results is left out and the rest is looked at, so that the message at the end, and
+ * the list, name everything. model must outlive the module. options may be NULL. */
 enum cm_status cm_module_import(struct cm_module *module, const struct cm_model_proto *model,
                                 const struct cm_import_options *options, struct cm_graph **out,
                                 struct cm_error *err) CM_MUST_CHECK;

@@ -115,9 +115,12 @@ static enum cm_status open_file(const struct cm_external_files *files, struct cm
     struct stat facts = {0};
     int fd;
 
-    CM_TRY(cm_file_open_beneath(files->folder, location, files->flags, &fd, err));
-    const enum cm_status status =
-        cm_fd_map(fd, out->location.data, files->copy, &out->mapping, err);
+    enum cm_status status = cm_file_open_beneath(files->folder, location, files->flags, &fd, err);
+    if (status == CM_NOT_FOUND) /* by the model, which is broken without */
+        return cm_fail(err, CM_BAD_MODEL, "there is no file '%.*s' in folder '%.600s'",
+                       CM_STR_FMT(location), files->folder);
+    CM_TRY(status);
+    status = cm_fd_map(fd, out->location.data, files->copy, &out->mapping, err);
     if (status == CM_OK && fstat(fd, &facts) == 0) {
         out->device = (uint64_t)facts.st_dev;
         out->inode = (uint64_t)facts.st_ino;
@@ -150,6 +153,10 @@ static enum cm_status add(struct cm_external_files *files, size_t at, struct cm_
     struct entry entry = {0};
 
     CM_TRY(cm_file_name_is_inside(location, err)); /* bounds its length, too */
+    if (!*files->folder)
+        return cm_fail(err, CM_BAD_MODEL,
+                       "it is in file '%.*s', but a model in memory has no folder to look in",
+                       CM_STR_FMT(location));
     CM_TRY(make_room(files, err));
     char *copy = cm_malloc(location.size + 1);
     if (!copy)
@@ -175,17 +182,6 @@ static struct cm_external_file describe(const struct entry *entry)
     return (struct cm_external_file){{data, entry->mapping.size}, entry->device, entry->inode};
 }
 
-bool cm_external_find(const struct cm_external_files *files, struct cm_str location,
-                      struct cm_external_file *out)
-{
-    const size_t at = search(files, location);
-
-    if (!is_at(files, at, location))
-        return false;
-    *out = describe(&files->entries[at]);
-    return true;
-}
-
 enum cm_status cm_external_file(struct cm_external_files *files, struct cm_str location,
                                 struct cm_external_file *out, struct cm_error *err)
 {
@@ -197,23 +193,31 @@ enum cm_status cm_external_file(struct cm_external_files *files, struct cm_str l
     return CM_OK;
 }
 
+enum cm_status cm_external_range(struct cm_external_files *files,
+                                 const struct cm_external_place *place, uint64_t need,
+                                 struct cm_str *out, struct cm_error *err)
+{
+    struct cm_external_file file;
+
+    CM_TRY(cm_external_file(files, place->location, &file, err));
+    if (place->offset > file.bytes.size || need > file.bytes.size - place->offset)
+        return cm_fail(err, CM_BAD_MODEL,
+                       "external file '%.*s' has %zu bytes, the tensor needs %llu from offset %llu",
+                       CM_STR_FMT(place->location), file.bytes.size, (unsigned long long)need,
+                       (unsigned long long)place->offset);
+    *out = (struct cm_str){file.bytes.data + place->offset, (size_t)need};
+    return CM_OK;
+}
+
 enum cm_status cm_external_view(struct cm_external_files *files,
                                 const struct cm_tensor_proto *proto, uint64_t need,
                                 struct cm_str *out, struct cm_error *err)
 {
     struct cm_external_place place;
-    struct cm_external_file file;
 
     CM_TRY(cm_external_place(proto, &place, err));
     if (place.has_length && place.length != need)
         return cm_fail(err, CM_BAD_MODEL, "external length is %llu, its type and shape need %llu",
                        (unsigned long long)place.length, (unsigned long long)need);
-    CM_TRY(cm_external_file(files, place.location, &file, err));
-    if (place.offset > file.bytes.size || need > file.bytes.size - place.offset)
-        return cm_fail(err, CM_BAD_MODEL,
-                       "external file '%.*s' has %zu bytes, the tensor needs %llu from offset %llu",
-                       CM_STR_FMT(place.location), file.bytes.size, (unsigned long long)need,
-                       (unsigned long long)place.offset);
-    *out = (struct cm_str){file.bytes.data + place.offset, (size_t)need};
-    return CM_OK;
+    return cm_external_range(files, &place, need, out, err);
 }

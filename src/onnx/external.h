@@ -24,7 +24,8 @@ enum cm_status cm_external_place(const struct cm_tensor_proto *proto, struct cm_
 struct cm_external_files;
 
 /* Unmapped at the end of arena, which is not needed for more: files may be opened when no guard is
- * there. folder is the model's; flags as for cm_file_open_beneath; copy as for cm_file_map. */
+ * there. folder is the model's, "" for one in memory: nothing can be opened then. flags as for
+ * cm_file_open_beneath; copy as for cm_file_map. */
 struct cm_external_files *cm_external_files_new(struct cm_arena *arena, struct cm_str folder,
                                                 unsigned flags, bool copy);
 /* The bytes of an external tensor: need is what its type and shape call for; a length that differs
@@ -32,6 +33,12 @@ struct cm_external_files *cm_external_files_new(struct cm_arena *arena, struct c
 enum cm_status cm_external_view(struct cm_external_files *files,
                                 const struct cm_tensor_proto *proto, uint64_t need,
                                 struct cm_str *out, struct cm_error *err) CM_MUST_CHECK;
+
+/* The same wherever the place came from, its length not looked at: is the file there, and does it
+ * reach far enough? */
+enum cm_status cm_external_range(struct cm_external_files *files,
+                                 const struct cm_external_place *place, uint64_t need,
+                                 struct cm_str *out, struct cm_error *err) CM_MUST_CHECK;
 
 /* A whole file by its location, and what tells it from others; opens it when that was not done
  * before. */
@@ -41,8 +48,5 @@ struct cm_external_file {
 };
 enum cm_status cm_external_file(struct cm_external_files *files, struct cm_str location,
                                 struct cm_external_file *out, struct cm_error *err) CM_MUST_CHECK;
-/* The same for a file that is open already; false when it is not. */
-bool cm_external_find(const struct cm_external_files *files, struct cm_str location,
-                      struct cm_external_file *out);
 
 #endif

@@ -33,15 +33,32 @@ static struct cm_model_file *new_file(struct cm_arena *arena, struct cm_str path
     return file;
 }
 
+/* A file of another kind is told by what it looks like rather than by where decoding failed. Some
+ * even decode, into nothing that a model has. */
+static enum cm_status refuse_others(struct cm_str bytes, const struct cm_model_proto *model,
+                                    enum cm_status status, struct cm_error *err)
+{
+    const bool empty =
+        status == CM_OK && !model->graph && !model->ir_version && !model->opset_import.count;
+    const char *guess = status == CM_BAD_MODEL || empty ? cm_model_guess(bytes) : NULL;
+    char detail[CM_ERROR_SIZE / 2] = "";
+
+    if (!guess)
+        return status;
+    if (status && err)
+        snprintf(detail, sizeof detail, " (%.400s)", err->text);
+    return cm_fail(err, CM_BAD_MODEL, "this is no ONNX model but %s%s", guess, detail);
+}
+
 static enum cm_status read_model(struct cm_arena *arena, struct cm_str bytes,
                                  enum cm_model_format format, struct cm_model_proto *out,
                                  struct cm_error *err)
 {
     if (bytes.size == 0)
-        return cm_fail(err, CM_BAD_MODEL, "there is nothing in it");
+        return cm_fail(err, CM_BAD_MODEL, "this is no ONNX model, there is nothing in it");
     if (format == CM_FORMAT_TEXT)
         return cm_syntax_parse_model(bytes, arena, out, err);
-    return cm_decode(&cm_model_info, bytes, arena, out, err);
+    return refuse_others(bytes, out, cm_decode(&cm_model_info, bytes, arena, out, err), err);
 }
 
 enum cm_status cm_model_open(struct cm_arena *arena, const char *path,

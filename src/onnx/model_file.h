@@ -54,6 +54,8 @@ struct cm_save_options {
     size_t threshold;          /* 0: 1024 */
     size_t alignment;          /* of tensors in external files, a power of two; 0: 4096 */
     uint64_t size_limit; /* of the binary model file; 0: 2 GiB - 1, the most others can read */
+    const atomic_bool *cancel; /* set while it is under way, it fails with CM_CANCELLED and leaves
+                                * nothing behind; NULL: none */
 };
 
 struct cm_save_report {
@@ -63,19 +65,20 @@ struct cm_save_report {
     size_t external_files;   /* written */
     char external_name[256]; /* of the first of them, beside the model; cut to fit */
     size_t old_removed;      /* external files of the model that was at path before */
-    size_t old_left; /* no longer used by it, but not named like its own or used by others: left
-                        alone */
+    size_t old_left;    /* no longer used by it, but not named like its own or used by others: left
+                           alone */
+    char old_name[256]; /* of the first that was left; cut to fit */
 };
 
 /* Writes model to path so that power may fail at any moment: new external data under a new name
  * first, then the model renamed over the old one, then the external files only the old one used
  * removed. Those must be named like ours, "<model>*.data" or as external_name says: a hostile model
  * must not have the user's files deleted by naming them. An untouched binary model comes out byte
- * for byte. Kept external files are copied beside the new model when its folder differs, under
- * another name when theirs is taken. Tensors everywhere are covered: sub-graphs, functions,
- * training info, sparse values and indices, attributes. A tensor that came external and was given
- * new contents counts as external for CM_PLACE_KEEP. The structs are not changed. options and
- * report may be NULL. */
+ * for byte. Kept external files must be there and reach far enough; they are copied beside the
+ * new model when its folder differs, under another name when theirs is taken by other bytes.
+ * Tensors everywhere are covered: sub-graphs, functions, training info, sparse values and indices,
+ * attributes. A tensor that came external and was given new contents counts as external for
+ * CM_PLACE_KEEP. The structs are not changed. options and report may be NULL. */
 enum cm_status cm_model_save(const struct cm_model_file *file, const char *path,
                              const struct cm_save_options *options, struct cm_save_report *report,
                              struct cm_error *err) CM_MUST_CHECK;

@@ -35,6 +35,7 @@ struct data_file {
     const char *path;
     bool is_copy;         /* of a file beside the old model, whole */
     struct cm_str copied; /* its bytes */
+    bool is_there;        /* the very same bytes, under this name: nothing is written */
     size_t first_item;    /* else: tensors from here on */
     uint64_t size;
 };
@@ -48,7 +49,6 @@ struct job {
 
     struct cm_arena *arena;
     struct cm_str folder;
-    bool same_folder; /* the new model lies beside the old one's external files */
     bool forced;
     const struct cm_model_proto *model; /* what is written: the caller's, or a twin */
     struct cm_encoding *encoding;
@@ -62,7 +62,8 @@ struct job {
     } files;
     struct cm_map claimed; /* names that files of this save will have */
     struct cm_map kept; /* locations that stay: 1, or 2 + the index of the copy that replaces it */
-    size_t n_created;   /* data files in place; removed again unless the model follows */
+    size_t n_created;   /* data files in place; removed again unless the model follows, but for
+                           those that were there before */
     bool in_use;
 };
 
@@ -125,7 +126,29 @@ static struct cm_str name_with(struct cm_arena *arena, struct cm_str name, size_
     return (struct cm_str){text, name.size + middle.size};
 }
 
-static enum cm_status new_data_file(struct job *job, struct cm_str wanted, struct data_file **out)
+/* Does a plain file beside the new model hold these bytes? */
+static bool holds(const struct job *job, struct cm_str name, struct cm_str bytes)
+{
+    struct cm_mapping mapping;
+    struct stat facts;
+    int fd;
+
+    if (cm_file_open_beneath(job->folder.data, name, 0, &fd, NULL) != CM_OK)
+        return false;
+    const bool worth = fstat(fd, &facts) == 0 && (uint64_t)facts.st_size == bytes.size &&
+                       cm_fd_map(fd, name.data, false, &mapping, NULL) == CM_OK;
+    close(fd);
+    if (!worth)
+        return false;
+    const bool same = mapping.size == bytes.size &&
+                      (bytes.size == 0 || memcmp(mapping.data, bytes.data, bytes.size) == 0);
+    cm_mapping_release(&mapping);
+    return same;
+}
+
+/* Under a free name, or, when copied is not NULL, one under which it is there already. */
+static enum cm_status new_data_file(struct job *job, struct cm_str wanted,
+                                    const struct cm_str *copied, struct data_file **out)
 {
     struct cm_str name = cm_arena_str(job->arena, wanted);
 
@@ -135,10 +158,11 @@ static enum cm_status new_data_file(struct job *job, struct cm_str wanted, struc
         const bool taken = lstat(path, &facts) == 0;
         if (!taken && errno != ENOENT)
             return cm_fail(job->err, CM_IO, "cannot write '%.600s': %s", path, strerror(errno));
-        if (!taken && !cm_map_find(&job->claimed, name)) {
+        const bool ours = cm_map_find(&job->claimed, name);
+        if (!ours && (!taken || (copied && holds(job, name, *copied)))) {
             cm_map_insert(&job->claimed, job->arena, name, NULL);
             *out = CM_PUSH(job->arena, &job->files);
-            **out = (struct data_file){.name = name, .path = path};
+            **out = (struct data_file){.name = name, .path = path, .is_there = taken};
             return CM_OK;
         }
         name = name_with(job->arena, wanted, n);
@@ -155,7 +179,7 @@ static enum cm_status place_outside(struct job *job, size_t index, bool *has_fil
 
     if (!file || job->options.one_file_per_tensor) {
         CM_TRY(new_data_file(
-            job, job->options.one_file_per_tensor ? name_with(job->arena, base, index) : base,
+            job, job->options.one_file_per_tensor ? name_with(job->arena, base, index) : base, NULL,
             &file));
         file->first_item = index;
         *has_file = true;
@@ -182,13 +206,10 @@ static enum cm_status keep_file(struct job *job, struct cm_str location, uint64_
     struct data_file *file;
 
     *out = 1;
-    if (!job->same_folder)
-        CM_TRY(cm_external_file(job->file->files, location, &old, job->err));
-    else if (!cm_external_find(job->file->files, location, &old))
-        return CM_OK;
+    CM_TRY(cm_external_file(job->file->files, location, &old, job->err));
     if (is_file(target.data, old.device, old.inode))
         return CM_OK;
-    CM_TRY(new_data_file(job, location, &file));
+    CM_TRY(new_data_file(job, location, &old.bytes, &file));
     file->is_copy = true;
     file->copied = old.bytes;
     file->size = old.bytes.size;
@@ -196,20 +217,36 @@ static enum cm_status keep_file(struct job *job, struct cm_str location, uint64_
     return CM_OK;
 }
 
+/* A reference to what is not there would only look like a saved model. */
+static enum cm_status keep_reference(struct job *job, const struct item *item)
+{
+    struct cm_external_place place;
+    struct cm_str bytes;
+    uint64_t need, value;
+    bool added;
+
+    CM_TRY(cm_external_place(item->from, &place, job->err));
+    uint64_t *kept = cm_map_insert(&job->kept, job->arena, place.location, &added);
+    if (added) {
+        const enum cm_status status = keep_file(job, place.location, &value);
+        *kept = status == CM_OK ? value : 0;
+        CM_TRY(status);
+    }
+    if (cm_tensor_proto_check(item->from, NULL) != CM_OK ||
+        cm_tensor_proto_bytes(item->from, &need, NULL) != CM_OK)
+        return CM_OK; /* broken in other ways: it stays as it is */
+    return cm_external_range(job->file->files, &place, need, &bytes, job->err);
+}
+
+/* Of a model in memory nobody knows where its files are: what it says of them is kept. */
 static enum cm_status keep_location(struct job *job, const struct item *item)
 {
     struct cm_str location;
-    bool added;
 
-    if (!cm_tensor_proto_location(item->from, &location))
+    if (!job->file->path.size || !cm_tensor_proto_location(item->from, &location))
         return CM_OK;
-    uint64_t *kept = cm_map_insert(&job->kept, job->arena, location, &added);
-    if (!added)
-        return CM_OK;
-    uint64_t value;
-    const enum cm_status status = keep_file(job, location, &value);
-    *kept = status == CM_OK ? value : 0;
-    return cm_error_context(job->err, status, "tensor '%.*s'", CM_STR_FMT(item->from->name));
+    return cm_error_context(job->err, keep_reference(job, item), "tensor '%.*s'",
+                            CM_STR_FMT(item->from->name));
 }
 
 static enum cm_status apply(struct job *job, struct item *item)
@@ -345,8 +382,13 @@ static enum cm_status write_data_file(struct job *job, size_t index)
     const struct data_file *file = &job->files.items[index];
     struct cm_save *save = new_save(job);
 
+    if (file->is_there) {
+        job->n_created++;
+        return CM_OK;
+    }
     make_folders(job, file);
     CM_TRY(cm_save_begin(save, file->path, job->err));
+    save->cancel = job->options.cancel;
     if (file->is_copy)
         CM_TRY(cm_save_write(save, file->copied.data, file->copied.size, job->err));
     for (size_t i = file->first_item; !file->is_copy && i < job->tensors.count; i++) {
@@ -356,7 +398,7 @@ static enum cm_status write_data_file(struct job *job, size_t index)
         if (item->action == MOVE_OUT)
             CM_TRY(write_tensor(job, item, save));
     }
-    job->n_created++;
+    job->n_created++; /* even a commit that fails may have put it into place */
     return cm_save_commit(save, job->err);
 }
 
@@ -364,8 +406,10 @@ static void remove_created(void *arg)
 {
     const struct job *job = arg;
 
-    for (size_t i = 0; !job->in_use && i < job->n_created; i++)
-        (void)!unlink(job->files.items[i].path);
+    for (size_t i = 0; !job->in_use && i < job->n_created; i++) {
+        if (!job->files.items[i].is_there)
+            (void)!unlink(job->files.items[i].path);
+    }
 }
 
 static enum cm_status put(void *save, const void *bytes, size_t size, struct cm_error *err)
@@ -379,6 +423,7 @@ static enum cm_status write_model(struct job *job)
     struct stat mine = {0};
 
     CM_TRY(cm_save_begin(save, job->path, job->err));
+    save->cancel = job->options.cancel;
     if (job->options.format == CM_FORMAT_TEXT)
         CM_TRY(cm_syntax_print_model(job->model, NULL, put, save, job->err));
     else
@@ -397,16 +442,25 @@ static void fill_report(struct job *job)
     struct cm_save_report *report = &job->report;
 
     report->forced_external = job->forced;
-    report->external_files = job->files.count;
-    for (size_t i = 0; i < job->files.count; i++)
-        report->external_bytes += job->files.items[i].size;
-    if (job->files.count)
-        snprintf(report->external_name, sizeof report->external_name, "%s",
-                 job->files.items[0].name.data);
+    for (size_t i = 0; i < job->files.count; i++) {
+        const struct data_file *file = &job->files.items[i];
+        if (file->is_there)
+            continue;
+        report->external_bytes += file->size;
+        if (report->external_files++ == 0)
+            snprintf(report->external_name, sizeof report->external_name, "%s", file->name.data);
+    }
     for (size_t i = 0; i < job->tensors.count; i++) {
         report->moved_out += job->tensors.items[i].action == MOVE_OUT;
         report->moved_in += job->tensors.items[i].action == MOVE_IN;
     }
+}
+
+static bool is_own_name(const struct job *job, const char *name)
+{
+    while (name[0] == '.' && name[1] == '/')
+        name += 2;
+    return strcmp(name, cm_path_name(job->path)) == 0;
 }
 
 static enum cm_status fill_options(struct job *job)
@@ -428,15 +482,19 @@ static enum cm_status fill_options(struct job *job)
             cm_arena_printf(job->arena, "%s.data", cm_path_name(job->path)).data;
     if (cm_file_name_is_inside(cm_str(options->external_name), job->err) != CM_OK)
         return cm_error_context(job->err, CM_BAD_ARGUMENT, "external data beside the model");
+    if (is_own_name(job, options->external_name))
+        return cm_fail(job->err, CM_BAD_ARGUMENT,
+                       "external data cannot go into '%.200s', which is to be the model itself",
+                       options->external_name);
     return CM_OK;
 }
 
-static bool is_same_folder(struct cm_str a, struct cm_str b)
+/* What goes wrong here is about the model that is read, not about the file that is written. */
+static enum cm_status in_model(struct job *job, enum cm_status status)
 {
-    struct stat facts;
-
-    return stat(a.size ? a.data : ".", &facts) == 0 &&
-           is_file(b.size ? b.data : ".", (uint64_t)facts.st_dev, (uint64_t)facts.st_ino);
+    if (!job->file->path.size)
+        return status;
+    return cm_error_context(job->err, status, "%.*s", CM_STR_FMT(job->file->path));
 }
 
 static enum cm_status run(struct job *job)
@@ -445,11 +503,10 @@ static enum cm_status run(struct job *job)
 
     CM_TRY(fill_options(job));
     job->folder = cm_path_folder(job->arena, job->path);
-    job->same_folder = is_same_folder(job->folder, job->file->folder);
     /* The walk hands out pointers it may be used to write through; nothing here does. */
     struct cm_model_proto *model = (struct cm_model_proto *)(uintptr_t)&job->file->model;
     CM_TRY(cm_model_each_tensor(model, collect, job));
-    CM_TRY(plan(job));
+    CM_TRY(in_model(job, plan(job)));
     if (job->options.format == CM_FORMAT_BINARY)
         CM_TRY(plan_encoding(job));
     const struct cm_old_data *old = cm_old_data_find(job->arena, job->path);

@@ -1,9 +1,12 @@
-/* What the files of onnx/ that save models share; nobody else includes it. */
+/* What the files of onnx/ that open and save models share; nobody else includes it. */
 // SPDX-License-Identifier: Apache-2.0
 #ifndef CM_ONNX_MODEL_SAVE_H
 #define CM_ONNX_MODEL_SAVE_H
 
 #include "onnx/model_file.h"
+
+/* What bytes that cannot be decoded look like, for people: "JSON"; NULL when nobody can tell. */
+const char *cm_model_guess(struct cm_str bytes);
 
 /* The form of a file by its name, unless it was chosen. */
 enum cm_model_format cm_model_format_of(enum cm_model_format format, const char *path);

@@ -203,6 +203,13 @@ struct removal {
     struct cm_save_report *report;
 };
 
+static void leave(struct cm_save_report *report, const struct candidate *items, size_t count)
+{
+    if (count && report->old_left == 0)
+        snprintf(report->old_name, sizeof report->old_name, "%.*s", CM_STR_FMT(items->location));
+    report->old_left += count;
+}
+
 static void remove_unused(struct collect *collect, const struct removal *removal)
 {
     const struct cm_old_data *old = collect->old;
@@ -218,7 +225,7 @@ static void remove_unused(struct collect *collect, const struct removal *removal
         if (ours && unlink(path.data) == 0)
             removal->report->old_removed++;
         else
-            removal->report->old_left++;
+            leave(removal->report, item, 1);
     }
 }
 
@@ -233,7 +240,7 @@ static enum cm_status remove_guarded(struct cm_guard *guard, void *arg)
     if (note_uses(&collect, old.path) && note_neighbours(&collect))
         remove_unused(&collect, removal);
     else
-        removal->report->old_left += old.count;
+        leave(removal->report, old.items, old.count);
     cm_arena_release(&arena);
     return CM_OK;
 }
@@ -245,5 +252,5 @@ void cm_old_data_remove(const struct cm_old_data *old, const char *external_name
 
     /* The model is saved by now: running out of memory here only leaves files behind. */
     if (old->count && cm_guarded(0, NULL, remove_guarded, &removal) != CM_OK)
-        report->old_left += old->count;
+        leave(report, old->items, old->count);
 }

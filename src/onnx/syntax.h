@@ -27,6 +27,9 @@ enum cm_status cm_syntax_parse_function(struct cm_str text, struct cm_arena *are
 enum cm_status cm_syntax_parse_node(struct cm_str text, struct cm_arena *arena,
                                     struct cm_node_proto *out, struct cm_error *err) CM_MUST_CHECK;
 
+/* Text without the mark that some editors put before UTF-8; the parsers skip it themselves. */
+struct cm_str cm_syntax_skip_mark(struct cm_str text);
+
 struct cm_syntax_options {
     bool upstream; /* byte for byte what ONNX's own printer writes: drops what it drops, "..." for
                       what it cannot say */

@@ -277,8 +277,15 @@ static enum cm_status parse_model(struct cm_lexer *lex, struct cm_model_proto *o
     return CM_OK;
 }
 
+struct cm_str cm_syntax_skip_mark(struct cm_str text)
+{
+    const bool marked = text.size >= 3 && memcmp(text.data, "\xef\xbb\xbf", 3) == 0;
+    return marked ? (struct cm_str){text.data + 3, text.size - 3} : text;
+}
+
 static struct cm_lexer lexer_over(struct cm_str text, struct cm_arena *arena, struct cm_error *err)
 {
+    text = cm_syntax_skip_mark(text);
     const char *const start = text.data ? text.data : "";
 
     return (struct cm_lexer){start, start, start + text.size, arena, err, 0};

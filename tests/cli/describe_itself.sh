@@ -3,6 +3,7 @@
 "$CAMEO" --generate man >cameo.1
 grep -c '^\.SS' cameo.1
 grep '^\.SH' cameo.1
+sed -n '/^\.SH NAME/{n;p}' cameo.1
 "$CAMEO" --generate bash >cameo.bash
 "$CAMEO" --generate zsh >_cameo
 head -n 1 cameo.bash _cameo

@@ -20,13 +20,17 @@ try describe none.onnx
 try edit_initializer linear.onnx W out.onnx
 try edit_initializer linear.onnx B out.onnx
 try edit_initializer linear.onnx C out.onnx
+try edit_initializer out.onnx W out.onnx
 try from_memory
 try check linear.onnx
 try check types.onnx
 try run linear.onnx
 try run
 try custom_operator
+try custom_gradient
 cp "$TESTS/models/training/linreg_sgd.npz" .
 try fine_tune
 try fine_tune training_linreg_sgd.onnx linreg_sgd.npz tuned.onnx
+try average_gradients
+try average_gradients training_linreg_sgd.onnx linreg_sgd.npz tuned.onnx 5
 try input_gradient

@@ -16,3 +16,7 @@ echo '$ cameo info --json training_mlp_adam_initialized.onnx, a part'
 import json, sys
 entry = json.load(sys.stdin)["training"][0]
 print(entry["inputs"], entry["states"], entry["initialization_binding"][0])'
+
+echo '-- a model that says almost nothing'
+printf '\072\000' >bare.onnx
+"$CAMEO" info bare.onnx | head -n 2

@@ -49,3 +49,25 @@ odd (float[2] x) => (float[2] y)
 }
 END
 try run odd.onnxtxt --random-inputs
+
+# What a node refuses is the model's fault, whatever its operator calls it.
+node() {
+    printf '<ir_version: 8, opset_import: ["" : 17]>\n%s\n' "$1" >node.onnxtxt
+    try run node.onnxtxt --random-inputs
+    try run node.onnxtxt --random-inputs --backend plain
+}
+node 'g (float[1,1,2,2] x) => (float[1,1,4,4] y) { y = Resize(x) }'
+node 'g (float[2,3] x) => (float[2,3] y) <int64[2] i = {7,1}> { y = Gather(x, i) }'
+node 'g (int64[2,2] x) => (float[N] y) { y = ConstantOfShape(x) }'
+node 'g (int64[2] x) => (float[N] y) { y = BlackmanWindow(x) }'
+
+# A loop that doubles its state ends with a sentence: there is no more than the machine has.
+cat >grow.onnxtxt <<'END'
+<ir_version: 8, opset_import: ["" : 17]>
+g (float[1048576] x) => (float[] y) <int64 n = {60}, bool go = {1}>
+{
+    y = Loop (n, go, x) <body = b (int64 i, bool c, float[] s) => (bool d, float[] t) {
+        d = Identity(c) t = Concat <axis = 0> (s, s) }>
+}
+END
+try run grow.onnxtxt --random-inputs --memory 64M

@@ -26,9 +26,42 @@ try() {
 
 cat >"$folder/user.c" <<'END'
 #include <cameo.h>
-int main(void)
+#include <stdio.h>
+#include <string.h>
+static const char text[] = "<ir_version: 8, opset_import: [\"\" : 17]>\n"
+                           "g (float[2] x) => (float[2] y) { y = Add(x, x) }\n";
+int main(int argc, char **argv)
 {
-    return 0;
+    struct cameo_model *model = NULL;
+    struct cameo_session *session = NULL;
+    struct cameo_error err;
+    const float x[2] = {1, 2};
+    const int64_t dims[1] = {2};
+    struct cameo_feed feed = {0};
+    struct cameo_fetch fetch = {0};
+    FILE *file = argc > 1 ? fopen(argv[1], "w") : NULL;
+    int good;
+
+    if (!file || fputs(text, file) < 0 || fclose(file) != 0)
+        return 2;
+    feed.name = "x";
+    feed.dtype = CAMEO_FLOAT;
+    feed.rank = 1;
+    feed.dims = dims;
+    feed.data = x;
+    feed.bytes = sizeof x;
+    fetch.name = "y";
+    if (cameo_model_load(argv[1], NULL, &model, &err) != CAMEO_OK ||
+        cameo_session_new(model, NULL, &session, &err) != CAMEO_OK ||
+        cameo_session_run(session, &feed, 1, &fetch, 1, NULL, &err) != CAMEO_OK) {
+        fprintf(stderr, "%s\n", err.message);
+        return 1;
+    }
+    good = cameo_datum_real(fetch.datum, 0) == 2 && cameo_datum_real(fetch.datum, 1) == 4;
+    cameo_datum_free(fetch.datum);
+    cameo_session_free(session);
+    cameo_model_free(model);
+    return good ? 0 : 1;
 }
 END
 mkdir "$folder/user"
@@ -52,12 +85,19 @@ export PKG_CONFIG_PATH
 if command -v pkg-config >/dev/null; then
     try "compiles through pkg-config" \
         "$cc" "$folder/user.c" -o "$folder/a.out" $(pkg-config --cflags --libs cameo)
+    libraries=$(pkg-config --variable=libdir cameo)
+    try "runs as linked through pkg-config" \
+        env LD_LIBRARY_PATH="$libraries" "$folder/a.out" "$folder/a.onnxtxt"
+    try "compiles statically through pkg-config" "$cc" "$folder/user.c" -o "$folder/b.out" \
+        $(pkg-config --cflags cameo) "$libraries/libcameo.a" \
+        $(pkg-config --static --libs cameo | sed 's/-lcameo\>//')
+    try "runs as linked statically" "$folder/b.out" "$folder/b.onnxtxt"
 fi
 try "configures through CMake" "$cmake" -S "$folder/user" -B "$folder/user/build" \
     -DCMAKE_PREFIX_PATH="$folder/prefix" -DCMAKE_C_COMPILER="$cc"
 try "builds through CMake" "$cmake" --build "$folder/user/build"
-try "runs with the shared library" "$folder/user/build/shared"
-try "runs with the static library" "$folder/user/build/static"
+try "runs with the shared library" "$folder/user/build/shared" "$folder/c.onnxtxt"
+try "runs with the static library" "$folder/user/build/static" "$folder/d.onnxtxt"
 if [ -x "$folder/prefix/bin/cameo" ]; then
     try "the installed command runs" "$folder/prefix/bin/cameo" --version
 fi

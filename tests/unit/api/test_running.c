@@ -276,10 +276,86 @@ void test_session__all_that_cannot_run_is_named_at_once(void)
 
     CHECK_INT(cameo_session_new(model, NULL, &session, &err), CAMEO_UNSUPPORTED);
     CHECK(session == NULL);
-    CHECK(strstr(err.message, "2 nodes cannot run"));
-    CHECK(strstr(err.message, "node 'first' (Frob): there is no such operator"));
+    CHECK(strstr(err.message, "for 2 reasons"));
+    CHECK(strstr(err.message, "node 'first' (my.Frob): there is no such operator in opset 1 of "));
     CHECK(strstr(err.message, "node 'third' (Frobnicate)"));
     cameo_model_free(model);
+}
+
+void test_blockers__the_list_is_longer_than_a_message(void)
+{
+    enum { NODES = 300 };
+    char text[NODES * 60 + 400];
+    size_t used = (size_t)snprintf(text, sizeof text,
+                                   "<ir_version: 8, opset_import: [\"\" : 17, \"my\" : 1]>\n"
+                                   "g (bool[2] x) => (float[2] y)\n{\n");
+    struct cameo_findings *findings;
+    struct cameo_error err;
+
+    for (int i = 0; i < NODES; i++)
+        used += (size_t)snprintf(text + used, sizeof text - used, "[n%d] a%d = %s(x)\n", i, i,
+                                 i % 2 ? "my.Frobnicate" : "Sqrt");
+    snprintf(text + used, sizeof text - used, "y = Identity(a0) }\n");
+    struct cameo_model *model = load(text);
+    CHECK_INT(cameo_model_blockers(model, NULL, &findings, &err), CAMEO_OK);
+    CHECK_INT(cameo_findings_count(findings), NODES);
+    CHECK_INT(cameo_findings_violations(findings), NODES);
+    CHECK(!cameo_findings_cut(findings));
+    size_t unknown = 0, types = 0;
+    for (size_t i = 0; i < NODES; i++) {
+        const struct cameo_finding *finding = cameo_findings_at(findings, i);
+        CHECK_STRING(finding->rule.data, "run");
+        unknown += strstr(finding->reason.data, "there is no such operator") != NULL;
+        types += strstr(finding->reason.data, "is bool[2], must be one of") != NULL;
+    }
+    CHECK_INT(unknown, NODES / 2);
+    CHECK_INT(types, NODES / 2);
+    cameo_findings_free(findings);
+    cameo_model_free(model);
+}
+
+void test_blockers__a_model_that_runs_has_none(void)
+{
+    struct cameo_model *model = load(line);
+    struct cameo_findings *findings;
+    struct cameo_error err;
+
+    CHECK_INT(cameo_model_blockers(model, NULL, &findings, &err), CAMEO_OK);
+    CHECK_INT(cameo_findings_count(findings), 0);
+    cameo_findings_free(findings);
+    struct cameo_session_options options = CAMEO_SESSION_OPTIONS_INIT;
+    options.backend = "abacus";
+    CHECK_INT(cameo_model_blockers(model, &options, &findings, &err), CAMEO_BAD_ARGUMENT);
+    CHECK(findings == NULL);
+    cameo_model_free(model);
+}
+
+void test_session__says_how_many_nodes_were_expanded(void)
+{
+    struct cameo_model *model = load("<ir_version: 8, opset_import: [\"\" : 18]>\n"
+                                     "g (float[2] x) => (float[2] y)\n"
+                                     "{ a = Mish(x)\n  b = Neg(a)\n  y = Relu(b) }\n");
+
+    for (int expand = 0; expand < 2; expand++) {
+        struct cameo_session_options options = CAMEO_SESSION_OPTIONS_INIT;
+        struct cameo_session *session;
+        struct cameo_error err;
+
+        options.expand = expand;
+        if (cameo_session_new(model, &options, &session, &err) != CAMEO_OK)
+            fail_msg("%s", err.message);
+        /* Relu, Mish, the Softplus in it, and a CastLike for each constant. */
+        CHECK(expand ? cameo_session_expanded(session) >= 3 : cameo_session_expanded(session) == 0);
+        cameo_session_free(session);
+    }
+    cameo_model_free(model);
+}
+
+void test_version__the_newest_opset_is_known(void)
+{
+    CHECK(cameo_newest_opset("") >= 28);
+    CHECK_INT(cameo_newest_opset("ai.onnx"), cameo_newest_opset(""));
+    CHECK_INT(cameo_newest_opset("somebody.else"), 0);
 }
 
 void test_session__an_input_handed_through_is_the_callers_own_copy(void)

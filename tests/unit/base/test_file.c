@@ -156,7 +156,9 @@ static const struct opening {
     {"link", CM_FOLLOW_LINKS, CM_OK, "weights"},
     {"round/more", CM_FOLLOW_LINKS, CM_OK, "more"},
     {"hard", CM_FOLLOW_LINKS, CM_OK, "weights2"},
-    {"out", CM_FOLLOW_LINKS, CM_BAD_MODEL, "leads out"},
+    {"out", CM_FOLLOW_LINKS, CM_OK, "secret"},
+    {"loop", 0, CM_BAD_MODEL, "a symbolic link that leads to no file"},
+    {"sub", CM_FOLLOW_LINKS, CM_BAD_MODEL, "is a folder"},
     {"loop", CM_FOLLOW_LINKS, CM_IO, "loop"},
     {"pipe", CM_FOLLOW_LINKS, CM_BAD_MODEL, "not a regular file"},
 };

@@ -67,7 +67,7 @@ static enum cm_status check_case(const struct archive_case *item, struct cm_aren
     memset(&message, 0, sizeof message);
     if (strncmp(kind, "model/", 6) == 0) {
         CM_TRY(cm_decode(&cm_model_info, item->bytes, arena, &message.model, err));
-        return cm_check_model(&message.model, CM_STR(""), 0, arena, out, err);
+        return cm_check_model(&message.model, NULL, 0, arena, out, err);
     }
     if (strncmp(kind, "graph/", 6) == 0) {
         CM_TRY(cm_decode(&cm_graph_info, item->bytes, arena, &message.graph, err));

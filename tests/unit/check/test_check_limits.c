@@ -12,7 +12,7 @@ static struct cm_findings findings_of(struct cm_arena *arena, const struct cm_mo
     struct cm_findings findings = {0};
     struct cm_error err = {0};
 
-    CHECK_OK(cm_check_model(model, CM_STR(""), 0, arena, &findings, &err), &err);
+    CHECK_OK(cm_check_model(model, NULL, 0, arena, &findings, &err), &err);
     return findings;
 }
 

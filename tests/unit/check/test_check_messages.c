@@ -87,7 +87,7 @@ static size_t violations(struct cm_arena *arena, const struct cm_model_proto *mo
     struct cm_findings findings;
     struct cm_error err = {0};
 
-    CHECK_OK(cm_check_model(model, CM_STR(""), flags, arena, &findings, &err), &err);
+    CHECK_OK(cm_check_model(model, NULL, flags, arena, &findings, &err), &err);
     return findings.violations;
 }
 

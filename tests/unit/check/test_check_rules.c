@@ -5,6 +5,7 @@
 
 #include "check/check.h"
 #include "check/sample_model.h"
+#include "onnx/external.h"
 #include "tensor/dtype.h"
 
 /* What a row may reach for. */
@@ -101,6 +102,9 @@ static void make_external(struct parts *p, const char *location)
     sample_entry(p->arena, &p->w->external_data, "location", location);
 }
 BREAK(outside, make_external(p, "../w.bin"))
+BREAK(missing_file, make_external(p, "nowhere.bin"))
+BREAK(folder_as_file, make_external(p, "unit"))
+BREAK(short_file, make_external(p, "known_failures.txt"); sample_entry(p->arena, &p->w->external_data, "offset", "99999999"))
 BREAK(absolute, make_external(p, "/etc/passwd"))
 BREAK(nowhere, make_external(p, "w.bin"); p->w->external_data.count = 0)
 BREAK(negative_dim, p->w->dims.items[0] = -2)
@@ -253,6 +257,9 @@ static const struct row rows[] = {
     {"CK56", six_wide, "initializer 'w'", "value 1 is 64, not between 0 and 63"},
     {"CK56", wrong_field, "initializer 'w'", "type float belong in float_data"},
     {"CK56", too_few, "initializer 'w'", "int32_data has 1 values, type and shape need 2"},
+    {"CK57", missing_file, "initializer 'w'", "there is no file 'nowhere.bin'"},
+    {"CK57", folder_as_file, "initializer 'w'", "'unit' is a folder"},
+    {"CK57", short_file, "initializer 'w'", "the tensor needs 8 from offset 99999999"},
     {"CK60", index_outside, "sparse_initializer 's'", "index 0 is 4, out of range"},
     {"CK60", sparse_scalar, "sparse_initializer 's'", "no dense dimensions"},
     {"CK70", same_functions, "function 'F'", "same domain, name and overload"},
@@ -334,7 +341,8 @@ static struct cm_findings findings_of(struct cm_arena *arena, const struct cm_mo
     struct cm_findings findings = {0};
     struct cm_error err = {0};
 
-    CHECK_OK(cm_check_model(model, CM_STR(""), flags, arena, &findings, &err), &err);
+    struct cm_external_files *files = cm_external_files_new(arena, cm_str(TESTS_DIR), 0, false);
+    CHECK_OK(cm_check_model(model, files, flags, arena, &findings, &err), &err);
     return findings;
 }
 

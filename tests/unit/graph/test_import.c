@@ -1,6 +1,9 @@
 /* Models become modules: nested graphs, functions, attribute references, and what is refused. */
 // SPDX-License-Identifier: Apache-2.0
+#include "graph/import.h"
+#include "graph/obstacles.h"
 #include "graph_case.h"
+#include "onnx/syntax.h"
 
 static void outer_names(struct cm_arena *arena)
 {
@@ -140,15 +143,141 @@ static void unknown(struct cm_arena *arena)
                           "              else_branch = no () => (float[2] r) { r = Neg(d) }>\n"
                           "}",
                           NULL, &err),
-                CM_UNSUPPORTED, &err, "3 operators are not known");
-    CHECK(strstr(err.text, "Frobnicate") && strstr(err.text, "local.unheard"));
-    CHECK(strstr(err.text, "Twiddle"));
-    CHECK(!strstr(strstr(err.text, "Frobnicate") + 1, "Frobnicate")); /* each is named once */
+                CM_UNSUPPORTED, &err, "for 4 reasons");
+    CHECK(strstr(err.text, "node making 'a' (Frobnicate): there is no such operator in opset "));
+    CHECK(strstr(err.text, "node making 'b' (local.unheard): there is no such operator"));
+    CHECK(strstr(err.text, "node making 'd' (Frobnicate)"));
+    CHECK(strstr(err.text, "body 'then_branch': node making 'r' (Twiddle)"));
 }
 
 void test_import__all_unknown_operators_are_named_at_once(void)
 {
     check_in_arena(unknown);
+}
+
+/* The reasons that importing a text gives, by place; "" past the last. */
+static const struct cm_obstacle *obstacle(const struct cm_obstacles *list, size_t i)
+{
+    static const struct cm_obstacle none = {0, {"", 0}, {"", 0}};
+    return i < list->count ? &list->items[i] : &none;
+}
+
+static void import_all(struct cm_arena *arena, const char *text, struct cm_obstacles *list)
+{
+    struct cm_model_proto *model = CM_NEW(arena, struct cm_model_proto);
+    const struct cm_import_options options = {.obstacles = list};
+    struct cm_graph *graph;
+    struct cm_error err = {0};
+    *list = (struct cm_obstacles){.arena = arena};
+    CHECK_OK(cm_syntax_parse_model(cm_str(text), arena, model, &err), &err);
+    CHECK(cm_module_import(cm_module_new(arena, NULL), model, &options, &graph, &err) != CM_OK);
+    CHECK_INT(list->total, list->count);
+}
+
+#define CHECK_OBSTACLE(list, i, where, why)                                                        \
+    do {                                                                                           \
+        CHECK_STRING(obstacle(&(list), (i))->place.data, (where));                                 \
+        if (!strstr(obstacle(&(list), (i))->reason.data, (why)))                                   \
+            fail_msg("'%s' should say '%s'", obstacle(&(list), (i))->reason.data, (why));          \
+    } while (0)
+
+static void goes_on(struct cm_arena *arena)
+{
+    struct cm_obstacles list;
+    import_all(arena,
+               GRAPH_HEAD "main (float[2] x, bool[2] b, string[2] s, bool c) => (float[2] y) {\n"
+                          "  [add] p = Add(b, b)\n"
+                          "  q = Relu(p)\n" /* follows from the first */
+                          "  r = Add(q, s)\n"
+                          "  [root] t = Sqrt(s)\n"
+                          "  u = Softmax<axis = 5>(x)\n"
+                          "  v = Concat<axis = \"one\">(x, x)\n"
+                          "  w = Neg(nobody)\n"
+                          "  y = Neg(q)\n"
+                          "}",
+               &list);
+    CHECK_INT(list.count, 5);
+    CHECK_OBSTACLE(list, 0, "node 'add' (Add)", "is bool[2], must be one of");
+    CHECK_OBSTACLE(list, 1, "node 'root' (Sqrt)", "is string[2], must be one of");
+    CHECK_OBSTACLE(list, 2, "node making 'u' (Softmax)", "axis 5");
+    CHECK_OBSTACLE(list, 3, "node making 'v' (Concat)", "axis");
+    CHECK_OBSTACLE(list, 4, "node making 'w' (Neg)", "nothing before it defines");
+}
+
+void test_import__a_node_that_fails_does_not_hide_the_others(void)
+{
+    check_in_arena(goes_on);
+}
+
+static void goes_on_inside(struct cm_arena *arena)
+{
+    struct cm_obstacles list;
+    import_all(
+        arena,
+        GRAPH_HEAD
+        "main (float[2] x, bool[2] b, bool c) => (float[2] y, float[2] z, float[2] w) {\n"
+        "  [if] y = If (c) <then_branch = yes () => (float[2] r) { d = Add(b, b) r = Neg(d) },\n"
+        "              else_branch = no () => (float[2] r) { d = Neg(x) r = Add(d, b) }>\n"
+        "  z = Abs(y)\n"
+        "  w = local.twice(x, b)\n"
+        "  v = local.twice(x, b)\n"
+        "}\n" GRAPH_LOCAL "twice (p, q) => (s) { [in] t = Sqrt(q) u = Exp(q) s = Add(t, u) }",
+        &list);
+    CHECK_INT(list.count, 4);
+    CHECK_OBSTACLE(list, 0, "node 'if' (If): body 'then_branch': node making 'd' (Add)", "bool[2]");
+    CHECK_OBSTACLE(list, 1, "node 'if' (If): body 'else_branch': node making 'r' (Add)", "bool[2]");
+    CHECK_OBSTACLE(list, 2, "function 'twice': node 'in' (Sqrt)", "bool[2]");
+    CHECK_OBSTACLE(list, 3, "function 'twice': node making 'u' (Exp)", "bool[2]");
+}
+
+void test_import__bodies_and_functions_go_on_too_and_each_place_counts_once(void)
+{
+    check_in_arena(goes_on_inside);
+}
+
+/* Ten levels of functions, each calling the next twenty times; the last one fails. */
+static void fails_for_ever(struct cm_arena *arena)
+{
+    enum { LEVELS = 10, CALLS = 20 };
+    char text[16000];
+    struct cm_error err = {0};
+    size_t used = (size_t)snprintf(text, sizeof text, "%s%s", GRAPH_HEAD,
+                                   "main (bool[2] x) => (bool[2] y) { y = local.f0(x) }\n");
+    for (int level = 0; level < LEVELS; level++) {
+        used += (size_t)snprintf(text + used, sizeof text - used, "%sf%d (a) => (b) {", GRAPH_LOCAL,
+                                 level);
+        for (int call = 0; call < CALLS; call++)
+            used += (size_t)snprintf(text + used, sizeof text - used, " c%d = local.f%d(a)", call,
+                                     level + 1);
+        used += (size_t)snprintf(text + used, sizeof text - used, " b = And(c0, c1) }\n");
+    }
+    snprintf(text + used, sizeof text - used, "%sf%d (a) => (b) { b = Sqrt(a) }", GRAPH_LOCAL,
+             LEVELS);
+    CHECK_FAILS(graph_try(arena, text, NULL, &err), CM_BAD_MODEL, &err, "is bool[2], must be");
+}
+
+void test_import__going_on_has_an_end(void)
+{
+    check_in_arena(fails_for_ever);
+}
+
+static void long_list(struct cm_arena *arena)
+{
+    struct cm_obstacles list = {.arena = arena};
+    struct cm_error err = {0};
+    CHECK_OK(cm_obstacles_fail(&list, &err), &err);
+    for (int i = 0; i < CM_OBSTACLES_MAX + 5; i++)
+        cm_obstacles_add(&list, CM_BAD_MODEL, cm_arena_printf(arena, "node %d", i), "it is bad");
+    CHECK_INT(list.count, CM_OBSTACLES_MAX);
+    CHECK_INT(list.total, CM_OBSTACLES_MAX + 5);
+    CHECK_FAILS(cm_obstacles_fail(&list, &err), CM_BAD_MODEL, &err,
+                "for 10005 reasons: node 0: it is bad; node 1: it is bad; ");
+    CHECK(strstr(err.text, "; and 99"));
+}
+
+void test_obstacles__the_list_is_limited_and_the_message_says_how_many(void)
+{
+    check_in_arena(long_list);
 }
 
 static void cycles(struct cm_arena *arena)

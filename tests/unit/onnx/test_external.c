@@ -132,12 +132,14 @@ static void check_confinement(struct cm_arena *arena)
     CHECK_FAILS(try_load(arena, folder, "hard", 0, 16, 0, &err), CM_BAD_MODEL, &err,
                 "--allow-links");
     CHECK_FAILS(try_load(arena, folder, "sub", 0, 16, 0, &err), CM_BAD_MODEL, &err, "folder");
-    CHECK_FAILS(try_load(arena, folder, "gone", 0, 16, 0, &err), CM_NOT_FOUND, &err,
+    CHECK_FAILS(try_load(arena, folder, "gone", 0, 16, 0, &err), CM_BAD_MODEL, &err,
                 "tensor 'W': there is no file 'gone'");
     CHECK_OK(try_load(arena, folder, "inner", 0, 16, CM_FOLLOW_LINKS, &err), &err);
     CHECK_OK(try_load(arena, folder, "hard", 0, 16, CM_FOLLOW_LINKS, &err), &err);
-    CHECK_FAILS(try_load(arena, folder, "link", 0, 16, CM_FOLLOW_LINKS, &err), CM_BAD_MODEL, &err,
-                "out of the model's folder");
+    CHECK_OK(try_load(arena, folder, "link", 0, 16, CM_FOLLOW_LINKS, &err), &err);
+    CHECK_OK(try_load(arena, folder, "up/secret", 0, 16, CM_FOLLOW_LINKS, &err), &err);
+    CHECK_FAILS(try_load(arena, folder, "../secret", 0, 16, CM_FOLLOW_LINKS, &err), CM_BAD_MODEL,
+                &err, "'..'");
 }
 
 void test_external__files_must_lie_in_the_models_folder(void)
@@ -156,14 +158,13 @@ static void check_mapped_once(struct cm_arena *arena)
     for (int i = 0; i < 50; i++) {
         snprintf(name, sizeof name, "f%d", i * 7 % 50);
         case_write(case_path(arena, folder, name), name, sizeof name);
-        CHECK(!cm_external_find(files, cm_str(name), &first));
         CHECK_OK(cm_external_file(files, cm_str(name), &first, &err), &err);
     }
     for (int i = 0; i < 50; i++) {
         snprintf(name, sizeof name, "f%d", i);
         CHECK(unlink(case_path(arena, folder, name)) == 0);
         CHECK_OK(cm_external_file(files, cm_str(name), &first, &err), &err);
-        CHECK(cm_external_find(files, cm_str(name), &again));
+        CHECK_OK(cm_external_file(files, cm_str(name), &again, &err), &err);
         CHECK(first.bytes.data == again.bytes.data);
         CHECK_STRING(first.bytes.data, name);
     }

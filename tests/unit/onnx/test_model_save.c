@@ -151,6 +151,8 @@ static void refuse_options(struct cm_arena *arena)
     options.alignment = 0;
     options.external_name = "../w";
     CHECK_FAILS(cm_model_save(file, path, &options, NULL, &err), CM_BAD_ARGUMENT, &err, "'..'");
+    options.external_name = "./out.onnx";
+    CHECK_FAILS(cm_model_save(file, path, &options, NULL, &err), CM_BAD_ARGUMENT, &err, "itself");
     options.external_name = "/w";
     CHECK_FAILS(cm_model_save(file, path, &options, NULL, &err), CM_BAD_ARGUMENT, &err, "absolute");
     CHECK_FAILS(cm_model_save(file, case_path(arena, folder, "no/m.onnx"), NULL, NULL, &err),
@@ -233,21 +235,96 @@ static void keep_elsewhere(struct cm_arena *arena)
     CHECK(cm_str_equal(case_read(arena, case_path(arena, to, "n-1.bin")),
                        case_read(arena, case_path(arena, from, "n.bin"))));
 
-    /* In the same folder the file is shared, and not even opened. */
-    CHECK(unlink(case_path(arena, from, "n.bin")) == 0);
+    /* In the same folder the file is shared. */
     CHECK_OK(
         cm_model_save(reopened(arena, path), case_path(arena, from, "o.onnx"), NULL, &report, &err),
         &err);
     CHECK_INT(report.external_files, 0);
-    CHECK_FAILS(
-        cm_model_save(reopened(arena, path), case_path(arena, to, "o.onnx"), NULL, NULL, &err),
-        CM_NOT_FOUND, &err, "tensor 'W'");
-    CHECK(!case_exists(case_path(arena, to, "o.onnx")));
 }
 
 void test_save__kept_external_files_go_with_the_model(void)
 {
     check_in_arena(keep_elsewhere);
+}
+
+static void copy_again(struct cm_arena *arena)
+{
+    const char *from = case_folder(arena), *to = case_folder(arena);
+    const char *path = case_external_model(arena, from, "m.onnx", "w.bin", 5, 0);
+    const char *copy = case_path(arena, to, "m.onnx");
+    struct cm_save_report report;
+    struct cm_error err;
+
+    for (int i = 0; i < 3; i++) {
+        CHECK_OK(cm_model_save(reopened(arena, path), copy, NULL, &report, &err), &err);
+        CHECK_INT(report.external_files, i == 0);
+        CHECK_INT(report.old_left + report.old_removed, 0);
+        CHECK(cm_str_equal(case_read(arena, copy), case_read(arena, path)));
+        CHECK_INT(case_count_files(to), 2);
+    }
+
+    /* Other bytes get another name, which is then found again; the old file is named. */
+    case_write(case_path(arena, from, "w.bin"), "01234567890123456789", 20);
+    for (int i = 0; i < 3; i++) {
+        CHECK_OK(cm_model_save(reopened(arena, path), copy, NULL, &report, &err), &err);
+        CHECK_INT(report.external_files, i == 0);
+        CHECK_INT(report.old_left, i == 0);
+        CHECK_STRING(report.old_name, i == 0 ? "w.bin" : "");
+        CHECK_INT(case_count_files(to), 3);
+    }
+    CHECK(cm_str_is(case_read(arena, case_path(arena, to, "w-1.bin")), "01234567890123456789"));
+}
+
+void test_save__a_model_copied_again_uses_the_data_that_is_there(void)
+{
+    check_in_arena(copy_again);
+}
+
+static void refuse_without_data(struct cm_arena *arena)
+{
+    const char *from = case_folder(arena), *to = case_folder(arena);
+    const char *path = case_external_model(arena, from, "m.onnx", "w.bin", 5, 0);
+    const char *data = case_path(arena, from, "w.bin");
+    const char *here = case_path(arena, from, "o.onnx"), *there = case_path(arena, to, "o.onnx");
+    struct cm_error err;
+
+    case_write(data, "0123", 4);
+    CHECK_FAILS(cm_model_save(reopened(arena, path), here, NULL, NULL, &err), CM_BAD_MODEL, &err,
+                "tensor 'W': external file 'w.bin' has 4 bytes, the tensor needs 20");
+    CHECK_FAILS(cm_model_save(reopened(arena, path), there, NULL, NULL, &err), CM_BAD_MODEL, &err,
+                "has 4 bytes");
+    CHECK(unlink(data) == 0);
+    CHECK_FAILS(cm_model_save(reopened(arena, path), here, NULL, NULL, &err), CM_BAD_MODEL, &err,
+                "tensor 'W': there is no file 'w.bin'");
+    CHECK(symlink("elsewhere", data) == 0);
+    CHECK_FAILS(cm_model_save(reopened(arena, path), here, NULL, NULL, &err), CM_BAD_MODEL, &err,
+                "a symbolic link that leads to no file");
+    CHECK(!case_exists(here) && !case_exists(there));
+    CHECK_INT(case_count_files(to), 0);
+}
+
+void test_save__refuses_references_to_data_that_is_not_there(void)
+{
+    check_in_arena(refuse_without_data);
+}
+
+static void cancel_a_save(struct cm_arena *arena)
+{
+    const char *folder;
+    struct cm_model_file *file = opened_case(arena, &folder);
+    const char *path = case_path(arena, folder, "out.onnx");
+    const atomic_bool yes = true;
+    const struct cm_save_options options = {.placement = CM_PLACE_EXTERNAL, .cancel = &yes};
+    struct cm_error err;
+
+    CHECK_FAILS(cm_model_save(file, path, &options, NULL, &err), CM_CANCELLED, &err,
+                "was cancelled");
+    CHECK_INT(case_count_files(folder), 1);
+}
+
+void test_save__cancelled_leaves_nothing_behind(void)
+{
+    check_in_arena(cancel_a_save);
 }
 
 static void leave_others_alone(struct cm_arena *arena)

@@ -1,0 +1,85 @@
+/* What the files of the importer share: what names and versions mean where a node stands, and what
+ * could not be built so far. */
+// SPDX-License-Identifier: Apache-2.0
+#ifndef CM_GRAPH_IMPORT_CONTEXT_H
+#define CM_GRAPH_IMPORT_CONTEXT_H
+
+#include "graph/import.h"
+#include "graph/module.h"
+#include "graph/obstacles.h"
+
+enum { CM_NESTING_MAX = 64 }; /* graphs inside each other */
+
+/* Names inside a function body: they are not the caller's, so they are kept apart from the graph's.
+ * Bodies of control flow in it nest. */
+struct cm_import_scope {
+    struct cm_map names; /* an absent operand's name is there with value 0 */
+    struct cm_import_scope *outer;
+    uintptr_t id; /* odd; told apart from others that an import meets, and from graphs */
+};
+
+/* What the import has found so far that cannot be built. A node that fails is left out and its
+ * results are poisoned; what reads those is left out too, without a word. */
+struct cm_import_report {
+    struct cm_obstacles *obstacles;
+    struct cm_map poisoned; /* address of a graph or id of a scope, then the name */
+    struct cm_map visited;  /* addresses of the messages of bodies */
+    uintptr_t scopes;       /* how many there were */
+    size_t failures;        /* told or not */
+    bool told;              /* the failure under way comes from what is in the list already */
+};
+
+/* Where a body is built: in which node, for messages. */
+struct cm_import_place {
+    const struct cm_node_proto *node;
+    struct cm_str attribute;
+    const struct cm_import_place *outer;
+};
+
+/* What names and versions mean where a node stands. Functions bring their own; bodies inherit. */
+struct cm_import_context {
+    struct cm_module *module;
+    const struct cm_model_proto *model;
+    const struct cm_opsets *imports;
+    struct cm_map *functions; /* "domain\0name\0overload" to struct cm_function_proto * */
+    cm_upgrade_fn *upgrade;
+    struct cm_import_scope *scope; /* inside a function; NULL: names are those of the graphs */
+    const struct cm_function_proto *function;
+    const struct cm_node *call;
+    int depth;                           /* of nested graphs */
+    struct cm_import_report *report;     /* NULL: the first failure ends it */
+    const struct cm_node_proto *node;    /* being added */
+    const struct cm_import_place *place; /* of the body being built; NULL: none */
+};
+
+struct cm_str cm_import_function_key(struct cm_arena *arena, struct cm_str domain,
+                                     struct cm_str name, struct cm_str overload);
+/* The model's definition of what the node calls; NULL: it is an operator. */
+const struct cm_function_proto *cm_import_find_function(const struct cm_import_context *context,
+                                                        const struct cm_node_proto *proto);
+/* Of the domain's opset; 0: it is not imported. */
+int64_t cm_import_version(const struct cm_import_context *context, struct cm_str domain);
+/* An id for a new scope. */
+uintptr_t cm_import_next_scope(const struct cm_import_context *context);
+/* Is this the first time that the body is looked at? */
+bool cm_import_visits(const struct cm_import_context *context, const struct cm_graph_proto *body);
+/* The name would be there, had everything been built. */
+void cm_import_poison(struct cm_import_context *context, const struct cm_graph *graph,
+                      struct cm_str name);
+/* Is it such a name? Then the failure that follows is told already. */
+bool cm_import_is_poisoned(const struct cm_import_context *context, const struct cm_graph *graph,
+                           struct cm_str name);
+/* "node 'x' (Op)", with its domain where that is not ai.onnx. */
+struct cm_str cm_import_name_node(struct cm_arena *arena, const struct cm_node_proto *node);
+/* Is it the model's fault, and nothing that ends everything? */
+bool cm_import_is_listed(enum cm_status status);
+/* May the rest still be looked at after this failure? Not when a budget or the machine gave out,
+ * and not for ever: functions that call each other can fail any number of times. */
+bool cm_import_may_go_on(const struct cm_import_context *context, enum cm_status status);
+/* Adds what failed to the list, unless it only follows from what is there. */
+void cm_import_note_failure(struct cm_import_context *context, enum cm_status status,
+                            struct cm_str what, const char *reason);
+/* Adds every node of the model whose operator nobody knows. */
+void cm_import_list_missing(struct cm_import_context *context);
+
+#endif

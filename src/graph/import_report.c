@@ -1,0 +1,210 @@
+/* What an import finds that cannot be built, and going on without it. */
+// SPDX-License-Identifier: Apache-2.0
+#include "graph/import_context.h"
+
+#include "graph/registry.h"
+
+struct cm_str cm_import_function_key(struct cm_arena *arena, struct cm_str domain,
+                                     struct cm_str name, struct cm_str overload)
+{
+    domain = cm_domain_plain(domain);
+    struct cm_str key = {NULL, domain.size + name.size + overload.size + 2};
+    char *room = cm_arena_alloc(arena, key.size + 1); /* zeroed, so the separators are there */
+    if (domain.size)
+        memcpy(room, domain.data, domain.size);
+    if (name.size)
+        memcpy(room + domain.size + 1, name.data, name.size);
+    if (overload.size)
+        memcpy(room + domain.size + name.size + 2, overload.data, overload.size);
+    key.data = room;
+    return key;
+}
+
+const struct cm_function_proto *cm_import_find_function(const struct cm_import_context *context,
+                                                        const struct cm_node_proto *proto)
+{
+    if (!context->functions || context->functions->count == 0)
+        return NULL;
+    const struct cm_str key = cm_import_function_key(context->module->arena, proto->domain,
+                                                     proto->op_type, proto->overload);
+    return (const struct cm_function_proto *)(uintptr_t)cm_map_get(context->functions, key, 0);
+}
+
+int64_t cm_import_version(const struct cm_import_context *context, struct cm_str domain)
+{
+    domain = cm_domain_plain(domain);
+    for (size_t i = 0; i < context->imports->count; i++)
+        if (cm_str_equal(cm_domain_plain(context->imports->items[i].domain), domain))
+            return context->imports->items[i].version;
+    return 0;
+}
+
+/* ---- going on after a failure ---- */
+
+uintptr_t cm_import_next_scope(const struct cm_import_context *context)
+{
+    return context->report ? context->report->scopes++ * 2 + 1 : 1;
+}
+
+bool cm_import_visits(const struct cm_import_context *context, const struct cm_graph_proto *body)
+{
+    struct cm_import_report *report = context->report;
+    const struct cm_str key = {(const char *)&body, sizeof body};
+    bool added = false;
+    if (report && !cm_map_find(&report->visited, key))
+        cm_map_insert(&report->visited, report->obstacles->arena,
+                      cm_arena_str(report->obstacles->arena, key), &added);
+    return added;
+}
+
+static struct cm_str poison_key(struct cm_arena *arena, uintptr_t where, struct cm_str name)
+{
+    char *key = cm_arena_alloc(arena, sizeof where + name.size);
+    memcpy(key, &where, sizeof where);
+    if (name.size)
+        memcpy(key + sizeof where, name.data, name.size);
+    return (struct cm_str){key, sizeof where + name.size};
+}
+
+void cm_import_poison(struct cm_import_context *context, const struct cm_graph *graph,
+                      struct cm_str name)
+{
+    struct cm_arena *arena = context->report->obstacles->arena;
+    const uintptr_t where = context->scope ? context->scope->id : (uintptr_t)graph;
+    if (name.size)
+        cm_map_insert(&context->report->poisoned, arena, poison_key(arena, where, name), NULL);
+}
+
+bool cm_import_is_poisoned(const struct cm_import_context *context, const struct cm_graph *graph,
+                           struct cm_str name)
+{
+    struct cm_import_report *report = context->report;
+    bool found = false;
+    if (!report || report->poisoned.count == 0)
+        return false;
+    struct cm_arena *arena = report->obstacles->arena;
+    if (context->scope)
+        for (const struct cm_import_scope *at = context->scope; at && !found; at = at->outer)
+            found = cm_map_find(&report->poisoned, poison_key(arena, at->id, name)) != NULL;
+    else
+        for (const struct cm_graph *at = graph; at && !found; at = at->parent)
+            found = cm_map_find(&report->poisoned, poison_key(arena, (uintptr_t)at, name)) != NULL;
+    report->told = report->told || found;
+    return found;
+}
+
+struct cm_str cm_import_name_node(struct cm_arena *arena, const struct cm_node_proto *node)
+{
+    const struct cm_str domain = cm_domain_plain(node->domain);
+    const struct cm_str name =
+        node->name.size || !node->output.count ? node->name : node->output.items[0];
+    return cm_arena_printf(arena, "node %s'%.*s' (%.*s%s%.*s)", node->name.size ? "" : "making ",
+                           CM_STR_FMT(name), CM_STR_FMT(domain), domain.size ? "." : "",
+                           CM_STR_FMT(node->op_type));
+}
+
+static struct cm_str name_place(struct cm_arena *arena, const struct cm_import_place *place)
+{
+    if (!place)
+        return CM_STR("");
+    const struct cm_str outer = name_place(arena, place->outer);
+    return cm_arena_printf(arena, "%s%s: body '%.*s': ", outer.data,
+                           cm_import_name_node(arena, place->node).data,
+                           CM_STR_FMT(place->attribute));
+}
+
+bool cm_import_is_listed(enum cm_status status)
+{
+    return status == CM_BAD_MODEL || status == CM_UNSUPPORTED || status == CM_BAD_ARGUMENT ||
+           status == CM_NOT_FOUND;
+}
+
+bool cm_import_may_go_on(const struct cm_import_context *context, enum cm_status status)
+{
+    enum { FAILURES_MAX = 2 * CM_OBSTACLES_MAX };
+    return context->report && cm_import_is_listed(status) &&
+           ++context->report->failures <= FAILURES_MAX;
+}
+
+void cm_import_note_failure(struct cm_import_context *context, enum cm_status status,
+                            struct cm_str what, const char *reason)
+{
+    struct cm_import_report *report = context->report;
+    struct cm_arena *arena = report->obstacles->arena;
+    if (!report->told) {
+        const struct cm_str outer = name_place(arena, context->place);
+        const struct cm_str function =
+            context->function
+                ? cm_arena_printf(arena, "function '%.*s': ", CM_STR_FMT(context->function->name))
+                : CM_STR("");
+        cm_obstacles_add(report->obstacles, status,
+                         cm_arena_printf(arena, "%s%s%s", function.data, outer.data, what.data),
+                         reason);
+    }
+    report->told = false;
+}
+
+/* ---- operators that nobody knows ---- */
+
+/* Why there is no such operator, or NULL when there is one. */
+static const char *why_missing(const struct cm_import_context *context,
+                               const struct cm_node_proto *node)
+{
+    const struct cm_registry *registry = context->module->registry;
+    const struct cm_str plain = cm_domain_plain(node->domain);
+    const struct cm_str domain = plain.size ? plain : CM_STR("ai.onnx");
+    const int64_t version = cm_import_version(context, node->domain);
+    struct cm_arena *arena = context->module->arena;
+
+    if (cm_import_find_function(context, node))
+        return NULL;
+    if (!version)
+        return cm_arena_printf(arena, "domain '%.*s' is not imported", CM_STR_FMT(domain)).data;
+    if (cm_registry_schema(registry, node->domain, node->op_type, version))
+        return NULL;
+    const struct cm_schema *newer = cm_registry_schema(registry, node->domain, node->op_type, 0);
+    if (newer)
+        return cm_arena_printf(arena,
+                               "there is no such operator in opset %lld of %.*s, which the model "
+                               "imports; a later one has it",
+                               (long long)version, CM_STR_FMT(domain))
+            .data;
+    return cm_arena_printf(arena, "there is no such operator in opset %lld of %.*s",
+                           (long long)version, CM_STR_FMT(domain))
+        .data;
+}
+
+static void look_for_missing(struct cm_import_context *context, const struct cm_nodes *nodes,
+                             int depth)
+{
+    for (size_t i = 0; i < nodes->count && depth <= CM_NESTING_MAX; i++) {
+        const struct cm_node_proto *node = &nodes->items[i];
+        const char *reason = why_missing(context, node);
+        if (reason)
+            cm_import_note_failure(context, CM_UNSUPPORTED,
+                                   cm_import_name_node(context->module->arena, node), reason);
+        for (size_t a = 0; a < node->attribute.count; a++) {
+            if (!node->attribute.items[a].g)
+                continue;
+            const struct cm_import_place place = {node, node->attribute.items[a].name,
+                                                  context->place};
+            context->place = &place;
+            look_for_missing(context, &node->attribute.items[a].g->node, depth + 1);
+            context->place = place.outer;
+        }
+    }
+}
+
+void cm_import_list_missing(struct cm_import_context *context)
+{
+    const struct cm_model_proto *model = context->model;
+
+    look_for_missing(context, &model->graph->node, 0);
+    for (size_t i = 0; i < model->functions.count; i++) {
+        context->function = &model->functions.items[i];
+        context->imports = &model->functions.items[i].opset_import;
+        look_for_missing(context, &model->functions.items[i].node, 0);
+    }
+    context->function = NULL;
+    context->imports = &model->opset_import;
+}

@@ -1,0 +1,359 @@
+/* Operators of one's own whose body and gradient are texts, through the public API alone. */
+// SPDX-License-Identifier: Apache-2.0
+#include "cameo.h"
+#include "check.h"
+
+#include <math.h>
+
+#define HEAD                                                                                       \
+    "<ir_version: 8, opset_import: [\"\" : 17, \"ex\" : 1, \"ai.onnx.preview.training\" : 1]>\n"
+#define OPSETS "opset_import: [\"\" : 17]"
+
+static const uint64_t floats = CAMEO_TYPE_BIT(CAMEO_FLOAT) | CAMEO_TYPE_BIT(CAMEO_DOUBLE);
+
+#define OK(call)                                                                                   \
+    do {                                                                                           \
+        if ((call) != CAMEO_OK)                                                                    \
+            fail_msg("%s: %s", #call, err.message);                                                \
+    } while (0)
+
+#define REFUSED(call, wanted, part)                                                                \
+    do {                                                                                           \
+        CHECK_INT(call, wanted);                                                                   \
+        if (!strstr(err.message, part))                                                            \
+            fail_msg("'%s' is not in '%s'", part, err.message);                                    \
+    } while (0)
+
+/* ---- y = x / (1 + |x| / limit), with a gradient that is a text ---- */
+
+static enum cameo_status limit_run(struct cameo_call *call, void *arg)
+{
+    const float limit = cameo_call_float(call, "limit");
+    struct cameo_tensor_view x, y;
+
+    (void)arg;
+    if (!cameo_call_input(call, 0, &x) || !cameo_call_output(call, 0, &y))
+        return CAMEO_OK;
+    for (int64_t i = 0; i < x.count; i++)
+        ((float *)y.data)[i] =
+            ((const float *)x.data)[i] / (1 + fabsf(((const float *)x.data)[i]) / limit);
+    return CAMEO_OK;
+}
+
+static const char limit_gradient[] = "<domain: \"ex\", " OPSETS ">\n"
+                                     "SoftLimitGradient <limit> (x, d_y) => (d_x) {\n"
+                                     "  l = Constant <value_float: float = @limit> ()\n"
+                                     "  size = Abs(x)\n"
+                                     "  part = Div(size, l)\n"
+                                     "  one = Constant <value_float = 1.0> ()\n"
+                                     "  sum = Add(one, part)\n"
+                                     "  square = Mul(sum, sum)\n"
+                                     "  d_x = Div(d_y, square)\n"
+                                     "}";
+
+static struct cameo_custom_operator limit_operator(void)
+{
+    static const struct cameo_operand x = {"x", "T", CAMEO_TYPE_BIT(CAMEO_FLOAT),
+                                           CAMEO_OPERAND_SINGLE};
+    static const struct cameo_operand y = {"y", "T", CAMEO_TYPE_BIT(CAMEO_FLOAT),
+                                           CAMEO_OPERAND_SINGLE};
+    static const struct cameo_attribute limit = {"limit", CAMEO_ATTRIBUTE_FLOAT, false, true, 2, 0,
+                                                 NULL};
+    struct cameo_custom_operator op = CAMEO_CUSTOM_OPERATOR_INIT;
+
+    op.domain = "ex";
+    op.name = "SoftLimit";
+    op.inputs = &x;
+    op.outputs = &y;
+    op.input_count = op.output_count = 1;
+    op.attributes = &limit;
+    op.attribute_count = 1;
+    op.run = limit_run;
+    op.gradient = limit_gradient;
+    return op;
+}
+
+/* ---- a sum or a product, of one operand or two: a body made for each use ---- */
+
+static enum cameo_status blend_body(struct cameo_use *use, void *arg)
+{
+    const struct cameo_text mode = cameo_use_string(use, "mode");
+    char text[400];
+    size_t count;
+
+    (void)arg;
+    CHECK(cameo_use_input_count(use) >= 1 && cameo_use_input_count(use) <= 2);
+    CHECK_INT(cameo_use_output_count(use), 1);
+    CHECK(cameo_use_wants(use, 0) && !cameo_use_wants(use, 1));
+    CHECK_INT(cameo_use_rank(use, 0), 1);
+    CHECK_INT(cameo_use_dim(use, 0, 0), 2);
+    CHECK_INT(cameo_use_dim(use, 0, 1), -1);
+    (void)cameo_use_floats(use, "weights", &count);
+    CHECK_INT(count, 0);
+    const int64_t *repeat = cameo_use_ints(use, "repeat", &count);
+    const bool twice = count == 1 && repeat[0] == 2;
+    if (strcmp(mode.data, "sum") != 0 && strcmp(mode.data, "product") != 0)
+        return cameo_use_fail(use, CAMEO_UNSUPPORTED, "the mode is neither sum nor product");
+    const char *op = cameo_use_dtype(use, 1) == CAMEO_UNDEFINED ? "Identity(a)"
+                     : mode.data[0] == 's'                      ? "Add(a, b)"
+                                                                : "Mul(a, b)";
+    snprintf(text, sizeof text, "<domain: \"ex\", %s> Blend (a, b) => (y) { z = %s y = %s }",
+             OPSETS, op, twice ? "Add(z, z)" : "Identity(z)");
+    return cameo_use_give(use, text);
+}
+
+/* Of the first operand alone, and only of products. */
+static enum cameo_status blend_gradient(struct cameo_use *use, void *arg)
+{
+    if (cameo_use_int(use, "blocked"))
+        return cameo_use_fail(use, CAMEO_UNSUPPORTED, "its gradient is blocked");
+    ++*(int *)arg;
+    return cameo_use_give(use,
+                          "<domain: \"ex\", " OPSETS "> G (b, d_y) => (d_a) { d_a = Mul(b, d_y) }");
+}
+
+static struct cameo_custom_operator blend_operator(int *counter)
+{
+    static struct cameo_operand inputs[] = {{"a", "T", 0, CAMEO_OPERAND_SINGLE},
+                                            {"b", "T", 0, CAMEO_OPERAND_OPTIONAL}};
+    static struct cameo_operand y = {"y", "T", 0, CAMEO_OPERAND_SINGLE};
+    static const struct cameo_attribute attributes[] = {
+        {"mode", CAMEO_ATTRIBUTE_STRING, false, true, 0, 0, "sum"},
+        {"repeat", CAMEO_ATTRIBUTE_INTS, false, false, 0, 0, NULL},
+        {"weights", CAMEO_ATTRIBUTE_FLOATS, false, false, 0, 0, NULL},
+        {"blocked", CAMEO_ATTRIBUTE_INT, false, true, 0, 0, NULL},
+    };
+    struct cameo_custom_operator op = CAMEO_CUSTOM_OPERATOR_INIT;
+
+    inputs[0].types = inputs[1].types = y.types = floats;
+    op.domain = "ex";
+    op.name = "Blend";
+    op.inputs = inputs;
+    op.input_count = 2;
+    op.outputs = &y;
+    op.output_count = 1;
+    op.attributes = attributes;
+    op.attribute_count = 4;
+    op.make_body = blend_body;
+    op.arg = counter;
+    return op;
+}
+
+/* ---- running ---- */
+
+static struct cameo_model *load(const char *text)
+{
+    struct cameo_load_options options = CAMEO_LOAD_OPTIONS_INIT;
+    struct cameo_model *model;
+    struct cameo_error err;
+
+    options.format = CAMEO_FORMAT_TEXT;
+    OK(cameo_model_load_memory(text, strlen(text), &options, &model, &err));
+    return model;
+}
+
+static struct cameo_registry *registry_of(const struct cameo_custom_operator *op)
+{
+    struct cameo_registry *registry;
+    struct cameo_error err;
+
+    OK(cameo_registry_new(&registry, &err));
+    OK(cameo_registry_add(registry, op, &err));
+    return registry;
+}
+
+/* Runs a model of float[2] inputs a and b on these, with and without a plan; y has two elements. */
+static enum cameo_status run(const struct cameo_registry *registry, const char *text, float y[2],
+                             struct cameo_error *err)
+{
+    static const float a[] = {3, -5}, b[] = {7, 11};
+    static const int64_t dims[] = {2};
+    const struct cameo_feed feeds[] = {
+        {.name = "a", .dtype = CAMEO_FLOAT, .rank = 1, .dims = dims, .data = a, .bytes = sizeof a},
+        {.name = "b", .dtype = CAMEO_FLOAT, .rank = 1, .dims = dims, .data = b, .bytes = sizeof b}};
+    struct cameo_fetch fetch = {
+        .name = "y", .dtype = CAMEO_FLOAT, .rank = 1, .dims = dims, .data = y, .bytes = 8};
+    struct cameo_session_options options = CAMEO_SESSION_OPTIONS_INIT;
+    struct cameo_model *model = load(text);
+    enum cameo_status status = CAMEO_OK;
+
+    options.registry = registry;
+    for (int plain = 0; plain < 2 && status == CAMEO_OK; plain++) {
+        struct cameo_session *session = NULL;
+
+        options.backend = plain ? "plain" : NULL;
+        status = cameo_session_new(model, &options, &session, err);
+        if (status == CAMEO_OK)
+            status = cameo_session_run(session, feeds, 2, &fetch, 1, NULL, err);
+        cameo_session_free(session);
+    }
+    cameo_model_free(model);
+    return status;
+}
+
+static void check_run(const struct cameo_registry *registry, const char *text, double first,
+                      double second)
+{
+    struct cameo_error err;
+    float y[2];
+
+    OK(run(registry, text, y, &err));
+    if (fabs((double)y[0] - first) > 1e-6 || fabs((double)y[1] - second) > 1e-6)
+        fail_msg("%s gives %g %g, not %g %g", text, (double)y[0], (double)y[1], first, second);
+}
+
+#define GRADIENT(call, by)                                                                         \
+    HEAD "g (float[2] a, float[2] b) => (float[2] y) {\n  v = " call "\n"                          \
+         "  s = ReduceSum<keepdims = 0>(v)\n"                                                      \
+         "  y = ai.onnx.preview.training.Gradient<xs = [\"" by "\"], y = \"s\">(" by ")\n}"
+#define PLAIN(call) HEAD "g (float[2] a, float[2] b) => (float[2] y) {\n  y = " call "\n}"
+
+void test_custom__a_gradient_as_text_is_used(void)
+{
+    const struct cameo_custom_operator op = limit_operator();
+    struct cameo_registry *registry = registry_of(&op);
+
+    check_run(registry, PLAIN("ex.SoftLimit(a)"), 3 / 2.5, -5 / 3.5);
+    check_run(registry, GRADIENT("ex.SoftLimit(a)", "a"), 1 / (2.5 * 2.5), 1 / (3.5 * 3.5));
+    check_run(registry, GRADIENT("ex.SoftLimit<limit = 1.0>(a)", "a"), 1 / 16.0, 1 / 36.0);
+    cameo_registry_free(registry);
+}
+
+void test_custom__a_body_depends_on_attributes_and_operands(void)
+{
+    const struct cameo_custom_operator op = blend_operator(NULL);
+    struct cameo_registry *registry = registry_of(&op);
+    struct cameo_error err;
+    float y[2];
+
+    check_run(registry, PLAIN("ex.Blend(a, b)"), 10, 6);
+    check_run(registry, PLAIN("ex.Blend<mode = \"product\">(a, b)"), 21, -55);
+    check_run(registry, PLAIN("ex.Blend<repeat = [2]>(a)"), 6, -10);
+    REFUSED(run(registry, PLAIN("ex.Blend<mode = \"odd\">(a, b)"), y, &err), CAMEO_UNSUPPORTED,
+            "the mode is neither sum nor product");
+
+    /* Through the body, as there is no gradient. */
+    check_run(registry, GRADIENT("ex.Blend<mode = \"product\">(a, b)", "b"), 3, -5);
+    cameo_registry_free(registry);
+}
+
+void test_custom__a_gradient_is_made_for_each_use(void)
+{
+    int asked = 0;
+    struct cameo_custom_operator op = blend_operator(&asked);
+    struct cameo_error err;
+    float y[2];
+
+    op.make_gradient = blend_gradient;
+    struct cameo_registry *registry = registry_of(&op);
+    check_run(registry, GRADIENT("ex.Blend<mode = \"product\">(a, b)", "a"), 7, 11);
+    CHECK(asked > 0);
+    REFUSED(run(registry, GRADIENT("ex.Blend<blocked = 1>(a, b)", "a"), y, &err), CAMEO_UNSUPPORTED,
+            "its gradient is blocked");
+    cameo_registry_free(registry);
+}
+
+static enum cameo_status silent(struct cameo_use *use, void *arg)
+{
+    (void)use, (void)arg;
+    return CAMEO_OK;
+}
+
+static enum cameo_status nonsense(struct cameo_use *use, void *arg)
+{
+    (void)arg;
+    return cameo_use_give(use, "this is no function");
+}
+
+static enum cameo_status narrow(struct cameo_use *use, void *arg)
+{
+    (void)arg;
+    return cameo_use_give(use, "<domain: \"ex\", " OPSETS "> Blend (a) => (y) { y = Neg(a) }");
+}
+
+void test_custom__makers_that_misbehave_are_told(void)
+{
+    static const struct {
+        cameo_use_fn *maker;
+        const char *part;
+    } rows[] = {{silent, "gave no text"}, {nonsense, "line 1"}, {narrow, "1 inputs, the node 2"}};
+    struct cameo_error err;
+    float y[2];
+
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct cameo_custom_operator op = blend_operator(NULL);
+
+        op.make_body = rows[i].maker;
+        struct cameo_registry *registry = registry_of(&op);
+        REFUSED(run(registry, PLAIN("ex.Blend(a, b)"), y, &err), CAMEO_BAD_MODEL, rows[i].part);
+        cameo_registry_free(registry);
+    }
+}
+
+void test_custom__gradients_that_fit_no_operator_are_refused(void)
+{
+    static const struct {
+        const char *gradient, *part;
+    } rows[] = {
+        {"nothing", "line 1"},
+        {"<domain: \"ex\", " OPSETS "> G (q, d_y) => (d_x) { d_x = Mul(q, d_y) }", "takes 'q'"},
+        {"<domain: \"ex\", " OPSETS "> G (x, d_x) => (d_x) { d_x = Mul(x, d_x) }", "takes 'd_x'"},
+        {"<domain: \"ex\", " OPSETS "> G (x, d_y) => (z) { z = Mul(x, d_y) }", "gives 'z'"},
+    };
+    struct cameo_custom_operator op = limit_operator();
+    struct cameo_registry *registry;
+    struct cameo_error err;
+
+    OK(cameo_registry_new(&registry, &err));
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        op.gradient = rows[i].gradient;
+        CHECK(cameo_registry_add(registry, &op, &err) != CAMEO_OK);
+        if (!strstr(err.message, rows[i].part))
+            fail_msg("'%s' is not in '%s'", rows[i].part, err.message);
+    }
+    op.make_gradient = blend_gradient;
+    REFUSED(cameo_registry_add(registry, &op, &err), CAMEO_BAD_ARGUMENT, "a gradient and");
+    op = blend_operator(NULL);
+    op.body = limit_gradient;
+    REFUSED(cameo_registry_add(registry, &op, &err), CAMEO_BAD_ARGUMENT, "a body and");
+    op.body = NULL;
+    op.make_body = NULL;
+    REFUSED(cameo_registry_add(registry, &op, &err), CAMEO_BAD_ARGUMENT, "neither");
+    cameo_registry_free(registry);
+}
+
+/* One step of 1/10 along the gradient of the sum of SoftLimit(x w). */
+void test_custom__a_model_is_trained_through_it(void)
+{
+    static const char text[] =
+        HEAD "line (float[1] x) => (float[1] y) <float[1] w = {1}>\n"
+             "{ v = Mul(x, w) y = ex.SoftLimit(v) }\n"
+             "training { algorithm: step () => (float loss, float[1] w_new) <float rate = {0.1}>\n"
+             "  { loss = ReduceSum<keepdims = 0>(y)\n"
+             "    g = ai.onnx.preview.training.Gradient<xs = [\"w\"], y = \"loss\">(w)\n"
+             "    m = Mul(g, rate)\n    w_new = Sub(w, m) },\n"
+             "  update_binding: [\"w\": \"w_new\"]\n}\n";
+    static const float x = 3;
+    static const int64_t dims[] = {1};
+    const struct cameo_feed feed = {
+        .name = "x", .dtype = CAMEO_FLOAT, .rank = 1, .dims = dims, .data = &x, .bytes = sizeof x};
+    const struct cameo_custom_operator op = limit_operator();
+    struct cameo_registry *registry = registry_of(&op);
+    struct cameo_trainer_options options = CAMEO_TRAINER_OPTIONS_INIT;
+    struct cameo_model *model = load(text);
+    struct cameo_trainer *trainer;
+    struct cameo_error err;
+    double loss;
+    float w;
+
+    options.registry = registry;
+    OK(cameo_trainer_new(model, &options, &trainer, &err));
+    OK(cameo_trainer_step(trainer, &feed, 1, &loss, &err));
+    OK(cameo_trainer_read_variable(trainer, cameo_trainer_find_variable(trainer, "w"), &w, sizeof w,
+                                   &err));
+    CHECK(fabs(loss - 3 / 2.5) < 1e-6);
+    CHECK(fabs((double)w - (1 - 0.1 * 3 / (2.5 * 2.5))) < 1e-6);
+    cameo_trainer_free(trainer);
+    cameo_model_free(model);
+    cameo_registry_free(registry);
+}

@@ -1,0 +1,365 @@
+/* Every public function that can fail, given NULL for what it cannot do without. */
+// SPDX-License-Identifier: Apache-2.0
+#include "cameo.h"
+#include "check.h"
+
+#include "base/file.h"
+
+static const char line[] =
+    "<ir_version: 8, opset_import: [\"\" : 17, \"ai.onnx.preview.training\" : 1]>\n"
+    "line (float[N,1] x) => (float[N,1] y) <float[1,1] w = {1}> { y = MatMul(x, w) }\n"
+    "training {\n"
+    "  algorithm: step (float[N,1] t) => (float loss, float[1,1] w_new)\n"
+    "  { d = Sub(y, t) s = Mul(d, d) loss = ReduceSum<keepdims = 0>(s)\n"
+    "    g = ai.onnx.preview.training.Gradient<xs = [\"w\"], zs = [\"x\", \"t\"], y = \"loss\">"
+    "(w, x, t)\n    w_new = Sub(w, g) },\n"
+    "  update_binding: [\"w\": \"w_new\"]\n}\n";
+
+/* One of each, good for everything. */
+struct things {
+    struct cameo_model *model;
+    struct cameo_session *session;
+    struct cameo_trainer *trainer;
+    struct cameo_registry *registry;
+    struct cameo_dataset *dataset; /* never looked at: another argument is missing */
+    struct cameo_batches *batches;
+    struct cameo_error err;
+};
+
+struct row {
+    const char *name;
+    void (*check)(struct things *t);
+};
+
+/* The call fails for the argument, with and without somewhere to say so. */
+#define REFUSES(argument, ...)                                                                     \
+    do {                                                                                           \
+        struct cameo_error *err = &t->err;                                                         \
+        t->err = (struct cameo_error){0};                                                          \
+        CHECK_INT((__VA_ARGS__), CAMEO_BAD_ARGUMENT);                                              \
+        CHECK_INT(t->err.status, CAMEO_BAD_ARGUMENT);                                              \
+        if (!strstr(t->err.message, argument))                                                     \
+            fail_msg("'%s' is not in '%s'", argument, t->err.message);                             \
+        err = NULL;                                                                                \
+        CHECK_INT((__VA_ARGS__), CAMEO_BAD_ARGUMENT);                                              \
+    } while (0)
+
+#define ROW(function, ...)                                                                         \
+    static void check_##function(struct things *t)                                                 \
+    {                                                                                              \
+        __VA_ARGS__                                                                                \
+    }
+
+static int no_write(void *to, const void *bytes, size_t size)
+{
+    (void)to, (void)bytes, (void)size;
+    return 0;
+}
+
+static void no_row(void *arg, const struct cameo_gradcheck *row)
+{
+    (void)arg, (void)row;
+}
+
+static void no_note(void *arg, const char *key, const char *value)
+{
+    (void)arg, (void)key, (void)value;
+}
+
+static const struct cameo_custom_operator no_operator = CAMEO_CUSTOM_OPERATOR_INIT;
+static struct cameo_model *model_out;
+static struct cameo_findings *findings_out;
+static struct cameo_datum *datum_out;
+static struct cameo_arrays *arrays_out;
+static struct cameo_dataset *dataset_out;
+static struct cameo_session *session_out;
+static struct cameo_trainer *trainer_out;
+static struct cameo_batches *batches_out;
+static struct cameo_memory memory_out;
+static struct cameo_measure measure_out;
+static const struct cameo_feed *feeds_out;
+static int64_t rows_out;
+static float number;
+
+/* clang-format off */
+ROW(cameo_model_load,
+    REFUSES("path", cameo_model_load(NULL, NULL, &model_out, err));
+    REFUSES("'out'", cameo_model_load("x", NULL, NULL, err));)
+ROW(cameo_model_load_memory,
+    REFUSES("bytes", cameo_model_load_memory(NULL, 1, NULL, &model_out, err));
+    REFUSES("'out'", cameo_model_load_memory("x", 1, NULL, NULL, err));)
+ROW(cameo_model_read_initializer,
+    REFUSES("'model'", cameo_model_read_initializer(NULL, 0, &number, 4, err));
+    REFUSES("'values'", cameo_model_read_initializer(t->model, 0, NULL, 4, err));)
+ROW(cameo_model_set_initializer,
+    REFUSES("'model'", cameo_model_set_initializer(NULL, 0, &number, 4, err));
+    REFUSES("'values'", cameo_model_set_initializer(t->model, 0, NULL, 4, err));)
+ROW(cameo_model_save,
+    REFUSES("'model'", cameo_model_save(NULL, "x", NULL, NULL, err));
+    REFUSES("path", cameo_model_save(t->model, NULL, NULL, NULL, err));)
+ROW(cameo_model_write,
+    REFUSES("'model'", cameo_model_write(NULL, NULL, no_write, NULL, err));
+    REFUSES("write", cameo_model_write(t->model, NULL, NULL, NULL, err));)
+ROW(cameo_model_check,
+    REFUSES("'model'", cameo_model_check(NULL, NULL, &findings_out, err));
+    REFUSES("'out'", cameo_model_check(t->model, NULL, NULL, err));)
+ROW(cameo_model_blockers,
+    REFUSES("'model'", cameo_model_blockers(NULL, NULL, &findings_out, err));
+    REFUSES("'out'", cameo_model_blockers(t->model, NULL, NULL, err));)
+ROW(cameo_datum_new,
+    REFUSES("'out'", cameo_datum_new(CAMEO_FLOAT, 0, NULL, NULL, err));
+    REFUSES("rank 1", cameo_datum_new(CAMEO_FLOAT, 1, NULL, &datum_out, err));)
+ROW(cameo_arrays_open,
+    REFUSES("'path'", cameo_arrays_open(NULL, CAMEO_KIND_NONE, &arrays_out, err));
+    REFUSES("'out'", cameo_arrays_open("x.npy", CAMEO_KIND_NONE, NULL, err));)
+ROW(cameo_arrays_save,
+    REFUSES("'path'", cameo_arrays_save(NULL, NULL, NULL, 0, err));
+    REFUSES("'values'", cameo_arrays_save("x.npy", NULL, NULL, 1, err));)
+ROW(cameo_registry_new, REFUSES("'out'", cameo_registry_new(NULL, err));)
+ROW(cameo_registry_add,
+    REFUSES("'registry'", cameo_registry_add(NULL, &no_operator, err));
+    REFUSES("'op'", cameo_registry_add(t->registry, NULL, err));)
+ROW(cameo_session_new,
+    REFUSES("'model'", cameo_session_new(NULL, NULL, &session_out, err));
+    REFUSES("'out'", cameo_session_new(t->model, NULL, NULL, err));)
+ROW(cameo_cancel_new, REFUSES("'out'", cameo_cancel_new(NULL, err));)
+ROW(cameo_session_run,
+    REFUSES("'session'", cameo_session_run(NULL, NULL, 0, NULL, 0, NULL, err));
+    REFUSES("'feeds'", cameo_session_run(t->session, NULL, 1, NULL, 0, NULL, err));
+    REFUSES("'fetches'", cameo_session_run(t->session, NULL, 0, NULL, 1, NULL, err));)
+ROW(cameo_dataset_open,
+    REFUSES("'path'", cameo_dataset_open(NULL, NULL, &dataset_out, err));
+    REFUSES("'out'", cameo_dataset_open("x", NULL, NULL, err));)
+ROW(cameo_trainer_new,
+    REFUSES("'model'", cameo_trainer_new(NULL, NULL, &trainer_out, err));
+    REFUSES("'out'", cameo_trainer_new(t->model, NULL, NULL, err));)
+ROW(cameo_trainer_read_variable,
+    REFUSES("'trainer'", cameo_trainer_read_variable(NULL, 0, &number, 4, err));
+    REFUSES("'values'", cameo_trainer_read_variable(t->trainer, 0, NULL, 4, err));)
+ROW(cameo_trainer_set_variable,
+    REFUSES("'trainer'", cameo_trainer_set_variable(NULL, 0, &number, 4, err));
+    REFUSES("'values'", cameo_trainer_set_variable(t->trainer, 0, NULL, 4, err));)
+ROW(cameo_trainer_read_parameters,
+    REFUSES("'trainer'", cameo_trainer_read_parameters(NULL, &number, 4, err));
+    REFUSES("'values'", cameo_trainer_read_parameters(t->trainer, NULL, 4, err));)
+ROW(cameo_trainer_set_parameters,
+    REFUSES("'trainer'", cameo_trainer_set_parameters(NULL, &number, 4, err));
+    REFUSES("'values'", cameo_trainer_set_parameters(t->trainer, NULL, 4, err));)
+ROW(cameo_trainer_read_gradients,
+    REFUSES("'trainer'", cameo_trainer_read_gradients(NULL, &number, 4, err));
+    REFUSES("'values'", cameo_trainer_read_gradients(t->trainer, NULL, 4, err));)
+ROW(cameo_trainer_set_gradients,
+    REFUSES("'trainer'", cameo_trainer_set_gradients(NULL, &number, 4, err));
+    REFUSES("'values'", cameo_trainer_set_gradients(t->trainer, NULL, 4, err));)
+ROW(cameo_trainer_initialize, REFUSES("'trainer'", cameo_trainer_initialize(NULL, err));)
+ROW(cameo_trainer_step,
+    REFUSES("'trainer'", cameo_trainer_step(NULL, NULL, 0, NULL, err));
+    REFUSES("'feeds'", cameo_trainer_step(t->trainer, NULL, 1, NULL, err));)
+ROW(cameo_trainer_compute,
+    REFUSES("'trainer'", cameo_trainer_compute(NULL, NULL, 0, NULL, err));
+    REFUSES("'feeds'", cameo_trainer_compute(t->trainer, NULL, 1, NULL, err));)
+ROW(cameo_trainer_apply, REFUSES("'trainer'", cameo_trainer_apply(NULL, NULL, err));)
+ROW(cameo_trainer_memory,
+    REFUSES("'trainer'", cameo_trainer_memory(NULL, NULL, 0, &memory_out, err));
+    REFUSES("'feeds'", cameo_trainer_memory(t->trainer, NULL, 1, &memory_out, err));
+    REFUSES("'out'", cameo_trainer_memory(t->trainer, NULL, 0, NULL, err));)
+ROW(cameo_trainer_evaluate,
+    REFUSES("'trainer'", cameo_trainer_evaluate(NULL, NULL, 0, &measure_out, err));
+    REFUSES("'feeds'", cameo_trainer_evaluate(t->trainer, NULL, 1, &measure_out, err));
+    REFUSES("'out'", cameo_trainer_evaluate(t->trainer, NULL, 0, NULL, err));)
+ROW(cameo_trainer_predict,
+    REFUSES("'trainer'", cameo_trainer_predict(NULL, NULL, 0, NULL, 0, err));
+    REFUSES("'feeds'", cameo_trainer_predict(t->trainer, NULL, 1, NULL, 0, err));
+    REFUSES("'fetches'", cameo_trainer_predict(t->trainer, NULL, 0, NULL, 1, err));)
+ROW(cameo_trainer_save,
+    REFUSES("'trainer'", cameo_trainer_save(NULL, "x", NULL, NULL, err));
+    REFUSES("path", cameo_trainer_save(t->trainer, NULL, NULL, NULL, err));)
+ROW(cameo_checkpoint_save,
+    REFUSES("'trainer'", cameo_checkpoint_save(NULL, "x", NULL, 0, err));
+    REFUSES("'path'", cameo_checkpoint_save(t->trainer, NULL, NULL, 0, err));
+    REFUSES("'notes'", cameo_checkpoint_save(t->trainer, "x", NULL, 1, err));)
+ROW(cameo_checkpoint_resume,
+    REFUSES("'trainer'", cameo_checkpoint_resume(NULL, "x", err));
+    REFUSES("'path'", cameo_checkpoint_resume(t->trainer, NULL, err));)
+ROW(cameo_checkpoint_notes,
+    REFUSES("'path'", cameo_checkpoint_notes(NULL, no_note, NULL, err));
+    REFUSES("'note'", cameo_checkpoint_notes("x", NULL, NULL, err));)
+ROW(cameo_batches_new,
+    REFUSES("'dataset'", cameo_batches_new(NULL, t->trainer, NULL, &batches_out, err));
+    REFUSES("'trainer'", cameo_batches_new(t->dataset, NULL, NULL, &batches_out, err));
+    REFUSES("'out'", cameo_batches_new(t->dataset, t->trainer, NULL, NULL, err));)
+ROW(cameo_batches_next,
+    REFUSES("'batches'", cameo_batches_next(NULL, &feeds_out, &rows_out, err));
+    REFUSES("'feeds'", cameo_batches_next(t->batches, NULL, &rows_out, err));
+    REFUSES("'rows'", cameo_batches_next(t->batches, &feeds_out, NULL, err));)
+ROW(cameo_batches_seek,
+    REFUSES("'batches'", cameo_batches_seek(NULL, (struct cameo_batches_position){0, 0}, err));)
+ROW(cameo_trainer_run,
+    REFUSES("'trainer'", cameo_trainer_run(NULL, t->batches, NULL, NULL, err));
+    REFUSES("'batches'", cameo_trainer_run(t->trainer, NULL, NULL, NULL, err));)
+ROW(cameo_model_prepare, REFUSES("'model'", cameo_model_prepare(NULL, NULL, NULL, err));)
+ROW(cameo_model_strip, REFUSES("'model'", cameo_model_strip(NULL, err));)
+ROW(cameo_model_step,
+    REFUSES("'model'", cameo_model_step(NULL, false, &model_out, err));
+    REFUSES("'out'", cameo_model_step(t->model, false, NULL, err));)
+ROW(cameo_model_gradient,
+    REFUSES("'model'", cameo_model_gradient(NULL, "y", NULL, 0, false, &model_out, err));
+    REFUSES("'of'", cameo_model_gradient(t->model, NULL, NULL, 0, false, &model_out, err));
+    REFUSES("'wrt'", cameo_model_gradient(t->model, "y", NULL, 1, false, &model_out, err));
+    REFUSES("'out'", cameo_model_gradient(t->model, "y", NULL, 0, false, NULL, err));)
+ROW(cameo_model_gradcheck,
+    REFUSES("'model'", cameo_model_gradcheck(NULL, NULL, NULL, 0, no_row, NULL, err));
+    REFUSES("'feeds'", cameo_model_gradcheck(t->model, NULL, NULL, 1, no_row, NULL, err));
+    REFUSES("'row'", cameo_model_gradcheck(t->model, NULL, NULL, 0, NULL, NULL, err));)
+/* clang-format on */
+
+#define LISTED(function)                                                                           \
+    {                                                                                              \
+#function, check_##function                                                                \
+    }
+static const struct row rows[] = {
+    LISTED(cameo_model_load),
+    LISTED(cameo_model_load_memory),
+    LISTED(cameo_model_read_initializer),
+    LISTED(cameo_model_set_initializer),
+    LISTED(cameo_model_save),
+    LISTED(cameo_model_write),
+    LISTED(cameo_model_check),
+    LISTED(cameo_model_blockers),
+    LISTED(cameo_datum_new),
+    LISTED(cameo_arrays_open),
+    LISTED(cameo_arrays_save),
+    LISTED(cameo_registry_new),
+    LISTED(cameo_registry_add),
+    LISTED(cameo_session_new),
+    LISTED(cameo_cancel_new),
+    LISTED(cameo_session_run),
+    LISTED(cameo_dataset_open),
+    LISTED(cameo_trainer_new),
+    LISTED(cameo_trainer_read_variable),
+    LISTED(cameo_trainer_set_variable),
+    LISTED(cameo_trainer_read_parameters),
+    LISTED(cameo_trainer_set_parameters),
+    LISTED(cameo_trainer_read_gradients),
+    LISTED(cameo_trainer_set_gradients),
+    LISTED(cameo_trainer_initialize),
+    LISTED(cameo_trainer_step),
+    LISTED(cameo_trainer_compute),
+    LISTED(cameo_trainer_apply),
+    LISTED(cameo_trainer_memory),
+    LISTED(cameo_trainer_evaluate),
+    LISTED(cameo_trainer_predict),
+    LISTED(cameo_trainer_save),
+    LISTED(cameo_checkpoint_save),
+    LISTED(cameo_checkpoint_resume),
+    LISTED(cameo_checkpoint_notes),
+    LISTED(cameo_batches_new),
+    LISTED(cameo_batches_next),
+    LISTED(cameo_batches_seek),
+    LISTED(cameo_trainer_run),
+    LISTED(cameo_model_prepare),
+    LISTED(cameo_model_strip),
+    LISTED(cameo_model_step),
+    LISTED(cameo_model_gradient),
+    LISTED(cameo_model_gradcheck),
+};
+
+static void make(struct things *t)
+{
+    struct cameo_load_options options = CAMEO_LOAD_OPTIONS_INIT;
+    static char stand_in[64]; /* where a handle must not be NULL and is not looked at */
+
+    options.format = CAMEO_FORMAT_TEXT;
+    *t = (struct things){.dataset = (struct cameo_dataset *)(void *)stand_in,
+                         .batches = (struct cameo_batches *)(void *)stand_in};
+    if (cameo_model_load_memory(line, strlen(line), &options, &t->model, &t->err) != CAMEO_OK ||
+        cameo_session_new(t->model, NULL, &t->session, &t->err) != CAMEO_OK ||
+        cameo_trainer_new(t->model, NULL, &t->trainer, &t->err) != CAMEO_OK ||
+        cameo_registry_new(&t->registry, &t->err) != CAMEO_OK)
+        fail_msg("%s", t->err.message);
+}
+
+void test_null_arguments__are_refused_with_their_names(void)
+{
+    struct things t;
+
+    make(&t);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        rows[i].check(&t);
+    cameo_registry_free(t.registry);
+    cameo_trainer_free(t.trainer);
+    cameo_session_free(t.session);
+    cameo_model_free(t.model);
+}
+
+/* What the user's own callbacks call has a handle that we made. */
+static bool is_for_callbacks(struct cm_str name)
+{
+    return cm_str_starts(name, "cameo_infer_") || cm_str_starts(name, "cameo_call_") ||
+           cm_str_starts(name, "cameo_use_");
+}
+
+static bool is_listed(struct cm_str name)
+{
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        if (cm_str_is(name, rows[i].name))
+            return true;
+    return false;
+}
+
+static void release_mapping(void *mapping)
+{
+    cm_mapping_release(mapping);
+}
+
+static void read_header(struct cm_arena *arena)
+{
+    static const char intro[] = "CAMEO_API enum cameo_status cameo_";
+    struct cm_mapping *mapping = CM_NEW(arena, struct cm_mapping);
+    struct cm_error err;
+    size_t found = 0;
+
+    CHECK_OK(cm_file_map(TESTS_DIR "/../include/cameo.h", true, mapping, &err), &err);
+    cm_arena_defer(arena, release_mapping, mapping);
+    const char *text =
+        cm_arena_str(arena, (struct cm_str){(const char *)mapping->data, mapping->size}).data;
+    for (const char *at = text; (at = strstr(at, intro)); at += sizeof intro) {
+        const char *name = at + sizeof intro - sizeof "cameo_";
+        const struct cm_str word = {name, strcspn(name, "(")};
+
+        found++;
+        if (!is_for_callbacks(word) && !is_listed(word))
+            fail_msg("%.*s is not tried", CM_STR_FMT(word));
+    }
+    CHECK(found >= sizeof rows / sizeof *rows);
+}
+
+void test_null_arguments__are_tried_for_every_function_of_the_header(void)
+{
+    check_in_arena(read_header);
+}
+
+void test_null_arguments__do_no_harm_where_there_is_no_status(void)
+{
+    struct things t;
+
+    make(&t);
+    CHECK(!cameo_model_find_initializer(t.model, NULL, NULL));
+    CHECK(cameo_model_find_initializer(t.model, "w", NULL));
+    CHECK_INT(cameo_trainer_find_variable(t.trainer, NULL),
+              cameo_trainer_variable_count(t.trainer));
+    cameo_model_free(NULL);
+    cameo_findings_free(NULL);
+    cameo_datum_free(NULL);
+    cameo_arrays_free(NULL);
+    cameo_session_free(NULL);
+    cameo_cancel_free(NULL);
+    cameo_dataset_free(NULL);
+    cameo_batches_free(NULL);
+    cameo_registry_free(t.registry);
+    cameo_trainer_free(t.trainer);
+    cameo_session_free(t.session);
+    cameo_model_free(t.model);
+    cameo_trainer_free(NULL);
+    cameo_registry_free(NULL);
+}
