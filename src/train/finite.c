@@ -1,5 +1,6 @@
 /* Looking for NaN and infinity. */
 // SPDX-License-Identifier: Apache-2.0
+#include "tensor/layout.h"
 #include "train/trainer_parts.h"
 
 /* A block at a time: the inner loop has no exit, so that it is one pass of wide instructions. */
@@ -39,9 +40,12 @@ static bool halves_are_finite(const uint16_t *bits, int64_t count, uint16_t mask
 
 bool cm_tensor_is_finite(const struct cm_tensor *tensor)
 {
-    const int64_t count = cm_tensor_count(tensor);
+    const size_t element = cm_dtype_size(tensor->type);
+    /* In a backend's layout the order does not matter, and its padding is zeros. */
+    const int64_t count = tensor->layout && element ? (int64_t)(tensor->layout->bytes / element)
+                                                    : cm_tensor_count(tensor);
 
-    if (!tensor->data || tensor->layout)
+    if (!tensor->data)
         return true;
     switch (tensor->type) {
     case CM_FLOAT:

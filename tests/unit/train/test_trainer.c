@@ -233,6 +233,33 @@ void test_trainer__an_entry_sees_what_the_one_before_wrote_and_a_failure_undoes_
     check_in_arena(consecutive);
 }
 
+/* Between convolution and pooling a backend keeps the tensor in an order of its own. */
+static const char overflowing[] =
+    HEAD "g (float[1,16,8,8] x) => (float y) <float w = {3e38}, int64[4] many = {16,16,3,3}>\n"
+         "{ q = Expand(w, many)\n a = Conv(x, q)\n"
+         "  b = MaxPool<kernel_shape = [2, 2]>(a)\n y = ReduceMean<keepdims = 0>(b) }\n"
+         "training { algorithm: t () => (float w_new, float loss)\n"
+         "{ loss = Identity(y)\n w_new = Add(w, y) }, update_binding: [\"w\": \"w_new\"] }\n";
+
+static void overflow(struct cm_arena *arena)
+{
+    struct cm_trainer *trainer = train_of(arena, overflowing);
+    static float numbers[16 * 8 * 8];
+    const struct cm_tensor x = cm_tensor_borrow(CM_FLOAT, &CM_SHAPE(1, 16, 8, 8), numbers);
+    const struct cm_tensor *in[1] = {&x};
+    struct cm_trainer_scalar scalars[2];
+    struct cm_error err = {0};
+
+    for (size_t i = 0; i < CM_COUNT(numbers); i++)
+        numbers[i] = 2;
+    CHECK_FAILS(cm_trainer_step(trainer, in, scalars, &err), CM_BAD_MODEL, &err, "(Conv)");
+}
+
+void test_trainer__infinity_is_found_where_it_is_made_in_any_layout(void)
+{
+    check_in_arena(overflow);
+}
+
 static void missing_feed(struct cm_arena *arena)
 {
     struct cm_trainer *trainer = train_of(arena, two_entries);
