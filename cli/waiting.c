@@ -5,6 +5,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <unistd.h>
 
 static bool uses_threads(const struct cli_command *command)
@@ -13,6 +14,13 @@ static bool uses_threads(const struct cli_command *command)
         if (strcmp(option->name, "--threads") == 0)
             return true;
     return false;
+}
+
+/* Or was the dynamic loader started, with this program as its argument? Then it is the loader that
+ * would be started again. */
+static bool is_loaded_by_kernel(void)
+{
+    return getauxval(AT_BASE) != 0; /* where the kernel put the loader, beside the program */
 }
 
 /* OpenMP's threads wait by spinning for milliseconds, which takes the cores from those they wait
@@ -27,7 +35,8 @@ void cli_wait_without_spinning(int argc, char **argv)
     for (size_t i = 0; i < sizeof settings / sizeof settings[0]; i++)
         if (getenv(settings[i]))
             return;
-    if (!command || !uses_threads(command) || setenv(settings[0], "passive", 1) != 0)
+    if (!command || !uses_threads(command) || !is_loaded_by_kernel() ||
+        setenv(settings[0], "passive", 1) != 0)
         return;
     execv("/proc/self/exe", argv); /* where it fails, threads spin */
 }
