@@ -15,31 +15,61 @@ static void put_finding(const struct cameo_finding *finding)
     fputc('\n', stderr);
 }
 
-int cli_fail_model(const struct cameo_model *model, const struct cameo_session_options *options,
-                   const struct cameo_error *err)
+/* The message up to where it begins to list, then the list itself, a line each. */
+static void put_findings(const struct cameo_findings *findings, const char *begins_with,
+                         const char *cannot, const struct cameo_error *err)
 {
-    static const char reasons[] = " reasons:";
-    struct cameo_findings *findings = NULL;
-    const struct cameo_finding *finding;
-
-    if ((err->status != CAMEO_BAD_MODEL && err->status != CAMEO_UNSUPPORTED) ||
-        cameo_model_blockers(model, options, &findings, NULL) != CAMEO_OK ||
-        cameo_findings_count(findings) < 2) {
-        cameo_findings_free(findings); /* the message says it all */
-        return cli_fail(err);
-    }
     const size_t total = cameo_findings_violations(findings);
-    const char *begins = strstr(err->message, reasons);
+    const struct cameo_finding *finding;
+    const char *begins = strstr(err->message, begins_with);
+
     if (begins) /* with the name of the file */
-        cli_complain("%.*s", (int)(begins - err->message + (long)strlen(reasons)), err->message);
+        cli_complain("%.*s", (int)(begins - err->message + (long)strlen(begins_with)),
+                     err->message);
     else
-        cli_complain("the model cannot run, for %zu reasons:", total);
+        cli_complain("the model cannot %s, for %zu reasons:", cannot, total);
     for (size_t i = 0; i < CLI_LINES_MAX && (finding = cameo_findings_at(findings, i)) != NULL; i++)
         put_finding(finding);
     if (total > CLI_LINES_MAX)
         cli_complain("and %zu more", total - CLI_LINES_MAX);
+}
+
+/* Takes the findings; fewer than two: the message says it all. */
+static int fail_with(struct cameo_findings *findings, const char *begins_with, const char *cannot,
+                     const struct cameo_error *err)
+{
+    const bool many = findings && cameo_findings_count(findings) > 1;
+
+    if (many)
+        put_findings(findings, begins_with, cannot, err);
     cameo_findings_free(findings);
-    return cli_exit_code(err->status);
+    return many ? cli_exit_code(err->status) : cli_fail(err);
+}
+
+static bool is_of_the_model(const struct cameo_error *err)
+{
+    return err->status == CAMEO_BAD_MODEL || err->status == CAMEO_UNSUPPORTED;
+}
+
+int cli_fail_model(const struct cameo_model *model, const struct cameo_session_options *options,
+                   const struct cameo_error *err)
+{
+    struct cameo_findings *findings = NULL;
+
+    if (is_of_the_model(err) && cameo_model_blockers(model, options, &findings, NULL) != CAMEO_OK)
+        findings = NULL;
+    return fail_with(findings, " reasons:", "run", err);
+}
+
+int cli_fail_training(struct cameo_model *model, const struct cameo_trainer_options *options,
+                      const struct cameo_error *err)
+{
+    struct cameo_findings *findings = NULL;
+
+    if (is_of_the_model(err) &&
+        cameo_model_training_blockers(model, options, &findings, NULL) != CAMEO_OK)
+        findings = NULL;
+    return fail_with(findings, " blockers:", "be trained", err);
 }
 
 void cli_note_newer(const struct cameo_model *model)

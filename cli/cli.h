@@ -86,6 +86,9 @@ enum { CLI_LINES_MAX = 200 }; /* of a list of complaints; the rest is counted */
  * options are those of the session, or NULL. */
 int cli_fail_model(const struct cameo_model *model, const struct cameo_session_options *options,
                    const struct cameo_error *err);
+/* The same of a training that could not be made ready. */
+int cli_fail_training(struct cameo_model *model, const struct cameo_trainer_options *options,
+                      const struct cameo_error *err);
 /* A note on stderr for each opset that is newer than what we know: what changed in it, if anything,
  * nobody here can tell. */
 void cli_note_newer(const struct cameo_model *model);

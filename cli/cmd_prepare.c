@@ -85,7 +85,7 @@ static int prepare_main(char **operands, int count)
     if (cameo_model_prepare(model, &prepare, &report, &err) != CAMEO_OK) {
         if (list && report)
             print_choices(report);
-        code = cli_training_refuse(report, &err);
+        code = cli_training_refuse(report, list, &err);
     } else {
         code = finish(model, report);
     }

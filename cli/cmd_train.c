@@ -138,7 +138,7 @@ static int prepare(struct train_run *run, struct cameo_model *model)
         prepare_options.schedule_steps = (planned_updates(run) + every - 1) / every;
     }
     if (cameo_model_prepare(model, &prepare_options, &report, &err) != CAMEO_OK)
-        return cli_training_refuse(report, &err);
+        return cli_training_refuse(report, false, &err);
     cli_training_tell(report);
     return CLI_YES;
 }
@@ -212,13 +212,8 @@ static int open_trainer(struct train_run *run, struct cameo_model *model)
     options.memory_limit = cli_memory_limit(settings.memory_limit);
     options.backend = settings.backend;
     options.seed = settings.seed;
-    if (cameo_trainer_new(model, &options, &run->trainer, &err) != CAMEO_OK) {
-        char path[1024];
-
-        snprintf(path, sizeof path, "%s: %.900s", settings.model, err.message);
-        snprintf(err.message, sizeof err.message, "%s", path);
-        return cli_fail_model(model, NULL, &err);
-    }
+    if (cameo_trainer_new(model, &options, &run->trainer, &err) != CAMEO_OK)
+        return cli_fail_training(model, &options, &err);
     run->scalars = calloc(cameo_trainer_scalar_count(run->trainer) + 1, sizeof *run->scalars);
     if (run->scalars)
         return CLI_YES;

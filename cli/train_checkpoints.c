@@ -168,7 +168,7 @@ static uint64_t flags_digest(void)
 /* Kernels of another version may round otherwise. */
 static void note_backends(struct notes *notes, const char *only)
 {
-    struct cameo_backend backend;
+    struct cameo_backend backend = CAMEO_BACKEND_INIT;
     char list[VALUE_SIZE] = "";
     size_t used = 0;
 

@@ -3,6 +3,7 @@
 #include "train.h"
 
 #include <math.h>
+#include <string.h>
 
 static volatile sig_atomic_t interrupted;
 
@@ -17,13 +18,16 @@ static void note_interrupt(int number)
 
 static int measure_all(struct train_run *run, struct cameo_measure *out)
 {
+    const struct cameo_batches_position beginning = {0};
     struct cameo_error err;
     double sum = 0;
 
-    *out = (struct cameo_measure){0};
+    *out = (struct cameo_measure)CAMEO_MEASURE_INIT;
+    if (cameo_batches_seek(run->validation_batches, beginning, &err) != CAMEO_OK)
+        return cli_fail(&err);
     for (;;) {
         const struct cameo_feed *feeds;
-        struct cameo_measure measure;
+        struct cameo_measure measure = CAMEO_MEASURE_INIT;
         int64_t rows;
 
         if (cameo_batches_next(run->validation_batches, &feeds, &rows, &err) != CAMEO_OK)
@@ -114,11 +118,15 @@ static bool checkpoint_is_due(const struct train_run *run)
     return run->settings->checkpoint && every && cameo_trainer_steps(run->trainer) % every == 0;
 }
 
+/* The data says so, not the number of steps: a run may go on with batches of another size. */
 static bool epoch_is_over(const struct train_run *run)
 {
+    const int64_t left = cameo_dataset_samples(run->data) - cameo_batches_tell(run->batches).sample;
+
     if (run->settings->steps)
         return epoch_ahead(run) != run->epoch;
-    return cameo_trainer_steps(run->trainer) % (uint64_t)cameo_batches_per_epoch(run->batches) == 0;
+    return left <= 0 || (strcmp(run->settings->last_batch, "drop") == 0 &&
+                         left < cameo_batches_size(run->batches));
 }
 
 /* One batch, and what is due after it; nothing when an epoch ends between them. */

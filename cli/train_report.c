@@ -69,7 +69,7 @@ int train_check_memory(struct train_run *run)
 {
     const size_t limit = run->settings->memory_limit;
     const struct cameo_feed *feeds = cameo_batches_shapes(run->batches);
-    struct cameo_memory m;
+    struct cameo_memory m = CAMEO_MEMORY_INIT;
     struct cameo_error err;
 
     if (!run->settings->memory && !limit)

@@ -164,10 +164,25 @@ void cli_training_tell(const struct cameo_preparation *report)
     fputc('\n', stderr);
 }
 
-int cli_training_refuse(const struct cameo_preparation *report, const struct cameo_error *err)
+static void hint_at_list(const struct cameo_preparation *report)
 {
-    if (!report || report->blocker_count < 2)
-        return cli_fail(err);
+    for (size_t i = 0; i < report->choice_count; i++)
+        if (report->choices[i].trained)
+            return;
+    if (report->choice_count)
+        fputs("'cameo prepare --list' says why of each initializer\n", stderr);
+}
+
+int cli_training_refuse(const struct cameo_preparation *report, bool listed,
+                        const struct cameo_error *err)
+{
+    if (!report || report->blocker_count < 2) {
+        const int code = cli_fail(err);
+
+        if (report && !listed)
+            hint_at_list(report);
+        return code;
+    }
     cli_complain("%zu things stand in the way:", report->blocker_count);
     for (size_t i = 0; i < report->blocker_count && i < CLI_LINES_MAX; i++) {
         fputs("  ", stderr);
@@ -176,5 +191,7 @@ int cli_training_refuse(const struct cameo_preparation *report, const struct cam
     }
     if (report->blocker_count > CLI_LINES_MAX)
         cli_complain("and %zu more", report->blocker_count - CLI_LINES_MAX);
+    if (!listed)
+        hint_at_list(report);
     return cli_exit_code(err->status);
 }

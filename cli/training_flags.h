@@ -92,7 +92,9 @@ const char *cli_training_given(void);
 const char *cli_training_given_at(size_t number);
 /* The preparation on stderr: what was changed. */
 void cli_training_tell(const struct cameo_preparation *report);
-/* A failed one: every blocker on a line of its own. Gives the exit code. */
-int cli_training_refuse(const struct cameo_preparation *report, const struct cameo_error *err);
+/* A failed one: every blocker on a line of its own. listed: the choices are on stdout. Gives the
+ * exit code. */
+int cli_training_refuse(const struct cameo_preparation *report, bool listed,
+                        const struct cameo_error *err);
 
 #endif

@@ -49,8 +49,18 @@ CAMEO_API int cameo_version_number(void);
 /* A backend that the library was built with: "onednn", and its version as it is loaded, "2.6.3".
  * Results may differ in their last bits between versions. False past the end. */
 struct cameo_backend {
+    size_t struct_size;
     char name[32], version[32];
 };
+
+#define CAMEO_BACKEND_INIT                                                                         \
+    {                                                                                              \
+        sizeof(struct cameo_backend), {0},                                                         \
+        {                                                                                          \
+            0                                                                                      \
+        }                                                                                          \
+    }
+
 CAMEO_API bool cameo_backend(size_t index, struct cameo_backend *out);
 
 /* ---- failures ---- */
@@ -862,12 +872,19 @@ struct cameo_trainer_options {
     }
 
 /* Makes a model with training info ready. Everything that stands in the way (a binding that names
- * nothing, a type that does not fit, an operator or a gradient that is missing) is in one message.
- * options may be NULL. */
+ * nothing, a type that does not fit, an operator or a gradient that is missing) is in one message,
+ * as far as a message reaches; cameo_model_training_blockers has no such limit. options may be
+ * NULL. */
 CAMEO_API enum cameo_status cameo_trainer_new(struct cameo_model *model,
                                               const struct cameo_trainer_options *options,
                                               struct cameo_trainer **out, struct cameo_error *err);
 CAMEO_API void cameo_trainer_free(struct cameo_trainer *trainer); /* NULL is fine */
+/* Lists all that keeps cameo_trainer_new, with the same options, from making a trainer, as
+ * cameo_model_blockers does of a session. */
+CAMEO_API enum cameo_status
+cameo_model_training_blockers(struct cameo_model *model,
+                              const struct cameo_trainer_options *options,
+                              struct cameo_findings **out, struct cameo_error *err);
 
 /* What a step must be fed. NULL past the end. */
 CAMEO_API size_t cameo_trainer_input_count(const struct cameo_trainer *trainer);
@@ -961,10 +978,11 @@ CAMEO_API void cameo_trainer_set_cancel(struct cameo_trainer *trainer, struct ca
 
 /* What a step holds, in bytes. */
 struct cameo_memory {
+    size_t struct_size;
     uint64_t weights;   /* variables of the inference graph */
     uint64_t state;     /* variables of the algorithms: moments of the optimizer, counters */
     uint64_t updates;   /* new values beside the old ones, until the step is done */
-    uint64_t constants; /* what training leaves as it is; most of it lies in the mapped file */
+    uint64_t constants; /* what training leaves as it is, mostly in the file, and copies of it */
     uint64_t batch;     /* the inputs */
     uint64_t work;      /* activations, gradients and scratch memory, in places used again */
     size_t late; /* nodes that take more as they run: the data decides, or a body's turns do */
@@ -975,6 +993,11 @@ struct cameo_memory {
     uint64_t limited; /* what memory_limit is compared with */
 };
 
+#define CAMEO_MEMORY_INIT                                                                          \
+    {                                                                                              \
+        sizeof(struct cameo_memory), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0                            \
+    }
+
 /* Says so before the first step. Fed like one, but only types and shapes count and data may be
  * NULL. Nothing is run; a memory limit is not applied. */
 CAMEO_API enum cameo_status cameo_trainer_memory(struct cameo_trainer *trainer,
@@ -983,6 +1006,7 @@ CAMEO_API enum cameo_status cameo_trainer_memory(struct cameo_trainer *trainer,
 
 /* What is seen of a batch without training on it. */
 struct cameo_measure {
+    size_t struct_size;
     int64_t samples;
     double loss;     /* NaN: the training has none */
     int64_t judged;  /* labels that count; 0: the loss does not classify */
@@ -992,6 +1016,11 @@ struct cameo_measure {
     int64_t compared;
     double absolute, squared, targets, target_squares;
 };
+
+#define CAMEO_MEASURE_INIT                                                                         \
+    {                                                                                              \
+        sizeof(struct cameo_measure), 0, 0, 0, 0, 0, 0, 0, 0, 0                                    \
+    }
 
 /* Fed like a step. Dropout and batch statistics behave as in inference. */
 CAMEO_API enum cameo_status cameo_trainer_evaluate(struct cameo_trainer *trainer,
@@ -1123,15 +1152,22 @@ struct cameo_loop_options {
     }
 
 struct cameo_loop_result {
+    size_t struct_size;
     double loss;          /* of the last step; NaN: none was done, or it has none */
     double best_loss;     /* of validations; infinite: there was none */
     bool stopped;         /* by the function */
     bool out_of_patience; /* by patience */
 };
 
+#define CAMEO_LOOP_RESULT_INIT                                                                     \
+    {                                                                                              \
+        sizeof(struct cameo_loop_result), 0, 0, false, false                                       \
+    }
+
 /* The trainer is then where the run ended, and the checkpoint, if asked for, too; saving it is the
  * caller's. With the same data, seeds and options, a run that was stopped or killed and resumed
- * ends with the bits of one that was not. result may be NULL. */
+ * ends with the bits of one that was not; one whose step was cancelled leaves a checkpoint of the
+ * step before. result may be NULL. */
 CAMEO_API enum cameo_status cameo_trainer_run(struct cameo_trainer *trainer,
                                               struct cameo_batches *batches,
                                               const struct cameo_loop_options *options,

@@ -75,6 +75,11 @@ enum cameo_status cm_api_missing(const char *argument, struct cameo_error *to);
 enum cm_status cm_api_options(void *out, size_t size, const void *from,
                               struct cm_error *err) CM_MUST_CHECK;
 
+/* A struct that the caller made for us to fill, if there is one: does it say its size? */
+enum cm_status cm_api_check_out(const void *out, struct cm_error *err) CM_MUST_CHECK;
+/* Fills it, as far as it goes; all, of size bytes, begins with a struct_size of no meaning. */
+void cm_api_give(void *out, const void *all, size_t size);
+
 /* For everything that saves models: options checked and completed, the report handed over. */
 enum cm_status cm_api_check_save(const char *path, const struct cameo_save_options *given,
                                  const struct cameo_save_report *report,

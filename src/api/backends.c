@@ -8,14 +8,20 @@
 
 bool cameo_backend(size_t index, struct cameo_backend *out)
 {
-    *out = (struct cameo_backend){.name = ""};
+    struct cameo_backend backend = CAMEO_BACKEND_INIT;
+    struct cm_error unused;
+    bool found = false;
+
+    if (!out || cm_api_check_out(out, &unused))
+        return false;
 #ifdef CAMEO_HAS_ONEDNN
-    if (index == 0) {
-        snprintf(out->name, sizeof out->name, "onednn");
-        snprintf(out->version, sizeof out->version, "%s", cm_dnnl_version().text);
-        return true;
+    found = index == 0;
+    if (found) {
+        snprintf(backend.name, sizeof backend.name, "onednn");
+        snprintf(backend.version, sizeof backend.version, "%s", cm_dnnl_version().text);
     }
 #endif
     (void)index;
-    return false;
+    cm_api_give(out, &backend, sizeof backend);
+    return found;
 }

@@ -10,12 +10,47 @@
 struct cameo_infer {
     struct cm_infer *in;
     bool told; /* a reason is noted */
+    struct cm_error exhausted;
 };
 
 struct cameo_call {
     struct cm_call *call;
     bool told;
 };
+
+/* ---- memory while a function of the user's is running ---- */
+
+struct keeping {
+    struct cm_arena *arena;
+    struct cm_arena_visit visit;
+    cm_custom_keep_fn *fn;
+    void *arg;
+};
+
+static enum cm_status keep_guarded(struct cm_guard *guard, void *arg)
+{
+    struct keeping *k = arg;
+
+    k->visit = cm_arena_visit(k->arena, guard);
+    k->fn(k->arena, k->arg);
+    return CM_OK;
+}
+
+enum cm_status cm_custom_keep(struct cm_arena *arena, cm_custom_keep_fn *fn, void *arg,
+                              struct cm_error *exhausted)
+{
+    struct keeping k = {.arena = arena, .fn = fn, .arg = arg};
+    const enum cm_status status = cm_guarded(0, exhausted, keep_guarded, &k);
+
+    cm_arena_come_back(arena, k.visit);
+    return status;
+}
+
+void cm_custom_resume(const struct cm_arena *arena, const struct cm_error *exhausted)
+{
+    if (exhausted->status)
+        cm_guard_unwind(arena->guard, exhausted->status, exhausted->text);
+}
 
 /* ---- what the engines call ---- */
 
@@ -25,6 +60,7 @@ static enum cm_status custom_infer(struct cm_infer *in)
     struct cameo_infer wrapped = {.in = in};
     const enum cameo_status status = custom->infer(&wrapped, custom->arg);
 
+    cm_custom_resume(in->arena, &wrapped.exhausted);
     if (status == CAMEO_OK || wrapped.told)
         return (enum cm_status)status;
     return cm_fail(in->err, CM_BAD_MODEL, "its inference function failed");
@@ -380,6 +416,22 @@ static enum cameo_status note(struct cameo_infer *in, enum cm_status status)
     return (enum cameo_status)status;
 }
 
+struct setting {
+    struct cm_infer *in;
+    int output, rank;
+    enum cm_dtype dtype;
+    const struct cm_dim *dims;
+    enum cm_status status;
+};
+
+static void set_tensor(struct cm_arena *arena, void *arg)
+{
+    struct setting *s = arg;
+
+    (void)arena; /* the one that in has */
+    s->status = cm_infer_set_tensor(s->in, s->output, s->dtype, s->rank, s->dims);
+}
+
 enum cameo_status cameo_infer_set(struct cameo_infer *in, size_t output, enum cameo_dtype dtype,
                                   int rank, const int64_t *dims)
 {
@@ -391,8 +443,13 @@ enum cameo_status cameo_infer_set(struct cameo_infer *in, size_t output, enum ca
         return cameo_infer_fail(in, "its inference function gives a type that makes no sense");
     for (int i = 0; i < rank; i++)
         known[i] = dims[i] < 0 ? CM_DIM_ANY : CM_DIM(dims[i]);
-    return note(in, cm_infer_set_tensor(in->in, (int)output, (enum cm_dtype)dtype,
-                                        rank < 0 ? CM_RANK_UNKNOWN : rank, known));
+    struct setting s = {.in = in->in,
+                        .output = (int)output,
+                        .rank = rank < 0 ? CM_RANK_UNKNOWN : rank,
+                        .dtype = (enum cm_dtype)dtype,
+                        .dims = known};
+    const enum cm_status status = cm_custom_keep(in->in->arena, set_tensor, &s, &in->exhausted);
+    return note(in, status ? status : s.status);
 }
 
 enum cameo_status cameo_infer_set_like(struct cameo_infer *in, size_t output, size_t input)

@@ -17,6 +17,14 @@ struct cm_custom {
     void *arg;
 };
 
+/* Calls fn, which may take memory from arena, on behalf of a function of the user's. When there is
+ * none, nothing is unwound, as that would leave the user's function in the middle: exhausted notes
+ * it, and cm_custom_resume unwinds when that function has returned. */
+typedef void cm_custom_keep_fn(struct cm_arena *arena, void *arg);
+enum cm_status cm_custom_keep(struct cm_arena *arena, cm_custom_keep_fn *fn, void *arg,
+                              struct cm_error *exhausted) CM_MUST_CHECK;
+void cm_custom_resume(const struct cm_arena *arena, const struct cm_error *exhausted);
+
 /* Members of struct cm_op for operators whose body or gradient is a text. */
 enum cm_status cm_custom_body(struct cm_body *b);
 enum cm_status cm_custom_grad(struct cm_grad *g);

@@ -10,7 +10,7 @@ struct cameo_use {
     const struct cm_node *node;
     struct cm_arena *arena;
     struct cm_str text;
-    struct cm_error *err;
+    struct cm_error *err, *exhausted;
     bool told; /* a reason is noted */
 };
 
@@ -22,9 +22,11 @@ static enum cm_status make(const struct cm_custom *custom, cameo_use_fn *maker,
                            struct cm_error *err)
 {
     struct cm_arena *arena = cm_module_arena(node->module);
-    struct cameo_use use = {.node = node, .arena = arena, .err = err};
+    struct cm_error exhausted = {0};
+    struct cameo_use use = {.node = node, .arena = arena, .err = err, .exhausted = &exhausted};
     const enum cameo_status status = maker(&use, custom->arg);
 
+    cm_custom_resume(arena, &exhausted);
     if (status != CAMEO_OK)
         return use.told ? (enum cm_status)status
                         : cm_fail(err, (enum cm_status)status, "the function that makes it failed");
@@ -234,9 +236,20 @@ float cameo_use_float(const struct cameo_use *use, const char *name)
     return cm_node_float(use->node, name);
 }
 
+static void copy_text(struct cm_arena *arena, void *arg)
+{
+    struct cm_str *text = arg;
+    *text = cm_arena_str(arena, *text);
+}
+
+/* Empty when there is no memory: what is made of it is thrown away. */
 struct cameo_text cameo_use_string(const struct cameo_use *use, const char *name)
 {
-    return cm_api_text(use->arena, cm_node_str(use->node, name));
+    struct cm_str text = cm_node_str(use->node, name);
+
+    if (cm_custom_keep(use->arena, copy_text, &text, use->exhausted))
+        text = CM_STR("");
+    return (struct cameo_text){text.data, text.size};
 }
 
 const int64_t *cameo_use_ints(const struct cameo_use *use, const char *name, size_t *count)
@@ -259,8 +272,11 @@ enum cameo_status cameo_use_give(struct cameo_use *use, const char *text)
 {
     if (!text)
         return cameo_use_fail(use, CAMEO_BAD_ARGUMENT, "its text is missing");
-    use->text = cm_arena_str(use->arena, cm_str(text));
-    return CAMEO_OK;
+    struct cm_str copy = cm_str(text);
+    const enum cm_status status = cm_custom_keep(use->arena, copy_text, &copy, use->exhausted);
+    if (status == CM_OK)
+        use->text = copy;
+    return (enum cameo_status)status;
 }
 
 enum cameo_status cameo_use_fail(struct cameo_use *use, enum cameo_status status,

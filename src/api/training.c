@@ -3,9 +3,11 @@
 #include "api/training.h"
 
 #include "base/memory.h"
+#include "graph/obstacles.h"
 
 struct new_call {
     struct cameo_trainer *trainer;
+    struct cm_obstacles obstacles; /* in the trainer's arena */
     struct cm_error err;
 };
 
@@ -90,13 +92,15 @@ static enum cm_status new_guarded(struct cm_guard *guard, void *arg)
     struct cameo_trainer *t = call->trainer;
 
     cm_arena_init(&t->arena, guard);
+    call->obstacles.arena = &t->arena;
     const struct cm_trainer_options options = {.threads = t->options.threads,
                                                .memory_limit = t->options.memory_limit,
                                                .backend = t->options.backend,
                                                .seed = t->options.seed,
                                                .registry = cm_api_freeze(t->options.registry),
                                                .check_finite = !t->options.allow_not_finite,
-                                               .split = t->options.gradients};
+                                               .split = t->options.gradients,
+                                               .obstacles = &call->obstacles};
     if (!options.registry)
         return cm_fail(&call->err, CM_NO_MEMORY, "no memory for the operators");
     CM_TRY(cm_trainer_new(&t->arena, t->model->file, &options, &t->trainer, &call->err));
@@ -117,26 +121,54 @@ static enum cm_status check_options(struct cameo_trainer *t,
     return cm_api_check_backend(t->options.backend, err);
 }
 
+/* What there is of the trainer, for cameo_trainer_free; NULL when there was no memory for it. */
+static enum cm_status open_trainer(struct new_call *call, struct cameo_model *model,
+                                   const struct cameo_trainer_options *options)
+{
+    call->trainer = cm_calloc(1, sizeof *call->trainer);
+    if (!call->trainer)
+        return cm_fail(&call->err, CM_NO_MEMORY, "no memory for a trainer");
+    call->trainer->model = model;
+    CM_TRY(check_options(call->trainer, options, &call->err));
+    return cm_api_locked(model, new_guarded, call, &call->err);
+}
+
 enum cameo_status cameo_trainer_new(struct cameo_model *model,
                                     const struct cameo_trainer_options *options,
                                     struct cameo_trainer **out, struct cameo_error *err)
 {
     CM_API_NEED(model, err);
     CM_API_NEED(out, err);
-    struct new_call call = {.trainer = cm_calloc(1, sizeof *call.trainer)};
+    struct new_call call = {.trainer = NULL};
+    enum cm_status status = open_trainer(&call, model, options);
 
     *out = NULL;
-    if (!call.trainer)
-        return cm_api_done(cm_fail(&call.err, CM_NO_MEMORY, "no memory for a trainer"), &call.err,
-                           err);
-    call.trainer->model = model;
-    enum cm_status status = check_options(call.trainer, options, &call.err);
-    if (status == CM_OK)
-        status = cm_api_locked(model, new_guarded, &call, &call.err);
+    status = cm_api_about(model, status, &call.err);
     if (status)
         cameo_trainer_free(call.trainer);
     else
         *out = call.trainer;
+    return cm_api_done(status, &call.err, err);
+}
+
+/* When memory gave out, the list is gone with its arena. */
+enum cameo_status cameo_model_training_blockers(struct cameo_model *model,
+                                                const struct cameo_trainer_options *options,
+                                                struct cameo_findings **out,
+                                                struct cameo_error *err)
+{
+    CM_API_NEED(model, err);
+    CM_API_NEED(out, err);
+    struct new_call call = {.trainer = NULL};
+    enum cm_status status = open_trainer(&call, model, options);
+    struct cm_obstacle whole = {status, CM_STR(""), cm_str(call.err.text)};
+    struct cm_obstacles one = {.items = &whole, .count = 1, .total = 1};
+
+    *out = NULL;
+    if (status == CM_OK || status == CM_BAD_MODEL || status == CM_UNSUPPORTED)
+        status = cm_api_findings(status && !call.obstacles.total ? &one : &call.obstacles, out,
+                                 &call.err);
+    cameo_trainer_free(call.trainer);
     return cm_api_done(status, &call.err, err);
 }
 
@@ -364,13 +396,14 @@ enum cameo_status cameo_trainer_memory(struct cameo_trainer *trainer,
     CM_API_NEED_ALL(feeds, feed_count, err);
     CM_API_NEED(out, err);
     struct cm_error reason = {0};
-    struct cm_trainer_memory memory;
-    enum cm_status status = cm_api_feed_trainer(trainer, feeds, feed_count, true, &reason);
+    struct cm_trainer_memory memory = {0};
+    enum cm_status status = cm_api_check_out(out, &reason);
 
     if (status == CM_OK)
-        status = cm_trainer_memory(trainer->trainer, trainer->in, &memory, &reason);
+        status = cm_api_feed_trainer(trainer, feeds, feed_count, true, &reason);
     if (status == CM_OK)
-        *out = (struct cameo_memory){.weights = memory.weights,
+        status = cm_trainer_memory(trainer->trainer, trainer->in, &memory, &reason);
+    const struct cameo_memory all = {.weights = memory.weights,
                                      .state = memory.state,
                                      .updates = memory.updates,
                                      .constants = memory.constants,
@@ -382,6 +415,8 @@ enum cameo_status cameo_trainer_memory(struct cameo_trainer *trainer,
                                      .arithmetic = memory.arithmetic,
                                      .scratch = memory.scratch,
                                      .limited = memory.limited};
+    if (status == CM_OK)
+        cm_api_give(out, &all, sizeof all);
     return cm_api_done(status, &reason, err);
 }
 
@@ -420,15 +455,16 @@ enum cameo_status cameo_trainer_evaluate(struct cameo_trainer *trainer,
     CM_API_NEED_ALL(feeds, feed_count, err);
     CM_API_NEED(out, err);
     struct cm_error reason = {0};
-    struct cm_trainer_measure measure;
-    enum cm_status status = prepare(trainer, &reason);
+    struct cm_trainer_measure measure = {0};
+    enum cm_status status = cm_api_check_out(out, &reason);
 
+    if (status == CM_OK)
+        status = prepare(trainer, &reason);
     if (status == CM_OK)
         status = cm_api_feed_trainer(trainer, feeds, feed_count, false, &reason);
     if (status == CM_OK)
         status = cm_trainer_evaluate(trainer->trainer, trainer->in, &measure, &reason);
-    if (status == CM_OK)
-        *out = (struct cameo_measure){.samples = measure.samples,
+    const struct cameo_measure all = {.samples = measure.samples,
                                       .loss = measure.loss,
                                       .judged = measure.judged,
                                       .correct = measure.correct,
@@ -437,6 +473,8 @@ enum cameo_status cameo_trainer_evaluate(struct cameo_trainer *trainer,
                                       .squared = measure.squared,
                                       .targets = measure.targets,
                                       .target_squares = measure.target_squares};
+    if (status == CM_OK)
+        cm_api_give(out, &all, sizeof all);
     return cm_api_done(status, &reason, err);
 }
 

@@ -37,8 +37,8 @@ struct cameo_batches {
     struct cm_feeder *feeder;
     struct cameo_feed *feeds;
     size_t n_inputs;
-    int64_t samples; /* of the data set */
-    bool endless;
+    int64_t samples;     /* of the data set */
+    bool endless, drops; /* the last batch, when it is short */
 };
 
 #endif

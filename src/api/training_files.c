@@ -223,6 +223,7 @@ static enum cm_status open_batches(struct cameo_batches *batches,
                                               .target = all.target};
     batches->samples = cm_dataset_samples(dataset->dataset);
     batches->endless = all.endless;
+    batches->drops = all.last == CAMEO_LAST_DROP && !all.endless;
     batches->n_inputs = cm_trainer_input_count(trainer->trainer);
     batches->feeds = cm_calloc(batches->n_inputs + 1, sizeof *batches->feeds);
     if (!batches->feeds)

@@ -82,11 +82,13 @@ enum cameo_status cameo_trainer_set_gradients(struct cameo_trainer *trainer, con
 
 /* ---- halves ---- */
 
-/* The trainer's scalars keep what the first half said: both halves together give all of them. */
+/* The trainer's scalars keep what the first half said: both halves together give all of them. Those
+ * that are still to come have no name. */
 static void give_scalars(const struct cameo_trainer *trainer, double *scalars)
 {
     for (size_t i = 0; scalars && i < cameo_trainer_scalar_count(trainer); i++)
-        scalars[i] = trainer->scalars[i].value;
+        if (trainer->scalars[i].name.size)
+            scalars[i] = trainer->scalars[i].value;
 }
 
 enum cameo_status cameo_trainer_compute(struct cameo_trainer *trainer,
@@ -98,6 +100,8 @@ enum cameo_status cameo_trainer_compute(struct cameo_trainer *trainer,
     struct cm_error reason = {0};
     enum cm_status status = cm_api_feed_trainer(trainer, feeds, feed_count, false, &reason);
 
+    for (size_t i = 0; i < cameo_trainer_scalar_count(trainer); i++)
+        trainer->scalars[i] = (struct cm_trainer_scalar){0};
     if (status == CM_OK)
         status = cm_trainer_compute(trainer->trainer, trainer->in, trainer->scalars, &reason);
     if (status == CM_OK)

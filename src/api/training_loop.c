@@ -3,6 +3,7 @@
 #include "api/training.h"
 #include "base/memory.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -14,6 +15,8 @@ struct loop {
     struct cameo_loop_result result;
     double *scalars;
     uint64_t total, epoch, worse;
+    struct cameo_batches_position at; /* after the batch of the last step that was done */
+    bool kept;                        /* the checkpoint says how things are */
     struct cameo_measure measure;
     struct cameo_error err;
 };
@@ -45,17 +48,28 @@ static struct cameo_entry entry(const char *key, const char *value)
 
 static enum cameo_status save_checkpoint(struct loop *l)
 {
-    const struct cameo_batches_position at = cameo_batches_tell(l->batches);
     char epoch[32], sample[32], best[40], worse[32];
 
-    snprintf(epoch, sizeof epoch, "%" PRIu64, at.epoch);
-    snprintf(sample, sizeof sample, "%" PRId64, at.sample);
+    snprintf(epoch, sizeof epoch, "%" PRIu64, l->at.epoch);
+    snprintf(sample, sizeof sample, "%" PRId64, l->at.sample);
     snprintf(best, sizeof best, "%.17g", l->result.best_loss);
     snprintf(worse, sizeof worse, "%" PRIu64, l->worse);
     const struct cameo_entry notes[] = {entry("epoch", epoch), entry("sample", sample),
                                         entry("best loss", best), entry("worse", worse)};
     return cameo_checkpoint_save(l->trainer, l->options.checkpoint, notes,
                                  sizeof notes / sizeof *notes, &l->err);
+}
+
+/* Writes it and says so, if it is not there already. */
+static enum cameo_status checkpoint(struct loop *l)
+{
+    if (!l->options.checkpoint || l->kept)
+        return CAMEO_OK;
+    const enum cameo_status status = save_checkpoint(l);
+    l->kept = status == CAMEO_OK;
+    if (l->kept)
+        says_stop(l, CAMEO_AFTER_CHECKPOINT, false, false);
+    return status;
 }
 
 struct resumption {
@@ -86,8 +100,13 @@ static enum cameo_status resume(struct loop *l)
     struct resumption r = {.loop = l};
     FILE *there = fopen(l->options.checkpoint, "rb");
 
-    if (!there)
+    if (!there && errno == ENOENT)
         return CAMEO_OK; /* a first run */
+    if (!there) {
+        snprintf(l->err.message, sizeof l->err.message, "%.300s: %s", l->options.checkpoint,
+                 strerror(errno));
+        return l->err.status = CAMEO_IO;
+    }
     fclose(there);
     enum cameo_status status =
         cameo_checkpoint_notes(l->options.checkpoint, take_note, &r, &l->err);
@@ -101,6 +120,7 @@ static enum cameo_status resume(struct loop *l)
     if (status == CAMEO_OK)
         status = cameo_batches_seek(l->batches, r.at, &l->err);
     l->result.out_of_patience = l->options.patience && l->worse >= l->options.patience;
+    l->kept = status == CAMEO_OK;
     return status;
 }
 
@@ -122,25 +142,26 @@ static void add_measure(struct cameo_measure *sum, const struct cameo_measure *o
 static enum cameo_status measure_all(struct loop *l)
 {
     struct cameo_batches *data = l->options.validation;
+    const struct cameo_batches_position beginning = {0};
+    enum cameo_status status = cameo_batches_seek(data, beginning, &l->err);
 
-    l->measure = (struct cameo_measure){0};
-    for (;;) {
+    l->measure = (struct cameo_measure)CAMEO_MEASURE_INIT;
+    while (status == CAMEO_OK) {
         const struct cameo_feed *feeds;
-        struct cameo_measure one;
+        struct cameo_measure one = CAMEO_MEASURE_INIT;
         int64_t rows;
-        enum cameo_status status = cameo_batches_next(data, &feeds, &rows, &l->err);
 
+        status = cameo_batches_next(data, &feeds, &rows, &l->err);
         if (status == CAMEO_OK && !rows)
             break;
         if (status == CAMEO_OK)
             status = cameo_trainer_evaluate(l->trainer, feeds, data->n_inputs, &one, &l->err);
-        if (status)
-            return status;
-        add_measure(&l->measure, &one, rows);
+        if (status == CAMEO_OK)
+            add_measure(&l->measure, &one, rows);
     }
     l->measure.loss =
         l->measure.samples ? l->measure.loss / (double)l->measure.samples : (double)NAN;
-    return CAMEO_OK;
+    return status;
 }
 
 static enum cameo_status end_epoch(struct loop *l)
@@ -175,30 +196,35 @@ static uint64_t epoch_ahead(const struct loop *l)
     return at.epoch + 1 + (at.sample >= l->batches->samples);
 }
 
+/* The data says so, not the number of steps: a run need not begin with the first. */
 static bool epoch_is_over(const struct loop *l)
 {
+    const int64_t left = l->batches->samples - cameo_batches_tell(l->batches).sample;
+
     if (l->batches->endless)
         return epoch_ahead(l) != l->epoch;
-    return cameo_trainer_steps(l->trainer) % (uint64_t)cameo_batches_per_epoch(l->batches) == 0;
+    return left <= 0 || (l->batches->drops && left < cameo_batches_size(l->batches));
 }
 
-static enum cameo_status checkpoint_if_due(struct loop *l)
+/* The batch was not used: it comes again, here or in a run that resumes this one. */
+static enum cameo_status cancelled(struct loop *l)
 {
-    const uint64_t every = l->options.checkpoint_every;
+    const struct cameo_error reason = l->err;
+    enum cameo_status status = cameo_batches_seek(l->batches, l->at, &l->err);
 
-    if (!l->options.checkpoint || !every || cameo_trainer_steps(l->trainer) % every != 0)
-        return CAMEO_OK;
-    const enum cameo_status status = save_checkpoint(l);
     if (status == CAMEO_OK)
-        says_stop(l, CAMEO_AFTER_CHECKPOINT, false, false);
-    return status;
+        status = checkpoint(l);
+    if (status)
+        return status;
+    l->err = reason;
+    return CAMEO_CANCELLED;
 }
 
 /* One batch and what is due after it; nothing where an epoch ends between two. */
 static enum cameo_status advance(struct loop *l)
 {
     const size_t loss = cameo_trainer_loss(l->trainer);
-    const uint64_t epoch = epoch_ahead(l);
+    const uint64_t epoch = epoch_ahead(l), every = l->options.checkpoint_every;
     const struct cameo_feed *feeds;
     int64_t rows;
     enum cameo_status status = cameo_batches_next(l->batches, &feeds, &rows, &l->err);
@@ -208,26 +234,34 @@ static enum cameo_status advance(struct loop *l)
     l->epoch = epoch;
     status = cameo_trainer_step(l->trainer, feeds, l->batches->n_inputs, l->scalars, &l->err);
     if (status)
-        return status;
+        return status == CAMEO_CANCELLED ? cancelled(l) : status;
+    l->at = cameo_batches_tell(l->batches);
+    l->kept = false;
     if (loss < cameo_trainer_scalar_count(l->trainer))
         l->result.loss = l->scalars[loss];
     says_stop(l, CAMEO_AFTER_STEP, false, false);
     if (epoch_is_over(l))
         status = end_epoch(l);
-    return status == CAMEO_OK ? checkpoint_if_due(l) : status;
+    if (status == CAMEO_OK && every && cameo_trainer_steps(l->trainer) % every == 0)
+        status = checkpoint(l);
+    return status;
 }
 
 static enum cameo_status run(struct loop *l)
 {
     enum cameo_status status = l->options.checkpoint && l->options.resume ? resume(l) : CAMEO_OK;
 
-    l->epoch = cameo_batches_tell(l->batches).epoch + 1;
+    l->at = cameo_batches_tell(l->batches);
+    l->epoch = l->at.epoch + 1;
     while (status == CAMEO_OK && !l->result.stopped && !l->result.out_of_patience &&
            cameo_trainer_steps(l->trainer) < l->total)
         status = advance(l);
-    if (status == CAMEO_OK && l->options.checkpoint)
-        status = save_checkpoint(l);
-    return status;
+    return status == CAMEO_OK ? checkpoint(l) : status;
+}
+
+static uint64_t steps_of(uint64_t epochs, uint64_t per_epoch)
+{
+    return per_epoch && epochs > UINT64_MAX / per_epoch ? UINT64_MAX : epochs * per_epoch;
 }
 
 static enum cm_status begin(struct loop *l, const struct cameo_loop_options *options,
@@ -244,12 +278,14 @@ static enum cm_status begin(struct loop *l, const struct cameo_loop_options *opt
     if ((o->patience || o->best) && !o->validation)
         return cm_fail(err, CM_BAD_ARGUMENT, "%s needs validation data",
                        o->best ? "best" : "patience");
+    if (o->validation && o->validation->endless)
+        return cm_fail(err, CM_BAD_ARGUMENT, "the validation batches are endless");
     if (!l->batches->endless && cameo_batches_per_epoch(l->batches) == 0)
         return cm_fail(err, CM_BAD_ARGUMENT, "%lld samples are too few for one batch of %lld",
                        (long long)l->batches->samples, (long long)cameo_batches_size(l->batches));
-    l->total = o->steps
-                   ? o->steps
-                   : (o->epochs ? o->epochs : 1) * (uint64_t)cameo_batches_per_epoch(l->batches);
+    l->total = o->steps ? o->steps
+                        : steps_of(o->epochs ? o->epochs : 1,
+                                   (uint64_t)cameo_batches_per_epoch(l->batches));
     l->scalars = cm_calloc(cameo_trainer_scalar_count(l->trainer) + 1, sizeof *l->scalars);
     return l->scalars ? CM_OK : cm_fail(err, CM_NO_MEMORY, "no memory for the scalars");
 }
@@ -265,15 +301,17 @@ enum cameo_status cameo_trainer_run(struct cameo_trainer *trainer, struct cameo_
                      .options = CAMEO_LOOP_OPTIONS_INIT,
                      .result = {.loss = (double)NAN, .best_loss = (double)INFINITY}};
     struct cm_error reason = {0};
-    const enum cm_status wrong = begin(&l, options, &reason);
+    enum cm_status wrong = cm_api_check_out(result, &reason);
 
+    if (wrong == CM_OK)
+        wrong = begin(&l, options, &reason);
     if (wrong)
         return cm_api_done(wrong, &reason, err);
     const enum cameo_status status = run(&l);
     if (status && err)
         *err = l.err;
     if (result)
-        *result = l.result;
+        cm_api_give(result, &l.result, sizeof l.result);
     cm_free(l.scalars);
     return status;
 }

@@ -116,6 +116,28 @@ enum cm_status cm_api_options(void *out, size_t size, const void *from, struct c
     return CM_OK;
 }
 
+enum cm_status cm_api_check_out(const void *out, struct cm_error *err)
+{
+    size_t given = SIZE_MAX;
+
+    if (out)
+        memcpy(&given, out, sizeof given);
+    if (given <= sizeof given)
+        return cm_fail(err, CM_BAD_ARGUMENT,
+                       "a struct for results has struct_size %zu; make it with its _INIT macro",
+                       given);
+    return CM_OK;
+}
+
+void cm_api_give(void *out, const void *all, size_t size)
+{
+    size_t given;
+
+    memcpy(&given, out, sizeof given);
+    memcpy((char *)out + sizeof given, (const char *)all + sizeof given,
+           (given < size ? given : size) - sizeof given);
+}
+
 struct cameo_text cm_api_text(struct cm_arena *arena, struct cm_str text)
 {
     if (text.size == 0)

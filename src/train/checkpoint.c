@@ -221,7 +221,7 @@ static enum cm_status read_all(struct cm_trainer *trainer, struct cm_arena *scra
     if (steps.size != sizeof number)
         return cm_fail(err, CM_BAD_ARGUMENT, "its number of steps has %zu bytes", steps.size);
     CM_TRY(check_states(trainer, scratch, arrays, found, err));
-    CM_TRY(cm_trainer_set_random(trainer, random, err));
+    CM_TRY(cm_trainer_set_random(trainer, scratch, random, err));
     for (size_t i = 0; i < count; i++) {
         struct cm_tensor value = *cm_trainer_state(trainer, i);
 

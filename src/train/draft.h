@@ -11,6 +11,8 @@
 #include "tensor/dtype.h"
 #include "train/prepare.h"
 
+#include <regex.h>
+
 /* The values a node makes and where, and what initializers there are; by name. */
 struct cm_draft_source {
     struct cm_node_proto *node;     /* who makes it; NULL: an input or an initializer */
@@ -51,6 +53,8 @@ struct cm_draft {
         struct cm_str *items;
         size_t count, capacity;
     } changes, blockers;
+    const regex_t *train, *freeze; /* NULL: not given, or no such thing */
+    size_t left_frozen;            /* weights in functions that freeze matches */
     struct cm_error *err;
 };
 
@@ -73,6 +77,9 @@ void cm_draft_note(struct cm_draft *draft, const char *format, ...) CM_PRINTF(2,
 void cm_draft_block(struct cm_draft *draft, const char *format, ...) CM_PRINTF(2, 3);
 /* CM_UNSUPPORTED with all blockers in one message, if there are any. */
 enum cm_status cm_draft_verdict(struct cm_draft *draft) CM_MUST_CHECK;
+
+/* prepare.c: does the pattern, if there is one, match? */
+bool cm_draft_matches(const struct cm_draft *draft, const regex_t *pattern, struct cm_str name);
 
 /* A node at the end of the algorithm; empty, to be filled. */
 struct cm_node_proto *cm_draft_node(struct cm_draft *draft, const char *domain, const char *op,
@@ -115,6 +122,12 @@ bool cm_node_is_standard(const struct cm_node_proto *node, const char *op);
 const struct cm_attribute_proto *cm_node_find_attribute(const struct cm_node_proto *node,
                                                         const char *name);
 
+/* prepare.c: the model as a working copy. Whatever keeps it from being one becomes a blocker, and
+ * the message names those known before as well. */
+struct cm_graph;
+enum cm_status cm_draft_import(struct cm_draft *draft, const struct cm_model_proto *model,
+                               struct cm_graph **graph) CM_MUST_CHECK;
+
 /* ---- the steps of preparing, each in a file of its own ---- */
 
 /* raise.c: brings opset and IR version to where training info is possible; expands calls of
@@ -123,7 +136,8 @@ enum cm_status cm_draft_raise(struct cm_draft *draft) CM_MUST_CHECK;
 /* lift.c: tensors held in bodies of control flow, and later in Constant nodes that were chosen,
  * become initializers. */
 void cm_draft_lift_bodies(struct cm_draft *draft);
-/* lift_functions.c: the same for constants of functions, before anything else is done. */
+/* lift_functions.c: the same for constants of functions, before anything else is done; of those
+ * that the patterns let be trained. */
 void cm_draft_lift_functions(struct cm_draft *draft);
 void cm_draft_lift_constants(struct cm_draft *draft, const struct cm_map *chosen);
 /* training_mode.c: nodes that y needs and that compute otherwise in training. */

@@ -12,7 +12,8 @@ enum { DEPTH_MAX = 64 };
  * inside. */
 struct lifted {
     struct cm_function_proto *function;
-    struct cm_map names; /* inside it */
+    struct cm_map names;      /* inside it */
+    struct cm_map statistics; /* running ones, that its BatchNormalization nodes read */
     struct {
         struct cm_str *items;
         size_t count, capacity;
@@ -53,6 +54,18 @@ static void take_names(struct lifting *l, struct cm_map *names, const struct cm_
                 cm_map_insert(names, l->draft->arena, body->initializer.items[k].name, NULL);
             take_names(l, names, &body->node, depth + 1);
         }
+    }
+}
+
+/* Training updates them, whatever else is chosen. */
+static void take_statistics(struct lifting *l, struct lifted *in)
+{
+    for (size_t i = 0; i < in->function->node.count; i++) {
+        const struct cm_node_proto *node = &in->function->node.items[i];
+
+        for (size_t s = 3; s < 5 && s < node->input.count; s++)
+            if (cm_node_is_standard(node, "BatchNormalization"))
+                cm_map_insert(&in->statistics, l->draft->arena, node->input.items[s], NULL);
     }
 }
 
@@ -108,13 +121,27 @@ static struct cm_str new_input(struct lifting *l, struct lifted *in, struct cm_s
     return name;
 }
 
-static struct cm_str new_initializer(struct lifting *l, const struct cm_function_proto *function,
-                                     const struct cm_tensor_proto *from, struct cm_str name)
+/* What a weight would be called outside. */
+static struct cm_str outside_name(struct lifting *l, const struct lifted *in, struct cm_str name)
+{
+    return cm_draft_name(l->draft, "%.*s.%.*s", CM_STR_FMT(in->function->name), CM_STR_FMT(name));
+}
+
+/* Do the patterns let it be trained? Whether a gradient reaches it is seen only when it is out. */
+static bool is_chosen(struct lifting *l, struct cm_str outside)
+{
+    struct cm_draft *draft = l->draft;
+    const bool frozen = cm_draft_matches(draft, draft->freeze, outside);
+
+    draft->left_frozen += frozen;
+    return !frozen && (!draft->train || cm_draft_matches(draft, draft->train, outside));
+}
+
+static void add_initializer(struct lifting *l, const struct cm_function_proto *function,
+                            const struct cm_tensor_proto *from, struct cm_str outside)
 {
     struct cm_draft *draft = l->draft;
     struct cm_graph_proto *graph = draft->model->graph;
-    const struct cm_str outside =
-        cm_draft_name(draft, "%.*s.%.*s", CM_STR_FMT(function->name), CM_STR_FMT(name));
     struct cm_tensor_proto *tensor = CM_LIST_ADD(draft->arena, &graph->initializer);
 
     *tensor = *from;
@@ -123,7 +150,6 @@ static struct cm_str new_initializer(struct lifting *l, const struct cm_function
     cm_msg_set(&graph->msg, CM_GRAPH_INITIALIZER);
     cm_draft_note(draft, "'%.*s', held in the function '%.*s', is now an initializer",
                   CM_STR_FMT(outside), CM_STR_FMT(function->name));
-    return outside;
 }
 
 /* ---- walking ---- */
@@ -139,15 +165,18 @@ static bool is_result(const struct cm_function_proto *function, struct cm_str na
     return false;
 }
 
-/* A constant of the function itself becomes an input of its name, and its node is marked to go;
- * one in a body, or one that is a result too, becomes a copy of a new input. */
+/* If it is chosen: a constant of the function itself becomes an input of its name, and its node is
+ * marked to go; one in a body, or one that is a result too, becomes a copy of a new input. */
 static void replace_constant(struct lifting *l, struct lifted *in, struct cm_node_proto *node,
                              const struct cm_tensor_proto *tensor, int depth)
 {
     struct cm_arena *arena = l->draft->arena;
     const struct cm_str name = node->output.items[0];
-    const struct cm_str outside = new_initializer(l, in->function, tensor, name);
+    const struct cm_str outside = outside_name(l, in, name);
 
+    if (!is_chosen(l, outside) && !(depth == 0 && cm_map_find(&in->statistics, name)))
+        return;
+    add_initializer(l, in->function, tensor, outside);
     if (depth == 0 && !is_result(in->function, name)) {
         add_input(l, in, outside, name);
         node->output.count = 0;
@@ -190,7 +219,8 @@ static void walk_node(struct lifting *l, struct lifted *in, struct cm_node_proto
         replace_constant(l, in, node, tensor, depth);
     for (size_t b = 0; depth < DEPTH_MAX && (body = cm_node_subgraph(node, b)); b++) {
         for (size_t i = 0; in && i < body->initializer.count; i++)
-            if (is_weight(&body->initializer.items[i]))
+            if (is_weight(&body->initializer.items[i]) &&
+                is_chosen(l, outside_name(l, in, body->initializer.items[i].name)))
                 cm_draft_block(l->draft,
                                "'%.*s' is a weight inside a body of control flow of the function "
                                "'%.*s', from where it cannot be lifted out",
@@ -239,6 +269,7 @@ static void lift_function(struct lifting *l, struct lifted *in, int calls)
     for (size_t i = 0; i < in->function->input.count; i++)
         cm_map_insert(&in->names, l->draft->arena, in->function->input.items[i], NULL);
     take_names(l, &in->names, &in->function->node, 0);
+    take_statistics(l, in);
     l->calls = calls;
     walk_nodes(l, in, &in->function->node, 0);
     drop_marked(l->draft->arena, in->function);

@@ -150,7 +150,10 @@ static int class_axis(struct cm_draft *draft, const struct cm_type *type)
     if (type->rank == CM_RANK_UNKNOWN && wanted != 1)
         cm_draft_block(draft, "class axis %lld: the rank of the prediction is not known",
                        (long long)wanted);
-    else if (type->rank != CM_RANK_UNKNOWN && (axis < 1 || axis >= type->rank))
+    else if (type->rank >= 2 && (axis < 1 || axis >= type->rank))
+        cm_draft_block(draft, "class axis %lld must be from 1 to %d", (long long)wanted,
+                       type->rank - 1);
+    else if (type->rank != CM_RANK_UNKNOWN && type->rank < 2)
         cm_draft_block(draft,
                        "%s needs a prediction with classes in axis %lld, this one has rank %d",
                        draft->options->loss, (long long)wanted, type->rank);
@@ -338,6 +341,8 @@ enum cm_status cm_draft_loss(struct cm_draft *draft, struct cm_str prediction,
     const struct loss *rule = find_loss(name);
     const int axis = rule && rule->classes ? class_axis(draft, type) : -1;
 
+    if (axis < 0 && draft->options->class_axis != 1)
+        cm_draft_block(draft, "%s has no classes: class_axis means nothing to it", name);
     if (rule && strcmp(name, "cross-entropy") == 0)
         prediction = without_softmax(draft, prediction, type, axis);
     cm_draft_training_mode(draft, prediction);
@@ -345,7 +350,7 @@ enum cm_status cm_draft_loss(struct cm_draft *draft, struct cm_str prediction,
     if (!rule && is_file(name))
         return foreign_loss(draft, prediction, loss);
     if (axis == 1 && type->rank > 2)
-        cm_draft_note(draft, "axis 1 of '%.*s' is over classes; --class-axis names another",
+        cm_draft_note(draft, "axis 1 of '%.*s' is over classes; class_axis names another",
                       CM_STR_FMT(prediction));
     struct cm_draft_pair pairs[] = {{"x", prediction}, {"loss", CM_STR_NONE}, {"y", CM_STR_NONE}};
     if (rule)

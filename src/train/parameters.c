@@ -110,20 +110,43 @@ static enum cm_status check_gradients(const struct cm_trainer *trainer, struct c
     return CM_OK;
 }
 
+static const struct cm_tensor *value_of(const struct cm_trainer *trainer, size_t i, bool gradient)
+{
+    const struct cm_parameter_slot *slot = &trainer->parameters.items[i];
+
+    return gradient ? &trainer->handovers.items[slot->handover].memory
+                    : &trainer->variables[slot->variable].now;
+}
+
 /* Bytes between parameters, where types differ, are 0. */
+static void read_all(const struct cm_trainer *trainer, bool gradients, char *to, size_t size)
+{
+    if (size)
+        memset(to, 0, size);
+    for (size_t i = 0; size && i < trainer->parameters.count; i++) {
+        const struct cm_tensor *tensor = value_of(trainer, i, gradients);
+
+        if (cm_tensor_bytes(tensor))
+            memcpy(to + trainer->parameters.items[i].offset, tensor->data, cm_tensor_bytes(tensor));
+    }
+}
+
+static void set_all(struct cm_trainer *trainer, bool gradients, const char *from, size_t size)
+{
+    for (size_t i = 0; size && i < trainer->parameters.count; i++) {
+        const struct cm_tensor *tensor = value_of(trainer, i, gradients);
+
+        if (cm_tensor_bytes(tensor))
+            memcpy(tensor->data, from + trainer->parameters.items[i].offset,
+                   cm_tensor_bytes(tensor));
+    }
+}
+
 enum cm_status cm_trainer_read_parameters(const struct cm_trainer *trainer, void *values,
                                           size_t size, struct cm_error *err)
 {
     CM_TRY(check_size(trainer, values, size, err));
-    if (size)
-        memset(values, 0, size);
-    for (size_t i = 0; size && i < trainer->parameters.count; i++) {
-        const struct cm_parameter_slot *slot = &trainer->parameters.items[i];
-        const struct cm_tensor *tensor = &trainer->variables[slot->variable].now;
-
-        if (cm_tensor_bytes(tensor))
-            memcpy((char *)values + slot->offset, tensor->data, cm_tensor_bytes(tensor));
-    }
+    read_all(trainer, false, values, size);
     return CM_OK;
 }
 
@@ -131,13 +154,7 @@ enum cm_status cm_trainer_set_parameters(struct cm_trainer *trainer, const void 
                                          size_t size, struct cm_error *err)
 {
     CM_TRY(check_size(trainer, values, size, err));
-    for (size_t i = 0; size && i < trainer->parameters.count; i++) {
-        const struct cm_parameter_slot *slot = &trainer->parameters.items[i];
-        struct cm_tensor *tensor = &trainer->variables[slot->variable].now;
-
-        if (cm_tensor_bytes(tensor))
-            memcpy(tensor->data, (const char *)values + slot->offset, cm_tensor_bytes(tensor));
-    }
+    set_all(trainer, false, values, size);
     return CM_OK;
 }
 
@@ -146,15 +163,7 @@ enum cm_status cm_trainer_read_gradients(const struct cm_trainer *trainer, void 
 {
     CM_TRY(check_gradients(trainer, err));
     CM_TRY(check_size(trainer, values, size, err));
-    if (size)
-        memset(values, 0, size);
-    for (size_t i = 0; size && i < trainer->parameters.count; i++) {
-        const struct cm_parameter_slot *slot = &trainer->parameters.items[i];
-        const struct cm_tensor *tensor = &trainer->handovers.items[slot->handover].memory;
-
-        if (cm_tensor_bytes(tensor))
-            memcpy((char *)values + slot->offset, tensor->data, cm_tensor_bytes(tensor));
-    }
+    read_all(trainer, true, values, size);
     return CM_OK;
 }
 
@@ -163,12 +172,6 @@ enum cm_status cm_trainer_set_gradients(struct cm_trainer *trainer, const void *
 {
     CM_TRY(check_gradients(trainer, err));
     CM_TRY(check_size(trainer, values, size, err));
-    for (size_t i = 0; size && i < trainer->parameters.count; i++) {
-        const struct cm_parameter_slot *slot = &trainer->parameters.items[i];
-        struct cm_tensor *tensor = &trainer->handovers.items[slot->handover].memory;
-
-        if (cm_tensor_bytes(tensor))
-            memcpy(tensor->data, (const char *)values + slot->offset, cm_tensor_bytes(tensor));
-    }
+    set_all(trainer, true, values, size);
     return CM_OK;
 }

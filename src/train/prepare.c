@@ -12,28 +12,31 @@
 #include "train/draft.h"
 #include "train/step.h"
 
-#include <regex.h>
-
 static const char training_domain[] = "ai.onnx.preview.training";
 
-/* ---- which output ---- */
+/* ---- the working copy ---- */
 
-static enum cm_status import_model(struct cm_draft *draft, const struct cm_model_proto *model,
-                                   struct cm_graph **graph)
+enum cm_status cm_draft_import(struct cm_draft *draft, const struct cm_model_proto *model,
+                               struct cm_graph **graph)
 {
+    const size_t known = draft->blockers.count;
     const struct cm_module_options options = {.files = draft->file->files};
     struct cm_obstacles obstacles = {.arena = draft->arena};
     const struct cm_import_options import = {.upgrade = cm_upgrade_node, .obstacles = &obstacles};
     const enum cm_status status =
         cm_module_import(cm_module_new(draft->arena, &options), model, &import, graph, draft->err);
 
-    for (size_t i = 0; status && i < obstacles.count; i++)
+    if (status == CM_OK)
+        return CM_OK;
+    for (size_t i = 0; i < obstacles.count; i++)
         cm_draft_block(draft, "%s%s%s", obstacles.items[i].place.data,
                        obstacles.items[i].place.size ? ": " : "", obstacles.items[i].reason.data);
-    if (status && !obstacles.count)
+    if (!obstacles.count)
         cm_draft_block(draft, "%s", draft->err->text);
-    return status;
+    return known ? cm_draft_verdict(draft) : status;
 }
+
+/* ---- which output ---- */
 
 static struct cm_str list_outputs(struct cm_draft *draft)
 {
@@ -56,7 +59,7 @@ static struct cm_str choose_output(struct cm_draft *draft, const struct cm_graph
     if (cm_str_starts(cm_str(o->loss), "output:")) {
         name = cm_str(o->loss + strlen("output:"));
         if (o->output)
-            cm_draft_block(draft, "--output means nothing with the loss output:NAME");
+            cm_draft_block(draft, "output means nothing with the loss output:NAME");
     } else if (!o->output && proto->output.count == 1) {
         name = proto->output.items[0].name;
     } else if (!o->output) {
@@ -96,8 +99,6 @@ struct candidate {
 
 struct choice {
     struct cm_draft *draft;
-    regex_t train, freeze;
-    bool has_train, has_freeze;
     size_t named, frozen; /* names that they match */
     bool followed;        /* it is known where gradients go */
     struct {
@@ -106,46 +107,61 @@ struct choice {
     } list;
 };
 
-static bool compile_pattern(struct cm_draft *draft, const char *flag, const char *text,
-                            regex_t *out)
+struct pattern {
+    regex_t compiled;
+    bool is_compiled;
+};
+
+static void free_pattern(void *what)
+{
+    struct pattern *pattern = what;
+
+    if (pattern->is_compiled)
+        regfree(&pattern->compiled);
+}
+
+static const regex_t *compile_pattern(struct cm_draft *draft, const char *option, const char *text)
 {
     char why[200];
 
     if (!text)
-        return false;
-    const int code = regcomp(out, text, REG_EXTENDED | REG_NOSUB);
-    if (code == 0)
-        return true;
-    regerror(code, out, why, sizeof why);
-    cm_draft_block(draft, "%s '%.100s' is no regular expression: %s", flag, text, why);
-    return false;
+        return NULL;
+    struct pattern *pattern = CM_NEW(draft->arena, struct pattern);
+    cm_arena_defer(draft->arena, free_pattern, pattern);
+    const int code = regcomp(&pattern->compiled, text, REG_EXTENDED | REG_NOSUB);
+    pattern->is_compiled = code == 0;
+    if (pattern->is_compiled)
+        return &pattern->compiled;
+    regerror(code, &pattern->compiled, why, sizeof why);
+    cm_draft_block(draft, "%s '%.100s' is no regular expression: %s", option, text, why);
+    return NULL;
 }
 
-static bool matches(struct choice *c, const regex_t *pattern, struct cm_str name)
+bool cm_draft_matches(const struct cm_draft *draft, const regex_t *pattern, struct cm_str name)
 {
-    const char *text = cm_arena_str(c->draft->arena, name).data;
-    return regexec(pattern, text, 0, NULL, 0) == 0;
+    return pattern && regexec(pattern, cm_arena_str(draft->arena, name).data, 0, NULL, 0) == 0;
 }
 
-/* What flags and kind say; whether a gradient reaches it is seen later. */
+/* What options and kind say; whether a gradient reaches it is seen later. */
 static void consider(struct choice *c, struct cm_str name, const struct cm_tensor_proto *tensor,
                      bool is_constant)
 {
     const bool is_float = cm_dtype_is_valid(tensor->data_type) &&
                           cm_dtype_info((enum cm_dtype)tensor->data_type)->kind == CM_CLASS_FLOAT;
-    const bool named = c->has_train && matches(c, &c->train, name);
+    const bool named = cm_draft_matches(c->draft, c->draft->train, name);
+    const bool frozen = cm_draft_matches(c->draft, c->draft->freeze, name);
     const char *reason = NULL;
 
     c->named += named;
-    c->frozen += c->has_freeze && matches(c, &c->freeze, name);
+    c->frozen += frozen;
     if (is_constant && (!is_float || (tensor->dims.count == 0 && !named)))
         return; /* a number somebody wrote down, not a weight */
     if (!is_float)
         reason = named ? "it holds integers, which have no gradient" : "it holds no floats";
-    else if (c->has_train && !named)
-        reason = "not matched by --train";
-    else if (c->has_freeze && matches(c, &c->freeze, name))
-        reason = "frozen by --freeze";
+    else if (c->draft->train && !named)
+        reason = "train does not match it";
+    else if (frozen)
+        reason = "freeze matches it";
     else if (!named && cm_draft_is_statistic(c->draft, name))
         reason = "running statistics";
     else if (!named && tensor->dims.count == 0)
@@ -158,8 +174,7 @@ static void gather(struct choice *c)
 {
     const struct cm_graph_proto *graph = c->draft->model->graph;
 
-    c->has_train = compile_pattern(c->draft, "--train", c->draft->options->train, &c->train);
-    c->has_freeze = compile_pattern(c->draft, "--freeze", c->draft->options->freeze, &c->freeze);
+    c->frozen = c->draft->left_frozen;
     for (size_t i = 0; i < graph->initializer.count; i++)
         consider(c, graph->initializer.items[i].name, &graph->initializer.items[i], false);
     for (size_t i = 0; i < graph->node.count; i++) {
@@ -169,16 +184,11 @@ static void gather(struct choice *c)
         if (source && source->node == node && source->tensor)
             consider(c, node->output.items[0], source->tensor, true);
     }
-    if (c->has_train && !c->named)
-        cm_draft_block(c->draft, "--train '%.100s' matches no initializer",
-                       c->draft->options->train);
-    if (c->has_freeze && !c->frozen)
-        cm_draft_block(c->draft, "--freeze '%.100s' matches no initializer",
+    if (c->draft->train && !c->named)
+        cm_draft_block(c->draft, "train '%.100s' matches no initializer", c->draft->options->train);
+    if (c->draft->freeze && !c->frozen)
+        cm_draft_block(c->draft, "freeze '%.100s' matches no initializer",
                        c->draft->options->freeze);
-    if (c->has_train)
-        regfree(&c->train);
-    if (c->has_freeze)
-        regfree(&c->freeze);
 }
 
 /* Nodes on the way that nobody can differentiate, all of them. */
@@ -219,7 +229,7 @@ static void follow_gradients(struct choice *c, struct cm_str loss)
     model.training_info.count = 1;
     cm_combine_step(&what, &combined);
     model.graph = &combined.graph;
-    if (import_model(draft, &model, &graph))
+    if (cm_draft_import(draft, &model, &graph))
         return;
     const cm_value y = cm_graph_find(graph, loss);
     for (size_t i = 0; i < c->list.count; i++) {
@@ -279,7 +289,7 @@ static void report_choices(struct choice *c)
         return;
     cm_draft_block(draft,
                    "there is nothing to train: of %zu initializers, no gradient reaches one "
-                   "that may change; --list says why of each",
+                   "that may change",
                    draft->report->n_choices);
     for (size_t i = 0; draft->options->train && i < c->list.count; i++)
         if (cm_str_starts(cm_str(c->list.items[i].reason), "it holds integers") ||
@@ -410,6 +420,8 @@ static enum cm_status prepare(struct cm_draft *draft)
     struct cm_str loss;
 
     cm_draft_update_check(draft);
+    draft->train = compile_pattern(draft, "train", draft->options->train);
+    draft->freeze = compile_pattern(draft, "freeze", draft->options->freeze);
     if (!cm_loss_is_known(draft->options->loss)) {
         cm_draft_block(draft,
                        "there is no loss '%.60s'; there are cross-entropy, nll, mse, l1, huber, "
@@ -421,7 +433,7 @@ static enum cm_status prepare(struct cm_draft *draft)
     CM_TRY(cm_draft_raise(draft));
     cm_draft_lift_bodies(draft);
     cm_draft_init(draft);
-    CM_TRY(import_model(draft, draft->model, &graph));
+    CM_TRY(cm_draft_import(draft, draft->model, &graph));
     draft->symbols = cm_module_symbols(graph->module);
     const struct cm_str prediction = choose_output(draft, graph);
     const struct cm_type *type =

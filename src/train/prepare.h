@@ -38,8 +38,7 @@ struct cm_prepare_options {
 struct cm_prepare_choice {
     struct cm_str name;
     bool trained;
-    struct cm_str
-        reason; /* "a gradient reaches it", "running statistics", "frozen by --freeze", .. */
+    struct cm_str reason; /* "a gradient reaches it", "running statistics", "freeze matches it" */
 };
 
 struct cm_prepare_report {

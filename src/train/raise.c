@@ -8,7 +8,6 @@
 #include "graph/import.h"
 #include "graph/registry.h"
 #include "rewrite/portable.h"
-#include "rewrite/upgrade.h"
 #include "train/as_model.h"
 
 enum { OPSET_LEAST = 17, IR_LEAST = 7 };
@@ -53,17 +52,13 @@ static bool function_changes(const struct cm_model_proto *model)
     return false;
 }
 
-static enum cm_status rebuild(struct cm_draft *draft, int64_t least)
+/* The graph in the newest form of its operators takes the place of the model's. */
+static enum cm_status replace_graph(struct cm_draft *draft, struct cm_graph *graph, int64_t least)
 {
     struct cm_model_proto *model = draft->model;
-    const struct cm_module_options options = {.files = draft->file->files};
-    const struct cm_import_options import = {.upgrade = cm_upgrade_node};
-    struct cm_module *module = cm_module_new(draft->arena, &options);
     struct cm_graph_proto *fresh = CM_NEW(draft->arena, struct cm_graph_proto);
-    struct cm_graph *graph;
     int64_t opset;
 
-    CM_TRY(cm_module_import(module, model, &import, &graph, draft->err));
     /* A training form inside a function may hold others: all calls on the way are expanded. */
     CM_TRY(cm_graph_inline_all(graph, changes_inside, NULL, draft->err));
     struct cm_opsets imports = {
@@ -78,6 +73,19 @@ static enum cm_status rebuild(struct cm_draft *draft, int64_t least)
     cm_msg_set(&model->msg, CM_MODEL_OPSET_IMPORT);
     cm_portable_label(draft->arena, &model->opset_import, opset);
     return CM_OK;
+}
+
+static enum cm_status rebuild(struct cm_draft *draft, int64_t least)
+{
+    const size_t known = draft->blockers.count;
+    struct cm_graph *graph;
+
+    CM_TRY(cm_draft_import(draft, draft->model, &graph));
+    const enum cm_status status = replace_graph(draft, graph, least);
+    if (status == CM_OK || !known)
+        return status;
+    cm_draft_block(draft, "%s", draft->err->text);
+    return cm_draft_verdict(draft);
 }
 
 /* Before IR version 4 every initializer was an input as well; now that would make it a default. */

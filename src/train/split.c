@@ -188,7 +188,7 @@ static bool make(struct split *s, struct cm_program *program, const struct cm_wi
     const enum cm_status status =
         cm_program_make(s->trainer, program, &combined, number, NULL, &err);
     if (status)
-        cm_block(s->blockers, status, "%s: %s", program->place, err.text);
+        cm_block_program(s->blockers, program, status, &err);
     return status == CM_OK;
 }
 

@@ -152,6 +152,9 @@ enum cm_status cm_step_graph(struct cm_arena *arena, struct cm_module *module,
     *merged = *model;
     merged->graph = &combined->graph;
     CM_TRY(cm_module_import(module, merged, &import, &out->graph, err));
+    if (out->graph->n_outputs != w.names.count)
+        return cm_fail(err, CM_BAD_MODEL, "the step has %zu results, not %zu",
+                       out->graph->n_outputs, w.names.count);
     CM_TRY(cm_gradient_expand(out->graph, err));
     out->read = combined->variables;
     out->n_read = combined->n_variables;

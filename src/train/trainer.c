@@ -240,6 +240,8 @@ static enum cm_status blame(struct cm_trainer *trainer, struct cm_program *progr
                            CM_STR_FMT(name), CM_STR_FMT(trainer->inputs.items[i].name));
     /* Again with the same random numbers, looking at every result on the way. */
     cm_session_rewind(program->session);
+    cm_program_drop_outputs(program);
+    cm_program_place_outputs(trainer, program);
     if (cm_program_run(trainer, program, in, find_culprit, &culprit, &unused) == CM_OK)
         cm_program_drop_outputs(program);
     return cm_fail(err, CM_BAD_MODEL, "'%.*s' is not finite%s%s; the state is as before this step",
@@ -255,9 +257,13 @@ static enum cm_status check_finite(struct cm_trainer *trainer, struct cm_program
         if (slot->program == program && !cm_tensor_is_finite(&program->out[slot->output].tensor))
             return blame(trainer, program, in, slot->name, err);
     }
-    for (size_t o = 0; o < program->n_outputs; o++)
-        if (program->out[o].kind == CM_KIND_TENSOR && !cm_tensor_is_finite(&program->out[o].tensor))
+    /* What a half hands over is not looked at: a whole step has it on its way and does not ask. */
+    for (size_t i = 0; i < program->n_bindings; i++) {
+        const size_t o = program->bindings[i].output;
+
+        if (!cm_tensor_is_finite(&program->out[o].tensor))
             return blame(trainer, program, in, program->outputs[o], err);
+    }
     return CM_OK;
 }
 
@@ -357,21 +363,32 @@ static void rewind_program(struct cm_program *program)
 {
     if (program->ran)
         cm_session_rewind(program->session);
-    program->ran = false;
+}
+
+void cm_trainer_abandon(struct cm_trainer *trainer)
+{
+    look_back(trainer);
+    drop_handovers(trainer);
+    for (size_t k = 0; k < trainer->n_entries; k++)
+        trainer->entries[k].step.ran = trainer->entries[k].update.ran = false;
 }
 
 /* As if the step had never been tried: old values, and random numbers that were not drawn. */
+static void undo(struct cm_trainer *trainer)
+{
+    for (size_t k = 0; k < trainer->n_entries; k++) {
+        rewind_program(&trainer->entries[k].step);
+        rewind_program(&trainer->entries[k].update);
+    }
+    cm_trainer_abandon(trainer);
+}
+
 static enum cm_status give_up(struct cm_trainer *trainer, size_t k, enum cm_status status,
                               struct cm_error *err)
 {
     const unsigned long long number = (unsigned long long)trainer->steps + 1;
 
-    look_back(trainer);
-    drop_handovers(trainer);
-    for (size_t i = 0; i < trainer->n_entries; i++) {
-        rewind_program(&trainer->entries[i].step);
-        rewind_program(&trainer->entries[i].update);
-    }
+    undo(trainer);
     return cm_error_context(err, status, "step %llu, training_info[%zu]", number, k);
 }
 
@@ -387,7 +404,7 @@ enum cm_status cm_trainer_compute(struct cm_trainer *trainer, const struct cm_te
                                   struct cm_trainer_scalar *scalars, struct cm_error *err)
 {
     CM_TRY(check_split(trainer, err));
-    drop_handovers(trainer);
+    undo(trainer); /* a half that was not applied */
     const enum cm_status status = run_program(trainer, &trainer->entries[0].step, in, scalars, err);
     if (status)
         return give_up(trainer, 0, status, err);
@@ -395,8 +412,9 @@ enum cm_status cm_trainer_compute(struct cm_trainer *trainer, const struct cm_te
     return CM_OK;
 }
 
-enum cm_status cm_trainer_apply(struct cm_trainer *trainer, struct cm_trainer_scalar *scalars,
-                                struct cm_error *err)
+/* in, the batch, is for a failure to name; the caller of a half has it no more. */
+static enum cm_status apply(struct cm_trainer *trainer, const struct cm_tensor *const *in,
+                            struct cm_trainer_scalar *scalars, struct cm_error *err)
 {
     struct cm_training_entry *entry = &trainer->entries[0];
 
@@ -405,7 +423,7 @@ enum cm_status cm_trainer_apply(struct cm_trainer *trainer, struct cm_trainer_sc
         return cm_fail(err, CM_BAD_ARGUMENT,
                        "there are no gradients to apply: none have been "
                        "computed since the last update");
-    const enum cm_status status = run_program(trainer, &entry->update, NULL, scalars, err);
+    const enum cm_status status = run_program(trainer, &entry->update, in, scalars, err);
     if (status)
         return give_up(trainer, 0, status, err);
     look_ahead(trainer, &entry->step);
@@ -414,6 +432,12 @@ enum cm_status cm_trainer_apply(struct cm_trainer *trainer, struct cm_trainer_sc
     commit(trainer);
     trainer->steps++;
     return CM_OK;
+}
+
+enum cm_status cm_trainer_apply(struct cm_trainer *trainer, struct cm_trainer_scalar *scalars,
+                                struct cm_error *err)
+{
+    return apply(trainer, NULL, scalars, err);
 }
 
 bool cm_trainer_is_computed(const struct cm_trainer *trainer)
@@ -426,7 +450,7 @@ enum cm_status cm_trainer_step(struct cm_trainer *trainer, const struct cm_tenso
 {
     if (trainer->options.split) {
         CM_TRY(cm_trainer_compute(trainer, in, scalars, err));
-        return cm_trainer_apply(trainer, scalars, err);
+        return apply(trainer, in, scalars, err);
     }
     for (size_t k = 0; k < trainer->n_entries; k++) {
         const enum cm_status status = step_entry(trainer, k, in, scalars, err);
@@ -486,7 +510,7 @@ static enum cm_status initialize_entry(struct cm_trainer *trainer, struct cm_pro
 
 enum cm_status cm_trainer_initialize(struct cm_trainer *trainer, struct cm_error *err)
 {
-    drop_handovers(trainer);
+    undo(trainer);
     for (size_t i = 0; i < trainer->n_variables; i++) {
         struct cm_variable *variable = &trainer->variables[i];
         const size_t bytes = cm_tensor_bytes(&variable->stored);

@@ -14,6 +14,7 @@
 
 #include <stdatomic.h>
 
+struct cm_obstacles;
 struct cm_registry;
 struct cm_trainer;
 
@@ -26,6 +27,7 @@ struct cm_trainer_options {
     bool check_finite; /* a NaN or infinity in a scalar output or a new value stops the step before
                           it is committed */
     bool split;        /* steps have two halves, with the gradients between them */
+    struct cm_obstacles *obstacles; /* where all blockers go, beside the message; or NULL */
 };
 
 /* Lives in arena, which releases it. file must outlive it. All blockers (an operator, type or
@@ -163,18 +165,15 @@ struct cm_str cm_trainer_predict_output(const struct cm_trainer *trainer, size_t
 enum cm_status cm_trainer_predict(struct cm_trainer *trainer, const struct cm_datum *const *in,
                                   struct cm_datum *out, struct cm_error *err) CM_MUST_CHECK;
 
-/* The random state, for checkpoints: bytes that cm_trainer_set_random takes back. */
+/* The random state, for checkpoints: bytes that cm_trainer_set_random takes back, all of them or
+ * none. A step that is half done is then no more. */
 enum cm_status cm_trainer_random(const struct cm_trainer *trainer, struct cm_arena *arena,
                                  struct cm_str *out, struct cm_error *err) CM_MUST_CHECK;
-enum cm_status cm_trainer_set_random(struct cm_trainer *trainer, struct cm_str bytes,
-                                     struct cm_error *err) CM_MUST_CHECK;
+enum cm_status cm_trainer_set_random(struct cm_trainer *trainer, struct cm_arena *scratch,
+                                     struct cm_str bytes, struct cm_error *err) CM_MUST_CHECK;
 
-/* Puts the state into the file's messages, so that cm_model_save writes it: tensor values change
- * and nothing else. The bytes are the trainer's: save before the next step. */
-enum cm_status cm_trainer_store(struct cm_trainer *trainer, struct cm_model_file *file,
-                                struct cm_error *err) CM_MUST_CHECK;
-/* The same, saved to path and taken out of the messages again. scratch is free for reuse
- * afterwards. */
+/* The file's model with the state in it, saved to path: tensor values change and nothing else. The
+ * file's messages are as before. scratch is free for reuse afterwards. */
 enum cm_status cm_trainer_save(struct cm_trainer *trainer, struct cm_arena *scratch,
                                struct cm_model_file *file, const char *path,
                                const struct cm_save_options *options, struct cm_save_report *report,

@@ -103,6 +103,7 @@ static enum cm_status add_program(struct cm_trainer *trainer, struct cm_program 
     out->late += memory.late;
     out->limited = limited > out->limited ? limited : out->limited;
     CM_TRY(add_bytes(&out->constants, memory.constants, err));
+    CM_TRY(add_bytes(&out->constants, memory.packed, err));
     CM_TRY(add_bytes(&out->activations, memory.most[CM_MEMORY_ACTIVATION], err));
     CM_TRY(add_bytes(&out->gradients, memory.most[CM_MEMORY_GRADIENT], err));
     CM_TRY(add_bytes(&out->arithmetic, memory.most[CM_MEMORY_OTHER], err));

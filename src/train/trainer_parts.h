@@ -5,6 +5,7 @@
 
 #include "base/map.h"
 #include "exec/session.h"
+#include "graph/obstacles.h"
 #include "train/combine.h"
 #include "train/trainer.h"
 
@@ -51,6 +52,7 @@ struct cm_program {
     struct cm_datum *in; /* filled before a run */
     const struct cm_datum **feeds;
     struct cm_datum *out;
+    struct cm_obstacles *found; /* why it could not be made, node by node */
 };
 
 /* A scalar output: of which program, which output there, and memory for it. */
@@ -138,10 +140,14 @@ struct cm_trainer {
 struct cm_blockers {
     char text[CM_ERROR_SIZE - 80];
     size_t used, count, shown;
-    enum cm_status status; /* of the first */
+    enum cm_status status;     /* of the first */
+    struct cm_obstacles *list; /* takes all of them, if there is one */
 };
 void cm_block(struct cm_blockers *blockers, enum cm_status status, const char *format, ...)
     CM_PRINTF(3, 4);
+/* All that kept a program from being made. */
+void cm_block_program(struct cm_blockers *blockers, const struct cm_program *program,
+                      enum cm_status status, const struct cm_error *err);
 enum cm_status cm_blockers_tell(const struct cm_blockers *blockers, const char *what,
                                 struct cm_error *err) CM_MUST_CHECK;
 
@@ -157,6 +163,9 @@ void cm_program_release(struct cm_program *program);
 enum cm_status cm_program_run(struct cm_trainer *trainer, struct cm_program *program,
                               const struct cm_tensor *const *in, cm_step_fn *step, void *arg,
                               struct cm_error *err) CM_MUST_CHECK;
+
+/* A step that is half done is no more. Random numbers that it drew stay drawn. */
+void cm_trainer_abandon(struct cm_trainer *trainer);
 
 /* A step, or its second half, has given what program->out holds: outputs that brought no memory of
  * their own are dropped. */
@@ -200,7 +209,7 @@ void cm_program_sort_memory(struct cm_trainer *trainer, struct cm_program *progr
 /* Finds every variable, checks every binding, makes every program. */
 enum cm_status cm_trainer_plan(struct cm_trainer *trainer, struct cm_error *err) CM_MUST_CHECK;
 
-/* Is there a NaN or an infinity among its elements? Plain layout. */
+/* Is there neither a NaN nor an infinity among its elements? */
 bool cm_tensor_is_finite(const struct cm_tensor *tensor);
 
 #endif

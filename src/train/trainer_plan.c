@@ -13,6 +13,15 @@ void cm_block(struct cm_blockers *blockers, enum cm_status status, const char *f
     va_start(args, format);
     vsnprintf(sentence, sizeof sentence, format, args);
     va_end(args);
+    if (blockers->list) {
+        const size_t known = blockers->list->total;
+
+        /* Its place is in the sentence, so the list must not take it for another of the same one,
+         * as it would with CM_UNSUPPORTED. */
+        cm_obstacles_add(blockers->list, CM_BAD_MODEL, CM_STR(""), sentence);
+        if (blockers->list->total == known) /* it was said before */
+            return;
+    }
     if (!blockers->count++)
         blockers->status = status;
     if (blockers->shown + 1 < blockers->count) /* one did not fit: later ones would look like all */
@@ -28,6 +37,19 @@ void cm_block(struct cm_blockers *blockers, enum cm_status status, const char *f
         blockers->used = strlen(blockers->text);
         blockers->shown++;
     }
+}
+
+void cm_block_program(struct cm_blockers *blockers, const struct cm_program *program,
+                      enum cm_status status, const struct cm_error *err)
+{
+    const struct cm_obstacles *found = program->found;
+
+    for (size_t i = 0; i < found->count; i++)
+        cm_block(blockers, found->items[i].status, "%s: %s%s%s", program->place,
+                 found->items[i].place.data, found->items[i].place.size ? ": " : "",
+                 found->items[i].reason.data);
+    if (!found->count)
+        cm_block(blockers, status, "%s: %s", program->place, err->text);
 }
 
 enum cm_status cm_blockers_tell(const struct cm_blockers *blockers, const char *what,
@@ -269,23 +291,17 @@ static bool is_scalar(const struct cm_type *type, struct cm_shape *shape)
     return kind != CM_CLASS_NONE && kind != CM_CLASS_COMPLEX;
 }
 
-/* What is bound is state: nobody wants to read a counter among the metrics. */
-static void add_scalars(struct cm_trainer *trainer, size_t k, const struct cm_program *program)
+/* own: what the algorithm outputs. taken: names that are none, or are one already. */
+static void add_scalars_of(struct cm_trainer *trainer, size_t k, const struct cm_program *program,
+                           const struct cm_map *own, struct cm_map *taken)
 {
-    const struct cm_training_proto *entry = &trainer->file->model.training_info.items[k];
-    const struct cm_graph_proto *algorithm = cm_training_algorithm(entry);
-    struct cm_map own = {0};
-    bool *bound = CM_NEW_ARRAY(trainer->arena, bool, program->n_outputs);
-
-    for (size_t i = 0; program->n_outputs && i < program->n_bindings; i++)
-        bound[program->bindings[i].output] = true;
-    map_outputs(trainer->arena, &own, algorithm);
     for (size_t o = 0; o < program->n_outputs; o++) {
         struct cm_shape shape;
 
-        if (bound[o] || !cm_map_find(&own, program->outputs[o]) ||
+        if (cm_map_find(taken, program->outputs[o]) || !cm_map_find(own, program->outputs[o]) ||
             !is_scalar(program->types[o], &shape))
             continue;
+        cm_map_insert(taken, trainer->arena, program->outputs[o], NULL);
         struct cm_scalar_slot *slot = CM_PUSH(trainer->arena, &trainer->scalars);
         *slot = (struct cm_scalar_slot){
             .name = program->outputs[o], .entry = k, .program = program, .output = o};
@@ -296,6 +312,24 @@ static void add_scalars(struct cm_trainer *trainer, size_t k, const struct cm_pr
         if (cm_str_is(slot->name, "loss") || trainer->loss < 0)
             trainer->loss = (int)trainer->scalars.count - 1;
     }
+}
+
+/* What is bound is state: nobody wants to read a counter among the metrics. A gradient that the
+ * algorithm outputs is one of both halves. */
+static void add_scalars(struct cm_trainer *trainer, size_t k)
+{
+    const struct cm_training_proto *entry = &trainer->file->model.training_info.items[k];
+    const struct cm_program *const halves[] = {&trainer->entries[k].step,
+                                               &trainer->entries[k].update};
+    struct cm_map own = {0}, taken = {0};
+
+    map_outputs(trainer->arena, &own, cm_training_algorithm(entry));
+    for (size_t h = 0; h < 2; h++)
+        for (size_t i = 0; halves[h]->n_outputs && i < halves[h]->n_bindings; i++)
+            cm_map_insert(&taken, trainer->arena, halves[h]->outputs[halves[h]->bindings[i].output],
+                          NULL);
+    for (size_t h = 0; h < 2; h++)
+        add_scalars_of(trainer, k, halves[h], &own, &taken);
 }
 
 /* ---- entries ---- */
@@ -362,7 +396,7 @@ static void make_program(struct plan *p, struct cm_program *program, struct cm_c
     const enum cm_status status = cm_program_make(p->trainer, program, &combined,
                                                   2 * what->entry + initialization, NULL, &err);
     if (status)
-        cm_block(p->blockers, status, "%s: %s", program->place, err.text);
+        cm_block_program(p->blockers, program, status, &err);
     else
         check_types(p, program);
 }
@@ -372,12 +406,12 @@ static void split_step(struct plan *p, size_t k, struct cm_combine *what, const 
     const struct cm_training_entry *entry = &p->trainer->entries[k];
 
     cm_split_step(p->trainer, k, what, w, p->blockers);
+    what->given = NULL;
+    what->n_given = 0;
     if (!entry->update.session)
         return; /* and why not was said */
     check_types(p, &entry->step);
     check_types(p, &entry->update);
-    what->given = NULL;
-    what->n_given = 0;
 }
 
 static void plan_entry(struct plan *p, size_t k)
@@ -425,6 +459,8 @@ enum cm_status cm_trainer_plan(struct cm_trainer *trainer, struct cm_error *err)
     if (!model->training_info.count)
         return cm_fail(err, CM_BAD_ARGUMENT, "the model has no training info");
     p.blockers = CM_NEW(trainer->arena, struct cm_blockers);
+    p.blockers->list = trainer->options.obstacles;
+    trainer->options.obstacles = NULL; /* it is the caller's, for as long as the call lasts */
     map_outputs(trainer->arena, &p.outputs, model->graph);
     find_variables(&p);
     for (size_t i = 0; i < trainer->n_variables; i++)
@@ -434,10 +470,8 @@ enum cm_status cm_trainer_plan(struct cm_trainer *trainer, struct cm_error *err)
     for (size_t k = 0; k < trainer->n_entries; k++)
         plan_entry(&p, k);
     CM_TRY(cm_blockers_tell(p.blockers, "the model cannot be trained", err));
-    for (size_t k = 0; k < trainer->n_entries; k++) {
-        add_scalars(trainer, k, &trainer->entries[k].step);
-        add_scalars(trainer, k, &trainer->entries[k].update);
-    }
+    for (size_t k = 0; k < trainer->n_entries; k++)
+        add_scalars(trainer, k);
     cm_trainer_list_parameters(trainer);
     return CM_OK;
 }

@@ -27,16 +27,6 @@ static enum cm_status store_variable(struct cm_variable *variable, struct cm_are
     return CM_OK;
 }
 
-enum cm_status cm_trainer_store(struct cm_trainer *trainer, struct cm_model_file *file,
-                                struct cm_error *err)
-{
-    if (file != trainer->file)
-        return cm_fail(err, CM_BAD_ARGUMENT, "the model is not the one that was trained");
-    for (size_t i = 0; i < trainer->n_variables; i++)
-        CM_TRY(store_variable(&trainer->variables[i], file->arena, err));
-    return CM_OK;
-}
-
 enum cm_status cm_trainer_save(struct cm_trainer *trainer, struct cm_arena *scratch,
                                struct cm_model_file *file, const char *path,
                                const struct cm_save_options *options, struct cm_save_report *report,
@@ -121,8 +111,8 @@ static bool next_part(struct cm_str bytes, size_t *at, struct cm_str *part)
     return true;
 }
 
-enum cm_status cm_trainer_set_random(struct cm_trainer *trainer, struct cm_str bytes,
-                                     struct cm_error *err)
+static enum cm_status set_parts(struct cm_trainer *trainer, struct cm_str bytes,
+                                struct cm_error *err)
 {
     size_t at = 0;
 
@@ -142,4 +132,20 @@ enum cm_status cm_trainer_set_random(struct cm_trainer *trainer, struct cm_str b
     return at == bytes.size
                ? CM_OK
                : cm_fail(err, CM_BAD_ARGUMENT, "the random state is of another training");
+}
+
+/* Each session looks at its own part only: when one refuses, those before it get back theirs. */
+enum cm_status cm_trainer_set_random(struct cm_trainer *trainer, struct cm_arena *scratch,
+                                     struct cm_str bytes, struct cm_error *err)
+{
+    struct cm_error unused;
+    struct cm_str before;
+
+    CM_TRY(cm_trainer_random(trainer, scratch, &before, err));
+    const enum cm_status status = set_parts(trainer, bytes, err);
+    if (status)
+        (void)!set_parts(trainer, before, &unused);
+    else
+        cm_trainer_abandon(trainer); /* a half of a step that drew from another state */
+    return status;
 }

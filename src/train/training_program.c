@@ -62,7 +62,8 @@ enum cm_status cm_program_make(struct cm_trainer *trainer, struct cm_program *pr
     struct cm_arena *arena = trainer->arena;
     const struct cm_module_options module_options = {.registry = trainer->options.registry,
                                                      .files = trainer->file->files};
-    const struct cm_import_options import = {.upgrade = cm_upgrade_node};
+    struct cm_obstacles *found = CM_NEW(arena, struct cm_obstacles);
+    const struct cm_import_options import = {.upgrade = cm_upgrade_node, .obstacles = found};
     const struct cm_session_options options = {
         .threads = trainer->options.threads,
         .memory_limit = trainer->options.memory_limit,
@@ -73,6 +74,8 @@ enum cm_status cm_program_make(struct cm_trainer *trainer, struct cm_program *pr
     struct cm_model_proto *model = CM_NEW(arena, struct cm_model_proto);
     struct cm_graph_proto *graph = CM_NEW(arena, struct cm_graph_proto);
 
+    found->arena = arena;
+    program->found = found;
     *graph = combined->graph;
     *model = trainer->file->model;
     model->graph = graph;

@@ -339,7 +339,7 @@ static void check_schedule(struct cm_draft *draft)
     const struct cm_prepare_options *o = draft->options;
 
     if (o->schedule != CM_SCHEDULE_CONSTANT && o->schedule_steps <= 0)
-        cm_draft_block(draft, "the schedule needs its number of steps, with --schedule-steps");
+        cm_draft_block(draft, "the schedule needs its number of steps, schedule_steps");
     if (o->schedule != CM_SCHEDULE_CONSTANT && o->schedule != CM_SCHEDULE_STEP &&
         o->schedule_steps > 0 && o->warmup >= o->schedule_steps)
         cm_draft_block(draft, "%lld steps of warmup leave nothing of a schedule of %lld",
@@ -367,7 +367,7 @@ void cm_draft_update_check(struct cm_draft *draft)
     }
     check_number(draft, "lr", o->lr, rule->lr, INFINITY);
     check_number(draft, "momentum", o->momentum, rule->momentum, INFINITY);
-    check_number(draft, "weight-decay", o->weight_decay, rule->weight_decay, INFINITY);
+    check_number(draft, "weight_decay", o->weight_decay, rule->weight_decay, INFINITY);
     check_number(draft, "beta1", o->beta1, rule->beta1, 1);
     check_number(draft, "beta2", o->beta2, rule->beta2, 1);
     check_number(draft, "epsilon", o->epsilon, rule->epsilon, INFINITY);

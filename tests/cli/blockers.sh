@@ -28,6 +28,34 @@ try prepare many.onnxtxt --loss mse --optimizer sgd -o trainable.onnx
 try grad many.onnxtxt --of y --wrt x -o grad.onnx
 try gradcheck many.onnxtxt
 
+echo '-- as many of an old model'
+sed 's/"" : 17/"" : 11/' many.onnxtxt | grep -v Mish >old.onnxtxt
+try prepare old.onnxtxt --loss mse --optimizer fast -o trainable.onnx
+
+echo '-- of a training, not of its inference'
+cat >training.onnxtxt <<'END'
+<ir_version: 8, opset_import: ["" : 17, "my.own" : 1]>
+line (float[N] x) => (float[N] y) <float[1] w = {1}>
+{
+    y = Mul(x, w)
+}
+training {
+    algorithm: step (float[N] t) => (float loss, float[1] w_new)
+    {
+        d = Sub(y, t)
+        [unknown] a = my.own.Thing(d)
+        [types] b = And(d, d)
+        loss = ReduceMean<keepdims = 0>(a)
+        w_new = Identity(b)
+    },
+    update_binding: ["w": "w_new", "v": "w_new"]
+}
+END
+printf 'x,t\n1,2\n' >data.csv
+try train training.onnxtxt -d data.csv --columns 'x=x t=t' -o trained.onnx
+grep -v 'unknown\|types' training.onnxtxt | sed 's/(a)/(d)/;s/(b)/(w)/' >one.onnxtxt
+try train one.onnxtxt -d data.csv --columns 'x=x t=t' -o trained.onnx
+
 echo '-- more than anybody reads'
 {
     echo '<ir_version: 10, opset_import: ["" : 17, "my.own" : 1]>'
@@ -43,6 +71,28 @@ echo '-- more than anybody reads'
 echo "[$?]"
 wc -l <said.txt | tr -d ' '
 sed -n '1,2p;$p' said.txt
+
+echo '-- in a graph that a function has by default'
+cat >unbuilt.onnxtxt <<'END'
+<ir_version: 10, opset_import: ["" : 17, "my.own" : 1]>
+unbuilt (bool c, float[1,2] x) => (float[1,2] y)
+<float[1,2] w = {1, 2}>
+{
+    k = my.own.F(c)
+    y = Add(w, k)
+}
+<domain: "my.own", opset_import: ["" : 17]>
+F <t: graph = given () => (float[1,2] a) { a = Thing() }>(c) => (y)
+{
+    y = If <then_branch: graph = @t, else_branch: graph = @t> (c)
+}
+training {
+    algorithm: step () => (float[1,2] "w.next") { "w.next" = Sub(w, y) },
+    update_binding: ["w" : "w.next"]
+}
+END
+try run unbuilt.onnxtxt --random-inputs
+try step unbuilt.onnxtxt -o step.onnx
 
 echo '-- an opset from the future'
 cat >future.onnxtxt <<'END'

@@ -75,6 +75,8 @@ try prepare net.onnxtxt --loss mse --optimizer sgd --beta1 0.5 --schedule linear
 try prepare net.onnxtxt --loss mse --optimizer sgd --lr=-1 --warmup x -o no.onnx
 try prepare net.onnxtxt --loss mse -o no.onnx
 try prepare trainable.onnx --loss mse --optimizer sgd -o no.onnx
+try prepare net.onnxtxt --loss mse --optimizer sgd --train '^shape$' --class-axis 2 --list
+try prepare net.onnxtxt --loss cross-entropy --optimizer sgd --class-axis 0 -o no.onnx
 test -e no.onnx || echo 'nothing was written'
 
 echo '-- weights and normalization inside functions'
@@ -117,3 +119,4 @@ END
 try prepare functions.onnxtxt --loss mse --optimizer sgd --list -o functions.onnx
 try check --strict functions.onnx
 "$CAMEO" print functions.onnx | sed -n '/^net/,/^training/p' | sed '/^training/,$d'
+try prepare functions.onnxtxt --loss mse --optimizer sgd --train '^b$' --list -o functions.onnx

@@ -1,5 +1,6 @@
 /* Operators of one's own whose body and gradient are texts, through the public API alone. */
 // SPDX-License-Identifier: Apache-2.0
+#include "base/memory.h"
 #include "cameo.h"
 #include "check.h"
 
@@ -320,6 +321,101 @@ void test_custom__gradients_that_fit_no_operator_are_refused(void)
     op.make_body = NULL;
     REFUSED(cameo_registry_add(registry, &op, &err), CAMEO_BAD_ARGUMENT, "neither");
     cameo_registry_free(registry);
+}
+
+/* ---- memory that gives out while a function of the user's is running ---- */
+
+enum { PADDING = 1 << 21 }; /* more than a block of an arena has to spare */
+
+struct frames {
+    int entered, left;
+    int infer_refused, give_refused, string_refused;
+    char *padding;
+};
+
+static enum cameo_status wide_infer(struct cameo_infer *in, void *arg)
+{
+    struct frames *frames = arg;
+    int64_t dims[64];
+    enum cameo_status status = CAMEO_OK;
+
+    frames->entered++;
+    for (int i = 0; i < 64; i++)
+        dims[i] = 1;
+    for (int i = 0; i < 4000 && status == CAMEO_OK; i++)
+        status = cameo_infer_set(in, 0, CAMEO_FLOAT, 64, dims);
+    frames->infer_refused += status == CAMEO_NO_MEMORY;
+    (void)cameo_infer_set_like(in, 0, 0);
+    frames->left++;
+    return CAMEO_OK; /* whatever it was told */
+}
+
+static enum cameo_status long_body(struct cameo_use *use, void *arg)
+{
+    struct frames *frames = arg;
+
+    frames->entered++;
+    frames->string_refused += cameo_use_string(use, "mode").size != PADDING;
+    const enum cameo_status status = cameo_use_give(use, frames->padding);
+    frames->give_refused += status == CAMEO_NO_MEMORY;
+    frames->left++;
+    return status;
+}
+
+/* Its text, and the default of its mode, are long. */
+static void exhaust(struct frames *frames, char *mode)
+{
+    static const char body[] = "<domain: \"ex\", " OPSETS "> Blend (a, b) => (y) { y = Add(a, b) }";
+    static struct cameo_attribute attribute = {"mode", CAMEO_ATTRIBUTE_STRING, false, true, 0, 0,
+                                               NULL};
+    struct cameo_custom_operator op = blend_operator(NULL);
+    enum cameo_status status = CAMEO_NO_MEMORY;
+    struct cameo_error err;
+    float y[2];
+
+    memset(mode, 'm', PADDING);
+    mode[PADDING] = 0;
+    memset(frames->padding, ' ', PADDING);
+    memcpy(frames->padding + PADDING, body, sizeof body);
+    attribute.s = mode;
+    op.attributes = &attribute;
+    op.attribute_count = 1;
+    op.infer = wide_infer;
+    op.make_body = long_body;
+    op.arg = frames;
+    struct cameo_registry *registry = registry_of(&op);
+    struct cameo_session_options options = CAMEO_SESSION_OPTIONS_INIT;
+    struct cameo_model *model = load(PLAIN("ex.Blend(a, b)"));
+    options.registry = registry;
+    options.threads = 1;
+    for (uint64_t n = 1; status != CAMEO_OK && n < 100000; n++) {
+        struct cameo_session *session = NULL;
+
+        cm_memory_fail_after(n);
+        status = cameo_session_new(model, &options, &session, &err);
+        cm_memory_fail_after(0);
+        cameo_session_free(session);
+        if (status != CAMEO_OK && status != CAMEO_NO_MEMORY)
+            fail_msg("allocation %llu: %s", (unsigned long long)n, err.message);
+        CHECK_INT(frames->left, frames->entered);
+    }
+    cameo_model_free(model);
+    OK(run(registry, PLAIN("ex.Blend(a, b)"), y, &err));
+    CHECK(y[0] == 10 && y[1] == 6);
+    cameo_registry_free(registry);
+}
+
+void test_custom__functions_of_the_user_return_when_memory_gives_out(void)
+{
+    struct frames frames = {.padding = test_malloc(PADDING + 1000)};
+    char *mode = test_malloc(PADDING + 1);
+
+    exhaust(&frames, mode);
+    CHECK(frames.infer_refused > 0);
+    CHECK(frames.string_refused > 0);
+    CHECK(frames.give_refused > 0);
+    test_free(mode);
+    test_free(frames.padding);
 }
 
 /* One step of 1/10 along the gradient of the sum of SoftLimit(x w). */

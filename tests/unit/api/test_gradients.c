@@ -1,9 +1,11 @@
 /* Steps by halves, flat parameters and gradients, and whole runs with a caller who is told. */
 // SPDX-License-Identifier: Apache-2.0
+#define _POSIX_C_SOURCE 200809L
 #include "base/folder.h"
 #include "cameo.h"
 #include "check.h"
 
+#include <malloc.h>
 #include <math.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -272,6 +274,135 @@ void test_gradients__what_the_caller_makes_of_them_is_applied(void)
     cameo_model_free(model);
 }
 
+void test_gradients__a_checkpoint_ends_a_step_that_is_half_done(void)
+{
+    static const float xs[] = {1, 2}, ts[] = {3, 6};
+    const struct cameo_feed feeds[] = {feed("x", xs), feed("t", ts)};
+    struct cameo_model *model = load(line);
+    struct cameo_trainer *trainer = open_trainer(model, true);
+    char path[FOLDER_PATH_SIZE];
+    struct folder folder;
+    struct cameo_error err;
+    float g, w;
+
+    folder_make(&folder);
+    folder_path(&folder, "at.safetensors", path);
+    OK(cameo_checkpoint_save(trainer, path, NULL, 0, &err));
+    OK(cameo_trainer_compute(trainer, feeds, 2, NULL, &err));
+    OK(cameo_checkpoint_resume(trainer, path, &err));
+    CHECK(cameo_trainer_read_gradients(trainer, &g, sizeof g, &err) == CAMEO_BAD_ARGUMENT);
+    CHECK(cameo_trainer_apply(trainer, NULL, &err) == CAMEO_BAD_ARGUMENT);
+    OK(cameo_trainer_read_parameters(trainer, &w, sizeof w, &err));
+    CHECK(w == 1);
+    OK(cameo_trainer_compute(trainer, feeds, 2, NULL, &err));
+    OK(cameo_trainer_initialize(trainer, &err));
+    CHECK(cameo_trainer_apply(trainer, NULL, &err) == CAMEO_BAD_ARGUMENT);
+    cameo_trainer_free(trainer);
+    cameo_model_free(model);
+    folder_remove(&folder);
+}
+
+/* The second derivative of the loss is infinite at 0, and no one asks for it. */
+void test_gradients__a_gradient_that_is_made_finite_again_is_no_failure(void)
+{
+    static const char root[] =
+        "<ir_version: 8, opset_import: [\"\" : 17, \"ai.onnx.preview.training\" : 1]>\n"
+        "root (float[N,1] x) => (float[N,1] y) <float[1,1] w = {0}>\n"
+        "{ y = MatMul(x, w) }\n"
+        "training {\n"
+        "  algorithm: step (float[N,1] t) => (float loss, float[1,1] w_new)\n"
+        "  <float[1] low = {-1}, float[1] high = {1}>\n"
+        "  { r = Sqrt(y)\n    loss = ReduceSum<keepdims = 0>(r)\n    g = " LINE_GRADIENT(
+            "loss") "    c = Min(g, high)\n    w_new = Sub(w, c) },\n"
+                    "  update_binding: [\"w\": \"w_new\"]\n}\n";
+    static const float xs[] = {1, 2}, ts[] = {3, 6};
+    const struct cameo_feed feeds[] = {feed("x", xs), feed("t", ts)};
+    struct cameo_model *model = load(root);
+    struct cameo_error err;
+
+    for (int split = 0; split < 2; split++) {
+        struct cameo_trainer *trainer = open_trainer(model, split);
+        float w;
+
+        OK(cameo_trainer_step(trainer, feeds, 2, NULL, &err));
+        OK(cameo_trainer_read_parameters(trainer, &w, sizeof w, &err));
+        CHECK(w == -1);
+        cameo_trainer_free(trainer);
+    }
+    cameo_model_free(model);
+}
+
+/* A sequence goes from half to half as a reference. Where the heap is not counted, as under a
+ * sanitizer, that one tells. */
+void test_gradients__a_half_that_failed_keeps_no_memory(void)
+{
+    static const char carried[] = LINE_BEFORE
+        "    q = SequenceConstruct(rate, half)\n    n = Constant<value_int = 0>()\n"
+        "    g = " LINE_GRADIENT("loss") "    k = Mul(g, half)\n"
+                                         "    u = SequenceInsert(q, k)\n    p = SequenceAt(u, n)\n"
+                                         "    m = Mul(g, p)\n" LINE_AFTER;
+    static const float xs[] = {1, 2}, ts[] = {3, 6}, far[] = {3, 3e38f};
+    const struct cameo_feed feeds[] = {feed("x", xs), feed("t", ts)};
+    const struct cameo_feed wrong[] = {feed("x", xs), feed("t", far)};
+    struct cameo_model *model = load(carried);
+    struct cameo_trainer *trainer = open_trainer(model, true);
+    struct cameo_error err;
+    size_t before = 0;
+
+    for (int i = 0; i < 20; i++) {
+        OK(cameo_trainer_step(trainer, feeds, 2, NULL, &err));
+        CHECK(cameo_trainer_compute(trainer, wrong, 2, NULL, &err) == CAMEO_BAD_MODEL);
+        if (i == 9)
+            before = mallinfo2().uordblks;
+    }
+    CHECK_INT(mallinfo2().uordblks, before);
+    cameo_trainer_free(trainer);
+    cameo_model_free(model);
+}
+
+void test_gradients__each_half_fills_its_own_scalars_once(void)
+{
+    static const char twice[] =
+        "<ir_version: 8, opset_import: [\"\" : 17, \"ai.onnx.preview.training\" : 1]>\n"
+        "line (float[N,1] x) => (float[N,1] y) <float[1,1] w = {1}>\n"
+        "{ y = MatMul(x, w) }\n"
+        "training {\n"
+        "  algorithm: step (float[N,1] t) => (float loss, float[1,1] g, float[1,1] m, float[1,1] "
+        "w_new)\n"
+        "  <float rate = {0.1}>\n"
+        "  { d = Sub(y, t)\n    s = Mul(d, d)\n    loss = ReduceSum<keepdims = 0>(s)\n"
+        "    g = " LINE_GRADIENT("loss") "    m = Mul(g, rate)\n" LINE_AFTER;
+    static const float xs[] = {1, 2}, ts[] = {3, 6};
+    const struct cameo_feed feeds[] = {feed("x", xs), feed("t", ts)};
+    static const char *const names[] = {"loss", "g", "m"};
+    struct cameo_model *model = load(twice);
+    struct cameo_error err;
+
+    for (int split = 0; split < 2; split++) {
+        struct cameo_trainer *trainer = open_trainer(model, split);
+        double scalars[3] = {-7, -7, -7};
+        size_t at[3];
+
+        CHECK_INT(cameo_trainer_scalar_count(trainer), 3);
+        for (size_t i = 0; i < 3; i++)
+            for (size_t n = 0; n < 3; n++)
+                if (strcmp(cameo_trainer_scalar_name(trainer, i), names[n]) == 0)
+                    at[n] = i;
+        OK(cameo_trainer_step(trainer, feeds, 2, scalars, &err));
+        CHECK(scalars[at[0]] == 20 && scalars[at[1]] == -20 && fabs(scalars[at[2]] + 2) < 1e-6);
+        if (split) {
+            scalars[at[0]] = scalars[at[1]] = scalars[at[2]] = -7;
+            OK(cameo_trainer_compute(trainer, feeds, 2, scalars, &err));
+            CHECK(scalars[at[0]] < 20 && scalars[at[0]] >= 0);
+            CHECK(scalars[at[2]] == -7);
+            OK(cameo_trainer_apply(trainer, scalars, &err));
+            CHECK(scalars[at[2]] != -7);
+        }
+        cameo_trainer_free(trainer);
+    }
+    cameo_model_free(model);
+}
+
 static void check_refused(const char *text, const char *sentence)
 {
     struct cameo_trainer_options options = CAMEO_TRAINER_OPTIONS_INIT;
@@ -339,6 +470,8 @@ void test_gradients__a_step_that_failed_has_drawn_no_random_numbers(void)
             CHECK(strstr(err.message, "is not finite, first made by"));
             CHECK(cameo_trainer_step(b, broken, 2, NULL, &err) == CAMEO_BAD_MODEL);
             CHECK(strstr(err.message, "is not finite, nor is what input 'x' is fed"));
+            if (split) /* nor has a half that was not applied */
+                OK(cameo_trainer_compute(b, feeds, 2, NULL, &err));
             OK(cameo_trainer_step(b, feeds, 2, NULL, &err));
             check_same_variables(a, b);
         }
@@ -357,7 +490,7 @@ void test_gradients__memory_is_told_by_what_it_is_for(void)
     fill(&batch, 0);
     for (int split = 0; split < 2; split++) {
         struct cameo_trainer *trainer = open_trainer(model, split);
-        struct cameo_memory memory;
+        struct cameo_memory memory = CAMEO_MEMORY_INIT;
 
         OK(cameo_trainer_memory(trainer, batch.feeds, 2, &memory, &err));
         /* What Tanh gave waits for the backward pass; every parameter has a gradient. */
@@ -456,7 +589,7 @@ void test_gradients__a_run_tells_what_happens_and_may_be_stopped_and_resumed(voi
     struct folder folder;
     char data[FOLDER_PATH_SIZE], checkpoint[FOLDER_PATH_SIZE];
     struct cameo_loop_options options = CAMEO_LOOP_OPTIONS_INIT;
-    struct cameo_loop_result result;
+    struct cameo_loop_result result = CAMEO_LOOP_RESULT_INIT;
     struct cameo_error err;
     struct seen seen = {0};
     struct run run;
@@ -487,7 +620,7 @@ void test_gradients__a_run_tells_what_happens_and_may_be_stopped_and_resumed(voi
         OK(cameo_trainer_run(run.trainer, run.batches, &options, &result, &err));
         CHECK(result.stopped == (stop > 0));
         CHECK_INT(seen.steps, stop ? 5 : 7);
-        CHECK_INT(seen.checkpoints, stop ? 2 : 4);
+        CHECK_INT(seen.checkpoints, stop ? 3 : 4); /* the last one too, and once */
         CHECK_INT(cameo_trainer_steps(run.trainer), stop ? 5 : 12);
         const float w = close_run(&run);
         CHECK(stop || w == never_stopped);
@@ -497,5 +630,152 @@ void test_gradients__a_run_tells_what_happens_and_may_be_stopped_and_resumed(voi
     CHECK(cameo_trainer_run(run.trainer, run.batches, &options, NULL, &err) == CAMEO_BAD_ARGUMENT);
     CHECK_STRING(err.message, "epochs and steps both say when to stop");
     close_run(&run);
+    folder_remove(&folder);
+}
+
+void test_gradients__what_a_run_cannot_do_is_refused_before_it_begins(void)
+{
+    struct cameo_batches_options endless = CAMEO_BATCHES_OPTIONS_INIT;
+    struct cameo_loop_options options = CAMEO_LOOP_OPTIONS_INIT;
+    struct cameo_loop_result unmade = {0};
+    char data[FOLDER_PATH_SIZE], checkpoint[FOLDER_PATH_SIZE];
+    struct cameo_batches *validation;
+    struct folder folder;
+    struct cameo_error err;
+    struct run run;
+
+    folder_make(&folder);
+    folder_path(&folder, "data.csv", data);
+    folder_path(&folder, "at.safetensors", checkpoint);
+    write_data(data);
+    open_run(&run, data);
+    endless.endless = true;
+    OK(cameo_batches_new(run.more, run.trainer, &endless, &validation, &err));
+    options.validation = validation;
+    CHECK(cameo_trainer_run(run.trainer, run.batches, &options, NULL, &err) == CAMEO_BAD_ARGUMENT);
+    CHECK_STRING(err.message, "the validation batches are endless");
+    options.validation = NULL;
+    CHECK(cameo_trainer_run(run.trainer, run.batches, &options, &unmade, &err) ==
+          CAMEO_BAD_ARGUMENT);
+    CHECK(strstr(err.message, "_INIT macro"));
+    /* A checkpoint that is there but cannot be opened is not a first run. */
+    CHECK(symlink(checkpoint, checkpoint) == 0);
+    options.checkpoint = checkpoint;
+    options.resume = true;
+    CHECK(cameo_trainer_run(run.trainer, run.batches, &options, NULL, &err) == CAMEO_IO);
+    CHECK(strstr(err.message, checkpoint));
+    CHECK_INT(cameo_trainer_steps(run.trainer), 0);
+    cameo_batches_free(validation);
+    close_run(&run);
+    folder_remove(&folder);
+}
+
+struct ends {
+    uint64_t at[8], steps;
+    size_t count;
+    int64_t compared;
+    struct cameo_cancel *cancel;
+    uint64_t cancel_at;
+    int checkpoints;
+    bool only_one;
+};
+
+static bool note_ends(void *arg, const struct cameo_progress *progress)
+{
+    struct ends *ends = arg;
+
+    ends->steps = progress->steps;
+    ends->checkpoints += progress->moment == CAMEO_AFTER_CHECKPOINT;
+    if (ends->cancel && progress->step == ends->cancel_at)
+        cameo_cancel_set(ends->cancel);
+    if (progress->moment == CAMEO_AFTER_EPOCH && ends->count < 8) {
+        ends->at[ends->count++] = progress->step;
+        ends->compared += progress->measure ? progress->measure->compared : 0;
+    }
+    return !ends->only_one;
+}
+
+/* Whatever came before the run: a step, a batch, half of the validation data. */
+void test_gradients__epochs_end_where_the_data_does(void)
+{
+    struct cameo_loop_options options = CAMEO_LOOP_OPTIONS_INIT;
+    static const float xs[] = {1, 2}, ts[] = {2, 4};
+    const struct cameo_feed feeds[] = {feed("x", xs), feed("t", ts)};
+    const struct cameo_feed *unused;
+    char data[FOLDER_PATH_SIZE];
+    struct ends ends = {0};
+    struct folder folder;
+    struct cameo_error err;
+    struct run run;
+    int64_t rows;
+
+    folder_make(&folder);
+    folder_path(&folder, "data.csv", data);
+    write_data(data);
+    open_run(&run, data);
+    OK(cameo_trainer_step(run.trainer, feeds, 2, NULL, &err));
+    OK(cameo_batches_next(run.validation, &unused, &rows, &err));
+    options.epochs = 3;
+    options.validation = run.validation;
+    options.progress = note_ends;
+    options.progress_arg = &ends;
+    OK(cameo_trainer_run(run.trainer, run.batches, &options, NULL, &err));
+    CHECK_INT(ends.count, 2);
+    CHECK_INT(ends.at[0], 5);
+    CHECK_INT(ends.at[1], 9);
+    CHECK_INT(ends.compared, 2 * 24);
+    close_run(&run);
+
+    /* 2^62 epochs of 4 steps are not none. */
+    open_run(&run, data);
+    ends = (struct ends){.only_one = true};
+    options.epochs = UINT64_C(1) << 62;
+    options.validation = NULL;
+    OK(cameo_trainer_run(run.trainer, run.batches, &options, NULL, &err));
+    CHECK_INT(cameo_trainer_steps(run.trainer), 1);
+    CHECK(ends.steps == UINT64_MAX);
+    close_run(&run);
+    folder_remove(&folder);
+}
+
+void test_gradients__a_run_that_is_cancelled_leaves_a_checkpoint_of_its_last_step(void)
+{
+    struct cameo_loop_options options = CAMEO_LOOP_OPTIONS_INIT;
+    char data[FOLDER_PATH_SIZE], checkpoint[FOLDER_PATH_SIZE];
+    struct cameo_cancel *cancel;
+    struct ends ends = {0};
+    struct folder folder;
+    struct cameo_error err;
+    struct run run;
+
+    OK(cameo_cancel_new(&cancel, &err));
+    folder_make(&folder);
+    folder_path(&folder, "data.csv", data);
+    folder_path(&folder, "at.safetensors", checkpoint);
+    write_data(data);
+    options.epochs = 2;
+    options.progress = note_ends;
+    options.progress_arg = &ends;
+    open_run(&run, data);
+    OK(cameo_trainer_run(run.trainer, run.batches, &options, NULL, &err));
+    const float never_stopped = close_run(&run);
+
+    options.checkpoint = checkpoint;
+    options.resume = true;
+    open_run(&run, data);
+    ends = (struct ends){.cancel = cancel, .cancel_at = 3};
+    cameo_trainer_set_cancel(run.trainer, cancel);
+    CHECK(cameo_trainer_run(run.trainer, run.batches, &options, NULL, &err) == CAMEO_CANCELLED);
+    CHECK(err.status == CAMEO_CANCELLED);
+    CHECK_INT(ends.checkpoints, 1);
+    CHECK_INT(cameo_trainer_steps(run.trainer), 3);
+    close_run(&run);
+    open_run(&run, data);
+    ends = (struct ends){0};
+    OK(cameo_trainer_run(run.trainer, run.batches, &options, NULL, &err));
+    CHECK_INT(cameo_trainer_steps(run.trainer), 8);
+    CHECK_INT(ends.checkpoints, 1);
+    CHECK(close_run(&run) == never_stopped);
+    cameo_cancel_free(cancel);
     folder_remove(&folder);
 }

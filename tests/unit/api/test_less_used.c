@@ -89,7 +89,7 @@ static void seek_batches(struct cm_arena *arena)
     struct cameo_trainer *trainer;
     struct cameo_dataset *dataset;
     struct cameo_batches *batches;
-    struct cameo_memory memory;
+    struct cameo_memory memory = CAMEO_MEMORY_INIT;
     struct cameo_error err;
     const struct cameo_feed *feeds;
     int64_t rows;

@@ -75,8 +75,8 @@ static struct cameo_dataset *dataset_out;
 static struct cameo_session *session_out;
 static struct cameo_trainer *trainer_out;
 static struct cameo_batches *batches_out;
-static struct cameo_memory memory_out;
-static struct cameo_measure measure_out;
+static struct cameo_memory memory_out = CAMEO_MEMORY_INIT;
+static struct cameo_measure measure_out = CAMEO_MEASURE_INIT;
 static const struct cameo_feed *feeds_out;
 static int64_t rows_out;
 static float number;
@@ -133,6 +133,9 @@ ROW(cameo_dataset_open,
 ROW(cameo_trainer_new,
     REFUSES("'model'", cameo_trainer_new(NULL, NULL, &trainer_out, err));
     REFUSES("'out'", cameo_trainer_new(t->model, NULL, NULL, err));)
+ROW(cameo_model_training_blockers,
+    REFUSES("'model'", cameo_model_training_blockers(NULL, NULL, &findings_out, err));
+    REFUSES("'out'", cameo_model_training_blockers(t->model, NULL, NULL, err));)
 ROW(cameo_trainer_read_variable,
     REFUSES("'trainer'", cameo_trainer_read_variable(NULL, 0, &number, 4, err));
     REFUSES("'values'", cameo_trainer_read_variable(t->trainer, 0, NULL, 4, err));)
@@ -236,6 +239,7 @@ static const struct row rows[] = {
     LISTED(cameo_session_run),
     LISTED(cameo_dataset_open),
     LISTED(cameo_trainer_new),
+    LISTED(cameo_model_training_blockers),
     LISTED(cameo_trainer_read_variable),
     LISTED(cameo_trainer_set_variable),
     LISTED(cameo_trainer_read_parameters),

@@ -108,12 +108,42 @@ void test_training__steps_change_variables_and_give_scalars(void)
     cameo_model_free(model);
 }
 
+/* A program that was compiled when they were shorter, and one that forgot the macro. */
+void test_training__structs_for_results_are_filled_as_far_as_they_go(void)
+{
+    struct cameo_model *model = load();
+    struct cameo_trainer *trainer = open_trainer(model);
+    struct cameo_feed feeds[] = {feed("t", NULL), feed("x", NULL)};
+    struct cameo_memory memory = CAMEO_MEMORY_INIT;
+    struct cameo_backend backend = CAMEO_BACKEND_INIT;
+    struct cameo_measure measure = {0};
+    struct cameo_error err;
+
+    memory.struct_size = offsetof(struct cameo_memory, state);
+    memory.state = 77;
+    OK(cameo_trainer_memory(trainer, feeds, 2, &memory, &err));
+    CHECK_INT(memory.struct_size, offsetof(struct cameo_memory, state));
+    CHECK_INT(memory.weights, sizeof(float));
+    CHECK_INT(memory.state, 77);
+    memory.struct_size = 0;
+    CHECK(cameo_trainer_memory(trainer, feeds, 2, &memory, &err) == CAMEO_BAD_ARGUMENT);
+    CHECK_STRING(err.message,
+                 "a struct for results has struct_size 0; make it with its _INIT macro");
+    CHECK(cameo_trainer_evaluate(trainer, feeds, 2, &measure, &err) == CAMEO_BAD_ARGUMENT);
+    CHECK(!cameo_backend(1000, &backend));
+    CHECK(backend.name[0] == 0 && backend.struct_size == sizeof backend);
+    backend.struct_size = 0;
+    CHECK(!cameo_backend(0, &backend));
+    cameo_trainer_free(trainer);
+    cameo_model_free(model);
+}
+
 void test_training__memory_of_a_step_is_told_from_shapes_alone(void)
 {
     struct cameo_model *model = load();
     struct cameo_trainer *trainer = open_trainer(model);
     struct cameo_feed feeds[] = {feed("t", NULL), feed("x", NULL)};
-    struct cameo_memory memory, larger;
+    struct cameo_memory memory = CAMEO_MEMORY_INIT, larger = CAMEO_MEMORY_INIT;
     struct cameo_error err;
     const int64_t many[] = {1000, 1}, wrong[] = {2, 3};
 
@@ -170,7 +200,7 @@ void test_training__evaluation_and_prediction_leave_everything_alone(void)
     struct cameo_trainer *trainer = open_trainer(model);
     const struct cameo_feed feeds[] = {feed("x", xs), feed("t", ts)};
     struct cameo_fetch fetch = {.name = "y"};
-    struct cameo_measure measure;
+    struct cameo_measure measure = CAMEO_MEASURE_INIT;
     struct cameo_error err;
 
     OK(cameo_trainer_step(trainer, feeds, 2, NULL, &err));
@@ -242,6 +272,41 @@ void test_training__all_operators_without_a_gradient_are_named_at_once(void)
     CHECK(strstr(err.message, "no gradient is known for them"));
     cameo_model_free(model);
     cameo_registry_free(registry);
+}
+
+/* Of as many as no message has room for. */
+void test_training__all_blockers_are_listed(void)
+{
+    enum { COUNT = 300 };
+    static char model_text[COUNT * 60 + 1000];
+    struct cameo_load_options load_options = CAMEO_LOAD_OPTIONS_INIT;
+    struct cameo_findings *findings;
+    struct cameo_model *model;
+    struct cameo_error err;
+    int used = snprintf(model_text, sizeof model_text,
+                        "<ir_version: 8, opset_import: [\"\" : 17, \"my\" : 1]>\n"
+                        "g (float[2] x) => (float[2] y) <float[2] w = {1, 2}> { y = Mul(x, w) }\n"
+                        "training {\n  algorithm: step () => (float[2] a300) {\n a0 = Neg(w)\n");
+
+    for (int i = 0; i < COUNT; i++)
+        used += snprintf(model_text + used, sizeof model_text - (size_t)used,
+                         "b%d = my.T%d(w)\n a%d = Add(a%d, b%d)\n", i, i, i + 1, i, i);
+    snprintf(model_text + used, sizeof model_text - (size_t)used,
+             "},\n  update_binding: [\"w\": \"a%d\", \"nobody\": \"a%d\"]\n}\n", COUNT, COUNT);
+    load_options.format = CAMEO_FORMAT_TEXT;
+    OK(cameo_model_load_memory(model_text, strlen(model_text), &load_options, &model, &err));
+    OK(cameo_model_training_blockers(model, NULL, &findings, &err));
+    CHECK_INT(cameo_findings_count(findings), COUNT + 1);
+    CHECK(strstr(cameo_findings_at(findings, 0)->reason.data, "'nobody' is no initializer"));
+    CHECK(strstr(cameo_findings_at(findings, COUNT)->reason.data, "my.T299"));
+    cameo_findings_free(findings);
+    cameo_model_free(model);
+
+    model = load();
+    OK(cameo_model_training_blockers(model, NULL, &findings, &err));
+    CHECK(cameo_findings_count(findings) == 0);
+    cameo_findings_free(findings);
+    cameo_model_free(model);
 }
 
 /* ---- files ---- */
@@ -360,7 +425,7 @@ static bool whole_life(const char *path, bool gradients)
     const struct cameo_feed feeds[] = {feed("x", xs), feed("t", ts)};
     struct cameo_trainer *trainer = NULL;
     struct cameo_model *model = NULL;
-    struct cameo_measure measure;
+    struct cameo_measure measure = CAMEO_MEASURE_INIT;
     struct cameo_error err;
     bool done = false;
     float g;

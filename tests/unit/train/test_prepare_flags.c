@@ -399,13 +399,13 @@ static void choices(struct cm_arena *arena)
     options.freeze = "body|^c$";
     CHECK_OK(cm_prepare(arena, train_model(arena, several), &options, &report, &err), &err);
     check_choice(&report, "head_w", true, "a gradient reaches it");
-    check_choice(&report, "body_b", false, "frozen by --freeze");
+    check_choice(&report, "body_b", false, "freeze matches it");
     CHECK_INT(report.n_changes, 0);
     options.freeze = NULL;
     options.train = "scale";
     CHECK_OK(cm_prepare(arena, train_model(arena, several), &options, &report, &err), &err);
     check_choice(&report, "scale", true, "a gradient reaches it");
-    check_choice(&report, "head_w", false, "not matched by --train");
+    check_choice(&report, "head_w", false, "train does not match it");
 }
 
 void test_prepare_flags__weights_are_chosen_and_the_choice_explained(void)
@@ -545,6 +545,13 @@ static void refusals(struct cm_arena *arena)
     options = with("cross-entropy", "sgd", 1);
     CHECK_FAILS(cm_prepare(arena, train_model(arena, line), &options, &report, &err),
                 CM_UNSUPPORTED, &err, "classes in axis 1, this one has rank 1");
+    options.class_axis = 0;
+    CHECK_FAILS(cm_prepare(arena, train_model(arena, several), &options, &report, &err),
+                CM_UNSUPPORTED, &err, "class axis 0 must be from 1 to 1");
+    options = with("mse", "sgd", 1);
+    options.class_axis = 2;
+    CHECK_FAILS(cm_prepare(arena, train_model(arena, line), &options, &report, &err),
+                CM_UNSUPPORTED, &err, "mse has no classes: class_axis means nothing to it");
     options = with("mse", "sgd", 1);
     CHECK_FAILS(cm_prepare(arena,
                            train_model(arena, "<ir_version: 8, opset_import: [\"\" : 17]>\n"
@@ -559,6 +566,78 @@ static void refusals(struct cm_arena *arena)
 void test_prepare_flags__all_that_stands_in_the_way_is_said_at_once(void)
 {
     check_in_arena(refusals);
+}
+
+/* A model of this opset with as many operators that nobody knows. */
+static const char *unknown_operators(struct cm_arena *arena, int opset, int count)
+{
+    struct cm_str nodes = CM_STR("");
+
+    for (int i = 0; i < count; i++)
+        nodes = cm_arena_printf(arena, "%s a%d = my.Thing%d (x)", nodes.data, i, i);
+    return cm_arena_printf(arena,
+                           "<ir_version: 8, opset_import: [\"\" : %d, \"my\" : 1]>\n"
+                           "m (float[2] x) => (float[2] y) <float[2] w = {1, 2}>\n"
+                           "{ y = Mul (x, w)%s }",
+                           opset, nodes.data)
+        .data;
+}
+
+static void old_refusals(struct cm_arena *arena)
+{
+    struct cm_error err = {0};
+    struct cm_prepare_report now, before;
+    const struct cm_prepare_options options = with("mse", "fast", 1);
+
+    CHECK_FAILS(cm_prepare(arena, train_model(arena, unknown_operators(arena, 17, 40)), &options,
+                           &now, &err),
+                CM_UNSUPPORTED, &err, "no optimizer 'fast'");
+    CHECK_INT(now.n_blockers, 41);
+    CHECK_FAILS(cm_prepare(arena, train_model(arena, unknown_operators(arena, 11, 40)), &options,
+                           &before, &err),
+                CM_UNSUPPORTED, &err, "no optimizer 'fast'");
+    CHECK_INT(before.n_blockers, 41);
+    for (size_t i = 0; i < 41; i++)
+        CHECK_STRING(before.blockers[i].data, now.blockers[i].data);
+}
+
+void test_prepare_flags__an_old_model_is_refused_for_as_many_reasons_as_a_new_one(void)
+{
+    check_in_arena(old_refusals);
+}
+
+/* A user of the library knows no flags of the command. */
+static void no_flags(struct cm_arena *arena)
+{
+    struct cm_error err = {0};
+    struct cm_prepare_report report;
+    struct cm_prepare_options options = with("output:y", "sgd", 1);
+
+    options.output = "y";
+    options.schedule = CM_SCHEDULE_COSINE;
+    options.train = "zzz";
+    options.freeze = "zzz";
+    options.weight_decay = -1;
+    CHECK_FAILS(cm_prepare(arena, train_model(arena, several), &options, &report, &err),
+                CM_UNSUPPORTED, &err, "train 'zzz' matches no initializer");
+    CHECK(report.n_blockers >= 6);
+    for (size_t i = 0; i < report.n_blockers; i++)
+        CHECK(!strstr(report.blockers[i].data, "--"));
+    for (size_t i = 0; i < report.n_choices; i++)
+        CHECK(!strstr(report.choices[i].reason.data, "--"));
+    options = with("cross-entropy", "sgd", 1);
+    CHECK_OK(cm_prepare(arena,
+                        train_model(arena, "<ir_version: 8, opset_import: [\"\" : 17]>\n"
+                                           "m (float[n,2,3] x) => (float[n,2,3] y)\n"
+                                           "<float[1] w = {1}> { y = Mul (x, w) }"),
+                        &options, &report, &err),
+             &err);
+    CHECK_STR(report.changes[0], "axis 1 of 'y' is over classes; class_axis names another");
+}
+
+void test_prepare_flags__options_are_called_by_their_names(void)
+{
+    check_in_arena(no_flags);
 }
 
 static void twice(struct cm_arena *arena)
@@ -581,6 +660,84 @@ static void twice(struct cm_arena *arena)
 void test_prepare_flags__a_trained_model_is_stripped_before_it_is_prepared_again(void)
 {
     check_in_arena(twice);
+}
+
+/* ---- weights in functions ---- */
+
+static const char calling[] = "<ir_version: 9, opset_import: [\"\" : 18, \"my\" : 1]>\n"
+                              "net (float[n,2] x) => (float[n,2] y) <float[2] w = {1, 2}>\n"
+                              "{ h = my.layer (x) y = Mul (h, w) }\n"
+                              "<domain: \"my\", opset_import: [\"\" : 18]>\n"
+                              "layer (x) => (y)\n"
+                              "{ v = Constant <value = float[2] {1, 2}> ()\n"
+                              "  c = Constant <value = float[2] {3, 4}> ()\n"
+                              "  z = Mul (x, v) y = Add (z, c) }";
+
+/* How many inputs the function has in the end. */
+static size_t lifted(struct cm_arena *arena, const char *train, const char *freeze, size_t trained)
+{
+    struct cm_error err = {0};
+    struct cm_prepare_report report;
+    struct cm_prepare_options options = with("mse", "sgd", 1);
+    struct cm_model_file *file = train_model(arena, calling);
+
+    options.train = train;
+    options.freeze = freeze;
+    CHECK_OK(cm_prepare(arena, file, &options, &report, &err), &err);
+    size_t count = 0;
+    for (size_t i = 0; i < report.n_choices; i++)
+        count += report.choices[i].trained;
+    CHECK_INT(count, trained);
+    return file->model.functions.items[0].input.count;
+}
+
+static void functions(struct cm_arena *arena)
+{
+    CHECK_INT(lifted(arena, NULL, NULL, 3), 3);
+    CHECK_INT(lifted(arena, "^w$", NULL, 1), 1);
+    CHECK_INT(lifted(arena, "^layer.c", NULL, 1), 2);
+    CHECK_INT(lifted(arena, NULL, "^layer", 1), 1);
+    CHECK_INT(lifted(arena, NULL, "^layer.v|^w", 1), 2);
+}
+
+void test_prepare_flags__weights_in_functions_stay_unless_they_are_chosen(void)
+{
+    check_in_arena(functions);
+}
+
+/* Running statistics are updated whatever is trained. */
+static void function_statistics(struct cm_arena *arena)
+{
+    struct cm_error err = {0};
+    struct cm_prepare_report report;
+    struct cm_prepare_options options = with("mse", "sgd", 1);
+    struct cm_model_file *file =
+        train_model(arena, "<ir_version: 9, opset_import: [\"\" : 18, \"my\" : 1]>\n"
+                           "net (float[n,2] x) => (float[n,2] y) <float[2] w = {1, 2}>\n"
+                           "{ h = my.norm (x) y = Mul (h, w) }\n"
+                           "<domain: \"my\", opset_import: [\"\" : 18]>\n"
+                           "norm (x) => (y)\n"
+                           "{ s = Constant <value = float[2] {1, 1}> ()\n"
+                           "  o = Constant <value = float[2] {0, 0}> ()\n"
+                           "  m = Constant <value = float[2] {0, 0}> ()\n"
+                           "  v = Constant <value = float[2] {1, 1}> ()\n"
+                           "  y = BatchNormalization (x, s, o, m, v) }");
+
+    options.train = "^w$";
+    CHECK_OK(cm_prepare(arena, file, &options, &report, &err), &err);
+    CHECK_INT(report.n_choices, 3);
+    check_choice(&report, "norm.m", false, "train does not match it");
+    const struct cm_entries *bound = &file->model.training_info.items[0].update_binding;
+    size_t found = 0;
+    for (size_t i = 0; i < bound->count; i++)
+        found +=
+            cm_str_is(bound->items[i].key, "norm.m") || cm_str_is(bound->items[i].key, "norm.v");
+    CHECK_INT(found, 2);
+}
+
+void test_prepare_flags__statistics_in_functions_are_updated_in_any_case(void)
+{
+    check_in_arena(function_statistics);
 }
 
 /* ---- weights in bodies, losses of one's own ---- */

@@ -452,20 +452,56 @@ static void resume(struct cm_arena *arena)
         CHECK_OK(cm_trainer_step(first, NULL, NULL, &err), &err);
     CHECK_OK(cm_trainer_random(first, arena, &random, &err), &err);
     CHECK_OK(cm_trainer_set_state(second, 0, cm_trainer_state(first, 0), &err), &err);
-    CHECK_OK(cm_trainer_set_random(second, random, &err), &err);
+    CHECK_OK(cm_trainer_set_random(second, arena, random, &err), &err);
     for (int i = 0; i < 5; i++) {
         CHECK_OK(cm_trainer_step(first, NULL, NULL, &err), &err);
         CHECK_OK(cm_trainer_step(second, NULL, NULL, &err), &err);
         CHECK(memcmp(cm_trainer_state(first, 0)->data, cm_trainer_state(second, 0)->data, 32) == 0);
     }
     random.size--;
-    CHECK_FAILS(cm_trainer_set_random(second, random, &err), CM_BAD_ARGUMENT, &err,
+    CHECK_FAILS(cm_trainer_set_random(second, arena, random, &err), CM_BAD_ARGUMENT, &err,
                 "another training");
 }
 
 void test_trainer__random_numbers_go_on_where_another_trainer_left_off(void)
 {
     check_in_arena(resume);
+}
+
+static void refuse_all(struct cm_arena *arena)
+{
+    static const char text[] =
+        "<ir_version: 8, opset_import: [\"\" : 17]>\n"
+        "two (float[4] x) => (float[4] y) <float[4] a = {0,0,0,0}, float[4] b = {0,0,0,0}>\n"
+        "{ s = Add(a, b)\n y = Add(x, s) }\n"
+        "training { algorithm: one () => (float[4] m) { r = RandomNormal<shape = [4]>()\n"
+        "m = Add(a, r) }, update_binding: [\"a\": \"m\"] }\n"
+        "training { algorithm: other () => (float[4] n) { r = RandomNormal<shape = [4]>()\n"
+        "n = Add(b, r) }, update_binding: [\"b\": \"n\"] }\n";
+    struct cm_trainer *first = train_of(arena, text), *second = train_of(arena, text);
+    struct cm_error err = {0};
+    struct cm_str random, before, after;
+    char *wrong;
+
+    CHECK_OK(cm_trainer_step(first, NULL, NULL, &err), &err);
+    CHECK_OK(cm_trainer_random(first, arena, &random, &err), &err);
+    CHECK_OK(cm_trainer_random(second, arena, &before, &err), &err);
+    wrong = cm_arena_alloc(arena, random.size);
+    memcpy(wrong, random.data, random.size);
+    /* Both entries have parts of one size: the first record of the second is none. */
+    memset(wrong + random.size / 2 + 8, 0xff, 8);
+    CHECK_FAILS(cm_trainer_set_random(second, arena, (struct cm_str){wrong, random.size}, &err),
+                CM_BAD_ARGUMENT, &err, "random state");
+    CHECK_OK(cm_trainer_random(second, arena, &after, &err), &err);
+    CHECK(before.size == after.size && memcmp(before.data, after.data, before.size) == 0);
+    CHECK_OK(cm_trainer_set_random(second, arena, random, &err), &err);
+    CHECK_OK(cm_trainer_random(second, arena, &after, &err), &err);
+    CHECK(memcmp(random.data, after.data, random.size) == 0);
+}
+
+void test_trainer__a_random_state_is_taken_whole_or_not_at_all(void)
+{
+    check_in_arena(refuse_all);
 }
 
 /* Noise times what is fed: a step fails because nothing is, or because that is infinite. */
