@@ -547,6 +547,64 @@ static enum cm_status wait_until_run(struct binder *b, const struct cm_step *ste
     return CM_OK;
 }
 
+/* Outputs that the kernel writes in a layout of its own while everybody else reads them plain: by
+ * output, the storage of the first (-1: none) and the tensor that a reorder fills. */
+struct beside {
+    int *storage;
+    struct cm_tensor **plain;
+};
+
+/* only_views: no output has memory of its own. */
+static enum cm_status place_outputs(struct binder *b, struct cm_bound_step *bound,
+                                    enum cm_layout_rule rule, struct beside *out, bool *only_views)
+{
+    const struct cm_step *step = bound->step;
+    struct cm_tensor **given = (struct cm_tensor **)(uintptr_t)bound->call.out;
+    *only_views = true;
+    for (int o = 0; o < step->n_out; o++) {
+        bool view = false;
+        out->storage[o] = -1;
+        if (step->out[o] == CM_NO_SLOT)
+            continue;
+        struct cm_slot *slot = &b->context->slots[step->out[o]];
+        const struct cm_layout *layout = rule == CM_LAYOUT_PLAIN ? NULL : bound->give[o];
+        if (layout && (b->session->result_of[step->out[o]] != CM_NO_SLOT ||
+                       b->session->is_captured[step->out[o]])) {
+            /* Results and what bodies read are plain: the kernel writes beside them and a reorder
+             * follows. */
+            struct cm_tensor *beside = CM_NEW(b->arena, struct cm_tensor);
+            *beside = slot->datum.tensor;
+            beside->layout = layout;
+            out->storage[o] = cm_storage_new(&b->storages, layout->bytes);
+            *CM_PUSH(b->arena, &b->binding->extras) =
+                (struct cm_extra){beside, b->storages.all.items[out->storage[o]].offset};
+            out->plain[o] = &slot->datum.tensor;
+            given[o] = beside;
+        } else {
+            slot->datum.tensor.layout = layout;
+        }
+        CM_TRY(place_output(b, step, o, &view));
+        *only_views = *only_views && view;
+    }
+    return CM_OK;
+}
+
+/* The reorders that follow such a step. */
+static void reorder_outputs(struct binder *b, const struct cm_bound_step *bound,
+                            const struct beside *beside)
+{
+    for (int o = 0; o < bound->step->n_out; o++) {
+        if (beside->storage[o] < 0)
+            continue;
+        struct cm_bound_step *back = new_step(b, NULL);
+        back->kernel = "reorder";
+        back->reorder_from = bound->call.out[o];
+        back->reorder_to = beside->plain[o];
+        *CM_PUSH(b->arena, &b->binding->steps) = back;
+        cm_storage_leave(&b->storages, beside->storage[o]);
+    }
+}
+
 static enum cm_status place_step(struct binder *b, struct cm_bound_step *bound)
 {
     const struct cm_step *step = bound->step;
@@ -572,35 +630,10 @@ static enum cm_status place_step(struct binder *b, struct cm_bound_step *bound)
             bound->give[o] = common;
     }
     CM_TRY(settle_inputs(b, bound, rule, temporary));
-    bool only_views = true;
-    struct cm_tensor **out = (struct cm_tensor **)(uintptr_t)bound->call.out;
-    int *blocked = CM_NEW_ARRAY(b->arena, int, n_out);
-    struct cm_tensor **plain = CM_NEW_ARRAY(b->arena, struct cm_tensor *, n_out);
-    for (size_t o = 0; o < n_out; o++) {
-        bool view = false;
-        blocked[o] = -1;
-        if (step->out[o] == CM_NO_SLOT)
-            continue;
-        struct cm_slot *slot = &b->context->slots[step->out[o]];
-        const struct cm_layout *layout = rule == CM_LAYOUT_PLAIN ? NULL : bound->give[o];
-        if (layout && (b->session->result_of[step->out[o]] != CM_NO_SLOT ||
-                       b->session->is_captured[step->out[o]])) {
-            /* Results and what bodies read are plain: the kernel writes beside them and a reorder
-             * follows. */
-            struct cm_tensor *beside = CM_NEW(b->arena, struct cm_tensor);
-            *beside = slot->datum.tensor;
-            beside->layout = layout;
-            blocked[o] = cm_storage_new(&b->storages, layout->bytes);
-            *CM_PUSH(b->arena, &b->binding->extras) =
-                (struct cm_extra){beside, b->storages.all.items[blocked[o]].offset};
-            plain[o] = &slot->datum.tensor;
-            out[o] = beside;
-        } else {
-            slot->datum.tensor.layout = layout;
-        }
-        CM_TRY(place_output(b, step, (int)o, &view));
-        only_views = only_views && view;
-    }
+    struct beside beside = {CM_NEW_ARRAY(b->arena, int, n_out),
+                            CM_NEW_ARRAY(b->arena, struct cm_tensor *, n_out)};
+    bool only_views;
+    CM_TRY(place_outputs(b, bound, rule, &beside, &only_views));
     if (bound->scratch_size > b->storages.most[CM_MEMORY_SCRATCH])
         b->storages.most[CM_MEMORY_SCRATCH] = bound->scratch_size;
     bound->scratch_offset = cm_storage_take(&b->storages, bound->scratch_size);
@@ -608,16 +641,7 @@ static enum cm_status place_step(struct binder *b, struct cm_bound_step *bound)
     bound->live = live_bytes(b) + cm_round_up(bound->scratch_size, CM_TENSOR_ALIGNMENT);
     if (!only_views)
         *CM_PUSH(b->arena, &b->binding->steps) = bound;
-    for (size_t o = 0; o < n_out; o++) {
-        if (blocked[o] < 0)
-            continue;
-        struct cm_bound_step *back = new_step(b, NULL);
-        back->kernel = "reorder";
-        back->reorder_from = out[o];
-        back->reorder_to = plain[o];
-        *CM_PUSH(b->arena, &b->binding->steps) = back;
-        cm_storage_leave(&b->storages, blocked[o]);
-    }
+    reorder_outputs(b, bound, &beside);
     for (size_t i = 0; i < n_in; i++)
         if (temporary[i] >= 0)
             cm_storage_leave(&b->storages, temporary[i]);

@@ -54,7 +54,7 @@ enum cm_status cm_context_buffer(void *arg, size_t size, struct cm_buffer **out,
 {
     struct cm_context *context = arg;
     if (context->session->options.memory_limit)
-        CM_TRY(cm_context_afford(context, size, err));
+        CM_TRY(cm_context_afford(context, cm_pool_size(size), err));
     return cm_pool_get(context->pool, size, out, err);
 }
 
@@ -66,7 +66,7 @@ enum cm_status cm_context_tensor(struct cm_context *context, enum cm_dtype type,
     size_t bytes;
     if (context->session->options.memory_limit && cm_shape_count(shape, &count) &&
         cm_dtype_bytes(type, count, &bytes))
-        CM_TRY(cm_context_afford(context, bytes, err));
+        CM_TRY(cm_context_afford(context, cm_pool_size(bytes), err));
     return cm_pool_tensor(context->pool, type, shape, out, err);
 }
 

@@ -55,15 +55,17 @@ static enum cm_status infer_block(struct cm_infer *in, size_t body, const struct
     for (size_t i = 0; i < n_args; i++)
         facts[block->inputs[i]] = args[i];
     search->depth++;
-    for (size_t s = 0; s < block->n_steps; s++) {
+    enum cm_status status = CM_OK;
+    for (size_t s = 0; s < block->n_steps && !status; s++) {
         const struct cm_step *step = &block->steps[s];
         struct cm_fact *results = CM_NEW_ARRAY(search->arena, struct cm_fact, (size_t)step->n_out);
-        CM_TRY(infer_step(search, step, results, in->err));
-        for (int o = 0; o < step->n_out; o++)
+        status = infer_step(search, step, results, in->err);
+        for (int o = 0; o < step->n_out && !status; o++)
             if (step->out[o] != CM_NO_SLOT)
                 facts[step->out[o]] = results[o];
     }
     search->depth--;
+    CM_TRY(status);
     for (size_t o = 0; o < n_outs; o++)
         outs[o] = fact_of(search, block->outputs[o], block->graph->outputs[o].value);
     return CM_OK;
@@ -73,8 +75,9 @@ static enum cm_status infer_step(struct search *search, const struct cm_step *st
                                  struct cm_fact *results, struct cm_error *err)
 {
     const struct cm_node *node = step->node;
-    if (search->rules-- == 0)
+    if (search->rules == 0)
         return cm_fail(err, CM_LIMIT, "its bodies are not looked at any longer");
+    search->rules--;
     struct cm_fact *facts = CM_NEW_ARRAY(search->arena, struct cm_fact, (size_t)step->n_in);
     for (int i = 0; i < step->n_in; i++)
         if (step->in[i] != CM_NO_SLOT)

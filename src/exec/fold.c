@@ -103,6 +103,10 @@ static double work_of(const struct candidate *c)
     const double touched = c->in + c->out + c->chars;
     if (is_linear(node))
         return touched;
+    if (cm_str_is(node->op_type, "RoiAlign")) {
+        const double samples = (double)cm_node_int(node, "sampling_ratio");
+        return touched * touched * (samples * samples + 1);
+    }
     /* (m, k) by (k, n) is m n k products: the root of mk, kn and mn multiplied. */
     if (!node->domain.size &&
         (cm_str_is(node->op_type, "MatMul") || cm_str_is(node->op_type, "Gemm")))

@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "exec/program.h"
 
+#include "base/map.h"
 #include "base/memory.h"
 
 struct cm_packed_weights {
@@ -10,8 +11,27 @@ struct cm_packed_weights {
     struct cm_layout *layout; /* a copy, for comparing */
     void *data;
     size_t users;
-    struct cm_packed_weights *next;
+    struct cm_packed_weights *next, **at; /* at: what points here */
 };
+
+/* Guarded by the session's lock, which others wait for in a loop: so there are as many chains as
+ * there can be constants from the beginning, and each is short. */
+struct cm_pack_table {
+    size_t bytes;
+    size_t mask; /* chains but one, a power of two */
+    struct cm_packed_weights *chains[];
+};
+
+struct cm_pack_table *cm_pack_table_new(struct cm_arena *arena, size_t n_constants)
+{
+    size_t n = 1;
+    while (n < n_constants)
+        n *= 2;
+    struct cm_pack_table *packed =
+        cm_arena_alloc(arena, sizeof *packed + n * sizeof packed->chains[0]);
+    packed->mask = n - 1;
+    return packed;
+}
 
 /* One holder of it. */
 struct hold {
@@ -30,28 +50,54 @@ static void let_go(void *what)
 {
     const struct hold *hold = what;
     struct cm_session *session = hold->session;
-    if (!hold->packed)
+    struct cm_packed_weights *packed = hold->packed;
+    if (!packed)
         return;
     cm_session_lock(session);
-    struct cm_packed_weights **at = &session->packed;
-    while (*at != hold->packed)
-        at = &(*at)->next;
-    const bool last = --hold->packed->users == 0;
-    if (last)
-        *at = hold->packed->next;
+    const bool last = --packed->users == 0;
+    if (last) {
+        *packed->at = packed->next;
+        if (packed->next)
+            packed->next->at = packed->at;
+        session->packed->bytes -= packed->layout->bytes;
+    }
     cm_session_unlock(session);
     if (last)
-        free_packed(hold->packed);
+        free_packed(packed);
+}
+
+/* Layouts that are the same have the same size, and little else in them can be relied on. */
+static struct cm_packed_weights **chain_of(struct cm_session *session, const void *from,
+                                           const struct cm_layout *layout)
+{
+    const uint64_t key[] = {(uintptr_t)from, layout->bytes};
+    const uint64_t hash = cm_hash((struct cm_str){(const char *)key, sizeof key});
+    return &session->packed->chains[hash & session->packed->mask];
+}
+
+/* With the session locked: one user more, if it is there. */
+static struct cm_packed_weights *join(struct cm_packed_weights *const *chain, const void *from,
+                                      const struct cm_layout *layout)
+{
+    struct cm_packed_weights *packed = *chain;
+    while (packed && (packed->from != from || !cm_layout_equal(packed->layout, layout)))
+        packed = packed->next;
+    if (packed)
+        packed->users++;
+    return packed;
 }
 
 /* With the session locked. */
-static struct cm_packed_weights *find(const struct cm_session *session, const void *from,
-                                      const struct cm_layout *layout)
+static void enter(struct cm_pack_table *all, struct cm_packed_weights **chain,
+                  struct cm_packed_weights *made)
 {
-    struct cm_packed_weights *packed = session->packed;
-    while (packed && (packed->from != from || !cm_layout_equal(packed->layout, layout)))
-        packed = packed->next;
-    return packed;
+    made->users = 1;
+    made->next = *chain;
+    made->at = chain;
+    if (made->next)
+        made->next->at = &made->next;
+    *chain = made;
+    all->bytes += made->layout->bytes;
 }
 
 static struct cm_packed_weights *new_packed(const struct cm_tensor *constant,
@@ -85,28 +131,25 @@ enum cm_status cm_pack_constant(struct cm_session *session, struct cm_arena *are
                                 void **data, struct cm_error *err)
 {
     struct hold *hold = CM_NEW(arena, struct hold);
+    struct cm_packed_weights **chain = chain_of(session, constant->data, layout);
     hold->session = session;
     cm_arena_defer(arena, let_go, hold);
     cm_session_lock(session);
-    hold->packed = find(session, constant->data, layout);
-    if (hold->packed)
-        hold->packed->users++;
+    hold->packed = join(chain, constant->data, layout);
     cm_session_unlock(session);
     if (!hold->packed) {
         enum cm_status status;
         struct cm_packed_weights *made = new_packed(constant, layout, err, &status);
         CM_TRY(status);
         cm_session_lock(session);
-        hold->packed = find(session, constant->data, layout); /* another run may have been faster */
-        if (!hold->packed) {
-            made->next = session->packed;
-            session->packed = made;
+        hold->packed = join(chain, constant->data, layout); /* another run may have been faster */
+        const bool is_first = !hold->packed;
+        if (is_first) {
+            enter(session->packed, chain, made);
             hold->packed = made;
-            made = NULL;
         }
-        hold->packed->users++;
         cm_session_unlock(session);
-        if (made)
+        if (!is_first)
             free_packed(made);
     }
     *data = hold->packed->data;
@@ -115,10 +158,8 @@ enum cm_status cm_pack_constant(struct cm_session *session, struct cm_arena *are
 
 size_t cm_packed_bytes(struct cm_session *session)
 {
-    size_t total = 0;
     cm_session_lock(session);
-    for (const struct cm_packed_weights *packed = session->packed; packed; packed = packed->next)
-        total += packed->layout->bytes;
+    const size_t bytes = session->packed->bytes;
     cm_session_unlock(session);
-    return total;
+    return bytes;
 }

@@ -66,10 +66,10 @@ struct cm_session {
     const struct cm_tensor **defaults;  /* by input of main; NULL: it must be given */
     const struct cm_tensor **constants; /* by slot; NULL: computed */
     const struct cm_type **constant_types;
-    uint32_t *result_of; /* by slot: which output of its block; CM_NO_SLOT: none */
-    bool *is_captured;   /* by slot: a body reads it */
-    uint32_t *block_of;  /* by slot: number of its block; of a constant the main one's */
-    struct cm_packed_weights *packed; /* constants in the layouts of kernels; guarded by busy */
+    uint32_t *result_of;          /* by slot: which output of its block; CM_NO_SLOT: none */
+    bool *is_captured;            /* by slot: a body reads it */
+    uint32_t *block_of;           /* by slot: number of its block; of a constant the main one's */
+    struct cm_pack_table *packed; /* constants in the layouts of kernels: see packed.c */
     const struct cm_kernel *const *kernels; /* those that may be asked, in order */
     size_t n_kernels;
     struct cm_team *team;
@@ -240,6 +240,9 @@ void cm_infer_bodies(struct cm_context *context, const struct cm_block *block,
 /* The first kernel of a backend that takes the call; NULL: none does. The reasons of those that did
  * not are added to bound->declined, in arena. */
 const struct cm_kernel *cm_choose_kernel(struct cm_bound_step *bound, struct cm_arena *arena);
+
+/* A place for as many constants in the layouts of kernels, more or less. */
+struct cm_pack_table *cm_pack_table_new(struct cm_arena *arena, size_t n_constants);
 
 /* The constant of a slot in a layout, made once for all bindings of the session that hold it; it
  * lives as long as arena. */

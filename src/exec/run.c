@@ -1,18 +1,9 @@
 /* Running a bound block, and the engine that kernels see while it runs. */
 // SPDX-License-Identifier: Apache-2.0
-#define _POSIX_C_SOURCE 200809L
 #include "exec/program.h"
 
+#include "base/clock.h"
 #include "base/memory.h"
-
-#include <time.h>
-
-static uint64_t now_ns(void)
-{
-    struct timespec at;
-    clock_gettime(CLOCK_MONOTONIC, &at);
-    return (uint64_t)at.tv_sec * 1000000000u + (uint64_t)at.tv_nsec;
-}
 
 /* ---- the engine ---- */
 
@@ -184,12 +175,15 @@ static void report(struct cm_context *context, const struct cm_block *block,
         .declined = bound->declined,
         .depth = block->depth,
         .begin_ns = began - context->began_ns,
-        .end_ns = now_ns() - context->began_ns,
+        .end_ns = cm_clock_ns() - context->began_ns,
         .live_bytes = live_bytes(context, bound),
         .out = (const struct cm_tensor *const *)bound->call.out,
         .n_out = bound->call.n_out,
     };
+    /* What the callback makes is the caller's, not the run's. */
+    const struct cm_buffer_source *source = cm_buffer_enter(NULL);
     context->options->step(context->options->step_arg, &report);
+    cm_buffer_enter(source);
 }
 
 static enum cm_status run_step(struct cm_context *context, const struct cm_block_state *state_,
@@ -251,11 +245,6 @@ static void end_late(struct cm_context *context, const struct cm_bound_step *bou
         cm_arena_reset(bound->arena);
 }
 
-static bool cancelled(const struct cm_run_options *options)
-{
-    return options->cancel && atomic_load_explicit(options->cancel, memory_order_relaxed);
-}
-
 enum cm_status cm_run_block(struct cm_context *context, struct cm_block *block,
                             const struct cm_datum *results, struct cm_error *err)
 {
@@ -266,9 +255,9 @@ enum cm_status cm_run_block(struct cm_context *context, struct cm_block *block,
     const struct cm_block_state *block_state = &context->blocks[block->number];
     for (size_t s = 0; s < binding->steps.count; s++) {
         struct cm_bound_step *bound = binding->steps.items[s];
-        if (cancelled(options))
+        if (cm_cancelled(options->cancel))
             return cm_fail(err, CM_CANCELLED, "cancelled");
-        const uint64_t began = options->step ? now_ns() : 0;
+        const uint64_t began = options->step ? cm_clock_ns() : 0;
         const enum cm_status status = run_step(context, block_state, bound, err);
         if (status)
             return bound->step ? cm_node_blame(bound->step->node, status, err) : status;
@@ -277,5 +266,5 @@ enum cm_status cm_run_block(struct cm_context *context, struct cm_block *block,
         end_late(context, bound);
     }
     /* A body without steps may be run forever too. */
-    return cancelled(options) ? cm_fail(err, CM_CANCELLED, "cancelled") : CM_OK;
+    return cm_cancelled(options->cancel) ? cm_fail(err, CM_CANCELLED, "cancelled") : CM_OK;
 }

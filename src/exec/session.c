@@ -1,13 +1,11 @@
 /* Sessions: compiled graphs and the contexts that runs lease. */
 // SPDX-License-Identifier: Apache-2.0
-#define _POSIX_C_SOURCE 200809L
 #include "exec/session.h"
 
+#include "base/clock.h"
 #include "base/memory.h"
 #include "base/number.h"
 #include "exec/program.h"
-
-#include <time.h>
 
 void cm_session_lock(struct cm_session *session)
 {
@@ -147,9 +145,13 @@ enum cm_status cm_session_new(struct cm_graph *graph, const struct cm_session_op
     choose_kernels(session);
     CM_TRY(cm_compile(session, graph, err));
     session->constant_types = CM_NEW_ARRAY(arena, const struct cm_type *, session->n_slots);
+    size_t n_constants = 0;
     for (size_t i = 0; i < session->n_slots; i++)
-        if (session->constants[i])
+        if (session->constants[i]) {
             session->constant_types[i] = cm_type_of_tensor(arena, session->constants[i]);
+            n_constants++;
+        }
+    session->packed = cm_pack_table_new(arena, n_constants);
     session->defaults = CM_NEW_ARRAY(arena, const struct cm_tensor *, session->main->n_inputs);
     for (size_t i = 0; i < session->main->n_inputs; i++)
         CM_TRY(cm_value_default(session->module, graph->inputs[i], &session->defaults[i], err));
@@ -394,13 +396,11 @@ static enum cm_status with_context(struct request *r, const struct cm_run_option
 {
     static const struct cm_run_options none = {0};
     struct cm_session *session = r->session;
-    struct timespec at;
     CM_TRY(lease(session, &r->context, r->err));
     r->context->options = options ? options : &none;
     r->context->pool_before = cm_pool_used(r->context->pool);
     r->context->live_around = 0;
-    clock_gettime(CLOCK_MONOTONIC, &at);
-    r->context->began_ns = (uint64_t)at.tv_sec * 1000000000u + (uint64_t)at.tv_nsec;
+    r->context->began_ns = cm_clock_ns();
     struct cm_team *before = cm_team_enter(session->team);
     const struct cm_buffer_source source = {cm_context_buffer, r->context};
     const struct cm_buffer_source *source_before = cm_buffer_enter(&source);
@@ -467,6 +467,7 @@ static enum cm_status guarded_measure(struct cm_guard *guard, void *arg)
     for (size_t i = 0; i < session->n_slots; i++)
         if (session->constants[i])
             r->memory->constants += cm_tensor_bytes(session->constants[i]);
+    r->memory->packed = cm_packed_bytes(r->session);
     return measure_results(r, binding);
 }
 

@@ -1,16 +1,14 @@
 /* The plain engine: nodes in order, results on the heap. */
 // SPDX-License-Identifier: Apache-2.0
-#define _POSIX_C_SOURCE 200809L
 #include "graph/eval.h"
 
+#include "base/clock.h"
 #include "base/memory.h"
 #include "base/random.h"
 #include "graph/function.h"
 #include "graph/module.h"
 #include "onnx/tensor_data.h"
 #include "tensor/pool.h"
-
-#include <time.h>
 
 struct node_random {
     const struct cm_node *node;
@@ -29,6 +27,7 @@ struct frame {
     struct cm_pool *pool; /* counts results; NULL: nobody asked */
     struct cm_buffer_source source;
     const struct cm_buffer_source *source_before;
+    bool entered; /* source is this thread's */
     uint64_t steps, began_ns;
     int depth;
 };
@@ -357,28 +356,19 @@ static enum cm_status operand(struct frame *frame, cm_value value, const struct 
     return CM_OK;
 }
 
-static uint64_t now_ns(void)
-{
-    struct timespec at;
-    clock_gettime(CLOCK_MONOTONIC, &at);
-    return (uint64_t)at.tv_sec * 1000000000u + (uint64_t)at.tv_nsec;
-}
-
 static void report(const struct frame *frame, const struct cm_node *node, uint64_t began)
 {
     const struct cm_eval_report report = {.node = node,
                                           .by_body = !uses_kernel(frame, node),
                                           .depth = frame->depth,
                                           .begin_ns = began - frame->began_ns,
-                                          .end_ns = now_ns() - frame->began_ns,
+                                          .end_ns = cm_clock_ns() - frame->began_ns,
                                           .live_bytes =
                                               frame->pool ? cm_pool_used(frame->pool) : 0};
+    /* What the callback makes is the caller's, not the evaluation's. */
+    const struct cm_buffer_source *source = cm_buffer_enter(NULL);
     frame->options->step(frame->options->step_arg, &report);
-}
-
-static bool cancelled(const struct cm_eval_options *options)
-{
-    return options->cancel && atomic_load_explicit(options->cancel, memory_order_relaxed);
+    cm_buffer_enter(source);
 }
 
 static enum cm_status eval_one(struct frame *frame, struct cm_node *node, struct cm_arena *arena,
@@ -392,11 +382,11 @@ static enum cm_status eval_one(struct frame *frame, struct cm_node *node, struct
     if (options->step_limit && ++frame->steps > options->step_limit)
         return cm_fail(err, CM_LIMIT, "more than %llu nodes were run",
                        (unsigned long long)options->step_limit);
-    if (cancelled(options))
+    if (cm_cancelled(options->cancel))
         return cm_fail(err, CM_CANCELLED, "cancelled");
     for (size_t i = 0; i < n_in; i++)
         CM_TRY(operand(frame, node->inputs[i].value, &in[i], err));
-    const uint64_t began = options->step ? now_ns() : 0;
+    const uint64_t began = options->step ? cm_clock_ns() : 0;
     CM_TRY(eval_node(frame, node, arena, in, out, err));
     if (options->step)
         report(frame, node, began);
@@ -424,7 +414,8 @@ static enum cm_status eval_nodes(struct frame *frame, struct cm_graph *graph, st
             operand(frame, graph->outputs[o].value, &datum, err); /* an initializer may be one */
     }
     cm_arena_release(&arena);
-    if (!status && cancelled(frame->options)) /* a body without nodes may be run forever too */
+    /* A body without nodes may be run forever too. */
+    if (!status && cm_cancelled(frame->options->cancel))
         return cm_fail(err, CM_CANCELLED, "cancelled");
     return status;
 }
@@ -479,7 +470,8 @@ static enum cm_status feed(struct frame *frame, const struct cm_graph *graph,
 static void leave_pool(void *what)
 {
     const struct frame *frame = what;
-    cm_buffer_enter(frame->source_before);
+    if (frame->entered)
+        cm_buffer_enter(frame->source_before);
     cm_pool_free(frame->pool);
 }
 
@@ -488,12 +480,13 @@ static enum cm_status count_memory(struct frame *frame, struct cm_error *err)
 {
     if (!frame->options->memory_limit && !frame->options->step)
         return CM_OK;
+    cm_arena_defer(frame->arena, leave_pool, frame); /* whichever way the evaluation ends */
     frame->pool = cm_pool_new(frame->options->memory_limit);
     if (!frame->pool)
         return cm_fail(err, CM_NO_MEMORY, "no memory to begin with");
     frame->source = cm_pool_source(frame->pool);
     frame->source_before = cm_buffer_enter(&frame->source);
-    cm_arena_defer(frame->arena, leave_pool, frame); /* whichever way the evaluation ends */
+    frame->entered = true;
     return CM_OK;
 }
 
@@ -504,7 +497,7 @@ enum cm_status cm_graph_eval(struct cm_graph *graph, const struct cm_datum *cons
     struct cm_arena arena;
     struct frame frame;
     frame_init(&frame, graph->module, &arena, options);
-    frame.began_ns = frame.options->step ? now_ns() : 0;
+    frame.began_ns = frame.options->step ? cm_clock_ns() : 0;
     enum cm_status status = count_memory(&frame, err);
     if (!status)
         status = feed(&frame, graph, in, n_in, err);

@@ -510,13 +510,19 @@ struct cm_node_text cm_node_describe(const struct cm_node *node)
     return out;
 }
 
-enum cm_status cm_node_blame(const struct cm_node *node, enum cm_status status,
-                             struct cm_error *err)
+enum cm_status cm_node_outside(enum cm_status status, struct cm_error *err)
 {
     if (status == CM_BAD_ARGUMENT)
         status = CM_BAD_MODEL;
     if (status && err)
         err->status = status;
+    return status;
+}
+
+enum cm_status cm_node_blame(const struct cm_node *node, enum cm_status status,
+                             struct cm_error *err)
+{
+    status = cm_node_outside(status, err);
     return status ? cm_error_context(err, status, "%s", cm_node_describe(node).text) : CM_OK;
 }
 

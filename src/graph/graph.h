@@ -238,8 +238,11 @@ struct cm_node_text {
 };
 struct cm_node_text cm_node_describe(const struct cm_node *node);
 
-/* For a failure that leaves a node: puts that text before the reason. What is a bad argument to its
- * operator is a bad model to everybody outside. Returns the status. */
+/* What is a bad argument to an operator is a bad model to everybody outside. Returns the status,
+ * and err has it too. */
+enum cm_status cm_node_outside(enum cm_status status, struct cm_error *err);
+
+/* For a failure that leaves a node: that, and the text before the reason. Returns the status. */
 enum cm_status cm_node_blame(const struct cm_node *node, enum cm_status status,
                              struct cm_error *err);
 

@@ -227,11 +227,11 @@ static enum cm_status read_node(struct cm_import_context *context, struct cm_gra
                                   .function = cm_import_find_function(context, proto)};
     if (!spec->function) {
         spec->version = cm_import_version(context, proto->domain);
-        if (!spec->version && context->report)
-            context->report->told = true; /* cm_import_list_missing has it */
-        if (!spec->version)
+        if (!spec->version) {
+            cm_import_is_missing(context, proto);
             return cm_fail(err, CM_BAD_MODEL, "domain '%.*s' is not imported",
                            CM_STR_FMT(proto->domain));
+        }
     }
     import_attributes(context, proto, spec);
     return add_named(context, graph, spec, err);
@@ -249,8 +249,8 @@ static enum cm_status import_node(struct cm_import_context *context, struct cm_g
                       : cm_registry_schema(registry, spec.domain, spec.op_type, spec.version);
     const struct cm_schema *newest =
         from ? cm_registry_schema(registry, spec.domain, spec.op_type, 0) : NULL;
-    if (!from && !spec.function && context->report)
-        context->report->told = true; /* cm_import_list_missing has it */
+    if (!from && !spec.function)
+        cm_import_is_missing(context, proto);
     cm_value *outputs;
     if (from != newest && context->upgrade) {
         struct cm_builder builder = {.graph = graph, .before = before, .err = err};
@@ -294,6 +294,7 @@ static enum cm_status visit_branches(struct cm_import_context *context, struct c
         struct cm_import_scope inner = {.outer = outer, .id = cm_import_next_scope(context)};
         context->place = &place;
         context->scope = outer ? &inner : NULL;
+        cm_import_begin(context);
         const enum cm_status status =
             import_graph(context, cm_graph_new(context->module, graph, body->name), body, err);
         context->scope = outer;
@@ -310,8 +311,7 @@ static enum cm_status import_any_node(struct cm_import_context *context, struct 
 {
     struct cm_arena *arena = context->module->arena;
     const struct cm_node_proto *outer = context->node;
-    if (context->report)
-        context->report->told = false;
+    cm_import_begin(context);
     context->node = proto;
     const enum cm_status status = import_node(context, graph, before, proto, err);
     context->node = outer;
@@ -377,11 +377,13 @@ static enum cm_status import_initializers(struct cm_import_context *context, str
 {
     for (size_t i = 0; i < proto->initializer.count; i++) {
         const struct cm_tensor_proto *tensor = &proto->initializer.items[i];
+        cm_import_begin(context);
         const enum cm_status status = import_initializer(context, graph, tensor, err);
         CM_TRY(give_up(context, graph, "initializer", tensor->name, status, err));
     }
     for (size_t i = 0; i < proto->sparse_initializer.count; i++) {
         const struct cm_tensor_proto *values = proto->sparse_initializer.items[i].values;
+        cm_import_begin(context);
         CM_TRY(give_up(context, graph, "initializer", values ? values->name : CM_STR(""),
                        cm_fail(err, CM_UNSUPPORTED, "it is sparse, which cannot be run"), err));
     }
@@ -392,6 +394,7 @@ static enum cm_status import_outputs(struct cm_import_context *context, struct c
                                      const struct cm_graph_proto *proto, struct cm_error *err)
 {
     cm_value *outputs = CM_NEW_ARRAY(context->module->arena, cm_value, proto->output.count);
+    cm_import_begin(context);
     for (size_t i = 0; i < proto->output.count; i++) {
         outputs[i] = find_value(context, graph, proto->output.items[i].name);
         if (!outputs[i] && cm_import_is_poisoned(context, graph, proto->output.items[i].name))
@@ -540,6 +543,7 @@ static enum cm_status import_inputs(struct cm_import_context *context, struct cm
         if (cm_map_find(&constants, info->name))
             continue;
         const struct cm_type *type;
+        cm_import_begin(context);
         enum cm_status status = check_free(context, graph, info->name, err);
         if (!status)
             status = cm_type_from_proto(module->arena, module->symbols, info->type, &type, err);
@@ -590,5 +594,8 @@ enum cm_status cm_module_import(struct cm_module *module, const struct cm_model_
         cm_import_note_failure(context, status, CM_STR(""), err->text);
     context->report = NULL; /* bodies that are expanded later fail where they are wanted */
     *out = graph;
-    return ended ? status : cm_obstacles_fail(report.obstacles, err);
+    if (ended)
+        return status;
+    const enum cm_status listed = cm_obstacles_fail(report.obstacles, err);
+    return listed ? listed : status;
 }

@@ -24,6 +24,7 @@ struct cm_import_report {
     struct cm_obstacles *obstacles;
     struct cm_map poisoned; /* address of a graph or id of a scope, then the name */
     struct cm_map visited;  /* addresses of the messages of bodies */
+    struct cm_map missing;  /* and of the nodes that cm_import_list_missing has told of */
     uintptr_t scopes;       /* how many there were */
     size_t failures;        /* told or not */
     bool told;              /* the failure under way comes from what is in the list already */
@@ -76,6 +77,11 @@ bool cm_import_is_listed(enum cm_status status);
 /* May the rest still be looked at after this failure? Not when a budget or the machine gave out,
  * and not for ever: functions that call each other can fail any number of times. */
 bool cm_import_may_go_on(const struct cm_import_context *context, enum cm_status status);
+/* A new attempt begins: what was told of the last failure says nothing of the next. */
+void cm_import_begin(const struct cm_import_context *context);
+/* Nobody knows the node's operator: the failure that follows is told already if the list has it. */
+void cm_import_is_missing(const struct cm_import_context *context,
+                          const struct cm_node_proto *node);
 /* Adds what failed to the list, unless it only follows from what is there. */
 void cm_import_note_failure(struct cm_import_context *context, enum cm_status status,
                             struct cm_str what, const char *reason);

@@ -126,12 +126,26 @@ bool cm_import_may_go_on(const struct cm_import_context *context, enum cm_status
            ++context->report->failures <= FAILURES_MAX;
 }
 
+void cm_import_begin(const struct cm_import_context *context)
+{
+    if (context->report)
+        context->report->told = false;
+}
+
+void cm_import_is_missing(const struct cm_import_context *context, const struct cm_node_proto *node)
+{
+    struct cm_import_report *report = context->report;
+    const struct cm_str key = {(const char *)&node, sizeof node};
+    if (report && cm_map_find(&report->missing, key))
+        report->told = true;
+}
+
 void cm_import_note_failure(struct cm_import_context *context, enum cm_status status,
                             struct cm_str what, const char *reason)
 {
     struct cm_import_report *report = context->report;
     struct cm_arena *arena = report->obstacles->arena;
-    if (!report->told) {
+    if (!report->told || report->obstacles->total == 0) { /* nothing fails without a word */
         const struct cm_str outer = name_place(arena, context->place);
         const struct cm_str function =
             context->function
@@ -174,6 +188,17 @@ static const char *why_missing(const struct cm_import_context *context,
         .data;
 }
 
+static void note_missing(struct cm_import_context *context, const struct cm_node_proto *node,
+                         const char *reason)
+{
+    struct cm_import_report *report = context->report;
+    const struct cm_str key = {(const char *)&node, sizeof node};
+    cm_map_insert(&report->missing, report->obstacles->arena,
+                  cm_arena_str(report->obstacles->arena, key), NULL);
+    cm_import_note_failure(context, CM_UNSUPPORTED,
+                           cm_import_name_node(context->module->arena, node), reason);
+}
+
 static void look_for_missing(struct cm_import_context *context, const struct cm_nodes *nodes,
                              int depth)
 {
@@ -181,8 +206,7 @@ static void look_for_missing(struct cm_import_context *context, const struct cm_
         const struct cm_node_proto *node = &nodes->items[i];
         const char *reason = why_missing(context, node);
         if (reason)
-            cm_import_note_failure(context, CM_UNSUPPORTED,
-                                   cm_import_name_node(context->module->arena, node), reason);
+            note_missing(context, node, reason);
         for (size_t a = 0; a < node->attribute.count; a++) {
             if (!node->attribute.items[a].g)
                 continue;
@@ -201,9 +225,13 @@ void cm_import_list_missing(struct cm_import_context *context)
 
     look_for_missing(context, &model->graph->node, 0);
     for (size_t i = 0; i < model->functions.count; i++) {
-        context->function = &model->functions.items[i];
-        context->imports = &model->functions.items[i].opset_import;
-        look_for_missing(context, &model->functions.items[i].node, 0);
+        const struct cm_function_proto *function = &model->functions.items[i];
+        context->function = function;
+        context->imports = &function->opset_import;
+        look_for_missing(context, &function->node, 0);
+        for (size_t a = 0; a < function->attribute_proto.count; a++)
+            if (function->attribute_proto.items[a].g) /* what a call may leave as it is */
+                look_for_missing(context, &function->attribute_proto.items[a].g->node, 1);
     }
     context->function = NULL;
     context->imports = &model->opset_import;

@@ -86,6 +86,10 @@ enum cm_status cm_infer_set_tensor(struct cm_infer *in, int o, enum cm_dtype dty
     if (rank > CM_MAX_RANK)
         return cm_infer_fail(in, "its result would have rank %d, the limit is %d", rank,
                              CM_MAX_RANK);
+    for (int i = 0; i < rank; i++)
+        if (dims[i].value > CM_MAX_DIM)
+            return cm_infer_fail(in, "dimension %d of its result would be %lld", i,
+                                 (long long)dims[i].value);
     if (o < in->n_out)
         in->out[o].type = cm_type_tensor(in->arena, dtype, rank, dims);
     return CM_OK;
@@ -345,11 +349,7 @@ enum cm_status cm_node_infer(struct cm_node *node, struct cm_error *err)
     enum cm_status status = has_rule ? node->op->infer(&in) : infer_by_function(node, &in);
     if (!status)
         status = in.status;
-    if (status == CM_BAD_ARGUMENT) /* the operator's; to everybody else the model is bad */
-        status = CM_BAD_MODEL;
-    if (status && err)
-        err->status = status;
-    CM_TRY(status);
+    CM_TRY(cm_node_outside(status, err));
     CM_TRY(build_remaining(node, err));
     for (int o = 0; o < node->n_outputs; o++)
         if (node->outputs[o])

@@ -119,7 +119,7 @@ static enum cm_status shape_from_proto(struct cm_arena *arena, struct cm_symbols
         const struct cm_dim_proto *dim = &proto->dim.items[i];
         dims[i] = CM_DIM_ANY;
         if (cm_msg_has(&dim->msg, CM_DIM_VALUE)) {
-            if (dim->dim_value < 0)
+            if (dim->dim_value < 0 || dim->dim_value > CM_MAX_DIM)
                 return cm_fail(err, CM_BAD_MODEL, "dimension %zu is %lld", i,
                                (long long)dim->dim_value);
             dims[i].value = dim->dim_value;

@@ -67,6 +67,9 @@ enum cm_status cm_tensor_proto_shape(const struct cm_tensor_proto *proto, struct
         if (shape.dims[i] < 0)
             return cm_fail(err, CM_BAD_MODEL, "dimension %d is %lld, must not be negative", i,
                            (long long)shape.dims[i]);
+        if (shape.dims[i] > CM_MAX_DIM)
+            return cm_fail(err, CM_BAD_MODEL, "dimension %d is %lld, at most %lld may be", i,
+                           (long long)shape.dims[i], (long long)CM_MAX_DIM);
     }
     if (!cm_shape_count(&shape, &count)) {
         char text[128];

@@ -9,24 +9,36 @@
  * never changes; at both ends items are added as long as there is room, by whoever moves the mark.
  * So a loop that appends to a sequence, or puts items in front of it, copies it but rarely. */
 struct cm_list {
+    struct cm_buffer *room; /* what it lies in, so that it counts as memory of the run */
     atomic_size_t references;
     size_t capacity;
     atomic_size_t first, end;
     struct cm_datum items[];
 };
 
-static struct cm_list *new_list(size_t capacity)
+static enum cm_status no_memory(size_t count, struct cm_error *err)
 {
+    return cm_fail(err, CM_NO_MEMORY, "no memory for %zu items", count);
+}
+
+/* With count items from first on, all of them without a value. */
+static enum cm_status new_list(size_t capacity, size_t first, size_t count, struct cm_list **out,
+                               struct cm_error *err)
+{
+    struct cm_buffer *room;
+
     if (capacity > (SIZE_MAX / 2 - sizeof(struct cm_list)) / sizeof(struct cm_datum))
-        return NULL;
-    struct cm_list *list = cm_calloc(1, sizeof *list + capacity * sizeof list->items[0]);
-    if (!list)
-        return NULL;
+        return no_memory(capacity, err);
+    CM_TRY(cm_buffer_new(sizeof(struct cm_list) + capacity * sizeof(struct cm_datum), &room, err));
+    struct cm_list *list = cm_buffer_data(room);
+    list->room = room;
     list->capacity = capacity;
     atomic_init(&list->references, 1);
-    atomic_init(&list->first, 0);
-    atomic_init(&list->end, 0);
-    return list;
+    atomic_init(&list->first, first);
+    atomic_init(&list->end, first + count); /* so that whatever is put there is dropped with it */
+    memset(&list->items[first], 0, count * sizeof list->items[0]);
+    *out = list;
+    return CM_OK;
 }
 
 static void drop_list(struct cm_list *list)
@@ -36,7 +48,7 @@ static void drop_list(struct cm_list *list)
     const size_t end = atomic_load_explicit(&list->end, memory_order_relaxed);
     for (size_t i = atomic_load_explicit(&list->first, memory_order_relaxed); i < end; i++)
         cm_datum_drop(&list->items[i]);
-    cm_free(list);
+    cm_buffer_drop(list->room);
 }
 
 void cm_datum_drop(struct cm_datum *datum)
@@ -47,14 +59,12 @@ void cm_datum_drop(struct cm_datum *datum)
     } else {
         for (size_t i = 0; i < datum->n_items; i++)
             cm_datum_drop(&datum->items[i]);
-        cm_free(datum->items);
+        if (datum->room)
+            cm_buffer_drop(datum->room);
+        else
+            cm_free(datum->items);
     }
     *datum = (struct cm_datum){0};
-}
-
-static enum cm_status no_memory(size_t count, struct cm_error *err)
-{
-    return cm_fail(err, CM_NO_MEMORY, "no memory for %zu items", count);
 }
 
 /* Items of its own, which share their buffers with those of from. */
@@ -64,9 +74,8 @@ static enum cm_status copy_items(const struct cm_datum *from, struct cm_datum *o
     struct cm_datum copy = {.kind = from->kind, .tensor = from->tensor};
 
     if (from->n_items) {
-        copy.items = cm_calloc(from->n_items, sizeof *copy.items);
-        if (!copy.items)
-            return no_memory(from->n_items, err);
+        CM_TRY(cm_buffer_new(from->n_items * sizeof *copy.items, &copy.room, err));
+        copy.items = cm_buffer_data(copy.room);
     }
     cm_tensor_keep(&copy.tensor);
     for (; copy.n_items < from->n_items; copy.n_items++) {
@@ -87,10 +96,12 @@ enum cm_status cm_datum_share(const struct cm_datum *from, struct cm_datum *out,
     if (from->n_items && !from->list)
         return copy_items(from, out, err);
     struct cm_datum shared = *from;
-    if (shared.list)
+    if (shared.list) {
         atomic_fetch_add_explicit(&shared.list->references, 1, memory_order_relaxed);
-    else
+    } else {
         shared.items = NULL;
+        shared.room = NULL;
+    }
     cm_tensor_keep(&shared.tensor);
     *out = shared;
     return CM_OK;
@@ -122,10 +133,8 @@ bool cm_datum_has_strings(const struct cm_datum *datum)
 
 enum cm_status cm_sequence_new(size_t count, struct cm_datum *out, struct cm_error *err)
 {
-    struct cm_list *list = new_list(count);
-    if (!list)
-        return no_memory(count, err);
-    atomic_init(&list->end, count); /* so that whatever is put there is dropped with it */
+    struct cm_list *list;
+    CM_TRY(new_list(count, 0, count, &list, err));
     *out = (struct cm_datum){.kind = CM_KIND_SEQUENCE, .items = list->items, .list = list};
     return CM_OK;
 }
@@ -170,13 +179,11 @@ static enum cm_status insert_copying(const struct cm_datum *from, size_t positio
                                      struct cm_error *err)
 {
     const size_t count = from->n_items + 1;
-    struct cm_list *list = new_list(count > SIZE_MAX / 4 ? count : 2 * count + 2);
-    if (!list)
-        return no_memory(count, err);
-    const size_t first = position == 0 && count > 1 ? list->capacity - count : 0;
+    const size_t capacity = count > SIZE_MAX / 4 ? count : 2 * count + 2;
+    const size_t first = position == 0 && count > 1 ? capacity - count : 0;
+    struct cm_list *list;
+    CM_TRY(new_list(capacity, first, count, &list, err));
     struct cm_datum made = {.kind = CM_KIND_SEQUENCE, .items = list->items + first, .list = list};
-    atomic_init(&list->first, first);
-    atomic_init(&list->end, first + count);
     for (size_t i = 0; i < count; i++) {
         const enum cm_status status = cm_sequence_add(
             &made, i == position ? item : &from->items[i > position ? i - 1 : i], err);
@@ -199,12 +206,54 @@ enum cm_status cm_sequence_insert(const struct cm_datum *from, size_t position,
     if ((!at_end && position != 0) || !extend(from, at_end, &place))
         return insert_copying(from, position, item, out, err);
     struct cm_list *list = from->list;
+    list->items[place] = (struct cm_datum){0};
     CM_TRY(keep_item(item, &list->items[place], err));
     atomic_fetch_add_explicit(&list->references, 1, memory_order_relaxed);
     *out = (struct cm_datum){.kind = CM_KIND_SEQUENCE,
                              .items = at_end ? from->items : from->items - 1,
                              .n_items = from->n_items + 1,
                              .list = list};
+    return CM_OK;
+}
+
+static enum cm_status erase_copying(const struct cm_datum *from, size_t position,
+                                    struct cm_datum *out, struct cm_error *err)
+{
+    struct cm_datum made;
+    CM_TRY(cm_sequence_new(from->n_items - 1, &made, err));
+    for (size_t i = 0; i < from->n_items; i++) {
+        const enum cm_status status =
+            i == position ? CM_OK : cm_sequence_add(&made, &from->items[i], err);
+        if (status) {
+            cm_datum_drop(&made);
+            return status;
+        }
+    }
+    *out = made;
+    return CM_OK;
+}
+
+/* Does a list hold no more than twice as many items as a sequence of count would look at? What
+ * lies beside them is kept as long as they are. */
+static bool is_worth_keeping(const struct cm_list *list, size_t count)
+{
+    const size_t first = atomic_load_explicit(&list->first, memory_order_relaxed);
+    const size_t end = atomic_load_explicit(&list->end, memory_order_relaxed);
+    return count >= (end - first) / 2;
+}
+
+enum cm_status cm_sequence_erase(const struct cm_datum *from, size_t position, struct cm_datum *out,
+                                 struct cm_error *err)
+{
+    const size_t left = from->n_items - 1;
+
+    if (!from->list || (position != 0 && position != left) || !is_worth_keeping(from->list, left))
+        return erase_copying(from, position, out, err);
+    atomic_fetch_add_explicit(&from->list->references, 1, memory_order_relaxed);
+    *out = (struct cm_datum){.kind = CM_KIND_SEQUENCE,
+                             .items = position == left ? from->items : from->items + 1,
+                             .n_items = left,
+                             .list = from->list};
     return CM_OK;
 }
 

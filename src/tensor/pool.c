@@ -40,6 +40,12 @@ static int class_of(size_t size, size_t *bytes)
     return CLASSES;
 }
 
+size_t cm_pool_size(size_t size)
+{
+    size_t bytes;
+    return class_of(size, &bytes) == CLASSES ? 0 : bytes;
+}
+
 struct cm_pool *cm_pool_new(size_t limit)
 {
     struct cm_pool *pool = cm_calloc(1, sizeof *pool);

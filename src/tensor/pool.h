@@ -19,6 +19,7 @@ enum cm_status cm_pool_get(struct cm_pool *pool, size_t size, struct cm_buffer *
 enum cm_status cm_pool_tensor(struct cm_pool *pool, enum cm_dtype type,
                               const struct cm_shape *shape, struct cm_tensor *out,
                               struct cm_error *err) CM_MUST_CHECK;
+size_t cm_pool_size(size_t size); /* bytes that a request for size takes; 0: too large */
 /* For cm_buffer_enter. */
 struct cm_buffer_source cm_pool_source(struct cm_pool *pool);
 size_t cm_pool_used(struct cm_pool *pool); /* bytes handed out now */

@@ -13,7 +13,7 @@ bool cm_shape_count(const struct cm_shape *shape, int64_t *out)
      * strided walk over such a shape could still overflow, so the product without zeros must fit.
      */
     for (int i = 0; i < shape->rank; i++) {
-        if (shape->dims[i] < 0)
+        if (shape->dims[i] < 0 || shape->dims[i] > CM_MAX_DIM)
             return false;
         if (shape->dims[i] == 0)
             empty = true;

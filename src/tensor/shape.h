@@ -9,6 +9,9 @@
 #include <stdbool.h>
 
 enum { CM_MAX_RANK = 64 };
+/* No tensor has a dimension past this, not even an empty one: what files declare cannot make sums
+ * of sizes, pads and offsets overflow. */
+#define CM_MAX_DIM (INT64_C(1) << 48)
 
 struct cm_shape {
     int rank; /* 0 is a scalar */
@@ -19,8 +22,9 @@ struct cm_shape {
     ((struct cm_shape){(int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), {__VA_ARGS__}})
 #define CM_SCALAR ((struct cm_shape){0, {0}})
 
-/* The number of elements; false when it does not fit in 63 bits. A shape that a tensor has was
- * checked when the tensor was made, so for those cm_shape_elements is enough. */
+/* The number of elements; false when it does not fit in 63 bits or a dimension is past CM_MAX_DIM.
+ * A shape that a tensor has was checked when the tensor was made, so for those cm_shape_elements is
+ * enough. */
 bool cm_shape_count(const struct cm_shape *shape, int64_t *out);
 int64_t cm_shape_elements(const struct cm_shape *shape);
 /* Elements of dims [from, to). */

@@ -85,6 +85,7 @@ struct cm_datum {
     struct cm_datum *items;  /* sequence, map: owned, one by one or through list */
     size_t n_items;
     struct cm_list *list; /* NULL: items are this datum's alone; else they are not to be changed */
+    struct cm_buffer *room; /* what such items lie in; NULL: memory of their own, or a list's */
 };
 
 void cm_datum_drop(struct cm_datum *datum); /* drops what it holds and zeroes the struct */
@@ -108,6 +109,10 @@ enum cm_status cm_sequence_add(struct cm_datum *sequence, const struct cm_datum 
 enum cm_status cm_sequence_insert(const struct cm_datum *from, size_t position,
                                   const struct cm_datum *item, struct cm_datum *out,
                                   struct cm_error *err) CM_MUST_CHECK;
+/* Makes *out what from becomes without the item at position; from stays as it is. At either end
+ * that costs, most of the time, the same however long it is. */
+enum cm_status cm_sequence_erase(const struct cm_datum *from, size_t position, struct cm_datum *out,
+                                 struct cm_error *err) CM_MUST_CHECK;
 /* count empty data, dropped with the arena whatever happens. */
 struct cm_datum *cm_data_new(struct cm_arena *arena, size_t count);
 

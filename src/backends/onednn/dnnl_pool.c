@@ -117,19 +117,28 @@ static bool has_nan_or_lowest(const struct cm_tensor *x)
     return atomic_load(&search.found);
 }
 
-/* The largest in the window whose first place is at, NaN above all. */
-static float largest(const float *x, const int64_t *dims, const struct cm_dnnl_window *w,
-                     const int64_t *at)
+/* A window on one axis: taps [first, end) of it lie inside the tensor, tap t at at + t * step. */
+struct reach {
+    int64_t at, step, first, end;
+};
+
+static struct reach clip(int64_t at, int64_t kernel, int64_t step, int64_t size)
+{
+    const int64_t before = at < 0 ? (-at - 1) / step + 1 : 0;
+    const int64_t inside = at < size ? (size - at - 1) / step + 1 : 0;
+    return (struct reach){at, step, before, inside < kernel ? inside : kernel};
+}
+
+/* The largest in a window, NaN above all. */
+static float largest(const float *x, const int64_t *dims, const struct reach r[3])
 {
     float best = -INFINITY;
-    for (int64_t a = 0; a < w->kernel[0]; a++) {
-        for (int64_t b = 0; b < w->kernel[1]; b++) {
-            for (int64_t c = 0; c < w->kernel[2]; c++) {
-                const int64_t i = at[0] + a * w->dilation[0], j = at[1] + b * w->dilation[1];
-                const int64_t k = at[2] + c * w->dilation[2];
-                if (i < 0 || i >= dims[0] || j < 0 || j >= dims[1] || k < 0 || k >= dims[2])
-                    continue;
-                const float v = x[(i * dims[1] + j) * dims[2] + k];
+    for (int64_t a = r[0].first; a < r[0].end; a++) {
+        for (int64_t b = r[1].first; b < r[1].end; b++) {
+            const int64_t i = r[0].at + a * r[0].step, j = r[1].at + b * r[1].step;
+            const float *row = x + (i * dims[1] + j) * dims[2];
+            for (int64_t c = r[2].first; c < r[2].end; c++) {
+                const float v = row[r[2].at + c * r[2].step];
                 if (isnan(v))
                     return v;
                 best = v > best ? v : best;
@@ -146,23 +155,47 @@ static void fill_axes(const struct cm_tensor *t, int64_t dims[3])
         dims[i] = i + 2 < t->shape.rank ? t->shape.dims[i + 2] : 1;
 }
 
+struct plain {
+    const float *x;
+    float *y;
+    const struct cm_dnnl_window *window;
+    int64_t in[3], out[3];
+};
+
+static struct reach reach_of(const struct plain *plain, int axis, int64_t o)
+{
+    const struct cm_dnnl_window *w = plain->window;
+    return clip(o * w->stride[axis] - w->pad_begin[axis], w->kernel[axis], w->dilation[axis],
+                plain->in[axis]);
+}
+
+/* Planes [begin, end). */
+static void pool_planes(void *arg, int64_t begin, int64_t end)
+{
+    const struct plain *plain = arg;
+    const int64_t *in = plain->in, *out = plain->out;
+    float *to = plain->y + begin * out[0] * out[1] * out[2];
+    for (int64_t p = begin; p < end; p++) {
+        const float *plane = plain->x + p * in[0] * in[1] * in[2];
+        for (int64_t i = 0; i < out[0]; i++) {
+            for (int64_t j = 0; j < out[1]; j++) {
+                struct reach r[3] = {reach_of(plain, 0, i), reach_of(plain, 1, j)};
+                for (int64_t k = 0; k < out[2]; k++) {
+                    r[2] = reach_of(plain, 2, k);
+                    *to++ = largest(plane, in, r);
+                }
+            }
+        }
+    }
+}
+
 static void pool_plain(const struct cm_tensor *x, const struct cm_dnnl_window *w,
                        struct cm_tensor *y)
 {
-    int64_t in[3], out[3], at[3];
-    fill_axes(x, in);
-    fill_axes(y, out);
-    const int64_t planes = y->shape.dims[0] * y->shape.dims[1];
-    float *to = y->data;
-    for (int64_t p = 0; p < planes; p++) {
-        const float *plane = (const float *)x->data + p * in[0] * in[1] * in[2];
-        for (int64_t o = 0; o < out[0] * out[1] * out[2]; o++) {
-            at[0] = o / (out[1] * out[2]) * w->stride[0] - w->pad_begin[0];
-            at[1] = o / out[2] % out[1] * w->stride[1] - w->pad_begin[1];
-            at[2] = o % out[2] * w->stride[2] - w->pad_begin[2];
-            *to++ = largest(plane, in, w, at);
-        }
-    }
+    struct plain plain = {.x = x->data, .y = y->data, .window = w};
+    fill_axes(x, plain.in);
+    fill_axes(y, plain.out);
+    cm_parallel(y->shape.dims[0] * y->shape.dims[1], 1, pool_planes, &plain);
 }
 
 static enum cm_status pool_again(struct cm_call *call, const struct cm_dnnl_window *w)

@@ -37,9 +37,22 @@ static enum cm_status loop_infer(struct cm_infer *in)
 
 /* Slices of the scan outputs, kept until their number is known. */
 struct slices {
+    struct cm_buffer *room; /* what items lie in, so that it counts as memory of the run */
     struct cm_tensor *items;
     size_t count, capacity;
 };
+
+static enum cm_status add_room(struct slices *slices, struct cm_error *err)
+{
+    const size_t capacity = slices->capacity ? 2 * slices->capacity : 16;
+    struct cm_buffer *room;
+    CM_TRY(cm_buffer_new(capacity * sizeof *slices->items, &room, err));
+    if (slices->count)
+        memcpy(cm_buffer_data(room), slices->items, slices->count * sizeof *slices->items);
+    cm_buffer_drop(slices->room);
+    *slices = (struct slices){room, cm_buffer_data(room), slices->count, capacity};
+    return CM_OK;
+}
 
 static enum cm_status keep_slice(struct slices *slices, struct cm_datum *slice,
                                  struct cm_error *err)
@@ -49,14 +62,8 @@ static enum cm_status keep_slice(struct slices *slices, struct cm_datum *slice,
     if (slices->count > 0 && (!cm_shape_equal(&slice->tensor.shape, &slices->items[0].shape) ||
                               slice->tensor.type != slices->items[0].type))
         return cm_fail(err, CM_BAD_MODEL, "a scan output changes its shape between iterations");
-    if (slices->count == slices->capacity) {
-        const size_t capacity = slices->capacity ? 2 * slices->capacity : 16;
-        void *more = cm_realloc(slices->items, capacity * sizeof *slices->items);
-        if (!more)
-            return cm_fail(err, CM_NO_MEMORY, "no memory for %zu iterations", capacity);
-        slices->items = more;
-        slices->capacity = capacity;
-    }
+    if (slices->count == slices->capacity)
+        CM_TRY(add_room(slices, err));
     slices->items[slices->count++] = slice->tensor;
     *slice = (struct cm_datum){0};
     return CM_OK;
@@ -106,7 +113,7 @@ static void release(struct loop *loop)
     for (size_t s = 0; loop->slices && s < loop->n_scans; s++) {
         for (size_t i = 0; i < loop->slices[s].count; i++)
             cm_tensor_drop(&loop->slices[s].items[i]);
-        cm_free(loop->slices[s].items);
+        cm_buffer_drop(loop->slices[s].room);
     }
     cm_free(loop->values);
     cm_free(loop->results);

@@ -37,6 +37,10 @@ enum cm_status cm_regions_check_image(struct cm_call *call, int64_t image, int64
 
 /* ---- RoiAlign ---- */
 
+/* Samples of a cell along an axis. Networks use 2 or 4; a short file must not ask for more than can
+ * be computed. */
+enum { RATIO_MAX = 256 };
+
 enum cm_status cm_align_infer(struct cm_infer *in, enum cm_dtype dtype)
 {
     const struct cm_type *indices = cm_infer_type(in, 2), *rois = cm_infer_type(in, 1);
@@ -46,8 +50,9 @@ enum cm_status cm_align_infer(struct cm_infer *in, enum cm_dtype dtype)
         return cm_infer_fail(in, "coordinate_transformation_mode '%.*s' is not known",
                              CM_STR_FMT(how));
     if (cm_node_int(in->node, "sampling_ratio") < 0 ||
-        cm_node_int(in->node, "sampling_ratio") > INT32_MAX)
-        return cm_infer_fail(in, "sampling_ratio is out of range");
+        cm_node_int(in->node, "sampling_ratio") > RATIO_MAX)
+        return cm_infer_fail(in, "sampling_ratio is %lld, must be 0 to %d",
+                             (long long)cm_node_int(in->node, "sampling_ratio"), RATIO_MAX);
     if (indices->rank != CM_RANK_UNKNOWN && indices->rank != 1)
         return cm_infer_fail(in, "input 2 has rank %d, needs 1", indices->rank);
     if (indices->rank == 1 && rois->rank == 2 &&

@@ -125,17 +125,12 @@ CM_OP(SequenceInsert, .infer = insert_infer, .run = insert_run, .grad = cm_inser
 static enum cm_status erase_run(struct cm_call *call)
 {
     const struct cm_datum *x = call->in_datum[0];
-    struct cm_datum *y = call->out_datum[0];
     size_t position = x->n_items - 1;
     if (given(call, 1))
         CM_TRY(cm_sequence_position(call, 1, x->n_items, &position));
     else if (x->n_items == 0)
         return cm_call_fail(call, CM_BAD_ARGUMENT, "the sequence is empty");
-    CM_TRY(cm_sequence_new(x->n_items - 1, y, call->err));
-    for (size_t i = 0; i < x->n_items; i++)
-        if (i != position)
-            CM_TRY(cm_sequence_add(y, &x->items[i], call->err));
-    return CM_OK;
+    return cm_sequence_erase(x, position, call->out_datum[0], call->err);
 }
 
 CM_OP(SequenceErase, .infer = cm_infer_like_input, .run = erase_run, .grad = cm_erase_grad,

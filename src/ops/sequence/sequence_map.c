@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/sequence/sequence.h"
 
-#include "base/memory.h"
 #include "graph/clone.h"
 #include "ops/sequence/sequence_grad.h"
 
@@ -41,6 +40,14 @@ static enum cm_status check_lengths(struct cm_call *call)
     return CM_OK;
 }
 
+/* An item's arguments and results are scratch memory, so that only the sequences are allocated. */
+static enum cm_status map_prepare(struct cm_call *call)
+{
+    cm_call_scratch(call, (size_t)call->n_out * sizeof(struct cm_datum) +
+                              (size_t)call->n_in * sizeof(const struct cm_datum *));
+    return CM_OK;
+}
+
 static enum cm_status map_item(struct cm_call *call, size_t at, const struct cm_datum **args,
                                struct cm_datum *results)
 {
@@ -69,16 +76,12 @@ static enum cm_status map_run(struct cm_call *call)
     for (int o = 0; o < call->n_out; o++)
         if (call->out_datum[o])
             CM_TRY(cm_sequence_new(n, call->out_datum[o], call->err));
-    const struct cm_datum **args = cm_calloc((size_t)call->n_in, sizeof *args);
-    struct cm_datum *results = cm_calloc((size_t)call->n_out, sizeof *results);
-    enum cm_status status =
-        args && results ? CM_OK
-                        : cm_call_fail(call, CM_NO_MEMORY, "no memory for %d results", call->n_out);
-    for (size_t i = 0; i < n && !status; i++)
-        status = map_item(call, i, args, results);
-    cm_free(args);
-    cm_free(results);
-    return status;
+    struct cm_datum *results = call->scratch;
+    const struct cm_datum **args = (const struct cm_datum **)(void *)(results + call->n_out);
+    memset(results, 0, (size_t)call->n_out * sizeof *results);
+    for (size_t i = 0; i < n; i++)
+        CM_TRY(map_item(call, i, args, results));
+    return CM_OK;
 }
 
 /* One iteration: item i of every sequence goes through the body, whose results are appended to the
@@ -154,5 +157,5 @@ static enum cm_status map_body(struct cm_body *b)
     return b->build.status;
 }
 
-CM_OP(SequenceMap, .infer = map_infer, .run = map_run, .grad = cm_map_grad, .body = map_body,
-      .effects = CM_OUTPUT_SIZE_AT_RUN);
+CM_OP(SequenceMap, .infer = map_infer, .prepare = map_prepare, .run = map_run, .grad = cm_map_grad,
+      .body = map_body, .effects = CM_OUTPUT_SIZE_AT_RUN);

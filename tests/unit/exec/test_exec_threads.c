@@ -155,11 +155,46 @@ static void packed_once(struct cm_arena *arena)
             first = cm_packed_bytes(session);
         CHECK_INT(cm_packed_bytes(session), first);
     }
+    struct cm_session_memory memory;
+    CHECK_OK(cm_session_measure(session, INPUTS(images(arena, 4), graph_int(arena, 0)), 2, NULL,
+                                &memory, &err),
+             &err);
+    CHECK_INT(memory.packed, first);
 }
 
 void test_exec_threads__weights_are_packed_once_for_all_shapes(void)
 {
     check_in_arena(packed_once);
+}
+
+/* As many layers as there are weights, all of one size. */
+static void many_packed(struct cm_arena *arena)
+{
+    enum { LAYERS = 200, CHANNELS = 16 };
+    struct cm_str text = cm_str(GRAPH_HEAD "main (float[1,16,4,4] v0) => (float[1,16,4,4] y)\n"
+                                           "<int64[4] size = {16, 16, 1, 1}> {\n");
+    for (int i = 0; i < LAYERS; i++)
+        text = cm_arena_printf(arena,
+                               "%s  w%d = ConstantOfShape <value = float[1] {%d.0}> (size)\n"
+                               "  v%d = Conv(v%d, w%d)\n",
+                               text.data, i, i, i + 1, i, i);
+    text = cm_arena_printf(arena, "%s  y = Identity(v%d) }", text.data, LAYERS);
+    const struct cm_session_options options = {.threads = 1};
+    struct cm_session *session = exec_of(arena, text.data, &options);
+    struct cm_datum *x = exec_ramp(arena, &CM_SHAPE(1, CHANNELS, 4, 4), 0), out = {0};
+    struct cm_session_memory memory;
+    struct cm_error err = {0};
+    CHECK_OK(cm_session_measure(session, INPUTS(x), 1, NULL, &memory, &err), &err);
+    /* Each is packed, or none: there may be no kernel that wants it. */
+    CHECK_INT(memory.packed % LAYERS, 0);
+    CHECK_OK(cm_session_run(session, INPUTS(x), 1, &out, 1, NULL, &err), &err);
+    CHECK_INT(cm_packed_bytes(session), memory.packed);
+    cm_datum_drop(&out);
+}
+
+void test_exec_threads__each_of_many_weights_is_packed(void)
+{
+    check_in_arena(many_packed);
 }
 
 /* ---- the same bits ---- */

@@ -110,6 +110,33 @@ void test_session__a_body_allocates_nothing_of_its_own(void)
     check_in_arena(count_body);
 }
 
+static void count_map(struct cm_arena *arena)
+{
+    struct cm_session *session =
+        exec_of(arena,
+                GRAPH_HEAD "main (float[N] x) => (float[N] y) <int64 zero = {0}> {\n"
+                           "  s = SequenceConstruct(x, x)\n"
+                           "  m = SequenceMap (s) <body = each (float[N] p) => (float[N] q)\n"
+                           "      { q = Neg(p) }>\n"
+                           "  y = SequenceAt(m, zero) }",
+                NULL);
+    const struct cm_datum *x = exec_ramp(arena, &CM_SHAPE(5), 0);
+    struct cm_error err = {0};
+    uint64_t before = 0;
+    for (int run = 0; run < 3; run++) {
+        struct cm_datum out = {0};
+        before = cm_memory_count();
+        CHECK_OK(cm_session_run(session, INPUTS(x), 1, &out, 1, NULL, &err), &err);
+        cm_datum_drop(&out);
+    }
+    CHECK_INT(cm_memory_count() - before, 0);
+}
+
+void test_session__a_map_allocates_nothing_when_shapes_are_as_before(void)
+{
+    check_in_arena(count_map);
+}
+
 /* ---- odd outputs ---- */
 
 static void odd_outputs(struct cm_arena *arena)
@@ -395,7 +422,7 @@ static void huge_sums(struct cm_arena *arena)
     struct cm_session *session = exec_of(
         arena,
         GRAPH_HEAD
-        "main (float[N] x) => (float[1] y) <int64[1] s = {2000000000000000000}> {\n"
+        "main (float[N] x) => (float[1,1] y) <int64[2] s = {1000000000000, 2000000}> {\n"
         "  a = Expand(x, s) b = Neg(a) c = Abs(a) d = Sigmoid(a) e = Exp(a) f = Sub(a, b)\n"
         "  g = Sub(c, d) h = Sub(e, f) k = Sub(g, h) l = Add(a, b) m = Add(c, d) n = Add(e, k)\n"
         "  o = Add(l, m) p = Add(n, o) y = ReduceSum(p) }",
@@ -588,4 +615,99 @@ static void characters(struct cm_arena *arena)
 void test_session__characters_of_strings_count_as_memory(void)
 {
     check_in_arena(characters);
+}
+
+/* Ends with the limit, and runs when it has less to do. */
+static void check_limited(struct cm_arena *arena, const char *text, size_t memory_limit,
+                          int64_t most, int64_t few)
+{
+    const struct cm_session_options options = {.memory_limit = memory_limit};
+    struct cm_session *session = exec_of(arena, text, &options);
+    const struct cm_datum *x = exec_ramp(arena, &CM_SHAPE(2), 1);
+    struct cm_datum out = {0};
+    struct cm_error err = {0};
+    CHECK_FAILS(cm_session_run(session, INPUTS(x, graph_int(arena, most)), 2, &out, 1, NULL, &err),
+                CM_LIMIT, &err, "memory limit of");
+    CHECK_OK(cm_session_run(session, INPUTS(x, graph_int(arena, few)), 2, &out, 1, NULL, &err),
+             &err);
+    cm_datum_drop(&out);
+}
+
+static void grown_sequence(struct cm_arena *arena)
+{
+    check_limited(arena,
+                  GRAPH_HEAD
+                  "main (float[2] x, int64 n) => (seq(int64[a,b]) y) {\n"
+                  "  h = NonZero(x) e = SequenceConstruct(h)\n"
+                  "  y = Loop (n, , e) <body = step (int64 i, bool c, seq(int64[a,b]) s)\n"
+                  "      => (bool go, seq(int64[a,b]) t) {\n"
+                  "        go = Identity(c) t = SequenceInsert(s, h) }> }",
+                  1000000, 3000, 30);
+}
+
+void test_session__the_items_of_sequences_count_as_memory(void)
+{
+    check_in_arena(grown_sequence);
+}
+
+/* The slices are all the same bytes, so that what they are kept in is what counts. */
+static void kept_slices(struct cm_arena *arena)
+{
+    check_limited(arena,
+                  GRAPH_HEAD
+                  "main (float[2] x, int64 n) => (float[N,2] y) <bool g = {1}> {\n"
+                  "  y = Loop (n, g) <body = step (int64 i, bool c)\n"
+                  "      => (bool go, float[2] t) { go = Identity(c) t = Identity(x) }> }",
+                  200000, 1000, 10);
+}
+
+void test_session__what_slices_are_kept_in_counts_as_memory(void)
+{
+    check_in_arena(kept_slices);
+}
+
+/* 17000 numbers have 68000 bytes; the pool gives them 131072. */
+static void rounded(struct cm_arena *arena)
+{
+    check_limited(arena,
+                  GRAPH_HEAD
+                  "main (float[2] x, int64 n) => (int64[N] y) <int64 a = {0}, int64 d = {1}>"
+                  " { y = Range(a, n, d) }",
+                  100000, 17000 / 2, 8000);
+}
+
+void test_session__what_a_buffer_really_takes_counts_as_memory(void)
+{
+    check_in_arena(rounded);
+}
+
+static void make_much(void *arg, const struct cm_step_report *report)
+{
+    struct cm_tensor *made = arg;
+    struct cm_error err = {0};
+    (void)report;
+    cm_tensor_drop(made);
+    CHECK_OK(cm_tensor_new(CM_FLOAT, &CM_SHAPE(100000), made, &err), &err);
+}
+
+static void callbacks_own(struct cm_arena *arena)
+{
+    const struct cm_session_options options = {.memory_limit = 20000};
+    struct cm_session *session = open_chain(arena, &options);
+    const struct cm_datum *in[] = {exec_ramp(arena, &CM_SHAPE(20, 4), 0),
+                                   exec_ramp(arena, &CM_SHAPE(4), 0)};
+    struct cm_tensor made = {0};
+    const struct cm_run_options run = {.step = make_much, .step_arg = &made};
+    struct cm_datum out[3] = {0};
+    struct cm_error err = {0};
+    CHECK_OK(cm_session_run(session, in, 2, out, 3, &run, &err), &err);
+    CHECK(made.data != NULL);
+    cm_tensor_drop(&made);
+    for (int o = 0; o < 3; o++)
+        cm_datum_drop(&out[o]);
+}
+
+void test_session__what_a_callback_makes_is_not_the_runs(void)
+{
+    check_in_arena(callbacks_own);
 }

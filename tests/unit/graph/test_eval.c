@@ -219,3 +219,29 @@ void test_oom__the_interpreter_loses_nothing_of_bodies(void)
     CHECK_OK(cm_tensor_new(CM_FLOAT, &CM_SHAPE(1 << 20), &tensor, &err), &err);
     cm_tensor_drop(&tensor);
 }
+
+static void make_much(void *arg, const struct cm_eval_report *report)
+{
+    struct cm_tensor *made = arg;
+    struct cm_error err = {0};
+    (void)report;
+    cm_tensor_drop(made);
+    CHECK_OK(cm_tensor_new(CM_FLOAT, &CM_SHAPE(100000), made, &err), &err);
+}
+
+static void callbacks_own(struct cm_arena *arena)
+{
+    struct cm_graph *graph =
+        graph_of(arena, GRAPH_HEAD "main (float[2] x) => (float[2] y) { y = Neg(x) }", NULL);
+    struct cm_tensor made = {0};
+    const struct cm_eval_options options = {
+        .memory_limit = 20000, .step = make_much, .step_arg = &made};
+    graph_check(arena, graph, INPUTS(FLOATS(arena, 1, 2)), &options, (const float[]){-1, -2}, 2);
+    CHECK(made.data != NULL);
+    cm_tensor_drop(&made);
+}
+
+void test_eval__what_a_callback_makes_is_not_the_evaluations(void)
+{
+    check_in_arena(callbacks_own);
+}

@@ -235,6 +235,50 @@ void test_import__bodies_and_functions_go_on_too_and_each_place_counts_once(void
     check_in_arena(goes_on_inside);
 }
 
+/* A graph that a function has as default of an attribute is built like any other. */
+static void default_graphs(struct cm_arena *arena)
+{
+    struct cm_obstacles list;
+    import_all(arena,
+               GRAPH_HEAD "main (bool c) => (float[1] y) { y = local.f(c) }\n" GRAPH_LOCAL
+                          "f <t: graph = th () => (float[1] a) { a = Nonsense() }>(c) => (y) {\n"
+                          "  y = If <then_branch: graph = @t, else_branch: graph = @t> (c) }",
+               &list);
+    CHECK_INT(list.count, 1);
+    CHECK_OBSTACLE(list, 0, "function 'f': node making 'a' (Nonsense)", "no such operator");
+}
+
+void test_import__a_default_graph_that_cannot_be_built_is_told(void)
+{
+    check_in_arena(default_graphs);
+}
+
+/* What was told of one branch is no word on what comes after it. */
+static void after_a_branch(struct cm_arena *arena)
+{
+    struct cm_obstacles list;
+    import_all(
+        arena,
+        GRAPH_HEAD
+        "main (float[2] c) => (float[2] never, float[2] y) {\n"
+        "  y = If (nobody) <then_branch = t () => (float[2] a) { a = Nonsense(c) },\n"
+        "      else_branch = e () => (float[2] b) <float[2] w = {1, 2}, float[2] w = {3, 4}>\n"
+        "        { b = Add(c, w) }> }",
+        &list);
+    CHECK_INT(list.count, 4);
+    CHECK_OBSTACLE(list, 0, "node making 'y' (If): body 'then_branch': node making 'a' (Nonsense)",
+                   "no such operator");
+    CHECK_OBSTACLE(list, 1, "node making 'y' (If)", "nothing before it defines");
+    CHECK_OBSTACLE(list, 2, "node making 'y' (If): body 'else_branch': initializer 'w'",
+                   "defined twice");
+    CHECK_OBSTACLE(list, 3, "", "output 'never' is never computed");
+}
+
+void test_import__a_branch_that_fails_does_not_hide_what_follows(void)
+{
+    check_in_arena(after_a_branch);
+}
+
 /* Ten levels of functions, each calling the next twenty times; the last one fails. */
 static void fails_for_ever(struct cm_arena *arena)
 {

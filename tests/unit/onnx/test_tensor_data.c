@@ -82,7 +82,10 @@ void test_tensor_data__shapes_that_lie_are_refused(void)
     dims[1] = -3;
     CHECK_FAILS(cm_tensor_proto_shape(&proto, &shape, &err), CM_BAD_MODEL, &err,
                 "dimension 1 is -3");
-    dims[0] = INT64_C(1) << 61, dims[1] = 2;
+    dims[0] = INT64_C(1) << 61, dims[1] = 0;
+    CHECK_FAILS(cm_tensor_proto_shape(&proto, &shape, &err), CM_BAD_MODEL, &err,
+                "dimension 0 is 2305843009213693952, at most 281474976710656 may be");
+    dims[0] = CM_MAX_DIM, dims[1] = 1 << 14;
     CHECK_FAILS(cm_tensor_proto_bytes(&proto, &bytes, &err), CM_BAD_MODEL, &err,
                 "does not fit in memory");
     proto.dims = (struct cm_int64s){many, 65};

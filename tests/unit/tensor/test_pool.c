@@ -41,6 +41,21 @@ void test_pool__a_limit_holds_for_what_is_kept_too(void)
     cm_pool_free(pool);
 }
 
+void test_pool__the_size_told_is_what_a_request_takes(void)
+{
+    static const size_t sizes[] = {0, 1, 64, 65, 68000, 1 << 20};
+    struct cm_pool *pool = cm_pool_new(0);
+    struct cm_buffer *buffer;
+    struct cm_error err = {0};
+    for (size_t i = 0; i < CM_COUNT(sizes); i++) {
+        CHECK_OK(cm_pool_get(pool, sizes[i], &buffer, &err), &err);
+        CHECK_INT(cm_pool_used(pool), cm_pool_size(sizes[i]));
+        cm_buffer_drop(buffer);
+    }
+    CHECK_INT(cm_pool_size(SIZE_MAX), 0);
+    cm_pool_free(pool);
+}
+
 void test_pool__a_thread_may_make_its_buffers_there(void)
 {
     struct cm_pool *pool = cm_pool_new(1 << 16);
