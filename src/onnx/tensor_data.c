@@ -112,7 +112,7 @@ enum cm_status cm_tensor_proto_bytes(const struct cm_tensor_proto *proto, uint64
     return CM_OK;
 }
 
-static const struct cm_packed *packed_field(const struct cm_tensor_proto *proto, int field)
+struct cm_packed *cm_tensor_proto_packed(struct cm_tensor_proto *proto, int field)
 {
     switch (field) {
     case CM_TENSOR_FLOAT_DATA:
@@ -126,6 +126,11 @@ static const struct cm_packed *packed_field(const struct cm_tensor_proto *proto,
     default:
         return &proto->uint64_data;
     }
+}
+
+static const struct cm_packed *packed_field(const struct cm_tensor_proto *proto, int field)
+{
+    return cm_tensor_proto_packed((struct cm_tensor_proto *)(uintptr_t)proto, field);
 }
 
 /* A field that holds nothing counts as absent, as some writers set all of them. */

@@ -37,6 +37,10 @@ enum cm_status cm_tensor_proto_store(struct cm_tensor_proto *proto, struct cm_ar
                                      const struct cm_tensor *tensor,
                                      struct cm_error *err) CM_MUST_CHECK;
 
+/* The repeated field of numbers that a TensorProto has under this name: CM_TENSOR_FLOAT_DATA, ...
+ */
+struct cm_packed *cm_tensor_proto_packed(struct cm_tensor_proto *proto, int field);
+
 /* Puts other values of the same type and shape where proto has its own, in the same field, so that
  * nothing but values changes; external data moves into raw_data. Not for strings. Numbers in a
  * field of varints are coded into room, of as many bytes as cm_tensor_proto_room says (false: too

@@ -4,22 +4,6 @@
 #include "onnx/tensor_data.h"
 #include "onnx/wire.h"
 
-static struct cm_packed *packed_member(struct cm_tensor_proto *proto, int field)
-{
-    switch (field) {
-    case CM_TENSOR_FLOAT_DATA:
-        return &proto->float_data;
-    case CM_TENSOR_INT32_DATA:
-        return &proto->int32_data;
-    case CM_TENSOR_INT64_DATA:
-        return &proto->int64_data;
-    case CM_TENSOR_DOUBLE_DATA:
-        return &proto->double_data;
-    default:
-        return &proto->uint64_data;
-    }
-}
-
 /* The repeated field that holds a tensor's values, or -1 when raw_data does or should. A field that
  * holds nothing counts as absent, as some writers set all of them. */
 static int typed_field(struct cm_tensor_proto *proto)
@@ -36,7 +20,7 @@ static int typed_field(struct cm_tensor_proto *proto)
     const int field = fields[cm_dtype_info((enum cm_dtype)proto->data_type)->field];
 
     if (field < 0 || proto->data_location == CM_LOCATION_EXTERNAL || proto->raw_data.size > 0 ||
-        packed_member(proto, field)->size == 0)
+        cm_tensor_proto_packed(proto, field)->size == 0)
         return -1;
     return field;
 }
@@ -106,7 +90,7 @@ void cm_tensor_proto_replace(struct cm_tensor_proto *proto, const struct cm_tens
         cm_msg_clear(&proto->msg, CM_TENSOR_DATA_LOCATION);
     }
     if (field >= 0)
-        *packed_member(proto, field) = packed;
+        *cm_tensor_proto_packed(proto, field) = packed;
     else
         proto->raw_data = (struct cm_str){(const char *)packed.data, packed.size};
     cm_msg_set(&proto->msg, field >= 0 ? field : CM_TENSOR_RAW_DATA);
