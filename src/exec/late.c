@@ -291,7 +291,7 @@ static enum cm_status take_scratch(struct cm_context *context, struct cm_bound_s
                                    size_t size, struct cm_error *err)
 {
     struct cm_datum *room = cm_data_new(bound->arena, 1); /* gone with the step */
-    bound->call.scratch = NULL;
+    bound->call.scratch = cm_no_scratch;
     if (!size)
         return CM_OK;
     if (size > SIZE_MAX / 2)

@@ -197,7 +197,8 @@ static enum cm_status run_step(struct cm_context *context, const struct cm_block
     bound->call.err = err;
     if (bound->at_run)
         return cm_run_late(context, bound, err);
-    bound->call.scratch = state_->memory + bound->scratch_offset;
+    bound->call.scratch =
+        state_->memory ? (void *)(state_->memory + bound->scratch_offset) : (void *)cm_no_scratch;
     return bound->run(&bound->call);
 }
 

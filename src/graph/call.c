@@ -10,6 +10,8 @@ void *cm_call_state(struct cm_call *call, size_t size)
     return call->state;
 }
 
+_Alignas(CM_TENSOR_ALIGNMENT) unsigned char cm_no_scratch[CM_TENSOR_ALIGNMENT];
+
 void cm_call_scratch(struct cm_call *call, size_t size)
 {
     call->engine->scratch(call, size);

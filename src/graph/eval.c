@@ -239,6 +239,7 @@ static enum cm_status prepare_and_run(struct run *run, struct cm_call *call)
     const struct cm_op *op = run->node->op;
     if (op->prepare)
         CM_TRY(op->prepare(call));
+    call->scratch = cm_no_scratch;
     if (run->scratch_size) {
         call->scratch = cm_malloc_aligned(CM_TENSOR_ALIGNMENT, run->scratch_size);
         if (!call->scratch)

@@ -189,7 +189,8 @@ struct cm_call {
     const struct cm_datum *const *in_datum;
     struct cm_datum *const *out_datum;
     void *state;   /* what prepare made with cm_call_state */
-    void *scratch; /* what prepare asked for with cm_call_scratch; contents mean nothing */
+    void *scratch; /* what prepare asked for with cm_call_scratch, or cm_no_scratch; contents mean
+                      nothing */
     const struct cm_engine *engine;
     void *engine_data;
     struct cm_error *err;
@@ -197,6 +198,9 @@ struct cm_call {
 
 void *cm_call_state(struct cm_call *call, size_t size);  /* in prepare */
 void cm_call_scratch(struct cm_call *call, size_t size); /* in prepare */
+/* Where scratch points when none was asked for, so that kernels may add to it: nobody reads or
+ * writes it. */
+extern unsigned char cm_no_scratch[];
 /* In accepts and prepare: calls fn(what) when the state of the prepared node goes. For what a state
  * holds that is not its memory; say it before there is anything to lose. */
 void cm_call_defer(struct cm_call *call, cm_cleanup_fn *fn, void *what);

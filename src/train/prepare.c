@@ -285,17 +285,26 @@ static void report_choices(struct choice *c)
             cm_draft_block(draft, "'%.*s' is %s, which Gradient has no form for; freeze it",
                            CM_STR_FMT(candidate->name), cm_dtype_name(dtype));
     }
-    if (trained || !c->followed)
+    if (!c->followed)
         return;
-    cm_draft_block(draft,
-                   "there is nothing to train: of %zu initializers, no gradient reaches one "
-                   "that may change",
-                   draft->report->n_choices);
-    for (size_t i = 0; draft->options->train && i < c->list.count; i++)
-        if (cm_str_starts(cm_str(c->list.items[i].reason), "it holds integers") ||
-            cm_str_is(cm_str(c->list.items[i].reason), "no gradient reaches it"))
-            cm_draft_block(draft, "'%.*s' cannot be trained: %s", CM_STR_FMT(c->list.items[i].name),
-                           c->list.items[i].reason);
+    if (!trained)
+        cm_draft_block(draft,
+                       "there is nothing to train: of %zu initializers, no gradient reaches one "
+                       "that may change",
+                       draft->report->n_choices);
+    for (size_t i = 0; draft->options->train && i < c->list.count; i++) {
+        const struct candidate *candidate = &c->list.items[i];
+
+        if (!cm_str_starts(cm_str(candidate->reason), "it holds integers") &&
+            !cm_str_is(cm_str(candidate->reason), "no gradient reaches it"))
+            continue;
+        if (trained) /* an expression that means the weights may match more than them */
+            cm_draft_note(draft, "'%.*s' is not trained: %s", CM_STR_FMT(candidate->name),
+                          candidate->reason);
+        else
+            cm_draft_block(draft, "'%.*s' cannot be trained: %s", CM_STR_FMT(candidate->name),
+                           candidate->reason);
+    }
 }
 
 /* ---- gradients ---- */
