@@ -301,8 +301,11 @@ static void make_ops(struct text *out, char **paths, int count)
 
 static void make_kernels(struct text *out, char **paths, int count)
 {
-    static const struct macro macros[] = {{"CM_KERNEL(", "cm_kernel_", false, true}};
-    struct list list = scan_files(macros, 1, paths, count);
+    static const struct macro macros[] = {
+        {"CM_KERNEL(", "cm_kernel_", false, true},
+        {"CM_KERNEL_IN(", "cm_kernel_", true, false},
+    };
+    struct list list = scan_files(macros, 2, paths, count);
 
     text_print(out, "#include \"graph/op.h\"\n\n");
     print_list(out, &list, "cm_kernel", "cm_kernel_list", "cm_kernel_count");

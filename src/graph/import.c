@@ -251,6 +251,9 @@ static enum cm_status import_node(struct cm_import_context *context, struct cm_g
         from ? cm_registry_schema(registry, spec.domain, spec.op_type, 0) : NULL;
     if (!from && !spec.function)
         cm_import_is_missing(context, proto);
+    const struct cm_op *op = from ? cm_registry_op(registry, spec.domain, spec.op_type) : NULL;
+    if (op && op->effects & CM_REGION)
+        return cm_fail(err, CM_BAD_MODEL, "regions are made in memory, a file cannot hold one");
     cm_value *outputs;
     if (from != newest && context->upgrade) {
         struct cm_builder builder = {.graph = graph, .before = before, .err = err};

@@ -27,6 +27,8 @@ enum cm_effect {
     CM_RANDOM = 1, /* draws from cm_call_random: never duplicated, folded, merged or recomputed */
     CM_OUTPUT_SIZE_AT_RUN = 2, /* run allocates its outputs with cm_call_allocate */
     CM_REPLACED = 4,           /* a pass puts other nodes in its place before anything runs */
+    CM_REGION = 8, /* stands for its one body, a closed graph: made by passes, never read from a
+                      file. The executor runs it by a kernel that takes it, else step by step */
 };
 
 /* How the memory of an output may relate to that of an input. */
@@ -46,6 +48,33 @@ enum cm_layout_rule {
     CM_LAYOUT_CHOSEN,    /* prepare says with cm_call_want_layout and cm_call_give_layout */
 };
 
+/* ---- Elementwise operators: output 0 from all operands, broadcast, element by element. ---- */
+
+enum { CM_ELEMENT_PARAMETERS = 4 };
+
+/* A run of elements on its way through an operator. Operand i is `count` elements, or one that
+ * repeats where step[i] is 0; NULL where absent. Narrow floats (float16, float8, ..) come and leave
+ * as float: whoever walks the tensors converts them, and rounds after each operator. */
+struct cm_elements {
+    int64_t count;
+    int n_in;
+    const void *const *in;
+    const int64_t *step; /* 1 or 0 */
+    void *out; /* may be the memory of an operand with step 1 whose elements are as wide */
+};
+
+/* How one node computes its elements: found once, run for every block of them. */
+struct cm_element_loop {
+    void (*run)(const struct cm_element_loop *loop, const struct cm_elements *elements);
+    const void *arg;                 /* what run must know: a row of a table, one of its loops */
+    double p[CM_ELEMENT_PARAMETERS]; /* attributes as numbers */
+};
+
+/* Fills loop for a node whose operands and result have these element types (an absent operand
+ * CM_UNDEFINED); false: with these types the node has no such loop. */
+typedef bool cm_elementwise_fn(const struct cm_node *node, const enum cm_dtype *in,
+                               enum cm_dtype out, struct cm_element_loop *loop);
+
 struct cm_op {
     const char *domain, *name; /* as in the schema table; domain "" is ai.onnx */
     cm_infer_fn *infer;        /* types, shapes, known values of the outputs */
@@ -57,7 +86,8 @@ struct cm_op {
     cm_share_fn *share; /* absent: outputs share nothing */
     unsigned effects;   /* enum cm_effect */
     enum cm_layout_rule layouts;
-    const void *arg; /* what differs within a family */
+    cm_elementwise_fn *elementwise; /* set: it is elementwise; says which loop computes it */
+    const void *arg;                /* what differs within a family */
 };
 
 /* Defines an operator of ai.onnx; the build finds lines that start with CM_OP and lists them. */
@@ -72,21 +102,30 @@ struct cm_op {
 extern const struct cm_op *const cm_op_list[];
 extern const size_t cm_op_count;
 
-/* A faster way to run an operator on one target. Asked in order, before the reference kernel. */
+/* A faster way to run an operator on one target. Asked in order, before the reference kernel. Of a
+ * region (CM_REGION) it reads the body, call->node->bodies[0].graph, whose inputs and outputs are
+ * the call's in order, and computes all of it or declines. */
 struct cm_kernel {
     const char *backend, *domain, *name;
     /* May this kernel take the call? If not, writes why (a short phrase) with cm_call_decline. */
     bool (*accepts)(struct cm_call *call);
     cm_prepare_fn *prepare;
     cm_run_fn *run;
+    cm_share_fn *share; /* absent: as the operator says */
     enum cm_layout_rule layouts;
 };
 
-/* Defines a kernel of a backend; the build finds lines that start with CM_KERNEL and lists them. */
+/* Defines a kernel of a backend for an operator of ai.onnx; the build finds lines that start with
+ * CM_KERNEL and lists them. */
 #define CM_KERNEL(Backend, Name, ...)                                                              \
     extern const struct cm_kernel cm_kernel_##Backend##_##Name;                                    \
     const struct cm_kernel cm_kernel_##Backend##_##Name = {                                        \
         .backend = #Backend, .domain = "", .name = #Name, __VA_ARGS__}
+/* The same for an operator of another domain. */
+#define CM_KERNEL_IN(Backend, Domain, Name, ...)                                                   \
+    extern const struct cm_kernel cm_kernel_##Backend##_##Name;                                    \
+    const struct cm_kernel cm_kernel_##Backend##_##Name = {                                        \
+        .backend = #Backend, .domain = Domain, .name = #Name, __VA_ARGS__}
 
 extern const struct cm_kernel *const cm_kernel_list[];
 extern const size_t cm_kernel_count;
