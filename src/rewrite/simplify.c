@@ -28,11 +28,6 @@ const struct cm_type *cm_match_result_type(const struct cm_match *m, int o)
     return value ? cm_value_get(m->module, value)->fact.type : NULL;
 }
 
-static bool is_named(const struct cm_simplifier *s, cm_value value)
-{
-    return value < s->n_named && s->named[value];
-}
-
 const struct cm_tensor *cm_match_constant(struct cm_match *m, int i, int64_t most)
 {
     const struct cm_type *type = cm_match_type(m, i);
@@ -40,7 +35,7 @@ const struct cm_tensor *cm_match_constant(struct cm_match *m, int i, int64_t mos
     struct cm_shape shape;
     int64_t count;
     if (!type || !cm_type_shape(type, &shape) || !cm_shape_count(&shape, &count) || count > most ||
-        is_named(m->all, m->node->inputs[i].value))
+        cm_named_has(&m->all->named, m->node->inputs[i].value))
         return NULL;
     const enum cm_status status =
         cm_value_constant(m->module, m->node->inputs[i].value, &constant, m->build.err);
@@ -58,7 +53,8 @@ bool cm_node_is_plain(const struct cm_node *node, const char *op_type)
 const struct cm_node *cm_match_maker(const struct cm_match *m, cm_value value, const char *op_type)
 {
     const struct cm_node *maker = value ? cm_value_get(m->module, value)->node : NULL;
-    return maker && cm_node_is_plain(maker, op_type) && !is_named(m->all, value) ? maker : NULL;
+    return maker && cm_node_is_plain(maker, op_type) && !cm_named_has(&m->all->named, value) ? maker
+                                                                                             : NULL;
 }
 
 bool cm_same_tensor_type(const struct cm_type *a, const struct cm_type *b)
@@ -116,7 +112,7 @@ static bool put_results(struct cm_match *m)
     bool any = false;
     for (int o = 0; o < m->node->n_outputs; o++) {
         const cm_value old = m->node->outputs[o], with = m->results[o];
-        if (!with || !old || with == old || is_named(m->all, old) ||
+        if (!with || !old || with == old || cm_named_has(&m->all->named, old) ||
             !goes_together(m->module, old, with))
             continue;
         any = cm_replace_value(m->node->graph, old, with) || any;
@@ -264,14 +260,17 @@ static void put_back(struct cm_simplifier *s, const struct declarations *all)
 
 /* ---- before the walk ---- */
 
-static void note_named(struct cm_simplifier *s, const struct cm_node *gradient)
+void cm_named_note(struct cm_named *named, struct cm_arena *arena, const struct cm_node *node)
 {
-    if (!s->named) {
-        s->n_named = cm_module_value_count(s->module);
-        s->named = CM_NEW_ARRAY(&s->scratch, bool, s->n_named);
+    if (!node->domain.size || !cm_str_is(node->op_type, "Gradient") ||
+        !cm_str_is(node->domain, "ai.onnx.preview.training"))
+        return;
+    if (!named->items) {
+        named->count = cm_module_value_count(node->module);
+        named->items = CM_NEW_ARRAY(arena, bool, named->count);
     }
-    for (int i = 0; i < gradient->n_inputs; i++)
-        s->named[gradient->inputs[i].value] = true;
+    for (int i = 0; i < node->n_inputs; i++)
+        named->items[node->inputs[i].value] = true;
 }
 
 /* Counts nodes, finds what Gradient nodes name, sets declared types aside. */
@@ -284,9 +283,7 @@ static void look_through(struct cm_simplifier *s, const struct cm_graph *graph,
             if (node->bodies[b].graph)
                 look_through(s, node->bodies[b].graph, all);
         set_aside(s, node, all);
-        if (node->domain.size && cm_str_is(node->op_type, "Gradient") &&
-            cm_str_is(node->domain, "ai.onnx.preview.training"))
-            note_named(s, node);
+        cm_named_note(&s->named, &s->scratch, node);
     }
 }
 

@@ -1,4 +1,4 @@
-/* What the families of rules of `simplify` share. Not for other passes.
+/* What the families of rules of `simplify` share, and `merge` with them. Not for other passes.
  *
  * A rule is a row: its name, the operator whose nodes it is asked about, when it may fire, and what
  * then stands for the node's results. Rules look at a node and at what it reads, never at who reads
@@ -9,6 +9,21 @@
 
 #include "graph/clone.h"
 #include "rewrite/pass.h"
+
+/* What Gradient nodes read: values to differentiate by, and points to do it at. They stay what they
+ * are, since the derivative is by them and not by what equals them. */
+struct cm_named {
+    bool *items; /* by value, below count */
+    size_t count;
+};
+
+static inline bool cm_named_has(const struct cm_named *named, cm_value value)
+{
+    return value < named->count && named->items[value];
+}
+
+/* Notes what node reads if it is a Gradient node; items are made in arena. */
+void cm_named_note(struct cm_named *named, struct cm_arena *arena, const struct cm_node *node);
 
 enum { CM_RECENT_ROWS = 64 };
 
@@ -24,8 +39,7 @@ struct cm_simplifier {
         const struct cm_schema *schema;
         size_t row;
     } recent[CM_RECENT_ROWS]; /* the first row of nodes of this schema: most models have few */
-    bool *named;              /* by value, below n_named: an operand of a Gradient node */
-    size_t n_named;
+    struct cm_named named;
     struct cm_clone clone; /* for inlining branches; made when first needed */
     size_t budget;         /* rules that may still fire */
     bool changed;
