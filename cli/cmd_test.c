@@ -75,13 +75,9 @@ static void print_table(void)
 /* Whose numbers no text fixes. */
 static bool is_random(const struct cameo_model *model)
 {
-    static const char *const names[] = {"Bernoulli",        "Multinomial",   "RandomNormal",
-                                        "RandomNormalLike", "RandomUniform", "RandomUniformLike"};
-
     for (size_t i = 0; i < cameo_model_summary(model)->operator_count; i++)
-        for (size_t n = 0; n < sizeof names / sizeof *names; n++)
-            if (strcmp(cameo_model_operator(model, i)->name.data, names[n]) == 0)
-                return true;
+        if (cameo_model_operator(model, i)->is_random)
+            return true;
     return false;
 }
 

@@ -455,7 +455,7 @@ static enum cm_status cast_grad(struct cm_grad *g)
 }
 
 CM_OP(Cast, .infer = cast_infer, .prepare = cast_prepare, .run = cast_run, .grad = cast_grad,
-      .share = cast_share);
+      .share = cast_share, .keeps_values = true);
 
 static enum cm_status cast_like_infer(struct cm_infer *in)
 {

@@ -145,4 +145,4 @@ static enum cm_status where_grad(struct cm_grad *g)
 }
 
 CM_OP(Where, .infer = where_infer, .prepare = where_prepare, .run = where_run, .grad = where_grad,
-      .share = where_share);
+      .share = where_share, .work = cm_work_linear);
