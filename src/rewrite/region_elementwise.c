@@ -238,7 +238,8 @@ static enum cm_status make_regions(struct cm_region_work *work, struct cm_node *
         CM_TRY(make_regions(work, members, count / 2));
         return make_regions(work, members + count / 2, count - count / 2);
     }
-    if (!sums.edges || !sums.results) /* nothing to gain; what nobody reads is not for us */
+    /* Nothing to gain; nothing to compute at run time; nobody who reads it. */
+    if (!sums.edges || !sums.operands || !sums.results)
         return CM_OK;
     return cm_region_make(work, "ElementwiseRegion", &group, 0);
 }
