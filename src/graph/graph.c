@@ -59,6 +59,11 @@ size_t cm_module_value_count(const struct cm_module *module)
     return module->n_values;
 }
 
+size_t cm_module_room(const struct cm_module *module)
+{
+    return module->n_nodes < module->node_budget ? module->node_budget - module->n_nodes : 0;
+}
+
 struct cm_value_def *cm_value_get(const struct cm_module *module, cm_value value)
 {
     return &module->chunks.items[value / VALUES_PER_CHUNK]->items[value % VALUES_PER_CHUNK];
@@ -337,6 +342,30 @@ void cm_node_move(struct cm_node *node, struct cm_node *before)
         return;
     unlink_node(node->graph, node);
     link_node(node->graph, node, before);
+}
+
+void cm_node_move_to(struct cm_node *node, struct cm_graph *graph)
+{
+    unlink_node(node->graph, node);
+    link_node(graph, node, NULL);
+    for (int i = 0; i < node->n_inputs; i++)
+        node->inputs[i].graph = graph;
+    for (int o = 0; o < node->n_outputs; o++) {
+        if (!node->outputs[o])
+            continue;
+        cm_value_set_name(node->module, node->outputs[o], CM_STR_NONE);
+        cm_value_get(node->module, node->outputs[o])->graph = graph;
+    }
+    for (size_t i = 0; i < node->n_bodies; i++)
+        if (node->bodies[i].graph && node->bodies[i].graph->parent)
+            node->bodies[i].graph->parent = graph;
+    node->graph = graph;
+}
+
+void cm_use_redirect(struct cm_module *module, struct cm_use *use, cm_value value)
+{
+    unlink_use(module, use);
+    link_use(module, use, value);
 }
 
 void cm_node_mark(struct cm_node *node)

@@ -145,6 +145,7 @@ struct cm_arena *cm_module_arena(const struct cm_module *module);
 struct cm_symbols *cm_module_symbols(const struct cm_module *module);
 const struct cm_registry *cm_module_registry(const struct cm_module *module);
 size_t cm_module_value_count(const struct cm_module *module); /* value numbers are below this */
+size_t cm_module_room(const struct cm_module *module);        /* nodes that may still be added */
 struct cm_value_def *cm_value_get(const struct cm_module *module, cm_value value); /* not for 0 */
 
 struct cm_graph *cm_graph_new(struct cm_module *module, struct cm_graph *parent,
@@ -189,6 +190,11 @@ enum cm_status cm_graph_add_node(struct cm_graph *graph, struct cm_node *before,
 /* Its outputs must have no uses left. */
 void cm_graph_remove_node(struct cm_node *node);
 void cm_node_move(struct cm_node *node, struct cm_node *before);
+/* Moves a node and what it computes to the end of another graph. The values lose their names; what
+ * the node reads, and who reads it, is for the caller to set right with cm_use_redirect. */
+void cm_node_move_to(struct cm_node *node, struct cm_graph *graph);
+/* Reads another value, of which the same is known: nobody becomes stale. */
+void cm_use_redirect(struct cm_module *module, struct cm_use *use, cm_value value);
 /* Changes one operand; the node becomes stale. */
 void cm_node_set_input(struct cm_node *node, int index, cm_value value);
 /* Makes output `index` of a node wanted if it is not, and types it. An optional output the schema
