@@ -11,26 +11,26 @@ enum { WALKS_MAX = 4, FIRINGS_PER_NODE = 8, FIRINGS_MIN = 1000 };
 
 /* ---- what rules ask ---- */
 
-void cm_match_keep(struct cm_match *m)
+void cm_candidate_keep(struct cm_candidate *m)
 {
     m->results[0] = m->operand;
 }
 
-const struct cm_type *cm_match_type(const struct cm_match *m, int i)
+const struct cm_type *cm_candidate_type(const struct cm_candidate *m, int i)
 {
     const cm_value value = cm_node_input(m->node, i);
     return value ? cm_value_get(m->module, value)->fact.type : NULL;
 }
 
-const struct cm_type *cm_match_result_type(const struct cm_match *m, int o)
+const struct cm_type *cm_candidate_result_type(const struct cm_candidate *m, int o)
 {
     const cm_value value = cm_node_output(m->node, o);
     return value ? cm_value_get(m->module, value)->fact.type : NULL;
 }
 
-const struct cm_tensor *cm_match_constant(struct cm_match *m, int i, int64_t most)
+const struct cm_tensor *cm_candidate_constant(struct cm_candidate *m, int i, int64_t most)
 {
-    const struct cm_type *type = cm_match_type(m, i);
+    const struct cm_type *type = cm_candidate_type(m, i);
     const struct cm_tensor *constant = NULL;
     struct cm_shape shape;
     int64_t count;
@@ -50,7 +50,8 @@ bool cm_node_is_plain(const struct cm_node *node, const char *op_type)
            cm_node_is_current(node);
 }
 
-const struct cm_node *cm_match_maker(const struct cm_match *m, cm_value value, const char *op_type)
+const struct cm_node *cm_candidate_maker(const struct cm_candidate *m, cm_value value,
+                                         const char *op_type)
 {
     const struct cm_node *maker = value ? cm_value_get(m->module, value)->node : NULL;
     return maker && cm_node_is_plain(maker, op_type) && !cm_named_has(&m->all->named, value) ? maker
@@ -107,7 +108,7 @@ static bool goes_together(const struct cm_module *module, cm_value value, cm_val
 }
 
 /* Puts what the rule built in the place of the node's results. True if any has a new reader. */
-static bool put_results(struct cm_match *m)
+static bool put_results(struct cm_candidate *m)
 {
     bool any = false;
     for (int o = 0; o < m->node->n_outputs; o++) {
@@ -129,7 +130,7 @@ static bool is_read(const struct cm_node *node)
 }
 
 /* A node that went into another's place keeps that one's name: people know it by it. */
-static void pass_name(struct cm_match *m)
+static void pass_name(struct cm_candidate *m)
 {
     const struct cm_node *maker =
         m->results[0] ? cm_value_get(m->module, m->results[0])->node : NULL;
@@ -145,11 +146,11 @@ static enum cm_status ask(struct cm_simplifier *s, size_t row, struct cm_node *n
 {
     struct cm_graph *graph = node->graph;
     for (; row && s->budget && !*fired; row = s->next_row[row]) {
-        struct cm_match m = {.all = s,
-                             .module = s->module,
-                             .node = node,
-                             .operand = cm_node_input(node, 0),
-                             .build = {.graph = graph, .before = node, .err = err}};
+        struct cm_candidate m = {.all = s,
+                                 .module = s->module,
+                                 .node = node,
+                                 .operand = cm_node_input(node, 0),
+                                 .build = {.graph = graph, .before = node, .err = err}};
         const bool fires = s->rows[row]->when(&m);
         CM_TRY(m.build.status);
         if (!fires)

@@ -46,7 +46,7 @@ struct cm_simplifier {
 };
 
 /* A node that a rule is asked about. */
-struct cm_match {
+struct cm_candidate {
     struct cm_simplifier *all;
     struct cm_module *module;
     struct cm_node *node;
@@ -58,8 +58,8 @@ struct cm_match {
 struct cm_simplify_rule {
     const char *name;
     const char *op_type; /* of ai.onnx; NULL: of any node */
-    bool (*when)(struct cm_match *m);
-    void (*build)(struct cm_match *m);
+    bool (*when)(struct cm_candidate *m);
+    void (*build)(struct cm_candidate *m);
 };
 
 /* The families, each ending with an empty row. */
@@ -69,17 +69,18 @@ extern const struct cm_simplify_rule cm_simplify_shapes[];
 extern const struct cm_simplify_rule cm_simplify_branches[];
 
 /* The build of most rows: output 0 is m->operand. */
-void cm_match_keep(struct cm_match *m);
+void cm_candidate_keep(struct cm_candidate *m);
 
 /* The type of input i or output o of the node; NULL when it is absent. */
-const struct cm_type *cm_match_type(const struct cm_match *m, int i);
-const struct cm_type *cm_match_result_type(const struct cm_match *m, int o);
+const struct cm_type *cm_candidate_type(const struct cm_candidate *m, int i);
+const struct cm_type *cm_candidate_result_type(const struct cm_candidate *m, int o);
 /* The contents of input i if they are constant and at most `most` elements; else NULL. What a
  * Gradient node reads is no constant here: it may be what is differentiated by. */
-const struct cm_tensor *cm_match_constant(struct cm_match *m, int i, int64_t most);
+const struct cm_tensor *cm_candidate_constant(struct cm_candidate *m, int i, int64_t most);
 /* The node of this operator that computes value; NULL if another does, or if a Gradient node reads
  * value, so that nothing may be led past it. */
-const struct cm_node *cm_match_maker(const struct cm_match *m, cm_value value, const char *op_type);
+const struct cm_node *cm_candidate_maker(const struct cm_candidate *m, cm_value value,
+                                         const char *op_type);
 /* Do both surely have the same shape, by numbers or symbols, and the same element type? */
 bool cm_same_tensor_type(const struct cm_type *a, const struct cm_type *b);
 /* Is the node of ai.onnx, in the version that struct cm_op speaks of? */
