@@ -201,6 +201,9 @@ void cm_node_set_input(struct cm_node *node, int index, cm_value value);
  * has. */
 enum cm_status cm_node_want_output(struct cm_node *node, int index, cm_value *out,
                                    struct cm_error *err) CM_MUST_CHECK;
+/* Makes output `index`, which nobody reads, unwanted; false, and nothing changes, where it is read
+ * or the schema does not call it optional. */
+bool cm_node_drop_output(struct cm_node *node, int index);
 /* Gives a node with bodies `count` more outputs; its bodies must have been given theirs. They are
  * typed. */
 enum cm_status cm_node_add_outputs(struct cm_node *node, size_t count,
@@ -212,8 +215,15 @@ void cm_value_replace(struct cm_module *module, cm_value old, cm_value replaceme
  * change. */
 void cm_value_set_fact(struct cm_module *module, cm_value value, const struct cm_fact *fact);
 
+/* Sets what the file says the type of a computed value is (NULL: nothing), which adds to what is
+ * inferred; the node that computes it becomes stale. */
+void cm_value_declare(struct cm_module *module, cm_value value, const struct cm_type *declared);
+
 /* Runs the inference rules of stale nodes, and of those that their results reach. */
 enum cm_status cm_graph_retype(struct cm_graph *graph, struct cm_error *err) CM_MUST_CHECK;
+/* The same for one node, if it is stale; what it reads must be up to date. For passes that walk a
+ * graph in order. */
+enum cm_status cm_node_retype(struct cm_node *node, struct cm_error *err) CM_MUST_CHECK;
 
 /* While a module is lenient, a node in a body that a rule refuses with what is known by now keeps
  * the types it had: the body may be a branch that is never taken. Passes run so, since what they
