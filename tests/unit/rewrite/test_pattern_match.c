@@ -5,8 +5,8 @@
 
 #define HEAD                                                                                       \
     GRAPH_HEAD                                                                                     \
-        "main (float[2] x, float[2] z) => (y)\n<float two = {2}, float nearly = {2.0000001},"      \
-        " float[1,1] wide = {2}, float third = {0.333}>\n{"
+    "main (float[2] x, float[2] z) => (y)\n<float two = {2}, float nearly = {2.0000001},"          \
+    " float[1,1] wide = {2}, float third = {0.333}>\n{"
 
 /* Does the pattern match the graph's last node? *out is good as long as arena. */
 static bool matches(struct cm_arena *arena, const char *pattern, const char *nodes,
