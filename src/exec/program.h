@@ -23,12 +23,14 @@ struct cm_step {
     struct cm_node *node;
     cm_slot_id *in, *out; /* CM_NO_SLOT: absent, not wanted */
     int n_in, n_out;
-    struct cm_block **bodies; /* of node->bodies, in order */
+    struct cm_block **bodies; /* of node->bodies, in order; none of a region */
+    struct cm_step *parts;    /* of a region: its body's nodes, for when no kernel takes it whole */
+    size_t n_parts;
     cm_slot_id *last; /* slots of this block that nobody reads after this step, bodies counted in */
     size_t n_last;
     const struct cm_kernel **kernels; /* of backends, to be asked in order */
     size_t n_kernels;
-    uint32_t number;          /* among all steps of the session: a random node's stream */
+    uint32_t random;          /* of a random step: its place among those of the session */
     enum cm_memory_kind kind; /* of its results */
 };
 
@@ -63,6 +65,10 @@ struct cm_session {
     struct cm_block **blocks;
     size_t n_blocks;
     size_t n_slots, n_steps;
+    struct { /* steps that draw random numbers, by stream */
+        struct cm_step **items;
+        size_t count, capacity;
+    } random;
     const struct cm_tensor **defaults;  /* by input of main; NULL: it must be given */
     const struct cm_tensor **constants; /* by slot; NULL: computed */
     const struct cm_type **constant_types;
@@ -81,11 +87,6 @@ struct cm_session {
 /* Fills session->main and the rest from graph. */
 enum cm_status cm_compile(struct cm_session *session, struct cm_graph *graph,
                           struct cm_error *err) CM_MUST_CHECK;
-
-/* Puts constants in the place of what can be computed now, within a budget of memory and work;
- * memory_limit: the session's, or 0. */
-enum cm_status cm_fold_graph(struct cm_graph *graph, size_t memory_limit,
-                             struct cm_error *err) CM_MUST_CHECK;
 
 /* ---- bound: once per shapes ---- */
 
@@ -114,6 +115,7 @@ struct cm_bound_step {
     struct cm_arena *arena;     /* for what its kernel prepares */
     struct cm_context *context;
     cm_run_fn *run;
+    cm_share_fn *share; /* of the kernel, or of the operator */
     struct cm_call call;
     size_t scratch_size, scratch_offset;
     const struct cm_layout **want, **give; /* by input, by output: asked for by its prepare */
@@ -190,9 +192,9 @@ struct cm_context {
     struct cm_slot *slots;
     struct cm_block_state *blocks;
     struct cm_pool *pool;
-    struct cm_guard *guard;     /* of the run under way */
-    struct cm_random **randoms; /* by step number */
-    struct cm_random *before;   /* the same, one after the other, as the last run found them */
+    struct cm_guard *guard;    /* of the run under way */
+    struct cm_random *randoms; /* by random step */
+    struct cm_random *before;  /* the same as the last run found them */
     bool has_before;
     uint64_t began_ns;
     const struct cm_run_options *options;

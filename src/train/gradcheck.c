@@ -3,11 +3,9 @@
 #include "train/gradcheck.h"
 
 #include "autodiff/backward.h"
-#include "autodiff/gradient_nodes.h"
 #include "base/random.h"
 #include "graph/eval.h"
-#include "graph/import.h"
-#include "rewrite/upgrade.h"
+#include "lower/lower.h"
 #include "train/widen.h"
 
 #include <math.h>
@@ -139,19 +137,25 @@ static void open_initializers(struct checking *c)
 static enum cm_status import(struct checking *c, struct cm_graph **out)
 {
     const struct cm_module_options options = {.files = c->file->files};
-    const struct cm_import_options how = {.upgrade = cm_upgrade_node};
     struct cm_module *module = cm_module_new(c->arena, &options);
 
-    CM_TRY(cm_module_import(module, &c->model, &how, out, c->err));
-    return cm_gradient_expand(*out, c->err);
+    return cm_lower_gradients(module, &c->model, NULL, out, c->err);
 }
 
-/* Differences of draws say nothing. A Dropout that is not training is not random. */
+/* What draws only in training is not random while nothing switches its training on. */
+static bool may_draw(const struct cm_node *node)
+{
+    const struct cm_training_form *training = node->op ? node->op->training : NULL;
+
+    return node->op && node->op->effects & CM_RANDOM &&
+           !(training && training->mode_input && !cm_node_input(node, training->mode_input));
+}
+
+/* Differences of draws say nothing. */
 static enum cm_status refuse_random(const struct cm_graph *graph, struct cm_error *err)
 {
     for (const struct cm_node *node = graph->first; node; node = node->next) {
-        if (node->op && node->op->effects & CM_RANDOM &&
-            !(cm_str_is(node->op_type, "Dropout") && !cm_node_input(node, 2)))
+        if (may_draw(node))
             return cm_fail(err, CM_UNSUPPORTED,
                            "%s is random, so differences say nothing about gradients",
                            cm_node_describe(node).text);

@@ -3,8 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/elementwise/curve_grads.h"
 
-#include "base/parallel.h"
-#include "tensor/half.h"
+#include "ops/elementwise/element_loops.h"
 
 #include <tgmath.h> /* floats use the float functions */
 
@@ -85,55 +84,11 @@ static bool swish_grad_elementwise(const struct cm_node *node, const enum cm_dty
     return found;
 }
 
-/* ---- Running ---- */
-
-enum {
-    BLOCK = 1024,    /* narrow elements converted at a time */
-    GRAIN = 1 << 15, /* elements worth a thread */
-};
-
 static enum cm_status slope_prepare(struct cm_call *call)
 {
-    struct cm_element_loop *loop = cm_call_state(call, sizeof *loop);
-    const enum cm_dtype types[] = {call->in[0]->type, call->in[1]->type};
     if (!cm_shape_equal(&call->in[0]->shape, &call->in[1]->shape))
         return cm_call_fail(call, CM_BAD_MODEL, "its operands differ in shape");
-    if (!call->op->elementwise(call->node, types, call->out[0]->type, loop))
-        return cm_call_fail(call, CM_UNSUPPORTED, "no kernel for %s", cm_dtype_name(types[0]));
-    return CM_OK;
-}
-
-static void run_elements(void *arg, int64_t begin, int64_t end)
-{
-    const struct cm_call *call = arg;
-    const struct cm_element_loop *loop = call->state;
-    const enum cm_dtype type = call->out[0]->type;
-    static const int64_t steps[] = {1, 1};
-    float dy[BLOCK], x[BLOCK];
-    const bool narrow = type != CM_FLOAT && type != CM_DOUBLE;
-    const int64_t size = (int64_t)cm_dtype_size(type), most = narrow ? BLOCK : end - begin;
-    for (int64_t at = begin; at < end; at += most) {
-        const int64_t n = end - at < most ? end - at : most;
-        const void *in[] = {(const char *)call->in[0]->data + at * size,
-                            (const char *)call->in[1]->data + at * size};
-        struct cm_elements e = {n, 2, in, steps, (char *)call->out[0]->data + at * size};
-        if (narrow) {
-            cm_narrow_load(type, call->in[0]->data, at, n, dy);
-            cm_narrow_load(type, call->in[1]->data, at, n, x);
-            in[0] = dy;
-            in[1] = x;
-            e.out = dy;
-        }
-        loop->run(loop, &e);
-        if (narrow)
-            cm_narrow_store(type, call->out[0]->data, at, n, dy);
-    }
-}
-
-static enum cm_status slope_run(struct cm_call *call)
-{
-    cm_parallel(cm_tensor_count(call->out[0]), GRAIN, run_elements, call);
-    return CM_OK;
+    return cm_elements_prepare(call);
 }
 
 /* ---- Bodies ---- */
@@ -191,7 +146,7 @@ static enum cm_sharing share_both(const struct cm_node *node, int output, int in
 }
 
 #define SLOPE(name)                                                                                \
-    .infer = cm_infer_like_input, .prepare = slope_prepare, .run = slope_run,                      \
+    .infer = cm_infer_like_input, .prepare = slope_prepare, .run = cm_elements_run,                      \
     .body = name##_grad_body, .share = share_both, .layouts = CM_LAYOUT_SAME,                      \
     .elementwise = name##_grad_elementwise
 

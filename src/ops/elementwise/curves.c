@@ -141,19 +141,24 @@ CM_UNARY_LOOPS(gelu, CM_FLOAT_TYPES, (T)0.5 * x * erfc(-x * (T)SQRT_HALF))
 CM_UNARY_LOOPS(gelu_tanh, CM_FLOAT_TYPES,
                (T)0.5 * x * (1 + tanh((T)SQRT_2_OVER_PI * (x + (T)CUBIC * x * x * x))))
 
-static enum cm_status gelu_prepare(struct cm_call *call)
+static bool gelu_elementwise(const struct cm_node *node, const enum cm_dtype *in, enum cm_dtype out,
+                             struct cm_element_loop *loop)
 {
-    bool *by_tanh = cm_call_state(call, sizeof *by_tanh);
-    *by_tanh = cm_str_is(cm_node_str(call->node, "approximate"), "tanh");
-    if (!*by_tanh && !cm_str_is(cm_node_str(call->node, "approximate"), "none"))
-        return cm_call_fail(call, CM_BAD_MODEL, "approximate is neither 'none' nor 'tanh'");
-    return CM_OK;
+    const struct cm_str by = cm_node_str(node, "approximate");
+    (void)out;
+    if (cm_str_is(by, "none"))
+        return cm_unary_loop(gelu_loops, in[0], loop);
+    return cm_str_is(by, "tanh") && cm_unary_loop(gelu_tanh_loops, in[0], loop);
 }
 
-static enum cm_status gelu_run(struct cm_call *call)
+static enum cm_status gelu_prepare(struct cm_call *call)
 {
-    const bool by_tanh = *(const bool *)call->state;
-    return cm_run_unary(call, by_tanh ? gelu_tanh_loops : gelu_loops, NULL);
+    const struct cm_str by = cm_node_str(call->node, "approximate");
+    if (!cm_str_is(by, "none") && !cm_str_is(by, "tanh"))
+        return cm_call_fail(call, CM_BAD_MODEL,
+                            "attribute 'approximate' is '%.*s', expected 'none' or 'tanh'",
+                            CM_STR_FMT(by));
+    return cm_elements_prepare(call);
 }
 
 /* x / 2 * (1 + erf(x / sqrt 2)), or tanh of the cubic for erf. */
@@ -175,9 +180,9 @@ static enum cm_status gelu_body(struct cm_body *b)
     return cm_body_return(b, 0, cm_emit(b, "Mul", x, gate));
 }
 
-CM_OP(Gelu, .infer = cm_infer_like_input, .prepare = gelu_prepare, .run = gelu_run,
+CM_OP(Gelu, .infer = cm_infer_like_input, .prepare = gelu_prepare, .run = cm_elements_run,
       .grad = cm_gelu_grad, .body = gelu_body, .share = cm_share_elementwise,
-      .layouts = CM_LAYOUT_SAME);
+      .layouts = CM_LAYOUT_SAME, .elementwise = gelu_elementwise);
 
 /* ---- Shrink: integers too, whose bounds and offset are still real numbers ---- */
 

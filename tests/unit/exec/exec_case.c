@@ -1,9 +1,8 @@
 /* Sessions for tests. */
 // SPDX-License-Identifier: Apache-2.0
-#define _POSIX_C_SOURCE 200809L
 #include "exec_case.h"
 
-#include <time.h>
+#include "lower/lower.h"
 
 static void free_session(void *what)
 {
@@ -15,6 +14,9 @@ struct cm_session *exec_open(struct cm_arena *arena, struct cm_graph *graph,
 {
     struct cm_session *session = NULL;
     struct cm_error err = {0};
+    const struct cm_lower_options lower = {
+        .pass = {.memory_limit = options ? options->memory_limit : 0}};
+    CHECK_OK(cm_lower_graph(graph, &lower, &err), &err);
     CHECK_OK(cm_session_new(graph, options, &session, &err), &err);
     cm_arena_defer(arena, free_session, session);
     return session;
@@ -72,28 +74,4 @@ void exec_check(struct cm_session *session, const struct cm_datum *const *in, si
                      cm_tensor_real(&out[0].tensor, (int64_t)i), expected[i]);
     for (size_t o = 0; o < n_out; o++)
         cm_datum_drop(&out[o]);
-}
-
-double exec_seconds(void)
-{
-    struct timespec at;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &at);
-    return (double)at.tv_sec + (double)at.tv_nsec * 1e-9;
-}
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || !defined(__OPTIMIZE__)
-#define SLOW_BUILD 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define SLOW_BUILD 1
-#endif
-#endif
-
-bool exec_is_fast(void)
-{
-#ifdef SLOW_BUILD
-    return false;
-#else
-    return true;
-#endif
 }
