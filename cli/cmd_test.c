@@ -8,7 +8,7 @@
 #include <string.h>
 
 static bool only_list, expanded;
-static const char *filter, *junit_path, *backend, *scaled_text;
+static const char *filter, *junit_path, *backend, *scaled_text, *without;
 static size_t threads;
 
 /* ---- the table by operator ---- */
@@ -99,6 +99,7 @@ static bool run_case(struct test_case *test, const struct cli_tolerance *base)
     options.memory_limit = cli_memory_limit(0);
     options.backend = backend;
     options.expand = expanded;
+    options.without_passes = without;
     test_read_tolerance(test->path, &tolerance);
     tolerance.loose = is_random(model);
     bool passed = false;
@@ -240,6 +241,8 @@ static const struct cli_option options[] = {
     {"--junit", NULL, "FILE", "write the results as JUnit XML", CLI_TEXT, &junit_path},
     {"--backend", NULL, "NAME", "reference: our own kernels; plain: without a plan", CLI_TEXT,
      &backend},
+    {"--without", NULL, "PASSES", "leave these passes out, see 'cameo help optimize'", CLI_TEXT,
+     &without},
     {"--threads", NULL, "N", "how many work at once (as many as cores)", CLI_SIZE, &threads},
     {"--tolerance-scaled", NULL, "X", "accept differences up to X times the largest expected value",
      CLI_TEXT, &scaled_text},

@@ -53,8 +53,9 @@ enum cm_layout_rule {
 enum { CM_ELEMENT_PARAMETERS = 4 };
 
 /* A run of elements on its way through an operator. Operand i is `count` elements, or one that
- * repeats where step[i] is 0; NULL where absent. Narrow floats (float16, float8, ..) come and leave
- * as float: whoever walks the tensors converts them, and rounds after each operator. */
+ * repeats where step[i] is 0; NULL where absent. If none has step 1, count is 1. Narrow floats
+ * (float16, float8, ..) come and leave as float: whoever walks the tensors converts them, and
+ * rounds after each operator. */
 struct cm_elements {
     int64_t count;
     int n_in;

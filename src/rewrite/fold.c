@@ -205,7 +205,9 @@ static enum cm_status fold_all(struct folder *folder, struct cm_graph *graph, st
     for (struct cm_node *node = graph->first, *next; node; node = next) {
         bool folded = false;
         next = node->next;
-        for (size_t i = 0; i < node->n_bodies; i++)
+        /* A region's results are made by nodes of its body. */
+        const bool is_region = node->op && node->op->effects & CM_REGION;
+        for (size_t i = 0; i < node->n_bodies && !is_region; i++)
             if (node->bodies[i].graph)
                 CM_TRY(fold_all(folder, node->bodies[i].graph, err));
         CM_TRY(fold(folder, node, &folded, err));

@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/number.h"
 #include "ops/common/move.h"
+#include "ops/elementwise/element_loops.h"
 #include "ops/shape/shape_rules.h"
 
 /* ---- Identity ---- */
@@ -27,7 +28,8 @@ static enum cm_status identity_grad(struct cm_grad *g)
 }
 
 CM_OP(Identity, .infer = identity_infer, .run = identity_run, .grad = identity_grad,
-      .share = cm_share_view, .layouts = CM_LAYOUT_SAME, .keeps_values = true);
+      .share = cm_share_view, .layouts = CM_LAYOUT_SAME, .elementwise = cm_copy_elementwise,
+      .keeps_values = true);
 
 /* ---- Reshape ---- */
 
