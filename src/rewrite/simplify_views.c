@@ -12,6 +12,32 @@ static bool keeps_shape(struct cm_candidate *m)
     return cm_same_tensor_type(cm_candidate_type(m, 0), cm_candidate_result_type(m, 0));
 }
 
+/* Is item k of what is known of a shape surely 1 or this dimension? */
+static bool says_the_same(struct cm_quantity item, struct cm_dim dim)
+{
+    return (item.is_number && item.number == 1) || cm_dim_same(cm_quantity_dim(item), dim);
+}
+
+/* Inference takes it that a shape fits; only a shape that is known surely does. */
+static bool expands_nothing(struct cm_candidate *m)
+{
+    const struct cm_type *x = cm_candidate_type(m, 0);
+    const struct cm_tensor *shape = cm_candidate_constant(m, 1, CM_MAX_RANK);
+    const struct cm_known *known = cm_value_get(m->module, m->node->inputs[1].value)->fact.known;
+    const int64_t count = shape ? cm_tensor_count(shape) : known ? (int64_t)known->count : -1;
+
+    if (!keeps_shape(m) || count < 0 || count > x->rank)
+        return false;
+    for (int64_t k = 0; k < count; k++) {
+        const struct cm_quantity item =
+            shape ? (struct cm_quantity){.is_number = true, .number = cm_tensor_int(shape, k)}
+                  : known->items[k];
+        if (!says_the_same(item, x->dims[x->rank - count + k]))
+            return false;
+    }
+    return true;
+}
+
 static bool all_are(const struct cm_tensor *list, int64_t number)
 {
     for (int64_t i = 0; i < cm_tensor_count(list); i++)
@@ -270,6 +296,11 @@ const struct cm_simplify_rule cm_simplify_views[] = {
     {"squeeze-back-again", "Squeeze", back_again, cm_candidate_keep},
     {"unsqueeze-back-again", "Unsqueeze", back_again, cm_candidate_keep},
     {"expand-to-same-shape", "Expand", keeps_shape, cm_candidate_keep},
+    {"tile-once", "Tile", keeps_shape, cm_candidate_keep},
+    {"transpose-in-order", "Transpose", keeps_order, cm_candidate_keep},
+    {"squeeze-back-again", "Squeeze", back_again, cm_candidate_keep},
+    {"unsqueeze-back-again", "Unsqueeze", back_again, cm_candidate_keep},
+    {"expand-to-same-shape", "Expand", expands_nothing, cm_candidate_keep},
     {"tile-once", "Tile", keeps_shape, cm_candidate_keep},
     {"transpose-in-order", "Transpose", keeps_order, cm_candidate_keep},
     {"transpose-of-transpose", "Transpose", of_transpose, transpose_once},
