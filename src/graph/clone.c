@@ -113,7 +113,8 @@ enum cm_status cm_clone_node(struct cm_clone *clone, struct cm_builder *builder,
                                       .bodies = bodies,
                                       .n_bodies = node->n_bodies,
                                       .function = node->function,
-                                      .original_version = node->original_version};
+                                      .original_version = node->original_version,
+                                      .origin = node->origin};
     struct cm_node *copy;
     builder->status =
         cm_graph_add_node(builder->graph, builder->before, &spec, &copy, builder->err);

@@ -244,6 +244,7 @@ static struct cm_node *make_node(struct cm_graph *graph, const struct cm_node_sp
     node->original_version = spec->original_version ? spec->original_version
                              : node->schema         ? node->schema->since_version
                                                     : 0;
+    node->origin = spec->origin;
     node->n_inputs = (int)spec->n_inputs;
     while (node->n_inputs > 0 && !spec->inputs[node->n_inputs - 1])
         node->n_inputs--;
