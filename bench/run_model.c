@@ -2,9 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #define _POSIX_C_SOURCE 200809L
 #include "exec/session.h"
-#include "graph/import.h"
+#include "lower/lower.h"
 #include "onnx/model_file.h"
-#include "rewrite/upgrade.h"
 
 #include <time.h>
 
@@ -82,9 +81,7 @@ static enum cm_status open_model(struct cm_arena *arena, struct bench *b)
         drop_defaults(arena, file->model.graph);
     struct cm_module *module =
         cm_module_new(arena, &(struct cm_module_options){.files = file->files});
-    CM_TRY(cm_module_import(module, &file->model,
-                            &(struct cm_import_options){.upgrade = cm_upgrade_node}, &graph,
-                            &b->err));
+    CM_TRY(cm_lower_import(module, &file->model, NULL, &graph, &b->err));
     b->n_in = graph->n_inputs;
     b->n_out = graph->n_outputs;
     if (b->n_in > MOST_VALUES || b->n_out > MOST_VALUES)
@@ -96,6 +93,7 @@ static enum cm_status open_model(struct cm_arena *arena, struct bench *b)
         CM_TRY(make_input(def->fact.type, &b->in[i], &b->err));
         b->in_list[i] = &b->in[i];
     }
+    CM_TRY(cm_lower_graph(graph, NULL, &b->err));
     return cm_session_new(graph, &b->settings->session, &b->session, &b->err);
 }
 

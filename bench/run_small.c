@@ -7,7 +7,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #define _POSIX_C_SOURCE 200809L
 #include "exec/session.h"
-#include "graph/import.h"
+#include "lower/lower.h"
 #include "onnx/syntax.h"
 
 #include <time.h>
@@ -37,7 +37,8 @@ static enum cm_status open_text(struct cm_arena *arena, const char *text, struct
     struct cm_model_proto *model = CM_NEW(arena, struct cm_model_proto);
     struct cm_graph *graph;
     CM_TRY(cm_syntax_parse_model(cm_str(text), arena, model, err));
-    CM_TRY(cm_module_import(cm_module_new(arena, NULL), model, NULL, &graph, err));
+    CM_TRY(cm_lower_import(cm_module_new(arena, NULL), model, NULL, &graph, err));
+    CM_TRY(cm_lower_graph(graph, NULL, err));
     return cm_session_new(graph, &options, out, err);
 }
 

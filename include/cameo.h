@@ -703,11 +703,13 @@ struct cameo_session_options {
     uint64_t seed;                         /* of random operators that bring none */
     const struct cameo_registry *registry; /* operators beside the built-in ones, or NULL */
     bool expand; /* replace operators by their function bodies where they have one */
+    /* Passes to leave out, by name, parted by commas: "fold,regions"; NULL: none. */
+    const char *without_passes;
 };
 
 #define CAMEO_SESSION_OPTIONS_INIT                                                                 \
     {                                                                                              \
-        sizeof(struct cameo_session_options), 0, 0, 0, 0, 0, false                                 \
+        sizeof(struct cameo_session_options), 0, 0, 0, 0, 0, false, 0                              \
     }
 
 /* Makes the model ready. All that cannot run (an operator, a version, a type) is named in one
@@ -864,11 +866,14 @@ struct cameo_trainer_options {
     bool allow_not_finite;
     /* Steps have two halves, with the gradients between them: see cameo_trainer_compute. */
     bool gradients;
+    /* Passes to leave out, and passes to run that run on request only ("recompute"): names, parted
+     * by commas; NULL: none. */
+    const char *without_passes, *with_passes;
 };
 
 #define CAMEO_TRAINER_OPTIONS_INIT                                                                 \
     {                                                                                              \
-        sizeof(struct cameo_trainer_options), 0, 0, 0, 0, 0, false, false                          \
+        sizeof(struct cameo_trainer_options), 0, 0, 0, 0, 0, false, false, 0, 0                    \
     }
 
 /* Makes a model with training info ready. Everything that stands in the way (a binding that names

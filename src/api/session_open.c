@@ -2,13 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "api/running.h"
 
-#include "autodiff/gradient_nodes.h"
 #include "base/memory.h"
 #include "exec/session.h"
 #include "graph/function.h"
-#include "graph/import.h"
 #include "graph/obstacles.h"
-#include "rewrite/upgrade.h"
+#include "lower/lower.h"
 
 struct new_call {
     struct cameo_session *session;
@@ -164,8 +162,12 @@ static enum cm_status new_guarded(struct cm_guard *guard, void *arg)
     struct cameo_session *session = call->session;
     const struct cameo_session_options *options = &session->options;
     const struct cm_model_file *file = session->model->file;
-    const struct cm_import_options import = {.upgrade = cm_upgrade_node,
-                                             .obstacles = &call->obstacles};
+    const bool plain = options->backend && strcmp(options->backend, "plain") == 0;
+    const struct cm_lower_options lower = {
+        .pass = {.memory_limit = options->memory_limit},
+        .only = plain ? "" : NULL, /* the plain interpreter judges what passes do */
+        .without = options->without_passes,
+        .obstacles = &call->obstacles};
     const struct cm_session_options exec = {.threads = options->threads,
                                             .memory_limit = options->memory_limit,
                                             .backend = options->backend,
@@ -180,12 +182,12 @@ static enum cm_status new_guarded(struct cm_guard *guard, void *arg)
     const struct cm_module_options module_options = {.registry = registry, .files = file->files};
     struct cm_module *module = cm_module_new(&session->arena, &module_options);
     cm_api_list_nodes(&call->obstacles, &file->model, registry);
-    CM_TRY(cm_module_import(module, &file->model, &import, &session->graph, &call->err));
-    CM_TRY(cm_gradient_expand(session->graph, &call->err));
+    CM_TRY(cm_lower_import(module, &file->model, &lower, &session->graph, &call->err));
     if (options->expand)
         CM_TRY(expand(session, &call->err));
     CM_TRY(describe(session, &call->err));
-    if (options->backend && strcmp(options->backend, "plain") == 0)
+    CM_TRY(cm_lower_graph(session->graph, &lower, &call->err));
+    if (plain)
         return cm_api_check_graph(session->graph, &call->obstacles, &call->err);
     return cm_session_new(session->graph, &exec, &session->exec, &call->err);
 }

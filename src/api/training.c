@@ -100,6 +100,8 @@ static enum cm_status new_guarded(struct cm_guard *guard, void *arg)
                                                .registry = cm_api_freeze(t->options.registry),
                                                .check_finite = !t->options.allow_not_finite,
                                                .split = t->options.gradients,
+                                               .without_passes = t->options.without_passes,
+                                               .with_passes = t->options.with_passes,
                                                .obstacles = &call->obstacles};
     if (!options.registry)
         return cm_fail(&call->err, CM_NO_MEMORY, "no memory for the operators");

@@ -43,10 +43,33 @@ static enum cm_status move_point(struct request *r, struct cm_error *err)
     return CM_OK;
 }
 
+/* Everything that leads to value, as far as it is not marked yet. */
+static void mark_forward(struct cm_module *module, struct cm_arena *arena, cm_value value)
+{
+    struct {
+        struct cm_node **items;
+        size_t count, capacity;
+    } todo = {0};
+
+    struct cm_node *maker = value ? cm_value_get(module, value)->node : NULL;
+    while (maker) {
+        for (int i = maker->phase == CM_PHASE_NONE ? maker->n_inputs - 1 : -1; i >= 0; i--) {
+            const cm_value operand = maker->inputs[i].value;
+            struct cm_node *before = operand ? cm_value_get(module, operand)->node : NULL;
+            if (before && before->phase == CM_PHASE_NONE)
+                *CM_PUSH(arena, &todo) = before;
+        }
+        if (maker->phase == CM_PHASE_NONE)
+            maker->phase = CM_PHASE_FORWARD;
+        maker = todo.count ? todo.items[--todo.count] : NULL;
+    }
+}
+
 static enum cm_status expand(struct cm_node *node, struct cm_error *err)
 {
     struct cm_module *module = node->module;
     struct cm_arena *arena = cm_module_arena(module);
+    const struct cm_node *const before = node->prev;
     cm_value *operands = CM_NEW_ARRAY(arena, cm_value, (size_t)node->n_inputs);
     for (int i = 0; i < node->n_inputs; i++)
         operands[i] = node->inputs[i].value;
@@ -58,6 +81,7 @@ static enum cm_status expand(struct cm_node *node, struct cm_error *err)
     const bool moved = memcmp(r.fed, r.named, r.n * sizeof *r.fed) != 0;
     if (moved)
         CM_TRY(move_point(&r, err));
+    mark_forward(module, arena, r.y);
     cm_value *grads = CM_NEW_ARRAY(arena, cm_value, r.n_xs);
     const struct cm_autodiff what = {.graph = node->graph,
                                      .before = node,
@@ -68,6 +92,9 @@ static enum cm_status expand(struct cm_node *node, struct cm_error *err)
                                      .cuts = r.named + r.n_xs,
                                      .n_cuts = r.n - r.n_xs};
     CM_TRY(cm_autodiff_emit(&what, grads, err));
+    for (struct cm_node *made = node->prev;
+         made && made != before && made->phase != CM_PHASE_FORWARD; made = made->prev)
+        made->phase = CM_PHASE_BACKWARD;
     struct {
         struct cm_builder build;
     } b = {{.graph = node->graph, .before = node, .err = err}};

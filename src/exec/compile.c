@@ -1,22 +1,18 @@
-/* Compiling: what cannot run is expanded or reported, constants are folded, the dead are removed,
- * and the rest becomes steps over slots. */
+/* Compiling: what cannot run is expanded or reported, the rest becomes steps over slots. */
 // SPDX-License-Identifier: Apache-2.0
 #include "exec/program.h"
 
 #include "graph/function.h"
 #include "graph/obstacles.h"
 
-/* ---- what runs how ---- */
+#include <stdlib.h>
 
-static bool has_kernel(const struct cm_node *node)
-{
-    return !node->function && node->op && node->op->run && cm_node_is_current(node);
-}
+/* ---- what runs how ---- */
 
 static bool needs_expansion(const struct cm_node *node, void *arg)
 {
     (void)arg;
-    return !has_kernel(node);
+    return !cm_node_has_kernel(node);
 }
 
 static void list_blockers(struct cm_obstacles *obstacles, const struct cm_graph *graph)
@@ -25,7 +21,7 @@ static void list_blockers(struct cm_obstacles *obstacles, const struct cm_graph 
         for (size_t i = 0; i < node->n_bodies; i++)
             if (node->bodies[i].graph)
                 list_blockers(obstacles, node->bodies[i].graph);
-        if (has_kernel(node))
+        if (cm_node_has_kernel(node))
             continue;
         const bool old = node->op && node->op->run;
         const struct cm_str reason =
@@ -46,23 +42,6 @@ static enum cm_status expand(struct cm_session *session, struct cm_graph *graph,
     list_blockers(obstacles, graph);
     session->options.obstacles = NULL; /* lent for this call */
     return cm_obstacles_fail(obstacles, err);
-}
-
-static void remove_dead(struct cm_graph *graph)
-{
-    for (struct cm_node *node = graph->last, *prev; node; node = prev) {
-        prev = node->prev;
-        bool used = false;
-        for (int o = 0; o < node->n_outputs; o++)
-            used =
-                used || (node->outputs[o] && cm_value_get(graph->module, node->outputs[o])->n_uses);
-        if (!used) {
-            cm_graph_remove_node(node);
-            continue;
-        }
-        for (size_t i = 0; i < node->n_bodies; i++)
-            remove_dead(node->bodies[i].graph);
-    }
 }
 
 /* ---- steps and slots ---- */
@@ -181,10 +160,10 @@ static void list_kernels(struct compiler *c, struct cm_step *step)
 static enum cm_status build_step(struct compiler *c, struct cm_block *block, struct cm_step *step,
                                  struct cm_node *node)
 {
-    *step = (struct cm_step){.node = node,
-                             .n_in = node->n_inputs,
-                             .n_out = node->n_outputs,
-                             .number = (uint32_t)c->session->n_steps++};
+    *step = (struct cm_step){.node = node, .n_in = node->n_inputs, .n_out = node->n_outputs};
+    c->session->n_steps++;
+    if (node->op->effects & CM_RANDOM)
+        *CM_PUSH(c->arena, &c->session->random) = step;
     list_kernels(c, step);
     step->in = CM_NEW_ARRAY(c->arena, cm_slot_id, (size_t)step->n_in);
     step->out = CM_NEW_ARRAY(c->arena, cm_slot_id, (size_t)step->n_out);
@@ -276,11 +255,27 @@ static enum cm_status build_block(struct compiler *c, struct cm_graph *graph,
     return CM_OK;
 }
 
+static int compare_streams(const void *a, const void *b)
+{
+    const uint32_t left = (*(struct cm_step *const *)a)->node->stream;
+    const uint32_t right = (*(struct cm_step *const *)b)->node->stream;
+    return (left > right) - (left < right);
+}
+
+/* By stream: an order that no pass changes, so that saved states fit. */
+static void sort_random(struct cm_session *session)
+{
+    if (session->random.count)
+        qsort(session->random.items, session->random.count, sizeof *session->random.items,
+              compare_streams);
+    for (size_t i = 0; i < session->random.count; i++)
+        session->random.items[i]->random = (uint32_t)i;
+}
+
 enum cm_status cm_compile(struct cm_session *session, struct cm_graph *graph, struct cm_error *err)
 {
     CM_TRY(expand(session, graph, err));
-    CM_TRY(cm_fold_graph(graph, session->options.memory_limit, err));
-    remove_dead(graph);
+    cm_graph_number_random(graph);
     const size_t n_values = cm_module_value_count(graph->module);
     struct compiler c = {.session = session, .arena = session->arena, .err = err};
     c.slot_of = CM_NEW_ARRAY(c.arena, cm_slot_id, n_values);
@@ -296,5 +291,6 @@ enum cm_status cm_compile(struct cm_session *session, struct cm_graph *graph, st
     session->constants = c.constants.items;
     session->blocks = c.blocks.items;
     session->n_blocks = c.blocks.count;
+    sort_random(session);
     return CM_OK;
 }

@@ -28,7 +28,7 @@ struct cm_step {
     size_t n_last;
     const struct cm_kernel **kernels; /* of backends, to be asked in order */
     size_t n_kernels;
-    uint32_t number;          /* among all steps of the session: a random node's stream */
+    uint32_t random;          /* of a random step: its place among those of the session */
     enum cm_memory_kind kind; /* of its results */
 };
 
@@ -63,6 +63,10 @@ struct cm_session {
     struct cm_block **blocks;
     size_t n_blocks;
     size_t n_slots, n_steps;
+    struct { /* steps that draw random numbers, by stream */
+        struct cm_step **items;
+        size_t count, capacity;
+    } random;
     const struct cm_tensor **defaults;  /* by input of main; NULL: it must be given */
     const struct cm_tensor **constants; /* by slot; NULL: computed */
     const struct cm_type **constant_types;
@@ -81,11 +85,6 @@ struct cm_session {
 /* Fills session->main and the rest from graph. */
 enum cm_status cm_compile(struct cm_session *session, struct cm_graph *graph,
                           struct cm_error *err) CM_MUST_CHECK;
-
-/* Puts constants in the place of what can be computed now, within a budget of memory and work;
- * memory_limit: the session's, or 0. */
-enum cm_status cm_fold_graph(struct cm_graph *graph, size_t memory_limit,
-                             struct cm_error *err) CM_MUST_CHECK;
 
 /* ---- bound: once per shapes ---- */
 
@@ -190,9 +189,9 @@ struct cm_context {
     struct cm_slot *slots;
     struct cm_block_state *blocks;
     struct cm_pool *pool;
-    struct cm_guard *guard;     /* of the run under way */
-    struct cm_random **randoms; /* by step number */
-    struct cm_random *before;   /* the same, one after the other, as the last run found them */
+    struct cm_guard *guard;    /* of the run under way */
+    struct cm_random *randoms; /* by random step */
+    struct cm_random *before;  /* the same as the last run found them */
     bool has_before;
     uint64_t began_ns;
     const struct cm_run_options *options;

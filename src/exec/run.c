@@ -133,7 +133,7 @@ static struct cm_random *random_of(struct cm_call *call)
 {
     struct cm_bound_step *bound = call->engine_data;
     struct cm_context *context = bound->context;
-    return context->randoms[bound->step->number];
+    return &context->randoms[bound->step->random];
 }
 
 static void defer(struct cm_call *call, cm_cleanup_fn *fn, void *what)

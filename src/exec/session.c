@@ -27,8 +27,6 @@ static void context_free(struct cm_context *context)
             cm_datum_drop(&context->slots[i].datum);
     for (size_t i = 0; context->blocks && i < context->session->n_blocks; i++)
         cm_block_state_release(&context->blocks[i]);
-    for (size_t i = 0; context->randoms && i < context->session->n_steps; i++)
-        cm_free(context->randoms[i]);
     cm_free(context->randoms);
     cm_free(context->before);
     cm_free(context->slots);
@@ -39,28 +37,17 @@ static void context_free(struct cm_context *context)
     cm_free(context);
 }
 
-static bool seed_random(struct cm_context *context, const struct cm_step *step)
-{
-    struct cm_random *random = cm_malloc(sizeof *random);
-    if (!random)
-        return false;
-    context->randoms[step->number] = random;
-    /* Runs at the same time draw different numbers. */
-    cm_node_seed_random(step->node, context->session->options.seed,
-                        (uint64_t)context->number << 32 | step->number, random);
-    return true;
-}
-
 static bool fill_context(struct cm_context *context)
 {
     const struct cm_session *session = context->session;
     context->slots = cm_calloc(session->n_slots + 1, sizeof *context->slots);
     context->blocks = cm_calloc(session->n_blocks + 1, sizeof *context->blocks);
-    context->randoms = cm_calloc(session->n_steps + 1, sizeof *context->randoms);
+    context->randoms = cm_calloc(session->random.count + 1, sizeof *context->randoms);
+    context->before = cm_calloc(session->random.count + 1, sizeof *context->before);
     context->given = cm_calloc(session->main->n_outputs + 1, sizeof *context->given);
     context->pool = cm_pool_new(0); /* the context counts, blocks and pool together */
-    if (!context->slots || !context->blocks || !context->randoms || !context->given ||
-        !context->pool)
+    if (!context->slots || !context->blocks || !context->randoms || !context->before ||
+        !context->given || !context->pool)
         return false;
     for (size_t i = 0; i < session->n_slots; i++) {
         if (!session->constants[i])
@@ -72,18 +59,13 @@ static bool fill_context(struct cm_context *context)
         slot->storage = CM_STORAGE_FOREIGN;
         slot->type = session->constant_types[i];
     }
-    size_t n_random = 0;
-    for (size_t b = 0; b < session->n_blocks; b++)
-        for (size_t s = 0; s < session->blocks[b]->n_steps; s++) {
-            const struct cm_step *step = &session->blocks[b]->steps[s];
-            if (!(step->node->op->effects & CM_RANDOM))
-                continue;
-            n_random++;
-            if (!seed_random(context, step))
-                return false;
-        }
-    context->before = n_random ? cm_calloc(n_random, sizeof *context->before) : NULL;
-    return !n_random || context->before;
+    /* Runs at the same time draw different numbers. */
+    for (size_t i = 0; i < session->random.count; i++)
+        cm_node_seed_random(session->random.items[i]->node, session->options.seed,
+                            (uint64_t)context->number << 32 |
+                                session->random.items[i]->node->stream,
+                            &context->randoms[i]);
+    return true;
 }
 
 static enum cm_status lease(struct cm_session *session, struct cm_context **out,
@@ -346,9 +328,8 @@ static enum cm_status collect(struct request *r)
 
 static void keep_random(struct cm_context *context)
 {
-    for (size_t i = 0, at = 0; context->before && i < context->session->n_steps; i++)
-        if (context->randoms[i])
-            context->before[at++] = *context->randoms[i];
+    memcpy(context->before, context->randoms,
+           context->session->random.count * sizeof *context->before);
     context->has_before = true;
 }
 
@@ -497,7 +478,7 @@ void cm_session_sort_memory(struct cm_session *session, cm_memory_kind_fn *kind,
 
 /* One generator as fixed fields, so that neither padding nor what is unused gets into a file. */
 struct random_record {
-    uint32_t step, kind, mt_next, block_next, has_gauss, reserved;
+    uint32_t number, kind, mt_next, block_next, has_gauss, reserved;
     uint64_t key, stream, counter;
     uint32_t block[4];
     double gauss;
@@ -518,14 +499,12 @@ enum cm_status cm_session_random(struct cm_session *session, struct cm_arena *ar
     size_t size = 0, at = 0;
     CM_TRY(lease(session, &context, err));
     give_back(context); /* before the arena may unwind: nobody else is running */
-    for (size_t i = 0; i < session->n_steps; i++)
-        size += context->randoms[i] ? record_bytes(context->randoms[i]) : 0;
+    for (size_t i = 0; i < session->random.count; i++)
+        size += record_bytes(&context->randoms[i]);
     char *bytes = cm_arena_alloc(arena, size);
-    for (size_t i = 0; i < session->n_steps; i++) {
-        const struct cm_random *random = context->randoms[i];
-        if (!random)
-            continue;
-        struct random_record record = {.step = (uint32_t)i,
+    for (size_t i = 0; i < session->random.count; i++) {
+        const struct cm_random *random = &context->randoms[i];
+        struct random_record record = {.number = session->random.items[i]->node->stream,
                                        .kind = (uint32_t)random->kind,
                                        .has_gauss = random->has_gauss,
                                        .gauss = random->has_gauss ? random->gauss : 0};
@@ -574,15 +553,14 @@ static void take_record(struct cm_random *random, const struct random_record *re
 static bool walk_records(struct cm_context *context, struct cm_str bytes, bool take)
 {
     size_t at = 0;
-    for (size_t i = 0; i < context->session->n_steps; i++) {
-        struct cm_random *random = context->randoms[i];
+    for (size_t i = 0; i < context->session->random.count; i++) {
+        struct cm_random *random = &context->randoms[i];
         struct random_record record;
-        if (!random)
-            continue;
         if (bytes.size - at < record_bytes(random))
             return false;
         memcpy(&record, bytes.data + at, sizeof record);
-        if (record.step != i || !record_fits(&record, random))
+        if (record.number != context->session->random.items[i]->node->stream ||
+            !record_fits(&record, random))
             return false;
         if (take)
             take_record(random, &record, bytes.data + at + sizeof record);
@@ -606,8 +584,6 @@ enum cm_status cm_session_set_random(struct cm_session *session, struct cm_str b
 void cm_session_rewind(struct cm_session *session)
 {
     struct cm_context *context = session->free_contexts;
-    for (size_t i = 0, at = 0;
-         context && context->has_before && context->before && i < session->n_steps; i++)
-        if (context->randoms[i])
-            *context->randoms[i] = context->before[at++];
+    if (context && context->has_before)
+        memcpy(context->randoms, context->before, session->random.count * sizeof *context->before);
 }

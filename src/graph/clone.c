@@ -114,7 +114,9 @@ enum cm_status cm_clone_node(struct cm_clone *clone, struct cm_builder *builder,
                                       .n_bodies = node->n_bodies,
                                       .function = node->function,
                                       .original_version = node->original_version,
-                                      .origin = node->origin};
+                                      .origin = node->origin,
+                                      .stream = node->stream,
+                                      .phase = node->phase};
     struct cm_node *copy;
     builder->status =
         cm_graph_add_node(builder->graph, builder->before, &spec, &copy, builder->err);

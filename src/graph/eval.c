@@ -161,6 +161,8 @@ static struct cm_random *run_random(struct cm_call *call)
     made->node = run->node;
     made->next = frame->randoms;
     frame->randoms = made;
+    if (run->node->stream)
+        stream = run->node->stream;
     cm_node_seed_random(run->node, frame->options->seed, stream, &made->random);
     return &made->random;
 }

@@ -5,6 +5,11 @@
 #include "graph/module.h"
 #include "graph/registry.h"
 
+bool cm_node_has_kernel(const struct cm_node *node)
+{
+    return !node->function && node->op && node->op->run && cm_node_is_current(node);
+}
+
 bool cm_node_has_function(const struct cm_node *node)
 {
     return node->function || (node->op && node->op->body) ||
@@ -97,15 +102,17 @@ enum cm_status cm_function_apply(struct cm_builder *build, const struct cm_funct
     return build->status;
 }
 
-/* Says of the nodes from first up to, not including, end what they are part of; the outermost call
- * counts. */
-static void set_part_of(struct cm_node *first, const struct cm_node *end, struct cm_str call)
+/* Says of the nodes from first up to, not including, end what they are part of (the outermost call
+ * counts) and what for. */
+static void set_part_of(struct cm_node *first, const struct cm_node *end, struct cm_str call,
+                        enum cm_node_phase phase)
 {
     for (struct cm_node *node = first; node != end; node = node->next) {
         node->part_of = call;
+        node->phase = phase;
         for (size_t i = 0; i < node->n_bodies; i++)
             if (node->bodies[i].graph)
-                set_part_of(node->bodies[i].graph->first, NULL, call);
+                set_part_of(node->bodies[i].graph->first, NULL, call, phase);
     }
 }
 
@@ -130,7 +137,7 @@ enum cm_status cm_graph_inline(struct cm_node *node, struct cm_error *err)
         actuals[i] = node->inputs[i].value;
     CM_TRY(cm_error_context(err, cm_function_expand(node, node->graph, node, actuals, results, err),
                             "%s", cm_node_describe(node).text));
-    set_part_of(before ? before->next : node->graph->first, node, call_text(node));
+    set_part_of(before ? before->next : node->graph->first, node, call_text(node), node->phase);
     for (size_t o = 0; o < n_out; o++) {
         const cm_value old = node->outputs[o];
         if (!old)

@@ -9,6 +9,8 @@
 
 enum { CM_CALL_DEPTH = 100 };
 
+/* Can the node run as it stands? Else its function body must take its place. */
+bool cm_node_has_kernel(const struct cm_node *node);
 /* Could the node be expanded? A builder may still decline. */
 bool cm_node_has_function(const struct cm_node *node);
 

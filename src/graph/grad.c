@@ -148,7 +148,9 @@ enum cm_status cm_grad_replace_forward(struct cm_grad *g, const char *domain, co
                                       .n_inputs = (size_t)old->n_inputs,
                                       .n_outputs = n_outputs,
                                       .attributes = old->attributes,
-                                      .n_attributes = old->n_attributes};
+                                      .n_attributes = old->n_attributes,
+                                      .stream = old->stream,
+                                      .phase = old->phase};
     struct cm_node *replacement;
     g->build.status = cm_graph_add_node(old->graph, old, &spec, &replacement, g->build.err);
     CM_TRY(g->build.status);

@@ -245,6 +245,8 @@ static struct cm_node *make_node(struct cm_graph *graph, const struct cm_node_sp
                              : node->schema         ? node->schema->since_version
                                                     : 0;
     node->origin = spec->origin;
+    node->stream = spec->stream;
+    node->phase = spec->phase;
     node->n_inputs = (int)spec->n_inputs;
     while (node->n_inputs > 0 && !spec->inputs[node->n_inputs - 1])
         node->n_inputs--;
@@ -451,6 +453,8 @@ enum cm_status cm_graph_retype(struct cm_graph *graph, struct cm_error *err)
         enum cm_status status = cm_node_conforms(node, err);
         if (!status)
             status = cm_node_infer(node, err);
+        if (status == CM_BAD_MODEL && graph->owner && graph->module->lenient)
+            continue;
         if (status) {
             cm_node_mark(node);
             return cm_node_blame(node, status, err);
@@ -458,6 +462,24 @@ enum cm_status cm_graph_retype(struct cm_graph *graph, struct cm_error *err)
     }
     graph->has_stale = false;
     return CM_OK;
+}
+
+bool cm_module_be_lenient(struct cm_module *module, bool lenient)
+{
+    const bool before = module->lenient;
+    module->lenient = lenient;
+    return before;
+}
+
+void cm_graph_number_random(struct cm_graph *graph)
+{
+    for (struct cm_node *node = graph->first; node; node = node->next) {
+        if (node->op && node->op->effects & CM_RANDOM && !node->stream)
+            node->stream = ++graph->module->n_streams;
+        for (size_t b = 0; b < node->n_bodies; b++)
+            if (node->bodies[b].graph)
+                cm_graph_number_random(node->bodies[b].graph);
+    }
 }
 
 static enum cm_status load_initializer(struct cm_module *module,

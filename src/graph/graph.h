@@ -95,6 +95,13 @@ struct cm_origin {
     size_t n_operands;
 };
 
+/* What a node is for in a graph with gradients, as far as autodiff/ has said so. */
+enum cm_node_phase {
+    CM_PHASE_NONE,
+    CM_PHASE_FORWARD,  /* something is differentiated that it leads to */
+    CM_PHASE_BACKWARD, /* made by a gradient rule */
+};
+
 struct cm_node {
     struct cm_module *module;
     struct cm_graph *graph;
@@ -116,8 +123,10 @@ struct cm_node {
         *instance; /* the function body for the types at hand, closed; NULL until asked for */
     int64_t original_version;       /* of the operator as the file had it */
     const struct cm_origin *origin; /* NULL: made here, or several nodes were made of one */
-    bool stale;                     /* an operand changed since it was typed */
-    uint32_t mark;                  /* for passes: scratch, no meaning between them */
+    uint32_t stream;          /* of a random node: which numbers it draws; 0: not numbered yet */
+    enum cm_node_phase phase; /* of a training step */
+    bool stale;               /* an operand changed since it was typed */
+    uint32_t mark;            /* for passes: scratch, no meaning between them */
 };
 
 struct cm_graph {
@@ -181,6 +190,8 @@ struct cm_node_spec {
     const struct cm_function_proto *function;
     int64_t original_version;
     const struct cm_origin *origin;
+    uint32_t stream;
+    enum cm_node_phase phase;
 };
 
 /* Adds a node before `before` (NULL: at the end) and types it. On failure the graph is as before.
@@ -214,6 +225,15 @@ void cm_value_set_fact(struct cm_module *module, cm_value value, const struct cm
 
 /* Runs the inference rules of stale nodes, and of those that their results reach. */
 enum cm_status cm_graph_retype(struct cm_graph *graph, struct cm_error *err) CM_MUST_CHECK;
+
+/* While a module is lenient, a node in a body that a rule refuses with what is known by now keeps
+ * the types it had: the body may be a branch that is never taken. Passes run so, since what they
+ * compute early must not refuse what would have run. Returns what it was before. */
+bool cm_module_be_lenient(struct cm_module *module, bool lenient);
+
+/* Numbers random nodes of graph and its bodies that have no number yet, in order: a node draws the
+ * numbers of its stream whatever passes do to the nodes around it. */
+void cm_graph_number_random(struct cm_graph *graph);
 
 /* The contents of a value that never changes: an initializer (loaded on first use) or a constant;
  * NULL otherwise. */

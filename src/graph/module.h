@@ -31,6 +31,8 @@ struct cm_module {
     size_t n_values; /* value 0 included */
     size_t n_nodes, node_budget;
     int call_depth; /* function bodies being expanded inside each other */
+    bool lenient;
+    uint32_t n_streams; /* numbers given to random nodes so far */
     cm_build_body_fn *build_body;
     struct cm_import_context *context; /* of the import under way; NULL otherwise */
 };

@@ -3,11 +3,9 @@
 #include "train/gradcheck.h"
 
 #include "autodiff/backward.h"
-#include "autodiff/gradient_nodes.h"
 #include "base/random.h"
 #include "graph/eval.h"
-#include "graph/import.h"
-#include "rewrite/upgrade.h"
+#include "lower/lower.h"
 #include "train/widen.h"
 
 #include <math.h>
@@ -139,11 +137,9 @@ static void open_initializers(struct checking *c)
 static enum cm_status import(struct checking *c, struct cm_graph **out)
 {
     const struct cm_module_options options = {.files = c->file->files};
-    const struct cm_import_options how = {.upgrade = cm_upgrade_node};
     struct cm_module *module = cm_module_new(c->arena, &options);
 
-    CM_TRY(cm_module_import(module, &c->model, &how, out, c->err));
-    return cm_gradient_expand(*out, c->err);
+    return cm_lower_gradients(module, &c->model, NULL, out, c->err);
 }
 
 /* Differences of draws say nothing. A Dropout that is not training is not random. */

@@ -4,10 +4,9 @@
 
 #include "autodiff/backward.h"
 #include "graph/function.h"
-#include "graph/import.h"
 #include "graph/obstacles.h"
+#include "lower/lower.h"
 #include "onnx/tensor_data.h"
-#include "rewrite/upgrade.h"
 #include "train/combine.h"
 #include "train/draft.h"
 #include "train/step.h"
@@ -22,9 +21,9 @@ enum cm_status cm_draft_import(struct cm_draft *draft, const struct cm_model_pro
     const size_t known = draft->blockers.count;
     const struct cm_module_options options = {.files = draft->file->files};
     struct cm_obstacles obstacles = {.arena = draft->arena};
-    const struct cm_import_options import = {.upgrade = cm_upgrade_node, .obstacles = &obstacles};
+    const struct cm_lower_options lower = {.obstacles = &obstacles};
     const enum cm_status status =
-        cm_module_import(cm_module_new(draft->arena, &options), model, &import, graph, draft->err);
+        cm_lower_import(cm_module_new(draft->arena, &options), model, &lower, graph, draft->err);
 
     if (status == CM_OK)
         return CM_OK;

@@ -3,11 +3,9 @@
 #include "train/step.h"
 
 #include "autodiff/backward.h"
-#include "autodiff/gradient_nodes.h"
 #include "graph/clone.h"
-#include "graph/import.h"
+#include "lower/lower.h"
 #include "onnx/tensor_data.h"
-#include "rewrite/upgrade.h"
 #include "train/as_model.h"
 
 /* ---- state ---- */
@@ -132,7 +130,6 @@ enum cm_status cm_step_graph(struct cm_arena *arena, struct cm_module *module,
                              struct cm_step_graph *out, struct cm_error *err)
 {
     const struct cm_training_proto *training = &model->training_info.items[entry];
-    const struct cm_import_options import = {.upgrade = cm_upgrade_node};
     const size_t n_bound = training->update_binding.count;
     /* The importer may come back to its model when it expands a function, so it stays. */
     struct cm_model_proto *merged = CM_NEW(arena, struct cm_model_proto);
@@ -151,11 +148,10 @@ enum cm_status cm_step_graph(struct cm_arena *arena, struct cm_module *module,
     cm_combine_step(&what, combined);
     *merged = *model;
     merged->graph = &combined->graph;
-    CM_TRY(cm_module_import(module, merged, &import, &out->graph, err));
+    CM_TRY(cm_lower_gradients(module, merged, NULL, &out->graph, err));
     if (out->graph->n_outputs != w.names.count)
         return cm_fail(err, CM_BAD_MODEL, "the step has %zu results, not %zu",
                        out->graph->n_outputs, w.names.count);
-    CM_TRY(cm_gradient_expand(out->graph, err));
     out->read = combined->variables;
     out->n_read = combined->n_variables;
     out->n_feeds = out->graph->n_inputs - out->n_read;
@@ -377,7 +373,6 @@ enum cm_status cm_grad_model(struct cm_arena *arena, const struct cm_model_file 
                              struct cm_error *err)
 {
     const struct cm_module_options module_options = {.files = file->files};
-    const struct cm_import_options import = {.upgrade = cm_upgrade_node};
     struct step s = {.arena = arena, .module = cm_module_new(arena, &module_options), .err = err};
     struct cm_model_proto *model = CM_NEW(arena, struct cm_model_proto);
     cm_value *xs = CM_NEW_ARRAY(arena, cm_value, n_wrt);
@@ -387,8 +382,7 @@ enum cm_status cm_grad_model(struct cm_arena *arena, const struct cm_model_file 
         return cm_fail(err, CM_BAD_MODEL, "the model has no graph");
     *model = file->model;
     model->graph = with_inputs(arena, file->model.graph, wrt, n_wrt);
-    CM_TRY(cm_module_import(s.module, model, &import, &s.graph, err));
-    CM_TRY(cm_gradient_expand(s.graph, err));
+    CM_TRY(cm_lower_gradients(s.module, model, NULL, &s.graph, err));
     CM_TRY(find_float(s.graph, of, &y, err));
     for (size_t i = 0; i < n_wrt; i++) {
         CM_TRY(find_float(s.graph, wrt[i], &xs[i], err));

@@ -23,7 +23,8 @@ struct cm_trainer_options {
     size_t memory_limit;
     const char *backend;
     uint64_t seed;
-    const struct cm_registry *registry; /* NULL: the built-in operators */
+    const struct cm_registry *registry;       /* NULL: the built-in operators */
+    const char *without_passes, *with_passes; /* see struct cm_lower_options */
     bool check_finite; /* a NaN or infinity in a scalar output or a new value stops the step before
                           it is committed */
     bool split;        /* steps have two halves, with the gradients between them */

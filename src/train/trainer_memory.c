@@ -7,75 +7,20 @@
 
 /* Activations are what the values that are differentiated are computed from; gradients all else
  * that derivatives are. What is left is arithmetic of the update. */
-struct sorting {
-    const struct cm_graph *graph;
-    unsigned char *kind; /* by value: enum cm_memory_kind */
-};
-
-static void claim(struct sorting *s, cm_value value, enum cm_memory_kind kind)
-{
-    if (value && s->kind[value] != CM_MEMORY_ACTIVATION)
-        s->kind[value] = (unsigned char)kind;
-}
-
-/* Nesting is limited where graphs are built. */
-static void claim_inputs(struct sorting *s, const struct cm_node *node, enum cm_memory_kind kind)
-{
-    for (int i = 0; i < node->n_inputs; i++)
-        claim(s, node->inputs[i].value, kind);
-    for (size_t b = 0; b < node->n_bodies; b++) {
-        const struct cm_graph *body = node->bodies[b].graph;
-
-        for (const struct cm_node *inner = body ? body->first : NULL; inner; inner = inner->next)
-            claim_inputs(s, inner, kind);
-        for (size_t o = 0; body && o < body->n_outputs; o++)
-            claim(s, body->outputs[o].value, kind);
-    }
-}
-
 static enum cm_memory_kind kind_of(void *arg, const struct cm_node *node)
 {
-    const struct sorting *s = arg;
-    enum cm_memory_kind kind = CM_MEMORY_OTHER;
-
-    for (int o = 0; o < node->n_outputs; o++)
-        if (node->outputs[o] && kind != CM_MEMORY_ACTIVATION && s->kind[node->outputs[o]])
-            kind = (enum cm_memory_kind)s->kind[node->outputs[o]];
-    return kind;
+    static const enum cm_memory_kind kinds[] = {
+        [CM_PHASE_NONE] = CM_MEMORY_OTHER,
+        [CM_PHASE_FORWARD] = CM_MEMORY_ACTIVATION,
+        [CM_PHASE_BACKWARD] = CM_MEMORY_GRADIENT,
+    };
+    (void)arg;
+    return kinds[node->phase];
 }
 
-static void claim_named(struct sorting *s, const struct cm_node_proto *node)
+void cm_program_sort_memory(struct cm_program *program)
 {
-    for (size_t i = 0; i < node->attribute.count; i++)
-        if (cm_str_is(node->attribute.items[i].name, "y"))
-            claim(s, cm_graph_find(s->graph, node->attribute.items[i].s), CM_MEMORY_ACTIVATION);
-    for (size_t o = 0; o < node->output.count; o++)
-        if (node->output.items[o].size)
-            claim(s, cm_graph_find(s->graph, node->output.items[o]), CM_MEMORY_GRADIENT);
-}
-
-void cm_program_sort_memory(struct cm_trainer *trainer, struct cm_program *program,
-                            const struct cm_combined *combined)
-{
-    const struct cm_graph *graph = program->graph;
-    struct sorting s = {.graph = graph};
-    bool any = false;
-
-    s.kind = CM_NEW_ARRAY(trainer->arena, unsigned char, cm_module_value_count(graph->module));
-    for (size_t n = 0; n < combined->graph.node.count; n++) {
-        if (!cm_node_is_gradient(&combined->graph.node.items[n]))
-            continue;
-        claim_named(&s, &combined->graph.node.items[n]);
-        any = true;
-    }
-    for (const struct cm_node *node = graph->last; node; node = node->prev) {
-        const enum cm_memory_kind kind = kind_of(&s, node);
-
-        if (kind != CM_MEMORY_OTHER)
-            claim_inputs(&s, node, kind);
-    }
-    if (any)
-        cm_session_sort_memory(program->session, kind_of, &s);
+    cm_session_sort_memory(program->session, kind_of, NULL);
 }
 
 /* ---- how much ---- */

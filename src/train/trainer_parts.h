@@ -201,10 +201,8 @@ bool cm_node_is_gradient(const struct cm_node_proto *node);
 /* parameters.c: once everything else is known. */
 void cm_trainer_list_parameters(struct cm_trainer *trainer);
 
-/* Says of every node of a program, made of combined, whether it computes activations or gradients.
- */
-void cm_program_sort_memory(struct cm_trainer *trainer, struct cm_program *program,
-                            const struct cm_combined *combined);
+/* Says of every node of a program whether it computes activations or gradients. */
+void cm_program_sort_memory(struct cm_program *program);
 
 /* Finds every variable, checks every binding, makes every program. */
 enum cm_status cm_trainer_plan(struct cm_trainer *trainer, struct cm_error *err) CM_MUST_CHECK;

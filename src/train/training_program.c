@@ -1,8 +1,6 @@
 /* Programs of a trainer: a combined graph made ready and run. */
 // SPDX-License-Identifier: Apache-2.0
-#include "autodiff/gradient_nodes.h"
-#include "graph/import.h"
-#include "rewrite/upgrade.h"
+#include "lower/lower.h"
 #include "train/labels.h"
 #include "train/trainer_parts.h"
 
@@ -63,7 +61,11 @@ enum cm_status cm_program_make(struct cm_trainer *trainer, struct cm_program *pr
     const struct cm_module_options module_options = {.registry = trainer->options.registry,
                                                      .files = trainer->file->files};
     struct cm_obstacles *found = CM_NEW(arena, struct cm_obstacles);
-    const struct cm_import_options import = {.upgrade = cm_upgrade_node, .obstacles = found};
+    const struct cm_lower_options lower = {
+        .pass = {.training = true, .memory_limit = trainer->options.memory_limit},
+        .with = trainer->options.with_passes,
+        .without = trainer->options.without_passes,
+        .obstacles = found};
     const struct cm_session_options options = {
         .threads = trainer->options.threads,
         .memory_limit = trainer->options.memory_limit,
@@ -80,14 +82,14 @@ enum cm_status cm_program_make(struct cm_trainer *trainer, struct cm_program *pr
     *model = trainer->file->model;
     model->graph = graph;
     model->training_info.count = 0;
-    CM_TRY(cm_module_import(module, model, &import, &program->graph, err));
+    CM_TRY(cm_lower_import(module, model, &lower, &program->graph, err));
     if (!own)
         cm_labels_note(trainer, program->graph);
-    CM_TRY(cm_gradient_expand(program->graph, err));
     connect(trainer, program, combined, own);
+    CM_TRY(cm_lower_graph(program->graph, &lower, err));
     CM_TRY(cm_session_new(program->graph, &options, &program->session, err));
     if (!own)
-        cm_program_sort_memory(trainer, program, combined);
+        cm_program_sort_memory(program);
     return CM_OK;
 }
 

@@ -2,10 +2,8 @@
  * inputs and initializers of floats, written as a model of its own, read again and run. The model's
  * own version number says which inputs, and whether the result must be portable. */
 // SPDX-License-Identifier: Apache-2.0
-#include "autodiff/gradient_nodes.h"
-#include "graph/import.h"
+#include "lower/lower.h"
 #include "onnx/model_file.h"
-#include "rewrite/upgrade.h"
 #include "small_run.h"
 #include "train/step.h"
 
@@ -44,12 +42,12 @@ static size_t choose(const struct cm_graph_proto *graph, uint64_t choice, struct
 static void run(const struct cm_model_file *file, struct cm_arena *arena, struct cm_error *err)
 {
     const struct cm_module_options options = {.node_budget = NODES};
-    const struct cm_import_options import = {.upgrade = cm_upgrade_node};
     struct cm_module *module = cm_module_new(arena, &options);
+    const struct cm_lower_options lower = {.pass = {.memory_limit = 1 << 20}};
     struct cm_graph *graph;
 
-    if (!cm_module_import(module, &file->model, &import, &graph, err) &&
-        !cm_gradient_expand(graph, err))
+    if (!cm_lower_import(module, &file->model, NULL, &graph, err) &&
+        !cm_lower_graph(graph, &lower, err))
         small_run(graph, arena, (uint64_t)file->model.model_version);
 }
 

@@ -1,10 +1,8 @@
 /* Any bytes as a model, all the way: imported, brought up to date, differentiated where it says so,
  * compiled and run on small inputs, under limits of memory, nodes and steps. */
 // SPDX-License-Identifier: Apache-2.0
-#include "autodiff/gradient_nodes.h"
-#include "graph/import.h"
+#include "lower/lower.h"
 #include "onnx/decode.h"
-#include "rewrite/upgrade.h"
 #include "small_run.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -22,14 +20,14 @@ static enum cm_status whole_way(struct cm_guard *guard, void *arg)
     struct cm_arena arena;
     struct cm_model_proto model = {0};
     const struct cm_module_options options = {.node_budget = NODES};
-    const struct cm_import_options import = {.upgrade = cm_upgrade_node};
+    const struct cm_lower_options lower = {.pass = {.memory_limit = 1 << 20}};
     struct cm_graph *graph;
 
     cm_arena_init(&arena, guard);
     if (!cm_decode(&cm_model_info, input->bytes, &arena, &model, &input->err)) {
         struct cm_module *module = cm_module_new(&arena, &options);
-        if (!cm_module_import(module, &model, &import, &graph, &input->err) &&
-            !cm_gradient_expand(graph, &input->err))
+        if (!cm_lower_import(module, &model, NULL, &graph, &input->err) &&
+            !cm_lower_graph(graph, &lower, &input->err))
             small_run(graph, &arena, (uint64_t)model.model_version);
     }
     cm_arena_release(&arena);

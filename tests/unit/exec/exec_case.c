@@ -3,6 +3,8 @@
 #define _POSIX_C_SOURCE 200809L
 #include "exec_case.h"
 
+#include "lower/lower.h"
+
 #include <time.h>
 
 static void free_session(void *what)
@@ -15,6 +17,9 @@ struct cm_session *exec_open(struct cm_arena *arena, struct cm_graph *graph,
 {
     struct cm_session *session = NULL;
     struct cm_error err = {0};
+    const struct cm_lower_options lower = {
+        .pass = {.memory_limit = options ? options->memory_limit : 0}};
+    CHECK_OK(cm_lower_graph(graph, &lower, &err), &err);
     CHECK_OK(cm_session_new(graph, options, &session, &err), &err);
     cm_arena_defer(arena, free_session, session);
     return session;

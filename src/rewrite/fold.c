@@ -1,14 +1,15 @@
-/* Folding: nodes whose operands are all constant are run once, while compiling.
+/* Folding: nodes whose operands are all constant are run once, before anything else runs.
  *
  * Nobody can cancel this, and no run's limit counts it, so it keeps to a budget of its own: of
  * bytes that folded results hold at once, and of work, by an estimate that never says less than a
  * kernel does. What would pass the budget is left for the runs, where limits and cancelling hold.
  */
 // SPDX-License-Identifier: Apache-2.0
-#include "exec/program.h"
+#include "rewrite/pass.h"
 
 #include "base/number.h"
 #include "graph/eval.h"
+#include "graph/function.h"
 
 #include <math.h>
 
@@ -229,7 +230,7 @@ static enum cm_status fold(struct folder *folder, struct cm_node *node, bool *fo
     struct candidate c = {.node = node};
 
     *folded = false;
-    if (node->op->effects & CM_RANDOM || node->n_bodies)
+    if (!cm_node_has_kernel(node) || node->op->effects & CM_RANDOM || node->n_bodies)
         return CM_OK;
     CM_TRY(constant_operands(folder, &c, err));
     if (!c.operands || !may_fold(folder, &c))
@@ -258,7 +259,8 @@ static enum cm_status fold_all(struct folder *folder, struct cm_graph *graph, st
         bool folded = false;
         next = node->next;
         for (size_t i = 0; i < node->n_bodies; i++)
-            CM_TRY(fold_all(folder, node->bodies[i].graph, err));
+            if (node->bodies[i].graph)
+                CM_TRY(fold_all(folder, node->bodies[i].graph, err));
         CM_TRY(fold(folder, node, &folded, err));
         if (folded) {
             cm_value *operands = CM_NEW_ARRAY(&folder->scratch, cm_value, (size_t)node->n_inputs);
@@ -274,18 +276,19 @@ static enum cm_status fold_all(struct folder *folder, struct cm_graph *graph, st
     return CM_OK;
 }
 
-enum cm_status cm_fold_graph(struct cm_graph *graph, size_t memory_limit, struct cm_error *err)
+enum cm_status cm_pass_fold(struct cm_graph *graph, const struct cm_pass_options *options,
+                            struct cm_error *err)
 {
     struct folder folder = {.module = graph->module,
                             .bytes = FOLD_BYTES,
                             .work = FOLD_WORK,
                             .first = (cm_value)cm_module_value_count(graph->module)};
-    if (memory_limit)
-        folder.bytes = cm_min_size(folder.bytes, memory_limit);
+    if (options->memory_limit)
+        folder.bytes = cm_min_size(folder.bytes, options->memory_limit);
     cm_arena_init(&folder.scratch, cm_module_arena(graph->module)->guard);
     cm_arena_init(&folder.arena, cm_module_arena(graph->module)->guard);
     const enum cm_status status = fold_all(&folder, graph, err);
     cm_arena_release(&folder.scratch);
     cm_arena_release(&folder.arena);
-    return status;
+    return status ? status : cm_graph_retype(graph, err);
 }

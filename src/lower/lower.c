@@ -1,0 +1,187 @@
+/* The list of passes, and running it. */
+// SPDX-License-Identifier: Apache-2.0
+#include "lower/lower.h"
+
+#include "autodiff/gradient_nodes.h"
+#include "base/number.h"
+#include "graph/function.h"
+#include "graph/import.h"
+#include "rewrite/upgrade.h"
+
+static enum cm_status gradients(struct cm_graph *graph, const struct cm_pass_options *options,
+                                struct cm_error *err)
+{
+    (void)options;
+    return cm_gradient_expand(graph, err);
+}
+
+static const char SIMPLIFY[] = "no-ops and dead code removed, shape arithmetic computed once";
+
+const struct cm_pass cm_passes[] = {
+    {"upgrade", "every node in its newest version", CM_PASS_REQUIRED, NULL},
+    {"gradients", "Gradient nodes become graph", CM_PASS_REQUIRED, gradients},
+    {"fold", "constants computed", CM_PASS_USUAL, cm_pass_fold},
+};
+const size_t cm_pass_count = CM_COUNT(cm_passes);
+
+/* ---- lists of names ---- */
+
+/* The next name of a list, "" at its end. */
+static struct cm_str next_name(const char **list)
+{
+    const char *at = *list + strspn(*list, ", ");
+    const struct cm_str name = {at, strcspn(at, ", ")};
+    *list = at + name.size;
+    return name;
+}
+
+static bool lists(const char *list, const char *name)
+{
+    struct cm_str one;
+    while (list && (one = next_name(&list)).size)
+        if (cm_str_is(one, name))
+            return true;
+    return false;
+}
+
+static const struct cm_pass *find_pass(struct cm_str name)
+{
+    for (size_t i = 0; i < cm_pass_count; i++)
+        if (cm_str_is(name, cm_passes[i].name))
+            return &cm_passes[i];
+    return NULL;
+}
+
+static enum cm_status refuse_name(struct cm_str name, struct cm_error *err)
+{
+    char known[300] = "";
+    size_t used = 0;
+    for (size_t i = 0; i < cm_pass_count; i++)
+        if (find_pass(cm_str(cm_passes[i].name)) == &cm_passes[i] && used < sizeof known)
+            used += (size_t)snprintf(known + used, sizeof known - used, "%s%s", used ? ", " : "",
+                                     cm_passes[i].name);
+    return cm_fail(err, CM_BAD_ARGUMENT, "there is no pass '%.*s'; the passes are %s",
+                   (int)cm_min_size(name.size, 60), name.data, known);
+}
+
+static enum cm_status check_list(const char *list, bool leaves_out, struct cm_error *err)
+{
+    struct cm_str name;
+    while (list && (name = next_name(&list)).size) {
+        const struct cm_pass *pass = find_pass(name);
+        if (!pass)
+            return refuse_name(name, err);
+        if (leaves_out && pass->kind == CM_PASS_REQUIRED)
+            return cm_fail(err, CM_BAD_ARGUMENT, "pass '%s' cannot be left out", pass->name);
+    }
+    return CM_OK;
+}
+
+enum cm_status cm_lower_check(const struct cm_lower_options *options, struct cm_error *err)
+{
+    if (!options)
+        return CM_OK;
+    CM_TRY(check_list(options->only, false, err));
+    CM_TRY(check_list(options->with, false, err));
+    return check_list(options->without, true, err);
+}
+
+static bool is_wanted(const struct cm_pass *pass, const struct cm_lower_options *options)
+{
+    if (pass->kind == CM_PASS_REQUIRED)
+        return true;
+    if (lists(options->without, pass->name))
+        return false;
+    if (options->only)
+        return lists(options->only, pass->name);
+    return pass->kind == CM_PASS_USUAL || lists(options->with, pass->name);
+}
+
+/* ---- import ---- */
+
+enum cm_status cm_lower_import(struct cm_module *module, const struct cm_model_proto *model,
+                               const struct cm_lower_options *options, struct cm_graph **out,
+                               struct cm_error *err)
+{
+    const struct cm_import_options import = {.upgrade = cm_upgrade_node,
+                                             .obstacles = options ? options->obstacles : NULL};
+    return cm_module_import(module, model, &import, out, err);
+}
+
+enum cm_status cm_lower_gradients(struct cm_module *module, const struct cm_model_proto *model,
+                                  const struct cm_lower_options *options, struct cm_graph **out,
+                                  struct cm_error *err)
+{
+    CM_TRY(cm_lower_import(module, model, options, out, err));
+    return cm_gradient_expand(*out, err);
+}
+
+/* ---- passes ---- */
+
+static bool is_call(const struct cm_node *node, void *arg)
+{
+    (void)arg;
+    return node->function != NULL;
+}
+
+static bool has_no_kernel(const struct cm_node *node, void *arg)
+{
+    (void)arg;
+    return !cm_node_has_kernel(node);
+}
+
+size_t cm_lower_count(const struct cm_graph *graph)
+{
+    size_t count = graph->n_nodes;
+    for (const struct cm_node *node = graph->first; node; node = node->next)
+        for (size_t b = 0; b < node->n_bodies; b++)
+            if (node->bodies[b].graph && !(node->op && node->op->effects & CM_REGION))
+                count += cm_lower_count(node->bodies[b].graph);
+    return count;
+}
+
+static enum cm_status run_pass(const struct cm_pass *pass, struct cm_graph *graph,
+                               const struct cm_lower_options *options, struct cm_error *err)
+{
+    struct cm_lower_report report = {.pass = pass->name};
+
+    report.skipped = !is_wanted(pass, options);
+    if (options->after)
+        report.nodes_before = cm_lower_count(graph);
+    if (pass->run && !report.skipped)
+        CM_TRY(pass->run(graph, &options->pass, err));
+    if (!options->after)
+        return CM_OK;
+    report.nodes_after = cm_lower_count(graph);
+    return options->after(options->after_arg, &report, graph, err);
+}
+
+static enum cm_status run_passes(struct cm_graph *graph, const struct cm_lower_options *options,
+                                 struct cm_error *err)
+{
+    /* Functions hide what passes look for, and random nodes, which are numbered before any pass. */
+    CM_TRY(cm_graph_inline_all(graph, is_call, NULL, err));
+    cm_graph_number_random(graph);
+    for (size_t i = 0; i < cm_pass_count; i++) {
+        CM_TRY(run_pass(&cm_passes[i], graph, options, err));
+        if (cm_passes[i].run != gradients)
+            continue;
+        /* Gradients are taken of operators as they are; what follows wants what runs. */
+        cm_remove_dead(graph);
+        CM_TRY(cm_graph_inline_all(graph, has_no_kernel, NULL, err));
+    }
+    cm_remove_dead(graph);
+    return CM_OK;
+}
+
+enum cm_status cm_lower_graph(struct cm_graph *graph, const struct cm_lower_options *options,
+                              struct cm_error *err)
+{
+    static const struct cm_lower_options none = {0};
+
+    CM_TRY(cm_lower_check(options, err));
+    const bool before = cm_module_be_lenient(graph->module, true);
+    const enum cm_status status = run_passes(graph, options ? options : &none, err);
+    cm_module_be_lenient(graph->module, before);
+    return status;
+}

@@ -1,0 +1,76 @@
+/* From a model to the graph that exec/ compiles: one list of named passes, in order. Sessions,
+ * trainers, step, grad, gradcheck and optimize all go through it; nobody else strings import and
+ * gradient expansion together.
+ *
+ * Any pass can be left out by its name, but for those that are required; what is on request runs
+ * only where it is asked for. */
+// SPDX-License-Identifier: Apache-2.0
+#ifndef CM_LOWER_LOWER_H
+#define CM_LOWER_LOWER_H
+
+#include "rewrite/pass.h"
+
+struct cm_obstacles;
+
+enum cm_pass_kind {
+    CM_PASS_USUAL,
+    CM_PASS_REQUIRED,   /* cannot be left out */
+    CM_PASS_ON_REQUEST, /* runs only where `only` or `with` names it */
+};
+
+struct cm_pass {
+    const char *name, *does; /* one line for people */
+    enum cm_pass_kind kind;
+    cm_pass_fn *run; /* NULL: done while the graph is built */
+};
+
+/* In the order they run. A name may stand twice: leaving it out leaves out both. */
+extern const struct cm_pass cm_passes[];
+extern const size_t cm_pass_count;
+
+struct cm_lower_report {
+    const char *pass;
+    bool skipped;
+    size_t nodes_before, nodes_after; /* of the graph and its bodies; a region counts as one */
+};
+
+/* Called after each pass of the list, skipped ones included; an error ends the lowering. */
+typedef enum cm_status cm_lower_after_fn(void *arg, const struct cm_lower_report *report,
+                                         struct cm_graph *graph, struct cm_error *err);
+
+/* Lists of names are parted by commas; spaces do not count. */
+struct cm_lower_options {
+    struct cm_pass_options pass;
+    const char *only;         /* these and the required ones; NULL: all but those on request */
+    const char *with;         /* these too, although they are on request; NULL: none */
+    const char *without;      /* not these; NULL: none is left out */
+    cm_lower_after_fn *after; /* may be NULL */
+    void *after_arg;
+    struct cm_obstacles *obstacles; /* receives what cannot be built; may be NULL */
+};
+
+/* Refuses names that no pass has and required ones in `without`. options may be NULL. */
+enum cm_status cm_lower_check(const struct cm_lower_options *options,
+                              struct cm_error *err) CM_MUST_CHECK;
+
+/* The model's graph, every node in its newest version. model must outlive the module. options may
+ * be NULL. */
+enum cm_status cm_lower_import(struct cm_module *module, const struct cm_model_proto *model,
+                               const struct cm_lower_options *options, struct cm_graph **out,
+                               struct cm_error *err) CM_MUST_CHECK;
+
+/* The same with Gradient nodes expanded and nothing else done: for what is written for people or
+ * differentiated again. */
+enum cm_status cm_lower_gradients(struct cm_module *module, const struct cm_model_proto *model,
+                                  const struct cm_lower_options *options, struct cm_graph **out,
+                                  struct cm_error *err) CM_MUST_CHECK;
+
+/* Runs the passes over a graph that came from cm_lower_import. Afterwards calls of functions, and
+ * operators that have no kernel but a body, are inlined, and nodes that nobody reads are gone. */
+enum cm_status cm_lower_graph(struct cm_graph *graph, const struct cm_lower_options *options,
+                              struct cm_error *err) CM_MUST_CHECK;
+
+/* Nodes of graph and the bodies in it; a region is one. */
+size_t cm_lower_count(const struct cm_graph *graph);
+
+#endif
