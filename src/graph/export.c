@@ -110,7 +110,7 @@ static void note_import(struct export *to, struct cm_str domain, int64_t needed)
 }
 
 static enum cm_status export_graph(struct export *to, const struct cm_graph *graph,
-                                   struct cm_graph_proto *out);
+                                   const struct cm_graph_proto *origin, struct cm_graph_proto *out);
 
 static enum cm_status export_body(struct export *to, const struct cm_body_ref *body,
                                   struct cm_attribute_proto *out)
@@ -121,7 +121,7 @@ static enum cm_status export_body(struct export *to, const struct cm_body_ref *b
     cm_msg_set(&out->msg, CM_ATTRIBUTE_NAME);
     cm_msg_set(&out->msg, CM_ATTRIBUTE_TYPE);
     cm_msg_set(&out->msg, CM_ATTRIBUTE_G);
-    return export_graph(to, body->graph, out->g);
+    return export_graph(to, body->graph, body->proto, out->g);
 }
 
 static enum cm_status export_attributes(struct export *to, const struct cm_node *node,
@@ -275,9 +275,14 @@ static enum cm_status export_node(struct export *to, const struct cm_node *node,
     return CM_OK;
 }
 
+/* Written as the file had it, unless the name is another by now. */
 static void export_info(struct export *to, cm_value value, struct cm_str name,
-                        struct cm_value_info_proto *out)
+                        const struct cm_value_info_proto *origin, struct cm_value_info_proto *out)
 {
+    if (origin && origin->type && cm_str_equal(origin->name, name)) {
+        *out = *origin;
+        return;
+    }
     const struct cm_type *type = cm_value_get(to->module, value)->fact.type;
     set_str(&out->msg, CM_VALUE_INFO_NAME, &out->name, name);
     out->type = CM_NEW(to->arena, struct cm_type_proto);
@@ -313,8 +318,13 @@ static struct cm_str export_copy(struct export *to, cm_value value, struct cm_no
     return names[1];
 }
 
+static const struct cm_value_info_proto *origin_info(const struct cm_value_infos *infos, size_t i)
+{
+    return infos && i < infos->count ? &infos->items[i] : NULL;
+}
+
 static void export_outputs(struct export *to, const struct cm_graph *graph,
-                           struct cm_graph_proto *out)
+                           const struct cm_graph_proto *origin, struct cm_graph_proto *out)
 {
     out->output.count = graph->n_outputs;
     out->output.items = CM_NEW_ARRAY(to->arena, struct cm_value_info_proto, graph->n_outputs);
@@ -323,7 +333,8 @@ static void export_outputs(struct export *to, const struct cm_graph *graph,
         const struct cm_str name = needs_copy(to, graph, o)
                                        ? export_copy(to, value, &out->node.items[out->node.count++])
                                        : name_of(to, value);
-        export_info(to, value, name, &out->output.items[o]);
+        export_info(to, value, name, origin_info(origin ? &origin->output : NULL, o),
+                    &out->output.items[o]);
     }
     if (graph->n_outputs)
         cm_msg_set(&out->msg, CM_GRAPH_OUTPUT);
@@ -392,19 +403,21 @@ static enum cm_status export_constants(struct export *to, const struct cm_graph 
     return CM_OK;
 }
 
+/* origin: the graph it came from, for what it says of inputs and outputs; NULL: none. */
 static enum cm_status export_graph(struct export *to, const struct cm_graph *graph,
-                                   struct cm_graph_proto *out)
+                                   const struct cm_graph_proto *origin, struct cm_graph_proto *out)
 {
     set_str(&out->msg, CM_GRAPH_NAME, &out->name, graph->name.size ? graph->name : CM_STR("graph"));
     out->input.count = graph->n_inputs;
     out->input.items = CM_NEW_ARRAY(to->arena, struct cm_value_info_proto, graph->n_inputs);
     for (size_t i = 0; i < graph->n_inputs; i++)
-        export_info(to, graph->inputs[i], name_of(to, graph->inputs[i]), &out->input.items[i]);
+        export_info(to, graph->inputs[i], name_of(to, graph->inputs[i]),
+                    origin_info(origin ? &origin->input : NULL, i), &out->input.items[i]);
     out->node.items =
         CM_NEW_ARRAY(to->arena, struct cm_node_proto, graph->n_nodes + graph->n_outputs);
     for (const struct cm_node *node = graph->first; node; node = node->next)
         CM_TRY(export_node(to, node, &out->node.items[out->node.count++]));
-    export_outputs(to, graph, out);
+    export_outputs(to, graph, origin, out);
     if (graph->n_inputs)
         cm_msg_set(&out->msg, CM_GRAPH_INPUT);
     if (out->node.count)
@@ -424,7 +437,7 @@ enum cm_status cm_graph_export(const struct cm_graph *graph, struct cm_arena *ar
     to.names = CM_NEW_ARRAY(arena, struct cm_str, graph->module->n_values);
     collect_names(&to, graph);
     list_constants(&to);
-    return export_graph(&to, graph, out);
+    return export_graph(&to, graph, NULL, out);
 }
 
 /* ---- functions ---- */

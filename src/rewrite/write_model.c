@@ -86,8 +86,7 @@ static bool origin_holds(const struct cm_node *node, int64_t version)
  * against the version it is to be written in, with the types it has now. */
 static bool is_unchanged(const struct cm_node *node)
 {
-    const struct cm_schema *newest = node->schema;
-    return origin_holds(node, newest->since_version);
+    return origin_holds(node, node->schema->since_version);
 }
 
 static bool fits_as_it_came(const struct cm_node *node, int64_t version)
@@ -262,6 +261,28 @@ static enum cm_status form_call(struct writer *w, const struct cm_node *node,
     return CM_OK;
 }
 
+/* The file's operands and results as they are now; what was an attribute there is none. */
+static void form_origin(struct writer *w, const struct cm_node *node, struct cm_node_form *form)
+{
+    const struct cm_node_proto *origin = node->origin->proto;
+    size_t n_out = origin->output.count;
+
+    for (int o = (int)n_out; o < node->n_outputs; o++)
+        if (node->outputs[o] && cm_value_get(node->module, node->outputs[o])->n_uses)
+            n_out = (size_t)o + 1;
+    cm_value *inputs = CM_NEW_ARRAY(w->arena, cm_value, origin->input.count);
+    cm_value *outputs = CM_NEW_ARRAY(w->arena, cm_value, n_out);
+    for (size_t i = 0; i < origin->input.count; i++)
+        inputs[i] = cm_node_input(node, (int)i);
+    for (size_t o = 0; o < n_out; o++)
+        outputs[o] = cm_node_output(node, (int)o);
+    form->inputs = inputs;
+    form->n_inputs = origin->input.count;
+    form->outputs = outputs;
+    form->n_outputs = n_out;
+    form->origin = origin;
+}
+
 static enum cm_status form_of(void *arg, const struct cm_node *node, struct cm_node_form *form,
                               struct cm_error *err)
 {
@@ -272,7 +293,7 @@ static enum cm_status form_of(void *arg, const struct cm_node *node, struct cm_n
         form->version = version;
     switch (choose(w, (struct cm_node *)(uintptr_t)node, 0)) { /* all it makes was made before */
     case AS_IT_CAME:
-        form->origin = node->origin->proto;
+        form_origin(w, node, form);
         return CM_OK;
     case AS_IT_STANDS:
         return CM_OK;
