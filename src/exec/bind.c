@@ -164,12 +164,12 @@ static int times_read(const struct cm_step *step, cm_slot_id slot)
 }
 
 /* The input whose bytes output o may take over or share; -1: none. */
-static int sharing_input(const struct binder *b, const struct cm_step *step, int o, size_t bytes,
-                         const struct cm_layout *layout, enum cm_sharing wanted)
+static int sharing_input(const struct binder *b, const struct cm_bound_step *bound, int o,
+                         size_t bytes, const struct cm_layout *layout, enum cm_sharing wanted)
 {
-    const struct cm_op *op = step->node->op;
-    for (int i = 0; op->share && i < step->n_in; i++) {
-        if (step->in[i] == CM_NO_SLOT || op->share(step->node, o, i) != wanted)
+    const struct cm_step *step = bound->step;
+    for (int i = 0; bound->share && i < step->n_in; i++) {
+        if (step->in[i] == CM_NO_SLOT || bound->share(step->node, o, i) != wanted)
             continue;
         const struct cm_slot *slot = &b->context->slots[step->in[i]];
         size_t has;
@@ -187,9 +187,10 @@ static int sharing_input(const struct binder *b, const struct cm_step *step, int
     return -1;
 }
 
-static enum cm_status place_output(struct binder *b, const struct cm_step *step, int o,
+static enum cm_status place_output(struct binder *b, const struct cm_bound_step *bound, int o,
                                    bool *is_view)
 {
+    const struct cm_step *step = bound->step;
     const cm_slot_id id = step->out[o];
     struct cm_slot *slot = &b->context->slots[id];
     const struct cm_layout *layout = slot->datum.tensor.layout;
@@ -204,8 +205,8 @@ static enum cm_status place_output(struct binder *b, const struct cm_step *step,
         place->offset = b->session->result_of[id];
         return CM_OK;
     }
-    const int view = layout ? -1 : sharing_input(b, step, o, bytes, NULL, CM_SHARE_VIEW);
-    const int over = sharing_input(b, step, o, bytes, layout, CM_SHARE_OVERWRITE);
+    const int view = layout ? -1 : sharing_input(b, bound, o, bytes, NULL, CM_SHARE_VIEW);
+    const int over = sharing_input(b, bound, o, bytes, layout, CM_SHARE_OVERWRITE);
     const int storage = view >= 0   ? b->context->slots[step->in[view]].storage
                         : over >= 0 ? b->context->slots[step->in[over]].storage
                                     : cm_storage_new(&b->storages, bytes);
@@ -315,6 +316,7 @@ static struct cm_bound_step *new_step(struct binder *b, const struct cm_step *st
     if (!step)
         return bound;
     bound->run = step->node->op->run;
+    bound->share = step->node->op->share;
     bound->kernel = "reference";
     const size_t n_in = (size_t)step->n_in, n_out = (size_t)step->n_out;
     const struct cm_tensor **in = CM_NEW_ARRAY(b->arena, const struct cm_tensor *, n_in);
@@ -583,7 +585,7 @@ static enum cm_status place_outputs(struct binder *b, struct cm_bound_step *boun
         } else {
             slot->datum.tensor.layout = layout;
         }
-        CM_TRY(place_output(b, step, o, &view));
+        CM_TRY(place_output(b, bound, o, &view));
         *only_views = *only_views && view;
     }
     return CM_OK;
@@ -605,18 +607,20 @@ static void reorder_outputs(struct binder *b, const struct cm_bound_step *bound,
     }
 }
 
-static enum cm_status place_step(struct binder *b, struct cm_bound_step *bound)
+/* kernel: of a backend; NULL: the reference kernel. */
+static enum cm_status place_step(struct binder *b, struct cm_bound_step *bound,
+                                 const struct cm_kernel *kernel)
 {
     const struct cm_step *step = bound->step;
     const size_t n_in = (size_t)step->n_in, n_out = (size_t)step->n_out;
     bound->want = CM_NEW_ARRAY(b->arena, const struct cm_layout *, n_in);
     bound->give = CM_NEW_ARRAY(b->arena, const struct cm_layout *, n_out);
     int *temporary = CM_NEW_ARRAY(b->arena, int, n_in);
-    const struct cm_kernel *kernel = cm_choose_kernel(bound, b->arena);
     enum cm_layout_rule rule = kernel ? kernel->layouts : step->node->op->layouts;
     if (kernel) {
         bound->run = kernel->run;
         bound->kernel = kernel->backend;
+        bound->share = kernel->share ? kernel->share : bound->share;
     }
     cm_prepare_fn *const prepare = kernel ? kernel->prepare : step->node->op->prepare;
     if (prepare)
@@ -648,7 +652,15 @@ static enum cm_status place_step(struct binder *b, struct cm_bound_step *bound)
     return CM_OK;
 }
 
-static enum cm_status bind_step(struct binder *b, const struct cm_step *step)
+static void set_types(struct binder *b, const struct cm_step *step, const struct cm_fact *results)
+{
+    for (int o = 0; o < step->n_out; o++)
+        if (step->out[o] != CM_NO_SLOT)
+            set_type(b, step->out[o], results[o].type);
+}
+
+/* declined: what kernels said of the region that the step is part of; "": nothing. */
+static enum cm_status bind_step(struct binder *b, const struct cm_step *step, const char *declined)
 {
     struct cm_fact *results = CM_NEW_ARRAY(b->arena, struct cm_fact, (size_t)step->n_out);
     const char *waits_for;
@@ -657,13 +669,61 @@ static enum cm_status bind_step(struct binder *b, const struct cm_step *step)
         return wait_until_run(b, step, results, waits_for);
     if (take_known(b, step, results))
         return CM_OK;
-    for (int o = 0; o < step->n_out; o++)
-        if (step->out[o] != CM_NO_SLOT)
-            set_type(b, step->out[o], results[o].type);
+    set_types(b, step, results);
     struct cm_bound_step *bound = new_step(b, step);
+    bound->declined = declined;
     if (all_known(b, step) && worth_knowing(step, results))
         return run_now(b, bound);
-    return place_step(b, bound);
+    return place_step(b, bound, cm_choose_kernel(bound, b->arena));
+}
+
+/* ---- regions ---- */
+
+/* Types of everything in the region, when the types of its operands decide them. */
+static bool infer_parts(struct binder *b, const struct cm_step *step)
+{
+    struct cm_error *const err = b->err, ignored;
+    bool decided = !all_known(b, step); /* else its results are computed here, part by part */
+    b->err = &ignored;                  /* what a part refuses it refuses again when it is bound */
+    for (size_t i = 0; i < step->n_parts && decided; i++) {
+        const struct cm_step *part = &step->parts[i];
+        struct cm_fact *results = CM_NEW_ARRAY(b->arena, struct cm_fact, (size_t)part->n_out);
+        const char *waits_for;
+        decided = !infer_step(b, part, results, &waits_for) && !waits_for;
+        if (decided)
+            set_types(b, part, results);
+    }
+    b->err = err;
+    return decided;
+}
+
+/* As if nobody had made a region of it. */
+static enum cm_status bind_parts(struct binder *b, const struct cm_step *step, const char *declined)
+{
+    for (size_t i = 0; i < step->n_parts; i++) {
+        const struct cm_step *part = &step->parts[i];
+        const enum cm_status status = bind_step(b, part, declined);
+        if (status)
+            return cm_node_blame(part->node, status, b->err);
+        end_slots(b, part);
+    }
+    return CM_OK;
+}
+
+static enum cm_status bind_region(struct binder *b, const struct cm_step *step)
+{
+    if (!step->n_kernels || b->context->options->apart || !infer_parts(b, step))
+        return bind_parts(b, step, "");
+    struct cm_bound_step *bound = new_step(b, step);
+    const struct cm_kernel *kernel = cm_choose_kernel(bound, b->arena);
+    if (!kernel)
+        return bind_parts(b, step,
+                          cm_arena_printf(b->arena, "as a group: %s", bound->declined).data);
+    const enum cm_status status = place_step(b, bound, kernel);
+    if (status)
+        return cm_node_blame(step->node, status, b->err);
+    end_slots(b, step);
+    return CM_OK;
 }
 
 /* ---- a whole block ---- */
@@ -690,7 +750,11 @@ static enum cm_status build(struct binder *b)
     for (size_t s = 0; s < block->n_steps; s++) {
         const struct cm_step *step = &block->steps[s];
         b->storages.kind = (int)step->kind;
-        const enum cm_status status = bind_step(b, step);
+        if (step->n_parts) {
+            CM_TRY(bind_region(b, step));
+            continue;
+        }
+        const enum cm_status status = bind_step(b, step, "");
         if (status)
             return cm_node_blame(step->node, status, b->err);
         end_slots(b, step);

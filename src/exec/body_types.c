@@ -43,6 +43,17 @@ static struct cm_fact fact_of(const struct search *search, cm_slot_id slot, cm_v
     return fact;
 }
 
+static enum cm_status infer_into_slots(struct search *search, const struct cm_step *step,
+                                       struct cm_error *err)
+{
+    struct cm_fact *results = CM_NEW_ARRAY(search->arena, struct cm_fact, (size_t)step->n_out);
+    CM_TRY(infer_step(search, step, results, err));
+    for (int o = 0; o < step->n_out; o++)
+        if (step->out[o] != CM_NO_SLOT)
+            search->context->facts[step->out[o]] = results[o];
+    return CM_OK;
+}
+
 static enum cm_status infer_block(struct cm_infer *in, size_t body, const struct cm_fact *args,
                                   size_t n_args, struct cm_fact *outs, size_t n_outs)
 {
@@ -58,11 +69,10 @@ static enum cm_status infer_block(struct cm_infer *in, size_t body, const struct
     enum cm_status status = CM_OK;
     for (size_t s = 0; s < block->n_steps && !status; s++) {
         const struct cm_step *step = &block->steps[s];
-        struct cm_fact *results = CM_NEW_ARRAY(search->arena, struct cm_fact, (size_t)step->n_out);
-        status = infer_step(search, step, results, in->err);
-        for (int o = 0; o < step->n_out && !status; o++)
-            if (step->out[o] != CM_NO_SLOT)
-                facts[step->out[o]] = results[o];
+        if (!step->n_parts)
+            status = infer_into_slots(search, step, in->err);
+        for (size_t i = 0; i < step->n_parts && !status; i++)
+            status = infer_into_slots(search, &step->parts[i], in->err);
     }
     search->depth--;
     CM_TRY(status);

@@ -157,8 +157,7 @@ static void list_kernels(struct compiler *c, struct cm_step *step)
     }
 }
 
-static enum cm_status build_step(struct compiler *c, struct cm_block *block, struct cm_step *step,
-                                 struct cm_node *node)
+static void begin_step(struct compiler *c, struct cm_step *step, struct cm_node *node)
 {
     *step = (struct cm_step){.node = node, .n_in = node->n_inputs, .n_out = node->n_outputs};
     c->session->n_steps++;
@@ -167,21 +166,63 @@ static enum cm_status build_step(struct compiler *c, struct cm_block *block, str
     list_kernels(c, step);
     step->in = CM_NEW_ARRAY(c->arena, cm_slot_id, (size_t)step->n_in);
     step->out = CM_NEW_ARRAY(c->arena, cm_slot_id, (size_t)step->n_out);
+    for (int o = 0; o < step->n_out; o++)
+        step->out[o] = CM_NO_SLOT;
+}
+
+/* A node of a region's body, over slots of the block that the region is in. */
+static enum cm_status build_part(struct compiler *c, const struct cm_block *block,
+                                 struct cm_step *part, struct cm_node *node)
+{
+    begin_step(c, part, node);
+    for (int i = 0; i < part->n_in; i++)
+        CM_TRY(slot_for(c, node->inputs[i].value, &part->in[i]));
+    for (int o = 0; o < part->n_out; o++) {
+        const cm_value value = node->outputs[o];
+        if (value)
+            part->out[o] =
+                c->slot_of[value] == CM_NO_SLOT ? define(c, block, value) : c->slot_of[value];
+    }
+    return CM_OK;
+}
+
+/* Operands and results of the body have the slots that the region's have. Passes make regions so
+ * that each result is made by a node of the body, and no two are the same. */
+static enum cm_status build_parts(struct compiler *c, const struct cm_block *block,
+                                  struct cm_step *step)
+{
+    const struct cm_graph *body = step->node->bodies[0].graph;
+    for (size_t i = 0; i < body->n_inputs; i++)
+        c->slot_of[body->inputs[i]] = step->in[i];
+    for (size_t o = 0; o < body->n_outputs; o++)
+        if (step->out[o] != CM_NO_SLOT)
+            c->slot_of[body->outputs[o].value] = step->out[o];
+    step->parts = CM_NEW_ARRAY(c->arena, struct cm_step, body->n_nodes);
+    for (struct cm_node *node = body->first; node; node = node->next)
+        CM_TRY(build_part(c, block, &step->parts[step->n_parts++], node));
+    return CM_OK;
+}
+
+static enum cm_status build_step(struct compiler *c, struct cm_block *block, struct cm_step *step,
+                                 struct cm_node *node)
+{
+    const bool is_region = node->op->effects & CM_REGION;
+    const size_t n_bodies = is_region ? 0 : node->n_bodies;
+    begin_step(c, step, node);
     for (int i = 0; i < step->n_in; i++) {
         CM_TRY(slot_for(c, node->inputs[i].value, &step->in[i]));
         note_use(c, block, step, step->in[i]);
     }
-    step->bodies = CM_NEW_ARRAY(c->arena, struct cm_block *, node->n_bodies);
-    for (size_t i = 0; i < node->n_bodies; i++)
+    step->bodies = CM_NEW_ARRAY(c->arena, struct cm_block *, n_bodies);
+    for (size_t i = 0; i < n_bodies; i++)
         CM_TRY(build_block(c, node->bodies[i].graph, block, &step->bodies[i]));
     for (int o = 0; o < step->n_out; o++) {
-        step->out[o] = CM_NO_SLOT;
         if (!node->outputs[o])
             continue;
         step->out[o] = define(c, block, node->outputs[o]);
         c->last_user[step->out[o]] = step; /* at least, if nobody reads it */
     }
-    return CM_OK;
+    return is_region ? build_parts(c, block, step) : CM_OK;
 }
 
 /* Turns "who reads it last" into "what ends here". */
@@ -206,6 +247,80 @@ static void list_last(struct compiler *c, struct cm_block *block)
                 user->n_last++;
             }
     }
+}
+
+/* ---- what ends within a region ---- */
+
+/* Part `at` is the last so far to touch a slot. */
+static void touch(const struct cm_step *step, uint32_t at, uint32_t *last_part)
+{
+    const struct cm_step *part = &step->parts[at];
+    for (int i = 0; i < part->n_in; i++)
+        if (part->in[i] != CM_NO_SLOT)
+            last_part[part->in[i]] = at;
+    for (int o = 0; o < part->n_out; o++)
+        if (part->out[o] != CM_NO_SLOT)
+            last_part[part->out[o]] = at;
+}
+
+static void end_in_part(struct compiler *c, struct cm_step *step, cm_slot_id slot,
+                        const uint32_t *last_part)
+{
+    const size_t at = last_part[slot] == UINT32_MAX ? step->n_parts - 1 : last_part[slot];
+    struct cm_step *part = &step->parts[at];
+    if (!part->last) /* room for all that it touches, and what nobody does */
+        part->last = CM_NEW_ARRAY(c->arena, cm_slot_id,
+                                  (size_t)part->n_in + (size_t)part->n_out + step->n_last);
+    part->last[part->n_last++] = slot;
+}
+
+static bool is_result(const struct cm_step *step, cm_slot_id slot)
+{
+    for (int o = 0; o < step->n_out; o++)
+        if (step->out[o] == slot)
+            return true;
+    return false;
+}
+
+/* What ends with the region ends with the part that touches it last, and so does what only parts
+ * know. last_part: by slot, UINT32_MAX throughout, also afterwards. */
+static void list_last_of_parts(struct compiler *c, struct cm_step *step, uint32_t *last_part)
+{
+    for (uint32_t at = 0; at < step->n_parts; at++)
+        touch(step, at, last_part);
+    for (size_t i = 0; i < step->n_last; i++)
+        end_in_part(c, step, step->last[i], last_part);
+    for (size_t at = 0; at < step->n_parts; at++)
+        for (int o = 0; o < step->parts[at].n_out; o++) {
+            const cm_slot_id slot = step->parts[at].out[o];
+            if (slot != CM_NO_SLOT && !is_result(step, slot))
+                end_in_part(c, step, slot, last_part);
+        }
+    for (size_t at = 0; at < step->n_parts; at++) {
+        const struct cm_step *part = &step->parts[at];
+        for (int i = 0; i < part->n_in; i++)
+            if (part->in[i] != CM_NO_SLOT)
+                last_part[part->in[i]] = UINT32_MAX;
+        for (int o = 0; o < part->n_out; o++)
+            if (part->out[o] != CM_NO_SLOT)
+                last_part[part->out[o]] = UINT32_MAX;
+    }
+}
+
+static void list_all_last_of_parts(struct compiler *c)
+{
+    uint32_t *last_part = NULL;
+    for (size_t b = 0; b < c->blocks.count; b++)
+        for (size_t s = 0; s < c->blocks.items[b]->n_steps; s++) {
+            struct cm_step *step = &c->blocks.items[b]->steps[s];
+            if (!step->n_parts)
+                continue;
+            if (!last_part) {
+                last_part = CM_NEW_ARRAY(c->arena, uint32_t, c->session->n_slots);
+                memset(last_part, 0xff, c->session->n_slots * sizeof *last_part);
+            }
+            list_last_of_parts(c, step, last_part);
+        }
 }
 
 static void note_result(struct compiler *c, struct cm_block *block, size_t o)
@@ -288,6 +403,7 @@ enum cm_status cm_compile(struct cm_session *session, struct cm_graph *graph, st
         c.slot_of[i] = CM_NO_SLOT;
     struct cm_block *main;
     CM_TRY(build_block(&c, graph, NULL, &main));
+    list_all_last_of_parts(&c);
     session->constants = c.constants.items;
     session->blocks = c.blocks.items;
     session->n_blocks = c.blocks.count;

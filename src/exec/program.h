@@ -23,7 +23,9 @@ struct cm_step {
     struct cm_node *node;
     cm_slot_id *in, *out; /* CM_NO_SLOT: absent, not wanted */
     int n_in, n_out;
-    struct cm_block **bodies; /* of node->bodies, in order */
+    struct cm_block **bodies; /* of node->bodies, in order; none of a region */
+    struct cm_step *parts;    /* of a region: its body's nodes, for when no kernel takes it whole */
+    size_t n_parts;
     cm_slot_id *last; /* slots of this block that nobody reads after this step, bodies counted in */
     size_t n_last;
     const struct cm_kernel **kernels; /* of backends, to be asked in order */
@@ -113,6 +115,7 @@ struct cm_bound_step {
     struct cm_arena *arena;     /* for what its kernel prepares */
     struct cm_context *context;
     cm_run_fn *run;
+    cm_share_fn *share; /* of the kernel, or of the operator */
     struct cm_call call;
     size_t scratch_size, scratch_offset;
     const struct cm_layout **want, **give; /* by input, by output: asked for by its prepare */

@@ -443,7 +443,8 @@ static enum cm_status guarded_measure(struct cm_guard *guard, void *arg)
     memcpy(r->memory->most, binding->most, sizeof r->memory->most);
     for (size_t s = 0; s < binding->steps.count; s++) {
         const struct cm_bound_step *bound = binding->steps.items[s];
-        r->memory->late += bound->step && (bound->at_run || bound->step->node->n_bodies);
+        r->memory->late += bound->step && (bound->at_run ||
+                                           (bound->step->node->n_bodies && !bound->step->n_parts));
     }
     for (size_t i = 0; i < session->n_slots; i++)
         if (session->constants[i])
@@ -470,8 +471,12 @@ enum cm_status cm_session_measure(struct cm_session *session, const struct cm_da
 
 void cm_session_sort_memory(struct cm_session *session, cm_memory_kind_fn *kind, void *arg)
 {
-    for (size_t s = 0; s < session->main->n_steps; s++)
-        session->main->steps[s].kind = kind(arg, session->main->steps[s].node);
+    for (size_t s = 0; s < session->main->n_steps; s++) {
+        struct cm_step *step = &session->main->steps[s];
+        step->kind = kind(arg, step->node);
+        for (size_t i = 0; i < step->n_parts; i++)
+            step->parts[i].kind = step->kind;
+    }
 }
 
 /* ---- random state ---- */

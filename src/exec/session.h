@@ -53,6 +53,7 @@ struct cm_run_options {
     const atomic_bool *cancel; /* may be set by another thread; looked at between steps */
     cm_step_fn *step;          /* may be NULL */
     void *step_arg;
+    bool apart; /* regions run as the nodes of their bodies: for who wants to see every result */
 };
 
 /* in: one value per graph input, borrowed for the call; NULL takes the input's default. out: one

@@ -128,7 +128,7 @@ enum cm_status cm_program_run(struct cm_trainer *trainer, struct cm_program *pro
                               struct cm_error *err)
 {
     const struct cm_run_options options = {
-        .cancel = trainer->cancel, .step = step, .step_arg = arg};
+        .cancel = trainer->cancel, .step = step, .step_arg = arg, .apart = step != NULL};
 
     CM_TRY(feed(trainer, program, in, err));
     program->ran = true;
