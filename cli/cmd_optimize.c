@@ -69,6 +69,7 @@ static int write_model(const struct cameo_model *model, const char *until, const
         return cli_fail_model(model, NULL, &err);
     if (!until) {
         (json_output ? put_json : put_passes)(report);
+        fflush(stdout); /* what follows goes elsewhere; a failure is found at the end */
         for (size_t i = 0; i < report->change_count; i++)
             fprintf(stderr, "%s\n", report->changes[i].data);
     }

@@ -1,16 +1,18 @@
 #!/usr/bin/env python3
 # Judges `cameo optimize` by ONNX Runtime: the optimized model must give what the original gives.
 # SPDX-License-Identifier: Apache-2.0
-"""usage: check_optimized.py [--functions] [--keep FOLDER] FOLDER..
+"""usage: check_optimized.py [--functions] [--keep FOLDER] [--env VARIABLE] FOLDER..
 
-Each FOLDER is a backend test folder (model.onnx, test_data_set_*), or holds such folders. Its model is
+Each FOLDER is a backend test folder (model.onnx, test_data_set_*), or holds such folders, or is a model in text
+form (.onnxtxt), which is given random inputs and judged by what ONNX Runtime makes of it. The model is
 optimized with --portable, or with --functions as it is by default, by the command that CAMEO names. ONNX
 Runtime runs the original and the optimized model on the inputs of each data set; what the optimized one
 gives must be within the tolerance of data.json (rtol 1e-3 where there is none) of the outputs in the data
 set or, where the original is not either, of what the original gives. `cameo test` is asked the same. The
 optimized model must also pass ONNX's own checker, if the original does. The last line is `N passed, N
 failed`; models that ONNX Runtime cannot run as they come are judged by Cameo alone, those that Cameo cannot
-run are left out; both are counted before it.
+run are left out; both are counted before it. --env names a variable that holds further folders, separated by
+colons.
 """
 
 import argparse
@@ -30,14 +32,35 @@ from onnx import numpy_helper
 CAMEO = os.environ.get("CAMEO", "build/cameo")
 
 
-def find_folders(paths):
+def find_folders(paths, work):
     for path in paths:
         path = Path(path)
-        if (path / "model.onnx").is_file():
+        if path.suffix == ".onnxtxt":
+            yield make_folder(path, work / "made" / path.stem)
+        elif (path / "model.onnx").is_file():
             yield path
         else:
             yield from sorted(p.parent for p in path.glob("**/model.onnx")
                               if any(p.parent.glob("test_data_set_*")))
+
+
+def make_folder(path, folder):
+    """A backend test folder for a model in text form."""
+    data = folder / "test_data_set_0"
+    data.mkdir(parents=True)
+    subprocess.run([CAMEO, "copy", str(path), "-o", str(folder / "model.onnx")], check=True,
+                   capture_output=True)
+    model = onnx.load(folder / "model.onnx")
+    random = np.random.default_rng(1)
+    feeds = {}
+    for i, info in enumerate(model.graph.input):
+        shape = [d.dim_value or 3 for d in info.type.tensor_type.shape.dim]
+        feeds[info.name] = random.standard_normal(shape).astype(np.float32)
+        (data / f"input_{i}.pb").write_bytes(
+            numpy_helper.from_array(feeds[info.name]).SerializeToString())
+    for i, value in enumerate(session(folder / "model.onnx").run(None, feeds)):
+        (data / f"output_{i}.pb").write_bytes(numpy_helper.from_array(value).SerializeToString())
+    return folder
 
 
 def read_value(path, value_type):
@@ -195,12 +218,15 @@ def main():
     parser = argparse.ArgumentParser(usage=__doc__)
     parser.add_argument("--functions", action="store_true")
     parser.add_argument("--keep", type=Path)
+    parser.add_argument("--env")
     parser.add_argument("folders", nargs="+")
     args = parser.parse_args()
+    more = os.environ.get(args.env, "") if args.env else ""
+    folders = args.folders + [folder for folder in more.split(":") if folder]
     ort.set_default_logger_severity(4)
     passed = failed = unknown = alone = 0
     work = args.keep or Path(tempfile.mkdtemp())
-    for number, folder in enumerate(find_folders(args.folders)):
+    for number, folder in enumerate(find_folders(folders, work)):
         found, ran = check(Case(folder), work / str(number), args.functions)
         alone += ran == "cameo"
         if ran == "ort":
