@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 
 static struct cli_texts input_texts;
-static const char *output_dir, *backend, *profile_path, *format;
+static const char *output_dir, *backend, *profile_path, *format, *without;
 static size_t threads, seed, memory_limit;
 static bool explain, expanded, random_inputs, allow_links;
 static struct cameo_cancel *cancel;
@@ -209,6 +209,7 @@ static int run_main(char **operands, int count)
     options.backend = backend;
     options.seed = seed;
     options.expand = expanded;
+    options.without_passes = without;
     cli_note_newer(model);
     if (cameo_session_new(model, &options, &session, &err) != CAMEO_OK)
         code = cli_fail_model(model, &options, &err);
@@ -232,6 +233,8 @@ static const struct cli_option options[] = {
      &memory_limit},
     {"--backend", NULL, "NAME", "reference: our own kernels; plain: without a plan", CLI_TEXT,
      &backend},
+    {"--without", NULL, "PASSES", "leave these passes out, see 'cameo help optimize'", CLI_TEXT,
+     &without},
     {"--expanded", NULL, NULL, "run operators by their function bodies where they have one",
      CLI_FLAG, &expanded},
     {"--explain", NULL, NULL, "say which kernel ran each node, and why", CLI_FLAG, &explain},

@@ -8,7 +8,7 @@
 #include <string.h>
 
 static bool only_list, expanded;
-static const char *filter, *junit_path, *backend, *scaled_text;
+static const char *filter, *junit_path, *backend, *scaled_text, *without;
 static size_t threads;
 
 /* ---- the table by operator ---- */
@@ -75,13 +75,9 @@ static void print_table(void)
 /* Whose numbers no text fixes. */
 static bool is_random(const struct cameo_model *model)
 {
-    static const char *const names[] = {"Bernoulli",        "Multinomial",   "RandomNormal",
-                                        "RandomNormalLike", "RandomUniform", "RandomUniformLike"};
-
     for (size_t i = 0; i < cameo_model_summary(model)->operator_count; i++)
-        for (size_t n = 0; n < sizeof names / sizeof *names; n++)
-            if (strcmp(cameo_model_operator(model, i)->name.data, names[n]) == 0)
-                return true;
+        if (cameo_model_operator(model, i)->is_random)
+            return true;
     return false;
 }
 
@@ -103,6 +99,7 @@ static bool run_case(struct test_case *test, const struct cli_tolerance *base)
     options.memory_limit = cli_memory_limit(0);
     options.backend = backend;
     options.expand = expanded;
+    options.without_passes = without;
     test_read_tolerance(test->path, &tolerance);
     tolerance.loose = is_random(model);
     bool passed = false;
@@ -244,6 +241,8 @@ static const struct cli_option options[] = {
     {"--junit", NULL, "FILE", "write the results as JUnit XML", CLI_TEXT, &junit_path},
     {"--backend", NULL, "NAME", "reference: our own kernels; plain: without a plan", CLI_TEXT,
      &backend},
+    {"--without", NULL, "PASSES", "leave these passes out, see 'cameo help optimize'", CLI_TEXT,
+     &without},
     {"--threads", NULL, "N", "how many work at once (as many as cores)", CLI_SIZE, &threads},
     {"--tolerance-scaled", NULL, "X", "accept differences up to X times the largest expected value",
      CLI_TEXT, &scaled_text},

@@ -212,6 +212,8 @@ static int open_trainer(struct train_run *run, struct cameo_model *model)
     options.memory_limit = cli_memory_limit(settings.memory_limit);
     options.backend = settings.backend;
     options.seed = settings.seed;
+    options.without_passes = settings.without;
+    options.with_passes = settings.recompute ? "recompute" : NULL;
     if (cameo_trainer_new(model, &options, &run->trainer, &err) != CAMEO_OK)
         return cli_fail_training(model, &options, &err);
     run->scalars = calloc(cameo_trainer_scalar_count(run->trainer) + 1, sizeof *run->scalars);
@@ -376,6 +378,10 @@ static const struct cli_option options[] = {
     {"--json", NULL, NULL, "results as JSON, an object a line", CLI_FLAG, &settings.json},
     {"--backend", NULL, "NAME", "kernels to use: reference, or a backend", CLI_TEXT,
      &settings.backend},
+    {"--without", NULL, "PASSES", "leave these passes out, see 'cameo help optimize'", CLI_TEXT,
+     &settings.without},
+    {"--recompute", NULL, NULL, "compute cheap activations again: less memory, more time", CLI_FLAG,
+     &settings.recompute},
     {"--memory-limit", NULL, "BYTES", "what one step may hold (what memory is free)", CLI_COUNT,
      &settings.memory_limit},
     CLI_TRAINING_OPTIONS,

@@ -10,8 +10,8 @@ struct train_settings {
     const char *checkpoint;
     size_t batch_size, epochs, steps, seed, threads, memory_limit, patience;
     size_t checkpoint_every, keep;
-    const char *last_batch, *backend;
-    bool no_shuffle, init, resume, force, memory, json;
+    const char *last_batch, *backend, *without;
+    bool no_shuffle, init, resume, force, memory, json, recompute;
     int effective_threads;
 };
 

@@ -261,6 +261,7 @@ struct cameo_operator {
     struct cameo_text name;
     size_t count; /* in all; rows come in falling order of it */
     size_t in_graph, in_nested, in_functions, in_training; /* as the node counts of the summary */
+    bool is_random; /* a built-in operator that draws its results whenever it runs */
 };
 
 struct cameo_function {

@@ -16,6 +16,8 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import operator_names
+
 ROOT = Path(__file__).resolve().parent.parent
 C_FOLDERS = ("include", "src", "cli", "examples", "tests", "bench", "tools")
 # Unbounded, locale-dependent or stack-eating.
@@ -286,6 +288,19 @@ def check_comments():
             found.append(place(path, number, f"{match.group(1)} without an issue"))
         for number, _ in lines_with(r"[ \t]+\n", read(path)):
             found.append(place(path, number, "ends with spaces"))
+    return found
+
+
+def check_operator_names():
+    """outside ops/, rewrite/ and backends/ no operator is known by its name"""
+    names = operator_names.read_names(sorted((ROOT / "data").glob("*.txt")))
+    found = [place(Path(operator_names.__file__), 1, f"the check is wrong: {wrong}")
+             for wrong in operator_names.check_examples(names)]
+    for top in ("src", "cli"):
+        for path in files(".c", ".h", folders=(top,)):
+            folder = path.relative_to(ROOT / "src").parts[0] if top == "src" else top
+            found += [place(path, line, reason) for line, reason in
+                      operator_names.find_comparisons(read(path), folder, names)]
     return found
 
 

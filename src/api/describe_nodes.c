@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "api/api.h"
 
+#include "graph/registry.h"
+
 /* Where a node counts. */
 enum where { IN_GRAPH, IN_NESTED, IN_FUNCTIONS, IN_TRAINING };
 
@@ -37,6 +39,14 @@ static struct cm_str operator_key(struct tally *tally, struct cm_str domain, str
     return (struct cm_str){tally->key, size};
 }
 
+/* What draws in training alone has results that are fixed otherwise. */
+static bool is_random(const struct cm_node_proto *node)
+{
+    const struct cm_op *op = cm_builtin_op(node);
+
+    return op->effects & CM_RANDOM && !op->training;
+}
+
 static void count_node(struct tally *tally, const struct cm_node_proto *node, enum where where)
 {
     const struct cm_str domain = plain_domain(node->domain);
@@ -50,6 +60,7 @@ static void count_node(struct tally *tally, const struct cm_node_proto *node, en
         *CM_PUSH(tally->scratch, tally) = (struct cameo_operator){
             .domain = cm_api_text(&tally->model->arena, domain),
             .name = cm_api_text(&tally->model->arena, node->op_type),
+            .is_random = is_random(node),
         };
     }
     struct cameo_operator *row = &tally->items[*index];

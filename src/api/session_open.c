@@ -163,7 +163,7 @@ static enum cm_status new_guarded(struct cm_guard *guard, void *arg)
     const struct cameo_session_options *options = &session->options;
     const struct cm_model_file *file = session->model->file;
     const bool plain = options->backend && strcmp(options->backend, "plain") == 0;
-    const struct cm_lower_options lower = {
+    struct cm_lower_options lower = {
         .pass = {.memory_limit = options->memory_limit},
         .only = plain ? "" : NULL, /* the plain interpreter judges what passes do */
         .without = options->without_passes,
@@ -176,6 +176,10 @@ static enum cm_status new_guarded(struct cm_guard *guard, void *arg)
 
     cm_arena_init(&session->arena, guard);
     call->obstacles.arena = &session->arena;
+    if (options->expand) /* patterns would put together again what was expanded */
+        lower.without = cm_arena_printf(&session->arena, "patterns,%s",
+                                        options->without_passes ? options->without_passes : "")
+                            .data;
     const struct cm_registry *registry = cm_api_freeze(options->registry);
     if (!registry)
         return cm_fail(&call->err, CM_NO_MEMORY, "no memory for the operators");

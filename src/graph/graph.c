@@ -59,6 +59,11 @@ size_t cm_module_value_count(const struct cm_module *module)
     return module->n_values;
 }
 
+size_t cm_module_room(const struct cm_module *module)
+{
+    return module->n_nodes < module->node_budget ? module->node_budget - module->n_nodes : 0;
+}
+
 struct cm_value_def *cm_value_get(const struct cm_module *module, cm_value value)
 {
     return &module->chunks.items[value / VALUES_PER_CHUNK]->items[value % VALUES_PER_CHUNK];
@@ -340,6 +345,30 @@ void cm_node_move(struct cm_node *node, struct cm_node *before)
     link_node(node->graph, node, before);
 }
 
+void cm_node_move_to(struct cm_node *node, struct cm_graph *graph)
+{
+    unlink_node(node->graph, node);
+    link_node(graph, node, NULL);
+    for (int i = 0; i < node->n_inputs; i++)
+        node->inputs[i].graph = graph;
+    for (int o = 0; o < node->n_outputs; o++) {
+        if (!node->outputs[o])
+            continue;
+        cm_value_set_name(node->module, node->outputs[o], CM_STR_NONE);
+        cm_value_get(node->module, node->outputs[o])->graph = graph;
+    }
+    for (size_t i = 0; i < node->n_bodies; i++)
+        if (node->bodies[i].graph && node->bodies[i].graph->parent)
+            node->bodies[i].graph->parent = graph;
+    node->graph = graph;
+}
+
+void cm_use_redirect(struct cm_module *module, struct cm_use *use, cm_value value)
+{
+    unlink_use(module, use);
+    link_use(module, use, value);
+}
+
 void cm_node_mark(struct cm_node *node)
 {
     /* Already stale nodes end the walk: their owners were marked with them. */
@@ -388,6 +417,27 @@ enum cm_status cm_node_want_output(struct cm_node *node, int index, cm_value *ou
     }
     *out = node->outputs[index];
     return CM_OK;
+}
+
+bool cm_node_drop_output(struct cm_node *node, int index)
+{
+    const cm_value value = cm_node_output(node, index);
+    const struct cm_schema_param *param =
+        node->schema ? cm_schema_output(node->schema, (size_t)index) : NULL;
+    if (!value || !param || param->kind != CM_PARAM_OPTIONAL ||
+        cm_value_get(node->module, value)->n_uses)
+        return false;
+    cm_value_set_name(node->module, value, CM_STR_NONE);
+    cm_value_get(node->module, value)->node = NULL;
+    node->outputs[index] = 0;
+    node->instance = NULL; /* it gives the outputs that were wanted before */
+    int count = node->n_outputs;
+    while (count > 0 && !node->outputs[count - 1])
+        count--;
+    while (count < node->n_outputs && !cm_schema_allows_outputs(node->schema, (size_t)count))
+        count++;
+    node->n_outputs = count;
+    return true;
 }
 
 enum cm_status cm_node_add_outputs(struct cm_node *node, size_t count, struct cm_error *err)
@@ -440,26 +490,37 @@ void cm_value_set_fact(struct cm_module *module, cm_value value, const struct cm
     cm_value_mark_users(module, value);
 }
 
+void cm_value_declare(struct cm_module *module, cm_value value, const struct cm_type *declared)
+{
+    struct cm_value_def *def = cm_value_get(module, value);
+    def->declared = declared;
+    if (def->node)
+        cm_node_mark(def->node);
+}
+
+enum cm_status cm_node_retype(struct cm_node *node, struct cm_error *err)
+{
+    if (!node->stale)
+        return CM_OK;
+    node->stale = false;
+    enum cm_status status = cm_node_conforms(node, err);
+    if (!status)
+        status = cm_node_infer(node, err);
+    if (status == CM_BAD_MODEL && node->graph->owner && node->module->lenient)
+        return CM_OK;
+    if (status)
+        cm_node_mark(node);
+    return cm_node_blame(node, status, err);
+}
+
 enum cm_status cm_graph_retype(struct cm_graph *graph, struct cm_error *err)
 {
     if (!graph->has_stale)
         return CM_OK;
     graph->has_stale = false;
     /* In order: a node's results can only make later ones stale, so one walk is enough. */
-    for (struct cm_node *node = graph->first; node; node = node->next) {
-        if (!node->stale)
-            continue;
-        node->stale = false;
-        enum cm_status status = cm_node_conforms(node, err);
-        if (!status)
-            status = cm_node_infer(node, err);
-        if (status == CM_BAD_MODEL && graph->owner && graph->module->lenient)
-            continue;
-        if (status) {
-            cm_node_mark(node);
-            return cm_node_blame(node, status, err);
-        }
-    }
+    for (struct cm_node *node = graph->first; node; node = node->next)
+        CM_TRY(cm_node_retype(node, err));
     graph->has_stale = false;
     return CM_OK;
 }

@@ -157,6 +157,7 @@ struct cm_arena *cm_module_arena(const struct cm_module *module);
 struct cm_symbols *cm_module_symbols(const struct cm_module *module);
 const struct cm_registry *cm_module_registry(const struct cm_module *module);
 size_t cm_module_value_count(const struct cm_module *module); /* value numbers are below this */
+size_t cm_module_room(const struct cm_module *module);        /* nodes that may still be added */
 struct cm_value_def *cm_value_get(const struct cm_module *module, cm_value value); /* not for 0 */
 
 struct cm_graph *cm_graph_new(struct cm_module *module, struct cm_graph *parent,
@@ -206,12 +207,20 @@ void cm_node_move(struct cm_node *node, struct cm_node *before);
 void cm_node_forget_origin(struct cm_node *node);
 /* Can the node be written as the file had it? Its operands may be others by now. */
 bool cm_node_has_origin(const struct cm_node *node);
+/* Moves a node and what it computes to the end of another graph. The values lose their names; what
+ * the node reads, and who reads it, is for the caller to set right with cm_use_redirect. */
+void cm_node_move_to(struct cm_node *node, struct cm_graph *graph);
+/* Reads another value, of which the same is known: nobody becomes stale. */
+void cm_use_redirect(struct cm_module *module, struct cm_use *use, cm_value value);
 /* Changes one operand; the node becomes stale. */
 void cm_node_set_input(struct cm_node *node, int index, cm_value value);
 /* Makes output `index` of a node wanted if it is not, and types it. An optional output the schema
  * has. */
 enum cm_status cm_node_want_output(struct cm_node *node, int index, cm_value *out,
                                    struct cm_error *err) CM_MUST_CHECK;
+/* Makes output `index`, which nobody reads, unwanted; false, and nothing changes, where it is read
+ * or the schema does not call it optional. */
+bool cm_node_drop_output(struct cm_node *node, int index);
 /* Gives a node with bodies `count` more outputs; its bodies must have been given theirs. They are
  * typed. */
 enum cm_status cm_node_add_outputs(struct cm_node *node, size_t count,
@@ -223,8 +232,15 @@ void cm_value_replace(struct cm_module *module, cm_value old, cm_value replaceme
  * change. */
 void cm_value_set_fact(struct cm_module *module, cm_value value, const struct cm_fact *fact);
 
+/* Sets what the file says the type of a computed value is (NULL: nothing), which adds to what is
+ * inferred; the node that computes it becomes stale. */
+void cm_value_declare(struct cm_module *module, cm_value value, const struct cm_type *declared);
+
 /* Runs the inference rules of stale nodes, and of those that their results reach. */
 enum cm_status cm_graph_retype(struct cm_graph *graph, struct cm_error *err) CM_MUST_CHECK;
+/* The same for one node, if it is stale; what it reads must be up to date. For passes that walk a
+ * graph in order. */
+enum cm_status cm_node_retype(struct cm_node *node, struct cm_error *err) CM_MUST_CHECK;
 
 /* While a module is lenient, a node in a body that a rule refuses with what is known by now keeps
  * the types it had: the body may be a branch that is never taken. Passes run so, since what they

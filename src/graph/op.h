@@ -53,8 +53,9 @@ enum cm_layout_rule {
 enum { CM_ELEMENT_PARAMETERS = 4 };
 
 /* A run of elements on its way through an operator. Operand i is `count` elements, or one that
- * repeats where step[i] is 0; NULL where absent. Narrow floats (float16, float8, ..) come and leave
- * as float: whoever walks the tensors converts them, and rounds after each operator. */
+ * repeats where step[i] is 0; NULL where absent. If none has step 1, count is 1. Narrow floats
+ * (float16, float8, ..) come and leave as float: whoever walks the tensors converts them, and
+ * rounds after each operator. */
 struct cm_elements {
     int64_t count;
     int n_in;
@@ -75,6 +76,44 @@ struct cm_element_loop {
 typedef bool cm_elementwise_fn(const struct cm_node *node, const enum cm_dtype *in,
                                enum cm_dtype out, struct cm_element_loop *loop);
 
+/* ---- Facts: what other parts must know of an operator, so that they need not know its name. ----
+ */
+
+/* How much a run of a node handles, in elements. */
+struct cm_amount {
+    double in, out; /* of all operands, of all results */
+    double chars;   /* characters of the strings among the operands */
+    double all;     /* the element counts of the operands, multiplied */
+    double two;     /* the two largest of these counts, multiplied */
+};
+/* The elements that a run reads and writes and the products that it adds up, at most. */
+typedef double cm_work_fn(const struct cm_node *node, const struct cm_amount *amount);
+cm_work_fn cm_work_linear;  /* each element a few times */
+cm_work_fn cm_work_product; /* a matrix product */
+cm_work_fn cm_work_any;     /* each element with each other: what an operator without a rule gets */
+
+/* What training changes. A mode switches it on: an operand, or an attribute. */
+struct cm_training_form {
+    int mode_input; /* the last operand, a boolean scalar, absent: off; 0: no such operand */
+    const char *mode_attribute;              /* an integer, absent: 0, off; NULL: none */
+    int statistics_input, statistics_output; /* the first running statistic, and its next value */
+    int n_statistics;
+    /* Of an operator that draws only in training mode: the output that says what was drawn, and a
+     * body of standard operators for the others, which finds that output in struct cm_body.out. */
+    int draw_output;
+    cm_body_fn *from_draw;
+};
+
+/* Operands that are compared with each other as scores of classes and class numbers. */
+struct cm_class_labels {
+    int scores, labels;
+    int class_axis;      /* of the scores */
+    const char *ignored; /* attribute: a label that stands for no class; NULL: none */
+};
+
+/* The operand of which a body's input holds a slice at a time; -1: of none. */
+typedef int cm_sliced_fn(const struct cm_node *node, size_t body, size_t input);
+
 struct cm_op {
     const char *domain, *name; /* as in the schema table; domain "" is ai.onnx */
     cm_infer_fn *infer;        /* types, shapes, known values of the outputs */
@@ -88,6 +127,15 @@ struct cm_op {
     enum cm_layout_rule layouts;
     cm_elementwise_fn *elementwise; /* set: it is elementwise; says which loop computes it */
     const void *arg;                /* what differs within a family */
+    /* Facts; what is absent is the safe answer. */
+    cm_work_fn *work;                           /* absent: cm_work_any */
+    const struct cm_training_form *training;    /* absent: the same in training */
+    const struct cm_class_labels *class_labels; /* absent: no operand holds class numbers */
+    cm_sliced_fn *sliced;                       /* absent: no body's input is a slice */
+    bool keeps_values; /* output 0 has the elements of input 0, each once, as far as its type can */
+    bool is_constant;  /* its result is what its attribute says: value, value_float, .. */
+    const char *zero_attribute;   /* a tensor; absent: a float 0 */
+    const char *probability_axis; /* attribute: the axis along which results add up to 1 */
 };
 
 /* Defines an operator of ai.onnx; the build finds lines that start with CM_OP and lists them. */

@@ -212,3 +212,21 @@ const struct cm_registry *cm_registry_builtin(void)
     }
     return builtin->registry;
 }
+
+static const struct cm_op *find_listed(struct cm_str domain, struct cm_str name)
+{
+    for (size_t i = 0; i < cm_op_count; i++)
+        if (cm_str_is(name, cm_op_list[i]->name) && cm_str_is(domain, cm_op_list[i]->domain))
+            return cm_op_list[i];
+    return NULL;
+}
+
+const struct cm_op *cm_builtin_op(const struct cm_node_proto *node)
+{
+    static const struct cm_op nothing_known;
+    const struct cm_registry *registry = cm_registry_builtin();
+    /* Without the memory for a registry the answer is slow, but the same. */
+    const struct cm_op *op = registry ? cm_registry_op(registry, node->domain, node->op_type)
+                                      : find_listed(cm_domain_plain(node->domain), node->op_type);
+    return op ? op : &nothing_known;
+}

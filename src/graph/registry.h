@@ -27,6 +27,9 @@ const struct cm_schema *cm_registry_schema(const struct cm_registry *registry, s
                                            struct cm_str name, int64_t opset);
 const struct cm_op *cm_registry_op(const struct cm_registry *registry, struct cm_str domain,
                                    struct cm_str name);
+/* What the built-in registry has for a node of a file; where it has nothing, an operator of which
+ * nothing is known. Never NULL. */
+const struct cm_op *cm_builtin_op(const struct cm_node_proto *node);
 /* The text body of an operator, or NULL: ours from data/bodies/ or the user's. */
 const struct cm_function_proto *cm_registry_body(const struct cm_registry *registry,
                                                  struct cm_str domain, struct cm_str name);

@@ -19,8 +19,15 @@ static const char SIMPLIFY[] = "no-ops and dead code removed, shape arithmetic c
 
 const struct cm_pass cm_passes[] = {
     {"upgrade", "every node in its newest version", CM_PASS_REQUIRED, NULL},
+    {"simplify", SIMPLIFY, CM_PASS_USUAL, cm_pass_simplify},
+    {"patterns", "what exporters spell out becomes one operator", CM_PASS_USUAL, cm_pass_patterns},
     {"gradients", "Gradient nodes become graph", CM_PASS_REQUIRED, gradients},
     {"fold", "constants computed", CM_PASS_USUAL, cm_pass_fold},
+    {"simplify", SIMPLIFY, CM_PASS_USUAL, cm_pass_simplify},
+    {"inference", "weights take what follows them, Dropout removed; not in training", CM_PASS_USUAL,
+     cm_pass_inference},
+    {"transposes", "moved, merged, cancelled", CM_PASS_USUAL, cm_pass_transposes},
+    {"regions", "groups that one kernel may compute", CM_PASS_USUAL, cm_pass_regions},
 };
 const size_t cm_pass_count = CM_COUNT(cm_passes);
 

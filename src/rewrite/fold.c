@@ -11,8 +11,6 @@
 #include "graph/eval.h"
 #include "graph/function.h"
 
-#include <math.h>
-
 /* Models do make their weights in the graph, hundreds of MiB of them. */
 enum { FOLD_BYTES = 1 << 30 };
 /* Elements read and written, products added up: about a second. */
@@ -48,72 +46,21 @@ struct candidate {
 
 /* ---- how much work ---- */
 
-/* Operators whose kernels touch each element a few times at most, beside those that may write over
- * an operand, which go element by element. */
-static const char *const linear[] = {
-    "BatchNormalization",
-    "Concat",
-    "Constant",
-    "ConstantOfShape",
-    "DequantizeLinear",
-    "Expand",
-    "EyeLike",
-    "Gather",
-    "GatherElements",
-    "GatherND",
-    "LayerNormalization",
-    "OneHot",
-    "Pad",
-    "QuantizeLinear",
-    "Range",
-    "ReduceL1",
-    "ReduceL2",
-    "ReduceMax",
-    "ReduceMean",
-    "ReduceMin",
-    "ReduceProd",
-    "ReduceSum",
-    "ReduceSumSquare",
-    "ScatterElements",
-    "ScatterND",
-    "Shape",
-    "Size",
-    "Slice",
-    "Softmax",
-    "Split",
-    "Tile",
-    "Transpose",
-    "Trilu",
-    "Where",
-};
-
+/* What may write over an operand goes element by element. */
 static bool is_linear(const struct cm_node *node)
 {
     for (int i = 0; node->op->share && i < node->n_inputs; i++)
         if (node->inputs[i].value && node->op->share(node, 0, i) != CM_SHARE_NOTHING)
             return true;
-    for (size_t i = 0; !node->domain.size && i < CM_COUNT(linear); i++)
-        if (cm_str_is(node->op_type, linear[i]))
-            return true;
-    return false;
+    return node->op->elementwise != NULL;
 }
 
 static double work_of(const struct candidate *c)
 {
-    const struct cm_node *node = c->node;
-    const double touched = c->in + c->out + c->chars;
-    if (is_linear(node))
-        return touched;
-    if (cm_str_is(node->op_type, "RoiAlign")) {
-        const double samples = (double)cm_node_int(node, "sampling_ratio");
-        return touched * touched * (samples * samples + 1);
-    }
-    /* (m, k) by (k, n) is m n k products: the root of mk, kn and mn multiplied. */
-    if (!node->domain.size &&
-        (cm_str_is(node->op_type, "MatMul") || cm_str_is(node->op_type, "Gemm")))
-        return touched + sqrt(c->two * c->out);
-    /* Every element with every other, or with all combinations of the other operands' (Einsum). */
-    return touched * touched > c->all ? touched * touched : c->all;
+    const struct cm_amount amount = {
+        .in = c->in, .out = c->out, .chars = c->chars, .all = c->all, .two = c->two};
+    cm_work_fn *work = is_linear(c->node) ? cm_work_linear : c->node->op->work;
+    return work ? work(c->node, &amount) : cm_work_any(c->node, &amount);
 }
 
 /* ---- may it be folded? ---- */
@@ -258,7 +205,9 @@ static enum cm_status fold_all(struct folder *folder, struct cm_graph *graph, st
     for (struct cm_node *node = graph->first, *next; node; node = next) {
         bool folded = false;
         next = node->next;
-        for (size_t i = 0; i < node->n_bodies; i++)
+        /* A region's results are made by nodes of its body. */
+        const bool is_region = node->op && node->op->effects & CM_REGION;
+        for (size_t i = 0; i < node->n_bodies && !is_region; i++)
             if (node->bodies[i].graph)
                 CM_TRY(fold_all(folder, node->bodies[i].graph, err));
         CM_TRY(fold(folder, node, &folded, err));

@@ -77,47 +77,49 @@ static cm_value new_input(struct feeding *f, cm_value like, const char *what)
     return cm_graph_add_input(f->build.graph, name, def->fact.type);
 }
 
-/* The kept elements scaled up, the mask coming from outside. */
-static enum cm_status feed_dropout(struct feeding *f, struct cm_node *node, struct cm_error *err)
+/* What the operator makes of a draw that comes from outside takes its place. */
+static enum cm_status feed_draw(struct feeding *f, struct cm_node *node, struct cm_error *err)
 {
+    const struct cm_training_form *form = node->op->training;
     struct cm_module *module = node->module;
-    const cm_value x = cm_node_input(node, 0), ratio = cm_node_input(node, 1);
-    const cm_value training = cm_node_input(node, 2);
-    cm_value mask;
+    cm_value drawn;
 
     f->build.before = node;
-    CM_TRY(cm_node_want_output(node, 1, &mask, err));
-    const cm_value fed = new_input(f, mask, "mask");
-    const cm_value one = cm_emit_scalar_like(f, x, 1.0), zero = cm_emit_scalar_like(f, x, 0.0);
-    const cm_value dropped =
-        ratio ? cm_emit(f, "CastLike", ratio, x) : cm_emit_scalar_like(f, x, 0.5);
-    const cm_value scale = cm_emit(f, "Div", one, cm_emit(f, "Sub", one, dropped));
-    cm_value y = cm_emit(f, "Where", fed, cm_emit(f, "Mul", x, scale), zero);
-    if (!cm_value_get(module, training)->fact.constant)
-        y = cm_emit(f, "Where", training, y, x);
-    CM_TRY(f->build.status);
-    cm_value_replace(module, mask, fed);
-    if (node->outputs[0]) {
-        const struct cm_str name = cm_value_get(module, node->outputs[0])->name;
-        cm_value_replace(module, node->outputs[0], y);
-        cm_value_set_name(module, node->outputs[0], CM_STR_NONE);
-        cm_value_set_name(module, y, name);
+    CM_TRY(cm_node_want_output(node, form->draw_output, &drawn, err));
+    struct cm_arena *arena = cm_module_arena(module);
+    cm_value *in = CM_NEW_ARRAY(arena, cm_value, (size_t)node->n_inputs);
+    cm_value *out = CM_NEW_ARRAY(arena, cm_value, (size_t)node->n_outputs);
+    for (int i = 0; i < node->n_inputs; i++)
+        in[i] = node->inputs[i].value;
+    out[form->draw_output] = new_input(f, drawn, "mask");
+    struct cm_body body = {.build = f->build, .node = node, .in = in, .out = out};
+    CM_TRY(form->from_draw(&body));
+    for (int o = 0; o < node->n_outputs; o++) {
+        const cm_value old = node->outputs[o];
+
+        if (!old)
+            continue;
+        const struct cm_str name = cm_value_get(module, old)->name;
+        cm_value_replace(module, old, out[o]);
+        if (o == form->draw_output)
+            continue; /* it handed its name on */
+        cm_value_set_name(module, old, CM_STR_NONE);
+        cm_value_set_name(module, out[o], name);
     }
     cm_graph_remove_node(node);
     return CM_OK;
 }
 
-/* Not training, it hands its input through. */
-static enum cm_status settle_dropout(struct cm_node *node, struct feeding *f, struct cm_error *err)
+/* Not training, nothing is drawn. */
+static enum cm_status is_drawing(const struct cm_node *node, bool *out, struct cm_error *err)
 {
-    const cm_value training = cm_node_input(node, 2);
+    const cm_value training = cm_node_input(node, node->op->training->mode_input);
     const struct cm_tensor *mode = NULL;
 
     if (training)
         CM_TRY(cm_value_constant(node->module, training, &mode, err));
-    if (!training || (mode && cm_tensor_int(mode, 0) == 0))
-        return CM_OK; /* nothing random about it */
-    return feed_dropout(f, node, err);
+    *out = training && !(mode && cm_tensor_int(mode, 0) == 0);
+    return CM_OK;
 }
 
 static enum cm_status feed_random(struct cm_graph *graph, struct cm_error *err)
@@ -128,8 +130,11 @@ static enum cm_status feed_random(struct cm_graph *graph, struct cm_error *err)
         next = node->next;
         if (!is_random(node))
             continue;
-        if (cm_str_is(node->op_type, "Dropout")) {
-            CM_TRY(settle_dropout(node, &f, err));
+        if (node->op->training && node->op->training->from_draw) {
+            bool drawing = false;
+            CM_TRY(is_drawing(node, &drawing, err));
+            if (drawing)
+                CM_TRY(feed_draw(&f, node, err));
             continue;
         }
         for (int o = 0; o < node->n_outputs; o++)

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/combine.h"
 
+#include "graph/registry.h"
 #include "graph/type.h"
 
 enum { DEPTH_MAX = 64 };
@@ -81,36 +82,38 @@ void cm_node_reads(const struct cm_node_proto *node, cm_name_fn *name, void *arg
 
 /* ---- behaving as in inference ---- */
 
-static bool is_standard(const struct cm_node_proto *node, const char *op)
+/* With the attribute gone, and the statistics that only training gives, unless they are asked for.
+ */
+static void clear_mode_attribute(const struct need *n, struct cm_node_proto *node,
+                                 const struct cm_training_form *training)
 {
-    return cm_str_is(node->op_type, op) &&
-           (!node->domain.size || cm_str_is(node->domain, "ai.onnx"));
-}
-
-static void settle_batch_norm(const struct need *n, struct cm_node_proto *node)
-{
+    const size_t first = (size_t)training->statistics_output;
     size_t kept = 0;
 
-    for (size_t i = 1; i < node->output.count; i++)
-        if (is_needed(n, node->output.items[i]))
-            return; /* the statistics themselves are asked for */
+    for (size_t o = first; training->n_statistics && o < node->output.count; o++)
+        if (is_needed(n, node->output.items[o]))
+            return;
     struct cm_attribute_proto *attributes =
         CM_NEW_ARRAY(n->arena, struct cm_attribute_proto, node->attribute.count);
     for (size_t i = 0; i < node->attribute.count; i++)
-        if (!cm_str_is(node->attribute.items[i].name, "training_mode"))
+        if (!cm_str_is(node->attribute.items[i].name, training->mode_attribute))
             attributes[kept++] = node->attribute.items[i];
     node->attribute.items = attributes;
     node->attribute.count = kept;
-    if (node->output.count > 1)
-        node->output.count = 1;
+    if (training->n_statistics && node->output.count > first)
+        node->output.count = first;
 }
 
 static void settle(const struct need *n, struct cm_node_proto *node)
 {
-    if (is_standard(node, "BatchNormalization"))
-        settle_batch_norm(n, node);
-    else if (is_standard(node, "Dropout") && node->input.count > 2)
-        node->input.count = 2; /* training_mode is false when it is not there */
+    const struct cm_training_form *training = cm_builtin_op(node)->training;
+
+    if (!training)
+        return;
+    if (training->mode_attribute)
+        clear_mode_attribute(n, node, training);
+    if (training->mode_input && node->input.count > (size_t)training->mode_input)
+        node->input.count = (size_t)training->mode_input;
 }
 
 /* ---- joining ---- */

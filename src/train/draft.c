@@ -3,6 +3,7 @@
 #include "train/draft.h"
 
 #include "graph/builder.h"
+#include "graph/registry.h"
 #include "onnx/syntax.h"
 #include "onnx/tensor_data.h"
 #include "tensor/half.h"
@@ -85,10 +86,13 @@ const struct cm_draft_source *cm_draft_source(const struct cm_draft *draft, stru
     return (const struct cm_draft_source *)(uintptr_t)cm_map_get(&draft->sources, name, 0);
 }
 
-bool cm_node_is_standard(const struct cm_node_proto *node, const char *op)
+bool cm_node_reads_statistic(const struct cm_node_proto *node, size_t input)
 {
-    return cm_str_is(node->op_type, op) &&
-           (!node->domain.size || cm_str_is(node->domain, "ai.onnx"));
+    const struct cm_training_form *training = cm_builtin_op(node)->training;
+    const size_t first = training ? (size_t)training->statistics_input : 0;
+
+    return training && input >= first && input - first < (size_t)training->n_statistics &&
+           input < node->input.count && node->input.items[input].size;
 }
 
 const struct cm_attribute_proto *cm_node_find_attribute(const struct cm_node_proto *node,
@@ -120,15 +124,15 @@ void cm_draft_survey(struct cm_draft *draft)
             source->index = i;
             source->tensor = cm_draft_constant(draft, node);
         }
-        for (size_t in = 3; in < 5 && in < node->input.count; in++)
-            if (cm_node_is_standard(node, "BatchNormalization") && node->input.items[in].size)
+        for (size_t in = 0; in < node->input.count; in++)
+            if (cm_node_reads_statistic(node, in))
                 cm_map_insert(&draft->statistics, draft->arena, node->input.items[in], NULL);
     }
 }
 
 struct cm_tensor_proto *cm_draft_constant(struct cm_draft *draft, const struct cm_node_proto *node)
 {
-    if (!cm_node_is_standard(node, "Constant") || node->output.count != 1)
+    if (!cm_builtin_op(node)->is_constant || node->output.count != 1)
         return NULL;
     const struct cm_attribute_proto *value = cm_node_find_attribute(node, "value");
     const struct cm_attribute_proto *floats = cm_node_find_attribute(node, "value_floats");

@@ -32,7 +32,7 @@ struct cm_draft {
     struct cm_map sources;            /* names of the inference graph to struct cm_draft_source * */
     struct cm_map moved;      /* inference values that training computes anew, to struct cm_str * */
     struct cm_map scalars;    /* constants made already, to struct cm_str * */
-    struct cm_map statistics; /* names that a BatchNormalization reads as running statistics */
+    struct cm_map statistics; /* names that nodes read as running statistics */
     struct {
         struct cm_node_proto *items;
         size_t count, capacity;
@@ -118,7 +118,8 @@ struct cm_training_proto *cm_draft_finish(struct cm_draft *draft);
 struct cm_graph_proto *cm_node_subgraph(const struct cm_node_proto *node, size_t index);
 /* What a Constant node holds, as a tensor, or NULL: no such node, or no numbers. */
 struct cm_tensor_proto *cm_draft_constant(struct cm_draft *draft, const struct cm_node_proto *node);
-bool cm_node_is_standard(const struct cm_node_proto *node, const char *op);
+/* Is this operand, which is there, a running statistic? */
+bool cm_node_reads_statistic(const struct cm_node_proto *node, size_t input);
 const struct cm_attribute_proto *cm_node_find_attribute(const struct cm_node_proto *node,
                                                         const char *name);
 

@@ -2,12 +2,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/trainer_parts.h"
 
+#include "graph/registry.h"
+
 #include <math.h>
 
-static bool is_standard(const struct cm_node_proto *node, const char *op)
+static bool has_input(const struct cm_node_proto *node, int index)
 {
-    return cm_str_is(node->op_type, op) &&
-           (!node->domain.size || cm_str_is(node->domain, "ai.onnx"));
+    return (size_t)index < node->input.count && node->input.items[index].size;
 }
 
 /* The node that compares scores with labels, if the loss is one that classifies. */
@@ -16,9 +17,9 @@ static const struct cm_node_proto *find_classifier(const struct cm_graph_proto *
     for (size_t i = 0; i < graph->node.count; i++) {
         const struct cm_node_proto *node = &graph->node.items[i];
 
-        if ((is_standard(node, "SoftmaxCrossEntropyLoss") ||
-             is_standard(node, "NegativeLogLikelihoodLoss")) &&
-            node->input.count >= 2 && node->input.items[0].size && node->input.items[1].size)
+        const struct cm_class_labels *of = cm_builtin_op(node)->class_labels;
+
+        if (of && has_input(node, of->scores) && has_input(node, of->labels))
             return node;
     }
     return NULL;
@@ -26,8 +27,10 @@ static const struct cm_node_proto *find_classifier(const struct cm_graph_proto *
 
 static void note_ignored(struct cm_trainer *trainer, const struct cm_node_proto *node)
 {
-    for (size_t i = 0; i < node->attribute.count; i++)
-        if (cm_str_is(node->attribute.items[i].name, "ignore_index")) {
+    const char *ignored = cm_builtin_op(node)->class_labels->ignored;
+
+    for (size_t i = 0; ignored && i < node->attribute.count; i++)
+        if (cm_str_is(node->attribute.items[i].name, ignored)) {
             trainer->has_ignored = true;
             trainer->ignored = node->attribute.items[i].i;
         }
@@ -68,8 +71,10 @@ static enum cm_status make_evaluation(struct cm_trainer *trainer, struct cm_comb
     cm_combine_step(what, &combined);
     const struct cm_node_proto *classifier = find_classifier(&combined.graph);
     if (classifier) {
-        outputs[1] = classifier->input.items[0];
-        outputs[2] = classifier->input.items[1];
+        const struct cm_class_labels *of = cm_builtin_op(classifier)->class_labels;
+
+        outputs[1] = classifier->input.items[of->scores];
+        outputs[2] = classifier->input.items[of->labels];
         what->n_outputs = cm_str_equal(outputs[1], outputs[2]) ? 1 : 3;
     }
     if (what->n_outputs == 3) {

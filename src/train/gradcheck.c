@@ -142,12 +142,20 @@ static enum cm_status import(struct checking *c, struct cm_graph **out)
     return cm_lower_gradients(module, &c->model, NULL, out, c->err);
 }
 
-/* Differences of draws say nothing. A Dropout that is not training is not random. */
+/* What draws only in training is not random while nothing switches its training on. */
+static bool may_draw(const struct cm_node *node)
+{
+    const struct cm_training_form *training = node->op ? node->op->training : NULL;
+
+    return node->op && node->op->effects & CM_RANDOM &&
+           !(training && training->mode_input && !cm_node_input(node, training->mode_input));
+}
+
+/* Differences of draws say nothing. */
 static enum cm_status refuse_random(const struct cm_graph *graph, struct cm_error *err)
 {
     for (const struct cm_node *node = graph->first; node; node = node->next) {
-        if (node->op && node->op->effects & CM_RANDOM &&
-            !(cm_str_is(node->op_type, "Dropout") && !cm_node_input(node, 2)))
+        if (may_draw(node))
             return cm_fail(err, CM_UNSUPPORTED,
                            "%s is random, so differences say nothing about gradients",
                            cm_node_describe(node).text);

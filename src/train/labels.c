@@ -7,11 +7,6 @@
 
 /* ---- what is a label ---- */
 
-static bool is_standard(const struct cm_node *node, const char *op)
-{
-    return !node->domain.size && cm_str_is(node->op_type, op);
-}
-
 static bool is_integer(const struct cm_type *type)
 {
     if (type->kind != CM_KIND_TENSOR)
@@ -20,27 +15,16 @@ static bool is_integer(const struct cm_type *type)
     return kind == CM_CLASS_SIGNED || kind == CM_CLASS_UNSIGNED;
 }
 
-/* Nodes that give all numbers of their first input again, if these are whole. */
-static bool passes_on(const struct cm_node *node)
-{
-    static const char *const ops[] = {"Identity", "Cast",    "Squeeze",  "Unsqueeze",
-                                      "Reshape",  "Flatten", "Transpose"};
-
-    for (size_t i = 0; i < sizeof ops / sizeof *ops; i++)
-        if (is_standard(node, ops[i]))
-            return true;
-    return false;
-}
-
 /* A graph that is looked through: the main one, a body, a function as it is called. */
 struct place {
     const struct cm_graph *graph;
     const struct cm_node *node; /* whose body it is; NULL: the main graph */
+    size_t body;                /* which of its bodies */
     const struct place *outer;
 };
 
 /* What the node around a body gives to its input, number for number; 0: nobody knows. A function
- * is given its inputs, Scan slices of those after its states; a state changes from turn to turn. */
+ * is given its inputs; some operators hand slices of theirs to a body. */
 static cm_value given_to(const struct place *place, cm_value input)
 {
     const struct cm_node *node = place->node;
@@ -57,10 +41,8 @@ static cm_value given_to(const struct place *place, cm_value input)
                 return node->inputs[k].value;
         return 0;
     }
-    if (!is_standard(node, "Scan"))
-        return 0;
-    const int64_t n_scanned = cm_node_int(node, "num_scan_inputs");
-    return (int64_t)i >= node->n_inputs - n_scanned ? node->inputs[i].value : 0;
+    const int sliced = node->op && node->op->sliced ? node->op->sliced(node, place->body, i) : -1;
+    return sliced >= 0 ? node->inputs[sliced].value : 0;
 }
 
 /* The input of the main graph whose numbers value holds, or NULL. */
@@ -73,8 +55,8 @@ static const struct cm_value_def *source(const struct place *place, cm_value val
 
         if (!is_integer(def->fact.type))
             return NULL;
-        if (def->node && passes_on(def->node) && def->node->n_inputs > 0 &&
-            def->node->inputs[0].value) {
+        if (def->node && def->node->op && def->node->op->keeps_values &&
+            def->node->outputs[0] == value && cm_node_input(def->node, 0)) {
             value = def->node->inputs[0].value;
             continue;
         }
@@ -100,17 +82,19 @@ static bool is_same(const struct cm_label_rule *a, const struct cm_label_rule *b
 static void note(struct cm_trainer *trainer, const struct place *place, const struct cm_node *node)
 {
     const struct cm_module *module = place->graph->module;
-    const struct cm_type *scores = cm_value_get(module, node->inputs[0].value)->fact.type;
-    const struct cm_value_def *labels = source(place, node->inputs[1].value);
+    const struct cm_class_labels *of = node->op->class_labels;
+    const struct cm_type *scores = cm_value_get(module, cm_node_input(node, of->scores))->fact.type;
+    const struct cm_value_def *labels = source(place, cm_node_input(node, of->labels));
+    const int axis = of->class_axis;
 
-    if (!labels || scores->kind != CM_KIND_TENSOR || scores->rank < 2 ||
-        !cm_dim_known(scores->dims[1]) || scores->dims[1].value < 1)
+    if (!labels || scores->kind != CM_KIND_TENSOR || scores->rank <= axis ||
+        !cm_dim_known(scores->dims[axis]) || scores->dims[axis].value < 1)
         return;
-    const bool ignores = cm_node_has_attr(node, "ignore_index");
+    const bool ignores = of->ignored && cm_node_has_attr(node, of->ignored);
     const struct cm_label_rule rule = {.input = labels->name,
-                                       .classes = scores->dims[1].value,
+                                       .classes = scores->dims[axis].value,
                                        .ignores = ignores,
-                                       .ignored = ignores ? cm_node_int(node, "ignore_index") : 0};
+                                       .ignored = ignores ? cm_node_int(node, of->ignored) : 0};
     for (size_t i = 0; i < trainer->labels.count; i++)
         if (is_same(&trainer->labels.items[i], &rule))
             return;
@@ -121,15 +105,15 @@ static void note(struct cm_trainer *trainer, const struct place *place, const st
 static void look_through(struct cm_trainer *trainer, const struct place *place)
 {
     for (const struct cm_node *node = place->graph->first; node; node = node->next) {
-        if ((is_standard(node, "SoftmaxCrossEntropyLoss") ||
-             is_standard(node, "NegativeLogLikelihoodLoss")) &&
-            node->n_inputs >= 2 && node->inputs[0].value && node->inputs[1].value)
+        const struct cm_class_labels *of = node->op ? node->op->class_labels : NULL;
+
+        if (of && cm_node_input(node, of->scores) && cm_node_input(node, of->labels))
             note(trainer, place, node);
         for (size_t b = 0; b < node->n_bodies; b++)
             if (node->bodies[b].graph)
-                look_through(trainer, &(const struct place){node->bodies[b].graph, node, place});
+                look_through(trainer, &(const struct place){node->bodies[b].graph, node, b, place});
         if (node->function && node->instance)
-            look_through(trainer, &(const struct place){node->instance, node, place});
+            look_through(trainer, &(const struct place){node->instance, node, 0, place});
     }
 }
 

@@ -5,6 +5,7 @@
 #include "train/draft.h"
 
 #include "graph/builder.h"
+#include "graph/registry.h"
 
 enum { DEPTH_MAX = 64 };
 
@@ -13,7 +14,7 @@ enum { DEPTH_MAX = 64 };
 struct lifted {
     struct cm_function_proto *function;
     struct cm_map names;      /* inside it */
-    struct cm_map statistics; /* running ones, that its BatchNormalization nodes read */
+    struct cm_map statistics; /* running ones, that its nodes read */
     struct {
         struct cm_str *items;
         size_t count, capacity;
@@ -63,8 +64,8 @@ static void take_statistics(struct lifting *l, struct lifted *in)
     for (size_t i = 0; i < in->function->node.count; i++) {
         const struct cm_node_proto *node = &in->function->node.items[i];
 
-        for (size_t s = 3; s < 5 && s < node->input.count; s++)
-            if (cm_node_is_standard(node, "BatchNormalization"))
+        for (size_t s = 0; s < node->input.count; s++)
+            if (cm_node_reads_statistic(node, s))
                 cm_map_insert(&in->statistics, l->draft->arena, node->input.items[s], NULL);
     }
 }
@@ -250,7 +251,7 @@ static void drop_marked(struct cm_arena *arena, struct cm_function_proto *functi
 
     for (size_t i = 0; i < function->node.count; i++)
         if (function->node.items[i].output.count ||
-            !cm_node_is_standard(&function->node.items[i], "Constant"))
+            !cm_builtin_op(&function->node.items[i])->is_constant)
             nodes[kept++] = function->node.items[i];
     if (kept == function->node.count)
         return;

@@ -320,9 +320,11 @@ static struct cm_str without_softmax(struct cm_draft *draft, struct cm_str predi
     const struct cm_draft_source *source = cm_draft_source(draft, prediction);
     const struct cm_node_proto *node = source ? source->node : NULL;
 
-    if (!node || !cm_node_is_standard(node, "Softmax") || node->input.count != 1)
+    const char *name = node ? cm_builtin_op(node)->probability_axis : NULL;
+
+    if (!name || node->input.count != 1)
         return prediction;
-    const struct cm_attribute_proto *given = cm_node_find_attribute(node, "axis");
+    const struct cm_attribute_proto *given = cm_node_find_attribute(node, name);
     int64_t axis = given ? given->i : -1;
     if (axis < 0 && type->rank != CM_RANK_UNKNOWN)
         axis += type->rank;

@@ -5,6 +5,7 @@
 #include "train/draft.h"
 
 #include "graph/builder.h"
+#include "graph/registry.h"
 #include "onnx/tensor_data.h"
 
 enum { DEPTH_MAX = 64 };
@@ -40,20 +41,36 @@ static struct cm_str input_of(const struct cm_node_proto *node, size_t index)
     return index < node->input.count ? node->input.items[index] : CM_STR_NONE;
 }
 
-static bool is_trained_norm(const struct cm_node_proto *node)
+static bool is_set(const struct cm_node_proto *node, const char *attribute)
 {
-    const struct cm_attribute_proto *mode = cm_node_find_attribute(node, "training_mode");
+    const struct cm_attribute_proto *mode = cm_node_find_attribute(node, attribute);
     return mode && mode->i != 0;
 }
 
-/* A BatchNormalization that is in training mode but keeps its statistics to itself counts too: they
- * must be updated. */
+static bool gives_statistics(const struct cm_node_proto *node,
+                             const struct cm_training_form *training)
+{
+    for (int i = 0; i < training->n_statistics; i++) {
+        const size_t o = (size_t)(training->statistics_output + i);
+        if (o >= node->output.count || !node->output.items[o].size)
+            return false;
+    }
+    return true;
+}
+
+/* A node that is in training mode but keeps its statistics to itself counts too: they must be
+ * updated. */
 static bool differs(const struct cm_draft *draft, const struct cm_node_proto *node)
 {
-    if (cm_node_is_standard(node, "BatchNormalization"))
-        return !is_trained_norm(node) || node->output.count < 3 || !node->output.items[1].size ||
-               !node->output.items[2].size;
-    return cm_node_is_standard(node, "Dropout") && is_false(draft, input_of(node, 2));
+    const struct cm_training_form *training = cm_builtin_op(node)->training;
+
+    if (!training)
+        return false;
+    if (training->mode_attribute && !is_set(node, training->mode_attribute))
+        return true;
+    if (training->mode_input && is_false(draft, input_of(node, (size_t)training->mode_input)))
+        return true;
+    return !gives_statistics(node, training);
 }
 
 /* Whether a mode is set in a function, and to what, is seen when it is expanded. */
@@ -63,7 +80,7 @@ bool cm_nodes_change_in_training(const struct cm_nodes *nodes, int depth)
         const struct cm_node_proto *node = &nodes->items[i];
         const struct cm_graph_proto *body;
 
-        if (cm_node_is_standard(node, "BatchNormalization") || cm_node_is_standard(node, "Dropout"))
+        if (cm_builtin_op(node)->training)
             return true;
         for (size_t b = 0; (body = cm_node_subgraph(node, b)); b++)
             if (cm_nodes_change_in_training(&body->node, depth + 1))
@@ -143,15 +160,15 @@ static bool reads_moved(struct forward *f, const struct cm_node_proto *node, int
     return false;
 }
 
-static void switch_on(struct forward *f, struct cm_node_proto *node)
+static void set_mode_input(struct forward *f, struct cm_node_proto *node, size_t index)
 {
-    struct cm_strs in = {CM_NEW_ARRAY(f->draft->arena, struct cm_str, 3), 3};
+    struct cm_strs in = {CM_NEW_ARRAY(f->draft->arena, struct cm_str, index + 1), index + 1};
 
     if (!f->on.size)
         f->on = cm_draft_scalar(f->draft, "mode", CM_BOOL, 1);
-    for (size_t i = 0; i < 2; i++)
+    for (size_t i = 0; i < index; i++)
         in.items[i] = input_of(node, i);
-    in.items[2] = f->on;
+    in.items[index] = f->on;
     node->input = in;
     cm_msg_set(&node->msg, CM_NODE_INPUT);
 }
@@ -170,6 +187,16 @@ static void replace_attribute(struct cm_draft *draft, struct cm_node_proto *node
     node->attribute.items = items;
     node->attribute.count = count;
     cm_msg_set(&node->msg, CM_NODE_ATTRIBUTE);
+}
+
+static void set_mode(struct forward *f, struct cm_node_proto *node,
+                     const struct cm_training_form *training)
+{
+    if (training->mode_input)
+        set_mode_input(f, node, (size_t)training->mode_input);
+    if (training->mode_attribute)
+        replace_attribute(f->draft, node,
+                          cm_attr_int(f->draft->arena, training->mode_attribute, 1));
 }
 
 static void copy_body(struct forward *f, struct cm_graph_proto *graph, const struct own *outer,
@@ -218,16 +245,18 @@ static void copy_body(struct forward *f, struct cm_graph_proto *graph, const str
             in.items[i] = moved(f, &own, node->input.items[i]);
         node->input = in;
         cm_msg_set(&node->msg, CM_NODE_INPUT);
-        if (other && cm_node_is_standard(node, "Dropout"))
-            switch_on(f, node);
+        const struct cm_training_form *training = cm_builtin_op(node)->training;
+        if (other && !training->n_statistics)
+            set_mode(f, node, training);
         else if (other)
             cm_draft_block(f->draft,
-                           "node %s'%.*s' (BatchNormalization) is inside a body of control flow, "
-                           "where its running statistics cannot be updated",
+                           "node %s'%.*s' (%.*s) is inside a body of control flow, where its "
+                           "running statistics cannot be updated",
                            node->name.size ? "" : "making ",
                            CM_STR_FMT(node->name.size      ? node->name
                                       : node->output.count ? node->output.items[0]
-                                                           : CM_STR_NONE));
+                                                           : CM_STR_NONE),
+                           CM_STR_FMT(node->op_type));
         copy_bodies(f, node, &own, depth);
         for (size_t o = 0; o < node->output.count; o++)
             cm_map_insert(&own.names, arena, node->output.items[o], NULL);
@@ -265,18 +294,25 @@ static bool is_variable(const struct cm_draft *draft, struct cm_str name)
     return source && source->tensor && !source->node;
 }
 
-static void train_norm(struct forward *f, struct cm_node_proto *node)
+/* The outputs before the statistics stay; each statistic is given its next value. */
+static void update_statistics(struct forward *f, struct cm_node_proto *node,
+                              const struct cm_training_form *training)
 {
     struct cm_draft *draft = f->draft;
-    struct cm_strs out = {CM_NEW_ARRAY(draft->arena, struct cm_str, 3), 3};
+    const size_t before = (size_t)training->statistics_output;
+    const size_t count = (size_t)training->n_statistics;
+    struct cm_strs out = {CM_NEW_ARRAY(draft->arena, struct cm_str, before + count),
+                          before + count};
 
-    out.items[0] = node->output.items[0];
-    for (size_t i = 1; i < 3; i++) {
-        const struct cm_str statistic = input_of(node, i + 2);
-        out.items[i] = cm_draft_name(draft, "%.*s.next", CM_STR_FMT(statistic));
+    for (size_t o = 0; o < before && o < node->output.count; o++)
+        out.items[o] = node->output.items[o];
+    for (size_t i = 0; i < count; i++) {
+        const size_t input = (size_t)training->statistics_input + i;
+        const struct cm_str statistic = input_of(node, input);
+        out.items[before + i] = cm_draft_name(draft, "%.*s.next", CM_STR_FMT(statistic));
         if (is_variable(draft, statistic)) {
-            node->input.items[i + 2] = statistic_now(f, statistic);
-            keep_statistic(f, statistic, out.items[i]);
+            node->input.items[input] = statistic_now(f, statistic);
+            keep_statistic(f, statistic, out.items[before + i]);
         } else {
             cm_draft_note(draft, "'%.*s' is computed, so training does not update it",
                           CM_STR_FMT(statistic));
@@ -284,7 +320,6 @@ static void train_norm(struct forward *f, struct cm_node_proto *node)
     }
     node->output = out;
     cm_msg_set(&node->msg, CM_NODE_OUTPUT);
-    replace_attribute(draft, node, cm_attr_int(draft->arena, "training_mode", 1));
 }
 
 static void copy_node(struct forward *f, const struct cm_node_proto *from)
@@ -317,22 +352,26 @@ static void copy_node(struct forward *f, const struct cm_node_proto *from)
     node.output = out;
     cm_msg_set(&node.msg, CM_NODE_INPUT);
     cm_msg_set(&node.msg, CM_NODE_OUTPUT);
-    if (other && cm_node_is_standard(from, "Dropout"))
-        switch_on(f, &node);
-    else if (other)
-        train_norm(f, &node);
+    if (other) {
+        const struct cm_training_form *training = cm_builtin_op(from)->training;
+        if (training->n_statistics)
+            update_statistics(f, &node, training);
+        set_mode(f, &node, training);
+    }
     *CM_PUSH(arena, &draft->nodes) = node;
 }
 
 /* A node that is in training mode in the inference graph already: its results are bound. */
-static void bind_trained(struct forward *f, const struct cm_node_proto *node)
+static void bind_trained(struct forward *f, const struct cm_node_proto *node,
+                         const struct cm_training_form *training)
 {
-    for (size_t i = 1; i < 3; i++) {
-        const struct cm_str statistic = input_of(node, i + 2);
+    for (size_t i = 0; i < (size_t)training->n_statistics; i++) {
+        const struct cm_str statistic = input_of(node, (size_t)training->statistics_input + i);
         if (!is_variable(f->draft, statistic))
             continue;
         const struct cm_str next = cm_draft_name(f->draft, "%.*s.next", CM_STR_FMT(statistic));
-        cm_draft_node(f->draft, "", "Identity", 1, &node->output.items[i], 1, &next);
+        cm_draft_node(f->draft, "", "Identity", 1,
+                      &node->output.items[(size_t)training->statistics_output + i], 1, &next);
         keep_statistic(f, statistic, next);
     }
 }
@@ -359,8 +398,8 @@ void cm_draft_training_mode(struct cm_draft *draft, struct cm_str y)
         if (differs(draft, node) || reads_moved(&f, node, 0)) {
             copy_node(&f, node);
             copies++;
-        } else if (cm_node_is_standard(node, "BatchNormalization")) {
-            bind_trained(&f, node);
+        } else if (cm_builtin_op(node)->training) {
+            bind_trained(&f, node, cm_builtin_op(node)->training);
         }
     }
     for (size_t i = 0; i < graph->initializer.count; i++) {

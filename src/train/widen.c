@@ -3,6 +3,7 @@
 #include "train/widen.h"
 
 #include "graph/builder.h"
+#include "graph/registry.h"
 #include "onnx/tensor_data.h"
 
 enum { DEPTH_MAX = 64 };
@@ -62,8 +63,9 @@ static void widen_type(struct widening *w, struct cm_value_info_proto *info)
     info->type = type;
 }
 
-/* Numbers that Constant holds as attributes become a tensor. */
-static enum cm_status widen_constant(struct widening *w, struct cm_attribute_proto *attribute)
+/* Numbers that an attribute holds become a tensor, in an attribute of this name. */
+static enum cm_status widen_constant(struct widening *w, struct cm_attribute_proto *attribute,
+                                     const char *name)
 {
     const bool single = cm_str_is(attribute->name, "value_float");
     const size_t count = single ? 1 : attribute->floats.count;
@@ -73,7 +75,7 @@ static enum cm_status widen_constant(struct widening *w, struct cm_attribute_pro
     for (size_t i = 0; i < count; i++)
         values[i] = (double)(single ? attribute->f : attribute->floats.items[i]);
     const struct cm_tensor tensor = cm_tensor_borrow(CM_DOUBLE, &shape, values);
-    *attribute = cm_attr_int(w->arena, "value", 0);
+    *attribute = cm_attr_int(w->arena, name, 0);
     attribute->type = CM_ATTR_TENSOR;
     attribute->t = CM_NEW(w->arena, struct cm_tensor_proto);
     cm_msg_clear(&attribute->msg, CM_ATTRIBUTE_I);
@@ -100,9 +102,9 @@ static enum cm_status widen_attribute(struct widening *w, const struct cm_node_p
         attribute->t = copy;
         return widen_tensor(w, copy);
     }
-    if (cm_str_is(node->op_type, "Constant") &&
+    if (cm_builtin_op(node)->is_constant &&
         (cm_str_is(attribute->name, "value_float") || cm_str_is(attribute->name, "value_floats")))
-        return widen_constant(w, attribute);
+        return widen_constant(w, attribute, "value");
     for (size_t i = 0; i < CM_COUNT(types); i++)
         if (cm_str_is(attribute->name, types[i]) && is_float(attribute->i))
             attribute->i = CM_DOUBLE;
@@ -112,10 +114,12 @@ static enum cm_status widen_attribute(struct widening *w, const struct cm_node_p
 /* What makes floats unless it is told otherwise is told. */
 static enum cm_status set_default(struct widening *w, struct cm_node_proto *node)
 {
-    if (cm_str_is(node->op_type, "ConstantOfShape") && node->attribute.count == 0) {
+    const char *name = cm_builtin_op(node)->zero_attribute;
+
+    if (name && node->attribute.count == 0) {
         const float zero = 0;
-        struct cm_attribute_proto value = cm_attr_floats(w->arena, "value_floats", 1, &zero);
-        CM_TRY(widen_constant(w, &value));
+        struct cm_attribute_proto value = cm_attr_floats(w->arena, name, 1, &zero);
+        CM_TRY(widen_constant(w, &value, name));
         *CM_LIST_ADD(w->arena, &node->attribute) = value;
     }
     return CM_OK;

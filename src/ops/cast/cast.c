@@ -4,6 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/cast/number_text.h"
 #include "ops/common/move.h"
+#include "ops/elementwise/element_loops.h"
 #include "ops/elementwise/types.h"
 #include "tensor/bits.h"
 #include "tensor/half.h"
@@ -431,6 +432,44 @@ static enum cm_status cast_run(struct cm_call *call)
     return CM_OK;
 }
 
+/* The same ways in and out for elements that come and leave as others compute with them: narrow
+ * floats as float, which whoever walks the tensors rounds. */
+static void cast_elements(const struct cm_element_loop *loop, const struct cm_elements *e)
+{
+    const enum cm_dtype from = (enum cm_dtype)loop->p[0], to = (enum cm_dtype)loop->p[1];
+    struct block block;
+    for (int64_t at = 0; at < e->count; at += BLOCK) {
+        const int64_t n = e->count - at < BLOCK ? e->count - at : BLOCK;
+        if (from == CM_BOOL)
+            load_bool(e->in[0], at, n, &block);
+        else
+            loaders[from](e->in[0], at, n, &block);
+        if (savers[to])
+            savers[to](&block, e->out, at, n);
+        else
+            narrowed_floats(&block, n, (float *)e->out + at);
+    }
+}
+
+/* What is computed with: strings, complex numbers and types below 16 bits that are not whole bytes
+ * of a number are only converted by Cast itself. */
+static bool is_common(enum cm_dtype type)
+{
+    return savers[type] || type == CM_FLOAT16 || type == CM_BFLOAT16;
+}
+
+static bool cast_elementwise(const struct cm_node *node, const enum cm_dtype *in, enum cm_dtype out,
+                             struct cm_element_loop *loop)
+{
+    if (!is_common(in[0]) || !is_common(out))
+        return false;
+    if (in[0] == out)
+        return cm_copy_elementwise(node, in, out, loop);
+    *loop = (struct cm_element_loop){.run = cast_elements,
+                                     .p = {(double)cm_element_type(in[0]), (double)out}};
+    return true;
+}
+
 /* The same bytes only when the type stays. */
 static enum cm_sharing cast_share(const struct cm_node *node, int output, int input)
 {
@@ -455,7 +494,7 @@ static enum cm_status cast_grad(struct cm_grad *g)
 }
 
 CM_OP(Cast, .infer = cast_infer, .prepare = cast_prepare, .run = cast_run, .grad = cast_grad,
-      .share = cast_share);
+      .share = cast_share, .elementwise = cast_elementwise, .keeps_values = true);
 
 static enum cm_status cast_like_infer(struct cm_infer *in)
 {

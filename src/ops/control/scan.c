@@ -271,5 +271,13 @@ static enum cm_status scan_run(struct cm_call *call)
     return status;
 }
 
+/* States come first and change from turn to turn. */
+static int scan_sliced(const struct cm_node *node, size_t body, size_t input)
+{
+    const int64_t n_states = node->n_inputs - cm_node_int(node, "num_scan_inputs");
+    (void)body;
+    return (int64_t)input >= n_states && input < (size_t)node->n_inputs ? (int)input : -1;
+}
+
 CM_OP(Scan, .infer = scan_infer, .prepare = scan_prepare, .run = scan_run, .grad = cm_scan_grad,
-      .effects = CM_OUTPUT_SIZE_AT_RUN);
+      .effects = CM_OUTPUT_SIZE_AT_RUN, .sliced = scan_sliced);

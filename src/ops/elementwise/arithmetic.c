@@ -2,28 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/number.h"
 #include "ops/elementwise/binary.h"
-#include "ops/elementwise/unary.h"
-
-/* What an arithmetic operator is, apart from its gradient. */
-struct arithmetic {
-    cm_binary_fn *const *loops;
-    cm_quantity_fn *of_numbers;
-};
-
-static enum cm_status arithmetic_infer(struct cm_infer *in)
-{
-    const struct arithmetic *what = in->node->op->arg;
-    CM_TRY(cm_infer_broadcast(in));
-    if (what->of_numbers)
-        cm_infer_quantities(in, what->of_numbers);
-    return CM_OK;
-}
-
-static enum cm_status arithmetic_run(struct cm_call *call)
-{
-    const struct arithmetic *what = call->op->arg;
-    return cm_run_binary(call, what->loops);
-}
 
 /* Signed overflow is undefined in C, so integers go through their unsigned kin; uint32_t and wider
  * also keep small types from being promoted to int. */
@@ -114,10 +92,10 @@ static bool div_numbers(struct cm_quantity a, struct cm_quantity b, struct cm_qu
     return true;
 }
 
-static const struct arithmetic add = {add_loops, add_numbers};
-static const struct arithmetic sub = {sub_loops, sub_numbers};
-static const struct arithmetic mul = {mul_loops, mul_numbers};
-static const struct arithmetic div_ = {div_loops, div_numbers};
+static const struct cm_binary add = {.loops = add_loops, .of_numbers = add_numbers};
+static const struct cm_binary sub = {.loops = sub_loops, .of_numbers = sub_numbers};
+static const struct cm_binary mul = {.loops = mul_loops, .of_numbers = mul_numbers};
+static const struct cm_binary div_ = {.loops = div_loops, .of_numbers = div_numbers};
 
 static enum cm_status add_grad(struct cm_grad *g)
 {
@@ -146,11 +124,7 @@ static enum cm_status div_grad(struct cm_grad *g)
     return cm_grad_set(g, 1, cm_emit(g, "Neg", cm_emit(g, "Mul", da, cm_grad_output(g, 0))));
 }
 
-CM_OP(Add, .infer = arithmetic_infer, .prepare = cm_prepare_binary, .run = arithmetic_run,
-      .grad = add_grad, .share = cm_share_elementwise, .layouts = CM_LAYOUT_SAME, .arg = &add);
-CM_OP(Sub, .infer = arithmetic_infer, .prepare = cm_prepare_binary, .run = arithmetic_run,
-      .grad = sub_grad, .share = cm_share_elementwise, .layouts = CM_LAYOUT_SAME, .arg = &sub);
-CM_OP(Mul, .infer = arithmetic_infer, .prepare = cm_prepare_binary, .run = arithmetic_run,
-      .grad = mul_grad, .share = cm_share_elementwise, .layouts = CM_LAYOUT_SAME, .arg = &mul);
-CM_OP(Div, .infer = arithmetic_infer, .prepare = cm_prepare_binary, .run = arithmetic_run,
-      .grad = div_grad, .share = cm_share_elementwise, .layouts = CM_LAYOUT_SAME, .arg = &div_);
+CM_OP(Add, CM_BINARY(add), .grad = add_grad, .layouts = CM_LAYOUT_SAME);
+CM_OP(Sub, CM_BINARY(sub), .grad = sub_grad, .layouts = CM_LAYOUT_SAME);
+CM_OP(Mul, CM_BINARY(mul), .grad = mul_grad, .layouts = CM_LAYOUT_SAME);
+CM_OP(Div, CM_BINARY(div_), .grad = div_grad, .layouts = CM_LAYOUT_SAME);

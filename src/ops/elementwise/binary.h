@@ -1,29 +1,30 @@
-/* Operators that join two broadcast operands element by element. An operator is an expression over
- * a and b; walking the broadcast shapes is done here, once, as few and as long inner runs as the
- * shapes allow. */
+/* Operators that join two broadcast operands of one type element by element. An operator is an
+ * expression over a and b; the element types it is written out for are rows. */
 // SPDX-License-Identifier: Apache-2.0
 #ifndef CM_OPS_ELEMENTWISE_BINARY_H
 #define CM_OPS_ELEMENTWISE_BINARY_H
 
-#include "graph/op.h"
+#include "ops/elementwise/element_loops.h"
 #include "ops/elementwise/types.h"
 
 /* One run of count elements. step_a and step_b are 1, or 0 for an operand that is one element
- * repeated. */
+ * repeated; p holds the operator's parameters. y may be the memory of an operand of step 1 whose
+ * elements are as wide. */
 typedef void cm_binary_fn(int64_t count, const void *a, int64_t step_a, const void *b,
-                          int64_t step_b, void *y);
+                          int64_t step_b, void *y, const double *p);
 
 /* Defines <name>_FLOAT and its kin; R is the C type of the result, T that of the operands. The
  * three loops are the same one with the steps known, which is what lets the compiler vectorize
  * them. */
 #define CM_BINARY_LOOP(name, TAG, ctype, result, expression)                                       \
     static void name##_##TAG(int64_t count, const void *from_a, int64_t step_a,                    \
-                             const void *from_b, int64_t step_b, void *to)                         \
+                             const void *from_b, int64_t step_b, void *to, const double *p)        \
     {                                                                                              \
         typedef ctype T;                                                                           \
         typedef result R;                                                                          \
         const T *as = from_a, *bs = from_b;                                                        \
         R *ys = to;                                                                                \
+        (void)p;                                                                                   \
         if (step_a && step_b) {                                                                    \
             for (int64_t i = 0; i < count; i++) {                                                  \
                 const T a = as[i], b = bs[i];                                                      \
@@ -58,17 +59,32 @@ typedef void cm_binary_fn(int64_t count, const void *a, int64_t step_a, const vo
     TYPES(CM_BINARY_LOOP_BOOL, name, (__VA_ARGS__))                                                \
     static cm_binary_fn *const name##_loops[CM_DTYPE_COUNT] = {TYPES(CM_LOOP_ENTRY, name, ())};
 
-/* Prepares the walk over the broadcast shapes; then cm_run_binary runs it with the loop of the
- * operands' type. Narrow floats go through the float loop. */
-enum cm_status cm_prepare_binary(struct cm_call *call);
-enum cm_status cm_run_binary(struct cm_call *call, cm_binary_fn *const *loops);
-
 /* What is known of a result before it is computed, from what is known of two sizes or indices;
  * false: nothing. */
 typedef bool cm_quantity_fn(struct cm_quantity a, struct cm_quantity b, struct cm_quantity *out);
 
-/* Shape arithmetic: join, element by element, over rank 0 or 1 integers whose values are partly
- * known; a single one is repeated. */
-void cm_infer_quantities(struct cm_infer *in, cm_quantity_fn *join);
+/* An operator of two operands as a row: op->arg of those defined with CM_BINARY. */
+struct cm_binary {
+    cm_binary_fn *const *loops;
+    cm_quantity_fn *of_numbers;                    /* may be NULL */
+    const char *parameters[CM_ELEMENT_PARAMETERS]; /* float attributes that become p[0], p[1], .. */
+};
+
+/* The loop of a table for operands of this type; false when there is none. Parameters are 0. */
+bool cm_binary_loop(cm_binary_fn *const *loops, enum cm_dtype type, struct cm_element_loop *loop);
+
+cm_elementwise_fn cm_binary_elementwise; /* of operators with such a row */
+/* The operands broadcast together; the result has their type, or is bool. */
+enum cm_status cm_binary_infer(struct cm_infer *in);
+enum cm_status cm_binary_infer_bool(struct cm_infer *in);
+
+/* All but the rules of inference, gradient and sharing. */
+#define CM_BINARY_ROW(row)                                                                         \
+    .prepare = cm_elements_prepare, .run = cm_elements_run, .elementwise = cm_binary_elementwise,  \
+    .arg = &(row)
+/* The result has the type of the operands. */
+#define CM_BINARY(row) .infer = cm_binary_infer, .share = cm_share_elementwise, CM_BINARY_ROW(row)
+/* The result is bool. */
+#define CM_COMPARE(row) .infer = cm_binary_infer_bool, CM_BINARY_ROW(row)
 
 #endif

@@ -8,25 +8,15 @@ CM_BINARY_LOOPS(bit_or, CM_INTEGER_TYPES, a | b)
 CM_BINARY_LOOPS(bit_xor, CM_INTEGER_TYPES, a ^ b)
 CM_UNARY_LOOPS(bit_not, CM_INTEGER_TYPES, ~x)
 
-static enum cm_status bits_run(struct cm_call *call)
-{
-    return cm_run_binary(call, call->op->arg);
-}
+static const struct cm_binary bit_and = {.loops = bit_and_loops};
+static const struct cm_binary bit_or = {.loops = bit_or_loops};
+static const struct cm_binary bit_xor = {.loops = bit_xor_loops};
+static const struct cm_unary bit_not = {.loops = bit_not_loops};
 
-static enum cm_status not_run(struct cm_call *call)
-{
-    return cm_run_unary(call, bit_not_loops, NULL);
-}
-
-#define BITS(loops)                                                                                \
-    .infer = cm_infer_broadcast, .prepare = cm_prepare_binary, .run = bits_run,                    \
-    .grad = cm_grad_none, .share = cm_share_elementwise, .arg = (loops)
-
-CM_OP(BitwiseAnd, BITS(bit_and_loops));
-CM_OP(BitwiseOr, BITS(bit_or_loops));
-CM_OP(BitwiseXor, BITS(bit_xor_loops));
-CM_OP(BitwiseNot, .infer = cm_infer_like_input, .run = not_run, .grad = cm_grad_none,
-      .share = cm_share_elementwise, .layouts = CM_LAYOUT_SAME);
+CM_OP(BitwiseAnd, CM_BINARY(bit_and), .grad = cm_grad_none);
+CM_OP(BitwiseOr, CM_BINARY(bit_or), .grad = cm_grad_none);
+CM_OP(BitwiseXor, CM_BINARY(bit_xor), .grad = cm_grad_none);
+CM_OP(BitwiseNot, CM_UNARY_FLAT(bit_not));
 
 /* A shift by a negative amount, or by all bits and more, leaves what the sign fills in. As a
  * uint64_t a negative amount is a large one. */
@@ -51,11 +41,13 @@ static enum cm_status shift_infer(struct cm_infer *in)
     return cm_infer_broadcast(in);
 }
 
-static enum cm_status shift_run(struct cm_call *call)
+static bool shift_elementwise(const struct cm_node *node, const enum cm_dtype *in,
+                              enum cm_dtype out, struct cm_element_loop *loop)
 {
-    const bool left = cm_str_is(cm_node_str(call->node, "direction"), "LEFT");
-    return cm_run_binary(call, left ? shift_left_loops : shift_right_loops);
+    const bool left = cm_str_is(cm_node_str(node, "direction"), "LEFT");
+    (void)out;
+    return cm_binary_loop(left ? shift_left_loops : shift_right_loops, in[0], loop);
 }
 
-CM_OP(BitShift, .infer = shift_infer, .prepare = cm_prepare_binary, .run = shift_run,
-      .grad = cm_grad_none, .share = cm_share_elementwise);
+CM_OP(BitShift, .infer = shift_infer, .prepare = cm_elements_prepare, .run = cm_elements_run,
+      .grad = cm_grad_none, .share = cm_share_elementwise, .elementwise = shift_elementwise);

@@ -1,6 +1,7 @@
 /* Activations beyond those of activation.c: smooth and broken lines with parameters. p[0], p[1] are
  * attributes in the order of the rows below. */
 // SPDX-License-Identifier: Apache-2.0
+#include "ops/elementwise/curve_grads.h"
 #include "ops/elementwise/slope.h"
 #include "ops/elementwise/unary.h"
 
@@ -101,16 +102,6 @@ static cm_value mish_slope(struct cm_grad *g, cm_value x, cm_value y)
     return cm_emit(g, "Add", t, bend);
 }
 
-/* With s = sigmoid(alpha * x): s + alpha * x * s * (1 - s) */
-static cm_value swish_slope(struct cm_grad *g, cm_value x, cm_value y)
-{
-    (void)y;
-    const cm_value z = cm_slope_linear(g, x, cm_slope_parameter(g, "alpha"), 0);
-    const cm_value s = cm_emit(g, "Sigmoid", z);
-    const cm_value bend = cm_emit(g, "Mul", z, cm_emit(g, "Mul", s, cm_slope_linear(g, s, -1, 1)));
-    return cm_emit(g, "Add", s, bend);
-}
-
 #define ROW(name, ...)                                                                             \
     static const struct cm_unary name##_row = {name##_loops, name##_slope, {__VA_ARGS__}}
 ROW(softplus, NULL);
@@ -123,7 +114,7 @@ ROW(thresholded_relu, "alpha");
 ROW(hard_sigmoid, "alpha", "beta");
 ROW(hard_swish, NULL);
 ROW(mish, NULL);
-ROW(swish, "alpha");
+static const struct cm_unary swish_row = {swish_loops, NULL, {"alpha"}};
 
 CM_OP(Softplus, CM_UNARY(softplus_row));
 CM_OP(Softsign, CM_UNARY(softsign_row));
@@ -135,7 +126,9 @@ CM_OP(ThresholdedRelu, CM_UNARY(thresholded_relu_row));
 CM_OP(HardSigmoid, CM_UNARY(hard_sigmoid_row));
 CM_OP(HardSwish, CM_UNARY(hard_swish_row));
 CM_OP(Mish, CM_UNARY(mish_row));
-CM_OP(Swish, CM_UNARY(swish_row));
+CM_OP(Swish, .infer = cm_infer_like_input, .prepare = cm_unary_prepare, .run = cm_unary_run,
+      .grad = cm_swish_grad, .share = cm_share_elementwise, .layouts = CM_LAYOUT_SAME,
+      .arg = &swish_row);
 
 /* ---- Gelu: exact by the error function, or by tanh of a cubic ---- */
 
@@ -148,51 +141,24 @@ CM_UNARY_LOOPS(gelu, CM_FLOAT_TYPES, (T)0.5 * x * erfc(-x * (T)SQRT_HALF))
 CM_UNARY_LOOPS(gelu_tanh, CM_FLOAT_TYPES,
                (T)0.5 * x * (1 + tanh((T)SQRT_2_OVER_PI * (x + (T)CUBIC * x * x * x))))
 
+static bool gelu_elementwise(const struct cm_node *node, const enum cm_dtype *in, enum cm_dtype out,
+                             struct cm_element_loop *loop)
+{
+    const struct cm_str by = cm_node_str(node, "approximate");
+    (void)out;
+    if (cm_str_is(by, "none"))
+        return cm_unary_loop(gelu_loops, in[0], loop);
+    return cm_str_is(by, "tanh") && cm_unary_loop(gelu_tanh_loops, in[0], loop);
+}
+
 static enum cm_status gelu_prepare(struct cm_call *call)
 {
-    bool *by_tanh = cm_call_state(call, sizeof *by_tanh);
-    *by_tanh = cm_str_is(cm_node_str(call->node, "approximate"), "tanh");
-    if (!*by_tanh && !cm_str_is(cm_node_str(call->node, "approximate"), "none"))
-        return cm_call_fail(call, CM_BAD_MODEL, "approximate is neither 'none' nor 'tanh'");
-    return CM_OK;
-}
-
-static enum cm_status gelu_run(struct cm_call *call)
-{
-    const bool by_tanh = *(const bool *)call->state;
-    return cm_run_unary(call, by_tanh ? gelu_tanh_loops : gelu_loops, NULL);
-}
-
-/* (1 + erf(x / sqrt 2)) / 2 + x * exp(-x * x / 2) / sqrt(2 pi) */
-static cm_value gelu_exact_slope(struct cm_grad *g, cm_value x)
-{
-    const cm_value step =
-        cm_slope_linear(g, cm_emit(g, "Erf", cm_slope_linear(g, x, SQRT_HALF, 0)), 0.5, 0.5);
-    const cm_value bell = cm_emit(g, "Exp", cm_slope_linear(g, cm_emit(g, "Mul", x, x), -0.5, 0));
-    const cm_value density = cm_slope_linear(g, bell, SQRT_2_OVER_PI / 2, 0);
-    return cm_emit(g, "Add", step, cm_emit(g, "Mul", x, density));
-}
-
-/* With t = tanh(u(x)): (1 + t) / 2 + x * (1 - t * t) * u'(x) / 2 */
-static cm_value gelu_tanh_slope(struct cm_grad *g, cm_value x)
-{
-    const cm_value square = cm_emit(g, "Mul", x, x);
-    const cm_value u =
-        cm_emit(g, "Mul", x, cm_slope_linear(g, square, SQRT_2_OVER_PI * CUBIC, SQRT_2_OVER_PI));
-    const cm_value half_du =
-        cm_slope_linear(g, square, SQRT_2_OVER_PI * CUBIC * 1.5, SQRT_2_OVER_PI / 2);
-    const cm_value t = cm_emit(g, "Tanh", u);
-    const cm_value bend =
-        cm_emit(g, "Mul", cm_slope_square_plus(g, t, -1, 1), cm_emit(g, "Mul", x, half_du));
-    return cm_emit(g, "Add", cm_slope_linear(g, t, 0.5, 0.5), bend);
-}
-
-static enum cm_status gelu_grad(struct cm_grad *g)
-{
-    const cm_value x = cm_grad_input(g, 0);
-    const bool by_tanh = cm_str_is(cm_node_str(g->node, "approximate"), "tanh");
-    const cm_value slope = by_tanh ? gelu_tanh_slope(g, x) : gelu_exact_slope(g, x);
-    return cm_grad_set(g, 0, cm_emit(g, "Mul", cm_grad_incoming(g, 0), slope));
+    const struct cm_str by = cm_node_str(call->node, "approximate");
+    if (!cm_str_is(by, "none") && !cm_str_is(by, "tanh"))
+        return cm_call_fail(call, CM_BAD_MODEL,
+                            "attribute 'approximate' is '%.*s', expected 'none' or 'tanh'",
+                            CM_STR_FMT(by));
+    return cm_elements_prepare(call);
 }
 
 /* x / 2 * (1 + erf(x / sqrt 2)), or tanh of the cubic for erf. */
@@ -214,9 +180,9 @@ static enum cm_status gelu_body(struct cm_body *b)
     return cm_body_return(b, 0, cm_emit(b, "Mul", x, gate));
 }
 
-CM_OP(Gelu, .infer = cm_infer_like_input, .prepare = gelu_prepare, .run = gelu_run,
-      .grad = gelu_grad, .body = gelu_body, .share = cm_share_elementwise,
-      .layouts = CM_LAYOUT_SAME);
+CM_OP(Gelu, .infer = cm_infer_like_input, .prepare = gelu_prepare, .run = cm_elements_run,
+      .grad = cm_gelu_grad, .body = gelu_body, .share = cm_share_elementwise,
+      .layouts = CM_LAYOUT_SAME, .elementwise = gelu_elementwise);
 
 /* ---- Shrink: integers too, whose bounds and offset are still real numbers ---- */
 

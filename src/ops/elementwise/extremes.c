@@ -2,8 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/elementwise/binary.h"
 #include "ops/elementwise/unary.h"
-#include "ops/elementwise/walk.h"
-#include "tensor/half.h"
 
 #include <math.h>
 
@@ -19,112 +17,75 @@ CM_INTEGER_TYPES(MAX_INTEGER, max, ())
 CM_FLOAT_TYPES(MIN_FLOAT, min, ())
 CM_INTEGER_TYPES(MIN_INTEGER, min, ())
 CM_BINARY_LOOPS(sum, CM_FLOAT_TYPES, a + b)
+CM_UNARY_LOOPS(mean, CM_FLOAT_TYPES, x / (T)p[1])
 
 static cm_binary_fn *const max_loops[CM_DTYPE_COUNT] = {CM_NUMBER_TYPES(CM_LOOP_ENTRY, max, ())};
 static cm_binary_fn *const min_loops[CM_DTYPE_COUNT] = {CM_NUMBER_TYPES(CM_LOOP_ENTRY, min, ())};
 
 struct variadic {
     cm_binary_fn *const *loops;
-    bool is_mean;
+    cm_unary_fn *const *finish; /* of what was joined; may be NULL */
 };
 
-static const struct variadic max = {max_loops, false};
-static const struct variadic min = {min_loops, false};
-static const struct variadic sum = {sum_loops, false};
-static const struct variadic mean = {sum_loops, true};
+static const struct variadic max = {max_loops, NULL};
+static const struct variadic min = {min_loops, NULL};
+static const struct variadic sum = {sum_loops, NULL};
+static const struct variadic mean = {sum_loops, mean_loops};
 
 enum { BLOCK = 512, WIDEST = 8 };
 
-/* Operands are joined in a block of their own, which is then written: so the output may be any
- * operand's memory, and narrow types are rounded once. */
+/* Several operands are joined in a block of their own, and the last join writes the output: so that
+ * may be any operand's memory. */
 union block {
     double align;
     char bytes[BLOCK * WIDEST];
 };
 
-/* n elements of a tensor, repeated where step is 0; narrow types become float. Returns where they
- * are. */
-static const void *load(const struct cm_tensor *x, bool narrow, int64_t at, int64_t step, int64_t n,
-                        union block *block)
+/* Operand i of a run from element `at` on; NULL when absent. */
+static const void *operand(const struct cm_elements *e, int i, int64_t at, size_t width)
 {
-    if (!narrow)
-        return (const char *)x->data + (size_t)at * cm_dtype_size(x->type);
-    cm_narrow_load(x->type, x->data, at, step ? n : 1, (float *)(void *)block);
-    return block;
+    if (i >= e->n_in || !e->in[i])
+        return NULL;
+    return (const char *)e->in[i] + (size_t)(at * e->step[i]) * width;
 }
 
-static void store(const struct cm_tensor *y, bool narrow, int64_t at, int64_t n,
-                  const union block *block)
+static void copy(void *to, const void *from, size_t bytes)
 {
-    const size_t width = cm_dtype_size(y->type);
-    if (narrow)
-        cm_narrow_store(y->type, y->data, at, n, (const float *)(const void *)block);
-    else
-        memcpy((char *)y->data + (size_t)at * width, block, (size_t)n * width);
+    if (to != from)
+        memcpy(to, from, bytes);
 }
 
-static void divide(bool is_double, int64_t n, int divisor, union block *block)
+static void join(const struct cm_element_loop *loop, const struct cm_elements *e)
 {
-    float *floats = (float *)(void *)block;
-    double *doubles = (double *)(void *)block;
-    for (int64_t i = 0; i < n; i++) {
-        if (is_double)
-            doubles[i] /= divisor;
-        else
-            floats[i] /= (float)divisor;
-    }
-}
-
-/* One operand's elements, repeated if need be, as the beginning of a join. */
-static void begin(const void *from, size_t width, int64_t step, int64_t n, union block *to)
-{
-    if (step) {
-        memcpy(to, from, (size_t)n * width);
-        return;
-    }
-    for (int64_t i = 0; i < n; i++)
-        memcpy(to->bytes + (size_t)i * width, from, width);
-}
-
-static enum cm_status variadic_prepare(struct cm_call *call)
-{
-    cm_walk_plan(call);
-    cm_call_scratch(call, (size_t)call->n_in * sizeof(int64_t));
-    return CM_OK;
-}
-
-static enum cm_status variadic_run(struct cm_call *call)
-{
-    const struct variadic *what = call->op->arg;
-    const struct cm_walk *walk = call->state;
-    const struct cm_tensor *y = call->out[0];
-    const bool narrow = cm_dtype_is_narrow(y->type);
-    const size_t width = narrow ? sizeof(float) : cm_dtype_size(y->type);
-    cm_binary_fn *loop = what->loops[narrow ? CM_FLOAT : y->type];
-    int64_t index[CM_MAX_RANK] = {0}, *at = call->scratch;
-
-    if (!loop)
-        return cm_call_fail(call, CM_UNSUPPORTED, "no kernel for %s", cm_dtype_name(y->type));
-    memset(at, 0, (size_t)call->n_in * sizeof *at);
-    for (int64_t run = 0; run < walk->count; run += walk->run) {
-        for (int64_t done = 0; done < walk->run; done += BLOCK) {
-            const int64_t n = walk->run - done < BLOCK ? walk->run - done : BLOCK;
-            union block joined, other;
-            for (int i = 0; i < call->n_in; i++) {
-                const int64_t step = walk->operands[i].step;
-                const void *x = load(call->in[i], narrow, at[i] + done * step, step, n, &other);
-                if (i == 0)
-                    begin(x, width, step, n, &joined);
-                else
-                    loop(n, &joined, 1, x, step, &joined);
-            }
-            if (what->is_mean)
-                divide(y->type == CM_DOUBLE, n, call->n_in, &joined);
-            store(y, narrow, run + done, n, &joined);
+    const struct variadic *what = loop->arg;
+    const enum cm_dtype type = (enum cm_dtype)loop->p[0];
+    const size_t width = cm_dtype_size(type);
+    for (int64_t at = 0; at < e->count; at += BLOCK) {
+        const int64_t n = e->count - at < BLOCK ? e->count - at : BLOCK;
+        char *out = (char *)e->out + (size_t)at * width;
+        union block block;
+        const void *joined = operand(e, 0, at, width);
+        for (int i = 1; i < e->n_in; i++) {
+            void *to = i + 1 == e->n_in ? (void *)out : &block;
+            what->loops[type](n, joined, i == 1 ? e->step[0] : 1, operand(e, i, at, width),
+                              e->step[i], to, loop->p);
+            joined = to;
         }
-        cm_walk_next(walk, index, at);
+        copy(out, joined, (size_t)n * width);
+        if (what->finish)
+            what->finish[type](n, out, out, loop->p);
     }
-    return CM_OK;
+}
+
+static bool variadic_elementwise(const struct cm_node *node, const enum cm_dtype *in,
+                                 enum cm_dtype out, struct cm_element_loop *loop)
+{
+    const struct variadic *what = node->op->arg;
+    const enum cm_dtype type = cm_element_type(out);
+    (void)in;
+    *loop = (struct cm_element_loop){
+        .run = join, .arg = what, .p = {(double)type, (double)node->n_inputs}};
+    return what->loops[type];
 }
 
 /* Operands that equal the result share the gradient evenly. */
@@ -152,7 +113,7 @@ static enum cm_status sum_grad(struct cm_grad *g)
 {
     const struct variadic *what = g->node->op->arg;
     cm_value dx = cm_grad_incoming(g, 0);
-    if (what->is_mean)
+    if (what->finish)
         dx = cm_emit(g, "Mul", dx, cm_emit_scalar_like(g, dx, 1.0 / g->node->n_inputs));
     for (int i = 0; i < g->node->n_inputs; i++)
         CM_TRY(cm_grad_set(g, i, dx));
@@ -160,8 +121,9 @@ static enum cm_status sum_grad(struct cm_grad *g)
 }
 
 #define VARIADIC(row, grad_)                                                                       \
-    .infer = cm_infer_broadcast, .prepare = variadic_prepare, .run = variadic_run,                 \
-    .grad = (grad_), .share = cm_share_elementwise, .layouts = CM_LAYOUT_SAME, .arg = &(row)
+    .infer = cm_infer_broadcast, .prepare = cm_elements_prepare, .run = cm_elements_run,           \
+    .grad = (grad_), .share = cm_share_elementwise, .layouts = CM_LAYOUT_SAME,                     \
+    .elementwise = variadic_elementwise, .arg = &(row)
 
 CM_OP(Max, VARIADIC(max, extreme_grad));
 CM_OP(Min, VARIADIC(min, extreme_grad));
@@ -181,38 +143,34 @@ static enum cm_status clip_infer(struct cm_infer *in)
     return cm_infer_set(in, 0, cm_infer_type(in, 0));
 }
 
-/* Joins n elements with one bound, in place. */
-static void bound_block(const struct cm_tensor *bound, cm_binary_fn *const *loops, bool narrow,
-                        int64_t n, union block *block)
+static void clip(const struct cm_element_loop *loop, const struct cm_elements *e)
 {
-    union block one;
-    if (bound)
-        loops[narrow ? CM_FLOAT : bound->type](n, block, 1, load(bound, narrow, 0, 0, 1, &one), 0,
-                                               block);
+    const enum cm_dtype type = (enum cm_dtype)loop->p[0];
+    const size_t width = cm_dtype_size(type);
+    for (int64_t at = 0; at < e->count; at += BLOCK) {
+        const int64_t n = e->count - at < BLOCK ? e->count - at : BLOCK;
+        const void *x = operand(e, 0, at, width), *least = operand(e, 1, at, width);
+        const void *most = operand(e, 2, at, width);
+        char *out = (char *)e->out + (size_t)at * width;
+        union block raised;
+        if (least)
+            max_loops[type](n, x, e->step[0], least, e->step[1], most ? (void *)&raised : out,
+                            loop->p);
+        if (most)
+            min_loops[type](n, least ? &raised : x, least ? 1 : e->step[0], most, e->step[2], out,
+                            loop->p);
+        if (!least && !most)
+            copy(out, x, (size_t)n * width);
+    }
 }
 
-static enum cm_status clip_run(struct cm_call *call)
+static bool clip_elementwise(const struct cm_node *node, const enum cm_dtype *in, enum cm_dtype out,
+                             struct cm_element_loop *loop)
 {
-    const struct cm_tensor *x = call->in[0], *y = call->out[0];
-    const struct cm_tensor *least = call->n_in > 1 ? call->in[1] : NULL;
-    const struct cm_tensor *most = call->n_in > 2 ? call->in[2] : NULL;
-    const bool narrow = cm_dtype_is_narrow(x->type);
-    const size_t width = narrow ? sizeof(float) : cm_dtype_size(x->type);
-    const int64_t count = cm_tensor_count(x);
-
-    if (!max_loops[narrow ? CM_FLOAT : x->type])
-        return cm_call_fail(call, CM_UNSUPPORTED, "no kernel for %s", cm_dtype_name(x->type));
-    for (int64_t at = 0; at < count; at += BLOCK) {
-        const int64_t n = count - at < BLOCK ? count - at : BLOCK;
-        union block block;
-        const void *from = load(x, narrow, at, 1, n, &block);
-        if (!narrow)
-            memcpy(&block, from, (size_t)n * width);
-        bound_block(least, max_loops, narrow, n, &block);
-        bound_block(most, min_loops, narrow, n, &block);
-        store(y, narrow, at, n, &block);
-    }
-    return CM_OK;
+    const enum cm_dtype type = cm_element_type(out);
+    (void)node, (void)in;
+    *loop = (struct cm_element_loop){.run = clip, .p = {(double)type}};
+    return max_loops[type];
 }
 
 static enum cm_sharing clip_share(const struct cm_node *node, int output, int input)
@@ -264,5 +222,6 @@ static enum cm_status clip_body(struct cm_body *b)
     return cm_body_return(b, 0, y);
 }
 
-CM_OP(Clip, .infer = clip_infer, .run = clip_run, .grad = clip_grad, .body = clip_body,
-      .share = clip_share, .layouts = CM_LAYOUT_SAME);
+CM_OP(Clip, .infer = clip_infer, .prepare = cm_elements_prepare, .run = cm_elements_run,
+      .grad = clip_grad, .body = clip_body, .share = clip_share, .layouts = CM_LAYOUT_SAME,
+      .elementwise = clip_elementwise);

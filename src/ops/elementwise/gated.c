@@ -1,9 +1,8 @@
 /* SwiGLU: one operand, through Swish, times the other. */
 // SPDX-License-Identifier: Apache-2.0
-#include "graph/op.h"
-#include "ops/common/line.h"
+#include "ops/elementwise/binary.h"
 
-#include <math.h>
+#include <tgmath.h> /* floats use the float functions */
 
 static enum cm_status swiglu_infer(struct cm_infer *in)
 {
@@ -19,43 +18,8 @@ static enum cm_status swiglu_infer(struct cm_infer *in)
     return cm_infer_set_tensor(in, 0, a->dtype, a->rank, dims);
 }
 
-enum { BLOCK = 256 };
-
-#define SWIGLU_LOOP(TAG, ctype, exp_)                                                              \
-    static void swiglu_##TAG(int64_t count, double alpha, ctype *a, const ctype *b)                \
-    {                                                                                              \
-        const ctype factor = (ctype)-alpha;                                                        \
-        for (int64_t i = 0; i < count; i++)                                                        \
-            a[i] = a[i] / (1 + exp_(factor * a[i])) * b[i];                                        \
-    }
-SWIGLU_LOOP(FLOAT, float, expf)
-SWIGLU_LOOP(DOUBLE, double, exp)
-
-static enum cm_status swiglu_run(struct cm_call *call)
-{
-    const struct cm_tensor *a = call->in[0], *b = call->in[1];
-    const double alpha = (double)cm_node_float(call->node, "alpha");
-    const int64_t count = cm_tensor_count(a);
-    if (!cm_shape_equal(&a->shape, &b->shape))
-        return cm_call_fail(call, CM_BAD_ARGUMENT, "its operands have different shapes");
-    for (int64_t at = 0; at < count; at += BLOCK) {
-        const int64_t n = count - at < BLOCK ? count - at : BLOCK;
-        if (a->type == CM_DOUBLE) {
-            double x[BLOCK], y[BLOCK];
-            cm_line_load(cm_line_at(a, at), 1, n, CM_DOUBLE, x);
-            cm_line_load(cm_line_at(b, at), 1, n, CM_DOUBLE, y);
-            swiglu_DOUBLE(n, alpha, x, y);
-            cm_line_save(cm_line_at(call->out[0], at), 1, n, CM_DOUBLE, x);
-        } else {
-            float x[BLOCK], y[BLOCK];
-            cm_line_load(cm_line_at(a, at), 1, n, CM_FLOAT, x);
-            cm_line_load(cm_line_at(b, at), 1, n, CM_FLOAT, y);
-            swiglu_FLOAT(n, alpha, x, y);
-            cm_line_save(cm_line_at(call->out[0], at), 1, n, CM_FLOAT, x);
-        }
-    }
-    return CM_OK;
-}
+CM_BINARY_LOOPS(swiglu, CM_FLOAT_TYPES, a / (1 + exp((T)-p[0] * a)) * b)
+static const struct cm_binary swiglu = {.loops = swiglu_loops, .parameters = {"alpha"}};
 
 static enum cm_status swiglu_body(struct cm_body *b)
 {
@@ -66,11 +30,5 @@ static enum cm_status swiglu_body(struct cm_body *b)
     return cm_body_return(b, 0, cm_emit(b, "Mul", gate, cm_body_input(b, 1)));
 }
 
-static enum cm_sharing swiglu_share(const struct cm_node *node, int output, int input)
-{
-    (void)node, (void)output, (void)input;
-    return CM_SHARE_OVERWRITE;
-}
-
-CM_OP(SwiGLU, .infer = swiglu_infer, .run = swiglu_run, .body = swiglu_body, .share = swiglu_share,
-      .layouts = CM_LAYOUT_SAME);
+CM_OP(SwiGLU, .infer = swiglu_infer, .body = swiglu_body, .share = cm_share_elementwise,
+      .layouts = CM_LAYOUT_SAME, CM_BINARY_ROW(swiglu));

@@ -8,22 +8,12 @@ CM_COMPARE_LOOPS(or, CM_BOOL_TYPES, (a | b) != 0)
 CM_COMPARE_LOOPS(xor, CM_BOOL_TYPES, !a != !b)
 CM_UNARY_LOOPS(not, CM_BOOL_TYPES, !x)
 
-static enum cm_status logic_run(struct cm_call *call)
-{
-    return cm_run_binary(call, call->op->arg);
-}
+static const struct cm_binary and_ = {.loops = and_loops};
+static const struct cm_binary or_ = {.loops = or_loops};
+static const struct cm_binary xor_ = {.loops = xor_loops};
+static const struct cm_unary not_ = {.loops = not_loops};
 
-static enum cm_status not_run(struct cm_call *call)
-{
-    return cm_run_unary(call, not_loops, NULL);
-}
-
-#define LOGIC(loops)                                                                               \
-    .infer = cm_infer_broadcast, .prepare = cm_prepare_binary, .run = logic_run,                   \
-    .grad = cm_grad_none, .share = cm_share_elementwise, .arg = (loops)
-
-CM_OP(And, LOGIC(and_loops));
-CM_OP(Or, LOGIC(or_loops));
-CM_OP(Xor, LOGIC(xor_loops));
-CM_OP(Not, .infer = cm_infer_like_input, .run = not_run, .grad = cm_grad_none,
-      .share = cm_share_elementwise, .layouts = CM_LAYOUT_SAME);
+CM_OP(And, CM_BINARY(and_), .grad = cm_grad_none);
+CM_OP(Or, CM_BINARY(or_), .grad = cm_grad_none);
+CM_OP(Xor, CM_BINARY(xor_), .grad = cm_grad_none);
+CM_OP(Not, CM_UNARY_FLAT(not_));

@@ -1,7 +1,6 @@
 /* Mod and PRelu: two operands of one type, beyond plain arithmetic. */
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/elementwise/binary.h"
-#include "ops/elementwise/unary.h"
 
 #include <tgmath.h> /* floats use the float functions */
 
@@ -45,10 +44,12 @@ static cm_binary_fn *const floor_mod_loops[CM_DTYPE_COUNT] = {
 static cm_binary_fn *const trunc_mod_loops[CM_DTYPE_COUNT] = {
     CM_NUMBER_TYPES(CM_LOOP_ENTRY, trunc_mod, ())};
 
-/* The walk is the state of the call, so the attribute is asked for here, once per run. */
-static enum cm_status mod_run(struct cm_call *call)
+static bool mod_elementwise(const struct cm_node *node, const enum cm_dtype *in, enum cm_dtype out,
+                            struct cm_element_loop *loop)
 {
-    return cm_run_binary(call, cm_node_int(call->node, "fmod") ? trunc_mod_loops : floor_mod_loops);
+    (void)out;
+    return cm_binary_loop(cm_node_int(node, "fmod") ? trunc_mod_loops : floor_mod_loops, in[0],
+                          loop);
 }
 
 /* y = a - q * b with a quotient q that does not change: da = dy, db = -dy * q. */
@@ -63,8 +64,8 @@ static enum cm_status mod_grad(struct cm_grad *g)
     return cm_grad_set(g, 1, cm_emit(g, "Neg", cm_emit(g, "Mul", dy, q)));
 }
 
-CM_OP(Mod, .infer = cm_infer_broadcast, .prepare = cm_prepare_binary, .run = mod_run,
-      .grad = mod_grad, .share = cm_share_elementwise);
+CM_OP(Mod, .infer = cm_infer_broadcast, .prepare = cm_elements_prepare, .run = cm_elements_run,
+      .grad = mod_grad, .share = cm_share_elementwise, .elementwise = mod_elementwise);
 
 /* ---- PRelu: a slope of its own for the negative side ---- */
 
@@ -98,11 +99,6 @@ static enum cm_status prelu_infer(struct cm_infer *in)
     return cm_infer_set(in, 0, x);
 }
 
-static enum cm_status prelu_run(struct cm_call *call)
-{
-    return cm_run_binary(call, prelu_loops);
-}
-
 static enum cm_status prelu_grad(struct cm_grad *g)
 {
     const cm_value x = cm_grad_input(g, 0), dy = cm_grad_incoming(g, 0);
@@ -113,5 +109,7 @@ static enum cm_status prelu_grad(struct cm_grad *g)
     return cm_grad_set(g, 1, cm_emit(g, "Where", negative, cm_emit(g, "Mul", dy, x), zero));
 }
 
-CM_OP(PRelu, .infer = prelu_infer, .prepare = cm_prepare_binary, .run = prelu_run,
-      .grad = prelu_grad, .share = cm_share_elementwise);
+static const struct cm_binary prelu = {.loops = prelu_loops};
+
+CM_OP(PRelu, .infer = prelu_infer, .grad = prelu_grad, .share = cm_share_elementwise,
+      CM_BINARY_ROW(prelu));

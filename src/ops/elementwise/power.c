@@ -1,21 +1,12 @@
 /* Pow: the exponent may be of another type than the base, whose type the result has. */
 // SPDX-License-Identifier: Apache-2.0
-#include "ops/elementwise/unary.h"
-#include "ops/elementwise/walk.h"
-#include "tensor/half.h"
+#include "ops/elementwise/element_loops.h"
+#include "ops/elementwise/types.h"
 
 #include <math.h>
 
 /* Exponents come as one of three kinds, by their type and that of the base. */
 enum kind { REAL_FLOAT, REAL_DOUBLE, WHOLE };
-
-enum { BLOCK = 256 };
-
-struct block {
-    float floats[BLOCK];
-    double doubles[BLOCK];
-    int64_t wholes[BLOCK];
-};
 
 /* x to the power e modulo 2^64, whose low bits are those of every narrower type. A negative power
  * of an integer is 0 but for 1 and -1; of 0 it has no value, and is 0 here. */
@@ -58,16 +49,17 @@ typedef void power_fn(int64_t n, const void *x, int64_t step_x, const void *e, i
             ys[i] = (T)(expression);                                                               \
         }                                                                                          \
     }
-POWER_LOOP(power_float_float, float, float, powf(x, e))
+/* Squares, by far the most frequent powers, are products: whatever repeats, one element or none. */
+POWER_LOOP(power_float_float, float, float, e == 2 ? x * x : powf(x, e))
 POWER_LOOP(power_float_double, float, double, pow((double)x, e))
 POWER_LOOP(power_float_whole, float, int64_t, pow((double)x, (double)e))
-POWER_LOOP(power_double_double, double, double, pow(x, e))
+POWER_LOOP(power_double_double, double, double, e == 2 ? x * x : pow(x, e))
 POWER_LOOP(power_double_whole, double, int64_t, pow(x, (double)e))
 POWER_LOOP(power_int32_double, int32_t, double, to_integer(pow((double)x, e)))
 POWER_LOOP(power_int32_whole, int32_t, int64_t, whole_power(x, e))
 POWER_LOOP(power_int64_double, int64_t, double, to_integer(pow((double)x, e)))
 POWER_LOOP(power_int64_whole, int64_t, int64_t, whole_power(x, e))
-/* By far the most frequent exponent. */
+/* The exponent is 2 for all. */
 POWER_LOOP(square_float, float, float, ((void)e, x *x))
 POWER_LOOP(square_double, double, double, ((void)e, x *x))
 
@@ -85,99 +77,79 @@ static enum kind kind_of(enum cm_dtype base, enum cm_dtype exponent)
     return base == CM_FLOAT && exponent != CM_DOUBLE ? REAL_FLOAT : REAL_DOUBLE;
 }
 
-/* Exponents past 2^63 become ones below it that give the same integer powers: those of odd numbers
- * repeat every 2^62, those of even ones are 0 by then. */
-static int64_t whole_exponent(const struct cm_tensor *e, int64_t i)
-{
-    const int64_t value = cm_tensor_int(e, i);
-    if (e->type == CM_UINT64 && value < 0)
-        return (value & ((INT64_C(1) << 62) - 1)) | INT64_C(1) << 62;
-    return value;
-}
+/* Exponents as whole numbers. Those past 2^63 become ones below it that give the same integer
+ * powers: those of odd numbers repeat every 2^62, those of even ones are 0 by then. */
+typedef void wholes_fn(int64_t n, const void *from, int64_t *to);
 
-/* n exponents from place at on, in the form that kind asks for. */
-static const void *load_exponents(const struct cm_tensor *e, enum kind kind, int64_t at, int64_t n,
-                                  struct block *block)
+#define WHOLES(TAG, ctype, name, extra)                                                            \
+    static void name##_##TAG(int64_t n, const void *from, int64_t *to)                             \
+    {                                                                                              \
+        const ctype *e = from;                                                                     \
+        const uint64_t past = UINT64_C(1) << 63, low = (UINT64_C(1) << 62) - 1;                    \
+        for (int64_t i = 0; i < n; i++)                                                            \
+            to[i] = e[i] > 0 && (uint64_t)e[i] >= past                                             \
+                        ? (int64_t)(((uint64_t)e[i] & low) | (low + 1))                            \
+                        : (int64_t)e[i];                                                           \
+    }
+CM_INTEGER_TYPES(WHOLES, wholes, ())
+static wholes_fn *const wholes[CM_DTYPE_COUNT] = {CM_INTEGER_TYPES(CM_LOOP_ENTRY, wholes, ())};
+
+enum { BLOCK = 256 };
+
+union block {
+    double doubles[BLOCK];
+    int64_t wholes[BLOCK];
+};
+
+/* n exponents in the form that kind asks for. */
+static const void *exponents(const void *from, enum cm_dtype type, enum kind kind, int64_t n,
+                             union block *block)
 {
     if (kind == WHOLE) {
-        for (int64_t i = 0; i < n; i++)
-            block->wholes[i] = whole_exponent(e, at + i);
+        wholes[type](n, from, block->wholes);
         return block->wholes;
     }
-    if (e->type == CM_FLOAT && kind == REAL_FLOAT)
-        return (const float *)e->data + at;
-    if (e->type == CM_DOUBLE)
-        return (const double *)e->data + at;
-    if (e->type == CM_FLOAT)
-        memcpy(block->floats, (const float *)e->data + at, (size_t)n * sizeof(float));
-    else
-        cm_narrow_load(e->type, e->data, at, n, block->floats);
-    if (kind == REAL_FLOAT)
-        return block->floats;
+    if (kind == REAL_FLOAT || type == CM_DOUBLE)
+        return from;
+    const float *floats = from;
     for (int64_t i = 0; i < n; i++)
-        block->doubles[i] = (double)block->floats[i];
+        block->doubles[i] = (double)floats[i];
     return block->doubles;
 }
 
-static power_fn *shortcut(enum cm_dtype base, enum kind kind, int64_t step_e, const void *e)
+static power_fn *loop_of(enum cm_dtype base, enum kind kind, int64_t step_e, const void *e)
 {
-    if (step_e)
-        return NULL;
-    if (base == CM_FLOAT && kind == REAL_FLOAT && *(const float *)e == 2)
+    if (!step_e && base == CM_FLOAT && kind == REAL_FLOAT && *(const float *)e == 2)
         return square_float;
-    if (base == CM_DOUBLE && kind == REAL_DOUBLE && *(const double *)e == 2)
+    if (!step_e && base == CM_DOUBLE && kind == REAL_DOUBLE && *(const double *)e == 2)
         return square_double;
-    return NULL;
+    return powers[base][kind];
 }
 
-/* n results at place to, from bases at at[0] and exponents at at[1]. */
-static void power_block(const struct cm_call *call, const struct cm_walk *walk, const int64_t *at,
-                        int64_t done, int64_t n, int64_t to)
+static void power(const struct cm_element_loop *loop, const struct cm_elements *e)
 {
-    const struct cm_tensor *x = call->in[0], *e = call->in[1];
-    const bool narrow = cm_dtype_is_narrow(x->type);
-    const enum cm_dtype base = narrow ? CM_FLOAT : x->type;
-    const enum kind kind = kind_of(base, e->type);
-    const int64_t step_x = walk->operands[0].step, step_e = walk->operands[1].step;
-    const int64_t at_x = at[0] + done * step_x, at_e = at[1] + done * step_e;
-    const size_t width = cm_dtype_size(base);
-    struct block block;
-    float bases[BLOCK], results[BLOCK];
-
-    const void *es = load_exponents(e, kind, at_e, step_e ? n : 1, &block);
-    power_fn *quick = shortcut(base, kind, step_e, es);
-    power_fn *loop = quick ? quick : powers[base][kind];
-    if (!narrow) {
-        loop(n, (const char *)x->data + (size_t)at_x * width, step_x, es, step_e,
-             (char *)call->out[0]->data + (size_t)to * width);
-        return;
+    const enum cm_dtype base = (enum cm_dtype)loop->p[0], type = (enum cm_dtype)loop->p[1];
+    const enum kind kind = kind_of(base, type);
+    const size_t width = cm_dtype_size(base), exponent_width = cm_dtype_size(type);
+    const char *x = e->in[0], *by = e->in[1];
+    for (int64_t at = 0; at < e->count; at += BLOCK) {
+        const int64_t n = e->count - at < BLOCK ? e->count - at : BLOCK;
+        union block block;
+        const void *es = exponents(by + (size_t)(at * e->step[1]) * exponent_width, type, kind,
+                                   e->step[1] ? n : 1, &block);
+        loop_of(base, kind, e->step[1], es)(n, x + (size_t)(at * e->step[0]) * width, e->step[0],
+                                            es, e->step[1], (char *)e->out + (size_t)at * width);
     }
-    cm_narrow_load(x->type, x->data, at_x, step_x ? n : 1, bases);
-    loop(n, bases, step_x, es, step_e, results);
-    cm_narrow_store(x->type, call->out[0]->data, to, n, results);
 }
 
-static enum cm_status pow_prepare(struct cm_call *call)
+static bool pow_elementwise(const struct cm_node *node, const enum cm_dtype *in, enum cm_dtype out,
+                            struct cm_element_loop *loop)
 {
-    cm_walk_plan(call);
-    return CM_OK;
-}
-
-static enum cm_status pow_run(struct cm_call *call)
-{
-    const struct cm_walk *walk = call->state;
-    const enum cm_dtype type = call->in[0]->type;
-    int64_t index[CM_MAX_RANK] = {0}, at[2] = {0};
-    if (!powers[type][WHOLE] && !cm_dtype_is_narrow(type))
-        return cm_call_fail(call, CM_UNSUPPORTED, "no kernel for %s", cm_dtype_name(type));
-    for (int64_t run = 0; run < walk->count; run += walk->run) {
-        for (int64_t done = 0; done < walk->run; done += BLOCK) {
-            const int64_t left = walk->run - done;
-            power_block(call, walk, at, done, left < BLOCK ? left : BLOCK, run + done);
-        }
-        cm_walk_next(walk, index, at);
-    }
-    return CM_OK;
+    const enum cm_dtype base = cm_element_type(in[0]), exponent = cm_element_type(in[1]);
+    (void)node, (void)out;
+    *loop = (struct cm_element_loop){.run = power, .p = {(double)base, (double)exponent}};
+    return powers[base][WHOLE] &&
+           (wholes[exponent] || exponent == CM_FLOAT || exponent == CM_DOUBLE);
 }
 
 /* dx = dy * e * x^(e - 1). The zeroth power of 0 has slope 0: there the lower power is taken to be
@@ -226,5 +198,5 @@ static enum cm_sharing pow_share(const struct cm_node *node, int output, int inp
     return input == 0 ? CM_SHARE_OVERWRITE : CM_SHARE_NOTHING;
 }
 
-CM_OP(Pow, .infer = cm_infer_broadcast, .prepare = pow_prepare, .run = pow_run, .grad = pow_grad,
-      .share = pow_share);
+CM_OP(Pow, .infer = cm_infer_broadcast, .prepare = cm_elements_prepare, .run = cm_elements_run,
+      .grad = pow_grad, .share = pow_share, .elementwise = pow_elementwise);

@@ -1,7 +1,7 @@
 /* Where: elements of one operand or the other. No arithmetic, so it is written per element width.
  */
 // SPDX-License-Identifier: Apache-2.0
-#include "ops/elementwise/walk.h"
+#include "ops/elementwise/element_loops.h"
 
 /* Shape arithmetic: a known condition chooses, and so does none when both choices agree. */
 static void infer_known(struct cm_infer *in)
@@ -43,30 +43,29 @@ static enum cm_status where_infer(struct cm_infer *in)
     return CM_OK;
 }
 
-struct choice {
-    int64_t count;
-    const uint8_t *condition;
-    int64_t step_condition;
-    const void *x, *y;
-    int64_t step_x, step_y;
-    void *to;
-};
-
 struct pair {
     uint64_t halves[2]; /* sixteen bytes: a string's view, a complex128 */
 };
 
+/* The first loops are the last one with the steps known, which is what lets the compiler vectorize
+ * them. */
 #define SELECT(Name, ctype)                                                                        \
-    static void Name(const struct choice *c)                                                       \
+    static void Name(const struct cm_element_loop *loop, const struct cm_elements *e)              \
     {                                                                                              \
-        const ctype *x = c->x, *y = c->y;                                                          \
-        ctype *to = c->to;                                                                         \
-        if (c->step_condition && c->step_x && c->step_y) {                                         \
-            for (int64_t i = 0; i < c->count; i++)                                                 \
-                to[i] = c->condition[i] ? x[i] : y[i];                                             \
+        const uint8_t *condition = e->in[0];                                                       \
+        const ctype *x = e->in[1], *y = e->in[2];                                                  \
+        ctype *to = e->out;                                                                        \
+        (void)loop;                                                                                \
+        if (e->step[0] && e->step[1] && e->step[2]) {                                              \
+            for (int64_t i = 0; i < e->count; i++)                                                 \
+                to[i] = condition[i] ? x[i] : y[i];                                                \
+        } else if (e->step[0] && e->step[1]) {                                                     \
+            const ctype other = *y;                                                                \
+            for (int64_t i = 0; i < e->count; i++)                                                 \
+                to[i] = condition[i] ? x[i] : other;                                               \
         } else {                                                                                   \
-            for (int64_t i = 0; i < c->count; i++)                                                 \
-                to[i] = c->condition[i * c->step_condition] ? x[i * c->step_x] : y[i * c->step_y]; \
+            for (int64_t i = 0; i < e->count; i++)                                                 \
+                to[i] = condition[i * e->step[0]] ? x[i * e->step[1]] : y[i * e->step[2]];         \
         }                                                                                          \
     }
 SELECT(select_1, uint8_t)
@@ -75,58 +74,48 @@ SELECT(select_4, uint32_t)
 SELECT(select_8, uint64_t)
 SELECT(select_16, struct pair)
 
-typedef void select_fn(const struct choice *c);
-
-static select_fn *select_of_width(size_t width)
+static bool select_of_width(size_t width, struct cm_element_loop *loop)
 {
-    switch (width) {
-    case 1:
-        return select_1;
-    case 2:
-        return select_2;
-    case 4:
-        return select_4;
-    case 8:
-        return select_8;
-    default:
-        return select_16;
+    static const struct {
+        size_t width;
+        void (*run)(const struct cm_element_loop *loop, const struct cm_elements *e);
+    } selects[] = {
+        {1, select_1}, {2, select_2}, {4, select_4}, {8, select_8}, {16, select_16},
+    };
+    for (size_t i = 0; i < CM_COUNT(selects); i++) {
+        if (selects[i].width == width) {
+            *loop = (struct cm_element_loop){.run = selects[i].run};
+            return true;
+        }
     }
+    return false;
 }
 
+static bool where_elementwise(const struct cm_node *node, const enum cm_dtype *in,
+                              enum cm_dtype out, struct cm_element_loop *loop)
+{
+    (void)node, (void)in;
+    return select_of_width(cm_element_width(out), loop);
+}
+
+/* Nothing is computed, so narrow floats need no conversion and strings are moved as views. */
 static enum cm_status where_prepare(struct cm_call *call)
 {
-    cm_walk_plan(call);
+    struct cm_element_loop loop;
+    if (!select_of_width(cm_dtype_size(call->out[0]->type), &loop))
+        return cm_elements_refuse(call);
+    cm_elements_prepare_stored(call, &loop);
     return CM_OK;
 }
 
 static enum cm_status where_run(struct cm_call *call)
 {
-    const struct cm_walk *walk = call->state;
     const struct cm_tensor *out = call->out[0];
-    const size_t width = cm_dtype_size(out->type);
-    if (width == 0)
-        return cm_call_fail(call, CM_UNSUPPORTED, "no kernel for %s", cm_dtype_name(out->type));
     if (out->type == CM_STRING) {
         CM_TRY(cm_buffer_hold(out->buffer, call->in[1]->buffer, call->err));
         CM_TRY(cm_buffer_hold(out->buffer, call->in[2]->buffer, call->err));
     }
-    select_fn *select = select_of_width(width);
-    const char *x = call->in[1]->data, *y = call->in[2]->data;
-    const uint8_t *condition = call->in[0]->data;
-    int64_t index[CM_MAX_RANK] = {0}, at[3] = {0};
-    for (int64_t done = 0; done < walk->count; done += walk->run) {
-        const struct choice choice = {.count = walk->run,
-                                      .condition = condition + at[0],
-                                      .step_condition = walk->operands[0].step,
-                                      .x = x + (size_t)at[1] * width,
-                                      .y = y + (size_t)at[2] * width,
-                                      .step_x = walk->operands[1].step,
-                                      .step_y = walk->operands[2].step,
-                                      .to = (char *)out->data + (size_t)done * width};
-        select(&choice);
-        cm_walk_next(walk, index, at);
-    }
-    return CM_OK;
+    return cm_elements_run(call);
 }
 
 static enum cm_sharing where_share(const struct cm_node *node, int output, int input)
@@ -145,4 +134,4 @@ static enum cm_status where_grad(struct cm_grad *g)
 }
 
 CM_OP(Where, .infer = where_infer, .prepare = where_prepare, .run = where_run, .grad = where_grad,
-      .share = where_share);
+      .share = where_share, .elementwise = where_elementwise, .work = cm_work_linear);

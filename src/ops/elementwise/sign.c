@@ -70,8 +70,7 @@ static const struct cm_unary floor_ = {.loops = floor_loops};
 static const struct cm_unary ceil_ = {.loops = ceil_loops};
 static const struct cm_unary round_ = {.loops = round_loops};
 
-CM_OP(Neg, .infer = neg_infer, .prepare = cm_unary_prepare, .run = cm_unary_run, .grad = neg_grad,
-      .share = cm_share_elementwise, .layouts = CM_LAYOUT_SAME, .arg = &neg);
+CM_OP(Neg, .infer = neg_infer, .grad = neg_grad, CM_UNARY_ROW(neg));
 CM_OP(Abs, CM_UNARY(abs_));
 CM_OP(Sign, CM_UNARY_FLAT(sign)); /* flat wherever they have a slope */
 CM_OP(Floor, CM_UNARY_FLAT(floor_));

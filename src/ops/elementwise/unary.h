@@ -5,58 +5,61 @@
 #ifndef CM_OPS_ELEMENTWISE_UNARY_H
 #define CM_OPS_ELEMENTWISE_UNARY_H
 
-#include "graph/op.h"
+#include "ops/elementwise/element_loops.h"
 #include "ops/elementwise/types.h"
 
-/* count elements; p holds the operator's parameters (alpha, beta, ..) in the order its prepare put
- * them. x and y may be the same memory. */
+/* count elements; p holds the operator's parameters (alpha, beta, ..). x and y may be the same
+ * memory where their elements are as wide. */
 typedef void cm_unary_fn(int64_t count, const void *x, void *y, const double *p);
 
 /* Defines <name>_FLOAT and its kin and the table <name>_loops. In the expression x is the element,
- * T its C type, p the parameters. */
-#define CM_UNARY_LOOP(name, TAG, ctype, expression)                                                \
+ * T its C type, p the parameters; R is the C type of the result. */
+#define CM_UNARY_LOOP_TO(name, TAG, ctype, result, expression)                                     \
     static void name##_##TAG(int64_t count, const void *from, void *to, const double *p)           \
     {                                                                                              \
         typedef ctype T;                                                                           \
+        typedef result R;                                                                          \
         const T *xs = from;                                                                        \
-        T *ys = to;                                                                                \
+        R *ys = to;                                                                                \
         (void)p;                                                                                   \
         for (int64_t i = 0; i < count; i++) {                                                      \
             const T x = xs[i];                                                                     \
-            ys[i] = (T)(expression);                                                               \
+            ys[i] = (R)(expression);                                                               \
         }                                                                                          \
     }
+#define CM_UNARY_LOOP(name, TAG, ctype, expression)                                                \
+    CM_UNARY_LOOP_TO(name, TAG, ctype, ctype, expression)
+#define CM_UNARY_LOOP_SAME(TAG, ctype, name, expression) CM_UNARY_LOOP(name, TAG, ctype, expression)
+#define CM_UNARY_LOOP_BOOL(TAG, ctype, name, expression)                                           \
+    CM_UNARY_LOOP_TO(name, TAG, ctype, uint8_t, expression)
 #define CM_UNARY_LOOPS(name, TYPES, ...)                                                           \
-    TYPES(CM_UNARY_LOOP_ROW, name, (__VA_ARGS__))                                                  \
+    TYPES(CM_UNARY_LOOP_SAME, name, (__VA_ARGS__))                                                 \
     static cm_unary_fn *const name##_loops[CM_DTYPE_COUNT] = {TYPES(CM_LOOP_ENTRY, name, ())};
-#define CM_UNARY_LOOP_ROW(TAG, ctype, name, expression) CM_UNARY_LOOP(name, TAG, ctype, expression)
-
-/* Output 0 from input 0 with the loop of its type; narrow floats go through the float loop. */
-enum cm_status cm_run_unary(struct cm_call *call, cm_unary_fn *const *loops, const double *p);
-
-enum { CM_UNARY_PARAMETERS = 3 };
+/* The result is bool. */
+#define CM_ASK_LOOPS(name, TYPES, ...)                                                             \
+    TYPES(CM_UNARY_LOOP_BOOL, name, (__VA_ARGS__))                                                 \
+    static cm_unary_fn *const name##_loops[CM_DTYPE_COUNT] = {TYPES(CM_LOOP_ENTRY, name, ())};
 
 /* An operator of one operand as a row: op->arg of those defined with CM_UNARY. */
 struct cm_unary {
     cm_unary_fn *const *loops;
     /* dy/dx, emitted as nodes over the forward input and output. */
     cm_value (*slope)(struct cm_grad *g, cm_value x, cm_value y);
-    const char *parameters[CM_UNARY_PARAMETERS]; /* float attributes that become p[0], p[1], .. */
+    const char *parameters[CM_ELEMENT_PARAMETERS]; /* float attributes that become p[0], p[1], .. */
 };
 
-enum cm_status cm_unary_prepare(struct cm_call *call);
-enum cm_status cm_unary_run(struct cm_call *call);
+/* The loop of a table for operands of this type; false when there is none. Parameters are 0. */
+bool cm_unary_loop(cm_unary_fn *const *loops, enum cm_dtype type, struct cm_element_loop *loop);
+
+cm_elementwise_fn cm_unary_elementwise;          /* of operators with such a row */
 enum cm_status cm_unary_grad(struct cm_grad *g); /* dy times the slope */
 
-#define CM_UNARY(row)                                                                              \
-    .infer = cm_infer_like_input, .prepare = cm_unary_prepare, .run = cm_unary_run,                \
-    .grad = cm_unary_grad, .share = cm_share_elementwise, .layouts = CM_LAYOUT_SAME, .arg = &(row)
+/* All but the rules of inference and gradient. */
+#define CM_UNARY_ROW(row)                                                                          \
+    .prepare = cm_elements_prepare, .run = cm_elements_run, .share = cm_share_elementwise,         \
+    .layouts = CM_LAYOUT_SAME, .elementwise = cm_unary_elementwise, .arg = &(row)
+#define CM_UNARY(row) .infer = cm_infer_like_input, .grad = cm_unary_grad, CM_UNARY_ROW(row)
 /* The same for rows without a slope, on purpose. */
-#define CM_UNARY_FLAT(row)                                                                         \
-    .infer = cm_infer_like_input, .prepare = cm_unary_prepare, .run = cm_unary_run,                \
-    .grad = cm_grad_none, .share = cm_share_elementwise, .layouts = CM_LAYOUT_SAME, .arg = &(row)
-
-/* The output may overwrite the input. */
-enum cm_sharing cm_share_elementwise(const struct cm_node *node, int output, int input);
+#define CM_UNARY_FLAT(row) .infer = cm_infer_like_input, .grad = cm_grad_none, CM_UNARY_ROW(row)
 
 #endif

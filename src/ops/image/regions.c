@@ -224,7 +224,15 @@ static enum cm_status align_run(struct cm_call *call)
     return CM_OK;
 }
 
-CM_OP(RoiAlign, .infer = align_infer, .run = align_run, .grad = cm_align_grad);
+/* Each cell of each region reads its samples. */
+static double align_work(const struct cm_node *node, const struct cm_amount *amount)
+{
+    const double touched = cm_work_linear(node, amount);
+    const double samples = (double)cm_node_int(node, "sampling_ratio");
+    return touched * touched * (samples * samples + 1);
+}
+
+CM_OP(RoiAlign, .infer = align_infer, .run = align_run, .grad = cm_align_grad, .work = align_work);
 
 /* ---- MaxRoiPool ---- */
 

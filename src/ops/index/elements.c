@@ -128,7 +128,7 @@ static enum cm_status gather_elements_grad(struct cm_grad *g)
 }
 
 CM_OP(GatherElements, .infer = gather_elements_infer, .prepare = gather_elements_prepare,
-      .run = gather_elements_run, .grad = gather_elements_grad);
+      .run = gather_elements_run, .grad = gather_elements_grad, .work = cm_work_linear);
 
 /* ---- ScatterElements ---- */
 
@@ -154,4 +154,5 @@ static enum cm_status scatter_elements_run(struct cm_call *call)
 }
 
 CM_OP(ScatterElements, .infer = cm_scatter_infer, .prepare = scatter_elements_prepare,
-      .run = scatter_elements_run, .grad = cm_scatter_grad, .share = cm_scatter_share);
+      .run = scatter_elements_run, .grad = cm_scatter_grad, .share = cm_scatter_share,
+      .work = cm_work_linear);

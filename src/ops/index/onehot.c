@@ -120,4 +120,4 @@ static enum cm_status onehot_grad(struct cm_grad *g)
 }
 
 CM_OP(OneHot, .infer = onehot_infer, .prepare = onehot_prepare, .run = onehot_run,
-      .grad = onehot_grad);
+      .grad = onehot_grad, .work = cm_work_linear);

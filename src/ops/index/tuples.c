@@ -185,7 +185,7 @@ static enum cm_status gather_nd_grad(struct cm_grad *g)
 }
 
 CM_OP(GatherND, .infer = gather_nd_infer, .prepare = gather_nd_prepare, .run = gather_nd_run,
-      .grad = gather_nd_grad);
+      .grad = gather_nd_grad, .work = cm_work_linear);
 
 /* ---- ScatterND ---- */
 
@@ -253,4 +253,4 @@ static enum cm_status scatter_nd_run(struct cm_call *call)
 }
 
 CM_OP(ScatterND, .infer = cm_scatter_infer, .prepare = scatter_nd_prepare, .run = scatter_nd_run,
-      .grad = cm_scatter_grad, .share = cm_scatter_share);
+      .grad = cm_scatter_grad, .share = cm_scatter_share, .work = cm_work_linear);

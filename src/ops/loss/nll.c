@@ -262,5 +262,8 @@ static enum cm_status nll_body(struct cm_body *b)
     return cm_body_return(b, 0, cm_emit(b, "Div", sum, total));
 }
 
+const struct cm_class_labels cm_loss_labels = {
+    .scores = 0, .labels = 1, .class_axis = 1, .ignored = "ignore_index"};
+
 CM_OP(NegativeLogLikelihoodLoss, .infer = cm_loss_infer, .prepare = nll_prepare, .run = nll_run,
-      .grad = nll_grad, .body = nll_body);
+      .grad = nll_grad, .body = nll_body, .class_labels = &cm_loss_labels);

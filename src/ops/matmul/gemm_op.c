@@ -118,4 +118,5 @@ static enum cm_status gemm_grad(struct cm_grad *g)
                        beta == 1 ? dy : cm_emit(g, "Mul", dy, cm_emit_scalar_like(g, dy, beta)));
 }
 
-CM_OP(Gemm, .infer = gemm_infer, .prepare = gemm_prepare, .run = gemm_run, .grad = gemm_grad);
+CM_OP(Gemm, .infer = gemm_infer, .prepare = gemm_prepare, .run = gemm_run, .grad = gemm_grad,
+      .work = cm_work_product);

@@ -170,5 +170,11 @@ static enum cm_status batch_norm_grad(struct cm_grad *g)
     return cm_norm_set(g, 2, cm_norm_sum(g, dy, axes, rank == 1));
 }
 
+static const struct cm_training_form batch_norm_training = {.mode_attribute = "training_mode",
+                                                            .statistics_input = 3,
+                                                            .statistics_output = 1,
+                                                            .n_statistics = 2};
+
 CM_OP(BatchNormalization, .infer = batch_norm_infer, .prepare = batch_norm_prepare,
-      .run = batch_norm_run, .grad = batch_norm_grad);
+      .run = batch_norm_run, .grad = batch_norm_grad, .work = cm_work_linear,
+      .training = &batch_norm_training);

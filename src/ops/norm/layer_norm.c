@@ -271,6 +271,7 @@ static enum cm_status layer_norm_body(struct cm_body *b)
 static const struct kind layer = {true}, rms = {false};
 
 CM_OP(LayerNormalization, .infer = layer_norm_infer, .prepare = layer_norm_prepare,
-      .run = layer_norm_run, .grad = layer_norm_grad, .body = layer_norm_body, .arg = &layer);
+      .run = layer_norm_run, .grad = layer_norm_grad, .body = layer_norm_body, .arg = &layer,
+      .work = cm_work_linear);
 CM_OP(RMSNormalization, .infer = layer_norm_infer, .prepare = layer_norm_prepare,
       .run = layer_norm_run, .grad = layer_norm_grad, .body = layer_norm_body, .arg = &rms);

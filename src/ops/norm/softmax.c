@@ -218,7 +218,8 @@ static enum cm_sharing share_lines(const struct cm_node *node, int output, int i
 }
 
 CM_OP(Softmax, .infer = scoring_infer, .prepare = scoring_prepare, .run = scoring_run,
-      .grad = softmax_grad, .body = scoring_body, .share = share_lines, .arg = &softmax);
+      .grad = softmax_grad, .body = scoring_body, .share = share_lines, .arg = &softmax,
+      .work = cm_work_linear, .probability_axis = "axis");
 CM_OP(LogSoftmax, .infer = scoring_infer, .prepare = scoring_prepare, .run = scoring_run,
       .grad = log_softmax_grad, .body = scoring_body, .share = share_lines, .arg = &log_softmax);
 /* Steps have slope zero wherever they have one. */

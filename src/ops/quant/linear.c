@@ -260,7 +260,7 @@ static enum cm_status quantize_run(struct cm_call *call)
 }
 
 CM_OP(QuantizeLinear, .infer = quantize_infer, .prepare = quantize_prepare, .run = quantize_run,
-      .grad = cm_grad_none);
+      .grad = cm_grad_none, .work = cm_work_linear);
 
 /* ---- DequantizeLinear ---- */
 
@@ -383,7 +383,7 @@ static enum cm_status dequantize_grad(struct cm_grad *g)
 }
 
 CM_OP(DequantizeLinear, .infer = dequantize_infer, .prepare = dequantize_prepare,
-      .run = dequantize_run, .grad = dequantize_grad);
+      .run = dequantize_run, .grad = dequantize_grad, .work = cm_work_linear);
 
 /* ---- DynamicQuantizeLinear: the scale is that of the data ---- */
 

@@ -105,5 +105,23 @@ static enum cm_sharing dropout_share(const struct cm_node *node, int output, int
     return output == 0 && input == 0 ? CM_SHARE_OVERWRITE : CM_SHARE_NOTHING;
 }
 
+/* The kept elements scaled up, the mask coming from outside. */
+static enum cm_status dropout_from_mask(struct cm_body *b)
+{
+    const cm_value x = cm_body_input(b, 0), ratio = cm_body_input(b, 1);
+    const cm_value training = cm_body_input(b, 2), mask = b->out[1];
+    const cm_value one = cm_emit_scalar_like(b, x, 1.0), zero = cm_emit_scalar_like(b, x, 0.0);
+    const cm_value dropped =
+        ratio ? cm_emit(b, "CastLike", ratio, x) : cm_emit_scalar_like(b, x, 0.5);
+    const cm_value scale = cm_emit(b, "Div", one, cm_emit(b, "Sub", one, dropped));
+    cm_value y = cm_emit(b, "Where", mask, cm_emit(b, "Mul", x, scale), zero);
+    if (!cm_value_get(b->node->module, training)->fact.constant)
+        y = cm_emit(b, "Where", training, y, x);
+    return cm_body_return(b, 0, y);
+}
+
+static const struct cm_training_form dropout_training = {
+    .mode_input = 2, .draw_output = 1, .from_draw = dropout_from_mask};
+
 CM_OP(Dropout, .infer = dropout_infer, .run = dropout_run, .grad = dropout_grad,
-      .share = dropout_share, .effects = CM_RANDOM);
+      .share = dropout_share, .effects = CM_RANDOM, .training = &dropout_training);

@@ -178,7 +178,7 @@ static enum cm_status concat_grad(struct cm_grad *g)
 }
 
 CM_OP(Concat, .infer = concat_infer, .prepare = axis_prepare, .run = concat_run,
-      .grad = concat_grad);
+      .grad = concat_grad, .work = cm_work_linear);
 
 /* ---- Split ---- */
 
@@ -304,4 +304,5 @@ static enum cm_status split_grad(struct cm_grad *g)
                                                                  .n_inputs = count}));
 }
 
-CM_OP(Split, .infer = split_infer, .prepare = axis_prepare, .run = split_run, .grad = split_grad);
+CM_OP(Split, .infer = split_infer, .prepare = axis_prepare, .run = split_run, .grad = split_grad,
+      .work = cm_work_linear);

@@ -59,7 +59,7 @@ static enum cm_status expand_grad(struct cm_grad *g)
 }
 
 CM_OP(Expand, .infer = expand_infer, .prepare = expand_prepare, .run = repeat_run,
-      .grad = expand_grad);
+      .grad = expand_grad, .work = cm_work_linear);
 
 /* ---- Tile ---- */
 
@@ -139,4 +139,5 @@ static enum cm_status tile_grad(struct cm_grad *g)
     return cm_grad_set(g, 0, sum);
 }
 
-CM_OP(Tile, .infer = tile_infer, .prepare = tile_prepare, .run = repeat_run, .grad = tile_grad);
+CM_OP(Tile, .infer = tile_infer, .prepare = tile_prepare, .run = repeat_run, .grad = tile_grad,
+      .work = cm_work_linear);

@@ -157,7 +157,8 @@ static enum cm_status constant_run(struct cm_call *call)
     return cm_move_hold(call->out[0], value, call->err);
 }
 
-CM_OP(Constant, .infer = constant_infer, .run = constant_run, .grad = cm_grad_none);
+CM_OP(Constant, .infer = constant_infer, .run = constant_run, .grad = cm_grad_none,
+      .work = cm_work_linear, .is_constant = true);
 
 /* ---- ConstantOfShape ---- */
 
@@ -221,4 +222,5 @@ static enum cm_status constant_of_shape_run(struct cm_call *call)
 }
 
 CM_OP(ConstantOfShape, .infer = constant_of_shape_infer, .prepare = constant_of_shape_prepare,
-      .run = constant_of_shape_run, .grad = cm_grad_none);
+      .run = constant_of_shape_run, .grad = cm_grad_none, .work = cm_work_linear,
+      .zero_attribute = "value");

@@ -319,4 +319,5 @@ static enum cm_status pad_grad(struct cm_grad *g)
     return cm_grad_set(g, 0, cm_build_scatter(&g->build, x, positions, dy, true));
 }
 
-CM_OP(Pad, .infer = pad_infer, .prepare = pad_prepare, .run = pad_run, .grad = pad_grad);
+CM_OP(Pad, .infer = pad_infer, .prepare = pad_prepare, .run = pad_run, .grad = pad_grad,
+      .work = cm_work_linear);

@@ -224,4 +224,5 @@ static enum cm_status range_body(struct cm_body *b)
     return cm_body_return(b, 0, dtype == wide ? y : cast_to(b, y, dtype));
 }
 
-CM_OP(Range, .infer = range_infer, .run = range_run, .grad = range_grad, .body = range_body);
+CM_OP(Range, .infer = range_infer, .run = range_run, .grad = range_grad, .body = range_body,
+      .work = cm_work_linear);

@@ -59,7 +59,8 @@ static enum cm_status trilu_grad(struct cm_grad *g)
                                                                  .n_inputs = inputs[1] ? 2 : 1}));
 }
 
-CM_OP(Trilu, .infer = trilu_infer, .prepare = trilu_prepare, .run = trilu_run, .grad = trilu_grad);
+CM_OP(Trilu, .infer = trilu_infer, .prepare = trilu_prepare, .run = trilu_run, .grad = trilu_grad,
+      .work = cm_work_linear);
 
 /* ---- EyeLike ---- */
 
@@ -119,4 +120,5 @@ static enum cm_status eye_run(struct cm_call *call)
     return CM_OK;
 }
 
-CM_OP(EyeLike, .infer = eye_infer, .prepare = eye_prepare, .run = eye_run, .grad = cm_grad_none);
+CM_OP(EyeLike, .infer = eye_infer, .prepare = eye_prepare, .run = eye_run, .grad = cm_grad_none,
+      .work = cm_work_linear);

@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/number.h"
 #include "ops/common/move.h"
+#include "ops/elementwise/element_loops.h"
 #include "ops/shape/shape_rules.h"
 
 /* ---- Identity ---- */
@@ -27,7 +28,8 @@ static enum cm_status identity_grad(struct cm_grad *g)
 }
 
 CM_OP(Identity, .infer = identity_infer, .run = identity_run, .grad = identity_grad,
-      .share = cm_share_view, .layouts = CM_LAYOUT_SAME);
+      .share = cm_share_view, .layouts = CM_LAYOUT_SAME, .elementwise = cm_copy_elementwise,
+      .keeps_values = true);
 
 /* ---- Reshape ---- */
 
@@ -175,7 +177,7 @@ static enum cm_status reshape_infer(struct cm_infer *in)
 }
 
 CM_OP(Reshape, .infer = reshape_infer, .run = cm_run_copy, .grad = cm_grad_reshape,
-      .share = cm_share_view);
+      .share = cm_share_view, .keeps_values = true);
 
 /* ---- Flatten ---- */
 
@@ -196,7 +198,7 @@ static enum cm_status flatten_infer(struct cm_infer *in)
 }
 
 CM_OP(Flatten, .infer = flatten_infer, .run = cm_run_copy, .grad = cm_grad_reshape,
-      .share = cm_share_view);
+      .share = cm_share_view, .keeps_values = true);
 
 /* ---- Squeeze and Unsqueeze ---- */
 
@@ -273,7 +275,7 @@ static enum cm_status squeeze_infer(struct cm_infer *in)
 }
 
 CM_OP(Squeeze, .infer = squeeze_infer, .run = cm_run_copy, .grad = cm_grad_reshape,
-      .share = cm_share_view);
+      .share = cm_share_view, .keeps_values = true);
 
 static enum cm_status unsqueeze_infer(struct cm_infer *in)
 {
@@ -300,4 +302,4 @@ static enum cm_status unsqueeze_infer(struct cm_infer *in)
 }
 
 CM_OP(Unsqueeze, .infer = unsqueeze_infer, .run = cm_run_copy, .grad = cm_grad_reshape,
-      .share = cm_share_view);
+      .share = cm_share_view, .keeps_values = true);

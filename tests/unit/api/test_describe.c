@@ -112,6 +112,24 @@ void test_describe__initializers_are_found_by_name(void)
     cameo_model_free(model);
 }
 
+void test_describe__says_which_operators_draw(void)
+{
+    struct cameo_load_options options = CAMEO_LOAD_OPTIONS_INIT;
+    struct cameo_model *model;
+    struct cameo_error err;
+    const char text[] = "<ir_version: 10, opset_import: [\"\": 21]>\n"
+                        "g (float[2] x) => (float[2] z) {\n"
+                        "  y = Dropout (x)\n  w = RandomNormalLike (y)\n  z = Add (y, w)\n}\n";
+
+    options.format = CAMEO_FORMAT_TEXT;
+    CHECK_INT(cameo_model_load_memory(text, sizeof text - 1, &options, &model, &err), CAMEO_OK);
+    for (size_t i = 0; i < 3; i++) {
+        const struct cameo_operator *op = cameo_model_operator(model, i);
+        CHECK_INT(op->is_random, strcmp(op->name.data, "RandomNormalLike") == 0);
+    }
+    cameo_model_free(model);
+}
+
 void test_describe__nested_graphs_and_functions_count_apart(void)
 {
     struct cameo_model *model = load(MODELS "branches.onnx");

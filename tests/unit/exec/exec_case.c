@@ -1,11 +1,8 @@
 /* Sessions for tests. */
 // SPDX-License-Identifier: Apache-2.0
-#define _POSIX_C_SOURCE 200809L
 #include "exec_case.h"
 
 #include "lower/lower.h"
-
-#include <time.h>
 
 static void free_session(void *what)
 {
@@ -77,28 +74,4 @@ void exec_check(struct cm_session *session, const struct cm_datum *const *in, si
                      cm_tensor_real(&out[0].tensor, (int64_t)i), expected[i]);
     for (size_t o = 0; o < n_out; o++)
         cm_datum_drop(&out[o]);
-}
-
-double exec_seconds(void)
-{
-    struct timespec at;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &at);
-    return (double)at.tv_sec + (double)at.tv_nsec * 1e-9;
-}
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || !defined(__OPTIMIZE__)
-#define SLOW_BUILD 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define SLOW_BUILD 1
-#endif
-#endif
-
-bool exec_is_fast(void)
-{
-#ifdef SLOW_BUILD
-    return false;
-#else
-    return true;
-#endif
 }

@@ -28,9 +28,4 @@ bool exec_same(const struct cm_datum *a, const struct cm_datum *b);
 void exec_check(struct cm_session *session, const struct cm_datum *const *in, size_t n_in,
                 size_t n_out, const double *expected, size_t count);
 
-/* Seconds of processor time this thread has used: other work on the machine does not count. */
-double exec_seconds(void);
-/* Is this a build in which times mean something? */
-bool exec_is_fast(void);
-
 #endif

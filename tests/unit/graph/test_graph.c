@@ -219,3 +219,57 @@ void test_graph__a_hundred_thousand_nodes_take_less_than_a_second(void)
 {
     check_in_arena(many);
 }
+
+static void drop_outputs(struct cm_arena *arena)
+{
+    struct cm_graph *graph = graph_of(arena,
+                                      GRAPH_HEAD "g (float[2,4] x, float[4] s) => (y) {\n"
+                                                 "  y, m, d = LayerNormalization(x, s)\n"
+                                                 "  p, q = Split<num_outputs = 2>(x)\n}",
+                                      NULL);
+    struct cm_node *norm = graph->first, *split = norm->next;
+    const cm_value mean = norm->outputs[1];
+    CHECK(!cm_node_drop_output(norm, 0)); /* read, and not optional */
+    CHECK(cm_node_drop_output(norm, 1));
+    CHECK(!cm_node_drop_output(norm, 1));
+    CHECK_INT(norm->n_outputs, 3); /* the third is there */
+    CHECK_INT(cm_graph_find(graph, CM_STR("m")), 0);
+    CHECK(!cm_value_get(graph->module, mean)->node);
+    CHECK(cm_node_drop_output(norm, 2));
+    CHECK_INT(norm->n_outputs, 1);
+    CHECK(!cm_node_drop_output(split, 1));
+    CHECK_INT(split->n_outputs, 2);
+}
+
+void test_graph__outputs_nobody_reads_can_be_dropped_where_optional(void)
+{
+    check_in_arena(drop_outputs);
+}
+
+static void declare(struct cm_arena *arena)
+{
+    struct cm_graph *graph = graph_of(arena,
+                                      GRAPH_HEAD "g (float[N,4] x, int64[2] s) => (z)\n"
+                                                 "<float[2,6] y> {\n"
+                                                 "  y = Reshape(x, s)\n  z = Neg(y)\n}",
+                                      NULL);
+    struct cm_module *module = graph->module;
+    struct cm_error err = {0};
+    const cm_value y = graph->first->outputs[0], z = graph->last->outputs[0];
+    const struct cm_type *declared = cm_value_get(module, y)->declared;
+    CHECK(cm_type_is_concrete(cm_value_get(module, z)->fact.type));
+    cm_value_declare(module, y, NULL);
+    CHECK(graph->first->stale && !graph->last->stale);
+    CHECK_OK(cm_node_retype(graph->first, &err), &err);
+    CHECK(!graph->first->stale && graph->last->stale);
+    CHECK_OK(cm_graph_retype(graph, &err), &err);
+    CHECK(!cm_type_is_concrete(cm_value_get(module, z)->fact.type));
+    cm_value_declare(module, y, declared);
+    CHECK_OK(cm_graph_retype(graph, &err), &err);
+    CHECK(cm_type_is_concrete(cm_value_get(module, z)->fact.type));
+}
+
+void test_graph__a_declared_type_can_be_taken_back(void)
+{
+    check_in_arena(declare);
+}

@@ -1,0 +1,174 @@
+/* GeluGrad and SwishGrad: dx = dy * slope(x). The gradients of Gelu and Swish emit one of these, so
+ * that what a network has many of is one loop backward too. */
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/elementwise/curve_grads.h"
+
+#include "ops/elementwise/element_loops.h"
+
+#include <tgmath.h> /* floats use the float functions */
+
+#define SQRT_HALF      0.70710678118654752440
+#define SQRT_2_OVER_PI 0.79788456080286535588
+#define CUBIC          0.044715
+
+/* One slope as a function per type, and the loop over it. In the body x has type T; p holds the
+ * attributes as numbers. */
+#define DEFINE_SLOPE(name, TAG, ctype, ...)                                                        \
+    static ctype name##_of_##TAG(ctype x, const double *p)                                         \
+    {                                                                                              \
+        typedef ctype T;                                                                           \
+        (void)p;                                                                                   \
+        __VA_ARGS__                                                                                \
+    }                                                                                              \
+    static void name##_##TAG(const struct cm_element_loop *loop, const struct cm_elements *e)      \
+    {                                                                                              \
+        const ctype *dys = e->in[0], *xs = e->in[1];                                               \
+        const int64_t step_dy = e->step[0], step_x = e->step[1];                                   \
+        ctype *dxs = e->out;                                                                       \
+        for (int64_t i = 0; i < e->count; i++)                                                     \
+            dxs[i] = dys[i * step_dy] * name##_of_##TAG(xs[i * step_x], loop->p);                  \
+    }
+#define DEFINE_SLOPES(name, ...)                                                                   \
+    DEFINE_SLOPE(name, FLOAT, float, __VA_ARGS__)                                                  \
+    DEFINE_SLOPE(name, DOUBLE, double, __VA_ARGS__)
+
+/* The distribution function of the normal distribution, plus x times its density. */
+DEFINE_SLOPES(gelu, {
+    const T density = (T)(SQRT_2_OVER_PI / 2) * exp((T)-0.5 * x * x);
+    return (T)0.5 * erfc(-x * (T)SQRT_HALF) + x * density;
+})
+
+/* With t = tanh(u(x)): (1 + t) / 2 + x * (1 - t * t) * u'(x) / 2 */
+DEFINE_SLOPES(gelu_tanh, {
+    const T square = x * x;
+    const T t = tanh((T)SQRT_2_OVER_PI * x * (1 + (T)CUBIC * square));
+    const T half_du = (T)(SQRT_2_OVER_PI / 2) * (1 + 3 * (T)CUBIC * square);
+    return (T)0.5 * (1 + t) + x * ((1 - t) * (1 + t) * half_du);
+})
+
+/* With z = alpha * x and s = sigmoid(z): s + z * s * (1 - s) */
+DEFINE_SLOPES(swish, {
+    const T z = (T)p[0] * x;
+    const T s = 1 / (1 + exp(-z));
+    return s + z * s * (1 - s);
+})
+
+typedef void loop_fn(const struct cm_element_loop *loop, const struct cm_elements *e);
+
+static bool choose_loop(enum cm_dtype type, loop_fn *in_float, loop_fn *in_double,
+                        struct cm_element_loop *loop)
+{
+    *loop = (struct cm_element_loop){.run = type == CM_DOUBLE ? in_double : in_float};
+    return cm_dtype_info(type)->kind == CM_CLASS_FLOAT;
+}
+
+static bool by_tanh(const struct cm_node *node)
+{
+    return cm_str_is(cm_node_str(node, "approximate"), "tanh");
+}
+
+static bool gelu_grad_elementwise(const struct cm_node *node, const enum cm_dtype *in,
+                                  enum cm_dtype out, struct cm_element_loop *loop)
+{
+    (void)out;
+    return by_tanh(node) ? choose_loop(in[0], gelu_tanh_FLOAT, gelu_tanh_DOUBLE, loop)
+                         : choose_loop(in[0], gelu_FLOAT, gelu_DOUBLE, loop);
+}
+
+static bool swish_grad_elementwise(const struct cm_node *node, const enum cm_dtype *in,
+                                   enum cm_dtype out, struct cm_element_loop *loop)
+{
+    (void)out;
+    const bool found = choose_loop(in[0], swish_FLOAT, swish_DOUBLE, loop);
+    loop->p[0] = (double)cm_node_float(node, "alpha");
+    return found;
+}
+
+static enum cm_status slope_prepare(struct cm_call *call)
+{
+    if (!cm_shape_equal(&call->in[0]->shape, &call->in[1]->shape))
+        return cm_call_fail(call, CM_BAD_MODEL, "its operands differ in shape");
+    return cm_elements_prepare(call);
+}
+
+/* ---- Bodies ---- */
+
+static cm_value scaled(struct cm_body *b, cm_value x, double factor)
+{
+    return cm_emit(b, "Mul", x, cm_emit_scalar_like(b, x, factor));
+}
+
+static cm_value plus(struct cm_body *b, cm_value x, double term)
+{
+    return cm_emit(b, "Add", x, cm_emit_scalar_like(b, x, term));
+}
+
+/* 1 - t, where that is exact in the type of t */
+static cm_value one_minus(struct cm_body *b, cm_value t)
+{
+    return cm_emit(b, "Sub", cm_emit_scalar_like(b, t, 1), t);
+}
+
+static enum cm_status gelu_grad_body(struct cm_body *b)
+{
+    const cm_value dy = cm_body_input(b, 0), x = cm_body_input(b, 1);
+    const cm_value square = cm_emit(b, "Mul", x, x);
+    cm_value step, bend;
+    if (by_tanh(b->node)) {
+        const cm_value rise = plus(b, scaled(b, square, CUBIC), 1);
+        const cm_value t =
+            cm_emit(b, "Tanh", cm_emit(b, "Mul", scaled(b, x, SQRT_2_OVER_PI), rise));
+        const cm_value half_du =
+            scaled(b, plus(b, scaled(b, square, 3 * CUBIC), 1), SQRT_2_OVER_PI / 2);
+        step = plus(b, t, 1);
+        bend = cm_emit(b, "Mul", cm_emit(b, "Mul", one_minus(b, t), step), half_du);
+    } else {
+        step = plus(b, cm_emit(b, "Erf", scaled(b, x, SQRT_HALF)), 1);
+        bend = scaled(b, cm_emit(b, "Exp", scaled(b, square, -0.5)), SQRT_2_OVER_PI / 2);
+    }
+    const cm_value slope = cm_emit(b, "Add", scaled(b, step, 0.5), cm_emit(b, "Mul", x, bend));
+    return cm_body_return(b, 0, cm_emit(b, "Mul", dy, slope));
+}
+
+static enum cm_status swish_grad_body(struct cm_body *b)
+{
+    const cm_value dy = cm_body_input(b, 0), x = cm_body_input(b, 1);
+    const cm_value z = scaled(b, x, (double)cm_node_float(b->node, "alpha"));
+    const cm_value s = cm_emit(b, "Sigmoid", z);
+    const cm_value bend = cm_emit(b, "Mul", z, cm_emit(b, "Mul", s, one_minus(b, s)));
+    return cm_body_return(b, 0, cm_emit(b, "Mul", dy, cm_emit(b, "Add", s, bend)));
+}
+
+static enum cm_sharing share_both(const struct cm_node *node, int output, int input)
+{
+    (void)node, (void)input;
+    return output == 0 ? CM_SHARE_OVERWRITE : CM_SHARE_NOTHING;
+}
+
+#define SLOPE(name)                                                                                \
+    .infer = cm_infer_like_input, .prepare = slope_prepare, .run = cm_elements_run,                      \
+    .body = name##_grad_body, .share = share_both, .layouts = CM_LAYOUT_SAME,                      \
+    .elementwise = name##_grad_elementwise
+
+CM_OP_IN(cameo, "ai.cameo", GeluGrad, SLOPE(gelu));
+CM_OP_IN(cameo, "ai.cameo", SwishGrad, SLOPE(swish));
+
+/* ---- What Gelu and Swish emit ---- */
+
+enum cm_status cm_gelu_grad(struct cm_grad *g)
+{
+    const struct cm_attribute_proto attribute = cm_attr_str(
+        cm_builder_arena(&g->build), "approximate", cm_node_str(g->node, "approximate"));
+    return cm_grad_set(g, 0,
+                       cm_emit_with(g, "ai.cameo::GeluGrad", CM_ATTRIBUTES(attribute),
+                                    cm_grad_incoming(g, 0), cm_grad_input(g, 0)));
+}
+
+enum cm_status cm_swish_grad(struct cm_grad *g)
+{
+    const struct cm_attribute_proto attribute =
+        cm_attr_float(cm_builder_arena(&g->build), "alpha", cm_node_float(g->node, "alpha"));
+    return cm_grad_set(g, 0,
+                       cm_emit_with(g, "ai.cameo::SwishGrad", CM_ATTRIBUTES(attribute),
+                                    cm_grad_incoming(g, 0), cm_grad_input(g, 0)));
+}

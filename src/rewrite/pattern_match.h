@@ -1,0 +1,68 @@
+/* Finding groups of nodes that compute one known thing. A pattern is text:
+ *
+ *     (Mul x (Mul 0.5 (Add (Erf [(Div x 1.41421356) (Mul x 0.70710678)]) 1)))
+ *
+ * `(Op a b)` is a node of ai.onnx whose operands match in order; of Add and Mul, in either order.
+ * `name=2` before the operands asks for the value of an integer attribute. A number is a constant
+ * of one element that equals it up to the rounding of its type and broadcasts without effect. A
+ * name stands for any value, the same one wherever it occurs; `name?` also for an operand that is
+ * absent. `(Op@name ..)` names a result, `(Op!name ..)` one that nodes outside may read too.
+ * `[a b]` is either. Nothing but named operands, the root's result and results marked with `!` may
+ * be read or given outside of the match.
+ *
+ * A pattern says what is computed, not with which types and shapes: that is for the row's `when`.
+ */
+// SPDX-License-Identifier: Apache-2.0
+#ifndef CM_REWRITE_PATTERN_MATCH_H
+#define CM_REWRITE_PATTERN_MATCH_H
+
+#include "graph/op.h"
+
+enum { CM_PATTERN_NAMES = 16, CM_MATCH_NODES = 32 };
+
+struct cm_pattern;
+
+/* One pattern found. Values are those that the names of the pattern stand for. */
+struct cm_match {
+    struct cm_graph *graph;
+    struct cm_node *root;
+    const struct cm_pattern *pattern;
+    cm_value bound[CM_PATTERN_NAMES];
+    struct cm_node *nodes[CM_MATCH_NODES]; /* the root first; one may be there twice */
+    size_t n_nodes;
+};
+
+/* May it be replaced? Called when all nodes match; if not, other ways to match are tried. */
+typedef bool cm_match_when_fn(const struct cm_match *match);
+/* Emits what takes the place of the root's result. Declines with 0; a failed emit counts as that.
+ */
+typedef cm_value cm_match_build_fn(const struct cm_match *match, struct cm_builder *build);
+
+/* A rewrite rule. */
+struct cm_pattern_row {
+    const char *name, *text;
+    cm_match_when_fn *when;
+    cm_match_build_fn *build;
+};
+
+/* A compiled row, in arena; NULL where the registry lacks an operator of it. */
+struct cm_pattern *cm_pattern_new(struct cm_arena *arena, const struct cm_registry *registry,
+                                  const struct cm_pattern_row *row);
+const struct cm_pattern_row *cm_pattern_row(const struct cm_pattern *pattern);
+/* Does the pattern end in a node of this operator? */
+bool cm_pattern_ends_in(const struct cm_pattern *pattern, const struct cm_op *op);
+/* Does it match the nodes that lead to root? */
+bool cm_pattern_match(const struct cm_pattern *pattern, struct cm_node *root, struct cm_match *out);
+
+/* What a name stands for; 0: the pattern does not have it, or not in the branch that matched. */
+cm_value cm_match_value(const struct cm_match *match, const char *name);
+/* Its type; NULL for 0. */
+const struct cm_type *cm_match_type(const struct cm_match *match, const char *name);
+
+/* A number that a value always is: a constant of one element, or arithmetic of such and of known
+ * dimensions. */
+bool cm_constant_number(const struct cm_module *module, cm_value value, double *out);
+/* The same integers whatever the run: a constant list of up to CM_MAX_RANK. */
+bool cm_constant_axes(const struct cm_module *module, cm_value value, size_t *count, int64_t *out);
+
+#endif

@@ -1,0 +1,134 @@
+/* The pass `patterns`: groups of nodes that exporters write for one operator become that operator,
+ * which has a gradient rule and kernels of its own.
+ *
+ * Nodes are visited from the last to the first, so that of two patterns that end in neighbouring
+ * nodes the larger one is found first. At each node only the patterns that end in its operator are
+ * tried, each with a bounded number of steps. */
+// SPDX-License-Identifier: Apache-2.0
+#include "rewrite/patterns.h"
+
+#include "rewrite/pass.h"
+
+static const struct cm_pattern_row *const tables[] = {cm_activation_patterns, cm_norm_patterns,
+                                                      cm_loss_patterns};
+
+struct patterns {
+    struct cm_pattern **items;
+    size_t count, capacity;
+};
+
+static void compile(struct cm_arena *arena, const struct cm_registry *registry,
+                    struct patterns *out)
+{
+    for (size_t t = 0; t < CM_COUNT(tables); t++)
+        for (const struct cm_pattern_row *row = tables[t]; row->name; row++) {
+            struct cm_pattern *pattern = cm_pattern_new(arena, registry, row);
+            if (pattern)
+                *CM_PUSH(arena, out) = pattern;
+        }
+}
+
+/* Is a value of the type of replacement as good as one of old's? */
+static bool same_type(const struct cm_module *module, cm_value old, cm_value replacement)
+{
+    const struct cm_type *from = cm_value_get(module, old)->fact.type,
+                         *to = cm_value_get(module, replacement)->fact.type;
+    if (from->kind != to->kind || from->dtype != to->dtype || from->rank != to->rank)
+        return false;
+    for (int d = 0; d < from->rank; d++)
+        if (!cm_dim_same(from->dims[d], to->dims[d]) &&
+            (cm_dim_known(from->dims[d]) || cm_dim_known(to->dims[d])))
+            return false;
+    return true;
+}
+
+static bool is_read(const struct cm_node *node)
+{
+    for (int o = 0; o < node->n_outputs; o++)
+        if (node->outputs[o] && cm_value_get(node->module, node->outputs[o])->n_uses > 0)
+            return true;
+    return false;
+}
+
+/* Removes nodes between two others that nobody reads. */
+static void take_back(struct cm_node *before, struct cm_node *root)
+{
+    for (struct cm_node *node = root->prev, *prev; node && node != before; node = prev) {
+        prev = node->prev;
+        if (!is_read(node))
+            cm_graph_remove_node(node);
+    }
+}
+
+/* Removes what nobody reads of the nodes that were matched. A node comes after those that read it,
+ * but for one that is read twice: hence the second look at those that stay. */
+static void remove_matched(struct cm_match *m)
+{
+    for (bool again = true; again;) {
+        again = false;
+        for (size_t i = 0; i < m->n_nodes; i++) {
+            struct cm_node *node = m->nodes[i];
+            if (!node || is_read(node))
+                continue;
+            for (size_t k = i; k < m->n_nodes; k++)
+                m->nodes[k] = m->nodes[k] == node ? NULL : m->nodes[k];
+            cm_graph_remove_node(node);
+            again = true;
+        }
+    }
+}
+
+/* Puts what the pattern stands for in the place of its nodes; false where nothing changed. */
+static bool replace(struct cm_match *m, cm_match_build_fn *build)
+{
+    struct cm_node *root = m->root, *before = root->prev;
+    struct cm_error err = {0};
+    struct cm_builder builder = {.graph = m->graph, .before = root, .err = &err};
+    const cm_value old = cm_node_output(root, 0), made = build(m, &builder);
+    if (!made || builder.status || !same_type(m->graph->module, old, made) ||
+        !cm_replace_value(m->graph, old, made)) {
+        take_back(before, root);
+        return false;
+    }
+    struct cm_node *node = cm_value_get(m->graph->module, made)->node;
+    if (!node->name.size)
+        node->name = root->name;
+    remove_matched(m);
+    return true;
+}
+
+static void visit_graph(struct cm_graph *graph, const struct patterns *patterns)
+{
+    struct cm_match match;
+    for (struct cm_node *node = graph->last, *prev; node; node = prev) {
+        prev = node->prev;
+        for (size_t i = 0; i < node->n_bodies; i++)
+            if (node->bodies[i].graph)
+                visit_graph(node->bodies[i].graph, patterns);
+        for (size_t i = 0; i < patterns->count; i++) {
+            const struct cm_pattern *pattern = patterns->items[i];
+            if (!cm_pattern_ends_in(pattern, node->op) || !cm_pattern_match(pattern, node, &match))
+                continue;
+            struct cm_node *after = node->next;
+            if (replace(&match, cm_pattern_row(pattern)->build)) {
+                prev = after ? after->prev : graph->last; /* what was built is looked at too */
+                break;
+            }
+            prev = node->prev;
+        }
+    }
+}
+
+enum cm_status cm_pass_patterns(struct cm_graph *graph, const struct cm_pass_options *options,
+                                struct cm_error *err)
+{
+    struct cm_module *module = graph->module;
+    struct patterns patterns = {0};
+    struct cm_arena scratch;
+    (void)options;
+    cm_arena_init(&scratch, cm_module_arena(module)->guard);
+    compile(&scratch, cm_module_registry(module), &patterns);
+    visit_graph(graph, &patterns);
+    cm_arena_release(&scratch);
+    return cm_graph_retype(graph, err);
+}

@@ -1,0 +1,12 @@
+/* The rules of the pass `patterns`, by what they find. Each list ends with a row without name. */
+// SPDX-License-Identifier: Apache-2.0
+#ifndef CM_REWRITE_PATTERNS_H
+#define CM_REWRITE_PATTERNS_H
+
+#include "rewrite/pattern_match.h"
+
+extern const struct cm_pattern_row cm_activation_patterns[]; /* GELU, SiLU, Mish */
+extern const struct cm_pattern_row cm_norm_patterns[];       /* layer norm, RMS norm */
+extern const struct cm_pattern_row cm_loss_patterns[];       /* softmax with cross-entropy */
+
+#endif

@@ -1,0 +1,223 @@
+/* Product regions: a convolution or matrix product with what follows it element by element, as
+ * backends compute it while a result is in registers.
+ *
+ * From a product a chain goes from reader to reader, as long as there is only one and it keeps the
+ * shape. Its last value is the region's one result and the region stands where that was computed:
+ * everything it reads is there, and nobody else has read what went into it. Products are taken from
+ * the last to the first, so that of two which are added the later one adds, when the other's result
+ * is there. */
+// SPDX-License-Identifier: Apache-2.0
+#include "rewrite/region_pass.h"
+
+enum { FOLLOWERS = 6 };
+
+struct product_row {
+    const char *op;
+    enum cm_dtype dtype; /* of operands and result */
+    bool columns;        /* bias lies along the last axis; else along axis 1 */
+};
+
+static const struct product_row products[] = {
+    {"Conv", CM_FLOAT, false},
+    {"ConvTranspose", CM_FLOAT, false},
+    {"Gemm", CM_FLOAT, true},
+    {"MatMul", CM_FLOAT, true},
+};
+
+/* A chain under way. */
+struct product_chain {
+    const struct cm_region_work *work;
+    const struct product_row *row;
+    struct cm_node *members[FOLLOWERS + 1];
+    size_t count;
+    cm_value result; /* of the last member */
+};
+
+static const struct cm_type *type_of(const struct product_chain *chain, cm_value value)
+{
+    return cm_value_get(chain->work->graph->module, value)->fact.type;
+}
+
+/* ---- what may follow ---- */
+
+typedef bool follows_fn(const struct product_chain *chain, const struct cm_node *node);
+
+/* The operand of a node of two that is not the chain's. */
+static cm_value other_operand(const struct product_chain *chain, const struct cm_node *node)
+{
+    const int chains = cm_node_input(node, 0) == chain->result ? 0 : 1;
+    return cm_node_input(node, 1 - chains);
+}
+
+static bool is_one_number(const struct cm_type *type)
+{
+    for (int i = 0; i < type->rank; i++)
+        if (type->dims[i].value != 1)
+            return false;
+    return type->rank >= 0;
+}
+
+/* One number a channel or column of the result. */
+static bool is_bias(const struct product_chain *chain, const struct cm_type *type)
+{
+    const struct cm_type *result = type_of(chain, chain->result);
+    const int missing = result->rank - type->rank;
+    const int axis = chain->row->columns ? result->rank - 1 : 1;
+
+    if (type->rank < 0 || missing < 0 || axis >= result->rank || axis < missing)
+        return false;
+    for (int i = 0; i < type->rank; i++) {
+        const bool same = cm_dim_same(type->dims[i], result->dims[i + missing]);
+        if (i + missing == axis ? !same : type->dims[i].value != 1)
+            return false;
+    }
+    return true;
+}
+
+/* A product must not wait for another operand as large as its result. */
+static bool is_there(const struct product_chain *chain, cm_value value)
+{
+    const struct cm_node *maker = cm_value_get(chain->work->graph->module, value)->node;
+    return !maker || maker->graph != chain->work->graph || maker->mark < chain->members[0]->mark;
+}
+
+static bool is_bias_or_residual(const struct product_chain *chain, const struct cm_node *node)
+{
+    const cm_value other = other_operand(chain, node);
+    const struct cm_type *type = type_of(chain, other);
+    return is_one_number(type) || is_bias(chain, type) ||
+           (cm_region_same_shape(type, type_of(chain, chain->result)) && is_there(chain, other));
+}
+
+static bool is_scale(const struct product_chain *chain, const struct cm_node *node)
+{
+    return cm_region_is_number(node->module, other_operand(chain, node));
+}
+
+static bool reads_first(const struct product_chain *chain, const struct cm_node *node)
+{
+    return cm_node_input(node, 0) == chain->result;
+}
+
+static bool has_constant_limits(const struct product_chain *chain, const struct cm_node *node)
+{
+    for (int i = 1; i < node->n_inputs; i++)
+        if (node->inputs[i].value && !cm_region_is_number(node->module, node->inputs[i].value))
+            return false;
+    return reads_first(chain, node);
+}
+
+static const struct {
+    const char *op;
+    follows_fn *follows;
+} followers[] = {
+    {"Add", is_bias_or_residual}, {"Clip", has_constant_limits}, {"Elu", reads_first},
+    {"Gelu", reads_first},        {"HardSigmoid", reads_first},  {"HardSwish", reads_first},
+    {"LeakyRelu", reads_first},   {"Mish", reads_first},         {"Mul", is_scale},
+    {"Relu", reads_first},        {"Sigmoid", reads_first},      {"Softplus", reads_first},
+    {"Swish", reads_first},       {"Tanh", reads_first},
+};
+
+static bool is_standard(const struct cm_node *node, const char *op)
+{
+    return !node->domain.size && cm_str_is(node->op_type, op);
+}
+
+/* ---- chains ---- */
+
+/* Is it a node of the graph that keeps shape and type? */
+static bool is_alike(const struct product_chain *chain, const struct cm_node *node)
+{
+    if (!node || node->graph != chain->work->graph || !cm_region_is_elementwise(node))
+        return false;
+    const struct cm_type *type = type_of(chain, node->outputs[0]);
+    return type->dtype == chain->row->dtype &&
+           cm_region_same_shape(type, type_of(chain, chain->result));
+}
+
+static void append(struct product_chain *chain, struct cm_node *node)
+{
+    chain->members[chain->count++] = node;
+    chain->result = node->outputs[0];
+}
+
+static bool may_follow(const struct product_chain *chain, const struct cm_node *node)
+{
+    if (!is_alike(chain, node))
+        return false;
+    for (size_t i = 0; i < CM_COUNT(followers); i++)
+        if (is_standard(node, followers[i].op))
+            return followers[i].follows(chain, node);
+    return false;
+}
+
+/* x * Sigmoid(x): the two readers of x, in order; false when they are not that. */
+static bool is_gate(const struct product_chain *chain, struct cm_node *sigmoid,
+                    struct cm_node *product)
+{
+    if (!is_alike(chain, sigmoid) || !is_alike(chain, product) ||
+        !is_standard(sigmoid, "Sigmoid") || !is_standard(product, "Mul"))
+        return false;
+    const cm_value gate = sigmoid->outputs[0];
+    return cm_value_get(sigmoid->module, gate)->n_uses == 1 &&
+           other_operand(chain, product) == gate;
+}
+
+static bool extend(struct product_chain *chain)
+{
+    const struct cm_value_def *def = cm_value_get(chain->work->graph->module, chain->result);
+    const struct cm_use *use = def->uses;
+
+    if (def->n_uses == 1 && may_follow(chain, use->node)) {
+        append(chain, use->node);
+        return true;
+    }
+    if (def->n_uses != 2 || chain->count + 2 > CM_COUNT(chain->members))
+        return false;
+    struct cm_node *a = use->node, *b = use->next->node;
+    const bool turned = !is_gate(chain, a, b);
+    if (turned && !is_gate(chain, b, a))
+        return false;
+    append(chain, turned ? b : a);
+    append(chain, turned ? a : b);
+    return true;
+}
+
+/* What kind of product the node is; NULL when it is none. */
+static const struct product_row *row_of(const struct cm_node *node)
+{
+    if (!node->op || node->op->elementwise || node->function || node->n_outputs != 1)
+        return NULL;
+    for (size_t i = 0; i < CM_COUNT(products); i++)
+        if (is_standard(node, products[i].op))
+            return &products[i];
+    return NULL;
+}
+
+static enum cm_status work_on(struct cm_region_work *work, const struct product_row *row,
+                              struct cm_node *product)
+{
+    struct product_chain chain = {.work = work, .row = row};
+    append(&chain, product);
+    const struct cm_type *type = type_of(&chain, chain.result);
+    if (type->kind != CM_KIND_TENSOR || type->dtype != row->dtype || type->rank < 0)
+        return CM_OK;
+    while (chain.count < CM_COUNT(chain.members) && extend(&chain))
+        ;
+    const struct cm_region_group group = {chain.members, chain.count};
+    return chain.count < 2 ? CM_OK : cm_region_make(work, "ProductRegion", &group, 1);
+}
+
+enum cm_status cm_region_products(struct cm_region_work *work)
+{
+    uint32_t place = 0;
+    for (struct cm_node *node = work->graph->first; node; node = node->next)
+        node->mark = place++;
+    for (struct cm_node *node = work->graph->last, *prev; node && !work->full; node = prev) {
+        const struct product_row *row = row_of(node);
+        prev = node->prev;
+        if (row)
+            CM_TRY(work_on(work, row, node));
+    }
+    return CM_OK;
+}

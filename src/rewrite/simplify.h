@@ -1,0 +1,74 @@
+/* What the families of rules of `simplify` share. Not for other passes.
+ *
+ * A rule is a row: its name, the operator whose nodes it is asked about, when it may fire, and what
+ * then stands for the node's results. Rules look at a node and at what it reads, never at who reads
+ * it, so that one walk in order sees every node after all that it depends on was simplified. */
+// SPDX-License-Identifier: Apache-2.0
+#ifndef CM_REWRITE_SIMPLIFY_H
+#define CM_REWRITE_SIMPLIFY_H
+
+#include "graph/clone.h"
+#include "rewrite/pass.h"
+
+enum { CM_RECENT_ROWS = 64 };
+
+/* What holds for one run of the pass. */
+struct cm_simplifier {
+    struct cm_module *module;
+    struct cm_arena scratch;
+    struct cm_map rules; /* by operator: the first row of it, counted from 1 */
+    const struct cm_simplify_rule **rows;
+    size_t *next_row; /* by row: the next one of the same operator; 0: none */
+    size_t n_rows;
+    struct {
+        const struct cm_schema *schema;
+        size_t row;
+    } recent[CM_RECENT_ROWS]; /* the first row of nodes of this schema: most models have few */
+    bool *named;              /* by value, below n_named: an operand of a Gradient node */
+    size_t n_named;
+    struct cm_clone clone; /* for inlining branches; made when first needed */
+    size_t budget;         /* rules that may still fire */
+    bool changed;
+};
+
+/* A node that a rule is asked about. */
+struct cm_match {
+    struct cm_simplifier *all;
+    struct cm_module *module;
+    struct cm_node *node;
+    cm_value operand;        /* input 0, unless `when` says that build is about another value */
+    cm_value *results;       /* build: what stands for each output; 0: nothing does */
+    struct cm_builder build; /* where build adds nodes: before node; holds the first failure */
+};
+
+struct cm_simplify_rule {
+    const char *name;
+    const char *op_type; /* of ai.onnx; NULL: of any node */
+    bool (*when)(struct cm_match *m);
+    void (*build)(struct cm_match *m);
+};
+
+/* The families, each ending with an empty row. */
+extern const struct cm_simplify_rule cm_simplify_arithmetic[];
+extern const struct cm_simplify_rule cm_simplify_views[];
+extern const struct cm_simplify_rule cm_simplify_shapes[];
+extern const struct cm_simplify_rule cm_simplify_branches[];
+
+/* The build of most rows: output 0 is m->operand. */
+void cm_match_keep(struct cm_match *m);
+
+/* The type of input i or output o of the node; NULL when it is absent. */
+const struct cm_type *cm_match_type(const struct cm_match *m, int i);
+const struct cm_type *cm_match_result_type(const struct cm_match *m, int o);
+/* The contents of input i if they are constant and at most `most` elements; else NULL. What a
+ * Gradient node reads is no constant here: it may be what is differentiated by. */
+const struct cm_tensor *cm_match_constant(struct cm_match *m, int i, int64_t most);
+/* The node of this operator that computes value; NULL if another does, or if a Gradient node reads
+ * value, so that nothing may be led past it. */
+const struct cm_node *cm_match_maker(const struct cm_match *m, cm_value value, const char *op_type);
+/* Do both surely have the same shape, by numbers or symbols, and the same element type? */
+bool cm_same_tensor_type(const struct cm_type *a, const struct cm_type *b);
+/* Is the node of ai.onnx, in the version that struct cm_op speaks of? */
+bool cm_node_is_plain(const struct cm_node *node, const char *op_type);
+
+#endif

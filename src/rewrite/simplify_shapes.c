@@ -1,0 +1,170 @@
+/* Rules of `simplify` for shape arithmetic: what is known of a result before anything runs becomes
+ * a constant, and small constants are computed with. */
+// SPDX-License-Identifier: Apache-2.0
+#include "rewrite/simplify.h"
+
+#include "graph/eval.h"
+
+enum {
+    KNOWN_MAX = 1024, /* elements of a result that inference knows */
+    SMALL_IN = 64,    /* elements of an operand that is computed with */
+    SMALL_OUT = 256,  /* elements of what comes out */
+    OPERANDS_MAX = 64,
+};
+
+/* ---- what inference knows ---- */
+
+/* May number be an element of this type? */
+static bool fits(enum cm_dtype dtype, int64_t number)
+{
+    return dtype == CM_INT64 || (dtype == CM_INT32 && number == (int32_t)number);
+}
+
+/* Are all elements of the value known, and is it worth a constant? */
+static bool is_known(const struct cm_value_def *def)
+{
+    const struct cm_known *known = def->fact.known;
+    const struct cm_type *type = def->fact.type;
+    if (!known || def->fact.constant || known->count > KNOWN_MAX || type->rank != known->rank ||
+        (known->rank == 1 && type->dims[0].value != (int64_t)known->count))
+        return false;
+    for (size_t i = 0; i < known->count; i++)
+        if (!known->items[i].is_number || !fits(type->dtype, known->items[i].number))
+            return false;
+    return true;
+}
+
+static bool knows_result(struct cm_match *m)
+{
+    const struct cm_node *node = m->node;
+    if (!node->op || node->n_bodies || node->op->effects & CM_RANDOM)
+        return false;
+    for (int o = 0; o < node->n_outputs; o++) {
+        const struct cm_value_def *def =
+            node->outputs[o] ? cm_value_get(m->module, node->outputs[o]) : NULL;
+        if (def && def->fact.known && def->n_uses && is_known(def) &&
+            !cm_is_output(node->graph, node->outputs[o]))
+            return true;
+    }
+    return false;
+}
+
+static cm_value build_known(struct cm_match *m, const struct cm_value_def *def)
+{
+    const struct cm_known *known = def->fact.known;
+    const struct cm_shape shape = {known->rank, {(int64_t)known->count}};
+    int64_t *wide = CM_NEW_ARRAY(&m->all->scratch, int64_t, known->count + 1);
+    int32_t *narrow = CM_NEW_ARRAY(&m->all->scratch, int32_t, known->count + 1);
+    for (size_t i = 0; i < known->count; i++) {
+        wide[i] = known->items[i].number;
+        narrow[i] = (int32_t)known->items[i].number;
+    }
+    const bool is_wide = def->fact.type->dtype == CM_INT64;
+    const struct cm_tensor tensor = cm_tensor_borrow(is_wide ? CM_INT64 : CM_INT32, &shape,
+                                                     is_wide ? (void *)wide : (void *)narrow);
+    return cm_build_tensor(&m->build, &tensor);
+}
+
+static void known_results(struct cm_match *m)
+{
+    const struct cm_node *node = m->node;
+    for (int o = 0; o < node->n_outputs; o++) {
+        const struct cm_value_def *def =
+            node->outputs[o] ? cm_value_get(m->module, node->outputs[o]) : NULL;
+        if (def && def->n_uses && is_known(def) && !cm_is_output(node->graph, node->outputs[o]))
+            m->results[o] = build_known(m, def);
+    }
+}
+
+/* ---- computing with small constants ---- */
+
+static bool is_small(const struct cm_type *type, int64_t most)
+{
+    struct cm_shape shape;
+    int64_t count;
+    return type && type->kind == CM_KIND_TENSOR && type->dtype != CM_STRING &&
+           cm_type_shape(type, &shape) && cm_shape_count(&shape, &count) && count <= most;
+}
+
+static bool has_small_operands(struct cm_match *m)
+{
+    const struct cm_node *node = m->node;
+    if (node->n_inputs == 0 || node->n_inputs > OPERANDS_MAX)
+        return false;
+    for (int i = 0; i < node->n_inputs; i++)
+        if (node->inputs[i].value && !cm_match_constant(m, i, SMALL_IN))
+            return false;
+    for (int o = 0; o < node->n_outputs; o++)
+        if (node->outputs[o] && (!is_small(cm_match_result_type(m, o), SMALL_OUT) ||
+                                 cm_is_output(node->graph, node->outputs[o])))
+            return false;
+    return true;
+}
+
+/* What fails is left to fail when it runs, if it ever does. */
+static void compute(struct cm_match *m)
+{
+    struct cm_node *node = m->node;
+    struct cm_datum in[OPERANDS_MAX];
+    const struct cm_datum *args[OPERANDS_MAX] = {NULL};
+    for (int i = 0; i < node->n_inputs; i++) {
+        const struct cm_tensor *constant =
+            node->inputs[i].value ? cm_match_constant(m, i, SMALL_IN) : NULL;
+        if (!constant)
+            continue;
+        in[i] = (struct cm_datum){.kind = CM_KIND_TENSOR, .tensor = *constant};
+        args[i] = &in[i];
+    }
+    struct cm_datum *out = cm_data_new(&m->all->scratch, (size_t)node->n_outputs);
+    if (cm_op_eval(node, args, out, NULL))
+        return;
+    for (int o = 0; o < node->n_outputs; o++)
+        if (node->outputs[o])
+            m->results[o] = cm_build_tensor(&m->build, &out[o].tensor);
+}
+
+/* clang-format off */
+const struct cm_simplify_rule cm_simplify_shapes[] = {
+    {"known-result", NULL, knows_result, known_results},
+    {"small-abs", "Abs", has_small_operands, compute},
+    {"small-add", "Add", has_small_operands, compute},
+    {"small-and", "And", has_small_operands, compute},
+    {"small-cast", "Cast", has_small_operands, compute},
+    {"small-ceil", "Ceil", has_small_operands, compute},
+    {"small-concat", "Concat", has_small_operands, compute},
+    {"small-constant-of-shape", "ConstantOfShape", has_small_operands, compute},
+    {"small-div", "Div", has_small_operands, compute},
+    {"small-equal", "Equal", has_small_operands, compute},
+    {"small-expand", "Expand", has_small_operands, compute},
+    {"small-floor", "Floor", has_small_operands, compute},
+    {"small-gather", "Gather", has_small_operands, compute},
+    {"small-greater", "Greater", has_small_operands, compute},
+    {"small-greater-or-equal", "GreaterOrEqual", has_small_operands, compute},
+    {"small-identity", "Identity", has_small_operands, compute},
+    {"small-less", "Less", has_small_operands, compute},
+    {"small-less-or-equal", "LessOrEqual", has_small_operands, compute},
+    {"small-max", "Max", has_small_operands, compute},
+    {"small-min", "Min", has_small_operands, compute},
+    {"small-mod", "Mod", has_small_operands, compute},
+    {"small-mul", "Mul", has_small_operands, compute},
+    {"small-neg", "Neg", has_small_operands, compute},
+    {"small-not", "Not", has_small_operands, compute},
+    {"small-or", "Or", has_small_operands, compute},
+    {"small-range", "Range", has_small_operands, compute},
+    {"small-reduce-max", "ReduceMax", has_small_operands, compute},
+    {"small-reduce-min", "ReduceMin", has_small_operands, compute},
+    {"small-reduce-prod", "ReduceProd", has_small_operands, compute},
+    {"small-reduce-sum", "ReduceSum", has_small_operands, compute},
+    {"small-reshape", "Reshape", has_small_operands, compute},
+    {"small-round", "Round", has_small_operands, compute},
+    {"small-slice", "Slice", has_small_operands, compute},
+    {"small-split", "Split", has_small_operands, compute},
+    {"small-sqrt", "Sqrt", has_small_operands, compute},
+    {"small-squeeze", "Squeeze", has_small_operands, compute},
+    {"small-sub", "Sub", has_small_operands, compute},
+    {"small-transpose", "Transpose", has_small_operands, compute},
+    {"small-unsqueeze", "Unsqueeze", has_small_operands, compute},
+    {"small-where", "Where", has_small_operands, compute},
+    {0},
+};
+/* clang-format on */

@@ -1,0 +1,280 @@
+/* Rules of `simplify` for operators that move elements or only change the shape: those that change
+ * nothing go, and several after each other become one. */
+// SPDX-License-Identifier: Apache-2.0
+#include "rewrite/simplify.h"
+
+#include "base/number.h"
+
+enum { PARAMETERS_MAX = 4 * CM_MAX_RANK, CHAIN_MAX = 16 };
+
+static bool keeps_shape(struct cm_match *m)
+{
+    return cm_same_tensor_type(cm_match_type(m, 0), cm_match_result_type(m, 0));
+}
+
+static bool all_are(const struct cm_tensor *list, int64_t number)
+{
+    for (int64_t i = 0; i < cm_tensor_count(list); i++)
+        if (cm_tensor_int(list, i) != number)
+            return false;
+    return true;
+}
+
+/* ---- views: the same elements in the same order ---- */
+
+static const char *const view_ops[] = {"Reshape", "Flatten", "Squeeze", "Unsqueeze"};
+
+/* What value is a view of; 0 if it is none. */
+static cm_value viewed(const struct cm_match *m, cm_value value)
+{
+    for (size_t i = 0; i < CM_COUNT(view_ops); i++) {
+        const struct cm_node *maker = cm_match_maker(m, value, view_ops[i]);
+        if (maker)
+            return cm_node_input(maker, 0);
+    }
+    return 0;
+}
+
+/* A view of views that ends with the shape one of them began with. */
+static bool back_again(struct cm_match *m)
+{
+    const struct cm_type *result = cm_match_result_type(m, 0);
+    cm_value value = m->operand;
+    for (int i = 0; value && i < CHAIN_MAX; i++) {
+        if (cm_same_tensor_type(cm_value_get(m->module, value)->fact.type, result)) {
+            m->operand = value;
+            return true;
+        }
+        value = viewed(m, value);
+    }
+    return false;
+}
+
+/* ---- Reshape ---- */
+
+/* A constant shape for Reshape. */
+struct target {
+    int64_t dims[CM_MAX_RANK];
+    int rank;
+    bool allowzero; /* 0 is a number, not "as in the input" */
+};
+
+/* The shape that makes `to` of `from`, in numbers, with 0 for dimensions that stay where they are
+ * and -1 for one that is left. */
+static bool express(const struct cm_type *from, const struct cm_type *to, struct target *target)
+{
+    bool open = false, copies = false, empty = false;
+    if (to->rank == CM_RANK_UNKNOWN || from->rank == CM_RANK_UNKNOWN)
+        return false;
+    target->rank = to->rank;
+    for (int i = 0; i < to->rank; i++) {
+        if (cm_dim_known(to->dims[i])) {
+            target->dims[i] = to->dims[i].value;
+            empty = empty || to->dims[i].value == 0;
+        } else if (i < from->rank && cm_dim_same(from->dims[i], to->dims[i])) {
+            target->dims[i] = 0;
+            copies = true;
+        } else {
+            if (open)
+                return false;
+            target->dims[i] = -1;
+            open = true;
+        }
+    }
+    target->allowzero = empty;
+    return !empty || (!open && !copies);
+}
+
+/* The list that a Reshape is given, when it is constant and says the same whatever is reshaped. */
+static bool given_target(struct cm_match *m, struct target *target)
+{
+    const struct cm_tensor *list =
+        cm_str_is(m->node->op_type, "Reshape") ? cm_match_constant(m, 1, CM_MAX_RANK) : NULL;
+    if (!list)
+        return false;
+    target->allowzero = cm_node_int(m->node, "allowzero") != 0;
+    target->rank = (int)cm_tensor_count(list);
+    for (int i = 0; i < target->rank; i++) {
+        target->dims[i] = cm_tensor_int(list, i);
+        if (target->dims[i] == 0 && !target->allowzero)
+            return false;
+    }
+    return true;
+}
+
+static cm_value build_reshape(struct cm_match *m, cm_value x, const struct target *target)
+{
+    struct cm_arena *arena = cm_module_arena(m->module);
+    const cm_value shape = cm_build_int64s(&m->build, (size_t)target->rank, target->dims);
+    const struct cm_attribute_proto allowzero = cm_attr_int(arena, "allowzero", 1);
+    return cm_build(&m->build, &(struct cm_emission){.op = "Reshape",
+                                                     CM_INPUTS(x, shape),
+                                                     .attributes = &allowzero,
+                                                     .n_attributes = target->allowzero});
+}
+
+static bool target_from(struct cm_match *m, cm_value source, struct target *target)
+{
+    return given_target(m, target) ||
+           express(cm_value_get(m->module, source)->fact.type, cm_match_result_type(m, 0), target);
+}
+
+/* The view furthest back that can be reshaped at once. */
+static bool of_view(struct cm_match *m)
+{
+    struct target target;
+    cm_value source = viewed(m, m->operand), best = 0;
+    for (int i = 0; source && i < CHAIN_MAX; i++) {
+        if (target_from(m, source, &target))
+            best = source;
+        source = viewed(m, source);
+    }
+    m->operand = best;
+    return best != 0;
+}
+
+static void reshape_operand(struct cm_match *m)
+{
+    struct target target;
+    if (target_from(m, m->operand, &target))
+        m->results[0] = build_reshape(m, m->operand, &target);
+}
+
+/* Exporters compute the new shape from that of the input; what is known of it is often all that
+ * Reshape needs. */
+static bool target_is_known(struct cm_match *m)
+{
+    struct target target;
+    const struct cm_value_def *shape = cm_value_get(m->module, cm_node_input(m->node, 1));
+    return !shape->fact.constant && shape->node &&
+           express(cm_match_type(m, 0), cm_match_result_type(m, 0), &target);
+}
+
+/* ---- Transpose ---- */
+
+/* Where each axis of the result comes from; false where the rank is not known. */
+static bool permutation(const struct cm_match *m, const struct cm_node *node, int *perm, int *rank)
+{
+    const struct cm_int64s list = cm_node_ints(node, "perm");
+    const struct cm_type *x = cm_value_get(m->module, cm_node_input(node, 0))->fact.type;
+    const bool given = cm_node_has_attr(node, "perm");
+    *rank = x->rank;
+    if (x->rank == CM_RANK_UNKNOWN || (given && list.count != (size_t)x->rank))
+        return false;
+    for (int i = 0; i < *rank; i++) {
+        perm[i] = given ? (int)list.items[i] : *rank - 1 - i;
+        if (perm[i] < 0 || perm[i] >= *rank)
+            return false;
+    }
+    return true;
+}
+
+static bool keeps_order(struct cm_match *m)
+{
+    int perm[CM_MAX_RANK], rank;
+    if (!permutation(m, m->node, perm, &rank))
+        return false;
+    for (int i = 0; i < rank; i++)
+        if (perm[i] != i)
+            return false;
+    return true;
+}
+
+/* The permutation of this Transpose after that of the one it reads. */
+static bool two_permutations(struct cm_match *m, const struct cm_node *inner, int *perm, int *rank)
+{
+    int first[CM_MAX_RANK], second[CM_MAX_RANK];
+    if (!inner || !permutation(m, inner, first, rank) || !permutation(m, m->node, second, rank))
+        return false;
+    for (int i = 0; i < *rank; i++)
+        perm[i] = first[second[i]];
+    return true;
+}
+
+static bool of_transpose(struct cm_match *m)
+{
+    int perm[CM_MAX_RANK], rank;
+    return two_permutations(m, cm_match_maker(m, m->operand, "Transpose"), perm, &rank);
+}
+
+static void transpose_once(struct cm_match *m)
+{
+    const struct cm_node *inner = cm_match_maker(m, m->operand, "Transpose");
+    int perm[CM_MAX_RANK], rank;
+    int64_t list[CM_MAX_RANK];
+    bool moves = false;
+    if (!two_permutations(m, inner, perm, &rank))
+        return;
+    for (int i = 0; i < rank; i++) {
+        list[i] = perm[i];
+        moves = moves || perm[i] != i;
+    }
+    const cm_value x = cm_node_input(inner, 0);
+    if (!moves) {
+        m->results[0] = x;
+        return;
+    }
+    const struct cm_attribute_proto attr =
+        cm_attr_ints(cm_module_arena(m->module), "perm", (size_t)rank, list);
+    m->results[0] = cm_build(
+        &m->build, &(struct cm_emission){
+                       .op = "Transpose", CM_INPUTS(x), .attributes = &attr, .n_attributes = 1});
+}
+
+/* Axes of length 1 may go anywhere: no element moves while the others keep their order. */
+static bool moves_ones(struct cm_match *m)
+{
+    int perm[CM_MAX_RANK], rank, last = -1;
+    struct target target;
+    const struct cm_type *x = cm_match_type(m, 0);
+    if (!permutation(m, m->node, perm, &rank))
+        return false;
+    for (int i = 0; i < rank; i++) {
+        if (x->dims[perm[i]].value == 1)
+            continue;
+        if (perm[i] < last)
+            return false;
+        last = perm[i];
+    }
+    return express(x, cm_match_result_type(m, 0), &target);
+}
+
+/* ---- parts and edges ---- */
+
+static bool takes_everything(struct cm_match *m)
+{
+    const struct cm_tensor *steps = cm_match_constant(m, 4, PARAMETERS_MAX);
+    return keeps_shape(m) && (!cm_node_input(m->node, 4) || (steps && all_are(steps, 1)));
+}
+
+static bool pads_nothing(struct cm_match *m)
+{
+    const struct cm_tensor *pads = cm_match_constant(m, 1, PARAMETERS_MAX);
+    return pads && all_are(pads, 0);
+}
+
+static bool one_part(struct cm_match *m)
+{
+    return m->node->n_outputs == 1 && keeps_shape(m);
+}
+
+/* clang-format off */
+const struct cm_simplify_rule cm_simplify_views[] = {
+    {"reshape-back-again", "Reshape", back_again, cm_match_keep},
+    {"reshape-of-view", "Reshape", of_view, reshape_operand},
+    {"reshape-to-known-shape", "Reshape", target_is_known, reshape_operand},
+    {"flatten-back-again", "Flatten", back_again, cm_match_keep},
+    {"flatten-of-view", "Flatten", of_view, reshape_operand},
+    {"squeeze-back-again", "Squeeze", back_again, cm_match_keep},
+    {"unsqueeze-back-again", "Unsqueeze", back_again, cm_match_keep},
+    {"expand-to-same-shape", "Expand", keeps_shape, cm_match_keep},
+    {"tile-once", "Tile", keeps_shape, cm_match_keep},
+    {"transpose-in-order", "Transpose", keeps_order, cm_match_keep},
+    {"transpose-of-transpose", "Transpose", of_transpose, transpose_once},
+    {"transpose-of-ones", "Transpose", moves_ones, reshape_operand},
+    {"slice-of-everything", "Slice", takes_everything, cm_match_keep},
+    {"pad-of-nothing", "Pad", pads_nothing, cm_match_keep},
+    {"split-into-one", "Split", one_part, cm_match_keep},
+    {0},
+};
+/* clang-format on */

@@ -1,0 +1,834 @@
+/* Transposes moved, merged and cancelled.
+ *
+ * A node that can be computed on transposed operands (transpose_rules.h) may stand before a
+ * Transpose or after it. For one permutation at a time, starting from its Transpose nodes, all such
+ * nodes that hang together are found; each is then computed either as it is ("far" from the
+ * operands of those Transposes) or in their operands' layout ("near"). A value whose maker and
+ * readers are not all of one kind needs a Transpose, which costs its bytes. The cheapest choice is
+ * a minimum cut, and the graph is changed only where that costs less than what is there. So
+ * Transposes that cancel go, however many nodes, sums and concatenations stand between them, the
+ * others move to where they are small, and the pass comes to an end.
+ *
+ * The same numbers are moved and computed, in another order. Only reductions over several axes
+ * may add up in another order and differ in rounding. */
+// SPDX-License-Identifier: Apache-2.0
+#include "rewrite/pass.h"
+
+#include "base/number.h"
+#include "rewrite/min_cut.h"
+#include "rewrite/permutation.h"
+#include "rewrite/transpose_rules.h"
+
+enum {
+    MAX_ROUNDS = 4,        /* one choice may make room for another */
+    MAX_PERMUTATIONS = 16, /* looked at in one graph and round */
+    USUAL_SIZE = 64,       /* of a dimension that is not known */
+    NODE_COST = 256,       /* bytes that could be moved while a node is started */
+};
+/* Edges looked at by all searches for a cut. */
+static const uint64_t SEARCH_BUDGET = 50000000;
+/* Bytes of constants made here, where the caller sets no limit. */
+static const size_t OWN_LIMIT = (size_t)1 << 30;
+
+/* What the problem at hand says of a value. */
+struct place {
+    const struct cm_perm *perm; /* the value is this Transpose of what is on the near side */
+    cm_value near;              /* what that is, once it is there */
+    uint32_t problem;           /* a number for those members that hang together */
+    bool moved;                 /* some of those go to the near side */
+};
+
+struct side {
+    const struct cm_perm *perm; /* how the operands of a member are transposed */
+    bool near;
+};
+
+struct transposes {
+    struct cm_module *module;
+    struct cm_error *err;
+    size_t bytes; /* that new constants may still take */
+    uint64_t budget;
+    struct cm_arena lasting; /* the table of places */
+    struct cm_arena scratch; /* for one permutation */
+    struct cm_arena search;  /* for one problem */
+    struct {                 /* by value; those in `touched` are set */
+        struct place *items;
+        size_t count, capacity;
+    } places;
+    struct {
+        cm_value *items;
+        size_t count, capacity;
+    } touched;
+    struct { /* nodes that may go to either side: node->mark is the index + CM_CUT_FIRST */
+        struct cm_node **items;
+        size_t count, capacity;
+    } members;
+    struct { /* by member */
+        struct side *items;
+        size_t count, capacity;
+    } sides;
+    uint32_t problem; /* the one at hand */
+    size_t reserved;  /* bytes of constants that the members will need */
+    bool changed;
+};
+
+static const uint32_t REFUSED = UINT32_MAX; /* a mark: no member of this problem */
+
+static const struct cm_type *type_of(const struct transposes *t, cm_value value)
+{
+    return cm_value_get(t->module, value)->fact.type;
+}
+
+/* ---- small steps: what needs no choice ---- */
+
+static enum cm_status emit_transpose(struct transposes *t, struct cm_graph *graph,
+                                     struct cm_node *before, cm_value x, const struct cm_perm *p,
+                                     cm_value *out)
+{
+    struct cm_arena *arena = cm_module_arena(t->module);
+    struct {
+        struct cm_builder build;
+    } b = {{.graph = graph, .before = before, .err = t->err}};
+    int64_t perm[CM_MAX_RANK];
+
+    for (int a = 0; a < p->rank; a++)
+        perm[a] = p->axes[a];
+    *out = cm_emit_with(&b, "Transpose",
+                        CM_ATTRIBUTES(cm_attr_ints(arena, "perm", (size_t)p->rank, perm)), x);
+    return b.build.status;
+}
+
+/* A constant transposed; *out is 0 where it cannot be. */
+static enum cm_status transpose_constant(struct transposes *t, struct cm_graph *graph,
+                                         const struct cm_tensor *from, const struct cm_perm *p,
+                                         cm_value *out)
+{
+    const size_t bytes = cm_tensor_bytes(from);
+    struct cm_tensor tensor;
+
+    *out = 0;
+    if (bytes > t->bytes || from->type == CM_STRING || from->shape.rank > p->rank)
+        return CM_OK;
+    CM_TRY(cm_perm_apply(p, from, &tensor, t->err));
+    t->bytes -= bytes;
+    *out = cm_graph_add_constant(graph, CM_STR_NONE, &tensor);
+    cm_tensor_drop(&tensor);
+    return CM_OK;
+}
+
+/* Puts value in the place of what node gives; where value cannot have the name of that output of
+ * the graph, a copy of it. */
+static enum cm_status give_instead(struct transposes *t, struct cm_node *node, cm_value value)
+{
+    if (!cm_replace_value(node->graph, node->outputs[0], value)) {
+        struct {
+            struct cm_builder build;
+        } b = {{.graph = node->graph, .before = node, .err = t->err}};
+        const cm_value copy = cm_emit(&b, "Identity", value);
+        CM_TRY(b.build.status);
+        (void)cm_replace_value(node->graph, node->outputs[0], copy); /* it has just been made */
+    }
+    cm_graph_remove_node(node);
+    return CM_OK;
+}
+
+/* A Transpose that moves nothing, of a constant, or of a Transpose. */
+static enum cm_status merge_transpose(struct transposes *t, struct cm_node *node)
+{
+    const cm_value x = node->inputs[0].value;
+    const struct cm_value_def *def = cm_value_get(t->module, x);
+    const struct cm_tensor *constant = NULL;
+    struct cm_perm p, first;
+    cm_value merged;
+
+    if (!cm_perm_of_node(node, &p))
+        return CM_OK;
+    if (cm_perm_is_identity(&p))
+        return give_instead(t, node, x);
+    CM_TRY(cm_value_constant(t->module, x, &constant, t->err));
+    if (constant && !cm_is_output(node->graph, node->outputs[0])) {
+        CM_TRY(transpose_constant(t, node->graph, constant, &p, &merged));
+        if (merged && cm_replace_value(node->graph, node->outputs[0], merged))
+            cm_graph_remove_node(node);
+        return CM_OK;
+    }
+    if (!def->node || def->graph != node->graph || !cm_perm_of_node(def->node, &first) ||
+        first.rank != p.rank)
+        return CM_OK;
+    struct cm_node *before = def->node;
+    const struct cm_perm both = cm_perm_compose(&first, &p);
+    merged = before->inputs[0].value;
+    if (!cm_perm_is_identity(&both))
+        CM_TRY(emit_transpose(t, node->graph, node, merged, &both, &merged));
+    CM_TRY(give_instead(t, node, merged));
+    if (!cm_value_get(t->module, before->outputs[0])->n_uses)
+        cm_graph_remove_node(before);
+    return CM_OK;
+}
+
+static enum cm_status merge_all(struct transposes *t, struct cm_graph *graph)
+{
+    for (struct cm_node *node = graph->first, *next; node; node = next) {
+        next = node->next;
+        CM_TRY(merge_transpose(t, node));
+    }
+    return cm_graph_retype(graph, t->err);
+}
+
+/* The operand of a Transpose of matrices that computes value; 0 when there is none. */
+static cm_value turned_matrix(const struct transposes *t, cm_value value)
+{
+    const struct cm_node *node = cm_value_get(t->module, value)->node;
+    struct cm_perm p;
+    return node && cm_perm_of_node(node, &p) && p.rank == 2 && p.axes[0] == 1
+               ? node->inputs[0].value
+               : 0;
+}
+
+static bool is_gemm(const struct cm_node *node)
+{
+    return !node->domain.size && cm_str_is(node->op_type, "Gemm");
+}
+
+/* A product of two matrices: Gemm, or a MatMul that could be one. */
+static bool is_matrix_product(const struct cm_node *node)
+{
+    if (is_gemm(node))
+        return true;
+    if (node->domain.size || !cm_str_is(node->op_type, "MatMul"))
+        return false;
+    for (int i = 0; i < 2; i++)
+        if (cm_value_get(node->module, node->inputs[i].value)->fact.type->rank != 2)
+            return false;
+    return true;
+}
+
+/* Gemm reads either operand transposed at no cost. */
+static enum cm_status turn_product(struct transposes *t, struct cm_node *node)
+{
+    struct cm_arena *arena = cm_module_arena(t->module);
+    static const char *const names[2] = {"transA", "transB"};
+    const bool gemm = is_gemm(node);
+    cm_value operands[3] = {cm_node_input(node, 0), cm_node_input(node, 1), cm_node_input(node, 2)};
+    int64_t turned[2] = {0};
+    bool changes = false;
+
+    for (int i = 0; i < 2; i++) {
+        const cm_value x = turned_matrix(t, operands[i]);
+        turned[i] = gemm && cm_node_int(node, names[i]);
+        if (x) {
+            operands[i] = x;
+            turned[i] = !turned[i];
+            changes = true;
+        }
+    }
+    if (!changes)
+        return CM_OK;
+    struct cm_node_spec spec = {.op_type = CM_STR("Gemm"),
+                                .name = node->name,
+                                .version = gemm ? node->schema->since_version : 0,
+                                .inputs = operands,
+                                .n_inputs = 3,
+                                .n_outputs = 1,
+                                .original_version = gemm ? node->original_version : 0};
+    spec.attributes = CM_NEW_ARRAY(arena, struct cm_attribute_proto, node->n_attributes + 2);
+    for (size_t i = 0; i < node->n_attributes; i++)
+        if (!cm_str_is(node->attributes[i].name, names[0]) &&
+            !cm_str_is(node->attributes[i].name, names[1]))
+            spec.attributes[spec.n_attributes++] = node->attributes[i];
+    for (int i = 0; i < 2; i++)
+        if (turned[i])
+            spec.attributes[spec.n_attributes++] = cm_attr_int(arena, names[i], 1);
+    struct cm_node *made;
+    CM_TRY(cm_graph_add_node(node->graph, node, &spec, &made, t->err));
+    if (cm_replace_value(node->graph, node->outputs[0], made->outputs[0]))
+        cm_graph_remove_node(node);
+    return CM_OK;
+}
+
+/* A Transpose that leaves the elements in their order becomes a Reshape, which moves none. */
+static enum cm_status reshape_instead(struct transposes *t, struct cm_node *node)
+{
+    const struct cm_type *type = type_of(t, node->outputs[0]);
+    int64_t dims[CM_MAX_RANK];
+    struct cm_perm p;
+    int unknown = 0;
+
+    if (!cm_perm_of_node(node, &p) || type->rank != p.rank || !cm_perm_keeps_order(&p, type))
+        return CM_OK;
+    for (int a = 0; a < p.rank; a++) {
+        if (type->dims[a].value == 0)
+            return CM_OK; /* to Reshape that means another thing */
+        dims[a] = cm_dim_known(type->dims[a]) ? type->dims[a].value : -1;
+        unknown += dims[a] < 0;
+    }
+    if (unknown > 1)
+        return CM_OK;
+    struct {
+        struct cm_builder build;
+    } b = {{.graph = node->graph, .before = node, .err = t->err}};
+    const cm_value shape = cm_build_int64s(&b.build, (size_t)p.rank, dims);
+    const cm_value reshaped = cm_emit(&b, "Reshape", node->inputs[0].value, shape);
+    CM_TRY(b.build.status);
+    if (cm_replace_value(node->graph, node->outputs[0], reshaped))
+        cm_graph_remove_node(node);
+    return CM_OK;
+}
+
+static bool is_shape(const struct cm_node *node)
+{
+    return !node->domain.size && cm_str_is(node->op_type, "Shape");
+}
+
+/* Where only shapes are read of a Transpose, they are read of its operand and put in order. */
+static enum cm_status read_shape_before(struct transposes *t, struct cm_node *node,
+                                        const struct cm_perm *p)
+{
+    const struct cm_value_def *y = cm_value_get(t->module, node->outputs[0]);
+
+    for (const struct cm_use *use = y->uses; use; use = use->next)
+        if (!use->node || use->graph != node->graph || !is_shape(use->node))
+            return CM_OK;
+    while (y->uses) {
+        struct cm_node *reader = y->uses->node;
+        int64_t axes[CM_MAX_RANK], from = cm_node_int(reader, "start"), to = p->rank;
+        size_t count = 0;
+        if (cm_node_has_attr(reader, "end"))
+            to = cm_node_int(reader, "end");
+        from = from < 0 ? from + p->rank : from;
+        to = to < 0 ? to + p->rank : to;
+        for (int64_t a = from < 0 ? 0 : from; a < to && a < p->rank; a++)
+            axes[count++] = p->axes[a];
+        struct {
+            struct cm_builder build;
+        } b = {{.graph = reader->graph, .before = reader, .err = t->err}};
+        const cm_value shape = cm_emit(&b, "Shape", node->inputs[0].value);
+        const cm_value order = cm_build_int64s(&b.build, count, axes);
+        const cm_value sizes = cm_emit(&b, "Gather", shape, order);
+        CM_TRY(b.build.status);
+        (void)cm_replace_value(reader->graph, reader->outputs[0],
+                               sizes); /* it has just been made */
+        cm_graph_remove_node(reader);
+    }
+    return CM_OK;
+}
+
+/* ---- the problem: which nodes, which values ---- */
+
+static struct place place_of(const struct transposes *t, cm_value value)
+{
+    return value < t->places.count ? t->places.items[value] : (struct place){0};
+}
+
+/* Says that value is this Transpose of what is near; its maker and readers may become members. */
+static void place_value(struct transposes *t, cm_value value, const struct cm_perm *perm)
+{
+    while (t->places.count <= value)
+        *CM_PUSH(&t->lasting, &t->places) = (struct place){0};
+    t->places.items[value] = (struct place){.perm = perm, .problem = t->problem};
+    *CM_PUSH(&t->scratch, &t->touched) = value;
+}
+
+static bool is_single(const struct cm_type *type)
+{
+    for (int a = 0; a < type->rank; a++)
+        if (type->dims[a].value != 1)
+            return false;
+    return type->rank >= 0;
+}
+
+static bool is_constant(const struct transposes *t, cm_value value)
+{
+    const struct cm_value_def *def = cm_value_get(t->module, value);
+    return !def->is_state && (def->fact.constant || def->role == CM_ROLE_INITIALIZER);
+}
+
+/* How one operand goes along when its node changes sides. */
+enum operand_kind { OPERAND_STAYS, OPERAND_CONSTANT, OPERAND_MOVES, OPERAND_HINDERS };
+
+static enum operand_kind operand_kind(const struct transposes *t, const struct cm_node *node, int i,
+                                      int rank)
+{
+    const cm_value value = node->inputs[i].value;
+    if (!value || !cm_transpose_moves(node, i))
+        return OPERAND_STAYS;
+    const struct cm_type *type = type_of(t, value);
+    if (type->kind != CM_KIND_TENSOR || type->rank == CM_RANK_UNKNOWN || type->rank > rank)
+        return OPERAND_HINDERS;
+    if (is_constant(t, value))
+        return is_single(type)            ? OPERAND_STAYS
+               : type->dtype == CM_STRING ? OPERAND_HINDERS
+                                          : OPERAND_CONSTANT;
+    if (type->rank == rank)
+        return OPERAND_MOVES;
+    return type->rank == 0 ? OPERAND_STAYS : OPERAND_HINDERS;
+}
+
+static bool outputs_agree(struct transposes *t, const struct cm_node *node,
+                          const struct cm_perm *out)
+{
+    for (int o = 0; o < node->n_outputs; o++) {
+        if (!node->outputs[o])
+            continue;
+        const struct cm_perm *perm = place_of(t, node->outputs[o]).perm;
+        if (type_of(t, node->outputs[o])->rank != out->rank || (perm && !cm_perm_equal(perm, out)))
+            return false;
+    }
+    return true;
+}
+
+static bool reserve(struct transposes *t, cm_value constant)
+{
+    const struct cm_type *type = type_of(t, constant);
+    struct cm_shape shape;
+    int64_t count;
+    size_t bytes;
+
+    if (!cm_type_shape(type, &shape) || !cm_shape_count(&shape, &count) ||
+        !cm_dtype_bytes(type->dtype, count, &bytes) || !cm_size_add(t->reserved, bytes, &bytes) ||
+        bytes > t->bytes)
+        return false;
+    t->reserved = bytes;
+    return true;
+}
+
+/* Makes node a member, its operands transposed by perm, if it can be. */
+static void consider(struct transposes *t, struct cm_graph *graph, struct cm_node *node,
+                     const struct cm_perm *perm, bool from_result)
+{
+    struct cm_transposed how;
+
+    if (!node || node->graph != graph || node->mark)
+        return;
+    node->mark = REFUSED;
+    if (!cm_transpose_through(node, perm, &how) || !outputs_agree(t, node, &how.out) ||
+        (from_result && !cm_perm_equal(&how.out, perm)))
+        return;
+    for (int i = 0; i < node->n_inputs; i++) {
+        const enum operand_kind kind = operand_kind(t, node, i, perm->rank);
+        const struct cm_perm *other =
+            kind == OPERAND_MOVES ? place_of(t, node->inputs[i].value).perm : NULL;
+        if (kind == OPERAND_HINDERS || (other && !cm_perm_equal(other, perm)) ||
+            (kind == OPERAND_CONSTANT && !reserve(t, node->inputs[i].value)))
+            return;
+    }
+    struct cm_perm *out = NULL;
+    if (!cm_perm_equal(&how.out, perm)) {
+        out = CM_NEW(&t->scratch, struct cm_perm);
+        *out = how.out;
+    }
+    node->mark = (uint32_t)t->members.count + CM_CUT_FIRST;
+    *CM_PUSH(&t->scratch, &t->sides) = (struct side){.perm = perm};
+    *CM_PUSH(&t->scratch, &t->members) = node;
+    for (int i = 0; i < node->n_inputs; i++)
+        if (operand_kind(t, node, i, perm->rank) == OPERAND_MOVES &&
+            !place_of(t, node->inputs[i].value).perm)
+            place_value(t, node->inputs[i].value, perm);
+    for (int o = 0; o < node->n_outputs; o++)
+        if (node->outputs[o] && !place_of(t, node->outputs[o]).perm)
+            place_value(t, node->outputs[o], out ? out : perm);
+}
+
+static bool is_member(const struct cm_node *node)
+{
+    return node && node->mark >= CM_CUT_FIRST && node->mark != REFUSED;
+}
+
+/* All members that hang together with the values touched from the given one on. */
+static void collect(struct transposes *t, struct cm_graph *graph, size_t first)
+{
+    for (size_t i = first; i < t->touched.count; i++) {
+        const cm_value value = t->touched.items[i];
+        const struct cm_value_def *def = cm_value_get(t->module, value);
+        const struct cm_perm *at = place_of(t, value).perm;
+        for (const struct cm_use *use = def->uses; use; use = use->next)
+            if (use->node && use->graph == graph && cm_transpose_moves(use->node, use->index))
+                consider(t, graph, use->node, at, false);
+        if (def->graph == graph)
+            consider(t, graph, def->node, at, true);
+    }
+}
+
+/* What a Transpose of value costs. */
+static int64_t cost_of(const struct transposes *t, cm_value value, const struct cm_perm *perm)
+{
+    const struct cm_type *type = type_of(t, value);
+    const int64_t most = INT64_C(1) << 40;
+    int64_t cost = (int64_t)cm_dtype_size(type->dtype);
+
+    if (cm_perm_keeps_order(perm, type))
+        return NODE_COST / 16; /* a Reshape */
+    cost = cost ? cost : 1;
+    for (int a = 0; a < type->rank && cost < most; a++) {
+        const int64_t size = cm_dim_known(type->dims[a]) ? type->dims[a].value : USUAL_SIZE;
+        cost = size > most / cost ? most : cost * (size ? size : 1);
+    }
+    return cost + NODE_COST;
+}
+
+/* Members that hang together, each to go to one of two sides. */
+struct problem {
+    struct cm_graph *graph;
+    size_t first_member, first_value; /* of the lists of members and touched values */
+    struct cm_min_cut *cut;
+};
+
+/* Which side the maker of a value is on, as a member of a cut; false: it makes no difference. */
+static bool maker_side(const struct transposes *t, const struct problem *problem, cm_value value,
+                       const struct cm_perm *perm, size_t *side)
+{
+    const struct cm_value_def *def = cm_value_get(t->module, value);
+    struct cm_perm p;
+
+    *side = CM_CUT_FAR;
+    if (def->graph != problem->graph || !def->node)
+        return true;
+    if (is_member(def->node)) {
+        *side = def->node->mark - problem->first_member;
+        return true;
+    }
+    if (!cm_perm_of_node(def->node, &p))
+        return true;
+    if (!cm_perm_equal(&p, perm))
+        return false; /* it is transposed once, this way or that */
+    /* A Transpose is taken away once: where a problem before counts on it, it is not there. */
+    *side = place_of(t, def->node->inputs[0].value).moved ? CM_CUT_FAR : CM_CUT_NEAR;
+    return true;
+}
+
+static bool reader_side(const struct transposes *t, const struct problem *problem,
+                        const struct cm_use *use, const struct cm_perm *perm, size_t *side)
+{
+    const struct cm_perm inverse = cm_perm_inverse(perm);
+    struct cm_perm p;
+
+    *side = CM_CUT_FAR;
+    if (!use->node || use->graph != problem->graph)
+        return true;
+    if (is_member(use->node)) {
+        if (cm_transpose_moves(use->node, use->index))
+            *side = use->node->mark - problem->first_member;
+        return true;
+    }
+    if (cm_perm_of_node(use->node, &p)) {
+        /* Where its result is part of this problem, or of one before that counts on it, the
+         * Transpose is taken away there, which needs the value as it is. */
+        const struct place result = place_of(t, use->node->outputs[0]);
+        if (!result.moved && !(result.perm && result.problem == t->problem))
+            *side = CM_CUT_NEAR;
+        return cm_perm_equal(&p, &inverse) || *side == CM_CUT_FAR; /* else the two become one */
+    }
+    if (is_matrix_product(use->node) && use->index < 2)
+        return false;
+    return !is_shape(use->node);
+}
+
+/* Adds what a value costs where not all agree on its layout; returns what it costs now. */
+static int64_t add_net(const struct transposes *t, const struct problem *problem, cm_value value)
+{
+    const struct cm_perm *perm = place_of(t, value).perm;
+    bool near = false, others = false;
+    size_t side;
+
+    if (cm_perm_is_identity(perm))
+        return 0;
+    const int64_t cost = cost_of(t, value, perm);
+    cm_min_cut_net(problem->cut, cost);
+    if (maker_side(t, problem, value, perm, &side)) {
+        cm_min_cut_join(problem->cut, side);
+        *(side == CM_CUT_NEAR ? &near : &others) = true;
+    }
+    for (const struct cm_use *use = cm_value_get(t->module, value)->uses; use; use = use->next)
+        if (reader_side(t, problem, use, perm, &side)) {
+            cm_min_cut_join(problem->cut, side);
+            *(side == CM_CUT_NEAR ? &near : &others) = true;
+        }
+    return near && others ? cost : 0;
+}
+
+/* ---- the answer ---- */
+
+/* Value as it is on the near side. */
+static enum cm_status near_value(struct transposes *t, struct cm_node *before, cm_value value,
+                                 cm_value *out)
+{
+    const struct place place = place_of(t, value);
+    const struct cm_value_def *def = cm_value_get(t->module, value);
+    struct cm_perm p, inverse = cm_perm_inverse(place.perm);
+
+    *out = place.near;
+    if (*out)
+        return CM_OK;
+    if (cm_perm_is_identity(&inverse)) {
+        *out = value;
+    } else if (def->node && def->graph == before->graph && cm_perm_of_node(def->node, &p)) {
+        p = cm_perm_compose(&p, &inverse);
+        *out = def->node->inputs[0].value;
+        if (!cm_perm_is_identity(&p))
+            CM_TRY(emit_transpose(t, before->graph, before, *out, &p, out));
+    } else {
+        CM_TRY(emit_transpose(t, before->graph, before, value, &inverse, out));
+    }
+    t->places.items[value].near = *out;
+    return CM_OK;
+}
+
+static enum cm_status new_list(struct transposes *t, struct cm_graph *graph,
+                               const struct cm_transposed *how, cm_value *out)
+{
+    const struct cm_shape shape = how->is_scalar ? CM_SCALAR : CM_SHAPE((int64_t)how->count);
+    struct cm_tensor tensor;
+
+    CM_TRY(cm_tensor_new(how->type, &shape, &tensor, t->err));
+    for (size_t i = 0; i < how->count; i++) {
+        if (how->type == CM_INT32)
+            ((int32_t *)tensor.data)[i] = (int32_t)how->items[i];
+        else
+            ((int64_t *)tensor.data)[i] = how->items[i];
+    }
+    *out = cm_graph_add_constant(graph, CM_STR_NONE, &tensor);
+    cm_tensor_drop(&tensor);
+    return CM_OK;
+}
+
+static enum cm_status near_operands(struct transposes *t, struct cm_node *node,
+                                    const struct cm_perm *perm, const struct cm_transposed *how,
+                                    cm_value *operands)
+{
+    const struct cm_perm inverse = cm_perm_inverse(perm);
+    const struct cm_tensor *constant;
+
+    for (int i = 0; i < node->n_inputs; i++) {
+        operands[i] = node->inputs[i].value;
+        switch (operand_kind(t, node, i, perm->rank)) {
+        case OPERAND_MOVES:
+            CM_TRY(near_value(t, node, operands[i], &operands[i]));
+            break;
+        case OPERAND_CONSTANT:
+            CM_TRY(cm_value_constant(t->module, operands[i], &constant, t->err));
+            CM_TRY(transpose_constant(t, node->graph, constant, &inverse, &operands[i]));
+            break;
+        case OPERAND_STAYS:
+        case OPERAND_HINDERS:
+            break;
+        }
+    }
+    return how->operand < 0 ? CM_OK : new_list(t, node->graph, how, &operands[how->operand]);
+}
+
+/* Computes a member on the near side too. */
+static enum cm_status rebuild(struct transposes *t, struct cm_node *node,
+                              const struct cm_perm *perm)
+{
+    struct cm_arena *arena = cm_module_arena(t->module);
+    struct cm_transposed how;
+    size_t n_inputs = (size_t)node->n_inputs;
+
+    if (!cm_transpose_through(node, perm, &how))
+        return cm_fail(t->err, CM_BAD_MODEL, "%s changed while transposes were moved",
+                       cm_node_describe(node).text);
+    if (how.operand >= node->n_inputs)
+        n_inputs = (size_t)how.operand + 1;
+    cm_value *operands = CM_NEW_ARRAY(&t->scratch, cm_value, n_inputs);
+    CM_TRY(near_operands(t, node, perm, &how, operands));
+    bool *wanted = CM_NEW_ARRAY(&t->scratch, bool, (size_t)node->n_outputs);
+    for (int o = 0; o < node->n_outputs; o++)
+        wanted[o] = node->outputs[o] != 0;
+    struct cm_node_spec spec = {.domain = node->domain,
+                                .op_type = node->op_type,
+                                .name = node->name,
+                                .version = node->schema ? node->schema->since_version : 0,
+                                .inputs = operands,
+                                .n_inputs = n_inputs,
+                                .n_outputs = (size_t)node->n_outputs,
+                                .wanted = wanted,
+                                .original_version = node->original_version};
+    spec.attributes = CM_NEW_ARRAY(arena, struct cm_attribute_proto, node->n_attributes + 1);
+    for (size_t i = 0; i < node->n_attributes; i++)
+        if (!how.has_axis || !cm_str_is(node->attributes[i].name, "axis"))
+            spec.attributes[spec.n_attributes++] = node->attributes[i];
+    if (how.has_axis)
+        spec.attributes[spec.n_attributes++] = cm_attr_int(arena, "axis", how.axis);
+    struct cm_node *made;
+    CM_TRY(cm_graph_add_node(node->graph, node, &spec, &made, t->err));
+    for (int o = 0; o < node->n_outputs; o++)
+        if (node->outputs[o])
+            t->places.items[node->outputs[o]].near = made->outputs[o];
+    return CM_OK;
+}
+
+/* Takes a member out that is computed on the near side; who still reads its results on the far side
+ * gets them transposed. */
+static enum cm_status replace_member(struct transposes *t, struct cm_node *node)
+{
+    for (int o = 0; o < node->n_outputs; o++) {
+        const cm_value value = node->outputs[o];
+        if (!value || !cm_value_get(t->module, value)->n_uses)
+            continue;
+        const struct place place = place_of(t, value);
+        cm_value far = place.near;
+        if (!cm_perm_is_identity(place.perm))
+            CM_TRY(emit_transpose(t, node->graph, node, place.near, place.perm, &far));
+        if (!cm_replace_value(node->graph, value, far))
+            return cm_fail(t->err, CM_BAD_MODEL, "%s: its result cannot be replaced",
+                           cm_node_describe(node).text);
+    }
+    cm_graph_remove_node(node);
+    return CM_OK;
+}
+
+static const struct side *near_side(const struct transposes *t, const struct cm_node *node)
+{
+    const struct side *side = is_member(node) ? &t->sides.items[node->mark - CM_CUT_FIRST] : NULL;
+    return side && side->near ? side : NULL;
+}
+
+static enum cm_status move_members(struct transposes *t, struct cm_graph *graph)
+{
+    for (struct cm_node *node = graph->first; node; node = node->next) {
+        const struct side *side = near_side(t, node);
+        if (side)
+            CM_TRY(rebuild(t, node, side->perm));
+    }
+    for (struct cm_node *node = graph->last, *prev; node; node = prev) {
+        struct cm_perm p;
+        prev = node->prev;
+        if (near_side(t, node))
+            CM_TRY(replace_member(t, node));
+        else if (cm_perm_of_node(node, &p) && !cm_value_get(t->module, node->outputs[0])->n_uses)
+            cm_graph_remove_node(node);
+    }
+    return cm_graph_retype(graph, t->err);
+}
+
+/* Chooses sides for the members that hang together with one Transpose. */
+static bool choose_sides(struct transposes *t, struct cm_graph *graph, cm_value transposed,
+                         const struct cm_perm *p)
+{
+    struct problem problem = {graph, t->members.count, t->touched.count, NULL};
+    const size_t reserved = t->reserved;
+    int64_t now = 0, best;
+
+    if (place_of(t, transposed).perm)
+        return false; /* part of a problem before */
+    t->problem++;
+    place_value(t, transposed, p);
+    collect(t, graph, problem.first_value);
+    const size_t count = t->members.count - problem.first_member;
+    bool better = false;
+    if (count) {
+        problem.cut = cm_min_cut_new(&t->search, count);
+        for (size_t i = problem.first_value; i < t->touched.count; i++)
+            now += add_net(t, &problem, t->touched.items[i]);
+        better = cm_min_cut_solve(problem.cut, &t->budget, &best) && best < now;
+    }
+    for (size_t i = 0; better && i < count; i++)
+        t->sides.items[problem.first_member + i].near =
+            cm_min_cut_is_near(problem.cut, i + CM_CUT_FIRST);
+    for (size_t i = problem.first_value; better && i < t->touched.count; i++)
+        t->places.items[t->touched.items[i]].moved = true;
+    if (!better)
+        t->reserved = reserved;
+    cm_arena_reset(&t->search);
+    return better;
+}
+
+static void forget_problems(struct transposes *t)
+{
+    for (size_t i = 0; i < t->touched.count; i++)
+        t->places.items[t->touched.items[i]] = (struct place){0};
+    memset(&t->touched, 0, sizeof t->touched);
+    memset(&t->members, 0, sizeof t->members);
+    memset(&t->sides, 0, sizeof t->sides);
+    t->reserved = 0;
+    cm_arena_reset(&t->scratch);
+}
+
+/* The best sides for all nodes around the Transposes by p. */
+static enum cm_status solve(struct transposes *t, struct cm_graph *graph, const struct cm_perm *p)
+{
+    enum cm_status status = CM_OK;
+    struct cm_perm perm;
+    bool changes = false;
+
+    for (struct cm_node *node = graph->first; node; node = node->next)
+        node->mark = 0;
+    for (struct cm_node *node = graph->first; node; node = node->next)
+        if (cm_perm_of_node(node, &perm) && cm_perm_equal(&perm, p))
+            changes = choose_sides(t, graph, node->outputs[0], p) || changes;
+    if (changes)
+        status = move_members(t, graph);
+    forget_problems(t);
+    CM_TRY(status);
+    t->changed = t->changed || changes;
+    return changes ? merge_all(t, graph) : CM_OK; /* pairs that were counted as none go now */
+}
+
+static size_t distinct_permutations(const struct cm_graph *graph, struct cm_perm *out)
+{
+    size_t count = 0;
+    for (const struct cm_node *node = graph->first; node; node = node->next) {
+        size_t i = 0;
+        if (count == MAX_PERMUTATIONS)
+            break;
+        if (!cm_perm_of_node(node, &out[count]))
+            continue;
+        while (!cm_perm_equal(&out[i], &out[count]))
+            i++;
+        count += i == count;
+    }
+    return count;
+}
+
+static enum cm_status work_on(struct transposes *t, struct cm_graph *graph)
+{
+    struct cm_perm perms[MAX_PERMUTATIONS];
+
+    for (struct cm_node *node = graph->first; node; node = node->next)
+        for (size_t i = 0; i < node->n_bodies; i++)
+            if (node->bodies[i].graph)
+                CM_TRY(work_on(t, node->bodies[i].graph));
+    CM_TRY(merge_all(t, graph));
+    for (int round = 0; round < MAX_ROUNDS; round++) {
+        const size_t count = distinct_permutations(graph, perms);
+        t->changed = false;
+        for (size_t i = 0; i < count; i++)
+            CM_TRY(solve(t, graph, &perms[i]));
+        if (!t->changed)
+            break;
+    }
+    for (struct cm_node *node = graph->first, *next; node; node = next) {
+        next = node->next;
+        if (is_matrix_product(node))
+            CM_TRY(turn_product(t, node));
+    }
+    for (struct cm_node *node = graph->last, *prev; node; node = prev) {
+        struct cm_perm p;
+        prev = node->prev;
+        if (!cm_perm_of_node(node, &p))
+            continue;
+        CM_TRY(read_shape_before(t, node, &p));
+        if (cm_value_get(t->module, node->outputs[0])->n_uses)
+            CM_TRY(reshape_instead(t, node));
+        else
+            cm_graph_remove_node(node);
+    }
+    return cm_graph_retype(graph, t->err);
+}
+
+enum cm_status cm_pass_transposes(struct cm_graph *graph, const struct cm_pass_options *options,
+                                  struct cm_error *err)
+{
+    struct transposes t = {.module = graph->module,
+                           .err = err,
+                           .budget = SEARCH_BUDGET,
+                           .bytes = options->memory_limit ? options->memory_limit : OWN_LIMIT};
+    cm_arena_init(&t.lasting, cm_module_arena(graph->module)->guard);
+    cm_arena_init(&t.scratch, cm_module_arena(graph->module)->guard);
+    cm_arena_init(&t.search, cm_module_arena(graph->module)->guard);
+    const enum cm_status status = work_on(&t, graph);
+    cm_arena_release(&t.search);
+    cm_arena_release(&t.scratch);
+    cm_arena_release(&t.lasting);
+    return status;
+}
