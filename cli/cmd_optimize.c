@@ -159,7 +159,7 @@ CLI_COMMAND(
     "and repetitions removed, groups of nodes fused. Inputs, outputs, metadata and (from 17\n"
     "on) the opset stay. Each fused group is a call of a function that the file defines;\n"
     "--portable writes its nodes instead. For each pass it says how many nodes there were\n"
-    "before and after. docs/optimize.md has more.",
+    "before and after; --list names them. docs/optimize.md has more.",
     "cameo optimize net.onnx -o fast.onnx # as Cameo runs it\n"
     "cameo optimize net.onnx -o fast.onnx --portable # for other runtimes\n"
     "cameo optimize net.onnx -o fast.onnx --dump-after fold=folded.onnx # what a pass did",

@@ -59,6 +59,7 @@ static enum cm_status lower(struct optimize_call *call, struct cm_graph **graph)
     const struct cm_lower_options lower = {.pass = {.memory_limit = options->memory_limit},
                                            .only = options->passes,
                                            .without = options->without,
+                                           .keep_operators = true,
                                            .after = note_pass,
                                            .after_arg = call};
 
