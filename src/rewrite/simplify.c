@@ -28,20 +28,24 @@ const struct cm_type *cm_candidate_result_type(const struct cm_candidate *m, int
     return value ? cm_value_get(m->module, value)->fact.type : NULL;
 }
 
-const struct cm_tensor *cm_candidate_constant(struct cm_candidate *m, int i, int64_t most)
+const struct cm_tensor *cm_candidate_contents(struct cm_candidate *m, cm_value value, int64_t most)
 {
-    const struct cm_type *type = cm_candidate_type(m, i);
+    const struct cm_type *type = value ? cm_value_get(m->module, value)->fact.type : NULL;
     const struct cm_tensor *constant = NULL;
     struct cm_shape shape;
     int64_t count;
     if (!type || !cm_type_shape(type, &shape) || !cm_shape_count(&shape, &count) || count > most ||
-        cm_named_has(&m->all->named, m->node->inputs[i].value))
+        cm_named_has(&m->all->named, value))
         return NULL;
-    const enum cm_status status =
-        cm_value_constant(m->module, m->node->inputs[i].value, &constant, m->build.err);
+    const enum cm_status status = cm_value_constant(m->module, value, &constant, m->build.err);
     if (status && !m->build.status)
         m->build.status = status;
     return constant && constant->data ? constant : NULL;
+}
+
+const struct cm_tensor *cm_candidate_constant(struct cm_candidate *m, int i, int64_t most)
+{
+    return cm_candidate_contents(m, cm_node_input(m->node, i), most);
 }
 
 bool cm_node_is_plain(const struct cm_node *node, const char *op_type)
@@ -74,7 +78,8 @@ bool cm_same_tensor_type(const struct cm_type *a, const struct cm_type *b)
 static void list_rules(struct cm_simplifier *s)
 {
     static const struct cm_simplify_rule *const families[] = {
-        cm_simplify_shapes, cm_simplify_views, cm_simplify_arithmetic, cm_simplify_branches};
+        cm_simplify_shapes, cm_simplify_views, cm_simplify_parts, cm_simplify_arithmetic,
+        cm_simplify_branches};
     for (size_t f = 0; f < CM_COUNT(families); f++)
         for (const struct cm_simplify_rule *rule = families[f]; rule->name; rule++)
             s->n_rows++;

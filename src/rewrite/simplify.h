@@ -65,6 +65,7 @@ struct cm_simplify_rule {
 /* The families, each ending with an empty row. */
 extern const struct cm_simplify_rule cm_simplify_arithmetic[];
 extern const struct cm_simplify_rule cm_simplify_views[];
+extern const struct cm_simplify_rule cm_simplify_parts[];
 extern const struct cm_simplify_rule cm_simplify_shapes[];
 extern const struct cm_simplify_rule cm_simplify_branches[];
 
@@ -74,8 +75,9 @@ void cm_candidate_keep(struct cm_candidate *m);
 /* The type of input i or output o of the node; NULL when it is absent. */
 const struct cm_type *cm_candidate_type(const struct cm_candidate *m, int i);
 const struct cm_type *cm_candidate_result_type(const struct cm_candidate *m, int o);
-/* The contents of input i if they are constant and at most `most` elements; else NULL. What a
- * Gradient node reads is no constant here: it may be what is differentiated by. */
+/* The contents of a value, or of input i, if they are constant and at most `most` elements; else
+ * NULL. What a Gradient node reads is no constant here: it may be what is differentiated by. */
+const struct cm_tensor *cm_candidate_contents(struct cm_candidate *m, cm_value value, int64_t most);
 const struct cm_tensor *cm_candidate_constant(struct cm_candidate *m, int i, int64_t most);
 /* The node of this operator that computes value; NULL if another does, or if a Gradient node reads
  * value, so that nothing may be led past it. */

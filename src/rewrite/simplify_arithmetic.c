@@ -124,7 +124,7 @@ static bool same_throughout(struct cm_candidate *m, bool *value)
 
 static bool decided(struct cm_candidate *m)
 {
-    bool first;
+    bool first = false;
     if (!same_throughout(m, &first))
         return false;
     m->operand = cm_node_input(m->node, first ? 1 : 2);

@@ -5,7 +5,7 @@
 
 #include "base/number.h"
 
-enum { PARAMETERS_MAX = 4 * CM_MAX_RANK, CHAIN_MAX = 16 };
+enum { CHAIN_MAX = 16 }; /* views after each other that are looked at */
 
 static bool keeps_shape(struct cm_candidate *m)
 {
@@ -35,14 +35,6 @@ static bool expands_nothing(struct cm_candidate *m)
         if (!says_the_same(item, x->dims[x->rank - count + k]))
             return false;
     }
-    return true;
-}
-
-static bool all_are(const struct cm_tensor *list, int64_t number)
-{
-    for (int64_t i = 0; i < cm_tensor_count(list); i++)
-        if (cm_tensor_int(list, i) != number)
-            return false;
     return true;
 }
 
@@ -267,25 +259,6 @@ static bool moves_ones(struct cm_candidate *m)
     return express(x, cm_candidate_result_type(m, 0), &target);
 }
 
-/* ---- parts and edges ---- */
-
-static bool takes_everything(struct cm_candidate *m)
-{
-    const struct cm_tensor *steps = cm_candidate_constant(m, 4, PARAMETERS_MAX);
-    return keeps_shape(m) && (!cm_node_input(m->node, 4) || (steps && all_are(steps, 1)));
-}
-
-static bool pads_nothing(struct cm_candidate *m)
-{
-    const struct cm_tensor *pads = cm_candidate_constant(m, 1, PARAMETERS_MAX);
-    return pads && all_are(pads, 0);
-}
-
-static bool one_part(struct cm_candidate *m)
-{
-    return m->node->n_outputs == 1 && keeps_shape(m);
-}
-
 /* clang-format off */
 const struct cm_simplify_rule cm_simplify_views[] = {
     {"reshape-back-again", "Reshape", back_again, cm_candidate_keep},
@@ -294,15 +267,14 @@ const struct cm_simplify_rule cm_simplify_views[] = {
     {"flatten-back-again", "Flatten", back_again, cm_candidate_keep},
     {"flatten-of-view", "Flatten", of_view, reshape_operand},
     {"squeeze-back-again", "Squeeze", back_again, cm_candidate_keep},
+    {"squeeze-of-view", "Squeeze", of_view, reshape_operand},
     {"unsqueeze-back-again", "Unsqueeze", back_again, cm_candidate_keep},
+    {"unsqueeze-of-view", "Unsqueeze", of_view, reshape_operand},
     {"expand-to-same-shape", "Expand", expands_nothing, cm_candidate_keep},
     {"tile-once", "Tile", keeps_shape, cm_candidate_keep},
     {"transpose-in-order", "Transpose", keeps_order, cm_candidate_keep},
     {"transpose-of-transpose", "Transpose", of_transpose, transpose_once},
     {"transpose-of-ones", "Transpose", moves_ones, reshape_operand},
-    {"slice-of-everything", "Slice", takes_everything, cm_candidate_keep},
-    {"pad-of-nothing", "Pad", pads_nothing, cm_candidate_keep},
-    {"split-into-one", "Split", one_part, cm_candidate_keep},
     {0},
 };
 /* clang-format on */
