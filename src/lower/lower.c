@@ -175,7 +175,8 @@ static enum cm_status run_passes(struct cm_graph *graph, const struct cm_lower_o
             continue;
         /* Gradients are taken of operators as they are; what follows wants what runs. */
         cm_remove_dead(graph);
-        CM_TRY(cm_graph_inline_all(graph, has_no_kernel, NULL, err));
+        if (!options->keep_operators)
+            CM_TRY(cm_graph_inline_all(graph, has_no_kernel, NULL, err));
     }
     cm_remove_dead(graph);
     return CM_OK;

@@ -62,7 +62,7 @@ static void take_back(struct cm_node *before, struct cm_node *root)
 
 /* Removes what nobody reads of the nodes that were matched. A node comes after those that read it,
  * but for one that is read twice: hence the second look at those that stay. */
-static void remove_matched(struct cm_match *m)
+static void remove_matched(struct cm_group *m)
 {
     for (bool again = true; again;) {
         again = false;
@@ -79,7 +79,7 @@ static void remove_matched(struct cm_match *m)
 }
 
 /* Puts what the pattern stands for in the place of its nodes; false where nothing changed. */
-static bool replace(struct cm_match *m, cm_match_build_fn *build)
+static bool replace(struct cm_group *m, cm_group_build_fn *build)
 {
     struct cm_node *root = m->root, *before = root->prev;
     struct cm_error err = {0};
@@ -99,7 +99,7 @@ static bool replace(struct cm_match *m, cm_match_build_fn *build)
 
 static void visit_graph(struct cm_graph *graph, const struct patterns *patterns)
 {
-    struct cm_match match;
+    struct cm_group match;
     for (struct cm_node *node = graph->last, *prev; node; node = prev) {
         prev = node->prev;
         for (size_t i = 0; i < node->n_bodies; i++)

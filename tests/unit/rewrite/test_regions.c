@@ -473,6 +473,29 @@ void test_regions__sizes_strings_narrow_types_and_random_numbers_stay_outside(vo
     check_in_arena(outside);
 }
 
+/* The update of a state waits until gradients are known to be finite. */
+static void phases(struct cm_arena *arena)
+{
+    struct cm_graph *graph =
+        graph_of(arena,
+                 MAIN("(float[4,5] x, float[5,3] v, float[4,3] w) => (float[4,3] z)",
+                      "p = MatMul(x, v) a = Relu(p) g = Neg(a) h = Exp(g) m = Neg(h)"
+                      " z = Sub(w, m)"),
+                 NULL);
+    struct cm_node *node = graph->first;
+    for (int i = 0; node; node = node->next, i++)
+        node->phase = i < 2 ? CM_PHASE_FORWARD : i < 4 ? CM_PHASE_BACKWARD : CM_PHASE_NONE;
+    fuse(graph);
+    check_nodes(graph, "Product(MatMul Relu) Elementwise(Neg Exp) Elementwise(Neg Sub)");
+    CHECK_INT(graph->first->phase, CM_PHASE_FORWARD);
+    CHECK_INT(graph->first->next->phase, CM_PHASE_BACKWARD);
+}
+
+void test_regions__a_region_is_of_one_phase_of_a_training_step(void)
+{
+    check_in_arena(phases);
+}
+
 /* ---- limits ---- */
 
 /* x -> Neg -> Neg -> .., every one of the first `outputs` results an output. */

@@ -16,6 +16,12 @@ static void same_shapes(struct cm_arena *arena)
     LEAVES(F "<int64[1] t = {-1}> { a = Reshape(any, t) y = Relu(a) }", "Reshape Relu");
     LEAVES(F "<int64[3] t = {1, 2, 1}> { a = Tile(v, t) y = Relu(a) }", "Tile Relu");
     LEAVES(F "<int64[3] t = {5, 1, 1}> { a = Expand(x, t) y = Relu(a) }", "Expand Relu");
+    /* the result can only have the shape of v, but t or z may not fit: that is for the run to say
+     */
+    LEAVES("main (float[2,3] v, int64[2] t) => (y) { a = Expand(v, t) y = Relu(a) }",
+           "Expand Relu");
+    LEAVES("main (float[2,3] v, float[N,M] z) => (y) { t = Shape(z) a = Expand(v, t) y = Relu(a) }",
+           "Shape Expand Relu");
 }
 
 void test_simplify_views__what_keeps_the_shape_goes(void)
