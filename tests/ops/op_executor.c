@@ -20,14 +20,16 @@ static const struct op_setting settings[] = {
     {"alone, only ranks known", TELL_RANKS, AROUND_NOTHING},
     {"alone, contents known", TELL_CONTENTS, AROUND_NOTHING},
     {"in a chain", TELL_SHAPES, AROUND_CHAIN},
+    {"in a chain, shapes symbolic", TELL_SYMBOLS, AROUND_CHAIN},
     {"before a residual", TELL_WEIGHTS, AROUND_RESIDUAL},
+    {"with its gradient", TELL_SHAPES, AROUND_GRADIENT},
 };
 
 /* Passes that only move, remove, join or compute by reference kernels: results keep their bits. */
 static bool is_exact(const char *pass)
 {
-    static const char *const names[] = {"upgrade", "gradients", "simplify",  "fold",
-                                        "merge",   "regions",   "transposes"};
+    static const char *const names[] = {"upgrade", "gradients", "simplify",   "fold",
+                                        "merge",   "regions",   "transposes", "recompute"};
 
     for (size_t i = 0; i < CM_COUNT(names); i++)
         if (strcmp(pass, names[i]) == 0)
@@ -37,9 +39,9 @@ static bool is_exact(const char *pass)
 
 /* One way to run a graph. */
 struct way {
-    const char *only, *without; /* of the passes */
-    const char *backend;        /* NULL: all */
-    bool apart;                 /* regions node by node */
+    const char *only, *with, *without; /* of the passes */
+    const char *backend;               /* NULL: all */
+    bool apart;                        /* regions node by node */
 };
 
 struct executor_check {
@@ -118,19 +120,13 @@ static bool has_touched(const struct changes *changes, const char *pass)
 
 /* ---- running ---- */
 
-static enum cm_status compare(const struct executor_check *c, const struct cm_datum *got,
-                              bool exact)
+static enum cm_status compare(const struct executor_check *c, const struct cm_graph *graph,
+                              const struct cm_datum *got, bool exact)
 {
-    size_t at = 0;
-
-    for (size_t o = 0; o < c->what->outputs.count; o++) {
-        const struct case_value *value = &c->what->outputs.items[o];
-        if (!value->name.size)
-            continue;
-        const enum cm_status status = exact ? value_same(&got[at], &c->want[at], c->err)
-                                            : value_compare(&got[at], &c->want[at], c->tol, c->err);
-        CM_TRY(cm_error_context(c->err, status, "'%.*s'", CM_STR_FMT(value->name)));
-        at++;
+    for (size_t o = 0; o < graph->n_outputs; o++) {
+        const enum cm_status status = exact ? value_same(&got[o], &c->want[o], c->err)
+                                            : value_compare(&got[o], &c->want[o], c->tol, c->err);
+        CM_TRY(cm_error_context(c->err, status, "result %zu", o));
     }
     return CM_OK;
 }
@@ -165,9 +161,15 @@ static enum cm_status run_session(const struct executor_check *c, const struct o
             return CM_OK;
         if (mark_of_feeds(graph) != fed)
             return cm_fail(c->err, CM_BAD_ARGUMENT, "a run changed what it was fed");
-        CM_TRY(cm_error_context(c->err, compare(c, got, exact), "%s", i ? "second run" : "run"));
+        CM_TRY(cm_error_context(c->err, compare(c, graph->graph, got, exact), "%s",
+                                i ? "second run" : "run"));
     }
     return CM_OK;
+}
+
+static bool is_training(const struct executor_check *c)
+{
+    return c->setting->around == AROUND_GRADIENT;
 }
 
 static enum cm_status run_lowered(const struct executor_check *c, const struct way *way,
@@ -198,12 +200,15 @@ static enum cm_status run_way(const struct executor_check *c, const struct way *
 
     if (!c->want)
         status = status ? CM_OK : cm_fail(c->err, CM_BAD_ARGUMENT, "it was not refused");
-    return cm_error_context(c->err, status, "%s, %s%s%s kernels%s", c->setting->name,
-                            way->only      ? "no pass, "
+    return cm_error_context(c->err, status, "%s, %s%s, %s kernels%s", c->setting->name,
+                            way->only      ? "no pass"
                             : way->without ? "without "
-                                           : "all passes, ",
-                            way->without ? way->without : "",
-                            way->backend ? (way->without ? ", reference" : "reference") : "fastest",
+                            : way->with    ? "all passes and "
+                                           : "all passes",
+                            way->without ? way->without
+                            : way->with  ? way->with
+                                         : "",
+                            way->backend ? way->backend : "fastest",
                             way->apart ? ", regions apart" : "");
 }
 
@@ -224,8 +229,11 @@ static enum cm_status run_ways(const struct executor_check *c)
         CM_TRY(run_way(c, &apart, &ignored));
     for (size_t i = 0; i < cm_pass_count && i < PASSES; i++) {
         const struct way without = {.without = cm_passes[i].name, .backend = "reference"};
+        const struct way with = {.with = cm_passes[i].name, .backend = "reference"};
         if (changes.touched[i] && cm_passes[i].kind == CM_PASS_USUAL)
             CM_TRY(run_way(c, &without, &ignored));
+        if (cm_passes[i].kind == CM_PASS_ON_REQUEST && is_training(c))
+            CM_TRY(run_way(c, &with, &ignored));
     }
     return CM_OK;
 }
@@ -240,8 +248,8 @@ static enum cm_status check_setting(struct executor_check *c, bool in_float)
     c->want = NULL;
     enum cm_status status =
         op_setting_build(c->what, c->setting, c->alone, c->arena, &graph, c->err);
-    if (status && (c->what->refusals.count || in_float))
-        return CM_OK; /* refused before there is anything to run */
+    if (status && (c->what->refusals.count || in_float || is_training(c)))
+        return CM_OK; /* refused before there is anything to run, or without a gradient */
     CM_TRY(status);
     cm_graph_number_random(graph.graph); /* as lowering does */
     status = op_graph_run(&graph, false, c->arena, &want, c->err);
@@ -263,9 +271,7 @@ static enum cm_status check_settings(const struct op_case *what, bool in_float,
 
     for (size_t i = 0; i < CM_COUNT(settings); i++) {
         c.setting = &settings[i];
-        if (c.setting->telling == TELL_RANKS && !what->unknown)
-            continue;
-        if (c.setting->around == AROUND_RESIDUAL && !c.alone)
+        if (!op_setting_fits(what, c.setting, c.alone))
             continue;
         CM_TRY(check_setting(&c, in_float));
         if (i == 0)

@@ -3,7 +3,7 @@
 #include "op_setting.h"
 
 #include "graph/builder.h"
-#include "op_slope.h"
+#include "op_gradient.h"
 
 struct setting_builder {
     struct cm_builder build;
@@ -93,10 +93,64 @@ static cm_value put_after(struct setting_builder *b, const struct op_setting *se
     return cm_emit(b, "Relu", cm_emit(b, "Add", y, add_feed(b, residual)));
 }
 
+/* ---- gradients ---- */
+
+/* The first result that has gradients, among those asked for; -1: there is none. */
+static int moving_result(const struct op_case *what, const struct cm_datum *results)
+{
+    int asked = 0;
+
+    for (size_t o = 0; o < what->outputs.count; o++) {
+        if (!what->outputs.items[o].name.size)
+            continue;
+        if (case_result_moves(what, o, &results[asked]))
+            return asked;
+        asked++;
+    }
+    return -1;
+}
+
+static enum cm_status build_gradient(const struct op_case *what, const struct op_setting *setting,
+                                     const struct cm_datum *results, struct cm_arena *arena,
+                                     struct op_graph *out, struct cm_error *err)
+{
+    const size_t result = (size_t)moving_result(what, results);
+    struct cm_datum *weights = CM_NEW(arena, struct cm_datum);
+    struct first_gradient first;
+
+    CM_TRY(datum_weights(arena, &results[result].tensor, 0, weights, err));
+    CM_TRY(first_gradient_build(what, setting->telling, result, weights, arena, &first, err));
+    struct cm_graph *graph = first.graph.graph;
+    cm_value *outputs = CM_NEW_ARRAY(arena, cm_value, graph->n_outputs + first.n_xs);
+    size_t count = 0;
+    for (size_t o = 0; o < graph->n_outputs; o++)
+        outputs[count++] = graph->outputs[o].value;
+    for (size_t i = 0; i < first.n_xs; i++)
+        if (first.grads[i])
+            outputs[count++] = first.grads[i];
+    cm_graph_set_outputs(graph, outputs, count);
+    *out = first.graph;
+    out->n_feeds = graph->n_inputs;
+    return CM_OK;
+}
+
+bool op_setting_fits(const struct op_case *what, const struct op_setting *setting,
+                     const struct cm_datum *results)
+{
+    if (setting->telling != TELL_SHAPES && setting->telling < TELL_CONTENTS && !what->unknown)
+        return false;
+    if (setting->around == AROUND_RESIDUAL)
+        return results;
+    return setting->around != AROUND_GRADIENT ||
+           (results && what->grad && moving_result(what, results) >= 0);
+}
+
 enum cm_status op_setting_build(const struct op_case *what, const struct op_setting *setting,
                                 const struct cm_datum *results, struct cm_arena *arena,
                                 struct op_graph *out, struct cm_error *err)
 {
+    if (setting->around == AROUND_GRADIENT)
+        return build_gradient(what, setting, results, arena, out, err);
     CM_TRY(op_graph_build(what, setting->telling, arena, out, err));
     if (setting->around == AROUND_NOTHING)
         return CM_OK;
