@@ -37,6 +37,30 @@ static bool is_exact(const char *pass)
     return false;
 }
 
+/* Backends whose kernels round as the operators of the graph do, one after the other. */
+static bool is_exact_backend(const char *backend)
+{
+    return backend && (strcmp(backend, "reference") == 0 || strcmp(backend, "cpu") == 0);
+}
+
+/* Backends whose kernels ran. */
+struct used_backends {
+    const char *names[8];
+    size_t count;
+};
+
+static void note_backend(void *arg, const struct cm_step_report *report)
+{
+    struct used_backends *used = arg;
+
+    for (size_t i = 0; i < used->count; i++)
+        if (strcmp(used->names[i], report->kernel) == 0)
+            return;
+    if (used->count < CM_COUNT(used->names) && strcmp(report->kernel, "reference") != 0 &&
+        strcmp(report->kernel, "function") != 0)
+        used->names[used->count++] = report->kernel;
+}
+
 /* One way to run a graph. */
 struct way {
     const char *only, *with, *without; /* of the passes */
@@ -50,6 +74,7 @@ struct executor_check {
     const struct cm_datum *alone; /* results of the case alone; NULL: it is refused */
     const struct cm_datum *want;  /* by the interpreter; NULL: it refuses */
     double tol;                   /* where results are rounded another way */
+    struct used_backends *used;   /* of the last way */
     struct cm_arena *arena;
     struct cm_error *err;
 };
@@ -149,7 +174,8 @@ static uint64_t mark_of_feeds(const struct op_graph *graph)
 static enum cm_status run_session(const struct executor_check *c, const struct op_graph *graph,
                                   const struct way *way, bool exact, struct cm_session *session)
 {
-    const struct cm_run_options options = {.apart = way->apart};
+    const struct cm_run_options options = {
+        .apart = way->apart, .step = note_backend, .step_arg = c->used};
     const bool again = !cm_graph_has_effect(graph->graph, CM_RANDOM);
     const uint64_t fed = mark_of_feeds(graph);
 
@@ -183,10 +209,11 @@ static enum cm_status run_lowered(const struct executor_check *c, const struct w
     struct op_graph graph;
 
     CM_TRY(op_setting_build(c->what, c->setting, c->alone, c->arena, &graph, c->err));
+    *c->used = (struct used_backends){0};
     *changes = (struct changes){.mark = mark_of(graph.graph)};
     CM_TRY(cm_lower_graph(graph.graph, &lower, c->err));
     CM_TRY(cm_session_new(graph.graph, &options, &session, c->err));
-    const bool exact = way->backend && strcmp(way->backend, "reference") == 0 && !rounds(changes);
+    const bool exact = is_exact_backend(way->backend) && !rounds(changes);
     const enum cm_status status = run_session(c, &graph, way, exact, session);
     cm_session_free(session);
     return status;
@@ -225,6 +252,12 @@ static enum cm_status run_ways(const struct executor_check *c)
     CM_TRY(run_way(c, &plain, &ignored));
     CM_TRY(run_way(c, &reference, &changes));
     CM_TRY(run_way(c, &fastest, &ignored));
+    const struct used_backends used = *c->used;
+    for (size_t i = 0; i < used.count; i++) {
+        const struct way alone = {.backend = used.names[i]};
+        if (used.count > 1 || is_exact_backend(used.names[i]))
+            CM_TRY(run_way(c, &alone, &ignored));
+    }
     if (has_touched(&changes, "regions"))
         CM_TRY(run_way(c, &apart, &ignored));
     for (size_t i = 0; i < cm_pass_count && i < PASSES; i++) {
@@ -264,7 +297,9 @@ static enum cm_status check_setting(struct executor_check *c, bool in_float)
 static enum cm_status check_settings(const struct op_case *what, bool in_float,
                                      struct cm_arena *arena, struct cm_error *err)
 {
+    struct used_backends used;
     struct executor_check c = {.what = what,
+                               .used = &used,
                                .tol = in_float ? FLOAT_TOLERANCE : case_body_tolerance(what),
                                .arena = arena,
                                .err = err};
