@@ -57,6 +57,32 @@ static void reroute(struct setting_builder *b, cm_value x, cm_value y)
                 cm_node_set_input(node, i, y);
 }
 
+/* Axis 1 last, or back again. */
+static cm_value transpose(struct setting_builder *b, cm_value x, bool back)
+{
+    const int rank = type_of(b, x)->rank;
+    int64_t perm[CM_MAX_RANK] = {0};
+
+    for (int i = 1; i < rank; i++)
+        perm[i] = back ? (i == 1 ? rank - 1 : i - 1) : (i == rank - 1 ? 1 : i + 1);
+    return cm_emit_with(
+        b, "Transpose",
+        CM_ATTRIBUTES(cm_attr_ints(cm_builder_arena(&b->build), "perm", (size_t)rank, perm)), x);
+}
+
+static cm_value put_before_one(struct setting_builder *b, const struct op_setting *setting,
+                               cm_value x)
+{
+    const enum cm_dtype dtype = type_of(b, x)->dtype;
+
+    if (setting->around == AROUND_CHAIN)
+        return cm_emit(b, "Mul", x, add_scalar(b, dtype, 1));
+    if (setting->around != AROUND_TRANSPOSES || type_of(b, x)->rank < 3)
+        return cm_emit(b, "Identity", x);
+    const cm_value last = cm_emit(b, "Mul", transpose(b, x, false), add_scalar(b, dtype, 1));
+    return b->build.status ? 0 : transpose(b, last, true);
+}
+
 static enum cm_status put_before(struct setting_builder *b, const struct op_setting *setting)
 {
     for (size_t i = 0; i < b->n_fed; i++) {
@@ -65,9 +91,7 @@ static enum cm_status put_before(struct setting_builder *b, const struct op_sett
         if (!is_plain_float(type_of(b, x)))
             continue;
         b->build.before = b->first;
-        const cm_value y = setting->around == AROUND_CHAIN
-                               ? cm_emit(b, "Mul", x, add_scalar(b, type_of(b, x)->dtype, 1))
-                               : cm_emit(b, "Identity", x);
+        const cm_value y = put_before_one(b, setting, x);
         CM_TRY(b->build.status);
         reroute(b, x, y);
     }
@@ -87,6 +111,12 @@ static cm_value put_after(struct setting_builder *b, const struct op_setting *se
     if (setting->around == AROUND_CHAIN) {
         const cm_value moved = cm_emit(b, "Add", y, add_scalar(b, type->dtype, 0.5));
         return cm_emit(b, "Neg", cm_emit(b, "Identity", moved));
+    }
+    if (setting->around == AROUND_TRANSPOSES && type->rank < 3)
+        return cm_emit(b, "Neg", y);
+    if (setting->around == AROUND_TRANSPOSES) {
+        const cm_value last = cm_emit(b, "Neg", transpose(b, y, false));
+        return b->build.status ? 0 : transpose(b, last, true);
     }
     if (datum_weights(b->arena, &result->tensor, 1, residual, b->err))
         return 0;
@@ -134,6 +164,16 @@ static enum cm_status build_gradient(const struct op_case *what, const struct op
     return CM_OK;
 }
 
+/* An operand that has channels and more. */
+static bool has_planes(const struct op_case *what)
+{
+    for (size_t i = 0; i < what->inputs.count; i++)
+        if (what->inputs.items[i].datum.kind == CM_KIND_TENSOR &&
+            what->inputs.items[i].datum.tensor.shape.rank >= 3)
+            return true;
+    return false;
+}
+
 bool op_setting_fits(const struct op_case *what, const struct op_setting *setting,
                      const struct cm_datum *results)
 {
@@ -141,6 +181,8 @@ bool op_setting_fits(const struct op_case *what, const struct op_setting *settin
         return false;
     if (setting->around == AROUND_RESIDUAL)
         return results;
+    if (setting->around == AROUND_TRANSPOSES)
+        return results && has_planes(what);
     return setting->around != AROUND_GRADIENT ||
            (results && what->grad && moving_result(what, results) >= 0);
 }

@@ -10,9 +10,10 @@ struct op_setting {
     enum telling telling;
     enum {
         AROUND_NOTHING,
-        AROUND_CHAIN,    /* float operands are scaled by 1, float results shifted and negated */
-        AROUND_RESIDUAL, /* to float results a tensor of their shape is added, and Relu taken */
-        AROUND_GRADIENT, /* the gradients of the first float result are results too */
+        AROUND_CHAIN,      /* float operands are scaled by 1, float results shifted and negated */
+        AROUND_TRANSPOSES, /* float operands come from channels last, float results go there */
+        AROUND_RESIDUAL,   /* to float results a tensor of their shape is added, and Relu taken */
+        AROUND_GRADIENT,   /* the gradients of the first float result are results too */
     } around;
 };
 
