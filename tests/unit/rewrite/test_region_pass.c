@@ -849,6 +849,22 @@ void test_regions__tangles_of_elementwise_nodes_give_the_same_bits(void)
     CHECK(regions_seen > 1000);
 }
 
+static void many(struct cm_arena *arena)
+{
+    struct cm_graph *graph = negated(arena, 40000, 0);
+    struct cm_error err = {0};
+    fuse(graph);
+    CHECK_INT(graph->n_nodes, 625);
+    CHECK_OK(cm_graph_inline_all(graph, pick_region, NULL, &err), &err);
+    CHECK_INT(graph->n_nodes, 40000);
+}
+
+void test_regions__memory_grows_with_the_nodes(void)
+{
+    struct cm_error err = {0};
+    CHECK_OK(check_in_arena_limited(100 << 20, &err, many), &err);
+}
+
 static void trained(struct cm_arena *arena)
 {
     static const char text[] =
