@@ -135,7 +135,8 @@ void test_regions__of_two_added_products_the_later_one_adds(void)
 
 static void not_followed(struct cm_arena *arena)
 {
-    /* Two readers, an output, another shape, another type, limits that are computed. */
+    /* Two readers, an output, another shape, another type, limits that are computed, an operand
+     * that the product reads itself, one that is neither bias nor residual. */
     becomes(arena,
             MAIN("(float[N,5] x, float[5,4] w) => (float[N,4] y, float[4,N] z)",
                  "c = MatMul(x, w) y = Relu(c) z = Transpose(c)"),
@@ -160,6 +161,10 @@ static void not_followed(struct cm_arena *arena)
             MAIN("(float[N,5] x, float[5,4] w, float m) => (float[N,4] y)",
                  "c = MatMul(x, w) y = Clip(c, m)"),
             "MatMul Clip");
+    becomes(arena,
+            MAIN("(float[N,4] x, float[4,4] w) => (float[N,4] y)",
+                 "c = MatMul(x, w) d = Add(c, x) y = Relu(d)"),
+            "MatMul Elementwise(Add Relu)");
     becomes(arena,
             MAIN("(float[N,3,8,8] x, float[4,3,1,1] w, float[1,8] b) => (float[N,4,8,8] y)",
                  "c = Conv(x, w) y = Add(b, c)"),
