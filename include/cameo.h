@@ -1267,6 +1267,71 @@ CAMEO_API enum cameo_status cameo_model_gradient(const struct cameo_model *model
                                                  bool portable, struct cameo_model **out,
                                                  struct cameo_error *err);
 
+/* ---- optimizing ---- */
+
+/* A pass: a step of the way from a model to what runs. Sessions and trainers take all of them. */
+struct cameo_pass {
+    size_t struct_size;
+    const char *name, *summary; /* "fold", "constants computed" */
+    bool required;              /* cannot be left out */
+    bool on_request;            /* runs only where it is asked for */
+};
+
+#define CAMEO_PASS_INIT                                                                            \
+    {                                                                                              \
+        sizeof(struct cameo_pass), 0, 0, false, false                                              \
+    }
+
+/* The passes in the order they run; one may be there twice. False past the end. */
+CAMEO_API bool cameo_pass(size_t index, struct cameo_pass *out);
+
+/* Lists hold names of passes, parted by commas. */
+struct cameo_optimize_options {
+    size_t struct_size;
+    const char *passes;  /* these and the required ones; NULL: all but those on request */
+    const char *without; /* not these; NULL: none is left out */
+    const char *until;   /* the model as it is after this pass, its last run; NULL: after all */
+    /* Standard operators in place of what was fused, and of functions: neither ai.cameo nor
+     * ai.onnx.preview.* is left. Otherwise each group of nodes that was fused is a call of a
+     * function of the model, which any runtime can inline and Cameo fuses again. */
+    bool portable;
+    const struct cameo_registry *registry; /* operators beside the built-in ones, or NULL */
+    size_t memory_limit; /* bytes that computed constants may hold; 0: a limit of the library's */
+};
+
+#define CAMEO_OPTIMIZE_OPTIONS_INIT                                                                \
+    {                                                                                              \
+        sizeof(struct cameo_optimize_options), 0, 0, 0, false, 0, 0                                \
+    }
+
+/* What one pass did. Nodes in bodies of control flow count too, a fused group counts as one. */
+struct cameo_pass_result {
+    const char *name;
+    bool skipped;
+    size_t nodes_before, nodes_after;
+};
+
+struct cameo_optimization {
+    const struct cameo_pass_result *passes;
+    size_t pass_count;
+    size_t nodes_before;              /* of the model that was given */
+    size_t nodes;                     /* a fused group is one */
+    size_t nodes_inlined;             /* with the nodes of fused groups in their place */
+    size_t function_count;            /* written for what was fused or is younger than the opset */
+    const struct cameo_text *changes; /* sentences: what of the model was raised, and what for */
+    size_t change_count;
+};
+
+/* The model as Cameo runs it, as a model: inputs, outputs, metadata and, from 17 on, the opset are
+ * those it had; nodes that no pass touched are as they were. A model that carries its training is
+ * refused: strip it, or write its step, and optimize that. *report, if report is not NULL, lives as
+ * long as *out. model must outlive the new one. options may be NULL. */
+CAMEO_API enum cameo_status cameo_model_optimize(const struct cameo_model *model,
+                                                 const struct cameo_optimize_options *options,
+                                                 struct cameo_model **out,
+                                                 const struct cameo_optimization **report,
+                                                 struct cameo_error *err);
+
 /* Gradients against differences of values, in double precision: one row for each initializer and
  * input of floats. */
 struct cameo_gradcheck {

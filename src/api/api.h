@@ -54,6 +54,15 @@ struct cameo_text cm_type_text(struct cm_arena *arena, const struct cm_type_prot
 struct cameo_text cm_api_text(struct cm_arena *arena, struct cm_str text);
 struct cameo_entry *cm_api_entries(struct cm_arena *arena, const struct cm_entries *from);
 
+/* Describes the model as it is now; what was handed out before stays in its arena. */
+enum cm_status cm_describe_again(struct cameo_model *model, struct cm_guard *guard,
+                                 struct cm_error *err) CM_MUST_CHECK;
+/* A handle for a model that fn makes: arg, which it is called with under the lock of from, knows
+ * it as *made. fn begins with cm_arena_init of the handle's arena and sets its file. *made is NULL
+ * after a failure. */
+enum cm_status cm_api_derive(const struct cameo_model *from, cm_guarded_fn *fn, void *arg,
+                             struct cameo_model **made, struct cm_error *err) CM_MUST_CHECK;
+
 /* Hands the outcome of a call to the caller; to may be NULL. */
 enum cameo_status cm_api_done(enum cm_status status, const struct cm_error *from,
                               struct cameo_error *to);

@@ -15,9 +15,8 @@ struct prepare_call {
     struct cm_error err;
 };
 
-/* The handle describes the model as it is now; what was handed out before stays in the arena. */
-static enum cm_status describe_again(struct cameo_model *model, struct cm_guard *guard,
-                                     struct cm_error *err)
+enum cm_status cm_describe_again(struct cameo_model *model, struct cm_guard *guard,
+                                 struct cm_error *err)
 {
     struct cm_arena scratch;
 
@@ -98,7 +97,7 @@ static enum cm_status prepare_guarded(struct cm_guard *guard, void *arg)
         cm_prepare(arena, call->model->file, &options, &report, &call->err);
     call->report = tell(arena, &report);
     CM_TRY(status);
-    return describe_again(call->model, guard, &call->err);
+    return cm_describe_again(call->model, guard, &call->err);
 }
 
 enum cameo_status cameo_model_prepare(struct cameo_model *model,
@@ -128,7 +127,7 @@ static enum cm_status strip_guarded(struct cm_guard *guard, void *arg)
     struct prepare_call *call = arg;
 
     cm_strip(call->model->file);
-    return describe_again(call->model, guard, &call->err);
+    return cm_describe_again(call->model, guard, &call->err);
 }
 
 enum cameo_status cameo_model_strip(struct cameo_model *model, struct cameo_error *err)
@@ -168,24 +167,32 @@ static enum cm_status derive_guarded(struct cm_guard *guard, void *arg)
         CM_TRY(cm_grad_model(arena, file, cm_str(call->of), wrt, call->n_wrt, &call->options,
                              &call->made->file, &call->err));
     }
-    return describe_again(call->made, guard, &call->err);
+    return cm_describe_again(call->made, guard, &call->err);
+}
+
+enum cm_status cm_api_derive(const struct cameo_model *from, cm_guarded_fn *fn, void *arg,
+                             struct cameo_model **made, struct cm_error *err)
+{
+    *made = cm_calloc(1, sizeof **made);
+    if (!*made || pthread_mutex_init(&(*made)->lock, NULL) != 0) {
+        cm_free(*made);
+        *made = NULL;
+        return cm_fail(err, CM_NO_MEMORY, "no memory for a model");
+    }
+    const enum cm_status status = cm_api_locked(from, fn, arg, err);
+    if (status) {
+        cameo_model_free(*made);
+        *made = NULL;
+    }
+    return status;
 }
 
 static enum cameo_status derive(struct derive_call *call, struct cameo_model **out,
                                 struct cameo_error *err)
 {
-    *out = NULL;
-    call->made = cm_calloc(1, sizeof *call->made);
-    if (!call->made || pthread_mutex_init(&call->made->lock, NULL) != 0) {
-        cm_free(call->made);
-        return cm_api_done(cm_fail(&call->err, CM_NO_MEMORY, "no memory for a model"), &call->err,
-                           err);
-    }
-    const enum cm_status status = cm_api_locked(call->from, derive_guarded, call, &call->err);
-    if (status)
-        cameo_model_free(call->made);
-    else
-        *out = call->made;
+    const enum cm_status status =
+        cm_api_derive(call->from, derive_guarded, call, &call->made, &call->err);
+    *out = call->made;
     return cm_api_done(status, &call->err, err);
 }
 

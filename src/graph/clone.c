@@ -114,6 +114,7 @@ enum cm_status cm_clone_node(struct cm_clone *clone, struct cm_builder *builder,
                                       .n_bodies = node->n_bodies,
                                       .function = node->function,
                                       .original_version = node->original_version,
+                                      .origin = node->origin,
                                       .stream = node->stream,
                                       .phase = node->phase};
     struct cm_node *copy;

@@ -10,9 +10,18 @@ struct export
 {
     const struct cm_module *module;
     struct cm_arena *arena;
-    struct cm_str *names; /* by value number; made on first use */
+    const struct cm_export_options *options; /* may be NULL */
+    struct cm_str *names;    /* by value number; "" until it is read. NULL: few_names is used */
+    struct cm_map few_names; /* the same for a function, which has few of a module's values */
     struct cm_map taken;
     size_t next;
+    struct cm_map constants;         /* by graph: the first value that is a constant of it */
+    cm_value *next_constant;         /* by value number: the one after it */
+    const struct cm_graph *function; /* the graph that is written as a function; or NULL */
+    struct {
+        cm_value *items;
+        size_t count, capacity;
+    } read; /* its constants, in the order they are read */
     struct cm_opsets *imports;
     struct cm_error *err;
 };
@@ -35,6 +44,9 @@ static void collect_names(struct export *to, const struct cm_graph *graph)
     for (size_t i = 0; i < graph->n_inputs; i++)
         cm_map_insert(&to->taken, to->arena, cm_value_get(to->module, graph->inputs[i])->name,
                       NULL);
+    for (size_t o = 0; o < graph->n_outputs; o++)
+        cm_map_insert(&to->taken, to->arena,
+                      cm_value_get(to->module, graph->outputs[o].value)->name, NULL);
 }
 
 static struct cm_str new_name(struct export *to)
@@ -48,14 +60,31 @@ static struct cm_str new_name(struct export *to)
     return name;
 }
 
+static struct cm_str *name_slot(struct export *to, cm_value value)
+{
+    if (to->names)
+        return &to->names[value];
+    cm_value *key = CM_NEW(to->arena, cm_value);
+    *key = value;
+    uint64_t *slot = cm_map_insert(&to->few_names, to->arena,
+                                   (struct cm_str){(const char *)key, sizeof *key}, NULL);
+    if (!*slot)
+        *slot = (uint64_t)(uintptr_t)CM_NEW(to->arena, struct cm_str);
+    return (struct cm_str *)(uintptr_t)*slot;
+}
+
 static struct cm_str name_of(struct export *to, cm_value value)
 {
     if (!value)
         return CM_STR_NONE;
-    struct cm_str *name = &to->names[value];
+    struct cm_str *name = name_slot(to, value);
     if (name->size)
         return *name;
-    *name = cm_value_get(to->module, value)->name;
+    const struct cm_value_def *def = cm_value_get(to->module, value);
+    if (!to->function)
+        *name = def->name;
+    else if (def->graph == to->function && def->role == CM_ROLE_INITIALIZER)
+        *CM_PUSH(to->arena, &to->read) = value;
     if (!name->size)
         *name = new_name(to);
     return *name;
@@ -81,26 +110,31 @@ static void note_import(struct export *to, struct cm_str domain, int64_t needed)
 }
 
 static enum cm_status export_graph(struct export *to, const struct cm_graph *graph,
-                                   struct cm_graph_proto *out);
+                                   const struct cm_graph_proto *origin, struct cm_graph_proto *out);
+
+static enum cm_status export_body(struct export *to, const struct cm_body_ref *body,
+                                  struct cm_attribute_proto *out)
+{
+    out->name = body->attribute;
+    out->type = CM_ATTR_GRAPH;
+    out->g = CM_NEW(to->arena, struct cm_graph_proto);
+    cm_msg_set(&out->msg, CM_ATTRIBUTE_NAME);
+    cm_msg_set(&out->msg, CM_ATTRIBUTE_TYPE);
+    cm_msg_set(&out->msg, CM_ATTRIBUTE_G);
+    return export_graph(to, body->graph, body->proto, out->g);
+}
 
 static enum cm_status export_attributes(struct export *to, const struct cm_node *node,
-                                        struct cm_node_proto *out)
+                                        const struct cm_node_form *form, struct cm_node_proto *out)
 {
-    const size_t count = node->n_attributes + node->n_bodies;
+    const size_t n_bodies = form->without_bodies ? 0 : node->n_bodies;
+    const size_t count = form->n_attributes + n_bodies;
     out->attribute.items = CM_NEW_ARRAY(to->arena, struct cm_attribute_proto, count);
     out->attribute.count = count;
-    for (size_t i = 0; i < node->n_attributes; i++)
-        out->attribute.items[i] = node->attributes[i];
-    for (size_t i = 0; i < node->n_bodies; i++) {
-        struct cm_attribute_proto *attr = &out->attribute.items[node->n_attributes + i];
-        attr->name = node->bodies[i].attribute;
-        attr->type = CM_ATTR_GRAPH;
-        attr->g = CM_NEW(to->arena, struct cm_graph_proto);
-        cm_msg_set(&attr->msg, CM_ATTRIBUTE_NAME);
-        cm_msg_set(&attr->msg, CM_ATTRIBUTE_TYPE);
-        cm_msg_set(&attr->msg, CM_ATTRIBUTE_G);
-        CM_TRY(export_graph(to, node->bodies[i].graph, attr->g));
-    }
+    for (size_t i = 0; i < form->n_attributes; i++)
+        out->attribute.items[i] = form->attributes[i];
+    for (size_t i = 0; i < n_bodies; i++)
+        CM_TRY(export_body(to, &node->bodies[i], &out->attribute.items[form->n_attributes + i]));
     if (count)
         cm_msg_set(&out->msg, CM_NODE_ATTRIBUTE);
     return CM_OK;
@@ -140,35 +174,115 @@ static size_t name_gradient(struct export *to, const struct cm_node *node,
     return n;
 }
 
-static enum cm_status export_node(struct export *to, const struct cm_node *node,
-                                  struct cm_node_proto *out)
+/* The form of a node that nobody changed. */
+static void plain_form(struct export *to, const struct cm_node *node, struct cm_node_form *form)
 {
-    CM_TRY(export_attributes(to, node, out));
-    out->input.count = (size_t)node->n_inputs;
-    if (cm_str_is(node->op_type, "Gradient") && cm_str_is(node->domain, "ai.onnx.preview.training"))
-        out->input.count = name_gradient(to, node, out);
-    out->input.items = CM_NEW_ARRAY(to->arena, struct cm_str, out->input.count);
-    for (size_t i = 0; i < out->input.count; i++)
-        out->input.items[i] = name_of(to, node->inputs[i].value);
-    out->output.count = (size_t)node->n_outputs;
-    out->output.items = CM_NEW_ARRAY(to->arena, struct cm_str, out->output.count);
-    for (size_t o = 0; o < out->output.count; o++)
-        out->output.items[o] = name_of(to, node->outputs[o]);
-    if (out->input.count)
-        cm_msg_set(&out->msg, CM_NODE_INPUT);
-    if (out->output.count)
-        cm_msg_set(&out->msg, CM_NODE_OUTPUT);
-    set_str(&out->msg, CM_NODE_NAME, &out->name, node->name);
-    set_str(&out->msg, CM_NODE_OP_TYPE, &out->op_type, node->op_type);
-    set_str(&out->msg, CM_NODE_DOMAIN, &out->domain, node->domain);
-    set_str(&out->msg, CM_NODE_OVERLOAD, &out->overload, node->overload);
-    note_import(to, node->domain, node->schema ? node->schema->since_version : 1);
+    cm_value *inputs = CM_NEW_ARRAY(to->arena, cm_value, (size_t)node->n_inputs);
+    for (int i = 0; i < node->n_inputs; i++)
+        inputs[i] = node->inputs[i].value;
+    *form = (struct cm_node_form){.domain = node->domain,
+                                  .op_type = node->op_type,
+                                  .overload = node->overload,
+                                  .version = node->schema ? node->schema->since_version : 1,
+                                  .inputs = inputs,
+                                  .outputs = node->outputs,
+                                  .n_inputs = (size_t)node->n_inputs,
+                                  .n_outputs = (size_t)node->n_outputs,
+                                  .attributes = node->attributes,
+                                  .n_attributes = node->n_attributes};
+}
+
+/* The names of values, unless the message has just these already. */
+static void put_names(struct export *to, const cm_value *values, size_t count, struct cm_msg *msg,
+                      int field, struct cm_strs *list)
+{
+    bool same = list->count == count;
+    struct cm_str *names = CM_NEW_ARRAY(to->arena, struct cm_str, count);
+    for (size_t i = 0; i < count; i++) {
+        names[i] = name_of(to, values[i]);
+        same = same && cm_str_equal(names[i], list->items[i]);
+    }
+    if (same)
+        return;
+    *list = (struct cm_strs){names, count};
+    cm_msg_set(msg, field);
+}
+
+static const struct cm_body_ref *find_body(const struct cm_node *node, struct cm_str attribute)
+{
+    for (size_t b = 0; b < node->n_bodies; b++)
+        if (cm_str_equal(node->bodies[b].attribute, attribute))
+            return &node->bodies[b];
+    return NULL;
+}
+
+/* As the file had it, graphs in attributes excepted: they may have changed inside. A function keeps
+ * nothing that only people read. */
+static enum cm_status export_origin(struct export *to, const struct cm_node *node,
+                                    const struct cm_node_proto *origin, struct cm_node_proto *out)
+{
+    *out = *origin;
+    if (to->function) {
+        out->msg = (struct cm_msg){0};
+        out->input = out->output = (struct cm_strs){NULL, 0};
+        out->name = out->doc_string = CM_STR_NONE;
+        out->metadata_props = (struct cm_entries){NULL, 0};
+        out->device_configurations.count = 0;
+        set_str(&out->msg, CM_NODE_OP_TYPE, &out->op_type, origin->op_type);
+        set_str(&out->msg, CM_NODE_DOMAIN, &out->domain, origin->domain);
+        if (out->attribute.count)
+            cm_msg_set(&out->msg, CM_NODE_ATTRIBUTE);
+    }
+    if (!node->n_bodies)
+        return CM_OK;
+    const size_t count = origin->attribute.count;
+    out->attribute.items = CM_NEW_ARRAY(to->arena, struct cm_attribute_proto, count);
+    for (size_t i = 0; i < count; i++) {
+        struct cm_attribute_proto *attr = &out->attribute.items[i];
+        const struct cm_body_ref *body = find_body(node, origin->attribute.items[i].name);
+        if (!body)
+            *attr = origin->attribute.items[i];
+        else
+            CM_TRY(export_body(to, body, attr));
+    }
+    cm_msg_set(&out->msg, CM_NODE_ATTRIBUTE);
     return CM_OK;
 }
 
-static void export_info(struct export *to, cm_value value, struct cm_str name,
-                        struct cm_value_info_proto *out)
+static enum cm_status export_node(struct export *to, const struct cm_node *node,
+                                  struct cm_node_proto *out)
 {
+    struct cm_node_form form;
+    plain_form(to, node, &form);
+    if (to->options && to->options->form)
+        CM_TRY(to->options->form(to->options->form_arg, node, &form, to->err));
+    if (form.origin) {
+        CM_TRY(export_origin(to, node, form.origin, out));
+    } else {
+        CM_TRY(export_attributes(to, node, &form, out));
+        if (!to->function)
+            set_str(&out->msg, CM_NODE_NAME, &out->name, node->name);
+        set_str(&out->msg, CM_NODE_OP_TYPE, &out->op_type, form.op_type);
+        set_str(&out->msg, CM_NODE_DOMAIN, &out->domain, form.domain);
+        set_str(&out->msg, CM_NODE_OVERLOAD, &out->overload, form.overload);
+        if (cm_str_is(form.op_type, "Gradient") &&
+            cm_str_is(form.domain, "ai.onnx.preview.training"))
+            form.n_inputs = name_gradient(to, node, out);
+    }
+    put_names(to, form.inputs, form.n_inputs, &out->msg, CM_NODE_INPUT, &out->input);
+    put_names(to, form.outputs, form.n_outputs, &out->msg, CM_NODE_OUTPUT, &out->output);
+    note_import(to, cm_domain_plain(form.origin ? form.origin->domain : form.domain), form.version);
+    return CM_OK;
+}
+
+/* Written as the file had it, unless the name is another by now. */
+static void export_info(struct export *to, cm_value value, struct cm_str name,
+                        const struct cm_value_info_proto *origin, struct cm_value_info_proto *out)
+{
+    if (origin && origin->type && cm_str_equal(origin->name, name)) {
+        *out = *origin;
+        return;
+    }
     const struct cm_type *type = cm_value_get(to->module, value)->fact.type;
     set_str(&out->msg, CM_VALUE_INFO_NAME, &out->name, name);
     out->type = CM_NEW(to->arena, struct cm_type_proto);
@@ -176,16 +290,17 @@ static void export_info(struct export *to, cm_value value, struct cm_str name,
     cm_msg_set(&out->msg, CM_VALUE_INFO_TYPE);
 }
 
-/* A file's inner graphs must define what they give, and give nothing twice. */
+/* A file's inner graphs and functions must define what they give, and give nothing twice. */
 static bool needs_copy(const struct export *to, const struct cm_graph *graph, size_t output)
 {
     const cm_value value = graph->outputs[output].value;
-    if (!graph->parent)
+    const struct cm_value_def *def = cm_value_get(to->module, value);
+    if (!graph->parent && graph != to->function)
         return false;
     for (size_t o = 0; o < output; o++)
         if (graph->outputs[o].value == value)
             return true;
-    return cm_value_get(to->module, value)->graph != graph;
+    return def->graph != graph || (graph == to->function && !def->node);
 }
 
 /* Gives value under another name, by an Identity node at the end. */
@@ -203,8 +318,13 @@ static struct cm_str export_copy(struct export *to, cm_value value, struct cm_no
     return names[1];
 }
 
+static const struct cm_value_info_proto *origin_info(const struct cm_value_infos *infos, size_t i)
+{
+    return infos && i < infos->count ? &infos->items[i] : NULL;
+}
+
 static void export_outputs(struct export *to, const struct cm_graph *graph,
-                           struct cm_graph_proto *out)
+                           const struct cm_graph_proto *origin, struct cm_graph_proto *out)
 {
     out->output.count = graph->n_outputs;
     out->output.items = CM_NEW_ARRAY(to->arena, struct cm_value_info_proto, graph->n_outputs);
@@ -213,7 +333,8 @@ static void export_outputs(struct export *to, const struct cm_graph *graph,
         const struct cm_str name = needs_copy(to, graph, o)
                                        ? export_copy(to, value, &out->node.items[out->node.count++])
                                        : name_of(to, value);
-        export_info(to, value, name, &out->output.items[o]);
+        export_info(to, value, name, origin_info(origin ? &origin->output : NULL, o),
+                    &out->output.items[o]);
     }
     if (graph->n_outputs)
         cm_msg_set(&out->msg, CM_GRAPH_OUTPUT);
@@ -238,44 +359,65 @@ static enum cm_status export_constant(struct export *to, cm_value value,
     return CM_OK;
 }
 
+static bool is_constant(const struct cm_value_def *def)
+{
+    return def->role == CM_ROLE_INITIALIZER || (def->role == CM_ROLE_INPUT && def->initializer);
+}
+
+/* Lists the constants of every graph, in ascending order, in one walk. */
+static void list_constants(struct export *to)
+{
+    to->next_constant = CM_NEW_ARRAY(to->arena, cm_value, to->module->n_values);
+    for (cm_value v = (cm_value)to->module->n_values - 1; v > 0; v--) {
+        const struct cm_value_def *def = cm_value_get(to->module, v);
+        if (!is_constant(def))
+            continue;
+        uint64_t *first =
+            cm_map_insert(&to->constants, to->arena,
+                          (struct cm_str){(const char *)&def->graph, sizeof def->graph}, NULL);
+        to->next_constant[v] = (cm_value)*first;
+        *first = v;
+    }
+}
+
+static bool is_read(struct export *to, cm_value value)
+{
+    return name_slot(to, value)->size || cm_value_get(to->module, value)->is_state;
+}
+
+/* Called when all that reads them is written. */
 static enum cm_status export_constants(struct export *to, const struct cm_graph *graph,
                                        struct cm_graph_proto *out)
 {
+    const cm_value first = (cm_value)cm_map_get(
+        &to->constants, (struct cm_str){(const char *)&graph, sizeof graph}, 0);
     size_t count = 0;
-    for (int pass = 0; pass < 2; pass++) {
-        count = 0;
-        for (cm_value v = 1; v < to->module->n_values; v++) {
-            const struct cm_value_def *def = cm_value_get(to->module, v);
-            const bool constant = def->role == CM_ROLE_INITIALIZER ||
-                                  (def->role == CM_ROLE_INPUT && def->initializer);
-            if (def->graph != graph || !constant || (!def->n_uses && !def->is_state))
-                continue;
-            if (pass == 1)
-                CM_TRY(export_constant(to, v, &out->initializer.items[count]));
-            count++;
-        }
-        if (pass == 0)
-            out->initializer.items = CM_NEW_ARRAY(to->arena, struct cm_tensor_proto, count);
-    }
-    out->initializer.count = count;
+    for (cm_value v = first; v; v = to->next_constant[v])
+        count += is_read(to, v);
+    out->initializer.items = CM_NEW_ARRAY(to->arena, struct cm_tensor_proto, count);
+    for (cm_value v = first; v; v = to->next_constant[v])
+        if (is_read(to, v))
+            CM_TRY(export_constant(to, v, &out->initializer.items[out->initializer.count++]));
     if (count)
         cm_msg_set(&out->msg, CM_GRAPH_INITIALIZER);
     return CM_OK;
 }
 
+/* origin: the graph it came from, for what it says of inputs and outputs; NULL: none. */
 static enum cm_status export_graph(struct export *to, const struct cm_graph *graph,
-                                   struct cm_graph_proto *out)
+                                   const struct cm_graph_proto *origin, struct cm_graph_proto *out)
 {
     set_str(&out->msg, CM_GRAPH_NAME, &out->name, graph->name.size ? graph->name : CM_STR("graph"));
     out->input.count = graph->n_inputs;
     out->input.items = CM_NEW_ARRAY(to->arena, struct cm_value_info_proto, graph->n_inputs);
     for (size_t i = 0; i < graph->n_inputs; i++)
-        export_info(to, graph->inputs[i], name_of(to, graph->inputs[i]), &out->input.items[i]);
+        export_info(to, graph->inputs[i], name_of(to, graph->inputs[i]),
+                    origin_info(origin ? &origin->input : NULL, i), &out->input.items[i]);
     out->node.items =
         CM_NEW_ARRAY(to->arena, struct cm_node_proto, graph->n_nodes + graph->n_outputs);
     for (const struct cm_node *node = graph->first; node; node = node->next)
         CM_TRY(export_node(to, node, &out->node.items[out->node.count++]));
-    export_outputs(to, graph, out);
+    export_outputs(to, graph, origin, out);
     if (graph->n_inputs)
         cm_msg_set(&out->msg, CM_GRAPH_INPUT);
     if (out->node.count)
@@ -284,11 +426,94 @@ static enum cm_status export_graph(struct export *to, const struct cm_graph *gra
 }
 
 enum cm_status cm_graph_export(const struct cm_graph *graph, struct cm_arena *arena,
-                               struct cm_graph_proto *out, struct cm_opsets *imports,
-                               struct cm_error *err)
+                               const struct cm_export_options *options, struct cm_graph_proto *out,
+                               struct cm_opsets *imports, struct cm_error *err)
 {
-    struct export to = {.module = graph->module, .arena = arena, .imports = imports, .err = err};
+    struct export to = {.module = graph->module,
+                        .arena = arena,
+                        .options = options,
+                        .imports = imports,
+                        .err = err};
     to.names = CM_NEW_ARRAY(arena, struct cm_str, graph->module->n_values);
     collect_names(&to, graph);
-    return export_graph(&to, graph, out);
+    list_constants(&to);
+    return export_graph(&to, graph, NULL, out);
+}
+
+/* ---- functions ---- */
+
+static enum cm_status export_constant_node(struct export *to, cm_value value,
+                                           struct cm_node_proto *out)
+{
+    struct cm_attribute_proto *attr = CM_NEW(to->arena, struct cm_attribute_proto);
+    attr->t = CM_NEW(to->arena, struct cm_tensor_proto);
+    CM_TRY(export_constant(to, value, attr->t));
+    attr->t->name = CM_STR_NONE;
+    cm_msg_clear(&attr->t->msg, CM_TENSOR_NAME);
+    set_str(&attr->msg, CM_ATTRIBUTE_NAME, &attr->name, CM_STR("value"));
+    attr->type = CM_ATTR_TENSOR;
+    cm_msg_set(&attr->msg, CM_ATTRIBUTE_TYPE);
+    cm_msg_set(&attr->msg, CM_ATTRIBUTE_T);
+    out->attribute.items = attr;
+    out->attribute.count = 1;
+    cm_msg_set(&out->msg, CM_NODE_ATTRIBUTE);
+    put_names(to, &value, 1, &out->msg, CM_NODE_OUTPUT, &out->output);
+    set_str(&out->msg, CM_NODE_OP_TYPE, &out->op_type, CM_STR("Constant"));
+    return CM_OK;
+}
+
+/* Constants stand before what reads them, and are known only when that is written. */
+static enum cm_status put_constants_first(struct export *to, struct cm_nodes *nodes)
+{
+    struct cm_nodes all = {NULL, to->read.count + nodes->count};
+    if (to->read.count == 0)
+        return CM_OK;
+    all.items = CM_NEW_ARRAY(to->arena, struct cm_node_proto, all.count);
+    for (size_t i = 0; i < to->read.count; i++)
+        CM_TRY(export_constant_node(to, to->read.items[i], &all.items[i]));
+    for (size_t i = 0; i < nodes->count; i++)
+        all.items[to->read.count + i] = nodes->items[i];
+    *nodes = all;
+    return CM_OK;
+}
+
+static bool has_bodies(const struct cm_graph *graph)
+{
+    for (const struct cm_node *node = graph->first; node; node = node->next)
+        if (node->n_bodies)
+            return true;
+    return false;
+}
+
+enum cm_status cm_graph_export_function(const struct cm_graph *graph, struct cm_arena *arena,
+                                        const struct cm_export_options *options, int64_t constant,
+                                        struct cm_function_proto *out, struct cm_error *err)
+{
+    struct export to = {.module = graph->module,
+                        .arena = arena,
+                        .options = options,
+                        .function = graph,
+                        .imports = &out->opset_import,
+                        .err = err};
+    cm_value *outputs = CM_NEW_ARRAY(arena, cm_value, graph->n_outputs);
+
+    if (has_bodies(graph))
+        list_constants(&to);
+    put_names(&to, graph->inputs, graph->n_inputs, &out->msg, CM_FUNCTION_INPUT, &out->input);
+    out->node.items = CM_NEW_ARRAY(arena, struct cm_node_proto, graph->n_nodes + graph->n_outputs);
+    for (const struct cm_node *node = graph->first; node; node = node->next)
+        CM_TRY(export_node(&to, node, &out->node.items[out->node.count++]));
+    for (size_t o = 0; o < graph->n_outputs; o++)
+        outputs[o] = graph->outputs[o].value;
+    put_names(&to, outputs, graph->n_outputs, &out->msg, CM_FUNCTION_OUTPUT, &out->output);
+    for (size_t o = 0; o < graph->n_outputs; o++)
+        if (needs_copy(&to, graph, o))
+            out->output.items[o] =
+                export_copy(&to, outputs[o], &out->node.items[out->node.count++]);
+    CM_TRY(put_constants_first(&to, &out->node));
+    if (to.read.count)
+        note_import(&to, CM_STR(""), constant);
+    cm_msg_set(&out->msg, CM_FUNCTION_NODE);
+    cm_msg_set(&out->msg, CM_FUNCTION_OPSET_IMPORT);
+    return CM_OK;
 }

@@ -249,6 +249,7 @@ static struct cm_node *make_node(struct cm_graph *graph, const struct cm_node_sp
     node->original_version = spec->original_version ? spec->original_version
                              : node->schema         ? node->schema->since_version
                                                     : 0;
+    node->origin = spec->origin;
     node->stream = spec->stream;
     node->phase = spec->phase;
     node->n_inputs = (int)spec->n_inputs;

@@ -84,6 +84,17 @@ struct cm_body_ref {
     struct cm_graph *graph;             /* NULL until built */
 };
 
+/* The node of the file that a node was made of, for writing it as it came. A node that is changed
+ * (its operator or attributes, not what it reads) loses it: cm_node_forget_origin. */
+struct cm_origin {
+    const struct cm_node_proto *proto;
+    const struct cm_attribute_proto *attributes; /* those of the node as it was built from it */
+    size_t n_attributes;
+    const cm_value *operands; /* the same of its operands: behind those of the file, constants that
+                                 were attributes there */
+    size_t n_operands;
+};
+
 /* What a node is for in a graph with gradients, as far as autodiff/ has said so. */
 enum cm_node_phase {
     CM_PHASE_NONE,
@@ -110,7 +121,8 @@ struct cm_node {
     size_t n_bodies;
     struct cm_graph
         *instance; /* the function body for the types at hand, closed; NULL until asked for */
-    int64_t original_version; /* of the operator as the file had it; for messages */
+    int64_t original_version;       /* of the operator as the file had it */
+    const struct cm_origin *origin; /* NULL: made here, or several nodes were made of one */
     uint32_t stream;          /* of a random node: which numbers it draws; 0: not numbered yet */
     enum cm_node_phase phase; /* of a training step */
     bool stale;               /* an operand changed since it was typed */
@@ -178,6 +190,7 @@ struct cm_node_spec {
     size_t n_bodies;
     const struct cm_function_proto *function;
     int64_t original_version;
+    const struct cm_origin *origin;
     uint32_t stream;
     enum cm_node_phase phase;
 };
@@ -190,6 +203,10 @@ enum cm_status cm_graph_add_node(struct cm_graph *graph, struct cm_node *before,
 /* Its outputs must have no uses left. */
 void cm_graph_remove_node(struct cm_node *node);
 void cm_node_move(struct cm_node *node, struct cm_node *before);
+/* For whoever changes a node in place, other than through the functions here. */
+void cm_node_forget_origin(struct cm_node *node);
+/* Can the node be written as the file had it? Its operands may be others by now. */
+bool cm_node_has_origin(const struct cm_node *node);
 /* Moves a node and what it computes to the end of another graph. The values lose their names; what
  * the node reads, and who reads it, is for the caller to set right with cm_use_redirect. */
 void cm_node_move_to(struct cm_node *node, struct cm_graph *graph);

@@ -237,6 +237,27 @@ static enum cm_status read_node(struct cm_import_context *context, struct cm_gra
     return add_named(context, graph, spec, err);
 }
 
+/* Did one node become one node? Then it remembers: made lies between after and before, given were
+ * its operands, outputs are what the file's are now. */
+static void set_origin(struct cm_graph *graph, const struct cm_node *after,
+                       const struct cm_node *before, const struct cm_node_proto *proto,
+                       const cm_value *given, const cm_value *outputs)
+{
+    struct cm_node *made = after ? after->next : graph->first;
+    if (!made || made == before || made->next != before)
+        return;
+    for (size_t i = 0; i < proto->attribute.count; i++)
+        if (proto->attribute.items[i].ref_attr_name.size)
+            return; /* means nothing outside its function */
+    for (size_t i = 0; i < proto->input.count; i++)
+        if (cm_node_input(made, (int)i) != given[i])
+            return;
+    for (size_t o = 0; o < proto->output.count; o++)
+        if (cm_node_output(made, (int)o) != outputs[o])
+            return;
+    cm_node_set_origin(made, proto);
+}
+
 static enum cm_status import_node(struct cm_import_context *context, struct cm_graph *graph,
                                   struct cm_node *before, const struct cm_node_proto *proto,
                                   struct cm_error *err)
@@ -254,6 +275,9 @@ static enum cm_status import_node(struct cm_import_context *context, struct cm_g
     const struct cm_op *op = from ? cm_registry_op(registry, spec.domain, spec.op_type) : NULL;
     if (op && op->effects & CM_REGION)
         return cm_fail(err, CM_BAD_MODEL, "regions are made in memory, a file cannot hold one");
+    const struct cm_node *after = before ? before->prev : graph->last;
+    const cm_value *given = spec.inputs;
+    const size_t n_given = spec.n_inputs; /* more where attributes name values */
     cm_value *outputs;
     if (from != newest && context->upgrade) {
         struct cm_builder builder = {.graph = graph, .before = before, .err = err};
@@ -266,6 +290,8 @@ static enum cm_status import_node(struct cm_import_context *context, struct cm_g
         CM_TRY(cm_graph_add_node(graph, before, &spec, &node, err));
         outputs = node->outputs;
     }
+    if (n_given == proto->input.count)
+        set_origin(graph, after, before, proto, given, outputs);
     for (size_t i = 0; i < proto->output.count; i++)
         if (outputs[i])
             define(context, outputs[i], proto->output.items[i]);

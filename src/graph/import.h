@@ -30,10 +30,39 @@ enum cm_status cm_module_import(struct cm_module *module, const struct cm_model_
                                 const struct cm_import_options *options, struct cm_graph **out,
                                 struct cm_error *err) CM_MUST_CHECK;
 
-/* A graph as a message, in arena: names given to what has none, initializers included. Opset
- * imports that its nodes need are added to imports. */
+/* How a node is written down: as it stands, unless a cm_form_fn changes it. */
+struct cm_node_form {
+    struct cm_str domain, op_type, overload;
+    int64_t version; /* of the domain, that the form needs */
+    const cm_value *inputs, *outputs;
+    size_t n_inputs, n_outputs;
+    const struct cm_attribute_proto *attributes;
+    size_t n_attributes;
+    bool without_bodies;                /* its graphs are left out */
+    const struct cm_node_proto *origin; /* written as this but for names of values and graphs in
+                                           attributes; what is above counts for nothing then, but
+                                           for version, inputs and outputs */
+};
+typedef enum cm_status cm_form_fn(void *arg, const struct cm_node *node, struct cm_node_form *form,
+                                  struct cm_error *err);
+
+struct cm_export_options {
+    cm_form_fn *form; /* NULL: every node as it stands */
+    void *form_arg;
+};
+
+/* A graph as a message, in arena: names given to what has none, initializers that are read
+ * included. Opset imports that its nodes need are added to imports. options may be NULL. */
 enum cm_status cm_graph_export(const struct cm_graph *graph, struct cm_arena *arena,
-                               struct cm_graph_proto *out, struct cm_opsets *imports,
-                               struct cm_error *err) CM_MUST_CHECK;
+                               const struct cm_export_options *options, struct cm_graph_proto *out,
+                               struct cm_opsets *imports, struct cm_error *err) CM_MUST_CHECK;
+
+/* A closed graph as a function, without name and domain: constants become Constant nodes, of
+ * version `constant`, and every name is made here, so that graphs that are built alike give equal
+ * messages. options may be NULL. */
+enum cm_status cm_graph_export_function(const struct cm_graph *graph, struct cm_arena *arena,
+                                        const struct cm_export_options *options, int64_t constant,
+                                        struct cm_function_proto *out,
+                                        struct cm_error *err) CM_MUST_CHECK;
 
 #endif

@@ -47,6 +47,9 @@ enum cm_status cm_node_conforms(const struct cm_node *node, struct cm_error *err
 const struct cm_type *cm_value_symbolic(struct cm_module *module, cm_value value,
                                         const struct cm_type *type);
 
+/* Says that the node, as it is now, means what proto does. */
+void cm_node_set_origin(struct cm_node *node, const struct cm_node_proto *proto);
+
 void cm_value_mark_users(struct cm_module *module, cm_value value);
 void cm_node_mark(struct cm_node *node);
 

@@ -23,6 +23,7 @@ const struct cm_pass cm_passes[] = {
     {"patterns", "what exporters spell out becomes one operator", CM_PASS_USUAL, cm_pass_patterns},
     {"gradients", "Gradient nodes become graph", CM_PASS_REQUIRED, gradients},
     {"fold", "constants computed", CM_PASS_USUAL, cm_pass_fold},
+    {"merge", "common sub-expressions", CM_PASS_USUAL, cm_pass_merge},
     {"simplify", SIMPLIFY, CM_PASS_USUAL, cm_pass_simplify},
     {"inference", "weights take what follows them, Dropout removed; not in training", CM_PASS_USUAL,
      cm_pass_inference},
@@ -175,7 +176,8 @@ static enum cm_status run_passes(struct cm_graph *graph, const struct cm_lower_o
             continue;
         /* Gradients are taken of operators as they are; what follows wants what runs. */
         cm_remove_dead(graph);
-        CM_TRY(cm_graph_inline_all(graph, has_no_kernel, NULL, err));
+        if (!options->keep_operators)
+            CM_TRY(cm_graph_inline_all(graph, has_no_kernel, NULL, err));
     }
     cm_remove_dead(graph);
     return CM_OK;

@@ -44,6 +44,7 @@ struct cm_lower_options {
     const char *only;         /* these and the required ones; NULL: all but those on request */
     const char *with;         /* these too, although they are on request; NULL: none */
     const char *without;      /* not these; NULL: none is left out */
+    bool keep_operators;      /* those without a kernel too: the graph is written, not run */
     cm_lower_after_fn *after; /* may be NULL */
     void *after_arg;
     struct cm_obstacles *obstacles; /* receives what cannot be built; may be NULL */
@@ -65,8 +66,9 @@ enum cm_status cm_lower_gradients(struct cm_module *module, const struct cm_mode
                                   const struct cm_lower_options *options, struct cm_graph **out,
                                   struct cm_error *err) CM_MUST_CHECK;
 
-/* Runs the passes over a graph that came from cm_lower_import. Afterwards calls of functions, and
- * operators that have no kernel but a body, are inlined, and nodes that nobody reads are gone. */
+/* Runs the passes over a graph that came from cm_lower_import. Afterwards calls of functions and,
+ * unless keep_operators says otherwise, operators that have no kernel but a body, are inlined, and
+ * nodes that nobody reads are gone. */
 enum cm_status cm_lower_graph(struct cm_graph *graph, const struct cm_lower_options *options,
                               struct cm_error *err) CM_MUST_CHECK;
 

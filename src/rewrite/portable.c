@@ -62,14 +62,12 @@ static bool is_same(const struct cm_node *node, int to)
     return false;
 }
 
-static int64_t lowest_of_node(const struct cm_node *node, int64_t at_least)
+int64_t cm_portable_version(const struct cm_node *node, int64_t at_least)
 {
     const struct cm_registry *registry = cm_module_registry(node->module);
     const struct cm_schema *schema = node->schema;
 
-    if (!schema || cm_domain_plain(node->domain).size)
-        return at_least;
-    while (schema->since_version > at_least) {
+    while (schema && schema->since_version > at_least) {
         const struct cm_schema *before =
             cm_registry_schema(registry, node->domain, node->op_type, schema->since_version - 1);
         if (!before || !is_same(node, schema->since_version) || !cm_node_fits(node, before))
@@ -87,7 +85,9 @@ struct lowest {
 static void raise_to(struct lowest *lowest, const struct cm_graph *graph)
 {
     for (const struct cm_node *node = graph->first; node; node = node->next) {
-        const int64_t needed = lowest_of_node(node, lowest->opset);
+        const int64_t needed = cm_domain_plain(node->domain).size
+                                   ? lowest->opset
+                                   : cm_portable_version(node, lowest->opset);
         if (needed > lowest->opset)
             *lowest = (struct lowest){needed, node};
         for (size_t i = 0; i < node->n_bodies; i++)
@@ -137,4 +137,16 @@ static bool is_ours(const struct cm_node *node, void *arg)
 enum cm_status cm_portable_inline(struct cm_graph *graph, struct cm_error *err)
 {
     return cm_graph_inline_all(graph, is_ours, NULL, err);
+}
+
+int64_t cm_ir_of_opset(int64_t opset)
+{
+    static const struct {
+        int opset, ir;
+    } steps[] = {{25, 13}, {24, 12}, {23, 11}, {21, 10}, {19, 9}, {15, 8}};
+
+    for (size_t i = 0; i < CM_COUNT(steps); i++)
+        if (opset >= steps[i].opset)
+            return steps[i].ir;
+    return 7;
 }

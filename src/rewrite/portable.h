@@ -14,6 +14,10 @@ enum { CM_PORTABLE_OPSET = 17 };
 /* Puts the bodies of ai.cameo operators in their place, in nested graphs too. */
 enum cm_status cm_portable_inline(struct cm_graph *graph, struct cm_error *err) CM_MUST_CHECK;
 
+/* The lowest version of its domain, not below at_least, under which the node can be written down as
+ * it stands. */
+int64_t cm_portable_version(const struct cm_node *node, int64_t at_least);
+
 /* The lowest opset of ai.onnx, not below at_least, under which the graph can be written down. */
 enum cm_status cm_portable_opset(const struct cm_graph *graph, int64_t at_least, int64_t *opset,
                                  struct cm_error *err) CM_MUST_CHECK;
@@ -25,5 +29,9 @@ void cm_portable_label(struct cm_arena *arena, struct cm_opsets *imports, int64_
 /* The node that keeps the graph from a lower opset: the first that needs the one found; NULL when
  * nothing does. For messages and tests. */
 const struct cm_node *cm_portable_blocker(const struct cm_graph *graph, int64_t at_least);
+
+/* The IR version that came with an opset of ai.onnx: readers refuse a newer opset in an older IR.
+ */
+int64_t cm_ir_of_opset(int64_t opset);
 
 #endif

@@ -10,18 +10,6 @@
 
 enum { IR_LEAST = 8 };
 
-int64_t cm_ir_of_opset(int64_t opset)
-{
-    static const struct {
-        int opset, ir;
-    } steps[] = {{25, 13}, {24, 12}, {23, 11}, {21, 10}, {19, 9}, {15, 8}};
-
-    for (size_t i = 0; i < CM_COUNT(steps); i++)
-        if (opset >= steps[i].opset)
-            return steps[i].ir;
-    return 7;
-}
-
 /* ---- operators that others do not know ---- */
 
 static bool is_foreign(struct cm_str domain)
@@ -212,7 +200,7 @@ enum cm_status cm_graph_as_model(struct cm_graph *graph, const struct cm_model_f
     *made = (struct cm_model_file){
         .arena = arena, .files = file->files, .path = file->path, .folder = file->folder};
     model->graph = CM_NEW(arena, struct cm_graph_proto);
-    CM_TRY(cm_graph_export(graph, arena, model->graph, &model->opset_import, err));
+    CM_TRY(cm_graph_export(graph, arena, NULL, model->graph, &model->opset_import, err));
     CM_TRY(cm_portable_opset(graph, CM_PORTABLE_OPSET, &opset, err));
     cm_portable_label(arena, &model->opset_import, opset);
     model->ir_version = cm_ir_of_opset(opset);

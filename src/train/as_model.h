@@ -14,8 +14,4 @@ enum cm_status cm_graph_as_model(struct cm_graph *graph, const struct cm_model_f
                                  bool portable, struct cm_arena *arena, struct cm_model_file **out,
                                  struct cm_error *err) CM_MUST_CHECK;
 
-/* The IR version that came with an opset of ai.onnx: readers refuse a newer opset in an older IR.
- */
-int64_t cm_ir_of_opset(int64_t opset);
-
 #endif

@@ -66,7 +66,7 @@ static enum cm_status replace_graph(struct cm_draft *draft, struct cm_graph *gra
         model->opset_import.count};
     memcpy(imports.items, model->opset_import.items, imports.count * sizeof *imports.items);
     CM_TRY(cm_portable_opset(graph, least, &opset, draft->err));
-    CM_TRY(cm_graph_export(graph, draft->arena, fresh, &imports, draft->err));
+    CM_TRY(cm_graph_export(graph, draft->arena, NULL, fresh, &imports, draft->err));
     model->graph = fresh;
     model->opset_import = imports;
     cm_msg_set(&model->msg, CM_MODEL_GRAPH);

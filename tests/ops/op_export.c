@@ -74,7 +74,7 @@ static enum cm_status write_model(struct outgoing *to)
     cm_msg_set(&model.msg, CM_MODEL_OPSET_IMPORT);
     model.graph = CM_NEW(to->arena, struct cm_graph_proto);
     CM_TRY(cm_portable_opset(graph, CM_PORTABLE_OPSET, &opset, to->err));
-    CM_TRY(cm_graph_export(graph, to->arena, model.graph, &model.opset_import, to->err));
+    CM_TRY(cm_graph_export(graph, to->arena, NULL, model.graph, &model.opset_import, to->err));
     cm_portable_label(to->arena, &model.opset_import, opset);
     CM_TRY(cm_encode(&cm_model_info, &model, to->arena, &bytes, to->err));
     return write_file(to, "%s/%04zu/model.onnx", 0, bytes);

@@ -210,6 +210,9 @@ ROW(cameo_model_gradient,
     REFUSES("'of'", cameo_model_gradient(t->model, NULL, NULL, 0, false, &model_out, err));
     REFUSES("'wrt'", cameo_model_gradient(t->model, "y", NULL, 1, false, &model_out, err));
     REFUSES("'out'", cameo_model_gradient(t->model, "y", NULL, 0, false, NULL, err));)
+ROW(cameo_model_optimize,
+    REFUSES("'model'", cameo_model_optimize(NULL, NULL, &model_out, NULL, err));
+    REFUSES("'out'", cameo_model_optimize(t->model, NULL, NULL, NULL, err));)
 ROW(cameo_model_gradcheck,
     REFUSES("'model'", cameo_model_gradcheck(NULL, NULL, NULL, 0, no_row, NULL, err));
     REFUSES("'feeds'", cameo_model_gradcheck(t->model, NULL, NULL, 1, no_row, NULL, err));
@@ -265,6 +268,7 @@ static const struct row rows[] = {
     LISTED(cameo_model_strip),
     LISTED(cameo_model_step),
     LISTED(cameo_model_gradient),
+    LISTED(cameo_model_optimize),
     LISTED(cameo_model_gradcheck),
 };
 

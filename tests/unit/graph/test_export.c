@@ -19,7 +19,7 @@ static void export_text(struct cm_arena *arena, const struct cm_graph *graph, ch
 {
     struct cm_error err = {0};
     struct cm_graph_proto proto = {0};
-    CHECK_OK(cm_graph_export(graph, arena, &proto, imports, &err), &err);
+    CHECK_OK(cm_graph_export(graph, arena, NULL, &proto, imports, &err), &err);
     text[0] = 0;
     CHECK_OK(cm_syntax_print_graph(&proto, NULL, append, text, &err), &err);
 }

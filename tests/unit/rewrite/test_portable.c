@@ -107,7 +107,7 @@ static void label(struct cm_arena *arena)
     struct cm_graph_proto *proto = CM_NEW(arena, struct cm_graph_proto);
     struct cm_opsets imports = {0};
     struct cm_error err = {0};
-    CHECK_OK(cm_graph_export(graph, arena, proto, &imports, &err), &err);
+    CHECK_OK(cm_graph_export(graph, arena, NULL, proto, &imports, &err), &err);
     cm_portable_label(arena, &imports, 17);
     CHECK_INT(imports.count, 1);
     CHECK_INT(imports.items[0].version, 17);
@@ -135,7 +135,7 @@ static void copies(struct cm_arena *arena)
     struct cm_graph_proto *proto = CM_NEW(arena, struct cm_graph_proto);
     struct cm_opsets imports = {0};
     struct cm_error err = {0};
-    CHECK_OK(cm_graph_export(graph, arena, proto, &imports, &err), &err);
+    CHECK_OK(cm_graph_export(graph, arena, NULL, proto, &imports, &err), &err);
     const struct cm_graph_proto *then = proto->node.items[0].attribute.items[0].g;
     CHECK_INT(then->node.count, 4);
     for (size_t o = 0; o < 2; o++) {

@@ -1,0 +1,151 @@
+/* Models as the passes leave them. */
+// SPDX-License-Identifier: Apache-2.0
+#include "api/api.h"
+
+#include "api/custom.h"
+#include "lower/lower.h"
+#include "rewrite/write_model.h"
+
+#include <string.h>
+
+bool cameo_pass(size_t index, struct cameo_pass *out)
+{
+    struct cm_error ignored = {0};
+
+    if (index >= cm_pass_count || !out || cm_api_check_out(out, &ignored) != CM_OK)
+        return false;
+    const struct cm_pass *pass = &cm_passes[index];
+    const struct cameo_pass all = {.name = pass->name,
+                                   .summary = pass->does,
+                                   .required = pass->kind == CM_PASS_REQUIRED,
+                                   .on_request = pass->kind == CM_PASS_ON_REQUEST};
+    cm_api_give(out, &all, sizeof all);
+    return true;
+}
+
+struct optimize_call {
+    const struct cameo_model *from;
+    struct cameo_model *made;
+    struct cameo_optimize_options options;
+    struct cameo_optimization *report; /* in the arena of made */
+    struct cameo_pass_result *passes;
+    size_t runs_left; /* of the pass to stop after, until this is its last */
+    bool stopped;
+    struct cm_error err;
+};
+
+/* Notes what a pass did, and ends the lowering after the one that was asked for. */
+static enum cm_status note_pass(void *arg, const struct cm_lower_report *pass,
+                                struct cm_graph *graph, struct cm_error *err)
+{
+    struct optimize_call *call = arg;
+    struct cameo_optimization *report = call->report;
+
+    (void)graph;
+    if (report->pass_count < cm_pass_count)
+        call->passes[report->pass_count++] = (struct cameo_pass_result){
+            pass->pass, pass->skipped, pass->nodes_before, pass->nodes_after};
+    if (!call->options.until || strcmp(pass->pass, call->options.until) != 0 || --call->runs_left)
+        return CM_OK;
+    call->stopped = true;
+    return cm_fail(err, CM_CANCELLED, "stopped after pass '%s'", pass->pass);
+}
+
+static enum cm_status lower(struct optimize_call *call, struct cm_graph **graph)
+{
+    const struct cameo_optimize_options *options = &call->options;
+    const struct cm_model_file *file = call->from->file;
+    struct cm_arena *arena = &call->made->arena;
+    const struct cm_lower_options lower = {.pass = {.memory_limit = options->memory_limit},
+                                           .only = options->passes,
+                                           .without = options->without,
+                                           .keep_operators = true,
+                                           .after = note_pass,
+                                           .after_arg = call};
+
+    CM_TRY(cm_lower_check(&lower, &call->err));
+    /* Names that no pass has are refused in the same words. */
+    CM_TRY(cm_lower_check(&(struct cm_lower_options){.only = options->until}, &call->err));
+    for (size_t i = 0; options->until && i < cm_pass_count; i++)
+        call->runs_left += strcmp(cm_passes[i].name, options->until) == 0;
+    const struct cm_registry *registry = cm_api_freeze(options->registry);
+    if (!registry)
+        return cm_fail(&call->err, CM_NO_MEMORY, "no memory for the operators");
+    struct cm_module *module = cm_module_new(
+        arena, &(struct cm_module_options){.registry = registry, .files = file->files});
+    CM_TRY(cm_lower_import(module, &file->model, &lower, graph, &call->err));
+    const enum cm_status status = cm_lower_graph(*graph, &lower, &call->err);
+    return call->stopped ? CM_OK : status;
+}
+
+static const struct cameo_text *tell_changes(struct cm_arena *arena,
+                                             const struct cm_write_report *from, size_t *count)
+{
+    struct cameo_text *list = CM_NEW_ARRAY(arena, struct cameo_text, 2);
+    *count = 0;
+    if (from->opset_before && from->opset > from->opset_before)
+        list[(*count)++] = cm_api_text(
+            arena, from->raised_for.size
+                       ? cm_arena_printf(arena, "opset raised from %lld to %lld, which %.*s needs",
+                                         (long long)from->opset_before, (long long)from->opset,
+                                         CM_STR_FMT(from->raised_for))
+                       : cm_arena_printf(arena, "opset raised from %lld to %lld",
+                                         (long long)from->opset_before, (long long)from->opset));
+    if (from->ir > from->ir_before)
+        list[(*count)++] =
+            cm_api_text(arena, cm_arena_printf(arena, "IR version raised from %lld to %lld",
+                                               (long long)from->ir_before, (long long)from->ir));
+    return list;
+}
+
+static enum cm_status optimize_guarded(struct cm_guard *guard, void *arg)
+{
+    struct optimize_call *call = arg;
+    struct cm_arena *arena = &call->made->arena;
+    const struct cm_model_file *file = call->from->file;
+    const struct cm_write_options write = {.portable = call->options.portable};
+    struct cm_write_report written;
+    struct cm_graph *graph;
+
+    cm_arena_init(arena, guard);
+    if (file->model.training_info.count)
+        return cm_fail(&call->err, CM_BAD_ARGUMENT,
+                       "the model carries its training: strip it, or write its step, and optimize "
+                       "that");
+    struct cameo_optimization *report = call->report = CM_NEW(arena, struct cameo_optimization);
+    report->passes = call->passes = CM_NEW_ARRAY(arena, struct cameo_pass_result, cm_pass_count);
+    CM_TRY(lower(call, &graph));
+    call->err = (struct cm_error){0};
+    CM_TRY(cm_write_model(graph, file, &write, arena, &call->made->file, &written, &call->err));
+    report->nodes_before = cm_count_nodes(&file->model.graph->node);
+    report->nodes = written.nodes;
+    report->nodes_inlined = written.nodes_inlined;
+    report->function_count = written.functions;
+    report->changes = tell_changes(arena, &written, &report->change_count);
+    return cm_describe_again(call->made, guard, &call->err);
+}
+
+enum cameo_status cameo_model_optimize(const struct cameo_model *model,
+                                       const struct cameo_optimize_options *options,
+                                       struct cameo_model **out,
+                                       const struct cameo_optimization **report,
+                                       struct cameo_error *err)
+{
+    CM_API_NEED(model, err);
+    CM_API_NEED(out, err);
+    struct optimize_call call = {
+        .from = model, .options = (struct cameo_optimize_options)CAMEO_OPTIMIZE_OPTIONS_INIT};
+
+    *out = NULL;
+    if (report)
+        *report = NULL;
+    enum cm_status status = cm_api_options(&call.options, sizeof call.options, options, &call.err);
+    if (status == CM_OK)
+        status = cm_api_derive(model, optimize_guarded, &call, &call.made, &call.err);
+    if (status == CM_OK) {
+        *out = call.made;
+        if (report)
+            *report = call.report;
+    }
+    return cm_api_done(status, &call.err, err);
+}

@@ -1,0 +1,39 @@
+/* A working graph as a model file again, under the opset that the file has: nodes that no pass
+ * touched are written as the file had them, new ones in a form that is legal there.
+ *
+ * A node is written, in this order of preference, as its origin; as it stands; in an older form of
+ * its operator (rewrite/older_forms.h); as a call of its function body, which is written once as a
+ * model-local function. Where all that fails the opset is raised, and the report says for what. */
+// SPDX-License-Identifier: Apache-2.0
+#ifndef CM_REWRITE_WRITE_MODEL_H
+#define CM_REWRITE_WRITE_MODEL_H
+
+#include "graph/graph.h"
+#include "onnx/model_file.h"
+
+/* The domain of the functions that regions and operators too new for the opset are written as. */
+#define CM_FUNCTIONS_DOMAIN "ai.cameo.functions"
+
+struct cm_write_options {
+    bool portable; /* bodies in place of regions, functions and operators of ai.cameo and
+                      ai.onnx.preview.*; what has none is refused by name, all at once */
+};
+
+struct cm_write_report {
+    int64_t opset, opset_before; /* of ai.onnx; 0: not imported */
+    int64_t ir, ir_before;
+    struct cm_str raised_for; /* the node that needs opset; "": none, there is a least one */
+    size_t functions;         /* written for regions and operators */
+    size_t nodes;             /* bodies of control flow included; a region, or a call, is one */
+    size_t nodes_inlined;     /* the same with the nodes of the body in its place */
+};
+
+/* graph was built from file's main graph, has its inputs and outputs, and is changed: what nobody
+ * reads is removed, and with portable what was inlined. All else of the model is that of file,
+ * whose bytes the result reads; it lives in arena. Training information is not looked at. */
+enum cm_status cm_write_model(struct cm_graph *graph, const struct cm_model_file *file,
+                              const struct cm_write_options *options, struct cm_arena *arena,
+                              struct cm_model_file **out, struct cm_write_report *report,
+                              struct cm_error *err) CM_MUST_CHECK;
+
+#endif

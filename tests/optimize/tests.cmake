@@ -1,0 +1,12 @@
+# `cameo optimize` judged by ONNX Runtime: both forms of a sample; all backend test folders below the ones in
+# OPTIMIZE_CASES in test-all.
+# SPDX-License-Identifier: Apache-2.0
+file(GLOB OPTIMIZE_SAMPLE CONFIGURE_DEPENDS ${TESTS_DIR}/optimize/*.onnxtxt)
+foreach(form portable functions)
+  string(REPLACE "portable" "" flag "${form}")
+  string(REPLACE "functions" "--functions" flag "${flag}")
+  cameo_add_test(optimize/${form} ops ${VENV_PYTHON} ${TESTS_DIR}/optimize/check_optimized.py ${flag}
+    ${TESTS_DIR}/networks ${OPTIMIZE_SAMPLE})
+  cameo_add_test(optimize/all_${form} slow ${VENV_PYTHON} ${TESTS_DIR}/optimize/check_optimized.py ${flag} --env
+    OPTIMIZE_CASES ${TESTS_DIR}/networks ${OPTIMIZE_SAMPLE})
+endforeach()
