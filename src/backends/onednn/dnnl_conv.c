@@ -52,7 +52,7 @@ static bool read_operands(struct cm_call *call, struct cm_dnnl_conv *conv)
 
 static bool conv_accepts(struct cm_call *call)
 {
-    struct cm_dnnl_conv conv;
+    struct cm_dnnl_conv conv = {0};
     if (!read_operands(call, &conv))
         return false;
     const int64_t groups = cm_node_int(call->node, "group");
@@ -97,7 +97,7 @@ static void fit_pads(const struct cm_call *call, struct cm_dnnl_window *w)
 
 static bool conv_transpose_accepts(struct cm_call *call)
 {
-    struct cm_dnnl_conv conv;
+    struct cm_dnnl_conv conv = {0};
     const struct cm_str automatic = cm_node_str(call->node, "auto_pad");
     if (cm_str_starts(automatic, "SAME") || cm_node_ints(call->node, "output_shape").count)
         return cm_call_decline(call, "its pads follow from the size of its result");

@@ -46,7 +46,6 @@ static bool matmul_accepts(struct cm_call *call)
         .a = {.place = CM_DNNL_IN(0)},
         .b = {.place = CM_DNNL_IN(1)},
         .y = {.place = CM_DNNL_OUT(0)},
-        .scale = 1,
     };
     const int64_t m = dim_from_end(a, 1), k = dim_from_end(a, 0), n = dim_from_end(b, 0);
     if (batches(b) == 1) { /* the batches of the left operand are more rows */
@@ -72,13 +71,13 @@ CM_KERNEL(onednn, MatMul, .accepts = matmul_accepts, .prepare = cm_dnnl_prepare,
 /* ---- Gemm ---- */
 
 /* C as bias: one row that repeats. */
-static bool set_bias(struct cm_call *call, int64_t n, struct cm_dnnl_matmul *matmul)
+static bool set_bias(struct cm_call *call, int64_t n, float alpha, struct cm_dnnl_matmul *matmul)
 {
     const struct cm_tensor *c = call->n_in > 2 ? call->in[2] : NULL;
     const float beta = cm_node_float(call->node, "beta");
     if (!c || beta == 0)
         return true;
-    if (matmul->scale != 1 || beta != 1)
+    if (alpha != 1 || beta != 1)
         return cm_call_decline(call, "alpha or beta is not 1");
     if (c->shape.rank < 1 || dim_from_end(&c->shape, 0) != n || dim_from_end(&c->shape, 1) != 1)
         return cm_call_decline(call, "C is not one row");
@@ -99,13 +98,16 @@ static bool gemm_accepts(struct cm_call *call)
         .a = {.place = CM_DNNL_IN(0)},
         .b = {.place = CM_DNNL_IN(1)},
         .y = {.place = CM_DNNL_OUT(0)},
-        .scale = cm_node_float(call->node, "alpha"),
     };
+    const float alpha = cm_node_float(call->node, "alpha");
     set_matrix(&matmul.a, m, k, trans_a);
     set_matrix(&matmul.b, k, n, trans_b);
     set_matrix(&matmul.y, m, n, false);
-    if (!set_bias(call, n, &matmul))
+    if (!set_bias(call, n, alpha, &matmul))
         return false;
+    if (alpha != 1)
+        matmul.posts.items[matmul.posts.count++] =
+            (struct cm_dnnl_post){.function = CM_DNNL_LINEAR, .a = alpha};
     if (cm_dnnl_is_constant(call, 1))
         matmul.b.order = CM_DNNL_FREE;
     return cm_dnnl_make_matmul(call, &matmul);
