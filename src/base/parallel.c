@@ -4,12 +4,11 @@
 #define _GNU_SOURCE
 #include "base/parallel.h"
 
+#include "base/crowd.h"
 #include "base/memory.h"
 
 #include <pthread.h>
-#include <sched.h>
 #include <stdatomic.h>
-#include <unistd.h>
 
 #if defined(__SANITIZE_THREAD__)
 #define ONLY_OWN_THREADS 1
@@ -46,16 +45,6 @@ static void do_share(const struct job *job, int who, int threads)
     inside = outer;
 }
 
-static int cores(void)
-{
-    cpu_set_t set;
-
-    if (sched_getaffinity(0, sizeof set, &set) == 0)
-        return CPU_COUNT(&set);
-    const long n = sysconf(_SC_NPROCESSORS_ONLN);
-    return n > 0 ? (int)n : 1;
-}
-
 enum { MOST_THREADS = 256 };
 
 struct cm_team {
@@ -79,11 +68,12 @@ struct cm_team *cm_team_new(int threads)
 
     if (!team)
         return NULL;
-    team->threads = threads > MOST_THREADS ? MOST_THREADS : threads > 0 ? threads : cores();
+    team->threads = threads > MOST_THREADS ? MOST_THREADS : threads > 0 ? threads : cm_cores();
     pthread_mutex_init(&team->mutex, NULL);
     pthread_mutex_init(&team->turn, NULL);
     pthread_cond_init(&team->wake, NULL);
     pthread_cond_init(&team->done, NULL);
+    cm_crowd_join();
     return team;
 }
 
@@ -91,6 +81,7 @@ void cm_team_free(struct cm_team *team)
 {
     if (!team)
         return;
+    cm_crowd_leave();
     pthread_mutex_lock(&team->mutex);
     team->quit = true;
     pthread_cond_broadcast(&team->wake);
@@ -202,6 +193,13 @@ static void do_member(void *arg)
     do_share(arg, runtime->omp_get_thread_num(), runtime->omp_get_num_threads());
 }
 
+static void run_on_runtime(const struct cm_team_runtime *runtime, const struct cm_team *team,
+                           struct job *job)
+{
+    cm_crowd_watch(runtime, team->threads);
+    runtime->GOMP_parallel(do_member, job, (unsigned)team->threads, 0);
+}
+
 /* What this thread told the runtime: 0 when nothing since it entered its team. */
 static _Thread_local int told;
 static _Thread_local int before_team; /* the caller's own number */
@@ -211,7 +209,11 @@ void cm_team_lend(bool whole)
     const struct cm_team_runtime *runtime = atomic_load(&the_runtime);
     const int threads = whole && !inside && !ONLY_OWN_THREADS ? cm_team_threads(current) : 1;
 
-    if (!runtime || !current || told == threads)
+    if (!runtime || !current)
+        return;
+    if (threads > 1)
+        cm_crowd_watch(runtime, threads);
+    if (told == threads)
         return;
     if (!told)
         before_team = runtime->omp_get_max_threads();
@@ -243,7 +245,7 @@ void cm_parallel(int64_t count, int64_t grain, cm_chunk_fn *fn, void *arg)
     if (job.chunks < 2 || !current || current->threads < 2 || inside)
         do_share(&job, 0, 1);
     else if (runtime)
-        runtime->GOMP_parallel(do_member, &job, (unsigned)current->threads, 0);
+        run_on_runtime(runtime, current, &job);
     else
         run_on_pool(current, &job);
 }

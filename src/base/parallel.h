@@ -7,7 +7,9 @@
  * works whole or not at all: members that find nothing to do return at once.
  *
  * The threads are those of an OpenMP runtime where a backend brought one (cm_team_use_runtime), so
- * that its regions and ours share one set of threads; else they are a small pool of the team. */
+ * that its regions and ours share one set of threads; else they are a small pool of the team. How
+ * the runtime's threads wait for each other is its own affair, except while other programs take the
+ * cores from us: see base/crowd.h. */
 // SPDX-License-Identifier: Apache-2.0
 #ifndef CM_BASE_PARALLEL_H
 #define CM_BASE_PARALLEL_H
