@@ -150,6 +150,10 @@ bool cm_dnnl_make_concat(struct cm_call *call, const struct cm_dnnl_operand *x, 
 
 /* ---- what follows acceptance ---- */
 
+/* Would the call's post-operations make a number of a NaN? oneDNN's maximum, minimum and
+ * exponential do; ONNX's operators do not. */
+bool cm_dnnl_loses_nan(const struct cm_call *call);
+
 /* Says which layouts the primitive reads and writes, and how much scratch it needs. */
 enum cm_status cm_dnnl_prepare(struct cm_call *call);
 enum cm_status cm_dnnl_run(struct cm_call *call);

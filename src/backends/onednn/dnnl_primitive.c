@@ -205,8 +205,9 @@ struct dnnl_work {
     struct dnnl_operand *operands;
     struct dnnl_exec_arg *args; /* the operands, then scratch */
     int n_operands, n_args;
-    int addend;         /* the input that is added to the result; -1: none */
-    size_t sum_bytes;   /* of the result, when there is an addend */
+    int addend;       /* the input that is added to the result; -1: none */
+    size_t sum_bytes; /* of the result, when there is an addend */
+    bool loses_nan;
     bool out_of_memory; /* or refused, while operands were described */
 };
 
@@ -357,6 +358,28 @@ static const int binary_kinds[] = {
 
 /* ---- post-operations ---- */
 
+static bool post_loses_nan(const struct cm_dnnl_post *post)
+{
+    if (post->kind != CM_DNNL_POST_FUNCTION)
+        return false;
+    switch (post->function) {
+    case CM_DNNL_RELU: /* the leaky one multiplies */
+        return post->a == 0;
+    case CM_DNNL_SQUARE:
+    case CM_DNNL_ABS:
+    case CM_DNNL_SQRT:
+    case CM_DNNL_LINEAR:
+        return false;
+    default:
+        return true;
+    }
+}
+
+bool cm_dnnl_loses_nan(const struct cm_call *call)
+{
+    return ((const struct dnnl_work *)call->state)->loses_nan;
+}
+
 static int append_post(const struct cm_call *call, struct dnnl_work *p, struct dnnl_post_ops *ops,
                        const struct cm_dnnl_post *post, int number)
 {
@@ -385,8 +408,10 @@ static void add_posts(const struct cm_call *call, struct dnnl_work *p,
     if (posts->count == 0 || !p->attr)
         return;
     int status = dnnl->fn.post_ops_create(&ops);
-    for (int i = 0; i < posts->count && status == DNNL_SUCCESS; i++)
+    for (int i = 0; i < posts->count && status == DNNL_SUCCESS; i++) {
+        p->loses_nan |= post_loses_nan(&posts->items[i]);
         status = append_post(call, p, ops, &posts->items[i], i);
+    }
     if (status == DNNL_SUCCESS)
         status = dnnl->fn.primitive_attr_set_post_ops(p->attr, ops);
     if (ops)
