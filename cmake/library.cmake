@@ -2,6 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 file(GLOB_RECURSE CAMEO_SOURCES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/*.c)
 
+set(LOOPS ${CAMEO_SOURCES})
+list(FILTER LOOPS INCLUDE REGEX "/src/(backends|base|io|ops|tensor|train)/")
+set_property(SOURCE ${LOOPS} APPEND PROPERTY COMPILE_OPTIONS $<$<CONFIG:Release>:-O3>)
+
 add_library(cameo_objects OBJECT ${CAMEO_SOURCES} ${CAMEO_GENERATED_SOURCES})
 set_target_properties(cameo_objects PROPERTIES POSITION_INDEPENDENT_CODE ON)
 target_include_directories(cameo_objects PRIVATE ${PROJECT_SOURCE_DIR}/src
