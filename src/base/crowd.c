@@ -89,7 +89,7 @@ static void add_idle_threads(const struct cm_team_runtime *runtime, int threads)
 {
     static struct idle_team team;
     sigset_t all, before;
-    const int missing = cm_cores() + 1 - threads;
+    const int missing = cm_cores() + 1 - threads; /* beside the team of whoever asks */
 
     if (is_idling || users == 0)
         return;
