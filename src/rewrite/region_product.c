@@ -81,10 +81,20 @@ static bool is_there(const struct product_chain *chain, cm_value value)
     return !maker || maker->graph != chain->work->graph || maker->mark < chain->members[0]->mark;
 }
 
+static bool is_operand(const struct cm_node *node, cm_value value)
+{
+    for (int i = 0; i < node->n_inputs; i++)
+        if (node->inputs[i].value == value)
+            return true;
+    return false;
+}
+
 static bool is_bias_or_residual(const struct product_chain *chain, const struct cm_node *node)
 {
     const cm_value other = other_operand(chain, node);
     const struct cm_type *type = type_of(chain, other);
+    if (is_operand(chain->members[0], other)) /* backends want it in two layouts */
+        return false;
     return is_one_number(type) || is_bias(chain, type) ||
            (cm_region_same_shape(type, type_of(chain, chain->result)) && is_there(chain, other));
 }
