@@ -23,6 +23,7 @@ const struct cm_pass cm_passes[] = {
     {"patterns", "what exporters spell out becomes one operator", CM_PASS_USUAL, cm_pass_patterns},
     {"gradients", "Gradient nodes become graph", CM_PASS_REQUIRED, gradients},
     {"fold", "constants computed", CM_PASS_USUAL, cm_pass_fold},
+    {"merge", "common sub-expressions", CM_PASS_USUAL, cm_pass_merge},
     {"simplify", SIMPLIFY, CM_PASS_USUAL, cm_pass_simplify},
     {"inference", "weights take what follows them, Dropout removed; not in training", CM_PASS_USUAL,
      cm_pass_inference},

@@ -400,7 +400,8 @@ static enum cm_status rebuild(struct inference *in, const struct product *produc
                                 .inputs = operands,
                                 .n_inputs = 3,
                                 .n_outputs = 1,
-                                .original_version = adds_bias ? 0 : old->original_version};
+                                .original_version = adds_bias ? 0 : old->original_version,
+                                .phase = old->phase};
 
     spec.attributes = CM_NEW_ARRAY(arena, struct cm_attribute_proto, old->n_attributes);
     for (size_t i = 0; i < old->n_attributes; i++) {
@@ -457,7 +458,7 @@ static enum cm_status absorb(struct inference *in, struct cm_node *node,
 
 static bool is_elementwise(const struct cm_node *node)
 {
-    return node && node->op && (node->op->elementwise || node->op->layouts == CM_LAYOUT_SAME);
+    return node && node->op && node->op->elementwise;
 }
 
 /* Would a Mul and an Add in the place of node stand beside elementwise nodes, with which they make

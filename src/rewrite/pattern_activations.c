@@ -4,57 +4,57 @@
 
 /* The arithmetic of the pattern is that of x's own type: then so is the operator's, wider inside.
  */
-static bool is_float(const struct cm_match *m)
+static bool is_float(const struct cm_group *m)
 {
-    const struct cm_type *x = cm_match_type(m, "x");
+    const struct cm_type *x = cm_group_type(m, "x");
     return x->kind == CM_KIND_TENSOR && cm_dtype_info(x->dtype)->kind == CM_CLASS_FLOAT;
 }
 
-static cm_value gelu(const struct cm_match *m, struct cm_builder *build, const char *approximate)
+static cm_value gelu(const struct cm_group *m, struct cm_builder *build, const char *approximate)
 {
     const struct cm_attribute_proto how =
         cm_attr_str(cm_builder_arena(build), "approximate", cm_str(approximate));
     return cm_build(
         build,
-        &(struct cm_emission){.op = "Gelu", CM_INPUTS(cm_match_value(m, "x")), CM_ATTRIBUTES(how)});
+        &(struct cm_emission){.op = "Gelu", CM_INPUTS(cm_group_value(m, "x")), CM_ATTRIBUTES(how)});
 }
 
-static cm_value build_gelu(const struct cm_match *m, struct cm_builder *build)
+static cm_value build_gelu(const struct cm_group *m, struct cm_builder *build)
 {
     return gelu(m, build, "none");
 }
 
-static cm_value build_gelu_tanh(const struct cm_match *m, struct cm_builder *build)
+static cm_value build_gelu_tanh(const struct cm_group *m, struct cm_builder *build)
 {
     return gelu(m, build, "tanh");
 }
 
 /* x * sigmoid(alpha * x). alpha is an attribute, a float. */
-static cm_value build_swish(const struct cm_match *m, struct cm_builder *build)
+static cm_value build_swish(const struct cm_group *m, struct cm_builder *build)
 {
-    const cm_value factor = cm_match_value(m, "alpha");
+    const cm_value factor = cm_group_value(m, "alpha");
     double alpha = 1;
     if (factor && !cm_constant_number(m->graph->module, factor, &alpha))
         return 0;
     const struct cm_attribute_proto attribute =
         cm_attr_float(cm_builder_arena(build), "alpha", (float)alpha);
     return cm_build(build, &(struct cm_emission){.op = "Swish",
-                                                 CM_INPUTS(cm_match_value(m, "x")),
+                                                 CM_INPUTS(cm_group_value(m, "x")),
                                                  CM_ATTRIBUTES(attribute)});
 }
 
 /* One number, which a float holds, for all elements. */
-static bool is_swish(const struct cm_match *m)
+static bool is_swish(const struct cm_group *m)
 {
-    const struct cm_type *alpha = cm_match_type(m, "alpha");
+    const struct cm_type *alpha = cm_group_type(m, "alpha");
     double number;
     return is_float(m) && alpha->rank == 0 && alpha->dtype != CM_DOUBLE &&
-           cm_constant_number(m->graph->module, cm_match_value(m, "alpha"), &number);
+           cm_constant_number(m->graph->module, cm_group_value(m, "alpha"), &number);
 }
 
-static cm_value build_mish(const struct cm_match *m, struct cm_builder *build)
+static cm_value build_mish(const struct cm_group *m, struct cm_builder *build)
 {
-    return cm_build(build, &(struct cm_emission){.op = "Mish", CM_INPUTS(cm_match_value(m, "x"))});
+    return cm_build(build, &(struct cm_emission){.op = "Mish", CM_INPUTS(cm_group_value(m, "x"))});
 }
 
 #define HALF_OF(x) "[(Mul " x " 0.5) (Div " x " 2)]"

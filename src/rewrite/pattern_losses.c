@@ -9,18 +9,18 @@
 enum { NEARBY = 64 };
 
 /* Is the class axis, 1, the one that the softmax goes along? */
-static bool along_classes(const struct cm_match *m, const char *name)
+static bool along_classes(const struct cm_group *m, const char *name)
 {
-    const struct cm_node *node = cm_value_get(m->graph->module, cm_match_value(m, name))->node;
-    const struct cm_type *x = cm_match_type(m, "x");
+    const struct cm_node *node = cm_value_get(m->graph->module, cm_group_value(m, name))->node;
+    const struct cm_type *x = cm_group_type(m, "x");
     int axis;
     return x->rank >= 2 && cm_axis_fix(cm_node_int(node, "axis"), x->rank, &axis) && axis == 1;
 }
 
 /* The loss can give the logarithms too, to readers that come after it. */
-static bool readers_come_later(const struct cm_match *m)
+static bool readers_come_later(const struct cm_group *m)
 {
-    const cm_value logs = cm_match_value(m, "logs");
+    const cm_value logs = cm_group_value(m, "logs");
     const struct cm_value_def *def = cm_value_get(m->graph->module, logs);
     const struct cm_node *node = def->node;
     size_t inside = 0, steps = 0;
@@ -41,20 +41,20 @@ static bool readers_come_later(const struct cm_match *m)
     return true;
 }
 
-static bool is_loss(const struct cm_match *m)
+static bool is_loss(const struct cm_group *m)
 {
     return along_classes(m, "logs") && readers_come_later(m);
 }
 
-static bool is_loss_of_softmax(const struct cm_match *m)
+static bool is_loss_of_softmax(const struct cm_group *m)
 {
     return along_classes(m, "soft");
 }
 
-static cm_value build_loss(const struct cm_match *m, struct cm_builder *build)
+static cm_value build_loss(const struct cm_group *m, struct cm_builder *build)
 {
     struct cm_arena *arena = cm_builder_arena(build);
-    const cm_value logs = cm_match_value(m, "logs"), weights = cm_match_value(m, "weights");
+    const cm_value logs = cm_group_value(m, "logs"), weights = cm_group_value(m, "weights");
     const struct cm_attribute_proto attributes[] = {
         cm_attr_str(arena, "reduction", cm_node_str(m->root, "reduction")),
         cm_attr_int(arena, "ignore_index", cm_node_int(m->root, "ignore_index"))};
@@ -64,7 +64,7 @@ static cm_value build_loss(const struct cm_match *m, struct cm_builder *build)
         build,
         &(struct cm_emission){
             .op = "SoftmaxCrossEntropyLoss",
-            .inputs = (cm_value[]){cm_match_value(m, "x"), cm_match_value(m, "classes"), weights},
+            .inputs = (cm_value[]){cm_group_value(m, "x"), cm_group_value(m, "classes"), weights},
             .n_inputs = weights ? 3 : 2,
             .attributes = attributes,
             .n_attributes = cm_node_has_attr(m->root, "ignore_index") ? 2 : 1,

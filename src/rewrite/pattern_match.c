@@ -41,7 +41,7 @@ struct cm_pattern {
 
 /* ---- Reading the text. It is ours: what is wrong in it is a mistake of this program. ---- */
 
-struct reader {
+struct pattern_reader {
     struct cm_arena *arena;
     const struct cm_registry *registry;
     struct cm_pattern *pattern;
@@ -50,7 +50,7 @@ struct reader {
     bool lacks_operator;
 };
 
-static void skip_blanks(struct reader *r)
+static void skip_blanks(struct pattern_reader *r)
 {
     while (*r->at == ' ')
         r->at++;
@@ -62,7 +62,7 @@ static bool in_word(char c)
            c == '.' || c == '-';
 }
 
-static const char *read_word(struct reader *r)
+static const char *read_word(struct pattern_reader *r)
 {
     const char *begin = r->at;
     while (in_word(*r->at))
@@ -81,9 +81,9 @@ static int number_of_name(struct cm_pattern *pattern, const char *name)
     return pattern->n_names++;
 }
 
-static const struct term *read_term(struct reader *r);
+static const struct term *read_term(struct pattern_reader *r);
 
-static void read_parts(struct reader *r, struct term *term, char end)
+static void read_parts(struct pattern_reader *r, struct term *term, char end)
 {
     for (skip_blanks(r); *r->at != end; skip_blanks(r)) {
         assert(*r->at && term->n_parts < MAX_PARTS);
@@ -93,7 +93,7 @@ static void read_parts(struct reader *r, struct term *term, char end)
 }
 
 /* "axis=1" where a term could stand */
-static bool read_test(struct reader *r, struct attribute_test *out)
+static bool read_test(struct pattern_reader *r, struct attribute_test *out)
 {
     const char *begin = r->at;
     while (in_word(*r->at))
@@ -107,7 +107,7 @@ static bool read_test(struct reader *r, struct attribute_test *out)
     return cm_str_to_int64(cm_str(read_word(r)), &out->value);
 }
 
-static void read_node(struct reader *r, struct term *term)
+static void read_node(struct pattern_reader *r, struct term *term)
 {
     const char *op = read_word(r);
     term->kind = TERM_NODE;
@@ -124,7 +124,7 @@ static void read_node(struct reader *r, struct term *term)
     read_parts(r, term, ')');
 }
 
-static const struct term *read_term(struct reader *r)
+static const struct term *read_term(struct pattern_reader *r)
 {
     struct term *term = CM_NEW(r->arena, struct term);
     term->name = -1;
@@ -154,10 +154,10 @@ struct cm_pattern *cm_pattern_new(struct cm_arena *arena, const struct cm_regist
                                   const struct cm_pattern_row *row)
 {
     struct cm_pattern *pattern = CM_NEW(arena, struct cm_pattern);
-    struct reader reader = {.arena = arena,
-                            .registry = registry ? registry : cm_registry_builtin(),
-                            .pattern = pattern,
-                            .at = row->text};
+    struct pattern_reader reader = {.arena = arena,
+                                    .registry = registry ? registry : cm_registry_builtin(),
+                                    .pattern = pattern,
+                                    .at = row->text};
     pattern->row = row;
     pattern->root = read_term(&reader);
     assert(*reader.at == '\0' && pattern->root->kind == TERM_NODE);
@@ -303,13 +303,13 @@ static double tolerance(enum cm_dtype dtype)
     return dtype == CM_FLOAT16 ? 1e-3 : dtype == CM_BFLOAT16 ? 8e-3 : 1e-6;
 }
 
-static const struct cm_type *type_of(const struct cm_match *m, cm_value value)
+static const struct cm_type *type_of(const struct cm_group *m, cm_value value)
 {
     return cm_value_get(m->graph->module, value)->fact.type;
 }
 
 /* Is it that number, and of a rank that does not add axes to the result of its reader? */
-static bool is_number(const struct cm_match *m, const struct cm_node *reader, cm_value value,
+static bool is_number(const struct cm_group *m, const struct cm_node *reader, cm_value value,
                       double number)
 {
     const struct cm_tensor *tensor = small_constant(m->graph->module, value, 1);
@@ -334,15 +334,15 @@ struct goal {
     const struct goal *next;
 };
 
-struct search {
-    struct cm_match *match;
-    const struct term *terms[CM_MATCH_NODES]; /* of the nodes of the match */
+struct pattern_search {
+    struct cm_group *match;
+    const struct term *terms[CM_GROUP_NODES]; /* of the nodes of the match */
     int steps;
 };
 
-static bool solve(struct search *s, const struct goal *goal);
+static bool solve(struct pattern_search *s, const struct goal *goal);
 
-static bool is_in(const struct cm_match *m, const struct cm_node *node)
+static bool is_in(const struct cm_group *m, const struct cm_node *node)
 {
     for (size_t i = 0; i < m->n_nodes; i++)
         if (m->nodes[i] == node)
@@ -351,7 +351,7 @@ static bool is_in(const struct cm_match *m, const struct cm_node *node)
 }
 
 /* Does nobody outside of the match read this node? Its other outputs are nobody's. */
-static bool is_inside(const struct cm_match *m, const struct cm_node *node)
+static bool is_inside(const struct cm_group *m, const struct cm_node *node)
 {
     for (int o = 0; o < node->n_outputs; o++) {
         if (!node->outputs[o])
@@ -364,9 +364,9 @@ static bool is_inside(const struct cm_match *m, const struct cm_node *node)
     return true;
 }
 
-static bool accept(const struct search *s)
+static bool accept(const struct pattern_search *s)
 {
-    const struct cm_match *m = s->match;
+    const struct cm_group *m = s->match;
     for (size_t i = 1; i < m->n_nodes; i++)
         if (!s->terms[i]->shown && !is_inside(m, m->nodes[i]))
             return false;
@@ -374,7 +374,7 @@ static bool accept(const struct search *s)
 }
 
 /* Binds a name for the goals that follow. */
-static bool bind(struct search *s, int name, cm_value value, const struct goal *next)
+static bool bind(struct pattern_search *s, int name, cm_value value, const struct goal *next)
 {
     cm_value *bound = &s->match->bound[name];
     if (*bound)
@@ -386,8 +386,8 @@ static bool bind(struct search *s, int name, cm_value value, const struct goal *
     return false;
 }
 
-static bool solve_operands(struct search *s, const struct term *term, const struct cm_node *node,
-                           bool swapped, const struct goal *next)
+static bool solve_operands(struct pattern_search *s, const struct term *term,
+                           const struct cm_node *node, bool swapped, const struct goal *next)
 {
     struct goal goals[MAX_PARTS];
     for (int i = term->n_parts - 1; i >= 0; i--) {
@@ -406,14 +406,14 @@ static bool passes_tests(const struct term *term, const struct cm_node *node)
     return true;
 }
 
-static bool solve_node(struct search *s, const struct goal *goal)
+static bool solve_node(struct pattern_search *s, const struct goal *goal)
 {
-    struct cm_match *m = s->match;
+    struct cm_group *m = s->match;
     const struct term *term = goal->term;
     const struct cm_value_def *def = cm_value_get(m->graph->module, goal->value);
     struct cm_node *node = def->node;
     if (!node || node->op != term->op || node->graph != m->graph || def->output != 0 ||
-        node->n_inputs > term->n_parts || m->n_nodes == CM_MATCH_NODES || !passes_tests(term, node))
+        node->n_inputs > term->n_parts || m->n_nodes == CM_GROUP_NODES || !passes_tests(term, node))
         return false;
     cm_value none = 0, *name = term->name >= 0 ? &m->bound[term->name] : &none;
     const cm_value before = *name;
@@ -430,7 +430,7 @@ static bool solve_node(struct search *s, const struct goal *goal)
     return false;
 }
 
-static bool solve(struct search *s, const struct goal *goal)
+static bool solve(struct pattern_search *s, const struct goal *goal)
 {
     if (!goal)
         return accept(s);
@@ -457,15 +457,15 @@ static bool solve(struct search *s, const struct goal *goal)
     return false;
 }
 
-bool cm_pattern_match(const struct cm_pattern *pattern, struct cm_node *root, struct cm_match *out)
+bool cm_pattern_match(const struct cm_pattern *pattern, struct cm_node *root, struct cm_group *out)
 {
-    struct search search = {.match = out, .steps = STEP_BUDGET};
+    struct pattern_search search = {.match = out, .steps = STEP_BUDGET};
     const struct goal goal = {pattern->root, cm_node_output(root, 0), NULL, NULL};
-    *out = (struct cm_match){.graph = root->graph, .root = root, .pattern = pattern};
+    *out = (struct cm_group){.graph = root->graph, .root = root, .pattern = pattern};
     return goal.value && solve(&search, &goal);
 }
 
-cm_value cm_match_value(const struct cm_match *match, const char *name)
+cm_value cm_group_value(const struct cm_group *match, const char *name)
 {
     for (int i = 0; i < match->pattern->n_names; i++)
         if (cm_str_is(cm_str(match->pattern->names[i]), name))
@@ -473,8 +473,8 @@ cm_value cm_match_value(const struct cm_match *match, const char *name)
     return 0;
 }
 
-const struct cm_type *cm_match_type(const struct cm_match *match, const char *name)
+const struct cm_type *cm_group_type(const struct cm_group *match, const char *name)
 {
-    const cm_value value = cm_match_value(match, name);
+    const cm_value value = cm_group_value(match, name);
     return value ? type_of(match, value) : NULL;
 }

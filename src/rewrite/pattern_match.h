@@ -18,31 +18,31 @@
 
 #include "graph/op.h"
 
-enum { CM_PATTERN_NAMES = 16, CM_MATCH_NODES = 32 };
+enum { CM_PATTERN_NAMES = 16, CM_GROUP_NODES = 32 };
 
 struct cm_pattern;
 
 /* One pattern found. Values are those that the names of the pattern stand for. */
-struct cm_match {
+struct cm_group {
     struct cm_graph *graph;
     struct cm_node *root;
     const struct cm_pattern *pattern;
     cm_value bound[CM_PATTERN_NAMES];
-    struct cm_node *nodes[CM_MATCH_NODES]; /* the root first; one may be there twice */
+    struct cm_node *nodes[CM_GROUP_NODES]; /* the root first; one may be there twice */
     size_t n_nodes;
 };
 
 /* May it be replaced? Called when all nodes match; if not, other ways to match are tried. */
-typedef bool cm_match_when_fn(const struct cm_match *match);
+typedef bool cm_group_when_fn(const struct cm_group *match);
 /* Emits what takes the place of the root's result. Declines with 0; a failed emit counts as that.
  */
-typedef cm_value cm_match_build_fn(const struct cm_match *match, struct cm_builder *build);
+typedef cm_value cm_group_build_fn(const struct cm_group *match, struct cm_builder *build);
 
 /* A rewrite rule. */
 struct cm_pattern_row {
     const char *name, *text;
-    cm_match_when_fn *when;
-    cm_match_build_fn *build;
+    cm_group_when_fn *when;
+    cm_group_build_fn *build;
 };
 
 /* A compiled row, in arena; NULL where the registry lacks an operator of it. */
@@ -52,12 +52,12 @@ const struct cm_pattern_row *cm_pattern_row(const struct cm_pattern *pattern);
 /* Does the pattern end in a node of this operator? */
 bool cm_pattern_ends_in(const struct cm_pattern *pattern, const struct cm_op *op);
 /* Does it match the nodes that lead to root? */
-bool cm_pattern_match(const struct cm_pattern *pattern, struct cm_node *root, struct cm_match *out);
+bool cm_pattern_match(const struct cm_pattern *pattern, struct cm_node *root, struct cm_group *out);
 
 /* What a name stands for; 0: the pattern does not have it, or not in the branch that matched. */
-cm_value cm_match_value(const struct cm_match *match, const char *name);
+cm_value cm_group_value(const struct cm_group *match, const char *name);
 /* Its type; NULL for 0. */
-const struct cm_type *cm_match_type(const struct cm_match *match, const char *name);
+const struct cm_type *cm_group_type(const struct cm_group *match, const char *name);
 
 /* A number that a value always is: a constant of one element, or arithmetic of such and of known
  * dimensions. */

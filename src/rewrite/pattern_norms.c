@@ -5,10 +5,10 @@
 #include "base/number.h"
 
 /* Are these the trailing axes of x? Then *first becomes the first of them, counted from the end. */
-static bool are_trailing(const struct cm_match *m, const struct cm_type *x, const char *name,
+static bool are_trailing(const struct cm_group *m, const struct cm_type *x, const char *name,
                          int *first)
 {
-    const cm_value value = cm_match_value(m, name);
+    const cm_value value = cm_group_value(m, name);
     int64_t axes[CM_MAX_RANK];
     bool seen[CM_MAX_RANK] = {false};
     size_t count;
@@ -46,25 +46,25 @@ static bool lies_over(const struct cm_type *p, const struct cm_type *x, int firs
 
 /* Means in float, over the same trailing axes; scale and bias as the operators take them. Narrow
  * types are left alone: the operators compute wider than such a pattern does. */
-static bool read_axis(const struct cm_match *m, int *first)
+static bool read_axis(const struct cm_group *m, int *first)
 {
-    const struct cm_type *x = cm_match_type(m, "x"), *scale = cm_match_type(m, "scale"),
-                         *bias = cm_match_type(m, "bias");
+    const struct cm_type *x = cm_group_type(m, "x"), *scale = cm_group_type(m, "scale"),
+                         *bias = cm_group_type(m, "bias");
     int of_squares;
     if (x->kind != CM_KIND_TENSOR || x->dtype != CM_FLOAT || x->rank < 1 ||
         !are_trailing(m, x, "axes", &of_squares))
         return false;
     *first = of_squares;
-    if (cm_match_value(m, "mean") && !are_trailing(m, x, "mean_axes", first))
+    if (cm_group_value(m, "mean") && !are_trailing(m, x, "mean_axes", first))
         return false;
     double epsilon;
     return *first == of_squares &&
-           cm_constant_number(m->graph->module, cm_match_value(m, "epsilon"), &epsilon) &&
+           cm_constant_number(m->graph->module, cm_group_value(m, "epsilon"), &epsilon) &&
            epsilon >= 0 && (!scale || lies_over(scale, x, *first)) &&
            (!bias || lies_over(bias, x, *first));
 }
 
-static bool is_norm(const struct cm_match *m)
+static bool is_norm(const struct cm_group *m)
 {
     int first;
     return read_axis(m, &first);
@@ -93,36 +93,36 @@ static cm_value ones(struct cm_builder *build, const struct cm_type *x, int firs
     return value;
 }
 
-static cm_value build_norm(const struct cm_match *m, struct cm_builder *build, const char *op)
+static cm_value build_norm(const struct cm_group *m, struct cm_builder *build, const char *op)
 {
     struct cm_arena *arena = cm_builder_arena(build);
-    const cm_value bias = cm_match_value(m, "bias");
-    cm_value scale = cm_match_value(m, "scale");
+    const cm_value bias = cm_group_value(m, "bias");
+    cm_value scale = cm_group_value(m, "scale");
     double epsilon;
     int first;
     if (!read_axis(m, &first) ||
-        !cm_constant_number(m->graph->module, cm_match_value(m, "epsilon"), &epsilon))
+        !cm_constant_number(m->graph->module, cm_group_value(m, "epsilon"), &epsilon))
         return 0;
     if (!scale)
-        scale = ones(build, cm_match_type(m, "x"), first);
+        scale = ones(build, cm_group_type(m, "x"), first);
     if (!scale)
         return 0;
     const struct cm_attribute_proto attributes[] = {
         cm_attr_int(arena, "axis", first), cm_attr_float(arena, "epsilon", (float)epsilon)};
     return cm_build(
         build, &(struct cm_emission){.op = op,
-                                     .inputs = (cm_value[]){cm_match_value(m, "x"), scale, bias},
+                                     .inputs = (cm_value[]){cm_group_value(m, "x"), scale, bias},
                                      .n_inputs = bias ? 3 : 2,
                                      .attributes = attributes,
                                      .n_attributes = CM_COUNT(attributes)});
 }
 
-static cm_value build_layer_norm(const struct cm_match *m, struct cm_builder *build)
+static cm_value build_layer_norm(const struct cm_group *m, struct cm_builder *build)
 {
     return build_norm(m, build, "LayerNormalization");
 }
 
-static cm_value build_rms_norm(const struct cm_match *m, struct cm_builder *build)
+static cm_value build_rms_norm(const struct cm_group *m, struct cm_builder *build)
 {
     return build_norm(m, build, "RMSNormalization");
 }

@@ -7,6 +7,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rewrite/patterns.h"
 
+#include "graph/registry.h"
 #include "rewrite/pass.h"
 
 static const struct cm_pattern_row *const tables[] = {cm_activation_patterns, cm_norm_patterns,
@@ -15,6 +16,7 @@ static const struct cm_pattern_row *const tables[] = {cm_activation_patterns, cm
 struct patterns {
     struct cm_pattern **items;
     size_t count, capacity;
+    const struct cm_op *product; /* what attention ends in */
 };
 
 static void compile(struct cm_arena *arena, const struct cm_registry *registry,
@@ -26,6 +28,8 @@ static void compile(struct cm_arena *arena, const struct cm_registry *registry,
             if (pattern)
                 *CM_PUSH(arena, out) = pattern;
         }
+    out->product =
+        cm_registry_op(registry ? registry : cm_registry_builtin(), CM_STR_NONE, CM_STR("MatMul"));
 }
 
 /* Is a value of the type of replacement as good as one of old's? */
@@ -62,7 +66,7 @@ static void take_back(struct cm_node *before, struct cm_node *root)
 
 /* Removes what nobody reads of the nodes that were matched. A node comes after those that read it,
  * but for one that is read twice: hence the second look at those that stay. */
-static void remove_matched(struct cm_match *m)
+static void remove_matched(struct cm_group *m)
 {
     for (bool again = true; again;) {
         again = false;
@@ -79,7 +83,7 @@ static void remove_matched(struct cm_match *m)
 }
 
 /* Puts what the pattern stands for in the place of its nodes; false where nothing changed. */
-static bool replace(struct cm_match *m, cm_match_build_fn *build)
+static bool replace(struct cm_group *m, cm_group_build_fn *build)
 {
     struct cm_node *root = m->root, *before = root->prev;
     struct cm_error err = {0};
@@ -97,25 +101,29 @@ static bool replace(struct cm_match *m, cm_match_build_fn *build)
     return true;
 }
 
+/* Replaces the group that ends in this node; false where it ends none. */
+static bool visit_node(struct cm_node *node, const struct patterns *patterns)
+{
+    struct cm_group group;
+    for (size_t i = 0; i < patterns->count; i++) {
+        const struct cm_pattern *pattern = patterns->items[i];
+        if (cm_pattern_ends_in(pattern, node->op) && cm_pattern_match(pattern, node, &group) &&
+            replace(&group, cm_pattern_row(pattern)->build))
+            return true;
+    }
+    return node->op == patterns->product && cm_attention_match(node, &group) &&
+           replace(&group, cm_attention_build);
+}
+
 static void visit_graph(struct cm_graph *graph, const struct patterns *patterns)
 {
-    struct cm_match match;
-    for (struct cm_node *node = graph->last, *prev; node; node = prev) {
-        prev = node->prev;
+    for (struct cm_node *node = graph->last, *after = NULL; node;
+         node = after ? after->prev : graph->last) {
         for (size_t i = 0; i < node->n_bodies; i++)
             if (node->bodies[i].graph)
                 visit_graph(node->bodies[i].graph, patterns);
-        for (size_t i = 0; i < patterns->count; i++) {
-            const struct cm_pattern *pattern = patterns->items[i];
-            if (!cm_pattern_ends_in(pattern, node->op) || !cm_pattern_match(pattern, node, &match))
-                continue;
-            struct cm_node *after = node->next;
-            if (replace(&match, cm_pattern_row(pattern)->build)) {
-                prev = after ? after->prev : graph->last; /* what was built is looked at too */
-                break;
-            }
-            prev = node->prev;
-        }
+        if (!visit_node(node, patterns))
+            after = node; /* else what was built is looked at too */
     }
 }
 

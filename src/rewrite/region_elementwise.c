@@ -14,6 +14,9 @@
  * first member closed a group for, which another round then finds open; few graphs have that. */
 enum { MEMBERS = 64, LIVE = 16, ROUNDS = 4 };
 
+/* NUMBERS: constants of a body, counted where they are read. */
+enum { NUMBERS = 128 };
+
 /* SHARED: readers of a single number, at most, for them to join who computes it. */
 enum { SHARED = 3 };
 
@@ -146,7 +149,7 @@ static void join_operand(struct element_nodes *nodes, uint32_t at, uint32_t make
 {
     struct element_node *items = nodes->items;
     if (!cm_region_same_shape(items[maker].type, items[at].type) ||
-        is_handed_out(nodes, &items[maker]))
+        items[maker].node->phase != items[at].node->phase || is_handed_out(nodes, &items[maker]))
         return;
     const uint32_t from = group_of(nodes, maker), to = group_of(nodes, at);
     if (from == to || items[from].closed || at >= items[from].before ||
@@ -181,7 +184,7 @@ static void find_groups(struct element_nodes *nodes)
 /* ---- regions ---- */
 
 struct element_sums {
-    size_t operands, results, live, edges;
+    size_t operands, numbers, results, live, edges;
 };
 
 static void add_operand(cm_value *seen, struct element_sums *sums, cm_value value)
@@ -208,7 +211,9 @@ static struct element_sums sum_up(const struct cm_region_group *group)
             if (cm_region_is_member(group, maker)) {
                 last[maker->mark] = m;
                 sums.edges++;
-            } else if (value && !cm_region_is_number(node->module, value)) {
+            } else if (value && cm_region_is_number(node->module, value)) {
+                sums.numbers++;
+            } else if (value) {
                 add_operand(seen, &sums, value);
             }
         }
@@ -233,8 +238,8 @@ static enum cm_status make_regions(struct cm_region_work *work, struct cm_node *
         return CM_OK;
     cm_region_mark(&group);
     const struct element_sums sums = sum_up(&group);
-    if (sums.operands > CM_REGION_OPERANDS || sums.results > CM_REGION_RESULTS ||
-        sums.live > LIVE) {
+    if (sums.operands > CM_REGION_OPERANDS || sums.numbers > NUMBERS ||
+        sums.results > CM_REGION_RESULTS || sums.live > LIVE) {
         CM_TRY(make_regions(work, members, count / 2));
         return make_regions(work, members + count / 2, count - count / 2);
     }

@@ -220,7 +220,8 @@ static enum cm_status add_region(struct region_draft *draft, const char *op_type
                                       .n_inputs = draft->operands.count,
                                       .n_outputs = draft->n_results,
                                       .bodies = &body,
-                                      .n_bodies = 1};
+                                      .n_bodies = 1,
+                                      .phase = last->phase};
     CM_TRY(cm_graph_add_node(draft->work->graph, before, &spec, out, draft->work->err));
     (*out)->part_of = last->part_of;
     return CM_OK;

@@ -125,10 +125,11 @@ static bool is_standard(const struct cm_node *node, const char *op)
 
 /* ---- chains ---- */
 
-/* Is it a node of the graph that keeps shape and type? */
+/* Is it a node of the graph that keeps shape and type, and runs when the product does? */
 static bool is_alike(const struct product_chain *chain, const struct cm_node *node)
 {
-    if (!node || node->graph != chain->work->graph || !cm_region_is_elementwise(node))
+    if (!node || node->graph != chain->work->graph || node->phase != chain->members[0]->phase ||
+        !cm_region_is_elementwise(node))
         return false;
     const struct cm_type *type = type_of(chain, node->outputs[0]);
     return type->dtype == chain->row->dtype &&

@@ -11,42 +11,41 @@ enum { WALKS_MAX = 4, FIRINGS_PER_NODE = 8, FIRINGS_MIN = 1000 };
 
 /* ---- what rules ask ---- */
 
-void cm_match_keep(struct cm_match *m)
+void cm_candidate_keep(struct cm_candidate *m)
 {
     m->results[0] = m->operand;
 }
 
-const struct cm_type *cm_match_type(const struct cm_match *m, int i)
+const struct cm_type *cm_candidate_type(const struct cm_candidate *m, int i)
 {
     const cm_value value = cm_node_input(m->node, i);
     return value ? cm_value_get(m->module, value)->fact.type : NULL;
 }
 
-const struct cm_type *cm_match_result_type(const struct cm_match *m, int o)
+const struct cm_type *cm_candidate_result_type(const struct cm_candidate *m, int o)
 {
     const cm_value value = cm_node_output(m->node, o);
     return value ? cm_value_get(m->module, value)->fact.type : NULL;
 }
 
-static bool is_named(const struct cm_simplifier *s, cm_value value)
+const struct cm_tensor *cm_candidate_contents(struct cm_candidate *m, cm_value value, int64_t most)
 {
-    return value < s->n_named && s->named[value];
-}
-
-const struct cm_tensor *cm_match_constant(struct cm_match *m, int i, int64_t most)
-{
-    const struct cm_type *type = cm_match_type(m, i);
+    const struct cm_type *type = value ? cm_value_get(m->module, value)->fact.type : NULL;
     const struct cm_tensor *constant = NULL;
     struct cm_shape shape;
     int64_t count;
     if (!type || !cm_type_shape(type, &shape) || !cm_shape_count(&shape, &count) || count > most ||
-        is_named(m->all, m->node->inputs[i].value))
+        cm_named_has(&m->all->named, value))
         return NULL;
-    const enum cm_status status =
-        cm_value_constant(m->module, m->node->inputs[i].value, &constant, m->build.err);
+    const enum cm_status status = cm_value_constant(m->module, value, &constant, m->build.err);
     if (status && !m->build.status)
         m->build.status = status;
     return constant && constant->data ? constant : NULL;
+}
+
+const struct cm_tensor *cm_candidate_constant(struct cm_candidate *m, int i, int64_t most)
+{
+    return cm_candidate_contents(m, cm_node_input(m->node, i), most);
 }
 
 bool cm_node_is_plain(const struct cm_node *node, const char *op_type)
@@ -55,10 +54,12 @@ bool cm_node_is_plain(const struct cm_node *node, const char *op_type)
            cm_node_is_current(node);
 }
 
-const struct cm_node *cm_match_maker(const struct cm_match *m, cm_value value, const char *op_type)
+const struct cm_node *cm_candidate_maker(const struct cm_candidate *m, cm_value value,
+                                         const char *op_type)
 {
     const struct cm_node *maker = value ? cm_value_get(m->module, value)->node : NULL;
-    return maker && cm_node_is_plain(maker, op_type) && !is_named(m->all, value) ? maker : NULL;
+    return maker && cm_node_is_plain(maker, op_type) && !cm_named_has(&m->all->named, value) ? maker
+                                                                                             : NULL;
 }
 
 bool cm_same_tensor_type(const struct cm_type *a, const struct cm_type *b)
@@ -77,7 +78,8 @@ bool cm_same_tensor_type(const struct cm_type *a, const struct cm_type *b)
 static void list_rules(struct cm_simplifier *s)
 {
     static const struct cm_simplify_rule *const families[] = {
-        cm_simplify_shapes, cm_simplify_views, cm_simplify_arithmetic, cm_simplify_branches};
+        cm_simplify_shapes, cm_simplify_views, cm_simplify_parts, cm_simplify_arithmetic,
+        cm_simplify_branches};
     for (size_t f = 0; f < CM_COUNT(families); f++)
         for (const struct cm_simplify_rule *rule = families[f]; rule->name; rule++)
             s->n_rows++;
@@ -111,12 +113,12 @@ static bool goes_together(const struct cm_module *module, cm_value value, cm_val
 }
 
 /* Puts what the rule built in the place of the node's results. True if any has a new reader. */
-static bool put_results(struct cm_match *m)
+static bool put_results(struct cm_candidate *m)
 {
     bool any = false;
     for (int o = 0; o < m->node->n_outputs; o++) {
         const cm_value old = m->node->outputs[o], with = m->results[o];
-        if (!with || !old || with == old || is_named(m->all, old) ||
+        if (!with || !old || with == old || cm_named_has(&m->all->named, old) ||
             !goes_together(m->module, old, with))
             continue;
         any = cm_replace_value(m->node->graph, old, with) || any;
@@ -133,7 +135,7 @@ static bool is_read(const struct cm_node *node)
 }
 
 /* A node that went into another's place keeps that one's name: people know it by it. */
-static void pass_name(struct cm_match *m)
+static void pass_name(struct cm_candidate *m)
 {
     const struct cm_node *maker =
         m->results[0] ? cm_value_get(m->module, m->results[0])->node : NULL;
@@ -149,11 +151,11 @@ static enum cm_status ask(struct cm_simplifier *s, size_t row, struct cm_node *n
 {
     struct cm_graph *graph = node->graph;
     for (; row && s->budget && !*fired; row = s->next_row[row]) {
-        struct cm_match m = {.all = s,
-                             .module = s->module,
-                             .node = node,
-                             .operand = cm_node_input(node, 0),
-                             .build = {.graph = graph, .before = node, .err = err}};
+        struct cm_candidate m = {.all = s,
+                                 .module = s->module,
+                                 .node = node,
+                                 .operand = cm_node_input(node, 0),
+                                 .build = {.graph = graph, .before = node, .err = err}};
         const bool fires = s->rows[row]->when(&m);
         CM_TRY(m.build.status);
         if (!fires)
@@ -264,14 +266,17 @@ static void put_back(struct cm_simplifier *s, const struct declarations *all)
 
 /* ---- before the walk ---- */
 
-static void note_named(struct cm_simplifier *s, const struct cm_node *gradient)
+void cm_named_note(struct cm_named *named, struct cm_arena *arena, const struct cm_node *node)
 {
-    if (!s->named) {
-        s->n_named = cm_module_value_count(s->module);
-        s->named = CM_NEW_ARRAY(&s->scratch, bool, s->n_named);
+    if (!node->domain.size || !cm_str_is(node->op_type, "Gradient") ||
+        !cm_str_is(node->domain, "ai.onnx.preview.training"))
+        return;
+    if (!named->items) {
+        named->count = cm_module_value_count(node->module);
+        named->items = CM_NEW_ARRAY(arena, bool, named->count);
     }
-    for (int i = 0; i < gradient->n_inputs; i++)
-        s->named[gradient->inputs[i].value] = true;
+    for (int i = 0; i < node->n_inputs; i++)
+        named->items[node->inputs[i].value] = true;
 }
 
 /* Counts nodes, finds what Gradient nodes name, sets declared types aside. */
@@ -284,9 +289,7 @@ static void look_through(struct cm_simplifier *s, const struct cm_graph *graph,
             if (node->bodies[b].graph)
                 look_through(s, node->bodies[b].graph, all);
         set_aside(s, node, all);
-        if (node->domain.size && cm_str_is(node->op_type, "Gradient") &&
-            cm_str_is(node->domain, "ai.onnx.preview.training"))
-            note_named(s, node);
+        cm_named_note(&s->named, &s->scratch, node);
     }
 }
 

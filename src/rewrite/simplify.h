@@ -1,4 +1,4 @@
-/* What the families of rules of `simplify` share. Not for other passes.
+/* What the families of rules of `simplify` share, and `merge` with them. Not for other passes.
  *
  * A rule is a row: its name, the operator whose nodes it is asked about, when it may fire, and what
  * then stands for the node's results. Rules look at a node and at what it reads, never at who reads
@@ -9,6 +9,21 @@
 
 #include "graph/clone.h"
 #include "rewrite/pass.h"
+
+/* What Gradient nodes read: values to differentiate by, and points to do it at. They stay what they
+ * are, since the derivative is by them and not by what equals them. */
+struct cm_named {
+    bool *items; /* by value, below count */
+    size_t count;
+};
+
+static inline bool cm_named_has(const struct cm_named *named, cm_value value)
+{
+    return value < named->count && named->items[value];
+}
+
+/* Notes what node reads if it is a Gradient node; items are made in arena. */
+void cm_named_note(struct cm_named *named, struct cm_arena *arena, const struct cm_node *node);
 
 enum { CM_RECENT_ROWS = 64 };
 
@@ -24,15 +39,14 @@ struct cm_simplifier {
         const struct cm_schema *schema;
         size_t row;
     } recent[CM_RECENT_ROWS]; /* the first row of nodes of this schema: most models have few */
-    bool *named;              /* by value, below n_named: an operand of a Gradient node */
-    size_t n_named;
+    struct cm_named named;
     struct cm_clone clone; /* for inlining branches; made when first needed */
     size_t budget;         /* rules that may still fire */
     bool changed;
 };
 
 /* A node that a rule is asked about. */
-struct cm_match {
+struct cm_candidate {
     struct cm_simplifier *all;
     struct cm_module *module;
     struct cm_node *node;
@@ -44,28 +58,31 @@ struct cm_match {
 struct cm_simplify_rule {
     const char *name;
     const char *op_type; /* of ai.onnx; NULL: of any node */
-    bool (*when)(struct cm_match *m);
-    void (*build)(struct cm_match *m);
+    bool (*when)(struct cm_candidate *m);
+    void (*build)(struct cm_candidate *m);
 };
 
 /* The families, each ending with an empty row. */
 extern const struct cm_simplify_rule cm_simplify_arithmetic[];
 extern const struct cm_simplify_rule cm_simplify_views[];
+extern const struct cm_simplify_rule cm_simplify_parts[];
 extern const struct cm_simplify_rule cm_simplify_shapes[];
 extern const struct cm_simplify_rule cm_simplify_branches[];
 
 /* The build of most rows: output 0 is m->operand. */
-void cm_match_keep(struct cm_match *m);
+void cm_candidate_keep(struct cm_candidate *m);
 
 /* The type of input i or output o of the node; NULL when it is absent. */
-const struct cm_type *cm_match_type(const struct cm_match *m, int i);
-const struct cm_type *cm_match_result_type(const struct cm_match *m, int o);
-/* The contents of input i if they are constant and at most `most` elements; else NULL. What a
- * Gradient node reads is no constant here: it may be what is differentiated by. */
-const struct cm_tensor *cm_match_constant(struct cm_match *m, int i, int64_t most);
+const struct cm_type *cm_candidate_type(const struct cm_candidate *m, int i);
+const struct cm_type *cm_candidate_result_type(const struct cm_candidate *m, int o);
+/* The contents of a value, or of input i, if they are constant and at most `most` elements; else
+ * NULL. What a Gradient node reads is no constant here: it may be what is differentiated by. */
+const struct cm_tensor *cm_candidate_contents(struct cm_candidate *m, cm_value value, int64_t most);
+const struct cm_tensor *cm_candidate_constant(struct cm_candidate *m, int i, int64_t most);
 /* The node of this operator that computes value; NULL if another does, or if a Gradient node reads
  * value, so that nothing may be led past it. */
-const struct cm_node *cm_match_maker(const struct cm_match *m, cm_value value, const char *op_type);
+const struct cm_node *cm_candidate_maker(const struct cm_candidate *m, cm_value value,
+                                         const char *op_type);
 /* Do both surely have the same shape, by numbers or symbols, and the same element type? */
 bool cm_same_tensor_type(const struct cm_type *a, const struct cm_type *b);
 /* Is the node of ai.onnx, in the version that struct cm_op speaks of? */

@@ -12,9 +12,9 @@ enum { CONDITION_MAX = 4096 };
 /* ---- neutral operands ---- */
 
 /* Is input i one element of this number? Of zeros, the sign counts in floats. */
-static bool is_number(struct cm_match *m, int i, double number, bool *scalar)
+static bool is_number(struct cm_candidate *m, int i, double number, bool *scalar)
 {
-    const struct cm_tensor *constant = cm_match_constant(m, i, 1);
+    const struct cm_tensor *constant = cm_candidate_constant(m, i, 1);
     if (!constant || cm_tensor_count(constant) != 1)
         return false;
     *scalar = constant->shape.rank == 0;
@@ -34,13 +34,13 @@ static bool is_number(struct cm_match *m, int i, double number, bool *scalar)
 
 /* Is the result input x when input i, one element, is neutral? It must not be larger, nor of
  * another type. */
-static bool leaves(struct cm_match *m, int x, int i, double number)
+static bool leaves(struct cm_candidate *m, int x, int i, double number)
 {
-    const struct cm_type *type = cm_match_type(m, x), *result = cm_match_result_type(m, 0);
+    const struct cm_type *type = cm_candidate_type(m, x), *result = cm_candidate_result_type(m, 0);
     bool scalar = false;
     if (!type || !result || type->dtype != result->dtype || !is_number(m, i, number, &scalar))
         return false;
-    const int rank = cm_match_type(m, i)->rank;
+    const int rank = cm_candidate_type(m, i)->rank;
     if (!scalar && !(type->rank != CM_RANK_UNKNOWN && rank <= type->rank) &&
         !cm_same_tensor_type(type, result))
         return false;
@@ -48,70 +48,70 @@ static bool leaves(struct cm_match *m, int x, int i, double number)
     return true;
 }
 
-static bool either_leaves(struct cm_match *m, double number)
+static bool either_leaves(struct cm_candidate *m, double number)
 {
     return leaves(m, 0, 1, number) || leaves(m, 1, 0, number);
 }
 
-static bool by_one(struct cm_match *m)
+static bool by_one(struct cm_candidate *m)
 {
     return either_leaves(m, 1);
 }
 
-static bool second_is_one(struct cm_match *m)
+static bool second_is_one(struct cm_candidate *m)
 {
     return leaves(m, 0, 1, 1);
 }
 
-static bool is_float(const struct cm_match *m)
+static bool is_float(const struct cm_candidate *m)
 {
-    return cm_dtype_info(cm_match_type(m, 0)->dtype)->kind == CM_CLASS_FLOAT;
+    return cm_dtype_info(cm_candidate_type(m, 0)->dtype)->kind == CM_CLASS_FLOAT;
 }
 
-static bool adds_zero(struct cm_match *m)
+static bool adds_zero(struct cm_candidate *m)
 {
     return either_leaves(m, is_float(m) ? -0.0 : 0.0);
 }
 
-static bool takes_zero(struct cm_match *m)
+static bool takes_zero(struct cm_candidate *m)
 {
     return leaves(m, 0, 1, 0.0);
 }
 
-static bool with_true(struct cm_match *m)
+static bool with_true(struct cm_candidate *m)
 {
     return either_leaves(m, 1);
 }
 
-static bool with_false(struct cm_match *m)
+static bool with_false(struct cm_candidate *m)
 {
     return either_leaves(m, 0);
 }
 
 /* ---- twice is never ---- */
 
-static bool undone(struct cm_match *m, const char *op_type)
+static bool undone(struct cm_candidate *m, const char *op_type)
 {
-    const struct cm_node *inner = cm_match_maker(m, m->operand, op_type);
+    const struct cm_node *inner = cm_candidate_maker(m, m->operand, op_type);
     m->operand = inner ? cm_node_input(inner, 0) : 0;
     return inner != NULL;
 }
 
-static bool neg_of_neg(struct cm_match *m)
+static bool neg_of_neg(struct cm_candidate *m)
 {
     return undone(m, "Neg");
 }
 
-static bool not_of_not(struct cm_match *m)
+static bool not_of_not(struct cm_candidate *m)
 {
     return undone(m, "Not");
 }
 
 /* ---- a choice that is made ---- */
 
-static bool same_throughout(struct cm_match *m, bool *value)
+static bool same_throughout(struct cm_candidate *m, bool *value)
 {
-    const struct cm_tensor *condition = cm_match_constant(m, 0, CONDITION_MAX);
+    const struct cm_tensor *condition = cm_candidate_constant(m, 0, CONDITION_MAX);
     const int64_t count = condition ? cm_tensor_count(condition) : 0;
     for (int64_t i = 0; i < count; i++) {
         const bool element = cm_tensor_int(condition, i) != 0;
@@ -122,29 +122,29 @@ static bool same_throughout(struct cm_match *m, bool *value)
     return count > 0;
 }
 
-static bool decided(struct cm_match *m)
+static bool decided(struct cm_candidate *m)
 {
-    bool first;
+    bool first = false;
     if (!same_throughout(m, &first))
         return false;
     m->operand = cm_node_input(m->node, first ? 1 : 2);
-    return cm_same_tensor_type(cm_match_type(m, first ? 1 : 2), cm_match_result_type(m, 0));
+    return cm_same_tensor_type(cm_candidate_type(m, first ? 1 : 2), cm_candidate_result_type(m, 0));
 }
 
 /* ---- nothing to do ---- */
 
-static bool always(struct cm_match *m)
+static bool always(struct cm_candidate *m)
 {
     return m->operand != 0;
 }
 
-static bool one_operand(struct cm_match *m)
+static bool one_operand(struct cm_candidate *m)
 {
     return m->operand != 0 && m->node->n_inputs == 1;
 }
 
 /* Without training, or dropping nothing, and with a mask that nobody reads. */
-static bool drops_nothing(struct cm_match *m)
+static bool drops_nothing(struct cm_candidate *m)
 {
     const cm_value mask = cm_node_output(m->node, 1);
     bool scalar;
@@ -154,33 +154,33 @@ static bool drops_nothing(struct cm_match *m)
            (cm_node_input(m->node, 1) && is_number(m, 1, 0, &scalar));
 }
 
-static bool same_type(struct cm_match *m)
+static bool same_type(struct cm_candidate *m)
 {
-    return cm_match_type(m, 0)->dtype == cm_match_result_type(m, 0)->dtype;
+    return cm_candidate_type(m, 0)->dtype == cm_candidate_result_type(m, 0)->dtype;
 }
 
 /* clang-format off */
 const struct cm_simplify_rule cm_simplify_arithmetic[] = {
-    {"identity", "Identity", always, cm_match_keep},
-    {"dropout-at-inference", "Dropout", drops_nothing, cm_match_keep},
-    {"cast-to-same-type", "Cast", same_type, cm_match_keep},
-    {"cast-like-same-type", "CastLike", same_type, cm_match_keep},
-    {"mul-by-one", "Mul", by_one, cm_match_keep},
-    {"div-by-one", "Div", second_is_one, cm_match_keep},
-    {"pow-of-one", "Pow", second_is_one, cm_match_keep},
-    {"add-of-zero", "Add", adds_zero, cm_match_keep},
-    {"sub-of-zero", "Sub", takes_zero, cm_match_keep},
-    {"and-true", "And", with_true, cm_match_keep},
-    {"or-false", "Or", with_false, cm_match_keep},
-    {"neg-of-neg", "Neg", neg_of_neg, cm_match_keep},
-    {"not-of-not", "Not", not_of_not, cm_match_keep},
-    {"where-decided", "Where", decided, cm_match_keep},
-    {"clip-without-bounds", "Clip", one_operand, cm_match_keep},
-    {"concat-of-one", "Concat", one_operand, cm_match_keep},
-    {"sum-of-one", "Sum", one_operand, cm_match_keep},
-    {"mean-of-one", "Mean", one_operand, cm_match_keep},
-    {"max-of-one", "Max", one_operand, cm_match_keep},
-    {"min-of-one", "Min", one_operand, cm_match_keep},
+    {"identity", "Identity", always, cm_candidate_keep},
+    {"dropout-at-inference", "Dropout", drops_nothing, cm_candidate_keep},
+    {"cast-to-same-type", "Cast", same_type, cm_candidate_keep},
+    {"cast-like-same-type", "CastLike", same_type, cm_candidate_keep},
+    {"mul-by-one", "Mul", by_one, cm_candidate_keep},
+    {"div-by-one", "Div", second_is_one, cm_candidate_keep},
+    {"pow-of-one", "Pow", second_is_one, cm_candidate_keep},
+    {"add-of-zero", "Add", adds_zero, cm_candidate_keep},
+    {"sub-of-zero", "Sub", takes_zero, cm_candidate_keep},
+    {"and-true", "And", with_true, cm_candidate_keep},
+    {"or-false", "Or", with_false, cm_candidate_keep},
+    {"neg-of-neg", "Neg", neg_of_neg, cm_candidate_keep},
+    {"not-of-not", "Not", not_of_not, cm_candidate_keep},
+    {"where-decided", "Where", decided, cm_candidate_keep},
+    {"clip-without-bounds", "Clip", one_operand, cm_candidate_keep},
+    {"concat-of-one", "Concat", one_operand, cm_candidate_keep},
+    {"sum-of-one", "Sum", one_operand, cm_candidate_keep},
+    {"mean-of-one", "Mean", one_operand, cm_candidate_keep},
+    {"max-of-one", "Max", one_operand, cm_candidate_keep},
+    {"min-of-one", "Min", one_operand, cm_candidate_keep},
     {0},
 };
 /* clang-format on */

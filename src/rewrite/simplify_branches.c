@@ -3,15 +3,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rewrite/simplify.h"
 
-static bool branch_is_taken(struct cm_match *m)
+static bool branch_is_taken(struct cm_candidate *m)
 {
-    const struct cm_tensor *condition = cm_match_constant(m, 0, 1);
+    const struct cm_tensor *condition = cm_candidate_constant(m, 0, 1);
     return condition && cm_tensor_count(condition) == 1 && condition->type == CM_BOOL;
 }
 
 /* Results of a branch that it did not compute itself, or gives twice, get nodes of their own: the
  * If's results may have names that must stay. */
-static cm_value result_of(struct cm_match *m, const struct cm_graph *branch, size_t o)
+static cm_value result_of(struct cm_candidate *m, const struct cm_graph *branch, size_t o)
 {
     const cm_value given = branch->outputs[o].value;
     const cm_value value = cm_clone_of(&m->all->clone, given);
@@ -23,9 +23,9 @@ static cm_value result_of(struct cm_match *m, const struct cm_graph *branch, siz
                : cm_build(&m->build, &(struct cm_emission){.op = "Identity", CM_INPUTS(value)});
 }
 
-static void take_branch(struct cm_match *m)
+static void take_branch(struct cm_candidate *m)
 {
-    const struct cm_tensor *condition = cm_match_constant(m, 0, 1);
+    const struct cm_tensor *condition = cm_candidate_constant(m, 0, 1);
     if (!condition)
         return;
     const struct cm_graph *branch =

@@ -34,7 +34,7 @@ static bool is_known(const struct cm_value_def *def)
     return true;
 }
 
-static bool knows_result(struct cm_match *m)
+static bool knows_result(struct cm_candidate *m)
 {
     const struct cm_node *node = m->node;
     if (!node->op || node->n_bodies || node->op->effects & CM_RANDOM)
@@ -49,7 +49,7 @@ static bool knows_result(struct cm_match *m)
     return false;
 }
 
-static cm_value build_known(struct cm_match *m, const struct cm_value_def *def)
+static cm_value build_known(struct cm_candidate *m, const struct cm_value_def *def)
 {
     const struct cm_known *known = def->fact.known;
     const struct cm_shape shape = {known->rank, {(int64_t)known->count}};
@@ -65,7 +65,7 @@ static cm_value build_known(struct cm_match *m, const struct cm_value_def *def)
     return cm_build_tensor(&m->build, &tensor);
 }
 
-static void known_results(struct cm_match *m)
+static void known_results(struct cm_candidate *m)
 {
     const struct cm_node *node = m->node;
     for (int o = 0; o < node->n_outputs; o++) {
@@ -86,30 +86,30 @@ static bool is_small(const struct cm_type *type, int64_t most)
            cm_type_shape(type, &shape) && cm_shape_count(&shape, &count) && count <= most;
 }
 
-static bool has_small_operands(struct cm_match *m)
+static bool has_small_operands(struct cm_candidate *m)
 {
     const struct cm_node *node = m->node;
     if (node->n_inputs == 0 || node->n_inputs > OPERANDS_MAX)
         return false;
     for (int i = 0; i < node->n_inputs; i++)
-        if (node->inputs[i].value && !cm_match_constant(m, i, SMALL_IN))
+        if (node->inputs[i].value && !cm_candidate_constant(m, i, SMALL_IN))
             return false;
     for (int o = 0; o < node->n_outputs; o++)
-        if (node->outputs[o] && (!is_small(cm_match_result_type(m, o), SMALL_OUT) ||
+        if (node->outputs[o] && (!is_small(cm_candidate_result_type(m, o), SMALL_OUT) ||
                                  cm_is_output(node->graph, node->outputs[o])))
             return false;
     return true;
 }
 
 /* What fails is left to fail when it runs, if it ever does. */
-static void compute(struct cm_match *m)
+static void compute(struct cm_candidate *m)
 {
     struct cm_node *node = m->node;
     struct cm_datum in[OPERANDS_MAX];
     const struct cm_datum *args[OPERANDS_MAX] = {NULL};
     for (int i = 0; i < node->n_inputs; i++) {
         const struct cm_tensor *constant =
-            node->inputs[i].value ? cm_match_constant(m, i, SMALL_IN) : NULL;
+            node->inputs[i].value ? cm_candidate_constant(m, i, SMALL_IN) : NULL;
         if (!constant)
             continue;
         in[i] = (struct cm_datum){.kind = CM_KIND_TENSOR, .tensor = *constant};

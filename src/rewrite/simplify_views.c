@@ -5,18 +5,36 @@
 
 #include "base/number.h"
 
-enum { PARAMETERS_MAX = 4 * CM_MAX_RANK, CHAIN_MAX = 16 };
+enum { CHAIN_MAX = 16 }; /* views after each other that are looked at */
 
-static bool keeps_shape(struct cm_match *m)
+static bool keeps_shape(struct cm_candidate *m)
 {
-    return cm_same_tensor_type(cm_match_type(m, 0), cm_match_result_type(m, 0));
+    return cm_same_tensor_type(cm_candidate_type(m, 0), cm_candidate_result_type(m, 0));
 }
 
-static bool all_are(const struct cm_tensor *list, int64_t number)
+/* Is item k of what is known of a shape surely 1 or this dimension? */
+static bool says_the_same(struct cm_quantity item, struct cm_dim dim)
 {
-    for (int64_t i = 0; i < cm_tensor_count(list); i++)
-        if (cm_tensor_int(list, i) != number)
+    return (item.is_number && item.number == 1) || cm_dim_same(cm_quantity_dim(item), dim);
+}
+
+/* Inference takes it that a shape fits; only a shape that is known surely does. */
+static bool expands_nothing(struct cm_candidate *m)
+{
+    const struct cm_type *x = cm_candidate_type(m, 0);
+    const struct cm_tensor *shape = cm_candidate_constant(m, 1, CM_MAX_RANK);
+    const struct cm_known *known = cm_value_get(m->module, m->node->inputs[1].value)->fact.known;
+    const int64_t count = shape ? cm_tensor_count(shape) : known ? (int64_t)known->count : -1;
+
+    if (!keeps_shape(m) || count < 0 || count > x->rank)
+        return false;
+    for (int64_t k = 0; k < count; k++) {
+        const struct cm_quantity item =
+            shape ? (struct cm_quantity){.is_number = true, .number = cm_tensor_int(shape, k)}
+                  : known->items[k];
+        if (!says_the_same(item, x->dims[x->rank - count + k]))
             return false;
+    }
     return true;
 }
 
@@ -25,10 +43,10 @@ static bool all_are(const struct cm_tensor *list, int64_t number)
 static const char *const view_ops[] = {"Reshape", "Flatten", "Squeeze", "Unsqueeze"};
 
 /* What value is a view of; 0 if it is none. */
-static cm_value viewed(const struct cm_match *m, cm_value value)
+static cm_value viewed(const struct cm_candidate *m, cm_value value)
 {
     for (size_t i = 0; i < CM_COUNT(view_ops); i++) {
-        const struct cm_node *maker = cm_match_maker(m, value, view_ops[i]);
+        const struct cm_node *maker = cm_candidate_maker(m, value, view_ops[i]);
         if (maker)
             return cm_node_input(maker, 0);
     }
@@ -36,9 +54,9 @@ static cm_value viewed(const struct cm_match *m, cm_value value)
 }
 
 /* A view of views that ends with the shape one of them began with. */
-static bool back_again(struct cm_match *m)
+static bool back_again(struct cm_candidate *m)
 {
-    const struct cm_type *result = cm_match_result_type(m, 0);
+    const struct cm_type *result = cm_candidate_result_type(m, 0);
     cm_value value = m->operand;
     for (int i = 0; value && i < CHAIN_MAX; i++) {
         if (cm_same_tensor_type(cm_value_get(m->module, value)->fact.type, result)) {
@@ -86,10 +104,10 @@ static bool express(const struct cm_type *from, const struct cm_type *to, struct
 }
 
 /* The list that a Reshape is given, when it is constant and says the same whatever is reshaped. */
-static bool given_target(struct cm_match *m, struct target *target)
+static bool given_target(struct cm_candidate *m, struct target *target)
 {
     const struct cm_tensor *list =
-        cm_str_is(m->node->op_type, "Reshape") ? cm_match_constant(m, 1, CM_MAX_RANK) : NULL;
+        cm_str_is(m->node->op_type, "Reshape") ? cm_candidate_constant(m, 1, CM_MAX_RANK) : NULL;
     if (!list)
         return false;
     target->allowzero = cm_node_int(m->node, "allowzero") != 0;
@@ -102,7 +120,7 @@ static bool given_target(struct cm_match *m, struct target *target)
     return true;
 }
 
-static cm_value build_reshape(struct cm_match *m, cm_value x, const struct target *target)
+static cm_value build_reshape(struct cm_candidate *m, cm_value x, const struct target *target)
 {
     struct cm_arena *arena = cm_module_arena(m->module);
     const cm_value shape = cm_build_int64s(&m->build, (size_t)target->rank, target->dims);
@@ -113,14 +131,14 @@ static cm_value build_reshape(struct cm_match *m, cm_value x, const struct targe
                                                      .n_attributes = target->allowzero});
 }
 
-static bool target_from(struct cm_match *m, cm_value source, struct target *target)
+static bool target_from(struct cm_candidate *m, cm_value source, struct target *target)
 {
-    return given_target(m, target) ||
-           express(cm_value_get(m->module, source)->fact.type, cm_match_result_type(m, 0), target);
+    return given_target(m, target) || express(cm_value_get(m->module, source)->fact.type,
+                                              cm_candidate_result_type(m, 0), target);
 }
 
 /* The view furthest back that can be reshaped at once. */
-static bool of_view(struct cm_match *m)
+static bool of_view(struct cm_candidate *m)
 {
     struct target target;
     cm_value source = viewed(m, m->operand), best = 0;
@@ -133,7 +151,7 @@ static bool of_view(struct cm_match *m)
     return best != 0;
 }
 
-static void reshape_operand(struct cm_match *m)
+static void reshape_operand(struct cm_candidate *m)
 {
     struct target target;
     if (target_from(m, m->operand, &target))
@@ -142,18 +160,19 @@ static void reshape_operand(struct cm_match *m)
 
 /* Exporters compute the new shape from that of the input; what is known of it is often all that
  * Reshape needs. */
-static bool target_is_known(struct cm_match *m)
+static bool target_is_known(struct cm_candidate *m)
 {
     struct target target;
     const struct cm_value_def *shape = cm_value_get(m->module, cm_node_input(m->node, 1));
     return !shape->fact.constant && shape->node &&
-           express(cm_match_type(m, 0), cm_match_result_type(m, 0), &target);
+           express(cm_candidate_type(m, 0), cm_candidate_result_type(m, 0), &target);
 }
 
 /* ---- Transpose ---- */
 
 /* Where each axis of the result comes from; false where the rank is not known. */
-static bool permutation(const struct cm_match *m, const struct cm_node *node, int *perm, int *rank)
+static bool permutation(const struct cm_candidate *m, const struct cm_node *node, int *perm,
+                        int *rank)
 {
     const struct cm_int64s list = cm_node_ints(node, "perm");
     const struct cm_type *x = cm_value_get(m->module, cm_node_input(node, 0))->fact.type;
@@ -169,7 +188,7 @@ static bool permutation(const struct cm_match *m, const struct cm_node *node, in
     return true;
 }
 
-static bool keeps_order(struct cm_match *m)
+static bool keeps_order(struct cm_candidate *m)
 {
     int perm[CM_MAX_RANK], rank;
     if (!permutation(m, m->node, perm, &rank))
@@ -181,7 +200,8 @@ static bool keeps_order(struct cm_match *m)
 }
 
 /* The permutation of this Transpose after that of the one it reads. */
-static bool two_permutations(struct cm_match *m, const struct cm_node *inner, int *perm, int *rank)
+static bool two_permutations(struct cm_candidate *m, const struct cm_node *inner, int *perm,
+                             int *rank)
 {
     int first[CM_MAX_RANK], second[CM_MAX_RANK];
     if (!inner || !permutation(m, inner, first, rank) || !permutation(m, m->node, second, rank))
@@ -191,15 +211,15 @@ static bool two_permutations(struct cm_match *m, const struct cm_node *inner, in
     return true;
 }
 
-static bool of_transpose(struct cm_match *m)
+static bool of_transpose(struct cm_candidate *m)
 {
     int perm[CM_MAX_RANK], rank;
-    return two_permutations(m, cm_match_maker(m, m->operand, "Transpose"), perm, &rank);
+    return two_permutations(m, cm_candidate_maker(m, m->operand, "Transpose"), perm, &rank);
 }
 
-static void transpose_once(struct cm_match *m)
+static void transpose_once(struct cm_candidate *m)
 {
-    const struct cm_node *inner = cm_match_maker(m, m->operand, "Transpose");
+    const struct cm_node *inner = cm_candidate_maker(m, m->operand, "Transpose");
     int perm[CM_MAX_RANK], rank;
     int64_t list[CM_MAX_RANK];
     bool moves = false;
@@ -222,11 +242,11 @@ static void transpose_once(struct cm_match *m)
 }
 
 /* Axes of length 1 may go anywhere: no element moves while the others keep their order. */
-static bool moves_ones(struct cm_match *m)
+static bool moves_ones(struct cm_candidate *m)
 {
     int perm[CM_MAX_RANK], rank, last = -1;
     struct target target;
-    const struct cm_type *x = cm_match_type(m, 0);
+    const struct cm_type *x = cm_candidate_type(m, 0);
     if (!permutation(m, m->node, perm, &rank))
         return false;
     for (int i = 0; i < rank; i++) {
@@ -236,45 +256,25 @@ static bool moves_ones(struct cm_match *m)
             return false;
         last = perm[i];
     }
-    return express(x, cm_match_result_type(m, 0), &target);
-}
-
-/* ---- parts and edges ---- */
-
-static bool takes_everything(struct cm_match *m)
-{
-    const struct cm_tensor *steps = cm_match_constant(m, 4, PARAMETERS_MAX);
-    return keeps_shape(m) && (!cm_node_input(m->node, 4) || (steps && all_are(steps, 1)));
-}
-
-static bool pads_nothing(struct cm_match *m)
-{
-    const struct cm_tensor *pads = cm_match_constant(m, 1, PARAMETERS_MAX);
-    return pads && all_are(pads, 0);
-}
-
-static bool one_part(struct cm_match *m)
-{
-    return m->node->n_outputs == 1 && keeps_shape(m);
+    return express(x, cm_candidate_result_type(m, 0), &target);
 }
 
 /* clang-format off */
 const struct cm_simplify_rule cm_simplify_views[] = {
-    {"reshape-back-again", "Reshape", back_again, cm_match_keep},
+    {"reshape-back-again", "Reshape", back_again, cm_candidate_keep},
     {"reshape-of-view", "Reshape", of_view, reshape_operand},
     {"reshape-to-known-shape", "Reshape", target_is_known, reshape_operand},
-    {"flatten-back-again", "Flatten", back_again, cm_match_keep},
+    {"flatten-back-again", "Flatten", back_again, cm_candidate_keep},
     {"flatten-of-view", "Flatten", of_view, reshape_operand},
-    {"squeeze-back-again", "Squeeze", back_again, cm_match_keep},
-    {"unsqueeze-back-again", "Unsqueeze", back_again, cm_match_keep},
-    {"expand-to-same-shape", "Expand", keeps_shape, cm_match_keep},
-    {"tile-once", "Tile", keeps_shape, cm_match_keep},
-    {"transpose-in-order", "Transpose", keeps_order, cm_match_keep},
+    {"squeeze-back-again", "Squeeze", back_again, cm_candidate_keep},
+    {"squeeze-of-view", "Squeeze", of_view, reshape_operand},
+    {"unsqueeze-back-again", "Unsqueeze", back_again, cm_candidate_keep},
+    {"unsqueeze-of-view", "Unsqueeze", of_view, reshape_operand},
+    {"expand-to-same-shape", "Expand", expands_nothing, cm_candidate_keep},
+    {"tile-once", "Tile", keeps_shape, cm_candidate_keep},
+    {"transpose-in-order", "Transpose", keeps_order, cm_candidate_keep},
     {"transpose-of-transpose", "Transpose", of_transpose, transpose_once},
     {"transpose-of-ones", "Transpose", moves_ones, reshape_operand},
-    {"slice-of-everything", "Slice", takes_everything, cm_match_keep},
-    {"pad-of-nothing", "Pad", pads_nothing, cm_match_keep},
-    {"split-into-one", "Split", one_part, cm_match_keep},
     {0},
 };
 /* clang-format on */

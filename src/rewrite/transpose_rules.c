@@ -301,7 +301,7 @@ static const struct row *find_row(const struct cm_node *node)
 
 static bool is_elementwise(const struct cm_node *node)
 {
-    return node->op && (node->op->elementwise || node->op->layouts == CM_LAYOUT_SAME);
+    return node->op && node->op->elementwise;
 }
 
 bool cm_transpose_moves(const struct cm_node *node, int i)

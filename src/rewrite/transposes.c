@@ -81,21 +81,22 @@ static const struct cm_type *type_of(const struct transposes *t, cm_value value)
 
 /* ---- small steps: what needs no choice ---- */
 
-static enum cm_status emit_transpose(struct transposes *t, struct cm_graph *graph,
-                                     struct cm_node *before, cm_value x, const struct cm_perm *p,
-                                     cm_value *out)
+static enum cm_status emit_transpose(struct transposes *t, struct cm_node *before, cm_value x,
+                                     const struct cm_perm *p, cm_value *out)
 {
     struct cm_arena *arena = cm_module_arena(t->module);
     struct {
         struct cm_builder build;
-    } b = {{.graph = graph, .before = before, .err = t->err}};
+    } b = {{.graph = before->graph, .before = before, .err = t->err}};
     int64_t perm[CM_MAX_RANK];
 
     for (int a = 0; a < p->rank; a++)
         perm[a] = p->axes[a];
     *out = cm_emit_with(&b, "Transpose",
                         CM_ATTRIBUTES(cm_attr_ints(arena, "perm", (size_t)p->rank, perm)), x);
-    return b.build.status;
+    CM_TRY(b.build.status);
+    cm_value_get(t->module, *out)->node->phase = before->phase;
+    return CM_OK;
 }
 
 /* A constant transposed; *out is 0 where it cannot be. */
@@ -159,7 +160,7 @@ static enum cm_status merge_transpose(struct transposes *t, struct cm_node *node
     const struct cm_perm both = cm_perm_compose(&first, &p);
     merged = before->inputs[0].value;
     if (!cm_perm_is_identity(&both))
-        CM_TRY(emit_transpose(t, node->graph, node, merged, &both, &merged));
+        CM_TRY(emit_transpose(t, node, merged, &both, &merged));
     CM_TRY(give_instead(t, node, merged));
     if (!cm_value_get(t->module, before->outputs[0])->n_uses)
         cm_graph_remove_node(before);
@@ -230,7 +231,8 @@ static enum cm_status turn_product(struct transposes *t, struct cm_node *node)
                                 .inputs = operands,
                                 .n_inputs = 3,
                                 .n_outputs = 1,
-                                .original_version = gemm ? node->original_version : 0};
+                                .original_version = gemm ? node->original_version : 0,
+                                .phase = node->phase};
     spec.attributes = CM_NEW_ARRAY(arena, struct cm_attribute_proto, node->n_attributes + 2);
     for (size_t i = 0; i < node->n_attributes; i++)
         if (!cm_str_is(node->attributes[i].name, names[0]) &&
@@ -565,9 +567,9 @@ static enum cm_status near_value(struct transposes *t, struct cm_node *before, c
         p = cm_perm_compose(&p, &inverse);
         *out = def->node->inputs[0].value;
         if (!cm_perm_is_identity(&p))
-            CM_TRY(emit_transpose(t, before->graph, before, *out, &p, out));
+            CM_TRY(emit_transpose(t, before, *out, &p, out));
     } else {
-        CM_TRY(emit_transpose(t, before->graph, before, value, &inverse, out));
+        CM_TRY(emit_transpose(t, before, value, &inverse, out));
     }
     t->places.items[value].near = *out;
     return CM_OK;
@@ -642,7 +644,8 @@ static enum cm_status rebuild(struct transposes *t, struct cm_node *node,
                                 .n_inputs = n_inputs,
                                 .n_outputs = (size_t)node->n_outputs,
                                 .wanted = wanted,
-                                .original_version = node->original_version};
+                                .original_version = node->original_version,
+                                .phase = node->phase};
     spec.attributes = CM_NEW_ARRAY(arena, struct cm_attribute_proto, node->n_attributes + 1);
     for (size_t i = 0; i < node->n_attributes; i++)
         if (!how.has_axis || !cm_str_is(node->attributes[i].name, "axis"))
@@ -668,7 +671,7 @@ static enum cm_status replace_member(struct transposes *t, struct cm_node *node)
         const struct place place = place_of(t, value);
         cm_value far = place.near;
         if (!cm_perm_is_identity(place.perm))
-            CM_TRY(emit_transpose(t, node->graph, node, place.near, place.perm, &far));
+            CM_TRY(emit_transpose(t, node, place.near, place.perm, &far));
         if (!cm_replace_value(node->graph, value, far))
             return cm_fail(t->err, CM_BAD_MODEL, "%s: its result cannot be replaced",
                            cm_node_describe(node).text);

@@ -130,6 +130,32 @@ enum cm_status value_compare(const struct cm_datum *got, const struct cm_datum *
     return CM_OK;
 }
 
+static enum cm_status same_tensors(const struct cm_tensor *got, const struct cm_tensor *want,
+                                   struct cm_error *err)
+{
+    const enum cm_dtype_class kind = cm_dtype_info(want->type)->kind;
+    const bool pairs = kind == CM_CLASS_COMPLEX;
+
+    CM_TRY(compare_tensors(got, want, 0, err));
+    if (kind != CM_CLASS_FLOAT && !pairs)
+        return CM_OK;
+    for (int64_t i = 0, n = cm_tensor_count(want) * (pairs ? 2 : 1); i < n; i++)
+        if (real_at(want, i) == 0 && signbit(real_at(want, i)) != signbit(real_at(got, i)))
+            return cm_fail(err, CM_BAD_ARGUMENT, "element %lld is %g, expected %g", (long long)i,
+                           real_at(got, i), real_at(want, i));
+    return CM_OK;
+}
+
+enum cm_status value_same(const struct cm_datum *got, const struct cm_datum *want,
+                          struct cm_error *err)
+{
+    CM_TRY(value_compare(got, want, 0, err));
+    for (size_t i = 0; i < want->n_items; i++)
+        CM_TRY(
+            cm_error_context(err, value_same(&got->items[i], &want->items[i], err), "item %zu", i));
+    return want->kind == CM_KIND_TENSOR ? same_tensors(&got->tensor, &want->tensor, err) : CM_OK;
+}
+
 static bool dim_admits(const struct cm_symbols *symbols, struct cm_dim dim, int64_t size)
 {
     if (cm_dim_known(dim))

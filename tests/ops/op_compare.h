@@ -13,6 +13,9 @@ double tolerance_of(enum cm_dtype type);
  * expected -0 must be a -0. */
 enum cm_status value_compare(const struct cm_datum *got, const struct cm_datum *want, double tol,
                              struct cm_error *err);
+/* Every bit the same; NaNs are all one. */
+enum cm_status value_same(const struct cm_datum *got, const struct cm_datum *want,
+                          struct cm_error *err);
 /* Types and shapes alone. */
 enum cm_status tensor_compare_type(const struct cm_tensor *got, const struct cm_tensor *want,
                                    struct cm_error *err);

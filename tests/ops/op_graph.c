@@ -10,7 +10,7 @@
 const char *const telling_names[TELLINGS] = {
     [TELL_SHAPES] = "shapes known",     [TELL_SYMBOLS] = "shapes symbolic",
     [TELL_RANKS] = "only ranks known",  [TELL_TYPES] = "ranks unknown",
-    [TELL_CONTENTS] = "contents known",
+    [TELL_CONTENTS] = "contents known", [TELL_WEIGHTS] = "all but one operand constant",
 };
 
 const struct cm_type *op_told_type(struct cm_arena *arena, struct cm_symbols *symbols,
@@ -64,7 +64,8 @@ static enum cm_status add_operands(const struct op_case *from, enum telling tell
             names->items[names->count++] = value->name;
         if (!value->name.size || value->again)
             continue;
-        if (telling == TELL_CONTENTS && value->datum.kind == CM_KIND_TENSOR) {
+        if ((telling == TELL_CONTENTS || (telling == TELL_WEIGHTS && i > 0)) &&
+            value->datum.kind == CM_KIND_TENSOR) {
             struct cm_tensor_proto *tensor = CM_LIST_ADD(arena, &graph->initializer);
             tensor->name = value->name;
             CM_TRY(cm_tensor_proto_store(tensor, arena, &value->datum.tensor, err));

@@ -14,6 +14,7 @@ enum telling {
     TELL_RANKS,
     TELL_TYPES,    /* not even ranks */
     TELL_CONTENTS, /* tensors are initializers */
+    TELL_WEIGHTS,  /* but for the first operand they are, as in a model; its shape is known */
     TELLINGS
 };
 

@@ -17,9 +17,13 @@ struct kind {
 };
 
 static const struct kind checks[] = {
-    {"kernel", check_kernel},     {"body", check_body},
-    {"gradient", check_gradient}, {"second gradient", check_second_gradient},
-    {"portable", check_portable}, {"types", check_types},
+    {"kernel", check_kernel},
+    {"body", check_body},
+    {"executor", check_executor},
+    {"gradient", check_gradient},
+    {"second gradient", check_second_gradient},
+    {"portable", check_portable},
+    {"types", check_types},
 };
 
 static const struct kind exporting = {"export", export_gradients};

@@ -126,9 +126,7 @@ CM_OP(ThresholdedRelu, CM_UNARY(thresholded_relu_row));
 CM_OP(HardSigmoid, CM_UNARY(hard_sigmoid_row));
 CM_OP(HardSwish, CM_UNARY(hard_swish_row));
 CM_OP(Mish, CM_UNARY(mish_row));
-CM_OP(Swish, .infer = cm_infer_like_input, .prepare = cm_unary_prepare, .run = cm_unary_run,
-      .grad = cm_swish_grad, .share = cm_share_elementwise, .layouts = CM_LAYOUT_SAME,
-      .arg = &swish_row);
+CM_OP(Swish, .infer = cm_infer_like_input, .grad = cm_swish_grad, CM_UNARY_ROW(swish_row));
 
 /* ---- Gelu: exact by the error function, or by tanh of a cubic ---- */
 

@@ -6,6 +6,7 @@
 #include "ops/norm/norm_grad.h"
 
 #include "base/number.h"
+#include "base/parallel.h"
 
 #include <math.h>
 
@@ -133,99 +134,57 @@ static void store_statistic(const struct cm_call *call, int o, int64_t row, doub
         cm_line_store(cm_line_at(call->out[o], row), value);
 }
 
-static enum cm_status layer_norm_run(struct cm_call *call)
+static void normalize_rows(void *arg, int64_t begin, int64_t end)
 {
+    const struct cm_call *call = arg;
     const struct layers *layers = call->state;
     const struct cm_tensor *x = call->in[0];
-    const bool takes_mean = centred(call->node);
+    const bool takes_mean = centred(call->node), has_bias = call->n_in > 2 && call->in[2];
     const double size = (double)layers->size;
     double *operands[2] = {call->scratch, (double *)call->scratch + layers->size};
-    const bool has_bias = call->n_in > 2 && call->in[2];
-    if (layers->size == 0) { /* means of nothing are all there is to write */
-        for (int o = 1; o < call->n_out; o++)
-            for (int64_t row = 0; call->out[o] && row < layers->rows; row++)
-                store_statistic(call, o, row, (double)NAN);
-        return CM_OK;
-    }
-    for (int64_t row = 0; row < layers->rows; row++) {
+    for (int64_t row = begin; row < end; row++) {
         const struct cm_line line = cm_line_at(x, row * layers->size);
         const double mean = takes_mean ? cm_line_sum(line, layers->size) / size : 0;
         const double variance = cm_line_square_sum(line, layers->size, mean) / size;
         const double inverse = 1 / sqrt(variance + layers->epsilon);
         for (int i = 0; i < 1 + has_bias; i++)
-            if (row == 0 || layers->spread[i].varies)
+            if (layers->spread[i].varies)
                 fetch_row(layers, &x->shape, i, call->in[i + 1], row, operands[i]);
         cm_line_affine_each(line, cm_line_at(call->out[0], row * layers->size), layers->size, mean,
                             inverse, operands[0], has_bias ? operands[1] : NULL);
         store_statistic(call, 1, row, mean);
         store_statistic(call, 2, row, inverse);
     }
-    return CM_OK;
 }
 
-/* What reaches x through the outputs Mean and InvStdDev: dmean / n - dinverse * inverse^2 * xhat /
- * n. */
-static cm_value through_statistics(struct cm_grad *g, const struct cm_normalized *n, int n_outputs,
-                                   cm_value x, cm_value dx)
+enum { GRAIN = 1 << 13 }; /* elements worth a thread */
+
+static enum cm_status layer_norm_run(struct cm_call *call)
 {
-    const enum cm_dtype dtype = cm_builder_type(&g->build, x)->dtype;
-    struct cm_arena *arena = cm_builder_arena(&g->build);
-    for (int o = 1; o < n_outputs && !g->build.status; o++) {
-        if (!g->incoming[o])
-            continue;
-        cm_value d =
-            cm_emit_with(g, "Cast", CM_ATTRIBUTES(cm_attr_int(arena, "to", dtype)), g->incoming[o]);
-        d = cm_emit(g, "Div", d, n->count);
-        if (o == 2) {
-            const cm_value square = cm_emit(g, "Mul", n->inverse, n->inverse);
-            d = cm_emit(g, "Neg", cm_emit(g, "Mul", cm_emit(g, "Mul", d, square), n->xhat));
-        }
-        dx = cm_emit(g, "Add", dx, d);
+    const struct layers *layers = call->state;
+    const struct cm_tensor *x = call->in[0];
+    const bool has_bias = call->n_in > 2 && call->in[2];
+    double *operands[2] = {call->scratch, (double *)call->scratch + layers->size};
+    bool varies = false;
+    if (layers->size == 0) { /* means of nothing are all there is to write */
+        for (int o = 1; o < call->n_out; o++)
+            for (int64_t row = 0; call->out[o] && row < layers->rows; row++)
+                store_statistic(call, o, row, (double)NAN);
+        return CM_OK;
     }
-    return dx;
-}
-
-/* Those that are normalized over; counted from the end they need no rank. */
-static enum cm_status normalized_axes(struct cm_grad *g, int rank, cm_value *out)
-{
-    const int64_t first = cm_node_int(g->node, "axis");
-    int axis;
-    if (rank == CM_RANK_UNKNOWN && first >= 0)
-        return cm_builder_fail(&g->build, CM_UNSUPPORTED,
-                               "the gradient needs to know the rank of X");
-    if (rank == CM_RANK_UNKNOWN && first >= -CM_MAX_RANK)
-        *out = cm_norm_axes(g, (int)first, 0, 0);
-    else if (rank != CM_RANK_UNKNOWN && cm_axis_fix(first, rank, &axis))
-        *out = cm_norm_axes(g, axis, rank, -1);
-    else
-        return cm_builder_fail(&g->build, CM_BAD_MODEL, "its axis is out of range");
-    return CM_OK;
-}
-
-static enum cm_status layer_norm_grad(struct cm_grad *g)
-{
-    const struct cm_type *type = cm_builder_type(&g->build, cm_grad_input(g, 0));
-    cm_value axes = 0;
-    CM_TRY(normalized_axes(g, type->rank, &axes));
-    const bool takes_mean = centred(g->node);
-    const int n_outputs = g->node->n_outputs; /* before more are asked for */
-    cm_value mean = 0, inverse = 0;
-    if (takes_mean && type->dtype != CM_DOUBLE && cm_node_int(g->node, "stash_type") == CM_FLOAT) {
-        mean = cm_grad_extra_output(g, 1); /* the forward pass has them, as floats */
-        inverse = cm_grad_extra_output(g, 2);
+    if (layers->rows == 0)
+        return CM_OK;
+    for (int i = 0; i < 1 + has_bias; i++) {
+        varies = varies || layers->spread[i].varies;
+        fetch_row(layers, &x->shape, i, call->in[i + 1], 0, operands[i]);
     }
-    CM_TRY(g->build.status);
-    const cm_value x = cm_norm_widen(g, cm_grad_input(g, 0));
-    /* RMSNormalization's result has the type of its scale, which may be another. */
-    const cm_value dy = cm_norm_as(g, cm_grad_incoming(g, 0), x);
-    const cm_value scale = cm_norm_as(g, cm_grad_input(g, 1), x);
-    const struct cm_normalized n = cm_norm_forward(
-        g, x, axes, takes_mean, (double)cm_node_float(g->node, "epsilon"), mean, inverse);
-    const cm_value dx = cm_norm_backward(g, &n, cm_emit(g, "Mul", dy, scale));
-    CM_TRY(g->build.status);
-    CM_TRY(cm_norm_set(g, 0, takes_mean ? through_statistics(g, &n, n_outputs, x, dx) : dx));
-    CM_TRY(cm_norm_set(g, 1, cm_emit(g, "Mul", dy, n.xhat)));
-    return cm_grad_input(g, 2) ? cm_norm_set(g, 2, dy) : CM_OK;
+    /* Operands that differ from row to row share one place: then one thread does all. */
+    cm_parallel(layers->rows,
+                varies                 ? layers->rows
+                : layers->size < GRAIN ? GRAIN / layers->size
+                                       : 1,
+                normalize_rows, call);
+    return CM_OK;
 }
 
 static cm_value body_cast(struct cm_body *b, cm_value x, enum cm_dtype to)
@@ -271,7 +230,7 @@ static enum cm_status layer_norm_body(struct cm_body *b)
 static const struct kind layer = {true}, rms = {false};
 
 CM_OP(LayerNormalization, .infer = layer_norm_infer, .prepare = layer_norm_prepare,
-      .run = layer_norm_run, .grad = layer_norm_grad, .body = layer_norm_body, .arg = &layer,
+      .run = layer_norm_run, .grad = cm_layer_norm_grad, .body = layer_norm_body, .arg = &layer,
       .work = cm_work_linear);
 CM_OP(RMSNormalization, .infer = layer_norm_infer, .prepare = layer_norm_prepare,
-      .run = layer_norm_run, .grad = layer_norm_grad, .body = layer_norm_body, .arg = &rms);
+      .run = layer_norm_run, .grad = cm_rms_norm_grad, .body = layer_norm_body, .arg = &rms);

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "graph/op.h"
 #include "ops/common/line.h"
+#include "ops/norm/softmax_grad.h"
 
 #include "base/number.h"
 #include "base/parallel.h"
@@ -174,29 +175,6 @@ static enum cm_status scoring_run(struct cm_call *call)
     return CM_OK;
 }
 
-/* The sum of x along the node's axis, kept as an axis of length 1. */
-static cm_value sum_along(struct cm_grad *g, cm_value x)
-{
-    const cm_value axes = cm_emit_int64s(g, cm_node_int(g->node, "axis"));
-    return cm_emit(g, "ReduceSum", x, axes);
-}
-
-/* dx = y * (dy - sum(dy * y)) */
-static enum cm_status softmax_grad(struct cm_grad *g)
-{
-    const cm_value y = cm_grad_output(g, 0), dy = cm_grad_incoming(g, 0);
-    const cm_value mean = sum_along(g, cm_emit(g, "Mul", dy, y));
-    return cm_grad_set(g, 0, cm_emit(g, "Mul", y, cm_emit(g, "Sub", dy, mean)));
-}
-
-/* dx = dy - exp(y) * sum(dy) */
-static enum cm_status log_softmax_grad(struct cm_grad *g)
-{
-    const cm_value y = cm_grad_output(g, 0), dy = cm_grad_incoming(g, 0);
-    const cm_value share = cm_emit(g, "Mul", cm_emit(g, "Exp", y), sum_along(g, dy));
-    return cm_grad_set(g, 0, cm_emit(g, "Sub", dy, share));
-}
-
 /* exp(x - max) / sum, or its logarithm (x - max) - log(sum). */
 static enum cm_status scoring_body(struct cm_body *b)
 {
@@ -218,10 +196,10 @@ static enum cm_sharing share_lines(const struct cm_node *node, int output, int i
 }
 
 CM_OP(Softmax, .infer = scoring_infer, .prepare = scoring_prepare, .run = scoring_run,
-      .grad = softmax_grad, .body = scoring_body, .share = share_lines, .arg = &softmax,
+      .grad = cm_softmax_grad, .body = scoring_body, .share = share_lines, .arg = &softmax,
       .work = cm_work_linear, .probability_axis = "axis");
 CM_OP(LogSoftmax, .infer = scoring_infer, .prepare = scoring_prepare, .run = scoring_run,
-      .grad = log_softmax_grad, .body = scoring_body, .share = share_lines, .arg = &log_softmax);
+      .grad = cm_softmax_grad, .body = scoring_body, .share = share_lines, .arg = &log_softmax);
 /* Steps have slope zero wherever they have one. */
 CM_OP(Hardmax, .infer = scoring_infer, .prepare = scoring_prepare, .run = scoring_run,
       .grad = cm_grad_none, .share = share_lines, .arg = &hardmax);

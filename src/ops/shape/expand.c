@@ -53,12 +53,30 @@ static enum cm_status repeat_run(struct cm_call *call)
     return cm_move_hold(call->out[0], call->in[0], call->err);
 }
 
+/* The shape of the result may have been known before the contents of operand 1 were: x of size 3
+ * stays 3, whether the shape says 1 or 3. Here the shape must really say so. */
+static enum cm_status expand_run(struct cm_call *call)
+{
+    const struct cm_shape *y = &call->out[0]->shape;
+    const int given = (int)cm_tensor_count(call->in[1]);
+
+    for (int i = 0; i < given; i++) {
+        const int axis = y->rank - given + i;
+        const int64_t want = cm_tensor_int(call->in[1], i);
+        if (want != 1 && want != y->dims[axis])
+            return cm_call_fail(call, CM_BAD_ARGUMENT,
+                                "axis %d of the result: %lld does not expand to %lld", axis,
+                                (long long)y->dims[axis], (long long)want);
+    }
+    return repeat_run(call);
+}
+
 static enum cm_status expand_grad(struct cm_grad *g)
 {
     return cm_grad_set(g, 0, cm_grad_incoming(g, 0)); /* which sums over what was repeated */
 }
 
-CM_OP(Expand, .infer = expand_infer, .prepare = expand_prepare, .run = repeat_run,
+CM_OP(Expand, .infer = expand_infer, .prepare = expand_prepare, .run = expand_run,
       .grad = expand_grad, .work = cm_work_linear);
 
 /* ---- Tile ---- */

@@ -9,17 +9,23 @@ static void free_session(void *what)
     cm_session_free(what);
 }
 
-struct cm_session *exec_open(struct cm_arena *arena, struct cm_graph *graph,
-                             const struct cm_session_options *options)
+struct cm_session *exec_open_after(struct cm_arena *arena, struct cm_graph *graph,
+                                   const char *passes, const struct cm_session_options *options)
 {
     struct cm_session *session = NULL;
     struct cm_error err = {0};
     const struct cm_lower_options lower = {
-        .pass = {.memory_limit = options ? options->memory_limit : 0}};
+        .pass = {.memory_limit = options ? options->memory_limit : 0}, .only = passes};
     CHECK_OK(cm_lower_graph(graph, &lower, &err), &err);
     CHECK_OK(cm_session_new(graph, options, &session, &err), &err);
     cm_arena_defer(arena, free_session, session);
     return session;
+}
+
+struct cm_session *exec_open(struct cm_arena *arena, struct cm_graph *graph,
+                             const struct cm_session_options *options)
+{
+    return exec_open_after(arena, graph, "fold", options);
 }
 
 struct cm_session *exec_of(struct cm_arena *arena, const char *text,

@@ -10,7 +10,10 @@
 /* A session over a graph, freed with arena; the test fails if it cannot be made. */
 struct cm_session *exec_open(struct cm_arena *arena, struct cm_graph *graph,
                              const struct cm_session_options *options);
-/* The same from text. */
+/* The same after these passes (NULL: all of them); exec_open folds only. */
+struct cm_session *exec_open_after(struct cm_arena *arena, struct cm_graph *graph,
+                                   const char *passes, const struct cm_session_options *options);
+/* exec_open from text. */
 struct cm_session *exec_of(struct cm_arena *arena, const char *text,
                            const struct cm_session_options *options);
 

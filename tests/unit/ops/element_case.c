@@ -14,12 +14,15 @@ static const struct element_use uses[] = {
     {.op = "Clip", .shapes = ELEMENT_SCALARS},
     {.op = "Gelu", .attribute = "approximate", .text = "none"},
     {.op = "Gelu", .attribute = "approximate", .text = "tanh"},
+    {.op = "GeluGrad", .shapes = ELEMENT_EQUAL, .attribute = "approximate", .text = "none"},
+    {.op = "GeluGrad", .shapes = ELEMENT_EQUAL, .attribute = "approximate", .text = "tanh"},
     {.op = "IsInf", .attribute = "detect_negative", .number = 0},
     {.op = "IsInf", .attribute = "detect_positive", .number = 0},
     {.op = "Mod", .attribute = "fmod", .number = 1},
     {.op = "Mod", .attribute = "fmod", .number = 0},
     {.op = "PRelu", .shapes = ELEMENT_FIRST},
     {.op = "SwiGLU", .shapes = ELEMENT_EQUAL},
+    {.op = "SwishGrad", .shapes = ELEMENT_EQUAL},
 };
 
 const struct element_use *element_uses(const struct cm_op *op, size_t *n)
@@ -37,6 +40,13 @@ const struct element_use *element_uses(const struct cm_op *op, size_t *n)
         return first;
     *n = 1;
     return &plain;
+}
+
+const char *element_name(struct cm_arena *arena, const struct cm_op *op)
+{
+    if (!*op->domain)
+        return op->name;
+    return cm_arena_printf(arena, "%s::%s", op->domain, op->name).data;
 }
 
 bool element_is_common(enum cm_dtype type)

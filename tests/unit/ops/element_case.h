@@ -28,6 +28,9 @@ enum { ELEMENT_ANY_TYPE = -1, ELEMENT_MOST = 6 /* operands that are tried */ };
 /* The uses of an operator, one at least; n says how many. */
 const struct element_use *element_uses(const struct cm_op *op, size_t *n);
 
+/* "Name" or "domain::Name", as nodes are built by. */
+const char *element_name(struct cm_arena *arena, const struct cm_op *op);
+
 /* Types that every elementwise operator computes with wherever its schema allows them. */
 bool element_is_common(enum cm_dtype type);
 /* Element types of tensors that operand i of an operator may have, as CM_TYPE_BITs. */

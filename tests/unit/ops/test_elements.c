@@ -54,7 +54,7 @@ static struct cm_node *make_node(struct cm_arena *arena, const struct trial *t)
                               t->use->number == ELEMENT_ANY_TYPE ? (int64_t)t->to : t->use->number);
     struct cm_builder build = {.graph = graph, .err = &err};
     const cm_value y =
-        cm_build(&build, &(struct cm_emission){.op = t->op->name,
+        cm_build(&build, &(struct cm_emission){.op = element_name(arena, t->op),
                                                .inputs = inputs,
                                                .n_inputs = t->n_in,
                                                .attributes = attributes,

@@ -5,12 +5,12 @@
 
 #define HEAD                                                                                       \
     GRAPH_HEAD                                                                                     \
-        "main (float[2] x, float[2] z) => (y)\n<float two = {2}, float nearly = {2.0000001},"      \
-        " float[1,1] wide = {2}, float third = {0.333}>\n{"
+    "main (float[2] x, float[2] z) => (y)\n<float two = {2}, float nearly = {2.0000001},"          \
+    " float[1,1] wide = {2}, float third = {0.333}>\n{"
 
 /* Does the pattern match the graph's last node? *out is good as long as arena. */
 static bool matches(struct cm_arena *arena, const char *pattern, const char *nodes,
-                    struct cm_match *out)
+                    struct cm_group *out)
 {
     const struct cm_str text = cm_arena_printf(arena, HEAD "%s}", nodes);
     struct cm_graph *graph = graph_of(arena, text.data, NULL);
@@ -24,7 +24,7 @@ static bool matches(struct cm_arena *arena, const char *pattern, const char *nod
 
 static bool is(struct cm_arena *arena, const char *pattern, const char *nodes)
 {
-    struct cm_match match;
+    struct cm_group match;
     return matches(arena, pattern, nodes, &match);
 }
 
@@ -46,13 +46,13 @@ void test_pattern_match__operands_in_order_but_for_sums_and_products(void)
 
 static void names(struct cm_arena *arena)
 {
-    struct cm_match match;
+    struct cm_group match;
     CHECK(is(arena, "(Add a (Neg a))", "n = Neg(x) y = Add(n, x)"));
     CHECK(!is(arena, "(Add a (Neg a))", "n = Neg(z) y = Add(n, x)"));
     CHECK(matches(arena, "(Mul (Neg@n a) (Exp n))", "n = Neg(x) e = Exp(n) y = Mul(e, n)", &match));
-    CHECK_STR(cm_value_get(match.graph->module, cm_match_value(&match, "a"))->name, "x");
-    CHECK_STR(cm_value_get(match.graph->module, cm_match_value(&match, "n"))->name, "n");
-    CHECK_INT(cm_match_value(&match, "other"), 0);
+    CHECK_STR(cm_value_get(match.graph->module, cm_group_value(&match, "a"))->name, "x");
+    CHECK_STR(cm_value_get(match.graph->module, cm_group_value(&match, "n"))->name, "n");
+    CHECK_INT(cm_group_value(&match, "other"), 0);
     CHECK_INT(match.n_nodes, 3);
 }
 
@@ -78,11 +78,11 @@ void test_pattern_match__numbers_are_constants_of_one_element(void)
 static void choices(struct cm_arena *arena)
 {
     const char *pattern = "(Mul [(Neg a) (Exp a) b] (Abs a))";
-    struct cm_match match;
+    struct cm_group match;
     CHECK(matches(arena, pattern, "n = Exp(x) m = Abs(x) y = Mul(n, m)", &match));
-    CHECK_INT(cm_match_value(&match, "b"), 0);
+    CHECK_INT(cm_group_value(&match, "b"), 0);
     CHECK(matches(arena, pattern, "n = Exp(z) m = Abs(x) y = Mul(n, m)", &match));
-    CHECK(cm_match_value(&match, "b") != 0);
+    CHECK(cm_group_value(&match, "b") != 0);
     CHECK_INT(match.n_nodes, 2);
 }
 

@@ -200,7 +200,7 @@ static void reshape_targets(struct cm_arena *arena)
            "{ s = Shape(x) n = Gather(s, i0) m = Gather(s, i1) n1 = Unsqueeze(n, ax)"
            "  m1 = Unsqueeze(m, ax) t = Concat<axis = 0>(m1, n1, eight) r = Reshape(x, t)"
            "  y = Relu(r) }",
-           "Shape Gather Gather Unsqueeze Unsqueeze Concat Reshape Relu");
+           "Shape Gather Gather Concat Reshape Relu");
 }
 
 void test_simplify__reshape_to_a_computed_shape_needs_no_computing(void)
@@ -355,7 +355,7 @@ void test_simplify__long_chains_of_nothing_collapse(void)
 
 /* ---- random models ---- */
 
-enum { MOST = 8, ROWS = 2, COLUMNS = 3, MODELS = 1500 };
+enum { MOST = 8, MODELS = 1500 };
 
 static struct random_graph sample;
 static uint64_t next_seed;
@@ -380,9 +380,10 @@ static void try_sample(struct cm_arena *arena)
     CHECK_OK(cm_pass_simplify(after, &options, &err), &err);
     nodes_before += before->n_nodes;
     nodes_after += after->n_nodes;
-    const struct cm_datum *in[] = {exec_ramp(arena, &CM_SHAPE(ROWS, COLUMNS), -1),
-                                   exec_ramp(arena, &CM_SHAPE(ROWS, COLUMNS), 0),
-                                   exec_ramp(arena, &CM_SHAPE(COLUMNS), -0.5), graph_int(arena, 2)};
+    const int64_t rows = 1 + (int64_t)(next_seed % 3), columns = 1 + (int64_t)(next_seed / 3 % 4);
+    const struct cm_datum *in[] = {exec_ramp(arena, &CM_SHAPE(rows, columns), -1),
+                                   exec_ramp(arena, &CM_SHAPE(rows, columns), 0),
+                                   exec_ramp(arena, &CM_SHAPE(columns), -0.5), graph_int(arena, 2)};
     struct cm_datum *expected = cm_data_new(arena, MOST), *given = cm_data_new(arena, MOST);
     if (cm_graph_eval(before, in, CM_COUNT(in), expected, NULL, NULL))
         return; /* refused as it runs; what refuses may be dead code */

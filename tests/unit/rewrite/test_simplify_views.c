@@ -16,6 +16,12 @@ static void same_shapes(struct cm_arena *arena)
     LEAVES(F "<int64[1] t = {-1}> { a = Reshape(any, t) y = Relu(a) }", "Reshape Relu");
     LEAVES(F "<int64[3] t = {1, 2, 1}> { a = Tile(v, t) y = Relu(a) }", "Tile Relu");
     LEAVES(F "<int64[3] t = {5, 1, 1}> { a = Expand(x, t) y = Relu(a) }", "Expand Relu");
+    /* the result can only have the shape of v, but t or z may not fit: that is for the run to say
+     */
+    LEAVES("main (float[2,3] v, int64[1] t) => (y) { s = Neg(t) a = Expand(v, s) y = Relu(a) }",
+           "Neg Expand Relu");
+    LEAVES("main (float[2,3] v, float[N,M] z) => (y) { t = Shape(z) a = Expand(v, t) y = Relu(a) }",
+           "Shape Expand Relu");
 }
 
 void test_simplify_views__what_keeps_the_shape_goes(void)
@@ -27,6 +33,9 @@ static void chains(struct cm_arena *arena)
 {
     LEAVES(F "<int64[2] a1 = {6, 4}, int64[2] a2 = {4, 6}, int64[1] a3 = {-1}>"
              "{ a = Reshape(v, a1) b = Reshape(a, a2) c = Reshape(b, a3) y = Relu(c) }",
+           "Reshape Relu");
+    LEAVES(F "<int64[1] ax = {1}, int64[1] ax2 = {-1}>"
+             "{ a = Unsqueeze(x, ax) b = Unsqueeze(a, ax2) c = Squeeze(b, ax) y = Relu(c) }",
            "Reshape Relu");
     LEAVES(F "<int64[1] ax = {1}, int64[2] t = {4, 6}>"
              "{ a = Unsqueeze(v, ax) b = Flatten(a) c = Reshape(b, t) y = Relu(c) }",
@@ -97,6 +106,40 @@ static void parts(struct cm_arena *arena)
            "Pad Relu");
     LEAVES(F "<int64[2] ones2 = {1, 1}> { a, b = Split<axis = 0>(v, ones2) y = Add(a, b) }",
            "Split Add");
+}
+
+static void parts_of_parts(struct cm_arena *arena)
+{
+    LEAVES(F "<int64[1] one = {1}, int64[1] far = {9223372036854775807}, int64[1] ax = {2},"
+             " int64[1] back = {-3}, int64[1] last = {-1}>"
+             "{ a = Slice(v, one, far, ax) b = Slice(a, back, last, ax) c = Slice(b, one, far, one)"
+             "  y = Relu(c) }",
+           "Slice Relu");
+    LEAVES(F "<int64[2] s = {-1, 0}, int64[2] e = {9223372036854775807, -1}, int64[1] one = {1},"
+             " int64[1] two = {2}, int64[1] ax = {-1}>"
+             "{ a = Slice(v, s, e) b = Slice(a, two, one, ax) y = Relu(b) }",
+           "Slice Relu");
+    /* how long the axis is between them is not known, or elements are left out, or it is read */
+    LEAVES("main (float[K] x) => (y) <int64[1] one = {1}, int64[1] last = {-1}>"
+           "{ a = Slice(x, one, last) b = Slice(a, one, last) y = Relu(b) }",
+           "Slice Slice Relu");
+    LEAVES(F "<int64[1] zero = {0}, int64[1] far = {100}, int64[1] two = {2}>"
+             "{ a = Slice(v, zero, far, two, two) b = Slice(a, two, far, zero) y = Relu(b) }",
+           "Slice Slice Relu");
+    LEAVES("main (float[6] x) => (y) <int64[1] one = {1}, int64[1] last = {-1}>"
+           "{ a = Slice(x, one, last) b = Slice(a, one, last) c = ReduceMax(a) y = Add(b, c) }",
+           "Slice Slice ReduceMax Add");
+    LEAVES(F "<int64 i = {-1}, int64[1] ax = {-2}>"
+             "{ a = Gather<axis = 1>(v, i) b = Unsqueeze(a, ax) y = Relu(b) }",
+           "Gather Relu");
+    LEAVES(F "<int64 i = {1}, int64[1] ax = {2}>"
+             "{ a = Gather<axis = 1>(v, i) b = Unsqueeze(a, ax) y = Relu(b) }",
+           "Gather Unsqueeze Relu");
+}
+
+void test_simplify_views__parts_of_parts_become_one(void)
+{
+    check_in_arena(parts_of_parts);
 }
 
 void test_simplify_views__parts_that_are_the_whole_go(void)

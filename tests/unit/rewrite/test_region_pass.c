@@ -4,6 +4,7 @@
 #include "exec/exec_case.h"
 #include "exec/random_graph.h"
 #include "graph/graph_case.h"
+#include "lower/lower.h"
 #include "rewrite/pass.h"
 
 #define MAIN(head, nodes)                                                                          \
@@ -473,6 +474,29 @@ void test_regions__sizes_strings_narrow_types_and_random_numbers_stay_outside(vo
     check_in_arena(outside);
 }
 
+/* The update of a state waits until gradients are known to be finite. */
+static void phases(struct cm_arena *arena)
+{
+    struct cm_graph *graph =
+        graph_of(arena,
+                 MAIN("(float[4,5] x, float[5,3] v, float[4,3] w) => (float[4,3] z)",
+                      "p = MatMul(x, v) a = Relu(p) g = Neg(a) h = Exp(g) m = Neg(h)"
+                      " z = Sub(w, m)"),
+                 NULL);
+    struct cm_node *node = graph->first;
+    for (int i = 0; node; node = node->next, i++)
+        node->phase = i < 2 ? CM_PHASE_FORWARD : i < 4 ? CM_PHASE_BACKWARD : CM_PHASE_NONE;
+    fuse(graph);
+    check_nodes(graph, "Product(MatMul Relu) Elementwise(Neg Exp) Elementwise(Neg Sub)");
+    CHECK_INT(graph->first->phase, CM_PHASE_FORWARD);
+    CHECK_INT(graph->first->next->phase, CM_PHASE_BACKWARD);
+}
+
+void test_regions__a_region_is_of_one_phase_of_a_training_step(void)
+{
+    check_in_arena(phases);
+}
+
 /* ---- limits ---- */
 
 /* x -> Neg -> Neg -> .., every one of the first `outputs` results an output. */
@@ -670,14 +694,22 @@ static struct cm_graph *random_import(struct cm_arena *arena, const struct rando
     return graph;
 }
 
-/* The executor, which compiles bodies its own way. */
+static void free_session(void *session)
+{
+    cm_session_free(session);
+}
+
+/* The executor, which compiles bodies its own way. Other passes might round differently. */
 static void execute(struct cm_arena *arena, struct cm_graph *graph, const struct judged *j)
 {
     const struct cm_session_options options = {.threads = 1};
     struct cm_datum out[MOST] = {0};
+    const struct cm_lower_options lower = {.only = "regions"};
+    struct cm_session *session;
     struct cm_error err = {0};
-    fuse(graph);
-    struct cm_session *session = exec_open(arena, graph, &options);
+    CHECK_OK(cm_lower_graph(graph, &lower, &err), &err);
+    CHECK_OK(cm_session_new(graph, &options, &session, &err), &err);
+    cm_arena_defer(arena, free_session, session);
     CHECK_OK(cm_session_run(session, j->in, graph->n_inputs, out, graph->n_outputs, NULL, &err),
              &err);
     for (size_t o = 0; o < graph->n_outputs; o++) {
@@ -710,6 +742,111 @@ void test_regions__random_models_give_the_same_bits(void)
     for (seed = 1; seed <= 600; seed++)
         check_in_arena(random_model);
     CHECK(regions_seen > 300); /* else nothing was tried */
+}
+
+/* ---- tangles: many elementwise nodes of a few shapes, and some that are not ---- */
+
+enum { POOL = 160 };
+
+struct tangle {
+    struct cm_graph *graph;
+    cm_value pool[POOL];
+    size_t count;
+    uint64_t state;
+};
+
+static const struct cm_type *tangle_type(const struct tangle *t, cm_value value)
+{
+    return cm_value_get(t->graph->module, value)->fact.type;
+}
+
+static cm_value pick_value(struct tangle *t)
+{
+    const size_t near = t->count < 12 ? t->count : 12;
+    return random_below(&t->state, 3) ? t->pool[t->count - 1 - random_below(&t->state, near)]
+                                      : t->pool[random_below(&t->state, t->count)];
+}
+
+static cm_value cast(struct tangle *t, cm_value value, enum cm_dtype to)
+{
+    struct cm_error err = {0};
+    struct cm_builder build = {.graph = t->graph, .err = &err};
+    struct cm_arena *arena = cm_builder_arena(&build);
+    if (tangle_type(t, value)->dtype == to)
+        return value;
+    const cm_value made = cm_build(
+        &build, &(struct cm_emission){
+                    .op = "Cast", CM_ATTRIBUTES(cm_attr_int(arena, "to", to)), CM_INPUTS(value)});
+    CHECK_OK(build.status, &err);
+    return made;
+}
+
+static cm_value add_to_tangle(struct tangle *t)
+{
+    static const char *const unary[] = {"Neg", "Abs", "Relu", "Tanh", "Sigmoid", "Exp"};
+    static const char *const binary[] = {"Add", "Sub", "Mul", "Max", "Min", "Add"};
+    static const cm_value none = 0;
+    const uint64_t kind = random_below(&t->state, 24);
+    const cm_value a = cast(t, pick_value(t), CM_FLOAT);
+    const cm_value b = cast(t, pick_value(t), CM_FLOAT);
+    if (kind < 8)
+        return GRAPH_ADD(t->graph, unary[random_below(&t->state, 6)], a);
+    if (kind < 18)
+        return GRAPH_ADD(t->graph, binary[random_below(&t->state, 6)], a, b);
+    if (kind < 20)
+        return GRAPH_ADD(t->graph, "Where", GRAPH_ADD(t->graph, "Greater", a, b), b,
+                         cast(t, pick_value(t), CM_FLOAT));
+    if (kind < 21)
+        return cast(t, a, CM_DOUBLE);
+    if (kind < 22)
+        return cast(t, a, CM_FLOAT16);
+    if (kind < 23)
+        return GRAPH_ADD(t->graph, "ReduceSum", a, none); /* one element, same rank */
+    return GRAPH_ADD(t->graph, "Softmax", GRAPH_ADD(t->graph, "Add", a, t->pool[0]));
+}
+
+static void tangled(struct cm_arena *arena)
+{
+    struct tangle t = {.graph = graph_new(arena), .state = seed * 2 + 1};
+    struct judged j = {.text = "a tangle"};
+    const uint32_t symbol = cm_symbol_named(cm_module_symbols(t.graph->module), CM_STR("N"));
+    const struct cm_dim n = {CM_DIM_UNKNOWN, symbol};
+    const struct cm_type *const types[] = {
+        cm_type_tensor(arena, CM_FLOAT, 2, (const struct cm_dim[]){n, CM_DIM(4)}),
+        cm_type_tensor(arena, CM_FLOAT, 2, (const struct cm_dim[]){n, CM_DIM(4)}),
+        cm_type_tensor(arena, CM_FLOAT, 1, &CM_DIM(4)),
+        cm_type_tensor(arena, CM_FLOAT, 2, (const struct cm_dim[]){n, CM_DIM(1)}),
+        cm_type_tensor(arena, CM_FLOAT, 0, NULL),
+    };
+    for (size_t i = 0; i < CM_COUNT(types); i++)
+        t.pool[t.count++] = cm_graph_add_input(t.graph, CM_STR_NONE, types[i]);
+    const size_t size = 20 + random_below(&t.state, 120);
+    while (t.count < size) {
+        const cm_value made = add_to_tangle(&t);
+        t.pool[t.count++] = made;
+    }
+    cm_value outputs[MOST];
+    for (size_t o = 0; o < MOST; o++)
+        outputs[o] = t.pool[o < 2 ? size - 1 - o : 5 + random_below(&t.state, size - 5)];
+    cm_graph_set_outputs(t.graph, outputs, MOST);
+    j.in[0] = exec_ramp(arena, &CM_SHAPE(3, 4), -1);
+    j.in[1] = exec_ramp(arena, &CM_SHAPE(3, 4), -0.5);
+    j.in[2] = exec_ramp(arena, &CM_SHAPE(4), 0.25);
+    j.in[3] = exec_ramp(arena, &CM_SHAPE(3, 1), -0.25);
+    j.in[4] = exec_ramp(arena, &CM_SCALAR, 0.75);
+    cm_remove_dead(t.graph);
+    regions_seen += judge(t.graph, &j);
+    CHECK_INT(j.status, CM_OK);
+    execute(arena, t.graph, &j);
+    forget(&j, MOST);
+}
+
+void test_regions__tangles_of_elementwise_nodes_give_the_same_bits(void)
+{
+    regions_seen = 0;
+    for (seed = 1; seed <= 400; seed++)
+        check_in_arena(tangled);
+    CHECK(regions_seen > 1000);
 }
 
 static void trained(struct cm_arena *arena)

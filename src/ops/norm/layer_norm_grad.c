@@ -1,0 +1,343 @@
+/* The gradients of LayerNormalization and RMSNormalization: one operator each where scale and bias
+ * have one element for each that is normalized together, else nodes. */
+// SPDX-License-Identifier: Apache-2.0
+#include "base/number.h"
+#include "base/parallel.h"
+#include "graph/op.h"
+#include "ops/common/line.h"
+#include "ops/norm/norm_grad.h"
+
+#include <math.h>
+
+/* What the two differ in. */
+struct norm_kind {
+    const char *gradient;
+    bool centred; /* a mean is taken off */
+};
+static const struct norm_kind layer = {"ai.cameo::LayerNormalizationGrad", true};
+static const struct norm_kind rms = {"ai.cameo::RMSNormalizationGrad", false};
+
+enum { DY, X, SCALE };         /* operands of the gradient operators */
+enum { D_X, D_SCALE, D_BIAS }; /* their results */
+
+static enum cm_status grad_infer(struct cm_infer *in)
+{
+    const struct cm_type *x = cm_infer_type(in, X);
+    int axis;
+    if (x->rank != CM_RANK_UNKNOWN)
+        CM_TRY(cm_infer_axis(in, cm_node_int(in->node, "axis"), x->rank, false, &axis));
+    CM_TRY(cm_infer_set(in, D_X, x));
+    CM_TRY(cm_infer_set(in, D_SCALE, cm_infer_type(in, SCALE)));
+    return in->n_out > D_BIAS ? cm_infer_set(in, D_BIAS, cm_infer_type(in, SCALE)) : CM_OK;
+}
+
+/* ---- Running. Rows are shared out in parts; each part sums the gradients of scale and bias for
+ * itself, and these are added in order, so that the number of threads does not matter. ---- */
+
+struct row_parts {
+    int64_t count, size;     /* rows, and elements of each */
+    int64_t parts, per_part; /* rows of a part */
+    double epsilon;
+};
+
+enum {
+    MOST_PARTS = 64,
+    PART_ELEMENTS = 1 << 13, /* worth a thread */
+    SUM_ELEMENTS = 1 << 19,  /* that the sums of all parts may have */
+    BUFFERS = 4,             /* of a part: x, dy, and the sums */
+};
+
+static enum cm_status grad_prepare(struct cm_call *call)
+{
+    const struct cm_shape *x = &call->in[X]->shape;
+    struct row_parts *rows = cm_call_state(call, sizeof *rows);
+    size_t bytes;
+    int axis;
+    if (!cm_shape_equal(x, &call->in[DY]->shape))
+        return cm_call_fail(call, CM_BAD_MODEL, "dY and X differ in shape");
+    if (!cm_axis_fix(cm_node_int(call->node, "axis"), x->rank, &axis))
+        return cm_call_fail(call, CM_BAD_MODEL, "its axis is out of range for rank %d", x->rank);
+    rows->count = cm_shape_span(x, 0, axis);
+    rows->size = cm_shape_span(x, axis, x->rank);
+    rows->epsilon = (double)cm_node_float(call->node, "epsilon");
+    if (cm_tensor_count(call->in[SCALE]) != rows->size)
+        return cm_call_fail(call, CM_BAD_MODEL, "Scale has %lld elements, needs %lld",
+                            (long long)cm_tensor_count(call->in[SCALE]), (long long)rows->size);
+    const int64_t size = rows->size > 0 ? rows->size : 1;
+    int64_t parts = rows->count / (1 + PART_ELEMENTS / size);
+    parts = parts < SUM_ELEMENTS / size ? parts : SUM_ELEMENTS / size;
+    parts = parts < MOST_PARTS ? parts : MOST_PARTS;
+    rows->parts = parts > 1 ? parts : 1;
+    rows->per_part = (rows->count + rows->parts - 1) / rows->parts;
+    if (!cm_size_mul((size_t)rows->size, (size_t)(rows->parts * BUFFERS + 1) * sizeof(double),
+                     &bytes))
+        return cm_call_fail(call, CM_LIMIT, "its axes are too long");
+    cm_call_scratch(call, bytes);
+    return CM_OK;
+}
+
+static bool centred(const struct cm_node *node)
+{
+    return ((const struct norm_kind *)node->op->arg)->centred;
+}
+
+/* dx = inverse * (g - mean(g) - xhat * mean(g * xhat)) with g = dy * scale, the first mean only
+ * where one was taken off. x becomes xhat. */
+static void turn_row(const struct row_parts *rows, bool takes_mean, const double *scale, double *x,
+                     double *dy, double *d_scale, double *d_bias)
+{
+    const double n = (double)rows->size;
+    double mean = 0, squares = 0, sum = 0, along = 0;
+    for (int64_t i = 0; takes_mean && i < rows->size; i++)
+        mean += x[i];
+    mean /= n;
+    for (int64_t i = 0; i < rows->size; i++)
+        squares += (x[i] - mean) * (x[i] - mean);
+    const double inverse = 1 / sqrt(squares / n + rows->epsilon);
+    for (int64_t i = 0; i < rows->size; i++) {
+        const double g = dy[i] * scale[i];
+        x[i] = (x[i] - mean) * inverse;
+        d_scale[i] += dy[i] * x[i];
+        d_bias[i] += dy[i];
+        sum += g;
+        along += g * x[i];
+        dy[i] = g;
+    }
+    sum = takes_mean ? sum / n : 0;
+    along /= n;
+    for (int64_t i = 0; i < rows->size; i++)
+        dy[i] = inverse * (dy[i] - sum - x[i] * along);
+}
+
+static void turn_parts(void *arg, int64_t begin, int64_t end)
+{
+    const struct cm_call *call = arg;
+    const struct row_parts *rows = call->state;
+    const double *scale = call->scratch;
+    const bool takes_mean = centred(call->node);
+    for (int64_t part = begin; part < end; part++) {
+        double *x = (double *)call->scratch + rows->size * (1 + part * BUFFERS);
+        double *dy = x + rows->size, *d_scale = dy + rows->size, *d_bias = d_scale + rows->size;
+        const int64_t first = part * rows->per_part, next = first + rows->per_part;
+        for (int64_t i = 0; i < 2 * rows->size; i++)
+            d_scale[i] = 0;
+        for (int64_t row = first; row < next && row < rows->count; row++) {
+            const int64_t at = row * rows->size;
+            cm_line_load(cm_line_at(call->in[X], at), 1, rows->size, CM_DOUBLE, x);
+            cm_line_load(cm_line_at(call->in[DY], at), 1, rows->size, CM_DOUBLE, dy);
+            turn_row(rows, takes_mean, scale, x, dy, d_scale, d_bias);
+            if (call->out[D_X])
+                cm_line_save(cm_line_at(call->out[D_X], at), 1, rows->size, CM_DOUBLE, dy);
+        }
+    }
+}
+
+static enum cm_status grad_run(struct cm_call *call)
+{
+    const struct row_parts *rows = call->state;
+    double *sums = (double *)call->scratch + rows->size * 3; /* of the first part */
+    if (rows->size == 0)
+        return CM_OK;
+    cm_line_load(cm_line_at(call->in[SCALE], 0), 1, rows->size, CM_DOUBLE, call->scratch);
+    cm_parallel(rows->parts, 1, turn_parts, call);
+    for (int64_t part = 1; part < rows->parts; part++)
+        for (int64_t i = 0; i < 2 * rows->size; i++)
+            sums[i] += sums[part * BUFFERS * rows->size + i];
+    for (int o = D_SCALE; o < call->n_out; o++)
+        if (call->out[o])
+            cm_line_save(cm_line_at(call->out[o], 0), 1, rows->size, CM_DOUBLE,
+                         sums + (o - D_SCALE) * rows->size);
+    return CM_OK;
+}
+
+/* ---- As nodes ---- */
+
+/* The gradients by x and, before sums over rows, by scale. */
+struct norm_gradients {
+    struct cm_normalized n;
+    cm_value dx, d_scale;
+};
+
+static struct norm_gradients emit_gradients(struct cm_grad *g, cm_value x, cm_value dy,
+                                            cm_value scale, cm_value axes, bool takes_mean,
+                                            double epsilon, cm_value mean, cm_value inverse)
+{
+    struct norm_gradients d;
+    d.n = cm_norm_forward(g, x, axes, takes_mean, epsilon, mean, inverse);
+    d.dx = cm_norm_backward(g, &d.n, cm_emit(g, "Mul", dy, scale));
+    d.d_scale = cm_emit(g, "Mul", dy, d.n.xhat);
+    return d;
+}
+
+/* Summed over rows, as a tensor of the shape and type of scale. */
+static cm_value sum_rows(struct cm_grad *g, cm_value d, cm_value scale, int axis)
+{
+    if (axis > 0)
+        d = cm_norm_sum(g, d, cm_norm_axes(g, 0, axis, -1), false);
+    d = cm_emit(g, "Reshape", d, cm_emit(g, "Shape", scale));
+    return cm_norm_as(g, d, scale);
+}
+
+static enum cm_status grad_body(struct cm_body *b)
+{
+    struct cm_grad g = {.build = b->build}; /* the rule's own nodes, in the body */
+    const cm_value x = cm_body_input(b, X), scale = cm_body_input(b, SCALE);
+    const struct cm_type *type = cm_builder_type(&b->build, x);
+    int axis;
+    if (type->rank == CM_RANK_UNKNOWN)
+        return cm_body_decline(b, "the rank of X is not known");
+    if (!cm_axis_fix(cm_node_int(b->node, "axis"), type->rank, &axis))
+        return cm_body_decline(b, "its axis is out of range");
+    const cm_value wide = cm_norm_widen(&g, x);
+    const cm_value dy = cm_norm_as(&g, cm_body_input(b, DY), wide);
+    const struct norm_gradients d = emit_gradients(
+        &g, wide, dy, cm_norm_as(&g, scale, wide), cm_norm_axes(&g, axis, type->rank, -1),
+        centred(b->node), (double)cm_node_float(b->node, "epsilon"), 0, 0);
+    const cm_value dx = cm_norm_as(&g, d.dx, x);
+    const cm_value d_scale = sum_rows(&g, d.d_scale, scale, axis);
+    const cm_value d_bias = cm_body_wants(b, D_BIAS) ? sum_rows(&g, dy, scale, axis) : 0;
+    b->build = g.build;
+    CM_TRY(b->build.status);
+    CM_TRY(cm_body_return(b, D_X, dx));
+    CM_TRY(cm_body_return(b, D_SCALE, d_scale));
+    return d_bias ? cm_body_return(b, D_BIAS, d_bias) : CM_OK;
+}
+
+CM_OP_IN(cameo, "ai.cameo", LayerNormalizationGrad, .infer = grad_infer, .prepare = grad_prepare,
+         .run = grad_run, .body = grad_body, .arg = &layer);
+CM_OP_IN(cameo, "ai.cameo", RMSNormalizationGrad, .infer = grad_infer, .prepare = grad_prepare,
+         .run = grad_run, .body = grad_body, .arg = &rms);
+
+/* ---- The rule of the forward operators ---- */
+
+/* What reaches x through the outputs Mean and InvStdDev: dmean / n - dinverse * inverse^2 * xhat /
+ * n. */
+static cm_value through_statistics(struct cm_grad *g, const struct cm_normalized *n, int n_outputs,
+                                   cm_value x, cm_value dx)
+{
+    const enum cm_dtype dtype = cm_builder_type(&g->build, x)->dtype;
+    struct cm_arena *arena = cm_builder_arena(&g->build);
+    for (int o = 1; o < n_outputs && !g->build.status; o++) {
+        if (!g->incoming[o])
+            continue;
+        cm_value d =
+            cm_emit_with(g, "Cast", CM_ATTRIBUTES(cm_attr_int(arena, "to", dtype)), g->incoming[o]);
+        d = cm_emit(g, "Div", d, n->count);
+        if (o == 2) {
+            const cm_value square = cm_emit(g, "Mul", n->inverse, n->inverse);
+            d = cm_emit(g, "Neg", cm_emit(g, "Mul", cm_emit(g, "Mul", d, square), n->xhat));
+        }
+        dx = cm_emit(g, "Add", dx, d);
+    }
+    return dx;
+}
+
+/* Those that are normalized over; counted from the end they need no rank. */
+static enum cm_status normalized_axes(struct cm_grad *g, int rank, cm_value *out)
+{
+    const int64_t first = cm_node_int(g->node, "axis");
+    int axis;
+    if (rank == CM_RANK_UNKNOWN && first >= 0)
+        return cm_builder_fail(&g->build, CM_UNSUPPORTED,
+                               "the gradient needs to know the rank of X");
+    if (rank == CM_RANK_UNKNOWN && first >= -CM_MAX_RANK)
+        *out = cm_norm_axes(g, (int)first, 0, 0);
+    else if (rank != CM_RANK_UNKNOWN && cm_axis_fix(first, rank, &axis))
+        *out = cm_norm_axes(g, axis, rank, -1);
+    else
+        return cm_builder_fail(&g->build, CM_BAD_MODEL, "its axis is out of range");
+    return CM_OK;
+}
+
+/* Has operand i one element for each that is normalized together, in their order? */
+static bool lies_over(const struct cm_grad *g, int i)
+{
+    const struct cm_type *x = cm_builder_type(&g->build, cm_grad_input(g, 0)),
+                         *p = cm_builder_type(&g->build, cm_grad_input(g, i));
+    int axis;
+    if (x->rank == CM_RANK_UNKNOWN || p->rank > x->rank ||
+        !cm_axis_fix(cm_node_int(g->node, "axis"), x->rank, &axis) || p->rank < x->rank - axis)
+        return false;
+    for (int d = 0; d < p->rank; d++) {
+        const int of_x = x->rank - p->rank + d;
+        if (of_x < axis ? p->dims[d].value != 1 : !cm_dim_same(p->dims[d], x->dims[of_x]))
+            return false;
+    }
+    return true;
+}
+
+/* One operator does when no gradient comes through the statistics; scale and bias are alike. */
+static bool fits_operator(const struct cm_grad *g)
+{
+    const cm_value bias = cm_grad_input(g, 2);
+    bool fits = lies_over(g, 1);
+    for (int o = 1; o < g->n_incoming; o++)
+        fits = fits && !g->incoming[o];
+    if (!bias || !fits)
+        return fits;
+    const struct cm_type *a = cm_builder_type(&g->build, cm_grad_input(g, 1)),
+                         *b = cm_builder_type(&g->build, bias);
+    fits = a->rank == b->rank;
+    for (int d = 0; fits && d < a->rank; d++)
+        fits = cm_dim_same(a->dims[d], b->dims[d]);
+    return fits;
+}
+
+static enum cm_status emit_operator(struct cm_grad *g, const struct norm_kind *kind)
+{
+    struct cm_arena *arena = cm_builder_arena(&g->build);
+    const bool has_bias = cm_grad_input(g, 2) != 0;
+    cm_value results[3] = {0};
+    const cm_value inputs[] = {cm_grad_incoming(g, 0), cm_grad_input(g, 0), cm_grad_input(g, 1)};
+    const struct cm_attribute_proto attributes[] = {
+        cm_attr_int(arena, "axis", cm_node_int(g->node, "axis")),
+        cm_attr_float(arena, "epsilon", cm_node_float(g->node, "epsilon"))};
+    cm_build(&g->build, &(struct cm_emission){.op = kind->gradient,
+                                              .inputs = inputs,
+                                              .n_inputs = CM_COUNT(inputs),
+                                              .attributes = attributes,
+                                              .n_attributes = CM_COUNT(attributes),
+                                              .n_outputs = has_bias ? 3 : 2,
+                                              .outputs = results});
+    CM_TRY(g->build.status);
+    for (int i = 0; i < 2 + has_bias; i++)
+        CM_TRY(cm_grad_set(g, i, results[i]));
+    return CM_OK;
+}
+
+static enum cm_status norm_grad(struct cm_grad *g, const struct norm_kind *kind)
+{
+    const struct cm_type *type = cm_builder_type(&g->build, cm_grad_input(g, 0));
+    const int n_outputs = g->node->n_outputs; /* before more are asked for */
+    cm_value axes = 0, mean = 0, inverse = 0;
+    if (fits_operator(g))
+        return emit_operator(g, kind);
+    CM_TRY(normalized_axes(g, type->rank, &axes));
+    if (kind->centred && type->dtype != CM_DOUBLE &&
+        cm_node_int(g->node, "stash_type") == CM_FLOAT) {
+        mean = cm_grad_extra_output(g, 1); /* the forward pass has them, as floats */
+        inverse = cm_grad_extra_output(g, 2);
+    }
+    CM_TRY(g->build.status);
+    const cm_value x = cm_norm_widen(g, cm_grad_input(g, 0));
+    /* RMSNormalization's result has the type of its scale, which may be another. */
+    const cm_value dy = cm_norm_as(g, cm_grad_incoming(g, 0), x);
+    const struct norm_gradients d =
+        emit_gradients(g, x, dy, cm_norm_as(g, cm_grad_input(g, 1), x), axes, kind->centred,
+                       (double)cm_node_float(g->node, "epsilon"), mean, inverse);
+    CM_TRY(g->build.status);
+    CM_TRY(
+        cm_norm_set(g, 0, kind->centred ? through_statistics(g, &d.n, n_outputs, x, d.dx) : d.dx));
+    CM_TRY(cm_norm_set(g, 1, d.d_scale));
+    return cm_grad_input(g, 2) ? cm_norm_set(g, 2, dy) : CM_OK;
+}
+
+enum cm_status cm_layer_norm_grad(struct cm_grad *g)
+{
+    return norm_grad(g, &layer);
+}
+
+enum cm_status cm_rms_norm_grad(struct cm_grad *g)
+{
+    return norm_grad(g, &rms);
+}

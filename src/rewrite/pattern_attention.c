@@ -1,0 +1,360 @@
+/* Attention written as products: MatMul(Softmax(MatMul(q, k') * scale + mask), v) with heads on an
+ * axis of their own. The parts come in too many orders for rows of text; this goes through them
+ * from the last product backwards. */
+// SPDX-License-Identifier: Apache-2.0
+#include "rewrite/patterns.h"
+
+#include <float.h>
+#include <math.h>
+
+enum { MOST_MASKS = 3, FINITE_DEPTH = 12 };
+
+/* What the last product was found to be made of. */
+struct attention_parts {
+    struct cm_graph *graph;
+    cm_value query, key, value; /* of rank 4: batch, heads, places, size */
+    cm_value source;            /* what key_perm turns into key, where key is 0 */
+    int64_t key_perm[4];
+    cm_value masks[MOST_MASKS]; /* to be added to the scores */
+    int n_masks;
+    cm_value hidden, never; /* where the bool `hidden` holds the score is `never`; 0: none */
+    bool hidden_if_false;
+    double scale;
+    bool guarded; /* rows of NaN become 0, as the operator has it */
+    struct cm_group *group;
+    size_t n_inner; /* nodes of the group that nobody else may read; the rest may stay */
+};
+
+static const struct cm_type *type_of(const struct attention_parts *p, cm_value value)
+{
+    return cm_value_get(p->graph->module, value)->fact.type;
+}
+
+/* The node of this graph that makes value, if it is this operator; NULL otherwise. */
+static struct cm_node *maker(const struct attention_parts *p, cm_value value, const char *op)
+{
+    struct cm_node *node = value ? cm_value_get(p->graph->module, value)->node : NULL;
+    return node && node->graph == p->graph && !node->domain.size && cm_str_is(node->op_type, op)
+               ? node
+               : NULL;
+}
+
+static bool note(struct attention_parts *p, struct cm_node *node)
+{
+    if (p->group->n_nodes == CM_GROUP_NODES)
+        return false;
+    p->group->nodes[p->group->n_nodes++] = node;
+    return true;
+}
+
+/* ---- Where nothing is infinite. A row of scores that are all -inf is NaN after a softmax and 0
+ * after the operator. ---- */
+
+static bool is_finite(const struct cm_module *module, cm_value value, int depth);
+
+static bool is_finite_tensor(const struct cm_tensor *tensor)
+{
+    enum { MOST = 1 << 22 };
+    const enum cm_dtype_class kind = cm_dtype_info(tensor->type)->kind;
+    const int64_t count = cm_tensor_count(tensor);
+    if (kind != CM_CLASS_FLOAT)
+        return kind != CM_CLASS_NONE && kind != CM_CLASS_COMPLEX;
+    for (int64_t i = 0; i < count; i++)
+        if (count > MOST || !isfinite(cm_tensor_real(tensor, i)))
+            return false;
+    return true;
+}
+
+/* Operators that give finite numbers for finite operands, counted from `first`. Sums and products
+ * count as such: masks are either small or the most negative number, once. */
+static bool keeps_finite(const struct cm_module *module, const struct cm_node *node, int depth)
+{
+    static const struct {
+        const char *op;
+        int first, last;
+    } known[] = {{"Where", 1, 2},     {"Add", 0, 1},     {"Sub", 0, 1},    {"Mul", 0, 1},
+                 {"Gather", 0, 0},    {"Reshape", 0, 0}, {"Expand", 0, 0}, {"Slice", 0, 0},
+                 {"Unsqueeze", 0, 0}, {"Squeeze", 0, 0}, {"Cast", 0, 0},   {"Transpose", 0, 0},
+                 {"Identity", 0, 0},  {"Neg", 0, 0}};
+    for (size_t i = 0; i < CM_COUNT(known); i++) {
+        if (node->domain.size || !cm_str_is(node->op_type, known[i].op))
+            continue;
+        for (int k = known[i].first; k <= known[i].last; k++)
+            if (!cm_node_input(node, k) || !is_finite(module, cm_node_input(node, k), depth - 1))
+                return false;
+        return true;
+    }
+    return false;
+}
+
+static bool is_finite(const struct cm_module *module, cm_value value, int depth)
+{
+    const struct cm_value_def *def = cm_value_get(module, value);
+    const struct cm_tensor *tensor = NULL;
+    struct cm_error err = {0};
+    if (def->fact.type->kind != CM_KIND_TENSOR || depth == 0)
+        return false;
+    if (cm_dtype_info(def->fact.type->dtype)->kind != CM_CLASS_FLOAT || def->is_state)
+        return true; /* a weight that is not finite has spoilt the network already */
+    if (cm_value_constant((struct cm_module *)(uintptr_t)module, value, &tensor, &err))
+        return false;
+    if (tensor)
+        return is_finite_tensor(tensor);
+    return def->node && keeps_finite(module, def->node, depth);
+}
+
+/* ---- The parts ---- */
+
+static bool same_dims(const struct cm_type *a, int i, const struct cm_type *b, int k)
+{
+    return cm_dim_same(a->dims[i], b->dims[k]);
+}
+
+/* Takes a constant factor off a product, into the scale; else *value stays. */
+static bool take_factor(struct attention_parts *p, cm_value *value)
+{
+    const struct cm_module *module = p->graph->module;
+    struct cm_node *product = maker(p, *value, "Mul"), *ratio = maker(p, *value, "Div");
+    double number;
+    for (int i = 0; product && i < 2; i++) {
+        const cm_value rest = product->inputs[1 - i].value;
+        if (cm_constant_number(module, product->inputs[i].value, &number) && number > 0 &&
+            type_of(p, rest)->rank == 4) {
+            p->scale *= number;
+            *value = rest;
+            return note(p, product);
+        }
+    }
+    if (ratio && cm_constant_number(module, ratio->inputs[1].value, &number) && number > 0 &&
+        type_of(p, ratio->inputs[0].value)->rank == 4) {
+        p->scale /= number;
+        *value = ratio->inputs[0].value;
+        return note(p, ratio);
+    }
+    return false;
+}
+
+/* Are the last two axes swapped by Reshape, Transpose of rank 3, Reshape? */
+static bool read_flat_transpose(struct attention_parts *p, cm_value turned)
+{
+    static const int64_t swap[] = {0, 2, 1};
+    struct cm_node *last = maker(p, turned, "Reshape");
+    struct cm_node *middle = last ? maker(p, last->inputs[0].value, "Transpose") : NULL;
+    struct cm_node *first = middle ? maker(p, middle->inputs[0].value, "Reshape") : NULL;
+    if (!first)
+        return false;
+    const struct cm_int64s perm = cm_node_ints(middle, "perm");
+    const struct cm_type *to = type_of(p, turned), *flat = type_of(p, first->outputs[0]),
+                         *from = type_of(p, first->inputs[0].value);
+    if (perm.count != 3 || memcmp(perm.items, swap, sizeof swap) != 0 || flat->rank != 3 ||
+        from->rank != 4 || !same_dims(flat, 1, from, 2) || !same_dims(flat, 2, from, 3) ||
+        !same_dims(to, 0, from, 0) || !same_dims(to, 1, from, 1) || !same_dims(to, 2, from, 3) ||
+        !same_dims(to, 3, from, 2))
+        return false;
+    p->key = first->inputs[0].value;
+    return note(p, last) && note(p, middle) && note(p, first);
+}
+
+/* Keys as the second factor has them, their last two axes swapped. */
+static bool read_keys(struct attention_parts *p, cm_value turned)
+{
+    struct cm_node *transpose = maker(p, turned, "Transpose");
+    if (!transpose)
+        return read_flat_transpose(p, turned);
+    const struct cm_int64s perm = cm_node_ints(transpose, "perm");
+    if (perm.count != 4)
+        return false;
+    p->source = transpose->inputs[0].value;
+    for (int i = 0; i < 4; i++)
+        p->key_perm[i] = perm.items[i < 2 ? i : 5 - i];
+    if (p->key_perm[0] == 0 && p->key_perm[1] == 1 && p->key_perm[2] == 2)
+        p->key = p->source;
+    return note(p, transpose);
+}
+
+/* The scores before any mask: a product of queries and keys, scaled here or there. */
+static bool read_product(struct attention_parts *p, cm_value scores)
+{
+    take_factor(p, &scores);
+    struct cm_node *product = maker(p, scores, "MatMul");
+    if (!product || !note(p, product))
+        return false;
+    p->query = product->inputs[0].value;
+    cm_value turned = product->inputs[1].value;
+    const struct cm_type *q = type_of(p, p->query), *k = type_of(p, turned);
+    if (q->rank != 4 || k->rank != 4 || !same_dims(q, 0, k, 0) || !same_dims(q, 1, k, 1))
+        return false;
+    p->n_inner = p->group->n_nodes; /* scaled operands and transposes may be read by others */
+    take_factor(p, &p->query);
+    take_factor(p, &turned);
+    return read_keys(p, turned);
+}
+
+static bool fits_mask(const struct attention_parts *p, cm_value mask, cm_value scores)
+{
+    const struct cm_type *m = type_of(p, mask), *s = type_of(p, scores);
+    if (m->kind != CM_KIND_TENSOR || m->rank < 1 || m->rank > 4)
+        return false;
+    for (int d = 0; d < m->rank; d++) {
+        const bool is_last = d == m->rank - 1; /* a shorter last axis means something else */
+        if (!same_dims(m, d, s, 4 - m->rank + d) && (is_last || m->dims[d].value != 1))
+            return false;
+    }
+    return true;
+}
+
+static bool add_mask(struct attention_parts *p, cm_value mask, cm_value scores)
+{
+    if (p->n_masks == MOST_MASKS || type_of(p, mask)->dtype != CM_FLOAT ||
+        !fits_mask(p, mask, scores) ||
+        !(p->guarded || is_finite(p->graph->module, mask, FINITE_DEPTH)))
+        return false;
+    p->masks[p->n_masks++] = mask;
+    return true;
+}
+
+static bool read_scores(struct attention_parts *p, cm_value scores, int depth);
+
+/* Goes on with operand i of a node; as if nothing had happened where that leads nowhere. */
+static bool read_through(struct attention_parts *p, struct cm_node *node, int i, int depth)
+{
+    const struct attention_parts before = *p;
+    const size_t n_nodes = p->group->n_nodes;
+    if (note(p, node) && read_scores(p, node->inputs[i].value, depth - 1))
+        return true;
+    *p = before;
+    p->group->n_nodes = n_nodes;
+    return false;
+}
+
+/* Scores that are replaced by the most negative number: adding that number does the same, as long
+ * as no score counts beside it. */
+static bool read_hidden(struct attention_parts *p, struct cm_node *node, cm_value scores, int depth)
+{
+    double never;
+    for (int i = 1; i <= 2; i++) {
+        const cm_value other = node->inputs[3 - i].value;
+        if (p->hidden || !cm_constant_number(p->graph->module, other, &never) || never > -1e30 ||
+            !fits_mask(p, node->inputs[0].value, scores))
+            continue;
+        if (read_through(p, node, i, depth)) {
+            p->hidden = node->inputs[0].value;
+            p->hidden_if_false = i == 1;
+            p->never = other;
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool read_scores(struct attention_parts *p, cm_value scores, int depth)
+{
+    struct cm_node *sum = maker(p, scores, "Add"), *choice = maker(p, scores, "Where");
+    if (depth == 0 || type_of(p, scores)->rank != 4)
+        return false;
+    for (int i = 0; sum && i < 2; i++)
+        if (read_through(p, sum, i, depth))
+            return add_mask(p, sum->inputs[1 - i].value, scores);
+    if (choice)
+        return read_hidden(p, choice, scores, depth);
+    return read_product(p, scores);
+}
+
+/* Where(IsNaN(s), 0, s) */
+static bool read_guard(struct attention_parts *p, cm_value *weights)
+{
+    struct cm_node *choice = maker(p, *weights, "Where");
+    double number;
+    if (!choice)
+        return true;
+    struct cm_node *test = maker(p, choice->inputs[0].value, "IsNaN");
+    if (!test || test->inputs[0].value != choice->inputs[2].value ||
+        !cm_constant_number(p->graph->module, choice->inputs[1].value, &number) || number != 0)
+        return false;
+    p->guarded = true;
+    *weights = choice->inputs[2].value;
+    return note(p, choice) && note(p, test);
+}
+
+static bool read_parts(struct attention_parts *p, struct cm_node *root)
+{
+    cm_value weights = root->inputs[0].value;
+    p->graph = root->graph;
+    p->scale = 1;
+    p->value = root->inputs[1].value;
+    *p->group = (struct cm_group){.graph = root->graph, .root = root};
+    const struct cm_type *v = type_of(p, p->value);
+    if (!note(p, root) || v->kind != CM_KIND_TENSOR || v->rank != 4 || v->dtype != CM_FLOAT ||
+        !read_guard(p, &weights))
+        return false;
+    struct cm_node *softmax = maker(p, weights, "Softmax");
+    if (!softmax || type_of(p, weights)->rank != 4 ||
+        (cm_node_int(softmax, "axis") != -1 && cm_node_int(softmax, "axis") != 3) ||
+        !note(p, softmax) || !read_scores(p, softmax->inputs[0].value, MOST_MASKS + 2))
+        return false;
+    const struct cm_type *q = type_of(p, p->query), *s = type_of(p, weights);
+    return same_dims(q, 0, v, 0) && same_dims(q, 1, v, 1) && same_dims(s, 3, v, 2);
+}
+
+static bool reads_only(const struct cm_group *group, const struct cm_node *node)
+{
+    for (const struct cm_use *use = cm_value_get(node->module, node->outputs[0])->uses; use;
+         use = use->next) {
+        bool inside = false;
+        for (size_t i = 0; i < group->n_nodes; i++)
+            inside = inside || group->nodes[i] == use->node;
+        if (!inside)
+            return false;
+    }
+    return true;
+}
+
+bool cm_attention_match(struct cm_node *root, struct cm_group *out)
+{
+    struct attention_parts p = {.group = out};
+    if (!cm_str_is(root->op_type, "MatMul") || root->domain.size || !read_parts(&p, root) ||
+        !(p.scale <= (double)FLT_MAX && p.scale >= (double)FLT_MIN))
+        return false;
+    for (size_t i = 1; i < p.n_inner; i++)
+        if (!reads_only(out, out->nodes[i]))
+            return false;
+    return true;
+}
+
+static cm_value build_mask(const struct attention_parts *p, struct cm_builder *build)
+{
+    cm_value mask = 0;
+    if (p->hidden) {
+        const cm_value zero = cm_build_scalar(build, CM_FLOAT, 0);
+        mask = cm_build(
+            build, &(struct cm_emission){.op = "Where",
+                                         CM_INPUTS(p->hidden, p->hidden_if_false ? zero : p->never,
+                                                   p->hidden_if_false ? p->never : zero)});
+    }
+    for (int i = 0; i < p->n_masks; i++)
+        mask =
+            mask ? cm_build(build, &(struct cm_emission){.op = "Add", CM_INPUTS(p->masks[i], mask)})
+                 : p->masks[i];
+    return mask;
+}
+
+cm_value cm_attention_build(const struct cm_group *group, struct cm_builder *build)
+{
+    struct cm_arena *arena = cm_builder_arena(build);
+    struct cm_group again;
+    struct attention_parts p = {.group = &again};
+    if (!read_parts(&p, group->root))
+        return 0;
+    if (!p.key) {
+        const struct cm_attribute_proto perm = cm_attr_ints(arena, "perm", 4, p.key_perm);
+        p.key = cm_build(build, &(struct cm_emission){
+                                    .op = "Transpose", CM_INPUTS(p.source), CM_ATTRIBUTES(perm)});
+    }
+    const cm_value mask = build_mask(&p, build);
+    const struct cm_attribute_proto scale = cm_attr_float(arena, "scale", (float)p.scale);
+    return cm_build(build,
+                    &(struct cm_emission){.op = "Attention",
+                                          .inputs = (cm_value[]){p.query, p.key, p.value, mask},
+                                          .n_inputs = mask ? 4 : 3,
+                                          CM_ATTRIBUTES(scale)});
+}
