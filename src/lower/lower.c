@@ -29,6 +29,8 @@ const struct cm_pass cm_passes[] = {
      cm_pass_inference},
     {"transposes", "moved, merged, cancelled", CM_PASS_USUAL, cm_pass_transposes},
     {"regions", "groups that one kernel may compute", CM_PASS_USUAL, cm_pass_regions},
+    {"recompute", "cheap activations computed again in the backward pass", CM_PASS_ON_REQUEST,
+     cm_pass_recompute},
 };
 const size_t cm_pass_count = CM_COUNT(cm_passes);
 
