@@ -16,7 +16,7 @@ enum { IR_OF_FUNCTIONS = 8, NAMED_OPERATORS = 5 };
 struct writer {
     struct cm_arena *arena;
     const struct cm_graph *graph;
-    bool portable;
+    const struct cm_write_options *options;
     struct cm_opsets targets; /* the versions to write under; domains not listed: any */
     struct cm_str raised_for; /* the node that the last raise was for */
     struct cm_map by_body;    /* the bytes of a function without name: its number, from 1 */
@@ -104,13 +104,23 @@ static void find_form(const struct cm_node *node, struct cm_node_form *form)
 
 static bool can_write(struct writer *w, const struct cm_graph *graph, int depth);
 
-/* The body as a closed graph, if all of it can be written. */
+/* node->instance, as simple as it gets. */
+static enum cm_status instantiate(struct writer *w, struct cm_node *node, struct cm_error *err)
+{
+    if (node->instance)
+        return CM_OK;
+    CM_TRY(cm_node_instantiate(node, err));
+    return w->options->tidy ? w->options->tidy(w->options->tidy_arg, node->instance, true, err)
+                            : CM_OK;
+}
+
+/* Is there a body, of which all can be written? */
 static bool can_call(struct writer *w, struct cm_node *node, int depth)
 {
     struct cm_error ignored = {0};
 
-    return !w->portable && depth < CM_CALL_DEPTH && cm_node_has_function(node) &&
-           cm_node_instantiate(node, &ignored) == CM_OK && can_write(w, node->instance, depth + 1);
+    return !w->options->portable && depth < CM_CALL_DEPTH && cm_node_has_function(node) &&
+           instantiate(w, node, &ignored) == CM_OK && can_write(w, node->instance, depth + 1);
 }
 
 static enum way choose(struct writer *w, struct cm_node *node, int depth)
@@ -366,6 +376,8 @@ static enum cm_status make_portable(struct writer *w, struct cm_graph *graph, st
 
     CM_TRY(inline_foreign(w, graph, err));
     cm_remove_dead(graph);
+    if (w->options->tidy)
+        CM_TRY(w->options->tidy(w->options->tidy_arg, graph, false, err));
     list_left(&left, graph);
     if (left.count)
         return cm_fail(err, CM_UNSUPPORTED, "%zu node%s no form of standard operators: %.*s",
@@ -384,7 +396,7 @@ static size_t count_nodes(struct writer *w, const struct cm_graph *graph, bool i
             count += inlined ? count_nodes(w, node->bodies[0].graph, true, depth) : 1;
             continue;
         }
-        if (inlined && !w->portable && depth < CM_CALL_DEPTH &&
+        if (inlined && !w->options->portable && depth < CM_CALL_DEPTH &&
             choose(w, node, depth) == AS_A_CALL) {
             count += count_nodes(w, node->instance, true, depth + 1);
             continue;
@@ -693,7 +705,7 @@ enum cm_status cm_write_model(struct cm_graph *graph, const struct cm_model_file
                               struct cm_error *err)
 {
     const struct cm_opset_proto *onnx = find_import(&file->model.opset_import, CM_STR(""));
-    struct writer w = {.arena = arena, .graph = graph, .portable = options->portable};
+    struct writer w = {.arena = arena, .graph = graph, .options = options};
     struct cm_model_file *made = CM_NEW(arena, struct cm_model_file);
     struct cm_model_proto *model = &made->model;
 
