@@ -19,6 +19,8 @@ typedef enum cm_status cm_tidy_fn(void *arg, struct cm_graph *graph, bool is_bod
                                   struct cm_error *err);
 
 struct cm_write_options {
+    bool fresh; /* the graph is not the file's: inputs, outputs and all else about it are its own,
+                   and the model says nothing that the file's says but its functions */
     cm_tidy_fn *tidy; /* may be NULL */
     void *tidy_arg;
     bool portable; /* bodies in place of regions, functions and operators of ai.cameo and
