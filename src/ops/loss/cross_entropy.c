@@ -1,6 +1,7 @@
 /* SoftmaxCrossEntropyLoss: the negative log-likelihood of the softmax of raw scores. */
 // SPDX-License-Identifier: Apache-2.0
 #include "base/number.h"
+#include "base/parallel.h"
 #include "ops/common/line.h"
 #include "ops/loss/nll.h"
 
@@ -48,26 +49,143 @@ static enum cm_status cross_entropy_run(struct cm_call *call)
     return cm_loss_run(call, loss, softmax_log);
 }
 
-/* dscores = slope * (softmax - chosen), plus what comes through log_prob: d - softmax * sum(d). */
+/* ---- The gradient: one operator, and nodes for what comes through log_prob ---- */
+
+enum { D_LOSS, LOG_PROB, LABELS, WEIGHTS }; /* operands of SoftmaxCrossEntropyLossGrad */
+
+static enum cm_status loss_grad_infer(struct cm_infer *in)
+{
+    const struct cm_type *log_prob = cm_infer_type(in, LOG_PROB);
+    if (log_prob->rank != CM_RANK_UNKNOWN && log_prob->rank < 2)
+        return cm_infer_fail(in, "log_prob has rank %d, needs 2 or more", log_prob->rank);
+    return cm_infer_set(in, 0, log_prob);
+}
+
+static enum cm_status loss_grad_prepare(struct cm_call *call)
+{
+    struct cm_loss *loss = cm_call_state(call, sizeof *loss);
+    const struct cm_shape *x = &call->in[LOG_PROB]->shape;
+    *loss = (struct cm_loss){.images = x->dims[0],
+                             .classes = x->dims[1],
+                             .area = cm_shape_span(x, 2, x->rank),
+                             .ignores = cm_node_has_attr(call->node, "ignore_index"),
+                             .ignored = cm_node_int(call->node, "ignore_index")};
+    const int64_t positions = loss->images * loss->area;
+    if (!cm_loss_reduction(call->node, &loss->reduction))
+        return cm_call_fail(call, CM_BAD_MODEL, "its reduction is not known");
+    if (cm_tensor_count(call->in[LABELS]) != positions)
+        return cm_call_fail(call, CM_BAD_MODEL, "its operands differ in shape");
+    if (cm_tensor_count(call->in[D_LOSS]) != (loss->reduction == CM_REDUCE_NONE ? positions : 1))
+        return cm_call_fail(call, CM_BAD_MODEL, "dLoss does not have the shape of the loss");
+    cm_call_scratch(call, sizeof(double)); /* the sum of all weights */
+    return CM_OK;
+}
+
+/* The weight of a position, and its class: -1 where it is ignored. */
+static double weight_at(const struct cm_call *call, const struct cm_loss *loss, int64_t at,
+                        int64_t *class)
+{
+    const struct cm_tensor *weights = call->n_in > WEIGHTS ? call->in[WEIGHTS] : NULL;
+    *class = cm_tensor_int(call->in[LABELS], at);
+    if (loss->ignores && *class == loss->ignored)
+        *class = -1;
+    return *class < 0 ? 0 : weights ? cm_tensor_real(weights, *class) : 1;
+}
+
+enum { CLASSES = 256 }; /* at a time */
+
+/* dscores = slope * (softmax - chosen) for some of the positions. */
+static void slope_positions(void *arg, int64_t begin, int64_t end)
+{
+    const struct cm_call *call = arg;
+    const struct cm_loss *loss = call->state;
+    const double total = *(const double *)call->scratch;
+    const bool each = loss->reduction == CM_REDUCE_NONE;
+    double line[CLASSES];
+    for (int64_t at = begin; at < end; at++) {
+        int64_t class;
+        const double weight = weight_at(call, loss, at, &class);
+        const double slope =
+            class < 0 ? 0 : cm_tensor_real(call->in[D_LOSS], each ? at : 0) * weight / total;
+        const int64_t first = at / loss->area * loss->classes * loss->area + at % loss->area;
+        for (int64_t c = 0; c < loss->classes; c += CLASSES) {
+            const int64_t n = loss->classes - c < CLASSES ? loss->classes - c : CLASSES;
+            const int64_t place = first + c * loss->area;
+            cm_line_load(cm_line_at(call->in[LOG_PROB], place), loss->area, n, CM_DOUBLE, line);
+            for (int64_t i = 0; i < n; i++)
+                line[i] = slope == 0 ? 0 : slope * (exp(line[i]) - (c + i == class));
+            cm_line_save(cm_line_at(call->out[0], place), loss->area, n, CM_DOUBLE, line);
+        }
+    }
+}
+
+static enum cm_status loss_grad_run(struct cm_call *call)
+{
+    enum { GRAIN = 1 << 12 }; /* elements worth a thread */
+    const struct cm_loss *loss = call->state;
+    const int64_t positions = loss->images * loss->area;
+    double total = 0;
+    for (int64_t at = 0; at < positions; at++) {
+        const int64_t c = cm_tensor_int(call->in[LABELS], at);
+        int64_t class;
+        if ((c < 0 || c >= loss->classes) && !(loss->ignores && c == loss->ignored))
+            return cm_call_fail(call, CM_BAD_ARGUMENT,
+                                "class %lld at position %lld is outside the %lld classes",
+                                (long long)c, (long long)at, (long long)loss->classes);
+        total += weight_at(call, loss, at, &class);
+    }
+    *(double *)call->scratch = loss->reduction == CM_REDUCE_MEAN ? total : 1;
+    cm_parallel(positions, loss->classes < GRAIN ? GRAIN / (loss->classes + 1) + 1 : 1,
+                slope_positions, call);
+    return CM_OK;
+}
+
+static enum cm_status loss_grad_body(struct cm_body *b)
+{
+    struct cm_loss_parts p = {.node = b->node,
+                              .scores = cm_body_input(b, LOG_PROB),
+                              .classes = cm_body_input(b, LABELS),
+                              .weights = cm_body_input(b, WEIGHTS),
+                              .gradient = cm_body_input(b, D_LOSS)};
+    cm_value slopes = 0, chosen = 0;
+    p.build = b->build;
+    CM_TRY(cm_loss_slopes(&p, &slopes, &chosen));
+    const enum cm_dtype wide = cm_builder_type(&p.build, slopes)->dtype;
+    const cm_value part = cm_emit(&p, "Exp", cm_loss_cast(&p, p.scores, wide));
+    const cm_value hit = cm_emit(&p, "Where", chosen, slopes, cm_emit_scalar(&p, wide, 0));
+    const cm_value gradient = cm_emit(&p, "Sub", cm_emit(&p, "Mul", part, slopes), hit);
+    const cm_value narrow = cm_loss_cast(&p, gradient, cm_builder_type(&p.build, p.scores)->dtype);
+    b->build = p.build;
+    return cm_body_return(b, 0, narrow);
+}
+
+CM_OP_IN(cameo, "ai.cameo", SoftmaxCrossEntropyLossGrad, .infer = loss_grad_infer,
+         .prepare = loss_grad_prepare, .run = loss_grad_run, .body = loss_grad_body,
+         .work = cm_work_linear);
+
+/* The operator, plus what comes through log_prob: the gradient of a LogSoftmax. */
 static enum cm_status cross_entropy_grad(struct cm_grad *g)
 {
     const cm_value through_log_prob = g->node->n_outputs > 1 ? g->incoming[1] : 0;
-    const cm_value log_prob = cm_grad_extra_output(g, 1);
+    const cm_value log_prob = cm_grad_extra_output(g, 1), weights = cm_grad_input(g, 2);
     struct cm_arena *arena = cm_builder_arena(&g->build);
-    cm_value slopes, chosen;
-    CM_TRY(g->build.status);
-    CM_TRY(cm_loss_slopes(g, &slopes, &chosen));
-    const enum cm_dtype wide = cm_builder_type(&g->build, slopes)->dtype;
-    const struct cm_attribute_proto to = cm_attr_int(arena, "to", wide);
-    const cm_value part = cm_emit(g, "Exp", cm_emit_with(g, "Cast", CM_ATTRIBUTES(to), log_prob));
-    const cm_value hit = cm_emit(g, "Where", chosen, slopes, cm_emit_scalar(g, wide, 0));
-    cm_value gradient = cm_emit(g, "Sub", cm_emit(g, "Mul", part, slopes), hit);
-    if (through_log_prob) {
-        const cm_value d = cm_emit_with(g, "Cast", CM_ATTRIBUTES(to), through_log_prob);
-        const cm_value sum = cm_emit(g, "ReduceSum", d, cm_emit_int64s(g, 1));
-        gradient = cm_emit(g, "Add", gradient, cm_emit(g, "Sub", d, cm_emit(g, "Mul", part, sum)));
-    }
-    return cm_loss_set(g, gradient);
+    const struct cm_attribute_proto attributes[] = {
+        cm_attr_str(arena, "reduction", cm_node_str(g->node, "reduction")),
+        cm_attr_int(arena, "ignore_index", cm_node_int(g->node, "ignore_index"))};
+    const cm_value inputs[] = {cm_grad_incoming(g, 0), log_prob, cm_grad_input(g, 1), weights};
+    cm_value gradient = cm_build(
+        &g->build,
+        &(struct cm_emission){.op = "ai.cameo::SoftmaxCrossEntropyLossGrad",
+                              .inputs = inputs,
+                              .n_inputs = weights ? 4 : 3,
+                              .attributes = attributes,
+                              .n_attributes = cm_node_has_attr(g->node, "ignore_index") ? 2 : 1});
+    if (through_log_prob)
+        gradient = cm_emit(g, "Add", gradient,
+                           cm_emit_with(g, "ai.cameo::LogSoftmaxGrad",
+                                        CM_ATTRIBUTES(cm_attr_int(arena, "axis", 1)),
+                                        through_log_prob, log_prob));
+    return cm_grad_set(g, 0, gradient);
 }
 
 static enum cm_status cross_entropy_body(struct cm_body *b)

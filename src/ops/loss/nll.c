@@ -4,7 +4,7 @@
 
 #include "ops/common/line.h"
 
-static bool read_reduction(const struct cm_node *node, enum cm_reduction *out)
+bool cm_loss_reduction(const struct cm_node *node, enum cm_reduction *out)
 {
     static const char *const names[] = {
         [CM_REDUCE_NONE] = "none", [CM_REDUCE_SUM] = "sum", [CM_REDUCE_MEAN] = "mean"};
@@ -55,7 +55,7 @@ enum cm_status cm_loss_infer(struct cm_infer *in)
     const struct cm_str name = cm_node_str(in->node, "reduction");
     struct cm_dim dims[CM_MAX_RANK];
     enum cm_reduction reduction;
-    if (!read_reduction(in->node, &reduction))
+    if (!cm_loss_reduction(in->node, &reduction))
         return cm_infer_fail(in, "reduction is '%.*s', which is none of none, sum and mean",
                              CM_STR_FMT(name));
     const bool known = scores->rank != CM_RANK_UNKNOWN && classes->rank != CM_RANK_UNKNOWN;
@@ -76,7 +76,7 @@ void cm_loss_read(struct cm_call *call, struct cm_loss *out)
                             .area = cm_shape_span(x, 2, x->rank),
                             .ignores = cm_node_has_attr(call->node, "ignore_index"),
                             .ignored = cm_node_int(call->node, "ignore_index")};
-    read_reduction(call->node, &out->reduction);
+    cm_loss_reduction(call->node, &out->reduction);
 }
 
 enum cm_status cm_loss_run(struct cm_call *call, const struct cm_loss *loss, cm_loss_fn *of_class)
@@ -122,99 +122,102 @@ static enum cm_status nll_run(struct cm_call *call)
     return cm_loss_run(call, call->state, given_log);
 }
 
-static cm_value cast(struct cm_grad *g, cm_value x, enum cm_dtype to)
+cm_value cm_loss_cast(struct cm_loss_parts *p, cm_value x, enum cm_dtype to)
 {
-    const struct cm_type *type = cm_builder_type(&g->build, x);
+    const struct cm_type *type = cm_builder_type(&p->build, x);
     if (!type || type->dtype == to)
         return x;
-    return cm_emit_with(g, "Cast",
-                        CM_ATTRIBUTES(cm_attr_int(cm_builder_arena(&g->build), "to", to)), x);
+    return cm_emit_with(p, "Cast",
+                        CM_ATTRIBUTES(cm_attr_int(cm_builder_arena(&p->build), "to", to)), x);
 }
 
 /* 0, 1, .. C - 1 in the type of the classes, along axis 1 of a tensor with one axis more than
  * these. */
-static cm_value all_classes(struct cm_grad *g)
+static cm_value all_classes(struct cm_loss_parts *p)
 {
-    struct cm_arena *arena = cm_builder_arena(&g->build);
-    const cm_value classes = cm_grad_input(g, 1);
-    const enum cm_dtype dtype = cm_builder_type(&g->build, classes)->dtype;
-    const int rank = cm_builder_type(&g->build, classes)->rank;
+    struct cm_arena *arena = cm_builder_arena(&p->build);
+    const cm_value classes = p->classes;
+    const enum cm_dtype dtype = cm_builder_type(&p->build, classes)->dtype;
+    const int rank = cm_builder_type(&p->build, classes)->rank;
     int64_t axes[CM_MAX_RANK];
     const cm_value count = cm_emit_with(
-        g, "Shape", CM_ATTRIBUTES(cm_attr_int(arena, "start", 1), cm_attr_int(arena, "end", 2)),
-        cm_grad_input(g, 0));
-    const cm_value end = cast(g, cm_emit(g, "Squeeze", count), dtype);
+        p, "Shape", CM_ATTRIBUTES(cm_attr_int(arena, "start", 1), cm_attr_int(arena, "end", 2)),
+        p->scores);
+    const cm_value end = cm_loss_cast(p, cm_emit(p, "Squeeze", count), dtype);
     const cm_value range =
-        cm_emit(g, "Range", cm_emit_scalar(g, dtype, 0), end, cm_emit_scalar(g, dtype, 1));
+        cm_emit(p, "Range", cm_emit_scalar(p, dtype, 0), end, cm_emit_scalar(p, dtype, 1));
     if (rank == CM_RANK_UNKNOWN) {
-        const cm_value one = cm_build_int64(&g->build, 1);
-        const cm_value number = cm_emit(g, "Size", cm_emit(g, "Shape", classes));
-        return cm_emit(g, "Unsqueeze", range, cm_emit(g, "Range", one, number, one));
+        const cm_value one = cm_build_int64(&p->build, 1);
+        const cm_value number = cm_emit(p, "Size", cm_emit(p, "Shape", classes));
+        return cm_emit(p, "Unsqueeze", range, cm_emit(p, "Range", one, number, one));
     }
     for (int i = 1; i < rank; i++)
         axes[i - 1] = i;
-    return rank > 1 ? cm_emit(g, "Unsqueeze", range,
-                              cm_build_int64s(&g->build, (size_t)(rank - 1), axes))
+    return rank > 1 ? cm_emit(p, "Unsqueeze", range,
+                              cm_build_int64s(&p->build, (size_t)(rank - 1), axes))
                     : range;
 }
 
 /* What each position weighs: 0 when every position weighs 1. */
-static cm_value position_weights(struct cm_grad *g, enum cm_dtype wide)
+static cm_value position_weights(struct cm_loss_parts *p, enum cm_dtype wide)
 {
-    const cm_value classes = cm_grad_input(g, 1), weights = cm_grad_input(g, 2);
-    const bool ignores = cm_node_has_attr(g->node, "ignore_index");
+    const cm_value classes = p->classes, weights = p->weights;
+    const bool ignores = cm_node_has_attr(p->node, "ignore_index");
     if (!ignores)
-        return weights ? cm_emit(g, "Gather", cast(g, weights, wide), classes) : 0;
-    const double ignored = (double)cm_node_int(g->node, "ignore_index");
-    const cm_value mask = cm_emit(g, "Equal", classes, cm_emit_scalar_like(g, classes, ignored));
-    cm_value weight = cm_emit_scalar(g, wide, 1);
+        return weights ? cm_emit(p, "Gather", cm_loss_cast(p, weights, wide), classes) : 0;
+    const double ignored = (double)cm_node_int(p->node, "ignore_index");
+    const cm_value mask = cm_emit(p, "Equal", classes, cm_emit_scalar_like(p, classes, ignored));
+    cm_value weight = cm_emit_scalar(p, wide, 1);
     if (weights) { /* the ignored class need not be one */
         const cm_value safe =
-            cm_emit(g, "Where", mask, cm_emit_scalar_like(g, classes, 0), classes);
-        weight = cm_emit(g, "Gather", cast(g, weights, wide), safe);
+            cm_emit(p, "Where", mask, cm_emit_scalar_like(p, classes, 0), classes);
+        weight = cm_emit(p, "Gather", cm_loss_cast(p, weights, wide), safe);
     }
-    return cm_emit(g, "Where", mask, cm_emit_scalar(g, wide, 0), weight);
+    return cm_emit(p, "Where", mask, cm_emit_scalar(p, wide, 0), weight);
 }
 
-enum cm_status cm_loss_slopes(struct cm_grad *g, cm_value *slopes, cm_value *chosen)
+enum cm_status cm_loss_slopes(struct cm_loss_parts *p, cm_value *slopes, cm_value *chosen)
 {
     const enum cm_dtype wide =
-        cm_builder_type(&g->build, cm_grad_input(g, 0))->dtype == CM_DOUBLE ? CM_DOUBLE : CM_FLOAT;
-    const cm_value classes = cm_grad_input(g, 1), axis = cm_emit_int64s(g, 1);
-    struct cm_arena *arena = cm_builder_arena(&g->build);
+        cm_builder_type(&p->build, p->scores)->dtype == CM_DOUBLE ? CM_DOUBLE : CM_FLOAT;
+    const cm_value classes = p->classes, axis = cm_emit_int64s(p, 1);
+    struct cm_arena *arena = cm_builder_arena(&p->build);
     enum cm_reduction reduction;
-    if (!read_reduction(g->node, &reduction))
-        return cm_builder_fail(&g->build, CM_BAD_MODEL, "its reduction is not known");
-    cm_value slope = cast(g, cm_grad_incoming(g, 0), wide);
-    const cm_value weights = position_weights(g, wide);
+    if (!cm_loss_reduction(p->node, &reduction))
+        return cm_builder_fail(&p->build, CM_BAD_MODEL, "its reduction is not known");
+    cm_value slope = cm_loss_cast(p, p->gradient, wide);
+    const cm_value weights = position_weights(p, wide);
     if (reduction == CM_REDUCE_MEAN) {
         const cm_value total =
-            weights ? cm_emit_with(g, "ReduceSum", CM_ATTRIBUTES(cm_attr_int(arena, "keepdims", 0)),
+            weights ? cm_emit_with(p, "ReduceSum", CM_ATTRIBUTES(cm_attr_int(arena, "keepdims", 0)),
                                    weights)
-                    : cast(g, cm_emit(g, "Size", classes), wide);
-        slope = cm_emit(g, "Div", slope, total);
+                    : cm_loss_cast(p, cm_emit(p, "Size", classes), wide);
+        slope = cm_emit(p, "Div", slope, total);
     }
     if (weights)
-        slope = cm_emit(g, "Mul", slope, weights);
+        slope = cm_emit(p, "Mul", slope, weights);
     else if (reduction != CM_REDUCE_NONE)
-        slope = cm_emit(g, "Expand", slope, cm_emit(g, "Shape", classes));
-    *slopes = cm_emit(g, "Unsqueeze", slope, axis);
-    *chosen = cm_emit(g, "Equal", cm_emit(g, "Unsqueeze", classes, axis), all_classes(g));
-    return g->build.status;
-}
-
-enum cm_status cm_loss_set(struct cm_grad *g, cm_value gradient)
-{
-    return cm_grad_set(g, 0,
-                       cast(g, gradient, cm_builder_type(&g->build, cm_grad_input(g, 0))->dtype));
+        slope = cm_emit(p, "Expand", slope, cm_emit(p, "Shape", classes));
+    *slopes = cm_emit(p, "Unsqueeze", slope, axis);
+    *chosen = cm_emit(p, "Equal", cm_emit(p, "Unsqueeze", classes, axis), all_classes(p));
+    return p->build.status;
 }
 
 static enum cm_status nll_grad(struct cm_grad *g)
 {
+    struct cm_loss_parts p = {.node = g->node,
+                              .scores = cm_grad_input(g, 0),
+                              .classes = cm_grad_input(g, 1),
+                              .weights = cm_grad_input(g, 2),
+                              .gradient = cm_grad_incoming(g, 0)};
     cm_value slopes, chosen;
-    CM_TRY(cm_loss_slopes(g, &slopes, &chosen));
-    const cm_value zero = cm_emit_scalar_like(g, slopes, 0);
-    return cm_loss_set(g, cm_emit(g, "Where", chosen, cm_emit(g, "Neg", slopes), zero));
+    p.build = g->build;
+    CM_TRY(cm_loss_slopes(&p, &slopes, &chosen));
+    const cm_value zero = cm_emit_scalar_like(&p, slopes, 0);
+    const cm_value gradient = cm_emit(&p, "Where", chosen, cm_emit(&p, "Neg", slopes), zero);
+    const cm_value narrow = cm_loss_cast(&p, gradient, cm_builder_type(&p.build, p.scores)->dtype);
+    g->build = p.build;
+    return cm_grad_set(g, 0, narrow);
 }
 
 /* The sum of all elements, as a scalar. */
@@ -232,7 +235,7 @@ static enum cm_status nll_body(struct cm_body *b)
     const bool ignores = cm_node_has_attr(b->node, "ignore_index");
     cm_value mask = 0, safe = target, weights = cm_body_input(b, 2);
     enum cm_reduction reduction;
-    if (!read_reduction(b->node, &reduction))
+    if (!cm_loss_reduction(b->node, &reduction))
         return cm_body_decline(b, "its reduction is not known");
     if (ignores) { /* the ignored class need not be one */
         const double ignored = (double)cm_node_int(b->node, "ignore_index");

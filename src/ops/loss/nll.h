@@ -12,6 +12,9 @@ extern const struct cm_class_labels cm_loss_labels;
 
 enum cm_reduction { CM_REDUCE_NONE, CM_REDUCE_SUM, CM_REDUCE_MEAN };
 
+/* Attribute `reduction`; false where it is none of these. */
+bool cm_loss_reduction(const struct cm_node *node, enum cm_reduction *out);
+
 struct cm_loss {
     int64_t images, classes, area; /* N, C, and the product of d */
     enum cm_reduction reduction;
@@ -28,10 +31,19 @@ typedef double cm_loss_fn(const struct cm_call *call, const struct cm_loss *loss
 enum cm_status cm_loss_run(struct cm_call *call, const struct cm_loss *loss,
                            cm_loss_fn *of_class) CM_MUST_CHECK;
 
+/* What a gradient is made from: build is where nodes go, node has the attributes. */
+struct cm_loss_parts {
+    struct cm_builder build;
+    const struct cm_node *node;
+    cm_value scores, classes, weights; /* operands of the loss; weights may be 0 */
+    cm_value gradient;                 /* of its result */
+};
+
 /* The gradient by minus the logarithms, per position (N, 1, d..), as float or double; and where
  * each class is the right one (N, C, d..), bools. */
-enum cm_status cm_loss_slopes(struct cm_grad *g, cm_value *slopes, cm_value *chosen) CM_MUST_CHECK;
-/* Sets the gradient of input 0, cast to its type. */
-enum cm_status cm_loss_set(struct cm_grad *g, cm_value gradient) CM_MUST_CHECK;
+enum cm_status cm_loss_slopes(struct cm_loss_parts *p, cm_value *slopes,
+                              cm_value *chosen) CM_MUST_CHECK;
+/* x as another element type. */
+cm_value cm_loss_cast(struct cm_loss_parts *p, cm_value x, enum cm_dtype to);
 
 #endif
