@@ -196,3 +196,19 @@ enum cm_status cm_lower_graph(struct cm_graph *graph, const struct cm_lower_opti
     cm_module_be_lenient(graph->module, before);
     return status;
 }
+
+enum cm_status cm_lower_tidy(struct cm_graph *graph, const struct cm_lower_options *options,
+                             bool simplify_only, struct cm_error *err)
+{
+    static const char *const names[] = {"simplify", "fold", "merge", "simplify"};
+    const bool before = cm_module_be_lenient(graph->module, true);
+    enum cm_status status = CM_OK;
+
+    for (size_t i = 0; i < (simplify_only ? 1 : CM_COUNT(names)) && !status; i++) {
+        const struct cm_pass *pass = find_pass(cm_str(names[i]));
+        if (is_wanted(pass, options))
+            status = pass->run(graph, &options->pass, err);
+    }
+    cm_module_be_lenient(graph->module, before);
+    return status;
+}

@@ -16,7 +16,7 @@ static const struct cm_pattern_row *const tables[] = {cm_activation_patterns, cm
 struct patterns {
     struct cm_pattern **items;
     size_t count, capacity;
-    const struct cm_op *product; /* what attention ends in */
+    const struct cm_op *product; /* what attention ends in; NULL: it is left alone */
 };
 
 static void compile(struct cm_arena *arena, const struct cm_registry *registry,
@@ -28,8 +28,13 @@ static void compile(struct cm_arena *arena, const struct cm_registry *registry,
             if (pattern)
                 *CM_PUSH(arena, out) = pattern;
         }
-    out->product =
-        cm_registry_op(registry ? registry : cm_registry_builtin(), CM_STR_NONE, CM_STR("MatMul"));
+}
+
+static const struct cm_op *find_product(const struct cm_module *module)
+{
+    const struct cm_registry *registry = cm_module_registry(module);
+    return cm_registry_op(registry ? registry : cm_registry_builtin(), CM_STR_NONE,
+                          CM_STR("MatMul"));
 }
 
 /* Is a value of the type of replacement as good as one of old's? */
@@ -111,7 +116,7 @@ static bool visit_node(struct cm_node *node, const struct patterns *patterns)
             replace(&group, cm_pattern_row(pattern)->build))
             return true;
     }
-    return node->op == patterns->product && cm_attention_match(node, &group) &&
+    return patterns->product && node->op == patterns->product && cm_attention_match(node, &group) &&
            replace(&group, cm_attention_build);
 }
 
@@ -133,9 +138,12 @@ enum cm_status cm_pass_patterns(struct cm_graph *graph, const struct cm_pass_opt
     struct cm_module *module = graph->module;
     struct patterns patterns = {0};
     struct cm_arena scratch;
-    (void)options;
     cm_arena_init(&scratch, cm_module_arena(module)->guard);
     compile(&scratch, cm_module_registry(module), &patterns);
+    /* Attention has no gradient operator: differentiated, its body is more nodes than there were.
+     */
+    if (!options->training)
+        patterns.product = find_product(module);
     visit_graph(graph, &patterns);
     cm_arena_release(&scratch);
     return cm_graph_retype(graph, err);
