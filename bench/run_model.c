@@ -8,13 +8,14 @@
 #include <time.h>
 
 static const char usage[] =
-    "usage: run_model [--threads N] [--backend NAME] [--runs N] [--steps] [--serve] MODEL\n"
+    "usage: run_model [--threads N] [--backend NAME] [--without PASSES] [--runs N] [--steps]\n"
+    "                 [--serve] MODEL\n"
     "--steps  also what each step took, by operator and kernel\n"
     "--serve  reads how many runs to make, line by line, and prints the milliseconds of each\n";
 
 struct settings {
     struct cm_session_options session;
-    const char *path;
+    const char *path, *without;
     int runs;
     bool steps, serve;
 };
@@ -93,7 +94,8 @@ static enum cm_status open_model(struct cm_arena *arena, struct bench *b)
         CM_TRY(make_input(def->fact.type, &b->in[i], &b->err));
         b->in_list[i] = &b->in[i];
     }
-    CM_TRY(cm_lower_graph(graph, NULL, &b->err));
+    CM_TRY(cm_lower_graph(graph, &(struct cm_lower_options){.without = b->settings->without},
+                          &b->err));
     return cm_session_new(graph, &b->settings->session, &b->session, &b->err);
 }
 
@@ -227,6 +229,8 @@ static bool parse(int argc, char **argv, struct settings *out)
             out->session.threads = (int)strtol(argv[++i], NULL, 10);
         else if (strcmp(argv[i], "--backend") == 0 && more)
             out->session.backend = argv[++i];
+        else if (strcmp(argv[i], "--without") == 0 && more)
+            out->without = argv[++i];
         else if (strcmp(argv[i], "--runs") == 0 && more)
             out->runs = (int)strtol(argv[++i], NULL, 10);
         else if (strcmp(argv[i], "--steps") == 0)

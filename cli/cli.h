@@ -63,8 +63,8 @@ extern const struct cli_command *const cli_commands[];
 extern const size_t cli_command_count;
 
 const struct cli_command *cli_find_command(const char *name);
-/* First thing in main; may load the program anew. */
-void cli_wait_without_spinning(int argc, char **argv);
+/* A line for each library of others: its version and where it was found, or why it is not used. */
+void cli_print_libraries(FILE *to);
 
 /* Sets what the options point at and gathers the operands at the front of argv. Returns their
  * number, or -1 after saying on stderr what is wrong. --help sets *help. */

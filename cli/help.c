@@ -13,7 +13,7 @@ void cli_print_help(void)
     for (size_t i = 0; i < cli_command_count; i++)
         printf("  %-10s %s\n", cli_commands[i]->name, cli_commands[i]->summary);
     puts("\n  cameo help SUBCOMMAND    all about it, with examples");
-    puts("  cameo --version          the version");
+    puts("  cameo --version          the version, and the libraries in use");
 }
 
 /* Example lines as "  command", with what it does in a column of its own. */

@@ -65,6 +65,7 @@ static int run(int argc, char **argv)
         return run_help(argc > 2 ? argc - 2 : 0, argv + 2);
     if (strcmp(word, "--version") == 0) {
         printf("cameo %s\n", cameo_version_string());
+        cli_print_libraries(stdout);
         return CLI_YES;
     }
     if (strcmp(word, "--generate") == 0 && argc == 3)
@@ -85,7 +86,6 @@ static void note_reader_gone(int number)
 
 int main(int argc, char **argv)
 {
-    cli_wait_without_spinning(argc, argv);
     signal(SIGPIPE, note_reader_gone);
     signal(SIGXFSZ, SIG_IGN); /* a file past the limit is a write that fails, told like any other */
     const int code = run(argc, argv);

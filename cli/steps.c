@@ -108,6 +108,7 @@ void cli_steps_explain(FILE *to, const struct cli_steps *steps)
             print_row(to, &rows[i]);
         if (steps->lost)
             fputs("... and more than could be kept\n", to);
+        cli_print_libraries(to);
     }
     free(rows);
     free(place);

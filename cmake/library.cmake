@@ -1,7 +1,10 @@
 # libcameo: compiled once, packed as a shared and as a static library.
 # SPDX-License-Identifier: Apache-2.0
 file(GLOB_RECURSE CAMEO_SOURCES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/*.c)
-cameo_keep_backends(CAMEO_SOURCES)
+
+set(LOOPS ${CAMEO_SOURCES})
+list(FILTER LOOPS INCLUDE REGEX "/src/(backends|base|io|ops|tensor|train)/")
+set_property(SOURCE ${LOOPS} APPEND PROPERTY COMPILE_OPTIONS $<$<CONFIG:Release>:-O3>)
 
 add_library(cameo_objects OBJECT ${CAMEO_SOURCES} ${CAMEO_GENERATED_SOURCES})
 set_target_properties(cameo_objects PROPERTIES POSITION_INDEPENDENT_CODE ON)
@@ -10,27 +13,11 @@ target_include_directories(cameo_objects PRIVATE ${PROJECT_SOURCE_DIR}/src
 target_compile_definitions(cameo_objects PRIVATE CM_VERSION_STRING="${PROJECT_VERSION}")
 target_link_libraries(cameo_objects PRIVATE cameo_flags)
 
-# zlib, for compressed .npz files: known to src/io alone.
-option(CAMEO_ZLIB "Read compressed arrays with zlib, if it is there" ON)
-if(CAMEO_ZLIB)
-  find_package(ZLIB)
-endif()
-if(ZLIB_FOUND)
-  set_property(SOURCE ${PROJECT_SOURCE_DIR}/src/io/inflate.c APPEND PROPERTY COMPILE_DEFINITIONS
-               CM_HAVE_ZLIB=1)
-  target_include_directories(cameo_objects PRIVATE ${ZLIB_INCLUDE_DIRS})
-  set(PC_ZLIB " -lz")
-endif()
-
-if(CAMEO_OPENMP_FOUND)
-  target_link_libraries(cameo_objects PRIVATE OpenMP::OpenMP_C)
-  set(PC_OPENMP " ${OpenMP_C_FLAGS}")
-endif()
-if(CAMEO_ONEDNN_FOUND)
-  target_include_directories(cameo_objects SYSTEM PRIVATE ${DNNL_INCLUDE_DIR})
-  set_source_files_properties(${PROJECT_SOURCE_DIR}/src/api/backends.c
-                              PROPERTIES COMPILE_DEFINITIONS CAMEO_HAS_ONEDNN)
-  set(PC_ONEDNN " -ldnnl")
+# Where libraries of others are looked for besides the library's own folder and the system's.
+set(CAMEO_LIBRARY_DIR "" CACHE PATH "A folder of libraries that are opened at run time")
+if(CAMEO_LIBRARY_DIR)
+  set_property(SOURCE ${PROJECT_SOURCE_DIR}/src/base/library.c APPEND PROPERTY COMPILE_DEFINITIONS
+               CM_LIBRARY_DIR="${CAMEO_LIBRARY_DIR}")
 endif()
 
 # While the major version is 0 every minor version may break the ABI.
@@ -55,16 +42,8 @@ set_target_properties(cameo PROPERTIES LINK_DEPENDS ${EXPORTS})
 foreach(library cameo cameo_static)
   target_include_directories(${library} PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>
                              $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
-  target_link_libraries(${library} PRIVATE $<BUILD_INTERFACE:cameo_flags> m Threads::Threads)
-  if(ZLIB_FOUND)
-    target_link_libraries(${library} PRIVATE ZLIB::ZLIB)
-  endif()
-  if(CAMEO_OPENMP_FOUND)
-    target_link_libraries(${library} PRIVATE OpenMP::OpenMP_C)
-  endif()
-  if(CAMEO_ONEDNN_FOUND)
-    target_link_libraries(${library} PRIVATE ${DNNL_LIBRARY})
-  endif()
+  target_link_libraries(${library} PRIVATE $<BUILD_INTERFACE:cameo_flags> m Threads::Threads
+                        ${CMAKE_DL_LIBS})
 endforeach()
 
 # What `make` builds: all but tests, benchmarks and examples.

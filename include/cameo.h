@@ -46,8 +46,8 @@ extern "C" {
 CAMEO_API const char *cameo_version_string(void);
 CAMEO_API int cameo_version_number(void);
 
-/* A backend that the library was built with: "onednn", and its version as it is loaded, "2.6.3".
- * Results may differ in their last bits between versions. False past the end. */
+/* A backend that can be used: "onednn", and its version as it is loaded, "2.6.3". Results may
+ * differ in their last bits between versions. False past the end. */
 struct cameo_backend {
     size_t struct_size;
     char name[32], version[32];
@@ -62,6 +62,25 @@ struct cameo_backend {
     }
 
 CAMEO_API bool cameo_backend(size_t index, struct cameo_backend *out);
+
+/* A library of others that is opened when it is there, and otherwise done without: "oneDNN",
+ * "zlib". False past the end. */
+struct cameo_library {
+    size_t struct_size;
+    char name[32], version[32]; /* version "": it is not used */
+    char path[1024];            /* of the file; "" when none was opened */
+    char reason[512];           /* why it is not used; "" when it is */
+};
+
+#define CAMEO_LIBRARY_INIT                                                                         \
+    {                                                                                              \
+        sizeof(struct cameo_library), {0}, {0}, {0},                                               \
+        {                                                                                          \
+            0                                                                                      \
+        }                                                                                          \
+    }
+
+CAMEO_API bool cameo_library(size_t index, struct cameo_library *out);
 
 /* ---- failures ---- */
 

@@ -14,7 +14,6 @@ target_compile_definitions(unit_flags INTERFACE TESTS_DIR="${TESTS_DIR}")
 target_link_libraries(unit_flags INTERFACE cameo_flags test_flags)
 
 file(GLOB_RECURSE UNIT_SOURCES CONFIGURE_DEPENDS ${TESTS_DIR}/unit/*.c)
-cameo_keep_backends(UNIT_SOURCES)
 set(UNIT_TESTS ${UNIT_SOURCES})
 list(FILTER UNIT_TESTS INCLUDE REGEX "/test_[^/]*\\.c$")
 list(FILTER UNIT_SOURCES EXCLUDE REGEX "/test_[^/]*\\.c$")

@@ -2,8 +2,10 @@
 # Installs what is missing, and nothing that is there: tools/setup.sh build|test|dev
 # SPDX-License-Identifier: Apache-2.0
 #
-# build   what compiles the library: a C compiler, CMake, Ninja; oneDNN and zlib if they can be had
-# test    and what tests it: cmocka, Python with the pinned packages in build/venv
+# build   what compiles the library: a C compiler, CMake, Ninja; and what it opens at run time if it
+#         can be had: oneDNN, zlib
+# test    and what tests it: cmocka, Python with the pinned packages in build/venv, a second oneDNN
+#         in build/onednn3
 # dev     and what checks it: clang, its sanitizer run-time, clang-format, a C++ compiler
 set -u
 cd "$(dirname "$0")/.." || exit 3
@@ -45,6 +47,20 @@ has_header() {
     echo "#include <$1>" | cc -E -o /dev/null -
 }
 
+has_shared() {
+    PATH=$PATH:/sbin:/usr/sbin ldconfig -p | grep -q "^[[:space:]]*$1 "
+}
+
+has_onednn() {
+    has_shared libdnnl.so.2 || has_shared libdnnl.so.3
+}
+
+# The package with the library alone is named after its version, which differs by release.
+onednn_package() {
+    found=$(apt-cache search --names-only '^libdnnl[0-9.]+$' 2>/dev/null | sort | sed -n '1s/ .*//p')
+    echo "${found:-libdnnl2}"
+}
+
 has_new_cmake() {
     version=$(cmake --version | sed -n 's/^cmake version //p')
     major=${version%%.*}
@@ -63,8 +79,8 @@ need gcc has cc
 need libc6-dev has_header stdlib.h
 need cmake has_new_cmake
 need ninja-build has ninja
-want libdnnl-dev has_header oneapi/dnnl/dnnl.h
-want zlib1g-dev has_header zlib.h
+has_onednn || want "$(onednn_package)" false
+want zlib1g has_shared libz.so.1
 if [ "$level" != build ]; then
     need libcmocka-dev has_header cmocka.h
     need python3 has python3
@@ -151,5 +167,25 @@ if [ "$level" != build ] && ! cmp -s tools/requirements.txt build/venv/installed
         say "cannot make build/venv (Python 3.11 or newer and the network are needed)"
         exit 3
     fi
+fi
+
+# Not installed into the virtual environment, where only Python would find it: the library alone is
+# taken out of the package.
+fetch_onednn3() {
+    say "pip download -r tools/requirements-onednn.txt, for build/onednn3"
+    rm -rf build/onednn3
+    mkdir -p build/onednn3/lib || return 1
+    cp tools/requirements-onednn.txt build/onednn3/tried.txt
+    build/venv/bin/python3 -m pip download --quiet --disable-pip-version-check --no-deps \
+        -d build/onednn3 -r tools/requirements-onednn.txt || return 1
+    build/venv/bin/python3 -m zipfile -e build/onednn3/*.whl build/onednn3/whole || return 1
+    mv build/onednn3/whole/*.data/data/lib/libdnnl.so.3 build/onednn3/lib/ || return 1
+    rm -rf build/onednn3/whole build/onednn3/*.whl
+}
+
+# Without it, tests on oneDNN 3.x are left out.
+if [ "$level" != build ] && [ "$(uname -m)" = x86_64 ] &&
+    ! cmp -s tools/requirements-onednn.txt build/onednn3/tried.txt; then
+    fetch_onednn3 || say "going on without oneDNN 3.x, on which tests run a second time"
 fi
 exit 0

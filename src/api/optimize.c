@@ -51,17 +51,29 @@ static enum cm_status note_pass(void *arg, const struct cm_lower_report *pass,
     return cm_fail(err, CM_CANCELLED, "stopped after pass '%s'", pass->pass);
 }
 
+static struct cm_lower_options lower_options(struct optimize_call *call)
+{
+    return (struct cm_lower_options){.pass = {.memory_limit = call->options.memory_limit},
+                                     .only = call->options.passes,
+                                     .without = call->options.without,
+                                     .keep_operators = true,
+                                     .after = note_pass,
+                                     .after_arg = call};
+}
+
+static enum cm_status tidy(void *arg, struct cm_graph *graph, bool is_body, struct cm_error *err)
+{
+    const struct cm_lower_options options = lower_options(arg);
+
+    return cm_lower_tidy(graph, &options, is_body, err);
+}
+
 static enum cm_status lower(struct optimize_call *call, struct cm_graph **graph)
 {
     const struct cameo_optimize_options *options = &call->options;
     const struct cm_model_file *file = call->from->file;
     struct cm_arena *arena = &call->made->arena;
-    const struct cm_lower_options lower = {.pass = {.memory_limit = options->memory_limit},
-                                           .only = options->passes,
-                                           .without = options->without,
-                                           .keep_operators = true,
-                                           .after = note_pass,
-                                           .after_arg = call};
+    const struct cm_lower_options lower = lower_options(call);
 
     CM_TRY(cm_lower_check(&lower, &call->err));
     /* Names that no pass has are refused in the same words. */
@@ -103,7 +115,8 @@ static enum cm_status optimize_guarded(struct cm_guard *guard, void *arg)
     struct optimize_call *call = arg;
     struct cm_arena *arena = &call->made->arena;
     const struct cm_model_file *file = call->from->file;
-    const struct cm_write_options write = {.portable = call->options.portable};
+    const struct cm_write_options write = {
+        .tidy = tidy, .tidy_arg = call, .portable = call->options.portable};
     struct cm_write_report written;
     struct cm_graph *graph;
 

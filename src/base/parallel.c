@@ -1,18 +1,25 @@
-/* Teams of threads: OpenMP's where it is there (oneDNN works with the same ones, so cores are not
- * fought over), a small pool of our own elsewhere and under the thread sanitizer, which cannot see
- * into OpenMP. */
+/* Teams of threads: an OpenMP runtime's where a backend brought one, a small pool of our own
+ * elsewhere and under the thread sanitizer, which cannot see into OpenMP. */
 // SPDX-License-Identifier: Apache-2.0
 #define _GNU_SOURCE
 #include "base/parallel.h"
 
+#include "base/crowd.h"
 #include "base/memory.h"
 
-#ifdef _OPENMP
-#include <omp.h>
-#endif
 #include <pthread.h>
-#include <sched.h>
-#include <unistd.h>
+#include <stdatomic.h>
+
+#if defined(__SANITIZE_THREAD__)
+#define ONLY_OWN_THREADS 1
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define ONLY_OWN_THREADS 1
+#endif
+#endif
+#ifndef ONLY_OWN_THREADS
+#define ONLY_OWN_THREADS 0
+#endif
 
 struct job {
     int64_t count, grain, chunks;
@@ -20,67 +27,32 @@ struct job {
     void *arg;
 };
 
+static _Thread_local struct cm_team *current;
+static _Thread_local bool inside; /* a chunk is running: what it starts stays on its thread */
+
 /* Thread `who` of `threads` takes a fixed, contiguous share of the chunks. */
 static void do_share(const struct job *job, int who, int threads)
 {
     const int64_t first = job->chunks * who / threads, end = job->chunks * (who + 1) / threads;
+    const bool outer = inside;
+
+    inside = true;
     for (int64_t chunk = first; chunk < end; chunk++) {
         const int64_t begin = chunk * job->grain;
         const int64_t stop = begin + job->grain < job->count ? begin + job->grain : job->count;
         job->fn(job->arg, begin, stop);
     }
+    inside = outer;
 }
-
-static int cores(void)
-{
-    cpu_set_t set;
-    if (sched_getaffinity(0, sizeof set, &set) == 0)
-        return CPU_COUNT(&set);
-    const long n = sysconf(_SC_NPROCESSORS_ONLN);
-    return n > 0 ? (int)n : 1;
-}
-
-static _Thread_local struct cm_team *current;
-static _Thread_local bool inside; /* a chunk is running: what it starts stays on its thread */
 
 enum { MOST_THREADS = 256 };
 
-#ifdef _OPENMP
-
-struct cm_team {
-    int threads;
-};
-
-struct cm_team *cm_team_new(int threads)
-{
-    struct cm_team *team = cm_calloc(1, sizeof *team);
-    if (team)
-        team->threads = threads > MOST_THREADS ? MOST_THREADS : threads > 0 ? threads : cores();
-    return team;
-}
-
-void cm_team_free(struct cm_team *team)
-{
-    cm_free(team);
-}
-
-static void run_job(struct cm_team *team, const struct job *job)
-{
-    const int threads = team->threads < job->chunks ? team->threads : (int)job->chunks;
-#pragma omp parallel for num_threads(threads) schedule(static, 1)
-    for (int who = 0; who < threads; who++) {
-        inside = true;
-        do_share(job, who, threads);
-        inside = false;
-    }
-}
-
-#else
-
 struct cm_team {
     int threads; /* the caller of cm_parallel counts as one */
+    /* The pool: empty until the first job that no runtime takes. */
     pthread_t *workers;
     int n_workers;
+    bool started;
     pthread_mutex_t mutex;
     pthread_cond_t wake, done;
     pthread_mutex_t turn; /* one job at a time; whoever finds it taken works alone */
@@ -89,6 +61,47 @@ struct cm_team {
     int unfinished;
     bool quit;
 };
+
+struct cm_team *cm_team_new(int threads)
+{
+    struct cm_team *team = cm_calloc(1, sizeof *team);
+
+    if (!team)
+        return NULL;
+    team->threads = threads > MOST_THREADS ? MOST_THREADS : threads > 0 ? threads : cm_cores();
+    pthread_mutex_init(&team->mutex, NULL);
+    pthread_mutex_init(&team->turn, NULL);
+    pthread_cond_init(&team->wake, NULL);
+    pthread_cond_init(&team->done, NULL);
+    cm_crowd_join();
+    return team;
+}
+
+void cm_team_free(struct cm_team *team)
+{
+    if (!team)
+        return;
+    cm_crowd_leave();
+    pthread_mutex_lock(&team->mutex);
+    team->quit = true;
+    pthread_cond_broadcast(&team->wake);
+    pthread_mutex_unlock(&team->mutex);
+    for (int i = 0; i < team->n_workers; i++)
+        pthread_join(team->workers[i], NULL);
+    pthread_cond_destroy(&team->wake);
+    pthread_cond_destroy(&team->done);
+    pthread_mutex_destroy(&team->mutex);
+    pthread_mutex_destroy(&team->turn);
+    cm_free(team->workers);
+    cm_free(team);
+}
+
+int cm_team_threads(const struct cm_team *team)
+{
+    return team ? team->threads : 1;
+}
+
+/* ---- the pool ---- */
 
 struct worker {
     struct cm_team *team;
@@ -100,9 +113,9 @@ static void *work(void *arg)
     struct worker *me = arg;
     struct cm_team *team = me->team;
     const int number = me->number;
-    cm_free(me);
     uint64_t seen = 0;
-    inside = true;
+
+    cm_free(me);
     pthread_mutex_lock(&team->mutex);
     for (;;) {
         while (!team->quit && team->generation == seen)
@@ -121,18 +134,11 @@ static void *work(void *arg)
     return NULL;
 }
 
-struct cm_team *cm_team_new(int threads)
+/* A worker reads n_workers only after it was woken, by when all have started. */
+static void start_workers(struct cm_team *team)
 {
-    struct cm_team *team = cm_calloc(1, sizeof *team);
-    if (!team)
-        return NULL;
-    team->threads = threads > MOST_THREADS ? MOST_THREADS : threads > 0 ? threads : cores();
-    pthread_mutex_init(&team->mutex, NULL);
-    pthread_mutex_init(&team->turn, NULL);
-    pthread_cond_init(&team->wake, NULL);
-    pthread_cond_init(&team->done, NULL);
+    team->started = true;
     team->workers = cm_calloc((size_t)team->threads, sizeof *team->workers);
-    /* A worker reads n_workers only after it was woken, by when all have started. */
     while (team->workers && team->n_workers < team->threads - 1) {
         struct worker *worker = cm_malloc(sizeof *worker);
         if (!worker)
@@ -144,35 +150,16 @@ struct cm_team *cm_team_new(int threads)
         }
         team->n_workers++;
     }
-    return team;
 }
 
-void cm_team_free(struct cm_team *team)
+static void run_on_pool(struct cm_team *team, const struct job *job)
 {
-    if (!team)
-        return;
-    pthread_mutex_lock(&team->mutex);
-    team->quit = true;
-    pthread_cond_broadcast(&team->wake);
-    pthread_mutex_unlock(&team->mutex);
-    for (int i = 0; i < team->n_workers; i++)
-        pthread_join(team->workers[i], NULL);
-    pthread_cond_destroy(&team->wake);
-    pthread_cond_destroy(&team->done);
-    pthread_mutex_destroy(&team->mutex);
-    pthread_mutex_destroy(&team->turn);
-    cm_free(team->workers);
-    cm_free(team);
-}
-
-static void run_job(struct cm_team *team, const struct job *job)
-{
-    inside = true;
-    if (team->n_workers == 0 || pthread_mutex_trylock(&team->turn) != 0) {
+    if (pthread_mutex_trylock(&team->turn) != 0) {
         do_share(job, 0, 1); /* another run of the session has the team: same chunks, same bits */
-        inside = false;
         return;
     }
+    if (!team->started)
+        start_workers(team);
     pthread_mutex_lock(&team->mutex);
     team->job = job;
     team->unfinished = team->n_workers;
@@ -185,56 +172,80 @@ static void run_job(struct cm_team *team, const struct job *job)
         pthread_cond_wait(&team->done, &team->mutex);
     pthread_mutex_unlock(&team->mutex);
     pthread_mutex_unlock(&team->turn);
-    inside = false;
 }
 
-#endif
+/* ---- an OpenMP runtime ---- */
 
-int cm_team_threads(const struct cm_team *team)
+static _Atomic(const struct cm_team_runtime *) the_runtime;
+
+void cm_team_use_runtime(const struct cm_team_runtime *runtime)
 {
-    return team ? team->threads : 1;
+    const struct cm_team_runtime *none = NULL;
+
+    atomic_compare_exchange_strong(&the_runtime, &none, runtime);
 }
 
-#ifdef _OPENMP
-
-/* Whoever else uses OpenMP on this thread, oneDNN first of all, works with the team's number. */
-static void tell_openmp(const struct cm_team *before, const struct cm_team *team)
+/* Inside a region of somebody else the runtime may give fewer threads than asked for. */
+static void do_member(void *arg)
 {
-    static _Thread_local int outside; /* the caller's own number */
-    if (!before && team)
-        outside = omp_get_max_threads();
-    if (team)
-        omp_set_num_threads(team->threads);
-    else if (before)
-        omp_set_num_threads(outside);
+    const struct cm_team_runtime *runtime = atomic_load(&the_runtime);
+
+    do_share(arg, runtime->omp_get_thread_num(), runtime->omp_get_num_threads());
 }
 
-#else
-
-static void tell_openmp(const struct cm_team *before, const struct cm_team *team)
+static void run_on_runtime(const struct cm_team_runtime *runtime, const struct cm_team *team,
+                           struct job *job)
 {
-    (void)before, (void)team;
+    cm_crowd_watch(runtime, team->threads);
+    runtime->GOMP_parallel(do_member, job, (unsigned)team->threads, 0);
 }
 
-#endif
+/* What this thread told the runtime: 0 when nothing since it entered its team. */
+static _Thread_local int told;
+static _Thread_local int before_team; /* the caller's own number */
+
+void cm_team_lend(bool whole)
+{
+    const struct cm_team_runtime *runtime = atomic_load(&the_runtime);
+    const int threads = whole && !inside && !ONLY_OWN_THREADS ? cm_team_threads(current) : 1;
+
+    if (!runtime || !current)
+        return;
+    if (threads > 1)
+        cm_crowd_watch(runtime, threads);
+    if (told == threads)
+        return;
+    if (!told)
+        before_team = runtime->omp_get_max_threads();
+    runtime->omp_set_num_threads(threads);
+    told = threads;
+}
 
 struct cm_team *cm_team_enter(struct cm_team *team)
 {
     struct cm_team *before = current;
+
+    if (told && !team)
+        atomic_load(&the_runtime)->omp_set_num_threads(before_team);
+    if (!team)
+        told = 0;
     current = team;
-    tell_openmp(before, team);
     return before;
 }
 
 void cm_parallel(int64_t count, int64_t grain, cm_chunk_fn *fn, void *arg)
 {
-    const struct job job = {.count = count,
-                            .grain = grain,
-                            .chunks = count > 0 ? (count - 1) / grain + 1 : 0,
-                            .fn = fn,
-                            .arg = arg};
+    struct job job = {.count = count,
+                      .grain = grain,
+                      .chunks = count > 0 ? (count - 1) / grain + 1 : 0,
+                      .fn = fn,
+                      .arg = arg};
+    const struct cm_team_runtime *runtime = ONLY_OWN_THREADS ? NULL : atomic_load(&the_runtime);
+
     if (job.chunks < 2 || !current || current->threads < 2 || inside)
         do_share(&job, 0, 1);
+    else if (runtime)
+        run_on_runtime(runtime, current, &job);
     else
-        run_job(current, &job);
+        run_on_pool(current, &job);
 }

@@ -6,26 +6,46 @@
 
 void cm_clone_init(struct cm_clone *clone, struct cm_module *module)
 {
-    clone->arena = module->arena;
-    clone->count = module->n_values;
-    clone->stands_for = CM_NEW_ARRAY(module->arena, cm_value, clone->count);
+    *clone = (struct cm_clone){.arena = module->arena};
+}
+
+/* The entry of a value, or the free one where it would be. */
+static struct cm_clone_entry *find_entry(const struct cm_clone *clone, cm_value old)
+{
+    const uint32_t hash = old * UINT32_C(2654435769);
+    size_t at = (hash ^ hash >> 15) & (clone->capacity - 1);
+    while (clone->entries[at].old && clone->entries[at].old != old)
+        at = (at + 1) & (clone->capacity - 1);
+    return &clone->entries[at];
+}
+
+static void grow(struct cm_clone *clone)
+{
+    enum { LEAST = 64 };
+    const struct cm_clone smaller = *clone;
+    clone->capacity = smaller.capacity ? 2 * smaller.capacity : LEAST;
+    clone->entries = CM_NEW_ARRAY(clone->arena, struct cm_clone_entry, clone->capacity);
+    for (size_t i = 0; i < smaller.capacity; i++)
+        if (smaller.entries[i].old)
+            *find_entry(clone, smaller.entries[i].old) = smaller.entries[i];
 }
 
 void cm_clone_map(struct cm_clone *clone, cm_value old, cm_value replacement)
 {
-    if (old >= clone->count) {
-        const size_t count = (size_t)old + old / 2 + 64;
-        cm_value *more = CM_NEW_ARRAY(clone->arena, cm_value, count);
-        memcpy(more, clone->stands_for, clone->count * sizeof *more);
-        clone->stands_for = more;
-        clone->count = count;
-    }
-    clone->stands_for[old] = replacement;
+    if (!old)
+        return;
+    if (2 * clone->count >= clone->capacity)
+        grow(clone);
+    struct cm_clone_entry *entry = find_entry(clone, old);
+    clone->count += !entry->old;
+    *entry = (struct cm_clone_entry){old, replacement};
 }
 
 cm_value cm_clone_of(const struct cm_clone *clone, cm_value old)
 {
-    const cm_value other = old < clone->count ? clone->stands_for[old] : 0;
+    if (!old || !clone->count)
+        return old;
+    const cm_value other = find_entry(clone, old)->replacement;
     return other ? other : old;
 }
 

@@ -5,11 +5,16 @@
 
 #include "graph/builder.h"
 
-/* What stands for what: by number of the old value, 0 for those that stay themselves. */
+/* What stands for what: a table of those values that were mapped, the others stay themselves. A
+ * body costs what it holds, however large the module is. */
+struct cm_clone_entry {
+    cm_value old, replacement; /* old 0: free */
+};
+
 struct cm_clone {
     struct cm_arena *arena;
-    cm_value *stands_for;
-    size_t count;
+    struct cm_clone_entry *entries;
+    size_t count, capacity; /* a power of two, or 0 */
 };
 
 void cm_clone_init(struct cm_clone *clone, struct cm_module *module);

@@ -1,13 +1,100 @@
-/* Deflate through zlib, where the build found it, and the check sum of zip files. */
+/* Deflate through zlib, which is opened when a compressed file comes, and the check sum of zip
+ * files. */
 // SPDX-License-Identifier: Apache-2.0
 #include "io/array_formats.h"
 
+#include "base/library.h"
 #include "base/memory.h"
 #include "base/number.h"
 
-#ifdef CM_HAVE_ZLIB
+#include <pthread.h>
 
-#include <zlib.h>
+/* ---- zlib's interface as far as we use it; the same in all of 1.x ---- */
+
+struct z_stream {
+    const uint8_t *next_in;
+    unsigned avail_in;
+    unsigned long total_in;
+    uint8_t *next_out;
+    unsigned avail_out;
+    unsigned long total_out;
+    const char *msg;
+    void *state;
+    void *(*zalloc)(void *opaque, unsigned count, unsigned size);
+    void (*zfree)(void *opaque, void *memory);
+    void *opaque;
+    int data_type;
+    unsigned long adler, reserved;
+};
+
+enum {
+    Z_NO_FLUSH = 0,
+    Z_OK = 0,
+    Z_STREAM_END = 1,
+    Z_NEED_DICT = 2,
+    Z_STREAM_ERROR = -2,
+    Z_DATA_ERROR = -3,
+    Z_MEM_ERROR = -4,
+    Z_BUF_ERROR = -5,
+    RAW_DEFLATE = -15, /* of the largest window, without zlib's own header */
+};
+
+static struct {
+    struct cm_library library;
+    bool usable;
+    const char *(*version)(void);
+    int (*inflate_init)(struct z_stream *, int window_bits, const char *version, int struct_size);
+    int (*inflate)(struct z_stream *, int flush);
+    int (*inflate_end)(struct z_stream *);
+} zlib;
+
+static void open_zlib(void)
+{
+    static const char *const names[] = {"libz.so.1", NULL};
+    static const struct cm_symbol symbols[] = {
+        {"zlibVersion", &zlib.version},
+        {"inflateInit2_", &zlib.inflate_init},
+        {"inflate", &zlib.inflate},
+        {"inflateEnd", &zlib.inflate_end},
+    };
+
+    if (!cm_library_open("CAMEO_ZLIB", names, &zlib.library) ||
+        !cm_library_find(&zlib.library, symbols, sizeof symbols / sizeof symbols[0]))
+        return;
+    zlib.usable = zlib.version()[0] == '1';
+    if (!zlib.usable)
+        snprintf(zlib.library.why, sizeof zlib.library.why, "%.400s is version %.20s, expected 1.x",
+                 zlib.library.path, zlib.version());
+}
+
+struct cm_zlib_found cm_zlib_found(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+    pthread_once(&once, open_zlib);
+    return (struct cm_zlib_found){.version = zlib.usable ? zlib.version() : "",
+                                  .path = zlib.library.path,
+                                  .why = zlib.library.why};
+}
+
+static enum cm_status need_zlib(struct cm_error *err)
+{
+    const struct cm_zlib_found found = cm_zlib_found();
+
+    if (found.version[0])
+        return CM_OK;
+    return cm_fail(err, CM_UNSUPPORTED,
+                   "it is compressed, and zlib is not available (%s); install zlib, or save the "
+                   "file with numpy.savez instead of savez_compressed",
+                   found.why);
+}
+
+static int begin_inflate(struct z_stream *stream)
+{
+    return zlib.inflate_init(stream, RAW_DEFLATE, zlib.version(), (int)sizeof *stream);
+}
+
+/* ---- inflating ---- */
 
 /* Our allocator, so that tests can make it fail. */
 static void *zlib_malloc(void *opaque, unsigned count, unsigned size)
@@ -23,8 +110,8 @@ static void zlib_free(void *opaque, void *memory)
 }
 
 /* Feeds pieces, since zlib counts in 32 bits. *end says whether the stream came to its end. */
-static int inflate_into(z_stream *stream, struct cm_str in, uint8_t *out, size_t room, size_t *got,
-                        bool *end)
+static int inflate_into(struct z_stream *stream, struct cm_str in, uint8_t *out, size_t room,
+                        size_t *got, bool *end)
 {
     const size_t piece = (size_t)1 << 30;
     size_t fed = 0;
@@ -35,22 +122,22 @@ static int inflate_into(z_stream *stream, struct cm_str in, uint8_t *out, size_t
         const size_t give = cm_min_size(in.size - fed, piece);
         const size_t take = cm_min_size(room - *got, piece);
 
-        stream->next_in = (uint8_t *)(uintptr_t)(in.data + fed);
+        stream->next_in = (const uint8_t *)in.data + fed;
         stream->avail_in = (unsigned)give;
         stream->next_out = out + *got;
         stream->avail_out = (unsigned)take;
-        code = inflate(stream, Z_NO_FLUSH);
+        code = zlib.inflate(stream, Z_NO_FLUSH);
         fed += give - stream->avail_in;
         *got += take - stream->avail_out;
     }
     if (code == Z_OK) { /* room is full: is there more? */
         uint8_t extra;
 
-        stream->next_in = (uint8_t *)(uintptr_t)(in.data + fed);
+        stream->next_in = (const uint8_t *)in.data + fed;
         stream->avail_in = (unsigned)cm_min_size(in.size - fed, piece);
         stream->next_out = &extra;
         stream->avail_out = 1;
-        code = inflate(stream, Z_NO_FLUSH);
+        code = zlib.inflate(stream, Z_NO_FLUSH);
     }
     *end = code == Z_STREAM_END;
     return code;
@@ -59,12 +146,14 @@ static int inflate_into(z_stream *stream, struct cm_str in, uint8_t *out, size_t
 static enum cm_status run_inflate(struct cm_str in, uint8_t *out, size_t room, size_t *got,
                                   bool *end, struct cm_error *err)
 {
-    z_stream stream = {.zalloc = zlib_malloc, .zfree = zlib_free};
+    struct z_stream stream = {.zalloc = zlib_malloc, .zfree = zlib_free};
 
-    if (inflateInit2(&stream, -MAX_WBITS) != Z_OK)
+    *got = 0;
+    CM_TRY(need_zlib(err));
+    if (begin_inflate(&stream) != Z_OK)
         return cm_fail(err, CM_NO_MEMORY, "no memory for decompression");
     const int code = inflate_into(&stream, in, out, room, got, end);
-    inflateEnd(&stream);
+    zlib.inflate_end(&stream);
     if (code == Z_MEM_ERROR)
         return cm_fail(err, CM_NO_MEMORY, "no memory for decompression");
     if (code == Z_DATA_ERROR || code == Z_NEED_DICT || code == Z_STREAM_ERROR)
@@ -99,23 +188,24 @@ enum cm_status cm_inflate_head(struct cm_str in, uint8_t *out, size_t room, size
 enum { PIECE = 1 << 18 };
 
 /* One piece out of the stream, which is fed as needed. */
-static int inflate_piece(z_stream *stream, struct cm_str *in, uint8_t *out, size_t *got)
+static int inflate_piece(struct z_stream *stream, struct cm_str *in, uint8_t *out, size_t *got)
 {
     const size_t give = cm_min_size(in->size, (size_t)1 << 30);
 
-    stream->next_in = (uint8_t *)(uintptr_t)in->data;
+    stream->next_in = (const uint8_t *)in->data;
     stream->avail_in = (unsigned)give;
     stream->next_out = out;
     stream->avail_out = PIECE;
-    const int code = inflate(stream, Z_NO_FLUSH);
+    const int code = zlib.inflate(stream, Z_NO_FLUSH);
     in->data += give - stream->avail_in;
     in->size -= give - stream->avail_in;
     *got = PIECE - stream->avail_out;
     return code;
 }
 
-static enum cm_status stream_pieces(z_stream *stream, struct cm_str in, size_t left, uint8_t *piece,
-                                    cm_inflate_sink_fn *sink, void *arg, struct cm_error *err)
+static enum cm_status stream_pieces(struct z_stream *stream, struct cm_str in, size_t left,
+                                    uint8_t *piece, cm_inflate_sink_fn *sink, void *arg,
+                                    struct cm_error *err)
 {
     int code = Z_OK;
 
@@ -139,50 +229,20 @@ static enum cm_status stream_pieces(z_stream *stream, struct cm_str in, size_t l
 enum cm_status cm_inflate_stream(struct cm_str in, size_t out_size, cm_inflate_sink_fn *sink,
                                  void *arg, struct cm_error *err)
 {
-    z_stream stream = {.zalloc = zlib_malloc, .zfree = zlib_free};
+    struct z_stream stream = {.zalloc = zlib_malloc, .zfree = zlib_free};
+
+    CM_TRY(need_zlib(err));
     uint8_t *piece = cm_malloc(PIECE);
 
-    if (!piece || inflateInit2(&stream, -MAX_WBITS) != Z_OK) {
+    if (!piece || begin_inflate(&stream) != Z_OK) {
         cm_free(piece);
         return cm_fail(err, CM_NO_MEMORY, "no memory for decompression");
     }
     const enum cm_status status = stream_pieces(&stream, in, out_size, piece, sink, arg, err);
-    inflateEnd(&stream);
+    zlib.inflate_end(&stream);
     cm_free(piece);
     return status;
 }
-
-#else
-
-static enum cm_status refuse(struct cm_error *err)
-{
-    return cm_fail(err, CM_UNSUPPORTED,
-                   "it is compressed, and this build of cameo is without zlib; save it with "
-                   "numpy.savez instead of savez_compressed");
-}
-
-enum cm_status cm_inflate(struct cm_str in, uint8_t *out, size_t out_size, struct cm_error *err)
-{
-    (void)in, (void)out, (void)out_size;
-    return refuse(err);
-}
-
-enum cm_status cm_inflate_head(struct cm_str in, uint8_t *out, size_t room, size_t *got,
-                               struct cm_error *err)
-{
-    (void)in, (void)out, (void)room;
-    *got = 0;
-    return refuse(err);
-}
-
-enum cm_status cm_inflate_stream(struct cm_str in, size_t out_size, cm_inflate_sink_fn *sink,
-                                 void *arg, struct cm_error *err)
-{
-    (void)in, (void)out_size, (void)sink, (void)arg;
-    return refuse(err);
-}
-
-#endif
 
 uint32_t cm_crc32(uint32_t crc, const void *bytes, size_t size)
 {

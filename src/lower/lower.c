@@ -29,6 +29,8 @@ const struct cm_pass cm_passes[] = {
      cm_pass_inference},
     {"transposes", "moved, merged, cancelled", CM_PASS_USUAL, cm_pass_transposes},
     {"regions", "groups that one kernel may compute", CM_PASS_USUAL, cm_pass_regions},
+    {"recompute", "cheap activations computed again in the backward pass", CM_PASS_ON_REQUEST,
+     cm_pass_recompute},
 };
 const size_t cm_pass_count = CM_COUNT(cm_passes);
 
@@ -191,6 +193,22 @@ enum cm_status cm_lower_graph(struct cm_graph *graph, const struct cm_lower_opti
     CM_TRY(cm_lower_check(options, err));
     const bool before = cm_module_be_lenient(graph->module, true);
     const enum cm_status status = run_passes(graph, options ? options : &none, err);
+    cm_module_be_lenient(graph->module, before);
+    return status;
+}
+
+enum cm_status cm_lower_tidy(struct cm_graph *graph, const struct cm_lower_options *options,
+                             bool simplify_only, struct cm_error *err)
+{
+    static const char *const names[] = {"simplify", "fold", "merge", "simplify"};
+    const bool before = cm_module_be_lenient(graph->module, true);
+    enum cm_status status = CM_OK;
+
+    for (size_t i = 0; i < (simplify_only ? 1 : CM_COUNT(names)) && !status; i++) {
+        const struct cm_pass *pass = find_pass(cm_str(names[i]));
+        if (is_wanted(pass, options))
+            status = pass->run(graph, &options->pass, err);
+    }
     cm_module_be_lenient(graph->module, before);
     return status;
 }

@@ -72,6 +72,11 @@ enum cm_status cm_lower_gradients(struct cm_module *module, const struct cm_mode
 enum cm_status cm_lower_graph(struct cm_graph *graph, const struct cm_lower_options *options,
                               struct cm_error *err) CM_MUST_CHECK;
 
+/* Runs simplify and, unless only that is asked for, fold, merge and simplify over what was put in
+ * the place of other nodes after the passes, as far as options do not leave them out. */
+enum cm_status cm_lower_tidy(struct cm_graph *graph, const struct cm_lower_options *options,
+                             bool simplify_only, struct cm_error *err) CM_MUST_CHECK;
+
 /* Nodes of graph and the bodies in it; a region is one. */
 size_t cm_lower_count(const struct cm_graph *graph);
 

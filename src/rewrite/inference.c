@@ -339,6 +339,54 @@ static cm_value add_constant(struct inference *in, struct cm_graph *graph,
     return cm_graph_add_constant(graph, CM_STR_NONE, tensor);
 }
 
+/* Weights are many and mostly float, so that type has loops of its own. */
+struct scaled_run {
+    const struct cm_tensor *from;
+    struct cm_tensor *to;
+    int64_t at, count;
+    double scale;
+};
+
+/* Scales; returns the largest magnitude. */
+static double scale_run(const struct scaled_run *run)
+{
+    double largest = 0;
+    if (run->from->type == CM_FLOAT) {
+        const float *from = (const float *)run->from->data + run->at;
+        float *to = (float *)run->to->data + run->at;
+        for (int64_t k = 0; k < run->count; k++) {
+            const double value = (double)from[k] * run->scale, size = fabs(value);
+            to[k] = (float)value;
+            largest = size > largest ? size : largest;
+        }
+        return largest;
+    }
+    for (int64_t i = run->at; i < run->at + run->count; i++) {
+        const double value = cm_tensor_real(run->from, i) * run->scale;
+        store(run->to, i, value);
+        largest = fmax(largest, fabs(value));
+    }
+    return largest;
+}
+
+/* Is every element stored as it should be, up to this? NaN and infinity are not. */
+static bool holds_run(const struct scaled_run *run, double most)
+{
+    bool good = true;
+    if (run->from->type == CM_FLOAT) {
+        const float *from = (const float *)run->from->data + run->at;
+        const float *to = (const float *)run->to->data + run->at;
+        for (int64_t k = 0; k < run->count; k++)
+            good &= fabs((double)to[k] - (double)from[k] * run->scale) <= most;
+        return good;
+    }
+    for (int64_t i = run->at; i < run->at + run->count; i++) {
+        const double value = cm_tensor_real(run->from, i) * run->scale;
+        good &= fabs(cm_tensor_real(run->to, i) - value) <= most;
+    }
+    return good;
+}
+
 /* The weight times scale; false where its type cannot hold a channel to its usual precision:
  * numbers that overflow, or all of them so small that digits are lost. */
 static bool scale_weight(const struct product *product, const struct affine *affine,
@@ -347,25 +395,20 @@ static bool scale_weight(const struct product *product, const struct affine *aff
     const struct weight_form *f = &product->form;
     const int64_t per_group = f->channels / f->groups;
     const double unit = rounding(out->type);
+    struct scaled_run run = {.from = product->weight, .to = out, .count = f->inner};
 
-    for (int64_t row = 0, i = 0; row < f->groups * f->outer; row++)
-        for (int64_t j = 0; j < per_group; j++) {
-            const int64_t c = row / f->outer * per_group + j;
-            for (int64_t k = 0; k < f->inner; k++, i++) {
-                const double value = cm_tensor_real(product->weight, i) * affine->scale[c];
-                store(out, i, value);
-                largest[c] = fmax(largest[c], fabs(value));
-            }
-        }
-    for (int64_t row = 0, i = 0; row < f->groups * f->outer; row++)
-        for (int64_t j = 0; j < per_group; j++) {
-            const int64_t c = row / f->outer * per_group + j;
-            for (int64_t k = 0; k < f->inner; k++, i++) {
-                const double value = cm_tensor_real(product->weight, i) * affine->scale[c];
-                if (!(fabs(cm_tensor_real(out, i) - value) <= unit * largest[c]))
+    for (int pass = 0; pass < 2; pass++) {
+        run.at = 0;
+        for (int64_t row = 0; row < f->groups * f->outer; row++)
+            for (int64_t j = 0; j < per_group; j++, run.at += run.count) {
+                const int64_t c = row / f->outer * per_group + j;
+                run.scale = affine->scale[c];
+                if (pass == 0)
+                    largest[c] = fmax(largest[c], scale_run(&run));
+                else if (!holds_run(&run, unit * largest[c]))
                     return false;
             }
-        }
+    }
     return true;
 }
 

@@ -9,16 +9,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rewrite/region_pass.h"
 
-/* MEMBERS: of a group. LIVE: values of a body that wait for their last reader at one time; blocks
- * of all of them should stay in the nearest cache. ROUNDS: a region may stand behind nodes that its
- * first member closed a group for, which another round then finds open; few graphs have that. */
-enum { MEMBERS = 64, LIVE = 16, ROUNDS = 4 };
-
-/* NUMBERS: constants of a body, counted where they are read. */
-enum { NUMBERS = 128 };
-
-/* SHARED: readers of a single number, at most, for them to join who computes it. */
-enum { SHARED = 3 };
+enum {
+    MEMBERS = 64, /* of a group */
+    LIVE = 16, /* values of a body that wait for a reader at one time: blocks of them are cached */
+    NUMBERS = 128, /* readings of constants in a body */
+    SHARED = 3,    /* readers of a single number that join the node that computes it */
+    ROUNDS = 4,    /* a region stands behind its first member, so that what this one closed may be
+                      open in the next round; hardly any graph has more of these */
+};
 
 static const uint32_t NOBODY = UINT32_MAX;
 
@@ -28,7 +26,7 @@ struct element_node {
     uint32_t group; /* another node of its group, itself for the one that stands for it */
     /* Of a group: */
     uint32_t count;
-    uint32_t before; /* must stand before this node: one in a body of that reads a member */
+    uint32_t before; /* the place of the first node in whose bodies a member is read */
     bool closed;
 };
 
@@ -105,14 +103,6 @@ static uint32_t group_of(struct element_nodes *nodes, uint32_t i)
     return i;
 }
 
-static bool is_single(const struct cm_type *type)
-{
-    for (int i = 0; i < type->rank; i++)
-        if (type->dims[i].value != 1)
-            return false;
-    return true;
-}
-
 /* A single number for several others, a step size, would tie together whatever reads it: it ends
  * its group. */
 static bool is_handed_out(const struct element_nodes *nodes, const struct element_node *maker)
@@ -120,7 +110,7 @@ static bool is_handed_out(const struct element_nodes *nodes, const struct elemen
     const struct cm_value_def *def = cm_value_get(maker->node->module, maker->node->outputs[0]);
     uint32_t readers = 0;
 
-    if (!is_single(maker->type))
+    if (!cm_region_is_single(maker->type))
         return false;
     if (def->n_uses > (size_t)2 * SHARED)
         return true;

@@ -63,17 +63,20 @@ bool cm_region_same_shape(const struct cm_type *a, const struct cm_type *b)
     return true;
 }
 
+bool cm_region_is_single(const struct cm_type *type)
+{
+    for (int i = 0; i < type->rank; i++)
+        if (type->dims[i].value != 1)
+            return false;
+    return type->rank >= 0;
+}
+
 bool cm_region_is_number(const struct cm_module *module, cm_value value)
 {
     const struct cm_value_def *def = cm_value_get(module, value);
     const struct cm_type *type = def->fact.type;
-    if (def->role != CM_ROLE_INITIALIZER || def->is_state || type->kind != CM_KIND_TENSOR ||
-        type->rank < 0)
-        return false;
-    for (int i = 0; i < type->rank; i++)
-        if (type->dims[i].value != 1)
-            return false;
-    return true;
+    return def->role == CM_ROLE_INITIALIZER && !def->is_state && type->kind == CM_KIND_TENSOR &&
+           cm_region_is_single(type);
 }
 
 void cm_region_mark(const struct cm_region_group *group)

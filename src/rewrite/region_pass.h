@@ -23,6 +23,8 @@ struct cm_region_work {
 bool cm_region_is_elementwise(const struct cm_node *node);
 /* Tensors that surely have the same shape. */
 bool cm_region_same_shape(const struct cm_type *a, const struct cm_type *b);
+/* A tensor that surely has one element. */
+bool cm_region_is_single(const struct cm_type *type);
 /* A constant of one element, which a body holds itself; no state variable. */
 bool cm_region_is_number(const struct cm_module *module, cm_value value);
 

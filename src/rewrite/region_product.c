@@ -49,14 +49,6 @@ static cm_value other_operand(const struct product_chain *chain, const struct cm
     return cm_node_input(node, 1 - chains);
 }
 
-static bool is_one_number(const struct cm_type *type)
-{
-    for (int i = 0; i < type->rank; i++)
-        if (type->dims[i].value != 1)
-            return false;
-    return type->rank >= 0;
-}
-
 /* One number a channel or column of the result. */
 static bool is_bias(const struct product_chain *chain, const struct cm_type *type)
 {
@@ -81,11 +73,21 @@ static bool is_there(const struct product_chain *chain, cm_value value)
     return !maker || maker->graph != chain->work->graph || maker->mark < chain->members[0]->mark;
 }
 
+static bool is_operand(const struct cm_node *node, cm_value value)
+{
+    for (int i = 0; i < node->n_inputs; i++)
+        if (node->inputs[i].value == value)
+            return true;
+    return false;
+}
+
 static bool is_bias_or_residual(const struct product_chain *chain, const struct cm_node *node)
 {
     const cm_value other = other_operand(chain, node);
     const struct cm_type *type = type_of(chain, other);
-    return is_one_number(type) || is_bias(chain, type) ||
+    if (is_operand(chain->members[0], other)) /* backends want it in two layouts */
+        return false;
+    return cm_region_is_single(type) || is_bias(chain, type) ||
            (cm_region_same_shape(type, type_of(chain, chain->result)) && is_there(chain, other));
 }
 

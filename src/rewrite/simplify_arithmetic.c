@@ -122,13 +122,30 @@ static bool same_throughout(struct cm_candidate *m, bool *value)
     return count > 0;
 }
 
+/* Can this type surely be repeated to become the other? */
+static bool spreads_to(const struct cm_type *type, const struct cm_type *to)
+{
+    if (type->rank == CM_RANK_UNKNOWN || type->rank > to->rank)
+        return false;
+    for (int i = 1; i <= type->rank; i++)
+        if (type->dims[type->rank - i].value != 1 &&
+            !cm_dim_same(type->dims[type->rank - i], to->dims[to->rank - i]))
+            return false;
+    return true;
+}
+
+/* What is not chosen must fit all the same, else the node refuses it. */
 static bool decided(struct cm_candidate *m)
 {
     bool first = false;
     if (!same_throughout(m, &first))
         return false;
-    m->operand = cm_node_input(m->node, first ? 1 : 2);
-    return cm_same_tensor_type(cm_candidate_type(m, first ? 1 : 2), cm_candidate_result_type(m, 0));
+    const int chosen = first ? 1 : 2;
+    const struct cm_type *type = cm_candidate_type(m, chosen);
+    m->operand = cm_node_input(m->node, chosen);
+    return cm_same_tensor_type(type, cm_candidate_result_type(m, 0)) &&
+           spreads_to(cm_candidate_type(m, 0), type) &&
+           spreads_to(cm_candidate_type(m, 3 - chosen), type);
 }
 
 /* ---- nothing to do ---- */

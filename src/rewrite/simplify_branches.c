@@ -33,7 +33,7 @@ static void take_branch(struct cm_candidate *m)
     if (!branch || branch->n_outputs < (size_t)m->node->n_outputs ||
         cm_graph_has_effect(branch, CM_REPLACED)) /* copies would not be known as named values */
         return;
-    if (!m->all->clone.stands_for)
+    if (!m->all->clone.arena)
         cm_clone_init(&m->all->clone, m->module);
     if (cm_clone_graph(&m->all->clone, &m->build, branch))
         return; /* the builder has the reason */

@@ -22,6 +22,10 @@ static bool keeps_shape(struct cm_candidate *m)
 static bool takes_everything(struct cm_candidate *m)
 {
     const struct cm_tensor *steps = cm_candidate_constant(m, 4, PARAMETERS_MAX);
+    for (int i = 1; i < m->node->n_inputs; i++)
+        if (m->node->inputs[i].value && !cm_candidate_constant(m, i, PARAMETERS_MAX) &&
+            !cm_value_get(m->module, m->node->inputs[i].value)->fact.known)
+            return false; /* a list that is fed may be refused */
     return keeps_shape(m) && (!cm_node_input(m->node, 4) || (steps && all_are(steps, 1)));
 }
 

@@ -5,7 +5,10 @@
 
 #include "base/number.h"
 
-enum { CHAIN_MAX = 16 }; /* views after each other that are looked at */
+enum {
+    CHAIN_MAX = 16,  /* views after each other that are looked at */
+    SHAPES_MAX = 64, /* nodes that compute one shape */
+};
 
 static bool keeps_shape(struct cm_candidate *m)
 {
@@ -38,17 +41,111 @@ static bool expands_nothing(struct cm_candidate *m)
     return true;
 }
 
+static bool repeats_nothing(struct cm_candidate *m)
+{
+    const struct cm_tensor *times = cm_candidate_constant(m, 1, CM_MAX_RANK);
+    for (int64_t k = 0; times && k < cm_tensor_count(times); k++)
+        if (cm_tensor_int(times, k) != 1)
+            return false;
+    return times && keeps_shape(m);
+}
+
 /* ---- views: the same elements in the same order ---- */
 
 static const char *const view_ops[] = {"Reshape", "Flatten", "Squeeze", "Unsqueeze"};
 
-/* What value is a view of; 0 if it is none. */
-static cm_value viewed(const struct cm_candidate *m, cm_value value)
+/* A product of dimensions: a number times symbols. */
+struct product {
+    int64_t number;
+    uint32_t symbols[CM_MAX_RANK];
+    int n_symbols;
+    bool known; /* no factor is 0 or unknown, and the number fits */
+};
+
+static struct product product_of(const struct cm_type *type, int without)
+{
+    struct product product = {.number = 1, .known = type->rank != CM_RANK_UNKNOWN};
+    for (int i = 0; i < type->rank; i++) {
+        const struct cm_dim dim = type->dims[i];
+        if (i == without)
+            continue;
+        if (cm_dim_known(dim))
+            product.known = product.known && dim.value > 0 &&
+                            cm_dim_mul(product.number, dim.value, &product.number);
+        else if (dim.symbol)
+            product.symbols[product.n_symbols++] = dim.symbol;
+        else
+            product.known = false;
+    }
+    return product;
+}
+
+/* Strikes out the symbols of part that whole has too. */
+static void cancel(struct product *whole, struct product *part)
+{
+    for (int i = 0; i < part->n_symbols;) {
+        int j = 0;
+        while (j < whole->n_symbols && whole->symbols[j] != part->symbols[i])
+            j++;
+        if (j == whole->n_symbols) {
+            i++;
+            continue;
+        }
+        whole->symbols[j] = whole->symbols[--whole->n_symbols];
+        part->symbols[i] = part->symbols[--part->n_symbols];
+    }
+}
+
+/* Can `from` surely be given the shape `to`, whose dimension `open` (-1: none) is what is left? */
+static bool holds_as_many(const struct cm_type *from, const struct cm_type *to, int open)
+{
+    struct cm_shape a, b;
+    int64_t n_a, n_b;
+    if (cm_type_shape(from, &a) && cm_type_shape(to, &b))
+        return cm_shape_count(&a, &n_a) && cm_shape_count(&b, &n_b) && n_a == n_b;
+    struct product all = product_of(from, -1), rest = product_of(to, open);
+    if (!all.known || !rest.known)
+        return false;
+    cancel(&all, &rest);
+    if (rest.n_symbols || (open < 0 && all.n_symbols))
+        return false;
+    return open < 0 ? all.number == rest.number : all.number % rest.number == 0;
+}
+
+/* Which dimension a Reshape is told to find by itself; -1: none, or that is not known. */
+static int open_dim(struct cm_candidate *m, const struct cm_node *reshape)
+{
+    const cm_value value = cm_node_input(reshape, 1);
+    const struct cm_tensor *list = cm_candidate_contents(m, value, CM_MAX_RANK);
+    const struct cm_known *known = cm_value_get(m->module, value)->fact.known;
+    const size_t count = list ? (size_t)cm_tensor_count(list) : known ? known->count : 0;
+    for (size_t i = 0; i < count && i < CM_MAX_RANK; i++)
+        if (list ? cm_tensor_int(list, (int64_t)i) == -1
+                 : known->items[i].is_number && known->items[i].number == -1)
+            return (int)i;
+    return -1;
+}
+
+/* Does the node, a view, never refuse what it is given? Else it may not go: a result would come
+ * where there was none. */
+static bool is_sound(struct cm_candidate *m, const struct cm_node *node)
+{
+    const struct cm_type *from = cm_value_get(m->module, cm_node_input(node, 0))->fact.type;
+    const struct cm_type *to = cm_value_get(m->module, cm_node_output(node, 0))->fact.type;
+    if (cm_str_is(node->op_type, "Flatten") || cm_str_is(node->op_type, "Transpose"))
+        return true;
+    if (cm_str_is(node->op_type, "Unsqueeze"))
+        return cm_candidate_contents(m, cm_node_input(node, 1), CM_MAX_RANK) != NULL;
+    return holds_as_many(from, to, cm_str_is(node->op_type, "Reshape") ? open_dim(m, node) : -1);
+}
+
+/* What value is a view of, by a node that may be led past; 0 if there is none. */
+static cm_value viewed(struct cm_candidate *m, cm_value value)
 {
     for (size_t i = 0; i < CM_COUNT(view_ops); i++) {
         const struct cm_node *maker = cm_candidate_maker(m, value, view_ops[i]);
         if (maker)
-            return cm_node_input(maker, 0);
+            return is_sound(m, maker) ? cm_node_input(maker, 0) : 0;
     }
     return 0;
 }
@@ -74,6 +171,7 @@ static bool back_again(struct cm_candidate *m)
 struct target {
     int64_t dims[CM_MAX_RANK];
     int rank;
+    int open;       /* which is -1; -1: none */
     bool allowzero; /* 0 is a number, not "as in the input" */
 };
 
@@ -81,7 +179,8 @@ struct target {
  * and -1 for one that is left. */
 static bool express(const struct cm_type *from, const struct cm_type *to, struct target *target)
 {
-    bool open = false, copies = false, empty = false;
+    bool copies = false, empty = false;
+    target->open = -1;
     if (to->rank == CM_RANK_UNKNOWN || from->rank == CM_RANK_UNKNOWN)
         return false;
     target->rank = to->rank;
@@ -93,14 +192,14 @@ static bool express(const struct cm_type *from, const struct cm_type *to, struct
             target->dims[i] = 0;
             copies = true;
         } else {
-            if (open)
+            if (target->open >= 0)
                 return false;
             target->dims[i] = -1;
-            open = true;
+            target->open = i;
         }
     }
     target->allowzero = empty;
-    return !empty || (!open && !copies);
+    return !empty || (target->open < 0 && !copies);
 }
 
 /* The list that a Reshape is given, when it is constant and says the same whatever is reshaped. */
@@ -137,13 +236,22 @@ static bool target_from(struct cm_candidate *m, cm_value source, struct target *
                                               cm_candidate_result_type(m, 0), target);
 }
 
+/* Does a Reshape to the target refuse what the node refuses? Both find the same dimension, or the
+ * node refuses nothing. */
+static bool refuses_the_same(struct cm_candidate *m, const struct target *target)
+{
+    return is_sound(m, m->node) || (target->open >= 0 && cm_str_is(m->node->op_type, "Reshape") &&
+                                    target->open == open_dim(m, m->node));
+}
+
 /* The view furthest back that can be reshaped at once. */
 static bool of_view(struct cm_candidate *m)
 {
     struct target target;
     cm_value source = viewed(m, m->operand), best = 0;
     for (int i = 0; source && i < CHAIN_MAX; i++) {
-        if (target_from(m, source, &target))
+        if (given_target(m, &target) ||
+            (target_from(m, source, &target) && refuses_the_same(m, &target)))
             best = source;
         source = viewed(m, source);
     }
@@ -158,14 +266,43 @@ static void reshape_operand(struct cm_candidate *m)
         m->results[0] = build_reshape(m, m->operand, &target);
 }
 
+/* Is value computed from nothing but constants and the shapes of tensors? */
+static bool is_of_shapes(struct cm_candidate *m, cm_value value, int *budget)
+{
+    const struct cm_value_def *def = value ? cm_value_get(m->module, value) : NULL;
+    if (!def)
+        return true;
+    if (!def->node)
+        return def->role == CM_ROLE_INITIALIZER && !def->is_state;
+    if (cm_str_is(def->node->op_type, "Shape") || cm_str_is(def->node->op_type, "Size"))
+        return true;
+    if ((*budget)-- == 0 || def->node->n_bodies || !def->node->op ||
+        def->node->op->effects & CM_RANDOM)
+        return false;
+    for (int i = 0; i < def->node->n_inputs; i++)
+        if (!is_of_shapes(m, def->node->inputs[i].value, budget))
+            return false;
+    return true;
+}
+
 /* Exporters compute the new shape from that of the input; what is known of it is often all that
- * Reshape needs. */
+ * Reshape needs. A dimension that arithmetic on shapes gives, a product say, is taken to be the one
+ * that fits; one of another tensor, or that somebody feeds, is not. */
 static bool target_is_known(struct cm_candidate *m)
 {
     struct target target;
-    const struct cm_value_def *shape = cm_value_get(m->module, cm_node_input(m->node, 1));
-    return !shape->fact.constant && shape->node &&
-           express(cm_candidate_type(m, 0), cm_candidate_result_type(m, 0), &target);
+    int budget = SHAPES_MAX;
+    const cm_value list = cm_node_input(m->node, 1);
+    const struct cm_value_def *shape = cm_value_get(m->module, list);
+    if (shape->fact.constant || !shape->node ||
+        !express(cm_candidate_type(m, 0), cm_candidate_result_type(m, 0), &target))
+        return false;
+    if (refuses_the_same(m, &target))
+        return true;
+    const struct cm_known *known = shape->fact.known;
+    return target.open >= 0 && known && (size_t)target.open < known->count &&
+           !known->items[target.open].symbol && !known->items[target.open].is_number &&
+           is_of_shapes(m, list, &budget);
 }
 
 /* ---- Transpose ---- */
@@ -262,8 +399,8 @@ static bool moves_ones(struct cm_candidate *m)
 /* clang-format off */
 const struct cm_simplify_rule cm_simplify_views[] = {
     {"reshape-back-again", "Reshape", back_again, cm_candidate_keep},
-    {"reshape-of-view", "Reshape", of_view, reshape_operand},
     {"reshape-to-known-shape", "Reshape", target_is_known, reshape_operand},
+    {"reshape-of-view", "Reshape", of_view, reshape_operand},
     {"flatten-back-again", "Flatten", back_again, cm_candidate_keep},
     {"flatten-of-view", "Flatten", of_view, reshape_operand},
     {"squeeze-back-again", "Squeeze", back_again, cm_candidate_keep},
@@ -271,7 +408,7 @@ const struct cm_simplify_rule cm_simplify_views[] = {
     {"unsqueeze-back-again", "Unsqueeze", back_again, cm_candidate_keep},
     {"unsqueeze-of-view", "Unsqueeze", of_view, reshape_operand},
     {"expand-to-same-shape", "Expand", expands_nothing, cm_candidate_keep},
-    {"tile-once", "Tile", keeps_shape, cm_candidate_keep},
+    {"tile-once", "Tile", repeats_nothing, cm_candidate_keep},
     {"transpose-in-order", "Transpose", keeps_order, cm_candidate_keep},
     {"transpose-of-transpose", "Transpose", of_transpose, transpose_once},
     {"transpose-of-ones", "Transpose", moves_ones, reshape_operand},

@@ -16,7 +16,7 @@ enum { IR_OF_FUNCTIONS = 8, NAMED_OPERATORS = 5 };
 struct writer {
     struct cm_arena *arena;
     const struct cm_graph *graph;
-    bool portable;
+    const struct cm_write_options *options;
     struct cm_opsets targets; /* the versions to write under; domains not listed: any */
     struct cm_str raised_for; /* the node that the last raise was for */
     struct cm_map by_body;    /* the bytes of a function without name: its number, from 1 */
@@ -104,13 +104,23 @@ static void find_form(const struct cm_node *node, struct cm_node_form *form)
 
 static bool can_write(struct writer *w, const struct cm_graph *graph, int depth);
 
-/* The body as a closed graph, if all of it can be written. */
+/* node->instance, as simple as it gets. */
+static enum cm_status instantiate(struct writer *w, struct cm_node *node, struct cm_error *err)
+{
+    if (node->instance)
+        return CM_OK;
+    CM_TRY(cm_node_instantiate(node, err));
+    return w->options->tidy ? w->options->tidy(w->options->tidy_arg, node->instance, true, err)
+                            : CM_OK;
+}
+
+/* Is there a body, of which all can be written? */
 static bool can_call(struct writer *w, struct cm_node *node, int depth)
 {
     struct cm_error ignored = {0};
 
-    return !w->portable && depth < CM_CALL_DEPTH && cm_node_has_function(node) &&
-           cm_node_instantiate(node, &ignored) == CM_OK && can_write(w, node->instance, depth + 1);
+    return !w->options->portable && depth < CM_CALL_DEPTH && cm_node_has_function(node) &&
+           instantiate(w, node, &ignored) == CM_OK && can_write(w, node->instance, depth + 1);
 }
 
 static enum way choose(struct writer *w, struct cm_node *node, int depth)
@@ -366,6 +376,8 @@ static enum cm_status make_portable(struct writer *w, struct cm_graph *graph, st
 
     CM_TRY(inline_foreign(w, graph, err));
     cm_remove_dead(graph);
+    if (w->options->tidy)
+        CM_TRY(w->options->tidy(w->options->tidy_arg, graph, false, err));
     list_left(&left, graph);
     if (left.count)
         return cm_fail(err, CM_UNSUPPORTED, "%zu node%s no form of standard operators: %.*s",
@@ -384,7 +396,7 @@ static size_t count_nodes(struct writer *w, const struct cm_graph *graph, bool i
             count += inlined ? count_nodes(w, node->bodies[0].graph, true, depth) : 1;
             continue;
         }
-        if (inlined && !w->portable && depth < CM_CALL_DEPTH &&
+        if (inlined && !w->options->portable && depth < CM_CALL_DEPTH &&
             choose(w, node, depth) == AS_A_CALL) {
             count += count_nodes(w, node->instance, true, depth + 1);
             continue;
@@ -519,7 +531,7 @@ static void name_outputs(struct writer *w, const struct cm_value_infos *written,
     }
 }
 
-/* The file's graph with the nodes and constants of the working one. */
+/* The file's graph with the nodes and constants of the working one; from NULL: that alone. */
 static enum cm_status write_graph(struct writer *w, const struct cm_graph_proto *from,
                                   struct cm_opsets *imports, struct cm_graph_proto **out,
                                   struct cm_error *err)
@@ -528,6 +540,11 @@ static enum cm_status write_graph(struct writer *w, const struct cm_graph_proto 
     struct cm_graph_proto fresh = {0}, *graph = CM_NEW(w->arena, struct cm_graph_proto);
 
     CM_TRY(cm_graph_export(w->graph, w->arena, &options, &fresh, imports, err));
+    *out = graph;
+    if (!from) {
+        *graph = fresh;
+        return CM_OK;
+    }
     if (fresh.output.count != from->output.count)
         return cm_fail(err, CM_BAD_ARGUMENT, "the graph has %zu outputs, the file's %zu",
                        fresh.output.count, from->output.count);
@@ -542,7 +559,6 @@ static enum cm_status write_graph(struct writer *w, const struct cm_graph_proto 
     const struct cm_map names = defined_names(w->arena, graph);
     keep_value_infos(w, &names, graph);
     keep_annotations(w, &names, graph);
-    *out = graph;
     return CM_OK;
 }
 
@@ -615,7 +631,7 @@ static void write_functions(struct writer *w, const struct cm_model_proto *from,
     for (size_t i = 0; i < all; i++)
         if (keep[i])
             model->functions.items[count++] = from->functions.items[i];
-    if (count != all || w->functions.count)
+    if (count != all || w->functions.count || (all && w->options->fresh))
         cm_msg_set(&model->msg, CM_MODEL_FUNCTIONS);
     for (size_t i = 0; i < w->functions.count; i++)
         model->functions.items[count++] = w->functions.items[i];
@@ -650,7 +666,7 @@ static void write_imports(struct writer *w, const struct cm_opsets *from,
                           struct cm_model_proto *model)
 {
     struct cm_opsets *imports = &model->opset_import;
-    bool changed = imports->count != from->count;
+    bool changed = w->options->fresh || imports->count != from->count;
     size_t kept = 0;
 
     for (size_t i = 0; i < imports->count; i++) {
@@ -687,18 +703,40 @@ static void write_ir_version(const struct writer *w, int64_t opset_before,
     cm_msg_set(&model->msg, CM_MODEL_IR_VERSION);
 }
 
+/* What the model says beside its graph: what the file says, or that we wrote it. */
+static void begin_model(struct writer *w, const struct cm_model_file *file,
+                        struct cm_model_file *made)
+{
+    struct cm_model_proto *model = &made->model;
+
+    *made = (struct cm_model_file){
+        .arena = w->arena, .files = file->files, .path = file->path, .folder = file->folder};
+    if (w->options->fresh) {
+        set_text(&model->msg, CM_MODEL_PRODUCER_NAME, &model->producer_name, CM_STR("cameo"));
+        model->ir_version = file->model.ir_version;
+        cm_msg_set(&model->msg, CM_MODEL_IR_VERSION);
+        cm_msg_set(&model->msg, CM_MODEL_GRAPH);
+        return;
+    }
+    *model = file->model;
+    model->opset_import = (struct cm_opsets){NULL, 0};
+    for (size_t i = 0; i < file->model.opset_import.count; i++)
+        *CM_LIST_ADD(w->arena, &model->opset_import) = file->model.opset_import.items[i];
+}
+
 enum cm_status cm_write_model(struct cm_graph *graph, const struct cm_model_file *file,
                               const struct cm_write_options *options, struct cm_arena *arena,
                               struct cm_model_file **out, struct cm_write_report *report,
                               struct cm_error *err)
 {
     const struct cm_opset_proto *onnx = find_import(&file->model.opset_import, CM_STR(""));
-    struct writer w = {.arena = arena, .graph = graph, .portable = options->portable};
+    struct writer w = {.arena = arena, .graph = graph, .options = options};
     struct cm_model_file *made = CM_NEW(arena, struct cm_model_file);
     struct cm_model_proto *model = &made->model;
+    const int64_t opset_before = onnx ? onnx->version : 0;
 
-    *report = (struct cm_write_report){.opset_before = onnx ? onnx->version : 0,
-                                       .ir_before = file->model.ir_version};
+    *report =
+        (struct cm_write_report){.opset_before = opset_before, .ir_before = file->model.ir_version};
     cm_remove_dead(graph);
     set_targets(&w, &file->model.opset_import);
     take_names(&w, &file->model);
@@ -708,18 +746,12 @@ enum cm_status cm_write_model(struct cm_graph *graph, const struct cm_model_file
     while (raise_targets(&w, graph))
         ; /* a version that was raised may make others necessary */
     report->nodes_inlined = count_nodes(&w, graph, true, 0);
-    *made = (struct cm_model_file){.model = file->model,
-                                   .arena = arena,
-                                   .files = file->files,
-                                   .path = file->path,
-                                   .folder = file->folder};
-    model->opset_import = (struct cm_opsets){NULL, 0};
-    for (size_t i = 0; i < file->model.opset_import.count; i++)
-        *CM_LIST_ADD(arena, &model->opset_import) = file->model.opset_import.items[i];
-    CM_TRY(write_graph(&w, file->model.graph, &model->opset_import, &model->graph, err));
+    begin_model(&w, file, made);
+    CM_TRY(write_graph(&w, options->fresh ? NULL : file->model.graph, &model->opset_import,
+                       &model->graph, err));
     write_functions(&w, &file->model, model);
     write_imports(&w, &file->model.opset_import, model);
-    write_ir_version(&w, report->opset_before, model);
+    write_ir_version(&w, options->fresh ? 0 : opset_before, model);
     onnx = find_import(&model->opset_import, CM_STR(""));
     report->opset = onnx ? onnx->version : 0;
     report->ir = model->ir_version;

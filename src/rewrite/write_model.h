@@ -14,7 +14,15 @@
 /* The domain of the functions that regions and operators too new for the opset are written as. */
 #define CM_FUNCTIONS_DOMAIN "ai.cameo.functions"
 
+/* Makes simpler what was put in the place of a node: the whole graph, or one body. */
+typedef enum cm_status cm_tidy_fn(void *arg, struct cm_graph *graph, bool is_body,
+                                  struct cm_error *err);
+
 struct cm_write_options {
+    bool fresh; /* the graph is not the file's: inputs, outputs and all else about it are its own,
+                   and the model says nothing that the file's says but its functions */
+    cm_tidy_fn *tidy; /* may be NULL */
+    void *tidy_arg;
     bool portable; /* bodies in place of regions, functions and operators of ai.cameo and
                       ai.onnx.preview.*; what has none is refused by name, all at once */
 };

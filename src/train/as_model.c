@@ -6,9 +6,7 @@
 #include "graph/function.h"
 #include "graph/import.h"
 #include "graph/registry.h"
-#include "rewrite/portable.h"
-
-enum { IR_LEAST = 8 };
+#include "rewrite/write_model.h"
 
 /* ---- operators that others do not know ---- */
 
@@ -159,64 +157,14 @@ static enum cm_status make_portable(struct cm_graph *graph, struct cm_arena *are
     return feed_random(graph, err);
 }
 
-/* ---- what nobody reads ---- */
-
-static bool is_read(const struct cm_node *node)
-{
-    for (int o = 0; o < node->n_outputs; o++)
-        if (node->outputs[o] && cm_value_get(node->module, node->outputs[o])->n_uses)
-            return true;
-    return false;
-}
-
-static void drop_unread(struct cm_graph *graph)
-{
-    for (struct cm_node *node = graph->last, *prev; node; node = prev) {
-        prev = node->prev;
-        if (!is_read(node))
-            cm_graph_remove_node(node);
-    }
-}
-
-/* ---- the file ---- */
-
-static void set_text(struct cm_msg *msg, int field, struct cm_str *member, const char *text)
-{
-    *member = cm_str(text);
-    cm_msg_set(msg, field);
-}
-
 enum cm_status cm_graph_as_model(struct cm_graph *graph, const struct cm_model_file *file,
                                  bool portable, struct cm_arena *arena, struct cm_model_file **out,
                                  struct cm_error *err)
 {
-    struct cm_model_file *made = CM_NEW(arena, struct cm_model_file);
-    struct cm_model_proto *model = &made->model;
-    int64_t opset;
+    const struct cm_write_options options = {.fresh = true, .portable = portable};
+    struct cm_write_report report;
 
     if (portable)
         CM_TRY(make_portable(graph, arena, err));
-    drop_unread(graph);
-    *made = (struct cm_model_file){
-        .arena = arena, .files = file->files, .path = file->path, .folder = file->folder};
-    model->graph = CM_NEW(arena, struct cm_graph_proto);
-    CM_TRY(cm_graph_export(graph, arena, NULL, model->graph, &model->opset_import, err));
-    CM_TRY(cm_portable_opset(graph, CM_PORTABLE_OPSET, &opset, err));
-    cm_portable_label(arena, &model->opset_import, opset);
-    model->ir_version = cm_ir_of_opset(opset);
-    if (model->ir_version < file->model.ir_version)
-        model->ir_version = file->model.ir_version;
-    if (model->ir_version < IR_LEAST)
-        model->ir_version = IR_LEAST;
-    set_text(&model->msg, CM_MODEL_PRODUCER_NAME, &model->producer_name, "cameo");
-    cm_msg_set(&model->msg, CM_MODEL_IR_VERSION);
-    cm_msg_set(&model->msg, CM_MODEL_GRAPH);
-    cm_msg_set(&model->msg, CM_MODEL_OPSET_IMPORT);
-    if (!portable && file->model.functions.count) {
-        model->functions.items = file->model.functions.items;
-        model->functions.count = file->model.functions.count;
-        cm_msg_set(&model->msg, CM_MODEL_FUNCTIONS);
-    }
-    *out = made;
-    return CM_OK;
+    return cm_write_model(graph, file, &options, arena, out, &report, err);
 }

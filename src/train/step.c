@@ -196,9 +196,9 @@ static cm_value input_for(struct step *s, const struct cm_graph *from, size_t in
 /* Names go along where they are free, so that the file can be read by people. */
 static void carry_names(struct step *s, const struct cm_graph *from, const struct cm_clone *clone)
 {
-    for (cm_value v = 1; v < clone->count; v++) {
+    for (cm_value v = 1; v < cm_module_value_count(s->module); v++) {
         const cm_value copy = cm_clone_of(clone, v);
-        if (copy == v || v >= cm_module_value_count(s->module))
+        if (copy == v)
             continue;
         const struct cm_value_def *def = cm_value_get(s->module, v);
         const struct cm_value_def *made = cm_value_get(s->module, copy);

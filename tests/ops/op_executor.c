@@ -20,14 +20,17 @@ static const struct op_setting settings[] = {
     {"alone, only ranks known", TELL_RANKS, AROUND_NOTHING},
     {"alone, contents known", TELL_CONTENTS, AROUND_NOTHING},
     {"in a chain", TELL_SHAPES, AROUND_CHAIN},
+    {"in a chain, shapes symbolic", TELL_SYMBOLS, AROUND_CHAIN},
+    {"between transposes", TELL_SHAPES, AROUND_TRANSPOSES},
     {"before a residual", TELL_WEIGHTS, AROUND_RESIDUAL},
+    {"with its gradient", TELL_SHAPES, AROUND_GRADIENT},
 };
 
 /* Passes that only move, remove, join or compute by reference kernels: results keep their bits. */
 static bool is_exact(const char *pass)
 {
-    static const char *const names[] = {"upgrade", "gradients", "simplify",  "fold",
-                                        "merge",   "regions",   "transposes"};
+    static const char *const names[] = {"upgrade", "gradients", "simplify",   "fold",
+                                        "merge",   "regions",   "transposes", "recompute"};
 
     for (size_t i = 0; i < CM_COUNT(names); i++)
         if (strcmp(pass, names[i]) == 0)
@@ -35,11 +38,35 @@ static bool is_exact(const char *pass)
     return false;
 }
 
+/* Backends whose kernels round as the operators of the graph do, one after the other. */
+static bool is_exact_backend(const char *backend)
+{
+    return backend && (strcmp(backend, "reference") == 0 || strcmp(backend, "cpu") == 0);
+}
+
+/* Backends whose kernels ran. */
+struct used_backends {
+    const char *names[8];
+    size_t count;
+};
+
+static void note_backend(void *arg, const struct cm_step_report *report)
+{
+    struct used_backends *used = arg;
+
+    for (size_t i = 0; i < used->count; i++)
+        if (strcmp(used->names[i], report->kernel) == 0)
+            return;
+    if (used->count < CM_COUNT(used->names) && strcmp(report->kernel, "reference") != 0 &&
+        strcmp(report->kernel, "function") != 0)
+        used->names[used->count++] = report->kernel;
+}
+
 /* One way to run a graph. */
 struct way {
-    const char *only, *without; /* of the passes */
-    const char *backend;        /* NULL: all */
-    bool apart;                 /* regions node by node */
+    const char *only, *with, *without; /* of the passes */
+    const char *backend;               /* NULL: all */
+    bool apart;                        /* regions node by node */
 };
 
 struct executor_check {
@@ -48,6 +75,7 @@ struct executor_check {
     const struct cm_datum *alone; /* results of the case alone; NULL: it is refused */
     const struct cm_datum *want;  /* by the interpreter; NULL: it refuses */
     double tol;                   /* where results are rounded another way */
+    struct used_backends *used;   /* of the last way */
     struct cm_arena *arena;
     struct cm_error *err;
 };
@@ -118,19 +146,13 @@ static bool has_touched(const struct changes *changes, const char *pass)
 
 /* ---- running ---- */
 
-static enum cm_status compare(const struct executor_check *c, const struct cm_datum *got,
-                              bool exact)
+static enum cm_status compare(const struct executor_check *c, const struct cm_graph *graph,
+                              const struct cm_datum *got, bool exact)
 {
-    size_t at = 0;
-
-    for (size_t o = 0; o < c->what->outputs.count; o++) {
-        const struct case_value *value = &c->what->outputs.items[o];
-        if (!value->name.size)
-            continue;
-        const enum cm_status status = exact ? value_same(&got[at], &c->want[at], c->err)
-                                            : value_compare(&got[at], &c->want[at], c->tol, c->err);
-        CM_TRY(cm_error_context(c->err, status, "'%.*s'", CM_STR_FMT(value->name)));
-        at++;
+    for (size_t o = 0; o < graph->n_outputs; o++) {
+        const enum cm_status status = exact ? value_same(&got[o], &c->want[o], c->err)
+                                            : value_compare(&got[o], &c->want[o], c->tol, c->err);
+        CM_TRY(cm_error_context(c->err, status, "result %zu", o));
     }
     return CM_OK;
 }
@@ -153,7 +175,8 @@ static uint64_t mark_of_feeds(const struct op_graph *graph)
 static enum cm_status run_session(const struct executor_check *c, const struct op_graph *graph,
                                   const struct way *way, bool exact, struct cm_session *session)
 {
-    const struct cm_run_options options = {.apart = way->apart};
+    const struct cm_run_options options = {
+        .apart = way->apart, .step = note_backend, .step_arg = c->used};
     const bool again = !cm_graph_has_effect(graph->graph, CM_RANDOM);
     const uint64_t fed = mark_of_feeds(graph);
 
@@ -165,9 +188,15 @@ static enum cm_status run_session(const struct executor_check *c, const struct o
             return CM_OK;
         if (mark_of_feeds(graph) != fed)
             return cm_fail(c->err, CM_BAD_ARGUMENT, "a run changed what it was fed");
-        CM_TRY(cm_error_context(c->err, compare(c, got, exact), "%s", i ? "second run" : "run"));
+        CM_TRY(cm_error_context(c->err, compare(c, graph->graph, got, exact), "%s",
+                                i ? "second run" : "run"));
     }
     return CM_OK;
+}
+
+static bool is_training(const struct executor_check *c)
+{
+    return c->setting->around == AROUND_GRADIENT;
 }
 
 static enum cm_status run_lowered(const struct executor_check *c, const struct way *way,
@@ -181,10 +210,11 @@ static enum cm_status run_lowered(const struct executor_check *c, const struct w
     struct op_graph graph;
 
     CM_TRY(op_setting_build(c->what, c->setting, c->alone, c->arena, &graph, c->err));
+    *c->used = (struct used_backends){0};
     *changes = (struct changes){.mark = mark_of(graph.graph)};
     CM_TRY(cm_lower_graph(graph.graph, &lower, c->err));
     CM_TRY(cm_session_new(graph.graph, &options, &session, c->err));
-    const bool exact = way->backend && strcmp(way->backend, "reference") == 0 && !rounds(changes);
+    const bool exact = is_exact_backend(way->backend) && !rounds(changes);
     const enum cm_status status = run_session(c, &graph, way, exact, session);
     cm_session_free(session);
     return status;
@@ -198,12 +228,15 @@ static enum cm_status run_way(const struct executor_check *c, const struct way *
 
     if (!c->want)
         status = status ? CM_OK : cm_fail(c->err, CM_BAD_ARGUMENT, "it was not refused");
-    return cm_error_context(c->err, status, "%s, %s%s%s kernels%s", c->setting->name,
-                            way->only      ? "no pass, "
+    return cm_error_context(c->err, status, "%s, %s%s, %s kernels%s", c->setting->name,
+                            way->only      ? "no pass"
                             : way->without ? "without "
-                                           : "all passes, ",
-                            way->without ? way->without : "",
-                            way->backend ? (way->without ? ", reference" : "reference") : "fastest",
+                            : way->with    ? "all passes and "
+                                           : "all passes",
+                            way->without ? way->without
+                            : way->with  ? way->with
+                                         : "",
+                            way->backend ? way->backend : "fastest",
                             way->apart ? ", regions apart" : "");
 }
 
@@ -217,15 +250,25 @@ static enum cm_status run_ways(const struct executor_check *c)
     static const struct way apart = {.backend = NULL, .apart = true};
     struct changes changes, ignored;
 
-    CM_TRY(run_way(c, &plain, &ignored));
+    if (c->setting->around == AROUND_NOTHING) /* elsewhere it would show nothing new */
+        CM_TRY(run_way(c, &plain, &ignored));
     CM_TRY(run_way(c, &reference, &changes));
     CM_TRY(run_way(c, &fastest, &ignored));
+    const struct used_backends used = *c->used;
+    for (size_t i = 0; i < used.count; i++) {
+        const struct way alone = {.backend = used.names[i]};
+        if (used.count > 1 || is_exact_backend(used.names[i]))
+            CM_TRY(run_way(c, &alone, &ignored));
+    }
     if (has_touched(&changes, "regions"))
         CM_TRY(run_way(c, &apart, &ignored));
     for (size_t i = 0; i < cm_pass_count && i < PASSES; i++) {
         const struct way without = {.without = cm_passes[i].name, .backend = "reference"};
+        const struct way with = {.with = cm_passes[i].name, .backend = "reference"};
         if (changes.touched[i] && cm_passes[i].kind == CM_PASS_USUAL)
             CM_TRY(run_way(c, &without, &ignored));
+        if (cm_passes[i].kind == CM_PASS_ON_REQUEST && is_training(c))
+            CM_TRY(run_way(c, &with, &ignored));
     }
     return CM_OK;
 }
@@ -240,8 +283,8 @@ static enum cm_status check_setting(struct executor_check *c, bool in_float)
     c->want = NULL;
     enum cm_status status =
         op_setting_build(c->what, c->setting, c->alone, c->arena, &graph, c->err);
-    if (status && (c->what->refusals.count || in_float))
-        return CM_OK; /* refused before there is anything to run */
+    if (status && (c->what->refusals.count || in_float || is_training(c)))
+        return CM_OK; /* refused before there is anything to run, or without a gradient */
     CM_TRY(status);
     cm_graph_number_random(graph.graph); /* as lowering does */
     status = op_graph_run(&graph, false, c->arena, &want, c->err);
@@ -256,16 +299,16 @@ static enum cm_status check_setting(struct executor_check *c, bool in_float)
 static enum cm_status check_settings(const struct op_case *what, bool in_float,
                                      struct cm_arena *arena, struct cm_error *err)
 {
+    struct used_backends used;
     struct executor_check c = {.what = what,
+                               .used = &used,
                                .tol = in_float ? FLOAT_TOLERANCE : case_body_tolerance(what),
                                .arena = arena,
                                .err = err};
 
     for (size_t i = 0; i < CM_COUNT(settings); i++) {
         c.setting = &settings[i];
-        if (c.setting->telling == TELL_RANKS && !what->unknown)
-            continue;
-        if (c.setting->around == AROUND_RESIDUAL && !c.alone)
+        if (!op_setting_fits(what, c.setting, c.alone))
             continue;
         CM_TRY(check_setting(&c, in_float));
         if (i == 0)

@@ -3,7 +3,7 @@
 #include "op_setting.h"
 
 #include "graph/builder.h"
-#include "op_slope.h"
+#include "op_gradient.h"
 
 struct setting_builder {
     struct cm_builder build;
@@ -57,6 +57,32 @@ static void reroute(struct setting_builder *b, cm_value x, cm_value y)
                 cm_node_set_input(node, i, y);
 }
 
+/* Axis 1 last, or back again. */
+static cm_value transpose(struct setting_builder *b, cm_value x, bool back)
+{
+    const int rank = type_of(b, x)->rank;
+    int64_t perm[CM_MAX_RANK] = {0};
+
+    for (int i = 1; i < rank; i++)
+        perm[i] = back ? (i == 1 ? rank - 1 : i - 1) : (i == rank - 1 ? 1 : i + 1);
+    return cm_emit_with(
+        b, "Transpose",
+        CM_ATTRIBUTES(cm_attr_ints(cm_builder_arena(&b->build), "perm", (size_t)rank, perm)), x);
+}
+
+static cm_value put_before_one(struct setting_builder *b, const struct op_setting *setting,
+                               cm_value x)
+{
+    const enum cm_dtype dtype = type_of(b, x)->dtype;
+
+    if (setting->around == AROUND_CHAIN)
+        return cm_emit(b, "Mul", x, add_scalar(b, dtype, 1));
+    if (setting->around != AROUND_TRANSPOSES || type_of(b, x)->rank < 3)
+        return cm_emit(b, "Identity", x);
+    const cm_value last = cm_emit(b, "Mul", transpose(b, x, false), add_scalar(b, dtype, 1));
+    return b->build.status ? 0 : transpose(b, last, true);
+}
+
 static enum cm_status put_before(struct setting_builder *b, const struct op_setting *setting)
 {
     for (size_t i = 0; i < b->n_fed; i++) {
@@ -65,9 +91,7 @@ static enum cm_status put_before(struct setting_builder *b, const struct op_sett
         if (!is_plain_float(type_of(b, x)))
             continue;
         b->build.before = b->first;
-        const cm_value y = setting->around == AROUND_CHAIN
-                               ? cm_emit(b, "Mul", x, add_scalar(b, type_of(b, x)->dtype, 1))
-                               : cm_emit(b, "Identity", x);
+        const cm_value y = put_before_one(b, setting, x);
         CM_TRY(b->build.status);
         reroute(b, x, y);
     }
@@ -88,15 +112,87 @@ static cm_value put_after(struct setting_builder *b, const struct op_setting *se
         const cm_value moved = cm_emit(b, "Add", y, add_scalar(b, type->dtype, 0.5));
         return cm_emit(b, "Neg", cm_emit(b, "Identity", moved));
     }
+    if (setting->around == AROUND_TRANSPOSES && type->rank < 3)
+        return cm_emit(b, "Neg", y);
+    if (setting->around == AROUND_TRANSPOSES) {
+        const cm_value last = cm_emit(b, "Neg", transpose(b, y, false));
+        return b->build.status ? 0 : transpose(b, last, true);
+    }
     if (datum_weights(b->arena, &result->tensor, 1, residual, b->err))
         return 0;
     return cm_emit(b, "Relu", cm_emit(b, "Add", y, add_feed(b, residual)));
+}
+
+/* ---- gradients ---- */
+
+/* The first result that has gradients, among those asked for; -1: there is none. */
+static int moving_result(const struct op_case *what, const struct cm_datum *results)
+{
+    int asked = 0;
+
+    for (size_t o = 0; o < what->outputs.count; o++) {
+        if (!what->outputs.items[o].name.size)
+            continue;
+        if (case_result_moves(what, o, &results[asked]))
+            return asked;
+        asked++;
+    }
+    return -1;
+}
+
+static enum cm_status build_gradient(const struct op_case *what, const struct op_setting *setting,
+                                     const struct cm_datum *results, struct cm_arena *arena,
+                                     struct op_graph *out, struct cm_error *err)
+{
+    const size_t result = (size_t)moving_result(what, results);
+    struct cm_datum *weights = CM_NEW(arena, struct cm_datum);
+    struct first_gradient first;
+
+    CM_TRY(datum_weights(arena, &results[result].tensor, 0, weights, err));
+    CM_TRY(first_gradient_build(what, setting->telling, result, weights, arena, &first, err));
+    struct cm_graph *graph = first.graph.graph;
+    cm_value *outputs = CM_NEW_ARRAY(arena, cm_value, graph->n_outputs + first.n_xs);
+    size_t count = 0;
+    for (size_t o = 0; o < graph->n_outputs; o++)
+        outputs[count++] = graph->outputs[o].value;
+    for (size_t i = 0; i < first.n_xs; i++)
+        if (first.grads[i])
+            outputs[count++] = first.grads[i];
+    cm_graph_set_outputs(graph, outputs, count);
+    *out = first.graph;
+    out->n_feeds = graph->n_inputs;
+    return CM_OK;
+}
+
+/* An operand that has channels and more. */
+static bool has_planes(const struct op_case *what)
+{
+    for (size_t i = 0; i < what->inputs.count; i++)
+        if (what->inputs.items[i].datum.kind == CM_KIND_TENSOR &&
+            what->inputs.items[i].datum.tensor.shape.rank >= 3)
+            return true;
+    return false;
+}
+
+bool op_setting_fits(const struct op_case *what, const struct op_setting *setting,
+                     const struct cm_datum *results)
+{
+    if (setting->telling != TELL_SHAPES && setting->telling < TELL_CONTENTS && !what->unknown)
+        return false;
+    if (setting->around == AROUND_RESIDUAL)
+        return results;
+    if (setting->around == AROUND_TRANSPOSES)
+        return results && has_planes(what);
+    return setting->around != AROUND_GRADIENT ||
+           (results && what->grad && moving_result(what, results) >= 0);
 }
 
 enum cm_status op_setting_build(const struct op_case *what, const struct op_setting *setting,
                                 const struct cm_datum *results, struct cm_arena *arena,
                                 struct op_graph *out, struct cm_error *err)
 {
+    if (setting->around == AROUND_GRADIENT)
+        return build_gradient(what, setting, results, arena, out, err);
     CM_TRY(op_graph_build(what, setting->telling, arena, out, err));
     if (setting->around == AROUND_NOTHING)
         return CM_OK;

@@ -3,16 +3,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """usage: check_optimized.py [--functions] [--keep FOLDER] [--env VARIABLE] FOLDER..
 
-Each FOLDER is a backend test folder (model.onnx, test_data_set_*), or holds such folders, or is a model in text
-form (.onnxtxt), which is given random inputs and judged by what ONNX Runtime makes of it. The model is
-optimized with --portable, or with --functions as it is by default, by the command that CAMEO names. ONNX
-Runtime runs the original and the optimized model on the inputs of each data set; what the optimized one
-gives must be within the tolerance of data.json (rtol 1e-3 where there is none) of the outputs in the data
-set or, where the original is not either, of what the original gives. `cameo test` is asked the same. The
-optimized model must also pass ONNX's own checker, if the original does. The last line is `N passed, N
-failed`; models that ONNX Runtime cannot run as they come are judged by Cameo alone, those that Cameo cannot
-run are left out; both are counted before it. --env names a variable that holds further folders, separated by
-colons.
+Each FOLDER is a backend test folder (model.onnx, test_data_set_*), or holds such folders, or is a model; of one
+that carries its training the step is taken. Single models are given random inputs and judged by what ONNX
+Runtime makes of them.
+
+The model is optimized with --portable, or with --functions as it is by default, by the command that CAMEO names.
+ONNX Runtime runs the original and the optimized model on the inputs of each data set; what the optimized one gives
+must be within the tolerance of data.json (rtol 1e-3 where there is none) of the outputs in the data set or, where
+the original is not either, of what the original gives. `cameo test` is asked the same. The optimized model must
+also pass ONNX's own checker, if the original does.
+
+The last line is `N passed, N failed`. Models that ONNX Runtime cannot run as they come are judged by Cameo alone,
+those that Cameo cannot run are left out; both are counted before it. --env names a variable that holds further
+folders, separated by colons.
 """
 
 import argparse
@@ -35,7 +38,7 @@ CAMEO = os.environ.get("CAMEO", "build/cameo")
 def find_folders(paths, work):
     for path in paths:
         path = Path(path)
-        if path.suffix == ".onnxtxt":
+        if path.is_file():
             yield make_folder(path, work / "made" / path.stem)
         elif (path / "model.onnx").is_file():
             yield path
@@ -44,22 +47,34 @@ def find_folders(paths, work):
                               if any(p.parent.glob("test_data_set_*")))
 
 
+def make_value(random, info):
+    kind = info.type.tensor_type
+    shape = [d.dim_value or 3 for d in kind.shape.dim]
+    dtype = onnx.helper.tensor_dtype_to_np_dtype(kind.elem_type)
+    if dtype.kind == "f":
+        return np.asarray(np.abs(random.standard_normal(shape)), dtype)
+    return np.asarray(random.integers(0, 2, shape), dtype)
+
+
 def make_folder(path, folder):
-    """A backend test folder for a model in text form."""
+    """A backend test folder for a single model, or for the training step of one that carries it."""
     data = folder / "test_data_set_0"
     data.mkdir(parents=True)
-    subprocess.run([CAMEO, "copy", str(path), "-o", str(folder / "model.onnx")], check=True,
+    trains = path.suffix == ".onnx" and onnx.load(path).training_info
+    command = ["step", str(path), "--portable"] if trains else ["copy", str(path)]
+    subprocess.run([CAMEO, *command, "-o", str(folder / "model.onnx")], check=True,
                    capture_output=True)
     model = onnx.load(folder / "model.onnx")
+    initial = {t.name for t in model.graph.initializer}
     random = np.random.default_rng(1)
     feeds = {}
-    for i, info in enumerate(model.graph.input):
-        shape = [d.dim_value or 3 for d in info.type.tensor_type.shape.dim]
-        feeds[info.name] = random.standard_normal(shape).astype(np.float32)
+    for i, info in enumerate(v for v in model.graph.input if v.name not in initial):
+        feeds[info.name] = make_value(random, info)
         (data / f"input_{i}.pb").write_bytes(
             numpy_helper.from_array(feeds[info.name]).SerializeToString())
     for i, value in enumerate(session(folder / "model.onnx").run(None, feeds)):
-        (data / f"output_{i}.pb").write_bytes(numpy_helper.from_array(value).SerializeToString())
+        (data / f"output_{i}.pb").write_bytes(
+            numpy_helper.from_array(np.asarray(value)).SerializeToString())
     return folder
 
 

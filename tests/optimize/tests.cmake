@@ -2,6 +2,7 @@
 # OPTIMIZE_CASES in test-all.
 # SPDX-License-Identifier: Apache-2.0
 file(GLOB OPTIMIZE_SAMPLE CONFIGURE_DEPENDS ${TESTS_DIR}/optimize/*.onnxtxt)
+list(APPEND OPTIMIZE_SAMPLE ${TESTS_DIR}/models/training_mlp_adam_initialized.onnx)
 foreach(form portable functions)
   string(REPLACE "portable" "" flag "${form}")
   string(REPLACE "functions" "--functions" flag "${flag}")

@@ -1,10 +1,12 @@
 #!/bin/sh
-# The shared library exports the functions of cameo.h and nothing else: exports.sh LIBRARY HEADER NM
+# The shared library exports the functions of cameo.h and links libc and libm, nothing else:
+# exports.sh LIBRARY HEADER NM READELF
 # SPDX-License-Identifier: Apache-2.0
 set -u
 library=$1
 header=$2
 nm=$3
+readelf=$4
 
 folder=$(mktemp -d) || exit 3
 trap 'rm -rf "$folder"' EXIT
@@ -30,5 +32,9 @@ comm -23 "$folder/exported" "$folder/declared" >"$folder/wrong"
 judge "exported, not in cameo.h"
 comm -13 "$folder/exported" "$folder/declared" >"$folder/wrong"
 judge "in cameo.h, not exported"
+# ld.so is there for thread-local variables and is part of libc.
+"$readelf" -d "$library" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p' |
+    grep -v '^libc\.so\|^libm\.so\|^ld-linux' >"$folder/wrong"
+judge "linked, neither libc nor libm"
 echo "# counts: $passed passed, $failed failed"
 [ $failed -eq 0 ]

@@ -8,7 +8,8 @@
 enum {
     TABLE = 4 * CM_ELEMENT_VALUES, /* places to find values by number */
     LEAST_BLOCK = 64,              /* elements below which a block is not worth its instructions */
-    SHORT_RUN = 64,                /* elements below which a run is not */
+    SHORT_RUN = 256,               /* elements below which a run is not .. */
+    SHORT_SHARED_RUN = 8,          /* .. where something is computed once for all of it */
     WIDTHS = 4,                    /* of registers: 1, 2, 4 and 8 bytes an element */
 };
 
@@ -200,6 +201,35 @@ static bool check_layouts(struct builder *b)
     return true;
 }
 
+static enum cm_element_level source_level(const struct cm_walk *walk, int s)
+{
+    if (walk->step[s])
+        return CM_EACH_BLOCK;
+    for (int axis = 0; axis < walk->rank; axis++)
+        if (walk->strides[axis * walk->n_operands + s])
+            return CM_EACH_RUN;
+    return CM_ONCE;
+}
+
+/* Is there a node whose result is the same for all elements of a run? */
+static bool computes_once_per_run(struct builder *b, const struct cm_walk *walk)
+{
+    enum cm_element_level levels[CM_ELEMENT_VALUES] = {CM_ONCE};
+    for (int s = 0; s < b->n_sources; s++)
+        levels[b->sources[s].value] = source_level(walk, s);
+    for (const struct cm_node *node = b->graph->first; node; node = node->next) {
+        enum cm_element_level level = CM_ONCE;
+        for (int i = 0; i < node->n_inputs; i++) {
+            const int v = cm_node_input(node, i) ? find_value(b, cm_node_input(node, i)) : -1;
+            level = v >= 0 && levels[v] > level ? levels[v] : level;
+        }
+        if (level == CM_EACH_RUN)
+            return true;
+        levels[find_value(b, cm_node_output(node, 0))] = level;
+    }
+    return false;
+}
+
 /* One walk over all sources. Where its runs would be short, what is repeated in between is gathered
  * into blocks instead, and the rest is one long run. */
 static void plan_walk(struct builder *b)
@@ -213,7 +243,9 @@ static void plan_walk(struct builder *b)
             b->last_read[b->sources[s].value] >= 0 ? &tensor_of(b, &b->sources[s])->shape : NULL;
     void *memory = cm_call_state(b->call, cm_walk_size(b->n_sources, b->shape->rank));
     program->walk = cm_walk_plan(memory, b->shape, b->n_sources, shapes);
-    if (program->walk->run >= SHORT_RUN || program->walk->rank == 0)
+    const int64_t run = program->walk->run;
+    if (run >= SHORT_RUN || program->walk->rank == 0 ||
+        (run >= SHORT_SHARED_RUN && computes_once_per_run(b, program->walk)))
         return;
     for (int s = 0; s < b->n_sources; s++) {
         if (!shapes[s] || is_single(shapes[s]) || cm_shape_elements(shapes[s]) == count)
@@ -223,16 +255,6 @@ static void plan_walk(struct builder *b)
         shapes[s] = b->shape;
     }
     program->walk = cm_walk_plan(memory, b->shape, b->n_sources, shapes);
-}
-
-static enum cm_element_level source_level(const struct cm_walk *walk, int s)
-{
-    if (walk->step[s])
-        return CM_EACH_BLOCK;
-    for (int axis = 0; axis < walk->rank; axis++)
-        if (walk->strides[axis * walk->n_operands + s])
-            return CM_EACH_RUN;
-    return CM_ONCE;
 }
 
 /* ---- registers ---- */

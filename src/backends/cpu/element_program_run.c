@@ -31,15 +31,32 @@ static const char *data_of(const struct lane *lane, const struct cm_element_sour
 
 /* ---- loading ---- */
 
-/* to[i] = from[i * step], by width. */
+/* One element, repeated; the compiler sees stores of one width. */
+#define FILL(type)                                                                                 \
+    static void fill_##type(char *to, const char *from, int64_t count)                             \
+    {                                                                                              \
+        type one, *all = (type *)(void *)to;                                                       \
+        memcpy(&one, from, sizeof one);                                                            \
+        for (int64_t i = 0; i < count; i++)                                                        \
+            all[i] = one;                                                                          \
+    }
+FILL(uint8_t)
+FILL(uint16_t)
+FILL(uint32_t)
+FILL(uint64_t)
+
 static void copy_run(char *to, const char *from, int64_t step, int64_t count, size_t width)
 {
-    if (step) {
+    if (step)
         memcpy(to, from, (size_t)count * width);
-        return;
-    }
-    for (int64_t i = 0; i < count; i++)
-        memcpy(to + (size_t)i * width, from, width);
+    else if (width == sizeof(uint32_t))
+        fill_uint32_t(to, from, count);
+    else if (width == sizeof(uint64_t))
+        fill_uint64_t(to, from, count);
+    else if (width == sizeof(uint16_t))
+        fill_uint16_t(to, from, count);
+    else
+        fill_uint8_t(to, from, count);
 }
 
 /* count elements of a source that repeats, from place `to` of the result on, in its order. */

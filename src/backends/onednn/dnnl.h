@@ -1,9 +1,9 @@
-/* What our kernels ask of oneDNN, in words that do not change with its major version: exactly one
- * of the dnnl_v*.c files behind it is compiled, and only that one sees oneDNN's own headers.
+/* What our kernels ask of oneDNN, in words that do not change with its major version. The library
+ * is opened when the first kernel asks for it; without it every kernel declines and says why.
  *
- * A kernel's accepts describes its operands and calls one of the cm_dnnl_ factories, which makes
- * the primitive or declines with the reason; then cm_dnnl_prepare and cm_dnnl_run are the same for
- * all. Float32 only. */
+ * A kernel's accepts describes its operands and calls one of the cm_dnnl_make_ functions, which
+ * makes the primitive or declines with the reason; then cm_dnnl_prepare and cm_dnnl_run are the
+ * same for all. Float32 only. */
 // SPDX-License-Identifier: Apache-2.0
 #ifndef CM_BACKENDS_ONEDNN_DNNL_H
 #define CM_BACKENDS_ONEDNN_DNNL_H
@@ -50,12 +50,60 @@ enum cm_dnnl_pooling {
     CM_DNNL_AVERAGE_REAL, /* padding does not */
 };
 
+/* ---- what follows a product, element by element, before it is stored ---- */
+
+enum cm_dnnl_joining { CM_DNNL_ADD, CM_DNNL_SUB, CM_DNNL_MUL, CM_DNNL_DIV };
+
+/* Of x, with parameters a and b. */
+enum cm_dnnl_function {
+    CM_DNNL_RELU,      /* x where x > 0, else a x */
+    CM_DNNL_TANH,      /* */
+    CM_DNNL_ELU,       /* x where x > 0, else a (exp(x) - 1) */
+    CM_DNNL_SQUARE,    /* */
+    CM_DNNL_ABS,       /* */
+    CM_DNNL_SQRT,      /* */
+    CM_DNNL_LINEAR,    /* a x + b */
+    CM_DNNL_LOGISTIC,  /* 1 / (1 + exp(-x)) */
+    CM_DNNL_EXP,       /* */
+    CM_DNNL_GELU_TANH, /* */
+    CM_DNNL_GELU_ERF,  /* */
+    CM_DNNL_SWISH,     /* x / (1 + exp(-a x)) */
+    CM_DNNL_CLIP,      /* to [a, b] */
+    CM_DNNL_HARDSWISH, /* x min(max(x + 3, 0), 6) / 6 */
+    CM_DNNL_SOFT_RELU, /* log(1 + exp(x)) */
+    CM_DNNL_MISH,      /* x tanh(log(1 + exp(x))) */
+    CM_DNNL_FUNCTION_COUNT
+};
+
+enum cm_dnnl_post_kind {
+    CM_DNNL_POST_FUNCTION, /* function of the result */
+    CM_DNNL_POST_SUM,      /* operand added: of the result's shape, it lies as the result does and
+                              may share its memory */
+    CM_DNNL_POST_JOIN,     /* result joined with operand, which has 1 where it repeats */
+};
+
+struct cm_dnnl_post {
+    enum cm_dnnl_post_kind kind;
+    enum cm_dnnl_function function;
+    float a, b;
+    enum cm_dnnl_joining joining;
+    struct cm_dnnl_operand operand;
+};
+
+enum { CM_DNNL_MOST_POSTS = 8 };
+
+struct cm_dnnl_posts {
+    struct cm_dnnl_post items[CM_DNNL_MOST_POSTS]; /* in this order */
+    int count;
+};
+
 /* ---- factories, for accepts: true, or false with the reason in the call ---- */
 
 struct cm_dnnl_conv {
     struct cm_dnnl_operand x, weights, bias, y; /* weights of groups have the group as axis 0 */
     struct cm_dnnl_window window;
     bool direct; /* decline where oneDNN would go by way of a matrix product */
+    struct cm_dnnl_posts posts;
 };
 bool cm_dnnl_make_conv(struct cm_call *call, const struct cm_dnnl_conv *conv);
 /* Transposed: weights are (groups, out, in, kernel..) here too; pads take away from the result. */
@@ -63,7 +111,7 @@ bool cm_dnnl_make_deconv(struct cm_call *call, const struct cm_dnnl_conv *conv);
 
 struct cm_dnnl_matmul {
     struct cm_dnnl_operand a, b, bias, y; /* of one rank; bias has 1 where it repeats */
-    float scale;                          /* of the product; 1 where there is a bias */
+    struct cm_dnnl_posts posts;
 };
 bool cm_dnnl_make_matmul(struct cm_call *call, const struct cm_dnnl_matmul *matmul);
 
@@ -89,8 +137,6 @@ struct cm_dnnl_lrn {
 };
 bool cm_dnnl_make_lrn(struct cm_call *call, const struct cm_dnnl_lrn *lrn);
 
-enum cm_dnnl_joining { CM_DNNL_ADD, CM_DNNL_SUB, CM_DNNL_MUL, CM_DNNL_DIV };
-
 /* y = a joined with b, which has 1 where it repeats; y lies as a. */
 struct cm_dnnl_binary {
     struct cm_dnnl_operand a, b, y;
@@ -104,14 +150,21 @@ bool cm_dnnl_make_concat(struct cm_call *call, const struct cm_dnnl_operand *x, 
 
 /* ---- what follows acceptance ---- */
 
+/* Would the call's post-operations make a number of a NaN? oneDNN's maximum, minimum and
+ * exponential do; ONNX's operators do not. */
+bool cm_dnnl_loses_nan(const struct cm_call *call);
+
 /* Says which layouts the primitive reads and writes, and how much scratch it needs. */
 enum cm_status cm_dnnl_prepare(struct cm_call *call);
 enum cm_status cm_dnnl_run(struct cm_call *call);
 
-/* Of oneDNN as it is loaded: "2.6.3". */
-struct cm_dnnl_version {
-    char text[32];
+/* oneDNN as it was found; opens it if nobody did. */
+struct cm_dnnl_found {
+    char version[32];  /* "2.6.3"; "" when it cannot be used */
+    const char *path;  /* of the library; "" when none was opened */
+    const char *why;   /* why it cannot be used; "" when it can */
+    const char *teams; /* whose threads it runs on: "OpenMP", "none" */
 };
-struct cm_dnnl_version cm_dnnl_version(void);
+struct cm_dnnl_found cm_dnnl_found(void);
 
 #endif

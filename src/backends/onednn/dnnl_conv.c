@@ -1,6 +1,6 @@
 /* Convolution and its transpose, of one to three spatial axes, with groups and bias. */
 // SPDX-License-Identifier: Apache-2.0
-#include "backends/onednn/dnnl_operand.h"
+#include "backends/onednn/dnnl_product.h"
 
 /* (out, in / groups, kernel..) as (groups, out / groups, in / groups, kernel..): the same bytes. */
 static void split_groups(struct cm_dnnl_operand *weights, int64_t groups)
@@ -35,30 +35,42 @@ static bool choose_order(struct cm_call *call, struct cm_dnnl_conv *conv,
     return false;
 }
 
-static bool read_operands(struct cm_call *call, struct cm_dnnl_conv *conv)
+static bool read_operands(struct cm_call *call, const struct cm_dnnl_product *product,
+                          struct cm_dnnl_conv *conv)
 {
     if (!cm_dnnl_suits(call))
         return false;
-    const int rank = call->in[0]->shape.rank - 2;
+    const struct cm_shape *x = &call->in[product->in[0]]->shape;
+    const struct cm_shape *weights = &call->in[product->in[1]]->shape;
+    const int rank = x->rank - 2;
     if (rank < 1 || rank > 3)
         return cm_call_decline(call, "it has %d spatial axes", rank);
-    if (!cm_dnnl_operand(call, CM_DNNL_IN(0), CM_DNNL_FREE, &conv->x) ||
-        !cm_dnnl_operand(call, CM_DNNL_IN(1), CM_DNNL_FREE, &conv->weights) ||
-        !cm_dnnl_operand(call, CM_DNNL_IN(2), CM_DNNL_PLAIN, &conv->bias) ||
-        !cm_dnnl_operand(call, CM_DNNL_OUT(0), CM_DNNL_FREE, &conv->y))
+    if (!cm_dnnl_operand(call, CM_DNNL_IN(product->in[0]), CM_DNNL_FREE, &conv->x) ||
+        !cm_dnnl_operand(call, CM_DNNL_IN(product->in[1]), CM_DNNL_FREE, &conv->weights) ||
+        !cm_dnnl_operand(call, CM_DNNL_OUT(0), CM_DNNL_FREE, &conv->y) ||
+        (product->in[2] >= 0 &&
+         !cm_dnnl_operand(call, CM_DNNL_IN(product->in[2]), CM_DNNL_PLAIN, &conv->bias)))
         return cm_call_decline(call, "its rank is too high");
-    return cm_dnnl_read_window(call, call->in[1]->shape.dims + 2, &conv->window);
+    return cm_dnnl_read_window(call, product->node, x, weights->dims + 2, &conv->window) &&
+           cm_dnnl_set_followers(call, product, CM_DNNL_CHANNELS_AT_1, &conv->y, &conv->bias,
+                                 &conv->posts);
+}
+
+bool cm_dnnl_accept_conv(struct cm_call *call, const struct cm_dnnl_product *product)
+{
+    struct cm_dnnl_conv conv = {0};
+    if (!read_operands(call, product, &conv))
+        return false;
+    const int64_t groups = cm_node_int(product->node, "group");
+    if (groups > 1)
+        split_groups(&conv.weights, groups);
+    return choose_order(call, &conv, cm_dnnl_make_conv);
 }
 
 static bool conv_accepts(struct cm_call *call)
 {
-    struct cm_dnnl_conv conv;
-    if (!read_operands(call, &conv))
-        return false;
-    const int64_t groups = cm_node_int(call->node, "group");
-    if (groups > 1)
-        split_groups(&conv.weights, groups);
-    return choose_order(call, &conv, cm_dnnl_make_conv);
+    const struct cm_dnnl_product product = cm_dnnl_lone_product(call);
+    return cm_dnnl_accept_conv(call, &product);
 }
 
 CM_KERNEL(onednn, Conv, .accepts = conv_accepts, .prepare = cm_dnnl_prepare, .run = cm_dnnl_run,
@@ -86,29 +98,35 @@ static void exchange_channels(struct cm_dnnl_operand *weights, int groups)
 }
 
 /* oneDNN derives no sizes: the pad at the end is what makes them fit, output_padding included. */
-static void fit_pads(const struct cm_call *call, struct cm_dnnl_window *w)
+static void fit_pads(const struct cm_shape *x, const struct cm_shape *y, struct cm_dnnl_window *w)
 {
     for (int i = 0; i < w->rank; i++) {
         const int64_t extent = (w->kernel[i] - 1) * w->dilation[i] + 1;
-        const int64_t reach = (call->in[0]->shape.dims[i + 2] - 1) * w->stride[i] + extent;
-        w->pad_end[i] = reach - call->out[0]->shape.dims[i + 2] - w->pad_begin[i];
+        const int64_t reach = (x->dims[i + 2] - 1) * w->stride[i] + extent;
+        w->pad_end[i] = reach - y->dims[i + 2] - w->pad_begin[i];
     }
+}
+
+bool cm_dnnl_accept_conv_transpose(struct cm_call *call, const struct cm_dnnl_product *product)
+{
+    struct cm_dnnl_conv conv = {0};
+    const struct cm_str automatic = cm_node_str(product->node, "auto_pad");
+    if (cm_str_starts(automatic, "SAME") || cm_node_ints(product->node, "output_shape").count)
+        return cm_call_decline(call, "its pads follow from the size of its result");
+    if (!read_operands(call, product, &conv))
+        return false;
+    const int64_t groups = cm_node_int(product->node, "group");
+    if (groups > INT32_MAX)
+        return cm_call_decline(call, "it has too many groups");
+    exchange_channels(&conv.weights, (int)groups);
+    fit_pads(&call->in[product->in[0]]->shape, &call->out[0]->shape, &conv.window);
+    return choose_order(call, &conv, cm_dnnl_make_deconv);
 }
 
 static bool conv_transpose_accepts(struct cm_call *call)
 {
-    struct cm_dnnl_conv conv;
-    const struct cm_str automatic = cm_node_str(call->node, "auto_pad");
-    if (cm_str_starts(automatic, "SAME") || cm_node_ints(call->node, "output_shape").count)
-        return cm_call_decline(call, "its pads follow from the size of its result");
-    if (!read_operands(call, &conv))
-        return false;
-    const int64_t groups = cm_node_int(call->node, "group");
-    if (groups > INT32_MAX)
-        return cm_call_decline(call, "it has too many groups");
-    exchange_channels(&conv.weights, (int)groups);
-    fit_pads(call, &conv.window);
-    return choose_order(call, &conv, cm_dnnl_make_deconv);
+    const struct cm_dnnl_product product = cm_dnnl_lone_product(call);
+    return cm_dnnl_accept_conv_transpose(call, &product);
 }
 
 CM_KERNEL(onednn, ConvTranspose, .accepts = conv_transpose_accepts, .prepare = cm_dnnl_prepare,

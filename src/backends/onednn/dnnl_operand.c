@@ -2,7 +2,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backends/onednn/dnnl_operand.h"
 
+#include "base/parallel.h"
 #include "tensor/layout.h"
+
+#include <float.h>
+#include <math.h>
+#include <stdatomic.h>
 
 bool cm_dnnl_operand(const struct cm_call *call, int place, enum cm_dnnl_order order,
                      struct cm_dnnl_operand *out)
@@ -69,15 +74,15 @@ static void same_pads(struct cm_dnnl_window *w, int axis, int64_t size, int64_t 
 
 enum { MOST = 1 << 20 }; /* of any attribute: products of two and sums of products fit in 64 bits */
 
-static bool read_axis(struct cm_call *call, struct cm_dnnl_window *w, int axis)
+static bool read_axis(struct cm_call *call, const struct cm_node *node, const struct cm_shape *x,
+                      struct cm_dnnl_window *w, int axis)
 {
-    const struct cm_node *node = call->node;
     const struct cm_int64s strides = cm_node_ints(node, "strides");
     const struct cm_int64s dilations = cm_node_ints(node, "dilations");
     const struct cm_int64s pads = cm_node_ints(node, "pads");
     const struct cm_str automatic = cm_node_str(node, "auto_pad");
     const size_t at = (size_t)axis, rank = (size_t)w->rank;
-    const int64_t size = call->in[0]->shape.dims[axis + 2];
+    const int64_t size = x->dims[axis + 2];
     const int64_t result = call->out[0]->shape.dims[axis + 2];
     w->stride[axis] = at < strides.count ? strides.items[at] : 1;
     w->dilation[axis] = at < dilations.count ? dilations.items[at] : 1;
@@ -96,13 +101,38 @@ static bool read_axis(struct cm_call *call, struct cm_dnnl_window *w, int axis)
     return true;
 }
 
-bool cm_dnnl_read_window(struct cm_call *call, const int64_t *kernel, struct cm_dnnl_window *out)
+bool cm_dnnl_read_window(struct cm_call *call, const struct cm_node *node, const struct cm_shape *x,
+                         const int64_t *kernel, struct cm_dnnl_window *out)
 {
-    *out = (struct cm_dnnl_window){.rank = call->in[0]->shape.rank - 2};
+    *out = (struct cm_dnnl_window){.rank = x->rank - 2};
     for (int axis = 0; axis < out->rank; axis++) {
         out->kernel[axis] = kernel[axis];
-        if (!read_axis(call, out, axis))
+        if (!read_axis(call, node, x, out, axis))
             return false;
     }
     return true;
+}
+
+struct finite_search {
+    const float *data;
+    atomic_bool failed;
+};
+
+static void look(void *arg, int64_t begin, int64_t end)
+{
+    struct finite_search *search = arg;
+    bool failed = false;
+    for (int64_t i = begin; i < end; i++)
+        failed |= !(fabsf(search->data[i]) <= FLT_MAX);
+    if (failed)
+        atomic_store_explicit(&search->failed, true, memory_order_relaxed);
+}
+
+bool cm_dnnl_is_finite(const struct cm_tensor *x)
+{
+    enum { GRAIN = 1 << 14 };
+    const size_t bytes = x->layout ? x->layout->bytes : cm_tensor_bytes(x);
+    struct finite_search search = {.data = x->data, .failed = false};
+    cm_parallel((int64_t)(bytes / sizeof(float)), GRAIN, look, &search);
+    return !atomic_load(&search.failed);
 }

@@ -5,9 +5,7 @@
 #include "base/parallel.h"
 #include "tensor/layout.h"
 
-#include <float.h>
 #include <math.h>
-#include <stdatomic.h>
 #include <string.h>
 
 /* ceil_mode: the last window may reach beyond the padding. */
@@ -45,7 +43,7 @@ static bool make(struct cm_call *call, enum cm_dnnl_pooling kind, const int64_t 
             pool.window.kernel[axis] = kernel[axis];
             pool.window.stride[axis] = pool.window.dilation[axis] = 1;
         }
-    } else if (!cm_dnnl_read_window(call, kernel, &pool.window) ||
+    } else if (!cm_dnnl_read_window(call, call->node, &call->in[0]->shape, kernel, &pool.window) ||
                !stretch(call, &pool.window, kind)) {
         return false;
     }
@@ -91,31 +89,6 @@ static bool global_max_accepts(struct cm_call *call)
 }
 
 /* ---- what oneDNN does not do: NaN is skipped, and of -inf alone the lowest float is made ---- */
-
-struct search {
-    const float *data;
-    atomic_bool found;
-};
-
-static void look(void *arg, int64_t begin, int64_t end)
-{
-    struct search *search = arg;
-    bool found = false;
-    for (int64_t i = begin; i < end; i++)
-        found |= !(search->data[i] >= -FLT_MAX);
-    if (found)
-        atomic_store_explicit(&search->found, true, memory_order_relaxed);
-}
-
-/* Any layout: padding in it is zeros. */
-static bool has_nan_or_lowest(const struct cm_tensor *x)
-{
-    enum { GRAIN = 1 << 14 };
-    const size_t bytes = x->layout ? x->layout->bytes : cm_tensor_bytes(x);
-    struct search search = {.data = x->data, .found = false};
-    cm_parallel((int64_t)(bytes / sizeof(float)), GRAIN, look, &search);
-    return atomic_load(&search.found);
-}
 
 /* A window on one axis: taps [first, end) of it lie inside the tensor, tap t at at + t * step. */
 struct reach {
@@ -221,12 +194,12 @@ static enum cm_status pool_again(struct cm_call *call, const struct cm_dnnl_wind
 static enum cm_status max_run_over(struct cm_call *call, const int64_t *kernel, bool is_global)
 {
     CM_TRY(cm_dnnl_run(call));
-    if (!has_nan_or_lowest(call->in[0]))
+    if (cm_dnnl_is_finite(call->in[0]))
         return CM_OK;
     struct cm_dnnl_window w = {.rank = 0};
     if (is_global)
         memcpy(w.kernel, kernel, (size_t)(call->in[0]->shape.rank - 2) * sizeof *kernel);
-    else if (!cm_dnnl_read_window(call, kernel, &w))
+    else if (!cm_dnnl_read_window(call, call->node, &call->in[0]->shape, kernel, &w))
         return cm_call_fail(call, CM_UNSUPPORTED, "its window cannot be read");
     for (int i = call->in[0]->shape.rank - 2; i < 3; i++)
         w.kernel[i] = 1;

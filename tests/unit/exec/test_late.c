@@ -1,6 +1,7 @@
 /* Steps after an If, a Loop or a Scan, and steps whose shapes only data tells: bound as early as
  * can be, with the kernels others get, and the reason told. */
 // SPDX-License-Identifier: Apache-2.0
+#include "backends/onednn/dnnl.h"
 #include "base/memory.h"
 #include "exec/program.h"
 #include "exec_case.h"
@@ -133,10 +134,7 @@ static void note(void *arg, const struct cm_step_report *report)
 
 static bool have_onednn(void)
 {
-    for (size_t i = 0; i < cm_kernel_count; i++)
-        if (cm_str_is(cm_str(cm_kernel_list[i]->backend), "onednn"))
-            return true;
-    return false;
+    return cm_dnnl_found().version[0] != '\0';
 }
 
 static struct seen look(struct cm_session *session, const struct cm_datum *const *in, size_t n_in)

@@ -135,7 +135,8 @@ void test_regions__of_two_added_products_the_later_one_adds(void)
 
 static void not_followed(struct cm_arena *arena)
 {
-    /* Two readers, an output, another shape, another type, limits that are computed. */
+    /* Two readers, an output, another shape, another type, limits that are computed, an operand
+     * that the product reads itself, one that is neither bias nor residual. */
     becomes(arena,
             MAIN("(float[N,5] x, float[5,4] w) => (float[N,4] y, float[4,N] z)",
                  "c = MatMul(x, w) y = Relu(c) z = Transpose(c)"),
@@ -160,6 +161,10 @@ static void not_followed(struct cm_arena *arena)
             MAIN("(float[N,5] x, float[5,4] w, float m) => (float[N,4] y)",
                  "c = MatMul(x, w) y = Clip(c, m)"),
             "MatMul Clip");
+    becomes(arena,
+            MAIN("(float[N,4] x, float[4,4] w) => (float[N,4] y)",
+                 "c = MatMul(x, w) d = Add(c, x) y = Relu(d)"),
+            "MatMul Elementwise(Add Relu)");
     becomes(arena,
             MAIN("(float[N,3,8,8] x, float[4,3,1,1] w, float[1,8] b) => (float[N,4,8,8] y)",
                  "c = Conv(x, w) y = Add(b, c)"),
@@ -847,6 +852,22 @@ void test_regions__tangles_of_elementwise_nodes_give_the_same_bits(void)
     for (seed = 1; seed <= 400; seed++)
         check_in_arena(tangled);
     CHECK(regions_seen > 1000);
+}
+
+static void many(struct cm_arena *arena)
+{
+    struct cm_graph *graph = negated(arena, 40000, 0);
+    struct cm_error err = {0};
+    fuse(graph);
+    CHECK_INT(graph->n_nodes, 625);
+    CHECK_OK(cm_graph_inline_all(graph, pick_region, NULL, &err), &err);
+    CHECK_INT(graph->n_nodes, 40000);
+}
+
+void test_regions__memory_grows_with_the_nodes(void)
+{
+    struct cm_error err = {0};
+    CHECK_OK(check_in_arena_limited(100 << 20, &err, many), &err);
 }
 
 static void trained(struct cm_arena *arena)

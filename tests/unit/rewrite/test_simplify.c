@@ -146,6 +146,9 @@ static void choices(struct cm_arena *arena)
     LEAVES(F "<bool[2,1] f = {0, 0}> { a = Where(f, row, x) y = Relu(a) }", "Where Relu");
     LEAVES(F "<bool[1,1] f = {0}> { a = Where(f, row, x) y = Relu(a) }", "Relu");
     LEAVES(F "<bool t = {1}> { a = Where(t, row, x) y = Relu(a) }", "Where Relu");
+    LEAVES("main (float[2,3] x, float[M] z) => (y) <bool t = {1}> { a = Where(t, x, z)"
+           " y = Relu(a) }",
+           "Where Relu"); /* z may not fit */
     LEAVES(F "<bool[1,3] c = {1, 0, 1}> { a = Where(c, x, s) y = Relu(a) }", "Where Relu");
 }
 

@@ -63,6 +63,36 @@ void test_simplify_views__views_of_views_become_one(void)
     check_in_arena(chains);
 }
 
+/* What refuses some of its inputs goes only where nothing it would refuse can come. */
+static void refusals(struct cm_arena *arena)
+{
+    LEAVES("main (float[N,M] x) => (y) <int64[2] six = {3, 2}, int64[1] flat = {-1}>"
+           "{ a = Reshape(x, six) b = Reshape(a, flat) y = Relu(b) }",
+           "Reshape Reshape Relu");
+    LEAVES("main (float[N,M] x) => (y) <int64[2] six = {3, 2}>"
+           "{ a = Reshape(x, six) s = Shape(x) b = Reshape(a, s) y = Relu(b) }",
+           "Reshape Shape Reshape Relu");
+    LEAVES("main (float[N,6] x) => (y) <int64[3] thirds = {-1, 3, 2}, int64[2] flat = {2, 6}>"
+           "{ a = Reshape(x, thirds) b = Reshape(a, flat) y = Relu(b) }",
+           "Reshape Relu");
+    LEAVES("main (float[N,3] x, float[M] z) => (y) <int64[1] two = {2}>"
+           "{ s = Shape(z) t = Concat<axis = 0>(s, two) b = Reshape(x, t) y = Relu(b) }",
+           "Shape Concat Reshape Relu");
+    LEAVES("main (float[N,1] x, float[1] o) => (y) <int64[1] ax = {1}, int64[2] t = {-1, 2}>"
+           "{ a = Squeeze(x, ax) b = Reshape(a, t) y = Relu(b) }",
+           "Reshape Relu");
+    LEAVES("main (float[3,N,M] x) => (y) <int64[1] zero = {0}, int64[2] t = {-1, 2},"
+           " int64[1] one = {1}, int64[3] u = {1, 2, 3}>"
+           "{ a = Slice(x, zero, one) b = Reshape(a, u) c = Squeeze(b, zero) d = Reshape(c, t)"
+           "  y = Relu(d) }",
+           "Slice Reshape Reshape Relu");
+}
+
+void test_simplify_views__what_may_refuse_its_input_stays(void)
+{
+    check_in_arena(refusals);
+}
+
 static void transposes(struct cm_arena *arena)
 {
     LEAVES(F "{ a = Transpose<perm = [0, 1, 2]>(v) y = Relu(a) }", "Relu");

@@ -1,0 +1,688 @@
+/* Primitives of oneDNN and the layouts of their operands, whatever its major version. */
+// SPDX-License-Identifier: Apache-2.0
+#include "backends/onednn/dnnl_abi.h"
+
+#include "base/parallel.h"
+#include "tensor/layout.h"
+
+/* ---- descriptors ---- */
+
+static void row_strides(int rank, const int64_t *dims, int64_t *strides)
+{
+    int64_t step = 1;
+    for (int i = rank - 1; i >= 0; i--) {
+        strides[i] = step;
+        step *= dims[i];
+    }
+}
+
+/* (n, c, s..) with c innermost; tensors of rank 1 have no channels. */
+static void channels_last_strides(int rank, const int64_t *dims, int64_t *strides)
+{
+    int64_t step = rank > 1 ? dims[1] : 1;
+    row_strides(rank, dims, strides);
+    if (rank < 2)
+        return;
+    strides[1] = 1;
+    for (int i = rank - 1; i >= 2; i--) {
+        strides[i] = step;
+        step *= dims[i];
+    }
+    strides[0] = step;
+}
+
+/* How the operand's bytes lie when its tensor is plain. */
+static struct dnnl_memory_desc *plain_desc(const struct cm_dnnl_operand *operand)
+{
+    int64_t strides[CM_DNNL_MAX_RANK];
+    if (operand->strides[operand->rank - 1])
+        memcpy(strides, operand->strides, sizeof strides);
+    else
+        row_strides(operand->rank, operand->dims, strides);
+    return cm_dnnl_get()->major->strided(operand->rank, operand->dims, strides);
+}
+
+/* One arrangement, up to the strides of axes of size 1, which mean nothing? */
+static bool same_arrangement(const struct cm_dnnl_arrangement *a,
+                             const struct cm_dnnl_arrangement *b)
+{
+    if (memcmp(a, b, sizeof *a) == 0)
+        return true;
+    if (a->rank != b->rank || a->n_blocks || b->n_blocks)
+        return false;
+    for (int i = 0; i < a->rank; i++)
+        if (a->dims[i] != b->dims[i] || a->padded[i] != b->padded[i] ||
+            (a->dims[i] > 1 && a->strides[i] != b->strides[i]))
+            return false;
+    return true;
+}
+
+/* ---- moving tensors between layouts ---- */
+
+/* A reorder that was needed before: made once, run often. */
+struct dnnl_mover {
+    struct dnnl_memory_desc *from, *to;
+    struct dnnl_primitive *primitive;
+    struct dnnl_memory *from_memory, *to_memory;
+    struct dnnl_stream *stream;
+};
+
+struct dnnl_layout {
+    struct cm_layout base;
+    struct cm_dnnl_arrangement arrangement;
+    struct dnnl_memory_desc *desc, *plain; /* owned: this one, and that of the same tensor plain */
+    struct dnnl_mover into, out_of;
+};
+
+static void mover_release(struct dnnl_mover *mover)
+{
+    const struct cm_dnnl *dnnl = cm_dnnl_get();
+    if (mover->primitive)
+        dnnl->fn.primitive_destroy(mover->primitive);
+    if (mover->from_memory)
+        dnnl->fn.memory_destroy(mover->from_memory);
+    if (mover->to_memory)
+        dnnl->fn.memory_destroy(mover->to_memory);
+    if (mover->stream)
+        dnnl->fn.stream_destroy(mover->stream);
+    dnnl->major->free(mover->from);
+    dnnl->major->free(mover->to);
+    *mover = (struct dnnl_mover){0};
+}
+
+static void layout_release(void *what)
+{
+    struct dnnl_layout *layout = what;
+    mover_release(&layout->into);
+    mover_release(&layout->out_of);
+    cm_dnnl_get()->major->free(layout->desc);
+    cm_dnnl_get()->major->free(layout->plain);
+    layout->desc = layout->plain = NULL;
+}
+
+static bool mover_init(struct dnnl_mover *mover, const struct dnnl_memory_desc *from,
+                       const struct dnnl_memory_desc *to)
+{
+    const struct cm_dnnl *dnnl = cm_dnnl_get();
+    struct dnnl_engine *engine = dnnl->engine;
+    struct dnnl_primitive_desc *desc = NULL;
+    mover_release(mover);
+    mover->from = dnnl->major->copy(from);
+    mover->to = dnnl->major->copy(to);
+    const bool made =
+        mover->from && mover->to &&
+        dnnl->fn.reorder_primitive_desc_create(&desc, from, engine, to, engine, NULL) ==
+            DNNL_SUCCESS &&
+        dnnl->fn.primitive_create(&mover->primitive, desc) == DNNL_SUCCESS &&
+        dnnl->fn.memory_create(&mover->from_memory, from, engine, NULL) == DNNL_SUCCESS &&
+        dnnl->fn.memory_create(&mover->to_memory, to, engine, NULL) == DNNL_SUCCESS &&
+        dnnl->fn.stream_create(&mover->stream, engine, DNNL_STREAM_DEFAULT_FLAGS) == DNNL_SUCCESS;
+    if (desc)
+        dnnl->fn.primitive_desc_destroy(desc);
+    if (!made)
+        mover_release(mover);
+    return made;
+}
+
+static bool move(struct dnnl_mover *mover, const struct dnnl_memory_desc *from, void *from_data,
+                 const struct dnnl_memory_desc *to, void *to_data)
+{
+    const struct cm_dnnl *dnnl = cm_dnnl_get();
+    cm_team_lend(true);
+    if ((!mover->primitive || !dnnl->fn.memory_desc_equal(mover->from, from) ||
+         !dnnl->fn.memory_desc_equal(mover->to, to)) &&
+        !mover_init(mover, from, to))
+        return false;
+    const struct dnnl_exec_arg args[] = {{DNNL_ARG_SRC, mover->from_memory},
+                                         {DNNL_ARG_DST, mover->to_memory}};
+    return dnnl->fn.memory_set_data_handle(mover->from_memory, from_data) == DNNL_SUCCESS &&
+           dnnl->fn.memory_set_data_handle(mover->to_memory, to_data) == DNNL_SUCCESS &&
+           dnnl->fn.primitive_execute(mover->primitive, mover->stream, 2, args) == DNNL_SUCCESS &&
+           dnnl->fn.stream_wait(mover->stream) == DNNL_SUCCESS;
+}
+
+static bool layout_same(const struct cm_layout *a, const struct cm_layout *b)
+{
+    return same_arrangement(&((const struct dnnl_layout *)a)->arrangement,
+                            &((const struct dnnl_layout *)b)->arrangement);
+}
+
+static bool same_dims(const struct cm_dnnl_arrangement *a, const struct cm_dnnl_arrangement *b)
+{
+    return a->rank == b->rank && memcmp(a->dims, b->dims, (size_t)a->rank * sizeof a->dims[0]) == 0;
+}
+
+static enum cm_status layout_reorder(const struct cm_tensor *from, struct cm_tensor *to,
+                                     struct cm_error *err);
+
+/* Two layouts that see the tensor under different shapes, as weights by group are: the plain one is
+ * what they share. */
+static enum cm_status reorder_by_plain(const struct cm_tensor *from, struct cm_tensor *to,
+                                       struct cm_error *err)
+{
+    struct cm_tensor plain;
+    CM_TRY(cm_tensor_new(from->type, &from->shape, &plain, err));
+    enum cm_status status = layout_reorder(from, &plain, err);
+    if (!status)
+        status = layout_reorder(&plain, to, err);
+    cm_tensor_drop(&plain);
+    return status;
+}
+
+static enum cm_status layout_reorder(const struct cm_tensor *from, struct cm_tensor *to,
+                                     struct cm_error *err)
+{
+    struct dnnl_layout *source = (struct dnnl_layout *)from->layout;
+    struct dnnl_layout *target = (struct dnnl_layout *)to->layout;
+    if (source && target && !same_dims(&source->arrangement, &target->arrangement))
+        return reorder_by_plain(from, to, err);
+    const bool done =
+        target ? move(&target->into, source ? source->desc : target->plain, from->data,
+                      target->desc, to->data)
+               : move(&source->out_of, source->desc, from->data, source->plain, to->data);
+    return done ? CM_OK
+                : cm_fail(err, CM_NO_MEMORY, "oneDNN cannot move a tensor to layout %s",
+                          target ? target->base.name : "plain");
+}
+
+/* ---- primitives ---- */
+
+struct dnnl_operand {
+    struct cm_dnnl_operand asked;
+    int arg; /* DNNL_ARG_DST of an input: it is added to the result */
+    struct dnnl_memory_desc *desc;
+    struct dnnl_memory *memory;
+    const void *data; /* the memory's handle */
+};
+
+/* What a call holds, from acceptance on. */
+struct dnnl_work {
+    struct dnnl_primitive_attr *attr;
+    struct dnnl_primitive_desc *desc;
+    struct dnnl_primitive *primitive;
+    struct dnnl_stream *stream;
+    struct dnnl_memory *scratch;
+    struct dnnl_operand *operands;
+    struct dnnl_exec_arg *args; /* the operands, then scratch */
+    int n_operands, n_args;
+    int addend;       /* the input that is added to the result; -1: none */
+    size_t sum_bytes; /* of the result, when there is an addend */
+    bool loses_nan;
+    bool out_of_memory; /* or refused, while operands were described */
+};
+
+static void work_release(void *what)
+{
+    const struct cm_dnnl *dnnl = cm_dnnl_get();
+    struct dnnl_work *p = what;
+    for (int i = 0; i < p->n_operands; i++) {
+        if (p->operands[i].memory)
+            dnnl->fn.memory_destroy(p->operands[i].memory);
+        dnnl->major->free(p->operands[i].desc);
+    }
+    if (p->scratch)
+        dnnl->fn.memory_destroy(p->scratch);
+    if (p->stream)
+        dnnl->fn.stream_destroy(p->stream);
+    if (p->primitive)
+        dnnl->fn.primitive_destroy(p->primitive);
+    if (p->desc)
+        dnnl->fn.primitive_desc_destroy(p->desc);
+    if (p->attr)
+        dnnl->fn.primitive_attr_destroy(p->attr);
+    *p = (struct dnnl_work){0};
+}
+
+/* Tied to the call before it holds anything. NULL, with the reason, without oneDNN. */
+static struct dnnl_work *new_work(struct cm_call *call, int most_operands)
+{
+    const struct cm_dnnl *dnnl = cm_dnnl_get();
+    const size_t count = (size_t)most_operands;
+    if (!dnnl->usable) {
+        cm_call_decline(call, "oneDNN is not available: %s", dnnl->library.why);
+        return NULL;
+    }
+    cm_team_lend(true);
+    struct dnnl_operand *operands = cm_call_state(call, count * sizeof *operands);
+    struct dnnl_exec_arg *args = cm_call_state(call, (count + 1) * sizeof *args);
+    struct dnnl_work *p = cm_call_state(call, sizeof *p);
+    cm_call_defer(call, work_release, p);
+    *p = (struct dnnl_work){.operands = operands, .args = args, .addend = -1};
+    /* Without it `accept` declines; what may fail in there is memory alone. */
+    if (dnnl->fn.primitive_attr_create(&p->attr) == DNNL_SUCCESS)
+        dnnl->fn.primitive_attr_set_scratchpad_mode(p->attr, DNNL_SCRATCHPAD_MODE_USER);
+    else
+        p->attr = NULL;
+    return p;
+}
+
+/* The descriptor an operation is asked with. */
+static struct dnnl_memory_desc *desc_of(const struct cm_call *call,
+                                        const struct cm_dnnl_operand *operand)
+{
+    const struct cm_dnnl_major *major = cm_dnnl_get()->major;
+    const struct cm_layout *lies = operand->place >= 0 ? call->in[operand->place]->layout : NULL;
+    int64_t strides[CM_DNNL_MAX_RANK];
+    switch (operand->order) {
+    case CM_DNNL_PLAIN:
+        break;
+    case CM_DNNL_CHANNELS_LAST:
+        channels_last_strides(operand->rank, operand->dims, strides);
+        return major->strided(operand->rank, operand->dims, strides);
+    case CM_DNNL_GIVEN:
+        if (lies && lies->reorder == layout_reorder)
+            return major->copy(((const struct dnnl_layout *)lies)->desc);
+        break;
+    case CM_DNNL_FREE:
+        return major->any(operand->rank, operand->dims);
+    }
+    return plain_desc(operand);
+}
+
+/* NULL when the operand is absent. */
+static const struct dnnl_memory_desc *add_operand(const struct cm_call *call, struct dnnl_work *p,
+                                                  int arg, const struct cm_dnnl_operand *operand)
+{
+    if (!operand->rank)
+        return NULL;
+    struct dnnl_memory_desc *desc = desc_of(call, operand);
+    p->out_of_memory |= !desc;
+    p->operands[p->n_operands++] =
+        (struct dnnl_operand){.asked = *operand, .arg = arg, .desc = desc};
+    return desc;
+}
+
+static const char *implementation(const struct dnnl_work *p)
+{
+    const char *name = "";
+    cm_dnnl_get()->fn.primitive_desc_query(p->desc, DNNL_QUERY_IMPL_INFO_STR, 0, &name);
+    return name;
+}
+
+static bool starts_with(const char *text, const char *start)
+{
+    return strncmp(text, start, strlen(start)) == 0;
+}
+
+static bool decline(struct cm_call *call, struct dnnl_work *p, const char *why)
+{
+    work_release(p);
+    return cm_call_decline(call, "%s", why);
+}
+
+static struct cm_dnnl_making making_of(const struct dnnl_work *p)
+{
+    return (struct cm_dnnl_making){.engine = cm_dnnl_get()->engine, .attr = p->attr};
+}
+
+/* Only what can be told apart can be kept from step to step. */
+static bool can_be_compared(const struct dnnl_work *p)
+{
+    const struct cm_dnnl *dnnl = cm_dnnl_get();
+    struct cm_dnnl_arrangement unused;
+    for (int i = 0; i < p->n_operands; i++) {
+        const struct dnnl_memory_desc *desc =
+            dnnl->fn.primitive_desc_query_md(p->desc, DNNL_QUERY_EXEC_ARG_MD, p->operands[i].arg);
+        if (!desc || !dnnl->major->arrangement(desc, &unused))
+            return false;
+    }
+    return true;
+}
+
+/* Takes the descriptor of the primitive; false with the reason when oneDNN has nothing good. */
+static bool accept(struct cm_call *call, struct dnnl_work *p, int status,
+                   const struct cm_dnnl_making *making)
+{
+    p->desc = status == DNNL_SUCCESS ? making->desc : NULL;
+    if (!p->desc)
+        return decline(call, p, "oneDNN has no primitive for it");
+    if (starts_with(implementation(p), "ref"))
+        return decline(call, p, "oneDNN has only its reference code for it");
+    if (!can_be_compared(p))
+        return decline(call, p, "oneDNN arranges an operand in a way of its own");
+    return true;
+}
+
+/* Without attributes and operands there is nothing to ask oneDNN with. */
+static bool is_ready(const struct dnnl_work *p)
+{
+    return p->attr && !p->out_of_memory;
+}
+
+static const int binary_kinds[] = {
+    [CM_DNNL_ADD] = DNNL_BINARY_ADD,
+    [CM_DNNL_SUB] = DNNL_BINARY_SUB,
+    [CM_DNNL_MUL] = DNNL_BINARY_MUL,
+    [CM_DNNL_DIV] = DNNL_BINARY_DIV,
+};
+
+/* ---- post-operations ---- */
+
+static bool post_loses_nan(const struct cm_dnnl_post *post)
+{
+    if (post->kind != CM_DNNL_POST_FUNCTION)
+        return false;
+    switch (post->function) {
+    case CM_DNNL_RELU: /* the leaky one multiplies */
+        return post->a == 0;
+    case CM_DNNL_SQUARE:
+    case CM_DNNL_ABS:
+    case CM_DNNL_SQRT:
+    case CM_DNNL_LINEAR:
+        return false;
+    default:
+        return true;
+    }
+}
+
+bool cm_dnnl_loses_nan(const struct cm_call *call)
+{
+    return ((const struct dnnl_work *)call->state)->loses_nan;
+}
+
+static int append_post(const struct cm_call *call, struct dnnl_work *p, struct dnnl_post_ops *ops,
+                       const struct cm_dnnl_post *post, int number)
+{
+    const struct cm_dnnl *dnnl = cm_dnnl_get();
+    const struct dnnl_memory_desc *desc;
+    switch (post->kind) {
+    case CM_DNNL_POST_FUNCTION:
+        return dnnl->major->append_function(ops, post->function, post->a, post->b);
+    case CM_DNNL_POST_SUM:
+        p->addend = post->operand.place;
+        return dnnl->major->append_sum(ops);
+    case CM_DNNL_POST_JOIN:
+        desc = add_operand(call, p, dnnl->major->post_operand * (number + 1) | DNNL_ARG_SRC_1,
+                           &post->operand);
+        return desc ? dnnl->fn.post_ops_append_binary(ops, binary_kinds[post->joining], desc)
+                    : DNNL_OUT_OF_MEMORY;
+    }
+    return DNNL_OUT_OF_MEMORY;
+}
+
+static void add_posts(const struct cm_call *call, struct dnnl_work *p,
+                      const struct cm_dnnl_posts *posts)
+{
+    const struct cm_dnnl *dnnl = cm_dnnl_get();
+    struct dnnl_post_ops *ops = NULL;
+    if (posts->count == 0 || !p->attr)
+        return;
+    int status = dnnl->fn.post_ops_create(&ops);
+    for (int i = 0; i < posts->count && status == DNNL_SUCCESS; i++) {
+        p->loses_nan |= post_loses_nan(&posts->items[i]);
+        status = append_post(call, p, ops, &posts->items[i], i);
+    }
+    if (status == DNNL_SUCCESS)
+        status = dnnl->fn.primitive_attr_set_post_ops(p->attr, ops);
+    if (ops)
+        dnnl->fn.post_ops_destroy(ops);
+    p->out_of_memory |= status != DNNL_SUCCESS;
+}
+
+/* oneDNN 2 keeps one set of parameters for all post-operations of a kind: the second of two
+ * multiplications would use the factor of the first. */
+static bool posts_differ_in_kind(const struct cm_dnnl_posts *posts)
+{
+    for (int i = 0; i < posts->count; i++)
+        for (int k = 0; k < i; k++) {
+            const struct cm_dnnl_post *a = &posts->items[i], *b = &posts->items[k];
+            if (a->kind == CM_DNNL_POST_FUNCTION && b->kind == CM_DNNL_POST_FUNCTION &&
+                a->function == b->function && (a->a != b->a || a->b != b->b))
+                return false;
+        }
+    return true;
+}
+
+static bool check_posts(struct cm_call *call, const struct cm_dnnl_posts *posts)
+{
+    return posts_differ_in_kind(posts) ||
+           cm_call_decline(call, "one function follows twice, with other parameters");
+}
+
+/* ---- factories ---- */
+
+enum { PRODUCT_OPERANDS = 4 + CM_DNNL_MOST_POSTS };
+
+static bool make_conv(struct cm_call *call, const struct cm_dnnl_conv *conv, bool transposed)
+{
+    struct dnnl_work *p = check_posts(call, &conv->posts) ? new_work(call, PRODUCT_OPERANDS) : NULL;
+    if (!p)
+        return false;
+    const struct dnnl_memory_desc *const operands[4] = {
+        add_operand(call, p, DNNL_ARG_SRC, &conv->x),
+        add_operand(call, p, DNNL_ARG_WEIGHTS, &conv->weights),
+        add_operand(call, p, DNNL_ARG_BIAS, &conv->bias),
+        add_operand(call, p, DNNL_ARG_DST, &conv->y),
+    };
+    add_posts(call, p, &conv->posts);
+    struct cm_dnnl_making making = making_of(p);
+    const int status = is_ready(p) ? cm_dnnl_get()->major->conv(&making, conv, transposed, operands)
+                                   : DNNL_OUT_OF_MEMORY;
+    if (!accept(call, p, status, &making))
+        return false;
+    if (conv->direct && strstr(implementation(p), "gemm"))
+        return decline(call, p, "oneDNN has no direct convolution for it");
+    return true;
+}
+
+bool cm_dnnl_make_conv(struct cm_call *call, const struct cm_dnnl_conv *conv)
+{
+    return make_conv(call, conv, false);
+}
+
+bool cm_dnnl_make_deconv(struct cm_call *call, const struct cm_dnnl_conv *conv)
+{
+    return make_conv(call, conv, true);
+}
+
+bool cm_dnnl_make_matmul(struct cm_call *call, const struct cm_dnnl_matmul *matmul)
+{
+    struct dnnl_work *p =
+        check_posts(call, &matmul->posts) ? new_work(call, PRODUCT_OPERANDS) : NULL;
+    if (!p)
+        return false;
+    const struct dnnl_memory_desc *const operands[4] = {
+        add_operand(call, p, DNNL_ARG_SRC, &matmul->a),
+        add_operand(call, p, DNNL_ARG_WEIGHTS, &matmul->b),
+        add_operand(call, p, DNNL_ARG_BIAS, &matmul->bias),
+        add_operand(call, p, DNNL_ARG_DST, &matmul->y),
+    };
+    add_posts(call, p, &matmul->posts);
+    struct cm_dnnl_making making = making_of(p);
+    const int status =
+        is_ready(p) ? cm_dnnl_get()->major->matmul(&making, operands) : DNNL_OUT_OF_MEMORY;
+    return accept(call, p, status, &making);
+}
+
+bool cm_dnnl_make_pool(struct cm_call *call, const struct cm_dnnl_pool *pool)
+{
+    static const int kinds[] = {
+        [CM_DNNL_MAX] = DNNL_POOLING_MAX,
+        [CM_DNNL_AVERAGE_ALL] = DNNL_POOLING_AVG_INCLUDE_PADDING,
+        [CM_DNNL_AVERAGE_REAL] = DNNL_POOLING_AVG_EXCLUDE_PADDING,
+    };
+    struct dnnl_work *p = new_work(call, 2);
+    if (!p)
+        return false;
+    const struct dnnl_memory_desc *const operands[2] = {
+        add_operand(call, p, DNNL_ARG_SRC, &pool->x), add_operand(call, p, DNNL_ARG_DST, &pool->y)};
+    struct cm_dnnl_making making = making_of(p);
+    const int status = is_ready(p)
+                           ? cm_dnnl_get()->major->pool(&making, pool, kinds[pool->kind], operands)
+                           : DNNL_OUT_OF_MEMORY;
+    return accept(call, p, status, &making);
+}
+
+bool cm_dnnl_make_batch_norm(struct cm_call *call, const struct cm_dnnl_batch_norm *norm)
+{
+    struct dnnl_work *p = new_work(call, 6);
+    if (!p)
+        return false;
+    const struct dnnl_memory_desc *x = add_operand(call, p, DNNL_ARG_SRC, &norm->x);
+    add_operand(call, p, DNNL_ARG_SCALE, &norm->scale);
+    add_operand(call, p, DNNL_ARG_SHIFT, &norm->shift);
+    add_operand(call, p, DNNL_ARG_MEAN, &norm->mean);
+    add_operand(call, p, DNNL_ARG_VARIANCE, &norm->variance);
+    add_operand(call, p, DNNL_ARG_DST, &norm->y);
+    struct cm_dnnl_making making = making_of(p);
+    const int status =
+        is_ready(p) ? cm_dnnl_get()->major->batch_norm(&making, norm, x) : DNNL_OUT_OF_MEMORY;
+    return accept(call, p, status, &making);
+}
+
+bool cm_dnnl_make_lrn(struct cm_call *call, const struct cm_dnnl_lrn *lrn)
+{
+    struct dnnl_work *p = new_work(call, 2);
+    if (!p)
+        return false;
+    const struct dnnl_memory_desc *x = add_operand(call, p, DNNL_ARG_SRC, &lrn->x);
+    add_operand(call, p, DNNL_ARG_DST, &lrn->y);
+    struct cm_dnnl_making making = making_of(p);
+    const int status =
+        is_ready(p) ? cm_dnnl_get()->major->lrn(&making, lrn, x) : DNNL_OUT_OF_MEMORY;
+    return accept(call, p, status, &making);
+}
+
+bool cm_dnnl_make_binary(struct cm_call *call, const struct cm_dnnl_binary *binary)
+{
+    struct dnnl_work *p = new_work(call, 3);
+    if (!p)
+        return false;
+    const struct dnnl_memory_desc *const operands[2] = {
+        add_operand(call, p, DNNL_ARG_SRC, &binary->a),
+        add_operand(call, p, DNNL_ARG_SRC_1, &binary->b)};
+    add_operand(call, p, DNNL_ARG_DST, &binary->y);
+    struct cm_dnnl_making making = making_of(p);
+    const int status =
+        is_ready(p) ? cm_dnnl_get()->major->binary(&making, binary_kinds[binary->kind], operands)
+                    : DNNL_OUT_OF_MEMORY;
+    return accept(call, p, status, &making);
+}
+
+bool cm_dnnl_make_concat(struct cm_call *call, const struct cm_dnnl_operand *x, int count, int axis,
+                         const struct cm_dnnl_operand *y)
+{
+    struct dnnl_work *p = new_work(call, count + 1);
+    if (!p)
+        return false;
+    const struct dnnl_memory_desc **from = call->engine->state(call, (size_t)count * sizeof *from);
+    for (int i = 0; i < count; i++)
+        from[i] = add_operand(call, p, DNNL_ARG_MULTIPLE_SRC + i, &x[i]);
+    const struct dnnl_memory_desc *to = add_operand(call, p, DNNL_ARG_DST, y);
+    struct cm_dnnl_making making = making_of(p);
+    /* oneDNN calls reference what moves its parts by reorders: that is as good as any. */
+    if (is_ready(p) &&
+        cm_dnnl_get()->major->concat(&making, axis, count, from, to) == DNNL_SUCCESS) {
+        p->desc = making.desc;
+        return true;
+    }
+    return decline(call, p, "oneDNN has no primitive for it");
+}
+
+/* ---- after acceptance ---- */
+
+static enum cm_status out_of_memory(struct cm_call *call)
+{
+    return cm_call_fail(call, CM_NO_MEMORY, "oneDNN cannot make its primitive");
+}
+
+/* The layout of one operand as cm_layout; NULL: plain. */
+static enum cm_status layout_for(struct cm_call *call, const struct cm_dnnl_operand *asked,
+                                 const struct dnnl_memory_desc *desc, const struct cm_layout **out)
+{
+    const struct cm_dnnl *dnnl = cm_dnnl_get();
+    struct dnnl_memory_desc *plain = plain_desc(asked);
+    struct cm_dnnl_arrangement mine, when_plain;
+    const bool known = plain && dnnl->major->arrangement(desc, &mine) &&
+                       dnnl->major->arrangement(plain, &when_plain);
+    *out = NULL;
+    if (!known || asked->order == CM_DNNL_PLAIN || same_arrangement(&mine, &when_plain)) {
+        dnnl->major->free(plain);
+        return known ? CM_OK : out_of_memory(call);
+    }
+    struct dnnl_layout *layout = call->engine->state(call, sizeof *layout);
+    *layout = (struct dnnl_layout){.plain = plain, .desc = dnnl->major->copy(desc)};
+    cm_call_defer(call, layout_release, layout);
+    if (!layout->desc)
+        return out_of_memory(call);
+    layout->arrangement = mine;
+    layout->base = (struct cm_layout){
+        .name = mine.n_blocks ? "onednn blocked" : "channels last",
+        .bytes = dnnl->fn.memory_desc_get_size(desc),
+        .size = sizeof *layout,
+        .same = layout_same,
+        .reorder = layout_reorder,
+    };
+    *out = &layout->base;
+    return CM_OK;
+}
+
+static enum cm_status prepare_operand(struct cm_call *call, struct dnnl_work *p,
+                                      struct dnnl_operand *operand)
+{
+    const struct cm_dnnl *dnnl = cm_dnnl_get();
+    const struct dnnl_memory_desc *desc =
+        dnnl->fn.primitive_desc_query_md(p->desc, DNNL_QUERY_EXEC_ARG_MD, operand->arg);
+    const struct cm_layout *layout = NULL;
+    CM_TRY(layout_for(call, &operand->asked, desc, &layout));
+    if (operand->asked.place >= 0)
+        cm_call_want_layout(call, operand->asked.place, layout);
+    else
+        cm_call_give_layout(call, ~operand->asked.place, layout);
+    if (operand->arg == DNNL_ARG_DST && p->addend >= 0) {
+        cm_call_want_layout(call, p->addend, layout);
+        p->sum_bytes = dnnl->fn.memory_desc_get_size(desc);
+    }
+    if (dnnl->fn.memory_create(&operand->memory, desc, dnnl->engine, NULL) != DNNL_SUCCESS)
+        return out_of_memory(call);
+    p->args[p->n_args++] = (struct dnnl_exec_arg){operand->arg, operand->memory};
+    return CM_OK;
+}
+
+enum cm_status cm_dnnl_prepare(struct cm_call *call)
+{
+    const struct cm_dnnl *dnnl = cm_dnnl_get();
+    struct dnnl_work *p = call->state;
+    cm_team_lend(true);
+    for (int i = 0; i < p->n_operands; i++)
+        CM_TRY(prepare_operand(call, p, &p->operands[i]));
+    const struct dnnl_memory_desc *scratch =
+        dnnl->fn.primitive_desc_query_md(p->desc, DNNL_QUERY_EXEC_ARG_MD, DNNL_ARG_SCRATCHPAD);
+    const size_t scratch_bytes = scratch ? dnnl->fn.memory_desc_get_size(scratch) : 0;
+    cm_call_scratch(call, scratch_bytes);
+    if (scratch_bytes) {
+        if (dnnl->fn.memory_create(&p->scratch, scratch, dnnl->engine, NULL) != DNNL_SUCCESS)
+            return out_of_memory(call);
+        p->args[p->n_args++] = (struct dnnl_exec_arg){DNNL_ARG_SCRATCHPAD, p->scratch};
+    }
+    if (dnnl->fn.primitive_create(&p->primitive, p->desc) != DNNL_SUCCESS ||
+        dnnl->fn.stream_create(&p->stream, dnnl->engine, DNNL_STREAM_DEFAULT_FLAGS) != DNNL_SUCCESS)
+        return out_of_memory(call);
+    dnnl->fn.primitive_desc_destroy(p->desc);
+    p->desc = NULL;
+    return CM_OK;
+}
+
+enum cm_status cm_dnnl_run(struct cm_call *call)
+{
+    const struct cm_dnnl *dnnl = cm_dnnl_get();
+    struct dnnl_work *p = call->state;
+    cm_team_lend(true);
+    for (int i = 0; i < p->n_operands; i++) {
+        struct dnnl_operand *operand = &p->operands[i];
+        const int place = operand->asked.place;
+        void *data = place >= 0 ? call->in[place]->data : call->out[~place]->data;
+        if (data != operand->data && dnnl->fn.memory_set_data_handle(operand->memory, data))
+            return cm_call_fail(call, CM_UNSUPPORTED, "oneDNN refuses its operands");
+        operand->data = data;
+    }
+    if (p->scratch && dnnl->fn.memory_set_data_handle(p->scratch, call->scratch))
+        return cm_call_fail(call, CM_UNSUPPORTED, "oneDNN refuses its operands");
+    if (p->addend >= 0 && call->in[p->addend]->data != call->out[0]->data)
+        memcpy(call->out[0]->data, call->in[p->addend]->data, p->sum_bytes);
+    const int status = dnnl->fn.primitive_execute(p->primitive, p->stream, p->n_args, p->args);
+    if (status != DNNL_SUCCESS || dnnl->fn.stream_wait(p->stream) != DNNL_SUCCESS)
+        return cm_call_fail(call, status == DNNL_OUT_OF_MEMORY ? CM_NO_MEMORY : CM_UNSUPPORTED,
+                            "oneDNN cannot run it");
+    return CM_OK;
+}

@@ -1,0 +1,49 @@
+/* Convolutions and matrix products, as nodes of their own and as the heads of product regions. */
+// SPDX-License-Identifier: Apache-2.0
+#ifndef CM_BACKENDS_ONEDNN_DNNL_PRODUCT_H
+#define CM_BACKENDS_ONEDNN_DNNL_PRODUCT_H
+
+#include "backends/onednn/dnnl_operand.h"
+
+/* What an operand that is added to the result looks like. */
+enum cm_dnnl_extent {
+    CM_DNNL_ONE,     /* one number */
+    CM_DNNL_CHANNEL, /* one number a channel: axis 1 of a convolution, the last of a matrix */
+    CM_DNNL_WHOLE,   /* as large as the result */
+};
+
+/* A step after the product: a function, or the addition of an input of the call. */
+struct cm_dnnl_follower {
+    bool adds;
+    enum cm_dnnl_function function;
+    float a, b;
+    int place; /* of the input */
+    enum cm_dnnl_extent extent;
+};
+
+/* A product whose result, after what follows it, is output 0 of a call. */
+struct cm_dnnl_product {
+    const struct cm_node *node; /* its attributes */
+    int in[3];                  /* where its operands are among the call's; -1: absent */
+    struct cm_dnnl_follower followers[CM_DNNL_MOST_POSTS];
+    int n_followers;
+};
+
+/* The call is the product and nothing follows. */
+struct cm_dnnl_product cm_dnnl_lone_product(const struct cm_call *call);
+
+/* A shape that says which operands have one number a channel. */
+enum cm_dnnl_channels { CM_DNNL_CHANNELS_AT_1, CM_DNNL_CHANNELS_AT_END };
+
+/* Turns the followers into post-operations on y; the first addition by channel becomes the bias,
+ * where `bias` is absent and nothing comes before it. */
+bool cm_dnnl_set_followers(struct cm_call *call, const struct cm_dnnl_product *product,
+                           enum cm_dnnl_channels channels, const struct cm_dnnl_operand *y,
+                           struct cm_dnnl_operand *bias, struct cm_dnnl_posts *posts);
+
+/* For accepts: true, or false with the reason in the call. */
+typedef bool cm_dnnl_accept_fn(struct cm_call *call, const struct cm_dnnl_product *product);
+cm_dnnl_accept_fn cm_dnnl_accept_conv, cm_dnnl_accept_conv_transpose, cm_dnnl_accept_matmul,
+    cm_dnnl_accept_gemm;
+
+#endif

@@ -1,0 +1,336 @@
+/* Product regions as one primitive: a convolution or matrix product with bias, activations and a
+ * residual as post-operations. */
+// SPDX-License-Identifier: Apache-2.0
+#include "backends/onednn/dnnl_product.h"
+
+#include "graph/eval.h"
+#include "tensor/layout.h"
+
+#include <math.h>
+
+/* ---- reading the body ---- */
+
+static const struct {
+    const char *op;
+    cm_dnnl_accept_fn *accept;
+} products[] = {
+    {"Conv", cm_dnnl_accept_conv},
+    {"ConvTranspose", cm_dnnl_accept_conv_transpose},
+    {"Gemm", cm_dnnl_accept_gemm},
+    {"MatMul", cm_dnnl_accept_matmul},
+};
+
+/* Functions with at most one parameter, an attribute. */
+static const struct {
+    const char *op;
+    enum cm_dnnl_function function;
+    const char *attribute;
+} functions[] = {
+    {"Elu", CM_DNNL_ELU, "alpha"},         {"HardSwish", CM_DNNL_HARDSWISH, NULL},
+    {"LeakyRelu", CM_DNNL_RELU, "alpha"},  {"Mish", CM_DNNL_MISH, NULL},
+    {"Relu", CM_DNNL_RELU, NULL},          {"Sigmoid", CM_DNNL_LOGISTIC, NULL},
+    {"Softplus", CM_DNNL_SOFT_RELU, NULL}, {"Swish", CM_DNNL_SWISH, "alpha"},
+    {"Tanh", CM_DNNL_TANH, NULL},
+};
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+static bool is_op(const struct cm_node *node, const char *op)
+{
+    return !node->domain.size && cm_str_is(node->op_type, op);
+}
+
+static const struct cm_graph *body_of(const struct cm_node *region)
+{
+    return region->bodies[0].graph;
+}
+
+/* Which operand of the region a value of the body is; -1: none. */
+static int place_of(const struct cm_graph *body, cm_value value)
+{
+    for (size_t i = 0; value && i < body->n_inputs; i++)
+        if (body->inputs[i] == value)
+            return (int)i;
+    return -1;
+}
+
+/* Is the value one number that can never change? */
+static bool read_number(const struct cm_graph *body, cm_value value, float *out)
+{
+    const struct cm_tensor *tensor = cm_value_get(body->module, value)->fact.constant;
+    if (!tensor || tensor->type != CM_FLOAT || cm_shape_elements(&tensor->shape) != 1)
+        return false;
+    memcpy(out, tensor->data, sizeof *out);
+    return true;
+}
+
+/* A walk along the chain that follows the product. */
+struct chain_walk {
+    struct cm_call *call;
+    const struct cm_graph *body;
+    struct cm_dnnl_product *product;
+    bool at_1;      /* channels are axis 1; else the last */
+    cm_value value; /* what the chain has come to */
+};
+
+static bool add_follower(struct chain_walk *walk, struct cm_dnnl_follower follower)
+{
+    struct cm_dnnl_product *product = walk->product;
+    if (product->n_followers == CM_DNNL_MOST_POSTS)
+        return cm_call_decline(walk->call, "more than %d operators follow the product",
+                               CM_DNNL_MOST_POSTS);
+    product->followers[product->n_followers++] = follower;
+    return true;
+}
+
+static bool add_function(struct chain_walk *walk, enum cm_dnnl_function function, float a, float b)
+{
+    return add_follower(walk, (struct cm_dnnl_follower){.function = function, .a = a, .b = b});
+}
+
+/* How the input repeats over the result; false when it does in another way. */
+static bool read_extent(const struct chain_walk *walk, int place, enum cm_dnnl_extent *out)
+{
+    const struct cm_shape *y = &walk->call->out[0]->shape, *x = &walk->call->in[place]->shape;
+    const int missing = y->rank - x->rank;
+    const int axis = (walk->at_1 ? 1 : y->rank - 1) - missing;
+    *out = CM_DNNL_WHOLE;
+    if (cm_shape_equal(x, y))
+        return true;
+    *out = CM_DNNL_ONE;
+    if (cm_shape_elements(x) == 1 && missing >= 0)
+        return true;
+    *out = CM_DNNL_CHANNEL;
+    if (missing < 0 || axis < 0 || x->dims[axis] != y->dims[axis + missing])
+        return false;
+    return cm_shape_elements(x) == x->dims[axis];
+}
+
+static bool is_operand_of_product(const struct cm_dnnl_product *product, int place)
+{
+    return place == product->in[0] || place == product->in[1] || place == product->in[2];
+}
+
+static bool read_add(struct chain_walk *walk, cm_value other)
+{
+    struct cm_dnnl_follower follower = {.adds = true, .place = place_of(walk->body, other)};
+    float number;
+    if (read_number(walk->body, other, &number))
+        return add_function(walk, CM_DNNL_LINEAR, 1, number);
+    if (follower.place < 0)
+        return cm_call_decline(walk->call, "it adds what it computes itself");
+    if (!read_extent(walk, follower.place, &follower.extent))
+        return cm_call_decline(walk->call, "oneDNN cannot repeat the operand of Add that way");
+    if (is_operand_of_product(walk->product, follower.place))
+        return cm_call_decline(walk->call, "it adds an operand of the product");
+    return add_follower(walk, follower);
+}
+
+static bool read_mul(struct chain_walk *walk, cm_value other)
+{
+    float number;
+    return read_number(walk->body, other, &number)
+               ? add_function(walk, CM_DNNL_LINEAR, number, 0)
+               : cm_call_decline(walk->call, "it multiplies by what is not a constant number");
+}
+
+static bool read_clip(struct chain_walk *walk, const struct cm_node *node)
+{
+    float limits[2] = {-INFINITY, INFINITY};
+    for (int i = 0; i < 2; i++) {
+        const cm_value limit = cm_node_input(node, i + 1);
+        if (limit && !read_number(walk->body, limit, &limits[i]))
+            return cm_call_decline(walk->call, "a limit of Clip is not constant");
+    }
+    if (!(limits[0] <= limits[1]))
+        return cm_call_decline(walk->call, "the limits of Clip exclude everything");
+    return add_function(walk, CM_DNNL_CLIP, limits[0], limits[1]);
+}
+
+/* x * Sigmoid(x): the node after this one closes it. */
+static bool is_gate(const struct chain_walk *walk, const struct cm_node *node)
+{
+    const struct cm_node *next = node->next;
+    if (!is_op(node, "Sigmoid") || !next || !is_op(next, "Mul"))
+        return false;
+    const cm_value a = cm_node_input(next, 0), b = cm_node_input(next, 1);
+    return (a == walk->value && b == node->outputs[0]) ||
+           (b == walk->value && a == node->outputs[0]);
+}
+
+static bool read_node(struct chain_walk *walk, const struct cm_node *node)
+{
+    const cm_value first = cm_node_input(node, 0);
+    const cm_value other = first == walk->value ? cm_node_input(node, 1) : first;
+    if (is_op(node, "Add"))
+        return read_add(walk, other);
+    if (is_op(node, "Mul"))
+        return read_mul(walk, other);
+    if (is_op(node, "Clip"))
+        return read_clip(walk, node);
+    if (is_op(node, "Gelu")) {
+        const bool by_tanh = cm_str_is(cm_node_str(node, "approximate"), "tanh");
+        return add_function(walk, by_tanh ? CM_DNNL_GELU_TANH : CM_DNNL_GELU_ERF, 0, 0);
+    }
+    if (is_op(node, "HardSigmoid"))
+        return add_function(walk, CM_DNNL_LINEAR, cm_node_float(node, "alpha"),
+                            cm_node_float(node, "beta")) &&
+               add_function(walk, CM_DNNL_CLIP, 0, 1);
+    for (size_t i = 0; i < COUNT(functions); i++)
+        if (is_op(node, functions[i].op))
+            return add_function(
+                walk, functions[i].function,
+                functions[i].attribute ? cm_node_float(node, functions[i].attribute) : 0, 0);
+    return cm_call_decline(walk->call, "oneDNN has no post-operation for %.*s",
+                           (int)node->op_type.size, node->op_type.data);
+}
+
+/* Does the node read the chain's value, and give one result that goes on? */
+static bool is_link(const struct chain_walk *walk, const struct cm_node *node)
+{
+    for (int i = 0; i < node->n_inputs; i++)
+        if (node->inputs[i].value == walk->value)
+            return node->n_outputs == 1 && node->outputs[0];
+    return false;
+}
+
+static bool read_chain(struct chain_walk *walk, const struct cm_node *product)
+{
+    walk->value = product->outputs[0];
+    for (const struct cm_node *node = product->next; node; node = node->next) {
+        if (!is_link(walk, node))
+            return cm_call_decline(walk->call, "its operators are not a chain");
+        if (is_gate(walk, node)) {
+            node = node->next;
+            if (!add_function(walk, CM_DNNL_SWISH, 1, 0))
+                return false;
+        } else if (!read_node(walk, node)) {
+            return false;
+        }
+        walk->value = node->outputs[0];
+    }
+    return walk->value == walk->body->outputs[0].value ||
+           cm_call_decline(walk->call, "its operators are not a chain");
+}
+
+static bool read_product(struct cm_call *call, const struct cm_graph *body,
+                         struct cm_dnnl_product *out)
+{
+    *out = (struct cm_dnnl_product){.node = body->first, .in = {-1, -1, -1}};
+    for (int i = 0; i < 3 && i < body->first->n_inputs; i++) {
+        const cm_value value = cm_node_input(body->first, i);
+        out->in[i] = place_of(body, value);
+        if (value && out->in[i] < 0)
+            return cm_call_decline(call, "an operand of the product is part of the region");
+    }
+    if (out->in[0] < 0 || out->in[1] < 0)
+        return cm_call_decline(call, "an operand of the product is absent");
+    return true;
+}
+
+/* ---- NaN ---- */
+
+/* Where operands hold what is not finite and the primitive would lose NaN, the body runs node by
+ * node. (Finite operands whose products overflow to infinities of both signs still lose it.) */
+static bool is_finite(const struct cm_call *call)
+{
+    for (int i = 0; i < call->n_in; i++)
+        if (call->in[i] && !cm_dnnl_is_constant(call, i) && !cm_dnnl_is_finite(call->in[i]))
+            return false;
+    return true;
+}
+
+static bool has_finite_constants(struct cm_call *call)
+{
+    for (int i = 0; i < call->n_in; i++)
+        if (call->in[i] && cm_dnnl_is_constant(call, i) && call->in[i]->data &&
+            !cm_dnnl_is_finite(call->in[i]))
+            return cm_call_decline(call, "constant input %d is not finite", i);
+    return true;
+}
+
+/* Input i, plain; a new reference or a copy. */
+static enum cm_status plain_input(struct cm_call *call, int i, struct cm_datum *out)
+{
+    const struct cm_tensor *x = call->in[i];
+    out->kind = CM_KIND_TENSOR;
+    CM_TRY(cm_tensor_new(x->type, &x->shape, &out->tensor, call->err));
+    if (x->layout)
+        return x->layout->reorder(x, &out->tensor, call->err);
+    memcpy(out->tensor.data, x->data, cm_tensor_bytes(x));
+    return CM_OK;
+}
+
+static enum cm_status give_result(struct cm_call *call, const struct cm_tensor *result)
+{
+    struct cm_tensor *y = call->out[0];
+    if (y->layout)
+        return y->layout->reorder(result, y, call->err);
+    memcpy(y->data, result->data, cm_tensor_bytes(y));
+    return CM_OK;
+}
+
+enum { MOST_OPERANDS = 3 + CM_DNNL_MOST_POSTS };
+
+static enum cm_status run_body(struct cm_call *call)
+{
+    struct cm_datum in[MOST_OPERANDS] = {0}, out = {0};
+    const struct cm_datum *given[MOST_OPERANDS];
+    enum cm_status status = CM_OK;
+    for (int i = 0; i < call->n_in && !status; i++) {
+        status = plain_input(call, i, &in[i]);
+        given[i] = &in[i];
+    }
+    if (!status)
+        status = cm_graph_eval(call->node->bodies[0].graph, given, (size_t)call->n_in, &out, NULL,
+                               call->err);
+    if (!status)
+        status = give_result(call, &out.tensor);
+    for (int i = 0; i < call->n_in; i++)
+        cm_datum_drop(&in[i]);
+    cm_datum_drop(&out);
+    return status;
+}
+
+/* ---- the kernel ---- */
+
+static bool region_accepts(struct cm_call *call)
+{
+    const struct cm_graph *body = body_of(call->node);
+    cm_dnnl_accept_fn *accept = NULL;
+    struct cm_dnnl_product product;
+    for (size_t i = 0; body->first && i < COUNT(products); i++)
+        if (is_op(body->first, products[i].op))
+            accept = products[i].accept;
+    if (!accept || body->n_outputs != 1 || call->n_out != 1 || call->n_in > MOST_OPERANDS)
+        return cm_call_decline(call, "it is not a product and a chain of operators after it");
+    struct chain_walk walk = {.call = call,
+                              .body = body,
+                              .product = &product,
+                              .at_1 = cm_str_starts(body->first->op_type, "Conv")};
+    return cm_dnnl_suits(call) && read_product(call, body, &product) &&
+           read_chain(&walk, body->first) && accept(call, &product) &&
+           (!cm_dnnl_loses_nan(call) || has_finite_constants(call));
+}
+
+static enum cm_status region_run(struct cm_call *call)
+{
+    return cm_dnnl_loses_nan(call) && !is_finite(call) ? run_body(call) : cm_dnnl_run(call);
+}
+
+/* A residual may become the result: what is added and has as many axes as the result. (A bias with
+ * as many elements has not, and is read all along.) */
+static enum cm_sharing region_share(const struct cm_node *node, int output, int input)
+{
+    const struct cm_graph *body = body_of(node);
+    if (output != 0 || (size_t)input >= body->n_inputs)
+        return CM_SHARE_NOTHING;
+    const struct cm_value_def *def = cm_value_get(body->module, body->inputs[input]);
+    const struct cm_type *y = cm_value_get(body->module, body->outputs[0].value)->fact.type;
+    const bool is_added = def->n_uses == 1 && def->uses->node && is_op(def->uses->node, "Add");
+    return is_added && def->fact.type->rank == y->rank ? CM_SHARE_OVERWRITE : CM_SHARE_NOTHING;
+}
+
+CM_KERNEL_IN(onednn, "ai.cameo", ProductRegion, .accepts = region_accepts,
+             .prepare = cm_dnnl_prepare, .run = region_run, .share = region_share,
+             .layouts = CM_LAYOUT_CHOSEN);

@@ -1,0 +1,171 @@
+/* Notices contended cores by preemptions, and makes an OpenMP runtime wait without spinning. */
+// SPDX-License-Identifier: Apache-2.0
+#define _GNU_SOURCE
+#include "base/crowd.h"
+
+#include "base/compiler.h"
+#include "base/parallel.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+
+enum {
+    LOOK_MS = 5,          /* between two looks at the counter of preemptions */
+    FEW_PER_LOOK = 2,     /* preemptions that mean nothing */
+    MS_A_PREEMPTION = 20, /* more often than once in this time: cores are contended */
+    CALM_MS = 1000,       /* without such a look: cores are free, and spinning is tried again */
+    LONGEST_CALM_MS = 64000,
+};
+
+int cm_cores(void)
+{
+    cpu_set_t set;
+
+    if (sched_getaffinity(0, sizeof set, &set) == 0)
+        return CPU_COUNT(&set);
+    const long n = sysconf(_SC_NPROCESSORS_ONLN);
+    return n > 0 ? (int)n : 1;
+}
+
+static int64_t now_ms(void)
+{
+    struct timespec time;
+
+    clock_gettime(CLOCK_MONOTONIC_COARSE, &time);
+    return (int64_t)time.tv_sec * 1000 + time.tv_nsec / 1000000;
+}
+
+/* Of all threads of the process, so far. */
+static int64_t preemptions(void)
+{
+    struct rusage usage;
+
+    return getrusage(RUSAGE_SELF, &usage) == 0 ? usage.ru_nivcsw : 0;
+}
+
+/* ---- the idle threads ---- */
+
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER; /* of all that follows */
+static int users;
+static bool is_idling;
+static pthread_t keeper;
+
+/* What the keeper waits for, under a mutex of its own: it is joined with the other one held. */
+static pthread_mutex_t gate = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t gate_opens = PTHREAD_COND_INITIALIZER;
+static bool gate_is_open;
+
+struct idle_team {
+    const struct cm_team_runtime *runtime;
+    unsigned threads;
+};
+
+static void do_nothing(void *arg)
+{
+    (void)arg;
+}
+
+/* A team of its own, which stays with this thread as long as it lives. */
+static void *keep_team(void *arg)
+{
+    const struct idle_team *team = arg;
+
+    team->runtime->GOMP_parallel(do_nothing, NULL, team->threads, 0);
+    pthread_mutex_lock(&gate);
+    while (!gate_is_open)
+        pthread_cond_wait(&gate_opens, &gate);
+    pthread_mutex_unlock(&gate);
+    return NULL;
+}
+
+/* Signals are for threads that somebody knows of. */
+static void add_idle_threads(const struct cm_team_runtime *runtime, int threads)
+{
+    static struct idle_team team;
+    sigset_t all, before;
+    const int missing = cm_cores() + 1 - threads; /* beside the team of whoever asks */
+
+    if (is_idling || users == 0)
+        return;
+    team = (struct idle_team){runtime, missing > 1 ? (unsigned)missing + 1 : 2};
+    gate_is_open = false;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    is_idling = pthread_create(&keeper, NULL, keep_team, &team) == 0;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
+static void end_idle_threads(void)
+{
+    if (!is_idling)
+        return;
+    pthread_mutex_lock(&gate);
+    gate_is_open = true;
+    pthread_cond_signal(&gate_opens);
+    pthread_mutex_unlock(&gate);
+    pthread_join(keeper, NULL);
+    is_idling = false;
+}
+
+/* ---- when ---- */
+
+static atomic_int_fast64_t next_look;
+static struct {
+    int64_t time, preemptions; /* of the last look; 0: there was none */
+    int64_t last_contended, calm;
+} seen; /* under the mutex */
+
+static void look(const struct cm_team_runtime *runtime, int threads, int64_t now)
+{
+    const int64_t count = preemptions(), more = count - seen.preemptions, time = now - seen.time;
+    /* After a pause the counter tells of other work than ours. */
+    const bool tells = seen.time && time < 20 * LOOK_MS;
+
+    seen.time = now;
+    seen.preemptions = count;
+    if (tells && more >= FEW_PER_LOOK && more * MS_A_PREEMPTION >= time) {
+        if (!is_idling) { /* again after a short calm: wait longer before the next try */
+            const bool soon = seen.calm && now - seen.last_contended < 2 * seen.calm;
+            seen.calm = !soon                             ? CALM_MS
+                        : seen.calm * 2 < LONGEST_CALM_MS ? seen.calm * 2
+                                                          : LONGEST_CALM_MS;
+        }
+        seen.last_contended = now;
+        add_idle_threads(runtime, threads);
+    } else if (is_idling && now - seen.last_contended > seen.calm) {
+        end_idle_threads();
+    }
+}
+
+void cm_crowd_watch(const struct cm_team_runtime *runtime, int threads)
+{
+    const int64_t now = now_ms();
+
+    if (now < atomic_load_explicit(&next_look, memory_order_relaxed) ||
+        pthread_mutex_trylock(&mutex) != 0)
+        return;
+    atomic_store_explicit(&next_look, now + LOOK_MS, memory_order_relaxed);
+    look(runtime, threads, now);
+    pthread_mutex_unlock(&mutex);
+}
+
+void cm_crowd_join(void)
+{
+    pthread_mutex_lock(&mutex);
+    users++;
+    pthread_mutex_unlock(&mutex);
+}
+
+void cm_crowd_leave(void)
+{
+    pthread_mutex_lock(&mutex);
+    if (--users == 0)
+        end_idle_threads();
+    pthread_mutex_unlock(&mutex);
+}

@@ -1,0 +1,29 @@
+/* What to do while other programs want the same cores.
+ *
+ * An OpenMP runtime lets threads wait for each other by spinning, for about a millisecond. On free
+ * cores that is 30 to 100 times faster than sleeping. On contended ones it is ruinous: the spinning
+ * thread uses up the time slice of the one it waits for, and a parallel region takes milliseconds
+ * instead of microseconds. GCC's runtime has an answer of its own: with more threads than
+ * processors they hardly spin (GOMP_SPINCOUNT in its manual). So while we see our threads being
+ * preempted, idle threads are added to the runtime until it has more than there are processors, and
+ * taken away again when the cores are free. Nothing but the way of waiting changes: not the size of
+ * a team, not a bit of any result. */
+// SPDX-License-Identifier: Apache-2.0
+#ifndef CM_BASE_CROWD_H
+#define CM_BASE_CROWD_H
+
+struct cm_team_runtime;
+
+/* Processors this process may use; at least 1. */
+int cm_cores(void);
+
+/* Before a parallel region of the runtime with this many threads. Costs some nanoseconds, and a
+ * system call every few milliseconds. */
+void cm_crowd_watch(const struct cm_team_runtime *runtime, int threads);
+
+/* Somebody may call cm_crowd_watch from now on; nobody does any more. When the last has left, the
+ * idle threads are gone. */
+void cm_crowd_join(void);
+void cm_crowd_leave(void);
+
+#endif

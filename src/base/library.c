@@ -1,0 +1,156 @@
+/* dlopen with a fixed list of places. */
+// SPDX-License-Identifier: Apache-2.0
+#define _GNU_SOURCE
+#include "base/library.h"
+
+#include <dlfcn.h>
+#include <limits.h>
+#include <link.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <unistd.h>
+
+#ifndef CM_LIBRARY_DIR
+#define CM_LIBRARY_DIR ""
+#endif
+
+/* Where the file that holds this code lies, without the last slash; "" when that is not known. */
+static void own_folder(char *out, size_t size)
+{
+    static const char here;
+    Dl_info mine, program;
+    ssize_t length;
+
+    out[0] = '\0';
+    if (!dladdr(&here, &mine) || !mine.dli_fname)
+        return;
+    /* A program's name is what its caller chose to say, so the kernel is asked. */
+    const bool is_program =
+        dladdr((const void *)getauxval(AT_PHDR), &program) && program.dli_fbase == mine.dli_fbase;
+    if (is_program) {
+        length = readlink("/proc/self/exe", out, size - 1);
+        out[length > 0 ? length : 0] = '\0';
+    } else {
+        snprintf(out, size, "%s", mine.dli_fname);
+    }
+    char *slash = strrchr(out, '/');
+    if (out[0] == '/' && slash)
+        *slash = '\0';
+    else
+        out[0] = '\0';
+}
+
+/* Does LD_LIBRARY_PATH lead into the working folder? An empty element of it does. */
+static bool searches_working_folder(void)
+{
+    const char *at = secure_getenv("LD_LIBRARY_PATH");
+
+    if (!at || !*at)
+        return false;
+    for (;; at++) {
+        if (*at != '/')
+            return true;
+        at += strcspn(at, ":;");
+        if (!*at)
+            return false;
+    }
+}
+
+/* The path by which it was found. */
+static void note_path(struct cm_library *library, const char *name)
+{
+    struct link_map *map = NULL;
+    const bool found = dlinfo(library->handle, RTLD_DI_LINKMAP, &map) == 0 && map && map->l_name;
+
+    snprintf(library->path, sizeof library->path, "%s", found ? map->l_name : name);
+}
+
+/* A file that is there but cannot be loaded is worth telling; one that is missing is not. */
+static bool open_one(struct cm_library *library, const char *path)
+{
+    library->handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if (library->handle) {
+        library->why[0] = '\0'; /* of a name before */
+        note_path(library, path);
+        return true;
+    }
+    const char *reason = dlerror();
+    const size_t length = strlen(path);
+    if (reason && (strncmp(reason, path, length) != 0 || !strstr(reason, "No such file")))
+        snprintf(library->why, sizeof library->why, "%s", reason);
+    return false;
+}
+
+static bool open_in(struct cm_library *library, const char *folder, const char *name)
+{
+    char path[PATH_MAX];
+    const int length = snprintf(path, sizeof path, "%s/%s", folder, name);
+
+    return folder[0] == '/' && length > 0 && (size_t)length < sizeof path &&
+           open_one(library, path);
+}
+
+static void say_missing(struct cm_library *library, const char *const *names)
+{
+    size_t used = 0;
+
+    for (size_t i = 0; names[i] && used < sizeof library->why; i++)
+        used += (size_t)snprintf(library->why + used, sizeof library->why - used, "%s%s",
+                                 i == 0         ? ""
+                                 : names[i + 1] ? ", "
+                                                : " or ",
+                                 names[i]);
+    if (used < sizeof library->why)
+        snprintf(library->why + used, sizeof library->why - used, " is not installed");
+}
+
+bool cm_library_open(const char *variable, const char *const *names, struct cm_library *out)
+{
+    const char *wish = secure_getenv(variable);
+    char folder[PATH_MAX];
+
+    *out = (struct cm_library){0};
+    if (wish && strcmp(wish, "off") == 0) {
+        snprintf(out->why, sizeof out->why, "%s is off", variable);
+        return false;
+    }
+    if (wish && *wish) {
+        if (!strchr(wish, '/'))
+            snprintf(out->why, sizeof out->why, "%s is '%.200s', expected a path or off", variable,
+                     wish);
+        else if (!open_one(out, wish) && !out->why[0])
+            snprintf(out->why, sizeof out->why, "%s: there is no file '%.300s'", variable, wish);
+        return out->handle != NULL;
+    }
+    own_folder(folder, sizeof folder);
+    const bool by_system = !searches_working_folder();
+    for (size_t i = 0; names[i]; i++)
+        if (open_in(out, folder, names[i]) || open_in(out, CM_LIBRARY_DIR, names[i]) ||
+            (by_system && open_one(out, names[i])))
+            return true;
+    if (!by_system && !out->why[0])
+        snprintf(out->why, sizeof out->why,
+                 "LD_LIBRARY_PATH has an empty or relative element, so the system is not asked "
+                 "for %s",
+                 names[0]);
+    if (!out->why[0])
+        say_missing(out, names);
+    return false;
+}
+
+bool cm_library_find(struct cm_library *library, const struct cm_symbol *symbols, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        void *const found = dlsym(library->handle, symbols[i].name);
+
+        if (!found) {
+            snprintf(library->why, sizeof library->why, "%.400s has no function %s", library->path,
+                     symbols[i].name);
+            return false;
+        }
+        memcpy(symbols[i].where, &found, sizeof found);
+    }
+    return true;
+}

@@ -1,0 +1,34 @@
+/* Shared libraries that are opened when they are needed and never closed. They come from the folder
+ * that this library (or the program it is linked into) lies in, from the folder the build was
+ * configured with, or from where the system keeps its libraries; never from the working folder or
+ * from a model's. */
+// SPDX-License-Identifier: Apache-2.0
+#ifndef CM_BASE_LIBRARY_H
+#define CM_BASE_LIBRARY_H
+
+#include "base/compiler.h"
+
+#include <stdbool.h>
+
+struct cm_library {
+    void *handle;    /* NULL: not opened */
+    char path[1024]; /* of what was opened */
+    char why[512];   /* why nothing was: "libx.so.1 is not installed" */
+};
+
+/* Opens the first of `names` (NULL after the last) that can be opened. The environment variable
+ * `variable` overrules: "off" opens nothing, a path opens that and nothing else. It is ignored in
+ * programs that run with more rights than their caller. */
+bool cm_library_open(const char *variable, const char *const *names, struct cm_library *out);
+
+/* A function to look up; `where` is the address of a function pointer. */
+struct cm_symbol {
+    const char *name;
+    void *where;
+};
+
+/* Finds all `count` functions in the library or in what it is linked to; else says in library->why
+ * which one is missing. */
+bool cm_library_find(struct cm_library *library, const struct cm_symbol *symbols, size_t count);
+
+#endif
