@@ -64,6 +64,11 @@ static void transposes(struct cm_arena *arena)
             "a = Reshape(k, f) b = Transpose<perm = [0,2,1]>(a) c = Reshape(b, g) d = Mul(c, half)"
             "s = MatMul(q, d) p = Softmax(s) y = MatMul(p, v)",
             "Constant Constant Attention", 0.5f);
+    /* the same where the keys were flat to begin with */
+    becomes(arena, "float[2,3,4,8] q, float[6,5,8] k, float[2,3,5,6] v",
+            "g = Constant<value_ints = [2,3,8,5]>() b = Transpose<perm = [0,2,1]>(k)"
+            "c = Reshape(b, g) s = MatMul(q, c) p = Softmax(s) y = MatMul(p, v)",
+            "Constant Reshape Attention", 1);
 }
 
 void test_pattern_attention__keys_are_turned_in_several_ways(void)
