@@ -60,14 +60,14 @@ static enum cm_status give_instead(struct cm_transpose_steps *t, struct cm_node 
 /* A Transpose that moves nothing, of a constant, or of a Transpose. */
 static enum cm_status merge_transpose(struct cm_transpose_steps *t, struct cm_node *node)
 {
-    const cm_value x = node->inputs[0].value;
-    const struct cm_value_def *def = cm_value_get(t->module, x);
     const struct cm_tensor *constant = NULL;
     struct cm_perm p, first;
     cm_value merged;
 
     if (!cm_perm_of_node(node, &p))
         return CM_OK;
+    const cm_value x = node->inputs[0].value;
+    const struct cm_value_def *def = cm_value_get(t->module, x);
     if (cm_perm_is_identity(&p))
         return give_instead(t, node, x);
     CM_TRY(cm_value_constant(t->module, x, &constant, t->err));
