@@ -19,9 +19,10 @@
 #include <stdlib.h>
 
 enum {
-    USUAL_SIZE = 64, /* of a dimension that is not known */
-    MAX_CHAIN = 8,   /* nodes computed again for one value */
-    MAX_LEAVES = 24, /* operands of such nodes */
+    USUAL_SIZE = 512, /* of a dimension that is not known: most of all the batch, and who asks for
+                         less memory has large ones */
+    MAX_CHAIN = 8,    /* nodes computed again for one value */
+    MAX_LEAVES = 24,  /* operands of such nodes */
 };
 /* Candidates and uses looked at. */
 static const uint64_t WORK_BUDGET = 50000000;
