@@ -179,6 +179,21 @@ static void note_backends(struct notes *notes, const char *only)
     note(notes, "backend", "%s", list[0] ? list : "reference");
 }
 
+/* The passes that run: what they are decides the order of rounding. */
+static void note_passes(struct notes *notes, const struct train_settings *s)
+{
+    struct cameo_pass pass = CAMEO_PASS_INIT;
+    char list[300] = "";
+    size_t used = 0;
+
+    for (size_t i = 0; cameo_pass(i, &pass) && used < sizeof list; i++)
+        if (!pass.on_request || s->recompute)
+            used += (size_t)snprintf(list + used, sizeof list - used, "%s%s", used ? "," : "",
+                                     pass.name);
+    note(notes, "passes", "%s%s%s", list, s->without ? " without " : "",
+         s->without ? s->without : "");
+}
+
 /* What must be the same for the same bits. */
 static void note_conditions(const struct train_run *run, struct notes *notes)
 {
@@ -188,6 +203,7 @@ static void note_conditions(const struct train_run *run, struct notes *notes)
     note(notes, "instructions", "%s", instruction_set());
     note_backends(notes, s->backend);
     note(notes, "threads", "%d", s->effective_threads);
+    note_passes(notes, s);
     note(notes, "seed", "%zu", s->seed);
     note(notes, "digest of the training flags", "%016" PRIx64, flags_digest());
     note(notes, "samples", "%lld", (long long)cameo_dataset_samples(run->data));

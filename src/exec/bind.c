@@ -1,21 +1,10 @@
 /* Binding: sizes, places and prepared kernels for one set of input shapes. */
 // SPDX-License-Identifier: Apache-2.0
-#include "exec/program.h"
+#include "exec/binder.h"
 
 #include "base/number.h"
-#include "exec/storage.h"
 
 _Static_assert(CM_STORAGE_KINDS == (int)CM_MEMORY_KINDS, "storages count by kind");
-
-struct binder {
-    struct cm_context *context;
-    struct cm_session *session;
-    struct cm_block *block;
-    struct cm_binding *binding;
-    struct cm_arena *arena; /* the binding's */
-    struct cm_storages storages;
-    struct cm_error *err;
-};
 
 /* ---- facts ---- */
 
@@ -30,7 +19,7 @@ static void step_facts(const struct cm_context *context, const struct cm_step *s
     }
 }
 
-static bool all_known(const struct binder *b, const struct cm_step *step)
+static bool all_known(const struct cm_binder *b, const struct cm_step *step)
 {
     for (int i = 0; i < step->n_in; i++)
         if (step->in[i] != CM_NO_SLOT && !b->context->slots[step->in[i]].known)
@@ -68,7 +57,7 @@ static bool is_empty(const struct cm_type *type)
 
 /* Do the input shapes decide the shapes of this step's results? Fills results if so; otherwise says
  * what it must wait for. */
-static enum cm_status infer_step(struct binder *b, const struct cm_step *step,
+static enum cm_status infer_step(struct cm_binder *b, const struct cm_step *step,
                                  struct cm_fact *results, const char **waits_for)
 {
     const struct cm_op *op = step->node->op;
@@ -111,176 +100,7 @@ static enum cm_status infer_step(struct binder *b, const struct cm_step *step,
     return CM_OK;
 }
 
-/* ---- places ---- */
-
-static struct cm_place *new_place(struct binder *b, cm_slot_id slot, enum cm_place_kind kind)
-{
-    struct cm_slot *at = &b->context->slots[slot];
-    struct cm_place *place = CM_PUSH(b->arena, &b->binding->places);
-    *place = (struct cm_place){.slot = slot,
-                               .kind = kind,
-                               .same_as = CM_NO_SLOT,
-                               .type = at->type,
-                               .layout = at->datum.tensor.layout,
-                               .known = at->known};
-    at->storage = CM_STORAGE_FOREIGN;
-    if (kind != CM_PLACE_BLOCK && kind != CM_PLACE_KNOWN)
-        *CM_PUSH(b->arena, &b->binding->moving) = b->binding->places.count - 1;
-    return place;
-}
-
-static void set_type(struct binder *b, cm_slot_id id, const struct cm_type *type)
-{
-    struct cm_slot *slot = &b->context->slots[id];
-    slot->type = type;
-    slot->known = NULL;
-    slot->datum = (struct cm_datum){.kind = CM_KIND_TENSOR};
-    slot->datum.tensor.type = type->dtype;
-    cm_type_shape(type, &slot->datum.tensor.shape);
-}
-
-static enum cm_status plain_bytes(const struct cm_tensor *tensor, size_t *out, struct cm_error *err)
-{
-    int64_t count;
-    if (!cm_shape_count(&tensor->shape, &count) || !cm_dtype_bytes(tensor->type, count, out))
-        return cm_fail(err, CM_LIMIT, "the size of its result overflows");
-    return CM_OK;
-}
-
-static bool ends_here(const struct cm_step *step, cm_slot_id slot)
-{
-    for (size_t i = 0; i < step->n_last; i++)
-        if (step->last[i] == slot)
-            return true;
-    return false;
-}
-
-static int times_read(const struct cm_step *step, cm_slot_id slot)
-{
-    int times = 0;
-    for (int i = 0; i < step->n_in; i++)
-        times += step->in[i] == slot;
-    return times;
-}
-
-/* The input whose bytes output o may take over or share; -1: none. */
-static int sharing_input(const struct binder *b, const struct cm_bound_step *bound, int o,
-                         size_t bytes, const struct cm_layout *layout, enum cm_sharing wanted)
-{
-    const struct cm_step *step = bound->step;
-    for (int i = 0; bound->share && i < step->n_in; i++) {
-        if (step->in[i] == CM_NO_SLOT || bound->share(step->node, o, i) != wanted)
-            continue;
-        const struct cm_slot *slot = &b->context->slots[step->in[i]];
-        size_t has;
-        if (!cm_layout_equal(slot->datum.tensor.layout, layout) ||
-            (!layout && (plain_bytes(&slot->datum.tensor, &has, NULL) || has != bytes)))
-            continue;
-        if (wanted == CM_SHARE_VIEW && slot->storage == CM_STORAGE_LATE)
-            continue; /* nobody knows yet where it will be, nor keeps it for the view */
-        if (wanted == CM_SHARE_VIEW)
-            return i;
-        if (slot->storage >= 0 && b->storages.all.items[slot->storage].live == 1 &&
-            ends_here(step, step->in[i]) && times_read(step, step->in[i]) == 1)
-            return i;
-    }
-    return -1;
-}
-
-static enum cm_status place_output(struct binder *b, const struct cm_bound_step *bound, int o,
-                                   bool *is_view)
-{
-    const struct cm_step *step = bound->step;
-    const cm_slot_id id = step->out[o];
-    struct cm_slot *slot = &b->context->slots[id];
-    const struct cm_layout *layout = slot->datum.tensor.layout;
-    size_t bytes;
-    CM_TRY(plain_bytes(&slot->datum.tensor, &bytes, b->err));
-    if (layout)
-        bytes = layout->bytes;
-    *is_view = false;
-    struct cm_place *place;
-    if (b->session->result_of[id] != CM_NO_SLOT) {
-        place = new_place(b, id, CM_PLACE_RESULT);
-        place->offset = b->session->result_of[id];
-        return CM_OK;
-    }
-    const int view = layout ? -1 : sharing_input(b, bound, o, bytes, NULL, CM_SHARE_VIEW);
-    const int over = sharing_input(b, bound, o, bytes, layout, CM_SHARE_OVERWRITE);
-    const int storage = view >= 0   ? b->context->slots[step->in[view]].storage
-                        : over >= 0 ? b->context->slots[step->in[over]].storage
-                                    : cm_storage_new(&b->storages, bytes);
-    if (view >= 0 && storage < 0) { /* of memory that is not this block's: an input, a constant */
-        place = new_place(b, id, CM_PLACE_SAME);
-        place->same_as = step->in[view];
-        *is_view = true;
-    } else {
-        place = new_place(b, id, CM_PLACE_BLOCK);
-        place->offset = b->storages.all.items[storage].offset;
-        if (view >= 0 || over >= 0)
-            b->storages.all.items[storage].live++; /* the input leaves when the step ends */
-        if (over >= 0 && view < 0)
-            cm_storage_adopt(&b->storages, storage);
-        slot->storage = storage;
-        *is_view = view >= 0;
-    }
-    return CM_OK;
-}
-
 /* ---- known contents ---- */
-
-static void *aligned(struct binder *b, size_t bytes)
-{
-    if (bytes > SIZE_MAX - CM_TENSOR_ALIGNMENT)
-        bytes = SIZE_MAX - CM_TENSOR_ALIGNMENT; /* which the arena refuses */
-    char *room = cm_arena_alloc(b->arena, bytes + CM_TENSOR_ALIGNMENT);
-    return room + (CM_TENSOR_ALIGNMENT - (uintptr_t)room % CM_TENSOR_ALIGNMENT);
-}
-
-static struct cm_tensor *new_known(struct binder *b, cm_slot_id id)
-{
-    struct cm_slot *slot = &b->context->slots[id];
-    struct cm_tensor *tensor = CM_NEW(b->arena, struct cm_tensor);
-    *tensor = slot->datum.tensor;
-    tensor->data = aligned(b, cm_tensor_bytes(tensor));
-    slot->known = tensor;
-    slot->datum.tensor.data = tensor->data;
-    new_place(b, id, CM_PLACE_KNOWN);
-    return tensor;
-}
-
-/* Shape arithmetic that the rule has done already: all elements are numbers. */
-static bool take_known(struct binder *b, const struct cm_step *step, const struct cm_fact *results)
-{
-    int wanted = -1;
-    for (int o = 0; o < step->n_out; o++) {
-        if (step->out[o] == CM_NO_SLOT)
-            continue;
-        if (wanted >= 0)
-            return false; /* several outputs: not shape arithmetic */
-        wanted = o;
-    }
-    const struct cm_known *known = wanted < 0 ? NULL : results[wanted].known;
-    if (!known ||
-        (results[wanted].type->dtype != CM_INT64 && results[wanted].type->dtype != CM_INT32))
-        return false;
-    for (size_t i = 0; i < known->count; i++)
-        if (!known->items[i].is_number)
-            return false;
-    struct cm_shape shape;
-    if (!cm_type_shape(results[wanted].type, &shape) ||
-        cm_shape_elements(&shape) != (int64_t)known->count)
-        return false;
-    set_type(b, step->out[wanted], results[wanted].type);
-    struct cm_tensor *tensor = new_known(b, step->out[wanted]);
-    for (size_t i = 0; i < known->count; i++) {
-        if (tensor->type == CM_INT64)
-            ((int64_t *)tensor->data)[i] = known->items[i].number;
-        else
-            ((int32_t *)tensor->data)[i] = (int32_t)known->items[i].number;
-    }
-    return true;
-}
 
 enum { SMALL = 4096 }; /* bytes of results that are worth computing while binding */
 
@@ -306,7 +126,7 @@ static bool worth_knowing(const struct cm_step *step, const struct cm_fact *resu
 
 /* ---- steps ---- */
 
-static struct cm_bound_step *new_step(struct binder *b, const struct cm_step *step)
+static struct cm_bound_step *new_step(struct cm_binder *b, const struct cm_step *step)
 {
     struct cm_bound_step *bound = CM_NEW(b->arena, struct cm_bound_step);
     bound->step = step;
@@ -385,8 +205,9 @@ void cm_bind_give_layout(struct cm_call *call, int o, const struct cm_layout *la
 
 /* A copy of what a slot holds in another layout, made by a step of its own (or here, once, if it
  * never changes). */
-static enum cm_status reordered(struct binder *b, cm_slot_id id, const struct cm_layout *layout,
-                                int *storage, struct cm_datum **out)
+static enum cm_status reorder_operand(struct cm_binder *b, cm_slot_id id,
+                                      const struct cm_layout *layout, int *storage,
+                                      struct cm_datum **out)
 {
     const struct cm_slot *slot = &b->context->slots[id];
     const struct cm_tensor *from = &slot->datum.tensor;
@@ -398,14 +219,14 @@ static enum cm_status reordered(struct binder *b, cm_slot_id id, const struct cm
     *to = *from;
     to->layout = layout;
     to->buffer = NULL;
-    CM_TRY(plain_bytes(from, &bytes, b->err));
+    CM_TRY(cm_plain_bytes(from, &bytes, b->err));
     if (layout)
         bytes = layout->bytes;
     const struct cm_layout *mover = layout ? layout : from->layout;
     if (b->session->constants[id] && layout && layout->size)
         return cm_pack_constant(b->session, b->arena, from, layout, &to->data, b->err);
     if (slot->known) {
-        to->data = aligned(b, bytes);
+        to->data = cm_binder_aligned(b, bytes);
         return mover->reorder(from, to, b->err);
     }
     *storage = cm_storage_new(&b->storages, bytes);
@@ -421,7 +242,7 @@ static enum cm_status reordered(struct binder *b, cm_slot_id id, const struct cm
 }
 
 /* Brings every operand into the layout the kernel reads; temporary copies end with the step. */
-static enum cm_status settle_inputs(struct binder *b, struct cm_bound_step *bound,
+static enum cm_status settle_inputs(struct cm_binder *b, struct cm_bound_step *bound,
                                     enum cm_layout_rule rule, int *temporary)
 {
     const struct cm_step *step = bound->step;
@@ -437,7 +258,7 @@ static enum cm_status settle_inputs(struct binder *b, struct cm_bound_step *boun
         if (cm_layout_equal(has, wants))
             continue;
         struct cm_datum *copy;
-        CM_TRY(reordered(b, step->in[i], wants, &temporary[i], &copy));
+        CM_TRY(reorder_operand(b, step->in[i], wants, &temporary[i], &copy));
         in[i] = &copy->tensor;
         in_datum[i] = copy;
     }
@@ -445,7 +266,7 @@ static enum cm_status settle_inputs(struct binder *b, struct cm_bound_step *boun
 }
 
 /* A layout counts bytes, so elements of another type cannot have the same one. */
-static bool gives_type(const struct binder *b, const struct cm_step *step, enum cm_dtype type)
+static bool gives_type(const struct cm_binder *b, const struct cm_step *step, enum cm_dtype type)
 {
     for (int o = 0; o < step->n_out; o++)
         if (step->out[o] != CM_NO_SLOT && b->context->slots[step->out[o]].datum.tensor.type != type)
@@ -455,7 +276,7 @@ static bool gives_type(const struct binder *b, const struct cm_step *step, enum 
 
 /* Elementwise steps leave a layout as it is when all operands have the same one and it has no
  * padding; single elements, which repeat, go with any. */
-static const struct cm_layout *common_layout(const struct binder *b, const struct cm_step *step)
+static const struct cm_layout *common_layout(const struct cm_binder *b, const struct cm_step *step)
 {
     const struct cm_layout *layout = NULL;
     const struct cm_shape *shape = NULL;
@@ -471,7 +292,7 @@ static const struct cm_layout *common_layout(const struct binder *b, const struc
             continue;
         }
         if (!tensor->layout || !gives_type(b, step, tensor->type) ||
-            plain_bytes(tensor, &bytes, NULL) || bytes != tensor->layout->bytes ||
+            cm_plain_bytes(tensor, &bytes, NULL) || bytes != tensor->layout->bytes ||
             (shape && !cm_shape_equal(shape, &tensor->shape)) ||
             (layout && !cm_layout_equal(layout, tensor->layout)))
             return NULL;
@@ -482,19 +303,19 @@ static const struct cm_layout *common_layout(const struct binder *b, const struc
 }
 
 /* Runs a step now: its operands are known and its results small. */
-static enum cm_status run_now(struct binder *b, struct cm_bound_step *bound)
+static enum cm_status run_now(struct cm_binder *b, struct cm_bound_step *bound)
 {
     const struct cm_step *step = bound->step;
     for (int o = 0; o < step->n_out; o++)
         if (step->out[o] != CM_NO_SLOT)
-            new_known(b, step->out[o]);
+            cm_binder_new_known(b, step->out[o]);
     if (step->node->op->prepare)
         CM_TRY(step->node->op->prepare(&bound->call));
-    bound->call.scratch = aligned(b, bound->scratch_size);
+    bound->call.scratch = cm_binder_aligned(b, bound->scratch_size);
     return step->node->op->run(&bound->call);
 }
 
-static void end_slots(struct binder *b, const struct cm_step *step)
+static void end_slots(struct cm_binder *b, const struct cm_step *step)
 {
     for (size_t i = 0; i < step->n_last; i++) {
         const int storage = b->context->slots[step->last[i]].storage;
@@ -508,7 +329,7 @@ static void end_slots(struct binder *b, const struct cm_step *step)
     }
 }
 
-static size_t live_bytes(const struct binder *b)
+static size_t live_bytes(const struct cm_binder *b)
 {
     size_t total = 0;
     for (int kind = 0; kind < CM_STORAGE_KINDS; kind++)
@@ -518,7 +339,7 @@ static size_t live_bytes(const struct binder *b)
 
 /* A step that runs with memory of its own. Where the shape of a result is known all the same, the
  * steps after it need not wait. */
-static enum cm_status wait_until_run(struct binder *b, const struct cm_step *step,
+static enum cm_status wait_until_run(struct cm_binder *b, const struct cm_step *step,
                                      const struct cm_fact *results, const char *waits_for)
 {
     struct cm_bound_step *bound = new_step(b, step);
@@ -539,9 +360,9 @@ static enum cm_status wait_until_run(struct binder *b, const struct cm_step *ste
         if (bound->types && is_decided(results[o].type) && !is_empty(results[o].type)) {
             CM_TRY(check_size(results[o].type, b->err));
             bound->types[o] = results[o].type;
-            set_type(b, step->out[o], results[o].type);
+            cm_binder_set_type(b, step->out[o], results[o].type);
         }
-        new_place(b, step->out[o], CM_PLACE_AT_RUN);
+        cm_binder_new_place(b, step->out[o], CM_PLACE_AT_RUN);
         slot->storage = CM_STORAGE_LATE;
     }
     bound->live = live_bytes(b);
@@ -551,14 +372,15 @@ static enum cm_status wait_until_run(struct binder *b, const struct cm_step *ste
 
 /* Outputs that the kernel writes in a layout of its own while everybody else reads them plain: by
  * output, the storage of the first (-1: none) and the tensor that a reorder fills. */
-struct beside {
+struct reordered_outputs {
     int *storage;
     struct cm_tensor **plain;
 };
 
 /* only_views: no output has memory of its own. */
-static enum cm_status place_outputs(struct binder *b, struct cm_bound_step *bound,
-                                    enum cm_layout_rule rule, struct beside *out, bool *only_views)
+static enum cm_status place_outputs(struct cm_binder *b, struct cm_bound_step *bound,
+                                    enum cm_layout_rule rule, struct reordered_outputs *out,
+                                    bool *only_views)
 {
     const struct cm_step *step = bound->step;
     struct cm_tensor **given = (struct cm_tensor **)(uintptr_t)bound->call.out;
@@ -572,43 +394,43 @@ static enum cm_status place_outputs(struct binder *b, struct cm_bound_step *boun
         const struct cm_layout *layout = rule == CM_LAYOUT_PLAIN ? NULL : bound->give[o];
         if (layout && (b->session->result_of[step->out[o]] != CM_NO_SLOT ||
                        b->session->is_captured[step->out[o]])) {
-            /* Results and what bodies read are plain: the kernel writes beside them and a reorder
-             * follows. */
-            struct cm_tensor *beside = CM_NEW(b->arena, struct cm_tensor);
-            *beside = slot->datum.tensor;
-            beside->layout = layout;
+            /* Results and what bodies read are plain: the kernel writes elsewhere and a
+             * reorder follows. */
+            struct cm_tensor *reordered = CM_NEW(b->arena, struct cm_tensor);
+            *reordered = slot->datum.tensor;
+            reordered->layout = layout;
             out->storage[o] = cm_storage_new(&b->storages, layout->bytes);
             *CM_PUSH(b->arena, &b->binding->extras) =
-                (struct cm_extra){beside, b->storages.all.items[out->storage[o]].offset};
+                (struct cm_extra){reordered, b->storages.all.items[out->storage[o]].offset};
             out->plain[o] = &slot->datum.tensor;
-            given[o] = beside;
+            given[o] = reordered;
         } else {
             slot->datum.tensor.layout = layout;
         }
-        CM_TRY(place_output(b, bound, o, &view));
+        CM_TRY(cm_binder_place_output(b, bound, o, &view));
         *only_views = *only_views && view;
     }
     return CM_OK;
 }
 
 /* The reorders that follow such a step. */
-static void reorder_outputs(struct binder *b, const struct cm_bound_step *bound,
-                            const struct beside *beside)
+static void reorder_outputs(struct cm_binder *b, const struct cm_bound_step *bound,
+                            const struct reordered_outputs *reordered)
 {
     for (int o = 0; o < bound->step->n_out; o++) {
-        if (beside->storage[o] < 0)
+        if (reordered->storage[o] < 0)
             continue;
         struct cm_bound_step *back = new_step(b, NULL);
         back->kernel = "reorder";
         back->reorder_from = bound->call.out[o];
-        back->reorder_to = beside->plain[o];
+        back->reorder_to = reordered->plain[o];
         *CM_PUSH(b->arena, &b->binding->steps) = back;
-        cm_storage_leave(&b->storages, beside->storage[o]);
+        cm_storage_leave(&b->storages, reordered->storage[o]);
     }
 }
 
 /* kernel: of a backend; NULL: the reference kernel. */
-static enum cm_status place_step(struct binder *b, struct cm_bound_step *bound,
+static enum cm_status place_step(struct cm_binder *b, struct cm_bound_step *bound,
                                  const struct cm_kernel *kernel)
 {
     const struct cm_step *step = bound->step;
@@ -634,10 +456,10 @@ static enum cm_status place_step(struct binder *b, struct cm_bound_step *bound,
             bound->give[o] = common;
     }
     CM_TRY(settle_inputs(b, bound, rule, temporary));
-    struct beside beside = {CM_NEW_ARRAY(b->arena, int, n_out),
-                            CM_NEW_ARRAY(b->arena, struct cm_tensor *, n_out)};
+    struct reordered_outputs reordered = {CM_NEW_ARRAY(b->arena, int, n_out),
+                                          CM_NEW_ARRAY(b->arena, struct cm_tensor *, n_out)};
     bool only_views;
-    CM_TRY(place_outputs(b, bound, rule, &beside, &only_views));
+    CM_TRY(place_outputs(b, bound, rule, &reordered, &only_views));
     if (bound->scratch_size > b->storages.most[CM_MEMORY_SCRATCH])
         b->storages.most[CM_MEMORY_SCRATCH] = bound->scratch_size;
     bound->scratch_offset = cm_storage_take(&b->storages, bound->scratch_size);
@@ -645,29 +467,31 @@ static enum cm_status place_step(struct binder *b, struct cm_bound_step *bound,
     bound->live = live_bytes(b) + cm_round_up(bound->scratch_size, CM_TENSOR_ALIGNMENT);
     if (!only_views)
         *CM_PUSH(b->arena, &b->binding->steps) = bound;
-    reorder_outputs(b, bound, &beside);
+    reorder_outputs(b, bound, &reordered);
     for (size_t i = 0; i < n_in; i++)
         if (temporary[i] >= 0)
             cm_storage_leave(&b->storages, temporary[i]);
     return CM_OK;
 }
 
-static void set_types(struct binder *b, const struct cm_step *step, const struct cm_fact *results)
+static void set_types(struct cm_binder *b, const struct cm_step *step,
+                      const struct cm_fact *results)
 {
     for (int o = 0; o < step->n_out; o++)
         if (step->out[o] != CM_NO_SLOT)
-            set_type(b, step->out[o], results[o].type);
+            cm_binder_set_type(b, step->out[o], results[o].type);
 }
 
 /* declined: what kernels said of the region that the step is part of; "": nothing. */
-static enum cm_status bind_step(struct binder *b, const struct cm_step *step, const char *declined)
+static enum cm_status bind_step(struct cm_binder *b, const struct cm_step *step,
+                                const char *declined)
 {
     struct cm_fact *results = CM_NEW_ARRAY(b->arena, struct cm_fact, (size_t)step->n_out);
     const char *waits_for;
     CM_TRY(infer_step(b, step, results, &waits_for));
     if (waits_for)
         return wait_until_run(b, step, results, waits_for);
-    if (take_known(b, step, results))
+    if (cm_binder_take_known(b, step, results))
         return CM_OK;
     set_types(b, step, results);
     struct cm_bound_step *bound = new_step(b, step);
@@ -680,7 +504,7 @@ static enum cm_status bind_step(struct binder *b, const struct cm_step *step, co
 /* ---- regions ---- */
 
 /* Types of everything in the region, when the types of its operands decide them. */
-static bool infer_parts(struct binder *b, const struct cm_step *step)
+static bool infer_parts(struct cm_binder *b, const struct cm_step *step)
 {
     struct cm_error *const err = b->err, ignored;
     bool decided = !all_known(b, step); /* else its results are computed here, part by part */
@@ -698,7 +522,8 @@ static bool infer_parts(struct binder *b, const struct cm_step *step)
 }
 
 /* As if nobody had made a region of it. */
-static enum cm_status bind_parts(struct binder *b, const struct cm_step *step, const char *declined)
+static enum cm_status bind_parts(struct cm_binder *b, const struct cm_step *step,
+                                 const char *declined)
 {
     for (size_t i = 0; i < step->n_parts; i++) {
         const struct cm_step *part = &step->parts[i];
@@ -710,7 +535,7 @@ static enum cm_status bind_parts(struct binder *b, const struct cm_step *step, c
     return CM_OK;
 }
 
-static enum cm_status bind_region(struct binder *b, const struct cm_step *step)
+static enum cm_status bind_region(struct cm_binder *b, const struct cm_step *step)
 {
     if (!step->n_kernels || b->context->options->apart || !infer_parts(b, step))
         return bind_parts(b, step, "");
@@ -729,7 +554,7 @@ static enum cm_status bind_region(struct binder *b, const struct cm_step *step)
 /* ---- a whole block ---- */
 
 /* A slot that is filled before the block runs. Its memory is not the block's to use. */
-static void enter_slot(struct binder *b, cm_slot_id id)
+static void enter_slot(struct cm_binder *b, cm_slot_id id)
 {
     struct cm_slot *slot = &b->context->slots[id];
     slot->storage = CM_STORAGE_FOREIGN;
@@ -738,7 +563,7 @@ static void enter_slot(struct binder *b, cm_slot_id id)
                      : NULL;
 }
 
-static enum cm_status build(struct binder *b)
+static enum cm_status build(struct cm_binder *b)
 {
     struct cm_block *block = b->block;
     for (size_t i = 0; i < block->n_inputs; i++) {
@@ -768,51 +593,51 @@ static enum cm_status build(struct binder *b)
 
 /* While a block is bound the data at hand is hidden: a kernel that prepared itself for it would be
  * wrong in the next run. */
-struct shown {
+struct hidden_data {
     void **inputs, **captured;
 };
 
-static struct shown hide(struct binder *b)
+static struct hidden_data hide_data(struct cm_binder *b)
 {
     const struct cm_block *block = b->block;
     struct cm_slot *slots = b->context->slots;
-    const struct shown shown = {CM_NEW_ARRAY(b->arena, void *, block->n_inputs),
-                                CM_NEW_ARRAY(b->arena, void *, block->captured.count)};
+    const struct hidden_data hidden = {CM_NEW_ARRAY(b->arena, void *, block->n_inputs),
+                                       CM_NEW_ARRAY(b->arena, void *, block->captured.count)};
     for (size_t i = 0; i < block->n_inputs; i++) {
-        shown.inputs[i] = slots[block->inputs[i]].datum.tensor.data;
+        hidden.inputs[i] = slots[block->inputs[i]].datum.tensor.data;
         slots[block->inputs[i]].datum.tensor.data = NULL;
     }
     for (size_t i = 0; i < block->captured.count; i++) {
         struct cm_slot *slot = &slots[block->captured.items[i]];
-        shown.captured[i] = slot->datum.tensor.data;
+        hidden.captured[i] = slot->datum.tensor.data;
         if (!slot->known)
             slot->datum.tensor.data = NULL;
     }
-    return shown;
+    return hidden;
 }
 
-static void show(struct binder *b, const struct shown *shown)
+static void restore_data(struct cm_binder *b, const struct hidden_data *hidden)
 {
     const struct cm_block *block = b->block;
     struct cm_slot *slots = b->context->slots;
     for (size_t i = 0; i < block->n_inputs; i++)
-        slots[block->inputs[i]].datum.tensor.data = shown->inputs[i];
+        slots[block->inputs[i]].datum.tensor.data = hidden->inputs[i];
     for (size_t i = 0; i < block->captured.count; i++)
-        slots[block->captured.items[i]].datum.tensor.data = shown->captured[i];
+        slots[block->captured.items[i]].datum.tensor.data = hidden->captured[i];
 }
 
 enum cm_status cm_binding_build(struct cm_context *context, struct cm_block *block,
                                 struct cm_binding *binding, struct cm_error *err)
 {
-    struct binder binder = {.context = context,
-                            .session = context->session,
-                            .block = block,
-                            .binding = binding,
-                            .arena = &binding->arena,
-                            .storages = {.arena = &binding->arena},
-                            .err = err};
-    const struct shown shown = hide(&binder);
+    struct cm_binder binder = {.context = context,
+                               .session = context->session,
+                               .block = block,
+                               .binding = binding,
+                               .arena = &binding->arena,
+                               .storages = {.arena = &binding->arena},
+                               .err = err};
+    const struct hidden_data hidden = hide_data(&binder);
     const enum cm_status status = build(&binder);
-    show(&binder, &shown);
+    restore_data(&binder, &hidden);
     return status;
 }

@@ -13,8 +13,10 @@ enum { MOST_MASKS = 3, FINITE_DEPTH = 12 };
 struct attention_parts {
     struct cm_graph *graph;
     cm_value query, key, value; /* of rank 4: batch, heads, places, size */
-    cm_value source;            /* what key_perm turns into key, where key is 0 */
+    cm_value source;            /* what becomes key, where key is 0: by a transpose, or .. */
     int64_t key_perm[4];
+    bool is_flat; /* .. by a reshape to these dimensions */
+    int64_t key_dims[4];
     cm_value masks[MOST_MASKS]; /* to be added to the scores */
     int n_masks;
     cm_value hidden, never; /* where the bool `hidden` holds the score is `never`; 0: none */
@@ -134,25 +136,36 @@ static bool take_factor(struct attention_parts *p, cm_value *value)
     return false;
 }
 
-/* Are the last two axes swapped by Reshape, Transpose of rank 3, Reshape? */
+/* Are the last two axes swapped by a transpose of rank 3, batch and heads being one axis? */
 static bool read_flat_transpose(struct attention_parts *p, cm_value turned)
 {
     static const int64_t swap[] = {0, 2, 1};
     struct cm_node *last = maker(p, turned, "Reshape");
     struct cm_node *middle = last ? maker(p, last->inputs[0].value, "Transpose") : NULL;
-    struct cm_node *first = middle ? maker(p, middle->inputs[0].value, "Reshape") : NULL;
-    if (!first)
+    if (!middle)
         return false;
     const struct cm_int64s perm = cm_node_ints(middle, "perm");
-    const struct cm_type *to = type_of(p, turned), *flat = type_of(p, first->outputs[0]),
-                         *from = type_of(p, first->inputs[0].value);
+    const cm_value source = middle->inputs[0].value;
+    const struct cm_type *to = type_of(p, turned), *flat = type_of(p, source);
     if (perm.count != 3 || memcmp(perm.items, swap, sizeof swap) != 0 || flat->rank != 3 ||
-        from->rank != 4 || !same_dims(flat, 1, from, 2) || !same_dims(flat, 2, from, 3) ||
-        !same_dims(to, 0, from, 0) || !same_dims(to, 1, from, 1) || !same_dims(to, 2, from, 3) ||
-        !same_dims(to, 3, from, 2))
+        !same_dims(to, 2, flat, 2) || !same_dims(to, 3, flat, 1) || !note(p, last) ||
+        !note(p, middle))
         return false;
-    p->key = first->inputs[0].value;
-    return note(p, last) && note(p, middle) && note(p, first);
+    struct cm_node *first = maker(p, source, "Reshape");
+    const struct cm_type *from = first ? type_of(p, first->inputs[0].value) : NULL;
+    if (from && from->rank == 4 && same_dims(to, 0, from, 0) && same_dims(to, 1, from, 1) &&
+        same_dims(to, 2, from, 3) && same_dims(to, 3, from, 2)) {
+        p->key = first->inputs[0].value;
+        return note(p, first);
+    }
+    p->source = source;
+    p->is_flat = true;
+    for (int i = 0; i < 4; i++) {
+        p->key_dims[i] = to->dims[i < 2 ? i : 5 - i].value;
+        if (p->key_dims[i] <= 0)
+            return false;
+    }
+    return true;
 }
 
 /* Keys as the second factor has them, their last two axes swapped. */
@@ -345,7 +358,10 @@ cm_value cm_attention_build(const struct cm_group *group, struct cm_builder *bui
     struct attention_parts p = {.group = &again};
     if (!read_parts(&p, group->root))
         return 0;
-    if (!p.key) {
+    if (!p.key && p.is_flat) {
+        const cm_value dims = cm_build_int64s(build, 4, p.key_dims);
+        p.key = cm_build(build, &(struct cm_emission){.op = "Reshape", CM_INPUTS(p.source, dims)});
+    } else if (!p.key) {
         const struct cm_attribute_proto perm = cm_attr_ints(arena, "perm", 4, p.key_perm);
         p.key = cm_build(build, &(struct cm_emission){
                                     .op = "Transpose", CM_INPUTS(p.source), CM_ATTRIBUTES(perm)});

@@ -9,7 +9,14 @@
 #include <assert.h>
 #include <math.h>
 
-enum { MAX_TERMS = 256, MAX_PARTS = 6, MAX_TESTS = 2, STEP_BUDGET = 1000, NUMBER_DEPTH = 12 };
+enum {
+    MAX_TERMS = 256,
+    MAX_NEEDS = 8,
+    MAX_PARTS = 6,
+    MAX_TESTS = 2,
+    STEP_BUDGET = 1000,
+    NUMBER_DEPTH = 12
+};
 
 enum term_kind { TERM_NAME, TERM_NUMBER, TERM_NODE, TERM_CHOICE };
 
@@ -32,8 +39,15 @@ struct term {
     int n_parts;
 };
 
+/* Operators of which one must be there, for a first look. */
+struct needs {
+    const struct cm_op *ops[MAX_NEEDS];
+    int count;
+};
+
 struct cm_pattern {
     const struct cm_pattern_row *row;
+    struct needs needs;
     const struct term *root;
     const char *names[CM_PATTERN_NAMES];
     int n_names;
@@ -150,6 +164,36 @@ static const struct term *read_term(struct pattern_reader *r)
     return term;
 }
 
+static struct needs needs_of(const struct term *term);
+
+static struct needs needs_of_choice(const struct term *term)
+{
+    struct needs all = {.count = 0};
+    for (int i = 0; i < term->n_parts; i++) {
+        const struct needs one = needs_of(term->parts[i]);
+        if (one.count == 0 || all.count + one.count > MAX_NEEDS)
+            return (struct needs){.count = 0};
+        for (int k = 0; k < one.count; k++)
+            all.ops[all.count++] = one.ops[k];
+    }
+    return all;
+}
+
+/* The further in, the rarer; sums and products are everywhere. */
+static struct needs needs_of(const struct term *term)
+{
+    if (term->kind == TERM_CHOICE)
+        return needs_of_choice(term);
+    for (int i = 0; term->kind == TERM_NODE && i < term->n_parts; i++) {
+        const struct needs inner = needs_of(term->parts[i]);
+        if (inner.count > 0)
+            return inner;
+    }
+    if (term->kind == TERM_NODE && !term->commutes)
+        return (struct needs){.ops = {term->op}, .count = 1};
+    return (struct needs){.count = 0};
+}
+
 struct cm_pattern *cm_pattern_new(struct cm_arena *arena, const struct cm_registry *registry,
                                   const struct cm_pattern_row *row)
 {
@@ -161,7 +205,14 @@ struct cm_pattern *cm_pattern_new(struct cm_arena *arena, const struct cm_regist
     pattern->row = row;
     pattern->root = read_term(&reader);
     assert(*reader.at == '\0' && pattern->root->kind == TERM_NODE);
+    pattern->needs = needs_of(pattern->root);
     return reader.lacks_operator ? NULL : pattern;
+}
+
+int cm_pattern_needs(const struct cm_pattern *pattern, const struct cm_op *const **out)
+{
+    *out = pattern->needs.ops;
+    return pattern->needs.count;
 }
 
 const struct cm_pattern_row *cm_pattern_row(const struct cm_pattern *pattern)

@@ -51,6 +51,8 @@ struct cm_pattern *cm_pattern_new(struct cm_arena *arena, const struct cm_regist
 const struct cm_pattern_row *cm_pattern_row(const struct cm_pattern *pattern);
 /* Does the pattern end in a node of this operator? */
 bool cm_pattern_ends_in(const struct cm_pattern *pattern, const struct cm_op *op);
+/* Operators of which a match has at least one; 0: it may do without any in particular. */
+int cm_pattern_needs(const struct cm_pattern *pattern, const struct cm_op *const **out);
 /* Does it match the nodes that lead to root? */
 bool cm_pattern_match(const struct cm_pattern *pattern, struct cm_node *root, struct cm_group *out);
 

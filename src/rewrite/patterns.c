@@ -13,10 +13,17 @@
 static const struct cm_pattern_row *const tables[] = {cm_activation_patterns, cm_norm_patterns,
                                                       cm_loss_patterns};
 
+/* What all rules need, and which of it there is. */
+struct needed {
+    const struct cm_op **items;
+    size_t count, capacity;
+    uint64_t seen; /* a bit for each of the first 64 */
+};
+
 struct patterns {
     struct cm_pattern **items;
     size_t count, capacity;
-    const struct cm_op *product; /* what attention ends in */
+    const struct cm_op *product; /* what attention ends in; NULL: it is left alone */
 };
 
 static void compile(struct cm_arena *arena, const struct cm_registry *registry,
@@ -28,8 +35,65 @@ static void compile(struct cm_arena *arena, const struct cm_registry *registry,
             if (pattern)
                 *CM_PUSH(arena, out) = pattern;
         }
-    out->product =
-        cm_registry_op(registry ? registry : cm_registry_builtin(), CM_STR_NONE, CM_STR("MatMul"));
+}
+
+static size_t place_of(const struct needed *needed, const struct cm_op *op)
+{
+    size_t i = 0;
+    while (i < needed->count && needed->items[i] != op)
+        i++;
+    return i;
+}
+
+static void look_for(const struct cm_graph *graph, struct needed *needed)
+{
+    for (const struct cm_node *node = graph->first; node; node = node->next) {
+        const size_t i = place_of(needed, node->op);
+        if (i < needed->count && i < 64)
+            needed->seen |= UINT64_C(1) << i;
+        for (size_t b = 0; b < node->n_bodies; b++)
+            if (node->bodies[b].graph)
+                look_for(node->bodies[b].graph, needed);
+    }
+}
+
+static bool is_there(const struct needed *needed, const struct cm_pattern *pattern)
+{
+    const struct cm_op *const *ops;
+    const int count = cm_pattern_needs(pattern, &ops);
+    bool found = count == 0;
+    for (int i = 0; i < count; i++) {
+        const size_t place = place_of(needed, ops[i]);
+        found = found || place >= 64 || needed->seen >> place & 1;
+    }
+    return found;
+}
+
+/* Leaves out the rules of which the graph has nothing. */
+static void keep_possible(struct cm_arena *arena, const struct cm_graph *graph,
+                          struct patterns *patterns)
+{
+    struct needed needed = {0};
+    size_t kept = 0;
+    for (size_t p = 0; p < patterns->count; p++) {
+        const struct cm_op *const *ops;
+        const int count = cm_pattern_needs(patterns->items[p], &ops);
+        for (int i = 0; i < count; i++)
+            if (place_of(&needed, ops[i]) == needed.count)
+                *CM_PUSH(arena, &needed) = ops[i];
+    }
+    look_for(graph, &needed);
+    for (size_t p = 0; p < patterns->count; p++)
+        if (is_there(&needed, patterns->items[p]))
+            patterns->items[kept++] = patterns->items[p];
+    patterns->count = kept;
+}
+
+static const struct cm_op *find_product(const struct cm_module *module)
+{
+    const struct cm_registry *registry = cm_module_registry(module);
+    return cm_registry_op(registry ? registry : cm_registry_builtin(), CM_STR_NONE,
+                          CM_STR("MatMul"));
 }
 
 /* Is a value of the type of replacement as good as one of old's? */
@@ -111,7 +175,7 @@ static bool visit_node(struct cm_node *node, const struct patterns *patterns)
             replace(&group, cm_pattern_row(pattern)->build))
             return true;
     }
-    return node->op == patterns->product && cm_attention_match(node, &group) &&
+    return patterns->product && node->op == patterns->product && cm_attention_match(node, &group) &&
            replace(&group, cm_attention_build);
 }
 
@@ -133,9 +197,13 @@ enum cm_status cm_pass_patterns(struct cm_graph *graph, const struct cm_pass_opt
     struct cm_module *module = graph->module;
     struct patterns patterns = {0};
     struct cm_arena scratch;
-    (void)options;
     cm_arena_init(&scratch, cm_module_arena(module)->guard);
     compile(&scratch, cm_module_registry(module), &patterns);
+    keep_possible(&scratch, graph, &patterns);
+    /* Attention has no gradient operator: differentiated, its body is more nodes than there were.
+     */
+    if (!options->training)
+        patterns.product = find_product(module);
     visit_graph(graph, &patterns);
     cm_arena_release(&scratch);
     return cm_graph_retype(graph, err);

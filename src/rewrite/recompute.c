@@ -19,9 +19,10 @@
 #include <stdlib.h>
 
 enum {
-    USUAL_SIZE = 64, /* of a dimension that is not known */
-    MAX_CHAIN = 8,   /* nodes computed again for one value */
-    MAX_LEAVES = 24, /* operands of such nodes */
+    USUAL_SIZE = 512, /* of a dimension that is not known: most of all the batch, and who asks for
+                         less memory has large ones */
+    MAX_CHAIN = 8,    /* nodes computed again for one value */
+    MAX_LEAVES = 24,  /* operands of such nodes */
 };
 /* Candidates and uses looked at. */
 static const uint64_t WORK_BUDGET = 50000000;
@@ -303,11 +304,14 @@ static void measure(struct recompute *r)
         measure_node(r, r->nodes[i]);
     const struct life **sorted = CM_NEW_ARRAY(&r->arena, const struct life *, r->n_values);
     for (cm_value v = 1; v < r->n_values; v++) {
-        if (!r->lives[v].root)
+        struct life *life = &r->lives[v];
+        if (!life->root)
             continue;
-        refresh(r, &r->lives[v]);
-        if (r->lives[v].bytes && !r->lives[v].is_output && is_cheap(r->nodes[r->lives[v].made]))
-            sorted[r->n_candidates++] = &r->lives[v];
+        if (life->is_output)
+            life->bytes = 0; /* it has memory of its own, that of the state or the caller */
+        refresh(r, life);
+        if (life->bytes && is_cheap(r->nodes[life->made]))
+            sorted[r->n_candidates++] = life;
     }
     if (r->n_candidates)
         qsort(sorted, r->n_candidates, sizeof(const struct life *), larger_first);

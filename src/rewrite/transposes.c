@@ -18,6 +18,7 @@
 #include "rewrite/min_cut.h"
 #include "rewrite/permutation.h"
 #include "rewrite/transpose_rules.h"
+#include "rewrite/transpose_steps.h"
 
 enum {
     MAX_ROUNDS = 4,        /* one choice may make room for another */
@@ -44,10 +45,8 @@ struct side {
 };
 
 struct transposes {
-    struct cm_module *module;
-    struct cm_error *err;
-    size_t bytes; /* that new constants may still take */
-    uint64_t budget;
+    struct cm_transpose_steps steps;
+    uint64_t budget;         /* edges that searches may still look at */
     struct cm_arena lasting; /* the table of places */
     struct cm_arena scratch; /* for one permutation */
     struct cm_arena search;  /* for one problem */
@@ -76,243 +75,7 @@ static const uint32_t REFUSED = UINT32_MAX; /* a mark: no member of this problem
 
 static const struct cm_type *type_of(const struct transposes *t, cm_value value)
 {
-    return cm_value_get(t->module, value)->fact.type;
-}
-
-/* ---- small steps: what needs no choice ---- */
-
-static enum cm_status emit_transpose(struct transposes *t, struct cm_node *before, cm_value x,
-                                     const struct cm_perm *p, cm_value *out)
-{
-    struct cm_arena *arena = cm_module_arena(t->module);
-    struct {
-        struct cm_builder build;
-    } b = {{.graph = before->graph, .before = before, .err = t->err}};
-    int64_t perm[CM_MAX_RANK];
-
-    for (int a = 0; a < p->rank; a++)
-        perm[a] = p->axes[a];
-    *out = cm_emit_with(&b, "Transpose",
-                        CM_ATTRIBUTES(cm_attr_ints(arena, "perm", (size_t)p->rank, perm)), x);
-    CM_TRY(b.build.status);
-    cm_value_get(t->module, *out)->node->phase = before->phase;
-    return CM_OK;
-}
-
-/* A constant transposed; *out is 0 where it cannot be. */
-static enum cm_status transpose_constant(struct transposes *t, struct cm_graph *graph,
-                                         const struct cm_tensor *from, const struct cm_perm *p,
-                                         cm_value *out)
-{
-    const size_t bytes = cm_tensor_bytes(from);
-    struct cm_tensor tensor;
-
-    *out = 0;
-    if (bytes > t->bytes || from->type == CM_STRING || from->shape.rank > p->rank)
-        return CM_OK;
-    CM_TRY(cm_perm_apply(p, from, &tensor, t->err));
-    t->bytes -= bytes;
-    *out = cm_graph_add_constant(graph, CM_STR_NONE, &tensor);
-    cm_tensor_drop(&tensor);
-    return CM_OK;
-}
-
-/* Puts value in the place of what node gives; where value cannot have the name of that output of
- * the graph, a copy of it. */
-static enum cm_status give_instead(struct transposes *t, struct cm_node *node, cm_value value)
-{
-    if (!cm_replace_value(node->graph, node->outputs[0], value)) {
-        struct {
-            struct cm_builder build;
-        } b = {{.graph = node->graph, .before = node, .err = t->err}};
-        const cm_value copy = cm_emit(&b, "Identity", value);
-        CM_TRY(b.build.status);
-        (void)cm_replace_value(node->graph, node->outputs[0], copy); /* it has just been made */
-    }
-    cm_graph_remove_node(node);
-    return CM_OK;
-}
-
-/* A Transpose that moves nothing, of a constant, or of a Transpose. */
-static enum cm_status merge_transpose(struct transposes *t, struct cm_node *node)
-{
-    const cm_value x = node->inputs[0].value;
-    const struct cm_value_def *def = cm_value_get(t->module, x);
-    const struct cm_tensor *constant = NULL;
-    struct cm_perm p, first;
-    cm_value merged;
-
-    if (!cm_perm_of_node(node, &p))
-        return CM_OK;
-    if (cm_perm_is_identity(&p))
-        return give_instead(t, node, x);
-    CM_TRY(cm_value_constant(t->module, x, &constant, t->err));
-    if (constant && !cm_is_output(node->graph, node->outputs[0])) {
-        CM_TRY(transpose_constant(t, node->graph, constant, &p, &merged));
-        if (merged && cm_replace_value(node->graph, node->outputs[0], merged))
-            cm_graph_remove_node(node);
-        return CM_OK;
-    }
-    if (!def->node || def->graph != node->graph || !cm_perm_of_node(def->node, &first) ||
-        first.rank != p.rank)
-        return CM_OK;
-    struct cm_node *before = def->node;
-    const struct cm_perm both = cm_perm_compose(&first, &p);
-    merged = before->inputs[0].value;
-    if (!cm_perm_is_identity(&both))
-        CM_TRY(emit_transpose(t, node, merged, &both, &merged));
-    CM_TRY(give_instead(t, node, merged));
-    if (!cm_value_get(t->module, before->outputs[0])->n_uses)
-        cm_graph_remove_node(before);
-    return CM_OK;
-}
-
-static enum cm_status merge_all(struct transposes *t, struct cm_graph *graph)
-{
-    for (struct cm_node *node = graph->first, *next; node; node = next) {
-        next = node->next;
-        CM_TRY(merge_transpose(t, node));
-    }
-    return cm_graph_retype(graph, t->err);
-}
-
-/* The operand of a Transpose of matrices that computes value; 0 when there is none. */
-static cm_value turned_matrix(const struct transposes *t, cm_value value)
-{
-    const struct cm_node *node = cm_value_get(t->module, value)->node;
-    struct cm_perm p;
-    return node && cm_perm_of_node(node, &p) && p.rank == 2 && p.axes[0] == 1
-               ? node->inputs[0].value
-               : 0;
-}
-
-static bool is_gemm(const struct cm_node *node)
-{
-    return !node->domain.size && cm_str_is(node->op_type, "Gemm");
-}
-
-/* A product of two matrices: Gemm, or a MatMul that could be one. */
-static bool is_matrix_product(const struct cm_node *node)
-{
-    if (is_gemm(node))
-        return true;
-    if (node->domain.size || !cm_str_is(node->op_type, "MatMul"))
-        return false;
-    for (int i = 0; i < 2; i++)
-        if (cm_value_get(node->module, node->inputs[i].value)->fact.type->rank != 2)
-            return false;
-    return true;
-}
-
-/* Gemm reads either operand transposed at no cost. */
-static enum cm_status turn_product(struct transposes *t, struct cm_node *node)
-{
-    struct cm_arena *arena = cm_module_arena(t->module);
-    static const char *const names[2] = {"transA", "transB"};
-    const bool gemm = is_gemm(node);
-    cm_value operands[3] = {cm_node_input(node, 0), cm_node_input(node, 1), cm_node_input(node, 2)};
-    int64_t turned[2] = {0};
-    bool changes = false;
-
-    for (int i = 0; i < 2; i++) {
-        const cm_value x = turned_matrix(t, operands[i]);
-        turned[i] = gemm && cm_node_int(node, names[i]);
-        if (x) {
-            operands[i] = x;
-            turned[i] = !turned[i];
-            changes = true;
-        }
-    }
-    if (!changes)
-        return CM_OK;
-    struct cm_node_spec spec = {.op_type = CM_STR("Gemm"),
-                                .name = node->name,
-                                .version = gemm ? node->schema->since_version : 0,
-                                .inputs = operands,
-                                .n_inputs = 3,
-                                .n_outputs = 1,
-                                .original_version = gemm ? node->original_version : 0,
-                                .phase = node->phase};
-    spec.attributes = CM_NEW_ARRAY(arena, struct cm_attribute_proto, node->n_attributes + 2);
-    for (size_t i = 0; i < node->n_attributes; i++)
-        if (!cm_str_is(node->attributes[i].name, names[0]) &&
-            !cm_str_is(node->attributes[i].name, names[1]))
-            spec.attributes[spec.n_attributes++] = node->attributes[i];
-    for (int i = 0; i < 2; i++)
-        if (turned[i])
-            spec.attributes[spec.n_attributes++] = cm_attr_int(arena, names[i], 1);
-    struct cm_node *made;
-    CM_TRY(cm_graph_add_node(node->graph, node, &spec, &made, t->err));
-    if (cm_replace_value(node->graph, node->outputs[0], made->outputs[0]))
-        cm_graph_remove_node(node);
-    return CM_OK;
-}
-
-/* A Transpose that leaves the elements in their order becomes a Reshape, which moves none. */
-static enum cm_status reshape_instead(struct transposes *t, struct cm_node *node)
-{
-    const struct cm_type *type = type_of(t, node->outputs[0]);
-    int64_t dims[CM_MAX_RANK];
-    struct cm_perm p;
-    int unknown = 0;
-
-    if (!cm_perm_of_node(node, &p) || type->rank != p.rank || !cm_perm_keeps_order(&p, type))
-        return CM_OK;
-    for (int a = 0; a < p.rank; a++) {
-        if (type->dims[a].value == 0)
-            return CM_OK; /* to Reshape that means another thing */
-        dims[a] = cm_dim_known(type->dims[a]) ? type->dims[a].value : -1;
-        unknown += dims[a] < 0;
-    }
-    if (unknown > 1)
-        return CM_OK;
-    struct {
-        struct cm_builder build;
-    } b = {{.graph = node->graph, .before = node, .err = t->err}};
-    const cm_value shape = cm_build_int64s(&b.build, (size_t)p.rank, dims);
-    const cm_value reshaped = cm_emit(&b, "Reshape", node->inputs[0].value, shape);
-    CM_TRY(b.build.status);
-    if (cm_replace_value(node->graph, node->outputs[0], reshaped))
-        cm_graph_remove_node(node);
-    return CM_OK;
-}
-
-static bool is_shape(const struct cm_node *node)
-{
-    return !node->domain.size && cm_str_is(node->op_type, "Shape");
-}
-
-/* Where only shapes are read of a Transpose, they are read of its operand and put in order. */
-static enum cm_status read_shape_before(struct transposes *t, struct cm_node *node,
-                                        const struct cm_perm *p)
-{
-    const struct cm_value_def *y = cm_value_get(t->module, node->outputs[0]);
-
-    for (const struct cm_use *use = y->uses; use; use = use->next)
-        if (!use->node || use->graph != node->graph || !is_shape(use->node))
-            return CM_OK;
-    while (y->uses) {
-        struct cm_node *reader = y->uses->node;
-        int64_t axes[CM_MAX_RANK], from = cm_node_int(reader, "start"), to = p->rank;
-        size_t count = 0;
-        if (cm_node_has_attr(reader, "end"))
-            to = cm_node_int(reader, "end");
-        from = from < 0 ? from + p->rank : from;
-        to = to < 0 ? to + p->rank : to;
-        for (int64_t a = from < 0 ? 0 : from; a < to && a < p->rank; a++)
-            axes[count++] = p->axes[a];
-        struct {
-            struct cm_builder build;
-        } b = {{.graph = reader->graph, .before = reader, .err = t->err}};
-        const cm_value shape = cm_emit(&b, "Shape", node->inputs[0].value);
-        const cm_value order = cm_build_int64s(&b.build, count, axes);
-        const cm_value sizes = cm_emit(&b, "Gather", shape, order);
-        CM_TRY(b.build.status);
-        (void)cm_replace_value(reader->graph, reader->outputs[0],
-                               sizes); /* it has just been made */
-        cm_graph_remove_node(reader);
-    }
-    return CM_OK;
+    return cm_value_get(t->steps.module, value)->fact.type;
 }
 
 /* ---- the problem: which nodes, which values ---- */
@@ -341,7 +104,7 @@ static bool is_single(const struct cm_type *type)
 
 static bool is_constant(const struct transposes *t, cm_value value)
 {
-    const struct cm_value_def *def = cm_value_get(t->module, value);
+    const struct cm_value_def *def = cm_value_get(t->steps.module, value);
     return !def->is_state && (def->fact.constant || def->role == CM_ROLE_INITIALIZER);
 }
 
@@ -388,7 +151,7 @@ static bool reserve(struct transposes *t, cm_value constant)
 
     if (!cm_type_shape(type, &shape) || !cm_shape_count(&shape, &count) ||
         !cm_dtype_bytes(type->dtype, count, &bytes) || !cm_size_add(t->reserved, bytes, &bytes) ||
-        bytes > t->bytes)
+        bytes > t->steps.bytes)
         return false;
     t->reserved = bytes;
     return true;
@@ -441,7 +204,7 @@ static void collect(struct transposes *t, struct cm_graph *graph, size_t first)
 {
     for (size_t i = first; i < t->touched.count; i++) {
         const cm_value value = t->touched.items[i];
-        const struct cm_value_def *def = cm_value_get(t->module, value);
+        const struct cm_value_def *def = cm_value_get(t->steps.module, value);
         const struct cm_perm *at = place_of(t, value).perm;
         for (const struct cm_use *use = def->uses; use; use = use->next)
             if (use->node && use->graph == graph && cm_transpose_moves(use->node, use->index))
@@ -479,7 +242,7 @@ struct problem {
 static bool maker_side(const struct transposes *t, const struct problem *problem, cm_value value,
                        const struct cm_perm *perm, size_t *side)
 {
-    const struct cm_value_def *def = cm_value_get(t->module, value);
+    const struct cm_value_def *def = cm_value_get(t->steps.module, value);
     struct cm_perm p;
 
     *side = CM_CUT_FAR;
@@ -520,9 +283,9 @@ static bool reader_side(const struct transposes *t, const struct problem *proble
             *side = CM_CUT_NEAR;
         return cm_perm_equal(&p, &inverse) || *side == CM_CUT_FAR; /* else the two become one */
     }
-    if (is_matrix_product(use->node) && use->index < 2)
+    if (cm_is_matrix_product(use->node) && use->index < 2)
         return false;
-    return !is_shape(use->node);
+    return !cm_is_shape(use->node);
 }
 
 /* Adds what a value costs where not all agree on its layout; returns what it costs now. */
@@ -540,7 +303,8 @@ static int64_t add_net(const struct transposes *t, const struct problem *problem
         cm_min_cut_join(problem->cut, side);
         *(side == CM_CUT_NEAR ? &near : &others) = true;
     }
-    for (const struct cm_use *use = cm_value_get(t->module, value)->uses; use; use = use->next)
+    for (const struct cm_use *use = cm_value_get(t->steps.module, value)->uses; use;
+         use = use->next)
         if (reader_side(t, problem, use, perm, &side)) {
             cm_min_cut_join(problem->cut, side);
             *(side == CM_CUT_NEAR ? &near : &others) = true;
@@ -555,7 +319,7 @@ static enum cm_status near_value(struct transposes *t, struct cm_node *before, c
                                  cm_value *out)
 {
     const struct place place = place_of(t, value);
-    const struct cm_value_def *def = cm_value_get(t->module, value);
+    const struct cm_value_def *def = cm_value_get(t->steps.module, value);
     struct cm_perm p, inverse = cm_perm_inverse(place.perm);
 
     *out = place.near;
@@ -567,9 +331,9 @@ static enum cm_status near_value(struct transposes *t, struct cm_node *before, c
         p = cm_perm_compose(&p, &inverse);
         *out = def->node->inputs[0].value;
         if (!cm_perm_is_identity(&p))
-            CM_TRY(emit_transpose(t, before, *out, &p, out));
+            CM_TRY(cm_transpose_emit(&t->steps, before, *out, &p, out));
     } else {
-        CM_TRY(emit_transpose(t, before, value, &inverse, out));
+        CM_TRY(cm_transpose_emit(&t->steps, before, value, &inverse, out));
     }
     t->places.items[value].near = *out;
     return CM_OK;
@@ -581,7 +345,7 @@ static enum cm_status new_list(struct transposes *t, struct cm_graph *graph,
     const struct cm_shape shape = how->is_scalar ? CM_SCALAR : CM_SHAPE((int64_t)how->count);
     struct cm_tensor tensor;
 
-    CM_TRY(cm_tensor_new(how->type, &shape, &tensor, t->err));
+    CM_TRY(cm_tensor_new(how->type, &shape, &tensor, t->steps.err));
     for (size_t i = 0; i < how->count; i++) {
         if (how->type == CM_INT32)
             ((int32_t *)tensor.data)[i] = (int32_t)how->items[i];
@@ -607,8 +371,8 @@ static enum cm_status near_operands(struct transposes *t, struct cm_node *node,
             CM_TRY(near_value(t, node, operands[i], &operands[i]));
             break;
         case OPERAND_CONSTANT:
-            CM_TRY(cm_value_constant(t->module, operands[i], &constant, t->err));
-            CM_TRY(transpose_constant(t, node->graph, constant, &inverse, &operands[i]));
+            CM_TRY(cm_value_constant(t->steps.module, operands[i], &constant, t->steps.err));
+            CM_TRY(cm_transpose_constant(&t->steps, node->graph, constant, &inverse, &operands[i]));
             break;
         case OPERAND_STAYS:
         case OPERAND_HINDERS:
@@ -622,12 +386,12 @@ static enum cm_status near_operands(struct transposes *t, struct cm_node *node,
 static enum cm_status rebuild(struct transposes *t, struct cm_node *node,
                               const struct cm_perm *perm)
 {
-    struct cm_arena *arena = cm_module_arena(t->module);
+    struct cm_arena *arena = cm_module_arena(t->steps.module);
     struct cm_transposed how;
     size_t n_inputs = (size_t)node->n_inputs;
 
     if (!cm_transpose_through(node, perm, &how))
-        return cm_fail(t->err, CM_BAD_MODEL, "%s changed while transposes were moved",
+        return cm_fail(t->steps.err, CM_BAD_MODEL, "%s changed while transposes were moved",
                        cm_node_describe(node).text);
     if (how.operand >= node->n_inputs)
         n_inputs = (size_t)how.operand + 1;
@@ -653,7 +417,7 @@ static enum cm_status rebuild(struct transposes *t, struct cm_node *node,
     if (how.has_axis)
         spec.attributes[spec.n_attributes++] = cm_attr_int(arena, "axis", how.axis);
     struct cm_node *made;
-    CM_TRY(cm_graph_add_node(node->graph, node, &spec, &made, t->err));
+    CM_TRY(cm_graph_add_node(node->graph, node, &spec, &made, t->steps.err));
     for (int o = 0; o < node->n_outputs; o++)
         if (node->outputs[o])
             t->places.items[node->outputs[o]].near = made->outputs[o];
@@ -666,14 +430,14 @@ static enum cm_status replace_member(struct transposes *t, struct cm_node *node)
 {
     for (int o = 0; o < node->n_outputs; o++) {
         const cm_value value = node->outputs[o];
-        if (!value || !cm_value_get(t->module, value)->n_uses)
+        if (!value || !cm_value_get(t->steps.module, value)->n_uses)
             continue;
         const struct place place = place_of(t, value);
         cm_value far = place.near;
         if (!cm_perm_is_identity(place.perm))
-            CM_TRY(emit_transpose(t, node, place.near, place.perm, &far));
+            CM_TRY(cm_transpose_emit(&t->steps, node, place.near, place.perm, &far));
         if (!cm_replace_value(node->graph, value, far))
-            return cm_fail(t->err, CM_BAD_MODEL, "%s: its result cannot be replaced",
+            return cm_fail(t->steps.err, CM_BAD_MODEL, "%s: its result cannot be replaced",
                            cm_node_describe(node).text);
     }
     cm_graph_remove_node(node);
@@ -698,10 +462,11 @@ static enum cm_status move_members(struct transposes *t, struct cm_graph *graph)
         prev = node->prev;
         if (near_side(t, node))
             CM_TRY(replace_member(t, node));
-        else if (cm_perm_of_node(node, &p) && !cm_value_get(t->module, node->outputs[0])->n_uses)
+        else if (cm_perm_of_node(node, &p) &&
+                 !cm_value_get(t->steps.module, node->outputs[0])->n_uses)
             cm_graph_remove_node(node);
     }
-    return cm_graph_retype(graph, t->err);
+    return cm_graph_retype(graph, t->steps.err);
 }
 
 /* Chooses sides for the members that hang together with one Transpose. */
@@ -764,7 +529,8 @@ static enum cm_status solve(struct transposes *t, struct cm_graph *graph, const 
     forget_problems(t);
     CM_TRY(status);
     t->changed = t->changed || changes;
-    return changes ? merge_all(t, graph) : CM_OK; /* pairs that were counted as none go now */
+    return changes ? cm_transpose_merge(&t->steps, graph)
+                   : CM_OK; /* pairs that were counted as none go now */
 }
 
 static size_t distinct_permutations(const struct cm_graph *graph, struct cm_perm *out)
@@ -791,7 +557,7 @@ static enum cm_status work_on(struct transposes *t, struct cm_graph *graph)
         for (size_t i = 0; i < node->n_bodies; i++)
             if (node->bodies[i].graph)
                 CM_TRY(work_on(t, node->bodies[i].graph));
-    CM_TRY(merge_all(t, graph));
+    CM_TRY(cm_transpose_merge(&t->steps, graph));
     for (int round = 0; round < MAX_ROUNDS; round++) {
         const size_t count = distinct_permutations(graph, perms);
         t->changed = false;
@@ -802,30 +568,30 @@ static enum cm_status work_on(struct transposes *t, struct cm_graph *graph)
     }
     for (struct cm_node *node = graph->first, *next; node; node = next) {
         next = node->next;
-        if (is_matrix_product(node))
-            CM_TRY(turn_product(t, node));
+        if (cm_is_matrix_product(node))
+            CM_TRY(cm_transpose_into_product(&t->steps, node));
     }
     for (struct cm_node *node = graph->last, *prev; node; node = prev) {
         struct cm_perm p;
         prev = node->prev;
         if (!cm_perm_of_node(node, &p))
             continue;
-        CM_TRY(read_shape_before(t, node, &p));
-        if (cm_value_get(t->module, node->outputs[0])->n_uses)
-            CM_TRY(reshape_instead(t, node));
+        CM_TRY(cm_transpose_read_shape(&t->steps, node, &p));
+        if (cm_value_get(t->steps.module, node->outputs[0])->n_uses)
+            CM_TRY(cm_transpose_as_reshape(&t->steps, node));
         else
             cm_graph_remove_node(node);
     }
-    return cm_graph_retype(graph, t->err);
+    return cm_graph_retype(graph, t->steps.err);
 }
 
 enum cm_status cm_pass_transposes(struct cm_graph *graph, const struct cm_pass_options *options,
                                   struct cm_error *err)
 {
-    struct transposes t = {.module = graph->module,
-                           .err = err,
-                           .budget = SEARCH_BUDGET,
-                           .bytes = options->memory_limit ? options->memory_limit : OWN_LIMIT};
+    struct transposes t = {.budget = SEARCH_BUDGET};
+
+    t.steps = (struct cm_transpose_steps){
+        graph->module, options->memory_limit ? options->memory_limit : OWN_LIMIT, err};
     cm_arena_init(&t.lasting, cm_module_arena(graph->module)->guard);
     cm_arena_init(&t.scratch, cm_module_arena(graph->module)->guard);
     cm_arena_init(&t.search, cm_module_arena(graph->module)->guard);

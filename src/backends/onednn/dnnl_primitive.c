@@ -419,13 +419,33 @@ static void add_posts(const struct cm_call *call, struct dnnl_work *p,
     p->out_of_memory |= status != DNNL_SUCCESS;
 }
 
+/* oneDNN 2 keeps one set of parameters for all post-operations of a kind: the second of two
+ * multiplications would use the factor of the first. */
+static bool posts_differ_in_kind(const struct cm_dnnl_posts *posts)
+{
+    for (int i = 0; i < posts->count; i++)
+        for (int k = 0; k < i; k++) {
+            const struct cm_dnnl_post *a = &posts->items[i], *b = &posts->items[k];
+            if (a->kind == CM_DNNL_POST_FUNCTION && b->kind == CM_DNNL_POST_FUNCTION &&
+                a->function == b->function && (a->a != b->a || a->b != b->b))
+                return false;
+        }
+    return true;
+}
+
+static bool check_posts(struct cm_call *call, const struct cm_dnnl_posts *posts)
+{
+    return posts_differ_in_kind(posts) ||
+           cm_call_decline(call, "one function follows twice, with other parameters");
+}
+
 /* ---- factories ---- */
 
 enum { PRODUCT_OPERANDS = 4 + CM_DNNL_MOST_POSTS };
 
 static bool make_conv(struct cm_call *call, const struct cm_dnnl_conv *conv, bool transposed)
 {
-    struct dnnl_work *p = new_work(call, PRODUCT_OPERANDS);
+    struct dnnl_work *p = check_posts(call, &conv->posts) ? new_work(call, PRODUCT_OPERANDS) : NULL;
     if (!p)
         return false;
     const struct dnnl_memory_desc *const operands[4] = {
@@ -457,7 +477,8 @@ bool cm_dnnl_make_deconv(struct cm_call *call, const struct cm_dnnl_conv *conv)
 
 bool cm_dnnl_make_matmul(struct cm_call *call, const struct cm_dnnl_matmul *matmul)
 {
-    struct dnnl_work *p = new_work(call, PRODUCT_OPERANDS);
+    struct dnnl_work *p =
+        check_posts(call, &matmul->posts) ? new_work(call, PRODUCT_OPERANDS) : NULL;
     if (!p)
         return false;
     const struct dnnl_memory_desc *const operands[4] = {

@@ -35,7 +35,8 @@
 /* The distribution function of the normal distribution, plus x times its density. */
 DEFINE_SLOPES(gelu, {
     const T density = (T)(SQRT_2_OVER_PI / 2) * exp((T)-0.5 * x * x);
-    return (T)0.5 * erfc(-x * (T)SQRT_HALF) + x * density;
+    const T v = x * (T)SQRT_HALF; /* on the far left 1 + erf loses its digits */
+    return (T)0.5 * (v > -1 ? 1 + erf(v) : erfc(-v)) + x * density;
 })
 
 /* With t = tanh(u(x)): (1 + t) / 2 + x * (1 - t * t) * u'(x) / 2 */

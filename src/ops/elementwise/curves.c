@@ -134,8 +134,10 @@ CM_OP(Swish, .infer = cm_infer_like_input, .grad = cm_swish_grad, CM_UNARY_ROW(s
 #define SQRT_2_OVER_PI 0.79788456080286535588
 #define CUBIC          0.044715
 
-/* 1 + erf(v) is erfc(-v), which keeps its digits on the far left. */
-CM_UNARY_LOOPS(gelu, CM_FLOAT_TYPES, (T)0.5 * x * erfc(-x * (T)SQRT_HALF))
+/* 1 + erf(v) is erfc(-v), which keeps its digits on the far left and takes longer: for there only.
+ */
+#define GATE(v) ((v) > -1 ? 1 + erf(v) : erfc(-(v)))
+CM_UNARY_LOOPS(gelu, CM_FLOAT_TYPES, (T)0.5 * x * GATE(x * (T)SQRT_HALF))
 CM_UNARY_LOOPS(gelu_tanh, CM_FLOAT_TYPES,
                (T)0.5 * x * (1 + tanh((T)SQRT_2_OVER_PI * (x + (T)CUBIC * x * x * x))))
 

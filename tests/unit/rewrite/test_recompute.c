@@ -18,7 +18,7 @@ static struct cm_graph *training_graph(struct cm_arena *arena, const char *text)
 }
 
 /* Bytes of computed values that are alive at once, at most: each from the node that makes it to the
- * last that reads it. */
+ * last that reads it. Outputs of the graph have memory of their own. */
 static int64_t peak(struct cm_arena *arena, struct cm_graph *graph)
 {
     int64_t *change = CM_NEW_ARRAY(arena, int64_t, graph->n_nodes + 3), most = 0, now = 0;
@@ -27,17 +27,15 @@ static int64_t peak(struct cm_arena *arena, struct cm_graph *graph)
         node->mark = place++;
     for (struct cm_node *node = graph->first; node; node = node->next)
         for (int o = 0; o < node->n_outputs; o++) {
-            if (!node->outputs[o])
+            if (!node->outputs[o] || cm_is_output(graph, node->outputs[o]))
                 continue;
             const struct cm_value_def *def = cm_value_get(graph->module, node->outputs[o]);
             size_t last = node->mark, bytes = 0;
             struct cm_shape shape;
             CHECK(cm_type_shape(def->fact.type, &shape));
             CHECK(cm_dtype_bytes(def->fact.type->dtype, cm_shape_elements(&shape), &bytes));
-            for (const struct cm_use *use = def->uses; use; use = use->next) {
-                const size_t at = use->node ? use->node->mark : graph->n_nodes + 1;
-                last = at > last ? at : last;
-            }
+            for (const struct cm_use *use = def->uses; use; use = use->next)
+                last = use->node->mark > last ? use->node->mark : last;
             change[node->mark] += (int64_t)bytes;
             change[last + 1] -= (int64_t)bytes;
         }

@@ -1,0 +1,240 @@
+/* What is done to a Transpose without choosing between places for it. */
+// SPDX-License-Identifier: Apache-2.0
+#include "rewrite/transpose_steps.h"
+
+#include "rewrite/pass.h"
+
+enum cm_status cm_transpose_emit(struct cm_transpose_steps *t, struct cm_node *before, cm_value x,
+                                 const struct cm_perm *p, cm_value *out)
+{
+    struct cm_arena *arena = cm_module_arena(t->module);
+    struct {
+        struct cm_builder build;
+    } b = {{.graph = before->graph, .before = before, .err = t->err}};
+    int64_t perm[CM_MAX_RANK];
+
+    for (int a = 0; a < p->rank; a++)
+        perm[a] = p->axes[a];
+    *out = cm_emit_with(&b, "Transpose",
+                        CM_ATTRIBUTES(cm_attr_ints(arena, "perm", (size_t)p->rank, perm)), x);
+    CM_TRY(b.build.status);
+    cm_value_get(t->module, *out)->node->phase = before->phase;
+    return CM_OK;
+}
+
+/* A constant transposed; *out is 0 where it cannot be. */
+enum cm_status cm_transpose_constant(struct cm_transpose_steps *t, struct cm_graph *graph,
+                                     const struct cm_tensor *from, const struct cm_perm *p,
+                                     cm_value *out)
+{
+    const size_t bytes = cm_tensor_bytes(from);
+    struct cm_tensor tensor;
+
+    *out = 0;
+    if (bytes > t->bytes || from->type == CM_STRING || from->shape.rank > p->rank)
+        return CM_OK;
+    CM_TRY(cm_perm_apply(p, from, &tensor, t->err));
+    t->bytes -= bytes;
+    *out = cm_graph_add_constant(graph, CM_STR_NONE, &tensor);
+    cm_tensor_drop(&tensor);
+    return CM_OK;
+}
+
+/* Puts value in the place of what node gives; where value cannot have the name of that output of
+ * the graph, a copy of it. */
+static enum cm_status give_instead(struct cm_transpose_steps *t, struct cm_node *node,
+                                   cm_value value)
+{
+    if (!cm_replace_value(node->graph, node->outputs[0], value)) {
+        struct {
+            struct cm_builder build;
+        } b = {{.graph = node->graph, .before = node, .err = t->err}};
+        const cm_value copy = cm_emit(&b, "Identity", value);
+        CM_TRY(b.build.status);
+        (void)cm_replace_value(node->graph, node->outputs[0], copy); /* it has just been made */
+    }
+    cm_graph_remove_node(node);
+    return CM_OK;
+}
+
+/* A Transpose that moves nothing, of a constant, or of a Transpose. */
+static enum cm_status merge_transpose(struct cm_transpose_steps *t, struct cm_node *node)
+{
+    const struct cm_tensor *constant = NULL;
+    struct cm_perm p, first;
+    cm_value merged;
+
+    if (!cm_perm_of_node(node, &p))
+        return CM_OK;
+    const cm_value x = node->inputs[0].value; /* which other nodes may not have */
+    const struct cm_value_def *def = cm_value_get(t->module, x);
+    if (cm_perm_is_identity(&p))
+        return give_instead(t, node, x);
+    CM_TRY(cm_value_constant(t->module, x, &constant, t->err));
+    if (constant && !cm_is_output(node->graph, node->outputs[0])) {
+        CM_TRY(cm_transpose_constant(t, node->graph, constant, &p, &merged));
+        if (merged && cm_replace_value(node->graph, node->outputs[0], merged))
+            cm_graph_remove_node(node);
+        return CM_OK;
+    }
+    if (!def->node || def->graph != node->graph || !cm_perm_of_node(def->node, &first) ||
+        first.rank != p.rank)
+        return CM_OK;
+    struct cm_node *before = def->node;
+    const struct cm_perm both = cm_perm_compose(&first, &p);
+    merged = before->inputs[0].value;
+    if (!cm_perm_is_identity(&both))
+        CM_TRY(cm_transpose_emit(t, node, merged, &both, &merged));
+    CM_TRY(give_instead(t, node, merged));
+    if (!cm_value_get(t->module, before->outputs[0])->n_uses)
+        cm_graph_remove_node(before);
+    return CM_OK;
+}
+
+enum cm_status cm_transpose_merge(struct cm_transpose_steps *t, struct cm_graph *graph)
+{
+    for (struct cm_node *node = graph->first, *next; node; node = next) {
+        next = node->next;
+        CM_TRY(merge_transpose(t, node));
+    }
+    return cm_graph_retype(graph, t->err);
+}
+
+/* The operand of a Transpose of matrices that computes value; 0 when there is none. */
+static cm_value turned_matrix(const struct cm_transpose_steps *t, cm_value value)
+{
+    const struct cm_node *node = cm_value_get(t->module, value)->node;
+    struct cm_perm p;
+    return node && cm_perm_of_node(node, &p) && p.rank == 2 && p.axes[0] == 1
+               ? node->inputs[0].value
+               : 0;
+}
+
+static bool is_gemm(const struct cm_node *node)
+{
+    return !node->domain.size && cm_str_is(node->op_type, "Gemm");
+}
+
+/* A product of two matrices: Gemm, or a MatMul that could be one. */
+bool cm_is_matrix_product(const struct cm_node *node)
+{
+    if (is_gemm(node))
+        return true;
+    if (node->domain.size || !cm_str_is(node->op_type, "MatMul"))
+        return false;
+    for (int i = 0; i < 2; i++)
+        if (cm_value_get(node->module, node->inputs[i].value)->fact.type->rank != 2)
+            return false;
+    return true;
+}
+
+/* Gemm reads either operand transposed at no cost. */
+enum cm_status cm_transpose_into_product(struct cm_transpose_steps *t, struct cm_node *node)
+{
+    struct cm_arena *arena = cm_module_arena(t->module);
+    static const char *const names[2] = {"transA", "transB"};
+    const bool gemm = is_gemm(node);
+    cm_value operands[3] = {cm_node_input(node, 0), cm_node_input(node, 1), cm_node_input(node, 2)};
+    int64_t turned[2] = {0};
+    bool changes = false;
+
+    for (int i = 0; i < 2; i++) {
+        const cm_value x = turned_matrix(t, operands[i]);
+        turned[i] = gemm && cm_node_int(node, names[i]);
+        if (x) {
+            operands[i] = x;
+            turned[i] = !turned[i];
+            changes = true;
+        }
+    }
+    if (!changes)
+        return CM_OK;
+    struct cm_node_spec spec = {.op_type = CM_STR("Gemm"),
+                                .name = node->name,
+                                .version = gemm ? node->schema->since_version : 0,
+                                .inputs = operands,
+                                .n_inputs = 3,
+                                .n_outputs = 1,
+                                .original_version = gemm ? node->original_version : 0,
+                                .phase = node->phase};
+    spec.attributes = CM_NEW_ARRAY(arena, struct cm_attribute_proto, node->n_attributes + 2);
+    for (size_t i = 0; i < node->n_attributes; i++)
+        if (!cm_str_is(node->attributes[i].name, names[0]) &&
+            !cm_str_is(node->attributes[i].name, names[1]))
+            spec.attributes[spec.n_attributes++] = node->attributes[i];
+    for (int i = 0; i < 2; i++)
+        if (turned[i])
+            spec.attributes[spec.n_attributes++] = cm_attr_int(arena, names[i], 1);
+    struct cm_node *made;
+    CM_TRY(cm_graph_add_node(node->graph, node, &spec, &made, t->err));
+    if (cm_replace_value(node->graph, node->outputs[0], made->outputs[0]))
+        cm_graph_remove_node(node);
+    return CM_OK;
+}
+
+/* A Transpose that leaves the elements in their order becomes a Reshape, which moves none. */
+enum cm_status cm_transpose_as_reshape(struct cm_transpose_steps *t, struct cm_node *node)
+{
+    const struct cm_type *type = cm_value_get(t->module, node->outputs[0])->fact.type;
+    int64_t dims[CM_MAX_RANK];
+    struct cm_perm p;
+    int unknown = 0;
+
+    if (!cm_perm_of_node(node, &p) || type->rank != p.rank || !cm_perm_keeps_order(&p, type))
+        return CM_OK;
+    for (int a = 0; a < p.rank; a++) {
+        if (type->dims[a].value == 0)
+            return CM_OK; /* to Reshape that means another thing */
+        dims[a] = cm_dim_known(type->dims[a]) ? type->dims[a].value : -1;
+        unknown += dims[a] < 0;
+    }
+    if (unknown > 1)
+        return CM_OK;
+    struct {
+        struct cm_builder build;
+    } b = {{.graph = node->graph, .before = node, .err = t->err}};
+    const cm_value shape = cm_build_int64s(&b.build, (size_t)p.rank, dims);
+    const cm_value reshaped = cm_emit(&b, "Reshape", node->inputs[0].value, shape);
+    CM_TRY(b.build.status);
+    if (cm_replace_value(node->graph, node->outputs[0], reshaped))
+        cm_graph_remove_node(node);
+    return CM_OK;
+}
+
+bool cm_is_shape(const struct cm_node *node)
+{
+    return !node->domain.size && cm_str_is(node->op_type, "Shape");
+}
+
+/* Where only shapes are read of a Transpose, they are read of its operand and put in order. */
+enum cm_status cm_transpose_read_shape(struct cm_transpose_steps *t, struct cm_node *node,
+                                       const struct cm_perm *p)
+{
+    const struct cm_value_def *y = cm_value_get(t->module, node->outputs[0]);
+
+    for (const struct cm_use *use = y->uses; use; use = use->next)
+        if (!use->node || use->graph != node->graph || !cm_is_shape(use->node))
+            return CM_OK;
+    while (y->uses) {
+        struct cm_node *reader = y->uses->node;
+        int64_t axes[CM_MAX_RANK], from = cm_node_int(reader, "start"), to = p->rank;
+        size_t count = 0;
+        if (cm_node_has_attr(reader, "end"))
+            to = cm_node_int(reader, "end");
+        from = from < 0 ? from + p->rank : from;
+        to = to < 0 ? to + p->rank : to;
+        for (int64_t a = from < 0 ? 0 : from; a < to && a < p->rank; a++)
+            axes[count++] = p->axes[a];
+        struct {
+            struct cm_builder build;
+        } b = {{.graph = reader->graph, .before = reader, .err = t->err}};
+        const cm_value shape = cm_emit(&b, "Shape", node->inputs[0].value);
+        const cm_value order = cm_build_int64s(&b.build, count, axes);
+        const cm_value sizes = cm_emit(&b, "Gather", shape, order);
+        CM_TRY(b.build.status);
+        (void)cm_replace_value(reader->graph, reader->outputs[0],
+                               sizes); /* it has just been made */
+        cm_graph_remove_node(reader);
+    }
+    return CM_OK;
+}
