@@ -15,8 +15,12 @@ static void put_counts(const char *name, size_t before, size_t after)
 
 static void put_passes(const struct cameo_optimization *report)
 {
+    struct cameo_pass known = CAMEO_PASS_INIT;
+
     for (size_t i = 0; i < report->pass_count; i++) {
         const struct cameo_pass_result *pass = &report->passes[i];
+        if (pass->skipped && cameo_pass(i, &known) && known.on_request)
+            continue;
         if (pass->skipped)
             printf("%-12s left out", pass->name);
         else
