@@ -16,10 +16,10 @@
 #include <unistd.h>
 
 enum {
-    LOOK_MS = 5,          /* between two looks at the counter of preemptions */
-    FEW_PER_LOOK = 2,     /* preemptions that mean nothing */
-    MS_A_PREEMPTION = 20, /* of a thread; more often than once in this time: cores are contended */
-    CALM_MS = 1000,       /* without such a look: cores are free, and spinning is tried again */
+    LOOK_MS = 5,         /* between two looks at the counter of preemptions */
+    FEW_PER_LOOK = 2,    /* preemptions that mean nothing */
+    MS_A_PREEMPTION = 5, /* of a thread; more often than once in this time: cores are contended */
+    CALM_MS = 1000,      /* without such a look: cores are free, and spinning is tried again */
     LONGEST_CALM_MS = 64000,
 };
 
