@@ -694,11 +694,11 @@ static void write_imports(struct writer *w, const struct cm_opsets *from,
 static void write_ir_version(const struct writer *w, int64_t opset_before,
                              struct cm_model_proto *model)
 {
+    const struct cm_opset_proto *onnx = find_import(&model->opset_import, CM_STR(""));
     int64_t needed = w->functions.count ? IR_OF_FUNCTIONS : 0;
-    const int64_t opset = target(w, CM_STR("")), of_opset = cm_ir_of_opset(opset);
 
-    if (opset > opset_before && needed < of_opset)
-        needed = of_opset;
+    if (onnx && onnx->version > opset_before && needed < cm_ir_of_opset(onnx->version))
+        needed = cm_ir_of_opset(onnx->version);
     if (model->ir_version >= needed)
         return;
     model->ir_version = needed;
