@@ -16,10 +16,10 @@
 #include <unistd.h>
 
 enum {
-    LOOK_MS = 5,          /* between two looks at the counter of preemptions */
-    FEW_PER_LOOK = 2,     /* preemptions that mean nothing */
-    MS_A_PREEMPTION = 20, /* more often than once in this time: cores are contended */
-    CALM_MS = 1000,       /* without such a look: cores are free, and spinning is tried again */
+    LOOK_MS = 5,         /* between two looks at the counter of preemptions */
+    FEW_PER_LOOK = 2,    /* preemptions that mean nothing */
+    MS_A_PREEMPTION = 5, /* of a thread; more often than once in this time: cores are contended */
+    CALM_MS = 1000,      /* without such a look: cores are free, and spinning is tried again */
     LONGEST_CALM_MS = 64000,
 };
 
@@ -129,7 +129,7 @@ static void look(const struct cm_team_runtime *runtime, int threads, int64_t now
 
     seen.time = now;
     seen.preemptions = count;
-    if (tells && more >= FEW_PER_LOOK && more * MS_A_PREEMPTION >= time) {
+    if (tells && more >= FEW_PER_LOOK && more * MS_A_PREEMPTION >= time * threads) {
         if (!is_idling) { /* again after a short calm: wait longer before the next try */
             const bool soon = seen.calm && now - seen.last_contended < 2 * seen.calm;
             seen.calm = !soon                             ? CALM_MS
