@@ -430,6 +430,26 @@ void test_write_model__an_output_keeps_its_name_when_its_value_has_another(void)
     check_in_arena(output_names);
 }
 
+/* Its value loses the name: that of another node would be free then. */
+static void free_names(struct cm_arena *arena)
+{
+    struct written *w = open_text(arena, "<ir_version: 8, opset_import: [\"\" : 17]>\n"
+                                         "main (float[2] x) => (float[2] t1, float[2] t1) {\n"
+                                         "  a = Neg(x) b = Abs(a) t1 = Relu(b)\n"
+                                         "}");
+    struct cm_module *module = w->graph->module;
+    cm_value_set_name(module, w->graph->first->outputs[0], CM_STR_NONE);
+    cm_value_set_name(module, w->graph->last->outputs[0], CM_STR_NONE);
+    write_it(arena, w, false);
+    check_has(w, "t2 = Neg (x)");
+    check_has(w, "t3 = Relu (b)\n   t1 = Identity (t3)\n}");
+}
+
+void test_write_model__names_of_outputs_are_given_to_nothing_else(void)
+{
+    check_in_arena(free_names);
+}
+
 static void refused(struct cm_arena *arena)
 {
     const struct cm_write_options options = {.portable = true};
