@@ -25,9 +25,16 @@ bool cm_str_equal(struct cm_str a, struct cm_str b)
     return a.size == b.size && (a.size == 0 || memcmp(a.data, b.data, a.size) == 0);
 }
 
+/* Names of operators are compared all the time and mostly differ in the first character: not worth
+ * finding out how long the text is. */
 bool cm_str_is(struct cm_str a, const char *text)
 {
-    return cm_str_equal(a, cm_str(text));
+    if (!text)
+        return a.size == 0;
+    for (size_t i = 0; i < a.size; i++)
+        if (!text[i] || a.data[i] != text[i])
+            return false;
+    return !text[a.size];
 }
 
 int cm_str_compare(struct cm_str a, struct cm_str b)
