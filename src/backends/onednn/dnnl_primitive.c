@@ -621,18 +621,18 @@ static enum cm_status layout_for(struct cm_call *call, const struct cm_dnnl_oper
                                  const struct dnnl_memory_desc *desc, const struct cm_layout **out)
 {
     const struct cm_dnnl *dnnl = cm_dnnl_get();
-    struct dnnl_memory_desc *plain = plain_desc(asked);
     struct cm_dnnl_arrangement mine, when_plain;
-    const bool known = plain && dnnl->major->arrangement(desc, &mine) &&
-                       dnnl->major->arrangement(plain, &when_plain);
-    *out = NULL;
-    if (!known || asked->order == CM_DNNL_PLAIN || same_arrangement(&mine, &when_plain)) {
-        dnnl->major->free(plain);
-        return known ? CM_OK : out_of_memory(call);
-    }
+    /* Tied to the call before it holds anything. */
     struct dnnl_layout *layout = call->engine->state(call, sizeof *layout);
-    *layout = (struct dnnl_layout){.plain = plain, .desc = dnnl->major->copy(desc)};
     cm_call_defer(call, layout_release, layout);
+    layout->plain = plain_desc(asked);
+    *out = NULL;
+    if (!layout->plain || !dnnl->major->arrangement(desc, &mine) ||
+        !dnnl->major->arrangement(layout->plain, &when_plain))
+        return out_of_memory(call);
+    if (asked->order == CM_DNNL_PLAIN || same_arrangement(&mine, &when_plain))
+        return CM_OK;
+    layout->desc = dnnl->major->copy(desc);
     if (!layout->desc)
         return out_of_memory(call);
     layout->arrangement = mine;
