@@ -148,7 +148,8 @@ static void unlink_use(struct cm_module *module, struct cm_use *use)
         def->uses = use->next;
     if (use->next)
         use->next->prev = use->prev;
-    def->n_uses--;
+    if (--def->n_uses == 0)
+        module->n_unread++;
     use->value = 0;
 }
 
@@ -245,6 +246,9 @@ static struct cm_node *make_node(struct cm_graph *graph, const struct cm_node_sp
         node->schema =
             cm_registry_schema(module->registry, node->domain, node->op_type, spec->version);
         node->op = cm_registry_op(module->registry, node->domain, node->op_type);
+        node->is_newest =
+            !spec->version ||
+            node->schema == cm_registry_schema(module->registry, node->domain, node->op_type, 0);
     }
     node->original_version = spec->original_version ? spec->original_version
                              : node->schema         ? node->schema->since_version
@@ -318,6 +322,7 @@ enum cm_status cm_graph_add_node(struct cm_graph *graph, struct cm_node *before,
     struct cm_node *node = make_node(graph, spec);
     link_node(graph, node, before);
     module->n_nodes++;
+    module->n_unread++;
 
     enum cm_status status = cm_node_conforms(node, err);
     if (!status)
@@ -525,6 +530,11 @@ enum cm_status cm_graph_retype(struct cm_graph *graph, struct cm_error *err)
     return CM_OK;
 }
 
+uint64_t cm_module_unread(const struct cm_module *module)
+{
+    return module->n_unread;
+}
+
 bool cm_module_be_lenient(struct cm_module *module, bool lenient)
 {
     const bool before = module->lenient;
@@ -612,8 +622,5 @@ enum cm_status cm_node_blame(const struct cm_node *node, enum cm_status status,
 
 bool cm_node_is_current(const struct cm_node *node)
 {
-    if (!node->schema)
-        return true;
-    return node->schema ==
-           cm_registry_schema(node->module->registry, node->domain, node->op_type, 0);
+    return !node->schema || node->is_newest;
 }

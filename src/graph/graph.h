@@ -126,6 +126,7 @@ struct cm_node {
     uint32_t stream;          /* of a random node: which numbers it draws; 0: not numbered yet */
     enum cm_node_phase phase; /* of a training step */
     bool stale;               /* an operand changed since it was typed */
+    bool is_newest;           /* schema is the newest version of the operator */
     uint32_t mark;            /* for passes: scratch, no meaning between them */
 };
 
@@ -246,6 +247,10 @@ enum cm_status cm_node_retype(struct cm_node *node, struct cm_error *err) CM_MUS
  * the types it had: the body may be a branch that is never taken. Passes run so, since what they
  * compute early must not refuse what would have run. Returns what it was before. */
 bool cm_module_be_lenient(struct cm_module *module, bool lenient);
+
+/* How often a node was added or lost the last reader of a result: while the number stays, nothing
+ * more is dead. */
+uint64_t cm_module_unread(const struct cm_module *module);
 
 /* Numbers random nodes of graph and its bodies that have no number yet, in order: a node draws the
  * numbers of its stream whatever passes do to the nodes around it. */

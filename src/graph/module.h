@@ -33,6 +33,7 @@ struct cm_module {
     int call_depth; /* function bodies being expanded inside each other */
     bool lenient;
     uint32_t n_streams; /* numbers given to random nodes so far */
+    uint64_t n_unread;  /* see cm_module_unread */
     cm_build_body_fn *build_body;
     struct cm_import_context *context; /* of the import under way; NULL otherwise */
 };

@@ -169,6 +169,20 @@ static void forget_unused(struct folder *folder, cm_value value)
     cm_value_drop_constant(folder->module, value);
 }
 
+/* Contents that inference knows already, as those of a Constant, need no run. */
+static bool take_inferred(struct folder *folder, struct cm_node *node)
+{
+    const cm_value value = node->n_outputs == 1 ? node->outputs[0] : 0;
+    const struct cm_tensor *tensor =
+        value ? cm_value_get(node->module, value)->fact.constant : NULL;
+    if (!tensor)
+        return false;
+    const cm_value constant = cm_graph_add_constant(node->graph, CM_STR_NONE, tensor);
+    charge(folder, constant, 0); /* the graph holds them anyway */
+    cm_value_replace(node->module, value, constant);
+    return true;
+}
+
 /* Runs a node whose operands are all constant, and puts its results in its place. What fails is
  * left to fail when it runs, or never, if it never does. */
 static enum cm_status fold(struct folder *folder, struct cm_node *node, bool *folded,
@@ -178,6 +192,9 @@ static enum cm_status fold(struct folder *folder, struct cm_node *node, bool *fo
 
     *folded = false;
     if (!cm_node_has_kernel(node) || node->op->effects & CM_RANDOM || node->n_bodies)
+        return CM_OK;
+    *folded = take_inferred(folder, node);
+    if (*folded)
         return CM_OK;
     CM_TRY(constant_operands(folder, &c, err));
     if (!c.operands || !may_fold(folder, &c))
