@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 file(GLOB FUZZ_SOURCES CONFIGURE_DEPENDS ${TESTS_DIR}/fuzz/fuzz_*.c)
 # What targets share: mutations of models (in a fuzz build), small inputs, bytes as a file.
-set(MODEL_FUZZERS fuzz_api fuzz_check fuzz_grad fuzz_run fuzz_train)
+set(MODEL_FUZZERS fuzz_api fuzz_check fuzz_grad fuzz_optimize fuzz_run fuzz_train)
 set(MODEL_MUTATORS ${TESTS_DIR}/fuzz/mutate_model.c ${TESTS_DIR}/fuzz/mutate_nodes.c
                    ${TESTS_DIR}/fuzz/mutate_values.c)
 set(fuzz_run_PARTS ${TESTS_DIR}/fuzz/small_run.c)

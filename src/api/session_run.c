@@ -359,6 +359,25 @@ struct names {
     char node[256], domain[128], op[128];
 };
 
+/* A group that one kernel computes is called by its operators: "Conv+Add+Relu". */
+static void name_region(const struct cm_node *region, struct names *names, struct cameo_step *step)
+{
+    size_t used = 0;
+
+    for (const struct cm_node *node = region->bodies[0].graph->first; node; node = node->next) {
+        const size_t room = sizeof names->op - used;
+        const int size =
+            snprintf(names->op + used, room, "%s%.*s", used ? "+" : "", CM_STR_FMT(node->op_type));
+
+        if (size < 0 || (size_t)size >= room) { /* the rest does not fit */
+            memcpy(names->op + used, "", 1);
+            break;
+        }
+        used += (size_t)size;
+    }
+    step->op = (struct cameo_text){names->op, used};
+}
+
 static void set_names(const struct cm_node *node, struct names *names, struct cameo_step *step)
 {
     const struct {
@@ -380,6 +399,8 @@ static void set_names(const struct cm_node *node, struct names *names, struct ca
         rows[i].to[size] = 0;
         *rows[i].text = (struct cameo_text){rows[i].to, size};
     }
+    if (node->op && node->op->effects & CM_REGION)
+        name_region(node, names, step);
 }
 
 static void pass_step(void *arg, const struct cm_step_report *report)

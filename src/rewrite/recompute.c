@@ -339,6 +339,8 @@ static bool reach(struct recompute *r, struct plan *plan, cm_value value, int de
     struct cm_node *node = cm_value_get(r->module, value)->node;
 
     r->work -= r->work > 0;
+    if (!r->work)
+        return false;
     if (!life)
         return true; /* an input, a constant, or a value of a graph around */
     if (depth && is_alive(life, plan->position)) {
@@ -464,6 +466,10 @@ static void make_plans(struct recompute *r)
 struct copies {
     struct cm_clone clone;
     cm_value *of; /* by value: what takes its place from the position on where it is copied */
+    struct {
+        cm_value *items;
+        size_t count, capacity;
+    } views; /* of one value */
 };
 
 /* What stands for value in a node at this position. */
@@ -515,26 +521,36 @@ static void redirect(struct recompute *r, cm_value value, cm_value copy, size_t 
     }
 }
 
-/* Views of a copied value that are read later are taken of the copy. */
+/* Copies a node that gives views of a copied value; those that are new go to a list. */
+static enum cm_status copy_view(struct recompute *r, struct copies *copies, struct cm_node *node,
+                                size_t position)
+{
+    for (int o = 0; o < node->n_outputs; o++) {
+        const cm_value view = node->outputs[o];
+        if (!view || view >= r->n_values || copies->of[view] || !r->root_of[view] ||
+            r->root_of[view] == view)
+            continue;
+        CM_TRY(copy_node(r, copies, node, position));
+        copies->of[view] = cm_clone_of(&copies->clone, view);
+        forget_node(copies, node);
+        redirect(r, view, copies->of[view], position);
+        *CM_PUSH(&r->arena, &copies->views) = view;
+    }
+    return CM_OK;
+}
+
+/* Views of a copied value, and views of those, are taken of the copy. */
 static enum cm_status copy_views(struct recompute *r, struct copies *copies, cm_value value,
                                  size_t position)
 {
-    for (const struct cm_use *use = cm_value_get(r->module, value)->uses, *next; use; use = next) {
-        struct cm_node *node = use->node;
-        next = use->next;
-        if (!node || node->graph != r->graph || node->mark >= position)
-            continue;
-        for (int o = 0; o < node->n_outputs; o++) {
-            const cm_value view = node->outputs[o];
-            if (!view || view >= r->n_values || copies->of[view] ||
-                r->root_of[view] != r->root_of[value])
-                continue;
-            CM_TRY(copy_node(r, copies, node, position));
-            copies->of[view] = cm_clone_of(&copies->clone, view);
-            forget_node(copies, node);
-            redirect(r, view, copies->of[view], position);
-            CM_TRY(copy_views(r, copies, view, position)); /* as deep as views of views are */
-        }
+    copies->views.count = 0;
+    *CM_PUSH(&r->arena, &copies->views) = value;
+    for (size_t i = 0; i < copies->views.count; i++) {
+        const cm_value of = copies->views.items[i];
+        for (const struct cm_use *use = cm_value_get(r->module, of)->uses; use; use = use->next)
+            if (use->node && use->graph == r->graph && use->node->mark < position &&
+                viewed_operand(r, use->node, 0) == use->index)
+                CM_TRY(copy_view(r, copies, use->node, position));
     }
     return CM_OK;
 }

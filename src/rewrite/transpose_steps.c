@@ -66,7 +66,7 @@ static enum cm_status merge_transpose(struct cm_transpose_steps *t, struct cm_no
 
     if (!cm_perm_of_node(node, &p))
         return CM_OK;
-    const cm_value x = node->inputs[0].value; /* which other nodes may not have */
+    const cm_value x = node->inputs[0].value;
     const struct cm_value_def *def = cm_value_get(t->module, x);
     if (cm_perm_is_identity(&p))
         return give_instead(t, node, x);

@@ -21,6 +21,7 @@ struct writer {
     struct cm_str raised_for; /* the node that the last raise was for */
     struct cm_map by_body;    /* the bytes of a function without name: its number, from 1 */
     struct cm_map taken;      /* names of functions in our domain */
+    size_t copies;            /* nodes that give outputs their names */
     struct {
         struct cm_function_proto *items;
         size_t count, capacity;
@@ -515,6 +516,7 @@ static void name_outputs(struct writer *w, const struct cm_value_infos *written,
 
     for (size_t o = 0; o < out->output.count; o++)
         more += !cm_str_equal(written->items[o].name, out->output.items[o].name);
+    w->copies = more;
     if (!more)
         return;
     out->node.items = cm_list_extended_by(w->arena, out->node.items, out->node.count, more,
@@ -755,6 +757,8 @@ enum cm_status cm_write_model(struct cm_graph *graph, const struct cm_model_file
     onnx = find_import(&model->opset_import, CM_STR(""));
     report->opset = onnx ? onnx->version : 0;
     report->ir = model->ir_version;
+    report->nodes += w.copies;
+    report->nodes_inlined += w.copies;
     report->raised_for = w.raised_for;
     report->functions = w.functions.count;
     *out = made;

@@ -57,6 +57,26 @@ static bool same_arrangement(const struct cm_dnnl_arrangement *a,
     return true;
 }
 
+/* ---- how much work it is ---- */
+
+/* Multiplications and additions that one thread does in the time it takes to wake the others, some
+ * ten microseconds. Decided by shapes alone: oneDNN's choice of kernel depends on the threads. */
+enum { WORTH_A_TEAM = 1 << 20 };
+
+static double elements_of(const struct cm_dnnl_operand *operand)
+{
+    double count = 1;
+    for (int i = 0; i < operand->rank; i++)
+        count *= (double)operand->dims[i];
+    return count;
+}
+
+/* Of moving that many elements through memory. */
+static double work_of_moving(double elements)
+{
+    return 32 * elements;
+}
+
 /* ---- moving tensors between layouts ---- */
 
 /* A reorder that was needed before: made once, run often. */
@@ -128,7 +148,8 @@ static bool move(struct dnnl_mover *mover, const struct dnnl_memory_desc *from, 
                  const struct dnnl_memory_desc *to, void *to_data)
 {
     const struct cm_dnnl *dnnl = cm_dnnl_get();
-    cm_team_lend(true);
+    const size_t bytes = dnnl->fn.memory_desc_get_size(to);
+    cm_team_lend(work_of_moving((double)bytes / sizeof(float)) >= WORTH_A_TEAM);
     if ((!mover->primitive || !dnnl->fn.memory_desc_equal(mover->from, from) ||
          !dnnl->fn.memory_desc_equal(mover->to, to)) &&
         !mover_init(mover, from, to))
@@ -208,6 +229,7 @@ struct dnnl_work {
     int addend;       /* the input that is added to the result; -1: none */
     size_t sum_bytes; /* of the result, when there is an addend */
     bool loses_nan;
+    bool alone;         /* too little work for a team */
     bool out_of_memory; /* or refused, while operands were described */
 };
 
@@ -234,7 +256,7 @@ static void work_release(void *what)
 }
 
 /* Tied to the call before it holds anything. NULL, with the reason, without oneDNN. */
-static struct dnnl_work *new_work(struct cm_call *call, int most_operands)
+static struct dnnl_work *new_work(struct cm_call *call, int most_operands, double work)
 {
     const struct cm_dnnl *dnnl = cm_dnnl_get();
     const size_t count = (size_t)most_operands;
@@ -242,12 +264,13 @@ static struct dnnl_work *new_work(struct cm_call *call, int most_operands)
         cm_call_decline(call, "oneDNN is not available: %s", dnnl->library.why);
         return NULL;
     }
-    cm_team_lend(true);
+    const bool alone = work < WORTH_A_TEAM;
+    cm_team_lend(!alone);
     struct dnnl_operand *operands = cm_call_state(call, count * sizeof *operands);
     struct dnnl_exec_arg *args = cm_call_state(call, (count + 1) * sizeof *args);
     struct dnnl_work *p = cm_call_state(call, sizeof *p);
     cm_call_defer(call, work_release, p);
-    *p = (struct dnnl_work){.operands = operands, .args = args, .addend = -1};
+    *p = (struct dnnl_work){.operands = operands, .args = args, .addend = -1, .alone = alone};
     /* Without it `accept` declines; what may fail in there is memory alone. */
     if (dnnl->fn.primitive_attr_create(&p->attr) == DNNL_SUCCESS)
         dnnl->fn.primitive_attr_set_scratchpad_mode(p->attr, DNNL_SCRATCHPAD_MODE_USER);
@@ -445,7 +468,12 @@ enum { PRODUCT_OPERANDS = 4 + CM_DNNL_MOST_POSTS };
 
 static bool make_conv(struct cm_call *call, const struct cm_dnnl_conv *conv, bool transposed)
 {
-    struct dnnl_work *p = check_posts(call, &conv->posts) ? new_work(call, PRODUCT_OPERANDS) : NULL;
+    /* Every weight meets every place of the result (of x, when transposed) of its channel. */
+    const struct cm_dnnl_operand *places = transposed ? &conv->x : &conv->y;
+    const double work =
+        2 * elements_of(&conv->weights) * elements_of(places) / (double)places->dims[1];
+    struct dnnl_work *p =
+        check_posts(call, &conv->posts) ? new_work(call, PRODUCT_OPERANDS, work) : NULL;
     if (!p)
         return false;
     const struct dnnl_memory_desc *const operands[4] = {
@@ -477,8 +505,10 @@ bool cm_dnnl_make_deconv(struct cm_call *call, const struct cm_dnnl_conv *conv)
 
 bool cm_dnnl_make_matmul(struct cm_call *call, const struct cm_dnnl_matmul *matmul)
 {
+    const double depth = (double)matmul->a.dims[matmul->a.rank - 1];
+    const double work = 2 * depth * elements_of(&matmul->y);
     struct dnnl_work *p =
-        check_posts(call, &matmul->posts) ? new_work(call, PRODUCT_OPERANDS) : NULL;
+        check_posts(call, &matmul->posts) ? new_work(call, PRODUCT_OPERANDS, work) : NULL;
     if (!p)
         return false;
     const struct dnnl_memory_desc *const operands[4] = {
@@ -501,7 +531,7 @@ bool cm_dnnl_make_pool(struct cm_call *call, const struct cm_dnnl_pool *pool)
         [CM_DNNL_AVERAGE_ALL] = DNNL_POOLING_AVG_INCLUDE_PADDING,
         [CM_DNNL_AVERAGE_REAL] = DNNL_POOLING_AVG_EXCLUDE_PADDING,
     };
-    struct dnnl_work *p = new_work(call, 2);
+    struct dnnl_work *p = new_work(call, 2, work_of_moving(elements_of(&pool->x)));
     if (!p)
         return false;
     const struct dnnl_memory_desc *const operands[2] = {
@@ -515,7 +545,7 @@ bool cm_dnnl_make_pool(struct cm_call *call, const struct cm_dnnl_pool *pool)
 
 bool cm_dnnl_make_batch_norm(struct cm_call *call, const struct cm_dnnl_batch_norm *norm)
 {
-    struct dnnl_work *p = new_work(call, 6);
+    struct dnnl_work *p = new_work(call, 6, work_of_moving(elements_of(&norm->x)));
     if (!p)
         return false;
     const struct dnnl_memory_desc *x = add_operand(call, p, DNNL_ARG_SRC, &norm->x);
@@ -532,7 +562,7 @@ bool cm_dnnl_make_batch_norm(struct cm_call *call, const struct cm_dnnl_batch_no
 
 bool cm_dnnl_make_lrn(struct cm_call *call, const struct cm_dnnl_lrn *lrn)
 {
-    struct dnnl_work *p = new_work(call, 2);
+    struct dnnl_work *p = new_work(call, 2, work_of_moving(elements_of(&lrn->x)));
     if (!p)
         return false;
     const struct dnnl_memory_desc *x = add_operand(call, p, DNNL_ARG_SRC, &lrn->x);
@@ -545,7 +575,7 @@ bool cm_dnnl_make_lrn(struct cm_call *call, const struct cm_dnnl_lrn *lrn)
 
 bool cm_dnnl_make_binary(struct cm_call *call, const struct cm_dnnl_binary *binary)
 {
-    struct dnnl_work *p = new_work(call, 3);
+    struct dnnl_work *p = new_work(call, 3, work_of_moving(elements_of(&binary->y)));
     if (!p)
         return false;
     const struct dnnl_memory_desc *const operands[2] = {
@@ -562,7 +592,7 @@ bool cm_dnnl_make_binary(struct cm_call *call, const struct cm_dnnl_binary *bina
 bool cm_dnnl_make_concat(struct cm_call *call, const struct cm_dnnl_operand *x, int count, int axis,
                          const struct cm_dnnl_operand *y)
 {
-    struct dnnl_work *p = new_work(call, count + 1);
+    struct dnnl_work *p = new_work(call, count + 1, work_of_moving(elements_of(y)));
     if (!p)
         return false;
     const struct dnnl_memory_desc **from = call->engine->state(call, (size_t)count * sizeof *from);
@@ -643,7 +673,7 @@ enum cm_status cm_dnnl_prepare(struct cm_call *call)
 {
     const struct cm_dnnl *dnnl = cm_dnnl_get();
     struct dnnl_work *p = call->state;
-    cm_team_lend(true);
+    cm_team_lend(!p->alone);
     for (int i = 0; i < p->n_operands; i++)
         CM_TRY(prepare_operand(call, p, &p->operands[i]));
     const struct dnnl_memory_desc *scratch =
@@ -667,7 +697,7 @@ enum cm_status cm_dnnl_run(struct cm_call *call)
 {
     const struct cm_dnnl *dnnl = cm_dnnl_get();
     struct dnnl_work *p = call->state;
-    cm_team_lend(true);
+    cm_team_lend(!p->alone);
     for (int i = 0; i < p->n_operands; i++) {
         struct dnnl_operand *operand = &p->operands[i];
         const int place = operand->asked.place;

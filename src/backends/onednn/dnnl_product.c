@@ -39,18 +39,6 @@ static bool is_linear(const struct cm_dnnl_post *post)
     return post->kind == CM_DNNL_POST_FUNCTION && post->function == CM_DNNL_LINEAR;
 }
 
-/* oneDNN 2.6 computes a function that comes twice with the parameters of the first. */
-static bool clashes(const struct cm_dnnl_posts *posts, const struct cm_dnnl_post *post)
-{
-    for (int i = 0; i < posts->count; i++) {
-        const struct cm_dnnl_post *other = &posts->items[i];
-        if (other->kind == CM_DNNL_POST_FUNCTION && post->kind == CM_DNNL_POST_FUNCTION &&
-            other->function == post->function && (other->a != post->a || other->b != post->b))
-            return true;
-    }
-    return false;
-}
-
 static bool add_post(struct cm_call *call, struct cm_dnnl_posts *posts,
                      const struct cm_dnnl_post *post)
 {
@@ -60,8 +48,6 @@ static bool add_post(struct cm_call *call, struct cm_dnnl_posts *posts,
         last->a *= post->a;
         return true;
     }
-    if (clashes(posts, post))
-        return cm_call_decline(call, "a function follows it twice with other parameters");
     if (posts->count == CM_DNNL_MOST_POSTS)
         return cm_call_decline(call, "more than %d operators follow it", CM_DNNL_MOST_POSTS);
     posts->items[posts->count++] = *post;

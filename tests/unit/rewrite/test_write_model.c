@@ -371,6 +371,7 @@ static void output_names(struct cm_arena *arena)
     cm_value_replace(w->graph->module, w->graph->last->outputs[0], w->graph->first->outputs[0]);
     write_it(arena, w, false);
     check_has(w, "z = Identity (y)");
+    CHECK_INT(w->report.nodes, 2);
 }
 
 void test_write_model__an_output_keeps_its_name_when_its_value_has_another(void)
