@@ -45,10 +45,10 @@ def count_file(path):
 
 
 def optimize(path, folder):
-    """Nodes with fused groups as one, and inlined."""
+    """Nodes with fused groups as one, and as --portable writes them."""
     out = os.path.join(folder, "optimized.onnx")
-    done = subprocess.run([CAMEO, "optimize", path, "-o", out, "--json"], capture_output=True,
-                          text=True, check=True)
+    done = subprocess.run([CAMEO, "optimize", path, "-o", out, "--json", "--portable"],
+                          capture_output=True, text=True, check=True)
     told = json.loads(done.stdout)
     return told["nodes"], told["nodes_inlined"]
 
@@ -126,7 +126,7 @@ def main():
     print("| --- | --: | --: | --: | --: | --: | --: | --: | --: |")
     for model in args.models:
         path = os.path.join(model, "model.onnx") if os.path.isdir(model) else model
-        name = os.path.basename(model.rstrip("/"))
+        name = os.path.splitext(os.path.basename(model.rstrip("/")))[0]
         with tempfile.TemporaryDirectory() as folder:
             nodes, inlined = optimize(path, folder)
             others = [simplify(args.onnxsim, path, folder) if args.onnxsim else None, peer(path, folder)]

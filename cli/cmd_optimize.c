@@ -8,16 +8,26 @@ static const char *out_path, *passes, *without;
 static struct cli_texts dumps;
 static bool portable, json_output, list_passes;
 
+static void put_counts(const char *name, size_t before, size_t after)
+{
+    printf("%-12s %zu -> %zu node%s", name, before, after, after == 1 ? "" : "s");
+}
+
 static void put_passes(const struct cameo_optimization *report)
 {
+    struct cameo_pass known = CAMEO_PASS_INIT;
+
     for (size_t i = 0; i < report->pass_count; i++) {
         const struct cameo_pass_result *pass = &report->passes[i];
+        if (pass->skipped && cameo_pass(i, &known) && known.on_request)
+            continue;
         if (pass->skipped)
-            printf("%-12s left out\n", pass->name);
+            printf("%-12s left out", pass->name);
         else
-            printf("%-12s %zu -> %zu nodes\n", pass->name, pass->nodes_before, pass->nodes_after);
+            put_counts(pass->name, pass->nodes_before, pass->nodes_after);
+        putchar('\n');
     }
-    printf("%-12s %zu -> %zu nodes", "total", report->nodes_before, report->nodes);
+    put_counts("total", report->nodes_before, report->nodes);
     if (report->nodes_inlined != report->nodes)
         printf(", %zu with fused groups inlined", report->nodes_inlined);
     putchar('\n');

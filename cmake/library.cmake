@@ -3,7 +3,7 @@
 file(GLOB_RECURSE CAMEO_SOURCES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/*.c)
 
 set(LOOPS ${CAMEO_SOURCES})
-list(FILTER LOOPS INCLUDE REGEX "/src/(backends|base|io|ops|tensor|train)/")
+list(FILTER LOOPS INCLUDE REGEX "/src/(backends|ops|tensor)/|/(finite|random|parallel)\\.c$")
 set_property(SOURCE ${LOOPS} APPEND PROPERTY COMPILE_OPTIONS $<$<CONFIG:Release>:-O3>)
 
 add_library(cameo_objects OBJECT ${CAMEO_SOURCES} ${CAMEO_GENERATED_SOURCES})

@@ -65,7 +65,7 @@ def run(program, seconds, seed):
     if seeds.is_dir():
         command.append(str(seeds))
     env = dict(os.environ)
-    env.setdefault("ASAN_OPTIONS", "allocator_may_return_null=1")
+    env.setdefault("ASAN_OPTIONS", "allocator_may_return_null=1:intercept_tls_get_addr=0")
     env.setdefault("UBSAN_OPTIONS", "print_stacktrace=1")
     done = subprocess.run(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                           text=True, errors="replace")

@@ -1,4 +1,4 @@
-/* Notices contended cores by preemptions, and makes an OpenMP runtime wait without spinning. */
+/* Notices contended cores by time lost, and makes an OpenMP runtime wait without spinning. */
 // SPDX-License-Identifier: Apache-2.0
 #define _GNU_SOURCE
 #include "base/crowd.h"
@@ -11,15 +11,13 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
-#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
 enum {
-    LOOK_MS = 5,          /* between two looks at the counter of preemptions */
-    FEW_PER_LOOK = 2,     /* preemptions that mean nothing */
-    MS_A_PREEMPTION = 20, /* more often than once in this time: cores are contended */
-    CALM_MS = 1000,       /* without such a look: cores are free, and spinning is tried again */
+    LOOK_MS = 20,      /* between two looks at the time on a processor */
+    LOST_PERCENT = 30, /* of the time between: cores are contended */
+    CALM_MS = 1000,    /* then spinning is tried again */
     LONGEST_CALM_MS = 64000,
 };
 
@@ -41,12 +39,13 @@ static int64_t now_ms(void)
     return (int64_t)time.tv_sec * 1000 + time.tv_nsec / 1000000;
 }
 
-/* Of all threads of the process, so far. */
-static int64_t preemptions(void)
+/* For how long the calling thread has been on a processor. */
+static int64_t processor_us(void)
 {
-    struct rusage usage;
+    struct timespec time;
 
-    return getrusage(RUSAGE_SELF, &usage) == 0 ? usage.ru_nivcsw : 0;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+    return (int64_t)time.tv_sec * 1000000 + time.tv_nsec / 1000;
 }
 
 /* ---- the idle threads ---- */
@@ -117,29 +116,45 @@ static void end_idle_threads(void)
 
 static atomic_int_fast64_t next_look;
 static struct {
-    int64_t time, preemptions; /* of the last look; 0: there was none */
-    int64_t last_contended, calm;
-} seen; /* under the mutex */
+    pthread_t thread;    /* whose look was the last */
+    int64_t ms, on_us;   /* when, and its time on a processor by then; ms 0: there was none */
+    int64_t began, calm; /* when idle threads were added last, and for how long */
+} seen;                  /* under the mutex */
+
+/* Has the thread been kept from working since its last look? One that works or spins is on a
+ * processor all the time; less means that others are, or that a member of its team it waits for was
+ * kept from working. (So does a pause between runs, after which spinning is of no use either.) */
+static bool is_contended(int64_t now)
+{
+    const int64_t on_us = processor_us(), ms = now - seen.ms;
+    const bool tells = seen.ms && ms <= 10 * LOOK_MS && pthread_equal(seen.thread, pthread_self());
+    const int64_t lost_us = ms * 1000 - (on_us - seen.on_us);
+
+    seen.thread = pthread_self();
+    seen.ms = now;
+    seen.on_us = on_us;
+    return tells && lost_us * 100 >= ms * 1000 * LOST_PERCENT;
+}
+
+/* For how long from now on: twice as long as before where that did not help. */
+static int64_t next_calm(int64_t now)
+{
+    const bool again = seen.calm && now - seen.began < 2 * seen.calm + CALM_MS;
+
+    return !again ? CALM_MS : seen.calm * 2 < LONGEST_CALM_MS ? seen.calm * 2 : LONGEST_CALM_MS;
+}
 
 static void look(const struct cm_team_runtime *runtime, int threads, int64_t now)
 {
-    const int64_t count = preemptions(), more = count - seen.preemptions, time = now - seen.time;
-    /* After a pause the counter tells of other work than ours. */
-    const bool tells = seen.time && time < 20 * LOOK_MS;
-
-    seen.time = now;
-    seen.preemptions = count;
-    if (tells && more >= FEW_PER_LOOK && more * MS_A_PREEMPTION >= time) {
-        if (!is_idling) { /* again after a short calm: wait longer before the next try */
-            const bool soon = seen.calm && now - seen.last_contended < 2 * seen.calm;
-            seen.calm = !soon                             ? CALM_MS
-                        : seen.calm * 2 < LONGEST_CALM_MS ? seen.calm * 2
-                                                          : LONGEST_CALM_MS;
-        }
-        seen.last_contended = now;
-        add_idle_threads(runtime, threads);
-    } else if (is_idling && now - seen.last_contended > seen.calm) {
+    if (is_idling) {
+        if (now - seen.began < seen.calm)
+            return;
         end_idle_threads();
+        seen.ms = 0;
+    } else if (is_contended(now)) {
+        seen.calm = next_calm(now);
+        seen.began = now;
+        add_idle_threads(runtime, threads);
     }
 }
 

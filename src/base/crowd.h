@@ -4,10 +4,11 @@
  * cores that is 30 to 100 times faster than sleeping. On contended ones it is ruinous: the spinning
  * thread uses up the time slice of the one it waits for, and a parallel region takes milliseconds
  * instead of microseconds. GCC's runtime has an answer of its own: with more threads than
- * processors they hardly spin (GOMP_SPINCOUNT in its manual). So while we see our threads being
- * preempted, idle threads are added to the runtime until it has more than there are processors, and
- * taken away again when the cores are free. Nothing but the way of waiting changes: not the size of
- * a team, not a bit of any result. */
+ * processors they hardly spin (GOMP_SPINCOUNT in its manual). So when a thread of ours
+ * is kept from working for a good part of the time, idle threads are added to the runtime until it
+ * has more than there are processors. After a second they are taken away to see whether cores are
+ * free again; if not, they come back for twice as long. Nothing but the way of waiting changes: not
+ * the size of a team, not a bit of any result. */
 // SPDX-License-Identifier: Apache-2.0
 #ifndef CM_BASE_CROWD_H
 #define CM_BASE_CROWD_H

@@ -436,6 +436,8 @@ enum cm_status cm_graph_export(const struct cm_graph *graph, struct cm_arena *ar
                         .err = err};
     to.names = CM_NEW_ARRAY(arena, struct cm_str, graph->module->n_values);
     collect_names(&to, graph);
+    for (size_t i = 0; options && options->reserved && i < options->reserved->count; i++)
+        cm_map_insert(&to.taken, arena, options->reserved->items[i].name, NULL);
     list_constants(&to);
     return export_graph(&to, graph, NULL, out);
 }

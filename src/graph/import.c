@@ -157,7 +157,10 @@ static void import_attributes(struct cm_import_context *context, const struct cm
             continue;
         }
         *to = *attr;
-        to->name = given->name;
+        if (!cm_str_equal(to->name, given->name)) {
+            to->name = given->name;
+            cm_msg_set(&to->msg, CM_ATTRIBUTE_NAME);
+        }
         spec->n_attributes++;
     }
 }

@@ -49,6 +49,7 @@ typedef enum cm_status cm_form_fn(void *arg, const struct cm_node *node, struct 
 struct cm_export_options {
     cm_form_fn *form; /* NULL: every node as it stands */
     void *form_arg;
+    const struct cm_value_infos *reserved; /* names that none may be made equal to; may be NULL */
 };
 
 /* A graph as a message, in arena: names given to what has none, initializers that are read

@@ -158,8 +158,10 @@ static enum cm_status run_pass(const struct cm_pass *pass, struct cm_graph *grap
     report.skipped = !is_wanted(pass, options);
     if (options->after)
         report.nodes_before = cm_lower_count(graph);
-    if (pass->run && !report.skipped)
+    if (pass->run && !report.skipped) {
         CM_TRY(pass->run(graph, &options->pass, err));
+        cm_remove_dead(graph); /* counts as the pass's doing */
+    }
     if (!options->after)
         return CM_OK;
     report.nodes_after = cm_lower_count(graph);

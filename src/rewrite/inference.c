@@ -568,7 +568,8 @@ static enum cm_status is_zero(struct inference *in, cm_value value, bool *out)
     const struct cm_tensor *constant = NULL;
     if (value)
         CM_TRY(cm_value_constant(in->module, value, &constant, in->err));
-    *out = !value || (constant && cm_tensor_count(constant) == 1 && !cm_tensor_real(constant, 0));
+    *out =
+        !value || (constant && cm_tensor_count(constant) == 1 && cm_tensor_real(constant, 0) == 0);
     return CM_OK;
 }
 

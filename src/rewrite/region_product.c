@@ -91,6 +91,12 @@ static bool is_bias_or_residual(const struct product_chain *chain, const struct 
            (cm_region_same_shape(type, type_of(chain, chain->result)) && is_there(chain, other));
 }
 
+/* Sum of two is Add. */
+static bool is_sum(const struct product_chain *chain, const struct cm_node *node)
+{
+    return node->n_inputs == 2 && is_bias_or_residual(chain, node);
+}
+
 static bool is_scale(const struct product_chain *chain, const struct cm_node *node)
 {
     return cm_region_is_number(node->module, other_operand(chain, node));
@@ -113,11 +119,21 @@ static const struct {
     const char *op;
     follows_fn *follows;
 } followers[] = {
-    {"Add", is_bias_or_residual}, {"Clip", has_constant_limits}, {"Elu", reads_first},
-    {"Gelu", reads_first},        {"HardSigmoid", reads_first},  {"HardSwish", reads_first},
-    {"LeakyRelu", reads_first},   {"Mish", reads_first},         {"Mul", is_scale},
-    {"Relu", reads_first},        {"Sigmoid", reads_first},      {"Softplus", reads_first},
-    {"Swish", reads_first},       {"Tanh", reads_first},
+    {"Add", is_bias_or_residual},
+    {"Clip", has_constant_limits},
+    {"Elu", reads_first},
+    {"Gelu", reads_first},
+    {"HardSigmoid", reads_first},
+    {"HardSwish", reads_first},
+    {"LeakyRelu", reads_first},
+    {"Mish", reads_first},
+    {"Mul", is_scale},
+    {"Relu", reads_first},
+    {"Sigmoid", reads_first},
+    {"Softplus", reads_first},
+    {"Sum", is_sum},
+    {"Swish", reads_first},
+    {"Tanh", reads_first},
 };
 
 static bool is_standard(const struct cm_node *node, const char *op)

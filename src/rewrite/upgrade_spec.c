@@ -60,8 +60,10 @@ void cm_upgrade_set(struct cm_upgrade *up, struct cm_attribute_proto attr)
 void cm_upgrade_rename(struct cm_upgrade *up, const char *name, const char *to)
 {
     for (size_t i = 0; i < up->spec->n_attributes; i++)
-        if (cm_str_is(up->spec->attributes[i].name, name))
+        if (cm_str_is(up->spec->attributes[i].name, name)) {
             up->spec->attributes[i].name = cm_str(to);
+            cm_msg_set(&up->spec->attributes[i].msg, CM_ATTRIBUTE_NAME);
+        }
 }
 
 cm_value cm_upgrade_input(const struct cm_upgrade *up, size_t i)

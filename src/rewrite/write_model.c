@@ -218,7 +218,7 @@ static cm_form_fn form_of;
 static enum cm_status call_body(struct writer *w, const struct cm_graph *body, struct cm_str wanted,
                                 struct cm_str *name, struct cm_error *err)
 {
-    const struct cm_export_options options = {form_of, w};
+    const struct cm_export_options options = {.form = form_of, .form_arg = w};
     const int64_t opset = target(w, CM_STR(""));
     struct cm_function_proto function = {0};
     struct cm_str bytes;
@@ -512,17 +512,19 @@ static void keep_inputs(struct writer *w, struct cm_graph_proto *out)
 static void name_outputs(struct writer *w, const struct cm_value_infos *written,
                          struct cm_graph_proto *out)
 {
-    size_t more = 0;
+    struct cm_map given = {0}; /* a file may list an output twice */
 
     for (size_t o = 0; o < out->output.count; o++)
-        more += !cm_str_equal(written->items[o].name, out->output.items[o].name);
-    w->copies = more;
-    if (!more)
-        return;
-    out->node.items = cm_list_extended_by(w->arena, out->node.items, out->node.count, more,
-                                          sizeof *out->node.items);
-    for (size_t o = 0; o < out->output.count; o++) {
         if (cm_str_equal(written->items[o].name, out->output.items[o].name))
+            cm_map_insert(&given, w->arena, written->items[o].name, NULL);
+    if (given.count == out->output.count)
+        return;
+    out->node.items = cm_list_extended_by(w->arena, out->node.items, out->node.count,
+                                          out->output.count, sizeof *out->node.items);
+    for (size_t o = 0; o < out->output.count; o++) {
+        bool added;
+        cm_map_insert(&given, w->arena, out->output.items[o].name, &added);
+        if (!added)
             continue;
         struct cm_node_proto *copy = &out->node.items[out->node.count++];
         copy->input = (struct cm_strs){&written->items[o].name, 1};
@@ -530,6 +532,7 @@ static void name_outputs(struct writer *w, const struct cm_value_infos *written,
         cm_msg_set(&copy->msg, CM_NODE_INPUT);
         cm_msg_set(&copy->msg, CM_NODE_OUTPUT);
         set_text(&copy->msg, CM_NODE_OP_TYPE, &copy->op_type, CM_STR("Identity"));
+        w->copies++;
     }
 }
 
@@ -538,7 +541,7 @@ static enum cm_status write_graph(struct writer *w, const struct cm_graph_proto 
                                   struct cm_opsets *imports, struct cm_graph_proto **out,
                                   struct cm_error *err)
 {
-    const struct cm_export_options options = {form_of, w};
+    const struct cm_export_options options = {form_of, w, from ? &from->output : NULL};
     struct cm_graph_proto fresh = {0}, *graph = CM_NEW(w->arena, struct cm_graph_proto);
 
     CM_TRY(cm_graph_export(w->graph, w->arena, &options, &fresh, imports, err));
@@ -694,11 +697,11 @@ static void write_imports(struct writer *w, const struct cm_opsets *from,
 static void write_ir_version(const struct writer *w, int64_t opset_before,
                              struct cm_model_proto *model)
 {
+    const struct cm_opset_proto *onnx = find_import(&model->opset_import, CM_STR(""));
     int64_t needed = w->functions.count ? IR_OF_FUNCTIONS : 0;
-    const int64_t opset = target(w, CM_STR("")), of_opset = cm_ir_of_opset(opset);
 
-    if (opset > opset_before && needed < of_opset)
-        needed = of_opset;
+    if (onnx && onnx->version > opset_before && needed < cm_ir_of_opset(onnx->version))
+        needed = cm_ir_of_opset(onnx->version);
     if (model->ir_version >= needed)
         return;
     model->ir_version = needed;

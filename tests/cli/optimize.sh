@@ -50,6 +50,12 @@ try optimize net.onnxtxt -o all.onnx --portable >/dev/null
 try run all.onnx --random-inputs >after.txt
 sed -i 1d before.txt after.txt
 cmp before.txt after.txt && echo 'the same'
+echo '-- functions are inlined, what refers to their attributes too'
+try optimize "$TESTS/models/functions.onnx" -o functions.onnx --passes '' 2>&1 | grep -v 'left out'
+try check --strict functions.onnx
+"$CAMEO" print functions.onnx | sed -n '/^functions/,$p'
+echo '-- the update of a parameter is one node'
+"$CAMEO" optimize "$TESTS/optimize/update.onnxtxt" -o update.onnx 2>/dev/null | tail -n 1
 echo '-- refused'
 try optimize net.onnxtxt -o no.onnx --passes fold,unfold 2>&1 | sed 's/; the passes are.*//'
 try optimize net.onnxtxt -o no.onnx --without upgrade

@@ -56,7 +56,7 @@ static enum cm_status whole_way(struct cm_guard *guard, void *arg)
     if (!cm_decode(&cm_model_info, input->bytes, &arena, &file.model, &input->err) &&
         !import(&arena, &file.model, &graph, &input->err) &&
         !cm_lower_graph(graph, &lower, &input->err)) {
-        const struct cm_write_options write = {.portable = file.model.model_version & 1};
+        const struct cm_write_options write = {.portable = input->bytes.size & 1};
         if (!cm_write_model(graph, &file, &write, &arena, &made, &report, &input->err))
             read_again(&arena, &made->model);
     }

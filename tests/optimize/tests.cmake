@@ -11,3 +11,8 @@ foreach(form portable functions)
   cameo_add_test(optimize/all_${form} slow ${VENV_PYTHON} ${TESTS_DIR}/optimize/check_optimized.py ${flag} --env
     OPTIMIZE_CASES ${TESTS_DIR}/networks ${OPTIMIZE_SAMPLE})
 endforeach()
+
+# ONNX's node cases too: one operator each, in every version that the package has.
+cameo_add_test(optimize/suite slow ${VENV_PYTHON} ${TESTS_DIR}/optimize/check_optimized.py
+  ${PROJECT_SOURCE_DIR}/build/onnx-suite/node)
+set_tests_properties(optimize/suite PROPERTIES FIXTURES_REQUIRED onnx_suite)

@@ -40,6 +40,12 @@ static bool is_op(const struct cm_node *node, const char *op)
     return !node->domain.size && cm_str_is(node->op_type, op);
 }
 
+/* Sum is Add of any number. */
+static bool is_sum_of_two(const struct cm_node *node)
+{
+    return is_op(node, "Add") || (is_op(node, "Sum") && node->n_inputs == 2);
+}
+
 static const struct cm_graph *body_of(const struct cm_node *region)
 {
     return region->bodies[0].graph;
@@ -162,7 +168,7 @@ static bool read_node(struct chain_walk *walk, const struct cm_node *node)
 {
     const cm_value first = cm_node_input(node, 0);
     const cm_value other = first == walk->value ? cm_node_input(node, 1) : first;
-    if (is_op(node, "Add"))
+    if (is_sum_of_two(node))
         return read_add(walk, other);
     if (is_op(node, "Mul"))
         return read_mul(walk, other);
@@ -327,7 +333,7 @@ static enum cm_sharing region_share(const struct cm_node *node, int output, int 
         return CM_SHARE_NOTHING;
     const struct cm_value_def *def = cm_value_get(body->module, body->inputs[input]);
     const struct cm_type *y = cm_value_get(body->module, body->outputs[0].value)->fact.type;
-    const bool is_added = def->n_uses == 1 && def->uses->node && is_op(def->uses->node, "Add");
+    const bool is_added = def->n_uses == 1 && def->uses->node && is_sum_of_two(def->uses->node);
     return is_added && def->fact.type->rank == y->rank ? CM_SHARE_OVERWRITE : CM_SHARE_NOTHING;
 }
 

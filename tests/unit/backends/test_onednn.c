@@ -662,6 +662,7 @@ void test_region__takes_a_residual(void)
 {
     check_after_products("y = Add(c, r)");
     check_after_products("a = Add(r, c) y = Relu(a)");
+    check_after_products("a = Sum(c, r) y = Relu(a)");
     check_region("g (float[2,16,6,5] x, float[16,16,1,1] w, float[2,16,6,5] r) => (y)"
                  " { c = Conv(x, w) a = Relu(c) y = Add(a, r) }"); /* 3.x: not by channel */
     check_region(

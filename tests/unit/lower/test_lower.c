@@ -33,7 +33,7 @@ void test_lower__names_of_passes_are_checked(void)
 
 struct seen {
     char names[400];
-    size_t used, before, after;
+    size_t used;
 };
 
 static enum cm_status note_pass(void *arg, const struct cm_lower_report *report,
@@ -56,7 +56,7 @@ static void order(struct cm_arena *arena)
         struct cm_lower_options options;
         const char *ran;
     } rows[] = {
-        {{0},
+        {{.only = NULL},
          "upgrade simplify patterns gradients fold merge simplify inference transposes regions "},
         {{.only = ""}, "upgrade gradients "},
         {{.only = "fold"}, "upgrade gradients fold "},
@@ -72,7 +72,7 @@ static void order(struct cm_arena *arena)
             arena, GRAPH_HEAD "main (float[N] x) => (float[N] y) { a = Identity(x) y = Neg(a) }",
             NULL);
         struct cm_lower_options options = rows[i].options;
-        struct seen seen = {""};
+        struct seen seen = {.used = 0};
         struct cm_error err = {0};
         options.after = note_pass;
         options.after_arg = &seen;

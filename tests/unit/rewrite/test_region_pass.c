@@ -1,51 +1,17 @@
-/* Regions: which nodes are grouped, which are not, and that a grouped graph computes the same. */
+/* Regions: which nodes are grouped and which are not; test_region_results.c has what they compute.
+ */
 // SPDX-License-Identifier: Apache-2.0
 #include "autodiff/gradient_nodes.h"
 #include "exec/exec_case.h"
 #include "exec/random_graph.h"
 #include "graph/graph_case.h"
 #include "lower/lower.h"
-#include "rewrite/pass.h"
-
-#define MAIN(head, nodes)                                                                          \
-    "<ir_version: 10, opset_import: [\"\" : 28, \"ai.onnx.preview.training\" : 1]>\n"              \
-    "main " head " {\n" nodes "\n}"
-
-static void fuse(struct cm_graph *graph)
-{
-    const struct cm_pass_options options = {0};
-    struct cm_error err = {0};
-    CHECK_OK(cm_pass_regions(graph, &options, &err), &err);
-}
-
-/* ---- a graph's nodes as a line: "Conv Elementwise(Mul Add) Loop[..]" ---- */
-
-static bool is_region(const struct cm_node *node)
-{
-    return node->op && node->op->effects & CM_REGION;
-}
-
-static void put_nodes(char *line, size_t room, const struct cm_graph *graph)
-{
-    for (const struct cm_node *node = graph->first; node; node = node->next) {
-        const size_t suffix = is_region(node) ? strlen("Region") : 0;
-        size_t at = strlen(line);
-        snprintf(line + at, room - at, "%s%.*s", node->prev ? " " : "",
-                 (int)(node->op_type.size - suffix), node->op_type.data);
-        for (size_t i = 0; i < node->n_bodies; i++) {
-            at = strlen(line);
-            snprintf(line + at, room - at, is_region(node) ? "(" : "[");
-            put_nodes(line, room, node->bodies[i].graph);
-            at = strlen(line);
-            snprintf(line + at, room - at, is_region(node) ? ")" : "]");
-        }
-    }
-}
+#include "region_case.h"
 
 static void check_nodes(const struct cm_graph *graph, const char *wanted)
 {
     char line[4096] = "";
-    put_nodes(line, sizeof line, graph);
+    region_put_nodes(line, sizeof line, graph);
     CHECK_STRING(line, wanted);
 }
 
@@ -53,9 +19,9 @@ static void check_nodes(const struct cm_graph *graph, const char *wanted)
 static struct cm_graph *becomes(struct cm_arena *arena, const char *text, const char *wanted)
 {
     struct cm_graph *graph = graph_of(arena, text, NULL);
-    fuse(graph);
+    region_fuse(graph);
     check_nodes(graph, wanted);
-    fuse(graph);
+    region_fuse(graph);
     check_nodes(graph, wanted);
     return graph;
 }
@@ -329,25 +295,10 @@ void test_regions__a_number_for_several_groups_is_computed_apart(void)
     check_in_arena(numbers);
 }
 
-#define ADAM(w)                                                                                    \
-    w "mk = Mul(b1, " w "m) " w "mn = Mul(r1, " w "g) " w "m2 = Add(" w "mk, " w "mn) " w          \
-      "sq = Mul(" w "g, " w "g) " w "vk = Mul(b2, " w "v) " w "vn = Mul(r2, " w "sq) " w           \
-      "v2 = Add(" w "vk, " w "vn) " w "sp = Sqrt(" w "v2) " w "co = Div(" w "sp, root) " w         \
-      "si = Add(" w "co, eps) " w "di = Div(" w "m2, " w "si) " w "mo = Mul(rate, " w "di) " w     \
-      "2 = Sub(" w ", " w "mo)\n"
-
-static const char adam[] =
-    MAIN("(float rate, float root, float[3] x, float[3] xg, float[3] xm, float[3] xv,"
-         " float[3] y, float[3] yg, float[3] ym, float[3] yv)"
-         " => (float[3] x2, float[3] xm2, float[3] xv2, float[3] y2, float[3] ym2, float[3] yv2)"
-         "<float b1 = {0.9}, float b2 = {0.999}, float r1 = {0.1}, float r2 = {0.001},"
-         " float eps = {1e-8}>",
-         ADAM("x") ADAM("y"));
-
 static void updates(struct cm_arena *arena)
 {
     const struct cm_graph *graph =
-        becomes(arena, adam,
+        becomes(arena, region_adam,
                 "Elementwise(Mul Mul Add Mul Mul Mul Add Sqrt Div Add Div Mul Sub)"
                 " Elementwise(Mul Mul Add Mul Mul Mul Add Sqrt Div Add Div Mul Sub)");
     CHECK_INT(graph->first->n_inputs, 6);
@@ -392,7 +343,7 @@ static void named(struct cm_arena *arena)
         MAIN("(float[2] x) => (float[2] y, float[2] z)", "a = Exp(x) y = Neg(a) z = Sqrt(y)"),
         NULL);
     graph->last->name = CM_STR("last");
-    fuse(graph);
+    region_fuse(graph);
     check_nodes(graph, "Elementwise(Exp Neg Sqrt)");
     CHECK_STR(graph->first->name, "last");
     CHECK_INT(graph->first->n_outputs, 2);
@@ -421,7 +372,7 @@ static void state(struct cm_arena *arena)
         CHECK_OK(cm_value_constant(graph->module, value, &loaded, &err), &err);
         cm_value_get(graph->module, value)->is_state = true;
     }
-    fuse(graph);
+    region_fuse(graph);
     check_nodes(graph, "Elementwise(Mul Add)");
     CHECK_INT(graph->first->n_inputs, 3);
     const struct cm_graph *body = graph->first->bodies[0].graph;
@@ -439,7 +390,7 @@ static void declared(struct cm_arena *arena)
     struct cm_graph *graph = graph_of(
         arena, MAIN("(float[N] x, float[M] y) => (float[K] z)", "a = Mul(x, y) z = Exp(a)"), NULL);
     const struct cm_type *before = cm_value_get(graph->module, graph->outputs[0].value)->fact.type;
-    fuse(graph);
+    region_fuse(graph);
     check_nodes(graph, "Elementwise(Mul Exp)");
     CHECK(cm_type_equal(cm_value_get(graph->module, graph->outputs[0].value)->fact.type, before));
 }
@@ -491,7 +442,7 @@ static void phases(struct cm_arena *arena)
     struct cm_node *node = graph->first;
     for (int i = 0; node; node = node->next, i++)
         node->phase = i < 2 ? CM_PHASE_FORWARD : i < 4 ? CM_PHASE_BACKWARD : CM_PHASE_NONE;
-    fuse(graph);
+    region_fuse(graph);
     check_nodes(graph, "Product(MatMul Relu) Elementwise(Neg Exp) Elementwise(Neg Sub)");
     CHECK_INT(graph->first->phase, CM_PHASE_FORWARD);
     CHECK_INT(graph->first->next->phase, CM_PHASE_BACKWARD);
@@ -504,32 +455,16 @@ void test_regions__a_region_is_of_one_phase_of_a_training_step(void)
 
 /* ---- limits ---- */
 
-/* x -> Neg -> Neg -> .., every one of the first `outputs` results an output. */
-static struct cm_graph *negated(struct cm_arena *arena, size_t count, size_t n_outputs)
-{
-    struct cm_graph *graph = graph_new(arena);
-    cm_value value = cm_graph_add_input(graph, CM_STR("x"), graph_float_type(arena, 3));
-    cm_value outputs[256];
-    for (size_t i = 0; i < count; i++) {
-        value = GRAPH_ADD(graph, "Neg", value);
-        if (i < CM_COUNT(outputs))
-            outputs[i] = value;
-    }
-    outputs[n_outputs] = value;
-    cm_graph_set_outputs(graph, outputs, n_outputs + 1);
-    return graph;
-}
-
 static void limits(struct cm_arena *arena)
 {
-    struct cm_graph *graph = negated(arena, 130, 0);
-    fuse(graph);
+    struct cm_graph *graph = region_negated(arena, 130, 0);
+    region_fuse(graph);
     CHECK_INT(graph->n_nodes, 3);
     CHECK_INT(graph->first->bodies[0].graph->n_nodes, 64);
     CHECK_GIVES(arena, graph, INPUTS(FLOATS(arena, 1, 2, 3)), 1, 2, 3);
 
-    graph = negated(arena, 40, 39);
-    fuse(graph);
+    graph = region_negated(arena, 40, 39);
+    region_fuse(graph);
     CHECK(graph->n_nodes > 2);
     for (const struct cm_node *node = graph->first; node; node = node->next)
         CHECK(node->n_outputs <= 16);
@@ -552,7 +487,7 @@ static void wide(struct cm_arena *arena)
     for (size_t i = 1; i < CM_COUNT(inputs); i++)
         sum = GRAPH_ADD(graph, "Add", sum, inputs[i]);
     cm_graph_set_outputs(graph, &sum, 1);
-    fuse(graph);
+    region_fuse(graph);
     CHECK(graph->n_nodes > 1 && graph->n_nodes < 5);
     for (const struct cm_node *node = graph->first; node; node = node->next)
         CHECK(node->n_inputs <= 32);
@@ -565,7 +500,7 @@ static void wide(struct cm_arena *arena)
     for (size_t i = 30; i-- > 0;)
         sum = GRAPH_ADD(graph, "Add", sum, terms[i]);
     cm_graph_set_outputs(graph, &sum, 1);
-    fuse(graph);
+    region_fuse(graph);
     CHECK(graph->n_nodes > 1);
     CHECK_GIVES(arena, graph, INPUTS(FLOATS(arena, 1, 2, 3)), -31, -62, -93);
 }
@@ -584,7 +519,7 @@ static void budget(struct cm_arena *arena)
                       "a = Exp(x) b = Neg(a) s = ReduceSum(b) c = Div(b, s) d = Neg(c)"
                       " e = Exp(d) f = Neg(e) t = ReduceSum(f) g = Div(f, t) z = Neg(g)"),
                  &options);
-    fuse(graph);
+    region_fuse(graph);
     check_nodes(graph, "Exp Neg ReduceSum Div Neg Exp Neg ReduceSum Div Neg");
     CHECK_INT(cm_graph_find(graph, CM_STR("z")), graph->outputs[1].value);
 }
@@ -614,310 +549,4 @@ static void loops(struct cm_arena *arena)
 void test_regions__bodies_of_loops_have_regions_that_read_outer_values(void)
 {
     check_in_arena(loops);
-}
-
-/* ---- the same results ---- */
-
-enum { MOST = 8 };
-
-static bool pick_region(const struct cm_node *node, void *arg)
-{
-    (void)arg;
-    return is_region(node);
-}
-
-static size_t count_regions(const struct cm_graph *graph)
-{
-    size_t count = 0;
-    for (const struct cm_node *node = graph->first; node; node = node->next) {
-        count += is_region(node);
-        for (size_t i = 0; i < node->n_bodies; i++)
-            count += count_regions(node->bodies[i].graph);
-    }
-    return count;
-}
-
-struct judged {
-    const char *text;
-    const struct cm_datum *in[12];
-    struct cm_datum expected[MOST];
-    enum cm_status status;
-};
-
-static void check_same(struct cm_graph *graph, const struct judged *j, const char *what)
-{
-    struct cm_datum out[MOST] = {0};
-    struct cm_error err = {0};
-    const enum cm_status status = cm_graph_eval(graph, j->in, graph->n_inputs, out, NULL, &err);
-    if (!status != !j->status)
-        fail_msg("%s: %s, expected %s: %s\n%s", what, cm_status_name(status),
-                 cm_status_name(j->status), err.text, j->text);
-    for (size_t o = 0; o < graph->n_outputs && !status; o++) {
-        if (!exec_same(&out[o], &j->expected[o]))
-            fail_msg("%s: output %zu differs\n%s", what, o, j->text);
-        cm_datum_drop(&out[o]);
-    }
-}
-
-/* The graph with regions, with them made again, and with them inlined, on j->in. */
-static size_t judge(struct cm_graph *graph, struct judged *j)
-{
-    static char once[1 << 16], twice[1 << 16];
-    struct cm_error err = {0};
-
-    j->status = cm_graph_eval(graph, j->in, graph->n_inputs, j->expected, NULL, &err);
-    fuse(graph);
-    const size_t regions = count_regions(graph);
-    check_same(graph, j, "with regions");
-    once[0] = twice[0] = '\0';
-    put_nodes(once, sizeof once, graph);
-    fuse(graph);
-    put_nodes(twice, sizeof twice, graph);
-    CHECK_STRING(twice, once);
-    CHECK_OK(cm_graph_inline_all(graph, pick_region, NULL, &err), &err);
-    CHECK_INT(count_regions(graph), 0);
-    check_same(graph, j, "inlined again");
-    return regions;
-}
-
-static void forget(struct judged *j, size_t n_outputs)
-{
-    for (size_t o = 0; o < n_outputs && !j->status; o++)
-        cm_datum_drop(&j->expected[o]);
-}
-
-static uint64_t seed;
-static size_t regions_seen;
-
-static struct cm_graph *random_import(struct cm_arena *arena, const struct random_graph *made)
-{
-    struct cm_graph *graph = graph_of(arena, made->text, NULL);
-    cm_value outputs[MOST];
-    for (size_t o = 0; o < made->n_outputs; o++)
-        outputs[o] = cm_graph_find(graph, cm_str(made->outputs[o]));
-    cm_graph_set_outputs(graph, outputs, made->n_outputs);
-    return graph;
-}
-
-static void free_session(void *session)
-{
-    cm_session_free(session);
-}
-
-/* The executor, which compiles bodies its own way. Other passes might round differently. */
-static void execute(struct cm_arena *arena, struct cm_graph *graph, const struct judged *j)
-{
-    const struct cm_session_options options = {.threads = 1};
-    struct cm_datum out[MOST] = {0};
-    const struct cm_lower_options lower = {.only = "regions"};
-    struct cm_session *session;
-    struct cm_error err = {0};
-    CHECK_OK(cm_lower_graph(graph, &lower, &err), &err);
-    CHECK_OK(cm_session_new(graph, &options, &session, &err), &err);
-    cm_arena_defer(arena, free_session, session);
-    CHECK_OK(cm_session_run(session, j->in, graph->n_inputs, out, graph->n_outputs, NULL, &err),
-             &err);
-    for (size_t o = 0; o < graph->n_outputs; o++) {
-        if (!exec_same(&out[o], &j->expected[o]))
-            fail_msg("executed: output %zu differs\n%s", o, j->text);
-        cm_datum_drop(&out[o]);
-    }
-}
-
-static void random_model(struct cm_arena *arena)
-{
-    static struct random_graph made;
-    struct judged j = {.text = made.text};
-    random_graph_make(&made, seed);
-    struct cm_graph *graph = random_import(arena, &made);
-    const int64_t a = 1 + (int64_t)(seed % 3), b = 1 + (int64_t)(seed % 4);
-    j.in[0] = exec_ramp(arena, &CM_SHAPE(a, b), -1);
-    j.in[1] = exec_ramp(arena, &CM_SHAPE(a, b), -0.5);
-    j.in[2] = exec_ramp(arena, &CM_SHAPE(b), 0.25);
-    j.in[3] = graph_int(arena, (int64_t)(seed % 4));
-    regions_seen += judge(graph, &j);
-    if (!j.status)
-        execute(arena, random_import(arena, &made), &j);
-    forget(&j, graph->n_outputs);
-}
-
-void test_regions__random_models_give_the_same_bits(void)
-{
-    regions_seen = 0;
-    for (seed = 1; seed <= 600; seed++)
-        check_in_arena(random_model);
-    CHECK(regions_seen > 300); /* else nothing was tried */
-}
-
-/* ---- tangles: many elementwise nodes of a few shapes, and some that are not ---- */
-
-enum { POOL = 160 };
-
-struct tangle {
-    struct cm_graph *graph;
-    cm_value pool[POOL];
-    size_t count;
-    uint64_t state;
-};
-
-static const struct cm_type *tangle_type(const struct tangle *t, cm_value value)
-{
-    return cm_value_get(t->graph->module, value)->fact.type;
-}
-
-static cm_value pick_value(struct tangle *t)
-{
-    const size_t near = t->count < 12 ? t->count : 12;
-    return random_below(&t->state, 3) ? t->pool[t->count - 1 - random_below(&t->state, near)]
-                                      : t->pool[random_below(&t->state, t->count)];
-}
-
-static cm_value cast(struct tangle *t, cm_value value, enum cm_dtype to)
-{
-    struct cm_error err = {0};
-    struct cm_builder build = {.graph = t->graph, .err = &err};
-    struct cm_arena *arena = cm_builder_arena(&build);
-    if (tangle_type(t, value)->dtype == to)
-        return value;
-    const cm_value made = cm_build(
-        &build, &(struct cm_emission){
-                    .op = "Cast", CM_ATTRIBUTES(cm_attr_int(arena, "to", to)), CM_INPUTS(value)});
-    CHECK_OK(build.status, &err);
-    return made;
-}
-
-static cm_value add_to_tangle(struct tangle *t)
-{
-    static const char *const unary[] = {"Neg", "Abs", "Relu", "Tanh", "Sigmoid", "Exp"};
-    static const char *const binary[] = {"Add", "Sub", "Mul", "Max", "Min", "Add"};
-    static const cm_value none = 0;
-    const uint64_t kind = random_below(&t->state, 24);
-    const cm_value a = cast(t, pick_value(t), CM_FLOAT);
-    const cm_value b = cast(t, pick_value(t), CM_FLOAT);
-    if (kind < 8)
-        return GRAPH_ADD(t->graph, unary[random_below(&t->state, 6)], a);
-    if (kind < 18)
-        return GRAPH_ADD(t->graph, binary[random_below(&t->state, 6)], a, b);
-    if (kind < 20)
-        return GRAPH_ADD(t->graph, "Where", GRAPH_ADD(t->graph, "Greater", a, b), b,
-                         cast(t, pick_value(t), CM_FLOAT));
-    if (kind < 21)
-        return cast(t, a, CM_DOUBLE);
-    if (kind < 22)
-        return cast(t, a, CM_FLOAT16);
-    if (kind < 23)
-        return GRAPH_ADD(t->graph, "ReduceSum", a, none); /* one element, same rank */
-    return GRAPH_ADD(t->graph, "Softmax", GRAPH_ADD(t->graph, "Add", a, t->pool[0]));
-}
-
-static void tangled(struct cm_arena *arena)
-{
-    struct tangle t = {.graph = graph_new(arena), .state = seed * 2 + 1};
-    struct judged j = {.text = "a tangle"};
-    const uint32_t symbol = cm_symbol_named(cm_module_symbols(t.graph->module), CM_STR("N"));
-    const struct cm_dim n = {CM_DIM_UNKNOWN, symbol};
-    const struct cm_type *const types[] = {
-        cm_type_tensor(arena, CM_FLOAT, 2, (const struct cm_dim[]){n, CM_DIM(4)}),
-        cm_type_tensor(arena, CM_FLOAT, 2, (const struct cm_dim[]){n, CM_DIM(4)}),
-        cm_type_tensor(arena, CM_FLOAT, 1, &CM_DIM(4)),
-        cm_type_tensor(arena, CM_FLOAT, 2, (const struct cm_dim[]){n, CM_DIM(1)}),
-        cm_type_tensor(arena, CM_FLOAT, 0, NULL),
-    };
-    for (size_t i = 0; i < CM_COUNT(types); i++)
-        t.pool[t.count++] = cm_graph_add_input(t.graph, CM_STR_NONE, types[i]);
-    const size_t size = 20 + random_below(&t.state, 120);
-    while (t.count < size) {
-        const cm_value made = add_to_tangle(&t);
-        t.pool[t.count++] = made;
-    }
-    cm_value outputs[MOST];
-    for (size_t o = 0; o < MOST; o++)
-        outputs[o] = t.pool[o < 2 ? size - 1 - o : 5 + random_below(&t.state, size - 5)];
-    cm_graph_set_outputs(t.graph, outputs, MOST);
-    j.in[0] = exec_ramp(arena, &CM_SHAPE(3, 4), -1);
-    j.in[1] = exec_ramp(arena, &CM_SHAPE(3, 4), -0.5);
-    j.in[2] = exec_ramp(arena, &CM_SHAPE(4), 0.25);
-    j.in[3] = exec_ramp(arena, &CM_SHAPE(3, 1), -0.25);
-    j.in[4] = exec_ramp(arena, &CM_SCALAR, 0.75);
-    cm_remove_dead(t.graph);
-    regions_seen += judge(t.graph, &j);
-    CHECK_INT(j.status, CM_OK);
-    execute(arena, t.graph, &j);
-    forget(&j, MOST);
-}
-
-void test_regions__tangles_of_elementwise_nodes_give_the_same_bits(void)
-{
-    regions_seen = 0;
-    for (seed = 1; seed <= 400; seed++)
-        check_in_arena(tangled);
-    CHECK(regions_seen > 1000);
-}
-
-static void many(struct cm_arena *arena)
-{
-    struct cm_graph *graph = negated(arena, 40000, 0);
-    struct cm_error err = {0};
-    fuse(graph);
-    CHECK_INT(graph->n_nodes, 625);
-    CHECK_OK(cm_graph_inline_all(graph, pick_region, NULL, &err), &err);
-    CHECK_INT(graph->n_nodes, 40000);
-}
-
-void test_regions__memory_grows_with_the_nodes(void)
-{
-    struct cm_error err = {0};
-    CHECK_OK(check_in_arena_limited(100 << 20, &err, many), &err);
-}
-
-static void trained(struct cm_arena *arena)
-{
-    static const char text[] =
-        MAIN("(float[2,1,4,4] x, float[2,1,3,3] w, float[2] b, float[8,3] v, float[2,3] t)"
-             " => (float[2,1,3,3] w2, float[2] b2, float[8,3] v2) <int64[2] flat = {2, 8}>",
-             "c = Conv(x, w, b) r = Relu(c) f = Reshape(r, flat) p = MatMul(f, v) q = Tanh(p)"
-             " d = Sub(q, t) e = Mul(d, d) l = ReduceSum<keepdims = 0>(e)"
-             " gw, gb, gv = ai.onnx.preview.training.Gradient<xs = [\"w\", \"b\", \"v\"],"
-             " y = \"l\">(w, b, v)"
-             " rate = Constant<value_float = 0.5>()"
-             " mw = Mul(rate, gw) w2 = Sub(w, mw) mb = Mul(rate, gb) b2 = Sub(b, mb)"
-             " mv = Mul(rate, gv) v2 = Sub(v, mv)");
-    struct judged j = {.text = text};
-    struct cm_graph *graph = graph_of(arena, text, NULL);
-    struct cm_error err = {0};
-    CHECK_OK(cm_gradient_expand(graph, &err), &err);
-    j.in[0] = exec_ramp(arena, &CM_SHAPE(2, 1, 4, 4), -2);
-    j.in[1] = exec_ramp(arena, &CM_SHAPE(2, 1, 3, 3), -1);
-    j.in[2] = exec_ramp(arena, &CM_SHAPE(2), 0);
-    j.in[3] = exec_ramp(arena, &CM_SHAPE(8, 3), -3);
-    j.in[4] = exec_ramp(arena, &CM_SHAPE(2, 3), 0);
-    CHECK(judge(graph, &j) >= 5); /* two products, the slope of Tanh, updates */
-    CHECK_INT(j.status, CM_OK);
-    forget(&j, graph->n_outputs);
-}
-
-void test_regions__a_training_step_gives_the_same_bits(void)
-{
-    check_in_arena(trained);
-}
-
-static void adam_step(struct cm_arena *arena)
-{
-    struct judged j = {.text = adam};
-    struct cm_graph *graph = graph_of(arena, adam, NULL);
-    const float rate = 0.1F, root = 0.5F;
-    j.in[0] = graph_floats(arena, 1, &rate);
-    j.in[1] = graph_floats(arena, 1, &root);
-    ((struct cm_datum *)(uintptr_t)j.in[0])->tensor.shape = CM_SCALAR;
-    ((struct cm_datum *)(uintptr_t)j.in[1])->tensor.shape = CM_SCALAR;
-    for (size_t i = 2; i < 10; i++)
-        j.in[i] = exec_ramp(arena, &CM_SHAPE(3), (double)i / 4);
-    CHECK_INT(judge(graph, &j), 2);
-    CHECK_INT(j.status, CM_OK);
-    forget(&j, graph->n_outputs);
-}
-
-void test_regions__an_optimizers_update_gives_the_same_bits(void)
-{
-    check_in_arena(adam_step);
 }
