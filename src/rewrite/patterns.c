@@ -25,7 +25,7 @@ struct needed {
 struct patterns {
     struct cm_pattern **items;
     size_t count, capacity;
-    const struct cm_op *product; /* what attention ends in; NULL: it is left alone */
+    const struct cm_op *product; /* what attention ends in; NULL: nothing */
     struct cm_finite_memo memo;
 };
 
@@ -197,16 +197,14 @@ static void visit_graph(struct cm_graph *graph, struct patterns *patterns)
 enum cm_status cm_pass_patterns(struct cm_graph *graph, const struct cm_pass_options *options,
                                 struct cm_error *err)
 {
+    (void)options; /* what is built has gradients of few operators too */
     struct cm_module *module = graph->module;
     struct patterns patterns = {.memo.elements_left = CONSTANT_ELEMENTS};
     struct cm_arena scratch;
     cm_arena_init(&scratch, cm_module_arena(module)->guard);
     compile(&scratch, cm_module_registry(module), &patterns);
     keep_possible(&scratch, graph, &patterns);
-    /* Attention has no gradient operator: differentiated, its body is more nodes than there were.
-     */
-    if (!options->training)
-        patterns.product = find_product(module);
+    patterns.product = find_product(module);
     visit_graph(graph, &patterns);
     cm_arena_release(&scratch);
     return cm_graph_retype(graph, err);

@@ -42,8 +42,8 @@ static ALWAYS_INLINE void turn_slopes(const struct slope_head *h, int64_t query,
 }
 
 /* Weights, slopes and dq of up to ROWS queries; rows are theirs in the block. */
-static ALWAYS_INLINE void turn_rows(bool fused, const struct slope_head *h, const float *keys,
-                                    int64_t first, int64_t row, int64_t n)
+static ALWAYS_INLINE void turn_rows(enum machine machine, const struct slope_head *h,
+                                    const float *keys, int64_t first, int64_t row, int64_t n)
 {
     const struct attention_plan *p = h->plan;
     float *weights = h->weights + row * p->keys_padded, *slopes = h->slopes + row * p->keys_padded;
@@ -55,34 +55,36 @@ static ALWAYS_INLINE void turn_rows(bool fused, const struct slope_head *h, cons
         s[r] = slopes + i * p->keys_padded;
     }
     for (int64_t j = 0; j < p->keys_padded; j += WIDTH)
-        tile(fused, false, p->size, q, 1, h->key_panels + j * p->size, WIDTH, weights + j,
+        tile(machine, false, p->size, q, 1, h->key_panels + j * p->size, WIDTH, weights + j,
              p->keys_padded);
     for (int64_t j = 0; j < p->keys_padded; j += WIDTH)
-        tile(fused, false, p->value_size, dy, 1, h->value_panels + j * p->value_size, WIDTH,
+        tile(machine, false, p->value_size, dy, 1, h->value_panels + j * p->value_size, WIDTH,
              slopes + j, p->keys_padded);
     for (int64_t r = 0; r < n; r++) {
-        soften(fused, p, &h->mask, first + row + r, weights + r * p->keys_padded);
+        soften(machine, p, &h->mask, first + row + r, weights + r * p->keys_padded);
         turn_slopes(h, first + row + r, weights + r * p->keys_padded, slopes + r * p->keys_padded);
     }
     if (!h->dq)
         return;
     for (int64_t d = 0; d < p->size_padded; d += WIDTH)
-        tile(fused, false, p->keys, s, 1, keys + d, p->size_padded, h->result + d, p->size_padded);
+        tile(machine, false, p->keys, s, 1, keys + d, p->size_padded, h->result + d,
+             p->size_padded);
     for (int64_t r = 0; r < n; r++)
         memcpy(h->dq + (first + row + r) * p->size, h->result + r * p->size_padded,
                (size_t)p->size * sizeof(float));
 }
 
 /* sums += a' b for n queries: rows of keys_padded and of `width` elements. */
-static ALWAYS_INLINE void add_per_key(bool fused, const struct attention_plan *p, int64_t n,
-                                      const float *a, const float *b, int64_t width, float *sums)
+static ALWAYS_INLINE void add_per_key(enum machine machine, const struct attention_plan *p,
+                                      int64_t n, const float *a, const float *b, int64_t width,
+                                      float *sums)
 {
     for (int64_t j = 0; j < p->keys_padded; j += ROWS) {
         const float *columns[ROWS];
         for (int64_t r = 0; r < ROWS; r++)
             columns[r] = a + j + r;
         for (int64_t d = 0; d < width; d += WIDTH)
-            tile(fused, true, n, columns, p->keys_padded, b + d, width, sums + j * width + d,
+            tile(machine, true, n, columns, p->keys_padded, b + d, width, sums + j * width + d,
                  width);
     }
 }
@@ -94,7 +96,7 @@ static ALWAYS_INLINE void save_rows(int64_t rows, int64_t size, int64_t padded_s
         memcpy(to + j * size, from + j * padded_size, (size_t)size * sizeof *to);
 }
 
-static ALWAYS_INLINE void turn_head(bool fused, const struct slope_head *h)
+static ALWAYS_INLINE void turn_head(enum machine machine, const struct slope_head *h)
 {
     const struct attention_plan *p = h->plan;
     const float *keys = pad_rows(p->keys, p->size, p->size_padded, h->k, h->keys);
@@ -108,11 +110,11 @@ static ALWAYS_INLINE void turn_head(bool fused, const struct slope_head *h)
         const float *dy = pad_rows(n, p->value_size, p->value_padded, h->dy + first * p->value_size,
                                    h->slopes_in);
         for (int64_t row = 0; row < n; row += ROWS)
-            turn_rows(fused, h, keys, first, row, n - row < ROWS ? n - row : ROWS);
+            turn_rows(machine, h, keys, first, row, n - row < ROWS ? n - row : ROWS);
         if (h->dk)
-            add_per_key(fused, p, n, h->slopes, q, p->size_padded, h->key_sums);
+            add_per_key(machine, p, n, h->slopes, q, p->size_padded, h->key_sums);
         if (h->dv)
-            add_per_key(fused, p, n, h->weights, dy, p->value_padded, h->value_sums);
+            add_per_key(machine, p, n, h->weights, dy, p->value_padded, h->value_sums);
     }
     save_rows(p->keys, p->size, p->size_padded, h->key_sums, h->dk);
     save_rows(p->keys, p->value_size, p->value_padded, h->value_sums, h->dv);
@@ -120,14 +122,22 @@ static ALWAYS_INLINE void turn_head(bool fused, const struct slope_head *h)
 
 static void turn_head_plain(const struct slope_head *h)
 {
-    turn_head(false, h);
+    turn_head(PLAIN, h);
 }
 
-#ifdef HAS_AVX2_BUILD
-__attribute__((target("avx2,fma"))) static void turn_head_avx2(const struct slope_head *h)
+#ifdef HAS_X86_BUILDS
+FOR_AVX2 static void turn_head_avx2(const struct slope_head *h)
 {
-    turn_head(true, h);
+    turn_head(AVX2, h);
 }
+
+FOR_AVX512 static void turn_head_avx512(const struct slope_head *h)
+{
+    turn_head(AVX512, h);
+}
+#else
+#define turn_head_avx2   turn_head_plain
+#define turn_head_avx512 turn_head_plain
 #endif
 
 /* ---- The call ---- */
@@ -182,6 +192,15 @@ static bool count_floats(struct attention_plan *p)
     return true;
 }
 
+/* How many heads read the same part of the mask and follow each other; their slopes are summed. */
+static int64_t heads_of_mask(struct attention_plan *p)
+{
+    p->by_head = p->mask_strides[1] != 0;
+    if (p->by_head)
+        return p->batches;
+    return p->mask_strides[0] != 0 ? p->heads : p->batches * p->heads;
+}
+
 static enum cm_status prepare(struct cm_call *call)
 {
     struct attention_plan *p = cm_call_state(call, sizeof *p);
@@ -190,7 +209,7 @@ static enum cm_status prepare(struct cm_call *call)
     size_t bytes;
     const bool planned = plan_attention(call->node, call->in[QUERY], call->in[KEY], call->in[VALUE],
                                         mask_of(call), p);
-    share_out(p, sums_mask ? 1 : MOST_PARTS); /* heads may share the mask */
+    share_out(p, sums_mask ? heads_of_mask(p) : 1);
     if (!planned || !count_floats(p) || !cm_dim_mul(p->part_floats, p->parts, &floats) ||
         !cm_dtype_bytes(CM_FLOAT, floats, &bytes))
         return cm_call_fail(call, CM_LIMIT, "its operands are too large");
@@ -227,17 +246,17 @@ static void turn_parts(void *arg, int64_t begin, int64_t end)
 {
     const struct cm_call *call = arg;
     const struct attention_plan *p = call->state;
-    void (*run_head)(const struct slope_head *) = turn_head_plain;
-#ifdef HAS_AVX2_BUILD
-    if (has_avx2())
-        run_head = turn_head_avx2;
-#endif
+    static void (*const heads[])(const struct slope_head *) = {
+        [PLAIN] = turn_head_plain, [AVX2] = turn_head_avx2, [AVX512] = turn_head_avx512};
+    void (*const run_head)(const struct slope_head *) = heads[this_machine()];
     for (int64_t part = begin; part < end; part++) {
         struct slope_head h = {.plan = p};
         lay_out(&h, (float *)call->scratch + part * p->part_floats);
         const int64_t first = part * p->heads_of_part, next = first + p->heads_of_part;
-        for (int64_t i = first; i < next && i < p->batches * p->heads; i++) {
-            const int64_t batch = i / p->heads, head = i % p->heads;
+        for (int64_t n = first; n < next && n < p->batches * p->heads; n++) {
+            const int64_t batch = p->by_head ? n % p->batches : n / p->heads;
+            const int64_t head = p->by_head ? n / p->batches : n % p->heads;
+            const int64_t i = batch * p->heads + head;
             h.dy = floats_of(call, DY, i * p->queries * p->value_size);
             h.q = floats_of(call, QUERY, i * p->queries * p->size);
             h.k = floats_of(call, KEY, i * p->keys * p->size);

@@ -16,7 +16,7 @@ struct attention_head {
     float *keys, *values, *scores, *result; /* scratch: panels of keys and values, ROWS rows */
 };
 
-static ALWAYS_INLINE void attend(bool fused, const struct attention_head *h)
+static ALWAYS_INLINE void attend(enum machine machine, const struct attention_head *h)
 {
     const struct attention_plan *p = h->plan;
     const float *values = pad_rows(p->keys, p->value_size, p->value_padded, h->v, h->values);
@@ -29,12 +29,12 @@ static ALWAYS_INLINE void attend(bool fused, const struct attention_head *h)
             weights[r] = h->scores + (r < n ? r : n - 1) * p->keys_padded;
         }
         for (int64_t j = 0; j < p->keys_padded; j += WIDTH)
-            tile(fused, false, p->size, rows, 1, h->keys + j * p->size, WIDTH, h->scores + j,
+            tile(machine, false, p->size, rows, 1, h->keys + j * p->size, WIDTH, h->scores + j,
                  p->keys_padded);
         for (int64_t r = 0; r < n; r++)
-            soften(fused, p, &h->mask, first + r, h->scores + r * p->keys_padded);
+            soften(machine, p, &h->mask, first + r, h->scores + r * p->keys_padded);
         for (int64_t d = 0; d < p->value_padded; d += WIDTH)
-            tile(fused, false, p->keys, weights, 1, values + d, p->value_padded, h->result + d,
+            tile(machine, false, p->keys, weights, 1, values + d, p->value_padded, h->result + d,
                  p->value_padded);
         for (int64_t r = 0; r < n; r++)
             memcpy(h->y + (first + r) * p->value_size, h->result + r * p->value_padded,
@@ -44,14 +44,22 @@ static ALWAYS_INLINE void attend(bool fused, const struct attention_head *h)
 
 static void attend_plain(const struct attention_head *h)
 {
-    attend(false, h);
+    attend(PLAIN, h);
 }
 
-#ifdef HAS_AVX2_BUILD
-__attribute__((target("avx2,fma"))) static void attend_avx2(const struct attention_head *h)
+#ifdef HAS_X86_BUILDS
+FOR_AVX2 static void attend_avx2(const struct attention_head *h)
 {
-    attend(true, h);
+    attend(AVX2, h);
 }
+
+FOR_AVX512 static void attend_avx512(const struct attention_head *h)
+{
+    attend(AVX512, h);
+}
+#else
+#define attend_avx2   attend_plain
+#define attend_avx512 attend_plain
 #endif
 
 /* ---- The call ---- */
@@ -102,7 +110,7 @@ static enum cm_status prepare(struct cm_call *call)
     size_t bytes;
     const bool planned =
         plan_attention(call->node, call->in[QUERY], call->in[KEY], call->in[VALUE], mask, p);
-    share_out(p, MOST_PARTS);
+    share_out(p, 1);
     if (!planned || !cm_dim_mul(p->keys_padded, p->size, &of_keys) ||
         !cm_dim_mul(p->keys, p->value_padded, &of_values) ||
         !cm_dim_mul(ROWS, p->keys_padded, &of_rows) ||
@@ -120,11 +128,9 @@ static void attend_parts(void *arg, int64_t begin, int64_t end)
     const struct cm_call *call = arg;
     const struct attention_plan *p = call->state;
     const struct cm_tensor *mask = call->n_in > MASK ? call->in[MASK] : NULL;
-    void (*run_head)(const struct attention_head *) = attend_plain;
-#ifdef HAS_AVX2_BUILD
-    if (has_avx2())
-        run_head = attend_avx2;
-#endif
+    static void (*const heads[])(const struct attention_head *) = {
+        [PLAIN] = attend_plain, [AVX2] = attend_avx2, [AVX512] = attend_avx512};
+    void (*const run_head)(const struct attention_head *) = heads[this_machine()];
     for (int64_t part = begin; part < end; part++) {
         struct attention_head h = {.plan = p};
         h.keys = (float *)call->scratch + part * p->part_floats;

@@ -2,7 +2,7 @@
  * a call is laid out.
  *
  * One head is written once, over vectors of WIDTH elements that the compiler turns into what the
- * machine has; on x86 it is compiled a second time for machines with AVX2. */
+ * machine has; on x86 it is compiled again for machines with AVX2 and AVX-512. */
 // SPDX-License-Identifier: Apache-2.0
 #ifndef CM_BACKENDS_CPU_ATTENTION_TILES_H
 #define CM_BACKENDS_CPU_ATTENTION_TILES_H
@@ -17,16 +17,32 @@
 #else
 #define ALWAYS_INLINE inline
 #endif
+/* What a head is compiled for. */
+enum machine { PLAIN, AVX2, AVX512 };
+
 #if defined(__GNUC__) && defined(__x86_64__)
-#define HAS_AVX2_BUILD 1
-static inline bool has_avx2(void)
-{
-    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
-}
+#define HAS_X86_BUILDS 1
+#define FOR_AVX2       __attribute__((target("avx2,fma")))
+#if defined(__clang__)
+#define FOR_AVX512 __attribute__((target("avx512f,fma"), min_vector_width(512)))
+#else
+#define FOR_AVX512 __attribute__((target("avx512f,fma,prefer-vector-width=512")))
+#endif
 #endif
 
+static inline enum machine this_machine(void)
+{
+#ifdef HAS_X86_BUILDS
+    if (__builtin_cpu_supports("avx512f"))
+        return AVX512;
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
+        return AVX2;
+#endif
+    return PLAIN;
+}
+
 enum {
-    ROWS = 4, /* queries at a time */
+    ROWS = 8, /* queries at a time */
     WIDTH = 16,
     MOST_PARTS = 32, /* heads are shared out in so many parts, each with scratch of its own */
 };
@@ -37,6 +53,7 @@ struct attention_plan {
     int64_t mask_strides[3];                        /* of batch, head, query */
     float scale;
     bool causal;
+    bool by_head; /* heads are counted with the batches inside, not the other way round */
     int64_t parts, heads_of_part;
     int64_t part_floats; /* of scratch */
 };
@@ -48,62 +65,118 @@ struct attention_mask {
 };
 
 /* a * b + c, rounded once where the machine can */
-static ALWAYS_INLINE float muladd(bool fused, float a, float b, float c)
+static ALWAYS_INLINE float muladd(enum machine machine, float a, float b, float c)
 {
 #if defined(__GNUC__)
-    if (fused)
+    if (machine != PLAIN)
         return __builtin_fmaf(a, b, c);
 #endif
-    (void)fused;
+    (void)machine;
     return a * b + c;
 }
 
-/* ROWS x WIDTH sums over n of a[row][i * a_step] * b[i][column], added to what c has or not. */
-static ALWAYS_INLINE void tile(bool fused, bool added, int64_t n, const float *const *a,
-                               int64_t a_step, const float *b, int64_t b_row, float *c,
-                               int64_t c_row)
+/* Four or eight rows of WIDTH sums over n of a[row][i * a_step] * b[i][column], added to what c has
+ * or not. Written out, so that each row stays in registers: eight of them fit those of AVX-512. */
+static ALWAYS_INLINE void tile_4(enum machine machine, bool added, int64_t n, const float *const *a,
+                                 int64_t a_step, const float *b, int64_t b_row, float *c,
+                                 int64_t c_row)
 {
     float s0[WIDTH], s1[WIDTH], s2[WIDTH], s3[WIDTH];
     const float *a0 = a[0], *a1 = a[1], *a2 = a[2], *a3 = a[3];
     for (int j = 0; j < WIDTH; j++) {
         s0[j] = added ? c[j] : 0;
-        s1[j] = added ? c[c_row + j] : 0;
+        s1[j] = added ? c[1 * c_row + j] : 0;
         s2[j] = added ? c[2 * c_row + j] : 0;
         s3[j] = added ? c[3 * c_row + j] : 0;
     }
     for (int64_t i = 0; i < n; i++, b += b_row) {
         const int64_t at = i * a_step;
         for (int j = 0; j < WIDTH; j++) {
-            s0[j] = muladd(fused, a0[at], b[j], s0[j]);
-            s1[j] = muladd(fused, a1[at], b[j], s1[j]);
-            s2[j] = muladd(fused, a2[at], b[j], s2[j]);
-            s3[j] = muladd(fused, a3[at], b[j], s3[j]);
+            s0[j] = muladd(machine, a0[at], b[j], s0[j]);
+            s1[j] = muladd(machine, a1[at], b[j], s1[j]);
+            s2[j] = muladd(machine, a2[at], b[j], s2[j]);
+            s3[j] = muladd(machine, a3[at], b[j], s3[j]);
         }
     }
     for (int j = 0; j < WIDTH; j++) {
         c[j] = s0[j];
-        c[c_row + j] = s1[j];
+        c[1 * c_row + j] = s1[j];
         c[2 * c_row + j] = s2[j];
         c[3 * c_row + j] = s3[j];
     }
 }
 
+static ALWAYS_INLINE void tile_8(enum machine machine, bool added, int64_t n, const float *const *a,
+                                 int64_t a_step, const float *b, int64_t b_row, float *c,
+                                 int64_t c_row)
+{
+    float s0[WIDTH], s1[WIDTH], s2[WIDTH], s3[WIDTH], s4[WIDTH], s5[WIDTH], s6[WIDTH], s7[WIDTH];
+    const float *a0 = a[0], *a1 = a[1], *a2 = a[2], *a3 = a[3], *a4 = a[4], *a5 = a[5], *a6 = a[6],
+                *a7 = a[7];
+    for (int j = 0; j < WIDTH; j++) {
+        s0[j] = added ? c[j] : 0;
+        s1[j] = added ? c[1 * c_row + j] : 0;
+        s2[j] = added ? c[2 * c_row + j] : 0;
+        s3[j] = added ? c[3 * c_row + j] : 0;
+        s4[j] = added ? c[4 * c_row + j] : 0;
+        s5[j] = added ? c[5 * c_row + j] : 0;
+        s6[j] = added ? c[6 * c_row + j] : 0;
+        s7[j] = added ? c[7 * c_row + j] : 0;
+    }
+    for (int64_t i = 0; i < n; i++, b += b_row) {
+        const int64_t at = i * a_step;
+        for (int j = 0; j < WIDTH; j++) {
+            s0[j] = muladd(machine, a0[at], b[j], s0[j]);
+            s1[j] = muladd(machine, a1[at], b[j], s1[j]);
+            s2[j] = muladd(machine, a2[at], b[j], s2[j]);
+            s3[j] = muladd(machine, a3[at], b[j], s3[j]);
+            s4[j] = muladd(machine, a4[at], b[j], s4[j]);
+            s5[j] = muladd(machine, a5[at], b[j], s5[j]);
+            s6[j] = muladd(machine, a6[at], b[j], s6[j]);
+            s7[j] = muladd(machine, a7[at], b[j], s7[j]);
+        }
+    }
+    for (int j = 0; j < WIDTH; j++) {
+        c[j] = s0[j];
+        c[1 * c_row + j] = s1[j];
+        c[2 * c_row + j] = s2[j];
+        c[3 * c_row + j] = s3[j];
+        c[4 * c_row + j] = s4[j];
+        c[5 * c_row + j] = s5[j];
+        c[6 * c_row + j] = s6[j];
+        c[7 * c_row + j] = s7[j];
+    }
+}
+
+/* The same for ROWS. */
+static ALWAYS_INLINE void tile(enum machine machine, bool added, int64_t n, const float *const *a,
+                               int64_t a_step, const float *b, int64_t b_row, float *c,
+                               int64_t c_row)
+{
+    if (machine == AVX512) {
+        tile_8(machine, added, n, a, a_step, b, b_row, c, c_row);
+    } else {
+        tile_4(machine, added, n, a, a_step, b, b_row, c, c_row);
+        tile_4(machine, added, n, a + 4, a_step, b, b_row, c + 4 * c_row, c_row);
+    }
+}
+
 /* exp of x <= 0, to a unit or two in the last place: 2^n * e^r with |r| <= ln(2) / 2. Below the
  * smallest normal number it is 0. Without branches, so that many are computed at once. */
-static ALWAYS_INLINE float exp_below(bool fused, float given)
+static ALWAYS_INLINE float exp_below(enum machine machine, float given)
 {
     const float lowest = -87.0f, whole = 12582912.0f; /* adding 1.5 * 2^23 rounds to an integer */
     const float keep = given < lowest ? 0.0f : 1.0f, x = given < lowest ? lowest : given;
-    const float shifted = muladd(fused, x, 1.44269504f, whole), n = shifted - whole;
-    const float r = muladd(fused, n, 2.12194440e-4f, muladd(fused, n, -0.693359375f, x));
+    const float shifted = muladd(machine, x, 1.44269504f, whole), n = shifted - whole;
+    const float r = muladd(machine, n, 2.12194440e-4f, muladd(machine, n, -0.693359375f, x));
     float p = 1.9875691500e-4f, power;
     uint32_t bits;
-    p = muladd(fused, p, r, 1.3981999507e-3f);
-    p = muladd(fused, p, r, 8.3334519073e-3f);
-    p = muladd(fused, p, r, 4.1665795894e-2f);
-    p = muladd(fused, p, r, 1.6666665459e-1f);
-    p = muladd(fused, p, r, 5.0000001201e-1f);
-    p = muladd(fused, p, r * r, r) + 1;
+    p = muladd(machine, p, r, 1.3981999507e-3f);
+    p = muladd(machine, p, r, 8.3334519073e-3f);
+    p = muladd(machine, p, r, 4.1665795894e-2f);
+    p = muladd(machine, p, r, 1.6666665459e-1f);
+    p = muladd(machine, p, r, 5.0000001201e-1f);
+    p = muladd(machine, p, r * r, r) + 1;
     memcpy(&bits, &shifted, sizeof bits);
     bits = (bits + 127) << 23; /* the low bits of shifted are n */
     memcpy(&power, &bits, sizeof power);
@@ -111,7 +184,7 @@ static ALWAYS_INLINE float exp_below(bool fused, float given)
 }
 
 /* Scores of one query to the weights of its keys. */
-static ALWAYS_INLINE void soften(bool fused, const struct attention_plan *p,
+static ALWAYS_INLINE void soften(enum machine machine, const struct attention_plan *p,
                                  const struct attention_mask *m, int64_t query, float *s)
 {
     const int64_t at = query * p->mask_strides[2], n = p->keys;
@@ -141,7 +214,7 @@ static ALWAYS_INLINE void soften(bool fused, const struct attention_plan *p,
         return;
     }
     for (int64_t j = 0; j < p->keys_padded; j++)
-        s[j] = exp_below(fused, s[j] - most);
+        s[j] = exp_below(machine, s[j] - most);
     for (int64_t j = 0; j < p->keys_padded; j += WIDTH)
         for (int i = 0; i < WIDTH; i++)
             sums[i] += (double)s[j + i];
@@ -228,11 +301,12 @@ static inline bool plan_attention(const struct cm_node *node, const struct cm_te
            padded(p->value_size, &p->value_padded);
 }
 
-static inline void share_out(struct attention_plan *p, int64_t most)
+/* `together` heads that follow each other stay in one part. */
+static inline void share_out(struct attention_plan *p, int64_t together)
 {
-    const int64_t heads = p->batches * p->heads;
-    p->parts = heads < most ? heads : most;
-    p->heads_of_part = p->parts > 0 ? (heads + p->parts - 1) / p->parts : 0;
+    const int64_t groups = together > 0 ? p->batches * p->heads / together : 0;
+    p->parts = groups < MOST_PARTS ? groups : MOST_PARTS;
+    p->heads_of_part = p->parts > 0 ? (groups + p->parts - 1) / p->parts * together : 0;
 }
 
 static inline struct attention_mask
