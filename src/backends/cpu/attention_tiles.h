@@ -75,45 +75,16 @@ static ALWAYS_INLINE float muladd(enum machine machine, float a, float b, float 
     return a * b + c;
 }
 
-/* Four or eight rows of WIDTH sums over n of a[row][i * a_step] * b[i][column], added to what c has
- * or not. Written out, so that each row stays in registers: eight of them fit those of AVX-512. */
-static ALWAYS_INLINE void tile_4(enum machine machine, bool added, int64_t n, const float *const *a,
-                                 int64_t a_step, const float *b, int64_t b_row, float *c,
-                                 int64_t c_row)
-{
-    float s0[WIDTH], s1[WIDTH], s2[WIDTH], s3[WIDTH];
-    const float *a0 = a[0], *a1 = a[1], *a2 = a[2], *a3 = a[3];
-    for (int j = 0; j < WIDTH; j++) {
-        s0[j] = added ? c[j] : 0;
-        s1[j] = added ? c[1 * c_row + j] : 0;
-        s2[j] = added ? c[2 * c_row + j] : 0;
-        s3[j] = added ? c[3 * c_row + j] : 0;
-    }
-    for (int64_t i = 0; i < n; i++, b += b_row) {
-        const int64_t at = i * a_step;
-        for (int j = 0; j < WIDTH; j++) {
-            s0[j] = muladd(machine, a0[at], b[j], s0[j]);
-            s1[j] = muladd(machine, a1[at], b[j], s1[j]);
-            s2[j] = muladd(machine, a2[at], b[j], s2[j]);
-            s3[j] = muladd(machine, a3[at], b[j], s3[j]);
-        }
-    }
-    for (int j = 0; j < WIDTH; j++) {
-        c[j] = s0[j];
-        c[1 * c_row + j] = s1[j];
-        c[2 * c_row + j] = s2[j];
-        c[3 * c_row + j] = s3[j];
-    }
-}
-
-static ALWAYS_INLINE void tile_8(enum machine machine, bool added, int64_t n, const float *const *a,
-                                 int64_t a_step, const float *b, int64_t b_row, float *c,
-                                 int64_t c_row)
+/* ROWS x width sums over n of a[row][i * a_step] * b[i][column], added to what c has or not.
+ * Written out, so that each row stays in one register: width is what the machine has. */
+static ALWAYS_INLINE void narrow_tile(enum machine machine, int width, bool added, int64_t n,
+                                      const float *const *a, int64_t a_step, const float *b,
+                                      int64_t b_row, float *c, int64_t c_row)
 {
     float s0[WIDTH], s1[WIDTH], s2[WIDTH], s3[WIDTH], s4[WIDTH], s5[WIDTH], s6[WIDTH], s7[WIDTH];
     const float *a0 = a[0], *a1 = a[1], *a2 = a[2], *a3 = a[3], *a4 = a[4], *a5 = a[5], *a6 = a[6],
                 *a7 = a[7];
-    for (int j = 0; j < WIDTH; j++) {
+    for (int j = 0; j < width; j++) {
         s0[j] = added ? c[j] : 0;
         s1[j] = added ? c[1 * c_row + j] : 0;
         s2[j] = added ? c[2 * c_row + j] : 0;
@@ -125,7 +96,7 @@ static ALWAYS_INLINE void tile_8(enum machine machine, bool added, int64_t n, co
     }
     for (int64_t i = 0; i < n; i++, b += b_row) {
         const int64_t at = i * a_step;
-        for (int j = 0; j < WIDTH; j++) {
+        for (int j = 0; j < width; j++) {
             s0[j] = muladd(machine, a0[at], b[j], s0[j]);
             s1[j] = muladd(machine, a1[at], b[j], s1[j]);
             s2[j] = muladd(machine, a2[at], b[j], s2[j]);
@@ -136,7 +107,7 @@ static ALWAYS_INLINE void tile_8(enum machine machine, bool added, int64_t n, co
             s7[j] = muladd(machine, a7[at], b[j], s7[j]);
         }
     }
-    for (int j = 0; j < WIDTH; j++) {
+    for (int j = 0; j < width; j++) {
         c[j] = s0[j];
         c[1 * c_row + j] = s1[j];
         c[2 * c_row + j] = s2[j];
@@ -148,17 +119,14 @@ static ALWAYS_INLINE void tile_8(enum machine machine, bool added, int64_t n, co
     }
 }
 
-/* The same for ROWS. */
+/* The same of WIDTH columns. */
 static ALWAYS_INLINE void tile(enum machine machine, bool added, int64_t n, const float *const *a,
                                int64_t a_step, const float *b, int64_t b_row, float *c,
                                int64_t c_row)
 {
-    if (machine == AVX512) {
-        tile_8(machine, added, n, a, a_step, b, b_row, c, c_row);
-    } else {
-        tile_4(machine, added, n, a, a_step, b, b_row, c, c_row);
-        tile_4(machine, added, n, a + 4, a_step, b, b_row, c + 4 * c_row, c_row);
-    }
+    const int width = machine == AVX512 ? 16 : machine == AVX2 ? 8 : 4;
+    for (int j = 0; j < WIDTH; j += width)
+        narrow_tile(machine, width, added, n, a, a_step, b + j, b_row, c + j, c_row);
 }
 
 /* exp of x <= 0, to a unit or two in the last place: 2^n * e^r with |r| <= ln(2) / 2. Below the
