@@ -75,58 +75,79 @@ static ALWAYS_INLINE float muladd(enum machine machine, float a, float b, float 
     return a * b + c;
 }
 
-/* ROWS x width sums over n of a[row][i * a_step] * b[i][column], added to what c has or not.
- * Written out, so that each row stays in one register: width is what the machine has. */
-static ALWAYS_INLINE void narrow_tile(enum machine machine, int width, bool added, int64_t n,
-                                      const float *const *a, int64_t a_step, const float *b,
-                                      int64_t b_row, float *c, int64_t c_row)
+/* Eight times `width` sums over n: s[r][column] of a[r][i * a_step] * b[i][column], the last four
+ * of b2 in place of b, added to what c has or not. Written out, so that each stays in one register:
+ * width is what the machine has. */
+static ALWAYS_INLINE void eight_sums(enum machine machine, int width, bool added, int64_t n,
+                                     const float *const *a, int64_t a_step, const float *b,
+                                     const float *b2, int64_t b_row, float *const *c)
 {
     float s0[WIDTH], s1[WIDTH], s2[WIDTH], s3[WIDTH], s4[WIDTH], s5[WIDTH], s6[WIDTH], s7[WIDTH];
     const float *a0 = a[0], *a1 = a[1], *a2 = a[2], *a3 = a[3], *a4 = a[4], *a5 = a[5], *a6 = a[6],
                 *a7 = a[7];
     for (int j = 0; j < width; j++) {
-        s0[j] = added ? c[j] : 0;
-        s1[j] = added ? c[1 * c_row + j] : 0;
-        s2[j] = added ? c[2 * c_row + j] : 0;
-        s3[j] = added ? c[3 * c_row + j] : 0;
-        s4[j] = added ? c[4 * c_row + j] : 0;
-        s5[j] = added ? c[5 * c_row + j] : 0;
-        s6[j] = added ? c[6 * c_row + j] : 0;
-        s7[j] = added ? c[7 * c_row + j] : 0;
+        s0[j] = added ? c[0][j] : 0;
+        s1[j] = added ? c[1][j] : 0;
+        s2[j] = added ? c[2][j] : 0;
+        s3[j] = added ? c[3][j] : 0;
+        s4[j] = added ? c[4][j] : 0;
+        s5[j] = added ? c[5][j] : 0;
+        s6[j] = added ? c[6][j] : 0;
+        s7[j] = added ? c[7][j] : 0;
     }
-    for (int64_t i = 0; i < n; i++, b += b_row) {
+    for (int64_t i = 0; i < n; i++, b += b_row, b2 += b_row) {
         const int64_t at = i * a_step;
         for (int j = 0; j < width; j++) {
             s0[j] = muladd(machine, a0[at], b[j], s0[j]);
             s1[j] = muladd(machine, a1[at], b[j], s1[j]);
             s2[j] = muladd(machine, a2[at], b[j], s2[j]);
             s3[j] = muladd(machine, a3[at], b[j], s3[j]);
-            s4[j] = muladd(machine, a4[at], b[j], s4[j]);
-            s5[j] = muladd(machine, a5[at], b[j], s5[j]);
-            s6[j] = muladd(machine, a6[at], b[j], s6[j]);
-            s7[j] = muladd(machine, a7[at], b[j], s7[j]);
+            s4[j] = muladd(machine, a4[at], b2[j], s4[j]);
+            s5[j] = muladd(machine, a5[at], b2[j], s5[j]);
+            s6[j] = muladd(machine, a6[at], b2[j], s6[j]);
+            s7[j] = muladd(machine, a7[at], b2[j], s7[j]);
         }
     }
     for (int j = 0; j < width; j++) {
-        c[j] = s0[j];
-        c[1 * c_row + j] = s1[j];
-        c[2 * c_row + j] = s2[j];
-        c[3 * c_row + j] = s3[j];
-        c[4 * c_row + j] = s4[j];
-        c[5 * c_row + j] = s5[j];
-        c[6 * c_row + j] = s6[j];
-        c[7 * c_row + j] = s7[j];
+        c[0][j] = s0[j];
+        c[1][j] = s1[j];
+        c[2][j] = s2[j];
+        c[3][j] = s3[j];
+        c[4][j] = s4[j];
+        c[5][j] = s5[j];
+        c[6][j] = s6[j];
+        c[7][j] = s7[j];
     }
 }
 
-/* The same of WIDTH columns. */
+/* ROWS x WIDTH sums over n of a[row][i * a_step] * b[i][column], added to what c has or not: eight
+ * rows at a time, or, with narrower registers, four rows of two, which reads less. */
 static ALWAYS_INLINE void tile(enum machine machine, bool added, int64_t n, const float *const *a,
                                int64_t a_step, const float *b, int64_t b_row, float *c,
                                int64_t c_row)
 {
-    const int width = machine == AVX512 ? 16 : machine == AVX2 ? 8 : 4;
-    for (int j = 0; j < WIDTH; j += width)
-        narrow_tile(machine, width, added, n, a, a_step, b + j, b_row, c + j, c_row);
+    if (machine == AVX512) {
+        float *const rows[] = {c,
+                               c + c_row,
+                               c + 2 * c_row,
+                               c + 3 * c_row,
+                               c + 4 * c_row,
+                               c + 5 * c_row,
+                               c + 6 * c_row,
+                               c + 7 * c_row};
+        eight_sums(machine, WIDTH, added, n, a, a_step, b, b, b_row, rows);
+        return;
+    }
+    const int width = machine == AVX2 ? 8 : 4;
+    for (int r = 0; r < ROWS; r += 4, c += 4 * c_row)
+        for (int j = 0; j < WIDTH; j += 2 * width) {
+            float *const at = c + j, *const next = at + width;
+            const float *const twice[] = {a[r], a[r + 1], a[r + 2], a[r + 3],
+                                          a[r], a[r + 1], a[r + 2], a[r + 3]};
+            float *const rows[] = {at,   at + c_row,   at + 2 * c_row,   at + 3 * c_row,
+                                   next, next + c_row, next + 2 * c_row, next + 3 * c_row};
+            eight_sums(machine, width, added, n, twice, a_step, b + j, b + j + width, b_row, rows);
+        }
 }
 
 /* exp of x <= 0, to a unit or two in the last place: 2^n * e^r with |r| <= ln(2) / 2. Below the
