@@ -52,7 +52,8 @@ static cm_value held(const struct walk *walk, size_t index)
 
 static bool has_rule(const struct cm_node *node)
 {
-    return node->op && node->op->grad && !node->function;
+    return node->op && node->op->grad && !node->function &&
+           (!node->op->grad_fits || node->op->grad_fits(node));
 }
 
 static bool carries_gradient(const struct walk *walk, cm_value value)

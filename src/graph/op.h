@@ -21,6 +21,7 @@ typedef enum cm_status cm_infer_fn(struct cm_infer *in);
 typedef enum cm_status cm_prepare_fn(struct cm_call *call);
 typedef enum cm_status cm_run_fn(struct cm_call *call);
 typedef enum cm_status cm_grad_fn(struct cm_grad *g);
+typedef bool cm_grad_fits_fn(const struct cm_node *node);
 typedef enum cm_status cm_body_fn(struct cm_body *b);
 
 enum cm_effect {
@@ -119,8 +120,10 @@ struct cm_op {
     cm_infer_fn *infer;        /* types, shapes, known values of the outputs */
     cm_prepare_fn
         *prepare; /* optional: reads attributes, asks for scratch memory, packs, chooses layouts */
-    cm_run_fn *run;     /* reference kernel, every legal input; does not allocate */
-    cm_grad_fn *grad;   /* emits nodes computing input gradients; cm_grad_none: none, on purpose */
+    cm_run_fn *run;   /* reference kernel, every legal input; does not allocate */
+    cm_grad_fn *grad; /* emits nodes computing input gradients; cm_grad_none: none, on purpose */
+    cm_grad_fits_fn
+        *grad_fits;     /* absent: grad is for every node; else the body of others is used */
     cm_body_fn *body;   /* builds a body that depends on attributes, types, present operands */
     cm_share_fn *share; /* absent: outputs share nothing */
     unsigned effects;   /* enum cm_effect */

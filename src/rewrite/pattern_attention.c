@@ -7,7 +7,7 @@
 #include <float.h>
 #include <math.h>
 
-enum { MOST_MASKS = 3, FINITE_DEPTH = 12 };
+enum { MOST_MASKS = 3, FINITE_DEPTH = 8 };
 
 /* What the last product was found to be made of. */
 struct attention_parts {
@@ -52,24 +52,41 @@ static bool note(struct attention_parts *p, struct cm_node *node)
 /* ---- Where nothing is infinite. A row of scores that are all -inf is NaN after a softmax and 0
  * after the operator. ---- */
 
-static bool is_finite(const struct cm_module *module, cm_value value, int depth);
+struct finite_search {
+    const struct cm_module *module;
+    struct cm_finite_memo *memo;
+};
 
-static bool is_finite_tensor(const struct cm_tensor *tensor)
+static bool is_finite(const struct finite_search *f, cm_value value, int depth);
+
+static bool are_finite(const struct cm_tensor *tensor)
 {
-    enum { MOST = 1 << 22 };
-    const enum cm_dtype_class kind = cm_dtype_info(tensor->type)->kind;
     const int64_t count = cm_tensor_count(tensor);
-    if (kind != CM_CLASS_FLOAT)
-        return kind != CM_CLASS_NONE && kind != CM_CLASS_COMPLEX;
-    for (int64_t i = 0; i < count; i++)
-        if (count > MOST || !isfinite(cm_tensor_real(tensor, i)))
-            return false;
-    return true;
+    bool finite = true;
+    for (int64_t i = 0; finite && i < count; i++)
+        finite = isfinite(cm_tensor_real(tensor, i));
+    return finite;
+}
+
+/* Layers share their mask: the last answer is often the next one. */
+static bool is_finite_constant(const struct finite_search *f, cm_value value,
+                               const struct cm_tensor *tensor)
+{
+    struct cm_finite_memo *memo = f->memo;
+    const int64_t count = cm_tensor_count(tensor);
+    if (memo->value == value)
+        return memo->finite;
+    if (count > memo->elements_left)
+        return false;
+    memo->elements_left -= count;
+    memo->value = value;
+    memo->finite = are_finite(tensor);
+    return memo->finite;
 }
 
 /* Operators that give finite numbers for finite operands, counted from `first`. Sums and products
  * count as such: masks are either small or the most negative number, once. */
-static bool keeps_finite(const struct cm_module *module, const struct cm_node *node, int depth)
+static bool keeps_finite(const struct finite_search *f, const struct cm_node *node, int depth)
 {
     static const struct {
         const char *op;
@@ -82,27 +99,27 @@ static bool keeps_finite(const struct cm_module *module, const struct cm_node *n
         if (node->domain.size || !cm_str_is(node->op_type, known[i].op))
             continue;
         for (int k = known[i].first; k <= known[i].last; k++)
-            if (!cm_node_input(node, k) || !is_finite(module, cm_node_input(node, k), depth - 1))
+            if (!cm_node_input(node, k) || !is_finite(f, cm_node_input(node, k), depth - 1))
                 return false;
         return true;
     }
     return false;
 }
 
-static bool is_finite(const struct cm_module *module, cm_value value, int depth)
+static bool is_finite(const struct finite_search *f, cm_value value, int depth)
 {
-    const struct cm_value_def *def = cm_value_get(module, value);
+    const struct cm_value_def *def = cm_value_get(f->module, value);
     const struct cm_tensor *tensor = NULL;
     struct cm_error err = {0};
     if (def->fact.type->kind != CM_KIND_TENSOR || depth == 0)
         return false;
     if (cm_dtype_info(def->fact.type->dtype)->kind != CM_CLASS_FLOAT || def->is_state)
         return true; /* a weight that is not finite has spoilt the network already */
-    if (cm_value_constant((struct cm_module *)(uintptr_t)module, value, &tensor, &err))
+    if (cm_value_constant((struct cm_module *)(uintptr_t)f->module, value, &tensor, &err))
         return false;
     if (tensor)
-        return is_finite_tensor(tensor);
-    return def->node && keeps_finite(module, def->node, depth);
+        return is_finite_constant(f, value, tensor);
+    return def->node && keeps_finite(f, def->node, depth);
 }
 
 /* ---- The parts ---- */
@@ -219,8 +236,10 @@ static bool fits_mask(const struct attention_parts *p, cm_value mask, cm_value s
 static bool add_mask(struct attention_parts *p, cm_value mask, cm_value scores)
 {
     if (p->n_masks == MOST_MASKS || type_of(p, mask)->dtype != CM_FLOAT ||
-        !fits_mask(p, mask, scores) ||
-        !(p->guarded || is_finite(p->graph->module, mask, FINITE_DEPTH)))
+        !fits_mask(p, mask, scores))
+        return false;
+    const struct finite_search search = {p->graph->module, p->group->memo};
+    if (!p->guarded && !is_finite(&search, mask, FINITE_DEPTH))
         return false;
     p->masks[p->n_masks++] = mask;
     return true;
@@ -295,7 +314,7 @@ static bool read_parts(struct attention_parts *p, struct cm_node *root)
     p->graph = root->graph;
     p->scale = 1;
     p->value = root->inputs[1].value;
-    *p->group = (struct cm_group){.graph = root->graph, .root = root};
+    *p->group = (struct cm_group){.graph = root->graph, .root = root, .memo = p->group->memo};
     const struct cm_type *v = type_of(p, p->value);
     if (!note(p, root) || v->kind != CM_KIND_TENSOR || v->rank != 4 || v->dtype != CM_FLOAT ||
         !read_guard(p, &weights))
@@ -322,9 +341,10 @@ static bool reads_only(const struct cm_group *group, const struct cm_node *node)
     return true;
 }
 
-bool cm_attention_match(struct cm_node *root, struct cm_group *out)
+bool cm_attention_match(struct cm_node *root, struct cm_finite_memo *memo, struct cm_group *out)
 {
     struct attention_parts p = {.group = out};
+    out->memo = memo;
     if (!cm_str_is(root->op_type, "MatMul") || root->domain.size || !read_parts(&p, root) ||
         !(p.scale <= (double)FLT_MAX && p.scale >= (double)FLT_MIN))
         return false;
@@ -354,7 +374,7 @@ static cm_value build_mask(const struct attention_parts *p, struct cm_builder *b
 cm_value cm_attention_build(const struct cm_group *group, struct cm_builder *build)
 {
     struct cm_arena *arena = cm_builder_arena(build);
-    struct cm_group again;
+    struct cm_group again = {.memo = group->memo};
     struct attention_parts p = {.group = &again};
     if (!read_parts(&p, group->root))
         return 0;

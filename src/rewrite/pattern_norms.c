@@ -34,7 +34,7 @@ static bool are_trailing(const struct cm_group *m, const struct cm_type *x, cons
 static bool lies_over(const struct cm_type *p, const struct cm_type *x, int first)
 {
     const int n = -first;
-    if (p->rank < n || p->rank > x->rank || p->dtype != x->dtype)
+    if (p->rank < n || p->rank > x->rank)
         return false;
     for (int d = 0; d < p->rank; d++) {
         const struct cm_dim have = p->dims[d], whole = x->dims[x->rank - p->rank + d];
@@ -44,24 +44,44 @@ static bool lies_over(const struct cm_type *p, const struct cm_type *x, int firs
     return true;
 }
 
+/* What is normalized: x, or what was cast to it where the result is cast back to that type. 0:
+ * neither. */
+static cm_value normalized(const struct cm_group *m)
+{
+    const struct cm_type *back = cm_group_type(m, "back"), *x = cm_group_type(m, "x");
+    const struct cm_node *cast = cm_value_get(m->graph->module, cm_group_value(m, "x"))->node;
+    if (x->kind != CM_KIND_TENSOR || x->dtype != CM_FLOAT || x->rank < 1)
+        return 0;
+    if (!back)
+        return cm_group_value(m, "x");
+    if (!cast || cast->domain.size || !cm_str_is(cast->op_type, "Cast"))
+        return 0;
+    const enum cm_dtype dtype =
+        cm_value_get(m->graph->module, cast->inputs[0].value)->fact.type->dtype;
+    return dtype == back->dtype && (dtype == CM_FLOAT16 || dtype == CM_BFLOAT16)
+               ? cast->inputs[0].value
+               : 0;
+}
+
 /* Means in float, over the same trailing axes; scale and bias as the operators take them. Narrow
- * types are left alone: the operators compute wider than such a pattern does. */
+ * types are left alone unless they are cast as the operators cast: these compute wider than such a
+ * pattern does. */
 static bool read_axis(const struct cm_group *m, int *first)
 {
     const struct cm_type *x = cm_group_type(m, "x"), *scale = cm_group_type(m, "scale"),
-                         *bias = cm_group_type(m, "bias");
+                         *bias = cm_group_type(m, "bias"), *back = cm_group_type(m, "back");
+    const enum cm_dtype dtype = back ? back->dtype : CM_FLOAT;
+    double epsilon;
     int of_squares;
-    if (x->kind != CM_KIND_TENSOR || x->dtype != CM_FLOAT || x->rank < 1 ||
-        !are_trailing(m, x, "axes", &of_squares))
+    if (!normalized(m) || !are_trailing(m, x, "axes", &of_squares))
         return false;
     *first = of_squares;
     if (cm_group_value(m, "mean") && !are_trailing(m, x, "mean_axes", first))
         return false;
-    double epsilon;
     return *first == of_squares &&
            cm_constant_number(m->graph->module, cm_group_value(m, "epsilon"), &epsilon) &&
-           epsilon >= 0 && (!scale || lies_over(scale, x, *first)) &&
-           (!bias || lies_over(bias, x, *first));
+           epsilon >= 0 && (!scale || (scale->dtype == dtype && lies_over(scale, x, *first))) &&
+           (!bias || (bias->dtype == dtype && lies_over(bias, x, *first)));
 }
 
 static bool is_norm(const struct cm_group *m)
@@ -109,12 +129,11 @@ static cm_value build_norm(const struct cm_group *m, struct cm_builder *build, c
         return 0;
     const struct cm_attribute_proto attributes[] = {
         cm_attr_int(arena, "axis", first), cm_attr_float(arena, "epsilon", (float)epsilon)};
-    return cm_build(
-        build, &(struct cm_emission){.op = op,
-                                     .inputs = (cm_value[]){cm_group_value(m, "x"), scale, bias},
-                                     .n_inputs = bias ? 3 : 2,
-                                     .attributes = attributes,
-                                     .n_attributes = CM_COUNT(attributes)});
+    return cm_build(build, &(struct cm_emission){.op = op,
+                                                 .inputs = (cm_value[]){normalized(m), scale, bias},
+                                                 .n_inputs = bias ? 3 : 2,
+                                                 .attributes = attributes,
+                                                 .n_attributes = CM_COUNT(attributes)});
 }
 
 static cm_value build_layer_norm(const struct cm_group *m, struct cm_builder *build)
@@ -145,6 +164,7 @@ static cm_value build_rms_norm(const struct cm_group *m, struct cm_builder *buil
 
 const struct cm_pattern_row cm_norm_patterns[] = {
     {"layer-norm", "(Add (Mul " LAYER " scale) bias)", is_norm, build_layer_norm},
+    {"layer-norm-cast", "(Add (Mul (Cast@back " LAYER ") scale) bias)", is_norm, build_layer_norm},
     {"layer-norm-unbiased", "(Mul " LAYER " scale)", is_norm, build_layer_norm},
     {"layer-norm-keras", "(Add (Mul x " FACTOR ") (Add (Mul (Neg mean) factor) bias))", is_norm,
      build_layer_norm},
@@ -157,6 +177,7 @@ const struct cm_pattern_row cm_norm_patterns[] = {
     {"layer-norm-plain-mul", "(Mul (Sub@off x " MEAN ") " INVERSE(SPREAD(SQUARE("off"))) ")",
      is_norm, build_layer_norm},
     {"rms-norm", "(Mul " RMS " scale)", is_norm, build_rms_norm},
+    {"rms-norm-cast", "(Mul (Cast@back " RMS ") scale)", is_norm, build_rms_norm},
     {"rms-norm-plain-div", "(Div x (Sqrt " SPREAD(SQUARE("x")) "))", is_norm, build_rms_norm},
     {"rms-norm-plain-mul", "(Mul x " INVERSE(SPREAD(SQUARE("x"))) ")", is_norm, build_rms_norm},
     {0},

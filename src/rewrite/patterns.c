@@ -13,6 +13,8 @@
 static const struct cm_pattern_row *const tables[] = {cm_activation_patterns, cm_norm_patterns,
                                                       cm_loss_patterns};
 
+enum { CONSTANT_ELEMENTS = 1 << 25 }; /* that may be looked at */
+
 /* What all rules need, and which of it there is. */
 struct needed {
     const struct cm_op **items;
@@ -23,7 +25,8 @@ struct needed {
 struct patterns {
     struct cm_pattern **items;
     size_t count, capacity;
-    const struct cm_op *product; /* what attention ends in; NULL: it is left alone */
+    const struct cm_op *product; /* what attention ends in; NULL: nothing */
+    struct cm_finite_memo memo;
 };
 
 static void compile(struct cm_arena *arena, const struct cm_registry *registry,
@@ -166,7 +169,7 @@ static bool replace(struct cm_group *m, cm_group_build_fn *build)
 }
 
 /* Replaces the group that ends in this node; false where it ends none. */
-static bool visit_node(struct cm_node *node, const struct patterns *patterns)
+static bool visit_node(struct cm_node *node, struct patterns *patterns)
 {
     struct cm_group group;
     for (size_t i = 0; i < patterns->count; i++) {
@@ -175,11 +178,11 @@ static bool visit_node(struct cm_node *node, const struct patterns *patterns)
             replace(&group, cm_pattern_row(pattern)->build))
             return true;
     }
-    return patterns->product && node->op == patterns->product && cm_attention_match(node, &group) &&
-           replace(&group, cm_attention_build);
+    return patterns->product && node->op == patterns->product &&
+           cm_attention_match(node, &patterns->memo, &group) && replace(&group, cm_attention_build);
 }
 
-static void visit_graph(struct cm_graph *graph, const struct patterns *patterns)
+static void visit_graph(struct cm_graph *graph, struct patterns *patterns)
 {
     for (struct cm_node *node = graph->last, *after = NULL; node;
          node = after ? after->prev : graph->last) {
@@ -194,16 +197,14 @@ static void visit_graph(struct cm_graph *graph, const struct patterns *patterns)
 enum cm_status cm_pass_patterns(struct cm_graph *graph, const struct cm_pass_options *options,
                                 struct cm_error *err)
 {
+    (void)options; /* what is built has gradients of few operators too */
     struct cm_module *module = graph->module;
-    struct patterns patterns = {0};
+    struct patterns patterns = {.memo.elements_left = CONSTANT_ELEMENTS};
     struct cm_arena scratch;
     cm_arena_init(&scratch, cm_module_arena(module)->guard);
     compile(&scratch, cm_module_registry(module), &patterns);
     keep_possible(&scratch, graph, &patterns);
-    /* Attention has no gradient operator: differentiated, its body is more nodes than there were.
-     */
-    if (!options->training)
-        patterns.product = find_product(module);
+    patterns.product = find_product(module);
     visit_graph(graph, &patterns);
     cm_arena_release(&scratch);
     return cm_graph_retype(graph, err);

@@ -428,4 +428,4 @@ static enum cm_status attention_run(struct cm_call *call)
 }
 
 CM_OP(Attention, .infer = attention_infer, .prepare = attention_prepare, .run = attention_run,
-      .body = cm_attention_body);
+      .body = cm_attention_body, .grad = cm_attention_grad, .grad_fits = cm_attention_grad_fits);

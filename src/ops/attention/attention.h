@@ -1,4 +1,4 @@
-/* Operands and results of Attention by name, and its function body. */
+/* Operands and results of Attention by name, its function body and its gradient. */
 // SPDX-License-Identifier: Apache-2.0
 #ifndef CM_OPS_ATTENTION_ATTENTION_H
 #define CM_OPS_ATTENTION_ATTENTION_H
@@ -23,5 +23,8 @@ enum cm_attention_output {
 };
 
 cm_body_fn cm_attention_body;
+/* The gradient as one operator, and for which nodes it is one. */
+cm_grad_fn cm_attention_grad;
+cm_grad_fits_fn cm_attention_grad_fits;
 
 #endif

@@ -64,10 +64,11 @@ static void run(struct cm_arena *arena, struct cm_graph *graph, struct cm_datum 
 
 static void same(const struct cm_tensor *a, const struct cm_tensor *b)
 {
+    const double tolerance = a->type == CM_FLOAT16 ? 2e-3 : 2e-6;
     CHECK(a->type == b->type && cm_shape_equal(&a->shape, &b->shape));
     for (int64_t i = 0; i < cm_tensor_count(a); i++) {
         const double was = cm_tensor_real(a, i), is = cm_tensor_real(b, i);
-        if (!(fabs(was - is) <= 2e-6 * (1 + fabs(was))) && !(isnan(was) && isnan(is)))
+        if (!(fabs(was - is) <= tolerance * (1 + fabs(was))) && !(isnan(was) && isnan(is)))
             fail_msg("element %lld was %.9g, is %.9g", (long long)i, was, is);
     }
 }

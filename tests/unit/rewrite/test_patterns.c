@@ -269,6 +269,34 @@ void test_patterns__rms_norm(void)
     check_in_arena(rms_norm);
 }
 
+static void narrow(struct cm_arena *arena)
+{
+    /* Llama in float16: computed in float, cast back before the scale */
+    struct cm_graph *graph = patterns_make(
+        arena, X3, "float16[2,3,4] y",
+        "h = Cast<to = 10>(x) s = Cast<to = 10>(scale) f = Cast<to = 1>(h) p = Pow(f, two)"
+        "v = ReduceMean(p, last) e = Add(v, eps) r = Sqrt(e) i = Reciprocal(r) n = Mul(f, i)"
+        "b = Cast<to = 10>(n) y = Mul(s, b)",
+        "Cast Cast Cast RMSNormalization");
+    CHECK_INT(graph->last->inputs[0].value, graph->first->outputs[0]);
+    patterns_make(arena, X3, "float16[2,3,4] y",
+                  "h = Cast<to = 10>(x) s = Cast<to = 10>(scale) a = Cast<to = 10>(bias)"
+                  "f = Cast<to = 1>(h) m = ReduceMean(f, last) d = Sub(f, m) p = Mul(d, d)"
+                  "v = ReduceMean(p, last) e = Add(v, eps) r = Sqrt(e) n = Div(d, r)"
+                  "b = Cast<to = 10>(n) w = Mul(b, s) y = Add(w, a)",
+                  "Cast Cast Cast Cast LayerNormalization");
+    /* computed in float16: the operators do it in float */
+    patterns_keep(arena, X3, "float16[2,3,4] y",
+                  "t = Cast<to = 10>(two) k = Cast<to = 10>(eps) h = Cast<to = 10>(x) p = Pow(h, "
+                  "t) v = ReduceMean(p, last) e = Add(v, k)"
+                  "r = Sqrt(e) y = Div(h, r)");
+}
+
+void test_patterns__norms_of_narrow_types_are_cast_as_the_operators_cast(void)
+{
+    check_in_arena(narrow);
+}
+
 #define SCORES "float[4,3] x, int64[4] t, float[3] w"
 
 static void cross_entropy(struct cm_arena *arena)

@@ -1,0 +1,455 @@
+/* AttentionGrad: the gradients of Attention by queries, keys, values and an added mask, for heads
+ * on an axis of their own, as many of keys as of queries. The weights are computed again rather
+ * than kept: there is one for each pair of places. */
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/attention/attention.h"
+
+#include "base/number.h"
+#include "base/parallel.h"
+#include "ops/common/line.h"
+
+#include <math.h>
+
+enum { DY, Q, K, V, MASK };          /* operands */
+enum { D_Q, D_K, D_V, D_MASK };      /* results */
+enum { BATCH, HEADS, PLACES, SIZE }; /* axes */
+
+/* Does the mask lie over (batch, heads, queries, keys), each of its axes whole or 1? */
+static bool mask_fits(const struct cm_type *mask, const struct cm_type *q, const struct cm_type *k)
+{
+    const struct cm_dim whole[] = {q->dims[BATCH], q->dims[HEADS], q->dims[PLACES],
+                                   k->dims[PLACES]};
+    if (mask->rank < 1 || mask->rank > 4 || !cm_dim_same(mask->dims[mask->rank - 1], whole[3]))
+        return false; /* a shorter last axis means something else */
+    for (int d = 0; d + 1 < mask->rank; d++)
+        if (mask->dims[d].value != 1 && !cm_dim_same(mask->dims[d], whole[4 - mask->rank + d]))
+            return false;
+    return true;
+}
+
+static enum cm_status grad_infer(struct cm_infer *in)
+{
+    const struct cm_type *mask = cm_infer_type(in, MASK);
+    for (int i = DY; i <= V; i++) {
+        const struct cm_type *type = cm_infer_type(in, i);
+        if (type->rank != CM_RANK_UNKNOWN && type->rank != 4)
+            return cm_infer_fail(in, "operand %d has rank %d, needs 4", i, type->rank);
+    }
+    if (mask && mask->rank != CM_RANK_UNKNOWN && (mask->rank < 1 || mask->rank > 4))
+        return cm_infer_fail(in, "the mask has rank %d, needs 1 to 4", mask->rank);
+    if (in->n_out > D_MASK && (!mask || mask->dtype != cm_infer_type(in, Q)->dtype))
+        return cm_infer_fail(in, "there is no mask of the type of Q that could have a gradient");
+    for (int o = D_Q; o <= D_V; o++)
+        CM_TRY(cm_infer_set(in, o, cm_infer_type(in, Q + o - D_Q)));
+    return in->n_out > D_MASK ? cm_infer_set(in, D_MASK, mask) : CM_OK;
+}
+
+/* ---- Running, in double, one query after the other. ---- */
+
+struct attention_slopes {
+    int64_t heads, queries, keys, size, value_size; /* heads of all batches */
+    int64_t heads_of_batch;
+    int64_t mask_strides[3]; /* of batch, head, query */
+    double scale;
+    bool causal;
+    int64_t parts, heads_of_part, part_doubles;
+};
+
+/* What one part computes with. */
+struct slope_buffers {
+    double *q, *k, *v, *dy, *dq, *dk, *dv; /* of a head; q, dy and dq of one query */
+    double *weights, *slopes, *bias;       /* per key */
+};
+
+enum { MOST_PARTS = 32 };
+
+static bool shape_is(const struct cm_tensor *x, int64_t a, int64_t b, int64_t c, int64_t d)
+{
+    const int64_t *dims = x->shape.dims;
+    return x->shape.rank == 4 && dims[0] == a && dims[1] == b && dims[2] == c && dims[3] == d;
+}
+
+static const struct cm_tensor *mask_of(const struct cm_call *call)
+{
+    return call->n_in > MASK ? call->in[MASK] : NULL;
+}
+
+static struct cm_tensor *mask_slopes(const struct cm_call *call)
+{
+    return call->n_out > D_MASK ? call->out[D_MASK] : NULL;
+}
+
+static enum cm_status plan_mask(struct cm_call *call, struct attention_slopes *a)
+{
+    const struct cm_tensor *mask = mask_of(call);
+    const int64_t *q = call->in[Q]->shape.dims;
+    const int64_t whole[] = {q[BATCH], q[HEADS], q[PLACES]};
+    int64_t stride = 1;
+    if (!mask)
+        return CM_OK;
+    const int rank = mask->shape.rank;
+    bool fits = rank >= 1 && rank <= 4 && mask->shape.dims[rank - 1] == a->keys;
+    for (int d = 0; fits && d + 1 < rank; d++)
+        fits = mask->shape.dims[d] == 1 || mask->shape.dims[d] == whole[4 - rank + d];
+    if (!fits)
+        return cm_call_fail(call, CM_BAD_MODEL, "its mask does not lie over queries and keys");
+    for (int i = rank - 2, axis = 2; i >= 0; i--, axis--) {
+        stride *= mask->shape.dims[i + 1];
+        a->mask_strides[axis] = mask->shape.dims[i] == 1 ? 0 : stride;
+    }
+    return CM_OK;
+}
+
+static enum cm_status grad_prepare(struct cm_call *call)
+{
+    struct attention_slopes *a = cm_call_state(call, sizeof *a);
+    const int64_t *q = call->in[Q]->shape.dims, *v = call->in[V]->shape.dims;
+    int64_t of_keys, of_values, doubles;
+    size_t bytes;
+    for (int i = DY; i <= V; i++)
+        if (call->in[i]->shape.rank != 4)
+            return cm_call_fail(call, CM_BAD_MODEL, "operand %d has rank %d, needs 4", i,
+                                call->in[i]->shape.rank);
+    a->heads_of_batch = q[HEADS];
+    a->heads = q[BATCH] * q[HEADS];
+    a->queries = q[PLACES];
+    a->size = q[SIZE];
+    a->keys = v[PLACES];
+    a->value_size = v[SIZE];
+    if (!shape_is(call->in[K], q[BATCH], q[HEADS], a->keys, a->size) ||
+        !shape_is(call->in[V], q[BATCH], q[HEADS], a->keys, a->value_size) ||
+        !shape_is(call->in[DY], q[BATCH], q[HEADS], a->queries, a->value_size))
+        return cm_call_fail(call, CM_BAD_MODEL, "the shapes of its operands do not go together");
+    CM_TRY(plan_mask(call, a));
+    a->causal = cm_node_int(call->node, "is_causal") != 0;
+    a->scale = cm_node_has_attr(call->node, "scale") ? (double)cm_node_float(call->node, "scale")
+                                                     : 1 / sqrt((double)a->size);
+    /* Heads may share the mask: its gradient is summed in one part. */
+    a->parts = mask_slopes(call) ? 1 : a->heads < MOST_PARTS ? a->heads : MOST_PARTS;
+    a->heads_of_part = a->parts > 0 ? (a->heads + a->parts - 1) / a->parts : 0;
+    if (!cm_dim_mul(a->keys, 2, &of_keys) || !cm_dim_mul(of_keys, a->size, &of_keys) ||
+        !cm_dim_mul(a->keys, 2, &of_values) || !cm_dim_mul(of_values, a->value_size, &of_values) ||
+        !cm_dim_add(of_keys, of_values, &a->part_doubles) ||
+        !cm_dim_add(a->part_doubles, 3 * a->keys + 2 * a->size + a->value_size, &a->part_doubles) ||
+        !cm_dim_mul(a->part_doubles, a->parts, &doubles) ||
+        !cm_dtype_bytes(CM_DOUBLE, doubles, &bytes))
+        return cm_call_fail(call, CM_LIMIT, "its operands are too large");
+    cm_call_scratch(call, bytes);
+    return CM_OK;
+}
+
+static struct slope_buffers buffers_at(const struct attention_slopes *a, double *at)
+{
+    struct slope_buffers b = {.k = at};
+    b.v = b.k + a->keys * a->size;
+    b.dk = b.v + a->keys * a->value_size;
+    b.dv = b.dk + a->keys * a->size;
+    b.weights = b.dv + a->keys * a->value_size;
+    b.slopes = b.weights + a->keys;
+    b.bias = b.slopes + a->keys;
+    b.q = b.bias + a->keys;
+    b.dq = b.q + a->size;
+    b.dy = b.dq + a->size;
+    return b;
+}
+
+static double dot(int64_t n, const double *x, const double *y)
+{
+    double sum = 0;
+    for (int64_t i = 0; i < n; i++)
+        sum += x[i] * y[i];
+    return sum;
+}
+
+/* y += factor * x */
+static void add_scaled(int64_t n, double factor, const double *x, double *y)
+{
+    for (int64_t i = 0; i < n; i++)
+        y[i] += factor * x[i];
+}
+
+static void fill_bias(const struct cm_call *call, const struct attention_slopes *a, int64_t query,
+                      int64_t mask_at, double *bias)
+{
+    const struct cm_tensor *mask = mask_of(call);
+    for (int64_t j = 0; j < a->keys; j++) {
+        bias[j] = a->causal && j > query ? (double)-INFINITY : 0;
+        if (mask && mask->type == CM_BOOL)
+            bias[j] = ((const uint8_t *)mask->data)[mask_at + j] ? bias[j] : (double)-INFINITY;
+        else if (mask)
+            bias[j] += cm_tensor_real(mask, mask_at + j);
+    }
+}
+
+/* Softmax of the scores. A query that may see no key has no weights. */
+static void weigh(const struct attention_slopes *a, const struct slope_buffers *b)
+{
+    double most = (double)-INFINITY, sum = 0;
+    for (int64_t j = 0; j < a->keys; j++) {
+        b->weights[j] = a->scale * dot(a->size, b->q, b->k + j * a->size) + b->bias[j];
+        most = b->weights[j] > most ? b->weights[j] : most;
+    }
+    for (int64_t j = 0; j < a->keys; j++) {
+        if (most > (double)-INFINITY)
+            b->weights[j] = exp(b->weights[j] - most);
+        else
+            b->weights[j] = b->weights[j] == b->weights[j] ? 0 : b->weights[j];
+        sum += b->weights[j];
+    }
+    for (int64_t j = 0; j < a->keys && sum != 0; j++)
+        b->weights[j] /= sum;
+}
+
+/* With weights p: dv = p' dy, ds = p * (dp - sum(dp * p)) with dp = dy v', dq = scale * ds k,
+ * dk = scale * ds' q; ds is the mask's. */
+static void turn_query(const struct attention_slopes *a, const struct slope_buffers *b)
+{
+    double sum = 0;
+    for (int64_t j = 0; j < a->keys; j++) {
+        b->slopes[j] = dot(a->value_size, b->dy, b->v + j * a->value_size);
+        sum += b->slopes[j] * b->weights[j];
+    }
+    for (int64_t d = 0; d < a->size; d++)
+        b->dq[d] = 0;
+    for (int64_t j = 0; j < a->keys; j++) {
+        b->slopes[j] = b->weights[j] * (b->slopes[j] - sum);
+        add_scaled(a->value_size, b->weights[j], b->dy, b->dv + j * a->value_size);
+        add_scaled(a->size, a->scale * b->slopes[j], b->k + j * a->size, b->dq);
+        add_scaled(a->size, a->scale * b->slopes[j], b->q, b->dk + j * a->size);
+    }
+}
+
+static void turn_head(const struct cm_call *call, const struct attention_slopes *a,
+                      const struct slope_buffers *b, int64_t head)
+{
+    const int64_t of_keys = a->keys * a->size, of_values = a->keys * a->value_size;
+    struct cm_tensor *d_mask = mask_slopes(call);
+    cm_line_load(cm_line_at(call->in[K], head * of_keys), 1, of_keys, CM_DOUBLE, b->k);
+    cm_line_load(cm_line_at(call->in[V], head * of_values), 1, of_values, CM_DOUBLE, b->v);
+    for (int64_t i = 0; i < of_keys + of_values; i++)
+        b->dk[i] = 0; /* and dv after it */
+    for (int64_t query = 0; query < a->queries; query++) {
+        const int64_t row = head * a->queries + query;
+        const int64_t mask_at = head / a->heads_of_batch * a->mask_strides[0] +
+                                head % a->heads_of_batch * a->mask_strides[1] +
+                                query * a->mask_strides[2];
+        cm_line_load(cm_line_at(call->in[Q], row * a->size), 1, a->size, CM_DOUBLE, b->q);
+        cm_line_load(cm_line_at(call->in[DY], row * a->value_size), 1, a->value_size, CM_DOUBLE,
+                     b->dy);
+        fill_bias(call, a, query, mask_at, b->bias);
+        weigh(a, b);
+        turn_query(a, b);
+        if (call->out[D_Q])
+            cm_line_save(cm_line_at(call->out[D_Q], row * a->size), 1, a->size, CM_DOUBLE, b->dq);
+        for (int64_t j = 0; d_mask && j < a->keys; j++)
+            cm_line_store(cm_line_at(d_mask, mask_at + j),
+                          cm_tensor_real(d_mask, mask_at + j) + b->slopes[j]);
+    }
+    if (call->out[D_K])
+        cm_line_save(cm_line_at(call->out[D_K], head * of_keys), 1, of_keys, CM_DOUBLE, b->dk);
+    if (call->out[D_V])
+        cm_line_save(cm_line_at(call->out[D_V], head * of_values), 1, of_values, CM_DOUBLE, b->dv);
+}
+
+static void turn_parts(void *arg, int64_t begin, int64_t end)
+{
+    const struct cm_call *call = arg;
+    const struct attention_slopes *a = call->state;
+    for (int64_t part = begin; part < end; part++) {
+        const struct slope_buffers b =
+            buffers_at(a, (double *)call->scratch + part * a->part_doubles);
+        const int64_t first = part * a->heads_of_part, next = first + a->heads_of_part;
+        for (int64_t head = first; head < next && head < a->heads; head++)
+            turn_head(call, a, &b, head);
+    }
+}
+
+static enum cm_status grad_run(struct cm_call *call)
+{
+    const struct attention_slopes *a = call->state;
+    struct cm_tensor *d_mask = mask_slopes(call);
+    for (int64_t i = 0; d_mask && i < cm_tensor_count(d_mask); i++)
+        cm_line_store(cm_line_at(d_mask, i), 0);
+    cm_parallel(a->parts, 1, turn_parts, call);
+    return CM_OK;
+}
+
+/* ---- As nodes ---- */
+
+static cm_value transposed(struct cm_body *b, cm_value x)
+{
+    static const int64_t last_two[] = {0, 1, 3, 2};
+    struct cm_arena *arena = cm_builder_arena(&b->build);
+    return cm_emit_with(b, "Transpose", CM_ATTRIBUTES(cm_attr_ints(arena, "perm", 4, last_two)), x);
+}
+
+/* What keeps queries from later keys, as something to add. */
+static cm_value causal_bias(struct cm_body *b, cm_value scores, enum cm_dtype dtype)
+{
+    struct cm_arena *arena = cm_builder_arena(&b->build);
+    const cm_value shape =
+        cm_emit_with(b, "Shape", CM_ATTRIBUTES(cm_attr_int(arena, "start", 2)), scores);
+    const cm_value never = cm_emit_scalar(b, dtype, (double)-INFINITY);
+    const cm_value one = cm_build_int64(&b->build, 1);
+    const struct cm_attribute_proto upper = cm_attr_int(arena, "upper", 1);
+    return cm_emit_with(b, "Trilu", CM_ATTRIBUTES(upper), cm_emit(b, "Expand", never, shape), one);
+}
+
+static cm_value bias_of(struct cm_body *b, cm_value scores, enum cm_dtype dtype)
+{
+    cm_value mask = cm_body_input(b, MASK);
+    if (mask && cm_builder_type(&b->build, mask)->dtype == CM_BOOL)
+        mask = cm_emit(b, "Where", mask, cm_emit_scalar(b, dtype, 0),
+                       cm_emit_scalar(b, dtype, (double)-INFINITY));
+    if (!cm_node_int(b->node, "is_causal"))
+        return mask;
+    const cm_value causal = causal_bias(b, scores, dtype);
+    return mask ? cm_emit(b, "Add", causal, mask) : causal;
+}
+
+/* The weights, 0 in rows that may see nothing; these take part as zeros, so that no NaN comes up on
+ * the way there or back. */
+static cm_value weights_of(struct cm_body *b, cm_value scores, enum cm_dtype dtype)
+{
+    struct cm_arena *arena = cm_builder_arena(&b->build);
+    const struct cm_attribute_proto axis = cm_attr_int(arena, "axis", -1);
+    const cm_value bias = bias_of(b, scores, dtype);
+    if (!bias)
+        return cm_emit_with(b, "Softmax", CM_ATTRIBUTES(axis), scores);
+    const cm_value zero = cm_emit_scalar(b, dtype, 0);
+    const cm_value never = cm_emit_scalar(b, dtype, (double)-INFINITY);
+    const cm_value seen = cm_emit_with(b, "Cast", CM_ATTRIBUTES(cm_attr_int(arena, "to", CM_FLOAT)),
+                                       cm_emit(b, "Greater", bias, never));
+    const cm_value count = cm_emit(b, "ReduceSum", seen, cm_emit_int64s(b, -1));
+    const cm_value blind = cm_emit(b, "Equal", count, cm_emit_scalar(b, CM_FLOAT, 0));
+    scores = cm_emit(b, "Where", blind, zero, cm_emit(b, "Add", scores, bias));
+    return cm_emit(b, "Where", blind, zero,
+                   cm_emit_with(b, "Softmax", CM_ATTRIBUTES(axis), scores));
+}
+
+/* Summed over the axes that the mask does not have, or has once: which, its shape tells. */
+static cm_value sum_like_mask(struct cm_body *b, cm_value slopes, cm_value mask)
+{
+    struct cm_arena *arena = cm_builder_arena(&b->build);
+    const int missing = 4 - cm_builder_type(&b->build, mask)->rank;
+    const int64_t ones[4] = {1, 1, 1, 1};
+    const cm_value shape = cm_emit(b, "Shape", mask);
+    cm_value whole = shape;
+    if (missing > 0)
+        whole = cm_emit_with(b, "Concat", CM_ATTRIBUTES(cm_attr_int(arena, "axis", 0)),
+                             cm_build_int64s(&b->build, (size_t)missing, ones), shape);
+    const cm_value once = cm_emit(b, "NonZero", cm_emit(b, "Equal", whole, cm_emit_int64s(b, 1)));
+    const cm_value axes = cm_emit(b, "Reshape", once, cm_emit_int64s(b, -1));
+    const struct cm_attribute_proto noop = cm_attr_int(arena, "noop_with_empty_axes", 1);
+    const struct cm_attribute_proto allowzero = cm_attr_int(arena, "allowzero", 1);
+    return cm_emit_with(b, "Reshape", CM_ATTRIBUTES(allowzero),
+                        cm_emit_with(b, "ReduceSum", CM_ATTRIBUTES(noop), slopes, axes), shape);
+}
+
+static cm_value scale_of(struct cm_body *b, cm_value q)
+{
+    struct cm_arena *arena = cm_builder_arena(&b->build);
+    const struct cm_type *type = cm_builder_type(&b->build, q);
+    if (cm_node_has_attr(b->node, "scale"))
+        return cm_emit_scalar(b, type->dtype, (double)cm_node_float(b->node, "scale"));
+    if (cm_dim_known(type->dims[SIZE]))
+        return cm_emit_scalar(b, type->dtype, 1 / sqrt((double)type->dims[SIZE].value));
+    const cm_value size =
+        cm_emit_with(b, "Shape", CM_ATTRIBUTES(cm_attr_int(arena, "start", SIZE)), q);
+    const cm_value number =
+        cm_emit_with(b, "Cast", CM_ATTRIBUTES(cm_attr_int(arena, "to", type->dtype)),
+                     cm_emit(b, "Squeeze", size));
+    return cm_emit(b, "Reciprocal", cm_emit(b, "Sqrt", number));
+}
+
+static enum cm_status grad_body(struct cm_body *b)
+{
+    const cm_value dy = cm_body_input(b, DY), q = cm_body_input(b, Q), k = cm_body_input(b, K),
+                   v = cm_body_input(b, V), mask = cm_body_input(b, MASK);
+    const struct cm_type *type = cm_builder_type(&b->build, q);
+    for (int i = Q; i <= MASK; i++)
+        if (cm_body_input(b, i) &&
+            cm_builder_type(&b->build, cm_body_input(b, i))->rank == CM_RANK_UNKNOWN)
+            return cm_body_decline(b, "the rank of operand %d is not known", i);
+    const cm_value scale = scale_of(b, q);
+    const cm_value scores = cm_emit(b, "Mul", cm_emit(b, "MatMul", q, transposed(b, k)), scale);
+    const cm_value weights = weights_of(b, scores, type->dtype);
+    const cm_value d_weights = cm_emit(b, "MatMul", dy, transposed(b, v));
+    const cm_value sum =
+        cm_emit(b, "ReduceSum", cm_emit(b, "Mul", d_weights, weights), cm_emit_int64s(b, -1));
+    const cm_value slopes = cm_emit(b, "Mul", weights, cm_emit(b, "Sub", d_weights, sum));
+    const cm_value scaled = cm_emit(b, "Mul", slopes, scale);
+    CM_TRY(cm_body_return(b, D_Q, cm_emit(b, "MatMul", scaled, k)));
+    CM_TRY(cm_body_return(b, D_K, cm_emit(b, "MatMul", transposed(b, scaled), q)));
+    CM_TRY(cm_body_return(b, D_V, cm_emit(b, "MatMul", transposed(b, weights), dy)));
+    if (!cm_body_wants(b, D_MASK))
+        return CM_OK;
+    return cm_body_return(b, D_MASK, sum_like_mask(b, slopes, mask));
+}
+
+CM_OP_IN(cameo, "ai.cameo", AttentionGrad, .infer = grad_infer, .prepare = grad_prepare,
+         .run = grad_run, .body = grad_body);
+
+/* ---- The rule of Attention ---- */
+
+static const struct cm_type *input_type(const struct cm_node *node, int i)
+{
+    const cm_value value = cm_node_input(node, i);
+    return value ? cm_value_get(node->module, value)->fact.type : NULL;
+}
+
+static bool types_fit(const struct cm_node *node)
+{
+    const struct cm_type *q = input_type(node, CM_ATTENTION_QUERY),
+                         *k = input_type(node, CM_ATTENTION_KEY),
+                         *v = input_type(node, CM_ATTENTION_VALUE),
+                         *mask = input_type(node, CM_ATTENTION_MASK);
+    const enum cm_dtype dtype = q->dtype;
+    if ((dtype != CM_FLOAT && dtype != CM_DOUBLE) || k->dtype != dtype || v->dtype != dtype ||
+        q->rank != 4 || k->rank != 4 || v->rank != 4 ||
+        !cm_dim_same(q->dims[HEADS], k->dims[HEADS]))
+        return false;
+    return !mask || ((mask->dtype == dtype || mask->dtype == CM_BOOL) && mask_fits(mask, q, k));
+}
+
+bool cm_attention_grad_fits(const struct cm_node *node)
+{
+    for (int i = CM_ATTENTION_PAST_KEY; i <= CM_ATTENTION_NONPAD; i++)
+        if (cm_node_input(node, i))
+            return false;
+    for (int o = CM_ATTENTION_PRESENT_KEY; o <= CM_ATTENTION_SCORES; o++)
+        if (cm_node_output(node, o))
+            return false;
+    return types_fit(node) && cm_node_float(node, "softcap") == 0 &&
+           cm_node_int(node, "left_window_size") < 0 &&
+           cm_node_int(node, "right_window_size") < 0 &&
+           (!cm_node_has_attr(node, "softmax_precision") ||
+            cm_node_int(node, "softmax_precision") ==
+                (int64_t)input_type(node, CM_ATTENTION_QUERY)->dtype);
+}
+
+enum cm_status cm_attention_grad(struct cm_grad *g)
+{
+    struct cm_arena *arena = cm_builder_arena(&g->build);
+    const bool wants_mask = cm_grad_wants(g, CM_ATTENTION_MASK);
+    cm_value inputs[MASK + 1] = {cm_grad_incoming(g, 0)}, results[D_MASK + 1] = {0};
+    struct cm_attribute_proto attributes[2];
+    size_t n_attributes = 0;
+    attributes[n_attributes++] = cm_attr_int(arena, "is_causal", cm_node_int(g->node, "is_causal"));
+    if (cm_node_has_attr(g->node, "scale"))
+        attributes[n_attributes++] = cm_attr_float(arena, "scale", cm_node_float(g->node, "scale"));
+    for (int i = CM_ATTENTION_QUERY; i <= CM_ATTENTION_MASK; i++)
+        inputs[Q + i] = cm_grad_input(g, i);
+    cm_build(&g->build, &(struct cm_emission){.op = "ai.cameo::AttentionGrad",
+                                              .inputs = inputs,
+                                              .n_inputs = inputs[MASK] ? MASK + 1 : MASK,
+                                              .attributes = attributes,
+                                              .n_attributes = n_attributes,
+                                              .n_outputs = wants_mask ? D_MASK + 1 : D_MASK,
+                                              .outputs = results});
+    CM_TRY(g->build.status);
+    for (int i = CM_ATTENTION_QUERY; i <= (wants_mask ? CM_ATTENTION_MASK : CM_ATTENTION_VALUE);
+         i++)
+        CM_TRY(cm_grad_set(g, i, results[i]));
+    return CM_OK;
+}
