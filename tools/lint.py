@@ -278,6 +278,20 @@ def check_names():
     return found
 
 
+def check_tags():
+    """struct and enum tags that files share are unique across the library"""
+    seen = {}
+    found = []
+    for path in files(".c", ".h", folders=("include", "src")):
+        text = code_only(read(path))
+        for number, match in lines_with(r"(?m)^(?:struct|enum|union) (cm_\w+|cameo_\w+) *\{", text):
+            tag = match.group(1)
+            if tag in seen:
+                found.append(place(path, number, f"'{tag}' is also {seen[tag]}"))
+            seen[tag] = f"{path.relative_to(ROOT)}:{number}"
+    return found
+
+
 def check_comments():
     """a note of work left names an issue; no spaces at line ends"""
     found = []

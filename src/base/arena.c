@@ -31,8 +31,8 @@ enum { GAP = 0 };
 
 enum { ALIGNMENT = 16, BLOCK_MIN = 4096, BLOCK_MAX = 1 << 20 };
 
-struct cm_block {
-    struct cm_block *next;
+struct cm_arena_block {
+    struct cm_arena_block *next;
     size_t size; /* of bytes */
     size_t used; /* what lies past it is zero */
     _Alignas(ALIGNMENT) uint8_t bytes[];
@@ -171,7 +171,7 @@ static void run_cleanups(struct cm_arena *arena)
     }
 }
 
-static void free_block(struct cm_block *block)
+static void free_block(struct cm_arena_block *block)
 {
     UNPOISON(block->bytes, block->size);
     cm_free(block);
@@ -181,17 +181,17 @@ void cm_arena_release(struct cm_arena *arena)
 {
     run_cleanups(arena);
     detach(arena);
-    struct cm_block *block = arena->block;
+    struct cm_arena_block *block = arena->block;
     *arena = (struct cm_arena){0};
     while (block) {
-        struct cm_block *next = block->next;
+        struct cm_arena_block *next = block->next;
 
         free_block(block);
         block = next;
     }
 }
 
-static size_t block_cost(const struct cm_block *block)
+static size_t block_cost(const struct cm_arena_block *block)
 {
     return sizeof *block + block->size;
 }
@@ -200,17 +200,17 @@ static size_t block_cost(const struct cm_block *block)
  * clearing. */
 void cm_arena_reset(struct cm_arena *arena)
 {
-    struct cm_block *kept = NULL;
+    struct cm_arena_block *kept = NULL;
     const size_t held = arena->held;
 
     run_cleanups(arena);
-    for (struct cm_block *block = arena->block; block; block = block->next) {
+    for (struct cm_arena_block *block = arena->block; block; block = block->next) {
         if (block_cost(block) <= BLOCK_MAX && (!kept || block->size > kept->size))
             kept = block;
     }
-    struct cm_block *block = arena->block;
+    struct cm_arena_block *block = arena->block;
     while (block) {
-        struct cm_block *next = block->next;
+        struct cm_arena_block *next = block->next;
 
         if (block != kept)
             free_block(block);
@@ -238,23 +238,23 @@ static bool within_limit(const struct cm_guard *guard, size_t size)
 /* A block for need bytes. Its size follows what the arena already holds, so their number stays
  * logarithmic up to BLOCK_MAX. A request that would leave much of the current block unused gets a
  * block of its own, behind the current one, which is then still filled. */
-static struct cm_block *add_block(struct cm_arena *arena, size_t need, enum cm_status *why)
+static struct cm_arena_block *add_block(struct cm_arena *arena, size_t need, enum cm_status *why)
 {
     size_t cost = arena->held < BLOCK_MIN ? BLOCK_MIN : cm_min_size(arena->held, BLOCK_MAX);
     const bool own = need > cost / 4 || !within_limit(arena->guard, cost);
 
     if (own)
-        cost = need + sizeof(struct cm_block);
+        cost = need + sizeof(struct cm_arena_block);
     *why = CM_LIMIT;
     if (!within_limit(arena->guard, cost))
         return NULL;
     *why = CM_NO_MEMORY;
-    struct cm_block *block = cm_calloc(1, cost);
+    struct cm_arena_block *block = cm_calloc(1, cost);
     if (!block)
         return NULL;
     block->size = cost - sizeof *block;
     POISON(block->bytes, block->size);
-    struct cm_block **place = own && arena->block ? &arena->block->next : &arena->block;
+    struct cm_arena_block **place = own && arena->block ? &arena->block->next : &arena->block;
     block->next = *place;
     *place = block;
     arena->held += cost;
@@ -269,7 +269,7 @@ static void *try_alloc(struct cm_arena *arena, size_t size, enum cm_status *why)
     if (size > PTRDIFF_MAX - BLOCK_MIN)
         return NULL;
     const size_t need = cm_round_up(size ? size : 1, ALIGNMENT) + GAP;
-    struct cm_block *block = arena->block;
+    struct cm_arena_block *block = arena->block;
     if (!block || need > block->size - block->used)
         block = add_block(arena, need, why);
     if (!block)

@@ -15,18 +15,18 @@
 #include <stdbool.h>
 
 struct cm_guard;
-struct cm_block;
+struct cm_arena_block;
 struct cm_cleanup;
 
 typedef void cm_cleanup_fn(void *what);
 
 struct cm_arena {
     struct cm_guard *guard;
-    struct cm_block *block;      /* newest first */
-    struct cm_cleanup *cleanups; /* newest first */
-    struct cm_arena *next;       /* among the arenas of one guard */
-    size_t held;                 /* bytes of all blocks, charged to the guard */
-    bool borrowed;               /* lives longer than the guard: not released when it unwinds */
+    struct cm_arena_block *block; /* newest first */
+    struct cm_cleanup *cleanups;  /* newest first */
+    struct cm_arena *next;        /* among the arenas of one guard */
+    size_t held;                  /* bytes of all blocks, charged to the guard */
+    bool borrowed;                /* lives longer than the guard: not released when it unwinds */
 };
 
 typedef enum cm_status cm_guarded_fn(struct cm_guard *guard, void *arg);

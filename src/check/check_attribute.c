@@ -48,7 +48,7 @@ static bool is_used(const struct cm_attribute_proto *attribute, int field)
 }
 
 /* Returns how many value fields are set. */
-static int examine_fields(struct cm_checker *c, const struct cm_place *here,
+static int examine_fields(struct cm_checker *c, const struct cm_model_place *here,
                           const struct cm_attribute_proto *attribute)
 {
     const bool typed = cm_msg_has(&attribute->msg, CM_ATTRIBUTE_TYPE);
@@ -67,7 +67,7 @@ static int examine_fields(struct cm_checker *c, const struct cm_place *here,
     return used;
 }
 
-static void examine_reference(struct cm_checker *c, const struct cm_place *here,
+static void examine_reference(struct cm_checker *c, const struct cm_model_place *here,
                               const struct cm_attribute_proto *attribute)
 {
     if (!c->function) {
@@ -84,7 +84,7 @@ static void examine_reference(struct cm_checker *c, const struct cm_place *here,
                   CM_STR_FMT(attribute->ref_attr_name));
 }
 
-static void examine_texts(struct cm_checker *c, const struct cm_place *here,
+static void examine_texts(struct cm_checker *c, const struct cm_model_place *here,
                           const struct cm_attribute_proto *attribute)
 {
     bool good = cm_str_is_utf8(attribute->s);
@@ -100,7 +100,7 @@ static void examine_texts(struct cm_checker *c, const struct cm_place *here,
     }
 }
 
-static void examine_parts(struct cm_checker *c, const struct cm_place *here,
+static void examine_parts(struct cm_checker *c, const struct cm_model_place *here,
                           const struct cm_attribute_proto *attribute)
 {
     if (attribute->t)
@@ -112,27 +112,27 @@ static void examine_parts(struct cm_checker *c, const struct cm_place *here,
     if (attribute->tp)
         cm_examine_type(c, CM_RULE_ST12, here, attribute->tp, false);
     for (size_t i = 0; i < attribute->type_protos.count; i++) {
-        const struct cm_place part = CM_PLACE(here, ".type_protos", CM_STR_NONE, i);
+        const struct cm_model_place part = CM_PLACE(here, ".type_protos", CM_STR_NONE, i);
         cm_examine_type(c, CM_RULE_ST12, &part, &attribute->type_protos.items[i], false);
     }
     for (size_t i = 0; i < attribute->tensors.count; i++) {
-        const struct cm_place part = CM_PLACE(here, ".tensors", CM_STR_NONE, i);
+        const struct cm_model_place part = CM_PLACE(here, ".tensors", CM_STR_NONE, i);
         cm_examine_tensor(c, &part, &attribute->tensors.items[i]);
     }
     for (size_t i = 0; i < attribute->sparse_tensors.count; i++) {
-        const struct cm_place part = CM_PLACE(here, ".sparse_tensors", CM_STR_NONE, i);
+        const struct cm_model_place part = CM_PLACE(here, ".sparse_tensors", CM_STR_NONE, i);
         cm_examine_sparse(c, &part, &attribute->sparse_tensors.items[i]);
     }
     for (size_t i = 0; i < attribute->graphs.count; i++) {
-        const struct cm_place part = CM_PLACE(here, ".graphs", CM_STR_NONE, i);
+        const struct cm_model_place part = CM_PLACE(here, ".graphs", CM_STR_NONE, i);
         cm_examine_graph(c, &part, CM_NESTED_GRAPH, &attribute->graphs.items[i]);
     }
 }
 
-void cm_examine_attribute(struct cm_checker *c, const struct cm_place *up, size_t index,
+void cm_examine_attribute(struct cm_checker *c, const struct cm_model_place *up, size_t index,
                           const struct cm_attribute_proto *attribute)
 {
-    const struct cm_place here = CM_PLACE(up, "attribute", attribute->name, index);
+    const struct cm_model_place here = CM_PLACE(up, "attribute", attribute->name, index);
 
     if (!attribute->name.size)
         cm_report(c, CM_RULE_CK40, &here, "has no name");

@@ -17,7 +17,7 @@ static struct cm_str first_missing(struct cm_checker *c, const struct cm_node_pr
     return CM_STR_NONE;
 }
 
-static void examine_arguments(struct cm_checker *c, const struct cm_place *place,
+static void examine_arguments(struct cm_checker *c, const struct cm_model_place *place,
                               const struct cm_node_proto *node,
                               const struct cm_function_proto *function)
 {
@@ -44,7 +44,7 @@ static void examine_arguments(struct cm_checker *c, const struct cm_place *place
     }
 }
 
-void cm_examine_call(struct cm_checker *c, const struct cm_place *place,
+void cm_examine_call(struct cm_checker *c, const struct cm_model_place *place,
                      const struct cm_node_proto *node, const struct cm_function_proto *function)
 {
     if (node->input.count > function->input.count)
@@ -94,7 +94,7 @@ struct visit {
 static void report_circle(struct cm_checker *c, size_t from, size_t to)
 {
     const struct cm_function_proto *functions = c->model->functions.items;
-    const struct cm_place here = CM_PLACE(NULL, "function", functions[from].name, from);
+    const struct cm_model_place here = CM_PLACE(NULL, "function", functions[from].name, from);
 
     cm_report(c, CM_RULE_CK70, &here, "calls '%.*s', which in the end calls it again",
               CM_STR_FMT(functions[to].name));
@@ -156,7 +156,7 @@ void cm_examine_call_graph(struct cm_checker *c)
             deepest = i;
     }
     if (count && visits[deepest].height > DEEPEST) {
-        const struct cm_place here =
+        const struct cm_model_place here =
             CM_PLACE(NULL, "function", c->model->functions.items[deepest].name, deepest);
 
         cm_report(c, CM_RULE_CK70, &here, "its calls are %zu deep, at most %d are allowed",

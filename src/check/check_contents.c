@@ -19,8 +19,9 @@ static void int32_range(const struct cm_dtype_info *info, int64_t *low, int64_t 
 }
 
 /* range: the rule that values outside low to high break */
-static void examine_varints(struct cm_checker *c, enum cm_rule range, const struct cm_place *place,
-                            struct cm_packed packed, int64_t low, int64_t high, uint64_t exact)
+static void examine_varints(struct cm_checker *c, enum cm_rule range,
+                            const struct cm_model_place *place, struct cm_packed packed,
+                            int64_t low, int64_t high, uint64_t exact)
 {
     uint64_t value;
     uint64_t count = 0;
@@ -45,7 +46,7 @@ static void examine_varints(struct cm_checker *c, enum cm_rule range, const stru
                   (unsigned long long)count, (unsigned long long)exact);
 }
 
-static void examine_strings(struct cm_checker *c, const struct cm_place *place,
+static void examine_strings(struct cm_checker *c, const struct cm_model_place *place,
                             const struct cm_strs *strings)
 {
     for (size_t i = 0; i < strings->count; i++) {
@@ -56,7 +57,7 @@ static void examine_strings(struct cm_checker *c, const struct cm_place *place,
     }
 }
 
-static void examine_count(struct cm_checker *c, const struct cm_place *place, size_t count,
+static void examine_count(struct cm_checker *c, const struct cm_model_place *place, size_t count,
                           uint64_t exact)
 {
     if (count != exact)
@@ -65,7 +66,7 @@ static void examine_count(struct cm_checker *c, const struct cm_place *place, si
 }
 
 /* Set bits after the last element. ONNX's checker refuses them in types of six bits only. */
-static void examine_padding(struct cm_checker *c, const struct cm_place *place,
+static void examine_padding(struct cm_checker *c, const struct cm_model_place *place,
                             const struct cm_dtype_info *info, struct cm_str raw, int64_t count)
 {
     const uint64_t bits = (uint64_t)info->bits;
@@ -79,7 +80,7 @@ static void examine_padding(struct cm_checker *c, const struct cm_place *place,
 
 /* Bytes of raw data that are there for every reader to trip over: booleans that are not 0 or 1, set
  * bits after the last element. */
-static void examine_bytes(struct cm_checker *c, const struct cm_place *place,
+static void examine_bytes(struct cm_checker *c, const struct cm_model_place *place,
                           const struct cm_tensor_proto *tensor, int64_t count)
 {
     const struct cm_dtype_info *info = cm_dtype_info((enum cm_dtype)tensor->data_type);
@@ -98,7 +99,7 @@ static void examine_bytes(struct cm_checker *c, const struct cm_place *place,
         examine_padding(c, place, info, raw, count);
 }
 
-void cm_examine_contents(struct cm_checker *c, const struct cm_place *place,
+void cm_examine_contents(struct cm_checker *c, const struct cm_model_place *place,
                          const struct cm_tensor_proto *tensor, int64_t count)
 {
     const struct cm_dtype_info *info = cm_dtype_info((enum cm_dtype)tensor->data_type);

@@ -11,7 +11,7 @@ void cm_examine_configurations(struct cm_checker *c)
         cm_report_newer(c, NULL, 11, "multi-device settings");
     for (size_t i = 0; i < model->configuration.count; i++) {
         const struct cm_device_proto *device = &model->configuration.items[i];
-        const struct cm_place here = CM_PLACE(NULL, "configuration", device->name, i);
+        const struct cm_model_place here = CM_PLACE(NULL, "configuration", device->name, i);
 
         uint64_t *slot = cm_map_insert(&c->configurations, c->scratch, device->name, &added);
         if (!device->name.size)
@@ -34,7 +34,7 @@ static struct cm_str bytes_of(const int64_t *number)
 }
 
 /* Reports the first device that does not exist; a listed entry may also be the key of a group. */
-static void examine_devices(struct cm_checker *c, const struct cm_place *place,
+static void examine_devices(struct cm_checker *c, const struct cm_model_place *place,
                             const struct cm_sharding_spec_proto *spec, int32_t devices)
 {
     struct cm_map groups = {0};
@@ -65,7 +65,7 @@ static void examine_devices(struct cm_checker *c, const struct cm_place *place,
     }
 }
 
-static void examine_shards(struct cm_checker *c, const struct cm_place *place,
+static void examine_shards(struct cm_checker *c, const struct cm_model_place *place,
                            const struct cm_sharding_spec_proto *spec)
 {
     for (size_t i = 0; i < spec->sharded_dim.count; i++) {
@@ -82,7 +82,7 @@ static void examine_shards(struct cm_checker *c, const struct cm_place *place,
     }
 }
 
-void cm_examine_node_devices(struct cm_checker *c, const struct cm_place *place,
+void cm_examine_node_devices(struct cm_checker *c, const struct cm_model_place *place,
                              const struct cm_node_proto *node)
 {
     struct cm_map operands = {0};

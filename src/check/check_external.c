@@ -6,7 +6,8 @@
 #include "onnx/external.h"
 #include "tensor/dtype.h"
 
-static void examine_location(struct cm_checker *c, const struct cm_place *place, struct cm_str name)
+static void examine_location(struct cm_checker *c, const struct cm_model_place *place,
+                             struct cm_str name)
 {
     struct cm_error err = {0};
 
@@ -30,7 +31,7 @@ static bool needed_bytes(const struct cm_tensor_proto *tensor, size_t *need)
 }
 
 /* A file that cannot be had is reported once, however many tensors it should hold. */
-static void examine_file(struct cm_checker *c, const struct cm_place *place,
+static void examine_file(struct cm_checker *c, const struct cm_model_place *place,
                          const struct cm_tensor_proto *tensor)
 {
     struct cm_external_place where;
@@ -54,7 +55,7 @@ static void examine_file(struct cm_checker *c, const struct cm_place *place,
         cm_report(c, CM_RULE_CK57, place, "%s", err.text);
 }
 
-static void examine_length(struct cm_checker *c, const struct cm_place *place,
+static void examine_length(struct cm_checker *c, const struct cm_model_place *place,
                            const struct cm_tensor_proto *tensor, int64_t length)
 {
     size_t need;
@@ -64,7 +65,7 @@ static void examine_length(struct cm_checker *c, const struct cm_place *place,
                   (long long)length, need);
 }
 
-static void examine_entry(struct cm_checker *c, const struct cm_place *place,
+static void examine_entry(struct cm_checker *c, const struct cm_model_place *place,
                           const struct cm_tensor_proto *tensor, const struct cm_entry_proto *entry)
 {
     const bool is_length = cm_str_is(entry->key, "length");
@@ -83,7 +84,7 @@ static void examine_entry(struct cm_checker *c, const struct cm_place *place,
     }
 }
 
-void cm_examine_external(struct cm_checker *c, const struct cm_place *place,
+void cm_examine_external(struct cm_checker *c, const struct cm_model_place *place,
                          const struct cm_tensor_proto *tensor)
 {
     bool located = false;

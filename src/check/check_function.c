@@ -54,7 +54,7 @@ static struct cm_str map_attributes(struct cm_checker *c, const struct cm_functi
     return twice;
 }
 
-static void examine_distinct(struct cm_checker *c, const struct cm_place *here,
+static void examine_distinct(struct cm_checker *c, const struct cm_model_place *here,
                              const struct cm_strs *names, const char *what)
 {
     struct cm_map seen = {0};
@@ -68,7 +68,7 @@ static void examine_distinct(struct cm_checker *c, const struct cm_place *here,
     }
 }
 
-static void examine_signature(struct cm_checker *c, const struct cm_place *here,
+static void examine_signature(struct cm_checker *c, const struct cm_model_place *here,
                               const struct cm_function_proto *function)
 {
     if (!function->name.size)
@@ -91,13 +91,13 @@ static void examine_signature(struct cm_checker *c, const struct cm_place *here,
 }
 
 /* Under the function's import and under the model's an operator must be the same. */
-static void examine_versions(struct cm_checker *c, const struct cm_place *here,
+static void examine_versions(struct cm_checker *c, const struct cm_model_place *here,
                              const struct cm_function_proto *function,
                              const struct cm_imports *model_imports)
 {
     for (size_t i = 0; i < function->node.count; i++) {
         const struct cm_node_proto *node = &function->node.items[i];
-        const struct cm_place at = {here, "node", node->name, node->op_type, i};
+        const struct cm_model_place at = {here, "node", node->name, node->op_type, i};
         int64_t ours, models;
 
         if (!cm_imports_find(c->imports, node->domain, &ours))
@@ -119,7 +119,7 @@ static void examine_versions(struct cm_checker *c, const struct cm_place *here,
     }
 }
 
-static void examine_results(struct cm_checker *c, const struct cm_place *here,
+static void examine_results(struct cm_checker *c, const struct cm_model_place *here,
                             const struct cm_function_proto *function)
 {
     struct cm_map seen = {0};
@@ -132,7 +132,7 @@ static void examine_results(struct cm_checker *c, const struct cm_place *here,
     }
     for (size_t i = 0; i < function->value_info.count; i++) {
         const struct cm_value_info_proto *info = &function->value_info.items[i];
-        const struct cm_place at = CM_PLACE(here, "value_info", info->name, i);
+        const struct cm_model_place at = CM_PLACE(here, "value_info", info->name, i);
 
         cm_map_insert(&seen, c->scratch, info->name, &added);
         if (!added)
@@ -144,11 +144,11 @@ static void examine_results(struct cm_checker *c, const struct cm_place *here,
     }
 }
 
-void cm_examine_function(struct cm_checker *c, const struct cm_place *up, size_t index,
+void cm_examine_function(struct cm_checker *c, const struct cm_model_place *up, size_t index,
                          const struct cm_function_proto *function,
                          const struct cm_imports *model_imports)
 {
-    const struct cm_place here = CM_PLACE(up, "function", function->name, index);
+    const struct cm_model_place here = CM_PLACE(up, "function", function->name, index);
     struct cm_scope *outer = c->scope;
     const struct cm_imports *outer_imports = c->imports;
     struct cm_scope scope = {0};
@@ -189,7 +189,7 @@ void cm_map_functions(struct cm_checker *c)
     c->function_attributes = CM_NEW_ARRAY(c->scratch, struct cm_map, model->functions.count);
     for (size_t i = 0; i < model->functions.count; i++) {
         const struct cm_function_proto *function = &model->functions.items[i];
-        const struct cm_place here = CM_PLACE(NULL, "function", function->name, i);
+        const struct cm_model_place here = CM_PLACE(NULL, "function", function->name, i);
         const size_t size = key_length(function->domain, function->name, function->overload);
         char *key = cm_arena_alloc(c->scratch, size);
 

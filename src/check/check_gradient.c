@@ -83,7 +83,7 @@ static bool follow(struct walk *walk, struct cm_map *listed, struct cm_str *from
     return true;
 }
 
-static void examine_paths(struct cm_checker *c, const struct cm_place *place,
+static void examine_paths(struct cm_checker *c, const struct cm_model_place *place,
                           const struct cm_strs *xs, struct cm_str y, struct cm_map *listed)
 {
     struct walk walk = {.c = c};
@@ -106,7 +106,7 @@ static void examine_paths(struct cm_checker *c, const struct cm_place *place,
     }
 }
 
-static void examine_dependence(struct cm_checker *c, const struct cm_place *place,
+static void examine_dependence(struct cm_checker *c, const struct cm_model_place *place,
                                const struct cm_strs *names, struct cm_map *listed)
 {
     struct walk walk = {.c = c};
@@ -128,7 +128,7 @@ static void examine_dependence(struct cm_checker *c, const struct cm_place *plac
                   CM_STR_FMT(from), CM_STR_FMT(to));
 }
 
-static bool examine_names(struct cm_checker *c, const struct cm_place *place,
+static bool examine_names(struct cm_checker *c, const struct cm_model_place *place,
                           const struct cm_strs *names, struct cm_map *listed)
 {
     bool good = true;
@@ -149,7 +149,7 @@ static bool examine_names(struct cm_checker *c, const struct cm_place *place,
     return good;
 }
 
-void cm_examine_gradient(struct cm_checker *c, const struct cm_place *place,
+void cm_examine_gradient(struct cm_checker *c, const struct cm_model_place *place,
                          const struct cm_node_proto *node)
 {
     const struct cm_strs names[2] = {find_names(node, "xs"), find_names(node, "zs")};

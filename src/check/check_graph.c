@@ -9,7 +9,7 @@ static bool hides_outer(const struct cm_checker *c, const struct cm_def *def)
     return def && def->depth < c->scope->depth && !(def->kind & CM_DEF_LOOSE);
 }
 
-static void report_hiding(struct cm_checker *c, const struct cm_place *place, bool algorithm)
+static void report_hiding(struct cm_checker *c, const struct cm_model_place *place, bool algorithm)
 {
     if (algorithm)
         cm_report(c, CM_RULE_TR10, place, "the inference graph defines this name too");
@@ -17,14 +17,14 @@ static void report_hiding(struct cm_checker *c, const struct cm_place *place, bo
         cm_report(c, CM_RULE_ST6, place, "hides the value of that name in an enclosing graph");
 }
 
-static void examine_inputs(struct cm_checker *c, const struct cm_place *up, enum cm_graph_role role,
-                           const struct cm_graph_proto *graph)
+static void examine_inputs(struct cm_checker *c, const struct cm_model_place *up,
+                           enum cm_graph_role role, const struct cm_graph_proto *graph)
 {
     const bool complete = role == CM_MAIN_GRAPH || role == CM_ALGORITHM_GRAPH;
 
     for (size_t i = 0; i < graph->input.count; i++) {
         const struct cm_value_info_proto *input = &graph->input.items[i];
-        const struct cm_place here = CM_PLACE(up, "input", input->name, i);
+        const struct cm_model_place here = CM_PLACE(up, "input", input->name, i);
 
         cm_examine_value_info(c, &here, input, complete);
         if (cm_scope_find_here(c->scope, input->name))
@@ -36,7 +36,7 @@ static void examine_inputs(struct cm_checker *c, const struct cm_place *up, enum
 }
 
 /* Takes in one initializer, dense or sparse; NULL if it cannot have a name. */
-static struct cm_def *define_initializer(struct cm_checker *c, const struct cm_place *here,
+static struct cm_def *define_initializer(struct cm_checker *c, const struct cm_model_place *here,
                                          enum cm_graph_role role, struct cm_str name, unsigned kind)
 {
     if (!name.size) {
@@ -58,14 +58,14 @@ static struct cm_def *define_initializer(struct cm_checker *c, const struct cm_p
     return cm_scope_add(c, name, kind);
 }
 
-static void examine_initializers(struct cm_checker *c, const struct cm_place *up,
+static void examine_initializers(struct cm_checker *c, const struct cm_model_place *up,
                                  enum cm_graph_role role, const struct cm_graph_proto *graph)
 {
     const char *why;
 
     for (size_t i = 0; i < graph->initializer.count; i++) {
         const struct cm_tensor_proto *tensor = &graph->initializer.items[i];
-        const struct cm_place here = CM_PLACE(up, "initializer", tensor->name, i);
+        const struct cm_model_place here = CM_PLACE(up, "initializer", tensor->name, i);
         struct cm_def *def = define_initializer(c, &here, role, tensor->name, CM_DEF_INITIALIZER);
 
         cm_examine_tensor(c, &here, tensor);
@@ -81,7 +81,7 @@ static void examine_initializers(struct cm_checker *c, const struct cm_place *up
     for (size_t i = 0; i < graph->sparse_initializer.count; i++) {
         const struct cm_sparse_proto *sparse = &graph->sparse_initializer.items[i];
         const struct cm_str name = sparse->values ? sparse->values->name : CM_STR_NONE;
-        const struct cm_place here = CM_PLACE(up, "sparse_initializer", name, i);
+        const struct cm_model_place here = CM_PLACE(up, "sparse_initializer", name, i);
         struct cm_def *def = define_initializer(c, &here, role, name, CM_DEF_SPARSE);
 
         cm_examine_sparse(c, &here, sparse);
@@ -96,7 +96,7 @@ static void examine_initializers(struct cm_checker *c, const struct cm_place *up
     }
 }
 
-static void examine_reads(struct cm_checker *c, const struct cm_place *place,
+static void examine_reads(struct cm_checker *c, const struct cm_model_place *place,
                           const struct cm_node_proto *node)
 {
     for (size_t i = 0; i < node->input.count; i++) {
@@ -116,7 +116,7 @@ static void examine_reads(struct cm_checker *c, const struct cm_place *place,
     }
 }
 
-static void examine_writes(struct cm_checker *c, const struct cm_place *place,
+static void examine_writes(struct cm_checker *c, const struct cm_model_place *place,
                            const struct cm_node_proto *node)
 {
     bool any = false;
@@ -142,14 +142,15 @@ static void examine_writes(struct cm_checker *c, const struct cm_place *place,
         cm_report(c, CM_RULE_ST10, place, "has no output with a name");
 }
 
-void cm_examine_nodes(struct cm_checker *c, const struct cm_place *up, const struct cm_nodes *nodes)
+void cm_examine_nodes(struct cm_checker *c, const struct cm_model_place *up,
+                      const struct cm_nodes *nodes)
 {
     struct cm_map names = {0};
 
     for (size_t i = 0; i < nodes->count; i++) {
         const struct cm_node_proto *node = &nodes->items[i];
-        const struct cm_place here = {up, "node", node->name,
-                                      node->op_type.size ? node->op_type : CM_STR(""), i};
+        const struct cm_model_place here = {up, "node", node->name,
+                                            node->op_type.size ? node->op_type : CM_STR(""), i};
         bool added = true;
 
         if (node->name.size)
@@ -162,7 +163,7 @@ void cm_examine_nodes(struct cm_checker *c, const struct cm_place *up, const str
     }
 }
 
-static void examine_outputs(struct cm_checker *c, const struct cm_place *up,
+static void examine_outputs(struct cm_checker *c, const struct cm_model_place *up,
                             enum cm_graph_role role, const struct cm_graph_proto *graph,
                             struct cm_map *outputs)
 {
@@ -170,7 +171,7 @@ static void examine_outputs(struct cm_checker *c, const struct cm_place *up,
 
     for (size_t i = 0; i < graph->output.count; i++) {
         const struct cm_value_info_proto *output = &graph->output.items[i];
-        const struct cm_place here = CM_PLACE(up, "output", output->name, i);
+        const struct cm_model_place here = CM_PLACE(up, "output", output->name, i);
         bool added;
 
         cm_examine_value_info(c, &here, output, complete);
@@ -187,7 +188,7 @@ static void examine_outputs(struct cm_checker *c, const struct cm_place *up,
     }
 }
 
-static void examine_value_infos(struct cm_checker *c, const struct cm_place *up,
+static void examine_value_infos(struct cm_checker *c, const struct cm_model_place *up,
                                 const struct cm_graph_proto *graph, const struct cm_map *outputs)
 {
     struct cm_map seen = {0};
@@ -195,7 +196,7 @@ static void examine_value_infos(struct cm_checker *c, const struct cm_place *up,
 
     for (size_t i = 0; i < graph->value_info.count; i++) {
         const struct cm_value_info_proto *info = &graph->value_info.items[i];
-        const struct cm_place here = CM_PLACE(up, "value_info", info->name, i);
+        const struct cm_model_place here = CM_PLACE(up, "value_info", info->name, i);
         const struct cm_def *def = cm_scope_find_here(c->scope, info->name);
         const uint64_t output = cm_map_get(outputs, info->name, 0);
         bool added;
@@ -218,7 +219,7 @@ static void examine_value_infos(struct cm_checker *c, const struct cm_place *up,
     }
 }
 
-static void examine_annotations(struct cm_checker *c, const struct cm_place *up,
+static void examine_annotations(struct cm_checker *c, const struct cm_model_place *up,
                                 const struct cm_graph_proto *graph)
 {
     struct cm_map seen = {0};
@@ -228,7 +229,7 @@ static void examine_annotations(struct cm_checker *c, const struct cm_place *up,
     for (size_t i = 0; i < graph->quantization_annotation.count; i++) {
         const struct cm_annotation_proto *annotation = &graph->quantization_annotation.items[i];
         const struct cm_entries *entries = &annotation->quant_parameter_tensor_names;
-        const struct cm_place here =
+        const struct cm_model_place here =
             CM_PLACE(up, "quantization_annotation", annotation->tensor_name, i);
         bool added;
 
@@ -253,10 +254,10 @@ static void examine_annotations(struct cm_checker *c, const struct cm_place *up,
     }
 }
 
-void cm_examine_open_graph(struct cm_checker *c, const struct cm_place *up, enum cm_graph_role role,
-                           const struct cm_graph_proto *graph)
+void cm_examine_open_graph(struct cm_checker *c, const struct cm_model_place *up,
+                           enum cm_graph_role role, const struct cm_graph_proto *graph)
 {
-    const struct cm_place here = CM_PLACE(up, "graph", graph->name, SIZE_MAX);
+    const struct cm_model_place here = CM_PLACE(up, "graph", graph->name, SIZE_MAX);
     struct cm_map outputs = {0};
 
     if (!graph->name.size)
@@ -272,8 +273,8 @@ void cm_examine_open_graph(struct cm_checker *c, const struct cm_place *up, enum
     examine_annotations(c, &here, graph);
 }
 
-void cm_examine_graph(struct cm_checker *c, const struct cm_place *up, enum cm_graph_role role,
-                      const struct cm_graph_proto *graph)
+void cm_examine_graph(struct cm_checker *c, const struct cm_model_place *up,
+                      enum cm_graph_role role, const struct cm_graph_proto *graph)
 {
     const size_t mark = cm_scope_enter(c->scope);
 

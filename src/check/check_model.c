@@ -120,7 +120,7 @@ enum cm_status cm_check_node(const struct cm_node_proto *node,
 {
     struct run run;
     struct cm_checker *c = message_begin(&run, context, arena, out);
-    const struct cm_place here = {NULL, "node", node->name, node->op_type, SIZE_MAX};
+    const struct cm_model_place here = {NULL, "node", node->name, node->op_type, SIZE_MAX};
 
     (void)err;
     c->names_ignored = true;
@@ -148,7 +148,7 @@ enum cm_status cm_check_tensor(const struct cm_tensor_proto *tensor,
 {
     struct run run;
     struct cm_checker *c = message_begin(&run, context, arena, out);
-    const struct cm_place here = CM_PLACE(NULL, "tensor", tensor->name, SIZE_MAX);
+    const struct cm_model_place here = CM_PLACE(NULL, "tensor", tensor->name, SIZE_MAX);
 
     (void)err;
     cm_examine_tensor(c, &here, tensor);
@@ -161,7 +161,7 @@ enum cm_status cm_check_sparse(const struct cm_sparse_proto *sparse,
 {
     struct run run;
     struct cm_checker *c = message_begin(&run, context, arena, out);
-    const struct cm_place here = CM_PLACE(
+    const struct cm_model_place here = CM_PLACE(
         NULL, "sparse tensor", sparse->values ? sparse->values->name : CM_STR_NONE, SIZE_MAX);
 
     (void)err;
@@ -187,7 +187,7 @@ enum cm_status cm_check_value_info(const struct cm_value_info_proto *value,
 {
     struct run run;
     struct cm_checker *c = message_begin(&run, context, arena, out);
-    const struct cm_place here = CM_PLACE(NULL, "value_info", value->name, SIZE_MAX);
+    const struct cm_model_place here = CM_PLACE(NULL, "value_info", value->name, SIZE_MAX);
 
     (void)err;
     cm_examine_value_info(c, &here, value, true);

@@ -46,7 +46,7 @@ static bool is_repeated(struct cm_checker *c, const struct cm_node_proto *node, 
     return false;
 }
 
-static void examine_attributes(struct cm_checker *c, const struct cm_place *place,
+static void examine_attributes(struct cm_checker *c, const struct cm_model_place *place,
                                const struct cm_node_proto *node)
 {
     struct cm_map seen = {0};
@@ -67,8 +67,9 @@ static bool is_closed_domain(struct cm_str domain)
     return !domain.size || cm_str_is(domain, "ai.onnx.ml") || cm_str_is(domain, "ai.onnx.training");
 }
 
-static void report_unknown(struct cm_checker *c, enum cm_rule rule, const struct cm_place *place,
-                           const struct cm_node_proto *node, int64_t version)
+static void report_unknown(struct cm_checker *c, enum cm_rule rule,
+                           const struct cm_model_place *place, const struct cm_node_proto *node,
+                           int64_t version)
 {
     const struct cm_str domain = cm_domain_normal(node->domain);
     const struct cm_schema *newest = cm_schema_newest(domain, node->op_type);
@@ -92,7 +93,7 @@ static void report_unknown(struct cm_checker *c, enum cm_rule rule, const struct
                   meant->domain[0] ? "." : "", meant->name);
 }
 
-static void examine_operator(struct cm_checker *c, const struct cm_place *place,
+static void examine_operator(struct cm_checker *c, const struct cm_model_place *place,
                              const struct cm_node_proto *node, int64_t version)
 {
     const struct cm_str domain = cm_domain_normal(node->domain);
@@ -112,7 +113,7 @@ static void examine_operator(struct cm_checker *c, const struct cm_place *place,
         report_unknown(c, CM_RULE_ST24, place, node, version);
 }
 
-void cm_examine_node(struct cm_checker *c, const struct cm_place *place,
+void cm_examine_node(struct cm_checker *c, const struct cm_model_place *place,
                      const struct cm_node_proto *node)
 {
     int64_t version;

@@ -12,7 +12,7 @@ static const char *attribute_type_name(int32_t type)
     return type >= 0 && type < CM_ATTR_TYPE_COUNT ? attribute_types[type] : "of unknown type";
 }
 
-static void report_count(struct cm_checker *c, const struct cm_place *place, const char *what,
+static void report_count(struct cm_checker *c, const struct cm_model_place *place, const char *what,
                          size_t count, int min, int max)
 {
     if (min == max)
@@ -23,7 +23,7 @@ static void report_count(struct cm_checker *c, const struct cm_place *place, con
         cm_report(c, CM_RULE_CK26, place, "has %zu %s, needs %d to %d", count, what, min, max);
 }
 
-static void examine_operands(struct cm_checker *c, const struct cm_place *place,
+static void examine_operands(struct cm_checker *c, const struct cm_model_place *place,
                              const struct cm_schema *schema, const struct cm_strs *operands,
                              bool inputs)
 {
@@ -45,7 +45,7 @@ static void examine_operands(struct cm_checker *c, const struct cm_place *place,
                  inputs ? schema->max_inputs : schema->max_outputs);
 }
 
-static void examine_value_present(struct cm_checker *c, const struct cm_place *place,
+static void examine_value_present(struct cm_checker *c, const struct cm_model_place *place,
                                   const struct cm_attribute_proto *attribute)
 {
     bool present = true;
@@ -82,7 +82,7 @@ static bool lets_pass(const struct cm_schema *schema)
     return false;
 }
 
-static void examine_known(struct cm_checker *c, const struct cm_place *place,
+static void examine_known(struct cm_checker *c, const struct cm_model_place *place,
                           const struct cm_schema *schema,
                           const struct cm_attribute_proto *attribute)
 {
@@ -112,7 +112,7 @@ static bool has_attribute(const struct cm_node_proto *node, const char *name)
     return false;
 }
 
-void cm_examine_against_schema(struct cm_checker *c, const struct cm_place *place,
+void cm_examine_against_schema(struct cm_checker *c, const struct cm_model_place *place,
                                const struct cm_node_proto *node)
 {
     int64_t version = 0;

@@ -38,7 +38,7 @@ static bool has_spare_data(const struct cm_tensor_proto *indices, int64_t count)
     return entries > (uint64_t)count;
 }
 
-static bool dense_size(struct cm_checker *c, const struct cm_place *place,
+static bool dense_size(struct cm_checker *c, const struct cm_model_place *place,
                        const struct cm_sparse_proto *sparse, int64_t *size)
 {
     *size = 1;
@@ -60,8 +60,8 @@ static bool dense_size(struct cm_checker *c, const struct cm_place *place,
     return true;
 }
 
-static void examine_linear(struct cm_checker *c, const struct cm_place *place, struct reader reader,
-                           int64_t nnz, int64_t size)
+static void examine_linear(struct cm_checker *c, const struct cm_model_place *place,
+                           struct reader reader, int64_t nnz, int64_t size)
 {
     int64_t index;
     int64_t before = -1;
@@ -82,8 +82,8 @@ static void examine_linear(struct cm_checker *c, const struct cm_place *place, s
 }
 
 /* Row i holds one index per dense dimension; rows ascend in dictionary order. */
-static void examine_rows(struct cm_checker *c, const struct cm_place *place, struct reader reader,
-                         int64_t nnz, const struct cm_int64s *dims)
+static void examine_rows(struct cm_checker *c, const struct cm_model_place *place,
+                         struct reader reader, int64_t nnz, const struct cm_int64s *dims)
 {
     int64_t *before = CM_NEW_ARRAY(c->scratch, int64_t, dims->count);
 
@@ -113,12 +113,12 @@ static void examine_rows(struct cm_checker *c, const struct cm_place *place, str
     }
 }
 
-static void examine_indices(struct cm_checker *c, const struct cm_place *place,
+static void examine_indices(struct cm_checker *c, const struct cm_model_place *place,
                             const struct cm_sparse_proto *sparse, int64_t nnz, int64_t size)
 {
     const struct cm_tensor_proto *indices = sparse->indices;
     const struct reader reader = {indices->raw_data, indices->int64_data};
-    const struct cm_place here = CM_PLACE_FIELD(place, ".indices");
+    const struct cm_model_place here = CM_PLACE_FIELD(place, ".indices");
     const struct cm_int64s *dims = &indices->dims;
 
     cm_examine_tensor(c, &here, indices);
@@ -142,10 +142,10 @@ static void examine_indices(struct cm_checker *c, const struct cm_place *place,
         examine_rows(c, place, reader, nnz, &sparse->dims);
 }
 
-void cm_examine_sparse(struct cm_checker *c, const struct cm_place *place,
+void cm_examine_sparse(struct cm_checker *c, const struct cm_model_place *place,
                        const struct cm_sparse_proto *sparse)
 {
-    const struct cm_place values = CM_PLACE_FIELD(place, ".values");
+    const struct cm_model_place values = CM_PLACE_FIELD(place, ".values");
     int64_t size;
 
     if (!sparse->values) {

@@ -30,8 +30,9 @@ static void count_entries(const struct cm_tensor_proto *tensor, size_t counts[FI
 }
 
 /* False if there is no count: a negative dimension, or a product past 63 bits. */
-static bool element_count(struct cm_checker *c, enum cm_rule rule, const struct cm_place *place,
-                          const struct cm_tensor_proto *tensor, int64_t *count)
+static bool element_count(struct cm_checker *c, enum cm_rule rule,
+                          const struct cm_model_place *place, const struct cm_tensor_proto *tensor,
+                          int64_t *count)
 {
     *count = 1;
     for (size_t i = 0; i < tensor->dims.count; i++) {
@@ -65,7 +66,7 @@ static uint64_t entries_needed(enum cm_dtype type, int64_t count)
     return n;
 }
 
-static void examine_raw(struct cm_checker *c, const struct cm_place *place,
+static void examine_raw(struct cm_checker *c, const struct cm_model_place *place,
                         const struct cm_tensor_proto *tensor, int64_t count)
 {
     size_t need;
@@ -89,7 +90,7 @@ static void examine_raw(struct cm_checker *c, const struct cm_place *place,
     }
 }
 
-static void examine_typed(struct cm_checker *c, const struct cm_place *place,
+static void examine_typed(struct cm_checker *c, const struct cm_model_place *place,
                           const struct cm_tensor_proto *tensor, int64_t count,
                           const size_t counts[FIELDS])
 {
@@ -111,7 +112,7 @@ static void examine_typed(struct cm_checker *c, const struct cm_place *place,
         cm_examine_contents(c, place, tensor, count);
 }
 
-static void examine_inline(struct cm_checker *c, const struct cm_place *place,
+static void examine_inline(struct cm_checker *c, const struct cm_model_place *place,
                            const struct cm_tensor_proto *tensor, const size_t counts[FIELDS],
                            int used)
 {
@@ -134,7 +135,7 @@ static void examine_inline(struct cm_checker *c, const struct cm_place *place,
                   (int)tensor->data_type);
 }
 
-void cm_examine_tensor(struct cm_checker *c, const struct cm_place *place,
+void cm_examine_tensor(struct cm_checker *c, const struct cm_model_place *place,
                        const struct cm_tensor_proto *tensor)
 {
     size_t counts[FIELDS];

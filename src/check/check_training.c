@@ -30,7 +30,7 @@ find_output(const struct cm_graph_proto *graph, const struct cm_map *outputs, st
 }
 
 /* Reads what the inference graph wants of names that only this algorithm has. */
-static void examine_independence(struct training *t, const struct cm_place *place,
+static void examine_independence(struct training *t, const struct cm_model_place *place,
                                  const struct cm_graph_proto *algorithm)
 {
     struct cm_checker *c = t->c;
@@ -51,14 +51,14 @@ static void examine_independence(struct training *t, const struct cm_place *plac
     }
 }
 
-static void examine_variables(struct training *t, const struct cm_place *place,
+static void examine_variables(struct training *t, const struct cm_model_place *place,
                               const struct cm_graph_proto *algorithm)
 {
     struct cm_checker *c = t->c;
 
     for (size_t i = 0; i < algorithm->initializer.count; i++) {
         const struct cm_str name = algorithm->initializer.items[i].name;
-        const struct cm_place here = CM_PLACE(place, "initializer", name, i);
+        const struct cm_model_place here = CM_PLACE(place, "initializer", name, i);
         bool added;
 
         cm_map_insert(&t->declared, c->scratch, name, &added);
@@ -73,7 +73,8 @@ static void examine_variables(struct training *t, const struct cm_place *place,
 }
 
 /* The key of a binding: the initializer it names, or NULL. The algorithm's scope is open. */
-static const struct cm_tensor_proto *examine_key(struct training *t, const struct cm_place *here,
+static const struct cm_tensor_proto *examine_key(struct training *t,
+                                                 const struct cm_model_place *here,
                                                  enum cm_rule rule, struct cm_str key)
 {
     struct cm_checker *c = t->c;
@@ -91,7 +92,7 @@ static const struct cm_tensor_proto *examine_key(struct training *t, const struc
                                                                                    : NULL;
 }
 
-static bool is_complete(struct cm_checker *c, const struct cm_place *here,
+static bool is_complete(struct cm_checker *c, const struct cm_model_place *here,
                         const struct cm_entry_proto *entry)
 {
     if (!entry->key.size)
@@ -101,7 +102,7 @@ static bool is_complete(struct cm_checker *c, const struct cm_place *here,
     return entry->key.size && entry->value.size;
 }
 
-static void examine_types(struct training *t, const struct cm_place *here,
+static void examine_types(struct training *t, const struct cm_model_place *here,
                           const struct cm_entry_proto *entry,
                           const struct cm_tensor_proto *variable,
                           const struct cm_value_info_proto *value)
@@ -115,12 +116,12 @@ static void examine_types(struct training *t, const struct cm_place *here,
                   CM_STR_FMT(entry->value), why, CM_STR_FMT(entry->key));
 }
 
-static void examine_initialization_bindings(struct training *t, const struct cm_place *place,
+static void examine_initialization_bindings(struct training *t, const struct cm_model_place *place,
                                             const struct cm_training_proto *entry)
 {
     struct cm_checker *c = t->c;
     const struct cm_entries *bindings = &entry->initialization_binding;
-    const struct cm_place list = CM_PLACE_FIELD(place, ".initialization_binding");
+    const struct cm_model_place list = CM_PLACE_FIELD(place, ".initialization_binding");
     struct cm_map outputs = {0};
 
     map_outputs(c, &outputs, entry->initialization);
@@ -129,7 +130,8 @@ static void examine_initialization_bindings(struct training *t, const struct cm_
         cm_report(c, CM_RULE_TR7, place, "has initialization bindings but no initialization graph");
     for (size_t i = 0; i < bindings->count; i++) {
         const struct cm_entry_proto *binding = &bindings->items[i];
-        const struct cm_place here = CM_PLACE(place, ".initialization_binding", CM_STR_NONE, i);
+        const struct cm_model_place here =
+            CM_PLACE(place, ".initialization_binding", CM_STR_NONE, i);
 
         if (!is_complete(c, &here, binding))
             continue;
@@ -143,7 +145,7 @@ static void examine_initialization_bindings(struct training *t, const struct cm_
     }
 }
 
-static void examine_update_bindings(struct training *t, const struct cm_place *place,
+static void examine_update_bindings(struct training *t, const struct cm_model_place *place,
                                     const struct cm_training_proto *entry)
 {
     struct cm_checker *c = t->c;
@@ -153,7 +155,7 @@ static void examine_update_bindings(struct training *t, const struct cm_place *p
     map_outputs(c, &outputs, entry->algorithm);
     for (size_t i = 0; i < entry->update_binding.count; i++) {
         const struct cm_entry_proto *binding = &entry->update_binding.items[i];
-        const struct cm_place here = CM_PLACE(place, ".update_binding", CM_STR_NONE, i);
+        const struct cm_model_place here = CM_PLACE(place, ".update_binding", CM_STR_NONE, i);
 
         if (!is_complete(c, &here, binding))
             continue;
@@ -175,12 +177,12 @@ static void examine_update_bindings(struct training *t, const struct cm_place *p
 }
 
 /* Runs alone, but may read the variables of the model and of its own entry. */
-static void examine_initialization(struct training *t, const struct cm_place *place,
+static void examine_initialization(struct training *t, const struct cm_model_place *place,
                                    const struct cm_training_proto *entry)
 {
     struct cm_checker *c = t->c;
     struct cm_scope *outer = c->scope;
-    const struct cm_place here = CM_PLACE_FIELD(place, ".initialization");
+    const struct cm_model_place here = CM_PLACE_FIELD(place, ".initialization");
 
     if (!entry->initialization || !entry->initialization->msg.has)
         return;
@@ -199,8 +201,8 @@ static void examine_initialization(struct training *t, const struct cm_place *pl
 static void examine_entry(struct training *t, size_t index, const struct cm_training_proto *entry)
 {
     struct cm_checker *c = t->c;
-    const struct cm_place place = CM_PLACE(NULL, "training_info", CM_STR_NONE, index);
-    const struct cm_place here = CM_PLACE_FIELD(&place, ".algorithm");
+    const struct cm_model_place place = CM_PLACE(NULL, "training_info", CM_STR_NONE, index);
+    const struct cm_model_place here = CM_PLACE_FIELD(&place, ".algorithm");
 
     examine_initialization(t, &place, entry);
     const size_t mark = cm_scope_enter(c->scope);

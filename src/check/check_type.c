@@ -5,7 +5,7 @@
 #include "tensor/dtype.h"
 
 static void examine_tensor_type(struct cm_checker *c, enum cm_rule rule,
-                                const struct cm_place *place,
+                                const struct cm_model_place *place,
                                 const struct cm_tensor_type_proto *type, bool complete)
 {
     if (complete && !cm_msg_has(&type->msg, CM_TENSOR_TYPE_ELEM_TYPE))
@@ -18,7 +18,8 @@ static void examine_tensor_type(struct cm_checker *c, enum cm_rule rule,
     cm_report_newer_dtype(c, place, type->elem_type);
 }
 
-static void examine_map_type(struct cm_checker *c, enum cm_rule rule, const struct cm_place *place,
+static void examine_map_type(struct cm_checker *c, enum cm_rule rule,
+                             const struct cm_model_place *place,
                              const struct cm_map_type_proto *type, bool complete)
 {
     if (complete && !cm_msg_has(&type->msg, CM_MAP_TYPE_KEY_TYPE))
@@ -32,7 +33,8 @@ static void examine_map_type(struct cm_checker *c, enum cm_rule rule, const stru
         cm_examine_type(c, CM_RULE_ST9, place, type->value_type, false);
 }
 
-static void examine_wrapped(struct cm_checker *c, enum cm_rule rule, const struct cm_place *place,
+static void examine_wrapped(struct cm_checker *c, enum cm_rule rule,
+                            const struct cm_model_place *place,
                             const struct cm_wrap_type_proto *type, bool complete)
 {
     if (complete && !type->elem_type)
@@ -41,7 +43,7 @@ static void examine_wrapped(struct cm_checker *c, enum cm_rule rule, const struc
         cm_examine_type(c, CM_RULE_ST9, place, type->elem_type, false);
 }
 
-void cm_examine_type(struct cm_checker *c, enum cm_rule rule, const struct cm_place *place,
+void cm_examine_type(struct cm_checker *c, enum cm_rule rule, const struct cm_model_place *place,
                      const struct cm_type_proto *type, bool complete)
 {
     if (type->tensor_type) {
@@ -64,7 +66,7 @@ void cm_examine_type(struct cm_checker *c, enum cm_rule rule, const struct cm_pl
     }
 }
 
-void cm_examine_value_info(struct cm_checker *c, const struct cm_place *place,
+void cm_examine_value_info(struct cm_checker *c, const struct cm_model_place *place,
                            const struct cm_value_info_proto *value, bool complete)
 {
     if (!value->name.size)

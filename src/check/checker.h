@@ -14,17 +14,17 @@ enum { CM_IR_NEWEST = 14 };
 /* Where the checker is, from the inside out; lives on the stack and is spelled out only in
  * findings. what is "graph", "node", or ".field" to be appended without a comma. Without a name the
  * index is shown, without either just what. */
-struct cm_place {
-    const struct cm_place *up;
+struct cm_model_place {
+    const struct cm_model_place *up;
     const char *what;
     struct cm_str name, op;
     size_t index;
 };
 
 #define CM_PLACE(up, what, name, index)                                                            \
-    ((struct cm_place){(up), (what), (name), CM_STR_NONE, (index)})
+    ((struct cm_model_place){(up), (what), (name), CM_STR_NONE, (index)})
 #define CM_PLACE_FIELD(up, what)                                                                   \
-    ((struct cm_place){(up), (what), CM_STR_NONE, CM_STR_NONE, SIZE_MAX})
+    ((struct cm_model_place){(up), (what), CM_STR_NONE, CM_STR_NONE, SIZE_MAX})
 
 /* How a visible name came to be; bits. */
 enum {
@@ -93,15 +93,15 @@ struct cm_checker {
 };
 
 /* report.c */
-void cm_report(struct cm_checker *c, enum cm_rule rule, const struct cm_place *place,
+void cm_report(struct cm_checker *c, enum cm_rule rule, const struct cm_model_place *place,
                const char *format, ...) CM_PRINTF(4, 5);
 /* Reports rule once for each key that is repeated. */
-void cm_report_repeated_keys(struct cm_checker *c, enum cm_rule rule, const struct cm_place *place,
-                             const struct cm_entries *entries);
+void cm_report_repeated_keys(struct cm_checker *c, enum cm_rule rule,
+                             const struct cm_model_place *place, const struct cm_entries *entries);
 /* ST4, once for each feature: needs is the IR version that brought it. */
-void cm_report_newer(struct cm_checker *c, const struct cm_place *place, int needs,
+void cm_report_newer(struct cm_checker *c, const struct cm_model_place *place, int needs,
                      const char *feature);
-void cm_report_newer_dtype(struct cm_checker *c, const struct cm_place *place, int32_t type);
+void cm_report_newer_dtype(struct cm_checker *c, const struct cm_model_place *place, int32_t type);
 
 /* scope.c */
 size_t cm_scope_enter(struct cm_scope *scope); /* returns what cm_scope_leave wants */
@@ -117,7 +117,7 @@ void cm_imports_fill(struct cm_checker *c, struct cm_imports *imports,
                      const struct cm_opsets *opsets);
 /* The version imported for domain; false if none. */
 bool cm_imports_find(const struct cm_imports *imports, struct cm_str domain, int64_t *version);
-void cm_examine_imports(struct cm_checker *c, const struct cm_place *place,
+void cm_examine_imports(struct cm_checker *c, const struct cm_model_place *place,
                         const struct cm_opsets *opsets);
 
 /* Each examines one message and reports what it finds. */
@@ -128,46 +128,46 @@ enum cm_graph_role {
     CM_INITIALIZATION_GRAPH /* runs alone but reads state variables */
 };
 
-void cm_examine_graph(struct cm_checker *c, const struct cm_place *up, enum cm_graph_role role,
-                      const struct cm_graph_proto *graph);
+void cm_examine_graph(struct cm_checker *c, const struct cm_model_place *up,
+                      enum cm_graph_role role, const struct cm_graph_proto *graph);
 /* Leaves the graph's names in scope; the caller leaves. */
-void cm_examine_open_graph(struct cm_checker *c, const struct cm_place *up, enum cm_graph_role role,
-                           const struct cm_graph_proto *graph);
-void cm_examine_nodes(struct cm_checker *c, const struct cm_place *up,
+void cm_examine_open_graph(struct cm_checker *c, const struct cm_model_place *up,
+                           enum cm_graph_role role, const struct cm_graph_proto *graph);
+void cm_examine_nodes(struct cm_checker *c, const struct cm_model_place *up,
                       const struct cm_nodes *nodes);
-void cm_examine_node(struct cm_checker *c, const struct cm_place *place,
+void cm_examine_node(struct cm_checker *c, const struct cm_model_place *place,
                      const struct cm_node_proto *node);
-void cm_examine_against_schema(struct cm_checker *c, const struct cm_place *place,
+void cm_examine_against_schema(struct cm_checker *c, const struct cm_model_place *place,
                                const struct cm_node_proto *node);
-void cm_examine_attribute(struct cm_checker *c, const struct cm_place *up, size_t index,
+void cm_examine_attribute(struct cm_checker *c, const struct cm_model_place *up, size_t index,
                           const struct cm_attribute_proto *attribute);
-void cm_examine_tensor(struct cm_checker *c, const struct cm_place *place,
+void cm_examine_tensor(struct cm_checker *c, const struct cm_model_place *place,
                        const struct cm_tensor_proto *tensor);
-void cm_examine_contents(struct cm_checker *c, const struct cm_place *place,
+void cm_examine_contents(struct cm_checker *c, const struct cm_model_place *place,
                          const struct cm_tensor_proto *tensor, int64_t count);
-void cm_examine_external(struct cm_checker *c, const struct cm_place *place,
+void cm_examine_external(struct cm_checker *c, const struct cm_model_place *place,
                          const struct cm_tensor_proto *tensor);
-void cm_examine_sparse(struct cm_checker *c, const struct cm_place *place,
+void cm_examine_sparse(struct cm_checker *c, const struct cm_model_place *place,
                        const struct cm_sparse_proto *sparse);
 /* A type as a graph input declares it; complete: nothing may be left open but dimensions. */
-void cm_examine_type(struct cm_checker *c, enum cm_rule rule, const struct cm_place *place,
+void cm_examine_type(struct cm_checker *c, enum cm_rule rule, const struct cm_model_place *place,
                      const struct cm_type_proto *type, bool complete);
-void cm_examine_value_info(struct cm_checker *c, const struct cm_place *place,
+void cm_examine_value_info(struct cm_checker *c, const struct cm_model_place *place,
                            const struct cm_value_info_proto *value, bool complete);
 /* Fills c->functions; before anything that calls them. */
 void cm_map_functions(struct cm_checker *c);
 void cm_examine_functions(struct cm_checker *c);
-void cm_examine_function(struct cm_checker *c, const struct cm_place *up, size_t index,
+void cm_examine_function(struct cm_checker *c, const struct cm_model_place *up, size_t index,
                          const struct cm_function_proto *function,
                          const struct cm_imports *model_imports);
 void cm_examine_call_graph(struct cm_checker *c);
-void cm_examine_call(struct cm_checker *c, const struct cm_place *place,
+void cm_examine_call(struct cm_checker *c, const struct cm_model_place *place,
                      const struct cm_node_proto *node, const struct cm_function_proto *function);
 void cm_examine_training(struct cm_checker *c);
-void cm_examine_gradient(struct cm_checker *c, const struct cm_place *place,
+void cm_examine_gradient(struct cm_checker *c, const struct cm_model_place *place,
                          const struct cm_node_proto *node);
 void cm_examine_configurations(struct cm_checker *c);
-void cm_examine_node_devices(struct cm_checker *c, const struct cm_place *place,
+void cm_examine_node_devices(struct cm_checker *c, const struct cm_model_place *place,
                              const struct cm_node_proto *node);
 
 /* check_function.c: the model's function that node calls, or NULL. */

@@ -29,7 +29,7 @@ bool cm_imports_find(const struct cm_imports *imports, struct cm_str domain, int
     return found != NULL;
 }
 
-static void examine_version(struct cm_checker *c, const struct cm_place *place,
+static void examine_version(struct cm_checker *c, const struct cm_model_place *place,
                             const struct cm_opset_proto *opset)
 {
     const int64_t newest = cm_schema_newest_opset(opset->domain);
@@ -44,7 +44,7 @@ static void examine_version(struct cm_checker *c, const struct cm_place *place,
                   (long long)opset->version, (long long)newest);
 }
 
-void cm_examine_imports(struct cm_checker *c, const struct cm_place *place,
+void cm_examine_imports(struct cm_checker *c, const struct cm_model_place *place,
                         const struct cm_opsets *opsets)
 {
     struct cm_map seen = {0};
@@ -52,7 +52,7 @@ void cm_examine_imports(struct cm_checker *c, const struct cm_place *place,
 
     for (size_t i = 0; i < opsets->count; i++) {
         const struct cm_str domain = cm_domain_normal(opsets->items[i].domain);
-        const struct cm_place here =
+        const struct cm_model_place here =
             CM_PLACE(place, place ? ".opset_import" : "opset_import", domain, i);
 
         cm_map_insert(&seen, c->scratch, domain, &added);

@@ -39,7 +39,7 @@ static void CM_PRINTF(2, 3) append(struct line *line, const char *format, ...)
         line->size = cm_min_size(line->size + (size_t)n, sizeof line->text - 1);
 }
 
-static void append_place(struct line *line, const struct cm_place *place)
+static void append_place(struct line *line, const struct cm_model_place *place)
 {
     if (line->size && place->what[0] != '.')
         append(line, ", ");
@@ -54,9 +54,9 @@ static void append_place(struct line *line, const struct cm_place *place)
         append(line, " (%.*s)", CM_STR_FMT(place->op));
 }
 
-static struct line spell_place(const struct cm_place *place)
+static struct line spell_place(const struct cm_model_place *place)
 {
-    const struct cm_place *shown[PLACES_SHOWN];
+    const struct cm_model_place *shown[PLACES_SHOWN];
     size_t count = 0;
     struct line line = {.size = 0};
 
@@ -86,7 +86,7 @@ static struct cm_str printable(struct cm_arena *arena, const char *text, size_t 
     return (struct cm_str){copy, size};
 }
 
-void cm_report(struct cm_checker *c, enum cm_rule rule, const struct cm_place *place,
+void cm_report(struct cm_checker *c, enum cm_rule rule, const struct cm_model_place *place,
                const char *format, ...)
 {
     const struct cm_check_rule *row = &rules[c->unlooked ? CM_RULE_ST13 : rule];
@@ -121,8 +121,8 @@ static bool repeated_before(const struct cm_entries *entries, size_t index)
     return false;
 }
 
-void cm_report_repeated_keys(struct cm_checker *c, enum cm_rule rule, const struct cm_place *place,
-                             const struct cm_entries *entries)
+void cm_report_repeated_keys(struct cm_checker *c, enum cm_rule rule,
+                             const struct cm_model_place *place, const struct cm_entries *entries)
 {
     enum { FEW = 16 };
     struct cm_map seen = {0};
@@ -140,7 +140,7 @@ void cm_report_repeated_keys(struct cm_checker *c, enum cm_rule rule, const stru
     }
 }
 
-void cm_report_newer(struct cm_checker *c, const struct cm_place *place, int needs,
+void cm_report_newer(struct cm_checker *c, const struct cm_model_place *place, int needs,
                      const char *feature)
 {
     static const char *const known[] = {"sparse initializers",
@@ -167,7 +167,7 @@ void cm_report_newer(struct cm_checker *c, const struct cm_place *place, int nee
               (long long)c->ir_version);
 }
 
-void cm_report_newer_dtype(struct cm_checker *c, const struct cm_place *place, int32_t type)
+void cm_report_newer_dtype(struct cm_checker *c, const struct cm_model_place *place, int32_t type)
 {
     if (!cm_dtype_is_valid(type))
         return;

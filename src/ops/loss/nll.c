@@ -4,13 +4,13 @@
 
 #include "ops/common/line.h"
 
-bool cm_loss_reduction(const struct cm_node *node, enum cm_reduction *out)
+bool cm_loss_reduction(const struct cm_node *node, enum cm_loss_reduction *out)
 {
     static const char *const names[] = {
         [CM_REDUCE_NONE] = "none", [CM_REDUCE_SUM] = "sum", [CM_REDUCE_MEAN] = "mean"};
     const struct cm_str name = cm_node_str(node, "reduction");
     for (size_t i = 0; i < CM_COUNT(names); i++) {
-        *out = (enum cm_reduction)i;
+        *out = (enum cm_loss_reduction)i;
         if (cm_str_is(name, names[i]))
             return true;
     }
@@ -54,7 +54,7 @@ enum cm_status cm_loss_infer(struct cm_infer *in)
     const struct cm_type *scores = cm_infer_type(in, 0), *classes = cm_infer_type(in, 1);
     const struct cm_str name = cm_node_str(in->node, "reduction");
     struct cm_dim dims[CM_MAX_RANK];
-    enum cm_reduction reduction;
+    enum cm_loss_reduction reduction;
     if (!cm_loss_reduction(in->node, &reduction))
         return cm_infer_fail(in, "reduction is '%.*s', which is none of none, sum and mean",
                              CM_STR_FMT(name));
@@ -182,7 +182,7 @@ enum cm_status cm_loss_slopes(struct cm_loss_parts *p, cm_value *slopes, cm_valu
         cm_builder_type(&p->build, p->scores)->dtype == CM_DOUBLE ? CM_DOUBLE : CM_FLOAT;
     const cm_value classes = p->classes, axis = cm_emit_int64s(p, 1);
     struct cm_arena *arena = cm_builder_arena(&p->build);
-    enum cm_reduction reduction;
+    enum cm_loss_reduction reduction;
     if (!cm_loss_reduction(p->node, &reduction))
         return cm_builder_fail(&p->build, CM_BAD_MODEL, "its reduction is not known");
     cm_value slope = cm_loss_cast(p, p->gradient, wide);
@@ -234,7 +234,7 @@ static enum cm_status nll_body(struct cm_body *b)
     const cm_value axis = cm_emit_int64s(b, 1), zero = cm_emit_scalar_like(b, input, 0);
     const bool ignores = cm_node_has_attr(b->node, "ignore_index");
     cm_value mask = 0, safe = target, weights = cm_body_input(b, 2);
-    enum cm_reduction reduction;
+    enum cm_loss_reduction reduction;
     if (!cm_loss_reduction(b->node, &reduction))
         return cm_body_decline(b, "its reduction is not known");
     if (ignores) { /* the ignored class need not be one */

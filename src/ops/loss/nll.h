@@ -10,14 +10,14 @@
 cm_infer_fn cm_loss_infer;
 extern const struct cm_class_labels cm_loss_labels;
 
-enum cm_reduction { CM_REDUCE_NONE, CM_REDUCE_SUM, CM_REDUCE_MEAN };
+enum cm_loss_reduction { CM_REDUCE_NONE, CM_REDUCE_SUM, CM_REDUCE_MEAN };
 
 /* Attribute `reduction`; false where it is none of these. */
-bool cm_loss_reduction(const struct cm_node *node, enum cm_reduction *out);
+bool cm_loss_reduction(const struct cm_node *node, enum cm_loss_reduction *out);
 
 struct cm_loss {
     int64_t images, classes, area; /* N, C, and the product of d */
-    enum cm_reduction reduction;
+    enum cm_loss_reduction reduction;
     bool ignores;
     int64_t ignored;
 };

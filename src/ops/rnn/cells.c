@@ -5,7 +5,7 @@
 /* Gate order i, o, f, c; peepholes i, o, f. With f, g, h the three activations and * elementwise:
  *   i = f(Xi + H Ri + Pi * C)    f = f(Xf + H Rf + Pf * C)    c = g(Xc + H Rc)
  *   C' = f * C + i * c           o = f(Xo + H Ro + Po * C')   H' = o * h(C') */
-static enum cm_status lstm_step(struct cm_step *s)
+static enum cm_status lstm_step(struct cm_rnn_step *s)
 {
     const struct cm_node *node = s->call->node;
     const cm_value h = s->state[0], c = s->state[1];
@@ -42,7 +42,7 @@ CM_OP(LSTM, .infer = cm_recurrent_infer, .body = cm_recurrent_body, .arg = &lstm
 
 /* Gate order z, r, h. z = f(Xz + H Rz), r = f(Xr + H Rr), the candidate h = g(Xh + (r * H) Rh + b),
  * or with linear_before_reset g(Xh + r * (H Rh + b)); H' = (1 - z) * h + z * H. */
-static enum cm_status gru_step(struct cm_step *s)
+static enum cm_status gru_step(struct cm_rnn_step *s)
 {
     const cm_value h = s->state[0];
     const cm_value weights_h = cm_step_part(s, s->recurrence, 2);
@@ -84,7 +84,7 @@ static const struct cm_cell gru = {.n_gates = 3,
 CM_OP(GRU, .infer = cm_recurrent_infer, .body = cm_recurrent_body, .arg = &gru);
 
 /* H' = f(X + H R) */
-static enum cm_status rnn_step(struct cm_step *s)
+static enum cm_status rnn_step(struct cm_rnn_step *s)
 {
     const cm_value sum =
         cm_emit(s, "Add", s->input, cm_emit(s, "MatMul", s->state[0], s->recurrence));

@@ -120,7 +120,7 @@ static const struct activation *find_activation(struct cm_str name)
     return NULL;
 }
 
-static struct cm_str activation_name(const struct cm_step *step, int index)
+static struct cm_str activation_name(const struct cm_rnn_step *step, int index)
 {
     const struct cm_node *node = step->call->node;
     const struct cm_cell *cell = node->op->arg;
@@ -132,7 +132,7 @@ static struct cm_str activation_name(const struct cm_step *step, int index)
 
 /* Each parameter list is consumed by those activations before this one that take such a parameter.
  */
-static float parameter(const struct cm_step *step, const char *list, int index, int which,
+static float parameter(const struct cm_rnn_step *step, const char *list, int index, int which,
                        float by_default)
 {
     const struct cm_floats values = cm_node_floats(step->call->node, list);
@@ -144,7 +144,7 @@ static float parameter(const struct cm_step *step, const char *list, int index, 
     return at < values.count ? values.items[at] : by_default;
 }
 
-cm_value cm_step_activate(struct cm_step *step, int which, cm_value x)
+cm_value cm_step_activate(struct cm_rnn_step *step, int which, cm_value x)
 {
     const struct cm_cell *cell = step->call->node->op->arg;
     struct cm_arena *arena = cm_builder_arena(&step->build);
@@ -174,7 +174,7 @@ cm_value cm_step_activate(struct cm_step *step, int which, cm_value x)
     return cm_emit(step, "Mul", a, cm_emit(step, "Tanh", cm_emit(step, "Mul", x, b)));
 }
 
-cm_value cm_step_clip(struct cm_step *step, cm_value x)
+cm_value cm_step_clip(struct cm_rnn_step *step, cm_value x)
 {
     const struct cm_node *node = step->call->node;
     if (!cm_node_attr(node, "clip"))
@@ -184,7 +184,7 @@ cm_value cm_step_clip(struct cm_step *step, cm_value x)
                    cm_emit_scalar_like(step, x, limit));
 }
 
-cm_value cm_step_part(struct cm_step *step, cm_value x, int part)
+cm_value cm_step_part(struct cm_rnn_step *step, cm_value x, int part)
 {
     const int64_t from = part * step->hidden;
     return cm_emit(step, "Slice", x, cm_emit_int64s(step, from),
@@ -240,7 +240,7 @@ struct pass {
     cm_value x;    /* (seq, batch, input) */
     cm_value lens; /* (batch) or 0 */
     cm_value state[CM_MAX_STATES];
-    struct cm_step step;
+    struct cm_rnn_step step;
     cm_value y; /* (seq, batch, hidden) */
     cm_value last[CM_MAX_STATES];
 };
@@ -266,7 +266,7 @@ static cm_value weighted_input(struct pass *pass)
 }
 
 /* Past the end of its sequence a sample keeps its states and gives zeros. */
-static void stop_at_end(struct pass *pass, struct cm_step *step, cm_value position, cm_value *y)
+static void stop_at_end(struct pass *pass, struct cm_rnn_step *step, cm_value position, cm_value *y)
 {
     const cm_value inside = cm_emit(step, "Less", position, pass->lens);
     const cm_value column = cm_emit(step, "Unsqueeze", inside, cm_emit_int64s(step, 1));
@@ -281,7 +281,7 @@ static struct cm_graph *step_graph(struct pass *pass, cm_value input, cm_value p
     struct cm_module *module = b->build.graph->module;
     struct cm_arena *arena = cm_builder_arena(&b->build);
     struct cm_graph *graph = cm_graph_new(module, b->build.graph, CM_STR("step"));
-    struct cm_step *step = &pass->step;
+    struct cm_rnn_step *step = &pass->step;
     step->build = (struct cm_builder){.graph = graph, .err = b->build.err};
     for (int s = 0; s < pass->cell->n_states; s++)
         step->state[s] =

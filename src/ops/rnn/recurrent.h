@@ -10,7 +10,7 @@ enum { CM_MAX_STATES = 2, CM_MAX_GATES = 4 };
 
 /* One direction of one call, while its step is being built. Values of the outer graph may be read
  * from inside the step. */
-struct cm_step {
+struct cm_rnn_step {
     struct cm_builder build; /* inside the Scan's body */
     const struct cm_body *call;
     int direction;  /* 0 or 1: picks activations */
@@ -29,7 +29,7 @@ struct cm_cell {
     int n_gates, n_states, n_activations;
     const char *activations[3]; /* by default */
     bool keeps_recurrence_bias; /* it must not be added to the input's */
-    enum cm_status (*step)(struct cm_step *step);
+    enum cm_status (*step)(struct cm_rnn_step *step);
 };
 
 /* The rules of operators whose .arg is a struct cm_cell. */
@@ -38,9 +38,9 @@ enum cm_status cm_recurrent_body(struct cm_body *b);
 
 /* Inside a step: activation number `which` of the direction, and the clipping of what goes into
  * one. */
-cm_value cm_step_activate(struct cm_step *step, int which, cm_value x);
-cm_value cm_step_clip(struct cm_step *step, cm_value x);
+cm_value cm_step_activate(struct cm_rnn_step *step, int which, cm_value x);
+cm_value cm_step_clip(struct cm_rnn_step *step, cm_value x);
 /* Columns [part * hidden, (part + 1) * hidden) of a value whose last axis holds parts. */
-cm_value cm_step_part(struct cm_step *step, cm_value x, int part);
+cm_value cm_step_part(struct cm_rnn_step *step, cm_value x, int part);
 
 #endif
