@@ -24,9 +24,17 @@ static void set_dot(struct canvas *canvas, int x, int y)
     canvas->cells[cell] |= dots[y % canvas->down][x % canvas->across];
 }
 
+/* Is there a place for it? The range of a log may be so wide that differences are infinite. */
+static bool is_near(double coordinate)
+{
+    return coordinate > -1e6 && coordinate < 1e6;
+}
+
 /* Every dot column between two points is set, and steep pieces are filled down. */
 static void draw_line(struct canvas *canvas, double x0, double y0, double x1, double y1)
 {
+    if (!is_near(x0) || !is_near(y0) || !is_near(x1) || !is_near(y1))
+        return;
     const double longest = fmax(fabs(x1 - x0), fabs(y1 - y0));
     const int steps = longest < 1 ? 1 : longest > 10000 ? 10000 : (int)ceil(longest);
 
@@ -47,10 +55,7 @@ static void draw_curve(struct canvas *canvas, const struct curve *curve, const d
         const double across = (curve->x[i] - x_range.low) / (x_range.high - x_range.low) * right;
         const double down = (y_range.high - y[i]) / (y_range.high - y_range.low) * bottom;
 
-        if (i > 0)
-            draw_line(canvas, last_x, last_y, across, down);
-        else
-            set_dot(canvas, (int)lround(across), (int)lround(down));
+        draw_line(canvas, i > 0 ? last_x : across, i > 0 ? last_y : down, across, down);
         last_x = across;
         last_y = down;
     }
