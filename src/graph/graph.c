@@ -256,6 +256,8 @@ static struct cm_node *make_node(struct cm_graph *graph, const struct cm_node_sp
     node->origin = spec->origin;
     node->stream = spec->stream;
     node->phase = spec->phase;
+    module->has_calls |= spec->function != NULL;
+    module->has_random |= node->op && node->op->effects & CM_RANDOM;
     node->n_inputs = (int)spec->n_inputs;
     while (node->n_inputs > 0 && !spec->inputs[node->n_inputs - 1])
         node->n_inputs--;
@@ -542,8 +544,15 @@ bool cm_module_be_lenient(struct cm_module *module, bool lenient)
     return before;
 }
 
+bool cm_module_has_calls(const struct cm_module *module)
+{
+    return module->has_calls;
+}
+
 void cm_graph_number_random(struct cm_graph *graph)
 {
+    if (!graph->module->has_random)
+        return;
     for (struct cm_node *node = graph->first; node; node = node->next) {
         if (node->op && node->op->effects & CM_RANDOM && !node->stream)
             node->stream = ++graph->module->n_streams;

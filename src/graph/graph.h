@@ -252,6 +252,9 @@ bool cm_module_be_lenient(struct cm_module *module, bool lenient);
  * more is dead. */
 uint64_t cm_module_unread(const struct cm_module *module);
 
+/* Was there ever a node that calls a function? */
+bool cm_module_has_calls(const struct cm_module *module);
+
 /* Numbers random nodes of graph and its bodies that have no number yet, in order: a node draws the
  * numbers of its stream whatever passes do to the nodes around it. */
 void cm_graph_number_random(struct cm_graph *graph);

@@ -34,6 +34,8 @@ struct cm_module {
     bool lenient;
     uint32_t n_streams; /* numbers given to random nodes so far */
     uint64_t n_unread;  /* see cm_module_unread */
+    bool has_calls;     /* a node that calls a function was made */
+    bool has_random;    /* a random node was made */
     cm_build_body_fn *build_body;
     struct cm_import_context *context; /* of the import under way; NULL otherwise */
 };

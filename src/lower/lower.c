@@ -183,7 +183,8 @@ static enum cm_status run_passes(struct cm_graph *graph, const struct cm_lower_o
 {
     uint64_t seen = 0;
     /* Functions hide what passes look for, and random nodes, which are numbered before any pass. */
-    CM_TRY(cm_graph_inline_all(graph, is_call, NULL, err));
+    if (cm_module_has_calls(graph->module))
+        CM_TRY(cm_graph_inline_all(graph, is_call, NULL, err));
     cm_graph_number_random(graph);
     for (size_t i = 0; i < cm_pass_count; i++) {
         CM_TRY(run_pass(&cm_passes[i], graph, options, &seen, err));
