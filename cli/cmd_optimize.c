@@ -143,10 +143,13 @@ static int optimize_main(char **operands, int count)
         cli_complain("optimize: no file to write was given, add -o FILE");
         return CLI_USAGE;
     }
+    int code = cli_check_writable(out_path); /* before the work, not after it */
+    if (code != CLI_YES)
+        return code;
     if (cameo_model_load(operands[0], NULL, &model, &err) != CAMEO_OK)
         return cli_fail(&err);
     cli_note_newer(model);
-    const int code = optimize(model);
+    code = optimize(model);
     cameo_model_free(model);
     return code;
 }

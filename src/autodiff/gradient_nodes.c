@@ -49,7 +49,7 @@ static void mark_forward(struct cm_module *module, struct cm_arena *arena, cm_va
     struct {
         struct cm_node **items;
         size_t count, capacity;
-    } todo = {0};
+    } unvisited = {0};
 
     struct cm_node *maker = value ? cm_value_get(module, value)->node : NULL;
     while (maker) {
@@ -57,11 +57,11 @@ static void mark_forward(struct cm_module *module, struct cm_arena *arena, cm_va
             const cm_value operand = maker->inputs[i].value;
             struct cm_node *before = operand ? cm_value_get(module, operand)->node : NULL;
             if (before && before->phase == CM_PHASE_NONE)
-                *CM_PUSH(arena, &todo) = before;
+                *CM_PUSH(arena, &unvisited) = before;
         }
         if (maker->phase == CM_PHASE_NONE)
             maker->phase = CM_PHASE_FORWARD;
-        maker = todo.count ? todo.items[--todo.count] : NULL;
+        maker = unvisited.count ? unvisited.items[--unvisited.count] : NULL;
     }
 }
 

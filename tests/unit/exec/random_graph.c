@@ -651,3 +651,15 @@ void random_graph_make(struct random_graph *graph, uint64_t seed)
         memcpy(graph->outputs[o], m->values[i].name, sizeof graph->outputs[o]);
     }
 }
+
+struct cm_graph *random_graph_import(struct cm_arena *arena, const struct random_graph *sample)
+{
+    struct cm_graph *graph = graph_of(arena, sample->text, NULL);
+    cm_value outputs[sizeof sample->outputs / sizeof sample->outputs[0]];
+    for (size_t o = 0; o < sample->n_outputs; o++) {
+        outputs[o] = cm_graph_find(graph, cm_str(sample->outputs[o]));
+        CHECK(outputs[o]);
+    }
+    cm_graph_set_outputs(graph, outputs, sample->n_outputs);
+    return graph;
+}

@@ -42,18 +42,6 @@ static void make_set(struct cm_arena *arena, struct trial *t, size_t i)
     set->in[3] = graph_int(arena, (int64_t)random_below(&t->state, 4));
 }
 
-static struct cm_graph *import(struct cm_arena *arena, const struct trial *t)
-{
-    struct cm_graph *graph = graph_of(arena, t->graph.text, NULL);
-    cm_value outputs[MOST];
-    for (size_t o = 0; o < t->graph.n_outputs; o++) {
-        outputs[o] = cm_graph_find(graph, cm_str(t->graph.outputs[o]));
-        CHECK(outputs[o]);
-    }
-    cm_graph_set_outputs(graph, outputs, t->graph.n_outputs);
-    return graph;
-}
-
 /* For some outputs the caller brings memory, filled with something else. */
 static void bring_memory(struct trial *t, const struct set *set, struct cm_datum *out)
 {
@@ -93,7 +81,7 @@ static void try_model(struct cm_arena *arena, struct trial *t, uint64_t seed)
     static const size_t order[] = {0, 1, 0, 2, 3, 1, 2, 0};
     t->state = seed * 2 + 1;
     random_graph_make(&t->graph, seed);
-    struct cm_graph *graph = import(arena, t);
+    struct cm_graph *graph = random_graph_import(arena, &t->graph);
     for (size_t i = 0; i < SETS; i++) {
         struct cm_error err = {0};
         make_set(arena, t, i);

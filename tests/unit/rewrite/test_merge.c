@@ -194,20 +194,11 @@ static struct random_graph sample;
 static uint64_t next_seed;
 static size_t nodes_before, nodes_after;
 
-static struct cm_graph *import_sample(struct cm_arena *arena)
-{
-    struct cm_graph *graph = graph_of(arena, sample.text, NULL);
-    cm_value given[MOST];
-    for (size_t o = 0; o < sample.n_outputs; o++)
-        given[o] = cm_graph_find(graph, cm_str(sample.outputs[o]));
-    cm_graph_set_outputs(graph, given, sample.n_outputs);
-    return graph;
-}
-
 static void try_sample(struct cm_arena *arena)
 {
     random_graph_make(&sample, next_seed++);
-    struct cm_graph *before = import_sample(arena), *after = import_sample(arena);
+    struct cm_graph *before = random_graph_import(arena, &sample),
+                    *after = random_graph_import(arena, &sample);
     const struct cm_pass_options options = {0};
     struct cm_error err = {0};
     CHECK_OK(cm_pass_merge(after, &options, &err), &err);

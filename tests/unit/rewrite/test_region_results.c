@@ -80,16 +80,6 @@ static void forget(struct judged *j, size_t n_outputs)
 static uint64_t seed;
 static size_t regions_seen;
 
-static struct cm_graph *random_import(struct cm_arena *arena, const struct random_graph *made)
-{
-    struct cm_graph *graph = graph_of(arena, made->text, NULL);
-    cm_value outputs[MOST];
-    for (size_t o = 0; o < made->n_outputs; o++)
-        outputs[o] = cm_graph_find(graph, cm_str(made->outputs[o]));
-    cm_graph_set_outputs(graph, outputs, made->n_outputs);
-    return graph;
-}
-
 static void free_session(void *session)
 {
     cm_session_free(session);
@@ -120,7 +110,7 @@ static void random_model(struct cm_arena *arena)
     static struct random_graph made;
     struct judged j = {.text = made.text};
     random_graph_make(&made, seed);
-    struct cm_graph *graph = random_import(arena, &made);
+    struct cm_graph *graph = random_graph_import(arena, &made);
     const int64_t a = 1 + (int64_t)(seed % 3), b = 1 + (int64_t)(seed % 4);
     j.in[0] = exec_ramp(arena, &CM_SHAPE(a, b), -1);
     j.in[1] = exec_ramp(arena, &CM_SHAPE(a, b), -0.5);
@@ -128,7 +118,7 @@ static void random_model(struct cm_arena *arena)
     j.in[3] = graph_int(arena, (int64_t)(seed % 4));
     regions_seen += judge(graph, &j);
     if (!j.status)
-        execute(arena, random_import(arena, &made), &j);
+        execute(arena, random_graph_import(arena, &made), &j);
     forget(&j, graph->n_outputs);
 }
 
