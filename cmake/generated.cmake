@@ -50,7 +50,7 @@ if(OP_HEADER IN_LIST CONTRACT_HEADERS)
 endif()
 
 if(${PROJECT_SOURCE_DIR}/src/graph/bodies.h IN_LIST CONTRACT_HEADERS)
-  file(GLOB BODY_TEXTS CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/data/bodies/*.onnxtxt)
+  file(GLOB_RECURSE BODY_TEXTS CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/data/bodies/*.onnxtxt)
   cameo_scan(bodies ${GENERATED}/body_list.c ${BODY_TEXTS})
   list(APPEND CAMEO_GENERATED_SOURCES ${GENERATED}/body_list.c)
 endif()

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-# Writes the operator facts of the installed onnx package into data/, or compares the two.
+# Writes the operator facts of the installed onnx and onnxruntime packages into data/, or compares.
 # SPDX-License-Identifier: Apache-2.0
 """Usage: gen_operators.py [--check] [--data DIR]
 
 Without --check, rewrites one file per operator domain under data/. With --check, changes nothing,
-names every operator version that differs and exits 1 if there is one. Exits 2 when onnx is not
-installed.
+names every operator version that differs and exits 1 if there is one. Exits 2 when onnx or
+onnxruntime is not installed.
 """
 
 import argparse
@@ -19,6 +19,8 @@ try:
     import onnx.checker
     import onnx.defs
     import onnx.helper
+    import onnxruntime
+    from onnxruntime.capi.onnxruntime_pybind11_state import get_all_operator_schema
 except ImportError as error:
     print(f"gen_operators: cannot read operator schemas: {error}", file=sys.stderr)
     sys.exit(2)
@@ -52,8 +54,21 @@ GROUPS = {
 # Wrappers in the order the files list them; "" is a dense tensor.
 FORMS = ["", "sparse_tensor", "seq", "optional", "optional_seq"]
 
+# Of the operators that ONNX Runtime adds: those that its optimizer, quantizer and model builder and
+# the converters write, as far as we run them.
+MICROSOFT = "com.microsoft"
+MICROSOFT_OPERATORS = (
+    "Attention BiasGelu BiasSoftmax CropAndResize DequantizeLinear DynamicQuantizeLSTM "
+    "DynamicQuantizeMatMul EmbedLayerNormalization ExpandDims FastGelu FusedConv FusedGemm "
+    "FusedMatMul Gelu GroupQueryAttention Inverse MatMulBnb4 MatMulIntegerToFloat MatMulNBits "
+    "MultiHeadAttention MurmurHash3 NhwcMaxPool Pad QAttention QGemm QLinearAdd QLinearAveragePool "
+    "QLinearConcat QLinearGlobalAveragePool QLinearLeakyRelu QLinearMul QLinearSigmoid "
+    "QLinearSoftmax QLinearWhere QuantizeLinear QuickGelu Range RotaryEmbedding "
+    "SkipLayerNormalization SkipSimplifiedLayerNormalization Tokenizer Trilu Unique"
+).split()
+
 HEADER = """\
-# Operators of the domain {domain}, as declared by the PyPI package onnx {version}.
+# Operators of the domain {domain}, as declared by the PyPI package {package}.
 # Written by tools/gen_operators.py; do not edit.
 #
 # The whole file:
@@ -238,12 +253,54 @@ def count_is_legal(schema, inputs, outputs):
     return True
 
 
+class RuntimeParam:
+    """A parameter as ONNX Runtime declares it, with the members that those of onnx have."""
+
+    def __init__(self, param, arity):
+        self.name, self.type_str, self.option = param.name, param.typeStr, param.option
+        self.is_homogeneous = param.isHomogeneous
+        self.min_arity = arity
+        self.differentiation_category = "Unknown"
+
+
+class RuntimeAttribute:
+    def __init__(self, attribute):
+        self.name, self.type, self.required = attribute.name, attribute.type, attribute.required
+        self.default_value = onnx.AttributeProto.FromString(attribute._default_value)
+
+
+class RuntimeSchema:
+    """A schema of ONNX Runtime, with the members that those of onnx have."""
+
+    def __init__(self, schema):
+        self.name, self.domain = schema.name, schema.domain
+        self.since_version = schema.since_version
+        self.deprecated, self.support_level = schema.deprecated, schema.support_level
+        self.node_determinism = "Deterministic"
+        self.min_input, self.max_input = schema.min_input, schema.max_input
+        self.min_output, self.max_output = schema.min_output, schema.max_output
+        self.inputs = self.params(schema.inputs, schema.min_input)
+        self.outputs = self.params(schema.outputs, schema.min_output)
+        attributes = [RuntimeAttribute(item) for item in schema.attributes.values()]
+        self.attributes = {attribute.name: attribute for attribute in attributes}
+        self.type_constraints = schema.type_constraints
+        self.function_opset_versions = self.context_dependent_function_opset_versions = ()
+        has_rule = schema.has_type_and_shape_inference_function
+        self.has_type_and_shape_inference_function = has_rule
+        self.has_data_propagation_function = False
+
+    @staticmethod
+    def params(params, least):
+        """Only a last parameter repeats: as often as the least count says."""
+        return [RuntimeParam(param, least - i) for i, param in enumerate(params)]
+
+
 def counts_lines(schema):
     if implied_counts(schema.inputs) != (schema.min_input, schema.max_input):
         fail(f"{schema.name} {schema.since_version}: input counts do not follow from its inputs")
     if implied_counts(schema.outputs) != (schema.min_output, schema.max_output):
         fail(f"{schema.name} {schema.since_version}: output counts do not follow from its outputs")
-    if schema.deprecated:
+    if schema.deprecated or schema.domain == MICROSOFT:
         return []
     lines = []
     inputs = range(schema.min_input, min(schema.max_input, 16) + 1)
@@ -299,21 +356,30 @@ def used_groups(operators):
     return [group for group in GROUPS if group in used]
 
 
+def file_text(domain, package, versions, schemas):
+    schemas = sorted(schemas, key=lambda schema: (schema.name, -schema.since_version))
+    text = HEADER.format(domain=domain, package=package)
+    text += f"\ndomain {domain} {versions[0]} {versions[1]}\n"
+    operators = "".join(f"\n{block(schema)}\n" for schema in schemas)
+    groups = [f"group {group}: {GROUPS[group]}\n" for group in used_groups(operators)]
+    return text + ("\n" + "".join(groups) if groups else "") + operators
+
+
 def generate():
-    """File name -> text, for every domain the package knows."""
+    """File name -> text, for every domain the packages know."""
     schemas = onnx.defs.get_all_schemas_with_history()
     files = {}
-    for domain, (first, last) in onnx.defs.C.schema_version_map().items():
+    for domain, versions in onnx.defs.C.schema_version_map().items():
         name = domain or "ai.onnx"
         own = [schema for schema in schemas if schema.domain == domain]
-        own.sort(key=lambda schema: (schema.name, -schema.since_version))
-        blocks = [block(schema) for schema in own]
-        text = HEADER.format(domain=name, version=onnx.__version__)
-        text += f"\ndomain {name} {first} {last}\n"
-        operators = "".join(f"\n{text_of_block}\n" for text_of_block in blocks)
-        groups = [f"group {group}: {GROUPS[group]}\n" for group in used_groups(operators)]
-        text += "\n" + "".join(groups) if groups else ""
-        files[f"{name}.txt"] = text + operators
+        files[f"{name}.txt"] = file_text(name, f"onnx {onnx.__version__}", versions, own)
+    own = [
+        RuntimeSchema(schema)
+        for schema in get_all_operator_schema()
+        if schema.domain == MICROSOFT and schema.name in MICROSOFT_OPERATORS
+    ]
+    package = f"onnxruntime {onnxruntime.__version__}"
+    files[f"{MICROSOFT}.txt"] = file_text(MICROSOFT, package, (1, 1), own)
     return files
 
 

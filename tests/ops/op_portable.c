@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "op_gradient.h"
 
+#include "graph/function.h"
 #include "graph/registry.h"
 #include "op_check.h"
 #include "rewrite/portable.h"
@@ -59,6 +60,23 @@ static enum cm_status check_result(const struct op_case *what, size_t result, in
     return CM_OK;
 }
 
+static bool has_body_only(const struct cm_node *node, void *arg)
+{
+    (void)arg;
+    return !cm_node_has_kernel(node);
+}
+
+/* What the forward operator itself needs, by its body where it has no kernel. */
+static enum cm_status forward_opset(const struct op_case *what, struct cm_arena *arena,
+                                    int64_t *opset, struct cm_error *err)
+{
+    struct op_graph graph;
+
+    CM_TRY(op_graph_build(what, TELL_SHAPES, arena, &graph, err));
+    CM_TRY(cm_graph_inline_all(graph.graph, has_body_only, NULL, err));
+    return cm_portable_opset(graph.graph, CM_PORTABLE_OPSET, opset, err);
+}
+
 enum cm_status check_portable(const struct op_case *what, struct cm_arena *arena, bool *ran,
                               struct cm_error *err)
 {
@@ -74,7 +92,7 @@ enum cm_status check_portable(const struct op_case *what, struct cm_arena *arena
     if (case_is_differentiable(&graph, &differentiable, err) || !differentiable)
         return CM_OK; /* the check of the gradient says what is wrong */
     CM_TRY(op_graph_run(&graph, false, arena, &got, err));
-    CM_TRY(cm_portable_opset(graph.graph, CM_PORTABLE_OPSET, &forward, err));
+    CM_TRY(forward_opset(what, arena, &forward, err));
     for (size_t o = 0; o < what->outputs.count; o++) {
         if (!what->outputs.items[o].name.size)
             continue;
