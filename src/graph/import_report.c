@@ -160,6 +160,12 @@ void cm_import_note_failure(struct cm_import_context *context, enum cm_status st
 
 /* ---- operators that nobody knows ---- */
 
+bool cm_import_adopts(const struct cm_import_context *context, const struct cm_node_proto *node)
+{
+    return context->upgrade && context->adopts &&
+           context->adopts(cm_domain_plain(node->domain), node->op_type);
+}
+
 /* Why there is no such operator, or NULL when there is one. */
 static const char *why_missing(const struct cm_import_context *context,
                                const struct cm_node_proto *node)
@@ -174,7 +180,8 @@ static const char *why_missing(const struct cm_import_context *context,
         return NULL;
     if (!version)
         return cm_arena_printf(arena, "domain '%.*s' is not imported", CM_STR_FMT(domain)).data;
-    if (cm_registry_schema(registry, node->domain, node->op_type, version))
+    if (cm_registry_schema(registry, node->domain, node->op_type, version) ||
+        cm_import_adopts(context, node))
         return NULL;
     const struct cm_schema *newer = cm_registry_schema(registry, node->domain, node->op_type, 0);
     if (newer)
