@@ -76,8 +76,9 @@ cm_value cm_compose_unsqueeze(struct cm_body *b, cm_value x, size_t count, const
     return cm_emit(b, "Unsqueeze", x, cm_build_int64s(&b->build, count, axes));
 }
 
-cm_value cm_compose_as_called(struct cm_body *b, const char *op, const char *const *names,
-                              size_t n_names, const cm_value *inputs, size_t n_inputs)
+void cm_compose_several(struct cm_body *b, const char *op, const char *const *names, size_t n_names,
+                        const cm_value *inputs, size_t n_inputs, cm_value *results,
+                        size_t n_results)
 {
     struct cm_attribute_proto *given =
         CM_NEW_ARRAY(arena_of(b), struct cm_attribute_proto, n_names);
@@ -87,9 +88,19 @@ cm_value cm_compose_as_called(struct cm_body *b, const char *op, const char *con
         if (attribute)
             given[count++] = *attribute;
     }
-    return cm_build(&b->build, &(struct cm_emission){.op = op,
-                                                     .inputs = inputs,
-                                                     .n_inputs = n_inputs,
-                                                     .attributes = given,
-                                                     .n_attributes = count});
+    results[0] = cm_build(&b->build, &(struct cm_emission){.op = op,
+                                                           .inputs = inputs,
+                                                           .n_inputs = n_inputs,
+                                                           .attributes = given,
+                                                           .n_attributes = count,
+                                                           .n_outputs = n_results,
+                                                           .outputs = results});
+}
+
+cm_value cm_compose_as_called(struct cm_body *b, const char *op, const char *const *names,
+                              size_t n_names, const cm_value *inputs, size_t n_inputs)
+{
+    cm_value result[1];
+    cm_compose_several(b, op, names, n_names, inputs, n_inputs, result, 1);
+    return result[0];
 }

@@ -42,4 +42,9 @@ cm_value cm_compose_unsqueeze(struct cm_body *b, cm_value x, size_t count, const
 cm_value cm_compose_as_called(struct cm_body *b, const char *op, const char *const *names,
                               size_t n_names, const cm_value *inputs, size_t n_inputs);
 
+/* The same with several results. */
+void cm_compose_several(struct cm_body *b, const char *op, const char *const *names, size_t n_names,
+                        const cm_value *inputs, size_t n_inputs, cm_value *results,
+                        size_t n_results);
+
 #endif

@@ -1,4 +1,5 @@
-/* Operators that ONNX has too, in the form that ONNX Runtime gave them first: Pad, Range, Trilu. */
+/* Operators that ONNX has too, in the form that ONNX Runtime gave them first: GridSample,
+ * Pad, Range, Trilu. */
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/microsoft/compose.h"
 
@@ -39,6 +40,25 @@ static enum cm_status trilu_body(struct cm_body *b)
         cm_compose_as_called(b, "Trilu", upper, CM_COUNT(upper), operands, operands[1] ? 2 : 1));
 }
 
+/* Its modes had other names. */
+static enum cm_status grid_sample_body(struct cm_body *b)
+{
+    struct cm_arena *arena = cm_builder_arena(&b->build);
+    const struct cm_str mode = cm_node_str(b->node, "mode");
+    const struct cm_str newer = cm_str_is(mode, "bilinear")  ? CM_STR("linear")
+                                : cm_str_is(mode, "bicubic") ? CM_STR("cubic")
+                                                             : mode;
+    return cm_body_return(
+        b, 0,
+        cm_emit_with(b, "GridSample",
+                     CM_ATTRIBUTES(
+                         cm_attr_int(arena, "align_corners", cm_node_int(b->node, "align_corners")),
+                         cm_attr_str(arena, "mode", newer),
+                         cm_attr_str(arena, "padding_mode", cm_node_str(b->node, "padding_mode"))),
+                     cm_body_input(b, 0), cm_body_input(b, 1)));
+}
+
+CM_OP_IN(microsoft, "com.microsoft", GridSample, .body = grid_sample_body);
 CM_OP_IN(microsoft, "com.microsoft", Pad, .body = pad_body);
 CM_OP_IN(microsoft, "com.microsoft", Range, .body = range_body);
 CM_OP_IN(microsoft, "com.microsoft", Trilu, .body = trilu_body);

@@ -176,3 +176,4 @@ static enum cm_status fused_matmul_body(struct cm_body *b)
 CM_OP_IN(microsoft, "com.microsoft", FusedConv, .body = fused_conv_body);
 CM_OP_IN(microsoft, "com.microsoft", FusedGemm, .body = fused_gemm_body);
 CM_OP_IN(microsoft, "com.microsoft", FusedMatMul, .body = fused_matmul_body);
+CM_OP_IN(microsoft, "com.microsoft", TransposeMatMul, .body = fused_matmul_body);
