@@ -114,7 +114,8 @@ static enum cm_status multi_head_attention_body(struct cm_body *b)
                                        .scale = cm_node_float(node, "scale"),
                                        .wants_present = cm_body_wants(b, OUT_PRESENT_KEY) ||
                                                         cm_body_wants(b, OUT_PRESENT_VALUE),
-                                       .wants_scores = cm_body_wants(b, OUT_SCORES)};
+                                       .wants_scores = cm_body_wants(b, OUT_SCORES),
+                                       .scores_mode = 2 /* with what was added to them */};
     if (cm_node_int(node, "num_heads") < 1)
         return cm_body_decline(b, "attribute 'num_heads' is %lld",
                                (long long)cm_node_int(node, "num_heads"));
