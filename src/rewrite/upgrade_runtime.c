@@ -62,7 +62,7 @@ static enum cm_status normalized_axes(struct cm_upgrade *up, cm_value *out)
 static enum cm_status rms_norm(struct cm_upgrade *up)
 {
     const bool wanted[] = {true};
-    cm_value axes, inverse = 0;
+    cm_value axes = 0, inverse = 0;
     if (up->n_outputs > 2)
         return cm_upgrade_fail(up, CM_BAD_MODEL, "has %zu outputs, can have 2", up->n_outputs);
     if (cm_upgrade_wants(up, 1)) {
