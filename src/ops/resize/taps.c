@@ -24,6 +24,7 @@ static const char *const coordinate_words[] = {"half_pixel",
                                                "align_corners",
                                                "asymmetric",
                                                "tf_crop_and_resize",
+                                               "tf_half_pixel_for_nn",
                                                NULL};
 static const char *const rounding_words[] = {"round_prefer_floor", "round_prefer_ceil", "floor",
                                              "ceil", NULL};
@@ -206,6 +207,8 @@ static double coordinate(const struct cm_resize *resize, const struct cm_resize_
         const double range = (axis->roi_end - axis->roi_start) * (in - 1);
         return (width == 1 ? range / 2 : x * range / (width - 1)) + axis->roi_start * (in - 1);
     }
+    case CM_COORDINATES_TF_HALF_PIXEL: /* ended with version 11, but producers still write it */
+        return (x + 0.5) / scale;
     }
     return (x + 0.5) / scale - 0.5;
 }
