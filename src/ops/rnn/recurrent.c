@@ -2,11 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/rnn/recurrent.h"
 
-/* X (seq, batch, input), W (directions, gates * hidden, input), R (directions, gates * hidden,
- * hidden), B (directions, 2 * gates * hidden), sequence_lens (batch), initial states (directions,
- * batch, hidden), P (directions, 3 * hidden). With layout 1 batch comes first in X, Y and states.
- */
-enum { IN_X, IN_W, IN_R, IN_B, IN_LENS, IN_H, IN_C, IN_P };
+#include "ops/rnn/operands.h"
 
 static int n_directions(const struct cm_node *node)
 {
@@ -44,7 +40,7 @@ static enum cm_status check_attributes(const struct cm_node *node, const struct 
 /* The attribute says again what R's shape says. */
 static enum cm_status check_hidden(struct cm_infer *in)
 {
-    const struct cm_type *r = cm_infer_type(in, IN_R);
+    const struct cm_type *r = cm_infer_type(in, CM_RNN_R);
     if (!r || r->rank != 3 || !cm_dim_known(r->dims[2]))
         return CM_OK;
     if (r->dims[2].value > MOST_HIDDEN)
@@ -58,22 +54,21 @@ static enum cm_status check_hidden(struct cm_infer *in)
 
 enum cm_status cm_recurrent_infer(struct cm_infer *in)
 {
-    const struct cm_type *x = cm_infer_type(in, IN_X);
+    const struct cm_type *x = cm_infer_type(in, CM_RNN_X);
     const struct cm_cell *cell = in->node->op->arg;
     CM_TRY(check_attributes(in->node, cell, in->err));
-    static const int ranks[] = {3, 3, 3, 2, 1, 3, 3, 2};
-    for (int i = 0; i < in->n_in && i < (int)CM_COUNT(ranks); i++) {
-        const struct cm_type *type = cm_infer_type(in, i);
-        if (type && type->rank != CM_RANK_UNKNOWN && type->rank != ranks[i])
-            return cm_infer_fail(in, "input %d has rank %d, needs %d", i, type->rank, ranks[i]);
-    }
     CM_TRY(check_hidden(in));
     const bool batch_first = cm_node_int(in->node, "layout") != 0;
+    const struct cm_recurrent_sizes sizes = {.directions = n_directions(in->node),
+                                             .gates = cell->n_gates,
+                                             .hidden =
+                                                 hidden_dim(in->node, cm_infer_type(in, CM_RNN_R)),
+                                             .batch_first = batch_first};
+    CM_TRY(cm_recurrent_check(in, &sizes));
     const bool known = x->rank == 3;
     const struct cm_dim seq = known ? x->dims[batch_first] : CM_DIM_ANY;
     const struct cm_dim batch = known ? x->dims[!batch_first] : CM_DIM_ANY;
-    const struct cm_dim hidden = hidden_dim(in->node, cm_infer_type(in, IN_R));
-    const struct cm_dim dirs = CM_DIM(n_directions(in->node));
+    const struct cm_dim hidden = sizes.hidden, dirs = CM_DIM(sizes.directions);
     const struct cm_dim y[2][4] = {{seq, dirs, batch, hidden}, {batch, seq, dirs, hidden}};
     const struct cm_dim last[2][3] = {{dirs, batch, hidden}, {batch, dirs, hidden}};
     CM_TRY(cm_infer_set_tensor(in, 0, x->dtype, 4, y[batch_first]));
@@ -216,7 +211,7 @@ static const int64_t swap_2[] = {1, 0}, swap_3[] = {1, 0, 2};
 static cm_value initial_state(struct cm_body *b, cm_value x, int operand, int d, int64_t hidden,
                               bool batch_first)
 {
-    cm_value given = cm_body_input(b, operand);
+    cm_value given = cm_recurrent_state(b, operand, n_directions(b->node), hidden);
     if (given) {
         if (batch_first)
             given = transpose(b, given, 3, swap_3);
@@ -249,9 +244,9 @@ static cm_value weighted_input(struct pass *pass)
 {
     struct cm_body *b = pass->b;
     const int64_t width = pass->cell->n_gates * pass->hidden;
-    const cm_value w = pick(b, cm_body_input(b, IN_W), pass->d);
+    const cm_value w = pick(b, cm_body_input(b, CM_RNN_W), pass->d);
     const cm_value product = cm_emit(b, "MatMul", pass->x, transpose(b, w, 2, swap_2));
-    const cm_value bias = pick(b, cm_body_input(b, IN_B), pass->d);
+    const cm_value bias = pick(b, cm_body_input(b, CM_RNN_B), pass->d);
     if (!bias)
         return product;
     const cm_value axis = cm_emit_int64s(b, 0);
@@ -332,8 +327,8 @@ static enum cm_status build_pass(struct pass *pass)
     struct cm_body *b = pass->b;
     struct cm_arena *arena = cm_builder_arena(&b->build);
     const cm_value input = weighted_input(pass);
-    pass->step.recurrence = transpose(b, pick(b, cm_body_input(b, IN_R), pass->d), 2, swap_2);
-    pass->step.peepholes = pick(b, cm_body_input(b, IN_P), pass->d);
+    pass->step.recurrence = transpose(b, pick(b, cm_body_input(b, CM_RNN_R), pass->d), 2, swap_2);
+    pass->step.peepholes = pick(b, cm_body_input(b, CM_RNN_P), pass->d);
     const cm_value positions = pass->lens ? sequence_positions(pass) : 0;
     CM_TRY(b->build.status);
     struct cm_graph *graph = step_graph(pass, input, positions);
@@ -384,14 +379,15 @@ enum cm_status cm_recurrent_body(struct cm_body *b)
     const struct cm_cell *cell = node->op->arg;
     const bool batch_first = cm_node_int(node, "layout") != 0;
     const struct cm_dim hidden =
-        hidden_dim(node, cm_builder_type(&b->build, cm_body_input(b, IN_R)));
+        hidden_dim(node, cm_builder_type(&b->build, cm_body_input(b, CM_RNN_R)));
     if (!cm_dim_known(hidden))
         return cm_body_decline(b, "the hidden size is not known");
     const bool reverse = cm_str_is(cm_node_str(node, "direction"), "reverse");
     const int n = n_directions(node);
-    cm_value x = cm_body_input(b, IN_X), ys[2], lasts[CM_MAX_STATES][2];
+    cm_value x = cm_body_input(b, CM_RNN_X), ys[2], lasts[CM_MAX_STATES][2];
     if (batch_first)
         x = transpose(b, x, 3, swap_3);
+    const cm_value lens = cm_recurrent_lengths(b);
     CM_TRY(b->build.status);
     for (int d = 0; d < n; d++) {
         struct pass pass = {.b = b,
@@ -400,10 +396,10 @@ enum cm_status cm_recurrent_body(struct cm_body *b)
                             .reverse = reverse || d == 1,
                             .hidden = hidden.value,
                             .x = x,
-                            .lens = cm_body_input(b, IN_LENS),
+                            .lens = lens,
                             .step = {.call = b, .direction = d, .hidden = hidden.value}};
         for (int s = 0; s < cell->n_states; s++)
-            pass.state[s] = initial_state(b, x, IN_H + s, d, hidden.value, batch_first);
+            pass.state[s] = initial_state(b, x, CM_RNN_H + s, d, hidden.value, batch_first);
         CM_TRY(build_pass(&pass));
         ys[d] = pass.y;
         for (int s = 0; s < cell->n_states; s++)
