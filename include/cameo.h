@@ -332,6 +332,10 @@ CAMEO_API const struct cameo_training *cameo_model_training(const struct cameo_m
                                                             size_t index);
 CAMEO_API const struct cameo_external_file *
 cameo_model_external_file(const struct cameo_model *model, size_t index);
+/* Sentences on what the model does that ONNX does not allow and that is run all the same, because
+ * its meaning is clear: nodes that are out of order. Found when first asked for. NULL past the
+ * last. */
+CAMEO_API const struct cameo_text *cameo_model_note(const struct cameo_model *model, size_t index);
 
 /* The initializer of this name; where a broken model has several, the first. Gives false, and
  * leaves *index alone, when there is none. */
