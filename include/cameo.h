@@ -64,7 +64,8 @@ struct cameo_backend {
 CAMEO_API bool cameo_backend(size_t index, struct cameo_backend *out);
 
 /* A library of others that is opened when it is there, and otherwise done without: "oneDNN",
- * "zlib". False past the end. */
+ * "zlib", and those of image codecs, whose path is that of the module that links them. False past
+ * the end. */
 struct cameo_library {
     size_t struct_size;
     char name[32], version[32]; /* version "": it is not used */
