@@ -89,8 +89,8 @@ static enum cm_status resize_11(struct cm_upgrade *up)
 }
 
 /* tf_half_pixel_for_nn is half_pixel moved up by a half, so rounding half up where that took the
- * floor, or the ceiling where that rounded half down, finds the same element. Its other uses have no
- * form in version 13; they keep the word, which our kernel and other runtimes still take. */
+ * floor, or the ceiling where that rounded half down, finds the same element. Its other uses have
+ * no form in version 13; they keep the word, which our kernel and other runtimes still take. */
 static enum cm_status resize_13(struct cm_upgrade *up)
 {
     if (!mode_is(up, "coordinate_transformation_mode", "tf_crop_and_resize"))

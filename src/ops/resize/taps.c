@@ -18,14 +18,9 @@ static enum cm_status choose(const struct cm_node *node, const char *name, const
 
 /* Each in the order of its enumeration. */
 static const char *const mode_words[] = {"nearest", "linear", "cubic", NULL};
-static const char *const coordinate_words[] = {"half_pixel",
-                                               "half_pixel_symmetric",
-                                               "pytorch_half_pixel",
-                                               "align_corners",
-                                               "asymmetric",
-                                               "tf_crop_and_resize",
-                                               "tf_half_pixel_for_nn",
-                                               NULL};
+static const char *const coordinate_words[] = {
+    "half_pixel", "half_pixel_symmetric", "pytorch_half_pixel",   "align_corners",
+    "asymmetric", "tf_crop_and_resize",   "tf_half_pixel_for_nn", NULL};
 static const char *const rounding_words[] = {"round_prefer_floor", "round_prefer_ceil", "floor",
                                              "ceil", NULL};
 static const char *const policy_words[] = {"stretch", "not_larger", "not_smaller", NULL};

@@ -56,25 +56,26 @@ static enum cm_status check_known_lengths(struct cm_infer *in, int i, struct cm_
 
 enum cm_status cm_recurrent_check(struct cm_infer *in, const struct cm_recurrent_sizes *sizes)
 {
-    const struct cm_type *x = cm_infer_type(in, CM_RNN_X);
+    const struct cm_type *x = cm_infer_type(in, IN_X);
     const bool first = sizes->batch_first;
     const struct cm_dim batch = batch_dim(x, first), dirs = CM_DIM(sizes->directions);
-    const struct cm_dim input = x->rank == 3 ? x->dims[2] : CM_DIM_ANY, hidden = sizes->hidden;
+    const struct cm_dim hidden = sizes->hidden;
     const bool known = cm_dim_known(hidden);
-    const struct cm_dim gates = known ? CM_DIM(sizes->gates * hidden.value) : CM_DIM_ANY;
     const struct cm_dim biases = known ? CM_DIM(2 * sizes->gates * hidden.value) : CM_DIM_ANY;
     const struct cm_dim peepholes = known ? CM_DIM(3 * hidden.value) : CM_DIM_ANY;
     const struct cm_dim state[2][3] = {{dirs, batch, hidden}, {batch, dirs, hidden}};
     if (x->rank != CM_RANK_UNKNOWN && x->rank != 3)
         return cm_infer_fail(in, "input 0 'X' has rank %d, needs 3", x->rank);
-    CM_TRY(check_dims(in, CM_RNN_W, "W", 3, (struct cm_dim[]){dirs, gates, input}));
-    CM_TRY(check_dims(in, CM_RNN_R, "R", 3, (struct cm_dim[]){dirs, gates, hidden}));
-    CM_TRY(check_dims(in, CM_RNN_B, "B", 2, (struct cm_dim[]){dirs, biases}));
-    CM_TRY(check_dims(in, CM_RNN_LENS, "sequence_lens", 1, &batch));
-    CM_TRY(check_dims(in, CM_RNN_H, "initial_h", 3, state[first]));
-    CM_TRY(check_dims(in, CM_RNN_C, "initial_c", 3, state[first]));
-    CM_TRY(check_dims(in, CM_RNN_P, "P", 2, (struct cm_dim[]){dirs, peepholes}));
-    return check_known_lengths(in, CM_RNN_LENS, sequence_dim(x, first));
+    /* The rest of their shapes is for the products in the body to check. */
+    const struct cm_dim weights[3] = {dirs, CM_DIM_ANY, CM_DIM_ANY};
+    CM_TRY(check_dims(in, IN_W, "W", 3, weights));
+    CM_TRY(check_dims(in, IN_R, "R", 3, weights));
+    CM_TRY(check_dims(in, IN_B, "B", 2, (struct cm_dim[]){dirs, biases}));
+    CM_TRY(check_dims(in, IN_LENS, "sequence_lens", 1, &batch));
+    CM_TRY(check_dims(in, IN_H, "initial_h", 3, state[first]));
+    CM_TRY(check_dims(in, IN_C, "initial_c", 3, state[first]));
+    CM_TRY(check_dims(in, IN_P, "P", 2, (struct cm_dim[]){dirs, peepholes}));
+    return check_known_lengths(in, IN_LENS, sequence_dim(x, first));
 }
 
 /* ---- ai.cameo::RecurrentLengths (sequence_lens, X) ---- */
@@ -138,12 +139,12 @@ static const struct cm_type *type_of(const struct cm_body *b, cm_value value)
 cm_value cm_recurrent_lengths(struct cm_body *b)
 {
     struct cm_arena *arena = cm_builder_arena(&b->build);
-    const cm_value given = cm_body_input(b, CM_RNN_LENS);
+    const cm_value given = cm_body_input(b, IN_LENS);
     if (!given)
         return 0;
     return cm_emit_with(b, "ai.cameo::RecurrentLengths",
                         CM_ATTRIBUTES(cm_attr_int(arena, "layout", cm_node_int(b->node, "layout"))),
-                        given, cm_body_input(b, CM_RNN_X));
+                        given, cm_body_input(b, IN_X));
 }
 
 cm_value cm_recurrent_state(struct cm_body *b, int operand, int directions, int64_t hidden)
@@ -152,7 +153,7 @@ cm_value cm_recurrent_state(struct cm_body *b, int operand, int directions, int6
     const bool first = cm_node_int(b->node, "layout") != 0;
     const cm_value given = cm_body_input(b, operand);
     const struct cm_type *type = type_of(b, given);
-    const struct cm_dim batch = batch_dim(type_of(b, cm_body_input(b, CM_RNN_X)), first);
+    const struct cm_dim batch = batch_dim(type_of(b, cm_body_input(b, IN_X)), first);
     if (!given || (type->rank == 3 && cm_dim_same(type->dims[!first], batch) &&
                    cm_dim_known(type->dims[first]) && cm_dim_known(type->dims[2])))
         return given; /* it fits: what is known was checked before */
@@ -160,5 +161,5 @@ cm_value cm_recurrent_state(struct cm_body *b, int operand, int directions, int6
                         CM_ATTRIBUTES(cm_attr_int(arena, "directions", directions),
                                       cm_attr_int(arena, "hidden_size", hidden),
                                       cm_attr_int(arena, "layout", first)),
-                        given, cm_body_input(b, CM_RNN_X));
+                        given, cm_body_input(b, IN_X));
 }

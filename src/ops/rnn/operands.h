@@ -9,16 +9,7 @@
  * hidden), B (directions, 2 * gates * hidden), sequence_lens (batch), initial states (directions,
  * batch, hidden), P (directions, 3 * hidden). With layout 1 batch comes first in X, Y and states.
  */
-enum {
-    CM_RNN_X,
-    CM_RNN_W,
-    CM_RNN_R,
-    CM_RNN_B,
-    CM_RNN_LENS,
-    CM_RNN_H,
-    CM_RNN_C,
-    CM_RNN_P,
-};
+enum { IN_X, IN_W, IN_R, IN_B, IN_LENS, IN_H, IN_C, IN_P };
 
 struct cm_recurrent_sizes {
     int directions, gates;

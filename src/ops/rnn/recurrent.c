@@ -40,7 +40,7 @@ static enum cm_status check_attributes(const struct cm_node *node, const struct 
 /* The attribute says again what R's shape says. */
 static enum cm_status check_hidden(struct cm_infer *in)
 {
-    const struct cm_type *r = cm_infer_type(in, CM_RNN_R);
+    const struct cm_type *r = cm_infer_type(in, IN_R);
     if (!r || r->rank != 3 || !cm_dim_known(r->dims[2]))
         return CM_OK;
     if (r->dims[2].value > MOST_HIDDEN)
@@ -54,7 +54,7 @@ static enum cm_status check_hidden(struct cm_infer *in)
 
 enum cm_status cm_recurrent_infer(struct cm_infer *in)
 {
-    const struct cm_type *x = cm_infer_type(in, CM_RNN_X);
+    const struct cm_type *x = cm_infer_type(in, IN_X);
     const struct cm_cell *cell = in->node->op->arg;
     CM_TRY(check_attributes(in->node, cell, in->err));
     CM_TRY(check_hidden(in));
@@ -62,7 +62,7 @@ enum cm_status cm_recurrent_infer(struct cm_infer *in)
     const struct cm_recurrent_sizes sizes = {.directions = n_directions(in->node),
                                              .gates = cell->n_gates,
                                              .hidden =
-                                                 hidden_dim(in->node, cm_infer_type(in, CM_RNN_R)),
+                                                 hidden_dim(in->node, cm_infer_type(in, IN_R)),
                                              .batch_first = batch_first};
     CM_TRY(cm_recurrent_check(in, &sizes));
     const bool known = x->rank == 3;
@@ -244,9 +244,9 @@ static cm_value weighted_input(struct pass *pass)
 {
     struct cm_body *b = pass->b;
     const int64_t width = pass->cell->n_gates * pass->hidden;
-    const cm_value w = pick(b, cm_body_input(b, CM_RNN_W), pass->d);
+    const cm_value w = pick(b, cm_body_input(b, IN_W), pass->d);
     const cm_value product = cm_emit(b, "MatMul", pass->x, transpose(b, w, 2, swap_2));
-    const cm_value bias = pick(b, cm_body_input(b, CM_RNN_B), pass->d);
+    const cm_value bias = pick(b, cm_body_input(b, IN_B), pass->d);
     if (!bias)
         return product;
     const cm_value axis = cm_emit_int64s(b, 0);
@@ -327,8 +327,8 @@ static enum cm_status build_pass(struct pass *pass)
     struct cm_body *b = pass->b;
     struct cm_arena *arena = cm_builder_arena(&b->build);
     const cm_value input = weighted_input(pass);
-    pass->step.recurrence = transpose(b, pick(b, cm_body_input(b, CM_RNN_R), pass->d), 2, swap_2);
-    pass->step.peepholes = pick(b, cm_body_input(b, CM_RNN_P), pass->d);
+    pass->step.recurrence = transpose(b, pick(b, cm_body_input(b, IN_R), pass->d), 2, swap_2);
+    pass->step.peepholes = pick(b, cm_body_input(b, IN_P), pass->d);
     const cm_value positions = pass->lens ? sequence_positions(pass) : 0;
     CM_TRY(b->build.status);
     struct cm_graph *graph = step_graph(pass, input, positions);
@@ -379,12 +379,12 @@ enum cm_status cm_recurrent_body(struct cm_body *b)
     const struct cm_cell *cell = node->op->arg;
     const bool batch_first = cm_node_int(node, "layout") != 0;
     const struct cm_dim hidden =
-        hidden_dim(node, cm_builder_type(&b->build, cm_body_input(b, CM_RNN_R)));
+        hidden_dim(node, cm_builder_type(&b->build, cm_body_input(b, IN_R)));
     if (!cm_dim_known(hidden))
         return cm_body_decline(b, "the hidden size is not known");
     const bool reverse = cm_str_is(cm_node_str(node, "direction"), "reverse");
     const int n = n_directions(node);
-    cm_value x = cm_body_input(b, CM_RNN_X), ys[2], lasts[CM_MAX_STATES][2];
+    cm_value x = cm_body_input(b, IN_X), ys[2], lasts[CM_MAX_STATES][2];
     if (batch_first)
         x = transpose(b, x, 3, swap_3);
     const cm_value lens = cm_recurrent_lengths(b);
@@ -399,7 +399,7 @@ enum cm_status cm_recurrent_body(struct cm_body *b)
                             .lens = lens,
                             .step = {.call = b, .direction = d, .hidden = hidden.value}};
         for (int s = 0; s < cell->n_states; s++)
-            pass.state[s] = initial_state(b, x, CM_RNN_H + s, d, hidden.value, batch_first);
+            pass.state[s] = initial_state(b, x, IN_H + s, d, hidden.value, batch_first);
         CM_TRY(build_pass(&pass));
         ys[d] = pass.y;
         for (int s = 0; s < cell->n_states; s++)
