@@ -265,24 +265,22 @@ static enum cm_status import_node(struct cm_import_context *context, struct cm_g
                                   struct cm_node *before, const struct cm_node_proto *proto,
                                   struct cm_error *err)
 {
-    const struct cm_registry *registry = context->module->registry;
     struct cm_node_spec spec;
     CM_TRY(read_node(context, graph, proto, &spec, err));
-    const struct cm_schema *from =
-        spec.function ? NULL
-                      : cm_registry_schema(registry, spec.domain, spec.op_type, spec.version);
-    const struct cm_schema *newest =
-        from ? cm_registry_schema(registry, spec.domain, spec.op_type, 0) : NULL;
+    struct cm_operator found = {0};
+    if (!spec.function)
+        found = cm_module_operator(context->module, cm_domain_plain(spec.domain), spec.op_type,
+                                   spec.version);
+    const struct cm_schema *from = found.schema;
     if (!from && !spec.function)
         cm_import_is_missing(context, proto);
-    const struct cm_op *op = from ? cm_registry_op(registry, spec.domain, spec.op_type) : NULL;
-    if (op && op->effects & CM_REGION)
+    if (from && found.op && found.op->effects & CM_REGION)
         return cm_fail(err, CM_BAD_MODEL, "regions are made in memory, a file cannot hold one");
     const struct cm_node *after = before ? before->prev : graph->last;
     const cm_value *given = spec.inputs;
     const size_t n_given = spec.n_inputs; /* more where attributes name values */
     cm_value *outputs;
-    if (from != newest && context->upgrade) {
+    if (from != found.newest && context->upgrade) {
         struct cm_builder builder = {.graph = graph, .before = before, .err = err};
         spec.original_version = from->since_version;
         outputs = CM_NEW_ARRAY(context->module->arena, cm_value, spec.n_outputs);
@@ -470,6 +468,8 @@ static enum cm_status import_graph(struct cm_import_context *context, struct cm_
     if (context->depth >= CM_NESTING_MAX)
         return cm_fail(err, CM_LIMIT, "graphs nest deeper than %d", CM_NESTING_MAX);
     context->depth++;
+    cm_map_reserve(&graph->names, context->module->arena,
+                   proto->input.count + proto->initializer.count + proto->node.count);
     enum cm_status status = import_initializers(context, graph, proto, err);
     for (size_t i = 0; i < proto->node.count && !status; i++)
         status = import_any_node(context, graph, NULL, &proto->node.items[i], err);

@@ -321,7 +321,7 @@ static enum cm_status simplify(struct cm_simplifier *s, struct cm_graph *graph,
         s->changed = false;
         CM_TRY(walk(s, graph, err));
     }
-    cm_remove_dead(graph);
+    cm_graph_remove_dead(graph);
     drop_unread(graph);
     put_back(s, &declared);
     return cm_graph_retype(graph, err);
