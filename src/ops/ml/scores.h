@@ -18,5 +18,8 @@ enum cm_scores {
 /* By the name that attributes give it. */
 bool cm_scores_parse(struct cm_str name, enum cm_scores *out);
 void cm_scores_finish(enum cm_scores how, int64_t count, double *row);
+/* The same for the targets of a regression: as in ONNX Runtime, a single one is not transformed,
+ * but by PROBIT. */
+void cm_scores_finish_targets(enum cm_scores how, int64_t count, double *row);
 
 #endif

@@ -1,0 +1,284 @@
+/* Reading trees from lists of nodes and weights. */
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/ml/tree_lists.h"
+
+#include "base/memory.h"
+#include "onnx/tensor_data.h"
+
+/* ---- lists of numbers ---- */
+
+enum cm_status cm_real_list_load(struct cm_call *call, const char *name, struct cm_real_list *out)
+{
+    char as_tensor[64];
+    snprintf(as_tensor, sizeof as_tensor, "%s_as_tensor", name);
+    const struct cm_attribute_proto *attr = cm_node_attr(call->node, as_tensor);
+    const struct cm_floats floats = cm_node_floats(call->node, name);
+    *out = (struct cm_real_list){0};
+    if (!attr) {
+        out->tensor = cm_tensor_borrow(CM_FLOAT, &CM_SHAPE((int64_t)floats.count),
+                                       (void *)(uintptr_t)floats.items);
+    } else {
+        if (floats.count)
+            return cm_call_fail(call, CM_BAD_MODEL, "attributes '%s' and '%s' are both given", name,
+                                as_tensor);
+        if (!attr->t)
+            return cm_call_fail(call, CM_BAD_MODEL, "attribute '%s' holds no tensor", as_tensor);
+        CM_TRY(cm_tensor_proto_load(attr->t, NULL, &out->tensor, call->err));
+        if (out->tensor.type != CM_FLOAT && out->tensor.type != CM_DOUBLE)
+            return cm_call_fail(call, CM_BAD_MODEL,
+                                "attribute '%s' is a tensor of %s, expected float or double",
+                                as_tensor, cm_dtype_name(out->tensor.type));
+    }
+    out->count = (size_t)cm_tensor_count(&out->tensor);
+    return CM_OK;
+}
+
+void cm_real_list_drop(struct cm_real_list *list)
+{
+    cm_tensor_drop(&list->tensor);
+    list->count = 0;
+}
+
+double cm_real_list_at(const struct cm_real_list *list, size_t i)
+{
+    return cm_tensor_real(&list->tensor, (int64_t)i);
+}
+
+/* ---- finding nodes by their numbers ---- */
+
+struct numbered {
+    int64_t tree, node;
+    uint32_t index; /* in the lists */
+};
+
+/* All nodes, in the order of their numbers. */
+struct numbering {
+    struct numbered *items;
+    size_t count;
+};
+
+static int compare_numbers(const void *a, const void *b)
+{
+    const struct numbered *x = a, *y = b;
+    if (x->tree != y->tree)
+        return x->tree < y->tree ? -1 : 1;
+    return (x->node > y->node) - (x->node < y->node);
+}
+
+static enum cm_status number_nodes(struct cm_call *call, struct numbering *out)
+{
+    const struct cm_int64s trees = cm_node_ints(call->node, "nodes_treeids");
+    const struct cm_int64s nodes = cm_node_ints(call->node, "nodes_nodeids");
+    bool sorted = true;
+    out->count = nodes.count;
+    out->items = cm_calloc(nodes.count + 1, sizeof *out->items);
+    if (!out->items)
+        return cm_call_fail(call, CM_NO_MEMORY, "no memory for %zu tree nodes", nodes.count);
+    for (size_t i = 0; i < nodes.count; i++) {
+        out->items[i] = (struct numbered){trees.items[i], nodes.items[i], (uint32_t)i};
+        sorted = sorted && (i == 0 || compare_numbers(&out->items[i - 1], &out->items[i]) < 0);
+    }
+    if (sorted)
+        return CM_OK;
+    qsort(out->items, out->count, sizeof *out->items, compare_numbers);
+    for (size_t i = 1; i < out->count; i++)
+        if (compare_numbers(&out->items[i - 1], &out->items[i]) == 0)
+            return cm_call_fail(call, CM_BAD_MODEL, "node %lld of tree %lld is there twice",
+                                (long long)out->items[i].node, (long long)out->items[i].tree);
+    return CM_OK;
+}
+
+/* False: there is no such node. */
+static bool find_node(const struct numbering *numbering, int64_t tree, int64_t node, uint32_t *out)
+{
+    const struct numbered key = {tree, node, 0};
+    const struct numbered *found = bsearch(&key, numbering->items, numbering->count,
+                                           sizeof *numbering->items, compare_numbers);
+    if (found)
+        *out = found->index;
+    return found != NULL;
+}
+
+/* ---- nodes ---- */
+
+static bool parse_mode(struct cm_str name, uint8_t *out)
+{
+    static const char *const names[] = {"BRANCH_LEQ", "BRANCH_LT",  "BRANCH_GTE",    "BRANCH_GT",
+                                        "BRANCH_EQ",  "BRANCH_NEQ", "BRANCH_MEMBER", "LEAF"};
+    for (uint8_t i = 0; i < CM_COUNT(names); i++) {
+        *out = i;
+        if (cm_str_is(name, names[i]))
+            return true;
+    }
+    return false;
+}
+
+static enum cm_status check_lists(struct cm_call *call, const struct cm_weight_names *names,
+                                  size_t values, size_t weights)
+{
+    static const char *const lists[] = {"nodes_treeids", "nodes_featureids", "nodes_truenodeids",
+                                        "nodes_falsenodeids", "nodes_missing_value_tracks_true"};
+    const size_t n = cm_node_ints(call->node, "nodes_nodeids").count;
+    const size_t modes = cm_node_strs(call->node, "nodes_modes").count;
+    for (size_t i = 0; i < CM_COUNT(lists); i++) {
+        const size_t count = cm_node_ints(call->node, lists[i]).count;
+        if (count != n && (count || i + 1 < CM_COUNT(lists))) /* the last one may be absent */
+            return cm_call_fail(call, CM_BAD_MODEL,
+                                "attribute '%s' has %zu elements, nodes_nodeids has %zu", lists[i],
+                                count, n);
+    }
+    if (modes != n || values != n)
+        return cm_call_fail(call, CM_BAD_MODEL,
+                            "there are %zu nodes_modes and %zu nodes_values for %zu nodes", modes,
+                            values, n);
+    if (cm_node_ints(call->node, names->trees).count != weights ||
+        cm_node_ints(call->node, names->nodes).count != weights ||
+        cm_node_ints(call->node, names->targets).count != weights)
+        return cm_call_fail(call, CM_BAD_MODEL,
+                            "attributes '%s', '%s', '%s' and '%s' differ in length", names->trees,
+                            names->nodes, names->targets, names->weights);
+    return CM_OK;
+}
+
+static enum cm_status read_node(struct cm_call *call, const struct numbering *numbering,
+                                const struct cm_real_list *values, size_t i, struct cm_trees *trees)
+{
+    static const char *const next[] = {"nodes_falsenodeids", "nodes_truenodeids"};
+    const struct cm_str mode = cm_node_strs(call->node, "nodes_modes").items[i];
+    const int64_t feature = cm_node_ints(call->node, "nodes_featureids").items[i];
+    const int64_t tree = cm_node_ints(call->node, "nodes_treeids").items[i];
+    const int64_t id = cm_node_ints(call->node, "nodes_nodeids").items[i];
+    const struct cm_int64s missing = cm_node_ints(call->node, "nodes_missing_value_tracks_true");
+    struct cm_tree_node *node = &trees->nodes[i];
+    if (!parse_mode(mode, &node->test))
+        return cm_call_fail(call, CM_BAD_MODEL,
+                            "node %lld of tree %lld has mode '%.*s', which is not known",
+                            (long long)id, (long long)tree, CM_STR_FMT(mode));
+    if (node->test == CM_TREE_LEAF)
+        return CM_OK;
+    if (feature < 0 || feature > INT32_MAX)
+        return cm_call_fail(call, CM_BAD_MODEL, "node %lld of tree %lld reads feature %lld",
+                            (long long)id, (long long)tree, (long long)feature);
+    node->feature = (int32_t)feature;
+    node->value = cm_real_list_at(values, i);
+    node->missing_is_true = missing.count && missing.items[i];
+    if (node->test == CM_TREE_MEMBER) { /* of a set of one */
+        trees->members[i] = node->value;
+        node->first = (uint32_t)i;
+        node->count = 1;
+    }
+    for (int side = 0; side < 2; side++) {
+        const int64_t to = cm_node_ints(call->node, next[side]).items[i];
+        if (!find_node(numbering, tree, to, &node->next[side]))
+            return cm_call_fail(call, CM_BAD_MODEL,
+                                "node %lld of tree %lld leads to node %lld, which does not exist",
+                                (long long)id, (long long)tree, (long long)to);
+    }
+    return CM_OK;
+}
+
+/* A tree begins at the first of its nodes in the lists, trees are in the order of these. */
+static void read_roots(const struct numbering *numbering, struct cm_trees *trees, bool *is_root)
+{
+    size_t at = 0;
+    for (size_t i = 0; i < numbering->count;) {
+        const int64_t tree = numbering->items[i].tree;
+        uint32_t first = UINT32_MAX;
+        for (; i < numbering->count && numbering->items[i].tree == tree; i++)
+            first = numbering->items[i].index < first ? numbering->items[i].index : first;
+        is_root[first] = true;
+    }
+    for (size_t i = 0; i < numbering->count; i++)
+        if (is_root[i])
+            trees->roots[at++] = (uint32_t)i;
+    trees->n_roots = at;
+}
+
+/* ---- weights ---- */
+
+/* Does a weight of this node count? Not if the node is no leaf, nor, as in ONNX Runtime, if it has
+ * one already and there is one target: converters write such weights once per class. */
+static bool counts(const struct cm_trees *trees, const struct cm_tree_node *node)
+{
+    return node->test == CM_TREE_LEAF && (trees->n_targets > 1 || node->count == 0);
+}
+
+/* owner: per weight, the node in the lists. */
+static enum cm_status read_weights(struct cm_call *call, const struct numbering *numbering,
+                                   const struct cm_weight_names *names,
+                                   const struct cm_real_list *weights, struct cm_trees *trees,
+                                   uint32_t *owner)
+{
+    const struct cm_int64s of_tree = cm_node_ints(call->node, names->trees);
+    const struct cm_int64s of_node = cm_node_ints(call->node, names->nodes);
+    const struct cm_int64s target = cm_node_ints(call->node, names->targets);
+    uint32_t at = 0;
+    for (size_t i = 0; i < weights->count; i++) {
+        if (!find_node(numbering, of_tree.items[i], of_node.items[i], &owner[i]))
+            return cm_call_fail(call, CM_BAD_MODEL,
+                                "weight %zu is of node %lld of tree %lld, which does not exist", i,
+                                (long long)of_node.items[i], (long long)of_tree.items[i]);
+        if (target.items[i] < 0 || target.items[i] >= trees->n_targets)
+            return cm_call_fail(call, CM_BAD_MODEL, "weight %zu is for %s %lld, there are %d", i,
+                                names->targets, (long long)target.items[i], (int)trees->n_targets);
+        if (counts(trees, &trees->nodes[owner[i]]))
+            trees->nodes[owner[i]].count++;
+    }
+    for (size_t i = 0; i < trees->n_nodes; i++) {
+        struct cm_tree_node *node = &trees->nodes[i];
+        if (node->test != CM_TREE_LEAF)
+            continue;
+        node->first = at;
+        at += node->count;
+        node->count = 0;
+    }
+    for (size_t i = 0; i < weights->count; i++) {
+        struct cm_tree_node *node = &trees->nodes[owner[i]];
+        if (counts(trees, node))
+            trees->weights[node->first + node->count++] =
+                (struct cm_tree_weight){cm_real_list_at(weights, i), (int32_t)target.items[i]};
+    }
+    trees->n_weights = at;
+    return CM_OK;
+}
+
+/* What is needed while trees are read. */
+struct reader {
+    struct cm_real_list values, weights;
+    struct numbering numbering;
+    uint32_t *owner;
+    bool *is_root;
+};
+
+static enum cm_status read_trees(struct cm_call *call, const struct cm_weight_names *names,
+                                 int32_t n_targets, struct reader *r, struct cm_trees *out)
+{
+    CM_TRY(cm_real_list_load(call, "nodes_values", &r->values));
+    CM_TRY(cm_real_list_load(call, names->weights, &r->weights));
+    CM_TRY(check_lists(call, names, r->values.count, r->weights.count));
+    const size_t n = r->values.count;
+    CM_TRY(cm_trees_init(out, n, r->weights.count, n, n, call->err));
+    out->n_targets = n_targets;
+    CM_TRY(number_nodes(call, &r->numbering));
+    r->owner = cm_calloc(r->weights.count + 1, sizeof *r->owner);
+    r->is_root = cm_calloc(n + 1, sizeof *r->is_root);
+    if (!r->owner || !r->is_root)
+        return cm_call_fail(call, CM_NO_MEMORY, "no memory for %zu tree nodes", n);
+    for (size_t i = 0; i < n; i++)
+        CM_TRY(read_node(call, &r->numbering, &r->values, i, out));
+    read_roots(&r->numbering, out, r->is_root);
+    return read_weights(call, &r->numbering, names, &r->weights, out, r->owner);
+}
+
+enum cm_status cm_tree_lists_read(struct cm_call *call, const struct cm_weight_names *names,
+                                  int32_t n_targets, struct cm_trees *out)
+{
+    struct reader r = {0};
+    const enum cm_status status = read_trees(call, names, n_targets, &r, out);
+    cm_real_list_drop(&r.values);
+    cm_real_list_drop(&r.weights);
+    cm_free(r.numbering.items);
+    cm_free(r.owner);
+    cm_free(r.is_root);
+    return status;
+}
