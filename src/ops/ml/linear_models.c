@@ -3,6 +3,7 @@
 #include "base/number.h"
 #include "graph/op.h"
 #include "ops/common/reals.h"
+#include "ops/ml/labels.h"
 #include "ops/ml/scores.h"
 
 /* Rows of scores and what is done to them. */
@@ -179,8 +180,7 @@ CM_OP_IN(ml, "ai.onnx.ml", LinearRegressor, .infer = regressor_infer, .prepare =
 
 static size_t class_count(const struct cm_node *node)
 {
-    const size_t strings = cm_node_strs(node, "classlabels_strings").count;
-    return strings ? strings : cm_node_ints(node, "classlabels_ints").count;
+    return cm_labels_read(node, "classlabels_ints").count;
 }
 
 /* Two classes may share one row of coefficients: the other's score is its negative. features are
@@ -217,40 +217,15 @@ static enum cm_status classifier_prepare(struct cm_call *call)
     return reserve(call, m);
 }
 
-/* The labels as strings of the result's own, so that they may outlive the model. */
-static enum cm_status own_labels(struct cm_call *call, struct cm_strs labels,
-                                 const struct cm_str **out)
-{
-    struct cm_buffer *buffer;
-    size_t bytes = 0;
-    for (size_t i = 0; i < labels.count; i++)
-        bytes += labels.items[i].size;
-    CM_TRY(cm_buffer_new(bytes + labels.count * sizeof **out, &buffer, call->err));
-    const enum cm_status status = cm_buffer_hold(call->out[0]->buffer, buffer, call->err);
-    struct cm_str *list = cm_buffer_data(buffer);
-    char *to = (char *)(list + labels.count);
-    for (size_t i = 0; i < labels.count; i++) {
-        if (labels.items[i].size)
-            memcpy(to, labels.items[i].data, labels.items[i].size);
-        list[i] = (struct cm_str){to, labels.items[i].size};
-        to += labels.items[i].size;
-    }
-    *out = list;
-    cm_buffer_drop(buffer);
-    return status;
-}
-
 static enum cm_status classifier_run(struct cm_call *call)
 {
     const struct model *m = call->state;
-    const struct cm_strs strings = cm_node_strs(call->node, "classlabels_strings");
-    const struct cm_int64s ints = cm_node_ints(call->node, "classlabels_ints");
-    const int64_t classes = (int64_t)class_count(call->node);
+    const struct cm_labels labels = cm_labels_read(call->node, "classlabels_ints");
+    const int64_t classes = (int64_t)labels.count;
     const int64_t rows = call->in[0]->shape.rank == 2 ? call->in[0]->shape.dims[0] : 1;
     double *scores = call->scratch;
-    const struct cm_str *labels = NULL;
-    if (strings.count && call->out[0])
-        CM_TRY(own_labels(call, strings, &labels));
+    const struct cm_str *own;
+    CM_TRY(cm_labels_begin(call, &labels, &own));
     for (int64_t row = 0; row < rows; row++) {
         int64_t best = 0;
         score_row(m, call->in[0], row, scores);
@@ -261,10 +236,7 @@ static enum cm_status classifier_run(struct cm_call *call)
         cm_scores_finish(m->finish, classes, scores);
         for (int64_t i = 1; i < classes; i++)
             best = scores[i] > scores[best] ? i : best;
-        if (call->out[0] && labels)
-            ((struct cm_str *)call->out[0]->data)[row] = labels[best];
-        else if (call->out[0])
-            ((int64_t *)call->out[0]->data)[row] = ints.items[best];
+        cm_labels_store(call, &labels, own, row, (size_t)best);
         if (call->n_out > 1 && call->out[1])
             cm_reals_store(CM_FLOAT, call->out[1]->data, row * classes, classes, scores);
     }

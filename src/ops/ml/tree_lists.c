@@ -103,14 +103,13 @@ static bool find_node(const struct numbering *numbering, int64_t tree, int64_t n
 
 static bool parse_mode(struct cm_str name, uint8_t *out)
 {
-    static const char *const names[] = {"BRANCH_LEQ", "BRANCH_LT",  "BRANCH_GTE",    "BRANCH_GT",
-                                        "BRANCH_EQ",  "BRANCH_NEQ", "BRANCH_MEMBER", "LEAF"};
-    for (uint8_t i = 0; i < CM_COUNT(names); i++) {
-        *out = i;
+    static const char *const names[] = {"BRANCH_LEQ", "BRANCH_LT", "BRANCH_GTE",
+                                        "BRANCH_GT",  "BRANCH_EQ", "BRANCH_NEQ"};
+    *out = CM_TREE_LEAF;
+    for (uint8_t i = 0; i < CM_COUNT(names); i++)
         if (cm_str_is(name, names[i]))
-            return true;
-    }
-    return false;
+            *out = i;
+    return *out != CM_TREE_LEAF || cm_str_is(name, "LEAF");
 }
 
 static enum cm_status check_lists(struct cm_call *call, const struct cm_weight_names *names,
@@ -162,11 +161,6 @@ static enum cm_status read_node(struct cm_call *call, const struct numbering *nu
     node->feature = (int32_t)feature;
     node->value = cm_real_list_at(values, i);
     node->missing_is_true = missing.count && missing.items[i];
-    if (node->test == CM_TREE_MEMBER) { /* of a set of one */
-        trees->members[i] = node->value;
-        node->first = (uint32_t)i;
-        node->count = 1;
-    }
     for (int side = 0; side < 2; side++) {
         const int64_t to = cm_node_ints(call->node, next[side]).items[i];
         if (!find_node(numbering, tree, to, &node->next[side]))
@@ -257,7 +251,7 @@ static enum cm_status read_trees(struct cm_call *call, const struct cm_weight_na
     CM_TRY(cm_real_list_load(call, names->weights, &r->weights));
     CM_TRY(check_lists(call, names, r->values.count, r->weights.count));
     const size_t n = r->values.count;
-    CM_TRY(cm_trees_init(out, n, r->weights.count, n, n, call->err));
+    CM_TRY(cm_trees_init(out, n, r->weights.count, 0, n, call->err));
     out->n_targets = n_targets;
     CM_TRY(number_nodes(call, &r->numbering));
     r->owner = cm_calloc(r->weights.count + 1, sizeof *r->owner);
