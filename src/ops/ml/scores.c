@@ -59,3 +59,11 @@ void cm_scores_finish_targets(enum cm_scores how, int64_t count, double *row)
     if (count > 1 || how == CM_SCORES_PROBIT)
         cm_scores_finish(how, count, row);
 }
+
+void cm_scores_finish_pair(enum cm_scores how, bool probability, double s, double *row)
+{
+    row[0] = probability && how != CM_SCORES_LOGISTIC ? 1 - s : -s;
+    row[1] = s;
+    if (how == CM_SCORES_LOGISTIC || how == CM_SCORES_PROBIT)
+        cm_scores_finish(how, 2, row);
+}

@@ -23,7 +23,8 @@ struct svm {
     struct cm_labels labels;
     enum cm_scores finish;
     bool one_class;
-    size_t part; /* doubles of scratch memory per part */
+    bool positive; /* no coefficient is negative */
+    size_t part;   /* doubles of scratch memory per part */
     /* Of a run. */
     struct cm_call *call;
     const struct cm_str *own;
@@ -367,22 +368,22 @@ static void find_probabilities(const struct svm *m, const double *pairs, double 
     couple(n, r, q, qp, p);
 }
 
-/* What two classes get of one decision. Softmax does not act on it. */
-static void finish_one(enum cm_scores finish, double decision, double *scores)
-{
-    const bool softmax = finish == CM_SCORES_SOFTMAX || finish == CM_SCORES_SOFTMAX_ZERO;
-    scores[0] = softmax || finish == CM_SCORES_PROBIT ? 1 - decision : -decision;
-    scores[1] = decision;
-    if (!softmax)
-        cm_scores_finish(finish, 2, scores);
-}
-
 static int64_t largest(int64_t count, const double *items)
 {
     int64_t best = 0;
     for (int64_t i = 1; i < count; i++)
         best = items[i] > items[best] ? i : best;
     return best;
+}
+
+/* The largest score wins; but of two classes the second, whichever is larger, if the larger one is
+ * above a threshold: ONNX's reference implementation and ONNX Runtime agree on that. */
+static int64_t choose_linear(const struct svm *m, const double *scores)
+{
+    const int64_t best = largest(m->classes, scores);
+    if (m->classes != 2)
+        return best;
+    return (m->positive ? scores[best] >= 0.5 : scores[best] > 0) ? 1 : best;
 }
 
 static void classify_row(const struct svm *m, int64_t row, double *scratch)
@@ -395,7 +396,7 @@ static void classify_row(const struct svm *m, int64_t row, double *scratch)
         for (int64_t c = 0; c < m->classes; c++)
             p[c] = (double)m->rho.items[0] +
                    product(m, scratch, m->coefficients.items + c * m->features);
-        best = largest(m->classes, p);
+        best = choose_linear(m, p);
         cm_scores_finish(m->finish, m->classes, p);
     } else {
         memset(votes, 0, (size_t)m->classes * sizeof *votes);
@@ -406,7 +407,7 @@ static void classify_row(const struct svm *m, int64_t row, double *scratch)
         else if (m->classes > 2)
             scores = pairs;
         if (!m->prob_a.count && m->classes == 2)
-            finish_one(m->finish, pairs[0], p);
+            cm_scores_finish_pair(m->finish, m->finish != CM_SCORES_PLAIN, pairs[0], p);
         else
             cm_scores_finish(m->finish, score_count(m), scores);
     }
@@ -437,6 +438,9 @@ static enum cm_status classifier_prepare(struct cm_call *call)
 {
     struct svm *m = cm_call_state(call, sizeof *m);
     CM_TRY(read_classifier(call->node, m, call->err));
+    m->positive = true;
+    for (size_t i = 0; i < m->coefficients.count; i++)
+        m->positive = m->positive && m->coefficients.items[i] >= 0;
     return reserve(call, m);
 }
 

@@ -189,7 +189,7 @@ static size_t choose_class(const struct tree_model *m, double *scores, const boo
 
 /* Two classes. If the trees spoke for the first only, their score is that of the second: a
  * probability where no weight is negative, else its distance from the border. One base value is for
- * the first. Softmax does not act on what is made of one score. */
+ * the first. */
 static size_t choose_of_two(const struct tree_model *m, double *scores, const bool *spoken)
 {
     const bool probability = m->one_class && m->positive;
@@ -198,15 +198,10 @@ static size_t choose_of_two(const struct tree_model *m, double *scores, const bo
     if (spoken[1] && m->base.count == 2)
         scores[1] += base_of(m, 1);
     const double score = spoken[1] ? scores[1] : scores[0];
-    if (spoken[1] || m->base.count == 2) {
+    if (spoken[1] || m->base.count == 2)
         cm_scores_finish(m->finish, 2, scores);
-    } else {
-        const bool logistic = m->finish == CM_SCORES_LOGISTIC;
-        scores[0] = probability && !logistic ? 1 - score : -score;
-        scores[1] = score;
-        if (logistic || m->finish == CM_SCORES_PROBIT)
-            cm_scores_finish(m->finish, 2, scores);
-    }
+    else
+        cm_scores_finish_pair(m->finish, probability, score, scores);
     return score > (probability ? 0.5 : 0);
 }
 
