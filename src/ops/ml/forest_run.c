@@ -18,6 +18,7 @@ enum {
     CHUNK_BYTES = 24 * 1024,      /* of columns: most of a first-level cache */
     SPAN_BYTES = 8 * 1024 * 1024, /* of scratch memory, if one chunk is not larger */
     CHUNK_WALKS = 4096,           /* fewer are not worth another thread */
+    BLOCK_WALKS = 32 * 1024,      /* fewer are not worth waiting for all threads */
     CHUNKS = 32,                  /* of a run of many rows, at least: to share among threads */
 };
 
@@ -72,8 +73,8 @@ struct forest_run {
     struct cm_forest_plan plan;
     const struct cm_tensor *x;
     int64_t features;
-    int64_t first; /* row of the chunks at hand */
-    size_t block;  /* of trees */
+    int64_t first;     /* row of the chunks at hand */
+    size_t begin, end; /* trees at hand */
     char *columns;
     double *sums;
     bool *spoken;
@@ -235,12 +236,12 @@ static void end_row(const struct forest_run *r, int64_t row, double *sums, const
 /* ---- chunks ---- */
 
 /* Rows [first, end) of the tensor, in the lanes of groups; sums and marks are those of `first`. */
-static void walk_rows(const struct forest_run *r, size_t begin, size_t trees_end, int64_t first,
-                      int64_t end, const char *columns, double *sums, bool *spoken)
+static void walk_rows(const struct forest_run *r, int64_t first, int64_t end, const char *columns,
+                      double *sums, bool *spoken)
 {
     const struct cm_forest *f = r->forest;
     const size_t targets = (size_t)f->n_targets;
-    for (size_t tree = begin; tree < trees_end; tree++) {
+    for (size_t tree = r->begin; tree < r->end; tree++) {
         uint32_t roots[LANES];
         for (int l = 0; l < LANES; l++)
             roots[l] = (uint32_t)(1 + tree);
@@ -258,12 +259,11 @@ static void walk_rows(const struct forest_run *r, size_t begin, size_t trees_end
 }
 
 /* One row, LANES trees at a time. */
-static void walk_row(const struct forest_run *r, size_t begin, size_t trees_end,
-                     const char *columns, double *sums, bool *spoken)
+static void walk_row(const struct forest_run *r, const char *columns, double *sums, bool *spoken)
 {
     const struct cm_forest *f = r->forest;
-    for (size_t tree = begin; tree < trees_end; tree += LANES) {
-        const int lanes = trees_end - tree < LANES ? (int)(trees_end - tree) : LANES;
+    for (size_t tree = r->begin; tree < r->end; tree += LANES) {
+        const int lanes = r->end - tree < LANES ? (int)(r->end - tree) : LANES;
         uint32_t roots[LANES];
         struct landing landing;
         for (int l = 0; l < LANES; l++)
@@ -281,23 +281,23 @@ static void walk_chunk(const struct forest_run *r, int64_t chunk)
     const int64_t first = r->first + chunk * r->plan.chunk;
     const int64_t end = first + r->plan.chunk < r->plan.rows ? first + r->plan.chunk : r->plan.rows;
     const size_t targets = (size_t)f->n_targets, place = (size_t)(chunk * r->plan.chunk) * targets;
-    const size_t begin = r->block ? f->ends[r->block - 1] : 0;
+    const bool starts = r->begin == 0, ends = r->end == f->n_trees;
     char *columns = r->columns + (size_t)chunk * r->plan.chunk_bytes;
     double *sums = r->sums + place;
     bool *spoken = f->direct ? f->spoken : r->spoken + place;
     const size_t stride = f->direct ? 0 : targets; /* of spoken */
 
-    for (int64_t row = first; row < end && r->block == 0; row += unit)
+    for (int64_t row = first; row < end && starts; row += unit)
         load_group(r, row, step, columns + (size_t)((row - first) / unit) * group_bytes(f));
-    for (int64_t row = first; row < end && r->block == 0; row++)
+    for (int64_t row = first; row < end && starts; row++)
         begin_row(f, sums + (size_t)(row - first) * targets,
                   spoken + (size_t)(row - first) * stride);
     if (!r->plan.by_tree)
-        walk_rows(r, begin, f->ends[r->block], first, end, columns, sums, spoken);
+        walk_rows(r, first, end, columns, sums, spoken);
     for (int64_t i = 0; i < end - first && r->plan.by_tree; i++)
-        walk_row(r, begin, f->ends[r->block], columns + (size_t)i * group_bytes(f),
-                 sums + (size_t)i * targets, spoken + (size_t)i * stride);
-    for (int64_t row = first; row < end && r->block + 1 == f->n_blocks; row++)
+        walk_row(r, columns + (size_t)i * group_bytes(f), sums + (size_t)i * targets,
+                 spoken + (size_t)i * stride);
+    for (int64_t row = first; row < end && ends; row++)
         end_row(r, row, sums + (size_t)(row - first) * targets,
                 spoken + (size_t)(row - first) * stride);
 }
@@ -321,7 +321,15 @@ void cm_forest_run(struct cm_call *call, const struct cm_forest *forest,
     r.spoken = (bool *)(r.sums + (size_t)(r.plan.span * r.plan.chunk) * (size_t)forest->n_targets);
     for (; r.first < r.plan.rows; r.first += r.plan.span * r.plan.chunk) {
         const int64_t left = (r.plan.rows - r.first + r.plan.chunk - 1) / r.plan.chunk;
-        for (r.block = 0; r.block < forest->n_blocks; r.block++)
-            cm_parallel(left < r.plan.span ? left : r.plan.span, 1, walk_chunks, &r);
+        const int64_t chunks = left < r.plan.span ? left : r.plan.span;
+        r.end = 0;
+        for (size_t block = 0; block < forest->n_blocks;) {
+            r.begin = r.end;
+            do
+                r.end = forest->ends[block++];
+            while (block < forest->n_blocks &&
+                   (int64_t)(r.end - r.begin) * chunks * r.plan.chunk < BLOCK_WALKS);
+            cm_parallel(chunks, 1, walk_chunks, &r);
+        }
     }
 }

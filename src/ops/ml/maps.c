@@ -156,8 +156,15 @@ static enum cm_status zip_run(struct cm_call *call)
 {
     const struct zipper *zipper = call->state;
     const struct cm_tensor *x = call->in[0];
-    const int64_t rows = x->shape.rank == 2 ? x->shape.dims[0] : 1;
-    const int64_t columns = x->shape.dims[x->shape.rank - 1];
+    const int rank = x->shape.rank;
+    const int64_t labels = (int64_t)cm_labels_read(call->node, "classlabels_int64s").count;
+    if ((rank != 1 && rank != 2) || x->shape.dims[rank - 1] != labels)
+        return cm_call_fail(call, CM_BAD_ARGUMENT,
+                            "input 0 has rank %d and %lld columns, needs rank 1 or 2 and %lld "
+                            "columns, one for each class label",
+                            rank, (long long)(rank ? x->shape.dims[rank - 1] : 1),
+                            (long long)labels);
+    const int64_t rows = rank == 2 ? x->shape.dims[0] : 1, columns = labels;
     struct cm_datum *y = call->out_datum[0];
     struct cm_tensor keys = {0}, scores = {0}; /* of all maps: their items are views of these */
     enum cm_status status = cm_tensor_copy(x, &scores, call->err);
