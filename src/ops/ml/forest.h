@@ -44,7 +44,7 @@ struct cm_tree_weight {
 struct cm_trees {
     struct cm_tree_node *nodes;
     struct cm_tree_weight *weights; /* those of one leaf side by side */
-    double *members;                /* those of one set side by side, in any order */
+    double *members; /* those of one set side by side, in any order; no two sets share any */
     uint32_t *roots;
     size_t n_nodes, n_weights, n_members, n_roots;
     int32_t n_targets; /* at least 1 */
