@@ -58,14 +58,17 @@ void cm_trees_release(struct cm_trees *trees);
 
 struct cm_forest;
 
-/* In prepare: makes *out, in the state of the node, an empty forest that goes with that state. To
- * be called before a description holds memory. */
-enum cm_status cm_forest_new(struct cm_call *call, struct cm_forest **out) CM_MUST_CHECK;
-/* Fills it for the rows of input 0 (its last axis is the features, a vector is one row) and asks
- * for the scratch memory that cm_forest_run needs, all of call->scratch. trees is sorted in places.
- */
-enum cm_status cm_forest_compile(struct cm_call *call, struct cm_forest *forest,
-                                 struct cm_trees *trees) CM_MUST_CHECK;
+/* Describes the trees of call->node; what it allocates in `trees` is released by who called it. */
+typedef enum cm_status cm_trees_read_fn(struct cm_call *call, const void *arg,
+                                        struct cm_trees *trees);
+
+/* In prepare: makes *out, which lies in the state of the node, the forest that read describes, for
+ * rows of as many features as input 0 has in its last axis (a vector is one row), and asks for the
+ * scratch memory that cm_forest_run needs: all of call->scratch. The forest goes with the state. If
+ * another state of the same node has it already, they share it: compiling a large one takes longer
+ * than running it on a few rows. */
+enum cm_status cm_forest_prepare(struct cm_call *call, cm_trees_read_fn *read, const void *arg,
+                                 struct cm_forest **out) CM_MUST_CHECK;
 
 /* Takes a row's scores, one per target, already averaged where that is the way they are joined, and
  * whether any leaf spoke for a target; without one its score is 0. scores may be changed. Called

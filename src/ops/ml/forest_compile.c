@@ -11,34 +11,6 @@ enum {
     BLOCK_ENTRIES = 384 * 1024 / 8, /* of a block of trees: most of a second-level cache */
 };
 
-/* ---- descriptions ---- */
-
-enum cm_status cm_trees_init(struct cm_trees *trees, size_t n_nodes, size_t n_weights,
-                             size_t n_members, size_t n_roots, struct cm_error *err)
-{
-    *trees = (struct cm_trees){
-        .n_nodes = n_nodes, .n_weights = n_weights, .n_members = n_members, .n_roots = n_roots};
-    if (n_nodes > INT32_MAX || n_weights > INT32_MAX || n_members > INT32_MAX ||
-        n_roots > INT32_MAX)
-        return cm_fail(err, CM_LIMIT, "the forest has more than 2^31 nodes, weights or members");
-    trees->nodes = cm_calloc(n_nodes + 1, sizeof *trees->nodes);
-    trees->weights = cm_calloc(n_weights + 1, sizeof *trees->weights);
-    trees->members = cm_calloc(n_members + 1, sizeof *trees->members);
-    trees->roots = cm_calloc(n_roots + 1, sizeof *trees->roots);
-    if (!trees->nodes || !trees->weights || !trees->members || !trees->roots)
-        return cm_fail(err, CM_NO_MEMORY, "no memory for %zu tree nodes", n_nodes);
-    return CM_OK;
-}
-
-void cm_trees_release(struct cm_trees *trees)
-{
-    cm_free(trees->nodes);
-    cm_free(trees->weights);
-    cm_free(trees->members);
-    cm_free(trees->roots);
-    *trees = (struct cm_trees){0};
-}
-
 /* ---- the parts of a test ---- */
 
 /* How `x <test> value`, NaN failing or passing, is written with <= : of -x if negated, and of the
@@ -492,28 +464,19 @@ static enum cm_status keep_entries(struct maker *m)
     return CM_OK;
 }
 
-static void drop_forest(void *what)
+void cm_forest_free(struct cm_forest *forest)
 {
-    struct cm_forest *f = *(struct cm_forest **)what;
-    if (!f)
+    if (!forest)
         return;
-    cm_free(f->entries);
-    cm_free(f->columns);
-    cm_free(f->least);
-    cm_free(f->targets);
-    cm_free(f->ends);
-    cm_free(f->first);
-    cm_free(f->weights);
-    cm_free(f->spoken);
-    cm_free(f);
-}
-
-enum cm_status cm_forest_new(struct cm_call *call, struct cm_forest **out)
-{
-    *out = NULL;
-    cm_call_defer(call, drop_forest, out);
-    *out = cm_calloc(1, sizeof **out);
-    return *out ? CM_OK : cm_call_fail(call, CM_NO_MEMORY, "no memory for a forest");
+    cm_free(forest->entries);
+    cm_free(forest->columns);
+    cm_free(forest->least);
+    cm_free(forest->targets);
+    cm_free(forest->ends);
+    cm_free(forest->first);
+    cm_free(forest->weights);
+    cm_free(forest->spoken);
+    cm_free(forest);
 }
 
 static enum cm_status check_targets(struct cm_call *call, const struct cm_trees *trees)
@@ -525,14 +488,12 @@ static enum cm_status check_targets(struct cm_call *call, const struct cm_trees 
     return CM_OK;
 }
 
-enum cm_status cm_forest_compile(struct cm_call *call, struct cm_forest *forest,
-                                 struct cm_trees *trees)
+enum cm_status cm_forest_compile(struct cm_call *call, struct cm_trees *trees,
+                                 struct cm_forest *forest)
 {
-    const struct cm_shape *x = &call->in[0]->shape;
-    struct maker m = {.call = call, .trees = trees, .forest = forest};
-    m.features = x->rank ? x->dims[x->rank - 1] : 1;
-    forest->single = call->in[0]->type != CM_DOUBLE;
+    struct maker m = {.call = call, .trees = trees, .forest = forest, .features = forest->features};
     enum cm_status status = check_targets(call, trees);
+    forest->single = forest->type != CM_DOUBLE;
     if (!status)
         status = visit_trees(&m);
     if (!status)
@@ -542,10 +503,5 @@ enum cm_status cm_forest_compile(struct cm_call *call, struct cm_forest *forest,
     if (!status)
         status = keep_entries(&m);
     release_maker(&m);
-    CM_TRY(status);
-    const size_t bytes = cm_forest_scratch(forest, x->rank > 1 ? x->dims[0] : 1);
-    if (bytes == SIZE_MAX)
-        return cm_call_fail(call, CM_LIMIT, "the scores of a row take too much memory");
-    cm_call_scratch(call, bytes);
-    return CM_OK;
+    return status;
 }

@@ -50,7 +50,18 @@ struct cm_forest {
     bool *spoken; /* if direct: per target */
     int32_t n_targets;
     enum cm_tree_join join;
+    /* Who shares it. */
+    struct cm_forest *next; /* of all that there are */
+    const struct cm_node *node;
+    int64_t features;
+    enum cm_dtype type;
+    size_t users;
 };
+
+/* Fills an empty forest; one that failed halfway can be freed. */
+enum cm_status cm_forest_compile(struct cm_call *call, struct cm_trees *trees,
+                                 struct cm_forest *forest) CM_MUST_CHECK;
+void cm_forest_free(struct cm_forest *forest);
 
 /* How the rows of one run are cut up. */
 struct cm_forest_plan {

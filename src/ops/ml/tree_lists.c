@@ -88,15 +88,25 @@ static enum cm_status number_nodes(struct cm_call *call, struct numbering *out)
     return CM_OK;
 }
 
-/* False: there is no such node. */
-static bool find_node(const struct numbering *numbering, int64_t tree, int64_t node, uint32_t *out)
+/* False: there is no such node. `near` is the place in the order where the last one was found:
+ * mostly nodes are numbered from 0 on, and what is asked for is of the same tree. */
+static bool find_node(const struct numbering *numbering, size_t *near, int64_t tree, int64_t node,
+                      uint32_t *out)
 {
     const struct numbered key = {tree, node, 0};
-    const struct numbered *found = bsearch(&key, numbering->items, numbering->count,
-                                           sizeof *numbering->items, compare_numbers);
-    if (found)
-        *out = found->index;
-    return found != NULL;
+    const struct numbered *last = &numbering->items[*near];
+    const uint64_t guess = *near + (uint64_t)node - (uint64_t)last->node;
+    const struct numbered *found = NULL;
+    if (guess < numbering->count && compare_numbers(&numbering->items[guess], &key) == 0)
+        found = &numbering->items[guess];
+    else if (numbering->count)
+        found = bsearch(&key, numbering->items, numbering->count, sizeof *numbering->items,
+                        compare_numbers);
+    if (!found)
+        return false;
+    *near = (size_t)(found - numbering->items);
+    *out = found->index;
+    return true;
 }
 
 /* ---- nodes ---- */
@@ -112,24 +122,47 @@ static bool parse_mode(struct cm_str name, uint8_t *out)
     return *out != CM_TREE_LEAF || cm_str_is(name, "LEAF");
 }
 
-static enum cm_status check_lists(struct cm_call *call, const struct cm_weight_names *names,
-                                  size_t values, size_t weights)
+/* The lists of nodes. */
+struct node_lists {
+    struct cm_int64s trees, ids, features, missing; /* missing may be absent */
+    struct cm_int64s next[2];                       /* if a test fails, if it passes */
+    struct cm_strs modes;
+};
+
+static struct node_lists find_lists(const struct cm_node *node)
 {
-    static const char *const lists[] = {"nodes_treeids", "nodes_featureids", "nodes_truenodeids",
-                                        "nodes_falsenodeids", "nodes_missing_value_tracks_true"};
-    const size_t n = cm_node_ints(call->node, "nodes_nodeids").count;
-    const size_t modes = cm_node_strs(call->node, "nodes_modes").count;
-    for (size_t i = 0; i < CM_COUNT(lists); i++) {
-        const size_t count = cm_node_ints(call->node, lists[i]).count;
-        if (count != n && (count || i + 1 < CM_COUNT(lists))) /* the last one may be absent */
+    return (struct node_lists){
+        .trees = cm_node_ints(node, "nodes_treeids"),
+        .ids = cm_node_ints(node, "nodes_nodeids"),
+        .features = cm_node_ints(node, "nodes_featureids"),
+        .missing = cm_node_ints(node, "nodes_missing_value_tracks_true"),
+        .next = {cm_node_ints(node, "nodes_falsenodeids"), cm_node_ints(node, "nodes_truenodeids")},
+        .modes = cm_node_strs(node, "nodes_modes"),
+    };
+}
+
+static enum cm_status check_lists(struct cm_call *call, const struct node_lists *lists,
+                                  const struct cm_weight_names *names, size_t values,
+                                  size_t weights)
+{
+    const size_t n = lists->ids.count;
+    const struct {
+        const char *name;
+        size_t count;
+    } rows[] = {
+        {"nodes_treeids", lists->trees.count},
+        {"nodes_featureids", lists->features.count},
+        {"nodes_falsenodeids", lists->next[0].count},
+        {"nodes_truenodeids", lists->next[1].count},
+        {"nodes_modes", lists->modes.count},
+        {"nodes_values", values},
+        {"nodes_missing_value_tracks_true", lists->missing.count ? lists->missing.count : n},
+    };
+    for (size_t i = 0; i < CM_COUNT(rows); i++)
+        if (rows[i].count != n)
             return cm_call_fail(call, CM_BAD_MODEL,
-                                "attribute '%s' has %zu elements, nodes_nodeids has %zu", lists[i],
-                                count, n);
-    }
-    if (modes != n || values != n)
-        return cm_call_fail(call, CM_BAD_MODEL,
-                            "there are %zu nodes_modes and %zu nodes_values for %zu nodes", modes,
-                            values, n);
+                                "attribute '%s' has %zu elements, nodes_nodeids has %zu",
+                                rows[i].name, rows[i].count, n);
     if (cm_node_ints(call->node, names->trees).count != weights ||
         cm_node_ints(call->node, names->nodes).count != weights ||
         cm_node_ints(call->node, names->targets).count != weights)
@@ -139,20 +172,18 @@ static enum cm_status check_lists(struct cm_call *call, const struct cm_weight_n
     return CM_OK;
 }
 
-static enum cm_status read_node(struct cm_call *call, const struct numbering *numbering,
-                                const struct cm_real_list *values, size_t i, struct cm_trees *trees)
+static enum cm_status read_node(struct cm_call *call, const struct node_lists *lists,
+                                const struct numbering *numbering,
+                                const struct cm_real_list *values, size_t i, struct cm_trees *trees,
+                                size_t *near)
 {
-    static const char *const next[] = {"nodes_falsenodeids", "nodes_truenodeids"};
-    const struct cm_str mode = cm_node_strs(call->node, "nodes_modes").items[i];
-    const int64_t feature = cm_node_ints(call->node, "nodes_featureids").items[i];
-    const int64_t tree = cm_node_ints(call->node, "nodes_treeids").items[i];
-    const int64_t id = cm_node_ints(call->node, "nodes_nodeids").items[i];
-    const struct cm_int64s missing = cm_node_ints(call->node, "nodes_missing_value_tracks_true");
+    const int64_t tree = lists->trees.items[i], id = lists->ids.items[i];
+    const int64_t feature = lists->features.items[i];
     struct cm_tree_node *node = &trees->nodes[i];
-    if (!parse_mode(mode, &node->test))
+    if (!parse_mode(lists->modes.items[i], &node->test))
         return cm_call_fail(call, CM_BAD_MODEL,
                             "node %lld of tree %lld has mode '%.*s', which is not known",
-                            (long long)id, (long long)tree, CM_STR_FMT(mode));
+                            (long long)id, (long long)tree, CM_STR_FMT(lists->modes.items[i]));
     if (node->test == CM_TREE_LEAF)
         return CM_OK;
     if (feature < 0 || feature > INT32_MAX)
@@ -160,10 +191,10 @@ static enum cm_status read_node(struct cm_call *call, const struct numbering *nu
                             (long long)id, (long long)tree, (long long)feature);
     node->feature = (int32_t)feature;
     node->value = cm_real_list_at(values, i);
-    node->missing_is_true = missing.count && missing.items[i];
+    node->missing_is_true = lists->missing.count && lists->missing.items[i];
     for (int side = 0; side < 2; side++) {
-        const int64_t to = cm_node_ints(call->node, next[side]).items[i];
-        if (!find_node(numbering, tree, to, &node->next[side]))
+        const int64_t to = lists->next[side].items[i];
+        if (!find_node(numbering, near, tree, to, &node->next[side]))
             return cm_call_fail(call, CM_BAD_MODEL,
                                 "node %lld of tree %lld leads to node %lld, which does not exist",
                                 (long long)id, (long long)tree, (long long)to);
@@ -207,8 +238,9 @@ static enum cm_status read_weights(struct cm_call *call, const struct numbering 
     const struct cm_int64s of_node = cm_node_ints(call->node, names->nodes);
     const struct cm_int64s target = cm_node_ints(call->node, names->targets);
     uint32_t at = 0;
+    size_t near = 0;
     for (size_t i = 0; i < weights->count; i++) {
-        if (!find_node(numbering, of_tree.items[i], of_node.items[i], &owner[i]))
+        if (!find_node(numbering, &near, of_tree.items[i], of_node.items[i], &owner[i]))
             return cm_call_fail(call, CM_BAD_MODEL,
                                 "weight %zu is of node %lld of tree %lld, which does not exist", i,
                                 (long long)of_node.items[i], (long long)of_tree.items[i]);
@@ -249,7 +281,8 @@ static enum cm_status read_trees(struct cm_call *call, const struct cm_weight_na
 {
     CM_TRY(cm_real_list_load(call, "nodes_values", &r->values));
     CM_TRY(cm_real_list_load(call, names->weights, &r->weights));
-    CM_TRY(check_lists(call, names, r->values.count, r->weights.count));
+    const struct node_lists lists = find_lists(call->node);
+    CM_TRY(check_lists(call, &lists, names, r->values.count, r->weights.count));
     const size_t n = r->values.count;
     CM_TRY(cm_trees_init(out, n, r->weights.count, 0, n, call->err));
     out->n_targets = n_targets;
@@ -258,8 +291,9 @@ static enum cm_status read_trees(struct cm_call *call, const struct cm_weight_na
     r->is_root = cm_calloc(n + 1, sizeof *r->is_root);
     if (!r->owner || !r->is_root)
         return cm_call_fail(call, CM_NO_MEMORY, "no memory for %zu tree nodes", n);
+    size_t near = 0;
     for (size_t i = 0; i < n; i++)
-        CM_TRY(read_node(call, &r->numbering, &r->values, i, out));
+        CM_TRY(read_node(call, &lists, &r->numbering, &r->values, i, out, &near));
     read_roots(&r->numbering, out, r->is_root);
     return read_weights(call, &r->numbering, names, &r->weights, out, r->owner);
 }

@@ -86,22 +86,23 @@ static enum cm_status regressor_infer(struct cm_infer *in)
     return cm_infer_set_tensor(in, 0, CM_FLOAT, 2, dims);
 }
 
-static enum cm_status regressor_prepare(struct cm_call *call)
+static enum cm_status read_regressor(struct cm_call *call, const void *arg, struct cm_trees *trees)
 {
     static const struct cm_weight_names names = {"target_treeids", "target_nodeids", "target_ids",
                                                  "target_weights"};
+    const struct tree_model *m = arg;
+    CM_TRY(cm_tree_lists_read(call, &names, m->n_targets, trees));
+    parse_join(cm_node_str(call->node, "aggregate_function"), &trees->join);
+    return CM_OK;
+}
+
+static enum cm_status regressor_prepare(struct cm_call *call)
+{
     struct tree_model *m = cm_call_state(call, sizeof *m);
-    struct cm_trees trees = {0};
     m->n_targets = (int32_t)cm_node_int(call->node, "n_targets");
     cm_scores_parse(cm_node_str(call->node, "post_transform"), &m->finish);
-    CM_TRY(cm_forest_new(call, &m->forest));
     CM_TRY(load_base(call, m));
-    enum cm_status status = cm_tree_lists_read(call, &names, m->n_targets, &trees);
-    parse_join(cm_node_str(call->node, "aggregate_function"), &trees.join);
-    if (!status)
-        status = cm_forest_compile(call, m->forest, &trees);
-    cm_trees_release(&trees);
-    return status;
+    return cm_forest_prepare(call, read_regressor, m, &m->forest);
 }
 
 /* Targets that no leaf spoke for stay 0, but a single one has its base value. */
@@ -140,38 +141,41 @@ static enum cm_status classifier_infer(struct cm_infer *in)
     return cm_infer_set_tensor(in, 1, CM_FLOAT, 2, dims);
 }
 
-/* What the weights are like decides how two classes are told apart. */
-static void look_at_weights(struct tree_model *m, const struct cm_int64s *classes,
-                            const struct cm_trees *trees)
+static enum cm_status read_classifier(struct cm_call *call, const void *arg, struct cm_trees *trees)
 {
+    static const struct cm_weight_names names = {"class_treeids", "class_nodeids", "class_ids",
+                                                 "class_weights"};
+    const struct tree_model *m = arg;
+    CM_TRY(cm_tree_lists_read(call, &names, m->n_targets, trees));
+    trees->join = CM_TREE_SUM;
+    return CM_OK;
+}
+
+/* What the weights are like decides how two classes are told apart. */
+static enum cm_status look_at_weights(struct cm_call *call, struct tree_model *m)
+{
+    const struct cm_int64s classes = cm_node_ints(call->node, "class_ids");
+    struct cm_real_list weights;
+    const enum cm_status status = cm_real_list_load(call, "class_weights", &weights);
     m->positive = true;
-    m->one_class = m->n_targets == 2 && classes->count > 0;
-    for (size_t i = 0; i < classes->count; i++)
-        m->one_class = m->one_class && classes->items[i] == classes->items[0];
-    for (size_t i = 0; i < trees->n_weights; i++)
-        m->positive = m->positive && trees->weights[i].weight >= 0;
+    m->one_class = m->n_targets == 2 && classes.count > 0;
+    for (size_t i = 0; i < classes.count; i++)
+        m->one_class = m->one_class && classes.items[i] == classes.items[0];
+    for (size_t i = 0; i < weights.count; i++)
+        m->positive = m->positive && cm_real_list_at(&weights, i) >= 0;
+    cm_real_list_drop(&weights);
+    return status;
 }
 
 static enum cm_status classifier_prepare(struct cm_call *call)
 {
-    static const struct cm_weight_names names = {"class_treeids", "class_nodeids", "class_ids",
-                                                 "class_weights"};
     struct tree_model *m = cm_call_state(call, sizeof *m);
-    struct cm_trees trees = {0};
     m->labels = cm_labels_read(call->node, "classlabels_int64s");
     m->n_targets = (int32_t)m->labels.count;
     cm_scores_parse(cm_node_str(call->node, "post_transform"), &m->finish);
-    CM_TRY(cm_forest_new(call, &m->forest));
     CM_TRY(load_base(call, m));
-    enum cm_status status = cm_tree_lists_read(call, &names, m->n_targets, &trees);
-    trees.join = CM_TREE_SUM;
-    if (!status) {
-        const struct cm_int64s classes = cm_node_ints(call->node, "class_ids");
-        look_at_weights(m, &classes, &trees);
-        status = cm_forest_compile(call, m->forest, &trees);
-    }
-    cm_trees_release(&trees);
-    return status;
+    CM_TRY(look_at_weights(call, m));
+    return cm_forest_prepare(call, read_classifier, m, &m->forest);
 }
 
 /* Three classes and more: the largest score wins, of those that have one. */

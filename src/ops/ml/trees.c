@@ -91,16 +91,28 @@ static enum cm_status check_lists(struct cm_call *call, const struct tensors *t)
     return CM_OK;
 }
 
-/* Splits come first in the description, then leaves. */
-static enum cm_status read_split(struct cm_call *call, const struct tensors *t, size_t i,
-                                 struct cm_trees *trees)
+/* The lists of splits, for when a test fails and when it passes. */
+struct split_lists {
+    struct cm_int64s features, missing, next[2], leaf[2];
+};
+
+static struct split_lists find_lists(const struct cm_node *node)
 {
-    static const char *const next[] = {"nodes_falsenodeids", "nodes_truenodeids"};
-    static const char *const leaf[] = {"nodes_falseleafs", "nodes_trueleafs"};
-    const struct cm_int64s missing = cm_node_ints(call->node, "nodes_missing_value_tracks_true");
+    return (struct split_lists){
+        .features = cm_node_ints(node, "nodes_featureids"),
+        .missing = cm_node_ints(node, "nodes_missing_value_tracks_true"),
+        .next = {cm_node_ints(node, "nodes_falsenodeids"), cm_node_ints(node, "nodes_truenodeids")},
+        .leaf = {cm_node_ints(node, "nodes_falseleafs"), cm_node_ints(node, "nodes_trueleafs")},
+    };
+}
+
+/* Splits come first in the description, then leaves. */
+static enum cm_status read_split(struct cm_call *call, const struct split_lists *lists,
+                                 const struct tensors *t, size_t i, struct cm_trees *trees)
+{
     const size_t splits = trees->n_nodes - trees->n_weights;
     const int64_t mode = cm_tensor_int(&t->modes, (int64_t)i);
-    const int64_t feature = cm_node_ints(call->node, "nodes_featureids").items[i];
+    const int64_t feature = lists->features.items[i];
     struct cm_tree_node *node = &trees->nodes[i];
     if (mode < CM_TREE_LEQ || mode > CM_TREE_MEMBER)
         return cm_call_fail(call, CM_BAD_MODEL, "node %zu has mode %lld, expected 0 to 6", i,
@@ -111,10 +123,10 @@ static enum cm_status read_split(struct cm_call *call, const struct tensors *t, 
     node->test = (uint8_t)mode;
     node->feature = (int32_t)feature;
     node->value = cm_tensor_real(&t->values, (int64_t)i);
-    node->missing_is_true = missing.count && missing.items[i];
+    node->missing_is_true = lists->missing.count && lists->missing.items[i];
     for (int side = 0; side < 2; side++) {
-        const bool is_leaf = cm_node_ints(call->node, leaf[side]).items[i] != 0;
-        const int64_t to = cm_node_ints(call->node, next[side]).items[i];
+        const bool is_leaf = lists->leaf[side].items[i] != 0;
+        const int64_t to = lists->next[side].items[i];
         const size_t count = is_leaf ? trees->n_weights : splits;
         if (to < 0 || (uint64_t)to >= count)
             return cm_call_fail(call, CM_BAD_MODEL, "node %zu leads to %s %lld, there are %zu", i,
@@ -179,7 +191,7 @@ static enum cm_status read_roots(struct cm_call *call, struct cm_trees *trees)
     return CM_OK;
 }
 
-static enum cm_status read_trees(struct cm_call *call, struct tensors *t, struct cm_trees *trees)
+static enum cm_status read_lists(struct cm_call *call, struct tensors *t, struct cm_trees *trees)
 {
     const size_t splits = cm_node_ints(call->node, "nodes_featureids").count;
     const size_t leaves = cm_node_ints(call->node, "leaf_targetids").count;
@@ -189,11 +201,21 @@ static enum cm_status read_trees(struct cm_call *call, struct tensors *t, struct
                          cm_node_ints(call->node, "tree_roots").count, call->err));
     trees->n_targets = (int32_t)cm_node_int(call->node, "n_targets");
     trees->join = (enum cm_tree_join)cm_node_int(call->node, "aggregate_function");
+    const struct split_lists lists = find_lists(call->node);
     for (size_t i = 0; i < splits; i++)
-        CM_TRY(read_split(call, t, i, trees));
+        CM_TRY(read_split(call, &lists, t, i, trees));
     CM_TRY(read_leaves(call, t, trees));
     CM_TRY(read_sets(call, t, trees));
     return read_roots(call, trees);
+}
+
+static enum cm_status read_trees(struct cm_call *call, const void *arg, struct cm_trees *trees)
+{
+    struct tensors t = {0};
+    (void)arg;
+    const enum cm_status status = read_lists(call, &t, trees);
+    drop_tensors(&t);
+    return status;
 }
 
 struct ensemble {
@@ -206,17 +228,9 @@ struct ensemble {
 static enum cm_status trees_prepare(struct cm_call *call)
 {
     struct ensemble *e = cm_call_state(call, sizeof *e);
-    struct tensors t = {0};
-    struct cm_trees trees = {0};
-    CM_TRY(cm_forest_new(call, &e->forest));
     e->n_targets = (int32_t)cm_node_int(call->node, "n_targets");
     e->finish = (enum cm_scores)cm_node_int(call->node, "post_transform");
-    enum cm_status status = read_trees(call, &t, &trees);
-    if (!status)
-        status = cm_forest_compile(call, e->forest, &trees);
-    cm_trees_release(&trees);
-    drop_tensors(&t);
-    return status;
+    return cm_forest_prepare(call, read_trees, NULL, &e->forest);
 }
 
 static void finish_row(void *arg, int64_t row, double *scores, const bool *spoken)

@@ -59,10 +59,33 @@ static void end(struct bench *b)
     }
 }
 
+/* Hands over the description in arg, and counts how often it was asked. */
+struct description {
+    struct cm_trees *trees;
+    int *asked;
+};
+
+static enum cm_status take(struct cm_call *call, const void *arg, struct cm_trees *out)
+{
+    const struct description *d = arg;
+    const struct cm_trees *from = d->trees;
+    CM_TRY(cm_trees_init(out, from->n_nodes, from->n_weights, from->n_members, from->n_roots,
+                         call->err));
+    memcpy(out->nodes, from->nodes, from->n_nodes * sizeof *out->nodes);
+    memcpy(out->weights, from->weights, from->n_weights * sizeof *out->weights);
+    memcpy(out->members, from->members, from->n_members * sizeof *out->members);
+    memcpy(out->roots, from->roots, from->n_roots * sizeof *out->roots);
+    out->n_targets = from->n_targets;
+    out->join = from->join;
+    ++*d->asked;
+    return CM_OK;
+}
+
 static enum cm_status compile(struct bench *b, struct cm_trees *trees)
 {
-    CM_TRY(cm_forest_new(&b->call, &b->forest));
-    return cm_forest_compile(&b->call, b->forest, trees);
+    int asked = 0;
+    const struct description description = {trees, &asked};
+    return cm_forest_prepare(&b->call, take, &description, &b->forest);
 }
 
 struct scores {
@@ -310,6 +333,37 @@ void test_forest__a_chain_of_many_features_is_walked_to_its_end(void)
     cm_trees_release(&trees);
     end(&b);
     cm_free(x);
+}
+
+void test_forest__prepared_nodes_share_a_forest_until_the_last_is_gone(void)
+{
+    float x[6] = {0};
+    int asked = 0;
+    struct cm_trees trees;
+    struct bench a, b, wider;
+    begin(&a, CM_FLOAT, 1, 2, x);
+    begin(&b, CM_FLOAT, 3, 2, x);
+    begin(&wider, CM_FLOAT, 1, 3, x);
+    b.call.node = wider.call.node = a.call.node;
+    CHECK_OK(cm_trees_init(&trees, 1, 1, 0, 1, &a.err), &a.err);
+    trees.n_targets = 1;
+    trees.nodes[0] = (struct cm_tree_node){.test = CM_TREE_LEAF, .count = 1};
+    const struct description d = {&trees, &asked};
+    CHECK_OK(cm_forest_prepare(&a.call, take, &d, &a.forest), &a.err);
+    CHECK_OK(cm_forest_prepare(&b.call, take, &d, &b.forest), &b.err);
+    CHECK(a.forest == b.forest);
+    CHECK_INT(asked, 1);
+    CHECK_OK(cm_forest_prepare(&wider.call, take, &d, &wider.forest), &wider.err);
+    CHECK(wider.forest != a.forest);
+    CHECK_INT(asked, 2);
+    end(&a);
+    cm_free(run(&b, &trees, 1));
+    end(&b);
+    end(&wider);
+    CHECK_OK(cm_forest_prepare(&a.call, take, &d, &a.forest), &a.err);
+    CHECK_INT(asked, 3);
+    end(&a);
+    cm_trees_release(&trees);
 }
 
 /* ---- refusals: what no operator's lists can say, but a description can ---- */
