@@ -172,7 +172,8 @@ enum cm_status cm_node_conforms(const struct cm_node *node, struct cm_error *err
         return cm_fail(err, CM_UNSUPPORTED, "no operator of that name is known%s%s%s",
                        guess ? "; did you mean " : "", guess ? guess->name : "", guess ? "?" : "");
     }
-    if (schema->deprecated)
+    /* A node of an older version may have come here by upgrades that change nothing. */
+    if (schema->deprecated && node->original_version >= schema->since_version)
         return cm_fail(err, CM_UNSUPPORTED, "version %d of the operator is deprecated",
                        schema->since_version);
     if (!cm_schema_allows_inputs(schema, (size_t)node->n_inputs))
