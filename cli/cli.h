@@ -90,7 +90,7 @@ int cli_fail_model(const struct cameo_model *model, const struct cameo_session_o
 int cli_fail_training(struct cameo_model *model, const struct cameo_trainer_options *options,
                       const struct cameo_error *err);
 /* A note on stderr for each opset that is newer than what we know: what changed in it, if anything,
- * nobody here can tell. */
+ * nobody here can tell. And one for each rule of ONNX that the model breaks without harm. */
 void cli_note_newer(const struct cameo_model *model);
 /* "cameo: <sentence>" on stderr. */
 void cli_complain(const char *format, ...) CLI_PRINTF(1, 2);

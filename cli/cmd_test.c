@@ -254,7 +254,8 @@ CLI_COMMAND(
     "run ONNX backend test cases",
     "Finds every folder under DIR with a model.onnx, runs the model on the inputs of each\n"
     "test_data_set_N and compares the outputs: number, type, shape, strings exactly, numbers\n"
-    "within 1e-3 relative and 1e-7 absolute unless the case's data.json says otherwise. What\n"
+    "within 1e-3 relative and 1e-7 absolute unless the case's data.json says otherwise; what is\n"
+    "zero but for rounding, next to the largest expected number, is equal to zero. What\n"
     "cannot run counts as failed. A table by operator and a line of counts end the report. With\n"
     "--expanded a line before that says how many cases have a node that was replaced.",
     "cameo test node # ONNX's own suite\n"

@@ -64,7 +64,8 @@ struct cameo_backend {
 CAMEO_API bool cameo_backend(size_t index, struct cameo_backend *out);
 
 /* A library of others that is opened when it is there, and otherwise done without: "oneDNN",
- * "zlib". False past the end. */
+ * "zlib", and those of image codecs, whose path is that of the module that links them. False past
+ * the end. */
 struct cameo_library {
     size_t struct_size;
     char name[32], version[32]; /* version "": it is not used */
@@ -332,6 +333,10 @@ CAMEO_API const struct cameo_training *cameo_model_training(const struct cameo_m
                                                             size_t index);
 CAMEO_API const struct cameo_external_file *
 cameo_model_external_file(const struct cameo_model *model, size_t index);
+/* Sentences on what the model does that ONNX does not allow and that is run all the same, because
+ * its meaning is clear: nodes that are out of order. Found when first asked for. NULL past the
+ * last. */
+CAMEO_API const struct cameo_text *cameo_model_note(const struct cameo_model *model, size_t index);
 
 /* The initializer of this name; where a broken model has several, the first. Gives false, and
  * leaves *index alone, when there is none. */

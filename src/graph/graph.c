@@ -291,7 +291,9 @@ static struct cm_node *make_node(struct cm_graph *graph, const struct cm_node_sp
     module->has_random |= node->op && node->op->effects & CM_RANDOM;
     module->has_replaced |= node->op && node->op->effects & CM_REPLACED;
     node->n_inputs = (int)spec->n_inputs;
-    while (node->n_inputs > 0 && !spec->inputs[node->n_inputs - 1])
+    /* Absent operands at the end are dropped, but for those that the schema counts: Loop(n, ""). */
+    const int least = node->schema ? node->schema->min_inputs : 0;
+    while (node->n_inputs > least && !spec->inputs[node->n_inputs - 1])
         node->n_inputs--;
     node->inputs = CM_NEW_ARRAY(module->arena, struct cm_use, (size_t)node->n_inputs);
     for (int i = 0; i < node->n_inputs; i++) {

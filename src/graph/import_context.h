@@ -51,6 +51,7 @@ struct cm_import_context {
     struct cm_import_report *report;     /* NULL: the first failure ends it */
     const struct cm_node_proto *node;    /* being added */
     const struct cm_import_place *place; /* of the body being built; NULL: none */
+    bool misses_name; /* the node that was tried last reads what nothing before it defines */
 };
 
 struct cm_str cm_import_function_key(struct cm_arena *arena, struct cm_str domain,

@@ -153,8 +153,11 @@ static enum cm_status shape_from_proto(struct cm_arena *arena, struct cm_symbols
     for (size_t i = 0; i < proto->dim.count; i++) {
         const struct cm_dim_proto *dim = &proto->dim.items[i];
         dims[i] = CM_DIM_ANY;
+        /* ONNX has no negative dimensions, but producers write -1 where one is unknown. */
+        if (cm_msg_has(&dim->msg, CM_DIM_VALUE) && dim->dim_value < 0)
+            continue;
         if (cm_msg_has(&dim->msg, CM_DIM_VALUE)) {
-            if (dim->dim_value < 0 || dim->dim_value > CM_MAX_DIM)
+            if (dim->dim_value > CM_MAX_DIM)
                 return cm_fail(err, CM_BAD_MODEL, "dimension %zu is %lld", i,
                                (long long)dim->dim_value);
             dims[i].value = dim->dim_value;

@@ -559,6 +559,10 @@ static enum cm_status write_graph(struct writer *w, const struct cm_graph_proto 
     graph->initializer.count = fresh.initializer.count;
     cm_msg_set(&graph->msg, CM_GRAPH_NODE);
     cm_msg_set(&graph->msg, CM_GRAPH_INITIALIZER);
+    if (graph->sparse_initializer.count) { /* they became nodes of the working graph */
+        graph->sparse_initializer.count = 0;
+        cm_msg_set(&graph->msg, CM_GRAPH_SPARSE_INITIALIZER);
+    }
     keep_inputs(w, graph);
     name_outputs(w, &fresh.output, graph);
     const struct cm_map names = defined_names(w->arena, graph);

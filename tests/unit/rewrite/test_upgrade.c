@@ -238,12 +238,6 @@ void test_upgrade__operators_that_are_only_deprecated_stay_what_they_were(void)
 
 static void mode_taken_out(struct cm_arena *arena)
 {
-    CHECK_REFUSED(arena, "\"\" : 11",
-                  "main (float[1,1,2,2] x, float[4] s) => (float[1,1,4,4] y) {\n"
-                  "  y = Resize <mode = \"linear\", coordinate_transformation_mode = "
-                  "\"tf_half_pixel_for_nn\"> (x, s, s)\n"
-                  "}",
-                  CM_UNSUPPORTED, "tf_half_pixel_for_nn is for mode nearest");
     CHECK_REFUSED(arena, "\"\" : 1",
                   "main (float[1,1,4,4] x) => (float[] y) { y = GlobalLpPool <p = 2.5> (x) }",
                   CM_UNSUPPORTED, "p is 2.5");
