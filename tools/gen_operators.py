@@ -60,9 +60,10 @@ MICROSOFT = "com.microsoft"
 MICROSOFT_OPERATORS = (
     "Attention BiasGelu BiasSoftmax CropAndResize DequantizeLinear DynamicQuantizeLSTM "
     "DynamicQuantizeMatMul EmbedLayerNormalization ExpandDims FastGelu FusedConv FusedGemm "
-    "FusedMatMul Gelu GroupQueryAttention Inverse MatMulBnb4 MatMulIntegerToFloat MatMulNBits "
-    "MultiHeadAttention MurmurHash3 NhwcMaxPool Pad QAttention QGemm QLinearAdd QLinearAveragePool "
-    "QLinearConcat QLinearGlobalAveragePool QLinearLeakyRelu QLinearMul QLinearSigmoid "
+    "FusedMatMul GatherBlockQuantized Gelu GroupQueryAttention Inverse MatMulBnb4 "
+    "MatMulIntegerToFloat MatMulNBits MultiHeadAttention MurmurHash3 NhwcMaxPool Pad QAttention "
+    "QEmbedLayerNormalization QGemm QLinearAdd QLinearAveragePool QLinearConcat QLinearConv "
+    "QLinearGlobalAveragePool QLinearLeakyRelu QLinearMul QLinearReduceMean QLinearSigmoid "
     "QLinearSoftmax QLinearWhere QuantizeLinear QuickGelu Range RotaryEmbedding "
     "SkipLayerNormalization SkipSimplifiedLayerNormalization Tokenizer Trilu Unique"
 ).split()

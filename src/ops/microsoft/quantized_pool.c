@@ -88,3 +88,20 @@ static enum cm_status globalaveragepool_body(struct cm_body *b)
 
 CM_OP_IN(microsoft, "com.microsoft", QLinearGlobalAveragePool, .body = globalaveragepool_body,
          .grad = cm_grad_none);
+
+static enum cm_status reducemean_body(struct cm_body *b)
+{
+    struct cm_arena *arena = cm_builder_arena(&b->build);
+    const struct cm_int64s axes = cm_node_ints(b->node, "axes");
+    const struct cm_attribute_proto keepdims =
+        cm_attr_int(arena, "keepdims", cm_node_int(b->node, "keepdims"));
+    const cm_value mean = cm_emit_with(b, "ReduceMean", CM_ATTRIBUTES(keepdims),
+                                       cm_quantized_reals(b, X, X_SCALE, X_ZERO),
+                                       cm_build_int64s(&b->build, axes.count, axes.items));
+    return cm_body_return(
+        b, 0,
+        cm_quantized_codes(b, mean, Y_SCALE, Y_ZERO, cm_quantized_type(b, cm_body_input(b, X))));
+}
+
+CM_OP_IN(microsoft, "com.microsoft", QLinearReduceMean, .body = reducemean_body,
+         .grad = cm_grad_none);

@@ -1,5 +1,5 @@
-/* QGemm, MatMulIntegerToFloat and DynamicQuantizeMatMul: products of codes, summed as integers and
- * scaled afterwards. */
+/* QGemm, MatMulIntegerToFloat, DynamicQuantizeMatMul and QLinearConv with channels last: products
+ * of codes, summed as integers and scaled afterwards. */
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/microsoft/quantized.h"
 
@@ -80,3 +80,37 @@ static enum cm_status dynamicquantizematmul_body(struct cm_body *b)
 
 CM_OP_IN(microsoft, "com.microsoft", MatMulIntegerToFloat, .body = matmulintegertofloat_body);
 CM_OP_IN(microsoft, "com.microsoft", DynamicQuantizeMatMul, .body = dynamicquantizematmul_body);
+
+/* ai.onnx's operator, which has channels at axis 1; weights are laid out alike in both. */
+static enum cm_status conv_body(struct cm_body *b)
+{
+    enum { X, W = 3, OPERANDS = 9, MOST_ATTRIBUTES = 16 };
+    const struct cm_type *x = cm_builder_type(&b->build, cm_body_input(b, X));
+    const struct cm_type *w = cm_builder_type(&b->build, cm_body_input(b, W));
+    const bool last = cm_node_int(b->node, "channels_last") != 0;
+    const int axes = (int)cm_node_ints(b->node, "kernel_shape").count;
+    const int rank = x->rank != CM_RANK_UNKNOWN ? x->rank : axes > 0 ? axes + 2 : w->rank;
+    cm_value inputs[OPERANDS];
+    struct cm_attribute_proto attributes[MOST_ATTRIBUTES];
+    for (int i = 0; i < OPERANDS; i++)
+        inputs[i] = cm_body_input(b, i);
+    if (last && rank == CM_RANK_UNKNOWN)
+        return cm_body_decline(b, "the rank of its operands is not known");
+    if (last && (rank < 3 || rank > CM_MAX_RANK))
+        return cm_builder_fail(&b->build, CM_BAD_MODEL, "input 0 has rank %d, needs 3 to %d", rank,
+                               CM_MAX_RANK);
+    if (last)
+        inputs[X] = cm_quantized_channels_second(b, inputs[X], rank);
+    cm_value y = cm_build(
+        &b->build, &(struct cm_emission){.op = "QLinearConv",
+                                         .inputs = inputs,
+                                         .n_inputs = OPERANDS,
+                                         .attributes = attributes,
+                                         .n_attributes = cm_quantized_attributes(
+                                             b, "channels_last", attributes, MOST_ATTRIBUTES)});
+    if (last)
+        y = cm_quantized_channels_last(b, y, rank);
+    return cm_body_return(b, 0, y);
+}
+
+CM_OP_IN(microsoft, "com.microsoft", QLinearConv, .body = conv_body, .grad = cm_grad_none);
