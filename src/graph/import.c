@@ -273,7 +273,8 @@ static enum cm_status import_node(struct cm_import_context *context, struct cm_g
                       : cm_registry_schema(registry, spec.domain, spec.op_type, spec.version);
     const struct cm_schema *newest =
         from ? cm_registry_schema(registry, spec.domain, spec.op_type, 0) : NULL;
-    if (!from && !spec.function)
+    const bool adopted = !from && !spec.function && cm_import_adopts(context, proto);
+    if (!from && !spec.function && !adopted)
         cm_import_is_missing(context, proto);
     const struct cm_op *op = from ? cm_registry_op(registry, spec.domain, spec.op_type) : NULL;
     if (op && op->effects & CM_REGION)
@@ -282,9 +283,9 @@ static enum cm_status import_node(struct cm_import_context *context, struct cm_g
     const cm_value *given = spec.inputs;
     const size_t n_given = spec.n_inputs; /* more where attributes name values */
     cm_value *outputs;
-    if (from != newest && context->upgrade) {
+    if (adopted || (from != newest && context->upgrade)) {
         struct cm_builder builder = {.graph = graph, .before = before, .err = err};
-        spec.original_version = from->since_version;
+        spec.original_version = from ? from->since_version : 0;
         outputs = CM_NEW_ARRAY(context->module->arena, cm_value, spec.n_outputs);
         CM_TRY(context->upgrade(&builder, &spec, from, outputs));
         CM_TRY(builder.status);
@@ -293,7 +294,7 @@ static enum cm_status import_node(struct cm_import_context *context, struct cm_g
         CM_TRY(cm_graph_add_node(graph, before, &spec, &node, err));
         outputs = node->outputs;
     }
-    if (n_given == proto->input.count)
+    if (n_given == proto->input.count && !adopted) /* else it is written as what it became */
         set_origin(graph, after, before, proto, given, outputs);
     for (size_t i = 0; i < proto->output.count; i++)
         if (outputs[i])
@@ -529,6 +530,7 @@ enum cm_status cm_import_function(struct cm_graph *graph, struct cm_node *before
                                         .functions =
                                             call->function && outer ? outer->functions : NULL,
                                         .upgrade = outer ? outer->upgrade : NULL,
+                                        .adopts = outer ? outer->adopts : NULL,
                                         .scope = &scope,
                                         .function = function,
                                         .call = call,
@@ -607,7 +609,8 @@ enum cm_status cm_module_import(struct cm_module *module, const struct cm_model_
                                           .model = model,
                                           .imports = &model->opset_import,
                                           .functions = functions,
-                                          .upgrade = options ? options->upgrade : NULL};
+                                          .upgrade = options ? options->upgrade : NULL,
+                                          .adopts = options ? options->adopts : NULL};
     struct cm_error unread;
     err = err ? err : &unread;
     struct cm_obstacles own = {.arena = module->arena};
