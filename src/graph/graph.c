@@ -33,6 +33,7 @@ struct cm_module *cm_module_new(struct cm_arena *arena, const struct cm_module_o
         cm_guard_unwind(arena->guard, CM_NO_MEMORY, "no memory for the table of operators");
     module->files = options ? options->files : NULL;
     module->symbols = cm_symbols_new(arena);
+    module->is_widened = options && options->is_widened;
     module->node_budget =
         options && options->node_budget ? options->node_budget : DEFAULT_NODE_BUDGET;
     new_value(module, NULL, CM_STR_NONE); /* number 0 is no value */

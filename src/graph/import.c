@@ -263,7 +263,8 @@ static enum cm_status import_node(struct cm_import_context *context, struct cm_g
         found = cm_module_operator(context->module, cm_domain_plain(spec.domain), spec.op_type,
                                    spec.version);
     const struct cm_schema *from = found.schema;
-    if (!from && !spec.function)
+    const bool adopted = !from && !spec.function && cm_import_adopts(context, proto);
+    if (!from && !spec.function && !adopted)
         cm_import_is_missing(context, proto);
     if (from && found.op && found.op->effects & CM_REGION)
         return cm_fail(err, CM_BAD_MODEL, "regions are made in memory, a file cannot hold one");
@@ -271,9 +272,9 @@ static enum cm_status import_node(struct cm_import_context *context, struct cm_g
     const cm_value *given = spec.inputs;
     const size_t n_given = spec.n_inputs; /* more where attributes name values */
     cm_value *outputs;
-    if (from != found.newest && context->upgrade) {
+    if (adopted || (from != found.newest && context->upgrade)) {
         struct cm_builder builder = {.graph = graph, .before = before, .err = err};
-        spec.original_version = from->since_version;
+        spec.original_version = from ? from->since_version : 0;
         outputs = CM_NEW_ARRAY(context->module->arena, cm_value, spec.n_outputs);
         CM_TRY(context->upgrade(&builder, &spec, from, outputs));
         CM_TRY(builder.status);
@@ -282,7 +283,7 @@ static enum cm_status import_node(struct cm_import_context *context, struct cm_g
         CM_TRY(cm_graph_add_node(graph, before, &spec, &node, err));
         outputs = node->outputs;
     }
-    if (n_given == proto->input.count)
+    if (n_given == proto->input.count && !adopted) /* else it is written as what it became */
         set_origin(graph, after, before, proto, given, outputs);
     for (size_t i = 0; i < proto->output.count; i++)
         if (outputs[i])
@@ -588,6 +589,7 @@ enum cm_status cm_import_function(struct cm_graph *graph, struct cm_node *before
                                         .functions =
                                             call->function && outer ? outer->functions : NULL,
                                         .upgrade = outer ? outer->upgrade : NULL,
+                                        .adopts = outer ? outer->adopts : NULL,
                                         .scope = &scope,
                                         .function = function,
                                         .call = call,
@@ -664,7 +666,8 @@ enum cm_status cm_module_import(struct cm_module *module, const struct cm_model_
                                           .model = model,
                                           .imports = &model->opset_import,
                                           .functions = functions,
-                                          .upgrade = options ? options->upgrade : NULL};
+                                          .upgrade = options ? options->upgrade : NULL,
+                                          .adopts = options ? options->adopts : NULL};
     struct cm_error unread;
     err = err ? err : &unread;
     struct cm_obstacles own = {.arena = module->arena};

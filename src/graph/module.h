@@ -39,6 +39,7 @@ struct cm_module {
     size_t n_values; /* value 0 included */
     size_t n_nodes, node_budget;
     int call_depth; /* function bodies being expanded inside each other */
+    bool is_widened;
     bool lenient;
     uint32_t n_streams; /* numbers given to random nodes so far */
     struct {            /* nodes that nobody may read: new ones, and those that lost a reader */

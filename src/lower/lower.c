@@ -114,6 +114,7 @@ enum cm_status cm_lower_import(struct cm_module *module, const struct cm_model_p
                                struct cm_error *err)
 {
     const struct cm_import_options import = {.upgrade = cm_upgrade_node,
+                                             .adopts = cm_upgrade_adopts,
                                              .obstacles = options ? options->obstacles : NULL};
     return cm_module_import(module, model, &import, out, err);
 }
