@@ -141,6 +141,12 @@ static bool has_no_kernel(const struct cm_node *node, void *arg)
     return !cm_node_has_kernel(node);
 }
 
+/* Of another domain, it is what its body is and nothing else: patterns may be found in that. */
+static bool is_shorthand(const struct cm_node *node, void *arg)
+{
+    return node->domain.size && !(node->op && node->op->grad) && has_no_kernel(node, arg);
+}
+
 size_t cm_lower_count(const struct cm_graph *graph)
 {
     size_t count = graph->n_nodes;
@@ -175,6 +181,8 @@ static enum cm_status run_passes(struct cm_graph *graph, const struct cm_lower_o
     /* Functions hide what passes look for, and random nodes, which are numbered before any pass. */
     if (cm_module_has_calls(graph->module))
         CM_TRY(cm_graph_inline_all(graph, is_call, NULL, err));
+    if (!options->keep_operators)
+        CM_TRY(cm_graph_inline_all(graph, is_shorthand, NULL, err));
     cm_graph_number_random(graph);
     for (size_t i = 0; i < cm_pass_count; i++) {
         CM_TRY(run_pass(&cm_passes[i], graph, options, err));
