@@ -5,7 +5,10 @@ list(FILTER CAMEO_SOURCES EXCLUDE REGEX "/src/codec/module/") # cmake/codecs.cma
 
 set(LOOPS ${CAMEO_SOURCES})
 list(FILTER LOOPS INCLUDE REGEX "/src/(backends|ops|tensor)/|/(finite|random|parallel)\\.c$")
-set_property(SOURCE ${LOOPS} APPEND PROPERTY COMPILE_OPTIONS $<$<CONFIG:Release>:-O3>)
+# Nobody asks what a float operation trapped on or left in errno: without that, loops with functions
+# and choices become vectors.
+set_property(SOURCE ${LOOPS} APPEND PROPERTY COMPILE_OPTIONS
+             "$<$<CONFIG:Release>:-O3;-fno-math-errno;-fno-trapping-math>")
 
 add_library(cameo_objects OBJECT ${CAMEO_SOURCES} ${CAMEO_GENERATED_SOURCES})
 set_target_properties(cameo_objects PROPERTIES POSITION_INDEPENDENT_CODE ON)

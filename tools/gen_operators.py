@@ -58,13 +58,16 @@ FORMS = ["", "sparse_tensor", "seq", "optional", "optional_seq"]
 # the converters write, as far as we run them.
 MICROSOFT = "com.microsoft"
 MICROSOFT_OPERATORS = (
-    "Attention BiasGelu BiasSoftmax CropAndResize DequantizeLinear DynamicQuantizeLSTM "
-    "DynamicQuantizeMatMul EmbedLayerNormalization ExpandDims FastGelu FusedConv FusedGemm "
-    "FusedMatMul Gelu GroupQueryAttention Inverse MatMulBnb4 MatMulIntegerToFloat MatMulNBits "
-    "MultiHeadAttention MurmurHash3 NhwcMaxPool Pad QAttention QGemm QLinearAdd QLinearAveragePool "
-    "QLinearConcat QLinearGlobalAveragePool QLinearLeakyRelu QLinearMul QLinearSigmoid "
-    "QLinearSoftmax QLinearWhere QuantizeLinear QuickGelu Range RotaryEmbedding "
-    "SkipLayerNormalization SkipSimplifiedLayerNormalization Tokenizer Trilu Unique"
+    "Attention BiasAdd BiasDropout BiasGelu BiasSoftmax BiasSplitGelu CDist ComplexMul "
+    "ComplexMulConj CropAndResize DequantizeLinear DynamicQuantizeLSTM DynamicQuantizeMatMul "
+    "EmbedLayerNormalization ExpandDims FastGelu FusedConv FusedGemm FusedMatMul "
+    "GatherBlockQuantized GatherND Gelu GemmFastGelu GridSample GroupNorm GroupQueryAttention "
+    "Inverse IsAllFinite MatMulBnb4 MatMulIntegerToFloat MatMulNBits MultiHeadAttention "
+    "MurmurHash3 NhwcConv NhwcMaxPool Pad QAttention QEmbedLayerNormalization QGemm QLinearAdd "
+    "QLinearAveragePool QLinearConcat QLinearConv QLinearGlobalAveragePool QLinearLeakyRelu "
+    "QLinearMul QLinearReduceMean QLinearSigmoid QLinearSoftmax QLinearWhere QuantizeLinear "
+    "QuickGelu Range RotaryEmbedding SkipGroupNorm SkipLayerNormalization "
+    "SkipSimplifiedLayerNormalization Tokenizer TransposeMatMul Trilu Unique"
 ).split()
 
 HEADER = """\

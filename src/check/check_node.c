@@ -67,6 +67,12 @@ static bool is_closed_domain(struct cm_str domain)
     return !domain.size || cm_str_is(domain, "ai.onnx.ml") || cm_str_is(domain, "ai.onnx.training");
 }
 
+/* Operators of ONNX Runtime are no matter of ONNX, and we know some of them only. */
+static bool is_foreign_domain(struct cm_str domain)
+{
+    return cm_str_is(domain, "com.microsoft");
+}
+
 static void report_unknown(struct cm_checker *c, enum cm_rule rule,
                            const struct cm_model_place *place, const struct cm_node_proto *node,
                            int64_t version)
@@ -105,11 +111,13 @@ static void examine_operator(struct cm_checker *c, const struct cm_model_place *
     else if (node->overload.size)
         cm_report(c, CM_RULE_ST13, place, "no function of the model has the overload '%.*s'",
                   CM_STR_FMT(node->overload));
-    if (schema)
+    if (schema && !is_foreign_domain(domain))
         cm_examine_against_schema(c, place, node);
+    else if (schema)
+        return;
     else if (is_closed_domain(domain) || ((c->flags & CM_CHECK_CUSTOM_DOMAINS) && !function))
         report_unknown(c, CM_RULE_CK24, place, node, version);
-    else if (!function && cm_schema_domain_known(domain))
+    else if (!function && cm_schema_domain_known(domain) && !is_foreign_domain(domain))
         report_unknown(c, CM_RULE_ST24, place, node, version);
 }
 

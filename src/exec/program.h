@@ -167,10 +167,10 @@ struct cm_binding {
 /* ---- a run's own ---- */
 
 struct cm_slot {
-    struct cm_datum datum;
     const struct cm_type *type;    /* while binding: concrete; NULL: known when it runs */
     const struct cm_tensor *known; /* a constant, or shape arithmetic done when binding */
     int storage;                   /* while binding: of struct storage, or one of these */
+    struct cm_datum datum;
 };
 enum {
     CM_STORAGE_FOREIGN = -1, /* not this block's to reuse */

@@ -57,6 +57,14 @@ static bool sign(const struct cm_type *type, struct signature *out)
 
 enum { MAX_TYPE_VARIABLES = 64 };
 
+static bool allows(const struct cm_module *module, const struct cm_type_set *set,
+                   const struct signature *type)
+{
+    return cm_type_set_allows(set, type->form, type->key, type->element) ||
+           (module->is_widened && type->element == CM_DOUBLE &&
+            cm_type_set_allows(set, type->form, type->key, CM_FLOAT));
+}
+
 static enum cm_status check_input(const struct cm_node *node, int i, struct signature *bound,
                                   struct cm_error *err)
 {
@@ -72,7 +80,7 @@ static enum cm_status check_input(const struct cm_node *node, int i, struct sign
     if (!sign(type, &mine))
         return CM_OK;
     const struct cm_schema_type *variable = &schema->types[param->type];
-    if (!cm_type_set_allows(&variable->set, mine.form, mine.key, mine.element)) {
+    if (!allows(node->module, &variable->set, &mine)) {
         char allowed[300];
         cm_type_set_print(&variable->set, allowed, sizeof allowed);
         return cm_fail(err, CM_BAD_MODEL, "input %d '%s' is %s, must be one of %s", i, param->name,
@@ -172,7 +180,8 @@ enum cm_status cm_node_conforms(const struct cm_node *node, struct cm_error *err
         return cm_fail(err, CM_UNSUPPORTED, "no operator of that name is known%s%s%s",
                        guess ? "; did you mean " : "", guess ? guess->name : "", guess ? "?" : "");
     }
-    if (schema->deprecated)
+    /* A node of an older version may have come here by upgrades that change nothing. */
+    if (schema->deprecated && node->original_version >= schema->since_version)
         return cm_fail(err, CM_UNSUPPORTED, "version %d of the operator is deprecated",
                        schema->since_version);
     if (!cm_schema_allows_inputs(schema, (size_t)node->n_inputs))

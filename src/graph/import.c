@@ -256,26 +256,25 @@ static enum cm_status import_node(struct cm_import_context *context, struct cm_g
                                   struct cm_node *before, const struct cm_node_proto *proto,
                                   struct cm_error *err)
 {
-    const struct cm_registry *registry = context->module->registry;
     struct cm_node_spec spec;
     CM_TRY(read_node(context, graph, proto, &spec, err));
-    const struct cm_schema *from =
-        spec.function ? NULL
-                      : cm_registry_schema(registry, spec.domain, spec.op_type, spec.version);
-    const struct cm_schema *newest =
-        from ? cm_registry_schema(registry, spec.domain, spec.op_type, 0) : NULL;
-    if (!from && !spec.function)
+    struct cm_operator found = {0};
+    if (!spec.function)
+        found = cm_module_operator(context->module, cm_domain_plain(spec.domain), spec.op_type,
+                                   spec.version);
+    const struct cm_schema *from = found.schema;
+    const bool adopted = !from && !spec.function && cm_import_adopts(context, proto);
+    if (!from && !spec.function && !adopted)
         cm_import_is_missing(context, proto);
-    const struct cm_op *op = from ? cm_registry_op(registry, spec.domain, spec.op_type) : NULL;
-    if (op && op->effects & CM_REGION)
+    if (from && found.op && found.op->effects & CM_REGION)
         return cm_fail(err, CM_BAD_MODEL, "regions are made in memory, a file cannot hold one");
     const struct cm_node *after = before ? before->prev : graph->last;
     const cm_value *given = spec.inputs;
     const size_t n_given = spec.n_inputs; /* more where attributes name values */
     cm_value *outputs;
-    if (from != newest && context->upgrade) {
+    if (adopted || (from != found.newest && context->upgrade)) {
         struct cm_builder builder = {.graph = graph, .before = before, .err = err};
-        spec.original_version = from->since_version;
+        spec.original_version = from ? from->since_version : 0;
         outputs = CM_NEW_ARRAY(context->module->arena, cm_value, spec.n_outputs);
         CM_TRY(context->upgrade(&builder, &spec, from, outputs));
         CM_TRY(builder.status);
@@ -284,7 +283,7 @@ static enum cm_status import_node(struct cm_import_context *context, struct cm_g
         CM_TRY(cm_graph_add_node(graph, before, &spec, &node, err));
         outputs = node->outputs;
     }
-    if (n_given == proto->input.count)
+    if (n_given == proto->input.count && !adopted) /* else it is written as what it became */
         set_origin(graph, after, before, proto, given, outputs);
     for (size_t i = 0; i < proto->output.count; i++)
         if (outputs[i])
@@ -529,6 +528,8 @@ static enum cm_status import_graph(struct cm_import_context *context, struct cm_
     if (context->depth >= CM_NESTING_MAX)
         return cm_fail(err, CM_LIMIT, "graphs nest deeper than %d", CM_NESTING_MAX);
     context->depth++;
+    cm_map_reserve(&graph->names, context->module->arena,
+                   proto->input.count + proto->initializer.count + proto->node.count);
     enum cm_status status = import_initializers(context, graph, proto, err);
     if (!status)
         status = import_nodes(context, graph, NULL, &proto->node, err);
@@ -588,6 +589,7 @@ enum cm_status cm_import_function(struct cm_graph *graph, struct cm_node *before
                                         .functions =
                                             call->function && outer ? outer->functions : NULL,
                                         .upgrade = outer ? outer->upgrade : NULL,
+                                        .adopts = outer ? outer->adopts : NULL,
                                         .scope = &scope,
                                         .function = function,
                                         .call = call,
@@ -664,7 +666,8 @@ enum cm_status cm_module_import(struct cm_module *module, const struct cm_model_
                                           .model = model,
                                           .imports = &model->opset_import,
                                           .functions = functions,
-                                          .upgrade = options ? options->upgrade : NULL};
+                                          .upgrade = options ? options->upgrade : NULL,
+                                          .adopts = options ? options->adopts : NULL};
     struct cm_error unread;
     err = err ? err : &unread;
     struct cm_obstacles own = {.arena = module->arena};

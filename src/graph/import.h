@@ -9,15 +9,21 @@
  * has it, its operands found and attribute references resolved, for the rule to change; from is its
  * version. Whatever it adds goes through builder, and outputs (spec->n_outputs, 0 where not wanted)
  * receives the values that take the node's place. Given by rewrite/; without one, older versions
- * are added as they are, which no kernel runs. */
+ * are added as they are, which no kernel runs. from is NULL for an operator that a cm_adopts_fn
+ * takes. */
 struct cm_builder;
 typedef enum cm_status cm_upgrade_fn(struct cm_builder *builder, struct cm_node_spec *spec,
                                      const struct cm_schema *from, cm_value *outputs);
+
+/* Does the upgrade know what this operator means, though its domain has none of that name in the
+ * opset at hand? So it is with what other runtimes put into ai.onnx. */
+typedef bool cm_adopts_fn(struct cm_str domain, struct cm_str op_type);
 
 struct cm_obstacles;
 
 struct cm_import_options {
     cm_upgrade_fn *upgrade;
+    cm_adopts_fn *adopts;           /* NULL: none; needs upgrade */
     struct cm_obstacles *obstacles; /* receives everything that cannot be built, may hold more
                                      already; NULL: only the message tells */
 };

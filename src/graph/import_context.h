@@ -44,6 +44,7 @@ struct cm_import_context {
     const struct cm_opsets *imports;
     struct cm_map *functions; /* "domain\0name\0overload" to struct cm_function_proto * */
     cm_upgrade_fn *upgrade;
+    cm_adopts_fn *adopts;
     struct cm_import_scope *scope; /* inside a function; NULL: names are those of the graphs */
     const struct cm_function_proto *function;
     const struct cm_node *call;
@@ -80,6 +81,8 @@ bool cm_import_is_listed(enum cm_status status);
 bool cm_import_may_go_on(const struct cm_import_context *context, enum cm_status status);
 /* A new attempt begins: what was told of the last failure says nothing of the next. */
 void cm_import_begin(const struct cm_import_context *context);
+/* Does the upgrade take the node, whose operator its domain does not have? */
+bool cm_import_adopts(const struct cm_import_context *context, const struct cm_node_proto *node);
 /* Nobody knows the node's operator: the failure that follows is told already if the list has it. */
 void cm_import_is_missing(const struct cm_import_context *context,
                           const struct cm_node_proto *node);

@@ -160,6 +160,23 @@ void cm_import_note_failure(struct cm_import_context *context, enum cm_status st
 
 /* ---- operators that nobody knows ---- */
 
+bool cm_import_adopts(const struct cm_import_context *context, const struct cm_node_proto *node)
+{
+    return context->upgrade && context->adopts &&
+           context->adopts(cm_domain_plain(node->domain), node->op_type);
+}
+
+/* How many operators of a domain there are. */
+static size_t count_operators(struct cm_str domain)
+{
+    const struct cm_schema *before = NULL, *schema;
+    size_t count = 0;
+    for (size_t i = 0; (schema = cm_schema_at(i)); before = schema, i++)
+        count += cm_str_is(domain, schema->domain) &&
+                 (!before || strcmp(before->name, schema->name) != 0);
+    return count;
+}
+
 /* Why there is no such operator, or NULL when there is one. */
 static const char *why_missing(const struct cm_import_context *context,
                                const struct cm_node_proto *node)
@@ -174,7 +191,8 @@ static const char *why_missing(const struct cm_import_context *context,
         return NULL;
     if (!version)
         return cm_arena_printf(arena, "domain '%.*s' is not imported", CM_STR_FMT(domain)).data;
-    if (cm_registry_schema(registry, node->domain, node->op_type, version))
+    if (cm_registry_schema(registry, node->domain, node->op_type, version) ||
+        cm_import_adopts(context, node))
         return NULL;
     const struct cm_schema *newer = cm_registry_schema(registry, node->domain, node->op_type, 0);
     if (newer)
@@ -183,8 +201,19 @@ static const char *why_missing(const struct cm_import_context *context,
                                "imports; a later one has it",
                                (long long)version, CM_STR_FMT(domain))
             .data;
-    return cm_arena_printf(arena, "there is no such operator in opset %lld of %.*s",
-                           (long long)version, CM_STR_FMT(domain))
+    if (!plain.size)
+        return cm_arena_printf(arena, "there is no such operator in opset %lld of ai.onnx",
+                               (long long)version)
+            .data;
+    const size_t others = count_operators(domain);
+    return cm_arena_printf(arena, "operator '%.*s' of domain '%.*s' is not supported%s",
+                           CM_STR_FMT(node->op_type), CM_STR_FMT(domain),
+                           !others ? ""
+                                   : cm_arena_printf(arena,
+                                                     " (supported there: %zu operators, see "
+                                                     "docs/operators.md)",
+                                                     others)
+                                         .data)
         .data;
 }
 

@@ -42,9 +42,6 @@ cm_pass_fn cm_pass_recompute;  /* on request: activations computed again in the 
  * must stay. */
 bool cm_replace_value(struct cm_graph *graph, cm_value old, cm_value replacement);
 
-/* Removes nodes that nobody reads, in bodies too. */
-void cm_remove_dead(struct cm_graph *graph);
-
 /* Is value an output of graph? */
 bool cm_is_output(const struct cm_graph *graph, cm_value value);
 

@@ -230,10 +230,15 @@ enum cm_status cm_upgrade_node(struct cm_builder *builder, struct cm_node_spec *
         .n_outputs = spec->n_outputs,
     };
 
-    up.newest = schema_at(&up, 0);
-    enum cm_status status = check_given(&up, from);
-    if (!status)
-        status = climb(&up);
+    enum cm_status status;
+    if (from) {
+        up.newest = schema_at(&up, 0);
+        status = check_given(&up, from);
+        if (!status)
+            status = climb(&up);
+    } else {
+        status = cm_upgrade_adopt(&up);
+    }
     builder->status = status;
     return status;
 }

@@ -80,6 +80,9 @@ enum cm_status cm_upgrade_rest(struct cm_upgrade *up);
 cm_value cm_upgrade_reshape_like(struct cm_upgrade *up, cm_value value, cm_value like);
 cm_value cm_upgrade_cast(struct cm_upgrade *up, cm_value value, enum cm_dtype to);
 
+/* The node becomes what cm_upgrade_adopts promised. */
+enum cm_status cm_upgrade_adopt(struct cm_upgrade *up);
+
 /* Steps that several families use. */
 cm_upgrade_step_fn cm_upgrade_drop_consumed, cm_upgrade_axes_to_input, cm_upgrade_through_double;
 

@@ -376,7 +376,7 @@ static enum cm_status make_portable(struct writer *w, struct cm_graph *graph, st
     struct left left = {.arena = w->arena};
 
     CM_TRY(inline_foreign(w, graph, err));
-    cm_remove_dead(graph);
+    cm_graph_remove_dead(graph);
     if (w->options->tidy)
         CM_TRY(w->options->tidy(w->options->tidy_arg, graph, false, err));
     list_left(&left, graph);
@@ -746,7 +746,7 @@ enum cm_status cm_write_model(struct cm_graph *graph, const struct cm_model_file
 
     *report =
         (struct cm_write_report){.opset_before = opset_before, .ir_before = file->model.ir_version};
-    cm_remove_dead(graph);
+    cm_graph_remove_dead(graph);
     set_targets(&w, &file->model.opset_import);
     take_names(&w, &file->model);
     report->nodes = count_nodes(&w, graph, false, 0);

@@ -119,9 +119,10 @@ const struct cm_schema *cm_schema_suggest(struct cm_str domain, struct cm_str na
             known.size > wanted.size ? known.size - wanted.size : wanted.size - known.size;
         if (!newest || known.size > SUGGEST_ROOM || 2 * apart >= best_cost)
             continue;
-        const size_t cost = 2 * cm_str_distance(wanted, lowered(known, known_room)) +
-                            (cm_str_is(wanted_domain, row->domain) ? 0 : 1);
-        if (cost < best_cost) {
+        const bool elsewhere = !cm_str_is(wanted_domain, row->domain);
+        const size_t distance = cm_str_distance(wanted, lowered(known, known_room));
+        const size_t cost = 2 * distance + elsewhere;
+        if (cost < best_cost && (!elsewhere || distance == 0)) { /* else it is a coincidence */
             best_cost = cost;
             best = row;
         }

@@ -136,7 +136,7 @@ static void open_initializers(struct checking *c)
 
 static enum cm_status import(struct checking *c, struct cm_graph **out)
 {
-    const struct cm_module_options options = {.files = c->file->files};
+    const struct cm_module_options options = {.files = c->file->files, .is_widened = true};
     struct cm_module *module = cm_module_new(c->arena, &options);
 
     return cm_lower_gradients(module, &c->model, NULL, out, c->err);

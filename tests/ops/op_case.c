@@ -232,6 +232,8 @@ static enum cm_status read_option(struct cm_str text, struct cm_arena *arena, st
         return read_number(more, &out->body_tol, err);
     else if (cm_str_is(word, "unknown") && off)
         out->unknown = false;
+    else if (cm_str_is(word, "rank") && cm_str_is(rest, "known"))
+        out->rankless = false;
     else if (cm_str_is(word, "tol") && !more.size)
         return read_number(rest, &out->tol, err);
     else if (cm_str_is(word, "opset") && cm_str_to_int64(rest, &out->opset))
@@ -334,6 +336,7 @@ enum cm_status case_next(struct case_reader *reader, struct cm_arena *arena, str
                             .second = true,
                             .body = true,
                             .unknown = true,
+                            .rankless = true,
                             .tol = -1,
                             .grad_tol = -1,
                             .body_tol = -1};

@@ -40,6 +40,7 @@ struct op_case {
         size_t count, capacity;
     } grad_of; /* inputs whose gradient is checked; none: all */
     bool grad, second, body, unknown;
+    bool rankless;                  /* also runs without ranks known */
     bool own_types;                 /* gradients are checked in the types that the case has */
     double tol, grad_tol, body_tol; /* below 0: by type */
     int64_t opset;                  /* 0: the newest */

@@ -507,3 +507,86 @@ bool cm_regex_matches(const struct cm_regex *r, struct cm_str text, void *scratc
             return true;
     return false;
 }
+
+/* ---- finding ---- */
+
+size_t cm_regex_find_scratch(const struct cm_regex *regex)
+{
+    return 2 * (size_t)regex->n_steps * sizeof(size_t) + cm_regex_scratch(regex);
+}
+
+/* Places, and where in the text the attempt began that led to each: in order, earliest first, since
+ * they are entered in the order of the places they come from and a new attempt comes last. Of two
+ * attempts that meet at one step the earlier one stays. */
+struct attempts {
+    struct places places;
+    size_t *starts;
+};
+
+static void enter_attempt(const struct cm_regex *r, struct attempts *to, int32_t round,
+                          int32_t first, size_t start, struct between here, int32_t *stack)
+{
+    const int32_t before = to->places.count;
+    enter(r, &to->places, round, first, here, stack);
+    for (int32_t i = before; i < to->places.count; i++)
+        to->starts[i] = start;
+}
+
+/* Notes the best end that has been reached and drops what can only be worse: attempts that began
+ * later. Returns whether something was found before. */
+static bool note_found(const struct cm_regex *r, struct attempts *now, size_t at, bool found,
+                       struct cm_regex_part *best)
+{
+    for (int32_t i = 0; i < now->places.count; i++) {
+        if (r->steps[now->places.list[i]].op != FOUND)
+            continue;
+        if (!found || now->starts[i] <= best->start)
+            *best = (struct cm_regex_part){now->starts[i], at};
+        found = true;
+        break; /* those behind began later, or at the same place and end here too */
+    }
+    while (found && now->places.count > 0 && now->starts[now->places.count - 1] > best->start)
+        now->places.count--;
+    return found;
+}
+
+enum cm_status cm_regex_find(const struct cm_regex *r, struct cm_str text, size_t from,
+                             void *scratch, int64_t *work, struct cm_regex_part *out, bool *found,
+                             struct cm_error *err)
+{
+    size_t *starts = scratch;
+    int32_t *memory = (int32_t *)(void *)(starts + 2 * r->n_steps);
+    struct attempts now = {{0, memory, memory + r->n_steps}, starts};
+    struct attempts then = {{0, memory + 2 * r->n_steps, now.places.seen}, starts + r->n_steps};
+    int32_t *stack = memory + 3 * r->n_steps;
+    int32_t round = 1;
+    *found = false;
+    memset(now.places.seen, 0, (size_t)r->n_steps * sizeof(int32_t));
+    for (size_t at = from;;) {
+        const struct between here = between_at(text, at);
+        if (!*found)
+            enter_attempt(r, &now, round, 0, at, here, stack);
+        *found = note_found(r, &now, at, *found, out);
+        *work -= now.places.count + 1;
+        if (*work < 0)
+            return cm_fail(err, CM_LIMIT, "searching for its pattern takes too long");
+        if (at >= text.size || (*found && now.places.count == 0))
+            return CM_OK;
+        const uint32_t letter = next_letter(text, &at);
+        if (round == INT32_MAX) {
+            memset(now.places.seen, 0, (size_t)r->n_steps * sizeof(int32_t));
+            round = 0;
+        }
+        round++;
+        then.places.count = 0;
+        const struct between next = between_at(text, at);
+        for (int32_t i = 0; i < now.places.count; i++) {
+            const int32_t step = now.places.list[i];
+            if (r->steps[step].op == CLASS && in_class(r, &r->steps[step], letter))
+                enter_attempt(r, &then, round, step + 1, now.starts[i], next, stack);
+        }
+        const struct attempts swap = now;
+        now = then;
+        then = swap;
+    }
+}

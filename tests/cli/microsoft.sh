@@ -1,0 +1,63 @@
+# Operators of ONNX Runtime: those that its optimizer writes run and train, others are named.
+# SPDX-License-Identifier: Apache-2.0
+try() {
+    echo "\$ cameo $*"
+    "$CAMEO" "$@"
+    echo "[$?]"
+}
+
+cat >fused.onnxtxt <<'END'
+<ir_version: 7, opset_import: ["" : 12, "com.microsoft" : 1]>
+fused (float[N,2] x) => (float[N,2] y)
+<float[2,2] w = {1, 0.5, -1, 2}, float[2] gamma = {1, 2}, float[2] beta = {0, 0.5}, float[2] b = {0.5, -0.5}>
+{
+    [product] p = com.microsoft.FusedMatMul<transB = 1, alpha = 2.0>(x, w)
+    [norm] n, n1, n2, s = com.microsoft.SkipLayerNormalization<epsilon = 1.0>(p, x, gamma, beta)
+    [gelu] g = com.microsoft.BiasGelu(n, b)
+    [layer] l = LayerNormalization<epsilon = 1.0>(g, gamma, beta)
+    [rms] y = SimplifiedLayerNormalization<epsilon = 1.0>(l, gamma)
+}
+END
+printf 'x1,x2,t1,t2\n1,2,0,1\n-1,0.5,1,0\n' >data.csv
+sed 's/(float\[N,2\] x)/()/; s/^<float/<float[2,2] x = {1, 2, -1, 0.5}, float/' fused.onnxtxt >given.onnxtxt
+try run given.onnxtxt
+try gradcheck fused.onnxtxt 2>&1 | sed 's/ *differs.*//'
+try train fused.onnxtxt --data data.csv --columns 'x=x1,x2 t=t1,t2' --target t --loss mse --optimizer sgd --lr 0.1 --steps 4 -o trained.onnx
+
+echo '-- it is not ONNX that has them'
+try check fused.onnxtxt
+
+echo '-- those that nobody knows are all named'
+cat >unknown.onnxtxt <<'END'
+<ir_version: 10, opset_import: ["" : 17, "my.own" : 1, "com.microsoft" : 1]>
+unknown (float[2,2] x) => (float[2,2] y)
+<float[2,2] w = {1, 2, 3, 4}>
+{
+    [a] u = my.own.Thing(x)
+    [b] v = my.own.Other<k = 1>(u)
+    [c] s = com.microsoft.Solve(v)
+    [d] t = com.microsoft.FusedMatMul(s, w)
+    [e] y = com.microsoft.FusedGemm<activation = "Cosine">(x, w)
+}
+END
+try run unknown.onnxtxt --random-inputs 2>&1 | sed 's/there: [0-9]* op/there: some op/'
+printf 'x1,x2,t1,t2\n1,2,0,1\n' >one.csv
+try train unknown.onnxtxt --data one.csv --columns 'x=x1,x2 t=t1,t2' --target t --loss mse --optimizer sgd -o t.onnx 2>&1 |
+    sed 's/there: [0-9]* op/there: some op/'
+try check unknown.onnxtxt
+
+echo '-- a function of the model comes first'
+cat >functions.onnxtxt <<'END'
+<ir_version: 10, opset_import: ["" : 17, "my.own" : 1, "com.microsoft" : 1]>
+functions () => (float[1,2] y) <float[1,2] x = {1, 2}>
+{
+    u = my.own.Thing(x)
+    y = com.microsoft.Gelu(u, u)
+}
+<domain: "my.own", opset_import: ["" : 17]>
+Thing (a) => (b) { b = Neg(a) }
+<domain: "com.microsoft", opset_import: ["" : 17]>
+Gelu (a, b) => (c) { c = Add(a, b) }
+END
+try check functions.onnxtxt
+try run functions.onnxtxt
