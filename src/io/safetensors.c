@@ -226,8 +226,10 @@ enum cm_status cm_safetensors_walk(struct cm_arena *arena, struct cm_str bytes,
     if (size > HEADER_MAX || size > bytes.size - 8)
         return cm_fail(err, CM_BAD_MODEL, "its header of %llu bytes is larger than %s",
                        (unsigned long long)size, size > HEADER_MAX ? "the format allows" : "it is");
+    /* A copy: strings are looked at twice, and a mapped file may be changed by others meanwhile. */
+    const struct cm_str header = cm_arena_str(arena, (struct cm_str){bytes.data + 8, (size_t)size});
     struct cm_json json;
-    cm_json_init(&json, arena, (struct cm_str){bytes.data + 8, (size_t)size}, err);
+    cm_json_init(&json, arena, header, err);
     CM_TRY(read_entries(&json, &entries));
     CM_TRY(check_cover(arena, &entries, bytes.size - 8 - size, err));
     for (size_t i = 0; i < entries.count; i++) {
