@@ -75,9 +75,8 @@ static enum cm_status read_shape(struct cm_json *json, struct cm_shape *out)
         uint64_t dim;
 
         CM_TRY(cm_json_count(json, &dim));
-        if (out->rank == CM_MAX_RANK || dim > INT64_MAX)
+        if (dim > INT64_MAX || !cm_shape_insert(out, out->rank, (int64_t)dim))
             return cm_fail(json->err, CM_BAD_MODEL, "its shape makes no sense");
-        out->dims[out->rank++] = (int64_t)dim;
         CM_TRY(cm_json_more(json, ']', false, &more));
     }
     return CM_OK;

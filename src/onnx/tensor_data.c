@@ -260,9 +260,13 @@ static enum cm_status view(const struct facts *facts, const void *bytes, struct 
         bytes = nothing;
     const struct cm_tensor in_place =
         cm_tensor_borrow(facts->type, &facts->shape, (void *)(uintptr_t)bytes);
-    if ((uintptr_t)bytes % alignment != 0)
-        return cm_tensor_copy(&in_place, out, err);
-    *out = in_place;
+    /* Bits past the last element may be anything in a file, but not in a tensor. */
+    if ((uintptr_t)bytes % alignment == 0 && cm_tensor_padding_is_clear(&in_place)) {
+        *out = in_place;
+        return CM_OK;
+    }
+    CM_TRY(cm_tensor_copy(&in_place, out, err));
+    cm_tensor_clear_padding(out);
     return CM_OK;
 }
 
