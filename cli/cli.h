@@ -102,10 +102,13 @@ extern volatile sig_atomic_t cli_reader_gone;
  * behind. NULL when there is no memory: then they end the program as ever. */
 struct cameo_cancel *cli_stop_on_signal(void);
 
-/* What was given or, for 0, the memory that this machine has left, or less where a control group or
- * ulimit -v says so: a run that wants more ends with a sentence instead of taking the machine down.
- */
+/* What was given, in this call or before, or else the memory that this machine has left, or less
+ * where a control group or ulimit -v says so, less a reserve that keeps the machine usable: a run
+ * that wants more ends with a sentence instead of taking the machine down. */
 size_t cli_memory_limit(size_t given);
+/* Has the system refuse what passes all that there is, swap included: whatever is counted nowhere
+ * else ends with a sentence too. To be called once, before any work. */
+void cli_bound_memory(void);
 
 /* Says once that writing to name failed with errno; gives the exit code. */
 int cli_broken(const char *name);

@@ -234,6 +234,7 @@ enum cm_status cm_safetensors_walk(struct cm_arena *arena, struct cm_str bytes,
     for (size_t i = 0; i < entries.count; i++) {
         const struct entry *entry = &entries.items[i];
         const struct cm_safetensors_entry found = {
+            entries.count,
             entry->name,
             entry->type,
             entry->shape,
@@ -250,6 +251,7 @@ enum cm_status cm_safetensors_walk(struct cm_arena *arena, struct cm_str bytes,
 /* What parsing into memory needs to know at each tensor. */
 struct parse {
     struct cm_arena *arena;
+    const struct cm_arrays_options *options;
     struct cm_arrays *out;
 };
 
@@ -262,6 +264,8 @@ static enum cm_status load_entry(void *arg, const struct cm_safetensors_entry *e
     const struct parse *parse = arg;
     struct cm_tensor tensor;
 
+    if (!cm_arrays_wants(parse->arena, parse->options, entry->name, entry->count, parse->out))
+        return CM_OK;
     for (size_t i = 0; entry->type == CM_BOOL && i < size; i++)
         if (from[i] > 1)
             return cm_fail(err, CM_BAD_MODEL, "element %zu is %d, which is no bool", i, from[i]);
@@ -277,9 +281,10 @@ static enum cm_status load_entry(void *arg, const struct cm_safetensors_entry *e
 }
 
 enum cm_status cm_safetensors_parse(struct cm_arena *arena, struct cm_str bytes,
-                                    struct cm_arrays *out, struct cm_error *err)
+                                    const struct cm_arrays_options *options, struct cm_arrays *out,
+                                    struct cm_error *err)
 {
-    struct parse parse = {arena, out};
+    struct parse parse = {arena, options, out};
 
     return cm_safetensors_walk(arena, bytes, load_entry, &parse, err);
 }
