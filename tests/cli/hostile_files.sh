@@ -104,3 +104,23 @@ run identity.onnxtxt --input strings200.npz | tail -2
 run identity.onnxtxt --input strings1.npz --memory 64M
 run identity.onnxtxt --input x=strings1.npz --memory 64M
 run identity.onnxtxt --input zeros.npz --memory 64M
+
+echo '-- functions that double with every line'
+{
+    echo '<ir_version: 8, opset_import: ["" : 17, "l" : 1]> g (float[1] x) => (float[1] y) { y = l.f40(x) }'
+    echo '<domain: "l", opset_import: ["" : 17]> f0 (x) => (y) { y = Neg(x) }'
+    for i in $(seq 40); do
+        echo "<domain: \"l\", opset_import: [\"l\" : 1]> f$i (x) => (y) { a = l.f$((i - 1))(x) y = l.f$((i - 1))(a) }"
+    done
+} >chain.onnxtxt
+run chain.onnxtxt --random-inputs
+
+echo '-- a pattern whose repeats multiply'
+class=$(python3 -c 'print("".join(chr(0x4e00 + 2 * i) for i in range(8000)))')
+open=$(printf '(%.0s' $(seq 18))
+close=$(printf '){1}%.0s' $(seq 18))
+cat >pattern.onnxtxt <<END
+<ir_version: 9, opset_import: ["" : 20]>
+g () => (bool[1] y) <string[1] x = {"a"}> { y = RegexFullMatch <pattern = "$open[$class]$close"> (x) }
+END
+run pattern.onnxtxt
