@@ -124,6 +124,9 @@ int cli_check_writable(const char *path);
  * can play tricks with a terminal. Returns the columns it took. */
 size_t cli_put_text(FILE *to, const char *data, size_t size);
 size_t cli_text_width(struct cameo_text text);
+void cli_put_line(FILE *to, struct cameo_text text); /* and a new line */
+/* A piece of text that has lines: the same, but ends of lines and tabs stay. */
+void cli_put_lines(FILE *to, const char *data, size_t size);
 /* The same, and blanks up to width columns. */
 void cli_put_padded(FILE *to, struct cameo_text text, size_t width);
 /* Up to limit columns, the rest as "...". */

@@ -81,7 +81,7 @@ static int write_model(const struct cameo_model *model, const char *until, const
         (json_output ? put_json : put_passes)(report);
         fflush(stdout); /* what follows goes elsewhere; a failure is found at the end */
         for (size_t i = 0; i < report->change_count; i++)
-            fprintf(stderr, "%s\n", report->changes[i].data);
+            cli_put_line(stderr, report->changes[i]);
     }
     const int code = cli_save(made, path);
     cameo_model_free(made);

@@ -231,6 +231,14 @@ def check_banned():
     return found
 
 
+def check_terminal():
+    """cli/ prints text that came from files through cli_put_text and its kin, never raw"""
+    raw = re.compile(r"\b(?:printf|fprintf|fputs|puts|fwrite)\s*\([^;]*?(?:\.|->)(?:data|message)\b")
+    return [place(path, number, "text from a file goes to a terminal as it is")
+            for path in files(".c", folders=("cli",))
+            for number, _ in lines_with(raw, code_only(read(path)))]
+
+
 def check_shapes():
     """ranks grow through cm_shape_insert, and kernels that size their outputs read scalars checked"""
     grows = re.compile(r"\bshape(?:->|\.)rank\s*(?:\+\+|\+=)|dims\[[^\]]*(?:->|\.)rank\+\+\]|"
