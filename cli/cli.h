@@ -110,6 +110,10 @@ size_t cli_memory_limit(size_t given);
  * else ends with a sentence too. To be called once, before any work. */
 void cli_bound_memory(void);
 
+/* From now on a mapped file that is cut short by others ends the program with a sentence that names
+ * it, not with a signal. */
+void cli_watch_files(void);
+
 /* Says once that writing to name failed with errno; gives the exit code. */
 int cli_broken(const char *name);
 int cli_flush(FILE *to, const char *name);

@@ -44,6 +44,7 @@ static int run_command(const struct cli_command *command, int argc, char **argv)
     if (count < 0)
         return CLI_USAGE;
     cli_bound_memory();
+    cli_watch_files();
     return command->main(argv, count);
 }
 
