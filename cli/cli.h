@@ -120,6 +120,20 @@ int cli_flush(FILE *to, const char *name);
 /* Both are there and are one file, whatever they are called. */
 bool cli_same_file(const char *a, const char *b);
 bool cli_file_size(const char *path, uint64_t *bytes);
+
+/* Files that are read are noted: NULL is none, a folder stands for the files in it, IMAGES:LABELS
+ * for both. */
+void cli_reads(const char *path);
+/* cameo_model_load, and notes the model and its external files. */
+enum cameo_status cli_load_model(const char *path, const struct cameo_load_options *options,
+                                 struct cameo_model **out, struct cameo_error *err);
+/* Refuses to write over a file that was noted, with the exit code; what is the output, "train:
+ * --log". To be asked of every output, before the first is written. path may be NULL. */
+int cli_may_write(const char *what, const char *path);
+/* Refuses a folder that holds a file that was noted. */
+int cli_may_write_in(const char *what, const char *folder);
+/* The same for a model: a save writes beside its file and renames, so it may replace a model. */
+int cli_may_save(const char *what, const char *path);
 /* Could a file of this name be written? To be asked before work whose result goes there: says what
  * is wrong, and gives the exit code. path may be NULL. */
 int cli_check_writable(const char *path);

@@ -58,6 +58,8 @@ static int print_model(const struct cameo_model *model)
 {
     if (!out_path)
         return print_to(stdout, "standard output", model);
+    if (cli_may_write("print: -o", out_path) != CLI_YES)
+        return CLI_USAGE;
     FILE *file = fopen(out_path, "wb");
     if (!file) {
         const int why = errno;
@@ -97,7 +99,7 @@ static int print_main(char **operands, int count)
         return CLI_USAGE;
     }
     load.allow_links = allow_links;
-    if (cameo_model_load(operands[0], &load, &model, &err) != CAMEO_OK)
+    if (cli_load_model(operands[0], &load, &model, &err) != CAMEO_OK)
         return cli_fail(&err);
     const int code = print_model(model);
     cameo_model_free(model);

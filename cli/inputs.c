@@ -72,6 +72,7 @@ static int load_arrays(const struct cli_inputs *inputs, const char *path, enum c
         return no_memory();
     for (size_t i = 0; i < count; i++)
         names[i] = cameo_session_input(inputs->session, i)->name;
+    cli_reads(path);
     options.kind = kind;
     options.memory_limit = cli_memory_limit(0);
     options.names = name ? name : names;

@@ -69,6 +69,7 @@ static enum cameo_status open_value(const char *path, enum cameo_kind kind,
 {
     struct cameo_arrays_options options = CAMEO_ARRAYS_OPTIONS_INIT;
 
+    cli_reads(path);
     options.kind = kind;
     options.memory_limit = cli_memory_limit(0);
     return cameo_arrays_load(path, &options, out, err);

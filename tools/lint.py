@@ -239,6 +239,14 @@ def check_terminal():
             for number, _ in lines_with(raw, code_only(read(path)))]
 
 
+def check_inputs():
+    """cli/ notes what it reads: models through cli_load_model, arrays through cameo_arrays_load with a limit"""
+    raw = re.compile(r"\b(cameo_model_load|cameo_arrays_open)\s*\(")
+    return [place(path, number, f"{match.group(1)} leaves the file unnoted or without a limit")
+            for path in files(".c", folders=("cli",)) if path.name != "read_files.c"
+            for number, match in lines_with(raw, code_only(read(path)))]
+
+
 def check_shapes():
     """ranks grow through cm_shape_insert, and kernels that size their outputs read scalars checked"""
     grows = re.compile(r"\bshape(?:->|\.)rank\s*(?:\+\+|\+=)|dims\[[^\]]*(?:->|\.)rank\+\+\]|"
