@@ -76,6 +76,7 @@ enum cm_status cm_model_open(struct cm_arena *arena, const char *path,
 
     CM_TRY(cm_file_map(path, copy, &file->mapping, err));
     cm_arena_defer(arena, release_mapping, &file->mapping);
+    cm_external_set_model(file->files, &file->mapping);
     const struct cm_str bytes = {(const char *)file->mapping.data, file->mapping.size};
     CM_TRY(
         cm_error_context(err, read_model(arena, bytes, format, &file->model, err), "%.600s", path));
