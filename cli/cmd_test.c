@@ -91,7 +91,7 @@ static bool run_case(struct test_case *test, const struct cli_tolerance *base)
     char path[TEST_PATH_SIZE];
 
     if (!test_path(path, test->path, "model.onnx") ||
-        cameo_model_load(path, NULL, &model, &err) != CAMEO_OK) {
+        cli_load_model(path, NULL, &model, &err) != CAMEO_OK) {
         snprintf(test->reason, sizeof test->reason, "%.900s", err.message);
         return false;
     }
@@ -175,7 +175,9 @@ static int report(const struct test_list *list)
                loose);
     if (expanded)
         printf("\n%zu of %zu cases had a node expanded\n", by_body, list->count);
-    if (junit_path)
+    if (junit_path && cli_may_write("test: --junit", junit_path) != CLI_YES)
+        code = CLI_USAGE;
+    else if (junit_path)
         code = test_write_junit(junit_path, list);
     printf("\n%zu passed, %zu failed\n", passed, list->count - passed);
     return code != CLI_YES ? code : passed == list->count ? CLI_YES : CLI_NO;

@@ -76,6 +76,8 @@ struct cm_session {
     bool *is_captured;            /* by slot: a body reads it */
     uint32_t *block_of;           /* by slot: number of its block; of a constant the main one's */
     struct cm_pack_table *packed; /* constants in the layouts of kernels: see packed.c */
+    const struct cm_str *mapped;  /* ranges of files */
+    size_t n_mapped;
     const struct cm_kernel *const *kernels; /* those that may be asked, in order */
     size_t n_kernels;
     struct cm_team *team;

@@ -670,6 +670,7 @@ enum cm_status cm_module_import(struct cm_module *module, const struct cm_model_
                                           .adopts = options ? options->adopts : NULL};
     struct cm_error unread;
     err = err ? err : &unread;
+    CM_TRY(cm_import_measure(context, err));
     struct cm_obstacles own = {.arena = module->arena};
     struct cm_import_report report = {
         .obstacles = options && options->obstacles ? options->obstacles : &own};

@@ -63,6 +63,10 @@ struct cm_operator cm_module_operator(struct cm_module *module, struct cm_str do
 enum cm_status cm_node_infer(struct cm_node *node, struct cm_error *err) CM_MUST_CHECK;
 /* Does the node keep its schema's rules: operand counts and types, attributes? */
 enum cm_status cm_node_conforms(const struct cm_node *node, struct cm_error *err) CM_MUST_CHECK;
+/* May output o be of this type, which its rule found? Rules take element types from attributes that
+ * no schema constrains. */
+enum cm_status cm_node_check_result(const struct cm_node *node, int o, const struct cm_type *type,
+                                    struct cm_error *err) CM_MUST_CHECK;
 
 /* Gives each unknown dimension of a value's type a symbol of its own, so that what is computed from
  * it is known to have the same size. */

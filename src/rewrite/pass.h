@@ -19,6 +19,7 @@
 struct cm_pass_options {
     bool training;       /* the graph is a training step, or part of one: weights change */
     size_t memory_limit; /* bytes that constants made by a pass may hold; 0: the pass's own limit */
+    bool for_file;       /* the graph is written: what stands for much in few bytes stays so */
 };
 
 /* options is never NULL. */

@@ -61,6 +61,12 @@ void cm_tensor_drop(struct cm_tensor *tensor); /* gives it back and zeroes the s
 enum cm_status cm_tensor_copy(const struct cm_tensor *from, struct cm_tensor *out,
                               struct cm_error *err) CM_MUST_CHECK; /* deep, plain layout */
 
+/* Clears the bits of the last byte that no element uses. In all tensors but those that callers lend
+ * they are zero, so that equal tensors have equal bytes and no file gets what was in memory. */
+void cm_tensor_clear_padding(const struct cm_tensor *tensor);
+bool cm_tensor_has_padding(const struct cm_tensor *tensor); /* are there such bits? */
+bool cm_tensor_padding_is_clear(const struct cm_tensor *tensor);
+
 int64_t cm_tensor_count(const struct cm_tensor *tensor);
 size_t cm_tensor_bytes(const struct cm_tensor *tensor); /* stored, sub-byte types packed */
 /* Element i of an integer or bool tensor as int64; of any real number tensor as double. */
