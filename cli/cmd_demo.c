@@ -208,7 +208,7 @@ static int guess(const struct cameo_datum *image, int64_t truth)
     struct cameo_error err;
     int code = CLI_YES;
 
-    if (cameo_model_load("net.onnx", NULL, &model, &err) != CAMEO_OK ||
+    if (cli_load_model("net.onnx", NULL, &model, &err) != CAMEO_OK ||
         cameo_session_new(model, NULL, &session, &err) != CAMEO_OK ||
         cameo_session_run(session, &feed, 1, &fetch, 1, NULL, &err) != CAMEO_OK)
         code = cli_fail(&err);

@@ -98,7 +98,7 @@ static int gradcheck_main(char **operands, int count)
             return CLI_USAGE;
         }
     }
-    if (cameo_model_load(operands[0], NULL, &model, &err) != CAMEO_OK)
+    if (cli_load_model(operands[0], NULL, &model, &err) != CAMEO_OK)
         return cli_fail(&err);
     cli_note_newer(model);
     const int code = feed_and_check(model);

@@ -298,7 +298,7 @@ static int info_main(char **operands, int count)
 
     (void)count;
     options.allow_links = allow_links;
-    if (cameo_model_load(operands[0], &options, &model, &err) != CAMEO_OK)
+    if (cli_load_model(operands[0], &options, &model, &err) != CAMEO_OK)
         return cli_fail(&err);
     if (as_json)
         cli_info_json(operands[0], model);

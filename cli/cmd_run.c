@@ -57,17 +57,23 @@ static char (*name_outputs(const struct cameo_session *session))[NAME_SIZE]
     return names;
 }
 
+static bool output_path(char *path, size_t room, const char *name, const struct cameo_datum *datum)
+{
+    const char *ending = cameo_datum_kind(datum) == CAMEO_KIND_TENSOR ? format : "pb";
+    const int size = snprintf(path, room, "%s/%s.%s", output_dir, name, ending);
+
+    return size > 0 && (size_t)size < room;
+}
+
 static int save_output(const struct cameo_session *session, size_t index, const char *name,
                        const struct cameo_datum *datum)
 {
-    const char *ending = cameo_datum_kind(datum) == CAMEO_KIND_TENSOR ? format : "pb";
     const struct cameo_value *output = cameo_session_output(session, index);
     const char *const names[] = {output->name.data};
     struct cameo_error err;
     char path[4096];
 
-    const int size = snprintf(path, sizeof path, "%s/%s.%s", output_dir, name, ending);
-    if (size < 0 || (size_t)size >= sizeof path) {
+    if (!output_path(path, sizeof path, name, datum)) {
         cli_complain("run: the path to '%s' is too long", name);
         return CLI_USAGE;
     }
@@ -83,7 +89,10 @@ static int save_output(const struct cameo_session *session, size_t index, const 
 static int make_folder(void)
 {
     struct stat facts;
+    const int code = cli_may_write("run: --profile", profile_path);
 
+    if (code != CLI_YES)
+        return code;
     if (!output_dir || mkdir(output_dir, 0777) == 0)
         return CLI_YES;
     if (errno == EEXIST && stat(output_dir, &facts) == 0 && S_ISDIR(facts.st_mode))
@@ -101,6 +110,11 @@ static int show_outputs(const struct cameo_session *session, const struct cameo_
     if (output_dir && !names) {
         cli_complain("no memory for the names of the outputs");
         return CLI_MACHINE;
+    }
+    for (size_t i = 0; output_dir && i < count && code == CLI_YES; i++) {
+        char path[4096];
+        if (output_path(path, sizeof path, names[i], fetches[i].datum))
+            code = cli_may_write("run: --output-dir", path);
     }
     for (size_t i = 0; i < count && code == CLI_YES; i++) {
         if (output_dir)
@@ -202,7 +216,7 @@ static int run_main(char **operands, int count)
     if (code != CLI_YES)
         return code;
     load.allow_links = allow_links;
-    if (cameo_model_load(operands[0], &load, &model, &err) != CAMEO_OK)
+    if (cli_load_model(operands[0], &load, &model, &err) != CAMEO_OK)
         return cli_fail(&err);
     options.threads = (int)threads;
     options.memory_limit = cli_memory_limit(memory_limit);

@@ -15,7 +15,7 @@ static int step_main(char **operands, int count)
         cli_complain("step: no file to write was given, add -o FILE");
         return CLI_USAGE;
     }
-    if (cameo_model_load(operands[0], NULL, &model, &err) != CAMEO_OK)
+    if (cli_load_model(operands[0], NULL, &model, &err) != CAMEO_OK)
         return cli_fail(&err);
     cli_note_newer(model);
     const int code = cameo_model_step(model, portable, &step, &err) != CAMEO_OK

@@ -225,6 +225,20 @@ static int open_trainer(struct train_run *run, struct cameo_model *model)
 
 /* ---- the run ---- */
 
+/* None of what is written may be something that is read. */
+static int check_outputs(void)
+{
+    cli_reads(settings.data);
+    cli_reads(settings.validate);
+    cli_reads(cli_training.loss);
+    int code = cli_may_write("train: --log", settings.log);
+    if (code == CLI_YES)
+        code = cli_may_save("train: -o", settings.out);
+    if (code == CLI_YES)
+        code = cli_may_save("train: --best", settings.best);
+    return code == CLI_YES ? cli_may_write_in("train: --checkpoint", settings.checkpoint) : code;
+}
+
 static bool has_initialization(const struct cameo_model *model)
 {
     const struct cameo_training *entry;
@@ -303,6 +317,8 @@ static int train(struct cameo_model *model)
     if (code == CLI_YES)
         code = open_validation(&run);
     if (code == CLI_YES)
+        code = check_outputs();
+    if (code == CLI_YES)
         code = train_check_memory(&run);
     if (code == CLI_YES)
         code = begin(&run);
@@ -330,7 +346,7 @@ static int train_main(char **operands, int count)
     settings.model = operands[0];
     if (!check_settings())
         return CLI_USAGE;
-    if (cameo_model_load(settings.model, NULL, &model, &err) != CAMEO_OK)
+    if (cli_load_model(settings.model, NULL, &model, &err) != CAMEO_OK)
         return cli_fail(&err);
     cli_note_newer(model);
     const int code = train(model);

@@ -59,11 +59,33 @@ static int feed(struct cli_inputs *inputs, size_t index, const struct cameo_datu
     return CLI_YES;
 }
 
-static int open_file(struct cli_inputs *inputs, const char *path, enum cameo_kind kind,
-                     struct cameo_arrays **out)
+/* Loads the array of this name, or for NULL those named after inputs, within the limit of a run. */
+static int load_arrays(const struct cli_inputs *inputs, const char *path, enum cameo_kind kind,
+                       const struct cameo_text *name, struct cameo_arrays **out)
 {
+    const size_t count = cameo_session_input_count(inputs->session);
+    struct cameo_arrays_options options = CAMEO_ARRAYS_OPTIONS_INIT;
+    struct cameo_text *names = calloc(count + 1, sizeof *names);
     struct cameo_error err;
 
+    if (!names)
+        return no_memory();
+    for (size_t i = 0; i < count; i++)
+        names[i] = cameo_session_input(inputs->session, i)->name;
+    cli_reads(path);
+    options.kind = kind;
+    options.memory_limit = cli_memory_limit(0);
+    options.names = name ? name : names;
+    options.name_count = name ? 1 : count;
+    options.or_alone = name != NULL;
+    const enum cameo_status status = cameo_arrays_load(path, &options, out, &err);
+    free(names);
+    return status == CAMEO_OK ? CLI_YES : cli_fail(&err);
+}
+
+static int open_file(struct cli_inputs *inputs, const char *path, enum cameo_kind kind,
+                     const struct cameo_text *name, struct cameo_arrays **out)
+{
     if (inputs->file_count == inputs->file_room) {
         const size_t room = inputs->file_room * 2 + 8;
         struct cameo_arrays **grown = realloc(inputs->files, room * sizeof(*grown));
@@ -73,8 +95,9 @@ static int open_file(struct cli_inputs *inputs, const char *path, enum cameo_kin
         inputs->files = grown;
         inputs->file_room = room;
     }
-    if (cameo_arrays_open(path, kind, out, &err) != CAMEO_OK)
-        return cli_fail(&err);
+    const int code = load_arrays(inputs, path, kind, name, out);
+    if (code != CLI_YES)
+        return code;
     inputs->files[inputs->file_count++] = *out;
     return CLI_YES;
 }
@@ -84,7 +107,7 @@ static int add_named(struct cli_inputs *inputs, size_t index, const char *path)
 {
     const struct cameo_value *input = cameo_session_input(inputs->session, index);
     struct cameo_arrays *arrays;
-    const int code = open_file(inputs, path, input->kind, &arrays);
+    const int code = open_file(inputs, path, input->kind, &input->name, &arrays);
 
     if (code != CLI_YES)
         return code;
@@ -135,7 +158,7 @@ static int add_file(struct cli_inputs *inputs, const char *path)
         cli_complain("run: which input is %s? write --input NAME=%s", path, path);
         return CLI_USAGE;
     }
-    int code = open_file(inputs, path, CAMEO_KIND_NONE, &arrays);
+    int code = open_file(inputs, path, CAMEO_KIND_NONE, NULL, &arrays);
     for (size_t i = 0; code == CLI_YES && i < cameo_arrays_count(arrays); i++) {
         const struct cameo_text name = cameo_arrays_name(arrays, i);
         const size_t index = find_input(inputs, name.data, name.size);

@@ -41,7 +41,11 @@ static int run_command(const struct cli_command *command, int argc, char **argv)
         cli_print_command_help(command);
         return CLI_YES;
     }
-    return count < 0 ? CLI_USAGE : command->main(argv, count);
+    if (count < 0)
+        return CLI_USAGE;
+    cli_bound_memory();
+    cli_watch_files();
+    return command->main(argv, count);
 }
 
 static int run_help(int argc, char **argv)

@@ -175,6 +175,24 @@ size_t cli_put_text(FILE *to, const char *data, size_t size)
     return columns;
 }
 
+void cli_put_line(FILE *to, struct cameo_text text)
+{
+    cli_put_text(to, text.data, text.size);
+    fputc('\n', to);
+}
+
+void cli_put_lines(FILE *to, const char *data, size_t size)
+{
+    for (size_t begin = 0, at = 0; at <= size; at++) {
+        if (at < size && data[at] != '\n' && data[at] != '\t')
+            continue;
+        cli_put_text(to, data + begin, at - begin);
+        if (at < size)
+            fputc(data[at], to);
+        begin = at + 1;
+    }
+}
+
 size_t cli_text_width(struct cameo_text text)
 {
     return cli_put_text(NULL, text.data, text.size);

@@ -11,7 +11,8 @@ void cli_print_value(FILE *to, struct cameo_text name, const struct cameo_datum 
 const char *cli_describe_value(char *text, size_t size, const struct cameo_datum *datum);
 
 /* When two numbers count as equal: |a - b| <= atol + rtol * |b|, or scaled times the largest
- * expected magnitude of the tensor when scaled is not 0. */
+ * expected magnitude of the tensor when scaled is not 0. Floats and doubles up to two units in the
+ * last place of that magnitude are equal too: both are zero but for rounding. */
 struct cli_tolerance {
     double rtol, atol, scaled;
     bool loose; /* random results: type, shape, and zeros and ones where all were */

@@ -64,7 +64,8 @@ struct cameo_backend {
 CAMEO_API bool cameo_backend(size_t index, struct cameo_backend *out);
 
 /* A library of others that is opened when it is there, and otherwise done without: "oneDNN",
- * "zlib". False past the end. */
+ * "zlib", and those of image codecs, whose path is that of the module that links them. False past
+ * the end. */
 struct cameo_library {
     size_t struct_size;
     char name[32], version[32]; /* version "": it is not used */
@@ -332,6 +333,10 @@ CAMEO_API const struct cameo_training *cameo_model_training(const struct cameo_m
                                                             size_t index);
 CAMEO_API const struct cameo_external_file *
 cameo_model_external_file(const struct cameo_model *model, size_t index);
+/* Sentences on what the model does that ONNX does not allow and that is run all the same, because
+ * its meaning is clear: nodes that are out of order. Found when first asked for. NULL past the
+ * last. */
+CAMEO_API const struct cameo_text *cameo_model_note(const struct cameo_model *model, size_t index);
 
 /* The initializer of this name; where a broken model has several, the first. Gives false, and
  * leaves *index alone, when there is none. */
@@ -526,10 +531,34 @@ struct cameo_arrays;
  * otherwise; CAMEO_KIND_NONE means a tensor. */
 CAMEO_API enum cameo_status cameo_arrays_open(const char *path, enum cameo_kind kind,
                                               struct cameo_arrays **out, struct cameo_error *err);
+
+struct cameo_arrays_options {
+    size_t struct_size;
+    enum cameo_kind kind; /* of a .pb file, as above */
+    bool copy_files;      /* read the file into memory rather than map it */
+    size_t memory_limit;  /* bytes that its values may take, beside the file; 0: no limit */
+    /* Arrays of these names are loaded; others are listed, but have no value. NULL: all are loaded.
+     */
+    const struct cameo_text *names;
+    size_t name_count;
+    bool or_alone; /* an array that is alone in its file is loaded whatever its name */
+};
+
+#define CAMEO_ARRAYS_OPTIONS_INIT                                                                  \
+    {                                                                                              \
+        sizeof(struct cameo_arrays_options), CAMEO_KIND_NONE, false, 0, NULL, 0, false             \
+    }
+
+/* The same with more said; options may be NULL. A few bytes of a file can stand for gigabytes, so
+ * programs that open files of strangers set a limit. */
+CAMEO_API enum cameo_status cameo_arrays_load(const char *path,
+                                              const struct cameo_arrays_options *options,
+                                              struct cameo_arrays **out, struct cameo_error *err);
 CAMEO_API void cameo_arrays_free(struct cameo_arrays *arrays); /* NULL is fine */
 CAMEO_API size_t cameo_arrays_count(const struct cameo_arrays *arrays);
 /* "" where the format has no names; NULL data past the end. */
 CAMEO_API struct cameo_text cameo_arrays_name(const struct cameo_arrays *arrays, size_t index);
+/* NULL past the end, and where the array was not loaded. */
 CAMEO_API const struct cameo_datum *cameo_arrays_at(const struct cameo_arrays *arrays,
                                                     size_t index);
 /* Writes values under their names to a file of one of these endings, whole or not at all. .npy and

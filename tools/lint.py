@@ -231,6 +231,40 @@ def check_banned():
     return found
 
 
+def check_terminal():
+    """cli/ prints text that came from files through cli_put_text and its kin, never raw"""
+    raw = re.compile(r"\b(?:printf|fprintf|fputs|puts|fwrite)\s*\([^;]*?(?:\.|->)(?:data|message)\b")
+    return [place(path, number, "text from a file goes to a terminal as it is")
+            for path in files(".c", folders=("cli",))
+            for number, _ in lines_with(raw, code_only(read(path)))]
+
+
+def check_inputs():
+    """cli/ notes what it reads: models through cli_load_model, arrays through cameo_arrays_load with a limit"""
+    raw = re.compile(r"\b(cameo_model_load|cameo_arrays_open)\s*\(")
+    return [place(path, number, f"{match.group(1)} leaves the file unnoted or without a limit")
+            for path in files(".c", folders=("cli",)) if path.name != "read_files.c"
+            for number, match in lines_with(raw, code_only(read(path)))]
+
+
+def check_shapes():
+    """ranks grow through cm_shape_insert, and kernels that size their outputs read scalars checked"""
+    grows = re.compile(r"\bshape(?:->|\.)rank\s*(?:\+\+|\+=)|dims\[[^\]]*(?:->|\.)rank\+\+\]|"
+                       r"struct cm_shape \w+ = \{\s*\.rank = [^,}]*rank \+|"
+                       r"\bshape(?:->|\.)rank = [^;]*rank \+")
+    reads = re.compile(r"\bcm_tensor_(?:int|real)\([^;]*?, 0\)|\*\(const \w+ \*\)[\w>.\[\]-]*\bdata\b")
+    found = []
+    for path in files(".c", folders=("src",)):
+        text = code_only(read(path))
+        if path.parent.name != "tensor":
+            found += [place(path, number, "a rank grows without cm_shape_insert")
+                      for number, _ in lines_with(grows, text)]
+        if path.is_relative_to(ROOT / "src/ops") and "CM_OUTPUT_SIZE_AT_RUN" in text:
+            found += [place(path, number, "a scalar is read without cm_call_int, _real or _bool")
+                      for number, _ in lines_with(reads, text)]
+    return found
+
+
 def check_licence():
     """every source names its licence"""
     found = []

@@ -33,6 +33,9 @@ struct cameo_model {
     struct cameo_function *functions;
     struct cameo_training *trainings;
     struct cameo_external_file *external_files;
+    struct cameo_text *notes; /* made when somebody asks for them */
+    size_t note_count;
+    bool has_notes;
     struct cm_map by_name; /* initializers: index of the first of a name */
 };
 

@@ -52,6 +52,24 @@ static inline bool cm_int64_mul(int64_t a, int64_t b, int64_t *product)
     return !__builtin_mul_overflow(a, b, product);
 }
 
+/* The nearest whole number, halves to even, as nearbyintf gives it in the usual rounding mode.
+ * Without a branch or a comparison of floats, so that loops of it become vector instructions: below
+ * 2^23 adding that number leaves no fraction, from there on floats are whole. */
+static inline float cm_round_half_even(float x)
+{
+    int32_t bits, whole_bits;
+    float size, whole;
+    memcpy(&bits, &x, sizeof bits);
+    const int32_t size_bits = bits & INT32_MAX;
+    const int32_t large = (0x4affffff - size_bits) >> 31; /* all ones from 2^23 on, NaN included */
+    memcpy(&size, &size_bits, sizeof size);
+    whole = (size + 8388608.0F) - 8388608.0F;
+    memcpy(&whole_bits, &whole, sizeof whole_bits);
+    bits = (size_bits & large) | (whole_bits & ~large) | (bits & INT32_MIN);
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
 static inline size_t cm_round_up(size_t value, size_t power_of_two)
 {
     return (value + power_of_two - 1) & ~(power_of_two - 1);

@@ -130,6 +130,15 @@ struct cm_attribute_proto cm_attr_float(struct cm_arena *arena, const char *name
     return attr;
 }
 
+struct cm_attribute_proto cm_attr_sparse(struct cm_arena *arena, const char *name,
+                                         struct cm_sparse_proto *sparse)
+{
+    struct cm_attribute_proto attr =
+        new_attribute(arena, name, CM_ATTR_SPARSE_TENSOR, CM_ATTRIBUTE_SPARSE_TENSOR);
+    attr.sparse_tensor = sparse;
+    return attr;
+}
+
 struct cm_attribute_proto cm_attr_str(struct cm_arena *arena, const char *name, struct cm_str value)
 {
     struct cm_attribute_proto attr = new_attribute(arena, name, CM_ATTR_STRING, CM_ATTRIBUTE_S);

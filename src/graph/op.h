@@ -304,6 +304,17 @@ enum cm_status cm_call_allocate(struct cm_call *call, int o, enum cm_dtype dtype
 /* Runs a body of the node on values; out is filled with new references, which the caller drops. */
 enum cm_status cm_call_run_body(struct cm_call *call, size_t body, const struct cm_datum *const *in,
                                 size_t n_in, struct cm_datum *out, size_t n_out) CM_MUST_CHECK;
+/* Input i as the one number or truth value it must be: fails where it has no element, or several.
+ * An absent input leaves *out as it was. Kernels that size their outputs as they run read scalars
+ * this way alone: no inference rule has seen the shapes they meet. */
+enum cm_status cm_call_int(struct cm_call *call, int i, int64_t *out) CM_MUST_CHECK;
+enum cm_status cm_call_real(struct cm_call *call, int i, double *out) CM_MUST_CHECK;
+enum cm_status cm_call_bool(struct cm_call *call, int i, bool *out) CM_MUST_CHECK;
+/* The same of a value that is no input, a body's result: a condition. */
+enum cm_status cm_datum_bool(const struct cm_datum *datum, bool *out,
+                             struct cm_error *err) CM_MUST_CHECK;
+/* Fails because the result of a call would have an axis too many. */
+enum cm_status cm_call_fail_rank(struct cm_call *call);
 /* The node's stream of random numbers: seeded by attribute `seed` when it has one, else by the run.
  */
 struct cm_random *cm_call_random(struct cm_call *call);

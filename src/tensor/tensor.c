@@ -126,7 +126,41 @@ enum cm_status cm_tensor_new(enum cm_dtype type, const struct cm_shape *shape,
         memset(buffer->data, 0, size);
     *out = cm_tensor_borrow(type, shape, buffer->data);
     out->buffer = buffer;
+    cm_tensor_clear_padding(out);
     return CM_OK;
+}
+
+static unsigned last_bits(const struct cm_tensor *tensor)
+{
+    const int bits = cm_dtype_info(tensor->type)->bits;
+
+    /* Of 8 elements the bits always fill whole bytes. */
+    return bits > 0 && bits < 8 ? (unsigned)(cm_tensor_count(tensor) % 8) * (unsigned)bits % 8 : 0;
+}
+
+bool cm_tensor_has_padding(const struct cm_tensor *tensor)
+{
+    return last_bits(tensor) != 0;
+}
+
+static uint8_t *last_byte(const struct cm_tensor *tensor)
+{
+    return (uint8_t *)tensor->data + cm_tensor_bytes(tensor) - 1;
+}
+
+bool cm_tensor_padding_is_clear(const struct cm_tensor *tensor)
+{
+    const unsigned used = last_bits(tensor);
+
+    return !used || *last_byte(tensor) >> used == 0;
+}
+
+void cm_tensor_clear_padding(const struct cm_tensor *tensor)
+{
+    const unsigned used = last_bits(tensor);
+
+    if (used)
+        *last_byte(tensor) &= (uint8_t)((1u << used) - 1);
 }
 
 struct cm_tensor cm_tensor_borrow(enum cm_dtype type, const struct cm_shape *shape, void *data)

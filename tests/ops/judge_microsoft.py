@@ -161,7 +161,7 @@ class Case:
         """What ONNX Runtime says otherwise, or None."""
         options = onnxruntime.SessionOptions()
         options.log_severity_level = 4
-        options.intra_op_num_threads = 1
+        options.intra_op_num_threads = 1  # some results depend on it
         options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
         session = onnxruntime.InferenceSession(
             self.model().SerializeToString(), options, providers=["CPUExecutionProvider"])

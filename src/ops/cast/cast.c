@@ -416,14 +416,57 @@ static enum cm_status cast_prepare(struct cm_call *call)
     return CM_OK;
 }
 
+/* ---- pairs that quantized models are full of, without a block between ---- */
+
+typedef void direct_fn(int64_t count, const void *from, void *to);
+
+#define TO_FLOAT(TAG, ctype)                                                                       \
+    static void float_from_##TAG(int64_t count, const void *from, void *to)                        \
+    {                                                                                              \
+        const ctype *x = from;                                                                     \
+        float *y = to;                                                                             \
+        for (int64_t k = 0; k < count; k++)                                                        \
+            y[k] = (float)x[k];                                                                    \
+    }
+#define FROM_FLOAT(TAG, ctype)                                                                     \
+    static void float_to_##TAG(int64_t count, const void *from, void *to)                          \
+    {                                                                                              \
+        const float *x = from;                                                                     \
+        ctype *y = to;                                                                             \
+        for (int64_t k = 0; k < count; k++)                                                        \
+            y[k] = x[k] > -0x1p31F && x[k] < 0x1p31F ? (ctype)(int32_t)x[k]                        \
+                                                     : (ctype)cm_number_cut((double)x[k]);         \
+    }
+TO_FLOAT(UINT8, uint8_t)
+TO_FLOAT(INT8, int8_t)
+TO_FLOAT(INT32, int32_t)
+FROM_FLOAT(UINT8, uint8_t)
+FROM_FLOAT(INT8, int8_t)
+FROM_FLOAT(INT32, int32_t)
+
+/* NULL: there is none. */
+static direct_fn *direct_between(enum cm_dtype from, enum cm_dtype to)
+{
+    static direct_fn *const to_float[CM_DTYPE_COUNT] = {
+        [CM_UINT8] = float_from_UINT8, [CM_INT8] = float_from_INT8, [CM_INT32] = float_from_INT32};
+    static direct_fn *const of_float[CM_DTYPE_COUNT] = {
+        [CM_UINT8] = float_to_UINT8, [CM_INT8] = float_to_INT8, [CM_INT32] = float_to_INT32};
+    return to == CM_FLOAT ? to_float[from] : from == CM_FLOAT ? of_float[to] : NULL;
+}
+
 static enum cm_status cast_run(struct cm_call *call)
 {
     const struct cast *cast = call->state;
     const int64_t count = cm_tensor_count(call->in[0]);
+    direct_fn *direct = direct_between(cast->from, cast->to);
     struct block block;
 
     if (cast->from == cast->to)
         return cm_run_copy(call);
+    if (direct) {
+        direct(count, call->in[0]->data, call->out[0]->data);
+        return CM_OK;
+    }
     for (int64_t at = 0; at < count; at += BLOCK) {
         const int64_t n = count - at < BLOCK ? count - at : BLOCK;
         CM_TRY(load(call, cast, at, n, &block));
@@ -437,7 +480,12 @@ static enum cm_status cast_run(struct cm_call *call)
 static void cast_elements(const struct cm_element_loop *loop, const struct cm_elements *e)
 {
     const enum cm_dtype from = (enum cm_dtype)loop->p[0], to = (enum cm_dtype)loop->p[1];
+    direct_fn *direct = direct_between(from, to);
     struct block block;
+    if (direct) {
+        direct(e->count, e->in[0], e->out);
+        return;
+    }
     for (int64_t at = 0; at < e->count; at += BLOCK) {
         const int64_t n = e->count - at < BLOCK ? e->count - at : BLOCK;
         if (from == CM_BOOL)

@@ -17,7 +17,7 @@ enum {
 };
 
 /* What is computed in. */
-enum arithmetic { NO_ARITHMETIC, IN_FLOAT, IN_DOUBLE, IN_UINT32, IN_UINT64 };
+enum arithmetic { NO_ARITHMETIC, IN_FLOAT, IN_DOUBLE, IN_UINT32, IN_UINT64, IN_CODES };
 
 typedef void load_fn(enum cm_dtype type, const void *data, int64_t at, int64_t step, int64_t count,
                      void *to, int64_t to_step);
@@ -100,7 +100,9 @@ static int64_t least(int64_t a, int64_t b)
 
 /* The inner tile: MR x NR sums over k of packed panels, kept in registers, added to the tile of C.
  */
-#define DEFINE_TILE(NAME, wide)                                                                    \
+#define AS_IS(x)      (x)
+#define AS_INTEGER(x) ((uint32_t)(int32_t)(x))
+#define DEFINE_TILE(NAME, wide, total, convert)                                                    \
     static void tile_##NAME(int64_t k, const void *panel_a, const void *panel_b, void *tile,       \
                             int64_t width)                                                         \
     {                                                                                              \
@@ -114,12 +116,12 @@ static int64_t least(int64_t a, int64_t b)
                 s3[j] += a[3] * b[j];                                                              \
             }                                                                                      \
         }                                                                                          \
-        wide *c = tile;                                                                            \
+        total *c = tile;                                                                           \
         for (int j = 0; j < NR; j++) {                                                             \
-            c[j] += s0[j];                                                                         \
-            c[width + j] += s1[j];                                                                 \
-            c[2 * width + j] += s2[j];                                                             \
-            c[3 * width + j] += s3[j];                                                             \
+            c[j] += convert(s0[j]);                                                                \
+            c[width + j] += convert(s1[j]);                                                        \
+            c[2 * width + j] += convert(s2[j]);                                                    \
+            c[3 * width + j] += convert(s3[j]);                                                    \
         }                                                                                          \
     }
 
@@ -153,10 +155,13 @@ GEMM_INTEGERS(INTEGER_LOAD)
 GEMM_FLOATS(DEFINE_FLOAT_FINISH)
 GEMM_INTEGERS(DEFINE_INTEGER_FINISH)
 GEMM_FLOATS(DEFINE_THIN)
-DEFINE_TILE(FLOAT, float)
-DEFINE_TILE(DOUBLE, double)
-DEFINE_TILE(UINT32, uint32_t)
-DEFINE_TILE(UINT64, uint64_t)
+DEFINE_TILE(FLOAT, float, float, AS_IS)
+DEFINE_TILE(DOUBLE, double, double, AS_IS)
+DEFINE_TILE(UINT32, uint32_t, uint32_t, AS_IS)
+DEFINE_TILE(UINT64, uint64_t, uint64_t, AS_IS)
+/* KC products of codes, at most 255 * 255 each, sum to less than 2^24: floats hold that exactly,
+ * and multiply faster than integers of 32 bits do on the smallest targets. */
+DEFINE_TILE(CODES, float, uint32_t, AS_INTEGER)
 
 static void load_narrow(enum cm_dtype type, const void *data, int64_t at, int64_t step,
                         int64_t count, void *to, int64_t to_step)
@@ -217,11 +222,17 @@ static const struct {
     tile_fn *tile;
     size_t size;
 } arithmetic_of[] = {
-    [IN_FLOAT] = {tile_FLOAT, sizeof(float)},
-    [IN_DOUBLE] = {tile_DOUBLE, sizeof(double)},
-    [IN_UINT32] = {tile_UINT32, sizeof(uint32_t)},
-    [IN_UINT64] = {tile_UINT64, sizeof(uint64_t)},
+    [IN_FLOAT] = {tile_FLOAT, sizeof(float)},      [IN_DOUBLE] = {tile_DOUBLE, sizeof(double)},
+    [IN_UINT32] = {tile_UINT32, sizeof(uint32_t)}, [IN_UINT64] = {tile_UINT64, sizeof(uint64_t)},
+    [IN_CODES] = {tile_CODES, sizeof(uint32_t)},
 };
+
+static const struct rules code_rules = {IN_CODES, load_FLOAT, finish_INT32};
+
+static const struct rules *rules_for(const struct cm_gemm *g)
+{
+    return g->of_codes ? &code_rules : &rules_of[g->type];
+}
 
 bool cm_gemm_has(enum cm_dtype type)
 {
@@ -254,7 +265,7 @@ size_t cm_gemm_scratch(enum cm_dtype type, int64_t m, int64_t n, int64_t k)
 static void pack(const struct cm_gemm *g, const void *data, int64_t at, int64_t line_stride,
                  int64_t depth_stride, int64_t lines, int64_t depth, int unit, char *to)
 {
-    const struct rules *rules = &rules_of[g->type];
+    const struct rules *rules = rules_for(g);
     const size_t size = arithmetic_of[rules->in].size;
     for (int64_t line = 0; line < lines; line += unit) {
         const int64_t here = least(unit, lines - line), first = at + line * line_stride;
@@ -276,7 +287,7 @@ static void pack(const struct cm_gemm *g, const void *data, int64_t at, int64_t 
 static void block(const struct cm_gemm *g, int64_t row, int64_t column, int64_t rows,
                   int64_t columns, char *scratch)
 {
-    const struct rules *rules = &rules_of[g->type];
+    const struct rules *rules = rules_for(g);
     const size_t size = arithmetic_of[rules->in].size;
     size_t size_a, size_b, size_c;
     part_sizes(g->m, g->n, g->k, &size_a, &size_b, &size_c);

@@ -17,6 +17,8 @@ struct cm_matrix {
 
 struct cm_gemm {
     enum cm_dtype type;
+    bool of_codes; /* with type CM_INT32: a and b are floats that hold whole numbers between -255
+                      and 255; sums are exact and wrap around as integers */
     int64_t m, n, k;
     struct cm_matrix a, b; /* m x k and k x n */
     struct cm_matrix add;  /* D, m x n; data NULL: nothing is added. May be C itself */

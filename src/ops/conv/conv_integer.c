@@ -3,6 +3,7 @@
 #include "ops/conv/patch.h"
 
 #include "base/number.h"
+#include "base/parallel.h"
 #include "ops/common/gemm.h"
 #include "ops/common/reals.h"
 
@@ -45,8 +46,17 @@ static enum cm_status conv_infer(struct cm_infer *in)
 struct conv {
     struct cm_patch patch;
     int64_t batch, group, in_channels, out_channels; /* channels of one group */
-    int64_t chunk;                                   /* rows of windows at a time */
-    size_t weights, image, columns, sums;            /* places in scratch, in bytes */
+    int64_t chunk, chunks;                           /* rows of windows at a time; how often */
+    int64_t parts;                                   /* of scratch, each for one thread's work */
+    size_t part;                                     /* bytes of one */
+    size_t weights, image, columns, sums;            /* places in a part, in bytes */
+};
+
+enum {
+    MOST_PARTS = 8,
+    PART_BYTES = 1 << 26, /* of all parts together, if there are several */
+    EXACT_PRODUCTS = 256, /* of codes: their sum is exact as a float */
+    FEW_ROWS = 4,         /* of weights: too few for a matrix product */
 };
 
 static const struct cm_tensor *operand(const struct cm_call *call, int i)
@@ -106,7 +116,12 @@ static enum cm_status conv_prepare(struct cm_call *call)
         !reserve(lines, columns, &end, &conv->columns) ||
         !reserve(conv->out_channels, columns, &end, &conv->sums))
         return cm_call_fail(call, CM_LIMIT, "the matrix of its windows is too large");
-    cm_call_scratch(call, end);
+    conv->part = end;
+    conv->chunks = (conv->patch.rows + conv->chunk - 1) / conv->chunk;
+    conv->parts = MOST_PARTS; /* as shapes have it, whatever the number of threads */
+    while (conv->parts > 1 && (size_t)conv->parts > PART_BYTES / end)
+        conv->parts--;
+    cm_call_scratch(call, end * (size_t)conv->parts);
     return CM_OK;
 }
 
@@ -116,22 +131,22 @@ static int64_t element(const struct cm_tensor *p, int64_t channel)
 }
 
 /* count elements from first on, less a zero point. */
-static void widen(const struct cm_tensor *x, int64_t first, int64_t count, int64_t zero,
-                  int32_t *to)
+static void widen(const struct cm_tensor *x, int64_t first, int64_t count, int64_t zero, float *to)
 {
-    const int32_t off = (int32_t)zero;
+    const float off = (float)zero;
     if (x->type == CM_UINT8) {
         const uint8_t *from = (const uint8_t *)x->data + first;
         for (int64_t i = 0; i < count; i++)
-            to[i] = from[i] - off;
+            to[i] = (float)from[i] - off;
     } else {
         const int8_t *from = (const int8_t *)x->data + first;
         for (int64_t i = 0; i < count; i++)
-            to[i] = from[i] - off;
+            to[i] = (float)from[i] - off;
     }
 }
 
-/* One channel's sums, n of them, as quantized results from element y_at on. */
+/* One channel's sums, n of them, as quantized results from element y_at on: rounded, then the zero
+ * point added. */
 static void requantize(const struct cm_call *call, int64_t channel, int64_t n, const int32_t *sums,
                        int64_t y_at)
 {
@@ -147,52 +162,104 @@ static void requantize(const struct cm_call *call, int64_t channel, int64_t n, c
         const int64_t count = n - first < BLOCK ? n - first : BLOCK;
         double v[BLOCK];
         for (int64_t i = 0; i < count; i++)
-            v[i] = (double)sums[first + i] * (double)scale + zero;
+            v[i] = (double)cm_round_half_even((float)sums[first + i] * scale) + zero;
         cm_reals_store(call->out[0]->type, call->out[0]->data, y_at + first, count, v);
     }
 }
 
-/* One group of one image: its windows a few rows at a time. */
-static void conv_group(const struct cm_call *call, const struct conv *conv, int64_t image,
-                       int64_t group)
+/* The few rows of a depthwise convolution: windows, of which there are as many as products sum
+ * exactly, are added tap by tap. */
+static void multiply_few(int64_t m, int64_t n, int64_t k, const float *weights,
+                         const float *columns, const int32_t *bias, int64_t c_row, int32_t *to)
+{
+    enum { BLOCK = 256 };
+    float sums[BLOCK];
+    for (int64_t i = 0; i < m; i++) {
+        const uint32_t add = bias ? (uint32_t)bias[i] : 0;
+        for (int64_t first = 0; first < n; first += BLOCK) {
+            const int64_t count = n - first < BLOCK ? n - first : BLOCK;
+            memset(sums, 0, sizeof sums);
+            for (int64_t p = 0; p < k; p++)
+                for (int64_t j = 0; j < count; j++)
+                    sums[j] += weights[i * k + p] * columns[p * n + first + j];
+            for (int64_t j = 0; j < count; j++)
+                to[i * c_row + first + j] = (int32_t)((uint32_t)(int32_t)sums[j] + add);
+        }
+    }
+}
+
+/* A few rows of windows of one group of one image. */
+static void conv_chunk(const struct cm_call *call, const struct conv *conv, int64_t group,
+                       int64_t y_first, int64_t row, char *scratch)
 {
     const struct kind *kind = call->node->op->arg;
     const struct cm_patch *patch = &conv->patch;
     const int64_t lines = conv->in_channels * patch->taps, first = group * conv->out_channels;
-    char *scratch = call->scratch;
-    int32_t *weights = (int32_t *)(void *)(scratch + conv->weights);
+    const float *weights = (const float *)(void *)(scratch + conv->weights);
+    float *columns = (float *)(void *)(scratch + conv->columns);
     int32_t *sums = (int32_t *)(void *)(scratch + conv->sums);
     const struct cm_tensor *bias = operand(call, kind->bias);
     const bool raw = kind->y_zero < 0;
-    const int64_t pixels = conv->in_channels * patch->image_size;
-    widen(call->in[kind->x], (image * conv->group + group) * pixels, pixels,
-          element(operand(call, kind->x_zero), 0), (int32_t *)(void *)(scratch + conv->image));
-    for (int64_t c = 0; c < conv->out_channels; c++)
-        widen(call->in[kind->w], (first + c) * lines, lines,
-              element(operand(call, kind->w_zero), first + c), weights + c * lines);
-    struct cm_gemm g = {.type = CM_INT32,
-                        .m = conv->out_channels,
-                        .k = lines,
-                        .alpha = 1,
-                        .beta = 1,
-                        .a = {weights, 0, lines, 1},
-                        .add = {bias ? bias->data : NULL, first, 1, 0},
-                        .c = raw ? call->out[0]->data : sums,
-                        .c_column = 1};
-    for (int64_t row = 0; row < patch->rows; row += conv->chunk) {
-        const int64_t rows = patch->rows - row < conv->chunk ? patch->rows - row : conv->chunk;
-        const int64_t y_at = (image * conv->group + group) * conv->out_channels * patch->columns +
-                             row * patch->width;
-        g.n = rows * patch->width;
-        g.c_row = raw ? patch->columns : g.n;
-        g.c_first = raw ? y_at : 0;
-        g.b = (struct cm_matrix){scratch + conv->columns, 0, g.n, 1};
-        for (int64_t c = 0; c < conv->in_channels; c++)
-            cm_patch_gather(patch, CM_INT32, scratch + conv->image, c * patch->image_size, row,
-                            rows, scratch + conv->columns, c * patch->taps * g.n);
+    const int64_t rows = patch->rows - row < conv->chunk ? patch->rows - row : conv->chunk;
+    const int64_t n = rows * patch->width, y_at = y_first + row * patch->width;
+    for (int64_t c = 0; c < conv->in_channels; c++)
+        cm_patch_gather(patch, CM_FLOAT, scratch + conv->image, c * patch->image_size, row, rows,
+                        columns, c * patch->taps * n);
+    if (conv->out_channels < FEW_ROWS && lines <= EXACT_PRODUCTS) {
+        multiply_few(conv->out_channels, n, lines, weights, columns,
+                     bias ? (const int32_t *)bias->data + first : NULL, raw ? patch->columns : n,
+                     raw ? (int32_t *)call->out[0]->data + y_at : sums);
+    } else {
+        const struct cm_gemm g = {.type = CM_INT32,
+                                  .of_codes = true,
+                                  .m = conv->out_channels,
+                                  .n = n,
+                                  .k = lines,
+                                  .alpha = 1,
+                                  .beta = 1,
+                                  .a = {weights, 0, lines, 1},
+                                  .b = {columns, 0, n, 1},
+                                  .add = {bias ? bias->data : NULL, first, 1, 0},
+                                  .c = raw ? call->out[0]->data : sums,
+                                  .c_first = raw ? y_at : 0,
+                                  .c_row = raw ? patch->columns : n,
+                                  .c_column = 1};
         cm_gemm(&g, scratch);
-        for (int64_t c = 0; !raw && c < conv->out_channels; c++)
-            requantize(call, first + c, g.n, sums + c * g.n, y_at + c * patch->columns);
+    }
+    for (int64_t c = 0; !raw && c < conv->out_channels; c++)
+        requantize(call, first + c, n, sums + c * n, y_at + c * patch->columns);
+}
+
+/* Parts of all chunks of all groups of all images, each part as many in a row: the codes of a group
+ * become floats anew in each part that needs them. */
+static void conv_parts(void *arg, int64_t begin, int64_t end)
+{
+    const struct cm_call *call = arg;
+    const struct conv *conv = call->state;
+    const struct kind *kind = call->node->op->arg;
+    const int64_t lines = conv->in_channels * conv->patch.taps;
+    const int64_t pixels = conv->in_channels * conv->patch.image_size;
+    const int64_t units = conv->batch * conv->group * conv->chunks;
+    for (int64_t part = begin; part < end; part++) {
+        char *scratch = (char *)call->scratch + (size_t)part * conv->part;
+        float *weights = (float *)(void *)(scratch + conv->weights);
+        int64_t loaded = -1; /* which group of which image */
+        const int64_t first = part * units / conv->parts, last = (part + 1) * units / conv->parts;
+        for (int64_t unit = first; unit < last; unit++) {
+            const int64_t which = unit / conv->chunks, group = which % conv->group;
+            if (which != loaded) {
+                widen(call->in[kind->x], which * pixels, pixels,
+                      element(operand(call, kind->x_zero), 0),
+                      (float *)(void *)(scratch + conv->image));
+                for (int64_t c = 0; c < conv->out_channels; c++)
+                    widen(call->in[kind->w], (group * conv->out_channels + c) * lines, lines,
+                          element(operand(call, kind->w_zero), group * conv->out_channels + c),
+                          weights + c * lines);
+                loaded = which;
+            }
+            conv_chunk(call, conv, group, which * conv->out_channels * conv->patch.columns,
+                       unit % conv->chunks * conv->chunk, scratch);
+        }
     }
 }
 
@@ -201,9 +268,7 @@ static enum cm_status conv_run(struct cm_call *call)
     const struct conv *conv = call->state;
     if (cm_tensor_count(call->out[0]) == 0)
         return CM_OK;
-    for (int64_t image = 0; image < conv->batch; image++)
-        for (int64_t group = 0; group < conv->group; group++)
-            conv_group(call, conv, image, group);
+    cm_parallel(conv->parts, 1, conv_parts, call);
     return CM_OK;
 }
 

@@ -1,5 +1,6 @@
 /* Neg, Abs, Sign, and rounding: Floor, Ceil, Round. */
 // SPDX-License-Identifier: Apache-2.0
+#include "base/number.h"
 #include "ops/elementwise/unary.h"
 
 #include <tgmath.h> /* floats use the float functions */
@@ -33,8 +34,9 @@ static cm_unary_fn *const sign_loops[CM_DTYPE_COUNT] = {CM_NUMBER_TYPES(CM_LOOP_
 
 CM_UNARY_LOOPS(floor, CM_FLOAT_TYPES, floor(x))
 CM_UNARY_LOOPS(ceil, CM_FLOAT_TYPES, ceil(x))
+/* Halves to even, the rounding mode we leave alone. */
 CM_UNARY_LOOPS(round, CM_FLOAT_TYPES,
-               nearbyint(x)) /* halves to even, the rounding mode we leave alone */
+               sizeof x == sizeof(float) ? cm_round_half_even((float)x) : nearbyint(x))
 
 static cm_value abs_slope(struct cm_grad *g, cm_value x, cm_value y)
 {

@@ -2,6 +2,7 @@
  * a scale and a zero point for the whole tensor, for each place of an axis, or for each block. */
 // SPDX-License-Identifier: Apache-2.0
 #include "base/number.h"
+#include "base/parallel.h"
 #include "graph/op.h"
 #include "ops/common/line.h"
 #include "ops/common/reals.h"
@@ -233,9 +234,74 @@ static void store_quantized(const struct linear *state, struct cm_tensor *y, int
             to[i] = cm_minifloat_from_float(y->type, (float)v[i], overflow);
         return;
     }
-    for (int64_t i = 0; state->integer && i < count; i++)
-        v[i] = v[i] < state->lowest ? state->lowest : v[i] > state->highest ? state->highest : v[i];
+    for (int64_t i = 0; state->integer && i < count; i++) /* NaN becomes the lowest, too */
+        v[i] = !(v[i] > state->lowest) ? state->lowest
+               : v[i] > state->highest ? state->highest
+                                       : v[i];
     cm_reals_store(y->type, y->data, first, count, v);
+}
+
+/* Floats with one scale, to the integers that most models use. Limits are set before rounding,
+ * where NaN becomes the lowest; sums with the zero point are exact. */
+typedef void quantize_fn(int64_t count, const float *x, float scale, float zero, void *to);
+typedef void dequantize_fn(int64_t count, const void *x, float zero, float scale, float *to);
+
+#define DEFINE_PLAIN(name, ctype, least, greatest)                                                 \
+    static void quantize_##name(int64_t count, const float *x, float scale, float zero, void *to)  \
+    {                                                                                              \
+        const float low = (float)(least)-zero, high = (float)(greatest)-zero;                      \
+        ctype *y = to;                                                                             \
+        for (int64_t i = 0; i < count; i++) {                                                      \
+            float v = x[i] / scale;                                                                \
+            v = v > low ? v : low;                                                                 \
+            v = v < high ? v : high;                                                               \
+            y[i] = (ctype)(int32_t)(cm_round_half_even(v) + zero);                                 \
+        }                                                                                          \
+    }                                                                                              \
+    static void dequantize_##name(int64_t count, const void *from, float zero, float scale,        \
+                                  float *to)                                                       \
+    {                                                                                              \
+        const ctype *x = from;                                                                     \
+        for (int64_t i = 0; i < count; i++)                                                        \
+            to[i] = ((float)x[i] - zero) * scale;                                                  \
+    }
+DEFINE_PLAIN(uint8, uint8_t, 0, UINT8_MAX)
+DEFINE_PLAIN(int8, int8_t, INT8_MIN, INT8_MAX)
+DEFINE_PLAIN(uint16, uint16_t, 0, UINT16_MAX)
+DEFINE_PLAIN(int16, int16_t, INT16_MIN, INT16_MAX)
+
+static const struct plain {
+    quantize_fn *quantize;
+    dequantize_fn *dequantize;
+    size_t size;
+} plain_of[CM_DTYPE_COUNT] = {
+    [CM_UINT8] = {quantize_uint8, dequantize_uint8, 1},
+    [CM_INT8] = {quantize_int8, dequantize_int8, 1},
+    [CM_UINT16] = {quantize_uint16, dequantize_uint16, 2},
+    [CM_INT16] = {quantize_int16, dequantize_int16, 2},
+};
+
+struct plain_job {
+    const struct plain *plain;
+    const float *x;
+    char *codes;
+    float *y;
+    float scale, zero;
+};
+enum { GRAIN = 1 << 14 };
+
+static void quantize_some(void *arg, int64_t begin, int64_t end)
+{
+    const struct plain_job *job = arg;
+    job->plain->quantize(end - begin, job->x + begin, job->scale, job->zero,
+                         job->codes + (size_t)begin * job->plain->size);
+}
+
+static void dequantize_some(void *arg, int64_t begin, int64_t end)
+{
+    const struct plain_job *job = arg;
+    job->plain->dequantize(end - begin, job->codes + (size_t)begin * job->plain->size, job->zero,
+                           job->scale, job->y + begin);
 }
 
 static enum cm_status quantize_run(struct cm_call *call)
@@ -245,6 +311,16 @@ static enum cm_status quantize_run(struct cm_call *call)
     const double *scales = call->scratch, *zeros = scales + state->scales;
     const int64_t count = cm_tensor_count(x);
     load_parameters(call, state);
+    if (state->grains.whole && x->type == CM_FLOAT && state->precision == CM_FLOAT &&
+        plain_of[call->out[0]->type].size) {
+        struct plain_job job = {.plain = &plain_of[call->out[0]->type],
+                                .x = x->data,
+                                .codes = call->out[0]->data,
+                                .scale = (float)scales[0],
+                                .zero = (float)zeros[0]};
+        cm_parallel(count, GRAIN, quantize_some, &job);
+        return CM_OK;
+    }
     for (int64_t first = 0; first < count; first += BLOCK) {
         const int64_t n = count - first < BLOCK ? count - first : BLOCK;
         double v[BLOCK], p[BLOCK];
@@ -291,6 +367,15 @@ static enum cm_status dequantize_run(struct cm_call *call)
     const double *scales = call->scratch, *zeros = scales + state->scales;
     const int64_t count = cm_tensor_count(x);
     load_parameters(call, state);
+    if (state->grains.whole && y->type == CM_FLOAT && plain_of[x->type].size) {
+        struct plain_job job = {.plain = &plain_of[x->type],
+                                .codes = x->data,
+                                .y = y->data,
+                                .scale = (float)scales[0],
+                                .zero = (float)zeros[0]};
+        cm_parallel(count, GRAIN, dequantize_some, &job);
+        return CM_OK;
+    }
     for (int64_t first = 0; first < count; first += BLOCK) {
         const int64_t n = count - first < BLOCK ? count - first : BLOCK;
         double v[BLOCK], s[BLOCK], z[BLOCK];
@@ -395,16 +480,35 @@ static enum cm_status dynamic_infer(struct cm_infer *in)
     return cm_infer_set_tensor(in, 2, CM_UINT8, 0, NULL);
 }
 
+/* The least and the greatest of x and 0, which must have a code of its own. */
+static void find_range(int64_t count, const float *x, float *low, float *high)
+{
+    enum { LANES = 16 };
+    float lows[LANES] = {0}, highs[LANES] = {0};
+    int64_t i = 0;
+    for (; i + LANES <= count; i += LANES)
+        for (int l = 0; l < LANES; l++) {
+            lows[l] = x[i + l] < lows[l] ? x[i + l] : lows[l];
+            highs[l] = x[i + l] > highs[l] ? x[i + l] : highs[l];
+        }
+    for (; i < count; i++) {
+        lows[0] = x[i] < lows[0] ? x[i] : lows[0];
+        highs[0] = x[i] > highs[0] ? x[i] : highs[0];
+    }
+    *low = *high = 0;
+    for (int l = 0; l < LANES; l++) {
+        *low = lows[l] < *low ? lows[l] : *low;
+        *high = highs[l] > *high ? highs[l] : *high;
+    }
+}
+
 static enum cm_status dynamic_run(struct cm_call *call)
 {
     const float *x = call->in[X]->data;
     uint8_t *y = call->out[0] ? call->out[0]->data : NULL;
     const int64_t count = cm_tensor_count(call->in[X]);
-    float low = 0, high = 0; /* zero must have a code of its own */
-    for (int64_t i = 0; i < count; i++) {
-        low = x[i] < low ? x[i] : low;
-        high = x[i] > high ? x[i] : high;
-    }
+    float low, high;
+    find_range(count, x, &low, &high);
     const float scale = (high == low ? 1.0f : high - low) / 255.0f;
     const float start = -low / scale;
     const float zero = nearbyintf(start > 255 ? 255 : start);
@@ -412,10 +516,13 @@ static enum cm_status dynamic_run(struct cm_call *call)
         *(float *)call->out[1]->data = scale;
     if (call->n_out > 2 && call->out[2])
         *(uint8_t *)call->out[2]->data = zero == zero ? (uint8_t)zero : 0;
-    for (int64_t i = 0; y && i < count; i++) {
-        const float v = nearbyintf(x[i] / scale) + zero;
-        y[i] = v > 255 ? 255 : v > 0 ? (uint8_t)v : 0;
-    }
+    struct plain_job job = {.plain = &plain_of[CM_UINT8],
+                            .x = x,
+                            .codes = (char *)y,
+                            .scale = scale,
+                            .zero = zero == zero ? zero : 0};
+    if (y)
+        cm_parallel(count, GRAIN, quantize_some, &job);
     return CM_OK;
 }
 

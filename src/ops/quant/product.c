@@ -2,6 +2,7 @@
  * floats where the operands are float8. */
 // SPDX-License-Identifier: Apache-2.0
 #include "base/number.h"
+#include "base/parallel.h"
 #include "graph/op.h"
 #include "ops/common/gemm.h"
 #include "ops/common/reals.h"
@@ -52,12 +53,17 @@ struct laid {
     int64_t strides[CM_MAX_RANK];
 };
 
+/* Independent of the number of threads: so are the results. */
+enum { PART = 256, MOST_PARTS = 16 };
+
 struct product {
     struct cm_shape whole; /* batches.., m, n */
     int64_t m, n, k, batches;
     enum cm_dtype wide;
     struct laid a, b; /* matrices, in matrices: batch strides only */
     struct laid a_scale, a_zero, b_scale, b_zero, y_scale, y_zero;
+    int64_t part, parts;      /* columns of the result that are computed at a time; how often */
+    size_t part_scratch;      /* bytes of the product of one part, which come first in scratch */
     size_t left, right, sums; /* places in scratch, in bytes */
 };
 
@@ -130,8 +136,9 @@ static enum cm_status product_prepare(struct cm_call *call)
     p->a = lay_batches(a, batch);
     p->b = lay_batches(b, batch);
     p->whole = batch;
-    p->whole.dims[p->whole.rank++] = p->m;
-    p->whole.dims[p->whole.rank++] = p->n;
+    if (!cm_shape_insert(&p->whole, p->whole.rank, p->m) ||
+        !cm_shape_insert(&p->whole, p->whole.rank, p->n))
+        return cm_call_fail_rank(call);
     CM_TRY(lay(call, kind->a_scale, true, &p->whole, &p->a_scale));
     CM_TRY(lay(call, kind->a_zero, true, &p->whole, &p->a_zero));
     CM_TRY(lay(call, kind->b_scale, false, &p->whole, &p->b_scale));
@@ -142,7 +149,13 @@ static enum cm_status product_prepare(struct cm_call *call)
                       cm_dtype_info(call->in[kind->b]->type)->kind == CM_CLASS_FLOAT
                   ? CM_FLOAT
                   : CM_INT32;
-    size_t end = cm_round_up(cm_gemm_scratch(p->wide, p->m, p->n, p->k), CM_TENSOR_ALIGNMENT);
+    p->parts = p->n / PART + (p->n % PART != 0);
+    p->parts = p->parts > MOST_PARTS ? MOST_PARTS : p->parts;
+    p->part = (int64_t)cm_round_up((size_t)(p->n / p->parts + (p->n % p->parts != 0)), 8);
+    p->parts = p->n / p->part + (p->n % p->part != 0);
+    p->part_scratch =
+        cm_round_up(cm_gemm_scratch(p->wide, p->m, p->part, p->k), CM_TENSOR_ALIGNMENT);
+    size_t end = p->part_scratch * (size_t)p->parts;
     if (!reserve(p->m, p->k, &end, &p->left) || !reserve(p->k, p->n, &end, &p->right) ||
         !reserve(p->m, p->n, &end, &p->sums))
         return cm_call_fail(call, CM_LIMIT, "its matrices are too large");
@@ -161,44 +174,142 @@ static int64_t batch_at(const struct product *p, const struct laid *laid, int64_
     return at;
 }
 
-/* One matrix less its zero points, `at` apart by row and column; wide is int32 or float. */
-static void widen(enum cm_dtype wide, const struct cm_tensor *x, int64_t first, int64_t rows,
-                  int64_t columns, const struct cm_tensor *zero, int64_t zero_at, int64_t zero_row,
-                  int64_t zero_column, void *to)
+#define DEFINE_WIDEN(name, ctype)                                                                  \
+    static void widen_##name(const void *from, int64_t first, int64_t count, float zero,           \
+                             float *to)                                                            \
+    {                                                                                              \
+        const ctype *x = (const ctype *)from + first;                                              \
+        for (int64_t i = 0; i < count; i++)                                                        \
+            to[i] = (float)x[i] - zero;                                                            \
+    }
+DEFINE_WIDEN(uint8, uint8_t)
+DEFINE_WIDEN(int8, int8_t)
+
+/* A run of elements as floats, less a zero point that all share. */
+static void widen_run(const struct cm_tensor *x, int64_t first, int64_t count, float zero,
+                      float *to)
 {
     enum { BLOCK = 256 };
-    for (int64_t r = 0; r < rows; r++) {
-        for (int64_t c = 0; c < columns; c += BLOCK) {
-            const int64_t n = columns - c < BLOCK ? columns - c : BLOCK;
-            double v[BLOCK];
-            cm_reals_load(x->type, x->data, first + r * columns + c, n, v);
-            for (int64_t i = 0; zero && i < n; i++)
-                v[i] -= cm_tensor_real(zero, zero_at + r * zero_row + (c + i) * zero_column);
-            cm_reals_store(wide, to, r * columns + c, n, v);
+    double v[BLOCK];
+    if (x->type == CM_UINT8)
+        widen_uint8(x->data, first, count, zero, to);
+    else if (x->type == CM_INT8)
+        widen_int8(x->data, first, count, zero, to);
+    else
+        for (int64_t at = 0; at < count; at += BLOCK) {
+            const int64_t n = count - at < BLOCK ? count - at : BLOCK;
+            cm_reals_load(x->type, x->data, first + at, n, v);
+            for (int64_t i = 0; i < n; i++)
+                to[at + i] = (float)v[i] - zero;
+        }
+}
+
+/* Columns [from, to) of one matrix, less its zero points, which are one for each row or one for
+ * each column: numbers of at most nine bits. */
+static void widen(const struct cm_tensor *x, int64_t first, int64_t rows, int64_t columns,
+                  int64_t from, int64_t to, const struct cm_tensor *zero, int64_t zero_at,
+                  int64_t zero_row, bool by_column, float *out)
+{
+    enum { BLOCK = 256 };
+    float zeros[BLOCK];
+    for (int64_t c = from; c < to; c += BLOCK) {
+        const int64_t n = to - c < BLOCK ? to - c : BLOCK;
+        if (zero && by_column)
+            widen_run(zero, zero_at + c, n, 0, zeros);
+        for (int64_t r = 0; r < rows; r++) {
+            float *line = out + r * columns + c;
+            const float off =
+                zero && !by_column ? (float)cm_tensor_real(zero, zero_at + r * zero_row) : 0;
+            widen_run(x, first + r * columns + c, n, off, line);
+            for (int64_t i = 0; zero && by_column && i < n; i++)
+                line[i] -= zeros[i];
         }
     }
 }
 
-/* One row of sums as quantized results. */
-static void requantize(const struct cm_call *call, const struct product *p, int64_t batch,
-                       int64_t row)
+/* The scale of a sum: those of A and B, over that of the result. */
+static float whole_scale(const struct cm_call *call, const int64_t *at, const int64_t *step,
+                         int64_t j)
 {
+    const struct kind *kind = call->node->op->arg;
+    const int which[3] = {kind->a_scale, kind->b_scale, kind->y_scale};
+    float s[3];
+    for (int i = 0; i < 3; i++)
+        s[i] = (float)cm_tensor_real(call->in[which[i]], at[i] + j * step[i]);
+    return s[0] * s[1] / s[2];
+}
+
+/* Columns [from, to) of one row of sums as quantized results: rounded, then the zero point added.
+ */
+static void requantize(const struct cm_call *call, const struct product *p, int64_t batch,
+                       int64_t row, int64_t from, int64_t to)
+{
+    enum { BLOCK = 256 };
     const struct kind *kind = call->node->op->arg;
     const int r = p->whole.rank - 2, c = p->whole.rank - 1;
     const struct laid *laid[4] = {&p->a_scale, &p->b_scale, &p->y_scale, &p->y_zero};
-    const int which[4] = {kind->a_scale, kind->b_scale, kind->y_scale, kind->y_zero};
     const char *sums = (const char *)call->scratch + p->sums;
+    const struct cm_tensor *zeros = call->in[kind->y_zero];
     struct cm_tensor *y = call->out[0];
-    int64_t at[4];
-    for (int i = 0; i < 4; i++)
+    int64_t at[4], step[4];
+    for (int i = 0; i < 4; i++) {
         at[i] = batch_at(p, laid[i], batch) + row * laid[i]->strides[r];
-    for (int64_t j = 0; j < p->n; j++) {
-        double q[4], v;
-        for (int i = 0; i < 4; i++)
-            q[i] = cm_tensor_real(call->in[which[i]], at[i] + j * laid[i]->strides[c]);
-        cm_reals_load(p->wide, sums, row * p->n + j, 1, &v);
-        v = v * (double)((float)q[0] * (float)q[1] / (float)q[2]) + q[3];
-        cm_reals_store(y->type, y->data, (batch * p->m + row) * p->n + j, 1, &v);
+        step[i] = laid[i]->strides[c];
+    }
+    const bool one_scale = !step[0] && !step[1] && !step[2];
+    const float scale = whole_scale(call, at, step, 0);
+    for (int64_t first = from; first < to; first += BLOCK) {
+        const int64_t n = to - first < BLOCK ? to - first : BLOCK;
+        double v[BLOCK];
+        cm_reals_load(p->wide, sums, row * p->n + first, n, v);
+        for (int64_t i = 0; i < n; i++) {
+            const float s = one_scale ? scale : whole_scale(call, at, step, first + i);
+            v[i] = (double)((float)v[i] * s);
+        }
+        for (int64_t i = 0; i < n && p->wide == CM_INT32; i++)
+            v[i] = (double)cm_round_half_even((float)v[i]);
+        for (int64_t i = 0; i < n; i++)
+            v[i] += cm_tensor_real(zeros, at[3] + (first + i) * step[3]);
+        cm_reals_store(y->type, y->data, (batch * p->m + row) * p->n + first, n, v);
+    }
+}
+
+struct job {
+    struct cm_call *call;
+    const struct product *p;
+    int64_t batch;
+};
+
+/* Parts of one product, each some columns wide. */
+static void multiply_parts(void *arg, int64_t begin, int64_t end)
+{
+    const struct job *job = arg;
+    const struct cm_call *call = job->call;
+    const struct product *p = job->p;
+    const struct kind *kind = call->node->op->arg;
+    const bool raw = kind->y_zero < 0;
+    char *scratch = call->scratch;
+    for (int64_t part = begin; part < end; part++) {
+        const int64_t from = part * p->part, left = p->n - from;
+        const int64_t to = from + (left < p->part ? left : p->part);
+        widen(call->in[kind->b], batch_at(p, &p->b, job->batch) * p->k * p->n, p->k, p->n, from, to,
+              operand(call, kind->b_zero), batch_at(p, &p->b_zero, job->batch), 0,
+              p->b_zero.strides[p->whole.rank - 1] != 0, (float *)(void *)(scratch + p->right));
+        const struct cm_gemm g = {.type = p->wide,
+                                  .of_codes = p->wide == CM_INT32,
+                                  .m = p->m,
+                                  .n = to - from,
+                                  .k = p->k,
+                                  .alpha = 1,
+                                  .a = {scratch + p->left, 0, p->k, 1},
+                                  .b = {scratch + p->right, from, p->n, 1},
+                                  .c = raw ? call->out[0]->data : scratch + p->sums,
+                                  .c_first = (raw ? job->batch * p->m * p->n : 0) + from,
+                                  .c_row = p->n,
+                                  .c_column = 1};
+        cm_gemm(&g, scratch + (size_t)part * p->part_scratch);
+        for (int64_t i = 0; !raw && i < p->m; i++)
+            requantize(call, p, job->batch, i, from, to);
     }
 }
 
@@ -206,31 +317,13 @@ static enum cm_status product_run(struct cm_call *call)
 {
     const struct kind *kind = call->node->op->arg;
     const struct product *p = call->state;
-    char *scratch = call->scratch;
-    const struct cm_tensor *a = call->in[kind->a], *b = call->in[kind->b];
-    const int row = p->whole.rank - 2, column = p->whole.rank - 1;
-    const bool raw = kind->y_zero < 0;
-    struct cm_gemm g = {.type = p->wide,
-                        .m = p->m,
-                        .n = p->n,
-                        .k = p->k,
-                        .alpha = 1,
-                        .a = {scratch + p->left, 0, p->k, 1},
-                        .b = {scratch + p->right, 0, p->n, 1},
-                        .c = raw ? call->out[0]->data : scratch + p->sums,
-                        .c_row = p->n,
-                        .c_column = 1};
-    for (int64_t batch = 0; batch < p->batches; batch++) {
-        widen(p->wide, a, batch_at(p, &p->a, batch) * p->m * p->k, p->m, p->k,
-              operand(call, kind->a_zero), batch_at(p, &p->a_zero, batch), p->a_zero.strides[row],
-              0, scratch + p->left);
-        widen(p->wide, b, batch_at(p, &p->b, batch) * p->k * p->n, p->k, p->n,
-              operand(call, kind->b_zero), batch_at(p, &p->b_zero, batch), 0,
-              p->b_zero.strides[column], scratch + p->right);
-        g.c_first = raw ? batch * p->m * p->n : 0;
-        cm_gemm(&g, scratch);
-        for (int64_t i = 0; !raw && i < p->m; i++)
-            requantize(call, p, batch, i);
+    struct job job = {.call = call, .p = p};
+    for (; job.batch < p->batches; job.batch++) {
+        widen(call->in[kind->a], batch_at(p, &p->a, job.batch) * p->m * p->k, p->m, p->k, 0, p->k,
+              operand(call, kind->a_zero), batch_at(p, &p->a_zero, job.batch),
+              p->a_zero.strides[p->whole.rank - 2], false,
+              (float *)(void *)((char *)call->scratch + p->left));
+        cm_parallel(p->parts, 1, multiply_parts, &job);
     }
     return CM_OK;
 }

@@ -9,7 +9,7 @@ static enum cm_status lstm_step(struct cm_rnn_step *s)
 {
     const struct cm_node *node = s->call->node;
     const cm_value h = s->state[0], c = s->state[1];
-    const cm_value all = cm_emit(s, "Add", s->input, cm_emit(s, "MatMul", h, s->recurrence));
+    const cm_value all = cm_emit(s, "Add", s->input, cm_step_recur(s, h));
     cm_value i = cm_step_part(s, all, 0), o = cm_step_part(s, all, 1);
     cm_value f = cm_step_part(s, all, 2), candidate = cm_step_part(s, all, 3);
     if (s->peepholes) {
@@ -39,6 +39,16 @@ static const struct cm_cell lstm = {.n_gates = 4,
                                     .step = lstm_step};
 
 CM_OP(LSTM, .infer = cm_recurrent_infer, .body = cm_recurrent_body, .arg = &lstm);
+
+static const struct cm_cell coded_lstm = {.n_gates = 4,
+                                          .n_states = 2,
+                                          .n_activations = 3,
+                                          .activations = {"Sigmoid", "Tanh", "Tanh"},
+                                          .has_codes = true,
+                                          .step = lstm_step};
+
+CM_OP_IN(microsoft, "com.microsoft", DynamicQuantizeLSTM, .infer = cm_recurrent_infer,
+         .body = cm_recurrent_body, .arg = &coded_lstm);
 
 /* Gate order z, r, h. z = f(Xz + H Rz), r = f(Xr + H Rr), the candidate h = g(Xh + (r * H) Rh + b),
  * or with linear_before_reset g(Xh + r * (H Rh + b)); H' = (1 - z) * h + z * H. */

@@ -2,22 +2,27 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/rnn/recurrent.h"
 
-/* X (seq, batch, input), W (directions, gates * hidden, input), R (directions, gates * hidden,
- * hidden), B (directions, 2 * gates * hidden), sequence_lens (batch), initial states (directions,
- * batch, hidden), P (directions, 3 * hidden). With layout 1 batch comes first in X, Y and states.
- */
-enum { IN_X, IN_W, IN_R, IN_B, IN_LENS, IN_H, IN_C, IN_P };
+#include "ops/rnn/operands.h"
+
+enum { IN_W_SCALE = 8, IN_W_ZERO, IN_R_SCALE, IN_R_ZERO };
 
 static int n_directions(const struct cm_node *node)
 {
     return cm_str_is(cm_node_str(node, "direction"), "bidirectional") ? 2 : 1;
 }
 
+/* The axis of R that is as long as the hidden state. */
+static int hidden_axis(const struct cm_node *node)
+{
+    const struct cm_cell *cell = node->op->arg;
+    return cell->has_codes ? 1 : 2;
+}
+
 static struct cm_dim hidden_dim(const struct cm_node *node, const struct cm_type *r)
 {
     if (cm_node_attr(node, "hidden_size"))
         return CM_DIM(cm_node_int(node, "hidden_size"));
-    return r && r->rank == 3 ? r->dims[2] : CM_DIM_ANY;
+    return r && r->rank == 3 ? r->dims[hidden_axis(node)] : CM_DIM_ANY;
 }
 
 /* So that sizes of gates can be added up. */
@@ -45,14 +50,16 @@ static enum cm_status check_attributes(const struct cm_node *node, const struct 
 static enum cm_status check_hidden(struct cm_infer *in)
 {
     const struct cm_type *r = cm_infer_type(in, IN_R);
-    if (!r || r->rank != 3 || !cm_dim_known(r->dims[2]))
+    const int axis = hidden_axis(in->node);
+    if (!r || r->rank != 3 || !cm_dim_known(r->dims[axis]))
         return CM_OK;
-    if (r->dims[2].value > MOST_HIDDEN)
-        return cm_infer_fail(in, "R has size %lld on axis 2", (long long)r->dims[2].value);
+    if (r->dims[axis].value > MOST_HIDDEN)
+        return cm_infer_fail(in, "R has size %lld on axis %d", (long long)r->dims[axis].value,
+                             axis);
     const int64_t hidden = cm_node_int(in->node, "hidden_size");
-    if (cm_node_attr(in->node, "hidden_size") && hidden != r->dims[2].value)
-        return cm_infer_fail(in, "hidden_size is %lld, R has size %lld on axis 2",
-                             (long long)hidden, (long long)r->dims[2].value);
+    if (cm_node_attr(in->node, "hidden_size") && hidden != r->dims[axis].value)
+        return cm_infer_fail(in, "hidden_size is %lld, R has size %lld on axis %d",
+                             (long long)hidden, (long long)r->dims[axis].value, axis);
     return CM_OK;
 }
 
@@ -61,19 +68,18 @@ enum cm_status cm_recurrent_infer(struct cm_infer *in)
     const struct cm_type *x = cm_infer_type(in, IN_X);
     const struct cm_cell *cell = in->node->op->arg;
     CM_TRY(check_attributes(in->node, cell, in->err));
-    static const int ranks[] = {3, 3, 3, 2, 1, 3, 3, 2};
-    for (int i = 0; i < in->n_in && i < (int)CM_COUNT(ranks); i++) {
-        const struct cm_type *type = cm_infer_type(in, i);
-        if (type && type->rank != CM_RANK_UNKNOWN && type->rank != ranks[i])
-            return cm_infer_fail(in, "input %d has rank %d, needs %d", i, type->rank, ranks[i]);
-    }
     CM_TRY(check_hidden(in));
     const bool batch_first = cm_node_int(in->node, "layout") != 0;
+    const struct cm_recurrent_sizes sizes = {.directions = n_directions(in->node),
+                                             .gates = cell->n_gates,
+                                             .hidden =
+                                                 hidden_dim(in->node, cm_infer_type(in, IN_R)),
+                                             .batch_first = batch_first};
+    CM_TRY(cm_recurrent_check(in, &sizes));
     const bool known = x->rank == 3;
     const struct cm_dim seq = known ? x->dims[batch_first] : CM_DIM_ANY;
     const struct cm_dim batch = known ? x->dims[!batch_first] : CM_DIM_ANY;
-    const struct cm_dim hidden = hidden_dim(in->node, cm_infer_type(in, IN_R));
-    const struct cm_dim dirs = CM_DIM(n_directions(in->node));
+    const struct cm_dim hidden = sizes.hidden, dirs = CM_DIM(sizes.directions);
     const struct cm_dim y[2][4] = {{seq, dirs, batch, hidden}, {batch, seq, dirs, hidden}};
     const struct cm_dim last[2][3] = {{dirs, batch, hidden}, {batch, dirs, hidden}};
     CM_TRY(cm_infer_set_tensor(in, 0, x->dtype, 4, y[batch_first]));
@@ -191,6 +197,32 @@ cm_value cm_step_part(struct cm_rnn_step *step, cm_value x, int part)
                    cm_emit_int64s(step, from + step->hidden), cm_emit_int64s(step, -1));
 }
 
+/* x, as codes, times weights that are codes. */
+static cm_value coded_product(struct cm_builder *build, cm_value x, cm_value weights,
+                              cm_value scale, cm_value zero)
+{
+    struct cm_rnn_step at = {.build = *build};
+    const struct cm_attribute_proto to_float = cm_attr_int(cm_builder_arena(build), "to", CM_FLOAT);
+    cm_value codes[3] = {0}; /* and their scale and zero point */
+    cm_build(&at.build, &(struct cm_emission){.op = "DynamicQuantizeLinear",
+                                              CM_INPUTS(x),
+                                              .n_outputs = CM_COUNT(codes),
+                                              .outputs = codes});
+    const cm_value sum = cm_emit(&at, "MatMulInteger", codes[0], weights, codes[2], zero);
+    const cm_value y = cm_emit(&at, "Mul", cm_emit_with(&at, "Cast", CM_ATTRIBUTES(to_float), sum),
+                               cm_emit(&at, "Mul", codes[1], scale));
+    *build = at.build;
+    return y;
+}
+
+cm_value cm_step_recur(struct cm_rnn_step *step, cm_value state)
+{
+    if (step->recurrence_scale)
+        return coded_product(&step->build, state, step->recurrence, step->recurrence_scale,
+                             step->recurrence_zero);
+    return cm_emit(step, "MatMul", state, step->recurrence);
+}
+
 /* ---- the graph around a step ---- */
 
 /* Direction d of an operand whose first axis counts directions, without that axis. */
@@ -216,7 +248,7 @@ static const int64_t swap_2[] = {1, 0}, swap_3[] = {1, 0, 2};
 static cm_value initial_state(struct cm_body *b, cm_value x, int operand, int d, int64_t hidden,
                               bool batch_first)
 {
-    cm_value given = cm_body_input(b, operand);
+    cm_value given = cm_recurrent_state(b, operand, n_directions(b->node), hidden);
     if (given) {
         if (batch_first)
             given = transpose(b, given, 3, swap_3);
@@ -250,7 +282,11 @@ static cm_value weighted_input(struct pass *pass)
     struct cm_body *b = pass->b;
     const int64_t width = pass->cell->n_gates * pass->hidden;
     const cm_value w = pick(b, cm_body_input(b, IN_W), pass->d);
-    const cm_value product = cm_emit(b, "MatMul", pass->x, transpose(b, w, 2, swap_2));
+    const cm_value product =
+        pass->cell->has_codes
+            ? coded_product(&b->build, pass->x, w, pick(b, cm_body_input(b, IN_W_SCALE), pass->d),
+                            pick(b, cm_body_input(b, IN_W_ZERO), pass->d))
+            : cm_emit(b, "MatMul", pass->x, transpose(b, w, 2, swap_2));
     const cm_value bias = pick(b, cm_body_input(b, IN_B), pass->d);
     if (!bias)
         return product;
@@ -332,7 +368,13 @@ static enum cm_status build_pass(struct pass *pass)
     struct cm_body *b = pass->b;
     struct cm_arena *arena = cm_builder_arena(&b->build);
     const cm_value input = weighted_input(pass);
-    pass->step.recurrence = transpose(b, pick(b, cm_body_input(b, IN_R), pass->d), 2, swap_2);
+    pass->step.recurrence = pick(b, cm_body_input(b, IN_R), pass->d);
+    if (pass->cell->has_codes) {
+        pass->step.recurrence_scale = pick(b, cm_body_input(b, IN_R_SCALE), pass->d);
+        pass->step.recurrence_zero = pick(b, cm_body_input(b, IN_R_ZERO), pass->d);
+    } else {
+        pass->step.recurrence = transpose(b, pass->step.recurrence, 2, swap_2);
+    }
     pass->step.peepholes = pick(b, cm_body_input(b, IN_P), pass->d);
     const cm_value positions = pass->lens ? sequence_positions(pass) : 0;
     CM_TRY(b->build.status);
@@ -392,6 +434,7 @@ enum cm_status cm_recurrent_body(struct cm_body *b)
     cm_value x = cm_body_input(b, IN_X), ys[2], lasts[CM_MAX_STATES][2];
     if (batch_first)
         x = transpose(b, x, 3, swap_3);
+    const cm_value lens = cm_recurrent_lengths(b);
     CM_TRY(b->build.status);
     for (int d = 0; d < n; d++) {
         struct pass pass = {.b = b,
@@ -400,7 +443,7 @@ enum cm_status cm_recurrent_body(struct cm_body *b)
                             .reverse = reverse || d == 1,
                             .hidden = hidden.value,
                             .x = x,
-                            .lens = cm_body_input(b, IN_LENS),
+                            .lens = lens,
                             .step = {.call = b, .direction = d, .hidden = hidden.value}};
         for (int s = 0; s < cell->n_states; s++)
             pass.state[s] = initial_state(b, x, IN_H + s, d, hidden.value, batch_first);

@@ -16,7 +16,8 @@ struct cm_rnn_step {
     int direction;  /* 0 or 1: picks activations */
     cm_value input; /* (batch, gates * hidden): input times its weights, plus biases */
     cm_value state[CM_MAX_STATES];
-    cm_value recurrence;      /* outer: (hidden, gates * hidden), transposed recurrence weights */
+    cm_value recurrence; /* outer: (hidden, gates * hidden), transposed recurrence weights */
+    cm_value recurrence_scale, recurrence_zero; /* outer: of weights that are codes; else 0 */
     cm_value recurrence_bias; /* outer: (gates * hidden), 0 when there is none or it is in input
                                  already */
     cm_value peepholes;       /* outer: (3 * hidden) or 0 */
@@ -29,6 +30,8 @@ struct cm_cell {
     int n_gates, n_states, n_activations;
     const char *activations[3]; /* by default */
     bool keeps_recurrence_bias; /* it must not be added to the input's */
+    bool has_codes; /* W and R are transposed codes; their scales and zero points are operands 8 to
+                       11, for all of a direction or for each column of it */
     enum cm_status (*step)(struct cm_rnn_step *step);
 };
 
@@ -40,6 +43,9 @@ enum cm_status cm_recurrent_body(struct cm_body *b);
  * one. */
 cm_value cm_step_activate(struct cm_rnn_step *step, int which, cm_value x);
 cm_value cm_step_clip(struct cm_rnn_step *step, cm_value x);
+/* A state times the recurrence weights; with codes as weights it becomes codes too, as
+ * DynamicQuantizeLinear makes them. */
+cm_value cm_step_recur(struct cm_rnn_step *step, cm_value state);
 /* Columns [part * hidden, (part + 1) * hidden) of a value whose last axis holds parts. */
 cm_value cm_step_part(struct cm_rnn_step *step, cm_value x, int part);
 

@@ -88,6 +88,28 @@ void test_describe__indices_past_the_count_give_null(void)
     CHECK(cameo_model_function(model, 0) == NULL);
     CHECK(cameo_model_training(model, 0) == NULL);
     CHECK(cameo_model_external_file(model, 0) == NULL);
+    CHECK(cameo_model_note(model, 0) == NULL);
+    cameo_model_free(model);
+}
+
+void test_describe__notes_say_which_rules_a_model_breaks_without_harm(void)
+{
+    static const char text[] =
+        "<ir_version: 8, opset_import: [\"\" : 17, \"l\" : 1]>\n"
+        "main (float[2] x, bool c) => (float[2] y) {\n"
+        "  y = Add(z, x)\n"
+        "  z = If (c) <then_branch = yes () => (float[2] r) { [late] r = Neg(s) s = Abs(x) },\n"
+        "              else_branch = no () => (float[2] r) { r = Neg(x) }>\n"
+        "}\n";
+    struct cameo_model *model = load_text(text);
+
+    CHECK_STRING(cameo_model_note(model, 0)->data,
+                 "the nodes of graph 'main' are not in topological order: node making 'y' (Add) "
+                 "reads 'z', which a later node makes; they are sorted in memory");
+    CHECK_STRING(cameo_model_note(model, 1)->data,
+                 "the nodes of graph 'yes' are not in topological order: node 'late' (Neg) reads "
+                 "'s', which a later node makes; they are sorted in memory");
+    CHECK(cameo_model_note(model, 2) == NULL);
     cameo_model_free(model);
 }
 

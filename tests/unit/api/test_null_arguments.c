@@ -112,6 +112,8 @@ ROW(cameo_datum_new,
 ROW(cameo_arrays_open,
     REFUSES("'path'", cameo_arrays_open(NULL, CAMEO_KIND_NONE, &arrays_out, err));
     REFUSES("'out'", cameo_arrays_open("x.npy", CAMEO_KIND_NONE, NULL, err));)
+ROW(cameo_arrays_load, REFUSES("'path'", cameo_arrays_load(NULL, NULL, &arrays_out, err));
+    REFUSES("'out'", cameo_arrays_load("x.npy", NULL, NULL, err));)
 ROW(cameo_arrays_save,
     REFUSES("'path'", cameo_arrays_save(NULL, NULL, NULL, 0, err));
     REFUSES("'values'", cameo_arrays_save("x.npy", NULL, NULL, 1, err));)
@@ -233,6 +235,7 @@ static const struct row rows[] = {
     LISTED(cameo_model_check),
     LISTED(cameo_model_blockers),
     LISTED(cameo_datum_new),
+    LISTED(cameo_arrays_load),
     LISTED(cameo_arrays_open),
     LISTED(cameo_arrays_save),
     LISTED(cameo_registry_new),

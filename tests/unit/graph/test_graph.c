@@ -92,6 +92,61 @@ void test_graph__nodes_can_be_put_anywhere(void)
     check_in_arena(move);
 }
 
+static void remove_dead(struct cm_arena *arena)
+{
+    struct cm_graph *graph = graph_new(arena);
+    struct cm_module *module = graph->module;
+    struct cm_graph *other = cm_graph_new(module, NULL, CM_STR("other"));
+    const cm_value x = cm_graph_add_input(graph, CM_STR("x"), graph_float_type(arena, 2));
+    const cm_value y = cm_graph_add_input(other, CM_STR("y"), graph_float_type(arena, 2));
+    const cm_value a = GRAPH_ADD(graph, "Relu", x), b = GRAPH_ADD(graph, "Neg", a);
+    const cm_value c = GRAPH_ADD(graph, "Abs", b), unread = GRAPH_ADD(graph, "Exp", a);
+    const cm_value elsewhere = GRAPH_ADD(other, "Exp", y);
+    cm_graph_set_outputs(graph, &c, 1);
+
+    cm_graph_remove_dead(graph);
+    CHECK(!cm_value_get(module, unread)->node);
+    CHECK_INT(graph->n_nodes, 3);
+    CHECK_INT(other->n_nodes, 1); /* not asked for */
+    cm_graph_remove_dead(graph);
+    CHECK_INT(graph->n_nodes, 3);
+    /* What fed a reader that went away goes too. */
+    cm_graph_set_output(graph, 0, x);
+    cm_graph_remove_dead(graph);
+    CHECK_INT(graph->n_nodes, 0);
+    CHECK_INT(count_uses(module, x), 1);
+    CHECK(cm_value_get(module, elsewhere)->node);
+    cm_graph_remove_dead(other);
+    CHECK_INT(other->n_nodes, 0);
+}
+
+void test_graph__what_nobody_reads_can_be_removed(void)
+{
+    check_in_arena(remove_dead);
+}
+
+static void remove_dead_in_bodies(struct cm_arena *arena)
+{
+    struct cm_graph *graph =
+        graph_of(arena,
+                 GRAPH_HEAD "g (bool c, float[2] x) => (float[2] y) {\n"
+                            "  outer = Neg (x)\n"
+                            "  y = If (c) <then_branch = t () => (float[2] a) { a = Abs (x) "
+                            "unread = Exp (outer) },\n"
+                            "    else_branch = e () => (float[2] b) { b = Relu (x) }>\n}",
+                 NULL);
+    CHECK_INT(graph->n_nodes, 2);
+    cm_graph_remove_dead(graph);
+    CHECK_INT(graph->n_nodes, 1);
+    CHECK_INT(graph->first->bodies[0].graph->n_nodes, 1);
+    CHECK_GIVES(arena, graph, INPUTS(graph_bool(arena, true), FLOATS(arena, -1, 2)), 1, 2);
+}
+
+void test_graph__what_only_dead_nodes_of_a_body_read_is_dead(void)
+{
+    check_in_arena(remove_dead_in_bodies);
+}
+
 static void retype(struct cm_arena *arena)
 {
     struct cm_graph *graph = graph_new(arena);
