@@ -36,7 +36,8 @@ CM_UNARY_LOOPS(floor, CM_FLOAT_TYPES, floor(x))
 CM_UNARY_LOOPS(ceil, CM_FLOAT_TYPES, ceil(x))
 /* Halves to even, the rounding mode we leave alone. */
 CM_UNARY_LOOPS(round, CM_FLOAT_TYPES,
-               sizeof x == sizeof(float) ? cm_round_half_even((float)x) : nearbyint(x))
+               sizeof x == sizeof(float) ? (double)cm_round_half_even((float)x)
+                                         : (nearbyint)((double)x))
 
 static cm_value abs_slope(struct cm_grad *g, cm_value x, cm_value y)
 {

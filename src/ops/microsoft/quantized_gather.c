@@ -108,12 +108,24 @@ static cm_value reals(const struct table *t, cm_value codes, cm_value scales, cm
     return cm_emit(b, "Mul", v, spread(t, cm_quantized_cast(b, scales, CM_FLOAT), codes, place));
 }
 
+/* The same numbers in a type that Gather takes. */
+static cm_value whole_bytes(struct cm_body *b, cm_value x)
+{
+    const enum cm_dtype type = cm_quantized_type(b, x);
+    if (!x || type == CM_UINT8)
+        return x;
+    return cm_quantized_cast(b, x,
+                             type == CM_UINT4  ? CM_UINT8
+                             : type == CM_INT4 ? CM_INT8
+                                               : CM_FLOAT16);
+}
+
 /* Rows are picked first and then decoded, unless blocks go along the same axis. Scales of length 1
  * along the gathered axis count for all of it. */
 static enum cm_status gather_body(struct cm_body *b)
 {
-    const cm_value data = cm_body_input(b, 0), scales = cm_body_input(b, 2);
-    const cm_value zeros = cm_body_input(b, 3);
+    const cm_value data = whole_bytes(b, cm_body_input(b, 0)), scales = cm_body_input(b, 2);
+    const cm_value zeros = whole_bytes(b, cm_body_input(b, 3));
     const struct cm_type *type = cm_builder_type(&b->build, scales);
     struct table t;
     CM_TRY(read_table(b, &t));

@@ -15,6 +15,7 @@ enum {
     FEW_ROWS = 8,        /* of A: then products are summed directly, without packing */
     PIECE = 512,         /* numbers of a row at a time */
     PANEL = 64,          /* rows of weights that one matrix product reads */
+    LANES = 16,          /* sums that grow side by side */
     PARTS = 16,          /* panels at work at the same time, whatever the number of threads */
 };
 
@@ -108,7 +109,9 @@ struct product {
     bool plain;          /* of weights that are not transposed */
     int64_t m, from, to; /* rows of A; columns of A and of Y */
     int64_t parts;
-    size_t a, y, panel, gemm; /* places in scratch, in bytes; of the first panel and its work */
+    bool by_nibbles;          /* few rows of A against codes of four bits */
+    size_t apart, block_sums; /* places in scratch, in bytes: for that, see split_rows */
+    size_t a, y, panel, gemm; /* also in scratch; of the first panel and its work */
     size_t part_bytes;        /* from one part to the next */
 };
 
@@ -166,6 +169,11 @@ static enum cm_status weights_prepare(struct cm_call *call)
     const int64_t narrow = a->type == CM_FLOAT ? 0 : 1;
     bool fits =
         reserve(p->m * narrow, p->from, &end, &p->a) && reserve(p->m * narrow, p->to, &end, &p->y);
+    p->by_nibbles = p->m < FEW_ROWS && !is_bnb4(call->node) && p->w.bits == 4 &&
+                    p->w.block % (2 * LANES) == 0 && !operand(call, G_IDX);
+    if (p->by_nibbles)
+        fits = fits && reserve(p->m, p->w.blocks * p->w.block, &end, &p->apart) &&
+               reserve(p->m, p->w.blocks, &end, &p->block_sums);
     if (p->m >= FEW_ROWS && !p->plain) {
         p->parts = quotient_up(p->w.n, PANEL) < PARTS ? quotient_up(p->w.n, PANEL) : PARTS;
         fits = fits && reserve(PANEL, p->w.k, &part, &p->panel);
@@ -265,7 +273,6 @@ struct job {
 
 static float dot(const float *a, const float *b, int64_t count)
 {
-    enum { LANES = 16 };
     float sums[LANES] = {0}, sum = 0;
     int64_t i = 0;
     for (; i + LANES <= count; i += LANES)
@@ -293,6 +300,63 @@ static void multiply_rows(void *arg, int64_t begin, int64_t end)
         }
         for (int64_t m = 0; m < p->m; m++)
             job->y[m * p->w.n + n] = sums[m];
+    }
+}
+
+/* Rows of A as multiply_nibbles reads them: of each block first the even elements, which meet the
+ * low halves of bytes, then the odd ones; and what the elements of each block sum up to. */
+static void split_rows(const struct job *job, float *apart, float *sums)
+{
+    const struct cm_coded_weights *w = &job->p->w;
+    for (int64_t m = 0; m < job->p->m; m++) {
+        const float *a = job->a + m * w->k;
+        for (int64_t b = 0; b < w->blocks; b++, apart += w->block, sums++) {
+            *sums = 0;
+            for (int64_t i = 0; i < w->block; i++) {
+                const int64_t k = b * w->block + i;
+                const float v = k < w->k ? a[k] : 0;
+                apart[i / 2 + i % 2 * (w->block / 2)] = v;
+                *sums += v;
+            }
+        }
+    }
+}
+
+/* The sum over a block of a * (code - zero) is that of a * code, less zero times that of a. */
+static void multiply_nibbles(void *arg, int64_t begin, int64_t end)
+{
+    const struct job *job = arg;
+    const struct product *p = job->p;
+    const char *scratch = job->call->scratch;
+    const float *apart = (const float *)(const void *)(scratch + p->apart);
+    const float *block_sums = (const float *)(const void *)(scratch + p->block_sums);
+    const struct cm_tensor *zeros = operand(job->call, ZEROS);
+    const int64_t half = p->w.block / 2;
+    for (int64_t n = begin; n < end; n++) {
+        float totals[FEW_ROWS][LANES] = {{0}}, less[FEW_ROWS] = {0};
+        const uint8_t *bytes = (const uint8_t *)job->call->in[B]->data + n * p->w.row_bytes;
+        for (int64_t b = 0; b < p->w.blocks; b++, bytes += half) {
+            const float scale = (float)cm_tensor_real(job->call->in[SCALES], n * p->w.blocks + b);
+            const float zero = scale * zero_of(p, zeros, n, b);
+            for (int64_t m = 0; m < p->m; m++) {
+                const int64_t block = m * p->w.blocks + b;
+                const float *even = apart + block * p->w.block, *odd = even + half;
+                float sums[LANES] = {0};
+                for (int64_t i = 0; i < half; i += LANES)
+                    for (int l = 0; l < LANES; l++)
+                        sums[l] += even[i + l] * (float)(bytes[i + l] & 15) +
+                                   odd[i + l] * (float)(bytes[i + l] >> 4);
+                for (int l = 0; l < LANES; l++)
+                    totals[m][l] += scale * sums[l];
+                less[m] += zero * block_sums[block];
+            }
+        }
+        for (int64_t m = 0; m < p->m; m++) {
+            float sum = -less[m];
+            for (int l = 0; l < LANES; l++)
+                sum += totals[m][l];
+            job->y[m * p->w.n + n] = sum;
+        }
     }
 }
 
@@ -386,7 +450,11 @@ static enum cm_status weights_run(struct cm_call *call)
         multiply_plain(&job);
     else if (p->parts)
         cm_parallel(p->parts, 1, multiply_panels, &job);
-    else
+    else if (p->by_nibbles) {
+        split_rows(&job, (float *)(void *)(scratch + p->apart),
+                   (float *)(void *)(scratch + p->block_sums));
+        cm_parallel(p->w.n, 16, multiply_nibbles, &job);
+    } else
         cm_parallel(p->w.n, 16, multiply_rows, &job);
     add_bias(call, p, job.y);
     if (narrow)
