@@ -285,6 +285,10 @@ struct cm_str cm_node_str(const struct cm_node *node, const char *name);
 struct cm_int64s cm_node_ints(const struct cm_node *node, const char *name);
 struct cm_floats cm_node_floats(const struct cm_node *node, const char *name);
 struct cm_strs cm_node_strs(const struct cm_node *node, const char *name);
+/* A tensor, the caller's to drop. One that is absent, or a message without contents, is empty: a
+ * list of no floats, never NULL. */
+enum cm_status cm_node_tensor(const struct cm_node *node, const char *name, struct cm_tensor *out,
+                              struct cm_error *err) CM_MUST_CHECK;
 struct cm_graph *cm_node_body(const struct cm_node *node, const char *name);
 int cm_node_body_index(const struct cm_node *node,
                        const char *name); /* -1: it has none of that name */

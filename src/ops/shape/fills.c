@@ -236,12 +236,11 @@ struct element {
 static enum cm_status load_element(const struct cm_node *node, struct element *out,
                                    struct cm_error *err)
 {
-    const struct cm_attribute_proto *attr = cm_node_attr(node, "value");
     *out = (struct element){.type = CM_FLOAT};
-    if (!attr)
+    if (!cm_node_attr(node, "value"))
         return CM_OK;
     struct cm_tensor value;
-    CM_TRY(cm_tensor_proto_load(attr->t, NULL, &value, err));
+    CM_TRY(cm_node_tensor(node, "value", &value, err));
     const int64_t count = cm_tensor_count(&value);
     out->type = value.type;
     if (count == 1 && value.type != CM_STRING)

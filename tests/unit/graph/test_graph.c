@@ -328,3 +328,70 @@ void test_graph__a_declared_type_can_be_taken_back(void)
 {
     check_in_arena(declare);
 }
+
+static void tensor_attributes(struct cm_arena *arena)
+{
+    struct cm_graph *graph =
+        graph_of(arena,
+                 GRAPH_HEAD "main (int64[1] s) => (int64[N] y, float[N] z) {\n"
+                            "  y = ConstantOfShape <value = int64[1] {7}> (s)\n"
+                            "  z = ConstantOfShape (s) }",
+                 NULL);
+    struct cm_tensor tensor;
+    struct cm_error err;
+
+    CHECK_OK(cm_node_tensor(graph->first, "value", &tensor, &err), &err);
+    CHECK_INT(cm_tensor_count(&tensor), 1);
+    CHECK_INT(cm_tensor_int(&tensor, 0), 7);
+    cm_tensor_drop(&tensor);
+    CHECK_OK(cm_node_tensor(graph->last, "value", &tensor, &err), &err);
+    CHECK_INT(cm_tensor_count(&tensor), 0);
+    CHECK(tensor.data != NULL);
+    cm_tensor_drop(&tensor);
+}
+
+void test_node__an_absent_tensor_counts_as_empty(void)
+{
+    check_in_arena(tensor_attributes);
+}
+
+/* A rule may take the element type of a result from an attribute; the schema has the last word. */
+static void result_types(struct cm_arena *arena)
+{
+    struct cm_error err = {0};
+
+    CHECK_FAILS(graph_try(arena,
+                          "<ir_version: 10, opset_import: [\"ai.onnx.ml\" : 4]> m (int64[2] x) => "
+                          "(y) { y = ai.onnx.ml.LabelEncoder <keys_tensor = int64[1] {1}, "
+                          "values_tensor = float16[1] {1}> (x) }",
+                          NULL, &err),
+                CM_BAD_MODEL, &err, "output 0 'Y' would be float16[2], must be one of");
+}
+
+void test_node__a_result_that_the_schema_does_not_allow_is_refused(void)
+{
+    check_in_arena(result_types);
+}
+
+/* 60 functions that each call the one before twice: refused before anything is made. */
+static void chain_of_functions(struct cm_arena *arena)
+{
+    struct cm_str text = cm_arena_printf(
+        arena, GRAPH_HEAD "main (float[1] x) => (float[1] y) { y = local.f60(x) }\n" GRAPH_LOCAL
+                          "f0 (x) => (y) { y = Neg(x) }\n");
+    struct cm_error err = {0};
+
+    for (int i = 1; i <= 60; i++)
+        text = cm_arena_printf(
+            arena, "%s" GRAPH_LOCAL "f%d (x) => (y) { a = local.f%d(x) y = local.f%d(a) }\n",
+            text.data, i, i - 1, i - 1);
+    const size_t held = arena->held;
+    CHECK_FAILS(graph_try(arena, text.data, NULL, &err), CM_LIMIT, &err,
+                "expanding its functions would make more than 1000000 nodes");
+    CHECK(arena->held - held < 10 << 20);
+}
+
+void test_function__expansion_is_measured_before_it_is_made(void)
+{
+    check_in_arena(chain_of_functions);
+}
