@@ -111,9 +111,9 @@ def main():
         with tempfile.TemporaryDirectory() as folder:
             path = options.keep or os.path.join(folder, "forest.onnx")
             onnx.save(model, path)
-            print(f"{options.trees} trees of depth {options.depth}, {len(model.graph.node[0].attribute[0].ints)} weights,"
-                  f" {options.features} features, {rows} rows; scores differ by {compare(model, options):.1e}",
-                  flush=True)
+            nodes = sum(len(a.strings) for a in model.graph.node[0].attribute if a.name == "nodes_modes")
+            print(f"{options.trees} trees of depth {options.depth}, {nodes} nodes, {options.features} features,"
+                  f" {rows} rows; scores differ by {compare(model, options):.1e}", flush=True)
             for threads in [int(word) for word in options.threads.split(",")]:
                 ours = Ours(os.path.join(ROOT, "build", "bench", "run_model"), path, threads)
                 peer = Peer(path, threads)

@@ -45,14 +45,18 @@ struct cm_forest_plan cm_forest_plan(const struct cm_forest *f, int64_t rows)
     const bool by_tree = rows < LANES;
     const int64_t unit = by_tree ? 1 : LANES; /* rows of a group */
     const int64_t groups = (rows + unit - 1) / unit;
+    const int64_t bytes = (int64_t)(group_bytes(f) + (size_t)unit * row_bytes(f));
     const int64_t enough = CHUNK_WALKS / (unit * (int64_t)(f->n_trees + 1)) + 1;
     const int64_t fitting = clamp(CHUNK_BYTES / (int64_t)group_bytes(f), 1, 64);
-    const int64_t in_chunk = clamp(groups / CHUNKS, enough, fitting > enough ? fitting : enough);
-    const size_t chunk_bytes = (size_t)in_chunk * group_bytes(f);
-    const size_t all = chunk_bytes + (size_t)(in_chunk * unit) * row_bytes(f);
-    const int64_t span =
-        clamp((int64_t)(SPAN_BYTES / all), 1, (groups + in_chunk - 1) / in_chunk + 1);
-    return (struct cm_forest_plan){rows, by_tree, in_chunk * unit, span, chunk_bytes};
+    const int64_t most = clamp(SPAN_BYTES / bytes, 1, groups + 1);
+    const int64_t wanted = clamp(groups / CHUNKS, enough, fitting > enough ? fitting : enough);
+    const int64_t in_chunk = wanted < most ? wanted : most;
+    return (struct cm_forest_plan){
+        .rows = rows,
+        .by_tree = by_tree,
+        .chunk = in_chunk * unit,
+        .span = clamp(SPAN_BYTES / (in_chunk * bytes), 1, (groups + in_chunk - 1) / in_chunk + 1),
+        .chunk_bytes = (size_t)in_chunk * group_bytes(f)};
 }
 
 size_t cm_forest_scratch(const struct cm_forest *f, int64_t rows)

@@ -3,7 +3,7 @@
 #include "base/number.h"
 #include "graph/op.h"
 #include "ops/common/reals.h"
-#include "ops/ml/labels.h"
+#include "ops/ml/class_labels.h"
 #include "ops/ml/scores.h"
 
 /* Rows of scores and what is done to them. */

@@ -3,7 +3,7 @@
 #include "base/number.h"
 #include "ops/cast/number_text.h"
 #include "ops/common/move.h"
-#include "ops/ml/labels.h"
+#include "ops/ml/class_labels.h"
 
 /* ---- keys ---- */
 

@@ -5,7 +5,7 @@
 #include "base/number.h"
 #include "base/parallel.h"
 #include "ops/common/reals.h"
-#include "ops/ml/labels.h"
+#include "ops/ml/class_labels.h"
 #include "ops/ml/scores.h"
 
 #include <math.h>

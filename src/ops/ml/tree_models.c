@@ -2,7 +2,7 @@
  * the sums of the leaves, they do as ONNX Runtime does. */
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/common/reals.h"
-#include "ops/ml/labels.h"
+#include "ops/ml/class_labels.h"
 #include "ops/ml/scores.h"
 #include "ops/ml/tree_lists.h"
 

@@ -1,6 +1,6 @@
 /* Labels of classes. */
 // SPDX-License-Identifier: Apache-2.0
-#include "ops/ml/labels.h"
+#include "ops/ml/class_labels.h"
 
 struct cm_labels cm_labels_read(const struct cm_node *node, const char *numbers)
 {

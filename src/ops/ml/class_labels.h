@@ -1,7 +1,7 @@
 /* Labels of classes, strings or numbers, as the classifiers give them in output 0. */
 // SPDX-License-Identifier: Apache-2.0
-#ifndef CM_OPS_ML_LABELS_H
-#define CM_OPS_ML_LABELS_H
+#ifndef CM_OPS_ML_CLASS_LABELS_H
+#define CM_OPS_ML_CLASS_LABELS_H
 
 #include "graph/op.h"
 
