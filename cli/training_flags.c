@@ -88,6 +88,7 @@ int cli_training_read(const char *command, struct cameo_prepare_options *out)
     out->train = f->train;
     out->freeze = f->freeze;
     out->keep_opset = f->keep_opset;
+    out->keep_tied = f->keep_tied;
     read_real(&r, "--lr", f->lr, &out->lr);
     read_real(&r, "--momentum", f->momentum, &out->momentum);
     read_real(&r, "--weight-decay", f->weight_decay, &out->weight_decay);
@@ -133,7 +134,8 @@ const char *cli_training_given_at(size_t number)
                {"--accumulate", f->accumulate},
                {"--train", f->train},
                {"--freeze", f->freeze},
-               {"--class-axis", f->class_axis}};
+               {"--class-axis", f->class_axis},
+               {"--keep-tied", f->keep_tied ? "" : NULL}};
 
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
         if (all[i].value && number-- == 0)

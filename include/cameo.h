@@ -1230,17 +1230,19 @@ struct cameo_prepare_options {
     double clip_norm;   /* of all gradients together; 0: none */
     int64_t accumulate; /* batches whose gradients are averaged for one update */
     /* POSIX extended regular expressions over initializer names: train those alone; leave those
-     * alone. NULL: float initializers that a gradient reaches, less running statistics and scalars
-     */
+     * alone. NULL: what a user of the framework would call a parameter, see docs/training.md */
     const char *train, *freeze;
     bool keep_opset;    /* refuse a model whose opset is too old, instead of raising it */
     int64_t class_axis; /* of the prediction, for cross-entropy and nll; negative: from the end */
+    /* Tensors that hold one repeated value, such as biases of zeros, come merged from exporters and
+     * are trained apart; true: as the one they are in the file */
+    bool keep_tied;
 };
 
 #define CAMEO_PREPARE_OPTIONS_INIT                                                                 \
     {                                                                                              \
         sizeof(struct cameo_prepare_options), 0, 0, 0, 0, -1, -1, -1, -1, -1, -1,                  \
-            CAMEO_SCHEDULE_CONSTANT, 0, 0, 0.1, 0, 1, 0, 0, false, 1                               \
+            CAMEO_SCHEDULE_CONSTANT, 0, 0, 0.1, 0, 1, 0, 0, false, 1, false                        \
     }
 
 /* Whether an initializer is trained, and why or why not. */
