@@ -153,6 +153,7 @@ struct cm_op {
     enum cm_entry entry;          /* how it does */
     const char *zero_attribute;   /* a tensor; absent: a float 0 */
     const char *probability_axis; /* attribute: the axis along which results add up to 1 */
+    bool is_logistic; /* each result is the probability that its operand is a score of */
 };
 
 #define CM_OPERAND(i) (1u << (i))

@@ -167,9 +167,17 @@ bool cm_nodes_change_in_training(const struct cm_nodes *nodes, int depth);
 
 /* loss_rules.c: the scalar that is made small. prediction is what the loss reads and its type; on
  * return *loss is the name. */
-enum cm_status cm_draft_loss(struct cm_draft *draft, struct cm_str prediction,
-                             const struct cm_type *type, struct cm_str *loss) CM_MUST_CHECK;
+enum cm_status cm_draft_loss(struct cm_draft *draft, const struct cm_graph *graph,
+                             struct cm_str prediction, const struct cm_type *type,
+                             struct cm_str *loss) CM_MUST_CHECK;
+/* The type that losses and updates of such numbers are computed in. */
+enum cm_dtype cm_draft_wide(enum cm_dtype dtype);
+/* bypass.c: the forward pass in training, up to what the loss reads: the prediction, or what is
+ * before its Softmax or Sigmoid where the loss brings its own. */
+struct cm_str cm_draft_bypass(struct cm_draft *draft, const struct cm_graph *graph,
+                              struct cm_str prediction, int class_axis);
 bool cm_loss_is_known(const char *name);
+bool cm_loss_is_own(const char *name); /* not a file */
 
 /* update_rules.c: what is done with the gradients. */
 struct cm_draft_weight {

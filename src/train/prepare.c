@@ -235,6 +235,13 @@ static void write_updates(struct cm_draft *draft, const struct cm_candidates *li
     cm_draft_update(draft, weights, count);
 }
 
+/* Losses of ours are at least float; one from a file is as its operators have it. */
+static enum cm_dtype loss_type(const struct cm_draft *draft, const struct cm_type *prediction)
+{
+    return cm_loss_is_own(draft->options->loss) ? cm_draft_wide(prediction->dtype)
+                                                : prediction->dtype;
+}
+
 /* What was written must run: all of it is built once. */
 static enum cm_status verify(struct cm_draft *draft)
 {
@@ -277,7 +284,7 @@ static enum cm_status prepare(struct cm_draft *draft)
     const struct cm_type *type = check_prediction(draft, graph, prediction);
     if (!type)
         return cm_draft_verdict(draft);
-    CM_TRY(cm_draft_loss(draft, prediction, type, &loss));
+    CM_TRY(cm_draft_loss(draft, graph, prediction, type, &loss));
     draft->report->loss_name = loss;
     cm_candidates_gather(draft, &candidates);
     cm_candidates_choose(draft, &candidates, graph);
@@ -288,7 +295,7 @@ static enum cm_status prepare(struct cm_draft *draft)
     /* The loss is the first output, whatever was bound before it. */
     const struct cm_draft_infos bound = draft->outputs;
     draft->outputs = (struct cm_draft_infos){0};
-    cm_draft_info(draft, &draft->outputs, loss, type->dtype, NULL);
+    cm_draft_info(draft, &draft->outputs, loss, loss_type(draft, type), NULL);
     for (size_t i = 0; i < bound.count; i++)
         *CM_PUSH(draft->arena, &draft->outputs) = bound.items[i];
     write_updates(draft, &candidates, loss);
