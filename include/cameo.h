@@ -1098,11 +1098,15 @@ struct cameo_batches_options {
     bool prefetch;      /* read ahead on a thread */
     const char *target; /* the array for the one input that none is named after; NULL: the one left
                          */
+    /* An array of bytes with 64 numbers a sample or more is taken for images: a float input of the
+     * model is fed its numbers divided by 255. true: as they are */
+    bool raw_bytes;
 };
 
 #define CAMEO_BATCHES_OPTIONS_INIT                                                                 \
     {                                                                                              \
-        sizeof(struct cameo_batches_options), 0, false, 0, CAMEO_LAST_SHORT, false, false, 0       \
+        sizeof(struct cameo_batches_options), 0, false, 0, CAMEO_LAST_SHORT, false, false, 0,      \
+            false                                                                                  \
     }
 
 /* Arrays and inputs meet by name; values are converted to what the inputs take. All that does not

@@ -197,7 +197,7 @@ static const char *not_by_place(struct look *look, const struct cm_node *node, i
         return NULL;
     if (is_folded(look, candidate) && !is_matrix(type))
         return "the exporter computed it from parameters or constants";
-    if (own_axes(candidate) > 1)
+    if (candidate->tensor->dims.count == 2 || own_axes(candidate) > 1)
         return NULL;
     for (int i = 0; i < node->n_inputs; i++) {
         const struct state *state =
