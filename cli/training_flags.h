@@ -89,6 +89,9 @@ extern struct cli_training_flags cli_training;
 
 /* What the flags say; complains about each that says nonsense and returns CLI_USAGE. */
 int cli_training_read(const char *command, struct cameo_prepare_options *out);
+/* Flags that say what a training is like, by number: what was given with one, NULL: nothing. */
+size_t cli_training_flag_count(void);
+const char *cli_training_flag(size_t number, const char **name);
 /* Was one given that says what a training is like? Its name, for messages; NULL: none. */
 const char *cli_training_given(void);
 /* The same for all of them, by number. */

@@ -86,6 +86,14 @@ static const struct loss losses[] = {
 };
 /* clang-format on */
 
+/* The share of labels that have the highest score, before the update as the loss is. */
+static const char accuracy[] = "accuracy (x, y) => (accuracy) {"
+                               "  best = ArgMax <axis = 1, keepdims = 0> (x)"
+                               "  same = Equal (best, y)"
+                               "  hits = Cast <to = 1> (same)"
+                               "  accuracy = ReduceMean <keepdims = 0> (hits)"
+                               "}";
+
 static const char mean[] = "loss (x) => (loss) { loss = ReduceMean <keepdims = 0> (x) }";
 
 static const struct loss *find_loss(const char *name)
@@ -334,6 +342,15 @@ static struct cm_str widen(struct cm_draft *draft, struct cm_str prediction,
     return wide;
 }
 
+static void add_accuracy(struct cm_draft *draft, struct cm_str scores, struct cm_str labels)
+{
+    const struct cm_str name = cm_draft_name(draft, "accuracy");
+    const struct cm_draft_pair pairs[] = {{"x", scores}, {"y", labels}, {"accuracy", name}};
+
+    cm_draft_apply(draft, accuracy, name, pairs, CM_COUNT(pairs));
+    cm_draft_info(draft, &draft->outputs, name, CM_FLOAT, NULL);
+}
+
 enum cm_status cm_draft_loss(struct cm_draft *draft, const struct cm_graph *graph,
                              struct cm_str prediction, const struct cm_type *type,
                              struct cm_str *loss)
@@ -358,5 +375,7 @@ enum cm_status cm_draft_loss(struct cm_draft *draft, const struct cm_graph *grap
         pairs[0].actual = classes_first(draft, prediction, axis, type->rank);
     *loss = pairs[1].actual = cm_draft_name(draft, "loss");
     cm_draft_apply(draft, rule ? rule->text : mean, *loss, pairs, rule ? 3 : 2);
+    if (rule && rule->classes)
+        add_accuracy(draft, pairs[0].actual, pairs[2].actual);
     return CM_OK;
 }
