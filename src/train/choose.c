@@ -1,7 +1,7 @@
 /* Which tensors are trained, and why: what the user says, what the file records, what layers do
  * with them, and where gradients go. */
 // SPDX-License-Identifier: Apache-2.0
-#include "train/candidates.h"
+#include "train/trainables.h"
 
 #include "autodiff/backward.h"
 #include "graph/function.h"
@@ -93,8 +93,8 @@ static void read_records(struct cm_draft *draft, struct records *records)
 }
 
 /* What options, type and records say; how it is used is seen later. */
-static void consider(struct cm_draft *draft, struct cm_candidates *list,
-                     struct cm_candidate candidate)
+static void consider(struct cm_draft *draft, struct cm_trainables *list,
+                     struct cm_trainable candidate)
 {
     const struct cm_tensor_proto *tensor = candidate.tensor;
     const struct cm_str name = candidate.name;
@@ -126,7 +126,7 @@ static void consider(struct cm_draft *draft, struct cm_candidates *list,
     *CM_PUSH(draft->arena, list) = candidate;
 }
 
-void cm_candidates_gather(struct cm_draft *draft, struct cm_candidates *list)
+void cm_trainables_gather(struct cm_draft *draft, struct cm_trainables *list)
 {
     const struct cm_graph_proto *graph = draft->model->graph;
     struct records records = {0};
@@ -139,7 +139,7 @@ void cm_candidates_gather(struct cm_draft *draft, struct cm_candidates *list)
         const uint64_t kind = cm_map_get(&records.kinds, tensor->name, CM_RECORDED_NOTHING);
 
         consider(draft, list,
-                 (struct cm_candidate){
+                 (struct cm_trainable){
                      .tensor = tensor, .name = tensor->name, .recorded = (enum cm_recorded)kind});
     }
     for (size_t i = 0; i < graph->node.count; i++) {
@@ -151,7 +151,7 @@ void cm_candidates_gather(struct cm_draft *draft, struct cm_candidates *list)
             continue;
         list->numbers_apart = !records.any;
         consider(draft, list,
-                 (struct cm_candidate){
+                 (struct cm_trainable){
                      .tensor = source->tensor, .name = node->output.items[0], .is_constant = true});
     }
     if (draft->train && !list->named)
@@ -162,12 +162,12 @@ void cm_candidates_gather(struct cm_draft *draft, struct cm_candidates *list)
 
 /* ---- the usual choice ---- */
 
-static bool counts(const struct cm_candidate *candidate)
+static bool counts(const struct cm_trainable *candidate)
 {
     return candidate->recorded == CM_RECORDED_PARAMETER || candidate->is_learned;
 }
 
-static bool any_learned(const struct cm_candidates *list)
+static bool any_learned(const struct cm_trainables *list)
 {
     for (size_t i = 0; i < list->count; i++)
         if (counts(&list->items[i]))
@@ -175,7 +175,7 @@ static bool any_learned(const struct cm_candidates *list)
     return false;
 }
 
-static bool any_open_initializer(const struct cm_candidates *list)
+static bool any_open_initializer(const struct cm_trainables *list)
 {
     for (size_t i = 0; i < list->count; i++)
         if (list->items[i].trained && !list->items[i].is_constant)
@@ -183,14 +183,14 @@ static bool any_open_initializer(const struct cm_candidates *list)
     return false;
 }
 
-static void leave(struct cm_candidate *candidate, const char *reason)
+static void leave(struct cm_trainable *candidate, const char *reason)
 {
     candidate->trained = false;
     candidate->reason = reason;
 }
 
 /* Infinities mask; so do numbers that stand for them. */
-static bool is_finite(const struct cm_draft *draft, const struct cm_candidate *candidate)
+static bool is_finite(const struct cm_draft *draft, const struct cm_trainable *candidate)
 {
     const double huge = candidate->tensor->data_type == CM_FLOAT16 ? HUGE_VAL : 1e30;
     struct cm_tensor tensor;
@@ -209,23 +209,23 @@ static bool is_finite(const struct cm_draft *draft, const struct cm_candidate *c
     return finite;
 }
 
-static void leave_others(struct cm_candidates *list)
+static void leave_others(struct cm_trainables *list)
 {
     for (size_t i = 0; i < list->count; i++) {
-        struct cm_candidate *candidate = &list->items[i];
+        struct cm_trainable *candidate = &list->items[i];
 
         if (candidate->trained && !counts(candidate))
             leave(candidate, candidate->use ? candidate->use : "nothing reads it");
     }
 }
 
-void cm_candidates_choose(struct cm_draft *draft, struct cm_candidates *list,
+void cm_trainables_choose(struct cm_draft *draft, struct cm_trainables *list,
                           struct cm_graph *graph)
 {
     if (!draft->train) {
-        cm_candidates_look(draft, list, graph, false);
+        cm_trainables_look(draft, list, graph, false);
         if (!any_learned(list)) /* then its weights are in Constant nodes, if anywhere */
-            cm_candidates_look(draft, list, graph, true);
+            cm_trainables_look(draft, list, graph, true);
         if (any_learned(list)) {
             leave_others(list);
         } else if (list->records_kinds) {
@@ -264,7 +264,7 @@ static void list_missing(struct cm_draft *draft, const struct cm_graph *graph, c
 }
 
 static const char *reason_to_train(const struct cm_draft *draft,
-                                   const struct cm_candidate *candidate)
+                                   const struct cm_trainable *candidate)
 {
     if (draft->train)
         return "train matches it";
@@ -274,12 +274,12 @@ static const char *reason_to_train(const struct cm_draft *draft,
 }
 
 /* The values of candidates in the graph; those that it does not have are left. */
-static size_t find_values(struct cm_candidates *list, const struct cm_graph *graph, cm_value *xs)
+static size_t find_values(struct cm_trainables *list, const struct cm_graph *graph, cm_value *xs)
 {
     size_t count = 0;
 
     for (size_t i = 0; i < list->count; i++) {
-        struct cm_candidate *candidate = &list->items[i];
+        struct cm_trainable *candidate = &list->items[i];
         const cm_value x = candidate->trained ? cm_graph_find(graph, candidate->name) : 0;
 
         if (x) {
@@ -294,7 +294,7 @@ static size_t find_values(struct cm_candidates *list, const struct cm_graph *gra
 
 /* The forward pass with its loss, differentiated by all that might be trained: where nothing comes
  * out, there is nothing to train. */
-void cm_candidates_follow(struct cm_draft *draft, struct cm_candidates *list, struct cm_str loss)
+void cm_trainables_follow(struct cm_draft *draft, struct cm_trainables *list, struct cm_str loss)
 {
     struct cm_model_proto model = *draft->model;
     struct cm_combined combined;
@@ -320,7 +320,7 @@ void cm_candidates_follow(struct cm_draft *draft, struct cm_candidates *list, st
         return;
     }
     for (size_t i = 0, x = 0; i < list->count; i++) {
-        struct cm_candidate *candidate = &list->items[i];
+        struct cm_trainable *candidate = &list->items[i];
 
         if (!candidate->trained)
             continue;
@@ -334,7 +334,7 @@ void cm_candidates_follow(struct cm_draft *draft, struct cm_candidates *list, st
 
 /* ---- the report ---- */
 
-static void check_type(struct cm_draft *draft, const struct cm_candidate *candidate)
+static void check_type(struct cm_draft *draft, const struct cm_trainable *candidate)
 {
     const enum cm_dtype dtype = (enum cm_dtype)candidate->tensor->data_type;
     struct cm_error broken = {0};
@@ -346,10 +346,10 @@ static void check_type(struct cm_draft *draft, const struct cm_candidate *candid
                        CM_STR_FMT(candidate->name), cm_dtype_name(dtype));
 }
 
-static void tell_of_named(struct cm_draft *draft, const struct cm_candidates *list, bool trains)
+static void tell_of_named(struct cm_draft *draft, const struct cm_trainables *list, bool trains)
 {
     for (size_t i = 0; draft->options->train && i < list->count; i++) {
-        const struct cm_candidate *candidate = &list->items[i];
+        const struct cm_trainable *candidate = &list->items[i];
 
         if (!cm_str_starts(cm_str(candidate->reason), "it holds integers") &&
             !cm_str_is(cm_str(candidate->reason), "no gradient reaches it"))
@@ -363,13 +363,13 @@ static void tell_of_named(struct cm_draft *draft, const struct cm_candidates *li
     }
 }
 
-void cm_candidates_report(struct cm_draft *draft, struct cm_candidates *list)
+void cm_trainables_report(struct cm_draft *draft, struct cm_trainables *list)
 {
     size_t trained = 0;
 
     draft->report->choices = CM_NEW_ARRAY(draft->arena, struct cm_prepare_choice, list->count);
     for (size_t i = 0; i < list->count; i++) {
-        const struct cm_candidate *candidate = &list->items[i];
+        const struct cm_trainable *candidate = &list->items[i];
 
         if (candidate->is_constant && !candidate->trained)
             continue;

@@ -156,9 +156,9 @@ void cm_draft_lift_functions(struct cm_draft *draft);
 void cm_draft_lift_constants(struct cm_draft *draft, const struct cm_map *chosen);
 /* untie.c: tensors that the exporter merged become initializers of their own; and those that are
  * not trained after all go back. */
-struct cm_candidates;
+struct cm_trainables;
 void cm_draft_untie(struct cm_draft *draft);
-void cm_draft_settle(struct cm_draft *draft, struct cm_candidates *list);
+void cm_draft_settle(struct cm_draft *draft, struct cm_trainables *list);
 /* training_mode.c: nodes that y needs and that compute otherwise in training. */
 void cm_draft_training_mode(struct cm_draft *draft, struct cm_str y);
 /* A running statistic of a BatchNormalization that the model trains? */

@@ -2,7 +2,7 @@
  * computation. Operators say where weights enter (struct cm_op: weights, entry); this file follows
  * tensors to them, through whatever is computed from tensors alone. */
 // SPDX-License-Identifier: Apache-2.0
-#include "train/candidates.h"
+#include "train/trainables.h"
 
 #include "graph/function.h"
 #include "graph/op.h"
@@ -14,7 +14,7 @@ enum { CARRIED_MAX = 8, DEPTH_MAX = 64, SCORES_MAX = 64 };
 
 /* A candidate that a value is computed from, and from no data. */
 struct carried {
-    struct cm_candidate *who;
+    struct cm_trainable *who;
     struct carried *next;
 };
 
@@ -27,12 +27,12 @@ struct state {
 
 struct norm {
     const struct cm_node *node;
-    struct cm_candidate *scale, *shift;
+    struct cm_trainable *scale, *shift;
 };
 
 struct look {
     struct cm_draft *draft;
-    struct cm_candidates *list;
+    struct cm_trainables *list;
     struct cm_module *module;
     struct state *states;
     size_t n_states;
@@ -88,7 +88,7 @@ static void count_as_constant(const struct carried *carried, const char *use)
 }
 
 /* Dimensions of an initializer that are not 1. */
-static int own_axes(const struct cm_candidate *candidate)
+static int own_axes(const struct cm_trainable *candidate)
 {
     int count = 0;
 
@@ -97,7 +97,7 @@ static int own_axes(const struct cm_candidate *candidate)
     return count;
 }
 
-static bool is_folded(const struct look *look, const struct cm_candidate *candidate)
+static bool is_folded(const struct look *look, const struct cm_trainable *candidate)
 {
     return look->list->records_kinds && candidate->recorded == CM_RECORDED_NOTHING;
 }
@@ -132,7 +132,7 @@ static bool becomes_scores(const struct look *look, cm_value value, int *visits)
 
 /* Why a tensor that is added or multiplied is none of a layer's; NULL: it is. */
 static const char *not_affine(const struct look *look, const struct cm_node *node, cm_value value,
-                              cm_value other, const struct cm_candidate *candidate)
+                              cm_value other, const struct cm_trainable *candidate)
 {
     const struct cm_type *type = type_of(look, value), *data = type_of(look, other);
     int axes = 0, visits = 0;
@@ -188,7 +188,7 @@ static bool is_matrix(const struct cm_type *type)
 /* A weight by its place. Of products a vector counts only beside something learned: a table of
  * frequencies multiplies positions in the same way. */
 static const char *not_by_place(struct look *look, const struct cm_node *node, int index,
-                                const struct cm_candidate *candidate)
+                                const struct cm_trainable *candidate)
 {
     const bool is_product = node->op->weights & CM_OPERAND(0);
     const struct cm_type *type = type_of(look, node->inputs[index].value);
@@ -268,7 +268,7 @@ static bool scales_constants(struct look *look, const struct cm_node *node, int 
 static const char *judge(struct look *look, const struct cm_node *node, int index, bool *passes)
 {
     const cm_value value = node->inputs[index].value;
-    const struct cm_candidate *candidate = look->states[value].carried->who;
+    const struct cm_trainable *candidate = look->states[value].carried->who;
     const cm_value other = find_other(look, node, index);
     const bool is_weight =
         node->op && (node->op->weights & CM_OPERAND(index < 31 ? index : 31)); /* of many: all */
@@ -468,7 +468,7 @@ static void look_at_graph(struct look *look, struct cm_graph *graph, int depth)
 
 /* ---- normalizations that leave scaling to what follows ---- */
 
-static bool holds(const struct look *look, const struct cm_candidate *candidate, double number)
+static bool holds(const struct look *look, const struct cm_trainable *candidate, double number)
 {
     struct cm_tensor tensor;
     bool same = true;
@@ -540,7 +540,7 @@ static void begin(struct look *look, struct cm_graph *graph, bool constants)
     for (size_t i = 0; i < graph->n_inputs; i++)
         state_of(look, graph->inputs[i])->is_data = true;
     for (size_t i = 0; i < look->list->count; i++) {
-        struct cm_candidate *candidate = &look->list->items[i];
+        struct cm_trainable *candidate = &look->list->items[i];
         const cm_value value = cm_graph_find(graph, candidate->name);
 
         if (!value || !is_float(look, value) || (candidate->is_constant && !constants) ||
@@ -552,7 +552,7 @@ static void begin(struct look *look, struct cm_graph *graph, bool constants)
     }
 }
 
-void cm_candidates_look(struct cm_draft *draft, struct cm_candidates *list, struct cm_graph *graph,
+void cm_trainables_look(struct cm_draft *draft, struct cm_trainables *list, struct cm_graph *graph,
                         bool constants)
 {
     struct look look = {.draft = draft, .list = list, .module = graph->module};

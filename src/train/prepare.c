@@ -6,10 +6,10 @@
 #include "graph/obstacles.h"
 #include "lower/lower.h"
 #include "onnx/tensor_data.h"
-#include "train/candidates.h"
 #include "train/combine.h"
 #include "train/draft.h"
 #include "train/step.h"
+#include "train/trainables.h"
 
 static const char training_domain[] = "ai.onnx.preview.training";
 
@@ -215,7 +215,7 @@ static void add_gradient(struct cm_draft *draft, struct cm_str loss,
 
 /* ---- all ---- */
 
-static void write_updates(struct cm_draft *draft, const struct cm_candidates *list,
+static void write_updates(struct cm_draft *draft, const struct cm_trainables *list,
                           struct cm_str loss)
 {
     struct cm_map trained = {0};
@@ -257,7 +257,7 @@ static enum cm_status verify(struct cm_draft *draft)
 
 static enum cm_status prepare(struct cm_draft *draft)
 {
-    struct cm_candidates candidates = {0};
+    struct cm_trainables candidates = {0};
     struct cm_graph *graph;
     struct cm_str loss;
 
@@ -286,11 +286,11 @@ static enum cm_status prepare(struct cm_draft *draft)
         return cm_draft_verdict(draft);
     CM_TRY(cm_draft_loss(draft, graph, prediction, type, &loss));
     draft->report->loss_name = loss;
-    cm_candidates_gather(draft, &candidates);
-    cm_candidates_choose(draft, &candidates, graph);
-    cm_candidates_follow(draft, &candidates, loss);
+    cm_trainables_gather(draft, &candidates);
+    cm_trainables_choose(draft, &candidates, graph);
+    cm_trainables_follow(draft, &candidates, loss);
     cm_draft_settle(draft, &candidates);
-    cm_candidates_report(draft, &candidates);
+    cm_trainables_report(draft, &candidates);
     CM_TRY(cm_draft_verdict(draft));
     /* The loss is the first output, whatever was bound before it. */
     const struct cm_draft_infos bound = draft->outputs;

@@ -5,7 +5,7 @@
  * has it, by nodes that copy the initializer under the name of the tensor it replaced (PyTorch's
  * older exporter), or by the parameters that a node's metadata names (the newer one). */
 // SPDX-License-Identifier: Apache-2.0
-#include "train/candidates.h"
+#include "train/trainables.h"
 
 #include "graph/registry.h"
 #include "onnx/tensor_data.h"
@@ -324,12 +324,13 @@ static void take_apart(struct untie *u, struct merged *merged)
             (merged->is_pinned && cm_str_is(group->key, other_key)))
             continue;
         group->name = name_piece(u, merged, group);
-        *CM_PUSH(draft->arena, &draft->pieces) =
-            (struct cm_draft_piece){.name = group->name,
-                                    .original = from->name,
-                                    .copy = group->copy ? *group->copy : (struct cm_node_proto){0},
-                                    .is_copy = group->copy != NULL,
-                                    .is_statistic = group->is_statistic};
+        struct cm_draft_piece *piece = CM_PUSH(draft->arena, &draft->pieces);
+        *piece = (struct cm_draft_piece){.name = group->name,
+                                         .original = from->name,
+                                         .is_copy = group->copy != NULL,
+                                         .is_statistic = group->is_statistic};
+        if (group->copy)
+            piece->copy = *group->copy;
     }
 }
 
@@ -490,7 +491,7 @@ static void restore_copies(const struct settle *s)
     graph->node.count = count;
 }
 
-static void drop_candidates(const struct settle *s, struct cm_candidates *list)
+static void drop_candidates(const struct settle *s, struct cm_trainables *list)
 {
     size_t kept = 0;
 
@@ -543,7 +544,7 @@ static void tell_all(const struct settle *s)
         tell(draft, &tallies[i]);
 }
 
-void cm_draft_settle(struct cm_draft *draft, struct cm_candidates *list)
+void cm_draft_settle(struct cm_draft *draft, struct cm_trainables *list)
 {
     struct settle s = {.draft = draft};
 
