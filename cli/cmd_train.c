@@ -56,6 +56,15 @@ static int check_output(const char *path)
     return 1;
 }
 
+/* A pipe or a terminal that is there: a log may go to it. */
+static bool is_stream(const char *path)
+{
+    struct stat is;
+
+    return stat(path, &is) == 0 && !S_ISREG(is.st_mode) && !S_ISDIR(is.st_mode) &&
+           access(path, W_OK) == 0;
+}
+
 /* Everything that is wrong is said, not just the first. */
 static bool check_settings(void)
 {
@@ -86,7 +95,9 @@ static bool check_settings(void)
                               s->resume ? "--resume" : "--checkpoint-every");
     if ((s->patience || s->best) && !s->validate)
         wrong++, cli_complain("train: %s needs --validate FILE", s->best ? "--best" : "--patience");
-    wrong += check_output(s->out) + check_output(s->best) + check_output(s->log);
+    wrong += check_output(s->out) + check_output(s->best);
+    if (s->log && !is_stream(s->log))
+        wrong += check_output(s->log);
     s->target = cli_training.target;
     const long cores = sysconf(_SC_NPROCESSORS_ONLN);
     s->effective_threads = s->threads ? (int)s->threads : cores > 0 ? (int)cores : 1;

@@ -175,18 +175,27 @@ static bool any_learned(const struct cm_trainables *list)
     return false;
 }
 
-static bool any_open_initializer(const struct cm_trainables *list)
-{
-    for (size_t i = 0; i < list->count; i++)
-        if (list->items[i].trained && !list->items[i].is_constant)
-            return true;
-    return false;
-}
-
 static void leave(struct cm_trainable *candidate, const char *reason)
 {
     candidate->trained = false;
     candidate->reason = reason;
+}
+
+/* In a model without layers, what is applied to its inputs is what there is to train: of
+ * initializers, else of constants. */
+static void leave_unapplied(struct cm_trainables *list)
+{
+    bool any = false;
+
+    for (size_t i = 0; i < list->count; i++)
+        any = any ||
+              (list->items[i].trained && list->items[i].is_applied && !list->items[i].is_constant);
+    for (size_t i = 0; i < list->count; i++) {
+        struct cm_trainable *candidate = &list->items[i];
+
+        if (candidate->trained && (!candidate->is_applied || (any && candidate->is_constant)))
+            leave(candidate, candidate->use ? candidate->use : "nothing reads it");
+    }
 }
 
 /* Infinities mask; so do numbers that stand for them. */
@@ -230,10 +239,8 @@ void cm_trainables_choose(struct cm_draft *draft, struct cm_trainables *list,
             leave_others(list);
         } else if (list->records_kinds) {
             leave_others(list);
-        } else if (any_open_initializer(list)) {
-            for (size_t i = 0; i < list->count; i++)
-                if (list->items[i].is_constant)
-                    leave(&list->items[i], "a constant");
+        } else {
+            leave_unapplied(list);
         }
     }
     for (size_t i = 0; i < list->count; i++)

@@ -383,6 +383,16 @@ struct result {
     bool has_floats, any_data;
 };
 
+/* Where nothing else is learned, these are what a small model of one factor trains. */
+static void note_applied(const struct cm_node *node, int index, const struct carried *carried)
+{
+    const bool is_weight = node->op && (node->op->weights & CM_OPERAND(index < 31 ? index : 31)) &&
+                           node->op->entry != CM_ENTERS_AS_PART;
+
+    for (; is_weight && carried; carried = carried->next)
+        carried->who->is_applied = true;
+}
+
 static void look_at_operand(struct look *look, struct cm_node *node, int i, struct result *r)
 {
     const cm_value value = node->inputs[i].value;
@@ -414,6 +424,7 @@ static void look_at_operand(struct look *look, struct cm_node *node, int i, stru
     if (passes) {
         carry(look, &r->state, state->carried);
     } else if (why_not) {
+        note_applied(node, i, state->carried);
         count_as_constant(state->carried, why_not);
     } else if (is_table) {
         carry(look, &r->state, state->carried);

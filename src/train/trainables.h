@@ -17,7 +17,8 @@ struct cm_trainable {
     bool is_constant; /* held in a Constant node */
     bool named;       /* --train matches it */
     bool trained;
-    bool is_learned;    /* a layer reads it as something it learns */
+    bool is_learned; /* a layer reads it as something it learns */
+    bool is_applied; /* or it is added, multiplied or the like, to something that is not learned */
     const char *reason; /* why it is, or is not, trained */
     const char *use;    /* how the graph reads it, for the reason; NULL: it does not */
     enum cm_recorded recorded;
