@@ -28,6 +28,9 @@ try prepare net.onnxtxt --loss cross-entropy --optimizer sgd --list --keep-tied
 try prepare net.onnxtxt --loss nll --optimizer sgd --list --train '^w$'
 sed 's/axis: int = 1>(d)/axis: int = 2>(d)/' net.onnxtxt >other.onnxtxt
 try prepare other.onnxtxt --loss cross-entropy --optimizer sgd --list --train '^w$'
+printf 'a,b,t\n1,2,1\n4,5,0\n7,8,0\n1,2,1\n' >four.csv
+try train net.onnxtxt -d four.csv --columns 'x=a,b target=t' --loss cross-entropy --optimizer sgd --lr 0 $common \
+    --validate four.csv -o out.onnx
 echo '-- a Sigmoid behind a Reshape'
 cat >sigmoid.onnxtxt <<'EOF'
 <ir_version: 8, opset_import: ["" : 17]>
