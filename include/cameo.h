@@ -1127,11 +1127,15 @@ struct cameo_batches_options {
     bool prefetch;      /* read ahead on a thread */
     const char *target; /* the array for the one input that none is named after; NULL: the one left
                          */
+    /* An array of bytes with 64 numbers a sample or more is taken for images: a float input of the
+     * model is fed its numbers divided by 255. true: as they are */
+    bool raw_bytes;
 };
 
 #define CAMEO_BATCHES_OPTIONS_INIT                                                                 \
     {                                                                                              \
-        sizeof(struct cameo_batches_options), 0, false, 0, CAMEO_LAST_SHORT, false, false, 0       \
+        sizeof(struct cameo_batches_options), 0, false, 0, CAMEO_LAST_SHORT, false, false, 0,      \
+            false                                                                                  \
     }
 
 /* Arrays and inputs meet by name; values are converted to what the inputs take. All that does not
@@ -1259,17 +1263,19 @@ struct cameo_prepare_options {
     double clip_norm;   /* of all gradients together; 0: none */
     int64_t accumulate; /* batches whose gradients are averaged for one update */
     /* POSIX extended regular expressions over initializer names: train those alone; leave those
-     * alone. NULL: float initializers that a gradient reaches, less running statistics and scalars
-     */
+     * alone. NULL: what a user of the framework would call a parameter, see docs/training.md */
     const char *train, *freeze;
     bool keep_opset;    /* refuse a model whose opset is too old, instead of raising it */
     int64_t class_axis; /* of the prediction, for cross-entropy and nll; negative: from the end */
+    /* Tensors that hold one repeated value, such as biases of zeros, come merged from exporters and
+     * are trained apart; true: as the one they are in the file */
+    bool keep_tied;
 };
 
 #define CAMEO_PREPARE_OPTIONS_INIT                                                                 \
     {                                                                                              \
         sizeof(struct cameo_prepare_options), 0, 0, 0, 0, -1, -1, -1, -1, -1, -1,                  \
-            CAMEO_SCHEDULE_CONSTANT, 0, 0, 0.1, 0, 1, 0, 0, false, 1                               \
+            CAMEO_SCHEDULE_CONSTANT, 0, 0, 0.1, 0, 1, 0, 0, false, 1, false                        \
     }
 
 /* Whether an initializer is trained, and why or why not. */

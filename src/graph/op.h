@@ -112,6 +112,16 @@ struct cm_class_labels {
     const char *ignored; /* attribute: a label that stands for no class; NULL: none */
 };
 
+/* How tensors that a layer learns enter a node, where their place alone does not tell. */
+enum cm_entry {
+    CM_ENTERS_BY_PLACE = 0, /* an operand of .weights is one */
+    CM_ENTERS_AS_SHIFT,     /* if it is broadcast over the samples of the other operand .. */
+    CM_ENTERS_AS_SCALE,     /* .. and the same for a factor */
+    CM_ENTERS_AS_TABLE,     /* operand 0, of which operand 1 names rows */
+    CM_ENTERS_AS_PART,      /* beside the other operands, as a token at the head of a sequence */
+    CM_ENTERS_AFTER_NORM,   /* operands 1 and 2 scale and shift what the node has normalized */
+};
+
 /* The operand of which a body's input holds a slice at a time; -1: of none. */
 typedef int cm_sliced_fn(const struct cm_node *node, size_t body, size_t input);
 
@@ -137,9 +147,16 @@ struct cm_op {
     cm_sliced_fn *sliced;                       /* absent: no body's input is a slice */
     bool keeps_values; /* output 0 has the elements of input 0, each once, as far as its type can */
     bool is_constant;  /* its result is what its attribute says: value, value_float, .. */
+    bool is_copy;      /* output 0 is input 0 under another name */
+    unsigned
+        weights; /* CM_OPERAND(i): a layer's weight, bias, scale, shift or table enters there */
+    enum cm_entry entry;          /* how it does */
     const char *zero_attribute;   /* a tensor; absent: a float 0 */
     const char *probability_axis; /* attribute: the axis along which results add up to 1 */
+    bool is_logistic; /* each result is the probability that its operand is a score of */
 };
+
+#define CM_OPERAND(i) (1u << (i))
 
 /* Defines an operator of ai.onnx; the build finds lines that start with CM_OP and lists them. */
 #define CM_OP(Name, ...)                                                                           \

@@ -291,6 +291,11 @@ struct cm_str cm_draft_apply(struct cm_draft *draft, const char *text, struct cm
 
 /* ---- tensors ---- */
 
+enum cm_dtype cm_draft_wide(enum cm_dtype dtype)
+{
+    return dtype == CM_FLOAT16 || dtype == CM_BFLOAT16 ? CM_FLOAT : dtype;
+}
+
 static void name_tensor(struct cm_tensor_proto *tensor, struct cm_str name)
 {
     tensor->name = name;

@@ -137,7 +137,7 @@ static enum cm_status variadic_infer(struct cm_infer *in)
 
 CM_OP(Max, VARIADIC(max, extreme_grad));
 CM_OP(Min, VARIADIC(min, extreme_grad));
-CM_OP(Sum, VARIADIC(sum, sum_grad));
+CM_OP(Sum, VARIADIC(sum, sum_grad), .weights = ~0u, .entry = CM_ENTERS_AS_SHIFT);
 CM_OP(Mean, VARIADIC(mean, sum_grad));
 
 /* ---- Clip: Min(max, Max(x, min)), either bound may be absent ---- */

@@ -119,4 +119,5 @@ static enum cm_status gather_grad(struct cm_grad *g)
 }
 
 CM_OP(Gather, .infer = gather_infer, .prepare = gather_prepare, .run = gather_run,
-      .grad = gather_grad, .work = cm_work_linear);
+      .grad = gather_grad, .work = cm_work_linear, .weights = CM_OPERAND(0),
+      .entry = CM_ENTERS_AS_TABLE);

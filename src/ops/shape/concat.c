@@ -177,8 +177,8 @@ static enum cm_status concat_grad(struct cm_grad *g)
     return CM_OK;
 }
 
-CM_OP(Concat, .infer = concat_infer, .prepare = axis_prepare, .run = concat_run,
-      .grad = concat_grad, .work = cm_work_linear);
+CM_OP(Concat, .weights = ~0u, .entry = CM_ENTERS_AS_PART, .infer = concat_infer,
+      .prepare = axis_prepare, .run = concat_run, .grad = concat_grad, .work = cm_work_linear);
 
 /* ---- Split ---- */
 

@@ -28,8 +28,8 @@ static enum cm_status identity_grad(struct cm_grad *g)
 }
 
 CM_OP(Identity, .infer = identity_infer, .run = identity_run, .grad = identity_grad,
-      .share = cm_share_view, .layouts = CM_LAYOUT_SAME, .elementwise = cm_copy_elementwise,
-      .keeps_values = true);
+      .is_copy = true, .share = cm_share_view, .layouts = CM_LAYOUT_SAME,
+      .elementwise = cm_copy_elementwise, .keeps_values = true);
 
 /* ---- Reshape ---- */
 
