@@ -1,10 +1,12 @@
 /* Options as the user types them. */
 // SPDX-License-Identifier: Apache-2.0
+#define _POSIX_C_SOURCE 200809L
 #include "cli.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 enum { WORD_MAX = 40 };
 
@@ -47,10 +49,12 @@ const char *cli_suggest(const char *typed, const char *const *candidates, size_t
     for (size_t i = 0; i < count; i++) {
         const size_t edits = distance(typed, candidates[i]);
         const bool begins = strlen(typed) > 2 && !strncmp(typed, candidates[i], strlen(typed));
+        const bool same = strcasecmp(typed, candidates[i]) == 0;
 
-        if (begins || edits <= least) {
+        /* Names of a letter or two are all near each other. */
+        if (begins || same || (edits <= least && edits < strlen(typed))) {
             nearest = candidates[i];
-            least = begins ? 0 : edits - (edits > 0);
+            least = begins || same ? 0 : edits - (edits > 0);
         }
     }
     return nearest;

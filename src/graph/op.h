@@ -112,6 +112,12 @@ struct cm_class_labels {
     const char *ignored; /* attribute: a label that stands for no class; NULL: none */
 };
 
+/* An operand whose elements are positions in another one. */
+struct cm_indexing {
+    int indices, table;
+    const char *axis; /* attribute: the axis of the table; NULL: several axes, each from 0 on */
+};
+
 /* The operand of which a body's input holds a slice at a time; -1: of none. */
 typedef int cm_sliced_fn(const struct cm_node *node, size_t body, size_t input);
 
@@ -134,9 +140,12 @@ struct cm_op {
     cm_work_fn *work;                           /* absent: cm_work_any */
     const struct cm_training_form *training;    /* absent: the same in training */
     const struct cm_class_labels *class_labels; /* absent: no operand holds class numbers */
+    const struct cm_indexing *indexing;         /* absent: no operand holds positions */
     cm_sliced_fn *sliced;                       /* absent: no body's input is a slice */
     bool keeps_values; /* output 0 has the elements of input 0, each once, as far as its type can */
-    bool is_constant;  /* its result is what its attribute says: value, value_float, .. */
+    uint32_t picks_from; /* bit i: outputs hold elements of input i as they are, some left out or
+                            repeated; absent: those of no input */
+    bool is_constant;    /* its result is what its attribute says: value, value_float, .. */
     const char *zero_attribute;   /* a tensor; absent: a float 0 */
     const char *probability_axis; /* attribute: the axis along which results add up to 1 */
 };
