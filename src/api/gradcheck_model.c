@@ -81,7 +81,10 @@ static enum cm_status check(struct gradcheck_call *call, struct cm_arena *arena)
                                             .numeric = rows[i].numeric,
                                             .worst = rows[i].worst,
                                             .at = rows[i].at,
-                                            .reached = rows[i].reached};
+                                            .reached = rows[i].reached,
+                                            .below = rows[i].below,
+                                            .above = rows[i].above,
+                                            .kinks = rows[i].kinks};
         call->row(call->arg, &row);
     }
     return CM_OK;

@@ -13,7 +13,8 @@ struct cm_gradcheck_feed {
 };
 
 struct cm_gradcheck_options {
-    const struct cm_gradcheck_feed *feeds; /* inputs that are not listed are made up */
+    const struct cm_gradcheck_feed *feeds; /* inputs that are not listed are made up, see
+                                              infer/invent.h */
     size_t n_feeds;
     uint64_t seed;
     size_t samples; /* elements looked at per tensor; 0: 20 */
@@ -28,6 +29,9 @@ struct cm_gradcheck_row {
     double worst;             /* by how much, as a part of the larger of the two */
     int64_t at;               /* its number */
     bool reached;             /* false: no gradient reaches it, so both are 0 */
+    double below, above;      /* differences to one side, of the same element */
+    size_t kinks; /* elements where the sides disagree and the gradient lies between them: there it
+                     is as good as any, so they do not count as differing */
 };
 
 /* The objective is the sum of all elements of all float outputs, each times a random weight. Rows
