@@ -202,6 +202,12 @@ CAMEO_API void cameo_model_free(struct cameo_model *model);
  * Everything here was gathered while loading: these calls cannot fail and cost nothing. Asking for
  * an index past the count gives NULL. */
 
+/* Numbers that a model holds, and where they are counted together. */
+struct cameo_weights {
+    size_t tensor_count; /* or lists */
+    uint64_t count, bytes;
+};
+
 struct cameo_summary {
     int64_t ir_version, model_version;
     struct cameo_text producer_name, producer_version, domain, doc_string;
@@ -221,6 +227,11 @@ struct cameo_summary {
      * training algorithms. */
     uint64_t parameter_count, parameter_bytes;
     uint64_t training_parameter_count, training_parameter_bytes;
+
+    /* The same of what is no initializer of the graph, graphs inside its nodes and functions
+     * included: in Constant nodes; the floats in attributes of ai.onnx.ml operators (thresholds and
+     * leaves of trees, coefficients, support vectors); initializers of graphs inside nodes. */
+    struct cameo_weights constant_weights, attribute_weights, nested_weights;
 };
 
 struct cameo_opset {
