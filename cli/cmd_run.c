@@ -89,8 +89,9 @@ static int make_folder(void)
         return CLI_YES;
     if (errno == EEXIST && stat(output_dir, &facts) == 0 && S_ISDIR(facts.st_mode))
         return CLI_YES;
-    cli_complain("run: cannot make the folder '%s': %s", output_dir, strerror(errno));
-    return errno == EEXIST || errno == ENOENT ? CLI_USAGE : CLI_MACHINE;
+    const int why = errno;
+    cli_complain("run: cannot make the folder '%s': %s", output_dir, strerror(why));
+    return cli_errno_code(why);
 }
 
 static int show_outputs(const struct cameo_session *session, const struct cameo_fetch *fetches)

@@ -50,6 +50,10 @@ static int run_help(int argc, char **argv)
         cli_print_help();
         return CLI_YES;
     }
+    if (argc > 1) {
+        cli_complain("help: '%s' is one name too many", argv[1]);
+        return CLI_USAGE;
+    }
     const struct cli_command *command = cli_find_command(argv[0]);
     if (!command)
         return unknown("subcommand", argv[0]);
@@ -63,6 +67,10 @@ static int run(int argc, char **argv)
 
     if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0 || strcmp(word, "help") == 0)
         return run_help(argc > 2 ? argc - 2 : 0, argv + 2);
+    if (strcmp(word, "--version") == 0 && argc > 2) {
+        cli_complain("--version takes no more words, not '%s'", argv[2]);
+        return CLI_USAGE;
+    }
     if (strcmp(word, "--version") == 0) {
         printf("cameo %s\n", cameo_version_string());
         cli_print_libraries(stdout);

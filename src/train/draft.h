@@ -55,6 +55,7 @@ struct cm_draft {
     } changes, blockers;
     const regex_t *train, *freeze; /* NULL: not given, or no such thing */
     size_t left_frozen;            /* weights in functions that freeze matches */
+    bool is_misused;               /* an option is wrong by itself, whatever the model */
     struct cm_error *err;
 };
 
