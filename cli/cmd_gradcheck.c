@@ -74,9 +74,7 @@ static int check(const struct cameo_model *model, const struct cli_inputs *input
         return cli_fail(&err);
     fprintf(stderr, "%zu of %zu tensors agree", report.good, report.good + report.bad);
     if (report.kinks)
-        fprintf(stderr,
-                "; %zu element%s at a kink, where differences to the two sides disagree and the "
-                "gradient lies between them",
+        fprintf(stderr, "; %zu element%s at a kink, or too near one for differences to tell",
                 report.kinks, report.kinks == 1 ? " is" : "s are");
     fputc('\n', stderr);
     const int code = cli_flush(stdout, "standard output");
@@ -148,8 +146,9 @@ CLI_COMMAND(gradcheck, gradcheck_main, "MODEL [--input NAME=FILE]...",
             "compare gradients with differences",
             "Computes the gradients of the outputs by every weight and input in double precision,\n"
             "and again from differences of the outputs. Where the model has a kink (Relu at 0,\n"
-            "the maximum of equals) the differences to the two sides disagree; a gradient between\n"
-            "them is right there, and such elements are counted apart.",
+            "the maximum of equals) the differences to the two sides disagree, and a gradient\n"
+            "between them is right; where kinks are too near, differences do not settle as they\n"
+            "narrow. Such elements are counted apart.",
             "cameo gradcheck net.onnx # inputs are made up\n"
             "cameo gradcheck net.onnx --input x=x.npy --samples 100",
             "0 if all agree, 1 if one does not", options, 1, 1);

@@ -46,7 +46,7 @@ static int run_command(const struct cli_command *command, int argc, char **argv)
 
 static int run_help(int argc, char **argv)
 {
-    if (argc == 0) {
+    if (argc == 0 || strcmp(argv[0], "help") == 0 || strcmp(argv[0], "--help") == 0) {
         cli_print_help();
         return CLI_YES;
     }
@@ -61,9 +61,25 @@ static int run_help(int argc, char **argv)
     return CLI_YES;
 }
 
+/* "cameo net.onnx": what is to be done with it? */
+static int no_subcommand(const char *word)
+{
+    uint64_t bytes;
+
+    if (word[0] == '-' || !cli_file_size(word, &bytes))
+        return unknown(word[0] == '-' ? "option" : "subcommand", word);
+    cli_complain("say what to do with %s, as in 'cameo info %s'; 'cameo --help' lists the "
+                 "subcommands",
+                 word, word);
+    return CLI_USAGE;
+}
+
 static int run(int argc, char **argv)
 {
     const char *word = argc > 1 ? argv[1] : "--help";
+
+    if (strcmp(word, "-V") == 0)
+        word = "--version";
 
     if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0 || strcmp(word, "help") == 0)
         return run_help(argc > 2 ? argc - 2 : 0, argv + 2);
@@ -80,7 +96,7 @@ static int run(int argc, char **argv)
         return cli_generate(argv[2]);
     const struct cli_command *command = cli_find_command(word);
     if (!command)
-        return unknown(word[0] == '-' ? "option" : "subcommand", word);
+        return no_subcommand(word);
     return run_command(command, argc - 2, argv + 2);
 }
 

@@ -1437,8 +1437,9 @@ struct cameo_gradcheck {
     int64_t at;               /* its number */
     bool reached;             /* false: the outputs do not depend on it */
     double below, above;      /* differences to one side, of the same element */
-    size_t kinks; /* elements where the sides disagree and the gradient lies between them: there it
-                     is as good as any, so they do not count as differing */
+    size_t kinks; /* elements at a kink or too near one for differences to tell: the sides disagree
+                     with the gradient between them, or narrower differences say something else.
+                     They do not count as differing */
 };
 
 struct cameo_gradcheck_options {
@@ -1452,8 +1453,9 @@ struct cameo_gradcheck_options {
         sizeof(struct cameo_gradcheck_options), 0, 20                                              \
     }
 
-/* Calls row for each. Feeds name inputs by their number in the model; those that are missing are
- * made up as cameo_session_make_inputs does, with batches of 2. options may be NULL. */
+/* Calls row for each, as soon as it is done. Feeds name inputs by their number in the model; those
+ * that are missing are made up as cameo_session_make_inputs does, with batches of 2. options may be
+ * NULL. */
 typedef void cameo_gradcheck_fn(void *arg, const struct cameo_gradcheck *row);
 CAMEO_API enum cameo_status cameo_model_gradcheck(const struct cameo_model *model,
                                                   const struct cameo_gradcheck_options *options,

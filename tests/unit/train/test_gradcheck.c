@@ -75,3 +75,13 @@ void test_gradcheck__inputs_are_made_up_to_fit(void)
     for (size_t i = 0; i < rows.count; i++)
         CHECK(rows.items[i].worst < 1e-6 && rows.items[i].kinks == 0);
 }
+
+void test_gradcheck__differences_that_do_not_settle_say_nothing(void)
+{
+    const struct rows rows = check_text("<ir_version: 8, opset_import: [\"\" : 18]>\n"
+                                        "g (float x) => (float y) <float k = {5e7}>\n"
+                                        "{ s = Mul(x, k) y = Sin(s) }");
+
+    CHECK(strcmp(rows.items[0].name.data, "x") == 0);
+    CHECK_INT(rows.items[0].kinks, 1);
+}
