@@ -45,11 +45,12 @@ static void note_table(struct purpose *p, const struct cm_node *node,
     int axis;
 
     if (!table || table->kind != CM_KIND_TENSOR || table->rank < 1)
-        return note_size(p, CM_DIM_ANY);
-    if (indexing->axis && cm_axis_fix(cm_node_int(node, indexing->axis), table->rank, &axis))
-        return note_size(p, table->dims[axis]);
-    for (int i = 0; i < table->rank; i++)
-        note_size(p, table->dims[i]);
+        note_size(p, CM_DIM_ANY);
+    else if (indexing->axis && cm_axis_fix(cm_node_int(node, indexing->axis), table->rank, &axis))
+        note_size(p, table->dims[axis]);
+    else
+        for (int i = 0; i < table->rank; i++)
+            note_size(p, table->dims[i]);
 }
 
 static void note_classes(struct purpose *p, const struct cm_node *node,
@@ -139,7 +140,7 @@ static int64_t draw_integer(struct inventing *v, struct cm_str name, const struc
         return draw_below(v, 2);
     if (cm_tensor_count(tensor) == 1 || cm_name_has_word(name, "size") ||
         cm_name_has_word(name, "shape"))
-        return 1 + (int64_t)attempt; /* how many of something: none may be too few */
+        return attempt < 3 ? 1 + (int64_t)attempt : 1; /* how many of something: 0 may be too few */
     return draw_below(v, 2);
 }
 
@@ -185,7 +186,9 @@ static void fill_words(struct inventing *v, const struct purpose *purpose,
     struct cm_str *to = tensor->data;
 
     for (int64_t i = 0, n = cm_tensor_count(tensor); i < n; i++) {
-        const struct cm_strs *words = &purpose->words[by_column ? i % purpose->n_words : 0];
+        /* Readers are found from the last to the first. */
+        const int64_t reader = by_column ? purpose->n_words - 1 - i % purpose->n_words : 0;
+        const struct cm_strs *words = &purpose->words[reader];
 
         to[i] = purpose->n_words ? words->items[draw_below(v, (int64_t)words->count)]
                                  : any[draw_below(v, (int64_t)CM_COUNT(any))];

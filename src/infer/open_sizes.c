@@ -9,21 +9,14 @@
 #include <string.h>
 
 enum {
-    TRIES_MAX = 600,      /* choices that are looked at */
-    VISITS_MAX = 4000000, /* nodes that are typed for that */
-    ROUNDS_MAX = 40,      /* steps towards a choice that fits */
-    MENTIONED_MAX = 24,
-    CANDIDATES_MAX = 160,
-    SIZE_MAX_TRIED = 1 << 20,
+    TRIES_MAX = 600,        /* choices that are looked at */
+    VISITS_MAX = 500000,    /* nodes that are typed for that, bodies included; each leaves a type */
+    TRIES_MIN = 8,          /* however large the graph is */
+    ROUNDS_MAX = 40,        /* steps towards a choice that fits */
     ELEMENTS_MAX = 1 << 26, /* of one input */
 };
 
-/* Sizes that people give to things. */
-static const int64_t usual[] = {1,   2,   3,    4,    5,    6,    7,    8,    10,   12,    16,
-                                20,  24,  28,   30,   32,   40,   48,   50,   56,   64,    80,
-                                96,  100, 112,  128,  160,  192,  200,  224,  256,  288,   299,
-                                300, 320, 384,  400,  416,  448,  480,  512,  576,  640,   768,
-                                784, 800, 1000, 1024, 1280, 1536, 2048, 4096, 8000, 16000, 32000};
+/* Sizes that people give to images. */
 static const int64_t usual_sides[] = {224, 256, 320, 416, 512, 640, 299, 384, 448, 192, 160,
                                       128, 112, 96,  64,  56,  48,  32,  28,  16,  800, 1024};
 
@@ -35,7 +28,7 @@ struct sizing {
     const struct cm_type **types; /* per input: as the model has it */
     int *ranks;     /* per input, of its innermost tensor; -1: not open, or no tensor */
     size_t **slots; /* per input and axis: which open size, or CLOSED */
-    size_t tries, visits;
+    size_t tries, tries_max;
     const struct cm_node *refused; /* by the last choice */
     bool is_over;                  /* something failed that no other size mends */
     struct cm_error refusal;
@@ -258,7 +251,6 @@ static size_t try_sizes(struct sizing *s)
         cm_value_set_fact(module, s->graph->inputs[i], &fact);
     }
     for (struct cm_node *node = s->graph->first; node; node = node->next, done++) {
-        s->visits += node->stale;
         s->refusal = (struct cm_error){0};
         const enum cm_status status = cm_node_retype(node, &s->refusal);
 
@@ -273,108 +265,7 @@ static size_t try_sizes(struct sizing *s)
 
 static bool may_go_on(const struct sizing *s)
 {
-    return !s->is_over && s->tries < TRIES_MAX && s->visits < VISITS_MAX;
-}
-
-struct candidates {
-    int64_t items[CANDIDATES_MAX];
-    size_t count;
-};
-
-static void add_candidate(struct candidates *c, int64_t size)
-{
-    if (size < 1 || size > SIZE_MAX_TRIED || c->count == CANDIDATES_MAX)
-        return;
-    for (size_t i = 0; i < c->count; i++)
-        if (c->items[i] == size)
-            return;
-    c->items[c->count++] = size;
-}
-
-static void mention(struct candidates *c, int64_t size)
-{
-    if (c->count < MENTIONED_MAX)
-        add_candidate(c, size);
-}
-
-static void mention_type(struct candidates *c, const struct cm_type *type)
-{
-    struct cm_dim product = CM_DIM(1);
-
-    for (int i = 0; i < type->rank; i++) {
-        if (cm_dim_known(type->dims[i]))
-            mention(c, type->dims[i].value);
-        product = cm_dim_product(product, type->dims[i]);
-    }
-    if (type->rank > 1 && cm_dim_known(product))
-        mention(c, product.value);
-}
-
-/* Numbers that a short list holds, and their product: the target of a Reshape. */
-static void mention_contents(struct candidates *c, struct cm_module *module, cm_value value)
-{
-    const struct cm_known *known = cm_value_get(module, value)->fact.known;
-    const struct cm_tensor *constant = NULL;
-    struct cm_error ignored = {0};
-    int64_t product = 1;
-
-    if (!known && (cm_value_constant(module, value, &constant, &ignored) || !constant ||
-                   constant->shape.rank > 1 || cm_tensor_count(constant) > CM_MAX_RANK ||
-                   (constant->type != CM_INT64 && constant->type != CM_INT32)))
-        return;
-    const size_t count = known ? known->count : (size_t)cm_tensor_count(constant);
-    for (size_t i = 0; i < count && i < CM_MAX_RANK; i++) {
-        const int64_t number = !known                      ? cm_tensor_int(constant, (int64_t)i)
-                               : known->items[i].is_number ? known->items[i].number
-                                                           : 0;
-        if (number < 1)
-            continue;
-        mention(c, number);
-        if (!cm_int64_mul(product, number, &product))
-            return;
-    }
-    mention(c, product);
-}
-
-/* Sizes that the operands of the refused node have. */
-static void mention_operands(const struct sizing *s, struct candidates *c)
-{
-    struct cm_module *module = s->graph->module;
-
-    for (int i = 0; i < s->refused->n_inputs; i++) {
-        const cm_value value = s->refused->inputs[i].value;
-
-        if (!value || cm_value_get(module, value)->fact.type->kind != CM_KIND_TENSOR)
-            continue;
-        mention_type(c, cm_value_get(module, value)->fact.type);
-        mention_contents(c, module, value);
-    }
-}
-
-/* Other values for a size, likely ones first: those mentioned; what makes one that is mentioned
- * another, by proportion or by difference; and what is usual. */
-static void list_candidates(const struct sizing *s, int64_t size, struct candidates *out)
-{
-    struct candidates seen = {.count = 0};
-
-    out->count = 0;
-    mention_operands(s, &seen);
-    for (size_t i = 0; i < seen.count; i++)
-        if (seen.items[i] != 1) /* fits, by broadcasting, where nothing was meant */
-            add_candidate(out, seen.items[i]);
-    for (size_t a = 0; a < seen.count; a++) {
-        for (size_t b = 0; b < seen.count && out->count < CANDIDATES_MAX / 2; b++) {
-            int64_t scaled;
-
-            if (a == b)
-                continue;
-            if (cm_int64_mul(size, seen.items[b], &scaled) && scaled % seen.items[a] == 0)
-                add_candidate(out, scaled / seen.items[a]);
-            add_candidate(out, size + seen.items[b] - seen.items[a]);
-        }
-    }
-    for (size_t i = 0; i < CM_COUNT(usual); i++)
-        add_candidate(out, usual[i]);
+    return !s->is_over && s->tries < s->tries_max;
 }
 
 /* Keeps a choice that comes further than before. */
@@ -408,12 +299,11 @@ static void try_each(struct sizing *s, const struct cm_node *refused, struct bes
     for (size_t i = 0; i < s->sizes->count; i++) {
         struct cm_open_size *open = &s->sizes->items[i];
         const int64_t before = open->size;
-        struct candidates list;
+        struct cm_size_candidates list;
 
         if (!is_free(open))
             continue;
-        s->refused = refused;
-        list_candidates(s, before, &list);
+        cm_size_candidates(refused, before, &list);
         for (size_t k = 0; k < list.count && may_go_on(s); k++) {
             if (list.items[k] == before)
                 continue;
@@ -463,6 +353,26 @@ static void use(struct sizing *s, const int64_t *sizes)
         s->sizes->items[i].size = sizes[i];
 }
 
+/* Recursion is as deep as graphs nest, which the importer bounds. */
+static size_t count_nodes(const struct cm_graph *graph)
+{
+    size_t count = graph->n_nodes;
+
+    for (const struct cm_node *node = graph->first; node; node = node->next)
+        for (size_t b = 0; b < node->n_bodies; b++)
+            if (node->bodies[b].graph)
+                count += count_nodes(node->bodies[b].graph);
+    return count;
+}
+
+static bool has_free(const struct sizing *s)
+{
+    for (size_t i = 0; i < s->sizes->count; i++)
+        if (is_free(&s->sizes->items[i]))
+            return true;
+    return false;
+}
+
 /* Leaves the best sizes that were found in place; returns how far they come. */
 static size_t search(struct sizing *s)
 {
@@ -470,6 +380,8 @@ static size_t search(struct sizing *s)
     int64_t *now = CM_NEW_ARRAY(s->arena, int64_t, n);
     size_t done = try_sizes(s);
 
+    if (!has_free(s))
+        return done;
     for (int round = 0; round < ROUNDS_MAX && done < s->graph->n_nodes && may_go_on(s); round++) {
         const struct cm_node *refused = s->refused;
         struct best best = {.done = done};
@@ -513,6 +425,9 @@ enum cm_status cm_open_sizes_find(struct cm_graph *graph, const struct cm_size_o
     bool has_rank = true;
     size_t best = 0, best_at = 0;
 
+    s.tries_max = VISITS_MAX / (count_nodes(graph) + 1) + TRIES_MIN;
+    if (s.tries_max > TRIES_MAX)
+        s.tries_max = TRIES_MAX;
     *out = (struct cm_open_sizes){.types =
                                       CM_NEW_ARRAY(arena, const struct cm_type *, graph->n_inputs)};
     s.types = CM_NEW_ARRAY(arena, const struct cm_type *, graph->n_inputs);

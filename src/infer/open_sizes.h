@@ -69,6 +69,18 @@ bool cm_name_has_word(struct cm_str name, const char *word);
 /* The value of a symbol that is an expression of the others; false when it is none. */
 bool cm_size_formula(const struct cm_open_sizes *sizes, size_t index, int64_t *out);
 
+enum { CM_SIZE_CANDIDATES_MAX = 160 };
+
+struct cm_size_candidates {
+    int64_t items[CM_SIZE_CANDIDATES_MAX];
+    size_t count;
+};
+
+/* Other values for a size, now `size`, where a node was refused, likely ones first: those that its
+ * operands have; what makes one of these another, by proportion or by difference; what is usual. */
+void cm_size_candidates(const struct cm_node *refused, int64_t size,
+                        struct cm_size_candidates *out);
+
 /* The tensor inside optionals and sequences; NULL: there is none, or it is inside a map. */
 const struct cm_type *cm_type_innermost(const struct cm_type *type);
 
