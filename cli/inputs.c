@@ -45,8 +45,45 @@ static size_t find_input(const struct cli_inputs *inputs, const char *name, size
     return count;
 }
 
+/* What NumPy calls a type that it has; NULL: it has not. */
+static const char *numpy_name(enum cameo_dtype dtype)
+{
+    static const struct {
+        enum cameo_dtype dtype;
+        const char *name;
+    } names[] = {
+        {CAMEO_FLOAT, "float32"}, {CAMEO_DOUBLE, "float64"}, {CAMEO_FLOAT16, "float16"},
+        {CAMEO_INT64, "int64"},   {CAMEO_INT32, "int32"},    {CAMEO_INT16, "int16"},
+        {CAMEO_INT8, "int8"},     {CAMEO_UINT8, "uint8"},    {CAMEO_BOOL, "bool"},
+    };
+
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (names[i].dtype == dtype)
+            return names[i].name;
+    return NULL;
+}
+
+/* NumPy makes double and int64 of most things, which is seldom what a model takes. */
+static bool is_of_type(const struct cli_inputs *inputs, const struct cameo_value *input,
+                       const struct cameo_datum *datum)
+{
+    const enum cameo_dtype has = cameo_datum_dtype(datum);
+    const char *numpy = numpy_name(input->dtype);
+
+    if (inputs->any_type || input->kind != CAMEO_KIND_TENSOR ||
+        cameo_datum_kind(datum) != CAMEO_KIND_TENSOR || has == input->dtype || !numpy ||
+        !numpy_name(has))
+        return true;
+    cli_complain("%s: input '%s' is of type %s, needs %s; in NumPy, .astype('%s') makes it so",
+                 inputs->command, input->name.data, cameo_dtype_name(has),
+                 cameo_dtype_name(input->dtype), numpy);
+    return false;
+}
+
 static int feed(struct cli_inputs *inputs, size_t index, const struct cameo_datum *datum)
 {
+    if (!is_of_type(inputs, cameo_session_input(inputs->session, index), datum))
+        return CLI_USAGE;
     if (inputs->given[index]) {
         cli_complain("%s: input '%s' is given twice", inputs->command,
                      cameo_session_input(inputs->session, index)->name.data);
@@ -121,6 +158,19 @@ static bool ends_with(const char *text, const char *ending)
     return size >= wanted && strcmp(text + size - wanted, ending) == 0;
 }
 
+static void list_inputs(const struct cli_inputs *inputs)
+{
+    const size_t count = cameo_session_input_count(inputs->session);
+
+    fputs("the model takes", stderr);
+    for (size_t i = 0; i < count; i++) {
+        fputs(i ? ", " : " ", stderr);
+        const struct cameo_value *input = cameo_session_input(inputs->session, i);
+        cli_put_text(stderr, input->name.data, input->name.size);
+    }
+    fputs(count ? "\n" : " no inputs\n", stderr);
+}
+
 /* FILE alone: arrays named after inputs, or the value of the only input. */
 static int add_file(struct cli_inputs *inputs, const char *path)
 {
@@ -149,6 +199,7 @@ static int add_file(struct cli_inputs *inputs, const char *path)
     }
     if (code == CLI_YES && used == 0) {
         cli_complain("%s: no array of %s is named after an input", inputs->command, path);
+        list_inputs(inputs);
         return CLI_USAGE;
     }
     return code;
@@ -169,13 +220,7 @@ int cli_inputs_unknown(const struct cli_inputs *inputs, const char *name, size_t
                      meant);
     else
         cli_complain("%s: there is no input '%s'", inputs->command, typed);
-    fputs("the model takes", stderr);
-    for (size_t i = 0; i < count; i++) {
-        fputs(i ? ", " : " ", stderr);
-        const struct cameo_value *input = cameo_session_input(inputs->session, i);
-        cli_put_text(stderr, input->name.data, input->name.size);
-    }
-    fputs(count ? "\n" : " no inputs\n", stderr);
+    list_inputs(inputs);
     return CLI_USAGE;
 }
 

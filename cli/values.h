@@ -25,6 +25,7 @@ bool cli_same_value(const struct cameo_datum *actual, const struct cameo_datum *
 struct cli_inputs {
     const char *command; /* that wants them, for messages */
     const struct cameo_session *session;
+    bool any_type; /* numbers of any type are taken, and converted */
     struct cameo_feed *feeds;
     size_t count;
     bool *given; /* per input of the session */
