@@ -97,6 +97,7 @@ static int feed_and_check(const struct cameo_model *model)
         code = cli_inputs_add(&inputs, input_texts.items[i]);
     options.seed = seed;
     options.batch = 2;
+    options.memory_limit = cli_memory_limit(0);
     options.both_signs = true; /* and away from 0, where many functions have kinks */
     if (code == CLI_YES)
         code = cli_inputs_make(&inputs, &make, &options);

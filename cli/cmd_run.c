@@ -160,6 +160,7 @@ static int run_guessing(struct cameo_session *session, struct cli_inputs *inputs
     int code = run_once(session, inputs, steps, &first);
 
     options.seed = seed;
+    options.memory_limit = cli_memory_limit(memory_limit);
     if (first.status == CAMEO_OK || !cli_inputs_guessed(inputs) ||
         first.status == CAMEO_CANCELLED || first.status == CAMEO_UNSUPPORTED) {
         if (first.status != CAMEO_OK)
@@ -193,6 +194,7 @@ static int feed_and_run(const char *path, struct cameo_session *session)
     for (size_t i = 0; i < input_texts.count && code == CLI_YES; i++)
         code = cli_inputs_add(&inputs, input_texts.items[i]);
     options.seed = seed;
+    options.memory_limit = cli_memory_limit(memory_limit);
     if (code == CLI_YES && (make.wanted || make.dims.count || make.shapes.count))
         code = cli_inputs_make(&inputs, &make, &options);
     if (code == CLI_YES)

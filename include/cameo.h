@@ -864,14 +864,15 @@ struct cameo_make_options {
     size_t size_count;
     const struct cameo_input_shape *shapes; /* of inputs */
     size_t shape_count;
-    int64_t batch;    /* the guess for batches */
-    bool both_signs;  /* floats on both sides of 0, away from it; otherwise from 0 to 1 */
-    unsigned attempt; /* 0: the best guesses; 1, 2, ..: others, for when those did not run */
+    int64_t batch;       /* the guess for batches */
+    bool both_signs;     /* floats on both sides of 0, away from it; otherwise from 0 to 1 */
+    unsigned attempt;    /* 0: the best guesses; 1, 2, ..: others, for when those did not run */
+    size_t memory_limit; /* bytes of all values together; 0: none */
 };
 
 #define CAMEO_MAKE_OPTIONS_INIT                                                                    \
     {                                                                                              \
-        sizeof(struct cameo_make_options), 0, 0, 0, 0, 0, 1, false, 0                              \
+        sizeof(struct cameo_make_options), 0, 0, 0, 0, 0, 1, false, 0, 0                           \
     }
 
 /* A size that was made up. */

@@ -175,6 +175,7 @@ static enum cm_status make(struct make_call *call, struct cm_arena *scratch)
                   .attempt = call->options.attempt},
         .wanted = m.wanted,
         .seed = call->options.seed,
+        .memory_limit = call->options.memory_limit,
         .both_signs = call->options.both_signs,
     };
     CM_TRY(cm_invent(m.graph, &options, &sizes, values, &call->err));

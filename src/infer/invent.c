@@ -17,6 +17,7 @@ struct inventing {
     const struct cm_invent_options *options;
     const struct cm_open_sizes *sizes;
     struct cm_random random;
+    size_t bytes; /* of the values made so far */
     struct cm_error *err;
 };
 
@@ -197,6 +198,18 @@ static void fill_words(struct inventing *v, const struct purpose *purpose,
 
 /* ---- values ---- */
 
+static enum cm_status charge(struct inventing *v, enum cm_dtype dtype, const struct cm_shape *shape)
+{
+    const size_t limit = v->options->memory_limit ? v->options->memory_limit : SIZE_MAX;
+    size_t bytes;
+
+    if (!cm_dtype_bytes(dtype, cm_shape_elements(shape), &bytes) || bytes > limit - v->bytes)
+        return cm_fail(v->err, CM_LIMIT, "the inputs would pass the memory limit of %zu bytes",
+                       limit);
+    v->bytes += bytes;
+    return CM_OK;
+}
+
 static enum cm_status make_tensor(struct inventing *v, size_t input, const struct cm_type *type,
                                   struct cm_datum *out)
 {
@@ -206,6 +219,7 @@ static enum cm_status make_tensor(struct inventing *v, size_t input, const struc
 
     if (!cm_type_shape(type, &shape))
         return cm_fail(v->err, CM_BAD_ARGUMENT, "its shape is not known");
+    CM_TRY(charge(v, type->dtype, &shape));
     out->kind = CM_KIND_TENSOR;
     CM_TRY(cm_tensor_new(type->dtype, &shape, &out->tensor, v->err));
     memset(out->tensor.data, 0, cm_tensor_bytes(&out->tensor));

@@ -11,7 +11,8 @@ struct cm_invent_options {
     struct cm_size_options sizes;
     const bool *wanted; /* per input of the graph: make a value for it */
     uint64_t seed;
-    bool both_signs; /* floats on both sides of 0, away from it; otherwise from 0 to 1 */
+    size_t memory_limit; /* bytes of all values together; 0: none */
+    bool both_signs;     /* floats on both sides of 0, away from it; otherwise from 0 to 1 */
 };
 
 /* values, one for each input, receives those that are wanted; they are the caller's to drop, and

@@ -112,6 +112,35 @@ void test_invent__strings_are_words_that_their_reader_knows(void)
     check_in_arena(strings);
 }
 
+static void large(struct cm_arena *arena)
+{
+    struct cm_graph *graph = graph_of(
+        arena,
+        GRAPH_HEAD "g (float[1000] x, float[1000000,1000000,1000000,9] h) => (float[1000] y)\n"
+                   "{ y = Neg(x) }",
+        NULL);
+    const struct cm_size_input inputs[2] = {{.is_open = true}, {.is_open = true}};
+    struct cm_invent_options options = {.sizes = {.inputs = inputs, .batch = 1},
+                                        .wanted = (const bool[]){true, false},
+                                        .memory_limit = 3999};
+    struct cm_datum *values = cm_data_new(arena, 2);
+    struct cm_open_sizes sizes;
+    struct cm_error err = {0};
+
+    CHECK_FAILS(cm_invent(graph, &options, &sizes, values, &err), CM_LIMIT, &err,
+                "the inputs would pass the memory limit of 3999 bytes");
+    options.memory_limit = 4000;
+    CHECK_OK(cm_invent(graph, &options, &sizes, values, &err), &err);
+    options.memory_limit = 0;
+    options.wanted = (const bool[]){false, true};
+    CHECK_FAILS(cm_invent(graph, &options, &sizes, values, &err), CM_LIMIT, &err, "limit");
+}
+
+void test_invent__values_stay_within_the_memory_limit(void)
+{
+    check_in_arena(large);
+}
+
 static void maps(struct cm_arena *arena)
 {
     struct cm_graph *graph = graph_of(
