@@ -258,15 +258,27 @@ static double part(double a, double b, double largest)
     return fabs(a - b) / scale;
 }
 
+/* The same of a value beside, where the model may refuse what the value then leads to, such as an
+ * index out of range: that is no number. */
+static enum cm_status objective_beside(struct checking *c, double *out)
+{
+    const enum cm_status status = objective(c, out);
+
+    if (status != CM_BAD_ARGUMENT && status != CM_BAD_MODEL)
+        return status;
+    *out = NAN;
+    return CM_OK;
+}
+
 static enum cm_status measure(struct checking *c, double *value, double h, struct slope *out)
 {
     const double kept = *value;
     double above, below;
 
     *value = kept + h;
-    CM_TRY(objective(c, &above));
+    CM_TRY(objective_beside(c, &above));
     *value = kept - h;
-    CM_TRY(objective(c, &below));
+    CM_TRY(objective_beside(c, &below));
     *value = kept;
     *out = (struct slope){.central = (above - below) / (2 * h),
                           .below = (c->here - below) / h,
@@ -274,10 +286,11 @@ static enum cm_status measure(struct checking *c, double *value, double h, struc
     return CM_OK;
 }
 
-/* Do differences leave open what the slope is? They do where the sides disagree with the gradient
- * between them: the point is a kink, or a jump, and any slope between is a right answer. And they
- * do where they change as they narrow, beside what they are off: then kinks lie closer than
- * differences can get, as those of millions of units that share a bound. */
+/* Do differences leave open what the slope is? They do where the outputs are no numbers beside the
+ * point: a root of something negative, an index out of range. They do where the sides disagree with
+ * the gradient between them: the point is a kink, or a jump, and any slope between is a right
+ * answer. And they do where they change as they narrow, beside what they are off: then kinks lie
+ * closer than differences can get, as those of millions of units that share a bound. */
 static bool is_kink(const struct slope *wider, const struct slope *slope, double exact,
                     double largest)
 {
@@ -287,7 +300,8 @@ static bool is_kink(const struct slope *wider, const struct slope *slope, double
     if (part(low, high, largest) > 100 * SUSPICIOUS && exact >= low - slack &&
         exact <= high + slack)
         return true;
-    return fabs(slope->central - wider->central) > 0.1 * fabs(slope->central - exact);
+    return !isfinite(slope->central) ||
+           fabs(slope->central - wider->central) > 0.1 * fabs(slope->central - exact);
 }
 
 /* A kink near the point spoils wide differences only: where they disagree with the gradient,
@@ -304,6 +318,8 @@ static enum cm_status look_at(struct checking *c, double *value, double exact, d
 
         CM_TRY(measure(c, value, h, &slope));
         slope.off = part(slope.central, exact, largest);
+        if (isnan(slope.off))
+            slope.off = INFINITY;
         if (i == 0 || slope.off < out->off)
             *out = slope;
         *kink = i > 0 && out->off > SUSPICIOUS && is_kink(&wider, &slope, exact, largest);
@@ -388,6 +404,10 @@ static enum cm_status check_all(struct checking *c, const bool *reached,
     enum cm_status status = CM_OK;
 
     CM_TRY(objective(c, &c->here));
+    if (!isfinite(c->here))
+        return cm_fail(c->err, CM_UNSUPPORTED,
+                       "the outputs are not finite for these inputs, so differences say nothing; "
+                       "give other inputs");
     CM_TRY(cm_graph_eval(c->backward, c->in, c->n_inputs + c->n_seeds, grads, &options, c->err));
     for (size_t i = 0; i < c->n_inputs && !status; i++) {
         const struct cm_value_def *def = cm_value_get(c->forward->module, c->forward->inputs[i]);

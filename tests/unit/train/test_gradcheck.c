@@ -85,3 +85,46 @@ void test_gradcheck__differences_that_do_not_settle_say_nothing(void)
     CHECK(strcmp(rows.items[0].name.data, "x") == 0);
     CHECK_INT(rows.items[0].kinks, 1);
 }
+
+/* The square root of 0 has nothing below; the table ends where the index is. */
+void test_gradcheck__beside_the_point_there_may_be_nothing(void)
+{
+    const struct rows rows = check_text(
+        "<ir_version: 8, opset_import: [\"\" : 18]>\n"
+        "g () => (float y, float z) <float w = {0}, float i = {2}, float[3] t = {1,2,3}>\n"
+        "{ y = Sqrt(w) c = Ceil(i) k = Cast<to = 7>(c) z = Gather(t, k) }");
+
+    for (size_t i = 0; i < rows.count; i++)
+        CHECK_INT(rows.items[i].kinks, rows.items[i].elements == 1);
+}
+
+void test_gradcheck__outputs_that_are_no_numbers_are_refused(void)
+{
+    static const char text[] = "<ir_version: 8, opset_import: [\"\" : 18]>\n"
+                               "g () => (float y) <float w = {-1}> { y = Log(w) }";
+    struct cameo_load_options options = CAMEO_LOAD_OPTIONS_INIT;
+    struct cameo_model *model;
+    struct cameo_error err;
+    struct rows rows = {.count = 0};
+
+    options.format = CAMEO_FORMAT_TEXT;
+    CHECK_INT(cameo_model_load_memory(text, strlen(text), &options, &model, &err), CAMEO_OK);
+    CHECK_INT(cameo_model_gradcheck(model, NULL, NULL, 0, keep, &rows, &err), CAMEO_UNSUPPORTED);
+    CHECK(strstr(err.message, "not finite"));
+    cameo_model_free(model);
+}
+
+/* Floats inside optionals and sequences are widened like all others. */
+void test_gradcheck__optionals_and_sequences_are_widened(void)
+{
+    const struct rows rows = check_text(
+        "<ir_version: 8, opset_import: [\"\" : 18]>\n"
+        "g (float[N] x, bool c) => (float[N] y) {\n"
+        "  o = If(c) <then_branch = a () => (optional(float[N]) p) { p = Optional(x) },\n"
+        "             else_branch = b () => (optional(float[N]) q)\n"
+        "               { q = Optional<type = float[N]>() }>\n"
+        "  s = SequenceConstruct(x, x) i = Constant<value_int = 1>()\n"
+        "  y = SequenceAt(s, i) }");
+
+    CHECK(rows.items[0].worst < 1e-6);
+}
