@@ -100,4 +100,4 @@ kink () => (float[3] y, float[2] z)
 }
 END
 try gradcheck kink.onnxtxt
-cat stdout.txt | sed 's/by [0-9.e+-]* at/by TINY at/'
+sed 's/by [0-9.e+-]* at/by TINY at/' stdout.txt

@@ -22,6 +22,7 @@ print("""> {
 END
 "$CAMEO" copy net.onnxtxt -o net.onnx 2>/dev/null
 # "$ cameo ..." and the lines it is continued on; fewer steps than shown are enough here.
+# shellcheck disable=SC2016
 sed -n -e '/^\$ cameo/,/[^\\]$/p' "$readme" | grep -e '^\$ cameo' -e '^    --' |
     sed -e 's/^\$ cameo/"$CAMEO"/' -e 's/--epochs [0-9]*/--epochs 1/' -e 's/demo --dir/demo --epochs 1 --dir/' >commands.sh
 grep -c CAMEO commands.sh
