@@ -81,6 +81,9 @@ int cli_generate(const char *what);
 /* Prints err after "cameo: " on stderr; gives the exit code of its status. */
 int cli_fail(const struct cameo_error *err);
 int cli_exit_code(enum cameo_status status);
+/* The exit code of a system call that failed with this errno: a name that cannot be right is wrong
+ * usage, all else is the machine. */
+int cli_errno_code(int why);
 enum { CLI_LINES_MAX = 200 }; /* of a list of complaints; the rest is counted */
 /* The same when a model could not be made ready: lists all that keeps it from running, a line each.
  * options are those of the session, or NULL. */

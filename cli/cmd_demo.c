@@ -26,7 +26,7 @@ static int folder_failed(const char *folder)
     const int why = errno;
 
     cli_complain("demo: cannot make the folder '%s': %s", folder, strerror(why));
-    return why == EEXIST || why == ENOENT || why == ENOTDIR ? CLI_USAGE : CLI_MACHINE;
+    return cli_errno_code(why);
 }
 
 static bool is_empty(const char *folder)

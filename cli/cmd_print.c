@@ -65,7 +65,7 @@ static int print_model(const struct cameo_model *model)
         const int why = errno;
 
         cli_complain("%s: %s", out_path, strerror(why));
-        return why == ENOENT || why == EISDIR ? CLI_USAGE : CLI_MACHINE;
+        return cli_errno_code(why);
     }
     const int code = print_to(file, out_path, model);
     if (fclose(file) == 0 || code != CLI_YES)

@@ -95,12 +95,16 @@ int train_checkpoints_check(struct train_run *run)
         return CLI_USAGE;
     }
     if (mkdir(folder, 0777) != 0 && errno != EEXIST) {
-        cli_complain("train: cannot make the folder %s: %s", folder, strerror(errno));
-        return CLI_MACHINE;
+        const int why = errno;
+
+        cli_complain("train: cannot make the folder %s: %s", folder, strerror(why));
+        return cli_errno_code(why);
     }
     if (!each(run, note_newest, &newest)) {
-        cli_complain("train: %s: %s", folder, strerror(errno));
-        return CLI_MACHINE;
+        const int why = errno;
+
+        cli_complain("train: %s: %s", folder, strerror(why));
+        return cli_errno_code(why);
     }
     if (newest.found && !run->settings->resume) {
         cli_complain("train: %s holds checkpoints of another run; --resume goes on from them",

@@ -203,6 +203,12 @@ CAMEO_API void cameo_model_free(struct cameo_model *model);
  * Everything here was gathered while loading: these calls cannot fail and cost nothing. Asking for
  * an index past the count gives NULL. */
 
+/* Numbers that a model holds, and where they are counted together. */
+struct cameo_weights {
+    size_t tensor_count; /* or lists */
+    uint64_t count, bytes;
+};
+
 struct cameo_summary {
     int64_t ir_version, model_version;
     struct cameo_text producer_name, producer_version, domain, doc_string;
@@ -222,6 +228,11 @@ struct cameo_summary {
      * training algorithms. */
     uint64_t parameter_count, parameter_bytes;
     uint64_t training_parameter_count, training_parameter_bytes;
+
+    /* The same of what is no initializer of the graph, graphs inside its nodes and functions
+     * included: in Constant nodes; the floats in attributes of ai.onnx.ml operators (thresholds and
+     * leaves of trees, coefficients, support vectors); initializers of graphs inside nodes. */
+    struct cameo_weights constant_weights, attribute_weights, nested_weights;
 };
 
 struct cameo_opset {
@@ -858,6 +869,71 @@ CAMEO_API enum cameo_status cameo_session_run(struct cameo_session *session,
                                               const struct cameo_run_options *options,
                                               struct cameo_error *err);
 
+/* ---- inputs made up ----
+ *
+ * To try a model without data: floats at random, integers within what they are used to point at.
+ * Sizes that the model leaves open are guessed from names and places, and others are tried where
+ * the model would refuse those, within a fixed amount of work. */
+
+struct cameo_size {
+    const char *symbol; /* "batch" */
+    int64_t size;
+};
+
+struct cameo_input_shape {
+    const char *input;
+    int rank;
+    const int64_t *dims;
+};
+
+struct cameo_make_options {
+    size_t struct_size;
+    uint64_t seed;
+    const struct cameo_size *sizes; /* of open dimensions, by name */
+    size_t size_count;
+    const struct cameo_input_shape *shapes; /* of inputs */
+    size_t shape_count;
+    int64_t batch;       /* the guess for batches */
+    bool both_signs;     /* floats on both sides of 0, away from it; otherwise from 0 to 1 */
+    unsigned attempt;    /* 0: the best guesses; 1, 2, ..: others, for when those did not run */
+    size_t memory_limit; /* bytes of all values together; 0: none */
+};
+
+#define CAMEO_MAKE_OPTIONS_INIT                                                                    \
+    {                                                                                              \
+        sizeof(struct cameo_make_options), 0, 0, 0, 0, 0, 1, false, 0, 0                           \
+    }
+
+/* A size that was made up. */
+struct cameo_made_size {
+    struct cameo_text input; /* where it stands first */
+    int axis;
+    struct cameo_text symbol; /* "" when it has no name */
+    int64_t size;
+};
+
+struct cameo_made_inputs;
+
+/* Makes values for the inputs of a session that feeds does not hold and that have no default. Sizes
+ * of what is fed count for dimensions of the same name. A name that no open dimension or input has
+ * is CAMEO_NOT_FOUND; inputs that are maps cannot be made. options may be NULL. *out is the
+ * caller's to free. */
+CAMEO_API enum cameo_status cameo_session_make_inputs(const struct cameo_session *session,
+                                                      const struct cameo_make_options *options,
+                                                      const struct cameo_feed *feeds,
+                                                      size_t feed_count,
+                                                      struct cameo_made_inputs **out,
+                                                      struct cameo_error *err);
+CAMEO_API void cameo_made_inputs_free(struct cameo_made_inputs *made); /* NULL is fine */
+/* The values, for cameo_session_run; *count receives how many. */
+CAMEO_API const struct cameo_feed *cameo_made_inputs_feeds(const struct cameo_made_inputs *made,
+                                                           size_t *count);
+/* NULL past the last. */
+CAMEO_API const struct cameo_made_size *cameo_made_inputs_size(const struct cameo_made_inputs *made,
+                                                               size_t index);
+/* Why the model will refuse the sizes, as far as is known before a run; "": it will not. */
+CAMEO_API const char *cameo_made_inputs_refusal(const struct cameo_made_inputs *made);
+
 /* ---- data to train on ---- */
 
 struct cameo_dataset;
@@ -1396,6 +1472,10 @@ struct cameo_gradcheck {
     double worst;             /* by how much, as a part of the larger */
     int64_t at;               /* its number */
     bool reached;             /* false: the outputs do not depend on it */
+    double below, above;      /* differences to one side, of the same element */
+    size_t kinks; /* elements at a kink or too near one for differences to tell: the sides disagree
+                     with the gradient between them, or narrower differences say something else.
+                     They do not count as differing */
 };
 
 struct cameo_gradcheck_options {
@@ -1409,8 +1489,9 @@ struct cameo_gradcheck_options {
         sizeof(struct cameo_gradcheck_options), 0, 20                                              \
     }
 
-/* Calls row for each. Feeds name inputs by their number in the model; those that are missing are
- * made up, unknown dimensions being 2. options may be NULL. */
+/* Calls row for each, as soon as it is done. Feeds name inputs by their number in the model; those
+ * that are missing are made up as cameo_session_make_inputs does, with batches of 2. options may be
+ * NULL. */
 typedef void cameo_gradcheck_fn(void *arg, const struct cameo_gradcheck *row);
 CAMEO_API enum cameo_status cameo_model_gradcheck(const struct cameo_model *model,
                                                   const struct cameo_gradcheck_options *options,

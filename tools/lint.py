@@ -380,6 +380,57 @@ def check_operators():
     return generated_by("gen_operator_docs.py")
 
 
+def pages():
+    return [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+
+def anchors(path):
+    """Of the headings of a page, as GitHub makes them."""
+    heads = re.findall(r"^#+ +(.*)$", read(path), re.M)
+    return {re.sub(r"[^\w\- ]", "", head.lower()).replace(" ", "-") for head in heads}
+
+
+def broken_links(path, text):
+    for line, match in lines_with(r"\]\(([^)#\s]*)(?:#([^)\s]*))?\)", text):
+        target, anchor = match.groups()
+        if target.startswith(("http:", "https:")):
+            continue
+        page = path.parent / target if target else path
+        if not page.exists():
+            yield place(path, line, f"there is no {target}")
+        elif anchor and anchor not in anchors(page):
+            yield place(path, line, f"{target or path.name} has no heading #{anchor}")
+
+
+def missing_files(path, text):
+    """Paths in backticks that begin with a folder of ours; NAME stands for any."""
+    tops = "bench cli cmake data docs examples include src tests tools".split()
+    for line, match in lines_with(r"`((?:%s)/[\w./-]*\w)`" % "|".join(tops), text):
+        if "NAME" not in match.group(1) and not (ROOT / match.group(1)).exists():
+            yield place(path, line, f"there is no {match.group(1)}")
+
+
+def unknown_options(path, text, known):
+    for line, match in lines_with(r"(?<![\w-])--[a-z][a-z0-9-]+(?![\w/-])", text):
+        if match.group(0) not in known:
+            yield place(path, line, f"nothing takes {match.group(0)}")
+
+
+def check_docs():
+    """what the documentation links to, names and types is there"""
+    sources = [*(ROOT / "cli").glob("*.c"), *(ROOT / "cli").glob("*.h"), ROOT / "Makefile"]
+    sources += [*(ROOT / "tools").iterdir(), *(ROOT / "bench").glob("*.py"), *(ROOT / "tests").rglob("*.py")]
+    ours = "\n".join(read(source) for source in sources if source.is_file())
+    known = set(re.findall(r"(?<![\w-])--[a-z][a-z0-9-]+", ours))
+    known |= {"--preset", "--build", "--test-dir", "--install", "--prefix", "--libs", "--cflags"}
+    found = []
+    for path in pages():
+        text = read(path)
+        found += [*broken_links(path, text), *missing_files(path, text),
+                  *unknown_options(path, text, known)]
+    return found
+
+
 CHECKS = {name[6:]: check for name, check in list(globals().items()) if name.startswith("check_")}
 
 

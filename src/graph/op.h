@@ -122,6 +122,12 @@ enum cm_entry {
     CM_ENTERS_AFTER_NORM,   /* operands 1 and 2 scale and shift what the node has normalized */
 };
 
+/* An operand whose elements are positions in another one. */
+struct cm_indexing {
+    int indices, table;
+    const char *axis; /* attribute: the axis of the table; NULL: several axes, each from 0 on */
+};
+
 /* The operand of which a body's input holds a slice at a time; -1: of none. */
 typedef int cm_sliced_fn(const struct cm_node *node, size_t body, size_t input);
 
@@ -144,13 +150,16 @@ struct cm_op {
     cm_work_fn *work;                           /* absent: cm_work_any */
     const struct cm_training_form *training;    /* absent: the same in training */
     const struct cm_class_labels *class_labels; /* absent: no operand holds class numbers */
+    const struct cm_indexing *indexing;         /* absent: no operand holds positions */
     cm_sliced_fn *sliced;                       /* absent: no body's input is a slice */
     bool keeps_values; /* output 0 has the elements of input 0, each once, as far as its type can */
     bool is_constant;  /* its result is what its attribute says: value, value_float, .. */
     bool is_copy;      /* output 0 is input 0 under another name */
     unsigned
         weights; /* CM_OPERAND(i): a layer's weight, bias, scale, shift or table enters there */
-    enum cm_entry entry;          /* how it does */
+    enum cm_entry entry; /* how it does */
+    uint32_t picks_from; /* bit i: outputs hold elements of input i as they are, some left out or
+                            repeated; absent: those of no input */
     const char *zero_attribute;   /* a tensor; absent: a float 0 */
     const char *probability_axis; /* attribute: the axis along which results add up to 1 */
     bool is_logistic; /* each result is the probability that its operand is a score of */

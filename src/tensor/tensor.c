@@ -4,10 +4,12 @@
 
 #include "base/memory.h"
 #include "base/number.h"
+#include "tensor/bits.h"
 #include "tensor/buffer.h"
 #include "tensor/half.h"
 
 #include <assert.h>
+#include <math.h>
 
 static enum cm_status no_memory(size_t size, struct cm_error *err)
 {
@@ -290,5 +292,46 @@ double cm_tensor_real(const struct cm_tensor *tensor, int64_t i)
         return (double)((const uint64_t *)tensor->data)[i];
     default:
         return (double)cm_tensor_int(tensor, i);
+    }
+}
+
+/* To the nearest whole number that the type holds; NaN becomes 0. */
+static int64_t to_integer(const struct cm_dtype_info *info, double value)
+{
+    const bool is_signed = info->kind == CM_CLASS_SIGNED;
+    const double high = ldexp(1, is_signed ? info->bits - 1 : info->bits);
+    const double low = is_signed ? -high : 0;
+
+    value = nearbyint(value);
+    if (isnan(value))
+        return 0;
+    if (value < low)
+        value = low;
+    if (value >= high) /* the largest double below 2^63 is not the largest number: by its bits */
+        return (int64_t)(UINT64_MAX >> (is_signed ? 65 - info->bits : 64 - info->bits));
+    return is_signed ? (int64_t)value : (int64_t)(uint64_t)value;
+}
+
+void cm_tensor_set_real(const struct cm_tensor *tensor, int64_t i, double value)
+{
+    const struct cm_dtype_info *info = cm_dtype_info(tensor->type);
+    uint8_t *at = (uint8_t *)tensor->data + (size_t)i * cm_dtype_size(tensor->type);
+
+    if (tensor->type == CM_DOUBLE) {
+        memcpy(at, &value, sizeof value);
+    } else if (info->kind == CM_CLASS_FLOAT) {
+        const float narrow = (float)value;
+        if (tensor->type == CM_FLOAT)
+            memcpy(at, &narrow, sizeof narrow);
+        else
+            cm_narrow_store(tensor->type, tensor->data, i, 1, &narrow);
+    } else if (info->kind == CM_CLASS_BOOL) {
+        *at = value != 0;
+    } else {
+        const int64_t whole = to_integer(info, value);
+        if (info->bits < 8)
+            cm_packed_set(info->bits, tensor->data, i, (uint8_t)whole);
+        else
+            memcpy(at, &whole, (size_t)info->bits / 8); /* little-endian: the low bytes */
     }
 }

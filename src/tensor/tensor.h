@@ -72,6 +72,9 @@ size_t cm_tensor_bytes(const struct cm_tensor *tensor); /* stored, sub-byte type
 /* Element i of an integer or bool tensor as int64; of any real number tensor as double. */
 int64_t cm_tensor_int(const struct cm_tensor *tensor, int64_t i);
 double cm_tensor_real(const struct cm_tensor *tensor, int64_t i);
+/* Sets element i of a tensor of real numbers, rounded to what its type holds; NaN is 0 in integers.
+ */
+void cm_tensor_set_real(const struct cm_tensor *tensor, int64_t i, double value);
 
 enum cm_kind {
     CM_KIND_NONE, /* an optional without content, an absent input */

@@ -66,6 +66,7 @@ struct cm_draft {
     } pieces;                      /* initializers that were taken out of others */
     const regex_t *train, *freeze; /* NULL: not given, or no such thing */
     size_t left_frozen;            /* weights in functions that freeze matches */
+    bool is_misused;               /* an option is wrong by itself, whatever the model */
     struct cm_error *err;
 };
 

@@ -269,8 +269,10 @@ static enum cm_status prepare(struct cm_draft *draft)
                        "there is no loss '%.60s'; there are cross-entropy, nll, mse, l1, huber, "
                        "bce, bce-logits, a model file, and output:NAME",
                        draft->options->loss ? draft->options->loss : "");
+        draft->is_misused = true;
         return cm_draft_verdict(draft);
     }
+    draft->is_misused = draft->blockers.count > 0; /* nothing has looked at the model yet */
     cm_draft_lift_functions(draft);
     CM_TRY(cm_draft_raise(draft));
     cm_draft_lift_bodies(draft);

@@ -575,11 +575,11 @@ static void refusals(struct cm_arena *arena)
     options.schedule = CM_SCHEDULE_COSINE;
     options.train = "(";
     CHECK_FAILS(cm_prepare(arena, train_model(arena, line), &options, &report, &err),
-                CM_UNSUPPORTED, &err, "4 things stand in the way");
+                CM_BAD_ARGUMENT, &err, "4 things stand in the way");
     CHECK_INT(report.n_blockers, 4);
     options = with("best", "fast", 1);
     CHECK_FAILS(cm_prepare(arena, train_model(arena, line), &options, &report, &err),
-                CM_UNSUPPORTED, &err, "there is no loss 'best'");
+                CM_BAD_ARGUMENT, &err, "there is no loss 'best'");
     CHECK_INT(report.n_blockers, 2);
     options = with("mse", "sgd", 1);
     options.train = "shape";
@@ -636,11 +636,11 @@ static void old_refusals(struct cm_arena *arena)
 
     CHECK_FAILS(cm_prepare(arena, train_model(arena, unknown_operators(arena, 17, 40)), &options,
                            &now, &err),
-                CM_UNSUPPORTED, &err, "no optimizer 'fast'");
+                CM_BAD_ARGUMENT, &err, "no optimizer 'fast'");
     CHECK_INT(now.n_blockers, 41);
     CHECK_FAILS(cm_prepare(arena, train_model(arena, unknown_operators(arena, 11, 40)), &options,
                            &before, &err),
-                CM_UNSUPPORTED, &err, "no optimizer 'fast'");
+                CM_BAD_ARGUMENT, &err, "no optimizer 'fast'");
     CHECK_INT(before.n_blockers, 41);
     for (size_t i = 0; i < 41; i++)
         CHECK_STRING(before.blockers[i].data, now.blockers[i].data);
@@ -664,7 +664,7 @@ static void no_flags(struct cm_arena *arena)
     options.freeze = "zzz";
     options.weight_decay = -1;
     CHECK_FAILS(cm_prepare(arena, train_model(arena, several), &options, &report, &err),
-                CM_UNSUPPORTED, &err, "train 'zzz' matches no initializer");
+                CM_BAD_ARGUMENT, &err, "train 'zzz' matches no initializer");
     CHECK(report.n_blockers >= 6);
     for (size_t i = 0; i < report.n_blockers; i++)
         CHECK(!strstr(report.blockers[i].data, "--"));
