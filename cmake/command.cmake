@@ -13,6 +13,7 @@ set_target_properties(cameo_command PROPERTIES OUTPUT_NAME cameo RUNTIME_OUTPUT_
                                                ${CMAKE_BINARY_DIR} POSITION_INDEPENDENT_CODE ON)
 target_include_directories(cameo_command PRIVATE ${PROJECT_SOURCE_DIR}/cli
                            ${PROJECT_SOURCE_DIR}/include)
+target_compile_options(cameo_command PRIVATE $<$<CONFIG:Release>:-Os>) # as in cmake/library.cmake
 target_compile_definitions(cameo_command PRIVATE CLI_VERSION_STRING="${PROJECT_VERSION}")
 # Static, so that build/cameo can be copied about.
 target_link_libraries(cameo_command PRIVATE cameo_flags cameo_static)

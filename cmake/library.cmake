@@ -3,12 +3,23 @@
 file(GLOB_RECURSE CAMEO_SOURCES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/*.c)
 list(FILTER CAMEO_SOURCES EXCLUDE REGEX "/src/codec/module/") # cmake/codecs.cmake
 
-set(LOOPS ${CAMEO_SOURCES})
-list(FILTER LOOPS INCLUDE REGEX "/src/(backends|ops|tensor)/|/(finite|random|parallel)\\.c$")
-# Nobody asks what a float operation trapped on or left in errno: without that, loops with functions
-# and choices become vectors.
-set_property(SOURCE ${LOOPS} APPEND PROPERTY COMPILE_OPTIONS
-             "$<$<CONFIG:Release>:-O3;-fno-math-errno;-fno-trapping-math>")
+# Code for people, files and training's preparation runs once: small is fast enough. Operators have loops,
+# and much beside them: vectors without the copies of loops that O3 makes. Kernels get O3. Nobody asks
+# what a float operation trapped on or left in errno: without that, loops with functions and choices
+# become vectors.
+set(FLOATS -fno-math-errno -fno-trapping-math)
+set(OPERATORS -ftree-vectorize ${FLOATS})
+if(CMAKE_C_COMPILER_ID STREQUAL "GNU")
+  list(APPEND OPERATORS -fvect-cost-model=dynamic)
+endif()
+function(cameo_optimize pattern)
+  set(files ${CAMEO_SOURCES})
+  list(FILTER files INCLUDE REGEX ${pattern})
+  set_property(SOURCE ${files} APPEND PROPERTY COMPILE_OPTIONS "$<$<CONFIG:Release>:${ARGN}>")
+endfunction()
+cameo_optimize("/src/(api|check|train)/" -Os)
+cameo_optimize("/src/ops/" ${OPERATORS})
+cameo_optimize("/src/(backends|tensor|ops/common)/|/(finite|random|parallel)\\.c$" -O3 ${FLOATS})
 
 add_library(cameo_objects OBJECT ${CAMEO_SOURCES} ${CAMEO_GENERATED_SOURCES})
 set_target_properties(cameo_objects PROPERTIES POSITION_INDEPENDENT_CODE ON)
