@@ -48,6 +48,16 @@ test-oom: ## every checked allocation made to fail in turn, under the address sa
 	@tools/build.sh asan tests
 	@$(PYTHON) tools/run_tests.py build/asan --only unit --filter 'test_oom__*'
 
+test-math: ## our exp, log, tanh, sigmoid and erf for every float, a quarter of an hour
+	@tools/setup.sh test
+	@tools/build.sh release tests
+	@MATH_STEP=1 build/unit/tensor/test_vector_math
+
+test-parameters: ## what is trained by default, on exported networks: CASES='FOLDER/*', each with a model.onnx
+	@tools/setup.sh test
+	@tools/build.sh release product
+	@$(PYTHON) tests/train/parameters.py check build/cameo $(CASES)
+
 test-all: ## what takes longer: slow tests, sanitizers, a short fuzzing
 	@FUZZ_SECONDS=20 tools/sum_steps.sh test-slow asan tsan fuzz
 
@@ -106,5 +116,5 @@ install: ## headers, libraries, command, manual and completions under PREFIX
 clean: ## remove build/
 	rm -rf build
 
-.PHONY: help build demo demo-files test test-slow test-oom test-all test-update lint asan tsan fuzz \
-	bench coverage gen install clean
+.PHONY: help build demo demo-files test test-slow test-oom test-math test-parameters test-all test-update \
+	lint asan tsan fuzz bench coverage gen install clean

@@ -20,7 +20,7 @@ import onnxruntime
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 TYPES = {"tensor(float)": numpy.float32, "tensor(int64)": numpy.int64,
-         "tensor(int32)": numpy.int32, "tensor(bool)": numpy.bool_}
+         "tensor(int32)": numpy.int32, "tensor(double)": numpy.float64, "tensor(bool)": numpy.bool_}
 
 
 class Ours:

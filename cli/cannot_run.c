@@ -84,4 +84,6 @@ void cli_note_newer(const struct cameo_model *model)
                          (long long)opset->version, opset->domain.size ? " of " : "",
                          opset->domain.data, newest, newest);
     }
+    for (size_t i = 0; cameo_model_note(model, i); i++)
+        cli_complain("note: %s", cameo_model_note(model, i)->data);
 }

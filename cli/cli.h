@@ -81,6 +81,9 @@ int cli_generate(const char *what);
 /* Prints err after "cameo: " on stderr; gives the exit code of its status. */
 int cli_fail(const struct cameo_error *err);
 int cli_exit_code(enum cameo_status status);
+/* The exit code of a system call that failed with this errno: a name that cannot be right is wrong
+ * usage, all else is the machine. */
+int cli_errno_code(int why);
 enum { CLI_LINES_MAX = 200 }; /* of a list of complaints; the rest is counted */
 /* The same when a model could not be made ready: lists all that keeps it from running, a line each.
  * options are those of the session, or NULL. */
@@ -90,7 +93,7 @@ int cli_fail_model(const struct cameo_model *model, const struct cameo_session_o
 int cli_fail_training(struct cameo_model *model, const struct cameo_trainer_options *options,
                       const struct cameo_error *err);
 /* A note on stderr for each opset that is newer than what we know: what changed in it, if anything,
- * nobody here can tell. */
+ * nobody here can tell. And one for each rule of ONNX that the model breaks without harm. */
 void cli_note_newer(const struct cameo_model *model);
 /* "cameo: <sentence>" on stderr. */
 void cli_complain(const char *format, ...) CLI_PRINTF(1, 2);
@@ -102,10 +105,17 @@ extern volatile sig_atomic_t cli_reader_gone;
  * behind. NULL when there is no memory: then they end the program as ever. */
 struct cameo_cancel *cli_stop_on_signal(void);
 
-/* What was given or, for 0, the memory that this machine has left, or less where a control group or
- * ulimit -v says so: a run that wants more ends with a sentence instead of taking the machine down.
- */
+/* What was given, in this call or before, or else the memory that this machine has left, or less
+ * where a control group or ulimit -v says so, less a reserve that keeps the machine usable: a run
+ * that wants more ends with a sentence instead of taking the machine down. */
 size_t cli_memory_limit(size_t given);
+/* Has the system refuse what passes all that there is, swap included: whatever is counted nowhere
+ * else ends with a sentence too. To be called once, before any work. */
+void cli_bound_memory(void);
+
+/* From now on a mapped file that is cut short by others ends the program with a sentence that names
+ * it, not with a signal. */
+void cli_watch_files(void);
 
 /* Says once that writing to name failed with errno; gives the exit code. */
 int cli_broken(const char *name);
@@ -113,6 +123,20 @@ int cli_flush(FILE *to, const char *name);
 /* Both are there and are one file, whatever they are called. */
 bool cli_same_file(const char *a, const char *b);
 bool cli_file_size(const char *path, uint64_t *bytes);
+
+/* Files that are read are noted: NULL is none, a folder stands for the files in it, IMAGES:LABELS
+ * for both. */
+void cli_reads(const char *path);
+/* cameo_model_load, and notes the model and its external files. */
+enum cameo_status cli_load_model(const char *path, const struct cameo_load_options *options,
+                                 struct cameo_model **out, struct cameo_error *err);
+/* Refuses to write over a file that was noted, with the exit code; what is the output, "train:
+ * --log". To be asked of every output, before the first is written. path may be NULL. */
+int cli_may_write(const char *what, const char *path);
+/* Refuses a folder that holds a file that was noted. */
+int cli_may_write_in(const char *what, const char *folder);
+/* The same for a model: a save writes beside its file and renames, so it may replace a model. */
+int cli_may_save(const char *what, const char *path);
 /* Could a file of this name be written? To be asked before work whose result goes there: says what
  * is wrong, and gives the exit code. path may be NULL. */
 int cli_check_writable(const char *path);
@@ -121,6 +145,9 @@ int cli_check_writable(const char *path);
  * can play tricks with a terminal. Returns the columns it took. */
 size_t cli_put_text(FILE *to, const char *data, size_t size);
 size_t cli_text_width(struct cameo_text text);
+void cli_put_line(FILE *to, struct cameo_text text); /* and a new line */
+/* A piece of text that has lines: the same, but ends of lines and tabs stay. */
+void cli_put_lines(FILE *to, const char *data, size_t size);
 /* The same, and blanks up to width columns. */
 void cli_put_padded(FILE *to, struct cameo_text text, size_t width);
 /* Up to limit columns, the rest as "...". */

@@ -47,7 +47,7 @@ static struct cameo_findings *check_file(const char *path, struct cameo_error *e
 
     load.allow_links = allow_links;
     options.strict = strict;
-    if (cameo_model_load(path, &load, &model, err) != CAMEO_OK)
+    if (cli_load_model(path, &load, &model, err) != CAMEO_OK)
         return NULL;
     if (cameo_model_check(model, &options, &findings, err) != CAMEO_OK)
         findings = NULL;

@@ -106,6 +106,9 @@ static int copy_model(const char *from, const struct cameo_model *model)
     struct cameo_error err;
     const bool onto_itself = cli_same_file(from, out_path);
 
+    const int code = cli_may_save("copy: -o", out_path);
+    if (code != CLI_YES)
+        return code;
     if (external_name || inline_all)
         options.placement = inline_all ? CAMEO_PLACE_INLINE : CAMEO_PLACE_EXTERNAL;
     options.external_name = external_name;
@@ -129,7 +132,7 @@ static int copy_main(char **operands, int count)
     if (check_options() != CLI_YES)
         return CLI_USAGE;
     load.allow_links = allow_links;
-    if (cameo_model_load(operands[0], &load, &model, &err) != CAMEO_OK)
+    if (cli_load_model(operands[0], &load, &model, &err) != CAMEO_OK)
         return cli_fail(&err);
     const int code = copy_model(operands[0], model);
     cameo_model_free(model);

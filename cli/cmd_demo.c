@@ -26,7 +26,7 @@ static int folder_failed(const char *folder)
     const int why = errno;
 
     cli_complain("demo: cannot make the folder '%s': %s", folder, strerror(why));
-    return why == EEXIST || why == ENOENT || why == ENOTDIR ? CLI_USAGE : CLI_MACHINE;
+    return cli_errno_code(why);
 }
 
 static bool is_empty(const char *folder)
@@ -208,7 +208,7 @@ static int guess(const struct cameo_datum *image, int64_t truth)
     struct cameo_error err;
     int code = CLI_YES;
 
-    if (cameo_model_load("net.onnx", NULL, &model, &err) != CAMEO_OK ||
+    if (cli_load_model("net.onnx", NULL, &model, &err) != CAMEO_OK ||
         cameo_session_new(model, NULL, &session, &err) != CAMEO_OK ||
         cameo_session_run(session, &feed, 1, &fetch, 1, NULL, &err) != CAMEO_OK)
         code = cli_fail(&err);

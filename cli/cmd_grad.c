@@ -66,7 +66,7 @@ static int grad_main(char **operands, int count)
         cli_complain("grad: say what, by what, and where to: --of NAME --wrt NAME -o FILE");
         return CLI_USAGE;
     }
-    if (cameo_model_load(operands[0], NULL, &model, &err) != CAMEO_OK)
+    if (cli_load_model(operands[0], NULL, &model, &err) != CAMEO_OK)
         return cli_fail(&err);
     cli_note_newer(model);
     const int code = differentiate(model);

@@ -105,16 +105,33 @@ static void show_tensors(const struct cameo_model *model)
         else
             of_training++;
     }
+    const struct {
+        struct cameo_weights weights;
+        const char *one, *many; /* what they are in */
+    } rows[] = {
+        {{of_graph, s->parameter_count, s->parameter_bytes}, "tensor", "tensors"},
+        {s->constant_weights, "Constant node", "Constant nodes"},
+        {s->attribute_weights, "attribute of ai.onnx.ml", "attributes of ai.onnx.ml"},
+        {s->nested_weights, "tensor of nested graphs", "tensors of nested graphs"},
+        {{of_training, s->training_parameter_count, s->training_parameter_bytes},
+         "tensor of training graphs",
+         "tensors of training graphs"},
+    };
+    bool any = false;
+
     puts("\nparameters");
-    if (of_graph)
-        printf("  %s in %zu tensor%s, %s\n", cli_number(count, s->parameter_count), of_graph,
-               of_graph == 1 ? "" : "s", cli_bytes(bytes, s->parameter_bytes));
-    else
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const struct cameo_weights *w = &rows[i].weights;
+
+        if (!w->tensor_count)
+            continue;
+        printf("  %s%s in %zu %s, %s\n", cli_number(count, w->count), any ? " more" : "",
+               w->tensor_count, w->tensor_count == 1 ? rows[i].one : rows[i].many,
+               cli_bytes(bytes, w->bytes));
+        any = true;
+    }
+    if (!any)
         puts("  none");
-    if (of_training)
-        printf("  %s more in %zu tensor%s of training graphs, %s\n",
-               cli_number(count, s->training_parameter_count), of_training,
-               of_training == 1 ? "" : "s", cli_bytes(bytes, s->training_parameter_bytes));
     for (size_t i = 0; i < s->external_file_count; i++) {
         const struct cameo_external_file *file = cameo_model_external_file(model, i);
 
@@ -298,7 +315,7 @@ static int info_main(char **operands, int count)
 
     (void)count;
     options.allow_links = allow_links;
-    if (cameo_model_load(operands[0], &options, &model, &err) != CAMEO_OK)
+    if (cli_load_model(operands[0], &options, &model, &err) != CAMEO_OK)
         return cli_fail(&err);
     if (as_json)
         cli_info_json(operands[0], model);

@@ -81,7 +81,7 @@ static int write_model(const struct cameo_model *model, const char *until, const
         (json_output ? put_json : put_passes)(report);
         fflush(stdout); /* what follows goes elsewhere; a failure is found at the end */
         for (size_t i = 0; i < report->change_count; i++)
-            fprintf(stderr, "%s\n", report->changes[i].data);
+            cli_put_line(stderr, report->changes[i]);
     }
     const int code = cli_save(made, path);
     cameo_model_free(made);
@@ -107,8 +107,12 @@ static int dump(const struct cameo_model *model, const char *text)
 
 static int optimize(const struct cameo_model *model)
 {
-    int code = CLI_YES;
+    int code = cli_may_save("optimize: -o", out_path);
 
+    for (size_t i = 0; i < dumps.count && code == CLI_YES; i++) {
+        const char *equals = strchr(dumps.items[i], '=');
+        code = cli_may_save("optimize: --dump-after", equals ? equals + 1 : NULL);
+    }
     for (size_t i = 0; i < dumps.count && code == CLI_YES; i++)
         code = dump(model, dumps.items[i]);
     if (code == CLI_YES && out_path)
@@ -146,7 +150,7 @@ static int optimize_main(char **operands, int count)
     int code = cli_check_writable(out_path); /* before the work, not after it */
     if (code != CLI_YES)
         return code;
-    if (cameo_model_load(operands[0], NULL, &model, &err) != CAMEO_OK)
+    if (cli_load_model(operands[0], NULL, &model, &err) != CAMEO_OK)
         return cli_fail(&err);
     cli_note_newer(model);
     code = optimize(model);

@@ -115,7 +115,7 @@ static int write_svg(const struct picture *picture, const char *name, double win
         const int why = errno;
 
         cli_complain("%s: %s", out_path, strerror(why));
-        return why == ENOENT || why == EISDIR ? CLI_USAGE : CLI_MACHINE;
+        return cli_errno_code(why);
     }
     int code = CLI_YES;
     if (!curve_write_svg(file, &drawing)) {

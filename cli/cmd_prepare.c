@@ -79,7 +79,7 @@ static int prepare_main(char **operands, int count)
     }
     if (code != CLI_YES)
         return code;
-    if (cameo_model_load(operands[0], NULL, &model, &err) != CAMEO_OK)
+    if (cli_load_model(operands[0], NULL, &model, &err) != CAMEO_OK)
         return cli_fail(&err);
     cli_note_newer(model);
     if (cameo_model_prepare(model, &prepare, &report, &err) != CAMEO_OK) {

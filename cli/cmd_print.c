@@ -1,9 +1,11 @@
 /* cameo print: a model as text. */
 // SPDX-License-Identifier: Apache-2.0
+#define _POSIX_C_SOURCE 200809L
 #include "cli.h"
 
 #include <errno.h>
 #include <string.h>
+#include <unistd.h>
 
 static bool upstream, allow_links;
 static size_t elide;
@@ -11,6 +13,7 @@ static const char *out_path;
 
 struct target {
     FILE *file;
+    bool terminal;
     int why;   /* errno of the write that failed */
     char last; /* byte written */
 };
@@ -21,8 +24,11 @@ static int put_bytes(void *to, const void *bytes, size_t size)
 
     errno = 0;
     target->last = ((const char *)bytes)[size - 1];
+    /* The official form has no escapes, so on its way to a terminal it gets some. */
+    if (target->terminal)
+        cli_put_lines(target->file, bytes, size);
     /* A buffer that could not be emptied shows in ferror alone. */
-    if (fwrite(bytes, 1, size, target->file) == size && !ferror(target->file))
+    if ((target->terminal || fwrite(bytes, 1, size, target->file) == size) && !ferror(target->file))
         return 0;
     target->why = errno ? errno : EIO;
     return 1;
@@ -31,7 +37,7 @@ static int put_bytes(void *to, const void *bytes, size_t size)
 static int print_to(FILE *file, const char *name, const struct cameo_model *model)
 {
     struct cameo_write_options options = CAMEO_WRITE_OPTIONS_INIT;
-    struct target target = {.file = file};
+    struct target target = {.file = file, .terminal = upstream && isatty(fileno(file))};
     struct cameo_error err;
 
     options.format = CAMEO_FORMAT_TEXT;
@@ -52,12 +58,14 @@ static int print_model(const struct cameo_model *model)
 {
     if (!out_path)
         return print_to(stdout, "standard output", model);
+    if (cli_may_write("print: -o", out_path) != CLI_YES)
+        return CLI_USAGE;
     FILE *file = fopen(out_path, "wb");
     if (!file) {
         const int why = errno;
 
         cli_complain("%s: %s", out_path, strerror(why));
-        return why == ENOENT || why == EISDIR ? CLI_USAGE : CLI_MACHINE;
+        return cli_errno_code(why);
     }
     const int code = print_to(file, out_path, model);
     if (fclose(file) == 0 || code != CLI_YES)
@@ -91,7 +99,7 @@ static int print_main(char **operands, int count)
         return CLI_USAGE;
     }
     load.allow_links = allow_links;
-    if (cameo_model_load(operands[0], &load, &model, &err) != CAMEO_OK)
+    if (cli_load_model(operands[0], &load, &model, &err) != CAMEO_OK)
         return cli_fail(&err);
     const int code = print_model(model);
     cameo_model_free(model);

@@ -11,7 +11,8 @@
 static struct cli_texts input_texts;
 static const char *output_dir, *backend, *profile_path, *format, *without;
 static size_t threads, seed, memory_limit;
-static bool explain, expanded, random_inputs, allow_links;
+static bool explain, expanded, allow_links;
+static struct cli_make make;
 static struct cameo_cancel *cancel;
 
 static void stop(int number)
@@ -34,7 +35,7 @@ static void file_name(char *to, size_t size, struct cameo_text name, size_t inde
         snprintf(to, size, "output_%zu", index);
 }
 
-enum { NAME_SIZE = 256 };
+enum { NAME_SIZE = 256, ATTEMPTS = 6 };
 
 /* Names of files for all outputs: a number is added where a name is taken. */
 static char (*name_outputs(const struct cameo_session *session))[NAME_SIZE]
@@ -57,17 +58,23 @@ static char (*name_outputs(const struct cameo_session *session))[NAME_SIZE]
     return names;
 }
 
+static bool output_path(char *path, size_t room, const char *name, const struct cameo_datum *datum)
+{
+    const char *ending = cameo_datum_kind(datum) == CAMEO_KIND_TENSOR ? format : "pb";
+    const int size = snprintf(path, room, "%s/%s.%s", output_dir, name, ending);
+
+    return size > 0 && (size_t)size < room;
+}
+
 static int save_output(const struct cameo_session *session, size_t index, const char *name,
                        const struct cameo_datum *datum)
 {
-    const char *ending = cameo_datum_kind(datum) == CAMEO_KIND_TENSOR ? format : "pb";
     const struct cameo_value *output = cameo_session_output(session, index);
     const char *const names[] = {output->name.data};
     struct cameo_error err;
     char path[4096];
 
-    const int size = snprintf(path, sizeof path, "%s/%s.%s", output_dir, name, ending);
-    if (size < 0 || (size_t)size >= sizeof path) {
+    if (!output_path(path, sizeof path, name, datum)) {
         cli_complain("run: the path to '%s' is too long", name);
         return CLI_USAGE;
     }
@@ -83,13 +90,17 @@ static int save_output(const struct cameo_session *session, size_t index, const 
 static int make_folder(void)
 {
     struct stat facts;
+    const int code = cli_may_write("run: --profile", profile_path);
 
+    if (code != CLI_YES)
+        return code;
     if (!output_dir || mkdir(output_dir, 0777) == 0)
         return CLI_YES;
     if (errno == EEXIST && stat(output_dir, &facts) == 0 && S_ISDIR(facts.st_mode))
         return CLI_YES;
-    cli_complain("run: cannot make the folder '%s': %s", output_dir, strerror(errno));
-    return errno == EEXIST || errno == ENOENT ? CLI_USAGE : CLI_MACHINE;
+    const int why = errno;
+    cli_complain("run: cannot make the folder '%s': %s", output_dir, strerror(why));
+    return cli_errno_code(why);
 }
 
 static int show_outputs(const struct cameo_session *session, const struct cameo_fetch *fetches)
@@ -102,6 +113,11 @@ static int show_outputs(const struct cameo_session *session, const struct cameo_
         cli_complain("no memory for the names of the outputs");
         return CLI_MACHINE;
     }
+    for (size_t i = 0; output_dir && i < count && code == CLI_YES; i++) {
+        char path[4096];
+        if (output_path(path, sizeof path, names[i], fetches[i].datum))
+            code = cli_may_write("run: --output-dir", path);
+    }
     for (size_t i = 0; i < count && code == CLI_YES; i++) {
         if (output_dir)
             code = save_output(session, i, names[i], fetches[i].datum);
@@ -112,15 +128,16 @@ static int show_outputs(const struct cameo_session *session, const struct cameo_
     return code;
 }
 
+/* What the session says when it fails is left in err, for the caller to tell. */
 static int run_once(struct cameo_session *session, const struct cli_inputs *inputs,
-                    struct cli_steps *steps)
+                    struct cli_steps *steps, struct cameo_error *err)
 {
     const size_t count = cameo_session_output_count(session);
     struct cameo_fetch *fetches = calloc(count + 1, sizeof *fetches);
     struct cameo_run_options options = CAMEO_RUN_OPTIONS_INIT;
-    struct cameo_error err;
     int code;
 
+    err->status = CAMEO_OK;
     if (!fetches || cameo_cancel_new(&cancel, NULL) != CAMEO_OK) {
         free(fetches);
         cli_complain("no memory for the outputs");
@@ -134,9 +151,10 @@ static int run_once(struct cameo_session *session, const struct cli_inputs *inpu
         options.step_arg = steps;
     }
     signal(SIGINT, stop);
-    if (cameo_session_run(session, inputs->feeds, inputs->count, fetches, count, &options, &err) !=
+    steps->count = 0;
+    if (cameo_session_run(session, inputs->feeds, inputs->count, fetches, count, &options, err) !=
         CAMEO_OK)
-        code = cli_fail(&err);
+        code = cli_exit_code(err->status);
     else
         code = show_outputs(session, fetches);
     signal(SIGINT, SIG_DFL);
@@ -147,22 +165,58 @@ static int run_once(struct cameo_session *session, const struct cli_inputs *inpu
     return code;
 }
 
+/* Sizes that were made up may not be what the model needs: then others are tried. */
+static int run_guessing(struct cameo_session *session, struct cli_inputs *inputs,
+                        struct cli_steps *steps)
+{
+    struct cameo_make_options options = CAMEO_MAKE_OPTIONS_INIT;
+    struct cameo_error first, err;
+    int code = run_once(session, inputs, steps, &first);
+
+    options.seed = seed;
+    options.memory_limit = cli_memory_limit(memory_limit);
+    if (first.status == CAMEO_OK || !cli_inputs_guessed(inputs) ||
+        first.status == CAMEO_CANCELLED || first.status == CAMEO_UNSUPPORTED) {
+        if (first.status != CAMEO_OK)
+            cli_complain("%s", first.message);
+        cli_inputs_note_sizes(inputs);
+        return code;
+    }
+    for (options.attempt = 1; options.attempt <= ATTEMPTS; options.attempt++) {
+        if (cli_inputs_make(inputs, &make, &options) != CLI_YES)
+            break;
+        const int again = run_once(session, inputs, steps, &err);
+        if (err.status == CAMEO_OK || err.status == CAMEO_CANCELLED) {
+            cli_inputs_note_sizes(inputs);
+            return again;
+        }
+    }
+    cli_complain("%s", first.message);
+    options.attempt = 0;
+    if (cli_inputs_make(inputs, &make, &options) == CLI_YES)
+        cli_inputs_note_sizes(inputs);
+    return code;
+}
+
 static int feed_and_run(const char *path, struct cameo_session *session)
 {
+    struct cameo_make_options options = CAMEO_MAKE_OPTIONS_INIT;
     struct cli_inputs inputs;
     struct cli_steps steps = {0};
-    int code = cli_inputs_begin(&inputs, session);
+    int code = cli_inputs_begin(&inputs, "run", session);
 
     for (size_t i = 0; i < input_texts.count && code == CLI_YES; i++)
         code = cli_inputs_add(&inputs, input_texts.items[i]);
-    if (code == CLI_YES && random_inputs)
-        code = cli_inputs_random(&inputs, seed);
+    options.seed = seed;
+    options.memory_limit = cli_memory_limit(memory_limit);
+    if (code == CLI_YES && (make.wanted || make.dims.count || make.shapes.count))
+        code = cli_inputs_make(&inputs, &make, &options);
     if (code == CLI_YES)
         code = cli_inputs_check(&inputs, path);
     if (code == CLI_YES)
         code = make_folder();
     if (code == CLI_YES)
-        code = run_once(session, &inputs, &steps);
+        code = run_guessing(session, &inputs, &steps);
     if (code == CLI_YES && explain)
         cli_steps_explain(stderr, &steps);
     if (code == CLI_YES && profile_path)
@@ -202,7 +256,7 @@ static int run_main(char **operands, int count)
     if (code != CLI_YES)
         return code;
     load.allow_links = allow_links;
-    if (cameo_model_load(operands[0], &load, &model, &err) != CAMEO_OK)
+    if (cli_load_model(operands[0], &load, &model, &err) != CAMEO_OK)
         return cli_fail(&err);
     options.threads = (int)threads;
     options.memory_limit = cli_memory_limit(memory_limit);
@@ -226,7 +280,8 @@ static const struct cli_option options[] = {
     {"--output-dir", "-o", "DIR", "write each output to DIR/NAME.npy", CLI_TEXT, &output_dir},
     {"--format", NULL, "KIND", "with --output-dir: npy, npz, pb or safetensors", CLI_TEXT, &format},
     {"--random-inputs", NULL, NULL, "make up the inputs that are not given", CLI_FLAG,
-     &random_inputs},
+     &make.wanted},
+    CLI_MAKE_OPTIONS(make),
     {"--seed", NULL, "N", "of random operators and inputs", CLI_SIZE, &seed},
     {"--threads", NULL, "N", "how many work at once (as many as cores)", CLI_SIZE, &threads},
     {"--memory", NULL, "N", "bytes the run may hold beside weights (what is free)", CLI_SIZE,
@@ -247,8 +302,12 @@ CLI_COMMAND(run, run_main, "MODEL [--input NAME=FILE]... [--output-dir DIR]", "r
             "Runs the model once and prints its outputs, large ones with their middles left\n"
             "out, or writes them to files. --input may be given many times; FILE alone works for\n"
             ".npz and .safetensors whose arrays are named after inputs, and for the only input.\n"
-            "Before anything runs, all that cannot is listed.",
+            "Before anything runs, all that cannot is listed. Inputs that are made up have the\n"
+            "sizes that the model says; those it leaves open are guessed, told, and set with\n"
+            "--dim and --shape, which imply --random-inputs.",
             "cameo run net.onnx --input x=x.npy # prints the outputs\n"
             "cameo run net.onnx --input batch.npz -o out # writes out/NAME.npy\n"
-            "cameo run net.onnx --random-inputs --explain # just to try it",
+            "cameo run net.onnx --random-inputs --explain # just to try it\n"
+            "cameo run net.onnx --random-inputs --dim batch=8 # with a size of your own\n"
+            "cameo run net.onnx --shape image=1,3,480,640 # the same for a whole input",
             "0 if it ran, 1 if the model cannot run", options, 1, 1);

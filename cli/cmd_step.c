@@ -5,9 +5,26 @@
 static const char *out_path;
 static bool portable;
 
+static int write_step(const struct cameo_model *model, const char *path)
+{
+    struct cameo_model *step = NULL;
+    struct cameo_error err;
+
+    if (cameo_model_summary(model)->training_count == 0) {
+        cli_complain("step: %s carries no training; 'cameo prepare' adds one", path);
+        return CLI_NO;
+    }
+    cli_note_newer(model);
+    const int code = cameo_model_step(model, portable, &step, &err) != CAMEO_OK
+                         ? cli_fail_model(model, NULL, &err)
+                         : cli_save(step, out_path);
+    cameo_model_free(step);
+    return code;
+}
+
 static int step_main(char **operands, int count)
 {
-    struct cameo_model *model, *step = NULL;
+    struct cameo_model *model;
     struct cameo_error err;
 
     (void)count;
@@ -15,13 +32,9 @@ static int step_main(char **operands, int count)
         cli_complain("step: no file to write was given, add -o FILE");
         return CLI_USAGE;
     }
-    if (cameo_model_load(operands[0], NULL, &model, &err) != CAMEO_OK)
+    if (cli_load_model(operands[0], NULL, &model, &err) != CAMEO_OK)
         return cli_fail(&err);
-    cli_note_newer(model);
-    const int code = cameo_model_step(model, portable, &step, &err) != CAMEO_OK
-                         ? cli_fail_model(model, NULL, &err)
-                         : cli_save(step, out_path);
-    cameo_model_free(step);
+    const int code = write_step(model, operands[0]);
     cameo_model_free(model);
     return code;
 }

@@ -14,7 +14,7 @@ static int strip_main(char **operands, int count)
         cli_complain("strip: no file to write was given, add -o FILE");
         return CLI_USAGE;
     }
-    if (cameo_model_load(operands[0], NULL, &model, &err) != CAMEO_OK)
+    if (cli_load_model(operands[0], NULL, &model, &err) != CAMEO_OK)
         return cli_fail(&err);
     const int code =
         cameo_model_strip(model, &err) != CAMEO_OK ? cli_fail(&err) : cli_save(model, out_path);

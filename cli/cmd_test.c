@@ -91,7 +91,7 @@ static bool run_case(struct test_case *test, const struct cli_tolerance *base)
     char path[TEST_PATH_SIZE];
 
     if (!test_path(path, test->path, "model.onnx") ||
-        cameo_model_load(path, NULL, &model, &err) != CAMEO_OK) {
+        cli_load_model(path, NULL, &model, &err) != CAMEO_OK) {
         snprintf(test->reason, sizeof test->reason, "%.900s", err.message);
         return false;
     }
@@ -175,7 +175,9 @@ static int report(const struct test_list *list)
                loose);
     if (expanded)
         printf("\n%zu of %zu cases had a node expanded\n", by_body, list->count);
-    if (junit_path)
+    if (junit_path && cli_may_write("test: --junit", junit_path) != CLI_YES)
+        code = CLI_USAGE;
+    else if (junit_path)
         code = test_write_junit(junit_path, list);
     printf("\n%zu passed, %zu failed\n", passed, list->count - passed);
     return code != CLI_YES ? code : passed == list->count ? CLI_YES : CLI_NO;
@@ -254,7 +256,8 @@ CLI_COMMAND(
     "run ONNX backend test cases",
     "Finds every folder under DIR with a model.onnx, runs the model on the inputs of each\n"
     "test_data_set_N and compares the outputs: number, type, shape, strings exactly, numbers\n"
-    "within 1e-3 relative and 1e-7 absolute unless the case's data.json says otherwise. What\n"
+    "within 1e-3 relative and 1e-7 absolute unless the case's data.json says otherwise; what is\n"
+    "zero but for rounding, next to the largest expected number, is equal to zero. What\n"
     "cannot run counts as failed. A table by operator and a line of counts end the report. With\n"
     "--expanded a line before that says how many cases have a node that was replaced.",
     "cameo test node # ONNX's own suite\n"

@@ -5,9 +5,11 @@
 #include "training_flags.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static struct train_settings settings;
@@ -26,21 +28,41 @@ static bool last_batch_of(const char *text, enum cameo_last_batch *out)
     return false;
 }
 
-/* Nobody wants to hear at the end that the result cannot be written. */
-static int check_folder(const char *path)
+/* Nobody wants to hear at the end that the result cannot be written: a file is made beside it and
+ * removed, under a name as long as those that saving uses. */
+static int check_output(const char *path)
 {
-    const char *slash = path ? strrchr(path, '/') : NULL;
-    char folder[4096];
+    char probe[4096];
+    struct stat is;
 
     if (!path)
         return 0;
-    const size_t size = slash ? (size_t)(slash - path) + (slash == path) : 1;
-    snprintf(folder, sizeof folder, "%.*s", size < sizeof folder ? (int)size : 0,
-             slash ? path : ".");
-    if (access(folder, W_OK | X_OK) == 0)
+    const char *slash = strrchr(path, '/');
+    if (!*(slash ? slash + 1 : path) || (stat(path, &is) == 0 && S_ISDIR(is.st_mode))) {
+        cli_complain("train: cannot write '%s': it is a folder, not a file", path);
+        return 1;
+    }
+    const int size = snprintf(probe, sizeof probe, "%s.tmp-%06ld", path, (long)getpid() % 1000000);
+    errno = ENAMETOOLONG;
+    const int file = size > 0 && (size_t)size < sizeof probe
+                         ? open(probe, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600)
+                         : -1;
+    if (file >= 0) {
+        close(file);
+        unlink(probe);
         return 0;
-    cli_complain("train: cannot write '%s': %s: %s", path, folder, strerror(errno));
+    }
+    cli_complain("train: cannot write '%s': %s", path, strerror(errno));
     return 1;
+}
+
+/* A pipe or a terminal that is there: a log may go to it. */
+static bool is_stream(const char *path)
+{
+    struct stat is;
+
+    return stat(path, &is) == 0 && !S_ISREG(is.st_mode) && !S_ISDIR(is.st_mode) &&
+           access(path, W_OK) == 0;
 }
 
 /* Everything that is wrong is said, not just the first. */
@@ -50,6 +72,7 @@ static bool check_settings(void)
     enum cameo_last_batch last;
     int wrong = 0;
 
+    s->last_batch_given = s->last_batch != NULL;
     if (!s->last_batch)
         s->last_batch = "short";
     if (!s->keep)
@@ -72,7 +95,9 @@ static bool check_settings(void)
                               s->resume ? "--resume" : "--checkpoint-every");
     if ((s->patience || s->best) && !s->validate)
         wrong++, cli_complain("train: %s needs --validate FILE", s->best ? "--best" : "--patience");
-    wrong += check_folder(s->out) + check_folder(s->best) + check_folder(s->log);
+    wrong += check_output(s->out) + check_output(s->best);
+    if (s->log && !is_stream(s->log))
+        wrong += check_output(s->log);
     s->target = cli_training.target;
     const long cores = sysconf(_SC_NPROCESSORS_ONLN);
     s->effective_threads = s->threads ? (int)s->threads : cores > 0 ? (int)cores : 1;
@@ -107,10 +132,22 @@ static int refuse_flags(void)
     return CLI_USAGE;
 }
 
+/* The rows that the model's inputs fix, or otherwise. */
+static int64_t fixed_batch(const struct cameo_model *model, int64_t otherwise)
+{
+    const struct cameo_value *input;
+
+    for (size_t i = 0; (input = cameo_model_input(model, i)); i++)
+        if (!input->has_default && input->rank > 0 && input->dims[0].size > 0)
+            return input->dims[0].size;
+    return otherwise;
+}
+
 /* A schedule that goes down to the end needs to know where that is. */
 static int64_t planned_updates(const struct train_run *run)
 {
-    const int64_t batch = settings.batch_size ? (int64_t)settings.batch_size : 32;
+    const int64_t batch =
+        settings.batch_size ? (int64_t)settings.batch_size : fixed_batch(run->model, 32);
     const int64_t samples = cameo_dataset_samples(run->data);
     const int64_t epochs = settings.epochs ? (int64_t)settings.epochs : 1;
 
@@ -150,10 +187,84 @@ static int open_model(struct train_run *run, struct cameo_model *model)
 
 /* ---- batches ---- */
 
+/* Arrays of bytes that are large enough to be images, before anything is made of them. */
+static bool is_image(const struct train_run *run, size_t index)
+{
+    struct cameo_dataset_field field = {.rank = 0};
+    int64_t count = 1;
+
+    if (!cameo_dataset_field(run->data, index, &field) || field.dtype != CAMEO_UINT8)
+        return false;
+    for (int d = 0; d < field.rank; d++)
+        count *= field.dims[d];
+    return count >= 64;
+}
+
+/* Is there an input of the model that an array of this name goes to? */
+static bool is_fed(const struct train_run *run, struct cameo_text name)
+{
+    const struct cameo_value *input;
+
+    for (size_t i = 0; (input = cameo_model_input(run->model, i)); i++)
+        if (input->name.size == name.size && memcmp(input->name.data, name.data, name.size) == 0)
+            return true;
+    return false;
+}
+
+static void tell_of_images(const struct train_run *run, const bool *images, size_t count)
+{
+    struct cameo_dataset_field field = {.rank = 0};
+
+    for (size_t i = 0; i < count && !settings.raw_bytes; i++) {
+        if (!images[i] || !cameo_dataset_field(run->data, i, &field) ||
+            (field.dtype != CAMEO_FLOAT && field.dtype != CAMEO_DOUBLE &&
+             field.dtype != CAMEO_FLOAT16) ||
+            !is_fed(run, field.name))
+            continue;
+        fputs("bytes of '", stderr);
+        cli_put_text(stderr, field.name.data, field.name.size);
+        fputs("' are fed as 0 to 1, --raw-bytes feeds 0 to 255\n", stderr);
+    }
+}
+
+/* What is to be known of a model that fixes its batch. */
+static void tell_of_batch(const struct train_run *run)
+{
+    const int64_t size = cameo_batches_size(run->batches);
+    const int64_t samples = cameo_dataset_samples(run->data);
+
+    if (!settings.batch_size && size == 1 && samples > 1)
+        fputs("the model takes one row at a time; for batches export it with a first dimension "
+              "that varies (torch.onnx.export: dynamic_shapes, or dynamic_axes)\n",
+              stderr);
+    if (!settings.last_batch_given && strcmp(settings.last_batch, "drop") == 0)
+        fprintf(stderr,
+                "the model takes batches of %lld rows: the last %lld of each epoch are left out, "
+                "--last-batch wrap fills up\n",
+                (long long)size, (long long)(samples % size));
+}
+
+/* A CSV file names columns, the model names inputs. */
+static void hint_at_columns(const struct train_run *run)
+{
+    const size_t length = strlen(settings.data);
+
+    if (settings.columns || length < 4 || strcmp(settings.data + length - 4, ".csv") != 0)
+        return;
+    fputs("columns become inputs with --columns \"", stderr);
+    for (size_t i = 0; i < cameo_trainer_input_count(run->trainer); i++)
+        fprintf(stderr, "%s%s=%s", i ? " " : "", cameo_trainer_input(run->trainer, i)->name.data,
+                i == 0 ? "FIRST..LAST" : "COLUMN");
+    fputs("\"; without it the last column is y and the others are x\n", stderr);
+}
+
 static int open_batches(struct train_run *run)
 {
     struct cameo_batches_options options = CAMEO_BATCHES_OPTIONS_INIT;
     struct cameo_error err;
+    bool images[64];
+    const size_t fields = cameo_dataset_field_count(run->data);
+    const size_t count = fields < 64 ? fields : 64;
 
     options.batch_size = (int64_t)settings.batch_size;
     options.shuffle = !settings.no_shuffle;
@@ -162,14 +273,35 @@ static int open_batches(struct train_run *run)
     options.endless = settings.steps > 0;
     options.prefetch = true;
     options.target = settings.target;
-    if (cameo_batches_new(run->data, run->trainer, &options, &run->batches, &err) != CAMEO_OK)
-        return cli_fail(&err);
+    options.raw_bytes = settings.raw_bytes;
+    for (size_t i = 0; i < count; i++)
+        images[i] = is_image(run, i);
+    enum cameo_status status =
+        cameo_batches_new(run->data, run->trainer, &options, &run->batches, &err);
+    if (status != CAMEO_OK && !settings.last_batch_given && fixed_batch(run->model, 0)) {
+        struct cameo_error second;
+
+        options.last = CAMEO_LAST_DROP; /* a fixed batch has no shorter one */
+        if (cameo_batches_new(run->data, run->trainer, &options, &run->batches, &second) ==
+            CAMEO_OK) {
+            settings.last_batch = "drop";
+            status = CAMEO_OK;
+        }
+    }
+    if (status != CAMEO_OK) {
+        const int code = cli_fail(&err);
+
+        hint_at_columns(run);
+        return code;
+    }
     if (cameo_batches_per_epoch(run->batches) == 0 && !settings.steps) {
         cli_complain("train: %s has %lld samples, too few for one batch of %lld", settings.data,
                      (long long)cameo_dataset_samples(run->data),
                      (long long)cameo_batches_size(run->batches));
         return CLI_USAGE;
     }
+    tell_of_images(run, images, count);
+    tell_of_batch(run);
     run->total = settings.steps ? settings.steps
                                 : (settings.epochs ? settings.epochs : 1) *
                                       (uint64_t)cameo_batches_per_epoch(run->batches);
@@ -194,6 +326,7 @@ static int open_validation(struct train_run *run)
         return cli_fail(&err);
     options.batch_size = cameo_batches_size(run->batches);
     options.target = settings.target;
+    options.raw_bytes = settings.raw_bytes;
     for (int last = CAMEO_LAST_SHORT; last <= CAMEO_LAST_DROP; last++) {
         options.last = (enum cameo_last_batch)last;
         if (cameo_batches_new(run->validation, run->trainer, &options, &run->validation_batches,
@@ -224,6 +357,20 @@ static int open_trainer(struct train_run *run, struct cameo_model *model)
 }
 
 /* ---- the run ---- */
+
+/* None of what is written may be something that is read. */
+static int check_outputs(void)
+{
+    cli_reads(settings.data);
+    cli_reads(settings.validate);
+    cli_reads(cli_training.loss);
+    int code = cli_may_write("train: --log", settings.log);
+    if (code == CLI_YES)
+        code = cli_may_save("train: -o", settings.out);
+    if (code == CLI_YES)
+        code = cli_may_save("train: --best", settings.best);
+    return code == CLI_YES ? cli_may_write_in("train: --checkpoint", settings.checkpoint) : code;
+}
 
 static bool has_initialization(const struct cameo_model *model)
 {
@@ -303,6 +450,8 @@ static int train(struct cameo_model *model)
     if (code == CLI_YES)
         code = open_validation(&run);
     if (code == CLI_YES)
+        code = check_outputs();
+    if (code == CLI_YES)
         code = train_check_memory(&run);
     if (code == CLI_YES)
         code = begin(&run);
@@ -330,7 +479,7 @@ static int train_main(char **operands, int count)
     settings.model = operands[0];
     if (!check_settings())
         return CLI_USAGE;
-    if (cameo_model_load(settings.model, NULL, &model, &err) != CAMEO_OK)
+    if (cli_load_model(settings.model, NULL, &model, &err) != CAMEO_OK)
         return cli_fail(&err);
     cli_note_newer(model);
     const int code = train(model);
@@ -355,6 +504,8 @@ static const struct cli_option options[] = {
      &settings.no_shuffle},
     {"--last-batch", NULL, "HOW", "the rest of an epoch: short, drop or wrap", CLI_TEXT,
      &settings.last_batch},
+    {"--raw-bytes", NULL, NULL, "feed images of bytes as 0 to 255, not as 0 to 1", CLI_FLAG,
+     &settings.raw_bytes},
     {"--seed", NULL, "N", "of the order of the data and of random operators; 0", CLI_SIZE,
      &settings.seed},
     {"--init", NULL, NULL, "run the model's initialization first", CLI_FLAG, &settings.init},

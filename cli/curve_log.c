@@ -178,8 +178,10 @@ static int read_lines(struct curves *curves, FILE *file, const char *path, const
         }
     }
     if (ferror(file)) {
-        cli_complain("%s: %s", path, strerror(errno));
-        code = CLI_MACHINE;
+        const int why = errno;
+
+        cli_complain("%s: %s", path, strerror(why));
+        code = cli_errno_code(why);
     } else if (code == CLI_YES && kept == 0) {
         cli_complain("%s: it holds no step", path);
         code = CLI_NO;
@@ -197,7 +199,7 @@ int curves_read(struct curves *curves, const char *path, const char *prefix)
         const int why = errno;
 
         cli_complain("%s: %s", path, strerror(why));
-        return why == ENOENT || why == EISDIR ? CLI_USAGE : CLI_MACHINE;
+        return cli_errno_code(why);
     }
     const int code = read_lines(curves, file, path, prefix);
     fclose(file);

@@ -11,6 +11,9 @@ int cli_save(const struct cameo_model *model, const char *path)
     struct cameo_error err;
     char number[CLI_NUMBER_SIZE];
 
+    const int code = cli_may_save("-o", path);
+    if (code != CLI_YES)
+        return code;
     options.cancel = cli_stop_on_signal();
     if (cameo_model_save(model, path, &options, &report, &err) != CAMEO_OK)
         return cli_fail(&err);

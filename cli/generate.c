@@ -72,7 +72,7 @@ static void generate_man(void)
     for (size_t i = 0; i < cli_command_count; i++)
         man_command(cli_commands[i]);
     puts(".SH EXIT STATUS\n.TP\n.B 0\nyes: done, or the model is fine\n.TP\n.B 1\n"
-         "no: the model is broken, or has what is not supported\n.TP\n.B 2\n"
+         "no: the model is broken, has what is not supported, or passes a limit\n.TP\n.B 2\n"
          "wrong usage, or a file that is not there\n.TP\n.B 3\n"
          "the machine failed: reading, writing or memory\n.TP\n.B 130\nstopped by the user");
 }

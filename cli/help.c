@@ -14,6 +14,7 @@ void cli_print_help(void)
         printf("  %-10s %s\n", cli_commands[i]->name, cli_commands[i]->summary);
     puts("\n  cameo help SUBCOMMAND    all about it, with examples");
     puts("  cameo --version          the version, and the libraries in use");
+    puts("  cameo demo               a tour: data, a model, its training, in some seconds");
 }
 
 /* Example lines as "  command", with what it does in a column of its own. */

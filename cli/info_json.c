@@ -176,6 +176,15 @@ static void put_external_files(struct cli_json *json, const struct cameo_model *
     cli_json_close(json, ']');
 }
 
+static void put_weights(struct cli_json *json, const char *key, const struct cameo_weights *weights)
+{
+    cli_json_open(json, key, '{');
+    cli_json_count(json, "tensors", weights->tensor_count);
+    cli_json_count(json, "count", weights->count);
+    cli_json_count(json, "bytes", weights->bytes);
+    cli_json_close(json, '}');
+}
+
 static void put_header(struct cli_json *json, const struct cameo_summary *s)
 {
     cli_json_int(json, "ir_version", s->ir_version);
@@ -190,6 +199,9 @@ static void put_header(struct cli_json *json, const struct cameo_summary *s)
     cli_json_count(json, "parameter_bytes", s->parameter_bytes);
     cli_json_count(json, "training_parameters", s->training_parameter_count);
     cli_json_count(json, "training_parameter_bytes", s->training_parameter_bytes);
+    put_weights(json, "constant_parameters", &s->constant_weights);
+    put_weights(json, "attribute_parameters", &s->attribute_weights);
+    put_weights(json, "nested_parameters", &s->nested_weights);
     cli_json_count(json, "nodes", s->node_count);
     cli_json_count(json, "nested_nodes", s->nested_node_count);
     cli_json_count(json, "function_nodes", s->function_node_count);

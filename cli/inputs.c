@@ -1,4 +1,4 @@
-/* Inputs of a run: from files, or made up. */
+/* Inputs of a run, from files. */
 // SPDX-License-Identifier: Apache-2.0
 #include "values.h"
 
@@ -11,25 +11,23 @@ static int no_memory(void)
     return CLI_MACHINE;
 }
 
-int cli_inputs_begin(struct cli_inputs *inputs, const struct cameo_session *session)
+int cli_inputs_begin(struct cli_inputs *inputs, const char *command,
+                     const struct cameo_session *session)
 {
     const size_t count = cameo_session_input_count(session);
 
-    *inputs = (struct cli_inputs){.session = session};
+    *inputs = (struct cli_inputs){.command = command, .session = session};
     inputs->feeds = calloc(count + 1, sizeof *inputs->feeds);
     inputs->given = calloc(count + 1, sizeof *inputs->given);
-    inputs->made = calloc(count + 1, sizeof *inputs->made);
-    return inputs->feeds && inputs->given && inputs->made ? CLI_YES : no_memory();
+    return inputs->feeds && inputs->given ? CLI_YES : no_memory();
 }
 
 void cli_inputs_end(struct cli_inputs *inputs)
 {
     for (size_t i = 0; i < inputs->file_count; i++)
         cameo_arrays_free(inputs->files[i]);
-    for (size_t i = 0; i < inputs->made_count; i++)
-        cameo_datum_free(inputs->made[i]);
+    cameo_made_inputs_free(inputs->made);
     free(inputs->files);
-    free(inputs->made);
     free(inputs->feeds);
     free(inputs->given);
 }
@@ -47,23 +45,83 @@ static size_t find_input(const struct cli_inputs *inputs, const char *name, size
     return count;
 }
 
+/* What NumPy calls a type that it has; NULL: it has not. */
+static const char *numpy_name(enum cameo_dtype dtype)
+{
+    static const struct {
+        enum cameo_dtype dtype;
+        const char *name;
+    } names[] = {
+        {CAMEO_FLOAT, "float32"}, {CAMEO_DOUBLE, "float64"}, {CAMEO_FLOAT16, "float16"},
+        {CAMEO_INT64, "int64"},   {CAMEO_INT32, "int32"},    {CAMEO_INT16, "int16"},
+        {CAMEO_INT8, "int8"},     {CAMEO_UINT8, "uint8"},    {CAMEO_BOOL, "bool"},
+    };
+
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (names[i].dtype == dtype)
+            return names[i].name;
+    return NULL;
+}
+
+/* NumPy makes double and int64 of most things, which is seldom what a model takes. */
+static bool is_of_type(const struct cli_inputs *inputs, const struct cameo_value *input,
+                       const struct cameo_datum *datum)
+{
+    const enum cameo_dtype has = cameo_datum_dtype(datum);
+    const char *numpy = numpy_name(input->dtype);
+
+    if (inputs->any_type || input->kind != CAMEO_KIND_TENSOR ||
+        cameo_datum_kind(datum) != CAMEO_KIND_TENSOR || has == input->dtype || !numpy ||
+        !numpy_name(has))
+        return true;
+    cli_complain("%s: input '%s' is of type %s, needs %s; in NumPy, .astype('%s') makes it so",
+                 inputs->command, input->name.data, cameo_dtype_name(has),
+                 cameo_dtype_name(input->dtype), numpy);
+    return false;
+}
+
 static int feed(struct cli_inputs *inputs, size_t index, const struct cameo_datum *datum)
 {
+    if (!is_of_type(inputs, cameo_session_input(inputs->session, index), datum))
+        return CLI_USAGE;
     if (inputs->given[index]) {
-        cli_complain("run: input '%s' is given twice",
+        cli_complain("%s: input '%s' is given twice", inputs->command,
                      cameo_session_input(inputs->session, index)->name.data);
         return CLI_USAGE;
     }
     inputs->given[index] = true;
-    inputs->feeds[inputs->count++] = (struct cameo_feed){.index = index, .datum = datum};
+    inputs->feeds[inputs->count++] = (struct cameo_feed){
+        .name = cameo_session_input(inputs->session, index)->name.data, .datum = datum};
     return CLI_YES;
 }
 
-static int open_file(struct cli_inputs *inputs, const char *path, enum cameo_kind kind,
-                     struct cameo_arrays **out)
+/* Loads the array of this name, or for NULL those named after inputs, within the limit of a run. */
+static int load_arrays(const struct cli_inputs *inputs, const char *path, enum cameo_kind kind,
+                       const struct cameo_text *name, struct cameo_arrays **out)
 {
+    const size_t count = cameo_session_input_count(inputs->session);
+    struct cameo_arrays_options options = CAMEO_ARRAYS_OPTIONS_INIT;
+    struct cameo_text *names = calloc(count + 1, sizeof *names);
     struct cameo_error err;
 
+    if (!names)
+        return no_memory();
+    for (size_t i = 0; i < count; i++)
+        names[i] = cameo_session_input(inputs->session, i)->name;
+    cli_reads(path);
+    options.kind = kind;
+    options.memory_limit = cli_memory_limit(0);
+    options.names = name ? name : names;
+    options.name_count = name ? 1 : count;
+    options.or_alone = name != NULL;
+    const enum cameo_status status = cameo_arrays_load(path, &options, out, &err);
+    free(names);
+    return status == CAMEO_OK ? CLI_YES : cli_fail(&err);
+}
+
+static int open_file(struct cli_inputs *inputs, const char *path, enum cameo_kind kind,
+                     const struct cameo_text *name, struct cameo_arrays **out)
+{
     if (inputs->file_count == inputs->file_room) {
         const size_t room = inputs->file_room * 2 + 8;
         struct cameo_arrays **grown = realloc(inputs->files, room * sizeof(*grown));
@@ -73,8 +131,9 @@ static int open_file(struct cli_inputs *inputs, const char *path, enum cameo_kin
         inputs->files = grown;
         inputs->file_room = room;
     }
-    if (cameo_arrays_open(path, kind, out, &err) != CAMEO_OK)
-        return cli_fail(&err);
+    const int code = load_arrays(inputs, path, kind, name, out);
+    if (code != CLI_YES)
+        return code;
     inputs->files[inputs->file_count++] = *out;
     return CLI_YES;
 }
@@ -84,7 +143,7 @@ static int add_named(struct cli_inputs *inputs, size_t index, const char *path)
 {
     const struct cameo_value *input = cameo_session_input(inputs->session, index);
     struct cameo_arrays *arrays;
-    const int code = open_file(inputs, path, input->kind, &arrays);
+    const int code = open_file(inputs, path, input->kind, &input->name, &arrays);
 
     if (code != CLI_YES)
         return code;
@@ -95,7 +154,8 @@ static int add_named(struct cli_inputs *inputs, size_t index, const char *path)
             (name.size == input->name.size && memcmp(name.data, input->name.data, name.size) == 0))
             return feed(inputs, index, cameo_arrays_at(arrays, i));
     }
-    cli_complain("run: %s has %zu arrays, and none is called '%s'", path, count, input->name.data);
+    cli_complain("%s: %s has %zu arrays, and none is called '%s'", inputs->command, path, count,
+                 input->name.data);
     return CLI_USAGE;
 }
 
@@ -121,6 +181,19 @@ static bool ends_with(const char *text, const char *ending)
     return size >= wanted && strcmp(text + size - wanted, ending) == 0;
 }
 
+static void list_inputs(const struct cli_inputs *inputs)
+{
+    const size_t count = cameo_session_input_count(inputs->session);
+
+    fputs("the model takes", stderr);
+    for (size_t i = 0; i < count; i++) {
+        fputs(i ? ", " : " ", stderr);
+        const struct cameo_value *input = cameo_session_input(inputs->session, i);
+        cli_put_text(stderr, input->name.data, input->name.size);
+    }
+    fputs(count ? "\n" : " no inputs\n", stderr);
+}
+
 /* FILE alone: arrays named after inputs, or the value of the only input. */
 static int add_file(struct cli_inputs *inputs, const char *path)
 {
@@ -132,10 +205,10 @@ static int add_file(struct cli_inputs *inputs, const char *path)
         const size_t only = only_input(inputs);
         if (only < n_inputs)
             return add_named(inputs, only, path);
-        cli_complain("run: which input is %s? write --input NAME=%s", path, path);
+        cli_complain("%s: which input is %s? write --input NAME=%s", inputs->command, path, path);
         return CLI_USAGE;
     }
-    int code = open_file(inputs, path, CAMEO_KIND_NONE, &arrays);
+    int code = open_file(inputs, path, CAMEO_KIND_NONE, NULL, &arrays);
     for (size_t i = 0; code == CLI_YES && i < cameo_arrays_count(arrays); i++) {
         const struct cameo_text name = cameo_arrays_name(arrays, i);
         const size_t index = find_input(inputs, name.data, name.size);
@@ -148,10 +221,30 @@ static int add_file(struct cli_inputs *inputs, const char *path)
         }
     }
     if (code == CLI_YES && used == 0) {
-        cli_complain("run: no array of %s is named after an input", path);
+        cli_complain("%s: no array of %s is named after an input", inputs->command, path);
+        list_inputs(inputs);
         return CLI_USAGE;
     }
     return code;
+}
+
+int cli_inputs_unknown(const struct cli_inputs *inputs, const char *name, size_t size)
+{
+    const size_t count = cameo_session_input_count(inputs->session);
+    const char *names[CLI_TEXTS_MAX];
+    char typed[200];
+
+    for (size_t i = 0; i < count && i < CLI_TEXTS_MAX; i++)
+        names[i] = cameo_session_input(inputs->session, i)->name.data;
+    snprintf(typed, sizeof typed, "%.*s", (int)(size < sizeof typed ? size : sizeof typed), name);
+    const char *meant = cli_suggest(typed, names, count < CLI_TEXTS_MAX ? count : CLI_TEXTS_MAX);
+    if (meant)
+        cli_complain("%s: there is no input '%s', did you mean '%s'?", inputs->command, typed,
+                     meant);
+    else
+        cli_complain("%s: there is no input '%s'", inputs->command, typed);
+    list_inputs(inputs);
+    return CLI_USAGE;
 }
 
 int cli_inputs_add(struct cli_inputs *inputs, const char *text)
@@ -168,85 +261,7 @@ int cli_inputs_add(struct cli_inputs *inputs, const char *text)
     const char *sign = strchr(text, '=');
     if (!sign || cli_file_size(text, &bytes))
         return add_file(inputs, text);
-    cli_complain("run: there is no input '%.*s'", (int)(sign - text), text);
-    fputs("the model takes", stderr);
-    for (size_t i = 0; i < n_inputs; i++) {
-        fputs(i ? ", " : " ", stderr);
-        const struct cameo_value *input = cameo_session_input(inputs->session, i);
-        cli_put_text(stderr, input->name.data, input->name.size);
-    }
-    fputs(n_inputs ? "\n" : " no inputs\n", stderr);
-    return CLI_USAGE;
-}
-
-/* splitmix64: any seed gives numbers of its own. */
-static uint64_t draw(uint64_t *state)
-{
-    uint64_t z = (*state += UINT64_C(0x9e3779b97f4a7c15));
-    z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-    z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
-    return z ^ z >> 31;
-}
-
-static bool is_float(enum cameo_dtype dtype)
-{
-    switch (dtype) {
-    case CAMEO_UINT8:
-    case CAMEO_INT8:
-    case CAMEO_UINT16:
-    case CAMEO_INT16:
-    case CAMEO_UINT32:
-    case CAMEO_INT32:
-    case CAMEO_UINT64:
-    case CAMEO_INT64:
-    case CAMEO_BOOL:
-    case CAMEO_UINT4:
-    case CAMEO_INT4:
-    case CAMEO_UINT2:
-    case CAMEO_INT2:
-        return false;
-    default:
-        return true;
-    }
-}
-
-/* Floats in [0, 1), integers 0 and 1: small enough to be an index of nearly anything. */
-static int make_random(struct cli_inputs *inputs, size_t index, uint64_t *state)
-{
-    const struct cameo_value *input = cameo_session_input(inputs->session, index);
-    int64_t dims[64] = {0};
-    struct cameo_datum *datum;
-    struct cameo_error err;
-
-    if (input->kind != CAMEO_KIND_TENSOR || input->dtype == CAMEO_STRING || input->rank > 64) {
-        cli_complain("run: --random-inputs cannot make '%s' of type %s", input->name.data,
-                     input->type.data);
-        return CLI_USAGE;
-    }
-    const int rank = input->rank < 0 ? 0 : input->rank;
-    for (int i = 0; i < rank; i++)
-        dims[i] = input->dims[i].size < 0 ? 1 : input->dims[i].size;
-    if (cameo_datum_new(input->dtype, rank, dims, &datum, &err) != CAMEO_OK)
-        return cli_fail(&err);
-    inputs->made[inputs->made_count++] = datum;
-    for (int64_t i = 0; i < cameo_datum_count(datum); i++) {
-        const uint64_t bits = draw(state);
-        cameo_datum_set_real(datum, i,
-                             is_float(input->dtype) ? (double)(bits >> 40) / (1 << 24)
-                                                    : (double)(bits >> 63));
-    }
-    return feed(inputs, index, datum);
-}
-
-int cli_inputs_random(struct cli_inputs *inputs, uint64_t seed)
-{
-    uint64_t state = seed;
-    int code = CLI_YES;
-
-    for (size_t i = 0; i < cameo_session_input_count(inputs->session) && code == CLI_YES; i++)
-        if (!inputs->given[i] && !cameo_session_input(inputs->session, i)->has_default)
-            code = make_random(inputs, i, &state);
-    return code;
+    return cli_inputs_unknown(inputs, text, (size_t)(sign - text));
 }
 
 int cli_inputs_check(const struct cli_inputs *inputs, const char *model)
@@ -258,7 +273,7 @@ int cli_inputs_check(const struct cli_inputs *inputs, const char *model)
         missing += !inputs->given[i] && !cameo_session_input(inputs->session, i)->has_default;
     if (missing == 0)
         return CLI_YES;
-    cli_complain("run: %s missing:", missing == 1 ? "an input is" : "inputs are");
+    cli_complain("%s: %s missing:", inputs->command, missing == 1 ? "an input is" : "inputs are");
     for (size_t i = 0; i < count; i++) {
         const struct cameo_value *input = cameo_session_input(inputs->session, i);
         if (inputs->given[i] || input->has_default)

@@ -25,27 +25,78 @@ static size_t read_limit(const char *path)
     return number < SIZE_MAX ? (size_t)number : SIZE_MAX;
 }
 
-/* The smallest limit of the control group at path and of those around it. */
-static size_t limit_around(char *path)
+/* The number behind a name in a file of lines "name number"; 0 when there is none. */
+static unsigned long long read_entry(const char *path, const char *name)
 {
-    size_t limit = SIZE_MAX;
+    FILE *file = fopen(path, "r");
+    const size_t size = strlen(name);
+    unsigned long long number = 0;
+    char line[256];
+
+    while (file && fgets(line, sizeof line, file)) {
+        if (strncmp(line, name, size) == 0 && (line[size] == ' ' || line[size] == ':')) {
+            number = strtoull(line + size + 1, NULL, 10);
+            break;
+        }
+    }
+    if (file)
+        fclose(file);
+    return number;
+}
+
+static size_t minus(size_t a, size_t b)
+{
+    return a > b ? a - b : 0;
+}
+
+/* The names of what a control group says, in both versions. */
+struct group_files {
+    const char *most, *used, *cached[2];
+};
+
+/* What a group may still take: what its files have in memory can be thrown out. */
+static size_t left_in(const char *folder, const struct group_files *names)
+{
+    char path[4300];
+
+    snprintf(path, sizeof path, "%s/%s", folder, names->most);
+    const size_t most = read_limit(path);
+    if (most >= SIZE_MAX / 4) /* version 1 has no "max" */
+        return SIZE_MAX;
+    snprintf(path, sizeof path, "%s/%s", folder, names->used);
+    size_t used = read_limit(path);
+    snprintf(path, sizeof path, "%s/memory.stat", folder);
+    for (size_t i = 0; i < 2 && used < SIZE_MAX; i++)
+        used = minus(used, (size_t)read_entry(path, names->cached[i]));
+    return used < SIZE_MAX ? minus(most, used) : most;
+}
+
+/* The least that the control group at path and those around it have left. */
+static size_t left_around(char *path)
+{
+    static const struct group_files second = {
+        "memory.max", "memory.current", {"inactive_file", "active_file"}};
+    size_t left = SIZE_MAX;
 
     for (;;) {
-        char file[4200];
+        char folder[4200];
 
-        snprintf(file, sizeof file, "/sys/fs/cgroup%s/memory.max", path);
-        const size_t one = read_limit(file);
-        limit = one < limit ? one : limit;
+        snprintf(folder, sizeof folder, "/sys/fs/cgroup%s", path);
+        const size_t one = left_in(folder, &second);
+        left = one < left ? one : left;
         char *slash = strrchr(path, '/');
         if (!slash)
-            return limit;
+            return left;
         *slash = 0;
     }
 }
 
-static size_t group_limit(void)
+static size_t group_left(void)
 {
-    size_t limit = read_limit("/sys/fs/cgroup/memory/memory.limit_in_bytes"); /* version 1 */
+    static const struct group_files first = {"memory.limit_in_bytes",
+                                             "memory.usage_in_bytes",
+                                             {"total_inactive_file", "total_active_file"}};
+    size_t left = left_in("/sys/fs/cgroup/memory", &first);
     FILE *file = fopen("/proc/self/cgroup", "r");
     char line[4096];
 
@@ -53,31 +104,23 @@ static size_t group_limit(void)
         if (strncmp(line, "0::/", 4) != 0)
             continue;
         line[strcspn(line, "\n")] = 0;
-        const size_t one = limit_around(line + 3);
-        limit = one < limit ? one : limit;
+        const size_t one = left_around(line + 3);
+        left = one < left ? one : left;
     }
     if (file)
         fclose(file);
-    return limit;
+    return left;
 }
 
 /* What the kernel could give now without taking it from others; all there is when it does not say.
  */
-static size_t machine_limit(void)
+static size_t machine_left(void)
 {
     const long pages = sysconf(_SC_PHYS_PAGES), size = sysconf(_SC_PAGESIZE);
-    FILE *file = fopen("/proc/meminfo", "r");
-    unsigned long long available = 0;
-    char line[256];
+    const unsigned long long available = read_entry("/proc/meminfo", "MemAvailable");
 
-    while (file && !available && fgets(line, sizeof line, file)) {
-        if (strncmp(line, "MemAvailable:", 13) == 0)
-            available = strtoull(line + 13, NULL, 10) * 1024;
-    }
-    if (file)
-        fclose(file);
     if (available)
-        return available < SIZE_MAX ? (size_t)available : SIZE_MAX;
+        return available < SIZE_MAX / 1024 ? (size_t)available * 1024 : SIZE_MAX;
     return pages > 0 && size > 0 && (size_t)pages < SIZE_MAX / (size_t)size
                ? (size_t)pages * (size_t)size
                : SIZE_MAX;
@@ -93,14 +136,60 @@ static size_t process_limit(void)
     return (size_t)limit.rlim_cur;
 }
 
+/* Memory that others need to go on: a sixteenth of what is free, at least 256 MiB of it unless that
+ * would be more than a quarter. */
+static size_t without_reserve(size_t left)
+{
+    const size_t least = (size_t)256 << 20, share = left / 16, most = left / 4;
+    const size_t reserve = share > least ? share : least < most ? least : most;
+
+    return left - reserve;
+}
+
+static size_t least_left(void)
+{
+    const size_t all[] = {machine_left(), group_left(), process_limit()};
+    size_t left = SIZE_MAX;
+
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        left = all[i] < left ? all[i] : left;
+    return left;
+}
+
 size_t cli_memory_limit(size_t given)
 {
-    const size_t all[] = {machine_limit(), group_limit(), process_limit()};
-    size_t limit = SIZE_MAX;
+    static size_t said;
 
-    if (given)
-        return given;
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-        limit = all[i] < limit ? all[i] : limit;
-    return limit < SIZE_MAX ? limit : 0;
+    said = given ? given : said;
+    if (said)
+        return said;
+    const size_t left = least_left();
+    return left < SIZE_MAX ? without_reserve(left) : 0;
+}
+
+/* Not in sanitizer builds, which reserve more than any machine has. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define RESERVES_MUCH 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) ||                         \
+    __has_feature(memory_sanitizer)
+#define RESERVES_MUCH 1
+#endif
+#endif
+
+void cli_bound_memory(void)
+{
+#if defined(RLIMIT_DATA) && !defined(RESERVES_MUCH)
+    const size_t left = least_left();
+    const unsigned long long swap = read_entry("/proc/meminfo", "SwapFree") * 1024;
+    struct rlimit limit;
+
+    if (left == SIZE_MAX || getrlimit(RLIMIT_DATA, &limit) != 0)
+        return;
+    const rlim_t bound = (rlim_t)without_reserve(left) + (rlim_t)swap;
+    if (limit.rlim_cur == RLIM_INFINITY || limit.rlim_cur > bound) {
+        limit.rlim_cur = bound;
+        setrlimit(RLIMIT_DATA, &limit);
+    }
+#endif
 }

@@ -41,14 +41,22 @@ static int run_command(const struct cli_command *command, int argc, char **argv)
         cli_print_command_help(command);
         return CLI_YES;
     }
-    return count < 0 ? CLI_USAGE : command->main(argv, count);
+    if (count < 0)
+        return CLI_USAGE;
+    cli_bound_memory();
+    cli_watch_files();
+    return command->main(argv, count);
 }
 
 static int run_help(int argc, char **argv)
 {
-    if (argc == 0) {
+    if (argc == 0 || strcmp(argv[0], "help") == 0 || strcmp(argv[0], "--help") == 0) {
         cli_print_help();
         return CLI_YES;
+    }
+    if (argc > 1) {
+        cli_complain("help: '%s' is one name too many", argv[1]);
+        return CLI_USAGE;
     }
     const struct cli_command *command = cli_find_command(argv[0]);
     if (!command)
@@ -57,12 +65,32 @@ static int run_help(int argc, char **argv)
     return CLI_YES;
 }
 
+/* "cameo net.onnx": what is to be done with it? */
+static int no_subcommand(const char *word)
+{
+    uint64_t bytes;
+
+    if (word[0] == '-' || !cli_file_size(word, &bytes))
+        return unknown(word[0] == '-' ? "option" : "subcommand", word);
+    cli_complain("say what to do with %s, as in 'cameo info %s'; 'cameo --help' lists the "
+                 "subcommands",
+                 word, word);
+    return CLI_USAGE;
+}
+
 static int run(int argc, char **argv)
 {
     const char *word = argc > 1 ? argv[1] : "--help";
 
+    if (strcmp(word, "-V") == 0)
+        word = "--version";
+
     if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0 || strcmp(word, "help") == 0)
         return run_help(argc > 2 ? argc - 2 : 0, argv + 2);
+    if (strcmp(word, "--version") == 0 && argc > 2) {
+        cli_complain("--version takes no more words, not '%s'", argv[2]);
+        return CLI_USAGE;
+    }
     if (strcmp(word, "--version") == 0) {
         printf("cameo %s\n", cameo_version_string());
         cli_print_libraries(stdout);
@@ -72,7 +100,7 @@ static int run(int argc, char **argv)
         return cli_generate(argv[2]);
     const struct cli_command *command = cli_find_command(word);
     if (!command)
-        return unknown(word[0] == '-' ? "option" : "subcommand", word);
+        return no_subcommand(word);
     return run_command(command, argc - 2, argv + 2);
 }
 

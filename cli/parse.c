@@ -1,10 +1,12 @@
 /* Options as the user types them. */
 // SPDX-License-Identifier: Apache-2.0
+#define _POSIX_C_SOURCE 200809L
 #include "cli.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 enum { WORD_MAX = 40 };
 
@@ -47,10 +49,12 @@ const char *cli_suggest(const char *typed, const char *const *candidates, size_t
     for (size_t i = 0; i < count; i++) {
         const size_t edits = distance(typed, candidates[i]);
         const bool begins = strlen(typed) > 2 && !strncmp(typed, candidates[i], strlen(typed));
+        const bool same = strcasecmp(typed, candidates[i]) == 0;
 
-        if (begins || edits <= least) {
+        /* Names of a letter or two are all near each other. */
+        if (begins || same || (edits <= least && edits < strlen(typed))) {
             nearest = candidates[i];
-            least = begins ? 0 : edits - (edits > 0);
+            least = begins || same ? 0 : edits - (edits > 0);
         }
     }
     return nearest;
@@ -167,13 +171,34 @@ static int take_option(const struct cli_command *command, int argc, char **argv,
     return set_option(command, option, argv[at + 1]) ? 2 : 0;
 }
 
+/* "run net.onnx x.npy": files that are no models come with an option. */
+static void complain_surplus(const struct cli_command *command, const char *word)
+{
+    const struct cli_option *option = command->options;
+
+    while (option->name && strcmp(option->name, "--input") != 0 &&
+           strcmp(option->name, "--data") != 0)
+        option++;
+    if (option->name)
+        cli_complain("%s: '%s' is one name too many; after the model, files are given with %s %s",
+                     command->name, word, option->name, option->argument);
+    else
+        cli_complain("%s: '%s' is one name too many", command->name, word);
+}
+
 static bool check_operands(const struct cli_command *command, char **argv, int count)
 {
+    for (int i = 0; i < count; i++) {
+        if (strcmp(argv[i], "-") == 0) {
+            cli_complain("%s: standard input is not read, give the name of a file", command->name);
+            return false;
+        }
+    }
     if (count < command->min_operands)
         cli_complain("%s: no %s was given, 'cameo %s --help' shows how", command->name,
                      strncmp(command->usage, "DIR", 3) == 0 ? "DIR" : "MODEL", command->name);
     else if (count > command->max_operands)
-        cli_complain("%s: '%s' is one name too many", command->name, argv[command->max_operands]);
+        complain_surplus(command, argv[command->max_operands]);
     else
         return true;
     return false;

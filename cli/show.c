@@ -22,24 +22,6 @@ void cli_complain(const char *format, ...)
     fputc('\n', stderr);
 }
 
-int cli_exit_code(enum cameo_status status)
-{
-    switch (status) {
-    case CAMEO_OK:
-        return CLI_YES;
-    case CAMEO_BAD_ARGUMENT:
-    case CAMEO_NOT_FOUND:
-        return CLI_USAGE;
-    case CAMEO_NO_MEMORY:
-    case CAMEO_IO:
-        return CLI_MACHINE;
-    case CAMEO_CANCELLED:
-        return CLI_CANCELLED;
-    default:
-        return CLI_NO;
-    }
-}
-
 int cli_fail(const struct cameo_error *err)
 {
     cli_complain("%s", err->message);
@@ -101,8 +83,9 @@ int cli_check_writable(const char *path)
     } else if (errno == 0 && access(path, W_OK) == 0) {
         return CLI_YES;
     }
-    cli_complain("cannot write %s: %s", path, strerror(errno));
-    return errno == ENOENT || errno == EISDIR || errno == ENOTDIR ? CLI_USAGE : CLI_MACHINE;
+    const int why = errno;
+    cli_complain("cannot write %s: %s", path, strerror(why));
+    return cli_errno_code(why);
 }
 
 size_t cli_utf8_length(const unsigned char *data, size_t size)
@@ -173,6 +156,24 @@ size_t cli_put_text(FILE *to, const char *data, size_t size)
         used = 0;
     }
     return columns;
+}
+
+void cli_put_line(FILE *to, struct cameo_text text)
+{
+    cli_put_text(to, text.data, text.size);
+    fputc('\n', to);
+}
+
+void cli_put_lines(FILE *to, const char *data, size_t size)
+{
+    for (size_t begin = 0, at = 0; at <= size; at++) {
+        if (at < size && data[at] != '\n' && data[at] != '\t')
+            continue;
+        cli_put_text(to, data + begin, at - begin);
+        if (at < size)
+            fputc(data[at], to);
+        begin = at + 1;
+    }
 }
 
 size_t cli_text_width(struct cameo_text text)

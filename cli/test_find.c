@@ -84,8 +84,10 @@ static int walk(struct test_list *list, const char *path, size_t skip, int depth
         return CLI_YES;
     const int count = scandir(path, &entries, NULL, alphasort);
     if (count < 0) {
-        cli_complain("test: cannot read the folder %s: %s", path, strerror(errno));
-        return CLI_MACHINE;
+        const int why = errno;
+
+        cli_complain("test: cannot read the folder %s: %s", path, strerror(why));
+        return cli_errno_code(why);
     }
     for (int i = 0; i < count; i++) {
         if (entries[i]->d_name[0] != '.' && code == CLI_YES &&

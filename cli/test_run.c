@@ -64,6 +64,17 @@ static size_t input_of_file(const struct cameo_session *session, size_t files, s
     return count;
 }
 
+static enum cameo_status open_value(const char *path, enum cameo_kind kind,
+                                    struct cameo_arrays **out, struct cameo_error *err)
+{
+    struct cameo_arrays_options options = CAMEO_ARRAYS_OPTIONS_INIT;
+
+    cli_reads(path);
+    options.kind = kind;
+    options.memory_limit = cli_memory_limit(0);
+    return cameo_arrays_load(path, &options, out, err);
+}
+
 static bool load_inputs(struct test_case *test, const struct cameo_session *session,
                         const char *folder, struct data_set *set)
 {
@@ -83,7 +94,7 @@ static bool load_inputs(struct test_case *test, const struct cameo_session *sess
             return fail(test, "there are %zu input files, the model takes %zu", files,
                         cameo_session_input_count(session));
         if (!has_file(folder, "input", i, path) ||
-            cameo_arrays_open(path, input->kind, &set->inputs[i], &err) != CAMEO_OK)
+            open_value(path, input->kind, &set->inputs[i], &err) != CAMEO_OK)
             return fail(test, "%.900s", err.message);
         set->feeds[i].index = index;
         set->feeds[i].datum = cameo_arrays_at(set->inputs[i], 0);
@@ -109,8 +120,8 @@ static bool load_outputs(struct test_case *test, const struct cameo_session *ses
         const size_t i = set->n_outputs;
 
         if (!has_file(folder, "output", i, path) ||
-            cameo_arrays_open(path, cameo_session_output(session, i)->kind, &set->outputs[i],
-                              &err) != CAMEO_OK)
+            open_value(path, cameo_session_output(session, i)->kind, &set->outputs[i], &err) !=
+                CAMEO_OK)
             return fail(test, "%.900s", err.message);
         set->fetches[i].index = i;
     }

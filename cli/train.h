@@ -11,7 +11,8 @@ struct train_settings {
     size_t batch_size, epochs, steps, seed, threads, memory_limit, patience;
     size_t checkpoint_every, keep;
     const char *last_batch, *backend, *without;
-    bool no_shuffle, init, resume, force, memory, json, recompute;
+    bool no_shuffle, init, resume, force, memory, json, recompute, raw_bytes;
+    bool last_batch_given;
     int effective_threads;
 };
 
@@ -25,8 +26,12 @@ struct train_run {
     double loss, first_loss;
     uint64_t total, began_at; /* steps: to do in all, done when this run began */
     uint64_t epoch;           /* of the last batch, from 1 */
-    double best_loss;         /* of validations; infinite: none yet */
-    uint64_t worse;           /* validations since then */
+    struct train_epoch {      /* of the epoch under way, sums over its rows */
+        double loss, accuracy;
+        uint64_t rows;
+    } so_far;
+    double best_loss; /* of validations; infinite: none yet */
+    uint64_t worse;   /* validations since then */
     struct cameo_measure measured;
     bool stopped_early;
     FILE *log;
@@ -38,7 +43,9 @@ int train_loop(struct train_run *run);
 
 /* Progress and logs. */
 void train_show(struct train_run *run, bool now);
-void train_show_validation(struct train_run *run);
+/* A line for the epoch that is over: its mean loss, and what validation found. */
+void train_show_epoch(struct train_run *run);
+size_t train_accuracy(const struct train_run *run);
 /* What a step will hold, if that is asked for; fails when it is more than is allowed. */
 int train_check_memory(struct train_run *run);
 void train_put_number(FILE *to, const char *name, double value);

@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { PATH_SIZE = 4096, NOTES_MAX = 20, VALUE_SIZE = 64 };
+enum { PATH_SIZE = 4096, NOTES_MAX = 48, VALUE_SIZE = 64 };
 
 /* ---- names ---- */
 
@@ -95,12 +95,16 @@ int train_checkpoints_check(struct train_run *run)
         return CLI_USAGE;
     }
     if (mkdir(folder, 0777) != 0 && errno != EEXIST) {
-        cli_complain("train: cannot make the folder %s: %s", folder, strerror(errno));
-        return CLI_MACHINE;
+        const int why = errno;
+
+        cli_complain("train: cannot make the folder %s: %s", folder, strerror(why));
+        return cli_errno_code(why);
     }
     if (!each(run, note_newest, &newest)) {
-        cli_complain("train: %s: %s", folder, strerror(errno));
-        return CLI_MACHINE;
+        const int why = errno;
+
+        cli_complain("train: %s: %s", folder, strerror(why));
+        return cli_errno_code(why);
     }
     if (newest.found && !run->settings->resume) {
         cli_complain("train: %s holds checkpoints of another run; --resume goes on from them",
@@ -145,24 +149,29 @@ static const char *instruction_set(void)
 #endif
 }
 
-/* A number that tells one set of training flags from another. */
-static uint64_t flags_digest(void)
+static uint64_t digest_of(const char *text)
 {
-    const struct cli_training_flags *f = &cli_training;
-    const char *const all[] = {f->loss,       f->output,    f->optimizer,       f->lr,
-                               f->momentum,   f->beta1,     f->weight_decay,    f->beta2,
-                               f->epsilon,    f->warmup,    f->schedule,        f->schedule_steps,
-                               f->train,      f->freeze,    f->schedule_factor, f->clip_norm,
-                               f->accumulate, f->class_axis};
     uint64_t digest = UINT64_C(0xcbf29ce484222325);
 
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-        for (const char *c = all[i] ? all[i] : "\1";; c++) {
-            digest = (digest ^ (unsigned char)*c) * UINT64_C(0x100000001b3);
-            if (!*c)
-                break;
-        }
+    for (const char *c = text; *c; c++)
+        digest = (digest ^ (unsigned char)*c) * UINT64_C(0x100000001b3);
     return digest;
+}
+
+/* Every flag that says what the training is like, by its name; a long one by its beginning and a
+ * number made of all of it. */
+static void note_flags(struct notes *notes)
+{
+    for (size_t i = 0; i < cli_training_flag_count(); i++) {
+        const char *name, *value = cli_training_flag(i, &name);
+
+        if (!value)
+            note(notes, name, "not given");
+        else if (strlen(value) < 40)
+            note(notes, name, "%s", value);
+        else
+            note(notes, name, "%.30s.. (%016" PRIx64 ")", value, digest_of(value));
+    }
 }
 
 /* Kernels of another version may round otherwise. */
@@ -205,7 +214,7 @@ static void note_conditions(const struct train_run *run, struct notes *notes)
     note(notes, "threads", "%d", s->effective_threads);
     note_passes(notes, s);
     note(notes, "seed", "%zu", s->seed);
-    note(notes, "digest of the training flags", "%016" PRIx64, flags_digest());
+    note_flags(notes);
     note(notes, "samples", "%lld", (long long)cameo_dataset_samples(run->data));
     note(notes, "batch size", "%lld", (long long)cameo_batches_size(run->batches));
     note(notes, "order", "%s", s->no_shuffle ? "as stored" : "shuffled");
@@ -222,6 +231,9 @@ static void note_position(const struct train_run *run, struct notes *notes)
     note(notes, "worse", "%" PRIu64, run->worse);
     note(notes, "first loss", "%.17g", run->first_loss);
     note(notes, "loss", "%.17g", run->loss);
+    note(notes, "rows of the epoch", "%" PRIu64, run->so_far.rows);
+    note(notes, "their loss", "%.17g", run->so_far.loss);
+    note(notes, "their accuracy", "%.17g", run->so_far.accuracy);
 }
 
 /* ---- writing ---- */
@@ -289,6 +301,21 @@ struct resumption {
     size_t differences, seen;
 };
 
+/* The flag behind a condition that is not called after it. */
+static const char *flag_of(const char *key)
+{
+    static const char *const flags[][2] = {
+        {"threads", " (--threads)"},       {"seed", " (--seed)"},
+        {"batch size", " (--batch-size)"}, {"order", " (--no-shuffle)"},
+        {"samples", " (--data)"},          {"last batch", " (--last-batch, --steps)"},
+        {"backend", " (--backend)"},       {"passes", " (--without, --recompute)"}};
+
+    for (size_t i = 0; i < sizeof flags / sizeof *flags; i++)
+        if (strcmp(flags[i][0], key) == 0)
+            return flags[i][1];
+    return "";
+}
+
 static void take_note(void *arg, const char *key, const char *value)
 {
     struct resumption *r = arg;
@@ -300,8 +327,8 @@ static void take_note(void *arg, const char *key, const char *value)
             continue;
         r->seen++;
         if (strcmp(now->value.data, value) != 0) {
-            cli_complain("train: %s was %s in the checkpoint, now it is %s", key, value,
-                         now->value.data);
+            cli_complain("train: %s%s was %s in the checkpoint, now it is %s", key, flag_of(key),
+                         value, now->value.data);
             r->differences++;
         }
     }
@@ -317,6 +344,12 @@ static void take_note(void *arg, const char *key, const char *value)
         r->run->first_loss = strtod(value, NULL);
     else if (strcmp(key, "loss") == 0)
         r->run->loss = strtod(value, NULL);
+    else if (strcmp(key, "rows of the epoch") == 0)
+        r->run->so_far.rows = strtoull(value, NULL, 10);
+    else if (strcmp(key, "their loss") == 0)
+        r->run->so_far.loss = strtod(value, NULL);
+    else if (strcmp(key, "their accuracy") == 0)
+        r->run->so_far.accuracy = strtod(value, NULL);
 }
 
 static int go_on(struct train_run *run, const char *path)

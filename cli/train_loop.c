@@ -66,13 +66,15 @@ static int validate(struct train_run *run)
 {
     int code;
 
-    if (!run->validation_batches)
+    if (!run->validation_batches) {
+        train_show_epoch(run);
         return CLI_YES;
+    }
     code = measure_all(run, &run->measured);
     if (code != CLI_YES)
         return code;
     code = train_log_validation(run);
-    train_show_validation(run);
+    train_show_epoch(run);
     if (run->measured.loss < run->best_loss) {
         run->best_loss = run->measured.loss;
         run->worse = 0;
@@ -93,7 +95,18 @@ static uint64_t epoch_ahead(const struct train_run *run)
     return at.epoch + 1 + (at.sample >= cameo_dataset_samples(run->data));
 }
 
-static int step(struct train_run *run, const struct cameo_feed *feeds)
+/* Means over the epoch weigh each batch by its rows. */
+static void add_to_epoch(struct train_run *run, int64_t rows)
+{
+    const size_t accuracy = train_accuracy(run);
+
+    run->so_far.rows += (uint64_t)rows;
+    run->so_far.loss += run->loss * (double)rows;
+    if (accuracy < cameo_trainer_scalar_count(run->trainer))
+        run->so_far.accuracy += run->scalars[accuracy] * (double)rows;
+}
+
+static int step(struct train_run *run, const struct cameo_feed *feeds, int64_t rows)
 {
     const size_t loss = cameo_trainer_loss(run->trainer);
     struct cameo_error err;
@@ -106,6 +119,7 @@ static int step(struct train_run *run, const struct cameo_feed *feeds)
         run->loss = run->scalars[loss];
     if (isnan(run->first_loss))
         run->first_loss = run->loss;
+    add_to_epoch(run, rows);
     code = train_log_step(run);
     train_show(run, false);
     return code;
@@ -143,9 +157,11 @@ static int advance(struct train_run *run)
     if (!rows)
         return CLI_YES;
     run->epoch = epoch;
-    code = step(run, feeds);
-    if (code == CLI_YES && epoch_is_over(run))
+    code = step(run, feeds, rows);
+    if (code == CLI_YES && epoch_is_over(run)) {
         code = validate(run);
+        run->so_far = (struct train_epoch){0};
+    }
     if (code == CLI_YES && checkpoint_is_due(run))
         code = train_checkpoint(run);
     return code;
@@ -158,8 +174,13 @@ static int stop(struct train_run *run)
 
     train_clear_line();
     if (!s->checkpoint) {
-        cli_complain("stopped after step %llu; nothing was saved, '--checkpoint DIR' would keep it",
-                     steps);
+        struct cameo_error err;
+
+        if (cameo_trainer_save(run->trainer, s->out, NULL, NULL, &err) != CAMEO_OK)
+            return cli_fail(&err);
+        cli_complain("stopped after step %llu; what was trained so far is in %s ('--checkpoint "
+                     "DIR' makes a run that can go on exactly there)",
+                     steps, s->out);
         return CLI_CANCELLED;
     }
     const int code = train_checkpoint(run);

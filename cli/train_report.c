@@ -156,19 +156,57 @@ static double r_squared(const struct cameo_measure *m)
     return spread > 0 ? 1 - m->squared / spread : (double)NAN;
 }
 
-void train_show_validation(struct train_run *run)
+static void put_validation(const struct train_run *run)
 {
     const struct cameo_measure *m = &run->measured;
 
-    train_clear_line();
-    fprintf(stderr, "epoch %llu: loss %.5g, validation loss %.5g", (unsigned long long)run->epoch,
-            run->loss, m->loss);
+    fprintf(stderr, ", validation loss %.5g", m->loss);
     if (m->judged)
-        fprintf(stderr, ", accuracy %.2f %%", 100.0 * (double)m->correct / (double)m->judged);
+        fprintf(stderr, ", validation accuracy %.2f %%",
+                100.0 * (double)m->correct / (double)m->judged);
     if (m->compared)
         fprintf(stderr, ", mae %.5g, r2 %.4f", m->absolute / (double)m->compared, r_squared(m));
     if (m->loss < run->best_loss && !isinf(run->best_loss))
         fputs(", the best so far", stderr);
+}
+
+/* The number of the scalar that the algorithm calls accuracy; their count when there is none. */
+size_t train_accuracy(const struct train_run *run)
+{
+    const size_t count = cameo_trainer_scalar_count(run->trainer);
+
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(cameo_trainer_scalar_name(run->trainer, i), "accuracy") == 0)
+            return i;
+    return count;
+}
+
+/* Without a validation to tell of, a hundred lines will do, and none where steps are counted. */
+static bool is_told(const struct train_run *run)
+{
+    const uint64_t every = (run->settings->epochs + 99) / 100;
+
+    return run->validation_batches ||
+           (!run->settings->steps && (every <= 1 || run->epoch % every == 0));
+}
+
+void train_show_epoch(struct train_run *run)
+{
+    const struct train_epoch *e = &run->so_far;
+    const double rows = (double)e->rows;
+
+    if (!is_told(run))
+        return;
+    train_clear_line();
+    fprintf(stderr, "epoch %llu: ", (unsigned long long)run->epoch);
+    if (isnan(run->loss) || !e->rows)
+        fputs("done", stderr);
+    else
+        fprintf(stderr, "loss %.5g", e->loss / rows);
+    if (e->rows && train_accuracy(run) < cameo_trainer_scalar_count(run->trainer))
+        fprintf(stderr, ", accuracy %.2f %%", 100.0 * e->accuracy / rows);
+    if (run->validation_batches)
+        put_validation(run);
     fputc('\n', stderr);
 }
 

@@ -88,6 +88,7 @@ int cli_training_read(const char *command, struct cameo_prepare_options *out)
     out->train = f->train;
     out->freeze = f->freeze;
     out->keep_opset = f->keep_opset;
+    out->keep_tied = f->keep_tied;
     read_real(&r, "--lr", f->lr, &out->lr);
     read_real(&r, "--momentum", f->momentum, &out->momentum);
     read_real(&r, "--weight-decay", f->weight_decay, &out->weight_decay);
@@ -111,33 +112,51 @@ int cli_training_read(const char *command, struct cameo_prepare_options *out)
     return r.code;
 }
 
-const char *cli_training_given_at(size_t number)
+static const char *const flag_names[] = {
+    "--loss",           "--output",          "--optimizer",  "--lr",        "--momentum",
+    "--weight-decay",   "--beta1",           "--beta2",      "--epsilon",   "--schedule",
+    "--schedule-steps", "--schedule-factor", "--warmup",     "--clip-norm", "--accumulate",
+    "--train",          "--freeze",          "--class-axis", "--keep-tied"};
+
+size_t cli_training_flag_count(void)
+{
+    return sizeof flag_names / sizeof *flag_names;
+}
+
+const char *cli_training_flag(size_t number, const char **name)
 {
     const struct cli_training_flags *f = &cli_training;
-    const struct {
-        const char *name, *value;
-    } all[] = {{"--loss", f->loss},
-               {"--output", f->output},
-               {"--optimizer", f->optimizer},
-               {"--lr", f->lr},
-               {"--momentum", f->momentum},
-               {"--weight-decay", f->weight_decay},
-               {"--beta1", f->beta1},
-               {"--beta2", f->beta2},
-               {"--epsilon", f->epsilon},
-               {"--schedule", f->schedule},
-               {"--schedule-steps", f->schedule_steps},
-               {"--schedule-factor", f->schedule_factor},
-               {"--warmup", f->warmup},
-               {"--clip-norm", f->clip_norm},
-               {"--accumulate", f->accumulate},
-               {"--train", f->train},
-               {"--freeze", f->freeze},
-               {"--class-axis", f->class_axis}};
+    const char *const values[] = {f->loss,
+                                  f->output,
+                                  f->optimizer,
+                                  f->lr,
+                                  f->momentum,
+                                  f->weight_decay,
+                                  f->beta1,
+                                  f->beta2,
+                                  f->epsilon,
+                                  f->schedule,
+                                  f->schedule_steps,
+                                  f->schedule_factor,
+                                  f->warmup,
+                                  f->clip_norm,
+                                  f->accumulate,
+                                  f->train,
+                                  f->freeze,
+                                  f->class_axis,
+                                  f->keep_tied ? "given" : NULL};
 
-    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
-        if (all[i].value && number-- == 0)
-            return all[i].name;
+    *name = flag_names[number];
+    return values[number];
+}
+
+const char *cli_training_given_at(size_t number)
+{
+    const char *name;
+
+    for (size_t i = 0; i < cli_training_flag_count(); i++)
+        if (cli_training_flag(i, &name) && number-- == 0)
+            return name;
     return NULL;
 }
 

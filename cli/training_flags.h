@@ -12,7 +12,7 @@ struct cli_training_flags {
     const char *lr, *momentum, *weight_decay, *beta1, *beta2, *epsilon;
     const char *schedule, *warmup, *schedule_steps, *schedule_factor;
     const char *clip_norm, *accumulate, *train, *freeze, *class_axis;
-    bool keep_opset;
+    bool keep_opset, keep_tied;
 };
 extern struct cli_training_flags cli_training;
 
@@ -79,6 +79,9 @@ extern struct cli_training_flags cli_training;
         {"--freeze", NULL,                                                                           \
          "REGEX",    "leave the initializers whose names match as they are",                         \
          CLI_TEXT,   &cli_training.freeze},                                                          \
+        {"--keep-tied", NULL,                                                                        \
+         NULL,          "train as one what the exporter merged: biases of zeros and the like",       \
+         CLI_FLAG,      &cli_training.keep_tied},                                                    \
     {                                                                                                \
         "--keep-opset", NULL, NULL, "refuse a model whose opset is too old, do not raise it",        \
             CLI_FLAG, &cli_training.keep_opset                                                       \
@@ -86,6 +89,9 @@ extern struct cli_training_flags cli_training;
 
 /* What the flags say; complains about each that says nonsense and returns CLI_USAGE. */
 int cli_training_read(const char *command, struct cameo_prepare_options *out);
+/* Flags that say what a training is like, by number: what was given with one, NULL: nothing. */
+size_t cli_training_flag_count(void);
+const char *cli_training_flag(size_t number, const char **name);
 /* Was one given that says what a training is like? Its name, for messages; NULL: none. */
 const char *cli_training_given(void);
 /* The same for all of them, by number. */

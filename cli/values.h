@@ -11,7 +11,8 @@ void cli_print_value(FILE *to, struct cameo_text name, const struct cameo_datum 
 const char *cli_describe_value(char *text, size_t size, const struct cameo_datum *datum);
 
 /* When two numbers count as equal: |a - b| <= atol + rtol * |b|, or scaled times the largest
- * expected magnitude of the tensor when scaled is not 0. */
+ * expected magnitude of the tensor when scaled is not 0. Floats and doubles up to two units in the
+ * last place of that magnitude are equal too: both are zero but for rounding. */
 struct cli_tolerance {
     double rtol, atol, scaled;
     bool loose; /* random results: type, shape, and zeros and ones where all were */
@@ -21,25 +22,51 @@ struct cli_tolerance {
 bool cli_same_value(const struct cameo_datum *actual, const struct cameo_datum *expected,
                     const struct cli_tolerance *tolerance, char *reason, size_t size);
 
-/* Inputs from files: one feed for each that was found, and the files that hold their values. */
+/* Inputs from files, and made up: one feed for each, and what holds their values. */
 struct cli_inputs {
+    const char *command; /* that wants them, for messages */
     const struct cameo_session *session;
+    bool any_type; /* numbers of any type are taken, and converted */
     struct cameo_feed *feeds;
     size_t count;
     bool *given; /* per input of the session */
     struct cameo_arrays **files;
     size_t file_count, file_room;
-    struct cameo_datum **made;
-    size_t made_count;
+    struct cameo_made_inputs *made;
+    size_t given_count; /* feeds that come from files; those behind are made up */
 };
 
+/* How inputs are made up: the values of CLI_MAKE_OPTIONS. */
+struct cli_make {
+    bool wanted;
+    struct cli_texts dims, shapes; /* "N=8", "x=1,3,224,224" */
+};
+
+/* Rows of a table of options; make is a struct cli_make. */
+#define CLI_MAKE_OPTIONS(make)                                                                     \
+    {"--dim",   NULL,        "NAME=N", "the size of an open dimension of inputs that are made up", \
+     CLI_TEXTS, &(make).dims},                                                                     \
+    {                                                                                              \
+        "--shape", NULL, "NAME=N,N,..", "the shape of an input that is made up", CLI_TEXTS,        \
+            &(make).shapes                                                                         \
+    }
+
 /* Exit codes. */
-int cli_inputs_begin(struct cli_inputs *inputs, const struct cameo_session *session);
+int cli_inputs_begin(struct cli_inputs *inputs, const char *command,
+                     const struct cameo_session *session);
 void cli_inputs_end(struct cli_inputs *inputs);
 /* "NAME=FILE" or "FILE". */
 int cli_inputs_add(struct cli_inputs *inputs, const char *text);
-/* Values for what is still missing, made from seed. */
-int cli_inputs_random(struct cli_inputs *inputs, uint64_t seed);
+/* Says that there is no input of this name, and which there are. */
+int cli_inputs_unknown(const struct cli_inputs *inputs, const char *name, size_t size);
+/* Values for what is still missing. options has seed, batch and the like; sizes and shapes come
+ * from make. May be called again, with another attempt. */
+int cli_inputs_make(struct cli_inputs *inputs, const struct cli_make *make,
+                    const struct cameo_make_options *options);
+/* Could other guesses make a difference? */
+bool cli_inputs_guessed(const struct cli_inputs *inputs);
+/* Says which sizes were made up, and how to set them. */
+void cli_inputs_note_sizes(const struct cli_inputs *inputs);
 /* Says what is missing, with an example; model is its path. */
 int cli_inputs_check(const struct cli_inputs *inputs, const char *model);
 

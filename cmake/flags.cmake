@@ -6,6 +6,16 @@ add_library(cameo_flags INTERFACE)
 if(CAMEO_DEV)
   target_compile_options(cameo_flags INTERFACE ${CAMEO_WARNINGS})
 endif()
+# What ends the process instead of letting a mistake be used: files of strangers are read here.
+# FORTIFY needs optimisation; sanitizers do more than both.
+option(CAMEO_HARDEN "Stack protector, FORTIFY and full RELRO in release builds" ON)
+if(CAMEO_HARDEN AND NOT CAMEO_SANITIZE)
+  target_compile_options(cameo_flags INTERFACE
+                         $<$<CONFIG:Release>:-fstack-protector-strong>
+                         $<$<CONFIG:Release>:-U_FORTIFY_SOURCE> $<$<CONFIG:Release>:-D_FORTIFY_SOURCE=2>)
+  target_link_options(cameo_flags INTERFACE
+                      $<$<CONFIG:Release>:LINKER:-z,relro,-z,now,-z,noexecstack>)
+endif()
 if(CAMEO_SANITIZE)
   target_compile_options(cameo_flags INTERFACE -fsanitize=${CAMEO_SANITIZE}
                          -fno-sanitize-recover=all -fno-omit-frame-pointer)

@@ -1,10 +1,14 @@
 # libcameo: compiled once, packed as a shared and as a static library.
 # SPDX-License-Identifier: Apache-2.0
 file(GLOB_RECURSE CAMEO_SOURCES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/*.c)
+list(FILTER CAMEO_SOURCES EXCLUDE REGEX "/src/codec/module/") # cmake/codecs.cmake
 
 set(LOOPS ${CAMEO_SOURCES})
 list(FILTER LOOPS INCLUDE REGEX "/src/(backends|ops|tensor)/|/(finite|random|parallel)\\.c$")
-set_property(SOURCE ${LOOPS} APPEND PROPERTY COMPILE_OPTIONS $<$<CONFIG:Release>:-O3>)
+# Nobody asks what a float operation trapped on or left in errno: without that, loops with functions
+# and choices become vectors.
+set_property(SOURCE ${LOOPS} APPEND PROPERTY COMPILE_OPTIONS
+             "$<$<CONFIG:Release>:-O3;-fno-math-errno;-fno-trapping-math>")
 
 add_library(cameo_objects OBJECT ${CAMEO_SOURCES} ${CAMEO_GENERATED_SOURCES})
 set_target_properties(cameo_objects PROPERTIES POSITION_INDEPENDENT_CODE ON)
@@ -18,6 +22,13 @@ set(CAMEO_LIBRARY_DIR "" CACHE PATH "A folder of libraries that are opened at ru
 if(CAMEO_LIBRARY_DIR)
   set_property(SOURCE ${PROJECT_SOURCE_DIR}/src/base/library.c APPEND PROPERTY COMPILE_DEFINITIONS
                CM_LIBRARY_DIR="${CAMEO_LIBRARY_DIR}")
+endif()
+
+# And from an installed command, which is linked statically, in the folder of libraries beside it.
+if(NOT IS_ABSOLUTE "${CMAKE_INSTALL_LIBDIR}" AND NOT IS_ABSOLUTE "${CMAKE_INSTALL_BINDIR}")
+  file(RELATIVE_PATH beside ${CMAKE_INSTALL_FULL_BINDIR} ${CMAKE_INSTALL_FULL_LIBDIR})
+  set_property(SOURCE ${PROJECT_SOURCE_DIR}/src/base/library.c APPEND PROPERTY COMPILE_DEFINITIONS
+               CM_LIBRARY_BESIDE="${beside}")
 endif()
 
 # While the major version is 0 every minor version may break the ABI.

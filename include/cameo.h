@@ -64,7 +64,8 @@ struct cameo_backend {
 CAMEO_API bool cameo_backend(size_t index, struct cameo_backend *out);
 
 /* A library of others that is opened when it is there, and otherwise done without: "oneDNN",
- * "zlib". False past the end. */
+ * "zlib", and those of image codecs, whose path is that of the module that links them. False past
+ * the end. */
 struct cameo_library {
     size_t struct_size;
     char name[32], version[32]; /* version "": it is not used */
@@ -202,6 +203,12 @@ CAMEO_API void cameo_model_free(struct cameo_model *model);
  * Everything here was gathered while loading: these calls cannot fail and cost nothing. Asking for
  * an index past the count gives NULL. */
 
+/* Numbers that a model holds, and where they are counted together. */
+struct cameo_weights {
+    size_t tensor_count; /* or lists */
+    uint64_t count, bytes;
+};
+
 struct cameo_summary {
     int64_t ir_version, model_version;
     struct cameo_text producer_name, producer_version, domain, doc_string;
@@ -221,6 +228,11 @@ struct cameo_summary {
      * training algorithms. */
     uint64_t parameter_count, parameter_bytes;
     uint64_t training_parameter_count, training_parameter_bytes;
+
+    /* The same of what is no initializer of the graph, graphs inside its nodes and functions
+     * included: in Constant nodes; the floats in attributes of ai.onnx.ml operators (thresholds and
+     * leaves of trees, coefficients, support vectors); initializers of graphs inside nodes. */
+    struct cameo_weights constant_weights, attribute_weights, nested_weights;
 };
 
 struct cameo_opset {
@@ -332,6 +344,10 @@ CAMEO_API const struct cameo_training *cameo_model_training(const struct cameo_m
                                                             size_t index);
 CAMEO_API const struct cameo_external_file *
 cameo_model_external_file(const struct cameo_model *model, size_t index);
+/* Sentences on what the model does that ONNX does not allow and that is run all the same, because
+ * its meaning is clear: nodes that are out of order. Found when first asked for. NULL past the
+ * last. */
+CAMEO_API const struct cameo_text *cameo_model_note(const struct cameo_model *model, size_t index);
 
 /* The initializer of this name; where a broken model has several, the first. Gives false, and
  * leaves *index alone, when there is none. */
@@ -526,10 +542,34 @@ struct cameo_arrays;
  * otherwise; CAMEO_KIND_NONE means a tensor. */
 CAMEO_API enum cameo_status cameo_arrays_open(const char *path, enum cameo_kind kind,
                                               struct cameo_arrays **out, struct cameo_error *err);
+
+struct cameo_arrays_options {
+    size_t struct_size;
+    enum cameo_kind kind; /* of a .pb file, as above */
+    bool copy_files;      /* read the file into memory rather than map it */
+    size_t memory_limit;  /* bytes that its values may take, beside the file; 0: no limit */
+    /* Arrays of these names are loaded; others are listed, but have no value. NULL: all are loaded.
+     */
+    const struct cameo_text *names;
+    size_t name_count;
+    bool or_alone; /* an array that is alone in its file is loaded whatever its name */
+};
+
+#define CAMEO_ARRAYS_OPTIONS_INIT                                                                  \
+    {                                                                                              \
+        sizeof(struct cameo_arrays_options), CAMEO_KIND_NONE, false, 0, NULL, 0, false             \
+    }
+
+/* The same with more said; options may be NULL. A few bytes of a file can stand for gigabytes, so
+ * programs that open files of strangers set a limit. */
+CAMEO_API enum cameo_status cameo_arrays_load(const char *path,
+                                              const struct cameo_arrays_options *options,
+                                              struct cameo_arrays **out, struct cameo_error *err);
 CAMEO_API void cameo_arrays_free(struct cameo_arrays *arrays); /* NULL is fine */
 CAMEO_API size_t cameo_arrays_count(const struct cameo_arrays *arrays);
 /* "" where the format has no names; NULL data past the end. */
 CAMEO_API struct cameo_text cameo_arrays_name(const struct cameo_arrays *arrays, size_t index);
+/* NULL past the end, and where the array was not loaded. */
 CAMEO_API const struct cameo_datum *cameo_arrays_at(const struct cameo_arrays *arrays,
                                                     size_t index);
 /* Writes values under their names to a file of one of these endings, whole or not at all. .npy and
@@ -829,6 +869,71 @@ CAMEO_API enum cameo_status cameo_session_run(struct cameo_session *session,
                                               const struct cameo_run_options *options,
                                               struct cameo_error *err);
 
+/* ---- inputs made up ----
+ *
+ * To try a model without data: floats at random, integers within what they are used to point at.
+ * Sizes that the model leaves open are guessed from names and places, and others are tried where
+ * the model would refuse those, within a fixed amount of work. */
+
+struct cameo_size {
+    const char *symbol; /* "batch" */
+    int64_t size;
+};
+
+struct cameo_input_shape {
+    const char *input;
+    int rank;
+    const int64_t *dims;
+};
+
+struct cameo_make_options {
+    size_t struct_size;
+    uint64_t seed;
+    const struct cameo_size *sizes; /* of open dimensions, by name */
+    size_t size_count;
+    const struct cameo_input_shape *shapes; /* of inputs */
+    size_t shape_count;
+    int64_t batch;       /* the guess for batches */
+    bool both_signs;     /* floats on both sides of 0, away from it; otherwise from 0 to 1 */
+    unsigned attempt;    /* 0: the best guesses; 1, 2, ..: others, for when those did not run */
+    size_t memory_limit; /* bytes of all values together; 0: none */
+};
+
+#define CAMEO_MAKE_OPTIONS_INIT                                                                    \
+    {                                                                                              \
+        sizeof(struct cameo_make_options), 0, 0, 0, 0, 0, 1, false, 0, 0                           \
+    }
+
+/* A size that was made up. */
+struct cameo_made_size {
+    struct cameo_text input; /* where it stands first */
+    int axis;
+    struct cameo_text symbol; /* "" when it has no name */
+    int64_t size;
+};
+
+struct cameo_made_inputs;
+
+/* Makes values for the inputs of a session that feeds does not hold and that have no default. Sizes
+ * of what is fed count for dimensions of the same name. A name that no open dimension or input has
+ * is CAMEO_NOT_FOUND; inputs that are maps cannot be made. options may be NULL. *out is the
+ * caller's to free. */
+CAMEO_API enum cameo_status cameo_session_make_inputs(const struct cameo_session *session,
+                                                      const struct cameo_make_options *options,
+                                                      const struct cameo_feed *feeds,
+                                                      size_t feed_count,
+                                                      struct cameo_made_inputs **out,
+                                                      struct cameo_error *err);
+CAMEO_API void cameo_made_inputs_free(struct cameo_made_inputs *made); /* NULL is fine */
+/* The values, for cameo_session_run; *count receives how many. */
+CAMEO_API const struct cameo_feed *cameo_made_inputs_feeds(const struct cameo_made_inputs *made,
+                                                           size_t *count);
+/* NULL past the last. */
+CAMEO_API const struct cameo_made_size *cameo_made_inputs_size(const struct cameo_made_inputs *made,
+                                                               size_t index);
+/* Why the model will refuse the sizes, as far as is known before a run; "": it will not. */
+CAMEO_API const char *cameo_made_inputs_refusal(const struct cameo_made_inputs *made);
+
 /* ---- data to train on ---- */
 
 struct cameo_dataset;
@@ -1098,11 +1203,15 @@ struct cameo_batches_options {
     bool prefetch;      /* read ahead on a thread */
     const char *target; /* the array for the one input that none is named after; NULL: the one left
                          */
+    /* An array of bytes with 64 numbers a sample or more is taken for images: a float input of the
+     * model is fed its numbers divided by 255. true: as they are */
+    bool raw_bytes;
 };
 
 #define CAMEO_BATCHES_OPTIONS_INIT                                                                 \
     {                                                                                              \
-        sizeof(struct cameo_batches_options), 0, false, 0, CAMEO_LAST_SHORT, false, false, 0       \
+        sizeof(struct cameo_batches_options), 0, false, 0, CAMEO_LAST_SHORT, false, false, 0,      \
+            false                                                                                  \
     }
 
 /* Arrays and inputs meet by name; values are converted to what the inputs take. All that does not
@@ -1230,17 +1339,19 @@ struct cameo_prepare_options {
     double clip_norm;   /* of all gradients together; 0: none */
     int64_t accumulate; /* batches whose gradients are averaged for one update */
     /* POSIX extended regular expressions over initializer names: train those alone; leave those
-     * alone. NULL: float initializers that a gradient reaches, less running statistics and scalars
-     */
+     * alone. NULL: what a user of the framework would call a parameter, see docs/training.md */
     const char *train, *freeze;
     bool keep_opset;    /* refuse a model whose opset is too old, instead of raising it */
     int64_t class_axis; /* of the prediction, for cross-entropy and nll; negative: from the end */
+    /* Tensors that hold one repeated value, such as biases of zeros, come merged from exporters and
+     * are trained apart; true: as the one they are in the file */
+    bool keep_tied;
 };
 
 #define CAMEO_PREPARE_OPTIONS_INIT                                                                 \
     {                                                                                              \
         sizeof(struct cameo_prepare_options), 0, 0, 0, 0, -1, -1, -1, -1, -1, -1,                  \
-            CAMEO_SCHEDULE_CONSTANT, 0, 0, 0.1, 0, 1, 0, 0, false, 1                               \
+            CAMEO_SCHEDULE_CONSTANT, 0, 0, 0.1, 0, 1, 0, 0, false, 1, false                        \
     }
 
 /* Whether an initializer is trained, and why or why not. */
@@ -1361,6 +1472,10 @@ struct cameo_gradcheck {
     double worst;             /* by how much, as a part of the larger */
     int64_t at;               /* its number */
     bool reached;             /* false: the outputs do not depend on it */
+    double below, above;      /* differences to one side, of the same element */
+    size_t kinks; /* elements at a kink or too near one for differences to tell: the sides disagree
+                     with the gradient between them, or narrower differences say something else.
+                     They do not count as differing */
 };
 
 struct cameo_gradcheck_options {
@@ -1374,8 +1489,9 @@ struct cameo_gradcheck_options {
         sizeof(struct cameo_gradcheck_options), 0, 20                                              \
     }
 
-/* Calls row for each. Feeds name inputs by their number in the model; those that are missing are
- * made up, unknown dimensions being 2. options may be NULL. */
+/* Calls row for each, as soon as it is done. Feeds name inputs by their number in the model; those
+ * that are missing are made up as cameo_session_make_inputs does, with batches of 2. options may be
+ * NULL. */
 typedef void cameo_gradcheck_fn(void *arg, const struct cameo_gradcheck *row);
 CAMEO_API enum cameo_status cameo_model_gradcheck(const struct cameo_model *model,
                                                   const struct cameo_gradcheck_options *options,

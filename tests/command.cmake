@@ -20,6 +20,10 @@ endif()
 if(PUBLIC_HEADER_PRESENT AND NOT CAMEO_SANITIZE AND NOT CAMEO_COVERAGE AND NOT CMAKE_CROSSCOMPILING)
   cameo_add_test(package/exports package sh ${TESTS_DIR}/package/exports.sh
                  $<TARGET_FILE:cameo> ${PROJECT_SOURCE_DIR}/include/cameo.h ${CMAKE_NM} ${CMAKE_READELF})
+  if(CAMEO_HARDEN AND CMAKE_BUILD_TYPE STREQUAL "Release" AND TARGET cameo_command)
+    cameo_add_test(package/hardened package sh ${TESTS_DIR}/package/hardened.sh ${CMAKE_READELF}
+                   $<TARGET_FILE:cameo_command> $<TARGET_FILE:cameo>)
+  endif()
   cameo_add_test(package/install package sh ${TESTS_DIR}/package/install.sh
                  ${CMAKE_COMMAND} ${CMAKE_BINARY_DIR} ${CMAKE_C_COMPILER})
 endif()

@@ -23,6 +23,11 @@ if(UNIT_SOURCES)
   target_link_libraries(unit_support PRIVATE unit_flags)
 endif()
 
+# The codec module is linked into its test.
+if(NOT TARGET cameo_codecs)
+  list(FILTER UNIT_TESTS EXCLUDE REGEX "/test_codec_module\\.c$")
+endif()
+
 foreach(source ${UNIT_TESTS})
   file(RELATIVE_PATH name ${TESTS_DIR}/unit ${source})
   string(REGEX REPLACE "\\.c$" "" name ${name})
@@ -36,6 +41,9 @@ foreach(source ${UNIT_TESTS})
   add_dependencies(tests ${target})
   if(TARGET unit_support)
     target_link_libraries(${target} PRIVATE unit_support)
+  endif()
+  if(program STREQUAL test_codec_module)
+    target_link_libraries(${target} PRIVATE cameo_codecs_objects)
   endif()
   target_link_libraries(${target} PRIVATE unit_flags cameo_static ${CMOCKA_LIBRARY})
   set_target_properties(${target} PROPERTIES OUTPUT_NAME ${program} RUNTIME_OUTPUT_DIRECTORY

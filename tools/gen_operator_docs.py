@@ -178,8 +178,13 @@ def table(heads, lines):
         yield "| " + " | ".join(line) + " |"
 
 
+def is_gone(row):
+    """Deprecated in its newest version, and older ones are rewritten rather than run."""
+    return row["state"] == "deprecated" and row["kernel"] == "no"
+
+
 def operator_line(row):
-    if row["state"] == "deprecated":
+    if is_gone(row):
         return [row["name"], COLUMNS["versions"](row), upgrade(row), "deprecated",
                 *["-"] * (len(COLUMNS) - 4)]
     return [column(row) for column in COLUMNS.values()]
@@ -187,7 +192,7 @@ def operator_line(row):
 
 def totals(domain, rows):
     """One line of the table at the top. What lacks a part of its body does not count."""
-    alive = [row for row in rows if row["state"] != "deprecated"]
+    alive = [row for row in rows if not is_gone(row)]
 
     def count(test):
         return str(sum(bool(test(row)) for row in alive))
@@ -220,7 +225,7 @@ def page(rows, opsets, package):
     lines = [HEAD.format(version=package)]
     lines += table(TOTALS, [*(totals(domain, own) for domain, own in by_domain.items()),
                             totals("all", rows)])
-    gone = sum(row["state"] == "deprecated" for row in rows)
+    gone = sum(map(is_gone, rows))
     versions = sum(row["versions"].count(",") + 1 for row in rows)
     lines += ["", f"{len(rows)} operators in {versions} versions; {gone} are deprecated and not "
               "counted above.", "", LEGEND]

@@ -231,6 +231,40 @@ def check_banned():
     return found
 
 
+def check_terminal():
+    """cli/ prints text that came from files through cli_put_text and its kin, never raw"""
+    raw = re.compile(r"\b(?:printf|fprintf|fputs|puts|fwrite)\s*\([^;]*?(?:\.|->)(?:data|message)\b")
+    return [place(path, number, "text from a file goes to a terminal as it is")
+            for path in files(".c", folders=("cli",))
+            for number, _ in lines_with(raw, code_only(read(path)))]
+
+
+def check_inputs():
+    """cli/ notes what it reads: models through cli_load_model, arrays through cameo_arrays_load with a limit"""
+    raw = re.compile(r"\b(cameo_model_load|cameo_arrays_open)\s*\(")
+    return [place(path, number, f"{match.group(1)} leaves the file unnoted or without a limit")
+            for path in files(".c", folders=("cli",)) if path.name != "read_files.c"
+            for number, match in lines_with(raw, code_only(read(path)))]
+
+
+def check_shapes():
+    """ranks grow through cm_shape_insert, and kernels that size their outputs read scalars checked"""
+    grows = re.compile(r"\bshape(?:->|\.)rank\s*(?:\+\+|\+=)|dims\[[^\]]*(?:->|\.)rank\+\+\]|"
+                       r"struct cm_shape \w+ = \{\s*\.rank = [^,}]*rank \+|"
+                       r"\bshape(?:->|\.)rank = [^;]*rank \+")
+    reads = re.compile(r"\bcm_tensor_(?:int|real)\([^;]*?, 0\)|\*\(const \w+ \*\)[\w>.\[\]-]*\bdata\b")
+    found = []
+    for path in files(".c", folders=("src",)):
+        text = code_only(read(path))
+        if path.parent.name != "tensor":
+            found += [place(path, number, "a rank grows without cm_shape_insert")
+                      for number, _ in lines_with(grows, text)]
+        if path.is_relative_to(ROOT / "src/ops") and "CM_OUTPUT_SIZE_AT_RUN" in text:
+            found += [place(path, number, "a scalar is read without cm_call_int, _real or _bool")
+                      for number, _ in lines_with(reads, text)]
+    return found
+
+
 def check_licence():
     """every source names its licence"""
     found = []
@@ -344,6 +378,57 @@ def check_schemas():
 def check_operators():
     """docs/operators.md says what there is of each operator"""
     return generated_by("gen_operator_docs.py")
+
+
+def pages():
+    return [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+
+def anchors(path):
+    """Of the headings of a page, as GitHub makes them."""
+    heads = re.findall(r"^#+ +(.*)$", read(path), re.M)
+    return {re.sub(r"[^\w\- ]", "", head.lower()).replace(" ", "-") for head in heads}
+
+
+def broken_links(path, text):
+    for line, match in lines_with(r"\]\(([^)#\s]*)(?:#([^)\s]*))?\)", text):
+        target, anchor = match.groups()
+        if target.startswith(("http:", "https:")):
+            continue
+        page = path.parent / target if target else path
+        if not page.exists():
+            yield place(path, line, f"there is no {target}")
+        elif anchor and anchor not in anchors(page):
+            yield place(path, line, f"{target or path.name} has no heading #{anchor}")
+
+
+def missing_files(path, text):
+    """Paths in backticks that begin with a folder of ours; NAME stands for any."""
+    tops = "bench cli cmake data docs examples include src tests tools".split()
+    for line, match in lines_with(r"`((?:%s)/[\w./-]*\w)`" % "|".join(tops), text):
+        if "NAME" not in match.group(1) and not (ROOT / match.group(1)).exists():
+            yield place(path, line, f"there is no {match.group(1)}")
+
+
+def unknown_options(path, text, known):
+    for line, match in lines_with(r"(?<![\w-])--[a-z][a-z0-9-]+(?![\w/-])", text):
+        if match.group(0) not in known:
+            yield place(path, line, f"nothing takes {match.group(0)}")
+
+
+def check_docs():
+    """what the documentation links to, names and types is there"""
+    sources = [*(ROOT / "cli").glob("*.c"), *(ROOT / "cli").glob("*.h"), ROOT / "Makefile"]
+    sources += [*(ROOT / "tools").iterdir(), *(ROOT / "bench").glob("*.py"), *(ROOT / "tests").rglob("*.py")]
+    ours = "\n".join(read(source) for source in sources if source.is_file())
+    known = set(re.findall(r"(?<![\w-])--[a-z][a-z0-9-]+", ours))
+    known |= {"--preset", "--build", "--test-dir", "--install", "--prefix", "--libs", "--cflags"}
+    found = []
+    for path in pages():
+        text = read(path)
+        found += [*broken_links(path, text), *missing_files(path, text),
+                  *unknown_options(path, text, known)]
+    return found
 
 
 CHECKS = {name[6:]: check for name, check in list(globals().items()) if name.startswith("check_")}

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # build   what compiles the library: a C compiler, CMake, Ninja; and what it opens at run time if it
-#         can be had: oneDNN, zlib
+#         can be had: oneDNN, zlib; and what its module of image codecs links
 # test    and what tests it: cmocka, Python with the pinned packages in build/venv, a second oneDNN
 #         in build/onednn3
 # dev     and what checks it: clang, its sanitizer run-time, clang-format, a C++ compiler
@@ -61,6 +61,12 @@ onednn_package() {
     echo "${found:-libdnnl2}"
 }
 
+# Its folder is named after its version.
+has_openjpeg() {
+    ls /usr/include/openjpeg-2.*/openjpeg.h /usr/local/include/openjpeg-2.*/openjpeg.h 2>/dev/null |
+        grep -q .
+}
+
 has_new_cmake() {
     version=$(cmake --version | sed -n 's/^cmake version //p')
     major=${version%%.*}
@@ -81,6 +87,11 @@ need cmake has_new_cmake
 need ninja-build has ninja
 has_onednn || want "$(onednn_package)" false
 want zlib1g has_shared libz.so.1
+want libjpeg-dev has_header jpeglib.h
+want libpng-dev has_header png.h
+want libwebp-dev has_header webp/decode.h
+want libopenjp2-7-dev has_openjpeg
+want libtiff-dev has_header tiffio.h
 if [ "$level" != build ]; then
     need libcmocka-dev has_header cmocka.h
     need python3 has python3

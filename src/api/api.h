@@ -33,6 +33,9 @@ struct cameo_model {
     struct cameo_function *functions;
     struct cameo_training *trainings;
     struct cameo_external_file *external_files;
+    struct cameo_text *notes; /* made when somebody asks for them */
+    size_t note_count;
+    bool has_notes;
     struct cm_map by_name; /* initializers: index of the first of a name */
 };
 
@@ -41,6 +44,8 @@ enum cm_status cm_describe_model(struct cameo_model *model, struct cm_arena *scr
                                  struct cm_error *err) CM_MUST_CHECK;
 /* The rows about training, once initializers are known. */
 void cm_describe_training(struct cameo_model *model, struct cm_arena *scratch);
+/* Those that are no initializers of the graph. */
+void cm_describe_weights(struct cameo_model *model);
 void cm_describe_operators(struct cameo_model *model, struct cm_arena *scratch);
 /* Nodes of a list, those of graphs inside them included. */
 size_t cm_count_nodes(const struct cm_nodes *nodes);

@@ -3,6 +3,7 @@
 #include "api/api.h"
 
 #include "backends/onednn/dnnl.h"
+#include "codec/image.h"
 #include "io/array_formats.h"
 
 bool cameo_backend(size_t index, struct cameo_backend *out)
@@ -22,25 +23,33 @@ bool cameo_backend(size_t index, struct cameo_backend *out)
     return is_there;
 }
 
+static void fill_library(struct cameo_library *out, const char *name, const char *version,
+                         const char *path, const char *reason)
+{
+    snprintf(out->name, sizeof out->name, "%s", name);
+    snprintf(out->version, sizeof out->version, "%s", version);
+    snprintf(out->path, sizeof out->path, "%s", path);
+    snprintf(out->reason, sizeof out->reason, "%s", reason);
+}
+
 bool cameo_library(size_t index, struct cameo_library *out)
 {
     struct cameo_library library = CAMEO_LIBRARY_INIT;
     struct cm_error unused;
+    struct cm_codec_found codec;
 
-    if (!out || cm_api_check_out(out, &unused) || index > 1)
+    if (!out || cm_api_check_out(out, &unused))
         return false;
     if (index == 0) {
         const struct cm_dnnl_found found = cm_dnnl_found();
-        snprintf(library.name, sizeof library.name, "oneDNN");
-        snprintf(library.version, sizeof library.version, "%s", found.version);
-        snprintf(library.path, sizeof library.path, "%s", found.path);
-        snprintf(library.reason, sizeof library.reason, "%s", found.why);
-    } else {
+        fill_library(&library, "oneDNN", found.version, found.path, found.why);
+    } else if (index == 1) {
         const struct cm_zlib_found found = cm_zlib_found();
-        snprintf(library.name, sizeof library.name, "zlib");
-        snprintf(library.version, sizeof library.version, "%s", found.version);
-        snprintf(library.path, sizeof library.path, "%s", found.path);
-        snprintf(library.reason, sizeof library.reason, "%s", found.why);
+        fill_library(&library, "zlib", found.version, found.path, found.why);
+    } else if (cm_codec_found(index - 2, &codec)) {
+        fill_library(&library, codec.library, codec.version, codec.path, codec.reason);
+    } else {
+        return false;
     }
     cm_api_give(out, &library, sizeof library);
     return true;

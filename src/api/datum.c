@@ -4,11 +4,8 @@
 
 #include "base/memory.h"
 #include "base/number.h"
-#include "tensor/bits.h"
-#include "tensor/half.h"
 
 #include <assert.h>
-#include <math.h>
 
 #define SAME(public_name, own_name)                                                                \
     static_assert((int)(public_name) == (int)(own_name), "public numbers are the library's own")
@@ -255,48 +252,12 @@ struct cameo_text cameo_datum_string(const struct cameo_datum *datum, int64_t in
     return text.data ? (struct cameo_text){text.data, text.size} : (struct cameo_text){"", 0};
 }
 
-/* To the nearest whole number that the type holds; NaN becomes 0. */
-static int64_t to_integer(const struct cm_dtype_info *info, double value)
-{
-    const bool is_signed = info->kind == CM_CLASS_SIGNED;
-    const double high = ldexp(1, is_signed ? info->bits - 1 : info->bits);
-    const double low = is_signed ? -high : 0;
-
-    value = nearbyint(value);
-    if (isnan(value))
-        return 0;
-    if (value < low)
-        value = low;
-    if (value >= high) /* the largest double below 2^63 is not the largest number: by its bits */
-        return (int64_t)(UINT64_MAX >> (is_signed ? 65 - info->bits : 64 - info->bits));
-    return is_signed ? (int64_t)value : (int64_t)(uint64_t)value;
-}
-
 void cameo_datum_set_real(struct cameo_datum *datum, int64_t index, double value)
 {
     const struct cm_tensor *tensor = numbers_of(datum, index);
 
-    if (!tensor)
-        return;
-    const struct cm_dtype_info *info = cm_dtype_info(tensor->type);
-    uint8_t *at = (uint8_t *)tensor->data + (size_t)index * cm_dtype_size(tensor->type);
-    if (tensor->type == CM_DOUBLE) {
-        memcpy(at, &value, sizeof value);
-    } else if (info->kind == CM_CLASS_FLOAT) {
-        const float narrow = (float)value;
-        if (tensor->type == CM_FLOAT)
-            memcpy(at, &narrow, sizeof narrow);
-        else
-            cm_narrow_store(tensor->type, tensor->data, index, 1, &narrow);
-    } else if (info->kind == CM_CLASS_BOOL) {
-        *at = value != 0;
-    } else {
-        const int64_t whole = to_integer(info, value);
-        if (info->bits < 8)
-            cm_packed_set(info->bits, tensor->data, index, (uint8_t)whole);
-        else
-            memcpy(at, &whole, (size_t)info->bits / 8); /* little-endian: the low bytes */
-    }
+    if (tensor)
+        cm_tensor_set_real(tensor, index, value);
 }
 
 size_t cameo_datum_item_count(const struct cameo_datum *datum)

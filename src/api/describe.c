@@ -279,6 +279,7 @@ enum cm_status cm_describe_model(struct cameo_model *model, struct cm_arena *scr
     }
     describe_functions(model);
     cm_describe_operators(model, scratch);
+    cm_describe_weights(model);
     cm_describe_training(model, scratch);
     CM_TRY(cm_model_each_tensor(proto, note_external, &external));
     model->external_files = external.items;

@@ -56,9 +56,33 @@ static enum cm_status tensor_of_feed(struct gradcheck_call *call, const struct c
     return CM_OK;
 }
 
+struct telling {
+    const struct gradcheck_call *call;
+    struct cm_arena *arena;
+};
+
+/* Rows are told as they come: a large model takes long. */
+static void tell(void *arg, const struct cm_gradcheck_row *row)
+{
+    const struct telling *telling = arg;
+    const struct cameo_gradcheck out = {.name = cm_api_text(telling->arena, row->name),
+                                        .elements = row->elements,
+                                        .checked = row->checked,
+                                        .analytic = row->analytic,
+                                        .numeric = row->numeric,
+                                        .worst = row->worst,
+                                        .at = row->at,
+                                        .reached = row->reached,
+                                        .below = row->below,
+                                        .above = row->above,
+                                        .kinks = row->kinks};
+    telling->call->row(telling->call->arg, &out);
+}
+
 static enum cm_status check(struct gradcheck_call *call, struct cm_arena *arena)
 {
     struct cm_gradcheck_feed *feeds = CM_NEW_ARRAY(arena, struct cm_gradcheck_feed, call->n_feeds);
+    struct telling telling = {call, arena};
     struct cm_gradcheck_row *rows;
     size_t count;
 
@@ -71,20 +95,10 @@ static enum cm_status check(struct gradcheck_call *call, struct cm_arena *arena)
     const struct cm_gradcheck_options options = {.feeds = feeds,
                                                  .n_feeds = call->n_feeds,
                                                  .seed = call->options.seed,
-                                                 .samples = call->options.samples};
-    CM_TRY(cm_gradcheck(arena, call->model->file, &options, &rows, &count, &call->err));
-    for (size_t i = 0; i < count; i++) {
-        const struct cameo_gradcheck row = {.name = cm_api_text(arena, rows[i].name),
-                                            .elements = rows[i].elements,
-                                            .checked = rows[i].checked,
-                                            .analytic = rows[i].analytic,
-                                            .numeric = rows[i].numeric,
-                                            .worst = rows[i].worst,
-                                            .at = rows[i].at,
-                                            .reached = rows[i].reached};
-        call->row(call->arg, &row);
-    }
-    return CM_OK;
+                                                 .samples = call->options.samples,
+                                                 .tell = tell,
+                                                 .tell_arg = &telling};
+    return cm_gradcheck(arena, call->model->file, &options, &rows, &count, &call->err);
 }
 
 static enum cm_status gradcheck_guarded(struct cm_guard *guard, void *arg)

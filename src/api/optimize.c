@@ -53,12 +53,13 @@ static enum cm_status note_pass(void *arg, const struct cm_lower_report *pass,
 
 static struct cm_lower_options lower_options(struct optimize_call *call)
 {
-    return (struct cm_lower_options){.pass = {.memory_limit = call->options.memory_limit},
-                                     .only = call->options.passes,
-                                     .without = call->options.without,
-                                     .keep_operators = true,
-                                     .after = note_pass,
-                                     .after_arg = call};
+    return (struct cm_lower_options){
+        .pass = {.memory_limit = call->options.memory_limit, .for_file = true},
+        .only = call->options.passes,
+        .without = call->options.without,
+        .keep_operators = true,
+        .after = note_pass,
+        .after_arg = call};
 }
 
 static enum cm_status tidy(void *arg, struct cm_graph *graph, bool is_body, struct cm_error *err)

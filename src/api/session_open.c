@@ -193,7 +193,10 @@ static enum cm_status new_guarded(struct cm_guard *guard, void *arg)
     CM_TRY(cm_lower_graph(session->graph, &lower, &call->err));
     if (plain)
         return cm_api_check_graph(session->graph, &call->obstacles, &call->err);
-    return cm_session_new(session->graph, &exec, &session->exec, &call->err);
+    CM_TRY(cm_session_new(session->graph, &exec, &session->exec, &call->err));
+    const struct cm_mapped_ranges mapped = cm_external_ranges(&session->arena, file->files);
+    cm_session_set_mapped(session->exec, mapped.items, mapped.count);
+    return CM_OK;
 }
 
 enum cm_status cm_api_check_backend(const char *name, struct cm_error *err)

@@ -422,8 +422,12 @@ enum cameo_status cameo_trainer_memory(struct cameo_trainer *trainer,
     return cm_api_done(status, &reason, err);
 }
 
+/* The graph for one or the other is made when somebody asks first. */
+typedef enum cm_status prepare_fn(struct cm_trainer *trainer, struct cm_error *err);
+
 struct evaluate_call {
     struct cameo_trainer *trainer;
+    prepare_fn *make;
     struct cm_error err;
 };
 
@@ -432,20 +436,20 @@ static enum cm_status prepare_guarded(struct cm_guard *guard, void *arg)
     struct evaluate_call *call = arg;
 
     cm_arena_lend(&call->trainer->arena, guard);
-    return cm_trainer_prepare_evaluation(call->trainer->trainer, &call->err);
+    return call->make(call->trainer->trainer, &call->err);
 }
 
-/* The graphs for it are made when somebody asks first. */
-static enum cm_status prepare(struct cameo_trainer *trainer, struct cm_error *err)
+static enum cm_status prepare(struct cameo_trainer *trainer, prepare_fn *make, bool *done,
+                              struct cm_error *err)
 {
-    struct evaluate_call call = {.trainer = trainer};
+    struct evaluate_call call = {.trainer = trainer, .make = make};
 
-    if (trainer->evaluates)
+    if (*done)
         return CM_OK;
     const enum cm_status status = cm_api_locked(trainer->model, prepare_guarded, &call, &call.err);
     if (status)
         *err = call.err;
-    trainer->evaluates = status == CM_OK;
+    *done = status == CM_OK;
     return status;
 }
 
@@ -461,7 +465,7 @@ enum cameo_status cameo_trainer_evaluate(struct cameo_trainer *trainer,
     enum cm_status status = cm_api_check_out(out, &reason);
 
     if (status == CM_OK)
-        status = prepare(trainer, &reason);
+        status = prepare(trainer, cm_trainer_prepare_evaluation, &trainer->evaluates, &reason);
     if (status == CM_OK)
         status = cm_api_feed_trainer(trainer, feeds, feed_count, false, &reason);
     if (status == CM_OK)
@@ -552,7 +556,8 @@ enum cameo_status cameo_trainer_predict(struct cameo_trainer *trainer,
     CM_API_NEED_ALL(feeds, feed_count, err);
     CM_API_NEED_ALL(fetches, fetch_count, err);
     struct prediction p = {.trainer = trainer};
-    enum cm_status status = prepare(trainer, &p.err);
+    enum cm_status status =
+        prepare(trainer, cm_trainer_prepare_prediction, &trainer->predicts, &p.err);
 
     for (size_t f = 0; f < fetch_count; f++)
         fetches[f].datum = NULL;

@@ -19,7 +19,7 @@ struct cameo_trainer {
     struct cm_trainer_scalar *scalars;
     struct cm_tensor *fed; /* by input of a step */
     const struct cm_tensor **in;
-    bool evaluates; /* the graphs for it are made */
+    bool evaluates, predicts; /* the graphs for it are made */
 };
 
 /* training.c: feeds to their places in trainer->in. only_shapes: there need be no data. */

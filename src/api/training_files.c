@@ -220,7 +220,8 @@ static enum cm_status open_batches(struct cameo_batches *batches,
                                                        .last = (enum cm_last_batch)all.last,
                                                        .endless = all.endless,
                                                        .prefetch = all.prefetch},
-                                              .target = all.target};
+                                              .target = all.target,
+                                              .raw_bytes = all.raw_bytes};
     batches->samples = cm_dataset_samples(dataset->dataset);
     batches->endless = all.endless;
     batches->drops = all.last == CAMEO_LAST_DROP && !all.endless;

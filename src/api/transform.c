@@ -89,7 +89,8 @@ static enum cm_status prepare_guarded(struct cm_guard *guard, void *arg)
                                                .freeze = o->freeze,
                                                .target = o->target,
                                                .class_axis = o->class_axis,
-                                               .keep_opset = o->keep_opset};
+                                               .keep_opset = o->keep_opset,
+                                               .keep_tied = o->keep_tied};
     struct cm_prepare_report report;
     struct cm_arena *arena = &call->model->arena;
 

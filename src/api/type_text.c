@@ -34,7 +34,9 @@ static void add_dim(struct text *text, const struct cm_dim_proto *dim)
 {
     char number[32];
 
-    if (cm_msg_has(&dim->msg, CM_DIM_VALUE)) {
+    if (cm_msg_has(&dim->msg, CM_DIM_VALUE) && dim->dim_value < 0) {
+        add(text, CM_STR("?"));
+    } else if (cm_msg_has(&dim->msg, CM_DIM_VALUE)) {
         snprintf(number, sizeof number, "%lld", (long long)dim->dim_value);
         add(text, cm_str(number));
     } else {

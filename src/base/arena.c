@@ -235,6 +235,16 @@ static bool within_limit(const struct cm_guard *guard, size_t size)
     return guard->limit == 0 || (guard->held <= guard->limit && size <= guard->limit - guard->held);
 }
 
+enum cm_status cm_guard_charge(struct cm_guard *guard, size_t size, struct cm_error *err)
+{
+    if (!within_limit(guard, size))
+        return cm_fail(err, CM_LIMIT,
+                       "%zu bytes more than the %zu it holds pass the memory limit of %zu", size,
+                       guard->held, guard->limit);
+    guard->held += size;
+    return CM_OK;
+}
+
 /* A block for need bytes. Its size follows what the arena already holds, so their number stays
  * logarithmic up to BLOCK_MAX. A request that would leave much of the current block unused gets a
  * block of its own, behind the current one, which is then still filled. */

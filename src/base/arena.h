@@ -58,6 +58,9 @@ void *cm_arena_alloc_array(struct cm_arena *arena, size_t count, size_t size); /
 void cm_arena_defer(struct cm_arena *arena, cm_cleanup_fn *fn, void *what);
 /* Forgets one deferred cleanup without running it; it must be there. */
 void cm_arena_forget(struct cm_arena *arena, cm_cleanup_fn *fn, void *what);
+/* Counts bytes that lie elsewhere against the limit, for as long as the guard lasts. */
+enum cm_status cm_guard_charge(struct cm_guard *guard, size_t size,
+                               struct cm_error *err) CM_MUST_CHECK;
 /* Leaves the running call as if memory had run out, with this status and sentence. */
 CM_NORETURN void cm_guard_unwind(struct cm_guard *guard, enum cm_status status, const char *why);
 

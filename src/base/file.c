@@ -21,6 +21,9 @@
 /* Not blocking, so that a pipe in the place of a file cannot stop us; regular files ignore it. */
 enum { READ_FLAGS = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY };
 
+/* Less is not worth a system call. */
+enum { FORGET_LEAST = 1 << 18 };
+
 /* A path in a message is cut before it can push out the reason. */
 #define PATH_FMT "'%.600s'"
 #define NAME_FMT "'%.200s'"
@@ -123,6 +126,23 @@ void cm_mapping_release(struct cm_mapping *mapping)
     else if (mapping->data)
         munmap((void *)mapping->data, mapping->size);
     *mapping = (struct cm_mapping){0};
+}
+
+void cm_mapped_forget(const struct cm_str *ranges, size_t n, const void *bytes, size_t size)
+{
+    const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+    const uintptr_t first = (uintptr_t)bytes, last = first + size;
+
+    if (size < FORGET_LEAST)
+        return;
+    for (size_t i = 0; i < n; i++) {
+        const uintptr_t begin = (uintptr_t)ranges[i].data;
+        const uintptr_t from = cm_round_up(first, page), to = last / page * page;
+
+        /* Whole pages only: their neighbours hold other bytes. */
+        if (first >= begin && last <= begin + ranges[i].size && from < to)
+            (void)!madvise((void *)from, to - from, MADV_DONTNEED);
+    }
 }
 
 static bool is_separator(char c)

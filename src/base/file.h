@@ -22,6 +22,10 @@ enum cm_status cm_file_map(const char *path, bool copy, struct cm_mapping *out,
 enum cm_status cm_fd_map(int fd, const char *path, bool copy, struct cm_mapping *out,
                          struct cm_error *err) CM_MUST_CHECK;
 void cm_mapping_release(struct cm_mapping *mapping);
+/* The bytes have been read and are copied elsewhere: the memory they take is given back, as far as
+ * they lie in one of the n ranges, which must be those of mapped files. Reading them again brings
+ * them back from the file. */
+void cm_mapped_forget(const struct cm_str *ranges, size_t n, const void *bytes, size_t size);
 
 enum { CM_FOLLOW_LINKS = 1 }; /* symbolic links and hard links are accepted */
 

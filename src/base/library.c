@@ -15,6 +15,9 @@
 #ifndef CM_LIBRARY_DIR
 #define CM_LIBRARY_DIR ""
 #endif
+#ifndef CM_LIBRARY_BESIDE
+#define CM_LIBRARY_BESIDE ""
+#endif
 
 /* Where the file that holds this code lies, without the last slash; "" when that is not known. */
 static void own_folder(char *out, size_t size)
@@ -92,6 +95,17 @@ static bool open_in(struct cm_library *library, const char *folder, const char *
            open_one(library, path);
 }
 
+/* A program that was installed has its libraries in another folder, whose way from its own is known
+ * when it is built. */
+static bool open_beside(struct cm_library *library, const char *folder, const char *name)
+{
+    char beside[PATH_MAX];
+    const int length = snprintf(beside, sizeof beside, "%s/%s", folder, CM_LIBRARY_BESIDE);
+
+    return CM_LIBRARY_BESIDE[0] && folder[0] && length > 0 && (size_t)length < sizeof beside &&
+           open_in(library, beside, name);
+}
+
 static void say_missing(struct cm_library *library, const char *const *names)
 {
     size_t used = 0;
@@ -127,8 +141,8 @@ bool cm_library_open(const char *variable, const char *const *names, struct cm_l
     own_folder(folder, sizeof folder);
     const bool by_system = !searches_working_folder();
     for (size_t i = 0; names[i]; i++)
-        if (open_in(out, folder, names[i]) || open_in(out, CM_LIBRARY_DIR, names[i]) ||
-            (by_system && open_one(out, names[i])))
+        if (open_in(out, folder, names[i]) || open_beside(out, folder, names[i]) ||
+            open_in(out, CM_LIBRARY_DIR, names[i]) || (by_system && open_one(out, names[i])))
             return true;
     if (!by_system && !out->why[0])
         snprintf(out->why, sizeof out->why,

@@ -48,7 +48,7 @@ static uint64_t rotate(uint64_t x, int by)
     return (x << by) | (x >> (64 - by));
 }
 
-static void sip_round(uint64_t v[4])
+static inline void sip_round(uint64_t v[4])
 {
     v[0] += v[1];
     v[1] = rotate(v[1], 13) ^ v[0];
@@ -132,9 +132,8 @@ uint64_t cm_map_get(const struct cm_map *map, struct cm_str key, uint64_t otherw
     return value ? *value : otherwise;
 }
 
-static void grow(struct cm_map *map, struct cm_arena *arena)
+static void resize(struct cm_map *map, struct cm_arena *arena, size_t capacity)
 {
-    const size_t capacity = map->capacity ? map->capacity * 2 : FIRST_CAPACITY;
     const struct cm_map old = *map;
 
     map->entries = CM_NEW_ARRAY(arena, struct cm_map_entry, capacity);
@@ -152,9 +151,23 @@ static void grow(struct cm_map *map, struct cm_arena *arena)
 }
 
 /* At most seven in ten entries are taken. */
-static bool is_full(const struct cm_map *map)
+static size_t most_entries(size_t capacity)
 {
-    return map->count >= map->capacity / 10 * 7 + map->capacity % 10 * 7 / 10;
+    return capacity / 10 * 7 + capacity % 10 * 7 / 10;
+}
+
+static size_t next_capacity(size_t capacity)
+{
+    return capacity ? capacity * 2 : FIRST_CAPACITY;
+}
+
+void cm_map_reserve(struct cm_map *map, struct cm_arena *arena, size_t count)
+{
+    size_t capacity = map->capacity;
+    while (most_entries(capacity) < count && capacity <= SIZE_MAX / 4)
+        capacity = next_capacity(capacity);
+    if (capacity > map->capacity)
+        resize(map, arena, capacity);
 }
 
 uint64_t *cm_map_insert(struct cm_map *map, struct cm_arena *arena, struct cm_str key, bool *added)
@@ -167,8 +180,8 @@ uint64_t *cm_map_insert(struct cm_map *map, struct cm_arena *arena, struct cm_st
         *added = is_new;
     if (!is_new)
         return &entry->value;
-    if (is_full(map)) {
-        grow(map, arena);
+    if (map->count >= most_entries(map->capacity)) {
+        resize(map, arena, next_capacity(map->capacity));
         entry = probe(map, key, hash);
     }
     *entry = (struct cm_map_entry){.key = key, .hash = hash};

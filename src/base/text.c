@@ -61,8 +61,10 @@ bool cm_str_ends(struct cm_str a, const char *suffix)
 
 /* Bytes of the well-formed character at the start of text, 0 when there is none. The second byte's
  * range keeps out overlong forms, surrogates and what lies past U+10FFFF. */
-static size_t utf8_character(const uint8_t *text, size_t size)
+size_t cm_str_character(struct cm_str rest)
 {
+    const uint8_t *const text = (const uint8_t *)rest.data;
+    const size_t size = rest.size;
     const uint8_t first = text[0];
     const size_t length = first < 0x80                     ? 1
                           : first >= 0xc2 && first <= 0xdf ? 2
@@ -86,10 +88,8 @@ static size_t utf8_character(const uint8_t *text, size_t size)
 
 bool cm_str_is_utf8(struct cm_str a)
 {
-    const uint8_t *bytes = (const uint8_t *)a.data;
-
     for (size_t i = 0; i < a.size;) {
-        const size_t length = utf8_character(bytes + i, a.size - i);
+        const size_t length = cm_str_character((struct cm_str){a.data + i, a.size - i});
 
         if (length == 0)
             return false;

@@ -25,6 +25,8 @@ int cm_str_compare(struct cm_str a, struct cm_str b); /* bytewise, shorter first
 bool cm_str_starts(struct cm_str a, const char *prefix);
 bool cm_str_ends(struct cm_str a, const char *suffix);
 bool cm_str_is_utf8(struct cm_str a);
+/* Bytes of the UTF-8 character that rest, which is not empty, begins with; 0: it is none. */
+size_t cm_str_character(struct cm_str rest);
 
 /* The whole of text as a number, decimal with optional minus; false if it is not one or does not
  * fit. */

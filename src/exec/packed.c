@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "exec/program.h"
 
+#include "base/file.h"
 #include "base/map.h"
 #include "base/memory.h"
 
@@ -151,9 +152,17 @@ enum cm_status cm_pack_constant(struct cm_session *session, struct cm_arena *are
         cm_session_unlock(session);
         if (!is_first)
             free_packed(made);
+        cm_mapped_forget(session->mapped, session->n_mapped, constant->data,
+                         cm_tensor_bytes(constant));
     }
     *data = hold->packed->data;
     return CM_OK;
+}
+
+void cm_session_set_mapped(struct cm_session *session, const struct cm_str *ranges, size_t n)
+{
+    session->mapped = ranges;
+    session->n_mapped = n;
 }
 
 size_t cm_packed_bytes(struct cm_session *session)

@@ -26,9 +26,19 @@ void cm_binder_set_type(struct cm_binder *b, cm_slot_id id, const struct cm_type
     struct cm_slot *slot = &b->context->slots[id];
     slot->type = type;
     slot->known = NULL;
-    slot->datum = (struct cm_datum){.kind = CM_KIND_TENSOR};
-    slot->datum.tensor.type = type->dtype;
-    cm_type_shape(type, &slot->datum.tensor.shape);
+    /* One by one: the room for dimensions is not worth clearing. */
+    struct cm_datum *datum = &slot->datum;
+    datum->kind = CM_KIND_TENSOR;
+    datum->items = NULL;
+    datum->n_items = 0;
+    datum->list = NULL;
+    datum->room = NULL;
+    struct cm_tensor *tensor = &datum->tensor;
+    tensor->type = type->dtype;
+    tensor->data = NULL;
+    tensor->buffer = NULL;
+    tensor->layout = NULL;
+    cm_type_shape(type, &tensor->shape);
 }
 
 enum cm_status cm_plain_bytes(const struct cm_tensor *tensor, size_t *out, struct cm_error *err)

@@ -76,6 +76,8 @@ struct cm_session {
     bool *is_captured;            /* by slot: a body reads it */
     uint32_t *block_of;           /* by slot: number of its block; of a constant the main one's */
     struct cm_pack_table *packed; /* constants in the layouts of kernels: see packed.c */
+    const struct cm_str *mapped;  /* ranges of files */
+    size_t n_mapped;
     const struct cm_kernel *const *kernels; /* those that may be asked, in order */
     size_t n_kernels;
     struct cm_team *team;
@@ -167,10 +169,10 @@ struct cm_binding {
 /* ---- a run's own ---- */
 
 struct cm_slot {
-    struct cm_datum datum;
     const struct cm_type *type;    /* while binding: concrete; NULL: known when it runs */
     const struct cm_tensor *known; /* a constant, or shape arithmetic done when binding */
     int storage;                   /* while binding: of struct storage, or one of these */
+    struct cm_datum datum;
 };
 enum {
     CM_STORAGE_FOREIGN = -1, /* not this block's to reuse */

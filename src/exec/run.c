@@ -44,6 +44,7 @@ enum cm_status cm_own_bytes(struct cm_context *context, struct cm_datum *datum,
     struct cm_tensor own = {0};
     CM_TRY(cm_context_tensor(context, borrowed.type, &borrowed.shape, &own, err));
     memcpy(own.data, borrowed.data, cm_tensor_bytes(&borrowed));
+    cm_tensor_clear_padding(&own);
     datum->tensor = own;
     return CM_OK;
 }
@@ -202,6 +203,29 @@ static enum cm_status run_step(struct cm_context *context, const struct cm_block
     return bound->run(&bound->call);
 }
 
+static bool lies_in(const void *byte, const struct cm_tensor *tensor)
+{
+    const uintptr_t at = (uintptr_t)byte, begin = (uintptr_t)tensor->data;
+    return tensor->data && at >= begin && at - begin < cm_tensor_bytes(tensor);
+}
+
+/* Memory of the block was used for other things before, so the bits behind the last element of a
+ * packed result hold anything. A view has its operand's. */
+static void clear_padding(const struct cm_call *call)
+{
+    for (int o = 0; o < call->n_out; o++) {
+        const struct cm_tensor *y = call->out[o];
+        bool view = false;
+        if (!y || !y->data || y->layout || !cm_tensor_has_padding(y))
+            continue;
+        const char *last = (const char *)y->data + cm_tensor_bytes(y) - 1;
+        for (int i = 0; i < call->n_in && !view; i++)
+            view = call->in[i] && !call->in[i]->layout && lies_in(last, call->in[i]);
+        if (!view)
+            cm_tensor_clear_padding(y);
+    }
+}
+
 /* Memory for a result: the caller's where it gave some, else from the pool. */
 static enum cm_status place_result(struct cm_context *context, const struct cm_place *place,
                                    const struct cm_datum *results, struct cm_error *err)
@@ -262,6 +286,8 @@ enum cm_status cm_run_block(struct cm_context *context, struct cm_block *block,
         const enum cm_status status = run_step(context, block_state, bound, err);
         if (status)
             return bound->step ? cm_node_blame(bound->step->node, status, err) : status;
+        if (bound->step)
+            clear_padding(&bound->call);
         if (options->step)
             report(context, block, bound, began);
         end_late(context, bound);

@@ -29,6 +29,9 @@ struct cm_session_options {
  * cannot run is named all at once: every node with its reason. options may be NULL. */
 enum cm_status cm_session_new(struct cm_graph *graph, const struct cm_session_options *options,
                               struct cm_session **out, struct cm_error *err) CM_MUST_CHECK;
+/* Ranges of mapped files, borrowed while the session lives: constants in them that kernels read in
+ * a layout of their own need not stay in memory as the file has them. Before the first run. */
+void cm_session_set_mapped(struct cm_session *session, const struct cm_str *ranges, size_t n);
 /* Nobody may be running it. */
 void cm_session_free(struct cm_session *session);
 

@@ -91,6 +91,16 @@ struct cm_strs cm_node_strs(const struct cm_node *node, const char *name)
     return list;
 }
 
+enum cm_status cm_node_tensor(const struct cm_node *node, const char *name, struct cm_tensor *out,
+                              struct cm_error *err)
+{
+    static const _Alignas(CM_TENSOR_ALIGNMENT) unsigned char nothing[CM_TENSOR_ALIGNMENT];
+    const struct cm_attribute_proto *attr = cm_node_attr(node, name);
+
+    *out = cm_tensor_borrow(CM_FLOAT, &CM_SHAPE(0), (void *)(uintptr_t)nothing);
+    return attr && attr->t ? cm_tensor_proto_load(attr->t, NULL, out, err) : CM_OK;
+}
+
 int cm_node_body_index(const struct cm_node *node, const char *name)
 {
     for (size_t i = 0; i < node->n_bodies; i++)
@@ -127,6 +137,15 @@ struct cm_attribute_proto cm_attr_float(struct cm_arena *arena, const char *name
 {
     struct cm_attribute_proto attr = new_attribute(arena, name, CM_ATTR_FLOAT, CM_ATTRIBUTE_F);
     attr.f = value;
+    return attr;
+}
+
+struct cm_attribute_proto cm_attr_sparse(struct cm_arena *arena, const char *name,
+                                         struct cm_sparse_proto *sparse)
+{
+    struct cm_attribute_proto attr =
+        new_attribute(arena, name, CM_ATTR_SPARSE_TENSOR, CM_ATTRIBUTE_SPARSE_TENSOR);
+    attr.sparse_tensor = sparse;
     return attr;
 }
 

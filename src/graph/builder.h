@@ -24,6 +24,9 @@ struct cm_attribute_proto cm_attr_floats(struct cm_arena *arena, const char *nam
                                          const float *values);
 struct cm_attribute_proto cm_attr_str(struct cm_arena *arena, const char *name,
                                       struct cm_str value);
+/* sparse is borrowed. */
+struct cm_attribute_proto cm_attr_sparse(struct cm_arena *arena, const char *name,
+                                         struct cm_sparse_proto *sparse);
 struct cm_attribute_proto cm_attr_tensor(struct cm_arena *arena, const char *name,
                                          const struct cm_tensor *tensor);
 

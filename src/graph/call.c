@@ -44,6 +44,67 @@ enum cm_status cm_call_run_body(struct cm_call *call, size_t body, const struct 
     return call->engine->run_body(call, body, in, n_in, out, n_out);
 }
 
+/* Absent: *out is NULL. */
+static enum cm_status one_element(struct cm_call *call, int i, const struct cm_tensor **out)
+{
+    const struct cm_tensor *x = i < call->n_in ? call->in[i] : NULL;
+
+    *out = x;
+    if (!x || (cm_tensor_count(x) == 1 && x->data))
+        return CM_OK;
+    return cm_call_fail(call, CM_BAD_ARGUMENT, "input %d has %lld elements, must have 1", i,
+                        (long long)cm_tensor_count(x));
+}
+
+enum cm_status cm_call_int(struct cm_call *call, int i, int64_t *out)
+{
+    const struct cm_tensor *x;
+
+    CM_TRY(one_element(call, i, &x));
+    if (x)
+        *out = cm_tensor_int(x, 0);
+    return CM_OK;
+}
+
+enum cm_status cm_call_real(struct cm_call *call, int i, double *out)
+{
+    const struct cm_tensor *x;
+
+    CM_TRY(one_element(call, i, &x));
+    if (x)
+        *out = cm_tensor_real(x, 0);
+    return CM_OK;
+}
+
+enum cm_status cm_call_bool(struct cm_call *call, int i, bool *out)
+{
+    const struct cm_tensor *x;
+
+    CM_TRY(one_element(call, i, &x));
+    if (x && x->type != CM_BOOL)
+        return cm_call_fail(call, CM_BAD_ARGUMENT, "input %d is %s, must be bool", i,
+                            cm_dtype_name(x->type));
+    if (x)
+        *out = cm_tensor_int(x, 0) != 0;
+    return CM_OK;
+}
+
+enum cm_status cm_datum_bool(const struct cm_datum *datum, bool *out, struct cm_error *err)
+{
+    const struct cm_tensor *x = &datum->tensor;
+
+    if (datum->kind != CM_KIND_TENSOR || x->type != CM_BOOL || cm_tensor_count(x) != 1 || !x->data)
+        return cm_fail(err, CM_BAD_ARGUMENT, "a condition is not one bool");
+    *out = cm_tensor_int(x, 0) != 0;
+    return CM_OK;
+}
+
+enum cm_status cm_call_fail_rank(struct cm_call *call)
+{
+    return cm_call_fail(call, CM_LIMIT, "its result would have rank %d, the limit is %d",
+                        CM_MAX_RANK + 1, CM_MAX_RANK);
+}
+
 struct cm_random *cm_call_random(struct cm_call *call)
 {
     return call->engine->random(call);

@@ -180,7 +180,8 @@ enum cm_status cm_node_conforms(const struct cm_node *node, struct cm_error *err
         return cm_fail(err, CM_UNSUPPORTED, "no operator of that name is known%s%s%s",
                        guess ? "; did you mean " : "", guess ? guess->name : "", guess ? "?" : "");
     }
-    if (schema->deprecated)
+    /* A node of an older version may have come here by upgrades that change nothing. */
+    if (schema->deprecated && node->original_version >= schema->since_version)
         return cm_fail(err, CM_UNSUPPORTED, "version %d of the operator is deprecated",
                        schema->since_version);
     if (!cm_schema_allows_inputs(schema, (size_t)node->n_inputs))
@@ -193,17 +194,36 @@ enum cm_status cm_node_conforms(const struct cm_node *node, struct cm_error *err
     return check_attributes(node, err);
 }
 
+static bool type_fits(const struct cm_schema *schema, const struct cm_schema_param *param,
+                      const struct cm_type *type)
+{
+    struct signature mine;
+    return !type || !sign(type, &mine) ||
+           cm_type_set_allows(cm_schema_types_of(schema, param), mine.form, mine.key, mine.element);
+}
+
+enum cm_status cm_node_check_result(const struct cm_node *node, int o, const struct cm_type *type,
+                                    struct cm_error *err)
+{
+    const struct cm_schema_param *param =
+        node->function || !node->schema ? NULL : cm_schema_output(node->schema, (size_t)o);
+    char allowed[300];
+
+    if (!param || type_fits(node->schema, param, type))
+        return CM_OK;
+    cm_type_set_print(cm_schema_types_of(node->schema, param), allowed, sizeof allowed);
+    return cm_fail(err, CM_BAD_MODEL, "output %d '%s' would be %s, must be one of %s", o,
+                   param->name,
+                   cm_type_print(node->module->arena, node->module->symbols, type).data, allowed);
+}
+
 static bool result_fits(const struct cm_node *node, const struct cm_schema *schema, int o)
 {
     const struct cm_schema_param *param = cm_schema_output(schema, (size_t)o);
-    struct signature mine;
     if (!node->outputs[o])
         return true;
-    if (!param)
-        return false;
-    const struct cm_type *type = cm_value_get(node->module, node->outputs[o])->fact.type;
-    return !type || !sign(type, &mine) ||
-           cm_type_set_allows(cm_schema_types_of(schema, param), mine.form, mine.key, mine.element);
+    return param &&
+           type_fits(schema, param, cm_value_get(node->module, node->outputs[o])->fact.type);
 }
 
 bool cm_node_fits(const struct cm_node *node, const struct cm_schema *schema)

@@ -138,6 +138,14 @@ static void link_use(struct cm_module *module, struct cm_use *use, cm_value valu
     def->n_uses++;
 }
 
+static void note_unread(struct cm_module *module, struct cm_node *node)
+{
+    if (node->is_listed)
+        return;
+    node->is_listed = true;
+    *CM_PUSH(module->arena, &module->unread) = node;
+}
+
 static void unlink_use(struct cm_module *module, struct cm_use *use)
 {
     if (!use->value)
@@ -149,8 +157,8 @@ static void unlink_use(struct cm_module *module, struct cm_use *use)
         def->uses = use->next;
     if (use->next)
         use->next->prev = use->prev;
-    if (--def->n_uses == 0)
-        module->n_unread++;
+    if (--def->n_uses == 0 && def->node)
+        note_unread(module, def->node);
     use->value = 0;
 }
 
@@ -230,6 +238,30 @@ static bool is_made(const struct cm_node_spec *spec, const struct cm_schema *sch
            (param && param->kind == CM_PARAM_SINGLE);
 }
 
+struct cm_operator cm_module_operator(struct cm_module *module, struct cm_str domain,
+                                      struct cm_str name, int64_t version)
+{
+    const size_t place = name.size ? name.size * 7 + (unsigned char)name.data[0] +
+                                         (unsigned char)name.data[name.size - 1] * 3 + domain.size +
+                                         (size_t)version
+                                   : 0;
+    struct cm_operator *kept = &module->operators[place % OPERATORS_KEPT];
+    if (kept->schema && kept->version == version && cm_str_is(name, kept->schema->name) &&
+        cm_str_is(domain, kept->schema->domain))
+        return *kept;
+    const struct cm_schema *schema = cm_registry_schema(module->registry, domain, name, version);
+    const struct cm_operator found = {
+        .version = version,
+        .schema = schema,
+        .newest =
+            version && schema ? cm_registry_schema(module->registry, domain, name, 0) : schema,
+        .op = cm_registry_op(module->registry, domain, name),
+    };
+    if (schema)
+        *kept = found;
+    return found;
+}
+
 static struct cm_node *make_node(struct cm_graph *graph, const struct cm_node_spec *spec)
 {
     struct cm_module *module = graph->module;
@@ -244,12 +276,11 @@ static struct cm_node *make_node(struct cm_graph *graph, const struct cm_node_sp
     node->attributes = spec->attributes;
     node->n_attributes = spec->n_attributes;
     if (!spec->function) {
-        node->schema =
-            cm_registry_schema(module->registry, node->domain, node->op_type, spec->version);
-        node->op = cm_registry_op(module->registry, node->domain, node->op_type);
-        node->is_newest =
-            !spec->version ||
-            node->schema == cm_registry_schema(module->registry, node->domain, node->op_type, 0);
+        const struct cm_operator found =
+            cm_module_operator(module, node->domain, node->op_type, spec->version);
+        node->schema = found.schema;
+        node->op = found.op;
+        node->is_newest = !spec->version || found.schema == found.newest;
     }
     node->original_version = spec->original_version ? spec->original_version
                              : node->schema         ? node->schema->since_version
@@ -259,8 +290,11 @@ static struct cm_node *make_node(struct cm_graph *graph, const struct cm_node_sp
     node->phase = spec->phase;
     module->has_calls |= spec->function != NULL;
     module->has_random |= node->op && node->op->effects & CM_RANDOM;
+    module->has_replaced |= node->op && node->op->effects & CM_REPLACED;
     node->n_inputs = (int)spec->n_inputs;
-    while (node->n_inputs > 0 && !spec->inputs[node->n_inputs - 1])
+    /* Absent operands at the end are dropped, but for those that the schema counts: Loop(n, ""). */
+    const int least = node->schema ? node->schema->min_inputs : 0;
+    while (node->n_inputs > least && !spec->inputs[node->n_inputs - 1])
         node->n_inputs--;
     node->inputs = CM_NEW_ARRAY(module->arena, struct cm_use, (size_t)node->n_inputs);
     for (int i = 0; i < node->n_inputs; i++) {
@@ -279,7 +313,7 @@ static struct cm_node *make_node(struct cm_graph *graph, const struct cm_node_sp
         def->node = node;
         def->output = i;
     }
-    node->n_bodies = spec->n_bodies;
+    node->n_bodies = (uint32_t)spec->n_bodies;
     node->bodies = CM_NEW_ARRAY(module->arena, struct cm_body_ref, spec->n_bodies);
     for (size_t i = 0; i < spec->n_bodies; i++) {
         node->bodies[i] = spec->bodies[i];
@@ -311,6 +345,7 @@ static void detach(struct cm_node *node)
         cm_graph_set_outputs(body, NULL, 0);
     }
     unlink_node(node->graph, node);
+    node->is_gone = true;
     node->module->n_nodes--;
 }
 
@@ -325,7 +360,7 @@ enum cm_status cm_graph_add_node(struct cm_graph *graph, struct cm_node *before,
     struct cm_node *node = make_node(graph, spec);
     link_node(graph, node, before);
     module->n_nodes++;
-    module->n_unread++;
+    note_unread(module, node);
 
     enum cm_status status = cm_node_conforms(node, err);
     if (!status)
@@ -533,9 +568,44 @@ enum cm_status cm_graph_retype(struct cm_graph *graph, struct cm_error *err)
     return CM_OK;
 }
 
-uint64_t cm_module_unread(const struct cm_module *module)
+static bool is_read(const struct cm_node *node)
 {
-    return module->n_unread;
+    for (int o = 0; o < node->n_outputs; o++)
+        if (node->outputs[o] && cm_value_get(node->module, node->outputs[o])->n_uses)
+            return true;
+    return false;
+}
+
+/* Is inner graph or in a body of it? */
+static bool is_within(const struct cm_graph *inner, const struct cm_graph *graph)
+{
+    while (inner && inner != graph)
+        inner = inner->owner ? inner->owner->graph : NULL;
+    return inner == graph;
+}
+
+void cm_graph_remove_dead(struct cm_graph *graph)
+{
+    struct cm_module *module = graph->module;
+    size_t kept = 0; /* nodes of other graphs, at the front of the list */
+
+    while (module->unread.count > kept) {
+        struct cm_node *node = module->unread.items[module->unread.count - 1];
+        if (!node->is_gone && !is_read(node) && !is_within(node->graph, graph)) {
+            module->unread.items[module->unread.count - 1] = module->unread.items[kept];
+            module->unread.items[kept++] = node;
+            continue;
+        }
+        module->unread.count--;
+        node->is_listed = false;
+        if (!node->is_gone && !is_read(node))
+            cm_graph_remove_node(node); /* what it read may be listed now */
+    }
+}
+
+bool cm_module_has_replaced(const struct cm_module *module)
+{
+    return module->has_replaced;
 }
 
 bool cm_module_be_lenient(struct cm_module *module, bool lenient)

@@ -103,31 +103,34 @@ enum cm_node_phase {
 };
 
 struct cm_node {
-    struct cm_module *module;
-    struct cm_graph *graph;
+    /* What walks over all nodes look at comes first, in one line of the cache. */
     struct cm_node *next, *prev;
-    struct cm_str name;
-    struct cm_str part_of; /* "rnn (LSTM)": what it was put in the place of, for people; or "" */
-    struct cm_str domain, op_type, overload;
-    const struct cm_schema *schema; /* the version in use; NULL for a function of the model */
     const struct cm_op *op; /* what we know of it; NULL: only a function body, if anything */
-    const struct cm_function_proto *function; /* its model-local body; NULL for operators */
     struct cm_use *inputs;
     cm_value *outputs; /* 0 where an optional output is not wanted */
     int n_inputs, n_outputs;
+    uint32_t n_bodies;
+    bool stale;                               /* an operand changed since it was typed */
+    bool is_newest;                           /* schema is the newest version of the operator */
+    bool is_gone;                             /* was removed */
+    bool is_listed;                           /* among those that nobody may read */
+    const struct cm_function_proto *function; /* its model-local body; NULL for operators */
+    const struct cm_schema *schema; /* the version in use; NULL for a function of the model */
+    struct cm_body_ref *bodies;     /* graph-valued attributes, in order */
+    struct cm_module *module;
+    struct cm_graph *graph;
+    uint32_t mark;            /* for passes: scratch, no meaning between them */
+    enum cm_node_phase phase; /* of a training step */
+    struct cm_str name;
+    struct cm_str part_of; /* "rnn (LSTM)": what it was put in the place of, for people; or "" */
+    struct cm_str domain, op_type, overload;
     struct cm_attribute_proto *attributes; /* without graph-valued ones, references resolved */
     size_t n_attributes;
-    struct cm_body_ref *bodies; /* graph-valued attributes, in order */
-    size_t n_bodies;
     struct cm_graph
         *instance; /* the function body for the types at hand, closed; NULL until asked for */
     int64_t original_version;       /* of the operator as the file had it */
     const struct cm_origin *origin; /* NULL: made here, or several nodes were made of one */
-    uint32_t stream;          /* of a random node: which numbers it draws; 0: not numbered yet */
-    enum cm_node_phase phase; /* of a training step */
-    bool stale;               /* an operand changed since it was typed */
-    bool is_newest;           /* schema is the newest version of the operator */
-    uint32_t mark;            /* for passes: scratch, no meaning between them */
+    uint32_t stream; /* of a random node: which numbers it draws; 0: not numbered yet */
 };
 
 struct cm_graph {
@@ -249,12 +252,14 @@ enum cm_status cm_node_retype(struct cm_node *node, struct cm_error *err) CM_MUS
  * compute early must not refuse what would have run. Returns what it was before. */
 bool cm_module_be_lenient(struct cm_module *module, bool lenient);
 
-/* How often a node was added or lost the last reader of a result: while the number stays, nothing
- * more is dead. */
-uint64_t cm_module_unread(const struct cm_module *module);
+/* Removes the nodes of graph and of its bodies whose results nobody reads. Costs no more than there
+ * were nodes added, or results that lost their last reader, since the last time. */
+void cm_graph_remove_dead(struct cm_graph *graph);
 
 /* Was there ever a node that calls a function? */
 bool cm_module_has_calls(const struct cm_module *module);
+/* Was there ever a node that a pass must put others in the place of (CM_REPLACED)? */
+bool cm_module_has_replaced(const struct cm_module *module);
 
 /* Numbers random nodes of graph and its bodies that have no number yet, in order: a node draws the
  * numbers of its stream whatever passes do to the nodes around it. */
@@ -280,6 +285,10 @@ struct cm_str cm_node_str(const struct cm_node *node, const char *name);
 struct cm_int64s cm_node_ints(const struct cm_node *node, const char *name);
 struct cm_floats cm_node_floats(const struct cm_node *node, const char *name);
 struct cm_strs cm_node_strs(const struct cm_node *node, const char *name);
+/* A tensor, the caller's to drop. One that is absent, or a message without contents, is empty: a
+ * list of no floats, never NULL. */
+enum cm_status cm_node_tensor(const struct cm_node *node, const char *name, struct cm_tensor *out,
+                              struct cm_error *err) CM_MUST_CHECK;
 struct cm_graph *cm_node_body(const struct cm_node *node, const char *name);
 int cm_node_body_index(const struct cm_node *node,
                        const char *name); /* -1: it has none of that name */

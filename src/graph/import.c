@@ -5,6 +5,7 @@
 #include "graph/import_context.h"
 
 #include "graph/builder.h"
+#include "graph/node_order.h"
 #include "graph/registry.h"
 #include "onnx/tensor_data.h"
 
@@ -34,9 +35,9 @@ static bool is_absent(const struct cm_import_context *context, struct cm_str nam
     return false;
 }
 
-static enum cm_status find_operands(const struct cm_import_context *context,
-                                    const struct cm_graph *graph, const struct cm_strs *names,
-                                    cm_value **out, struct cm_error *err)
+static enum cm_status find_operands(struct cm_import_context *context, const struct cm_graph *graph,
+                                    const struct cm_strs *names, cm_value **out,
+                                    struct cm_error *err)
 {
     cm_value *values = CM_NEW_ARRAY(context->module->arena, cm_value, names->count);
     for (size_t i = 0; i < names->count; i++) {
@@ -47,6 +48,7 @@ static enum cm_status find_operands(const struct cm_import_context *context,
         if (cm_import_is_poisoned(context, graph, name))
             return cm_fail(err, CM_BAD_MODEL, "reads '%.*s', which could not be made",
                            CM_STR_FMT(name));
+        context->misses_name = true;
         return cm_fail(err, CM_BAD_MODEL, "reads '%.*s', which nothing before it defines",
                        CM_STR_FMT(name));
     }
@@ -165,33 +167,22 @@ static void import_attributes(struct cm_import_context *context, const struct cm
     }
 }
 
-/* Operators whose attributes name values: what they name is read, so it becomes operands behind the
- * given ones, in this order. */
-static const struct {
-    const char *domain, *op_type;
-    const char *attributes[4];
-} naming[] = {{"ai.onnx.preview.training", "Gradient", {"y", "xs", "zs", NULL}}};
-
-static enum cm_status add_named(const struct cm_import_context *context,
-                                const struct cm_graph *graph, struct cm_node_spec *spec,
-                                struct cm_error *err)
+/* What attributes name is read, so it becomes operands behind the given ones, in this order. */
+static enum cm_status add_named(struct cm_import_context *context, const struct cm_graph *graph,
+                                struct cm_node_spec *spec, struct cm_error *err)
 {
     struct cm_arena *arena = context->module->arena;
     struct cm_strs names = {NULL, 0};
-    for (size_t i = 0; i < CM_COUNT(naming); i++) {
-        if (!cm_str_is(spec->domain, naming[i].domain) ||
-            !cm_str_is(spec->op_type, naming[i].op_type))
-            continue;
-        for (const char *const *name = naming[i].attributes; *name; name++) {
-            for (size_t a = 0; a < spec->n_attributes; a++) {
-                const struct cm_attribute_proto *attr = &spec->attributes[a];
-                if (!cm_str_is(attr->name, *name))
-                    continue;
-                if (attr->type == CM_ATTR_STRING)
-                    *CM_LIST_ADD(arena, &names) = attr->s;
-                for (size_t s = 0; s < attr->strings.count; s++)
-                    *CM_LIST_ADD(arena, &names) = attr->strings.items[s];
-            }
+    const char *const *naming = cm_naming_attributes(spec->domain, spec->op_type);
+    for (; naming && *naming; naming++) {
+        for (size_t a = 0; a < spec->n_attributes; a++) {
+            const struct cm_attribute_proto *attr = &spec->attributes[a];
+            if (!cm_str_is(attr->name, *naming))
+                continue;
+            if (attr->type == CM_ATTR_STRING)
+                *CM_LIST_ADD(arena, &names) = attr->s;
+            for (size_t s = 0; s < attr->strings.count; s++)
+                *CM_LIST_ADD(arena, &names) = attr->strings.items[s];
         }
     }
     if (names.count == 0)
@@ -265,25 +256,23 @@ static enum cm_status import_node(struct cm_import_context *context, struct cm_g
                                   struct cm_node *before, const struct cm_node_proto *proto,
                                   struct cm_error *err)
 {
-    const struct cm_registry *registry = context->module->registry;
     struct cm_node_spec spec;
     CM_TRY(read_node(context, graph, proto, &spec, err));
-    const struct cm_schema *from =
-        spec.function ? NULL
-                      : cm_registry_schema(registry, spec.domain, spec.op_type, spec.version);
-    const struct cm_schema *newest =
-        from ? cm_registry_schema(registry, spec.domain, spec.op_type, 0) : NULL;
+    struct cm_operator found = {0};
+    if (!spec.function)
+        found = cm_module_operator(context->module, cm_domain_plain(spec.domain), spec.op_type,
+                                   spec.version);
+    const struct cm_schema *from = found.schema;
     const bool adopted = !from && !spec.function && cm_import_adopts(context, proto);
     if (!from && !spec.function && !adopted)
         cm_import_is_missing(context, proto);
-    const struct cm_op *op = from ? cm_registry_op(registry, spec.domain, spec.op_type) : NULL;
-    if (op && op->effects & CM_REGION)
+    if (from && found.op && found.op->effects & CM_REGION)
         return cm_fail(err, CM_BAD_MODEL, "regions are made in memory, a file cannot hold one");
     const struct cm_node *after = before ? before->prev : graph->last;
     const cm_value *given = spec.inputs;
     const size_t n_given = spec.n_inputs; /* more where attributes name values */
     cm_value *outputs;
-    if (adopted || (from != newest && context->upgrade)) {
+    if (adopted || (from != found.newest && context->upgrade)) {
         struct cm_builder builder = {.graph = graph, .before = before, .err = err};
         spec.original_version = from ? from->since_version : 0;
         outputs = CM_NEW_ARRAY(context->module->arena, cm_value, spec.n_outputs);
@@ -338,25 +327,74 @@ static enum cm_status visit_branches(struct cm_import_context *context, struct c
     return CM_OK;
 }
 
-static enum cm_status import_any_node(struct cm_import_context *context, struct cm_graph *graph,
-                                      struct cm_node *before, const struct cm_node_proto *proto,
-                                      struct cm_error *err)
+/* Leaves a node out that could not be built, and tells why, where the rest may still be looked at.
+ */
+static enum cm_status leave_out(struct cm_import_context *context, struct cm_graph *graph,
+                                const struct cm_node_proto *proto, enum cm_status status,
+                                struct cm_error *err)
 {
-    struct cm_arena *arena = context->module->arena;
-    const struct cm_node_proto *outer = context->node;
-    cm_import_begin(context);
-    context->node = proto;
-    const enum cm_status status = import_node(context, graph, before, proto, err);
-    context->node = outer;
-    if (!status)
-        return CM_OK;
-    const struct cm_str what = cm_import_name_node(arena, proto);
+    const struct cm_str what = cm_import_name_node(context->module->arena, proto);
     if (!cm_import_may_go_on(context, status))
         return cm_error_context(err, status, "%s", what.data);
     cm_import_note_failure(context, status, what, plain_reason(err->text, proto->op_type));
     for (size_t i = 0; i < proto->output.count; i++)
         cm_import_poison(context, graph, proto->output.items[i]);
     return visit_branches(context, graph, proto, err);
+}
+
+static bool has_bodies(const struct cm_nodes *nodes)
+{
+    for (size_t i = 0; i < nodes->count; i++)
+        for (size_t a = 0; a < nodes->items[i].attribute.count; a++)
+            if (nodes->items[i].attribute.items[a].g)
+                return true;
+    return false;
+}
+
+static enum cm_status find_order(struct cm_import_context *context, const struct cm_nodes *nodes,
+                                 const size_t **out, struct cm_error *err)
+{
+    struct cm_arena scratch;
+    struct cm_node_order order;
+    cm_arena_init(&scratch, context->module->arena->guard);
+    const enum cm_status status =
+        cm_node_order(context->module->arena, &scratch, nodes, &order, err);
+    cm_arena_release(&scratch);
+    *out = order.items;
+    return status;
+}
+
+/* The nodes of a graph or function, each after those it reads. Whether they are in order is asked
+ * when a name is missing; with bodies, whose names are looked for further in, before the first.
+ * Sorting leaves nodes before the first that reads a later one where they are. */
+static enum cm_status import_nodes(struct cm_import_context *context, struct cm_graph *graph,
+                                   struct cm_node *before, const struct cm_nodes *nodes,
+                                   struct cm_error *err)
+{
+    const struct cm_node_proto *outer = context->node;
+    const size_t *order = NULL;
+    bool asked = has_bodies(nodes);
+    if (asked)
+        CM_TRY(find_order(context, nodes, &order, err));
+    for (size_t i = 0; i < nodes->count; i++) {
+        const struct cm_node_proto *proto = &nodes->items[order ? order[i] : i];
+        cm_import_begin(context);
+        context->node = proto;
+        context->misses_name = false;
+        const enum cm_status status = import_node(context, graph, before, proto, err);
+        context->node = outer;
+        if (status && context->misses_name && !asked) {
+            asked = true;
+            CM_TRY(find_order(context, nodes, &order, err));
+            if (order) {
+                i--; /* another node stands here now */
+                continue;
+            }
+        }
+        if (status)
+            CM_TRY(leave_out(context, graph, proto, status, err));
+    }
+    return CM_OK;
 }
 
 static enum cm_status import_initializer(struct cm_import_context *context, struct cm_graph *graph,
@@ -405,6 +443,24 @@ static enum cm_status give_up(struct cm_import_context *context, const struct cm
     return CM_OK;
 }
 
+/* A sparse initializer is what a Constant of the same sparse tensor gives. */
+static enum cm_status import_sparse(struct cm_import_context *context, struct cm_graph *graph,
+                                    struct cm_sparse_proto *sparse, struct cm_error *err)
+{
+    struct cm_arena *arena = context->module->arena;
+    struct cm_attribute_proto *attribute = CM_NEW(arena, struct cm_attribute_proto);
+    struct cm_node *node;
+    if (!sparse->values)
+        return cm_fail(err, CM_BAD_MODEL, "it has no values");
+    CM_TRY(check_free_here(context, graph, sparse->values->name, err));
+    *attribute = cm_attr_sparse(arena, "sparse_value", sparse);
+    const struct cm_node_spec spec = {
+        .op_type = CM_STR("Constant"), .n_outputs = 1, .attributes = attribute, .n_attributes = 1};
+    CM_TRY(cm_graph_add_node(graph, NULL, &spec, &node, err));
+    define(context, node->outputs[0], sparse->values->name);
+    return CM_OK;
+}
+
 static enum cm_status import_initializers(struct cm_import_context *context, struct cm_graph *graph,
                                           const struct cm_graph_proto *proto, struct cm_error *err)
 {
@@ -415,10 +471,11 @@ static enum cm_status import_initializers(struct cm_import_context *context, str
         CM_TRY(give_up(context, graph, "initializer", tensor->name, status, err));
     }
     for (size_t i = 0; i < proto->sparse_initializer.count; i++) {
-        const struct cm_tensor_proto *values = proto->sparse_initializer.items[i].values;
+        struct cm_sparse_proto *sparse = &proto->sparse_initializer.items[i];
         cm_import_begin(context);
-        CM_TRY(give_up(context, graph, "initializer", values ? values->name : CM_STR(""),
-                       cm_fail(err, CM_UNSUPPORTED, "it is sparse, which cannot be run"), err));
+        const enum cm_status status = import_sparse(context, graph, sparse, err);
+        CM_TRY(give_up(context, graph, "sparse initializer",
+                       sparse->values ? sparse->values->name : CM_STR(""), status, err));
     }
     return CM_OK;
 }
@@ -471,9 +528,11 @@ static enum cm_status import_graph(struct cm_import_context *context, struct cm_
     if (context->depth >= CM_NESTING_MAX)
         return cm_fail(err, CM_LIMIT, "graphs nest deeper than %d", CM_NESTING_MAX);
     context->depth++;
+    cm_map_reserve(&graph->names, context->module->arena,
+                   proto->input.count + proto->initializer.count + proto->node.count);
     enum cm_status status = import_initializers(context, graph, proto, err);
-    for (size_t i = 0; i < proto->node.count && !status; i++)
-        status = import_any_node(context, graph, NULL, &proto->node.items[i], err);
+    if (!status)
+        status = import_nodes(context, graph, NULL, &proto->node, err);
     context->depth--;
     CM_TRY(status);
     CM_TRY(import_outputs(context, graph, proto, err));
@@ -549,9 +608,7 @@ enum cm_status cm_import_function(struct cm_graph *graph, struct cm_node *before
     scope.id = cm_import_next_scope(&context);
     module->context = &context;
     module->build_body = build_body; /* a module built by hand had none yet */
-    enum cm_status status = CM_OK;
-    for (size_t i = 0; i < function->node.count && !status; i++)
-        status = import_any_node(&context, graph, before, &function->node.items[i], err);
+    const enum cm_status status = import_nodes(&context, graph, before, &function->node, err);
     module->context = outer;
     CM_TRY(cm_error_context(err, status, "function '%.*s'", CM_STR_FMT(function->name)));
     for (int o = 0; o < call->n_outputs; o++) {
@@ -613,6 +670,7 @@ enum cm_status cm_module_import(struct cm_module *module, const struct cm_model_
                                           .adopts = options ? options->adopts : NULL};
     struct cm_error unread;
     err = err ? err : &unread;
+    CM_TRY(cm_import_measure(context, err));
     struct cm_obstacles own = {.arena = module->arena};
     struct cm_import_report report = {
         .obstacles = options && options->obstacles ? options->obstacles : &own};

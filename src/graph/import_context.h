@@ -52,6 +52,7 @@ struct cm_import_context {
     struct cm_import_report *report;     /* NULL: the first failure ends it */
     const struct cm_node_proto *node;    /* being added */
     const struct cm_import_place *place; /* of the body being built; NULL: none */
+    bool misses_name; /* the node that was tried last reads what nothing before it defines */
 };
 
 struct cm_str cm_import_function_key(struct cm_arena *arena, struct cm_str domain,
@@ -88,6 +89,9 @@ void cm_import_is_missing(const struct cm_import_context *context,
 /* Adds what failed to the list, unless it only follows from what is there. */
 void cm_import_note_failure(struct cm_import_context *context, enum cm_status status,
                             struct cm_str what, const char *reason);
+/* Refuses a model whose functions would expand past the node budget, before anything is made. */
+enum cm_status cm_import_measure(const struct cm_import_context *context,
+                                 struct cm_error *err) CM_MUST_CHECK;
 /* Adds every node of the model whose operator nobody knows. */
 void cm_import_list_missing(struct cm_import_context *context);
 

@@ -304,6 +304,7 @@ static enum cm_status store_fact(struct cm_node *node, int o, struct cm_fact fac
     struct cm_value_def *def = cm_value_get(module, node->outputs[o]);
     if (!fact.type)
         return cm_fail(err, CM_UNSUPPORTED, "its rule says nothing about output %d", o);
+    CM_TRY(cm_node_check_result(node, o, fact.type, err));
     if (def->declared) {
         /* What the file declares may say more (a symbol); where the two disagree, the computed type
          * is right. */

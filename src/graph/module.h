@@ -6,10 +6,18 @@
 #include "graph/graph.h"
 #include "graph/op.h"
 
-enum { VALUES_PER_CHUNK = 256 };
+enum { VALUES_PER_CHUNK = 256, OPERATORS_KEPT = 64 };
 
 struct cm_value_chunk {
     struct cm_value_def items[VALUES_PER_CHUNK];
+};
+
+/* What a name and a version of its domain stand for. */
+struct cm_operator {
+    int64_t version;                /* 0: the newest */
+    const struct cm_schema *schema; /* NULL: there is none */
+    const struct cm_schema *newest;
+    const struct cm_op *op;
 };
 
 struct cm_import_context;
@@ -34,17 +42,31 @@ struct cm_module {
     bool is_widened;
     bool lenient;
     uint32_t n_streams; /* numbers given to random nodes so far */
-    uint64_t n_unread;  /* see cm_module_unread */
-    bool has_calls;     /* a node that calls a function was made */
-    bool has_random;    /* a random node was made */
+    struct {            /* nodes that nobody may read: new ones, and those that lost a reader */
+        struct cm_node **items;
+        size_t count, capacity;
+    } unread;
+    bool has_calls;                               /* a node that calls a function was made */
+    bool has_random;                              /* a random node was made */
+    bool has_replaced;                            /* a node that a pass must replace was made */
+    struct cm_operator operators[OPERATORS_KEPT]; /* looked up lately */
     cm_build_body_fn *build_body;
     struct cm_import_context *context; /* of the import under way; NULL otherwise */
 };
+
+/* Looks an operator up in the module's registry. A model has few kinds of nodes, and many of each:
+ * what was found lately is found at once. */
+struct cm_operator cm_module_operator(struct cm_module *module, struct cm_str domain,
+                                      struct cm_str name, int64_t version);
 
 /* Types a node by its operator's rule or its function body, and stores what changed. */
 enum cm_status cm_node_infer(struct cm_node *node, struct cm_error *err) CM_MUST_CHECK;
 /* Does the node keep its schema's rules: operand counts and types, attributes? */
 enum cm_status cm_node_conforms(const struct cm_node *node, struct cm_error *err) CM_MUST_CHECK;
+/* May output o be of this type, which its rule found? Rules take element types from attributes that
+ * no schema constrains. */
+enum cm_status cm_node_check_result(const struct cm_node *node, int o, const struct cm_type *type,
+                                    struct cm_error *err) CM_MUST_CHECK;
 
 /* Gives each unknown dimension of a value's type a symbol of its own, so that what is computed from
  * it is known to have the same size. */

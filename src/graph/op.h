@@ -112,6 +112,22 @@ struct cm_class_labels {
     const char *ignored; /* attribute: a label that stands for no class; NULL: none */
 };
 
+/* How tensors that a layer learns enter a node, where their place alone does not tell. */
+enum cm_entry {
+    CM_ENTERS_BY_PLACE = 0, /* an operand of .weights is one */
+    CM_ENTERS_AS_SHIFT,     /* if it is broadcast over the samples of the other operand .. */
+    CM_ENTERS_AS_SCALE,     /* .. and the same for a factor */
+    CM_ENTERS_AS_TABLE,     /* operand 0, of which operand 1 names rows */
+    CM_ENTERS_AS_PART,      /* beside the other operands, as a token at the head of a sequence */
+    CM_ENTERS_AFTER_NORM,   /* operands 1 and 2 scale and shift what the node has normalized */
+};
+
+/* An operand whose elements are positions in another one. */
+struct cm_indexing {
+    int indices, table;
+    const char *axis; /* attribute: the axis of the table; NULL: several axes, each from 0 on */
+};
+
 /* The operand of which a body's input holds a slice at a time; -1: of none. */
 typedef int cm_sliced_fn(const struct cm_node *node, size_t body, size_t input);
 
@@ -134,12 +150,22 @@ struct cm_op {
     cm_work_fn *work;                           /* absent: cm_work_any */
     const struct cm_training_form *training;    /* absent: the same in training */
     const struct cm_class_labels *class_labels; /* absent: no operand holds class numbers */
+    const struct cm_indexing *indexing;         /* absent: no operand holds positions */
     cm_sliced_fn *sliced;                       /* absent: no body's input is a slice */
     bool keeps_values; /* output 0 has the elements of input 0, each once, as far as its type can */
     bool is_constant;  /* its result is what its attribute says: value, value_float, .. */
+    bool is_copy;      /* output 0 is input 0 under another name */
+    unsigned
+        weights; /* CM_OPERAND(i): a layer's weight, bias, scale, shift or table enters there */
+    enum cm_entry entry; /* how it does */
+    uint32_t picks_from; /* bit i: outputs hold elements of input i as they are, some left out or
+                            repeated; absent: those of no input */
     const char *zero_attribute;   /* a tensor; absent: a float 0 */
     const char *probability_axis; /* attribute: the axis along which results add up to 1 */
+    bool is_logistic; /* each result is the probability that its operand is a score of */
 };
+
+#define CM_OPERAND(i) (1u << (i))
 
 /* Defines an operator of ai.onnx; the build finds lines that start with CM_OP and lists them. */
 #define CM_OP(Name, ...)                                                                           \
@@ -304,6 +330,17 @@ enum cm_status cm_call_allocate(struct cm_call *call, int o, enum cm_dtype dtype
 /* Runs a body of the node on values; out is filled with new references, which the caller drops. */
 enum cm_status cm_call_run_body(struct cm_call *call, size_t body, const struct cm_datum *const *in,
                                 size_t n_in, struct cm_datum *out, size_t n_out) CM_MUST_CHECK;
+/* Input i as the one number or truth value it must be: fails where it has no element, or several.
+ * An absent input leaves *out as it was. Kernels that size their outputs as they run read scalars
+ * this way alone: no inference rule has seen the shapes they meet. */
+enum cm_status cm_call_int(struct cm_call *call, int i, int64_t *out) CM_MUST_CHECK;
+enum cm_status cm_call_real(struct cm_call *call, int i, double *out) CM_MUST_CHECK;
+enum cm_status cm_call_bool(struct cm_call *call, int i, bool *out) CM_MUST_CHECK;
+/* The same of a value that is no input, a body's result: a condition. */
+enum cm_status cm_datum_bool(const struct cm_datum *datum, bool *out,
+                             struct cm_error *err) CM_MUST_CHECK;
+/* Fails because the result of a call would have an axis too many. */
+enum cm_status cm_call_fail_rank(struct cm_call *call);
 /* The node's stream of random numbers: seeded by attribute `seed` when it has one, else by the run.
  */
 struct cm_random *cm_call_random(struct cm_call *call);

@@ -45,6 +45,41 @@ uint32_t cm_symbol_unnamed(struct cm_symbols *symbols, uint32_t value, int axis)
     return cm_symbol_named(symbols, (struct cm_str){name, sizeof name});
 }
 
+/* The name of a product holds its factors; those of other unnamed symbols are shorter. */
+enum { PRODUCT_HEAD = 2 + sizeof(int64_t), FACTOR = sizeof(uint32_t), PRODUCT_FACTORS = 8 };
+
+uint32_t cm_symbol_product(struct cm_symbols *symbols, int64_t number, const uint32_t *factors,
+                           size_t count)
+{
+    char name[PRODUCT_HEAD + PRODUCT_FACTORS * FACTOR] = {0, '*'};
+    if (count == 0 || count > PRODUCT_FACTORS)
+        return 0;
+    memcpy(name + 2, &number, sizeof number);
+    memcpy(name + PRODUCT_HEAD, factors, count * FACTOR);
+    return cm_symbol_named(symbols, (struct cm_str){name, PRODUCT_HEAD + count * FACTOR});
+}
+
+bool cm_symbol_factors(const struct cm_symbols *symbols, uint32_t symbol,
+                       struct cm_symbol_factors *out)
+{
+    if (!symbols || symbol >= symbols->count)
+        return false;
+    const struct cm_str name = symbols->items[symbol];
+    if (name.size <= PRODUCT_HEAD || name.data[0])
+        return false;
+    memcpy(&out->number, name.data + 2, sizeof out->number);
+    out->packed = name.data + PRODUCT_HEAD;
+    out->count = (name.size - PRODUCT_HEAD) / FACTOR;
+    return true;
+}
+
+uint32_t cm_symbol_factor(const struct cm_symbol_factors *factors, size_t i)
+{
+    uint32_t symbol;
+    memcpy(&symbol, factors->packed + i * FACTOR, FACTOR);
+    return symbol;
+}
+
 struct cm_str cm_symbol_name(const struct cm_symbols *symbols, uint32_t symbol)
 {
     if (!symbols || symbol >= symbols->count || !symbols->items[symbol].size ||
@@ -118,12 +153,15 @@ static enum cm_status shape_from_proto(struct cm_arena *arena, struct cm_symbols
     for (size_t i = 0; i < proto->dim.count; i++) {
         const struct cm_dim_proto *dim = &proto->dim.items[i];
         dims[i] = CM_DIM_ANY;
+        /* ONNX has no negative dimensions, but producers write -1 where one is unknown. */
+        if (cm_msg_has(&dim->msg, CM_DIM_VALUE) && dim->dim_value < 0)
+            continue;
         if (cm_msg_has(&dim->msg, CM_DIM_VALUE)) {
-            if (dim->dim_value < 0 || dim->dim_value > CM_MAX_DIM)
+            if (dim->dim_value > CM_MAX_DIM)
                 return cm_fail(err, CM_BAD_MODEL, "dimension %zu is %lld", i,
                                (long long)dim->dim_value);
             dims[i].value = dim->dim_value;
-        } else {
+        } else if (dim->dim_param.size && dim->dim_param.data[0]) { /* NUL: see cm_symbol_unnamed */
             dims[i].symbol = cm_symbol_named(symbols, dim->dim_param);
         }
     }

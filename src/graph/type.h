@@ -42,6 +42,19 @@ uint32_t cm_symbol_named(struct cm_symbols *symbols, struct cm_str name);
 struct cm_str cm_symbol_name(const struct cm_symbols *symbols, uint32_t symbol);
 /* The unnamed symbol of one dimension of one value; the same for the same numbers. */
 uint32_t cm_symbol_unnamed(struct cm_symbols *symbols, uint32_t value, int axis);
+/* The unnamed symbol of a product: a number times symbols, none of them a product, in ascending
+ * order. For graph/product.h, which is how others multiply. */
+uint32_t cm_symbol_product(struct cm_symbols *symbols, int64_t number, const uint32_t *factors,
+                           size_t count);
+struct cm_symbol_factors {
+    int64_t number;
+    const char *packed; /* the symbols, see cm_symbol_factor */
+    size_t count;
+};
+/* What the symbol is a product of; false if it is none. */
+bool cm_symbol_factors(const struct cm_symbols *symbols, uint32_t symbol,
+                       struct cm_symbol_factors *out);
+uint32_t cm_symbol_factor(const struct cm_symbol_factors *factors, size_t i);
 
 const struct cm_type *cm_type_tensor(struct cm_arena *arena, enum cm_dtype dtype, int rank,
                                      const struct cm_dim *dims);

@@ -44,8 +44,13 @@ enum cm_status cm_arrays_tensor(struct cm_arena *arena, enum cm_dtype type,
 void cm_arrays_add(struct cm_arena *arena, struct cm_arrays *arrays, struct cm_str name,
                    const struct cm_tensor *tensor);
 
+/* Is an array of this name to be loaded, being one of count in its file? If not, it is listed. */
+bool cm_arrays_wants(struct cm_arena *arena, const struct cm_arrays_options *options,
+                     struct cm_str name, size_t count, struct cm_arrays *out);
+
 /* A member of an .npz file: a .npy file, perhaps deflated. */
 struct cm_npz_member {
+    size_t count;       /* of the file's members */
     struct cm_str name; /* without its ending */
     struct cm_str packed;
     bool deflated;
@@ -64,14 +69,16 @@ enum cm_status cm_npz_walk(struct cm_arena *arena, struct cm_str bytes, size_t l
  * believed only when both agree. */
 enum cm_status cm_npz_header(struct cm_arena *scratch, const struct cm_npz_member *member,
                              struct cm_npy_header *out, struct cm_error *err) CM_MUST_CHECK;
-enum cm_status cm_npz_parse(struct cm_arena *arena, struct cm_str bytes, size_t limit,
-                            struct cm_arrays *out, struct cm_error *err) CM_MUST_CHECK;
+enum cm_status cm_npz_parse(struct cm_arena *arena, struct cm_str bytes,
+                            const struct cm_arrays_options *options, struct cm_arrays *out,
+                            struct cm_error *err) CM_MUST_CHECK;
 enum cm_status cm_npz_write(struct cm_arena *scratch, struct cm_save *save,
                             const struct cm_array *items, size_t count,
                             struct cm_error *err) CM_MUST_CHECK;
 
 /* An entry of a .safetensors file; its size was checked against its shape. */
 struct cm_safetensors_entry {
+    size_t count; /* of the file's entries */
     struct cm_str name;
     enum cm_dtype type;
     struct cm_shape shape;
@@ -86,7 +93,8 @@ enum cm_status cm_safetensors_walk(struct cm_arena *arena, struct cm_str bytes,
                                    cm_safetensors_visit_fn *visit, void *arg,
                                    struct cm_error *err) CM_MUST_CHECK;
 enum cm_status cm_safetensors_parse(struct cm_arena *arena, struct cm_str bytes,
-                                    struct cm_arrays *out, struct cm_error *err) CM_MUST_CHECK;
+                                    const struct cm_arrays_options *options, struct cm_arrays *out,
+                                    struct cm_error *err) CM_MUST_CHECK;
 enum cm_status cm_safetensors_write(struct cm_arena *scratch, struct cm_save *save,
                                     const struct cm_array *items, size_t count,
                                     struct cm_error *err) CM_MUST_CHECK;

@@ -50,8 +50,19 @@ void cm_arrays_add(struct cm_arena *arena, struct cm_arrays *arrays, struct cm_s
 {
     struct cm_array *item = CM_PUSH(arena, arrays);
 
-    item->name = name;
-    item->value = (struct cm_datum){.kind = CM_KIND_TENSOR, .tensor = *tensor};
+    *item = (struct cm_array){.name = name, .value = {.kind = CM_KIND_TENSOR, .tensor = *tensor}};
+}
+
+bool cm_arrays_wants(struct cm_arena *arena, const struct cm_arrays_options *options,
+                     struct cm_str name, size_t count, struct cm_arrays *out)
+{
+    if (!options->names || (options->or_alone && count == 1))
+        return true;
+    for (size_t i = 0; i < options->n_names; i++)
+        if (cm_str_equal(options->names[i], name))
+            return true;
+    *CM_PUSH(arena, out) = (struct cm_array){.name = name, .unread = true};
+    return false;
 }
 
 static enum cm_status parse_npy(struct cm_arena *arena, struct cm_str bytes, struct cm_arrays *out,
@@ -90,9 +101,9 @@ enum cm_status cm_arrays_parse(struct cm_arena *arena, struct cm_str bytes,
     case CM_ARRAYS_NPY:
         return parse_npy(arena, bytes, out, err);
     case CM_ARRAYS_NPZ:
-        return cm_npz_parse(arena, bytes, options->limit, out, err);
+        return cm_npz_parse(arena, bytes, options, out, err);
     case CM_ARRAYS_SAFETENSORS:
-        return cm_safetensors_parse(arena, bytes, out, err);
+        return cm_safetensors_parse(arena, bytes, options, out, err);
     case CM_ARRAYS_PB:
         return parse_pb(arena, bytes, options->kind, out, err);
     case CM_ARRAYS_BY_NAME:

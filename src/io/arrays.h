@@ -16,6 +16,7 @@
 struct cm_array {
     struct cm_str name; /* "" in .npy, which has none */
     struct cm_datum value;
+    bool unread; /* listed only: see cm_arrays_options.names */
 };
 
 struct cm_arrays {
@@ -36,6 +37,11 @@ struct cm_arrays_options {
     enum cm_kind kind; /* .pb does not say what it holds; CM_KIND_NONE: a tensor */
     bool copy;         /* read the file into memory instead of mapping it */
     size_t limit;      /* bytes that unpacking may take; 0: what the file's size allows */
+    /* Only arrays of these names are loaded, the others are listed without a value. NULL: all are
+     * loaded. */
+    const struct cm_str *names;
+    size_t n_names;
+    bool or_alone; /* and one that is alone in its file */
 };
 
 /* The format that the ending of path stands for; CM_ARRAYS_BY_NAME: none. */

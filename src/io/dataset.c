@@ -378,6 +378,11 @@ enum cm_status cm_dataset_present(struct cm_dataset *dataset, size_t i,
     return CM_OK;
 }
 
+enum cm_dtype cm_dataset_stored_type(const struct cm_dataset *dataset, size_t i)
+{
+    return dataset->rows.items[i].type;
+}
+
 enum cm_status cm_dataset_read(const struct cm_dataset *dataset, size_t i, int64_t sample, void *to,
                                struct cm_error *err)
 {

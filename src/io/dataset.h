@@ -48,6 +48,9 @@ enum cm_status cm_dataset_present(struct cm_dataset *dataset, size_t i,
                                   const struct cm_dataset_view *view,
                                   struct cm_error *err) CM_MUST_CHECK;
 
+/* The type that field i has in its file, whatever its view. */
+enum cm_dtype cm_dataset_stored_type(const struct cm_dataset *dataset, size_t i);
+
 /* One sample of field i as its view gives it; to has room for that. */
 enum cm_status cm_dataset_read(const struct cm_dataset *dataset, size_t i, int64_t sample, void *to,
                                struct cm_error *err) CM_MUST_CHECK;

@@ -78,11 +78,12 @@ static enum cm_status take_shape(struct reader *in, struct cm_shape *out)
     if (!take(in, '('))
         return broken(in, "lacks the shape");
     while (!take(in, ')')) {
-        if (out->rank == CM_MAX_RANK)
-            return broken(in, "has a shape of more than 64 dimensions");
+        int64_t dim = 0;
+
         skip_blanks(in);
-        CM_TRY(take_number(in, &out->dims[out->rank]));
-        out->rank++;
+        CM_TRY(take_number(in, &dim));
+        if (!cm_shape_insert(out, out->rank, dim))
+            return broken(in, "has a shape of more than 64 dimensions");
         if (!take(in, ',')) {
             if (!take(in, ')'))
                 return broken(in, "has a shape without an end");

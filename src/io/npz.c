@@ -180,7 +180,8 @@ static enum cm_status charge(struct zip *zip, const struct member *member)
 
 static enum cm_status visit_member(struct zip *zip, const struct member *member, struct cm_str name)
 {
-    struct cm_npz_member found = {.name = name,
+    struct cm_npz_member found = {.count = (size_t)zip->count,
+                                  .name = name,
                                   .deflated = member->method == METHOD_DEFLATED,
                                   .size = (size_t)member->unpacked,
                                   .crc = member->crc};
@@ -231,17 +232,18 @@ enum cm_status cm_npz_header(struct cm_arena *scratch, const struct cm_npz_membe
 {
     if (!member->deflated)
         return cm_npy_read_header(member->packed, member->size, out, err);
-    uint8_t *head = cm_arena_alloc(scratch, CM_NPY_HEADER_MAX);
+    const size_t room = cm_min_size(CM_NPY_HEADER_MAX, member->size);
+    uint8_t *head = cm_arena_alloc(scratch, room);
     size_t got = 0;
 
-    CM_TRY(cm_inflate_head(member->packed, head, cm_min_size(CM_NPY_HEADER_MAX, member->size), &got,
-                           err));
+    CM_TRY(cm_inflate_head(member->packed, head, room, &got, err));
     return cm_npy_read_header((struct cm_str){(const char *)head, got}, member->size, out, err);
 }
 
 /* What parsing into memory needs to know at each member. */
 struct parse {
     struct cm_arena *arena;
+    const struct cm_arrays_options *options;
     struct cm_arrays *out;
 };
 
@@ -253,6 +255,8 @@ static enum cm_status load_member(void *arg, const struct cm_npz_member *member,
     struct cm_npy_header header;
     struct cm_tensor tensor;
 
+    if (!cm_arrays_wants(parse->arena, parse->options, member->name, member->count, parse->out))
+        return CM_OK;
     CM_TRY(cm_npz_header(parse->arena, member, &header, err));
     if (member->deflated) {
         struct cm_tensor room;
@@ -271,12 +275,13 @@ static enum cm_status load_member(void *arg, const struct cm_npz_member *member,
     return CM_OK;
 }
 
-enum cm_status cm_npz_parse(struct cm_arena *arena, struct cm_str bytes, size_t limit,
-                            struct cm_arrays *out, struct cm_error *err)
+enum cm_status cm_npz_parse(struct cm_arena *arena, struct cm_str bytes,
+                            const struct cm_arrays_options *options, struct cm_arrays *out,
+                            struct cm_error *err)
 {
-    struct parse parse = {arena, out};
+    struct parse parse = {arena, options, out};
 
-    return cm_npz_walk(arena, bytes, limit, load_member, &parse, err);
+    return cm_npz_walk(arena, bytes, options->limit, load_member, &parse, err);
 }
 
 /* ---- writing: stored, with 64-bit sizes throughout ---- */

@@ -75,9 +75,8 @@ static enum cm_status read_shape(struct cm_json *json, struct cm_shape *out)
         uint64_t dim;
 
         CM_TRY(cm_json_count(json, &dim));
-        if (out->rank == CM_MAX_RANK || dim > INT64_MAX)
+        if (dim > INT64_MAX || !cm_shape_insert(out, out->rank, (int64_t)dim))
             return cm_fail(json->err, CM_BAD_MODEL, "its shape makes no sense");
-        out->dims[out->rank++] = (int64_t)dim;
         CM_TRY(cm_json_more(json, ']', false, &more));
     }
     return CM_OK;
@@ -226,13 +225,16 @@ enum cm_status cm_safetensors_walk(struct cm_arena *arena, struct cm_str bytes,
     if (size > HEADER_MAX || size > bytes.size - 8)
         return cm_fail(err, CM_BAD_MODEL, "its header of %llu bytes is larger than %s",
                        (unsigned long long)size, size > HEADER_MAX ? "the format allows" : "it is");
+    /* A copy: strings are looked at twice, and a mapped file may be changed by others meanwhile. */
+    const struct cm_str header = cm_arena_str(arena, (struct cm_str){bytes.data + 8, (size_t)size});
     struct cm_json json;
-    cm_json_init(&json, arena, (struct cm_str){bytes.data + 8, (size_t)size}, err);
+    cm_json_init(&json, arena, header, err);
     CM_TRY(read_entries(&json, &entries));
     CM_TRY(check_cover(arena, &entries, bytes.size - 8 - size, err));
     for (size_t i = 0; i < entries.count; i++) {
         const struct entry *entry = &entries.items[i];
         const struct cm_safetensors_entry found = {
+            entries.count,
             entry->name,
             entry->type,
             entry->shape,
@@ -249,6 +251,7 @@ enum cm_status cm_safetensors_walk(struct cm_arena *arena, struct cm_str bytes,
 /* What parsing into memory needs to know at each tensor. */
 struct parse {
     struct cm_arena *arena;
+    const struct cm_arrays_options *options;
     struct cm_arrays *out;
 };
 
@@ -261,6 +264,8 @@ static enum cm_status load_entry(void *arg, const struct cm_safetensors_entry *e
     const struct parse *parse = arg;
     struct cm_tensor tensor;
 
+    if (!cm_arrays_wants(parse->arena, parse->options, entry->name, entry->count, parse->out))
+        return CM_OK;
     for (size_t i = 0; entry->type == CM_BOOL && i < size; i++)
         if (from[i] > 1)
             return cm_fail(err, CM_BAD_MODEL, "element %zu is %d, which is no bool", i, from[i]);
@@ -276,9 +281,10 @@ static enum cm_status load_entry(void *arg, const struct cm_safetensors_entry *e
 }
 
 enum cm_status cm_safetensors_parse(struct cm_arena *arena, struct cm_str bytes,
-                                    struct cm_arrays *out, struct cm_error *err)
+                                    const struct cm_arrays_options *options, struct cm_arrays *out,
+                                    struct cm_error *err)
 {
-    struct parse parse = {arena, out};
+    struct parse parse = {arena, options, out};
 
     return cm_safetensors_walk(arena, bytes, load_entry, &parse, err);
 }

@@ -141,6 +141,12 @@ static bool has_no_kernel(const struct cm_node *node, void *arg)
     return !cm_node_has_kernel(node);
 }
 
+/* Of another domain, it is what its body is and nothing else: patterns may be found in that. */
+static bool is_shorthand(const struct cm_node *node, void *arg)
+{
+    return node->domain.size && !(node->op && node->op->grad) && has_no_kernel(node, arg);
+}
+
 size_t cm_lower_count(const struct cm_graph *graph)
 {
     size_t count = graph->n_nodes;
@@ -151,18 +157,8 @@ size_t cm_lower_count(const struct cm_graph *graph)
     return count;
 }
 
-/* Removes dead nodes, unless nothing has died since the last time; *seen begins as 0. */
-static void remove_dead(struct cm_graph *graph, uint64_t *seen)
-{
-    if (*seen == cm_module_unread(graph->module))
-        return;
-    cm_remove_dead(graph);
-    *seen = cm_module_unread(graph->module);
-}
-
 static enum cm_status run_pass(const struct cm_pass *pass, struct cm_graph *graph,
-                               const struct cm_lower_options *options, uint64_t *seen,
-                               struct cm_error *err)
+                               const struct cm_lower_options *options, struct cm_error *err)
 {
     struct cm_lower_report report = {.pass = pass->name};
 
@@ -171,7 +167,7 @@ static enum cm_status run_pass(const struct cm_pass *pass, struct cm_graph *grap
         report.nodes_before = cm_lower_count(graph);
     if (pass->run && !report.skipped) {
         CM_TRY(pass->run(graph, &options->pass, err));
-        remove_dead(graph, seen); /* counts as the pass's doing */
+        cm_graph_remove_dead(graph); /* counts as the pass's doing */
     }
     if (!options->after)
         return CM_OK;
@@ -182,20 +178,21 @@ static enum cm_status run_pass(const struct cm_pass *pass, struct cm_graph *grap
 static enum cm_status run_passes(struct cm_graph *graph, const struct cm_lower_options *options,
                                  struct cm_error *err)
 {
-    uint64_t seen = 0;
     /* Functions hide what passes look for, and random nodes, which are numbered before any pass. */
     if (cm_module_has_calls(graph->module))
         CM_TRY(cm_graph_inline_all(graph, is_call, NULL, err));
+    if (!options->keep_operators)
+        CM_TRY(cm_graph_inline_all(graph, is_shorthand, NULL, err));
     cm_graph_number_random(graph);
     for (size_t i = 0; i < cm_pass_count; i++) {
-        CM_TRY(run_pass(&cm_passes[i], graph, options, &seen, err));
+        CM_TRY(run_pass(&cm_passes[i], graph, options, err));
         if (cm_passes[i].run != gradients)
             continue;
         /* Gradients are taken of operators as they are; what follows wants what runs. */
         if (!options->keep_operators)
             CM_TRY(cm_graph_inline_all(graph, has_no_kernel, NULL, err));
     }
-    remove_dead(graph, &seen);
+    cm_graph_remove_dead(graph);
     return CM_OK;
 }
 

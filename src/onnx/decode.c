@@ -1,7 +1,8 @@
 /* Decoding any message by its rows, in two passes: the first checks the bytes and counts each
  * field, so that the second can fill lists of exactly the right length. Both passes step over what
  * lies inside a child, which the child's own passes read, so the work is in proportion to the
- * bytes. */
+ * bytes. The bytes may be a mapped file that another program changes between the passes, so the
+ * second one trusts no count: it stores what there is room for and fails on anything else. */
 // SPDX-License-Identifier: Apache-2.0
 #include "onnx/decode.h"
 
@@ -19,6 +20,7 @@ struct tally {
     size_t times;  /* it appears */
     size_t items;  /* in all appearances together */
     size_t bytes;  /* of numbers left as they are */
+    size_t met;    /* by the second pass: appearances */
     size_t filled; /* by the second pass: items, or bytes */
 };
 
@@ -222,29 +224,84 @@ static enum cm_status fill_child(struct decoder *d, const struct cm_wire_place *
     return decode_message(d, &here, field->message, bytes, child);
 }
 
-static void fill_int64s(int64_t *items, const struct cm_wire_field *at, size_t *filled)
+static enum cm_status fail_changed(const struct decoder *d, const struct cm_wire_place *place,
+                                   const struct cm_field_info *field)
+{
+    return fail_at(d, place, CM_IO, "field '%s' changed while it was read", field->name);
+}
+
+/* The next count places of a list with room for all; NULL when there are fewer left. */
+static void *take_places(struct cm_wire_list list, struct tally *tally, size_t room, size_t count,
+                         size_t size)
+{
+    if (count > room - tally->filled)
+        return NULL;
+    void *const place = (char *)list.items + tally->filled * size;
+    tally->filled += count;
+    return place;
+}
+
+static bool fill_int64s(struct cm_wire_list list, const struct cm_wire_field *at,
+                        struct tally *tally)
 {
     struct cm_wire rest = {at->data, at->data + at->size};
     uint64_t value = 0;
 
-    while (rest.at < rest.end && cm_wire_varint(&rest, &value) == CM_WIRE_OK)
-        items[(*filled)++] = (int64_t)value;
+    while (rest.at < rest.end) {
+        if (cm_wire_varint(&rest, &value) != CM_WIRE_OK)
+            return false;
+        int64_t *const place = take_places(list, tally, tally->items, 1, sizeof *place);
+        if (!place)
+            return false;
+        *place = (int64_t)value;
+    }
+    return true;
 }
 
-static void fill_packed(void *where, const struct cm_wire_field *at, struct tally *tally)
+/* Bytes that are as in memory; an empty list has no memory at all. */
+static bool fill_bytes(struct cm_wire_list list, const struct cm_wire_field *at, size_t room,
+                       struct tally *tally)
 {
-    struct cm_packed packed;
+    if (at->size == 0)
+        return true;
+    void *const place = take_places(list, tally, room, at->size, 1);
+    if (place)
+        memcpy(place, at->data, at->size);
+    return place != NULL;
+}
+
+static bool fill_packed(void *where, const struct cm_wire_field *at, struct tally *tally)
+{
+    const struct cm_packed view = {at->data, at->size};
+    struct cm_wire_list joined;
 
     if (tally->times == 1) {
-        packed = (struct cm_packed){at->data, at->size};
-        memcpy(where, &packed, sizeof packed);
-        return;
+        memcpy(where, &view, sizeof view);
+        tally->filled = at->size;
+        return at->size == tally->bytes;
     }
-    struct cm_wire_list joined;
     memcpy(&joined, where, sizeof joined);
-    if (at->size)
-        memcpy((uint8_t *)joined.items + tally->filled, at->data, at->size);
-    tally->filled += at->size;
+    return fill_bytes(joined, at, tally->bytes, tally);
+}
+
+/* What the second pass must have filled of a field. */
+static size_t filled_size(const struct cm_field_info *field, const struct tally *tally)
+{
+    if (is_packed(field->kind))
+        return tally->bytes;
+    if (field->kind == CM_FIELD_FLOATS)
+        return tally->items * sizeof(float);
+    return cm_wire_kind(field->kind)->list ? tally->items : 0;
+}
+
+/* Is this an appearance that was counted, of a wire type that the field may have? */
+static bool was_counted(const struct cm_field_info *field, const struct cm_wire_field *at,
+                        struct tally *tally)
+{
+    const struct cm_wire_kind *const kind = cm_wire_kind(field->kind);
+    const bool packed = kind->list && kind->number && at->type == CM_WIRE_BYTES;
+
+    return tally->met++ < tally->times && (at->type == kind->type || packed);
 }
 
 /* Stores one appearance of a field; what it holds was checked when it was counted. */
@@ -252,12 +309,15 @@ static enum cm_status fill_field(struct decoder *d, const struct cm_wire_place *
                                  const struct cm_field_info *field, const struct cm_wire_field *at,
                                  struct tally *tally, void *msg)
 {
+    if (!was_counted(field, at, tally))
+        return fail_changed(d, place, field);
     void *const where = cm_field_at(msg, field);
     const struct cm_str text = {(const char *)at->data, at->size};
     const struct cm_wire_list list =
         cm_wire_kind(field->kind)->list ? cm_field_list(msg, field) : (struct cm_wire_list){0};
     /* As protobuf does: a number too wide for its field loses its upper bits. */
     const int32_t narrow = (int32_t)(uint32_t)at->value;
+    bool fits = true;
 
     switch (field->kind) {
     case CM_FIELD_INT64:
@@ -275,27 +335,33 @@ static enum cm_status fill_field(struct decoder *d, const struct cm_wire_place *
     case CM_FIELD_MESSAGE:
         return fill_child(d, place, field, 0, text, cm_field_message(msg, field));
     case CM_FIELD_INT64S:
-        fill_int64s(list.items, at, &tally->filled);
+        fits = fill_int64s(list, at, tally);
         break;
     case CM_FIELD_FLOATS:
-        if (at->size)
-            memcpy((float *)list.items + tally->filled, at->data, at->size);
-        tally->filled += at->size / sizeof(float);
+        fits = fill_bytes(list, at, tally->items * sizeof(float), tally);
         break;
-    case CM_FIELD_STRS:
-        ((struct cm_str *)list.items)[tally->filled++] = text;
+    case CM_FIELD_STRS: {
+        struct cm_str *const item = take_places(list, tally, tally->items, 1, sizeof *item);
+        fits = item != NULL;
+        if (fits)
+            *item = text;
         break;
+    }
     case CM_FIELD_MESSAGES: {
-        const size_t k = tally->filled++;
-        return fill_child(d, place, field, k, text, (char *)list.items + k * field->message->size);
+        const size_t k = tally->filled;
+        void *const child = take_places(list, tally, tally->items, 1, field->message->size);
+        fits = child != NULL;
+        if (fits)
+            return fill_child(d, place, field, k, text, child);
+        break;
     }
     case CM_FIELD_PACKED_VARINT:
     case CM_FIELD_PACKED_4:
     case CM_FIELD_PACKED_8:
-        fill_packed(where, at, tally);
+        fits = fill_packed(where, at, tally);
         break;
     }
-    return CM_OK;
+    return fits ? CM_OK : fail_changed(d, place, field);
 }
 
 static enum cm_status decode_message(struct decoder *d, const struct cm_wire_place *place,
@@ -329,6 +395,11 @@ static enum cm_status decode_message(struct decoder *d, const struct cm_wire_pla
         const int f = cm_message_field(info, at.number);
         if (f >= 0)
             CM_TRY(fill_field(d, place, &info->fields[f], &at, &tallies[f], out));
+    }
+    for (int f = 0; f < info->n_fields; f++) {
+        if (tallies[f].met != tallies[f].times ||
+            tallies[f].filled != filled_size(&info->fields[f], &tallies[f]))
+            return fail_changed(d, place, &info->fields[f]);
     }
     return CM_OK;
 }

@@ -86,8 +86,9 @@ static enum cm_status put_head(struct writer *w, const struct cm_field_info *fie
     }
     if (old->size == size)
         return put(w, old->start, (size_t)(old->data - old->start));
+    const size_t head = (size_t)(old->data - old->start);
     size_t tag = 1;
-    while (old->start[tag - 1] & 0x80)
+    while (tag < head && old->start[tag - 1] & 0x80)
         tag++;
     CM_TRY(put(w, old->start, tag));
     return put_varint(w, size);

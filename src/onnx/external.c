@@ -21,7 +21,42 @@ struct cm_external_files {
     bool copy;
     struct entry *entries; /* sorted by location */
     size_t count, capacity;
+    const struct cm_mapping *model; /* borrowed; NULL: none */
 };
+
+static struct cm_str range_of(const struct cm_mapping *mapping)
+{
+    const bool mapped = mapping && mapping->data && !mapping->copied;
+
+    return mapped ? (struct cm_str){(const char *)mapping->data, mapping->size} : CM_STR_NONE;
+}
+
+void cm_external_set_model(struct cm_external_files *files, const struct cm_mapping *mapping)
+{
+    files->model = mapping;
+}
+
+struct cm_mapped_ranges cm_external_ranges(struct cm_arena *arena,
+                                           const struct cm_external_files *files)
+{
+    struct cm_mapped_ranges ranges = {CM_NEW_ARRAY(arena, struct cm_str, files->count + 1), 1};
+
+    ranges.items[0] = range_of(files->model);
+    for (size_t i = 0; i < files->count; i++)
+        ranges.items[ranges.count++] = range_of(&files->entries[i].mapping);
+    return ranges;
+}
+
+void cm_external_forget(const struct cm_external_files *files, const void *bytes, size_t size)
+{
+    const struct cm_str own = range_of(files->model);
+
+    cm_mapped_forget(&own, 1, bytes, size);
+    for (size_t i = 0; i < files->count; i++) {
+        const struct cm_str range = range_of(&files->entries[i].mapping);
+        cm_mapped_forget(&range, 1, bytes, size);
+    }
+}
 
 static enum cm_status parse_number(struct cm_str key, struct cm_str text, uint64_t *out,
                                    struct cm_error *err)

@@ -6,6 +6,7 @@
 #ifndef CM_ONNX_EXTERNAL_H
 #define CM_ONNX_EXTERNAL_H
 
+#include "base/file.h"
 #include "onnx/messages.h"
 
 /* The keys of an external tensor, parsed. */
@@ -42,6 +43,18 @@ enum cm_status cm_external_range(struct cm_external_files *files,
 
 /* A whole file by its location, and what tells it from others; opens it when that was not done
  * before. */
+/* The ranges of all files that are mapped, the model's own among them, in arena. */
+struct cm_mapped_ranges {
+    struct cm_str *items;
+    size_t count;
+};
+struct cm_mapped_ranges cm_external_ranges(struct cm_arena *arena,
+                                           const struct cm_external_files *files);
+/* The model's own file, borrowed; it may be a copy, or none. */
+void cm_external_set_model(struct cm_external_files *files, const struct cm_mapping *mapping);
+/* Contents that were copied: see cm_mapped_forget. */
+void cm_external_forget(const struct cm_external_files *files, const void *bytes, size_t size);
+
 struct cm_external_file {
     struct cm_str bytes;
     uint64_t device, inode;

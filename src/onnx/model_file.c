@@ -70,10 +70,14 @@ enum cm_status cm_model_open(struct cm_arena *arena, const char *path,
     struct cm_model_file *file =
         new_file(arena, cm_arena_str(arena, cm_str(path)), cm_path_folder(arena, path), how);
 
-    CM_TRY(cm_file_map(path, how->copy, &file->mapping, err));
-    cm_arena_defer(arena, release_mapping, &file->mapping);
-    const struct cm_str bytes = {(const char *)file->mapping.data, file->mapping.size};
     const enum cm_model_format format = cm_model_format_of(how->format, path);
+    /* The parser of text looks at it more than once, so nobody may change it meanwhile. */
+    const bool copy = how->copy || format == CM_FORMAT_TEXT;
+
+    CM_TRY(cm_file_map(path, copy, &file->mapping, err));
+    cm_arena_defer(arena, release_mapping, &file->mapping);
+    cm_external_set_model(file->files, &file->mapping);
+    const struct cm_str bytes = {(const char *)file->mapping.data, file->mapping.size};
     CM_TRY(
         cm_error_context(err, read_model(arena, bytes, format, &file->model, err), "%.600s", path));
     *out = file;

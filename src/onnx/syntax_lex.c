@@ -135,6 +135,26 @@ bool cm_lex_is_word(struct cm_str text)
     return true;
 }
 
+static int hex_digit(char c)
+{
+    return c >= '0' && c <= '9'   ? c - '0'
+           : c >= 'a' && c <= 'f' ? c - 'a' + 10
+           : c >= 'A' && c <= 'F' ? c - 'A' + 10
+                                  : -1;
+}
+
+/* What an escape stands for, at being behind its backslash; *at moves to its last byte. \x and two
+ * digits is a byte, and any other character is itself. */
+static char unescape(const char **at, const char *end)
+{
+    const char *const p = *at;
+
+    if (*p != 'x' || end - p < 3 || hex_digit(p[1]) < 0 || hex_digit(p[2]) < 0)
+        return *p;
+    *at = p + 2;
+    return (char)(hex_digit(p[1]) << 4 | hex_digit(p[2]));
+}
+
 enum cm_status cm_lex_string(struct cm_lexer *lex, struct cm_str *out)
 {
     if (cm_lex_peek(lex) != '"')
@@ -158,9 +178,12 @@ enum cm_status cm_lex_string(struct cm_lexer *lex, struct cm_str *out)
     char *const copy = cm_arena_alloc(lex->arena, out->size - escapes + 1);
     size_t n = 0;
     for (const char *from = out->data; from < p; from++) {
-        if (*from == '\\')
-            from++;
-        copy[n++] = *from;
+        if (*from != '\\') {
+            copy[n++] = *from;
+            continue;
+        }
+        from++;
+        copy[n++] = unescape(&from, p);
     }
     *out = (struct cm_str){copy, n};
     return CM_OK;

@@ -74,18 +74,50 @@ void cm_put_spaces(struct cm_printer *p, int count)
         cm_put(p, " ", 1);
 }
 
+/* Bytes at the start of rest that a terminal may take for orders: control characters, among them
+ * U+0080 to U+009F, but for ends of lines and tabs; and what is no UTF-8. */
+static size_t unprintable(struct cm_str rest)
+{
+    const unsigned char first = (unsigned char)rest.data[0];
+    const size_t length = cm_str_character(rest);
+
+    if (length == 0)
+        return 1;
+    if (length == 2 && first == 0xc2 && (unsigned char)rest.data[1] < 0xa0)
+        return 2;
+    return first == 127 || (first < 32 && first != '\n' && first != '\t');
+}
+
+static void put_bytes(struct cm_printer *p, const char *bytes, size_t size)
+{
+    for (size_t i = 0; i < size; i++) {
+        char escape[8];
+        snprintf(escape, sizeof escape, "\\x%02x", (unsigned)(unsigned char)bytes[i]);
+        cm_put(p, escape, 4);
+    }
+}
+
 void cm_put_quoted(struct cm_printer *p, struct cm_str text)
 {
     const char *const data = text.data ? text.data : "";
     size_t done = 0;
 
     cm_put(p, "\"", 1);
-    for (size_t i = 0; i < text.size; i++) {
-        if (data[i] == '"' || data[i] == '\\') {
-            cm_put(p, data + done, i - done);
-            cm_put(p, "\\", 1);
-            done = i;
+    for (size_t i = 0; i < text.size;) {
+        const struct cm_str rest = {data + i, text.size - i};
+        const bool quoted = data[i] == '"' || data[i] == '\\';
+        const size_t hidden = p->upstream || quoted ? 0 : unprintable(rest);
+        if (!quoted && !hidden) {
+            const size_t length = cm_str_character(rest);
+            i += length ? length : 1;
+            continue;
         }
+        cm_put(p, data + done, i - done);
+        if (quoted)
+            cm_put(p, "\\", 1);
+        put_bytes(p, data + i, hidden);
+        done = i + hidden;
+        i += quoted ? 1 : hidden;
     }
     cm_put(p, data + done, text.size - done);
     cm_put(p, "\"", 1);

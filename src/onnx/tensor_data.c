@@ -260,9 +260,13 @@ static enum cm_status view(const struct facts *facts, const void *bytes, struct 
         bytes = nothing;
     const struct cm_tensor in_place =
         cm_tensor_borrow(facts->type, &facts->shape, (void *)(uintptr_t)bytes);
-    if ((uintptr_t)bytes % alignment != 0)
-        return cm_tensor_copy(&in_place, out, err);
-    *out = in_place;
+    /* Bits past the last element may be anything in a file, but not in a tensor. */
+    if ((uintptr_t)bytes % alignment == 0 && cm_tensor_padding_is_clear(&in_place)) {
+        *out = in_place;
+        return CM_OK;
+    }
+    CM_TRY(cm_tensor_copy(&in_place, out, err));
+    cm_tensor_clear_padding(out);
     return CM_OK;
 }
 
@@ -349,6 +353,17 @@ static enum cm_status decode_typed(const struct cm_tensor_proto *proto, const st
     return status;
 }
 
+/* The same of bytes that may lie in a mapped file: what was copied need not stay in memory. */
+static enum cm_status view_mapped(const struct facts *facts, const void *bytes,
+                                  const struct cm_external_files *files, struct cm_tensor *out,
+                                  struct cm_error *err)
+{
+    CM_TRY(view(facts, bytes, out, err));
+    if (files && out->buffer)
+        cm_external_forget(files, bytes, facts->bytes);
+    return CM_OK;
+}
+
 static enum cm_status load(const struct cm_tensor_proto *proto, struct cm_external_files *files,
                            struct cm_tensor *out, struct cm_error *err)
 {
@@ -361,7 +376,7 @@ static enum cm_status load(const struct cm_tensor_proto *proto, struct cm_extern
             return cm_fail(err, CM_UNSUPPORTED,
                            "its data is external, and there is no folder for it");
         CM_TRY(cm_external_view(files, proto, facts.bytes, &bytes, err));
-        return view(&facts, bytes.data, out, err);
+        return view_mapped(&facts, bytes.data, files, out, err);
     }
     if (facts.count == 0)
         return view(&facts, NULL, out, err);
@@ -370,7 +385,7 @@ static enum cm_status load(const struct cm_tensor_proto *proto, struct cm_extern
         return CM_OK;
     }
     if (is_filled(proto, CM_TENSOR_RAW_DATA))
-        return view(&facts, proto->raw_data.data, out, err);
+        return view_mapped(&facts, proto->raw_data.data, files, out, err);
     return decode_typed(proto, &facts, out, err);
 }
 

@@ -17,13 +17,16 @@ enum { FOLD_BYTES = 1 << 30 };
 static const double FOLD_WORK = 5e8;
 /* Bytes of operands, where only a run tells how large the results are. */
 enum { SMALL = 4096 };
+/* Bytes that a result may always add to a file. */
+enum { BLOAT = 1 << 16 };
 
 struct folder {
     struct cm_module *module;
     struct cm_arena scratch; /* for one node */
     struct cm_arena arena;
-    size_t bytes;   /* what is left of them */
-    double work;    /* what is left of it */
+    size_t bytes; /* what is left of them */
+    double work;  /* what is left of it */
+    bool for_file;
     cm_value first; /* the number after those that were there before */
     struct {        /* by value from first on: bytes that its contents are charged with */
         size_t *items;
@@ -89,6 +92,12 @@ static bool measure_results(struct candidate *c)
     return true;
 }
 
+/* Would a file grow out of proportion? A few bytes can say "a gigabyte of zeros". */
+static bool bloats(const struct folder *folder, const struct candidate *c)
+{
+    return folder->for_file && c->out_bytes > BLOAT && c->out_bytes / 4 > c->bytes;
+}
+
 static bool may_fold(const struct folder *folder, struct candidate *c)
 {
     const struct cm_node *node = c->node;
@@ -98,7 +107,8 @@ static bool may_fold(const struct folder *folder, struct candidate *c)
             return false; /* constants are tensors */
     if (node->op->effects & CM_OUTPUT_SIZE_AT_RUN)
         return c->bytes + (size_t)c->chars <= SMALL;
-    return measure_results(c) && c->out_bytes <= folder->bytes && work_of(c) <= folder->work;
+    return measure_results(c) && c->out_bytes <= folder->bytes && !bloats(folder, c) &&
+           work_of(c) <= folder->work;
 }
 
 static double characters(const struct cm_tensor *tensor)
@@ -248,6 +258,7 @@ enum cm_status cm_pass_fold(struct cm_graph *graph, const struct cm_pass_options
     struct folder folder = {.module = graph->module,
                             .bytes = FOLD_BYTES,
                             .work = FOLD_WORK,
+                            .for_file = options->for_file,
                             .first = (cm_value)cm_module_value_count(graph->module)};
     if (options->memory_limit)
         folder.bytes = cm_min_size(folder.bytes, options->memory_limit);

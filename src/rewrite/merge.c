@@ -307,10 +307,12 @@ enum cm_status cm_pass_merge(struct cm_graph *graph, const struct cm_pass_option
     struct merger m = {.module = graph->module, .n_seen = cm_module_value_count(graph->module)};
     cm_arena_init(&m.scratch, cm_module_arena(graph->module)->guard);
     m.seen = CM_NEW_ARRAY(&m.scratch, bool, m.n_seen);
-    note_named(&m, graph);
+    if (cm_module_has_replaced(graph->module))
+        note_named(&m, graph);
+    cm_map_reserve(&m.met, &m.scratch, graph->n_nodes);
     enum cm_status status = merge_graph(&m, graph, err);
     if (!status && m.changed) {
-        cm_remove_dead(graph);
+        cm_graph_remove_dead(graph);
         status = cm_graph_retype(graph, err);
     }
     cm_arena_release(&m.scratch);

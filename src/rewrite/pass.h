@@ -19,6 +19,7 @@
 struct cm_pass_options {
     bool training;       /* the graph is a training step, or part of one: weights change */
     size_t memory_limit; /* bytes that constants made by a pass may hold; 0: the pass's own limit */
+    bool for_file;       /* the graph is written: what stands for much in few bytes stays so */
 };
 
 /* options is never NULL. */
@@ -41,9 +42,6 @@ cm_pass_fn cm_pass_recompute;  /* on request: activations computed again in the 
  * one and replacement is an input, an initializer, an outer value or has a name of its own that
  * must stay. */
 bool cm_replace_value(struct cm_graph *graph, cm_value old, cm_value replacement);
-
-/* Removes nodes that nobody reads, in bodies too. */
-void cm_remove_dead(struct cm_graph *graph);
 
 /* Is value an output of graph? */
 bool cm_is_output(const struct cm_graph *graph, cm_value value);

@@ -1,6 +1,6 @@
 /* Attention written as products: MatMul(Softmax(MatMul(q, k') * scale + mask), v) with heads on an
- * axis of their own. The parts come in too many orders for rows of text; this goes through them
- * from the last product backwards. */
+ * axis of their own, or one head without such an axis. The parts come in too many orders for rows
+ * of text; this goes through them from the last product backwards. */
 // SPDX-License-Identifier: Apache-2.0
 #include "rewrite/patterns.h"
 
@@ -12,7 +12,8 @@ enum { MOST_MASKS = 3, FINITE_DEPTH = 8 };
 /* What the last product was found to be made of. */
 struct attention_parts {
     struct cm_graph *graph;
-    cm_value query, key, value; /* of rank 4: batch, heads, places, size */
+    int rank;                   /* 4: batch, heads, places, size; 3: one head, no axis of heads */
+    cm_value query, key, value; /* of this rank */
     cm_value source;            /* what becomes key, where key is 0: by a transpose, or .. */
     int64_t key_perm[4];
     bool is_flat; /* .. by a reshape to these dimensions */
@@ -129,6 +130,13 @@ static bool same_dims(const struct cm_type *a, int i, const struct cm_type *b, i
     return cm_dim_same(a->dims[i], b->dims[k]);
 }
 
+/* The same batch, and heads where there is an axis of them? */
+static bool same_batch(const struct attention_parts *p, const struct cm_type *a,
+                       const struct cm_type *b)
+{
+    return same_dims(a, 0, b, 0) && (p->rank == 3 || same_dims(a, 1, b, 1));
+}
+
 /* Takes a constant factor off a product, into the scale; else *value stays. */
 static bool take_factor(struct attention_parts *p, cm_value *value)
 {
@@ -138,14 +146,14 @@ static bool take_factor(struct attention_parts *p, cm_value *value)
     for (int i = 0; product && i < 2; i++) {
         const cm_value rest = product->inputs[1 - i].value;
         if (cm_constant_number(module, product->inputs[i].value, &number) && number > 0 &&
-            type_of(p, rest)->rank == 4) {
+            type_of(p, rest)->rank == p->rank) {
             p->scale *= number;
             *value = rest;
             return note(p, product);
         }
     }
     if (ratio && cm_constant_number(module, ratio->inputs[1].value, &number) && number > 0 &&
-        type_of(p, ratio->inputs[0].value)->rank == 4) {
+        type_of(p, ratio->inputs[0].value)->rank == p->rank) {
         p->scale /= number;
         *value = ratio->inputs[0].value;
         return note(p, ratio);
@@ -159,7 +167,7 @@ static bool read_flat_transpose(struct attention_parts *p, cm_value turned)
     static const int64_t swap[] = {0, 2, 1};
     struct cm_node *last = maker(p, turned, "Reshape");
     struct cm_node *middle = last ? maker(p, last->inputs[0].value, "Transpose") : NULL;
-    if (!middle)
+    if (!middle || p->rank != 4)
         return false;
     const struct cm_int64s perm = cm_node_ints(middle, "perm");
     const cm_value source = middle->inputs[0].value;
@@ -192,12 +200,16 @@ static bool read_keys(struct attention_parts *p, cm_value turned)
     if (!transpose)
         return read_flat_transpose(p, turned);
     const struct cm_int64s perm = cm_node_ints(transpose, "perm");
-    if (perm.count != 4)
+    const int rank = p->rank;
+    if (perm.count != (size_t)rank)
         return false;
     p->source = transpose->inputs[0].value;
-    for (int i = 0; i < 4; i++)
-        p->key_perm[i] = perm.items[i < 2 ? i : 5 - i];
-    if (p->key_perm[0] == 0 && p->key_perm[1] == 1 && p->key_perm[2] == 2)
+    for (int i = 0; i < rank; i++)
+        p->key_perm[i] = perm.items[i < rank - 2 ? i : 2 * rank - 3 - i];
+    bool in_order = true;
+    for (int i = 0; i < rank; i++)
+        in_order = in_order && p->key_perm[i] == i;
+    if (in_order)
         p->key = p->source;
     return note(p, transpose);
 }
@@ -212,7 +224,7 @@ static bool read_product(struct attention_parts *p, cm_value scores)
     p->query = product->inputs[0].value;
     cm_value turned = product->inputs[1].value;
     const struct cm_type *q = type_of(p, p->query), *k = type_of(p, turned);
-    if (q->rank != 4 || k->rank != 4 || !same_dims(q, 0, k, 0) || !same_dims(q, 1, k, 1))
+    if (q->rank != p->rank || k->rank != p->rank || !same_batch(p, q, k))
         return false;
     p->n_inner = p->group->n_nodes; /* scaled operands and transposes may be read by others */
     take_factor(p, &p->query);
@@ -223,11 +235,13 @@ static bool read_product(struct attention_parts *p, cm_value scores)
 static bool fits_mask(const struct attention_parts *p, cm_value mask, cm_value scores)
 {
     const struct cm_type *m = type_of(p, mask), *s = type_of(p, scores);
-    if (m->kind != CM_KIND_TENSOR || m->rank < 1 || m->rank > 4)
+    /* The operator puts the axis of heads before the last two. */
+    const int most = p->rank == 3 ? 2 : 4;
+    if (m->kind != CM_KIND_TENSOR || m->rank < 1 || m->rank > most)
         return false;
     for (int d = 0; d < m->rank; d++) {
         const bool is_last = d == m->rank - 1; /* a shorter last axis means something else */
-        if (!same_dims(m, d, s, 4 - m->rank + d) && (is_last || m->dims[d].value != 1))
+        if (!same_dims(m, d, s, p->rank - m->rank + d) && (is_last || m->dims[d].value != 1))
             return false;
     }
     return true;
@@ -282,7 +296,7 @@ static bool read_hidden(struct attention_parts *p, struct cm_node *node, cm_valu
 static bool read_scores(struct attention_parts *p, cm_value scores, int depth)
 {
     struct cm_node *sum = maker(p, scores, "Add"), *choice = maker(p, scores, "Where");
-    if (depth == 0 || type_of(p, scores)->rank != 4)
+    if (depth == 0 || type_of(p, scores)->rank != p->rank)
         return false;
     for (int i = 0; sum && i < 2; i++)
         if (read_through(p, sum, i, depth))
@@ -316,16 +330,17 @@ static bool read_parts(struct attention_parts *p, struct cm_node *root)
     p->value = root->inputs[1].value;
     *p->group = (struct cm_group){.graph = root->graph, .root = root, .memo = p->group->memo};
     const struct cm_type *v = type_of(p, p->value);
-    if (!note(p, root) || v->kind != CM_KIND_TENSOR || v->rank != 4 || v->dtype != CM_FLOAT ||
-        !read_guard(p, &weights))
+    p->rank = v->rank;
+    if (!note(p, root) || v->kind != CM_KIND_TENSOR || (v->rank != 3 && v->rank != 4) ||
+        v->dtype != CM_FLOAT || !read_guard(p, &weights))
         return false;
     struct cm_node *softmax = maker(p, weights, "Softmax");
-    if (!softmax || type_of(p, weights)->rank != 4 ||
-        (cm_node_int(softmax, "axis") != -1 && cm_node_int(softmax, "axis") != 3) ||
+    if (!softmax || type_of(p, weights)->rank != p->rank ||
+        (cm_node_int(softmax, "axis") != -1 && cm_node_int(softmax, "axis") != p->rank - 1) ||
         !note(p, softmax) || !read_scores(p, softmax->inputs[0].value, MOST_MASKS + 2))
         return false;
     const struct cm_type *q = type_of(p, p->query), *s = type_of(p, weights);
-    return same_dims(q, 0, v, 0) && same_dims(q, 1, v, 1) && same_dims(s, 3, v, 2);
+    return same_batch(p, q, v) && same_dims(s, p->rank - 1, v, p->rank - 2);
 }
 
 static bool reads_only(const struct cm_group *group, const struct cm_node *node)
@@ -382,15 +397,21 @@ cm_value cm_attention_build(const struct cm_group *group, struct cm_builder *bui
         const cm_value dims = cm_build_int64s(build, 4, p.key_dims);
         p.key = cm_build(build, &(struct cm_emission){.op = "Reshape", CM_INPUTS(p.source, dims)});
     } else if (!p.key) {
-        const struct cm_attribute_proto perm = cm_attr_ints(arena, "perm", 4, p.key_perm);
+        const struct cm_attribute_proto perm =
+            cm_attr_ints(arena, "perm", (size_t)p.rank, p.key_perm);
         p.key = cm_build(build, &(struct cm_emission){
                                     .op = "Transpose", CM_INPUTS(p.source), CM_ATTRIBUTES(perm)});
     }
     const cm_value mask = build_mask(&p, build);
-    const struct cm_attribute_proto scale = cm_attr_float(arena, "scale", (float)p.scale);
+    const struct cm_attribute_proto attributes[] = {
+        cm_attr_float(arena, "scale", (float)p.scale),
+        cm_attr_int(arena, "q_num_heads", 1),
+        cm_attr_int(arena, "kv_num_heads", 1),
+    };
     return cm_build(build,
                     &(struct cm_emission){.op = "Attention",
                                           .inputs = (cm_value[]){p.query, p.key, p.value, mask},
                                           .n_inputs = mask ? 4 : 3,
-                                          CM_ATTRIBUTES(scale)});
+                                          .attributes = attributes,
+                                          .n_attributes = p.rank == 3 ? 3 : 1});
 }

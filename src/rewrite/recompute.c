@@ -591,7 +591,7 @@ static enum cm_status apply_plans(struct recompute *r)
     cm_clone_init(&copies.clone, r->module);
     for (size_t i = 0; i < count; i++)
         CM_TRY(apply(r, &copies, r->plans.items[i]));
-    cm_remove_dead(r->graph); /* views that turned out not to be read */
+    cm_graph_remove_dead(r->graph); /* views that turned out not to be read */
     return cm_graph_retype(r->graph, r->err);
 }
 

@@ -1,4 +1,4 @@
-/* What passes share: putting one value in the place of another, and removing what nobody reads. */
+/* What passes share: putting one value in the place of another. */
 // SPDX-License-Identifier: Apache-2.0
 #include "rewrite/pass.h"
 
@@ -32,22 +32,4 @@ bool cm_replace_value(struct cm_graph *graph, cm_value old, cm_value replacement
         cm_value_set_name(module, replacement, name);
     }
     return true;
-}
-
-void cm_remove_dead(struct cm_graph *graph)
-{
-    for (struct cm_node *node = graph->last, *prev; node; node = prev) {
-        prev = node->prev;
-        bool used = false;
-        for (int o = 0; o < node->n_outputs; o++)
-            used =
-                used || (node->outputs[o] && cm_value_get(graph->module, node->outputs[o])->n_uses);
-        if (!used) {
-            cm_graph_remove_node(node);
-            continue;
-        }
-        for (size_t i = 0; i < node->n_bodies; i++)
-            if (node->bodies[i].graph)
-                cm_remove_dead(node->bodies[i].graph);
-    }
 }

@@ -78,8 +78,8 @@ bool cm_same_tensor_type(const struct cm_type *a, const struct cm_type *b)
 static void list_rules(struct cm_simplifier *s)
 {
     static const struct cm_simplify_rule *const families[] = {
-        cm_simplify_shapes, cm_simplify_views, cm_simplify_parts, cm_simplify_arithmetic,
-        cm_simplify_branches};
+        cm_simplify_shapes, cm_simplify_views,      cm_simplify_products,
+        cm_simplify_parts,  cm_simplify_arithmetic, cm_simplify_branches};
     for (size_t f = 0; f < CM_COUNT(families); f++)
         for (const struct cm_simplify_rule *rule = families[f]; rule->name; rule++)
             s->n_rows++;
@@ -321,7 +321,7 @@ static enum cm_status simplify(struct cm_simplifier *s, struct cm_graph *graph,
         s->changed = false;
         CM_TRY(walk(s, graph, err));
     }
-    cm_remove_dead(graph);
+    cm_graph_remove_dead(graph);
     drop_unread(graph);
     put_back(s, &declared);
     return cm_graph_retype(graph, err);

@@ -65,6 +65,7 @@ struct cm_simplify_rule {
 /* The families, each ending with an empty row. */
 extern const struct cm_simplify_rule cm_simplify_arithmetic[];
 extern const struct cm_simplify_rule cm_simplify_views[];
+extern const struct cm_simplify_rule cm_simplify_products[];
 extern const struct cm_simplify_rule cm_simplify_parts[];
 extern const struct cm_simplify_rule cm_simplify_shapes[];
 extern const struct cm_simplify_rule cm_simplify_branches[];
@@ -83,6 +84,13 @@ const struct cm_tensor *cm_candidate_constant(struct cm_candidate *m, int i, int
  * value, so that nothing may be led past it. */
 const struct cm_node *cm_candidate_maker(const struct cm_candidate *m, cm_value value,
                                          const char *op_type);
+/* What value is a view of, by a node that may be led past; 0 if there is none. */
+cm_value cm_candidate_viewed(struct cm_candidate *m, cm_value value);
+/* x under the shape that type has, by a Reshape with a constant shape; 0 where numbers, copied
+ * dimensions and one that is left do not say it. Adds nothing then. */
+cm_value cm_candidate_reshape(struct cm_candidate *m, cm_value x, const struct cm_type *type);
+/* Can cm_candidate_reshape do that for what is of type from? */
+bool cm_candidate_can_reshape(const struct cm_type *from, const struct cm_type *to);
 /* Do both surely have the same shape, by numbers or symbols, and the same element type? */
 bool cm_same_tensor_type(const struct cm_type *a, const struct cm_type *b);
 /* Is the node of ai.onnx, in the version that struct cm_op speaks of? */

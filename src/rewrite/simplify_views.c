@@ -3,7 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rewrite/simplify.h"
 
-#include "base/number.h"
+#include "graph/product.h"
 
 enum {
     CHAIN_MAX = 16,  /* views after each other that are looked at */
@@ -54,59 +54,30 @@ static bool repeats_nothing(struct cm_candidate *m)
 
 static const char *const view_ops[] = {"Reshape", "Flatten", "Squeeze", "Unsqueeze"};
 
-/* A product of dimensions: a number times symbols. */
-struct product {
-    int64_t number;
-    uint32_t symbols[CM_MAX_RANK];
-    int n_symbols;
-    bool known; /* no factor is 0 or unknown, and the number fits */
-};
-
-static struct product product_of(const struct cm_type *type, int without)
+/* The product of all dimensions but one (-1: of all); not known where one may be 0. */
+static struct cm_product size_without(const struct cm_symbols *symbols, const struct cm_type *type,
+                                      int without)
 {
-    struct product product = {.number = 1, .known = type->rank != CM_RANK_UNKNOWN};
-    for (int i = 0; i < type->rank; i++) {
-        const struct cm_dim dim = type->dims[i];
-        if (i == without)
-            continue;
-        if (cm_dim_known(dim))
-            product.known = product.known && dim.value > 0 &&
-                            cm_dim_mul(product.number, dim.value, &product.number);
-        else if (dim.symbol)
-            product.symbols[product.n_symbols++] = dim.symbol;
-        else
-            product.known = false;
-    }
+    struct cm_product product = CM_PRODUCT_ONE;
+    for (int i = 0; i < type->rank; i++)
+        if (i != without)
+            cm_product_times(&product, symbols, type->dims[i]);
+    product.known = product.known && !product.zero && type->rank != CM_RANK_UNKNOWN;
     return product;
 }
 
-/* Strikes out the symbols of part that whole has too. */
-static void cancel(struct product *whole, struct product *part)
-{
-    for (int i = 0; i < part->n_symbols;) {
-        int j = 0;
-        while (j < whole->n_symbols && whole->symbols[j] != part->symbols[i])
-            j++;
-        if (j == whole->n_symbols) {
-            i++;
-            continue;
-        }
-        whole->symbols[j] = whole->symbols[--whole->n_symbols];
-        part->symbols[i] = part->symbols[--part->n_symbols];
-    }
-}
-
 /* Can `from` surely be given the shape `to`, whose dimension `open` (-1: none) is what is left? */
-static bool holds_as_many(const struct cm_type *from, const struct cm_type *to, int open)
+static bool holds_as_many(const struct cm_symbols *symbols, const struct cm_type *from,
+                          const struct cm_type *to, int open)
 {
     struct cm_shape a, b;
     int64_t n_a, n_b;
     if (cm_type_shape(from, &a) && cm_type_shape(to, &b))
         return cm_shape_count(&a, &n_a) && cm_shape_count(&b, &n_b) && n_a == n_b;
-    struct product all = product_of(from, -1), rest = product_of(to, open);
+    struct cm_product all = size_without(symbols, from, -1), rest = size_without(symbols, to, open);
     if (!all.known || !rest.known)
         return false;
-    cancel(&all, &rest);
+    cm_product_cancel(&all, &rest);
     if (rest.n_symbols || (open < 0 && all.n_symbols))
         return false;
     return open < 0 ? all.number == rest.number : all.number % rest.number == 0;
@@ -136,11 +107,11 @@ static bool is_sound(struct cm_candidate *m, const struct cm_node *node)
         return true;
     if (cm_str_is(node->op_type, "Unsqueeze"))
         return cm_candidate_contents(m, cm_node_input(node, 1), CM_MAX_RANK) != NULL;
-    return holds_as_many(from, to, cm_str_is(node->op_type, "Reshape") ? open_dim(m, node) : -1);
+    return holds_as_many(cm_module_symbols(m->module), from, to,
+                         cm_str_is(node->op_type, "Reshape") ? open_dim(m, node) : -1);
 }
 
-/* What value is a view of, by a node that may be led past; 0 if there is none. */
-static cm_value viewed(struct cm_candidate *m, cm_value value)
+cm_value cm_candidate_viewed(struct cm_candidate *m, cm_value value)
 {
     for (size_t i = 0; i < CM_COUNT(view_ops); i++) {
         const struct cm_node *maker = cm_candidate_maker(m, value, view_ops[i]);
@@ -160,7 +131,7 @@ static bool back_again(struct cm_candidate *m)
             m->operand = value;
             return true;
         }
-        value = viewed(m, value);
+        value = cm_candidate_viewed(m, value);
     }
     return false;
 }
@@ -230,6 +201,21 @@ static cm_value build_reshape(struct cm_candidate *m, cm_value x, const struct t
                                                      .n_attributes = target->allowzero});
 }
 
+bool cm_candidate_can_reshape(const struct cm_type *from, const struct cm_type *to)
+{
+    struct target target;
+    return express(from, to, &target);
+}
+
+cm_value cm_candidate_reshape(struct cm_candidate *m, cm_value x, const struct cm_type *type)
+{
+    struct target target;
+    const struct cm_type *from = cm_value_get(m->module, x)->fact.type;
+    if (cm_same_tensor_type(from, type))
+        return x;
+    return express(from, type, &target) ? build_reshape(m, x, &target) : 0;
+}
+
 static bool target_from(struct cm_candidate *m, cm_value source, struct target *target)
 {
     return given_target(m, target) || express(cm_value_get(m->module, source)->fact.type,
@@ -248,12 +234,12 @@ static bool refuses_the_same(struct cm_candidate *m, const struct target *target
 static bool of_view(struct cm_candidate *m)
 {
     struct target target;
-    cm_value source = viewed(m, m->operand), best = 0;
+    cm_value source = cm_candidate_viewed(m, m->operand), best = 0;
     for (int i = 0; source && i < CHAIN_MAX; i++) {
         if (given_target(m, &target) ||
             (target_from(m, source, &target) && refuses_the_same(m, &target)))
             best = source;
-        source = viewed(m, source);
+        source = cm_candidate_viewed(m, source);
     }
     m->operand = best;
     return best != 0;
@@ -396,15 +382,90 @@ static bool moves_ones(struct cm_candidate *m)
     return express(x, cm_candidate_result_type(m, 0), &target);
 }
 
+/* Which axes of a Transpose's result the view of it leaves out: some of length 1, and no other
+ * change; false if it is not so. */
+static bool left_out(const struct cm_type *moved, const struct cm_type *result, bool *gone)
+{
+    int at = 0;
+    if (moved->rank == CM_RANK_UNKNOWN || result->rank >= moved->rank || result->rank < 0)
+        return false;
+    for (int i = 0; i < moved->rank; i++) {
+        gone[i] = at == result->rank || !cm_dim_same(moved->dims[i], result->dims[at]);
+        if (gone[i] && moved->dims[i].value != 1)
+            return false;
+        at += !gone[i];
+    }
+    return at == result->rank;
+}
+
+/* The same Transpose without axes of length 1 that are left out after it. */
+struct shorter {
+    cm_value x;
+    struct cm_type type; /* of x without those axes */
+    struct cm_dim dims[CM_MAX_RANK];
+    int64_t perm[CM_MAX_RANK];
+};
+
+static bool shorten(struct cm_candidate *m, struct shorter *out)
+{
+    const struct cm_node *transpose = cm_candidate_maker(m, m->operand, "Transpose");
+    const struct cm_type *result = cm_candidate_result_type(m, 0);
+    bool gone[CM_MAX_RANK], gone_before[CM_MAX_RANK];
+    int perm[CM_MAX_RANK], rank, place[CM_MAX_RANK], kept = 0;
+    if (!transpose || cm_value_get(m->module, m->operand)->n_uses != 1 || !result ||
+        !permutation(m, transpose, perm, &rank) ||
+        !left_out(cm_value_get(m->module, m->operand)->fact.type, result, gone))
+        return false;
+    out->x = cm_node_input(transpose, 0);
+    const struct cm_type *x = cm_value_get(m->module, out->x)->fact.type;
+    for (int i = 0; i < rank; i++)
+        gone_before[perm[i]] = gone[i];
+    for (int i = 0; i < rank; i++) {
+        place[i] = kept;
+        if (!gone_before[i])
+            out->dims[kept++] = x->dims[i];
+    }
+    out->type = *x;
+    out->type.rank = kept;
+    out->type.dims = out->dims;
+    for (int i = 0, at = 0; i < rank; i++)
+        if (!gone[i])
+            out->perm[at++] = place[perm[i]];
+    return cm_candidate_can_reshape(x, &out->type);
+}
+
+static bool of_longer_transpose(struct cm_candidate *m)
+{
+    struct shorter shorter;
+    return shorten(m, &shorter);
+}
+
+static void transpose_shorter(struct cm_candidate *m)
+{
+    struct shorter shorter;
+    if (!shorten(m, &shorter))
+        return;
+    const cm_value x = cm_candidate_reshape(m, shorter.x, &shorter.type);
+    const struct cm_attribute_proto attr =
+        cm_attr_ints(cm_module_arena(m->module), "perm", (size_t)shorter.type.rank, shorter.perm);
+    if (x)
+        m->results[0] =
+            cm_build(&m->build,
+                     &(struct cm_emission){
+                         .op = "Transpose", CM_INPUTS(x), .attributes = &attr, .n_attributes = 1});
+}
+
 /* clang-format off */
 const struct cm_simplify_rule cm_simplify_views[] = {
     {"reshape-back-again", "Reshape", back_again, cm_candidate_keep},
     {"reshape-to-known-shape", "Reshape", target_is_known, reshape_operand},
     {"reshape-of-view", "Reshape", of_view, reshape_operand},
+    {"reshape-leaves-out-ones", "Reshape", of_longer_transpose, transpose_shorter},
     {"flatten-back-again", "Flatten", back_again, cm_candidate_keep},
     {"flatten-of-view", "Flatten", of_view, reshape_operand},
     {"squeeze-back-again", "Squeeze", back_again, cm_candidate_keep},
     {"squeeze-of-view", "Squeeze", of_view, reshape_operand},
+    {"squeeze-leaves-out-ones", "Squeeze", of_longer_transpose, transpose_shorter},
     {"unsqueeze-back-again", "Unsqueeze", back_again, cm_candidate_keep},
     {"unsqueeze-of-view", "Unsqueeze", of_view, reshape_operand},
     {"expand-to-same-shape", "Expand", expands_nothing, cm_candidate_keep},

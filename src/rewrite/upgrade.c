@@ -195,7 +195,7 @@ static enum cm_status check_given(struct cm_upgrade *up, const struct cm_schema 
             return cm_upgrade_fail(up, CM_BAD_MODEL, "attribute '%s' is required by %s %d",
                                    from->attrs[i].name, from->name, from->since_version);
     size_t count = spec->n_inputs;
-    while (count && !spec->inputs[count - 1])
+    while (count > (size_t)from->min_inputs && !spec->inputs[count - 1])
         count--;
     if (!cm_schema_allows_inputs(from, count))
         return cm_upgrade_fail(up, CM_BAD_MODEL, "has %zu inputs, %s %d needs %d to %d", count,

@@ -22,7 +22,9 @@ static const struct cm_upgrade_row rows[] = {
     {"LabelEncoder", 2, label_encoder_2, "keys and values, not a list that is numbered"},
     {"LabelEncoder", 4, NULL, NULL},
     {"TreeEnsembleClassifier", 3, NULL, NULL},
+    {"TreeEnsembleClassifier", 5, NULL, NULL}, /* only deprecated by it */
     {"TreeEnsembleRegressor", 3, NULL, NULL},
+    {"TreeEnsembleRegressor", 5, NULL, NULL},
 };
 /* clang-format on */
 const struct cm_upgrade_table cm_upgrade_ml = CM_UPGRADE_TABLE("ai.onnx.ml", rows);

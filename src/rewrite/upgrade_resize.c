@@ -89,28 +89,23 @@ static enum cm_status resize_11(struct cm_upgrade *up)
 }
 
 /* tf_half_pixel_for_nn is half_pixel moved up by a half, so rounding half up where that took the
- * floor, or the ceiling where that rounded half down, finds the same element. */
+ * floor, or the ceiling where that rounded half down, finds the same element. Its other uses have
+ * no form in version 13; they keep the word, which our kernel and other runtimes still take. */
 static enum cm_status resize_13(struct cm_upgrade *up)
 {
     if (!mode_is(up, "coordinate_transformation_mode", "tf_crop_and_resize"))
         cm_upgrade_set_input(up, 1, 0);
     if (cm_upgrade_input(up, 3))
         cm_upgrade_set_input(up, 2, 0); /* was there, and empty */
-    if (!mode_is(up, "coordinate_transformation_mode", "tf_half_pixel_for_nn"))
+    if (!mode_is(up, "coordinate_transformation_mode", "tf_half_pixel_for_nn") ||
+        !mode_is(up, "mode", "nearest"))
         return CM_OK;
-    if (!mode_is(up, "mode", "nearest"))
-        return cm_upgrade_fail(up, CM_UNSUPPORTED,
-                               "tf_half_pixel_for_nn is for mode nearest, and was taken out of "
-                               "Resize after version 11");
     if (mode_is(up, "nearest_mode", "floor"))
         set_text(up, "nearest_mode", "round_prefer_ceil");
     else if (mode_is(up, "nearest_mode", "round_prefer_floor"))
         set_text(up, "nearest_mode", "ceil");
     else
-        return cm_upgrade_fail(up, CM_UNSUPPORTED,
-                               "tf_half_pixel_for_nn with nearest_mode '%.*s' cannot be said "
-                               "since Resize 13",
-                               CM_STR_FMT(cm_node_str(&up->node, "nearest_mode")));
+        return CM_OK;
     set_text(up, "coordinate_transformation_mode", "half_pixel");
     return CM_OK;
 }

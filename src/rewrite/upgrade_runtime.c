@@ -1,7 +1,7 @@
-/* Operators that ONNX Runtime adds to ai.onnx. Its optimizer writes them into models of any opset
- * as if ONNX had them: LayerNormalization from before opset 17, and SimplifiedLayerNormalization,
- * which ONNX has as RMSNormalization since opset 23. Both may scale in another type than they
- * normalize. */
+/* Operators that ONNX Runtime adds to ai.onnx. Its optimizer writes LayerNormalization into models
+ * from before opset 17, and SimplifiedLayerNormalization, which ONNX has as RMSNormalization since
+ * opset 23, into those of any; both may scale in another type than they normalize. The others were
+ * experiments of ONNX's first years, which converters of that time wrote and it kept. */
 // SPDX-License-Identifier: Apache-2.0
 #include "rewrite/upgrade.h"
 
@@ -9,13 +9,14 @@
 
 struct addition {
     const char *op;
-    const char *becomes; /* of ai.onnx, with the same attributes and operands */
+    int n_inputs;        /* that there must be */
+    const char *becomes; /* of ai.onnx, with the same attributes and operands; NULL: other nodes */
     cm_upgrade_step_fn *step;
 };
 
-static enum cm_status check_operands(struct cm_upgrade *up)
+static enum cm_status check_operands(struct cm_upgrade *up, int n_inputs)
 {
-    for (size_t i = 0; i < 2; i++) {
+    for (size_t i = 0; i < (size_t)n_inputs; i++) {
         const struct cm_type *type = cm_upgrade_type(up, i);
         if (!type || type->kind != CM_KIND_TENSOR)
             return cm_upgrade_fail(up, CM_BAD_MODEL, "input %zu must be a tensor", i);
@@ -62,7 +63,7 @@ static enum cm_status normalized_axes(struct cm_upgrade *up, cm_value *out)
 static enum cm_status rms_norm(struct cm_upgrade *up)
 {
     const bool wanted[] = {true};
-    cm_value axes, inverse = 0;
+    cm_value axes = 0, inverse = 0;
     if (up->n_outputs > 2)
         return cm_upgrade_fail(up, CM_BAD_MODEL, "has %zu outputs, can have 2", up->n_outputs);
     if (cm_upgrade_wants(up, 1)) {
@@ -80,9 +81,107 @@ static enum cm_status rms_norm(struct cm_upgrade *up)
     return up->build.status;
 }
 
+/* ---- experiments ---- */
+
+static double number(const struct cm_upgrade *up, const char *name, double preset)
+{
+    return cm_upgrade_given(up, name) ? (double)cm_node_float(&up->node, name) : preset;
+}
+
+static cm_value scaled(struct cm_upgrade *up, cm_value x, double by)
+{
+    return by == 1 ? x : cm_emit(up, "Mul", x, cm_emit_scalar_like(up, x, by));
+}
+
+/* The value that takes the node's place. */
+static enum cm_status give(struct cm_upgrade *up, cm_value value)
+{
+    if (up->n_outputs != 1)
+        return cm_upgrade_fail(up, CM_BAD_MODEL, "has %zu outputs, must have 1", up->n_outputs);
+    up->outputs[0] = value;
+    up->done = true;
+    return up->build.status;
+}
+
+static enum cm_status affine(struct cm_upgrade *up)
+{
+    const cm_value x = cm_upgrade_input(up, 0);
+    const double beta = number(up, "beta", 0);
+    return give(up, cm_emit(up, "Add", scaled(up, x, number(up, "alpha", 1)),
+                            cm_emit_scalar_like(up, x, beta)));
+}
+
+static enum cm_status scaled_tanh(struct cm_upgrade *up)
+{
+    const cm_value x = scaled(up, cm_upgrade_input(up, 0), number(up, "beta", 1));
+    return give(up, scaled(up, cm_emit(up, "Tanh", x), number(up, "alpha", 1)));
+}
+
+static enum cm_status parametric_softplus(struct cm_upgrade *up)
+{
+    const cm_value x = scaled(up, cm_upgrade_input(up, 0), number(up, "beta", 1));
+    return give(up, scaled(up, cm_emit(up, "Softplus", x), number(up, "alpha", 1)));
+}
+
+static enum cm_status scale(struct cm_upgrade *up)
+{
+    const cm_value x = cm_upgrade_input(up, 0);
+    return give(up, cm_emit(up, "Mul", x, cm_emit_scalar_like(up, x, number(up, "scale", 1))));
+}
+
+/* One factor for all, one summand per channel. */
+static enum cm_status image_scaler(struct cm_upgrade *up)
+{
+    const cm_value x = cm_upgrade_input(up, 0);
+    const struct cm_floats bias = cm_node_floats(&up->node, "bias");
+    if (bias.count == 0)
+        return cm_upgrade_fail(up, CM_BAD_MODEL, "attribute 'bias' is required");
+    const cm_value list = cm_build(
+        &up->build,
+        &(struct cm_emission){.op = "Constant",
+                              CM_ATTRIBUTES(cm_attr_floats(cm_upgrade_arena(up), "value_floats",
+                                                           bias.count, bias.items))});
+    const cm_value column = cm_emit(up, "Unsqueeze", list, cm_emit_int64s(up, 1, 2));
+    return give(up, cm_emit(up, "Add", scaled(up, x, number(up, "scale", 1)),
+                            cm_emit(up, "CastLike", column, x)));
+}
+
+/* border is (left, top, right, bottom), scale (height, width) of what is left, where it is given.
+ */
+static enum cm_status crop(struct cm_upgrade *up)
+{
+    const struct cm_int64s border = cm_node_ints(&up->node, "border");
+    const struct cm_int64s size = cm_node_ints(&up->node, "scale");
+    if (border.count != 4 || (size.count != 0 && size.count != 2))
+        return cm_upgrade_fail(up, CM_BAD_MODEL,
+                               "attribute 'border' has %zu numbers, needs 4; 'scale' %zu, needs 2",
+                               border.count, size.count);
+    for (size_t i = 0; i < 4; i++)
+        if (border.items[i] < 0 || border.items[i] > INT32_MAX ||
+            (i < size.count && (size.items[i] < 0 || size.items[i] > INT32_MAX)))
+            return cm_upgrade_fail(up, CM_BAD_MODEL,
+                                   "attribute 'border' or 'scale' holds a number "
+                                   "that is no size");
+    const int64_t left = border.items[0], top = border.items[1];
+    const int64_t right = border.items[2] ? -border.items[2] : INT64_MAX;
+    const int64_t bottom = border.items[3] ? -border.items[3] : INT64_MAX;
+    const cm_value ends = size.count ? cm_emit_int64s(up, top + size.items[0], left + size.items[1])
+                                     : cm_emit_int64s(up, bottom, right);
+    return give(up, cm_emit(up, "Slice", cm_upgrade_input(up, 0), cm_emit_int64s(up, top, left),
+                            ends, cm_emit_int64s(up, 2, 3)));
+}
+
 static const struct addition additions[] = {
-    {"LayerNormalization", "LayerNormalization", layer_norm},
-    {"SimplifiedLayerNormalization", "RMSNormalization", rms_norm},
+    {"Affine", 1, NULL, affine},
+    {"Crop", 1, NULL, crop},
+    {"DynamicSlice", 3, "Slice", cm_upgrade_rest},
+    {"ImageScaler", 1, NULL, image_scaler},
+    {"LayerNormalization", 2, "LayerNormalization", layer_norm},
+    {"ParametricSoftplus", 1, NULL, parametric_softplus},
+    {"Scale", 1, NULL, scale},
+    {"ScaledTanh", 1, NULL, scaled_tanh},
+    {"SimplifiedLayerNormalization", 2, "RMSNormalization", rms_norm},
+    {"ThresholdedRelu", 1, "ThresholdedRelu", cm_upgrade_rest},
 };
 
 static const struct addition *find_addition(struct cm_str op_type)
@@ -101,8 +200,10 @@ bool cm_upgrade_adopts(struct cm_str domain, struct cm_str op_type)
 enum cm_status cm_upgrade_adopt(struct cm_upgrade *up)
 {
     const struct addition *addition = find_addition(up->spec->op_type);
-    CM_TRY(check_operands(up));
-    CM_TRY(cm_upgrade_become(up, addition->becomes, (int)cm_schema_newest_opset(CM_STR(""))));
-    up->node.schema = up->next;
+    CM_TRY(check_operands(up, addition->n_inputs));
+    if (addition->becomes) {
+        CM_TRY(cm_upgrade_become(up, addition->becomes, (int)cm_schema_newest_opset(CM_STR(""))));
+        up->node.schema = up->next;
+    }
     return addition->step(up);
 }

@@ -376,7 +376,7 @@ static enum cm_status make_portable(struct writer *w, struct cm_graph *graph, st
     struct left left = {.arena = w->arena};
 
     CM_TRY(inline_foreign(w, graph, err));
-    cm_remove_dead(graph);
+    cm_graph_remove_dead(graph);
     if (w->options->tidy)
         CM_TRY(w->options->tidy(w->options->tidy_arg, graph, false, err));
     list_left(&left, graph);
@@ -559,6 +559,10 @@ static enum cm_status write_graph(struct writer *w, const struct cm_graph_proto 
     graph->initializer.count = fresh.initializer.count;
     cm_msg_set(&graph->msg, CM_GRAPH_NODE);
     cm_msg_set(&graph->msg, CM_GRAPH_INITIALIZER);
+    if (graph->sparse_initializer.count) { /* they became nodes of the working graph */
+        graph->sparse_initializer.count = 0;
+        cm_msg_set(&graph->msg, CM_GRAPH_SPARSE_INITIALIZER);
+    }
     keep_inputs(w, graph);
     name_outputs(w, &fresh.output, graph);
     const struct cm_map names = defined_names(w->arena, graph);
@@ -742,7 +746,7 @@ enum cm_status cm_write_model(struct cm_graph *graph, const struct cm_model_file
 
     *report =
         (struct cm_write_report){.opset_before = opset_before, .ir_before = file->model.ir_version};
-    cm_remove_dead(graph);
+    cm_graph_remove_dead(graph);
     set_targets(&w, &file->model.opset_import);
     take_names(&w, &file->model);
     report->nodes = count_nodes(&w, graph, false, 0);

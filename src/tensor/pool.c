@@ -182,6 +182,7 @@ enum cm_status cm_pool_tensor(struct cm_pool *pool, enum cm_dtype type,
     out->data = buffer->data;
     out->buffer = buffer;
     out->layout = NULL;
+    cm_tensor_clear_padding(out);
     return CM_OK;
 }
 

@@ -42,6 +42,17 @@ bool cm_shape_equal(const struct cm_shape *a, const struct cm_shape *b)
     return a->rank == b->rank && memcmp(a->dims, b->dims, (size_t)a->rank * sizeof a->dims[0]) == 0;
 }
 
+bool cm_shape_insert(struct cm_shape *shape, int axis, int64_t size)
+{
+    if (shape->rank >= CM_MAX_RANK || axis < 0 || axis > shape->rank)
+        return false;
+    memmove(&shape->dims[axis + 1], &shape->dims[axis],
+            (size_t)(shape->rank - axis) * sizeof shape->dims[0]);
+    shape->dims[axis] = size;
+    shape->rank++;
+    return true;
+}
+
 void cm_shape_strides(const struct cm_shape *shape, int64_t *strides)
 {
     int64_t stride = 1;

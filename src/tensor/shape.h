@@ -30,6 +30,9 @@ int64_t cm_shape_elements(const struct cm_shape *shape);
 /* Elements of dims [from, to). */
 int64_t cm_shape_span(const struct cm_shape *shape, int from, int to);
 bool cm_shape_equal(const struct cm_shape *a, const struct cm_shape *b);
+/* Puts an axis of this size before `axis`, which may be the rank. False when the shape has no room
+ * for one more, and then it stays as it was. All that makes a rank grow goes through here. */
+bool cm_shape_insert(struct cm_shape *shape, int axis, int64_t size) CM_MUST_CHECK;
 /* Row-major strides in elements. */
 void cm_shape_strides(const struct cm_shape *shape, int64_t *strides);
 /* "2x3x4", "scalar"; cut to fit. Returns text. */

@@ -4,10 +4,12 @@
 
 #include "base/memory.h"
 #include "base/number.h"
+#include "tensor/bits.h"
 #include "tensor/buffer.h"
 #include "tensor/half.h"
 
 #include <assert.h>
+#include <math.h>
 
 static enum cm_status no_memory(size_t size, struct cm_error *err)
 {
@@ -126,7 +128,41 @@ enum cm_status cm_tensor_new(enum cm_dtype type, const struct cm_shape *shape,
         memset(buffer->data, 0, size);
     *out = cm_tensor_borrow(type, shape, buffer->data);
     out->buffer = buffer;
+    cm_tensor_clear_padding(out);
     return CM_OK;
+}
+
+static unsigned last_bits(const struct cm_tensor *tensor)
+{
+    const int bits = cm_dtype_info(tensor->type)->bits;
+
+    /* Of 8 elements the bits always fill whole bytes. */
+    return bits > 0 && bits < 8 ? (unsigned)(cm_tensor_count(tensor) % 8) * (unsigned)bits % 8 : 0;
+}
+
+bool cm_tensor_has_padding(const struct cm_tensor *tensor)
+{
+    return last_bits(tensor) != 0;
+}
+
+static uint8_t *last_byte(const struct cm_tensor *tensor)
+{
+    return (uint8_t *)tensor->data + cm_tensor_bytes(tensor) - 1;
+}
+
+bool cm_tensor_padding_is_clear(const struct cm_tensor *tensor)
+{
+    const unsigned used = last_bits(tensor);
+
+    return !used || *last_byte(tensor) >> used == 0;
+}
+
+void cm_tensor_clear_padding(const struct cm_tensor *tensor)
+{
+    const unsigned used = last_bits(tensor);
+
+    if (used)
+        *last_byte(tensor) &= (uint8_t)((1u << used) - 1);
 }
 
 struct cm_tensor cm_tensor_borrow(enum cm_dtype type, const struct cm_shape *shape, void *data)
@@ -256,5 +292,46 @@ double cm_tensor_real(const struct cm_tensor *tensor, int64_t i)
         return (double)((const uint64_t *)tensor->data)[i];
     default:
         return (double)cm_tensor_int(tensor, i);
+    }
+}
+
+/* To the nearest whole number that the type holds; NaN becomes 0. */
+static int64_t to_integer(const struct cm_dtype_info *info, double value)
+{
+    const bool is_signed = info->kind == CM_CLASS_SIGNED;
+    const double high = ldexp(1, is_signed ? info->bits - 1 : info->bits);
+    const double low = is_signed ? -high : 0;
+
+    value = nearbyint(value);
+    if (isnan(value))
+        return 0;
+    if (value < low)
+        value = low;
+    if (value >= high) /* the largest double below 2^63 is not the largest number: by its bits */
+        return (int64_t)(UINT64_MAX >> (is_signed ? 65 - info->bits : 64 - info->bits));
+    return is_signed ? (int64_t)value : (int64_t)(uint64_t)value;
+}
+
+void cm_tensor_set_real(const struct cm_tensor *tensor, int64_t i, double value)
+{
+    const struct cm_dtype_info *info = cm_dtype_info(tensor->type);
+    uint8_t *at = (uint8_t *)tensor->data + (size_t)i * cm_dtype_size(tensor->type);
+
+    if (tensor->type == CM_DOUBLE) {
+        memcpy(at, &value, sizeof value);
+    } else if (info->kind == CM_CLASS_FLOAT) {
+        const float narrow = (float)value;
+        if (tensor->type == CM_FLOAT)
+            memcpy(at, &narrow, sizeof narrow);
+        else
+            cm_narrow_store(tensor->type, tensor->data, i, 1, &narrow);
+    } else if (info->kind == CM_CLASS_BOOL) {
+        *at = value != 0;
+    } else {
+        const int64_t whole = to_integer(info, value);
+        if (info->bits < 8)
+            cm_packed_set(info->bits, tensor->data, i, (uint8_t)whole);
+        else
+            memcpy(at, &whole, (size_t)info->bits / 8); /* little-endian: the low bytes */
     }
 }

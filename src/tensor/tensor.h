@@ -45,10 +45,10 @@ struct cm_layout; /* how elements lie in memory when not row-major; known to bac
 
 struct cm_tensor {
     enum cm_dtype type;
-    struct cm_shape shape;
     void *data;               /* row-major and dense when layout is NULL; NULL before allocation */
     struct cm_buffer *buffer; /* what keeps data alive; NULL when borrowed for the call */
     const struct cm_layout *layout; /* NULL: plain */
+    struct cm_shape shape;          /* last: most of its room is never touched */
 };
 
 /* A fresh tensor with memory for its elements (strings empty, nothing else initialized). */
@@ -61,11 +61,20 @@ void cm_tensor_drop(struct cm_tensor *tensor); /* gives it back and zeroes the s
 enum cm_status cm_tensor_copy(const struct cm_tensor *from, struct cm_tensor *out,
                               struct cm_error *err) CM_MUST_CHECK; /* deep, plain layout */
 
+/* Clears the bits of the last byte that no element uses. In all tensors but those that callers lend
+ * they are zero, so that equal tensors have equal bytes and no file gets what was in memory. */
+void cm_tensor_clear_padding(const struct cm_tensor *tensor);
+bool cm_tensor_has_padding(const struct cm_tensor *tensor); /* are there such bits? */
+bool cm_tensor_padding_is_clear(const struct cm_tensor *tensor);
+
 int64_t cm_tensor_count(const struct cm_tensor *tensor);
 size_t cm_tensor_bytes(const struct cm_tensor *tensor); /* stored, sub-byte types packed */
 /* Element i of an integer or bool tensor as int64; of any real number tensor as double. */
 int64_t cm_tensor_int(const struct cm_tensor *tensor, int64_t i);
 double cm_tensor_real(const struct cm_tensor *tensor, int64_t i);
+/* Sets element i of a tensor of real numbers, rounded to what its type holds; NaN is 0 in integers.
+ */
+void cm_tensor_set_real(const struct cm_tensor *tensor, int64_t i, double value);
 
 enum cm_kind {
     CM_KIND_NONE, /* an optional without content, an absent input */
@@ -81,11 +90,11 @@ enum cm_kind {
  * parallel lists: keys (a tensor of integers or strings) and items. */
 struct cm_datum {
     enum cm_kind kind;
-    struct cm_tensor tensor; /* tensor; map: its keys */
-    struct cm_datum *items;  /* sequence, map: owned, one by one or through list */
+    struct cm_datum *items; /* sequence, map: owned, one by one or through list */
     size_t n_items;
     struct cm_list *list; /* NULL: items are this datum's alone; else they are not to be changed */
-    struct cm_buffer *room; /* what such items lie in; NULL: memory of their own, or a list's */
+    struct cm_buffer *room;  /* what such items lie in; NULL: memory of their own, or a list's */
+    struct cm_tensor tensor; /* tensor; map: its keys */
 };
 
 void cm_datum_drop(struct cm_datum *datum); /* drops what it holds and zeroes the struct */

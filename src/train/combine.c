@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/combine.h"
 
+#include "graph/node_order.h"
 #include "graph/registry.h"
 #include "graph/type.h"
 
@@ -160,10 +161,12 @@ static void keep_nodes(struct joint *j, const struct cm_graph_proto *const *part
     struct cm_node_proto *nodes = CM_NEW_ARRAY(j->what->arena, struct cm_node_proto, total);
     at = total;
     for (size_t p = n_parts; p-- > 0;) {
-        for (size_t i = parts[p]->node.count; i-- > 0;) {
+        const struct cm_nodes sorted = cm_nodes_sorted(j->what->arena, &parts[p]->node);
+
+        for (size_t i = sorted.count; i-- > 0;) {
             struct cm_node_proto node;
 
-            if (!is_wanted(j, &parts[p]->node.items[i], &node))
+            if (!is_wanted(j, &sorted.items[i], &node))
                 continue;
             if (j->what->evaluate)
                 settle(&j->need, &node);

@@ -189,18 +189,18 @@ void cm_draft_block(struct cm_draft *draft, const char *format, ...)
 enum cm_status cm_draft_verdict(struct cm_draft *draft)
 {
     const struct cm_draft_sentences *list = &draft->blockers;
+    const enum cm_status status = draft->is_misused ? CM_BAD_ARGUMENT : CM_UNSUPPORTED;
     char text[CM_ERROR_SIZE];
     size_t used = 0;
 
     if (list->count == 0)
         return CM_OK;
     if (list->count == 1)
-        return cm_fail(draft->err, CM_UNSUPPORTED, "%s", list->items[0].data);
+        return cm_fail(draft->err, status, "%s", list->items[0].data);
     for (size_t i = 0; i < list->count && used < sizeof text; i++)
         used += (size_t)snprintf(text + used, sizeof text - used, "%s(%zu) %s", i ? "; " : "",
                                  i + 1, list->items[i].data);
-    return cm_fail(draft->err, CM_UNSUPPORTED, "%zu things stand in the way: %s", list->count,
-                   text);
+    return cm_fail(draft->err, status, "%zu things stand in the way: %s", list->count, text);
 }
 
 /* ---- nodes ---- */
@@ -290,6 +290,11 @@ struct cm_str cm_draft_apply(struct cm_draft *draft, const char *text, struct cm
 }
 
 /* ---- tensors ---- */
+
+enum cm_dtype cm_draft_wide(enum cm_dtype dtype)
+{
+    return dtype == CM_FLOAT16 || dtype == CM_BFLOAT16 ? CM_FLOAT : dtype;
+}
 
 static void name_tensor(struct cm_tensor_proto *tensor, struct cm_str name)
 {

@@ -21,6 +21,13 @@ struct cm_draft_source {
     bool is_input;
 };
 
+/* An initializer that was one with others of the same values. */
+struct cm_draft_piece {
+    struct cm_str name, original;
+    struct cm_node_proto copy; /* the node that gave it its name, if is_copy */
+    bool is_copy, is_statistic;
+};
+
 struct cm_draft {
     struct cm_arena *arena;
     struct cm_model_file *file;
@@ -53,8 +60,13 @@ struct cm_draft {
         struct cm_str *items;
         size_t count, capacity;
     } changes, blockers;
+    struct {
+        struct cm_draft_piece *items;
+        size_t count, capacity;
+    } pieces;                      /* initializers that were taken out of others */
     const regex_t *train, *freeze; /* NULL: not given, or no such thing */
     size_t left_frozen;            /* weights in functions that freeze matches */
+    bool is_misused;               /* an option is wrong by itself, whatever the model */
     struct cm_error *err;
 };
 
@@ -78,7 +90,9 @@ void cm_draft_block(struct cm_draft *draft, const char *format, ...) CM_PRINTF(2
 /* CM_UNSUPPORTED with all blockers in one message, if there are any. */
 enum cm_status cm_draft_verdict(struct cm_draft *draft) CM_MUST_CHECK;
 
-/* prepare.c: does the pattern, if there is one, match? */
+/* choose.c: a regular expression of the user's, NULL where none is given or it is none, which is
+ * said; and does it, if there is one, match? */
+const regex_t *cm_draft_pattern(struct cm_draft *draft, const char *option, const char *text);
 bool cm_draft_matches(const struct cm_draft *draft, const regex_t *pattern, struct cm_str name);
 
 /* A node at the end of the algorithm; empty, to be filled. */
@@ -141,6 +155,11 @@ void cm_draft_lift_bodies(struct cm_draft *draft);
  * that the patterns let be trained. */
 void cm_draft_lift_functions(struct cm_draft *draft);
 void cm_draft_lift_constants(struct cm_draft *draft, const struct cm_map *chosen);
+/* untie.c: tensors that the exporter merged become initializers of their own; and those that are
+ * not trained after all go back. */
+struct cm_trainables;
+void cm_draft_untie(struct cm_draft *draft);
+void cm_draft_settle(struct cm_draft *draft, struct cm_trainables *list);
 /* training_mode.c: nodes that y needs and that compute otherwise in training. */
 void cm_draft_training_mode(struct cm_draft *draft, struct cm_str y);
 /* A running statistic of a BatchNormalization that the model trains? */
@@ -149,9 +168,17 @@ bool cm_nodes_change_in_training(const struct cm_nodes *nodes, int depth);
 
 /* loss_rules.c: the scalar that is made small. prediction is what the loss reads and its type; on
  * return *loss is the name. */
-enum cm_status cm_draft_loss(struct cm_draft *draft, struct cm_str prediction,
-                             const struct cm_type *type, struct cm_str *loss) CM_MUST_CHECK;
+enum cm_status cm_draft_loss(struct cm_draft *draft, const struct cm_graph *graph,
+                             struct cm_str prediction, const struct cm_type *type,
+                             struct cm_str *loss) CM_MUST_CHECK;
+/* The type that losses and updates of such numbers are computed in. */
+enum cm_dtype cm_draft_wide(enum cm_dtype dtype);
+/* bypass.c: the forward pass in training, up to what the loss reads: the prediction, or what is
+ * before its Softmax or Sigmoid where the loss brings its own. */
+struct cm_str cm_draft_bypass(struct cm_draft *draft, const struct cm_graph *graph,
+                              struct cm_str prediction, int class_axis);
 bool cm_loss_is_known(const char *name);
+bool cm_loss_is_own(const char *name); /* not a file */
 
 /* update_rules.c: what is done with the gradients. */
 struct cm_draft_weight {

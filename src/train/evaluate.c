@@ -127,20 +127,34 @@ static enum cm_status make_prediction(struct cm_trainer *trainer, struct cm_comb
     return CM_OK;
 }
 
+static struct cm_combine without_training(const struct cm_trainer *trainer)
+{
+    return (struct cm_combine){.arena = trainer->arena,
+                               .model = &trainer->file->model,
+                               .variables = trainer->names,
+                               .n_variables = trainer->n_variables,
+                               .evaluate = true};
+}
+
 enum cm_status cm_trainer_prepare_evaluation(struct cm_trainer *trainer, struct cm_error *err)
 {
-    struct cm_combine what = {.arena = trainer->arena,
-                              .model = &trainer->file->model,
-                              .variables = trainer->names,
-                              .n_variables = trainer->n_variables,
-                              .evaluate = true};
+    struct cm_combine what = without_training(trainer);
 
-    if (trainer->prediction)
+    if (trainer->evaluation)
         return CM_OK;
     trainer->loss_output = trainer->score_output = trainer->label_output = -1;
     trainer->estimate_output = -1;
-    if (trainer->loss >= 0)
-        CM_TRY(cm_error_context(err, make_evaluation(trainer, &what, err), "evaluation"));
+    if (trainer->loss < 0)
+        return CM_OK;
+    return cm_error_context(err, make_evaluation(trainer, &what, err), "evaluation");
+}
+
+enum cm_status cm_trainer_prepare_prediction(struct cm_trainer *trainer, struct cm_error *err)
+{
+    struct cm_combine what = without_training(trainer);
+
+    if (trainer->prediction)
+        return CM_OK;
     return cm_error_context(err, make_prediction(trainer, &what, err), "prediction");
 }
 
@@ -256,7 +270,7 @@ enum cm_status cm_trainer_predict(struct cm_trainer *trainer, const struct cm_da
     const struct cm_run_options options = {.cancel = trainer->cancel};
 
     if (!program)
-        return cm_fail(err, CM_BAD_ARGUMENT, "the trainer was not prepared for evaluation");
+        return cm_fail(err, CM_BAD_ARGUMENT, "the trainer was not prepared for prediction");
     const size_t variables = variable_count(program);
     for (size_t i = 0; i < program->n_inputs; i++) {
         if (i < variables)

@@ -30,6 +30,28 @@ static struct cm_str input_name(const struct matching *m, size_t i)
     return cm_trainer_input(m->trainer, i)->name;
 }
 
+static char lower(char c)
+{
+    return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
+}
+
+static bool differs_in_case(struct cm_str a, struct cm_str b)
+{
+    for (size_t i = 0; a.size == b.size && i < a.size; i++)
+        if (lower(a.data[i]) != lower(b.data[i]))
+            return false;
+    return a.size == b.size && a.size > 0;
+}
+
+/* An array that is meant for the input, by its name but for capitals; -1: none. */
+static int nearly_named(const struct matching *m, struct cm_str input)
+{
+    for (size_t f = 0; f < m->feeder->n_fields; f++)
+        if (!m->feeder->used[f] && differs_in_case(cm_dataset_field(m->dataset, f)->name, input))
+            return (int)f;
+    return -1;
+}
+
 static void list_left(const struct matching *m, char *text, size_t size)
 {
     size_t used = 0;
@@ -92,6 +114,14 @@ static void match_names(struct matching *m)
         if (field >= 0 && unmatched == 1) {
             feeder->field_of[i] = field;
             feeder->used[field] = true;
+        } else if (nearly_named(m, input_name(m, i)) >= 0) {
+            const int near = nearly_named(m, input_name(m, i));
+
+            cm_block(&m->blockers, CM_BAD_ARGUMENT,
+                     "the data has no array for input '%.*s', but one called '%.*s': names must "
+                     "agree in capitals too, rename it",
+                     CM_STR_FMT(input_name(m, i)),
+                     CM_STR_FMT(cm_dataset_field(m->dataset, (size_t)near)->name));
         } else if (field != TOLD || unmatched > 1) {
             cm_block(&m->blockers, CM_BAD_ARGUMENT, "the data has no array for input '%.*s'%s%s",
                      CM_STR_FMT(input_name(m, i)), left[0] ? "; left over are " : "", left);
@@ -125,6 +155,27 @@ static bool wanted_sample(const struct cm_type *type, const struct cm_shape *hav
            cm_shape_elements(out) == cm_shape_elements(have);
 }
 
+enum { IMAGE_SIZE = 64 }; /* numbers of a sample, at least: 8 by 8 */
+
+static bool is_of_model(const struct matching *m, struct cm_str input)
+{
+    const struct cm_graph_proto *graph = m->trainer->file->model.graph;
+
+    for (size_t i = 0; i < graph->input.count; i++)
+        if (cm_str_equal(graph->input.items[i].name, input))
+            return true;
+    return false;
+}
+
+/* Images come as bytes, networks take 0 to 1: fed as they are, numbers 255 times too large make the
+ * first steps diverge. */
+static bool is_image(const struct matching *m, size_t field, const struct cm_trainer_input *input)
+{
+    return !m->options->raw_bytes && cm_dataset_stored_type(m->dataset, field) == CM_UINT8 &&
+           cm_shape_elements(&cm_dataset_field(m->dataset, field)->sample) >= IMAGE_SIZE &&
+           cm_dtype_info(input->type->dtype)->kind == CM_CLASS_FLOAT && is_of_model(m, input->name);
+}
+
 static void present(struct matching *m, size_t i)
 {
     const struct cm_trainer_input *input = cm_trainer_input(m->trainer, i);
@@ -150,6 +201,8 @@ static void present(struct matching *m, size_t i)
                  cm_shape_print(&view.sample, wanted, sizeof wanted));
         return;
     }
+    if (is_image(m, f, input))
+        view.std = 255;
     if (cm_dataset_present(m->dataset, f, &view, &err))
         cm_block(&m->blockers, err.status, "input '%.*s': %s", CM_STR_FMT(input->name), err.text);
     else
@@ -175,7 +228,12 @@ static void settle_batch(struct matching *m)
                      (long long)type->dims[0].value);
         fixed = type->dims[0].value;
     }
-    if (fixed && given && given != fixed)
+    if (fixed == 1 && given > 1)
+        cm_block(&m->blockers, CM_BAD_ARGUMENT,
+                 "the model takes one row at a time, not batches of %lld: export it with a first "
+                 "dimension that varies (torch.onnx.export: dynamic_shapes, or dynamic_axes)",
+                 (long long)given);
+    else if (fixed && given && given != fixed)
         cm_block(&m->blockers, CM_BAD_ARGUMENT, "the model takes batches of %lld rows, not of %lld",
                  (long long)fixed, (long long)given);
     if (!given)

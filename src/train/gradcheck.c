@@ -5,12 +5,18 @@
 #include "autodiff/backward.h"
 #include "base/random.h"
 #include "graph/eval.h"
+#include "infer/invent.h"
 #include "lower/lower.h"
 #include "train/widen.h"
 
 #include <math.h>
 
-enum { SAMPLES = 20, DIM_GUESS = 2 };
+enum {
+    SAMPLES = 20,
+    BATCH_GUESS = 2,
+    NARROWINGS = 3, /* widths of differences that are tried */
+};
+static const double SUSPICIOUS = 1e-5; /* agreement that is not looked into any further */
 
 struct checking {
     struct cm_arena *arena;
@@ -22,6 +28,7 @@ struct checking {
     const struct cm_datum **in;
     size_t n_inputs, n_seeds;
     size_t *seeded; /* outputs that have a seed */
+    double here;    /* the objective of the inputs as they are */
     struct cm_random random;
     struct cm_error *err;
 };
@@ -55,26 +62,6 @@ static void fill(struct checking *c, struct cm_tensor *tensor)
     }
 }
 
-static enum cm_status make_up(struct checking *c, const struct cm_value_def *def,
-                              struct cm_datum *out)
-{
-    const struct cm_type *type = def->fact.type;
-    struct cm_shape shape = {.rank = type->rank};
-
-    if (type->kind != CM_KIND_TENSOR || type->rank == CM_RANK_UNKNOWN ||
-        cm_dtype_info(type->dtype)->kind == CM_CLASS_NONE)
-        return cm_fail(c->err, CM_BAD_ARGUMENT, "input '%.*s' cannot be made up, it must be given",
-                       CM_STR_FMT(def->name));
-    for (int i = 0; i < type->rank; i++)
-        shape.dims[i] = cm_dim_known(type->dims[i]) ? type->dims[i].value : DIM_GUESS;
-    CM_TRY(new_value(c, out, type->dtype, &shape));
-    if (type->dtype == CM_DOUBLE)
-        fill(c, &out->tensor);
-    else
-        memset(out->tensor.data, 0, cm_tensor_bytes(&out->tensor));
-    return CM_OK;
-}
-
 static enum cm_status copy_value(struct checking *c, const struct cm_tensor *from,
                                  const struct cm_type *type, struct cm_datum *out)
 {
@@ -89,7 +76,8 @@ static enum cm_status copy_value(struct checking *c, const struct cm_tensor *fro
     return CM_OK;
 }
 
-static enum cm_status set_input(struct checking *c, size_t index)
+/* Sets what is given or has a default; *is_set tells. */
+static enum cm_status set_input(struct checking *c, size_t index, bool *is_set)
 {
     struct cm_module *module = c->forward->module;
     const cm_value value = c->forward->inputs[index];
@@ -97,11 +85,43 @@ static enum cm_status set_input(struct checking *c, size_t index)
     struct cm_datum *out = &c->inputs[index];
     const struct cm_tensor *preset;
 
+    *is_set = true;
     for (size_t i = 0; i < c->options->n_feeds; i++)
         if (cm_str_equal(c->options->feeds[i].name, def->name))
             return copy_value(c, c->options->feeds[i].value, def->fact.type, out);
     CM_TRY(cm_value_default(module, value, &preset, c->err));
-    return preset ? copy_value(c, preset, def->fact.type, out) : make_up(c, def, out);
+    *is_set = preset != NULL;
+    return preset ? copy_value(c, preset, def->fact.type, out) : CM_OK;
+}
+
+static enum cm_status import(struct checking *c, struct cm_graph **out);
+
+/* Everything else is made up, in a graph of its own: finding sizes types it again and again. */
+static enum cm_status set_inputs(struct checking *c)
+{
+    struct cm_size_input *inputs = CM_NEW_ARRAY(c->arena, struct cm_size_input, c->n_inputs);
+    bool *wanted = CM_NEW_ARRAY(c->arena, bool, c->n_inputs);
+    const struct cm_invent_options options = {.sizes = {.inputs = inputs, .batch = BATCH_GUESS},
+                                              .wanted = wanted,
+                                              .seed = c->options->seed,
+                                              .both_signs = true};
+    struct cm_open_sizes sizes;
+    struct cm_graph *graph;
+    bool any = false;
+
+    for (size_t i = 0; i < c->n_inputs; i++) {
+        bool is_set;
+
+        CM_TRY(set_input(c, i, &is_set));
+        inputs[i].is_open = true;
+        inputs[i].shape = is_set ? &c->inputs[i].tensor.shape : NULL;
+        wanted[i] = !is_set;
+        any = any || !is_set;
+    }
+    if (!any)
+        return CM_OK;
+    CM_TRY(import(c, &graph));
+    return cm_invent(graph, &options, &sizes, c->inputs, c->err);
 }
 
 /* ---- graphs ---- */
@@ -223,11 +243,99 @@ static enum cm_status objective(struct checking *c, double *out)
     return CM_OK;
 }
 
+/* ---- differences ---- */
+
+/* What differences say about one element. */
+struct slope {
+    double central, below, above; /* both sides; one side each */
+    double off;                   /* of the gradient, as a part of the larger */
+};
+
+/* Differences lose digits: what is small beside the tensor's largest gradient is noise. */
+static double part(double a, double b, double largest)
+{
+    const double scale = fmax(fmax(fabs(a), fabs(b)), fmax(1e-3 * largest, 1e-6));
+    return fabs(a - b) / scale;
+}
+
+/* The same of a value beside, where the model may refuse what the value then leads to, such as an
+ * index out of range: that is no number. */
+static enum cm_status objective_beside(struct checking *c, double *out)
+{
+    const enum cm_status status = objective(c, out);
+
+    if (status != CM_BAD_ARGUMENT && status != CM_BAD_MODEL)
+        return status;
+    *out = NAN;
+    return CM_OK;
+}
+
+static enum cm_status measure(struct checking *c, double *value, double h, struct slope *out)
+{
+    const double kept = *value;
+    double above, below;
+
+    *value = kept + h;
+    CM_TRY(objective_beside(c, &above));
+    *value = kept - h;
+    CM_TRY(objective_beside(c, &below));
+    *value = kept;
+    *out = (struct slope){.central = (above - below) / (2 * h),
+                          .below = (c->here - below) / h,
+                          .above = (above - c->here) / h};
+    return CM_OK;
+}
+
+/* Do differences leave open what the slope is? They do where the outputs are no numbers beside the
+ * point: a root of something negative, an index out of range. They do where the sides disagree with
+ * the gradient between them: the point is a kink, or a jump, and any slope between is a right
+ * answer. And they do where they change as they narrow, beside what they are off: then kinks lie
+ * closer than differences can get, as those of millions of units that share a bound. */
+static bool is_kink(const struct slope *wider, const struct slope *slope, double exact,
+                    double largest)
+{
+    const double low = fmin(slope->below, slope->above), high = fmax(slope->below, slope->above);
+    const double slack = SUSPICIOUS * fmax(fabs(exact), fmax(1e-3 * largest, 1e-6));
+
+    if (part(low, high, largest) > 100 * SUSPICIOUS && exact >= low - slack &&
+        exact <= high + slack)
+        return true;
+    return !isfinite(slope->central) ||
+           fabs(slope->central - wider->central) > 0.1 * fabs(slope->central - exact);
+}
+
+/* A kink near the point spoils wide differences only: where they disagree with the gradient,
+ * narrower ones are tried. The best agreement counts. */
+static enum cm_status look_at(struct checking *c, double *value, double exact, double largest,
+                              struct slope *out, bool *kink)
+{
+    double h = 1e-5 * fmax(1, fabs(*value));
+    struct slope wider = {0};
+
+    *kink = false;
+    for (int i = 0; i < NARROWINGS; i++, h /= 16) {
+        struct slope slope;
+
+        CM_TRY(measure(c, value, h, &slope));
+        slope.off = part(slope.central, exact, largest);
+        if (isnan(slope.off))
+            slope.off = INFINITY;
+        if (i == 0 || slope.off < out->off)
+            *out = slope;
+        *kink = i > 0 && out->off > SUSPICIOUS && is_kink(&wider, &slope, exact, largest);
+        wider = slope;
+        if (out->off <= SUSPICIOUS)
+            return CM_OK;
+    }
+    return CM_OK;
+}
+
 static enum cm_status compare(struct checking *c, struct cm_tensor *x, const double *analytic,
                               struct cm_gradcheck_row *row)
 {
     const size_t samples = c->options->samples ? c->options->samples : SAMPLES;
     double *values = x->data, largest = 0;
+    bool any = false;
 
     for (int64_t i = 0; analytic && i < row->elements; i++)
         largest = fmax(largest, fabs(analytic[i]));
@@ -236,24 +344,21 @@ static enum cm_status compare(struct checking *c, struct cm_tensor *x, const dou
         const int64_t at = row->checked == (size_t)row->elements
                                ? (int64_t)s
                                : (int64_t)(cm_random_uniform(&c->random) * (double)row->elements);
-        const double kept = values[at], h = 1e-5 * fmax(1, fabs(kept));
-        double above, below;
+        const double exact = analytic ? analytic[at] : 0;
+        struct slope slope = {0};
+        bool kink;
 
-        values[at] = kept + h;
-        CM_TRY(objective(c, &above));
-        values[at] = kept - h;
-        CM_TRY(objective(c, &below));
-        values[at] = kept;
-        const double numeric = (above - below) / (2 * h), exact = analytic ? analytic[at] : 0;
-        /* Differences lose digits: what is small beside the tensor's largest gradient is noise. */
-        const double scale = fmax(fmax(fabs(numeric), fabs(exact)), fmax(1e-3 * largest, 1e-6));
-        const double off = fabs(numeric - exact) / scale;
-        if (s == 0 || off > row->worst) {
-            row->worst = off;
-            row->analytic = exact;
-            row->numeric = numeric;
-            row->at = at;
-        }
+        CM_TRY(look_at(c, &values[at], exact, largest, &slope, &kink));
+        row->kinks += kink;
+        if (kink || (any && slope.off <= row->worst))
+            continue;
+        any = true;
+        row->worst = slope.off;
+        row->analytic = exact;
+        row->numeric = slope.central;
+        row->below = slope.below;
+        row->above = slope.above;
+        row->at = at;
     }
     return CM_OK;
 }
@@ -272,8 +377,7 @@ static enum cm_status make_values(struct checking *c)
         c->in[i] = &c->inputs[i];
         cm_arena_defer(c->arena, drop_datum, &c->inputs[i]);
     }
-    for (size_t i = 0; i < c->n_inputs; i++)
-        CM_TRY(set_input(c, i));
+    CM_TRY(set_inputs(c));
     CM_TRY(cm_graph_eval(c->forward, c->in, c->n_inputs, results, &options, c->err));
     enum cm_status status = CM_OK;
     for (size_t o = 0; o < n_outputs && !status; o++) {
@@ -299,6 +403,11 @@ static enum cm_status check_all(struct checking *c, const bool *reached,
     struct cm_datum *grads = CM_NEW_ARRAY(c->arena, struct cm_datum, n_grads);
     enum cm_status status = CM_OK;
 
+    CM_TRY(objective(c, &c->here));
+    if (!isfinite(c->here))
+        return cm_fail(c->err, CM_UNSUPPORTED,
+                       "the outputs are not finite for these inputs, so differences say nothing; "
+                       "give other inputs");
     CM_TRY(cm_graph_eval(c->backward, c->in, c->n_inputs + c->n_seeds, grads, &options, c->err));
     for (size_t i = 0; i < c->n_inputs && !status; i++) {
         const struct cm_value_def *def = cm_value_get(c->forward->module, c->forward->inputs[i]);
@@ -311,6 +420,8 @@ static enum cm_status check_all(struct checking *c, const bool *reached,
             .name = def->name, .elements = cm_tensor_count(x), .reached = reached[*n_rows]};
         status = compare(c, x, row->reached ? grads[*n_rows].tensor.data : NULL, row);
         ++*n_rows;
+        if (!status && c->options->tell)
+            c->options->tell(c->options->tell_arg, row);
     }
     drop_all(grads, n_grads);
     return status;

@@ -1,5 +1,6 @@
-/* Weights that are not initializers of the graph: those in Constant nodes, and those in bodies of
- * control flow. Training needs a variable to bind, so they become initializers. */
+/* Weights that are not initializers of the graph: those in bodies of control flow and, where a
+ * model has no initializers or the user names them, those in Constant nodes. Training needs a
+ * variable to bind, so they become initializers. */
 // SPDX-License-Identifier: Apache-2.0
 #include "train/draft.h"
 
@@ -54,11 +55,14 @@ void cm_draft_lift_constants(struct cm_draft *draft, const struct cm_map *chosen
 
 struct lift {
     struct cm_draft *draft;
-    struct cm_map seen; /* names of tensors in bodies, to how often */
+    bool has_initializers; /* that may be weights: then those in Constant nodes are none */
+    struct cm_map seen;    /* names of tensors in bodies, to how often */
 };
 
 static void count_names(struct lift *lift, const struct cm_graph_proto *graph, int depth)
 {
+    for (size_t i = 0; i < graph->initializer.count; i++)
+        lift->has_initializers = lift->has_initializers || is_weight(&graph->initializer.items[i]);
     for (size_t i = 0; i < graph->node.count; i++) {
         const struct cm_graph_proto *body;
         for (size_t o = 0; o < graph->node.items[i].output.count; o++)
@@ -101,6 +105,12 @@ static bool lifts(struct lift *lift, const struct cm_graph_proto *body,
     return true;
 }
 
+/* Is a tensor in a Constant node more than a constant? */
+static bool may_be_weight(const struct lift *lift, struct cm_str name)
+{
+    return !lift->has_initializers || cm_draft_matches(lift->draft, lift->draft->train, name);
+}
+
 static void lift_from(struct lift *lift, struct cm_graph_proto *body, int depth)
 {
     struct cm_arena *arena = lift->draft->arena;
@@ -118,7 +128,8 @@ static void lift_from(struct lift *lift, struct cm_graph_proto *body, int depth)
         struct cm_graph_proto *inner;
         for (size_t b = 0; depth < DEPTH_MAX && (inner = cm_node_subgraph(node, b)); b++)
             lift_from(lift, inner, depth + 1);
-        if (!constant || !lifts(lift, body, constant, node->output.items[0]))
+        if (!constant || !may_be_weight(lift, node->output.items[0]) ||
+            !lifts(lift, body, constant, node->output.items[0]))
             nodes[n_nodes++] = *node;
     }
     if (n_tensors != body->initializer.count) {

@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/draft.h"
 
+#include "graph/builder.h"
 #include "graph/registry.h"
 
 struct loss {
@@ -85,6 +86,14 @@ static const struct loss losses[] = {
 };
 /* clang-format on */
 
+/* The share of labels that have the highest score, before the update as the loss is. */
+static const char accuracy[] = "accuracy (x, y) => (accuracy) {"
+                               "  best = ArgMax <axis = 1, keepdims = 0> (x)"
+                               "  same = Equal (best, y)"
+                               "  hits = Cast <to = 1> (same)"
+                               "  accuracy = ReduceMean <keepdims = 0> (hits)"
+                               "}";
+
 static const char mean[] = "loss (x) => (loss) { loss = ReduceMean <keepdims = 0> (x) }";
 
 static const struct loss *find_loss(const char *name)
@@ -104,6 +113,11 @@ static bool is_file(const char *name)
 bool cm_loss_is_known(const char *name)
 {
     return name && (find_loss(name) || is_file(name) || cm_str_starts(cm_str(name), "output:"));
+}
+
+bool cm_loss_is_own(const char *name)
+{
+    return find_loss(name) || !is_file(name);
 }
 
 /* The label input's name: the one wanted, unless the model has it, as for an output 'y' whose
@@ -313,31 +327,33 @@ static enum cm_status foreign_loss(struct cm_draft *draft, struct cm_str predict
 
 /* ---- all ---- */
 
-/* Cross-entropy takes logits: a final Softmax over the classes would be applied twice. */
-static struct cm_str without_softmax(struct cm_draft *draft, struct cm_str prediction,
-                                     const struct cm_type *type, int class_axis)
+/* Means in float16 overflow at 65504: losses of narrow predictions are computed in float. */
+static struct cm_str widen(struct cm_draft *draft, struct cm_str prediction,
+                           const struct cm_type **type)
 {
-    const struct cm_draft_source *source = cm_draft_source(draft, prediction);
-    const struct cm_node_proto *node = source ? source->node : NULL;
+    const enum cm_dtype dtype = cm_draft_wide((*type)->dtype);
 
-    const char *name = node ? cm_builtin_op(node)->probability_axis : NULL;
-
-    if (!name || node->input.count != 1)
+    if (dtype == (*type)->dtype)
         return prediction;
-    const struct cm_attribute_proto *given = cm_node_find_attribute(node, name);
-    int64_t axis = given ? given->i : -1;
-    if (axis < 0 && type->rank != CM_RANK_UNKNOWN)
-        axis += type->rank;
-    if (axis != class_axis)
-        return prediction;
-    cm_draft_note(draft,
-                  "the loss reads '%.*s', before the final Softmax: cross-entropy contains one",
-                  CM_STR_FMT(node->input.items[0]));
-    return node->input.items[0];
+    const struct cm_str wide = cm_draft_name(draft, "loss.prediction");
+    struct cm_node_proto *node = cm_draft_node(draft, "", "Cast", 1, &prediction, 1, &wide);
+    cm_draft_attribute(draft, node, cm_attr_int(draft->arena, "to", dtype));
+    *type = cm_type_tensor(draft->arena, dtype, (*type)->rank, (*type)->dims);
+    return wide;
 }
 
-enum cm_status cm_draft_loss(struct cm_draft *draft, struct cm_str prediction,
-                             const struct cm_type *type, struct cm_str *loss)
+static void add_accuracy(struct cm_draft *draft, struct cm_str scores, struct cm_str labels)
+{
+    const struct cm_str name = cm_draft_name(draft, "accuracy");
+    const struct cm_draft_pair pairs[] = {{"x", scores}, {"y", labels}, {"accuracy", name}};
+
+    cm_draft_apply(draft, accuracy, name, pairs, CM_COUNT(pairs));
+    cm_draft_info(draft, &draft->outputs, name, CM_FLOAT, NULL);
+}
+
+enum cm_status cm_draft_loss(struct cm_draft *draft, const struct cm_graph *graph,
+                             struct cm_str prediction, const struct cm_type *type,
+                             struct cm_str *loss)
 {
     const char *name = draft->options->loss;
     const struct loss *rule = find_loss(name);
@@ -345,15 +361,13 @@ enum cm_status cm_draft_loss(struct cm_draft *draft, struct cm_str prediction,
 
     if (axis < 0 && draft->options->class_axis != 1)
         cm_draft_block(draft, "%s has no classes: class_axis means nothing to it", name);
-    if (rule && strcmp(name, "cross-entropy") == 0)
-        prediction = without_softmax(draft, prediction, type, axis);
-    cm_draft_training_mode(draft, prediction);
-    prediction = cm_draft_moved(draft, prediction);
+    prediction = cm_draft_bypass(draft, graph, prediction, axis);
     if (!rule && is_file(name))
         return foreign_loss(draft, prediction, loss);
     if (axis == 1 && type->rank > 2)
         cm_draft_note(draft, "axis 1 of '%.*s' is over classes; class_axis names another",
                       CM_STR_FMT(prediction));
+    prediction = widen(draft, prediction, &type);
     struct cm_draft_pair pairs[] = {{"x", prediction}, {"loss", CM_STR_NONE}, {"y", CM_STR_NONE}};
     if (rule)
         pairs[2].actual = add_target(draft, type, axis);
@@ -361,5 +375,7 @@ enum cm_status cm_draft_loss(struct cm_draft *draft, struct cm_str prediction,
         pairs[0].actual = classes_first(draft, prediction, axis, type->rank);
     *loss = pairs[1].actual = cm_draft_name(draft, "loss");
     cm_draft_apply(draft, rule ? rule->text : mean, *loss, pairs, rule ? 3 : 2);
+    if (rule && rule->classes)
+        add_accuracy(draft, pairs[0].actual, pairs[2].actual);
     return CM_OK;
 }

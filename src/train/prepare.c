@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/prepare.h"
 
-#include "autodiff/backward.h"
 #include "graph/function.h"
 #include "graph/obstacles.h"
 #include "lower/lower.h"
@@ -10,6 +9,7 @@
 #include "train/combine.h"
 #include "train/draft.h"
 #include "train/step.h"
+#include "train/trainables.h"
 
 static const char training_domain[] = "ai.onnx.preview.training";
 
@@ -48,30 +48,77 @@ static struct cm_str list_outputs(struct cm_draft *draft)
     return list;
 }
 
+/* May a loss read it? Labels and maps of probabilities may not; of what the file does not say the
+ * type of, nobody knows yet. */
+static bool may_be_read(const struct cm_value_info_proto *output)
+{
+    const struct cm_type_proto *type = output->type;
+
+    if (!type || !(type->tensor_type || type->sequence_type || type->map_type ||
+                   type->optional_type || type->sparse_tensor_type))
+        return true;
+    if (!type->tensor_type)
+        return false;
+    const int32_t dtype = type->tensor_type->elem_type;
+    return !cm_dtype_is_valid(dtype) || cm_dtype_info((enum cm_dtype)dtype)->kind == CM_CLASS_FLOAT;
+}
+
+/* The one output that a loss may read; empty when there are several, or none. */
+static struct cm_str only_output(struct cm_draft *draft)
+{
+    const struct cm_graph_proto *graph = draft->model->graph;
+    struct cm_str found = CM_STR_NONE;
+
+    if (graph->output.count == 1)
+        return graph->output.items[0].name;
+    for (size_t i = 0; i < graph->output.count; i++) {
+        if (!may_be_read(&graph->output.items[i]))
+            continue;
+        if (found.data)
+            return CM_STR_NONE;
+        found = graph->output.items[i].name;
+    }
+    return found;
+}
+
 /* The value the loss reads; empty after saying why there is none. */
-static struct cm_str choose_output(struct cm_draft *draft, const struct cm_graph *graph)
+static struct cm_str choose_output(struct cm_draft *draft)
 {
     const struct cm_prepare_options *o = draft->options;
-    const struct cm_graph_proto *proto = draft->model->graph;
     struct cm_str name = cm_str(o->output);
 
     if (cm_str_starts(cm_str(o->loss), "output:")) {
         name = cm_str(o->loss + strlen("output:"));
         if (o->output)
             cm_draft_block(draft, "output means nothing with the loss output:NAME");
-    } else if (!o->output && proto->output.count == 1) {
-        name = proto->output.items[0].name;
     } else if (!o->output) {
-        cm_draft_block(draft, "the model has several outputs, say which the loss reads: %s",
-                       list_outputs(draft).data);
-        return CM_STR_NONE;
+        name = only_output(draft);
+        if (!name.data) {
+            cm_draft_block(draft, "the model has several outputs, say which the loss reads: %s",
+                           list_outputs(draft).data);
+            return CM_STR_NONE;
+        }
     }
-    if (!cm_graph_find(graph, name)) {
+    if (!cm_draft_source(draft, name)) {
         cm_draft_block(draft, "the model has no value '%.*s'; its outputs are %s", CM_STR_FMT(name),
                        list_outputs(draft).data);
         return CM_STR_NONE;
     }
     return name;
+}
+
+/* What the prediction is computed from, as a working copy: the rest need not even be known. */
+static enum cm_status import_needed(struct cm_draft *draft, struct cm_str prediction,
+                                    struct cm_graph **graph)
+{
+    struct cm_model_proto model = *draft->model;
+    struct cm_combined combined;
+    const struct cm_combine what = {
+        .arena = draft->arena, .model = draft->model, .outputs = &prediction, .n_outputs = 1};
+
+    cm_combine_inference(&what, &combined);
+    model.graph = &combined.graph;
+    return cm_draft_import(draft, &model, graph);
 }
 
 static const struct cm_type *check_prediction(struct cm_draft *draft, const struct cm_graph *graph,
@@ -84,226 +131,6 @@ static const struct cm_type *check_prediction(struct cm_draft *draft, const stru
     cm_draft_block(draft, "'%.*s' is %s: a loss needs a tensor of floats", CM_STR_FMT(name),
                    cm_type_print(draft->arena, cm_module_symbols(graph->module), type).data);
     return NULL;
-}
-
-/* ---- which weights ---- */
-
-struct candidate {
-    const struct cm_tensor_proto *tensor;
-    struct cm_str name;
-    bool is_constant; /* held in a Constant node */
-    bool trained;
-    const char *reason;
-};
-
-struct choice {
-    struct cm_draft *draft;
-    size_t named, frozen; /* names that they match */
-    bool followed;        /* it is known where gradients go */
-    struct {
-        struct candidate *items;
-        size_t count, capacity;
-    } list;
-};
-
-struct pattern {
-    regex_t compiled;
-    bool is_compiled;
-};
-
-static void free_pattern(void *what)
-{
-    struct pattern *pattern = what;
-
-    if (pattern->is_compiled)
-        regfree(&pattern->compiled);
-}
-
-static const regex_t *compile_pattern(struct cm_draft *draft, const char *option, const char *text)
-{
-    char why[200];
-
-    if (!text)
-        return NULL;
-    struct pattern *pattern = CM_NEW(draft->arena, struct pattern);
-    cm_arena_defer(draft->arena, free_pattern, pattern);
-    const int code = regcomp(&pattern->compiled, text, REG_EXTENDED | REG_NOSUB);
-    pattern->is_compiled = code == 0;
-    if (pattern->is_compiled)
-        return &pattern->compiled;
-    regerror(code, &pattern->compiled, why, sizeof why);
-    cm_draft_block(draft, "%s '%.100s' is no regular expression: %s", option, text, why);
-    return NULL;
-}
-
-bool cm_draft_matches(const struct cm_draft *draft, const regex_t *pattern, struct cm_str name)
-{
-    return pattern && regexec(pattern, cm_arena_str(draft->arena, name).data, 0, NULL, 0) == 0;
-}
-
-/* What options and kind say; whether a gradient reaches it is seen later. */
-static void consider(struct choice *c, struct cm_str name, const struct cm_tensor_proto *tensor,
-                     bool is_constant)
-{
-    const bool is_float = cm_dtype_is_valid(tensor->data_type) &&
-                          cm_dtype_info((enum cm_dtype)tensor->data_type)->kind == CM_CLASS_FLOAT;
-    const bool named = cm_draft_matches(c->draft, c->draft->train, name);
-    const bool frozen = cm_draft_matches(c->draft, c->draft->freeze, name);
-    const char *reason = NULL;
-
-    c->named += named;
-    c->frozen += frozen;
-    if (is_constant && (!is_float || (tensor->dims.count == 0 && !named)))
-        return; /* a number somebody wrote down, not a weight */
-    if (!is_float)
-        reason = named ? "it holds integers, which have no gradient" : "it holds no floats";
-    else if (c->draft->train && !named)
-        reason = "train does not match it";
-    else if (frozen)
-        reason = "freeze matches it";
-    else if (!named && cm_draft_is_statistic(c->draft, name))
-        reason = "running statistics";
-    else if (!named && tensor->dims.count == 0)
-        reason = "a scalar constant";
-    *CM_PUSH(c->draft->arena, &c->list) =
-        (struct candidate){tensor, name, is_constant, reason == NULL, reason};
-}
-
-static void gather(struct choice *c)
-{
-    const struct cm_graph_proto *graph = c->draft->model->graph;
-
-    c->frozen = c->draft->left_frozen;
-    for (size_t i = 0; i < graph->initializer.count; i++)
-        consider(c, graph->initializer.items[i].name, &graph->initializer.items[i], false);
-    for (size_t i = 0; i < graph->node.count; i++) {
-        const struct cm_node_proto *node = &graph->node.items[i];
-        const struct cm_draft_source *source =
-            node->output.count ? cm_draft_source(c->draft, node->output.items[0]) : NULL;
-        if (source && source->node == node && source->tensor)
-            consider(c, node->output.items[0], source->tensor, true);
-    }
-    if (c->draft->train && !c->named)
-        cm_draft_block(c->draft, "train '%.100s' matches no initializer", c->draft->options->train);
-    if (c->draft->freeze && !c->frozen)
-        cm_draft_block(c->draft, "freeze '%.100s' matches no initializer",
-                       c->draft->options->freeze);
-}
-
-/* Nodes on the way that nobody can differentiate, all of them. */
-static void list_missing(struct cm_draft *draft, const struct cm_graph *graph, cm_value y,
-                         const cm_value *xs, size_t n_xs)
-{
-    struct cm_node **path;
-    const size_t count = cm_autodiff_path(graph->module, y, xs, n_xs, &path);
-
-    for (size_t i = 0; i < count; i++) {
-        const struct cm_node *node = path[i];
-        bool floats = false;
-        for (int o = 0; o < node->n_outputs; o++) {
-            const struct cm_type *type =
-                node->outputs[o] ? cm_value_get(graph->module, node->outputs[o])->fact.type : NULL;
-            floats = floats || (type && cm_dtype_info(type->dtype)->kind == CM_CLASS_FLOAT);
-        }
-        if (floats && !(node->op && node->op->grad) && !cm_node_has_function(node))
-            cm_draft_block(draft, "%s: no gradient is known for it", cm_node_describe(node).text);
-    }
-}
-
-/* The forward pass with its loss, differentiated by all that might be trained: where nothing comes
- * out, there is nothing to train. */
-static void follow_gradients(struct choice *c, struct cm_str loss)
-{
-    struct cm_draft *draft = c->draft;
-    struct cm_model_proto model = *draft->model;
-    struct cm_combined combined;
-    const struct cm_combine what = {
-        .arena = draft->arena, .model = &model, .outputs = &loss, .n_outputs = 1};
-    struct cm_graph *graph;
-    cm_value *xs = CM_NEW_ARRAY(draft->arena, cm_value, c->list.count);
-    cm_value *grads = CM_NEW_ARRAY(draft->arena, cm_value, c->list.count);
-    size_t n_xs = 0;
-
-    model.training_info.items = cm_draft_finish(draft);
-    model.training_info.count = 1;
-    cm_combine_step(&what, &combined);
-    model.graph = &combined.graph;
-    if (cm_draft_import(draft, &model, &graph))
-        return;
-    const cm_value y = cm_graph_find(graph, loss);
-    for (size_t i = 0; i < c->list.count; i++) {
-        struct candidate *candidate = &c->list.items[i];
-        const cm_value x = candidate->trained ? cm_graph_find(graph, candidate->name) : 0;
-        if (x) {
-            cm_value_get(graph->module, x)->is_state = true; /* bodies read it as a value now */
-            xs[n_xs++] = x;
-        } else if (candidate->trained) {
-            candidate->trained = false;
-            candidate->reason = "the loss does not depend on it";
-        }
-    }
-    const size_t known = draft->blockers.count;
-    list_missing(draft, graph, y, xs, n_xs);
-    if (draft->blockers.count > known)
-        return;
-    if (n_xs && cm_autodiff(graph, y, 0, xs, n_xs, grads, draft->err)) {
-        cm_draft_block(draft, "%s", draft->err->text);
-        return;
-    }
-    for (size_t i = 0, x = 0; i < c->list.count; i++) {
-        struct candidate *candidate = &c->list.items[i];
-        if (!candidate->trained)
-            continue;
-        candidate->trained = grads[x++] != 0;
-        candidate->reason = candidate->trained ? "a gradient reaches it" : "no gradient reaches it";
-    }
-    c->followed = true;
-}
-
-static void report_choices(struct choice *c)
-{
-    struct cm_draft *draft = c->draft;
-    size_t trained = 0;
-
-    draft->report->choices = CM_NEW_ARRAY(draft->arena, struct cm_prepare_choice, c->list.count);
-    for (size_t i = 0; i < c->list.count; i++) {
-        const struct candidate *candidate = &c->list.items[i];
-        const enum cm_dtype dtype = (enum cm_dtype)candidate->tensor->data_type;
-
-        if (candidate->is_constant && !candidate->trained)
-            continue;
-        const char *reason =
-            candidate->reason ? candidate->reason : "if nothing stood in the way of its gradient";
-        draft->report->choices[draft->report->n_choices++] =
-            (struct cm_prepare_choice){candidate->name, candidate->trained, cm_str(reason)};
-        trained += candidate->trained;
-        struct cm_error broken = {0};
-        if (candidate->trained && cm_tensor_proto_check(candidate->tensor, &broken))
-            cm_draft_block(draft, "'%.*s': %s", CM_STR_FMT(candidate->name), broken.text);
-        if (candidate->trained && dtype != CM_FLOAT && dtype != CM_DOUBLE && dtype != CM_FLOAT16)
-            cm_draft_block(draft, "'%.*s' is %s, which Gradient has no form for; freeze it",
-                           CM_STR_FMT(candidate->name), cm_dtype_name(dtype));
-    }
-    if (!c->followed)
-        return;
-    if (!trained)
-        cm_draft_block(draft,
-                       "there is nothing to train: of %zu initializers, no gradient reaches one "
-                       "that may change",
-                       draft->report->n_choices);
-    for (size_t i = 0; draft->options->train && i < c->list.count; i++) {
-        const struct candidate *candidate = &c->list.items[i];
-
-        if (!cm_str_starts(cm_str(candidate->reason), "it holds integers") &&
-            !cm_str_is(cm_str(candidate->reason), "no gradient reaches it"))
-            continue;
-        if (trained) /* an expression that means the weights may match more than them */
-            cm_draft_note(draft, "'%.*s' is not trained: %s", CM_STR_FMT(candidate->name),
-                          candidate->reason);
-        else
-            cm_draft_block(draft, "'%.*s' cannot be trained: %s", CM_STR_FMT(candidate->name),
-                           candidate->reason);
-    }
 }
 
 /* ---- gradients ---- */
@@ -388,24 +215,31 @@ static void add_gradient(struct cm_draft *draft, struct cm_str loss,
 
 /* ---- all ---- */
 
-static void write_updates(struct choice *c, struct cm_str loss)
+static void write_updates(struct cm_draft *draft, const struct cm_trainables *list,
+                          struct cm_str loss)
 {
-    struct cm_draft *draft = c->draft;
     struct cm_map trained = {0};
     struct cm_draft_weight *weights =
-        CM_NEW_ARRAY(draft->arena, struct cm_draft_weight, c->list.count);
+        CM_NEW_ARRAY(draft->arena, struct cm_draft_weight, list->count);
     size_t count = 0;
 
-    for (size_t i = 0; i < c->list.count; i++) {
-        if (!c->list.items[i].trained)
+    for (size_t i = 0; i < list->count; i++) {
+        if (!list->items[i].trained)
             continue;
-        weights[count++] = (struct cm_draft_weight){.name = c->list.items[i].name,
-                                                    .tensor = c->list.items[i].tensor};
-        cm_map_insert(&trained, draft->arena, c->list.items[i].name, NULL);
+        weights[count++] =
+            (struct cm_draft_weight){.name = list->items[i].name, .tensor = list->items[i].tensor};
+        cm_map_insert(&trained, draft->arena, list->items[i].name, NULL);
     }
     cm_draft_lift_constants(draft, &trained);
     add_gradient(draft, loss, weights, count, &trained);
     cm_draft_update(draft, weights, count);
+}
+
+/* Losses of ours are at least float; one from a file is as its operators have it. */
+static enum cm_dtype loss_type(const struct cm_draft *draft, const struct cm_type *prediction)
+{
+    return cm_loss_is_own(draft->options->loss) ? cm_draft_wide(prediction->dtype)
+                                                : prediction->dtype;
 }
 
 /* What was written must run: all of it is built once. */
@@ -423,44 +257,50 @@ static enum cm_status verify(struct cm_draft *draft)
 
 static enum cm_status prepare(struct cm_draft *draft)
 {
-    struct choice choice = {.draft = draft};
+    struct cm_trainables candidates = {0};
     struct cm_graph *graph;
     struct cm_str loss;
 
     cm_draft_update_check(draft);
-    draft->train = compile_pattern(draft, "train", draft->options->train);
-    draft->freeze = compile_pattern(draft, "freeze", draft->options->freeze);
+    draft->train = cm_draft_pattern(draft, "train", draft->options->train);
+    draft->freeze = cm_draft_pattern(draft, "freeze", draft->options->freeze);
     if (!cm_loss_is_known(draft->options->loss)) {
         cm_draft_block(draft,
                        "there is no loss '%.60s'; there are cross-entropy, nll, mse, l1, huber, "
                        "bce, bce-logits, a model file, and output:NAME",
                        draft->options->loss ? draft->options->loss : "");
+        draft->is_misused = true;
         return cm_draft_verdict(draft);
     }
+    draft->is_misused = draft->blockers.count > 0; /* nothing has looked at the model yet */
     cm_draft_lift_functions(draft);
     CM_TRY(cm_draft_raise(draft));
     cm_draft_lift_bodies(draft);
     cm_draft_init(draft);
-    CM_TRY(cm_draft_import(draft, draft->model, &graph));
+    cm_draft_untie(draft);
+    const struct cm_str prediction = choose_output(draft);
+    if (!prediction.data)
+        return cm_draft_verdict(draft);
+    CM_TRY(import_needed(draft, prediction, &graph));
     draft->symbols = cm_module_symbols(graph->module);
-    const struct cm_str prediction = choose_output(draft, graph);
-    const struct cm_type *type =
-        prediction.data ? check_prediction(draft, graph, prediction) : NULL;
+    const struct cm_type *type = check_prediction(draft, graph, prediction);
     if (!type)
         return cm_draft_verdict(draft);
-    CM_TRY(cm_draft_loss(draft, prediction, type, &loss));
+    CM_TRY(cm_draft_loss(draft, graph, prediction, type, &loss));
     draft->report->loss_name = loss;
-    gather(&choice);
-    follow_gradients(&choice, loss);
-    report_choices(&choice);
+    cm_trainables_gather(draft, &candidates);
+    cm_trainables_choose(draft, &candidates, graph);
+    cm_trainables_follow(draft, &candidates, loss);
+    cm_draft_settle(draft, &candidates);
+    cm_trainables_report(draft, &candidates);
     CM_TRY(cm_draft_verdict(draft));
     /* The loss is the first output, whatever was bound before it. */
     const struct cm_draft_infos bound = draft->outputs;
     draft->outputs = (struct cm_draft_infos){0};
-    cm_draft_info(draft, &draft->outputs, loss, type->dtype, NULL);
+    cm_draft_info(draft, &draft->outputs, loss, loss_type(draft, type), NULL);
     for (size_t i = 0; i < bound.count; i++)
         *CM_PUSH(draft->arena, &draft->outputs) = bound.items[i];
-    write_updates(&choice, loss);
+    write_updates(draft, &candidates, loss);
     CM_TRY(cm_draft_verdict(draft));
     draft->model->training_info.items = cm_draft_finish(draft);
     draft->model->training_info.count = 1;

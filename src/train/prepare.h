@@ -32,6 +32,7 @@ struct cm_prepare_options {
     const char *target;         /* name of the label input; NULL: "target" */
     int64_t class_axis;         /* of the prediction, for losses over classes */
     bool keep_opset;            /* refuse rather than raise the opset */
+    bool keep_tied; /* leave one what exporters merged: tensors that hold one repeated value */
 };
 
 /* Which initializers are trained and why. */

@@ -148,9 +148,12 @@ struct cm_trainer_measure {
     double absolute, squared, targets, target_squares;
 };
 
-/* Makes the graphs for cm_trainer_evaluate and cm_trainer_predict, once; the arena must be lent to
- * a guard. Random and training behaviour (Dropout, BatchNormalization) is switched off in them. */
+/* Makes the graph for cm_trainer_evaluate, and that for cm_trainer_predict, once; the arena must be
+ * lent to a guard. Random and training behaviour (Dropout, BatchNormalization) is switched off in
+ * them. What only a prediction needs does not stand in the way of an evaluation. */
 enum cm_status cm_trainer_prepare_evaluation(struct cm_trainer *trainer,
+                                             struct cm_error *err) CM_MUST_CHECK;
+enum cm_status cm_trainer_prepare_prediction(struct cm_trainer *trainer,
                                              struct cm_error *err) CM_MUST_CHECK;
 /* in as for a step. Nothing changes. */
 enum cm_status cm_trainer_evaluate(struct cm_trainer *trainer, const struct cm_tensor *const *in,

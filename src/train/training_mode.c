@@ -5,6 +5,7 @@
 #include "train/draft.h"
 
 #include "graph/builder.h"
+#include "graph/node_order.h"
 #include "graph/registry.h"
 #include "onnx/tensor_data.h"
 
@@ -385,14 +386,15 @@ void cm_draft_training_mode(struct cm_draft *draft, struct cm_str y)
 {
     struct forward f = {.draft = draft};
     const struct cm_graph_proto *graph = draft->model->graph;
+    const struct cm_nodes nodes = cm_nodes_sorted(draft->arena, &graph->node);
     size_t copies = 0;
 
     need(&f, y);
-    for (size_t i = graph->node.count; i-- > 0;)
-        if (makes_needed(&f, &graph->node.items[i]))
-            need_node(&f, &graph->node.items[i], 0);
-    for (size_t i = 0; i < graph->node.count; i++) {
-        const struct cm_node_proto *node = &graph->node.items[i];
+    for (size_t i = nodes.count; i-- > 0;)
+        if (makes_needed(&f, &nodes.items[i]))
+            need_node(&f, &nodes.items[i], 0);
+    for (size_t i = 0; i < nodes.count; i++) {
+        const struct cm_node_proto *node = &nodes.items[i];
         if (!makes_needed(&f, node))
             continue;
         if (differs(draft, node) || reads_moved(&f, node, 0)) {

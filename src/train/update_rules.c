@@ -482,6 +482,36 @@ static void set_corrections(struct update *u)
         set_computed(u, "shrink", apply(u, shrinking, training, CM_DOUBLE, NULL, 0));
 }
 
+/* ---- narrow weights ---- */
+
+/* A float16 is moved in float: its epsilon would be 0 and its squares would vanish. */
+static enum cm_dtype dtype_of(const struct cm_draft_weight *weight)
+{
+    return cm_draft_wide((enum cm_dtype)weight->tensor->data_type);
+}
+
+static struct cm_str cast(struct cm_draft *draft, struct cm_str value, enum cm_dtype dtype,
+                          struct cm_str as)
+{
+    struct cm_node_proto *node = cm_draft_node(draft, "", "Cast", 1, &value, 1, &as);
+
+    cm_draft_attribute(draft, node, cm_attr_int(draft->arena, "to", dtype));
+    return as;
+}
+
+static bool is_narrow(const struct cm_draft_weight *weight)
+{
+    return dtype_of(weight) != (enum cm_dtype)weight->tensor->data_type;
+}
+
+static void widen_gradient(struct cm_draft *draft, struct cm_draft_weight *weight)
+{
+    if (is_narrow(weight))
+        weight->gradient =
+            cast(draft, weight->gradient, dtype_of(weight),
+                 cm_draft_name(draft, "%.*s.gradient.wide", CM_STR_FMT(weight->name)));
+}
+
 /* ---- gradients before they are used ---- */
 
 static void set_accumulation(struct update *u)
@@ -508,7 +538,7 @@ static void set_accumulation(struct update *u)
 static void accumulate(struct update *u, struct cm_draft_weight *weight)
 {
     struct cm_draft *draft = u->draft;
-    const enum cm_dtype dtype = (enum cm_dtype)weight->tensor->data_type;
+    const enum cm_dtype dtype = dtype_of(weight);
     const struct cm_int64s *dims = &weight->tensor->dims;
     const struct cm_str sum = cm_draft_state(
         draft, cm_draft_name(draft, "%.*s.gradient_sum", CM_STR_FMT(weight->name)), dtype, dims);
@@ -541,7 +571,7 @@ static void clip(struct update *u, struct cm_draft_weight *weights, size_t count
     for (size_t i = 0; i < count; i++) {
         const struct cm_str clipped =
             cm_draft_name(draft, "%.*s.gradient.clipped", CM_STR_FMT(weights[i].name));
-        const enum cm_dtype dtype = (enum cm_dtype)weights[i].tensor->data_type;
+        const enum cm_dtype dtype = dtype_of(&weights[i]);
         const struct cm_str factor = number_as(u, find_number(u, CM_STR("clip")), dtype);
         cm_draft_node(draft, "", "Mul", 2, (const struct cm_str[]){weights[i].gradient, factor}, 1,
                       &clipped);
@@ -554,7 +584,7 @@ static void clip(struct update *u, struct cm_draft_weight *weights, size_t count
 static void move_weight(struct update *u, const struct cm_draft_weight *weight)
 {
     struct cm_draft *draft = u->draft;
-    const enum cm_dtype dtype = (enum cm_dtype)weight->tensor->data_type;
+    const enum cm_dtype dtype = dtype_of(weight);
     const struct cm_int64s *dims = &weight->tensor->dims;
     const char *text =
         u->momentum > 0 && u->rule->with_momentum ? u->rule->with_momentum : u->rule->text;
@@ -563,6 +593,9 @@ static void move_weight(struct update *u, const struct cm_draft_weight *weight)
     struct cm_draft_pair pairs[PAIR_MAX] = {{"w", weight->name}, {"g", weight->gradient}};
     size_t count = 2;
 
+    if (is_narrow(weight))
+        pairs[0].actual = cast(draft, weight->name, dtype,
+                               cm_draft_name(draft, "%.*s.wide", CM_STR_FMT(weight->name)));
     if (u->weight_decay > 0 && !u->rule->decoupled)
         pairs[1].actual = apply(u, decay, weight->name, dtype, pairs, 2);
     struct cm_str next[CM_COUNT(states)];
@@ -584,10 +617,16 @@ static void move_weight(struct update *u, const struct cm_draft_weight *weight)
         const char *formal = cm_arena_printf(draft->arena, "%s_next", pairs[s].formal).data;
         pairs[count++] = (struct cm_draft_pair){formal, next[s - first]};
     }
-    const struct cm_str moved = cm_draft_name(draft, "%.*s.next", CM_STR_FMT(weight->name));
+    const enum cm_dtype own = (enum cm_dtype)weight->tensor->data_type;
+    const struct cm_str next_name = cm_draft_name(draft, "%.*s.next", CM_STR_FMT(weight->name));
+    struct cm_str moved = next_name;
+    if (is_narrow(weight))
+        moved = cm_draft_name(draft, "%.*s.wide", CM_STR_FMT(next_name));
     pairs[count++] = (struct cm_draft_pair){"w_next", moved};
     apply(u, text, weight->name, dtype, pairs, count);
-    bind(u, weight->name, moved, dtype, dims);
+    if (is_narrow(weight))
+        cast(draft, moved, own, next_name);
+    bind(u, weight->name, next_name, own, dims);
     for (size_t s = first; s < last; s++)
         bind(u, pairs[s].actual, next[s - first], dtype, dims);
 }
@@ -609,6 +648,8 @@ void cm_draft_update(struct cm_draft *draft, struct cm_draft_weight *weights, si
     set_accumulation(&u);
     set_rate(&u);
     set_corrections(&u);
+    for (size_t i = 0; i < count; i++)
+        widen_gradient(draft, &weights[i]);
     for (size_t i = 0; u.apply.size && i < count; i++)
         accumulate(&u, &weights[i]);
     if (o->clip_norm > 0)

@@ -51,16 +51,44 @@ static enum cm_status widen_tensor(struct widening *w, struct cm_tensor_proto *p
     return CM_OK;
 }
 
+static struct cm_type_proto *wide_type(struct widening *w, const struct cm_type_proto *from,
+                                       int depth);
+
+/* A sequence or an optional of something. */
+static struct cm_wrap_type_proto *wide_wrap(struct widening *w,
+                                            const struct cm_wrap_type_proto *from, int depth)
+{
+    struct cm_wrap_type_proto *wrap = CM_NEW(w->arena, struct cm_wrap_type_proto);
+
+    *wrap = *from;
+    if (from->elem_type)
+        wrap->elem_type = wide_type(w, from->elem_type, depth);
+    return wrap;
+}
+
+/* Deeper types than any operator takes stay as they are. */
+static struct cm_type_proto *wide_type(struct widening *w, const struct cm_type_proto *from,
+                                       int depth)
+{
+    struct cm_type_proto *type = CM_NEW(w->arena, struct cm_type_proto);
+
+    *type = *from;
+    if (from->tensor_type && is_float(from->tensor_type->elem_type)) {
+        type->tensor_type = CM_NEW(w->arena, struct cm_tensor_type_proto);
+        *type->tensor_type = *from->tensor_type;
+        type->tensor_type->elem_type = CM_DOUBLE;
+    }
+    if (from->sequence_type && depth < DEPTH_MAX)
+        type->sequence_type = wide_wrap(w, from->sequence_type, depth + 1);
+    if (from->optional_type && depth < DEPTH_MAX)
+        type->optional_type = wide_wrap(w, from->optional_type, depth + 1);
+    return type;
+}
+
 static void widen_type(struct widening *w, struct cm_value_info_proto *info)
 {
-    if (!info->type || !info->type->tensor_type || !is_float(info->type->tensor_type->elem_type))
-        return;
-    struct cm_type_proto *type = CM_NEW(w->arena, struct cm_type_proto);
-    *type = *info->type;
-    type->tensor_type = CM_NEW(w->arena, struct cm_tensor_type_proto);
-    *type->tensor_type = *info->type->tensor_type;
-    type->tensor_type->elem_type = CM_DOUBLE;
-    info->type = type;
+    if (info->type)
+        info->type = wide_type(w, info->type, 0);
 }
 
 /* Numbers that an attribute holds become a tensor, in an attribute of this name. */
@@ -102,6 +130,8 @@ static enum cm_status widen_attribute(struct widening *w, const struct cm_node_p
         attribute->t = copy;
         return widen_tensor(w, copy);
     }
+    if (attribute->tp)
+        attribute->tp = wide_type(w, attribute->tp, 0);
     if (cm_builtin_op(node)->is_constant &&
         (cm_str_is(attribute->name, "value_float") || cm_str_is(attribute->name, "value_floats")))
         return widen_constant(w, attribute, "value");

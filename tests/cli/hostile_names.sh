@@ -11,3 +11,28 @@ if command -v strace >/dev/null; then
     strace -f -e trace=write -o writes.txt "$CAMEO" info "$long" 2>/dev/null
     [ ! -s writes.txt ] || [ "$(grep -c '^[0-9]* *write(2' writes.txt)" -lt 20 ] || echo "$(wc -l <writes.txt) writes"
 fi
+
+echo '-- no listing and no message sends a name as it is'
+cat >names.onnxtxt <<'END'
+<ir_version: 8, opset_import: ["" : 17], producer_name: "p\x1b[2J">
+"g\x1b]0;t\x07" (float["N\x1b[1m",3] "x\x1b[31m") => (float[N,3] "y\xc2\x9b", string[2] s) <float[3] "w\x1b[31m" = {1, 2, 3}, string[2] t = {"\x1b[5m", "\x9b\xff\r"}>
+{
+    ["n\x1b[31m"] "y\xc2\x9b" = Mul ("x\x1b[31m", "w\x1b[31m")
+    s = Identity (t)
+}
+END
+sed 's/Mul/"Mul\\x1b[31m"/' names.onnxtxt >unknown.onnxtxt
+sed 's/, "w/, "nothing\\x1b[31m/' names.onnxtxt >undefined.onnxtxt
+for model in names unknown undefined; do
+    for command in info print check run 'run --random-inputs' 'run --random-inputs --explain' 'run --input z=z.npy' \
+        'optimize -o out.onnx' 'prepare --loss mse --optimizer sgd --list' 'prepare --loss mse --optimizer sgd -o out.onnx' \
+        gradcheck 'copy -o out.onnx'; do
+        # shellcheck disable=SC2086
+        "$CAMEO" ${command%% *} $model.onnxtxt $(echo "$command " | cut -s -d' ' -f2-) >said.txt 2>&1
+        if LC_ALL=C tr -d '\n\t\040-\176' <said.txt | LC_ALL=C grep -q "$(printf '[\001-\037\177\233\377]')"; then
+            echo "$command $model: a control character came through"
+        fi
+    done
+done
+"$CAMEO" print names.onnxtxt | tee again.onnxtxt
+"$CAMEO" print again.onnxtxt | cmp - again.onnxtxt && echo 'reads back'

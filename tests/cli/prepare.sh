@@ -98,9 +98,9 @@ outer (x) => (y)
 <domain: "my", opset_import: ["" : 18]>
 layer (x) => (y)
 {
-    w = Constant<value = float[2] {1, 2}>()
+    w = Constant<value = float[2,2] {1, 2, 3, 4}>()
     c = Constant<value_floats = [0.5, 0.25]>()
-    z = Mul(x, w)
+    z = MatMul(x, w)
     y = Add(z, c)
 }
 <domain: "my", opset_import: ["" : 18, "my" : 1]>

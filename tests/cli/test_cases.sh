@@ -53,6 +53,21 @@ try test suite --filter 'a*' --junit out.xml --threads 1
 sed 's/time="[0-9.]*"/time="T"/' out.xml
 try test suite/abs suite/deep --backend plain --expanded
 try test suite/neg --tolerance-scaled 2 --filter '*'
+echo '-- zero but for rounding, and past that'
+for small in 0 1e-6 3e-6 -3e-6; do
+    mkdir -p "sums/is$small/test_data_set_0"
+    cat >sum.onnxtxt <<END
+<ir_version: 8, opset_import: ["" : 17]>
+g () => (float[2] y)
+{
+    y = Constant<value_floats: floats = [8.0, $small]>()
+}
+END
+    "$CAMEO" copy sum.onnxtxt -o "sums/is$small/model.onnx" 2>/dev/null
+    [ -d zero ] || "$CAMEO" run sum.onnxtxt -o zero --format pb 2>/dev/null
+    cp zero/y.pb "sums/is$small/test_data_set_0/output_0.pb"
+done
+try test sums
 echo '-- wrong uses'
 try test
 try test none

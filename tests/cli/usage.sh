@@ -32,3 +32,13 @@ try print --elide -3 m.onnx
 try --generate poem
 try info -- --json
 cmp m.onnx "$TESTS/models/linear.onnx" && ls
+echo '-- what a newcomer types'
+try m.onnx
+try none.onnx
+try run m.onnx x.npy
+try train m.onnx data.npz
+try info -
+try help help | head -n 3
+try help info more
+try --version more
+"$CAMEO" -V | head -n 1 | sed 's/[0-9.]*$/N/'

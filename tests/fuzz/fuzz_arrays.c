@@ -2,6 +2,7 @@
  * be. */
 // SPDX-License-Identifier: Apache-2.0
 #include "io/arrays.h"
+#include "tensor/budget.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -11,6 +12,8 @@ struct input {
     struct cm_str bytes;
     enum cm_array_format format;
     enum cm_kind kind;
+    bool some; /* arrays of one name only */
+    struct cm_budget budget;
     struct cm_error err;
 };
 
@@ -37,12 +40,17 @@ static unsigned sum(const struct cm_datum *datum)
 static enum cm_status parse(struct cm_guard *guard, void *arg)
 {
     struct input *input = arg;
-    const struct cm_arrays_options options = {
-        .format = input->format, .kind = input->kind, .limit = (size_t)64 << 20};
+    const struct cm_str wanted = CM_STR("a");
+    struct cm_arrays_options options = {.format = input->format, .kind = input->kind};
     struct cm_arrays arrays;
     struct cm_arena arena;
 
     cm_arena_init(&arena, guard);
+    cm_budget_enter(&input->budget, guard);
+    if (input->some) {
+        options.names = &wanted;
+        options.n_names = 1;
+    }
     if (cm_arrays_parse(&arena, input->bytes, &options, &arrays, &input->err) == CM_OK)
         for (size_t i = 0; i < arrays.count; i++)
             kept += sum(&arrays.items[i].value);
@@ -59,7 +67,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         return 0;
     struct input input = {.bytes = {(const char *)data + 1, size - 1},
                           .format = (enum cm_array_format)(CM_ARRAYS_NPY + data[0] % 4),
-                          .kind = kinds[data[0] / 4 % 4]};
-    (void)!cm_guarded((size_t)256 << 20, &input.err, parse, &input);
+                          .kind = kinds[data[0] / 4 % 4],
+                          .some = data[0] / 16 % 2};
+    (void)!cm_guarded((size_t)64 << 20, &input.err, parse, &input);
+    cm_budget_leave(&input.budget);
     return 0;
 }

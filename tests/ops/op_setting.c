@@ -104,7 +104,8 @@ static cm_value put_after(struct setting_builder *b, const struct op_setting *se
     const struct cm_type *type = type_of(b, y);
     struct cm_datum *residual = CM_NEW(b->arena, struct cm_datum);
 
-    if (type->kind == CM_KIND_MAP || type->dtype == CM_FLOAT6E2M3 || type->dtype == CM_FLOAT6E3M2)
+    if (type->kind == CM_KIND_MAP || (type->elem && type->elem->kind == CM_KIND_MAP) ||
+        type->dtype == CM_FLOAT6E2M3 || type->dtype == CM_FLOAT6E3M2)
         return y; /* which Identity does not take */
     if (!is_plain_float(type))
         return cm_emit(b, "Identity", y);

@@ -18,3 +18,6 @@ list(REMOVE_DUPLICATES families)
 foreach(family ${families})
   cameo_add_test(ops/${family} ops $<TARGET_FILE:run_cases> ${TESTS_DIR}/ops/${family})
 endforeach()
+
+# The cases of ONNX Runtime's own operators, run by ONNX Runtime. Needs the virtual environment.
+cameo_add_test(suite/microsoft suite sh ${TESTS_DIR}/ops/judge_microsoft.sh ${PROJECT_SOURCE_DIR})

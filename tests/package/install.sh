@@ -101,6 +101,13 @@ try "runs with the static library" "$folder/user/build/static" "$folder/d.onnxtx
 if [ -x "$folder/prefix/bin/cameo" ]; then
     try "the installed command runs" "$folder/prefix/bin/cameo" --version
 fi
+finds_codecs() {
+    (cd / && env -u CAMEO_CODECS "$folder/prefix/bin/cameo" --version) | tee "$folder/version" |
+        grep -q "$folder/prefix/.*libcameo_codecs"
+}
+if [ -x "$folder/prefix/bin/cameo" ] && ls "$build"/libcameo_codecs.so.* >/dev/null 2>&1; then
+    try "the installed command finds its image codecs" finds_codecs
+fi
 if [ -f "$build/share/cameo.1" ]; then
     try "the manual is there" test -s "$folder/prefix/share/man/man1/cameo.1"
     try "bash completes" test -s "$folder/prefix/share/bash-completion/completions/cameo"

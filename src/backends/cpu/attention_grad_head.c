@@ -21,8 +21,8 @@ struct slope_head {
 };
 
 /* Gradients of weights to those of scores, times the scale; those of the mask are without it. */
-static ALWAYS_INLINE void turn_slopes(const struct slope_head *h, int64_t query,
-                                      const float *weights, float *slopes)
+static CM_ALWAYS_INLINE void turn_slopes(const struct slope_head *h, int64_t query,
+                                         const float *weights, float *slopes)
 {
     const struct attention_plan *p = h->plan;
     float *d_mask = h->d_mask ? h->d_mask + query * p->mask_strides[2] : NULL;
@@ -42,8 +42,8 @@ static ALWAYS_INLINE void turn_slopes(const struct slope_head *h, int64_t query,
 }
 
 /* Weights, slopes and dq of up to ROWS queries; rows are theirs in the block. */
-static ALWAYS_INLINE void turn_rows(enum machine machine, const struct slope_head *h,
-                                    const float *keys, int64_t first, int64_t row, int64_t n)
+static CM_ALWAYS_INLINE void turn_rows(enum cm_machine machine, const struct slope_head *h,
+                                       const float *keys, int64_t first, int64_t row, int64_t n)
 {
     const struct attention_plan *p = h->plan;
     float *weights = h->weights + row * p->keys_padded, *slopes = h->slopes + row * p->keys_padded;
@@ -75,9 +75,9 @@ static ALWAYS_INLINE void turn_rows(enum machine machine, const struct slope_hea
 }
 
 /* sums += a' b for n queries: rows of keys_padded and of `width` elements. */
-static ALWAYS_INLINE void add_per_key(enum machine machine, const struct attention_plan *p,
-                                      int64_t n, const float *a, const float *b, int64_t width,
-                                      float *sums)
+static CM_ALWAYS_INLINE void add_per_key(enum cm_machine machine, const struct attention_plan *p,
+                                         int64_t n, const float *a, const float *b, int64_t width,
+                                         float *sums)
 {
     for (int64_t j = 0; j < p->keys_padded; j += ROWS) {
         const float *columns[ROWS];
@@ -89,14 +89,14 @@ static ALWAYS_INLINE void add_per_key(enum machine machine, const struct attenti
     }
 }
 
-static ALWAYS_INLINE void save_rows(int64_t rows, int64_t size, int64_t padded_size,
-                                    const float *from, float *to)
+static CM_ALWAYS_INLINE void save_rows(int64_t rows, int64_t size, int64_t padded_size,
+                                       const float *from, float *to)
 {
     for (int64_t j = 0; to && j < rows; j++)
         memcpy(to + j * size, from + j * padded_size, (size_t)size * sizeof *to);
 }
 
-static ALWAYS_INLINE void turn_head(enum machine machine, const struct slope_head *h)
+static CM_ALWAYS_INLINE void turn_head_on(enum cm_machine machine, const struct slope_head *h)
 {
     const struct attention_plan *p = h->plan;
     const float *keys = pad_rows(p->keys, p->size, p->size_padded, h->k, h->keys);
@@ -120,25 +120,7 @@ static ALWAYS_INLINE void turn_head(enum machine machine, const struct slope_hea
     save_rows(p->keys, p->value_size, p->value_padded, h->value_sums, h->dv);
 }
 
-static void turn_head_plain(const struct slope_head *h)
-{
-    turn_head(PLAIN, h);
-}
-
-#ifdef HAS_X86_BUILDS
-FOR_AVX2 static void turn_head_avx2(const struct slope_head *h)
-{
-    turn_head(AVX2, h);
-}
-
-FOR_AVX512 static void turn_head_avx512(const struct slope_head *h)
-{
-    turn_head(AVX512, h);
-}
-#else
-#define turn_head_avx2   turn_head_plain
-#define turn_head_avx512 turn_head_plain
-#endif
+CM_BUILDS(turn_head, (const struct slope_head *h), (machine, h))
 
 /* ---- The call ---- */
 
@@ -246,9 +228,7 @@ static void turn_parts(void *arg, int64_t begin, int64_t end)
 {
     const struct cm_call *call = arg;
     const struct attention_plan *p = call->state;
-    static void (*const heads[])(const struct slope_head *) = {
-        [PLAIN] = turn_head_plain, [AVX2] = turn_head_avx2, [AVX512] = turn_head_avx512};
-    void (*const run_head)(const struct slope_head *) = heads[this_machine()];
+    void (*const run_head)(const struct slope_head *) = turn_head_builds[cm_this_machine()];
     for (int64_t part = begin; part < end; part++) {
         struct slope_head h = {.plan = p};
         lay_out(&h, (float *)call->scratch + part * p->part_floats);

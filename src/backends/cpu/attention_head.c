@@ -16,7 +16,7 @@ struct attention_head {
     float *keys, *values, *scores, *result; /* scratch: panels of keys and values, ROWS rows */
 };
 
-static ALWAYS_INLINE void attend(enum machine machine, const struct attention_head *h)
+static CM_ALWAYS_INLINE void attend_on(enum cm_machine machine, const struct attention_head *h)
 {
     const struct attention_plan *p = h->plan;
     const float *values = pad_rows(p->keys, p->value_size, p->value_padded, h->v, h->values);
@@ -42,25 +42,7 @@ static ALWAYS_INLINE void attend(enum machine machine, const struct attention_he
     }
 }
 
-static void attend_plain(const struct attention_head *h)
-{
-    attend(PLAIN, h);
-}
-
-#ifdef HAS_X86_BUILDS
-FOR_AVX2 static void attend_avx2(const struct attention_head *h)
-{
-    attend(AVX2, h);
-}
-
-FOR_AVX512 static void attend_avx512(const struct attention_head *h)
-{
-    attend(AVX512, h);
-}
-#else
-#define attend_avx2   attend_plain
-#define attend_avx512 attend_plain
-#endif
+CM_BUILDS(attend, (const struct attention_head *h), (machine, h))
 
 /* ---- The call ---- */
 
@@ -128,9 +110,7 @@ static void attend_parts(void *arg, int64_t begin, int64_t end)
     const struct cm_call *call = arg;
     const struct attention_plan *p = call->state;
     const struct cm_tensor *mask = call->n_in > MASK ? call->in[MASK] : NULL;
-    static void (*const heads[])(const struct attention_head *) = {
-        [PLAIN] = attend_plain, [AVX2] = attend_avx2, [AVX512] = attend_avx512};
-    void (*const run_head)(const struct attention_head *) = heads[this_machine()];
+    void (*const run_head)(const struct attention_head *) = attend_builds[cm_this_machine()];
     for (int64_t part = begin; part < end; part++) {
         struct attention_head h = {.plan = p};
         h.keys = (float *)call->scratch + part * p->part_floats;

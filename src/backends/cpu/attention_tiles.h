@@ -2,44 +2,16 @@
  * a call is laid out.
  *
  * One head is written once, over vectors of WIDTH elements that the compiler turns into what the
- * machine has; on x86 it is compiled again for machines with AVX2 and AVX-512. */
+ * machine has; it is compiled again for each (base/machine.h). */
 // SPDX-License-Identifier: Apache-2.0
 #ifndef CM_BACKENDS_CPU_ATTENTION_TILES_H
 #define CM_BACKENDS_CPU_ATTENTION_TILES_H
 
+#include "base/machine.h"
 #include "base/number.h"
 #include "graph/op.h"
 
 #include <math.h>
-
-#if defined(__GNUC__)
-#define ALWAYS_INLINE inline __attribute__((always_inline))
-#else
-#define ALWAYS_INLINE inline
-#endif
-/* What a head is compiled for. */
-enum machine { PLAIN, AVX2, AVX512 };
-
-#if defined(__GNUC__) && defined(__x86_64__)
-#define HAS_X86_BUILDS 1
-#define FOR_AVX2       __attribute__((target("avx2,fma")))
-#if defined(__clang__)
-#define FOR_AVX512 __attribute__((target("avx512f,fma"), min_vector_width(512)))
-#else
-#define FOR_AVX512 __attribute__((target("avx512f,fma,prefer-vector-width=512")))
-#endif
-#endif
-
-static inline enum machine this_machine(void)
-{
-#ifdef HAS_X86_BUILDS
-    if (__builtin_cpu_supports("avx512f"))
-        return AVX512;
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
-        return AVX2;
-#endif
-    return PLAIN;
-}
 
 enum {
     ROWS = 8, /* queries at a time */
@@ -64,23 +36,12 @@ struct attention_mask {
     const uint8_t *bools; /* the same of bools */
 };
 
-/* a * b + c, rounded once where the machine can */
-static ALWAYS_INLINE float muladd(enum machine machine, float a, float b, float c)
-{
-#if defined(__GNUC__)
-    if (machine != PLAIN)
-        return __builtin_fmaf(a, b, c);
-#endif
-    (void)machine;
-    return a * b + c;
-}
-
 /* Eight times `width` sums over n: s[r][column] of a[r][i * a_step] * b[i][column], the last four
  * of b2 in place of b, added to what c has or not. Written out, so that each stays in one register:
  * width is what the machine has. */
-static ALWAYS_INLINE void eight_sums(enum machine machine, int width, bool added, int64_t n,
-                                     const float *const *a, int64_t a_step, const float *b,
-                                     const float *b2, int64_t b_row, float *const *c)
+static CM_ALWAYS_INLINE void eight_sums(enum cm_machine machine, int width, bool added, int64_t n,
+                                        const float *const *a, int64_t a_step, const float *b,
+                                        const float *b2, int64_t b_row, float *const *c)
 {
     float s0[WIDTH], s1[WIDTH], s2[WIDTH], s3[WIDTH], s4[WIDTH], s5[WIDTH], s6[WIDTH], s7[WIDTH];
     const float *a0 = a[0], *a1 = a[1], *a2 = a[2], *a3 = a[3], *a4 = a[4], *a5 = a[5], *a6 = a[6],
@@ -98,14 +59,14 @@ static ALWAYS_INLINE void eight_sums(enum machine machine, int width, bool added
     for (int64_t i = 0; i < n; i++, b += b_row, b2 += b_row) {
         const int64_t at = i * a_step;
         for (int j = 0; j < width; j++) {
-            s0[j] = muladd(machine, a0[at], b[j], s0[j]);
-            s1[j] = muladd(machine, a1[at], b[j], s1[j]);
-            s2[j] = muladd(machine, a2[at], b[j], s2[j]);
-            s3[j] = muladd(machine, a3[at], b[j], s3[j]);
-            s4[j] = muladd(machine, a4[at], b2[j], s4[j]);
-            s5[j] = muladd(machine, a5[at], b2[j], s5[j]);
-            s6[j] = muladd(machine, a6[at], b2[j], s6[j]);
-            s7[j] = muladd(machine, a7[at], b2[j], s7[j]);
+            s0[j] = cm_muladd(machine, a0[at], b[j], s0[j]);
+            s1[j] = cm_muladd(machine, a1[at], b[j], s1[j]);
+            s2[j] = cm_muladd(machine, a2[at], b[j], s2[j]);
+            s3[j] = cm_muladd(machine, a3[at], b[j], s3[j]);
+            s4[j] = cm_muladd(machine, a4[at], b2[j], s4[j]);
+            s5[j] = cm_muladd(machine, a5[at], b2[j], s5[j]);
+            s6[j] = cm_muladd(machine, a6[at], b2[j], s6[j]);
+            s7[j] = cm_muladd(machine, a7[at], b2[j], s7[j]);
         }
     }
     for (int j = 0; j < width; j++) {
@@ -122,11 +83,11 @@ static ALWAYS_INLINE void eight_sums(enum machine machine, int width, bool added
 
 /* ROWS x WIDTH sums over n of a[row][i * a_step] * b[i][column], added to what c has or not: eight
  * rows at a time, or, with narrower registers, four rows of two, which reads less. */
-static ALWAYS_INLINE void tile(enum machine machine, bool added, int64_t n, const float *const *a,
-                               int64_t a_step, const float *b, int64_t b_row, float *c,
-                               int64_t c_row)
+static CM_ALWAYS_INLINE void tile(enum cm_machine machine, bool added, int64_t n,
+                                  const float *const *a, int64_t a_step, const float *b,
+                                  int64_t b_row, float *c, int64_t c_row)
 {
-    if (machine == AVX512) {
+    if (machine == CM_AVX512) {
         float *const rows[] = {c,
                                c + c_row,
                                c + 2 * c_row,
@@ -138,7 +99,7 @@ static ALWAYS_INLINE void tile(enum machine machine, bool added, int64_t n, cons
         eight_sums(machine, WIDTH, added, n, a, a_step, b, b, b_row, rows);
         return;
     }
-    const int width = machine == AVX2 ? 8 : 4;
+    const int width = machine == CM_AVX2 ? 8 : 4;
     for (int r = 0; r < ROWS; r += 4, c += 4 * c_row)
         for (int j = 0; j < WIDTH; j += 2 * width) {
             float *const at = c + j, *const next = at + width;
@@ -152,20 +113,20 @@ static ALWAYS_INLINE void tile(enum machine machine, bool added, int64_t n, cons
 
 /* exp of x <= 0, to a unit or two in the last place: 2^n * e^r with |r| <= ln(2) / 2. Below the
  * smallest normal number it is 0. Without branches, so that many are computed at once. */
-static ALWAYS_INLINE float exp_below(enum machine machine, float given)
+static CM_ALWAYS_INLINE float exp_below(enum cm_machine machine, float given)
 {
     const float lowest = -87.0f, whole = 12582912.0f; /* adding 1.5 * 2^23 rounds to an integer */
     const float keep = given < lowest ? 0.0f : 1.0f, x = given < lowest ? lowest : given;
-    const float shifted = muladd(machine, x, 1.44269504f, whole), n = shifted - whole;
-    const float r = muladd(machine, n, 2.12194440e-4f, muladd(machine, n, -0.693359375f, x));
+    const float shifted = cm_muladd(machine, x, 1.44269504f, whole), n = shifted - whole;
+    const float r = cm_muladd(machine, n, 2.12194440e-4f, cm_muladd(machine, n, -0.693359375f, x));
     float p = 1.9875691500e-4f, power;
     uint32_t bits;
-    p = muladd(machine, p, r, 1.3981999507e-3f);
-    p = muladd(machine, p, r, 8.3334519073e-3f);
-    p = muladd(machine, p, r, 4.1665795894e-2f);
-    p = muladd(machine, p, r, 1.6666665459e-1f);
-    p = muladd(machine, p, r, 5.0000001201e-1f);
-    p = muladd(machine, p, r * r, r) + 1;
+    p = cm_muladd(machine, p, r, 1.3981999507e-3f);
+    p = cm_muladd(machine, p, r, 8.3334519073e-3f);
+    p = cm_muladd(machine, p, r, 4.1665795894e-2f);
+    p = cm_muladd(machine, p, r, 1.6666665459e-1f);
+    p = cm_muladd(machine, p, r, 5.0000001201e-1f);
+    p = cm_muladd(machine, p, r * r, r) + 1;
     memcpy(&bits, &shifted, sizeof bits);
     bits = (bits + 127) << 23; /* the low bits of shifted are n */
     memcpy(&power, &bits, sizeof power);
@@ -173,8 +134,8 @@ static ALWAYS_INLINE float exp_below(enum machine machine, float given)
 }
 
 /* Scores of one query to the weights of its keys. */
-static ALWAYS_INLINE void soften(enum machine machine, const struct attention_plan *p,
-                                 const struct attention_mask *m, int64_t query, float *s)
+static CM_ALWAYS_INLINE void soften(enum cm_machine machine, const struct attention_plan *p,
+                                    const struct attention_mask *m, int64_t query, float *s)
 {
     const int64_t at = query * p->mask_strides[2], n = p->keys;
     float most = -INFINITY, highest[WIDTH];
@@ -215,8 +176,8 @@ static ALWAYS_INLINE void soften(enum machine machine, const struct attention_pl
 }
 
 /* Rows as panels: for each WIDTH of them, their elements side by side; zeros after the last. */
-static ALWAYS_INLINE void pack_panels(int64_t rows, int64_t rows_padded, int64_t size,
-                                      const float *from, float *to)
+static CM_ALWAYS_INLINE void pack_panels(int64_t rows, int64_t rows_padded, int64_t size,
+                                         const float *from, float *to)
 {
     for (int64_t first = 0; first < rows_padded; first += WIDTH) {
         float *panel = to + first * size;
@@ -227,8 +188,8 @@ static ALWAYS_INLINE void pack_panels(int64_t rows, int64_t rows_padded, int64_t
 }
 
 /* Rows of whole vectors; as they are where they are such. */
-static ALWAYS_INLINE const float *pad_rows(int64_t rows, int64_t size, int64_t padded,
-                                           const float *from, float *to)
+static CM_ALWAYS_INLINE const float *pad_rows(int64_t rows, int64_t size, int64_t padded,
+                                              const float *from, float *to)
 {
     if (padded == size)
         return from;

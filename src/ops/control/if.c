@@ -36,12 +36,9 @@ static enum cm_status if_prepare(struct cm_call *call)
 
 static enum cm_status if_run(struct cm_call *call)
 {
-    const struct cm_tensor *cond = call->in[0];
-    if (cm_tensor_count(cond) != 1)
-        return cm_call_fail(call, CM_BAD_ARGUMENT, "the condition has %lld values, must have one",
-                            (long long)cm_tensor_count(cond));
-    const int body = cm_node_body_index(call->node, *(const uint8_t *)cond->data ? "then_branch"
-                                                                                 : "else_branch");
+    bool cond = false;
+    CM_TRY(cm_call_bool(call, 0, &cond));
+    const int body = cm_node_body_index(call->node, cond ? "then_branch" : "else_branch");
     return cm_call_run_into_outputs(call, (size_t)body, NULL, 0);
 }
 

@@ -73,21 +73,18 @@ static enum cm_status stack(struct cm_call *call, int o, const struct slices *sl
 {
     const struct cm_type *type =
         cm_value_get(call->node->module, call->node->outputs[o])->fact.type;
-    struct cm_shape shape = {.rank = 1};
+    struct cm_shape shape = CM_SCALAR; /* of a slice, then of the whole */
     enum cm_dtype dtype = type->dtype;
     if (slices->count > 0) {
-        const struct cm_tensor *first = &slices->items[0];
-        shape.rank = first->shape.rank + 1;
-        dtype = first->type;
-        memcpy(&shape.dims[1], first->shape.dims, (size_t)first->shape.rank * sizeof(int64_t));
+        dtype = slices->items[0].type;
+        shape = slices->items[0].shape;
     } else if (type->rank > 0) { /* no iteration: what is known of the slices' shape, else 0 */
-        shape.rank = type->rank;
-        for (int i = 1; i < type->rank; i++)
-            shape.dims[i] = cm_dim_known(type->dims[i]) ? type->dims[i].value : 0;
+        shape.rank = type->rank - 1;
+        for (int i = 0; i < shape.rank; i++)
+            shape.dims[i] = cm_dim_known(type->dims[i + 1]) ? type->dims[i + 1].value : 0;
     }
-    if (shape.rank > CM_MAX_RANK)
-        return cm_call_fail(call, CM_LIMIT, "its result would have rank %d", shape.rank);
-    shape.dims[0] = (int64_t)slices->count;
+    if (!cm_shape_insert(&shape, 0, (int64_t)slices->count))
+        return cm_call_fail_rank(call);
     CM_TRY(cm_call_allocate(call, o, dtype, &shape));
     for (size_t i = 0; i < slices->count; i++)
         CM_TRY(cm_slice_put(call->out[o], 0, (int64_t)i, &slices->items[i], call->err));
@@ -143,12 +140,6 @@ static enum cm_status begin(struct loop *loop)
     return CM_OK;
 }
 
-static bool as_bool(const struct cm_datum *datum)
-{
-    return datum->kind == CM_KIND_TENSOR && cm_tensor_count(&datum->tensor) > 0 &&
-           *(const uint8_t *)datum->tensor.data;
-}
-
 static enum cm_status iterate(struct loop *loop, int64_t trips, bool go_on)
 {
     struct cm_call *call = loop->call;
@@ -161,7 +152,7 @@ static enum cm_status iterate(struct loop *loop, int64_t trips, bool go_on)
         *(int64_t *)loop->values[0].tensor.data = i;
         CM_TRY(cm_call_run_body(call, loop->body, loop->args, loop->n_states + 2, loop->results,
                                 n_results));
-        go_on = as_bool(&loop->results[0]);
+        CM_TRY(cm_datum_bool(&loop->results[0], &go_on, call->err));
         for (size_t s = 0; s <= loop->n_states; s++) { /* the condition is passed on like a state */
             cm_datum_drop(&loop->values[s + 1]);
             loop->values[s + 1] = loop->results[s];
@@ -194,12 +185,12 @@ static enum cm_status loop_run(struct cm_call *call)
                         .body = (size_t)cm_node_body_index(call->node, "body"),
                         .n_states = call->n_in > 2 ? (size_t)call->n_in - 2 : 0};
     loop.n_scans = (size_t)call->n_out - loop.n_states;
-    const bool counted = call->n_in > 0 && call->in[0];
-    const bool conditional = call->n_in > 1 && call->in[1];
-    const int64_t trips = counted ? cm_tensor_int(call->in[0], 0) : INT64_MAX;
+    int64_t trips = INT64_MAX;
+    bool go_on = true;
+    CM_TRY(cm_call_int(call, 0, &trips));
+    CM_TRY(cm_call_bool(call, 1, &go_on));
     enum cm_status status = begin(&loop);
     if (!status) {
-        const bool go_on = !conditional || as_bool(call->in_datum[1]);
         *(uint8_t *)loop.values[1].tensor.data = go_on;
         status = iterate(&loop, trips, go_on);
     }

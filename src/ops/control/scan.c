@@ -162,13 +162,14 @@ static enum cm_status make_output(struct scan *scan, size_t o, const struct cm_t
 {
     struct cm_call *call = scan->call;
     const int index = (int)(scan->sizes.n_states + o);
-    struct cm_shape shape = {.rank = slice->shape.rank + 1};
-    if (shape.rank > CM_MAX_RANK || !cm_axis_fix(listed(scan->out_axes, o), shape.rank, axis))
-        return cm_call_fail(call, CM_BAD_ARGUMENT, "scan output %zu has rank %d", o, shape.rank);
+    struct cm_shape shape = slice->shape;
+    if (!cm_axis_fix(listed(scan->out_axes, o), shape.rank + 1, axis))
+        return cm_call_fail(call, CM_BAD_ARGUMENT, "scan output %zu has rank %d", o,
+                            shape.rank + 1);
+    if (!cm_shape_insert(&shape, *axis, scan->length))
+        return cm_call_fail_rank(call);
     if (call->out[index]->data)
         return CM_OK;
-    for (int i = 0, j = 0; i < shape.rank; i++)
-        shape.dims[i] = i == *axis ? scan->length : slice->shape.dims[j++];
     return cm_call_allocate(call, index, slice->type, &shape);
 }
 

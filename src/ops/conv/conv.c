@@ -195,4 +195,5 @@ static enum cm_status conv_run(struct cm_call *call)
     return CM_OK;
 }
 
-CM_OP(Conv, .infer = conv_infer, .prepare = conv_prepare, .run = conv_run, .grad = cm_conv_grad);
+CM_OP(Conv, .infer = conv_infer, .prepare = conv_prepare, .run = conv_run, .grad = cm_conv_grad,
+      .weights = CM_OPERAND(1) | CM_OPERAND(2));

@@ -226,4 +226,5 @@ static enum cm_status conv_transpose_run(struct cm_call *call)
 }
 
 CM_OP(ConvTranspose, .infer = conv_transpose_infer, .prepare = conv_transpose_prepare,
-      .run = conv_transpose_run, .grad = cm_conv_transpose_grad);
+      .run = conv_transpose_run, .grad = cm_conv_transpose_grad,
+      .weights = CM_OPERAND(1) | CM_OPERAND(2));

@@ -7,9 +7,9 @@
 /* Written as x < 0, not x > 0, so that NaN passes through as in the ONNX reference. */
 CM_UNARY_LOOPS(relu, CM_FLOAT_SIGNED_TYPES, x < 0 ? 0 : x)
 /* Two forms, so that exp never overflows: for large |x| the direct one would give inf / inf. */
-CM_UNARY_LOOPS(sigmoid, CM_FLOAT_TYPES,
-               x >= 0 ? 1 / (1 + (T)exp((double)-x)) : (T)exp((double)x) / (1 + (T)exp((double)x)))
-CM_UNARY_LOOPS(tanh, CM_FLOAT_TYPES, tanh((double)x))
+CM_MATH_LOOPS(sigmoid, cm_sigmoid_on(machine, x),
+              x >= 0 ? 1 / (1 + exp(-x)) : exp(x) / (1 + exp(x)))
+CM_MATH_LOOPS(tanh, cm_tanh_on(machine, x), tanh(x))
 
 /* dx = dy where y > 0. Reads y rather than x: they agree, and x may be freed early. */
 static enum cm_status relu_grad(struct cm_grad *g)
@@ -42,5 +42,5 @@ static const struct cm_unary sigmoid = {.loops = sigmoid_loops, .slope = sigmoid
 static const struct cm_unary tanh_ = {.loops = tanh_loops, .slope = tanh_slope};
 
 CM_OP(Relu, .infer = cm_infer_like_input, .grad = relu_grad, CM_UNARY_ROW(relu));
-CM_OP(Sigmoid, CM_UNARY(sigmoid));
+CM_OP(Sigmoid, CM_UNARY(sigmoid), .is_logistic = true);
 CM_OP(Tanh, CM_UNARY(tanh_));

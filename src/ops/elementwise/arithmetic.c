@@ -39,63 +39,10 @@ CM_SIGNED_TYPES(SIGNED_DIV_ROW, div, ())
 CM_UNSIGNED_TYPES(UNSIGNED_DIV_ROW, div, ())
 LOOP_TABLE(div);
 
-static bool both_numbers(struct cm_quantity a, struct cm_quantity b)
-{
-    return a.is_number && b.is_number;
-}
-
-static bool add_numbers(struct cm_quantity a, struct cm_quantity b, struct cm_quantity *out)
-{
-    if (a.is_number && a.number == 0) {
-        *out = b;
-        return true;
-    }
-    if (b.is_number && b.number == 0) {
-        *out = a;
-        return true;
-    }
-    out->is_number = true;
-    return both_numbers(a, b) && cm_int64_add(a.number, b.number, &out->number);
-}
-
-static bool sub_numbers(struct cm_quantity a, struct cm_quantity b, struct cm_quantity *out)
-{
-    if (b.is_number && b.number == 0) {
-        *out = a;
-        return true;
-    }
-    out->is_number = true;
-    return both_numbers(a, b) && cm_int64_sub(a.number, b.number, &out->number);
-}
-
-static bool mul_numbers(struct cm_quantity a, struct cm_quantity b, struct cm_quantity *out)
-{
-    if (a.is_number && a.number == 1) {
-        *out = b;
-        return true;
-    }
-    if (b.is_number && b.number == 1) {
-        *out = a;
-        return true;
-    }
-    out->is_number = true;
-    return both_numbers(a, b) && cm_int64_mul(a.number, b.number, &out->number);
-}
-
-static bool div_numbers(struct cm_quantity a, struct cm_quantity b, struct cm_quantity *out)
-{
-    if (!both_numbers(a, b) || b.number == 0 || b.number == -1) {
-        *out = a;
-        return b.is_number && b.number == 1;
-    }
-    *out = (struct cm_quantity){a.number / b.number, 0, true};
-    return true;
-}
-
-static const struct cm_binary add = {.loops = add_loops, .of_numbers = add_numbers};
-static const struct cm_binary sub = {.loops = sub_loops, .of_numbers = sub_numbers};
-static const struct cm_binary mul = {.loops = mul_loops, .of_numbers = mul_numbers};
-static const struct cm_binary div_ = {.loops = div_loops, .of_numbers = div_numbers};
+static const struct cm_binary add = {.loops = add_loops, .of_numbers = cm_quantity_add};
+static const struct cm_binary sub = {.loops = sub_loops, .of_numbers = cm_quantity_sub};
+static const struct cm_binary mul = {.loops = mul_loops, .of_numbers = cm_quantity_mul};
+static const struct cm_binary div_ = {.loops = div_loops, .of_numbers = cm_quantity_div};
 
 static enum cm_status add_grad(struct cm_grad *g)
 {
@@ -124,7 +71,11 @@ static enum cm_status div_grad(struct cm_grad *g)
     return cm_grad_set(g, 1, cm_emit(g, "Neg", cm_emit(g, "Mul", da, cm_grad_output(g, 0))));
 }
 
-CM_OP(Add, CM_BINARY(add), .grad = add_grad, .layouts = CM_LAYOUT_SAME);
-CM_OP(Sub, CM_BINARY(sub), .grad = sub_grad, .layouts = CM_LAYOUT_SAME);
-CM_OP(Mul, CM_BINARY(mul), .grad = mul_grad, .layouts = CM_LAYOUT_SAME);
-CM_OP(Div, CM_BINARY(div_), .grad = div_grad, .layouts = CM_LAYOUT_SAME);
+CM_OP(Add, CM_BINARY(add), .grad = add_grad, .layouts = CM_LAYOUT_SAME,
+      .weights = CM_OPERAND(0) | CM_OPERAND(1), .entry = CM_ENTERS_AS_SHIFT);
+CM_OP(Sub, CM_BINARY(sub), .grad = sub_grad, .layouts = CM_LAYOUT_SAME, .weights = CM_OPERAND(1),
+      .entry = CM_ENTERS_AS_SHIFT);
+CM_OP(Mul, CM_BINARY(mul), .grad = mul_grad, .layouts = CM_LAYOUT_SAME,
+      .weights = CM_OPERAND(0) | CM_OPERAND(1), .entry = CM_ENTERS_AS_SCALE);
+CM_OP(Div, CM_BINARY(div_), .grad = div_grad, .layouts = CM_LAYOUT_SAME, .weights = CM_OPERAND(1),
+      .entry = CM_ENTERS_AS_SCALE);

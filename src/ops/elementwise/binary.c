@@ -27,34 +27,11 @@ bool cm_binary_elementwise(const struct cm_node *node, const enum cm_dtype *in, 
     return true;
 }
 
-/* Shape arithmetic: join, element by element, over rank 0 or 1 integers whose values are partly
- * known; a single one is repeated. */
-static void infer_quantities(struct cm_infer *in, cm_quantity_fn *join)
-{
-    struct cm_known a, b;
-    const enum cm_dtype dtype = cm_infer_type(in, 0)->dtype;
-    if ((dtype != CM_INT64 && dtype != CM_INT32) || !cm_infer_known(in, 0, &a) ||
-        !cm_infer_known(in, 1, &b) || (a.count != b.count && a.count != 1 && b.count != 1))
-        return;
-    const size_t count = a.count == 1 ? b.count : a.count;
-    struct cm_quantity *items = CM_NEW_ARRAY(in->arena, struct cm_quantity, count);
-    bool any = false;
-    for (size_t i = 0; i < count; i++) {
-        const struct cm_quantity x = a.items[a.count == 1 ? 0 : i],
-                                 y = b.items[b.count == 1 ? 0 : i];
-        if (!join(x, y, &items[i]))
-            items[i] = (struct cm_quantity){0};
-        any = any || items[i].is_number || items[i].symbol;
-    }
-    if (any)
-        cm_infer_set_known(in, 0, a.rank > b.rank ? a.rank : b.rank, count, items);
-}
-
 static void infer_known(struct cm_infer *in)
 {
     const struct cm_binary *row = in->node->op->arg;
     if (row->of_numbers)
-        infer_quantities(in, row->of_numbers);
+        cm_infer_quantities(in, row->of_numbers);
 }
 
 enum cm_status cm_binary_infer(struct cm_infer *in)

@@ -4,6 +4,7 @@
 #ifndef CM_OPS_ELEMENTWISE_BINARY_H
 #define CM_OPS_ELEMENTWISE_BINARY_H
 
+#include "ops/common/quantity.h"
 #include "ops/elementwise/element_loops.h"
 #include "ops/elementwise/types.h"
 
@@ -58,10 +59,6 @@ typedef void cm_binary_fn(int64_t count, const void *a, int64_t step_a, const vo
 #define CM_COMPARE_LOOPS(name, TYPES, ...)                                                         \
     TYPES(CM_BINARY_LOOP_BOOL, name, (__VA_ARGS__))                                                \
     static cm_binary_fn *const name##_loops[CM_DTYPE_COUNT] = {TYPES(CM_LOOP_ENTRY, name, ())};
-
-/* What is known of a result before it is computed, from what is known of two sizes or indices;
- * false: nothing. */
-typedef bool cm_quantity_fn(struct cm_quantity a, struct cm_quantity b, struct cm_quantity *out);
 
 /* An operator of two operands as a row: op->arg of those defined with CM_BINARY. */
 struct cm_binary {

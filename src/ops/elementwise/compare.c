@@ -27,8 +27,10 @@ static bool decide(bool sure, bool verdict, struct cm_quantity *out)
 }
 
 /* A symbol stands for a size, so it is equal to itself and to no negative number. */
-static bool equal_numbers(struct cm_quantity a, struct cm_quantity b, struct cm_quantity *out)
+static bool equal_numbers(struct cm_symbols *symbols, struct cm_quantity a, struct cm_quantity b,
+                          struct cm_quantity *out)
 {
+    (void)symbols;
     if (a.is_number && b.is_number)
         return decide(true, a.number == b.number, out);
     if ((a.is_number && a.number < 0 && b.symbol) || (b.is_number && b.number < 0 && a.symbol))
@@ -36,14 +38,17 @@ static bool equal_numbers(struct cm_quantity a, struct cm_quantity b, struct cm_
     return decide(!a.is_number && !b.is_number && a.symbol && a.symbol == b.symbol, true, out);
 }
 
-static bool greater_numbers(struct cm_quantity a, struct cm_quantity b, struct cm_quantity *out)
+static bool greater_numbers(struct cm_symbols *symbols, struct cm_quantity a, struct cm_quantity b,
+                            struct cm_quantity *out)
 {
+    (void)symbols;
     return decide(a.is_number && b.is_number, a.number > b.number, out);
 }
 
-static bool less_numbers(struct cm_quantity a, struct cm_quantity b, struct cm_quantity *out)
+static bool less_numbers(struct cm_symbols *symbols, struct cm_quantity a, struct cm_quantity b,
+                         struct cm_quantity *out)
 {
-    return greater_numbers(b, a, out);
+    return greater_numbers(symbols, b, a, out);
 }
 
 static const struct cm_binary greater = {.loops = greater_loops, .of_numbers = greater_numbers};

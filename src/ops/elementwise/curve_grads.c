@@ -4,55 +4,101 @@
 #include "ops/elementwise/curve_grads.h"
 
 #include "ops/elementwise/element_loops.h"
-
-#include <tgmath.h> /* floats use the float functions */
+#include "tensor/vector_math.h"
 
 #define SQRT_HALF      0.70710678118654752440
 #define SQRT_2_OVER_PI 0.79788456080286535588
 #define CUBIC          0.044715
 
-/* One slope as a function per type, and the loop over it. In the body x has type T; p holds the
- * attributes as numbers. */
-#define DEFINE_SLOPE(name, TAG, ctype, ...)                                                        \
-    static ctype name##_of_##TAG(ctype x, const double *p)                                         \
-    {                                                                                              \
-        typedef ctype T;                                                                           \
-        (void)p;                                                                                   \
-        __VA_ARGS__                                                                                \
-    }                                                                                              \
-    static void name##_##TAG(const struct cm_element_loop *loop, const struct cm_elements *e)      \
+/* The loop over a slope, of which there is a function per type: that of floats is built per
+ * machine.
+ */
+#define SLOPE_LOOP(name, TAG, ctype)                                                               \
+    static CM_ALWAYS_INLINE void name##_##TAG##_on(                                                \
+        enum cm_machine machine, const struct cm_element_loop *loop, const struct cm_elements *e)  \
     {                                                                                              \
         const ctype *dys = e->in[0], *xs = e->in[1];                                               \
         const int64_t step_dy = e->step[0], step_x = e->step[1];                                   \
+        const double *p = loop->p;                                                                 \
         ctype *dxs = e->out;                                                                       \
+        if (step_dy == 1 && step_x == 1) {                                                         \
+            CM_ANY_ORDER                                                                           \
+            for (int64_t i = 0; i < e->count; i++)                                                 \
+                dxs[i] = dys[i] * name##_of_##TAG(machine, xs[i], p);                              \
+            return;                                                                                \
+        }                                                                                          \
         for (int64_t i = 0; i < e->count; i++)                                                     \
-            dxs[i] = dys[i * step_dy] * name##_of_##TAG(xs[i * step_x], loop->p);                  \
+            dxs[i] = dys[i * step_dy] * name##_of_##TAG(machine, xs[i * step_x], p);               \
     }
-#define DEFINE_SLOPES(name, ...)                                                                   \
-    DEFINE_SLOPE(name, FLOAT, float, __VA_ARGS__)                                                  \
-    DEFINE_SLOPE(name, DOUBLE, double, __VA_ARGS__)
+#define SLOPE_LOOPS(name)                                                                          \
+    SLOPE_LOOP(name, FLOAT, float)                                                                 \
+    SLOPE_LOOP(name, DOUBLE, double)                                                               \
+    CM_BUILDS(name##_FLOAT, (const struct cm_element_loop *loop, const struct cm_elements *e),     \
+              (machine, loop, e))                                                                  \
+    static void name##_FLOAT(const struct cm_element_loop *loop, const struct cm_elements *e)      \
+    {                                                                                              \
+        name##_FLOAT_builds[cm_this_machine()](loop, e);                                           \
+    }                                                                                              \
+    static void name##_DOUBLE(const struct cm_element_loop *loop, const struct cm_elements *e)     \
+    {                                                                                              \
+        name##_DOUBLE_on(CM_PLAIN, loop, e);                                                       \
+    }
+
+#define SLOPE_OF(name, TAG, ctype)                                                                 \
+    static CM_ALWAYS_INLINE ctype name##_of_##TAG(enum cm_machine machine, ctype x, const double *p)
 
 /* The distribution function of the normal distribution, plus x times its density. */
-DEFINE_SLOPES(gelu, {
-    const T density = (T)(SQRT_2_OVER_PI / 2) * exp((T)-0.5 * x * x);
-    const T v = x * (T)SQRT_HALF; /* on the far left 1 + erf loses its digits */
-    return (T)0.5 * (v > -1 ? 1 + erf(v) : erfc(-v)) + x * density;
-})
+SLOPE_OF(gelu, FLOAT, float)
+{
+    (void)p;
+    const float density = (float)(SQRT_2_OVER_PI / 2) * cm_exp_on(machine, -0.5f * x * x);
+    return cm_normal_below_on(machine, x) + x * density;
+}
+
+SLOPE_OF(gelu, DOUBLE, double)
+{
+    (void)machine, (void)p;
+    const double density = SQRT_2_OVER_PI / 2 * exp(-0.5 * x * x);
+    const double v = x * SQRT_HALF; /* on the far left 1 + erf loses its digits */
+    return 0.5 * (v > -1 ? 1 + erf(v) : erfc(-v)) + x * density;
+}
 
 /* With t = tanh(u(x)): (1 + t) / 2 + x * (1 - t * t) * u'(x) / 2 */
-DEFINE_SLOPES(gelu_tanh, {
-    const T square = x * x;
-    const T t = tanh((T)SQRT_2_OVER_PI * x * (1 + (T)CUBIC * square));
-    const T half_du = (T)(SQRT_2_OVER_PI / 2) * (1 + 3 * (T)CUBIC * square);
-    return (T)0.5 * (1 + t) + x * ((1 - t) * (1 + t) * half_du);
-})
+SLOPE_OF(gelu_tanh, FLOAT, float)
+{
+    (void)p;
+    const float square = x * x;
+    const float t = cm_tanh_on(machine, (float)SQRT_2_OVER_PI * x * (1 + (float)CUBIC * square));
+    const float half_du = (float)(SQRT_2_OVER_PI / 2) * (1 + 3 * (float)CUBIC * square);
+    return 0.5f * (1 + t) + x * ((1 - t) * (1 + t) * half_du);
+}
+
+SLOPE_OF(gelu_tanh, DOUBLE, double)
+{
+    (void)machine, (void)p;
+    const double square = x * x;
+    const double t = tanh(SQRT_2_OVER_PI * x * (1 + CUBIC * square));
+    const double half_du = SQRT_2_OVER_PI / 2 * (1 + 3 * CUBIC * square);
+    return 0.5 * (1 + t) + x * ((1 - t) * (1 + t) * half_du);
+}
 
 /* With z = alpha * x and s = sigmoid(z): s + z * s * (1 - s) */
-DEFINE_SLOPES(swish, {
-    const T z = (T)p[0] * x;
-    const T s = 1 / (1 + exp(-z));
+SLOPE_OF(swish, FLOAT, float)
+{
+    const float z = (float)p[0] * x, s = cm_sigmoid_on(machine, z);
     return s + z * s * (1 - s);
-})
+}
+
+SLOPE_OF(swish, DOUBLE, double)
+{
+    (void)machine;
+    const double z = p[0] * x, s = 1 / (1 + exp(-z));
+    return s + z * s * (1 - s);
+}
+
+SLOPE_LOOPS(gelu)
+SLOPE_LOOPS(gelu_tanh)
+SLOPE_LOOPS(swish)
 
 typedef void loop_fn(const struct cm_element_loop *loop, const struct cm_elements *e);
 

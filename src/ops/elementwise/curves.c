@@ -8,11 +8,13 @@
 #include <tgmath.h> /* floats use the float functions */
 
 /* Nothing overflows on the way: exp is taken of what is not positive. */
-CM_UNARY_LOOPS(softplus, CM_FLOAT_TYPES, log1p(exp(-fabs(x))) + (x > 0 ? x : 0))
+CM_MATH_LOOPS(softplus, cm_softplus_on(machine, x), log1p(exp(-fabs(x))) + (x > 0 ? x : 0))
 CM_UNARY_LOOPS(softsign, CM_FLOAT_TYPES, x / (1 + fabs(x)))
-CM_UNARY_LOOPS(elu, CM_FLOAT_TYPES, x < 0 ? (T)p[0] * expm1(x) : x)
-CM_UNARY_LOOPS(selu, CM_FLOAT_TYPES, x > 0 ? (T)p[1] * x : (T)p[1] * ((T)p[0] * expm1(x)))
-CM_UNARY_LOOPS(celu, CM_FLOAT_TYPES, x / (T)p[0] < 0 ? (T)p[0] * expm1(x / (T)p[0]) : x)
+CM_MATH_LOOPS(elu, x < 0 ? (T)p[0] * cm_expm1_on(machine, x) : x, x < 0 ? p[0] * expm1(x) : x)
+CM_MATH_LOOPS(selu, x > 0 ? (T)p[1] * x : (T)p[1] * ((T)p[0] * cm_expm1_on(machine, x)),
+              x > 0 ? p[1] * x : p[1] * (p[0] * expm1(x)))
+CM_MATH_LOOPS(celu, x / (T)p[0] < 0 ? (T)p[0] * cm_expm1_on(machine, x / (T)p[0]) : x,
+              x / p[0] < 0 ? p[0] * expm1(x / p[0]) : x)
 CM_UNARY_LOOPS(leaky_relu, CM_FLOAT_TYPES, x < 0 ? (T)p[0] * x : x)
 /* NaN is not above the threshold: 0, as ONNX's evaluator and its function body have it. */
 CM_UNARY_LOOPS(thresholded_relu, CM_FLOAT_TYPES, x > (T)p[0] ? x : 0)
@@ -20,8 +22,9 @@ CM_UNARY_LOOPS(thresholded_relu, CM_FLOAT_TYPES, x > (T)p[0] ? x : 0)
 #define HARD_SIGMOID(z) ((z) <= 0 ? 0 : (z) >= 1 ? 1 : (z))
 CM_UNARY_LOOPS(hard_sigmoid, CM_FLOAT_TYPES, HARD_SIGMOID((T)p[0] * x + (T)p[1]))
 CM_UNARY_LOOPS(hard_swish, CM_FLOAT_TYPES, x *HARD_SIGMOID(x / 6 + (T)0.5))
-CM_UNARY_LOOPS(mish, CM_FLOAT_TYPES, x *tanh(log1p(exp(-fabs(x))) + (x > 0 ? x : 0)))
-CM_UNARY_LOOPS(swish, CM_FLOAT_TYPES, x / (1 + exp(-(T)p[0] * x)))
+CM_MATH_LOOPS(mish, x *cm_tanh_on(machine, cm_softplus_on(machine, x)),
+              x *tanh(log1p(exp(-fabs(x))) + (x > 0 ? x : 0)))
+CM_MATH_LOOPS(swish, x *cm_sigmoid_on(machine, (T)p[0] * x), x / (1 + exp(-p[0] * x)))
 
 static cm_value softplus_slope(struct cm_grad *g, cm_value x, cm_value y)
 {
@@ -137,9 +140,10 @@ CM_OP(Swish, .infer = cm_infer_like_input, .grad = cm_swish_grad, CM_UNARY_ROW(s
 /* 1 + erf(v) is erfc(-v), which keeps its digits on the far left and takes longer: for there only.
  */
 #define GATE(v) ((v) > -1 ? 1 + erf(v) : erfc(-(v)))
-CM_UNARY_LOOPS(gelu, CM_FLOAT_TYPES, (T)0.5 * x * GATE(x * (T)SQRT_HALF))
-CM_UNARY_LOOPS(gelu_tanh, CM_FLOAT_TYPES,
-               (T)0.5 * x * (1 + tanh((T)SQRT_2_OVER_PI * (x + (T)CUBIC * x * x * x))))
+CM_MATH_LOOPS(gelu, x *cm_normal_below_on(machine, x), 0.5 * x * GATE(x * SQRT_HALF))
+#define TANH_INNER(T, x) ((T)SQRT_2_OVER_PI * ((x) + (T)CUBIC * (x) * (x) * (x)))
+CM_MATH_LOOPS(gelu_tanh, 0.5f * x * (1 + cm_tanh_on(machine, TANH_INNER(float, x))),
+              0.5 * x * (1 + tanh(TANH_INNER(double, x))))
 
 static bool gelu_elementwise(const struct cm_node *node, const enum cm_dtype *in, enum cm_dtype out,
                              struct cm_element_loop *loop)

@@ -25,12 +25,13 @@ static cm_binary_fn *const min_loops[CM_DTYPE_COUNT] = {CM_NUMBER_TYPES(CM_LOOP_
 struct variadic {
     cm_binary_fn *const *loops;
     cm_unary_fn *const *finish; /* of what was joined; may be NULL */
+    cm_quantity_fn *of_numbers; /* may be NULL */
 };
 
-static const struct variadic max = {max_loops, NULL};
-static const struct variadic min = {min_loops, NULL};
-static const struct variadic sum = {sum_loops, NULL};
-static const struct variadic mean = {sum_loops, mean_loops};
+static const struct variadic max = {max_loops, NULL, cm_quantity_max};
+static const struct variadic min = {min_loops, NULL, cm_quantity_min};
+static const struct variadic sum = {sum_loops, NULL, NULL};
+static const struct variadic mean = {sum_loops, mean_loops, NULL};
 
 enum { BLOCK = 512, WIDEST = 8 };
 
@@ -120,14 +121,23 @@ static enum cm_status sum_grad(struct cm_grad *g)
     return CM_OK;
 }
 
+static enum cm_status variadic_infer(struct cm_infer *in)
+{
+    const struct variadic *what = in->node->op->arg;
+    CM_TRY(cm_infer_broadcast(in));
+    if (what->of_numbers)
+        cm_infer_quantities(in, what->of_numbers);
+    return CM_OK;
+}
+
 #define VARIADIC(row, grad_)                                                                       \
-    .infer = cm_infer_broadcast, .prepare = cm_elements_prepare, .run = cm_elements_run,           \
+    .infer = variadic_infer, .prepare = cm_elements_prepare, .run = cm_elements_run,               \
     .grad = (grad_), .share = cm_share_elementwise, .layouts = CM_LAYOUT_SAME,                     \
     .elementwise = variadic_elementwise, .arg = &(row)
 
 CM_OP(Max, VARIADIC(max, extreme_grad));
 CM_OP(Min, VARIADIC(min, extreme_grad));
-CM_OP(Sum, VARIADIC(sum, sum_grad));
+CM_OP(Sum, VARIADIC(sum, sum_grad), .weights = ~0u, .entry = CM_ENTERS_AS_SHIFT);
 CM_OP(Mean, VARIADIC(mean, sum_grad));
 
 /* ---- Clip: Min(max, Max(x, min)), either bound may be absent ---- */

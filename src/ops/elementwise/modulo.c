@@ -112,4 +112,4 @@ static enum cm_status prelu_grad(struct cm_grad *g)
 static const struct cm_binary prelu = {.loops = prelu_loops};
 
 CM_OP(PRelu, .infer = prelu_infer, .grad = prelu_grad, .share = cm_share_elementwise,
-      CM_BINARY_ROW(prelu));
+      CM_BINARY_ROW(prelu), .weights = CM_OPERAND(1));

@@ -5,11 +5,11 @@
 
 #include <tgmath.h> /* floats use the float functions */
 
-CM_UNARY_LOOPS(exp, CM_FLOAT_TYPES, exp(x))
-CM_UNARY_LOOPS(log, CM_FLOAT_TYPES, log(x))
+CM_MATH_LOOPS(exp, cm_exp_on(machine, x), exp(x))
+CM_MATH_LOOPS(log, cm_log_on(machine, x), log(x))
 CM_UNARY_LOOPS(sqrt, CM_FLOAT_TYPES, sqrt(x))
 CM_UNARY_LOOPS(reciprocal, CM_FLOAT_TYPES, 1 / x)
-CM_UNARY_LOOPS(erf, CM_FLOAT_TYPES, erf(x))
+CM_MATH_LOOPS(erf, cm_erf_on(machine, x), erf(x))
 CM_UNARY_LOOPS(sin, CM_FLOAT_TYPES, sin(x))
 CM_UNARY_LOOPS(cos, CM_FLOAT_TYPES, cos(x))
 CM_UNARY_LOOPS(tan, CM_FLOAT_TYPES, tan(x))

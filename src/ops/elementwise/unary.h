@@ -7,6 +7,7 @@
 
 #include "ops/elementwise/element_loops.h"
 #include "ops/elementwise/types.h"
+#include "tensor/vector_math.h"
 
 /* count elements; p holds the operator's parameters (alpha, beta, ..). x and y may be the same
  * memory where their elements are as wide. */
@@ -35,6 +36,29 @@ typedef void cm_unary_fn(int64_t count, const void *x, void *y, const double *p)
 #define CM_UNARY_LOOPS(name, TYPES, ...)                                                           \
     TYPES(CM_UNARY_LOOP_SAME, name, (__VA_ARGS__))                                                 \
     static cm_unary_fn *const name##_loops[CM_DTYPE_COUNT] = {TYPES(CM_LOOP_ENTRY, name, ())};
+/* The same for floats and doubles by functions that are built per machine for floats: there the
+ * expression may use those of tensor/vector_math.h, with `machine`. */
+#define CM_MATH_LOOPS(name, in_floats, in_doubles)                                                 \
+    static CM_ALWAYS_INLINE void name##_floats_on(enum cm_machine machine, int64_t count,          \
+                                                  const float *xs, float *ys, const double *p)     \
+    {                                                                                              \
+        typedef float T;                                                                           \
+        (void)p;                                                                                   \
+        CM_ANY_ORDER                                                                               \
+        for (int64_t i = 0; i < count; i++) {                                                      \
+            const T x = xs[i];                                                                     \
+            ys[i] = (in_floats);                                                                   \
+        }                                                                                          \
+    }                                                                                              \
+    CM_BUILDS(name##_floats, (int64_t count, const float *xs, float *ys, const double *p),         \
+              (machine, count, xs, ys, p))                                                         \
+    static void name##_FLOAT(int64_t count, const void *from, void *to, const double *p)           \
+    {                                                                                              \
+        name##_floats_builds[cm_this_machine()](count, from, to, p);                               \
+    }                                                                                              \
+    CM_UNARY_LOOP(name, DOUBLE, double, in_doubles)                                                \
+    static cm_unary_fn *const name##_loops[CM_DTYPE_COUNT] = {                                     \
+        CM_FLOAT_TYPES(CM_LOOP_ENTRY, name, ())};
 /* The result is bool. */
 #define CM_ASK_LOOPS(name, TYPES, ...)                                                             \
     TYPES(CM_UNARY_LOOP_BOOL, name, (__VA_ARGS__))                                                 \

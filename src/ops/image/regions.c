@@ -281,7 +281,8 @@ enum cm_status cm_pool_regions(struct cm_call *call, cm_peak_fn *found)
     int64_t at = 0;
     for (int64_t roi = 0; roi < rois->shape.dims[0]; roi++) {
         const double number = cm_tensor_real(rois, roi * 5);
-        const int64_t image = number >= 0 && number < 0x1p62 ? (int64_t)number : -1;
+        /* Truncated as other runtimes do, so -0.5 is image 0. */
+        const int64_t image = number > -0x1p62 && number < 0x1p62 ? (int64_t)number : -1;
         double start[2], bin[2];
         CM_TRY(cm_regions_check_image(call, image, x->shape.dims[0]));
         for (int a = 0; a < 2; a++) { /* rows are the second number of a corner */

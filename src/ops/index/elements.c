@@ -127,8 +127,11 @@ static enum cm_status gather_elements_grad(struct cm_grad *g)
                      cm_index_zeros(g, x), cm_grad_input(g, 1), cm_grad_incoming(g, 0)));
 }
 
+static const struct cm_indexing elements_indexing = {.indices = 1, .table = 0, .axis = "axis"};
+
 CM_OP(GatherElements, .infer = gather_elements_infer, .prepare = gather_elements_prepare,
-      .run = gather_elements_run, .grad = gather_elements_grad, .work = cm_work_linear);
+      .run = gather_elements_run, .grad = gather_elements_grad, .work = cm_work_linear,
+      .indexing = &elements_indexing, .picks_from = 1);
 
 /* ---- ScatterElements ---- */
 
@@ -155,4 +158,4 @@ static enum cm_status scatter_elements_run(struct cm_call *call)
 
 CM_OP(ScatterElements, .infer = cm_scatter_infer, .prepare = scatter_elements_prepare,
       .run = scatter_elements_run, .grad = cm_scatter_grad, .share = cm_scatter_share,
-      .work = cm_work_linear);
+      .work = cm_work_linear, .indexing = &elements_indexing);

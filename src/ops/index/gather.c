@@ -118,5 +118,8 @@ static enum cm_status gather_grad(struct cm_grad *g)
     return cm_grad_set(g, 0, cm_index_put_slices(g, x, axis, flat, dy));
 }
 
+static const struct cm_indexing gather_indexing = {.indices = 1, .table = 0, .axis = "axis"};
+
 CM_OP(Gather, .infer = gather_infer, .prepare = gather_prepare, .run = gather_run,
-      .grad = gather_grad, .work = cm_work_linear);
+      .grad = gather_grad, .work = cm_work_linear, .indexing = &gather_indexing, .picks_from = 1,
+      .weights = CM_OPERAND(0), .entry = CM_ENTERS_AS_TABLE);

@@ -87,21 +87,17 @@ struct nms {
     size_t n_results, capacity;
 };
 
-static const struct cm_tensor *scalar(const struct cm_call *call, int i)
-{
-    const struct cm_tensor *x = i < call->n_in ? call->in[i] : NULL;
-    return x && cm_tensor_count(x) > 0 ? x : NULL;
-}
-
 static enum cm_status begin(struct cm_call *call, int64_t n, struct nms *nms)
 {
-    const struct cm_tensor *most = scalar(call, MOST), *iou = scalar(call, IOU);
-    const struct cm_tensor *least = scalar(call, SCORE);
-    const int64_t limit = most ? cm_tensor_int(most, 0) : 0;
+    int64_t limit = 0;
+    double iou = 0, least = 0;
+    CM_TRY(cm_call_int(call, MOST, &limit));
+    CM_TRY(cm_call_real(call, IOU, &iou));
+    CM_TRY(cm_call_real(call, SCORE, &least));
     nms->most = limit < 0 ? 0 : limit < n ? limit : n;
-    nms->iou = iou ? *(const float *)iou->data : 0;
-    nms->least = least ? *(const float *)least->data : 0;
-    nms->has_least = least != NULL;
+    nms->iou = (float)iou;
+    nms->least = (float)least;
+    nms->has_least = SCORE < call->n_in && call->in[SCORE];
     nms->by_center = cm_node_int(call->node, "center_point_box") != 0;
     nms->candidates = cm_calloc((size_t)n + 1, sizeof *nms->candidates);
     nms->chosen = cm_calloc((size_t)nms->most + 1, sizeof *nms->chosen);

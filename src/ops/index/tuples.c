@@ -184,8 +184,11 @@ static enum cm_status gather_nd_grad(struct cm_grad *g)
                      cm_index_zeros(g, cm_grad_input(g, 0)), indices, cm_grad_incoming(g, 0)));
 }
 
+static const struct cm_indexing tuples_indexing = {.indices = 1, .table = 0};
+
 CM_OP(GatherND, .infer = gather_nd_infer, .prepare = gather_nd_prepare, .run = gather_nd_run,
-      .grad = gather_nd_grad, .work = cm_work_linear);
+      .grad = gather_nd_grad, .work = cm_work_linear, .indexing = &tuples_indexing,
+      .picks_from = 1);
 
 /* ---- ScatterND ---- */
 
@@ -253,4 +256,5 @@ static enum cm_status scatter_nd_run(struct cm_call *call)
 }
 
 CM_OP(ScatterND, .infer = cm_scatter_infer, .prepare = scatter_nd_prepare, .run = scatter_nd_run,
-      .grad = cm_scatter_grad, .share = cm_scatter_share, .work = cm_work_linear);
+      .grad = cm_scatter_grad, .share = cm_scatter_share, .work = cm_work_linear,
+      .indexing = &tuples_indexing);

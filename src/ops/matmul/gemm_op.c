@@ -119,4 +119,4 @@ static enum cm_status gemm_grad(struct cm_grad *g)
 }
 
 CM_OP(Gemm, .infer = gemm_infer, .prepare = gemm_prepare, .run = gemm_run, .grad = gemm_grad,
-      .work = cm_work_product);
+      .work = cm_work_product, .weights = CM_OPERAND(0) | CM_OPERAND(1) | CM_OPERAND(2));

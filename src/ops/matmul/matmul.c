@@ -198,4 +198,4 @@ static enum cm_status matmul_grad(struct cm_grad *g)
 }
 
 CM_OP(MatMul, .infer = matmul_infer, .prepare = matmul_prepare, .run = matmul_run,
-      .grad = matmul_grad, .work = cm_work_product);
+      .grad = matmul_grad, .work = cm_work_product, .weights = CM_OPERAND(0) | CM_OPERAND(1));

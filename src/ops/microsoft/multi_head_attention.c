@@ -58,10 +58,12 @@ static enum cm_status take_operands(struct cm_body *b, struct cm_attention_parts
     const int64_t heads = cm_node_int(b->node, "num_heads");
     const cm_value query = cm_body_input(b, IN_QUERY), key = cm_body_input(b, IN_KEY);
     const cm_value value = cm_body_input(b, IN_VALUE), bias = cm_body_input(b, IN_BIAS);
+    const int rank = cm_compose_rank(b, key);
+    if (!value && rank != 5)
+        return cm_body_decline(b, "it has no values");
     const cm_value none = cm_emit_int64s(b, 0);
     const cm_value hidden = bias ? cm_compose_dims(b, query, 2, 3) : 0;
     const cm_value q = bias ? cm_emit(b, "Add", query, bias_part(b, none, hidden)) : query;
-    const int rank = cm_compose_rank(b, key);
     if (rank == 4) {
         parts->q = cm_compose_heads_apart(b, q, heads);
         parts->k = key;
@@ -73,13 +75,13 @@ static enum cm_status take_operands(struct cm_body *b, struct cm_attention_parts
         parts->v = unpacked(b, both, 1);
     } else {
         const cm_value twice = bias ? cm_emit(b, "Add", hidden, hidden) : 0;
-        parts->q = q;
-        parts->k = bias ? cm_emit(b, "Add", key, bias_part(b, hidden, twice)) : key;
-        parts->v = bias ? cm_emit(b, "Add", value, bias_part(b, twice, 0)) : value;
-        parts->q_heads = parts->kv_heads = heads;
+        const cm_value k = bias ? cm_emit(b, "Add", key, bias_part(b, hidden, twice)) : key;
+        const cm_value v = bias ? cm_emit(b, "Add", value, bias_part(b, twice, 0)) : value;
+        parts->q = rank == 3 ? cm_compose_heads_apart(b, q, heads) : q;
+        parts->k = rank == 3 ? cm_compose_heads_apart(b, k, heads) : k;
+        parts->v = rank == 3 ? cm_compose_heads_apart(b, v, heads) : v;
+        parts->q_heads = parts->kv_heads = rank == 3 ? 0 : heads; /* else it is refused later */
     }
-    if (!parts->v)
-        return cm_body_decline(b, "it has no values");
     return b->build.status;
 }
 
@@ -112,7 +114,8 @@ static enum cm_status multi_head_attention_body(struct cm_body *b)
                                        .scale = cm_node_float(node, "scale"),
                                        .wants_present = cm_body_wants(b, OUT_PRESENT_KEY) ||
                                                         cm_body_wants(b, OUT_PRESENT_VALUE),
-                                       .wants_scores = cm_body_wants(b, OUT_SCORES)};
+                                       .wants_scores = cm_body_wants(b, OUT_SCORES),
+                                       .scores_mode = 2 /* with what was added to them */};
     if (cm_node_int(node, "num_heads") < 1)
         return cm_body_decline(b, "attribute 'num_heads' is %lld",
                                (long long)cm_node_int(node, "num_heads"));

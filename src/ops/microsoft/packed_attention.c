@@ -9,26 +9,28 @@ enum { OUT_RESULT, OUT_PRESENT };
 static enum cm_status project(struct cm_body *b, struct cm_attention_parts *parts)
 {
     struct cm_arena *arena = cm_builder_arena(&b->build);
+    const int64_t heads = cm_node_int(b->node, "num_heads");
     const struct cm_int64s sizes = cm_node_ints(b->node, "qkv_hidden_sizes");
     const cm_value all = cm_compose_add(
         b, cm_emit(b, "MatMul", cm_body_input(b, IN_INPUT), cm_body_input(b, IN_WEIGHTS)),
         cm_body_input(b, IN_BIAS));
     const struct cm_attribute_proto attributes[] = {cm_attr_int(arena, "axis", -1),
                                                     cm_attr_int(arena, "num_outputs", 3)};
-    cm_value results[3];
+    cm_value results[3] = {0};
     if (sizes.count != 0 && sizes.count != 3)
         return cm_body_decline(b, "attribute 'qkv_hidden_sizes' has %zu sizes, needs 3",
                                sizes.count);
     const cm_value inputs[] = {all, sizes.count ? cm_build_int64s(&b->build, 3, sizes.items) : 0};
-    parts->q = cm_build(&b->build, &(struct cm_emission){.op = "Split",
-                                                         .inputs = inputs,
-                                                         .n_inputs = sizes.count ? 2 : 1,
-                                                         .attributes = attributes,
-                                                         .n_attributes = sizes.count ? 1 : 2,
-                                                         .n_outputs = 3,
-                                                         .outputs = results});
-    parts->k = results[1];
-    parts->v = results[2];
+    results[0] = cm_build(&b->build, &(struct cm_emission){.op = "Split",
+                                                           .inputs = inputs,
+                                                           .n_inputs = sizes.count ? 2 : 1,
+                                                           .attributes = attributes,
+                                                           .n_attributes = sizes.count ? 1 : 2,
+                                                           .n_outputs = 3,
+                                                           .outputs = results});
+    parts->q = cm_compose_heads_apart(b, results[0], heads);
+    parts->k = cm_compose_heads_apart(b, results[1], heads);
+    parts->v = cm_compose_heads_apart(b, results[2], heads);
     return b->build.status;
 }
 
@@ -61,9 +63,7 @@ static enum cm_status attention_body(struct cm_body *b)
 {
     const struct cm_node *node = b->node;
     const int64_t heads = cm_node_int(node, "num_heads");
-    struct cm_attention_parts parts = {.q_heads = heads,
-                                       .kv_heads = heads,
-                                       .past_key = past_part(b, 0),
+    struct cm_attention_parts parts = {.past_key = past_part(b, 0),
                                        .past_value = past_part(b, 1),
                                        .causal = cm_node_int(node, "unidirectional") != 0,
                                        .scale = cm_node_float(node, "scale"),
@@ -78,7 +78,7 @@ static enum cm_status attention_body(struct cm_body *b)
     CM_TRY(project(b, &parts));
     CM_TRY(set_mask(b, &parts));
     cm_compose_attention(b, &parts);
-    CM_TRY(cm_body_return(b, OUT_RESULT, parts.result));
+    CM_TRY(cm_body_return(b, OUT_RESULT, cm_compose_heads_together(b, parts.result)));
     if (!parts.wants_present)
         return CM_OK;
     return cm_body_return(b, OUT_PRESENT,

@@ -82,6 +82,13 @@ static void drop_tables(void *what)
     cm_tensor_drop(&t->values);
 }
 
+/* What ONNX allows in a result. */
+static bool is_value_type(enum cm_dtype type)
+{
+    return type == CM_STRING || type == CM_INT16 || type == CM_INT32 || type == CM_INT64 ||
+           type == CM_FLOAT || type == CM_DOUBLE;
+}
+
 static enum cm_status load_tables(const struct cm_node *node, enum cm_dtype from, struct tables *t,
                                   struct cm_error *err)
 {
@@ -92,6 +99,11 @@ static enum cm_status load_tables(const struct cm_node *node, enum cm_dtype from
     if (!t->keys.type || !t->values.type)
         return cm_fail(err, CM_BAD_MODEL, "it has no keys for %s, or no values",
                        cm_dtype_name(from));
+    if (!is_value_type(t->values.type))
+        return cm_fail(err, CM_BAD_MODEL,
+                       "its values are of type %s, expected string, int16, int32, int64, float or "
+                       "double",
+                       cm_dtype_name(t->values.type));
     if (t->keys.type != from)
         return cm_fail(err, CM_BAD_MODEL, "its keys are %s, input 0 is %s",
                        cm_dtype_name(t->keys.type), cm_dtype_name(from));
@@ -161,7 +173,7 @@ static void drop_encoding(void *what)
 static enum cm_status encode_prepare(struct cm_call *call)
 {
     const enum cm_dtype from = call->in[0]->type;
-    const bool tensor_default = cm_node_attr(call->node, "default_tensor") != NULL;
+    const struct cm_attribute_proto *given = cm_node_attr(call->node, "default_tensor");
     struct tables sized = {0};
     size_t slots = 2;
     const enum cm_status status = load_tables(call->node, from, &sized, call->err);
@@ -179,15 +191,21 @@ static enum cm_status encode_prepare(struct cm_call *call)
     e->number = cm_node_int(call->node, "default_int64");
     e->real = (double)cm_node_float(call->node, "default_float");
     e->text = cm_node_str(call->node, "default_string");
-    if (tensor_default) {
-        CM_TRY(cm_tensor_proto_load(cm_node_attr(call->node, "default_tensor")->t, NULL, &e->given,
-                                    call->err));
+    if (given) {
+        if (!given->t)
+            return cm_call_fail(call, CM_BAD_MODEL, "attribute 'default_tensor' holds no tensor");
+        CM_TRY(cm_tensor_proto_load(given->t, NULL, &e->given, call->err));
         if (e->given.type != e->tables.values.type || cm_tensor_count(&e->given) != 1)
-            return cm_call_fail(call, CM_BAD_MODEL, "default_tensor is not one value");
+            return cm_call_fail(
+                call, CM_BAD_MODEL,
+                "attribute 'default_tensor' has %lld elements of type %s, needs one of type %s",
+                (long long)cm_tensor_count(&e->given), cm_dtype_name(e->given.type),
+                cm_dtype_name(e->tables.values.type));
     }
     for (int64_t i = 0; i < count; i++) {
         uint64_t hold;
-        e->places[find_slot(e, key_bytes(&e->tables.keys, i, &hold))] = (uint32_t)i + 1;
+        uint32_t *place = &e->places[find_slot(e, key_bytes(&e->tables.keys, i, &hold))];
+        *place = *place ? *place : (uint32_t)i + 1; /* of equal keys the first counts */
     }
     return CM_OK;
 }

@@ -3,6 +3,7 @@
 #include "base/number.h"
 #include "graph/op.h"
 #include "ops/common/reals.h"
+#include "ops/ml/class_labels.h"
 #include "ops/ml/scores.h"
 
 /* Rows of scores and what is done to them. */
@@ -90,14 +91,14 @@ static cm_value probit_slope(struct cm_grad *g, const struct model *m, cm_value 
 {
     const cm_value weights = constant(g, m->coefficients.items, &CM_SHAPE(m->outputs, m->features));
     const cm_value turned = cm_emit(g, "Transpose", weights);
+    const cm_value zero = cm_emit_scalar(g, CM_FLOAT, 0), one = cm_emit_scalar(g, CM_FLOAT, 1);
     cm_value p = cm_emit(g, "MatMul", feature_rows(g, m), turned);
     if (m->intercepts.count)
         p = cm_emit(g, "Add", p, constant(g, m->intercepts.items, &CM_SHAPE(m->outputs)));
     if (m->outputs < cm_builder_type(&g->build, y)->dims[1].value)
         p = cm_emit_with(g, "Concat",
                          CM_ATTRIBUTES(cm_attr_int(cm_builder_arena(&g->build), "axis", 1)),
-                         cm_emit(g, "Neg", p), p);
-    const cm_value zero = cm_emit_scalar(g, CM_FLOAT, 0), one = cm_emit_scalar(g, CM_FLOAT, 1);
+                         cm_emit(g, "Sub", one, p), p);
     const cm_value half =
         cm_emit(g, "Mul", cm_emit(g, "Mul", y, y), cm_emit_scalar(g, CM_FLOAT, 0.5));
     const cm_value slope = cm_emit(g, "Mul", cm_emit(g, "Exp", half),
@@ -134,11 +135,21 @@ static enum cm_status set_features(struct cm_grad *g, const struct model *m, cm_
 
 /* ---- LinearRegressor ---- */
 
+/* A single target is not transformed, see cm_scores_finish_targets. */
+static enum cm_status read_regressor(const struct cm_node *node, struct model *m,
+                                     struct cm_error *err)
+{
+    CM_TRY(read_model(node, cm_node_int(node, "targets"), m, err));
+    if (m->outputs == 1 && m->finish != CM_SCORES_PROBIT)
+        m->finish = CM_SCORES_PLAIN;
+    return CM_OK;
+}
+
 static enum cm_status regressor_infer(struct cm_infer *in)
 {
     struct model m;
     struct cm_dim dims[2];
-    CM_TRY(read_model(in->node, cm_node_int(in->node, "targets"), &m, in->err));
+    CM_TRY(read_regressor(in->node, &m, in->err));
     CM_TRY(check_features(in, &m, &dims[0]));
     dims[1] = CM_DIM(m.outputs);
     return cm_infer_set_tensor(in, 0, CM_FLOAT, 2, dims);
@@ -147,7 +158,7 @@ static enum cm_status regressor_infer(struct cm_infer *in)
 static enum cm_status regressor_prepare(struct cm_call *call)
 {
     struct model *m = cm_call_state(call, sizeof *m);
-    CM_TRY(read_model(call->node, cm_node_int(call->node, "targets"), m, call->err));
+    CM_TRY(read_regressor(call->node, m, call->err));
     return reserve(call, m);
 }
 
@@ -168,7 +179,7 @@ static enum cm_status regressor_grad(struct cm_grad *g)
     struct model m;
     if (!cm_grad_wants(g, 0))
         return CM_OK;
-    CM_TRY(read_model(g->node, cm_node_int(g->node, "targets"), &m, g->build.err));
+    CM_TRY(read_regressor(g->node, &m, g->build.err));
     return set_features(g, &m, unfinish(g, &m, 0));
 }
 
@@ -179,12 +190,11 @@ CM_OP_IN(ml, "ai.onnx.ml", LinearRegressor, .infer = regressor_infer, .prepare =
 
 static size_t class_count(const struct cm_node *node)
 {
-    const size_t strings = cm_node_strs(node, "classlabels_strings").count;
-    return strings ? strings : cm_node_ints(node, "classlabels_ints").count;
+    return cm_labels_read(node, "classlabels_ints").count;
 }
 
-/* Two classes may share one row of coefficients: the other's score is its negative. features are
- * those of the input, below 0 when they are not known. */
+/* Two classes may share one row of coefficients, see cm_scores_finish_pair: then softmax does not
+ * act. features are those of the input, below 0 when they are not known. */
 static enum cm_status read_classifier(const struct cm_node *node, int64_t features, struct model *m,
                                       struct cm_error *err)
 {
@@ -193,7 +203,10 @@ static enum cm_status read_classifier(const struct cm_node *node, int64_t featur
         rows == 1 || (rows == 0 && (int64_t)cm_node_floats(node, "coefficients").count == features);
     if (classes < 2)
         return cm_fail(err, CM_BAD_MODEL, "it has %zu class labels, needs 2 or more", classes);
-    return read_model(node, classes == 2 && one_row ? 1 : (int64_t)classes, m, err);
+    CM_TRY(read_model(node, classes == 2 && one_row ? 1 : (int64_t)classes, m, err));
+    if (m->outputs == 1 && (m->finish == CM_SCORES_SOFTMAX || m->finish == CM_SCORES_SOFTMAX_ZERO))
+        m->finish = CM_SCORES_PLAIN;
+    return CM_OK;
 }
 
 static enum cm_status classifier_infer(struct cm_infer *in)
@@ -217,54 +230,27 @@ static enum cm_status classifier_prepare(struct cm_call *call)
     return reserve(call, m);
 }
 
-/* The labels as strings of the result's own, so that they may outlive the model. */
-static enum cm_status own_labels(struct cm_call *call, struct cm_strs labels,
-                                 const struct cm_str **out)
-{
-    struct cm_buffer *buffer;
-    size_t bytes = 0;
-    for (size_t i = 0; i < labels.count; i++)
-        bytes += labels.items[i].size;
-    CM_TRY(cm_buffer_new(bytes + labels.count * sizeof **out, &buffer, call->err));
-    const enum cm_status status = cm_buffer_hold(call->out[0]->buffer, buffer, call->err);
-    struct cm_str *list = cm_buffer_data(buffer);
-    char *to = (char *)(list + labels.count);
-    for (size_t i = 0; i < labels.count; i++) {
-        if (labels.items[i].size)
-            memcpy(to, labels.items[i].data, labels.items[i].size);
-        list[i] = (struct cm_str){to, labels.items[i].size};
-        to += labels.items[i].size;
-    }
-    *out = list;
-    cm_buffer_drop(buffer);
-    return status;
-}
-
 static enum cm_status classifier_run(struct cm_call *call)
 {
     const struct model *m = call->state;
-    const struct cm_strs strings = cm_node_strs(call->node, "classlabels_strings");
-    const struct cm_int64s ints = cm_node_ints(call->node, "classlabels_ints");
-    const int64_t classes = (int64_t)class_count(call->node);
+    const struct cm_labels labels = cm_labels_read(call->node, "classlabels_ints");
+    const int64_t classes = (int64_t)labels.count;
     const int64_t rows = call->in[0]->shape.rank == 2 ? call->in[0]->shape.dims[0] : 1;
     double *scores = call->scratch;
-    const struct cm_str *labels = NULL;
-    if (strings.count && call->out[0])
-        CM_TRY(own_labels(call, strings, &labels));
+    const struct cm_str *own;
+    CM_TRY(cm_labels_begin(call, &labels, &own));
     for (int64_t row = 0; row < rows; row++) {
         int64_t best = 0;
         score_row(m, call->in[0], row, scores);
         if (m->outputs < classes) {
-            scores[1] = scores[0];
-            scores[0] = -scores[1];
+            best = scores[0] > 0;
+            cm_scores_finish_pair(m->finish, true, scores[0], scores);
+        } else {
+            for (int64_t i = 1; i < classes; i++)
+                best = scores[i] > scores[best] ? i : best;
+            cm_scores_finish(m->finish, classes, scores);
         }
-        cm_scores_finish(m->finish, classes, scores);
-        for (int64_t i = 1; i < classes; i++)
-            best = scores[i] > scores[best] ? i : best;
-        if (call->out[0] && labels)
-            ((struct cm_str *)call->out[0]->data)[row] = labels[best];
-        else if (call->out[0])
-            ((int64_t *)call->out[0]->data)[row] = ints.items[best];
+        cm_labels_store(call, &labels, own, row, (size_t)best);
         if (call->n_out > 1 && call->out[1])
             cm_reals_store(CM_FLOAT, call->out[1]->data, row * classes, classes, scores);
     }

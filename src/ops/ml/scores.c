@@ -31,14 +31,14 @@ static void softmax(int64_t count, double *row, bool skip_zeros)
         row[i] = sum == 0 ? 0.5 : row[i] / sum;
 }
 
-/* The inverse of the normal distribution, by Winitzki's formula for that of erf. */
+/* The inverse of the normal distribution, by Winitzki's formula for that of erf: infinite at 0 and
+ * 1, and NaN outside. */
 static double probit(double p)
 {
     const double x = 2 * p - 1, a = 0.147, pi = 3.14159265358979323846;
-    const double rest = log((1 - x) * (1 + x));
-    if (x == 0 || !isfinite(rest))
-        return 0;
-    const double v = 2 / (pi * a) + rest / 2;
+    const double rest = log((1 - x) * (1 + x)), v = 2 / (pi * a) + rest / 2;
+    if (isinf(rest))
+        return x < 0 ? (double)-INFINITY : (double)INFINITY;
     return (x < 0 ? -1 : 1) * sqrt(2) * sqrt(sqrt(v * v - rest / a) - v);
 }
 
@@ -52,4 +52,18 @@ void cm_scores_finish(enum cm_scores how, int64_t count, double *row)
         else if (how == CM_SCORES_PROBIT)
             row[i] = probit(row[i]);
     }
+}
+
+void cm_scores_finish_targets(enum cm_scores how, int64_t count, double *row)
+{
+    if (count > 1 || how == CM_SCORES_PROBIT)
+        cm_scores_finish(how, count, row);
+}
+
+void cm_scores_finish_pair(enum cm_scores how, bool probability, double s, double *row)
+{
+    row[0] = probability && how != CM_SCORES_LOGISTIC ? 1 - s : -s;
+    row[1] = s;
+    if (how == CM_SCORES_LOGISTIC || how == CM_SCORES_PROBIT)
+        cm_scores_finish(how, 2, row);
 }

@@ -18,5 +18,12 @@ enum cm_scores {
 /* By the name that attributes give it. */
 bool cm_scores_parse(struct cm_str name, enum cm_scores *out);
 void cm_scores_finish(enum cm_scores how, int64_t count, double *row);
+/* The same for the targets of a regression: as in ONNX Runtime, a single one is not transformed,
+ * but by PROBIT. */
+void cm_scores_finish_targets(enum cm_scores how, int64_t count, double *row);
+/* What two classes get of the one score s that a model gives for the second: -s and s, or 1 - s and
+ * s if it counts as a probability. As in ONNX Runtime, softmax does not act on them, and LOGISTIC
+ * acts on -s and s. */
+void cm_scores_finish_pair(enum cm_scores how, bool probability, double s, double *row);
 
 #endif

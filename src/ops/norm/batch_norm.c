@@ -177,4 +177,5 @@ static const struct cm_training_form batch_norm_training = {.mode_attribute = "t
 
 CM_OP(BatchNormalization, .infer = batch_norm_infer, .prepare = batch_norm_prepare,
       .run = batch_norm_run, .grad = batch_norm_grad, .work = cm_work_linear,
-      .training = &batch_norm_training);
+      .training = &batch_norm_training, .weights = CM_OPERAND(1) | CM_OPERAND(2),
+      .entry = CM_ENTERS_AFTER_NORM);

@@ -154,6 +154,8 @@ static enum cm_status group_norm_body(struct cm_body *b)
 static const bool has_groups = true;
 
 CM_OP(InstanceNormalization, .infer = group_norm_infer, .prepare = group_norm_prepare,
-      .run = group_norm_run, .grad = group_norm_grad);
+      .run = group_norm_run, .grad = group_norm_grad, .weights = CM_OPERAND(1) | CM_OPERAND(2),
+      .entry = CM_ENTERS_AFTER_NORM);
 CM_OP(GroupNormalization, .infer = group_norm_infer, .prepare = group_norm_prepare,
-      .run = group_norm_run, .grad = group_norm_grad, .body = group_norm_body, .arg = &has_groups);
+      .run = group_norm_run, .grad = group_norm_grad, .body = group_norm_body, .arg = &has_groups,
+      .weights = CM_OPERAND(1) | CM_OPERAND(2), .entry = CM_ENTERS_AFTER_NORM);

@@ -231,6 +231,8 @@ static const struct kind layer = {true}, rms = {false};
 
 CM_OP(LayerNormalization, .infer = layer_norm_infer, .prepare = layer_norm_prepare,
       .run = layer_norm_run, .grad = cm_layer_norm_grad, .body = layer_norm_body, .arg = &layer,
-      .work = cm_work_linear);
+      .work = cm_work_linear, .weights = CM_OPERAND(1) | CM_OPERAND(2),
+      .entry = CM_ENTERS_AFTER_NORM);
 CM_OP(RMSNormalization, .infer = layer_norm_infer, .prepare = layer_norm_prepare,
-      .run = layer_norm_run, .grad = cm_rms_norm_grad, .body = layer_norm_body, .arg = &rms);
+      .run = layer_norm_run, .grad = cm_rms_norm_grad, .body = layer_norm_body, .arg = &rms,
+      .weights = CM_OPERAND(1));

@@ -6,8 +6,7 @@
 
 #include "base/number.h"
 #include "base/parallel.h"
-
-#include <math.h>
+#include "tensor/vector_math.h"
 
 /* Turns n elements in place. */
 typedef void line_fn(int64_t n, void *line);
@@ -22,35 +21,65 @@ struct scoring {
 };
 
 /* The greatest element is taken off first: exp then never overflows, and a line of -inf gives NaN
- * as the formula does. */
-#define DEFINE_LINES(TAG, ctype, exp_)                                                             \
-    static ctype greatest_##TAG(int64_t n, const ctype *x)                                         \
+ * as the formula does. Sums are taken in lanes, so that many are added at once, a FEW at a time,
+ * and those in double. */
+enum { LANES = 16, FEW = 16 };
+
+#define DEFINE_LINES(TAG, ctype)                                                                   \
+    static CM_ALWAYS_INLINE ctype greatest_##TAG(int64_t n, const ctype *x)                        \
     {                                                                                              \
-        ctype most = x[0];                                                                         \
-        for (int64_t i = 1; i < n; i++)                                                            \
+        ctype lanes[LANES], most = x[0];                                                           \
+        int64_t i = 0;                                                                             \
+        for (int k = 0; k < LANES; k++)                                                            \
+            lanes[k] = most;                                                                       \
+        for (; i + LANES <= n; i += LANES)                                                         \
+            for (int k = 0; k < LANES; k++)                                                        \
+                lanes[k] = x[i + k] > lanes[k] ? x[i + k] : lanes[k];                              \
+        for (int k = 0; k < LANES; k++)                                                            \
+            most = lanes[k] > most ? lanes[k] : most;                                              \
+        for (; i < n; i++)                                                                         \
             most = x[i] > most ? x[i] : most;                                                      \
         return most;                                                                               \
     }                                                                                              \
-    static void softmax_##TAG(int64_t n, void *line)                                               \
+    static CM_ALWAYS_INLINE double sum_##TAG(int64_t n, const ctype *x)                            \
     {                                                                                              \
-        ctype *x = line;                                                                           \
-        const ctype most = greatest_##TAG(n, x);                                                   \
         double sum = 0;                                                                            \
-        for (int64_t i = 0; i < n; i++) {                                                          \
-            x[i] = exp_(x[i] - most);                                                              \
-            sum += (double)x[i];                                                                   \
+        int64_t i = 0;                                                                             \
+        while (i + LANES <= n) {                                                                   \
+            ctype lanes[LANES] = {0};                                                              \
+            for (int few = 0; few < FEW && i + LANES <= n; few++, i += LANES)                      \
+                for (int k = 0; k < LANES; k++)                                                    \
+                    lanes[k] += x[i + k];                                                          \
+            for (int k = 0; k < LANES; k++)                                                        \
+                sum += (double)lanes[k];                                                           \
         }                                                                                          \
-        const ctype part = (ctype)(1 / sum);                                                       \
+        for (; i < n; i++)                                                                         \
+            sum += (double)x[i];                                                                   \
+        return sum;                                                                                \
+    }                                                                                              \
+    static CM_ALWAYS_INLINE void softmax_##TAG##_on(enum cm_machine machine, int64_t n, ctype *x)  \
+    {                                                                                              \
+        const ctype most = greatest_##TAG(n, x);                                                   \
+        CM_ANY_ORDER                                                                               \
+        for (int64_t i = 0; i < n; i++)                                                            \
+            x[i] = exp_##TAG(machine, x[i] - most);                                                \
+        const ctype part = (ctype)(1 / sum_##TAG(n, x));                                           \
         for (int64_t i = 0; i < n; i++)                                                            \
             x[i] *= part;                                                                          \
     }                                                                                              \
-    static void log_softmax_##TAG(int64_t n, void *line)                                           \
+    static CM_ALWAYS_INLINE void log_softmax_##TAG##_on(enum cm_machine machine, int64_t n,        \
+                                                        ctype *x)                                  \
     {                                                                                              \
-        ctype *x = line;                                                                           \
+        enum { BLOCK = 256 };                                                                      \
         const ctype most = greatest_##TAG(n, x);                                                   \
+        ctype block[BLOCK];                                                                        \
         double sum = 0;                                                                            \
-        for (int64_t i = 0; i < n; i++)                                                            \
-            sum += (double)exp_(x[i] - most);                                                      \
+        for (int64_t at = 0; at < n; at += BLOCK) {                                                \
+            const int64_t count = n - at < BLOCK ? n - at : BLOCK;                                 \
+            for (int64_t i = 0; i < count; i++)                                                    \
+                block[i] = exp_##TAG(machine, x[at + i] - most);                                   \
+            sum += sum_##TAG(count, block);                                                        \
+        }                                                                                          \
         const ctype off = (ctype)log(sum);                                                         \
         for (int64_t i = 0; i < n; i++)                                                            \
             x[i] = (x[i] - most) - off;                                                            \
@@ -64,8 +93,24 @@ struct scoring {
         for (int64_t i = 0; i < n; i++)                                                            \
             x[i] = i == at;                                                                        \
     }
-DEFINE_LINES(FLOAT, float, expf)
-DEFINE_LINES(DOUBLE, double, exp)
+#define exp_FLOAT(machine, x)  cm_exp_on(machine, x)
+#define exp_DOUBLE(machine, x) ((void)(machine), exp(x))
+DEFINE_LINES(FLOAT, float)
+DEFINE_LINES(DOUBLE, double)
+
+/* The lines of floats are built per machine. */
+#define DEFINE_SCORES(name)                                                                        \
+    CM_BUILDS(name##_FLOAT, (int64_t n, float *x), (machine, n, x))                                \
+    static void name##_FLOAT(int64_t n, void *line)                                                \
+    {                                                                                              \
+        name##_FLOAT_builds[cm_this_machine()](n, line);                                           \
+    }                                                                                              \
+    static void name##_DOUBLE(int64_t n, void *line)                                               \
+    {                                                                                              \
+        name##_DOUBLE_on(CM_PLAIN, n, line);                                                       \
+    }
+DEFINE_SCORES(softmax)
+DEFINE_SCORES(log_softmax)
 
 /* ONNX defines Softmax by a function body; each of its operators rounds, and published results show
  * it. */
@@ -76,8 +121,7 @@ static void softmax_rounding(enum cm_dtype type, int64_t n, float *x)
     for (int64_t i = 0; i < n; i++)
         x[i] -= most;
     cm_line_round(type, n, x);
-    for (int64_t i = 0; i < n; i++)
-        x[i] = expf(x[i]);
+    cm_exp_floats(n, x, x);
     cm_line_round(type, n, x);
     for (int64_t i = 0; i < n; i++)
         total += (double)x[i];

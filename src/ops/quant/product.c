@@ -136,8 +136,9 @@ static enum cm_status product_prepare(struct cm_call *call)
     p->a = lay_batches(a, batch);
     p->b = lay_batches(b, batch);
     p->whole = batch;
-    p->whole.dims[p->whole.rank++] = p->m;
-    p->whole.dims[p->whole.rank++] = p->n;
+    if (!cm_shape_insert(&p->whole, p->whole.rank, p->m) ||
+        !cm_shape_insert(&p->whole, p->whole.rank, p->n))
+        return cm_call_fail_rank(call);
     CM_TRY(lay(call, kind->a_scale, true, &p->whole, &p->a_scale));
     CM_TRY(lay(call, kind->a_zero, true, &p->whole, &p->a_zero));
     CM_TRY(lay(call, kind->b_scale, false, &p->whole, &p->b_scale));

@@ -5,6 +5,7 @@
 #define CM_OPS_REDUCE_REDUCTION_H
 
 #include "graph/op.h"
+#include "ops/common/quantity.h"
 
 typedef void cm_start_fn(int64_t count, void *totals);
 /* Along: count elements into totals[0]. Across: element i into totals[i]. */
@@ -23,13 +24,10 @@ struct cm_reduce_loops {
  * would give. */
 typedef cm_value cm_reduce_slope_fn(struct cm_grad *g, cm_value x, cm_value y, cm_value dy);
 
-/* Shape arithmetic: two known integers as one; false when there is no telling. */
-typedef bool cm_reduce_known_fn(int64_t a, int64_t b, int64_t *out);
-
 struct cm_reduction {
     const struct cm_reduce_loops *loops; /* by element type */
     cm_reduce_slope_fn *slope;
-    cm_reduce_known_fn *of_numbers; /* may be NULL */
+    cm_quantity_fn *of_numbers; /* may be NULL */
 };
 
 enum cm_status cm_reduce_infer(struct cm_infer *in);

@@ -350,28 +350,16 @@ static cm_value prod_slope(struct cm_grad *g, cm_value x, cm_value y, cm_value d
     return cm_emit(g, "Mul", dy, slope);
 }
 
-static bool max_known(int64_t a, int64_t b, int64_t *out)
-{
-    *out = a > b ? a : b;
-    return true;
-}
-
-static bool min_known(int64_t a, int64_t b, int64_t *out)
-{
-    *out = a < b ? a : b;
-    return true;
-}
-
-static const struct cm_reduction sum = {sum_loops, sum_slope, cm_int64_add};
+static const struct cm_reduction sum = {sum_loops, sum_slope, cm_quantity_add};
 static const struct cm_reduction mean = {mean_loops, mean_slope, NULL};
-static const struct cm_reduction prod = {prod_loops, prod_slope, cm_int64_mul};
+static const struct cm_reduction prod = {prod_loops, prod_slope, cm_quantity_mul};
 static const struct cm_reduction l1 = {l1_loops, l1_slope, NULL};
 static const struct cm_reduction l2 = {l2_loops, l2_slope, NULL};
 static const struct cm_reduction sum_square = {sum_square_loops, sum_square_slope, NULL};
 static const struct cm_reduction log_sum = {log_sum_loops, log_sum_slope, NULL};
 static const struct cm_reduction log_sum_exp = {log_sum_exp_loops, log_sum_exp_slope, NULL};
-static const struct cm_reduction max = {max_loops, extreme_slope, max_known};
-static const struct cm_reduction min = {min_loops, extreme_slope, min_known};
+static const struct cm_reduction max = {max_loops, extreme_slope, cm_quantity_max};
+static const struct cm_reduction min = {min_loops, extreme_slope, cm_quantity_min};
 
 CM_OP(ReduceSum, CM_REDUCTION(sum));
 CM_OP(ReduceMean, CM_REDUCTION(mean));

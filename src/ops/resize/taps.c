@@ -18,13 +18,9 @@ static enum cm_status choose(const struct cm_node *node, const char *name, const
 
 /* Each in the order of its enumeration. */
 static const char *const mode_words[] = {"nearest", "linear", "cubic", NULL};
-static const char *const coordinate_words[] = {"half_pixel",
-                                               "half_pixel_symmetric",
-                                               "pytorch_half_pixel",
-                                               "align_corners",
-                                               "asymmetric",
-                                               "tf_crop_and_resize",
-                                               NULL};
+static const char *const coordinate_words[] = {
+    "half_pixel", "half_pixel_symmetric", "pytorch_half_pixel",   "align_corners",
+    "asymmetric", "tf_crop_and_resize",   "tf_half_pixel_for_nn", NULL};
 static const char *const rounding_words[] = {"round_prefer_floor", "round_prefer_ceil", "floor",
                                              "ceil", NULL};
 static const char *const policy_words[] = {"stretch", "not_larger", "not_smaller", NULL};
@@ -206,6 +202,8 @@ static double coordinate(const struct cm_resize *resize, const struct cm_resize_
         const double range = (axis->roi_end - axis->roi_start) * (in - 1);
         return (width == 1 ? range / 2 : x * range / (width - 1)) + axis->roi_start * (in - 1);
     }
+    case CM_COORDINATES_TF_HALF_PIXEL: /* ended with version 11, but producers still write it */
+        return (x + 0.5) / scale;
     }
     return (x + 0.5) / scale - 0.5;
 }

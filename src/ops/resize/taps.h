@@ -14,6 +14,7 @@ enum cm_resize_coordinates {
     CM_COORDINATES_ALIGN_CORNERS,
     CM_COORDINATES_ASYMMETRIC,
     CM_COORDINATES_CROP,
+    CM_COORDINATES_TF_HALF_PIXEL,
 };
 enum cm_resize_rounding {
     CM_ROUND_PREFER_FLOOR,

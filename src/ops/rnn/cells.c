@@ -38,7 +38,8 @@ static const struct cm_cell lstm = {.n_gates = 4,
                                     .activations = {"Sigmoid", "Tanh", "Tanh"},
                                     .step = lstm_step};
 
-CM_OP(LSTM, .infer = cm_recurrent_infer, .body = cm_recurrent_body, .arg = &lstm);
+CM_OP(LSTM, .infer = cm_recurrent_infer, .body = cm_recurrent_body, .arg = &lstm,
+      .weights = CM_OPERAND(1) | CM_OPERAND(2) | CM_OPERAND(3) | CM_OPERAND(7));
 
 static const struct cm_cell coded_lstm = {.n_gates = 4,
                                           .n_states = 2,
@@ -91,7 +92,8 @@ static const struct cm_cell gru = {.n_gates = 3,
                                    .keeps_recurrence_bias = true,
                                    .step = gru_step};
 
-CM_OP(GRU, .infer = cm_recurrent_infer, .body = cm_recurrent_body, .arg = &gru);
+CM_OP(GRU, .infer = cm_recurrent_infer, .body = cm_recurrent_body, .arg = &gru,
+      .weights = CM_OPERAND(1) | CM_OPERAND(2) | CM_OPERAND(3));
 
 /* H' = f(X + H R) */
 static enum cm_status rnn_step(struct cm_rnn_step *s)
@@ -105,4 +107,5 @@ static enum cm_status rnn_step(struct cm_rnn_step *s)
 static const struct cm_cell rnn = {
     .n_gates = 1, .n_states = 1, .n_activations = 1, .activations = {"Tanh"}, .step = rnn_step};
 
-CM_OP(RNN, .infer = cm_recurrent_infer, .body = cm_recurrent_body, .arg = &rnn);
+CM_OP(RNN, .infer = cm_recurrent_infer, .body = cm_recurrent_body, .arg = &rnn,
+      .weights = CM_OPERAND(1) | CM_OPERAND(2) | CM_OPERAND(3));

@@ -2,11 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/rnn/recurrent.h"
 
-/* X (seq, batch, input), W (directions, gates * hidden, input), R (directions, gates * hidden,
- * hidden), B (directions, 2 * gates * hidden), sequence_lens (batch), initial states (directions,
- * batch, hidden), P (directions, 3 * hidden). With layout 1 batch comes first in X, Y and states.
- */
-enum { IN_X, IN_W, IN_R, IN_B, IN_LENS, IN_H, IN_C, IN_P };
+#include "ops/rnn/operands.h"
+
 enum { IN_W_SCALE = 8, IN_W_ZERO, IN_R_SCALE, IN_R_ZERO };
 
 static int n_directions(const struct cm_node *node)
@@ -71,19 +68,18 @@ enum cm_status cm_recurrent_infer(struct cm_infer *in)
     const struct cm_type *x = cm_infer_type(in, IN_X);
     const struct cm_cell *cell = in->node->op->arg;
     CM_TRY(check_attributes(in->node, cell, in->err));
-    static const int ranks[] = {3, 3, 3, 2, 1, 3, 3, 2};
-    for (int i = 0; i < in->n_in && i < (int)CM_COUNT(ranks); i++) {
-        const struct cm_type *type = cm_infer_type(in, i);
-        if (type && type->rank != CM_RANK_UNKNOWN && type->rank != ranks[i])
-            return cm_infer_fail(in, "input %d has rank %d, needs %d", i, type->rank, ranks[i]);
-    }
     CM_TRY(check_hidden(in));
     const bool batch_first = cm_node_int(in->node, "layout") != 0;
+    const struct cm_recurrent_sizes sizes = {.directions = n_directions(in->node),
+                                             .gates = cell->n_gates,
+                                             .hidden =
+                                                 hidden_dim(in->node, cm_infer_type(in, IN_R)),
+                                             .batch_first = batch_first};
+    CM_TRY(cm_recurrent_check(in, &sizes));
     const bool known = x->rank == 3;
     const struct cm_dim seq = known ? x->dims[batch_first] : CM_DIM_ANY;
     const struct cm_dim batch = known ? x->dims[!batch_first] : CM_DIM_ANY;
-    const struct cm_dim hidden = hidden_dim(in->node, cm_infer_type(in, IN_R));
-    const struct cm_dim dirs = CM_DIM(n_directions(in->node));
+    const struct cm_dim hidden = sizes.hidden, dirs = CM_DIM(sizes.directions);
     const struct cm_dim y[2][4] = {{seq, dirs, batch, hidden}, {batch, seq, dirs, hidden}};
     const struct cm_dim last[2][3] = {{dirs, batch, hidden}, {batch, dirs, hidden}};
     CM_TRY(cm_infer_set_tensor(in, 0, x->dtype, 4, y[batch_first]));
@@ -252,7 +248,7 @@ static const int64_t swap_2[] = {1, 0}, swap_3[] = {1, 0, 2};
 static cm_value initial_state(struct cm_body *b, cm_value x, int operand, int d, int64_t hidden,
                               bool batch_first)
 {
-    cm_value given = cm_body_input(b, operand);
+    cm_value given = cm_recurrent_state(b, operand, n_directions(b->node), hidden);
     if (given) {
         if (batch_first)
             given = transpose(b, given, 3, swap_3);
@@ -438,6 +434,7 @@ enum cm_status cm_recurrent_body(struct cm_body *b)
     cm_value x = cm_body_input(b, IN_X), ys[2], lasts[CM_MAX_STATES][2];
     if (batch_first)
         x = transpose(b, x, 3, swap_3);
+    const cm_value lens = cm_recurrent_lengths(b);
     CM_TRY(b->build.status);
     for (int d = 0; d < n; d++) {
         struct pass pass = {.b = b,
@@ -446,7 +443,7 @@ enum cm_status cm_recurrent_body(struct cm_body *b)
                             .reverse = reverse || d == 1,
                             .hidden = hidden.value,
                             .x = x,
-                            .lens = cm_body_input(b, IN_LENS),
+                            .lens = lens,
                             .step = {.call = b, .direction = d, .hidden = hidden.value}};
         for (int s = 0; s < cell->n_states; s++)
             pass.state[s] = initial_state(b, x, IN_H + s, d, hidden.value, batch_first);

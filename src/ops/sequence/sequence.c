@@ -23,10 +23,9 @@ enum cm_status cm_sequence_set(struct cm_infer *in, int o, const struct cm_type 
 
 enum cm_status cm_sequence_position(struct cm_call *call, int i, size_t count, size_t *out)
 {
-    if (cm_tensor_count(call->in[i]) != 1)
-        return cm_call_fail(call, CM_BAD_ARGUMENT, "the position has %lld elements, needs 1",
-                            (long long)cm_tensor_count(call->in[i]));
-    const int64_t position = cm_tensor_int(call->in[i], 0), n = (int64_t)count;
+    const int64_t n = (int64_t)count;
+    int64_t position = n;
+    CM_TRY(cm_call_int(call, i, &position));
     if (position < -n || position >= n)
         return cm_call_fail(call, CM_BAD_ARGUMENT, "position %lld is out of range for %lld",
                             (long long)position, (long long)n);
@@ -112,9 +111,10 @@ static enum cm_status insert_run(struct cm_call *call)
 {
     const struct cm_datum *x = call->in_datum[0];
     size_t position = x->n_items;
+    int64_t wanted = (int64_t)x->n_items;
     /* The end itself is a position, but not one to count backwards from. */
-    if (given(call, 2) &&
-        (cm_tensor_count(call->in[2]) != 1 || cm_tensor_int(call->in[2], 0) != (int64_t)x->n_items))
+    CM_TRY(cm_call_int(call, 2, &wanted));
+    if (wanted != (int64_t)x->n_items)
         CM_TRY(cm_sequence_position(call, 2, x->n_items, &position));
     return cm_sequence_insert(x, position, call->in_datum[1], call->out_datum[0], call->err);
 }

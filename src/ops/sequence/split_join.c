@@ -62,7 +62,7 @@ static enum cm_status read_cuts(struct cm_call *call, int64_t whole, struct cuts
     if (!split)
         return CM_OK;
     if (split->shape.rank == 0) {
-        out->length = cm_tensor_int(split, 0);
+        CM_TRY(cm_call_int(call, 1, &out->length));
         if (out->length < 1)
             return cm_call_fail(call, CM_BAD_ARGUMENT, "split is %lld, must be at least 1",
                                 (long long)out->length);
@@ -155,23 +155,18 @@ static enum cm_status concat_infer(struct cm_infer *in)
 }
 
 /* The shape of an item as it lies in the result. */
-static struct cm_shape placed(const struct cm_tensor *item, int axis, bool new_axis)
+static enum cm_status placed(struct cm_call *call, const struct cm_tensor *item, int axis,
+                             bool new_axis, struct cm_shape *out)
 {
-    struct cm_shape shape = item->shape;
-    if (new_axis) {
-        memmove(&shape.dims[axis + 1], &shape.dims[axis],
-                (size_t)(shape.rank - axis) * sizeof shape.dims[0]);
-        shape.dims[axis] = 1;
-        shape.rank++;
-    }
-    return shape;
+    *out = item->shape;
+    return !new_axis || cm_shape_insert(out, axis, 1) ? CM_OK : cm_call_fail_rank(call);
 }
 
 static enum cm_status joined_shape(struct cm_call *call, int axis, bool new_axis,
                                    struct cm_shape *out)
 {
     const struct cm_datum *x = call->in_datum[0];
-    *out = placed(&x->items[0].tensor, axis, new_axis);
+    CM_TRY(placed(call, &x->items[0].tensor, axis, new_axis, out));
     int64_t total = 0;
     for (size_t i = 0; i < x->n_items; i++) {
         const struct cm_tensor *item = &x->items[i].tensor;
@@ -179,7 +174,8 @@ static enum cm_status joined_shape(struct cm_call *call, int axis, bool new_axis
             item->type != x->items[0].tensor.type)
             return cm_call_fail(call, CM_BAD_ARGUMENT,
                                 "item %zu has another rank or element type than item 0", i);
-        struct cm_shape shape = placed(item, axis, new_axis);
+        struct cm_shape shape;
+        CM_TRY(placed(call, item, axis, new_axis, &shape));
         if (!cm_dim_add(total, shape.dims[axis], &total))
             return cm_call_fail(call, CM_LIMIT, "its result would be too long");
         shape.dims[axis] = out->dims[axis];
@@ -201,7 +197,7 @@ static enum cm_status concat_run(struct cm_call *call)
         return cm_call_fail(call, CM_BAD_ARGUMENT, "the sequence is empty");
     const struct cm_tensor *first = &x->items[0].tensor;
     const int rank = first->shape.rank + new_axis;
-    if (rank > CM_MAX_RANK || !cm_axis_fix(cm_node_int(call->node, "axis"), rank, &axis))
+    if (!cm_axis_fix(cm_node_int(call->node, "axis"), rank, &axis))
         return cm_call_fail(call, CM_BAD_ARGUMENT, "axis is out of range for rank %d", rank);
     CM_TRY(joined_shape(call, axis, new_axis, &shape));
     CM_TRY(cm_call_allocate(call, 0, first->type, &shape));

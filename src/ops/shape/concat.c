@@ -177,8 +177,9 @@ static enum cm_status concat_grad(struct cm_grad *g)
     return CM_OK;
 }
 
-CM_OP(Concat, .infer = concat_infer, .prepare = axis_prepare, .run = concat_run,
-      .grad = concat_grad, .work = cm_work_linear);
+CM_OP(Concat, .weights = ~0u, .entry = CM_ENTERS_AS_PART, .infer = concat_infer,
+      .prepare = axis_prepare, .run = concat_run, .grad = concat_grad, .work = cm_work_linear,
+      .picks_from = UINT32_MAX);
 
 /* ---- Split ---- */
 
@@ -305,4 +306,4 @@ static enum cm_status split_grad(struct cm_grad *g)
 }
 
 CM_OP(Split, .infer = split_infer, .prepare = axis_prepare, .run = split_run, .grad = split_grad,
-      .work = cm_work_linear);
+      .work = cm_work_linear, .picks_from = 1);

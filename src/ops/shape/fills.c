@@ -12,14 +12,27 @@ static void drop_tensor(void *tensor)
     cm_tensor_drop(tensor);
 }
 
-/* Element `at` of a sparse tensor, as a position in the dense one; -1 when it is outside. */
-static int64_t sparse_position(const struct cm_tensor *indices, const struct cm_shape *shape,
-                               int64_t at)
+/* A sparse value as its attribute has it: some elements and where they go. */
+struct sparse {
+    struct cm_tensor values, indices;
+    struct cm_shape shape;
+    size_t bytes; /* that all elements take */
+};
+
+static void drop_sparse(struct sparse *sparse)
 {
-    const int64_t count = cm_shape_elements(shape);
+    cm_tensor_drop(&sparse->values);
+    cm_tensor_drop(&sparse->indices);
+}
+
+/* Element `at` as a position among all elements; -1 when it is outside. */
+static int64_t sparse_position(const struct sparse *sparse, int64_t at)
+{
+    const struct cm_tensor *indices = &sparse->indices;
+    const struct cm_shape *shape = &sparse->shape;
     if (indices->shape.rank != 2) {
         const int64_t position = cm_tensor_int(indices, at);
-        return position >= 0 && position < count ? position : -1;
+        return position >= 0 && position < cm_shape_elements(shape) ? position : -1;
     }
     int64_t position = 0;
     for (int i = 0; i < shape->rank; i++) {
@@ -31,27 +44,61 @@ static int64_t sparse_position(const struct cm_tensor *indices, const struct cm_
     return position;
 }
 
-static enum cm_status fill_sparse(struct cm_infer *in, const struct cm_tensor *values,
-                                  const struct cm_tensor *indices, struct cm_tensor *out)
+static enum cm_status check_sparse(const struct sparse *sparse, struct cm_error *err)
 {
-    const int64_t count = cm_tensor_count(values);
-    const struct cm_shape *shape = &indices->shape;
+    const int64_t count = cm_tensor_count(&sparse->values);
+    const struct cm_shape *shape = &sparse->indices.shape;
     const bool listed = shape->rank == 1 && shape->dims[0] == count;
     const bool tabled =
-        shape->rank == 2 && shape->dims[0] == count && shape->dims[1] == out->shape.rank;
+        shape->rank == 2 && shape->dims[0] == count && shape->dims[1] == sparse->shape.rank;
 
-    if (indices->type != CM_INT64 || (!listed && !tabled))
-        return cm_infer_fail(in, "the indices of sparse_value do not go with its %lld values",
-                             (long long)count);
-    cm_move_zero(out->type, out->data, 0, cm_tensor_count(out));
-    for (int64_t i = 0; i < count; i++) {
-        const int64_t to = sparse_position(indices, &out->shape, i);
-        if (to < 0)
-            return cm_infer_fail(in, "index %lld of sparse_value is outside its shape",
-                                 (long long)i);
-        cm_move_span(values->type, values->data, i, out->data, to, 1);
+    if (sparse->indices.type != CM_INT64 || (!listed && !tabled))
+        return cm_fail(err, CM_BAD_MODEL,
+                       "the indices of sparse_value do not go with its %lld values",
+                       (long long)count);
+    for (int64_t i = 0; i < count; i++)
+        if (sparse_position(sparse, i) < 0)
+            return cm_fail(err, CM_BAD_MODEL, "index %lld of sparse_value is outside its shape",
+                           (long long)i);
+    return CM_OK;
+}
+
+/* What fails halfway can be dropped. */
+static enum cm_status load_sparse(const struct cm_sparse_proto *proto, struct sparse *out,
+                                  struct cm_error *err)
+{
+    int64_t count;
+
+    *out = (struct sparse){0};
+    if (!proto->values || !proto->indices)
+        return cm_fail(err, CM_BAD_MODEL, "sparse_value lacks values or indices");
+    for (size_t i = 0; i < proto->dims.count; i++)
+        if (!cm_shape_insert(&out->shape, (int)i, proto->dims.items[i]))
+            return cm_fail(err, CM_BAD_MODEL, "sparse_value has rank %zu, at most %d may be",
+                           proto->dims.count, CM_MAX_RANK);
+    CM_TRY(cm_tensor_proto_load(proto->values, NULL, &out->values, err));
+    CM_TRY(cm_tensor_proto_load(proto->indices, NULL, &out->indices, err));
+    if (!cm_shape_count(&out->shape, &count) ||
+        !cm_dtype_bytes(out->values.type, count, &out->bytes)) {
+        char text[128];
+        return cm_fail(err, CM_BAD_MODEL, "sparse_value cannot have the shape %s",
+                       cm_shape_print(&out->shape, text, sizeof text));
     }
-    return cm_move_hold(out, values, in->err);
+    return check_sparse(out, err);
+}
+
+static enum cm_status fill_sparse(const struct sparse *sparse, struct cm_tensor *out,
+                                  struct cm_error *err)
+{
+    const struct cm_tensor *values = &sparse->values;
+
+    cm_move_zero(out->type, out->data, 0, cm_tensor_count(out));
+    for (int64_t i = 0; i < cm_tensor_count(values); i++) {
+        const int64_t to = sparse_position(sparse, i);
+        if (to >= 0) /* was checked, but the bytes may be those of a file that others change */
+            cm_move_span(values->type, values->data, i, out->data, to, 1);
+    }
+    return cm_move_hold(out, values, err);
 }
 
 /* A tensor that lives as long as the arena; empty until it is loaded. */
@@ -62,25 +109,39 @@ static struct cm_tensor *kept_tensor(struct cm_infer *in)
     return tensor;
 }
 
-static enum cm_status load_sparse(struct cm_infer *in, const struct cm_sparse_proto *proto,
-                                  struct cm_tensor *out)
+/* A few bytes of a file may stand for any number of zeros, so only what is in proportion to them is
+ * spread out here. The rest is computed like any other result: under the limit of a run, or of
+ * what may be folded. */
+static enum cm_status infer_sparse(struct cm_infer *in, const struct cm_sparse_proto *proto)
 {
-    struct cm_tensor *values = kept_tensor(in), *indices = kept_tensor(in);
-    struct cm_shape shape = {.rank = (int)proto->dims.count};
+    enum { ALWAYS = 4096, GROWTH = 32 };
+    struct cm_tensor *tensor = kept_tensor(in);
+    struct sparse sparse;
 
-    if (!proto->values || !proto->indices || proto->dims.count > CM_MAX_RANK)
-        return cm_infer_fail(in,
-                             "sparse_value lacks values or indices, or has too many dimensions");
-    for (int i = 0; i < shape.rank; i++) {
-        shape.dims[i] = proto->dims.items[i];
-        if (shape.dims[i] < 0)
-            return cm_infer_fail(in, "dimension %d of sparse_value is %lld", i,
-                                 (long long)shape.dims[i]);
+    enum cm_status status = load_sparse(proto, &sparse, in->err);
+    const size_t stored = status ? 0 : cm_tensor_bytes(&sparse.values);
+    if (!status && (sparse.bytes <= ALWAYS || sparse.bytes / GROWTH <= stored)) {
+        status = cm_tensor_new(sparse.values.type, &sparse.shape, tensor, in->err);
+        if (!status)
+            status = fill_sparse(&sparse, tensor, in->err);
+        if (!status && in->n_out > 0)
+            in->out[0].constant = tensor;
     }
-    CM_TRY(cm_tensor_proto_load(proto->values, NULL, values, in->err));
-    CM_TRY(cm_tensor_proto_load(proto->indices, NULL, indices, in->err));
-    CM_TRY(cm_tensor_new(values->type, &shape, out, in->err));
-    return fill_sparse(in, values, indices, out);
+    const struct cm_tensor whole = cm_tensor_borrow(sparse.values.type, &sparse.shape, NULL);
+    drop_sparse(&sparse);
+    CM_TRY(status);
+    return cm_infer_set(in, 0, cm_type_of_tensor(in->arena, &whole));
+}
+
+static enum cm_status run_sparse(struct cm_call *call, const struct cm_sparse_proto *proto)
+{
+    struct sparse sparse;
+
+    enum cm_status status = load_sparse(proto, &sparse, call->err);
+    if (!status)
+        status = fill_sparse(&sparse, call->out[0], call->err);
+    drop_sparse(&sparse);
+    return status;
 }
 
 /* A view of numbers or strings that the attribute holds. */
@@ -96,8 +157,6 @@ static enum cm_status load_attribute(struct cm_infer *in, const struct cm_attrib
     switch (attr->type) {
     case CM_ATTR_TENSOR:
         return cm_tensor_proto_load(attr->t, NULL, out, in->err);
-    case CM_ATTR_SPARSE_TENSOR:
-        return load_sparse(in, attr->sparse_tensor, out);
     case CM_ATTR_FLOAT:
         *out = view(CM_FLOAT, false, 1, &attr->f);
         return CM_OK;
@@ -121,7 +180,8 @@ static enum cm_status load_attribute(struct cm_infer *in, const struct cm_attrib
     }
 }
 
-/* The value is a fact of the output from here on; run copies it from there. */
+/* The value is a fact of the output from here on, but for large sparse ones; run copies it from
+ * there. */
 static enum cm_status constant_infer(struct cm_infer *in)
 {
     static const char *const names[] = {"value",        "sparse_value", "value_float",
@@ -138,6 +198,8 @@ static enum cm_status constant_infer(struct cm_infer *in)
     }
     if (!attr)
         return cm_infer_fail(in, "none of its attributes holds a value");
+    if (attr->type == CM_ATTR_SPARSE_TENSOR)
+        return infer_sparse(in, attr->sparse_tensor);
     struct cm_tensor *tensor = kept_tensor(in);
     CM_TRY(load_attribute(in, attr, tensor));
     if (in->n_out > 0)
@@ -149,6 +211,9 @@ static enum cm_status constant_run(struct cm_call *call)
 {
     const cm_value output = cm_node_output(call->node, 0);
     const struct cm_tensor *value = cm_value_get(call->node->module, output)->fact.constant;
+    const struct cm_attribute_proto *sparse = cm_node_attr(call->node, "sparse_value");
+    if (!value && sparse)
+        return run_sparse(call, sparse->sparse_tensor);
     if (!value)
         return cm_call_fail(call, CM_BAD_MODEL, "its value is not known");
     const size_t size = cm_tensor_bytes(value);
@@ -171,12 +236,11 @@ struct element {
 static enum cm_status load_element(const struct cm_node *node, struct element *out,
                                    struct cm_error *err)
 {
-    const struct cm_attribute_proto *attr = cm_node_attr(node, "value");
     *out = (struct element){.type = CM_FLOAT};
-    if (!attr)
+    if (!cm_node_attr(node, "value"))
         return CM_OK;
     struct cm_tensor value;
-    CM_TRY(cm_tensor_proto_load(attr->t, NULL, &value, err));
+    CM_TRY(cm_node_tensor(node, "value", &value, err));
     const int64_t count = cm_tensor_count(&value);
     out->type = value.type;
     if (count == 1 && value.type != CM_STRING)

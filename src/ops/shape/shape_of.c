@@ -1,6 +1,7 @@
 /* Shape and Size: what is asked of a tensor's shape, not of its elements. */
 // SPDX-License-Identifier: Apache-2.0
 #include "graph/op.h"
+#include "graph/product.h"
 
 /* The part [first, last) of the axes that attributes start and end ask for; out of range is
  * clamped. */
@@ -58,10 +59,8 @@ static enum cm_status size_infer(struct cm_infer *in)
     CM_TRY(cm_infer_set_tensor(in, 0, CM_INT64, 0, NULL));
     if (x->rank == CM_RANK_UNKNOWN)
         return CM_OK;
-    struct cm_dim size = CM_DIM(1);
-    for (int i = 0; i < x->rank; i++)
-        size = cm_dim_product(size, x->dims[i]);
-    const struct cm_quantity known = cm_dim_quantity(size);
+    const struct cm_product product = cm_product_of(in->symbols, x, 0, x->rank);
+    const struct cm_quantity known = cm_dim_quantity(cm_product_dim(in->symbols, &product));
     if (known.is_number || known.symbol)
         cm_infer_set_known(in, 0, 0, 1, &known);
     return CM_OK;

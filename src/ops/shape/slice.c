@@ -256,4 +256,5 @@ static enum cm_status slice_grad(struct cm_grad *g)
     return cm_grad_set(g, 0, cm_build_scatter(&g->build, x, positions, dy, false));
 }
 
-CM_OP(Slice, .infer = slice_infer, .run = slice_run, .grad = slice_grad, .work = cm_work_linear);
+CM_OP(Slice, .infer = slice_infer, .run = slice_run, .grad = slice_grad, .work = cm_work_linear,
+      .picks_from = 1);

@@ -1,7 +1,7 @@
 /* Identity, Reshape, Flatten, Squeeze, Unsqueeze: the same elements, perhaps under another shape.
  */
 // SPDX-License-Identifier: Apache-2.0
-#include "base/number.h"
+#include "graph/product.h"
 #include "ops/common/move.h"
 #include "ops/elementwise/element_loops.h"
 #include "ops/shape/shape_rules.h"
@@ -28,69 +28,27 @@ static enum cm_status identity_grad(struct cm_grad *g)
 }
 
 CM_OP(Identity, .infer = identity_infer, .run = identity_run, .grad = identity_grad,
-      .share = cm_share_view, .layouts = CM_LAYOUT_SAME, .elementwise = cm_copy_elementwise,
-      .keeps_values = true);
+      .is_copy = true, .share = cm_share_view, .layouts = CM_LAYOUT_SAME,
+      .elementwise = cm_copy_elementwise, .keeps_values = true);
 
 /* ---- Reshape ---- */
 
-/* A product of dimensions: a number times symbols. */
-struct product {
-    int64_t number;
-    uint32_t symbols[CM_MAX_RANK];
-    int n_symbols;
-    bool known; /* no factor is unknown, and the number fits */
-    bool zero;  /* a factor is 0, so the others do not matter */
-};
-
-static void multiply(struct product *product, struct cm_dim dim)
-{
-    if (dim.value == 0)
-        product->zero = true;
-    else if (cm_dim_known(dim))
-        product->known = cm_dim_mul(product->number, dim.value, &product->number) && product->known;
-    else if (dim.symbol)
-        product->symbols[product->n_symbols++] = dim.symbol;
-    else
-        product->known = false;
-}
-
-static void settle_zero(struct product *product)
-{
-    if (product->zero)
-        *product = (struct product){.number = 0, .known = true, .zero = true};
-}
-
-/* Strikes out the symbols that both products have. */
-static void cancel(struct product *a, struct product *b)
-{
-    for (int i = 0; i < a->n_symbols;) {
-        int j = 0;
-        while (j < b->n_symbols && b->symbols[j] != a->symbols[i])
-            j++;
-        if (j == b->n_symbols) {
-            i++;
-            continue;
-        }
-        a->symbols[i] = a->symbols[--a->n_symbols];
-        b->symbols[j] = b->symbols[--b->n_symbols];
-    }
-}
-
 /* What -1 stands for, when that can be said; ok is false when there is no such number. */
-static struct cm_dim remaining(struct product *all, struct product *rest, bool *ok)
+static struct cm_dim remaining(struct cm_symbols *symbols, struct cm_product *all,
+                               struct cm_product *rest, bool *ok)
 {
     *ok = true;
     if (!all->known || !rest->known)
         return CM_DIM_ANY;
-    cancel(all, rest);
+    cm_product_cancel(all, rest);
     if (rest->n_symbols > 0)
         return CM_DIM_ANY;
-    if (all->n_symbols > 0)
-        return all->n_symbols == 1 && all->number == rest->number
-                   ? (struct cm_dim){CM_DIM_UNKNOWN, all->symbols[0]}
-                   : CM_DIM_ANY;
-    *ok = rest->number != 0 && all->number % rest->number == 0;
-    return *ok ? CM_DIM(all->number / rest->number) : CM_DIM_ANY;
+    const bool divides = rest->number != 0 && all->number % rest->number == 0;
+    *ok = divides || all->n_symbols > 0; /* symbols may bring the factors that are missing */
+    if (!divides)
+        return CM_DIM_ANY;
+    all->number /= rest->number;
+    return cm_product_dim(symbols, all);
 }
 
 /* One dimension of the requested shape; -1 is left for later. */
@@ -121,20 +79,18 @@ static enum cm_status requested_dim(struct cm_infer *in, const struct cm_type *x
 static enum cm_status fill_in(struct cm_infer *in, const struct cm_type *x, struct cm_dim *dims,
                               size_t count, const bool *copied, int open)
 {
-    struct product all = {.number = 1, .known = true}, rest = all;
+    struct cm_product all = CM_PRODUCT_ONE, rest = all;
     if (x->rank == CM_RANK_UNKNOWN)
         return CM_OK;
     for (int i = 0; i < x->rank; i++)
         if (open < 0 || !copied[i])
-            multiply(&all, x->dims[i]);
+            cm_product_times(&all, in->symbols, x->dims[i]);
     for (size_t k = 0; k < count; k++)
         if ((int)k != open && (open < 0 || !copied[k]))
-            multiply(&rest, dims[k]);
-    settle_zero(&all);
-    settle_zero(&rest);
+            cm_product_times(&rest, in->symbols, dims[k]);
     bool ok = true;
     if (open >= 0)
-        dims[open] = remaining(&all, &rest, &ok);
+        dims[open] = remaining(in->symbols, &all, &rest, &ok);
     else if (all.known && rest.known && all.n_symbols + rest.n_symbols == 0)
         ok = all.number == rest.number;
     return ok ? CM_OK
@@ -191,9 +147,10 @@ static enum cm_status flatten_infer(struct cm_infer *in)
     if (x->rank == CM_RANK_UNKNOWN)
         return cm_infer_set_tensor(in, 0, x->dtype, 2, dims);
     CM_TRY(cm_infer_axis(in, cm_node_int(in->node, "axis"), x->rank, true, &axis));
-    dims[0] = dims[1] = CM_DIM(1);
-    for (int i = 0; i < x->rank; i++)
-        dims[i >= axis] = cm_dim_product(dims[i >= axis], x->dims[i]);
+    const struct cm_product before = cm_product_of(in->symbols, x, 0, axis),
+                            after = cm_product_of(in->symbols, x, axis, x->rank);
+    dims[0] = cm_product_dim(in->symbols, &before);
+    dims[1] = cm_product_dim(in->symbols, &after);
     return cm_infer_set_tensor(in, 0, x->dtype, 2, dims);
 }
 

@@ -4,7 +4,14 @@
 #include "ops/common/line.h"
 #include "ops/signal/fourier.h"
 
+/* The signal is (batch, length, 1 or 2). Exporters also write a real one without its last axis,
+ * which is not ONNX's form but can mean only one thing. */
 enum { SIGNAL, STEP, WINDOW, LENGTH };
+
+static bool has_rows(const struct cm_type *signal)
+{
+    return signal->rank == 2 || signal->rank == 3;
+}
 
 /* One known number; false when it is not known yet. */
 static bool known_number(struct cm_infer *in, int i, int64_t *out)
@@ -33,7 +40,7 @@ static enum cm_status frame_length(struct cm_infer *in, int64_t *out)
                                  (long long)wide);
     } else if (window) {
         *out = wide;
-    } else if (!cm_infer_type(in, LENGTH) && x->rank == 3) {
+    } else if (!cm_infer_type(in, LENGTH) && has_rows(x)) {
         *out = x->dims[1].value;
     }
     if (*out == 0 || *out > INT64_C(1) << 40)
@@ -47,14 +54,17 @@ static enum cm_status stft_infer(struct cm_infer *in)
     const bool onesided = cm_node_int(in->node, "onesided") != 0;
     struct cm_dim dims[4] = {CM_DIM_ANY, CM_DIM_ANY, CM_DIM_ANY, CM_DIM(2)};
     int64_t length, step;
-    if (x->rank != CM_RANK_UNKNOWN && x->rank != 3)
-        return cm_infer_fail(in, "the signal has rank %d, needs 3", x->rank);
+    if (x->rank != CM_RANK_UNKNOWN && !has_rows(x))
+        return cm_infer_fail(in, "the signal has rank %d, needs 2 or 3", x->rank);
+    CM_TRY(cm_infer_number(in, STEP));
+    CM_TRY(cm_infer_number(in, LENGTH));
     CM_TRY(frame_length(in, &length));
     if (length > 0)
         dims[2] = CM_DIM(onesided ? length / 2 + 1 : length);
+    if (has_rows(x))
+        dims[0] = x->dims[0];
     if (x->rank == 3) {
         const struct cm_dim lanes = x->dims[2];
-        dims[0] = x->dims[0];
         if (cm_dim_known(lanes) && lanes.value != 1 && lanes.value != 2)
             return cm_infer_fail(in, "the last axis has %lld, must have 1 (real) or 2 (complex)",
                                  (long long)lanes.value);
@@ -64,7 +74,7 @@ static enum cm_status stft_infer(struct cm_infer *in)
     if (known_number(in, STEP, &step)) {
         if (step < 1)
             return cm_infer_fail(in, "frame_step is %lld, must be 1 or more", (long long)step);
-        if (length > 0 && x->rank == 3 && cm_dim_known(x->dims[1])) {
+        if (length > 0 && has_rows(x) && cm_dim_known(x->dims[1])) {
             if (x->dims[1].value < length)
                 return cm_infer_fail(in, "frames of %lld are longer than the signal of %lld",
                                      (long long)length, (long long)x->dims[1].value);
@@ -94,7 +104,8 @@ static enum cm_status stft_run(struct cm_call *call)
     const int64_t n = given    ? cm_tensor_int(given, 0)
                       : window ? cm_tensor_count(window)
                                : x->shape.dims[1];
-    const int64_t lanes = x->shape.dims[2], step = cm_tensor_int(call->in[STEP], 0);
+    const int64_t lanes = x->shape.rank == 3 ? x->shape.dims[2] : 1;
+    const int64_t step = cm_tensor_int(call->in[STEP], 0);
     double *line = call->scratch, *part = line + 2 * n;
     struct cm_fourier f;
     if (cm_tensor_count(call->out[0]) == 0)
@@ -138,10 +149,22 @@ static cm_value size_of(struct cm_body *b, cm_value x, int64_t axis)
     return cm_emit(b, "Gather", cm_emit(b, "Shape", x), cm_build_int64(&b->build, axis));
 }
 
+/* The signal with its last axis. */
+static cm_value signal_lanes(struct cm_body *b)
+{
+    const cm_value x = cm_body_input(b, SIGNAL);
+    const int rank = cm_builder_type(&b->build, x)->rank;
+    if (rank == 3)
+        return x;
+    if (rank == 2)
+        return cm_emit(b, "Unsqueeze", x, cm_emit_int64s(b, 2));
+    return cm_emit(b, "Reshape", x, cm_emit_int64s(b, 0, 0, -1));
+}
+
 /* Frames gathered by index, weighted, then transformed. */
 static enum cm_status stft_body(struct cm_body *b)
 {
-    const cm_value x = cm_body_input(b, SIGNAL), window = cm_body_input(b, WINDOW);
+    const cm_value x = signal_lanes(b), window = cm_body_input(b, WINDOW);
     struct cm_arena *arena = cm_builder_arena(&b->build);
     const cm_value zero = cm_build_int64(&b->build, 0), one = cm_build_int64(&b->build, 1);
     const cm_value step = as_int64(b, cm_body_input(b, STEP));

@@ -6,13 +6,13 @@
 #include <string.h>
 
 enum { CLASS, SPLIT, JUMP, AT_START, AT_END, AT_WORD_EDGE, FOUND };
-enum { MOST_DEPTH = 200, MOST_REPEATS = 1000, MOST_WORK = 1 << 18, LAST_LETTER = 0x10ffff };
+enum { MOST_DEPTH = 200, MOST_REPEATS = 1000, MOST_WORK = 1 << 24, LAST_LETTER = 0x10ffff };
 
 struct parser {
     struct cm_str pattern;
     size_t at;
     int depth;
-    int work; /* pieces read so far: repeats of repeats read theirs again */
+    int64_t work; /* steps written and moved, those dropped again too */
     struct cm_regex *out;
     struct cm_error *err;
 };
@@ -71,10 +71,18 @@ static enum cm_status bad(struct parser *p, enum cm_status status, const char *w
                    p->at);
 }
 
+/* Is there room for so many more steps, and may that many be moved? */
+static enum cm_status afford(struct parser *p, int32_t steps, int32_t moves)
+{
+    p->work += moves;
+    if (steps > CM_REGEX_STEPS - p->out->n_steps || p->work > MOST_WORK)
+        return bad(p, CM_LIMIT, "it is too long");
+    return CM_OK;
+}
+
 static enum cm_status emit(struct parser *p, struct cm_regex_step step)
 {
-    if (p->out->n_steps == CM_REGEX_STEPS)
-        return bad(p, CM_LIMIT, "it is too long");
+    CM_TRY(afford(p, 1, 1));
     p->out->steps[p->out->n_steps++] = step;
     return CM_OK;
 }
@@ -82,6 +90,7 @@ static enum cm_status emit(struct parser *p, struct cm_regex_step step)
 /* Makes room for a step before the piece that starts at `at`. */
 static enum cm_status emit_before(struct parser *p, int32_t at, struct cm_regex_step step)
 {
+    CM_TRY(afford(p, 1, p->out->n_steps - at));
     CM_TRY(emit(p, step));
     memmove(&p->out->steps[at + 1], &p->out->steps[at],
             (size_t)(p->out->n_steps - 1 - at) * sizeof step);
@@ -265,8 +274,6 @@ static enum cm_status parse_atom(struct parser *p)
     const int32_t first = p->out->n_ranges;
     uint32_t letter;
     bool found;
-    if (++p->work > MOST_WORK)
-        return bad(p, CM_LIMIT, "it is too long");
     if (take(p, "("))
         return parse_group(p);
     if (take(p, "["))
@@ -314,43 +321,49 @@ static bool parse_counts(struct parser *p, int *least, int *most)
     return true;
 }
 
-/* The piece that was read from [source, end) of the pattern and starts at step `at`, again and
- * again: copies are made by reading it again. */
-static enum cm_status repeat(struct parser *p, size_t source, int32_t at, int32_t ranges, int least,
-                             int most)
+/* Another copy of the piece of `size` steps at `from`: jumps are relative, classes are shared. */
+static enum cm_status emit_copy(struct parser *p, int32_t from, int32_t size)
 {
-    const size_t end = p->at;
-    const int depth = p->depth, copies = most < 0 ? (least > 0 ? least : 1) : most;
-    p->out->n_steps = at;
+    CM_TRY(afford(p, size, size + 1));
+    memcpy(&p->out->steps[p->out->n_steps], &p->out->steps[from],
+           (size_t)size * sizeof *p->out->steps);
+    p->out->n_steps += size;
+    return CM_OK;
+}
+
+/* The piece from step `at` to the last one, again and again. It is read once, however often it is
+ * repeated: repeats of repeats would multiply. */
+static enum cm_status repeat(struct parser *p, int32_t at, int least, int most)
+{
+    const int32_t size = p->out->n_steps - at;
+    const int copies = most < 0 ? (least > 0 ? least : 1) : most;
+    int32_t first = at;
+    if (copies == 0)
+        p->out->n_steps = at;
     for (int i = 0; i < copies; i++) {
-        const int32_t piece = p->out->n_steps;
-        p->at = source;
-        p->out->n_ranges = ranges; /* copies share their classes */
-        CM_TRY(parse_atom(p));
-        const int32_t size = p->out->n_steps - piece;
-        if (most < 0 && i == copies - 1) {
-            if (least == 0) {
-                CM_TRY(emit_before(p, piece, (struct cm_regex_step){SPLIT, false, 1, size + 2}));
-                CM_TRY(emit(p, (struct cm_regex_step){JUMP, false, -size - 1, 0}));
-            } else {
-                CM_TRY(emit(p, (struct cm_regex_step){SPLIT, false, -size, 1}));
-            }
+        const bool endless = most < 0 && i == copies - 1;
+        const struct cm_regex_step skip = {SPLIT, false, 1, size + (endless ? 2 : 1)};
+        if (i >= least && i == 0) {
+            CM_TRY(emit_before(p, at, skip));
+            first++;
         } else if (i >= least) {
-            CM_TRY(emit_before(p, piece, (struct cm_regex_step){SPLIT, false, 1, size + 1}));
+            CM_TRY(emit(p, skip));
         }
+        if (i > 0)
+            CM_TRY(emit_copy(p, first, size));
+        if (endless && i >= least)
+            CM_TRY(emit(p, (struct cm_regex_step){JUMP, false, -size - 1, 0}));
+        else if (endless)
+            CM_TRY(emit(p, (struct cm_regex_step){SPLIT, false, -size, 1}));
     }
-    p->at = end;
-    p->depth = depth;
     return CM_OK;
 }
 
 static enum cm_status parse_repeated(struct parser *p)
 {
-    const size_t source = p->at;
-    const int32_t at = p->out->n_steps, ranges = p->out->n_ranges;
+    const int32_t at = p->out->n_steps;
     int least, most;
     CM_TRY(parse_atom(p));
-    const size_t end = p->at;
     if (take(p, "*"))
         least = 0, most = -1;
     else if (take(p, "+"))
@@ -361,10 +374,7 @@ static enum cm_status parse_repeated(struct parser *p)
         return CM_OK;
     if (least > MOST_REPEATS || most > MOST_REPEATS || (most >= 0 && most < least))
         return bad(p, CM_BAD_MODEL, "a bad number of repeats");
-    const size_t after = p->at;
-    p->at = end;
-    CM_TRY(repeat(p, source, at, ranges, least, most));
-    p->at = after;
+    CM_TRY(repeat(p, at, least, most));
     take(p, "?"); /* as few as possible: the same when all must match */
     if (peek(p) == '*' || peek(p) == '+' || peek(p) == '?')
         return bad(p, CM_BAD_MODEL, "a repeat of a repeat");

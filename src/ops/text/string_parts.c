@@ -186,13 +186,12 @@ static enum cm_status split_run(struct cm_call *call)
     struct cm_shape shape = x->shape;
     int64_t most = 0;
 
-    if (shape.rank == CM_MAX_RANK)
-        return cm_call_fail(call, CM_LIMIT, "its result would have rank %d", shape.rank + 1);
     for (int64_t i = 0; i < n; i++) {
         const int64_t count = split(splitter, xs[i], NULL);
         most = count > most ? count : most;
     }
-    shape.dims[shape.rank++] = most;
+    if (!cm_shape_insert(&shape, shape.rank, most))
+        return cm_call_fail_rank(call);
     CM_TRY(cm_call_allocate(call, 0, CM_STRING, &shape));
     if (call->n_out > 1)
         CM_TRY(cm_call_allocate(call, 1, CM_INT64, &x->shape));

@@ -88,6 +88,28 @@ void test_describe__indices_past_the_count_give_null(void)
     CHECK(cameo_model_function(model, 0) == NULL);
     CHECK(cameo_model_training(model, 0) == NULL);
     CHECK(cameo_model_external_file(model, 0) == NULL);
+    CHECK(cameo_model_note(model, 0) == NULL);
+    cameo_model_free(model);
+}
+
+void test_describe__notes_say_which_rules_a_model_breaks_without_harm(void)
+{
+    static const char text[] =
+        "<ir_version: 8, opset_import: [\"\" : 17, \"l\" : 1]>\n"
+        "main (float[2] x, bool c) => (float[2] y) {\n"
+        "  y = Add(z, x)\n"
+        "  z = If (c) <then_branch = yes () => (float[2] r) { [late] r = Neg(s) s = Abs(x) },\n"
+        "              else_branch = no () => (float[2] r) { r = Neg(x) }>\n"
+        "}\n";
+    struct cameo_model *model = load_text(text);
+
+    CHECK_STRING(cameo_model_note(model, 0)->data,
+                 "the nodes of graph 'main' are not in topological order: node making 'y' (Add) "
+                 "reads 'z', which a later node makes; they are sorted in memory");
+    CHECK_STRING(cameo_model_note(model, 1)->data,
+                 "the nodes of graph 'yes' are not in topological order: node 'late' (Neg) reads "
+                 "'s', which a later node makes; they are sorted in memory");
+    CHECK(cameo_model_note(model, 2) == NULL);
     cameo_model_free(model);
 }
 
@@ -289,5 +311,33 @@ void test_load__a_memory_limit_is_honoured(void)
     options.memory_limit = 1 << 20;
     options.copy_files = true;
     CHECK_INT(cameo_model_load(MODELS "linear.onnx", &options, &model, &err), CAMEO_OK);
+    cameo_model_free(model);
+}
+
+void test_describe__weights_outside_initializers_are_counted(void)
+{
+    static const char text[] =
+        "<ir_version: 8, opset_import: [\"\" : 17, \"ai.onnx.ml\" : 3]>\n"
+        "g (float[N,2] x, bool c) => (float[N,1] y, float[3] z) {\n"
+        "  w = Constant<value = float[2,2] {1, 2, 3, 4}>() h = MatMul(x, w)\n"
+        "  y = ai.onnx.ml.LinearRegressor<coefficients = [1.0, 2.0], intercepts = [0.5]>(h)\n"
+        "  z = If(c) <then_branch = a () => (float[3] p) <float[3] p = {1, 2, 3}> { },\n"
+        "             else_branch = b () => (float[3] q) { q = Constant<value_floats = [1.0]>() "
+        "}>\n"
+        "}";
+    struct cameo_load_options options = CAMEO_LOAD_OPTIONS_INIT;
+    struct cameo_model *model;
+    struct cameo_error err;
+
+    options.format = CAMEO_FORMAT_TEXT;
+    if (cameo_model_load_memory(text, strlen(text), &options, &model, &err) != CAMEO_OK)
+        fail_msg("%s", err.message);
+    const struct cameo_summary *summary = cameo_model_summary(model);
+    CHECK_INT(summary->parameter_count, 0);
+    CHECK_INT(summary->constant_weights.tensor_count, 2);
+    CHECK_INT(summary->constant_weights.count, 5);
+    CHECK_INT(summary->constant_weights.bytes, 20);
+    CHECK_INT(summary->attribute_weights.count, 3);
+    CHECK_INT(summary->nested_weights.count, 3);
     cameo_model_free(model);
 }

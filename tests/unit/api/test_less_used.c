@@ -80,6 +80,54 @@ void test_less_used__arrays_have_names_and_values_are_written_in_place(void)
     check_in_arena(name_arrays);
 }
 
+/* Arrays that nobody asked for are listed but not made, and what is made counts. */
+static void load_some(struct cm_arena *arena)
+{
+    const char *path = case_path(arena, case_folder(arena), "b.npz");
+    const char *const names[] = {"small", "large"};
+    const struct cameo_text small = {"small", 5}, none = {"none", 4};
+    struct cameo_arrays_options options = CAMEO_ARRAYS_OPTIONS_INIT;
+    const int64_t sizes[] = {3, 100000};
+    struct cameo_datum *values[2];
+    struct cameo_arrays *arrays;
+    struct cameo_error err;
+
+    /* Strings are copied out of the file: their number costs, even of empty ones. */
+    for (size_t i = 0; i < 2; i++)
+        OK(cameo_datum_new(CAMEO_STRING, 1, &sizes[i], &values[i], &err));
+    OK(cameo_arrays_save(path, names, (const struct cameo_datum *const *)values, 2, &err));
+    options.memory_limit = 100000;
+    CHECK_INT(cameo_arrays_load(path, &options, &arrays, &err), CAMEO_LIMIT);
+    CHECK(strstr(err.message, "b.npz: array 'large'") && strstr(err.message, "memory limit"));
+    CHECK(arrays == NULL);
+    options.names = &small;
+    options.name_count = 1;
+    OK(cameo_arrays_load(path, &options, &arrays, &err));
+    CHECK_INT(cameo_arrays_count(arrays), 2);
+    CHECK_STRING(cameo_arrays_name(arrays, 1).data, "large");
+    CHECK_INT(cameo_datum_count(cameo_arrays_at(arrays, 0)), 3);
+    CHECK(cameo_arrays_at(arrays, 1) == NULL);
+    cameo_arrays_free(arrays);
+    options.names = &none;
+    options.memory_limit = 0;
+    OK(cameo_arrays_save(path, names, (const struct cameo_datum *const *)values, 1, &err));
+    OK(cameo_arrays_load(path, &options, &arrays, &err));
+    CHECK(cameo_arrays_at(arrays, 0) == NULL);
+    cameo_arrays_free(arrays);
+    options.or_alone = true;
+    options.copy_files = true;
+    OK(cameo_arrays_load(path, &options, &arrays, &err));
+    CHECK_INT(cameo_datum_count(cameo_arrays_at(arrays, 0)), 3);
+    cameo_arrays_free(arrays);
+    cameo_datum_free(values[0]);
+    cameo_datum_free(values[1]);
+}
+
+void test_less_used__arrays_are_loaded_by_name_and_within_a_limit(void)
+{
+    check_in_arena(load_some);
+}
+
 static void seek_batches(struct cm_arena *arena)
 {
     static const char csv[] = "x,t\n1,3\n2,6\n3,9\n4,12\n5,15\n";

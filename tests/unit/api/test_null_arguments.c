@@ -112,6 +112,8 @@ ROW(cameo_datum_new,
 ROW(cameo_arrays_open,
     REFUSES("'path'", cameo_arrays_open(NULL, CAMEO_KIND_NONE, &arrays_out, err));
     REFUSES("'out'", cameo_arrays_open("x.npy", CAMEO_KIND_NONE, NULL, err));)
+ROW(cameo_arrays_load, REFUSES("'path'", cameo_arrays_load(NULL, NULL, &arrays_out, err));
+    REFUSES("'out'", cameo_arrays_load("x.npy", NULL, NULL, err));)
 ROW(cameo_arrays_save,
     REFUSES("'path'", cameo_arrays_save(NULL, NULL, NULL, 0, err));
     REFUSES("'values'", cameo_arrays_save("x.npy", NULL, NULL, 1, err));)
@@ -217,6 +219,11 @@ ROW(cameo_model_gradcheck,
     REFUSES("'model'", cameo_model_gradcheck(NULL, NULL, NULL, 0, no_row, NULL, err));
     REFUSES("'feeds'", cameo_model_gradcheck(t->model, NULL, NULL, 1, no_row, NULL, err));
     REFUSES("'row'", cameo_model_gradcheck(t->model, NULL, NULL, 0, NULL, NULL, err));)
+ROW(cameo_session_make_inputs,
+    struct cameo_made_inputs *made;
+    REFUSES("'session'", cameo_session_make_inputs(NULL, NULL, NULL, 0, &made, err));
+    REFUSES("'feeds'", cameo_session_make_inputs(t->session, NULL, NULL, 1, &made, err));
+    REFUSES("'out'", cameo_session_make_inputs(t->session, NULL, NULL, 0, NULL, err));)
 /* clang-format on */
 
 #define LISTED(function)                                                                           \
@@ -233,6 +240,7 @@ static const struct row rows[] = {
     LISTED(cameo_model_check),
     LISTED(cameo_model_blockers),
     LISTED(cameo_datum_new),
+    LISTED(cameo_arrays_load),
     LISTED(cameo_arrays_open),
     LISTED(cameo_arrays_save),
     LISTED(cameo_registry_new),
@@ -270,6 +278,7 @@ static const struct row rows[] = {
     LISTED(cameo_model_gradient),
     LISTED(cameo_model_optimize),
     LISTED(cameo_model_gradcheck),
+    LISTED(cameo_session_make_inputs),
 };
 
 static void make(struct things *t)
@@ -361,6 +370,7 @@ void test_null_arguments__do_no_harm_where_there_is_no_status(void)
     cameo_datum_free(NULL);
     cameo_arrays_free(NULL);
     cameo_session_free(NULL);
+    cameo_made_inputs_free(NULL);
     cameo_cancel_free(NULL);
     cameo_dataset_free(NULL);
     cameo_batches_free(NULL);

@@ -72,6 +72,11 @@ static enum cameo_status run_once(struct cameo_session *session, const char *pat
     if (status == CAMEO_OK)
         CHECK_INT(cameo_arrays_count(arrays), 2);
     cameo_arrays_free(arrays);
+    struct cameo_made_inputs *made = NULL;
+    if (status == CAMEO_OK)
+        status = cameo_session_make_inputs(session, NULL, NULL, 0, &made, err);
+    CHECK((made != NULL) == (status == CAMEO_OK));
+    cameo_made_inputs_free(made);
     return status;
 }
 

@@ -590,7 +590,7 @@ static void refused(struct cm_arena *arena, const char *node, const char *part)
     char text[1000];
     snprintf(text, sizeof text,
              HEAD "main (float[1] a, float[1] b, int64[1] n) => (float[1] da) {\n"
-                  "  y = Mul(a, b)\n  %s\n  late = Neg(a)\n}",
+                  "  y = Mul(a, b)\n  %s\n}",
              node);
     enum cm_status status = graph_try(arena, text, NULL, &err);
     if (!status)
@@ -619,7 +619,6 @@ static void all_refused(struct cm_arena *arena)
     refused(arena, "da = " GRADIENT " <xs = [\"a\"], y = \"y\"> (n)", "int64");
     refused(arena, "da = " GRADIENT " <xs = [\"a\", \"a\"], y = \"y\"> (a, a)", "twice");
     refused(arena, "da = " GRADIENT " <xs = [\"a\"], zs = [\"a\"], y = \"y\"> (a, a)", "twice");
-    refused(arena, "da = " GRADIENT " <xs = [\"a\"], y = \"late\"> (a)", "late");
     refused(arena, "da = " GRADIENT " <xs = [\"a\", \"b\"], y = \"y\"> (, b)", "input 0");
 }
 

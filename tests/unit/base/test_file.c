@@ -38,6 +38,50 @@ void test_file__maps_and_copies_the_same_bytes(void)
     folder_remove(&folder);
 }
 
+/* Pages of this process in memory. */
+static long resident(void)
+{
+    long size = 0, pages = 0;
+    FILE *file = fopen("/proc/self/statm", "r");
+
+    if (file && fscanf(file, "%ld %ld", &size, &pages) != 2)
+        pages = 0;
+    if (file)
+        fclose(file);
+    return pages;
+}
+
+void test_file__forgotten_bytes_take_no_memory_and_come_back(void)
+{
+    enum { SIZE = 8 << 20, PAGE = 4096 };
+    struct cm_mapping mapping;
+    struct folder folder;
+    struct cm_error err;
+    char path[FOLDER_PATH_SIZE];
+    char *bytes = cm_malloc(SIZE + 1);
+
+    CHECK(bytes);
+    memset(bytes, 'a', SIZE);
+    bytes[SIZE] = 0;
+    folder_make(&folder);
+    folder_write(&folder, "large.bin", bytes);
+    CHECK_OK(cm_file_map(folder_path(&folder, "large.bin", path), false, &mapping, &err), &err);
+    const struct cm_str range = {(const char *)mapping.data, mapping.size};
+    CHECK(memcmp(mapping.data, bytes, SIZE) == 0);
+    const long before = resident();
+    cm_mapped_forget(&range, 1, mapping.data + 100, SIZE - 200);
+    const long after = resident();
+    CHECK(before == 0 || before - after > SIZE / PAGE / 2);
+    CHECK(memcmp(mapping.data, bytes, SIZE) == 0);
+    /* What lies elsewhere, or reaches out of the range, is left alone. */
+    cm_mapped_forget(&range, 1, bytes, SIZE);
+    cm_mapped_forget(&range, 1, mapping.data + PAGE, SIZE);
+    CHECK(bytes[SIZE / 2] == 'a');
+    cm_mapping_release(&mapping);
+    cm_free(bytes);
+    folder_remove(&folder);
+}
+
 void test_file__an_empty_file_maps_to_nothing(void)
 {
     struct cm_error err = {0};

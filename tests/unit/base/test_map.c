@@ -107,6 +107,26 @@ static void small_runs(struct cm_arena *arena)
     CHECK_INT(map.capacity, 16);
 }
 
+static void reserved(struct cm_arena *arena)
+{
+    struct cm_map map = {0};
+
+    *cm_map_insert(&map, arena, CM_STR("first"), NULL) = 7;
+    cm_map_reserve(&map, arena, 1000);
+    const size_t capacity = map.capacity;
+    for (size_t i = 1; i < 1000; i++)
+        *cm_map_insert(&map, arena, cm_arena_printf(arena, "k%zu", i), NULL) = i;
+    CHECK_INT(map.capacity, capacity);
+    CHECK_INT(cm_map_get(&map, CM_STR("first"), 0), 7);
+    cm_map_reserve(&map, arena, 10);
+    CHECK_INT(map.capacity, capacity);
+}
+
+void test_map__reserved_room_is_enough(void)
+{
+    check_in_arena(reserved);
+}
+
 void test_map__every_way_of_removing_leaves_the_rest(void)
 {
     check_in_arena(small_runs);

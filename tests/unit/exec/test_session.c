@@ -711,3 +711,24 @@ void test_session__what_a_callback_makes_is_not_the_runs(void)
 {
     check_in_arena(callbacks_own);
 }
+
+/* Memory that held something before: a packed result must not show it behind its last element. */
+static void packed_result(struct cm_arena *arena)
+{
+    struct cm_session *session = exec_of(
+        arena, GRAPH_HEAD "main (float[3] x) => (int4[3] y) { y = Cast <to = 22> (x) }", NULL);
+    const struct cm_datum *x = FLOATS(arena, 1, 2, 3);
+    uint8_t room[2] = {0xff, 0xff};
+    struct cm_error err = {0};
+    struct cm_datum out = {.kind = CM_KIND_TENSOR,
+                           .tensor = cm_tensor_borrow(CM_INT4, &CM_SHAPE(3), room)};
+    CHECK_OK(cm_session_run(session, &x, 1, &out, 1, NULL, &err), &err);
+    CHECK_INT(room[0], 0x21);
+    CHECK_INT(room[1], 0x03);
+    cm_datum_drop(&out);
+}
+
+void test_session__bits_behind_the_last_packed_element_are_zero(void)
+{
+    check_in_arena(packed_result);
+}

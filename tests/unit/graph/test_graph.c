@@ -92,6 +92,61 @@ void test_graph__nodes_can_be_put_anywhere(void)
     check_in_arena(move);
 }
 
+static void remove_dead(struct cm_arena *arena)
+{
+    struct cm_graph *graph = graph_new(arena);
+    struct cm_module *module = graph->module;
+    struct cm_graph *other = cm_graph_new(module, NULL, CM_STR("other"));
+    const cm_value x = cm_graph_add_input(graph, CM_STR("x"), graph_float_type(arena, 2));
+    const cm_value y = cm_graph_add_input(other, CM_STR("y"), graph_float_type(arena, 2));
+    const cm_value a = GRAPH_ADD(graph, "Relu", x), b = GRAPH_ADD(graph, "Neg", a);
+    const cm_value c = GRAPH_ADD(graph, "Abs", b), unread = GRAPH_ADD(graph, "Exp", a);
+    const cm_value elsewhere = GRAPH_ADD(other, "Exp", y);
+    cm_graph_set_outputs(graph, &c, 1);
+
+    cm_graph_remove_dead(graph);
+    CHECK(!cm_value_get(module, unread)->node);
+    CHECK_INT(graph->n_nodes, 3);
+    CHECK_INT(other->n_nodes, 1); /* not asked for */
+    cm_graph_remove_dead(graph);
+    CHECK_INT(graph->n_nodes, 3);
+    /* What fed a reader that went away goes too. */
+    cm_graph_set_output(graph, 0, x);
+    cm_graph_remove_dead(graph);
+    CHECK_INT(graph->n_nodes, 0);
+    CHECK_INT(count_uses(module, x), 1);
+    CHECK(cm_value_get(module, elsewhere)->node);
+    cm_graph_remove_dead(other);
+    CHECK_INT(other->n_nodes, 0);
+}
+
+void test_graph__what_nobody_reads_can_be_removed(void)
+{
+    check_in_arena(remove_dead);
+}
+
+static void remove_dead_in_bodies(struct cm_arena *arena)
+{
+    struct cm_graph *graph =
+        graph_of(arena,
+                 GRAPH_HEAD "g (bool c, float[2] x) => (float[2] y) {\n"
+                            "  outer = Neg (x)\n"
+                            "  y = If (c) <then_branch = t () => (float[2] a) { a = Abs (x) "
+                            "unread = Exp (outer) },\n"
+                            "    else_branch = e () => (float[2] b) { b = Relu (x) }>\n}",
+                 NULL);
+    CHECK_INT(graph->n_nodes, 2);
+    cm_graph_remove_dead(graph);
+    CHECK_INT(graph->n_nodes, 1);
+    CHECK_INT(graph->first->bodies[0].graph->n_nodes, 1);
+    CHECK_GIVES(arena, graph, INPUTS(graph_bool(arena, true), FLOATS(arena, -1, 2)), 1, 2);
+}
+
+void test_graph__what_only_dead_nodes_of_a_body_read_is_dead(void)
+{
+    check_in_arena(remove_dead_in_bodies);
+}
+
 static void retype(struct cm_arena *arena)
 {
     struct cm_graph *graph = graph_new(arena);
@@ -272,4 +327,71 @@ static void declare(struct cm_arena *arena)
 void test_graph__a_declared_type_can_be_taken_back(void)
 {
     check_in_arena(declare);
+}
+
+static void tensor_attributes(struct cm_arena *arena)
+{
+    struct cm_graph *graph =
+        graph_of(arena,
+                 GRAPH_HEAD "main (int64[1] s) => (int64[N] y, float[N] z) {\n"
+                            "  y = ConstantOfShape <value = int64[1] {7}> (s)\n"
+                            "  z = ConstantOfShape (s) }",
+                 NULL);
+    struct cm_tensor tensor;
+    struct cm_error err;
+
+    CHECK_OK(cm_node_tensor(graph->first, "value", &tensor, &err), &err);
+    CHECK_INT(cm_tensor_count(&tensor), 1);
+    CHECK_INT(cm_tensor_int(&tensor, 0), 7);
+    cm_tensor_drop(&tensor);
+    CHECK_OK(cm_node_tensor(graph->last, "value", &tensor, &err), &err);
+    CHECK_INT(cm_tensor_count(&tensor), 0);
+    CHECK(tensor.data != NULL);
+    cm_tensor_drop(&tensor);
+}
+
+void test_node__an_absent_tensor_counts_as_empty(void)
+{
+    check_in_arena(tensor_attributes);
+}
+
+/* A rule may take the element type of a result from an attribute; the schema has the last word. */
+static void result_types(struct cm_arena *arena)
+{
+    struct cm_error err = {0};
+
+    CHECK_FAILS(graph_try(arena,
+                          "<ir_version: 10, opset_import: [\"ai.onnx.ml\" : 4]> m (int64[2] x) => "
+                          "(y) { y = ai.onnx.ml.LabelEncoder <keys_tensor = int64[1] {1}, "
+                          "values_tensor = float16[1] {1}> (x) }",
+                          NULL, &err),
+                CM_BAD_MODEL, &err, "output 0 'Y' would be float16[2], must be one of");
+}
+
+void test_node__a_result_that_the_schema_does_not_allow_is_refused(void)
+{
+    check_in_arena(result_types);
+}
+
+/* 60 functions that each call the one before twice: refused before anything is made. */
+static void chain_of_functions(struct cm_arena *arena)
+{
+    struct cm_str text = cm_arena_printf(
+        arena, GRAPH_HEAD "main (float[1] x) => (float[1] y) { y = local.f60(x) }\n" GRAPH_LOCAL
+                          "f0 (x) => (y) { y = Neg(x) }\n");
+    struct cm_error err = {0};
+
+    for (int i = 1; i <= 60; i++)
+        text = cm_arena_printf(
+            arena, "%s" GRAPH_LOCAL "f%d (x) => (y) { a = local.f%d(x) y = local.f%d(a) }\n",
+            text.data, i, i - 1, i - 1);
+    const size_t held = arena->held;
+    CHECK_FAILS(graph_try(arena, text.data, NULL, &err), CM_LIMIT, &err,
+                "expanding its functions would make more than 1000000 nodes");
+    CHECK(arena->held - held < 10 << 20);
+}
+
+void test_function__expansion_is_measured_before_it_is_made(void)
+{
+    check_in_arena(chain_of_functions);
 }

@@ -109,6 +109,28 @@ void test_lower__functions_are_inlined_and_dead_nodes_removed_whatever_runs(void
     check_in_arena(always);
 }
 
+/* Attention, in part spelled as ONNX Runtime's optimizer spells it. */
+static void shorthands(struct cm_arena *arena)
+{
+    static const char text[] =
+        "<ir_version: 10, opset_import: [\"\" : 28, \"com.microsoft\" : 1]>\n"
+        "main (float[1,2,3,4] q, float[1,2,3,4] k, float[1,2,3,4] v) => (float[1,2,3,4] y) {\n"
+        "  s = com.microsoft.FusedMatMul <transB = 1, alpha = 0.5> (q, k)\n"
+        "  p = Softmax <axis = -1> (s) y = MatMul(p, v) }";
+    struct cm_graph *graph = graph_of(arena, text, NULL);
+    struct cm_error err = {0};
+    CHECK_OK(cm_lower_graph(graph, &(struct cm_lower_options){.keep_operators = true}, &err), &err);
+    CHECK(cm_str_is(graph->first->op_type, "FusedMatMul"));
+    CHECK_OK(cm_lower_graph(graph, NULL, &err), &err);
+    CHECK_INT(graph->n_nodes, 1);
+    CHECK(cm_str_is(graph->first->op_type, "Attention"));
+}
+
+void test_lower__patterns_are_found_behind_operators_that_are_only_their_body(void)
+{
+    check_in_arena(shorthands);
+}
+
 /* Only the branch that is not taken refuses the shape that folding finds. */
 static void untaken(struct cm_arena *arena)
 {

@@ -76,6 +76,30 @@ void test_pattern_attention__keys_are_turned_in_several_ways(void)
     check_in_arena(transposes);
 }
 
+static void one_head(struct cm_arena *arena)
+{
+    const char *qkv = "float[2,4,8] q, float[2,5,8] k, float[2,5,6] v, bool[4,5] m, bool[2,1,5] n";
+    struct cm_graph *graph = patterns_make(arena, qkv, "float[2,4,6] y",
+                                           "t = Transpose<perm = [0,2,1]>(k) s = MatMul(q, t)"
+                                           "w = Where(m, s, never) p = Softmax(w) y = MatMul(p, v)",
+                                           "Where Attention");
+    CHECK_INT(cm_node_int(graph->last, "q_num_heads"), 1);
+    patterns_make(
+        arena, qkv, "float[2,4,6] y",
+        "t = Transpose<perm = [0,2,1]>(k) s = MatMul(q, t) u = Div(s, four) p = Softmax(u)"
+        "y = MatMul(p, v)",
+        "Attention");
+    /* the operator would take the mask's batch for heads */
+    patterns_keep(arena, qkv, "float[2,4,6] y",
+                  "b = Where(n, zero, never) t = Transpose<perm = [0,2,1]>(k) s = MatMul(q, t)"
+                  "u = Add(s, b) p = Softmax(u) y = MatMul(p, v)");
+}
+
+void test_pattern_attention__one_head_needs_no_axis(void)
+{
+    check_in_arena(one_head);
+}
+
 static void masks(struct cm_arena *arena)
 {
     /* a bool mask as numbers to add */

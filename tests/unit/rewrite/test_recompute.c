@@ -13,7 +13,7 @@ static struct cm_graph *training_graph(struct cm_arena *arena, const char *text)
     struct cm_graph *graph = before_after_graph(arena, text);
     struct cm_error err = {0};
     CHECK_OK(cm_gradient_expand(graph, &err), &err);
-    cm_remove_dead(graph);
+    cm_graph_remove_dead(graph);
     return graph;
 }
 

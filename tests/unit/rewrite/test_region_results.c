@@ -220,7 +220,7 @@ static void tangled(struct cm_arena *arena)
     j.in[2] = exec_ramp(arena, &CM_SHAPE(4), 0.25);
     j.in[3] = exec_ramp(arena, &CM_SHAPE(3, 1), -0.25);
     j.in[4] = exec_ramp(arena, &CM_SCALAR, 0.75);
-    cm_remove_dead(t.graph);
+    cm_graph_remove_dead(t.graph);
     regions_seen += judge(t.graph, &j);
     CHECK_INT(j.status, CM_OK);
     execute(arena, t.graph, &j);

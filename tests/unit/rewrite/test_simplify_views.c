@@ -111,6 +111,32 @@ static void transposes(struct cm_arena *arena)
     LEAVES(F "{ a = Transpose(x) y = Relu(a) }", "Transpose Relu");
 }
 
+static void longer_transposes(struct cm_arena *arena)
+{
+    static const int64_t expected[] = {0, 2, 3, 1};
+    struct cm_graph *graph =
+        LEAVES("main (float[N,3,M,4] x) => (y) <int64[1] one = {1}, int64[1] two = {2}>"
+               "{ a = Unsqueeze(x, one) b = Transpose<perm = [0, 3, 1, 4, 2]>(a)"
+               "  c = Squeeze(b, two) y = Relu(c) }",
+               "Transpose Relu");
+    const struct cm_int64s perm = cm_node_ints(graph->first, "perm");
+    CHECK_INT(perm.count, 4);
+    for (size_t i = 0; i < perm.count; i++)
+        CHECK_INT(perm.items[i], expected[i]);
+    LEAVES(F "<int64[3] flat = {4, 3, 1}> { a = Transpose<perm = [3, 0, 1, 2]>(ones)"
+             " b = Reshape(a, flat) y = Relu(b) }",
+           "Reshape Transpose Relu");
+    /* not only axes of length 1 go */
+    LEAVES(F "<int64[2] flat = {4, 6}> { a = Transpose<perm = [2, 0, 1]>(v)"
+             " b = Reshape(a, flat) y = Relu(b) }",
+           "Transpose Reshape Relu");
+}
+
+void test_simplify_views__axes_of_length_1_that_go_are_not_moved(void)
+{
+    check_in_arena(longer_transposes);
+}
+
 void test_simplify_views__transposes_cancel_and_merge(void)
 {
     check_in_arena(transposes);

@@ -95,6 +95,62 @@ void test_upgrade_runtime__the_result_has_the_type_of_the_scale(void)
     check_in_arena(mixed_types);
 }
 
+static void experiments(struct cm_arena *arena)
+{
+    static const struct {
+        const char *node;
+        float y[4]; /* of -1, 0, 0.5, 2 */
+    } rows[] = {
+        {"Affine <alpha = 2.0, beta = 0.5> (x)", {-1.5f, 0.5f, 1.5f, 4.5f}},
+        {"Affine (x)", {-1, 0, 0.5f, 2}},
+        {"Scale <scale = 2.0> (x)", {-2, 0, 1, 4}},
+        {"ImageScaler <scale = 2.0, bias = [1.0]> (x)", {-1, 1, 2, 5}},
+        {"ScaledTanh <alpha = 2.0, beta = 0.0> (x)", {0, 0, 0, 0}},
+        {"ThresholdedRelu <alpha = 0.5> (x)", {0, 0, 0, 2}},
+        {"Crop <border = [0, 0, 0, 0], scale = [2, 2]> (x)", {-1, 0, 0.5f, 2}},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        const struct cm_str text =
+            cm_arena_printf(arena,
+                            "<ir_version: 3, opset_import: [\"\" : 8]>\n"
+                            "main (float[4] f) => (float[4] y) {\n"
+                            "  s = Constant <value = int64[4] {1, 1, 2, 2}> ()\n"
+                            "  l = Constant <value = int64[1] {4}> ()\n"
+                            "  x = Reshape (f, s) r = %s y = Reshape (r, l) }",
+                            rows[i].node);
+        struct cm_graph *graph = adopted(arena, text.data);
+        graph_check(arena, graph, INPUTS(FLOATS(arena, -1, 0, 0.5f, 2)), NULL, rows[i].y, 4);
+    }
+}
+
+void test_upgrade_runtime__experiments_of_the_first_opsets_are_known(void)
+{
+    check_in_arena(experiments);
+}
+
+static void cropped(struct cm_arena *arena)
+{
+    struct cm_graph *graph =
+        adopted(arena, "<ir_version: 3, opset_import: [\"\" : 8]>\n"
+                       "main (float[12] f) => (float[2] y) {\n"
+                       "  s = Constant <value = int64[4] {1, 1, 3, 4}> ()\n"
+                       "  l = Constant <value = int64[1] {2}> ()\n"
+                       "  x = Reshape (f, s) c = Crop <border = [1, 0, 2, 1]> (x)\n"
+                       "  y = Reshape (c, l) }");
+    CHECK_GIVES(arena, graph, INPUTS(FLOATS(arena, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11)), 1, 5);
+    graph = adopted(arena, "<ir_version: 3, opset_import: [\"\" : 8]>\n"
+                           "main (float[4] x) => (float[2] y) {\n"
+                           "  a = Constant <value = int64[1] {1}> ()\n"
+                           "  b = Constant <value = int64[1] {-1}> ()\n"
+                           "  y = DynamicSlice (x, a, b) }");
+    CHECK_GIVES(arena, graph, INPUTS(FLOATS(arena, 0, 1, 2, 3)), 1, 2);
+}
+
+void test_upgrade_runtime__borders_are_cut_off(void)
+{
+    check_in_arena(cropped);
+}
+
 static void own_function(struct cm_arena *arena)
 {
     struct cm_graph *graph = adopted(
@@ -131,6 +187,16 @@ static void refusals(struct cm_arena *arena)
          HEAD "main (float[3] x) => (float[3] y) {\n" WEIGHTS
               "  y = LayerNormalization <power = 2> (x, s) }",
          "power"},
+        {CM_BAD_MODEL, HEAD "main (float[1,1,2,2] x) => (float[1] y) { y = ImageScaler (x) }",
+         "attribute 'bias' is required"},
+        {CM_BAD_MODEL,
+         HEAD "main (float[1,1,2,2] x) => (float[1] y) { y = Crop <border = [1, 2]> (x) }",
+         "attribute 'border' has 2 numbers, needs 4"},
+        {CM_BAD_MODEL,
+         HEAD "main (float[1,1,2,2] x) => (float[1] y) { y = Crop <border = [1, 2, 3, -4]> (x) }",
+         "no size"},
+        {CM_BAD_MODEL, HEAD "main (float[2] x) => (float[2] y) { y, z = Affine (x) }",
+         "has 2 outputs, must have 1"},
         {CM_UNSUPPORTED, HEAD "main (float[3] x) => (float[3] y) { y = RMSNormalization (x, x) }",
          "there is no such operator in opset 12 of ai.onnx"},
     };

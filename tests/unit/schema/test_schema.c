@@ -25,9 +25,10 @@ static const struct cm_schema_default *preset(const struct cm_schema *schema, co
     return attr ? attr->preset : NULL;
 }
 
-static bool ours(const struct cm_schema *schema)
+/* Of domains that the onnx package does not declare. */
+static bool is_foreign(const struct cm_schema *schema)
 {
-    return !strcmp(schema->domain, "ai.cameo");
+    return !strcmp(schema->domain, "ai.cameo") || !strcmp(schema->domain, "com.microsoft");
 }
 
 void test_schema__holds_659_versions_of_227_onnx_operators(void)
@@ -37,7 +38,7 @@ void test_schema__holds_659_versions_of_227_onnx_operators(void)
     for (size_t i = 0; i < cm_schema_count(); i++) {
         const struct cm_schema *const row = cm_schema_at(i);
         const struct cm_schema *const before = i > 0 ? cm_schema_at(i - 1) : NULL;
-        if (ours(row))
+        if (is_foreign(row))
             continue;
         versions++;
         names += !before || strcmp(before->name, row->name) || strcmp(before->domain, row->domain);

@@ -95,3 +95,21 @@ void test_axis__negative_counts_from_the_end(void)
     CHECK(!cm_axis_fix(INT64_MIN, 3, &axis));
     CHECK(!cm_axis_fix(0, 0, &axis));
 }
+
+void test_shape__an_axis_is_put_in_anywhere_until_the_rank_is_full(void)
+{
+    struct cm_shape shape = CM_SHAPE(2, 3);
+
+    CHECK(cm_shape_insert(&shape, 0, 7));
+    CHECK(cm_shape_insert(&shape, 3, 9));
+    CHECK(cm_shape_insert(&shape, 2, 8));
+    CHECK(cm_shape_equal(&shape, &CM_SHAPE(7, 2, 8, 3, 9)));
+    CHECK(!cm_shape_insert(&shape, 6, 1));
+    CHECK(!cm_shape_insert(&shape, -1, 1));
+    while (shape.rank < CM_MAX_RANK)
+        CHECK(cm_shape_insert(&shape, shape.rank, 1));
+    const struct cm_shape full = shape;
+    CHECK(!cm_shape_insert(&shape, 0, 1));
+    CHECK(!cm_shape_insert(&shape, CM_MAX_RANK, 1));
+    CHECK(cm_shape_equal(&shape, &full));
+}

@@ -200,3 +200,30 @@ void test_oom__sharing_a_datum_leaks_nothing_wherever_memory_ends(void)
         cm_datum_drop(&datum);
     }
 }
+
+void test_tensor__bits_behind_the_last_element_are_cleared(void)
+{
+    static const struct {
+        enum cm_dtype type;
+        int64_t count;
+        uint8_t last; /* what is left of 0xff in the last byte */
+    } rows[] = {{CM_INT4, 3, 0x0f},  {CM_INT4, 4, 0xff},       {CM_UINT2, 1, 0x03},
+                {CM_UINT2, 7, 0x3f}, {CM_FLOAT6E2M3, 1, 0x3f}, {CM_FLOAT6E2M3, 3, 0x03},
+                {CM_FLOAT, 1, 0xff}, {CM_INT4, 0, 0xff}};
+
+    for (size_t i = 0; i < CM_COUNT(rows); i++) {
+        uint8_t bytes[8];
+        memset(bytes, 0xff, sizeof bytes);
+        const struct cm_tensor tensor =
+            cm_tensor_borrow(rows[i].type, &CM_SHAPE(rows[i].count), bytes);
+        const size_t size = cm_tensor_bytes(&tensor);
+        const bool padded = rows[i].last != 0xff;
+
+        CHECK_INT(cm_tensor_has_padding(&tensor), padded);
+        CHECK_INT(cm_tensor_padding_is_clear(&tensor), !padded);
+        cm_tensor_clear_padding(&tensor);
+        CHECK(cm_tensor_padding_is_clear(&tensor));
+        CHECK_INT(bytes[size ? size - 1 : 0], rows[i].last);
+        CHECK_INT(bytes[size], 0xff);
+    }
+}

@@ -4,6 +4,7 @@
 #include "train_case.h"
 
 #include "onnx/tensor_data.h"
+#include "tensor/half.h"
 #include "train/prepare.h"
 
 #include <math.h>
@@ -349,16 +350,52 @@ void test_prepare_flags__initialization_resets_the_optimizer(void)
     check_in_arena(reset);
 }
 
+/* ---- float16 ---- */
+
+/* x = 0.0001, w = 2 and t = 1: the gradient is about -0.0002, and a thousandth of its square is
+ * nothing in float16. */
+static void halves(struct cm_arena *arena)
+{
+    struct run run = {.options = with("mse", "adam", 0.5)};
+    struct cm_error err = {0};
+    const float number = 1e-4F;
+    float target = 1;
+    uint16_t x;
+    const struct cm_shape shape = CM_SHAPE(1);
+    const struct cm_tensor feeds[2] = {cm_tensor_borrow(CM_FLOAT16, &shape, &x),
+                                       cm_tensor_borrow(CM_FLOAT, &shape, &target)};
+    const struct cm_tensor *in[IN_MAX];
+
+    cm_narrow_store(CM_FLOAT16, &x, 0, 1, &number);
+    begin(&run, arena,
+          "<ir_version: 8, opset_import: [\"\" : 17]>\n"
+          "line (float16[n] x) => (float16[n] y) <float16[1] w = {16384}> { y = Mul (x, w) }");
+    for (size_t i = 0; i < 2; i++)
+        in[i] = &feeds[cm_str_is(cm_trainer_input(run.trainer, i)->name, "target")];
+    CHECK_OK(cm_trainer_step(run.trainer, in, run.scalars, &err), &err);
+    check_near(scalar(&run, "loss"), (2e-4 - 1) * (2e-4 - 1));
+    check_near(train_value(run.trainer, "w", 0), 2.5);
+    const int state = cm_trainer_state_find(run.trainer, CM_STR("w.exp_avg_sq"));
+    CHECK_INT(cm_trainer_state(run.trainer, (size_t)state)->type, CM_FLOAT);
+    CHECK(train_value(run.trainer, "w.exp_avg_sq", 0) > 0);
+}
+
+void test_prepare_flags__float16_is_moved_in_float(void)
+{
+    check_in_arena(halves);
+}
+
 /* ---- which weights ---- */
 
 static const char several[] = "<ir_version: 8, opset_import: [\"\" : 17]>\n"
                               "several (float[n,2] x) => (float[n,2] y)\n"
                               "<float[2,2] head_w = {1,2,3,4}, float[2] body_b = {1,2}, float "
                               "scale = {2}, int64[2] shape = {-1, 2},\n"
-                              " float[2] unused = {0,0}, float[2] limit = {9,9}>\n"
+                              " float[2] unused = {0,0}, float[2] limit = {9,9}, float[2] mean = "
+                              "{1,1}>\n"
                               "{ c = Constant <value = float[2] {3, 4}> ()\n"
-                              "  far = Greater (x, limit) a = Add (x, body_b) q = Add (a, c) m = "
-                              "MatMul (q, head_w) s = Mul (m, scale)\n"
+                              "  far = Greater (x, limit) q = Sub (x, mean) m = MatMul (q, head_w) "
+                              "a = Add (m, body_b) d = Add (a, c) s = Mul (d, scale)\n"
                               "  z = Where (far, x, s) y = Reshape (z, shape) }";
 
 static const struct cm_prepare_choice *choice_of(const struct cm_prepare_report *report,
@@ -387,25 +424,31 @@ static void choices(struct cm_arena *arena)
     struct cm_model_file *file = train_model(arena, several);
 
     CHECK_OK(cm_prepare(arena, file, &options, &report, &err), &err);
-    check_choice(&report, "head_w", true, "a gradient reaches it");
-    check_choice(&report, "body_b", true, "a gradient reaches it");
-    check_choice(&report, "c", true, "a gradient reaches it");
+    check_choice(&report, "head_w", true, "a weight or bias by its place");
+    check_choice(&report, "body_b", true, "a bias or shift");
+    check_choice(&report, "mean", false,
+                 "it is applied to an input of the model, as a normalization is");
     check_choice(&report, "scale", false, "a scalar constant");
     check_choice(&report, "shape", false, "it holds no floats");
-    check_choice(&report, "unused", false, "the loss does not depend on it");
-    check_choice(&report, "limit", false, "no gradient reaches it");
-    CHECK(strstr(report.changes[0].data, "'c', held in a Constant node") != NULL);
-    CHECK_INT(file->model.graph->initializer.count, 7);
-    options.freeze = "body|^c$";
-    CHECK_OK(cm_prepare(arena, train_model(arena, several), &options, &report, &err), &err);
-    check_choice(&report, "head_w", true, "a gradient reaches it");
-    check_choice(&report, "body_b", false, "freeze matches it");
+    check_choice(&report, "unused", false, "nothing reads it");
+    check_choice(&report, "limit", false,
+                 "Greater reads it, not as a weight, bias, scale, shift or table");
     CHECK_INT(report.n_changes, 0);
-    options.freeze = NULL;
-    options.train = "scale";
+    CHECK_INT(file->model.graph->initializer.count, 7);
+    options.freeze = "body";
     CHECK_OK(cm_prepare(arena, train_model(arena, several), &options, &report, &err), &err);
-    check_choice(&report, "scale", true, "a gradient reaches it");
+    check_choice(&report, "head_w", true, "a weight or bias by its place");
+    check_choice(&report, "body_b", false, "freeze matches it");
+    options.freeze = NULL;
+    options.train = "scale|^c$|unused";
+    file = train_model(arena, several);
+    CHECK_OK(cm_prepare(arena, file, &options, &report, &err), &err);
+    check_choice(&report, "scale", true, "train matches it");
+    check_choice(&report, "c", true, "train matches it");
+    check_choice(&report, "unused", false, "the loss does not depend on it");
     check_choice(&report, "head_w", false, "train does not match it");
+    CHECK(strstr(report.changes[0].data, "'c', held in a Constant node") != NULL);
+    CHECK_INT(file->model.graph->initializer.count, 8);
 }
 
 void test_prepare_flags__weights_are_chosen_and_the_choice_explained(void)
@@ -445,7 +488,7 @@ static void batch_norm(struct cm_arena *arena)
     begin(&run, arena, normed);
     check_choice(&run.report, "mean", false, "running statistics");
     check_choice(&run.report, "var", false, "running statistics");
-    check_choice(&run.report, "scale", true, "a gradient reaches it");
+    check_choice(&run.report, "scale", true, "scale or shift of a normalization");
     CHECK_INT(run.file->model.graph->node.items[1].output.count, 1); /* inference stays */
     check_near(column_step(&run, x, t, 2), 1);
     check_near(train_value(run.trainer, "mean", 0), 6);
@@ -532,11 +575,11 @@ static void refusals(struct cm_arena *arena)
     options.schedule = CM_SCHEDULE_COSINE;
     options.train = "(";
     CHECK_FAILS(cm_prepare(arena, train_model(arena, line), &options, &report, &err),
-                CM_UNSUPPORTED, &err, "4 things stand in the way");
+                CM_BAD_ARGUMENT, &err, "4 things stand in the way");
     CHECK_INT(report.n_blockers, 4);
     options = with("best", "fast", 1);
     CHECK_FAILS(cm_prepare(arena, train_model(arena, line), &options, &report, &err),
-                CM_UNSUPPORTED, &err, "there is no loss 'best'");
+                CM_BAD_ARGUMENT, &err, "there is no loss 'best'");
     CHECK_INT(report.n_blockers, 2);
     options = with("mse", "sgd", 1);
     options.train = "shape";
@@ -571,15 +614,17 @@ void test_prepare_flags__all_that_stands_in_the_way_is_said_at_once(void)
 /* A model of this opset with as many operators that nobody knows. */
 static const char *unknown_operators(struct cm_arena *arena, int opset, int count)
 {
-    struct cm_str nodes = CM_STR("");
+    struct cm_str nodes = CM_STR(""), reads = CM_STR("p");
 
-    for (int i = 0; i < count; i++)
+    for (int i = 0; i < count; i++) {
         nodes = cm_arena_printf(arena, "%s a%d = my.Thing%d (x)", nodes.data, i, i);
+        reads = cm_arena_printf(arena, "%s, a%d", reads.data, i);
+    }
     return cm_arena_printf(arena,
                            "<ir_version: 8, opset_import: [\"\" : %d, \"my\" : 1]>\n"
                            "m (float[2] x) => (float[2] y) <float[2] w = {1, 2}>\n"
-                           "{ y = Mul (x, w)%s }",
-                           opset, nodes.data)
+                           "{ p = Mul (x, w)%s y = Sum (%s) }",
+                           opset, nodes.data, reads.data)
         .data;
 }
 
@@ -591,11 +636,11 @@ static void old_refusals(struct cm_arena *arena)
 
     CHECK_FAILS(cm_prepare(arena, train_model(arena, unknown_operators(arena, 17, 40)), &options,
                            &now, &err),
-                CM_UNSUPPORTED, &err, "no optimizer 'fast'");
+                CM_BAD_ARGUMENT, &err, "no optimizer 'fast'");
     CHECK_INT(now.n_blockers, 41);
     CHECK_FAILS(cm_prepare(arena, train_model(arena, unknown_operators(arena, 11, 40)), &options,
                            &before, &err),
-                CM_UNSUPPORTED, &err, "no optimizer 'fast'");
+                CM_BAD_ARGUMENT, &err, "no optimizer 'fast'");
     CHECK_INT(before.n_blockers, 41);
     for (size_t i = 0; i < 41; i++)
         CHECK_STRING(before.blockers[i].data, now.blockers[i].data);
@@ -619,7 +664,7 @@ static void no_flags(struct cm_arena *arena)
     options.freeze = "zzz";
     options.weight_decay = -1;
     CHECK_FAILS(cm_prepare(arena, train_model(arena, several), &options, &report, &err),
-                CM_UNSUPPORTED, &err, "train 'zzz' matches no initializer");
+                CM_BAD_ARGUMENT, &err, "train 'zzz' matches no initializer");
     CHECK(report.n_blockers >= 6);
     for (size_t i = 0; i < report.n_blockers; i++)
         CHECK(!strstr(report.blockers[i].data, "--"));

@@ -576,6 +576,7 @@ static void evaluate(struct cm_arena *arena)
     const struct cm_datum fed = {.kind = CM_KIND_TENSOR, .tensor = inputs[0]};
     const struct cm_datum *feeds[] = {&fed};
     struct cm_datum out[1] = {{0}};
+    CHECK_OK(cm_trainer_prepare_prediction(trainer, &err), &err);
     CHECK_INT(cm_trainer_predict_input_count(trainer), 1);
     CHECK_OK(cm_trainer_step(trainer, in, NULL, &err), &err);
     CHECK_OK(cm_trainer_predict(trainer, feeds, out, &err), &err);

@@ -1,0 +1,86 @@
+/* What a model does that ONNX does not allow and we run all the same, in sentences. */
+// SPDX-License-Identifier: Apache-2.0
+#include "api/api.h"
+
+#include "graph/import_context.h"
+#include "graph/node_order.h"
+
+enum { MOST_NOTES = 8 };
+
+struct note_list {
+    struct cameo_model *model;
+    struct cm_arena *scratch;
+};
+
+static void note_order(struct note_list *list, const char *what, struct cm_str name,
+                       const struct cm_node_order *order)
+{
+    struct cameo_model *model = list->model;
+    if (model->note_count == MOST_NOTES)
+        return;
+    if (!model->notes)
+        model->notes = CM_NEW_ARRAY(&model->arena, struct cameo_text, MOST_NOTES);
+    const struct cm_str text = cm_arena_printf(
+        &model->arena,
+        "the nodes of %s '%.*s' are not in topological order: %s reads '%.*s', which a later node "
+        "makes; they are sorted in memory",
+        what, CM_STR_FMT(name), cm_import_name_node(list->scratch, order->reader).data,
+        CM_STR_FMT(order->name));
+    model->notes[model->note_count++] = cm_api_text(&model->arena, text);
+}
+
+/* Recursion is as deep as graphs nest, which the readers of both forms bound. */
+static void note_nodes(struct note_list *list, const char *what, struct cm_str name,
+                       const struct cm_nodes *nodes)
+{
+    struct cm_node_order order;
+    /* A circle is told by whoever builds the graph. */
+    if (!cm_node_order(list->scratch, list->scratch, nodes, &order, NULL) && order.items)
+        note_order(list, what, name, &order);
+    for (size_t i = 0; i < nodes->count; i++)
+        for (size_t a = 0; a < nodes->items[i].attribute.count; a++)
+            if (nodes->items[i].attribute.items[a].g) {
+                const struct cm_graph_proto *body = nodes->items[i].attribute.items[a].g;
+                note_nodes(list, "graph", body->name, &body->node);
+            }
+}
+
+static void note_graph(struct note_list *list, const struct cm_graph_proto *graph)
+{
+    if (graph)
+        note_nodes(list, "graph", graph->name, &graph->node);
+}
+
+static enum cm_status note_guarded(struct cm_guard *guard, void *arg)
+{
+    struct cameo_model *model = arg;
+    const struct cm_model_proto *proto = &model->file->model;
+    struct cm_arena scratch;
+    struct note_list list = {model, &scratch};
+
+    if (model->has_notes)
+        return CM_OK;
+    cm_arena_init(&scratch, guard);
+    model->note_count = 0; /* of an attempt that ran out of memory */
+    note_graph(&list, proto->graph);
+    for (size_t i = 0; i < proto->functions.count; i++)
+        note_nodes(&list, "function", proto->functions.items[i].name,
+                   &proto->functions.items[i].node);
+    for (size_t i = 0; i < proto->training_info.count; i++) {
+        note_graph(&list, proto->training_info.items[i].initialization);
+        note_graph(&list, proto->training_info.items[i].algorithm);
+    }
+    model->has_notes = true;
+    cm_arena_release(&scratch);
+    return CM_OK;
+}
+
+const struct cameo_text *cameo_model_note(const struct cameo_model *model, size_t index)
+{
+    struct cm_error ignored = {0};
+
+    if (!model || cm_api_locked(model, note_guarded, (struct cameo_model *)(uintptr_t)model,
+                                &ignored) != CM_OK)
+        return NULL;
+    return index < model->note_count ? &model->notes[index] : NULL;
+}

@@ -1,0 +1,34 @@
+/* The order of nodes in files. ONNX asks that each node stands behind those whose results it reads;
+ * not every producer does that, and what such a graph means is clear all the same. */
+// SPDX-License-Identifier: Apache-2.0
+#ifndef CM_GRAPH_NODE_ORDER_H
+#define CM_GRAPH_NODE_ORDER_H
+
+#include "base/status.h"
+#include "onnx/messages.h"
+
+struct cm_node_order {
+    const size_t *items; /* indices of all nodes, in arena; NULL: they are in order as they stand */
+    /* Where they are not: the first node that reads a name which a later one makes, and that name.
+     */
+    const struct cm_node_proto *reader;
+    struct cm_str name;
+};
+
+/* An order in which each node comes after what it reads, bodies inside it included. A node moves
+ * forward only where an earlier one needs it; all others keep the order they have. Nodes that read
+ * each other's results in a circle are refused by name. Takes time linear in the nodes and
+ * their operands; scratch is free for reuse on return. */
+enum cm_status cm_node_order(struct cm_arena *arena, struct cm_arena *scratch,
+                             const struct cm_nodes *nodes, struct cm_node_order *out,
+                             struct cm_error *err) CM_MUST_CHECK;
+
+/* The nodes in such an order, for whoever walks messages: the list itself where it is in order or
+ * cannot be brought into one, else a copy of it in arena. */
+struct cm_nodes cm_nodes_sorted(struct cm_arena *arena, const struct cm_nodes *nodes);
+
+/* Attributes of an operator that name values: what they name is read. NULL: it has none; else the
+ * list ends with NULL. */
+const char *const *cm_naming_attributes(struct cm_str domain, struct cm_str op_type);
+
+#endif

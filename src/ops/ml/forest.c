@@ -1,0 +1,123 @@
+/* Descriptions of forests, and the forests that there are: each compiled once for all who use it.
+ */
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/ml/forest.h"
+
+#include "base/memory.h"
+#include "ops/ml/forest_form.h"
+
+#include <pthread.h>
+
+/* ---- descriptions ---- */
+
+enum cm_status cm_trees_init(struct cm_trees *trees, size_t n_nodes, size_t n_weights,
+                             size_t n_members, size_t n_roots, struct cm_error *err)
+{
+    *trees = (struct cm_trees){
+        .n_nodes = n_nodes, .n_weights = n_weights, .n_members = n_members, .n_roots = n_roots};
+    if (n_nodes > INT32_MAX || n_weights > INT32_MAX || n_members > INT32_MAX ||
+        n_roots > INT32_MAX)
+        return cm_fail(err, CM_LIMIT, "the forest has more than 2^31 nodes, weights or members");
+    trees->nodes = cm_calloc(n_nodes + 1, sizeof *trees->nodes);
+    trees->weights = cm_calloc(n_weights + 1, sizeof *trees->weights);
+    trees->members = cm_calloc(n_members + 1, sizeof *trees->members);
+    trees->roots = cm_calloc(n_roots + 1, sizeof *trees->roots);
+    if (!trees->nodes || !trees->weights || !trees->members || !trees->roots)
+        return cm_fail(err, CM_NO_MEMORY, "no memory for %zu tree nodes", n_nodes);
+    return CM_OK;
+}
+
+void cm_trees_release(struct cm_trees *trees)
+{
+    cm_free(trees->nodes);
+    cm_free(trees->weights);
+    cm_free(trees->members);
+    cm_free(trees->roots);
+    *trees = (struct cm_trees){0};
+}
+
+/* ---- forests in use ---- */
+
+/* Forests of all prepared nodes of the process. A node is known by its address: states go before
+ * their node does, so a forest in the list belongs to the node that is there. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct cm_forest *in_use;
+
+/* The forest that was compiled for the same, with one more user; NULL if there is none. */
+static struct cm_forest *find_shared(const struct cm_forest *like)
+{
+    pthread_mutex_lock(&lock);
+    struct cm_forest *f = in_use;
+    while (f && (f->node != like->node || f->features != like->features || f->type != like->type))
+        f = f->next;
+    if (f)
+        f->users++;
+    pthread_mutex_unlock(&lock);
+    return f;
+}
+
+static void share(struct cm_forest *forest)
+{
+    pthread_mutex_lock(&lock);
+    forest->users = 1;
+    forest->next = in_use;
+    in_use = forest;
+    pthread_mutex_unlock(&lock);
+}
+
+static void drop_forest(void *what)
+{
+    struct cm_forest *forest = *(struct cm_forest **)what;
+    struct cm_forest **at = &in_use;
+    if (!forest)
+        return;
+    pthread_mutex_lock(&lock);
+    const bool unused = --forest->users == 0;
+    while (unused && *at != forest)
+        at = &(*at)->next;
+    if (unused)
+        *at = forest->next;
+    pthread_mutex_unlock(&lock);
+    if (unused)
+        cm_forest_free(forest);
+}
+
+static enum cm_status make_forest(struct cm_call *call, cm_trees_read_fn *read, const void *arg,
+                                  const struct cm_forest *like, struct cm_forest **out)
+{
+    struct cm_trees trees = {0};
+    struct cm_forest *forest = cm_malloc(sizeof *forest);
+    if (!forest)
+        return cm_call_fail(call, CM_NO_MEMORY, "no memory for a forest");
+    *forest = *like;
+    enum cm_status status = read(call, arg, &trees);
+    if (!status)
+        status = cm_forest_compile(call, &trees, forest);
+    cm_trees_release(&trees);
+    if (status) {
+        cm_forest_free(forest);
+        return status;
+    }
+    share(forest);
+    *out = forest;
+    return CM_OK;
+}
+
+enum cm_status cm_forest_prepare(struct cm_call *call, cm_trees_read_fn *read, const void *arg,
+                                 struct cm_forest **out)
+{
+    const struct cm_shape *x = &call->in[0]->shape;
+    const struct cm_forest like = {.node = call->node,
+                                   .features = x->rank ? x->dims[x->rank - 1] : 1,
+                                   .type = call->in[0]->type};
+    *out = NULL;
+    cm_call_defer(call, drop_forest, out);
+    *out = find_shared(&like);
+    if (!*out)
+        CM_TRY(make_forest(call, read, arg, &like, out));
+    const size_t bytes = cm_forest_scratch(*out, x->rank > 1 ? x->dims[0] : 1);
+    if (bytes == SIZE_MAX)
+        return cm_call_fail(call, CM_LIMIT, "the scores of a row take too much memory");
+    cm_call_scratch(call, bytes);
+    return CM_OK;
+}

@@ -1,0 +1,37 @@
+# What cameo train says of mistakes before it starts, and what it keeps when it is stopped.
+# SPDX-License-Identifier: Apache-2.0
+try() {
+    echo "\$ cameo $*"
+    "$CAMEO" "$@"
+    echo "[$?]"
+}
+common='--threads 1 --backend reference --loss mse --optimizer sgd --lr 0.001'
+
+cat >line.onnxtxt <<'EOF'
+<ir_version: 8, opset_import: ["" : 17]>
+line (float[N,2] X) => (float[N,1] y) <float[2,1] w = {0.5, -0.5}>
+{ y = MatMul(X, w) }
+EOF
+printf 'a,b,t\n1,2,3\n4,5,6\n7,8,9\n1,2,1\n' >data.csv
+columns='X=a,b target=t'
+
+echo '-- where the result cannot go'
+mkdir folder
+try train line.onnxtxt -d data.csv --columns "$columns" $common -o folder
+try train line.onnxtxt -d data.csv --columns "$columns" $common -o nowhere/out.onnx --log folder/
+long=$(printf '%250s' '' | tr ' ' a)
+"$CAMEO" train line.onnxtxt -d data.csv --columns "$columns" $common -o "$long.onnx" 2>&1 | sed "s/$long/LONG/"
+echo '-- names that do not meet'
+try train line.onnxtxt -d data.csv $common -o out.onnx
+try train line.onnxtxt -d data.csv --columns 'a=a,b c=t' $common -o out.onnx
+echo '-- another run than the one that is gone on with'
+try train line.onnxtxt -d data.csv --columns "$columns" $common --epochs 2 --checkpoint ck -o out.onnx
+try train line.onnxtxt -d data.csv --columns "$columns" $common --lr 0.002 --weight-decay 0.1 --epochs 4 --checkpoint ck --resume --batch-size 2 -o out.onnx
+echo '-- stopped without a checkpoint'
+"$CAMEO" train line.onnxtxt -d data.csv --columns "$columns" $common --steps 1000000000 --log run.jsonl -o stopped.onnx 2>said.txt &
+while ! test -s run.jsonl; do sleep 0.05; done
+kill -INT $!
+wait $!
+echo "[$?]"
+sed 's/step [0-9]*/step N/' said.txt | grep -v ' steps/s '
+try check stopped.onnx
