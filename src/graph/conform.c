@@ -194,12 +194,11 @@ enum cm_status cm_node_conforms(const struct cm_node *node, struct cm_error *err
     return check_attributes(node, err);
 }
 
-static bool type_fits(const struct cm_schema *schema, const struct cm_schema_param *param,
-                      const struct cm_type *type)
+static bool type_fits(const struct cm_module *module, const struct cm_schema *schema,
+                      const struct cm_schema_param *param, const struct cm_type *type)
 {
     struct signature mine;
-    return !type || !sign(type, &mine) ||
-           cm_type_set_allows(cm_schema_types_of(schema, param), mine.form, mine.key, mine.element);
+    return !type || !sign(type, &mine) || allows(module, cm_schema_types_of(schema, param), &mine);
 }
 
 enum cm_status cm_node_check_result(const struct cm_node *node, int o, const struct cm_type *type,
@@ -209,7 +208,7 @@ enum cm_status cm_node_check_result(const struct cm_node *node, int o, const str
         node->function || !node->schema ? NULL : cm_schema_output(node->schema, (size_t)o);
     char allowed[300];
 
-    if (!param || type_fits(node->schema, param, type))
+    if (!param || type_fits(node->module, node->schema, param, type))
         return CM_OK;
     cm_type_set_print(cm_schema_types_of(node->schema, param), allowed, sizeof allowed);
     return cm_fail(err, CM_BAD_MODEL, "output %d '%s' would be %s, must be one of %s", o,
@@ -222,8 +221,8 @@ static bool result_fits(const struct cm_node *node, const struct cm_schema *sche
     const struct cm_schema_param *param = cm_schema_output(schema, (size_t)o);
     if (!node->outputs[o])
         return true;
-    return param &&
-           type_fits(schema, param, cm_value_get(node->module, node->outputs[o])->fact.type);
+    return param && type_fits(node->module, schema, param,
+                              cm_value_get(node->module, node->outputs[o])->fact.type);
 }
 
 bool cm_node_fits(const struct cm_node *node, const struct cm_schema *schema)
