@@ -297,7 +297,10 @@ static void fails_for_ever(struct cm_arena *arena)
     }
     snprintf(text + used, sizeof text - used, "%sf%d (a) => (b) { b = Sqrt(a) }", GRAPH_LOCAL,
              LEVELS);
-    CHECK_FAILS(graph_try(arena, text, NULL, &err), CM_BAD_MODEL, &err, "is bool[2], must be");
+    /* Without a budget of nodes, which would refuse it at once. */
+    const struct cm_module_options options = {.node_budget = SIZE_MAX / 2};
+    CHECK_FAILS(graph_try(arena, text, &options, &err), CM_BAD_MODEL, &err, "is bool[2], must be");
+    CHECK_FAILS(graph_try(arena, text, NULL, &err), CM_LIMIT, &err, "would make more than");
 }
 
 void test_import__going_on_has_an_end(void)
