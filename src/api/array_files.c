@@ -158,8 +158,8 @@ static enum cm_status save_guarded(struct cm_guard *guard, void *arg)
     cm_arena_init(&scratch, guard);
     struct cm_array *items = CM_NEW_ARRAY(&scratch, struct cm_array, call->count);
     for (size_t i = 0; i < call->count; i++) /* borrowed for the call */
-        items[i] = (struct cm_array){cm_str(call->names ? call->names[i] : NULL),
-                                     *cm_api_datum(call->values[i])};
+        items[i] = (struct cm_array){.name = cm_str(call->names ? call->names[i] : NULL),
+                                     .value = *cm_api_datum(call->values[i])};
     const enum cm_status status =
         cm_arrays_save(&scratch, call->path, items, call->count, &call->err);
     cm_arena_release(&scratch);

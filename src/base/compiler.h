@@ -20,7 +20,9 @@
 #define CM_MUST_CHECK          __attribute__((warn_unused_result))
 #define CM_NORETURN            __attribute__((noreturn))
 #define CM_LIKELY(x)           __builtin_expect(!!(x), 1)
-#undef alloca /* a macro where GNU extensions are asked for */
+#undef alloca  /* a macro where GNU extensions are asked for */
+#undef sprintf /* and these where clang compiles with FORTIFY_SOURCE */
+#undef vsprintf
 /* Unbounded, locale-dependent or stack-eating; each has a checked counterpart in base/. */
 #pragma GCC poison sprintf vsprintf strcpy strcat strtok atoi atol atof gets alloca
 #else

@@ -25,7 +25,7 @@ struct saving {
 static enum cm_status save_pair(struct cm_guard *guard, void *arg)
 {
     struct saving *saving = arg;
-    struct cm_array items[2] = {{CM_STR("x"), {0}}, {CM_STR("y"), {0}}};
+    struct cm_array items[2] = {{.name = CM_STR("x")}, {.name = CM_STR("y")}};
     struct cm_arena arena;
 
     cm_arena_init(&arena, guard);

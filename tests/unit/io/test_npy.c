@@ -215,7 +215,8 @@ void test_npy__refuses_a_bool_that_is_none(void)
 static const struct cm_tensor *there_and_back(struct cm_arena *arena,
                                               const struct cm_tensor *tensor)
 {
-    const struct cm_array item = {CM_STR("x"), {.kind = CM_KIND_TENSOR, .tensor = *tensor}};
+    const struct cm_array item = {.name = CM_STR("x"),
+                                  .value = {.kind = CM_KIND_TENSOR, .tensor = *tensor}};
     struct folder folder;
     struct cm_error err;
     char path[FOLDER_PATH_SIZE];

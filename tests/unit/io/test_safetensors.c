@@ -122,7 +122,7 @@ void test_safetensors__names_may_have_escapes(void)
 static void unable(struct cm_arena *arena)
 {
     struct cm_str text = CM_STR("a");
-    struct cm_array item = {CM_STR("x"), {.kind = CM_KIND_TENSOR}};
+    struct cm_array item = {.name = CM_STR("x"), .value = {.kind = CM_KIND_TENSOR}};
     struct folder folder;
     struct cm_error err;
     char path[FOLDER_PATH_SIZE];
@@ -150,8 +150,8 @@ static void message(struct cm_arena *arena)
 {
     float values[] = {0, 1, 2};
     struct cm_datum items[2] = {{.kind = CM_KIND_TENSOR}, {.kind = CM_KIND_TENSOR}};
-    const struct cm_array item = {CM_STR("s"),
-                                  {.kind = CM_KIND_SEQUENCE, .items = items, .n_items = 2}};
+    const struct cm_array item = {
+        .name = CM_STR("s"), .value = {.kind = CM_KIND_SEQUENCE, .items = items, .n_items = 2}};
     const struct cm_arrays_options options = {.kind = CM_KIND_SEQUENCE};
     struct cm_arrays back;
     struct folder folder;
