@@ -93,14 +93,14 @@ struct scores {
     int32_t targets;
 };
 
-static void store(void *arg, int64_t row, double *scores, const bool *spoken)
+static void store(void *arg, int64_t row, double *scores, const bool *has_score)
 {
     const struct scores *to = arg;
     for (int32_t t = 0; t < to->targets; t++)
-        to->items[row * to->targets + t] = spoken[t] ? scores[t] : (double)NAN;
+        to->items[row * to->targets + t] = has_score[t] ? scores[t] : (double)NAN;
 }
 
-/* The scores of all rows, with this many threads; NaN where no leaf spoke for a target. */
+/* The scores of all rows, with this many threads; NaN where no leaf has a weight for a target. */
 static double *run(struct bench *b, const struct cm_trees *trees, int threads)
 {
     const int64_t rows = b->x.shape.dims[0];
