@@ -366,6 +366,29 @@ void test_forest__prepared_nodes_share_a_forest_until_the_last_is_gone(void)
     cm_trees_release(&trees);
 }
 
+void test_forest__every_allocation_may_fail(void)
+{
+    float x[2] = {0};
+    struct cm_trees trees;
+    struct bench b;
+    enum cm_status status = CM_NO_MEMORY;
+    begin(&b, CM_FLOAT, 1, 2, x);
+    CHECK_OK(cm_trees_init(&trees, 2, 4, 0, 2, &b.err), &b.err);
+    trees.n_targets = 2;
+    trees.weights[1].target = 1;
+    trees.nodes[0] = (struct cm_tree_node){.test = CM_TREE_EQ, .next = {1, 1}};
+    trees.nodes[1] = (struct cm_tree_node){.test = CM_TREE_LEAF, .count = 2};
+    for (uint64_t n = 1; status; n++) {
+        CHECK(n < 100);
+        cm_memory_fail_after(n);
+        status = compile(&b, &trees);
+        cm_memory_fail_after(0);
+        CHECK(status == CM_OK || status == CM_NO_MEMORY);
+        end(&b);
+    }
+    cm_trees_release(&trees);
+}
+
 /* ---- refusals: what no operator's lists can say, but a description can ---- */
 
 void test_forest__indices_of_a_description_are_checked(void)
