@@ -59,9 +59,9 @@ static uint64_t pair_count(const struct cm_tree_node *node)
 static double bound(double v, bool strict, bool single)
 {
     if (!single)
-        return !strict ? v : v == -INFINITY ? (double)NAN : nextafter(v, -INFINITY);
+        return !strict ? v : v == (double)-INFINITY ? (double)NAN : nextafter(v, (double)-INFINITY);
     float f = (float)v;
-    if (strict && v == -INFINITY)
+    if (strict && v == (double)-INFINITY)
         return (double)NAN;
     if ((double)f > v || (strict && (double)f >= v))
         f = nextafterf(f, -INFINITY);
