@@ -118,11 +118,16 @@ static enum cm_status scaler_run(struct cm_call *call)
         (scale.count > 1 && scale.count != columns))
         return cm_call_fail(call, CM_BAD_MODEL, "offset and scale are not for %zu features",
                             columns);
-    for (int64_t i = 0; i < cm_tensor_count(x); i++) {
-        const size_t c = (size_t)i % columns;
-        const float off = offset.count ? offset.items[offset.count > 1 ? c : 0] : 0;
-        const float by = scale.count ? scale.items[scale.count > 1 ? c : 0] : 1;
-        y[i] = (float)((cm_tensor_real(x, i) - (double)off) * (double)by);
+    size_t c = 0; /* column of the element at hand */
+    for (int64_t at = 0; at < cm_tensor_count(x); at += BLOCK) {
+        const int64_t n = cm_tensor_count(x) - at < BLOCK ? cm_tensor_count(x) - at : BLOCK;
+        double v[BLOCK];
+        cm_reals_load(x->type, x->data, at, n, v);
+        for (int64_t i = 0; i < n; i++, c = c + 1 < columns ? c + 1 : 0) {
+            const float off = offset.count ? offset.items[offset.count > 1 ? c : 0] : 0;
+            const float by = scale.count ? scale.items[scale.count > 1 ? c : 0] : 1;
+            y[at + i] = (float)((v[i] - (double)off) * (double)by);
+        }
     }
     return CM_OK;
 }
@@ -161,15 +166,23 @@ static enum cm_status normalizer_run(struct cm_call *call)
     const bool largest = cm_str_is(norm, "MAX"), squares = cm_str_is(norm, "L2");
     const int64_t columns = columns_of(x);
     float *y = call->out[0]->data;
+    double v[BLOCK];
     for (int64_t row = 0; row < cm_tensor_count(x); row += columns) {
         double size = 0;
-        for (int64_t i = row; i < row + columns; i++) {
-            const double v = fabs(cm_tensor_real(x, i));
-            size = largest ? (v > size ? v : size) : size + (squares ? v * v : v);
+        for (int64_t at = 0; at < columns; at += BLOCK) {
+            const int64_t n = columns - at < BLOCK ? columns - at : BLOCK;
+            cm_reals_load(x->type, x->data, row + at, n, v);
+            for (int64_t i = 0; i < n; i++)
+                size = largest ? (fabs(v[i]) > size ? fabs(v[i]) : size)
+                               : size + (squares ? v[i] * v[i] : fabs(v[i]));
         }
         size = squares ? sqrt(size) : size;
-        for (int64_t i = row; i < row + columns; i++) /* a row of zeros stays so */
-            y[i] = (float)(cm_tensor_real(x, i) / (size > 1e-30 ? size : 1e-30));
+        for (int64_t at = 0; at < columns; at += BLOCK) { /* a row of zeros stays so */
+            const int64_t n = columns - at < BLOCK ? columns - at : BLOCK;
+            cm_reals_load(x->type, x->data, row + at, n, v);
+            for (int64_t i = 0; i < n; i++)
+                y[row + at + i] = (float)(v[i] / (size > 1e-30 ? size : 1e-30));
+        }
     }
     return CM_OK;
 }

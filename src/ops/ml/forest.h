@@ -1,5 +1,5 @@
 /* Forests of decision trees. An operator describes its trees as a struct cm_trees, whatever form
- * its attributes have; cm_forest_compile checks the description and turns it into a compact form,
+ * its attributes have; cm_forest_prepare checks the description and turns it into a compact form,
  * and cm_forest_run sends rows of features through that. What the sums of the leaves become is the
  * operator's own business.
  *
@@ -70,10 +70,10 @@ typedef enum cm_status cm_trees_read_fn(struct cm_call *call, const void *arg,
 enum cm_status cm_forest_prepare(struct cm_call *call, cm_trees_read_fn *read, const void *arg,
                                  struct cm_forest **out) CM_MUST_CHECK;
 
-/* Takes a row's scores, one per target, already averaged where that is the way they are joined, and
- * whether any leaf spoke for a target; without one its score is 0. scores may be changed. Called
- * from several threads at a time, for different rows. */
-typedef void cm_forest_finish_fn(void *arg, int64_t row, double *scores, const bool *spoken);
+/* Takes the scores of a row, one per target, already divided by the number of trees if they are
+ * averages. has_score says which targets a leaf of the row has a weight for; the others' scores are
+ * 0. scores may be changed. Called from several threads at a time, for different rows. */
+typedef void cm_forest_finish_fn(void *arg, int64_t row, double *scores, const bool *has_score);
 
 /* In run: all rows of input 0. A row's scores are added up in the order of the trees, in double,
  * whatever the number of threads. */

@@ -59,9 +59,9 @@ static uint64_t pair_count(const struct cm_tree_node *node)
 static double bound(double v, bool strict, bool single)
 {
     if (!single)
-        return !strict ? v : v == -INFINITY ? (double)NAN : nextafter(v, -INFINITY);
+        return !strict ? v : v == (double)-INFINITY ? (double)NAN : nextafter(v, (double)-INFINITY);
     float f = (float)v;
-    if (strict && v == -INFINITY)
+    if (strict && v == (double)-INFINITY)
         return (double)NAN;
     if ((double)f > v || (strict && (double)f >= v))
         f = nextafterf(f, -INFINITY);
@@ -381,8 +381,8 @@ static enum cm_status keep_trees(struct maker *m)
     f->least = cm_calloc(f->n_trees + 1, sizeof *f->least);
     f->targets = cm_calloc(f->n_trees + 1, sizeof *f->targets);
     f->ends = cm_calloc(f->n_trees + 1, sizeof *f->ends);
-    f->spoken = cm_calloc((size_t)f->n_targets, sizeof *f->spoken);
-    if (!f->least || !f->targets || !f->ends || !f->spoken)
+    f->has_score = cm_calloc((size_t)f->n_targets, sizeof *f->has_score);
+    if (!f->least || !f->targets || !f->ends || !f->has_score)
         return cm_call_fail(m->call, CM_NO_MEMORY, "no memory for %zu trees", f->n_trees);
     f->direct = true;
     for (size_t t = 0; t < f->n_trees; t++) {
@@ -391,7 +391,7 @@ static enum cm_status keep_trees(struct maker *m)
         f->direct = f->direct && f->targets[t] >= 0;
     }
     for (size_t t = 0; t < f->n_trees && f->direct; t++)
-        f->spoken[f->targets[t]] = true;
+        f->has_score[f->targets[t]] = true;
     uint64_t begin = 0;
     for (size_t t = 0; t < f->n_trees; t++) {
         if (t + 1 < f->n_trees && m->ends[t + 1] - begin <= BLOCK_ENTRIES)
@@ -475,7 +475,7 @@ void cm_forest_free(struct cm_forest *forest)
     cm_free(forest->ends);
     cm_free(forest->first);
     cm_free(forest->weights);
-    cm_free(forest->spoken);
+    cm_free(forest->has_score);
     cm_free(forest);
 }
 

@@ -47,7 +47,7 @@ struct cm_forest {
     /* If not direct: weights of leaf i are [first[i], first[i + 1]). */
     uint32_t *first;
     struct cm_tree_weight *weights;
-    bool *spoken; /* if direct: per target */
+    bool *has_score; /* if direct: per target */
     int32_t n_targets;
     enum cm_tree_join join;
     /* Who shares it. */

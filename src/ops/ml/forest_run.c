@@ -81,7 +81,7 @@ struct forest_run {
     size_t begin, end; /* trees at hand */
     char *columns;
     double *sums;
-    bool *spoken;
+    bool *has_score;
     cm_forest_finish_fn *finish;
     void *arg;
 };
@@ -199,7 +199,7 @@ static double joined(enum cm_tree_join join, double a, double b)
 
 /* Adds what a tree gave for a row to its sums. */
 static void take_leaf(const struct cm_forest *f, size_t tree, const struct landing *landing,
-                      int lane, double *sums, bool *spoken)
+                      int lane, double *sums, bool *has_score)
 {
     if (f->direct) {
         double *sum = &sums[f->targets[tree]];
@@ -210,11 +210,11 @@ static void take_leaf(const struct cm_forest *f, size_t tree, const struct landi
     for (uint32_t i = f->first[landing->leaf[lane]]; i < end; i++) {
         const struct cm_tree_weight *w = &f->weights[i];
         sums[w->target] = joined(f->join, sums[w->target], w->weight);
-        spoken[w->target] = true;
+        has_score[w->target] = true;
     }
 }
 
-static void begin_row(const struct cm_forest *f, double *sums, bool *spoken)
+static void begin_row(const struct cm_forest *f, double *sums, bool *has_score)
 {
     const double start = f->join == CM_TREE_MIN   ? (double)INFINITY
                          : f->join == CM_TREE_MAX ? (double)-INFINITY
@@ -222,26 +222,26 @@ static void begin_row(const struct cm_forest *f, double *sums, bool *spoken)
     for (int32_t t = 0; t < f->n_targets; t++)
         sums[t] = start;
     if (!f->direct)
-        memset(spoken, 0, (size_t)f->n_targets);
+        memset(has_score, 0, (size_t)f->n_targets);
 }
 
-static void end_row(const struct forest_run *r, int64_t row, double *sums, const bool *spoken)
+static void end_row(const struct forest_run *r, int64_t row, double *sums, const bool *has_score)
 {
     const struct cm_forest *f = r->forest;
     for (int32_t t = 0; t < f->n_targets; t++) {
-        if (!spoken[t])
+        if (!has_score[t])
             sums[t] = 0;
         else if (f->join == CM_TREE_AVERAGE)
             sums[t] /= (double)f->n_trees;
     }
-    r->finish(r->arg, row, sums, spoken);
+    r->finish(r->arg, row, sums, has_score);
 }
 
 /* ---- chunks ---- */
 
 /* Rows [first, end) of the tensor, in the lanes of groups; sums and marks are those of `first`. */
 static void walk_rows(const struct forest_run *r, int64_t first, int64_t end, const char *columns,
-                      double *sums, bool *spoken)
+                      double *sums, bool *has_score)
 {
     const struct cm_forest *f = r->forest;
     const size_t targets = (size_t)f->n_targets;
@@ -256,14 +256,14 @@ static void walk_rows(const struct forest_run *r, int64_t first, int64_t end, co
                        f->least[tree], &landing);
             for (int l = 0; l < lanes; l++) {
                 const size_t at = (size_t)(row - first + l) * targets;
-                take_leaf(f, tree, &landing, l, sums + at, f->direct ? NULL : spoken + at);
+                take_leaf(f, tree, &landing, l, sums + at, f->direct ? NULL : has_score + at);
             }
         }
     }
 }
 
 /* One row, LANES trees at a time. */
-static void walk_row(const struct forest_run *r, const char *columns, double *sums, bool *spoken)
+static void walk_row(const struct forest_run *r, const char *columns, double *sums, bool *has_score)
 {
     const struct cm_forest *f = r->forest;
     for (size_t tree = r->begin; tree < r->end; tree += LANES) {
@@ -274,7 +274,7 @@ static void walk_row(const struct forest_run *r, const char *columns, double *su
             roots[l] = (uint32_t)(1 + tree) + (uint32_t)(l < lanes ? l : lanes - 1);
         walk_group(f, columns, roots, 0, &landing);
         for (int l = 0; l < lanes; l++)
-            take_leaf(f, tree + (size_t)l, &landing, l, sums, spoken);
+            take_leaf(f, tree + (size_t)l, &landing, l, sums, has_score);
     }
 }
 
@@ -288,22 +288,22 @@ static void walk_chunk(const struct forest_run *r, int64_t chunk)
     const bool starts = r->begin == 0, ends = r->end == f->n_trees;
     char *columns = r->columns + (size_t)chunk * r->plan.chunk_bytes;
     double *sums = r->sums + place;
-    bool *spoken = f->direct ? f->spoken : r->spoken + place;
-    const size_t stride = f->direct ? 0 : targets; /* of spoken */
+    bool *has_score = f->direct ? f->has_score : r->has_score + place;
+    const size_t stride = f->direct ? 0 : targets; /* of has_score */
 
     for (int64_t row = first; row < end && starts; row += unit)
         load_group(r, row, step, columns + (size_t)((row - first) / unit) * group_bytes(f));
     for (int64_t row = first; row < end && starts; row++)
         begin_row(f, sums + (size_t)(row - first) * targets,
-                  spoken + (size_t)(row - first) * stride);
+                  has_score + (size_t)(row - first) * stride);
     if (!r->plan.by_tree)
-        walk_rows(r, first, end, columns, sums, spoken);
+        walk_rows(r, first, end, columns, sums, has_score);
     for (int64_t i = 0; i < end - first && r->plan.by_tree; i++)
         walk_row(r, columns + (size_t)i * group_bytes(f), sums + (size_t)i * targets,
-                 spoken + (size_t)i * stride);
+                 has_score + (size_t)i * stride);
     for (int64_t row = first; row < end && ends; row++)
         end_row(r, row, sums + (size_t)(row - first) * targets,
-                spoken + (size_t)(row - first) * stride);
+                has_score + (size_t)(row - first) * stride);
 }
 
 static void walk_chunks(void *arg, int64_t begin, int64_t end)
@@ -322,7 +322,8 @@ void cm_forest_run(struct cm_call *call, const struct cm_forest *forest,
     r.features = rank ? x->shape.dims[rank - 1] : 1;
     r.columns = call->scratch;
     r.sums = (double *)(void *)(r.columns + (size_t)r.plan.span * r.plan.chunk_bytes);
-    r.spoken = (bool *)(r.sums + (size_t)(r.plan.span * r.plan.chunk) * (size_t)forest->n_targets);
+    r.has_score =
+        (bool *)(r.sums + (size_t)(r.plan.span * r.plan.chunk) * (size_t)forest->n_targets);
     for (; r.first < r.plan.rows; r.first += r.plan.span * r.plan.chunk) {
         const int64_t left = (r.plan.rows - r.first + r.plan.chunk - 1) / r.plan.chunk;
         const int64_t chunks = left < r.plan.span ? left : r.plan.span;

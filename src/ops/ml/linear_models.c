@@ -1,6 +1,7 @@
 /* LinearRegressor and LinearClassifier: products of features and coefficients. */
 // SPDX-License-Identifier: Apache-2.0
 #include "base/number.h"
+#include "base/parallel.h"
 #include "graph/op.h"
 #include "ops/common/reals.h"
 #include "ops/ml/class_labels.h"
@@ -9,8 +10,12 @@
 /* Rows of scores and what is done to them. */
 struct model {
     struct cm_floats coefficients, intercepts;
-    int64_t outputs, features, rows;
+    int64_t outputs, features, rows, parts;
     enum cm_scores finish;
+    struct cm_labels labels; /* of a classifier */
+    /* Of a run. */
+    struct cm_call *call;
+    const struct cm_str *own;
 };
 
 static enum cm_status read_model(const struct cm_node *node, int64_t outputs, struct model *m,
@@ -51,24 +56,68 @@ static enum cm_status check_features(struct cm_infer *in, const struct model *m,
     return CM_OK;
 }
 
-static void score_row(const struct model *m, const struct cm_tensor *x, int64_t row, double *scores)
+enum { PARTS = 64, PART_TERMS = 8192 }; /* parts of the rows, at most; products in one, at least */
+
+/* Rows are cut into parts, which threads share; each has scratch memory for a row and its scores.
+ */
+static int64_t part_count(const struct model *m, int64_t rows)
 {
-    for (int64_t o = 0; o < m->outputs; o++) {
-        double sum = m->intercepts.count ? (double)m->intercepts.items[o] : 0;
-        for (int64_t i = 0; i < m->features; i++)
-            sum += cm_tensor_real(x, row * m->features + i) *
-                   (double)m->coefficients.items[o * m->features + i];
-        scores[o] = sum;
-    }
+    const int64_t terms = m->outputs * m->features + 1;
+    const int64_t parts = terms < PART_TERMS ? rows / (PART_TERMS / terms + 1) + 1 : rows;
+    return parts < PARTS ? parts : PARTS;
 }
 
-static enum cm_status reserve(struct cm_call *call, const struct model *m)
+static size_t part_size(const struct model *m)
+{
+    return (size_t)m->features + (size_t)m->outputs + 2;
+}
+
+static enum cm_status reserve(struct cm_call *call, struct model *m)
 {
     size_t bytes;
-    if (!cm_size_mul((size_t)m->outputs + 2, sizeof(double), &bytes))
+    m->rows = call->in[0]->shape.rank == 2 ? call->in[0]->shape.dims[0] : 1;
+    m->parts = part_count(m, m->rows);
+    if (!cm_size_mul(part_size(m), (size_t)m->parts * sizeof(double), &bytes))
         return cm_call_fail(call, CM_LIMIT, "it has too many results");
     cm_call_scratch(call, bytes);
     return CM_OK;
+}
+
+/* The scores of a row, which follow its features in scratch memory. */
+static double *score_row(const struct model *m, const struct cm_tensor *x, int64_t row,
+                         double *scratch)
+{
+    double *scores = scratch + m->features;
+    cm_reals_load(x->type, x->data, row * m->features, m->features, scratch);
+    for (int64_t o = 0; o < m->outputs; o++) {
+        const float *weights = m->coefficients.items + o * m->features;
+        double sum = m->intercepts.count ? (double)m->intercepts.items[o] : 0;
+        for (int64_t i = 0; i < m->features; i++)
+            sum += scratch[i] * (double)weights[i];
+        scores[o] = sum;
+    }
+    return scores;
+}
+
+/* What a row of scores becomes. */
+typedef void finish_fn(const struct model *m, int64_t row, double *scores);
+
+/* Of a run. */
+struct scoring {
+    struct model model;
+    finish_fn *finish;
+};
+
+static void score_parts(void *arg, int64_t begin, int64_t end)
+{
+    const struct scoring *s = arg;
+    const struct model *m = &s->model;
+    for (int64_t part = begin; part < end; part++) {
+        double *scratch = (double *)m->call->scratch + (size_t)part * part_size(m);
+        const int64_t last = m->rows * (part + 1) / m->parts;
+        for (int64_t row = m->rows * part / m->parts; row < last; row++)
+            s->finish(m, row, score_row(m, m->call->in[0], row, scratch));
+    }
 }
 
 static cm_value constant(struct cm_grad *g, const float *items, const struct cm_shape *shape)
@@ -162,15 +211,17 @@ static enum cm_status regressor_prepare(struct cm_call *call)
     return reserve(call, m);
 }
 
+static void finish_regression(const struct model *m, int64_t row, double *scores)
+{
+    cm_scores_finish(m->finish, m->outputs, scores);
+    cm_reals_store(CM_FLOAT, m->call->out[0]->data, row * m->outputs, m->outputs, scores);
+}
+
 static enum cm_status regressor_run(struct cm_call *call)
 {
-    const struct model *m = call->state;
-    double *scores = call->scratch;
-    for (int64_t row = 0; row < call->out[0]->shape.dims[0]; row++) {
-        score_row(m, call->in[0], row, scores);
-        cm_scores_finish(m->finish, m->outputs, scores);
-        cm_reals_store(CM_FLOAT, call->out[0]->data, row * m->outputs, m->outputs, scores);
-    }
+    struct scoring s = {*(const struct model *)call->state, finish_regression};
+    s.model.call = call;
+    cm_parallel(s.model.parts, 1, score_parts, &s);
     return CM_OK;
 }
 
@@ -227,33 +278,33 @@ static enum cm_status classifier_prepare(struct cm_call *call)
     struct model *m = cm_call_state(call, sizeof *m);
     const struct cm_shape *x = &call->in[0]->shape;
     CM_TRY(read_classifier(call->node, x->rank ? x->dims[x->rank - 1] : 1, m, call->err));
+    m->labels = cm_labels_read(call->node, "classlabels_ints");
     return reserve(call, m);
+}
+
+static void finish_classes(const struct model *m, int64_t row, double *scores)
+{
+    const int64_t classes = (int64_t)m->labels.count;
+    int64_t best = 0;
+    if (m->outputs < classes) {
+        best = scores[0] > 0;
+        cm_scores_finish_pair(m->finish, true, scores[0], scores);
+    } else {
+        for (int64_t i = 1; i < classes; i++)
+            best = scores[i] > scores[best] ? i : best;
+        cm_scores_finish(m->finish, classes, scores);
+    }
+    cm_labels_store(m->call, &m->labels, m->own, row, (size_t)best);
+    if (m->call->n_out > 1 && m->call->out[1])
+        cm_reals_store(CM_FLOAT, m->call->out[1]->data, row * classes, classes, scores);
 }
 
 static enum cm_status classifier_run(struct cm_call *call)
 {
-    const struct model *m = call->state;
-    const struct cm_labels labels = cm_labels_read(call->node, "classlabels_ints");
-    const int64_t classes = (int64_t)labels.count;
-    const int64_t rows = call->in[0]->shape.rank == 2 ? call->in[0]->shape.dims[0] : 1;
-    double *scores = call->scratch;
-    const struct cm_str *own;
-    CM_TRY(cm_labels_begin(call, &labels, &own));
-    for (int64_t row = 0; row < rows; row++) {
-        int64_t best = 0;
-        score_row(m, call->in[0], row, scores);
-        if (m->outputs < classes) {
-            best = scores[0] > 0;
-            cm_scores_finish_pair(m->finish, true, scores[0], scores);
-        } else {
-            for (int64_t i = 1; i < classes; i++)
-                best = scores[i] > scores[best] ? i : best;
-            cm_scores_finish(m->finish, classes, scores);
-        }
-        cm_labels_store(call, &labels, own, row, (size_t)best);
-        if (call->n_out > 1 && call->out[1])
-            cm_reals_store(CM_FLOAT, call->out[1]->data, row * classes, classes, scores);
-    }
+    struct scoring s = {*(const struct model *)call->state, finish_classes};
+    s.model.call = call;
+    CM_TRY(cm_labels_begin(call, &s.model.labels, &s.model.own));
+    cm_parallel(s.model.parts, 1, score_parts, &s);
     return CM_OK;
 }
 

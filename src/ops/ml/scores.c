@@ -16,7 +16,7 @@ bool cm_scores_parse(struct cm_str name, enum cm_scores *out)
     return false;
 }
 
-/* Zeros, with skip_zeros, stay: they are the classes that nothing spoke for. */
+/* Zeros, with skip_zeros, stay: they are the classes without a score. */
 static void softmax(int64_t count, double *row, bool skip_zeros)
 {
     double most = (double)-INFINITY, sum = 0;

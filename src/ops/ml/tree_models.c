@@ -105,12 +105,12 @@ static enum cm_status regressor_prepare(struct cm_call *call)
     return cm_forest_prepare(call, read_regressor, m, &m->forest);
 }
 
-/* Targets that no leaf spoke for stay 0, but a single one has its base value. */
-static void regress_row(void *arg, int64_t row, double *scores, const bool *spoken)
+/* Targets that no leaf has a weight for stay 0, but a single one gets its base value. */
+static void regress_row(void *arg, int64_t row, double *scores, const bool *has_score)
 {
     const struct tree_model *m = arg;
     for (int32_t t = 0; t < m->n_targets; t++)
-        if (spoken[t] || m->n_targets == 1)
+        if (has_score[t] || m->n_targets == 1)
             scores[t] += base_of(m, t);
     cm_scores_finish_targets(m->finish, m->n_targets, scores);
     cm_reals_store(CM_FLOAT, m->call->out[0]->data, row * m->n_targets, m->n_targets, scores);
@@ -179,41 +179,41 @@ static enum cm_status classifier_prepare(struct cm_call *call)
 }
 
 /* Three classes and more: the largest score wins, of those that have one. */
-static size_t choose_class(const struct tree_model *m, double *scores, const bool *spoken)
+static size_t choose_class(const struct tree_model *m, double *scores, const bool *has_score)
 {
     int32_t best = -1;
     for (int32_t c = 0; c < m->n_targets; c++) {
         scores[c] += base_of(m, c);
-        if ((spoken[c] || m->base.count) && (best < 0 || scores[c] > scores[best]))
+        if ((has_score[c] || m->base.count) && (best < 0 || scores[c] > scores[best]))
             best = c;
     }
     cm_scores_finish(m->finish, m->n_targets, scores);
     return best < 0 ? 0 : (size_t)best;
 }
 
-/* Two classes. If the trees spoke for the first only, their score is that of the second: a
+/* Two classes. If only the first has a score, that counts for the second: it is a
  * probability where no weight is negative, else its distance from the border. One base value is for
  * the first. */
-static size_t choose_of_two(const struct tree_model *m, double *scores, const bool *spoken)
+static size_t choose_of_two(const struct tree_model *m, double *scores, const bool *has_score)
 {
     const bool probability = m->one_class && m->positive;
-    if (spoken[0] && m->base.count)
+    if (has_score[0] && m->base.count)
         scores[0] += base_of(m, 0);
-    if (spoken[1] && m->base.count == 2)
+    if (has_score[1] && m->base.count == 2)
         scores[1] += base_of(m, 1);
-    const double score = spoken[1] ? scores[1] : scores[0];
-    if (spoken[1] || m->base.count == 2)
+    const double score = has_score[1] ? scores[1] : scores[0];
+    if (has_score[1] || m->base.count == 2)
         cm_scores_finish(m->finish, 2, scores);
     else
         cm_scores_finish_pair(m->finish, probability, score, scores);
     return score > (probability ? 0.5 : 0);
 }
 
-static void classify_row(void *arg, int64_t row, double *scores, const bool *spoken)
+static void classify_row(void *arg, int64_t row, double *scores, const bool *has_score)
 {
     const struct tree_model *m = arg;
-    const size_t label =
-        m->n_targets == 2 ? choose_of_two(m, scores, spoken) : choose_class(m, scores, spoken);
+    const size_t label = m->n_targets == 2 ? choose_of_two(m, scores, has_score)
+                                           : choose_class(m, scores, has_score);
     cm_labels_store(m->call, &m->labels, m->own, row, label);
     if (m->call->n_out > 1 && m->call->out[1])
         cm_reals_store(CM_FLOAT, m->call->out[1]->data, row * m->n_targets, m->n_targets, scores);

@@ -233,10 +233,10 @@ static enum cm_status trees_prepare(struct cm_call *call)
     return cm_forest_prepare(call, read_trees, NULL, &e->forest);
 }
 
-static void finish_row(void *arg, int64_t row, double *scores, const bool *spoken)
+static void finish_row(void *arg, int64_t row, double *scores, const bool *has_score)
 {
     const struct ensemble *e = arg;
-    (void)spoken;
+    (void)has_score;
     cm_scores_finish_targets(e->finish, e->n_targets, scores);
     cm_reals_store(e->y->type, e->y->data, row * e->n_targets, e->n_targets, scores);
 }

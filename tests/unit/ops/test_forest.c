@@ -93,14 +93,14 @@ struct scores {
     int32_t targets;
 };
 
-static void store(void *arg, int64_t row, double *scores, const bool *spoken)
+static void store(void *arg, int64_t row, double *scores, const bool *has_score)
 {
     const struct scores *to = arg;
     for (int32_t t = 0; t < to->targets; t++)
-        to->items[row * to->targets + t] = spoken[t] ? scores[t] : (double)NAN;
+        to->items[row * to->targets + t] = has_score[t] ? scores[t] : (double)NAN;
 }
 
-/* The scores of all rows, with this many threads; NaN where no leaf spoke for a target. */
+/* The scores of all rows, with this many threads; NaN where no leaf has a weight for a target. */
 static double *run(struct bench *b, const struct cm_trees *trees, int threads)
 {
     const int64_t rows = b->x.shape.dims[0];
@@ -363,6 +363,29 @@ void test_forest__prepared_nodes_share_a_forest_until_the_last_is_gone(void)
     CHECK_OK(cm_forest_prepare(&a.call, take, &d, &a.forest), &a.err);
     CHECK_INT(asked, 3);
     end(&a);
+    cm_trees_release(&trees);
+}
+
+void test_forest__every_allocation_may_fail(void)
+{
+    float x[2] = {0};
+    struct cm_trees trees;
+    struct bench b;
+    enum cm_status status = CM_NO_MEMORY;
+    begin(&b, CM_FLOAT, 1, 2, x);
+    CHECK_OK(cm_trees_init(&trees, 2, 4, 0, 2, &b.err), &b.err);
+    trees.n_targets = 2;
+    trees.weights[1].target = 1;
+    trees.nodes[0] = (struct cm_tree_node){.test = CM_TREE_EQ, .next = {1, 1}};
+    trees.nodes[1] = (struct cm_tree_node){.test = CM_TREE_LEAF, .count = 2};
+    for (uint64_t n = 1; status; n++) {
+        CHECK(n < 100);
+        cm_memory_fail_after(n);
+        status = compile(&b, &trees);
+        cm_memory_fail_after(0);
+        CHECK(status == CM_OK || status == CM_NO_MEMORY);
+        end(&b);
+    }
     cm_trees_release(&trees);
 }
 
