@@ -10,7 +10,8 @@
 
 #include <math.h>
 
-enum { CARRIED_MAX = 8, DEPTH_MAX = 64, SCORES_MAX = 64 };
+/* No layer has more operands than OPERANDS_MAX: each is compared with the others. */
+enum { CARRIED_MAX = 8, DEPTH_MAX = 64, SCORES_MAX = 64, OPERANDS_MAX = 256 };
 
 /* A candidate that a value is computed from, and from no data. */
 struct carried {
@@ -406,10 +407,10 @@ static void look_at_operand(struct look *look, struct cm_node *node, int i, stru
     r->has_floats = true;
     r->state.is_data = r->state.is_data || state->is_data;
     if (state->is_rows) {
-        if (node->op && node->op->keeps_values) {
+        if (node->op && node->op->keeps_values && i == 0) {
             r->state.is_rows = true;
             carry(look, &r->state, state->carried);
-        } else if (is_angle(look, node, i)) {
+        } else if (node->n_inputs <= OPERANDS_MAX && is_angle(look, node, i)) {
             count_as_constant(state->carried, "its rows only multiply what others have learned");
         } else {
             count_as_learned(state->carried, "an embedding table");
@@ -418,6 +419,10 @@ static void look_at_operand(struct look *look, struct cm_node *node, int i, stru
     }
     if (!state->carried)
         return;
+    if (node->n_inputs > OPERANDS_MAX) {
+        count_as_constant(state->carried, reads_otherwise(look, node));
+        return;
+    }
     const char *why_not = judge(look, node, i, &passes);
     state = &look->states[value]; /* judging may have moved it */
     const bool is_table = node->op && node->op->entry == CM_ENTERS_AS_TABLE;

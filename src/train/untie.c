@@ -385,15 +385,20 @@ static void rewrite_nodes(struct untie *u)
 
 static void add_initializers(struct untie *u)
 {
-    for (size_t i = 0; i < u->draft->pieces.count; i++) {
-        const struct cm_draft_piece *piece = &u->draft->pieces.items[i];
-        const struct cm_tensor_proto from = *find_merged(u, piece->original)->tensor;
-        struct cm_tensor_proto *tensor = CM_LIST_ADD(u->draft->arena, &u->graph->initializer);
+    const struct cm_draft *draft = u->draft;
+    const size_t old = u->graph->initializer.count, count = old + draft->pieces.count;
+    struct cm_tensor_proto *tensors = CM_NEW_ARRAY(draft->arena, struct cm_tensor_proto, count);
 
-        *tensor = from;
-        tensor->name = piece->name;
+    memcpy(tensors, u->graph->initializer.items, old * sizeof *tensors);
+    for (size_t i = 0; i < draft->pieces.count; i++) {
+        struct cm_tensor_proto *tensor = &tensors[old + i];
+
+        *tensor = *find_merged(u, draft->pieces.items[i].original)->tensor;
+        tensor->name = draft->pieces.items[i].name;
         cm_msg_set(&tensor->msg, CM_TENSOR_NAME);
     }
+    u->graph->initializer.items = tensors;
+    u->graph->initializer.count = count;
     cm_msg_set(&u->graph->msg, CM_GRAPH_INITIALIZER);
 }
 

@@ -4,7 +4,6 @@
 #include "train_case.h"
 
 #include "onnx/tensor_data.h"
-#include "tensor/half.h"
 #include "train/prepare.h"
 
 #include <math.h>
@@ -348,41 +347,6 @@ static void reset(struct cm_arena *arena)
 void test_prepare_flags__initialization_resets_the_optimizer(void)
 {
     check_in_arena(reset);
-}
-
-/* ---- float16 ---- */
-
-/* x = 0.0001, w = 2 and t = 1: the gradient is about -0.0002, and a thousandth of its square is
- * nothing in float16. */
-static void halves(struct cm_arena *arena)
-{
-    struct run run = {.options = with("mse", "adam", 0.5)};
-    struct cm_error err = {0};
-    const float number = 1e-4F;
-    float target = 1;
-    uint16_t x;
-    const struct cm_shape shape = CM_SHAPE(1);
-    const struct cm_tensor feeds[2] = {cm_tensor_borrow(CM_FLOAT16, &shape, &x),
-                                       cm_tensor_borrow(CM_FLOAT, &shape, &target)};
-    const struct cm_tensor *in[IN_MAX];
-
-    cm_narrow_store(CM_FLOAT16, &x, 0, 1, &number);
-    begin(&run, arena,
-          "<ir_version: 8, opset_import: [\"\" : 17]>\n"
-          "line (float16[n] x) => (float16[n] y) <float16[1] w = {16384}> { y = Mul (x, w) }");
-    for (size_t i = 0; i < 2; i++)
-        in[i] = &feeds[cm_str_is(cm_trainer_input(run.trainer, i)->name, "target")];
-    CHECK_OK(cm_trainer_step(run.trainer, in, run.scalars, &err), &err);
-    check_near(scalar(&run, "loss"), (2e-4 - 1) * (2e-4 - 1));
-    check_near(train_value(run.trainer, "w", 0), 2.5);
-    const int state = cm_trainer_state_find(run.trainer, CM_STR("w.exp_avg_sq"));
-    CHECK_INT(cm_trainer_state(run.trainer, (size_t)state)->type, CM_FLOAT);
-    CHECK(train_value(run.trainer, "w.exp_avg_sq", 0) > 0);
-}
-
-void test_prepare_flags__float16_is_moved_in_float(void)
-{
-    check_in_arena(halves);
 }
 
 /* ---- which weights ---- */
