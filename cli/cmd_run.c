@@ -264,8 +264,9 @@ static int run_main(char **operands, int count)
     options.seed = seed;
     options.expand = expanded;
     options.without_passes = without;
-    cli_note_newer(model);
-    if (cameo_session_new(model, &options, &session, &err) != CAMEO_OK)
+    const enum cameo_status opened = cameo_session_new(model, &options, &session, &err);
+    cli_note_newer(model); /* a session has seen what there is to note of most models */
+    if (opened != CAMEO_OK)
         code = cli_fail_model(model, &options, &err);
     else
         code = feed_and_run(operands[0], session);

@@ -252,9 +252,13 @@ static void hint_at_columns(const struct train_run *run)
     if (settings.columns || length < 4 || strcmp(settings.data + length - 4, ".csv") != 0)
         return;
     fputs("columns become inputs with --columns \"", stderr);
-    for (size_t i = 0; i < cameo_trainer_input_count(run->trainer); i++)
-        fprintf(stderr, "%s%s=%s", i ? " " : "", cameo_trainer_input(run->trainer, i)->name.data,
-                i == 0 ? "FIRST..LAST" : "COLUMN");
+    for (size_t i = 0; i < cameo_trainer_input_count(run->trainer); i++) {
+        const struct cameo_text *name = &cameo_trainer_input(run->trainer, i)->name;
+
+        fputs(i ? " " : "", stderr);
+        cli_put_text(stderr, name->data, name->size);
+        fputs(i == 0 ? "=FIRST..LAST" : "=COLUMN", stderr);
+    }
     fputs("\"; without it the last column is y and the others are x\n", stderr);
 }
 

@@ -105,6 +105,10 @@ void cm_api_give_report(const struct cm_save_report *from, struct cameo_save_rep
 enum cm_status cm_api_about(const struct cameo_model *model, enum cm_status status,
                             struct cm_error *err) CM_MUST_CHECK;
 
+struct cm_module;
+/* Spares looking for notes where the import of all nodes has found none; the model is locked. */
+void cm_api_saw_order(struct cameo_model *model, const struct cm_module *module);
+
 /* Calls fn with the model's arena lent to the guard and its lock held. */
 enum cm_status cm_api_locked(const struct cameo_model *model, cm_guarded_fn *fn, void *arg,
                              struct cm_error *err) CM_MUST_CHECK;

@@ -75,6 +75,14 @@ static enum cm_status note_guarded(struct cm_guard *guard, void *arg)
     return CM_OK;
 }
 
+void cm_api_saw_order(struct cameo_model *model, const struct cm_module *module)
+{
+    const struct cm_model_proto *proto = &model->file->model;
+
+    if (!cm_module_has_sorted(module) && !proto->functions.count && !proto->training_info.count)
+        model->has_notes = true;
+}
+
 const struct cameo_text *cameo_model_note(const struct cameo_model *model, size_t index)
 {
     struct cm_error ignored = {0};

@@ -187,6 +187,7 @@ static enum cm_status new_guarded(struct cm_guard *guard, void *arg)
     struct cm_module *module = cm_module_new(&session->arena, &module_options);
     cm_api_list_nodes(&call->obstacles, &file->model, registry);
     CM_TRY(cm_lower_import(module, &file->model, &lower, &session->graph, &call->err));
+    cm_api_saw_order((struct cameo_model *)(uintptr_t)session->model, module); /* it is locked */
     if (options->expand)
         CM_TRY(expand(session, &call->err));
     CM_TRY(describe(session, &call->err));

@@ -29,7 +29,7 @@ enum { GAP = 16 };
 enum { GAP = 0 };
 #endif
 
-enum { ALIGNMENT = 16, BLOCK_MIN = 4096, BLOCK_MAX = 1 << 20 };
+enum { ALIGNMENT = 16, BLOCK_MIN = 4096, BLOCK_MAX = 1 << 20, POPULATED_FROM = 8 << 20 };
 
 struct cm_arena_block {
     struct cm_arena_block *next;
@@ -262,6 +262,9 @@ static struct cm_arena_block *add_block(struct cm_arena *arena, size_t need, enu
     struct cm_arena_block *block = cm_calloc(1, cost);
     if (!block)
         return NULL;
+    /* An arena that grew so far fills its next block too. */
+    if (!own && arena->held >= POPULATED_FROM)
+        cm_memory_populate(block, cost);
     block->size = cost - sizeof *block;
     POISON(block->bytes, block->size);
     struct cm_arena_block **place = own && arena->block ? &arena->block->next : &arena->block;

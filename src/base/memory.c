@@ -1,10 +1,12 @@
 /* malloc behind a counter that can be told to fail. */
 // SPDX-License-Identifier: Apache-2.0
+#define _DEFAULT_SOURCE /* madvise */
 #include "base/memory.h"
 
 #include "base/number.h"
 
 #include <stdatomic.h>
+#include <sys/mman.h>
 
 static _Atomic uint64_t asked;   /* allocations so far, the failed ones included */
 static _Atomic uint64_t fail_at; /* the first number that fails, 0 for none */
@@ -52,6 +54,21 @@ void *cm_malloc_aligned(size_t alignment, size_t size)
     if (!may_allocate(fits ? size : SIZE_MAX))
         return NULL;
     return aligned_alloc(boundary, cm_round_up(at_least_one(size), boundary));
+}
+
+void cm_memory_populate(void *memory, size_t size)
+{
+#ifdef MADV_POPULATE_WRITE
+    const size_t page = 4096;
+    const uintptr_t first = cm_round_up((size_t)(uintptr_t)memory, page);
+    const uintptr_t end = ((uintptr_t)memory + size) / page * page;
+
+    if (first < end)
+        (void)madvise((void *)first, end - first, MADV_POPULATE_WRITE);
+#else
+    (void)memory;
+    (void)size;
+#endif
 }
 
 void cm_free(void *memory)

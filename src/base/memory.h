@@ -11,6 +11,9 @@ void *cm_calloc(size_t count, size_t size);
 void *cm_realloc(void *memory, size_t size);
 void *cm_malloc_aligned(size_t alignment, size_t size); /* freed with cm_free */
 void cm_free(void *memory);
+/* Has the system give fresh memory its pages now, all at once: what will be written soon, from one
+ * end to the other, then costs a fraction of the faults. A wish, no more. */
+void cm_memory_populate(void *memory, size_t size);
 
 /* For tests: the nth allocation from now (1 is the next) and all after it fail; 0 turns that off.
  */

@@ -37,6 +37,8 @@ static void context_free(struct cm_context *context)
     cm_free(context);
 }
 
+enum { POPULATED_SLOTS = 4096 };
+
 static bool fill_context(struct cm_context *context)
 {
     const struct cm_session *session = context->session;
@@ -49,6 +51,8 @@ static bool fill_context(struct cm_context *context)
     if (!context->slots || !context->blocks || !context->randoms || !context->before ||
         !context->given || !context->pool)
         return false;
+    if (session->n_slots > POPULATED_SLOTS) /* binding writes them all, one after the other */
+        cm_memory_populate(context->slots, (session->n_slots + 1) * sizeof *context->slots);
     for (size_t i = 0; i < session->n_slots; i++) {
         if (!session->constants[i])
             continue;

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "graph/graph.h"
 
+#include "graph/function.h"
 #include "graph/module.h"
 #include "graph/registry.h"
 #include "onnx/tensor_data.h"
@@ -291,6 +292,7 @@ static struct cm_node *make_node(struct cm_graph *graph, const struct cm_node_sp
     module->has_calls |= spec->function != NULL;
     module->has_random |= node->op && node->op->effects & CM_RANDOM;
     module->has_replaced |= node->op && node->op->effects & CM_REPLACED;
+    module->has_bodies_only |= !cm_node_has_kernel(node);
     node->n_inputs = (int)spec->n_inputs;
     /* Absent operands at the end are dropped, but for those that the schema counts: Loop(n, ""). */
     const int least = node->schema ? node->schema->min_inputs : 0;
@@ -606,6 +608,16 @@ void cm_graph_remove_dead(struct cm_graph *graph)
 bool cm_module_has_replaced(const struct cm_module *module)
 {
     return module->has_replaced;
+}
+
+bool cm_module_has_sorted(const struct cm_module *module)
+{
+    return module->has_sorted;
+}
+
+bool cm_module_has_bodies_only(const struct cm_module *module)
+{
+    return module->has_bodies_only;
 }
 
 bool cm_module_be_lenient(struct cm_module *module, bool lenient)

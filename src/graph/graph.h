@@ -261,6 +261,11 @@ bool cm_module_has_calls(const struct cm_module *module);
 /* Was there ever a node that a pass must put others in the place of (CM_REPLACED)? */
 bool cm_module_has_replaced(const struct cm_module *module);
 
+/* Was a graph or function imported whose nodes were not in order? */
+bool cm_module_has_sorted(const struct cm_module *module);
+/* Was there ever a node that only its function body can compute? */
+bool cm_module_has_bodies_only(const struct cm_module *module);
+
 /* Numbers random nodes of graph and its bodies that have no number yet, in order: a node draws the
  * numbers of its stream whatever passes do to the nodes around it. */
 void cm_graph_number_random(struct cm_graph *graph);

@@ -361,6 +361,7 @@ static enum cm_status find_order(struct cm_import_context *context, const struct
         cm_node_order(context->module->arena, &scratch, nodes, &order, err);
     cm_arena_release(&scratch);
     *out = order.items;
+    context->module->has_sorted |= order.items != NULL;
     return status;
 }
 

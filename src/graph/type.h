@@ -43,7 +43,7 @@ struct cm_str cm_symbol_name(const struct cm_symbols *symbols, uint32_t symbol);
 /* The unnamed symbol of one dimension of one value; the same for the same numbers. */
 uint32_t cm_symbol_unnamed(struct cm_symbols *symbols, uint32_t value, int axis);
 /* The unnamed symbol of a product: a number times symbols, none of them a product, in ascending
- * order. For graph/product.h, which is how others multiply. */
+ * order. For graph/dim_product.h, which is how others multiply. */
 uint32_t cm_symbol_product(struct cm_symbols *symbols, int64_t number, const uint32_t *factors,
                            size_t count);
 struct cm_symbol_factors {

@@ -2,7 +2,7 @@
  * unfolded after them: how converters write an Einsum. The product takes several batch axes as they
  * are, and as the operators around it have them, what they are together can be recognized. */
 // SPDX-License-Identifier: Apache-2.0
-#include "graph/product.h"
+#include "graph/dim_product.h"
 #include "rewrite/simplify.h"
 
 enum { VIEWS_MAX = 8, BATCH_MAX = 8 };

@@ -3,7 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rewrite/simplify.h"
 
-#include "graph/product.h"
+#include "graph/dim_product.h"
 
 enum {
     CHAIN_MAX = 16,  /* views after each other that are looked at */

@@ -225,7 +225,7 @@ enum cm_status cm_upgrade_node(struct cm_builder *builder, struct cm_node_spec *
                  .attributes = spec->attributes,
                  .n_attributes = spec->n_attributes,
                  .bodies = spec->bodies,
-                 .n_bodies = spec->n_bodies},
+                 .n_bodies = (uint32_t)spec->n_bodies},
         .outputs = outputs,
         .n_outputs = spec->n_outputs,
     };

@@ -3,7 +3,7 @@
 #include "ops/common/quantity.h"
 
 #include "base/number.h"
-#include "graph/product.h"
+#include "graph/dim_product.h"
 
 static bool is_number(struct cm_quantity quantity, int64_t number)
 {

@@ -256,7 +256,8 @@ static enum cm_status write_rows(struct cm_call *call, const struct tokens *toke
     }
     if (longest > 0 && mark)
         longest += 2;
-    shape.dims[shape.rank++] = longest; /* of rank 1 or 2 before */
+    if (!cm_shape_insert(&shape, shape.rank, longest))
+        return cm_call_fail_rank(call);
     CM_TRY(cm_call_allocate(call, 0, CM_STRING, &shape));
     struct cm_tensor *y = &call->out_datum[0]->tensor;
     if (cm_tensor_count(y) == 0)

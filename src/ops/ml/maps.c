@@ -233,9 +233,10 @@ static enum cm_status cast_value(struct cm_call *call, const struct cm_tensor *f
                                  struct cm_tensor *y, int64_t at, char **texts)
 {
     enum { FLOAT_TEXT = 64 }; /* FLT_MAX has 39 digits before the point */
+    enum { ONLY = 0 };        /* that there is one was checked when the map was read */
     const bool text = from->type == CM_STRING;
     const struct cm_str string = text ? *(const struct cm_str *)from->data : CM_STR_NONE;
-    double real = text ? 0 : cm_tensor_real(from, 0);
+    double real = text ? 0 : cm_tensor_real(from, ONLY);
     uint64_t whole = text ? 0 : cm_number_cut(real);
     if (y->type == CM_STRING) {
         if (text)

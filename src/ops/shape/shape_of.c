@@ -1,7 +1,7 @@
 /* Shape and Size: what is asked of a tensor's shape, not of its elements. */
 // SPDX-License-Identifier: Apache-2.0
+#include "graph/dim_product.h"
 #include "graph/op.h"
-#include "graph/product.h"
 
 /* The part [first, last) of the axes that attributes start and end ask for; out of range is
  * clamped. */

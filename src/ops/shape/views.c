@@ -1,7 +1,7 @@
 /* Identity, Reshape, Flatten, Squeeze, Unsqueeze: the same elements, perhaps under another shape.
  */
 // SPDX-License-Identifier: Apache-2.0
-#include "graph/product.h"
+#include "graph/dim_product.h"
 #include "ops/common/move.h"
 #include "ops/elementwise/element_loops.h"
 #include "ops/shape/shape_rules.h"

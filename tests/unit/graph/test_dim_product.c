@@ -1,7 +1,7 @@
 /* Products of dimensions, and the symbols that stand for them. */
 // SPDX-License-Identifier: Apache-2.0
 #include "check.h"
-#include "graph/product.h"
+#include "graph/dim_product.h"
 
 static struct cm_dim named(struct cm_symbols *symbols, const char *name)
 {

@@ -1,6 +1,6 @@
 /* Products of dimensions, and the symbols that stand for them. */
 // SPDX-License-Identifier: Apache-2.0
-#include "graph/product.h"
+#include "graph/dim_product.h"
 
 #include "base/number.h"
 

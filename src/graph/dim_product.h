@@ -2,8 +2,8 @@
  * the same factors in any order: so what is flattened and unfolded again is known to be the same.
  */
 // SPDX-License-Identifier: Apache-2.0
-#ifndef CM_GRAPH_PRODUCT_H
-#define CM_GRAPH_PRODUCT_H
+#ifndef CM_GRAPH_DIM_PRODUCT_H
+#define CM_GRAPH_DIM_PRODUCT_H
 
 #include "graph/type.h"
 
