@@ -307,6 +307,7 @@ static struct cm_node *make_node(struct cm_graph *graph, const struct cm_node_sp
     }
     node->n_outputs = (int)output_count(node->schema, spec->n_outputs);
     node->outputs = CM_NEW_ARRAY(module->arena, cm_value, (size_t)node->n_outputs);
+    module->has_more_outputs |= node->n_outputs > 1;
     for (int i = 0; i < node->n_outputs; i++) {
         if (!is_made(spec, node->schema, (size_t)i))
             continue;
@@ -452,6 +453,7 @@ enum cm_status cm_node_want_output(struct cm_node *node, int index, cm_value *ou
         memcpy(outputs, node->outputs, (size_t)node->n_outputs * sizeof *outputs);
         node->outputs = outputs;
         node->n_outputs = index + 1;
+        module->has_more_outputs |= index > 0;
     }
     if (!node->outputs[index]) {
         node->outputs[index] = new_value(module, node->graph, CM_STR_NONE);
@@ -499,6 +501,7 @@ enum cm_status cm_node_add_outputs(struct cm_node *node, size_t count, struct cm
     }
     node->outputs = outputs;
     node->n_outputs = (int)(before + count);
+    module->has_more_outputs |= node->n_outputs > 1;
     return cm_node_infer(node, err);
 }
 
@@ -613,6 +616,11 @@ bool cm_module_has_replaced(const struct cm_module *module)
 bool cm_module_has_sorted(const struct cm_module *module)
 {
     return module->has_sorted;
+}
+
+bool cm_module_has_more_outputs(const struct cm_module *module)
+{
+    return module->has_more_outputs;
 }
 
 bool cm_module_has_bodies_only(const struct cm_module *module)

@@ -263,6 +263,8 @@ bool cm_module_has_replaced(const struct cm_module *module);
 
 /* Was a graph or function imported whose nodes were not in order? */
 bool cm_module_has_sorted(const struct cm_module *module);
+/* Was there ever a node with more than one output? */
+bool cm_module_has_more_outputs(const struct cm_module *module);
 /* Was there ever a node that only its function body can compute? */
 bool cm_module_has_bodies_only(const struct cm_module *module);
 

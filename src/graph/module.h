@@ -50,6 +50,7 @@ struct cm_module {
     bool has_random;                              /* a random node was made */
     bool has_replaced;                            /* a node that a pass must replace was made */
     bool has_sorted;                              /* nodes were not in order */
+    bool has_more_outputs;                        /* a node of several outputs was made */
     bool has_bodies_only;                         /* a node was made that has no kernel */
     struct cm_operator operators[OPERATORS_KEPT]; /* looked up lately */
     cm_build_body_fn *build_body;
