@@ -13,7 +13,7 @@
 /* The loop over a slope, of which there is a function per type: that of floats is built per
  * machine.
  */
-#define SLOPE_LOOP(name, TAG, ctype)                                                               \
+#define SLOPE_LOOP(name, TAG, ctype, ANY_ORDER)                                                    \
     static CM_ALWAYS_INLINE void name##_##TAG##_on(                                                \
         enum cm_machine machine, const struct cm_element_loop *loop, const struct cm_elements *e)  \
     {                                                                                              \
@@ -22,7 +22,7 @@
         const double *p = loop->p;                                                                 \
         ctype *dxs = e->out;                                                                       \
         if (step_dy == 1 && step_x == 1) {                                                         \
-            CM_ANY_ORDER                                                                           \
+            ANY_ORDER                                                                              \
             for (int64_t i = 0; i < e->count; i++)                                                 \
                 dxs[i] = dys[i] * name##_of_##TAG(machine, xs[i], p);                              \
             return;                                                                                \
@@ -31,8 +31,8 @@
             dxs[i] = dys[i * step_dy] * name##_of_##TAG(machine, xs[i * step_x], p);               \
     }
 #define SLOPE_LOOPS(name)                                                                          \
-    SLOPE_LOOP(name, FLOAT, float)                                                                 \
-    SLOPE_LOOP(name, DOUBLE, double)                                                               \
+    SLOPE_LOOP(name, FLOAT, float, CM_ANY_ORDER)                                                   \
+    SLOPE_LOOP(name, DOUBLE, double, )                                                             \
     CM_BUILDS(name##_FLOAT, (const struct cm_element_loop *loop, const struct cm_elements *e),     \
               (machine, loop, e))                                                                  \
     static void name##_FLOAT(const struct cm_element_loop *loop, const struct cm_elements *e)      \

@@ -127,7 +127,7 @@ _Static_assert(LANES == 8, "EACH_LANE is for 8");
 #define LANE_BEGIN(l) word a##l = at[l];
 #define LANE_NEXT(l)                                                                               \
     ((entries[a##l].next & mask) +                                                                 \
-     !(x[(size_t)(entries[a##l].next >> bits) * LANES + (l)] <= entries[a##l].value))
+     (x[(size_t)(entries[a##l].next >> bits) * LANES + (l)] <= entries[a##l].value ? 0u : 1u))
 #define LANE_STEP(l) a##l = LANE_NEXT(l);
 #define LANE_STEP_NOTED(l)                                                                         \
     {                                                                                              \
