@@ -5,22 +5,8 @@
  * other value: first the points of evaluation, one for each name of xs and zs; then y; then the
  * values named xs and zs themselves. */
 // SPDX-License-Identifier: Apache-2.0
+#include "base/map.h"
 #include "graph/op.h"
-
-/* Name number i of xs and zs. */
-static struct cm_str name_at(const struct cm_infer *in, size_t i)
-{
-    const struct cm_strs xs = cm_node_strs(in->node, "xs"), zs = cm_node_strs(in->node, "zs");
-    return i < xs.count ? xs.items[i] : zs.items[i - xs.count];
-}
-
-static bool is_named_before(const struct cm_infer *in, size_t i)
-{
-    for (size_t j = 0; j < i; j++)
-        if (cm_str_equal(name_at(in, j), name_at(in, i)))
-            return true;
-    return false;
-}
 
 static bool has_derivative(const struct cm_type *type)
 {
@@ -29,8 +15,9 @@ static bool has_derivative(const struct cm_type *type)
 
 static enum cm_status gradient_infer(struct cm_infer *in)
 {
-    const size_t n_xs = cm_node_strs(in->node, "xs").count;
-    const size_t n = n_xs + cm_node_strs(in->node, "zs").count;
+    const struct cm_strs xs = cm_node_strs(in->node, "xs"), zs = cm_node_strs(in->node, "zs");
+    const size_t n_xs = xs.count, n = n_xs + zs.count;
+    struct cm_map names = {0};
 
     if (n_xs == 0)
         return cm_infer_fail(in, "xs names nothing");
@@ -44,9 +31,11 @@ static enum cm_status gradient_infer(struct cm_infer *in)
                              cm_type_print(in->arena, in->symbols, y).data);
     for (size_t i = 0; i < n; i++) {
         const struct cm_type *fed = cm_infer_type(in, (int)i);
-        if (is_named_before(in, i))
-            return cm_infer_fail(in, "'%.*s' is named twice in xs and zs",
-                                 CM_STR_FMT(name_at(in, i)));
+        const struct cm_str name = i < n_xs ? xs.items[i] : zs.items[i - n_xs];
+        bool is_new;
+        cm_map_insert(&names, in->arena, name, &is_new);
+        if (!is_new)
+            return cm_infer_fail(in, "'%.*s' is named twice in xs and zs", CM_STR_FMT(name));
         const struct cm_type *named = cm_infer_type(in, (int)(n + 1 + i));
         if (!cm_type_meet(in->arena, fed, named))
             return cm_infer_fail(in, "input %zu is %s, but the value it stands for is %s", i,
