@@ -84,12 +84,9 @@ cm_value cm_build_tensor(struct cm_builder *builder, const struct cm_tensor *ten
 {
     if (builder->status)
         return 0;
-    struct cm_tensor copy;
-    builder->status = cm_tensor_copy(tensor, &copy, builder->err);
-    if (builder->status)
-        return 0;
-    const cm_value value = cm_graph_add_constant(builder->graph, CM_STR_NONE, &copy);
-    cm_tensor_drop(&copy);
+    cm_value value = 0;
+    builder->status =
+        cm_graph_copy_constant(builder->graph, CM_STR_NONE, tensor, &value, builder->err);
     return value;
 }
 

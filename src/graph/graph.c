@@ -99,20 +99,42 @@ static void drop_tensor(void *tensor)
     cm_tensor_drop(tensor);
 }
 
+/* A tensor that the module drops when it goes; empty so far. */
+static struct cm_tensor *new_held(struct cm_module *module)
+{
+    struct cm_tensor *held = CM_NEW(module->arena, struct cm_tensor);
+    cm_arena_defer(module->arena, drop_tensor, held);
+    return held;
+}
+
+static cm_value constant_of(struct cm_graph *graph, struct cm_str name,
+                            const struct cm_tensor *held)
+{
+    const cm_value value = new_value(graph->module, graph, name);
+    struct cm_value_def *def = cm_value_get(graph->module, value);
+    def->role = CM_ROLE_INITIALIZER;
+    def->fact.type = cm_type_of_tensor(graph->module->arena, held);
+    def->fact.constant = held;
+    return value;
+}
+
 cm_value cm_graph_add_constant(struct cm_graph *graph, struct cm_str name,
                                const struct cm_tensor *tensor)
 {
-    struct cm_module *module = graph->module;
-    struct cm_tensor *kept = CM_NEW(module->arena, struct cm_tensor);
-    *kept = *tensor;
-    cm_tensor_keep(kept);
-    cm_arena_defer(module->arena, drop_tensor, kept);
-    const cm_value value = new_value(module, graph, name);
-    struct cm_value_def *def = cm_value_get(module, value);
-    def->role = CM_ROLE_INITIALIZER;
-    def->fact.type = cm_type_of_tensor(module->arena, kept);
-    def->fact.constant = kept;
-    return value;
+    struct cm_tensor *held = new_held(graph->module);
+    *held = *tensor;
+    cm_tensor_keep(held);
+    return constant_of(graph, name, held);
+}
+
+enum cm_status cm_graph_copy_constant(struct cm_graph *graph, struct cm_str name,
+                                      const struct cm_tensor *tensor, cm_value *out,
+                                      struct cm_error *err)
+{
+    struct cm_tensor *held = new_held(graph->module); /* before the copy: nothing then gets lost */
+    CM_TRY(cm_tensor_copy(tensor, held, err));
+    *out = constant_of(graph, name, held);
+    return CM_OK;
 }
 
 void cm_value_drop_constant(struct cm_module *module, cm_value value)

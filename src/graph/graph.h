@@ -171,8 +171,13 @@ struct cm_graph *cm_graph_new(struct cm_module *module, struct cm_graph *parent,
 /* Values without a maker. The name may be empty; a name that is taken is refused by the importer,
  * not here. */
 cm_value cm_graph_add_input(struct cm_graph *graph, struct cm_str name, const struct cm_type *type);
-cm_value cm_graph_add_constant(struct cm_graph *graph, struct cm_str name,
-                               const struct cm_tensor *tensor); /* takes a reference */
+cm_value
+cm_graph_add_constant(struct cm_graph *graph, struct cm_str name,
+                      const struct cm_tensor *tensor); /* The same with a copy of the tensor. */
+enum cm_status cm_graph_copy_constant(struct cm_graph *graph, struct cm_str name,
+                                      const struct cm_tensor *tensor, cm_value *out,
+                                      struct cm_error *err) CM_MUST_CHECK;
+/* takes a reference */
 /* Gives back what cm_graph_add_constant took, of a value that nobody uses any more. */
 void cm_value_drop_constant(struct cm_module *module, cm_value value);
 void cm_graph_set_outputs(struct cm_graph *graph, const cm_value *values, size_t count);
