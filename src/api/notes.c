@@ -79,7 +79,8 @@ void cm_api_saw_order(struct cameo_model *model, const struct cm_module *module)
 {
     const struct cm_model_proto *proto = &model->file->model;
 
-    if (!cm_module_has_sorted(module) && !proto->functions.count && !proto->training_info.count)
+    if (!cm_module_had(module, CM_HAD_LATER_NODES) && !proto->functions.count &&
+        !proto->training_info.count)
         model->has_notes = true;
 }
 

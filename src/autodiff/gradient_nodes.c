@@ -153,7 +153,7 @@ static enum cm_status expand_node(struct cm_node *node, struct cm_error *err)
 
 enum cm_status cm_gradient_expand(struct cm_graph *graph, struct cm_error *err)
 {
-    struct cm_node *node = cm_module_has_replaced(graph->module) ? graph->first : NULL;
+    struct cm_node *node = cm_module_had(graph->module, CM_HAD_REPLACED) ? graph->first : NULL;
     while (node) {
         struct cm_node *next = node->next;
         /* A call is the same for all who make it; its body is this one's alone. */

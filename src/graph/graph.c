@@ -285,6 +285,11 @@ struct cm_operator cm_module_operator(struct cm_module *module, struct cm_str do
     return found;
 }
 
+static void note_fact(struct cm_module *module, enum cm_module_fact fact, bool is_so)
+{
+    module->had |= is_so ? (unsigned)fact : 0;
+}
+
 static struct cm_node *make_node(struct cm_graph *graph, const struct cm_node_spec *spec)
 {
     struct cm_module *module = graph->module;
@@ -311,10 +316,11 @@ static struct cm_node *make_node(struct cm_graph *graph, const struct cm_node_sp
     node->origin = spec->origin;
     node->stream = spec->stream;
     node->phase = spec->phase;
-    module->has_calls |= spec->function != NULL;
-    module->has_random |= node->op && node->op->effects & CM_RANDOM;
-    module->has_replaced |= node->op && node->op->effects & CM_REPLACED;
-    module->has_bodies_only |= !cm_node_has_kernel(node);
+    const unsigned effects = node->op ? node->op->effects : 0;
+    note_fact(module, CM_HAD_CALLS, spec->function != NULL);
+    note_fact(module, CM_HAD_RANDOM, effects & CM_RANDOM);
+    note_fact(module, CM_HAD_REPLACED, effects & CM_REPLACED);
+    note_fact(module, CM_HAD_BODIES_ONLY, !cm_node_has_kernel(node));
     node->n_inputs = (int)spec->n_inputs;
     /* Absent operands at the end are dropped, but for those that the schema counts: Loop(n, ""). */
     const int least = node->schema ? node->schema->min_inputs : 0;
@@ -329,7 +335,7 @@ static struct cm_node *make_node(struct cm_graph *graph, const struct cm_node_sp
     }
     node->n_outputs = (int)output_count(node->schema, spec->n_outputs);
     node->outputs = CM_NEW_ARRAY(module->arena, cm_value, (size_t)node->n_outputs);
-    module->has_more_outputs |= node->n_outputs > 1;
+    note_fact(module, CM_HAD_MORE_OUTPUTS, node->n_outputs > 1);
     for (int i = 0; i < node->n_outputs; i++) {
         if (!is_made(spec, node->schema, (size_t)i))
             continue;
@@ -475,7 +481,7 @@ enum cm_status cm_node_want_output(struct cm_node *node, int index, cm_value *ou
         memcpy(outputs, node->outputs, (size_t)node->n_outputs * sizeof *outputs);
         node->outputs = outputs;
         node->n_outputs = index + 1;
-        module->has_more_outputs |= index > 0;
+        note_fact(module, CM_HAD_MORE_OUTPUTS, index > 0);
     }
     if (!node->outputs[index]) {
         node->outputs[index] = new_value(module, node->graph, CM_STR_NONE);
@@ -523,7 +529,7 @@ enum cm_status cm_node_add_outputs(struct cm_node *node, size_t count, struct cm
     }
     node->outputs = outputs;
     node->n_outputs = (int)(before + count);
-    module->has_more_outputs |= node->n_outputs > 1;
+    note_fact(module, CM_HAD_MORE_OUTPUTS, node->n_outputs > 1);
     return cm_node_infer(node, err);
 }
 
@@ -630,24 +636,9 @@ void cm_graph_remove_dead(struct cm_graph *graph)
     }
 }
 
-bool cm_module_has_replaced(const struct cm_module *module)
+bool cm_module_had(const struct cm_module *module, enum cm_module_fact fact)
 {
-    return module->has_replaced;
-}
-
-bool cm_module_has_sorted(const struct cm_module *module)
-{
-    return module->has_sorted;
-}
-
-bool cm_module_has_more_outputs(const struct cm_module *module)
-{
-    return module->has_more_outputs;
-}
-
-bool cm_module_has_bodies_only(const struct cm_module *module)
-{
-    return module->has_bodies_only;
+    return module->had & (unsigned)fact;
 }
 
 bool cm_module_be_lenient(struct cm_module *module, bool lenient)
@@ -657,14 +648,9 @@ bool cm_module_be_lenient(struct cm_module *module, bool lenient)
     return before;
 }
 
-bool cm_module_has_calls(const struct cm_module *module)
-{
-    return module->has_calls;
-}
-
 void cm_graph_number_random(struct cm_graph *graph)
 {
-    if (!graph->module->has_random)
+    if (!cm_module_had(graph->module, CM_HAD_RANDOM))
         return;
     for (struct cm_node *node = graph->first; node; node = node->next) {
         if (node->op && node->op->effects & CM_RANDOM && !node->stream)

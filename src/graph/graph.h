@@ -261,17 +261,16 @@ bool cm_module_be_lenient(struct cm_module *module, bool lenient);
  * were nodes added, or results that lost their last reader, since the last time. */
 void cm_graph_remove_dead(struct cm_graph *graph);
 
-/* Was there ever a node that calls a function? */
-bool cm_module_has_calls(const struct cm_module *module);
-/* Was there ever a node that a pass must put others in the place of (CM_REPLACED)? */
-bool cm_module_has_replaced(const struct cm_module *module);
-
-/* Was a graph or function imported whose nodes were not in order? */
-bool cm_module_has_sorted(const struct cm_module *module);
-/* Was there ever a node with more than one output? */
-bool cm_module_has_more_outputs(const struct cm_module *module);
-/* Was there ever a node that only its function body can compute? */
-bool cm_module_has_bodies_only(const struct cm_module *module);
+/* What there was in a module at some time; a pass that looks for nothing else may be spared. */
+enum cm_module_fact {
+    CM_HAD_CALLS = 1,        /* a node that calls a function */
+    CM_HAD_RANDOM = 2,       /* a random node */
+    CM_HAD_REPLACED = 4,     /* a node that a pass must put others in the place of (CM_REPLACED) */
+    CM_HAD_MORE_OUTPUTS = 8, /* a node with more than one output */
+    CM_HAD_BODIES_ONLY = 16, /* a node that only its function body can compute */
+    CM_HAD_LATER_NODES = 32, /* a graph or function of a file whose nodes were not in order */
+};
+bool cm_module_had(const struct cm_module *module, enum cm_module_fact fact);
 
 /* Numbers random nodes of graph and its bodies that have no number yet, in order: a node draws the
  * numbers of its stream whatever passes do to the nodes around it. */

@@ -361,7 +361,8 @@ static enum cm_status find_order(struct cm_import_context *context, const struct
         cm_node_order(context->module->arena, &scratch, nodes, &order, err);
     cm_arena_release(&scratch);
     *out = order.items;
-    context->module->has_sorted |= order.items != NULL;
+    if (order.items)
+        context->module->had |= CM_HAD_LATER_NODES;
     return status;
 }
 

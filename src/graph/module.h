@@ -46,12 +46,7 @@ struct cm_module {
         struct cm_node **items;
         size_t count, capacity;
     } unread;
-    bool has_calls;                               /* a node that calls a function was made */
-    bool has_random;                              /* a random node was made */
-    bool has_replaced;                            /* a node that a pass must replace was made */
-    bool has_sorted;                              /* nodes were not in order */
-    bool has_more_outputs;                        /* a node of several outputs was made */
-    bool has_bodies_only;                         /* a node was made that has no kernel */
+    unsigned had;                                 /* enum cm_module_fact */
     struct cm_operator operators[OPERATORS_KEPT]; /* looked up lately */
     cm_build_body_fn *build_body;
     struct cm_import_context *context; /* of the import under way; NULL otherwise */

@@ -179,9 +179,9 @@ static enum cm_status run_passes(struct cm_graph *graph, const struct cm_lower_o
                                  struct cm_error *err)
 {
     /* Functions hide what passes look for, and random nodes, which are numbered before any pass. */
-    if (cm_module_has_calls(graph->module))
+    if (cm_module_had(graph->module, CM_HAD_CALLS))
         CM_TRY(cm_graph_inline_all(graph, is_call, NULL, err));
-    if (!options->keep_operators && cm_module_has_bodies_only(graph->module))
+    if (!options->keep_operators && cm_module_had(graph->module, CM_HAD_BODIES_ONLY))
         CM_TRY(cm_graph_inline_all(graph, is_shorthand, NULL, err));
     cm_graph_number_random(graph);
     for (size_t i = 0; i < cm_pass_count; i++) {
@@ -189,7 +189,7 @@ static enum cm_status run_passes(struct cm_graph *graph, const struct cm_lower_o
         if (cm_passes[i].run != gradients)
             continue;
         /* Gradients are taken of operators as they are; what follows wants what runs. */
-        if (!options->keep_operators && cm_module_has_bodies_only(graph->module))
+        if (!options->keep_operators && cm_module_had(graph->module, CM_HAD_BODIES_ONLY))
             CM_TRY(cm_graph_inline_all(graph, has_no_kernel, NULL, err));
     }
     cm_graph_remove_dead(graph);

@@ -307,7 +307,7 @@ enum cm_status cm_pass_merge(struct cm_graph *graph, const struct cm_pass_option
     struct merger m = {.module = graph->module, .n_seen = cm_module_value_count(graph->module)};
     cm_arena_init(&m.scratch, cm_module_arena(graph->module)->guard);
     m.seen = CM_NEW_ARRAY(&m.scratch, bool, m.n_seen);
-    if (cm_module_has_replaced(graph->module))
+    if (cm_module_had(graph->module, CM_HAD_REPLACED))
         note_named(&m, graph);
     cm_map_reserve(&m.met, &m.scratch, graph->n_nodes);
     enum cm_status status = merge_graph(&m, graph, err);

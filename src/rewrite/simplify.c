@@ -322,7 +322,7 @@ static enum cm_status simplify(struct cm_simplifier *s, struct cm_graph *graph,
         CM_TRY(walk(s, graph, err));
     }
     cm_graph_remove_dead(graph);
-    if (cm_module_has_more_outputs(s->module))
+    if (cm_module_had(s->module, CM_HAD_MORE_OUTPUTS))
         drop_unread(graph);
     put_back(s, &declared);
     return cm_graph_retype(graph, err);

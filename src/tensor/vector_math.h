@@ -36,6 +36,17 @@ static CM_ALWAYS_INLINE float cm_float_of_bits(uint32_t bits)
     return x;
 }
 
+/* (e^r - 1 - r) / r^2 for |r| <= ln(2) / 2 */
+static CM_ALWAYS_INLINE float cm_exp_rest(enum cm_machine machine, float r)
+{
+    float p = 1.9875691500e-4f;
+    p = cm_muladd(machine, p, r, 1.3981999507e-3f);
+    p = cm_muladd(machine, p, r, 8.3334519073e-3f);
+    p = cm_muladd(machine, p, r, 4.1665795894e-2f);
+    p = cm_muladd(machine, p, r, 1.6666665459e-1f);
+    return cm_muladd(machine, p, r, 5.0000001201e-1f);
+}
+
 /* 2^n * e^r with |r| <= ln(2) / 2; 2^n in two factors, so that subnormal results are rounded once.
  */
 static CM_ALWAYS_INLINE float cm_exp_on(enum cm_machine machine, float given)
@@ -45,14 +56,8 @@ static CM_ALWAYS_INLINE float cm_exp_on(enum cm_machine machine, float given)
     x = x < -104.0f ? -104.0f : x;
     const float shifted = cm_muladd(machine, x, 1.44269504f, whole), n = shifted - whole;
     const float r = cm_muladd(machine, n, 2.12194440e-4f, cm_muladd(machine, n, -0.693359375f, x));
-    float p = 1.9875691500e-4f;
-    p = cm_muladd(machine, p, r, 1.3981999507e-3f);
-    p = cm_muladd(machine, p, r, 8.3334519073e-3f);
-    p = cm_muladd(machine, p, r, 4.1665795894e-2f);
-    p = cm_muladd(machine, p, r, 1.6666665459e-1f);
-    p = cm_muladd(machine, p, r, 5.0000001201e-1f);
     const float near = 1 + r, rest = (1 - near) + r; /* what the sum lost */
-    p = near + cm_muladd(machine, p, r * r, rest);
+    const float p = near + cm_muladd(machine, cm_exp_rest(machine, r), r * r, rest);
     const uint32_t above = cm_float_bits(shifted) - 0x4b400000u + 256; /* n + 256 */
     const uint32_t half = above / 2;
     const float first = cm_float_of_bits((half - 1) << 23);
@@ -140,13 +145,8 @@ static CM_ALWAYS_INLINE float cm_erf_on(enum cm_machine machine, float x)
 static CM_ALWAYS_INLINE float cm_expm1_on(enum cm_machine machine, float x)
 {
     const float far = cm_exp_on(machine, x) - 1;
-    float p = 1.9875691500e-4f;
-    p = cm_muladd(machine, p, x, 1.3981999507e-3f);
-    p = cm_muladd(machine, p, x, 8.3334519073e-3f);
-    p = cm_muladd(machine, p, x, 4.1665795894e-2f);
-    p = cm_muladd(machine, p, x, 1.6666665459e-1f);
-    p = cm_muladd(machine, p, x, 5.0000001201e-1f);
-    return fabsf(x) < 0.34f ? cm_muladd(machine, p, x * x, x) : far;
+    const float near = cm_muladd(machine, cm_exp_rest(machine, x), x * x, x);
+    return fabsf(x) < 0.34f ? near : far;
 }
 
 /* log(1 + exp(x)), by which nothing overflows */

@@ -10,8 +10,7 @@
 #include "base/machine.h"
 #include "base/number.h"
 #include "graph/op.h"
-
-#include <math.h>
+#include "tensor/vector_math.h"
 
 enum {
     ROWS = 8, /* queries at a time */
@@ -112,24 +111,17 @@ static CM_ALWAYS_INLINE void tile(enum cm_machine machine, bool added, int64_t n
 }
 
 /* exp of x <= 0, to a unit or two in the last place: 2^n * e^r with |r| <= ln(2) / 2. Below the
- * smallest normal number it is 0. Without branches, so that many are computed at once. */
+ * smallest normal number it is 0: products of weights that are less than normal are slow. Without
+ * branches, so that many are computed at once. */
 static CM_ALWAYS_INLINE float exp_below(enum cm_machine machine, float given)
 {
     const float lowest = -87.0f, whole = 12582912.0f; /* adding 1.5 * 2^23 rounds to an integer */
     const float keep = given < lowest ? 0.0f : 1.0f, x = given < lowest ? lowest : given;
     const float shifted = cm_muladd(machine, x, 1.44269504f, whole), n = shifted - whole;
     const float r = cm_muladd(machine, n, 2.12194440e-4f, cm_muladd(machine, n, -0.693359375f, x));
-    float p = 1.9875691500e-4f, power;
-    uint32_t bits;
-    p = cm_muladd(machine, p, r, 1.3981999507e-3f);
-    p = cm_muladd(machine, p, r, 8.3334519073e-3f);
-    p = cm_muladd(machine, p, r, 4.1665795894e-2f);
-    p = cm_muladd(machine, p, r, 1.6666665459e-1f);
-    p = cm_muladd(machine, p, r, 5.0000001201e-1f);
-    p = cm_muladd(machine, p, r * r, r) + 1;
-    memcpy(&bits, &shifted, sizeof bits);
-    bits = (bits + 127) << 23; /* the low bits of shifted are n */
-    memcpy(&power, &bits, sizeof power);
+    const float p = cm_muladd(machine, cm_exp_rest(machine, r), r * r, r) + 1;
+    /* The low bits of shifted are n. */
+    const float power = cm_float_of_bits((cm_float_bits(shifted) + 127) << 23);
     return p * power * keep;
 }
 

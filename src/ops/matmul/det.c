@@ -1,22 +1,16 @@
 /* Det: determinants of square matrices, by elimination with pivots. */
 // SPDX-License-Identifier: Apache-2.0
-#include "graph/op.h"
 #include "ops/common/reals.h"
+#include "ops/matmul/square.h"
 
 #include <math.h>
 
 static enum cm_status det_infer(struct cm_infer *in)
 {
     const struct cm_type *x = cm_infer_type(in, 0);
-    struct cm_dim side;
+    CM_TRY(cm_infer_square(in));
     if (x->rank == CM_RANK_UNKNOWN)
         return cm_infer_set(in, 0, x);
-    if (x->rank < 2)
-        return cm_infer_fail(in, "input 0 has rank %d, needs at least 2", x->rank);
-    if (!cm_dim_unify(x->dims[x->rank - 2], x->dims[x->rank - 1], &side))
-        return cm_infer_fail(in, "its matrices are %lld by %lld, not square",
-                             (long long)x->dims[x->rank - 2].value,
-                             (long long)x->dims[x->rank - 1].value);
     return cm_infer_set_tensor(in, 0, x->dtype, x->rank - 2, x->dims);
 }
 
@@ -26,15 +20,6 @@ static enum cm_status det_prepare(struct cm_call *call)
     if (cm_tensor_count(call->in[0]) > 0)
         cm_call_scratch(call, (size_t)cm_shape_span(x, x->rank - 2, x->rank) * sizeof(double));
     return CM_OK;
-}
-
-static void swap_rows(double *a, double *b, int64_t n)
-{
-    for (int64_t i = 0; i < n; i++) {
-        const double t = a[i];
-        a[i] = b[i];
-        b[i] = t;
-    }
 }
 
 /* Makes a upper triangular; the product of what is then on the diagonal is the determinant. */
@@ -49,7 +34,7 @@ static double determinant(double *a, int64_t n)
         if (a[pivot * n + c] == 0)
             return 0;
         if (pivot != c) {
-            swap_rows(&a[pivot * n], &a[c * n], n);
+            cm_swap_rows(&a[pivot * n], &a[c * n], n);
             det = -det;
         }
         det *= a[c * n + c];

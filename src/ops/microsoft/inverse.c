@@ -1,24 +1,15 @@
 /* Inverse: inverses of square matrices, by Gauss-Jordan elimination with pivots. */
 // SPDX-License-Identifier: Apache-2.0
 #include "base/number.h"
-#include "graph/op.h"
 #include "ops/common/reals.h"
+#include "ops/matmul/square.h"
 
 #include <math.h>
 
 static enum cm_status inverse_infer(struct cm_infer *in)
 {
-    const struct cm_type *x = cm_infer_type(in, 0);
-    struct cm_dim side;
-    if (x->rank == CM_RANK_UNKNOWN)
-        return cm_infer_set(in, 0, x);
-    if (x->rank < 2)
-        return cm_infer_fail(in, "input 0 has rank %d, needs at least 2", x->rank);
-    if (!cm_dim_unify(x->dims[x->rank - 2], x->dims[x->rank - 1], &side))
-        return cm_infer_fail(in, "the matrices of input 0 are %lld by %lld, must be square",
-                             (long long)x->dims[x->rank - 2].value,
-                             (long long)x->dims[x->rank - 1].value);
-    return cm_infer_set(in, 0, x);
+    CM_TRY(cm_infer_square(in));
+    return cm_infer_set(in, 0, cm_infer_type(in, 0));
 }
 
 /* Room for a matrix and its inverse. */
@@ -34,15 +25,6 @@ static enum cm_status inverse_prepare(struct cm_call *call)
     return CM_OK;
 }
 
-static void swap_rows(double *a, double *b, int64_t n)
-{
-    for (int64_t i = 0; i < n; i++) {
-        const double t = a[i];
-        a[i] = b[i];
-        b[i] = t;
-    }
-}
-
 /* Row operations that make a the identity make the identity the inverse. Of a singular matrix they
  * make what division by zero gives. */
 static void invert(double *a, double *inverse, int64_t n)
@@ -55,8 +37,8 @@ static void invert(double *a, double *inverse, int64_t n)
             if (fabs(a[r * n + c]) > fabs(a[pivot * n + c]))
                 pivot = r;
         if (pivot != c) {
-            swap_rows(&a[pivot * n], &a[c * n], n);
-            swap_rows(&inverse[pivot * n], &inverse[c * n], n);
+            cm_swap_rows(&a[pivot * n], &a[c * n], n);
+            cm_swap_rows(&inverse[pivot * n], &inverse[c * n], n);
         }
         const double scale = 1 / a[c * n + c];
         for (int64_t i = 0; i < n; i++) {

@@ -38,24 +38,6 @@ static enum cm_status read_model(const struct cm_node *node, int64_t outputs, st
     return CM_OK;
 }
 
-/* A vector is one row. */
-static enum cm_status check_features(struct cm_infer *in, const struct model *m,
-                                     struct cm_dim *rows)
-{
-    const struct cm_type *x = cm_infer_type(in, 0);
-    struct cm_dim both;
-    *rows = CM_DIM_ANY;
-    if (x->rank == CM_RANK_UNKNOWN)
-        return CM_OK;
-    if (x->rank != 1 && x->rank != 2)
-        return cm_infer_fail(in, "input 0 has rank %d, needs 1 or 2", x->rank);
-    if (!cm_dim_unify(x->dims[x->rank - 1], CM_DIM(m->features), &both))
-        return cm_infer_fail(in, "input 0 has %lld features, the coefficients are for %lld",
-                             (long long)x->dims[x->rank - 1].value, (long long)m->features);
-    *rows = x->rank == 2 ? x->dims[0] : CM_DIM(1);
-    return CM_OK;
-}
-
 enum { PARTS = 64, PART_TERMS = 8192 }; /* parts of the rows, at most; products in one, at least */
 
 /* Rows are cut into parts, which threads share; each has scratch memory for a row and its scores.
@@ -199,7 +181,7 @@ static enum cm_status regressor_infer(struct cm_infer *in)
     struct model m;
     struct cm_dim dims[2];
     CM_TRY(read_regressor(in->node, &m, in->err));
-    CM_TRY(check_features(in, &m, &dims[0]));
+    CM_TRY(cm_infer_feature_rows(in, m.features, &dims[0]));
     dims[1] = CM_DIM(m.outputs);
     return cm_infer_set_tensor(in, 0, CM_FLOAT, 2, dims);
 }
@@ -267,7 +249,7 @@ static enum cm_status classifier_infer(struct cm_infer *in)
     const struct cm_type *x = cm_infer_type(in, 0);
     struct cm_dim dims[2];
     CM_TRY(read_classifier(in->node, x->rank > 0 ? x->dims[x->rank - 1].value : -1, &m, in->err));
-    CM_TRY(check_features(in, &m, &dims[0]));
+    CM_TRY(cm_infer_feature_rows(in, m.features, &dims[0]));
     dims[1] = CM_DIM((int64_t)class_count(in->node));
     CM_TRY(cm_infer_set_tensor(in, 0, text ? CM_STRING : CM_INT64, 1, dims));
     return cm_infer_set_tensor(in, 1, CM_FLOAT, 2, dims);

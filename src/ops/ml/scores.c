@@ -67,3 +67,19 @@ void cm_scores_finish_pair(enum cm_scores how, bool probability, double s, doubl
     if (how == CM_SCORES_LOGISTIC || how == CM_SCORES_PROBIT)
         cm_scores_finish(how, 2, row);
 }
+
+enum cm_status cm_infer_feature_rows(struct cm_infer *in, int64_t features, struct cm_dim *rows)
+{
+    const struct cm_type *x = cm_infer_type(in, 0);
+    struct cm_dim both;
+    *rows = CM_DIM_ANY;
+    if (x->rank == CM_RANK_UNKNOWN)
+        return CM_OK;
+    if (x->rank != 1 && x->rank != 2)
+        return cm_infer_fail(in, "input 0 has rank %d, needs 1 or 2", x->rank);
+    if (!cm_dim_unify(x->dims[x->rank - 1], CM_DIM(features), &both))
+        return cm_infer_fail(in, "input 0 has %lld features, the model is for %lld",
+                             (long long)x->dims[x->rank - 1].value, (long long)features);
+    *rows = x->rank == 2 ? x->dims[0] : CM_DIM(1);
+    return CM_OK;
+}

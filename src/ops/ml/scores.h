@@ -1,11 +1,15 @@
-/* What is done to the scores of a model at the end. */
+/* What models that score rows of features share: their rows, and what is done to scores at the end.
+ */
 // SPDX-License-Identifier: Apache-2.0
 #ifndef CM_OPS_ML_SCORES_H
 #define CM_OPS_ML_SCORES_H
 
-#include "base/text.h"
+#include "graph/op.h"
 
-#include <stdint.h>
+/* How many rows input 0 has: a vector is one. Refuses what surely has another number of features.
+ */
+enum cm_status cm_infer_feature_rows(struct cm_infer *in, int64_t features,
+                                     struct cm_dim *rows) CM_MUST_CHECK;
 
 enum cm_scores {
     CM_SCORES_PLAIN,

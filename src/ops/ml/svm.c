@@ -166,29 +166,12 @@ static int64_t score_count(const struct svm *m)
 
 /* ---- types ---- */
 
-/* A vector is one row. */
-static enum cm_status infer_rows(struct cm_infer *in, const struct svm *m, struct cm_dim *rows)
-{
-    const struct cm_type *x = cm_infer_type(in, 0);
-    struct cm_dim both;
-    *rows = CM_DIM_ANY;
-    if (x->rank == CM_RANK_UNKNOWN)
-        return CM_OK;
-    if (x->rank != 1 && x->rank != 2)
-        return cm_infer_fail(in, "input 0 has rank %d, needs 1 or 2", x->rank);
-    if (!cm_dim_unify(x->dims[x->rank - 1], CM_DIM(m->features), &both))
-        return cm_infer_fail(in, "input 0 has %lld features, the model is for %lld",
-                             (long long)x->dims[x->rank - 1].value, (long long)m->features);
-    *rows = x->rank == 2 ? x->dims[0] : CM_DIM(1);
-    return CM_OK;
-}
-
 static enum cm_status regressor_infer(struct cm_infer *in)
 {
     struct svm m;
     struct cm_dim dims[2] = {CM_DIM_ANY, CM_DIM(1)};
     CM_TRY(read_regressor(in->node, &m, in->err));
-    CM_TRY(infer_rows(in, &m, &dims[0]));
+    CM_TRY(cm_infer_feature_rows(in, m.features, &dims[0]));
     return cm_infer_set_tensor(in, 0, CM_FLOAT, 2, dims);
 }
 
@@ -197,7 +180,7 @@ static enum cm_status classifier_infer(struct cm_infer *in)
     struct svm m;
     struct cm_dim dims[2];
     CM_TRY(read_classifier(in->node, &m, in->err));
-    CM_TRY(infer_rows(in, &m, &dims[0]));
+    CM_TRY(cm_infer_feature_rows(in, m.features, &dims[0]));
     dims[1] = CM_DIM(score_count(&m));
     CM_TRY(cm_infer_set_tensor(in, 0, cm_labels_type(&m.labels), 1, dims));
     return cm_infer_set_tensor(in, 1, CM_FLOAT, 2, dims);

@@ -1,0 +1,18 @@
+/* What operators on square matrices share. */
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/matmul/square.h"
+
+enum cm_status cm_infer_square(struct cm_infer *in)
+{
+    const struct cm_type *x = cm_infer_type(in, 0);
+    struct cm_dim side;
+    if (x->rank == CM_RANK_UNKNOWN)
+        return CM_OK;
+    if (x->rank < 2)
+        return cm_infer_fail(in, "input 0 has rank %d, needs at least 2", x->rank);
+    if (!cm_dim_unify(x->dims[x->rank - 2], x->dims[x->rank - 1], &side))
+        return cm_infer_fail(in, "its matrices are %lld by %lld, not square",
+                             (long long)x->dims[x->rank - 2].value,
+                             (long long)x->dims[x->rank - 1].value);
+    return CM_OK;
+}
