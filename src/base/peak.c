@@ -6,34 +6,41 @@
 #include "base/machine.h"
 #include "base/parallel.h"
 
-/* Enough sums at once that none waits for the one before, few enough that all stay in registers. */
-enum { LANES = 16, MOST_SUMS = 16, ROUNDS = 20000, TRIES = 24 };
+/* Enough sums at once that none waits for the one before, few enough that all stay in registers;
+ * written out, as only then they do. */
+#define EACH_SUM(X) X(0) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11)
+enum { LANES = 16, SUMS = 12, ROUNDS = 20000, TRY_NS = 100 * 1000 * 1000 };
 
 struct work {
     float factor, start;
 };
 
-static CM_ALWAYS_INLINE int sums_of(enum cm_machine machine)
+static CM_ALWAYS_INLINE int lanes_of(enum cm_machine machine)
 {
-    return machine == CM_AVX512 ? MOST_SUMS : machine == CM_AVX2 ? 6 : 3;
+    return machine == CM_AVX512 ? LANES : machine == CM_AVX2 ? 8 : 4;
 }
 
 static CM_ALWAYS_INLINE void multiply_on(enum cm_machine machine, const struct work *work,
                                          float *result)
 {
-    const int n = sums_of(machine);
-    float sums[MOST_SUMS][LANES];
-    for (int i = 0; i < n; i++)
-        for (int j = 0; j < LANES; j++)
-            sums[i][j] = work->start + (float)(i * LANES + j);
-    for (int r = 0; r < ROUNDS; r++)
-        for (int i = 0; i < n; i++)
-            for (int j = 0; j < LANES; j++)
-                sums[i][j] = cm_muladd(machine, sums[i][j], work->factor, work->start);
+    const int width = lanes_of(machine);
+    const float factor = work->factor, start = work->start;
     float sum = 0;
-    for (int i = 0; i < n; i++)
-        for (int j = 0; j < LANES; j++)
-            sum += sums[i][j];
+#define DECLARE(i)  float s##i[LANES];
+#define BEGIN(i)    s##i[j] = start + (float)(i * LANES + j);
+#define MULTIPLY(i) s##i[j] = cm_muladd(machine, s##i[j], factor, start);
+#define END(i)      sum += s##i[j];
+    EACH_SUM(DECLARE)
+    for (int j = 0; j < width; j++) {
+        EACH_SUM(BEGIN)
+    }
+    for (int r = 0; r < ROUNDS; r++)
+        for (int j = 0; j < width; j++) {
+            EACH_SUM(MULTIPLY)
+        }
+    for (int j = 0; j < width; j++) {
+        EACH_SUM(END)
+    }
     *result = sum;
 }
 
@@ -53,10 +60,10 @@ double cm_measure_peak(int threads)
 {
     struct work work = {.factor = 0.5f, .start = 1};
     const double flops =
-        2.0 * LANES * ROUNDS * sums_of(cm_this_machine()) * (threads > 0 ? threads : 1);
+        2.0 * SUMS * ROUNDS * lanes_of(cm_this_machine()) * (threads > 0 ? threads : 1);
     uint64_t best = UINT64_MAX;
-    for (int i = 0; i < TRIES; i++) {
-        const uint64_t began = cm_clock_ns();
+    const uint64_t end = cm_clock_ns() + TRY_NS;
+    for (uint64_t began; (began = cm_clock_ns()) < end;) {
         cm_parallel(threads, 1, multiply_some, &work);
         const uint64_t took = cm_clock_ns() - began;
         best = took < best ? took : best;
