@@ -5,6 +5,7 @@
 #include "backends/cpu/int8_tiles.h"
 #include "base/number.h"
 #include "base/parallel.h"
+#include "tensor/vector_math.h"
 
 /* ---- Packing ---- */
 
@@ -169,17 +170,19 @@ struct finish_tile {
     int64_t y_row;
 };
 
-/* Codes of numbers: the limits are set before rounding, where NaN becomes the lowest. */
+/* Codes of numbers: the limits are set before rounding, where NaN becomes the lowest. Within them,
+ * adding 1.5 * 2^23 rounds half to even and leaves the integer in the low bits. */
 #define DEFINE_CODES(name, ctype, least, greatest)                                                 \
     static CM_ALWAYS_INLINE void codes_##name(const float *v, float zero, void *to)                \
     {                                                                                              \
         const float low = (float)(least)-zero, high = (float)(greatest)-zero;                      \
+        const int32_t shift = (int32_t)zero - 0x4b400000;                                          \
         ctype *y = to;                                                                             \
         for (int j = 0; j < INT8_WIDTH; j++) {                                                     \
             float x = v[j];                                                                        \
             x = x > low ? x : low;                                                                 \
             x = x < high ? x : high;                                                               \
-            y[j] = (ctype)(int32_t)(cm_round_half_even(x) + zero);                                 \
+            y[j] = (ctype)((int32_t)cm_float_bits(x + 12582912.0f) + shift);                       \
         }                                                                                          \
     }
 DEFINE_CODES(uint8, uint8_t, 0, UINT8_MAX)
