@@ -109,6 +109,16 @@ bool cm_dnnl_make_conv(struct cm_call *call, const struct cm_dnnl_conv *conv);
 /* Transposed: weights are (groups, out, in, kernel..) here too; pads take away from the result. */
 bool cm_dnnl_make_deconv(struct cm_call *call, const struct cm_dnnl_conv *conv);
 
+/* The gradients of a convolution, or of a transposed one with weights as above: dx, and dw with db,
+ * each by a primitive of its own. Absent ones are not computed; db comes with dw alone. */
+struct cm_dnnl_conv_grad {
+    struct cm_dnnl_operand dy, x, weights, dx, dw, db;
+    struct cm_dnnl_window window;
+    bool transposed;
+    bool direct; /* as above */
+};
+bool cm_dnnl_make_conv_grad(struct cm_call *call, const struct cm_dnnl_conv_grad *grad);
+
 struct cm_dnnl_matmul {
     struct cm_dnnl_operand a, b, bias, y; /* of one rank; bias has 1 where it repeats */
     struct cm_dnnl_posts posts;
