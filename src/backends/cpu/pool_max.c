@@ -225,8 +225,8 @@ static bool fits_columns(struct cm_call *call)
 
 static bool accepts_forward(struct cm_call *call)
 {
-    if (call->in[X]->layout && !(call->n_out > 1 && call->out[1]))
-        return cm_call_decline(call, "it is not row-major");
+    if (call->n_out < 2 || !call->out[1]) /* oneDNN is faster, and reads any layout */
+        return cm_call_decline(call, "its indices are not wanted");
     return pool_window_accepts(call, call->in[X], call->out[0], false) && fits_columns(call);
 }
 
@@ -265,9 +265,8 @@ static enum cm_status run_forward(struct cm_call *call)
     struct max_call c = {.window = &state->window,
                          .x = call->in[X]->data,
                          .y = call->out[0]->data,
+                         .indices = call->out[1]->data,
                          .index_strides = state->index_strides};
-    if (call->n_out > 1 && call->out[1])
-        c.indices = call->out[1]->data;
     cm_parallel(state->window.units, state->window.units_at_once, max_units, &c);
     return CM_OK;
 }

@@ -31,11 +31,17 @@ struct pool_reach {
     int64_t at, step, first, end;
 };
 
+/* a / b rounded up, of what mostly is a / 1. */
+static inline int64_t pool_steps(int64_t a, int64_t b)
+{
+    return b == 1 ? a : (a + b - 1) / b;
+}
+
 static inline struct pool_reach pool_reach_of(const struct pool_window *w, int axis, int64_t o)
 {
     const int64_t at = o * w->stride[axis] - w->pad_begin[axis], step = w->dilation[axis];
-    const int64_t before = at < 0 ? (-at - 1) / step + 1 : 0;
-    const int64_t inside = at < w->in[axis] ? (w->in[axis] - at - 1) / step + 1 : 0;
+    const int64_t before = at < 0 ? pool_steps(-at, step) : 0;
+    const int64_t inside = at < w->in[axis] ? pool_steps(w->in[axis] - at, step) : 0;
     return (struct pool_reach){at, step, before,
                                inside < w->kernel[axis] ? inside : w->kernel[axis]};
 }
