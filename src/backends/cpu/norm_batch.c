@@ -21,7 +21,7 @@ enum { MEAN, FACTOR, SHIFT, ALONG = SHIFT, DY_MEAN, NUMBERS }; /* that results a
 
 enum {
     LANES = 8, /* neighbours at once */
-    FEW = 32,  /* rows that are summed in float: the sums of FEW are added in double */
+    FEW = 64,  /* rows that are summed in float: the sums of FEW are added in double */
     CHUNK_ELEMENTS = 1 << 14, /* worth a thread */
     MOST_CHUNKS = 64,
     TILE_ELEMENTS = 1 << 13, /* of x, which are in the cache while all channels are summed */
