@@ -21,7 +21,7 @@ enum { MEAN, FACTOR, SHIFT, ALONG = SHIFT, DY_MEAN, NUMBERS }; /* that results a
 
 enum {
     LANES = 8, /* neighbours at once */
-    FEW = 32,  /* rows that are summed in float: the sums of FEW are added in double */
+    FEW = 64,  /* rows that are summed in float: the sums of FEW are added in double */
     CHUNK_ELEMENTS = 1 << 14, /* worth a thread */
     MOST_CHUNKS = 64,
     TILE_ELEMENTS = 1 << 13, /* of x, which are in the cache while all channels are summed */
@@ -137,24 +137,41 @@ struct place_run {
     void (*rows_fn)(bool slopes, const struct row_run *run);
 };
 
-/* Rows of fewer neighbours, `width`: those beyond add nothing to their sums. */
+/* Rows of fewer neighbours, `width`. */
+static void sum_narrow(bool slopes, int width, const struct row_run *run)
+{
+    for (int64_t row = 0; row < run->rows; row++)
+        for (int j = 0; j < width; j++) {
+            const int64_t at = row * run->stride + j;
+            const double v = (double)(run->x[at] - run->first[j]);
+            run->sums[OF_X * run->lanes + j] += v;
+            run->sums[OF_SQUARES * run->lanes + j] += v * v;
+            if (slopes) {
+                run->sums[OF_DY * run->lanes + j] += (double)run->dy[at];
+                run->sums[OF_PRODUCTS * run->lanes + j] += (double)run->dy[at] * v;
+            }
+        }
+}
+
+static void write_narrow(bool slopes, int width, const struct row_run *run)
+{
+    const float *mean = run->numbers + MEAN * run->lanes, *factor = mean + run->lanes;
+    const float *shift = factor + run->lanes, *dy_mean = shift + run->lanes;
+    for (int64_t row = 0; row < run->rows; row++)
+        for (int j = 0; j < width; j++) {
+            const int64_t at = row * run->stride + j;
+            const float off = run->x[at] - mean[j];
+            run->y[at] = slopes ? factor[j] * (run->dy[at] - dy_mean[j] - shift[j] * off)
+                                : off * factor[j] + shift[j];
+        }
+}
+
 static void narrow_rows(const struct place_run *p, int width, const struct row_run *run)
 {
-    float x[LANES], dy[LANES] = {0}, y[LANES];
-    struct row_run one = *run;
-    const size_t bytes = (size_t)width * sizeof(float);
-    one.rows = 1;
-    one.x = x;
-    one.dy = dy;
-    one.y = y;
-    memcpy(x, run->first, sizeof x);
-    for (int64_t row = 0; row < run->rows; row++) {
-        memcpy(x, run->x + row * run->stride, bytes);
-        memcpy(dy, run->dy + row * run->stride, bytes);
-        p->rows_fn(p->slopes, &one);
-        if (run->y)
-            memcpy(run->y + row * run->stride, y, bytes);
-    }
+    if (run->y)
+        write_narrow(p->slopes, width, run);
+    else
+        sum_narrow(p->slopes, width, run);
 }
 
 /* Elements of one channel, LANES in a row. */
