@@ -16,7 +16,8 @@ static bool same_packing(const struct cm_layout *a, const struct cm_layout *b)
     return p->batches == q->batches && p->columns == q->columns && p->taps == q->taps &&
            p->depth == q->depth && p->batch_stride == q->batch_stride &&
            p->column_stride == q->column_stride && p->depth_stride == q->depth_stride &&
-           p->tap_stride == q->tap_stride && p->is_unsigned == q->is_unsigned;
+           p->tap_stride == q->tap_stride && p->is_unsigned == q->is_unsigned &&
+           p->dense == q->dense && p->by_tap == q->by_tap;
 }
 
 struct packing_job {
@@ -38,16 +39,31 @@ static void pack_panel(const struct packing_job *job, int64_t batch, int64_t pan
     const uint8_t *from = job->from + batch * p->batch_stride + first * p->column_stride;
     memset(sums, 0, INT8_PANEL * sizeof *sums);
     memset(to, 0, (size_t)p->panel_bytes);
-    const int64_t tap_bytes = p->panel_bytes / p->taps;
-    for (int64_t tap = 0; tap < p->taps; tap++, to += tap_bytes)
+    const int64_t tap_rows = p->panel_bytes / INT8_PANEL / p->taps; /* unless dense */
+    for (int64_t tap = 0; tap < p->taps; tap++)
         for (int64_t d = 0; d < p->depth; d++) {
             const uint8_t *row = from + tap * p->tap_stride + d * p->depth_stride;
-            int8_t *group = to + d / INT8_GROUP * INT8_GROUP * INT8_PANEL + d % INT8_GROUP;
+            const int64_t at = tap * (p->dense ? p->depth : tap_rows) + d;
+            int8_t *group = to + at / INT8_GROUP * INT8_GROUP * INT8_PANEL + at % INT8_GROUP;
             for (int64_t j = 0; j < columns; j++) {
                 const int8_t v = (int8_t)(row[j * p->column_stride] ^ flip);
                 group[j * INT8_GROUP] = v;
                 sums[j] += v;
             }
+        }
+}
+
+static void pack_taps(const struct packing_job *job)
+{
+    const struct cm_int8_packing *p = job->p;
+    const uint8_t flip = p->is_unsigned ? 0x80 : 0;
+    int32_t *sums = (int32_t *)(void *)job->to;
+    int8_t *to = (int8_t *)job->to + p->padded * (int64_t)sizeof *sums;
+    memset(job->to, 0, p->layout.bytes);
+    for (int64_t tap = 0; tap < p->taps; tap++, to += p->listed)
+        for (int64_t j = 0; j < p->columns; j++) {
+            to[j] = (int8_t)(job->from[j * p->column_stride + tap * p->tap_stride] ^ flip);
+            sums[j] += to[j];
         }
 }
 
@@ -65,7 +81,10 @@ static enum cm_status pack(const struct cm_tensor *from, struct cm_tensor *to, s
     if (!p)
         return cm_fail(err, CM_UNSUPPORTED, "packed weights are not unpacked");
     struct packing_job job = {.p = p, .from = from->data, .to = to->data};
-    cm_parallel(p->batches * (p->padded / INT8_PANEL), 4, pack_some, &job);
+    if (p->by_tap)
+        pack_taps(&job);
+    else
+        cm_parallel(p->batches * (p->padded / INT8_PANEL), 4, pack_some, &job);
     return CM_OK;
 }
 
@@ -73,16 +92,25 @@ bool cm_int8_packing_init(struct cm_int8_packing *p)
 {
     int64_t rows, panels, bytes;
     size_t all;
+    const int64_t runs = p->dense ? 1 : p->taps;
     if (p->columns > INT32_MAX || p->depth > INT32_MAX || p->taps > INT32_MAX)
         return false;
     p->padded = (int64_t)cm_round_up((size_t)p->columns, INT8_PANEL);
     p->listed = (int64_t)cm_round_up((size_t)p->columns, INT8_WIDTH);
-    if (!cm_dim_mul((int64_t)cm_round_up((size_t)p->depth, INT8_GROUP), p->taps, &rows) ||
+    if (!cm_dim_mul(p->depth, p->dense ? p->taps : 1, &rows) || rows > INT32_MAX ||
+        !cm_dim_mul((int64_t)cm_round_up((size_t)rows, INT8_GROUP), runs, &rows) ||
         !cm_dim_mul(rows, INT8_PANEL, &p->panel_bytes) ||
         !cm_dim_mul(p->panel_bytes, p->padded / INT8_PANEL, &panels) ||
         !cm_dim_add(panels, p->padded * (int64_t)sizeof(int32_t), &p->batch_bytes) ||
         !cm_dim_mul(p->batch_bytes, p->batches, &bytes) || !cm_dtype_bytes(CM_UINT8, bytes, &all))
         return false;
+    if (p->by_tap) { /* the sums of all columns, then a row for each tap */
+        if (!cm_dim_mul(p->taps, p->listed, &bytes) ||
+            !cm_dim_add(bytes, p->padded * (int64_t)sizeof(int32_t), &bytes) ||
+            !cm_dtype_bytes(CM_UINT8, bytes, &all))
+            return false;
+        p->batch_bytes = bytes;
+    }
     p->layout = (struct cm_layout){.name = "int8 panels",
                                    .bytes = all,
                                    .size = sizeof *p,
@@ -160,16 +188,6 @@ static int tiles_of(enum cm_machine machine)
 
 /* ---- What becomes of sums ---- */
 
-struct finish_tile {
-    const struct cm_int8_finish *finish;
-    int64_t from, count; /* columns */
-    int rows;
-    const int32_t *row_sums; /* of the left operand; NULL where the right one has no zero points */
-    int32_t *sums;           /* INT8_WIDTH in a row */
-    char *y;
-    int64_t y_row;
-};
-
 /* Codes of numbers: the limits are set before rounding, where NaN becomes the lowest. Within them,
  * adding 1.5 * 2^23 rounds half to even and leaves the integer in the low bits. */
 #define DEFINE_CODES(name, ctype, least, greatest)                                                 \
@@ -188,7 +206,7 @@ struct finish_tile {
 DEFINE_CODES(uint8, uint8_t, 0, UINT8_MAX)
 DEFINE_CODES(int8, int8_t, INT8_MIN, INT8_MAX)
 
-static CM_ALWAYS_INLINE void finish_on(enum cm_machine machine, const struct finish_tile *t)
+static CM_ALWAYS_INLINE void finish_on(enum cm_machine machine, const struct cm_int8_sums *t)
 {
     const struct cm_int8_finish *f = t->finish;
     const size_t width = f->type == CM_INT32 || f->type == CM_FLOAT ? 4 : 1;
@@ -223,18 +241,24 @@ static CM_ALWAYS_INLINE void finish_on(enum cm_machine machine, const struct fin
         memcpy(y, from, (size_t)t->count * width);
     }
 }
-CM_BUILDS(finish, (const struct finish_tile *t), (machine, t))
+CM_BUILDS(finish, (const struct cm_int8_sums *t), (machine, t))
+
+void cm_int8_finish_sums(const struct cm_int8_sums *sums)
+{
+    finish_builds[cm_this_machine()](sums);
+}
 
 static CM_ALWAYS_INLINE void sum_rows_on(enum cm_machine machine, const struct cm_int8_block *block,
                                          int32_t *sums)
 {
     const struct cm_int8_packing *p = block->packing;
     (void)machine;
+    const int64_t taps = p->dense ? 1 : p->taps, depth = p->depth * (p->dense ? p->taps : 1);
     for (int r = 0; r < block->rows; r++) {
         uint32_t sum = 0;
-        for (int64_t tap = 0; tap < p->taps; tap++) {
+        for (int64_t tap = 0; tap < taps; tap++) {
             const uint8_t *a = block->a[tap * INT8_ROWS + r];
-            for (int64_t d = 0; d < p->depth; d++)
+            for (int64_t d = 0; d < depth; d++)
                 sum += a[d];
         }
         sums[r] = (int32_t)sum;
@@ -251,15 +275,15 @@ void cm_int8_multiply(const struct cm_int8_block *block, int64_t from, int64_t t
     const int8_t *panels = (const int8_t *)block->packed + p->padded * (int64_t)sizeof(int32_t);
     int32_t sums[INT8_ROWS * INT8_WIDTH] = {0}, row_sums[INT8_ROWS];
     struct int8_tile tile = {.a = block->a,
-                             .taps = p->taps,
-                             .depth = p->depth,
+                             .taps = p->dense ? 1 : p->taps,
+                             .depth = p->depth * (p->dense ? p->taps : 1),
                              .panel_bytes = p->panel_bytes,
                              .sums = sums};
-    struct finish_tile end = {.finish = block->finish,
-                              .rows = block->rows,
-                              .row_sums = block->finish->zeros ? row_sums : NULL,
-                              .sums = sums,
-                              .y_row = block->y_row};
+    struct cm_int8_sums end = {.finish = block->finish,
+                               .rows = block->rows,
+                               .row_sums = block->finish->zeros ? row_sums : NULL,
+                               .sums = sums,
+                               .y_row = block->y_row};
     if (block->finish->zeros)
         sum_rows_builds[machine](block, row_sums);
     for (int64_t j = from; j < to; j += INT8_WIDTH) {

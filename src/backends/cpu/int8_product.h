@@ -19,6 +19,10 @@ struct cm_int8_packing {
     int64_t batches, columns, taps, depth;
     int64_t batch_stride, column_stride, depth_stride, tap_stride;
     bool is_unsigned;
+    bool dense;  /* taps follow each other without gaps: for the product they are one, `taps` times
+                    as deep */
+    bool by_tap; /* of columns that are not multiplied with others: no panels, but a row of `listed`
+                    bytes for each tap */
     /* Filled by cm_int8_packing_init: */
     int64_t padded;      /* columns, to whole panels */
     int64_t listed;      /* columns, to whole tiles: the length of lists in struct cm_int8_finish */
@@ -51,6 +55,19 @@ struct cm_int8_block {
 };
 /* Columns [from, to) of the result; from is a multiple of CM_INT8_WIDTH. */
 void cm_int8_multiply(const struct cm_int8_block *block, int64_t from, int64_t to);
+
+/* What becomes of CM_INT8_WIDTH sums in each of `rows` rows, which are changed: the first `count`
+ * results of a row are stored. */
+struct cm_int8_sums {
+    const struct cm_int8_finish *finish;
+    int64_t from, count; /* columns */
+    int rows;
+    const int32_t *row_sums; /* of the left operand; NULL where the right one has no zero points */
+    int32_t *sums;
+    char *y;
+    int64_t y_row;
+};
+void cm_int8_finish_sums(const struct cm_int8_sums *sums);
 
 /* offsets[j] = added[j] - zero_a * (sum of column j) + (number of products) * zero_a * zeros[j];
  * added and zeros may be NULL. */
