@@ -18,6 +18,7 @@ enum cm_dnnl_order {
     CM_DNNL_CHANNELS_LAST, /* of (batch, channel, spatial..) */
     CM_DNNL_GIVEN,         /* as the input lies now */
     CM_DNNL_FREE,          /* as the primitive likes best */
+    CM_DNNL_MOVED,         /* of a result: the same, then moved to rows by the call itself */
 };
 
 /* Which tensor of the call an operand is. */

@@ -168,6 +168,7 @@ static bool read_gradients(struct cm_call *call, struct cm_dnnl_conv_grad *grad)
             !cm_dnnl_operand(call, all[i].place, CM_DNNL_FREE, all[i].operand))
             return cm_call_decline(call, "its rank is too high");
     grad->db.order = CM_DNNL_PLAIN;
+    grad->dw.order = CM_DNNL_MOVED; /* weights and what optimizers keep of them are rows */
     if (!cm_dnnl_read_window_to(call, call->node, x, dy, weights->dims + 2, &grad->window))
         return false;
     struct cm_dnnl_operand *const kernels[] = {&grad->weights, &grad->dw};

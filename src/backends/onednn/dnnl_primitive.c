@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backends/onednn/dnnl_abi.h"
 
+#include "base/number.h"
 #include "base/parallel.h"
 #include "tensor/layout.h"
 
@@ -214,6 +215,9 @@ struct dnnl_operand {
     struct dnnl_memory_desc *desc;
     struct dnnl_memory *memory;
     const void *data; /* the memory's handle */
+    /* CM_DNNL_MOVED, where the primitive writes no rows: it writes at this place of scratch. */
+    struct dnnl_mover delivery;
+    size_t delivered_from;
 };
 
 /* What a call holds, from acceptance on. */
@@ -241,6 +245,7 @@ static void work_release(void *what)
     for (int i = 0; i < p->n_operands; i++) {
         if (p->operands[i].memory)
             dnnl->fn.memory_destroy(p->operands[i].memory);
+        mover_release(&p->operands[i].delivery);
         dnnl->major->free(p->operands[i].desc);
     }
     if (p->scratch)
@@ -298,6 +303,7 @@ static struct dnnl_memory_desc *desc_of(const struct cm_call *call,
             return major->copy(((const struct dnnl_layout *)lies)->desc);
         break;
     case CM_DNNL_FREE:
+    case CM_DNNL_MOVED:
         return major->any(operand->rank, operand->dims);
     }
     return plain_desc(operand);
@@ -745,8 +751,21 @@ static enum cm_status layout_for(struct cm_call *call, const struct cm_dnnl_oper
     return CM_OK;
 }
 
+/* A result that the primitive writes in `layout` and the call moves to rows: takes its place in
+ * scratch. */
+static enum cm_status prepare_delivery(struct cm_call *call, struct dnnl_operand *operand,
+                                       const struct cm_layout *layout, size_t *scratch_bytes)
+{
+    const struct dnnl_layout *made = (const struct dnnl_layout *)layout;
+    if (!mover_init(&operand->delivery, made->desc, made->plain))
+        return out_of_memory(call);
+    operand->delivered_from = cm_round_up(*scratch_bytes, CM_TENSOR_ALIGNMENT);
+    *scratch_bytes = operand->delivered_from + layout->bytes;
+    return CM_OK;
+}
+
 static enum cm_status prepare_operand(struct cm_call *call, struct dnnl_work *p,
-                                      struct dnnl_operand *operand)
+                                      struct dnnl_operand *operand, size_t *scratch_bytes)
 {
     const struct cm_dnnl *dnnl = cm_dnnl_get();
     const struct dnnl_memory_desc *desc =
@@ -755,6 +774,8 @@ static enum cm_status prepare_operand(struct cm_call *call, struct dnnl_work *p,
     CM_TRY(layout_for(call, &operand->asked, desc, &layout));
     if (operand->asked.place >= 0)
         cm_call_want_layout(call, operand->asked.place, layout);
+    else if (layout && operand->asked.order == CM_DNNL_MOVED)
+        CM_TRY(prepare_delivery(call, operand, layout, scratch_bytes));
     else
         cm_call_give_layout(call, ~operand->asked.place, layout);
     if (operand->arg == DNNL_ARG_DST && p->addend >= 0) {
@@ -772,17 +793,16 @@ static enum cm_status prepare_work(struct cm_call *call, struct dnnl_work *p, si
 {
     const struct cm_dnnl *dnnl = cm_dnnl_get();
     cm_team_lend(!p->alone);
-    for (int i = 0; i < p->n_operands; i++)
-        CM_TRY(prepare_operand(call, p, &p->operands[i]));
     const struct dnnl_memory_desc *scratch =
         dnnl->fn.primitive_desc_query_md(p->desc, DNNL_QUERY_EXEC_ARG_MD, DNNL_ARG_SCRATCHPAD);
-    const size_t bytes = scratch ? dnnl->fn.memory_desc_get_size(scratch) : 0;
-    *scratch_bytes = bytes > *scratch_bytes ? bytes : *scratch_bytes;
-    if (bytes) {
-        if (dnnl->fn.memory_create(&p->scratch, scratch, dnnl->engine, NULL) != DNNL_SUCCESS)
-            return out_of_memory(call);
+    size_t bytes = scratch ? dnnl->fn.memory_desc_get_size(scratch) : 0;
+    if (bytes && dnnl->fn.memory_create(&p->scratch, scratch, dnnl->engine, NULL) != DNNL_SUCCESS)
+        return out_of_memory(call);
+    for (int i = 0; i < p->n_operands; i++)
+        CM_TRY(prepare_operand(call, p, &p->operands[i], &bytes));
+    if (p->scratch)
         p->args[p->n_args++] = (struct dnnl_exec_arg){DNNL_ARG_SCRATCHPAD, p->scratch};
-    }
+    *scratch_bytes = bytes > *scratch_bytes ? bytes : *scratch_bytes;
     if (dnnl->fn.primitive_create(&p->primitive, p->desc) != DNNL_SUCCESS ||
         dnnl->fn.stream_create(&p->stream, dnnl->engine, DNNL_STREAM_DEFAULT_FLAGS) != DNNL_SUCCESS)
         return out_of_memory(call);
@@ -807,7 +827,9 @@ static enum cm_status run_work(struct cm_call *call, struct dnnl_work *p)
     for (int i = 0; i < p->n_operands; i++) {
         struct dnnl_operand *operand = &p->operands[i];
         const int place = operand->asked.place;
-        void *data = place >= 0 ? call->in[place]->data : call->out[~place]->data;
+        void *data = operand->delivery.primitive ? (char *)call->scratch + operand->delivered_from
+                     : place >= 0                ? call->in[place]->data
+                                                 : call->out[~place]->data;
         if (data != operand->data && dnnl->fn.memory_set_data_handle(operand->memory, data))
             return cm_call_fail(call, CM_UNSUPPORTED, "oneDNN refuses its operands");
         operand->data = data;
@@ -820,6 +842,14 @@ static enum cm_status run_work(struct cm_call *call, struct dnnl_work *p)
     if (status != DNNL_SUCCESS || dnnl->fn.stream_wait(p->stream) != DNNL_SUCCESS)
         return cm_call_fail(call, status == DNNL_OUT_OF_MEMORY ? CM_NO_MEMORY : CM_UNSUPPORTED,
                             "oneDNN cannot run it");
+    for (int i = 0; i < p->n_operands; i++) {
+        struct dnnl_operand *operand = &p->operands[i];
+        struct dnnl_mover *delivery = &operand->delivery;
+        if (delivery->primitive &&
+            !move(delivery, delivery->from, (char *)call->scratch + operand->delivered_from,
+                  delivery->to, call->out[~operand->asked.place]->data))
+            return cm_call_fail(call, CM_NO_MEMORY, "oneDNN cannot move a result to rows");
+    }
     return CM_OK;
 }
 
