@@ -194,6 +194,8 @@ struct cm_kernel {
     const char *backend, *domain, *name;
     /* May this kernel take the call? If not, writes why (a short phrase) with cm_call_decline. */
     bool (*accepts)(struct cm_call *call);
+    /* Absent, or: asked once every kernel has declined. Takes what it left to a faster one. */
+    bool (*accepts_rest)(struct cm_call *call);
     cm_prepare_fn *prepare;
     cm_run_fn *run;
     cm_share_fn *share; /* absent: as the operator says */

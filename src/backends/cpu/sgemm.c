@@ -17,7 +17,6 @@ enum {
     MOST_ROWS = 12, /* of a tile */
     MOST_VECTORS = 8,
     MOST_COLUMNS = 64,
-    FEW_COLUMNS = 32,
     KEPT = 4608, /* elements of A at a time: 12 rows of 384, one row of all */
 };
 
@@ -26,8 +25,8 @@ struct tile {
     int64_t k;
     const float *a; /* element (r, i) is a[r * a_row + i * a_step] */
     int64_t a_row, a_step;
-    const float *b; /* element (i, j) is b[j / PANEL * b_panel + i * PANEL + j % PANEL] */
-    int64_t b_panel;
+    const float *b; /* element (i, j) is b[j / PANEL * b_panel + i * b_row + j % PANEL] */
+    int64_t b_row, b_panel;
     float *c;
     int64_t c_row;
     const float *d; /* what is added */
@@ -170,39 +169,14 @@ struct rows_of_a {
     int64_t row, step;
 };
 
-/* Columns of a few rows one after the other, the last row repeated up to `height`. */
-static void copy_columns(const float *a, int64_t a_column, int64_t k, int rows, int height,
-                         float *copy)
-{
-    enum { FOUR = 4 };
-    const int whole = rows == height ? height / FOUR * FOUR : 0;
-    for (int64_t i = 0; i < k; i++, a += a_column, copy += height) {
-        for (int r = 0; r < whole; r += FOUR)
-            memcpy(copy + r, a + r, FOUR * sizeof *copy);
-        for (int r = whole; r < height; r++)
-            copy[r] = a[r < rows ? r : rows - 1];
-    }
-}
-
-/* `rows` from the one at `a`, the last one repeated up to `height`; k columns. One that is
- * transposed lies column by column in the copy too. For few columns of the result a copy does not
- * pay. */
+/* Fewer rows than a tile has: a copy, the last row repeated. */
 static struct rows_of_a copy_rows(const struct cm_sgemm *p, const float *a, int64_t k, int rows,
-                                  int height, int64_t columns, float *copy)
+                                  int height, float *copy)
 {
-    if (rows == height && (columns <= FEW_COLUMNS || (rows == 1 && p->a_column == 1)))
-        return (struct rows_of_a){a, p->a_row, p->a_column};
-    if (p->a_row == 1 && height > 1) {
-        copy_columns(a, p->a_column, k, rows, height, copy);
-        return (struct rows_of_a){copy, 1, height};
-    }
     for (int r = 0; r < height; r++) {
         const float *from = a + (r < rows ? r : rows - 1) * p->a_row;
-        if (p->a_column == 1)
-            memcpy(copy + r * k, from, (size_t)k * sizeof *copy);
-        else
-            for (int64_t i = 0; i < k; i++)
-                copy[r * k + i] = from[i * p->a_column];
+        for (int64_t i = 0; i < k; i++)
+            copy[r * k + i] = from[i * p->a_column];
     }
     return (struct rows_of_a){copy, k, 1};
 }
@@ -233,13 +207,16 @@ static void sum_rows(const struct cm_sgemm *p, const struct tile_height *height,
 {
     float copy[KEPT];
     const bool last = first + k == p->k;
-    const struct rows_of_a a = copy_rows(p, p->a + row * p->a_row + first * p->a_column, k, rows,
-                                         height->rows, end - begin, copy);
+    const float *from = p->a + row * p->a_row + first * p->a_column;
+    const struct rows_of_a a = rows < height->rows
+                                   ? copy_rows(p, from, k, rows, height->rows, copy)
+                                   : (struct rows_of_a){from, p->a_row, p->a_column};
     struct tile t = {.k = k,
                      .a = a.a,
                      .a_row = a.row,
                      .a_step = a.step,
-                     .b_panel = p->k * PANEL,
+                     .b_row = p->b_row ? p->b_row : PANEL,
+                     .b_panel = p->b_row ? PANEL : p->k * PANEL,
                      .c_row = p->c_row,
                      .d_row = first > 0 ? p->c_row
                               : p->d    ? p->d_row
@@ -248,7 +225,7 @@ static void sum_rows(const struct cm_sgemm *p, const struct tile_height *height,
                      .alpha = p->alpha};
     const float *const d = first > 0 ? p->c : p->d;
     for (int64_t j = begin; j < end;) {
-        t.b = p->b + j / PANEL * t.b_panel + first * PANEL + j % PANEL;
+        t.b = p->b + j / PANEL * t.b_panel + first * t.b_row + j % PANEL;
         t.c = p->c + row * p->c_row + j;
         t.d = d ? d + row * t.d_row + j : no_floats;
         if (end - j >= height->columns) {
@@ -258,6 +235,10 @@ static void sum_rows(const struct cm_sgemm *p, const struct tile_height *height,
             height->narrow(&t);
             j += PANEL;
         } else {
+            if (p->b_row) {
+                t.b = p->b_last + first * PANEL + j % PANEL;
+                t.b_row = PANEL;
+            }
             sum_part(height, &t, end - j);
             j = end;
         }
@@ -308,10 +289,12 @@ static void sum_block(const struct cm_sgemm *p, int64_t row, int64_t end_row, in
 /* ---- the whole ---- */
 
 enum {
-    MOST_BLOCK_ROWS = 96, /* multiples of the heights of the highest tiles */
+    MOST_BLOCK_ROWS = 192,
+    WHOLE_ROWS = 12, /* blocks have multiples of so many rows: whole tiles */
     LEAST_BLOCK_ROWS = 24,
-    MOST_BLOCK_COLUMNS = 256,
+    MOST_BLOCK_COLUMNS = CM_SGEMM_MOST_COLUMNS,
     LEAST_BLOCK_COLUMNS = 64,
+    WHOLE_COLUMNS = 32,
     ENOUGH_BLOCKS = 48,      /* for any number of threads */
     WORTH_A_BLOCK = 1 << 18, /* multiplications */
     WORTH_A_TEAM = 1 << 20,  /* the same, of all: less is done before others are awake */
@@ -325,14 +308,20 @@ struct blocks {
     int64_t count;
 };
 
-/* Blocks of about so many rows and columns, of one size as near as can be. */
+/* Parts of one size, as near as can be, of at most `most`, which is a multiple of `whole`. */
+static int64_t part_of(int64_t all, int64_t most, int64_t whole)
+{
+    const int64_t parts = (all + most - 1) / most, part = (all + parts - 1) / parts;
+    return (part + whole - 1) / whole * whole;
+}
+
 static void set_blocks(struct blocks *blocks, int64_t most_rows, int64_t most_columns)
 {
     const struct cm_sgemm *p = blocks->p;
-    blocks->rows = most_rows;
-    blocks->columns = most_columns;
-    blocks->along_rows = (p->m + most_rows - 1) / most_rows;
-    blocks->count = blocks->along_rows * ((p->n + most_columns - 1) / most_columns);
+    blocks->rows = part_of(p->m, most_rows, WHOLE_ROWS);
+    blocks->columns = part_of(p->n, most_columns, WHOLE_COLUMNS);
+    blocks->along_rows = (p->m + blocks->rows - 1) / blocks->rows;
+    blocks->count = blocks->along_rows * ((p->n + blocks->columns - 1) / blocks->columns);
 }
 
 /* By the shape alone. Fewer columns rather than fewer rows: a thread reads its own part of B. */
@@ -369,11 +358,12 @@ static void sum_blocks(void *arg, int64_t begin, int64_t end)
 
 void cm_sgemm_run(const struct cm_sgemm *product)
 {
+    if (product->m <= 0 || product->n <= 0)
+        return;
     struct blocks blocks = blocks_of(product);
     const double work = (double)product->k * (double)product->n *
                         (double)(product->m > WORTH_READING ? product->m : WORTH_READING);
-    if (product->m > 0 && product->n > 0)
-        cm_parallel(blocks.count, work < WORTH_A_TEAM ? blocks.count : 1, sum_blocks, &blocks);
+    cm_parallel(blocks.count, work < WORTH_A_TEAM ? blocks.count : 1, sum_blocks, &blocks);
 }
 
 void cm_sgemm_slice(const struct cm_sgemm *product, int64_t begin, int64_t end)

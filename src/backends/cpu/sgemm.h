@@ -21,8 +21,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Columns of B lie in panels of so many: slices begin at multiples of it. */
-enum { CM_SGEMM_PANEL = 16 };
+enum {
+    CM_SGEMM_PANEL =
+        16, /* columns of B lie in panels of so many: slices begin at multiples of it */
+    CM_SGEMM_MOST_COLUMNS = 256, /* of a block that is to be finished */
+};
 
 /* Changes a finished block of the result where it lies, while it is in the first-level cache: rows
  * [row, row + rows), columns [column, column + columns); c is its first element. Called once for
@@ -36,7 +39,11 @@ struct cm_sgemm {
     float alpha;
     const float *a;
     int64_t a_row, a_column; /* from one row to the next, from one column to the next: in floats */
-    const float *b;          /* packed */
+    const float *b;          /* packed; or, with b_row, as it is: row by row, columns follow each
+                                other. That pays where there are few rows of A for the packing */
+    int64_t b_row;           /* 0: packed */
+    const float *b_last; /* with b_row, if n is no multiple of CM_SGEMM_PANEL: the columns of the
+                            last panel, packed as a matrix of their own */
     float *c;
     int64_t c_row;  /* columns follow each other */
     const float *d; /* what is added: NULL, a bias (d_row 0), a matrix of m x n, or c itself */
