@@ -151,12 +151,15 @@ static bool place_right_operand(struct cm_call *call, struct cm_product_plan *pl
     if (!count_scratch(plan, &plan->packed_floats, &plan->part_floats))
         return cm_call_decline(call, "its operands are too large");
     if (plan->constant)
-        plan->layout = (struct cm_packed_layout){
-            .base = {"panels", (size_t)plan->packed_floats * sizeof(float), sizeof plan->layout,
-                     same_packing, pack},
-            .k = gemm->k,
-            .n = gemm->n,
-            .transposed = plan->b_column > 1};
+        plan->layout =
+            (struct cm_packed_layout){.base = {.name = "panels",
+                                               .bytes = (size_t)plan->packed_floats * sizeof(float),
+                                               .size = sizeof plan->layout,
+                                               .same = same_packing,
+                                               .reorder = pack},
+                                      .k = gemm->k,
+                                      .n = gemm->n,
+                                      .transposed = plan->b_column > 1};
     return true;
 }
 
