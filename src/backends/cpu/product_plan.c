@@ -125,53 +125,44 @@ enum {
     LEAST_SUM = 128,        /* .. beside a sum of so many */
 };
 
-/* Elements that are packed in each run, or transposed. */
-static bool count_scratch(const struct cm_product_plan *plan, int64_t *packed, int64_t *all)
+/* Floats that are packed in each run. */
+static bool count_packed(struct cm_product_plan *plan)
 {
     const struct cm_sgemm *gemm = &plan->gemm;
     const int64_t columns = plan->swapped              ? gemm->m
                             : !plan->in_place          ? gemm->n
                             : gemm->n % CM_SGEMM_PANEL ? 1
                                                        : 0;
-    const int64_t result = plan->swapped ? gemm->m * gemm->n : 0;
     int64_t floats;
     size_t bytes;
-    return cm_sgemm_packed_floats(gemm->k, columns, packed) && cm_dim_add(*packed, result, all) &&
-           cm_dim_mul(*all, CM_PRODUCT_PARTS, &floats) && cm_dtype_bytes(CM_FLOAT, floats, &bytes);
+    return cm_sgemm_packed_floats(gemm->k, columns, &plan->part_floats) &&
+           cm_dim_mul(plan->part_floats, CM_PRODUCT_PARTS, &floats) &&
+           cm_dtype_bytes(CM_FLOAT, floats, &bytes);
 }
 
-/* B is packed once where it is constant; read as it is where there are few rows for its packing,
- * or, if it lies transposed, as the left operand of the transposed product. */
+/* B is packed once where it is constant; read as it is where there are few rows for its packing;
+ * or, if it lies transposed, read as the left operand of the transposed product. */
 static bool place_right_operand(struct cm_call *call, struct cm_product_plan *plan)
 {
     const struct cm_sgemm *gemm = &plan->gemm;
-    const bool few = gemm->m < ROWS_FOR_PACKING;
+    const bool plain = plan->b_column == 1;
     plan->constant = plan->n_axes == 0 && cm_dnnl_is_constant(call, plan->b);
-    plan->in_place = !plan->constant && few && plan->b_column == 1;
-    if (!count_scratch(plan, &plan->packed_floats, &plan->part_floats))
+    plan->in_place = !plan->constant && plain && gemm->m < ROWS_FOR_PACKING;
+    plan->swapped = !plan->constant && !plain && gemm->m >= LEAST_SWAPPED &&
+                    gemm->m <= MOST_SWAPPED && gemm->n >= gemm->m && gemm->k >= LEAST_SUM;
+    if (!count_packed(plan))
         return cm_call_decline(call, "its operands are too large");
     if (plan->constant)
         plan->layout =
             (struct cm_packed_layout){.base = {.name = "panels",
-                                               .bytes = (size_t)plan->packed_floats * sizeof(float),
+                                               .bytes = (size_t)plan->part_floats * sizeof(float),
                                                .size = sizeof plan->layout,
                                                .same = same_packing,
                                                .reorder = pack},
                                       .k = gemm->k,
                                       .n = gemm->n,
-                                      .transposed = plan->b_column > 1};
+                                      .transposed = !plain};
     return true;
-}
-
-/* Nothing may be added or follow: the result's blocks are narrow then. */
-void cm_product_plan_finish(struct cm_product_plan *plan)
-{
-    const int64_t m = plan->gemm.m;
-    plan->swapped = !plan->constant && !plan->in_place && plan->d < 0 && !plan->n_followers &&
-                    m >= LEAST_SWAPPED && m <= MOST_SWAPPED && plan->gemm.n >= m &&
-                    plan->gemm.k >= LEAST_SUM;
-    if (plan->swapped && !count_scratch(plan, &plan->packed_floats, &plan->part_floats))
-        plan->swapped = false;
 }
 
 bool cm_product_suits(struct cm_call *call, const struct cm_product_plan *plan)
@@ -223,35 +214,41 @@ enum cm_status cm_product_prepare(struct cm_call *call)
     return CM_OK;
 }
 
-/* A block of the transposed result: to its place. */
-static void transpose_block(const void *arg, int64_t row, int64_t rows, int64_t column,
-                            int64_t columns, float *c, int64_t c_row)
-{
-    const struct cm_product_finish *f = arg;
-    float *to = (float *)f->call->out[0]->data + f->first + column * f->plan->gemm.n + row;
-    for (int64_t j = 0; j < columns; j++, to += f->plan->gemm.n)
-        for (int64_t i = 0; i < rows; i++)
-            to[i] = c[i * c_row + j];
-}
+/* A transposed product under way: B is its left operand, `packed` its right one. */
+struct swapped_run {
+    const struct cm_product_finish *finish;
+    const struct cm_sgemm *gemm; /* as it would be: c, d */
+    const float *b, *packed;
+};
 
-static void run_swapped(const struct cm_product_finish *finish, const float *a, const float *b,
-                        float *scratch)
+enum { SWAPPED_COLUMNS = 48 }; /* at a time: whole tiles on every machine */
+
+/* Columns [begin, end) of the result: the transposed block, then back with what is added. */
+static void run_swapped_columns(void *arg, int64_t begin, int64_t end)
 {
-    const struct cm_product_plan *plan = finish->plan;
-    const struct cm_sgemm *gemm = &plan->gemm;
-    cm_sgemm_pack(gemm->k, gemm->m, a, gemm->a_column, gemm->a_row, scratch);
-    cm_sgemm_run(&(struct cm_sgemm){.m = gemm->n,
+    const struct swapped_run *run = arg;
+    const struct cm_product_plan *plan = run->finish->plan;
+    const struct cm_sgemm *gemm = run->gemm;
+    float block[SWAPPED_COLUMNS * MOST_SWAPPED];
+    cm_sgemm_run(&(struct cm_sgemm){.m = end - begin,
                                     .n = gemm->m,
                                     .k = gemm->k,
                                     .alpha = gemm->alpha,
-                                    .a = b,
+                                    .a = run->b + begin * plan->b_column,
                                     .a_row = plan->b_column,
                                     .a_column = plan->b_row,
-                                    .b = scratch,
-                                    .c = scratch + plan->packed_floats,
-                                    .c_row = gemm->m,
-                                    .finish = transpose_block,
-                                    .finish_arg = finish});
+                                    .b = run->packed,
+                                    .c = block,
+                                    .c_row = gemm->m});
+    for (int64_t i = 0; i < gemm->m; i++) {
+        const float *d = gemm->d ? gemm->d + i * gemm->d_row + begin : NULL;
+        float *c = gemm->c + i * gemm->c_row + begin;
+        for (int64_t j = 0; j < end - begin; j++)
+            c[j] = block[j * gemm->m + i] + (d ? d[j] : 0);
+    }
+    if (gemm->finish)
+        gemm->finish(gemm->finish_arg, 0, gemm->m, begin, end - begin, gemm->c + begin,
+                     gemm->c_row);
 }
 
 /* One batch; scratch is where its right operand is packed. */
@@ -268,10 +265,6 @@ static void run_batch(struct cm_call *call, int64_t batch, float *scratch)
         b += left % plan->axes[i] * plan->b_batch[i];
         left /= plan->axes[i];
     }
-    if (plan->swapped) {
-        run_swapped(&finish, gemm.a, b, scratch);
-        return;
-    }
     gemm.b = b;
     if (plan->in_place) {
         const int64_t whole = n / CM_SGEMM_PANEL * CM_SGEMM_PANEL;
@@ -279,6 +272,8 @@ static void run_batch(struct cm_call *call, int64_t batch, float *scratch)
         gemm.b_last = scratch;
         if (whole < n)
             cm_sgemm_pack_slice(k, n - whole, b + whole, plan->b_row, 1, scratch, 0, n - whole);
+    } else if (plan->swapped) {
+        cm_sgemm_pack(k, m, gemm.a, gemm.a_column, gemm.a_row, scratch);
     } else if (!plan->constant) {
         cm_sgemm_pack(k, n, b, plan->b_row, plan->b_column, scratch);
         gemm.b = scratch;
@@ -290,7 +285,12 @@ static void run_batch(struct cm_call *call, int64_t batch, float *scratch)
         gemm.finish = cm_product_finish;
         gemm.finish_arg = &finish;
     }
-    cm_sgemm_run(&gemm);
+    if (!plan->swapped) {
+        cm_sgemm_run(&gemm);
+        return;
+    }
+    struct swapped_run run = {&finish, &gemm, b, scratch};
+    cm_parallel(n, SWAPPED_COLUMNS, run_swapped_columns, &run);
 }
 
 static void run_parts(void *arg, int64_t begin, int64_t end)
@@ -323,10 +323,7 @@ static struct cm_product_plan *read_call(struct cm_call *call)
     int in[3];
     for (int i = 0; i < 3; i++)
         in[i] = i < call->n_in && call->in[i] ? i : -1;
-    struct cm_product_plan *plan = cm_product_plan_new(call, call->node, in);
-    if (plan)
-        cm_product_plan_finish(plan);
-    return plan;
+    return cm_product_plan_new(call, call->node, in);
 }
 
 static bool accepts(struct cm_call *call)

@@ -54,8 +54,7 @@ struct cm_product_plan {
     int64_t axes[CM_MAX_RANK]; /* their lengths */
     int64_t a_batch[CM_MAX_RANK], b_batch[CM_MAX_RANK]; /* and strides */
     int64_t batches, parts;
-    int64_t part_floats; /* of scratch: what is packed, and the result of a swapped product */
-    int64_t packed_floats;
+    int64_t part_floats; /* of scratch: what is packed */
     struct cm_product_follower followers[CM_PRODUCT_FOLLOWERS];
     int n_followers;
     int first_follower; /* 1: the first one, an addition, is d */
@@ -76,9 +75,6 @@ struct cm_product_finish {
 };
 void cm_product_finish(const void *arg, int64_t row, int64_t rows, int64_t column, int64_t columns,
                        float *c, int64_t c_row);
-
-/* When d and the followers are known: chooses how the right operand is read. */
-void cm_product_plan_finish(struct cm_product_plan *plan);
 
 /* For accepts: are there so few rows that ours is the faster kernel? Decided by the shape alone. */
 bool cm_product_suits(struct cm_call *call, const struct cm_product_plan *plan);

@@ -161,7 +161,6 @@ static struct cm_product_plan *read_region(struct cm_call *call)
             return NULL;
     if (body->last->outputs[0] != body->outputs[0].value)
         return refuse(call, "its result is not that of its last operator");
-    cm_product_plan_finish(plan);
     return plan;
 }
 

@@ -104,26 +104,40 @@ bool cm_sgemm_packed_floats(int64_t k, int64_t n, int64_t *floats)
     return cm_dim_add(n, PANEL - 1, &columns) && cm_dim_mul(columns / PANEL * PANEL, k, floats);
 }
 
+typedef float four __attribute__((vector_size(16), aligned(4), may_alias));
+
+/* to[j][i] = from[i][j] for four of each. */
+static void transpose_four(const float *from, int64_t from_row, float *to, int64_t to_row)
+{
+    const four a = *(const four *)from, b = *(const four *)(from + from_row);
+    const four c = *(const four *)(from + 2 * from_row), d = *(const four *)(from + 3 * from_row);
+    const four ab = __builtin_shufflevector(a, b, 0, 4, 1, 5);
+    const four cd = __builtin_shufflevector(c, d, 0, 4, 1, 5);
+    const four ab2 = __builtin_shufflevector(a, b, 2, 6, 3, 7);
+    const four cd2 = __builtin_shufflevector(c, d, 2, 6, 3, 7);
+    *(four *)to = __builtin_shufflevector(ab, cd, 0, 1, 4, 5);
+    *(four *)(to + to_row) = __builtin_shufflevector(ab, cd, 2, 3, 6, 7);
+    *(four *)(to + 2 * to_row) = __builtin_shufflevector(ab2, cd2, 0, 1, 4, 5);
+    *(four *)(to + 3 * to_row) = __builtin_shufflevector(ab2, cd2, 2, 3, 6, 7);
+}
+
 /* One panel: `columns` of B, zeros after them. */
 static void pack_panel(int64_t k, int64_t columns, const float *b, int64_t row, int64_t column,
                        float *to)
 {
-    if (column == 1 && columns == PANEL) {
-        for (int64_t i = 0; i < k; i++)
+    enum { FOUR = 4 };
+    const bool whole = columns == PANEL;
+    int64_t i = 0;
+    if (whole && column == 1)
+        for (; i < k; i++)
             memcpy(to + i * PANEL, b + i * row, PANEL * sizeof *to);
-        return;
-    }
-    /* A few columns at a time: what is read stays in the cache until all of its line is used. */
-    enum { ROWS = 16 };
-    for (int64_t first = 0; first < k; first += ROWS) {
-        const int64_t end = first + ROWS < k ? first + ROWS : k;
-        for (int64_t j = 0; j < columns; j++)
-            for (int64_t i = first; i < end; i++)
-                to[i * PANEL + j] = b[i * row + j * column];
-        for (int64_t j = columns; j < PANEL; j++)
-            for (int64_t i = first; i < end; i++)
-                to[i * PANEL + j] = 0;
-    }
+    if (whole && row == 1)
+        for (; i + FOUR <= k; i += FOUR)
+            for (int64_t j = 0; j < PANEL; j += FOUR)
+                transpose_four(b + j * column + i, column, to + i * PANEL + j, PANEL);
+    for (; i < k; i++)
+        for (int64_t j = 0; j < PANEL; j++)
+            to[i * PANEL + j] = j < columns ? b[i * row + j * column] : 0;
 }
 
 void cm_sgemm_pack_slice(int64_t k, int64_t n, const float *b, int64_t b_row, int64_t b_column,
