@@ -18,6 +18,7 @@ enum cm_dnnl_order {
     CM_DNNL_CHANNELS_LAST, /* of (batch, channel, spatial..) */
     CM_DNNL_GIVEN,         /* as the input lies now */
     CM_DNNL_FREE,          /* as the primitive likes best */
+    CM_DNNL_MOVED,         /* of a result: the same, then moved to rows by the call itself */
 };
 
 /* Which tensor of the call an operand is. */
@@ -108,6 +109,16 @@ struct cm_dnnl_conv {
 bool cm_dnnl_make_conv(struct cm_call *call, const struct cm_dnnl_conv *conv);
 /* Transposed: weights are (groups, out, in, kernel..) here too; pads take away from the result. */
 bool cm_dnnl_make_deconv(struct cm_call *call, const struct cm_dnnl_conv *conv);
+
+/* The gradients of a convolution, or of a transposed one with weights as above: dx, and dw with db,
+ * each by a primitive of its own. Absent ones are not computed; db comes with dw alone. */
+struct cm_dnnl_conv_grad {
+    struct cm_dnnl_operand dy, x, weights, dx, dw, db;
+    struct cm_dnnl_window window;
+    bool transposed;
+    bool direct; /* as above */
+};
+bool cm_dnnl_make_conv_grad(struct cm_call *call, const struct cm_dnnl_conv_grad *grad);
 
 struct cm_dnnl_matmul {
     struct cm_dnnl_operand a, b, bias, y; /* of one rank; bias has 1 where it repeats */
