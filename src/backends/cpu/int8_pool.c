@@ -6,7 +6,7 @@
 #include "base/number.h"
 #include "base/parallel.h"
 
-enum { ROWS = 8, CHUNK = 8, MOST_TAPS = 128 };
+enum { ROWS = CM_INT8_ROWS, CHUNK = 8, MOST_TAPS = 128 };
 
 struct int8_pool {
     struct cm_int8_window window;
