@@ -71,6 +71,17 @@ void cm_memory_populate(void *memory, size_t size)
 #endif
 }
 
+void cm_memory_on_large_pages(void *memory, size_t size)
+{
+#ifdef MADV_HUGEPAGE
+    if (size >= CM_LARGE_PAGE) /* a hint: memory is as good without */
+        (void)madvise(memory, size / CM_LARGE_PAGE * CM_LARGE_PAGE, MADV_HUGEPAGE);
+#else
+    (void)memory;
+    (void)size;
+#endif
+}
+
 void cm_free(void *memory)
 {
     free(memory);

@@ -26,7 +26,7 @@ struct patterns {
     struct cm_pattern **items;
     size_t count, capacity;
     const struct cm_op *product; /* what attention ends in; NULL: nothing */
-    struct cm_finite_memo memo;
+    struct cm_mask_memo memo;
 };
 
 static void compile(struct cm_arena *arena, const struct cm_registry *registry,

@@ -10,7 +10,7 @@ extern const struct cm_pattern_row cm_norm_patterns[];       /* layer norm, RMS 
 extern const struct cm_pattern_row cm_loss_patterns[];       /* softmax with cross-entropy */
 
 /* Attention has too many spellings for rows: does this product end one? */
-bool cm_attention_match(struct cm_node *root, struct cm_finite_memo *memo, struct cm_group *out);
+bool cm_attention_match(struct cm_node *root, struct cm_mask_memo *memo, struct cm_group *out);
 cm_group_build_fn cm_attention_build;
 
 #endif

@@ -127,8 +127,10 @@ enum cm_status cm_program_run(struct cm_trainer *trainer, struct cm_program *pro
                               const struct cm_tensor *const *in, cm_step_fn *step, void *arg,
                               struct cm_error *err)
 {
-    const struct cm_run_options options = {
-        .cancel = trainer->cancel, .step = step, .step_arg = arg, .apart = step != NULL};
+    const struct cm_run_options options = {.cancel = trainer->cancel,
+                                           .step = step ? step : trainer->step,
+                                           .step_arg = step ? arg : trainer->step_arg,
+                                           .apart = step != NULL};
 
     CM_TRY(feed(trainer, program, in, err));
     program->ran = true;

@@ -699,6 +699,26 @@ static enum cm_status out_of_memory(struct cm_call *call)
     return cm_call_fail(call, CM_NO_MEMORY, "oneDNN cannot make its primitive");
 }
 
+/* See struct cm_layout. */
+static int64_t channel_block(const struct cm_dnnl_arrangement *a)
+{
+    if (a->rank < 3 || a->n_blocks > 1 || (a->n_blocks == 1 && a->block_axes[0] != 1))
+        return 0;
+    const int64_t block = a->n_blocks == 1 ? a->block_sizes[0] : a->dims[1];
+    int64_t step = block;
+    for (int i = a->rank - 1; i >= 2; i--) {
+        if (a->padded[i] != a->dims[i] || (a->dims[i] > 1 && a->strides[i] != step))
+            return 0;
+        step *= a->dims[i];
+    }
+    const int64_t of_channels = a->n_blocks == 1 ? step : 1;
+    const int64_t of_batch = step * (a->padded[1] / block);
+    if ((a->padded[1] > block && a->strides[1] != of_channels) || a->padded[0] != a->dims[0] ||
+        (a->dims[0] > 1 && a->strides[0] != of_batch))
+        return 0;
+    return block;
+}
+
 /* The layout of one operand as cm_layout; NULL: plain. */
 static enum cm_status layout_for(struct cm_call *call, const struct cm_dnnl_operand *asked,
                                  const struct dnnl_memory_desc *desc, const struct cm_layout **out)
@@ -723,6 +743,7 @@ static enum cm_status layout_for(struct cm_call *call, const struct cm_dnnl_oper
         .name = mine.n_blocks ? "onednn blocked" : "channels last",
         .bytes = dnnl->fn.memory_desc_get_size(desc),
         .size = sizeof *layout,
+        .channel_block = channel_block(&mine),
         .same = layout_same,
         .reorder = layout_reorder,
     };
