@@ -10,14 +10,15 @@ enum { X, W, R, BIAS, LENGTHS, INITIAL_H, INITIAL_C, PEEPHOLES }; /* operands */
 
 enum {
     BLOCK_ROWS = 256, /* of the product with the input, at least */
-    FEW_COLUMNS = 32, /* of a product that reads the state where it is */
+    FEW_ROWS = 4,
+    SLICES_OF_FEW_ROWS = 4,
 };
 
 struct forward_plan {
     struct cm_recurrent_plan base;
     int64_t block; /* steps whose input is multiplied at once */
     int n_states;
-    bool is_usual, linear;
+    bool is_usual, linear, coupled;
     /* places in scratch */
     int64_t bias, state_bias, input, sums, h[2], c, reset;
 };
@@ -34,8 +35,7 @@ static bool is_usual(const struct cm_call *call, const struct forward_plan *p)
     static const enum cm_activation usual[] = {CM_ACT_SIGMOID, CM_ACT_TANH, CM_ACT_TANH};
     const struct cm_recurrent_form *form = &p->base.form;
     const int first = p->base.kind == CM_RNN ? 1 : 0, n = p->base.kind == CM_LSTM ? 3 : 2;
-    bool same = !form->has_clip && !cm_recurrent_operand(call, PEEPHOLES) &&
-                cm_node_int(call->node, "input_forget") == 0 &&
+    bool same = !form->has_clip && !cm_recurrent_operand(call, PEEPHOLES) && !p->coupled &&
                 (p->base.kind != CM_GRU || p->linear);
     for (int d = 0; d < form->directions; d++)
         for (int i = first; i < n; i++)
@@ -54,6 +54,7 @@ static bool accepts(struct cm_call *call)
         !cm_recurrent_panels(&p->base, p->base.hidden, true, &p->base.r))
         return cm_call_decline(call, "its operands are too large");
     p->linear = cm_node_int(call->node, "linear_before_reset") != 0;
+    p->coupled = cm_node_int(call->node, "input_forget") != 0;
     p->n_states = p->base.kind == CM_LSTM ? 2 : 1;
     p->is_usual = is_usual(call, p);
     if (reserve_of(call, p) && (!p->is_usual || cm_recurrent_operand(call, LENGTHS)))
@@ -94,6 +95,7 @@ struct forward_run {
     float *scratch;
     int64_t step, first; /* this one, and the first of its block */
     int64_t in_block;    /* steps of the block */
+    bool second;         /* the last gate of a GRU that is not linear before reset */
 };
 
 /* Biases in the order of packed columns, zeros where there are none. */
@@ -188,14 +190,14 @@ static void multiply_input(const struct forward_run *run)
                                    .c_row = b->width,
                                    .d = run->scratch + run->p->bias + d * b->width};
         if (!b->form.batch_first) {
-            cm_sgemm_run(&product);
+            cm_recurrent_multiply(&product);
             continue;
         }
         product.m = run->in_block;
         product.c_row = b->batch * b->width;
         for (int64_t row = 0; row < b->batch; row++, product.c += b->width) {
             product.a = x + (row * b->steps + low) * b->input;
-            cm_sgemm_run(&product);
+            cm_recurrent_multiply(&product);
         }
     }
 }
@@ -220,7 +222,7 @@ static void multiply_state(const struct forward_run *run, int d, const float *a,
                                      .d = is_gru ? run->scratch + run->p->state_bias + d * b->width
                                                  : input,
                                      .d_row = is_gru ? 0 : b->width};
-    const int64_t at_once = b->batch == 1 ? end - begin : FEW_COLUMNS;
+    const int64_t at_once = b->batch <= FEW_ROWS ? end - begin : CM_FEW_COLUMNS;
     for (int64_t column = begin; column < end; column += at_once)
         cm_sgemm_slice(&product, column, column + at_once < end ? column + at_once : end);
 }
@@ -244,7 +246,7 @@ static struct cm_gate_slice gates_of(const struct forward_run *run, int d, int64
         .is_usual = p->is_usual,
         .has_clip = b->form.has_clip,
         .clip = b->form.clip,
-        .coupled = cm_node_int(run->call->node, "input_forget") != 0,
+        .coupled = p->coupled,
         .linear = p->linear,
         .rows = b->batch,
         .columns = (int)(rest < CM_CELL_SLICE ? rest : CM_CELL_SLICE),
@@ -275,40 +277,55 @@ static struct cm_gate_slice gates_of(const struct forward_run *run, int d, int64
     return s;
 }
 
-/* The gates are those before the last where a GRU is not linear before reset. */
+/* Slices that are multiplied at once: with few samples several, so that sums are enough to hide the
+ * time that each takes. */
+static int64_t group_size(const struct cm_recurrent_plan *b)
+{
+    return b->batch <= FEW_ROWS ? SLICES_OF_FEW_ROWS : 1;
+}
+
+/* Slices [begin, end) of direction d. Where a GRU is not linear before reset, its last gate is
+ * computed after all others of the step, from the reset state. */
+static void advance_group(const struct forward_run *run, int d, int64_t begin, int64_t end)
+{
+    const struct cm_recurrent_plan *b = &run->p->base;
+    const int64_t of_slice = b->gates * CM_CELL_SLICE, state = d * b->batch * b->state_row;
+    const bool in_two = b->kind == CM_GRU && !run->p->linear;
+    const float *input =
+        block_input(run, d) +
+        (position(b, d, run->step) - lowest_position(run, d)) * b->batch * b->width;
+    const float *h = run->scratch + run->p->h[run->step % 2] + state;
+    if (!in_two)
+        multiply_state(run, d, h, input, begin * of_slice, end * of_slice);
+    for (int64_t slice = begin; slice < end; slice++) {
+        const struct cm_gate_slice gates = gates_of(run, d, slice, input);
+        const int64_t last = (slice + 1) * of_slice - CM_CELL_SLICE;
+        if (in_two && !run->second)
+            multiply_state(run, d, h, input, slice * of_slice, last);
+        else if (in_two)
+            multiply_state(run, d, run->scratch + run->p->reset + state, input, last,
+                           last + CM_CELL_SLICE);
+        if (run->second)
+            cm_gates_candidate(&gates);
+        else
+            cm_gates_forward(&gates);
+    }
+}
+
+/* In turns from both ends: what was read last in one step is read first in the next, while it is in
+ * the cache. */
 static void advance_slices(void *arg, int64_t begin, int64_t end)
 {
     const struct forward_run *run = arg;
     const struct cm_recurrent_plan *b = &run->p->base;
-    const bool in_two = b->kind == CM_GRU && !run->p->linear;
-    for (int64_t i = begin; i < end; i++) {
-        const int d = (int)(i / b->slices);
-        const int64_t slice = i % b->slices, of_slice = b->gates * CM_CELL_SLICE;
-        const float *input =
-            block_input(run, d) +
-            (position(b, d, run->step) - lowest_position(run, d)) * b->batch * b->width;
-        const struct cm_gate_slice gates = gates_of(run, d, slice, input);
-        multiply_state(run, d, gates.h - slice * CM_CELL_SLICE, input, slice * of_slice,
-                       (slice + 1) * of_slice - (in_two ? CM_CELL_SLICE : 0));
-        cm_gates_forward(&gates);
-    }
-}
-
-/* The last gate of such a GRU, from the reset state. */
-static void finish_slices(void *arg, int64_t begin, int64_t end)
-{
-    const struct forward_run *run = arg;
-    const struct cm_recurrent_plan *b = &run->p->base;
-    for (int64_t i = begin; i < end; i++) {
-        const int d = (int)(i / b->slices);
-        const int64_t slice = i % b->slices, of_slice = b->gates * CM_CELL_SLICE;
-        const float *input =
-            block_input(run, d) +
-            (position(b, d, run->step) - lowest_position(run, d)) * b->batch * b->width;
-        const struct cm_gate_slice gates = gates_of(run, d, slice, input);
-        multiply_state(run, d, gates.reset - slice * CM_CELL_SLICE, input,
-                       (slice + 1) * of_slice - CM_CELL_SLICE, (slice + 1) * of_slice);
-        cm_gates_candidate(&gates);
+    for (int d = (int)(begin / b->slices); d * b->slices < end; d++) {
+        const int64_t first = begin > d * b->slices ? begin - d * b->slices : 0;
+        const int64_t last = end < (d + 1) * b->slices ? end - d * b->slices : b->slices;
+        const int64_t size = group_size(b), groups = (last - first + size - 1) / size;
+        for (int64_t i = 0; i < groups; i++) {
+            const int64_t from = first + (run->step % 2 ? groups - 1 - i : i) * size;
+            advance_group(run, d, from, from + size < last ? from + size : last);
+        }
     }
 }
 
@@ -336,8 +353,10 @@ static enum cm_status run(struct cm_call *call)
             multiply_input(&run);
         }
         cm_recurrent_share(b, advance_slices, &run);
-        if (b->kind == CM_GRU && !p->linear)
-            cm_recurrent_share(b, finish_slices, &run);
+        run.second = b->kind == CM_GRU && !p->linear;
+        if (run.second)
+            cm_recurrent_share(b, advance_slices, &run);
+        run.second = false;
     }
     const int64_t last[] = {p->h[b->steps % 2], p->c};
     for (int i = 0; i < p->n_states; i++) {

@@ -9,8 +9,6 @@
 enum { X, W, R, Y, INITIAL_H, DY, DY_H, RESERVE, INITIAL_C, DY_C }; /* operands */
 enum { DX, DW, DR, DB, D_INITIAL_H, D_INITIAL_C };                  /* results */
 
-enum { FEW_COLUMNS = 32 }; /* of a product that reads gradients of gates where they are */
-
 struct backward_plan {
     struct cm_recurrent_plan base;
     int parts;         /* of the reserve */
@@ -179,7 +177,7 @@ static void turn_direction(const struct backward_run *run, int d, int64_t begin,
         .c_row = b->state_row,
         .d = d_h,
         .d_row = b->state_row};
-    const int64_t at_once = b->batch == 1 ? last : FEW_COLUMNS;
+    const int64_t at_once = b->batch == 1 ? last : CM_FEW_COLUMNS;
     for (int64_t j = begin * CM_CELL_SLICE; run->step > 0 && j < last; j += at_once)
         cm_sgemm_slice(&product, j, j + at_once < last ? j + at_once : last);
     for (int64_t slice = begin; run->step < b->steps && slice < end; slice++)
@@ -235,16 +233,16 @@ static void multiply_gates(const struct backward_run *run, int d, struct gate_co
                            const float *packed, int64_t n, float *to)
 {
     const struct backward_plan *p = run->p;
-    cm_sgemm_run(&(struct cm_sgemm){.m = columns.count,
-                                    .n = n,
-                                    .k = p->samples,
-                                    .alpha = 1,
-                                    .a = gates_at(run, d, 0) + columns.from,
-                                    .a_row = 1,
-                                    .a_column = p->gates_row,
-                                    .b = packed,
-                                    .c = to + columns.row * n,
-                                    .c_row = n});
+    cm_recurrent_multiply(&(struct cm_sgemm){.m = columns.count,
+                                             .n = n,
+                                             .k = p->samples,
+                                             .alpha = 1,
+                                             .a = gates_at(run, d, 0) + columns.from,
+                                             .a_row = 1,
+                                             .a_column = p->gates_row,
+                                             .b = packed,
+                                             .c = to + columns.row * n,
+                                             .c_row = n});
 }
 
 static void find_dw(const struct backward_run *run, int d, float *dw)
@@ -282,18 +280,18 @@ static void find_dx(const struct backward_run *run, int d, float *dx)
     const struct backward_plan *p = run->p;
     const struct cm_recurrent_plan *b = &p->base;
     const struct gate_columns columns = input_columns(p);
-    cm_sgemm_run(&(struct cm_sgemm){.m = p->samples,
-                                    .n = b->input,
-                                    .k = columns.count,
-                                    .alpha = 1,
-                                    .a = gates_at(run, d, 0) + columns.from,
-                                    .a_row = p->gates_row,
-                                    .a_column = 1,
-                                    .b = cm_recurrent_weights(&b->w, run->call->in[W], d),
-                                    .c = dx,
-                                    .c_row = b->input,
-                                    .d = d > 0 ? dx : NULL,
-                                    .d_row = b->input});
+    cm_recurrent_multiply(&(struct cm_sgemm){.m = p->samples,
+                                             .n = b->input,
+                                             .k = columns.count,
+                                             .alpha = 1,
+                                             .a = gates_at(run, d, 0) + columns.from,
+                                             .a_row = p->gates_row,
+                                             .a_column = 1,
+                                             .b = cm_recurrent_weights(&b->w, run->call->in[W], d),
+                                             .c = dx,
+                                             .c_row = b->input,
+                                             .d = d > 0 ? dx : NULL,
+                                             .d_row = b->input});
 }
 
 enum { BIAS_COLUMNS = 64 }; /* summed at once */

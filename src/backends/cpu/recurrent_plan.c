@@ -146,6 +146,23 @@ void cm_recurrent_share(const struct cm_recurrent_plan *plan, cm_chunk_fn *fn, v
     cm_parallel(count, (count + threads - 1) / threads, fn, arg);
 }
 
+/* Rows this far apart evict each other from the first-level cache. */
+enum { SAME_LINES = 1024 };
+
+/* One thread alone needs no more blocks than caches do, and no copies of rows that stay there. */
+void cm_recurrent_multiply(const struct cm_sgemm *product)
+{
+    const int64_t n = product->n;
+    const bool in_place = product->a_column == 1 && product->a_row % SAME_LINES != 0;
+    const int64_t at_once = in_place ? CM_FEW_COLUMNS : n;
+    if (cm_parallel_threads() > 1) {
+        cm_sgemm_run(product);
+        return;
+    }
+    for (int64_t j = 0; j < n; j += at_once)
+        cm_sgemm_slice(product, j, j + at_once < n ? j + at_once : n);
+}
+
 int64_t cm_recurrent_place(struct cm_recurrent_plan *plan, int64_t a, int64_t b, int64_t c)
 {
     const int64_t at = plan->floats;

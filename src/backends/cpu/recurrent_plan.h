@@ -9,6 +9,10 @@
 #include "graph/op.h"
 #include "tensor/layout.h"
 
+/* A product of so many columns reads rows of its left operand where they are, without copying them.
+ */
+enum { CM_FEW_COLUMNS = 32 };
+
 /* The weights of all directions as packed matrices (sgemm.h). By gates: transposed, and the columns
  * of all gates for a slice of the hidden state side by side, so that a slice is one product; a
  * gate's last slice is filled up with zeros. Otherwise: rows as they are. */
@@ -18,6 +22,8 @@ struct cm_weight_panels {
     int64_t input;                     /* and so many columns */
     bool by_gates, last_first;
 };
+
+struct cm_sgemm;
 
 struct cm_recurrent_plan {
     enum cm_cell_kind kind;
@@ -48,6 +54,9 @@ const float *cm_recurrent_weights(const struct cm_weight_panels *panels,
 /* Calls fn for all slices of all directions, each thread's share of them at once. What a slice
  * gives must not depend on the others. */
 void cm_recurrent_share(const struct cm_recurrent_plan *plan, cm_chunk_fn *fn, void *arg);
+
+/* A whole product, with the team. */
+void cm_recurrent_multiply(const struct cm_sgemm *product);
 
 /* Room for a * b * c floats in scratch, aligned; where it is. */
 int64_t cm_recurrent_place(struct cm_recurrent_plan *plan, int64_t a, int64_t b, int64_t c);
