@@ -19,7 +19,7 @@ function(cameo_optimize pattern)
 endfunction()
 cameo_optimize("/src/(api|check|train)/" -Os)
 cameo_optimize("/src/ops/" ${OPERATORS})
-cameo_optimize("/src/(backends|tensor|ops/common)/|/(finite|random|parallel)\\.c$" -O3 ${FLOATS})
+cameo_optimize("/src/(backends|tensor|ops/common)/|/(random|parallel)\\.c$" -O3 ${FLOATS})
 
 add_library(cameo_objects OBJECT ${CAMEO_SOURCES} ${CAMEO_GENERATED_SOURCES})
 set_target_properties(cameo_objects PROPERTIES POSITION_INDEPENDENT_CODE ON)
