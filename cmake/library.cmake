@@ -19,7 +19,7 @@ function(cameo_optimize pattern)
 endfunction()
 cameo_optimize("/src/(api|check|train)/" -Os)
 cameo_optimize("/src/ops/" ${OPERATORS})
-cameo_optimize("/src/(backends|tensor|ops/common)/|/(finite|random|parallel)\\.c$" -O3 ${FLOATS})
+cameo_optimize("/src/(backends|tensor|ops/common)/|/(random|parallel)\\.c$" -O3 ${FLOATS})
 # Vectors are spelled out there, and have no function for a * b + c rounded once: the compiler joins the two.
 cameo_optimize("/backends/cpu/(sgemm|depthwise_lanes)\\.c$" -O2 -ffp-contract=fast)
 

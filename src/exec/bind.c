@@ -449,6 +449,7 @@ static enum cm_status place_step(struct cm_binder *b, struct cm_bound_step *boun
     bound->give = CM_NEW_ARRAY(b->arena, const struct cm_layout *, n_out);
     int *temporary = CM_NEW_ARRAY(b->arena, int, n_in);
     enum cm_layout_rule rule = kernel ? kernel->layouts : step->node->op->layouts;
+    bound->with = kernel;
     if (kernel) {
         bound->run = kernel->run;
         bound->kernel = kernel->backend;
@@ -477,6 +478,8 @@ static enum cm_status place_step(struct cm_binder *b, struct cm_bound_step *boun
     bound->live = live_bytes(b) + cm_round_up(bound->scratch_size, CM_TENSOR_ALIGNMENT);
     if (!only_views)
         *CM_PUSH(b->arena, &b->binding->steps) = bound;
+    if (b->in_place)
+        cm_binder_add_updating(b);
     reorder_outputs(b, bound, &reordered);
     for (size_t i = 0; i < n_in; i++)
         if (temporary[i] >= 0)
@@ -585,6 +588,8 @@ static enum cm_status build(struct cm_binder *b)
     for (size_t s = 0; s < block->n_steps; s++) {
         const struct cm_step *step = &block->steps[s];
         b->storages.kind = (int)step->kind;
+        b->updating = block == b->session->main && s >= block->n_steps - b->session->n_updating;
+        b->in_place = 0;
         if (step->n_parts) {
             CM_TRY(bind_region(b, step));
             continue;
@@ -594,6 +599,7 @@ static enum cm_status build(struct cm_binder *b)
             return cm_node_blame(step->node, status, b->err);
         end_slots(b, step);
     }
+    CM_TRY(cm_binder_keep_updates(b));
     if (b->storages.too_large)
         return cm_fail(b->err, CM_LIMIT, "the results are too large for any memory");
     b->binding->memory = b->storages.peak;
@@ -646,6 +652,9 @@ enum cm_status cm_binding_build(struct cm_context *context, struct cm_block *blo
                                .arena = &binding->arena,
                                .storages = {.arena = &binding->arena},
                                .err = err};
+    if (block == context->session->main)
+        binding->updates =
+            CM_NEW_ARRAY(&binding->arena, struct cm_bound_update, context->session->n_updates);
     const struct hidden_data hidden = hide_data(&binder);
     const enum cm_status status = build(&binder);
     restore_data(&binder, &hidden);

@@ -14,8 +14,18 @@ struct cm_binder {
     struct cm_binding *binding;
     struct cm_arena *arena; /* the binding's */
     struct cm_storages storages;
+    bool updating;   /* the step that is being bound may update inputs .. */
+    size_t in_place; /* .. and so many it does, in their own memory */
     struct cm_error *err;
 };
+
+/* Output o of a step is the next value of an input: true where the step may write it there. */
+bool cm_binder_update_in_place(struct cm_binder *b, const struct cm_bound_step *bound, int o);
+/* Memory for the new values of all updates that do not work in place. */
+enum cm_status cm_binder_keep_updates(struct cm_binder *b) CM_MUST_CHECK;
+enum cm_status cm_binder_keep_update(struct cm_binder *b, size_t update) CM_MUST_CHECK;
+/* The step that was bound last runs with the updates: what it reads lives until then. */
+void cm_binder_add_updating(struct cm_binder *b);
 
 /* Notes what is decided of a slot; it has no storage yet. */
 struct cm_place *cm_binder_new_place(struct cm_binder *b, cm_slot_id slot, enum cm_place_kind kind);

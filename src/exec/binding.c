@@ -119,8 +119,8 @@ static size_t put_slot(char *text, size_t at, const struct cm_slot *slot)
     return slot->known ? put(text, at, slot->known->data, mark.known) : at;
 }
 
-/* How regions are to be run, kinds, types and shapes of what comes from outside, and contents found
- * when the block around it was bound: equal signatures mean equal bindings. */
+/* How regions and updates are to be run, kinds, types and shapes of what comes from outside, and
+ * contents found when the block around it was bound: equal signatures mean equal bindings. */
 static struct cm_str sign(struct cm_context *context, const struct cm_block *block,
                           struct cm_arena *arena)
 {
@@ -129,8 +129,8 @@ static struct cm_str sign(struct cm_context *context, const struct cm_block *blo
     for (int pass = 0; pass < 2; pass++) {
         if (pass == 1)
             text = cm_arena_alloc(arena, size + 1);
-        size =
-            put(text, 0, context->options->apart ? "apart" : "", context->options->apart ? 5 : 0);
+        const uint8_t how = (uint8_t)(context->options->apart + 2 * context->options->careful);
+        size = put(text, 0, &how, sizeof how);
         for (size_t i = 0; i < block->n_inputs; i++) {
             context->slots[block->inputs[i]].known = NULL;
             size = put_slot(text, size, &context->slots[block->inputs[i]]);

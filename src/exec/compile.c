@@ -391,6 +391,7 @@ enum cm_status cm_compile(struct cm_session *session, struct cm_graph *graph, st
 {
     CM_TRY(expand(session, graph, err));
     cm_graph_number_random(graph);
+    cm_updates_move(session, graph);
     const size_t n_values = cm_module_value_count(graph->module);
     struct compiler c = {.session = session, .arena = session->arena, .err = err};
     c.slot_of = CM_NEW_ARRAY(c.arena, cm_slot_id, n_values);
@@ -404,6 +405,7 @@ enum cm_status cm_compile(struct cm_session *session, struct cm_graph *graph, st
     struct cm_block *main;
     CM_TRY(build_block(&c, graph, NULL, &main));
     list_all_last_of_parts(&c);
+    cm_updates_find(session);
     session->constants = c.constants.items;
     session->blocks = c.blocks.items;
     session->n_blocks = c.blocks.count;

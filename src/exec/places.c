@@ -105,6 +105,10 @@ enum cm_status cm_binder_place_output(struct cm_binder *b, const struct cm_bound
     if (b->session->result_of[id] != CM_NO_SLOT) {
         place = cm_binder_new_place(b, id, CM_PLACE_RESULT);
         place->offset = b->session->result_of[id];
+        const uint32_t *update_of = b->block == b->session->main ? b->session->update_of : NULL;
+        const uint32_t update = update_of ? update_of[place->offset] : CM_NO_SLOT;
+        if (update != CM_NO_SLOT && !cm_binder_update_in_place(b, bound, o))
+            return cm_binder_keep_update(b, update);
         return CM_OK;
     }
     const int view = layout ? -1 : sharing_input(b, bound, o, bytes, NULL, CM_SHARE_VIEW);

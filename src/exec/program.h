@@ -55,6 +55,14 @@ struct cm_block {
     bool built; /* while compiling: what it captures is complete */
 };
 
+/* An update of a session, see struct cm_session_update. */
+struct cm_update {
+    size_t input, output;
+    size_t leader; /* the first update with the same value: itself as a rule */
+    bool alone;    /* the step that computes the value may overwrite the input: nobody else reads it
+                      then, and nobody else wants the value */
+};
+
 struct cm_context;
 
 struct cm_session {
@@ -81,7 +89,12 @@ struct cm_session {
     const struct cm_kernel *const *kernels; /* those that may be asked, in order */
     size_t n_kernels;
     struct cm_team *team;
-    atomic_flag busy; /* guards what follows */
+    struct cm_update *updates;
+    size_t n_updates;
+    size_t n_updating;   /* steps at the end of main whose results are updates and nothing else */
+    uint32_t *update_of; /* by output: the first update with its value; CM_NO_SLOT: none. NULL:
+                            there are no updates */
+    atomic_flag busy;    /* guards what follows */
     struct cm_context *free_contexts;
     uint32_t n_contexts; /* made so far */
 };
@@ -117,7 +130,8 @@ struct cm_bound_step {
     struct cm_arena *arena;     /* for what its kernel prepares */
     struct cm_context *context;
     cm_run_fn *run;
-    cm_share_fn *share; /* of the kernel, or of the operator */
+    cm_share_fn *share;           /* of the kernel, or of the operator */
+    const struct cm_kernel *with; /* the kernel; NULL: the operator's own */
     struct cm_call call;
     size_t scratch_size, scratch_offset;
     const struct cm_layout **want, **give; /* by input, by output: asked for by its prepare */
@@ -141,6 +155,13 @@ struct cm_extra {
     size_t offset;
 };
 
+/* Where the new value of an update is when all else is computed. */
+struct cm_bound_update {
+    bool in_place; /* nowhere: a step of the binding's updating ones will write it */
+    bool kept;     /* in the block's memory .. */
+    size_t offset; /* .. here */
+};
+
 struct cm_binding {
     struct cm_arena arena;
     struct cm_str signature;
@@ -161,6 +182,16 @@ struct cm_binding {
         struct cm_extra *items;
         size_t count, capacity;
     } extras;
+    struct { /* steps that run when all else is done, see updates.c */
+        struct cm_bound_step **items;
+        size_t count, capacity;
+    } updating;
+    int64_t *first_pieces;           /* by such step, and the number of all */
+    struct cm_bound_update *updates; /* by update of the session; of the main block */
+    struct {
+        struct cm_update_read *items;
+        size_t count, capacity;
+    } reads;
     size_t memory;                /* of the block */
     size_t most[CM_MEMORY_KINDS]; /* of each kind at once */
     struct cm_binding *next;      /* more recently used first */
@@ -205,7 +236,8 @@ struct cm_context {
     struct cm_fact *facts; /* by slot: of bodies whose types are looked for; NULL: not yet needed */
     size_t pool_before;    /* bytes of the pool that were out when the run began: earlier results */
     bool *given;           /* by output: the caller brought memory for it */
-    uint32_t number;       /* among the session's contexts */
+    struct cm_datum *results; /* by output: that memory, and that of updates; NULL: no updates */
+    uint32_t number;          /* among the session's contexts */
     struct cm_context *next;
 };
 
@@ -284,6 +316,24 @@ enum cm_status cm_share_result(struct cm_context *context, const struct cm_slot 
 enum cm_status cm_refuse_room(const struct cm_session *session, size_t o,
                               const struct cm_tensor *given, enum cm_dtype dtype,
                               const struct cm_shape *shape, struct cm_error *err);
+
+/* ---- updates ---- */
+
+/* Puts nodes that only update inputs at the end of the graph, before it is compiled. */
+void cm_updates_move(struct cm_session *session, const struct cm_graph *graph);
+/* Finds session->updates when the main block has its slots. */
+void cm_updates_find(struct cm_session *session);
+
+/* Memory for results of a run of the main block: the caller's, and that of updates. */
+enum cm_status cm_updates_place(struct cm_context *context, const struct cm_binding *binding,
+                                const struct cm_datum **results,
+                                struct cm_error *err) CM_MUST_CHECK;
+/* Says that all is ready, then updates the inputs. */
+enum cm_status cm_updates_run(struct cm_context *context, struct cm_error *err) CM_MUST_CHECK;
+
+/* Calls options->step for a step that has run. */
+void cm_report_step(struct cm_context *context, const struct cm_block *block,
+                    const struct cm_bound_step *bound, uint64_t began);
 
 /* While a step is bound, what its prepare says of layouts. */
 void cm_bind_want_layout(struct cm_call *call, int i, const struct cm_layout *layout);

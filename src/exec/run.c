@@ -174,8 +174,8 @@ static double flops_of(const struct cm_bound_step *bound)
                : 0;
 }
 
-static void report(struct cm_context *context, const struct cm_block *block,
-                   const struct cm_bound_step *bound, uint64_t began)
+void cm_report_step(struct cm_context *context, const struct cm_block *block,
+                    const struct cm_bound_step *bound, uint64_t began)
 {
     if (!bound->step)
         return;
@@ -286,6 +286,8 @@ enum cm_status cm_run_block(struct cm_context *context, struct cm_block *block,
     const struct cm_run_options *options = context->options;
     struct cm_binding *binding;
     CM_TRY(cm_bind(context, block, &binding, err));
+    if (results)
+        CM_TRY(cm_updates_place(context, binding, &results, err));
     CM_TRY(place_moving(context, binding, results, err));
     const struct cm_block_state *block_state = &context->blocks[block->number];
     for (size_t s = 0; s < binding->steps.count; s++) {
@@ -299,7 +301,7 @@ enum cm_status cm_run_block(struct cm_context *context, struct cm_block *block,
         if (bound->step)
             clear_padding(&bound->call);
         if (options->step)
-            report(context, block, bound, began);
+            cm_report_step(context, block, bound, began);
         end_late(context, bound);
     }
     /* A body without steps may be run forever too. */

@@ -32,6 +32,7 @@ static void context_free(struct cm_context *context)
     cm_free(context->slots);
     cm_free(context->blocks);
     cm_free(context->given);
+    cm_free(context->results);
     cm_free(context->facts);
     cm_pool_free(context->pool);
     cm_free(context);
@@ -47,9 +48,11 @@ static bool fill_context(struct cm_context *context)
     context->randoms = cm_calloc(session->random.count + 1, sizeof *context->randoms);
     context->before = cm_calloc(session->random.count + 1, sizeof *context->before);
     context->given = cm_calloc(session->main->n_outputs + 1, sizeof *context->given);
+    if (session->n_updates)
+        context->results = cm_calloc(session->main->n_outputs + 1, sizeof *context->results);
     context->pool = cm_pool_new(0); /* the context counts, blocks and pool together */
     if (!context->slots || !context->blocks || !context->randoms || !context->before ||
-        !context->given || !context->pool)
+        !context->given || !context->pool || (session->n_updates && !context->results))
         return false;
     if (session->n_slots > POPULATED_SLOTS) /* binding writes them all, one after the other */
         cm_memory_populate(context->slots, (session->n_slots + 1) * sizeof *context->slots);
@@ -266,7 +269,7 @@ enum cm_status cm_refuse_room(const struct cm_session *session, size_t o,
 
 /* Copies a result into memory the caller gave, where the run did not write it there itself. */
 static enum cm_status copy_out(const struct cm_session *session, const struct cm_tensor *from,
-                               struct cm_tensor *to, size_t o, struct cm_error *err)
+                               const struct cm_tensor *to, size_t o, struct cm_error *err)
 {
     if (from->data == to->data)
         return CM_OK;
@@ -303,7 +306,15 @@ static enum cm_status copy_given(struct request *r, size_t o)
         return cm_fail(r->err, CM_BAD_ARGUMENT,
                        "output '%.*s' holds strings, which cannot be put into given memory",
                        CM_STR_FMT(output_name(r->session, o)));
-    return copy_out(r->session, &datum->tensor, &r->out[o].tensor, o, r->err);
+    const struct cm_datum *given = r->context->results ? r->context->results : r->out;
+    return copy_out(r->session, &datum->tensor, &given[o].tensor, o, r->err);
+}
+
+static void drop_collected(const struct request *r, size_t count)
+{
+    for (size_t i = 0; i < count; i++) /* nothing is held after a failure */
+        if (!r->context->given[i])
+            cm_datum_drop(&r->out[i]);
 }
 
 static enum cm_status collect(struct request *r)
@@ -322,9 +333,7 @@ static enum cm_status collect(struct request *r)
             status = own_strings(&r->out[o], r->err);
         if (!status)
             continue;
-        for (size_t i = 0; i <= o; i++) /* nothing is held after a failure */
-            if (!context->given[i])
-                cm_datum_drop(&r->out[i]);
+        drop_collected(r, o + 1);
         return status;
     }
     return CM_OK;
@@ -345,9 +354,14 @@ static enum cm_status guarded_run(struct cm_guard *guard, void *arg)
     keep_random(context);
     CM_TRY(feed(r));
     for (size_t o = 0; o < r->n_out; o++)
-        context->given[o] = r->out[o].tensor.data != NULL;
+        context->given[o] = r->out[o].tensor.data != NULL ||
+                            (r->session->update_of && r->session->update_of[o] != CM_NO_SLOT);
     CM_TRY(cm_run_block(context, r->session->main, r->out, r->err));
-    return collect(r);
+    CM_TRY(collect(r));
+    const enum cm_status status = cm_updates_run(context, r->err);
+    if (status)
+        drop_collected(r, r->n_out);
+    return status;
 }
 
 /* After a run: inputs are the caller's again, results have their holders, and what a failed run
@@ -425,7 +439,8 @@ static enum cm_status measure_results(const struct request *r, const struct cm_b
         struct cm_shape shape;
         int64_t count;
         size_t bytes;
-        if (place->kind != CM_PLACE_RESULT || (r->given && r->given[place->offset].tensor.data))
+        if (place->kind != CM_PLACE_RESULT || (r->given && r->given[place->offset].tensor.data) ||
+            (r->session->update_of && r->session->update_of[place->offset] != CM_NO_SLOT))
             continue;
         if (!cm_type_shape(place->type, &shape) || !cm_shape_count(&shape, &count) ||
             !cm_dtype_bytes(place->type->dtype, count, &bytes) ||

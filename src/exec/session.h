@@ -22,6 +22,16 @@ struct cm_session_options {
     const char *backend; /* "reference": our own kernels only; NULL: whatever is fastest */
     uint64_t seed;       /* of random nodes that bring none */
     struct cm_obstacles *obstacles; /* lent to cm_session_new: receives all that cannot run */
+    const struct cm_session_update *updates; /* lent to cm_session_new */
+    size_t n_updates;
+};
+
+/* Output `output` is the next value of input `input`, which no other update has: at its end a run
+ * writes it into the input's memory, and the caller gets nothing for the output. All new values are
+ * computed from old ones. Elementwise updates work in place, all of them in one parallel loop; for
+ * others the run keeps the new value until the end. */
+struct cm_session_update {
+    size_t input, output;
 };
 
 /* Compiles graph, which is changed (expanded, folded) and must not be used otherwise from here on;
@@ -53,11 +63,26 @@ struct cm_step_report {
 };
 typedef void cm_step_fn(void *arg, const struct cm_step_report *report);
 
+/* What an update is computed from, or its new value: of which output. */
+struct cm_update_read {
+    const struct cm_tensor *tensor;
+    size_t output;
+};
+/* The results of a run are in their places and no input has been updated. With another status than
+ * CM_OK the run ends here, as one that failed. */
+typedef enum cm_status cm_ready_fn(void *arg, const struct cm_update_read *reads, size_t n_reads,
+                                   struct cm_error *err);
+
 struct cm_run_options {
     const atomic_bool *cancel; /* may be set by another thread; looked at between steps */
     cm_step_fn *step;          /* may be NULL */
     void *step_arg;
     bool apart; /* regions run as the nodes of their bodies: for who wants to see every result */
+    cm_ready_fn *ready; /* may be NULL */
+    void *ready_arg;
+    bool no_updates; /* inputs stay as they are */
+    bool careful;    /* no update works in place: ready sees the new values themselves */
+    bool *finite;    /* may be NULL; receives whether everything that was updated is */
 };
 
 /* in: one value per graph input, borrowed for the call; NULL takes the input's default. out: one

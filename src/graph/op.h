@@ -200,6 +200,11 @@ struct cm_kernel {
     cm_run_fn *run;
     cm_share_fn *share; /* absent: as the operator says */
     enum cm_layout_rule layouts;
+    /* Both or neither. The work is a number of pieces, in any order and on any thread, that cannot
+     * fail: run does them all, and pieces of several calls may be run as one parallel loop. Asked
+     * to check, run_pieces says whether every float it wrote is finite. */
+    int64_t (*pieces)(const struct cm_call *call);
+    bool (*run_pieces)(const struct cm_call *call, int64_t begin, int64_t end, bool check);
 };
 
 /* Defines a kernel of a backend for an operator of ai.onnx; the build finds lines that start with

@@ -220,13 +220,14 @@ enum cm_status cm_trainer_evaluate(struct cm_trainer *trainer, const struct cm_t
                                    struct cm_trainer_measure *out, struct cm_error *err)
 {
     struct cm_program *program = trainer->evaluation;
+    struct cm_run_options options = {0};
 
     *out = (struct cm_trainer_measure){.samples = batch_size(trainer, in), .loss = (double)NAN};
     if (!program)
         return CM_OK;
     memset(program->out, 0, program->n_outputs * sizeof *program->out);
     CM_TRY(
-        cm_error_context(err, cm_program_run(trainer, program, in, NULL, NULL, err), "evaluation"));
+        cm_error_context(err, cm_program_run(trainer, program, in, &options, err), "evaluation"));
     out->loss = cm_tensor_real(&program->out[trainer->loss_output].tensor, 0);
     if (trainer->score_output >= 0)
         count_hits(trainer, &program->out[trainer->score_output].tensor,

@@ -161,8 +161,9 @@ static void share_out(struct split *s, const struct cm_wishes *wishes)
         const bool late = cm_map_find(&s->late, name) != NULL;
         struct cm_program *half = late ? second : first;
 
-        half->bindings[half->n_bindings++] = (struct cm_program_binding){
-            bindings[i].variable, cm_wish(late ? &s->second : &s->first, name)};
+        half->bindings[half->n_bindings++] =
+            (struct cm_program_binding){.variable = bindings[i].variable,
+                                        .output = cm_wish(late ? &s->second : &s->first, name)};
     }
     for (size_t i = 0; i < wishes->names.count; i++) {
         const struct cm_str name = wishes->names.items[i];

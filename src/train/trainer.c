@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/trainer.h"
 
+#include "tensor/finite.h"
 #include "train/trainer_parts.h"
 
 /* ---- life ---- */
@@ -27,7 +28,6 @@ static void release(void *what)
     if (trainer->prediction)
         cm_program_release(trainer->prediction);
     for (size_t i = 0; i < trainer->n_variables; i++) {
-        cm_tensor_drop(&trainer->variables[i].stored);
         cm_tensor_drop(&trainer->variables[i].now);
         cm_tensor_drop(&trainer->variables[i].next);
     }
@@ -207,6 +207,8 @@ void cm_program_place_outputs(struct cm_trainer *trainer, struct cm_program *pro
         const struct cm_program_binding *binding = &program->bindings[i];
         struct cm_tensor *to = &program->out[binding->output].tensor;
 
+        if (binding->in_place)
+            continue;
         *to = trainer->variables[binding->variable].next;
         to->buffer = NULL;
     }
@@ -236,6 +238,8 @@ static enum cm_status blame(struct cm_trainer *trainer, struct cm_program *progr
                             struct cm_error *err)
 {
     struct culprit culprit = {""};
+    struct cm_run_options options = {
+        .step = find_culprit, .step_arg = &culprit, .apart = true, .no_updates = true};
     struct cm_error unused;
 
     for (size_t i = 0; in && i < trainer->inputs.count; i++)
@@ -248,29 +252,49 @@ static enum cm_status blame(struct cm_trainer *trainer, struct cm_program *progr
     cm_session_rewind(program->session);
     cm_program_drop_outputs(program);
     cm_program_place_outputs(trainer, program);
-    if (cm_program_run(trainer, program, in, find_culprit, &culprit, &unused) == CM_OK)
+    if (cm_program_run(trainer, program, in, &options, &unused) == CM_OK)
         cm_program_drop_outputs(program);
     return cm_fail(err, CM_BAD_MODEL, "'%.*s' is not finite%s%s; the state is as before this step",
                    CM_STR_FMT(name), culprit.node[0] ? ", first made by " : "", culprit.node);
 }
 
-static enum cm_status check_finite(struct cm_trainer *trainer, struct cm_program *program,
-                                   const struct cm_tensor *const *in, struct cm_error *err)
+/* What a run has computed, before it is written anywhere. */
+struct finite_check {
+    const struct cm_trainer *trainer;
+    const struct cm_program *program;
+    struct cm_str
+        bad;      /* the name of an output that is not finite, or is computed from what is not */
+    bool in_read; /* the latter, or the former: who reads it may make it finite again */
+};
+
+static enum cm_status check_finite(void *arg, const struct cm_update_read *reads, size_t n_reads,
+                                   struct cm_error *err)
 {
-    for (size_t s = 0; s < trainer->scalars.count; s++) { /* the loss rather than a weight */
+    struct finite_check *check = arg;
+    const struct cm_trainer *trainer = check->trainer;
+    const struct cm_program *program = check->program;
+
+    for (size_t s = 0; s < trainer->scalars.count && !check->bad.size; s++) {
         const struct cm_scalar_slot *slot = &trainer->scalars.items[s];
 
         if (slot->program == program && !cm_tensor_is_finite(&program->out[slot->output].tensor))
-            return blame(trainer, program, in, slot->name, err);
+            check->bad = slot->name; /* the loss rather than a weight */
     }
     /* What a half hands over is not looked at: a whole step has it on its way and does not ask. */
-    for (size_t i = 0; i < program->n_bindings; i++) {
+    for (size_t i = 0; i < program->n_bindings && !check->bad.size; i++) {
         const size_t o = program->bindings[i].output;
 
-        if (!cm_tensor_is_finite(&program->out[o].tensor))
-            return blame(trainer, program, in, program->outputs[o], err);
+        if (!program->bindings[i].in_place && !cm_tensor_is_finite(&program->out[o].tensor))
+            check->bad = program->outputs[o];
     }
-    return CM_OK;
+    for (size_t i = 0; i < n_reads && !check->bad.size; i++) {
+        check->in_read = !cm_tensor_is_finite(reads[i].tensor);
+        if (check->in_read)
+            check->bad = program->outputs[reads[i].output];
+    }
+    return check->bad.size
+               ? cm_fail(err, CM_BAD_MODEL, "'%.*s' is not finite", CM_STR_FMT(check->bad))
+               : CM_OK;
 }
 
 /* A value bound to several variables was computed into the memory of the first. */
@@ -282,7 +306,7 @@ static void copy_shared(struct cm_trainer *trainer, const struct cm_program *pro
         const struct cm_tensor *from = &program->out[binding->output].tensor;
         const size_t bytes = cm_tensor_bytes(&variable->next);
 
-        if (bytes && from->data != variable->next.data)
+        if (!binding->in_place && bytes && from->data != variable->next.data)
             memcpy(variable->next.data, from->data, bytes);
     }
 }
@@ -293,7 +317,8 @@ static void look_ahead(struct cm_trainer *trainer, const struct cm_program *prog
     for (size_t i = 0; i < program->n_bindings; i++) {
         struct cm_variable *variable = &trainer->variables[program->bindings[i].variable];
 
-        variable->seen = &variable->next;
+        if (!program->bindings[i].in_place)
+            variable->seen = &variable->next;
     }
 }
 
@@ -332,24 +357,48 @@ static void hand_over(struct cm_trainer *trainer, struct cm_program *program)
     }
 }
 
-/* Runs a step's program, or a half of one, up to what is written. */
+/* Runs a program and looks at what it has computed before that is written. An update that is
+ * computed from an infinite gradient may be finite itself: then all is computed again, with the
+ * same random numbers, and the update in other memory than its variable's, to look at that. */
+static enum cm_status run_checked(struct cm_trainer *trainer, struct cm_program *program,
+                                  const struct cm_tensor *const *in, struct cm_error *err)
+{
+    struct finite_check check = {trainer, program, CM_STR_NONE, false};
+    struct cm_run_options options = {.ready = check_finite,
+                                     .ready_arg = &check,
+                                     .finite = &program->finite,
+                                     .careful = program->careful};
+
+    enum cm_status status = cm_program_run(trainer, program, in, &options, err);
+    if (check.in_read && !options.careful) {
+        cm_session_rewind(program->session);
+        cm_program_place_outputs(trainer, program);
+        check.bad = CM_STR_NONE;
+        options.careful = true;
+        status = cm_program_run(trainer, program, in, &options, err);
+        program->careful = status == CM_OK; /* from now on */
+    }
+    return check.bad.size ? blame(trainer, program, in, check.bad, err) : status;
+}
+
+/* Runs a step's program, or a half of one, up to what is written elsewhere than in place. */
 static enum cm_status run_program(struct cm_trainer *trainer, struct cm_program *program,
                                   const struct cm_tensor *const *in,
                                   struct cm_trainer_scalar *scalars, struct cm_error *err)
 {
+    struct cm_run_options unchecked = {0};
+
+    program->finite = true;
     cm_program_place_outputs(trainer, program);
-    CM_TRY(cm_program_run(trainer, program, in, NULL, NULL, err));
-    enum cm_status status = CM_OK;
-    if (trainer->options.check_finite)
-        status = check_finite(trainer, program, in, err);
-    if (!status && scalars)
+    CM_TRY(trainer->options.check_finite ? run_checked(trainer, program, in, err)
+                                         : cm_program_run(trainer, program, in, &unchecked, err));
+    if (scalars)
         read_scalars(trainer, program, scalars);
-    if (!status)
-        copy_shared(trainer, program);
-    if (!status && trainer->options.split && program == &trainer->entries[0].step)
+    copy_shared(trainer, program);
+    if (trainer->options.split && program == &trainer->entries[0].step)
         hand_over(trainer, program);
     cm_program_drop_outputs(program);
-    return status;
+    return CM_OK;
 }
 
 static enum cm_status step_entry(struct cm_trainer *trainer, size_t k,
@@ -451,6 +500,19 @@ bool cm_trainer_is_computed(const struct cm_trainer *trainer)
     return trainer->computed;
 }
 
+/* What was updated in place was computed of finite numbers and is not finite itself. */
+static enum cm_status say_diverged(const struct cm_trainer *trainer, struct cm_error *err)
+{
+    size_t i = 0;
+
+    while (i + 1 < trainer->n_variables && cm_tensor_is_finite(&trainer->variables[i].now))
+        i++;
+    return cm_fail(err, CM_BAD_MODEL,
+                   "step %llu: training diverged: the update made '%.*s' not finite; the state is "
+                   "the one after this step",
+                   (unsigned long long)trainer->steps, CM_STR_FMT(trainer->names[i].name));
+}
+
 enum cm_status cm_trainer_step(struct cm_trainer *trainer, const struct cm_tensor *const *in,
                                struct cm_trainer_scalar *scalars, struct cm_error *err)
 {
@@ -466,7 +528,7 @@ enum cm_status cm_trainer_step(struct cm_trainer *trainer, const struct cm_tenso
     }
     commit(trainer);
     trainer->steps++;
-    return CM_OK;
+    return trainer->entries[0].step.finite ? CM_OK : say_diverged(trainer, err);
 }
 
 /* ---- initialization ---- */
@@ -497,10 +559,12 @@ static enum cm_status check_initial(const struct cm_trainer *trainer,
 static enum cm_status initialize_entry(struct cm_trainer *trainer, struct cm_program *program,
                                        struct cm_error *err)
 {
+    struct cm_run_options options = {0};
+
     if (!program->session)
         return CM_OK;
     memset(program->out, 0, program->n_outputs * sizeof *program->out);
-    CM_TRY(cm_program_run(trainer, program, NULL, NULL, NULL, err));
+    CM_TRY(cm_program_run(trainer, program, NULL, &options, err));
     const enum cm_status status = check_initial(trainer, program, err);
     for (size_t i = 0; i < program->n_bindings && !status; i++) {
         const struct cm_program_binding *binding = &program->bindings[i];
@@ -514,17 +578,37 @@ static enum cm_status initialize_entry(struct cm_trainer *trainer, struct cm_pro
     return status;
 }
 
+/* Second buffers that steps do not need. */
+static void drop_seconds(struct cm_trainer *trainer)
+{
+    const struct cm_program *step = &trainer->entries[0].step;
+
+    for (size_t i = 0; i < step->n_bindings; i++)
+        if (step->bindings[i].in_place)
+            cm_tensor_drop(&trainer->variables[step->bindings[i].variable].next);
+}
+
+static enum cm_status take_stored(const struct cm_trainer *trainer, struct cm_variable *variable,
+                                  struct cm_error *err)
+{
+    const size_t bytes = cm_tensor_bytes(&variable->now);
+    struct cm_tensor stored;
+
+    CM_TRY(cm_variable_widen(variable, err));
+    CM_TRY(cm_variable_load(trainer, variable, &stored, err));
+    if (bytes)
+        memcpy(variable->next.data, stored.data, bytes);
+    cm_variable_forget(trainer, &stored);
+    return CM_OK;
+}
+
 enum cm_status cm_trainer_initialize(struct cm_trainer *trainer, struct cm_error *err)
 {
     undo(trainer);
-    for (size_t i = 0; i < trainer->n_variables; i++) {
-        struct cm_variable *variable = &trainer->variables[i];
-        const size_t bytes = cm_tensor_bytes(&variable->stored);
-
-        if (bytes)
-            memcpy(variable->next.data, variable->stored.data, bytes);
-        variable->seen = &variable->next;
-    }
+    for (size_t i = 0; i < trainer->n_variables; i++)
+        CM_TRY(take_stored(trainer, &trainer->variables[i], err));
+    for (size_t i = 0; i < trainer->n_variables; i++)
+        trainer->variables[i].seen = &trainer->variables[i].next;
     for (size_t k = 0; k < trainer->n_entries; k++) {
         const enum cm_status status =
             initialize_entry(trainer, &trainer->entries[k].initialization, err);
@@ -535,6 +619,7 @@ enum cm_status cm_trainer_initialize(struct cm_trainer *trainer, struct cm_error
         }
     }
     commit(trainer);
+    drop_seconds(trainer);
     trainer->steps = 0;
     return CM_OK;
 }

@@ -3,7 +3,9 @@
  * the next entry sees what it wrote.
  *
  * A step has two phases. Compute: everything that can fail; no state is written. Commit: the new
- * values take the old ones' place; it cannot fail. */
+ * values take the old ones' place; it cannot fail. In a training with one entry whose steps are
+ * whole, elementwise updates run in the second phase, in place; all other new values are computed
+ * beside the old ones. */
 // SPDX-License-Identifier: Apache-2.0
 #ifndef CM_TRAIN_TRAINER_H
 #define CM_TRAIN_TRAINER_H
@@ -26,8 +28,8 @@ struct cm_trainer_options {
     uint64_t seed;
     const struct cm_registry *registry;       /* NULL: the built-in operators */
     const char *without_passes, *with_passes; /* see struct cm_lower_options */
-    bool check_finite; /* a NaN or infinity in a scalar output or a new value stops the step before
-                          it is committed */
+    bool check_finite; /* a NaN or infinity in a scalar output, or in what a new value is computed
+                          from, stops the step before it is committed */
     bool split;        /* steps have two halves, with the gradients between them */
     struct cm_obstacles *obstacles; /* where all blockers go, beside the message; or NULL */
 };

@@ -110,7 +110,8 @@ enum cm_status cm_trainer_memory(struct cm_trainer *trainer, const struct cm_ten
         const size_t bytes = cm_tensor_bytes(&trainer->variables[i].now);
 
         CM_TRY(add_bytes(trainer->names[i].entry < 0 ? &out->weights : &out->state, bytes, err));
-        CM_TRY(add_bytes(&out->updates, bytes, err));
+        if (trainer->variables[i].next.data)
+            CM_TRY(add_bytes(&out->updates, bytes, err));
     }
     for (size_t i = 0; i < trainer->inputs.count; i++)
         if (in[i])

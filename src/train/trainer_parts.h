@@ -11,12 +11,11 @@
 
 enum { CM_NO_SCALAR = -1 };
 
-/* A state variable. Two buffers: entries of a step read what `seen` points at; a step that went
- * well swaps them. */
+/* A state variable. Where steps do not update it in place it has two buffers: entries of a step
+ * read what `seen` points at; a step that went well swaps them. */
 struct cm_variable {
-    struct cm_tensor_proto *proto; /* in the file */
-    struct cm_tensor stored;       /* as the file had it when it was opened */
-    struct cm_tensor now, next;
+    struct cm_tensor_proto *proto; /* in the file, with the value it was opened with */
+    struct cm_tensor now, next;    /* next: empty while nobody needs it */
     const struct cm_tensor *seen;
     bool initialized, updated; /* by a binding */
 };
@@ -35,6 +34,7 @@ struct cm_program_input {
 
 struct cm_program_binding {
     size_t variable, output;
+    bool in_place; /* the session writes the new value over the old one when a run has gone well */
 };
 
 /* A graph made ready to run, and what its inputs and outputs stand for. */
@@ -43,6 +43,8 @@ struct cm_program {
     struct cm_graph *graph;
     struct cm_session *session; /* NULL: there is nothing to run */
     bool ran;                   /* in the step under way */
+    bool finite;                /* what the last run updated in place */
+    bool careful;               /* updates do not work in place: see run_checked */
     struct cm_program_input *inputs;
     size_t n_inputs, n_outputs;
     struct cm_str *outputs;
@@ -160,10 +162,20 @@ enum cm_status cm_program_make(struct cm_trainer *trainer, struct cm_program *pr
                                const struct cm_combined *combined, uint64_t number,
                                struct cm_trainer_input **own, struct cm_error *err) CM_MUST_CHECK;
 void cm_program_release(struct cm_program *program);
+
+/* The value that the file holds for a variable, which the caller drops. Most of them are borrowed
+ * from the mapped file: cm_variable_forget says that they need not stay in memory. */
+enum cm_status cm_variable_load(const struct cm_trainer *trainer,
+                                const struct cm_variable *variable, struct cm_tensor *out,
+                                struct cm_error *err) CM_MUST_CHECK;
+void cm_variable_forget(const struct cm_trainer *trainer, struct cm_tensor *loaded);
+/* Gives it its second buffer, if it has none. */
+enum cm_status cm_variable_widen(struct cm_variable *variable, struct cm_error *err) CM_MUST_CHECK;
+
 /* Variables and inputs into their places; then the run. in may be NULL for a program that is fed
  * nothing. */
 enum cm_status cm_program_run(struct cm_trainer *trainer, struct cm_program *program,
-                              const struct cm_tensor *const *in, cm_step_fn *step, void *arg,
+                              const struct cm_tensor *const *in, struct cm_run_options *options,
                               struct cm_error *err) CM_MUST_CHECK;
 
 /* A step that is half done is no more. Random numbers that it drew stay drawn. */
@@ -208,8 +220,5 @@ void cm_program_sort_memory(struct cm_program *program);
 
 /* Finds every variable, checks every binding, makes every program. */
 enum cm_status cm_trainer_plan(struct cm_trainer *trainer, struct cm_error *err) CM_MUST_CHECK;
-
-/* Is there neither a NaN nor an infinity among its elements? */
-bool cm_tensor_is_finite(const struct cm_tensor *tensor);
 
 #endif

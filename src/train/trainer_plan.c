@@ -131,15 +131,61 @@ static void find_variables(struct plan *p)
         add_variables(p, p->model->training_info.items[k].algorithm, (int64_t)k);
 }
 
+enum cm_status cm_variable_load(const struct cm_trainer *trainer,
+                                const struct cm_variable *variable, struct cm_tensor *out,
+                                struct cm_error *err)
+{
+    CM_TRY(cm_tensor_proto_load(variable->proto, trainer->file->files, out, err));
+    const struct cm_tensor *now = &variable->now;
+    if (!now->data || (out->type == now->type && cm_shape_equal(&out->shape, &now->shape)))
+        return CM_OK;
+    cm_tensor_drop(out);
+    return cm_fail(err, CM_BAD_ARGUMENT, "initializer '%.*s' was replaced since training began",
+                   CM_STR_FMT(variable->proto->name));
+}
+
+void cm_variable_forget(const struct cm_trainer *trainer, struct cm_tensor *loaded)
+{
+    if (!loaded->buffer && trainer->file->files)
+        cm_external_forget(trainer->file->files, loaded->data, cm_tensor_bytes(loaded));
+    cm_tensor_drop(loaded);
+}
+
+enum cm_status cm_variable_widen(struct cm_variable *variable, struct cm_error *err)
+{
+    const struct cm_tensor *now = &variable->now;
+
+    return variable->next.data ? CM_OK
+                               : cm_tensor_new(now->type, &now->shape, &variable->next, err);
+}
+
+/* Those that steps do not update in place. */
+static enum cm_status widen_variables(struct cm_trainer *trainer, const struct cm_program *program,
+                                      struct cm_error *err)
+{
+    for (size_t i = 0; i < program->n_bindings; i++)
+        if (!program->bindings[i].in_place)
+            CM_TRY(cm_variable_widen(&trainer->variables[program->bindings[i].variable], err));
+    return CM_OK;
+}
+
 static enum cm_status load_variable(struct cm_trainer *trainer, struct cm_variable *variable,
                                     struct cm_error *err)
 {
-    CM_TRY(cm_tensor_proto_load(variable->proto, trainer->file->files, &variable->stored, err));
-    if (variable->stored.type == CM_STRING)
+    struct cm_tensor stored;
+
+    CM_TRY(cm_variable_load(trainer, variable, &stored, err));
+    if (stored.type == CM_STRING) {
+        cm_tensor_drop(&stored);
         return cm_fail(err, CM_UNSUPPORTED, "state variable '%.*s' holds strings",
                        CM_STR_FMT(variable->proto->name));
-    CM_TRY(cm_tensor_copy(&variable->stored, &variable->now, err));
-    CM_TRY(cm_tensor_new(variable->stored.type, &variable->stored.shape, &variable->next, err));
+    }
+    if (stored.buffer) { /* a copy already */
+        variable->now = stored;
+    } else {
+        CM_TRY(cm_tensor_copy(&stored, &variable->now, err));
+        cm_variable_forget(trainer, &stored);
+    }
     variable->seen = &variable->now;
     return CM_OK;
 }
@@ -215,7 +261,7 @@ static void bind_updates(struct plan *p, size_t k, struct cm_program *program, s
         }
         p->trainer->variables[variable].updated = true;
         program->bindings[program->n_bindings++] =
-            (struct cm_program_binding){variable, cm_wish(w, value)};
+            (struct cm_program_binding){.variable = variable, .output = cm_wish(w, value)};
     }
 }
 
@@ -254,7 +300,7 @@ static void bind_initialization(struct plan *p, size_t k, struct cm_program *pro
         }
         p->trainer->variables[variable].initialized = true;
         program->bindings[program->n_bindings++] =
-            (struct cm_program_binding){variable, cm_wish(w, value)};
+            (struct cm_program_binding){.variable = variable, .output = cm_wish(w, value)};
     }
 }
 
@@ -470,8 +516,11 @@ enum cm_status cm_trainer_plan(struct cm_trainer *trainer, struct cm_error *err)
     for (size_t k = 0; k < trainer->n_entries; k++)
         plan_entry(&p, k);
     CM_TRY(cm_blockers_tell(p.blockers, "the model cannot be trained", err));
-    for (size_t k = 0; k < trainer->n_entries; k++)
+    for (size_t k = 0; k < trainer->n_entries; k++) {
+        CM_TRY(widen_variables(trainer, &trainer->entries[k].step, err));
+        CM_TRY(widen_variables(trainer, &trainer->entries[k].update, err));
         add_scalars(trainer, k);
+    }
     cm_trainer_list_parameters(trainer);
     return CM_OK;
 }

@@ -6,20 +6,28 @@
 /* ---- values ---- */
 
 /* A tensor whose values are what they were keeps its bytes. */
-static bool is_unchanged(const struct cm_variable *variable)
+static enum cm_status find_change(const struct cm_trainer *trainer,
+                                  const struct cm_variable *variable, bool *changed,
+                                  struct cm_error *err)
 {
-    const size_t bytes = cm_tensor_bytes(&variable->stored);
+    const size_t bytes = cm_tensor_bytes(&variable->now);
+    struct cm_tensor stored;
 
-    return bytes == 0 || memcmp(variable->stored.data, variable->now.data, bytes) == 0;
+    CM_TRY(cm_variable_load(trainer, variable, &stored, err));
+    *changed = bytes && memcmp(stored.data, variable->now.data, bytes) != 0;
+    cm_variable_forget(trainer, &stored);
+    return CM_OK;
 }
 
-static enum cm_status store_variable(struct cm_variable *variable, struct cm_arena *arena,
-                                     struct cm_error *err)
+static enum cm_status store_variable(const struct cm_trainer *trainer, struct cm_variable *variable,
+                                     struct cm_arena *arena, struct cm_error *err)
 {
     struct cm_tensor_proto *proto = variable->proto;
     size_t room;
+    bool changed;
 
-    if (is_unchanged(variable))
+    CM_TRY(find_change(trainer, variable, &changed, err));
+    if (!changed)
         return CM_OK;
     if (!cm_tensor_proto_room(proto, &variable->now, &room))
         return cm_fail(err, CM_LIMIT, "tensor '%.*s' is too large", CM_STR_FMT(proto->name));
@@ -45,7 +53,7 @@ enum cm_status cm_trainer_save(struct cm_trainer *trainer, struct cm_arena *scra
         struct cm_variable *variable = &trainer->variables[i];
 
         before[i] = *variable->proto;
-        status = store_variable(variable, scratch, err);
+        status = store_variable(trainer, variable, scratch, err);
         changed[i] = *variable->proto;
         *variable->proto = before[i];
     }

@@ -53,6 +53,42 @@ static void connect(struct cm_trainer *trainer, struct cm_program *program,
     }
 }
 
+/* An initialization runs once, if at all, and most of what it makes are zeros: as constants they
+ * would take as much memory as the state itself, for as long as the trainer lives. */
+static size_t constants_limit(const struct cm_trainer *trainer, const struct cm_program *program)
+{
+    enum { FOR_INITIALIZATION = 1 << 20 };
+
+    for (size_t k = 0; k < trainer->n_entries; k++)
+        if (program == &trainer->entries[k].initialization)
+            return FOR_INITIALIZATION;
+    return trainer->options.memory_limit;
+}
+
+/* A step that is all of the training's one entry updates variables in place; the others' new values
+ * wait for the end of what comes after. */
+static void find_updates(const struct cm_trainer *trainer, const struct cm_program *program,
+                         struct cm_session_options *options)
+{
+    if (trainer->n_entries != 1 || trainer->options.split || program != &trainer->entries[0].step)
+        return;
+    struct cm_session_update *updates =
+        CM_NEW_ARRAY(trainer->arena, struct cm_session_update, program->n_bindings);
+    size_t *inputs = CM_NEW_ARRAY(trainer->arena, size_t, trainer->n_variables); /* plus one */
+    for (size_t i = 0; i < program->n_inputs; i++)
+        if (program->inputs[i].source == CM_FROM_VARIABLE)
+            inputs[program->inputs[i].index] = i + 1;
+    for (size_t i = 0; i < program->n_bindings; i++) {
+        struct cm_program_binding *binding = &program->bindings[i];
+
+        binding->in_place = inputs[binding->variable] != 0;
+        if (binding->in_place)
+            updates[options->n_updates++] =
+                (struct cm_session_update){inputs[binding->variable] - 1, binding->output};
+    }
+    options->updates = updates;
+}
+
 enum cm_status cm_program_make(struct cm_trainer *trainer, struct cm_program *program,
                                const struct cm_combined *combined, uint64_t number,
                                struct cm_trainer_input **own, struct cm_error *err)
@@ -62,11 +98,11 @@ enum cm_status cm_program_make(struct cm_trainer *trainer, struct cm_program *pr
                                                      .files = trainer->file->files};
     struct cm_obstacles *found = CM_NEW(arena, struct cm_obstacles);
     const struct cm_lower_options lower = {
-        .pass = {.training = true, .memory_limit = trainer->options.memory_limit},
+        .pass = {.training = true, .memory_limit = constants_limit(trainer, program)},
         .with = trainer->options.with_passes,
         .without = trainer->options.without_passes,
         .obstacles = found};
-    const struct cm_session_options options = {
+    struct cm_session_options options = {
         .threads = trainer->options.threads,
         .memory_limit = trainer->options.memory_limit,
         .backend = trainer->options.backend,
@@ -87,6 +123,7 @@ enum cm_status cm_program_make(struct cm_trainer *trainer, struct cm_program *pr
         cm_labels_note(trainer, program->graph);
     connect(trainer, program, combined, own);
     CM_TRY(cm_lower_graph(program->graph, &lower, err));
+    find_updates(trainer, program, &options);
     CM_TRY(cm_session_new(program->graph, &options, &program->session, err));
     if (!own)
         cm_program_sort_memory(program);
@@ -124,18 +161,18 @@ static enum cm_status feed(struct cm_trainer *trainer, struct cm_program *progra
 }
 
 enum cm_status cm_program_run(struct cm_trainer *trainer, struct cm_program *program,
-                              const struct cm_tensor *const *in, cm_step_fn *step, void *arg,
+                              const struct cm_tensor *const *in, struct cm_run_options *options,
                               struct cm_error *err)
 {
-    const struct cm_run_options options = {.cancel = trainer->cancel,
-                                           .step = step ? step : trainer->step,
-                                           .step_arg = step ? arg : trainer->step_arg,
-                                           .apart = step != NULL};
-
+    options->cancel = trainer->cancel;
+    if (!options->step) {
+        options->step = trainer->step;
+        options->step_arg = trainer->step_arg;
+    }
     CM_TRY(feed(trainer, program, in, err));
     program->ran = true;
     return cm_session_run(program->session, program->feeds, program->n_inputs, program->out,
-                          program->n_outputs, &options, err);
+                          program->n_outputs, options, err);
 }
 
 enum cm_status cm_program_measure(struct cm_trainer *trainer, struct cm_program *program,

@@ -66,5 +66,10 @@ struct cm_element_program {
  * after declining. */
 struct cm_element_program *cm_element_program_build(struct cm_call *call);
 void cm_element_program_run(const struct cm_element_program *program, const struct cm_call *call);
+/* The same in pieces: see struct cm_kernel. */
+int64_t cm_element_program_pieces(const struct cm_element_program *program);
+bool cm_element_program_run_pieces(const struct cm_element_program *program,
+                                   const struct cm_call *call, int64_t begin, int64_t end,
+                                   bool check);
 
 #endif

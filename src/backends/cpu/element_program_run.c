@@ -3,14 +3,10 @@
 #include "backends/cpu/element_program.h"
 
 #include "base/parallel.h"
+#include "tensor/finite.h"
 #include "tensor/half.h"
 
 enum { PIECE = 1 << 14 }; /* elements worth a thread */
-
-struct job {
-    const struct cm_element_program *program;
-    const struct cm_call *call;
-};
 
 /* What one thread works with, and where it is. */
 struct lane {
@@ -176,17 +172,33 @@ static int64_t pieces_per_run(const struct cm_walk *walk)
     return walk->run / PIECE + (walk->run % PIECE != 0);
 }
 
-static void run_pieces(void *arg, int64_t begin, int64_t end)
+/* Were all floats of the block that was computed last finite? */
+static bool block_is_finite(const struct lane *lane, int64_t count)
 {
-    const struct job *job = arg;
-    const struct cm_element_program *program = job->program;
+    bool finite = true;
+    for (int v = 0; v < lane->program->n_values; v++) {
+        const struct cm_element_value *value = &lane->program->values[v];
+        if (value->output < 0)
+            continue;
+        const char *written = (const char *)lane->call->out[value->output]->data +
+                              (size_t)(lane->to - count) * cm_dtype_size(value->type);
+        finite = finite && cm_elements_are_finite(value->type, written, count);
+    }
+    return finite;
+}
+
+/* Pieces of runs from begin to end. */
+static bool run_some(const struct cm_element_program *program, const struct cm_call *call,
+                     int64_t begin, int64_t end, bool check)
+{
     const struct cm_walk *walk = program->walk;
     const int64_t per_run = pieces_per_run(walk);
     int64_t index[CM_MAX_RANK], piece = begin % per_run;
+    bool finite = true;
     struct lane lane;
 
     lane.program = program;
-    lane.call = job->call;
+    lane.call = call;
     lane.to = begin / per_run * walk->run + piece * PIECE;
     cm_walk_seek(walk, begin / per_run, index, lane.at);
     place_registers(&lane);
@@ -201,20 +213,55 @@ static void run_pieces(void *arg, int64_t begin, int64_t end)
             run_level(&lane, CM_EACH_BLOCK, count);
             lane.done += count;
             lane.to += count;
+            if (check)
+                finite = block_is_finite(&lane, count) && finite;
         }
         if (++piece == per_run) {
             piece = 0;
             cm_walk_next(walk, index, lane.at);
         }
     }
+    return finite;
+}
+
+/* Runs that are short go together, as many as are worth a thread. */
+static int64_t together(const struct cm_walk *walk)
+{
+    return walk->run < PIECE ? PIECE / walk->run : 1;
+}
+
+static int64_t count_all(const struct cm_walk *walk)
+{
+    return walk->count ? walk->count / walk->run * pieces_per_run(walk) : 0;
+}
+
+int64_t cm_element_program_pieces(const struct cm_element_program *program)
+{
+    const struct cm_walk *walk = program->walk;
+    return walk->count ? (count_all(walk) - 1) / together(walk) + 1 : 0;
+}
+
+bool cm_element_program_run_pieces(const struct cm_element_program *program,
+                                   const struct cm_call *call, int64_t begin, int64_t end,
+                                   bool check)
+{
+    const int64_t all = count_all(program->walk), grain = together(program->walk);
+    return run_some(program, call, begin * grain, end * grain < all ? end * grain : all, check);
+}
+
+struct job {
+    const struct cm_element_program *program;
+    const struct cm_call *call;
+};
+
+static void run_chunk(void *arg, int64_t begin, int64_t end)
+{
+    const struct job *job = arg;
+    (void)cm_element_program_run_pieces(job->program, job->call, begin, end, false);
 }
 
 void cm_element_program_run(const struct cm_element_program *program, const struct cm_call *call)
 {
-    const struct cm_walk *walk = program->walk;
     struct job job = {program, call};
-    if (walk->count == 0)
-        return;
-    cm_parallel(walk->count / walk->run * pieces_per_run(walk),
-                walk->run < PIECE ? PIECE / walk->run : 1, run_pieces, &job);
+    cm_parallel(cm_element_program_pieces(program), 1, run_chunk, &job);
 }

@@ -13,6 +13,16 @@ static enum cm_status run(struct cm_call *call)
     return CM_OK;
 }
 
+static int64_t pieces(const struct cm_call *call)
+{
+    return cm_element_program_pieces(call->state);
+}
+
+static bool run_pieces(const struct cm_call *call, int64_t begin, int64_t end, bool check)
+{
+    return cm_element_program_run_pieces(call->state, call, begin, end, check);
+}
+
 /* A result is written, block by block, when the node that computes it has run; and it has all of
  * the block's elements of an operand read that no later node reads. As many elements as wide are
  * the same elements: an operand of as many bytes repeats none. */
@@ -34,4 +44,4 @@ static enum cm_sharing share(const struct cm_node *node, int output, int input)
 }
 
 CM_KERNEL_IN(cpu, "ai.cameo", ElementwiseRegion, .accepts = accepts, .run = run, .share = share,
-             .layouts = CM_LAYOUT_SAME);
+             .layouts = CM_LAYOUT_SAME, .pieces = pieces, .run_pieces = run_pieces);

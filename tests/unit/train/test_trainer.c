@@ -191,6 +191,35 @@ void test_trainer__one_value_may_go_to_two_variables(void)
     check_in_arena(share);
 }
 
+/* The loss is finite, and so is what the update reads. */
+static void diverged(struct cm_arena *arena)
+{
+    struct cm_trainer *trainer = train_of(
+        arena, HEAD "g (float[1] x) => (float[1] y) <float[1] a = {1}, float[1] b = {3}>\n"
+                    "{ y = Mul(x, a) }\n"
+                    "training { algorithm: s (float[1] z) => (float[1] a_new, float loss)\n"
+                    "<float[1] big = {3e38}> { p = Mul(a, big)\n a_new = Add(p, z)\n"
+                    "  loss = ReduceSum<keepdims = 0>(z) },\n"
+                    "update_binding: [\"a\": \"a_new\"] }\n");
+    float one = 1;
+    const struct cm_tensor fed = cm_tensor_borrow(CM_FLOAT, &CM_SHAPE(1), &one);
+    const struct cm_tensor *const in[] = {&fed};
+    struct cm_error err = {0};
+
+    CHECK_OK(cm_trainer_step(trainer, in, NULL, &err), &err);
+    CHECK(train_value(trainer, "a", 0) > 1e38);
+    CHECK_FAILS(cm_trainer_step(trainer, in, NULL, &err), CM_BAD_MODEL, &err,
+                "step 2: training diverged: the update made 'a' not finite; the state is the one "
+                "after this step");
+    CHECK_INT(cm_trainer_steps(trainer), 2);
+    CHECK(train_value(trainer, "a", 0) > 1e300);
+}
+
+void test_trainer__an_update_that_overflows_says_that_it_was_made(void)
+{
+    check_in_arena(diverged);
+}
+
 static const char two_entries[] =
     HEAD "g (float[1] x) => (float[1] y) <float[1] a = {1}, float[1] b = {10}>\n"
          "{ y = Mul(x, a) }\n"
