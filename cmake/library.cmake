@@ -4,7 +4,8 @@ file(GLOB_RECURSE CAMEO_SOURCES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/*.c)
 list(FILTER CAMEO_SOURCES EXCLUDE REGEX "/src/codec/module/") # cmake/codecs.cmake
 
 # Code for people, files and training's preparation runs once: small is fast enough. Operators have loops,
-# and much beside them: vectors without the copies of loops that O3 makes. Kernels get O3. Nobody asks
+# and much beside them: vectors without the copies of loops that O3 makes, and so have our own kernels,
+# which are built for each instruction set. What others call gets O3. Nobody asks
 # what a float operation trapped on or left in errno: without that, loops with functions and choices
 # become vectors.
 set(FLOATS -fno-math-errno -fno-trapping-math)
@@ -19,7 +20,8 @@ function(cameo_optimize pattern)
 endfunction()
 cameo_optimize("/src/(api|check|train)/" -Os)
 cameo_optimize("/src/ops/" ${OPERATORS})
-cameo_optimize("/src/(backends|tensor|ops/common)/|/(random|parallel)\\.c$" -O3 ${FLOATS})
+cameo_optimize("/src/(backends/onednn|tensor|ops/common)/|/(random|parallel)\\.c$" -O3 ${FLOATS})
+cameo_optimize("/src/backends/cpu/" ${OPERATORS})
 # Vectors are spelled out there, and have no function for a * b + c rounded once: the compiler joins the two.
 cameo_optimize("/backends/cpu/(sgemm|depthwise_lanes)\\.c$" -O2 -ffp-contract=fast)
 

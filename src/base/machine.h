@@ -21,7 +21,12 @@ enum cm_machine { CM_PLAIN, CM_AVX2, CM_AVX512, CM_MACHINES };
 #define CM_FOR_AVX512 __attribute__((target("avx512f,avx512dq,fma"), min_vector_width(512)))
 #else
 #define CM_FOR_AVX512 __attribute__((target("avx512f,avx512dq,fma,prefer-vector-width=512")))
+/* For processors older than most: it need only be right, and small. */
+#define CM_FOR_PLAIN __attribute__((optimize("Os")))
 #endif
+#endif
+#ifndef CM_FOR_PLAIN
+#define CM_FOR_PLAIN
 #endif
 
 /* The best that this processor can run, of those below the limit. */
@@ -49,7 +54,7 @@ void cm_machine_limit(enum cm_machine most);
     }
 #ifdef CM_FOR_AVX2
 #define CM_BUILDS(name, parameters, arguments)                                                     \
-    CM_BUILD(name, , plain, CM_PLAIN, parameters, arguments)                                       \
+    CM_BUILD(name, CM_FOR_PLAIN, plain, CM_PLAIN, parameters, arguments)                           \
     CM_BUILD(name, CM_FOR_AVX2, avx2, CM_AVX2, parameters, arguments)                              \
     CM_BUILD(name, CM_FOR_AVX512, avx512, CM_AVX512, parameters, arguments)                        \
     static void(*const name##_builds[CM_MACHINES])                                                 \
