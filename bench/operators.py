@@ -122,6 +122,7 @@ for op in ["ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceProd", "R
         reduce("spatial", [16, 64, 56, 56], 2, 3)
         reduce("batch+spatial", [16, 64, 56, 56], 0, 2, 3)
         reduce("all", [1024, 1024], 0, 1)
+        reduce("short", [65536, 4], 1)
 row("argmax last", "ArgMax", (F, [1024, 1000]), axis=1)
 row("argmax first", "ArgMax", (F, [1000, 1024]), axis=0)
 row("topk 5 of 1000", "TopK", (F, [256, 1000]), ints(5), outputs=2)

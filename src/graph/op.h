@@ -214,6 +214,13 @@ struct cm_kernel {
     const struct cm_kernel cm_kernel_##Backend##_##Name = {                                        \
         .backend = #Backend, .domain = Domain, .name = #Name, __VA_ARGS__}
 
+/* The same where a backend has several kernels for an operator of ai.onnx, for other types: Ident
+ * tells them apart. */
+#define CM_KERNEL_OF(Ident, Name, Backend, ...)                                                    \
+    extern const struct cm_kernel cm_kernel_##Ident##_##Name;                                      \
+    const struct cm_kernel cm_kernel_##Ident##_##Name = {                                          \
+        .backend = #Backend, .domain = "", .name = #Name, __VA_ARGS__}
+
 extern const struct cm_kernel *const cm_kernel_list[];
 extern const size_t cm_kernel_count;
 

@@ -2,9 +2,7 @@
  * lie in an image whose channels are side by side. Those of few channels are copied first, so that
  * no group of four bytes is half empty; those of one channel each are summed without a product. */
 // SPDX-License-Identifier: Apache-2.0
-#include "backends/cpu/int8_image.h"
-#include "backends/cpu/int8_product.h"
-#include "base/machine.h"
+#include "backends/cpu/int8_depthwise.h"
 #include "base/number.h"
 #include "base/parallel.h"
 
@@ -230,42 +228,16 @@ struct some_results {
     const uint8_t **pointers; /* CM_INT8_ROWS for each tap, for each CM_INT8_ROWS results */
 };
 
-/* Sums of one channel each: tap by tap, CM_INT8_WIDTH channels at a time. */
-static CM_ALWAYS_INLINE void sum_taps_on(enum cm_machine machine, int64_t taps, int rows,
-                                         int64_t from, int count, const uint8_t *const *pointers,
-                                         const int8_t *weights, int64_t tap_bytes, int32_t *sums)
-{
-    (void)machine;
-    for (int r = 0; r < rows; r++) {
-        int32_t s[CM_INT8_WIDTH] = {0};
-        for (int64_t tap = 0; tap < taps; tap++) {
-            const uint8_t *x = pointers[tap * CM_INT8_ROWS + r] + from;
-            const int8_t *w = weights + tap * tap_bytes + from;
-            if (count == CM_INT8_WIDTH)
-                for (int j = 0; j < CM_INT8_WIDTH; j++)
-                    s[j] += x[j] * w[j];
-            else
-                for (int j = 0; j < count; j++)
-                    s[j] += x[j] * w[j];
-        }
-        memcpy(sums + r * CM_INT8_WIDTH, s, sizeof s);
-    }
-}
-CM_BUILDS(sum_taps,
-          (int64_t taps, int rows, int64_t from, int count, const uint8_t *const *pointers,
-           const int8_t *weights, int64_t tap_bytes, int32_t *sums),
-          (machine, taps, rows, from, count, pointers, weights, tap_bytes, sums))
-
-/* Sums of CM_INT8_ROWS results as they are, to where the operator has them: plane after plane. */
-static void store_planes(const struct conv_job *job, const struct some_results *some, int64_t at,
-                         int rows, int64_t channel, int64_t count, const int32_t *sums)
+/* Sums of some results as they are, to where the operator has them: plane after plane. */
+static void store_planes(const struct conv_job *job, const struct some_results *some,
+                         int64_t channel, int64_t count, const int32_t *sums)
 {
     const int64_t plane = job->p->window.out_pixels;
     const int64_t all = job->call->out[0]->shape.dims[1];
-    int32_t *y = (int32_t *)job->call->out[0]->data + (some->image * all + channel) * plane +
-                 some->first + at;
+    int32_t *y =
+        (int32_t *)job->call->out[0]->data + (some->image * all + channel) * plane + some->first;
     for (int64_t j = 0; j < count; j++)
-        for (int r = 0; r < rows; r++)
+        for (int r = 0; r < some->count; r++)
             y[j * plane + r] = sums[r * CM_INT8_WIDTH + j];
 }
 
@@ -275,48 +247,32 @@ static void multiply_columns(const struct conv_job *job, const struct some_resul
 {
     const struct int8_conv *p = job->p;
     const int64_t all = p->groups * p->packing.columns;
-    const char *packed =
-        (const char *)job->call->in[p->at->w]->data + group * p->packing.batch_bytes;
-    const int64_t block_pointers = (p->packing.dense ? 1 : p->window.taps) * CM_INT8_ROWS;
     const bool planes = job->finish.type == CM_INT32;
-    char *y = (char *)job->call->out[0]->data +
-              (some->image * p->window.out_pixels + some->first) * all + group * p->packing.columns;
-    int32_t sums[CM_INT8_ROWS * CM_INT8_WIDTH], results[CM_INT8_ROWS * CM_INT8_WIDTH];
+    int32_t sums[CHUNK * CM_INT8_WIDTH];
     struct cm_int8_finish finish = job->finish;
     finish.offsets += group * p->packing.listed;
     finish.zeros = finish.zeros ? finish.zeros + group * p->packing.listed : NULL;
-    finish.scales = finish.scales ? finish.scales + group * p->packing.listed : NULL;
-    for (int64_t j = from; j < to; j += CM_INT8_WIDTH) /* a panel stays in the cache */
-        for (int i = 0; i < some->count; i += CM_INT8_ROWS) {
-            const int rows = some->count - i < CM_INT8_ROWS ? some->count - i : CM_INT8_ROWS;
-            const int64_t end = to - j < CM_INT8_WIDTH ? to : j + CM_INT8_WIDTH;
-            const struct cm_int8_block block = {
-                .packing = &p->packing,
-                .packed = packed,
-                .finish = &finish,
-                .a = some->pointers + i / CM_INT8_ROWS * block_pointers,
-                .rows = rows,
-                .y = planes ? (char *)results - j * (int64_t)sizeof results[0] : y + i * all,
-                .y_row = planes ? CM_INT8_WIDTH * (int64_t)sizeof sums[0] : all};
-            if (!p->alone) {
-                cm_int8_multiply(&block, j, end);
-            } else {
-                const int8_t *weights =
-                    (const int8_t *)packed + p->packing.padded * (int64_t)sizeof sums[0];
-                sum_taps_builds[cm_this_machine()](p->window.taps, rows, j, (int)(end - j), block.a,
-                                                   weights, p->packing.listed, sums);
-                cm_int8_finish_sums(
-                    &(struct cm_int8_sums){.finish = &finish,
-                                           .from = j,
-                                           .count = end - j,
-                                           .rows = rows,
-                                           .sums = sums,
-                                           .y = planes ? (char *)results : block.y + j,
-                                           .y_row = block.y_row});
-            }
-            if (planes)
-                store_planes(job, some, i, rows, group * p->packing.columns + j, end - j, results);
-        }
+    finish.scales += group * p->packing.listed;
+    struct cm_int8_block block = {
+        .packing = &p->packing,
+        .packed = (const char *)job->call->in[p->at->w]->data + group * p->packing.batch_bytes,
+        .finish = &finish,
+        .a = some->pointers,
+        .rows = some->count,
+        .y = (char *)job->call->out[0]->data +
+             (some->image * p->window.out_pixels + some->first) * all + group * p->packing.columns,
+        .y_row = planes ? CM_INT8_WIDTH * (int64_t)sizeof sums[0] : all};
+    for (int64_t j = from; j < to; j += CM_INT8_WIDTH) { /* a panel stays in the cache */
+        const int64_t end = to - j < CM_INT8_WIDTH ? to : j + CM_INT8_WIDTH;
+        if (planes) /* columns are counted from the first one on */
+            block.y = (char *)sums - j * (int64_t)sizeof sums[0];
+        if (p->alone)
+            cm_int8_taps_sum(&block, j, end);
+        else
+            cm_int8_multiply(&block, j, end);
+        if (planes)
+            store_planes(job, some, group * p->packing.columns + j, end - j, sums);
+    }
 }
 
 static void conv_unit(const struct conv_job *job, int64_t unit)
@@ -337,16 +293,16 @@ static void conv_unit(const struct conv_job *job, int64_t unit)
             copy_window(p, x, *job->outside, some.first + i, copies + i * window);
         pointers[i] = copies + row * window;
     }
-    for (int i = 0; !p->packing.dense && i < some.count; i += CM_INT8_ROWS)
-        cm_int8_window_point(&p->window, x, p->channels, job->outside, some.first + i,
-                             some.count - i < CM_INT8_ROWS ? some.count - i : CM_INT8_ROWS,
-                             pointers + i * p->window.taps);
+    if (!p->packing.dense)
+        cm_int8_window_point(&p->window, x, p->channels, job->outside, some.first, some.count,
+                             pointers);
     const int64_t from = unit % columns * p->columns, n = p->packing.columns;
     for (int64_t group = 0; group < p->groups; group++) {
         multiply_columns(job, &some, group, from, n - from < p->columns ? n : from + p->columns);
-        for (int64_t i = 0; group + 1 < p->groups && i < p->chunk * p->window.taps; i++)
-            if (i / CM_INT8_ROWS / p->window.taps * CM_INT8_ROWS < some.count)
-                pointers[i] += p->packing.depth;
+        const int64_t used =
+            (int64_t)cm_round_up((size_t)some.count, CM_INT8_ROWS) * p->window.taps;
+        for (int64_t i = 0; group + 1 < p->groups && i < used; i++)
+            pointers[i] += p->packing.depth;
     }
 }
 

@@ -108,8 +108,9 @@ bool cm_int8_window_read(struct cm_call *call, const struct cm_shape *x, const i
                          struct cm_int8_window *out)
 {
     const int rank = x->rank - 2, missing = 3 - rank;
-    *out = (struct cm_int8_window){{1, 1, 1}, {1, 1, 1}, {1, 1, 1}, {1, 1, 1}, {1, 1, 1},
-                                   {0},       1,         1,         1};
+    *out = (struct cm_int8_window){.taps = 1, .pixels = 1, .out_pixels = 1};
+    for (int i = 0; i < 3; i++)
+        out->in[i] = out->out[i] = out->kernel[i] = out->stride[i] = out->dilation[i] = 1;
     if (rank < 1 || rank > 3)
         return cm_call_decline(call, "it has %d spatial axes", rank);
     for (int i = 0; i < rank; i++) {
@@ -123,37 +124,70 @@ bool cm_int8_window_read(struct cm_call *call, const struct cm_shape *x, const i
             !cm_dim_mul(out->pixels, out->in[i], &out->pixels) ||
             !cm_dim_mul(out->out_pixels, out->out[i], &out->out_pixels))
             return cm_call_decline(call, "its window or image is too large");
+    out->is_point = out->taps == 1;
+    for (int i = 0; i < 3; i++)
+        out->is_point &= out->stride[i] == 1 && out->pad[i] == 0 && out->in[i] == out->out[i];
     return true;
 }
 
-static const uint8_t *tap_at(const struct cm_int8_window *w, const uint8_t *image, int64_t channels,
-                             const uint8_t *outside, const int64_t *corner, int64_t z, int64_t y,
-                             int64_t x)
+/* The first element under a kernel, and whether all of them lie in the image. */
+struct corner {
+    int64_t at[3];
+    bool inside;
+};
+
+static struct corner corner_of(const struct cm_int8_window *w, const int64_t *result)
 {
-    z = corner[0] + z * w->dilation[0];
-    y = corner[1] + y * w->dilation[1];
-    x = corner[2] + x * w->dilation[2];
-    if (z < 0 || z >= w->in[0] || y < 0 || y >= w->in[1] || x < 0 || x >= w->in[2])
-        return outside;
-    return image + ((z * w->in[1] + y) * w->in[2] + x) * channels;
+    struct corner corner = {.inside = true};
+    for (int i = 0; i < 3; i++) {
+        corner.at[i] = result[i] * w->stride[i] - w->pad[i];
+        corner.inside &=
+            corner.at[i] >= 0 && corner.at[i] + (w->kernel[i] - 1) * w->dilation[i] < w->in[i];
+    }
+    return corner;
+}
+
+static void point_one(const struct cm_int8_window *w, const uint8_t *image, int64_t channels,
+                      const uint8_t *outside, const int64_t *result, const uint8_t **to)
+{
+    const struct corner corner = corner_of(w, result);
+    const uint8_t *line;
+    for (int64_t i = 0; i < w->kernel[0]; i++)
+        for (int64_t j = 0; j < w->kernel[1]; j++) {
+            const int64_t z = corner.at[0] + i * w->dilation[0];
+            const int64_t y = corner.at[1] + j * w->dilation[1];
+            const bool inside = z >= 0 && z < w->in[0] && y >= 0 && y < w->in[1];
+            int64_t x = corner.at[2];
+            line = image + (inside ? (z * w->in[1] + y) * w->in[2] * channels : 0);
+            for (int64_t k = 0; k < w->kernel[2]; k++, x += w->dilation[2], to += CM_INT8_ROWS)
+                *to = corner.inside || (inside && x >= 0 && x < w->in[2]) ? line + x * channels
+                                                                          : outside;
+        }
 }
 
 void cm_int8_window_point(const struct cm_int8_window *w, const uint8_t *image, int64_t channels,
                           const uint8_t *outside, int64_t first, int count,
                           const uint8_t **pointers)
 {
-    enum { ROWS = 8 };
-    for (int i = 0; i < ROWS; i++) {
-        const int64_t at = first + (i < count ? i : count - 1);
-        const int64_t corner[3] = {
-            at / (w->out[1] * w->out[2]) * w->stride[0] - w->pad[0],
-            at / w->out[2] % w->out[1] * w->stride[1] - w->pad[1],
-            at % w->out[2] * w->stride[2] - w->pad[2],
-        };
-        const uint8_t **to = pointers + i;
-        for (int64_t z = 0; z < w->kernel[0]; z++)
-            for (int64_t y = 0; y < w->kernel[1]; y++)
-                for (int64_t x = 0; x < w->kernel[2]; x++, to += ROWS)
-                    *to = tap_at(w, image, channels, outside, corner, z, y, x);
+    int64_t result[3] = {first / w->out[2] / w->out[1], first / w->out[2] % w->out[1],
+                         first % w->out[2]};
+    for (int i = 0; i < count && w->is_point; i++)
+        pointers[i] = image + (first + i) * channels;
+    for (int i = 0; i < count && !w->is_point; i++) {
+        point_one(w, image, channels, outside, result,
+                  pointers + i / CM_INT8_ROWS * w->taps * CM_INT8_ROWS + i % CM_INT8_ROWS);
+        if (++result[2] < w->out[2])
+            continue;
+        result[2] = 0;
+        if (++result[1] < w->out[1])
+            continue;
+        result[1] = 0;
+        result[0]++;
+    }
+    for (int i = count; i % CM_INT8_ROWS; i++) {
+        const uint8_t **to =
+            pointers + i / CM_INT8_ROWS * w->taps * CM_INT8_ROWS + i % CM_INT8_ROWS;
+        for (int64_t tap = 0; tap < w->taps; tap++, to += CM_INT8_ROWS)
+            *to = to[-1];
     }
 }

@@ -196,7 +196,7 @@ static void multiply_unit(const struct job *job, int64_t batch, int64_t row_unit
     const int64_t first = row_unit * UNIT_ROWS;
     const int64_t last = p->m - first < UNIT_ROWS ? p->m : first + UNIT_ROWS;
     const uint8_t *a = job->a + batch * p->m * p->k;
-    const uint8_t *pointers[CM_INT8_ROWS];
+    const uint8_t *pointers[UNIT_ROWS];
     struct cm_int8_finish finish = job->finish;
     finish.offsets += batch * packing->listed;
     struct cm_int8_block block = {.packing = packing,
@@ -204,15 +204,13 @@ static void multiply_unit(const struct job *job, int64_t batch, int64_t row_unit
                                             batch * packing->batch_bytes,
                                   .finish = &finish,
                                   .a = pointers,
+                                  .rows = (int)(last - first),
+                                  .y = job->y + (batch * p->m + first) * n * job->y_width,
                                   .y_row = n * job->y_width};
+    for (int64_t i = 0; i < UNIT_ROWS; i++)
+        pointers[i] = a + (first + (i < block.rows ? i : block.rows - 1)) * p->k;
     for (int64_t j = from; j < to; j += CM_INT8_WIDTH) /* a panel stays in the cache for all rows */
-        for (int64_t r = first; r < last; r += CM_INT8_ROWS) {
-            block.rows = last - r < CM_INT8_ROWS ? (int)(last - r) : CM_INT8_ROWS;
-            for (int i = 0; i < CM_INT8_ROWS; i++)
-                pointers[i] = a + (r + (i < block.rows ? i : block.rows - 1)) * p->k;
-            block.y = job->y + (batch * p->m + r) * block.y_row;
-            cm_int8_multiply(&block, j, to - j < CM_INT8_WIDTH ? to : j + CM_INT8_WIDTH);
-        }
+        cm_int8_multiply(&block, j, to - j < CM_INT8_WIDTH ? to : j + CM_INT8_WIDTH);
 }
 
 static void multiply_some(void *arg, int64_t begin, int64_t end)

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backends/cpu/int8_product.h"
 
+#include "backends/cpu/int8_depthwise.h"
 #include "backends/cpu/int8_tiles.h"
 #include "base/number.h"
 #include "base/parallel.h"
@@ -53,20 +54,6 @@ static void pack_panel(const struct packing_job *job, int64_t batch, int64_t pan
         }
 }
 
-static void pack_taps(const struct packing_job *job)
-{
-    const struct cm_int8_packing *p = job->p;
-    const uint8_t flip = p->is_unsigned ? 0x80 : 0;
-    int32_t *sums = (int32_t *)(void *)job->to;
-    int8_t *to = (int8_t *)job->to + p->padded * (int64_t)sizeof *sums;
-    memset(job->to, 0, p->layout.bytes);
-    for (int64_t tap = 0; tap < p->taps; tap++, to += p->listed)
-        for (int64_t j = 0; j < p->columns; j++) {
-            to[j] = (int8_t)(job->from[j * p->column_stride + tap * p->tap_stride] ^ flip);
-            sums[j] += to[j];
-        }
-}
-
 static void pack_some(void *arg, int64_t begin, int64_t end)
 {
     const struct packing_job *job = arg;
@@ -82,7 +69,7 @@ static enum cm_status pack(const struct cm_tensor *from, struct cm_tensor *to, s
         return cm_fail(err, CM_UNSUPPORTED, "packed weights are not unpacked");
     struct packing_job job = {.p = p, .from = from->data, .to = to->data};
     if (p->by_tap)
-        pack_taps(&job);
+        cm_int8_taps_pack(p, from->data, to->data);
     else
         cm_parallel(p->batches * (p->padded / INT8_PANEL), 4, pack_some, &job);
     return CM_OK;
@@ -104,8 +91,8 @@ bool cm_int8_packing_init(struct cm_int8_packing *p)
         !cm_dim_add(panels, p->padded * (int64_t)sizeof(int32_t), &p->batch_bytes) ||
         !cm_dim_mul(p->batch_bytes, p->batches, &bytes) || !cm_dtype_bytes(CM_UINT8, bytes, &all))
         return false;
-    if (p->by_tap) { /* the sums of all columns, then a row for each tap */
-        if (!cm_dim_mul(p->taps, p->listed, &bytes) ||
+    if (p->by_tap) { /* the sums of all columns, then the weights */
+        if (!cm_int8_taps_bytes(p->taps, p->columns, &bytes) ||
             !cm_dim_add(bytes, p->padded * (int64_t)sizeof(int32_t), &bytes) ||
             !cm_dtype_bytes(CM_UINT8, bytes, &all))
             return false;
@@ -176,123 +163,183 @@ static int8_tile_fn *const tiles[TILES][ROW_FORMS][INT8_PANELS] = {[PLAIN_TILES]
                                                                    [VNNI_TILES] = TILE_ROW(plain)};
 #endif
 
-static int tiles_of(enum cm_machine machine)
+bool cm_int8_has_vnni(enum cm_machine machine)
 {
 #ifdef CM_FOR_AVX2
-    if (machine == CM_AVX512 && __builtin_cpu_supports("avx512vnni") &&
-        __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl"))
-        return VNNI_TILES;
+    return machine == CM_AVX512 && __builtin_cpu_supports("avx512vnni") &&
+           __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl");
+#else
+    (void)machine;
+    return false;
 #endif
-    return machine == CM_PLAIN ? PLAIN_TILES : AVX2_TILES;
+}
+
+static int tiles_of(enum cm_machine machine)
+{
+    return cm_int8_has_vnni(machine) ? VNNI_TILES : machine == CM_PLAIN ? PLAIN_TILES : AVX2_TILES;
 }
 
 /* ---- What becomes of sums ---- */
 
+/* Sums with all that is added to them. */
+static CM_ALWAYS_INLINE void add_offsets(const struct cm_int8_sums *t, int row, int32_t *sums)
+{
+    const struct cm_int8_finish *f = t->finish;
+    const int32_t *offsets = f->offsets + t->from;
+    for (int j = 0; j < INT8_WIDTH; j++)
+        sums[j] = (int32_t)((uint32_t)sums[j] + (uint32_t)offsets[j]);
+    if (!t->row_sums)
+        return;
+    const uint32_t all = (uint32_t)t->row_sums[row];
+    const int32_t *zeros = f->zeros + t->from;
+    for (int j = 0; j < INT8_WIDTH; j++)
+        sums[j] = (int32_t)((uint32_t)sums[j] - all * (uint32_t)zeros[j]);
+}
+
 /* Codes of numbers: the limits are set before rounding, where NaN becomes the lowest. Within them,
  * adding 1.5 * 2^23 rounds half to even and leaves the integer in the low bits. */
-#define DEFINE_CODES(name, ctype, least, greatest)                                                 \
-    static CM_ALWAYS_INLINE void codes_##name(const float *v, float zero, void *to)                \
-    {                                                                                              \
-        const float low = (float)(least)-zero, high = (float)(greatest)-zero;                      \
-        const int32_t shift = (int32_t)zero - 0x4b400000;                                          \
-        ctype *y = to;                                                                             \
-        for (int j = 0; j < INT8_WIDTH; j++) {                                                     \
-            float x = v[j];                                                                        \
-            x = x > low ? x : low;                                                                 \
-            x = x < high ? x : high;                                                               \
-            y[j] = (ctype)((int32_t)cm_float_bits(x + 12582912.0f) + shift);                       \
-        }                                                                                          \
+static CM_ALWAYS_INLINE void make_codes(const struct cm_int8_sums *t, const int32_t *sums,
+                                        uint8_t *y)
+{
+    const struct cm_int8_finish *f = t->finish;
+    const float *scales = f->scales + t->from;
+    const float least = f->type == CM_INT8 ? INT8_MIN : 0;
+    const float low = least - f->zero, high = least + UINT8_MAX - f->zero;
+    const int32_t shift = (int32_t)f->zero - 0x4b400000;
+    for (int j = 0; j < INT8_WIDTH; j++) {
+        float v = (float)sums[j] * scales[j];
+        v = v > low ? v : low;
+        v = v < high ? v : high;
+        y[j] = (uint8_t)((int32_t)cm_float_bits(v + 12582912.0f) + shift);
     }
-DEFINE_CODES(uint8, uint8_t, 0, UINT8_MAX)
-DEFINE_CODES(int8, int8_t, INT8_MIN, INT8_MAX)
+}
+
+static CM_ALWAYS_INLINE void make_numbers(const struct cm_int8_sums *t, const int32_t *sums,
+                                          float *y)
+{
+    const float *scales = t->finish->scales + t->from;
+    for (int j = 0; j < INT8_WIDTH; j++)
+        y[j] = (float)sums[j] * scales[j];
+    if (!t->finish->bias)
+        return;
+    const float *bias = t->finish->bias + t->from;
+    for (int j = 0; j < INT8_WIDTH; j++)
+        y[j] += bias[j];
+}
 
 static CM_ALWAYS_INLINE void finish_on(enum cm_machine machine, const struct cm_int8_sums *t)
 {
-    const struct cm_int8_finish *f = t->finish;
-    const size_t width = f->type == CM_INT32 || f->type == CM_FLOAT ? 4 : 1;
+    const enum cm_dtype type = t->finish->type;
+    const size_t width = type == CM_INT32 || type == CM_FLOAT ? 4 : 1;
     (void)machine;
     for (int r = 0; r < t->rows; r++) {
         int32_t *sums = t->sums + r * INT8_WIDTH;
         char *y = t->y + r * t->y_row;
-        float v[INT8_WIDTH];
         uint8_t codes[INT8_WIDTH];
-        const void *from = sums;
-        for (int j = 0; f->offsets && j < INT8_WIDTH; j++)
-            sums[j] = (int32_t)((uint32_t)sums[j] + (uint32_t)f->offsets[t->from + j]);
-        if (t->row_sums) {
-            const uint32_t all = (uint32_t)t->row_sums[r];
-            for (int j = 0; j < INT8_WIDTH; j++)
-                sums[j] = (int32_t)((uint32_t)sums[j] - all * (uint32_t)f->zeros[t->from + j]);
+        float numbers[INT8_WIDTH];
+        add_offsets(t, r, sums);
+        if (type == CM_INT32) {
+            memcpy(y, sums, (size_t)t->count * width);
+        } else if (type == CM_FLOAT) {
+            make_numbers(t, sums, numbers);
+            memcpy(y, numbers, (size_t)t->count * width);
+        } else {
+            make_codes(t, sums, codes);
+            if (t->count == INT8_WIDTH)
+                memcpy(y, codes, INT8_WIDTH);
+            else
+                memcpy(y, codes, (size_t)t->count);
         }
-        if (f->type != CM_INT32) {
-            for (int j = 0; j < INT8_WIDTH; j++)
-                v[j] = (float)sums[j] * f->scales[t->from + j];
-            from = v;
-        }
-        if (f->type == CM_FLOAT && f->bias)
-            for (int j = 0; j < INT8_WIDTH; j++)
-                v[j] += f->bias[t->from + j];
-        if (f->type == CM_UINT8)
-            codes_uint8(v, f->zero, codes);
-        if (f->type == CM_INT8)
-            codes_int8(v, f->zero, codes);
-        if (width == 1)
-            from = codes;
-        memcpy(y, from, (size_t)t->count * width);
     }
 }
 CM_BUILDS(finish, (const struct cm_int8_sums *t), (machine, t))
 
+#ifdef CM_FOR_AVX2
+/* The same for codes where no zero points of the right operand count. */
+CM_FOR_VNNI static void finish_codes_vnni(const struct cm_int8_sums *t)
+{
+    const struct cm_int8_finish *f = t->finish;
+    const float least = f->type == CM_INT8 ? INT8_MIN : 0;
+    const __m512 low = _mm512_set1_ps(least - f->zero);
+    const __m512 high = _mm512_set1_ps(least + UINT8_MAX - f->zero);
+    const __m512i zero = _mm512_set1_epi32((int)f->zero);
+    for (int j = 0; j < t->count; j += INT8_PANEL) {
+        const __m512i offset = _mm512_loadu_si512(f->offsets + t->from + j);
+        const __m512 scale = _mm512_loadu_ps(f->scales + t->from + j);
+        const int64_t left = t->count - j;
+        const __mmask16 mask = left < INT8_PANEL ? (__mmask16)((1u << left) - 1) : UINT16_MAX;
+        for (int r = 0; r < t->rows; r++) {
+            const __m512i sum =
+                _mm512_add_epi32(_mm512_loadu_si512(t->sums + r * INT8_WIDTH + j), offset);
+            __m512 v = _mm512_mul_ps(_mm512_cvtepi32_ps(sum), scale);
+            v = _mm512_min_ps(_mm512_max_ps(v, low), high); /* the lowest for NaN */
+            const __m512i code = _mm512_add_epi32(
+                _mm512_cvt_roundps_epi32(v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC), zero);
+            _mm512_mask_cvtepi32_storeu_epi8(t->y + r * t->y_row + j, mask, code);
+        }
+    }
+}
+#endif
+
 void cm_int8_finish_sums(const struct cm_int8_sums *sums)
 {
-    finish_builds[cm_this_machine()](sums);
+    const enum cm_machine machine = cm_this_machine();
+#ifdef CM_FOR_AVX2
+    const bool codes = sums->finish->type == CM_UINT8 || sums->finish->type == CM_INT8;
+    if (codes && !sums->row_sums && cm_int8_has_vnni(machine)) {
+        finish_codes_vnni(sums);
+        return;
+    }
+#endif
+    finish_builds[machine](sums);
 }
 
-static CM_ALWAYS_INLINE void sum_rows_on(enum cm_machine machine, const struct cm_int8_block *block,
+/* The sum of each row of the left operand. */
+static CM_ALWAYS_INLINE void sum_rows_on(enum cm_machine machine, const struct int8_tile *tile,
                                          int32_t *sums)
 {
-    const struct cm_int8_packing *p = block->packing;
     (void)machine;
-    const int64_t taps = p->dense ? 1 : p->taps, depth = p->depth * (p->dense ? p->taps : 1);
-    for (int r = 0; r < block->rows; r++) {
+    for (int r = 0; r < INT8_ROWS; r++) {
         uint32_t sum = 0;
-        for (int64_t tap = 0; tap < taps; tap++) {
-            const uint8_t *a = block->a[tap * INT8_ROWS + r];
-            for (int64_t d = 0; d < depth; d++)
+        for (int64_t tap = 0; tap < tile->taps; tap++) {
+            const uint8_t *a = tile->a[tap * INT8_ROWS + r];
+            for (int64_t d = 0; d < tile->depth; d++)
                 sum += a[d];
         }
         sums[r] = (int32_t)sum;
     }
 }
-CM_BUILDS(sum_rows, (const struct cm_int8_block *block, int32_t *sums), (machine, block, sums))
+CM_BUILDS(sum_rows, (const struct int8_tile *tile, int32_t *sums), (machine, tile, sums))
 
 void cm_int8_multiply(const struct cm_int8_block *block, int64_t from, int64_t to)
 {
     const struct cm_int8_packing *p = block->packing;
     const enum cm_machine machine = cm_this_machine();
-    const int form = block->rows > 4 ? 3 : block->rows > 2 ? 2 : block->rows - 1;
+    const int set = tiles_of(machine), two = p->padded - from > INT8_PANEL;
     const size_t width = block->finish->type == CM_INT32 || block->finish->type == CM_FLOAT ? 4 : 1;
-    const int8_t *panels = (const int8_t *)block->packed + p->padded * (int64_t)sizeof(int32_t);
     int32_t sums[INT8_ROWS * INT8_WIDTH] = {0}, row_sums[INT8_ROWS];
     struct int8_tile tile = {.a = block->a,
                              .taps = p->dense ? 1 : p->taps,
                              .depth = p->depth * (p->dense ? p->taps : 1),
+                             .b = (const int8_t *)block->packed +
+                                  p->padded * (int64_t)sizeof(int32_t) +
+                                  from / INT8_PANEL * p->panel_bytes,
                              .panel_bytes = p->panel_bytes,
                              .sums = sums};
     struct cm_int8_sums end = {.finish = block->finish,
-                               .rows = block->rows,
+                               .from = from,
+                               .count = to - from,
                                .row_sums = block->finish->zeros ? row_sums : NULL,
                                .sums = sums,
+                               .y = block->y + from * (int64_t)width,
                                .y_row = block->y_row};
-    if (block->finish->zeros)
-        sum_rows_builds[machine](block, row_sums);
-    for (int64_t j = from; j < to; j += INT8_WIDTH) {
-        const int two = p->padded - j > INT8_PANEL;
-        tile.b = panels + j / INT8_PANEL * p->panel_bytes;
-        tiles[tiles_of(machine)][form][two](&tile);
-        end.from = j;
-        end.count = to - j < INT8_WIDTH ? to - j : INT8_WIDTH;
-        end.y = block->y + j * (int64_t)width;
-        finish_builds[machine](&end);
+    for (int r = 0; r < block->rows; r += INT8_ROWS) {
+        end.rows = block->rows - r < INT8_ROWS ? block->rows - r : INT8_ROWS;
+        tiles[set][end.rows > 4 ? 3 : end.rows > 2 ? 2 : end.rows - 1][two](&tile);
+        if (end.row_sums)
+            sum_rows_builds[machine](&tile, row_sums);
+        cm_int8_finish_sums(&end);
+        tile.a += tile.taps * INT8_ROWS;
+        end.y += INT8_ROWS * end.y_row;
     }
 }

@@ -8,10 +8,10 @@
 #ifndef CM_BACKENDS_CPU_INT8_PRODUCT_H
 #define CM_BACKENDS_CPU_INT8_PRODUCT_H
 
-#include "graph/op.h"
-#include "tensor/layout.h"
+#include "backends/cpu/int8_image.h"
+#include "base/machine.h"
 
-enum { CM_INT8_ROWS = 8, CM_INT8_WIDTH = 32 }; /* of results that are computed at a time */
+enum { CM_INT8_WIDTH = 32 }; /* columns that are computed at a time, CM_INT8_ROWS rows of them */
 
 /* The right operand: element (tap, d, column) of a batch is at these strides. */
 struct cm_int8_packing {
@@ -21,8 +21,7 @@ struct cm_int8_packing {
     bool is_unsigned;
     bool dense;  /* taps follow each other without gaps: for the product they are one, `taps` times
                     as deep */
-    bool by_tap; /* of columns that are not multiplied with others: no panels, but a row of `listed`
-                    bytes for each tap */
+    bool by_tap; /* columns are not multiplied with others: see int8_depthwise.h */
     /* Filled by cm_int8_packing_init: */
     int64_t padded;      /* columns, to whole panels */
     int64_t listed;      /* columns, to whole tiles: the length of lists in struct cm_int8_finish */
@@ -47,23 +46,23 @@ struct cm_int8_block {
     const struct cm_int8_packing *packing;
     const void *packed; /* the batch */
     const struct cm_int8_finish *finish;
-    const uint8_t *const *a; /* CM_INT8_ROWS pointers for each tap; where there are fewer rows the
-                                last ones are repeated */
+    const uint8_t *const *a; /* CM_INT8_ROWS pointers for each tap, for each CM_INT8_ROWS rows, the
+                                last of which is repeated */
     int rows;
     char *y;       /* row 0, column 0 of the result */
     int64_t y_row; /* bytes from one row to the next */
 };
-/* Columns [from, to) of the result; from is a multiple of CM_INT8_WIDTH. */
+/* Up to CM_INT8_WIDTH columns [from, to) of the result; from is a multiple of that. */
 void cm_int8_multiply(const struct cm_int8_block *block, int64_t from, int64_t to);
 
-/* What becomes of CM_INT8_WIDTH sums in each of `rows` rows, which are changed: the first `count`
- * results of a row are stored. */
+/* What becomes of CM_INT8_WIDTH sums in each of `rows` rows: the first `count` results of a row are
+ * stored. */
 struct cm_int8_sums {
     const struct cm_int8_finish *finish;
     int64_t from, count; /* columns */
     int rows;
     const int32_t *row_sums; /* of the left operand; NULL where the right one has no zero points */
-    int32_t *sums;
+    int32_t *sums;           /* changed */
     char *y;
     int64_t y_row;
 };
@@ -73,6 +72,9 @@ void cm_int8_finish_sums(const struct cm_int8_sums *sums);
  * added and zeros may be NULL. */
 void cm_int8_offsets(const struct cm_int8_packing *p, const void *packed, int32_t zero_a,
                      const int32_t *zeros, const int32_t *added, int32_t *offsets);
+
+/* Has this machine vpdpbusd and its kin? */
+bool cm_int8_has_vnni(enum cm_machine machine);
 
 /* Signed bytes as unsigned ones, 128 more. */
 void cm_int8_flip(int64_t count, const uint8_t *from, uint8_t *to);

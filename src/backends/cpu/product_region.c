@@ -181,9 +181,10 @@ static const float *operand_at(const struct cm_product_finish *f,
                                const struct cm_product_operand *operand, const float *const *values,
                                int64_t row, int64_t column)
 {
-    const float *data = operand->constant     ? operand->constant
-                        : operand->place >= 0 ? f->call->in[operand->place]->data
-                                              : NULL;
+    const bool is_read = operand->extent != CM_PRODUCT_VALUE && operand->place >= 0;
+    const float *data = operand->constant ? operand->constant
+                        : is_read         ? f->call->in[operand->place]->data
+                                          : NULL;
     switch (operand->extent) {
     case CM_PRODUCT_ABSENT:
         return NULL;

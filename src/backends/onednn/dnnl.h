@@ -169,6 +169,16 @@ bool cm_dnnl_loses_nan(const struct cm_call *call);
 enum cm_status cm_dnnl_prepare(struct cm_call *call);
 enum cm_status cm_dnnl_run(struct cm_call *call);
 
+/* For kernels that have one of these do a part of their work: scratch has at least so many bytes
+ * after the first, and the second runs what call->state was before they took it for themselves. */
+enum cm_status cm_dnnl_prepare_with(struct cm_call *call, size_t scratch_bytes);
+enum cm_status cm_dnnl_run_state(struct cm_call *call, void *state);
+
+/* In prepare, for kernels of others between those of oneDNN: channels last, as oneDNN's
+ * convolutions read and write tensors of this shape; NULL where that is row by row. */
+enum cm_status cm_dnnl_channels_last(struct cm_call *call, const struct cm_shape *shape,
+                                     const struct cm_layout **out) CM_MUST_CHECK;
+
 /* oneDNN as it was found; opens it if nobody did. */
 struct cm_dnnl_found {
     char version[32];  /* "2.6.3"; "" when it cannot be used */

@@ -205,6 +205,16 @@ static bool conv_grad_accepts(struct cm_call *call)
     return read_gradients(call, &grad) && choose_gradient_order(call, &grad);
 }
 
+bool cm_dnnl_accept_conv_data(struct cm_call *call)
+{
+    struct cm_dnnl_conv_grad grad = {.direct = true};
+    if (!read_gradients(call, &grad))
+        return false;
+    grad.x.order = grad.dx.order = grad.dy.order = CM_DNNL_CHANNELS_LAST;
+    grad.dw.rank = grad.db.rank = 0;
+    return cm_dnnl_make_conv_grad(call, &grad);
+}
+
 static bool conv_transpose_grad_accepts(struct cm_call *call)
 {
     struct cm_dnnl_conv_grad grad = {.transposed = true};

@@ -751,6 +751,25 @@ static enum cm_status layout_for(struct cm_call *call, const struct cm_dnnl_oper
     return CM_OK;
 }
 
+enum cm_status cm_dnnl_channels_last(struct cm_call *call, const struct cm_shape *shape,
+                                     const struct cm_layout **out)
+{
+    const struct cm_dnnl *dnnl = cm_dnnl_get();
+    struct cm_dnnl_operand asked = {.order = CM_DNNL_CHANNELS_LAST, .rank = shape->rank};
+    int64_t strides[CM_DNNL_MAX_RANK];
+    *out = NULL;
+    if (!dnnl->usable || shape->rank < 1 || shape->rank > CM_DNNL_MAX_RANK)
+        return cm_call_fail(call, CM_UNSUPPORTED, "oneDNN has no layout for it");
+    memcpy(asked.dims, shape->dims, (size_t)shape->rank * sizeof asked.dims[0]);
+    channels_last_strides(asked.rank, asked.dims, strides);
+    struct dnnl_memory_desc *desc = dnnl->major->strided(asked.rank, asked.dims, strides);
+    if (!desc)
+        return out_of_memory(call);
+    const enum cm_status status = layout_for(call, &asked, desc, out);
+    dnnl->major->free(desc);
+    return status;
+}
+
 /* A result that the primitive writes in `layout` and the call moves to rows: takes its place in
  * scratch. */
 static enum cm_status prepare_delivery(struct cm_call *call, struct dnnl_operand *operand,
@@ -811,13 +830,17 @@ static enum cm_status prepare_work(struct cm_call *call, struct dnnl_work *p, si
     return CM_OK;
 }
 
-enum cm_status cm_dnnl_prepare(struct cm_call *call)
+enum cm_status cm_dnnl_prepare_with(struct cm_call *call, size_t scratch_bytes)
 {
-    size_t scratch_bytes = 0;
     for (struct dnnl_work *p = call->state; p; p = p->next)
         CM_TRY(prepare_work(call, p, &scratch_bytes));
     cm_call_scratch(call, scratch_bytes);
     return CM_OK;
+}
+
+enum cm_status cm_dnnl_prepare(struct cm_call *call)
+{
+    return cm_dnnl_prepare_with(call, 0);
 }
 
 static enum cm_status run_work(struct cm_call *call, struct dnnl_work *p)
@@ -853,9 +876,14 @@ static enum cm_status run_work(struct cm_call *call, struct dnnl_work *p)
     return CM_OK;
 }
 
-enum cm_status cm_dnnl_run(struct cm_call *call)
+enum cm_status cm_dnnl_run_state(struct cm_call *call, void *state)
 {
-    for (struct dnnl_work *p = call->state; p; p = p->next)
+    for (struct dnnl_work *p = state; p; p = p->next)
         CM_TRY(run_work(call, p));
     return CM_OK;
+}
+
+enum cm_status cm_dnnl_run(struct cm_call *call)
+{
+    return cm_dnnl_run_state(call, call->state);
 }

@@ -80,8 +80,8 @@ static enum cm_status dynamicquantizematmul_body(struct cm_body *b)
 }
 
 CM_OP_IN(microsoft, "com.microsoft", MatMulIntegerToFloat, .infer = cm_product_infer,
-         .prepare = cm_product_prepare, .run = cm_product_run, .body = matmulintegertofloat_body,
-         .arg = &cm_product_to_float, .work = cm_work_product);
+         .prepare = cm_coded_product_prepare, .run = cm_coded_product_run,
+         .body = matmulintegertofloat_body, .arg = &cm_product_to_float, .work = cm_work_product);
 CM_OP_IN(microsoft, "com.microsoft", DynamicQuantizeMatMul, .body = dynamicquantizematmul_body);
 
 /* ai.onnx's operator, which has channels at axis 1; weights are laid out alike in both. */

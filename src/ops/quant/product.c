@@ -120,7 +120,7 @@ static bool reserve(int64_t rows, int64_t columns, size_t *end, size_t *at)
            bytes < SIZE_MAX / 2 && cm_size_add(*end, cm_round_up(bytes, CM_TENSOR_ALIGNMENT), end);
 }
 
-enum cm_status cm_product_prepare(struct cm_call *call)
+enum cm_status cm_coded_product_prepare(struct cm_call *call)
 {
     const struct cm_product_kind *kind = call->node->op->arg;
     struct product *p = cm_call_state(call, sizeof *p);
@@ -321,7 +321,7 @@ static void multiply_parts(void *arg, int64_t begin, int64_t end)
     }
 }
 
-enum cm_status cm_product_run(struct cm_call *call)
+enum cm_status cm_coded_product_run(struct cm_call *call)
 {
     const struct cm_product_kind *kind = call->node->op->arg;
     const struct product *p = call->state;
@@ -336,7 +336,7 @@ enum cm_status cm_product_run(struct cm_call *call)
     return CM_OK;
 }
 
-CM_OP(MatMulInteger, .infer = cm_product_infer, .prepare = cm_product_prepare,
-      .run = cm_product_run, .grad = cm_grad_none, .arg = &integer);
-CM_OP(QLinearMatMul, .infer = cm_product_infer, .prepare = cm_product_prepare,
-      .run = cm_product_run, .grad = cm_grad_none, .arg = &quantized);
+CM_OP(MatMulInteger, .infer = cm_product_infer, .prepare = cm_coded_product_prepare,
+      .run = cm_coded_product_run, .grad = cm_grad_none, .arg = &integer);
+CM_OP(QLinearMatMul, .infer = cm_product_infer, .prepare = cm_coded_product_prepare,
+      .run = cm_coded_product_run, .grad = cm_grad_none, .arg = &quantized);

@@ -14,7 +14,7 @@ struct cm_product_kind {
 extern const struct cm_product_kind cm_product_to_float; /* MatMulIntegerToFloat */
 
 cm_infer_fn cm_product_infer;
-cm_prepare_fn cm_product_prepare;
-cm_run_fn cm_product_run;
+cm_prepare_fn cm_coded_product_prepare;
+cm_run_fn cm_coded_product_run;
 
 #endif

@@ -8,7 +8,7 @@
 
 struct kernel_case {
     const char *graph;   /* "g (float[2,3] x) => (y) { .. }": inputs get numbers in [-1, 1) */
-    const char *kernels; /* of the steps, in order: "onednn, cpu"; a reorder is one, too */
+    const char *kernels; /* of the last steps, in order: "onednn, cpu"; a reorder is one, too */
     double tolerance;    /* by the largest number of each result */
     double shift;        /* added to the numbers of input 0 */
     float odd;           /* unless 0: in place of a few numbers of input 0 */

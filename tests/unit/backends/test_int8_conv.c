@@ -139,3 +139,31 @@ void test_int8_conv__one_after_the_other(void)
 {
     check_in_arena(chain);
 }
+
+/* MaxPool of codes, signed and not. */
+static void pools(struct cm_arena *arena)
+{
+    static const char *const attributes[] = {
+        "<kernel_shape = [3, 3], pads = [1, 1, 1, 1], strides = [2, 2]>",
+        "<kernel_shape = [2, 3], ceil_mode = 1, strides = [2, 2]>",
+        "<kernel_shape = [2, 2], dilations = [2, 1]>",
+        "<kernel_shape = [3, 2], auto_pad = \"SAME_UPPER\", strides = [2, 2]>"};
+    for (int is_signed = 0; is_signed < 2; is_signed++)
+        for (size_t i = 0; i < CM_COUNT(attributes); i++) {
+            const char *const type = is_signed ? "int8" : "uint8";
+            const struct cm_datum *const in[] = {
+                bytes(arena, is_signed ? CM_INT8 : CM_UINT8, &CM_SHAPE(2, 70, 9, 8), 1)};
+            agree(arena,
+                  cm_arena_printf(arena,
+                                  GRAPH_HEAD "main (%s[N,C,H,W] x) => (%s[N,C,P,Q] y) "
+                                             "{y = MaxPool%s(x)}",
+                                  type, type, attributes[i])
+                      .data,
+                  in, 1, "cpu");
+        }
+}
+
+void test_int8_conv__pooling_between_them(void)
+{
+    check_in_arena(pools);
+}

@@ -69,7 +69,7 @@ static void ties(struct cm_arena *arena)
 {
     static const char graph[] = "g (float[2,2,6,9] x) => (y, i) "
                                 "{ r = Round(x) y, i = MaxPool<kernel_shape = [3, 3]>(r) }";
-    check_kernels(arena, &(struct kernel_case){graph, "reference, cpu", 0, 0, 0, false});
+    check_kernels(arena, &(struct kernel_case){graph, "cpu", 0, 0, 0, false});
 }
 
 void test_pool_kernels__the_first_of_equal_maxima(void)
