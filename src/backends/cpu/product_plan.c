@@ -165,7 +165,7 @@ static bool place_right_operand(struct cm_call *call, struct cm_product_plan *pl
     return true;
 }
 
-bool cm_product_suits(struct cm_call *call, const struct cm_product_plan *plan)
+bool cm_product_plan_suits(struct cm_call *call, const struct cm_product_plan *plan)
 {
     const int64_t m = plan->gemm.m;
     if (plan->n_axes > 0)
@@ -198,7 +198,7 @@ struct cm_product_plan *cm_product_plan_new(struct cm_call *call, const struct c
 /* Multiplications from which a single batch is worth the whole team. */
 enum { WORTH_A_TEAM = 1 << 23 };
 
-enum cm_status cm_product_prepare(struct cm_call *call)
+enum cm_status cm_product_plan_prepare(struct cm_call *call)
 {
     struct cm_product_plan *plan = call->state;
     const struct cm_sgemm *gemm = &plan->gemm;
@@ -304,7 +304,7 @@ static void run_parts(void *arg, int64_t begin, int64_t end)
     }
 }
 
-enum cm_status cm_product_run(struct cm_call *call)
+enum cm_status cm_product_plan_run(struct cm_call *call)
 {
     const struct cm_product_plan *plan = call->state;
     if (cm_tensor_count(call->out[0]) == 0)
@@ -329,7 +329,7 @@ static struct cm_product_plan *read_call(struct cm_call *call)
 static bool accepts(struct cm_call *call)
 {
     const struct cm_product_plan *plan = read_call(call);
-    return plan && cm_product_suits(call, plan);
+    return plan && cm_product_plan_suits(call, plan);
 }
 
 static bool accepts_rest(struct cm_call *call)
@@ -338,6 +338,8 @@ static bool accepts_rest(struct cm_call *call)
 }
 
 CM_KERNEL(cpu, MatMul, .accepts = accepts, .accepts_rest = accepts_rest,
-          .prepare = cm_product_prepare, .run = cm_product_run, .layouts = CM_LAYOUT_CHOSEN);
+          .prepare = cm_product_plan_prepare, .run = cm_product_plan_run,
+          .layouts = CM_LAYOUT_CHOSEN);
 CM_KERNEL(cpu, Gemm, .accepts = accepts, .accepts_rest = accepts_rest,
-          .prepare = cm_product_prepare, .run = cm_product_run, .layouts = CM_LAYOUT_CHOSEN);
+          .prepare = cm_product_plan_prepare, .run = cm_product_plan_run,
+          .layouts = CM_LAYOUT_CHOSEN);

@@ -77,10 +77,10 @@ void cm_product_finish(const void *arg, int64_t row, int64_t rows, int64_t colum
                        float *c, int64_t c_row);
 
 /* For accepts: are there so few rows that ours is the faster kernel? Decided by the shape alone. */
-bool cm_product_suits(struct cm_call *call, const struct cm_product_plan *plan);
+bool cm_product_plan_suits(struct cm_call *call, const struct cm_product_plan *plan);
 
 /* The state is the plan. */
-enum cm_status cm_product_prepare(struct cm_call *call);
-enum cm_status cm_product_run(struct cm_call *call);
+enum cm_status cm_product_plan_prepare(struct cm_call *call);
+enum cm_status cm_product_plan_run(struct cm_call *call);
 
 #endif

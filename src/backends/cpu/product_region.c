@@ -167,7 +167,7 @@ static struct cm_product_plan *read_region(struct cm_call *call)
 static bool accepts(struct cm_call *call)
 {
     const struct cm_product_plan *plan = read_region(call);
-    return plan && cm_product_suits(call, plan);
+    return plan && cm_product_plan_suits(call, plan);
 }
 
 static bool accepts_rest(struct cm_call *call)
@@ -244,5 +244,5 @@ static enum cm_sharing share(const struct cm_node *node, int output, int input)
 }
 
 CM_KERNEL_IN(cpu, "ai.cameo", ProductRegion, .accepts = accepts, .accepts_rest = accepts_rest,
-             .prepare = cm_product_prepare, .run = cm_product_run, .share = share,
+             .prepare = cm_product_plan_prepare, .run = cm_product_plan_run, .share = share,
              .layouts = CM_LAYOUT_CHOSEN);
