@@ -208,9 +208,8 @@ static void scale_row(int64_t n, float factor, float *to)
 
 void cm_scaled_exp_row(int64_t n, const float *x, float factor, float *to)
 {
-    struct soft_lanes l = {.x = to, .with = x, .to = to, .a = -factor};
-    memset(to, 0, (size_t)n * sizeof *to);
-    over_row(lower_builds, n, 0, &l);
+    exp_row(n, x, 0, to);
+    scale_row(n, factor, to);
 }
 
 /* ---- One row of each operator: x is the operand, or dy ---- */

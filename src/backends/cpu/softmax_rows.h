@@ -9,7 +9,7 @@
 
 /* to = x - log(sum(exp(x))); to may be x, or NULL. Returns that logarithm. */
 double cm_log_softmax_row(int64_t n, const float *x, float *to);
-/* to = factor * exp(x) */
+/* to = factor * exp(x), of x that are not above 0; to may be x. */
 void cm_scaled_exp_row(int64_t n, const float *x, float factor, float *to);
 
 #endif

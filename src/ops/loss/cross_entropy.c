@@ -75,6 +75,11 @@ static enum cm_status loss_grad_prepare(struct cm_call *call)
         return cm_call_fail(call, CM_BAD_MODEL, "its reduction is not known");
     if (cm_tensor_count(call->in[LABELS]) != positions)
         return cm_call_fail(call, CM_BAD_MODEL, "its operands differ in shape");
+    if (call->n_in > WEIGHTS && call->in[WEIGHTS] &&
+        cm_tensor_count(call->in[WEIGHTS]) != loss->classes)
+        return cm_call_fail(call, CM_BAD_MODEL, "it has %lld weights for %lld classes",
+                            (long long)cm_tensor_count(call->in[WEIGHTS]),
+                            (long long)loss->classes);
     if (cm_tensor_count(call->in[D_LOSS]) != (loss->reduction == CM_REDUCE_NONE ? positions : 1))
         return cm_call_fail(call, CM_BAD_MODEL, "dLoss does not have the shape of the loss");
     cm_call_scratch(call, sizeof(double)); /* the sum of all weights */

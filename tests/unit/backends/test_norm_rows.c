@@ -97,6 +97,23 @@ void test_norm_rows__groups_and_instances(void)
     check_in_arena(groups);
 }
 
+static void lengths(struct cm_arena *arena)
+{
+    static const char *const cases[] = {"1,1", "3,7", "2,3,16", "40,333"};
+    for (size_t i = 0; i < CM_COUNT(cases); i++) {
+        agree(arena,
+              cm_arena_printf(arena, "g (float[%s] x) => (y) { y = LpNormalization(x) }", cases[i])
+                  .data,
+              false, 0);
+    }
+    agree(arena, "g (float[3,70] v) => (y) { z = Sub(v, v) y = LpNormalization(z) }", false, 0);
+}
+
+void test_norm_rows__lengths_of_rows(void)
+{
+    check_in_arena(lengths);
+}
+
 static void odd_numbers(struct cm_arena *arena)
 {
     const float odd[] = {NAN, INFINITY, -INFINITY};
@@ -126,7 +143,9 @@ static void declined(struct cm_arena *arena)
     static const char *const graphs[] = {
         "g (float[3,4] x, float[1] s) => (y) { y = LayerNormalization(x, s) }",
         "g (float[3,4] x, float[3,4] s) => (y) { y = LayerNormalization(x, s) }",
-        "g (float[0,4] x, float[4] s) => (y) { y = LayerNormalization(x, s) }"};
+        "g (float[0,4] x, float[4] s) => (y) { y = LayerNormalization(x, s) }",
+        "g (float[3,4] x) => (y) { y = LpNormalization<p = 1>(x) }",
+        "g (float[3,4] x) => (y) { y = LpNormalization<axis = 0>(x) }"};
     for (size_t i = 0; i < CM_COUNT(graphs); i++)
         check_kernels(arena, &(struct kernel_case){graphs[i], "reference", 0, 0, 0, false});
 }

@@ -71,6 +71,27 @@ static void losses(struct cm_arena *arena)
             }
 }
 
+static void losses_of_images(struct cm_arena *arena)
+{
+    agree(arena,
+          "g (float[2,21,9,7] x, float[2,21,9,7] z) => (loss, p) { l = ArgMax<axis = 1, keepdims = "
+          "0>(z) loss, p = SoftmaxCrossEntropyLoss<ignore_index = 3>(x, l) }",
+          0, 0);
+    agree(arena,
+          "g (float[40,5,70] x, float[40,5,70] z) => (loss) { l = ArgMax<axis = 1, keepdims = "
+          "0>(z) loss = SoftmaxCrossEntropyLoss<reduction = \"none\">(x, l) }",
+          0, 0);
+    agree(arena,
+          "g (float[40,5,70] p, float[40,5,70] z, float[1] d) => (dx) { l = ArgMax<axis = 1, "
+          "keepdims = 0>(z) dx = ai.cameo.SoftmaxCrossEntropyLossGrad<ignore_index = 3>(d, p, l) }",
+          -2, 0);
+}
+
+void test_softmax_rows__losses_of_images(void)
+{
+    check_in_arena(losses_of_images);
+}
+
 void test_softmax_rows__losses(void)
 {
     check_in_arena(losses);
@@ -78,11 +99,9 @@ void test_softmax_rows__losses(void)
 
 static void declined(struct cm_arena *arena)
 {
-    static const char *const graphs[] = {
-        "g (float[3,4,5] x) => (y) { y = Softmax<axis = 1>(x) }",
-        "g (float[0,4] x) => (y) { y = LogSoftmax(x) }", "g (float x) => (y) { y = Softmax(x) }",
-        "g (float[2,3,4] x, float[2,3,4] z) => (y) { l = ArgMax<axis = 1, keepdims = 0>(z) "
-        "y = SoftmaxCrossEntropyLoss(x, l) }"};
+    static const char *const graphs[] = {"g (float[3,4,5] x) => (y) { y = Softmax<axis = 1>(x) }",
+                                         "g (float[0,4] x) => (y) { y = LogSoftmax(x) }",
+                                         "g (float x) => (y) { y = Softmax(x) }"};
     for (size_t i = 0; i < CM_COUNT(graphs); i++)
         check_kernels(arena, &(struct kernel_case){graphs[i], "reference", 0, 0, 0, false});
 }
