@@ -24,7 +24,7 @@ static CM_ALWAYS_INLINE void fill_words_on(enum cm_machine machine, int64_t coun
     for (int64_t i = 0; i < count; i++)
         memcpy(to + i * 8, &word, 8);
 }
-CM_BUILDS(fill_words, (int64_t count, uint64_t word, char *to), (machine, count, word, to))
+CM_TWO_BUILDS(fill_words, (int64_t count, uint64_t word, char *to), (machine, count, word, to))
 
 /* bytes / size copies of one element of 1, 2, 4 or 8 bytes. */
 static void fill_bytes(char *to, const char *one, size_t size, size_t bytes)

@@ -121,8 +121,8 @@ static CM_ALWAYS_INLINE void best_of_block_on(enum cm_machine machine, int64_t c
     *best = lanes[0];
     *nans = found;
 }
-CM_BUILDS(best_of_block, (int64_t count, const float *x, float sign, float *best, int *nans),
-          (machine, count, x, sign, best, nans))
+CM_TWO_BUILDS(best_of_block, (int64_t count, const float *x, float sign, float *best, int *nans),
+              (machine, count, x, sign, best, nans))
 
 /* A lane of floats, the first of equal ones: only a block with a better one is searched. */
 static int64_t arg_of_floats(int64_t length, const float *x, float sign)

@@ -67,7 +67,7 @@ static CM_ALWAYS_INLINE void add_floats_on(enum cm_machine machine, PARAMETERS)
     (void)machine;
     STEPS(float, double, t + x)
 }
-CM_BUILDS(add_floats, (PARAMETERS), (machine, n, steps, stride, from, totals, to, exclusive))
+CM_TWO_BUILDS(add_floats, (PARAMETERS), (machine, n, steps, stride, from, totals, to, exclusive))
 
 static void sum_FLOAT(PARAMETERS)
 {

@@ -19,9 +19,9 @@
         }                                                                                          \
         *wrong = found;                                                                            \
     }                                                                                              \
-    CM_BUILDS(name,                                                                                \
-              (int64_t count, const ctype *from, int64_t limit, int64_t *to, int64_t *wrong),      \
-              (machine, count, from, limit, to, wrong))
+    CM_TWO_BUILDS(name,                                                                            \
+                  (int64_t count, const ctype *from, int64_t limit, int64_t *to, int64_t *wrong),  \
+                  (machine, count, from, limit, to, wrong))
 PLACES(places_of_int32, int32_t)
 PLACES(places_of_int64, int64_t)
 

@@ -50,8 +50,8 @@ static CM_ALWAYS_INLINE void float_keys_on(enum cm_machine machine, int64_t coun
     for (int64_t i = 0; i < count; i++)
         keys[i] = key_of_float(x[i], nan_key);
 }
-CM_BUILDS(float_keys, (int64_t count, const float *x, uint64_t nan_key, uint64_t *keys),
-          (machine, count, x, nan_key, keys))
+CM_TWO_BUILDS(float_keys, (int64_t count, const float *x, uint64_t nan_key, uint64_t *keys),
+              (machine, count, x, nan_key, keys))
 
 static void keys_FLOAT(const struct cm_tensor *x, int64_t first, int64_t count, uint64_t nan_key,
                        uint64_t *keys)

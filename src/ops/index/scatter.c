@@ -127,7 +127,7 @@ static CM_ALWAYS_INLINE void add_floats_on(enum cm_machine machine, int64_t coun
     for (int64_t i = 0; i < count; i++)
         y[i] += x[i];
 }
-CM_BUILDS(add_floats, (int64_t count, const float *x, float *y), (machine, count, x, y))
+CM_TWO_BUILDS(add_floats, (int64_t count, const float *x, float *y), (machine, count, x, y))
 
 void cm_join_span(const struct cm_join *join, int64_t count, const void *from, int64_t first,
                   int64_t at, void *to)
