@@ -59,7 +59,14 @@ void cm_machine_limit(enum cm_machine most);
     CM_BUILD(name, CM_FOR_AVX512, avx512, CM_AVX512, parameters, arguments)                        \
     static void(*const name##_builds[CM_MACHINES])                                                 \
         parameters = {name##_plain, name##_avx2, name##_avx512};
+/* The same without one for AVX-512, which takes that for AVX2: for loops that wait for memory. */
+#define CM_TWO_BUILDS(name, parameters, arguments)                                                 \
+    CM_BUILD(name, , plain, CM_PLAIN, parameters, arguments)                                       \
+    CM_BUILD(name, CM_FOR_AVX2, avx2, CM_AVX2, parameters, arguments)                              \
+    static void(*const name##_builds[CM_MACHINES])                                                 \
+        parameters = {name##_plain, name##_avx2, name##_avx2};
 #else
+#define CM_TWO_BUILDS CM_BUILDS
 #define CM_BUILDS(name, parameters, arguments)                                                     \
     CM_BUILD(name, , plain, CM_PLAIN, parameters, arguments)                                       \
     static void(*const name##_builds[CM_MACHINES])                                                 \

@@ -49,8 +49,7 @@ enum {
 /* side: elements of a vector of sixteen bytes. */
 #define SQUARES(width, side, rounds, ctype)                                                        \
     typedef ctype vector_##width __attribute__((vector_size(16)));                                 \
-    static inline void square_##width(const char *from, int64_t from_row, char *to,                \
-                                      int64_t to_row)                                              \
+    static void square_##width(const char *from, int64_t from_row, char *to, int64_t to_row)       \
     {                                                                                              \
         vector_##width a[side], b[side];                                                           \
         UNROLL for (int i = 0; i < (side); i++) memcpy(&a[i], from + i * from_row * width, 16);    \

@@ -102,8 +102,8 @@ static CM_ALWAYS_INLINE void bfloat_store_on(enum cm_machine machine, int64_t co
         to[i] = (uint16_t)((bits & 0x7FFFFFFF) > 0x7F800000 ? nan : rounded);
     }
 }
-CM_BUILDS(bfloat_store, (int64_t count, const float *from, uint16_t *to),
-          (machine, count, from, to))
+CM_TWO_BUILDS(bfloat_store, (int64_t count, const float *from, uint16_t *to),
+              (machine, count, from, to))
 
 void cm_bfloat_store(int64_t count, const float *from, uint16_t *to)
 {

@@ -21,6 +21,13 @@ void cm_log_floats(int64_t count, const float *x, float *y);
 void cm_tanh_floats(int64_t count, const float *x, float *y);
 void cm_sigmoid_floats(int64_t count, const float *x, float *y);
 void cm_erf_floats(int64_t count, const float *x, float *y);
+/* Of every float, however many turns it makes. */
+void cm_sin_floats(int64_t count, const float *x, float *y);
+void cm_cos_floats(int64_t count, const float *x, float *y);
+/* x to the power e, as powf has it for zeros, infinities, NaN and negative numbers. The steps are
+ * 1, or 0 for one number that repeats. */
+void cm_pow_floats(int64_t count, const float *x, int64_t step_x, const float *e, int64_t step_e,
+                   float *y);
 
 static CM_ALWAYS_INLINE uint32_t cm_float_bits(float x)
 {

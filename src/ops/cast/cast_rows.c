@@ -11,7 +11,7 @@
 enum { BLOCK = 512 }; /* floats looked at before they are converted */
 
 /* Defines <from>_to_<to>, which is built per machine; x is the element. */
-#define DIRECT(FROM, from_type, TO, to_type, expression)                                           \
+#define DIRECT(BUILDS, FROM, from_type, TO, to_type, expression)                                   \
     static CM_ALWAYS_INLINE void FROM##_to_##TO##_rows_on(enum cm_machine machine, int64_t count,  \
                                                           const from_type *xs, to_type *ys)        \
     {                                                                                              \
@@ -22,18 +22,18 @@ enum { BLOCK = 512 }; /* floats looked at before they are converted */
             ys[k] = (to_type)(expression);                                                         \
         }                                                                                          \
     }                                                                                              \
-    CM_BUILDS(FROM##_to_##TO##_rows, (int64_t count, const from_type *xs, to_type *ys),            \
-              (machine, count, xs, ys))
-#define DIRECT_ROW(FROM, from_type, TO, to_type, expression)                                       \
-    DIRECT(FROM, from_type, TO, to_type, expression)                                               \
+    BUILDS(FROM##_to_##TO##_rows, (int64_t count, const from_type *xs, to_type *ys),               \
+           (machine, count, xs, ys))
+#define DIRECT_ROW(BUILDS, FROM, from_type, TO, to_type, expression)                               \
+    DIRECT(BUILDS, FROM, from_type, TO, to_type, expression)                                       \
     static void FROM##_to_##TO(int64_t count, const void *from, void *to)                          \
     {                                                                                              \
         FROM##_to_##TO##_rows_builds[cm_this_machine()](count, from, to);                          \
     }
 /* Floats that the type holds, or 32 bits whose low ones are kept, convert as the processor does it;
  * a block with others goes one by one. */
-#define FROM_FLOAT(TO, to_type, middle, limit)                                                     \
-    DIRECT(FLOAT, float, TO, to_type, (middle)x)                                                   \
+#define FROM_FLOAT(BUILDS, TO, to_type, middle, limit)                                             \
+    DIRECT(BUILDS, FLOAT, float, TO, to_type, (middle)x)                                           \
     static void FLOAT_to_##TO(int64_t count, const void *from, void *to)                           \
     {                                                                                              \
         const float *xs = from;                                                                    \
@@ -58,8 +58,8 @@ static CM_ALWAYS_INLINE void count_outside_on(enum cm_machine machine, int64_t c
         found += !(fabsf(x[k]) < limit); /* NaN too */
     *outside = found;
 }
-CM_BUILDS(count_outside, (int64_t count, const float *x, float limit, int32_t *outside),
-          (machine, count, x, limit, outside))
+CM_TWO_BUILDS(count_outside, (int64_t count, const float *x, float limit, int32_t *outside),
+              (machine, count, x, limit, outside))
 
 static bool all_within(int64_t count, const float *x, float limit)
 {
@@ -68,22 +68,22 @@ static bool all_within(int64_t count, const float *x, float limit)
     return outside == 0;
 }
 
-DIRECT_ROW(UINT8, uint8_t, FLOAT, float, x)
-DIRECT_ROW(INT8, int8_t, FLOAT, float, x)
-DIRECT_ROW(INT32, int32_t, FLOAT, float, x)
-DIRECT_ROW(INT64, int64_t, FLOAT, float, x)
-DIRECT_ROW(DOUBLE, double, FLOAT, float, x)
-DIRECT_ROW(BOOL, uint8_t, FLOAT, float, x != 0)
-DIRECT_ROW(FLOAT, float, DOUBLE, double, x)
-DIRECT_ROW(FLOAT, float, BOOL, uint8_t, x != 0)
-DIRECT_ROW(INT32, int32_t, INT64, int64_t, x)
-DIRECT_ROW(INT64, int64_t, INT32, int32_t, (uint32_t)(uint64_t)x)
-DIRECT_ROW(INT64, int64_t, BOOL, uint8_t, x != 0)
-DIRECT_ROW(BOOL, uint8_t, INT64, int64_t, x != 0)
-FROM_FLOAT(UINT8, uint8_t, int32_t, 0x1p31F)
-FROM_FLOAT(INT8, int8_t, int32_t, 0x1p31F)
-FROM_FLOAT(INT32, int32_t, int32_t, 0x1p31F)
-FROM_FLOAT(INT64, int64_t, int64_t, 0x1p63F)
+DIRECT_ROW(CM_TWO_BUILDS, UINT8, uint8_t, FLOAT, float, x)
+DIRECT_ROW(CM_TWO_BUILDS, INT8, int8_t, FLOAT, float, x)
+DIRECT_ROW(CM_TWO_BUILDS, INT32, int32_t, FLOAT, float, x)
+DIRECT_ROW(CM_BUILDS, INT64, int64_t, FLOAT, float, x)
+DIRECT_ROW(CM_TWO_BUILDS, DOUBLE, double, FLOAT, float, x)
+DIRECT_ROW(CM_TWO_BUILDS, BOOL, uint8_t, FLOAT, float, x != 0)
+DIRECT_ROW(CM_TWO_BUILDS, FLOAT, float, DOUBLE, double, x)
+DIRECT_ROW(CM_TWO_BUILDS, FLOAT, float, BOOL, uint8_t, x != 0)
+DIRECT_ROW(CM_TWO_BUILDS, INT32, int32_t, INT64, int64_t, x)
+DIRECT_ROW(CM_TWO_BUILDS, INT64, int64_t, INT32, int32_t, (uint32_t)(uint64_t)x)
+DIRECT_ROW(CM_TWO_BUILDS, INT64, int64_t, BOOL, uint8_t, x != 0)
+DIRECT_ROW(CM_TWO_BUILDS, BOOL, uint8_t, INT64, int64_t, x != 0)
+FROM_FLOAT(CM_TWO_BUILDS, UINT8, uint8_t, int32_t, 0x1p31F)
+FROM_FLOAT(CM_TWO_BUILDS, INT8, int8_t, int32_t, 0x1p31F)
+FROM_FLOAT(CM_TWO_BUILDS, INT32, int32_t, int32_t, 0x1p31F)
+FROM_FLOAT(CM_BUILDS, INT64, int64_t, int64_t, 0x1p63F)
 
 static void half_to_float(int64_t count, const void *from, void *to)
 {

@@ -24,7 +24,7 @@ static CM_ALWAYS_INLINE void fill_words_on(enum cm_machine machine, int64_t coun
     for (int64_t i = 0; i < count; i++)
         memcpy(to + i * 8, &word, 8);
 }
-CM_BUILDS(fill_words, (int64_t count, uint64_t word, char *to), (machine, count, word, to))
+CM_TWO_BUILDS(fill_words, (int64_t count, uint64_t word, char *to), (machine, count, word, to))
 
 /* bytes / size copies of one element of 1, 2, 4 or 8 bytes. */
 static void fill_bytes(char *to, const char *one, size_t size, size_t bytes)
@@ -371,6 +371,29 @@ void cm_move_run(const struct cm_move *move, enum cm_dtype type, const void *fro
 
 /* ---- whole tensors ---- */
 
+struct bytes {
+    char *to;
+    const char *from;
+    size_t count;
+};
+
+enum { STRETCH = 1 << 18 }; /* bytes: long ones are copied past the cache */
+
+static void move_stretches(void *arg, int64_t begin, int64_t end)
+{
+    const struct bytes *bytes = arg;
+    const size_t first = (size_t)begin * STRETCH, last = (size_t)end * STRETCH;
+    memcpy(bytes->to + first, bytes->from + first,
+           (last < bytes->count ? last : bytes->count) - first);
+}
+
+void cm_move_bytes(void *to, const void *from, size_t bytes)
+{
+    struct bytes job = {to, from, bytes};
+    if (bytes > 0)
+        cm_parallel((int64_t)((bytes - 1) / STRETCH + 1), 4, move_stretches, &job);
+}
+
 enum cm_status cm_run_copy(struct cm_call *call)
 {
     const struct cm_tensor *x = call->in[0];
@@ -379,8 +402,8 @@ enum cm_status cm_run_copy(struct cm_call *call)
     if (size != cm_tensor_bytes(y))
         return cm_call_fail(call, CM_BAD_ARGUMENT, "%zu bytes do not fit a result of %zu", size,
                             cm_tensor_bytes(y));
-    if (size && y->data != x->data)
-        memcpy(y->data, x->data, size);
+    if (y->data != x->data)
+        cm_move_bytes(y->data, x->data, size);
     return cm_move_hold(y, x, call->err);
 }
 

@@ -23,6 +23,8 @@ void cm_move_plan(struct cm_move *move, int rank, const int64_t *dims, const int
                   const int64_t *to_strides);
 void cm_move_run(const struct cm_move *move, enum cm_dtype type, const void *from, void *to);
 
+/* A copy of so many bytes, by all threads. */
+void cm_move_bytes(void *to, const void *from, size_t bytes);
 /* count elements side by side; from and to are the starts of the tensors, the positions are in
  * elements. */
 void cm_move_span(enum cm_dtype type, const void *from, int64_t from_at, void *to, int64_t to_at,

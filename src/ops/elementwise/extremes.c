@@ -160,8 +160,8 @@ static CM_ALWAYS_INLINE void clip_floats_on(enum cm_machine machine, int64_t cou
         y[i] = raised >= most ? most : raised;
     }
 }
-CM_BUILDS(clip_floats, (int64_t count, const float *x, float least, float most, float *y),
-          (machine, count, x, least, most, y))
+CM_TWO_BUILDS(clip_floats, (int64_t count, const float *x, float least, float most, float *y),
+              (machine, count, x, least, most, y))
 
 /* Says whether the run is of that form, and clips it then. */
 static bool clip_between(const struct cm_elements *e)

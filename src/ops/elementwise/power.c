@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/elementwise/element_loops.h"
 #include "ops/elementwise/types.h"
+#include "tensor/vector_math.h"
 
 #include <math.h>
 
@@ -49,8 +50,6 @@ typedef void power_fn(int64_t n, const void *x, int64_t step_x, const void *e, i
             ys[i] = (T)(expression);                                                               \
         }                                                                                          \
     }
-/* Squares, by far the most frequent powers, are products: whatever repeats, one element or none. */
-POWER_LOOP(power_float_float, float, float, e == 2 ? x * x : powf(x, e))
 POWER_LOOP(power_float_double, float, double, pow((double)x, e))
 POWER_LOOP(power_float_whole, float, int64_t, pow((double)x, (double)e))
 POWER_LOOP(power_double_double, double, double, e == 2 ? x * x : pow(x, e))
@@ -59,9 +58,27 @@ POWER_LOOP(power_int32_double, int32_t, double, to_integer(pow((double)x, e)))
 POWER_LOOP(power_int32_whole, int32_t, int64_t, whole_power(x, e))
 POWER_LOOP(power_int64_double, int64_t, double, to_integer(pow((double)x, e)))
 POWER_LOOP(power_int64_whole, int64_t, int64_t, whole_power(x, e))
-/* The exponent is 2 for all. */
+/* The exponent is 2, or 3, for all. */
 POWER_LOOP(square_float, float, float, ((void)e, x *x))
+POWER_LOOP(cube_float, float, float, ((void)e, (double)x *(double)x *(double)x))
 POWER_LOOP(square_double, double, double, ((void)e, x *x))
+
+enum { BLOCK = 256 };
+
+/* Squares and cubes, by far the most frequent powers, are products: whatever repeats, one element
+ * or none. n is a block at most. */
+static void power_float_float(int64_t n, const void *from, int64_t step_x, const void *by,
+                              int64_t step_e, void *to)
+{
+    const float *xs = from, *es = by;
+    float *ys = to, powers[BLOCK];
+    cm_pow_floats(n, xs, step_x, es, step_e, powers);
+    for (int64_t i = 0; i < n; i++) {
+        const float x = xs[i * step_x], e = es[i * step_e];
+        const float cube = (float)((double)x * (double)x * (double)x);
+        ys[i] = e == 2 ? x * x : e == 3 ? cube : powers[i];
+    }
+}
 
 static power_fn *const powers[CM_DTYPE_COUNT][3] = {
     [CM_FLOAT] = {power_float_float, power_float_double, power_float_whole},
@@ -94,8 +111,6 @@ typedef void wholes_fn(int64_t n, const void *from, int64_t *to);
 CM_INTEGER_TYPES(WHOLES, wholes, ())
 static wholes_fn *const wholes[CM_DTYPE_COUNT] = {CM_INTEGER_TYPES(CM_LOOP_ENTRY, wholes, ())};
 
-enum { BLOCK = 256 };
-
 union block {
     double doubles[BLOCK];
     int64_t wholes[BLOCK];
@@ -119,8 +134,11 @@ static const void *exponents(const void *from, enum cm_dtype type, enum kind kin
 
 static power_fn *loop_of(enum cm_dtype base, enum kind kind, int64_t step_e, const void *e)
 {
-    if (!step_e && base == CM_FLOAT && kind == REAL_FLOAT && *(const float *)e == 2)
+    const bool float_repeats = !step_e && base == CM_FLOAT && kind == REAL_FLOAT;
+    if (float_repeats && *(const float *)e == 2)
         return square_float;
+    if (float_repeats && *(const float *)e == 3)
+        return cube_float;
     if (!step_e && base == CM_DOUBLE && kind == REAL_DOUBLE && *(const double *)e == 2)
         return square_double;
     return powers[base][kind];

@@ -10,8 +10,19 @@ CM_MATH_LOOPS(log, cm_log_on(machine, x), log(x))
 CM_MATH_LOOPS(sqrt, sqrtf(x), sqrt(x))
 CM_MATH_LOOPS(reciprocal, 1 / x, 1 / x)
 CM_MATH_LOOPS(erf, cm_erf_on(machine, x), erf(x))
-CM_UNARY_LOOPS(sin, CM_FLOAT_TYPES, sin(x))
-CM_UNARY_LOOPS(cos, CM_FLOAT_TYPES, cos(x))
+
+/* By functions of whole arrays. */
+#define ARRAY_LOOPS(name)                                                                          \
+    static void name##_FLOAT(int64_t count, const void *from, void *to, const double *p)           \
+    {                                                                                              \
+        (void)p;                                                                                   \
+        cm_##name##_floats(count, from, to);                                                       \
+    }                                                                                              \
+    CM_UNARY_LOOP(name, DOUBLE, double, name(x))                                                   \
+    static cm_unary_fn *const name##_loops[CM_DTYPE_COUNT] = {                                     \
+        CM_FLOAT_TYPES(CM_LOOP_ENTRY, name, ())};
+ARRAY_LOOPS(sin)
+ARRAY_LOOPS(cos)
 CM_UNARY_LOOPS(tan, CM_FLOAT_TYPES, tan(x))
 CM_UNARY_LOOPS(asin, CM_FLOAT_TYPES, asin(x))
 CM_UNARY_LOOPS(acos, CM_FLOAT_TYPES, acos(x))

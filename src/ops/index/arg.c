@@ -1,9 +1,13 @@
 /* ArgMax, ArgMin and TopK: places by rank of their numbers. NaN counts as the largest number, and
  * for ArgMin as the smallest, as in numpy. */
 // SPDX-License-Identifier: Apache-2.0
+#include "base/machine.h"
 #include "base/number.h"
+#include "base/parallel.h"
 #include "ops/index/index.h"
 #include "ops/index/order.h"
+
+#include <math.h>
 
 /* ---- ArgMax, ArgMin ---- */
 
@@ -91,6 +95,86 @@ static void arg_across(const struct cm_tensor *x, cm_order_fn *order, uint64_t m
     }
 }
 
+/* The largest of x times sign in a block of floats, and how many are NaN; several at a time. */
+static CM_ALWAYS_INLINE void best_of_block_on(enum cm_machine machine, int64_t count,
+                                              const float *x, float sign, float *best, int *nans)
+{
+    enum { LANES = 32 };
+    float lanes[LANES];
+    int found = 0;
+    int64_t i = 0;
+    (void)machine;
+    for (int k = 0; k < LANES; k++)
+        lanes[k] = -INFINITY;
+    for (; i + LANES <= count; i += LANES) {
+        for (int k = 0; k < LANES; k++) {
+            const float v = x[i + k] * sign;
+            lanes[k] = v > lanes[k] ? v : lanes[k];
+        }
+    }
+    for (int k = 0; i < count; i++, k++)
+        lanes[k] = x[i] * sign > lanes[k] ? x[i] * sign : lanes[k];
+    for (i = 0; i < count; i++)
+        found += x[i] != x[i];
+    for (int k = 1; k < LANES; k++)
+        lanes[0] = lanes[k] > lanes[0] ? lanes[k] : lanes[0];
+    *best = lanes[0];
+    *nans = found;
+}
+CM_TWO_BUILDS(best_of_block, (int64_t count, const float *x, float sign, float *best, int *nans),
+              (machine, count, x, sign, best, nans))
+
+/* A lane of floats, the first of equal ones: only a block with a better one is searched. */
+static int64_t arg_of_floats(int64_t length, const float *x, float sign)
+{
+    float best = -INFINITY;
+    int64_t found = 0;
+    for (int64_t at = 0; at < length; at += CM_INDEX_BLOCK) {
+        const int64_t n = length - at < CM_INDEX_BLOCK ? length - at : CM_INDEX_BLOCK;
+        float here;
+        int nans;
+        best_of_block_builds[cm_this_machine()](n, x + at, sign, &here, &nans);
+        if (nans > 0) {
+            for (found = at; x[found] == x[found];)
+                found++;
+            return found;
+        }
+        if (here > best) {
+            best = here;
+            for (found = at; x[found] * sign != best;)
+                found++;
+        }
+    }
+    return found;
+}
+
+struct search {
+    const struct cm_tensor *x;
+    const struct arg *arg;
+    cm_order_fn *order;
+    uint64_t mask;
+    int64_t *y;
+};
+
+static void arg_some(void *arg, int64_t begin, int64_t end)
+{
+    const struct search *job = arg;
+    const struct cm_lanes *lanes = &job->arg->lanes;
+    for (int64_t outer = begin; outer < end; outer++) {
+        const int64_t first = outer * lanes->length * lanes->inner;
+        if (lanes->inner > 1)
+            arg_across(job->x, job->order, job->mask, job->arg, first,
+                       job->y + outer * lanes->inner);
+        else if (job->x->type == CM_FLOAT && !job->arg->last)
+            job->y[outer] = arg_of_floats(lanes->length, (const float *)job->x->data + first,
+                                          job->mask ? 1 : -1);
+        else
+            job->y[outer] = arg_of_lane(job->x, job->order, job->mask, job->arg, first);
+    }
+}
+
+enum { GRAIN = 1 << 15 }; /* elements worth a thread */
+
 static enum cm_status arg_run(struct cm_call *call)
 {
     const bool wants_smallest = *(const bool *)call->op->arg;
@@ -100,19 +184,13 @@ static enum cm_status arg_run(struct cm_call *call)
     cm_order_fn *order = cm_order_of(x->type);
     /* Keys are turned over for the largest. NaN's key is such that it comes out as 0, before all
      * numbers. */
-    const uint64_t mask = wants_smallest ? 0 : UINT64_MAX;
-    int64_t *y = call->out[0]->data;
+    struct search job = {x, arg, order, wants_smallest ? 0 : UINT64_MAX, call->out[0]->data};
     if (!order)
         return cm_call_fail(call, CM_UNSUPPORTED, "no kernel for %s", cm_dtype_name(x->type));
     if (cm_tensor_count(x) == 0)
         return CM_OK;
-    for (int64_t outer = 0; outer < lanes->outer; outer++) {
-        const int64_t first = outer * lanes->length * lanes->inner;
-        if (lanes->inner == 1)
-            y[outer] = arg_of_lane(x, order, mask, arg, first);
-        else
-            arg_across(x, order, mask, arg, first, y + outer * lanes->inner);
-    }
+    const int64_t each = lanes->length * lanes->inner;
+    cm_parallel(lanes->outer, each < GRAIN ? GRAIN / each : 1, arg_some, &job);
     return CM_OK;
 }
 
@@ -191,9 +269,8 @@ static void select_first(struct entry *heap, int64_t n, int64_t k, const uint64_
     for (int64_t i = k / 2 - 1; i >= 0; i--)
         sift_down(heap, k, i);
     for (int64_t i = k; i < n; i++) {
-        const struct entry entry = {keys[i], i};
-        if (comes_before(&entry, &heap[0])) {
-            heap[0] = entry;
+        if (keys[i] < heap[0].key) { /* of equal ones the first stay */
+            heap[0] = (struct entry){keys[i], i};
             sift_down(heap, k, 0);
         }
     }
@@ -236,8 +313,9 @@ static void load_lane(const struct cm_tensor *x, cm_order_fn *order, const struc
         for (int64_t i = 0; i < lanes->length; i++)
             order(x, first + i * lanes->inner, 1, UINT64_MAX, &keys[i]);
     }
-    for (int64_t i = 0; topk->largest && i < lanes->length; i++)
-        keys[i] = ~keys[i];
+    const uint64_t mask = topk->largest ? UINT64_MAX : 0;
+    for (int64_t i = 0; i < lanes->length; i++)
+        keys[i] ^= mask;
 }
 
 /* Writes the chosen of one lane; first and to are where the lane begins in x and in the outputs. */

@@ -1,6 +1,8 @@
 /* CumSum and CumProd: running totals along an axis, forwards or backwards, with or without the
  * element itself. */
 // SPDX-License-Identifier: Apache-2.0
+#include "base/machine.h"
+#include "base/parallel.h"
 #include "ops/elementwise/types.h"
 #include "ops/index/index.h"
 #include "tensor/half.h"
@@ -24,29 +26,59 @@ struct cumulation {
     bool exclusive, reverse;
 };
 
-/* A row of n neighbouring lanes: totals go on by x, and y takes them before or after. Totals are as
- * wide as 64 bits allow. */
-typedef void step_fn(int64_t n, const void *x, void *totals, void *y, bool exclusive);
+/* n neighbouring lanes and so many steps, `stride` elements apart: totals go on by x, and y takes
+ * them before or after. Totals are as wide as 64 bits allow. */
+typedef void step_fn(int64_t n, int64_t steps, int64_t stride, const void *x, void *totals, void *y,
+                     bool exclusive);
 
-#define STEP(name, TAG, ctype, total, expression)                                                  \
-    static void name##_##TAG(int64_t n, const void *from, void *totals, void *to, bool exclusive)  \
-    {                                                                                              \
-        typedef ctype T;                                                                           \
-        typedef total A;                                                                           \
-        const T *xs = from;                                                                        \
-        A *ts = totals;                                                                            \
-        T *ys = to;                                                                                \
+#define STEPS(ctype, total, expression)                                                            \
+    typedef ctype T;                                                                               \
+    typedef total A;                                                                               \
+    const T *xs = from;                                                                            \
+    A *ts = totals;                                                                                \
+    T *ys = to;                                                                                    \
+    for (int64_t k = 0; k < steps; k++, xs += stride, ys += stride) {                              \
+        if (exclusive) {                                                                           \
+            for (int64_t i = 0; i < n; i++) {                                                      \
+                const A x = (A)xs[i], t = ts[i];                                                   \
+                ts[i] = (expression);                                                              \
+                ys[i] = (T)t;                                                                      \
+            }                                                                                      \
+            continue;                                                                              \
+        }                                                                                          \
+        CM_ANY_ORDER                                                                               \
         for (int64_t i = 0; i < n; i++) {                                                          \
-            const A x = (A)xs[i], t = ts[i];                                                       \
-            ts[i] = (expression);                                                                  \
-            ys[i] = (T)(exclusive ? t : ts[i]);                                                    \
+            const A x = (A)xs[i], t = ts[i], next = (expression);                                  \
+            ts[i] = next;                                                                          \
+            ys[i] = (T)next;                                                                       \
         }                                                                                          \
     }
+#define PARAMETERS                                                                                 \
+    int64_t n, int64_t steps, int64_t stride, const void *from, void *totals, void *to,            \
+        bool exclusive
+#define STEP(name, TAG, ctype, total, expression)                                                  \
+    static void name##_##TAG(PARAMETERS)                                                           \
+    {                                                                                              \
+        STEPS(ctype, total, expression)                                                            \
+    }
+
+static CM_ALWAYS_INLINE void add_floats_on(enum cm_machine machine, PARAMETERS)
+{
+    (void)machine;
+    STEPS(float, double, t + x)
+}
+CM_TWO_BUILDS(add_floats, (PARAMETERS), (machine, n, steps, stride, from, totals, to, exclusive))
+
+static void sum_FLOAT(PARAMETERS)
+{
+    add_floats_builds[cm_this_machine()](n, steps, stride, from, totals, to, exclusive);
+}
+
 #define SUM_FLOAT(TAG, ctype, name, extra)    STEP(name, TAG, ctype, double, t + x)
 #define SUM_INTEGER(TAG, ctype, name, extra)  STEP(name, TAG, ctype, uint64_t, t + x)
 #define PROD_FLOAT(TAG, ctype, name, extra)   STEP(name, TAG, ctype, double, t *x)
 #define PROD_INTEGER(TAG, ctype, name, extra) STEP(name, TAG, ctype, uint64_t, t *x)
-CM_FLOAT_TYPES(SUM_FLOAT, sum, ())
+SUM_FLOAT(DOUBLE, double, sum, ())
 CM_INTEGER_TYPES(SUM_INTEGER, sum, ())
 CM_FLOAT_TYPES(PROD_FLOAT, prod, ())
 CM_INTEGER_TYPES(PROD_INTEGER, prod, ())
@@ -82,36 +114,52 @@ static void start(const struct job *job, int64_t n, union totals *totals)
     }
 }
 
-/* One step of n lanes, elements at .. at + n. */
-static void advance(const struct job *job, int64_t at, int64_t n, union totals *totals)
+/* All steps of n lanes, the first of which is elements at .. at + n. */
+static void advance(const struct job *job, int64_t at, int64_t n, int64_t stride,
+                    union totals *totals)
 {
     const size_t width = cm_dtype_size(job->x->type);
     if (!job->narrow) {
-        job->step(n, (const char *)job->x->data + (size_t)at * width, totals,
-                  (char *)job->y->data + (size_t)at * width, job->how.exclusive);
+        job->step(n, job->lanes.length, stride, (const char *)job->x->data + (size_t)at * width,
+                  totals, (char *)job->y->data + (size_t)at * width, job->how.exclusive);
         return;
     }
-    float block[BLOCK];
-    cm_narrow_load(job->x->type, job->x->data, at, n, block);
-    job->step(n, block, totals, block, job->how.exclusive);
-    cm_narrow_store(job->y->type, job->y->data, at, n, block);
+    for (int64_t k = 0; k < job->lanes.length; k++, at += stride) {
+        float block[BLOCK];
+        cm_narrow_load(job->x->type, job->x->data, at, n, block);
+        job->step(n, 1, 0, block, totals, block, job->how.exclusive);
+        cm_narrow_store(job->y->type, job->y->data, at, n, block);
+    }
 }
 
-static void cumulate(const struct job *job)
+/* Blocks of lanes, counted through all parts of the outer axes. */
+static void cumulate(void *arg, int64_t begin, int64_t end)
+{
+    const struct job *job = arg;
+    const struct cm_lanes *lanes = &job->lanes;
+    const int64_t blocks = (lanes->inner + BLOCK - 1) / BLOCK;
+    for (int64_t b = begin; b < end; b++) {
+        const int64_t inner = b % blocks * BLOCK;
+        const int64_t n = lanes->inner - inner < BLOCK ? lanes->inner - inner : BLOCK;
+        const int64_t first = b / blocks * lanes->length * lanes->inner + inner;
+        const int64_t last = first + (lanes->length - 1) * lanes->inner;
+        union totals totals;
+        start(job, n, &totals);
+        advance(job, job->how.reverse ? last : first, n,
+                job->how.reverse ? -lanes->inner : lanes->inner, &totals);
+    }
+}
+
+enum { GRAIN = 1 << 15 }; /* elements worth a thread */
+
+static void cumulate_all(struct job *job)
 {
     const struct cm_lanes *lanes = &job->lanes;
-    for (int64_t outer = 0; outer < lanes->outer; outer++) {
-        const int64_t first = outer * lanes->length * lanes->inner;
-        for (int64_t inner = 0; inner < lanes->inner; inner += BLOCK) {
-            const int64_t n = lanes->inner - inner < BLOCK ? lanes->inner - inner : BLOCK;
-            union totals totals;
-            start(job, n, &totals);
-            for (int64_t i = 0; i < lanes->length; i++) {
-                const int64_t k = job->how.reverse ? lanes->length - 1 - i : i;
-                advance(job, first + k * lanes->inner + inner, n, &totals);
-            }
-        }
-    }
+    const int64_t blocks = lanes->outer * ((lanes->inner + BLOCK - 1) / BLOCK);
+    const int64_t each = cm_tensor_count(job->x) / blocks;
+    /* Elements of packed types share bytes. */
+    const bool packed = cm_dtype_size(job->x->type) == 0;
+    cm_parallel(blocks, packed ? blocks : each < GRAIN ? GRAIN / (each + 1) + 1 : 1, cumulate, job);
 }
 
 static enum cm_status cumulative_prepare(struct cm_call *call)
@@ -143,7 +191,7 @@ static enum cm_status cumulative_run(struct cm_call *call)
                             (long long)wanted, x->shape.rank);
     job.lanes = cm_lanes_of(&x->shape, axis);
     if (cm_tensor_count(x) > 0)
-        cumulate(&job);
+        cumulate_all(&job);
     return CM_OK;
 }
 

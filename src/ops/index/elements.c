@@ -1,7 +1,10 @@
 /* GatherElements and ScatterElements: one index per element, along one axis. */
 // SPDX-License-Identifier: Apache-2.0
+#include "base/parallel.h"
 #include "ops/index/index.h"
 #include "ops/index/scatter.h"
+
+#include <stdatomic.h>
 
 /* The place of the index element (i0, .., ir) is (i0, .., index, .., ir): its other coordinates
  * stay. */
@@ -42,8 +45,13 @@ static void to_places(const struct places *places, int64_t base, int64_t first, 
                       int64_t *at)
 {
     const int64_t stride = places->strides[places->axis];
+    if (places->step == 0) { /* the axis is the last one */
+        for (int64_t i = 0; i < n; i++)
+            at[i] += base;
+        return;
+    }
     for (int64_t i = 0; i < n; i++)
-        at[i] = base + (first + i) * places->step + at[i] * stride;
+        at[i] = base + first + i + at[i] * stride;
 }
 
 /* From the beginning of one row of the indices to that of the next. */
@@ -63,21 +71,36 @@ static int64_t next_row(const struct places *places, int64_t *index, int64_t bas
 /* What is done with a block of places: elements first .. first + n of the indices' order. */
 typedef void visit_fn(struct cm_call *call, int64_t first, int64_t n, const int64_t *at);
 
-static enum cm_status visit_places(struct cm_call *call, visit_fn *visit)
+/* Rows [begin, end) of the indices; true when an index is out of range. */
+static bool visit_rows(struct cm_call *call, int64_t begin, int64_t end, visit_fn *visit)
 {
     const struct places *places = call->state;
     int64_t index[CM_MAX_RANK] = {0}, base = 0, at[CM_INDEX_BLOCK];
-    for (int64_t row = 0; row < places->count; row += places->row) {
+    int64_t rest = begin;
+    for (int i = places->rank - 2; i >= 0; i--) {
+        index[i] = rest % places->dims[i];
+        rest /= places->dims[i];
+        base += i == places->axis ? 0 : index[i] * places->strides[i];
+    }
+    for (int64_t row = begin; row < end; row++) {
         for (int64_t done = 0; done < places->row; done += CM_INDEX_BLOCK) {
-            const int64_t left = places->row - done;
+            const int64_t left = places->row - done, first = row * places->row + done;
             const int64_t n = left < CM_INDEX_BLOCK ? left : CM_INDEX_BLOCK;
-            CM_TRY(cm_index_load(call, call->in[1], row + done, n, places->limit, at));
+            if (!cm_index_places(call->in[1], first, n, places->limit, at))
+                return true;
             to_places(places, base, done, n, at);
-            visit(call, row + done, n, at);
+            visit(call, first, n, at);
         }
         base = next_row(places, index, base);
     }
-    return CM_OK;
+    return false;
+}
+
+static void gather_block(struct cm_call *call, int64_t first, int64_t n, const int64_t *at)
+{
+    const size_t width = cm_dtype_size(call->out[0]->type);
+    cm_index_gather(width, n, call->in[0]->data, at,
+                    (char *)call->out[0]->data + (size_t)first * width);
 }
 
 /* ---- GatherElements ---- */
@@ -102,17 +125,31 @@ static enum cm_status gather_elements_prepare(struct cm_call *call)
     return places_init(call, places);
 }
 
-static void gather_block(struct cm_call *call, int64_t first, int64_t n, const int64_t *at)
+/* Rows of the indices, which may be read in any order. */
+struct gathering {
+    struct cm_call *call;
+    _Atomic bool failed;
+};
+
+static void gather_rows(void *arg, int64_t begin, int64_t end)
 {
-    const size_t width = cm_dtype_size(call->out[0]->type);
-    cm_index_gather(width, n, call->in[0]->data, at,
-                    (char *)call->out[0]->data + (size_t)first * width);
+    struct gathering *job = arg;
+    if (visit_rows(job->call, begin, end, gather_block))
+        atomic_store_explicit(&job->failed, true, memory_order_relaxed);
 }
+
+enum { GRAIN = 1 << 14 }; /* elements worth a thread */
 
 static enum cm_status gather_elements_run(struct cm_call *call)
 {
+    const struct places *places = call->state;
+    struct gathering job = {.call = call};
     CM_TRY(cm_index_movable(call, call->in[0]));
-    return visit_places(call, gather_block);
+    if (places->count == 0)
+        return CM_OK;
+    cm_parallel(places->count / places->row, places->row < GRAIN ? GRAIN / places->row : 1,
+                gather_rows, &job);
+    return job.failed ? cm_index_fail(call, call->in[1], places->limit) : CM_OK;
 }
 
 static enum cm_status gather_elements_grad(struct cm_grad *g)
@@ -152,8 +189,11 @@ static void join_block(struct cm_call *call, int64_t first, int64_t n, const int
 
 static enum cm_status scatter_elements_run(struct cm_call *call)
 {
+    const struct places *places = call->state;
     CM_TRY(cm_scatter_begin(call));
-    return visit_places(call, join_block);
+    if (places->count > 0 && visit_rows(call, 0, places->count / places->row, join_block))
+        return cm_index_fail(call, call->in[1], places->limit);
+    return CM_OK;
 }
 
 CM_OP(ScatterElements, .infer = cm_scatter_infer, .prepare = scatter_elements_prepare,

@@ -1,6 +1,9 @@
 /* Gather: slices along an axis, chosen by indices. */
 // SPDX-License-Identifier: Apache-2.0
+#include "base/parallel.h"
 #include "ops/index/index.h"
+
+#include <stdatomic.h>
 
 /* Shape arithmetic: an element, or several, of a known list. */
 static void infer_known(struct cm_infer *in)
@@ -64,28 +67,57 @@ static void copy_slices(const struct cm_lanes *lanes, size_t width, int64_t coun
         memcpy(to + (size_t)i * slice, from + (size_t)at[i] * slice, slice);
 }
 
+enum { PIECE = 1 << 16 }; /* bytes worth a thread */
+
+/* Blocks of indices, counted through all parts of the outer axes. */
+struct gathering {
+    const struct cm_lanes *lanes;
+    const struct cm_tensor *x, *indices;
+    char *to;
+    int64_t count, block, blocks; /* indices; of a block; blocks of one part */
+    _Atomic bool failed;
+};
+
+static void gather_blocks(void *arg, int64_t begin, int64_t end)
+{
+    struct gathering *job = arg;
+    const struct cm_lanes *lanes = job->lanes;
+    const size_t width = cm_dtype_size(job->x->type), slice = (size_t)lanes->inner * width;
+    int64_t at[CM_INDEX_BLOCK];
+    for (int64_t b = begin; b < end; b++) {
+        const int64_t outer = b / job->blocks, done = b % job->blocks * job->block;
+        const int64_t n = job->count - done < job->block ? job->count - done : job->block;
+        if (!cm_index_places(job->indices, done, n, lanes->length, at)) {
+            atomic_store_explicit(&job->failed, true, memory_order_relaxed);
+            return;
+        }
+        copy_slices(lanes, width, n, at,
+                    (const char *)job->x->data + (size_t)(outer * lanes->length) * slice,
+                    job->to + (size_t)(outer * job->count + done) * slice);
+    }
+}
+
 static enum cm_status gather_run(struct cm_call *call)
 {
     const struct cm_lanes *lanes = call->state;
-    const struct cm_tensor *x = call->in[0], *indices = call->in[1];
-    const size_t width = cm_dtype_size(x->type), slice = (size_t)lanes->inner * width;
-    const int64_t count = cm_tensor_count(indices);
-    int64_t at[CM_INDEX_BLOCK];
-    char *to = call->out[0]->data;
+    const int64_t slice = lanes->inner * (int64_t)cm_dtype_size(call->in[0]->type);
+    struct gathering job = {.lanes = lanes,
+                            .x = call->in[0],
+                            .indices = call->in[1],
+                            .to = call->out[0]->data,
+                            .count = cm_tensor_count(call->in[1]),
+                            .block = CM_INDEX_BLOCK};
 
-    CM_TRY(cm_index_movable(call, x));
+    CM_TRY(cm_index_movable(call, call->in[0]));
     if (cm_tensor_count(call->out[0]) == 0)
         return CM_OK;
-    for (int64_t outer = 0; outer < lanes->outer; outer++) {
-        const char *from = (const char *)x->data + (size_t)(outer * lanes->length) * slice;
-        for (int64_t done = 0; done < count; done += CM_INDEX_BLOCK) {
-            const int64_t n = count - done < CM_INDEX_BLOCK ? count - done : CM_INDEX_BLOCK;
-            CM_TRY(cm_index_load(call, indices, done, n, lanes->length, at));
-            copy_slices(lanes, width, n, at, from, to);
-            to += (size_t)n * slice;
-        }
-    }
-    return CM_OK;
+    if (slice > PIECE / CM_INDEX_BLOCK)
+        job.block = slice < PIECE ? PIECE / slice : 1;
+    job.blocks = (job.count + job.block - 1) / job.block;
+    const int64_t bytes = job.block * slice;
+    cm_parallel(lanes->outer * job.blocks, bytes < PIECE / 2 ? PIECE / bytes : 1, gather_blocks,
+                &job);
+    return job.failed ? cm_index_fail(call, job.indices, lanes->length) : CM_OK;
 }
 
 /* The indices as one axis of int64, and the gradient with its index axes flattened into one the

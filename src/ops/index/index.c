@@ -2,20 +2,58 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/index/index.h"
 
+#include "base/machine.h"
+
+/* Brings count indices into range, and counts those that are not; built per machine. */
+#define PLACES(name, ctype)                                                                        \
+    static CM_ALWAYS_INLINE void name##_on(enum cm_machine machine, int64_t count,                 \
+                                           const ctype *from, int64_t limit, int64_t *to,          \
+                                           int64_t *wrong)                                         \
+    {                                                                                              \
+        int64_t found = 0;                                                                         \
+        (void)machine;                                                                             \
+        for (int64_t i = 0; i < count; i++) {                                                      \
+            const int64_t index = from[i], at = index < 0 ? index + limit : index;                 \
+            found += at < 0 || at >= limit;                                                        \
+            to[i] = at;                                                                            \
+        }                                                                                          \
+        *wrong = found;                                                                            \
+    }                                                                                              \
+    CM_TWO_BUILDS(name,                                                                            \
+                  (int64_t count, const ctype *from, int64_t limit, int64_t *to, int64_t *wrong),  \
+                  (machine, count, from, limit, to, wrong))
+PLACES(places_of_int32, int32_t)
+PLACES(places_of_int64, int64_t)
+
+bool cm_index_places(const struct cm_tensor *indices, int64_t first, int64_t count, int64_t limit,
+                     int64_t *to)
+{
+    int64_t wrong;
+    if (indices->type == CM_INT32)
+        places_of_int32_builds[cm_this_machine()](count, (const int32_t *)indices->data + first,
+                                                  limit, to, &wrong);
+    else
+        places_of_int64_builds[cm_this_machine()](count, (const int64_t *)indices->data + first,
+                                                  limit, to, &wrong);
+    return wrong == 0;
+}
+
+enum cm_status cm_index_fail(struct cm_call *call, const struct cm_tensor *indices, int64_t limit)
+{
+    const int64_t count = cm_tensor_count(indices);
+    int64_t i = 0;
+    while (i + 1 < count && cm_tensor_int(indices, i) >= -limit &&
+           cm_tensor_int(indices, i) < limit)
+        i++;
+    return cm_call_fail(call, CM_BAD_ARGUMENT, "index %lld is out of range for a dimension of %lld",
+                        (long long)cm_tensor_int(indices, i), (long long)limit);
+}
+
 enum cm_status cm_index_load(struct cm_call *call, const struct cm_tensor *indices, int64_t first,
                              int64_t count, int64_t limit, int64_t *to)
 {
-    const int32_t *narrow = indices->data;
-    const int64_t *wide = indices->data;
-    for (int64_t i = 0; i < count; i++) {
-        const int64_t index = indices->type == CM_INT32 ? narrow[first + i] : wide[first + i];
-        if (index < -limit || index >= limit)
-            return cm_call_fail(call, CM_BAD_ARGUMENT,
-                                "index %lld is out of range for a dimension of %lld",
-                                (long long)index, (long long)limit);
-        to[i] = index < 0 ? index + limit : index;
-    }
-    return CM_OK;
+    return cm_index_places(indices, first, count, limit, to) ? CM_OK
+                                                             : cm_index_fail(call, indices, limit);
 }
 
 struct pair {

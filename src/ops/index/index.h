@@ -13,6 +13,13 @@ enum { CM_INDEX_BLOCK = 256 }; /* places worked out at a time */
 enum cm_status cm_index_load(struct cm_call *call, const struct cm_tensor *indices, int64_t first,
                              int64_t count, int64_t limit, int64_t *to) CM_MUST_CHECK;
 
+/* The same without a reason: false when one is out of range. */
+bool cm_index_places(const struct cm_tensor *indices, int64_t first, int64_t count, int64_t limit,
+                     int64_t *to);
+/* Fails for the first index that is out of range, which one must be. */
+enum cm_status cm_index_fail(struct cm_call *call, const struct cm_tensor *indices,
+                             int64_t limit) CM_MUST_CHECK;
+
 /* to[i] = from[at[i]], elements of `width` bytes (1, 2, 4, 8, 16). */
 void cm_index_gather(size_t width, int64_t count, const void *from, const int64_t *at, void *to);
 /* to[at[i]] = from[i] */

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/index/order.h"
 
+#include "base/machine.h"
 #include "ops/elementwise/types.h"
 #include "tensor/half.h"
 
@@ -21,6 +22,16 @@ static uint64_t key_of_real(double value, uint64_t nan_key)
     return bits & SIGN_BIT ? ~bits : bits | SIGN_BIT;
 }
 
+/* The same of a float, in the upper half. */
+static CM_ALWAYS_INLINE uint64_t key_of_float(float value, uint64_t nan_key)
+{
+    const float number = value + 0.0F; /* minus zero becomes zero */
+    uint32_t bits;
+    memcpy(&bits, &number, sizeof bits);
+    const uint32_t key = bits >> 31 ? ~bits : bits | UINT32_C(1) << 31;
+    return value == value ? (uint64_t)key << 32 : nan_key;
+}
+
 #define KEYS(TAG, ctype, name, expression)                                                         \
     static void keys_##TAG(const struct cm_tensor *tensor, int64_t first, int64_t count,           \
                            uint64_t nan_key, uint64_t *keys)                                       \
@@ -32,7 +43,23 @@ static uint64_t key_of_real(double value, uint64_t nan_key)
             keys[i] = (expression);                                                                \
         }                                                                                          \
     }
-CM_FLOAT_TYPES(KEYS, keys, key_of_real((double)x, nan_key))
+static CM_ALWAYS_INLINE void float_keys_on(enum cm_machine machine, int64_t count, const float *x,
+                                           uint64_t nan_key, uint64_t *keys)
+{
+    (void)machine;
+    for (int64_t i = 0; i < count; i++)
+        keys[i] = key_of_float(x[i], nan_key);
+}
+CM_TWO_BUILDS(float_keys, (int64_t count, const float *x, uint64_t nan_key, uint64_t *keys),
+              (machine, count, x, nan_key, keys))
+
+static void keys_FLOAT(const struct cm_tensor *x, int64_t first, int64_t count, uint64_t nan_key,
+                       uint64_t *keys)
+{
+    float_keys_builds[cm_this_machine()](count, (const float *)x->data + first, nan_key, keys);
+}
+
+KEYS(DOUBLE, double, keys, key_of_real(x, nan_key))
 CM_SIGNED_TYPES(KEYS, keys, (uint64_t)x ^ SIGN_BIT)
 CM_UNSIGNED_TYPES(KEYS, keys, x)
 
@@ -45,8 +72,7 @@ static void keys_narrow(const struct cm_tensor *x, int64_t first, int64_t count,
     for (int64_t at = 0; at < count; at += BLOCK) {
         const int64_t n = count - at < BLOCK ? count - at : BLOCK;
         cm_narrow_load(x->type, x->data, first + at, n, block);
-        for (int64_t i = 0; i < n; i++)
-            keys[at + i] = key_of_real((double)block[i], nan_key);
+        float_keys_builds[cm_this_machine()](n, block, nan_key, keys + at);
     }
 }
 

@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/index/scatter.h"
 
+#include "base/machine.h"
+#include "ops/common/move.h"
 #include "ops/elementwise/types.h"
 #include "ops/index/index.h"
 #include "tensor/half.h"
@@ -117,6 +119,36 @@ void cm_join_at(const struct cm_join *join, int64_t count, const void *from, int
     }
 }
 
+static CM_ALWAYS_INLINE void add_floats_on(enum cm_machine machine, int64_t count, const float *x,
+                                           float *y)
+{
+    (void)machine;
+    CM_ANY_ORDER
+    for (int64_t i = 0; i < count; i++)
+        y[i] += x[i];
+}
+CM_TWO_BUILDS(add_floats, (int64_t count, const float *x, float *y), (machine, count, x, y))
+
+void cm_join_span(const struct cm_join *join, int64_t count, const void *from, int64_t first,
+                  int64_t at, void *to)
+{
+    const size_t width = cm_dtype_size(join->type);
+    if (!join->loop) {
+        memcpy((char *)to + (size_t)at * width, (const char *)from + (size_t)first * width,
+               (size_t)count * width);
+    } else if (join->how == CM_JOIN_ADD && join->type == CM_FLOAT) { /* gradients of tables */
+        add_floats_builds[cm_this_machine()](count, (const float *)from + first, (float *)to + at);
+    } else {
+        int64_t places[CM_INDEX_BLOCK];
+        for (int64_t done = 0; done < count; done += CM_INDEX_BLOCK) {
+            const int64_t n = count - done < CM_INDEX_BLOCK ? count - done : CM_INDEX_BLOCK;
+            for (int64_t i = 0; i < n; i++)
+                places[i] = at + done + i;
+            cm_join_at(join, n, from, first + done, places, to);
+        }
+    }
+}
+
 enum cm_status cm_scatter_infer(struct cm_infer *in)
 {
     return cm_infer_set(in, 0, cm_infer_type(in, 0));
@@ -127,8 +159,8 @@ enum cm_status cm_scatter_begin(struct cm_call *call)
     const struct cm_tensor *data = call->in[0], *out = call->out[0];
     CM_TRY(cm_index_movable(call, data));
     CM_TRY(cm_index_movable(call, call->in[2]));
-    if (out->data != data->data && cm_tensor_count(data) > 0)
-        memcpy(out->data, data->data, cm_tensor_bytes(data));
+    if (out->data != data->data)
+        cm_move_bytes(out->data, data->data, cm_tensor_bytes(data));
     return CM_OK;
 }
 

@@ -144,7 +144,7 @@ static enum cm_status pad_infer(struct cm_infer *in)
 /* One axis: `skip` elements are cut off in front, `length` remain, and the first of those stands at
  * `before`. */
 struct axis {
-    int64_t skip, length, before, total, stride;
+    int64_t skip, length, before, total;
 };
 
 struct padding {
@@ -152,8 +152,6 @@ struct padding {
     struct cm_tensor *y;
     const void *constant;
     outside_fn *outside;
-    int rank;     /* of the axes below: those after the last padded one are part of its elements */
-    int64_t unit; /* elements in one of the last axis's */
     struct axis axes[CM_MAX_RANK];
 };
 
@@ -165,78 +163,67 @@ static void set_axis(struct axis *axis, int64_t dim, int64_t before, int64_t aft
     axis->total = dim + before + after;
 }
 
-/* The element of x that stands at position p of an axis, within what remains of it; -1: the
- * constant. */
-static int64_t source(const struct padding *pad, const struct axis *axis, int64_t p)
+static void put_constant(const struct padding *pad)
 {
-    const int64_t q = p - axis->before;
-    return q >= 0 && q < axis->length ? q : pad->outside(q, axis->length);
+    const int64_t count = cm_tensor_count(pad->y), repeated = 0, next = 1;
+    struct cm_move move;
+    cm_move_plan(&move, 1, &count, &repeated, &next);
+    cm_move_run(&move, pad->y->type, pad->constant, pad->y->data);
 }
 
-static void put_constant(const struct padding *pad, int64_t to, int64_t count)
+/* What remains of x, to where it stands. */
+static void put_inside(const struct padding *pad, const int64_t *strides)
 {
-    cm_move_fill(pad->y->type, pad->constant, 0, pad->y->data, to, count);
+    const int rank = pad->x->shape.rank;
+    int64_t dims[CM_MAX_RANK], from[CM_MAX_RANK], from_at = 0, to_at = 0;
+    struct cm_move move;
+
+    cm_shape_strides(&pad->x->shape, from);
+    for (int i = 0; i < rank; i++) {
+        dims[i] = pad->axes[i].length;
+        from_at += pad->axes[i].skip * from[i];
+        to_at += pad->axes[i].before * strides[i];
+    }
+    cm_move_plan(&move, rank, dims, from, strides);
+    move.from_at = from_at;
+    move.to_at = to_at;
+    cm_move_run(&move, pad->x->type, pad->x->data, pad->y->data);
 }
 
-static void put_outside(const struct padding *pad, int64_t from, int64_t to, int64_t p, int64_t end)
+/* What stands outside along one axis, from what stands inside. Axes after it are whole by now, of
+ * those before it only the inside is. */
+static void put_outside(const struct padding *pad, const int64_t *strides, int axis)
 {
-    const struct axis *axis = &pad->axes[pad->rank - 1];
-    for (; p < end; p++) {
-        const int64_t at = source(pad, axis, p);
-        cm_move_span(pad->x->type, pad->x->data, from + (axis->skip + at) * axis->stride,
-                     pad->y->data, to + p * pad->unit, pad->unit);
-    }
-}
+    const struct axis *a = &pad->axes[axis];
+    int64_t dims[CM_MAX_RANK], first = 0;
+    struct cm_move move;
 
-/* One run along the last axis; from is where x's run starts, or -1 when all of it is the constant.
- */
-static void put_run(const struct padding *pad, int64_t from, int64_t to)
-{
-    const struct axis *axis = &pad->axes[pad->rank - 1];
-    const int64_t end = axis->before + axis->length;
-    if (from < 0) {
-        put_constant(pad, to, axis->total * pad->unit);
-        return;
+    for (int i = 0; i < pad->x->shape.rank; i++) {
+        dims[i] = i < axis ? pad->axes[i].length : i == axis ? 1 : pad->axes[i].total;
+        first += i < axis ? pad->axes[i].before * strides[i] : 0;
     }
-    cm_move_span(pad->x->type, pad->x->data, from + axis->skip * axis->stride, pad->y->data,
-                 to + axis->before * pad->unit, axis->length * pad->unit);
-    if (pad->outside == outside_constant) {
-        put_constant(pad, to, axis->before * pad->unit);
-        put_constant(pad, to + end * pad->unit, (axis->total - end) * pad->unit);
-    } else {
-        put_outside(pad, from, to, 0, axis->before);
-        put_outside(pad, from, to, end, axis->total);
+    cm_move_plan(&move, pad->x->shape.rank, dims, strides, strides);
+    for (int64_t k = 0; k < a->total - a->length; k++) {
+        const int64_t p = k < a->before ? k : k + a->length;
+        move.from_at = first + (a->before + pad->outside(p - a->before, a->length)) * strides[axis];
+        move.to_at = first + p * strides[axis];
+        cm_move_run(&move, pad->y->type, pad->y->data, pad->y->data);
     }
-}
-
-/* Where the run at index (of the outer axes) comes from; -1 when it lies outside and is the
- * constant. */
-static int64_t run_source(const struct padding *pad, const int64_t *index)
-{
-    int64_t from = 0;
-    for (int i = 0; i < pad->rank - 1; i++) {
-        const struct axis *axis = &pad->axes[i];
-        const int64_t at = source(pad, axis, index[i]);
-        if (at < 0)
-            return -1;
-        from += (axis->skip + at) * axis->stride;
-    }
-    return from;
 }
 
 static void run_all(const struct padding *pad)
 {
-    const int64_t count = cm_tensor_count(pad->y);
-    const int64_t run = pad->axes[pad->rank - 1].total * pad->unit;
-    int64_t index[CM_MAX_RANK] = {0};
-    for (int64_t to = 0; to < count; to += run) {
-        put_run(pad, run_source(pad, index), to);
-        for (int i = pad->rank - 2; i >= 0; i--) {
-            if (++index[i] < pad->axes[i].total)
-                break;
-            index[i] = 0;
-        }
-    }
+    int64_t strides[CM_MAX_RANK];
+    bool more = false;
+
+    cm_shape_strides(&pad->y->shape, strides);
+    for (int i = 0; i < pad->x->shape.rank; i++)
+        more = more || pad->axes[i].total > pad->axes[i].length;
+    if (more && pad->outside == outside_constant)
+        put_constant(pad);
+    put_inside(pad, strides);
+    for (int i = pad->x->shape.rank - 1; i >= 0 && pad->outside != outside_constant; i--)
+        put_outside(pad, strides, i);
 }
 
 static enum cm_status pad_prepare(struct cm_call *call)
@@ -251,14 +238,9 @@ static enum cm_status read_pads(struct cm_call *call, struct padding *pad)
     const struct cm_shape *x = &call->in[0]->shape;
     const struct cm_tensor *pads = call->in[1], *axes = call->n_in > 3 ? call->in[3] : NULL;
     const int64_t count = cm_tensor_count(pads) / 2;
-    int64_t strides[CM_MAX_RANK];
 
-    cm_shape_strides(x, strides);
-    pad->rank = 1;
-    for (int i = 0; i < x->rank; i++) {
+    for (int i = 0; i < x->rank; i++)
         set_axis(&pad->axes[i], x->dims[i], 0, 0);
-        pad->axes[i].stride = strides[i];
-    }
     for (int64_t k = 0; k < count; k++) {
         int axis;
         const int64_t asked = axes ? cm_tensor_int(axes, k) : k;
@@ -267,10 +249,7 @@ static enum cm_status read_pads(struct cm_call *call, struct padding *pad)
                                 (long long)asked, x->rank);
         const int64_t before = cm_tensor_int(pads, k), after = cm_tensor_int(pads, count + k);
         set_axis(&pad->axes[axis], x->dims[axis], before, after);
-        if ((before || after) && axis + 1 > pad->rank)
-            pad->rank = axis + 1;
     }
-    pad->unit = cm_shape_span(x, pad->rank, x->rank);
     return CM_OK;
 }
 
@@ -288,7 +267,8 @@ static enum cm_status pad_run(struct cm_call *call)
     if (pad.x->shape.rank == 0)
         return cm_run_copy(call);
     CM_TRY(read_pads(call, &pad));
-    run_all(&pad);
+    if (cm_tensor_count(pad.y) > 0)
+        run_all(&pad);
     CM_TRY(cm_move_hold(pad.y, pad.x, call->err));
     return value ? cm_move_hold(pad.y, value, call->err) : CM_OK;
 }

@@ -1,5 +1,6 @@
 /* Trilu and EyeLike: matrices told apart at a diagonal. */
 // SPDX-License-Identifier: Apache-2.0
+#include "base/parallel.h"
 #include "ops/common/move.h"
 #include "tensor/half.h"
 
@@ -25,25 +26,57 @@ static enum cm_status trilu_prepare(struct cm_call *call)
     return CM_OK;
 }
 
+struct triangle {
+    const struct cm_tensor *x;
+    struct cm_tensor *y;
+    bool upper;
+    int64_t rows, columns, below;
+};
+
+/* Rows [begin, end) of all matrices: upper keeps from the diagonal on, lower up to and with it. */
+static void trilu_rows(void *arg, int64_t begin, int64_t end)
+{
+    const struct triangle *t = arg;
+    const size_t size = cm_dtype_size(t->x->type);
+    for (int64_t r = begin; r < end; r++) {
+        const int64_t edge = clamp(r % t->rows + t->below + !t->upper, 0, t->columns);
+        const int64_t at = r * t->columns, kept = t->upper ? at + edge : at;
+        const int64_t cleared = t->upper ? at : at + edge, n = t->upper ? edge : t->columns - edge;
+        if (size == 0) {
+            cm_move_span(t->x->type, t->x->data, kept, t->y->data, kept, t->columns - n);
+            cm_move_zero(t->x->type, t->y->data, cleared, n);
+            continue;
+        }
+        char *y = t->y->data;
+        memcpy(y + (size_t)kept * size, (const char *)t->x->data + (size_t)kept * size,
+               (size_t)(t->columns - n) * size);
+        memset(y + (size_t)cleared * size, 0, (size_t)n * size);
+    }
+}
+
+enum { GRAIN = 1 << 16 }; /* elements worth a thread */
+
 static enum cm_status trilu_run(struct cm_call *call)
 {
-    const bool upper = *(const bool *)call->state;
     const struct cm_tensor *x = call->in[0];
-    struct cm_tensor *y = call->out[0];
     const struct cm_shape *shape = &x->shape;
-    const int64_t rows = shape->dims[shape->rank - 2], columns = shape->dims[shape->rank - 1];
+    struct triangle t = {.x = x,
+                         .y = call->out[0],
+                         .upper = *(const bool *)call->state,
+                         .rows = shape->dims[shape->rank - 2],
+                         .columns = shape->dims[shape->rank - 1]};
     const struct cm_tensor *diagonal = call->n_in > 1 ? call->in[1] : NULL;
     const int64_t k = diagonal && cm_tensor_count(diagonal) ? cm_tensor_int(diagonal, 0) : 0;
-    const int64_t count = cm_tensor_count(x), below = clamp(k, -rows, columns);
+    const int64_t count = cm_tensor_count(x);
 
-    for (int64_t at = 0, row = 0; at < count; at += columns, row = row + 1 < rows ? row + 1 : 0) {
-        /* Upper keeps from the diagonal on, lower up to and with it. */
-        const int64_t edge = clamp(row + below + !upper, 0, columns);
-        cm_move_span(x->type, x->data, upper ? at + edge : at, y->data, upper ? at + edge : at,
-                     upper ? columns - edge : edge);
-        cm_move_zero(x->type, y->data, upper ? at : at + edge, upper ? edge : columns - edge);
+    t.below = clamp(k, -t.rows, t.columns);
+    if (count > 0) {
+        const int64_t rows = count / t.columns;
+        const bool packed = cm_dtype_size(x->type) == 0; /* rows may share a byte */
+        cm_parallel(rows, packed || t.columns >= GRAIN ? (packed ? rows : 1) : GRAIN / t.columns,
+                    trilu_rows, &t);
     }
-    return cm_move_hold(y, x, call->err);
+    return cm_move_hold(t.y, x, call->err);
 }
 
 static enum cm_status trilu_grad(struct cm_grad *g)

@@ -70,10 +70,11 @@ static void compare_all(const struct function *f)
 
 static void compare_edges(const struct function *f)
 {
-    static const float edges[] = {0.0f,    -0.0f,    INFINITY, -INFINITY, NAN,       1.0f,
-                                  -1.0f,   FLT_MIN,  -FLT_MIN, FLT_MAX,   -FLT_MAX,  1e-45f,
-                                  88.72f,  88.73f,   -87.34f,  -103.97f,  -103.98f,  0.625f,
-                                  0.9999f, 1.00001f, 4.1f,     9.02f,     16777216.f};
+    static const float edges[] = {
+        0.0f,    -0.0f,      INFINITY,    -INFINITY,   NAN,        1.0f,      -1.0f,
+        FLT_MIN, -FLT_MIN,   FLT_MAX,     -FLT_MAX,    1e-45f,     88.72f,    88.73f,
+        -87.34f, -103.97f,   -103.98f,    0.625f,      0.9999f,    1.00001f,  4.1f,
+        9.02f,   16777216.f, 3.14159274f, 1.57079637f, 1048575.9f, 1048576.f, 1e22f};
     float y[CM_COUNT(edges)];
     f->of_floats(CM_COUNT(edges), edges, y);
     compare(f, CM_COUNT(edges), edges, y);
@@ -84,7 +85,8 @@ void test_vector_math__two_units_in_the_last_place(void)
     static const struct function functions[] = {
         {"exp", cm_exp_floats, exp},    {"log", cm_log_floats, log},
         {"tanh", cm_tanh_floats, tanh}, {"sigmoid", cm_sigmoid_floats, sigmoid},
-        {"erf", cm_erf_floats, erf},
+        {"erf", cm_erf_floats, erf},    {"sin", cm_sin_floats, sin},
+        {"cos", cm_cos_floats, cos},
     };
     const enum cm_machine best = cm_this_machine();
     for (int machine = CM_PLAIN; machine <= (int)best; machine++) {
@@ -93,6 +95,60 @@ void test_vector_math__two_units_in_the_last_place(void)
             compare_edges(&functions[i]);
             compare_all(&functions[i]);
         }
+    }
+    cm_machine_limit(CM_MACHINES - 1);
+}
+
+/* Powers of floats of all sizes, and of those that have rules of their own. */
+static void compare_powers(void)
+{
+    static const float edges[] = {0.0f,   -0.0f,      1.0f,      -1.0f,  INFINITY, -INFINITY,
+                                  NAN,    2.0f,       -2.0f,     0.5f,   -0.5f,    3.0f,
+                                  -3.0f,  1.5f,       1e30f,     -1e30f, FLT_MAX,  FLT_MIN,
+                                  1e-45f, 16777216.f, 16777215.f};
+    enum { EDGES = CM_COUNT(edges), COUNT = 1 << 16 };
+    static float x[COUNT], e[COUNT], y[COUNT], ones[COUNT];
+    uint32_t state = 1;
+    int n = 0;
+    for (int i = 0; i < EDGES; i++) {
+        for (int k = 0; k < EDGES; k++, n++) {
+            x[n] = edges[i];
+            e[n] = edges[k];
+        }
+    }
+    for (; n < COUNT; n++) { /* any bits, and numbers whose powers are no extremes */
+        state = state * 1664525u + 1013904223u;
+        x[n] = n % 2 ? cm_float_of_bits(state) : (float)(state >> 16) / 8192 - 1;
+        state = state * 1664525u + 1013904223u;
+        e[n] = n % 2 ? cm_float_of_bits(state) : (float)((int)(state >> 20) - 2048) / 64;
+        if (n % 5 == 0)
+            e[n] = roundf(e[n]);
+        if (isnan(x[n])) /* the C library has a rule of its own for those that signal */
+            x[n] = NAN;
+    }
+    cm_pow_floats(COUNT, x, 1, e, 1, y);
+    for (int i = 0; i < COUNT; i++) {
+        const double exact = pow((double)x[i], (double)e[i]);
+        if (!(ulps_off(y[i], exact) <= MOST_ULPS) ||
+            (!isnan(exact) && !signbit(y[i]) != !signbit(exact)))
+            fail_msg("pow(%.9g, %.9g) is %.9g, should be %.9g", (double)x[i], (double)e[i],
+                     (double)y[i], exact);
+    }
+    for (int i = 0; i < 999; i++) /* the same bits alone, and by one that repeats */
+        cm_pow_floats(1, &x[i], 0, &e[i], 0, &ones[i]);
+    CHECK(memcmp(y, ones, 999 * sizeof *y) == 0);
+    cm_pow_floats(999, x, 1, e + 30, 0, ones);
+    for (int i = 0; i < 999; i++)
+        cm_pow_floats(1, &x[i], 1, e + 30, 1, &y[i]);
+    CHECK(memcmp(y, ones, 999 * sizeof *y) == 0);
+}
+
+void test_vector_math__powers(void)
+{
+    const enum cm_machine best = cm_this_machine();
+    for (int machine = CM_PLAIN; machine <= (int)best; machine++) {
+        cm_machine_limit((enum cm_machine)machine);
+        compare_powers();
     }
     cm_machine_limit(CM_MACHINES - 1);
 }
