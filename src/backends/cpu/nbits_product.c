@@ -267,34 +267,66 @@ struct panel_work {
     float *panel, *tile; /* scratch */
 };
 
+/* Bytes of WIDTH rows side by side, as floats. */
+struct turned_bytes {
+    uint8_t bytes[WIDTH][WIDTH]; /* byte i of each row */
+    float scales[WIDTH], zeros[WIDTH];
+};
+
+static void widen_bytes_plain(int64_t bits, const struct turned_bytes *t, float *to)
+{
+    for (int i = 0; i < WIDTH; i++, to += 8 / bits * WIDTH)
+        for (int j = 0; j < WIDTH; j++) {
+            const uint8_t code = t->bytes[i][j];
+            to[j] = ((float)(bits == 4 ? code & 15 : code) - t->zeros[j]) * t->scales[j];
+            if (bits == 4)
+                to[WIDTH + j] = ((float)(code >> 4) - t->zeros[j]) * t->scales[j];
+        }
+}
+
+#ifdef CM_FOR_AVX2
+CM_FOR_AVX512 static void widen_bytes_avx512(int64_t bits, const struct turned_bytes *t, float *to)
+{
+    const __m512 scale = _mm512_loadu_ps(t->scales), zero = _mm512_loadu_ps(t->zeros);
+    for (int i = 0; i < WIDTH; i++, to += 8 / bits * WIDTH) {
+        const __m512i code =
+            _mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i *)(const void *)t->bytes[i]));
+        const __m512i low = bits == 4 ? _mm512_and_si512(code, _mm512_set1_epi32(15)) : code;
+        _mm512_storeu_ps(to, _mm512_mul_ps(_mm512_sub_ps(_mm512_cvtepi32_ps(low), zero), scale));
+        if (bits == 4)
+            _mm512_storeu_ps(
+                to + WIDTH,
+                _mm512_mul_ps(_mm512_sub_ps(_mm512_cvtepi32_ps(_mm512_srli_epi32(code, 4)), zero),
+                              scale));
+    }
+}
+#endif
+
 /* WIDTH rows of weights as floats, one beside the other. */
-static CM_ALWAYS_INLINE void widen(enum cm_machine machine, const struct panel_work *w)
+static void widen(const struct panel_work *w)
 {
     const struct cm_call *call = w->call;
     const struct nbits *p = call->state;
-    const struct cm_tensor *zeros = operand(call, ZEROS);
     const int64_t bytes = p->block * p->bits / 8;
-    (void)machine;
+    void (*widen_bytes)(int64_t, const struct turned_bytes *, float *) = widen_bytes_plain;
+#ifdef CM_FOR_AVX2
+    if (cm_this_machine() == CM_AVX512)
+        widen_bytes = widen_bytes_avx512;
+#endif
     for (int64_t b = 0; b < p->blocks; b++) {
-        float *block = w->panel + b * p->block * WIDTH;
-        float scales[WIDTH], shifts[WIDTH];
+        struct turned_bytes t;
         const uint8_t *codes[WIDTH];
         for (int j = 0; j < WIDTH; j++) { /* the last one again where there are no more */
             const int64_t row = w->first + j < p->n ? w->first + j : p->n - 1;
-            scales[j] = ((const float *)call->in[SCALES]->data)[row * p->blocks + b];
-            shifts[j] = zero_of(p, zeros, row, b);
+            t.scales[j] = ((const float *)call->in[SCALES]->data)[row * p->blocks + b];
+            t.zeros[j] = zero_of(p, operand(call, ZEROS), row, b);
             codes[j] = (const uint8_t *)call->in[B]->data + row * p->row_bytes + b * bytes;
         }
-        for (int64_t i = 0; i < bytes; i++) {
-            uint8_t column[WIDTH];
-            float *to = block + (p->bits == 4 ? 2 * i : i) * WIDTH;
+        for (int64_t first = 0; first < bytes; first += WIDTH) {
             for (int j = 0; j < WIDTH; j++)
-                column[j] = codes[j][i];
-            for (int j = 0; j < WIDTH; j++)
-                to[j] =
-                    ((float)(p->bits == 4 ? column[j] & 15 : column[j]) - shifts[j]) * scales[j];
-            for (int j = 0; p->bits == 4 && j < WIDTH; j++)
-                to[WIDTH + j] = ((float)(column[j] >> 4) - shifts[j]) * scales[j];
+                for (int i = 0; i < WIDTH; i++)
+                    t.bytes[i][j] = codes[j][first + i];
+            widen_bytes(p->bits, &t, w->panel + (b * p->block + first * 8 / p->bits) * WIDTH);
         }
     }
 }
@@ -305,7 +337,7 @@ static CM_ALWAYS_INLINE void multiply_panel_on(enum cm_machine machine, const st
     const struct nbits *p = call->state;
     const float *bias = operand(call, BIAS) ? operand(call, BIAS)->data : NULL;
     const int64_t columns = p->n - w->first < WIDTH ? p->n - w->first : WIDTH;
-    widen(machine, w);
+    widen(w);
     for (int64_t m = 0; m < p->m; m += ROWS) {
         const int64_t rows = p->m - m < ROWS ? p->m - m : ROWS;
         const float *a[ROWS];
