@@ -320,8 +320,9 @@ static bool list_channels(const struct cm_call *call, const struct int8_conv *p,
 {
     const struct operands *at = p->at;
     const struct cm_tensor *w_scale = operand(call, at->w_scale), *zero = operand(call, at->w_zero);
-    const float x_scale = w_scale ? (float)cm_tensor_real(call->in[at->x_scale], 0) : 1;
-    const float y_scale = w_scale ? (float)cm_tensor_real(call->in[at->y_scale], 0) : 1;
+    const float x_scale = w_scale ? *(const float *)call->in[at->x_scale]->data : 1;
+    const float y_scale = w_scale ? *(const float *)call->in[at->y_scale]->data : 1;
+    const int64_t step = w_scale && cm_tensor_count(w_scale) != 1;
     int32_t any = 0;
     for (int64_t i = 0; i < p->groups * p->packing.listed; i++) {
         const int64_t column = i % p->packing.listed;
@@ -333,10 +334,7 @@ static bool list_channels(const struct cm_call *call, const struct int8_conv *p,
         zeros[i] = weight_zero(zero, p->packing.is_unsigned, channel);
         any |= zeros[i];
         if (w_scale)
-            scales[i] =
-                x_scale *
-                (float)cm_tensor_real(w_scale, cm_tensor_count(w_scale) == 1 ? 0 : channel) /
-                y_scale;
+            scales[i] = x_scale * ((const float *)w_scale->data)[channel * step] / y_scale;
     }
     return any != 0;
 }

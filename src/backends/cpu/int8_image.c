@@ -33,9 +33,12 @@ static void turn_strips(void *arg, int64_t begin, int64_t end)
         const int64_t last = job->rows - first < SIDE ? job->rows : first + SIDE;
         for (int64_t c = 0; c < job->columns; c += SIDE) {
             const int64_t stop = job->columns - c < SIDE ? job->columns : c + SIDE;
-            for (int64_t k = c; k < stop; k++)
-                for (int64_t r = first; r < last; r++)
-                    job->to[matrix + k * job->rows + r] = job->from[matrix + r * job->columns + k];
+            for (int64_t r = first; r < last; r++) {
+                const uint8_t *from = job->from + matrix + r * job->columns;
+                uint8_t *to = job->to + matrix + r;
+                for (int64_t k = c; k < stop; k++)
+                    to[k * job->rows] = from[k];
+            }
         }
     }
 }
@@ -151,17 +154,21 @@ static void point_one(const struct cm_int8_window *w, const uint8_t *image, int6
                       const uint8_t *outside, const int64_t *result, const uint8_t **to)
 {
     const struct corner corner = corner_of(w, result);
-    const uint8_t *line;
+    const int64_t step = w->dilation[2] * channels;
     for (int64_t i = 0; i < w->kernel[0]; i++)
         for (int64_t j = 0; j < w->kernel[1]; j++) {
             const int64_t z = corner.at[0] + i * w->dilation[0];
             const int64_t y = corner.at[1] + j * w->dilation[1];
             const bool inside = z >= 0 && z < w->in[0] && y >= 0 && y < w->in[1];
             int64_t x = corner.at[2];
-            line = image + (inside ? (z * w->in[1] + y) * w->in[2] * channels : 0);
-            for (int64_t k = 0; k < w->kernel[2]; k++, x += w->dilation[2], to += CM_INT8_ROWS)
-                *to = corner.inside || (inside && x >= 0 && x < w->in[2]) ? line + x * channels
-                                                                          : outside;
+            const uint8_t *line =
+                image + (inside ? ((z * w->in[1] + y) * w->in[2] + x) * channels : 0);
+            for (int64_t k = 0; corner.inside && k < w->kernel[2]; k++, to += CM_INT8_ROWS)
+                *to = line + k * step;
+            for (int64_t k = 0; !corner.inside && k < w->kernel[2]; k++, to += CM_INT8_ROWS) {
+                *to = inside && x >= 0 && x < w->in[2] ? line + k * step : outside;
+                x += w->dilation[2];
+            }
         }
 }
 

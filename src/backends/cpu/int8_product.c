@@ -254,30 +254,35 @@ static CM_ALWAYS_INLINE void finish_on(enum cm_machine machine, const struct cm_
 }
 CM_BUILDS(finish, (const struct cm_int8_sums *t), (machine, t))
 
+/* Are results codes, of sums to which nothing but offsets is added? */
+static bool makes_codes(const struct cm_int8_sums *t)
+{
+    return (t->finish->type == CM_UINT8 || t->finish->type == CM_INT8) && !t->row_sums;
+}
+
+static struct int8_codes codes_of(const struct cm_int8_sums *t)
+{
+    const struct cm_int8_finish *f = t->finish;
+    const float least = f->type == CM_INT8 ? INT8_MIN : 0;
+    return (struct int8_codes){.offsets = f->offsets + t->from,
+                               .scales = f->scales + t->from,
+                               .low = least - f->zero,
+                               .high = least + UINT8_MAX - f->zero,
+                               .zero = (int32_t)f->zero,
+                               .rows = t->rows,
+                               .count = t->count,
+                               .y = t->y,
+                               .y_row = t->y_row};
+}
+
 #ifdef CM_FOR_AVX2
 /* The same for codes where no zero points of the right operand count. */
 CM_FOR_VNNI static void finish_codes_vnni(const struct cm_int8_sums *t)
 {
-    const struct cm_int8_finish *f = t->finish;
-    const float least = f->type == CM_INT8 ? INT8_MIN : 0;
-    const __m512 low = _mm512_set1_ps(least - f->zero);
-    const __m512 high = _mm512_set1_ps(least + UINT8_MAX - f->zero);
-    const __m512i zero = _mm512_set1_epi32((int)f->zero);
-    for (int j = 0; j < t->count; j += INT8_PANEL) {
-        const __m512i offset = _mm512_loadu_si512(f->offsets + t->from + j);
-        const __m512 scale = _mm512_loadu_ps(f->scales + t->from + j);
-        const int64_t left = t->count - j;
-        const __mmask16 mask = left < INT8_PANEL ? (__mmask16)((1u << left) - 1) : UINT16_MAX;
-        for (int r = 0; r < t->rows; r++) {
-            const __m512i sum =
-                _mm512_add_epi32(_mm512_loadu_si512(t->sums + r * INT8_WIDTH + j), offset);
-            __m512 v = _mm512_mul_ps(_mm512_cvtepi32_ps(sum), scale);
-            v = _mm512_min_ps(_mm512_max_ps(v, low), high); /* the lowest for NaN */
-            const __m512i code = _mm512_add_epi32(
-                _mm512_cvt_roundps_epi32(v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC), zero);
-            _mm512_mask_cvtepi32_storeu_epi8(t->y + r * t->y_row + j, mask, code);
-        }
-    }
+    const struct int8_codes codes = codes_of(t);
+    for (int j = 0; j < t->count; j += INT8_PANEL)
+        for (int r = 0; r < t->rows; r++)
+            store_codes_vnni(&codes, r, j, _mm512_loadu_si512(t->sums + r * INT8_WIDTH + j));
 }
 #endif
 
@@ -285,8 +290,7 @@ void cm_int8_finish_sums(const struct cm_int8_sums *sums)
 {
     const enum cm_machine machine = cm_this_machine();
 #ifdef CM_FOR_AVX2
-    const bool codes = sums->finish->type == CM_UINT8 || sums->finish->type == CM_INT8;
-    if (codes && !sums->row_sums && cm_int8_has_vnni(machine)) {
+    if (cm_int8_has_vnni(machine) && makes_codes(sums)) {
         finish_codes_vnni(sums);
         return;
     }
@@ -333,12 +337,20 @@ void cm_int8_multiply(const struct cm_int8_block *block, int64_t from, int64_t t
                                .sums = sums,
                                .y = block->y + from * (int64_t)width,
                                .y_row = block->y_row};
+    struct int8_codes codes;
+    if (set == VNNI_TILES && makes_codes(&end)) {
+        codes = codes_of(&end);
+        tile.codes = &codes;
+    }
     for (int r = 0; r < block->rows; r += INT8_ROWS) {
+        codes.y = end.y;
         end.rows = block->rows - r < INT8_ROWS ? block->rows - r : INT8_ROWS;
+        codes.rows = end.rows;
         tiles[set][end.rows > 4 ? 3 : end.rows > 2 ? 2 : end.rows - 1][two](&tile);
         if (end.row_sums)
             sum_rows_builds[machine](&tile, row_sums);
-        cm_int8_finish_sums(&end);
+        if (!tile.codes)
+            cm_int8_finish_sums(&end);
         tile.a += tile.taps * INT8_ROWS;
         end.y += INT8_ROWS * end.y_row;
     }

@@ -17,12 +17,25 @@
 enum { INT8_ROWS = 8, INT8_PANEL = 16, INT8_PANELS = 2, INT8_GROUP = 4 };
 enum { INT8_WIDTH = INT8_PANEL * INT8_PANELS };
 
+/* Codes of sums, in registers: see struct cm_int8_finish. */
+struct int8_codes {
+    const int32_t *offsets; /* of the columns of the tile */
+    const float *scales;
+    float low, high; /* limits, less the zero point */
+    int32_t zero;
+    int rows;
+    int64_t count; /* columns */
+    char *y;
+    int64_t y_row;
+};
+
 struct int8_tile {
     const uint8_t *const *a; /* INT8_ROWS pointers for each tap */
     int64_t taps, depth;
     const int8_t *b;
-    int64_t panel_bytes; /* from one panel to the next */
-    int32_t *sums;       /* INT8_ROWS times INT8_WIDTH */
+    int64_t panel_bytes;            /* from one panel to the next */
+    int32_t *sums;                  /* INT8_ROWS times INT8_WIDTH */
+    const struct int8_codes *codes; /* with VNNI: what is stored instead; NULL: the sums are */
 };
 
 /* rows are 1, 2, 4 or 8, panels 1 or 2: constants where it is called. */
@@ -103,6 +116,21 @@ CM_FOR_AVX2 static inline void int8_tile_avx2(int rows, int panels, const struct
         }
 }
 
+/* The codes of 16 sums of a row: limits are set before rounding, where NaN becomes the lowest. */
+CM_FOR_VNNI static CM_ALWAYS_INLINE void store_codes_vnni(const struct int8_codes *c, int row,
+                                                          int column, __m512i sums)
+{
+    const int64_t left = c->count - column;
+    const __mmask16 mask = left < INT8_PANEL ? (__mmask16)((1u << left) - 1) : UINT16_MAX;
+    const __m512i sum = _mm512_add_epi32(sums, _mm512_loadu_si512(c->offsets + column));
+    __m512 v = _mm512_mul_ps(_mm512_cvtepi32_ps(sum), _mm512_loadu_ps(c->scales + column));
+    v = _mm512_min_ps(_mm512_max_ps(v, _mm512_set1_ps(c->low)), _mm512_set1_ps(c->high));
+    const __m512i code =
+        _mm512_add_epi32(_mm512_cvt_roundps_epi32(v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC),
+                         _mm512_set1_epi32(c->zero));
+    _mm512_mask_cvtepi32_storeu_epi8(c->y + row * c->y_row + column, mask, code);
+}
+
 /* Four products at a time, added to a sum as they are. */
 CM_FOR_VNNI static CM_ALWAYS_INLINE void int8_tile_vnni(int rows, int panels,
                                                         const struct int8_tile *t)
@@ -143,6 +171,18 @@ CM_FOR_VNNI static CM_ALWAYS_INLINE void int8_tile_vnni(int rows, int panels,
             b += 64;
             b1 += 64;
         }
+    }
+    if (t->codes) {
+        const struct int8_codes codes = *t->codes; /* what is stored does not change it */
+        INT8_UNROLL
+        for (int r = 0; r < rows; r++) {
+            if (r >= codes.rows)
+                break;
+            store_codes_vnni(&codes, r, 0, s[r][0]);
+            if (panels > 1)
+                store_codes_vnni(&codes, r, INT8_PANEL, s[r][1]);
+        }
+        return;
     }
     INT8_UNROLL
     for (int r = 0; r < rows; r++) {

@@ -14,8 +14,8 @@ static inline void note_kernel(void *arg, const struct cm_step_report *report)
 
 /* A tensor of any bytes, the extreme ones more often than chance has them; of float: small numbers.
  */
-static inline struct cm_datum *bytes(struct cm_arena *arena, enum cm_dtype type,
-                                     const struct cm_shape *shape, uint32_t seed)
+static inline struct cm_datum *bytes_of(struct cm_arena *arena, enum cm_dtype type,
+                                        const struct cm_shape *shape, uint32_t seed)
 {
     struct cm_datum *datum = CM_NEW(arena, struct cm_datum);
     const int64_t count = cm_shape_elements(shape);

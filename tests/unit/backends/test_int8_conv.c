@@ -27,7 +27,7 @@ static const struct conv_form forms[] = {
 
 static struct cm_datum *numbers(struct cm_arena *arena, int64_t count)
 {
-    struct cm_datum *datum = bytes(arena, CM_INT8, &CM_SHAPE(count * 4), 9);
+    struct cm_datum *datum = bytes_of(arena, CM_INT8, &CM_SHAPE(count * 4), 9);
     datum->tensor.type = CM_INT32;
     datum->tensor.shape = CM_SHAPE(count);
     for (int64_t i = 0; i < count; i++)
@@ -43,16 +43,16 @@ static void try_form(struct cm_arena *arena, const struct conv_form *f, int pair
     const struct cm_shape one = {0}, channels = CM_SHAPE(f->w[0]);
     const struct cm_shape x = CM_SHAPE(f->x[0], f->x[1], f->x[2], f->x[3]);
     const struct cm_shape w = CM_SHAPE(f->w[0], f->w[1], f->w[2], f->w[3]);
-    struct cm_datum *middle = bytes(arena, right, &one, 6);
+    struct cm_datum *middle = bytes_of(arena, right, &one, 6);
     *(uint8_t *)middle->tensor.data = pair & 2 ? 0 : 128;
-    const struct cm_datum *const in[] = {bytes(arena, left, &x, 1),
-                                         bytes(arena, CM_FLOAT, &one, 2),
-                                         bytes(arena, left, &one, 3),
-                                         bytes(arena, right, &w, 4),
-                                         bytes(arena, CM_FLOAT, &channels, 5),
-                                         zeros ? bytes(arena, right, &channels, 6) : middle,
-                                         bytes(arena, CM_FLOAT, &one, 7),
-                                         bytes(arena, left, &one, 8),
+    const struct cm_datum *const in[] = {bytes_of(arena, left, &x, 1),
+                                         bytes_of(arena, CM_FLOAT, &one, 2),
+                                         bytes_of(arena, left, &one, 3),
+                                         bytes_of(arena, right, &w, 4),
+                                         bytes_of(arena, CM_FLOAT, &channels, 5),
+                                         zeros ? bytes_of(arena, right, &channels, 6) : middle,
+                                         bytes_of(arena, CM_FLOAT, &one, 7),
+                                         bytes_of(arena, left, &one, 8),
                                          numbers(arena, f->w[0])};
     agree(arena,
           cm_arena_printf(arena,
@@ -78,12 +78,12 @@ static void try_centered(struct cm_arena *arena, const struct conv_form *f)
 {
     const struct cm_shape one = {0};
     const struct cm_datum *const in[] = {
-        bytes(arena, CM_UINT8, &CM_SHAPE(f->x[0], f->x[1], f->x[2], f->x[3]), 1),
-        bytes(arena, CM_FLOAT, &one, 2),
-        bytes(arena, CM_UINT8, &one, 3),
-        bytes(arena, CM_INT8, &CM_SHAPE(f->w[0], f->w[1], f->w[2], f->w[3]), 4),
-        bytes(arena, CM_FLOAT, &CM_SHAPE(f->w[0]), 5),
-        bytes(arena, CM_FLOAT, &one, 7)};
+        bytes_of(arena, CM_UINT8, &CM_SHAPE(f->x[0], f->x[1], f->x[2], f->x[3]), 1),
+        bytes_of(arena, CM_FLOAT, &one, 2),
+        bytes_of(arena, CM_UINT8, &one, 3),
+        bytes_of(arena, CM_INT8, &CM_SHAPE(f->w[0], f->w[1], f->w[2], f->w[3]), 4),
+        bytes_of(arena, CM_FLOAT, &CM_SHAPE(f->w[0]), 5),
+        bytes_of(arena, CM_FLOAT, &one, 7)};
     agree(arena,
           cm_arena_printf(arena,
                           GRAPH_HEAD "main (uint8[N,C,H,W] x, float xs, uint8 xz, int8[O,I,K,L] w, "
@@ -122,9 +122,9 @@ static void chain(struct cm_arena *arena)
 {
     const struct cm_shape one = {0};
     const struct cm_datum *const in[] = {
-        bytes(arena, CM_UINT8, &CM_SHAPE(1, 8, 6, 6), 1), bytes(arena, CM_FLOAT, &one, 2),
-        bytes(arena, CM_UINT8, &one, 3), bytes(arena, CM_INT8, &CM_SHAPE(8, 8, 3, 3), 4),
-        bytes(arena, CM_INT8, &one, 5)};
+        bytes_of(arena, CM_UINT8, &CM_SHAPE(1, 8, 6, 6), 1), bytes_of(arena, CM_FLOAT, &one, 2),
+        bytes_of(arena, CM_UINT8, &one, 3), bytes_of(arena, CM_INT8, &CM_SHAPE(8, 8, 3, 3), 4),
+        bytes_of(arena, CM_INT8, &one, 5)};
     agree(arena,
           GRAPH_HEAD "main (uint8[1,8,6,6] x, float s, uint8 z, int8[8,8,3,3] w, int8 wz) => "
                      "(uint8[1,8,6,6] y) {"
@@ -152,7 +152,7 @@ static void pools(struct cm_arena *arena)
         for (size_t i = 0; i < CM_COUNT(attributes); i++) {
             const char *const type = is_signed ? "int8" : "uint8";
             const struct cm_datum *const in[] = {
-                bytes(arena, is_signed ? CM_INT8 : CM_UINT8, &CM_SHAPE(2, 70, 9, 8), 1)};
+                bytes_of(arena, is_signed ? CM_INT8 : CM_UINT8, &CM_SHAPE(2, 70, 9, 8), 1)};
             agree(arena,
                   cm_arena_printf(arena,
                                   GRAPH_HEAD "main (%s[N,C,H,W] x) => (%s[N,C,P,Q] y) "

@@ -30,9 +30,10 @@ static void sums(struct cm_arena *arena)
                     zeros ? ", az, bz" : "");
                 const enum cm_dtype left = kinds[pair & 1].type, right = kinds[pair >> 1].type;
                 const struct cm_datum *in[] = {
-                    bytes(arena, left, &CM_SHAPE(m, k), 1), bytes(arena, right, &CM_SHAPE(k, n), 2),
-                    bytes(arena, left, &(struct cm_shape){0}, 3),
-                    bytes(arena, right, zeros > 1 ? &CM_SHAPE(n) : &(struct cm_shape){0}, 4)};
+                    bytes_of(arena, left, &CM_SHAPE(m, k), 1),
+                    bytes_of(arena, right, &CM_SHAPE(k, n), 2),
+                    bytes_of(arena, left, &(struct cm_shape){0}, 3),
+                    bytes_of(arena, right, zeros > 1 ? &CM_SHAPE(n) : &(struct cm_shape){0}, 4)};
                 agree(arena, text.data, in, zeros ? 4 : 2, "cpu");
             }
 }
@@ -50,14 +51,14 @@ static void results(struct cm_arena *arena)
             const char *const left = kinds[pair & 1].name, *const right = kinds[pair >> 1].name;
             const enum cm_dtype a = kinds[pair & 1].type, b = kinds[pair >> 1].type;
             const struct cm_shape one = {0};
-            const struct cm_datum *const in[] = {bytes(arena, a, &CM_SHAPE(m, k), 1),
-                                                 bytes(arena, CM_FLOAT, &one, 2),
-                                                 bytes(arena, a, &one, 3),
-                                                 bytes(arena, b, &CM_SHAPE(k, n), 4),
-                                                 bytes(arena, CM_FLOAT, &CM_SHAPE(n), 5),
-                                                 bytes(arena, b, &CM_SHAPE(n), 6),
-                                                 bytes(arena, CM_FLOAT, &one, 7),
-                                                 bytes(arena, a, &one, 8)};
+            const struct cm_datum *const in[] = {bytes_of(arena, a, &CM_SHAPE(m, k), 1),
+                                                 bytes_of(arena, CM_FLOAT, &one, 2),
+                                                 bytes_of(arena, a, &one, 3),
+                                                 bytes_of(arena, b, &CM_SHAPE(k, n), 4),
+                                                 bytes_of(arena, CM_FLOAT, &CM_SHAPE(n), 5),
+                                                 bytes_of(arena, b, &CM_SHAPE(n), 6),
+                                                 bytes_of(arena, CM_FLOAT, &one, 7),
+                                                 bytes_of(arena, a, &one, 8)};
             agree(arena,
                   cm_arena_printf(arena,
                                   GRAPH_HEAD
@@ -89,18 +90,18 @@ void test_int8_product__codes_and_numbers_of_sums(void)
 
 static void batches(struct cm_arena *arena)
 {
-    const struct cm_datum *const in[] = {bytes(arena, CM_UINT8, &CM_SHAPE(2, 3, 9, 20), 1),
-                                         bytes(arena, CM_INT8, &CM_SHAPE(2, 3, 20, 35), 2)};
+    const struct cm_datum *const in[] = {bytes_of(arena, CM_UINT8, &CM_SHAPE(2, 3, 9, 20), 1),
+                                         bytes_of(arena, CM_INT8, &CM_SHAPE(2, 3, 20, 35), 2)};
     agree(arena,
           GRAPH_HEAD "main (uint8[2,3,M,K] a, int8[2,3,K,N] b) => (int32[2,3,M,N] y) "
                      "{y = MatMulInteger(a, b)}",
           in, 2, "cpu");
-    const struct cm_datum *const shared[] = {in[0], bytes(arena, CM_INT8, &CM_SHAPE(20, 35), 2)};
+    const struct cm_datum *const shared[] = {in[0], bytes_of(arena, CM_INT8, &CM_SHAPE(20, 35), 2)};
     agree(arena,
           GRAPH_HEAD "main (uint8[2,3,M,K] a, int8[K,N] b) => (int32[2,3,M,N] y) "
                      "{y = MatMulInteger(a, b)}",
           shared, 2, "cpu");
-    const struct cm_datum *const spread[] = {bytes(arena, CM_UINT8, &CM_SHAPE(1, 3, 9, 20), 1),
+    const struct cm_datum *const spread[] = {bytes_of(arena, CM_UINT8, &CM_SHAPE(1, 3, 9, 20), 1),
                                              in[1]};
     agree(arena,
           GRAPH_HEAD "main (uint8[1,3,M,K] a, int8[2,3,K,N] b) => (int32[2,3,M,N] y) "
@@ -115,15 +116,15 @@ void test_int8_product__batches(void)
 
 static void declined(struct cm_arena *arena)
 {
-    const struct cm_datum *const rows[] = {bytes(arena, CM_UINT8, &CM_SHAPE(3, 4), 1),
-                                           bytes(arena, CM_UINT8, &CM_SHAPE(4, 5), 2),
-                                           bytes(arena, CM_UINT8, &CM_SHAPE(3), 3)};
+    const struct cm_datum *const rows[] = {bytes_of(arena, CM_UINT8, &CM_SHAPE(3, 4), 1),
+                                           bytes_of(arena, CM_UINT8, &CM_SHAPE(4, 5), 2),
+                                           bytes_of(arena, CM_UINT8, &CM_SHAPE(3), 3)};
     agree(arena,
           GRAPH_HEAD "main (uint8[M,K] a, uint8[K,N] b, uint8[M] az) => (int32[M,N] y) "
                      "{y = MatMulInteger(a, b, az)}",
           rows, 3, "reference");
-    const struct cm_datum *const empty[] = {bytes(arena, CM_UINT8, &CM_SHAPE(3, 0), 1),
-                                            bytes(arena, CM_UINT8, &CM_SHAPE(0, 5), 2)};
+    const struct cm_datum *const empty[] = {bytes_of(arena, CM_UINT8, &CM_SHAPE(3, 0), 1),
+                                            bytes_of(arena, CM_UINT8, &CM_SHAPE(0, 5), 2)};
     agree(arena,
           GRAPH_HEAD "main (uint8[M,K] a, uint8[K,N] b) => (int32[M,N] y) "
                      "{y = MatMulInteger(a, b)}",
