@@ -169,9 +169,9 @@ bool cm_dnnl_loses_nan(const struct cm_call *call);
 enum cm_status cm_dnnl_prepare(struct cm_call *call);
 enum cm_status cm_dnnl_run(struct cm_call *call);
 
-/* For kernels that have one of these do a part of their work: scratch has at least so many bytes
- * after the first, and the second runs what call->state was before they took it for themselves. */
-enum cm_status cm_dnnl_prepare_with(struct cm_call *call, size_t scratch_bytes);
+/* The same for kernels that do a part of the work themselves: state is what call->state was before
+ * they took it, NULL where oneDNN does nothing; scratch has at least so many bytes. */
+enum cm_status cm_dnnl_prepare_state(struct cm_call *call, void *state, size_t scratch_bytes);
 enum cm_status cm_dnnl_run_state(struct cm_call *call, void *state);
 
 /* In prepare, for kernels of others between those of oneDNN: channels last, as oneDNN's

@@ -1,68 +1,12 @@
-/* Primitives of oneDNN and the layouts of their operands, whatever its major version. */
+/* Primitives of oneDNN, whatever its major version. */
 // SPDX-License-Identifier: Apache-2.0
-#include "backends/onednn/dnnl_abi.h"
+#include "backends/onednn/dnnl_layout.h"
 
 #include "base/number.h"
 #include "base/parallel.h"
 #include "tensor/layout.h"
 
-/* ---- descriptors ---- */
-
-static void row_strides(int rank, const int64_t *dims, int64_t *strides)
-{
-    int64_t step = 1;
-    for (int i = rank - 1; i >= 0; i--) {
-        strides[i] = step;
-        step *= dims[i];
-    }
-}
-
-/* (n, c, s..) with c innermost; tensors of rank 1 have no channels. */
-static void channels_last_strides(int rank, const int64_t *dims, int64_t *strides)
-{
-    int64_t step = rank > 1 ? dims[1] : 1;
-    row_strides(rank, dims, strides);
-    if (rank < 2)
-        return;
-    strides[1] = 1;
-    for (int i = rank - 1; i >= 2; i--) {
-        strides[i] = step;
-        step *= dims[i];
-    }
-    strides[0] = step;
-}
-
-/* How the operand's bytes lie when its tensor is plain. */
-static struct dnnl_memory_desc *plain_desc(const struct cm_dnnl_operand *operand)
-{
-    int64_t strides[CM_DNNL_MAX_RANK];
-    if (operand->strides[operand->rank - 1])
-        memcpy(strides, operand->strides, sizeof strides);
-    else
-        row_strides(operand->rank, operand->dims, strides);
-    return cm_dnnl_get()->major->strided(operand->rank, operand->dims, strides);
-}
-
-/* One arrangement, up to the strides of axes of size 1, which mean nothing? */
-static bool same_arrangement(const struct cm_dnnl_arrangement *a,
-                             const struct cm_dnnl_arrangement *b)
-{
-    if (memcmp(a, b, sizeof *a) == 0)
-        return true;
-    if (a->rank != b->rank || a->n_blocks || b->n_blocks)
-        return false;
-    for (int i = 0; i < a->rank; i++)
-        if (a->dims[i] != b->dims[i] || a->padded[i] != b->padded[i] ||
-            (a->dims[i] > 1 && a->strides[i] != b->strides[i]))
-            return false;
-    return true;
-}
-
 /* ---- how much work it is ---- */
-
-/* Multiplications and additions that one thread does in the time it takes to wake the others, some
- * ten microseconds. Decided by shapes alone: oneDNN's choice of kernel depends on the threads. */
-enum { WORTH_A_TEAM = 1 << 20 };
 
 static double elements_of(const struct cm_dnnl_operand *operand)
 {
@@ -70,141 +14,6 @@ static double elements_of(const struct cm_dnnl_operand *operand)
     for (int i = 0; i < operand->rank; i++)
         count *= (double)operand->dims[i];
     return count;
-}
-
-/* Of moving that many elements through memory. */
-static double work_of_moving(double elements)
-{
-    return 32 * elements;
-}
-
-/* ---- moving tensors between layouts ---- */
-
-/* A reorder that was needed before: made once, run often. */
-struct dnnl_mover {
-    struct dnnl_memory_desc *from, *to;
-    struct dnnl_primitive *primitive;
-    struct dnnl_memory *from_memory, *to_memory;
-    struct dnnl_stream *stream;
-};
-
-struct dnnl_layout {
-    struct cm_layout base;
-    struct cm_dnnl_arrangement arrangement;
-    struct dnnl_memory_desc *desc, *plain; /* owned: this one, and that of the same tensor plain */
-    struct dnnl_mover into, out_of;
-};
-
-static void mover_release(struct dnnl_mover *mover)
-{
-    const struct cm_dnnl *dnnl = cm_dnnl_get();
-    if (mover->primitive)
-        dnnl->fn.primitive_destroy(mover->primitive);
-    if (mover->from_memory)
-        dnnl->fn.memory_destroy(mover->from_memory);
-    if (mover->to_memory)
-        dnnl->fn.memory_destroy(mover->to_memory);
-    if (mover->stream)
-        dnnl->fn.stream_destroy(mover->stream);
-    dnnl->major->free(mover->from);
-    dnnl->major->free(mover->to);
-    *mover = (struct dnnl_mover){0};
-}
-
-static void layout_release(void *what)
-{
-    struct dnnl_layout *layout = what;
-    mover_release(&layout->into);
-    mover_release(&layout->out_of);
-    cm_dnnl_get()->major->free(layout->desc);
-    cm_dnnl_get()->major->free(layout->plain);
-    layout->desc = layout->plain = NULL;
-}
-
-static bool mover_init(struct dnnl_mover *mover, const struct dnnl_memory_desc *from,
-                       const struct dnnl_memory_desc *to)
-{
-    const struct cm_dnnl *dnnl = cm_dnnl_get();
-    struct dnnl_engine *engine = dnnl->engine;
-    struct dnnl_primitive_desc *desc = NULL;
-    mover_release(mover);
-    mover->from = dnnl->major->copy(from);
-    mover->to = dnnl->major->copy(to);
-    const bool made =
-        mover->from && mover->to &&
-        dnnl->fn.reorder_primitive_desc_create(&desc, from, engine, to, engine, NULL) ==
-            DNNL_SUCCESS &&
-        dnnl->fn.primitive_create(&mover->primitive, desc) == DNNL_SUCCESS &&
-        dnnl->fn.memory_create(&mover->from_memory, from, engine, NULL) == DNNL_SUCCESS &&
-        dnnl->fn.memory_create(&mover->to_memory, to, engine, NULL) == DNNL_SUCCESS &&
-        dnnl->fn.stream_create(&mover->stream, engine, DNNL_STREAM_DEFAULT_FLAGS) == DNNL_SUCCESS;
-    if (desc)
-        dnnl->fn.primitive_desc_destroy(desc);
-    if (!made)
-        mover_release(mover);
-    return made;
-}
-
-static bool move(struct dnnl_mover *mover, const struct dnnl_memory_desc *from, void *from_data,
-                 const struct dnnl_memory_desc *to, void *to_data)
-{
-    const struct cm_dnnl *dnnl = cm_dnnl_get();
-    const size_t bytes = dnnl->fn.memory_desc_get_size(to);
-    cm_team_lend(work_of_moving((double)bytes / sizeof(float)) >= WORTH_A_TEAM);
-    if ((!mover->primitive || !dnnl->fn.memory_desc_equal(mover->from, from) ||
-         !dnnl->fn.memory_desc_equal(mover->to, to)) &&
-        !mover_init(mover, from, to))
-        return false;
-    const struct dnnl_exec_arg args[] = {{DNNL_ARG_SRC, mover->from_memory},
-                                         {DNNL_ARG_DST, mover->to_memory}};
-    return dnnl->fn.memory_set_data_handle(mover->from_memory, from_data) == DNNL_SUCCESS &&
-           dnnl->fn.memory_set_data_handle(mover->to_memory, to_data) == DNNL_SUCCESS &&
-           dnnl->fn.primitive_execute(mover->primitive, mover->stream, 2, args) == DNNL_SUCCESS &&
-           dnnl->fn.stream_wait(mover->stream) == DNNL_SUCCESS;
-}
-
-static bool layout_same(const struct cm_layout *a, const struct cm_layout *b)
-{
-    return same_arrangement(&((const struct dnnl_layout *)a)->arrangement,
-                            &((const struct dnnl_layout *)b)->arrangement);
-}
-
-static bool same_dims(const struct cm_dnnl_arrangement *a, const struct cm_dnnl_arrangement *b)
-{
-    return a->rank == b->rank && memcmp(a->dims, b->dims, (size_t)a->rank * sizeof a->dims[0]) == 0;
-}
-
-static enum cm_status layout_reorder(const struct cm_tensor *from, struct cm_tensor *to,
-                                     struct cm_error *err);
-
-/* Two layouts that see the tensor under different shapes, as weights by group are: the plain one is
- * what they share. */
-static enum cm_status reorder_by_plain(const struct cm_tensor *from, struct cm_tensor *to,
-                                       struct cm_error *err)
-{
-    struct cm_tensor plain;
-    CM_TRY(cm_tensor_new(from->type, &from->shape, &plain, err));
-    enum cm_status status = layout_reorder(from, &plain, err);
-    if (!status)
-        status = layout_reorder(&plain, to, err);
-    cm_tensor_drop(&plain);
-    return status;
-}
-
-static enum cm_status layout_reorder(const struct cm_tensor *from, struct cm_tensor *to,
-                                     struct cm_error *err)
-{
-    struct dnnl_layout *source = (struct dnnl_layout *)from->layout;
-    struct dnnl_layout *target = (struct dnnl_layout *)to->layout;
-    if (source && target && !same_dims(&source->arrangement, &target->arrangement))
-        return reorder_by_plain(from, to, err);
-    const bool done =
-        target ? move(&target->into, source ? source->desc : target->plain, from->data,
-                      target->desc, to->data)
-               : move(&source->out_of, source->desc, from->data, source->plain, to->data);
-    return done ? CM_OK
-                : cm_fail(err, CM_NO_MEMORY, "oneDNN cannot move a tensor to layout %s",
-                          target ? target->base.name : "plain");
 }
 
 /* ---- primitives ---- */
@@ -216,7 +25,7 @@ struct dnnl_operand {
     struct dnnl_memory *memory;
     const void *data; /* the memory's handle */
     /* CM_DNNL_MOVED, where the primitive writes no rows: it writes at this place of scratch. */
-    struct dnnl_mover delivery;
+    struct cm_dnnl_mover delivery;
     size_t delivered_from;
 };
 
@@ -245,7 +54,7 @@ static void work_release(void *what)
     for (int i = 0; i < p->n_operands; i++) {
         if (p->operands[i].memory)
             dnnl->fn.memory_destroy(p->operands[i].memory);
-        mover_release(&p->operands[i].delivery);
+        cm_dnnl_mover_release(&p->operands[i].delivery);
         dnnl->major->free(p->operands[i].desc);
     }
     if (p->scratch)
@@ -270,7 +79,7 @@ static struct dnnl_work *new_work(struct cm_call *call, int most_operands, doubl
         cm_call_decline(call, "oneDNN is not available: %s", dnnl->library.why);
         return NULL;
     }
-    const bool alone = work < WORTH_A_TEAM;
+    const bool alone = work < CM_DNNL_WORTH_A_TEAM;
     cm_team_lend(!alone);
     struct dnnl_operand *operands = cm_call_state(call, count * sizeof *operands);
     struct dnnl_exec_arg *args = cm_call_state(call, (count + 1) * sizeof *args);
@@ -296,17 +105,17 @@ static struct dnnl_memory_desc *desc_of(const struct cm_call *call,
     case CM_DNNL_PLAIN:
         break;
     case CM_DNNL_CHANNELS_LAST:
-        channels_last_strides(operand->rank, operand->dims, strides);
+        cm_dnnl_channels_last_strides(operand->rank, operand->dims, strides);
         return major->strided(operand->rank, operand->dims, strides);
     case CM_DNNL_GIVEN:
-        if (lies && lies->reorder == layout_reorder)
-            return major->copy(((const struct dnnl_layout *)lies)->desc);
+        if (cm_dnnl_is_layout(lies))
+            return major->copy(((const struct cm_dnnl_layout *)lies)->desc);
         break;
     case CM_DNNL_FREE:
     case CM_DNNL_MOVED:
         return major->any(operand->rank, operand->dims);
     }
-    return plain_desc(operand);
+    return cm_dnnl_plain_desc(operand);
 }
 
 /* NULL when the operand is absent. */
@@ -614,7 +423,7 @@ bool cm_dnnl_make_pool(struct cm_call *call, const struct cm_dnnl_pool *pool)
         [CM_DNNL_AVERAGE_ALL] = DNNL_POOLING_AVG_INCLUDE_PADDING,
         [CM_DNNL_AVERAGE_REAL] = DNNL_POOLING_AVG_EXCLUDE_PADDING,
     };
-    struct dnnl_work *p = new_work(call, 2, work_of_moving(elements_of(&pool->x)));
+    struct dnnl_work *p = new_work(call, 2, cm_dnnl_work_of_moving(elements_of(&pool->x)));
     if (!p)
         return false;
     const struct dnnl_memory_desc *const operands[2] = {
@@ -628,7 +437,7 @@ bool cm_dnnl_make_pool(struct cm_call *call, const struct cm_dnnl_pool *pool)
 
 bool cm_dnnl_make_batch_norm(struct cm_call *call, const struct cm_dnnl_batch_norm *norm)
 {
-    struct dnnl_work *p = new_work(call, 6, work_of_moving(elements_of(&norm->x)));
+    struct dnnl_work *p = new_work(call, 6, cm_dnnl_work_of_moving(elements_of(&norm->x)));
     if (!p)
         return false;
     const struct dnnl_memory_desc *x = add_operand(call, p, DNNL_ARG_SRC, &norm->x);
@@ -645,7 +454,7 @@ bool cm_dnnl_make_batch_norm(struct cm_call *call, const struct cm_dnnl_batch_no
 
 bool cm_dnnl_make_lrn(struct cm_call *call, const struct cm_dnnl_lrn *lrn)
 {
-    struct dnnl_work *p = new_work(call, 2, work_of_moving(elements_of(&lrn->x)));
+    struct dnnl_work *p = new_work(call, 2, cm_dnnl_work_of_moving(elements_of(&lrn->x)));
     if (!p)
         return false;
     const struct dnnl_memory_desc *x = add_operand(call, p, DNNL_ARG_SRC, &lrn->x);
@@ -658,7 +467,7 @@ bool cm_dnnl_make_lrn(struct cm_call *call, const struct cm_dnnl_lrn *lrn)
 
 bool cm_dnnl_make_binary(struct cm_call *call, const struct cm_dnnl_binary *binary)
 {
-    struct dnnl_work *p = new_work(call, 3, work_of_moving(elements_of(&binary->y)));
+    struct dnnl_work *p = new_work(call, 3, cm_dnnl_work_of_moving(elements_of(&binary->y)));
     if (!p)
         return false;
     const struct dnnl_memory_desc *const operands[2] = {
@@ -675,7 +484,7 @@ bool cm_dnnl_make_binary(struct cm_call *call, const struct cm_dnnl_binary *bina
 bool cm_dnnl_make_concat(struct cm_call *call, const struct cm_dnnl_operand *x, int count, int axis,
                          const struct cm_dnnl_operand *y)
 {
-    struct dnnl_work *p = new_work(call, count + 1, work_of_moving(elements_of(y)));
+    struct dnnl_work *p = new_work(call, count + 1, cm_dnnl_work_of_moving(elements_of(y)));
     if (!p)
         return false;
     const struct dnnl_memory_desc **from = call->engine->state(call, (size_t)count * sizeof *from);
@@ -694,90 +503,14 @@ bool cm_dnnl_make_concat(struct cm_call *call, const struct cm_dnnl_operand *x, 
 
 /* ---- after acceptance ---- */
 
-static enum cm_status out_of_memory(struct cm_call *call)
-{
-    return cm_call_fail(call, CM_NO_MEMORY, "oneDNN cannot make its primitive");
-}
-
-/* See struct cm_layout. */
-static int64_t channel_block(const struct cm_dnnl_arrangement *a)
-{
-    if (a->rank < 3 || a->n_blocks > 1 || (a->n_blocks == 1 && a->block_axes[0] != 1))
-        return 0;
-    const int64_t block = a->n_blocks == 1 ? a->block_sizes[0] : a->dims[1];
-    int64_t step = block;
-    for (int i = a->rank - 1; i >= 2; i--) {
-        if (a->padded[i] != a->dims[i] || (a->dims[i] > 1 && a->strides[i] != step))
-            return 0;
-        step *= a->dims[i];
-    }
-    const int64_t of_channels = a->n_blocks == 1 ? step : 1;
-    const int64_t of_batch = step * (a->padded[1] / block);
-    if ((a->padded[1] > block && a->strides[1] != of_channels) || a->padded[0] != a->dims[0] ||
-        (a->dims[0] > 1 && a->strides[0] != of_batch))
-        return 0;
-    return block;
-}
-
-/* The layout of one operand as cm_layout; NULL: plain. */
-static enum cm_status layout_for(struct cm_call *call, const struct cm_dnnl_operand *asked,
-                                 const struct dnnl_memory_desc *desc, const struct cm_layout **out)
-{
-    const struct cm_dnnl *dnnl = cm_dnnl_get();
-    struct cm_dnnl_arrangement mine, when_plain;
-    /* Tied to the call before it holds anything. */
-    struct dnnl_layout *layout = call->engine->state(call, sizeof *layout);
-    cm_call_defer(call, layout_release, layout);
-    layout->plain = plain_desc(asked);
-    *out = NULL;
-    if (!layout->plain || !dnnl->major->arrangement(desc, &mine) ||
-        !dnnl->major->arrangement(layout->plain, &when_plain))
-        return out_of_memory(call);
-    if (asked->order == CM_DNNL_PLAIN || same_arrangement(&mine, &when_plain))
-        return CM_OK;
-    layout->desc = dnnl->major->copy(desc);
-    if (!layout->desc)
-        return out_of_memory(call);
-    layout->arrangement = mine;
-    layout->base = (struct cm_layout){
-        .name = mine.n_blocks ? "onednn blocked" : "channels last",
-        .bytes = dnnl->fn.memory_desc_get_size(desc),
-        .size = sizeof *layout,
-        .channel_block = channel_block(&mine),
-        .same = layout_same,
-        .reorder = layout_reorder,
-    };
-    *out = &layout->base;
-    return CM_OK;
-}
-
-enum cm_status cm_dnnl_channels_last(struct cm_call *call, const struct cm_shape *shape,
-                                     const struct cm_layout **out)
-{
-    const struct cm_dnnl *dnnl = cm_dnnl_get();
-    struct cm_dnnl_operand asked = {.order = CM_DNNL_CHANNELS_LAST, .rank = shape->rank};
-    int64_t strides[CM_DNNL_MAX_RANK];
-    *out = NULL;
-    if (!dnnl->usable || shape->rank < 1 || shape->rank > CM_DNNL_MAX_RANK)
-        return cm_call_fail(call, CM_UNSUPPORTED, "oneDNN has no layout for it");
-    memcpy(asked.dims, shape->dims, (size_t)shape->rank * sizeof asked.dims[0]);
-    channels_last_strides(asked.rank, asked.dims, strides);
-    struct dnnl_memory_desc *desc = dnnl->major->strided(asked.rank, asked.dims, strides);
-    if (!desc)
-        return out_of_memory(call);
-    const enum cm_status status = layout_for(call, &asked, desc, out);
-    dnnl->major->free(desc);
-    return status;
-}
-
 /* A result that the primitive writes in `layout` and the call moves to rows: takes its place in
  * scratch. */
 static enum cm_status prepare_delivery(struct cm_call *call, struct dnnl_operand *operand,
                                        const struct cm_layout *layout, size_t *scratch_bytes)
 {
-    const struct dnnl_layout *made = (const struct dnnl_layout *)layout;
-    if (!mover_init(&operand->delivery, made->desc, made->plain))
-        return out_of_memory(call);
+    const struct cm_dnnl_layout *made = (const struct cm_dnnl_layout *)layout;
+    if (!cm_dnnl_mover_init(&operand->delivery, made->desc, made->plain))
+        return cm_dnnl_out_of_memory(call);
     operand->delivered_from = cm_round_up(*scratch_bytes, CM_TENSOR_ALIGNMENT);
     *scratch_bytes = operand->delivered_from + layout->bytes;
     return CM_OK;
@@ -790,7 +523,7 @@ static enum cm_status prepare_operand(struct cm_call *call, struct dnnl_work *p,
     const struct dnnl_memory_desc *desc =
         dnnl->fn.primitive_desc_query_md(p->desc, DNNL_QUERY_EXEC_ARG_MD, operand->arg);
     const struct cm_layout *layout = NULL;
-    CM_TRY(layout_for(call, &operand->asked, desc, &layout));
+    CM_TRY(cm_dnnl_layout_for(call, &operand->asked, desc, &layout));
     if (operand->asked.place >= 0)
         cm_call_want_layout(call, operand->asked.place, layout);
     else if (layout && operand->asked.order == CM_DNNL_MOVED)
@@ -802,7 +535,7 @@ static enum cm_status prepare_operand(struct cm_call *call, struct dnnl_work *p,
         p->sum_bytes = dnnl->fn.memory_desc_get_size(desc);
     }
     if (dnnl->fn.memory_create(&operand->memory, desc, dnnl->engine, NULL) != DNNL_SUCCESS)
-        return out_of_memory(call);
+        return cm_dnnl_out_of_memory(call);
     p->args[p->n_args++] = (struct dnnl_exec_arg){operand->arg, operand->memory};
     return CM_OK;
 }
@@ -816,7 +549,7 @@ static enum cm_status prepare_work(struct cm_call *call, struct dnnl_work *p, si
         dnnl->fn.primitive_desc_query_md(p->desc, DNNL_QUERY_EXEC_ARG_MD, DNNL_ARG_SCRATCHPAD);
     size_t bytes = scratch ? dnnl->fn.memory_desc_get_size(scratch) : 0;
     if (bytes && dnnl->fn.memory_create(&p->scratch, scratch, dnnl->engine, NULL) != DNNL_SUCCESS)
-        return out_of_memory(call);
+        return cm_dnnl_out_of_memory(call);
     for (int i = 0; i < p->n_operands; i++)
         CM_TRY(prepare_operand(call, p, &p->operands[i], &bytes));
     if (p->scratch)
@@ -824,15 +557,15 @@ static enum cm_status prepare_work(struct cm_call *call, struct dnnl_work *p, si
     *scratch_bytes = bytes > *scratch_bytes ? bytes : *scratch_bytes;
     if (dnnl->fn.primitive_create(&p->primitive, p->desc) != DNNL_SUCCESS ||
         dnnl->fn.stream_create(&p->stream, dnnl->engine, DNNL_STREAM_DEFAULT_FLAGS) != DNNL_SUCCESS)
-        return out_of_memory(call);
+        return cm_dnnl_out_of_memory(call);
     dnnl->fn.primitive_desc_destroy(p->desc);
     p->desc = NULL;
     return CM_OK;
 }
 
-enum cm_status cm_dnnl_prepare_with(struct cm_call *call, size_t scratch_bytes)
+enum cm_status cm_dnnl_prepare_state(struct cm_call *call, void *state, size_t scratch_bytes)
 {
-    for (struct dnnl_work *p = call->state; p; p = p->next)
+    for (struct dnnl_work *p = state; p; p = p->next)
         CM_TRY(prepare_work(call, p, &scratch_bytes));
     cm_call_scratch(call, scratch_bytes);
     return CM_OK;
@@ -840,7 +573,7 @@ enum cm_status cm_dnnl_prepare_with(struct cm_call *call, size_t scratch_bytes)
 
 enum cm_status cm_dnnl_prepare(struct cm_call *call)
 {
-    return cm_dnnl_prepare_with(call, 0);
+    return cm_dnnl_prepare_state(call, call->state, 0);
 }
 
 static enum cm_status run_work(struct cm_call *call, struct dnnl_work *p)
@@ -867,10 +600,10 @@ static enum cm_status run_work(struct cm_call *call, struct dnnl_work *p)
                             "oneDNN cannot run it");
     for (int i = 0; i < p->n_operands; i++) {
         struct dnnl_operand *operand = &p->operands[i];
-        struct dnnl_mover *delivery = &operand->delivery;
+        struct cm_dnnl_mover *delivery = &operand->delivery;
         if (delivery->primitive &&
-            !move(delivery, delivery->from, (char *)call->scratch + operand->delivered_from,
-                  delivery->to, call->out[~operand->asked.place]->data))
+            !cm_dnnl_move(delivery, delivery->from, (char *)call->scratch + operand->delivered_from,
+                          delivery->to, call->out[~operand->asked.place]->data))
             return cm_call_fail(call, CM_NO_MEMORY, "oneDNN cannot move a result to rows");
     }
     return CM_OK;

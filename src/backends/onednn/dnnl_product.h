@@ -45,7 +45,16 @@ bool cm_dnnl_set_followers(struct cm_call *call, const struct cm_dnnl_product *p
 typedef bool cm_dnnl_accept_fn(struct cm_call *call, const struct cm_dnnl_product *product);
 cm_dnnl_accept_fn cm_dnnl_accept_conv, cm_dnnl_accept_conv_transpose, cm_dnnl_accept_matmul,
     cm_dnnl_accept_gemm;
-/* The gradient of X alone of a ConvGrad whose dY and dX lie channels last. */
-bool cm_dnnl_accept_conv_data(struct cm_call *call);
+
+/* ---- weights of convolutions ---- */
+
+/* (out, in / groups, kernel..) as (groups, out / groups, in / groups, kernel..): the same bytes. */
+void cm_dnnl_split_groups(struct cm_dnnl_operand *weights, int64_t groups);
+/* Those of a transposed convolution, (in, out / groups, kernel..), as oneDNN sees them: the two
+ * exchanged, by strides, and groups split. */
+void cm_dnnl_exchange_channels(struct cm_dnnl_operand *weights, int groups);
+/* Sets the pads at the end of a transposed convolution from x to y: what makes its sizes fit,
+ * output_padding included. */
+void cm_dnnl_fit_pads(const struct cm_shape *x, const struct cm_shape *y, struct cm_dnnl_window *w);
 
 #endif

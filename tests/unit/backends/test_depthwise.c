@@ -1,17 +1,14 @@
-/* The gradient of depthwise kernels against the reference kernel and against plain sums, on every
- * instruction set that the machine has. */
+/* The gradient of depthwise kernels against plain sums, on every instruction set that the machine
+ * has. */
 // SPDX-License-Identifier: Apache-2.0
-#include "exec/exec_case.h"
+#include "backends/onednn/depthwise.h"
+#include "check.h"
 
-#include "backends/cpu/depthwise.h"
-#include "backends/onednn/dnnl.h"
 #include "base/machine.h"
 #include "base/parallel.h"
 
 #include <math.h>
 #include <stdlib.h>
-
-#define HEAD "<ir_version: 10, opset_import: [\"\" : 28, \"ai.cameo\" : 1]>\n"
 
 static float *waves(int64_t count, double phase)
 {
@@ -108,57 +105,4 @@ void test_bias_gradient__sums_by_channel(void)
         assert_true(fabs(sum - (double)db[c]) < 1e-5);
     }
     free(dy);
-}
-
-/* ---- the kernel ---- */
-
-static const char *text;
-static const char *wanted;
-
-static void note_kernel(void *arg, const struct cm_step_report *report)
-{
-    *(const char **)arg = report->kernel;
-}
-
-static void run(struct cm_arena *arena, const char *backend, const struct cm_datum *const *in,
-                const char *kernel, struct cm_datum out[3])
-{
-    struct cm_session *session =
-        exec_of(arena, text, &(struct cm_session_options){.threads = 2, .backend = backend});
-    struct cm_error err = {0};
-    const char *ran = NULL;
-    const struct cm_run_options options = {.step = note_kernel, .step_arg = &ran};
-    CHECK_OK(cm_session_run(session, in, 3, out, 3, &options, &err), &err);
-    CHECK_STRING(ran, kernel);
-}
-
-static void agree_in(struct cm_arena *arena)
-{
-    static const struct cm_shape shapes[] = {
-        {4, {2, 24, 9, 9}}, {4, {2, 24, 9, 9}}, {4, {24, 1, 5, 5}}};
-    const struct cm_datum *in[3];
-    struct cm_datum fast[3] = {{0}}, slow[3] = {{0}};
-    for (int i = 0; i < 3; i++)
-        in[i] = exec_ramp(arena, &shapes[i], 0);
-    run(arena, NULL, in, wanted, fast);
-    run(arena, "reference", in, "reference", slow);
-    for (int o = 0; o < 3; o++) {
-        double largest = 0;
-        for (int64_t i = 0; i < cm_tensor_count(&slow[o].tensor); i++)
-            largest = fmax(largest, fabs(cm_tensor_real(&slow[o].tensor, i)));
-        for (int64_t i = 0; i < cm_tensor_count(&slow[o].tensor); i++)
-            assert_true(fabs(cm_tensor_real(&fast[o].tensor, i) -
-                             cm_tensor_real(&slow[o].tensor, i)) <= 1e-5 * largest);
-        cm_datum_drop(&fast[o]);
-        cm_datum_drop(&slow[o]);
-    }
-}
-
-void test_kernel__gives_all_three_gradients(void)
-{
-    text = HEAD "main (float[2,24,9,9] dy, float[2,24,9,9] x, float[24,1,5,5] w) => "
-                "(float[2,24,9,9] dx, float[24,1,5,5] dw, float[24] db) "
-                "{dx, dw, db = ai.cameo.ConvGrad<group = 24, pads = [2, 2, 2, 2]>(dy, x, w)}";
-    wanted = cm_dnnl_found().version[0] ? "cpu" : "reference";
-    check_in_arena(agree_in);
 }

@@ -1,6 +1,6 @@
 /* The gradient of depthwise kernels, row by row of results. */
 // SPDX-License-Identifier: Apache-2.0
-#include "backends/cpu/depthwise.h"
+#include "backends/onednn/depthwise.h"
 
 #include "base/parallel.h"
 
