@@ -65,7 +65,8 @@ struct backward_run {
     struct cm_call *call;
     const struct backward_plan *p;
     float *scratch;
-    int64_t step; /* counted on the way back; all of them: what is left after the last */
+    int direction; /* of what is summed */
+    int64_t step;  /* counted on the way back; all of them: what is left after the last */
 };
 
 static const float *data_of(const struct cm_call *call, int i)
@@ -255,20 +256,34 @@ static void find_dw(const struct backward_run *run, int d, float *dw)
                    dw + d * b->gates * b->hidden * b->input);
 }
 
-static void find_dr(const struct backward_run *run, int d, float *dr)
+/* Floats that are copied in the time it takes to wake other threads. */
+enum { COPIED_AT_ONCE = 1 << 14 };
+
+/* The states before steps [begin, end), one behind the other. */
+static void copy_before(void *arg, int64_t begin, int64_t end)
+{
+    const struct backward_run *run = arg;
+    const struct cm_recurrent_plan *b = &run->p->base;
+    const int64_t of_step = b->batch * b->hidden;
+    const size_t bytes = (size_t)of_step * sizeof(float);
+    for (int64_t at = begin; at < end; at++) {
+        const float *h = h_before(run, run->direction, at);
+        float *to = run->scratch + run->p->before + at * of_step;
+        if (h)
+            memcpy(to, h, bytes);
+        else
+            memset(to, 0, bytes);
+    }
+}
+
+static void find_dr(struct backward_run *run, int d, float *dr)
 {
     const struct cm_recurrent_plan *b = &run->p->base;
-    const int64_t rows = b->gates * b->hidden, of_step = b->batch * b->hidden;
-    const size_t bytes = (size_t)of_step * sizeof(float);
-    float *before = run->scratch + run->p->before, *packed = run->scratch + run->p->packed_h;
-    for (int64_t at = 0; at < b->steps; at++) {
-        const float *h = h_before(run, d, at);
-        if (h)
-            memcpy(before + at * of_step, h, bytes);
-        else
-            memset(before + at * of_step, 0, bytes);
-    }
-    cm_sgemm_pack(run->p->samples, b->hidden, before, b->hidden, 1, packed);
+    const int64_t rows = b->gates * b->hidden;
+    float *packed = run->scratch + run->p->packed_h;
+    run->direction = d;
+    cm_parallel(b->steps, COPIED_AT_ONCE / (b->batch * b->hidden + 1) + 1, copy_before, run);
+    cm_sgemm_pack(run->p->samples, b->hidden, run->scratch + run->p->before, b->hidden, 1, packed);
     const int64_t turned = b->kind == CM_GRU ? b->hidden : 0, others = rows - turned;
     dr += d * rows * b->hidden;
     multiply_gates(run, d, (struct gate_columns){0, turned, others}, packed, b->hidden, dr);

@@ -28,29 +28,46 @@ static bool same_panels(const struct cm_layout *a, const struct cm_layout *b)
            x->input == y->input && x->by_gates == y->by_gates && x->last_first == y->last_first;
 }
 
-/* One direction, transposed: element (i, j) is w[j * input + i]. */
-static void pack_gates(const struct cm_weight_panels *p, const float *w, float *to)
-{
-    for (int64_t slice = 0; slice < slices_of(p->hidden); slice++)
-        for (int64_t gate = 0; gate < p->gates; gate++) {
-            const int64_t first = slice * CM_CELL_SLICE, rest = p->hidden - first;
-            const int64_t columns = rest < CM_CELL_SLICE ? rest : CM_CELL_SLICE;
-            cm_sgemm_pack_slice(p->input, columns, w + (gate * p->hidden + first) * p->input, 1,
-                                p->input, to, 0, columns);
-            to += CM_CELL_SLICE * p->input;
-        }
-}
+/* One direction of weights, and where its panels go. */
+struct packing_weights {
+    const struct cm_weight_panels *panels;
+    const float *from;
+    float *to;
+};
 
-/* One direction, row by row, the last gate's rows before the others. */
-static void pack_last_first(const struct cm_weight_panels *p, const float *w, float *to)
+/* Transposed: element (i, j) is from[j * input + i]. */
+static void pack_gates(void *arg, int64_t begin, int64_t end)
 {
-    const int64_t rows = p->gates * p->hidden, others = rows - p->hidden;
-    for (int64_t j = 0; j < p->input; j += CM_SGEMM_PANEL, to += rows * CM_SGEMM_PANEL) {
-        const int64_t rest = p->input - j, n = rest < CM_SGEMM_PANEL ? rest : CM_SGEMM_PANEL;
-        cm_sgemm_pack_slice(p->hidden, n, w + others * p->input + j, p->input, 1, to, 0, n);
-        cm_sgemm_pack_slice(others, n, w + j, p->input, 1, to + p->hidden * CM_SGEMM_PANEL, 0, n);
+    const struct packing_weights *weights = arg;
+    const struct cm_weight_panels *p = weights->panels;
+    for (int64_t i = begin; i < end; i++) {
+        const int64_t gate = i % p->gates, first = i / p->gates * CM_CELL_SLICE;
+        const int64_t rest = p->hidden - first;
+        const int64_t columns = rest < CM_CELL_SLICE ? rest : CM_CELL_SLICE;
+        cm_sgemm_pack_slice(p->input, columns,
+                            weights->from + (gate * p->hidden + first) * p->input, 1, p->input,
+                            weights->to + i * CM_CELL_SLICE * p->input, 0, columns);
     }
 }
+
+/* Row by row, the last gate's rows before the others. */
+static void pack_last_first(void *arg, int64_t begin, int64_t end)
+{
+    const struct packing_weights *weights = arg;
+    const struct cm_weight_panels *p = weights->panels;
+    const int64_t rows = p->gates * p->hidden, others = rows - p->hidden;
+    for (int64_t i = begin; i < end; i++) {
+        const int64_t j = i * CM_SGEMM_PANEL, rest = p->input - j;
+        const int64_t n = rest < CM_SGEMM_PANEL ? rest : CM_SGEMM_PANEL;
+        const float *from = weights->from + j;
+        float *to = weights->to + j * rows;
+        cm_sgemm_pack_slice(p->hidden, n, from + others * p->input, p->input, 1, to, 0, n);
+        cm_sgemm_pack_slice(others, n, from, p->input, 1, to + p->hidden * CM_SGEMM_PANEL, 0, n);
+    }
+}
+
+/* Panels that are packed in the time it takes to wake other threads. */
+enum { PANELS_AT_ONCE = 4 };
 
 static enum cm_status pack(const struct cm_tensor *from, struct cm_tensor *to, struct cm_error *err)
 {
@@ -60,10 +77,11 @@ static enum cm_status pack(const struct cm_tensor *from, struct cm_tensor *to, s
     for (int64_t d = 0; d < p->directions; d++) {
         const float *w = (const float *)from->data + d * p->gates * p->hidden * p->input;
         float *packed = (float *)to->data + d * direction_floats(p);
+        struct packing_weights weights = {p, w, packed};
         if (p->by_gates)
-            pack_gates(p, w, packed);
+            cm_parallel(slices_of(p->hidden) * p->gates, PANELS_AT_ONCE, pack_gates, &weights);
         else if (p->last_first)
-            pack_last_first(p, w, packed);
+            cm_parallel(slices_of(p->input), PANELS_AT_ONCE, pack_last_first, &weights);
         else
             cm_sgemm_pack(p->gates * p->hidden, p->input, w, p->input, 1, packed);
     }
