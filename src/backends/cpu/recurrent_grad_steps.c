@@ -159,28 +159,27 @@ static void turn_gates(const struct backward_run *run, int d, int64_t slice)
 
 /* Slices [begin, end) of direction d: what the gates of the step before hand to the state, then the
  * gates of this one. */
-static void turn_direction(const struct backward_run *run, int d, int64_t begin, int64_t end)
+static void turn_group(const void *arg, int d, int64_t begin, int64_t end)
 {
+    const struct backward_run *run = arg;
     const struct backward_plan *p = run->p;
     const struct cm_recurrent_plan *b = &p->base;
     float *d_h = run->scratch + p->d_h + d * b->batch * b->state_row;
     const int64_t last = end * CM_CELL_SLICE < b->hidden ? end * CM_CELL_SLICE : b->hidden;
-    const struct cm_sgemm product = {
-        .m = b->batch,
-        .n = b->hidden,
-        .k = b->gates * b->hidden,
-        .alpha = 1,
-        .a = run->step > 0 ? gates_at(run, d, position(b, d, run->step - 1)) : NULL,
-        .a_row = p->gates_row,
-        .a_column = 1,
-        .b = cm_recurrent_weights(&b->r, run->call->in[R], d),
-        .c = d_h,
-        .c_row = b->state_row,
-        .d = d_h,
-        .d_row = b->state_row};
-    const int64_t at_once = b->batch == 1 ? last : CM_FEW_COLUMNS;
-    for (int64_t j = begin * CM_CELL_SLICE; run->step > 0 && j < last; j += at_once)
-        cm_sgemm_slice(&product, j, j + at_once < last ? j + at_once : last);
+    if (run->step > 0)
+        cm_sgemm_slice(&(struct cm_sgemm){.m = b->batch,
+                                          .n = b->hidden,
+                                          .k = b->gates * b->hidden,
+                                          .alpha = 1,
+                                          .a = gates_at(run, d, position(b, d, run->step - 1)),
+                                          .a_row = p->gates_row,
+                                          .a_column = 1,
+                                          .b = cm_recurrent_weights(&b->r, run->call->in[R], d),
+                                          .c = d_h,
+                                          .c_row = b->state_row,
+                                          .d = d_h,
+                                          .d_row = b->state_row},
+                       begin * CM_CELL_SLICE, last);
     for (int64_t slice = begin; run->step < b->steps && slice < end; slice++)
         turn_gates(run, d, slice);
 }
@@ -188,12 +187,7 @@ static void turn_direction(const struct backward_run *run, int d, int64_t begin,
 static void turn_slices(void *arg, int64_t begin, int64_t end)
 {
     const struct backward_run *run = arg;
-    const int64_t slices = run->p->base.slices;
-    for (int d = (int)(begin / slices); begin < end; d++) {
-        const int64_t next = (d + 1) * slices < end ? (d + 1) * slices : end;
-        turn_direction(run, d, begin - d * slices, next - d * slices);
-        begin = next;
-    }
+    cm_recurrent_each_group(&run->p->base, begin, end, run->step, turn_group, run);
 }
 
 static void copy_state(const struct cm_recurrent_plan *b, float *tensor, float *scratch, bool out)

@@ -164,21 +164,66 @@ void cm_recurrent_share(const struct cm_recurrent_plan *plan, cm_chunk_fn *fn, v
     cm_parallel(count, (count + threads - 1) / threads, fn, arg);
 }
 
-/* Rows this far apart evict each other from the first-level cache. */
-enum { SAME_LINES = 1024 };
+/* With few samples many slices at once, so that there are enough sums to hide the time that each
+ * takes; else as many as a product reads rows for without copying them. */
+static int64_t group_size(const struct cm_recurrent_plan *plan)
+{
+    enum { COLUMNS_OF_FEW_ROWS = 64 };
+    return plan->batch <= CM_FEW_ROWS ? COLUMNS_OF_FEW_ROWS / CM_CELL_SLICE
+                                      : CM_FEW_COLUMNS / CM_CELL_SLICE;
+}
 
-/* One thread alone needs no more blocks than caches do, and no copies of rows that stay there. */
+void cm_recurrent_each_group(const struct cm_recurrent_plan *plan, int64_t begin, int64_t end,
+                             int64_t step, cm_slices_fn *fn, const void *arg)
+{
+    const int64_t slices = plan->slices, size = group_size(plan);
+    for (int d = (int)(begin / slices); d * slices < end; d++) {
+        const int64_t first = begin > d * slices ? begin - d * slices : 0;
+        const int64_t last = end < (d + 1) * slices ? end - d * slices : slices;
+        const int64_t groups = (last - first + size - 1) / size;
+        for (int64_t i = 0; i < groups; i++) {
+            const int64_t from = first + (step % 2 ? groups - 1 - i : i) * size;
+            fn(arg, d, from, from + size < last ? from + size : last);
+        }
+    }
+}
+
+enum {
+    SAME_LINES = 1024,   /* rows this far apart evict each other from the first-level cache */
+    BLOCK_ROWS = 24,     /* two tiles */
+    BLOCK_COLUMNS = 256, /* for which rows of a transposed operand are copied once */
+    WORTH_A_TEAM_ONCE = 1 << 21, /* multiplications of a whole product */
+};
+
+/* A block of a product: the same ones, whoever computes them. */
+static void multiply_blocks(void *arg, int64_t begin, int64_t end)
+{
+    const struct cm_sgemm *whole = arg;
+    const int64_t along = (whole->m + BLOCK_ROWS - 1) / BLOCK_ROWS;
+    const bool in_place = whole->a_column == 1 && whole->a_row % SAME_LINES != 0;
+    for (int64_t i = begin; i < end; i++) {
+        const int64_t row = i % along * BLOCK_ROWS, column = i / along * BLOCK_COLUMNS;
+        const int64_t last = column + BLOCK_COLUMNS < whole->n ? column + BLOCK_COLUMNS : whole->n;
+        const int64_t at_once = in_place ? CM_FEW_COLUMNS : BLOCK_COLUMNS;
+        struct cm_sgemm part = *whole;
+        part.m = whole->m - row < BLOCK_ROWS ? whole->m - row : BLOCK_ROWS;
+        part.a += row * part.a_row;
+        part.c += row * part.c_row;
+        if (part.d)
+            part.d += row * part.d_row;
+        for (int64_t j = column; j < last; j += at_once)
+            cm_sgemm_slice(&part, j, j + at_once < last ? j + at_once : last);
+    }
+}
+
 void cm_recurrent_multiply(const struct cm_sgemm *product)
 {
-    const int64_t n = product->n;
-    const bool in_place = product->a_column == 1 && product->a_row % SAME_LINES != 0;
-    const int64_t at_once = in_place ? CM_FEW_COLUMNS : n;
-    if (cm_parallel_threads() > 1) {
-        cm_sgemm_run(product);
-        return;
-    }
-    for (int64_t j = 0; j < n; j += at_once)
-        cm_sgemm_slice(product, j, j + at_once < n ? j + at_once : n);
+    struct cm_sgemm whole = *product;
+    const int64_t blocks =
+        (whole.m + BLOCK_ROWS - 1) / BLOCK_ROWS * ((whole.n + BLOCK_COLUMNS - 1) / BLOCK_COLUMNS);
+    const double work = (double)whole.m * (double)whole.n * (double)whole.k;
+    if (blocks > 0)
+        cm_parallel(blocks, work < WORTH_A_TEAM_ONCE ? blocks : 1, multiply_blocks, &whole);
 }
 
 int64_t cm_recurrent_place(struct cm_recurrent_plan *plan, int64_t a, int64_t b, int64_t c)
