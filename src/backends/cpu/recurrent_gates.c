@@ -141,16 +141,11 @@ static CM_ALWAYS_INLINE bool is_past(const struct cm_gate_slice *s, int64_t row)
 
 static CM_ALWAYS_INLINE void save_h(const struct cm_gate_slice *s, int64_t row, const float *h)
 {
-    float y[WIDTH], old[WIDTH];
+    static const float zeros[WIDTH];
     const bool past = is_past(s, row);
-    load(s->h + row * s->state_row, s->columns, old);
-    for (int j = 0; j < WIDTH; j++) {
-        y[j] = past ? 0 : h[j];
-        old[j] = past ? old[j] : h[j];
-    }
-    save(old, s->columns, s->next_h + row * s->state_row);
+    save(past ? s->h + row * s->state_row : h, s->columns, s->next_h + row * s->state_row);
     if (s->y)
-        save(y, s->columns, s->y + row * s->y_row);
+        save(past ? zeros : h, s->columns, s->y + row * s->y_row);
 }
 
 static CM_ALWAYS_INLINE void keep(const struct cm_gate_slice *s, int64_t row, int part,
