@@ -10,8 +10,6 @@ enum { X, W, R, BIAS, LENGTHS, INITIAL_H, INITIAL_C, PEEPHOLES }; /* operands */
 
 enum {
     BLOCK_ROWS = 256, /* of the product with the input, at least */
-    FEW_ROWS = 4,
-    SLICES_OF_FEW_ROWS = 4,
 };
 
 struct forward_plan {
@@ -222,7 +220,7 @@ static void multiply_state(const struct forward_run *run, int d, const float *a,
                                      .d = is_gru ? run->scratch + run->p->state_bias + d * b->width
                                                  : input,
                                      .d_row = is_gru ? 0 : b->width};
-    const int64_t at_once = b->batch <= FEW_ROWS ? end - begin : CM_FEW_COLUMNS;
+    const int64_t at_once = b->batch <= CM_FEW_ROWS ? end - begin : CM_FEW_COLUMNS;
     for (int64_t column = begin; column < end; column += at_once)
         cm_sgemm_slice(&product, column, column + at_once < end ? column + at_once : end);
 }
@@ -277,17 +275,11 @@ static struct cm_gate_slice gates_of(const struct forward_run *run, int d, int64
     return s;
 }
 
-/* Slices that are multiplied at once: with few samples several, so that sums are enough to hide the
- * time that each takes. */
-static int64_t group_size(const struct cm_recurrent_plan *b)
-{
-    return b->batch <= FEW_ROWS ? SLICES_OF_FEW_ROWS : 1;
-}
-
 /* Slices [begin, end) of direction d. Where a GRU is not linear before reset, its last gate is
  * computed after all others of the step, from the reset state. */
-static void advance_group(const struct forward_run *run, int d, int64_t begin, int64_t end)
+static void advance_group(const void *arg, int d, int64_t begin, int64_t end)
 {
+    const struct forward_run *run = arg;
     const struct cm_recurrent_plan *b = &run->p->base;
     const int64_t of_slice = b->gates * CM_CELL_SLICE, state = d * b->batch * b->state_row;
     const bool in_two = b->kind == CM_GRU && !run->p->linear;
@@ -312,21 +304,10 @@ static void advance_group(const struct forward_run *run, int d, int64_t begin, i
     }
 }
 
-/* In turns from both ends: what was read last in one step is read first in the next, while it is in
- * the cache. */
 static void advance_slices(void *arg, int64_t begin, int64_t end)
 {
     const struct forward_run *run = arg;
-    const struct cm_recurrent_plan *b = &run->p->base;
-    for (int d = (int)(begin / b->slices); d * b->slices < end; d++) {
-        const int64_t first = begin > d * b->slices ? begin - d * b->slices : 0;
-        const int64_t last = end < (d + 1) * b->slices ? end - d * b->slices : b->slices;
-        const int64_t size = group_size(b), groups = (last - first + size - 1) / size;
-        for (int64_t i = 0; i < groups; i++) {
-            const int64_t from = first + (run->step % 2 ? groups - 1 - i : i) * size;
-            advance_group(run, d, from, from + size < last ? from + size : last);
-        }
-    }
+    cm_recurrent_each_group(&run->p->base, begin, end, run->step, advance_group, run);
 }
 
 static enum cm_status check_lengths(struct cm_call *call, const struct cm_recurrent_plan *b)

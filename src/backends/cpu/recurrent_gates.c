@@ -9,6 +9,39 @@
 
 enum { WIDTH = CM_CELL_SLICE };
 
+/* Sigmoid and tanh as in vector_math.h, less what only results below 1e-37 need. e^x for |x| <= 87,
+ * NaN stays. */
+static CM_ALWAYS_INLINE float gate_exp(enum cm_machine machine, float x)
+{
+    const float whole = 12582912.0f; /* adding 1.5 * 2^23 rounds to an integer */
+    const float shifted = cm_muladd(machine, x, 1.44269504f, whole), n = shifted - whole;
+    const float r = cm_muladd(machine, n, 2.12194440e-4f, cm_muladd(machine, n, -0.693359375f, x));
+    const float p = cm_muladd(machine, cm_exp_rest(machine, r), r * r, r) + 1;
+    return p * cm_float_of_bits((cm_float_bits(shifted) + 127) << 23); /* its low bits are n */
+}
+
+static CM_ALWAYS_INLINE float between(float x, float limit)
+{
+    const float above = x < -limit ? -limit : x;
+    return above > limit ? limit : above;
+}
+
+static CM_ALWAYS_INLINE float gate_sigmoid(enum cm_machine machine, float x)
+{
+    return 1 / (1 + gate_exp(machine, between(-x, 87)));
+}
+
+static CM_ALWAYS_INLINE float gate_tanh(enum cm_machine machine, float x)
+{
+    const float z = x * x, e = gate_exp(machine, between(2 * x, 40));
+    float p = -5.70498872745e-3f;
+    p = cm_muladd(machine, p, z, 2.06390887954e-2f);
+    p = cm_muladd(machine, p, z, -5.37397155531e-2f);
+    p = cm_muladd(machine, p, z, 1.33314422036e-1f);
+    p = cm_muladd(machine, p, z, -3.33332819422e-1f);
+    return fabsf(x) < 0.625f ? cm_muladd(machine, p * z, x, x) : (e - 1) / (e + 1);
+}
+
 /* A part of a row that may be less than a vector: zeros behind it. */
 static CM_ALWAYS_INLINE void load(const float *from, int columns, float *to)
 {
@@ -108,16 +141,11 @@ static CM_ALWAYS_INLINE bool is_past(const struct cm_gate_slice *s, int64_t row)
 
 static CM_ALWAYS_INLINE void save_h(const struct cm_gate_slice *s, int64_t row, const float *h)
 {
-    float y[WIDTH], old[WIDTH];
+    static const float zeros[WIDTH];
     const bool past = is_past(s, row);
-    load(s->h + row * s->state_row, s->columns, old);
-    for (int j = 0; j < WIDTH; j++) {
-        y[j] = past ? 0 : h[j];
-        old[j] = past ? old[j] : h[j];
-    }
-    save(old, s->columns, s->next_h + row * s->state_row);
+    save(past ? s->h + row * s->state_row : h, s->columns, s->next_h + row * s->state_row);
     if (s->y)
-        save(y, s->columns, s->y + row * s->y_row);
+        save(past ? zeros : h, s->columns, s->y + row * s->y_row);
 }
 
 static CM_ALWAYS_INLINE void keep(const struct cm_gate_slice *s, int64_t row, int part,
@@ -135,12 +163,12 @@ static CM_ALWAYS_INLINE void lstm_row(enum cm_machine machine, const struct cm_g
     load(s->c + row * s->state_row, s->columns, c);
     CM_ANY_ORDER
     for (int j = 0; j < WIDTH; j++) {
-        i[j] = cm_sigmoid_on(machine, a[j]);
-        o[j] = cm_sigmoid_on(machine, a[WIDTH + j]);
-        f[j] = cm_sigmoid_on(machine, a[2 * WIDTH + j]);
-        g[j] = cm_tanh_on(machine, a[3 * WIDTH + j]);
+        i[j] = gate_sigmoid(machine, a[j]);
+        o[j] = gate_sigmoid(machine, a[WIDTH + j]);
+        f[j] = gate_sigmoid(machine, a[2 * WIDTH + j]);
+        g[j] = gate_tanh(machine, a[3 * WIDTH + j]);
         c[j] = cm_muladd(machine, f[j], c[j], i[j] * g[j]);
-        h[j] = o[j] * cm_tanh_on(machine, c[j]);
+        h[j] = o[j] * gate_tanh(machine, c[j]);
     }
     keep(s, row, 0, i);
     keep(s, row, 1, o);
@@ -196,9 +224,9 @@ static CM_ALWAYS_INLINE void gru_row(enum cm_machine machine, const struct cm_ga
     load(s->h + row * s->state_row, s->columns, h);
     CM_ANY_ORDER
     for (int j = 0; j < WIDTH; j++) {
-        z[j] = cm_sigmoid_on(machine, x[j] + a[j]);
-        r[j] = cm_sigmoid_on(machine, x[WIDTH + j] + a[WIDTH + j]);
-        n[j] = cm_tanh_on(machine, cm_muladd(machine, r[j], a[2 * WIDTH + j], x[2 * WIDTH + j]));
+        z[j] = gate_sigmoid(machine, x[j] + a[j]);
+        r[j] = gate_sigmoid(machine, x[WIDTH + j] + a[WIDTH + j]);
+        n[j] = gate_tanh(machine, cm_muladd(machine, r[j], a[2 * WIDTH + j], x[2 * WIDTH + j]));
         h[j] = cm_muladd(machine, z[j], h[j], (1 - z[j]) * n[j]);
     }
     keep(s, row, 0, z);
@@ -247,7 +275,7 @@ static CM_ALWAYS_INLINE void rnn_row(enum cm_machine machine, const struct cm_ga
     float h[WIDTH];
     CM_ANY_ORDER
     for (int j = 0; j < WIDTH; j++)
-        h[j] = cm_tanh_on(machine, a[j]);
+        h[j] = gate_tanh(machine, a[j]);
     save_h(s, row, h);
 }
 
@@ -342,7 +370,7 @@ static CM_ALWAYS_INLINE void lstm_row_back(enum cm_machine machine,
     load_kept(s, row, 4, c);
     CM_ANY_ORDER
     for (int j = 0; j < WIDTH; j++) {
-        const float t = cm_tanh_on(machine, c[j]), in = i[j], candidate = g[j], forget = f[j];
+        const float t = gate_tanh(machine, c[j]), in = i[j], candidate = g[j], forget = f[j];
         const float d = cm_muladd(machine, dh[j] * o[j], tanh_slope(machine, t), dc[j]);
         i[j] = d * candidate * sigmoid_slope(in);
         o[j] = dh[j] * t * sigmoid_slope(o[j]);

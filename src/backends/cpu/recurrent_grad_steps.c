@@ -65,7 +65,8 @@ struct backward_run {
     struct cm_call *call;
     const struct backward_plan *p;
     float *scratch;
-    int64_t step; /* counted on the way back; all of them: what is left after the last */
+    int direction; /* of what is summed */
+    int64_t step;  /* counted on the way back; all of them: what is left after the last */
 };
 
 static const float *data_of(const struct cm_call *call, int i)
@@ -158,28 +159,27 @@ static void turn_gates(const struct backward_run *run, int d, int64_t slice)
 
 /* Slices [begin, end) of direction d: what the gates of the step before hand to the state, then the
  * gates of this one. */
-static void turn_direction(const struct backward_run *run, int d, int64_t begin, int64_t end)
+static void turn_group(const void *arg, int d, int64_t begin, int64_t end)
 {
+    const struct backward_run *run = arg;
     const struct backward_plan *p = run->p;
     const struct cm_recurrent_plan *b = &p->base;
     float *d_h = run->scratch + p->d_h + d * b->batch * b->state_row;
     const int64_t last = end * CM_CELL_SLICE < b->hidden ? end * CM_CELL_SLICE : b->hidden;
-    const struct cm_sgemm product = {
-        .m = b->batch,
-        .n = b->hidden,
-        .k = b->gates * b->hidden,
-        .alpha = 1,
-        .a = run->step > 0 ? gates_at(run, d, position(b, d, run->step - 1)) : NULL,
-        .a_row = p->gates_row,
-        .a_column = 1,
-        .b = cm_recurrent_weights(&b->r, run->call->in[R], d),
-        .c = d_h,
-        .c_row = b->state_row,
-        .d = d_h,
-        .d_row = b->state_row};
-    const int64_t at_once = b->batch == 1 ? last : CM_FEW_COLUMNS;
-    for (int64_t j = begin * CM_CELL_SLICE; run->step > 0 && j < last; j += at_once)
-        cm_sgemm_slice(&product, j, j + at_once < last ? j + at_once : last);
+    if (run->step > 0)
+        cm_sgemm_slice(&(struct cm_sgemm){.m = b->batch,
+                                          .n = b->hidden,
+                                          .k = b->gates * b->hidden,
+                                          .alpha = 1,
+                                          .a = gates_at(run, d, position(b, d, run->step - 1)),
+                                          .a_row = p->gates_row,
+                                          .a_column = 1,
+                                          .b = cm_recurrent_weights(&b->r, run->call->in[R], d),
+                                          .c = d_h,
+                                          .c_row = b->state_row,
+                                          .d = d_h,
+                                          .d_row = b->state_row},
+                       begin * CM_CELL_SLICE, last);
     for (int64_t slice = begin; run->step < b->steps && slice < end; slice++)
         turn_gates(run, d, slice);
 }
@@ -187,12 +187,7 @@ static void turn_direction(const struct backward_run *run, int d, int64_t begin,
 static void turn_slices(void *arg, int64_t begin, int64_t end)
 {
     const struct backward_run *run = arg;
-    const int64_t slices = run->p->base.slices;
-    for (int d = (int)(begin / slices); begin < end; d++) {
-        const int64_t next = (d + 1) * slices < end ? (d + 1) * slices : end;
-        turn_direction(run, d, begin - d * slices, next - d * slices);
-        begin = next;
-    }
+    cm_recurrent_each_group(&run->p->base, begin, end, run->step, turn_group, run);
 }
 
 static void copy_state(const struct cm_recurrent_plan *b, float *tensor, float *scratch, bool out)
@@ -255,20 +250,34 @@ static void find_dw(const struct backward_run *run, int d, float *dw)
                    dw + d * b->gates * b->hidden * b->input);
 }
 
-static void find_dr(const struct backward_run *run, int d, float *dr)
+/* Floats that are copied in the time it takes to wake other threads. */
+enum { COPIED_AT_ONCE = 1 << 14 };
+
+/* The states before steps [begin, end), one behind the other. */
+static void copy_before(void *arg, int64_t begin, int64_t end)
+{
+    const struct backward_run *run = arg;
+    const struct cm_recurrent_plan *b = &run->p->base;
+    const int64_t of_step = b->batch * b->hidden;
+    const size_t bytes = (size_t)of_step * sizeof(float);
+    for (int64_t at = begin; at < end; at++) {
+        const float *h = h_before(run, run->direction, at);
+        float *to = run->scratch + run->p->before + at * of_step;
+        if (h)
+            memcpy(to, h, bytes);
+        else
+            memset(to, 0, bytes);
+    }
+}
+
+static void find_dr(struct backward_run *run, int d, float *dr)
 {
     const struct cm_recurrent_plan *b = &run->p->base;
-    const int64_t rows = b->gates * b->hidden, of_step = b->batch * b->hidden;
-    const size_t bytes = (size_t)of_step * sizeof(float);
-    float *before = run->scratch + run->p->before, *packed = run->scratch + run->p->packed_h;
-    for (int64_t at = 0; at < b->steps; at++) {
-        const float *h = h_before(run, d, at);
-        if (h)
-            memcpy(before + at * of_step, h, bytes);
-        else
-            memset(before + at * of_step, 0, bytes);
-    }
-    cm_sgemm_pack(run->p->samples, b->hidden, before, b->hidden, 1, packed);
+    const int64_t rows = b->gates * b->hidden;
+    float *packed = run->scratch + run->p->packed_h;
+    run->direction = d;
+    cm_parallel(b->steps, COPIED_AT_ONCE / (b->batch * b->hidden + 1) + 1, copy_before, run);
+    cm_sgemm_pack(run->p->samples, b->hidden, run->scratch + run->p->before, b->hidden, 1, packed);
     const int64_t turned = b->kind == CM_GRU ? b->hidden : 0, others = rows - turned;
     dr += d * rows * b->hidden;
     multiply_gates(run, d, (struct gate_columns){0, turned, others}, packed, b->hidden, dr);

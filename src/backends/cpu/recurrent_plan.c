@@ -28,29 +28,46 @@ static bool same_panels(const struct cm_layout *a, const struct cm_layout *b)
            x->input == y->input && x->by_gates == y->by_gates && x->last_first == y->last_first;
 }
 
-/* One direction, transposed: element (i, j) is w[j * input + i]. */
-static void pack_gates(const struct cm_weight_panels *p, const float *w, float *to)
-{
-    for (int64_t slice = 0; slice < slices_of(p->hidden); slice++)
-        for (int64_t gate = 0; gate < p->gates; gate++) {
-            const int64_t first = slice * CM_CELL_SLICE, rest = p->hidden - first;
-            const int64_t columns = rest < CM_CELL_SLICE ? rest : CM_CELL_SLICE;
-            cm_sgemm_pack_slice(p->input, columns, w + (gate * p->hidden + first) * p->input, 1,
-                                p->input, to, 0, columns);
-            to += CM_CELL_SLICE * p->input;
-        }
-}
+/* One direction of weights, and where its panels go. */
+struct packing_weights {
+    const struct cm_weight_panels *panels;
+    const float *from;
+    float *to;
+};
 
-/* One direction, row by row, the last gate's rows before the others. */
-static void pack_last_first(const struct cm_weight_panels *p, const float *w, float *to)
+/* Transposed: element (i, j) is from[j * input + i]. */
+static void pack_gates(void *arg, int64_t begin, int64_t end)
 {
-    const int64_t rows = p->gates * p->hidden, others = rows - p->hidden;
-    for (int64_t j = 0; j < p->input; j += CM_SGEMM_PANEL, to += rows * CM_SGEMM_PANEL) {
-        const int64_t rest = p->input - j, n = rest < CM_SGEMM_PANEL ? rest : CM_SGEMM_PANEL;
-        cm_sgemm_pack_slice(p->hidden, n, w + others * p->input + j, p->input, 1, to, 0, n);
-        cm_sgemm_pack_slice(others, n, w + j, p->input, 1, to + p->hidden * CM_SGEMM_PANEL, 0, n);
+    const struct packing_weights *weights = arg;
+    const struct cm_weight_panels *p = weights->panels;
+    for (int64_t i = begin; i < end; i++) {
+        const int64_t gate = i % p->gates, first = i / p->gates * CM_CELL_SLICE;
+        const int64_t rest = p->hidden - first;
+        const int64_t columns = rest < CM_CELL_SLICE ? rest : CM_CELL_SLICE;
+        cm_sgemm_pack_slice(p->input, columns,
+                            weights->from + (gate * p->hidden + first) * p->input, 1, p->input,
+                            weights->to + i * CM_CELL_SLICE * p->input, 0, columns);
     }
 }
+
+/* Row by row, the last gate's rows before the others. */
+static void pack_last_first(void *arg, int64_t begin, int64_t end)
+{
+    const struct packing_weights *weights = arg;
+    const struct cm_weight_panels *p = weights->panels;
+    const int64_t rows = p->gates * p->hidden, others = rows - p->hidden;
+    for (int64_t i = begin; i < end; i++) {
+        const int64_t j = i * CM_SGEMM_PANEL, rest = p->input - j;
+        const int64_t n = rest < CM_SGEMM_PANEL ? rest : CM_SGEMM_PANEL;
+        const float *from = weights->from + j;
+        float *to = weights->to + j * rows;
+        cm_sgemm_pack_slice(p->hidden, n, from + others * p->input, p->input, 1, to, 0, n);
+        cm_sgemm_pack_slice(others, n, from, p->input, 1, to + p->hidden * CM_SGEMM_PANEL, 0, n);
+    }
+}
+
+/* Panels that are packed in the time it takes to wake other threads. */
+enum { PANELS_AT_ONCE = 4 };
 
 static enum cm_status pack(const struct cm_tensor *from, struct cm_tensor *to, struct cm_error *err)
 {
@@ -60,10 +77,11 @@ static enum cm_status pack(const struct cm_tensor *from, struct cm_tensor *to, s
     for (int64_t d = 0; d < p->directions; d++) {
         const float *w = (const float *)from->data + d * p->gates * p->hidden * p->input;
         float *packed = (float *)to->data + d * direction_floats(p);
+        struct packing_weights weights = {p, w, packed};
         if (p->by_gates)
-            pack_gates(p, w, packed);
+            cm_parallel(slices_of(p->hidden) * p->gates, PANELS_AT_ONCE, pack_gates, &weights);
         else if (p->last_first)
-            pack_last_first(p, w, packed);
+            cm_parallel(slices_of(p->input), PANELS_AT_ONCE, pack_last_first, &weights);
         else
             cm_sgemm_pack(p->gates * p->hidden, p->input, w, p->input, 1, packed);
     }
@@ -149,21 +167,66 @@ void cm_recurrent_share(const struct cm_recurrent_plan *plan, cm_chunk_fn *fn, v
     cm_parallel(count, (count + threads - 1) / threads, fn, arg);
 }
 
-/* Rows this far apart evict each other from the first-level cache. */
-enum { SAME_LINES = 1024 };
+/* With few samples many slices at once, so that there are enough sums to hide the time that each
+ * takes; else as many as a product reads rows for without copying them. */
+static int64_t group_size(const struct cm_recurrent_plan *plan)
+{
+    enum { COLUMNS_OF_FEW_ROWS = 64 };
+    return plan->batch <= CM_FEW_ROWS ? COLUMNS_OF_FEW_ROWS / CM_CELL_SLICE
+                                      : CM_FEW_COLUMNS / CM_CELL_SLICE;
+}
 
-/* One thread alone needs no more blocks than caches do, and no copies of rows that stay there. */
+void cm_recurrent_each_group(const struct cm_recurrent_plan *plan, int64_t begin, int64_t end,
+                             int64_t step, cm_slices_fn *fn, const void *arg)
+{
+    const int64_t slices = plan->slices, size = group_size(plan);
+    for (int d = (int)(begin / slices); d * slices < end; d++) {
+        const int64_t first = begin > d * slices ? begin - d * slices : 0;
+        const int64_t last = end < (d + 1) * slices ? end - d * slices : slices;
+        const int64_t groups = (last - first + size - 1) / size;
+        for (int64_t i = 0; i < groups; i++) {
+            const int64_t from = first + (step % 2 ? groups - 1 - i : i) * size;
+            fn(arg, d, from, from + size < last ? from + size : last);
+        }
+    }
+}
+
+enum {
+    SAME_LINES = 1024,   /* rows this far apart evict each other from the first-level cache */
+    BLOCK_ROWS = 24,     /* two tiles */
+    BLOCK_COLUMNS = 256, /* for which rows of a transposed operand are copied once */
+    WORTH_A_TEAM_ONCE = 1 << 21, /* multiplications of a whole product */
+};
+
+/* A block of a product: the same ones, whoever computes them. */
+static void multiply_blocks(void *arg, int64_t begin, int64_t end)
+{
+    const struct cm_sgemm *whole = arg;
+    const int64_t along = (whole->m + BLOCK_ROWS - 1) / BLOCK_ROWS;
+    const bool in_place = whole->a_column == 1 && whole->a_row % SAME_LINES != 0;
+    for (int64_t i = begin; i < end; i++) {
+        const int64_t row = i % along * BLOCK_ROWS, column = i / along * BLOCK_COLUMNS;
+        const int64_t last = column + BLOCK_COLUMNS < whole->n ? column + BLOCK_COLUMNS : whole->n;
+        const int64_t at_once = in_place ? CM_FEW_COLUMNS : BLOCK_COLUMNS;
+        struct cm_sgemm part = *whole;
+        part.m = whole->m - row < BLOCK_ROWS ? whole->m - row : BLOCK_ROWS;
+        part.a += row * part.a_row;
+        part.c += row * part.c_row;
+        if (part.d)
+            part.d += row * part.d_row;
+        for (int64_t j = column; j < last; j += at_once)
+            cm_sgemm_slice(&part, j, j + at_once < last ? j + at_once : last);
+    }
+}
+
 void cm_recurrent_multiply(const struct cm_sgemm *product)
 {
-    const int64_t n = product->n;
-    const bool in_place = product->a_column == 1 && product->a_row % SAME_LINES != 0;
-    const int64_t at_once = in_place ? CM_FEW_COLUMNS : n;
-    if (cm_parallel_threads() > 1) {
-        cm_sgemm_run(product);
-        return;
-    }
-    for (int64_t j = 0; j < n; j += at_once)
-        cm_sgemm_slice(product, j, j + at_once < n ? j + at_once : n);
+    struct cm_sgemm whole = *product;
+    const int64_t blocks =
+        (whole.m + BLOCK_ROWS - 1) / BLOCK_ROWS * ((whole.n + BLOCK_COLUMNS - 1) / BLOCK_COLUMNS);
+    const double work = (double)whole.m * (double)whole.n * (double)whole.k;
+    if (blocks > 0)
+        cm_parallel(blocks, work < WORTH_A_TEAM_ONCE ? blocks : 1, multiply_blocks, &whole);
 }
 
 int64_t cm_recurrent_place(struct cm_recurrent_plan *plan, int64_t a, int64_t b, int64_t c)

@@ -11,7 +11,7 @@
 
 /* A product of so many columns reads rows of its left operand where they are, without copying them.
  */
-enum { CM_FEW_COLUMNS = 32 };
+enum { CM_FEW_COLUMNS = 32, CM_FEW_ROWS = 4 };
 
 /* The weights of all directions as packed matrices (sgemm.h). By gates: transposed, and the columns
  * of all gates for a slice of the hidden state side by side, so that a slice is one product; a
@@ -54,6 +54,13 @@ const float *cm_recurrent_weights(const struct cm_weight_panels *panels,
 /* Calls fn for all slices of all directions, each thread's share of them at once. What a slice
  * gives must not depend on the others. */
 void cm_recurrent_share(const struct cm_recurrent_plan *plan, cm_chunk_fn *fn, void *arg);
+
+/* Of a chunk of those: calls fn for each group of slices of one direction that is multiplied at
+ * once. In turns from both ends: what was read last in one step is read first in the next, while it
+ * is in the cache. */
+typedef void cm_slices_fn(const void *arg, int direction, int64_t begin, int64_t end);
+void cm_recurrent_each_group(const struct cm_recurrent_plan *plan, int64_t begin, int64_t end,
+                             int64_t step, cm_slices_fn *fn, const void *arg);
 
 /* A whole product, with the team. */
 void cm_recurrent_multiply(const struct cm_sgemm *product);
