@@ -46,14 +46,34 @@ void *cm_realloc(void *memory, size_t size)
     return may_allocate(size) ? realloc(memory, at_least_one(size)) : NULL;
 }
 
+/* A page of the larger kind: the system gives them, where it has any, to those who ask. One costs
+ * a fraction of the faults of as many bytes in small pages, and a run misses fewer translations. */
+enum { HUGE_PAGE = 1 << 21 };
+
+/* Whole pages of it: the last bytes stay in small ones, so that none are wasted. */
+static void ask_for_huge_pages(void *memory, size_t size)
+{
+#ifdef MADV_HUGEPAGE
+    (void)madvise(memory, size / HUGE_PAGE * HUGE_PAGE, MADV_HUGEPAGE);
+#else
+    (void)memory;
+    (void)size;
+#endif
+}
+
 void *cm_malloc_aligned(size_t alignment, size_t size)
 {
-    const size_t boundary = alignment < sizeof(void *) ? sizeof(void *) : alignment;
-    const bool fits = size <= PTRDIFF_MAX && boundary <= PTRDIFF_MAX;
+    const size_t least = alignment < sizeof(void *) ? sizeof(void *) : alignment;
+    const bool fits = size <= PTRDIFF_MAX && least <= PTRDIFF_MAX;
+    const bool huge = size >= HUGE_PAGE && least <= HUGE_PAGE;
+    const size_t boundary = huge ? HUGE_PAGE : least;
 
     if (!may_allocate(fits ? size : SIZE_MAX))
         return NULL;
-    return aligned_alloc(boundary, cm_round_up(at_least_one(size), boundary));
+    void *memory = aligned_alloc(boundary, cm_round_up(at_least_one(size), least));
+    if (memory && huge)
+        ask_for_huge_pages(memory, size);
+    return memory;
 }
 
 void cm_memory_populate(void *memory, size_t size)
