@@ -88,12 +88,15 @@ fuzz: ## every fuzz target for FUZZ_SECONDS
 	@tools/build.sh fuzz fuzzers
 	@$(PYTHON) tools/run_fuzz.py
 
-bench: ## speed, as ratios to peers that are measured in the same run
+bench: ## speed beside ONNX Runtime and PyTorch, in the same run: BENCH='--threads 1 resnet50'
+	@tools/setup.sh bench
+	@tools/build.sh release product
+	@build/bench-venv/bin/python3 bench/measure.py $(BENCH)
+
+bench-parts: ## speed of parts: opening files, cost of a node, planning, forests, ONNX's own networks
 	@tools/setup.sh test
 	@tools/build.sh release product bench
-	@if [ -f bench/run.py ]; then $(PYTHON) bench/run.py; \
-	elif [ -f bench/run.sh ]; then sh bench/run.sh; \
-	else echo "bench: nothing to run"; fi
+	@$(PYTHON) bench/run.py
 
 coverage: ## which lines the tests run, by folder
 	@tools/setup.sh test
@@ -117,4 +120,4 @@ clean: ## remove build/
 	rm -rf build
 
 .PHONY: help build demo demo-files test test-slow test-oom test-math test-parameters test-all test-update \
-	lint asan tsan fuzz bench coverage gen install clean
+	lint asan tsan fuzz bench bench-parts coverage gen install clean

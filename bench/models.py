@@ -2,17 +2,21 @@
 # SPDX-License-Identifier: Apache-2.0
 """The networks of the benchmark: what each is, its inputs, and how it is trained.
 
-usage: models.py FOLDER [NAME...]     writes FOLDER/NAME.onnx for those that are not there yet
+usage: models.py FOLDER [NAME...]     writes FOLDER/NAME.onnx and .npz for those that are not there yet
 
 Weights are random (seed 1), so nothing is downloaded. Every network is a torch module here, exported by
-torch's TorchScript exporter at opset 17, so that the peer runs the very same mathematics.
+torch's TorchScript exporter at opset 17, so that the peer runs the very same mathematics; but for the forest, which
+bench/forest.py writes. NAME.train.onnx is the same with batch norms apart, to be trained; its .npz holds a batch with
+its labels, target.
 """
 
 import dataclasses
 import os
 import sys
+import types
 import typing
 
+import numpy
 import torch
 import torch.nn.functional as F
 from torch import nn
@@ -223,6 +227,7 @@ CASES = [
     Case("decoder_cache", CachedDecoder, cache(), ["ids", "keys", "values"]),
     Case("resnet18_qdq", vision("resnet18"), image(1), ["x"], flavour="qdq"),
     Case("bert_mini_dynamic", BertMini, ids(1), ["ids"], flavour="dynamic"),
+    Case("forest_1000", None, lambda: (torch.rand(1000, 30),), ["x"], flavour="forest"),
 ]
 
 
@@ -242,6 +247,24 @@ def module_of(case, training=False):
 def inputs_of(make):
     torch.manual_seed(2)
     return make()
+
+
+def optimizer_of(case, module):
+    """As the names mean: PyTorch's defaults, but for the rate and the momentum."""
+    kind, rate = case.train["optimizer"], case.train["lr"]
+    if kind == "momentum":
+        return torch.optim.SGD(module.parameters(), rate, momentum=0.9)
+    return {"adam": torch.optim.Adam, "adamw": torch.optim.AdamW}[kind](module.parameters(), rate)
+
+
+def save_inputs(case, path, make_inputs, training):
+    inputs = inputs_of(make_inputs)
+    arrays = {name: value.numpy() for name, value in zip(case.input_names, inputs)}
+    if training and "classes" in case.train:
+        arrays["target"] = torch.randint(0, case.train["classes"], (inputs[0].shape[0],)).numpy()
+    elif training:
+        arrays["target"] = torch.randn_like(inputs[0]).numpy()
+    numpy.savez(path, **arrays)
 
 
 def export(case, path, make_inputs, training):
@@ -279,9 +302,16 @@ def write(case, folder, training):
     if not make_inputs:
         return None
     path = os.path.join(folder, case.name + (".train" if training else "") + ".onnx")
+    if not os.path.exists(path[:-5] + ".npz"):
+        save_inputs(case, path[:-5] + ".npz", make_inputs, training)
     if os.path.exists(path):
         return path
-    if case.flavour:
+    if case.flavour == "forest":
+        import forest
+        import onnx
+        sizes = types.SimpleNamespace(trees=1000, depth=8, features=30, classes=0, double=False)
+        onnx.save(forest.make_model(sizes, 1000), path)
+    elif case.flavour:
         plain = path + ".plain"
         export(case, plain, make_inputs, False)
         quantize(case, plain, path)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # Runs the benchmarks; every figure stands beside a peer's or a baseline's from the same run.
 # SPDX-License-Identifier: Apache-2.0
-"""usage: run.py, from the project's root after `make`; called by `make bench`.
+"""usage: run.py, from the project's root after `make`; called by `make bench-parts`.
 
 Opening a 1 GiB model beside onnx.load, the executor's cost per node, files of very many nodes, and the networks of ONNX's suite with random weights beside ONNX Runtime.
 """

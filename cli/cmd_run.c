@@ -218,7 +218,7 @@ static int feed_and_run(const char *path, struct cameo_session *session)
     if (code == CLI_YES)
         code = run_guessing(session, &inputs, &steps);
     if (code == CLI_YES && explain)
-        cli_steps_explain(stderr, &steps);
+        cli_steps_explain(stderr, &steps, cameo_machine_peak((int)threads));
     if (code == CLI_YES && profile_path)
         code = cli_steps_profile(profile_path, &steps);
     cli_steps_free(&steps);

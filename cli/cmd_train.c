@@ -95,7 +95,7 @@ static bool check_settings(void)
                               s->resume ? "--resume" : "--checkpoint-every");
     if ((s->patience || s->best) && !s->validate)
         wrong++, cli_complain("train: %s needs --validate FILE", s->best ? "--best" : "--patience");
-    wrong += check_output(s->out) + check_output(s->best);
+    wrong += check_output(s->out) + check_output(s->best) + check_output(s->profile);
     if (s->log && !is_stream(s->log))
         wrong += check_output(s->log);
     s->target = cli_training.target;
@@ -370,6 +370,8 @@ static int check_outputs(void)
     cli_reads(cli_training.loss);
     int code = cli_may_write("train: --log", settings.log);
     if (code == CLI_YES)
+        code = cli_may_write("train: --profile", settings.profile);
+    if (code == CLI_YES)
         code = cli_may_save("train: -o", settings.out);
     if (code == CLI_YES)
         code = cli_may_save("train: --best", settings.best);
@@ -515,6 +517,9 @@ static const struct cli_option options[] = {
     {"--init", NULL, NULL, "run the model's initialization first", CLI_FLAG, &settings.init},
     {"--log", NULL, "FILE", "write every scalar of every step, as JSON Lines", CLI_TEXT,
      &settings.log},
+    {"--profile", NULL, "FILE",
+     "say where the second step's time goes, with a Chrome trace in FILE", CLI_TEXT,
+     &settings.profile},
     {"--checkpoint", NULL, "DIR", "keep checkpoints in this folder", CLI_TEXT,
      &settings.checkpoint},
     {"--checkpoint-every", NULL, "N", "one every N steps; otherwise at the end, or when stopped",

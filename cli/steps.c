@@ -30,6 +30,7 @@ void cli_steps_add(void *arg, const struct cameo_step *step)
                               .begin_ns = step->begin_ns,
                               .end_ns = step->end_ns,
                               .live_bytes = step->live_bytes,
+                              .flops = step->flops,
                               .depth = step->depth};
     snprintf(made->node, sizeof made->node, "%s", step->node.data);
     snprintf(made->op, sizeof made->op, "%s", step->op.data);
@@ -46,6 +47,7 @@ void cli_steps_free(struct cli_steps *steps)
 struct row {
     const struct cli_step *first;
     uint64_t runs, ns;
+    double flops;
 };
 
 /* Rows by node, in the order in which nodes first ran; place maps a node to its row. */
@@ -64,6 +66,7 @@ static size_t add_up(const struct cli_steps *steps, struct row *rows, size_t *pl
             place[at] = ++count;
         }
         rows[place[at] - 1].runs++;
+        rows[place[at] - 1].flops += step->flops;
         rows[place[at] - 1].ns += step->end_ns - step->begin_ns;
     }
     return count;
@@ -74,7 +77,23 @@ static struct cameo_text text_of(const char *text)
     return (struct cameo_text){text, strlen(text)};
 }
 
-static void print_row(FILE *to, const struct row *row)
+/* " 87%" of the peak, and who declined; the rest of a line. */
+static void end_row(FILE *to, const struct row *row, double peak)
+{
+    const char *declined = row->first->declined;
+
+    if (row->flops > 0 && peak > 0 && row->ns > 0)
+        fprintf(to, " %5.0f%%", 100 * row->flops / ((double)row->ns / 1e9) / peak);
+    else if (declined[0])
+        fprintf(to, " %6s", "");
+    if (declined[0]) {
+        fputs("  ", to);
+        cli_put_text(to, declined, strlen(declined));
+    }
+    fputc('\n', to);
+}
+
+static void print_row(FILE *to, const struct row *row, double peak)
 {
     const struct cli_step *step = row->first;
 
@@ -84,14 +103,10 @@ static void print_row(FILE *to, const struct row *row)
     cli_put_padded(to, text_of(step->node[0] ? step->node : "-"), 24);
     fprintf(to, " %-10s %6llu %12.1f", step->kernel, (unsigned long long)row->runs,
             (double)row->ns / 1000);
-    if (step->declined[0]) {
-        fputs("  ", to);
-        cli_put_text(to, step->declined, strlen(step->declined));
-    }
-    fputc('\n', to);
+    end_row(to, row, peak);
 }
 
-void cli_steps_explain(FILE *to, const struct cli_steps *steps)
+void cli_steps_explain(FILE *to, const struct cli_steps *steps, double peak)
 {
     size_t room = 16;
 
@@ -102,16 +117,85 @@ void cli_steps_explain(FILE *to, const struct cli_steps *steps)
     if (rows && place) {
         const size_t count = add_up(steps, rows, place, room);
 
-        fprintf(to, "%-20s %-24s %-10s %6s %12s  %s\n", "operator", "node", "kernel", "runs",
-                "time in us", "declined");
+        fprintf(to, "%-20s %-24s %-10s %6s %12s %6s  %s\n", "operator", "node", "kernel", "runs",
+                "time in us", "peak", "declined");
         for (size_t i = 0; i < count; i++)
-            print_row(to, &rows[i]);
+            print_row(to, &rows[i], peak);
         if (steps->lost)
             fputs("... and more than could be kept\n", to);
         cli_print_libraries(to);
     }
     free(rows);
     free(place);
+}
+
+/* ---- by operator ---- */
+
+enum { SUMMARY_MAX = 512, SUMMARY_SHOWN = 12 };
+
+static bool is_like(const struct cli_step *a, const struct cli_step *b)
+{
+    return strcmp(a->op, b->op) == 0 && strcmp(a->kernel, b->kernel) == 0 &&
+           strcmp(a->declined, b->declined) == 0;
+}
+
+static int longer(const void *a, const void *b)
+{
+    const struct row *x = a, *y = b;
+
+    return (x->ns < y->ns) - (x->ns > y->ns);
+}
+
+/* Steps of bodies are part of the step that runs the body. */
+static size_t by_operator(const struct cli_steps *steps, struct row rows[SUMMARY_MAX],
+                          uint64_t *all)
+{
+    size_t count = 0;
+
+    for (size_t i = 0; i < steps->count; i++) {
+        const struct cli_step *step = &steps->items[i];
+        size_t at = 0;
+
+        if (step->depth > 0)
+            continue;
+        *all += step->end_ns - step->begin_ns;
+        while (at < count && !is_like(rows[at].first, step))
+            at++;
+        if (at == SUMMARY_MAX)
+            continue;
+        if (at == count)
+            rows[count++] = (struct row){.first = step};
+        rows[at].runs++;
+        rows[at].ns += step->end_ns - step->begin_ns;
+        rows[at].flops += step->flops;
+    }
+    return count;
+}
+
+void cli_steps_summary(FILE *to, const struct cli_steps *steps, double peak)
+{
+    struct row *rows = calloc(SUMMARY_MAX, sizeof *rows);
+    uint64_t all = 0;
+
+    if (rows) {
+        const size_t count = by_operator(steps, rows, &all);
+
+        qsort(rows, count, sizeof *rows, longer);
+        fprintf(to, "%-40s %-10s %6s %12s %6s %6s  %s\n", "operator", "kernel", "nodes",
+                "time in us", "share", "peak", "declined");
+        for (size_t i = 0; i < count && i < SUMMARY_SHOWN; i++) {
+            const struct cli_step *step = rows[i].first;
+
+            cli_put_padded(to, text_of(step->op), 40);
+            fprintf(to, " %-10s %6llu %12.1f %5.1f%%", step->kernel,
+                    (unsigned long long)rows[i].runs, (double)rows[i].ns / 1000,
+                    100 * (double)rows[i].ns / (double)(all ? all : 1));
+            end_row(to, &rows[i], peak);
+        }
+        if (count > SUMMARY_SHOWN)
+            fprintf(to, "and %zu more\n", count - SUMMARY_SHOWN);
+    }
+    free(rows);
 }
 
 static void write_event(struct cli_json *json, const struct cli_step *step)
@@ -130,6 +214,8 @@ static void write_event(struct cli_json *json, const struct cli_step *step)
     if (step->declined[0])
         cli_json_string(json, "declined", step->declined);
     cli_json_count(json, "bytes", step->live_bytes);
+    if (step->flops > 0)
+        cli_json_real(json, "flops", step->flops);
     cli_json_close(json, '}');
     cli_json_close(json, '}');
 }

@@ -3,10 +3,10 @@
 #ifndef CLI_TRAIN_H
 #define CLI_TRAIN_H
 
-#include "cli.h"
+#include "values.h"
 
 struct train_settings {
-    const char *model, *data, *validate, *columns, *target, *out, *best, *log;
+    const char *model, *data, *validate, *columns, *target, *out, *best, *log, *profile;
     const char *checkpoint;
     size_t batch_size, epochs, steps, seed, threads, memory_limit, patience;
     size_t checkpoint_every, keep;

@@ -106,23 +106,49 @@ static void add_to_epoch(struct train_run *run, int64_t rows)
         run->so_far.accuracy += run->scalars[accuracy] * (double)rows;
 }
 
+/* The second step of a run is looked at, as the first makes things ready; of one step, that. */
+static bool is_profiled(const struct train_run *run)
+{
+    const uint64_t first = run->began_at;
+
+    return run->settings->profile &&
+           cameo_trainer_steps(run->trainer) == (run->total > first + 1 ? first + 1 : first);
+}
+
+static int profile(const struct train_run *run, const struct cli_steps *steps)
+{
+    train_clear_line();
+    cli_steps_summary(stderr, steps, cameo_machine_peak(run->settings->effective_threads));
+    return cli_steps_profile(run->settings->profile, steps);
+}
+
 static int step(struct train_run *run, const struct cameo_feed *feeds, int64_t rows)
 {
     const size_t loss = cameo_trainer_loss(run->trainer);
+    const bool profiled = is_profiled(run);
+    struct cli_steps steps = {0};
     struct cameo_error err;
-    int code;
+    int code = CLI_YES;
 
-    if (cameo_trainer_step(run->trainer, feeds, cameo_trainer_input_count(run->trainer),
-                           run->scalars, &err) != CAMEO_OK)
+    if (profiled)
+        cameo_trainer_set_step(run->trainer, cli_steps_add, &steps);
+    const enum cameo_status status = cameo_trainer_step(
+        run->trainer, feeds, cameo_trainer_input_count(run->trainer), run->scalars, &err);
+    if (profiled) {
+        cameo_trainer_set_step(run->trainer, NULL, NULL);
+        code = status == CAMEO_OK ? profile(run, &steps) : CLI_YES;
+        cli_steps_free(&steps);
+    }
+    if (status != CAMEO_OK)
         return cli_fail(&err);
     if (loss < cameo_trainer_scalar_count(run->trainer))
         run->loss = run->scalars[loss];
     if (isnan(run->first_loss))
         run->first_loss = run->loss;
     add_to_epoch(run, rows);
-    code = train_log_step(run);
+    const int logged = train_log_step(run);
     train_show(run, false);
-    return code;
+    return code == CLI_YES ? logged : code;
 }
 
 static bool checkpoint_is_due(const struct train_run *run)

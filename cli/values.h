@@ -82,13 +82,17 @@ struct cli_step {
     const char *kernel;
     char declined[160];
     uint64_t id, begin_ns, end_ns, live_bytes;
+    double flops;
     int depth;
 };
 
 cameo_step_fn cli_steps_add; /* arg is a struct cli_steps * */
 void cli_steps_free(struct cli_steps *steps);
-/* A table: which kernel ran each node, how long, who declined and why. */
-void cli_steps_explain(FILE *to, const struct cli_steps *steps);
+/* A table: which kernel ran each node, how long, at which share of the machine's peak (operations a
+ * second), who declined and why. */
+void cli_steps_explain(FILE *to, const struct cli_steps *steps, double peak);
+/* The same by operator and kernel, those that took longest first. */
+void cli_steps_summary(FILE *to, const struct cli_steps *steps, double peak);
 /* Chrome's trace event format. */
 int cli_steps_profile(const char *path, const struct cli_steps *steps);
 

@@ -63,6 +63,11 @@ struct cameo_backend {
 
 CAMEO_API bool cameo_backend(size_t index, struct cameo_backend *out);
 
+/* The most multiplications and additions of floats in a second that this machine reaches on so many
+ * threads (0: as many as there are cores), measured, in about a tenth of a second. 0 when there is
+ * no memory. */
+CAMEO_API double cameo_machine_peak(int threads);
+
 /* A library of others that is opened when it is there, and otherwise done without: "oneDNN",
  * "zlib", and those of image codecs, whose path is that of the module that links them. False past
  * the end. */
@@ -844,6 +849,8 @@ struct cameo_step {
     uint64_t begin_ns, end_ns; /* since the run began */
     size_t live_bytes;         /* of results that the step or later ones read, and its scratch */
     uint64_t id;               /* of the node: the same whenever it runs */
+    double flops; /* multiplications and additions of its products (convolutions included); what is
+                     done to single elements is not counted */
 };
 
 typedef void cameo_step_fn(void *arg, const struct cameo_step *step);
@@ -1105,6 +1112,10 @@ CAMEO_API enum cameo_status cameo_trainer_set_gradients(struct cameo_trainer *tr
 CAMEO_API uint64_t cameo_trainer_steps(const struct cameo_trainer *trainer);
 /* Ends the step under way with CAMEO_CANCELLED when it is set. NULL: none. */
 CAMEO_API void cameo_trainer_set_cancel(struct cameo_trainer *trainer, struct cameo_cancel *cancel);
+/* Called after each step of the graphs that an iteration runs, on the calling thread; times count
+ * from the start of each graph. NULL: none, as at first. */
+CAMEO_API void cameo_trainer_set_step(struct cameo_trainer *trainer, cameo_step_fn *step,
+                                      void *step_arg);
 
 /* What a step holds, in bytes. */
 struct cameo_memory {

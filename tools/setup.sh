@@ -1,5 +1,5 @@
 #!/bin/sh
-# Installs what is missing, and nothing that is there: tools/setup.sh build|test|dev
+# Installs what is missing, and nothing that is there: tools/setup.sh build|test|dev|bench
 # SPDX-License-Identifier: Apache-2.0
 #
 # build   what compiles the library: a C compiler, CMake, Ninja; and what it opens at run time if it
@@ -7,14 +7,15 @@
 # test    and what tests it: cmocka, Python with the pinned packages in build/venv, a second oneDNN
 #         in build/onednn3
 # dev     and what checks it: clang, its sanitizer run-time, clang-format, a C++ compiler
+# bench   what test has, and the peers in build/bench-venv: ONNX Runtime, PyTorch (some 6 GB)
 set -u
 cd "$(dirname "$0")/.." || exit 3
 
 level=${1:-build}
 case $level in
-build | test | dev) ;;
+build | test | dev | bench) ;;
 *)
-    echo "usage: tools/setup.sh build|test|dev" >&2
+    echo "usage: tools/setup.sh build|test|dev|bench" >&2
     exit 2
     ;;
 esac
@@ -102,6 +103,9 @@ if [ "$level" != build ]; then
     need binutils has nm
     need pkg-config has pkg-config
 fi
+if [ "$level" = bench ]; then
+    need g++ has c++ # torch.compile
+fi
 if [ "$level" = dev ]; then
     need clang has clang
     need clang-format has clang-format
@@ -163,19 +167,28 @@ if ! has_new_cmake; then
     exit 3
 fi
 
+# make_venv FOLDER REQUIREMENTS [OPTION]...: options are for pip
 make_venv() {
-    say "python3 -m venv build/venv"
-    rm -rf build/venv
-    python3 -m venv build/venv || return 1
-    say "pip install -r tools/requirements.txt"
-    build/venv/bin/python3 -m pip install --quiet --disable-pip-version-check --no-deps \
-        -r tools/requirements.txt || return 1
-    cp tools/requirements.txt build/venv/installed.txt
+    folder=$1
+    list=$2
+    shift 2
+    say "python3 -m venv $folder"
+    rm -rf "$folder"
+    python3 -m venv "$folder" || return 1
+    say "pip install -r $list"
+    "$folder/bin/python3" -m pip install --quiet --disable-pip-version-check "$@" -r "$list" || return 1
+    cp "$list" "$folder/installed.txt"
 }
 
 if [ "$level" != build ] && ! cmp -s tools/requirements.txt build/venv/installed.txt; then
-    if ! make_venv; then
+    if ! make_venv build/venv tools/requirements.txt --no-deps; then
         say "cannot make build/venv (Python 3.11 or newer and the network are needed)"
+        exit 3
+    fi
+fi
+if [ "$level" = bench ] && ! cmp -s tools/requirements-bench.txt build/bench-venv/installed.txt; then
+    if ! make_venv build/bench-venv tools/requirements-bench.txt; then
+        say "cannot make build/bench-venv (Python 3.11 or newer, the network and 6 GB are needed)"
         exit 3
     fi
 fi

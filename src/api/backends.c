@@ -3,6 +3,8 @@
 #include "api/api.h"
 
 #include "backends/onednn/dnnl.h"
+#include "base/parallel.h"
+#include "base/peak.h"
 #include "codec/image.h"
 #include "io/array_formats.h"
 
@@ -53,4 +55,19 @@ bool cameo_library(size_t index, struct cameo_library *out)
     }
     cm_api_give(out, &library, sizeof library);
     return true;
+}
+
+double cameo_machine_peak(int threads)
+{
+    struct cm_team *team = cm_team_new(threads > 0 && threads <= 4096 ? threads : 0);
+    double peak = 0;
+
+    if (team) {
+        struct cm_team *before = cm_team_enter(team);
+
+        peak = cm_measure_peak(cm_team_threads(team));
+        cm_team_enter(before);
+    }
+    cm_team_free(team);
+    return peak;
 }

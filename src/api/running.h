@@ -57,6 +57,16 @@ enum cm_status cm_api_findings(const struct cm_obstacles *list, struct cameo_fin
                                struct cm_error *err) CM_MUST_CHECK;
 
 struct cm_session;
+struct cm_step_report;
+struct cm_eval_report;
+
+/* Who hears of steps; an argument of the functions below, which engines call. */
+struct cm_api_listener {
+    cameo_step_fn *step;
+    void *arg;
+};
+void cm_api_tell_step(void *listener, const struct cm_step_report *report);
+void cm_api_tell_node(void *listener, const struct cm_eval_report *report);
 
 /* Two dimensions of inputs that have one name. */
 struct cm_api_axis {

@@ -14,6 +14,7 @@ struct run {
     struct cameo_fetch *fetches;
     size_t n_fetches;
     struct cameo_run_options options;
+    struct cm_api_listener listener;
     struct cm_datum *in, *out; /* one per input and output of the model */
     const struct cm_datum **fed;
     struct cm_error err;
@@ -363,87 +364,6 @@ static enum cm_status hand_over(struct run *run)
 
 /* ---- running ---- */
 
-/* Names of a node as public text: cut, and ending with NUL. */
-struct names {
-    char node[256], domain[128], op[128];
-};
-
-/* A group that one kernel computes is called by its operators: "Conv+Add+Relu". */
-static void name_region(const struct cm_node *region, struct names *names, struct cameo_step *step)
-{
-    size_t used = 0;
-
-    for (const struct cm_node *node = region->bodies[0].graph->first; node; node = node->next) {
-        const size_t room = sizeof names->op - used;
-        const int size =
-            snprintf(names->op + used, room, "%s%.*s", used ? "+" : "", CM_STR_FMT(node->op_type));
-
-        if (size < 0 || (size_t)size >= room) { /* the rest does not fit */
-            memcpy(names->op + used, "", 1);
-            break;
-        }
-        used += (size_t)size;
-    }
-    step->op = (struct cameo_text){names->op, used};
-}
-
-static void set_names(const struct cm_node *node, struct names *names, struct cameo_step *step)
-{
-    const struct {
-        struct cm_str from;
-        char *to;
-        size_t room;
-        struct cameo_text *text;
-    } rows[] = {{node->name.size ? node->name : node->part_of, names->node, sizeof names->node,
-                 &step->node},
-                {node->domain, names->domain, sizeof names->domain, &step->domain},
-                {node->op_type, names->op, sizeof names->op, &step->op}};
-
-    for (size_t i = 0; i < CM_COUNT(rows); i++) {
-        const size_t room = rows[i].room - 1;
-        const size_t size = rows[i].from.size < room ? rows[i].from.size : room;
-
-        if (size)
-            memcpy(rows[i].to, rows[i].from.data, size);
-        rows[i].to[size] = 0;
-        *rows[i].text = (struct cameo_text){rows[i].to, size};
-    }
-    if (node->op && node->op->effects & CM_REGION)
-        name_region(node, names, step);
-}
-
-static void pass_step(void *arg, const struct cm_step_report *report)
-{
-    const struct run *run = arg;
-    struct names names;
-    struct cameo_step step = {.kernel = report->kernel,
-                              .declined = report->declined ? report->declined : "",
-                              .depth = report->depth,
-                              .begin_ns = report->begin_ns,
-                              .end_ns = report->end_ns,
-                              .live_bytes = report->live_bytes,
-                              .id = (uintptr_t)report->node};
-
-    set_names(report->node, &names, &step);
-    run->options.step(run->options.step_arg, &step);
-}
-
-static void pass_node(void *arg, const struct cm_eval_report *report)
-{
-    const struct run *run = arg;
-    struct names names;
-    struct cameo_step step = {.kernel = report->by_body ? "function" : "reference",
-                              .declined = "",
-                              .depth = report->depth,
-                              .begin_ns = report->begin_ns,
-                              .end_ns = report->end_ns,
-                              .live_bytes = report->live_bytes,
-                              .id = (uintptr_t)report->node};
-
-    set_names(report->node, &names, &step);
-    run->options.step(run->options.step_arg, &step);
-}
-
 static enum cm_status run_plain(struct cm_guard *guard, void *arg)
 {
     struct run *run = arg;
@@ -452,8 +372,8 @@ static enum cm_status run_plain(struct cm_guard *guard, void *arg)
     const struct cm_eval_options options = {.seed = session->options.seed,
                                             .memory_limit = session->options.memory_limit,
                                             .cancel = given->cancel ? &given->cancel->set : NULL,
-                                            .step = given->step ? pass_node : NULL,
-                                            .step_arg = run};
+                                            .step = given->step ? cm_api_tell_node : NULL,
+                                            .step_arg = &run->listener};
 
     cm_arena_lend(&session->arena, guard);
     for (size_t i = 0; i < session->n_outputs; i++)
@@ -467,8 +387,8 @@ static enum cm_status run_engine(struct run *run)
     struct cameo_session *session = run->session;
     const struct cameo_run_options *given = &run->options;
     const struct cm_run_options options = {.cancel = given->cancel ? &given->cancel->set : NULL,
-                                           .step = given->step ? pass_step : NULL,
-                                           .step_arg = run};
+                                           .step = given->step ? cm_api_tell_step : NULL,
+                                           .step_arg = &run->listener};
 
     if (given->cancel && atomic_load(&given->cancel->set))
         return cm_fail(&run->err, CM_CANCELLED, "the run was cancelled");
@@ -547,6 +467,7 @@ enum cameo_status cameo_session_run(struct cameo_session *session, const struct 
     for (size_t i = 0; i < fetch_count; i++)
         fetches[i].datum = NULL;
     enum cm_status status = cm_api_options(&run.options, sizeof run.options, options, &run.err);
+    run.listener = (struct cm_api_listener){run.options.step, run.options.step_arg};
     if (status == CM_OK)
         status = run_session(&run);
     return cm_api_done(status, &run.err, err);

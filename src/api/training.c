@@ -283,6 +283,12 @@ void cameo_trainer_set_cancel(struct cameo_trainer *trainer, struct cameo_cancel
     cm_trainer_set_cancel(trainer->trainer, cancel ? &cancel->set : NULL);
 }
 
+void cameo_trainer_set_step(struct cameo_trainer *trainer, cameo_step_fn *step, void *step_arg)
+{
+    trainer->listener = (struct cm_api_listener){step, step_arg};
+    cm_trainer_set_step(trainer->trainer, step ? cm_api_tell_step : NULL, &trainer->listener);
+}
+
 /* ---- feeding ---- */
 
 static enum cm_status find_input(const struct cameo_trainer *t, const struct cameo_feed *feed,

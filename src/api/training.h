@@ -19,6 +19,7 @@ struct cameo_trainer {
     struct cm_trainer_scalar *scalars;
     struct cm_tensor *fed; /* by input of a step */
     const struct cm_tensor **in;
+    struct cm_api_listener listener;
     bool evaluates, predicts; /* the graphs for it are made */
 };
 

@@ -46,15 +46,13 @@ void *cm_realloc(void *memory, size_t size)
     return may_allocate(size) ? realloc(memory, at_least_one(size)) : NULL;
 }
 
-/* A page of the larger kind: the system gives them, where it has any, to those who ask. One costs
- * a fraction of the faults of as many bytes in small pages, and a run misses fewer translations. */
-enum { HUGE_PAGE = 1 << 21 };
+enum { LARGE_PAGE = 1 << 21 };
 
 /* Whole pages of it: the last bytes stay in small ones, so that none are wasted. */
-static void ask_for_huge_pages(void *memory, size_t size)
+static void ask_for_large_pages(void *memory, size_t size)
 {
 #ifdef MADV_HUGEPAGE
-    (void)madvise(memory, size / HUGE_PAGE * HUGE_PAGE, MADV_HUGEPAGE);
+    (void)madvise(memory, size / LARGE_PAGE * LARGE_PAGE, MADV_HUGEPAGE); /* as good without */
 #else
     (void)memory;
     (void)size;
@@ -65,14 +63,15 @@ void *cm_malloc_aligned(size_t alignment, size_t size)
 {
     const size_t least = alignment < sizeof(void *) ? sizeof(void *) : alignment;
     const bool fits = size <= PTRDIFF_MAX && least <= PTRDIFF_MAX;
-    const bool huge = size >= HUGE_PAGE && least <= HUGE_PAGE;
-    const size_t boundary = huge ? HUGE_PAGE : least;
+    const bool large = size >= LARGE_PAGE && least <= LARGE_PAGE;
+    void *memory;
 
-    if (!may_allocate(fits ? size : SIZE_MAX))
+    if (!may_allocate(fits ? size : SIZE_MAX) ||
+        posix_memalign(&memory, large ? LARGE_PAGE : least,
+                       cm_round_up(at_least_one(size), least)) != 0)
         return NULL;
-    void *memory = aligned_alloc(boundary, cm_round_up(at_least_one(size), least));
-    if (memory && huge)
-        ask_for_huge_pages(memory, size);
+    if (large)
+        ask_for_large_pages(memory, size);
     return memory;
 }
 

@@ -233,6 +233,11 @@ struct cm_team *cm_team_enter(struct cm_team *team)
     return before;
 }
 
+int cm_parallel_threads(void)
+{
+    return inside ? 1 : cm_team_threads(current);
+}
+
 void cm_parallel(int64_t count, int64_t grain, cm_chunk_fn *fn, void *arg)
 {
     struct job job = {.count = count,

@@ -36,6 +36,10 @@ typedef void cm_chunk_fn(void *arg, int64_t begin, int64_t end);
  * done. A count up to grain stays on this thread. */
 void cm_parallel(int64_t count, int64_t grain, cm_chunk_fn *fn, void *arg);
 
+/* How many threads cm_parallel has for its pieces here: so many contiguous shares it makes of them.
+ */
+int cm_parallel_threads(void);
+
 /* ---- an OpenMP runtime ---- */
 
 /* Its functions, under their names in the C interface of OpenMP and of GCC's runtime. */

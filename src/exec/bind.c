@@ -169,21 +169,31 @@ static struct cm_bound_step *new_step(struct cm_binder *b, const struct cm_step 
     return bound;
 }
 
-const struct cm_kernel *cm_choose_kernel(struct cm_bound_step *bound, struct cm_arena *arena)
+/* Does the kernel take the step? If not, its reason goes to those of the others. */
+static bool takes(struct cm_bound_step *bound, const struct cm_kernel *kernel,
+                  bool (*accepts)(struct cm_call *call), struct cm_arena *arena)
 {
     struct cm_error why, *const err = bound->call.err;
-    for (size_t i = 0; i < bound->step->n_kernels; i++) {
-        const struct cm_kernel *kernel = bound->step->kernels[i];
-        bound->call.err = &why;
-        why.text[0] = 0;
-        const bool taken = kernel->accepts(&bound->call);
-        bound->call.err = err;
-        if (taken)
-            return kernel;
+    bound->call.err = &why;
+    why.text[0] = 0;
+    const bool taken = accepts(&bound->call);
+    bound->call.err = err;
+    if (!taken)
         bound->declined = cm_arena_printf(arena, "%s%s%s: %s", bound->declined,
                                           *bound->declined ? "; " : "", kernel->backend, why.text)
                               .data;
-    }
+    return taken;
+}
+
+const struct cm_kernel *cm_choose_kernel(struct cm_bound_step *bound, struct cm_arena *arena)
+{
+    const struct cm_kernel *const *kernels = bound->step->kernels;
+    for (size_t i = 0; i < bound->step->n_kernels; i++)
+        if (takes(bound, kernels[i], kernels[i]->accepts, arena))
+            return kernels[i];
+    for (size_t i = 0; i < bound->step->n_kernels; i++)
+        if (kernels[i]->accepts_rest && takes(bound, kernels[i], kernels[i]->accepts_rest, arena))
+            return kernels[i];
     return NULL;
 }
 

@@ -165,6 +165,15 @@ static size_t live_bytes(const struct cm_context *context, const struct cm_bound
            (used > context->pool_before ? used - context->pool_before : 0);
 }
 
+static double flops_of(const struct cm_bound_step *bound)
+{
+    const struct cm_call *call = &bound->call;
+    return call->op && call->op->flops
+               ? call->op->flops(call->node, call->in, call->n_in,
+                                 (const struct cm_tensor *const *)call->out, call->n_out)
+               : 0;
+}
+
 void cm_report_step(struct cm_context *context, const struct cm_block *block,
                     const struct cm_bound_step *bound, uint64_t began)
 {
@@ -178,6 +187,7 @@ void cm_report_step(struct cm_context *context, const struct cm_block *block,
         .begin_ns = began - context->began_ns,
         .end_ns = cm_clock_ns() - context->began_ns,
         .live_bytes = live_bytes(context, bound),
+        .flops = flops_of(bound),
         .out = (const struct cm_tensor *const *)bound->call.out,
         .n_out = bound->call.n_out,
     };

@@ -56,6 +56,7 @@ struct cm_step_report {
     uint64_t begin_ns, end_ns; /* since the run began */
     size_t live_bytes; /* of results that later steps read or the step read, and its scratch memory;
                           what the caller fed or gave, and constants, aside */
+    double flops;      /* of its products, see struct cm_op */
     const struct cm_tensor *const *out; /* its results, in any layout; NULL where not wanted or no
                                            tensor */
     int n_out;

@@ -93,6 +93,13 @@ cm_work_fn cm_work_linear;  /* each element a few times */
 cm_work_fn cm_work_product; /* a matrix product */
 cm_work_fn cm_work_any;     /* each element with each other: what an operator without a rule gets */
 
+/* Floating-point operations of the products in a run, a multiplication and an addition each
+ * counted; what else an operator does to an element is not. Shapes are those of the run; NULL where
+ * absent. */
+typedef double cm_flops_fn(const struct cm_node *node, const struct cm_tensor *const *in, int n_in,
+                           const struct cm_tensor *const *out, int n_out);
+cm_flops_fn cm_flops_conv; /* each result: one product with the weights (input 1) of its channel */
+
 /* What training changes. A mode switches it on: an operand, or an attribute. */
 struct cm_training_form {
     int mode_input; /* the last operand, a boolean scalar, absent: off; 0: no such operand */
@@ -148,6 +155,7 @@ struct cm_op {
     const void *arg;                /* what differs within a family */
     /* Facts; what is absent is the safe answer. */
     cm_work_fn *work;                           /* absent: cm_work_any */
+    cm_flops_fn *flops;                         /* absent: it has no products */
     const struct cm_training_form *training;    /* absent: the same in training */
     const struct cm_class_labels *class_labels; /* absent: no operand holds class numbers */
     const struct cm_indexing *indexing;         /* absent: no operand holds positions */
@@ -186,6 +194,8 @@ struct cm_kernel {
     const char *backend, *domain, *name;
     /* May this kernel take the call? If not, writes why (a short phrase) with cm_call_decline. */
     bool (*accepts)(struct cm_call *call);
+    /* Absent, or: asked once every kernel has declined. Takes what it left to a faster one. */
+    bool (*accepts_rest)(struct cm_call *call);
     cm_prepare_fn *prepare;
     cm_run_fn *run;
     cm_share_fn *share; /* absent: as the operator says */
@@ -208,6 +218,13 @@ struct cm_kernel {
     extern const struct cm_kernel cm_kernel_##Backend##_##Name;                                    \
     const struct cm_kernel cm_kernel_##Backend##_##Name = {                                        \
         .backend = #Backend, .domain = Domain, .name = #Name, __VA_ARGS__}
+
+/* The same where a backend has several kernels for an operator of ai.onnx, for other types: Ident
+ * tells them apart. */
+#define CM_KERNEL_OF(Ident, Name, Backend, ...)                                                    \
+    extern const struct cm_kernel cm_kernel_##Ident##_##Name;                                      \
+    const struct cm_kernel cm_kernel_##Ident##_##Name = {                                          \
+        .backend = #Backend, .domain = "", .name = #Name, __VA_ARGS__}
 
 extern const struct cm_kernel *const cm_kernel_list[];
 extern const size_t cm_kernel_count;

@@ -16,6 +16,16 @@ double cm_work_product(const struct cm_node *node, const struct cm_amount *amoun
     return cm_work_linear(node, amount) + sqrt(amount->two * amount->out);
 }
 
+double cm_flops_conv(const struct cm_node *node, const struct cm_tensor *const *in, int n_in,
+                     const struct cm_tensor *const *out, int n_out)
+{
+    const int64_t channels = n_in > 1 && in[1]->shape.rank > 0 ? in[1]->shape.dims[0] : 0;
+    (void)node;
+    if (n_out < 1 || !out[0] || channels < 1)
+        return 0;
+    return 2.0 * (double)cm_tensor_count(out[0]) * (double)(cm_tensor_count(in[1]) / channels);
+}
+
 /* Every element with every other, or with all combinations of the other operands' (Einsum). */
 double cm_work_any(const struct cm_node *node, const struct cm_amount *amount)
 {

@@ -22,6 +22,8 @@ const struct cm_pass cm_passes[] = {
     {"simplify", SIMPLIFY, CM_PASS_USUAL, cm_pass_simplify},
     {"patterns", "what exporters spell out becomes one operator", CM_PASS_USUAL, cm_pass_patterns},
     {"gradients", "Gradient nodes become graph", CM_PASS_REQUIRED, gradients},
+    {"quantized", "products of dequantized codes multiply codes; not in training", CM_PASS_USUAL,
+     cm_pass_quantized},
     {"fold", "constants computed", CM_PASS_USUAL, cm_pass_fold},
     {"merge", "common sub-expressions", CM_PASS_USUAL, cm_pass_merge},
     {"simplify", SIMPLIFY, CM_PASS_USUAL, cm_pass_simplify},

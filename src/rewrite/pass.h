@@ -28,6 +28,7 @@ typedef enum cm_status cm_pass_fn(struct cm_graph *graph, const struct cm_pass_o
 
 cm_pass_fn cm_pass_simplify;   /* no-ops, dead code, shape arithmetic computed once */
 cm_pass_fn cm_pass_patterns;   /* what exporters spell out becomes one operator with a gradient */
+cm_pass_fn cm_pass_quantized;  /* products of dequantized codes multiply codes; not in training */
 cm_pass_fn cm_pass_fold;       /* constants computed */
 cm_pass_fn cm_pass_merge;      /* common sub-expressions */
 cm_pass_fn cm_pass_inference;  /* Conv+BatchNormalization, MatMul+Add, Dropout; not in training */

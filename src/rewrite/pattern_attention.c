@@ -2,12 +2,12 @@
  * axis of their own, or one head without such an axis. The parts come in too many orders for rows
  * of text; this goes through them from the last product backwards. */
 // SPDX-License-Identifier: Apache-2.0
+#include "rewrite/pattern_masks.h"
 #include "rewrite/patterns.h"
 
 #include <float.h>
-#include <math.h>
 
-enum { MOST_MASKS = 3, FINITE_DEPTH = 8 };
+enum { MOST_MASKS = 3 };
 
 /* What the last product was found to be made of. */
 struct attention_parts {
@@ -20,6 +20,7 @@ struct attention_parts {
     int64_t key_dims[4];
     cm_value masks[MOST_MASKS]; /* to be added to the scores */
     int n_masks;
+    bool causal, partly; /* each query sees those up to its own place; a mask leaves some unseen */
     cm_value hidden, never; /* where the bool `hidden` holds the score is `never`; 0: none */
     bool hidden_if_false;
     double scale;
@@ -48,79 +49,6 @@ static bool note(struct attention_parts *p, struct cm_node *node)
         return false;
     p->group->nodes[p->group->n_nodes++] = node;
     return true;
-}
-
-/* ---- Where nothing is infinite. A row of scores that are all -inf is NaN after a softmax and 0
- * after the operator. ---- */
-
-struct finite_search {
-    const struct cm_module *module;
-    struct cm_finite_memo *memo;
-};
-
-static bool is_finite(const struct finite_search *f, cm_value value, int depth);
-
-static bool are_finite(const struct cm_tensor *tensor)
-{
-    const int64_t count = cm_tensor_count(tensor);
-    bool finite = true;
-    for (int64_t i = 0; finite && i < count; i++)
-        finite = isfinite(cm_tensor_real(tensor, i));
-    return finite;
-}
-
-/* Layers share their mask: the last answer is often the next one. */
-static bool is_finite_constant(const struct finite_search *f, cm_value value,
-                               const struct cm_tensor *tensor)
-{
-    struct cm_finite_memo *memo = f->memo;
-    const int64_t count = cm_tensor_count(tensor);
-    if (memo->value == value)
-        return memo->finite;
-    if (count > memo->elements_left)
-        return false;
-    memo->elements_left -= count;
-    memo->value = value;
-    memo->finite = are_finite(tensor);
-    return memo->finite;
-}
-
-/* Operators that give finite numbers for finite operands, counted from `first`. Sums and products
- * count as such: masks are either small or the most negative number, once. */
-static bool keeps_finite(const struct finite_search *f, const struct cm_node *node, int depth)
-{
-    static const struct {
-        const char *op;
-        int first, last;
-    } known[] = {{"Where", 1, 2},     {"Add", 0, 1},     {"Sub", 0, 1},    {"Mul", 0, 1},
-                 {"Gather", 0, 0},    {"Reshape", 0, 0}, {"Expand", 0, 0}, {"Slice", 0, 0},
-                 {"Unsqueeze", 0, 0}, {"Squeeze", 0, 0}, {"Cast", 0, 0},   {"Transpose", 0, 0},
-                 {"Identity", 0, 0},  {"Neg", 0, 0}};
-    for (size_t i = 0; i < CM_COUNT(known); i++) {
-        if (node->domain.size || !cm_str_is(node->op_type, known[i].op))
-            continue;
-        for (int k = known[i].first; k <= known[i].last; k++)
-            if (!cm_node_input(node, k) || !is_finite(f, cm_node_input(node, k), depth - 1))
-                return false;
-        return true;
-    }
-    return false;
-}
-
-static bool is_finite(const struct finite_search *f, cm_value value, int depth)
-{
-    const struct cm_value_def *def = cm_value_get(f->module, value);
-    const struct cm_tensor *tensor = NULL;
-    struct cm_error err = {0};
-    if (def->fact.type->kind != CM_KIND_TENSOR || depth == 0)
-        return false;
-    if (cm_dtype_info(def->fact.type->dtype)->kind != CM_CLASS_FLOAT || def->is_state)
-        return true; /* a weight that is not finite has spoilt the network already */
-    if (cm_value_constant((struct cm_module *)(uintptr_t)f->module, value, &tensor, &err))
-        return false;
-    if (tensor)
-        return is_finite_constant(f, value, tensor);
-    return def->node && keeps_finite(f, def->node, depth);
 }
 
 /* ---- The parts ---- */
@@ -252,11 +180,21 @@ static bool add_mask(struct attention_parts *p, cm_value mask, cm_value scores)
     if (p->n_masks == MOST_MASKS || type_of(p, mask)->dtype != CM_FLOAT ||
         !fits_mask(p, mask, scores))
         return false;
-    const struct finite_search search = {p->graph->module, p->group->memo};
-    if (!p->guarded && !is_finite(&search, mask, FINITE_DEPTH))
-        return false;
+    const enum cm_mask_kind kind = cm_mask_kind(p->graph->module, p->group->memo, mask);
+    const struct cm_type *s = type_of(p, scores);
+    if (kind == CM_MASK_CAUSAL && !p->causal && same_dims(s, p->rank - 2, s, p->rank - 1)) {
+        p->causal = true;
+        return true;
+    }
+    p->partly = p->partly || kind == CM_MASK_OPEN || kind == CM_MASK_CAUSAL;
     p->masks[p->n_masks++] = mask;
-    return true;
+    return p->guarded || kind != CM_MASK_ANY;
+}
+
+/* Two masks that each leave something of a row may together leave nothing. */
+static bool leave_something(const struct attention_parts *p)
+{
+    return p->guarded || p->causal + p->partly + (p->hidden != 0) < 2;
 }
 
 static bool read_scores(struct attention_parts *p, cm_value scores, int depth);
@@ -340,7 +278,7 @@ static bool read_parts(struct attention_parts *p, struct cm_node *root)
         !note(p, softmax) || !read_scores(p, softmax->inputs[0].value, MOST_MASKS + 2))
         return false;
     const struct cm_type *q = type_of(p, p->query), *s = type_of(p, weights);
-    return same_batch(p, q, v) && same_dims(s, p->rank - 1, v, p->rank - 2);
+    return leave_something(p) && same_batch(p, q, v) && same_dims(s, p->rank - 1, v, p->rank - 2);
 }
 
 static bool reads_only(const struct cm_group *group, const struct cm_node *node)
@@ -356,7 +294,7 @@ static bool reads_only(const struct cm_group *group, const struct cm_node *node)
     return true;
 }
 
-bool cm_attention_match(struct cm_node *root, struct cm_finite_memo *memo, struct cm_group *out)
+bool cm_attention_match(struct cm_node *root, struct cm_mask_memo *memo, struct cm_group *out)
 {
     struct attention_parts p = {.group = out};
     out->memo = memo;
@@ -405,6 +343,7 @@ cm_value cm_attention_build(const struct cm_group *group, struct cm_builder *bui
     const cm_value mask = build_mask(&p, build);
     const struct cm_attribute_proto attributes[] = {
         cm_attr_float(arena, "scale", (float)p.scale),
+        cm_attr_int(arena, "is_causal", p.causal),
         cm_attr_int(arena, "q_num_heads", 1),
         cm_attr_int(arena, "kv_num_heads", 1),
     };
@@ -413,5 +352,5 @@ cm_value cm_attention_build(const struct cm_group *group, struct cm_builder *bui
                                           .inputs = (cm_value[]){p.query, p.key, p.value, mask},
                                           .n_inputs = mask ? 4 : 3,
                                           .attributes = attributes,
-                                          .n_attributes = p.rank == 3 ? 3 : 1});
+                                          .n_attributes = p.rank == 3 ? 4 : 2});
 }

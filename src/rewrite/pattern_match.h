@@ -23,9 +23,9 @@ enum { CM_PATTERN_NAMES = 16, CM_GROUP_NODES = 32 };
 struct cm_pattern;
 
 /* What was looked up of a large constant, and how much more may be looked at. */
-struct cm_finite_memo {
+struct cm_mask_memo {
     cm_value value; /* the last one; 0: none yet */
-    bool finite;
+    int kind;       /* enum cm_mask_kind */
     int64_t elements_left;
 };
 
@@ -37,7 +37,7 @@ struct cm_group {
     cm_value bound[CM_PATTERN_NAMES];
     struct cm_node *nodes[CM_GROUP_NODES]; /* the root first; one may be there twice */
     size_t n_nodes;
-    struct cm_finite_memo *memo; /* for attention */
+    struct cm_mask_memo *memo; /* for attention */
 };
 
 /* May it be replaced? Called when all nodes match; if not, other ways to match are tried. */

@@ -10,9 +10,6 @@
 #include "graph/registry.h"
 #include "rewrite/pass.h"
 
-static const struct cm_pattern_row *const tables[] = {cm_activation_patterns, cm_norm_patterns,
-                                                      cm_loss_patterns};
-
 enum { CONSTANT_ELEMENTS = 1 << 25 }; /* that may be looked at */
 
 /* What all rules need, and which of it there is. */
@@ -26,13 +23,14 @@ struct patterns {
     struct cm_pattern **items;
     size_t count, capacity;
     const struct cm_op *product; /* what attention ends in; NULL: nothing */
-    struct cm_finite_memo memo;
+    struct cm_mask_memo memo;
 };
 
 static void compile(struct cm_arena *arena, const struct cm_registry *registry,
+                    const struct cm_pattern_row *const *tables, size_t n_tables,
                     struct patterns *out)
 {
-    for (size_t t = 0; t < CM_COUNT(tables); t++)
+    for (size_t t = 0; t < n_tables; t++)
         for (const struct cm_pattern_row *row = tables[t]; row->name; row++) {
             struct cm_pattern *pattern = cm_pattern_new(arena, registry, row);
             if (pattern)
@@ -194,18 +192,27 @@ static void visit_graph(struct cm_graph *graph, struct patterns *patterns)
     }
 }
 
-enum cm_status cm_pass_patterns(struct cm_graph *graph, const struct cm_pass_options *options,
-                                struct cm_error *err)
+enum cm_status cm_patterns_apply(struct cm_graph *graph, const struct cm_pattern_row *const *tables,
+                                 size_t n_tables, bool attention, struct cm_error *err)
 {
-    (void)options; /* what is built has gradients of few operators too */
     struct cm_module *module = graph->module;
     struct patterns patterns = {.memo.elements_left = CONSTANT_ELEMENTS};
     struct cm_arena scratch;
     cm_arena_init(&scratch, cm_module_arena(module)->guard);
-    compile(&scratch, cm_module_registry(module), &patterns);
+    compile(&scratch, cm_module_registry(module), tables, n_tables, &patterns);
     keep_possible(&scratch, graph, &patterns);
-    patterns.product = find_product(module);
-    visit_graph(graph, &patterns);
+    patterns.product = attention ? find_product(module) : NULL;
+    if (patterns.count || patterns.product)
+        visit_graph(graph, &patterns);
     cm_arena_release(&scratch);
     return cm_graph_retype(graph, err);
+}
+
+enum cm_status cm_pass_patterns(struct cm_graph *graph, const struct cm_pass_options *options,
+                                struct cm_error *err)
+{
+    static const struct cm_pattern_row *const tables[] = {cm_activation_patterns, cm_norm_patterns,
+                                                          cm_loss_patterns};
+    (void)options; /* what is built has gradients of few operators too */
+    return cm_patterns_apply(graph, tables, CM_COUNT(tables), true, err);
 }

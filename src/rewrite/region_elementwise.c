@@ -135,10 +135,21 @@ static uint32_t maker_of(const struct element_nodes *nodes, const struct cm_node
     return at != NOBODY && nodes->items[at].type ? at : NOBODY;
 }
 
+/* Codes that others read too lie in memory anyhow: what makes wider numbers of them begins a group,
+ * so that the codes are read again and the numbers are not stored. */
+static bool begins_with_codes(const struct element_node *node, const struct element_node *maker)
+{
+    const struct cm_value_def *def = cm_value_get(maker->node->module, maker->node->outputs[0]);
+    const enum cm_dtype from = maker->type->dtype;
+    return def->n_uses > 1 && (from == CM_UINT8 || from == CM_INT8) &&
+           cm_dtype_info(node->type->dtype)->bits > 8;
+}
+
 static void join_operand(struct element_nodes *nodes, uint32_t at, uint32_t maker)
 {
     struct element_node *items = nodes->items;
-    if (!cm_region_same_shape(items[maker].type, items[at].type) ||
+    if (begins_with_codes(&items[at], &items[maker]) ||
+        !cm_region_same_shape(items[maker].type, items[at].type) ||
         items[maker].node->phase != items[at].node->phase || is_handed_out(nodes, &items[maker]))
         return;
     const uint32_t from = group_of(nodes, maker), to = group_of(nodes, at);

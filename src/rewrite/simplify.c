@@ -301,7 +301,7 @@ static void drop_unread(struct cm_graph *graph)
         for (size_t b = 0; b < node->n_bodies; b++)
             if (node->bodies[b].graph)
                 drop_unread(node->bodies[b].graph);
-        for (int o = node->n_outputs - 1; o > 0; o--)
+        for (int o = node->n_outputs - 1; o >= 0; o--)
             if (o < node->n_outputs)
                 (void)cm_node_drop_output(node, o);
     }

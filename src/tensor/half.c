@@ -3,6 +3,7 @@
 #include "tensor/half.h"
 
 #include "tensor/bits.h"
+#include "tensor/half_rows.h"
 
 #include <math.h>
 
@@ -239,8 +240,10 @@ void cm_narrow_load(enum cm_dtype type, const void *from, int64_t first, int64_t
 
     if (bits == 16) {
         const uint16_t *codes = (const uint16_t *)from + first;
-        for (int64_t i = 0; i < count; i++)
-            to[i] = type == CM_FLOAT16 ? cm_half_to_float(codes[i]) : cm_bfloat_to_float(codes[i]);
+        if (type == CM_FLOAT16)
+            cm_half_load(count, codes, to);
+        else
+            cm_bfloat_load(count, codes, to);
     } else if (bits == 8) {
         const uint8_t *codes = (const uint8_t *)from + first;
         for (int64_t i = 0; i < count; i++)
@@ -266,9 +269,10 @@ void cm_narrow_store(enum cm_dtype type, void *to, int64_t first, int64_t count,
 
     if (bits == 16) {
         uint16_t *codes = (uint16_t *)to + first;
-        for (int64_t i = 0; i < count; i++)
-            codes[i] =
-                type == CM_FLOAT16 ? cm_half_from_float(from[i]) : cm_bfloat_from_float(from[i]);
+        if (type == CM_FLOAT16)
+            cm_half_store(count, from, codes);
+        else
+            cm_bfloat_store(count, from, codes);
     } else if (bits == 8) {
         uint8_t *codes = (uint8_t *)to + first;
         for (int64_t i = 0; i < count; i++)

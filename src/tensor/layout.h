@@ -11,6 +11,10 @@ struct cm_layout {
     size_t bytes;     /* of a tensor in it, padding included */
     size_t size;      /* of the backend's struct that begins with this one; a bytewise copy of that
                          is good for `same` and nothing else. 0: it cannot be copied */
+    /* Of (batch, channel, spatial..): b channels side by side at each place, then the next places,
+     * then the next b channels, the last ones filled up with zeros. The number of channels: they
+     * come last. 0: it is another arrangement. */
+    int64_t channel_block;
     /* Are two layouts of this backend the same arrangement? */
     bool (*same)(const struct cm_layout *a, const struct cm_layout *b);
     /* Moves elements; one of the two tensors may be plain. Both have memory. */

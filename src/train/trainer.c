@@ -145,6 +145,12 @@ void cm_trainer_set_cancel(struct cm_trainer *trainer, const atomic_bool *cancel
     trainer->cancel = cancel;
 }
 
+void cm_trainer_set_step(struct cm_trainer *trainer, cm_step_fn *step, void *arg)
+{
+    trainer->step = step;
+    trainer->step_arg = arg;
+}
+
 /* ---- both phases ---- */
 
 /* Entries of the step under way see the old values again. */

@@ -18,6 +18,7 @@
 
 struct cm_obstacles;
 struct cm_registry;
+struct cm_step_report;
 struct cm_trainer;
 
 struct cm_trainer_options {
@@ -83,6 +84,9 @@ uint64_t cm_trainer_steps(const struct cm_trainer *trainer);
 void cm_trainer_set_steps(struct cm_trainer *trainer, uint64_t steps);
 /* A flag that another thread may set: the step under way ends with CM_CANCELLED. NULL: none. */
 void cm_trainer_set_cancel(struct cm_trainer *trainer, const atomic_bool *cancel);
+/* Called after each step of the graphs that an iteration runs. NULL: none. */
+void cm_trainer_set_step(struct cm_trainer *trainer,
+                         void (*step)(void *arg, const struct cm_step_report *report), void *arg);
 enum cm_status cm_trainer_step(struct cm_trainer *trainer, const struct cm_tensor *const *in,
                                struct cm_trainer_scalar *scalars,
                                struct cm_error *err) CM_MUST_CHECK;

@@ -130,6 +130,8 @@ struct cm_trainer {
     int loss;
     uint64_t steps;
     const atomic_bool *cancel;
+    cm_step_fn *step; /* hears of what an iteration runs; NULL: nobody */
+    void *step_arg;
     struct cm_program *evaluation, *prediction;  /* NULL until asked for */
     int loss_output, score_output, label_output; /* of evaluation; -1: none */
     int estimate_output, target_input;           /* what is compared when nothing is classified */

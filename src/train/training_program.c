@@ -165,6 +165,10 @@ enum cm_status cm_program_run(struct cm_trainer *trainer, struct cm_program *pro
                               struct cm_error *err)
 {
     options->cancel = trainer->cancel;
+    if (!options->step) {
+        options->step = trainer->step;
+        options->step_arg = trainer->step_arg;
+    }
     CM_TRY(feed(trainer, program, in, err));
     program->ran = true;
     return cm_session_run(program->session, program->feeds, program->n_inputs, program->out,

@@ -46,4 +46,4 @@ echo "[$?]"
 "$CAMEO" train net.onnx --data train.npz --loss cross-entropy --optimizer adamw --epochs 2 \
     --threads 1 -o tuned.onnx >out.txt 2>&1
 echo "[$?]"
-grep -v '^trained\|^step' out.txt
+grep -v '^trained\|^step' out.txt | sed 's/loss 0\.0[0-9]*, accuracy 99\.[0-9]*/loss below 0.1, accuracy above 99/'

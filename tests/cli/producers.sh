@@ -62,4 +62,5 @@ net (float[-1,2] x) => (float[-1,1] y)
 END
 printf 'a,b,t\n1,2,1\n2,1,3\n3,1,2\n0,1,1\n' >rows.csv
 try train net.onnxtxt --data rows.csv --columns "x=a,b t=t" --target t --loss mse --optimizer sgd --lr 0.01 --epochs 2 --batch-size 4 -o trained.onnx
-try print trained.onnx | sed -n '/^net/,/^}/p'
+# the last digits are the machine's own
+try print trained.onnx | sed -n '/^net/,/^}/p' | sed -E 's/([0-9]\.[0-9]{4})[0-9]*/\1/g'

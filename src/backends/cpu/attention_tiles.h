@@ -7,6 +7,7 @@
 #ifndef CM_BACKENDS_CPU_ATTENTION_TILES_H
 #define CM_BACKENDS_CPU_ATTENTION_TILES_H
 
+#include "backends/cpu/exp_below.h"
 #include "base/machine.h"
 #include "base/number.h"
 #include "graph/op.h"
@@ -108,21 +109,6 @@ static CM_ALWAYS_INLINE void tile(enum cm_machine machine, bool added, int64_t n
                                    next, next + c_row, next + 2 * c_row, next + 3 * c_row};
             eight_sums(machine, width, added, n, twice, a_step, b + j, b + j + width, b_row, rows);
         }
-}
-
-/* exp of x <= 0, to a unit or two in the last place: 2^n * e^r with |r| <= ln(2) / 2. Below the
- * smallest normal number it is 0: products of weights that are less than normal are slow. Without
- * branches, so that many are computed at once. */
-static CM_ALWAYS_INLINE float exp_below(enum cm_machine machine, float given)
-{
-    const float lowest = -87.0f, whole = 12582912.0f; /* adding 1.5 * 2^23 rounds to an integer */
-    const float keep = given < lowest ? 0.0f : 1.0f, x = given < lowest ? lowest : given;
-    const float shifted = cm_muladd(machine, x, 1.44269504f, whole), n = shifted - whole;
-    const float r = cm_muladd(machine, n, 2.12194440e-4f, cm_muladd(machine, n, -0.693359375f, x));
-    const float p = cm_muladd(machine, cm_exp_rest(machine, r), r * r, r) + 1;
-    /* The low bits of shifted are n. */
-    const float power = cm_float_of_bits((cm_float_bits(shifted) + 127) << 23);
-    return p * power * keep;
 }
 
 /* Scores of one query to the weights of its keys. */

@@ -18,6 +18,7 @@ enum cm_dnnl_order {
     CM_DNNL_CHANNELS_LAST, /* of (batch, channel, spatial..) */
     CM_DNNL_GIVEN,         /* as the input lies now */
     CM_DNNL_FREE,          /* as the primitive likes best */
+    CM_DNNL_MOVED,         /* of a result: the same, then moved to rows by the call itself */
 };
 
 /* Which tensor of the call an operand is. */
@@ -109,6 +110,16 @@ bool cm_dnnl_make_conv(struct cm_call *call, const struct cm_dnnl_conv *conv);
 /* Transposed: weights are (groups, out, in, kernel..) here too; pads take away from the result. */
 bool cm_dnnl_make_deconv(struct cm_call *call, const struct cm_dnnl_conv *conv);
 
+/* The gradients of a convolution, or of a transposed one with weights as above: dx, and dw with db,
+ * each by a primitive of its own. Absent ones are not computed; db comes with dw alone. */
+struct cm_dnnl_conv_grad {
+    struct cm_dnnl_operand dy, x, weights, dx, dw, db;
+    struct cm_dnnl_window window;
+    bool transposed;
+    bool direct; /* as above */
+};
+bool cm_dnnl_make_conv_grad(struct cm_call *call, const struct cm_dnnl_conv_grad *grad);
+
 struct cm_dnnl_matmul {
     struct cm_dnnl_operand a, b, bias, y; /* of one rank; bias has 1 where it repeats */
     struct cm_dnnl_posts posts;
@@ -157,6 +168,16 @@ bool cm_dnnl_loses_nan(const struct cm_call *call);
 /* Says which layouts the primitive reads and writes, and how much scratch it needs. */
 enum cm_status cm_dnnl_prepare(struct cm_call *call);
 enum cm_status cm_dnnl_run(struct cm_call *call);
+
+/* For kernels that have one of these do a part of their work: scratch has at least so many bytes
+ * after the first, and the second runs what call->state was before they took it for themselves. */
+enum cm_status cm_dnnl_prepare_with(struct cm_call *call, size_t scratch_bytes);
+enum cm_status cm_dnnl_run_state(struct cm_call *call, void *state);
+
+/* In prepare, for kernels of others between those of oneDNN: channels last, as oneDNN's
+ * convolutions read and write tensors of this shape; NULL where that is row by row. */
+enum cm_status cm_dnnl_channels_last(struct cm_call *call, const struct cm_shape *shape,
+                                     const struct cm_layout **out) CM_MUST_CHECK;
 
 /* oneDNN as it was found; opens it if nobody did. */
 struct cm_dnnl_found {

@@ -67,6 +67,10 @@ enum { /* which operand an argument is */
        DNNL_ARG_SCALE = 51,
        DNNL_ARG_SHIFT = 52,
        DNNL_ARG_SCRATCHPAD = 80,
+       DNNL_ARG_DIFF_SRC = 129,
+       DNNL_ARG_DIFF_DST = 145,
+       DNNL_ARG_DIFF_WEIGHTS = 161,
+       DNNL_ARG_DIFF_BIAS = 169,
        DNNL_ARG_MULTIPLE_SRC = 1024,
 };
 
@@ -141,6 +145,12 @@ struct cm_dnnl_major {
     /* Operands in the order of their struct in dnnl.h; absent ones are NULL. */
     int (*conv)(struct cm_dnnl_making *making, const struct cm_dnnl_conv *conv, bool transposed,
                 const struct dnnl_memory_desc *const operands[4]);
+    /* dx, weights, dy */
+    int (*conv_data)(struct cm_dnnl_making *making, const struct cm_dnnl_conv_grad *grad,
+                     const struct dnnl_memory_desc *const operands[3]);
+    /* x, dw, db, dy */
+    int (*conv_weights)(struct cm_dnnl_making *making, const struct cm_dnnl_conv_grad *grad,
+                        const struct dnnl_memory_desc *const operands[4]);
     int (*matmul)(struct cm_dnnl_making *making, const struct dnnl_memory_desc *const operands[4]);
     int (*pool)(struct cm_dnnl_making *making, const struct cm_dnnl_pool *pool, int kind,
                 const struct dnnl_memory_desc *const operands[2]);

@@ -131,3 +131,100 @@ static bool conv_transpose_accepts(struct cm_call *call)
 
 CM_KERNEL(onednn, ConvTranspose, .accepts = conv_transpose_accepts, .prepare = cm_dnnl_prepare,
           .run = cm_dnnl_run, .layouts = CM_LAYOUT_CHOSEN);
+
+/* ---- gradients ---- */
+
+enum { DY, X, W };      /* operands */
+enum { D_X, D_W, D_B }; /* results */
+
+static bool is_wanted(const struct cm_call *call, int o)
+{
+    return o < call->n_out && call->out[o];
+}
+
+static bool read_gradients(struct cm_call *call, struct cm_dnnl_conv_grad *grad)
+{
+    if (!cm_dnnl_suits(call))
+        return false;
+    const struct cm_shape *x = &call->in[X]->shape, *dy = &call->in[DY]->shape;
+    const struct cm_shape *weights = &call->in[W]->shape;
+    const int64_t groups = cm_node_int(call->node, "group");
+    const int rank = x->rank - 2;
+    if (rank < 1 || rank > 3)
+        return cm_call_decline(call, "it has %d spatial axes", rank);
+    if (dy->rank != x->rank || weights->rank != x->rank || groups < 1 || groups > INT32_MAX ||
+        weights->dims[0] % groups)
+        return cm_call_decline(call, "its operands do not fit each other");
+    if (is_wanted(call, D_B) && !is_wanted(call, D_W))
+        return cm_call_decline(call, "the gradient of the bias is wanted, not that of W");
+    const struct {
+        int place;
+        struct cm_dnnl_operand *operand;
+    } all[] = {{CM_DNNL_IN(DY), &grad->dy},     {CM_DNNL_IN(X), &grad->x},
+               {CM_DNNL_IN(W), &grad->weights}, {CM_DNNL_OUT(D_X), &grad->dx},
+               {CM_DNNL_OUT(D_W), &grad->dw},   {CM_DNNL_OUT(D_B), &grad->db}};
+    for (size_t i = 0; i < CM_COUNT(all); i++)
+        if ((all[i].place >= 0 || is_wanted(call, ~all[i].place)) &&
+            !cm_dnnl_operand(call, all[i].place, CM_DNNL_FREE, all[i].operand))
+            return cm_call_decline(call, "its rank is too high");
+    grad->db.order = CM_DNNL_PLAIN;
+    grad->dw.order = CM_DNNL_MOVED; /* weights and what optimizers keep of them are rows */
+    if (!cm_dnnl_read_window_to(call, call->node, x, dy, weights->dims + 2, &grad->window))
+        return false;
+    struct cm_dnnl_operand *const kernels[] = {&grad->weights, &grad->dw};
+    for (size_t i = 0; i < CM_COUNT(kernels); i++) {
+        if (kernels[i]->rank && grad->transposed)
+            exchange_channels(kernels[i], (int)groups);
+        else if (kernels[i]->rank && groups > 1)
+            split_groups(kernels[i], groups);
+    }
+    if (grad->transposed)
+        fit_pads(x, dy, &grad->window);
+    return true;
+}
+
+/* In the layouts that the forward convolution would have. */
+static bool choose_gradient_order(struct cm_call *call, struct cm_dnnl_conv_grad *grad)
+{
+    static const struct {
+        enum cm_dnnl_order order;
+        bool direct;
+    } wishes[] = {{CM_DNNL_CHANNELS_LAST, true}, {CM_DNNL_FREE, true}, {CM_DNNL_PLAIN, false}};
+    for (size_t i = 0; i < CM_COUNT(wishes); i++) {
+        grad->x.order = grad->dx.order = grad->dy.order = wishes[i].order;
+        grad->direct = wishes[i].direct;
+        if (cm_dnnl_make_conv_grad(call, grad))
+            return true;
+    }
+    return false;
+}
+
+static bool conv_grad_accepts(struct cm_call *call)
+{
+    struct cm_dnnl_conv_grad grad = {.transposed = false};
+    return read_gradients(call, &grad) && choose_gradient_order(call, &grad);
+}
+
+bool cm_dnnl_accept_conv_data(struct cm_call *call)
+{
+    struct cm_dnnl_conv_grad grad = {.direct = true};
+    if (!read_gradients(call, &grad))
+        return false;
+    grad.x.order = grad.dx.order = grad.dy.order = CM_DNNL_CHANNELS_LAST;
+    grad.dw.rank = grad.db.rank = 0;
+    return cm_dnnl_make_conv_grad(call, &grad);
+}
+
+static bool conv_transpose_grad_accepts(struct cm_call *call)
+{
+    struct cm_dnnl_conv_grad grad = {.transposed = true};
+    const struct cm_str automatic = cm_node_str(call->node, "auto_pad");
+    if (cm_str_starts(automatic, "SAME") || cm_node_ints(call->node, "output_shape").count)
+        return cm_call_decline(call, "its pads follow from the size of its result");
+    return read_gradients(call, &grad) && choose_gradient_order(call, &grad);
+}
+
+CM_KERNEL_IN(onednn, "ai.cameo", ConvGrad, .accepts = conv_grad_accepts, .prepare = cm_dnnl_prepare,
+             .run = cm_dnnl_run, .layouts = CM_LAYOUT_CHOSEN);
+CM_KERNEL_IN(onednn, "ai.cameo", ConvTransposeGrad, .accepts = conv_transpose_grad_accepts,
+             .prepare = cm_dnnl_prepare, .run = cm_dnnl_run, .layouts = CM_LAYOUT_CHOSEN);

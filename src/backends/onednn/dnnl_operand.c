@@ -73,7 +73,7 @@ static void same_pads(struct cm_dnnl_window *w, int axis, int64_t size, int64_t 
 enum { MOST = 1 << 20 }; /* of any attribute: products of two and sums of products fit in 64 bits */
 
 static bool read_axis(struct cm_call *call, const struct cm_node *node, const struct cm_shape *x,
-                      struct cm_dnnl_window *w, int axis)
+                      const struct cm_shape *y, struct cm_dnnl_window *w, int axis)
 {
     const struct cm_int64s strides = cm_node_ints(node, "strides");
     const struct cm_int64s dilations = cm_node_ints(node, "dilations");
@@ -81,7 +81,7 @@ static bool read_axis(struct cm_call *call, const struct cm_node *node, const st
     const struct cm_str automatic = cm_node_str(node, "auto_pad");
     const size_t at = (size_t)axis, rank = (size_t)w->rank;
     const int64_t size = x->dims[axis + 2];
-    const int64_t result = call->out[0]->shape.dims[axis + 2];
+    const int64_t result = y->dims[axis + 2];
     w->stride[axis] = at < strides.count ? strides.items[at] : 1;
     w->dilation[axis] = at < dilations.count ? dilations.items[at] : 1;
     if (w->kernel[axis] > MOST || w->stride[axis] > MOST || w->dilation[axis] > MOST)
@@ -99,16 +99,23 @@ static bool read_axis(struct cm_call *call, const struct cm_node *node, const st
     return true;
 }
 
-bool cm_dnnl_read_window(struct cm_call *call, const struct cm_node *node, const struct cm_shape *x,
-                         const int64_t *kernel, struct cm_dnnl_window *out)
+bool cm_dnnl_read_window_to(struct cm_call *call, const struct cm_node *node,
+                            const struct cm_shape *x, const struct cm_shape *y,
+                            const int64_t *kernel, struct cm_dnnl_window *out)
 {
     *out = (struct cm_dnnl_window){.rank = x->rank - 2};
     for (int axis = 0; axis < out->rank; axis++) {
         out->kernel[axis] = kernel[axis];
-        if (!read_axis(call, node, x, out, axis))
+        if (!read_axis(call, node, x, y, out, axis))
             return false;
     }
     return true;
+}
+
+bool cm_dnnl_read_window(struct cm_call *call, const struct cm_node *node, const struct cm_shape *x,
+                         const int64_t *kernel, struct cm_dnnl_window *out)
+{
+    return cm_dnnl_read_window_to(call, node, x, &call->out[0]->shape, kernel, out);
 }
 
 struct finite_search {

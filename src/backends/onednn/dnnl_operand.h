@@ -18,5 +18,9 @@ bool cm_dnnl_is_finite(const struct cm_tensor *x);
  * kernel holds the spatial sizes of the kernel. Declines what oneDNN cannot do. */
 bool cm_dnnl_read_window(struct cm_call *call, const struct cm_node *node, const struct cm_shape *x,
                          const int64_t *kernel, struct cm_dnnl_window *out);
+/* The same where the result is not output 0 and has shape y. */
+bool cm_dnnl_read_window_to(struct cm_call *call, const struct cm_node *node,
+                            const struct cm_shape *x, const struct cm_shape *y,
+                            const int64_t *kernel, struct cm_dnnl_window *out);
 
 #endif

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backends/onednn/dnnl_abi.h"
 
+#include "base/number.h"
 #include "base/parallel.h"
 #include "tensor/layout.h"
 
@@ -214,10 +215,14 @@ struct dnnl_operand {
     struct dnnl_memory_desc *desc;
     struct dnnl_memory *memory;
     const void *data; /* the memory's handle */
+    /* CM_DNNL_MOVED, where the primitive writes no rows: it writes at this place of scratch. */
+    struct dnnl_mover delivery;
+    size_t delivered_from;
 };
 
 /* What a call holds, from acceptance on. */
 struct dnnl_work {
+    struct dnnl_work *next; /* another primitive of the same call, run after this one; or NULL */
     struct dnnl_primitive_attr *attr;
     struct dnnl_primitive_desc *desc;
     struct dnnl_primitive *primitive;
@@ -240,6 +245,7 @@ static void work_release(void *what)
     for (int i = 0; i < p->n_operands; i++) {
         if (p->operands[i].memory)
             dnnl->fn.memory_destroy(p->operands[i].memory);
+        mover_release(&p->operands[i].delivery);
         dnnl->major->free(p->operands[i].desc);
     }
     if (p->scratch)
@@ -297,6 +303,7 @@ static struct dnnl_memory_desc *desc_of(const struct cm_call *call,
             return major->copy(((const struct dnnl_layout *)lies)->desc);
         break;
     case CM_DNNL_FREE:
+    case CM_DNNL_MOVED:
         return major->any(operand->rank, operand->dims);
     }
     return plain_desc(operand);
@@ -466,6 +473,17 @@ static bool check_posts(struct cm_call *call, const struct cm_dnnl_posts *posts)
 
 enum { PRODUCT_OPERANDS = 4 + CM_DNNL_MOST_POSTS };
 
+/* Accepted, and not by way of a matrix product where that is not wanted. */
+static bool accept_conv(struct cm_call *call, struct dnnl_work *p, int status,
+                        const struct cm_dnnl_making *making, bool direct)
+{
+    if (!accept(call, p, status, making))
+        return false;
+    if (direct && strstr(implementation(p), "gemm"))
+        return decline(call, p, "oneDNN has no direct convolution for it");
+    return true;
+}
+
 static bool make_conv(struct cm_call *call, const struct cm_dnnl_conv *conv, bool transposed)
 {
     /* Every weight meets every place of the result (of x, when transposed) of its channel. */
@@ -486,11 +504,7 @@ static bool make_conv(struct cm_call *call, const struct cm_dnnl_conv *conv, boo
     struct cm_dnnl_making making = making_of(p);
     const int status = is_ready(p) ? cm_dnnl_get()->major->conv(&making, conv, transposed, operands)
                                    : DNNL_OUT_OF_MEMORY;
-    if (!accept(call, p, status, &making))
-        return false;
-    if (conv->direct && strstr(implementation(p), "gemm"))
-        return decline(call, p, "oneDNN has no direct convolution for it");
-    return true;
+    return accept_conv(call, p, status, &making, conv->direct);
 }
 
 bool cm_dnnl_make_conv(struct cm_call *call, const struct cm_dnnl_conv *conv)
@@ -501,6 +515,75 @@ bool cm_dnnl_make_conv(struct cm_call *call, const struct cm_dnnl_conv *conv)
 bool cm_dnnl_make_deconv(struct cm_call *call, const struct cm_dnnl_conv *conv)
 {
     return make_conv(call, conv, true);
+}
+
+/* The work of either gradient: every weight meets every window of its channel. */
+static double conv_grad_work(const struct cm_dnnl_conv_grad *grad)
+{
+    const struct cm_dnnl_operand *windows = grad->transposed ? &grad->x : &grad->dy;
+    return 2 * elements_of(&grad->weights) * elements_of(windows) / (double)windows->dims[1];
+}
+
+static struct dnnl_work *make_conv_weights(struct cm_call *call,
+                                           const struct cm_dnnl_conv_grad *grad)
+{
+    struct dnnl_work *p = new_work(call, 4, conv_grad_work(grad));
+    if (!p)
+        return NULL;
+    const struct dnnl_memory_desc *const operands[4] = {
+        add_operand(call, p, DNNL_ARG_SRC, &grad->x),
+        add_operand(call, p, DNNL_ARG_DIFF_WEIGHTS, &grad->dw),
+        add_operand(call, p, DNNL_ARG_DIFF_BIAS, &grad->db),
+        add_operand(call, p, DNNL_ARG_DIFF_DST, &grad->dy),
+    };
+    struct cm_dnnl_making making = making_of(p);
+    const int status = is_ready(p) ? cm_dnnl_get()->major->conv_weights(&making, grad, operands)
+                                   : DNNL_OUT_OF_MEMORY;
+    return accept_conv(call, p, status, &making, grad->direct) ? p : NULL;
+}
+
+static struct dnnl_work *make_conv_data(struct cm_call *call, const struct cm_dnnl_conv_grad *grad)
+{
+    struct dnnl_work *p = new_work(call, 3, conv_grad_work(grad));
+    if (!p)
+        return NULL;
+    const struct dnnl_memory_desc *const operands[3] = {
+        add_operand(call, p, DNNL_ARG_DIFF_SRC, &grad->dx),
+        add_operand(call, p, DNNL_ARG_WEIGHTS, &grad->weights),
+        add_operand(call, p, DNNL_ARG_DIFF_DST, &grad->dy),
+    };
+    struct cm_dnnl_making making = making_of(p);
+    const int status =
+        is_ready(p) ? cm_dnnl_get()->major->conv_data(&making, grad, operands) : DNNL_OUT_OF_MEMORY;
+    return accept_conv(call, p, status, &making, grad->direct) ? p : NULL;
+}
+
+/* Do both read their operand `arg` in one arrangement? */
+static bool agree_on(const struct dnnl_work *a, const struct dnnl_work *b, int arg)
+{
+    const struct cm_dnnl *dnnl = cm_dnnl_get();
+    return dnnl->fn.memory_desc_equal(
+        dnnl->fn.primitive_desc_query_md(a->desc, DNNL_QUERY_EXEC_ARG_MD, arg),
+        dnnl->fn.primitive_desc_query_md(b->desc, DNNL_QUERY_EXEC_ARG_MD, arg));
+}
+
+bool cm_dnnl_make_conv_grad(struct cm_call *call, const struct cm_dnnl_conv_grad *grad)
+{
+    struct dnnl_work *weights = NULL, *data;
+    if (grad->dw.rank && !(weights = make_conv_weights(call, grad)))
+        return false;
+    if (!grad->dx.rank)
+        return weights != NULL;
+    data = make_conv_data(call, grad);
+    if (data && weights && !agree_on(data, weights, DNNL_ARG_DIFF_DST)) {
+        work_release(weights);
+        return decline(call, data, "oneDNN reads dY in two layouts");
+    }
+    if (!data && weights)
+        work_release(weights);
+    if (data)
+        data->next = weights;
+    return data != NULL;
 }
 
 bool cm_dnnl_make_matmul(struct cm_call *call, const struct cm_dnnl_matmul *matmul)
@@ -616,6 +699,26 @@ static enum cm_status out_of_memory(struct cm_call *call)
     return cm_call_fail(call, CM_NO_MEMORY, "oneDNN cannot make its primitive");
 }
 
+/* See struct cm_layout. */
+static int64_t channel_block(const struct cm_dnnl_arrangement *a)
+{
+    if (a->rank < 3 || a->n_blocks > 1 || (a->n_blocks == 1 && a->block_axes[0] != 1))
+        return 0;
+    const int64_t block = a->n_blocks == 1 ? a->block_sizes[0] : a->dims[1];
+    int64_t step = block;
+    for (int i = a->rank - 1; i >= 2; i--) {
+        if (a->padded[i] != a->dims[i] || (a->dims[i] > 1 && a->strides[i] != step))
+            return 0;
+        step *= a->dims[i];
+    }
+    const int64_t of_channels = a->n_blocks == 1 ? step : 1;
+    const int64_t of_batch = step * (a->padded[1] / block);
+    if ((a->padded[1] > block && a->strides[1] != of_channels) || a->padded[0] != a->dims[0] ||
+        (a->dims[0] > 1 && a->strides[0] != of_batch))
+        return 0;
+    return block;
+}
+
 /* The layout of one operand as cm_layout; NULL: plain. */
 static enum cm_status layout_for(struct cm_call *call, const struct cm_dnnl_operand *asked,
                                  const struct dnnl_memory_desc *desc, const struct cm_layout **out)
@@ -640,6 +743,7 @@ static enum cm_status layout_for(struct cm_call *call, const struct cm_dnnl_oper
         .name = mine.n_blocks ? "onednn blocked" : "channels last",
         .bytes = dnnl->fn.memory_desc_get_size(desc),
         .size = sizeof *layout,
+        .channel_block = channel_block(&mine),
         .same = layout_same,
         .reorder = layout_reorder,
     };
@@ -647,8 +751,40 @@ static enum cm_status layout_for(struct cm_call *call, const struct cm_dnnl_oper
     return CM_OK;
 }
 
+enum cm_status cm_dnnl_channels_last(struct cm_call *call, const struct cm_shape *shape,
+                                     const struct cm_layout **out)
+{
+    const struct cm_dnnl *dnnl = cm_dnnl_get();
+    struct cm_dnnl_operand asked = {.order = CM_DNNL_CHANNELS_LAST, .rank = shape->rank};
+    int64_t strides[CM_DNNL_MAX_RANK];
+    *out = NULL;
+    if (!dnnl->usable || shape->rank < 1 || shape->rank > CM_DNNL_MAX_RANK)
+        return cm_call_fail(call, CM_UNSUPPORTED, "oneDNN has no layout for it");
+    memcpy(asked.dims, shape->dims, (size_t)shape->rank * sizeof asked.dims[0]);
+    channels_last_strides(asked.rank, asked.dims, strides);
+    struct dnnl_memory_desc *desc = dnnl->major->strided(asked.rank, asked.dims, strides);
+    if (!desc)
+        return out_of_memory(call);
+    const enum cm_status status = layout_for(call, &asked, desc, out);
+    dnnl->major->free(desc);
+    return status;
+}
+
+/* A result that the primitive writes in `layout` and the call moves to rows: takes its place in
+ * scratch. */
+static enum cm_status prepare_delivery(struct cm_call *call, struct dnnl_operand *operand,
+                                       const struct cm_layout *layout, size_t *scratch_bytes)
+{
+    const struct dnnl_layout *made = (const struct dnnl_layout *)layout;
+    if (!mover_init(&operand->delivery, made->desc, made->plain))
+        return out_of_memory(call);
+    operand->delivered_from = cm_round_up(*scratch_bytes, CM_TENSOR_ALIGNMENT);
+    *scratch_bytes = operand->delivered_from + layout->bytes;
+    return CM_OK;
+}
+
 static enum cm_status prepare_operand(struct cm_call *call, struct dnnl_work *p,
-                                      struct dnnl_operand *operand)
+                                      struct dnnl_operand *operand, size_t *scratch_bytes)
 {
     const struct cm_dnnl *dnnl = cm_dnnl_get();
     const struct dnnl_memory_desc *desc =
@@ -657,6 +793,8 @@ static enum cm_status prepare_operand(struct cm_call *call, struct dnnl_work *p,
     CM_TRY(layout_for(call, &operand->asked, desc, &layout));
     if (operand->asked.place >= 0)
         cm_call_want_layout(call, operand->asked.place, layout);
+    else if (layout && operand->asked.order == CM_DNNL_MOVED)
+        CM_TRY(prepare_delivery(call, operand, layout, scratch_bytes));
     else
         cm_call_give_layout(call, ~operand->asked.place, layout);
     if (operand->arg == DNNL_ARG_DST && p->addend >= 0) {
@@ -669,22 +807,21 @@ static enum cm_status prepare_operand(struct cm_call *call, struct dnnl_work *p,
     return CM_OK;
 }
 
-enum cm_status cm_dnnl_prepare(struct cm_call *call)
+/* Raises *scratch_bytes to what it needs: primitives of one call run one after the other. */
+static enum cm_status prepare_work(struct cm_call *call, struct dnnl_work *p, size_t *scratch_bytes)
 {
     const struct cm_dnnl *dnnl = cm_dnnl_get();
-    struct dnnl_work *p = call->state;
     cm_team_lend(!p->alone);
-    for (int i = 0; i < p->n_operands; i++)
-        CM_TRY(prepare_operand(call, p, &p->operands[i]));
     const struct dnnl_memory_desc *scratch =
         dnnl->fn.primitive_desc_query_md(p->desc, DNNL_QUERY_EXEC_ARG_MD, DNNL_ARG_SCRATCHPAD);
-    const size_t scratch_bytes = scratch ? dnnl->fn.memory_desc_get_size(scratch) : 0;
-    cm_call_scratch(call, scratch_bytes);
-    if (scratch_bytes) {
-        if (dnnl->fn.memory_create(&p->scratch, scratch, dnnl->engine, NULL) != DNNL_SUCCESS)
-            return out_of_memory(call);
+    size_t bytes = scratch ? dnnl->fn.memory_desc_get_size(scratch) : 0;
+    if (bytes && dnnl->fn.memory_create(&p->scratch, scratch, dnnl->engine, NULL) != DNNL_SUCCESS)
+        return out_of_memory(call);
+    for (int i = 0; i < p->n_operands; i++)
+        CM_TRY(prepare_operand(call, p, &p->operands[i], &bytes));
+    if (p->scratch)
         p->args[p->n_args++] = (struct dnnl_exec_arg){DNNL_ARG_SCRATCHPAD, p->scratch};
-    }
+    *scratch_bytes = bytes > *scratch_bytes ? bytes : *scratch_bytes;
     if (dnnl->fn.primitive_create(&p->primitive, p->desc) != DNNL_SUCCESS ||
         dnnl->fn.stream_create(&p->stream, dnnl->engine, DNNL_STREAM_DEFAULT_FLAGS) != DNNL_SUCCESS)
         return out_of_memory(call);
@@ -693,15 +830,29 @@ enum cm_status cm_dnnl_prepare(struct cm_call *call)
     return CM_OK;
 }
 
-enum cm_status cm_dnnl_run(struct cm_call *call)
+enum cm_status cm_dnnl_prepare_with(struct cm_call *call, size_t scratch_bytes)
+{
+    for (struct dnnl_work *p = call->state; p; p = p->next)
+        CM_TRY(prepare_work(call, p, &scratch_bytes));
+    cm_call_scratch(call, scratch_bytes);
+    return CM_OK;
+}
+
+enum cm_status cm_dnnl_prepare(struct cm_call *call)
+{
+    return cm_dnnl_prepare_with(call, 0);
+}
+
+static enum cm_status run_work(struct cm_call *call, struct dnnl_work *p)
 {
     const struct cm_dnnl *dnnl = cm_dnnl_get();
-    struct dnnl_work *p = call->state;
     cm_team_lend(!p->alone);
     for (int i = 0; i < p->n_operands; i++) {
         struct dnnl_operand *operand = &p->operands[i];
         const int place = operand->asked.place;
-        void *data = place >= 0 ? call->in[place]->data : call->out[~place]->data;
+        void *data = operand->delivery.primitive ? (char *)call->scratch + operand->delivered_from
+                     : place >= 0                ? call->in[place]->data
+                                                 : call->out[~place]->data;
         if (data != operand->data && dnnl->fn.memory_set_data_handle(operand->memory, data))
             return cm_call_fail(call, CM_UNSUPPORTED, "oneDNN refuses its operands");
         operand->data = data;
@@ -714,5 +865,25 @@ enum cm_status cm_dnnl_run(struct cm_call *call)
     if (status != DNNL_SUCCESS || dnnl->fn.stream_wait(p->stream) != DNNL_SUCCESS)
         return cm_call_fail(call, status == DNNL_OUT_OF_MEMORY ? CM_NO_MEMORY : CM_UNSUPPORTED,
                             "oneDNN cannot run it");
+    for (int i = 0; i < p->n_operands; i++) {
+        struct dnnl_operand *operand = &p->operands[i];
+        struct dnnl_mover *delivery = &operand->delivery;
+        if (delivery->primitive &&
+            !move(delivery, delivery->from, (char *)call->scratch + operand->delivered_from,
+                  delivery->to, call->out[~operand->asked.place]->data))
+            return cm_call_fail(call, CM_NO_MEMORY, "oneDNN cannot move a result to rows");
+    }
     return CM_OK;
+}
+
+enum cm_status cm_dnnl_run_state(struct cm_call *call, void *state)
+{
+    for (struct dnnl_work *p = state; p; p = p->next)
+        CM_TRY(run_work(call, p));
+    return CM_OK;
+}
+
+enum cm_status cm_dnnl_run(struct cm_call *call)
+{
+    return cm_dnnl_run_state(call, call->state);
 }

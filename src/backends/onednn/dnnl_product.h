@@ -45,5 +45,7 @@ bool cm_dnnl_set_followers(struct cm_call *call, const struct cm_dnnl_product *p
 typedef bool cm_dnnl_accept_fn(struct cm_call *call, const struct cm_dnnl_product *product);
 cm_dnnl_accept_fn cm_dnnl_accept_conv, cm_dnnl_accept_conv_transpose, cm_dnnl_accept_matmul,
     cm_dnnl_accept_gemm;
+/* The gradient of X alone of a ConvGrad whose dY and dX lie channels last. */
+bool cm_dnnl_accept_conv_data(struct cm_call *call);
 
 #endif

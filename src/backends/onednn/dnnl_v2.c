@@ -57,6 +57,22 @@ static struct {
                   const struct dnnl_memory_desc *weights, const struct dnnl_memory_desc *bias,
                   const struct dnnl_memory_desc *y, const int64_t *strides, const int64_t *holes,
                   const int64_t *pad_begin, const int64_t *pad_end);
+    int (*conv_data)(union operation *, int algorithm, const struct dnnl_memory_desc *dx,
+                     const struct dnnl_memory_desc *weights, const struct dnnl_memory_desc *dy,
+                     const int64_t *strides, const int64_t *holes, const int64_t *pad_begin,
+                     const int64_t *pad_end);
+    int (*deconv_data)(union operation *, int algorithm, const struct dnnl_memory_desc *dx,
+                       const struct dnnl_memory_desc *weights, const struct dnnl_memory_desc *dy,
+                       const int64_t *strides, const int64_t *holes, const int64_t *pad_begin,
+                       const int64_t *pad_end);
+    int (*conv_weights)(union operation *, int algorithm, const struct dnnl_memory_desc *x,
+                        const struct dnnl_memory_desc *dw, const struct dnnl_memory_desc *db,
+                        const struct dnnl_memory_desc *dy, const int64_t *strides,
+                        const int64_t *holes, const int64_t *pad_begin, const int64_t *pad_end);
+    int (*deconv_weights)(union operation *, int algorithm, const struct dnnl_memory_desc *x,
+                          const struct dnnl_memory_desc *dw, const struct dnnl_memory_desc *db,
+                          const struct dnnl_memory_desc *dy, const int64_t *strides,
+                          const int64_t *holes, const int64_t *pad_begin, const int64_t *pad_end);
     int (*matmul)(union operation *, const struct dnnl_memory_desc *a,
                   const struct dnnl_memory_desc *b, const struct dnnl_memory_desc *bias,
                   const struct dnnl_memory_desc *y);
@@ -82,6 +98,10 @@ static const struct cm_symbol symbols[] = {
     {"dnnl_post_ops_append_sum", &v2.append_sum},
     {"dnnl_dilated_convolution_forward_desc_init", &v2.conv},
     {"dnnl_dilated_deconvolution_forward_desc_init", &v2.deconv},
+    {"dnnl_dilated_convolution_backward_data_desc_init", &v2.conv_data},
+    {"dnnl_dilated_deconvolution_backward_data_desc_init", &v2.deconv_data},
+    {"dnnl_dilated_convolution_backward_weights_desc_init", &v2.conv_weights},
+    {"dnnl_dilated_deconvolution_backward_weights_desc_init", &v2.deconv_weights},
     {"dnnl_matmul_desc_init", &v2.matmul},
     {"dnnl_pooling_v2_forward_desc_init", &v2.pool},
     {"dnnl_batch_normalization_forward_desc_init", &v2.batch_norm},
@@ -177,19 +197,56 @@ static int describe(struct cm_dnnl_making *making, int status, const union opera
                                                              making->engine, NULL);
 }
 
+static void set_holes(const struct cm_dnnl_window *w, int64_t *holes)
+{
+    for (int i = 0; i < w->rank; i++)
+        holes[i] = w->dilation[i] - 1;
+}
+
+static int algorithm(bool transposed)
+{
+    return transposed ? DNNL_DECONVOLUTION_DIRECT : DNNL_CONVOLUTION_DIRECT;
+}
+
 static int conv(struct cm_dnnl_making *making, const struct cm_dnnl_conv *asked, bool transposed,
                 const struct dnnl_memory_desc *const operands[4])
 {
     const struct cm_dnnl_window *w = &asked->window;
-    dnnl_dims holes = {0};
+    dnnl_dims holes;
     union operation operation;
 
-    for (int i = 0; i < w->rank; i++)
-        holes[i] = w->dilation[i] - 1;
+    set_holes(w, holes);
     const int status = (transposed ? v2.deconv : v2.conv)(
-        &operation, DNNL_FORWARD_INFERENCE,
-        transposed ? DNNL_DECONVOLUTION_DIRECT : DNNL_CONVOLUTION_DIRECT, operands[0], operands[1],
+        &operation, DNNL_FORWARD_INFERENCE, algorithm(transposed), operands[0], operands[1],
         operands[2], operands[3], w->stride, holes, w->pad_begin, w->pad_end);
+    return describe(making, status, &operation);
+}
+
+static int conv_data(struct cm_dnnl_making *making, const struct cm_dnnl_conv_grad *grad,
+                     const struct dnnl_memory_desc *const operands[3])
+{
+    const struct cm_dnnl_window *w = &grad->window;
+    dnnl_dims holes;
+    union operation operation;
+
+    set_holes(w, holes);
+    const int status = (grad->transposed ? v2.deconv_data : v2.conv_data)(
+        &operation, algorithm(grad->transposed), operands[0], operands[1], operands[2], w->stride,
+        holes, w->pad_begin, w->pad_end);
+    return describe(making, status, &operation);
+}
+
+static int conv_weights(struct cm_dnnl_making *making, const struct cm_dnnl_conv_grad *grad,
+                        const struct dnnl_memory_desc *const operands[4])
+{
+    const struct cm_dnnl_window *w = &grad->window;
+    dnnl_dims holes;
+    union operation operation;
+
+    set_holes(w, holes);
+    const int status = (grad->transposed ? v2.deconv_weights : v2.conv_weights)(
+        &operation, algorithm(grad->transposed), operands[0], operands[1], operands[2], operands[3],
+        w->stride, holes, w->pad_begin, w->pad_end);
     return describe(making, status, &operation);
 }
 
@@ -206,11 +263,10 @@ static int pool(struct cm_dnnl_making *making, const struct cm_dnnl_pool *asked,
                 const struct dnnl_memory_desc *const operands[2])
 {
     const struct cm_dnnl_window *w = &asked->window;
-    dnnl_dims holes = {0};
+    dnnl_dims holes;
     union operation operation;
 
-    for (int i = 0; i < w->rank; i++)
-        holes[i] = w->dilation[i] - 1;
+    set_holes(w, holes);
     return describe(making,
                     v2.pool(&operation, DNNL_FORWARD_INFERENCE, kind, operands[0], operands[1],
                             w->stride, w->kernel, holes, w->pad_begin, w->pad_end),
@@ -277,6 +333,8 @@ const struct cm_dnnl_major cm_dnnl_v2 = {
     .append_function = append_function,
     .append_sum = append_sum,
     .conv = conv,
+    .conv_data = conv_data,
+    .conv_weights = conv_weights,
     .matmul = matmul,
     .pool = pool,
     .batch_norm = batch_norm,

@@ -24,6 +24,28 @@ static struct {
                   const struct dnnl_memory_desc *bias, const struct dnnl_memory_desc *y,
                   const int64_t *strides, const int64_t *holes, const int64_t *pad_begin,
                   const int64_t *pad_end, const struct dnnl_primitive_attr *);
+    int (*conv_data)(struct dnnl_primitive_desc **, struct dnnl_engine *, int algorithm,
+                     const struct dnnl_memory_desc *dx, const struct dnnl_memory_desc *weights,
+                     const struct dnnl_memory_desc *dy, const int64_t *strides,
+                     const int64_t *holes, const int64_t *pad_begin, const int64_t *pad_end,
+                     const struct dnnl_primitive_desc *hint, const struct dnnl_primitive_attr *);
+    int (*deconv_data)(struct dnnl_primitive_desc **, struct dnnl_engine *, int algorithm,
+                       const struct dnnl_memory_desc *dx, const struct dnnl_memory_desc *weights,
+                       const struct dnnl_memory_desc *dy, const int64_t *strides,
+                       const int64_t *holes, const int64_t *pad_begin, const int64_t *pad_end,
+                       const struct dnnl_primitive_desc *hint, const struct dnnl_primitive_attr *);
+    int (*conv_weights)(struct dnnl_primitive_desc **, struct dnnl_engine *, int algorithm,
+                        const struct dnnl_memory_desc *x, const struct dnnl_memory_desc *dw,
+                        const struct dnnl_memory_desc *db, const struct dnnl_memory_desc *dy,
+                        const int64_t *strides, const int64_t *holes, const int64_t *pad_begin,
+                        const int64_t *pad_end, const struct dnnl_primitive_desc *hint,
+                        const struct dnnl_primitive_attr *);
+    int (*deconv_weights)(struct dnnl_primitive_desc **, struct dnnl_engine *, int algorithm,
+                          const struct dnnl_memory_desc *x, const struct dnnl_memory_desc *dw,
+                          const struct dnnl_memory_desc *db, const struct dnnl_memory_desc *dy,
+                          const int64_t *strides, const int64_t *holes, const int64_t *pad_begin,
+                          const int64_t *pad_end, const struct dnnl_primitive_desc *hint,
+                          const struct dnnl_primitive_attr *);
     int (*matmul)(struct dnnl_primitive_desc **, struct dnnl_engine *,
                   const struct dnnl_memory_desc *a, const struct dnnl_memory_desc *b,
                   const struct dnnl_memory_desc *bias, const struct dnnl_memory_desc *y,
@@ -57,6 +79,10 @@ static const struct cm_symbol symbols[] = {
     {"dnnl_post_ops_append_sum", &v3.append_sum},
     {"dnnl_convolution_forward_primitive_desc_create", &v3.conv},
     {"dnnl_deconvolution_forward_primitive_desc_create", &v3.deconv},
+    {"dnnl_convolution_backward_data_primitive_desc_create", &v3.conv_data},
+    {"dnnl_deconvolution_backward_data_primitive_desc_create", &v3.deconv_data},
+    {"dnnl_convolution_backward_weights_primitive_desc_create", &v3.conv_weights},
+    {"dnnl_deconvolution_backward_weights_primitive_desc_create", &v3.deconv_weights},
     {"dnnl_matmul_primitive_desc_create", &v3.matmul},
     {"dnnl_pooling_forward_primitive_desc_create", &v3.pool},
     {"dnnl_batch_normalization_forward_primitive_desc_create", &v3.batch_norm},
@@ -170,18 +196,52 @@ static int append_sum(struct dnnl_post_ops *posts)
 
 /* ---- primitives ---- */
 
+static void set_holes(const struct cm_dnnl_window *w, int64_t *holes)
+{
+    for (int i = 0; i < w->rank; i++)
+        holes[i] = w->dilation[i] - 1;
+}
+
+static int algorithm(bool transposed)
+{
+    return transposed ? DNNL_DECONVOLUTION_DIRECT : DNNL_CONVOLUTION_DIRECT;
+}
+
 static int conv(struct cm_dnnl_making *making, const struct cm_dnnl_conv *asked, bool transposed,
                 const struct dnnl_memory_desc *const operands[4])
 {
     const struct cm_dnnl_window *w = &asked->window;
-    dnnl_dims holes = {0};
+    dnnl_dims holes;
 
-    for (int i = 0; i < w->rank; i++)
-        holes[i] = w->dilation[i] - 1;
-    return (transposed ? v3.deconv : v3.conv)(
-        &making->desc, making->engine, DNNL_FORWARD_INFERENCE,
-        transposed ? DNNL_DECONVOLUTION_DIRECT : DNNL_CONVOLUTION_DIRECT, operands[0], operands[1],
-        operands[2], operands[3], w->stride, holes, w->pad_begin, w->pad_end, making->attr);
+    set_holes(w, holes);
+    return (transposed ? v3.deconv : v3.conv)(&making->desc, making->engine, DNNL_FORWARD_INFERENCE,
+                                              algorithm(transposed), operands[0], operands[1],
+                                              operands[2], operands[3], w->stride, holes,
+                                              w->pad_begin, w->pad_end, making->attr);
+}
+
+static int conv_data(struct cm_dnnl_making *making, const struct cm_dnnl_conv_grad *grad,
+                     const struct dnnl_memory_desc *const operands[3])
+{
+    const struct cm_dnnl_window *w = &grad->window;
+    dnnl_dims holes;
+
+    set_holes(w, holes);
+    return (grad->transposed ? v3.deconv_data : v3.conv_data)(
+        &making->desc, making->engine, algorithm(grad->transposed), operands[0], operands[1],
+        operands[2], w->stride, holes, w->pad_begin, w->pad_end, NULL, making->attr);
+}
+
+static int conv_weights(struct cm_dnnl_making *making, const struct cm_dnnl_conv_grad *grad,
+                        const struct dnnl_memory_desc *const operands[4])
+{
+    const struct cm_dnnl_window *w = &grad->window;
+    dnnl_dims holes;
+
+    set_holes(w, holes);
+    return (grad->transposed ? v3.deconv_weights : v3.conv_weights)(
+        &making->desc, making->engine, algorithm(grad->transposed), operands[0], operands[1],
+        operands[2], operands[3], w->stride, holes, w->pad_begin, w->pad_end, NULL, making->attr);
 }
 
 static int matmul(struct cm_dnnl_making *making, const struct dnnl_memory_desc *const operands[4])
@@ -194,10 +254,9 @@ static int pool(struct cm_dnnl_making *making, const struct cm_dnnl_pool *asked,
                 const struct dnnl_memory_desc *const operands[2])
 {
     const struct cm_dnnl_window *w = &asked->window;
-    dnnl_dims holes = {0};
+    dnnl_dims holes;
 
-    for (int i = 0; i < w->rank; i++)
-        holes[i] = w->dilation[i] - 1;
+    set_holes(w, holes);
     return v3.pool(&making->desc, making->engine, DNNL_FORWARD_INFERENCE, kind, operands[0],
                    operands[1], w->stride, w->kernel, holes, w->pad_begin, w->pad_end,
                    making->attr);
@@ -246,6 +305,8 @@ const struct cm_dnnl_major cm_dnnl_v3 = {
     .append_function = append_function,
     .append_sum = append_sum,
     .conv = conv,
+    .conv_data = conv_data,
+    .conv_weights = conv_weights,
     .matmul = matmul,
     .pool = pool,
     .batch_norm = batch_norm,

@@ -427,5 +427,21 @@ static enum cm_status attention_run(struct cm_call *call)
     return CM_OK;
 }
 
+/* Each query with each key, and each weight with each value. */
+static double attention_flops(const struct cm_node *node, const struct cm_tensor *const *in,
+                              int n_in, const struct cm_tensor *const *out, int n_out)
+{
+    enum { PAST_KEY = 4 };
+    const struct cm_shape *keys = n_in > 1 && in[1] ? &in[1]->shape : NULL;
+    const struct cm_tensor *past = n_in > PAST_KEY ? in[PAST_KEY] : NULL;
+    (void)node;
+    if (!in[0] || !keys || keys->rank < 3 || n_out < 1 || !out[0])
+        return 0;
+    const int64_t before = past && past->shape.rank == 4 ? past->shape.dims[2] : 0;
+    return 2.0 * (double)(keys->dims[keys->rank - 2] + before) *
+           ((double)cm_tensor_count(in[0]) + (double)cm_tensor_count(out[0]));
+}
+
 CM_OP(Attention, .infer = attention_infer, .prepare = attention_prepare, .run = attention_run,
-      .body = cm_attention_body, .grad = cm_attention_grad, .grad_fits = cm_attention_grad_fits);
+      .flops = attention_flops, .body = cm_attention_body, .grad = cm_attention_grad,
+      .grad_fits = cm_attention_grad_fits);

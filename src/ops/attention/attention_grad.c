@@ -387,8 +387,20 @@ static enum cm_status grad_body(struct cm_body *b)
     return cm_body_return(b, D_MASK, sum_like_mask(b, slopes, mask));
 }
 
+/* Five products: the scores again, and one for each of dP, dQ, dK, dV. */
+static double grad_flops(const struct cm_node *node, const struct cm_tensor *const *in, int n_in,
+                         const struct cm_tensor *const *out, int n_out)
+{
+    const struct cm_shape *keys = &in[2]->shape;
+    (void)node, (void)n_in, (void)out, (void)n_out;
+    return keys->rank < 3
+               ? 0
+               : 2.0 * (double)keys->dims[keys->rank - 2] *
+                     (3 * (double)cm_tensor_count(in[1]) + 2 * (double)cm_tensor_count(in[0]));
+}
+
 CM_OP_IN(cameo, "ai.cameo", AttentionGrad, .infer = grad_infer, .prepare = grad_prepare,
-         .run = grad_run, .body = grad_body);
+         .run = grad_run, .body = grad_body, .flops = grad_flops);
 
 /* ---- The rule of Attention ---- */
 

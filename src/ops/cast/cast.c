@@ -2,6 +2,8 @@
  * one of four wide forms that hold it exactly, and stored from there, so n types need n ways in and
  * n out. */
 // SPDX-License-Identifier: Apache-2.0
+#include "base/parallel.h"
+#include "ops/cast/cast_rows.h"
 #include "ops/cast/number_text.h"
 #include "ops/common/move.h"
 #include "ops/elementwise/element_loops.h"
@@ -314,7 +316,10 @@ static enum cm_status store(struct cm_call *call, const struct cast *cast,
     void *data = call->out[0]->data;
     if (cast->to == CM_STRING)
         return store_strings(call, cast, block, at, count);
-    if (savers[cast->to])
+    cm_cast_fn *direct = block->form == AS_FLOAT ? cm_cast_direct(CM_FLOAT, cast->to) : NULL;
+    if (direct)
+        direct(count, block->f, (char *)data + (size_t)at * cm_dtype_size(cast->to));
+    else if (savers[cast->to])
         savers[cast->to](block, data, at, count);
     else if (cm_dtype_info(cast->to)->kind == CM_CLASS_FLOAT)
         store_narrow(cast, block, data, at, count);
@@ -416,62 +421,53 @@ static enum cm_status cast_prepare(struct cm_call *call)
     return CM_OK;
 }
 
-/* ---- pairs that quantized models are full of, without a block between ---- */
+struct job {
+    struct cm_call *call;
+    cm_cast_fn *direct;
+};
 
-typedef void direct_fn(int64_t count, const void *from, void *to);
-
-#define TO_FLOAT(TAG, ctype)                                                                       \
-    static void float_from_##TAG(int64_t count, const void *from, void *to)                        \
-    {                                                                                              \
-        const ctype *x = from;                                                                     \
-        float *y = to;                                                                             \
-        for (int64_t k = 0; k < count; k++)                                                        \
-            y[k] = (float)x[k];                                                                    \
-    }
-#define FROM_FLOAT(TAG, ctype)                                                                     \
-    static void float_to_##TAG(int64_t count, const void *from, void *to)                          \
-    {                                                                                              \
-        const float *x = from;                                                                     \
-        ctype *y = to;                                                                             \
-        for (int64_t k = 0; k < count; k++)                                                        \
-            y[k] = x[k] > -0x1p31F && x[k] < 0x1p31F ? (ctype)(int32_t)x[k]                        \
-                                                     : (ctype)cm_number_cut((double)x[k]);         \
-    }
-TO_FLOAT(UINT8, uint8_t)
-TO_FLOAT(INT8, int8_t)
-TO_FLOAT(INT32, int32_t)
-FROM_FLOAT(UINT8, uint8_t)
-FROM_FLOAT(INT8, int8_t)
-FROM_FLOAT(INT32, int32_t)
-
-/* NULL: there is none. */
-static direct_fn *direct_between(enum cm_dtype from, enum cm_dtype to)
-{
-    static direct_fn *const to_float[CM_DTYPE_COUNT] = {
-        [CM_UINT8] = float_from_UINT8, [CM_INT8] = float_from_INT8, [CM_INT32] = float_from_INT32};
-    static direct_fn *const of_float[CM_DTYPE_COUNT] = {
-        [CM_UINT8] = float_to_UINT8, [CM_INT8] = float_to_INT8, [CM_INT32] = float_to_INT32};
-    return to == CM_FLOAT ? to_float[from] : from == CM_FLOAT ? of_float[to] : NULL;
-}
-
-static enum cm_status cast_run(struct cm_call *call)
+/* Blocks [begin, end). Strings may fail, and are cast by one thread. */
+static enum cm_status cast_blocks(struct cm_call *call, int64_t begin, int64_t end)
 {
     const struct cast *cast = call->state;
     const int64_t count = cm_tensor_count(call->in[0]);
-    direct_fn *direct = direct_between(cast->from, cast->to);
     struct block block;
-
-    if (cast->from == cast->to)
-        return cm_run_copy(call);
-    if (direct) {
-        direct(count, call->in[0]->data, call->out[0]->data);
-        return CM_OK;
-    }
-    for (int64_t at = 0; at < count; at += BLOCK) {
+    for (int64_t at = begin * BLOCK; at < count && at < end * BLOCK; at += BLOCK) {
         const int64_t n = count - at < BLOCK ? count - at : BLOCK;
         CM_TRY(load(call, cast, at, n, &block));
         CM_TRY(store(call, cast, &block, at, n));
     }
+    return CM_OK;
+}
+
+static void cast_some(void *arg, int64_t begin, int64_t end)
+{
+    const struct job *job = arg;
+    const struct cast *cast = job->call->state;
+    const int64_t at = begin * BLOCK, count = cm_tensor_count(job->call->in[0]) - at;
+    const int64_t most = (end - begin) * BLOCK;
+    if (job->direct)
+        job->direct(count < most ? count : most,
+                    (const char *)job->call->in[0]->data + (size_t)at * cm_dtype_size(cast->from),
+                    (char *)job->call->out[0]->data + (size_t)at * cm_dtype_size(cast->to));
+    else if (cast_blocks(job->call, begin, end)) /* numbers do not fail */
+        return;
+}
+
+enum { GRAIN = 128 }; /* blocks worth a thread; each is whole bytes of every type */
+
+static enum cm_status cast_run(struct cm_call *call)
+{
+    const struct cast *cast = call->state;
+    const int64_t count = cm_tensor_count(call->in[0]),
+                  blocks = count / BLOCK + (count % BLOCK != 0);
+    struct job job = {call, cm_cast_direct(cast->from, cast->to)};
+
+    if (cast->from == cast->to)
+        return cm_run_copy(call);
+    if (cast->from == CM_STRING || cast->to == CM_STRING)
+        return cast_blocks(call, 0, blocks);
+    cm_parallel(blocks, GRAIN, cast_some, &job);
     return CM_OK;
 }
 
@@ -480,10 +476,14 @@ static enum cm_status cast_run(struct cm_call *call)
 static void cast_elements(const struct cm_element_loop *loop, const struct cm_elements *e)
 {
     const enum cm_dtype from = (enum cm_dtype)loop->p[0], to = (enum cm_dtype)loop->p[1];
-    direct_fn *direct = direct_between(from, to);
+    cm_cast_fn *direct = savers[to] ? cm_cast_direct(from, to) : NULL;
     struct block block;
     if (direct) {
         direct(e->count, e->in[0], e->out);
+        return;
+    }
+    if (from == CM_FLOAT && cm_element_type(to) == CM_FLOAT) {
+        memmove(e->out, e->in[0], (size_t)e->count * sizeof(float));
         return;
     }
     for (int64_t at = 0; at < e->count; at += BLOCK) {

@@ -2,6 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/common/move.h"
 
+#include "base/machine.h"
+#include "base/parallel.h"
+#include "base/tile.h"
 #include "tensor/bits.h"
 
 /* ---- rows: to[i * to_step] = from[i * from_step] ---- */
@@ -13,6 +16,27 @@ struct place {
 };
 
 typedef void row_fn(struct place from, struct place to, int64_t count, int bits);
+
+static CM_ALWAYS_INLINE void fill_words_on(enum cm_machine machine, int64_t count, uint64_t word,
+                                           char *to)
+{
+    (void)machine;
+    for (int64_t i = 0; i < count; i++)
+        memcpy(to + i * 8, &word, 8);
+}
+CM_BUILDS(fill_words, (int64_t count, uint64_t word, char *to), (machine, count, word, to))
+
+/* bytes / size copies of one element of 1, 2, 4 or 8 bytes. */
+static void fill_bytes(char *to, const char *one, size_t size, size_t bytes)
+{
+    char word[8];
+    uint64_t pattern;
+    for (size_t i = 0; i < 8; i++)
+        word[i] = one[i % size];
+    memcpy(&pattern, word, 8);
+    fill_words_builds[cm_this_machine()]((int64_t)(bytes / 8), pattern, to);
+    memcpy(to + bytes - bytes % 8, word, bytes % 8);
+}
 
 /* Through memcpy, since the elements have types of their own; the compiler sees moves of one size.
  */
@@ -27,7 +51,13 @@ typedef void row_fn(struct place from, struct place to, int64_t count, int bits)
                 memcpy(y + i * to.step * size, x + i * from.step * size, size);                    \
         } else if (from.step == 1) {                                                               \
             memcpy(y, x, (size_t)count *size);                                                     \
+        } else if (from.step == 0) {                                                               \
+            if (size <= 8)                                                                         \
+                fill_bytes(y, x, size, (size_t)count *size);                                       \
+            for (int64_t i = 0; size > 8 && i < count; i++)                                        \
+                memcpy(y + i * size, x, size);                                                     \
         } else {                                                                                   \
+            CM_ANY_ORDER                                                                           \
             for (int64_t i = 0; i < count; i++)                                                    \
                 memcpy(y + i * size, x + i * from.step * size, size);                              \
         }                                                                                          \
@@ -39,33 +69,6 @@ ROW(4)
 ROW(8)
 ROW(16)
 
-/* ---- tiles: to[i * to_step + j * to_row] = from[i * from_step + j] ---- */
-
-struct tile {
-    int64_t columns, rows; /* ends of i and j */
-    int64_t to_row;
-};
-
-typedef void tile_fn(struct place from, struct place to, const struct tile *tile, int bits);
-
-#define TILE(size)                                                                                 \
-    static void tile_##size(struct place from, struct place to, const struct tile *tile, int bits) \
-    {                                                                                              \
-        const char *x = from.data + from.at * size;                                                \
-        char *y = to.data + to.at * size;                                                          \
-        const int64_t x_step = from.step * size, y_step = to.step * size;                          \
-        (void)bits;                                                                                \
-        for (int64_t j = 0; j < tile->rows; j++, x += size, y += tile->to_row * size)              \
-            for (int64_t i = 0; i < tile->columns; i++)                                            \
-                memcpy(y + i * y_step, x + i * x_step, size);                                      \
-    }
-
-TILE(1)
-TILE(2)
-TILE(4)
-TILE(8)
-TILE(16)
-
 /* Types below a byte, in their stream of bits. */
 static void row_packed(struct place from, struct place to, int64_t count, int bits)
 {
@@ -74,24 +77,16 @@ static void row_packed(struct place from, struct place to, int64_t count, int bi
                       cm_packed_get(bits, from.data, from.at + i * from.step));
 }
 
-static void tile_packed(struct place from, struct place to, const struct tile *tile, int bits)
-{
-    for (int64_t j = 0; j < tile->rows; j++, from.at++, to.at += tile->to_row)
-        row_packed(from, to, tile->columns, bits);
-}
-
 /* How elements of one width move. */
 struct mover {
-    size_t size;
+    size_t size; /* bytes of an element; 0: packed */
     row_fn *row;
-    tile_fn *tile;
 };
 
 static const struct mover *mover_of(enum cm_dtype type)
 {
-    static const struct mover movers[] = {{1, row_1, tile_1},    {2, row_2, tile_2},
-                                          {4, row_4, tile_4},    {8, row_8, tile_8},
-                                          {16, row_16, tile_16}, {0, row_packed, tile_packed}};
+    static const struct mover movers[] = {{1, row_1}, {2, row_2},   {4, row_4},
+                                          {8, row_8}, {16, row_16}, {0, row_packed}};
     const size_t size = cm_dtype_size(type);
     const struct mover *mover = movers;
     while (mover->size != 0 && mover->size != size)
@@ -195,25 +190,157 @@ void cm_move_plan(struct cm_move *move, int rank, const int64_t *dims, const int
 
 /* ---- running ---- */
 
-enum { SIDE = 16 };
+/* The two innermost axes are a plane, in which elements are moved by one of these ways. */
+enum way {
+    BY_ROWS,     /* along the first axis, row after row */
+    BY_SPANS,    /* the same, of elements that lie side by side on both sides */
+    TRANSPOSING, /* read side by side along the second axis, written along the first */
+};
 
-/* The two innermost axes in tiles: rows of a tile are written whole, and its columns are read from
- * lines that are still in the cache. */
-static void run_tiles(const struct cm_move *move, const struct mover *mover, struct place from,
-                      struct place to, int bits)
+enum {
+    PIECE = 1 << 16, /* bytes worth a thread */
+    LINE = 64,
+};
+
+/* A plane is cut into pieces, rows of pieces of rows; pieces are counted through all planes. */
+struct run {
+    const struct cm_move *move;
+    const struct mover *mover;
+    int bits;
+    enum way way;
+    const void *from;
+    void *to;
+    int64_t width, height;      /* of a plane */
+    int64_t columns, rows;      /* of a piece */
+    int64_t per_row, per_plane; /* pieces */
+};
+
+/* Copies of a known size need no call. */
+#define SPANS(size)                                                                                \
+    case size:                                                                                     \
+        for (int64_t j = 0; j < rows; j++, x += from_row, y += to_row)                             \
+            memcpy(y, x, size);                                                                    \
+        break;
+
+static void move_spans(size_t bytes, int64_t rows, const char *x, int64_t from_row, char *y,
+                       int64_t to_row)
 {
-    for (int64_t j = 0; j < move->dims[1]; j += SIDE) {
-        for (int64_t i = 0; i < move->dims[0]; i += SIDE) {
-            const struct tile tile = {.columns =
-                                          move->dims[0] - i < SIDE ? move->dims[0] - i : SIDE,
-                                      .rows = move->dims[1] - j < SIDE ? move->dims[1] - j : SIDE,
-                                      .to_row = move->to_strides[1]};
-            struct place a = from, b = to;
-            a.at += i * a.step + j;
-            b.at += i * b.step + j * move->to_strides[1];
-            mover->tile(a, b, &tile, bits);
+    switch (bytes) {
+        SPANS(4)
+        SPANS(8)
+        SPANS(16)
+        SPANS(32)
+        SPANS(64)
+    default:
+        for (int64_t j = 0; j < rows; j++, x += from_row, y += to_row)
+            memcpy(y, x, bytes);
+    }
+}
+
+static void move_piece(const struct run *run, struct place from, struct place to, int64_t columns,
+                       int64_t rows)
+{
+    const struct cm_move *move = run->move;
+    const int64_t size = (int64_t)run->mover->size;
+    const int64_t from_row = move->rank > 1 ? move->from_strides[1] : 0;
+    const int64_t to_row = move->rank > 1 ? move->to_strides[1] : 0;
+    const char *x = from.data + from.at * size;
+    char *y = to.data + to.at * size;
+
+    switch (run->way) {
+    case TRANSPOSING:
+        cm_tile_transpose((size_t)size, columns, rows, x, from.step, y, to_row);
+        return;
+    case BY_SPANS:
+        move_spans((size_t)(columns * size), rows, x, from_row * size, y, to_row * size);
+        return;
+    case BY_ROWS:
+        for (int64_t j = 0; j < rows; j++, from.at += from_row, to.at += to_row)
+            run->mover->row(from, to, columns, run->bits);
+    }
+}
+
+/* The place of plane number `plane`; index counts along the axes outside. */
+static void seek_plane(const struct cm_move *move, int64_t plane, int64_t *index,
+                       struct place *from, struct place *to)
+{
+    for (int i = 2; i < move->rank; i++) {
+        index[i] = plane % move->dims[i];
+        plane /= move->dims[i];
+        from->at += index[i] * move->from_strides[i];
+        to->at += index[i] * move->to_strides[i];
+    }
+}
+
+static void next_plane(const struct cm_move *move, int64_t *index, struct place *from,
+                       struct place *to)
+{
+    for (int i = 2; i < move->rank; i++) {
+        from->at += move->from_strides[i];
+        to->at += move->to_strides[i];
+        if (++index[i] < move->dims[i])
+            return;
+        from->at -= move->from_strides[i] * move->dims[i];
+        to->at -= move->to_strides[i] * move->dims[i];
+        index[i] = 0;
+    }
+}
+
+static void move_pieces(void *arg, int64_t begin, int64_t end)
+{
+    const struct run *run = arg;
+    const struct cm_move *move = run->move;
+    struct place from = {bytes_of(run->from), move->from_at, 1}, to = {run->to, move->to_at, 1};
+    int64_t index[CM_MAX_RANK], piece = begin % run->per_plane;
+
+    if (move->rank > 0) {
+        from.step = move->from_strides[0];
+        to.step = move->to_strides[0];
+    }
+    seek_plane(move, begin / run->per_plane, index, &from, &to);
+    for (int64_t p = begin; p < end; p++) {
+        const int64_t i = piece % run->per_row * run->columns;
+        const int64_t j = piece / run->per_row * run->rows;
+        struct place a = from, b = to;
+        a.at += i * from.step + (j > 0 ? j * move->from_strides[1] : 0);
+        b.at += i * to.step + (j > 0 ? j * move->to_strides[1] : 0);
+        move_piece(run, a, b, run->width - i < run->columns ? run->width - i : run->columns,
+                   run->height - j < run->rows ? run->height - j : run->rows);
+        if (++piece == run->per_plane) {
+            piece = 0;
+            next_plane(move, index, &from, &to);
         }
     }
+}
+
+static enum way way_of(const struct cm_move *move, const struct mover *mover)
+{
+    if (mover->size == 0 || move->rank == 0 || move->to_strides[0] != 1)
+        return BY_ROWS;
+    if (move->from_strides[0] == 1)
+        return BY_SPANS;
+    return move->rank > 1 && move->from_strides[0] != 0 && move->from_strides[1] == 1 ? TRANSPOSING
+                                                                                      : BY_ROWS;
+}
+
+/* How many of `count` parts of this many bytes make a piece; whole lines of tiles where it can. */
+static int64_t parts_of_piece(int64_t count, int64_t bytes)
+{
+    const int64_t parts = bytes < PIECE ? PIECE / bytes : 1;
+    const int64_t rounded = parts > LINE ? parts - parts % LINE : parts;
+    return rounded < count ? rounded : count;
+}
+
+/* Pieces of a plane: as long as they can be, but some rows at least of what is transposed. */
+static void cut_plane(struct run *run, int64_t size)
+{
+    const int64_t least = run->way != TRANSPOSING  ? 1
+                          : run->height < 2 * LINE ? run->height
+                                                   : 2 * LINE;
+    run->columns = parts_of_piece(run->width, least * size);
+    run->rows = parts_of_piece(run->height, run->columns * size);
+    run->per_row = (run->width + run->columns - 1) / run->columns;
+    run->per_plane = run->per_row * ((run->height + run->rows - 1) / run->rows);
 }
 
 void cm_move_run(const struct cm_move *move, enum cm_dtype type, const void *from, void *to)
@@ -221,35 +348,25 @@ void cm_move_run(const struct cm_move *move, enum cm_dtype type, const void *fro
     if (move->empty)
         return;
     const struct mover *mover = mover_of(type);
-    const int bits = cm_dtype_info(type)->bits;
-    struct place a = {bytes_of(from), move->from_at, 1}, b = {to, move->to_at, 1};
-    if (move->rank == 0) {
-        mover->row(a, b, 1, bits);
-        return;
-    }
-    a.step = move->from_strides[0];
-    b.step = move->to_strides[0];
-    const bool tiled = move->rank > 1 && a.step != 1 && a.step != 0 && move->from_strides[1] == 1;
-    const int inner = tiled ? 2 : 1;
-    int64_t index[CM_MAX_RANK] = {0};
-    for (;;) {
-        if (tiled)
-            run_tiles(move, mover, a, b, bits);
-        else
-            mover->row(a, b, move->dims[0], bits);
-        int i = inner;
-        for (; i < move->rank; i++) {
-            a.at += move->from_strides[i];
-            b.at += move->to_strides[i];
-            if (++index[i] < move->dims[i])
-                break;
-            a.at -= move->from_strides[i] * move->dims[i];
-            b.at -= move->to_strides[i] * move->dims[i];
-            index[i] = 0;
-        }
-        if (i == move->rank)
-            return;
-    }
+    const int64_t size = mover->size ? (int64_t)mover->size : 1;
+    struct run run = {.move = move,
+                      .mover = mover,
+                      .bits = cm_dtype_info(type)->bits,
+                      .way = way_of(move, mover),
+                      .from = from,
+                      .to = to,
+                      .width = move->rank > 0 ? move->dims[0] : 1,
+                      .height = move->rank > 1 ? move->dims[1] : 1};
+    int64_t planes = 1;
+    for (int i = 2; i < move->rank; i++)
+        planes *= move->dims[i];
+    cut_plane(&run, size);
+    const int64_t pieces = planes * run.per_plane, bytes = run.columns * run.rows * size;
+    int64_t grain = bytes < PIECE / 2 ? PIECE / bytes : 1;
+    /* Little is moved by one thread. Two must not write into one byte, as packed elements share. */
+    if (mover->size == 0 || pieces / 4 < grain)
+        grain = pieces;
+    cm_parallel(pieces, grain, move_pieces, &run);
 }
 
 /* ---- whole tensors ---- */

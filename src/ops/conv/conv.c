@@ -196,4 +196,4 @@ static enum cm_status conv_run(struct cm_call *call)
 }
 
 CM_OP(Conv, .infer = conv_infer, .prepare = conv_prepare, .run = conv_run, .grad = cm_conv_grad,
-      .weights = CM_OPERAND(1) | CM_OPERAND(2));
+      .flops = cm_flops_conv, .weights = CM_OPERAND(1) | CM_OPERAND(2));

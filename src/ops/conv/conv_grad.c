@@ -1,6 +1,7 @@
-/* Gradients of Conv and ConvTranspose. Each is the other's gradient by its input, and both get the
- * gradient of W from a convolution whose kernels are the other tensor: dilation and stride change
- * places, and batch and channels do.
+/* Gradients of Conv and ConvTranspose as nodes: the bodies of ConvGrad and ConvTransposeGrad, which
+ * the rules emit. Each is the other's gradient by its input, and both get the gradient of W from a
+ * convolution whose kernels are the other tensor: dilation and stride change places, and batch and
+ * channels do.
  *
  * "Image" is the larger tensor (X of Conv, Y of ConvTranspose), "windows" the smaller one. Pads
  * that follow from sizes (auto_pad, output_shape) are numbers when the sizes are known; otherwise
@@ -11,7 +12,9 @@
 
 struct geometry {
     struct cm_grad *g;
+    const struct cm_node *node; /* its attributes */
     struct cm_arena *arena;
+    bool transpose;
     int rank; /* spatial axes */
     int64_t group;
     cm_value w;
@@ -35,26 +38,29 @@ static bool spatial_sizes(const struct cm_type *type, int64_t *out)
     return true;
 }
 
-static enum cm_status read_geometry(struct cm_grad *g, bool transpose, struct geometry *out)
+/* x and y, which dy may stand for, are operand 0 and the result of the forward node. */
+static enum cm_status read_geometry(struct cm_grad *g, const struct cm_node *node, bool transpose,
+                                    cm_value x, cm_value w, cm_value y, struct geometry *out)
 {
-    const struct cm_node *node = g->node;
     memset(out, 0, sizeof *out);
     out->g = g;
+    out->node = node;
     out->arena = cm_builder_arena(&g->build);
-    out->w = cm_grad_input(g, 1);
-    out->image = transpose ? cm_grad_output(g, 0) : cm_grad_input(g, 0);
-    out->windows = transpose ? cm_grad_input(g, 0) : cm_grad_output(g, 0);
+    out->transpose = transpose;
+    out->w = w;
+    out->image = transpose ? y : x;
+    out->windows = transpose ? x : y;
     out->group = cm_node_int(node, "group");
     const struct cm_type *image = cm_builder_type(&g->build, out->image);
     const struct cm_type *windows = cm_builder_type(&g->build, out->windows);
-    const struct cm_type *w = cm_builder_type(&g->build, out->w);
-    if (w->rank == CM_RANK_UNKNOWN)
+    const struct cm_type *weights = cm_builder_type(&g->build, w);
+    if (weights->rank == CM_RANK_UNKNOWN)
         return cm_builder_fail(&g->build, CM_UNSUPPORTED,
                                "the gradient needs to know the rank of W");
-    out->rank = w->rank - 2;
+    out->rank = weights->rank - 2;
     int64_t kernel[CM_MAX_RANK];
-    const bool has_kernel =
-        spatial_sizes(w, kernel) || cm_node_ints(node, "kernel_shape").count == (size_t)out->rank;
+    const bool has_kernel = spatial_sizes(weights, kernel) ||
+                            cm_node_ints(node, "kernel_shape").count == (size_t)out->rank;
     if (!has_kernel)
         for (int i = 0; i < out->rank; i++)
             kernel[i] = 1; /* never looked at */
@@ -107,7 +113,7 @@ static void computed_pads(const struct geometry *o, cm_value *begin, cm_value *e
     const cm_value reach = cm_emit(g, "Sub", spatial_shape(o, o->w), one);
     cm_value extent = cm_emit(g, "Add", cm_emit(g, "Mul", last, stride),
                               cm_emit(g, "Add", cm_emit(g, "Mul", reach, dilation), one));
-    const struct cm_int64s padding = cm_node_ints(g->node, "output_padding");
+    const struct cm_int64s padding = cm_node_ints(o->node, "output_padding");
     if (padding.count)
         extent = cm_emit(g, "Add", extent, numbers(o, padding.items));
     const cm_value total =
@@ -270,35 +276,89 @@ static cm_value weight_gradient(const struct geometry *o, cm_value image, cm_val
     return transpose(o, taps, (const int64_t[]){1, 0}, 2);
 }
 
-static enum cm_status bias_gradient(const struct geometry *o, cm_value dy)
+static cm_value bias_gradient(const struct geometry *o, cm_value dy)
 {
     int64_t axes[CM_MAX_RANK] = {0};
-    if (!cm_grad_input(o->g, 2))
-        return o->g->build.status;
     for (int i = 0; i < o->rank; i++)
         axes[i + 1] = i + 2;
     const cm_value list = cm_build_int64s(&o->g->build, (size_t)o->rank + 1, axes);
-    return cm_grad_set(o->g, 2,
-                       cm_emit_with(o->g, "ReduceSum",
-                                    CM_ATTRIBUTES(cm_attr_int(o->arena, "keepdims", 0)), dy, list));
+    return cm_emit_with(o->g, "ReduceSum", CM_ATTRIBUTES(cm_attr_int(o->arena, "keepdims", 0)), dy,
+                        list);
+}
+
+/* The gradient of operand i, as nodes. */
+static cm_value gradient(const struct geometry *o, int i, cm_value dy, cm_value x)
+{
+    if (i == 0)
+        return o->transpose ? windows_gradient(o, dy) : image_gradient(o, dy);
+    if (i == 1)
+        return o->transpose ? weight_gradient(o, dy, x) : weight_gradient(o, x, dy);
+    return bias_gradient(o, dy);
+}
+
+/* ---- The body of the gradient operators ---- */
+
+enum cm_status cm_conv_grad_body(struct cm_body *b)
+{
+    struct cm_grad g = {.build = b->build}; /* the rule's own nodes, in the body */
+    const cm_value dy = cm_body_input(b, CM_CONV_GRAD_DY), x = cm_body_input(b, CM_CONV_GRAD_X),
+                   w = cm_body_input(b, CM_CONV_GRAD_W);
+    const bool transpose = ((const struct cm_conv_grad_kind *)b->node->op->arg)->transpose;
+    cm_value results[3] = {0};
+    struct geometry o;
+    if (cm_builder_type(&b->build, w)->rank == CM_RANK_UNKNOWN)
+        return cm_body_decline(b, "the rank of W is not known");
+    CM_TRY(read_geometry(&g, b->node, transpose, x, w, dy, &o));
+    for (int i = 0; i < 3; i++)
+        if (cm_body_wants(b, i))
+            results[i] = gradient(&o, i, dy, x);
+    b->build = g.build;
+    CM_TRY(b->build.status);
+    for (int i = 0; i < 3; i++)
+        if (results[i])
+            CM_TRY(cm_body_return(b, i, results[i]));
+    return CM_OK;
+}
+
+/* ---- The rules of Conv and ConvTranspose ---- */
+
+static enum cm_status emit_operator(struct cm_grad *g, const char *op)
+{
+    const int n_results = cm_grad_input(g, 2) ? 3 : 2;
+    cm_value results[3] = {0};
+    cm_build(&g->build, &(struct cm_emission){.op = op,
+                                              CM_INPUTS(cm_grad_incoming(g, 0), cm_grad_input(g, 0),
+                                                        cm_grad_input(g, 1)),
+                                              .attributes = g->node->attributes,
+                                              .n_attributes = g->node->n_attributes,
+                                              .n_outputs = (size_t)n_results,
+                                              .outputs = results});
+    CM_TRY(g->build.status);
+    for (int i = 0; i < n_results; i++)
+        CM_TRY(cm_grad_set(g, i, results[i]));
+    return CM_OK;
+}
+
+static enum cm_status conv_grad(struct cm_grad *g, bool transpose, const char *op)
+{
+    const cm_value x = cm_grad_input(g, 0), w = cm_grad_input(g, 1);
+    const enum cm_dtype dtype = cm_builder_type(&g->build, x)->dtype;
+    struct geometry o;
+    if (dtype == CM_FLOAT || dtype == CM_DOUBLE)
+        return emit_operator(g, op);
+    const cm_value dy = cm_grad_incoming(g, 0);
+    CM_TRY(read_geometry(g, g->node, transpose, x, w, cm_grad_output(g, 0), &o));
+    for (int i = 0; i < (cm_grad_input(g, 2) ? 3 : 2); i++)
+        CM_TRY(cm_grad_set(g, i, gradient(&o, i, dy, x)));
+    return CM_OK;
 }
 
 enum cm_status cm_conv_grad(struct cm_grad *g)
 {
-    const cm_value dy = cm_grad_incoming(g, 0);
-    struct geometry o;
-    CM_TRY(read_geometry(g, false, &o));
-    CM_TRY(cm_grad_set(g, 0, image_gradient(&o, dy)));
-    CM_TRY(cm_grad_set(g, 1, weight_gradient(&o, cm_grad_input(g, 0), dy)));
-    return bias_gradient(&o, dy);
+    return conv_grad(g, false, "ai.cameo::ConvGrad");
 }
 
 enum cm_status cm_conv_transpose_grad(struct cm_grad *g)
 {
-    const cm_value dy = cm_grad_incoming(g, 0);
-    struct geometry o;
-    CM_TRY(read_geometry(g, true, &o));
-    CM_TRY(cm_grad_set(g, 0, windows_gradient(&o, dy)));
-    CM_TRY(cm_grad_set(g, 1, weight_gradient(&o, dy, cm_grad_input(g, 0))));
-    return bias_gradient(&o, dy);
+    return conv_grad(g, true, "ai.cameo::ConvTransposeGrad");
 }

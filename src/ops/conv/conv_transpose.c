@@ -225,6 +225,14 @@ static enum cm_status conv_transpose_run(struct cm_call *call)
     return CM_OK;
 }
 
+/* Each element of X with all the weights of its channel. */
+static double conv_transpose_flops(const struct cm_node *node, const struct cm_tensor *const *in,
+                                   int n_in, const struct cm_tensor *const *out, int n_out)
+{
+    (void)out, (void)n_out;
+    return cm_flops_conv(node, in, n_in, in, n_in);
+}
+
 CM_OP(ConvTranspose, .infer = conv_transpose_infer, .prepare = conv_transpose_prepare,
-      .run = conv_transpose_run, .grad = cm_conv_transpose_grad,
+      .run = conv_transpose_run, .grad = cm_conv_transpose_grad, .flops = conv_transpose_flops,
       .weights = CM_OPERAND(1) | CM_OPERAND(2));

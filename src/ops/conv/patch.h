@@ -64,4 +64,13 @@ enum cm_status cm_conv_transpose_sizes(const struct cm_node *node, struct cm_win
 
 cm_grad_fn cm_conv_grad, cm_conv_transpose_grad;
 
+/* ---- ConvGrad and ConvTransposeGrad; their results are the gradients of X, W and the bias ---- */
+
+enum { CM_CONV_GRAD_DY, CM_CONV_GRAD_X, CM_CONV_GRAD_W }; /* operands */
+
+struct cm_conv_grad_kind {
+    bool transpose;
+};
+cm_body_fn cm_conv_grad_body;
+
 #endif

@@ -5,7 +5,12 @@
 #include <math.h>
 
 /* Written as x < 0, not x > 0, so that NaN passes through as in the ONNX reference. */
-CM_UNARY_LOOPS(relu, CM_FLOAT_SIGNED_TYPES, x < 0 ? 0 : x)
+#define RELU_ROW(TAG, ctype, name, extra) CM_UNARY_LOOP(name, TAG, ctype, x < 0 ? 0 : x)
+CM_MATH_LOOP(relu, x < 0 ? 0 : x)
+RELU_ROW(DOUBLE, double, relu, ())
+CM_SIGNED_TYPES(RELU_ROW, relu, ())
+static cm_unary_fn *const relu_loops[CM_DTYPE_COUNT] = {
+    CM_FLOAT_SIGNED_TYPES(CM_LOOP_ENTRY, relu, ())};
 /* Two forms, so that exp never overflows: for large |x| the direct one would give inf / inf. */
 CM_MATH_LOOPS(sigmoid, cm_sigmoid_on(machine, x),
               x >= 0 ? 1 / (1 + exp(-x)) : exp(x) / (1 + exp(x)))

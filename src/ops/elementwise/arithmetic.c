@@ -5,16 +5,12 @@
 
 /* Signed overflow is undefined in C, so integers go through their unsigned kin; uint32_t and wider
  * also keep small types from being promoted to int. */
-#define ADD_ROW(TAG, ctype, name, extra) CM_BINARY_LOOP(name, TAG, ctype, ctype, a + b)
-#define SUB_ROW(TAG, ctype, name, extra) CM_BINARY_LOOP(name, TAG, ctype, ctype, a - b)
-#define MUL_ROW(TAG, ctype, name, extra) CM_BINARY_LOOP(name, TAG, ctype, ctype, a *b)
 #define WRAP_ADD_ROW(TAG, ctype, name, extra)                                                      \
     CM_BINARY_LOOP(name, TAG, ctype, ctype, (uint64_t)a + (uint64_t)b)
 #define WRAP_SUB_ROW(TAG, ctype, name, extra)                                                      \
     CM_BINARY_LOOP(name, TAG, ctype, ctype, (uint64_t)a - (uint64_t)b)
 #define WRAP_MUL_ROW(TAG, ctype, name, extra)                                                      \
     CM_BINARY_LOOP(name, TAG, ctype, ctype, (uint64_t)a *(uint64_t)b)
-#define DIV_ROW(TAG, ctype, name, extra) CM_BINARY_LOOP(name, TAG, ctype, ctype, a / b)
 /* Towards zero. ONNX leaves division by zero open; we give 0, as numpy does. -INT_MIN wraps. */
 #define SIGNED_DIV_ROW(TAG, ctype, name, extra)                                                    \
     CM_BINARY_LOOP(name, TAG, ctype, ctype, b == 0 ? 0 : b == -1 ? (ctype)(0 - (uint64_t)a) : a / b)
@@ -25,16 +21,16 @@
     static cm_binary_fn *const name##_loops[CM_DTYPE_COUNT] = {                                    \
         CM_NUMBER_TYPES(CM_LOOP_ENTRY, name, ())}
 
-CM_FLOAT_TYPES(ADD_ROW, add, ())
+CM_BINARY_FLOATS(add, a + b)
 CM_INTEGER_TYPES(WRAP_ADD_ROW, add, ())
 LOOP_TABLE(add);
-CM_FLOAT_TYPES(SUB_ROW, sub, ())
+CM_BINARY_FLOATS(sub, a - b)
 CM_INTEGER_TYPES(WRAP_SUB_ROW, sub, ())
 LOOP_TABLE(sub);
-CM_FLOAT_TYPES(MUL_ROW, mul, ())
+CM_BINARY_FLOATS(mul, a *b)
 CM_INTEGER_TYPES(WRAP_MUL_ROW, mul, ())
 LOOP_TABLE(mul);
-CM_FLOAT_TYPES(DIV_ROW, div, ())
+CM_BINARY_FLOATS(div, a / b)
 CM_SIGNED_TYPES(SIGNED_DIV_ROW, div, ())
 CM_UNSIGNED_TYPES(UNSIGNED_DIV_ROW, div, ())
 LOOP_TABLE(div);

@@ -4,6 +4,7 @@
 #ifndef CM_OPS_ELEMENTWISE_BINARY_H
 #define CM_OPS_ELEMENTWISE_BINARY_H
 
+#include "base/machine.h"
 #include "ops/common/quantity.h"
 #include "ops/elementwise/element_loops.h"
 #include "ops/elementwise/types.h"
@@ -14,37 +15,61 @@
 typedef void cm_binary_fn(int64_t count, const void *a, int64_t step_a, const void *b,
                           int64_t step_b, void *y, const double *p);
 
-/* Defines <name>_FLOAT and its kin; R is the C type of the result, T that of the operands. The
- * three loops are the same one with the steps known, which is what lets the compiler vectorize
- * them. */
-#define CM_BINARY_LOOP(name, TAG, ctype, result, expression)                                       \
-    static void name##_##TAG(int64_t count, const void *from_a, int64_t step_a,                    \
-                             const void *from_b, int64_t step_b, void *to, const double *p)        \
-    {                                                                                              \
-        typedef ctype T;                                                                           \
-        typedef result R;                                                                          \
-        const T *as = from_a, *bs = from_b;                                                        \
-        R *ys = to;                                                                                \
-        (void)p;                                                                                   \
-        if (step_a && step_b) {                                                                    \
-            for (int64_t i = 0; i < count; i++) {                                                  \
-                const T a = as[i], b = bs[i];                                                      \
-                ys[i] = (R)(expression);                                                           \
-            }                                                                                      \
-        } else if (step_a) {                                                                       \
-            const T b = bs[0];                                                                     \
-            for (int64_t i = 0; i < count; i++) {                                                  \
-                const T a = as[i];                                                                 \
-                ys[i] = (R)(expression);                                                           \
-            }                                                                                      \
-        } else {                                                                                   \
-            const T a = as[0];                                                                     \
-            for (int64_t i = 0; i < count; i++) {                                                  \
-                const T b = bs[step_b ? i : 0];                                                    \
-                ys[i] = (R)(expression);                                                           \
-            }                                                                                      \
+/* The three loops are the same one with the steps known, which is what lets the compiler vectorize
+ * them. R is the C type of the result, T that of the operands. */
+#define CM_BINARY_BODY(ctype, result, expression)                                                  \
+    typedef ctype T;                                                                               \
+    typedef result R;                                                                              \
+    const T *as = from_a, *bs = from_b;                                                            \
+    R *ys = to;                                                                                    \
+    (void)p;                                                                                       \
+    if (step_a && step_b) {                                                                        \
+        CM_ANY_ORDER                                                                               \
+        for (int64_t i = 0; i < count; i++) {                                                      \
+            const T a = as[i], b = bs[i];                                                          \
+            ys[i] = (R)(expression);                                                               \
+        }                                                                                          \
+    } else if (step_a) {                                                                           \
+        const T b = bs[0];                                                                         \
+        CM_ANY_ORDER                                                                               \
+        for (int64_t i = 0; i < count; i++) {                                                      \
+            const T a = as[i];                                                                     \
+            ys[i] = (R)(expression);                                                               \
+        }                                                                                          \
+    } else {                                                                                       \
+        const T a = as[0];                                                                         \
+        CM_ANY_ORDER                                                                               \
+        for (int64_t i = 0; i < count; i++) {                                                      \
+            const T b = bs[step_b ? i : 0];                                                        \
+            ys[i] = (R)(expression);                                                               \
         }                                                                                          \
     }
+#define CM_BINARY_PARAMETERS                                                                       \
+    int64_t count, const void *from_a, int64_t step_a, const void *from_b, int64_t step_b,         \
+        void *to, const double *p
+/* Defines <name>_FLOAT and its kin. */
+#define CM_BINARY_LOOP(name, TAG, ctype, result, expression)                                       \
+    static void name##_##TAG(CM_BINARY_PARAMETERS)                                                 \
+    {                                                                                              \
+        CM_BINARY_BODY(ctype, result, expression)                                                  \
+    }
+/* The same built per machine. */
+#define CM_BINARY_BUILDS(name, TAG, ctype, result, expression)                                     \
+    static CM_ALWAYS_INLINE void name##_##TAG##_on(enum cm_machine machine, CM_BINARY_PARAMETERS)  \
+    {                                                                                              \
+        (void)machine;                                                                             \
+        CM_BINARY_BODY(ctype, result, expression)                                                  \
+    }                                                                                              \
+    CM_BUILDS(name##_##TAG, (CM_BINARY_PARAMETERS),                                                \
+              (machine, count, from_a, step_a, from_b, step_b, to, p))                             \
+    static void name##_##TAG(CM_BINARY_PARAMETERS)                                                 \
+    {                                                                                              \
+        name##_##TAG##_builds[cm_this_machine()](count, from_a, step_a, from_b, step_b, to, p);    \
+    }
+/* Floats and doubles, floats per machine. */
+#define CM_BINARY_FLOATS(name, expression)                                                         \
+    CM_BINARY_BUILDS(name, FLOAT, float, float, expression)                                        \
+    CM_BINARY_LOOP(name, DOUBLE, double, double, expression)
 #define CM_BINARY_LOOP_SAME(TAG, ctype, name, expression)                                          \
     CM_BINARY_LOOP(name, TAG, ctype, ctype, expression)
 #define CM_BINARY_LOOP_BOOL(TAG, ctype, name, expression)                                          \

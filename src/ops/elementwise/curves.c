@@ -10,18 +10,20 @@
 /* Nothing overflows on the way: exp is taken of what is not positive. */
 CM_MATH_LOOPS(softplus, cm_softplus_on(machine, x), log1p(exp(-fabs(x))) + (x > 0 ? x : 0))
 CM_UNARY_LOOPS(softsign, CM_FLOAT_TYPES, x / (1 + fabs(x)))
-CM_MATH_LOOPS(elu, x < 0 ? (T)p[0] * cm_expm1_on(machine, x) : x, x < 0 ? p[0] * expm1(x) : x)
-CM_MATH_LOOPS(selu, x > 0 ? (T)p[1] * x : (T)p[1] * ((T)p[0] * cm_expm1_on(machine, x)),
+CM_MATH_LOOPS(elu, cm_either(x < 0, (T)p[0] * cm_expm1_on(machine, x), x),
+              x < 0 ? p[0] * expm1(x) : x)
+CM_MATH_LOOPS(selu, (T)p[1] * cm_either(x > 0, x, (T)p[0] * cm_expm1_on(machine, x)),
               x > 0 ? p[1] * x : p[1] * (p[0] * expm1(x)))
-CM_MATH_LOOPS(celu, x / (T)p[0] < 0 ? (T)p[0] * cm_expm1_on(machine, x / (T)p[0]) : x,
+CM_MATH_LOOPS(celu, cm_either(x / (T)p[0] < 0, (T)p[0] * cm_expm1_on(machine, x / (T)p[0]), x),
               x / p[0] < 0 ? p[0] * expm1(x / p[0]) : x)
-CM_UNARY_LOOPS(leaky_relu, CM_FLOAT_TYPES, x < 0 ? (T)p[0] * x : x)
+CM_MATH_LOOPS(leaky_relu, cm_either(x < 0, (T)p[0] * x, x), x < 0 ? (T)p[0] * x : x)
 /* NaN is not above the threshold: 0, as ONNX's evaluator and its function body have it. */
 CM_UNARY_LOOPS(thresholded_relu, CM_FLOAT_TYPES, x > (T)p[0] ? x : 0)
 
 #define HARD_SIGMOID(z) ((z) <= 0 ? 0 : (z) >= 1 ? 1 : (z))
-CM_UNARY_LOOPS(hard_sigmoid, CM_FLOAT_TYPES, HARD_SIGMOID((T)p[0] * x + (T)p[1]))
-CM_UNARY_LOOPS(hard_swish, CM_FLOAT_TYPES, x *HARD_SIGMOID(x / 6 + (T)0.5))
+CM_MATH_LOOPS(hard_sigmoid, HARD_SIGMOID((T)p[0] * x + (T)p[1]),
+              HARD_SIGMOID((T)p[0] * x + (T)p[1]))
+CM_MATH_LOOPS(hard_swish, x *HARD_SIGMOID(x / 6 + (T)0.5), x *HARD_SIGMOID(x / 6 + (T)0.5))
 CM_MATH_LOOPS(mish, x *cm_tanh_on(machine, cm_softplus_on(machine, x)),
               x *tanh(log1p(exp(-fabs(x))) + (x > 0 ? x : 0)))
 CM_MATH_LOOPS(swish, x *cm_sigmoid_on(machine, (T)p[0] * x), x / (1 + exp(-p[0] * x)))

@@ -1,6 +1,7 @@
 /* Where: elements of one operand or the other. No arithmetic, so it is written per element width.
  */
 // SPDX-License-Identifier: Apache-2.0
+#include "base/machine.h"
 #include "ops/elementwise/element_loops.h"
 
 /* Shape arithmetic: a known condition chooses, and so does none when both choices agree. */
@@ -50,17 +51,19 @@ struct pair {
 /* The first loops are the last one with the steps known, which is what lets the compiler vectorize
  * them. */
 #define SELECT(Name, ctype)                                                                        \
-    static void Name(const struct cm_element_loop *loop, const struct cm_elements *e)              \
+    static CM_ALWAYS_INLINE void Name##_on(enum cm_machine machine, const struct cm_elements *e)   \
     {                                                                                              \
         const uint8_t *condition = e->in[0];                                                       \
         const ctype *x = e->in[1], *y = e->in[2];                                                  \
         ctype *to = e->out;                                                                        \
-        (void)loop;                                                                                \
+        (void)machine;                                                                             \
         if (e->step[0] && e->step[1] && e->step[2]) {                                              \
+            CM_ANY_ORDER                                                                           \
             for (int64_t i = 0; i < e->count; i++)                                                 \
                 to[i] = condition[i] ? x[i] : y[i];                                                \
         } else if (e->step[0] && e->step[1]) {                                                     \
             const ctype other = *y;                                                                \
+            CM_ANY_ORDER                                                                           \
             for (int64_t i = 0; i < e->count; i++)                                                 \
                 to[i] = condition[i] ? x[i] : other;                                               \
         } else {                                                                                   \
@@ -68,11 +71,27 @@ struct pair {
                 to[i] = condition[i * e->step[0]] ? x[i * e->step[1]] : y[i * e->step[2]];         \
         }                                                                                          \
     }
-SELECT(select_1, uint8_t)
-SELECT(select_2, uint16_t)
-SELECT(select_4, uint32_t)
-SELECT(select_8, uint64_t)
-SELECT(select_16, struct pair)
+/* Built per machine, or for any. */
+#define SELECT_BUILDS(Name, ctype)                                                                 \
+    SELECT(Name, ctype)                                                                            \
+    CM_BUILDS(Name, (const struct cm_elements *e), (machine, e))                                   \
+    static void Name(const struct cm_element_loop *loop, const struct cm_elements *e)              \
+    {                                                                                              \
+        (void)loop;                                                                                \
+        Name##_builds[cm_this_machine()](e);                                                       \
+    }
+#define SELECT_PLAIN(Name, ctype)                                                                  \
+    SELECT(Name, ctype)                                                                            \
+    static void Name(const struct cm_element_loop *loop, const struct cm_elements *e)              \
+    {                                                                                              \
+        (void)loop;                                                                                \
+        Name##_on(CM_PLAIN, e);                                                                    \
+    }
+SELECT_PLAIN(select_1, uint8_t)
+SELECT_PLAIN(select_2, uint16_t)
+SELECT_BUILDS(select_4, uint32_t)
+SELECT_PLAIN(select_8, uint64_t)
+SELECT_PLAIN(select_16, struct pair)
 
 static bool select_of_width(size_t width, struct cm_element_loop *loop)
 {

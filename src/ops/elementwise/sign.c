@@ -32,12 +32,10 @@ LOOP(sign, SIGN_FLOAT, SIGN_SIGNED)
 CM_UNSIGNED_TYPES(SIGN_UNSIGNED, sign, ())
 static cm_unary_fn *const sign_loops[CM_DTYPE_COUNT] = {CM_NUMBER_TYPES(CM_LOOP_ENTRY, sign, ())};
 
-CM_UNARY_LOOPS(floor, CM_FLOAT_TYPES, floor(x))
-CM_UNARY_LOOPS(ceil, CM_FLOAT_TYPES, ceil(x))
+CM_MATH_LOOPS(floor, floorf(x), floor(x))
+CM_MATH_LOOPS(ceil, ceilf(x), ceil(x))
 /* Halves to even, the rounding mode we leave alone. */
-CM_UNARY_LOOPS(round, CM_FLOAT_TYPES,
-               sizeof x == sizeof(float) ? (double)cm_round_half_even((float)x)
-                                         : (nearbyint)((double)x))
+CM_MATH_LOOPS(round, cm_round_half_even(x), nearbyint(x))
 
 static cm_value abs_slope(struct cm_grad *g, cm_value x, cm_value y)
 {

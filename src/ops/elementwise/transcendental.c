@@ -7,8 +7,8 @@
 
 CM_MATH_LOOPS(exp, cm_exp_on(machine, x), exp(x))
 CM_MATH_LOOPS(log, cm_log_on(machine, x), log(x))
-CM_UNARY_LOOPS(sqrt, CM_FLOAT_TYPES, sqrt(x))
-CM_UNARY_LOOPS(reciprocal, CM_FLOAT_TYPES, 1 / x)
+CM_MATH_LOOPS(sqrt, sqrtf(x), sqrt(x))
+CM_MATH_LOOPS(reciprocal, 1 / x, 1 / x)
 CM_MATH_LOOPS(erf, cm_erf_on(machine, x), erf(x))
 CM_UNARY_LOOPS(sin, CM_FLOAT_TYPES, sin(x))
 CM_UNARY_LOOPS(cos, CM_FLOAT_TYPES, cos(x))

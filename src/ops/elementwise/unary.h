@@ -36,9 +36,15 @@ typedef void cm_unary_fn(int64_t count, const void *x, void *y, const double *p)
 #define CM_UNARY_LOOPS(name, TYPES, ...)                                                           \
     TYPES(CM_UNARY_LOOP_SAME, name, (__VA_ARGS__))                                                 \
     static cm_unary_fn *const name##_loops[CM_DTYPE_COUNT] = {TYPES(CM_LOOP_ENTRY, name, ())};
-/* The same for floats and doubles by functions that are built per machine for floats: there the
- * expression may use those of tensor/vector_math.h, with `machine`. */
-#define CM_MATH_LOOPS(name, in_floats, in_doubles)                                                 \
+/* a or b, both of which are computed: a parameter is then read for every element, so that compilers
+ * may read it once and choose in vectors. */
+static CM_ALWAYS_INLINE float cm_either(bool first, float a, float b)
+{
+    return first ? a : b;
+}
+/* The loop of floats built per machine: the expression may use functions of tensor/vector_math.h,
+ * with `machine`. */
+#define CM_MATH_LOOP(name, in_floats)                                                              \
     static CM_ALWAYS_INLINE void name##_floats_on(enum cm_machine machine, int64_t count,          \
                                                   const float *xs, float *ys, const double *p)     \
     {                                                                                              \
@@ -55,7 +61,10 @@ typedef void cm_unary_fn(int64_t count, const void *x, void *y, const double *p)
     static void name##_FLOAT(int64_t count, const void *from, void *to, const double *p)           \
     {                                                                                              \
         name##_floats_builds[cm_this_machine()](count, from, to, p);                               \
-    }                                                                                              \
+    }
+/* And of doubles as they are written. */
+#define CM_MATH_LOOPS(name, in_floats, in_doubles)                                                 \
+    CM_MATH_LOOP(name, in_floats)                                                                  \
     CM_UNARY_LOOP(name, DOUBLE, double, in_doubles)                                                \
     static cm_unary_fn *const name##_loops[CM_DTYPE_COUNT] = {                                     \
         CM_FLOAT_TYPES(CM_LOOP_ENTRY, name, ())};

@@ -118,5 +118,17 @@ static enum cm_status gemm_grad(struct cm_grad *g)
                        beta == 1 ? dy : cm_emit(g, "Mul", dy, cm_emit_scalar_like(g, dy, beta)));
 }
 
+static double gemm_flops(const struct cm_node *node, const struct cm_tensor *const *in, int n_in,
+                         const struct cm_tensor *const *out, int n_out)
+{
+    const struct cm_shape *a = &in[0]->shape;
+    (void)n_in;
+    return a->rank == 2 && n_out > 0 && out[0]
+               ? 2.0 * (double)cm_tensor_count(out[0]) *
+                     (double)a->dims[cm_node_int(node, "transA") ? 0 : 1]
+               : 0;
+}
+
 CM_OP(Gemm, .infer = gemm_infer, .prepare = gemm_prepare, .run = gemm_run, .grad = gemm_grad,
-      .work = cm_work_product, .weights = CM_OPERAND(0) | CM_OPERAND(1) | CM_OPERAND(2));
+      .work = cm_work_product, .flops = gemm_flops,
+      .weights = CM_OPERAND(0) | CM_OPERAND(1) | CM_OPERAND(2));

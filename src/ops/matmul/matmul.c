@@ -197,5 +197,16 @@ static enum cm_status matmul_grad(struct cm_grad *g)
     return cm_grad_set(g, 1, db);
 }
 
+static double matmul_flops(const struct cm_node *node, const struct cm_tensor *const *in, int n_in,
+                           const struct cm_tensor *const *out, int n_out)
+{
+    const struct cm_shape *a = &in[0]->shape;
+    (void)node, (void)n_in;
+    return a->rank > 0 && n_out > 0 && out[0]
+               ? 2.0 * (double)cm_tensor_count(out[0]) * (double)a->dims[a->rank - 1]
+               : 0;
+}
+
 CM_OP(MatMul, .infer = matmul_infer, .prepare = matmul_prepare, .run = matmul_run,
-      .grad = matmul_grad, .work = cm_work_product, .weights = CM_OPERAND(0) | CM_OPERAND(1));
+      .grad = matmul_grad, .work = cm_work_product, .flops = matmul_flops,
+      .weights = CM_OPERAND(0) | CM_OPERAND(1));

@@ -2,6 +2,7 @@
  * of codes, summed as integers and scaled afterwards. */
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/microsoft/quantized.h"
+#include "ops/quant/product.h"
 
 static cm_value transposed(struct cm_body *b, cm_value x, const char *attribute)
 {
@@ -78,7 +79,9 @@ static enum cm_status dynamicquantizematmul_body(struct cm_body *b)
                                          cm_body_input(b, B_SCALE), cm_body_input(b, BIAS)));
 }
 
-CM_OP_IN(microsoft, "com.microsoft", MatMulIntegerToFloat, .body = matmulintegertofloat_body);
+CM_OP_IN(microsoft, "com.microsoft", MatMulIntegerToFloat, .infer = cm_product_infer,
+         .prepare = cm_coded_product_prepare, .run = cm_coded_product_run,
+         .body = matmulintegertofloat_body, .arg = &cm_product_to_float, .work = cm_work_product);
 CM_OP_IN(microsoft, "com.microsoft", DynamicQuantizeMatMul, .body = dynamicquantizematmul_body);
 
 /* ai.onnx's operator, which has channels at axis 1; weights are laid out alike in both. */

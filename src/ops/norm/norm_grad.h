@@ -33,6 +33,9 @@ struct cm_normalized cm_norm_forward(struct cm_grad *g, cm_value x, cm_value axe
 /* The gradient by x, given that by xhat. */
 cm_value cm_norm_backward(struct cm_grad *g, const struct cm_normalized *n, cm_value dxhat);
 
-cm_grad_fn cm_layer_norm_grad, cm_rms_norm_grad;
+cm_grad_fn cm_layer_norm_grad, cm_rms_norm_grad, cm_batch_norm_grad;
+
+/* Of the operand that BatchNormalization normalizes; a batch of single numbers has one channel. */
+struct cm_dim cm_batch_norm_channels(const struct cm_type *x);
 
 #endif

@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/elementwise/types.h"
 #include "ops/pool/planes.h"
+#include "ops/pool/pool_grad.h"
 #include "ops/pool/spread.h"
 
 #include <math.h>
@@ -60,28 +61,9 @@ SUM_PLANES(magnitude, fabs(v))
 SUM_PLANES(square, v *v)
 SUM_PLANES(power, pow(fabs(v), pool->p))
 
-/* Taps of the window at position `at` that count: those inside the input, or inside input and pads.
- * What rounding up the number of windows reaches behind the pads never counts. */
-static double divisor(const struct sum_pool *pool, const int64_t *at)
-{
-    const struct cm_window *window = &pool->planes.window;
-    double taps = 1;
-    for (int i = 0; i < window->rank; i++) {
-        const int64_t dilation = window->dilation[i], size = pool->planes.in[i];
-        int64_t first = at[i] * window->stride[i] - window->pad_begin[i];
-        const int64_t end = first + (window->kernel[i] - 1) * dilation + 1;
-        const int64_t limit = pool->count_pads ? size + window->pad_end[i] : size;
-        if (first < 0 && !pool->count_pads)
-            first += (-first + dilation - 1) / dilation * dilation;
-        const int64_t length = (end < limit ? end : limit) - first;
-        taps *= length > 0 ? (double)((length - 1) / dilation + 1) : 0;
-    }
-    return taps;
-}
-
 static double finish_mean(const struct sum_pool *pool, double sum, const int64_t *at)
 {
-    return sum / divisor(pool, at);
+    return sum / cm_planes_divisor(&pool->planes, pool->count_pads, at);
 }
 
 static double finish_sum(const struct sum_pool *pool, double sum, const int64_t *at)
@@ -133,23 +115,6 @@ static enum cm_status sum_pool_run(struct cm_call *call)
     return cm_planes_run(call, &pool->planes, pool->by_type);
 }
 
-static enum cm_status averagepool_grad(struct cm_grad *g)
-{
-    const cm_value dy = cm_grad_incoming(g, 0);
-    struct cm_spread spread;
-    CM_TRY(cm_spread_init(g, &spread));
-    const cm_value shares = cm_emit(g, "Div", dy, cm_spread_divisor(&spread));
-    return cm_grad_set(g, 0, cm_spread_emit(&spread, shares));
-}
-
-static enum cm_status globalaveragepool_grad(struct cm_grad *g)
-{
-    const cm_value x = cm_grad_input(g, 0), dy = cm_grad_incoming(g, 0);
-    const cm_value ones = cm_emit(g, "Div", cm_emit(g, "Size", x), cm_emit(g, "Size", dy));
-    const cm_value share = cm_emit(g, "Div", dy, cm_emit(g, "CastLike", ones, dy));
-    return cm_grad_set(g, 0, cm_emit(g, "Expand", share, cm_emit(g, "Shape", x)));
-}
-
 /* dy * y^(1 - p), which has the derivative by x less its factor |x|^(p - 1) sign(x); 0 where y is,
  * there is no derivative. */
 static cm_value norm_weight(struct cm_grad *g, int64_t p)
@@ -185,16 +150,16 @@ static enum cm_status lppool_grad(struct cm_grad *g)
     cm_value weight = norm_weight(g, p);
     if (!member->global) {
         struct cm_spread spread;
-        CM_TRY(cm_spread_init(g, &spread));
+        CM_TRY(cm_spread_init(g, g->node, cm_grad_input(g, 0), &spread));
         weight = cm_spread_emit(&spread, weight);
     }
     return cm_grad_set(g, 0, cm_emit(g, "Mul", norm_factor(g, p), weight));
 }
 
 CM_OP(AveragePool, .infer = cm_planes_infer, .prepare = sum_pool_prepare, .run = sum_pool_run,
-      .grad = averagepool_grad, .arg = &average);
+      .grad = cm_pool_grad, .arg = &average);
 CM_OP(GlobalAveragePool, .infer = cm_planes_infer_global, .prepare = sum_pool_prepare,
-      .run = sum_pool_run, .grad = globalaveragepool_grad, .arg = &global_average);
+      .run = sum_pool_run, .grad = cm_pool_grad, .arg = &global_average);
 CM_OP(LpPool, .infer = cm_planes_infer, .prepare = sum_pool_prepare, .run = sum_pool_run,
       .grad = lppool_grad, .arg = &lp);
 CM_OP(GlobalLpPool, .infer = cm_planes_infer_global, .prepare = sum_pool_prepare,

@@ -1,8 +1,9 @@
-/* MaxPool and GlobalMaxPool, their gradient through the indices of the maxima, and the operator
- * that scatters it. */
+/* MaxPool and GlobalMaxPool, and the operator that scatters a gradient through the indices of the
+ * maxima. */
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/elementwise/types.h"
 #include "ops/pool/planes.h"
+#include "ops/pool/pool_grad.h"
 #include "tensor/half.h"
 
 #include <math.h>
@@ -84,38 +85,8 @@ static enum cm_status maxpool_run(struct cm_call *call)
     return cm_planes_run(call, &pool->planes, maxpool_planes);
 }
 
-/* The gradient goes to where each maximum came from. Column-major indices do not say that for a
- * row-major tensor, so then a second pooling gives row-major ones. */
-static enum cm_status maxpool_grad(struct cm_grad *g)
-{
-    const cm_value x = cm_grad_input(g, 0);
-    cm_value indices;
-    if (cm_node_int(g->node, "storage_order") == 0) {
-        indices = cm_grad_extra_output(g, 1);
-    } else {
-        struct cm_arena *arena = cm_builder_arena(&g->build);
-        struct cm_attribute_proto *attributes =
-            CM_NEW_ARRAY(arena, struct cm_attribute_proto, g->node->n_attributes);
-        size_t n = 0;
-        for (size_t i = 0; i < g->node->n_attributes; i++)
-            if (!cm_str_is(g->node->attributes[i].name, "storage_order"))
-                attributes[n++] = g->node->attributes[i];
-        cm_value both[2];
-        cm_build(&g->build, &(struct cm_emission){.op = "MaxPool",
-                                                  CM_INPUTS(x),
-                                                  .attributes = attributes,
-                                                  .n_attributes = n,
-                                                  .n_outputs = 2,
-                                                  .outputs = both});
-        indices = both[1];
-    }
-    return cm_grad_set(g, 0,
-                       cm_emit(g, "ai.cameo::MaxPoolGrad", cm_grad_incoming(g, 0), indices,
-                               cm_emit(g, "Shape", x)));
-}
-
 CM_OP(MaxPool, .infer = cm_planes_infer, .prepare = maxpool_prepare, .run = maxpool_run,
-      .grad = maxpool_grad);
+      .grad = cm_pool_grad);
 
 /* To the first maximum of each plane, its spatial axes laid in one row. */
 static enum cm_status globalmaxpool_grad(struct cm_grad *g)

@@ -50,9 +50,9 @@ static int64_t product(int64_t a, int64_t b)
     return (int64_t)((uint64_t)a * (uint64_t)b);
 }
 
-enum cm_status cm_planes_plan(struct cm_call *call, bool global, struct cm_planes *out)
+enum cm_status cm_planes_read(struct cm_call *call, const struct cm_tensor *x, bool global,
+                              struct cm_planes *out)
 {
-    const struct cm_tensor *x = call->in[0];
     if (global)
         cover(&x->shape, &out->window);
     else
@@ -68,6 +68,13 @@ enum cm_status cm_planes_plan(struct cm_call *call, bool global, struct cm_plane
     }
     const bool empty = cm_tensor_count(call->out[0]) == 0;
     out->count = empty ? 0 : x->shape.dims[0] * x->shape.dims[1];
+    return CM_OK;
+}
+
+enum cm_status cm_planes_plan(struct cm_call *call, bool global, struct cm_planes *out)
+{
+    const struct cm_tensor *x = call->in[0];
+    CM_TRY(cm_planes_read(call, x, global, out));
     if (out->count && cm_dtype_is_narrow(x->type)) /* one plane in and out, as floats */
         cm_call_scratch(call, (size_t)(out->in_plane + out->out_plane) * sizeof(float));
     return CM_OK;
@@ -88,6 +95,23 @@ bool cm_planes_clip(const struct cm_planes *planes, const int64_t *at, int64_t *
             return false;
     }
     return true;
+}
+
+double cm_planes_divisor(const struct cm_planes *planes, bool count_pads, const int64_t *at)
+{
+    const struct cm_window *window = &planes->window;
+    double taps = 1;
+    for (int i = 0; i < window->rank; i++) {
+        const int64_t dilation = window->dilation[i], size = planes->in[i];
+        int64_t first = at[i] * window->stride[i] - window->pad_begin[i];
+        const int64_t end = first + (window->kernel[i] - 1) * dilation + 1;
+        const int64_t limit = count_pads ? size + window->pad_end[i] : size;
+        if (first < 0 && !count_pads)
+            first += (-first + dilation - 1) / dilation * dilation;
+        const int64_t length = (end < limit ? end : limit) - first;
+        taps *= length > 0 ? (double)((length - 1) / dilation + 1) : 0;
+    }
+    return taps;
 }
 
 static void narrow_plane(struct cm_call *call, const struct cm_planes *planes, int64_t plane,

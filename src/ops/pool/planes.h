@@ -19,14 +19,20 @@ enum cm_status cm_planes_infer(struct cm_infer *in);
 /* Output 0: one element per plane. */
 enum cm_status cm_planes_infer_global(struct cm_infer *in);
 
-/* In prepare: reads the node's window, or one that covers a whole plane, and asks for the scratch
- * that narrow types need. */
+/* In prepare: reads the node's window over x, or one that covers a whole plane. */
+enum cm_status cm_planes_read(struct cm_call *call, const struct cm_tensor *x, bool global,
+                              struct cm_planes *out) CM_MUST_CHECK;
+/* The same over input 0, for cm_planes_run: asks for the scratch that narrow types need. */
 enum cm_status cm_planes_plan(struct cm_call *call, bool global,
                               struct cm_planes *out) CM_MUST_CHECK;
 
 /* The part of the window at output position `at` that lies inside the input: from its first tap to
  * behind its last; false when no tap does. */
 bool cm_planes_clip(const struct cm_planes *planes, const int64_t *at, int64_t *low, int64_t *high);
+
+/* Taps of the window at position `at` that a mean counts: those inside the input, or inside input
+ * and pads. What rounding up the number of windows reaches behind the pads never counts. */
+double cm_planes_divisor(const struct cm_planes *planes, bool count_pads, const int64_t *at);
 
 /* Steps a tap through the leading `rank` axes of a window, last axis fastest; false after the last
  * one. */

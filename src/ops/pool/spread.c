@@ -3,13 +3,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/pool/spread.h"
 
-enum cm_status cm_spread_init(struct cm_grad *g, struct cm_spread *out)
+enum cm_status cm_spread_init(struct cm_grad *g, const struct cm_node *node, cm_value x,
+                              struct cm_spread *out)
 {
-    const size_t rank = cm_node_ints(g->node, "kernel_shape").count;
+    const size_t rank = cm_node_ints(node, "kernel_shape").count;
     if (rank > CM_MAX_RANK - 2)
         return cm_builder_fail(&g->build, CM_BAD_MODEL, "kernel_shape has %zu numbers", rank);
-    *out = (struct cm_spread){.g = g, .arena = cm_builder_arena(&g->build)};
-    CM_TRY(cm_window_read(g->node, (int)rank, NULL, &out->window, g->build.err));
+    *out = (struct cm_spread){.g = g, .node = node, .x = x, .arena = cm_builder_arena(&g->build)};
+    CM_TRY(cm_window_read(node, (int)rank, NULL, &out->window, g->build.err));
     for (int i = 0; i < out->window.rank && out->window.valid; i++)
         out->window.pad_begin[i] = out->window.pad_end[i] = 0;
     return CM_OK;
@@ -55,7 +56,7 @@ static cm_value convolve(const struct cm_spread *s, const char *op, cm_value x, 
     const struct cm_attribute_proto attributes[] = {
         cm_attr_ints(s->arena, "strides", n, s->window.stride),
         cm_attr_ints(s->arena, "dilations", n, s->window.dilation),
-        same ? cm_attr_str(s->arena, "auto_pad", cm_node_str(s->g->node, "auto_pad"))
+        same ? cm_attr_str(s->arena, "auto_pad", cm_node_str(s->node, "auto_pad"))
              : cm_attr_ints(s->arena, "pads", 2 * n, pads)};
     return cm_build(&s->g->build, &(struct cm_emission){.op = op,
                                                         CM_INPUTS(x, ones_kernel(s, x)),
@@ -75,11 +76,11 @@ static cm_value pad_with_ones(const struct cm_spread *s, cm_value x)
 }
 
 /* Counts the taps of each window by convolving ones with ones. */
-cm_value cm_spread_divisor(const struct cm_spread *s)
+cm_value cm_spread_divisor(const struct cm_spread *s, cm_value dy)
 {
     const struct cm_window *window = &s->window;
-    const cm_value x = cm_grad_input(s->g, 0), y = cm_grad_output(s->g, 0);
-    const bool count_pads = cm_node_int(s->g->node, "count_include_pad") != 0;
+    const cm_value x = s->x;
+    const bool count_pads = cm_node_int(s->node, "count_include_pad") != 0;
     const bool rounds_up = window->ceil_mode && !is_same(s);
     int64_t pads[2 * CM_MAX_RANK] = {0}, starts[CM_MAX_RANK] = {0}, axes[CM_MAX_RANK];
     bool padded = is_same(s);
@@ -103,7 +104,7 @@ cm_value cm_spread_divisor(const struct cm_spread *s)
     if (!rounds_up)
         return counts;
     /* There may be one window more than the forward node has: one that begins behind the input. */
-    return cm_emit(s->g, "Slice", counts, numbers(s, starts), spatial_shape(s, y),
+    return cm_emit(s->g, "Slice", counts, numbers(s, starts), spatial_shape(s, dy),
                    numbers(s, axes));
 }
 
@@ -122,7 +123,7 @@ static cm_value first_pad(const struct cm_spread *s, cm_value x, cm_value whole)
 cm_value cm_spread_emit(const struct cm_spread *s, cm_value dy)
 {
     struct cm_grad *g = s->g;
-    const cm_value x = cm_grad_input(g, 0), none = cm_emit_int64s(g, 0, 0);
+    const cm_value x = s->x, none = cm_emit_int64s(g, 0, 0);
     const int64_t no_pads[2 * CM_MAX_RANK] = {0};
     const cm_value shape = concat(s, cm_emit_int64s(g, -1, 1), spatial_shape(s, dy));
     const cm_value images =

@@ -8,15 +8,19 @@
 
 struct cm_spread {
     struct cm_grad *g;
+    const struct cm_node *node; /* with the attributes of the pooling */
+    cm_value x;                 /* what it pooled */
     struct cm_arena *arena;
     struct cm_window window;
 };
 
-/* For the forward node of g, a pooling of input 0. */
-enum cm_status cm_spread_init(struct cm_grad *g, struct cm_spread *out) CM_MUST_CHECK;
-/* By how much AveragePool divides each sum: a scalar, or of shape (1, 1, windows..). */
-cm_value cm_spread_divisor(const struct cm_spread *spread);
-/* dy, one element per window, spread over the shape of input 0. */
+/* Emits where g does; node has the attributes of the pooling, which was of x. */
+enum cm_status cm_spread_init(struct cm_grad *g, const struct cm_node *node, cm_value x,
+                              struct cm_spread *out) CM_MUST_CHECK;
+/* By how much AveragePool divides each sum: a scalar, or of shape (1, 1, windows..). dy has the
+ * shape of its result. */
+cm_value cm_spread_divisor(const struct cm_spread *spread, cm_value dy);
+/* dy, one element per window, spread over the shape of x. */
 cm_value cm_spread_emit(const struct cm_spread *spread, cm_value dy);
 
 #endif

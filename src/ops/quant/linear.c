@@ -1,12 +1,12 @@
-/* QuantizeLinear, DequantizeLinear and DynamicQuantizeLinear: real numbers to and from few bits by
- * a scale and a zero point for the whole tensor, for each place of an axis, or for each block. */
+/* QuantizeLinear and DequantizeLinear: real numbers to and from few bits by a scale and a zero
+ * point for the whole tensor, for each place of an axis, or for each block. */
 // SPDX-License-Identifier: Apache-2.0
 #include "base/number.h"
-#include "base/parallel.h"
 #include "graph/op.h"
 #include "ops/common/line.h"
 #include "ops/common/reals.h"
 #include "ops/index/index.h"
+#include "ops/quant/linear_loops.h"
 #include "tensor/half.h"
 
 #include <math.h>
@@ -241,69 +241,6 @@ static void store_quantized(const struct linear *state, struct cm_tensor *y, int
     cm_reals_store(y->type, y->data, first, count, v);
 }
 
-/* Floats with one scale, to the integers that most models use. Limits are set before rounding,
- * where NaN becomes the lowest; sums with the zero point are exact. */
-typedef void quantize_fn(int64_t count, const float *x, float scale, float zero, void *to);
-typedef void dequantize_fn(int64_t count, const void *x, float zero, float scale, float *to);
-
-#define DEFINE_PLAIN(name, ctype, least, greatest)                                                 \
-    static void quantize_##name(int64_t count, const float *x, float scale, float zero, void *to)  \
-    {                                                                                              \
-        const float low = (float)(least)-zero, high = (float)(greatest)-zero;                      \
-        ctype *y = to;                                                                             \
-        for (int64_t i = 0; i < count; i++) {                                                      \
-            float v = x[i] / scale;                                                                \
-            v = v > low ? v : low;                                                                 \
-            v = v < high ? v : high;                                                               \
-            y[i] = (ctype)(int32_t)(cm_round_half_even(v) + zero);                                 \
-        }                                                                                          \
-    }                                                                                              \
-    static void dequantize_##name(int64_t count, const void *from, float zero, float scale,        \
-                                  float *to)                                                       \
-    {                                                                                              \
-        const ctype *x = from;                                                                     \
-        for (int64_t i = 0; i < count; i++)                                                        \
-            to[i] = ((float)x[i] - zero) * scale;                                                  \
-    }
-DEFINE_PLAIN(uint8, uint8_t, 0, UINT8_MAX)
-DEFINE_PLAIN(int8, int8_t, INT8_MIN, INT8_MAX)
-DEFINE_PLAIN(uint16, uint16_t, 0, UINT16_MAX)
-DEFINE_PLAIN(int16, int16_t, INT16_MIN, INT16_MAX)
-
-static const struct plain {
-    quantize_fn *quantize;
-    dequantize_fn *dequantize;
-    size_t size;
-} plain_of[CM_DTYPE_COUNT] = {
-    [CM_UINT8] = {quantize_uint8, dequantize_uint8, 1},
-    [CM_INT8] = {quantize_int8, dequantize_int8, 1},
-    [CM_UINT16] = {quantize_uint16, dequantize_uint16, 2},
-    [CM_INT16] = {quantize_int16, dequantize_int16, 2},
-};
-
-struct plain_job {
-    const struct plain *plain;
-    const float *x;
-    char *codes;
-    float *y;
-    float scale, zero;
-};
-enum { GRAIN = 1 << 14 };
-
-static void quantize_some(void *arg, int64_t begin, int64_t end)
-{
-    const struct plain_job *job = arg;
-    job->plain->quantize(end - begin, job->x + begin, job->scale, job->zero,
-                         job->codes + (size_t)begin * job->plain->size);
-}
-
-static void dequantize_some(void *arg, int64_t begin, int64_t end)
-{
-    const struct plain_job *job = arg;
-    job->plain->dequantize(end - begin, job->codes + (size_t)begin * job->plain->size, job->zero,
-                           job->scale, job->y + begin);
-}
-
 static enum cm_status quantize_run(struct cm_call *call)
 {
     const struct linear *state = call->state;
@@ -312,13 +249,9 @@ static enum cm_status quantize_run(struct cm_call *call)
     const int64_t count = cm_tensor_count(x);
     load_parameters(call, state);
     if (state->grains.whole && x->type == CM_FLOAT && state->precision == CM_FLOAT &&
-        plain_of[call->out[0]->type].size) {
-        struct plain_job job = {.plain = &plain_of[call->out[0]->type],
-                                .x = x->data,
-                                .codes = call->out[0]->data,
-                                .scale = (float)scales[0],
-                                .zero = (float)zeros[0]};
-        cm_parallel(count, GRAIN, quantize_some, &job);
+        cm_codes_have_loops(call->out[0]->type)) {
+        cm_quantize_all(call->out[0]->type, count, x->data, (float)scales[0], (float)zeros[0],
+                        call->out[0]->data);
         return CM_OK;
     }
     for (int64_t first = 0; first < count; first += BLOCK) {
@@ -336,7 +269,7 @@ static enum cm_status quantize_run(struct cm_call *call)
 }
 
 CM_OP(QuantizeLinear, .infer = quantize_infer, .prepare = quantize_prepare, .run = quantize_run,
-      .grad = cm_grad_none, .work = cm_work_linear);
+      .grad = cm_grad_none, .elementwise = cm_quantize_elementwise, .work = cm_work_linear);
 
 /* ---- DequantizeLinear ---- */
 
@@ -367,13 +300,8 @@ static enum cm_status dequantize_run(struct cm_call *call)
     const double *scales = call->scratch, *zeros = scales + state->scales;
     const int64_t count = cm_tensor_count(x);
     load_parameters(call, state);
-    if (state->grains.whole && y->type == CM_FLOAT && plain_of[x->type].size) {
-        struct plain_job job = {.plain = &plain_of[x->type],
-                                .codes = x->data,
-                                .y = y->data,
-                                .scale = (float)scales[0],
-                                .zero = (float)zeros[0]};
-        cm_parallel(count, GRAIN, dequantize_some, &job);
+    if (state->grains.whole && y->type == CM_FLOAT && cm_codes_have_loops(x->type)) {
+        cm_dequantize_all(x->type, count, x->data, (float)scales[0], (float)zeros[0], y->data);
         return CM_OK;
     }
     for (int64_t first = 0; first < count; first += BLOCK) {
@@ -468,88 +396,5 @@ static enum cm_status dequantize_grad(struct cm_grad *g)
 }
 
 CM_OP(DequantizeLinear, .infer = dequantize_infer, .prepare = dequantize_prepare,
-      .run = dequantize_run, .grad = dequantize_grad, .work = cm_work_linear);
-
-/* ---- DynamicQuantizeLinear: the scale is that of the data ---- */
-
-static enum cm_status dynamic_infer(struct cm_infer *in)
-{
-    const struct cm_type *x = cm_infer_type(in, X);
-    CM_TRY(cm_infer_set_tensor(in, 0, CM_UINT8, x->rank, x->dims));
-    CM_TRY(cm_infer_set_tensor(in, 1, CM_FLOAT, 0, NULL));
-    return cm_infer_set_tensor(in, 2, CM_UINT8, 0, NULL);
-}
-
-/* The least and the greatest of x and 0, which must have a code of its own. */
-static void find_range(int64_t count, const float *x, float *low, float *high)
-{
-    enum { LANES = 16 };
-    float lows[LANES] = {0}, highs[LANES] = {0};
-    int64_t i = 0;
-    for (; i + LANES <= count; i += LANES)
-        for (int l = 0; l < LANES; l++) {
-            lows[l] = x[i + l] < lows[l] ? x[i + l] : lows[l];
-            highs[l] = x[i + l] > highs[l] ? x[i + l] : highs[l];
-        }
-    for (; i < count; i++) {
-        lows[0] = x[i] < lows[0] ? x[i] : lows[0];
-        highs[0] = x[i] > highs[0] ? x[i] : highs[0];
-    }
-    *low = *high = 0;
-    for (int l = 0; l < LANES; l++) {
-        *low = lows[l] < *low ? lows[l] : *low;
-        *high = highs[l] > *high ? highs[l] : *high;
-    }
-}
-
-static enum cm_status dynamic_run(struct cm_call *call)
-{
-    const float *x = call->in[X]->data;
-    uint8_t *y = call->out[0] ? call->out[0]->data : NULL;
-    const int64_t count = cm_tensor_count(call->in[X]);
-    float low, high;
-    find_range(count, x, &low, &high);
-    const float scale = (high == low ? 1.0f : high - low) / 255.0f;
-    const float start = -low / scale;
-    const float zero = nearbyintf(start > 255 ? 255 : start);
-    if (call->n_out > 1 && call->out[1])
-        *(float *)call->out[1]->data = scale;
-    if (call->n_out > 2 && call->out[2])
-        *(uint8_t *)call->out[2]->data = zero == zero ? (uint8_t)zero : 0;
-    struct plain_job job = {.plain = &plain_of[CM_UINT8],
-                            .x = x,
-                            .codes = (char *)y,
-                            .scale = scale,
-                            .zero = zero == zero ? zero : 0};
-    if (y)
-        cm_parallel(count, GRAIN, quantize_some, &job);
-    return CM_OK;
-}
-
-static enum cm_status dynamic_body(struct cm_body *b)
-{
-    struct cm_arena *arena = cm_builder_arena(&b->build);
-    const cm_value x = cm_body_input(b, X), none = cm_emit_scalar(b, CM_FLOAT, 0);
-    const cm_value top = cm_emit_scalar(b, CM_FLOAT, 255);
-    const struct cm_attribute_proto flat = cm_attr_int(arena, "keepdims", 0);
-    const cm_value low =
-        cm_emit(b, "Min", cm_emit_with(b, "ReduceMin", CM_ATTRIBUTES(flat), x), none);
-    const cm_value high =
-        cm_emit(b, "Max", cm_emit_with(b, "ReduceMax", CM_ATTRIBUTES(flat), x), none);
-    const cm_value width = cm_emit(b, "Sub", high, low);
-    const cm_value even = cm_emit(b, "Equal", width, none);
-    const cm_value some = cm_emit(b, "Where", even, cm_emit_scalar(b, CM_FLOAT, 1), width);
-    const cm_value scale = cm_emit(b, "Div", some, top);
-    const cm_value start = cm_emit(b, "Div", cm_emit(b, "Neg", low), scale);
-    const cm_value whole = cm_emit(b, "Round", cm_emit(b, "Clip", start, none, top));
-    const cm_value zero =
-        cm_emit_with(b, "Cast", CM_ATTRIBUTES(cm_attr_int(arena, "to", CM_UINT8)), whole);
-    CM_TRY(cm_body_return(b, 0, cm_emit(b, "QuantizeLinear", x, scale, zero)));
-    CM_TRY(cm_body_return(b, 1, scale));
-    return cm_body_return(b, 2, zero);
-}
-
-/* No gradient, on purpose: the codes are whole numbers, and a scale that follows the data is, as in
- * other frameworks, watched and not trained. */
-CM_OP(DynamicQuantizeLinear, .infer = dynamic_infer, .run = dynamic_run, .body = dynamic_body,
-      .grad = cm_grad_none);
+      .run = dequantize_run, .grad = dequantize_grad, .elementwise = cm_dequantize_elementwise,
+      .work = cm_work_linear);

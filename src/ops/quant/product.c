@@ -1,20 +1,24 @@
-/* MatMulInteger and QLinearMatMul: products of quantized matrices, summed as 32-bit integers, or as
- * floats where the operands are float8. */
+/* MatMulInteger, QLinearMatMul and com.microsoft's MatMulIntegerToFloat: products of quantized
+ * matrices, summed as 32-bit integers, or as floats where the operands are float8. */
 // SPDX-License-Identifier: Apache-2.0
+#include "ops/quant/product.h"
+
 #include "base/number.h"
 #include "base/parallel.h"
-#include "graph/op.h"
 #include "ops/common/gemm.h"
 #include "ops/common/reals.h"
 
 #include <math.h>
 
-/* Where the operands of the two are; -1: it has none. */
-struct kind {
-    int a, a_scale, a_zero, b, b_scale, b_zero, y_scale, y_zero;
-};
-static const struct kind integer = {0, -1, 2, 1, -1, 3, -1, -1};
-static const struct kind quantized = {0, 1, 2, 3, 4, 5, 6, 7};
+static const struct cm_product_kind integer = {0, -1, 2, 1, -1, 3, -1, -1, -1};
+static const struct cm_product_kind quantized = {0, 1, 2, 3, 4, 5, 6, 7, -1};
+const struct cm_product_kind cm_product_to_float = {0, 2, 4, 1, 3, 5, -1, -1, 6};
+
+static enum cm_dtype result_type(struct cm_infer *in, const struct cm_product_kind *kind)
+{
+    const int like = kind->y_zero < 0 ? kind->b_scale : kind->y_zero;
+    return like < 0 ? CM_INT32 : cm_infer_type(in, like)->dtype;
+}
 
 static struct cm_dim batch_dim(const struct cm_type *type, int rank, int axis)
 {
@@ -22,11 +26,11 @@ static struct cm_dim batch_dim(const struct cm_type *type, int rank, int axis)
     return axis < missing ? CM_DIM(1) : type->dims[axis - missing];
 }
 
-static enum cm_status product_infer(struct cm_infer *in)
+enum cm_status cm_product_infer(struct cm_infer *in)
 {
-    const struct kind *kind = in->node->op->arg;
+    const struct cm_product_kind *kind = in->node->op->arg;
     const struct cm_type *a = cm_infer_type(in, kind->a), *b = cm_infer_type(in, kind->b);
-    const enum cm_dtype type = kind->y_zero < 0 ? CM_INT32 : cm_infer_type(in, kind->y_zero)->dtype;
+    const enum cm_dtype type = result_type(in, kind);
     struct cm_dim dims[CM_MAX_RANK], inner;
     if (a->rank == CM_RANK_UNKNOWN || b->rank == CM_RANK_UNKNOWN)
         return cm_infer_set_tensor(in, 0, type, CM_RANK_UNKNOWN, NULL);
@@ -61,7 +65,7 @@ struct product {
     int64_t m, n, k, batches;
     enum cm_dtype wide;
     struct laid a, b; /* matrices, in matrices: batch strides only */
-    struct laid a_scale, a_zero, b_scale, b_zero, y_scale, y_zero;
+    struct laid a_scale, a_zero, b_scale, b_zero, y_scale, y_zero, bias;
     int64_t part, parts;      /* columns of the result that are computed at a time; how often */
     size_t part_scratch;      /* bytes of the product of one part, which come first in scratch */
     size_t left, right, sums; /* places in scratch, in bytes */
@@ -116,9 +120,9 @@ static bool reserve(int64_t rows, int64_t columns, size_t *end, size_t *at)
            bytes < SIZE_MAX / 2 && cm_size_add(*end, cm_round_up(bytes, CM_TENSOR_ALIGNMENT), end);
 }
 
-static enum cm_status product_prepare(struct cm_call *call)
+enum cm_status cm_coded_product_prepare(struct cm_call *call)
 {
-    const struct kind *kind = call->node->op->arg;
+    const struct cm_product_kind *kind = call->node->op->arg;
     struct product *p = cm_call_state(call, sizeof *p);
     const struct cm_shape a = as_matrices(&call->in[kind->a]->shape, false);
     const struct cm_shape b = as_matrices(&call->in[kind->b]->shape, true);
@@ -145,6 +149,7 @@ static enum cm_status product_prepare(struct cm_call *call)
     CM_TRY(lay(call, kind->b_zero, false, &p->whole, &p->b_zero));
     CM_TRY(lay(call, kind->y_scale, false, &p->whole, &p->y_scale));
     CM_TRY(lay(call, kind->y_zero, false, &p->whole, &p->y_zero));
+    CM_TRY(lay(call, kind->bias, false, &p->whole, &p->bias));
     p->wide = cm_dtype_info(call->in[kind->a]->type)->kind == CM_CLASS_FLOAT ||
                       cm_dtype_info(call->in[kind->b]->type)->kind == CM_CLASS_FLOAT
                   ? CM_FLOAT
@@ -231,25 +236,26 @@ static void widen(const struct cm_tensor *x, int64_t first, int64_t rows, int64_
 static float whole_scale(const struct cm_call *call, const int64_t *at, const int64_t *step,
                          int64_t j)
 {
-    const struct kind *kind = call->node->op->arg;
+    const struct cm_product_kind *kind = call->node->op->arg;
     const int which[3] = {kind->a_scale, kind->b_scale, kind->y_scale};
-    float s[3];
-    for (int i = 0; i < 3; i++)
+    float s[3] = {1, 1, 1};
+    for (int i = 0; i < 3 && which[i] >= 0; i++)
         s[i] = (float)cm_tensor_real(call->in[which[i]], at[i] + j * step[i]);
     return s[0] * s[1] / s[2];
 }
 
-/* Columns [from, to) of one row of sums as quantized results: rounded, then the zero point added.
- */
-static void requantize(const struct cm_call *call, const struct product *p, int64_t batch,
+/* Columns [from, to) of one row of sums as results. Codes: rounded, then the zero point added.
+ * Numbers: the bias added. */
+static void scale_sums(const struct cm_call *call, const struct product *p, int64_t batch,
                        int64_t row, int64_t from, int64_t to)
 {
     enum { BLOCK = 256 };
-    const struct kind *kind = call->node->op->arg;
+    const struct cm_product_kind *kind = call->node->op->arg;
     const int r = p->whole.rank - 2, c = p->whole.rank - 1;
-    const struct laid *laid[4] = {&p->a_scale, &p->b_scale, &p->y_scale, &p->y_zero};
+    const struct laid *laid[4] = {&p->a_scale, &p->b_scale, &p->y_scale,
+                                  kind->y_zero < 0 ? &p->bias : &p->y_zero};
     const char *sums = (const char *)call->scratch + p->sums;
-    const struct cm_tensor *zeros = call->in[kind->y_zero];
+    const struct cm_tensor *added = operand(call, kind->y_zero < 0 ? kind->bias : kind->y_zero);
     struct cm_tensor *y = call->out[0];
     int64_t at[4], step[4];
     for (int i = 0; i < 4; i++) {
@@ -266,10 +272,12 @@ static void requantize(const struct cm_call *call, const struct product *p, int6
             const float s = one_scale ? scale : whole_scale(call, at, step, first + i);
             v[i] = (double)((float)v[i] * s);
         }
-        for (int64_t i = 0; i < n && p->wide == CM_INT32; i++)
+        for (int64_t i = 0; i < n && p->wide == CM_INT32 && kind->y_zero >= 0; i++)
             v[i] = (double)cm_round_half_even((float)v[i]);
-        for (int64_t i = 0; i < n; i++)
-            v[i] += cm_tensor_real(zeros, at[3] + (first + i) * step[3]);
+        for (int64_t i = 0; added && i < n; i++) {
+            v[i] += cm_tensor_real(added, at[3] + (first + i) * step[3]);
+            v[i] = kind->y_zero < 0 ? (double)(float)v[i] : v[i];
+        }
         cm_reals_store(y->type, y->data, (batch * p->m + row) * p->n + first, n, v);
     }
 }
@@ -286,8 +294,8 @@ static void multiply_parts(void *arg, int64_t begin, int64_t end)
     const struct job *job = arg;
     const struct cm_call *call = job->call;
     const struct product *p = job->p;
-    const struct kind *kind = call->node->op->arg;
-    const bool raw = kind->y_zero < 0;
+    const struct cm_product_kind *kind = call->node->op->arg;
+    const bool raw = kind->a_scale < 0;
     char *scratch = call->scratch;
     for (int64_t part = begin; part < end; part++) {
         const int64_t from = part * p->part, left = p->n - from;
@@ -309,13 +317,13 @@ static void multiply_parts(void *arg, int64_t begin, int64_t end)
                                   .c_column = 1};
         cm_gemm(&g, scratch + (size_t)part * p->part_scratch);
         for (int64_t i = 0; !raw && i < p->m; i++)
-            requantize(call, p, job->batch, i, from, to);
+            scale_sums(call, p, job->batch, i, from, to);
     }
 }
 
-static enum cm_status product_run(struct cm_call *call)
+enum cm_status cm_coded_product_run(struct cm_call *call)
 {
-    const struct kind *kind = call->node->op->arg;
+    const struct cm_product_kind *kind = call->node->op->arg;
     const struct product *p = call->state;
     struct job job = {.call = call, .p = p};
     for (; job.batch < p->batches; job.batch++) {
@@ -328,7 +336,7 @@ static enum cm_status product_run(struct cm_call *call)
     return CM_OK;
 }
 
-CM_OP(MatMulInteger, .infer = product_infer, .prepare = product_prepare, .run = product_run,
-      .grad = cm_grad_none, .arg = &integer);
-CM_OP(QLinearMatMul, .infer = product_infer, .prepare = product_prepare, .run = product_run,
-      .grad = cm_grad_none, .arg = &quantized);
+CM_OP(MatMulInteger, .infer = cm_product_infer, .prepare = cm_coded_product_prepare,
+      .run = cm_coded_product_run, .grad = cm_grad_none, .arg = &integer);
+CM_OP(QLinearMatMul, .infer = cm_product_infer, .prepare = cm_coded_product_prepare,
+      .run = cm_coded_product_run, .grad = cm_grad_none, .arg = &quantized);

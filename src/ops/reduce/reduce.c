@@ -4,6 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/number.h"
 #include "base/parallel.h"
+#include "base/tile.h"
 #include "ops/elementwise/types.h"
 #include "ops/reduce/reduction.h"
 #include "tensor/half.h"
@@ -152,20 +153,13 @@ static void make_plan(struct plan *plan, const struct cm_shape *x, const bool *r
         plan->reduced.count = 0;
 }
 
-/* The next place along axes; index begins as zeros. */
-static int64_t next_place(const struct axes *axes, int64_t *index, int64_t at)
-{
-    for (int i = 0; i < axes->rank; i++) {
-        at += axes->strides[i];
-        if (++index[i] < axes->dims[i])
-            return at;
-        at -= axes->strides[i] * axes->dims[i];
-        index[i] = 0;
-    }
-    return at;
-}
-
-enum { BLOCK = 256 };
+enum {
+    BLOCK = 256,     /* results whose totals are gathered together */
+    PIECE = 1 << 15, /* elements of a reduced run at a time */
+    GRAIN = 1 << 16, /* elements worth a thread */
+    SHORT = 16,      /* elements of a reduced run that is turned before it is folded */
+    UNITS = 64,      /* that work is cut into when there are few blocks of results */
+};
 
 /* A block of totals, the widest kind of which is two doubles. */
 union totals {
@@ -175,26 +169,47 @@ union totals {
 
 struct job {
     const struct cm_reduce_loops *loops;
+    cm_join_totals_fn *join; /* NULL: nothing is gathered in parts */
     enum cm_dtype type;
     bool narrow;
     const char *x;
     char *y;
     const struct plan *plan;
+    int64_t results;      /* of a line */
+    int64_t blocks;       /* that a line is cut into */
+    int64_t pieces;       /* of a reduced run */
+    int64_t parts, items; /* each block's items, pieces or rows, are gathered in so many parts */
+    union totals *totals; /* of all parts of all blocks, when there are several */
 };
 
-/* Folds count elements from place at on: all into totals[0], or each into its own. */
-static void fold(const struct job *job, int64_t at, int64_t count, bool into_one, void *totals)
+/* Folds count elements from place at on into totals[0]. */
+static void fold_run(const struct job *job, int64_t at, int64_t count, void *totals)
 {
-    cm_fold_fn *loop = into_one ? job->loops->along : job->loops->across;
     if (!job->narrow) {
-        loop(count, job->x + (size_t)at * cm_dtype_size(job->type), totals);
+        job->loops->along(count, job->x + (size_t)at * cm_dtype_size(job->type), totals);
         return;
     }
-    float block[BLOCK]; /* a run folded across totals is never longer than this */
+    float block[BLOCK];
     for (int64_t done = 0; done < count; done += BLOCK) {
         const int64_t n = count - done < BLOCK ? count - done : BLOCK;
         cm_narrow_load(job->type, job->x, at + done, n, block);
-        loop(n, block, totals);
+        job->loops->along(n, block, totals);
+    }
+}
+
+/* Folds rows of count elements, each into its own total. */
+static void fold_rows(const struct job *job, int64_t at, int64_t rows, int64_t stride,
+                      int64_t count, void *totals)
+{
+    if (!job->narrow) {
+        job->loops->across(count, rows, stride, job->x + (size_t)at * cm_dtype_size(job->type),
+                           totals);
+        return;
+    }
+    float block[BLOCK];
+    for (int64_t r = 0; r < rows; r++) {
+        cm_narrow_load(job->type, job->x, at + r * stride, count, block);
+        job->loops->across(count, 1, 0, block, totals);
     }
 }
 
@@ -210,66 +225,172 @@ static void finish(const struct job *job, int64_t at, int64_t count, void *total
     cm_narrow_store(job->type, job->y, at, count, block);
 }
 
-/* One block of results, whose elements begin at place from: a run of kept elements, or one result
- * of reduced runs. */
-static void reduce_block(const struct job *job, int64_t from, int64_t to, int64_t count)
-{
-    const struct plan *plan = job->plan;
-    union totals totals;
-    int64_t index[CM_MAX_RANK] = {0}, at = from;
-    job->loops->start(count, &totals);
-    for (int64_t i = 0; i < plan->reduced.count; i++) {
-        fold(job, at, plan->run_is_reduced ? plan->run : count, plan->run_is_reduced, &totals);
-        at = next_place(&plan->reduced, index, at);
-    }
-    finish(job, to, count, &totals);
-}
-
-/* Where the elements of result line `line` begin. */
+/* Where the elements of line `line` along axes begin. */
 static int64_t place_of(const struct axes *axes, int64_t line)
 {
     int64_t at = 0;
-    for (int i = 0; i < axes->rank; i++) {
+    for (int i = 0; i + 1 < axes->rank; i++) {
         at += line % axes->dims[i] * axes->strides[i];
         line /= axes->dims[i];
     }
-    return at;
+    return axes->rank > 0 ? at + line * axes->strides[axes->rank - 1] : at;
 }
 
-/* Blocks [begin, end) of the results, each line of which is cut into as many. */
-static void reduce_some(void *arg, int64_t begin, int64_t end)
+/* Items [begin, end) of a block of results whose elements begin at place from: pieces of reduced
+ * runs into one total, or rows of kept elements. */
+static void gather_items(const struct job *job, int64_t from, int64_t count, int64_t begin,
+                         int64_t end, void *totals)
 {
-    const struct job *job = arg;
-    const struct plan *plan = job->plan;
-    const int64_t results = plan->run_is_reduced ? 1 : plan->run;
-    const int64_t blocks = (results + BLOCK - 1) / BLOCK;
-    for (int64_t block = begin; block < end; block++) {
-        const int64_t line = block / blocks, at = block % blocks * BLOCK;
-        reduce_block(job, place_of(&plan->kept, line) + at, line * results + at,
-                     results - at < BLOCK ? results - at : BLOCK);
+    const struct axes *reduced = &job->plan->reduced;
+    for (int64_t item = begin; item < end;) {
+        if (job->plan->run_is_reduced && job->pieces == 1) {
+            fold_run(job, from + place_of(reduced, item), job->plan->run, totals);
+            item++;
+            continue;
+        }
+        if (job->plan->run_is_reduced) {
+            const int64_t done = item % job->pieces * PIECE, left = job->plan->run - done;
+            fold_run(job, from + place_of(reduced, item / job->pieces) + done,
+                     left < PIECE ? left : PIECE, totals);
+            item++;
+            continue;
+        }
+        const int64_t length = reduced->rank > 0 ? reduced->dims[0] : 1;
+        const int64_t left = length - item % length;
+        const int64_t rows = left < end - item ? left : end - item;
+        fold_rows(job, from + place_of(reduced, item), rows,
+                  reduced->rank > 0 ? reduced->strides[0] : 0, count, totals);
+        item += rows;
     }
 }
 
-enum { GRAIN = 1 << 16 }; /* elements worth a thread */
+/* Block number `block`: where its elements begin, its first result, how many there are. */
+struct stretch {
+    int64_t from, to, count;
+};
+
+static struct stretch stretch_of(const struct job *job, int64_t block)
+{
+    const bool whole = job->blocks == 1; /* which spares divisions, where lines are short */
+    const int64_t line = whole ? block : block / job->blocks;
+    const int64_t at = whole ? 0 : block % job->blocks * BLOCK;
+    return (struct stretch){place_of(&job->plan->kept, line) + at, line * job->results + at,
+                            job->results - at < BLOCK ? job->results - at : BLOCK};
+}
+
+static void reduce_blocks(void *arg, int64_t begin, int64_t end)
+{
+    const struct job *job = arg;
+    for (int64_t block = begin; block < end; block++) {
+        const struct stretch stretch = stretch_of(job, block);
+        union totals totals;
+        job->loops->start(stretch.count, &totals);
+        gather_items(job, stretch.from, stretch.count, 0, job->items, &totals);
+        finish(job, stretch.to, stretch.count, &totals);
+    }
+}
+
+/* Neighbouring short runs: turned, so that they are rows of a block of results. */
+static void reduce_short_runs(void *arg, int64_t begin, int64_t end)
+{
+    const struct job *job = arg;
+    const int64_t run = job->plan->run, all = job->plan->kept.count;
+    const size_t width = job->narrow ? sizeof(float) : cm_dtype_size(job->type);
+    for (int64_t block = begin; block < end; block++) {
+        const int64_t at = block * BLOCK, count = all - at < BLOCK ? all - at : BLOCK;
+        const void *runs = job->x + (size_t)(at * run) * width;
+        union totals totals;
+        double turned[SHORT * BLOCK];
+        float floats[SHORT * BLOCK];
+        if (job->narrow) {
+            cm_narrow_load(job->type, job->x, at * run, count * run, floats);
+            runs = floats;
+        }
+        cm_tile_transpose(width, count, run, runs, run, turned, BLOCK);
+        job->loops->start(count, &totals);
+        job->loops->across(count, run, BLOCK, turned, &totals);
+        finish(job, at, count, &totals);
+    }
+}
+
+/* The same in parts, each with totals of its own. */
+static void gather_parts(void *arg, int64_t begin, int64_t end)
+{
+    const struct job *job = arg;
+    for (int64_t unit = begin; unit < end; unit++) {
+        const struct stretch stretch = stretch_of(job, unit / job->parts);
+        const int64_t part = unit % job->parts, each = job->items / job->parts;
+        const int64_t more = job->items % job->parts; /* the first ones are longer by one */
+        const int64_t first = part * each + (part < more ? part : more);
+        union totals *totals = &job->totals[unit];
+        job->loops->start(stretch.count, totals);
+        gather_items(job, stretch.from, stretch.count, first, first + each + (part < more), totals);
+    }
+}
+
+static void join_parts(const struct job *job, int64_t blocks)
+{
+    for (int64_t block = 0; block < blocks; block++) {
+        const struct stretch stretch = stretch_of(job, block);
+        union totals *totals = &job->totals[block * job->parts];
+        for (int64_t part = 1; part < job->parts; part++)
+            job->join(stretch.count, totals + part, totals);
+        finish(job, stretch.to, stretch.count, totals);
+    }
+}
+
+/* In how many parts the items of each block are gathered; by shapes alone. */
+static int64_t count_parts(const struct job *job, int64_t blocks, int64_t each)
+{
+    int64_t parts = blocks < UNITS ? UNITS / blocks : 1;
+    if (parts > job->items)
+        parts = job->items;
+    if (parts > each / GRAIN)
+        parts = each / GRAIN;
+    return parts > 1 && job->join ? parts : 1;
+}
+
+/* Two threads must not write into one byte, which results of packed types may share. */
+static int64_t grain_of(const struct job *job, int64_t blocks, int64_t each)
+{
+    if (cm_dtype_info(job->type)->bits % 8 != 0)
+        return blocks;
+    return each < GRAIN ? GRAIN / each : 1;
+}
 
 static void reduce_all(struct job *job)
 {
     const struct plan *plan = job->plan;
-    const int64_t results = plan->run_is_reduced ? 1 : plan->run;
-    const int64_t blocks = plan->kept.count * ((results + BLOCK - 1) / BLOCK);
-    const int64_t width = results < BLOCK ? results : BLOCK;
-    int64_t each = 1, grain;
-    if (!cm_dim_mul(plan->terms > 0 ? plan->terms : 1, width, &each) || each > GRAIN)
-        each = GRAIN;
-    grain = GRAIN / each;
-    /* Results of packed types may share a byte, which two threads must not write. */
-    cm_parallel(blocks, cm_dtype_info(job->type)->bits % 8 != 0 ? blocks : grain, reduce_some, job);
+    if (plan->run_is_reduced && plan->run <= SHORT && plan->reduced.rank == 0 &&
+        plan->kept.rank == 1 && plan->terms > 0) {
+        const int64_t blocks = (plan->kept.count + BLOCK - 1) / BLOCK;
+        cm_parallel(blocks, grain_of(job, blocks, plan->run * BLOCK), reduce_short_runs, job);
+        return;
+    }
+    job->results = plan->run_is_reduced ? 1 : plan->run;
+    job->blocks = (job->results + BLOCK - 1) / BLOCK;
+    job->pieces = plan->run_is_reduced ? (plan->run + PIECE - 1) / PIECE : 1;
+    job->items = plan->reduced.count * job->pieces;
+    const int64_t blocks = plan->kept.count * job->blocks;
+    const int64_t width = job->results < BLOCK ? job->results : BLOCK;
+    int64_t each = 1; /* elements of a block */
+    if (!cm_dim_mul(plan->terms > 0 ? plan->terms : 1, width, &each))
+        each = INT64_MAX;
+    job->parts = count_parts(job, blocks, each);
+    if (job->parts > 1) {
+        cm_parallel(blocks * job->parts, 1, gather_parts, job);
+        join_parts(job, blocks);
+        return;
+    }
+    cm_parallel(blocks, grain_of(job, blocks, each), reduce_blocks, job);
 }
 
 enum cm_status cm_reduce_prepare(struct cm_call *call)
 {
     bool *noop = cm_call_state(call, sizeof *noop);
     *noop = cm_node_int(call->node, "noop_with_empty_axes");
+    if (cm_tensor_count(call->in[0]) / 2 >= GRAIN) /* else nothing is gathered in parts */
+        cm_call_scratch(call, UNITS * sizeof(union totals));
     return CM_OK;
 }
 
@@ -288,11 +409,13 @@ enum cm_status cm_reduce_run(struct cm_call *call)
     struct plan plan;
     make_plan(&plan, &x->shape, reduced);
     struct job job = {.loops = &reduction->loops[narrow ? CM_FLOAT : x->type],
+                      .join = narrow || x->type == CM_FLOAT ? reduction->join : NULL,
                       .type = x->type,
                       .narrow = narrow,
                       .x = x->data,
                       .y = call->out[0]->data,
-                      .plan = &plan};
+                      .plan = &plan,
+                      .totals = call->scratch};
     if (!job.loops->start)
         return cm_call_fail(call, CM_UNSUPPORTED, "no kernel for %s", cm_dtype_name(x->type));
     if (cm_tensor_count(call->out[0]) > 0)

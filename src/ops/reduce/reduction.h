@@ -8,15 +8,21 @@
 #include "ops/common/quantity.h"
 
 typedef void cm_start_fn(int64_t count, void *totals);
-/* Along: count elements into totals[0]. Across: element i into totals[i]. */
+/* count elements side by side into totals[0]. */
 typedef void cm_fold_fn(int64_t count, const void *x, void *totals);
+/* Element i of each of `rows` rows, `stride` elements apart, into totals[i], row after row. */
+typedef void cm_fold_rows_fn(int64_t count, int64_t rows, int64_t stride, const void *x,
+                             void *totals);
+/* Into totals[i] what more[i] has gathered. */
+typedef void cm_join_totals_fn(int64_t count, const void *more, void *totals);
 /* Results of count totals, each of `terms` elements. */
 typedef void cm_finish_fn(int64_t count, const void *totals, int64_t terms, void *y);
 
 /* One element type's loops; no start: there is no kernel. A total takes 16 bytes at most. */
 struct cm_reduce_loops {
     cm_start_fn *start;
-    cm_fold_fn *along, *across;
+    cm_fold_fn *along;
+    cm_fold_rows_fn *across;
     cm_finish_fn *finish;
 };
 
@@ -28,6 +34,7 @@ struct cm_reduction {
     const struct cm_reduce_loops *loops; /* by element type */
     cm_reduce_slope_fn *slope;
     cm_quantity_fn *of_numbers; /* may be NULL */
+    cm_join_totals_fn *join;    /* of totals of floats, which may be gathered in parts */
 };
 
 enum cm_status cm_reduce_infer(struct cm_infer *in);

@@ -40,9 +40,33 @@ static enum cm_status region_body(struct cm_body *b)
     return CM_OK;
 }
 
+/* Of the nodes that read what the region reads: a product and what follows it element by element.
+ */
+static double region_flops(const struct cm_node *region, const struct cm_tensor *const *in,
+                           int n_in, const struct cm_tensor *const *out, int n_out)
+{
+    enum { MOST = 8 };
+    const struct cm_graph *graph = cm_node_body(region, "body");
+    double sum = 0;
+    for (const struct cm_node *node = graph->first; node; node = node->next) {
+        const struct cm_tensor *operands[MOST] = {0};
+        bool all = node->op && node->op->flops && node->n_inputs <= MOST;
+        for (int i = 0; all && i < node->n_inputs; i++) {
+            int at = 0;
+            while (at < n_in && graph->inputs[at] != node->inputs[i].value)
+                at++;
+            operands[i] = at < n_in ? in[at] : NULL;
+            all = operands[i] || i > 1 || !node->inputs[i].value;
+        }
+        if (all)
+            sum += node->op->flops(node, operands, node->n_inputs, out, n_out);
+    }
+    return sum;
+}
+
 #define REGION                                                                                     \
     .infer = region_infer, .prepare = region_prepare, .run = region_run, .body = region_body,      \
-    .effects = CM_OUTPUT_SIZE_AT_RUN | CM_REGION
+    .flops = region_flops, .effects = CM_OUTPUT_SIZE_AT_RUN | CM_REGION
 
 CM_OP_IN(cameo, "ai.cameo", ElementwiseRegion, REGION);
 CM_OP_IN(cameo, "ai.cameo", ProductRegion, REGION);

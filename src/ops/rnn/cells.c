@@ -2,6 +2,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/rnn/recurrent.h"
 
+#include <math.h>
+
+#define RECURRENT(cell)                                                                            \
+    .infer = cm_recurrent_infer, .prepare = cm_recurrent_prepare, .run = cm_recurrent_run,         \
+    .body = cm_recurrent_body, .arg = &(cell)
+#define RECURRENT_GRAD(cell)                                                                       \
+    .infer = cm_recurrent_grad_infer, .prepare = cm_recurrent_grad_prepare,                        \
+    .run = cm_recurrent_grad_run, .body = cm_recurrent_grad_body, .arg = &(cell)
+
 /* Gate order i, o, f, c; peepholes i, o, f. With f, g, h the three activations and * elementwise:
  *   i = f(Xi + H Ri + Pi * C)    f = f(Xf + H Rf + Pf * C)    c = g(Xc + H Rc)
  *   C' = f * C + i * c           o = f(Xo + H Ro + Po * C')   H' = o * h(C') */
@@ -29,22 +38,131 @@ static enum cm_status lstm_step(struct cm_rnn_step *s)
     o = cm_step_activate(s, 0, cm_step_clip(s, o));
     s->next[0] = cm_emit(s, "Mul", o, cm_step_activate(s, 2, next_c));
     s->next[1] = next_c;
+    s->kept[0] = i;
+    s->kept[1] = o;
+    s->kept[2] = f;
+    s->kept[3] = candidate;
+    s->kept[4] = next_c;
     return s->build.status;
 }
 
-static const struct cm_cell lstm = {.n_gates = 4,
-                                    .n_states = 2,
-                                    .n_activations = 3,
-                                    .activations = {"Sigmoid", "Tanh", "Tanh"},
-                                    .step = lstm_step};
+static void lstm_turn(struct cm_rnn_row *row)
+{
+    const int64_t n = row->hidden;
+    const bool coupled = cm_node_int(row->node, "input_forget") != 0;
+    const double *p = row->peepholes;
+    for (int gate = 0; gate < 4; gate++)
+        cm_row_recur(row, gate, row->state[0]);
+    for (int64_t j = 0; j < n; j++) {
+        double sum[4], *c = &row->state[1][j];
+        for (int gate = 0; gate < 4; gate++)
+            sum[gate] = row->input[gate * n + j] + row->product[gate * n + j];
+        const double i = cm_row_activate(row, 0, sum[0] + (p ? p[j] * *c : 0));
+        const double f =
+            coupled ? 1 - i : cm_row_activate(row, 0, sum[2] + (p ? p[2 * n + j] * *c : 0));
+        const double candidate = cm_row_activate(row, 1, sum[3]);
+        *c = f * *c + i * candidate;
+        const double o = cm_row_activate(row, 0, sum[1] + (p ? p[n + j] * *c : 0));
+        row->state[0][j] = o * cm_row_activation(row, 2, *c);
+        const double kept[] = {i, o, f, candidate, *c};
+        for (size_t k = 0; k < CM_COUNT(kept); k++)
+            row->kept[(int64_t)k * n + j] = kept[k];
+    }
+}
 
-CM_OP(LSTM, .infer = cm_recurrent_infer, .body = cm_recurrent_body, .arg = &lstm,
+/* Gradients of a sigmoid and a tanh from what they gave: dy * y * (1 - y), dy * (1 - y * y). */
+static cm_value sigmoid_back(struct cm_rnn_step_back *s, cm_value dy, cm_value y)
+{
+    const cm_value rest = cm_emit(s, "Sub", cm_emit_scalar_like(s, y, 1.0), y);
+    return cm_emit(s, "Mul", dy, cm_emit(s, "Mul", y, rest));
+}
+
+static cm_value tanh_back(struct cm_rnn_step_back *s, cm_value dy, cm_value y)
+{
+    const cm_value square = cm_emit(s, "Mul", y, y);
+    return cm_emit(s, "Mul", dy, cm_emit(s, "Sub", cm_emit_scalar_like(s, y, 1.0), square));
+}
+
+static double sigmoid_slope(double y)
+{
+    return y * (1 - y);
+}
+
+static double tanh_slope(double y)
+{
+    return 1 - y * y;
+}
+
+static cm_value side_by_side(struct cm_rnn_step_back *s, const cm_value *parts, size_t n)
+{
+    struct cm_arena *arena = cm_builder_arena(&s->build);
+    return cm_build(&s->build,
+                    &(struct cm_emission){.op = "Concat",
+                                          .inputs = parts,
+                                          .n_inputs = n,
+                                          CM_ATTRIBUTES(cm_attr_int(arena, "axis", -1))});
+}
+
+/* With T = tanh(C'): dC' += dH' o (1 - T T); the gates get dC' c, dH' T, dC' C, dC' i, each times
+ * the slope of its activation; dC = dC' f. */
+static void lstm_step_back(struct cm_rnn_step_back *s)
+{
+    cm_value kept[5];
+    for (int k = 0; k < 5; k++)
+        kept[k] = cm_build_part(&s->build, s->kept, s->hidden, k);
+    const cm_value i = kept[0], o = kept[1], f = kept[2], candidate = kept[3];
+    const cm_value dh = s->d_state[0], t = cm_emit(s, "Tanh", kept[4]);
+    const cm_value dc = cm_emit(s, "Add", s->d_state[1], tanh_back(s, cm_emit(s, "Mul", dh, o), t));
+    const cm_value gates[] = {sigmoid_back(s, cm_emit(s, "Mul", dc, candidate), i),
+                              sigmoid_back(s, cm_emit(s, "Mul", dh, t), o),
+                              sigmoid_back(s, cm_emit(s, "Mul", dc, s->before[1]), f),
+                              tanh_back(s, cm_emit(s, "Mul", dc, i), candidate)};
+    s->d_input = s->d_product = side_by_side(s, gates, CM_COUNT(gates));
+    s->d_state[0] = 0;
+    s->d_state[1] = cm_emit(s, "Mul", dc, f);
+}
+
+static void lstm_turn_back(struct cm_rnn_row_back *row)
+{
+    const int64_t n = row->hidden;
+    for (int64_t j = 0; j < n; j++) {
+        const double i = row->kept[j], o = row->kept[n + j], f = row->kept[2 * n + j];
+        const double candidate = row->kept[3 * n + j], t = tanh(row->kept[4 * n + j]);
+        const double dh = row->d_state[0][j];
+        const double dc = row->d_state[1][j] + dh * o * tanh_slope(t);
+        const double gates[] = {dc * candidate * sigmoid_slope(i), dh * t * sigmoid_slope(o),
+                                dc * row->before[1][j] * sigmoid_slope(f),
+                                dc * i * tanh_slope(candidate)};
+        for (int64_t gate = 0; gate < 4; gate++)
+            row->d_input[gate * n + j] = row->d_product[gate * n + j] = gates[gate];
+        row->d_state[0][j] = 0;
+        row->d_state[1][j] = dc * f;
+    }
+}
+
+static const struct cm_cell lstm = {
+    .n_gates = 4,
+    .n_states = 2,
+    .n_activations = 3,
+    .activations = {CM_ACT_SIGMOID, CM_ACT_TANH, CM_ACT_TANH},
+    .step = lstm_step,
+    .turn = lstm_turn,
+    .n_kept = 5,
+    .training = "LSTMTraining",
+    .gradient = "ai.cameo::LSTMGrad",
+    .step_back = lstm_step_back,
+    .turn_back = lstm_turn_back,
+};
+
+CM_OP(LSTM, RECURRENT(lstm), .grad = cm_recurrent_grad, .grad_fits = cm_recurrent_grad_fits,
       .weights = CM_OPERAND(1) | CM_OPERAND(2) | CM_OPERAND(3) | CM_OPERAND(7));
+CM_OP_IN(cameo, "ai.cameo", LSTMTraining, RECURRENT(lstm));
+CM_OP_IN(cameo, "ai.cameo", LSTMGrad, RECURRENT_GRAD(lstm));
 
 static const struct cm_cell coded_lstm = {.n_gates = 4,
                                           .n_states = 2,
                                           .n_activations = 3,
-                                          .activations = {"Sigmoid", "Tanh", "Tanh"},
+                                          .activations = {CM_ACT_SIGMOID, CM_ACT_TANH, CM_ACT_TANH},
                                           .has_codes = true,
                                           .step = lstm_step};
 
@@ -82,18 +200,97 @@ static enum cm_status gru_step(struct cm_rnn_step *s)
     const cm_value fresh =
         cm_emit(s, "Mul", cm_emit(s, "Sub", cm_emit_scalar_like(s, z, 1.0), z), candidate);
     s->next[0] = cm_emit(s, "Add", fresh, cm_emit(s, "Mul", z, h));
+    s->kept[0] = z;
+    s->kept[1] = r;
+    s->kept[2] = candidate;
+    s->kept[3] = cm_step_part(s, gates, 2);
     return s->build.status;
 }
 
-static const struct cm_cell gru = {.n_gates = 3,
-                                   .n_states = 1,
-                                   .n_activations = 2,
-                                   .activations = {"Sigmoid", "Tanh"},
-                                   .keeps_recurrence_bias = true,
-                                   .step = gru_step};
+/* Of gate `gate` and element j: what the state brings, with its bias. */
+static double gru_product(const struct cm_rnn_row *row, int64_t gate, int64_t j)
+{
+    const int64_t at = gate * row->hidden + j;
+    return row->product[at] + (row->recurrence_bias ? row->recurrence_bias[at] : 0);
+}
 
-CM_OP(GRU, .infer = cm_recurrent_infer, .body = cm_recurrent_body, .arg = &gru,
+static void gru_turn(struct cm_rnn_row *row)
+{
+    const int64_t n = row->hidden;
+    const bool linear = cm_node_int(row->node, "linear_before_reset") != 0;
+    double *h = row->state[0], *z = row->kept, *r = z + n, *candidate = r + n, *memory = z + 3 * n;
+    for (int gate = 0; gate < 3; gate++)
+        cm_row_recur(row, gate, h);
+    for (int64_t j = 0; j < n; j++) {
+        z[j] = cm_row_activate(row, 0, row->input[j] + gru_product(row, 0, j));
+        r[j] = cm_row_activate(row, 0, row->input[n + j] + gru_product(row, 1, j));
+        memory[j] = gru_product(row, 2, j);
+        candidate[j] = r[j] * (linear ? memory[j] : h[j]);
+    }
+    if (!linear)
+        cm_row_recur(row, 2, candidate);
+    for (int64_t j = 0; j < n; j++) {
+        const double reset = linear ? candidate[j] : gru_product(row, 2, j);
+        candidate[j] = cm_row_activate(row, 1, row->input[2 * n + j] + reset);
+        h[j] = (1 - z[j]) * candidate[j] + z[j] * h[j];
+    }
+}
+
+/* Linear before reset, with m = H Rh + b: z gets dH' (H - h), the candidate h gets dH' (1 - z), r
+ * gets dh m, each times the slope of its activation; m gets dh r, and H itself dH' z. */
+static void gru_step_back(struct cm_rnn_step_back *s)
+{
+    cm_value kept[4];
+    for (int k = 0; k < 4; k++)
+        kept[k] = cm_build_part(&s->build, s->kept, s->hidden, k);
+    const cm_value z = kept[0], r = kept[1], candidate = kept[2], dh = s->d_state[0];
+    const cm_value fresh = cm_emit(s, "Sub", cm_emit_scalar_like(s, z, 1.0), z);
+    const cm_value d_candidate = tanh_back(s, cm_emit(s, "Mul", dh, fresh), candidate);
+    const cm_value change = cm_emit(s, "Sub", s->before[0], candidate);
+    const cm_value dz = sigmoid_back(s, cm_emit(s, "Mul", dh, change), z);
+    const cm_value dr = sigmoid_back(s, cm_emit(s, "Mul", d_candidate, kept[3]), r);
+    s->d_input = side_by_side(s, (const cm_value[]){dz, dr, d_candidate}, 3);
+    s->d_product =
+        side_by_side(s, (const cm_value[]){dz, dr, cm_emit(s, "Mul", d_candidate, r)}, 3);
+    s->d_state[0] = cm_emit(s, "Mul", dh, z);
+}
+
+static void gru_turn_back(struct cm_rnn_row_back *row)
+{
+    const int64_t n = row->hidden;
+    for (int64_t j = 0; j < n; j++) {
+        const double z = row->kept[j], r = row->kept[n + j], candidate = row->kept[2 * n + j];
+        const double dh = row->d_state[0][j];
+        const double d_candidate = dh * (1 - z) * tanh_slope(candidate);
+        row->d_input[j] = dh * (row->before[0][j] - candidate) * sigmoid_slope(z);
+        row->d_input[n + j] = d_candidate * row->kept[3 * n + j] * sigmoid_slope(r);
+        row->d_input[2 * n + j] = d_candidate;
+        row->d_product[j] = row->d_input[j];
+        row->d_product[n + j] = row->d_input[n + j];
+        row->d_product[2 * n + j] = d_candidate * r;
+        row->d_state[0][j] = dh * z;
+    }
+}
+
+static const struct cm_cell gru = {
+    .n_gates = 3,
+    .n_states = 1,
+    .n_activations = 2,
+    .activations = {CM_ACT_SIGMOID, CM_ACT_TANH},
+    .keeps_recurrence_bias = true,
+    .step = gru_step,
+    .turn = gru_turn,
+    .n_kept = 4,
+    .training = "GRUTraining",
+    .gradient = "ai.cameo::GRUGrad",
+    .step_back = gru_step_back,
+    .turn_back = gru_turn_back,
+};
+
+CM_OP(GRU, RECURRENT(gru), .grad = cm_recurrent_grad, .grad_fits = cm_recurrent_grad_fits,
       .weights = CM_OPERAND(1) | CM_OPERAND(2) | CM_OPERAND(3));
+CM_OP_IN(cameo, "ai.cameo", GRUTraining, RECURRENT(gru));
+CM_OP_IN(cameo, "ai.cameo", GRUGrad, RECURRENT_GRAD(gru));
 
 /* H' = f(X + H R) */
 static enum cm_status rnn_step(struct cm_rnn_step *s)
@@ -104,8 +301,58 @@ static enum cm_status rnn_step(struct cm_rnn_step *s)
     return s->build.status;
 }
 
-static const struct cm_cell rnn = {
-    .n_gates = 1, .n_states = 1, .n_activations = 1, .activations = {"Tanh"}, .step = rnn_step};
+static void rnn_turn(struct cm_rnn_row *row)
+{
+    cm_row_recur(row, 0, row->state[0]);
+    for (int64_t j = 0; j < row->hidden; j++)
+        row->state[0][j] = cm_row_activate(row, 0, row->input[j] + row->product[j]);
+}
 
-CM_OP(RNN, .infer = cm_recurrent_infer, .body = cm_recurrent_body, .arg = &rnn,
+static enum cm_activation rnn_activation(const struct cm_node *node, int direction);
+
+/* Of a Tanh or a Relu, from what it gave. */
+static void rnn_step_back(struct cm_rnn_step_back *s)
+{
+    const cm_value dh = s->d_state[0];
+    if (rnn_activation(s->call->node, s->direction) == CM_ACT_TANH) {
+        s->d_input = tanh_back(s, dh, s->y);
+    } else {
+        const cm_value zero = cm_emit_scalar_like(s, dh, 0.0);
+        s->d_input = cm_emit(s, "Where", cm_emit(s, "Greater", s->y, zero), dh, zero);
+    }
+    s->d_product = s->d_input;
+    s->d_state[0] = 0;
+}
+
+static void rnn_turn_back(struct cm_rnn_row_back *row)
+{
+    const bool is_tanh = row->form->activations[row->direction][0].kind == CM_ACT_TANH;
+    for (int64_t j = 0; j < row->hidden; j++) {
+        const double y = row->y[j], dy = row->d_state[0][j];
+        row->d_input[j] = row->d_product[j] = is_tanh ? dy * tanh_slope(y) : y > 0 ? dy : 0;
+        row->d_state[0][j] = 0;
+    }
+}
+
+static const struct cm_cell rnn = {
+    .n_gates = 1,
+    .n_states = 1,
+    .n_activations = 1,
+    .activations = {CM_ACT_TANH},
+    .step = rnn_step,
+    .turn = rnn_turn,
+    .gradient = "ai.cameo::RNNGrad",
+    .step_back = rnn_step_back,
+    .turn_back = rnn_turn_back,
+};
+
+static enum cm_activation rnn_activation(const struct cm_node *node, int direction)
+{
+    struct cm_recurrent_form form;
+    cm_recurrent_form(node, rnn.n_activations, rnn.activations, &form);
+    return form.activations[direction][0].kind;
+}
+
+CM_OP(RNN, RECURRENT(rnn), .grad = cm_recurrent_grad, .grad_fits = cm_recurrent_grad_fits,
       .weights = CM_OPERAND(1) | CM_OPERAND(2) | CM_OPERAND(3));
+CM_OP_IN(cameo, "ai.cameo", RNNGrad, RECURRENT_GRAD(rnn));

@@ -4,6 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/rnn/operands.h"
 
+#include "graph/recurrent_form.h"
 #include "ops/common/move.h"
 
 /* Of X (seq, batch, input), batch first with layout 1. */
@@ -17,8 +18,8 @@ static struct cm_dim batch_dim(const struct cm_type *x, bool batch_first)
     return x && x->rank == 3 ? x->dims[!batch_first] : CM_DIM_ANY;
 }
 
-static enum cm_status check_dims(struct cm_infer *in, int i, const char *name, int rank,
-                                 const struct cm_dim *needs)
+enum cm_status cm_recurrent_check_dims(struct cm_infer *in, int i, const char *name, int rank,
+                                       const struct cm_dim *needs)
 {
     const struct cm_type *type = cm_infer_type(in, i);
     struct cm_dim both;
@@ -34,15 +35,6 @@ static enum cm_status check_dims(struct cm_infer *in, int i, const char *name, i
     return CM_OK;
 }
 
-static enum cm_status check_length(int64_t length, int64_t most, struct cm_error *err)
-{
-    if (length < 0 || length > most)
-        return cm_fail(err, CM_BAD_ARGUMENT,
-                       "a sequence length is %lld, must be 0 to %lld, the sequence length of X",
-                       (long long)length, (long long)most);
-    return CM_OK;
-}
-
 static enum cm_status check_known_lengths(struct cm_infer *in, int i, struct cm_dim sequence)
 {
     struct cm_known known;
@@ -50,7 +42,7 @@ static enum cm_status check_known_lengths(struct cm_infer *in, int i, struct cm_
         return CM_OK;
     for (size_t k = 0; k < known.count; k++)
         if (known.items[k].is_number)
-            CM_TRY(check_length(known.items[k].number, sequence.value, in->err));
+            CM_TRY(cm_recurrent_check_length(known.items[k].number, sequence.value, in->err));
     return CM_OK;
 }
 
@@ -66,15 +58,17 @@ enum cm_status cm_recurrent_check(struct cm_infer *in, const struct cm_recurrent
     const struct cm_dim state[2][3] = {{dirs, batch, hidden}, {batch, dirs, hidden}};
     if (x->rank != CM_RANK_UNKNOWN && x->rank != 3)
         return cm_infer_fail(in, "input 0 'X' has rank %d, needs 3", x->rank);
-    /* The rest of their shapes is for the products in the body to check. */
-    const struct cm_dim weights[3] = {dirs, CM_DIM_ANY, CM_DIM_ANY};
-    CM_TRY(check_dims(in, IN_W, "W", 3, weights));
-    CM_TRY(check_dims(in, IN_R, "R", 3, weights));
-    CM_TRY(check_dims(in, IN_B, "B", 2, (struct cm_dim[]){dirs, biases}));
-    CM_TRY(check_dims(in, IN_LENS, "sequence_lens", 1, &batch));
-    CM_TRY(check_dims(in, IN_H, "initial_h", 3, state[first]));
-    CM_TRY(check_dims(in, IN_C, "initial_c", 3, state[first]));
-    CM_TRY(check_dims(in, IN_P, "P", 2, (struct cm_dim[]){dirs, peepholes}));
+    const struct cm_dim input = x->rank == 3 ? x->dims[2] : CM_DIM_ANY;
+    const struct cm_dim rows = known ? CM_DIM(sizes->gates * hidden.value) : CM_DIM_ANY;
+    const struct cm_dim w[2][3] = {{dirs, rows, input}, {dirs, input, rows}};
+    const struct cm_dim r[2][3] = {{dirs, rows, hidden}, {dirs, hidden, rows}};
+    CM_TRY(cm_recurrent_check_dims(in, IN_W, "W", 3, w[sizes->transposed]));
+    CM_TRY(cm_recurrent_check_dims(in, IN_R, "R", 3, r[sizes->transposed]));
+    CM_TRY(cm_recurrent_check_dims(in, IN_B, "B", 2, (struct cm_dim[]){dirs, biases}));
+    CM_TRY(cm_recurrent_check_dims(in, IN_LENS, "sequence_lens", 1, &batch));
+    CM_TRY(cm_recurrent_check_dims(in, IN_H, "initial_h", 3, state[first]));
+    CM_TRY(cm_recurrent_check_dims(in, IN_C, "initial_c", 3, state[first]));
+    CM_TRY(cm_recurrent_check_dims(in, IN_P, "P", 2, (struct cm_dim[]){dirs, peepholes}));
     return check_known_lengths(in, IN_LENS, sequence_dim(x, first));
 }
 
@@ -85,7 +79,7 @@ static enum cm_status lengths_infer(struct cm_infer *in)
     const struct cm_type *x = cm_infer_type(in, 1);
     const bool first = cm_node_int(in->node, "layout") != 0;
     const struct cm_dim batch = batch_dim(x, first);
-    CM_TRY(check_dims(in, 0, "sequence_lens", 1, &batch));
+    CM_TRY(cm_recurrent_check_dims(in, 0, "sequence_lens", 1, &batch));
     CM_TRY(check_known_lengths(in, 0, sequence_dim(x, first)));
     return cm_infer_set_tensor(in, 0, CM_INT32, 1, &batch);
 }
@@ -95,7 +89,7 @@ static enum cm_status lengths_run(struct cm_call *call)
     const struct cm_tensor *lengths = call->in[0];
     const int64_t most = call->in[1]->shape.dims[cm_node_int(call->node, "layout") != 0];
     for (int64_t i = 0; i < cm_tensor_count(lengths); i++)
-        CM_TRY(check_length(cm_tensor_int(lengths, i), most, call->err));
+        CM_TRY(cm_recurrent_check_length(cm_tensor_int(lengths, i), most, call->err));
     return cm_run_copy(call);
 }
 
@@ -117,7 +111,7 @@ static enum cm_status state_infer(struct cm_infer *in)
     const struct cm_dim dirs = CM_DIM(cm_node_int(in->node, "directions"));
     const struct cm_dim hidden = CM_DIM(cm_node_int(in->node, "hidden_size"));
     const struct cm_dim dims[2][3] = {{dirs, batch, hidden}, {batch, dirs, hidden}};
-    CM_TRY(check_dims(in, 0, "state", 3, dims[first]));
+    CM_TRY(cm_recurrent_check_dims(in, 0, "state", 3, dims[first]));
     return cm_infer_set_tensor(in, 0, cm_infer_type(in, 0)->dtype, 3, dims[first]);
 }
 

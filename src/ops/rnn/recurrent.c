@@ -18,15 +18,12 @@ static int hidden_axis(const struct cm_node *node)
     return cell->has_codes ? 1 : 2;
 }
 
-static struct cm_dim hidden_dim(const struct cm_node *node, const struct cm_type *r)
+struct cm_dim cm_recurrent_hidden(const struct cm_node *node, const struct cm_type *r)
 {
     if (cm_node_attr(node, "hidden_size"))
         return CM_DIM(cm_node_int(node, "hidden_size"));
     return r && r->rank == 3 ? r->dims[hidden_axis(node)] : CM_DIM_ANY;
 }
-
-/* So that sizes of gates can be added up. */
-enum { MOST_HIDDEN = 1 << 30 };
 
 static enum cm_status check_attributes(const struct cm_node *node, const struct cm_cell *cell,
                                        struct cm_error *err)
@@ -40,8 +37,17 @@ static enum cm_status check_attributes(const struct cm_node *node, const struct 
     const size_t needed = (size_t)(cell->n_activations * n_directions(node));
     if (cm_node_attr(node, "activations") && given != needed)
         return cm_fail(err, CM_BAD_MODEL, "has %zu activations, needs %zu", given, needed);
+    struct cm_recurrent_form form;
+    cm_recurrent_form(node, cell->n_activations, cell->activations, &form);
+    for (size_t i = 0; i < needed; i++) {
+        const struct cm_recurrent_activation *a =
+            &form.activations[i / (size_t)cell->n_activations][i % (size_t)cell->n_activations];
+        if (a->kind == CM_ACT_UNKNOWN)
+            return cm_fail(err, CM_BAD_MODEL, "activation '%.*s' is none that ONNX has",
+                           CM_STR_FMT(a->name));
+    }
     const int64_t hidden = cm_node_int(node, "hidden_size");
-    if (cm_node_attr(node, "hidden_size") && (hidden < 1 || hidden > MOST_HIDDEN))
+    if (cm_node_attr(node, "hidden_size") && (hidden < 1 || hidden > CM_MOST_HIDDEN))
         return cm_fail(err, CM_BAD_MODEL, "hidden_size is %lld", (long long)hidden);
     return CM_OK;
 }
@@ -53,7 +59,7 @@ static enum cm_status check_hidden(struct cm_infer *in)
     const int axis = hidden_axis(in->node);
     if (!r || r->rank != 3 || !cm_dim_known(r->dims[axis]))
         return CM_OK;
-    if (r->dims[axis].value > MOST_HIDDEN)
+    if (r->dims[axis].value > CM_MOST_HIDDEN)
         return cm_infer_fail(in, "R has size %lld on axis %d", (long long)r->dims[axis].value,
                              axis);
     const int64_t hidden = cm_node_int(in->node, "hidden_size");
@@ -70,11 +76,12 @@ enum cm_status cm_recurrent_infer(struct cm_infer *in)
     CM_TRY(check_attributes(in->node, cell, in->err));
     CM_TRY(check_hidden(in));
     const bool batch_first = cm_node_int(in->node, "layout") != 0;
-    const struct cm_recurrent_sizes sizes = {.directions = n_directions(in->node),
-                                             .gates = cell->n_gates,
-                                             .hidden =
-                                                 hidden_dim(in->node, cm_infer_type(in, IN_R)),
-                                             .batch_first = batch_first};
+    const struct cm_recurrent_sizes sizes = {
+        .directions = n_directions(in->node),
+        .gates = cell->n_gates,
+        .hidden = cm_recurrent_hidden(in->node, cm_infer_type(in, IN_R)),
+        .batch_first = batch_first,
+        .transposed = cell->has_codes};
     CM_TRY(cm_recurrent_check(in, &sizes));
     const bool known = x->rank == 3;
     const struct cm_dim seq = known ? x->dims[batch_first] : CM_DIM_ANY;
@@ -85,99 +92,52 @@ enum cm_status cm_recurrent_infer(struct cm_infer *in)
     CM_TRY(cm_infer_set_tensor(in, 0, x->dtype, 4, y[batch_first]));
     for (int s = 0; s < cell->n_states; s++)
         CM_TRY(cm_infer_set_tensor(in, s + 1, x->dtype, 3, last[batch_first]));
+    const struct cm_dim parts =
+        cm_dim_known(hidden) ? CM_DIM(cell->n_kept * hidden.value) : CM_DIM_ANY;
+    const struct cm_dim reserve[] = {dirs, seq, batch, parts};
+    if (in->n_out > cell->n_states + 1)
+        return cm_infer_set_tensor(in, cell->n_states + 1, x->dtype, 4, reserve);
     return CM_OK;
 }
 
 /* ---- activations ---- */
 
-struct activation {
-    const char *name;  /* as in the attribute */
-    const char *op;    /* the operator that computes it; NULL: composed below */
-    int n_parameters;  /* of alpha, beta */
-    float alpha, beta; /* defaults */
+/* The operator that computes an activation; those without one are composed below. */
+static const char *const operators[CM_ACTIVATIONS] = {
+    [CM_ACT_RELU] = "Relu",
+    [CM_ACT_TANH] = "Tanh",
+    [CM_ACT_SIGMOID] = "Sigmoid",
+    [CM_ACT_SOFTSIGN] = "Softsign",
+    [CM_ACT_SOFTPLUS] = "Softplus",
+    [CM_ACT_LEAKY_RELU] = "LeakyRelu",
+    [CM_ACT_THRESHOLDED_RELU] = "ThresholdedRelu",
+    [CM_ACT_ELU] = "Elu",
+    [CM_ACT_HARD_SIGMOID] = "HardSigmoid",
 };
-
-static const struct activation activations[] = {
-    {"Relu", "Relu", 0, 0, 0},
-    {"Tanh", "Tanh", 0, 0, 0},
-    {"Sigmoid", "Sigmoid", 0, 0, 0},
-    {"Softsign", "Softsign", 0, 0, 0},
-    {"Softplus", "Softplus", 0, 0, 0},
-    {"LeakyRelu", "LeakyRelu", 1, 0.01F, 0},
-    {"ThresholdedRelu", "ThresholdedRelu", 1, 1, 0},
-    {"Elu", "Elu", 1, 1, 0},
-    {"HardSigmoid", "HardSigmoid", 2, 0.2F, 0.5F},
-    {"Affine", NULL, 2, 1, 0},
-    {"ScaledTanh", NULL, 2, 1, 1},
-};
-
-static const struct activation *find_activation(struct cm_str name)
-{
-    for (size_t i = 0; i < CM_COUNT(activations); i++) {
-        const struct cm_str known = cm_str(activations[i].name);
-        if (known.size != name.size)
-            continue;
-        bool same = true; /* exporters differ in case */
-        for (size_t c = 0; c < name.size; c++)
-            same = same && (known.data[c] | 32) == (name.data[c] | 32);
-        if (same)
-            return &activations[i];
-    }
-    return NULL;
-}
-
-static struct cm_str activation_name(const struct cm_rnn_step *step, int index)
-{
-    const struct cm_node *node = step->call->node;
-    const struct cm_cell *cell = node->op->arg;
-    const struct cm_strs names = cm_node_strs(node, "activations");
-    if (cm_node_attr(node, "activations") && (size_t)index < names.count)
-        return names.items[index];
-    return cm_str(cell->activations[index % cell->n_activations]);
-}
-
-/* Each parameter list is consumed by those activations before this one that take such a parameter.
- */
-static float parameter(const struct cm_rnn_step *step, const char *list, int index, int which,
-                       float by_default)
-{
-    const struct cm_floats values = cm_node_floats(step->call->node, list);
-    size_t at = 0;
-    for (int i = 0; i < index; i++) {
-        const struct activation *before = find_activation(activation_name(step, i));
-        at += before && before->n_parameters > which;
-    }
-    return at < values.count ? values.items[at] : by_default;
-}
 
 cm_value cm_step_activate(struct cm_rnn_step *step, int which, cm_value x)
 {
-    const struct cm_cell *cell = step->call->node->op->arg;
+    const struct cm_node *node = step->call->node;
+    const struct cm_cell *cell = node->op->arg;
     struct cm_arena *arena = cm_builder_arena(&step->build);
-    const int index = step->direction * cell->n_activations + which;
-    const struct cm_str name = activation_name(step, index);
-    const struct activation *kind = find_activation(name);
-    if (!kind) {
-        cm_builder_fail(&step->build, CM_BAD_MODEL, "activation '%.*s' is none that ONNX has",
-                        CM_STR_FMT(name));
-        return 0;
+    struct cm_recurrent_form form;
+    cm_recurrent_form(node, cell->n_activations, cell->activations, &form);
+    const struct cm_recurrent_activation *a = &form.activations[step->direction][which];
+    if (operators[a->kind]) {
+        const struct cm_attribute_proto parameters[] = {cm_attr_float(arena, "alpha", a->alpha),
+                                                        cm_attr_float(arena, "beta", a->beta)};
+        return cm_build(
+            &step->build,
+            &(struct cm_emission){.op = operators[a->kind],
+                                  CM_INPUTS(x),
+                                  .attributes = parameters,
+                                  .n_attributes = (size_t)cm_activation_parameters(a->kind)});
     }
-    const float alpha = parameter(step, "activation_alpha", index, 0, kind->alpha);
-    const float beta = parameter(step, "activation_beta", index, 1, kind->beta);
-    if (kind->op && kind->n_parameters == 0)
-        return cm_emit(step, kind->op, x);
-    if (kind->op && kind->n_parameters == 1)
-        return cm_emit_with(step, kind->op, CM_ATTRIBUTES(cm_attr_float(arena, "alpha", alpha)), x);
-    if (kind->op)
-        return cm_build(&step->build,
-                        &(struct cm_emission){.op = kind->op,
-                                              CM_INPUTS(x),
-                                              CM_ATTRIBUTES(cm_attr_float(arena, "alpha", alpha),
-                                                            cm_attr_float(arena, "beta", beta))});
-    const cm_value a = cm_emit_scalar_like(step, x, alpha), b = cm_emit_scalar_like(step, x, beta);
-    if (cm_str_is(cm_str(kind->name), "Affine"))
-        return cm_emit(step, "Add", cm_emit(step, "Mul", x, a), b);
-    return cm_emit(step, "Mul", a, cm_emit(step, "Tanh", cm_emit(step, "Mul", x, b)));
+    const cm_value alpha = cm_emit_scalar_like(step, x, (double)a->alpha);
+    const cm_value beta = cm_emit_scalar_like(step, x, (double)a->beta);
+    if (a->kind == CM_ACT_AFFINE)
+        return cm_emit(step, "Add", cm_emit(step, "Mul", x, alpha), beta);
+    return cm_emit(step, "Mul", alpha, cm_emit(step, "Tanh", cm_emit(step, "Mul", x, beta)));
 }
 
 cm_value cm_step_clip(struct cm_rnn_step *step, cm_value x)
@@ -190,11 +150,18 @@ cm_value cm_step_clip(struct cm_rnn_step *step, cm_value x)
                    cm_emit_scalar_like(step, x, limit));
 }
 
+cm_value cm_build_part(struct cm_builder *build, cm_value x, int64_t hidden, int part)
+{
+    const int64_t from = part * hidden, to = from + hidden, last = -1;
+    return cm_build(build, &(struct cm_emission){.op = "Slice",
+                                                 CM_INPUTS(x, cm_build_int64s(build, 1, &from),
+                                                           cm_build_int64s(build, 1, &to),
+                                                           cm_build_int64s(build, 1, &last))});
+}
+
 cm_value cm_step_part(struct cm_rnn_step *step, cm_value x, int part)
 {
-    const int64_t from = part * step->hidden;
-    return cm_emit(step, "Slice", x, cm_emit_int64s(step, from),
-                   cm_emit_int64s(step, from + step->hidden), cm_emit_int64s(step, -1));
+    return cm_build_part(&step->build, x, step->hidden, part);
 }
 
 /* x, as codes, times weights that are codes. */
@@ -225,18 +192,22 @@ cm_value cm_step_recur(struct cm_rnn_step *step, cm_value state)
 
 /* ---- the graph around a step ---- */
 
-/* Direction d of an operand whose first axis counts directions, without that axis. */
-static cm_value pick(struct cm_body *b, cm_value operand, int d)
+cm_value cm_body_pick(struct cm_body *b, cm_value operand, int64_t along, int d)
 {
     if (!operand)
         return 0;
-    const cm_value axis = cm_emit_int64s(b, 0);
+    const cm_value axis = cm_emit_int64s(b, along);
     const cm_value one =
         cm_emit(b, "Slice", operand, cm_emit_int64s(b, d), cm_emit_int64s(b, d + 1), axis);
     return cm_emit(b, "Squeeze", one, axis);
 }
 
-static cm_value transpose(struct cm_body *b, cm_value x, size_t rank, const int64_t *order)
+static cm_value pick(struct cm_body *b, cm_value operand, int d)
+{
+    return cm_body_pick(b, operand, 0, d);
+}
+
+cm_value cm_body_transpose(struct cm_body *b, cm_value x, size_t rank, const int64_t *order)
 {
     return cm_emit_with(
         b, "Transpose",
@@ -245,21 +216,26 @@ static cm_value transpose(struct cm_body *b, cm_value x, size_t rank, const int6
 
 static const int64_t swap_2[] = {1, 0}, swap_3[] = {1, 0, 2};
 
-static cm_value initial_state(struct cm_body *b, cm_value x, int operand, int d, int64_t hidden,
-                              bool batch_first)
+cm_value cm_body_zero_state(struct cm_body *b, cm_value x, int64_t hidden)
 {
-    cm_value given = cm_recurrent_state(b, operand, n_directions(b->node), hidden);
-    if (given) {
-        if (batch_first)
-            given = transpose(b, given, 3, swap_3);
-        return pick(b, given, d);
-    }
     const cm_value batch = cm_emit(b, "Slice", cm_emit(b, "Shape", x), cm_emit_int64s(b, 1),
                                    cm_emit_int64s(b, 2), cm_emit_int64s(b, 0));
     const cm_value shape = cm_emit_with(
         b, "Concat", CM_ATTRIBUTES(cm_attr_int(cm_builder_arena(&b->build), "axis", 0)), batch,
         cm_emit_int64s(b, hidden));
     return cm_emit(b, "Expand", cm_emit_scalar_like(b, x, 0.0), shape);
+}
+
+static cm_value initial_state(struct cm_body *b, cm_value x, int operand, int d, int64_t hidden,
+                              bool batch_first)
+{
+    cm_value given = cm_recurrent_state(b, operand, n_directions(b->node), hidden);
+    if (given) {
+        if (batch_first)
+            given = cm_body_transpose(b, given, 3, swap_3);
+        return pick(b, given, d);
+    }
+    return cm_body_zero_state(b, x, hidden);
 }
 
 /* One direction of the whole operator. */
@@ -273,9 +249,16 @@ struct pass {
     cm_value lens; /* (batch) or 0 */
     cm_value state[CM_MAX_STATES];
     struct cm_rnn_step step;
-    cm_value y; /* (seq, batch, hidden) */
+    cm_value y;       /* (seq, batch, hidden) */
+    cm_value reserve; /* (seq, batch, kept * hidden), where wanted */
     cm_value last[CM_MAX_STATES];
 };
+
+static bool wants_reserve(const struct cm_body *b)
+{
+    const struct cm_cell *cell = b->node->op->arg;
+    return cm_body_wants(b, cell->n_states + 1);
+}
 
 static cm_value weighted_input(struct pass *pass)
 {
@@ -286,7 +269,7 @@ static cm_value weighted_input(struct pass *pass)
         pass->cell->has_codes
             ? coded_product(&b->build, pass->x, w, pick(b, cm_body_input(b, IN_W_SCALE), pass->d),
                             pick(b, cm_body_input(b, IN_W_ZERO), pass->d))
-            : cm_emit(b, "MatMul", pass->x, transpose(b, w, 2, swap_2));
+            : cm_emit(b, "MatMul", pass->x, cm_body_transpose(b, w, 2, swap_2));
     const cm_value bias = pick(b, cm_body_input(b, IN_B), pass->d);
     if (!bias)
         return product;
@@ -336,9 +319,16 @@ static struct cm_graph *step_graph(struct pass *pass, cm_value input, cm_value p
     cm_value y = step->next[0];
     if (positions)
         stop_at_end(pass, step, position, &y);
-    cm_value outputs[CM_MAX_STATES + 1];
+    size_t n_outputs = (size_t)pass->cell->n_states + 1;
+    cm_value outputs[CM_MAX_STATES + 2];
     memcpy(outputs, step->next, sizeof step->next);
-    outputs[pass->cell->n_states] = y;
+    outputs[n_outputs - 1] = y;
+    if (wants_reserve(b))
+        outputs[n_outputs++] = cm_build(
+            &step->build, &(struct cm_emission){.op = "Concat",
+                                                .inputs = step->kept,
+                                                .n_inputs = (size_t)pass->cell->n_kept,
+                                                CM_ATTRIBUTES(cm_attr_int(arena, "axis", -1))});
     if (step->build.status) {
         if (!b->build.status)
             b->build.status = step->build.status;
@@ -346,7 +336,7 @@ static struct cm_graph *step_graph(struct pass *pass, cm_value input, cm_value p
     }
     if (!positions) /* a value may be one output only once: the state and the slice are the same */
         outputs[pass->cell->n_states] = cm_emit(step, "Identity", y);
-    cm_graph_set_outputs(graph, outputs, (size_t)pass->cell->n_states + 1);
+    cm_graph_set_outputs(graph, outputs, n_outputs);
     return graph;
 }
 
@@ -373,7 +363,7 @@ static enum cm_status build_pass(struct pass *pass)
         pass->step.recurrence_scale = pick(b, cm_body_input(b, IN_R_SCALE), pass->d);
         pass->step.recurrence_zero = pick(b, cm_body_input(b, IN_R_ZERO), pass->d);
     } else {
-        pass->step.recurrence = transpose(b, pass->step.recurrence, 2, swap_2);
+        pass->step.recurrence = cm_body_transpose(b, pass->step.recurrence, 2, swap_2);
     }
     pass->step.peepholes = pick(b, cm_body_input(b, IN_P), pass->d);
     const cm_value positions = pass->lens ? sequence_positions(pass) : 0;
@@ -382,7 +372,8 @@ static enum cm_status build_pass(struct pass *pass)
     CM_TRY(b->build.status);
 
     const size_t n_states = (size_t)pass->cell->n_states, n_scans = positions ? 2 : 1;
-    cm_value inputs[CM_MAX_STATES + 2], outputs[CM_MAX_STATES + 1];
+    const size_t n_results = wants_reserve(b) ? 2 : 1;
+    cm_value inputs[CM_MAX_STATES + 2], outputs[CM_MAX_STATES + 2];
     memcpy(inputs, pass->state, sizeof pass->state);
     inputs[n_states] = input;
     inputs[n_states + 1] = positions;
@@ -391,7 +382,7 @@ static enum cm_status build_pass(struct pass *pass)
     const struct cm_attribute_proto attributes[] = {
         cm_attr_int(arena, "num_scan_inputs", (int64_t)n_scans),
         cm_attr_ints(arena, "scan_input_directions", n_scans, backwards),
-        cm_attr_ints(arena, "scan_output_directions", 1, backwards),
+        cm_attr_ints(arena, "scan_output_directions", n_results, backwards),
     };
     cm_build(&b->build, &(struct cm_emission){.op = "Scan",
                                               .inputs = inputs,
@@ -401,14 +392,15 @@ static enum cm_status build_pass(struct pass *pass)
                                               .body_graphs = &graph,
                                               .body_names = names,
                                               .n_bodies = 1,
-                                              .n_outputs = n_states + 1,
+                                              .n_outputs = n_states + n_results,
                                               .outputs = outputs});
     memcpy(pass->last, outputs, n_states * sizeof outputs[0]);
     pass->y = outputs[n_states];
+    pass->reserve = n_results > 1 ? outputs[n_states + 1] : 0;
     return b->build.status;
 }
 
-static cm_value join(struct cm_body *b, const cm_value *parts, int n, int64_t axis)
+cm_value cm_body_join(struct cm_body *b, const cm_value *parts, int n, int64_t axis)
 {
     cm_value lifted[2];
     for (int i = 0; i < n; i++)
@@ -426,14 +418,14 @@ enum cm_status cm_recurrent_body(struct cm_body *b)
     const struct cm_cell *cell = node->op->arg;
     const bool batch_first = cm_node_int(node, "layout") != 0;
     const struct cm_dim hidden =
-        hidden_dim(node, cm_builder_type(&b->build, cm_body_input(b, IN_R)));
+        cm_recurrent_hidden(node, cm_builder_type(&b->build, cm_body_input(b, IN_R)));
     if (!cm_dim_known(hidden))
         return cm_body_decline(b, "the hidden size is not known");
     const bool reverse = cm_str_is(cm_node_str(node, "direction"), "reverse");
     const int n = n_directions(node);
-    cm_value x = cm_body_input(b, IN_X), ys[2], lasts[CM_MAX_STATES][2];
+    cm_value x = cm_body_input(b, IN_X), ys[2], reserves[2], lasts[CM_MAX_STATES][2];
     if (batch_first)
-        x = transpose(b, x, 3, swap_3);
+        x = cm_body_transpose(b, x, 3, swap_3);
     const cm_value lens = cm_recurrent_lengths(b);
     CM_TRY(b->build.status);
     for (int d = 0; d < n; d++) {
@@ -449,19 +441,22 @@ enum cm_status cm_recurrent_body(struct cm_body *b)
             pass.state[s] = initial_state(b, x, IN_H + s, d, hidden.value, batch_first);
         CM_TRY(build_pass(&pass));
         ys[d] = pass.y;
+        reserves[d] = pass.reserve;
         for (int s = 0; s < cell->n_states; s++)
             lasts[s][d] = pass.last[s];
     }
     if (cm_body_wants(b, 0)) {
-        cm_value y = join(b, ys, n, 1);
+        cm_value y = cm_body_join(b, ys, n, 1);
         const int64_t order[] = {2, 0, 1,
                                  3}; /* (seq, dirs, batch, hidden) to (batch, seq, dirs, hidden) */
         if (batch_first)
-            y = transpose(b, y, 4, order);
+            y = cm_body_transpose(b, y, 4, order);
         CM_TRY(cm_body_return(b, 0, y));
     }
+    if (wants_reserve(b))
+        CM_TRY(cm_body_return(b, cell->n_states + 1, cm_body_join(b, reserves, n, 0)));
     for (int s = 0; s < cell->n_states; s++)
         if (cm_body_wants(b, s + 1))
-            CM_TRY(cm_body_return(b, s + 1, join(b, lasts[s], n, batch_first ? 1 : 0)));
+            CM_TRY(cm_body_return(b, s + 1, cm_body_join(b, lasts[s], n, batch_first ? 1 : 0)));
     return b->build.status;
 }

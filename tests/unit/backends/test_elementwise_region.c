@@ -231,8 +231,8 @@ static bool shape_suits(const struct trial *t, const struct element_use *use, cm
     const struct cm_type *type = type_of(t, value);
     if (!first || use->shapes == ELEMENT_BROADCAST)
         return true;
-    if (use->shapes == ELEMENT_SCALARS)
-        return is_single(type);
+    if (use->shapes == ELEMENT_SCALARS || use->shapes == ELEMENT_NUMBERS)
+        return is_single(type) && (use->shapes == ELEMENT_SCALARS || type->rank <= 1);
     return same_dims(type, type_of(t, first)) || (use->shapes == ELEMENT_FIRST && is_single(type) &&
                                                   type->rank <= type_of(t, first)->rank);
 }
@@ -254,6 +254,20 @@ static cm_value some_value(struct trial *t, const struct cm_schema *schema,
             return value;
     }
     return 0;
+}
+
+/* Removes the last node where it has no loop for its types. */
+static void take_back_unless_loop(struct trial *t)
+{
+    struct cm_node *node = cm_value_get(t->body->module, t->values[t->n_values - 1])->node;
+    enum cm_dtype types[ELEMENT_MOST];
+    struct cm_element_loop loop;
+    for (int i = 0; i < node->n_inputs; i++)
+        types[i] = type_of(t, node->inputs[i].value)->dtype;
+    if (node->op->elementwise(node, types, type_of(t, node->outputs[0])->dtype, &loop))
+        return;
+    cm_graph_remove_node(node);
+    t->n_values--;
 }
 
 static void add_node(struct trial *t, const struct cm_op *const *ops, size_t n_ops)
@@ -286,6 +300,8 @@ static void add_node(struct trial *t, const struct cm_op *const *ops, size_t n_o
                                                   .attributes = attributes,
                                                   .n_attributes = use->attribute != NULL});
     CHECK_OK(t->build.status, &t->err);
+    if (use->shapes == ELEMENT_NUMBERS)
+        take_back_unless_loop(t);
 }
 
 /* Up to RESULTS computed values of the full shape, each once. */

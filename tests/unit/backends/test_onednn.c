@@ -10,6 +10,7 @@
 #include <pthread.h>
 
 enum { MOST_INPUTS = 8, MOST_STEPS = 32 };
+#define HEAD "<ir_version: 10, opset_import: [\"\" : 28, \"ai.cameo\" : 1]>\n"
 
 /* Without the library all of this runs on the reference kernels, and says why. */
 static bool have_onednn(void)
@@ -96,7 +97,7 @@ static struct outcome *run_way(struct cm_arena *arena, const char *text, const s
     struct outcome *outcome = CM_NEW(arena, struct outcome);
     struct cm_error err;
     char whole[2048];
-    snprintf(whole, sizeof whole, "%s%s", GRAPH_HEAD, text);
+    snprintf(whole, sizeof whole, "%s%s", HEAD, text);
     struct cm_graph *graph = graph_of(arena, whole, NULL);
     const struct cm_datum *in[MOST_INPUTS];
     const size_t n_in = graph->n_inputs;
@@ -291,6 +292,75 @@ void test_conv_transpose__agrees_with_the_reference(void)
     check_declines("g (float[1,4,5,5] x, float[4,4,3,3] w) => (y)"
                    " { y = ConvTranspose<auto_pad = \"SAME_UPPER\", strides = [2, 2]>(x, w) }",
                    "pads follow from the size of its result");
+}
+
+/* ---- gradients of convolutions ---- */
+
+/* The gradients with the result itself as what comes in, each alone and all together. */
+static void check_conv_grad(const struct conv_case *c)
+{
+    static const char *const wanted[] = {"g, , ", ", g, ", ", u, g"};
+    char text[1024];
+    for (size_t i = 0; i < CM_COUNT(wanted); i++) {
+        snprintf(text, sizeof text,
+                 "g (float[%s] x, float[%s] w) => (g)"
+                 " { y = %s<%s>(x, w) %s = ai.cameo.%sGrad<%s>(y, x, w) }",
+                 c->x, c->w, c->op, c->attributes, wanted[i], c->op, c->attributes);
+        check_model(text, 2);
+    }
+    snprintf(text, sizeof text,
+             "g (float[%s] x, float[%s] w) => (g)"
+             " { y = %s<%s>(x, w) a, b, c = ai.cameo.%sGrad<%s>(y, x, w)"
+             " m = Constant<value_ints = [-1]>()"
+             " d = Reshape(a, m) e = Reshape(b, m) g = Concat<axis = 0>(d, e, c) }",
+             c->x, c->w, c->op, c->attributes, c->op, c->attributes);
+    check_model(text, 2);
+}
+
+#define CHECK_GRADIENTS(cases)                                                                     \
+    for (size_t i = 0; i < CM_COUNT(cases); i++)                                                   \
+    check_conv_grad(&(cases)[i])
+
+void test_conv_grad__agrees_with_the_reference(void)
+{
+    static const struct conv_case cases[] = {
+        {"Conv", "1,16,9,9", "16,16,3,3", 16, "group = 1"},
+        {"Conv", "2,3,17,15", "17,3,3,3", 17, "pads = [1, 1, 1, 1]"},
+        {"Conv", "1,17,8,8", "5,17,1,1", 5, "group = 1"},
+        {"Conv", "2,32,14,14", "64,32,3,3", 64, "strides = [2, 2], pads = [1, 1, 1, 1]"},
+        {"Conv", "1,3,23,23", "64,3,7,7", 64, "strides = [2, 2], pads = [3, 3, 3, 3]"},
+        {"Conv", "1,16,15,15", "16,16,3,3", 16, "dilations = [2, 3], pads = [2, 3, 2, 3]"},
+        {"Conv", "1,16,9,8", "16,16,3,4", 16, "auto_pad = \"SAME_UPPER\", strides = [2, 2]"},
+        {"Conv", "1,32,9,9", "32,16,3,3", 32, "group = 2, pads = [1, 1, 1, 1]"},
+        {"Conv", "2,32,9,9", "32,1,3,3", 32, "group = 32, pads = [1, 1, 1, 1]"},
+        {"Conv", "1,17,9,9", "17,1,3,3", 17, "group = 17, strides = [2, 2], pads = [1, 1, 1, 1]"},
+        {"Conv", "2,16,20", "24,16,3", 24, "pads = [1, 1]"},
+        {"Conv", "1,16,5,6,7", "16,16,3,3,3", 16, "pads = [1, 1, 1, 1, 1, 1]"},
+    };
+    CHECK_GRADIENTS(cases);
+}
+
+void test_conv_transpose_grad__agrees_with_the_reference(void)
+{
+    static const struct conv_case cases[] = {
+        {"ConvTranspose", "1,16,9,9", "16,16,3,3", 16, "group = 1"},
+        {"ConvTranspose", "2,3,7,5", "3,17,3,3", 17, "pads = [1, 1, 1, 1]"},
+        {"ConvTranspose", "2,32,7,7", "32,64,3,3", 64, "strides = [2, 2], pads = [1, 1, 1, 1]"},
+        {"ConvTranspose", "1,16,9,9", "16,8,3,3", 16, "group = 2, strides = [2, 2]"},
+        {"ConvTranspose", "1,16,6,6", "16,16,3,3", 16,
+         "strides = [2, 2], output_padding = [1, 1], pads = [1, 1, 1, 1]"},
+    };
+    CHECK_GRADIENTS(cases);
+}
+
+void test_conv_grad__says_why_it_declines(void)
+{
+    check_declines("g (float[1,4,3,3] dy, float[1,3,5,5] x, float[4,3,3,3] w) => (db)"
+                   " { , , db = ai.cameo.ConvGrad(dy, x, w) }",
+                   "the gradient of the bias is wanted, not that of W");
+    check_declines("g (double[1,4,3,3] dy, double[1,3,5,5] x, double[4,3,3,3] w) => (dx)"
+                   " { dx = ai.cameo.ConvGrad(dy, x, w) }",
+                   "onednn: input 0 is double");
 }
 
 void test_conv__says_why_it_declines(void)

@@ -57,14 +57,16 @@ static void order(struct cm_arena *arena)
         const char *ran;
     } rows[] = {
         {{.only = NULL},
-         "upgrade simplify patterns gradients fold merge simplify inference transposes regions "},
+         "upgrade simplify patterns gradients quantized fold merge simplify inference transposes "
+         "regions "},
         {{.only = ""}, "upgrade gradients "},
         {{.only = "fold"}, "upgrade gradients fold "},
         {{.only = "recompute"}, "upgrade gradients recompute "},
         {{.without = "simplify,regions"},
-         "upgrade patterns gradients fold merge inference transposes "},
+         "upgrade patterns gradients quantized fold merge inference transposes "},
         {{.with = "recompute", .without = "fold"},
-         "upgrade simplify patterns gradients merge simplify inference transposes regions "
+         "upgrade simplify patterns gradients quantized merge simplify inference transposes "
+         "regions "
          "recompute "},
     };
     for (size_t i = 0; i < CM_COUNT(rows); i++) {

@@ -12,6 +12,7 @@ static const struct element_use uses[] = {
     {.op = "BitShift", .attribute = "direction", .text = "RIGHT"},
     {.op = "Cast", .attribute = "to", .number = ELEMENT_ANY_TYPE},
     {.op = "Clip", .shapes = ELEMENT_SCALARS},
+    {.op = "DequantizeLinear", .shapes = ELEMENT_NUMBERS},
     {.op = "Gelu", .attribute = "approximate", .text = "none"},
     {.op = "Gelu", .attribute = "approximate", .text = "tanh"},
     {.op = "GeluGrad", .shapes = ELEMENT_EQUAL, .attribute = "approximate", .text = "none"},
@@ -21,6 +22,7 @@ static const struct element_use uses[] = {
     {.op = "Mod", .attribute = "fmod", .number = 1},
     {.op = "Mod", .attribute = "fmod", .number = 0},
     {.op = "PRelu", .shapes = ELEMENT_FIRST},
+    {.op = "QuantizeLinear", .shapes = ELEMENT_NUMBERS},
     {.op = "SwiGLU", .shapes = ELEMENT_EQUAL},
     {.op = "SwishGrad", .shapes = ELEMENT_EQUAL},
 };

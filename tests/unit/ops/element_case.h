@@ -13,6 +13,7 @@ enum element_shapes {
     ELEMENT_FIRST,     /* operand 0 has the shape of the result, the others broadcast to it */
     ELEMENT_EQUAL,     /* all the same */
     ELEMENT_SCALARS,   /* all but operand 0 are single elements */
+    ELEMENT_NUMBERS,   /* the same, of rank 0 or 1; and not every type has a loop */
 };
 
 /* One way to use an operator: with one attribute set to a number, a text or an element type. */

@@ -155,7 +155,7 @@ static void try_node(struct cm_arena *arena, struct trial *t)
         common = common && (!types[i] || element_is_common(types[i]));
     }
     if (!t->op->elementwise(node, types, result, &loop)) {
-        if (common && element_is_common(result))
+        if (common && element_is_common(result) && t->use->shapes != ELEMENT_NUMBERS)
             fail_msg("%s has no loop for %s to %s", t->op->name, cm_dtype_name(t->types[0]),
                      cm_dtype_name(result));
         return;
@@ -176,6 +176,7 @@ static unsigned some_singles(struct trial *t)
 {
     switch (t->use->shapes) {
     case ELEMENT_SCALARS:
+    case ELEMENT_NUMBERS:
         return ~1U;
     case ELEMENT_EQUAL:
         return 0;
@@ -204,6 +205,18 @@ static void try_counts(struct cm_arena *arena, struct trial *t)
     }
 }
 
+/* The type of operand i, whose type variable is that of operand 0 (then it is a), the second one
+ * (then b), or a third (then any). */
+static enum cm_dtype type_of_operand(struct trial *t, size_t i, enum cm_dtype a, enum cm_dtype b)
+{
+    const uint64_t allowed = element_types(t->schema, i);
+    if (element_param(t->schema, i)->type == element_param(t->schema, 0)->type)
+        return a;
+    while (!(allowed & CM_TYPE_BIT(b)) || cm_dtype_size(b) == 0)
+        b = (enum cm_dtype)(1 + random_below(&t->state, CM_DTYPE_COUNT - 1));
+    return b;
+}
+
 /* All types of operand 0; operands of another type variable have one of their own. */
 static void try_types(struct cm_arena *arena, struct trial *t)
 {
@@ -218,8 +231,10 @@ static void try_types(struct cm_arena *arena, struct trial *t)
         for (int b = 1; b < CM_DTYPE_COUNT; b++) {
             if (!(others & CM_TYPE_BIT(b)) || cm_dtype_size((enum cm_dtype)b) == 0)
                 continue;
+            if (t->use->shapes == ELEMENT_NUMBERS && b == CM_FLOAT8E8M0)
+                continue; /* such scales need an attribute */
             for (size_t i = 0; i < ELEMENT_MOST; i++)
-                t->types[i] = (enum cm_dtype)(element_param(t->schema, i)->type == first ? a : b);
+                t->types[i] = type_of_operand(t, i, (enum cm_dtype)a, (enum cm_dtype)b);
             for (int round = 0; round < ROUNDS; round++)
                 try_counts(arena, t);
         }

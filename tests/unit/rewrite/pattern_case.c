@@ -18,7 +18,10 @@ enum { MOST_VALUES = 8 };
     " float eps = {0.001}, int64[1] last = {-1}, int64[1] third = {2}, int64[1] first = {0},\n"    \
     " int64[2] last_two = {1, 2}, float[4] scale = {1, 2, 3, 4}, float[4] bias = {4, 3, 2, 1},\n"  \
     " float zero = {0}, float quarter = {0.25}, float never = {-3.4028235e38}, float four = "      \
-    "{4}>\n"
+    "{4},\n"                                                                                       \
+    " float infinity = {-inf}, int64[2] square = {4, 4}, int64[2] oblong = {4, 5},\n"              \
+    " float[2,2] lower = {0, -inf, 0, 0}, float[2,2] partly = {-inf, 0, 0, -inf},\n"               \
+    " float[2,2] whole = {0, 0, -inf, -inf}>\n"
 
 static void drop(void *what)
 {

@@ -133,6 +133,52 @@ void test_pattern_attention__masks(void)
     check_in_arena(masks);
 }
 
+#define SELF     "float[2,3,4,8] q, float[2,3,4,8] k, float[2,3,4,6] v"
+#define SMALL    "float[1,3,2,8] q, float[1,3,2,8] k, float[1,3,2,6] v"
+#define OF_SMALL "float[1,3,2,6] y"
+#define WITH_MASK                                                                                  \
+    "t = Transpose<perm = [0,1,3,2]>(k) s = MatMul(q, t) u = Add(s, m)"                            \
+    "p = Softmax(u) y = MatMul(p, v)"
+#define CAUSAL(of)                                                                                 \
+    "e = Expand(one, " of ") l = Trilu<upper = 0>(e) c = Equal(l, zero)"                           \
+    "m = Where(c, infinity, zero)" WITH_MASK
+
+static void causal(struct cm_arena *arena)
+{
+    /* as PyTorch's exporter writes it: the mask is no longer read */
+    struct cm_graph *graph =
+        patterns_make(arena, SELF, RESULT, CAUSAL("square"), "Expand Trilu Equal Where Attention");
+    CHECK_INT(cm_node_int(graph->last, "is_causal"), 1);
+    CHECK_INT(graph->last->n_inputs, 3);
+    /* the same as a constant */
+    graph = patterns_make(arena, SMALL, OF_SMALL,
+                          "t = Transpose<perm = [0,1,3,2]>(k) s = MatMul(q, t) u = Add(s, lower)"
+                          "p = Softmax(u) y = MatMul(p, v)",
+                          "Attention");
+    CHECK_INT(cm_node_int(graph->last, "is_causal"), 1);
+    /* a constant that leaves something of each row */
+    graph = patterns_make(arena, SMALL, OF_SMALL,
+                          "t = Transpose<perm = [0,1,3,2]>(k) s = MatMul(q, t) u = Add(s, partly)"
+                          "p = Softmax(u) y = MatMul(p, v)",
+                          "Attention");
+    CHECK_INT(cm_node_int(graph->last, "is_causal"), 0);
+    CHECK_INT(graph->last->n_inputs, 4);
+    /* one that does not, and two that together do not */
+    patterns_keep(arena, SMALL, OF_SMALL,
+                  "t = Transpose<perm = [0,1,3,2]>(k) s = MatMul(q, t) u = Add(s, whole)"
+                  "p = Softmax(u) y = MatMul(p, v)");
+    patterns_keep(arena, SMALL, OF_SMALL,
+                  "t = Transpose<perm = [0,1,3,2]>(k) s = MatMul(q, t) u = Add(s, lower)"
+                  "w = Add(u, partly) p = Softmax(w) y = MatMul(p, v)");
+    /* as many keys as queries, or the diagonal is another */
+    patterns_keep(arena, QKV, RESULT, CAUSAL("oblong"));
+}
+
+void test_pattern_attention__causal_masks(void)
+{
+    check_in_arena(causal);
+}
+
 static void kept(struct cm_arena *arena)
 {
     const char *plain =

@@ -1,6 +1,8 @@
 /* Narrow number formats: every code by definition, rounding at every midpoint, and the edges. */
 // SPDX-License-Identifier: Apache-2.0
 #include "check.h"
+
+#include "base/machine.h"
 #include "tensor/half.h"
 
 #include <math.h>
@@ -268,4 +270,44 @@ void test_narrow__every_type_comes_back_through_store(void)
         cm_narrow_store(type, out, 0, 32, block);
         CHECK_INT(memcmp(in, out, (size_t)cm_dtype_info(type)->bits * 32 / 8), 0);
     }
+}
+
+/* Blocks of every length give the bits of single conversions, on every machine. */
+static void check_rows(enum cm_dtype type)
+{
+    static float floats[1 << 16];
+    static uint16_t codes[1 << 16], back[1 << 16];
+    for (int i = 0; i < 1 << 16; i++)
+        codes[i] = (uint16_t)i;
+    for (enum cm_machine machine = CM_PLAIN; machine < CM_MACHINES; machine++) {
+        cm_machine_limit(machine);
+        cm_narrow_load(type, codes, 0, 1 << 16, floats);
+        cm_narrow_store(type, back, 0, 1 << 16, floats);
+        for (int i = 0; i < 1 << 16; i++) {
+            const float one = type == CM_FLOAT16 ? cm_half_to_float((uint16_t)i)
+                                                 : cm_bfloat_to_float((uint16_t)i);
+            CHECK(memcmp(&one, &floats[i], sizeof one) == 0);
+            CHECK_INT(back[i],
+                      type == CM_FLOAT16 ? cm_half_from_float(one) : cm_bfloat_from_float(one));
+        }
+        for (uint32_t i = 0; i < 1 << 16;
+             i++) { /* every exponent, midpoints and their neighbours */
+            const uint32_t bits = i << 16 | (i % 7 == 0 ? 0x8000 : i * 0x9E37u >> 3 & 0xFFFF);
+            const uint32_t near = i % 5 == 0 ? bits & 0xFFFFF000u : bits;
+            memcpy(&floats[i], &near, sizeof near);
+        }
+        for (int64_t count = 0; count < 20; count++)
+            cm_narrow_store(type, back, 0, count, floats);
+        cm_narrow_store(type, back, 0, 1 << 16, floats);
+        for (int i = 0; i < 1 << 16; i++)
+            CHECK_INT(back[i], type == CM_FLOAT16 ? cm_half_from_float(floats[i])
+                                                  : cm_bfloat_from_float(floats[i]));
+    }
+    cm_machine_limit(CM_MACHINES - 1);
+}
+
+void test_half__rows_have_the_bits_of_single_conversions(void)
+{
+    check_rows(CM_FLOAT16);
+    check_rows(CM_BFLOAT16);
 }

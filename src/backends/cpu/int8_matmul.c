@@ -1,0 +1,297 @@
+/* MatMulInteger, QLinearMatMul and MatMulIntegerToFloat of bytes, by the packed product. */
+// SPDX-License-Identifier: Apache-2.0
+#include "backends/cpu/int8_product.h"
+#include "base/number.h"
+#include "base/parallel.h"
+
+/* Where operands are; -1: the operator has none. */
+struct operands {
+    int a, a_scale, a_zero, b, b_scale, b_zero, y_scale, y_zero;
+    int bias; /* is added to the scaled sums */
+};
+static const struct operands integer = {0, -1, 2, 1, -1, 3, -1, -1, -1};
+static const struct operands quantized = {0, 1, 2, 3, 4, 5, 6, 7, -1};
+static const struct operands to_float = {0, 2, 4, 1, 3, 5, -1, -1, 6};
+
+enum { UNIT_ROWS = 32, UNIT_COLUMNS = 128, FLIP_GRAIN = 1 << 16 };
+
+struct int8_matmul {
+    const struct operands *at;
+    struct cm_int8_packing packing;
+    int64_t m, k, batches;
+    bool flips;                                   /* the left operand is signed */
+    size_t offsets, zeros, scales, bias, flipped; /* places in scratch, in bytes */
+    int64_t row_units, column_units;
+};
+
+static const struct cm_tensor *operand(const struct cm_call *call, int i)
+{
+    return i >= 0 && i < call->n_in ? call->in[i] : NULL;
+}
+
+static bool is_byte(enum cm_dtype type)
+{
+    return type == CM_UINT8 || type == CM_INT8;
+}
+
+static bool accepts_one(struct cm_call *call, int i)
+{
+    const struct cm_tensor *p = operand(call, i);
+    return !p || cm_tensor_count(p) == 1 || cm_call_decline(call, "input %d is not one number", i);
+}
+
+/* One number, or a row of one for each column. */
+static bool accepts_columns(struct cm_call *call, int i, int64_t columns)
+{
+    const struct cm_tensor *p = operand(call, i);
+    if (!p || cm_tensor_count(p) == 1)
+        return true;
+    const struct cm_shape *shape = &p->shape;
+    return (cm_tensor_count(p) == columns && shape->dims[shape->rank - 1] == columns) ||
+           cm_call_decline(call, "input %d is not one number for each column", i);
+}
+
+static bool accepts(struct cm_call *call, const struct operands *at)
+{
+    const struct cm_tensor *a = call->in[at->a], *b = call->in[at->b], *y = call->out[0];
+    if (!is_byte(a->type) || !is_byte(b->type))
+        return cm_call_decline(call, "its operands are not of 8-bit integers");
+    if (y->type != CM_INT32 && y->type != CM_FLOAT && !is_byte(y->type))
+        return cm_call_decline(call, "its result is of type %s", cm_dtype_name(y->type));
+    if (a->shape.rank < 2 || b->shape.rank < 2)
+        return cm_call_decline(call, "one of its operands is a vector");
+    if (cm_tensor_count(y) == 0 || cm_tensor_count(a) == 0)
+        return cm_call_decline(call, "an operand or the result is empty");
+    const int64_t n = y->shape.dims[y->shape.rank - 1];
+    const int64_t batches = cm_shape_span(&b->shape, 0, b->shape.rank - 2);
+    if (batches != 1) {
+        bool same = a->shape.rank == b->shape.rank;
+        for (int i = 0; same && i < b->shape.rank - 2; i++)
+            same = a->shape.dims[i] == b->shape.dims[i];
+        if (!same)
+            return cm_call_decline(call, "its batches are broadcast");
+    }
+    const struct cm_tensor *bias = operand(call, at->bias);
+    if (bias && bias->type != CM_FLOAT)
+        return cm_call_decline(call, "its bias is of type %s", cm_dtype_name(bias->type));
+    return accepts_one(call, at->a_zero) && accepts_one(call, at->a_scale) &&
+           accepts_one(call, at->y_scale) && accepts_one(call, at->y_zero) &&
+           accepts_columns(call, at->b_zero, n) && accepts_columns(call, at->b_scale, n) &&
+           accepts_columns(call, at->bias, n);
+}
+
+static bool reserve(int64_t count, enum cm_dtype type, size_t *end, size_t *at)
+{
+    size_t bytes;
+    *at = *end;
+    return cm_dtype_bytes(type, count, &bytes) && bytes < SIZE_MAX / 2 &&
+           cm_size_add(*end, cm_round_up(bytes, CM_TENSOR_ALIGNMENT), end);
+}
+
+static enum cm_status prepare(struct cm_call *call, const struct operands *at)
+{
+    const struct cm_shape *a = &call->in[at->a]->shape, *b = &call->in[at->b]->shape;
+    struct int8_matmul *p = cm_call_state(call, sizeof *p);
+    size_t end = 0;
+    p->at = at;
+    p->k = a->dims[a->rank - 1];
+    p->batches = cm_shape_span(b, 0, b->rank - 2);
+    p->m = cm_tensor_count(call->in[at->a]) / p->k / p->batches;
+    p->flips = call->in[at->a]->type == CM_INT8;
+    const int64_t n = b->dims[b->rank - 1];
+    p->packing = (struct cm_int8_packing){.batches = p->batches,
+                                          .columns = n,
+                                          .taps = 1,
+                                          .depth = p->k,
+                                          .batch_stride = p->k * n,
+                                          .column_stride = 1,
+                                          .depth_stride = n,
+                                          .is_unsigned = call->in[at->b]->type == CM_UINT8};
+    p->row_units = (p->m + UNIT_ROWS - 1) / UNIT_ROWS;
+    p->column_units = (n + UNIT_COLUMNS - 1) / UNIT_COLUMNS;
+    const int64_t listed = (int64_t)cm_round_up((size_t)n, CM_INT8_WIDTH);
+    if (!cm_int8_packing_init(&p->packing) ||
+        !reserve(listed * p->batches, CM_INT32, &end, &p->offsets) ||
+        !reserve(listed, CM_INT32, &end, &p->zeros) ||
+        !reserve(listed, CM_FLOAT, &end, &p->scales) ||
+        !reserve(listed, CM_FLOAT, &end, &p->bias) ||
+        !reserve(p->flips ? p->batches * p->m * p->k : 0, CM_UINT8, &end, &p->flipped))
+        return cm_call_fail(call, CM_LIMIT, "its matrices are too large");
+    cm_call_scratch(call, end);
+    cm_call_want_layout(call, at->b, &p->packing.layout);
+    return CM_OK;
+}
+
+/* ---- What belongs to columns ---- */
+
+static double element(const struct cm_tensor *p, int64_t column, double absent)
+{
+    return p ? cm_tensor_real(p, cm_tensor_count(p) == 1 ? 0 : column) : absent;
+}
+
+/* The scale of each column: those of A and B, over that of the result, as the operators multiply.
+ */
+static void list_scales(const struct cm_call *call, const struct int8_matmul *p, float *to)
+{
+    const struct operands *at = p->at;
+    const struct cm_tensor *b_scale = operand(call, at->b_scale);
+    const float a_scale = (float)element(operand(call, at->a_scale), 0, 1);
+    const struct cm_tensor *y_scale = operand(call, at->y_scale);
+    for (int64_t j = 0; j < p->packing.columns; j++) {
+        to[j] = a_scale * (float)element(b_scale, j, 1);
+        if (y_scale)
+            to[j] /= (float)cm_tensor_real(y_scale, 0);
+        if (!b_scale || cm_tensor_count(b_scale) == 1) {
+            for (int64_t i = 1; i < p->packing.columns; i++)
+                to[i] = to[0];
+            break;
+        }
+    }
+    for (int64_t j = p->packing.columns; j < p->packing.listed; j++)
+        to[j] = 0;
+}
+
+static void list_bias(const struct cm_tensor *bias, const struct int8_matmul *p, float *to)
+{
+    const float *from = bias->data;
+    const int64_t step = cm_tensor_count(bias) != 1;
+    for (int64_t j = 0; j < p->packing.listed; j++)
+        to[j] = j < p->packing.columns ? from[j * step] : 0;
+}
+
+/* Zero points of the right operand as it is packed; false where all are 0. */
+static bool list_zeros(const struct cm_call *call, const struct int8_matmul *p, int32_t *to)
+{
+    const struct cm_tensor *zero = operand(call, p->at->b_zero);
+    const int32_t less = p->packing.is_unsigned ? 128 : 0;
+    int32_t any = 0;
+    for (int64_t j = 0; j < p->packing.listed; j++) {
+        to[j] = j < p->packing.columns && zero && (j == 0 || cm_tensor_count(zero) != 1)
+                    ? (int32_t)element(zero, j, 0) - less
+                : j < p->packing.columns ? (zero ? to[0] : -less)
+                                         : 0;
+        any |= to[j];
+    }
+    return any != 0;
+}
+
+/* ---- The product ---- */
+
+struct job {
+    const struct cm_call *call;
+    const struct int8_matmul *p;
+    struct cm_int8_finish finish;
+    const uint8_t *a;
+    char *y;
+    int64_t y_width; /* bytes of an element */
+};
+
+static void multiply_unit(const struct job *job, int64_t batch, int64_t row_unit,
+                          int64_t column_unit)
+{
+    const struct int8_matmul *p = job->p;
+    const struct cm_int8_packing *packing = &p->packing;
+    const int64_t n = packing->columns, from = column_unit * UNIT_COLUMNS;
+    const int64_t to = n - from < UNIT_COLUMNS ? n : from + UNIT_COLUMNS;
+    const int64_t first = row_unit * UNIT_ROWS;
+    const int64_t last = p->m - first < UNIT_ROWS ? p->m : first + UNIT_ROWS;
+    const uint8_t *a = job->a + batch * p->m * p->k;
+    const uint8_t *pointers[UNIT_ROWS];
+    struct cm_int8_finish finish = job->finish;
+    finish.offsets += batch * packing->listed;
+    struct cm_int8_block block = {.packing = packing,
+                                  .packed = (const char *)job->call->in[p->at->b]->data +
+                                            batch * packing->batch_bytes,
+                                  .finish = &finish,
+                                  .a = pointers,
+                                  .rows = (int)(last - first),
+                                  .y = job->y + (batch * p->m + first) * n * job->y_width,
+                                  .y_row = n * job->y_width};
+    for (int64_t i = 0; i < UNIT_ROWS; i++)
+        pointers[i] = a + (first + (i < block.rows ? i : block.rows - 1)) * p->k;
+    for (int64_t j = from; j < to; j += CM_INT8_WIDTH) /* a panel stays in the cache for all rows */
+        cm_int8_multiply(&block, j, to - j < CM_INT8_WIDTH ? to : j + CM_INT8_WIDTH);
+}
+
+static void multiply_some(void *arg, int64_t begin, int64_t end)
+{
+    const struct job *job = arg;
+    const struct int8_matmul *p = job->p;
+    const int64_t units = p->row_units * p->column_units;
+    for (int64_t i = begin; i < end; i++)
+        multiply_unit(job, i / units, i % units / p->column_units, i % p->column_units);
+}
+
+struct flip_job {
+    const uint8_t *from;
+    uint8_t *to;
+};
+
+static void flip_some(void *arg, int64_t begin, int64_t end)
+{
+    const struct flip_job *job = arg;
+    cm_int8_flip(end - begin, job->from + begin, job->to + begin);
+}
+
+static enum cm_status run(struct cm_call *call)
+{
+    const struct int8_matmul *p = call->state;
+    const struct operands *at = p->at;
+    const struct cm_tensor *bias = operand(call, at->bias);
+    char *scratch = call->scratch;
+    int32_t *offsets = (int32_t *)(void *)(scratch + p->offsets);
+    int32_t *zeros = (int32_t *)(void *)(scratch + p->zeros);
+    float *scales = (float *)(void *)(scratch + p->scales);
+    float *biases = (float *)(void *)(scratch + p->bias);
+    struct job job = {.call = call,
+                      .p = p,
+                      .a = call->in[at->a]->data,
+                      .y = call->out[0]->data,
+                      .y_width = is_byte(call->out[0]->type) ? 1 : 4};
+    job.finish = (struct cm_int8_finish){.type = call->out[0]->type, .offsets = offsets};
+    if (list_zeros(call, p, zeros))
+        job.finish.zeros = zeros;
+    if (job.finish.type != CM_INT32) {
+        list_scales(call, p, scales);
+        job.finish.scales = scales;
+    }
+    if (bias) {
+        list_bias(bias, p, biases);
+        job.finish.bias = biases;
+    }
+    job.finish.zero = (float)element(operand(call, at->y_zero), 0, 0);
+    const int32_t zero_a = (int32_t)element(operand(call, at->a_zero), 0, 0) + (p->flips ? 128 : 0);
+    for (int64_t i = 0; i < p->batches; i++) {
+        cm_int8_offsets(&p->packing,
+                        (const char *)call->in[at->b]->data + i * p->packing.batch_bytes, zero_a,
+                        job.finish.zeros, NULL, offsets + i * p->packing.listed);
+    }
+    if (p->flips) {
+        uint8_t *flipped = (uint8_t *)scratch + p->flipped;
+        struct flip_job flip = {job.a, flipped};
+        cm_parallel(p->batches * p->m * p->k, FLIP_GRAIN, flip_some, &flip);
+        job.a = flipped;
+    }
+    cm_parallel(p->batches * p->row_units * p->column_units, 1, multiply_some, &job);
+    return CM_OK;
+}
+
+#define DEFINE_KERNEL(at)                                                                          \
+    static bool at##_accepts(struct cm_call *call)                                                 \
+    {                                                                                              \
+        return accepts(call, &at);                                                                 \
+    }                                                                                              \
+    static enum cm_status at##_prepare(struct cm_call *call)                                       \
+    {                                                                                              \
+        return prepare(call, &at);                                                                 \
+    }
+DEFINE_KERNEL(integer)
+DEFINE_KERNEL(quantized)
+DEFINE_KERNEL(to_float)
+
+CM_KERNEL(cpu, MatMulInteger, .accepts = integer_accepts, .prepare = integer_prepare, .run = run,
+          .layouts = CM_LAYOUT_CHOSEN);
+CM_KERNEL(cpu, QLinearMatMul, .accepts = quantized_accepts, .prepare = quantized_prepare,
+          .run = run, .layouts = CM_LAYOUT_CHOSEN);
+CM_KERNEL_IN(cpu, "com.microsoft", MatMulIntegerToFloat, .accepts = to_float_accepts,
+             .prepare = to_float_prepare, .run = run, .layouts = CM_LAYOUT_CHOSEN);

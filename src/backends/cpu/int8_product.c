@@ -1,0 +1,345 @@
+/* Packing, tiles and what becomes of their sums. */
+// SPDX-License-Identifier: Apache-2.0
+#include "backends/cpu/int8_product.h"
+
+#include "backends/cpu/int8_depthwise.h"
+#include "backends/cpu/int8_tiles.h"
+#include "base/number.h"
+#include "base/parallel.h"
+#include "tensor/vector_math.h"
+
+/* ---- Packing ---- */
+
+static bool same_packing(const struct cm_layout *a, const struct cm_layout *b)
+{
+    const struct cm_int8_packing *p = (const struct cm_int8_packing *)(const void *)a;
+    const struct cm_int8_packing *q = (const struct cm_int8_packing *)(const void *)b;
+    return p->batches == q->batches && p->columns == q->columns && p->taps == q->taps &&
+           p->depth == q->depth && p->batch_stride == q->batch_stride &&
+           p->column_stride == q->column_stride && p->depth_stride == q->depth_stride &&
+           p->tap_stride == q->tap_stride && p->is_unsigned == q->is_unsigned &&
+           p->dense == q->dense && p->by_tap == q->by_tap;
+}
+
+struct packing_job {
+    const struct cm_int8_packing *p;
+    const uint8_t *from;
+    char *to;
+};
+
+/* One panel, and the sums of its columns. */
+static void pack_panel(const struct packing_job *job, int64_t batch, int64_t panel)
+{
+    const struct cm_int8_packing *p = job->p;
+    const uint8_t flip = p->is_unsigned ? 0x80 : 0;
+    char *at = job->to + batch * p->batch_bytes;
+    int32_t *sums = (int32_t *)(void *)at + panel * INT8_PANEL;
+    int8_t *to = (int8_t *)at + p->padded * (int64_t)sizeof *sums + panel * p->panel_bytes;
+    const int64_t first = panel * INT8_PANEL;
+    const int64_t columns = p->columns - first < INT8_PANEL ? p->columns - first : INT8_PANEL;
+    const uint8_t *from = job->from + batch * p->batch_stride + first * p->column_stride;
+    memset(sums, 0, INT8_PANEL * sizeof *sums);
+    memset(to, 0, (size_t)p->panel_bytes);
+    const int64_t tap_rows = p->panel_bytes / INT8_PANEL / p->taps; /* unless dense */
+    for (int64_t tap = 0; tap < p->taps; tap++)
+        for (int64_t d = 0; d < p->depth; d++) {
+            const uint8_t *row = from + tap * p->tap_stride + d * p->depth_stride;
+            const int64_t at = tap * (p->dense ? p->depth : tap_rows) + d;
+            int8_t *group = to + at / INT8_GROUP * INT8_GROUP * INT8_PANEL + at % INT8_GROUP;
+            for (int64_t j = 0; j < columns; j++) {
+                const int8_t v = (int8_t)(row[j * p->column_stride] ^ flip);
+                group[j * INT8_GROUP] = v;
+                sums[j] += v;
+            }
+        }
+}
+
+static void pack_some(void *arg, int64_t begin, int64_t end)
+{
+    const struct packing_job *job = arg;
+    const int64_t panels = job->p->padded / INT8_PANEL;
+    for (int64_t i = begin; i < end; i++)
+        pack_panel(job, i / panels, i % panels);
+}
+
+static enum cm_status pack(const struct cm_tensor *from, struct cm_tensor *to, struct cm_error *err)
+{
+    const struct cm_int8_packing *p = (const struct cm_int8_packing *)(const void *)to->layout;
+    if (!p)
+        return cm_fail(err, CM_UNSUPPORTED, "packed weights are not unpacked");
+    struct packing_job job = {.p = p, .from = from->data, .to = to->data};
+    if (p->by_tap)
+        cm_int8_taps_pack(p, from->data, to->data);
+    else
+        cm_parallel(p->batches * (p->padded / INT8_PANEL), 4, pack_some, &job);
+    return CM_OK;
+}
+
+bool cm_int8_packing_init(struct cm_int8_packing *p)
+{
+    int64_t rows, panels, bytes;
+    size_t all;
+    const int64_t runs = p->dense ? 1 : p->taps;
+    if (p->columns > INT32_MAX || p->depth > INT32_MAX || p->taps > INT32_MAX)
+        return false;
+    p->padded = (int64_t)cm_round_up((size_t)p->columns, INT8_PANEL);
+    p->listed = (int64_t)cm_round_up((size_t)p->columns, INT8_WIDTH);
+    if (!cm_dim_mul(p->depth, p->dense ? p->taps : 1, &rows) || rows > INT32_MAX ||
+        !cm_dim_mul((int64_t)cm_round_up((size_t)rows, INT8_GROUP), runs, &rows) ||
+        !cm_dim_mul(rows, INT8_PANEL, &p->panel_bytes) ||
+        !cm_dim_mul(p->panel_bytes, p->padded / INT8_PANEL, &panels) ||
+        !cm_dim_add(panels, p->padded * (int64_t)sizeof(int32_t), &p->batch_bytes) ||
+        !cm_dim_mul(p->batch_bytes, p->batches, &bytes) || !cm_dtype_bytes(CM_UINT8, bytes, &all))
+        return false;
+    if (p->by_tap) { /* the sums of all columns, then the weights */
+        if (!cm_int8_taps_bytes(p->taps, p->columns, &bytes) ||
+            !cm_dim_add(bytes, p->padded * (int64_t)sizeof(int32_t), &bytes) ||
+            !cm_dtype_bytes(CM_UINT8, bytes, &all))
+            return false;
+        p->batch_bytes = bytes;
+    }
+    p->layout = (struct cm_layout){.name = "int8 panels",
+                                   .bytes = all,
+                                   .size = sizeof *p,
+                                   .same = same_packing,
+                                   .reorder = pack};
+    return true;
+}
+
+void cm_int8_offsets(const struct cm_int8_packing *p, const void *packed, int32_t zero_a,
+                     const int32_t *zeros, const int32_t *added, int32_t *offsets)
+{
+    const int32_t *sums = packed;
+    const uint32_t zero = (uint32_t)zero_a, all = zero * (uint32_t)(p->taps * p->depth);
+    for (int64_t j = p->padded; j < p->listed; j++)
+        offsets[j] = 0;
+    for (int64_t j = 0; j < p->padded; j++)
+        offsets[j] = (int32_t)((zeros ? all * (uint32_t)zeros[j] : 0) - zero * (uint32_t)sums[j]);
+    for (int64_t j = 0; added && j < p->columns; j++)
+        offsets[j] = (int32_t)((uint32_t)offsets[j] + (uint32_t)added[j]);
+}
+
+void cm_int8_flip(int64_t count, const uint8_t *from, uint8_t *to)
+{
+    for (int64_t i = 0; i < count; i++)
+        to[i] = from[i] ^ 0x80;
+}
+
+/* ---- Tiles ---- */
+
+enum { PLAIN_TILES, AVX2_TILES, VNNI_TILES, TILES };
+enum { ROW_FORMS = 4 }; /* 1, 2, 4 and 8 rows */
+
+#define TILE(attribute, set, rows, panels)                                                         \
+    attribute static void set##_##rows##x##panels(const struct int8_tile *t)                       \
+    {                                                                                              \
+        int8_tile_##set(rows, panels, t);                                                          \
+    }
+#define TILE_FORMS(attribute, set)                                                                 \
+    TILE(attribute, set, 1, 1)                                                                     \
+    TILE(attribute, set, 1, 2)                                                                     \
+    TILE(attribute, set, 2, 1)                                                                     \
+    TILE(attribute, set, 2, 2)                                                                     \
+    TILE(attribute, set, 4, 1)                                                                     \
+    TILE(attribute, set, 4, 2)                                                                     \
+    TILE(attribute, set, 8, 1)                                                                     \
+    TILE(attribute, set, 8, 2)
+#define TILE_ROW(set)                                                                              \
+    {                                                                                              \
+        {set##_1x1, set##_1x2}, {set##_2x1, set##_2x2}, {set##_4x1, set##_4x2},                    \
+        {                                                                                          \
+            set##_8x1, set##_8x2                                                                   \
+        }                                                                                          \
+    }
+TILE_FORMS(, plain)
+#ifdef CM_FOR_AVX2
+TILE_FORMS(CM_FOR_AVX2, avx2)
+TILE_FORMS(CM_FOR_VNNI, vnni)
+static int8_tile_fn *const tiles[TILES][ROW_FORMS][INT8_PANELS] = {
+    [PLAIN_TILES] = TILE_ROW(plain), [AVX2_TILES] = TILE_ROW(avx2), [VNNI_TILES] = TILE_ROW(vnni)};
+#else
+static int8_tile_fn *const tiles[TILES][ROW_FORMS][INT8_PANELS] = {[PLAIN_TILES] = TILE_ROW(plain),
+                                                                   [AVX2_TILES] = TILE_ROW(plain),
+                                                                   [VNNI_TILES] = TILE_ROW(plain)};
+#endif
+
+bool cm_int8_has_vnni(enum cm_machine machine)
+{
+#ifdef CM_FOR_AVX2
+    return machine == CM_AVX512 && __builtin_cpu_supports("avx512vnni") &&
+           __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl");
+#else
+    (void)machine;
+    return false;
+#endif
+}
+
+static int tiles_of(enum cm_machine machine)
+{
+    return cm_int8_has_vnni(machine) ? VNNI_TILES : machine == CM_PLAIN ? PLAIN_TILES : AVX2_TILES;
+}
+
+/* ---- What becomes of sums ---- */
+
+/* Sums with all that is added to them. */
+static CM_ALWAYS_INLINE void add_offsets(const struct cm_int8_sums *t, int row, int32_t *sums)
+{
+    const struct cm_int8_finish *f = t->finish;
+    const int32_t *offsets = f->offsets + t->from;
+    for (int j = 0; j < INT8_WIDTH; j++)
+        sums[j] = (int32_t)((uint32_t)sums[j] + (uint32_t)offsets[j]);
+    if (!t->row_sums)
+        return;
+    const uint32_t all = (uint32_t)t->row_sums[row];
+    const int32_t *zeros = f->zeros + t->from;
+    for (int j = 0; j < INT8_WIDTH; j++)
+        sums[j] = (int32_t)((uint32_t)sums[j] - all * (uint32_t)zeros[j]);
+}
+
+/* Codes of numbers: the limits are set before rounding, where NaN becomes the lowest. Within them,
+ * adding 1.5 * 2^23 rounds half to even and leaves the integer in the low bits. */
+static CM_ALWAYS_INLINE void make_codes(const struct cm_int8_sums *t, const int32_t *sums,
+                                        uint8_t *y)
+{
+    const struct cm_int8_finish *f = t->finish;
+    const float *scales = f->scales + t->from;
+    const float least = f->type == CM_INT8 ? INT8_MIN : 0;
+    const float low = least - f->zero, high = least + UINT8_MAX - f->zero;
+    const int32_t shift = (int32_t)f->zero - 0x4b400000;
+    for (int j = 0; j < INT8_WIDTH; j++) {
+        float v = (float)sums[j] * scales[j];
+        v = v > low ? v : low;
+        v = v < high ? v : high;
+        y[j] = (uint8_t)((int32_t)cm_float_bits(v + 12582912.0f) + shift);
+    }
+}
+
+static CM_ALWAYS_INLINE void make_numbers(const struct cm_int8_sums *t, const int32_t *sums,
+                                          float *y)
+{
+    const float *scales = t->finish->scales + t->from;
+    for (int j = 0; j < INT8_WIDTH; j++)
+        y[j] = (float)sums[j] * scales[j];
+    if (!t->finish->bias)
+        return;
+    const float *bias = t->finish->bias + t->from;
+    for (int j = 0; j < INT8_WIDTH; j++)
+        y[j] += bias[j];
+}
+
+static CM_ALWAYS_INLINE void finish_on(enum cm_machine machine, const struct cm_int8_sums *t)
+{
+    const enum cm_dtype type = t->finish->type;
+    const size_t width = type == CM_INT32 || type == CM_FLOAT ? 4 : 1;
+    (void)machine;
+    for (int r = 0; r < t->rows; r++) {
+        int32_t *sums = t->sums + r * INT8_WIDTH;
+        char *y = t->y + r * t->y_row;
+        uint8_t codes[INT8_WIDTH];
+        float numbers[INT8_WIDTH];
+        add_offsets(t, r, sums);
+        if (type == CM_INT32) {
+            memcpy(y, sums, (size_t)t->count * width);
+        } else if (type == CM_FLOAT) {
+            make_numbers(t, sums, numbers);
+            memcpy(y, numbers, (size_t)t->count * width);
+        } else {
+            make_codes(t, sums, codes);
+            if (t->count == INT8_WIDTH)
+                memcpy(y, codes, INT8_WIDTH);
+            else
+                memcpy(y, codes, (size_t)t->count);
+        }
+    }
+}
+CM_BUILDS(finish, (const struct cm_int8_sums *t), (machine, t))
+
+#ifdef CM_FOR_AVX2
+/* The same for codes where no zero points of the right operand count. */
+CM_FOR_VNNI static void finish_codes_vnni(const struct cm_int8_sums *t)
+{
+    const struct cm_int8_finish *f = t->finish;
+    const float least = f->type == CM_INT8 ? INT8_MIN : 0;
+    const __m512 low = _mm512_set1_ps(least - f->zero);
+    const __m512 high = _mm512_set1_ps(least + UINT8_MAX - f->zero);
+    const __m512i zero = _mm512_set1_epi32((int)f->zero);
+    for (int j = 0; j < t->count; j += INT8_PANEL) {
+        const __m512i offset = _mm512_loadu_si512(f->offsets + t->from + j);
+        const __m512 scale = _mm512_loadu_ps(f->scales + t->from + j);
+        const int64_t left = t->count - j;
+        const __mmask16 mask = left < INT8_PANEL ? (__mmask16)((1u << left) - 1) : UINT16_MAX;
+        for (int r = 0; r < t->rows; r++) {
+            const __m512i sum =
+                _mm512_add_epi32(_mm512_loadu_si512(t->sums + r * INT8_WIDTH + j), offset);
+            __m512 v = _mm512_mul_ps(_mm512_cvtepi32_ps(sum), scale);
+            v = _mm512_min_ps(_mm512_max_ps(v, low), high); /* the lowest for NaN */
+            const __m512i code = _mm512_add_epi32(
+                _mm512_cvt_roundps_epi32(v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC), zero);
+            _mm512_mask_cvtepi32_storeu_epi8(t->y + r * t->y_row + j, mask, code);
+        }
+    }
+}
+#endif
+
+void cm_int8_finish_sums(const struct cm_int8_sums *sums)
+{
+    const enum cm_machine machine = cm_this_machine();
+#ifdef CM_FOR_AVX2
+    const bool codes = sums->finish->type == CM_UINT8 || sums->finish->type == CM_INT8;
+    if (codes && !sums->row_sums && cm_int8_has_vnni(machine)) {
+        finish_codes_vnni(sums);
+        return;
+    }
+#endif
+    finish_builds[machine](sums);
+}
+
+/* The sum of each row of the left operand. */
+static CM_ALWAYS_INLINE void sum_rows_on(enum cm_machine machine, const struct int8_tile *tile,
+                                         int32_t *sums)
+{
+    (void)machine;
+    for (int r = 0; r < INT8_ROWS; r++) {
+        uint32_t sum = 0;
+        for (int64_t tap = 0; tap < tile->taps; tap++) {
+            const uint8_t *a = tile->a[tap * INT8_ROWS + r];
+            for (int64_t d = 0; d < tile->depth; d++)
+                sum += a[d];
+        }
+        sums[r] = (int32_t)sum;
+    }
+}
+CM_BUILDS(sum_rows, (const struct int8_tile *tile, int32_t *sums), (machine, tile, sums))
+
+void cm_int8_multiply(const struct cm_int8_block *block, int64_t from, int64_t to)
+{
+    const struct cm_int8_packing *p = block->packing;
+    const enum cm_machine machine = cm_this_machine();
+    const int set = tiles_of(machine), two = p->padded - from > INT8_PANEL;
+    const size_t width = block->finish->type == CM_INT32 || block->finish->type == CM_FLOAT ? 4 : 1;
+    int32_t sums[INT8_ROWS * INT8_WIDTH] = {0}, row_sums[INT8_ROWS];
+    struct int8_tile tile = {.a = block->a,
+                             .taps = p->dense ? 1 : p->taps,
+                             .depth = p->depth * (p->dense ? p->taps : 1),
+                             .b = (const int8_t *)block->packed +
+                                  p->padded * (int64_t)sizeof(int32_t) +
+                                  from / INT8_PANEL * p->panel_bytes,
+                             .panel_bytes = p->panel_bytes,
+                             .sums = sums};
+    struct cm_int8_sums end = {.finish = block->finish,
+                               .from = from,
+                               .count = to - from,
+                               .row_sums = block->finish->zeros ? row_sums : NULL,
+                               .sums = sums,
+                               .y = block->y + from * (int64_t)width,
+                               .y_row = block->y_row};
+    for (int r = 0; r < block->rows; r += INT8_ROWS) {
+        end.rows = block->rows - r < INT8_ROWS ? block->rows - r : INT8_ROWS;
+        tiles[set][end.rows > 4 ? 3 : end.rows > 2 ? 2 : end.rows - 1][two](&tile);
+        if (end.row_sums)
+            sum_rows_builds[machine](&tile, row_sums);
+        cm_int8_finish_sums(&end);
+        tile.a += tile.taps * INT8_ROWS;
+        end.y += INT8_ROWS * end.y_row;
+    }
+}

@@ -1,0 +1,419 @@
+/* The gates of recurrent operators, a vector of them at a time. */
+// SPDX-License-Identifier: Apache-2.0
+#include "backends/cpu/recurrent_gates.h"
+
+#include "base/machine.h"
+#include "tensor/vector_math.h"
+
+#include <string.h>
+
+enum { WIDTH = CM_CELL_SLICE };
+
+/* A part of a row that may be less than a vector: zeros behind it. */
+static CM_ALWAYS_INLINE void load(const float *from, int columns, float *to)
+{
+    if (columns == WIDTH) {
+        memcpy(to, from, WIDTH * sizeof *to);
+        return;
+    }
+    for (int j = 0; j < WIDTH; j++)
+        to[j] = j < columns ? from[j] : 0;
+}
+
+static CM_ALWAYS_INLINE void save(const float *from, int columns, float *to)
+{
+    if (columns == WIDTH) {
+        memcpy(to, from, WIDTH * sizeof *to);
+        return;
+    }
+    for (int j = 0; j < columns; j++)
+        to[j] = from[j];
+}
+
+/* ---- activations that are rarely asked for ---- */
+
+static void clip(const struct cm_gate_slice *s, float *x)
+{
+    for (int j = 0; s->has_clip && j < WIDTH; j++) {
+        const float above = x[j] < -s->clip ? -s->clip : x[j];
+        x[j] = above > s->clip ? s->clip : above;
+    }
+}
+
+static void activate(const struct cm_recurrent_activation *a, float *x)
+{
+    const float alpha = a->alpha, beta = a->beta;
+    switch (a->kind) {
+    case CM_ACT_TANH:
+        cm_tanh_floats(WIDTH, x, x);
+        return;
+    case CM_ACT_SIGMOID:
+        cm_sigmoid_floats(WIDTH, x, x);
+        return;
+    case CM_ACT_SCALED_TANH:
+        for (int j = 0; j < WIDTH; j++)
+            x[j] *= beta;
+        cm_tanh_floats(WIDTH, x, x);
+        for (int j = 0; j < WIDTH; j++)
+            x[j] *= alpha;
+        return;
+    default:
+        break;
+    }
+    for (int j = 0; j < WIDTH; j++) {
+        const float v = x[j], line = alpha * v + beta;
+        float y = v;
+        switch (a->kind) {
+        case CM_ACT_RELU:
+            y = v < 0 ? 0 : v;
+            break;
+        case CM_ACT_SOFTSIGN:
+            y = v / (1 + fabsf(v));
+            break;
+        case CM_ACT_SOFTPLUS:
+            y = cm_softplus_on(CM_PLAIN, v);
+            break;
+        case CM_ACT_LEAKY_RELU:
+            y = v < 0 ? alpha * v : v;
+            break;
+        case CM_ACT_THRESHOLDED_RELU:
+            y = v <= alpha ? 0 : v;
+            break;
+        case CM_ACT_ELU:
+            y = v < 0 ? alpha * cm_expm1_on(CM_PLAIN, v) : v;
+            break;
+        case CM_ACT_HARD_SIGMOID:
+            y = line < 0 ? 0 : line > 1 ? 1 : line;
+            break;
+        default:
+            y = line;
+        }
+        x[j] = y;
+    }
+}
+
+static void clip_and_activate(const struct cm_gate_slice *s, int which, float *x)
+{
+    clip(s, x);
+    activate(&s->activations[which], x);
+}
+
+/* ---- a row ---- */
+
+/* Past the end of its sequence a sample keeps its state and gives zeros. */
+static CM_ALWAYS_INLINE bool is_past(const struct cm_gate_slice *s, int64_t row)
+{
+    return s->lengths && s->position >= s->lengths[row];
+}
+
+static CM_ALWAYS_INLINE void save_h(const struct cm_gate_slice *s, int64_t row, const float *h)
+{
+    float y[WIDTH], old[WIDTH];
+    const bool past = is_past(s, row);
+    load(s->h + row * s->state_row, s->columns, old);
+    for (int j = 0; j < WIDTH; j++) {
+        y[j] = past ? 0 : h[j];
+        old[j] = past ? old[j] : h[j];
+    }
+    save(old, s->columns, s->next_h + row * s->state_row);
+    if (s->y)
+        save(y, s->columns, s->y + row * s->y_row);
+}
+
+static CM_ALWAYS_INLINE void keep(const struct cm_gate_slice *s, int64_t row, int part,
+                                  const float *values)
+{
+    if (s->kept)
+        save(values, s->columns, s->kept + row * s->kept_row + part * s->hidden);
+}
+
+static CM_ALWAYS_INLINE void lstm_row(enum cm_machine machine, const struct cm_gate_slice *s,
+                                      int64_t row)
+{
+    const float *a = s->sums + row * s->sums_row;
+    float i[WIDTH], o[WIDTH], f[WIDTH], g[WIDTH], c[WIDTH], h[WIDTH];
+    load(s->c + row * s->state_row, s->columns, c);
+    CM_ANY_ORDER
+    for (int j = 0; j < WIDTH; j++) {
+        i[j] = cm_sigmoid_on(machine, a[j]);
+        o[j] = cm_sigmoid_on(machine, a[WIDTH + j]);
+        f[j] = cm_sigmoid_on(machine, a[2 * WIDTH + j]);
+        g[j] = cm_tanh_on(machine, a[3 * WIDTH + j]);
+        c[j] = cm_muladd(machine, f[j], c[j], i[j] * g[j]);
+        h[j] = o[j] * cm_tanh_on(machine, c[j]);
+    }
+    keep(s, row, 0, i);
+    keep(s, row, 1, o);
+    keep(s, row, 2, f);
+    keep(s, row, 3, g);
+    keep(s, row, 4, c);
+    if (!is_past(s, row))
+        save(c, s->columns, s->c + row * s->state_row);
+    save_h(s, row, h);
+}
+
+static void add_product(const float *weights, int columns, const float *state, float *sum)
+{
+    for (int j = 0; weights && j < columns; j++)
+        sum[j] += weights[j] * state[j];
+}
+
+static void lstm_row_any(const struct cm_gate_slice *s, int64_t row)
+{
+    const float *p = s->peepholes;
+    float gates[4][WIDTH], c[WIDTH], h[WIDTH];
+    float *const i = gates[0], *const o = gates[1], *const f = gates[2], *const g = gates[3];
+    memcpy(gates, s->sums + row * s->sums_row, sizeof gates);
+    load(s->c + row * s->state_row, s->columns, c);
+    add_product(p, s->columns, c, i);
+    add_product(p ? p + 2 * s->hidden : NULL, s->columns, c, f);
+    clip_and_activate(s, 0, i);
+    clip_and_activate(s, 0, f);
+    clip_and_activate(s, 1, g);
+    for (int j = 0; j < WIDTH; j++) {
+        f[j] = s->coupled ? 1 - i[j] : f[j];
+        c[j] = f[j] * c[j] + i[j] * g[j];
+    }
+    add_product(p ? p + s->hidden : NULL, s->columns, c, o);
+    clip_and_activate(s, 0, o);
+    memcpy(h, c, sizeof h);
+    activate(&s->activations[2], h);
+    for (int j = 0; j < WIDTH; j++)
+        h[j] *= o[j];
+    for (int part = 0; part < 4; part++)
+        keep(s, row, part, gates[part]);
+    keep(s, row, 4, c);
+    if (!is_past(s, row))
+        save(c, s->columns, s->c + row * s->state_row);
+    save_h(s, row, h);
+}
+
+static CM_ALWAYS_INLINE void gru_row(enum cm_machine machine, const struct cm_gate_slice *s,
+                                     int64_t row)
+{
+    const float *a = s->sums + row * s->sums_row, *x = s->input + row * s->input_row;
+    float z[WIDTH], r[WIDTH], n[WIDTH], h[WIDTH];
+    load(s->h + row * s->state_row, s->columns, h);
+    CM_ANY_ORDER
+    for (int j = 0; j < WIDTH; j++) {
+        z[j] = cm_sigmoid_on(machine, x[j] + a[j]);
+        r[j] = cm_sigmoid_on(machine, x[WIDTH + j] + a[WIDTH + j]);
+        n[j] = cm_tanh_on(machine, cm_muladd(machine, r[j], a[2 * WIDTH + j], x[2 * WIDTH + j]));
+        h[j] = cm_muladd(machine, z[j], h[j], (1 - z[j]) * n[j]);
+    }
+    keep(s, row, 0, z);
+    keep(s, row, 1, r);
+    keep(s, row, 2, n);
+    keep(s, row, 3, a + 2 * WIDTH);
+    save_h(s, row, h);
+}
+
+/* z and r, which take the place of their sums; then the candidate, or what is multiplied for it. */
+static void gru_row_any(const struct cm_gate_slice *s, int64_t row, bool candidate_only)
+{
+    float *a = s->sums + row * s->sums_row, *const z = a, *const r = a + WIDTH;
+    const float *x = s->input + row * s->input_row;
+    float n[WIDTH], h[WIDTH], memory[WIDTH];
+    load(s->h + row * s->state_row, s->columns, h);
+    if (!candidate_only) {
+        for (int j = 0; j < 2 * WIDTH; j++)
+            a[j] += x[j];
+        clip_and_activate(s, 0, z);
+        clip_and_activate(s, 0, r);
+        if (!s->linear) {
+            for (int j = 0; j < WIDTH; j++)
+                n[j] = r[j] * h[j];
+            save(n, s->columns, s->reset + row * s->state_row);
+            return;
+        }
+    }
+    memcpy(memory, a + 2 * WIDTH, sizeof memory);
+    for (int j = 0; j < WIDTH; j++)
+        n[j] = x[2 * WIDTH + j] + (s->linear ? r[j] * memory[j] : memory[j]);
+    clip_and_activate(s, 1, n);
+    for (int j = 0; j < WIDTH; j++)
+        h[j] = (1 - z[j]) * n[j] + z[j] * h[j];
+    keep(s, row, 0, z);
+    keep(s, row, 1, r);
+    keep(s, row, 2, n);
+    keep(s, row, 3, memory);
+    save_h(s, row, h);
+}
+
+static CM_ALWAYS_INLINE void rnn_row(enum cm_machine machine, const struct cm_gate_slice *s,
+                                     int64_t row)
+{
+    const float *a = s->sums + row * s->sums_row;
+    float h[WIDTH];
+    CM_ANY_ORDER
+    for (int j = 0; j < WIDTH; j++)
+        h[j] = cm_tanh_on(machine, a[j]);
+    save_h(s, row, h);
+}
+
+static void rnn_row_any(const struct cm_gate_slice *s, int64_t row)
+{
+    float h[WIDTH];
+    memcpy(h, s->sums + row * s->sums_row, sizeof h);
+    clip_and_activate(s, 0, h);
+    save_h(s, row, h);
+}
+
+static CM_ALWAYS_INLINE void usual_rows_on(enum cm_machine machine, const struct cm_gate_slice *s)
+{
+    for (int64_t row = 0; s->kind == CM_LSTM && row < s->rows; row++)
+        lstm_row(machine, s, row);
+    for (int64_t row = 0; s->kind == CM_GRU && row < s->rows; row++)
+        gru_row(machine, s, row);
+    for (int64_t row = 0; s->kind == CM_RNN && row < s->rows; row++)
+        rnn_row(machine, s, row);
+}
+
+CM_BUILDS(usual_rows, (const struct cm_gate_slice *s), (machine, s))
+
+void cm_gates_forward(const struct cm_gate_slice *s)
+{
+    if (s->is_usual) {
+        usual_rows_builds[cm_this_machine()](s);
+        return;
+    }
+    for (int64_t row = 0; row < s->rows; row++) {
+        if (s->kind == CM_LSTM)
+            lstm_row_any(s, row);
+        else if (s->kind == CM_GRU)
+            gru_row_any(s, row, false);
+        else
+            rnn_row_any(s, row);
+    }
+}
+
+void cm_gates_candidate(const struct cm_gate_slice *s)
+{
+    for (int64_t row = 0; row < s->rows; row++)
+        gru_row_any(s, row, true);
+}
+
+/* ---- backwards ---- */
+
+static CM_ALWAYS_INLINE float sigmoid_slope(float y)
+{
+    return y * (1 - y);
+}
+
+static CM_ALWAYS_INLINE float tanh_slope(enum cm_machine machine, float y)
+{
+    return cm_muladd(machine, -y, y, 1);
+}
+
+static CM_ALWAYS_INLINE void load_dh(const struct cm_gate_slice_back *s, int64_t row, float *dh)
+{
+    float dy[WIDTH];
+    load(s->d_h + row * s->state_row, s->columns, dh);
+    if (!s->dy)
+        return;
+    load(s->dy + row * s->y_row, s->columns, dy);
+    for (int j = 0; j < WIDTH; j++)
+        dh[j] += dy[j];
+}
+
+static CM_ALWAYS_INLINE void load_kept(const struct cm_gate_slice_back *s, int64_t row, int part,
+                                       float *to)
+{
+    load(s->kept + row * s->kept_row + part * s->hidden, s->columns, to);
+}
+
+static CM_ALWAYS_INLINE void save_gate(const struct cm_gate_slice_back *s, int64_t row, int part,
+                                       const float *values)
+{
+    save(values, s->columns, s->d_gates + row * s->gates_row + part * s->hidden);
+}
+
+static CM_ALWAYS_INLINE void lstm_row_back(enum cm_machine machine,
+                                           const struct cm_gate_slice_back *s, int64_t row)
+{
+    float i[WIDTH], o[WIDTH], f[WIDTH], g[WIDTH], c[WIDTH], before[WIDTH], dh[WIDTH], dc[WIDTH];
+    load_dh(s, row, dh);
+    load(s->d_c + row * s->state_row, s->columns, dc);
+    load(s->c + row * s->c_row, s->columns, before);
+    load_kept(s, row, 0, i);
+    load_kept(s, row, 1, o);
+    load_kept(s, row, 2, f);
+    load_kept(s, row, 3, g);
+    load_kept(s, row, 4, c);
+    CM_ANY_ORDER
+    for (int j = 0; j < WIDTH; j++) {
+        const float t = cm_tanh_on(machine, c[j]), in = i[j], candidate = g[j], forget = f[j];
+        const float d = cm_muladd(machine, dh[j] * o[j], tanh_slope(machine, t), dc[j]);
+        i[j] = d * candidate * sigmoid_slope(in);
+        o[j] = dh[j] * t * sigmoid_slope(o[j]);
+        f[j] = d * before[j] * sigmoid_slope(forget);
+        g[j] = d * in * tanh_slope(machine, candidate);
+        dc[j] = d * forget;
+        dh[j] = 0;
+    }
+    save_gate(s, row, 0, i);
+    save_gate(s, row, 1, o);
+    save_gate(s, row, 2, f);
+    save_gate(s, row, 3, g);
+    save(dc, s->columns, s->d_c + row * s->state_row);
+    save(dh, s->columns, s->d_h + row * s->state_row);
+}
+
+static CM_ALWAYS_INLINE void gru_row_back(enum cm_machine machine,
+                                          const struct cm_gate_slice_back *s, int64_t row)
+{
+    float z[WIDTH], r[WIDTH], n[WIDTH], memory[WIDTH], h[WIDTH], dh[WIDTH], dn[WIDTH];
+    load_dh(s, row, dh);
+    load(s->h + row * s->h_row, s->columns, h);
+    load_kept(s, row, 0, z);
+    load_kept(s, row, 1, r);
+    load_kept(s, row, 2, n);
+    load_kept(s, row, 3, memory);
+    CM_ANY_ORDER
+    for (int j = 0; j < WIDTH; j++) {
+        const float update = z[j], reset = r[j], d = dh[j];
+        const float candidate = d * (1 - update) * tanh_slope(machine, n[j]);
+        z[j] = d * (h[j] - n[j]) * sigmoid_slope(update);
+        r[j] = candidate * memory[j] * sigmoid_slope(reset);
+        memory[j] = candidate * reset;
+        dn[j] = candidate;
+        dh[j] = d * update;
+    }
+    save_gate(s, row, 0, memory);
+    save_gate(s, row, 1, z);
+    save_gate(s, row, 2, r);
+    save_gate(s, row, 3, dn);
+    save(dh, s->columns, s->d_h + row * s->state_row);
+}
+
+static CM_ALWAYS_INLINE void rnn_row_back(enum cm_machine machine,
+                                          const struct cm_gate_slice_back *s, int64_t row)
+{
+    float y[WIDTH], dh[WIDTH];
+    load_dh(s, row, dh);
+    load(s->y + row * s->y_row, s->columns, y);
+    for (int j = 0; j < WIDTH; j++) {
+        y[j] = !s->is_relu ? dh[j] * tanh_slope(machine, y[j]) : y[j] > 0 ? dh[j] : 0;
+        dh[j] = 0;
+    }
+    save_gate(s, row, 0, y);
+    save(dh, s->columns, s->d_h + row * s->state_row);
+}
+
+static CM_ALWAYS_INLINE void rows_back_on(enum cm_machine machine,
+                                          const struct cm_gate_slice_back *s)
+{
+    for (int64_t row = 0; s->kind == CM_LSTM && row < s->rows; row++)
+        lstm_row_back(machine, s, row);
+    for (int64_t row = 0; s->kind == CM_GRU && row < s->rows; row++)
+        gru_row_back(machine, s, row);
+    for (int64_t row = 0; s->kind == CM_RNN && row < s->rows; row++)
+        rnn_row_back(machine, s, row);
+}
+
+CM_BUILDS(rows_back, (const struct cm_gate_slice_back *s), (machine, s))
+
+void cm_gates_backward(const struct cm_gate_slice_back *s)
+{
+    rows_back_builds[cm_this_machine()](s);
+}

@@ -1,0 +1,358 @@
+/* The gradients of LSTM, GRU and RNN of floats: step by step backwards each thread multiplies the
+ * gradients of all gates with its slice of the recurrent weights and computes the gradients of its
+ * slice of the gates; those of weights, biases and input are one product or sum each over all
+ * steps. */
+// SPDX-License-Identifier: Apache-2.0
+#include "backends/cpu/recurrent_plan.h"
+#include "backends/cpu/sgemm.h"
+
+enum { X, W, R, Y, INITIAL_H, DY, DY_H, RESERVE, INITIAL_C, DY_C }; /* operands */
+enum { DX, DW, DR, DB, D_INITIAL_H, D_INITIAL_C };                  /* results */
+
+struct backward_plan {
+    struct cm_recurrent_plan base;
+    int parts;         /* of the reserve */
+    int64_t samples;   /* steps * batch */
+    int64_t gates_row; /* of gradients of gates: all of H R; of a GRU the candidate's of X W too */
+    /* places in scratch */
+    int64_t d_gates, d_h, d_c, zeros, before, packed_x, packed_h;
+};
+
+/* ---- preparing ---- */
+
+static bool accepts(struct cm_call *call)
+{
+    struct backward_plan *p = cm_call_state(call, sizeof *p);
+    struct cm_recurrent_plan *b = &p->base;
+    *p = (struct backward_plan){0};
+    if (call->in[X]->type != CM_FLOAT)
+        return cm_call_decline(call, "it is of type %s", cm_dtype_name(call->in[X]->type));
+    if (!cm_recurrent_plan(call->node, call->in[X], call->in[R], b) ||
+        !cm_recurrent_panels(b, b->input, false, &b->w) ||
+        !cm_recurrent_panels(b, b->hidden, false, &b->r))
+        return cm_call_decline(call, "its operands are too large");
+    b->r.last_first = b->kind == CM_GRU;
+    p->parts = b->kind == CM_LSTM ? 5 : b->kind == CM_GRU ? 4 : 0;
+    p->gates_row = (b->gates + (b->kind == CM_GRU)) * b->hidden + CM_CELL_SLICE;
+    return true;
+}
+
+static enum cm_status prepare(struct cm_call *call)
+{
+    struct backward_plan *p = call->state;
+    struct cm_recurrent_plan *b = &p->base;
+    const int64_t dirs = b->form.directions;
+    size_t bytes;
+    p->samples = b->steps * b->batch; /* of a tensor that there is */
+    p->d_gates = cm_recurrent_place(b, dirs, p->samples, p->gates_row);
+    p->d_h = cm_recurrent_place(b, dirs, b->batch, b->state_row);
+    p->d_c = cm_recurrent_place(b, dirs, b->batch, b->state_row);
+    p->zeros = cm_recurrent_place(b, b->state_row, 1, 1);
+    p->before = cm_recurrent_place(b, p->samples, b->hidden, 1);
+    p->packed_h = cm_recurrent_place(b, p->samples, b->state_row, 1);
+    p->packed_x = cm_recurrent_place(b, p->samples, b->input + CM_CELL_SLICE, 1);
+    if (!b->fits || !cm_dtype_bytes(CM_FLOAT, b->floats, &bytes))
+        return cm_call_fail(call, CM_LIMIT, "its operands are too large");
+    cm_call_scratch(call, bytes);
+    cm_call_want_layout(call, W, &b->w.base);
+    cm_call_want_layout(call, R, &b->r.base);
+    return CM_OK;
+}
+
+/* ---- steps ---- */
+
+struct backward_run {
+    struct cm_call *call;
+    const struct backward_plan *p;
+    float *scratch;
+    int64_t step; /* counted on the way back; all of them: what is left after the last */
+};
+
+static const float *data_of(const struct cm_call *call, int i)
+{
+    const struct cm_tensor *tensor = cm_recurrent_operand(call, i);
+    return tensor ? tensor->data : NULL;
+}
+
+static float *result_of(const struct cm_call *call, int o)
+{
+    struct cm_tensor *tensor = cm_recurrent_result(call, o);
+    return tensor ? tensor->data : NULL;
+}
+
+static int64_t position(const struct cm_recurrent_plan *b, int d, int64_t step)
+{
+    return b->form.reverse[d] ? step : b->steps - 1 - step;
+}
+
+/* Rows of a state before a step, or NULL: the initial ones at position `at`, which is none. */
+static const float *h_before(const struct backward_run *run, int d, int64_t at)
+{
+    const struct cm_recurrent_plan *b = &run->p->base;
+    const int64_t last = b->form.reverse[d] ? at + 1 : at - 1;
+    const float *first = data_of(run->call, INITIAL_H);
+    if (last >= 0 && last < b->steps)
+        return data_of(run->call, Y) + (last * b->form.directions + d) * b->batch * b->hidden;
+    return first ? first + d * b->batch * b->hidden : NULL;
+}
+
+static void set_c_before(const struct backward_run *run, int d, int64_t at,
+                         struct cm_gate_slice_back *s)
+{
+    const struct cm_recurrent_plan *b = &run->p->base;
+    const int64_t last = b->form.reverse[d] ? at + 1 : at - 1, parts = run->p->parts * b->hidden;
+    const float *first = data_of(run->call, INITIAL_C);
+    s->c = run->scratch + run->p->zeros;
+    if (last >= 0 && last < b->steps) {
+        s->c = data_of(run->call, RESERVE) + (d * b->steps + last) * b->batch * parts +
+               (run->p->parts - 1) * b->hidden;
+        s->c_row = parts;
+    } else if (first) {
+        s->c = first + d * b->batch * b->hidden;
+        s->c_row = b->hidden;
+    }
+}
+
+static float *gates_at(const struct backward_run *run, int d, int64_t at)
+{
+    const struct backward_plan *p = run->p;
+    return run->scratch + p->d_gates + (d * p->samples + at * p->base.batch) * p->gates_row;
+}
+
+static void turn_gates(const struct backward_run *run, int d, int64_t slice)
+{
+    const struct backward_plan *p = run->p;
+    const struct cm_recurrent_plan *b = &p->base;
+    const int64_t at = position(b, d, run->step), first = slice * CM_CELL_SLICE;
+    const int64_t rest = b->hidden - first, parts = p->parts * b->hidden;
+    const int64_t state = d * b->batch * b->state_row + first;
+    const int64_t of_y = (at * b->form.directions + d) * b->batch * b->hidden + first;
+    const float *dy = data_of(run->call, DY), *h = h_before(run, d, at);
+    struct cm_gate_slice_back s = {
+        .kind = b->kind,
+        .is_relu = b->kind == CM_RNN && b->form.activations[d][0].kind == CM_ACT_RELU,
+        .rows = b->batch,
+        .columns = (int)(rest < CM_CELL_SLICE ? rest : CM_CELL_SLICE),
+        .hidden = b->hidden,
+        .dy = dy ? dy + of_y : NULL,
+        .y = data_of(run->call, Y) + of_y,
+        .y_row = b->hidden,
+        .d_h = run->scratch + p->d_h + state,
+        .d_c = run->scratch + p->d_c + state,
+        .state_row = b->state_row,
+        .h = h ? h + first : run->scratch + p->zeros,
+        .h_row = h ? b->hidden : 0,
+        .d_gates = gates_at(run, d, at) + first,
+        .gates_row = p->gates_row,
+    };
+    if (b->kind == CM_LSTM) {
+        set_c_before(run, d, at, &s);
+        s.c += s.c_row ? first : 0;
+    }
+    if (p->parts) {
+        s.kept = data_of(run->call, RESERVE) + (d * b->steps + at) * b->batch * parts + first;
+        s.kept_row = parts;
+    }
+    cm_gates_backward(&s);
+}
+
+/* Slices [begin, end) of direction d: what the gates of the step before hand to the state, then the
+ * gates of this one. */
+static void turn_direction(const struct backward_run *run, int d, int64_t begin, int64_t end)
+{
+    const struct backward_plan *p = run->p;
+    const struct cm_recurrent_plan *b = &p->base;
+    float *d_h = run->scratch + p->d_h + d * b->batch * b->state_row;
+    const int64_t last = end * CM_CELL_SLICE < b->hidden ? end * CM_CELL_SLICE : b->hidden;
+    const struct cm_sgemm product = {
+        .m = b->batch,
+        .n = b->hidden,
+        .k = b->gates * b->hidden,
+        .alpha = 1,
+        .a = run->step > 0 ? gates_at(run, d, position(b, d, run->step - 1)) : NULL,
+        .a_row = p->gates_row,
+        .a_column = 1,
+        .b = cm_recurrent_weights(&b->r, run->call->in[R], d),
+        .c = d_h,
+        .c_row = b->state_row,
+        .d = d_h,
+        .d_row = b->state_row};
+    const int64_t at_once = b->batch == 1 ? last : CM_FEW_COLUMNS;
+    for (int64_t j = begin * CM_CELL_SLICE; run->step > 0 && j < last; j += at_once)
+        cm_sgemm_slice(&product, j, j + at_once < last ? j + at_once : last);
+    for (int64_t slice = begin; run->step < b->steps && slice < end; slice++)
+        turn_gates(run, d, slice);
+}
+
+static void turn_slices(void *arg, int64_t begin, int64_t end)
+{
+    const struct backward_run *run = arg;
+    const int64_t slices = run->p->base.slices;
+    for (int d = (int)(begin / slices); begin < end; d++) {
+        const int64_t next = (d + 1) * slices < end ? (d + 1) * slices : end;
+        turn_direction(run, d, begin - d * slices, next - d * slices);
+        begin = next;
+    }
+}
+
+static void copy_state(const struct cm_recurrent_plan *b, float *tensor, float *scratch, bool out)
+{
+    for (int64_t row = 0; row < b->form.directions * b->batch; row++) {
+        float *there = tensor + row * b->hidden, *here = scratch + row * b->state_row;
+        memcpy(out ? there : here, out ? here : there, (size_t)b->hidden * sizeof *here);
+    }
+}
+
+static void load_state(const struct backward_run *run, int operand, int64_t place)
+{
+    const struct cm_recurrent_plan *b = &run->p->base;
+    const struct cm_tensor *given = cm_recurrent_operand(run->call, operand);
+    float *to = run->scratch + place;
+    memset(to, 0, (size_t)(b->form.directions * b->batch * b->state_row) * sizeof *to);
+    if (given)
+        copy_state(b, given->data, to, false);
+}
+
+/* ---- what is summed over all steps ---- */
+
+/* Columns [from, from + count) of gradients of gates, and the first row of the weights that they
+ * belong to. */
+struct gate_columns {
+    int64_t from, count, row;
+};
+
+/* A GRU has its last gate's of H R first and of X W last (recurrent_gates.h). */
+static struct gate_columns input_columns(const struct backward_plan *p)
+{
+    const int64_t n = p->base.hidden;
+    return (struct gate_columns){p->base.kind == CM_GRU ? n : 0, p->base.gates * n, 0};
+}
+
+/* Transposed gradients of gates times a packed matrix of a row for each sample. */
+static void multiply_gates(const struct backward_run *run, int d, struct gate_columns columns,
+                           const float *packed, int64_t n, float *to)
+{
+    const struct backward_plan *p = run->p;
+    cm_recurrent_multiply(&(struct cm_sgemm){.m = columns.count,
+                                             .n = n,
+                                             .k = p->samples,
+                                             .alpha = 1,
+                                             .a = gates_at(run, d, 0) + columns.from,
+                                             .a_row = 1,
+                                             .a_column = p->gates_row,
+                                             .b = packed,
+                                             .c = to + columns.row * n,
+                                             .c_row = n});
+}
+
+static void find_dw(const struct backward_run *run, int d, float *dw)
+{
+    const struct cm_recurrent_plan *b = &run->p->base;
+    float *packed = run->scratch + run->p->packed_x;
+    if (d == 0)
+        cm_sgemm_pack(run->p->samples, b->input, data_of(run->call, X), b->input, 1, packed);
+    multiply_gates(run, d, input_columns(run->p), packed, b->input,
+                   dw + d * b->gates * b->hidden * b->input);
+}
+
+static void find_dr(const struct backward_run *run, int d, float *dr)
+{
+    const struct cm_recurrent_plan *b = &run->p->base;
+    const int64_t rows = b->gates * b->hidden, of_step = b->batch * b->hidden;
+    const size_t bytes = (size_t)of_step * sizeof(float);
+    float *before = run->scratch + run->p->before, *packed = run->scratch + run->p->packed_h;
+    for (int64_t at = 0; at < b->steps; at++) {
+        const float *h = h_before(run, d, at);
+        if (h)
+            memcpy(before + at * of_step, h, bytes);
+        else
+            memset(before + at * of_step, 0, bytes);
+    }
+    cm_sgemm_pack(run->p->samples, b->hidden, before, b->hidden, 1, packed);
+    const int64_t turned = b->kind == CM_GRU ? b->hidden : 0, others = rows - turned;
+    dr += d * rows * b->hidden;
+    multiply_gates(run, d, (struct gate_columns){0, turned, others}, packed, b->hidden, dr);
+    multiply_gates(run, d, (struct gate_columns){turned, others, 0}, packed, b->hidden, dr);
+}
+
+static void find_dx(const struct backward_run *run, int d, float *dx)
+{
+    const struct backward_plan *p = run->p;
+    const struct cm_recurrent_plan *b = &p->base;
+    const struct gate_columns columns = input_columns(p);
+    cm_recurrent_multiply(&(struct cm_sgemm){.m = p->samples,
+                                             .n = b->input,
+                                             .k = columns.count,
+                                             .alpha = 1,
+                                             .a = gates_at(run, d, 0) + columns.from,
+                                             .a_row = p->gates_row,
+                                             .a_column = 1,
+                                             .b = cm_recurrent_weights(&b->w, run->call->in[W], d),
+                                             .c = dx,
+                                             .c_row = b->input,
+                                             .d = d > 0 ? dx : NULL,
+                                             .d_row = b->input});
+}
+
+enum { BIAS_COLUMNS = 64 }; /* summed at once */
+
+/* Column sums, in double: columns [begin, end) of the row of a direction. */
+static void sum_columns(void *arg, int64_t begin, int64_t end)
+{
+    const struct backward_run *run = arg;
+    const struct backward_plan *p = run->p;
+    const struct cm_recurrent_plan *b = &p->base;
+    const int64_t rows = b->gates * b->hidden, turned = b->kind == CM_GRU ? b->hidden : 0;
+    float *db = result_of(run->call, DB);
+    for (int d = 0; d < b->form.directions; d++) {
+        double sums[BIAS_COLUMNS] = {0};
+        const float *from = gates_at(run, d, 0) + begin;
+        for (int64_t i = 0; i < p->samples; i++, from += p->gates_row)
+            for (int64_t j = 0; j < end - begin; j++)
+                sums[j] += (double)from[j];
+        float *of_input = db + d * 2 * rows, *of_state = of_input + rows;
+        for (int64_t j = begin; j < end; j++) {
+            const float sum = (float)sums[j - begin];
+            if (j < rows)
+                of_state[j < turned ? j + rows - turned : j - turned] = sum;
+            if (j >= turned)
+                of_input[j - turned] = sum;
+        }
+    }
+}
+
+static enum cm_status run(struct cm_call *call)
+{
+    const struct backward_plan *p = call->state;
+    const struct cm_recurrent_plan *b = &p->base;
+    struct backward_run run = {.call = call, .p = p, .scratch = call->scratch};
+    float *const dx = result_of(call, DX), *const dw = result_of(call, DW);
+    float *const dr = result_of(call, DR), *const d_h = result_of(call, D_INITIAL_H);
+    memset(run.scratch + p->zeros, 0, (size_t)b->state_row * sizeof(float));
+    load_state(&run, DY_H, p->d_h);
+    load_state(&run, DY_C, p->d_c);
+    for (run.step = 0; b->batch > 0 && run.step < b->steps + (d_h != NULL); run.step++)
+        cm_recurrent_share(b, turn_slices, &run);
+    for (int d = 0; d < b->form.directions; d++) {
+        if (dw)
+            find_dw(&run, d, dw);
+        if (dr)
+            find_dr(&run, d, dr);
+        if (dx)
+            find_dx(&run, d, dx);
+    }
+    if (result_of(call, DB))
+        cm_parallel(p->gates_row - CM_CELL_SLICE, BIAS_COLUMNS, sum_columns, &run);
+    if (d_h)
+        copy_state(b, d_h, run.scratch + p->d_h, true);
+    if (result_of(call, D_INITIAL_C))
+        copy_state(b, result_of(call, D_INITIAL_C), run.scratch + p->d_c, true);
+    return CM_OK;
+}
+
+CM_KERNEL_IN(cpu, "ai.cameo", LSTMGrad, .accepts = accepts, .prepare = prepare, .run = run,
+             .layouts = CM_LAYOUT_CHOSEN);
+CM_KERNEL_IN(cpu, "ai.cameo", GRUGrad, .accepts = accepts, .prepare = prepare, .run = run,
+             .layouts = CM_LAYOUT_CHOSEN);
+CM_KERNEL_IN(cpu, "ai.cameo", RNNGrad, .accepts = accepts, .prepare = prepare, .run = run,
+             .layouts = CM_LAYOUT_CHOSEN);

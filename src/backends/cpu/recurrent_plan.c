@@ -1,0 +1,174 @@
+/* Sizes and packed weights of recurrent operators. */
+// SPDX-License-Identifier: Apache-2.0
+#include "backends/cpu/recurrent_plan.h"
+
+#include "backends/cpu/sgemm.h"
+#include "base/number.h"
+
+/* ---- weights as panels ---- */
+
+static int64_t slices_of(int64_t hidden)
+{
+    return hidden / CM_CELL_SLICE + (hidden % CM_CELL_SLICE != 0);
+}
+
+static int64_t direction_floats(const struct cm_weight_panels *p)
+{
+    int64_t floats = 0;
+    if (p->by_gates)
+        return slices_of(p->hidden) * p->gates * CM_CELL_SLICE * p->input;
+    return cm_sgemm_packed_floats(p->gates * p->hidden, p->input, &floats) ? floats : 0;
+}
+
+static bool same_panels(const struct cm_layout *a, const struct cm_layout *b)
+{
+    const struct cm_weight_panels *x = (const struct cm_weight_panels *)a;
+    const struct cm_weight_panels *y = (const struct cm_weight_panels *)b;
+    return x->directions == y->directions && x->gates == y->gates && x->hidden == y->hidden &&
+           x->input == y->input && x->by_gates == y->by_gates && x->last_first == y->last_first;
+}
+
+/* One direction, transposed: element (i, j) is w[j * input + i]. */
+static void pack_gates(const struct cm_weight_panels *p, const float *w, float *to)
+{
+    for (int64_t slice = 0; slice < slices_of(p->hidden); slice++)
+        for (int64_t gate = 0; gate < p->gates; gate++) {
+            const int64_t first = slice * CM_CELL_SLICE, rest = p->hidden - first;
+            const int64_t columns = rest < CM_CELL_SLICE ? rest : CM_CELL_SLICE;
+            cm_sgemm_pack_slice(p->input, columns, w + (gate * p->hidden + first) * p->input, 1,
+                                p->input, to, 0, columns);
+            to += CM_CELL_SLICE * p->input;
+        }
+}
+
+/* One direction, row by row, the last gate's rows before the others. */
+static void pack_last_first(const struct cm_weight_panels *p, const float *w, float *to)
+{
+    const int64_t rows = p->gates * p->hidden, others = rows - p->hidden;
+    for (int64_t j = 0; j < p->input; j += CM_SGEMM_PANEL, to += rows * CM_SGEMM_PANEL) {
+        const int64_t rest = p->input - j, n = rest < CM_SGEMM_PANEL ? rest : CM_SGEMM_PANEL;
+        cm_sgemm_pack_slice(p->hidden, n, w + others * p->input + j, p->input, 1, to, 0, n);
+        cm_sgemm_pack_slice(others, n, w + j, p->input, 1, to + p->hidden * CM_SGEMM_PANEL, 0, n);
+    }
+}
+
+static enum cm_status pack(const struct cm_tensor *from, struct cm_tensor *to, struct cm_error *err)
+{
+    const struct cm_weight_panels *p = (const struct cm_weight_panels *)to->layout;
+    if (from->layout || !p)
+        return cm_fail(err, CM_UNSUPPORTED, "only recurrent operators read panels of gates");
+    for (int64_t d = 0; d < p->directions; d++) {
+        const float *w = (const float *)from->data + d * p->gates * p->hidden * p->input;
+        float *packed = (float *)to->data + d * direction_floats(p);
+        if (p->by_gates)
+            pack_gates(p, w, packed);
+        else if (p->last_first)
+            pack_last_first(p, w, packed);
+        else
+            cm_sgemm_pack(p->gates * p->hidden, p->input, w, p->input, 1, packed);
+    }
+    return CM_OK;
+}
+
+bool cm_recurrent_panels(const struct cm_recurrent_plan *plan, int64_t input, bool by_gates,
+                         struct cm_weight_panels *out)
+{
+    const int64_t columns = by_gates ? plan->width : input + CM_CELL_SLICE;
+    const int64_t rows = by_gates ? input : plan->gates * plan->hidden;
+    int64_t floats;
+    size_t bytes;
+    *out = (struct cm_weight_panels){.directions = plan->form.directions,
+                                     .gates = plan->gates,
+                                     .hidden = plan->hidden,
+                                     .input = input,
+                                     .by_gates = by_gates};
+    if (!cm_dim_mul(columns, rows, &floats) || !cm_dim_mul(floats, 2, &floats) ||
+        !cm_dtype_bytes(CM_FLOAT, floats, &bytes))
+        return false;
+    bytes = (size_t)(direction_floats(out) * out->directions) * sizeof(float);
+    out->base = (struct cm_layout){by_gates ? "gate panels" : "panels of directions", bytes,
+                                   sizeof *out, same_panels, pack};
+    return true;
+}
+
+const float *cm_recurrent_weights(const struct cm_weight_panels *panels,
+                                  const struct cm_tensor *packed, int d)
+{
+    return (const float *)packed->data + d * direction_floats(panels);
+}
+
+/* ---- sizes ---- */
+
+/* Multiplications of a step from which its slices are shared out: fewer are done before the other
+ * threads are awake. A weight that is read for few samples counts as if there were more. */
+enum { WORTH_A_TEAM = 1 << 18, LEAST_ROWS = 4 };
+
+static enum cm_cell_kind kind_of(const struct cm_node *node)
+{
+    return node->op_type.data[0] == 'L' ? CM_LSTM : node->op_type.data[0] == 'G' ? CM_GRU : CM_RNN;
+}
+
+bool cm_recurrent_plan(const struct cm_node *node, const struct cm_tensor *x,
+                       const struct cm_tensor *r, struct cm_recurrent_plan *plan)
+{
+    static const enum cm_activation usual[][CM_CELL_ACTIVATIONS] = {
+        [CM_LSTM] = {CM_ACT_SIGMOID, CM_ACT_TANH, CM_ACT_TANH},
+        [CM_GRU] = {CM_ACT_SIGMOID, CM_ACT_TANH},
+        [CM_RNN] = {CM_ACT_TANH},
+    };
+    static const int gates[] = {[CM_LSTM] = 4, [CM_GRU] = 3, [CM_RNN] = 1};
+    plan->kind = kind_of(node);
+    plan->gates = gates[plan->kind];
+    cm_recurrent_form(node,
+                      plan->kind == CM_LSTM  ? 3
+                      : plan->kind == CM_GRU ? 2
+                                             : 1,
+                      usual[plan->kind], &plan->form);
+    plan->steps = x->shape.dims[plan->form.batch_first];
+    plan->batch = x->shape.dims[!plan->form.batch_first];
+    plan->input = x->shape.dims[2];
+    plan->hidden = r->shape.dims[2];
+    plan->slices = slices_of(plan->hidden);
+    plan->width = plan->slices * plan->gates * CM_CELL_SLICE;
+    const double rows = (double)(plan->batch > LEAST_ROWS ? plan->batch : LEAST_ROWS);
+    const double work =
+        rows * (double)plan->hidden * (double)(plan->gates * plan->hidden) * plan->form.directions;
+    plan->alone = work < WORTH_A_TEAM;
+    plan->state_row = plan->slices * CM_CELL_SLICE + CM_CELL_SLICE;
+    plan->fits = true;
+    return plan->hidden <= INT32_MAX;
+}
+
+void cm_recurrent_share(const struct cm_recurrent_plan *plan, cm_chunk_fn *fn, void *arg)
+{
+    const int64_t count = plan->slices * plan->form.directions;
+    const int64_t threads = plan->alone ? 1 : cm_parallel_threads();
+    cm_parallel(count, (count + threads - 1) / threads, fn, arg);
+}
+
+/* Rows this far apart evict each other from the first-level cache. */
+enum { SAME_LINES = 1024 };
+
+/* One thread alone needs no more blocks than caches do, and no copies of rows that stay there. */
+void cm_recurrent_multiply(const struct cm_sgemm *product)
+{
+    const int64_t n = product->n;
+    const bool in_place = product->a_column == 1 && product->a_row % SAME_LINES != 0;
+    const int64_t at_once = in_place ? CM_FEW_COLUMNS : n;
+    if (cm_parallel_threads() > 1) {
+        cm_sgemm_run(product);
+        return;
+    }
+    for (int64_t j = 0; j < n; j += at_once)
+        cm_sgemm_slice(product, j, j + at_once < n ? j + at_once : n);
+}
+
+int64_t cm_recurrent_place(struct cm_recurrent_plan *plan, int64_t a, int64_t b, int64_t c)
+{
+    const int64_t at = plan->floats;
+    int64_t count;
+    plan->fits = plan->fits && cm_dim_mul(a, b, &count) && cm_dim_mul(count, c, &count) &&
+                 cm_dim_add(count, CM_CELL_SLICE - 1, &count) &&
+                 cm_dim_add(at, count / CM_CELL_SLICE * CM_CELL_SLICE, &plan->floats);
+    return at;
+}

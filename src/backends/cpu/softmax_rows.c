@@ -1,0 +1,331 @@
+/* Softmax and LogSoftmax of floats along the last axis, and their gradients. */
+// SPDX-License-Identifier: Apache-2.0
+#include "backends/cpu/softmax_rows.h"
+
+#include "backends/cpu/exp_below.h"
+#include "base/machine.h"
+#include "base/number.h"
+#include "base/parallel.h"
+#include "graph/op.h"
+
+#include <math.h>
+
+enum {
+    LANES = 16,
+    FEW = 32,                /* sums of so many vectors in float, those in double */
+    BLOCK = LANES * FEW,     /* elements */
+    PART_ELEMENTS = 1 << 13, /* worth a thread */
+};
+
+typedef float floats __attribute__((vector_size(LANES * sizeof(float)), aligned(4)));
+typedef int32_t ints __attribute__((vector_size(LANES * sizeof(int32_t)), aligned(4)));
+
+/* ---- Whole vectors, compiled for each machine ---- */
+
+struct soft_lanes {
+    const float *x, *with;
+    float *to; /* may be x */
+    float a, b, c;
+    double sum;
+};
+
+/* Lanes from the middle on, a quarter on, .. : what is joined with them is in all lanes at last. */
+#define TURN(v, n)                                                                                 \
+    __builtin_shufflevector(v, v, (n) % 16, (1 + (n)) % 16, (2 + (n)) % 16, (3 + (n)) % 16,        \
+                            (4 + (n)) % 16, (5 + (n)) % 16, (6 + (n)) % 16, (7 + (n)) % 16,        \
+                            (8 + (n)) % 16, (9 + (n)) % 16, (10 + (n)) % 16, (11 + (n)) % 16,      \
+                            (12 + (n)) % 16, (13 + (n)) % 16, (14 + (n)) % 16, (15 + (n)) % 16)
+#define GREATER(v, m) ((floats)(((ints)(v) & ((v) > (m))) | ((ints)(m) & ~((v) > (m)))))
+
+/* a = the greatest of a and x, NaN passed over */
+static CM_ALWAYS_INLINE void greatest_on(enum cm_machine machine, int64_t vectors,
+                                         struct soft_lanes *l)
+{
+    floats m = {0};
+    const float *x = l->x;
+    (void)machine;
+    m += l->a;
+    for (int64_t i = 0; i < vectors; i++) {
+        const floats v = *(const floats *)(x + i * LANES);
+        m = GREATER(v, m);
+    }
+    m = GREATER(TURN(m, 8), m);
+    m = GREATER(TURN(m, 4), m);
+    m = GREATER(TURN(m, 2), m);
+    m = GREATER(TURN(m, 1), m);
+    l->a = m[0];
+}
+
+/* to = exp(x - a), of x that are not above a */
+static CM_ALWAYS_INLINE void raise_on(enum cm_machine machine, int64_t vectors,
+                                      struct soft_lanes *l)
+{
+    const float *x = l->x, a = l->a;
+    float *to = l->to;
+    for (int64_t i = 0; i < vectors; i++, x += LANES, to += LANES) {
+        CM_ANY_ORDER
+        for (int k = 0; k < LANES; k++)
+            to[k] = exp_below(machine, x[k] - a);
+    }
+}
+
+/* sum += x, or x * with */
+static CM_ALWAYS_INLINE void add_on(enum cm_machine machine, int64_t vectors, struct soft_lanes *l)
+{
+    const float *x = l->x, *with = l->with;
+    (void)machine;
+    for (int64_t at = 0; at < vectors; at += FEW) {
+        floats s = {0};
+        for (int64_t i = at; i < vectors && i < at + FEW; i++)
+            s += with ? *(const floats *)(x + i * LANES) * *(const floats *)(with + i * LANES)
+                      : *(const floats *)(x + i * LANES);
+        s += TURN(s, 8);
+        s += TURN(s, 4);
+        s += TURN(s, 2);
+        s += TURN(s, 1);
+        l->sum += (double)s[0];
+    }
+}
+
+/* to = (x - a) * b - c */
+static CM_ALWAYS_INLINE void shift_on(enum cm_machine machine, int64_t vectors,
+                                      struct soft_lanes *l)
+{
+    const float *x = l->x, a = l->a, b = l->b, c = l->c;
+    float *to = l->to;
+    (void)machine;
+    for (int64_t i = 0; i < vectors; i++, x += LANES, to += LANES)
+        *(floats *)to = (*(const floats *)x - a) * b - c;
+}
+
+/* to = with * (x - a) */
+static CM_ALWAYS_INLINE void weigh_on(enum cm_machine machine, int64_t vectors,
+                                      struct soft_lanes *l)
+{
+    const float *x = l->x, *with = l->with, a = l->a;
+    float *to = l->to;
+    (void)machine;
+    for (int64_t i = 0; i < vectors; i++, x += LANES, with += LANES, to += LANES)
+        *(floats *)to = *(const floats *)with * (*(const floats *)x - a);
+}
+
+/* to = x - a * exp(with) */
+static CM_ALWAYS_INLINE void lower_on(enum cm_machine machine, int64_t vectors,
+                                      struct soft_lanes *l)
+{
+    const float *x = l->x, *with = l->with, a = l->a;
+    float *to = l->to;
+    for (int64_t i = 0; i < vectors; i++, x += LANES, with += LANES, to += LANES) {
+        CM_ANY_ORDER
+        for (int k = 0; k < LANES; k++)
+            to[k] = x[k] - a * cm_exp_on(machine, with[k]);
+    }
+}
+
+#define BUILDS(name)                                                                               \
+    CM_BUILDS(name, (int64_t vectors, struct soft_lanes * l), (machine, vectors, l))
+BUILDS(greatest)
+BUILDS(raise)
+BUILDS(add)
+BUILDS(shift)
+BUILDS(weigh)
+BUILDS(lower)
+
+/* ---- Rows ---- */
+
+typedef void lanes_fn(int64_t vectors, struct soft_lanes *l);
+
+/* Calls fn for n elements. The last ones, which fill no vector, go through a copy that is filled up
+ * with `fill`. */
+static void over_row(lanes_fn *const *builds, int64_t n, float fill, struct soft_lanes *l)
+{
+    const int64_t whole = n - n % LANES, left = n - whole;
+    lanes_fn *const fn = builds[cm_this_machine()];
+    const float *x = l->x, *with = l->with;
+    float *to = l->to;
+    fn(whole / LANES, l);
+    if (!left)
+        return;
+    float of_x[LANES], of_with[LANES], of_to[LANES];
+    for (int k = 0; k < LANES; k++) {
+        of_x[k] = k < left ? x[whole + k] : fill;
+        of_with[k] = with && k < left ? with[whole + k] : fill;
+    }
+    l->x = of_x;
+    l->with = with ? of_with : NULL;
+    l->to = of_to;
+    fn(1, l);
+    l->x = x;
+    l->with = with;
+    l->to = to;
+    if (to)
+        memcpy(to + whole, of_to, (size_t)left * sizeof *to);
+}
+
+static float greatest_of(int64_t n, const float *x)
+{
+    struct soft_lanes l = {.x = x, .a = x[0]};
+    over_row(greatest_builds, n, x[0], &l);
+    return l.a;
+}
+
+static double sum_of(int64_t n, const float *x, const float *with)
+{
+    struct soft_lanes l = {.x = x, .with = with};
+    over_row(add_builds, n, 0, &l);
+    return l.sum;
+}
+
+double cm_log_softmax_row(int64_t n, const float *x, float *to)
+{
+    const float most = greatest_of(n, x);
+    float own[BLOCK];
+    double sum = 0;
+    for (int64_t at = 0; at < n; at += BLOCK) {
+        const int64_t count = n - at < BLOCK ? n - at : BLOCK;
+        struct soft_lanes l = {.x = x + at, .to = own, .a = most};
+        over_row(raise_builds, count, 0, &l);
+        sum += sum_of(count, own, NULL);
+    }
+    const double rest = log(sum);
+    struct soft_lanes l = {.x = x, .to = to, .a = most, .b = 1, .c = (float)rest};
+    if (to)
+        over_row(shift_builds, n, 0, &l);
+    return (double)most + rest;
+}
+
+static void exp_row(int64_t n, const float *x, float off, float *to)
+{
+    struct soft_lanes l = {.x = x, .to = to, .a = off};
+    over_row(raise_builds, n, 0, &l);
+}
+
+static void scale_row(int64_t n, float factor, float *to)
+{
+    struct soft_lanes l = {.x = to, .to = to, .b = factor};
+    over_row(shift_builds, n, 0, &l);
+}
+
+void cm_scaled_exp_row(int64_t n, const float *x, float factor, float *to)
+{
+    struct soft_lanes l = {.x = to, .with = x, .to = to, .a = -factor};
+    memset(to, 0, (size_t)n * sizeof *to);
+    over_row(lower_builds, n, 0, &l);
+}
+
+/* ---- One row of each operator: x is the operand, or dy ---- */
+
+typedef void row_fn(int64_t n, const float *x, const float *y, float *to);
+
+static void softmax(int64_t n, const float *x, const float *y, float *to)
+{
+    (void)y;
+    exp_row(n, x, greatest_of(n, x), to);
+    scale_row(n, (float)(1 / sum_of(n, to, NULL)), to);
+}
+
+static void log_softmax(int64_t n, const float *x, const float *y, float *to)
+{
+    (void)y;
+    cm_log_softmax_row(n, x, to);
+}
+
+/* dx = y * (dy - sum(dy * y)) */
+static void softmax_slopes(int64_t n, const float *dy, const float *y, float *to)
+{
+    struct soft_lanes l = {.x = dy, .with = y, .to = to, .a = (float)sum_of(n, dy, y)};
+    over_row(weigh_builds, n, 0, &l);
+}
+
+/* dx = dy - exp(y) * sum(dy) */
+static void log_softmax_slopes(int64_t n, const float *dy, const float *y, float *to)
+{
+    struct soft_lanes l = {.x = dy, .with = y, .to = to, .a = (float)sum_of(n, dy, NULL)};
+    over_row(lower_builds, n, 0, &l);
+}
+
+/* ---- Softmax, LogSoftmax and their gradients ---- */
+
+enum { X };        /* operand */
+enum { DY, OF_Y }; /* operands of the gradients */
+
+struct soft_plan {
+    int64_t rows, size;
+    row_fn *turn;
+};
+
+/* Tensor `x` of the call decides. */
+static bool accepts(struct cm_call *call, const struct cm_tensor *x)
+{
+    const struct cm_shape *shape = &x->shape;
+    int axis;
+    for (int i = 0; i < call->n_in; i++)
+        if (call->in[i] && call->in[i]->type != CM_FLOAT)
+            return cm_call_decline(call, "input %d is %s", i, cm_dtype_name(call->in[i]->type));
+    if (cm_tensor_count(x) == 0)
+        return cm_call_decline(call, "it is empty");
+    if (shape->rank == 0 || !cm_axis_fix(cm_node_int(call->node, "axis"), shape->rank, &axis) ||
+        cm_shape_span(shape, axis + 1, shape->rank) != 1)
+        return cm_call_decline(call, "its axis is not the last");
+    return true;
+}
+
+static bool accepts_forward(struct cm_call *call)
+{
+    return accepts(call, call->in[X]);
+}
+
+static bool accepts_backward(struct cm_call *call)
+{
+    if (!cm_shape_equal(&call->in[DY]->shape, &call->in[OF_Y]->shape))
+        return cm_call_decline(call, "its operands differ in shape");
+    return accepts(call, call->in[OF_Y]);
+}
+
+static enum cm_status prepare(struct cm_call *call)
+{
+    static const struct {
+        const char *name;
+        row_fn *turn;
+    } kinds[] = {{"Softmax", softmax},
+                 {"LogSoftmax", log_softmax},
+                 {"SoftmaxGrad", softmax_slopes},
+                 {"LogSoftmaxGrad", log_softmax_slopes}};
+    const struct cm_shape *x = &call->in[0]->shape;
+    struct soft_plan *plan = cm_call_state(call, sizeof *plan);
+    int axis = 0;
+    cm_axis_fix(cm_node_int(call->node, "axis"), x->rank, &axis);
+    plan->size = x->dims[axis];
+    plan->rows = cm_shape_span(x, 0, axis);
+    for (size_t i = 0; i < CM_COUNT(kinds); i++)
+        if (cm_str_is(call->node->op_type, kinds[i].name))
+            plan->turn = kinds[i].turn;
+    return CM_OK;
+}
+
+static void turn_rows(void *arg, int64_t begin, int64_t end)
+{
+    const struct cm_call *call = arg;
+    const struct soft_plan *plan = call->state;
+    const float *x = call->in[0]->data, *y = call->n_in > 1 ? call->in[OF_Y]->data : x;
+    float *to = call->out[0]->data;
+    for (int64_t row = begin; row < end; row++) {
+        const int64_t at = row * plan->size;
+        plan->turn(plan->size, x + at, y + at, to + at);
+    }
+}
+
+static enum cm_status run(struct cm_call *call)
+{
+    const struct soft_plan *plan = call->state;
+    cm_parallel(plan->rows, 1 + PART_ELEMENTS / plan->size, turn_rows, call);
+    return CM_OK;
+}
+
+#define FORWARD  .accepts = accepts_forward, .prepare = prepare, .run = run
+#define BACKWARD .accepts = accepts_backward, .prepare = prepare, .run = run
+
+CM_KERNEL(cpu, Softmax, FORWARD);
+CM_KERNEL(cpu, LogSoftmax, FORWARD);
+CM_KERNEL_IN(cpu, "ai.cameo", SoftmaxGrad, BACKWARD);
+CM_KERNEL_IN(cpu, "ai.cameo", LogSoftmaxGrad, BACKWARD);

@@ -1,0 +1,114 @@
+/* DynamicQuantizeLinear: codes whose scale is that of the data. */
+// SPDX-License-Identifier: Apache-2.0
+#include "base/machine.h"
+#include "base/parallel.h"
+#include "graph/op.h"
+#include "ops/quant/linear_loops.h"
+
+#include <math.h>
+
+enum { X };
+enum { GRAIN = 1 << 14, LANES = 16 };
+
+static enum cm_status dynamic_infer(struct cm_infer *in)
+{
+    const struct cm_type *x = cm_infer_type(in, X);
+    CM_TRY(cm_infer_set_tensor(in, 0, CM_UINT8, x->rank, x->dims));
+    CM_TRY(cm_infer_set_tensor(in, 1, CM_FLOAT, 0, NULL));
+    return cm_infer_set_tensor(in, 2, CM_UINT8, 0, NULL);
+}
+
+/* ---- The range of the data ---- */
+
+/* The least and the greatest of x and 0, which must have a code of its own; NaN counts as 0. */
+struct range {
+    float low, high;
+};
+
+static CM_ALWAYS_INLINE void find_range_on(enum cm_machine machine, int64_t count, const float *x,
+                                           struct range *out)
+{
+    float lows[LANES] = {0}, highs[LANES] = {0};
+    int64_t i = 0;
+    (void)machine;
+    for (; i + LANES <= count; i += LANES)
+        for (int l = 0; l < LANES; l++) {
+            lows[l] = x[i + l] < lows[l] ? x[i + l] : lows[l];
+            highs[l] = x[i + l] > highs[l] ? x[i + l] : highs[l];
+        }
+    for (; i < count; i++) {
+        lows[0] = x[i] < lows[0] ? x[i] : lows[0];
+        highs[0] = x[i] > highs[0] ? x[i] : highs[0];
+    }
+    *out = (struct range){0};
+    for (int l = 0; l < LANES; l++) {
+        out->low = lows[l] < out->low ? lows[l] : out->low;
+        out->high = highs[l] > out->high ? highs[l] : out->high;
+    }
+}
+CM_BUILDS(find_range, (int64_t count, const float *x, struct range *out), (machine, count, x, out))
+
+static void find_ranges(void *arg, int64_t begin, int64_t end)
+{
+    const struct cm_call *call = arg;
+    find_range_builds[cm_this_machine()](end - begin, (const float *)call->in[X]->data + begin,
+                                         (struct range *)call->scratch + begin / GRAIN);
+}
+
+static enum cm_status dynamic_prepare(struct cm_call *call)
+{
+    const int64_t parts = cm_tensor_count(call->in[X]) / GRAIN + 1;
+    cm_call_scratch(call, (size_t)parts * sizeof(struct range));
+    return CM_OK;
+}
+
+static enum cm_status dynamic_run(struct cm_call *call)
+{
+    const int64_t count = cm_tensor_count(call->in[X]);
+    const struct range *ranges = call->scratch;
+    struct range all = {0};
+    cm_parallel(count, GRAIN, find_ranges, call);
+    for (int64_t i = 0; i * GRAIN < count; i++) {
+        all.low = ranges[i].low < all.low ? ranges[i].low : all.low;
+        all.high = ranges[i].high > all.high ? ranges[i].high : all.high;
+    }
+    const float scale = (all.high == all.low ? 1.0f : all.high - all.low) / 255.0f;
+    const float start = -all.low / scale;
+    const float rounded = nearbyintf(start > 255 ? 255 : start);
+    const float zero = rounded == rounded ? rounded : 0;
+    if (call->n_out > 1 && call->out[1])
+        *(float *)call->out[1]->data = scale;
+    if (call->n_out > 2 && call->out[2])
+        *(uint8_t *)call->out[2]->data = (uint8_t)zero;
+    if (call->out[0])
+        cm_quantize_all(CM_UINT8, count, call->in[X]->data, scale, zero, call->out[0]->data);
+    return CM_OK;
+}
+
+static enum cm_status dynamic_body(struct cm_body *b)
+{
+    struct cm_arena *arena = cm_builder_arena(&b->build);
+    const cm_value x = cm_body_input(b, X), none = cm_emit_scalar(b, CM_FLOAT, 0);
+    const cm_value top = cm_emit_scalar(b, CM_FLOAT, 255);
+    const struct cm_attribute_proto flat = cm_attr_int(arena, "keepdims", 0);
+    const cm_value low =
+        cm_emit(b, "Min", cm_emit_with(b, "ReduceMin", CM_ATTRIBUTES(flat), x), none);
+    const cm_value high =
+        cm_emit(b, "Max", cm_emit_with(b, "ReduceMax", CM_ATTRIBUTES(flat), x), none);
+    const cm_value width = cm_emit(b, "Sub", high, low);
+    const cm_value even = cm_emit(b, "Equal", width, none);
+    const cm_value some = cm_emit(b, "Where", even, cm_emit_scalar(b, CM_FLOAT, 1), width);
+    const cm_value scale = cm_emit(b, "Div", some, top);
+    const cm_value start = cm_emit(b, "Div", cm_emit(b, "Neg", low), scale);
+    const cm_value whole = cm_emit(b, "Round", cm_emit(b, "Clip", start, none, top));
+    const cm_value zero =
+        cm_emit_with(b, "Cast", CM_ATTRIBUTES(cm_attr_int(arena, "to", CM_UINT8)), whole);
+    CM_TRY(cm_body_return(b, 0, cm_emit(b, "QuantizeLinear", x, scale, zero)));
+    CM_TRY(cm_body_return(b, 1, scale));
+    return cm_body_return(b, 2, zero);
+}
+
+/* No gradient, on purpose: the codes are whole numbers, and a scale that follows the data is, as in
+ * other frameworks, watched and not trained. */
+CM_OP(DynamicQuantizeLinear, .infer = dynamic_infer, .prepare = dynamic_prepare, .run = dynamic_run,
+      .body = dynamic_body, .grad = cm_grad_none, .work = cm_work_linear);

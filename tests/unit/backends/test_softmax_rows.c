@@ -1,0 +1,93 @@
+/* Softmax, the loss that it is part of, and their gradients, against the reference kernels. */
+// SPDX-License-Identifier: Apache-2.0
+#include "kernel_case.h"
+
+#include <math.h>
+
+static void agree(struct cm_arena *arena, const char *graph, double shift, float odd)
+{
+    check_kernels(arena, &(struct kernel_case){graph, "cpu", 2e-6, shift, odd, false});
+}
+
+static const char *const shapes[] = {"1,1",  "3,2",    "2,3,16", "5,17",      "4,31",
+                                     "2,64", "7,1000", "300,40", "2,3,4,129", "9,70001"};
+
+static void softmaxes(struct cm_arena *arena)
+{
+    static const float odd[] = {0, NAN, INFINITY, -INFINITY, 80, -120};
+    for (size_t i = 0; i < CM_COUNT(shapes); i++)
+        for (size_t k = 0; k < CM_COUNT(odd); k++)
+            for (int logs = 0; logs < 2; logs++) {
+                const char *name = logs ? "LogSoftmax" : "Softmax", *shape = shapes[i];
+                agree(arena,
+                      cm_arena_printf(arena, "g (float[%s] x) => (y) { y = %s(x) }", shape, name)
+                          .data,
+                      0, odd[k]);
+                agree(arena,
+                      cm_arena_printf(
+                          arena,
+                          "g (float[%s] y, float[%s] dy) => (dx) { dx = ai.cameo.%sGrad(dy, y) }",
+                          shape, shape, name)
+                          .data,
+                      0, k < 2 ? odd[k] : 0);
+            }
+    agree(arena, "g (float[3,50] x) => (y) { y = Softmax(x) }", 1e6, 0);
+}
+
+void test_softmax_rows__sizes_and_odd_numbers(void)
+{
+    check_in_arena(softmaxes);
+}
+
+static void losses(struct cm_arena *arena)
+{
+    static const char *const sizes[] = {"1,1", "5,3", "4,16", "130,77", "3,9000"};
+    static const char *const kinds[] = {"reduction = \"mean\"", "reduction = \"sum\"",
+                                        "reduction = \"none\"",
+                                        "reduction = \"mean\", ignore_index = 0"};
+    for (size_t i = 0; i < CM_COUNT(sizes); i++)
+        for (size_t k = 0; k < CM_COUNT(kinds); k++)
+            for (int weights = 0; weights < 2; weights++) {
+                const char *s = sizes[i], *classes = strchr(s, ',') + 1;
+                const char *weight = weights ? ", w" : "";
+                agree(arena,
+                      cm_arena_printf(arena,
+                                      "g (float[%s] x, float[%s] z, float[%s] v) => (loss, p) "
+                                      "{ w = Abs(v) l = ArgMax<axis = 1, keepdims = 0>(z) loss, p "
+                                      "= SoftmaxCrossEntropyLoss<%s>(x, l%s) }",
+                                      s, s, classes, kinds[k], weight)
+                          .data,
+                      0, 0);
+                agree(arena,
+                      cm_arena_printf(
+                          arena,
+                          "g (float[%s] p, float[%s] z, float[%s] v, float[%.*s] d) => (dx) "
+                          "{ w = Abs(v) l = ArgMax<axis = 1, keepdims = 0>(z) dx = "
+                          "ai.cameo.SoftmaxCrossEntropyLossGrad<%s>(d, p, l%s) }",
+                          s, s, classes, k == 2 ? (int)strcspn(s, ",") : 1, k == 2 ? s : "1",
+                          kinds[k], weight)
+                          .data,
+                      -2, 0);
+            }
+}
+
+void test_softmax_rows__losses(void)
+{
+    check_in_arena(losses);
+}
+
+static void declined(struct cm_arena *arena)
+{
+    static const char *const graphs[] = {
+        "g (float[3,4,5] x) => (y) { y = Softmax<axis = 1>(x) }",
+        "g (float[0,4] x) => (y) { y = LogSoftmax(x) }", "g (float x) => (y) { y = Softmax(x) }",
+        "g (float[2,3,4] x, float[2,3,4] z) => (y) { l = ArgMax<axis = 1, keepdims = 0>(z) "
+        "y = SoftmaxCrossEntropyLoss(x, l) }"};
+    for (size_t i = 0; i < CM_COUNT(graphs); i++)
+        check_kernels(arena, &(struct kernel_case){graphs[i], "reference", 0, 0, 0, false});
+}
+
+void test_softmax_rows__other_axes_go_to_the_reference(void)
+{
+    check_in_arena(declined);
+}
