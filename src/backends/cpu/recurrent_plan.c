@@ -86,8 +86,11 @@ bool cm_recurrent_panels(const struct cm_recurrent_plan *plan, int64_t input, bo
         !cm_dtype_bytes(CM_FLOAT, floats, &bytes))
         return false;
     bytes = (size_t)(direction_floats(out) * out->directions) * sizeof(float);
-    out->base = (struct cm_layout){by_gates ? "gate panels" : "panels of directions", bytes,
-                                   sizeof *out, same_panels, pack};
+    out->base = (struct cm_layout){.name = by_gates ? "gate panels" : "panels of directions",
+                                   .bytes = bytes,
+                                   .size = sizeof *out,
+                                   .same = same_panels,
+                                   .reorder = pack};
     return true;
 }
 
