@@ -46,14 +46,33 @@ void *cm_realloc(void *memory, size_t size)
     return may_allocate(size) ? realloc(memory, at_least_one(size)) : NULL;
 }
 
+enum { LARGE_PAGE = 1 << 21 };
+
+/* Whole pages of it: the last bytes stay in small ones, so that none are wasted. */
+static void ask_for_large_pages(void *memory, size_t size)
+{
+#ifdef MADV_HUGEPAGE
+    (void)madvise(memory, size / LARGE_PAGE * LARGE_PAGE, MADV_HUGEPAGE); /* as good without */
+#else
+    (void)memory;
+    (void)size;
+#endif
+}
+
 void *cm_malloc_aligned(size_t alignment, size_t size)
 {
-    const size_t boundary = alignment < sizeof(void *) ? sizeof(void *) : alignment;
-    const bool fits = size <= PTRDIFF_MAX && boundary <= PTRDIFF_MAX;
+    const size_t least = alignment < sizeof(void *) ? sizeof(void *) : alignment;
+    const bool fits = size <= PTRDIFF_MAX && least <= PTRDIFF_MAX;
+    const bool large = size >= LARGE_PAGE && least <= LARGE_PAGE;
+    void *memory;
 
-    if (!may_allocate(fits ? size : SIZE_MAX))
+    if (!may_allocate(fits ? size : SIZE_MAX) ||
+        posix_memalign(&memory, large ? LARGE_PAGE : least,
+                       cm_round_up(at_least_one(size), least)) != 0)
         return NULL;
-    return aligned_alloc(boundary, cm_round_up(at_least_one(size), boundary));
+    if (large)
+        ask_for_large_pages(memory, size);
+    return memory;
 }
 
 void cm_memory_populate(void *memory, size_t size)
@@ -65,17 +84,6 @@ void cm_memory_populate(void *memory, size_t size)
 
     if (first < end)
         (void)madvise((void *)first, end - first, MADV_POPULATE_WRITE);
-#else
-    (void)memory;
-    (void)size;
-#endif
-}
-
-void cm_memory_on_large_pages(void *memory, size_t size)
-{
-#ifdef MADV_HUGEPAGE
-    if (size >= CM_LARGE_PAGE) /* a hint: memory is as good without */
-        (void)madvise(memory, size / CM_LARGE_PAGE * CM_LARGE_PAGE, MADV_HUGEPAGE);
 #else
     (void)memory;
     (void)size;

@@ -110,10 +110,7 @@ static struct cm_packed_weights *new_packed(const struct cm_tensor *constant,
     if (packed) {
         packed->from = constant->data;
         packed->layout = cm_malloc(layout->size);
-        packed->data = cm_malloc_aligned(
-            layout->bytes >= CM_LARGE_PAGE ? CM_LARGE_PAGE : CM_TENSOR_ALIGNMENT, layout->bytes);
-        if (packed->data)
-            cm_memory_on_large_pages(packed->data, layout->bytes);
+        packed->data = cm_malloc_aligned(CM_TENSOR_ALIGNMENT, layout->bytes);
     }
     if (!packed || !packed->layout || !packed->data) {
         *status =
