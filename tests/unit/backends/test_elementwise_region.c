@@ -468,8 +468,8 @@ static void declines(struct cm_arena *arena)
 
     begin(&t, arena, 2);
     add_operand(&t, CM_FLOAT, &CM_SHAPE(4, 5));
-    t.results[t.n_results++] = emit(&t, "Neg", emit(&t, "Softmax", t.values[0], 0), 0);
-    check_declined(&t, "(Softmax) is not elementwise");
+    t.results[t.n_results++] = emit(&t, "Neg", emit(&t, "Hardmax", t.values[0], 0), 0);
+    check_declined(&t, "(Hardmax) is not elementwise");
 }
 
 void test_elementwise_region__declines_with_a_reason(void)

@@ -188,7 +188,7 @@ static cm_value add_to_tangle(struct tangle *t)
         return cast(t, a, CM_FLOAT16);
     if (kind < 23)
         return GRAPH_ADD(t->graph, "ReduceSum", a, none); /* one element, same rank */
-    return GRAPH_ADD(t->graph, "Softmax", GRAPH_ADD(t->graph, "Add", a, t->pool[0]));
+    return GRAPH_ADD(t->graph, "Hardmax", GRAPH_ADD(t->graph, "Add", a, t->pool[0]));
 }
 
 static void tangled(struct cm_arena *arena)
