@@ -135,6 +135,13 @@ enum cm_status cm_call_fail(struct cm_call *call, enum cm_status status, const c
     return cm_fail(call->err, status, "%s", text);
 }
 
+bool cm_call_is_constant(const struct cm_call *call, int i)
+{
+    const cm_value value = cm_node_input(call->node, i);
+    const struct cm_value_def *def = value ? cm_value_get(call->node->module, value) : NULL;
+    return def && !def->is_state && (def->role == CM_ROLE_INITIALIZER || def->fact.constant);
+}
+
 bool cm_call_decline(struct cm_call *call, const char *format, ...)
 {
     char text[CM_ERROR_SIZE / 2];

@@ -372,6 +372,8 @@ void cm_node_seed_random(const struct cm_node *node, uint64_t seed, uint64_t str
                          struct cm_random *out);
 enum cm_status cm_call_fail(struct cm_call *call, enum cm_status status, const char *format, ...)
     CM_PRINTF(3, 4);
+/* Is input i a constant or an initializer that no run changes, so that it may be packed once? */
+bool cm_call_is_constant(const struct cm_call *call, int i);
 /* For struct cm_kernel.accepts: notes the reason and returns false. */
 bool cm_call_decline(struct cm_call *call, const char *format, ...) CM_PRINTF(2, 3);
 

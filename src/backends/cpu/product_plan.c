@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backends/cpu/product_plan.h"
 
-#include "backends/onednn/dnnl_operand.h"
 #include "base/number.h"
 #include "base/parallel.h"
 
@@ -146,7 +145,7 @@ static bool place_right_operand(struct cm_call *call, struct cm_product_plan *pl
 {
     const struct cm_sgemm *gemm = &plan->gemm;
     const bool plain = plan->b_column == 1;
-    plan->constant = plan->n_axes == 0 && cm_dnnl_is_constant(call, plan->b);
+    plan->constant = plan->n_axes == 0 && cm_call_is_constant(call, plan->b);
     plan->in_place = !plan->constant && plain && gemm->m < ROWS_FOR_PACKING;
     plan->swapped = !plan->constant && !plain && gemm->m >= LEAST_SWAPPED &&
                     gemm->m <= MOST_SWAPPED && gemm->n >= gemm->m && gemm->k >= LEAST_SUM;

@@ -65,7 +65,7 @@ bool cm_dnnl_accept_matmul(struct cm_call *call, const struct cm_dnnl_product *p
         set_matrix(&matmul.a, batches(a) * m, k, false);
         set_matrix(&matmul.b, k, n, false);
         set_matrix(&matmul.y, batches(a) * m, n, false);
-        if (cm_dnnl_is_constant(call, product->in[1]))
+        if (cm_call_is_constant(call, product->in[1]))
             matmul.b.order = CM_DNNL_FREE;
         return follow(call, product, &matmul) && cm_dnnl_make_matmul(call, &matmul);
     }
@@ -125,7 +125,7 @@ bool cm_dnnl_accept_gemm(struct cm_call *call, const struct cm_dnnl_product *pro
     if (alpha != 1)
         matmul.posts.items[matmul.posts.count++] =
             (struct cm_dnnl_post){.function = CM_DNNL_LINEAR, .a = alpha};
-    if (cm_dnnl_is_constant(call, product->in[1]))
+    if (cm_call_is_constant(call, product->in[1]))
         matmul.b.order = CM_DNNL_FREE;
     return follow(call, product, &matmul) && cm_dnnl_make_matmul(call, &matmul);
 }

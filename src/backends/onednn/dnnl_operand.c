@@ -47,13 +47,6 @@ bool cm_dnnl_suits(struct cm_call *call)
     return true;
 }
 
-bool cm_dnnl_is_constant(const struct cm_call *call, int i)
-{
-    const cm_value value = cm_node_input(call->node, i);
-    const struct cm_value_def *def = value ? cm_value_get(call->node->module, value) : NULL;
-    return def && !def->is_state && (def->role == CM_ROLE_INITIALIZER || def->fact.constant);
-}
-
 bool cm_dnnl_has_layout(const struct cm_call *call, int i)
 {
     return call->in[i] && call->in[i]->layout;

@@ -8,8 +8,6 @@
 /* Float32, not empty, and of a size that 32 bits can count, every tensor of the call; declines
  * otherwise. */
 bool cm_dnnl_suits(struct cm_call *call);
-/* Can input i never change? Then moving it into another layout costs nothing at run time. */
-bool cm_dnnl_is_constant(const struct cm_call *call, int i);
 /* Does input i lie in one of our layouts? */
 bool cm_dnnl_has_layout(const struct cm_call *call, int i);
 /* Are all numbers finite? Looks at the memory as it lies: padding of a layout is zeros. */
