@@ -44,8 +44,8 @@ static void pack_panel(const struct packing_job *job, int64_t batch, int64_t pan
     for (int64_t tap = 0; tap < p->taps; tap++)
         for (int64_t d = 0; d < p->depth; d++) {
             const uint8_t *row = from + tap * p->tap_stride + d * p->depth_stride;
-            const int64_t at = tap * (p->dense ? p->depth : tap_rows) + d;
-            int8_t *group = to + at / INT8_GROUP * INT8_GROUP * INT8_PANEL + at % INT8_GROUP;
+            const int64_t k = tap * (p->dense ? p->depth : tap_rows) + d;
+            int8_t *group = to + k / INT8_GROUP * INT8_GROUP * INT8_PANEL + k % INT8_GROUP;
             for (int64_t j = 0; j < columns; j++) {
                 const int8_t v = (int8_t)(row[j * p->column_stride] ^ flip);
                 group[j * INT8_GROUP] = v;
