@@ -44,8 +44,8 @@ static void pack_panel(const struct packing_job *job, int64_t batch, int64_t pan
     for (int64_t tap = 0; tap < p->taps; tap++)
         for (int64_t d = 0; d < p->depth; d++) {
             const uint8_t *row = from + tap * p->tap_stride + d * p->depth_stride;
-            const int64_t at = tap * (p->dense ? p->depth : tap_rows) + d;
-            int8_t *group = to + at / INT8_GROUP * INT8_GROUP * INT8_PANEL + at % INT8_GROUP;
+            const int64_t k = tap * (p->dense ? p->depth : tap_rows) + d;
+            int8_t *group = to + k / INT8_GROUP * INT8_GROUP * INT8_PANEL + k % INT8_GROUP;
             for (int64_t j = 0; j < columns; j++) {
                 const int8_t v = (int8_t)(row[j * p->column_stride] ^ flip);
                 group[j * INT8_GROUP] = v;
@@ -127,40 +127,25 @@ void cm_int8_flip(int64_t count, const uint8_t *from, uint8_t *to)
 
 /* ---- Tiles ---- */
 
-enum { PLAIN_TILES, AVX2_TILES, VNNI_TILES, TILES };
-enum { ROW_FORMS = 4 }; /* 1, 2, 4 and 8 rows */
+typedef void int8_tile_fn(int rows, int panels, const struct int8_tile *t);
 
-#define TILE(attribute, set, rows, panels)                                                         \
-    attribute static void set##_##rows##x##panels(const struct int8_tile *t)                       \
-    {                                                                                              \
-        int8_tile_##set(rows, panels, t);                                                          \
-    }
-#define TILE_FORMS(attribute, set)                                                                 \
-    TILE(attribute, set, 1, 1)                                                                     \
-    TILE(attribute, set, 1, 2)                                                                     \
-    TILE(attribute, set, 2, 1)                                                                     \
-    TILE(attribute, set, 2, 2)                                                                     \
-    TILE(attribute, set, 4, 1)                                                                     \
-    TILE(attribute, set, 4, 2)                                                                     \
-    TILE(attribute, set, 8, 1)                                                                     \
-    TILE(attribute, set, 8, 2)
-#define TILE_ROW(set)                                                                              \
-    {                                                                                              \
-        {set##_1x1, set##_1x2}, {set##_2x1, set##_2x2}, {set##_4x1, set##_4x2},                    \
-        {                                                                                          \
-            set##_8x1, set##_8x2                                                                   \
-        }                                                                                          \
-    }
-TILE_FORMS(, plain)
 #ifdef CM_FOR_AVX2
-TILE_FORMS(CM_FOR_AVX2, avx2)
-TILE_FORMS(CM_FOR_VNNI, vnni)
-static int8_tile_fn *const tiles[TILES][ROW_FORMS][INT8_PANELS] = {
-    [PLAIN_TILES] = TILE_ROW(plain), [AVX2_TILES] = TILE_ROW(avx2), [VNNI_TILES] = TILE_ROW(vnni)};
-#else
-static int8_tile_fn *const tiles[TILES][ROW_FORMS][INT8_PANELS] = {[PLAIN_TILES] = TILE_ROW(plain),
-                                                                   [AVX2_TILES] = TILE_ROW(plain),
-                                                                   [VNNI_TILES] = TILE_ROW(plain)};
+/* Loops that are written out need constants. Rows beyond those that count are computed in vain. */
+CM_FOR_VNNI static void int8_tile_any_vnni(int rows, int panels, const struct int8_tile *t)
+{
+    if (rows > 4 && panels > 1)
+        int8_tile_vnni(8, 2, t);
+    else if (rows > 4)
+        int8_tile_vnni(8, 1, t);
+    else if (rows > 1 && panels > 1)
+        int8_tile_vnni(4, 2, t);
+    else if (rows > 1)
+        int8_tile_vnni(4, 1, t);
+    else if (panels > 1)
+        int8_tile_vnni(1, 2, t);
+    else
+        int8_tile_vnni(1, 1, t);
+}
 #endif
 
 bool cm_int8_has_vnni(enum cm_machine machine)
@@ -174,9 +159,16 @@ bool cm_int8_has_vnni(enum cm_machine machine)
 #endif
 }
 
-static int tiles_of(enum cm_machine machine)
+static int8_tile_fn *tile_of(enum cm_machine machine)
 {
-    return cm_int8_has_vnni(machine) ? VNNI_TILES : machine == CM_PLAIN ? PLAIN_TILES : AVX2_TILES;
+#ifdef CM_FOR_AVX2
+    if (cm_int8_has_vnni(machine))
+        return int8_tile_any_vnni;
+    if (machine != CM_PLAIN)
+        return int8_tile_avx2;
+#endif
+    (void)machine;
+    return int8_tile_plain;
 }
 
 /* ---- What becomes of sums ---- */
@@ -319,7 +311,8 @@ void cm_int8_multiply(const struct cm_int8_block *block, int64_t from, int64_t t
 {
     const struct cm_int8_packing *p = block->packing;
     const enum cm_machine machine = cm_this_machine();
-    const int set = tiles_of(machine), two = p->padded - from > INT8_PANEL;
+    int8_tile_fn *const multiply = tile_of(machine);
+    const int panels = p->padded - from > INT8_PANEL ? 2 : 1;
     const size_t width = block->finish->type == CM_INT32 || block->finish->type == CM_FLOAT ? 4 : 1;
     int32_t sums[INT8_ROWS * INT8_WIDTH] = {0}, row_sums[INT8_ROWS];
     struct int8_tile tile = {.a = block->a,
@@ -338,7 +331,7 @@ void cm_int8_multiply(const struct cm_int8_block *block, int64_t from, int64_t t
                                .y = block->y + from * (int64_t)width,
                                .y_row = block->y_row};
     struct int8_codes codes;
-    if (set == VNNI_TILES && makes_codes(&end)) {
+    if (cm_int8_has_vnni(machine) && makes_codes(&end)) {
         codes = codes_of(&end);
         tile.codes = &codes;
     }
@@ -346,7 +339,7 @@ void cm_int8_multiply(const struct cm_int8_block *block, int64_t from, int64_t t
         codes.y = end.y;
         end.rows = block->rows - r < INT8_ROWS ? block->rows - r : INT8_ROWS;
         codes.rows = end.rows;
-        tiles[set][end.rows > 4 ? 3 : end.rows > 2 ? 2 : end.rows - 1][two](&tile);
+        multiply(end.rows, panels, &tile);
         if (end.row_sums)
             sum_rows_builds[machine](&tile, row_sums);
         if (!tile.codes)

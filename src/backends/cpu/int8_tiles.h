@@ -38,9 +38,6 @@ struct int8_tile {
     const struct int8_codes *codes; /* with VNNI: what is stored instead; NULL: the sums are */
 };
 
-/* rows are 1, 2, 4 or 8, panels 1 or 2: constants where it is called. */
-typedef void int8_tile_fn(const struct int8_tile *t);
-
 /* Four bytes as one number; `count` of them where there are fewer. */
 static inline uint32_t four_bytes(const uint8_t *from, int64_t count)
 {
@@ -89,7 +86,7 @@ CM_FOR_AVX2 static inline void int8_tile_avx2(int rows, int panels, const struct
                 s[0][q] = s[1][q] = _mm256_setzero_si256();
             for (int64_t tap = 0; tap < t->taps; tap++) {
                 const uint8_t *a0 = t->a[tap * INT8_ROWS + r];
-                const uint8_t *a1 = t->a[tap * INT8_ROWS + r + (rows > 1)];
+                const uint8_t *a1 = t->a[tap * INT8_ROWS + (r + 1 < rows ? r + 1 : r)];
                 for (int64_t k = 0; k < t->depth; k += INT8_GROUP, b += INT8_PANEL * INT8_GROUP) {
                     const int64_t left = t->depth - k;
                     const __m256i x0 = _mm256_broadcastq_epi64(
@@ -131,7 +128,8 @@ CM_FOR_VNNI static CM_ALWAYS_INLINE void store_codes_vnni(const struct int8_code
     _mm512_mask_cvtepi32_storeu_epi8(c->y + row * c->y_row + column, mask, code);
 }
 
-/* Four products at a time, added to a sum as they are. */
+/* Four products at a time, added to a sum as they are. rows and panels are constants where this is
+ * called. */
 CM_FOR_VNNI static CM_ALWAYS_INLINE void int8_tile_vnni(int rows, int panels,
                                                         const struct int8_tile *t)
 {

@@ -57,6 +57,8 @@ static bool accepts(struct cm_call *call)
     struct nbits p;
     if (a->type != CM_FLOAT)
         return cm_call_decline(call, "its left operand is of type %s", cm_dtype_name(a->type));
+    if (cm_this_machine() == CM_PLAIN)
+        return cm_call_decline(call, "the processor has no AVX2");
     if (!read_sizes(call, &p))
         return false;
     if (a->shape.rank < 1 || a->shape.dims[a->shape.rank - 1] != p.k || p.m == 0)
@@ -351,18 +353,27 @@ static CM_ALWAYS_INLINE void multiply_panel_on(enum cm_machine machine, const st
         }
     }
 }
-CM_BUILDS(multiply_panel, (const struct panel_work *w), (machine, w))
+#ifdef CM_FOR_AVX2
+CM_BUILD(multiply_panel, CM_FOR_AVX2, avx2, CM_AVX2, (const struct panel_work *w), (machine, w))
+CM_BUILD(multiply_panel, CM_FOR_AVX512, avx512, CM_AVX512, (const struct panel_work *w),
+         (machine, w))
+#else
+CM_BUILD(multiply_panel, , avx2, CM_PLAIN, (const struct panel_work *w), (machine, w))
+#define multiply_panel_avx512 multiply_panel_avx2
+#endif
 
 static void multiply_panels(void *arg, int64_t begin, int64_t end)
 {
     const struct cm_call *call = arg;
     const struct nbits *p = call->state;
+    void (*const multiply)(const struct panel_work *) =
+        cm_this_machine() == CM_AVX512 ? multiply_panel_avx512 : multiply_panel_avx2;
     for (int64_t part = begin; part < end; part++) {
         struct panel_work w = {.call = call,
                                .panel = (float *)call->scratch + part * p->part_floats};
         w.tile = w.panel + p->blocks * p->block * WIDTH;
         for (w.first = part * WIDTH; w.first < p->n; w.first += p->parts * WIDTH)
-            multiply_panel_builds[cm_this_machine()](&w);
+            multiply(&w);
     }
 }
 

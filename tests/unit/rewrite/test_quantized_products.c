@@ -43,7 +43,7 @@ static void check(const char *text, const char *expected, struct cm_pass_options
     "q, as, az = DynamicQuantizeLinear(x)\n f = Mul(as, t)\n i = MatMulInteger(q, W, az)\n"        \
     " c = Cast<to = 1>(i)\n "
 
-void test_quantized__dynamic_products_take_their_scales_and_bias(void)
+void test_quantized_products__dynamic_products_take_their_scales_and_bias(void)
 {
     CHECK_CASE("float[N,5] x, uint8[5,4] W, float[4] B", "float[N,4] y",
                DYNAMIC "m = Mul(c, f)\n y = Add(m, B)",
@@ -61,7 +61,7 @@ void test_quantized__dynamic_products_take_their_scales_and_bias(void)
                "MatMulIntegerToFloat", 0);
 }
 
-void test_quantized__other_dynamic_products_stay(void)
+void test_quantized_products__other_dynamic_products_stay(void)
 {
     /* others read what is between */
     STAYS("float[N,5] x, uint8[5,4] W", "float[N,4] y, int32[N,4] i", DYNAMIC "y = Mul(c, f)",
@@ -85,7 +85,7 @@ void test_quantized__other_dynamic_products_stay(void)
 
 /* ---- products of dequantized operands ---- */
 
-void test_quantized__products_of_dequantized_matrices(void)
+void test_quantized_products__products_of_dequantized_matrices(void)
 {
     CHECK_CASE("uint8[N,5] x, int8[5,4] W, float[4] B", "float[N,4] y",
                "a = DequantizeLinear(x, s, z)\n b = DequantizeLinear<axis = 1>(W, each, zeros)\n"
@@ -103,7 +103,7 @@ void test_quantized__products_of_dequantized_matrices(void)
                "DequantizeLinear Transpose MatMulIntegerToFloat", 1e-6);
 }
 
-void test_quantized__other_products_of_dequantized_matrices_stay(void)
+void test_quantized_products__other_products_of_dequantized_matrices_stay(void)
 {
     /* scales along rows */
     STAYS("uint8[4,4] x, int8[4,4] W", "float[4,4] y",
@@ -132,7 +132,7 @@ void test_quantized__other_products_of_dequantized_matrices_stay(void)
 #define CONV_IN  "uint8[1,2,5,5] x, int8[4,2,3,3] W"
 #define CONV_OUT "uint8[1,4,3,3] y"
 
-void test_quantized__convolutions_between_codes(void)
+void test_quantized_products__convolutions_between_codes(void)
 {
     /* differences of one code in 255 */
     CHECK_CASE(CONV_IN, CONV_OUT,
@@ -156,7 +156,7 @@ void test_quantized__convolutions_between_codes(void)
                "DequantizeLinear QLinearConv", 0.005);
 }
 
-void test_quantized__other_convolutions_stay(void)
+void test_quantized_products__other_convolutions_stay(void)
 {
     /* Relu counts where its zero is not the lowest code */
     STAYS(CONV_IN, CONV_OUT,
@@ -182,7 +182,7 @@ void test_quantized__other_convolutions_stay(void)
 
 /* ---- what moves or chooses elements ---- */
 
-void test_quantized__codes_are_moved_as_they_are(void)
+void test_quantized_products__codes_are_moved_as_they_are(void)
 {
     CHECK_CASE("uint8[1,2,4,4] x", "uint8[1,2,3,3] y",
                "a = DequantizeLinear(x, s, z)\n m = MaxPool<kernel_shape = [2, 2]>(a)\n"
