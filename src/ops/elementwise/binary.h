@@ -15,7 +15,7 @@
 typedef void cm_binary_fn(int64_t count, const void *a, int64_t step_a, const void *b,
                           int64_t step_b, void *y, const double *p);
 
-/* The three loops are the same one with the steps known, which is what lets the compiler vectorize
+/* The loops are the same one with the steps known, which is what lets the compiler vectorize
  * them. R is the C type of the result, T that of the operands. */
 #define CM_BINARY_BODY(ctype, result, expression)                                                  \
     typedef ctype T;                                                                               \
@@ -36,13 +36,18 @@ typedef void cm_binary_fn(int64_t count, const void *a, int64_t step_a, const vo
             const T a = as[i];                                                                     \
             ys[i] = (R)(expression);                                                               \
         }                                                                                          \
-    } else {                                                                                       \
+    } else if (step_b) {                                                                           \
         const T a = as[0];                                                                         \
         CM_ANY_ORDER                                                                               \
         for (int64_t i = 0; i < count; i++) {                                                      \
-            const T b = bs[step_b ? i : 0];                                                        \
+            const T b = bs[i];                                                                     \
             ys[i] = (R)(expression);                                                               \
         }                                                                                          \
+    } else {                                                                                       \
+        const T a = as[0], b = bs[0];                                                              \
+        const R y = (R)(expression);                                                               \
+        for (int64_t i = 0; i < count; i++)                                                        \
+            ys[i] = y;                                                                             \
     }
 #define CM_BINARY_PARAMETERS                                                                       \
     int64_t count, const void *from_a, int64_t step_a, const void *from_b, int64_t step_b,         \
