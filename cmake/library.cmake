@@ -20,6 +20,9 @@ function(cameo_optimize pattern)
 endfunction()
 cameo_optimize("/src/(api|check|train)/" -Os)
 cameo_optimize("/src/ops/" ${OPERATORS})
+# Builders of graphs, and operators that are not about numbers.
+cameo_optimize("/src/(infer|autodiff|codec|schema)/|/ops/(control|text|sequence|training)/|/ops/.*_body\\.c$" -Os)
+cameo_optimize("/ops/microsoft/(attention|compose|early|fused|group_query|multi_head|packed|rotary|skip).*\\.c$" -Os)
 cameo_optimize("/src/(backends/onednn|tensor|ops/common)/|/(random|parallel)\\.c$" -O3 ${FLOATS})
 cameo_optimize("/src/backends/cpu/" ${OPERATORS})
 # Vectors are spelled out there, and have no function for a * b + c rounded once: the compiler joins the two.

@@ -57,7 +57,7 @@ static void fill_bytes(char *to, const char *one, size_t size, size_t bytes)
             for (int64_t i = 0; size > 8 && i < count; i++)                                        \
                 memcpy(y + i * size, x, size);                                                     \
         } else {                                                                                   \
-            CM_ANY_ORDER                                                                           \
+            CM_NO_OVERLAP                                                                          \
             for (int64_t i = 0; i < count; i++)                                                    \
                 memcpy(y + i * size, x + i * from.step * size, size);                              \
         }                                                                                          \

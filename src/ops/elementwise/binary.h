@@ -24,21 +24,21 @@ typedef void cm_binary_fn(int64_t count, const void *a, int64_t step_a, const vo
     R *ys = to;                                                                                    \
     (void)p;                                                                                       \
     if (step_a && step_b) {                                                                        \
-        CM_ANY_ORDER                                                                               \
+        CM_NO_OVERLAP                                                                              \
         for (int64_t i = 0; i < count; i++) {                                                      \
             const T a = as[i], b = bs[i];                                                          \
             ys[i] = (R)(expression);                                                               \
         }                                                                                          \
     } else if (step_a) {                                                                           \
         const T b = bs[0];                                                                         \
-        CM_ANY_ORDER                                                                               \
+        CM_NO_OVERLAP                                                                              \
         for (int64_t i = 0; i < count; i++) {                                                      \
             const T a = as[i];                                                                     \
             ys[i] = (R)(expression);                                                               \
         }                                                                                          \
     } else if (step_b) {                                                                           \
         const T a = as[0];                                                                         \
-        CM_ANY_ORDER                                                                               \
+        CM_NO_OVERLAP                                                                              \
         for (int64_t i = 0; i < count; i++) {                                                      \
             const T b = bs[i];                                                                     \
             ys[i] = (R)(expression);                                                               \

@@ -58,12 +58,12 @@ struct pair {
         ctype *to = e->out;                                                                        \
         (void)machine;                                                                             \
         if (e->step[0] && e->step[1] && e->step[2]) {                                              \
-            CM_ANY_ORDER                                                                           \
+            CM_NO_OVERLAP                                                                          \
             for (int64_t i = 0; i < e->count; i++)                                                 \
                 to[i] = condition[i] ? x[i] : y[i];                                                \
         } else if (e->step[0] && e->step[1]) {                                                     \
             const ctype other = *y;                                                                \
-            CM_ANY_ORDER                                                                           \
+            CM_NO_OVERLAP                                                                          \
             for (int64_t i = 0; i < e->count; i++)                                                 \
                 to[i] = condition[i] ? x[i] : other;                                               \
         } else {                                                                                   \

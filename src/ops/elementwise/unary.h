@@ -49,7 +49,7 @@ static CM_ALWAYS_INLINE float cm_either(bool first, float a, float b)
                                                   const float *xs, float *ys, const double *p)     \
     {                                                                                              \
         typedef float T;                                                                           \
-        (void)p;                                                                                   \
+        (void)machine, (void)p;                                                                    \
         CM_ANY_ORDER                                                                               \
         for (int64_t i = 0; i < count; i++) {                                                      \
             const T x = xs[i];                                                                     \
