@@ -22,6 +22,8 @@ cameo_optimize("/src/ops/" ${OPERATORS})
 cameo_optimize("/src/(backends|tensor|ops/common)/|/(finite|random|parallel)\\.c$" -O3 ${FLOATS})
 # Vectors are spelled out there, and have no function for a * b + c rounded once: the compiler joins the two.
 cameo_optimize("/backends/cpu/sgemm\\.c$" -O2 -ffp-contract=fast)
+# Vectors of 16 in three builds: the copies of loops that O3 makes would double them.
+cameo_optimize("/backends/cpu/recurrent_gates\\.c$" -O2 -ftree-vectorize -fvect-cost-model=dynamic)
 
 add_library(cameo_objects OBJECT ${CAMEO_SOURCES} ${CAMEO_GENERATED_SOURCES})
 set_target_properties(cameo_objects PROPERTIES POSITION_INDEPENDENT_CODE ON)
