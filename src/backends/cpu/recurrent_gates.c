@@ -42,25 +42,32 @@ static CM_ALWAYS_INLINE float gate_tanh(enum cm_machine machine, float x)
     return fabsf(x) < 0.625f ? cm_muladd(machine, p * z, x, x) : (e - 1) / (e + 1);
 }
 
-/* A part of a row that may be less than a vector: zeros behind it. */
-static CM_ALWAYS_INLINE void load(const float *from, int columns, float *to)
+/* Less than a vector, of the last slice: zeros behind it. Not inlined: there are many places and
+ * three builds of each. */
+#if defined(__GNUC__)
+__attribute__((noinline))
+#endif
+static void
+load_part(const float *from, int columns, float *to)
 {
-    if (columns == WIDTH) {
-        memcpy(to, from, WIDTH * sizeof *to);
-        return;
-    }
     for (int j = 0; j < WIDTH; j++)
         to[j] = j < columns ? from[j] : 0;
 }
 
+static CM_ALWAYS_INLINE void load(const float *from, int columns, float *to)
+{
+    if (columns == WIDTH)
+        memcpy(to, from, WIDTH * sizeof *to);
+    else
+        load_part(from, columns, to);
+}
+
 static CM_ALWAYS_INLINE void save(const float *from, int columns, float *to)
 {
-    if (columns == WIDTH) {
+    if (columns == WIDTH)
         memcpy(to, from, WIDTH * sizeof *to);
-        return;
-    }
-    for (int j = 0; j < columns; j++)
-        to[j] = from[j];
+    else
+        memcpy(to, from, (size_t)columns * sizeof *to);
 }
 
 /* ---- activations that are rarely asked for ---- */
