@@ -22,7 +22,7 @@ enum cm_machine { CM_PLAIN, CM_AVX2, CM_AVX512, CM_MACHINES };
 #else
 #define CM_FOR_AVX512 __attribute__((target("avx512f,avx512dq,fma,prefer-vector-width=512")))
 /* For processors older than most: it need only be right, and small. */
-#define CM_FOR_PLAIN __attribute__((optimize("Os")))
+#define CM_FOR_PLAIN  __attribute__((optimize("Os")))
 #endif
 #endif
 #ifndef CM_FOR_PLAIN

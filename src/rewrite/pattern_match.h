@@ -22,10 +22,19 @@ enum { CM_PATTERN_NAMES = 16, CM_GROUP_NODES = 32 };
 
 struct cm_pattern;
 
+/* What adding a mask does to rows of scores. A row that is all -inf is NaN after a softmax and 0
+ * after the operator. */
+enum cm_mask_kind {
+    CM_MASK_ANY,    /* may hide a whole row, or hold what is no number */
+    CM_MASK_FINITE, /* hides nothing that another could not bring back */
+    CM_MASK_OPEN,   /* -inf somewhere, but never in all of a row */
+    CM_MASK_CAUSAL, /* 0 on and below the diagonal of a square, -inf above */
+};
+
 /* What was looked up of a large constant, and how much more may be looked at. */
 struct cm_mask_memo {
     cm_value value; /* the last one; 0: none yet */
-    int kind;       /* enum cm_mask_kind */
+    enum cm_mask_kind kind;
     int64_t elements_left;
 };
 

@@ -220,7 +220,22 @@ static enum cm_status grad_run(struct cm_call *call)
 
 static const struct cm_conv_grad_kind straight = {false}, transposed = {true};
 
+/* As many as the forward operator for dX, and again for dW: that one's product is of what has fewer
+ * places, dY of a convolution and X of a transposed one. */
+static double grad_flops(const struct cm_node *node, const struct cm_tensor *const *in, int n_in,
+                         const struct cm_tensor *const *out, int n_out)
+{
+    const struct cm_conv_grad_kind *kind = node->op->arg;
+    const struct cm_tensor *weights[] = {NULL, in[2]};
+    double sum = 0;
+    (void)n_in;
+    for (int o = D_X; o <= D_W && o < n_out; o++)
+        if (out[o])
+            sum += cm_flops_conv(node, weights, 2, &in[kind->transpose ? 1 : 0], 1);
+    return sum;
+}
+
 CM_OP_IN(cameo, "ai.cameo", ConvGrad, .infer = grad_infer, .prepare = grad_prepare, .run = grad_run,
-         .body = cm_conv_grad_body, .arg = &straight);
+         .flops = grad_flops, .body = cm_conv_grad_body, .arg = &straight);
 CM_OP_IN(cameo, "ai.cameo", ConvTransposeGrad, .infer = grad_infer, .prepare = grad_prepare,
-         .run = grad_run, .body = cm_conv_grad_body, .arg = &transposed);
+         .run = grad_run, .flops = grad_flops, .body = cm_conv_grad_body, .arg = &transposed);

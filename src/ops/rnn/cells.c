@@ -4,12 +4,31 @@
 
 #include <math.h>
 
+/* X, W, R: every row of X meets all of W, and the state all of R. */
+static double recurrent_flops(const struct cm_node *node, const struct cm_tensor *const *in,
+                              int n_in, const struct cm_tensor *const *out, int n_out)
+{
+    const struct cm_shape *x = &in[0]->shape;
+    (void)node, (void)n_in, (void)out, (void)n_out;
+    return x->rank == 3 ? 2.0 * (double)(x->dims[0] * x->dims[1]) *
+                              ((double)cm_tensor_count(in[1]) + (double)cm_tensor_count(in[2]))
+                        : 0;
+}
+
+/* The gradients of operands and of weights are as many each. */
+static double recurrent_grad_flops(const struct cm_node *node, const struct cm_tensor *const *in,
+                                   int n_in, const struct cm_tensor *const *out, int n_out)
+{
+    return 2 * recurrent_flops(node, in, n_in, out, n_out);
+}
+
 #define RECURRENT(cell)                                                                            \
-    .infer = cm_recurrent_infer, .prepare = cm_recurrent_prepare, .run = cm_recurrent_run,         \
-    .body = cm_recurrent_body, .arg = &(cell)
+    .flops = recurrent_flops, .infer = cm_recurrent_infer, .prepare = cm_recurrent_prepare,        \
+    .run = cm_recurrent_run, .body = cm_recurrent_body, .arg = &(cell)
 #define RECURRENT_GRAD(cell)                                                                       \
-    .infer = cm_recurrent_grad_infer, .prepare = cm_recurrent_grad_prepare,                        \
-    .run = cm_recurrent_grad_run, .body = cm_recurrent_grad_body, .arg = &(cell)
+    .flops = recurrent_grad_flops, .infer = cm_recurrent_grad_infer,                               \
+    .prepare = cm_recurrent_grad_prepare, .run = cm_recurrent_grad_run,                            \
+    .body = cm_recurrent_grad_body, .arg = &(cell)
 
 /* Gate order i, o, f, c; peepholes i, o, f. With f, g, h the three activations and * elementwise:
  *   i = f(Xi + H Ri + Pi * C)    f = f(Xf + H Rf + Pf * C)    c = g(Xc + H Rc)
