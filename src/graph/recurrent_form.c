@@ -44,7 +44,9 @@ void cm_recurrent_form(const struct cm_node *node, int n_activations,
                        const enum cm_activation *usual, struct cm_recurrent_form *out)
 {
     const struct cm_str direction = cm_node_str(node, "direction");
-    const struct cm_strs names = cm_node_strs(node, "activations");
+    /* Not with its default, which would need memory: it is what is usual. */
+    const struct cm_attribute_proto *list = cm_node_attr(node, "activations");
+    const struct cm_strs names = list ? list->strings : (struct cm_strs){NULL, 0};
     const struct cm_floats alphas = cm_node_floats(node, "activation_alpha");
     const struct cm_floats betas = cm_node_floats(node, "activation_beta");
     size_t alpha = 0, beta = 0; /* each list is consumed by the activations that take one */
@@ -55,7 +57,7 @@ void cm_recurrent_form(const struct cm_node *node, int n_activations,
     out->clip = out->has_clip ? cm_node_float(node, "clip") : 0;
     for (int i = 0; i < out->directions * n_activations; i++) {
         struct cm_recurrent_activation *a = &out->activations[i / n_activations][i % n_activations];
-        const bool given = cm_node_attr(node, "activations") && (size_t)i < names.count;
+        const bool given = (size_t)i < names.count;
         *a = (struct cm_recurrent_activation){.kind = usual[i % n_activations]};
         if (given) {
             a->name = names.items[i];

@@ -33,9 +33,10 @@ static enum cm_status check_attributes(const struct cm_node *node, const struct 
         !cm_str_is(direction, "bidirectional"))
         return cm_fail(err, CM_BAD_MODEL, "direction is '%.*s', which is none it can take",
                        CM_STR_FMT(direction));
-    const size_t given = cm_node_strs(node, "activations").count;
+    const struct cm_attribute_proto *activations = cm_node_attr(node, "activations");
+    const size_t given = activations ? activations->strings.count : 0;
     const size_t needed = (size_t)(cell->n_activations * n_directions(node));
-    if (cm_node_attr(node, "activations") && given != needed)
+    if (activations && given != needed)
         return cm_fail(err, CM_BAD_MODEL, "has %zu activations, needs %zu", given, needed);
     struct cm_recurrent_form form;
     cm_recurrent_form(node, cell->n_activations, cell->activations, &form);
