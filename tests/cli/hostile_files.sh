@@ -5,8 +5,7 @@ run() {
     echo "\$ cameo run $*"
     timeout 60 "$CAMEO" run "$@" --threads 1 >run.out 2>&1
     status=$?
-    # how much exactly depends on the build
-    sed 's/the [0-9]* it holds/what it holds/; s/\([0-9][0-9][0-9]\)[0-9]* bytes more/\1.. bytes more/' run.out
+    sed 's/the [0-9]* it holds/what it holds/' run.out # which depends on the build
     echo "[$status]"
 }
 

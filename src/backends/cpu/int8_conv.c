@@ -19,7 +19,6 @@ enum {
     COPIED = 16384,    /* bytes of windows that are copied, at most */
     FEW_CHANNELS = 16, /* then windows are copied */
     MOST_TAPS = POINTERS / CM_INT8_ROWS,
-    FLIP_GRAIN = 1 << 16,
     UNITS = 32, /* pieces of work that there should be */
 };
 
@@ -339,17 +338,6 @@ static bool list_channels(const struct cm_call *call, const struct int8_conv *p,
     return any != 0;
 }
 
-struct flip_job {
-    const uint8_t *from;
-    uint8_t *to;
-};
-
-static void flip_some(void *arg, int64_t begin, int64_t end)
-{
-    const struct flip_job *job = arg;
-    cm_int8_flip(end - begin, job->from + begin, job->to + begin);
-}
-
 static enum cm_status run(struct cm_call *call)
 {
     const struct int8_conv *p = call->state;
@@ -377,9 +365,9 @@ static enum cm_status run(struct cm_call *call)
                         offsets + g * p->packing.listed);
     memset(outside, zero, (size_t)p->channels + CM_INT8_WIDTH);
     if (p->flips) {
-        struct flip_job flip = {job.x, (uint8_t *)scratch + p->flipped};
-        cm_parallel(cm_tensor_count(call->in[at->x]), FLIP_GRAIN, flip_some, &flip);
-        job.x = flip.to;
+        uint8_t *flipped = (uint8_t *)scratch + p->flipped;
+        cm_int8_flip(cm_tensor_count(call->in[at->x]), job.x, flipped);
+        job.x = flipped;
     }
     cm_parallel(p->images * p->chunks * p->column_units, 1, conv_units, &job);
     return CM_OK;

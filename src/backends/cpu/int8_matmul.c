@@ -13,7 +13,7 @@ static const struct operands integer = {0, -1, 2, 1, -1, 3, -1, -1, -1};
 static const struct operands quantized = {0, 1, 2, 3, 4, 5, 6, 7, -1};
 static const struct operands to_float = {0, 2, 4, 1, 3, 5, -1, -1, 6};
 
-enum { UNIT_ROWS = 32, UNIT_COLUMNS = 128, FLIP_GRAIN = 1 << 16 };
+enum { UNIT_ROWS = 32, UNIT_COLUMNS = 128 };
 
 struct int8_matmul {
     const struct operands *at;
@@ -222,17 +222,6 @@ static void multiply_some(void *arg, int64_t begin, int64_t end)
         multiply_unit(job, i / units, i % units / p->column_units, i % p->column_units);
 }
 
-struct flip_job {
-    const uint8_t *from;
-    uint8_t *to;
-};
-
-static void flip_some(void *arg, int64_t begin, int64_t end)
-{
-    const struct flip_job *job = arg;
-    cm_int8_flip(end - begin, job->from + begin, job->to + begin);
-}
-
 static enum cm_status run(struct cm_call *call)
 {
     const struct int8_matmul *p = call->state;
@@ -268,8 +257,7 @@ static enum cm_status run(struct cm_call *call)
     }
     if (p->flips) {
         uint8_t *flipped = (uint8_t *)scratch + p->flipped;
-        struct flip_job flip = {job.a, flipped};
-        cm_parallel(p->batches * p->m * p->k, FLIP_GRAIN, flip_some, &flip);
+        cm_int8_flip(p->batches * p->m * p->k, job.a, flipped);
         job.a = flipped;
     }
     cm_parallel(p->batches * p->row_units * p->column_units, 1, multiply_some, &job);

@@ -119,10 +119,22 @@ void cm_int8_offsets(const struct cm_int8_packing *p, const void *packed, int32_
         offsets[j] = (int32_t)((uint32_t)offsets[j] + (uint32_t)added[j]);
 }
 
+struct flip_job {
+    const uint8_t *from;
+    uint8_t *to;
+};
+
+static void flip_some(void *arg, int64_t begin, int64_t end)
+{
+    const struct flip_job *job = arg;
+    for (int64_t i = begin; i < end; i++)
+        job->to[i] = job->from[i] ^ 0x80;
+}
+
 void cm_int8_flip(int64_t count, const uint8_t *from, uint8_t *to)
 {
-    for (int64_t i = 0; i < count; i++)
-        to[i] = from[i] ^ 0x80;
+    enum { GRAIN = 1 << 16 };
+    cm_parallel(count, GRAIN, flip_some, &(struct flip_job){from, to});
 }
 
 /* ---- Tiles ---- */

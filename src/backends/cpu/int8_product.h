@@ -76,7 +76,7 @@ void cm_int8_offsets(const struct cm_int8_packing *p, const void *packed, int32_
 /* Has this machine vpdpbusd and its kin? */
 bool cm_int8_has_vnni(enum cm_machine machine);
 
-/* Signed bytes as unsigned ones, 128 more. */
+/* Signed bytes as unsigned ones, 128 more; with the team. */
 void cm_int8_flip(int64_t count, const uint8_t *from, uint8_t *to);
 
 #endif

@@ -42,7 +42,6 @@ static enum cm_status prepare(struct cm_call *call)
     struct backward_plan *p = call->state;
     struct cm_recurrent_plan *b = &p->base;
     const int64_t dirs = b->form.directions;
-    size_t bytes;
     p->samples = b->steps * b->batch; /* of a tensor that there is */
     p->d_gates = cm_recurrent_place(b, dirs, p->samples, p->gates_row);
     p->d_h = cm_recurrent_place(b, dirs, b->batch, b->state_row);
@@ -51,12 +50,7 @@ static enum cm_status prepare(struct cm_call *call)
     p->before = cm_recurrent_place(b, p->samples, b->hidden, 1);
     p->packed_h = cm_recurrent_place(b, p->samples, b->state_row, 1);
     p->packed_x = cm_recurrent_place(b, p->samples, b->input + CM_CELL_SLICE, 1);
-    if (!b->fits || !cm_dtype_bytes(CM_FLOAT, b->floats, &bytes))
-        return cm_call_fail(call, CM_LIMIT, "its operands are too large");
-    cm_call_scratch(call, bytes);
-    cm_call_want_layout(call, W, &b->w.base);
-    cm_call_want_layout(call, R, &b->r.base);
-    return CM_OK;
+    return cm_recurrent_ask(call, b, W, R);
 }
 
 /* ---- steps ---- */

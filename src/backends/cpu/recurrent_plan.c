@@ -238,3 +238,15 @@ int64_t cm_recurrent_place(struct cm_recurrent_plan *plan, int64_t a, int64_t b,
                  cm_dim_add(at, count / CM_CELL_SLICE * CM_CELL_SLICE, &plan->floats);
     return at;
 }
+
+enum cm_status cm_recurrent_ask(struct cm_call *call, const struct cm_recurrent_plan *plan, int w,
+                                int r)
+{
+    size_t bytes;
+    if (!plan->fits || !cm_dtype_bytes(CM_FLOAT, plan->floats, &bytes))
+        return cm_call_fail(call, CM_LIMIT, "its operands are too large");
+    cm_call_scratch(call, bytes);
+    cm_call_want_layout(call, w, &plan->w.base);
+    cm_call_want_layout(call, r, &plan->r.base);
+    return CM_OK;
+}

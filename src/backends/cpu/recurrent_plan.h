@@ -68,6 +68,10 @@ void cm_recurrent_multiply(const struct cm_sgemm *product);
 /* Room for a * b * c floats in scratch, aligned; where it is. */
 int64_t cm_recurrent_place(struct cm_recurrent_plan *plan, int64_t a, int64_t b, int64_t c);
 
+/* Asks for that room, and for W and R, operands by number, as the plan's products read them. */
+enum cm_status cm_recurrent_ask(struct cm_call *call, const struct cm_recurrent_plan *plan, int w,
+                                int r) CM_MUST_CHECK;
+
 static inline const struct cm_tensor *cm_recurrent_operand(const struct cm_call *call, int i)
 {
     return i < call->n_in ? call->in[i] : NULL;

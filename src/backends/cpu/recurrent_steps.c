@@ -65,7 +65,6 @@ static enum cm_status prepare(struct cm_call *call)
     struct forward_plan *p = call->state;
     struct cm_recurrent_plan *b = &p->base;
     const int64_t dirs = b->form.directions;
-    size_t bytes;
     p->block = b->batch < BLOCK_ROWS ? BLOCK_ROWS / (b->batch > 0 ? b->batch : 1) : 1;
     p->block = p->block < b->steps ? p->block : b->steps;
     p->bias = cm_recurrent_place(b, dirs, b->width, 1);
@@ -77,12 +76,7 @@ static enum cm_status prepare(struct cm_call *call)
     p->reset = cm_recurrent_place(b, dirs, b->batch, b->state_row);
     p->input = b->floats;
     cm_recurrent_place(b, dirs * p->block, b->batch, b->width);
-    if (!b->fits || !cm_dtype_bytes(CM_FLOAT, b->floats, &bytes))
-        return cm_call_fail(call, CM_LIMIT, "its operands are too large");
-    cm_call_scratch(call, bytes);
-    cm_call_want_layout(call, W, &b->w.base);
-    cm_call_want_layout(call, R, &b->r.base);
-    return CM_OK;
+    return cm_recurrent_ask(call, b, W, R);
 }
 
 /* ---- running ---- */
