@@ -100,7 +100,8 @@ enum cameo_status {
     CAMEO_LIMIT = 5,        /* a budget against hostile or oversized input was exceeded */
     CAMEO_NO_MEMORY = 6,
     CAMEO_IO = 7, /* the operating system, or the caller's writer, refused a read or a write */
-    CAMEO_CANCELLED = 8
+    CAMEO_CANCELLED = 8,
+    CAMEO_DIVERGED = 9 /* training left the finite numbers: a loss, a gradient or a new value */
 };
 
 /* Set by every call that is given one: after success status is CAMEO_OK and message is empty. */

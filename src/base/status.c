@@ -61,6 +61,7 @@ const char *cm_status_name(enum cm_status status)
         [CM_NO_MEMORY] = "out of memory",
         [CM_IO] = "input/output error",
         [CM_CANCELLED] = "cancelled",
+        [CM_DIVERGED] = "diverged",
     };
     return (size_t)status < CM_COUNT(names) ? names[status] : "unknown status";
 }

@@ -18,6 +18,7 @@ enum cm_status {
     CM_NO_MEMORY = 6,
     CM_IO = 7, /* the operating system refused a read or a write */
     CM_CANCELLED = 8,
+    CM_DIVERGED = 9, /* training left the finite numbers: a loss, a gradient or a new value */
 };
 
 enum { CM_ERROR_SIZE = 1024 };

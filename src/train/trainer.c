@@ -244,7 +244,7 @@ static enum cm_status blame(struct cm_trainer *trainer, struct cm_program *progr
 
     for (size_t i = 0; in && i < trainer->inputs.count; i++)
         if (in[i] && !cm_tensor_is_finite(in[i]))
-            return cm_fail(err, CM_BAD_MODEL,
+            return cm_fail(err, CM_DIVERGED,
                            "'%.*s' is not finite, nor is what input '%.*s' is fed; the state is as "
                            "before this step",
                            CM_STR_FMT(name), CM_STR_FMT(trainer->inputs.items[i].name));
@@ -254,7 +254,7 @@ static enum cm_status blame(struct cm_trainer *trainer, struct cm_program *progr
     cm_program_place_outputs(trainer, program);
     if (cm_program_run(trainer, program, in, &options, &unused) == CM_OK)
         cm_program_drop_outputs(program);
-    return cm_fail(err, CM_BAD_MODEL, "'%.*s' is not finite%s%s; the state is as before this step",
+    return cm_fail(err, CM_DIVERGED, "'%.*s' is not finite%s%s; the state is as before this step",
                    CM_STR_FMT(name), culprit.node[0] ? ", first made by " : "", culprit.node);
 }
 
@@ -293,7 +293,7 @@ static enum cm_status check_finite(void *arg, const struct cm_update_read *reads
             check->bad = program->outputs[reads[i].output];
     }
     return check->bad.size
-               ? cm_fail(err, CM_BAD_MODEL, "'%.*s' is not finite", CM_STR_FMT(check->bad))
+               ? cm_fail(err, CM_DIVERGED, "'%.*s' is not finite", CM_STR_FMT(check->bad))
                : CM_OK;
 }
 
@@ -507,7 +507,7 @@ static enum cm_status say_diverged(const struct cm_trainer *trainer, struct cm_e
 
     while (i + 1 < trainer->n_variables && cm_tensor_is_finite(&trainer->variables[i].now))
         i++;
-    return cm_fail(err, CM_BAD_MODEL,
+    return cm_fail(err, CM_DIVERGED,
                    "step %llu: training diverged: the update made '%.*s' not finite; the state is "
                    "the one after this step",
                    (unsigned long long)trainer->steps, CM_STR_FMT(trainer->names[i].name));

@@ -265,7 +265,7 @@ void test_gradients__what_the_caller_makes_of_them_is_applied(void)
     CHECK(fabsf(g - (5 * half - 15)) < 1e-4f);
     half = (float)NAN;
     OK(cameo_trainer_set_gradients(trainer, &half, sizeof half, &err));
-    CHECK(cameo_trainer_apply(trainer, NULL, &err) == CAMEO_BAD_MODEL);
+    CHECK(cameo_trainer_apply(trainer, NULL, &err) == CAMEO_DIVERGED);
     CHECK(strstr(err.message, "'w_new' is not finite"));
     OK(cameo_trainer_read_parameters(trainer, &w, sizeof w, &err));
     CHECK(w == -5);
@@ -351,7 +351,7 @@ void test_gradients__a_half_that_failed_keeps_no_memory(void)
 
     for (int i = 0; i < 20; i++) {
         OK(cameo_trainer_step(trainer, feeds, 2, NULL, &err));
-        CHECK(cameo_trainer_compute(trainer, wrong, 2, NULL, &err) == CAMEO_BAD_MODEL);
+        CHECK(cameo_trainer_compute(trainer, wrong, 2, NULL, &err) == CAMEO_DIVERGED);
         if (i == 9)
             before = mallinfo2().uordblks;
     }
@@ -466,9 +466,9 @@ void test_gradients__a_step_that_failed_has_drawn_no_random_numbers(void)
 
         for (int i = 0; i < 8; i++) {
             OK(cameo_trainer_step(a, feeds, 2, NULL, &err));
-            CHECK(cameo_trainer_step(b, wrong, 2, NULL, &err) == CAMEO_BAD_MODEL);
+            CHECK(cameo_trainer_step(b, wrong, 2, NULL, &err) == CAMEO_DIVERGED);
             CHECK(strstr(err.message, "is not finite, first made by"));
-            CHECK(cameo_trainer_step(b, broken, 2, NULL, &err) == CAMEO_BAD_MODEL);
+            CHECK(cameo_trainer_step(b, broken, 2, NULL, &err) == CAMEO_DIVERGED);
             CHECK(strstr(err.message, "is not finite, nor is what input 'x' is fed"));
             if (split) /* nor has a half that was not applied */
                 OK(cameo_trainer_compute(b, feeds, 2, NULL, &err));

@@ -208,7 +208,7 @@ static void diverged(struct cm_arena *arena)
 
     CHECK_OK(cm_trainer_step(trainer, in, NULL, &err), &err);
     CHECK(train_value(trainer, "a", 0) > 1e38);
-    CHECK_FAILS(cm_trainer_step(trainer, in, NULL, &err), CM_BAD_MODEL, &err,
+    CHECK_FAILS(cm_trainer_step(trainer, in, NULL, &err), CM_DIVERGED, &err,
                 "step 2: training diverged: the update made 'a' not finite; the state is the one "
                 "after this step");
     CHECK_INT(cm_trainer_steps(trainer), 2);
@@ -248,7 +248,7 @@ static void consecutive(struct cm_arena *arena)
     CHECK(train_value(trainer, "a", 0) == 2 && train_value(trainer, "b", 0) == 12);
     CHECK(scalars[0].value == 2 && scalars[1].value == 12);
     in[0] = &bad;
-    CHECK_FAILS(cm_trainer_step(trainer, in, scalars, &err), CM_BAD_MODEL, &err,
+    CHECK_FAILS(cm_trainer_step(trainer, in, scalars, &err), CM_DIVERGED, &err,
                 "step 2, training_info[1]: 'loss' is not finite, first made by");
     CHECK(strstr(err.text, "(Div)"));
     CHECK(train_value(trainer, "a", 0) == 2 && train_value(trainer, "b", 0) == 12);
@@ -281,7 +281,7 @@ static void overflow(struct cm_arena *arena)
 
     for (size_t i = 0; i < CM_COUNT(numbers); i++)
         numbers[i] = 2;
-    CHECK_FAILS(cm_trainer_step(trainer, in, scalars, &err), CM_BAD_MODEL, &err, "(Conv)");
+    CHECK_FAILS(cm_trainer_step(trainer, in, scalars, &err), CM_DIVERGED, &err, "(Conv)");
 }
 
 void test_trainer__infinity_is_found_where_it_is_made_in_any_layout(void)
@@ -555,7 +555,7 @@ static void fail_between(struct cm_arena *arena)
         CHECK_OK(cm_trainer_step(second, in, NULL, &err), &err);
         CHECK(memcmp(cm_trainer_state(first, 0)->data, cm_trainer_state(second, 0)->data, 8) == 0);
         CHECK_FAILS(cm_trainer_step(second, none, NULL, &err), CM_BAD_ARGUMENT, &err, "missing");
-        CHECK_FAILS(cm_trainer_step(second, infinite, NULL, &err), CM_BAD_MODEL, &err, "finite");
+        CHECK_FAILS(cm_trainer_step(second, infinite, NULL, &err), CM_DIVERGED, &err, "finite");
         CHECK_FAILS(cm_trainer_step(second, none, NULL, &err), CM_BAD_ARGUMENT, &err, "missing");
     }
 }
