@@ -75,8 +75,6 @@ static bool check_settings(void)
     s->last_batch_given = s->last_batch != NULL;
     if (!s->last_batch)
         s->last_batch = "short";
-    if (!s->keep)
-        s->keep = 3;
     if (!s->data)
         wrong++, cli_complain("train: no data was given, --data FILE");
     if (!s->out)
@@ -306,9 +304,6 @@ static int open_batches(struct train_run *run)
     }
     tell_of_images(run, images, count);
     tell_of_batch(run);
-    run->total = settings.steps ? settings.steps
-                                : (settings.epochs ? settings.epochs : 1) *
-                                      (uint64_t)cameo_batches_per_epoch(run->batches);
     return CLI_YES;
 }
 
@@ -353,11 +348,7 @@ static int open_trainer(struct train_run *run, struct cameo_model *model)
     options.with_passes = settings.recompute ? "recompute" : NULL;
     if (cameo_trainer_new(model, &options, &run->trainer, &err) != CAMEO_OK)
         return cli_fail_training(model, &options, &err);
-    run->scalars = calloc(cameo_trainer_scalar_count(run->trainer) + 1, sizeof *run->scalars);
-    if (run->scalars)
-        return CLI_YES;
-    cli_complain("no memory for the scalars");
-    return CLI_MACHINE;
+    return CLI_YES;
 }
 
 /* ---- the run ---- */
@@ -378,41 +369,14 @@ static int check_outputs(void)
     return code == CLI_YES ? cli_may_write_in("train: --checkpoint", settings.checkpoint) : code;
 }
 
-static bool has_initialization(const struct cameo_model *model)
-{
-    const struct cameo_training *entry;
-
-    for (size_t i = 0; (entry = cameo_model_training(model, i)); i++)
-        if (entry->initialization_binding_count)
-            return true;
-    return false;
-}
-
-static int begin(struct train_run *run)
-{
-    struct cameo_error err;
-    bool resumed;
-    int code = train_checkpoints_check(run);
-
-    if (code == CLI_YES)
-        code = train_resume(run, &resumed);
-    if (code != CLI_YES)
-        return code;
-    if (!resumed && settings.init && !has_initialization(run->model))
-        fprintf(stderr, "--init: the model has no initialization, its values stay as stored\n");
-    if (!resumed && settings.init && cameo_trainer_initialize(run->trainer, &err) != CAMEO_OK)
-        return cli_fail(&err);
-    return train_log_open(run);
-}
-
 static int finish_json(const struct train_run *run)
 {
     printf("{\"steps\":%llu", (unsigned long long)cameo_trainer_steps(run->trainer));
-    train_put_number(stdout, "first_loss", run->first_loss);
-    train_put_number(stdout, "loss", run->loss);
+    train_put_number(stdout, "first_loss", run->result.first_loss);
+    train_put_number(stdout, "loss", run->result.loss);
     if (run->validation_batches)
-        train_put_number(stdout, "best_validation_loss", run->best_loss);
-    printf(",\"stopped_early\":%s}\n", run->stopped_early ? "true" : "false");
+        train_put_number(stdout, "best_validation_loss", run->result.best_loss);
+    printf(",\"stopped_early\":%s}\n", run->result.out_of_patience ? "true" : "false");
     return cli_flush(stdout, "standard output");
 }
 
@@ -428,9 +392,9 @@ static int finish(struct train_run *run)
         return finish_json(run);
     const unsigned long long steps = (unsigned long long)cameo_trainer_steps(run->trainer);
     printf("trained %llu step%s", steps, steps == 1 ? "" : "s");
-    if (!isnan(run->first_loss))
-        printf(", loss %.5g -> %.5g", run->first_loss, run->loss);
-    if (run->stopped_early)
+    if (!isnan(run->result.first_loss))
+        printf(", loss %.5g -> %.5g", run->result.first_loss, run->result.loss);
+    if (run->result.out_of_patience)
         printf(", stopped early: no better validation in %zu epochs", settings.patience);
     fputs("\nwrote ", stdout);
     cli_put_text(stdout, settings.out, strlen(settings.out));
@@ -440,11 +404,8 @@ static int finish(struct train_run *run)
 
 static int train(struct cameo_model *model)
 {
-    struct train_run run = {.settings = &settings,
-                            .model = model,
-                            .loss = (double)NAN,
-                            .first_loss = (double)NAN,
-                            .best_loss = (double)INFINITY};
+    struct train_run run = {
+        .settings = &settings, .model = model, .result = CAMEO_LOOP_RESULT_INIT};
     int code = open_data(&run);
 
     if (code == CLI_YES)
@@ -460,8 +421,6 @@ static int train(struct cameo_model *model)
     if (code == CLI_YES)
         code = train_check_memory(&run);
     if (code == CLI_YES)
-        code = begin(&run);
-    if (code == CLI_YES)
         code = train_loop(&run);
     if (run.log && fclose(run.log) != 0 && code == CLI_YES)
         code = cli_broken(settings.log);
@@ -471,7 +430,6 @@ static int train(struct cameo_model *model)
     cameo_batches_free(run.validation_batches);
     cameo_dataset_free(run.data);
     cameo_dataset_free(run.validation);
-    free(run.scalars);
     cameo_trainer_free(run.trainer);
     return code;
 }

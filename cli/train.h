@@ -22,18 +22,12 @@ struct train_run {
     struct cameo_trainer *trainer;
     struct cameo_dataset *data, *validation;
     struct cameo_batches *batches, *validation_batches;
-    double *scalars; /* of the last step */
-    double loss, first_loss;
-    uint64_t total, began_at; /* steps: to do in all, done when this run began */
-    uint64_t epoch;           /* of the last batch, from 1 */
-    struct train_epoch {      /* of the epoch under way, sums over its rows */
-        double loss, accuracy;
-        uint64_t rows;
-    } so_far;
-    double best_loss; /* of validations; infinite: none yet */
-    uint64_t worse;   /* validations since then */
-    struct cameo_measure measured;
-    bool stopped_early;
+    struct cameo_loop_result result;
+    uint64_t began_at;      /* steps done when this run began */
+    double best_loss;       /* of validations before the last */
+    size_t differences;     /* between the conditions of the checkpoint and ours */
+    struct cli_steps steps; /* of the step that is profiled */
+    int code;               /* of what failed while the run was told of */
     FILE *log;
     double started, shown; /* seconds */
 };
@@ -42,23 +36,16 @@ struct train_run {
 int train_loop(struct train_run *run);
 
 /* Progress and logs. */
-void train_show(struct train_run *run, bool now);
+void train_show(struct train_run *run, const struct cameo_progress *at);
 /* A line for the epoch that is over: its mean loss, and what validation found. */
-void train_show_epoch(struct train_run *run);
-size_t train_accuracy(const struct train_run *run);
+void train_show_epoch(const struct train_run *run, const struct cameo_progress *at);
 /* What a step will hold, if that is asked for; fails when it is more than is allowed. */
 int train_check_memory(struct train_run *run);
 void train_put_number(FILE *to, const char *name, double value);
 void train_clear_line(void);
 int train_log_open(struct train_run *run);
-int train_log_step(struct train_run *run);
-int train_log_validation(struct train_run *run);
+int train_log_step(const struct train_run *run, const struct cameo_progress *at);
+int train_log_validation(const struct train_run *run, const struct cameo_progress *at);
 double train_seconds(void);
-
-/* Checkpoints in a folder, the newest of them, and where it was. */
-int train_checkpoints_check(struct train_run *run);
-int train_checkpoint(struct train_run *run);
-/* Goes on from the newest; *found is false when there is none. */
-int train_resume(struct train_run *run, bool *found);
 
 #endif

@@ -1,239 +1,272 @@
-/* The loop of `cameo train`: batches, steps, validation, checkpoints, Ctrl-C. */
+/* The run of `cameo train`: the library's loop, and what is told while it goes on. */
 // SPDX-License-Identifier: Apache-2.0
 #include "train.h"
+#include "training_flags.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
-static volatile sig_atomic_t interrupted;
+/* ---- Ctrl-C ---- */
+
+static struct cameo_cancel *interrupt;
 
 /* The step under way is finished; a second Ctrl-C ends the program at once. */
 static void note_interrupt(int number)
 {
-    interrupted = 1;
+    cameo_cancel_set(interrupt);
     signal(number, SIG_DFL);
 }
 
-/* ---- validation ---- */
-
-static int measure_all(struct train_run *run, struct cameo_measure *out)
+static void watch_interrupts(void)
 {
-    const struct cameo_batches_position beginning = {0};
-    struct cameo_error err;
-    double sum = 0;
+    if (cameo_cancel_new(&interrupt, NULL) != CAMEO_OK)
+        return; /* they end the program as ever */
+    signal(SIGINT, note_interrupt);
+    signal(SIGTERM, note_interrupt);
+}
 
-    *out = (struct cameo_measure)CAMEO_MEASURE_INIT;
-    if (cameo_batches_seek(run->validation_batches, beginning, &err) != CAMEO_OK)
-        return cli_fail(&err);
-    for (;;) {
-        const struct cameo_feed *feeds;
-        struct cameo_measure measure = CAMEO_MEASURE_INIT;
-        int64_t rows;
+static void forget_interrupts(void)
+{
+    signal(SIGINT, SIG_DFL);
+    signal(SIGTERM, SIG_DFL);
+    cameo_cancel_free(interrupt);
+}
 
-        if (cameo_batches_next(run->validation_batches, &feeds, &rows, &err) != CAMEO_OK)
-            return cli_fail(&err);
-        if (!rows)
-            break;
-        if (cameo_trainer_evaluate(run->trainer, feeds, cameo_trainer_input_count(run->trainer),
-                                   &measure, &err) != CAMEO_OK)
-            return cli_fail(&err);
-        sum += measure.loss * (double)rows;
-        out->samples += rows;
-        out->judged += measure.judged;
-        out->correct += measure.correct;
-        out->compared += measure.compared;
-        out->absolute += measure.absolute;
-        out->squared += measure.squared;
-        out->targets += measure.targets;
-        out->target_squares += measure.target_squares;
+/* ---- conditions ---- */
+
+static uint64_t digest_of(const char *text)
+{
+    uint64_t digest = UINT64_C(0xcbf29ce484222325);
+
+    for (const char *c = text; *c; c++)
+        digest = (digest ^ (unsigned char)*c) * UINT64_C(0x100000001b3);
+    return digest;
+}
+
+enum { FLAGS_MAX = 32, VALUE_SIZE = 64 };
+
+struct flag_conditions {
+    struct cameo_entry items[FLAGS_MAX];
+    char values[FLAGS_MAX][VALUE_SIZE];
+};
+
+/* Every flag that says what the training is like, by its name; a long one by its beginning and a
+ * number made of all of it. */
+static size_t note_flags(struct flag_conditions *to)
+{
+    const size_t count = cli_training_flag_count();
+
+    for (size_t i = 0; i < count && i < FLAGS_MAX; i++) {
+        const char *name, *given = cli_training_flag(i, &name);
+        char *value = to->values[i];
+
+        if (!given || strlen(given) < 40)
+            snprintf(value, VALUE_SIZE, "%s", given ? given : "not given");
+        else
+            snprintf(value, VALUE_SIZE, "%.30s.. (%016" PRIx64 ")", given, digest_of(given));
+        to->items[i] = (struct cameo_entry){{name, strlen(name)}, {value, strlen(value)}};
     }
-    out->loss = out->samples ? sum / (double)out->samples : (double)NAN;
-    return CLI_YES;
+    return count < FLAGS_MAX ? count : FLAGS_MAX;
 }
 
-static int save_best(struct train_run *run)
+/* The flag behind a condition that is not called after it. */
+static const char *flag_of(const char *key)
 {
-    struct cameo_error err;
+    static const char *const flags[][2] = {
+        {"threads", " (--threads)"},       {"seed", " (--seed)"},
+        {"batch size", " (--batch-size)"}, {"order", " (--no-shuffle)"},
+        {"samples", " (--data)"},          {"last batch", " (--last-batch, --steps)"},
+        {"backend", " (--backend)"},       {"passes", " (--without, --recompute)"}};
 
-    if (!run->settings->best)
-        return CLI_YES;
-    if (cameo_trainer_save(run->trainer, run->settings->best, NULL, NULL, &err) != CAMEO_OK)
-        return cli_fail(&err);
-    return CLI_YES;
+    for (size_t i = 0; i < sizeof flags / sizeof *flags; i++)
+        if (strcmp(flags[i][0], key) == 0)
+            return flags[i][1];
+    return "";
 }
 
-static int validate(struct train_run *run)
+static void tell_difference(void *arg, const char *condition, const char *was, const char *now)
 {
-    int code;
+    struct train_run *run = arg;
 
-    if (!run->validation_batches) {
-        train_show_epoch(run);
-        return CLI_YES;
-    }
-    code = measure_all(run, &run->measured);
-    if (code != CLI_YES)
-        return code;
-    code = train_log_validation(run);
-    train_show_epoch(run);
-    if (run->measured.loss < run->best_loss) {
-        run->best_loss = run->measured.loss;
-        run->worse = 0;
-        return code == CLI_YES ? save_best(run) : code;
-    }
-    run->worse++;
-    run->stopped_early = run->settings->patience && run->worse >= run->settings->patience;
-    return code;
+    run->differences++;
+    cli_complain("train: %s%s was %s in the checkpoint, now it is %s", condition,
+                 flag_of(condition), was, now);
 }
 
-/* ---- steps ---- */
+/* ---- while it runs ---- */
 
-/* The epoch that the next batch belongs to, from 1. */
-static uint64_t epoch_ahead(const struct train_run *run)
+static bool has_initialization(const struct cameo_model *model)
 {
-    const struct cameo_batches_position at = cameo_batches_tell(run->batches);
+    const struct cameo_training *entry;
 
-    return at.epoch + 1 + (at.sample >= cameo_dataset_samples(run->data));
+    for (size_t i = 0; (entry = cameo_model_training(model, i)); i++)
+        if (entry->initialization_binding_count)
+            return true;
+    return false;
 }
 
-/* Means over the epoch weigh each batch by its rows. */
-static void add_to_epoch(struct train_run *run, int64_t rows)
+static int at_start(struct train_run *run, const struct cameo_progress *at)
 {
-    const size_t accuracy = train_accuracy(run);
+    const struct train_settings *s = run->settings;
 
-    run->so_far.rows += (uint64_t)rows;
-    run->so_far.loss += run->loss * (double)rows;
-    if (accuracy < cameo_trainer_scalar_count(run->trainer))
-        run->so_far.accuracy += run->scalars[accuracy] * (double)rows;
+    run->began_at = at->step;
+    run->best_loss = at->best_loss;
+    run->started = train_seconds();
+    if (at->checkpoint)
+        fprintf(stderr, "going on after step %llu\n", (unsigned long long)at->step);
+    else if (s->resume)
+        fprintf(stderr, "no checkpoint yet: training starts from the beginning\n");
+    if (!at->checkpoint && s->init && !has_initialization(run->model))
+        fprintf(stderr, "--init: the model has no initialization, its values stay as stored\n");
+    return train_log_open(run);
 }
 
 /* The second step of a run is looked at, as the first makes things ready; of one step, that. */
-static bool is_profiled(const struct train_run *run)
+static int profile(struct train_run *run, const struct cameo_progress *at)
 {
-    const uint64_t first = run->began_at;
-
-    return run->settings->profile &&
-           cameo_trainer_steps(run->trainer) == (run->total > first + 1 ? first + 1 : first);
-}
-
-static int profile(const struct train_run *run, const struct cli_steps *steps)
-{
-    train_clear_line();
-    cli_steps_summary(stderr, steps, cameo_machine_peak(run->settings->effective_threads));
-    return cli_steps_profile(run->settings->profile, steps);
-}
-
-static int step(struct train_run *run, const struct cameo_feed *feeds, int64_t rows)
-{
-    const size_t loss = cameo_trainer_loss(run->trainer);
-    const bool profiled = is_profiled(run);
-    struct cli_steps steps = {0};
-    struct cameo_error err;
+    const uint64_t first = run->began_at, before = at->steps > first + 1 ? first + 1 : first;
     int code = CLI_YES;
 
-    if (profiled)
-        cameo_trainer_set_step(run->trainer, cli_steps_add, &steps);
-    const enum cameo_status status = cameo_trainer_step(
-        run->trainer, feeds, cameo_trainer_input_count(run->trainer), run->scalars, &err);
-    if (profiled) {
-        cameo_trainer_set_step(run->trainer, NULL, NULL);
-        code = status == CAMEO_OK ? profile(run, &steps) : CLI_YES;
-        cli_steps_free(&steps);
-    }
-    if (status != CAMEO_OK)
-        return cli_fail(&err);
-    if (loss < cameo_trainer_scalar_count(run->trainer))
-        run->loss = run->scalars[loss];
-    if (isnan(run->first_loss))
-        run->first_loss = run->loss;
-    add_to_epoch(run, rows);
-    const int logged = train_log_step(run);
-    train_show(run, false);
-    return code == CLI_YES ? logged : code;
-}
-
-static bool checkpoint_is_due(const struct train_run *run)
-{
-    const size_t every = run->settings->checkpoint_every;
-
-    return run->settings->checkpoint && every && cameo_trainer_steps(run->trainer) % every == 0;
-}
-
-/* The data says so, not the number of steps: a run may go on with batches of another size. */
-static bool epoch_is_over(const struct train_run *run)
-{
-    const int64_t left = cameo_dataset_samples(run->data) - cameo_batches_tell(run->batches).sample;
-
-    if (run->settings->steps)
-        return epoch_ahead(run) != run->epoch;
-    return left <= 0 || (strcmp(run->settings->last_batch, "drop") == 0 &&
-                         left < cameo_batches_size(run->batches));
-}
-
-/* One batch, and what is due after it; nothing when an epoch ends between them. */
-static int advance(struct train_run *run)
-{
-    const struct cameo_feed *feeds;
-    struct cameo_error err;
-    const uint64_t epoch = epoch_ahead(run);
-    int64_t rows;
-    int code;
-
-    if (cameo_batches_next(run->batches, &feeds, &rows, &err) != CAMEO_OK)
-        return cli_fail(&err);
-    if (!rows)
+    if (!run->settings->profile)
         return CLI_YES;
-    run->epoch = epoch;
-    code = step(run, feeds, rows);
-    if (code == CLI_YES && epoch_is_over(run)) {
-        code = validate(run);
-        run->so_far = (struct train_epoch){0};
+    if (at->step == before) {
+        cli_steps_free(&run->steps); /* of a validation in between */
+        cameo_trainer_set_step(run->trainer, cli_steps_add, &run->steps);
     }
-    if (code == CLI_YES && checkpoint_is_due(run))
-        code = train_checkpoint(run);
+    if (at->step == before + 1 && at->moment == CAMEO_AFTER_STEP) {
+        cameo_trainer_set_step(run->trainer, NULL, NULL);
+        train_clear_line();
+        cli_steps_summary(stderr, &run->steps,
+                          cameo_machine_peak(run->settings->effective_threads));
+        code = cli_steps_profile(run->settings->profile, &run->steps);
+    }
     return code;
 }
 
-static int stop(struct train_run *run)
+static int after_epoch(struct train_run *run, const struct cameo_progress *at)
+{
+    const int code = train_log_validation(run, at);
+
+    train_show_epoch(run, at);
+    run->best_loss = at->best_loss;
+    return code;
+}
+
+static int after_step(struct train_run *run, const struct cameo_progress *at)
+{
+    const int code = train_log_step(run, at);
+
+    train_show(run, at);
+    return code;
+}
+
+static bool tell(void *arg, const struct cameo_progress *at)
+{
+    struct train_run *run = arg;
+    int code = CLI_YES;
+
+    if (at->moment == CAMEO_AT_START)
+        code = at_start(run, at);
+    const int profiled = profile(run, at);
+    if (at->moment == CAMEO_AFTER_STEP)
+        code = after_step(run, at);
+    else if (at->moment == CAMEO_AFTER_EPOCH)
+        code = after_epoch(run, at);
+    if (run->code == CLI_YES)
+        run->code = code == CLI_YES ? profiled : code;
+    return run->code == CLI_YES && !cli_reader_gone;
+}
+
+/* ---- before and after ---- */
+
+/* A folder with checkpoints is another run's, unless this one resumes it. */
+static int check_folder(const struct train_settings *s)
+{
+    struct cameo_error err;
+    char newest[4096];
+
+    if (!s->checkpoint || s->resume)
+        return CLI_YES;
+    if (cameo_checkpoint_newest(s->checkpoint, newest, sizeof newest, &err) != CAMEO_OK)
+        return cli_fail(&err);
+    if (!*newest)
+        return CLI_YES;
+    cli_complain("train: %s holds checkpoints of another run; --resume goes on from them",
+                 s->checkpoint);
+    return CLI_USAGE;
+}
+
+static int stop(const struct train_run *run)
 {
     const struct train_settings *s = run->settings;
     const unsigned long long steps = (unsigned long long)cameo_trainer_steps(run->trainer);
+    struct cameo_error err;
 
     train_clear_line();
-    if (!s->checkpoint) {
-        struct cameo_error err;
-
-        if (cameo_trainer_save(run->trainer, s->out, NULL, NULL, &err) != CAMEO_OK)
-            return cli_fail(&err);
-        cli_complain("stopped after step %llu; what was trained so far is in %s ('--checkpoint "
-                     "DIR' makes a run that can go on exactly there)",
-                     steps, s->out);
+    if (s->checkpoint) {
+        cli_complain("stopped after step %llu; the same command with --resume goes on from %s",
+                     steps, s->checkpoint);
         return CLI_CANCELLED;
     }
-    const int code = train_checkpoint(run);
-    if (code != CLI_YES)
-        return code;
-    cli_complain("stopped after step %llu; the same command with --resume goes on from %s", steps,
-                 s->checkpoint);
+    if (cameo_trainer_save(run->trainer, s->out, NULL, NULL, &err) != CAMEO_OK)
+        return cli_fail(&err);
+    cli_complain("stopped after step %llu; what was trained so far is in %s ('--checkpoint "
+                 "DIR' makes a run that can go on exactly there)",
+                 steps, s->out);
     return CLI_CANCELLED;
+}
+
+static int fail(const struct train_run *run, const struct cameo_error *err)
+{
+    train_clear_line();
+    if (!run->differences || run->settings->force)
+        return cli_fail(err);
+    cli_complain("train: the result would not be that of one run; --force goes on anyway");
+    return CLI_USAGE;
 }
 
 int train_loop(struct train_run *run)
 {
-    int code = CLI_YES;
+    const struct train_settings *s = run->settings;
+    struct cameo_loop_options options = CAMEO_LOOP_OPTIONS_INIT;
+    struct cameo_resume_options resuming = CAMEO_RESUME_OPTIONS_INIT;
+    struct flag_conditions flags;
+    struct cameo_error err;
+    const int code = check_folder(s);
 
-    signal(SIGINT, note_interrupt);
-    signal(SIGTERM, note_interrupt);
-    run->started = train_seconds();
-    while (code == CLI_YES && !interrupted && !run->stopped_early && !cli_reader_gone &&
-           cameo_trainer_steps(run->trainer) < run->total)
-        code = advance(run);
-    if (code == CLI_YES && interrupted)
+    if (code != CLI_YES)
+        return code;
+    resuming.anyway = s->force;
+    resuming.difference = tell_difference;
+    resuming.difference_arg = run;
+    options.epochs = s->epochs;
+    options.steps = s->steps;
+    options.validation = run->validation_batches;
+    options.patience = s->patience;
+    options.best = s->best;
+    options.checkpoint = s->checkpoint;
+    options.checkpoint_every = s->checkpoint_every;
+    options.keep = s->keep;
+    options.resume = s->resume;
+    options.resuming = &resuming;
+    options.conditions = flags.items;
+    options.condition_count = note_flags(&flags);
+    options.initialize = s->init;
+    watch_interrupts();
+    options.stop = interrupt;
+    options.progress = tell;
+    options.progress_arg = run;
+    const enum cameo_status status =
+        cameo_trainer_run(run->trainer, run->batches, &options, &run->result, &err);
+    forget_interrupts();
+    cli_steps_free(&run->steps);
+    if (run->code != CLI_YES)
+        return run->code;
+    if (status != CAMEO_OK)
+        return fail(run, &err);
+    if (run->result.stopped && !cli_reader_gone)
         return stop(run);
-    signal(SIGINT, SIG_DFL);
-    signal(SIGTERM, SIG_DFL);
-    if (code == CLI_YES && run->settings->checkpoint)
-        code = train_checkpoint(run);
-    train_show(run, true);
     train_clear_line();
-    return code;
+    return CLI_YES;
 }

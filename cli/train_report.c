@@ -109,39 +109,35 @@ static void put_time(double seconds)
         fprintf(stderr, "%ld:%02ld", whole / 60, whole % 60);
 }
 
-static void put_progress(const struct train_run *run, double now)
+static void put_progress(const struct train_run *run, const struct cameo_progress *p, double now)
 {
-    const uint64_t steps = cameo_trainer_steps(run->trainer);
-    const double done = (double)(steps - run->began_at), seconds = now - run->started;
+    const double done = (double)(p->step - run->began_at), seconds = now - run->started;
 
-    fprintf(stderr, "step %llu/%llu  epoch %llu", (unsigned long long)steps,
-            (unsigned long long)run->total, (unsigned long long)run->epoch);
-    if (!isnan(run->loss))
-        fprintf(stderr, "  loss %.5g", run->loss);
+    fprintf(stderr, "step %llu/%llu  epoch %llu", (unsigned long long)p->step,
+            (unsigned long long)p->steps, (unsigned long long)p->epoch);
+    if (!isnan(p->loss))
+        fprintf(stderr, "  loss %.5g", p->loss);
     if (seconds > 0 && done > 0) {
         fprintf(stderr, "  %.4g steps/s  left ", done / seconds);
-        put_time((double)(run->total - steps) * seconds / done);
+        put_time((double)(p->steps - p->step) * seconds / done);
     }
 }
 
-/* A terminal's line is drawn over a few times a second; elsewhere a line every few seconds. */
-void train_show(struct train_run *run, bool now)
+/* A terminal's line is drawn over a few times a second; elsewhere a line every few seconds, the
+ * first of them not at once: a short run needs none. */
+void train_show(struct train_run *run, const struct cameo_progress *p)
 {
     const bool terminal = isatty(STDERR_FILENO) == 1;
     const double at = train_seconds();
 
-    if (!terminal && now)
-        return; /* the last line says it all */
-    if (at - run->shown < (terminal ? 0.1 : 5.0) && !now)
-        return;
-    if (run->shown == 0 && !terminal) { /* a short run needs no such lines */
+    if (run->shown == 0 && !terminal)
         run->shown = at;
+    if (at - run->shown < (terminal ? 0.1 : 5.0))
         return;
-    }
     run->shown = at;
     if (terminal)
         fputs("\r\033[K", stderr);
-    put_progress(run, at);
+    put_progress(run, p, at);
     if (!terminal)
         fputc('\n', stderr);
     line_is_shown = terminal;
@@ -156,9 +152,9 @@ static double r_squared(const struct cameo_measure *m)
     return spread > 0 ? 1 - m->squared / spread : (double)NAN;
 }
 
-static void put_validation(const struct train_run *run)
+static void put_validation(const struct train_run *run, const struct cameo_progress *p)
 {
-    const struct cameo_measure *m = &run->measured;
+    const struct cameo_measure *m = p->measure;
 
     fprintf(stderr, ", validation loss %.5g", m->loss);
     if (m->judged)
@@ -166,47 +162,44 @@ static void put_validation(const struct train_run *run)
                 100.0 * (double)m->correct / (double)m->judged);
     if (m->compared)
         fprintf(stderr, ", mae %.5g, r2 %.4f", m->absolute / (double)m->compared, r_squared(m));
-    if (m->loss < run->best_loss && !isinf(run->best_loss))
+    if (p->best && !isinf(run->best_loss))
         fputs(", the best so far", stderr);
 }
 
-/* The number of the scalar that the algorithm calls accuracy; their count when there is none. */
-size_t train_accuracy(const struct train_run *run)
+/* The mean of the scalar that the algorithm calls accuracy; NaN when there is none. */
+static double mean_accuracy(const struct train_run *run, const struct cameo_progress *p)
 {
-    const size_t count = cameo_trainer_scalar_count(run->trainer);
-
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; i < cameo_trainer_scalar_count(run->trainer); i++)
         if (strcmp(cameo_trainer_scalar_name(run->trainer, i), "accuracy") == 0)
-            return i;
-    return count;
+            return p->means[i];
+    return (double)NAN;
 }
 
 /* Without a validation to tell of, a hundred lines will do, and none where steps are counted. */
-static bool is_told(const struct train_run *run)
+static bool is_told(const struct train_run *run, uint64_t epoch)
 {
     const uint64_t every = (run->settings->epochs + 99) / 100;
 
-    return run->validation_batches ||
-           (!run->settings->steps && (every <= 1 || run->epoch % every == 0));
+    return run->validation_batches || (!run->settings->steps && (every <= 1 || epoch % every == 0));
 }
 
-void train_show_epoch(struct train_run *run)
+void train_show_epoch(const struct train_run *run, const struct cameo_progress *p)
 {
-    const struct train_epoch *e = &run->so_far;
-    const double rows = (double)e->rows;
+    const size_t loss = cameo_trainer_loss(run->trainer);
+    const double accuracy = mean_accuracy(run, p);
 
-    if (!is_told(run))
+    if (!is_told(run, p->epoch))
         return;
     train_clear_line();
-    fprintf(stderr, "epoch %llu: ", (unsigned long long)run->epoch);
-    if (isnan(run->loss) || !e->rows)
-        fputs("done", stderr);
+    fprintf(stderr, "epoch %llu: ", (unsigned long long)p->epoch);
+    if (loss < cameo_trainer_scalar_count(run->trainer))
+        fprintf(stderr, "loss %.5g", p->means[loss]);
     else
-        fprintf(stderr, "loss %.5g", e->loss / rows);
-    if (e->rows && train_accuracy(run) < cameo_trainer_scalar_count(run->trainer))
-        fprintf(stderr, ", accuracy %.2f %%", 100.0 * e->accuracy / rows);
-    if (run->validation_batches)
-        put_validation(run);
+        fputs("done", stderr);
+    if (!isnan(accuracy))
+        fprintf(stderr, ", accuracy %.2f %%", 100.0 * accuracy);
+    if (p->measure)
+        put_validation(run, p);
     fputc('\n', stderr);
 }
 
@@ -281,10 +274,10 @@ void train_put_number(FILE *to, const char *name, double value)
         fputs("null", to);
 }
 
-static void begin_line(const struct train_run *run)
+static void begin_line(const struct train_run *run, const struct cameo_progress *p)
 {
-    fprintf(run->log, "{\"step\":%llu,\"epoch\":%llu",
-            (unsigned long long)cameo_trainer_steps(run->trainer), (unsigned long long)run->epoch);
+    fprintf(run->log, "{\"step\":%llu,\"epoch\":%llu", (unsigned long long)p->step,
+            (unsigned long long)p->epoch);
 }
 
 /* Flushed line by line: a run that is killed leaves all of it. */
@@ -294,32 +287,32 @@ static int end_line(const struct train_run *run)
     return fflush(run->log) == 0 ? CLI_YES : log_failed(run);
 }
 
-int train_log_step(struct train_run *run)
+int train_log_step(const struct train_run *run, const struct cameo_progress *p)
 {
     const size_t count = cameo_trainer_scalar_count(run->trainer);
     const size_t loss = cameo_trainer_loss(run->trainer);
 
     if (!run->log)
         return CLI_YES;
-    begin_line(run);
+    begin_line(run, p);
     if (loss < count)
-        train_put_number(run->log, "loss", run->loss);
+        train_put_number(run->log, "loss", p->loss);
     for (size_t i = 0; i < count; i++) {
         const char *name = cameo_trainer_scalar_name(run->trainer, i);
 
         if (strcmp(name, "loss") != 0 && strcmp(name, "step") != 0 && strcmp(name, "epoch") != 0)
-            train_put_number(run->log, name, run->scalars[i]);
+            train_put_number(run->log, name, p->scalars[i]);
     }
     return end_line(run);
 }
 
-int train_log_validation(struct train_run *run)
+int train_log_validation(const struct train_run *run, const struct cameo_progress *p)
 {
-    const struct cameo_measure *m = &run->measured;
+    const struct cameo_measure *m = p->measure;
 
-    if (!run->log)
+    if (!run->log || !m)
         return CLI_YES;
-    begin_line(run);
+    begin_line(run, p);
     train_put_number(run->log, "validation_loss", m->loss);
     if (m->judged)
         train_put_number(run->log, "validation_accuracy", (double)m->correct / (double)m->judged);

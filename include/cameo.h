@@ -1183,18 +1183,41 @@ CAMEO_API enum cameo_status cameo_trainer_save(struct cameo_trainer *trainer, co
                                                struct cameo_save_report *report,
                                                struct cameo_error *err);
 
-/* A checkpoint is a .safetensors file of the variables, the random state and the number of steps,
- * with notes of the caller's: a training that is resumed from it goes on with the same bits. */
+/* A checkpoint is a .safetensors file of the variables, the random state, the number of steps and
+ * notes of the caller's: a training that is resumed from it goes on with the same bits. That holds
+ * under the same conditions only, so it records them too: the version of Cameo, the instruction
+ * set, backends and their versions, the number of threads, passes, the seed. */
 CAMEO_API enum cameo_status cameo_checkpoint_save(struct cameo_trainer *trainer, const char *path,
                                                   const struct cameo_entry *notes,
                                                   size_t note_count, struct cameo_error *err);
-/* Puts the trainer where the other one was. Refuses a checkpoint of another model. */
+/* Hears of each condition that is not what it was: "threads", "8", "2". */
+typedef void cameo_difference_fn(void *arg, const char *condition, const char *was,
+                                 const char *now);
+
+struct cameo_resume_options {
+    size_t struct_size;
+    bool anyway; /* resume under other conditions too: results may differ */
+    cameo_difference_fn *difference;
+    void *difference_arg;
+};
+
+#define CAMEO_RESUME_OPTIONS_INIT                                                                  \
+    {                                                                                              \
+        sizeof(struct cameo_resume_options), false, 0, 0                                           \
+    }
+
+/* Puts the trainer where the other one was. Refuses a checkpoint of another model, and one that was
+ * written under other conditions. options may be NULL. */
 CAMEO_API enum cameo_status cameo_checkpoint_resume(struct cameo_trainer *trainer, const char *path,
+                                                    const struct cameo_resume_options *options,
                                                     struct cameo_error *err);
 /* Calls note for each of its notes; nothing else is read. */
 typedef void cameo_note_fn(void *arg, const char *key, const char *value);
 CAMEO_API enum cameo_status cameo_checkpoint_notes(const char *path, cameo_note_fn *note, void *arg,
                                                    struct cameo_error *err);
+/* The newest checkpoint in the folder of a run: its path, in size bytes; "" when there is none. */
+CAMEO_API enum cameo_status cameo_checkpoint_newest(const char *folder, char *path, size_t size,
+                                                    struct cameo_error *err);
 
 /* Batches of a data set for a trainer. */
 struct cameo_batches;
@@ -1256,13 +1279,15 @@ CAMEO_API enum cameo_status cameo_batches_seek(struct cameo_batches *batches,
 
 /* ---- a whole run ----
  *
- * The loop that most trainings are: batches, steps, validation after each epoch, checkpoints. What
- * happens is told to a function of the caller's, which may stop it. */
+ * The loop that most trainings are: batches, steps, validation after each epoch, early stopping,
+ * the best model, checkpoints. `cameo train` runs it too. What happens is told to a function of the
+ * caller's, which may stop it. */
 
 enum cameo_moment {
     CAMEO_AFTER_STEP = 0,
-    CAMEO_AFTER_EPOCH = 1,     /* and its validation, if there is one */
-    CAMEO_AFTER_CHECKPOINT = 2 /* it is written */
+    CAMEO_AFTER_EPOCH = 1, /* and its validation and the saving of the best, if there are such */
+    CAMEO_AFTER_CHECKPOINT = 2, /* it is written */
+    CAMEO_AT_START = 3          /* resumed or not, before the first step */
 };
 
 struct cameo_progress {
@@ -1273,7 +1298,9 @@ struct cameo_progress {
     double loss;                         /* of the last step; NaN: the training has none */
     const struct cameo_measure *measure; /* of the validation data, after an epoch; NULL: none */
     bool best;                           /* it is the best so far */
-    const char *checkpoint;              /* after one: its path */
+    const char *checkpoint; /* the file that was written; at the start, resumed from; or NULL */
+    const double *means;    /* scalars over the epoch so far, each batch weighed by its rows */
+    double best_loss;       /* of validations so far; infinite: none */
 };
 
 /* false: the run ends here, without failure. */
@@ -1285,35 +1312,48 @@ struct cameo_loop_options {
     struct cameo_batches *validation; /* measured after each epoch, or NULL */
     uint64_t patience; /* stop when so many validations in a row brought nothing better; 0: never */
     const char *best;  /* the model with the best validation loss goes to this file, or NULL */
-    const char *checkpoint;    /* a file, written over and over, whole at any moment; or NULL */
+    const char *checkpoint;    /* a folder for checkpoints, made where it is not; or NULL */
     uint64_t checkpoint_every; /* steps; 0: at the end only */
-    bool resume;               /* go on from the checkpoint, if the file is there */
+    bool resume;               /* go on from the newest checkpoint, if there is one */
     cameo_progress_fn *progress;
     void *progress_arg;
+    uint64_t keep; /* how many checkpoints stay; 0: 3 */
+    /* For resuming under other conditions than those of the checkpoint, or NULL. To the trainer's
+     * conditions come those of the data: samples, batch size, order, last batch. */
+    const struct cameo_resume_options *resuming;
+    /* Of the caller's: whatever else must be the same, such as how the model was prepared. */
+    const struct cameo_entry *conditions;
+    size_t condition_count;
+    bool initialize; /* run the initialization graphs first, unless resumed */
+    /* Set, by a signal handler or another thread, the step under way is finished and the run ends
+     * as if the progress function had said so. NULL: none. */
+    const struct cameo_cancel *stop;
 };
 
 #define CAMEO_LOOP_OPTIONS_INIT                                                                    \
     {                                                                                              \
-        sizeof(struct cameo_loop_options), 0, 0, 0, 0, 0, 0, 0, false, 0, 0                        \
+        sizeof(struct cameo_loop_options), 0, 0, 0, 0, 0, 0, 0, false, 0, 0, 0, 0, 0, 0, false, 0  \
     }
 
 struct cameo_loop_result {
     size_t struct_size;
     double loss;          /* of the last step; NaN: none was done, or it has none */
     double best_loss;     /* of validations; infinite: there was none */
-    bool stopped;         /* by the function */
+    bool stopped;         /* by the function, or by stop */
     bool out_of_patience; /* by patience */
+    double first_loss;    /* of the first step ever, as loss */
 };
 
 #define CAMEO_LOOP_RESULT_INIT                                                                     \
     {                                                                                              \
-        sizeof(struct cameo_loop_result), 0, 0, false, false                                       \
+        sizeof(struct cameo_loop_result), 0, 0, false, false, 0                                    \
     }
 
-/* The trainer is then where the run ended, and the checkpoint, if asked for, too; saving it is the
- * caller's. With the same data, seeds and options, a run that was stopped or killed and resumed
- * ends with the bits of one that was not; one whose step was cancelled leaves a checkpoint of the
- * step before. result may be NULL. */
+/* The trainer is then where the run ended, and the newest checkpoint, if asked for, too; saving it
+ * is the caller's. A run that was stopped or killed and resumed ends with the bits of one that was
+ * not: a checkpoint of another model, other conditions, or a folder with checkpoints that is not to
+ * be resumed from, is refused before the first step. A step that is cancelled leaves a checkpoint
+ * of the one before. result may be NULL. */
 CAMEO_API enum cameo_status cameo_trainer_run(struct cameo_trainer *trainer,
                                               struct cameo_batches *batches,
                                               const struct cameo_loop_options *options,

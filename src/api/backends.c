@@ -1,6 +1,6 @@
 /* Which backends there are, and the libraries they run on as they were found. */
 // SPDX-License-Identifier: Apache-2.0
-#include "api/api.h"
+#include "api/running.h"
 
 #include "backends/onednn/dnnl.h"
 #include "base/parallel.h"
@@ -23,6 +23,15 @@ bool cameo_backend(size_t index, struct cameo_backend *out)
     }
     cm_api_give(out, &backend, sizeof backend);
     return is_there;
+}
+
+const char *cm_api_backend_versions(struct cm_arena *arena, const char *only)
+{
+    const struct cm_dnnl_found found = cm_dnnl_found();
+
+    if (!found.version[0] || (only && strcmp(only, "onednn") != 0))
+        return only ? only : "cpu";
+    return cm_arena_printf(arena, "onednn %s%s", found.version, only ? "" : ", cpu").data;
 }
 
 static void fill_library(struct cameo_library *out, const char *name, const char *version,

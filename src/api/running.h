@@ -41,6 +41,8 @@ struct cameo_registry {
 
 /* No more rows from now on; NULL gives the built-in operators. */
 const struct cm_registry *cm_api_freeze(const struct cameo_registry *registry);
+/* Whose kernels run, with versions: a backend by name, or all that there are. */
+const char *cm_api_backend_versions(struct cm_arena *arena, const char *only);
 /* Is there a backend of this name? NULL: whatever is fastest. */
 enum cm_status cm_api_check_backend(const char *name, struct cm_error *err) CM_MUST_CHECK;
 

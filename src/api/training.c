@@ -86,6 +86,12 @@ static void describe(struct cameo_trainer *t)
         t->scalar_names[i] = cm_api_text(arena, cm_trainer_scalar_name(t->trainer, i)).data;
 }
 
+/* Graphs are made, and conditions noted, when the caller's text may be gone. */
+static void keep_text(struct cm_arena *arena, const char **text)
+{
+    *text = *text ? cm_arena_str(arena, cm_str(*text)).data : NULL;
+}
+
 static enum cm_status new_guarded(struct cm_guard *guard, void *arg)
 {
     struct new_call *call = arg;
@@ -93,16 +99,21 @@ static enum cm_status new_guarded(struct cm_guard *guard, void *arg)
 
     cm_arena_init(&t->arena, guard);
     call->obstacles.arena = &t->arena;
-    const struct cm_trainer_options options = {.threads = t->options.threads,
-                                               .memory_limit = t->options.memory_limit,
-                                               .backend = t->options.backend,
-                                               .seed = t->options.seed,
-                                               .registry = cm_api_freeze(t->options.registry),
-                                               .check_finite = !t->options.allow_not_finite,
-                                               .split = t->options.gradients,
-                                               .without_passes = t->options.without_passes,
-                                               .with_passes = t->options.with_passes,
-                                               .obstacles = &call->obstacles};
+    keep_text(&t->arena, &t->options.backend);
+    keep_text(&t->arena, &t->options.without_passes);
+    keep_text(&t->arena, &t->options.with_passes);
+    const struct cm_trainer_options options = {
+        .threads = t->options.threads,
+        .memory_limit = t->options.memory_limit,
+        .backend = t->options.backend,
+        .backend_versions = cm_api_backend_versions(&t->arena, t->options.backend),
+        .seed = t->options.seed,
+        .registry = cm_api_freeze(t->options.registry),
+        .check_finite = !t->options.allow_not_finite,
+        .split = t->options.gradients,
+        .without_passes = t->options.without_passes,
+        .with_passes = t->options.with_passes,
+        .obstacles = &call->obstacles};
     if (!options.registry)
         return cm_fail(&call->err, CM_NO_MEMORY, "no memory for the operators");
     CM_TRY(cm_trainer_new(&t->arena, t->model->file, &options, &t->trainer, &call->err));
@@ -459,6 +470,25 @@ static enum cm_status prepare(struct cameo_trainer *trainer, prepare_fn *make, b
     return status;
 }
 
+enum cm_status cm_api_prepare_evaluation(struct cameo_trainer *trainer, struct cm_error *err)
+{
+    return prepare(trainer, cm_trainer_prepare_evaluation, &trainer->evaluates, err);
+}
+
+struct cameo_measure cm_api_measure(const struct cm_trainer_measure *from)
+{
+    return (struct cameo_measure){.struct_size = sizeof(struct cameo_measure),
+                                  .samples = from->samples,
+                                  .loss = from->loss,
+                                  .judged = from->judged,
+                                  .correct = from->correct,
+                                  .compared = from->compared,
+                                  .absolute = from->absolute,
+                                  .squared = from->squared,
+                                  .targets = from->targets,
+                                  .target_squares = from->target_squares};
+}
+
 enum cameo_status cameo_trainer_evaluate(struct cameo_trainer *trainer,
                                          const struct cameo_feed *feeds, size_t feed_count,
                                          struct cameo_measure *out, struct cameo_error *err)
@@ -471,20 +501,12 @@ enum cameo_status cameo_trainer_evaluate(struct cameo_trainer *trainer,
     enum cm_status status = cm_api_check_out(out, &reason);
 
     if (status == CM_OK)
-        status = prepare(trainer, cm_trainer_prepare_evaluation, &trainer->evaluates, &reason);
+        status = cm_api_prepare_evaluation(trainer, &reason);
     if (status == CM_OK)
         status = cm_api_feed_trainer(trainer, feeds, feed_count, false, &reason);
     if (status == CM_OK)
         status = cm_trainer_evaluate(trainer->trainer, trainer->in, &measure, &reason);
-    const struct cameo_measure all = {.samples = measure.samples,
-                                      .loss = measure.loss,
-                                      .judged = measure.judged,
-                                      .correct = measure.correct,
-                                      .compared = measure.compared,
-                                      .absolute = measure.absolute,
-                                      .squared = measure.squared,
-                                      .targets = measure.targets,
-                                      .target_squares = measure.target_squares};
+    const struct cameo_measure all = cm_api_measure(&measure);
     if (status == CM_OK)
         cm_api_give(out, &all, sizeof all);
     return cm_api_done(status, &reason, err);

@@ -27,6 +27,15 @@ struct cameo_trainer {
 enum cm_status cm_api_feed_trainer(struct cameo_trainer *trainer, const struct cameo_feed *feeds,
                                    size_t feed_count, bool only_shapes,
                                    struct cm_error *err) CM_MUST_CHECK;
+/* training.c: the graph for it is made when somebody asks first. */
+enum cm_status cm_api_prepare_evaluation(struct cameo_trainer *trainer,
+                                         struct cm_error *err) CM_MUST_CHECK;
+struct cameo_measure cm_api_measure(const struct cm_trainer_measure *from);
+/* training_files.c: cameo_trainer_save. */
+enum cm_status cm_api_save_trained(struct cameo_trainer *trainer, const char *path,
+                                   const struct cameo_save_options *options,
+                                   struct cameo_save_report *report,
+                                   struct cm_error *err) CM_MUST_CHECK;
 /* training_gradients.c: rows for the parameters. */
 void cm_api_describe_parameters(struct cameo_trainer *trainer);
 
@@ -38,8 +47,6 @@ struct cameo_batches {
     struct cm_feeder *feeder;
     struct cameo_feed *feeds;
     size_t n_inputs;
-    int64_t samples;     /* of the data set */
-    bool endless, drops; /* the last batch, when it is short */
 };
 
 #endif

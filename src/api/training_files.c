@@ -1,9 +1,8 @@
-/* What a trainer reads and writes: data sets, checkpoints, the trained model. */
+/* What a trainer reads and writes: data sets, batches of them, the trained model. */
 // SPDX-License-Identifier: Apache-2.0
 #include "api/training.h"
 
 #include "base/memory.h"
-#include "train/checkpoint.h"
 
 /* ---- the model ---- */
 
@@ -29,117 +28,32 @@ static enum cm_status save_guarded(struct cm_guard *guard, void *arg)
     return status;
 }
 
+enum cm_status cm_api_save_trained(struct cameo_trainer *trainer, const char *path,
+                                   const struct cameo_save_options *options,
+                                   struct cameo_save_report *report, struct cm_error *err)
+{
+    struct save_call call = {.trainer = trainer, .path = path};
+    enum cm_status status = cm_api_check_save(path, options, report, &call.options, err);
+
+    if (status)
+        return status;
+    status = cm_api_locked(trainer->model, save_guarded, &call, &call.err);
+    if (status)
+        *err = call.err;
+    else if (report)
+        cm_api_give_report(&call.report, report);
+    return status;
+}
+
 enum cameo_status cameo_trainer_save(struct cameo_trainer *trainer, const char *path,
                                      const struct cameo_save_options *options,
                                      struct cameo_save_report *report, struct cameo_error *err)
 {
     CM_API_NEED(trainer, err);
-    struct save_call call = {.trainer = trainer, .path = path};
-    enum cm_status status = cm_api_check_save(path, options, report, &call.options, &call.err);
+    struct cm_error reason = {0};
+    const enum cm_status status = cm_api_save_trained(trainer, path, options, report, &reason);
 
-    if (status == CM_OK)
-        status = cm_api_locked(trainer->model, save_guarded, &call, &call.err);
-    if (status == CM_OK && report)
-        cm_api_give_report(&call.report, report);
-    return cm_api_done(status, &call.err, err);
-}
-
-/* ---- checkpoints ---- */
-
-struct checkpoint_call {
-    struct cameo_trainer *trainer;
-    const char *path;
-    const struct cameo_entry *notes;
-    size_t n_notes;
-    cameo_note_fn *note;
-    void *arg;
-    struct cm_error err;
-};
-
-static enum cm_status write_checkpoint(struct checkpoint_call *call, struct cm_arena *scratch)
-{
-    struct cm_note *notes = CM_NEW_ARRAY(scratch, struct cm_note, call->n_notes);
-
-    for (size_t i = 0; i < call->n_notes; i++) {
-        const struct cameo_entry *from = &call->notes[i];
-        notes[i] = (struct cm_note){{from->key.data, from->key.size},
-                                    {from->value.data, from->value.size}};
-    }
-    return cm_checkpoint_write(call->trainer->trainer, scratch, call->path, notes, call->n_notes,
-                               &call->err);
-}
-
-static enum cm_status read_notes(struct checkpoint_call *call, struct cm_arena *scratch)
-{
-    struct cm_note *notes;
-    size_t count;
-
-    CM_TRY(cm_checkpoint_notes(scratch, call->path, &notes, &count, &call->err));
-    for (size_t i = 0; i < count; i++)
-        call->note(call->arg, notes[i].key.data, notes[i].value.data);
-    return CM_OK;
-}
-
-static enum cm_status in_scratch(struct cm_guard *guard, void *arg)
-{
-    struct checkpoint_call *call = arg;
-    struct cm_arena scratch;
-
-    cm_arena_init(&scratch, guard);
-    const enum cm_status status =
-        call->note ? read_notes(call, &scratch)
-        : call->notes
-            ? write_checkpoint(call, &scratch)
-            : cm_checkpoint_read(call->trainer->trainer, &scratch, call->path, &call->err);
-    cm_arena_release(&scratch);
-    return status;
-}
-
-static enum cameo_status checkpoint(struct checkpoint_call *call, struct cameo_error *err)
-{
-    enum cm_status status = CM_OK;
-
-    if (!call->path || !*call->path)
-        status = cm_fail(&call->err, CM_BAD_ARGUMENT, "no path was given");
-    if (status == CM_OK)
-        status = cm_guarded(0, &call->err, in_scratch, call);
-    return cm_api_done(status, &call->err, err);
-}
-
-enum cameo_status cameo_checkpoint_save(struct cameo_trainer *trainer, const char *path,
-                                        const struct cameo_entry *notes, size_t note_count,
-                                        struct cameo_error *err)
-{
-    CM_API_NEED(trainer, err);
-    CM_API_NEED(path, err);
-    CM_API_NEED_ALL(notes, note_count, err);
-    static const struct cameo_entry none;
-    struct checkpoint_call call = {.trainer = trainer,
-                                   .path = path,
-                                   .notes = notes ? notes : &none,
-                                   .n_notes = notes ? note_count : 0};
-
-    return checkpoint(&call, err);
-}
-
-enum cameo_status cameo_checkpoint_resume(struct cameo_trainer *trainer, const char *path,
-                                          struct cameo_error *err)
-{
-    CM_API_NEED(trainer, err);
-    CM_API_NEED(path, err);
-    struct checkpoint_call call = {.trainer = trainer, .path = path};
-
-    return checkpoint(&call, err);
-}
-
-enum cameo_status cameo_checkpoint_notes(const char *path, cameo_note_fn *note, void *arg,
-                                         struct cameo_error *err)
-{
-    CM_API_NEED(path, err);
-    CM_API_NEED(note, err);
-    struct checkpoint_call call = {.path = path, .note = note, .arg = arg};
-
-    return checkpoint(&call, err);
+    return cm_api_done(status, &reason, err);
 }
 
 /* ---- data sets ---- */
@@ -222,9 +136,6 @@ static enum cm_status open_batches(struct cameo_batches *batches,
                                                        .prefetch = all.prefetch},
                                               .target = all.target,
                                               .raw_bytes = all.raw_bytes};
-    batches->samples = cm_dataset_samples(dataset->dataset);
-    batches->endless = all.endless;
-    batches->drops = all.last == CAMEO_LAST_DROP && !all.endless;
     batches->n_inputs = cm_trainer_input_count(trainer->trainer);
     batches->feeds = cm_calloc(batches->n_inputs + 1, sizeof *batches->feeds);
     if (!batches->feeds)
@@ -305,7 +216,7 @@ int64_t cameo_batches_per_epoch(const struct cameo_batches *batches)
 
 int64_t cameo_batches_size(const struct cameo_batches *batches)
 {
-    return cm_feeder_batch_size(batches->feeder);
+    return cm_feeder_settled(batches->feeder)->batch_size;
 }
 
 struct cameo_batches_position cameo_batches_tell(const struct cameo_batches *batches)

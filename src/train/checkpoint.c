@@ -3,14 +3,15 @@
 #include "train/checkpoint.h"
 
 #include "base/map.h"
-#include "io/arrays.h"
 #include "io/json_read.h"
 
-/* Names in the file: "state/W", and two that hold bytes. */
-#define STATE  "state/"
-#define RANDOM "cameo/random"
-#define NOTES  "cameo/notes"
-#define STEPS  "cameo/steps"
+/* Names in the file: "state/W", and some that hold bytes. */
+#define STATE      "state/"
+#define RANDOM     "cameo/random"
+#define CONDITIONS "cameo/conditions"
+#define NOTES      "cameo/notes"
+#define STEPS      "cameo/steps"
+enum { N_OTHERS = 4 }; /* that are no state */
 
 static struct cm_array bytes_array(const char *name, struct cm_str bytes)
 {
@@ -49,14 +50,14 @@ static struct cm_tensor stored_form(const struct cm_tensor *state)
     return is_plain(state->type) ? *state : cm_tensor_borrow(CM_UINT8, &bytes, state->data);
 }
 
-static struct cm_str notes_text(struct cm_arena *arena, const struct cm_note *notes, size_t n_notes)
+static struct cm_str notes_text(struct cm_arena *arena, const struct cm_notes *notes)
 {
     size_t size = 2, at = 0;
-    struct cm_str *parts = CM_NEW_ARRAY(arena, struct cm_str, n_notes);
+    struct cm_str *parts = CM_NEW_ARRAY(arena, struct cm_str, notes->count);
 
-    for (size_t i = 0; i < n_notes; i++) {
-        const struct cm_str key = cm_json_quote(arena, notes[i].key);
-        const struct cm_str value = cm_json_quote(arena, notes[i].value);
+    for (size_t i = 0; i < notes->count; i++) {
+        const struct cm_str key = cm_json_quote(arena, notes->items[i].key);
+        const struct cm_str value = cm_json_quote(arena, notes->items[i].value);
         char *text = cm_arena_alloc(arena, key.size + value.size + 2);
 
         memcpy(text, key.data, key.size);
@@ -67,7 +68,7 @@ static struct cm_str notes_text(struct cm_arena *arena, const struct cm_note *no
     }
     char *all = cm_arena_alloc(arena, size + 1);
     all[at++] = '{';
-    for (size_t i = 0; i < n_notes; i++) {
+    for (size_t i = 0; i < notes->count; i++) {
         if (i)
             all[at++] = ',';
         memcpy(all + at, parts[i].data, parts[i].size);
@@ -78,11 +79,11 @@ static struct cm_str notes_text(struct cm_arena *arena, const struct cm_note *no
 }
 
 enum cm_status cm_checkpoint_write(const struct cm_trainer *trainer, struct cm_arena *scratch,
-                                   const char *path, const struct cm_note *notes, size_t n_notes,
-                                   struct cm_error *err)
+                                   const char *path, const struct cm_notes *conditions,
+                                   const struct cm_notes *notes, struct cm_error *err)
 {
     const size_t count = cm_trainer_state_count(trainer);
-    struct cm_array *items = CM_NEW_ARRAY(scratch, struct cm_array, count + 3);
+    struct cm_array *items = CM_NEW_ARRAY(scratch, struct cm_array, count + N_OTHERS);
     uint64_t *steps = CM_NEW(scratch, uint64_t);
     struct cm_str random;
 
@@ -103,9 +104,10 @@ enum cm_status cm_checkpoint_write(const struct cm_trainer *trainer, struct cm_a
     CM_TRY(cm_trainer_random(trainer, scratch, &random, err));
     *steps = cm_trainer_steps(trainer);
     items[count] = bytes_array(RANDOM, random);
-    items[count + 1] = bytes_array(NOTES, notes_text(scratch, notes, n_notes));
-    items[count + 2] = bytes_array(STEPS, (struct cm_str){(const char *)steps, sizeof *steps});
-    return cm_arrays_save(scratch, path, items, count + 3, err);
+    items[count + 1] = bytes_array(CONDITIONS, notes_text(scratch, conditions));
+    items[count + 2] = bytes_array(NOTES, notes_text(scratch, notes));
+    items[count + 3] = bytes_array(STEPS, (struct cm_str){(const char *)steps, sizeof *steps});
+    return cm_arrays_save(scratch, path, items, count + N_OTHERS, err);
 }
 
 /* ---- reading ---- */
@@ -124,30 +126,19 @@ static enum cm_status find_bytes(const struct cm_arrays *arrays, const char *nam
     return CM_OK;
 }
 
-static enum cm_status open_file(struct cm_arena *arena, const char *path, struct cm_arrays *out,
-                                struct cm_error *err)
+static enum cm_status read_notes(struct cm_arena *arena, const struct cm_arrays *arrays,
+                                 const char *name, struct cm_notes *out, struct cm_error *err)
 {
-    /* Copied: checkpoints are removed while others are written. */
-    const struct cm_arrays_options options = {.format = CM_ARRAYS_SAFETENSORS, .copy = true};
-
-    return cm_arrays_open(arena, path, &options, out, err);
-}
-
-static enum cm_status parse_notes(struct cm_arena *arena, struct cm_str text,
-                                  struct cm_note **notes, size_t *n_notes, struct cm_error *err)
-{
-    struct {
-        struct cm_note *items;
-        size_t count, capacity;
-    } list = {0};
     struct cm_json json;
+    struct cm_str text;
     bool more;
 
+    CM_TRY(find_bytes(arrays, name, &text, err));
     cm_json_init(&json, arena, text, err);
     CM_TRY(cm_json_open(&json, '{'));
     CM_TRY(cm_json_more(&json, '}', true, &more));
     while (more) {
-        struct cm_note *note = CM_PUSH(arena, &list);
+        struct cm_note *note = CM_PUSH(arena, out);
 
         CM_TRY(cm_json_key(&json, &note->key));
         CM_TRY(cm_json_string(&json, &note->value));
@@ -155,20 +146,33 @@ static enum cm_status parse_notes(struct cm_arena *arena, struct cm_str text,
         note->value = cm_arena_str(arena, note->value);
         CM_TRY(cm_json_more(&json, '}', false, &more));
     }
-    *notes = list.items;
-    *n_notes = list.count;
     return cm_json_end(&json);
 }
 
-enum cm_status cm_checkpoint_notes(struct cm_arena *arena, const char *path, struct cm_note **notes,
-                                   size_t *n_notes, struct cm_error *err)
+/* Checkpoints have not always had conditions. */
+static enum cm_status read_all_notes(struct cm_arena *arena, struct cm_checkpoint *checkpoint,
+                                     struct cm_error *err)
 {
-    struct cm_arrays arrays = {0};
+    struct cm_error unused;
     struct cm_str text;
 
-    CM_TRY(open_file(arena, path, &arrays, err));
-    CM_TRY(cm_error_context(err, find_bytes(&arrays, NOTES, &text, err), "%s", path));
-    return cm_error_context(err, parse_notes(arena, text, notes, n_notes, err), "%s", path);
+    CM_TRY(read_notes(arena, &checkpoint->arrays, NOTES, &checkpoint->notes, err));
+    if (find_bytes(&checkpoint->arrays, CONDITIONS, &text, &unused))
+        return cm_fail(err, CM_UNSUPPORTED,
+                       "an older version of Cameo wrote this checkpoint and did not record the "
+                       "conditions of the run: it cannot be resumed, train again from the start");
+    return read_notes(arena, &checkpoint->arrays, CONDITIONS, &checkpoint->conditions, err);
+}
+
+enum cm_status cm_checkpoint_open(struct cm_arena *arena, const char *path,
+                                  struct cm_checkpoint *out, struct cm_error *err)
+{
+    /* Copied: checkpoints are removed while others are written. */
+    const struct cm_arrays_options options = {.format = CM_ARRAYS_SAFETENSORS, .copy = true};
+
+    *out = (struct cm_checkpoint){.path = path};
+    CM_TRY(cm_arrays_open(arena, path, &options, &out->arrays, err));
+    return cm_error_context(err, read_all_notes(arena, out, err), "%s", path);
 }
 
 /* Everything is looked at before anything is changed. */
@@ -186,10 +190,10 @@ static enum cm_status check_states(const struct cm_trainer *trainer, struct cm_a
             *cm_map_insert(&places, scratch,
                            (struct cm_str){name.data + prefix, name.size - prefix}, NULL) = i;
     }
-    if (arrays->count != count + 3)
+    if (arrays->count != count + N_OTHERS)
         return cm_fail(err, CM_BAD_ARGUMENT,
                        "it holds %zu variables, the model has %zu: it is of another model",
-                       arrays->count < 3 ? 0 : arrays->count - 3, count);
+                       arrays->count < N_OTHERS ? 0 : arrays->count - N_OTHERS, count);
     for (size_t i = 0; i < count; i++) {
         const struct cm_str name = cm_trainer_state_name(trainer, i);
         const struct cm_tensor wanted = stored_form(cm_trainer_state(trainer, i));
@@ -208,8 +212,8 @@ static enum cm_status check_states(const struct cm_trainer *trainer, struct cm_a
     return CM_OK;
 }
 
-static enum cm_status read_all(struct cm_trainer *trainer, struct cm_arena *scratch,
-                               const struct cm_arrays *arrays, struct cm_error *err)
+static enum cm_status restore(struct cm_trainer *trainer, struct cm_arena *scratch,
+                              const struct cm_arrays *arrays, struct cm_error *err)
 {
     const size_t count = cm_trainer_state_count(trainer);
     const struct cm_tensor **found = CM_NEW_ARRAY(scratch, const struct cm_tensor *, count);
@@ -233,11 +237,10 @@ static enum cm_status read_all(struct cm_trainer *trainer, struct cm_arena *scra
     return CM_OK;
 }
 
-enum cm_status cm_checkpoint_read(struct cm_trainer *trainer, struct cm_arena *scratch,
-                                  const char *path, struct cm_error *err)
+enum cm_status cm_checkpoint_restore(const struct cm_checkpoint *checkpoint,
+                                     struct cm_trainer *trainer, struct cm_arena *scratch,
+                                     struct cm_error *err)
 {
-    struct cm_arrays arrays = {0};
-
-    CM_TRY(open_file(scratch, path, &arrays, err));
-    return cm_error_context(err, read_all(trainer, scratch, &arrays, err), "%s", path);
+    return cm_error_context(err, restore(trainer, scratch, &checkpoint->arrays, err), "%s",
+                            checkpoint->path);
 }

@@ -15,6 +15,8 @@ struct cm_feeder {
     struct cm_tensor *shapes; /* of a full batch, by input */
     const struct cm_tensor **shown;
     struct cm_feed_options options;
+    int64_t samples;
+    uint64_t epoch; /* of the batch given last */
 };
 
 struct matching {
@@ -300,6 +302,7 @@ enum cm_status cm_feeder_new(const struct cm_trainer *trainer, struct cm_dataset
     feeder->n_inputs = cm_trainer_input_count(trainer);
     feeder->n_fields = cm_dataset_field_count(dataset);
     feeder->options = options->feed;
+    feeder->samples = cm_dataset_samples(dataset);
     const enum cm_status status =
         allocate(feeder) ? fill(&m, err) : cm_fail(err, CM_NO_MEMORY, "no memory for batches");
     if (status)
@@ -333,6 +336,7 @@ enum cm_status cm_feeder_next(struct cm_feeder *feeder, const struct cm_tensor *
 {
     const struct cm_tensor *batch;
 
+    feeder->epoch = cm_feeder_epoch(feeder);
     CM_TRY(cm_feed_next(feeder->feed, &batch, n, err));
     for (size_t i = 0; *n && i < feeder->n_inputs; i++)
         feeder->in[i] = &batch[feeder->field_of[i]];
@@ -356,7 +360,29 @@ int64_t cm_feeder_batches(const struct cm_feeder *feeder)
     return cm_feed_batches(feeder->feed);
 }
 
-int64_t cm_feeder_batch_size(const struct cm_feeder *feeder)
+int64_t cm_feeder_samples(const struct cm_feeder *feeder)
 {
-    return feeder->options.batch_size;
+    return feeder->samples;
+}
+
+const struct cm_feed_options *cm_feeder_settled(const struct cm_feeder *feeder)
+{
+    return &feeder->options;
+}
+
+uint64_t cm_feeder_epoch(const struct cm_feeder *feeder)
+{
+    const struct cm_feed_position at = cm_feed_position(feeder->feed);
+
+    return at.epoch + (at.sample >= feeder->samples);
+}
+
+/* The data says so, not the number of batches: a run need not begin with the first. */
+bool cm_feeder_ends_epoch(const struct cm_feeder *feeder)
+{
+    const int64_t left = feeder->samples - cm_feed_position(feeder->feed).sample;
+
+    if (feeder->options.endless)
+        return cm_feeder_epoch(feeder) != feeder->epoch;
+    return left <= 0 || (feeder->options.last == CM_LAST_DROP && left < feeder->options.batch_size);
 }

@@ -28,6 +28,8 @@ struct cm_trainer_options {
     uint64_t seed;
     const struct cm_registry *registry;       /* NULL: the built-in operators */
     const char *without_passes, *with_passes; /* see struct cm_lower_options */
+    const char
+        *backend_versions; /* "onednn 3.7.1", a condition of checkpoints; NULL: "reference" */
     bool check_finite; /* a NaN or infinity in a scalar output, or in what a new value is computed
                           from, stops the step before it is committed */
     bool split;        /* steps have two halves, with the gradients between them */

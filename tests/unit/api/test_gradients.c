@@ -289,7 +289,7 @@ void test_gradients__a_checkpoint_ends_a_step_that_is_half_done(void)
     folder_path(&folder, "at.safetensors", path);
     OK(cameo_checkpoint_save(trainer, path, NULL, 0, &err));
     OK(cameo_trainer_compute(trainer, feeds, 2, NULL, &err));
-    OK(cameo_checkpoint_resume(trainer, path, &err));
+    OK(cameo_checkpoint_resume(trainer, path, NULL, &err));
     CHECK(cameo_trainer_read_gradients(trainer, &g, sizeof g, &err) == CAMEO_BAD_ARGUMENT);
     CHECK(cameo_trainer_apply(trainer, NULL, &err) == CAMEO_BAD_ARGUMENT);
     OK(cameo_trainer_read_parameters(trainer, &w, sizeof w, &err));
@@ -596,7 +596,7 @@ void test_gradients__a_run_tells_what_happens_and_may_be_stopped_and_resumed(voi
 
     folder_make(&folder);
     folder_path(&folder, "data.csv", data);
-    folder_path(&folder, "at.safetensors", checkpoint);
+    folder_path(&folder, "checkpoints", checkpoint);
     write_data(data);
     open_run(&run, data);
     options.epochs = 3;
@@ -646,7 +646,7 @@ void test_gradients__what_a_run_cannot_do_is_refused_before_it_begins(void)
 
     folder_make(&folder);
     folder_path(&folder, "data.csv", data);
-    folder_path(&folder, "at.safetensors", checkpoint);
+    folder_path(&folder, "checkpoints", checkpoint);
     write_data(data);
     open_run(&run, data);
     endless.endless = true;
@@ -692,7 +692,7 @@ static bool note_ends(void *arg, const struct cameo_progress *progress)
         ends->at[ends->count++] = progress->step;
         ends->compared += progress->measure ? progress->measure->compared : 0;
     }
-    return !ends->only_one;
+    return !ends->only_one || progress->moment == CAMEO_AT_START;
 }
 
 /* Whatever came before the run: a step, a batch, half of the validation data. */
@@ -751,7 +751,7 @@ void test_gradients__a_run_that_is_cancelled_leaves_a_checkpoint_of_its_last_ste
     OK(cameo_cancel_new(&cancel, &err));
     folder_make(&folder);
     folder_path(&folder, "data.csv", data);
-    folder_path(&folder, "at.safetensors", checkpoint);
+    folder_path(&folder, "checkpoints", checkpoint);
     write_data(data);
     options.epochs = 2;
     options.progress = note_ends;

@@ -184,11 +184,14 @@ ROW(cameo_checkpoint_save,
     REFUSES("'path'", cameo_checkpoint_save(t->trainer, NULL, NULL, 0, err));
     REFUSES("'notes'", cameo_checkpoint_save(t->trainer, "x", NULL, 1, err));)
 ROW(cameo_checkpoint_resume,
-    REFUSES("'trainer'", cameo_checkpoint_resume(NULL, "x", err));
-    REFUSES("'path'", cameo_checkpoint_resume(t->trainer, NULL, err));)
+    REFUSES("'trainer'", cameo_checkpoint_resume(NULL, "x", NULL, err));
+    REFUSES("'path'", cameo_checkpoint_resume(t->trainer, NULL, NULL, err));)
 ROW(cameo_checkpoint_notes,
     REFUSES("'path'", cameo_checkpoint_notes(NULL, no_note, NULL, err));
     REFUSES("'note'", cameo_checkpoint_notes("x", NULL, NULL, err));)
+ROW(cameo_checkpoint_newest, char path[100];
+    REFUSES("'folder'", cameo_checkpoint_newest(NULL, path, sizeof path, err));
+    REFUSES("'path'", cameo_checkpoint_newest("x", NULL, 0, err));)
 ROW(cameo_batches_new,
     REFUSES("'dataset'", cameo_batches_new(NULL, t->trainer, NULL, &batches_out, err));
     REFUSES("'trainer'", cameo_batches_new(t->dataset, NULL, NULL, &batches_out, err));
@@ -268,6 +271,7 @@ static const struct row rows[] = {
     LISTED(cameo_checkpoint_save),
     LISTED(cameo_checkpoint_resume),
     LISTED(cameo_checkpoint_notes),
+    LISTED(cameo_checkpoint_newest),
     LISTED(cameo_batches_new),
     LISTED(cameo_batches_next),
     LISTED(cameo_batches_seek),

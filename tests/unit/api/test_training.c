@@ -335,7 +335,7 @@ static void checkpoint(struct cm_arena *arena)
     OK(cameo_checkpoint_save(first, path, &note, 1, &err));
     OK(cameo_checkpoint_notes(path, keep_note, &notes, &err));
     CHECK_INT(notes, 1);
-    OK(cameo_checkpoint_resume(second, path, &err));
+    OK(cameo_checkpoint_resume(second, path, NULL, &err));
     CHECK_INT(cameo_trainer_steps(second), 3);
     for (int i = 0; i < 4; i++) {
         OK(cameo_trainer_step(first, feeds, 2, NULL, &err));
@@ -348,7 +348,7 @@ static void checkpoint(struct cm_arena *arena)
         CHECK(memcmp(a, b, 8) == 0);
     }
     case_write(path, "nonsense", 8);
-    CHECK(cameo_checkpoint_resume(second, path, &err) != CAMEO_OK);
+    CHECK(cameo_checkpoint_resume(second, path, NULL, &err) != CAMEO_OK);
     CHECK(cameo_checkpoint_save(first, case_path(arena, folder, "no/where.safetensors"), &note, 1,
                                 &err) != CAMEO_OK);
     cameo_trainer_free(first);
@@ -439,7 +439,7 @@ static bool whole_life(const char *path, bool gradients)
                cameo_trainer_step(trainer, feeds, 2, NULL, &err) == CAMEO_OK &&
                cameo_trainer_evaluate(trainer, feeds, 2, &measure, &err) == CAMEO_OK &&
                cameo_checkpoint_save(trainer, path, NULL, 0, &err) == CAMEO_OK &&
-               cameo_checkpoint_resume(trainer, path, &err) == CAMEO_OK;
+               cameo_checkpoint_resume(trainer, path, NULL, &err) == CAMEO_OK;
     if (done && gradients)
         done = cameo_trainer_compute(trainer, feeds, 2, NULL, &err) == CAMEO_OK &&
                cameo_trainer_read_gradients(trainer, &g, sizeof g, &err) == CAMEO_OK &&

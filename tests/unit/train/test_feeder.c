@@ -79,7 +79,7 @@ static void fixed(struct cm_arena *arena)
                 "takes batches of 2 rows, and 5 samples leave a shorter one");
     options.feed.last = CM_LAST_DROP;
     CHECK_OK(cm_feeder_new(trainer, dataset, &options, &feeder, &err), &err);
-    CHECK_INT(cm_feeder_batch_size(feeder), 2);
+    CHECK_INT(cm_feeder_settled(feeder)->batch_size, 2);
     CHECK_INT(cm_feeder_batches(feeder), 2);
     cm_feeder_free(feeder);
     options.feed.batch_size = 3;

@@ -1,0 +1,263 @@
+/* A whole run and its checkpoints, for the loop of train/. */
+// SPDX-License-Identifier: Apache-2.0
+#include "api/training.h"
+
+#include "train/checkpoint.h"
+#include "train/checkpoint_folder.h"
+#include "train/training_loop.h"
+
+#include <assert.h>
+
+static_assert((int)CAMEO_AFTER_STEP == (int)CM_AFTER_STEP &&
+                  (int)CAMEO_AFTER_EPOCH == (int)CM_AFTER_EPOCH &&
+                  (int)CAMEO_AFTER_CHECKPOINT == (int)CM_AFTER_CHECKPOINT &&
+                  (int)CAMEO_AT_START == (int)CM_AT_START,
+              "public numbers are the library's own");
+
+static void add_entries(struct cm_arena *arena, struct cm_notes *to, const struct cameo_entry *from,
+                        size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        *CM_PUSH(arena, to) = (struct cm_note){{from[i].key.data, from[i].key.size},
+                                               {from[i].value.data, from[i].value.size}};
+}
+
+static enum cm_status take_resuming(const struct cameo_resume_options *given,
+                                    struct cm_resume_options *out, struct cm_error *err)
+{
+    struct cameo_resume_options all = CAMEO_RESUME_OPTIONS_INIT;
+
+    CM_TRY(cm_api_options(&all, sizeof all, given, err));
+    *out = (struct cm_resume_options){all.anyway, all.difference, all.difference_arg};
+    return CM_OK;
+}
+
+/* ---- the run ---- */
+
+struct run_call {
+    struct cameo_trainer *trainer;
+    struct cameo_batches *batches;
+    struct cameo_loop_options options;
+    struct cm_loop_options loop;
+    struct cm_loop_result result;
+    struct cm_error err;
+};
+
+static bool pass_on(void *arg, const struct cm_loop_progress *at)
+{
+    const struct run_call *call = arg;
+    const struct cameo_measure measure =
+        at->measure ? cm_api_measure(at->measure) : (struct cameo_measure)CAMEO_MEASURE_INIT;
+    const struct cameo_progress progress = {.moment = (enum cameo_moment)at->moment,
+                                            .step = at->step,
+                                            .steps = at->steps,
+                                            .epoch = at->epoch,
+                                            .scalars = at->scalars,
+                                            .loss = at->loss,
+                                            .measure = at->measure ? &measure : NULL,
+                                            .best = at->best,
+                                            .checkpoint = at->checkpoint,
+                                            .means = at->means,
+                                            .best_loss = at->best_loss};
+
+    return call->options.progress(call->options.progress_arg, &progress);
+}
+
+static enum cm_status save_best(void *arg, const char *path, struct cm_error *err)
+{
+    const struct cameo_save_options options = CAMEO_SAVE_OPTIONS_INIT;
+
+    return cm_api_save_trained(arg, path, &options, NULL, err);
+}
+
+static enum cm_status run_guarded(struct cm_guard *guard, void *arg)
+{
+    struct run_call *call = arg;
+    const struct cameo_loop_options *o = &call->options;
+    struct cm_notes conditions = {0};
+    struct cm_arena arena;
+
+    cm_arena_init(&arena, guard);
+    add_entries(&arena, &conditions, o->conditions, o->conditions ? o->condition_count : 0);
+    call->loop.conditions = &conditions;
+    const enum cm_status status = cm_training_run(call->trainer->trainer, call->batches->feeder,
+                                                  &call->loop, &call->result, &call->err);
+    cm_arena_release(&arena);
+    return status;
+}
+
+static enum cm_status begin(struct run_call *call, const struct cameo_loop_options *given)
+{
+    struct cameo_loop_options *o = &call->options;
+
+    CM_TRY(cm_api_options(o, sizeof *o, given, &call->err));
+    call->loop =
+        (struct cm_loop_options){.epochs = o->epochs,
+                                 .steps = o->steps,
+                                 .validation = o->validation ? o->validation->feeder : NULL,
+                                 .patience = o->patience,
+                                 .best = o->best,
+                                 .save = save_best,
+                                 .save_arg = call->trainer,
+                                 .checkpoint = o->checkpoint,
+                                 .checkpoint_every = o->checkpoint_every,
+                                 .keep = o->keep,
+                                 .resume = o->resume,
+                                 .initialize = o->initialize,
+                                 .stop = o->stop ? &o->stop->set : NULL,
+                                 .progress = o->progress ? pass_on : NULL,
+                                 .progress_arg = call};
+    CM_TRY(take_resuming(o->resuming, &call->loop.resuming, &call->err));
+    return o->validation ? cm_api_prepare_evaluation(call->trainer, &call->err) : CM_OK;
+}
+
+enum cameo_status cameo_trainer_run(struct cameo_trainer *trainer, struct cameo_batches *batches,
+                                    const struct cameo_loop_options *options,
+                                    struct cameo_loop_result *result, struct cameo_error *err)
+{
+    CM_API_NEED(trainer, err);
+    CM_API_NEED(batches, err);
+    struct run_call call = {
+        .trainer = trainer, .batches = batches, .options = CAMEO_LOOP_OPTIONS_INIT};
+    enum cm_status status = cm_api_check_out(result, &call.err);
+
+    if (status == CM_OK)
+        status = begin(&call, options);
+    if (status)
+        return cm_api_done(status, &call.err, err);
+    status = cm_guarded(0, &call.err, run_guarded, &call);
+    const struct cameo_loop_result all = {.loss = call.result.loss,
+                                          .best_loss = call.result.best_loss,
+                                          .stopped = call.result.stopped,
+                                          .out_of_patience = call.result.out_of_patience,
+                                          .first_loss = call.result.first_loss};
+    if (result)
+        cm_api_give(result, &all, sizeof all);
+    return cm_api_done(status, &call.err, err);
+}
+
+/* ---- checkpoints ---- */
+
+struct checkpoint_call {
+    struct cameo_trainer *trainer;
+    const char *path;
+    const struct cameo_entry *notes;
+    size_t n_notes;
+    cameo_note_fn *note;
+    void *arg;
+    struct cm_resume_options resuming;
+    struct cm_error err;
+};
+
+typedef enum cm_status checkpoint_fn(struct checkpoint_call *call, struct cm_arena *scratch);
+
+static enum cm_status write_checkpoint(struct checkpoint_call *call, struct cm_arena *scratch)
+{
+    struct cm_notes conditions = {0}, notes = {0};
+
+    cm_conditions_add_trainer(scratch, &conditions, call->trainer->trainer);
+    add_entries(scratch, &notes, call->notes, call->n_notes);
+    return cm_checkpoint_write(call->trainer->trainer, scratch, call->path, &conditions, &notes,
+                               &call->err);
+}
+
+static enum cm_status resume(struct checkpoint_call *call, struct cm_arena *scratch)
+{
+    struct cm_notes now = {0};
+    struct cm_checkpoint file;
+
+    cm_conditions_add_trainer(scratch, &now, call->trainer->trainer);
+    CM_TRY(cm_checkpoint_open(scratch, call->path, &file, &call->err));
+    CM_TRY(cm_error_context(
+        &call->err, cm_conditions_compare(&file.conditions, &now, &call->resuming, &call->err),
+        "%s", call->path));
+    return cm_checkpoint_restore(&file, call->trainer->trainer, scratch, &call->err);
+}
+
+static enum cm_status read_notes(struct checkpoint_call *call, struct cm_arena *scratch)
+{
+    struct cm_checkpoint file;
+
+    CM_TRY(cm_checkpoint_open(scratch, call->path, &file, &call->err));
+    for (size_t i = 0; i < file.notes.count; i++)
+        call->note(call->arg, file.notes.items[i].key.data, file.notes.items[i].value.data);
+    return CM_OK;
+}
+
+static enum cm_status in_scratch(struct cm_guard *guard, void *arg)
+{
+    struct checkpoint_call *call = arg;
+    checkpoint_fn *fn = call->note ? read_notes : call->notes ? write_checkpoint : resume;
+    struct cm_arena scratch;
+
+    cm_arena_init(&scratch, guard);
+    const enum cm_status status = fn(call, &scratch);
+    cm_arena_release(&scratch);
+    return status;
+}
+
+static enum cameo_status checkpoint(struct checkpoint_call *call, struct cameo_error *err)
+{
+    const enum cm_status status = *call->path
+                                      ? cm_guarded(0, &call->err, in_scratch, call)
+                                      : cm_fail(&call->err, CM_BAD_ARGUMENT, "no path was given");
+
+    return cm_api_done(status, &call->err, err);
+}
+
+enum cameo_status cameo_checkpoint_save(struct cameo_trainer *trainer, const char *path,
+                                        const struct cameo_entry *notes, size_t note_count,
+                                        struct cameo_error *err)
+{
+    CM_API_NEED(trainer, err);
+    CM_API_NEED(path, err);
+    CM_API_NEED_ALL(notes, note_count, err);
+    static const struct cameo_entry none;
+    struct checkpoint_call call = {.trainer = trainer,
+                                   .path = path,
+                                   .notes = notes ? notes : &none,
+                                   .n_notes = notes ? note_count : 0};
+
+    return checkpoint(&call, err);
+}
+
+enum cameo_status cameo_checkpoint_resume(struct cameo_trainer *trainer, const char *path,
+                                          const struct cameo_resume_options *options,
+                                          struct cameo_error *err)
+{
+    CM_API_NEED(trainer, err);
+    CM_API_NEED(path, err);
+    struct checkpoint_call call = {.trainer = trainer, .path = path};
+    const enum cm_status status = take_resuming(options, &call.resuming, &call.err);
+
+    return status ? cm_api_done(status, &call.err, err) : checkpoint(&call, err);
+}
+
+enum cameo_status cameo_checkpoint_notes(const char *path, cameo_note_fn *note, void *arg,
+                                         struct cameo_error *err)
+{
+    CM_API_NEED(path, err);
+    CM_API_NEED(note, err);
+    struct checkpoint_call call = {.path = path, .note = note, .arg = arg};
+
+    return checkpoint(&call, err);
+}
+
+enum cameo_status cameo_checkpoint_newest(const char *folder, char *path, size_t size,
+                                          struct cameo_error *err)
+{
+    CM_API_NEED(folder, err);
+    CM_API_NEED(path, err);
+    struct cm_error reason = {0};
+    uint64_t step;
+    bool found;
+    enum cm_status status = cm_checkpoint_newest(folder, &found, &step, &reason);
+
+    if (status == CM_OK && size < (found ? strlen(folder) + CM_CHECKPOINT_NAME_SIZE : 1))
+        status = cm_fail(&reason, CM_BAD_ARGUMENT, "the path needs more than %zu bytes", size);
+    if (size)
+        *path = 0;
+    if (status == CM_OK && found)
+        cm_checkpoint_path(folder, step, path);
+    return cm_api_done(status, &reason, err);
+}
