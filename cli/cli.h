@@ -162,6 +162,9 @@ const char *cli_bytes(char *text, uint64_t bytes);
 
 enum { CLI_NUMBER_SIZE = 32 };
 
+/* A string of JSON. Bytes that are no UTF-8 become U+FFFD, one each: JSON has no other way to hold
+ * them. */
+void cli_put_quoted(FILE *to, const char *data, size_t size);
 /* JSON with two blanks a level. A key is NULL inside a list. */
 struct cli_json {
     FILE *to;

@@ -122,8 +122,8 @@ static int bench_main(char **operands, int count)
 
     (void)count;
     subject.prepare = (struct cameo_prepare_options)CAMEO_PREPARE_OPTIONS_INIT;
-    if (cli_training_given() && !subject.trains) {
-        cli_complain("bench: %s is about training: add --train", cli_training_given());
+    if (cli_training_given_at(0) && !subject.trains) {
+        cli_complain("bench: %s is about training: add --train", cli_training_given_at(0));
         return CLI_USAGE;
     }
     if (threads > 4096 || batch_size > INT32_MAX) {

@@ -104,15 +104,13 @@ static bool check_settings(void)
 
 /* ---- opening ---- */
 
-static int open_data(struct train_run *run)
+static int open_data(const char *path, struct cameo_dataset **out)
 {
-    struct cameo_dataset_options data_options = CAMEO_DATASET_OPTIONS_INIT;
+    struct cameo_dataset_options options = CAMEO_DATASET_OPTIONS_INIT;
     struct cameo_error err;
 
-    data_options.columns = settings.columns;
-    if (cameo_dataset_open(settings.data, &data_options, &run->data, &err) != CAMEO_OK)
-        return cli_fail(&err);
-    return CLI_YES;
+    options.columns = settings.columns;
+    return cameo_dataset_open(path, &options, out, &err) == CAMEO_OK ? CLI_YES : cli_fail(&err);
 }
 
 /* ---- a model that does not carry its training ---- */
@@ -124,7 +122,7 @@ static int refuse_flags(void)
 
     for (size_t i = 0; (name = cli_training_given_at(i)); i++)
         cli_complain("train: the model carries its training, %s would contradict it", name);
-    if (!cli_training_given())
+    if (!cli_training_given_at(0))
         return CLI_YES;
     cli_complain("train: 'cameo strip' takes the training away");
     return CLI_USAGE;
@@ -152,7 +150,7 @@ static int64_t planned_updates(const struct train_run *run)
     return settings.steps ? (int64_t)settings.steps : epochs * ((samples + batch - 1) / batch);
 }
 
-static int prepare(struct train_run *run, struct cameo_model *model)
+static int prepare(struct train_run *run)
 {
     struct cameo_prepare_options prepare_options = CAMEO_PREPARE_OPTIONS_INIT;
     const struct cameo_preparation *report = NULL;
@@ -172,55 +170,28 @@ static int prepare(struct train_run *run, struct cameo_model *model)
 
         prepare_options.schedule_steps = (planned_updates(run) + every - 1) / every;
     }
-    if (cameo_model_prepare(model, &prepare_options, &report, &err) != CAMEO_OK)
+    if (cameo_model_prepare(run->model, &prepare_options, &report, &err) != CAMEO_OK)
         return cli_training_refuse(report, false, &err);
     cli_training_tell(report);
     return CLI_YES;
 }
 
-static int open_model(struct train_run *run, struct cameo_model *model)
+static int open_model(struct train_run *run)
 {
-    return cameo_model_summary(model)->training_count ? refuse_flags() : prepare(run, model);
+    return cameo_model_summary(run->model)->training_count ? refuse_flags() : prepare(run);
 }
 
 /* ---- batches ---- */
 
-/* Arrays of bytes that are large enough to be images, before anything is made of them. */
-static bool is_image(const struct train_run *run, size_t index)
+static void tell_of_images(const struct train_run *run)
 {
-    struct cameo_dataset_field field = {.rank = 0};
-    int64_t count = 1;
+    for (size_t i = 0; i < cameo_trainer_input_count(run->trainer); i++) {
+        const struct cameo_text *name = &cameo_trainer_input(run->trainer, i)->name;
 
-    if (!cameo_dataset_field(run->data, index, &field) || field.dtype != CAMEO_UINT8)
-        return false;
-    for (int d = 0; d < field.rank; d++)
-        count *= field.dims[d];
-    return count >= 64;
-}
-
-/* Is there an input of the model that an array of this name goes to? */
-static bool is_fed(const struct train_run *run, struct cameo_text name)
-{
-    const struct cameo_value *input;
-
-    for (size_t i = 0; (input = cameo_model_input(run->model, i)); i++)
-        if (input->name.size == name.size && memcmp(input->name.data, name.data, name.size) == 0)
-            return true;
-    return false;
-}
-
-static void tell_of_images(const struct train_run *run, const bool *images, size_t count)
-{
-    struct cameo_dataset_field field = {.rank = 0};
-
-    for (size_t i = 0; i < count && !settings.raw_bytes; i++) {
-        if (!images[i] || !cameo_dataset_field(run->data, i, &field) ||
-            (field.dtype != CAMEO_FLOAT && field.dtype != CAMEO_DOUBLE &&
-             field.dtype != CAMEO_FLOAT16) ||
-            !is_fed(run, field.name))
+        if (!cameo_batches_scales(run->batches, i))
             continue;
         fputs("bytes of '", stderr);
-        cli_put_text(stderr, field.name.data, field.name.size);
+        cli_put_text(stderr, name->data, name->size);
         fputs("' are fed as 0 to 1, --raw-bytes feeds 0 to 255\n", stderr);
     }
 }
@@ -264,9 +235,6 @@ static int open_batches(struct train_run *run)
 {
     struct cameo_batches_options options = CAMEO_BATCHES_OPTIONS_INIT;
     struct cameo_error err;
-    bool images[64];
-    const size_t fields = cameo_dataset_field_count(run->data);
-    const size_t count = fields < 64 ? fields : 64;
 
     options.batch_size = (int64_t)settings.batch_size;
     options.shuffle = !settings.no_shuffle;
@@ -276,8 +244,6 @@ static int open_batches(struct train_run *run)
     options.prefetch = true;
     options.target = settings.target;
     options.raw_bytes = settings.raw_bytes;
-    for (size_t i = 0; i < count; i++)
-        images[i] = is_image(run, i);
     enum cameo_status status =
         cameo_batches_new(run->data, run->trainer, &options, &run->batches, &err);
     if (status != CAMEO_OK && !settings.last_batch_given && fixed_batch(run->model, 0)) {
@@ -302,7 +268,7 @@ static int open_batches(struct train_run *run)
                      (long long)cameo_batches_size(run->batches));
         return CLI_USAGE;
     }
-    tell_of_images(run, images, count);
+    tell_of_images(run);
     tell_of_batch(run);
     return CLI_YES;
 }
@@ -310,7 +276,6 @@ static int open_batches(struct train_run *run)
 /* A model that fixes its batch cannot look at what is left of the data. */
 static int open_validation(struct train_run *run)
 {
-    struct cameo_dataset_options data_options = CAMEO_DATASET_OPTIONS_INIT;
     struct cameo_batches_options options = CAMEO_BATCHES_OPTIONS_INIT;
     struct cameo_error err;
 
@@ -320,9 +285,9 @@ static int open_validation(struct train_run *run)
         cli_complain("train: the model's training has no loss to validate");
         return CLI_NO;
     }
-    data_options.columns = settings.columns;
-    if (cameo_dataset_open(settings.validate, &data_options, &run->validation, &err) != CAMEO_OK)
-        return cli_fail(&err);
+    const int code = open_data(settings.validate, &run->validation);
+    if (code != CLI_YES)
+        return code;
     options.batch_size = cameo_batches_size(run->batches);
     options.target = settings.target;
     options.raw_bytes = settings.raw_bytes;
@@ -335,7 +300,7 @@ static int open_validation(struct train_run *run)
     return cli_fail(&err);
 }
 
-static int open_trainer(struct train_run *run, struct cameo_model *model)
+static int open_trainer(struct train_run *run)
 {
     struct cameo_trainer_options options = CAMEO_TRAINER_OPTIONS_INIT;
     struct cameo_error err;
@@ -346,16 +311,17 @@ static int open_trainer(struct train_run *run, struct cameo_model *model)
     options.seed = settings.seed;
     options.without_passes = settings.without;
     options.with_passes = settings.recompute ? "recompute" : NULL;
-    if (cameo_trainer_new(model, &options, &run->trainer, &err) != CAMEO_OK)
-        return cli_fail_training(model, &options, &err);
+    if (cameo_trainer_new(run->model, &options, &run->trainer, &err) != CAMEO_OK)
+        return cli_fail_training(run->model, &options, &err);
     return CLI_YES;
 }
 
 /* ---- the run ---- */
 
 /* None of what is written may be something that is read. */
-static int check_outputs(void)
+static int check_outputs(struct train_run *run)
 {
+    (void)run;
     cli_reads(settings.data);
     cli_reads(settings.validate);
     cli_reads(cli_training.loss);
@@ -404,24 +370,15 @@ static int finish(struct train_run *run)
 
 static int train(struct cameo_model *model)
 {
+    static int (*const stages[])(struct train_run *) = {
+        open_model,    open_trainer,       open_batches, open_validation,
+        check_outputs, train_check_memory, train_loop};
     struct train_run run = {
         .settings = &settings, .model = model, .result = CAMEO_LOOP_RESULT_INIT};
-    int code = open_data(&run);
+    int code = open_data(settings.data, &run.data);
 
-    if (code == CLI_YES)
-        code = open_model(&run, model);
-    if (code == CLI_YES)
-        code = open_trainer(&run, model);
-    if (code == CLI_YES)
-        code = open_batches(&run);
-    if (code == CLI_YES)
-        code = open_validation(&run);
-    if (code == CLI_YES)
-        code = check_outputs();
-    if (code == CLI_YES)
-        code = train_check_memory(&run);
-    if (code == CLI_YES)
-        code = train_loop(&run);
+    for (size_t i = 0; i < sizeof stages / sizeof *stages && code == CLI_YES; i++)
+        code = stages[i](&run);
     if (run.log && fclose(run.log) != 0 && code == CLI_YES)
         code = cli_broken(settings.log);
     if (code == CLI_YES)

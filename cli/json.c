@@ -4,8 +4,7 @@
 
 #include <string.h>
 
-/* Bytes that are no UTF-8 become U+FFFD, one each: JSON has no other way to hold them. */
-static void put_quoted(FILE *to, const char *data, size_t size)
+void cli_put_quoted(FILE *to, const char *data, size_t size)
 {
     const unsigned char *bytes = (const unsigned char *)data;
 
@@ -35,7 +34,7 @@ static void begin(struct cli_json *json, const char *key)
     if (json->depth > 0)
         fprintf(json->to, "\n%*s", json->depth * 2, "");
     if (key) {
-        put_quoted(json->to, key, strlen(key));
+        cli_put_quoted(json->to, key, strlen(key));
         fputs(": ", json->to);
     }
     json->filled = true;
@@ -63,13 +62,13 @@ void cli_json_close(struct cli_json *json, char bracket)
 void cli_json_text(struct cli_json *json, const char *key, struct cameo_text text)
 {
     begin(json, key);
-    put_quoted(json->to, text.data, text.size);
+    cli_put_quoted(json->to, text.data, text.size);
 }
 
 void cli_json_string(struct cli_json *json, const char *key, const char *text)
 {
     begin(json, key);
-    put_quoted(json->to, text, strlen(text));
+    cli_put_quoted(json->to, text, strlen(text));
 }
 
 void cli_json_int(struct cli_json *json, const char *key, int64_t number)

@@ -18,7 +18,7 @@ struct train_settings {
 
 struct train_run {
     const struct train_settings *settings;
-    const struct cameo_model *model;
+    struct cameo_model *model;
     struct cameo_trainer *trainer;
     struct cameo_dataset *data, *validation;
     struct cameo_batches *batches, *validation_batches;

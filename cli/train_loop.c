@@ -3,71 +3,36 @@
 #include "train.h"
 #include "training_flags.h"
 
-#include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
 /* ---- Ctrl-C ---- */
 
-static struct cameo_cancel *interrupt;
+static volatile sig_atomic_t interrupted;
 
 /* The step under way is finished; a second Ctrl-C ends the program at once. */
 static void note_interrupt(int number)
 {
-    cameo_cancel_set(interrupt);
+    interrupted = 1;
     signal(number, SIG_DFL);
-}
-
-static void watch_interrupts(void)
-{
-    if (cameo_cancel_new(&interrupt, NULL) != CAMEO_OK)
-        return; /* they end the program as ever */
-    signal(SIGINT, note_interrupt);
-    signal(SIGTERM, note_interrupt);
-}
-
-static void forget_interrupts(void)
-{
-    signal(SIGINT, SIG_DFL);
-    signal(SIGTERM, SIG_DFL);
-    cameo_cancel_free(interrupt);
 }
 
 /* ---- conditions ---- */
 
-static uint64_t digest_of(const char *text)
+enum { FLAGS_MAX = 32 };
+
+/* Every flag that says what the training is like, by its name. */
+static size_t note_flags(struct cameo_entry conditions[FLAGS_MAX])
 {
-    uint64_t digest = UINT64_C(0xcbf29ce484222325);
+    size_t i = 0;
 
-    for (const char *c = text; *c; c++)
-        digest = (digest ^ (unsigned char)*c) * UINT64_C(0x100000001b3);
-    return digest;
-}
-
-enum { FLAGS_MAX = 32, VALUE_SIZE = 64 };
-
-struct flag_conditions {
-    struct cameo_entry items[FLAGS_MAX];
-    char values[FLAGS_MAX][VALUE_SIZE];
-};
-
-/* Every flag that says what the training is like, by its name; a long one by its beginning and a
- * number made of all of it. */
-static size_t note_flags(struct flag_conditions *to)
-{
-    const size_t count = cli_training_flag_count();
-
-    for (size_t i = 0; i < count && i < FLAGS_MAX; i++) {
+    for (; i < cli_training_flag_count() && i < FLAGS_MAX; i++) {
         const char *name, *given = cli_training_flag(i, &name);
-        char *value = to->values[i];
+        const char *value = given ? given : "not given";
 
-        if (!given || strlen(given) < 40)
-            snprintf(value, VALUE_SIZE, "%s", given ? given : "not given");
-        else
-            snprintf(value, VALUE_SIZE, "%.30s.. (%016" PRIx64 ")", given, digest_of(given));
-        to->items[i] = (struct cameo_entry){{name, strlen(name)}, {value, strlen(value)}};
+        conditions[i] = (struct cameo_entry){{name, strlen(name)}, {value, strlen(value)}};
     }
-    return count < FLAGS_MAX ? count : FLAGS_MAX;
+    return i;
 }
 
 /* The flag behind a condition that is not called after it. */
@@ -144,23 +109,6 @@ static int profile(struct train_run *run, const struct cameo_progress *at)
     return code;
 }
 
-static int after_epoch(struct train_run *run, const struct cameo_progress *at)
-{
-    const int code = train_log_validation(run, at);
-
-    train_show_epoch(run, at);
-    run->best_loss = at->best_loss;
-    return code;
-}
-
-static int after_step(struct train_run *run, const struct cameo_progress *at)
-{
-    const int code = train_log_step(run, at);
-
-    train_show(run, at);
-    return code;
-}
-
 static bool tell(void *arg, const struct cameo_progress *at)
 {
     struct train_run *run = arg;
@@ -169,13 +117,17 @@ static bool tell(void *arg, const struct cameo_progress *at)
     if (at->moment == CAMEO_AT_START)
         code = at_start(run, at);
     const int profiled = profile(run, at);
-    if (at->moment == CAMEO_AFTER_STEP)
-        code = after_step(run, at);
-    else if (at->moment == CAMEO_AFTER_EPOCH)
-        code = after_epoch(run, at);
+    if (at->moment == CAMEO_AFTER_STEP) {
+        code = train_log_step(run, at);
+        train_show(run, at);
+    } else if (at->moment == CAMEO_AFTER_EPOCH) {
+        code = train_log_validation(run, at);
+        train_show_epoch(run, at);
+        run->best_loss = at->best_loss;
+    }
     if (run->code == CLI_YES)
         run->code = code == CLI_YES ? profiled : code;
-    return run->code == CLI_YES && !cli_reader_gone;
+    return run->code == CLI_YES && !cli_reader_gone && !interrupted;
 }
 
 /* ---- before and after ---- */
@@ -231,7 +183,7 @@ int train_loop(struct train_run *run)
     const struct train_settings *s = run->settings;
     struct cameo_loop_options options = CAMEO_LOOP_OPTIONS_INIT;
     struct cameo_resume_options resuming = CAMEO_RESUME_OPTIONS_INIT;
-    struct flag_conditions flags;
+    struct cameo_entry conditions[FLAGS_MAX];
     struct cameo_error err;
     const int code = check_folder(s);
 
@@ -250,22 +202,24 @@ int train_loop(struct train_run *run)
     options.keep = s->keep;
     options.resume = s->resume;
     options.resuming = &resuming;
-    options.conditions = flags.items;
-    options.condition_count = note_flags(&flags);
-    options.initialize = s->init;
-    watch_interrupts();
-    options.stop = interrupt;
+    options.conditions = conditions;
+    options.condition_count = note_flags(conditions);
     options.progress = tell;
     options.progress_arg = run;
+    if (s->init && cameo_trainer_initialize(run->trainer, &err) != CAMEO_OK)
+        return cli_fail(&err);
+    signal(SIGINT, note_interrupt);
+    signal(SIGTERM, note_interrupt);
     const enum cameo_status status =
         cameo_trainer_run(run->trainer, run->batches, &options, &run->result, &err);
-    forget_interrupts();
+    signal(SIGINT, SIG_DFL);
+    signal(SIGTERM, SIG_DFL);
     cli_steps_free(&run->steps);
     if (run->code != CLI_YES)
         return run->code;
     if (status != CAMEO_OK)
         return fail(run, &err);
-    if (run->result.stopped && !cli_reader_gone)
+    if (interrupted)
         return stop(run);
     train_clear_line();
     return CLI_YES;

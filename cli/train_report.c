@@ -25,14 +25,6 @@ struct memory_row {
     uint64_t bytes;
 };
 
-static void put_rows(const struct memory_row *rows, size_t count)
-{
-    char text[32];
-
-    for (size_t i = 0; i < count; i++)
-        fprintf(stderr, "  %-28s %12s\n", rows[i].name, cli_bytes(text, rows[i].bytes));
-}
-
 /* Parts of the work use each other's places: what each is at its most does not add up. */
 static void put_memory(const struct cameo_memory *m, bool json)
 {
@@ -49,6 +41,7 @@ static void put_memory(const struct cameo_memory *m, bool json)
                                       {"  kernels' scratch, at most", "scratch", m->scratch},
                                       {"together", "together", total}};
     const size_t count = sizeof rows / sizeof *rows;
+    char text[32];
 
     if (json) {
         for (size_t i = 0; i < count; i++)
@@ -59,7 +52,8 @@ static void put_memory(const struct cameo_memory *m, bool json)
         return;
     }
     fputs("memory of a training step:\n", stderr);
-    put_rows(rows, count);
+    for (size_t i = 0; i < count; i++)
+        fprintf(stderr, "  %-28s %12s\n", rows[i].name, cli_bytes(text, rows[i].bytes));
     if (m->late)
         fprintf(stderr, "  plus what the data decides, in %zu node%s\n", m->late,
                 m->late == 1 ? "" : "s");
@@ -250,28 +244,15 @@ int train_log_open(struct train_run *run)
     return run->log ? CLI_YES : log_failed(run);
 }
 
-static void put_name(FILE *to, const char *name)
-{
-    fputs(",\"", to);
-    for (const char *c = name; *c; c++) {
-        if (*c == '"' || *c == '\\')
-            fputc('\\', to);
-        if ((unsigned char)*c < 32)
-            fprintf(to, "\\u%04x", (unsigned)*c);
-        else
-            fputc(*c, to);
-    }
-    fputs("\":", to);
-}
-
 /* JSON has no word for what is not finite. */
 void train_put_number(FILE *to, const char *name, double value)
 {
-    put_name(to, name);
+    fputc(',', to);
+    cli_put_quoted(to, name, strlen(name));
     if (isfinite(value))
-        fprintf(to, "%.9g", value);
+        fprintf(to, ":%.9g", value);
     else
-        fputs("null", to);
+        fputs(":null", to);
 }
 
 static void begin_line(const struct train_run *run, const struct cameo_progress *p)

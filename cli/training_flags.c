@@ -112,42 +112,38 @@ int cli_training_read(const char *command, struct cameo_prepare_options *out)
     return r.code;
 }
 
-static const char *const flag_names[] = {
-    "--loss",           "--output",          "--optimizer",  "--lr",        "--momentum",
-    "--weight-decay",   "--beta1",           "--beta2",      "--epsilon",   "--schedule",
-    "--schedule-steps", "--schedule-factor", "--warmup",     "--clip-norm", "--accumulate",
-    "--train",          "--freeze",          "--class-axis", "--keep-tied"};
+static const struct {
+    const char *name, *const *value;
+} flags[] = {{"--loss", &cli_training.loss},
+             {"--output", &cli_training.output},
+             {"--optimizer", &cli_training.optimizer},
+             {"--lr", &cli_training.lr},
+             {"--momentum", &cli_training.momentum},
+             {"--weight-decay", &cli_training.weight_decay},
+             {"--beta1", &cli_training.beta1},
+             {"--beta2", &cli_training.beta2},
+             {"--epsilon", &cli_training.epsilon},
+             {"--schedule", &cli_training.schedule},
+             {"--schedule-steps", &cli_training.schedule_steps},
+             {"--schedule-factor", &cli_training.schedule_factor},
+             {"--warmup", &cli_training.warmup},
+             {"--clip-norm", &cli_training.clip_norm},
+             {"--accumulate", &cli_training.accumulate},
+             {"--train", &cli_training.train},
+             {"--freeze", &cli_training.freeze},
+             {"--class-axis", &cli_training.class_axis}};
+
+enum { N_FLAGS = sizeof flags / sizeof *flags }; /* one more has no value */
 
 size_t cli_training_flag_count(void)
 {
-    return sizeof flag_names / sizeof *flag_names;
+    return N_FLAGS + 1;
 }
 
 const char *cli_training_flag(size_t number, const char **name)
 {
-    const struct cli_training_flags *f = &cli_training;
-    const char *const values[] = {f->loss,
-                                  f->output,
-                                  f->optimizer,
-                                  f->lr,
-                                  f->momentum,
-                                  f->weight_decay,
-                                  f->beta1,
-                                  f->beta2,
-                                  f->epsilon,
-                                  f->schedule,
-                                  f->schedule_steps,
-                                  f->schedule_factor,
-                                  f->warmup,
-                                  f->clip_norm,
-                                  f->accumulate,
-                                  f->train,
-                                  f->freeze,
-                                  f->class_axis,
-                                  f->keep_tied ? "given" : NULL};
-
-    *name = flag_names[number];
-    return values[number];
+    *name = number < N_FLAGS ? flags[number].name : "--keep-tied";
+    return number < N_FLAGS ? *flags[number].value : cli_training.keep_tied ? "given" : NULL;
 }
 
 const char *cli_training_given_at(size_t number)
@@ -158,11 +154,6 @@ const char *cli_training_given_at(size_t number)
         if (cli_training_flag(i, &name) && number-- == 0)
             return name;
     return NULL;
-}
-
-const char *cli_training_given(void)
-{
-    return cli_training_given_at(0);
 }
 
 void cli_training_tell(const struct cameo_preparation *report)

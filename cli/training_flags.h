@@ -92,9 +92,7 @@ int cli_training_read(const char *command, struct cameo_prepare_options *out);
 /* Flags that say what a training is like, by number: what was given with one, NULL: nothing. */
 size_t cli_training_flag_count(void);
 const char *cli_training_flag(size_t number, const char **name);
-/* Was one given that says what a training is like? Its name, for messages; NULL: none. */
-const char *cli_training_given(void);
-/* The same for all of them, by number. */
+/* Names of those that were given, by number; NULL past the last. */
 const char *cli_training_given_at(size_t number);
 /* The preparation on stderr: what was changed. */
 void cli_training_tell(const struct cameo_preparation *report);

@@ -1267,6 +1267,8 @@ CAMEO_API enum cameo_status cameo_batches_next(struct cameo_batches *batches,
 CAMEO_API const struct cameo_feed *cameo_batches_shapes(struct cameo_batches *batches);
 CAMEO_API int64_t cameo_batches_per_epoch(const struct cameo_batches *batches);
 CAMEO_API int64_t cameo_batches_size(const struct cameo_batches *batches); /* rows of one */
+/* Is this input of the trainer fed bytes divided by 255? */
+CAMEO_API bool cameo_batches_scales(const struct cameo_batches *batches, size_t input);
 /* Where it stands after the batch given last, and going there. */
 struct cameo_batches_position {
     uint64_t epoch;
@@ -1324,22 +1326,18 @@ struct cameo_loop_options {
     /* Of the caller's: whatever else must be the same, such as how the model was prepared. */
     const struct cameo_entry *conditions;
     size_t condition_count;
-    bool initialize; /* run the initialization graphs first, unless resumed */
-    /* Set, by a signal handler or another thread, the step under way is finished and the run ends
-     * as if the progress function had said so. NULL: none. */
-    const struct cameo_cancel *stop;
 };
 
 #define CAMEO_LOOP_OPTIONS_INIT                                                                    \
     {                                                                                              \
-        sizeof(struct cameo_loop_options), 0, 0, 0, 0, 0, 0, 0, false, 0, 0, 0, 0, 0, 0, false, 0  \
+        sizeof(struct cameo_loop_options), 0, 0, 0, 0, 0, 0, 0, false, 0, 0, 0, 0, 0, 0            \
     }
 
 struct cameo_loop_result {
     size_t struct_size;
     double loss;          /* of the last step; NaN: none was done, or it has none */
     double best_loss;     /* of validations; infinite: there was none */
-    bool stopped;         /* by the function, or by stop */
+    bool stopped;         /* by the function */
     bool out_of_patience; /* by patience */
     double first_loss;    /* of the first step ever, as loss */
 };
@@ -1353,7 +1351,8 @@ struct cameo_loop_result {
  * is the caller's. A run that was stopped or killed and resumed ends with the bits of one that was
  * not: a checkpoint of another model, other conditions, or a folder with checkpoints that is not to
  * be resumed from, is refused before the first step. A step that is cancelled leaves a checkpoint
- * of the one before. result may be NULL. */
+ * of the one before. What an initialization has set is overwritten by what is resumed from. result
+ * may be NULL. */
 CAMEO_API enum cameo_status cameo_trainer_run(struct cameo_trainer *trainer,
                                               struct cameo_batches *batches,
                                               const struct cameo_loop_options *options,

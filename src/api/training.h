@@ -31,11 +31,6 @@ enum cm_status cm_api_feed_trainer(struct cameo_trainer *trainer, const struct c
 enum cm_status cm_api_prepare_evaluation(struct cameo_trainer *trainer,
                                          struct cm_error *err) CM_MUST_CHECK;
 struct cameo_measure cm_api_measure(const struct cm_trainer_measure *from);
-/* training_files.c: cameo_trainer_save. */
-enum cm_status cm_api_save_trained(struct cameo_trainer *trainer, const char *path,
-                                   const struct cameo_save_options *options,
-                                   struct cameo_save_report *report,
-                                   struct cm_error *err) CM_MUST_CHECK;
 /* training_gradients.c: rows for the parameters. */
 void cm_api_describe_parameters(struct cameo_trainer *trainer);
 

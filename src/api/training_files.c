@@ -28,32 +28,19 @@ static enum cm_status save_guarded(struct cm_guard *guard, void *arg)
     return status;
 }
 
-enum cm_status cm_api_save_trained(struct cameo_trainer *trainer, const char *path,
-                                   const struct cameo_save_options *options,
-                                   struct cameo_save_report *report, struct cm_error *err)
-{
-    struct save_call call = {.trainer = trainer, .path = path};
-    enum cm_status status = cm_api_check_save(path, options, report, &call.options, err);
-
-    if (status)
-        return status;
-    status = cm_api_locked(trainer->model, save_guarded, &call, &call.err);
-    if (status)
-        *err = call.err;
-    else if (report)
-        cm_api_give_report(&call.report, report);
-    return status;
-}
-
 enum cameo_status cameo_trainer_save(struct cameo_trainer *trainer, const char *path,
                                      const struct cameo_save_options *options,
                                      struct cameo_save_report *report, struct cameo_error *err)
 {
     CM_API_NEED(trainer, err);
-    struct cm_error reason = {0};
-    const enum cm_status status = cm_api_save_trained(trainer, path, options, report, &reason);
+    struct save_call call = {.trainer = trainer, .path = path};
+    enum cm_status status = cm_api_check_save(path, options, report, &call.options, &call.err);
 
-    return cm_api_done(status, &reason, err);
+    if (status == CM_OK)
+        status = cm_api_locked(trainer->model, save_guarded, &call, &call.err);
+    if (status == CM_OK && report)
+        cm_api_give_report(&call.report, report);
+    return cm_api_done(status, &call.err, err);
 }
 
 /* ---- data sets ---- */
@@ -72,8 +59,6 @@ enum cameo_status cameo_dataset_open(const char *path, const struct cameo_datase
     *out = NULL;
     if (!dataset)
         status = cm_fail(&reason, CM_NO_MEMORY, "no memory for a data set");
-    else if (!path)
-        status = cm_fail(&reason, CM_BAD_ARGUMENT, "no path was given");
     if (status == CM_OK)
         status = cm_dataset_open(path, &inner, &dataset->dataset, &reason);
     if (status)
@@ -211,12 +196,17 @@ enum cameo_status cameo_batches_next(struct cameo_batches *batches, const struct
 
 int64_t cameo_batches_per_epoch(const struct cameo_batches *batches)
 {
-    return cm_feeder_batches(batches->feeder);
+    return cm_feeder_facts(batches->feeder)->batches;
 }
 
 int64_t cameo_batches_size(const struct cameo_batches *batches)
 {
-    return cm_feeder_settled(batches->feeder)->batch_size;
+    return cm_feeder_facts(batches->feeder)->feed.batch_size;
+}
+
+bool cameo_batches_scales(const struct cameo_batches *batches, size_t input)
+{
+    return cm_feeder_scales(batches->feeder, input);
 }
 
 struct cameo_batches_position cameo_batches_tell(const struct cameo_batches *batches)

@@ -14,12 +14,15 @@ static_assert((int)CAMEO_AFTER_STEP == (int)CM_AFTER_STEP &&
                   (int)CAMEO_AT_START == (int)CM_AT_START,
               "public numbers are the library's own");
 
-static void add_entries(struct cm_arena *arena, struct cm_notes *to, const struct cameo_entry *from,
-                        size_t count)
+static struct cm_notes take_entries(struct cm_arena *arena, const struct cameo_entry *from,
+                                    size_t count)
 {
-    for (size_t i = 0; i < count; i++)
-        *CM_PUSH(arena, to) = (struct cm_note){{from[i].key.data, from[i].key.size},
-                                               {from[i].value.data, from[i].value.size}};
+    struct cm_notes to = {0};
+
+    for (size_t i = 0; from && i < count; i++)
+        *CM_PUSH(arena, &to) = (struct cm_note){{from[i].key.data, from[i].key.size},
+                                                {from[i].value.data, from[i].value.size}};
+    return to;
 }
 
 static enum cm_status take_resuming(const struct cameo_resume_options *given,
@@ -28,7 +31,8 @@ static enum cm_status take_resuming(const struct cameo_resume_options *given,
     struct cameo_resume_options all = CAMEO_RESUME_OPTIONS_INIT;
 
     CM_TRY(cm_api_options(&all, sizeof all, given, err));
-    *out = (struct cm_resume_options){all.anyway, all.difference, all.difference_arg};
+    *out = (struct cm_resume_options){
+        .anyway = all.anyway, .difference = all.difference, .difference_arg = all.difference_arg};
     return CM_OK;
 }
 
@@ -38,7 +42,6 @@ struct run_call {
     struct cameo_trainer *trainer;
     struct cameo_batches *batches;
     struct cameo_loop_options options;
-    struct cm_loop_options loop;
     struct cm_loop_result result;
     struct cm_error err;
 };
@@ -65,50 +68,38 @@ static bool pass_on(void *arg, const struct cm_loop_progress *at)
 
 static enum cm_status save_best(void *arg, const char *path, struct cm_error *err)
 {
-    const struct cameo_save_options options = CAMEO_SAVE_OPTIONS_INIT;
+    struct cameo_error why;
+    const enum cameo_status status = cameo_trainer_save(arg, path, NULL, NULL, &why);
 
-    return cm_api_save_trained(arg, path, &options, NULL, err);
+    return status ? cm_fail(err, (enum cm_status)status, "%s", why.message) : CM_OK;
 }
 
 static enum cm_status run_guarded(struct cm_guard *guard, void *arg)
 {
     struct run_call *call = arg;
     const struct cameo_loop_options *o = &call->options;
-    struct cm_notes conditions = {0};
+    struct cm_loop_options loop = {.epochs = o->epochs,
+                                   .steps = o->steps,
+                                   .validation = o->validation ? o->validation->feeder : NULL,
+                                   .patience = o->patience,
+                                   .best = o->best,
+                                   .save = save_best,
+                                   .save_arg = call->trainer,
+                                   .checkpoint = o->checkpoint,
+                                   .checkpoint_every = o->checkpoint_every,
+                                   .keep = o->keep,
+                                   .resume = o->resume,
+                                   .progress = o->progress ? pass_on : NULL,
+                                   .progress_arg = call};
     struct cm_arena arena;
 
+    CM_TRY(take_resuming(o->resuming, &loop.resuming, &call->err));
     cm_arena_init(&arena, guard);
-    add_entries(&arena, &conditions, o->conditions, o->conditions ? o->condition_count : 0);
-    call->loop.conditions = &conditions;
-    const enum cm_status status = cm_training_run(call->trainer->trainer, call->batches->feeder,
-                                                  &call->loop, &call->result, &call->err);
+    loop.resuming.conditions = take_entries(&arena, o->conditions, o->condition_count);
+    const enum cm_status status = cm_training_run(
+        &arena, call->trainer->trainer, call->batches->feeder, &loop, &call->result, &call->err);
     cm_arena_release(&arena);
     return status;
-}
-
-static enum cm_status begin(struct run_call *call, const struct cameo_loop_options *given)
-{
-    struct cameo_loop_options *o = &call->options;
-
-    CM_TRY(cm_api_options(o, sizeof *o, given, &call->err));
-    call->loop =
-        (struct cm_loop_options){.epochs = o->epochs,
-                                 .steps = o->steps,
-                                 .validation = o->validation ? o->validation->feeder : NULL,
-                                 .patience = o->patience,
-                                 .best = o->best,
-                                 .save = save_best,
-                                 .save_arg = call->trainer,
-                                 .checkpoint = o->checkpoint,
-                                 .checkpoint_every = o->checkpoint_every,
-                                 .keep = o->keep,
-                                 .resume = o->resume,
-                                 .initialize = o->initialize,
-                                 .stop = o->stop ? &o->stop->set : NULL,
-                                 .progress = o->progress ? pass_on : NULL,
-                                 .progress_arg = call};
-    CM_TRY(take_resuming(o->resuming, &call->loop.resuming, &call->err));
-    return o->validation ? cm_api_prepare_evaluation(call->trainer, &call->err) : CM_OK;
 }
 
 enum cameo_status cameo_trainer_run(struct cameo_trainer *trainer, struct cameo_batches *batches,
@@ -122,7 +113,9 @@ enum cameo_status cameo_trainer_run(struct cameo_trainer *trainer, struct cameo_
     enum cm_status status = cm_api_check_out(result, &call.err);
 
     if (status == CM_OK)
-        status = begin(&call, options);
+        status = cm_api_options(&call.options, sizeof call.options, options, &call.err);
+    if (status == CM_OK && call.options.validation)
+        status = cm_api_prepare_evaluation(trainer, &call.err);
     if (status)
         return cm_api_done(status, &call.err, err);
     status = cm_guarded(0, &call.err, run_guarded, &call);
@@ -153,25 +146,19 @@ typedef enum cm_status checkpoint_fn(struct checkpoint_call *call, struct cm_are
 
 static enum cm_status write_checkpoint(struct checkpoint_call *call, struct cm_arena *scratch)
 {
-    struct cm_notes conditions = {0}, notes = {0};
+    const struct cm_checkpoint file = {.path = call->path,
+                                       .notes = take_entries(scratch, call->notes, call->n_notes)};
 
-    cm_conditions_add_trainer(scratch, &conditions, call->trainer->trainer);
-    add_entries(scratch, &notes, call->notes, call->n_notes);
-    return cm_checkpoint_write(call->trainer->trainer, scratch, call->path, &conditions, &notes,
-                               &call->err);
+    return cm_checkpoint_write(&file, call->trainer->trainer, scratch, &call->err);
 }
 
 static enum cm_status resume(struct checkpoint_call *call, struct cm_arena *scratch)
 {
-    struct cm_notes now = {0};
     struct cm_checkpoint file;
 
-    cm_conditions_add_trainer(scratch, &now, call->trainer->trainer);
     CM_TRY(cm_checkpoint_open(scratch, call->path, &file, &call->err));
-    CM_TRY(cm_error_context(
-        &call->err, cm_conditions_compare(&file.conditions, &now, &call->resuming, &call->err),
-        "%s", call->path));
-    return cm_checkpoint_restore(&file, call->trainer->trainer, scratch, &call->err);
+    return cm_checkpoint_resume(&file, &call->resuming, call->trainer->trainer, scratch,
+                                &call->err);
 }
 
 static enum cm_status read_notes(struct checkpoint_call *call, struct cm_arena *scratch)

@@ -156,14 +156,6 @@ bool cm_str_to_double(struct cm_str text, double *out)
     return true;
 }
 
-void cm_double_to_text(double value, char text[CM_DOUBLE_TEXT_SIZE])
-{
-    const locale_t before = uselocale(c_locale()); /* (locale_t)0 changes nothing */
-
-    snprintf(text, CM_DOUBLE_TEXT_SIZE, "%.17g", value);
-    uselocale(before);
-}
-
 static size_t min3(size_t a, size_t b, size_t c)
 {
     return cm_min_size(cm_min_size(a, b), c);

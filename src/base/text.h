@@ -33,9 +33,6 @@ size_t cm_str_character(struct cm_str rest);
 bool cm_str_to_int64(struct cm_str text, int64_t *out);
 /* Same in the C locale's floating point syntax, whatever the process's locale is. */
 bool cm_str_to_double(struct cm_str text, double *out);
-/* And back, in digits enough for the same number. */
-enum { CM_DOUBLE_TEXT_SIZE = 32 };
-void cm_double_to_text(double value, char text[CM_DOUBLE_TEXT_SIZE]);
 
 /* Edits that turn a into b; used to guess what was meant. Long texts count as far apart. */
 size_t cm_str_distance(struct cm_str a, struct cm_str b);

@@ -2,45 +2,45 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/checkpoint.h"
 
-#include "base/map.h"
+#include "base/crowd.h"
+#include "base/machine.h"
 #include "io/json_read.h"
+#include "train/trainer_parts.h"
 
-/* Names in the file: "state/W", and some that hold bytes. */
+#include <inttypes.h>
+
+/* Names in the file: "state/W", four that hold bytes and one of doubles. */
 #define STATE      "state/"
 #define RANDOM     "cameo/random"
 #define CONDITIONS "cameo/conditions"
 #define NOTES      "cameo/notes"
 #define STEPS      "cameo/steps"
-enum { N_OTHERS = 4 }; /* that are no state */
+#define RECORD     "cameo/loop"
+enum { N_OTHERS = 5 }; /* that are no state */
 
-static struct cm_array bytes_array(const char *name, struct cm_str bytes)
+/* Only read, so casting const away is sound. */
+static struct cm_array one_array(const char *name, enum cm_dtype type, const void *data,
+                                 size_t count)
 {
-    struct cm_array array = {.name = cm_str(name), .value.kind = CM_KIND_TENSOR};
-    struct cm_shape shape = CM_SHAPE((int64_t)bytes.size);
+    const struct cm_shape shape = CM_SHAPE((int64_t)count);
 
-    /* Only read, so casting const away is sound. */
-    array.value.tensor = cm_tensor_borrow(CM_UINT8, &shape, (void *)(uintptr_t)bytes.data);
-    return array;
+    return (struct cm_array){
+        .name = cm_str(name),
+        .value = {.kind = CM_KIND_TENSOR,
+                  .tensor = cm_tensor_borrow(type, &shape, (void *)(uintptr_t)data)}};
+}
+
+static struct cm_array text_array(const char *name, struct cm_str text)
+{
+    return one_array(name, CM_UINT8, text.data, text.size);
 }
 
 /* Types that the format has not, or that do not fill bytes, are stored as their bytes. */
 static bool is_plain(enum cm_dtype type)
 {
-    switch (type) {
-    case CM_FLOAT:
-    case CM_DOUBLE:
-    case CM_FLOAT16:
-    case CM_BFLOAT16:
-    case CM_INT8:
-    case CM_INT16:
-    case CM_INT32:
-    case CM_INT64:
-    case CM_UINT8:
-    case CM_BOOL:
-        return true;
-    default:
-        return false;
-    }
+    return type == CM_FLOAT || type == CM_DOUBLE || type == CM_FLOAT16 || type == CM_BFLOAT16 ||
+           type == CM_INT8 || type == CM_INT16 || type == CM_INT32 || type == CM_INT64 ||
+           type == CM_UINT8 || type == CM_BOOL;
 }
 
 static struct cm_tensor stored_form(const struct cm_tensor *state)
@@ -50,41 +50,109 @@ static struct cm_tensor stored_form(const struct cm_tensor *state)
     return is_plain(state->type) ? *state : cm_tensor_borrow(CM_UINT8, &bytes, state->data);
 }
 
-static struct cm_str notes_text(struct cm_arena *arena, const struct cm_notes *notes)
+/* ---- conditions ---- */
+
+static const char *instruction_set(void)
 {
-    size_t size = 2, at = 0;
-    struct cm_str *parts = CM_NEW_ARRAY(arena, struct cm_str, notes->count);
+#if defined(__x86_64__)
+    static const char *const names[] = {
+        [CM_PLAIN] = "sse2", [CM_AVX2] = "avx2", [CM_AVX512] = "avx512"};
 
-    for (size_t i = 0; i < notes->count; i++) {
-        const struct cm_str key = cm_json_quote(arena, notes->items[i].key);
-        const struct cm_str value = cm_json_quote(arena, notes->items[i].value);
-        char *text = cm_arena_alloc(arena, key.size + value.size + 2);
-
-        memcpy(text, key.data, key.size);
-        text[key.size] = ':';
-        memcpy(text + key.size + 1, value.data, value.size);
-        parts[i] = (struct cm_str){text, key.size + value.size + 1};
-        size += parts[i].size + 1;
-    }
-    char *all = cm_arena_alloc(arena, size + 1);
-    all[at++] = '{';
-    for (size_t i = 0; i < notes->count; i++) {
-        if (i)
-            all[at++] = ',';
-        memcpy(all + at, parts[i].data, parts[i].size);
-        at += parts[i].size;
-    }
-    all[at++] = '}';
-    return (struct cm_str){all, at};
+    return names[cm_this_machine()];
+#elif defined(__aarch64__)
+    return "aarch64";
+#else
+    return "other";
+#endif
 }
 
-enum cm_status cm_checkpoint_write(const struct cm_trainer *trainer, struct cm_arena *scratch,
-                                   const char *path, const struct cm_notes *conditions,
-                                   const struct cm_notes *notes, struct cm_error *err)
+/* Those of the trainer, then more. Which passes there are follows from the version. */
+static struct cm_notes all_conditions(struct cm_arena *arena, const struct cm_trainer *trainer,
+                                      const struct cm_notes *more)
+{
+    const struct cm_trainer_options *o = &trainer->options;
+    const struct cm_note own[] = {
+        {CM_STR("cameo"), cm_str(CM_VERSION_STRING)},
+        {CM_STR("instructions"), cm_str(instruction_set())},
+        {CM_STR("backend"), cm_str(o->backend_versions ? o->backend_versions : "reference")},
+        {CM_STR("threads"), cm_arena_printf(arena, "%d", o->threads > 0 ? o->threads : cm_cores())},
+        {CM_STR("passes"),
+         cm_arena_printf(arena, "all%s%s%s%s", o->with_passes ? " with " : "",
+                         o->with_passes ? o->with_passes : "", o->without_passes ? " without " : "",
+                         o->without_passes ? o->without_passes : "")},
+        {CM_STR("seed"), cm_arena_printf(arena, "%" PRIu64, o->seed)}};
+    struct cm_notes all = {0};
+
+    for (size_t i = 0; i < CM_COUNT(own); i++)
+        *CM_PUSH(arena, &all) = own[i];
+    for (size_t i = 0; i < more->count; i++)
+        *CM_PUSH(arena, &all) = (struct cm_note){cm_arena_str(arena, more->items[i].key),
+                                                 cm_arena_str(arena, more->items[i].value)};
+    return all;
+}
+
+static struct cm_str find_note(const struct cm_notes *notes, struct cm_str key)
+{
+    for (size_t i = 0; i < notes->count; i++)
+        if (cm_str_equal(notes->items[i].key, key))
+            return notes->items[i].value;
+    return CM_STR_NONE;
+}
+
+/* Every condition of now must be among those that were, with the same value. */
+static enum cm_status compare(const struct cm_notes *were, const struct cm_notes *now,
+                              const struct cm_resume_options *options, struct cm_error *err)
+{
+    char list[CM_ERROR_SIZE - 200] = "";
+    size_t used = 0;
+
+    for (size_t i = 0; i < now->count; i++) {
+        const struct cm_str key = now->items[i].key, value = now->items[i].value;
+        const struct cm_str was = find_note(were, key);
+
+        if (!was.data)
+            return cm_fail(err, CM_BAD_ARGUMENT,
+                           "the checkpoint does not record the condition '%.*s': another kind of "
+                           "run wrote it",
+                           CM_STR_FMT(key));
+        if (cm_str_equal(was, value))
+            continue;
+        if (options->difference)
+            options->difference(options->difference_arg, key.data, was.data, value.data);
+        if (used < sizeof list)
+            used += (size_t)snprintf(list + used, sizeof list - used,
+                                     "%s%.80s was %.80s, now it is %.80s", used ? "; " : "",
+                                     key.data, was.data, value.data);
+    }
+    if (!used || options->anyway)
+        return CM_OK;
+    return cm_fail(err, CM_BAD_ARGUMENT,
+                   "the checkpoint was written under other conditions, the result would not be "
+                   "that of one run: %s",
+                   list);
+}
+
+/* ---- writing ---- */
+
+static struct cm_str notes_text(struct cm_arena *arena, const struct cm_notes *notes)
+{
+    struct cm_str all = CM_STR("{");
+
+    for (size_t i = 0; i < notes->count; i++)
+        all = cm_arena_printf(arena, "%s%s%s:%s", all.data, i ? "," : "",
+                              cm_json_quote(arena, notes->items[i].key).data,
+                              cm_json_quote(arena, notes->items[i].value).data);
+    return cm_arena_printf(arena, "%s}", all.data);
+}
+
+enum cm_status cm_checkpoint_write(const struct cm_checkpoint *checkpoint,
+                                   const struct cm_trainer *trainer, struct cm_arena *scratch,
+                                   struct cm_error *err)
 {
     const size_t count = cm_trainer_state_count(trainer);
+    const uint64_t steps = cm_trainer_steps(trainer);
+    const struct cm_notes conditions = all_conditions(scratch, trainer, &checkpoint->conditions);
     struct cm_array *items = CM_NEW_ARRAY(scratch, struct cm_array, count + N_OTHERS);
-    uint64_t *steps = CM_NEW(scratch, uint64_t);
     struct cm_str random;
 
     if (cm_trainer_is_computed(trainer))
@@ -102,25 +170,32 @@ enum cm_status cm_checkpoint_write(const struct cm_trainer *trainer, struct cm_a
         items[i].value.tensor = stored_form(cm_trainer_state(trainer, i));
     }
     CM_TRY(cm_trainer_random(trainer, scratch, &random, err));
-    *steps = cm_trainer_steps(trainer);
-    items[count] = bytes_array(RANDOM, random);
-    items[count + 1] = bytes_array(CONDITIONS, notes_text(scratch, conditions));
-    items[count + 2] = bytes_array(NOTES, notes_text(scratch, notes));
-    items[count + 3] = bytes_array(STEPS, (struct cm_str){(const char *)steps, sizeof *steps});
-    return cm_arrays_save(scratch, path, items, count + N_OTHERS, err);
+    struct cm_array *others = items + count;
+    others[0] = text_array(RANDOM, random);
+    others[1] = text_array(CONDITIONS, notes_text(scratch, &conditions));
+    others[2] = text_array(NOTES, notes_text(scratch, &checkpoint->notes));
+    others[3] = one_array(STEPS, CM_UINT8, &steps, sizeof steps);
+    others[4] = one_array(RECORD, CM_DOUBLE, checkpoint->record, checkpoint->n_record);
+    return cm_arrays_save(scratch, checkpoint->path, items, count + N_OTHERS, err);
 }
 
 /* ---- reading ---- */
 
+static const struct cm_tensor *find_array(const struct cm_arrays *arrays, const char *name,
+                                          enum cm_dtype type)
+{
+    for (size_t i = 0; i < arrays->count; i++)
+        if (cm_str_is(arrays->items[i].name, name) && arrays->items[i].value.tensor.type == type)
+            return &arrays->items[i].value.tensor;
+    return NULL;
+}
+
 static enum cm_status find_bytes(const struct cm_arrays *arrays, const char *name,
                                  struct cm_str *out, struct cm_error *err)
 {
-    const struct cm_tensor *tensor = NULL;
+    const struct cm_tensor *tensor = find_array(arrays, name, CM_UINT8);
 
-    for (size_t i = 0; i < arrays->count; i++)
-        if (cm_str_is(arrays->items[i].name, name))
-            tensor = &arrays->items[i].value.tensor;
-    if (!tensor || tensor->type != CM_UINT8)
+    if (!tensor)
         return cm_fail(err, CM_BAD_ARGUMENT, "it is no checkpoint: '%s' is missing", name);
     *out = (struct cm_str){tensor->data, cm_tensor_bytes(tensor)};
     return CM_OK;
@@ -150,18 +225,19 @@ static enum cm_status read_notes(struct cm_arena *arena, const struct cm_arrays 
 }
 
 /* Checkpoints have not always had conditions. */
-static enum cm_status read_all_notes(struct cm_arena *arena, struct cm_checkpoint *checkpoint,
-                                     struct cm_error *err)
+static enum cm_status read_beside(struct cm_arena *arena, struct cm_checkpoint *out,
+                                  struct cm_error *err)
 {
-    struct cm_error unused;
-    struct cm_str text;
+    const struct cm_tensor *record = find_array(&out->arrays, RECORD, CM_DOUBLE);
 
-    CM_TRY(read_notes(arena, &checkpoint->arrays, NOTES, &checkpoint->notes, err));
-    if (find_bytes(&checkpoint->arrays, CONDITIONS, &text, &unused))
+    CM_TRY(read_notes(arena, &out->arrays, NOTES, &out->notes, err));
+    if (!record || !find_array(&out->arrays, CONDITIONS, CM_UINT8))
         return cm_fail(err, CM_UNSUPPORTED,
                        "an older version of Cameo wrote this checkpoint and did not record the "
                        "conditions of the run: it cannot be resumed, train again from the start");
-    return read_notes(arena, &checkpoint->arrays, CONDITIONS, &checkpoint->conditions, err);
+    out->record = record->data;
+    out->n_record = (size_t)cm_tensor_count(record);
+    return read_notes(arena, &out->arrays, CONDITIONS, &out->conditions, err);
 }
 
 enum cm_status cm_checkpoint_open(struct cm_arena *arena, const char *path,
@@ -172,7 +248,7 @@ enum cm_status cm_checkpoint_open(struct cm_arena *arena, const char *path,
 
     *out = (struct cm_checkpoint){.path = path};
     CM_TRY(cm_arrays_open(arena, path, &options, &out->arrays, err));
-    return cm_error_context(err, read_all_notes(arena, out, err), "%s", path);
+    return cm_error_context(err, read_beside(arena, out, err), "%s", path);
 }
 
 /* Everything is looked at before anything is changed. */
@@ -237,10 +313,15 @@ static enum cm_status restore(struct cm_trainer *trainer, struct cm_arena *scrat
     return CM_OK;
 }
 
-enum cm_status cm_checkpoint_restore(const struct cm_checkpoint *checkpoint,
-                                     struct cm_trainer *trainer, struct cm_arena *scratch,
-                                     struct cm_error *err)
+enum cm_status cm_checkpoint_resume(const struct cm_checkpoint *checkpoint,
+                                    const struct cm_resume_options *options,
+                                    struct cm_trainer *trainer, struct cm_arena *scratch,
+                                    struct cm_error *err)
 {
-    return cm_error_context(err, restore(trainer, scratch, &checkpoint->arrays, err), "%s",
-                            checkpoint->path);
+    const struct cm_notes now = all_conditions(scratch, trainer, &options->conditions);
+    enum cm_status status = compare(&checkpoint->conditions, &now, options, err);
+
+    if (status == CM_OK)
+        status = restore(trainer, scratch, &checkpoint->arrays, err);
+    return cm_error_context(err, status, "%s", checkpoint->path);
 }

@@ -42,14 +42,13 @@ static bool step_of(const char *name, uint64_t *step)
     return strcmp(name, again) == 0;
 }
 
+/* A name that cannot be right, or the machine. */
 static enum cm_status fail_folder(const char *what, const char *folder, struct cm_error *err)
 {
-    const int why = errno;
-    const bool named_wrongly =
-        why == ENOENT || why == EEXIST || why == ENOTDIR || why == ENAMETOOLONG;
+    const bool is_name = errno == ENOENT || errno == EEXIST || errno == ENOTDIR;
 
-    return cm_fail(err, named_wrongly ? CM_NOT_FOUND : CM_IO, "cannot %s the folder '%.300s': %s",
-                   what, folder, strerror(why));
+    return cm_fail(err, is_name ? CM_NOT_FOUND : CM_IO, "cannot %s the folder '%.300s': %s", what,
+                   folder, strerror(errno));
 }
 
 enum cm_status cm_checkpoint_folder_make(const char *folder, struct cm_error *err)
@@ -66,16 +65,21 @@ struct listing {
     uint64_t count, oldest, newest;
 };
 
-static struct listing list(DIR *dir)
+/* tidy: what a run that was killed left half-written is removed. */
+static struct listing list(DIR *dir, bool tidy)
 {
     struct listing all = {.oldest = UINT64_MAX};
     const struct dirent *entry;
+    uint64_t step;
 
     rewinddir(dir);
     while ((entry = readdir(dir))) {
-        uint64_t step;
+        const char *name = entry->d_name;
 
-        if (!step_of(entry->d_name, &step))
+        if (tidy && strncmp(name, BEGINNING, sizeof BEGINNING - 1) == 0 &&
+            strstr(name, ENDING ".tmp-"))
+            unlinkat(dirfd(dir), name, 0);
+        if (!step_of(name, &step))
             continue;
         all.count++;
         all.oldest = step < all.oldest ? step : all.oldest;
@@ -92,36 +96,25 @@ enum cm_status cm_checkpoint_newest(const char *folder, bool *found, uint64_t *s
     *found = false;
     if (!dir)
         return errno == ENOENT ? CM_OK : fail_folder("read", folder, err);
-    const struct listing all = list(dir);
+    const struct listing all = list(dir, false);
     closedir(dir);
     *found = all.count > 0;
     *step = all.newest;
     return CM_OK;
 }
 
-static void remove_leftovers(DIR *dir)
-{
-    const struct dirent *entry;
-
-    rewinddir(dir);
-    while ((entry = readdir(dir)))
-        if (strncmp(entry->d_name, BEGINNING, sizeof BEGINNING - 1) == 0 &&
-            strstr(entry->d_name, ENDING ".tmp-"))
-            unlinkat(dirfd(dir), entry->d_name, 0);
-}
-
 void cm_checkpoint_folder_prune(const char *folder, uint64_t keep)
 {
     DIR *dir = opendir(folder);
     char name[CM_CHECKPOINT_NAME_SIZE];
+    bool removed = dir != NULL;
 
-    if (!dir)
-        return;
-    remove_leftovers(dir);
-    for (struct listing all = list(dir); all.count > keep; all = list(dir)) {
+    while (removed) {
+        const struct listing all = list(dir, true);
+
         make_name(all.oldest, name);
-        if (unlinkat(dirfd(dir), name, 0) != 0)
-            break;
+        removed = all.count > keep && unlinkat(dirfd(dir), name, 0) == 0;
     }
-    closedir(dir);
+    if (dir)
+        closedir(dir);
 }

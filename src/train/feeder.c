@@ -6,16 +6,17 @@
 #include "train/labels.h"
 #include "train/trainer_parts.h"
 
+#include <strings.h>
+
 struct cm_feeder {
     struct cm_feed *feed;
     size_t n_inputs, n_fields;
-    int *field_of; /* by input */
-    bool *used;    /* by field */
+    int *field_of;       /* by input */
+    bool *used, *scaled; /* by field; by input */
     const struct cm_tensor **in;
     struct cm_tensor *shapes; /* of a full batch, by input */
     const struct cm_tensor **shown;
-    struct cm_feed_options options;
-    int64_t samples;
+    struct cm_feeder_facts facts;
     uint64_t epoch; /* of the batch given last */
 };
 
@@ -32,17 +33,9 @@ static struct cm_str input_name(const struct matching *m, size_t i)
     return cm_trainer_input(m->trainer, i)->name;
 }
 
-static char lower(char c)
-{
-    return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
-}
-
 static bool differs_in_case(struct cm_str a, struct cm_str b)
 {
-    for (size_t i = 0; a.size == b.size && i < a.size; i++)
-        if (lower(a.data[i]) != lower(b.data[i]))
-            return false;
-    return a.size == b.size && a.size > 0;
+    return a.size == b.size && a.size > 0 && strncasecmp(a.data, b.data, a.size) == 0;
 }
 
 /* An array that is meant for the input, by its name but for capitals; -1: none. */
@@ -203,7 +196,8 @@ static void present(struct matching *m, size_t i)
                  cm_shape_print(&view.sample, wanted, sizeof wanted));
         return;
     }
-    if (is_image(m, f, input))
+    m->feeder->scaled[i] = is_image(m, f, input);
+    if (m->feeder->scaled[i])
         view.std = 255;
     if (cm_dataset_present(m->dataset, f, &view, &err))
         cm_block(&m->blockers, err.status, "input '%.*s': %s", CM_STR_FMT(input->name), err.text);
@@ -214,7 +208,7 @@ static void present(struct matching *m, size_t i)
 /* A model whose batch is a number takes that many rows and no others. */
 static void settle_batch(struct matching *m)
 {
-    struct cm_feed_options *feed = &m->feeder->options;
+    struct cm_feed_options *feed = &m->feeder->facts.feed;
     const int64_t given = feed->batch_size;
     int64_t fixed = 0;
 
@@ -252,17 +246,19 @@ static bool allocate(struct cm_feeder *feeder)
 {
     feeder->field_of = cm_calloc(feeder->n_inputs + 1, sizeof *feeder->field_of);
     feeder->used = cm_calloc(feeder->n_fields + 1, sizeof *feeder->used);
+    feeder->scaled = cm_calloc(feeder->n_inputs + 1, sizeof *feeder->scaled);
     feeder->in = cm_calloc(feeder->n_inputs + 1, sizeof *feeder->in);
     feeder->shapes = cm_calloc(feeder->n_inputs + 1, sizeof *feeder->shapes);
     feeder->shown = cm_calloc(feeder->n_inputs + 1, sizeof *feeder->shown);
-    return feeder->field_of && feeder->used && feeder->in && feeder->shapes && feeder->shown;
+    return feeder->field_of && feeder->used && feeder->scaled && feeder->in && feeder->shapes &&
+           feeder->shown;
 }
 
 /* The feed was made: the sizes are sound. */
 static void note_shapes(const struct matching *m)
 {
     struct cm_feeder *feeder = m->feeder;
-    const struct cm_feed_options *feed = &feeder->options;
+    const struct cm_feed_options *feed = &feeder->facts.feed;
     const int64_t samples = cm_dataset_samples(m->dataset);
     const bool whole = feed->endless || feed->last == CM_LAST_WRAP || feed->batch_size < samples;
 
@@ -285,7 +281,8 @@ static enum cm_status fill(struct matching *m, struct cm_error *err)
             present(m, i);
     settle_batch(m);
     CM_TRY(cm_blockers_tell(&m->blockers, "the data does not fit the model", err));
-    CM_TRY(cm_feed_new(m->dataset, &m->feeder->options, &m->feeder->feed, err));
+    CM_TRY(cm_feed_new(m->dataset, &m->feeder->facts.feed, &m->feeder->feed, err));
+    m->feeder->facts.batches = cm_feed_batches(m->feeder->feed);
     note_shapes(m);
     return CM_OK;
 }
@@ -301,8 +298,7 @@ enum cm_status cm_feeder_new(const struct cm_trainer *trainer, struct cm_dataset
         return cm_fail(err, CM_NO_MEMORY, "no memory for batches");
     feeder->n_inputs = cm_trainer_input_count(trainer);
     feeder->n_fields = cm_dataset_field_count(dataset);
-    feeder->options = options->feed;
-    feeder->samples = cm_dataset_samples(dataset);
+    feeder->facts = (struct cm_feeder_facts){options->feed, cm_dataset_samples(dataset), 0};
     const enum cm_status status =
         allocate(feeder) ? fill(&m, err) : cm_fail(err, CM_NO_MEMORY, "no memory for batches");
     if (status)
@@ -320,6 +316,7 @@ void cm_feeder_free(struct cm_feeder *feeder)
         cm_feed_free(feeder->feed);
     cm_free(feeder->field_of);
     cm_free(feeder->used);
+    cm_free(feeder->scaled);
     cm_free(feeder->in);
     cm_free(feeder->shapes);
     cm_free(feeder->shown);
@@ -355,34 +352,30 @@ enum cm_status cm_feeder_seek(struct cm_feeder *feeder, struct cm_feed_position 
     return cm_feed_seek(feeder->feed, position, err);
 }
 
-int64_t cm_feeder_batches(const struct cm_feeder *feeder)
+const struct cm_feeder_facts *cm_feeder_facts(const struct cm_feeder *feeder)
 {
-    return cm_feed_batches(feeder->feed);
+    return &feeder->facts;
 }
 
-int64_t cm_feeder_samples(const struct cm_feeder *feeder)
+bool cm_feeder_scales(const struct cm_feeder *feeder, size_t input)
 {
-    return feeder->samples;
-}
-
-const struct cm_feed_options *cm_feeder_settled(const struct cm_feeder *feeder)
-{
-    return &feeder->options;
+    return input < feeder->n_inputs && feeder->scaled[input];
 }
 
 uint64_t cm_feeder_epoch(const struct cm_feeder *feeder)
 {
     const struct cm_feed_position at = cm_feed_position(feeder->feed);
 
-    return at.epoch + (at.sample >= feeder->samples);
+    return at.epoch + (at.sample >= feeder->facts.samples);
 }
 
 /* The data says so, not the number of batches: a run need not begin with the first. */
 bool cm_feeder_ends_epoch(const struct cm_feeder *feeder)
 {
-    const int64_t left = feeder->samples - cm_feed_position(feeder->feed).sample;
+    const struct cm_feed_options *feed = &feeder->facts.feed;
+    const int64_t left = feeder->facts.samples - cm_feed_position(feeder->feed).sample;
 
-    if (feeder->options.endless)
+    if (feed->endless)
         return cm_feeder_epoch(feeder) != feeder->epoch;
-    return left <= 0 || (feeder->options.last == CM_LAST_DROP && left < feeder->options.batch_size);
+    return left <= 0 || (feed->last == CM_LAST_DROP && left < feed->batch_size);
 }

@@ -31,12 +31,16 @@ enum cm_status cm_feeder_next(struct cm_feeder *feeder, const struct cm_tensor *
 struct cm_feed_position cm_feeder_position(const struct cm_feeder *feeder);
 enum cm_status cm_feeder_seek(struct cm_feeder *feeder, struct cm_feed_position position,
                               struct cm_error *err) CM_MUST_CHECK;
-int64_t cm_feeder_batches(const struct cm_feeder *feeder); /* per epoch */
-int64_t cm_feeder_samples(const struct cm_feeder *feeder); /* of the data set */
-/* The options with the batch size as it was settled. */
-const struct cm_feed_options *cm_feeder_settled(const struct cm_feeder *feeder);
+struct cm_feeder_facts {
+    struct cm_feed_options feed; /* with the batch size as it was settled */
+    int64_t samples;             /* of the data set */
+    int64_t batches;             /* per epoch */
+};
+const struct cm_feeder_facts *cm_feeder_facts(const struct cm_feeder *feeder);
 /* The epoch that the next batch belongs to, from 0. */
 uint64_t cm_feeder_epoch(const struct cm_feeder *feeder);
+/* Are the bytes of its array fed to this input as 0 to 1? */
+bool cm_feeder_scales(const struct cm_feeder *feeder, size_t input);
 /* Was the batch given last the last one of its epoch? */
 bool cm_feeder_ends_epoch(const struct cm_feeder *feeder);
 

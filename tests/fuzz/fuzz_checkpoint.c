@@ -39,13 +39,14 @@ static void step(struct cm_trainer *trainer, struct cm_error *err)
 static void read(const struct input *input, struct cm_trainer *trainer, struct cm_arena *arena,
                  struct cm_error *err)
 {
+    const struct cm_resume_options options = {.anyway = true};
     struct cm_checkpoint checkpoint;
     const int weight = cm_trainer_state_find(trainer, CM_STR("W"));
     require(weight >= 0);
     const struct cm_tensor *state = cm_trainer_state(trainer, (size_t)weight);
 
     if (cm_checkpoint_open(arena, input->path, &checkpoint, err) ||
-        cm_checkpoint_restore(&checkpoint, trainer, arena, err))
+        cm_checkpoint_resume(&checkpoint, &options, trainer, arena, err))
         require(cm_tensor_real(state, 0) == 1 && cm_tensor_real(state, 1) == 2);
     else
         step(trainer, err);

@@ -79,8 +79,8 @@ static void fixed(struct cm_arena *arena)
                 "takes batches of 2 rows, and 5 samples leave a shorter one");
     options.feed.last = CM_LAST_DROP;
     CHECK_OK(cm_feeder_new(trainer, dataset, &options, &feeder, &err), &err);
-    CHECK_INT(cm_feeder_settled(feeder)->batch_size, 2);
-    CHECK_INT(cm_feeder_batches(feeder), 2);
+    CHECK_INT(cm_feeder_facts(feeder)->feed.batch_size, 2);
+    CHECK_INT(cm_feeder_facts(feeder)->batches, 2);
     cm_feeder_free(feeder);
     options.feed.batch_size = 3;
     CHECK_FAILS(cm_feeder_new(trainer, dataset, &options, &feeder, &err), CM_BAD_ARGUMENT, &err,

@@ -172,7 +172,8 @@ static void add_validation(struct whole *run)
 
 static enum cm_status go(struct whole *run)
 {
-    return cm_training_run(run->trainer, run->feeder, &run->options, &run->result, &run->err);
+    return cm_training_run(run->arena, run->trainer, run->feeder, &run->options, &run->result,
+                           &run->err);
 }
 
 static void check_same_state(const struct whole *a, const struct whole *b)
@@ -297,18 +298,6 @@ static void cancel(struct cm_arena *arena)
     CHECK_INT(cm_trainer_steps(run.trainer), 4);
     CHECK_INT(run.checkpoints, 1);
     CHECK(!run.result.stopped);
-    /* That of the loop finishes it, and the run ends well. */
-    flag = false;
-    open_run(&run, arena, gentle);
-    run.options.checkpoint = folder;
-    run.options.resume = true;
-    run.options.stop = &flag;
-    run.stop_at = 6;
-    run.set = &flag;
-    CHECK_OK(go(&run), &run.err);
-    CHECK(run.result.stopped);
-    CHECK_INT(run.began_at, 4);
-    CHECK_INT(cm_trainer_steps(run.trainer), 6);
     open_run(&run, arena, gentle);
     run.options.checkpoint = folder;
     run.options.resume = true;
@@ -321,25 +310,27 @@ void test_training_loop__a_cancelled_run_is_resumed_with_the_same_bits(void)
     check_in_arena(cancel);
 }
 
+/* What is resumed from comes after an initialization. */
 static void initialize(struct cm_arena *arena)
 {
     const char *folder = case_path(arena, case_folder(arena), "checkpoints");
-    struct whole run;
+    struct whole runs[2];
 
     for (int p = 0; p < 2; p++) {
-        open_run(&run, arena, gentle);
-        run.options.initialize = true;
-        run.options.steps = (uint64_t)p + 1;
-        run.options.epochs = 0;
-        run.options.checkpoint = folder;
-        run.options.resume = true;
-        CHECK_OK(go(&run), &run.err);
-        CHECK_INT(run.steps, 1); /* the second run goes on from the first */
-        CHECK(train_value(run.trainer, "w", 0) > 4);
+        struct whole *run = &runs[p];
+
+        open_run(run, arena, gentle);
+        CHECK_OK(cm_trainer_initialize(run->trainer, &run->err), &run->err);
+        run->options.checkpoint = folder;
+        run->options.resume = true;
+        CHECK_OK(go(run), &run->err);
+        CHECK_INT(run->steps, p == 0 ? 9 : 0);
     }
+    CHECK(train_value(runs[0].trainer, "w", 0) > 2.5);
+    check_same_state(&runs[1], &runs[0]);
 }
 
-void test_training_loop__initialization_runs_unless_the_run_is_resumed(void)
+void test_training_loop__a_resumed_run_does_not_begin_with_its_initialization(void)
 {
     check_in_arena(initialize);
 }
@@ -527,16 +518,16 @@ static void differ(struct cm_arena *arena)
     struct cm_notes mine = {0};
     struct whole run;
 
-    cm_notes_add(arena, &mine, "--lr", CM_STR("0.1"));
+    *CM_PUSH(arena, &mine) = (struct cm_note){CM_STR("--lr"), CM_STR("0.1")};
     open_run(&run, arena, gentle);
-    run.options.conditions = &mine;
+    run.options.resuming.conditions = mine;
     run.options.checkpoint = folder;
     run.stop_at = 4;
     CHECK_OK(go(&run), &run.err);
 
     open_with(&run, arena, gentle, &other, &feeding);
     mine.items[0].value = CM_STR("0.2");
-    run.options.conditions = &mine;
+    run.options.resuming.conditions = mine;
     run.options.checkpoint = folder;
     run.options.resume = true;
     CHECK_FAILS(go(&run), CM_BAD_ARGUMENT, &run.err,
@@ -592,9 +583,11 @@ void test_training_loop__the_seed_of_the_order_is_a_condition(void)
 /* Checkpoints that no loop wrote, or one of another version. */
 static void strange(struct cm_arena *arena)
 {
+    static const char *const data[][2] = {
+        {"samples", "5"}, {"batch size", "2"}, {"order", "shuffled"}, {"last batch", "short"}};
     const char *folder = case_path(arena, case_folder(arena), "checkpoints");
     char path[PATHS_MAX];
-    struct cm_notes conditions = {0}, none = {0};
+    struct cm_checkpoint file = {.path = path};
     struct cm_arrays arrays = {0};
     struct whole run;
     size_t kept = 0;
@@ -602,13 +595,20 @@ static void strange(struct cm_arena *arena)
     open_run(&run, arena, gentle);
     CHECK_OK(cm_checkpoint_folder_make(folder, &run.err), &run.err);
     cm_checkpoint_path(folder, 3, path);
-    cm_conditions_add_trainer(arena, &conditions, run.trainer);
-    CHECK_OK(cm_checkpoint_write(run.trainer, arena, path, &conditions, &none, &run.err), &run.err);
+    CHECK_OK(cm_checkpoint_write(&file, run.trainer, arena, &run.err), &run.err);
     run.options.checkpoint = folder;
     run.options.resume = true;
     CHECK_FAILS(go(&run), CM_BAD_ARGUMENT, &run.err, "does not record the condition 'samples'");
-    cm_conditions_add_data(arena, &conditions, run.trainer, run.feeder);
-    CHECK_OK(cm_checkpoint_write(run.trainer, arena, path, &conditions, &none, &run.err), &run.err);
+    for (size_t i = 0; i < CM_COUNT(data); i++)
+        *CM_PUSH(arena, &file.conditions) =
+            (struct cm_note){cm_str(data[i][0]), cm_str(data[i][1])};
+    CHECK_OK(cm_checkpoint_write(&file, run.trainer, arena, &run.err), &run.err);
+    CHECK_FAILS(go(&run), CM_BAD_ARGUMENT, &run.err, "does not say where in the data the run was");
+    /* Numbers that are no counts. */
+    static double wrong[] = {0, -1, 0, 0, 0, 0, 0, 0, 0};
+    file.record = wrong;
+    file.n_record = CM_COUNT(wrong);
+    CHECK_OK(cm_checkpoint_write(&file, run.trainer, arena, &run.err), &run.err);
     CHECK_FAILS(go(&run), CM_BAD_ARGUMENT, &run.err, "does not say where in the data the run was");
 
     CHECK_OK(cm_arrays_open(arena, path, NULL, &arrays, &run.err), &run.err);
