@@ -445,7 +445,8 @@ enum cm_status cm_graph_add_node(struct cm_graph *graph, struct cm_node *before,
     if (status) { /* which node it was is said by whoever knows it by name: the importer, a rule's
                      caller */
         detach(node);
-        return cm_error_context(err, status, "%.*s", CM_STR_FMT(spec->op_type));
+        return spec->alike ? cm_node_blame(spec->alike, status, err)
+                           : cm_error_context(err, status, "%.*s", CM_STR_FMT(spec->op_type));
     }
     if (out)
         *out = node;
