@@ -48,10 +48,10 @@ test-oom: ## every checked allocation made to fail in turn, under the address sa
 	@tools/build.sh asan tests
 	@$(PYTHON) tools/run_tests.py build/asan --only unit --filter 'test_oom__*'
 
-test-math: ## our exp, log, tanh, sigmoid, erf, sin and cos for every float; takes more than twenty minutes
+test-math: ## our exp, log, tanh, sigmoid, erf, sin and cos for every float; takes an hour of processor time
 	@tools/setup.sh test
 	@tools/build.sh release tests
-	@MATH_STEP=1 build/unit/tensor/test_vector_math
+	@sh tests/unit/every_float.sh build/unit/tensor/test_vector_math
 
 test-parameters: ## what is trained by default, on exported networks: CASES='FOLDER/*', each with a model.onnx
 	@tools/setup.sh test
