@@ -105,11 +105,12 @@ coverage: ## which lines the tests run, by folder
 	@$(PYTHON) tools/run_tests.py build/coverage --only unit,cli
 	@$(PYTHON) tools/coverage.py build/coverage
 
-gen: ## rewrite the committed files that are generated (data/, docs/operators.md)
+gen: ## rewrite the committed files that are generated (data/, docs/operators.md, docs/gradients.md)
 	@tools/setup.sh test
 	@$(PYTHON) tools/gen_operators.py
 	@tools/build.sh release listers
 	@$(PYTHON) tools/gen_operator_docs.py
+	@$(PYTHON) tools/gen_gradient_docs.py
 
 install: ## headers, libraries, command, manual and completions under PREFIX
 	@tools/setup.sh build
