@@ -44,7 +44,7 @@ static int load_trainable(struct bench_subject *s, bool tell, struct cameo_model
 }
 
 /* Is input a state of the training step: is there an output "NAME.next"? */
-static bool is_state(const struct cameo_session *session, const struct cameo_value *input)
+static bool is_state(const struct cameo_session *session, const struct cameo_value_info *input)
 {
     static const char ending[] = ".next";
 
@@ -65,7 +65,7 @@ static void leave_out_state(struct bench_subject *s)
     struct cli_inputs *inputs = &s->inputs;
 
     for (size_t i = 0; i < cameo_session_input_count(s->fed_session); i++) {
-        const struct cameo_value *input = cameo_session_input(s->fed_session, i);
+        const struct cameo_value_info *input = cameo_session_input(s->fed_session, i);
         int64_t dims[64];
 
         if (inputs->given[i] || input->rank < 0 || input->rank > 64 ||
@@ -111,7 +111,7 @@ static int make_rest(struct bench_subject *s, const struct cli_make *make,
     size_t state = 0;
     const int code = cli_inputs_make(&s->inputs, make, options);
 
-    while (state < first && !s->inputs.feeds[state].datum)
+    while (state < first && !s->inputs.feeds[state].value)
         state++;
     s->feeds = s->inputs.feeds + state;
     s->n_feeds = s->inputs.count - state;
@@ -153,7 +153,7 @@ enum cameo_status bench_run(struct bench_subject *s, struct cli_steps *steps, do
             cameo_session_run(s->session, s->feeds, s->n_feeds, s->fetches, count, &options, err);
     *ms = (bench_now() - began) * 1e3;
     for (size_t i = 0; i < count && status == CAMEO_OK; i++)
-        cameo_datum_free(s->fetches[i].datum);
+        cameo_value_free(s->fetches[i].value);
     return status;
 }
 
@@ -223,7 +223,7 @@ int bench_open(struct bench_subject *s, const struct cli_make *make,
 void bench_close(struct bench_subject *s)
 {
     for (size_t i = 0; i < s->inputs.count; i++)
-        if (!s->inputs.feeds[i].datum)
+        if (!s->inputs.feeds[i].value)
             free((void *)(uintptr_t)s->inputs.feeds[i].dims);
     cameo_session_free(s->session);
     cameo_trainer_free(s->trainer);

@@ -92,10 +92,10 @@ static enum cameo_status run_model(const struct cameo_model *model,
     fetches[1].name = "dx";
     status = cameo_session_run(session, &feed, 1, fetches, 2, NULL, err);
     for (int i = 0; status == CAMEO_OK && i < 3; i++)
-        printf("x %g: y %g, dy/dx %g\n", (double)x[i], cameo_datum_real(fetches[0].datum, i),
-               cameo_datum_real(fetches[1].datum, i));
-    cameo_datum_free(fetches[0].datum);
-    cameo_datum_free(fetches[1].datum);
+        printf("x %g: y %g, dy/dx %g\n", (double)x[i], cameo_value_real(fetches[0].value, i),
+               cameo_value_real(fetches[1].value, i));
+    cameo_value_free(fetches[0].value);
+    cameo_value_free(fetches[1].value);
     cameo_session_free(session);
     return status;
 }

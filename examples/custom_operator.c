@@ -16,7 +16,7 @@ static const char model_text[] = "<ir_version: 8, opset_import: [\"\" : 17, \"co
 static enum cameo_status soft_limit(struct cameo_call *call, void *arg)
 {
     const float limit = cameo_call_float(call, "limit");
-    struct cameo_tensor_view x, y;
+    struct cameo_tensor x, y;
 
     (void)arg;
     if (limit <= 0)

@@ -262,7 +262,7 @@ enum cameo_kind {
 };
 
 /* An input or output. */
-struct cameo_value {
+struct cameo_value_info {
     struct cameo_text name;
     /* "float[N,3,224,224]"; "float" is a scalar, "float[]" any rank, "?" any size */
     struct cameo_text type;
@@ -276,7 +276,7 @@ struct cameo_value {
 };
 
 /* An initializer of the graph or of a training algorithm. */
-struct cameo_tensor {
+struct cameo_initializer {
     struct cameo_text name;
     enum cameo_dtype dtype;
     size_t rank;
@@ -313,9 +313,9 @@ struct cameo_training {
     /* key: variable, value: where it comes from */
     const struct cameo_entry *initialization_bindings, *update_bindings;
     size_t input_count; /* what a step must be fed beside the inputs of the graph */
-    const struct cameo_value *const *inputs;
+    const struct cameo_value_info *const *inputs;
     size_t output_count; /* of the algorithm */
-    const struct cameo_value *const *outputs;
+    const struct cameo_value_info *const *outputs;
     size_t state_count; /* variables that this entry's bindings write */
     const struct cameo_text *states;
 };
@@ -335,12 +335,12 @@ CAMEO_API const struct cameo_opset *cameo_model_opset(const struct cameo_model *
                                                       size_t index);
 CAMEO_API const struct cameo_entry *cameo_model_metadata(const struct cameo_model *model,
                                                          size_t index);
-CAMEO_API const struct cameo_value *cameo_model_input(const struct cameo_model *model,
-                                                      size_t index);
-CAMEO_API const struct cameo_value *cameo_model_output(const struct cameo_model *model,
-                                                       size_t index);
-CAMEO_API const struct cameo_tensor *cameo_model_initializer(const struct cameo_model *model,
-                                                             size_t index);
+CAMEO_API const struct cameo_value_info *cameo_model_input(const struct cameo_model *model,
+                                                           size_t index);
+CAMEO_API const struct cameo_value_info *cameo_model_output(const struct cameo_model *model,
+                                                            size_t index);
+CAMEO_API const struct cameo_initializer *cameo_model_initializer(const struct cameo_model *model,
+                                                                  size_t index);
 CAMEO_API const struct cameo_operator *cameo_model_operator(const struct cameo_model *model,
                                                             size_t index);
 CAMEO_API const struct cameo_function *cameo_model_function(const struct cameo_model *model,
@@ -505,46 +505,46 @@ CAMEO_API const struct cameo_finding *cameo_findings_at(const struct cameo_findi
  * caller's to free, unless it was given by const pointer: then it belongs to where it was asked of.
  */
 
-struct cameo_datum;
+struct cameo_value;
 
 /* A tensor of zeros, or of empty strings. */
-CAMEO_API enum cameo_status cameo_datum_new(enum cameo_dtype dtype, int rank, const int64_t *dims,
-                                            struct cameo_datum **out, struct cameo_error *err);
-CAMEO_API void cameo_datum_free(struct cameo_datum *datum); /* NULL is fine */
+CAMEO_API enum cameo_status cameo_value_new(enum cameo_dtype dtype, int rank, const int64_t *dims,
+                                            struct cameo_value **out, struct cameo_error *err);
+CAMEO_API void cameo_value_free(struct cameo_value *value); /* NULL is fine */
 
-CAMEO_API enum cameo_kind cameo_datum_kind(const struct cameo_datum *datum);
+CAMEO_API enum cameo_kind cameo_value_kind(const struct cameo_value *value);
 /* Of tensors; of a map these speak of its keys. All others have CAMEO_UNDEFINED, rank 0, no
  * elements. */
-CAMEO_API enum cameo_dtype cameo_datum_dtype(const struct cameo_datum *datum);
-CAMEO_API int cameo_datum_rank(const struct cameo_datum *datum);
-CAMEO_API const int64_t *cameo_datum_dims(const struct cameo_datum *datum);
-CAMEO_API int64_t cameo_datum_count(const struct cameo_datum *datum); /* elements */
+CAMEO_API enum cameo_dtype cameo_value_dtype(const struct cameo_value *value);
+CAMEO_API int cameo_value_rank(const struct cameo_value *value);
+CAMEO_API const int64_t *cameo_value_dims(const struct cameo_value *value);
+CAMEO_API int64_t cameo_value_count(const struct cameo_value *value); /* elements */
 /* Elements in row-major order, types of less than a byte packed as in ONNX files; strings are
  * struct cameo_text. */
-CAMEO_API const void *cameo_datum_data(const struct cameo_datum *datum);
-CAMEO_API size_t cameo_datum_bytes(const struct cameo_datum *datum);
+CAMEO_API const void *cameo_value_data(const struct cameo_value *value);
+CAMEO_API size_t cameo_value_bytes(const struct cameo_value *value);
 /* The same memory for writing, of a value that the caller made. Of strings NULL. */
-CAMEO_API void *cameo_datum_values(struct cameo_datum *datum);
+CAMEO_API void *cameo_value_mutable_data(struct cameo_value *value);
 /* One element of any type but complex and string, as a number; 0 past the end. */
-CAMEO_API double cameo_datum_real(const struct cameo_datum *datum, int64_t index);
+CAMEO_API double cameo_value_real(const struct cameo_value *value, int64_t index);
 /* One element of an integer or bool tensor; of uint64, its bits. */
-CAMEO_API int64_t cameo_datum_integer(const struct cameo_datum *datum, int64_t index);
+CAMEO_API int64_t cameo_value_integer(const struct cameo_value *value, int64_t index);
 /* One element of a string tensor; "" past the end. */
-CAMEO_API struct cameo_text cameo_datum_string(const struct cameo_datum *datum, int64_t index);
+CAMEO_API struct cameo_text cameo_value_string(const struct cameo_value *value, int64_t index);
 /* Sets one element of a value that the caller made, rounded to its type. Complex and string tensors
  * are left alone. */
-CAMEO_API void cameo_datum_set_real(struct cameo_datum *datum, int64_t index, double value);
+CAMEO_API void cameo_value_set_real(struct cameo_value *value, int64_t index, double number);
 /* Of sequences and maps. NULL past the end. */
-CAMEO_API size_t cameo_datum_item_count(const struct cameo_datum *datum);
-CAMEO_API const struct cameo_datum *cameo_datum_item(const struct cameo_datum *datum, size_t index);
+CAMEO_API size_t cameo_value_item_count(const struct cameo_value *value);
+CAMEO_API const struct cameo_value *cameo_value_item(const struct cameo_value *value, size_t index);
 
 /* ---- files of arrays ---- */
 
 struct cameo_arrays;
 
 /* Opens .npy, .npz, .safetensors or .pb (an ONNX message). Values stay views into the file where
- * they can. A .pb file does not say what it holds: kind does (a cameo_value has it), and is ignored
- * otherwise; CAMEO_KIND_NONE means a tensor. */
+ * they can. A .pb file does not say what it holds: kind does (a cameo_value_info has it), and is
+ * ignored otherwise; CAMEO_KIND_NONE means a tensor. */
 CAMEO_API enum cameo_status cameo_arrays_open(const char *path, enum cameo_kind kind,
                                               struct cameo_arrays **out, struct cameo_error *err);
 
@@ -575,13 +575,13 @@ CAMEO_API size_t cameo_arrays_count(const struct cameo_arrays *arrays);
 /* "" where the format has no names; NULL data past the end. */
 CAMEO_API struct cameo_text cameo_arrays_name(const struct cameo_arrays *arrays, size_t index);
 /* NULL past the end, and where the array was not loaded. */
-CAMEO_API const struct cameo_datum *cameo_arrays_at(const struct cameo_arrays *arrays,
+CAMEO_API const struct cameo_value *cameo_arrays_at(const struct cameo_arrays *arrays,
                                                     size_t index);
 /* Writes values under their names to a file of one of these endings, whole or not at all. .npy and
  * .pb hold one value and only .pb holds what is no tensor. Types that NumPy has not are widened in
  * .npy and .npz: narrow floats to float32, narrow integers to bytes. */
 CAMEO_API enum cameo_status cameo_arrays_save(const char *path, const char *const *names,
-                                              const struct cameo_datum *const *values, size_t count,
+                                              const struct cameo_value *const *values, size_t count,
                                               struct cameo_error *err);
 
 /* ---- operators of one's own ----
@@ -727,7 +727,7 @@ CAMEO_API enum cameo_status cameo_use_fail(struct cameo_use *use, enum cameo_sta
                                            const char *reason);
 
 /* For run: a tensor as plain memory, good until run returns. */
-struct cameo_tensor_view {
+struct cameo_tensor {
     enum cameo_dtype dtype;
     int rank;
     const int64_t *dims;
@@ -740,9 +740,8 @@ CAMEO_API size_t cameo_call_input_count(const struct cameo_call *call);
 CAMEO_API size_t cameo_call_output_count(const struct cameo_call *call);
 /* False when the operand is absent, or the output not wanted. */
 CAMEO_API bool cameo_call_input(const struct cameo_call *call, size_t index,
-                                struct cameo_tensor_view *out);
-CAMEO_API bool cameo_call_output(struct cameo_call *call, size_t index,
-                                 struct cameo_tensor_view *out);
+                                struct cameo_tensor *out);
+CAMEO_API bool cameo_call_output(struct cameo_call *call, size_t index, struct cameo_tensor *out);
 /* Of an operator with sizes_at_run: before cameo_call_output. */
 CAMEO_API enum cameo_status cameo_call_allocate(struct cameo_call *call, size_t output,
                                                 enum cameo_dtype dtype, int rank,
@@ -799,17 +798,17 @@ CAMEO_API size_t cameo_session_expanded(const struct cameo_session *session);
  * make them. NULL past the end. */
 CAMEO_API size_t cameo_session_input_count(const struct cameo_session *session);
 CAMEO_API size_t cameo_session_output_count(const struct cameo_session *session);
-CAMEO_API const struct cameo_value *cameo_session_input(const struct cameo_session *session,
-                                                        size_t index);
-CAMEO_API const struct cameo_value *cameo_session_output(const struct cameo_session *session,
-                                                         size_t index);
+CAMEO_API const struct cameo_value_info *cameo_session_input(const struct cameo_session *session,
+                                                             size_t index);
+CAMEO_API const struct cameo_value_info *cameo_session_output(const struct cameo_session *session,
+                                                              size_t index);
 
 /* What the caller feeds to one input: memory of its own, which is borrowed for the call, or a
  * value. */
 struct cameo_feed {
     const char *name; /* of the input; NULL: index counts */
     size_t index;
-    const struct cameo_datum *datum; /* not NULL: this value, and the members below mean nothing */
+    const struct cameo_value *value; /* not NULL: this value, and the members below mean nothing */
     enum cameo_dtype dtype;
     int rank;
     const int64_t *dims;
@@ -822,14 +821,14 @@ struct cameo_fetch {
     const char *name; /* of the output; NULL: index counts */
     size_t index;
     /* Memory of the caller's for the result, which must be of exactly this type and shape; NULL:
-     * the result comes as datum, the caller's to free. Strings always come as datum. It may begin
+     * the result comes as value, the caller's to free. Strings always come as value. It may begin
      * anywhere, but must not be that of an input or of another result. */
     void *data;
     size_t bytes;
     enum cameo_dtype dtype;
     int rank;
     const int64_t *dims;
-    struct cameo_datum *datum; /* set by the run */
+    struct cameo_value *value; /* set by the run */
 };
 
 /* Stops runs from another thread, or from a signal handler. May serve any number of runs. */
@@ -869,7 +868,7 @@ struct cameo_run_options {
 
 /* Runs the model once. Inputs that are not fed take their default, if they have one. A wrong name,
  * type, rank or size is one sentence that names the input; the session lives on. After a failure no
- * datum is set. options may be NULL. */
+ * value is set. options may be NULL. */
 CAMEO_API enum cameo_status cameo_session_run(struct cameo_session *session,
                                               const struct cameo_feed *feeds, size_t feed_count,
                                               struct cameo_fetch *fetches, size_t fetch_count,
@@ -1025,13 +1024,13 @@ cameo_model_training_blockers(struct cameo_model *model,
 
 /* What a step must be fed. NULL past the end. */
 CAMEO_API size_t cameo_trainer_input_count(const struct cameo_trainer *trainer);
-CAMEO_API const struct cameo_value *cameo_trainer_input(const struct cameo_trainer *trainer,
-                                                        size_t index);
+CAMEO_API const struct cameo_value_info *cameo_trainer_input(const struct cameo_trainer *trainer,
+                                                             size_t index);
 
 /* What training changes: weights, moments of the optimizer, counters. NULL past the end. */
 CAMEO_API size_t cameo_trainer_variable_count(const struct cameo_trainer *trainer);
-CAMEO_API const struct cameo_tensor *cameo_trainer_variable(const struct cameo_trainer *trainer,
-                                                            size_t index);
+CAMEO_API const struct cameo_initializer *
+cameo_trainer_variable(const struct cameo_trainer *trainer, size_t index);
 /* The number of the one called so, or cameo_trainer_variable_count. */
 CAMEO_API size_t cameo_trainer_find_variable(const struct cameo_trainer *trainer, const char *name);
 /* Copies its values, row-major; size must be that of all of them. */
@@ -1169,7 +1168,7 @@ CAMEO_API enum cameo_status cameo_trainer_evaluate(struct cameo_trainer *trainer
                                                    size_t feed_count, struct cameo_measure *out,
                                                    struct cameo_error *err);
 /* Runs the inference graph with the variables as they are now; feeds and fetches are those of a
- * session, results always come as datum. */
+ * session, results always come as value. */
 CAMEO_API enum cameo_status cameo_trainer_predict(struct cameo_trainer *trainer,
                                                   const struct cameo_feed *feeds, size_t feed_count,
                                                   struct cameo_fetch *fetches, size_t fetch_count,

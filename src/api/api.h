@@ -26,8 +26,8 @@ struct cameo_model {
     struct cameo_summary summary;
     struct cameo_opset *opsets;
     struct cameo_entry *metadata;
-    struct cameo_value *inputs, *outputs;
-    struct cameo_tensor *initializers;
+    struct cameo_value_info *inputs, *outputs;
+    struct cameo_initializer *initializers;
     struct cm_api_slot *slots; /* beside initializers */
     struct cameo_operator *operators;
     struct cameo_function *functions;
@@ -50,7 +50,7 @@ void cm_describe_operators(struct cameo_model *model, struct cm_arena *scratch);
 /* Nodes of a list, those of graphs inside them included. */
 size_t cm_count_nodes(const struct cm_nodes *nodes);
 void cm_describe_value(struct cm_arena *arena, const struct cm_value_info_proto *from,
-                       struct cameo_value *out);
+                       struct cameo_value_info *out);
 
 /* "float[N,3]", "seq(int64[])"; "?" when the type is missing. */
 struct cameo_text cm_type_text(struct cm_arena *arena, const struct cm_type_proto *type);

@@ -530,11 +530,11 @@ size_t cameo_call_output_count(const struct cameo_call *call)
     return (size_t)call->call->n_out;
 }
 
-static bool view(const struct cm_tensor *tensor, struct cameo_tensor_view *out)
+static bool view(const struct cm_tensor *tensor, struct cameo_tensor *out)
 {
     if (!tensor)
         return false;
-    *out = (struct cameo_tensor_view){
+    *out = (struct cameo_tensor){
         .dtype = (enum cameo_dtype)tensor->type,
         .rank = tensor->shape.rank,
         .dims = tensor->shape.dims,
@@ -545,12 +545,12 @@ static bool view(const struct cm_tensor *tensor, struct cameo_tensor_view *out)
     return true;
 }
 
-bool cameo_call_input(const struct cameo_call *call, size_t index, struct cameo_tensor_view *out)
+bool cameo_call_input(const struct cameo_call *call, size_t index, struct cameo_tensor *out)
 {
     return index < (size_t)call->call->n_in && view(call->call->in[index], out);
 }
 
-bool cameo_call_output(struct cameo_call *call, size_t index, struct cameo_tensor_view *out)
+bool cameo_call_output(struct cameo_call *call, size_t index, struct cameo_tensor *out)
 {
     return index < (size_t)call->call->n_out && view(call->call->out[index], out);
 }

@@ -37,8 +37,8 @@ static enum cm_status tensor_of_feed(struct gradcheck_call *call, const struct c
 {
     struct cm_shape shape;
 
-    if (feed->datum) {
-        const struct cm_datum *datum = cm_api_datum(feed->datum);
+    if (feed->value) {
+        const struct cm_datum *datum = cm_api_value(feed->value);
         if (datum->kind != CM_KIND_TENSOR)
             return cm_fail(&call->err, CM_BAD_ARGUMENT, "input '%.*s' is fed no tensor",
                            CM_STR_FMT(name));

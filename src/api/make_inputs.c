@@ -64,7 +64,7 @@ static enum cm_status note_feeds(struct make_call *call, struct making *m)
             CM_TRY(find_input(call, feed->name, &at));
         if (at >= call->session->n_inputs)
             return cm_fail(&call->err, CM_BAD_ARGUMENT, "the model has no input %zu", at);
-        const struct cm_datum *datum = feed->datum ? cm_api_datum(feed->datum) : NULL;
+        const struct cm_datum *datum = feed->value ? cm_api_value(feed->value) : NULL;
         m->wanted[at] = false;
         if (datum)
             m->shapes[at] = datum->tensor.shape;
@@ -124,7 +124,7 @@ static enum cm_status give_values(struct make_call *call, const struct making *m
         made->feeds[made->n_feeds++] = (struct cameo_feed){
             .name = cameo_session_input(call->session, i)->name.data,
             .index = i,
-            .datum = (const struct cameo_datum *)&values[i],
+            .value = (const struct cameo_value *)&values[i],
         };
     }
     return CM_OK;

@@ -9,11 +9,11 @@
 
 #include <stdatomic.h>
 
-/* A public struct cameo_datum is a struct cm_datum: the names differ, so that the layout stays
+/* A public struct cameo_value is a struct cm_datum: the names differ, so that the layout stays
  * ours. */
-static inline const struct cm_datum *cm_api_datum(const struct cameo_datum *datum)
+static inline const struct cm_datum *cm_api_value(const struct cameo_value *value)
 {
-    return (const struct cm_datum *)datum;
+    return (const struct cm_datum *)value;
 }
 
 /* Makes a value stand by itself: memory of its own, plain layout, strings that end with NUL. */
@@ -22,7 +22,7 @@ enum cm_status cm_api_own(struct cm_datum *datum, struct cm_error *err) CM_MUST_
 enum cm_status cm_api_own_strings(struct cm_datum *datum, struct cm_error *err) CM_MUST_CHECK;
 /* Moves what from holds into a new handle; from is empty afterwards, or as before if there is no
  * memory. */
-enum cm_status cm_api_take(struct cm_datum *from, struct cameo_datum **out,
+enum cm_status cm_api_take(struct cm_datum *from, struct cameo_value **out,
                            struct cm_error *err) CM_MUST_CHECK;
 /* A shape from the caller's numbers. */
 enum cm_status cm_api_shape(int rank, const int64_t *dims, struct cm_shape *out,
@@ -86,7 +86,7 @@ struct cameo_session {
     size_t n_inputs, n_outputs;
     const struct cm_type **input_types;
     size_t *inputs; /* of the graph, as numbers of the model's inputs */
-    struct cameo_value *outputs;
+    struct cameo_value_info *outputs;
     size_t expanded; /* nodes that gave way to their bodies, as option expand asks */
     struct cm_api_same *same;
     size_t n_same;

@@ -40,7 +40,7 @@ static const char *list_names(const struct cameo_session *session, bool inputs, 
 
     text[0] = 0;
     for (size_t i = 0; i < count && used < 300; i++) {
-        const struct cameo_value *value =
+        const struct cameo_value_info *value =
             inputs ? cameo_session_input(session, i) : cameo_session_output(session, i);
         used +=
             (size_t)snprintf(text + used, 400 - used, "%s'%.60s'", i ? ", " : "", value->name.data);
@@ -59,7 +59,7 @@ static enum cm_status find(struct run *run, const char *name, size_t index, bool
 
     *out = index;
     for (size_t i = 0; name && i < count; i++) {
-        const struct cameo_value *value =
+        const struct cameo_value_info *value =
             inputs ? cameo_session_input(session, i) : cameo_session_output(session, i);
         *out = i;
         if (strcmp(value->name.data, name) == 0)
@@ -172,8 +172,8 @@ static enum cm_status feed_input(struct run *run, const struct cameo_feed *feed)
     if (run->fed[i])
         return cm_fail(&run->err, CM_BAD_ARGUMENT, "input '%.200s' is fed twice",
                        input_name(run, i));
-    if (feed->datum) {
-        const struct cm_datum *datum = cm_api_datum(feed->datum);
+    if (feed->value) {
+        const struct cm_datum *datum = cm_api_value(feed->value);
         CM_TRY(check_value(run, i, run->session->input_types[i], datum));
         CM_TRY(cm_datum_share(datum, &run->in[i], &run->err));
         CM_TRY(cm_api_own_strings(&run->in[i], &run->err));
@@ -240,7 +240,7 @@ static enum cm_status check_symbols(struct run *run)
 /* Memory that the result surely does not fit is refused before anything runs. */
 static enum cm_status check_room(struct run *run, const struct cameo_fetch *fetch, size_t index)
 {
-    const struct cameo_value *output = &run->session->outputs[index];
+    const struct cameo_value_info *output = &run->session->outputs[index];
     bool fits = output->kind == CAMEO_KIND_TENSOR && output->dtype == fetch->dtype &&
                 (output->rank < 0 || output->rank == fetch->rank);
 
@@ -256,7 +256,7 @@ static enum cm_status check_fetch(struct run *run, struct cameo_fetch *fetch, si
 {
     struct cm_shape shape;
 
-    fetch->datum = NULL;
+    fetch->value = NULL;
     CM_TRY(find(run, fetch->name, fetch->index, false, index));
     if (!fetch->data)
         return CM_OK;
@@ -355,7 +355,7 @@ static enum cm_status hand_over(struct run *run)
         CM_TRY(cm_datum_share(&run->out[index], &shared, &run->err));
         enum cm_status status = cm_api_own(&shared, &run->err);
         if (status == CM_OK)
-            status = cm_api_take(&shared, &fetch->datum, &run->err);
+            status = cm_api_take(&shared, &fetch->value, &run->err);
         cm_datum_drop(&shared);
         CM_TRY(status);
     }
@@ -443,8 +443,8 @@ static enum cm_status run_session(struct run *run)
         cm_datum_drop(&run->in[i]);
     cm_free(atomic_exchange(&run->session->spare, run->in));
     for (size_t i = 0; i < run->n_fetches && status; i++) {
-        cameo_datum_free(run->fetches[i].datum);
-        run->fetches[i].datum = NULL;
+        cameo_value_free(run->fetches[i].value);
+        run->fetches[i].value = NULL;
     }
     return status;
 }
@@ -465,7 +465,7 @@ enum cameo_status cameo_session_run(struct cameo_session *session, const struct 
                       .options = CAMEO_RUN_OPTIONS_INIT};
 
     for (size_t i = 0; i < fetch_count; i++)
-        fetches[i].datum = NULL;
+        fetches[i].value = NULL;
     enum cm_status status = cm_api_options(&run.options, sizeof run.options, options, &run.err);
     run.listener = (struct cm_api_listener){run.options.step, run.options.step_arg};
     if (status == CM_OK)

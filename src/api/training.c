@@ -14,7 +14,7 @@ struct new_call {
 /* ---- making ---- */
 
 static void describe_input(struct cm_arena *arena, const struct cm_trainer_input *input,
-                           struct cameo_value *out)
+                           struct cameo_value_info *out)
 {
     const struct cm_type *type = input->type;
     /* Symbols have no names here: a size that is not fixed prints as "?". */
@@ -45,23 +45,23 @@ static void describe_input(struct cm_arena *arena, const struct cm_trainer_input
 }
 
 static void describe_variable(struct cm_arena *arena, const struct cm_trainer *trainer, size_t i,
-                              struct cameo_tensor *out)
+                              struct cameo_initializer *out)
 {
     const struct cm_tensor *tensor = cm_trainer_state(trainer, i);
     int64_t *dims = CM_NEW_ARRAY(arena, int64_t, (size_t)tensor->shape.rank);
 
     for (int d = 0; d < tensor->shape.rank; d++)
         dims[d] = tensor->shape.dims[d];
-    *out = (struct cameo_tensor){.name = cm_api_text(arena, cm_trainer_state_name(trainer, i)),
-                                 .dtype = (enum cameo_dtype)tensor->type,
-                                 .rank = (size_t)tensor->shape.rank,
-                                 .dims = dims,
-                                 .elements = cm_tensor_count(tensor),
-                                 .bytes = cm_tensor_bytes(tensor),
-                                 .location = {"", 0},
-                                 .is_state = true,
-                                 .training = -1,
-                                 .doc_string = {"", 0}};
+    *out = (struct cameo_initializer){.name = cm_api_text(arena, cm_trainer_state_name(trainer, i)),
+                                      .dtype = (enum cameo_dtype)tensor->type,
+                                      .rank = (size_t)tensor->shape.rank,
+                                      .dims = dims,
+                                      .elements = cm_tensor_count(tensor),
+                                      .bytes = cm_tensor_bytes(tensor),
+                                      .location = {"", 0},
+                                      .is_state = true,
+                                      .training = -1,
+                                      .doc_string = {"", 0}};
 }
 
 static void describe(struct cameo_trainer *t)
@@ -71,12 +71,12 @@ static void describe(struct cameo_trainer *t)
     const size_t variables = cm_trainer_state_count(t->trainer);
     const size_t scalars = cm_trainer_scalar_count(t->trainer);
 
-    t->inputs = CM_NEW_ARRAY(arena, struct cameo_value, inputs);
+    t->inputs = CM_NEW_ARRAY(arena, struct cameo_value_info, inputs);
     t->fed = CM_NEW_ARRAY(arena, struct cm_tensor, inputs);
     t->in = CM_NEW_ARRAY(arena, const struct cm_tensor *, inputs);
     for (size_t i = 0; i < inputs; i++)
         describe_input(arena, cm_trainer_input(t->trainer, i), &t->inputs[i]);
-    t->variables = CM_NEW_ARRAY(arena, struct cameo_tensor, variables);
+    t->variables = CM_NEW_ARRAY(arena, struct cameo_initializer, variables);
     for (size_t i = 0; i < variables; i++)
         describe_variable(arena, t->trainer, i, &t->variables[i]);
     cm_api_describe_parameters(t);
@@ -189,7 +189,8 @@ size_t cameo_trainer_input_count(const struct cameo_trainer *trainer)
     return cm_trainer_input_count(trainer->trainer);
 }
 
-const struct cameo_value *cameo_trainer_input(const struct cameo_trainer *trainer, size_t index)
+const struct cameo_value_info *cameo_trainer_input(const struct cameo_trainer *trainer,
+                                                   size_t index)
 {
     return index < cameo_trainer_input_count(trainer) ? &trainer->inputs[index] : NULL;
 }
@@ -199,7 +200,8 @@ size_t cameo_trainer_variable_count(const struct cameo_trainer *trainer)
     return cm_trainer_state_count(trainer->trainer);
 }
 
-const struct cameo_tensor *cameo_trainer_variable(const struct cameo_trainer *trainer, size_t index)
+const struct cameo_initializer *cameo_trainer_variable(const struct cameo_trainer *trainer,
+                                                       size_t index)
 {
     return index < cameo_trainer_variable_count(trainer) ? &trainer->variables[index] : NULL;
 }
@@ -214,7 +216,7 @@ size_t cameo_trainer_find_variable(const struct cameo_trainer *trainer, const ch
 static enum cm_status check_values(const struct cameo_trainer *trainer, size_t index,
                                    const void *values, size_t size, struct cm_error *err)
 {
-    const struct cameo_tensor *row = cameo_trainer_variable(trainer, index);
+    const struct cameo_initializer *row = cameo_trainer_variable(trainer, index);
 
     if (!row)
         return cm_fail(err, CM_BAD_ARGUMENT, "there is no variable %zu, the model has %zu", index,
@@ -318,8 +320,8 @@ static enum cm_status borrow(const struct cameo_feed *feed, const char *name, bo
 {
     struct cm_shape shape;
 
-    if (feed->datum) {
-        const struct cm_datum *datum = cm_api_datum(feed->datum);
+    if (feed->value) {
+        const struct cm_datum *datum = cm_api_value(feed->value);
 
         if (datum->kind != CM_KIND_TENSOR)
             return cm_fail(err, CM_BAD_ARGUMENT, "input '%.200s' is fed with no tensor", name);
@@ -527,7 +529,7 @@ static enum cm_status take_prediction(struct prediction *p, struct cameo_fetch *
         CM_TRY(cm_datum_share(&p->out[o], &shared, &p->err));
         enum cm_status status = cm_api_own(&shared, &p->err);
         if (status == CM_OK)
-            status = cm_api_take(&shared, &fetch->datum, &p->err);
+            status = cm_api_take(&shared, &fetch->value, &p->err);
         cm_datum_drop(&shared);
         return status;
     }
@@ -547,8 +549,8 @@ static enum cm_status predict(struct prediction *p, const struct cameo_feed *fee
     for (size_t o = 0; o < p->n_out; o++)
         cm_datum_drop(&p->out[o]);
     for (size_t f = 0; f < fetch_count && status; f++) {
-        cameo_datum_free(fetches[f].datum);
-        fetches[f].datum = NULL;
+        cameo_value_free(fetches[f].value);
+        fetches[f].value = NULL;
     }
     return status;
 }
@@ -566,7 +568,7 @@ enum cameo_status cameo_trainer_predict(struct cameo_trainer *trainer,
         prepare(trainer, cm_trainer_prepare_prediction, &trainer->predicts, &p.err);
 
     for (size_t f = 0; f < fetch_count; f++)
-        fetches[f].datum = NULL;
+        fetches[f].value = NULL;
     if (status)
         return cm_api_done(status, &p.err, err);
     p.n_in = cm_trainer_predict_input_count(trainer->trainer);

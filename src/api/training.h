@@ -12,8 +12,8 @@ struct cameo_trainer {
     struct cameo_model *model;
     struct cm_trainer *trainer;
     struct cameo_trainer_options options;
-    struct cameo_value *inputs;
-    struct cameo_tensor *variables;
+    struct cameo_value_info *inputs;
+    struct cameo_initializer *variables;
     struct cameo_parameter *parameters;
     const char **scalar_names;
     struct cm_trainer_scalar *scalars;

@@ -9,7 +9,7 @@ void cm_api_describe_parameters(struct cameo_trainer *t)
     t->parameters = CM_NEW_ARRAY(&t->arena, struct cameo_parameter, count);
     for (size_t i = 0; i < count; i++) {
         const struct cm_trainer_parameter from = cm_trainer_parameter(t->trainer, i);
-        const struct cameo_tensor *variable = &t->variables[from.variable];
+        const struct cameo_initializer *variable = &t->variables[from.variable];
 
         t->parameters[i] = (struct cameo_parameter){.name = variable->name,
                                                     .variable = from.variable,

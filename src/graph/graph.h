@@ -146,6 +146,7 @@ struct cm_graph {
     size_t n_outputs;
     struct cm_map names; /* values defined here that have a name */
     bool has_stale;
+    uint32_t n_streams; /* of a closed graph: numbers given to random nodes in it so far */
 };
 
 struct cm_module_options {
@@ -203,6 +204,8 @@ struct cm_node_spec {
     const struct cm_origin *origin;
     uint32_t stream;
     enum cm_node_phase phase;
+    const struct cm_node *alike; /* what it is a copy of: results have the declared types of that
+                                    one's, and where the operands are known alike, so are they */
 };
 
 /* Adds a node before `before` (NULL: at the end) and types it. On failure the graph is as before.

@@ -41,8 +41,7 @@ struct cm_module {
     int call_depth; /* function bodies being expanded inside each other */
     bool is_widened;
     bool lenient;
-    uint32_t n_streams; /* numbers given to random nodes so far */
-    struct {            /* nodes that nobody may read: new ones, and those that lost a reader */
+    struct { /* nodes that nobody may read: new ones, and those that lost a reader */
         struct cm_node **items;
         size_t count, capacity;
     } unread;

@@ -47,7 +47,7 @@ static void use_model(struct cameo_model *model, const uint8_t *data, size_t siz
     if (cameo_model_check(model, NULL, &findings, NULL) == CAMEO_OK)
         cameo_findings_free(findings);
     for (size_t i = 0; i < cameo_model_summary(model)->initializer_count; i++) {
-        const struct cameo_tensor *tensor = cameo_model_initializer(model, i);
+        const struct cameo_initializer *tensor = cameo_model_initializer(model, i);
 
         if (tensor->bytes <= size)
             set_values(model, i, (size_t)tensor->bytes);

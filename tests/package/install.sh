@@ -57,8 +57,8 @@ int main(int argc, char **argv)
         fprintf(stderr, "%s\n", err.message);
         return 1;
     }
-    good = cameo_datum_real(fetch.datum, 0) == 2 && cameo_datum_real(fetch.datum, 1) == 4;
-    cameo_datum_free(fetch.datum);
+    good = cameo_value_real(fetch.value, 0) == 2 && cameo_value_real(fetch.value, 1) == 4;
+    cameo_value_free(fetch.value);
     cameo_session_free(session);
     cameo_model_free(model);
     return good ? 0 : 1;

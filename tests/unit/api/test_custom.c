@@ -30,7 +30,7 @@ static const uint64_t floats = CAMEO_TYPE_BIT(CAMEO_FLOAT) | CAMEO_TYPE_BIT(CAME
 static enum cameo_status limit_run(struct cameo_call *call, void *arg)
 {
     const float limit = cameo_call_float(call, "limit");
-    struct cameo_tensor_view x, y;
+    struct cameo_tensor x, y;
 
     (void)arg;
     if (!cameo_call_input(call, 0, &x) || !cameo_call_output(call, 0, &y))

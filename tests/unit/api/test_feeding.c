@@ -57,7 +57,7 @@ void test_feeding__dimensions_of_one_name_have_one_size(void)
                      "'N' is 2 in input 'x' (float[N,M]) and 3 in input 'k' (int64[N])");
         feeds[0] = feed(0, CAMEO_FLOAT, 2, three_by_three, x);
         CHECK_INT(cameo_session_run(session, feeds, 2, &fetch, 1, NULL, &err), CAMEO_OK);
-        cameo_datum_free(fetch.datum);
+        cameo_value_free(fetch.value);
         cameo_session_free(session);
         cameo_model_free(model);
     }
@@ -190,7 +190,7 @@ void test_feeding__every_engine_tells_each_step_and_what_is_held(void)
         CHECK_INT(count.all, 7);
         CHECK_INT(count.inner, 6);
         CHECK(count.live >= sizeof x);
-        cameo_datum_free(fetch.datum);
+        cameo_value_free(fetch.value);
         cameo_session_free(session);
         cameo_model_free(model);
     }

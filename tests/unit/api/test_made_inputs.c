@@ -51,8 +51,8 @@ void test_made_inputs__can_be_run_and_say_which_sizes_were_open(void)
     const struct cameo_feed *feeds = cameo_made_inputs_feeds(made, &count);
     CHECK_INT(count, 2);
     CHECK_INT(cameo_session_run(t.session, feeds, count, &fetch, 1, NULL, &t.err), CAMEO_OK);
-    CHECK_INT(cameo_datum_count(fetch.datum), 4);
-    cameo_datum_free(fetch.datum);
+    CHECK_INT(cameo_value_count(fetch.value), 4);
+    cameo_value_free(fetch.value);
     cameo_made_inputs_free(made);
     close_net(&t);
 }
@@ -71,7 +71,7 @@ void test_made_inputs__take_the_sizes_of_what_is_fed(void)
     const struct cameo_feed *feeds = cameo_made_inputs_feeds(made, &count);
     CHECK_INT(count, 1);
     CHECK_INT(feeds[0].index, 1);
-    CHECK_INT(cameo_datum_dims(feeds[0].datum)[0], 2);
+    CHECK_INT(cameo_value_dims(feeds[0].value)[0], 2);
     cameo_made_inputs_free(made);
     close_net(&t);
 }
@@ -93,7 +93,7 @@ void test_made_inputs__sizes_can_be_set(void)
     CHECK_INT(cameo_session_make_inputs(t.session, &options, NULL, 0, &made, &t.err), CAMEO_OK);
     CHECK(!cameo_made_inputs_size(made, 0));
     const struct cameo_feed *feeds = cameo_made_inputs_feeds(made, &count);
-    CHECK_INT(cameo_datum_dims(feeds[0].datum)[0], 5);
+    CHECK_INT(cameo_value_dims(feeds[0].value)[0], 5);
     cameo_made_inputs_free(made);
     options.shapes = &(const struct cameo_input_shape){"q", 2, dims};
     CHECK_INT(cameo_session_make_inputs(t.session, &options, NULL, 0, &made, &t.err),

@@ -69,7 +69,7 @@ static void no_note(void *arg, const char *key, const char *value)
 static const struct cameo_custom_operator no_operator = CAMEO_CUSTOM_OPERATOR_INIT;
 static struct cameo_model *model_out;
 static struct cameo_findings *findings_out;
-static struct cameo_datum *datum_out;
+static struct cameo_value *datum_out;
 static struct cameo_arrays *arrays_out;
 static struct cameo_dataset *dataset_out;
 static struct cameo_session *session_out;
@@ -106,9 +106,9 @@ ROW(cameo_model_check,
 ROW(cameo_model_blockers,
     REFUSES("'model'", cameo_model_blockers(NULL, NULL, &findings_out, err));
     REFUSES("'out'", cameo_model_blockers(t->model, NULL, NULL, err));)
-ROW(cameo_datum_new,
-    REFUSES("'out'", cameo_datum_new(CAMEO_FLOAT, 0, NULL, NULL, err));
-    REFUSES("rank 1", cameo_datum_new(CAMEO_FLOAT, 1, NULL, &datum_out, err));)
+ROW(cameo_value_new,
+    REFUSES("'out'", cameo_value_new(CAMEO_FLOAT, 0, NULL, NULL, err));
+    REFUSES("rank 1", cameo_value_new(CAMEO_FLOAT, 1, NULL, &datum_out, err));)
 ROW(cameo_arrays_open,
     REFUSES("'path'", cameo_arrays_open(NULL, CAMEO_KIND_NONE, &arrays_out, err));
     REFUSES("'out'", cameo_arrays_open("x.npy", CAMEO_KIND_NONE, NULL, err));)
@@ -242,7 +242,7 @@ static const struct row rows[] = {
     LISTED(cameo_model_write),
     LISTED(cameo_model_check),
     LISTED(cameo_model_blockers),
-    LISTED(cameo_datum_new),
+    LISTED(cameo_value_new),
     LISTED(cameo_arrays_load),
     LISTED(cameo_arrays_open),
     LISTED(cameo_arrays_save),
@@ -371,7 +371,7 @@ void test_null_arguments__do_no_harm_where_there_is_no_status(void)
               cameo_trainer_variable_count(t.trainer));
     cameo_model_free(NULL);
     cameo_findings_free(NULL);
-    cameo_datum_free(NULL);
+    cameo_value_free(NULL);
     cameo_arrays_free(NULL);
     cameo_session_free(NULL);
     cameo_made_inputs_free(NULL);

@@ -111,7 +111,7 @@ static unsigned long long count(const char *text, const char *backend, bool ours
         fail_msg("%s", err.message);
     const size_t n_in = cameo_session_input_count(session);
     for (size_t i = 0; i < n_in; i++) {
-        const struct cameo_value *input = cameo_session_input(session, i);
+        const struct cameo_value_info *input = cameo_session_input(session, i);
         size_t bytes = input->dtype == CAMEO_BOOL ? 1 : 4;
 
         for (int axis = 0; axis < input->rank; axis++) {
@@ -125,7 +125,7 @@ static unsigned long long count(const char *text, const char *backend, bool ours
                                        .data = zeros,
                                        .bytes = bytes};
     }
-    const struct cameo_value *output = cameo_session_output(session, 0);
+    const struct cameo_value_info *output = cameo_session_output(session, 0);
     struct cameo_fetch fetch = {
         .dtype = CAMEO_FLOAT, .rank = output->rank, .dims = dims[MOST], .data = room, .bytes = 4};
     for (int axis = 0; axis < output->rank; axis++) {

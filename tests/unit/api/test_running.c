@@ -78,16 +78,16 @@ static void check_run(struct cameo_session *session)
     if (cameo_session_run(session, feeds, 2, fetches, 2, NULL, &err) != CAMEO_OK)
         fail_msg("%s", err.message);
     CHECK(mine[0] == 2 && mine[3] == 8);
-    CHECK(fetches[1].datum == NULL);
-    CHECK_INT(cameo_datum_kind(fetches[0].datum), CAMEO_KIND_TENSOR);
-    CHECK_INT(cameo_datum_dtype(fetches[0].datum), CAMEO_FLOAT);
-    CHECK_INT(cameo_datum_rank(fetches[0].datum), 2);
-    CHECK_INT(cameo_datum_dims(fetches[0].datum)[0], 2);
-    CHECK_INT(cameo_datum_bytes(fetches[0].datum), 16);
-    CHECK(((const float *)cameo_datum_data(fetches[0].datum))[3] == 28);
-    CHECK(cameo_datum_real(fetches[0].datum, 0) == 12);
-    CHECK(cameo_datum_real(fetches[0].datum, 4) == 0);
-    cameo_datum_free(fetches[0].datum);
+    CHECK(fetches[1].value == NULL);
+    CHECK_INT(cameo_value_kind(fetches[0].value), CAMEO_KIND_TENSOR);
+    CHECK_INT(cameo_value_dtype(fetches[0].value), CAMEO_FLOAT);
+    CHECK_INT(cameo_value_rank(fetches[0].value), 2);
+    CHECK_INT(cameo_value_dims(fetches[0].value)[0], 2);
+    CHECK_INT(cameo_value_bytes(fetches[0].value), 16);
+    CHECK(((const float *)cameo_value_data(fetches[0].value))[3] == 28);
+    CHECK(cameo_value_real(fetches[0].value, 0) == 12);
+    CHECK(cameo_value_real(fetches[0].value, 4) == 0);
+    cameo_value_free(fetches[0].value);
 }
 
 void test_session__runs_with_every_engine(void)
@@ -153,7 +153,7 @@ void test_session__wrong_inputs_are_one_sentence_and_the_session_lives_on(void)
         CHECK_INT(cameo_session_run(session, feeds, 2, &fetch, 1, NULL, &err), CAMEO_BAD_ARGUMENT);
         if (!strstr(err.message, parts[i]))
             fail_msg("row %zu: %s", i, err.message);
-        CHECK(fetch.datum == NULL);
+        CHECK(fetch.value == NULL);
     }
     check_run(session);
     cameo_session_free(session);
@@ -388,11 +388,11 @@ void test_session__an_input_handed_through_is_the_callers_own_copy(void)
             fail_msg("%s", err.message);
         free(values);
         free(bytes);
-        CHECK(cameo_datum_real(fetches[0].datum, 1) == 20);
-        CHECK_STRING(cameo_datum_string(fetches[1].datum, 0).data, "abc");
-        CHECK_STRING(cameo_datum_string(fetches[1].datum, 1).data, "");
-        cameo_datum_free(fetches[0].datum);
-        cameo_datum_free(fetches[1].datum);
+        CHECK(cameo_value_real(fetches[0].value, 1) == 20);
+        CHECK_STRING(cameo_value_string(fetches[1].value, 0).data, "abc");
+        CHECK_STRING(cameo_value_string(fetches[1].value, 1).data, "");
+        cameo_value_free(fetches[0].value);
+        cameo_value_free(fetches[1].value);
         cameo_session_free(session);
     }
     cameo_model_free(model);
@@ -439,15 +439,15 @@ void test_datum__set_real_rounds_to_each_type(void)
     const int64_t dims[] = {3};
 
     for (size_t i = 0; i < CM_COUNT(rows); i++) {
-        struct cameo_datum *datum;
+        struct cameo_value *value;
 
-        CHECK_INT(cameo_datum_new(rows[i].dtype, 1, dims, &datum, NULL), CAMEO_OK);
-        cameo_datum_set_real(datum, 1, rows[i].value);
-        cameo_datum_set_real(datum, 3, rows[i].value); /* past the end: nothing */
-        CHECK(cameo_datum_real(datum, 0) == 0 && cameo_datum_real(datum, 2) == 0);
-        if (cameo_datum_real(datum, 1) != rows[i].expected)
-            fail_msg("row %zu: %g", i, cameo_datum_real(datum, 1));
-        cameo_datum_free(datum);
+        CHECK_INT(cameo_value_new(rows[i].dtype, 1, dims, &value, NULL), CAMEO_OK);
+        cameo_value_set_real(value, 1, rows[i].value);
+        cameo_value_set_real(value, 3, rows[i].value); /* past the end: nothing */
+        CHECK(cameo_value_real(value, 0) == 0 && cameo_value_real(value, 2) == 0);
+        if (cameo_value_real(value, 1) != rows[i].expected)
+            fail_msg("row %zu: %g", i, cameo_value_real(value, 1));
+        cameo_value_free(value);
     }
 }
 
@@ -465,7 +465,7 @@ static enum cameo_status scale_infer(struct cameo_infer *in, void *arg)
 
 static enum cameo_status scale_run(struct cameo_call *call, void *arg)
 {
-    struct cameo_tensor_view x, y;
+    struct cameo_tensor x, y;
 
     CHECK(arg == &scale_tag);
     if (!cameo_call_input(call, 0, &x) || !cameo_call_output(call, 0, &y))
@@ -521,8 +521,8 @@ static double run_scaled(const struct cameo_registry *registry, const char *back
     if (cameo_session_new(model, &options, &session, &err) != CAMEO_OK ||
         cameo_session_run(session, &feed, 1, &fetch, 1, NULL, &err) != CAMEO_OK)
         fail_msg("%s", err.message);
-    const double result = cameo_datum_real(fetch.datum, 1);
-    cameo_datum_free(fetch.datum);
+    const double result = cameo_value_real(fetch.value, 1);
+    cameo_value_free(fetch.value);
     cameo_session_free(session);
     cameo_model_free(model);
     return result;
@@ -617,7 +617,7 @@ static enum cameo_status evens_infer(struct cameo_infer *in, void *arg)
 /* Every second element: the size is known only now. */
 static enum cameo_status evens_run(struct cameo_call *call, void *arg)
 {
-    struct cameo_tensor_view x, y;
+    struct cameo_tensor x, y;
 
     (void)arg;
     if (!cameo_call_input(call, 0, &x))
@@ -655,9 +655,9 @@ void test_registry__sizes_may_be_known_only_at_the_run(void)
     if (cameo_session_new(model, &options, &session, &err) != CAMEO_OK ||
         cameo_session_run(session, &feed, 1, &fetch, 1, NULL, &err) != CAMEO_OK)
         fail_msg("%s", err.message);
-    CHECK_INT(cameo_datum_count(fetch.datum), 2);
-    CHECK(cameo_datum_real(fetch.datum, 1) == 3);
-    cameo_datum_free(fetch.datum);
+    CHECK_INT(cameo_value_count(fetch.value), 2);
+    CHECK(cameo_value_real(fetch.value, 1) == 3);
+    cameo_value_free(fetch.value);
     cameo_session_free(session);
     cameo_registry_free(registry);
     cameo_model_free(model);
@@ -686,7 +686,7 @@ static enum cameo_status attributes_run(struct cameo_call *call, void *arg)
     const int64_t *ints = cameo_call_ints(call, "ints", &n_ints);
     const float *list = cameo_call_floats(call, "floats", &n_floats);
     const struct cameo_text text = cameo_call_string(call, "s");
-    struct cameo_tensor_view y;
+    struct cameo_tensor y;
 
     (void)arg;
     CHECK_INT(cameo_call_input_count(call), 1);
@@ -741,8 +741,8 @@ void test_registry__functions_see_attributes_of_every_kind(void)
     if (cameo_session_new(model, &options, &session, &err) != CAMEO_OK ||
         cameo_session_run(session, &feed, 1, &fetch, 1, NULL, &err) != CAMEO_OK)
         fail_msg("%s", err.message);
-    CHECK(cameo_datum_real(fetch.datum, 0) == 6.5);
-    cameo_datum_free(fetch.datum);
+    CHECK(cameo_value_real(fetch.value, 0) == 6.5);
+    cameo_value_free(fetch.value);
     cameo_session_free(session);
     cameo_registry_free(registry);
     cameo_model_free(model);
@@ -769,27 +769,27 @@ void test_session__sequences_come_out_and_go_through_files(void)
     folder_path(&folder, "s.pb", path);
     if (cameo_session_run(first, &feed, 1, &fetch, 1, NULL, &err) != CAMEO_OK)
         fail_msg("%s", err.message);
-    CHECK_INT(cameo_datum_kind(fetch.datum), CAMEO_KIND_SEQUENCE);
-    CHECK_INT(cameo_datum_item_count(fetch.datum), 2);
-    CHECK(cameo_datum_item(fetch.datum, 2) == NULL);
-    CHECK(cameo_datum_real(cameo_datum_item(fetch.datum, 1), 3) == 4);
+    CHECK_INT(cameo_value_kind(fetch.value), CAMEO_KIND_SEQUENCE);
+    CHECK_INT(cameo_value_item_count(fetch.value), 2);
+    CHECK(cameo_value_item(fetch.value, 2) == NULL);
+    CHECK(cameo_value_real(cameo_value_item(fetch.value, 1), 3) == 4);
 
-    const struct cameo_datum *values[] = {fetch.datum};
+    const struct cameo_value *values[] = {fetch.value};
     const char *const names[] = {"s"};
     CHECK_INT(cameo_arrays_save(path, names, values, 1, NULL), CAMEO_OK);
     CHECK_INT(cameo_arrays_open(path, cameo_session_input(second, 0)->kind, &arrays, NULL),
               CAMEO_OK);
     CHECK_INT(cameo_arrays_count(arrays), 1);
-    feed = (struct cameo_feed){.name = "s", .datum = cameo_arrays_at(arrays, 0)};
+    feed = (struct cameo_feed){.name = "s", .value = cameo_arrays_at(arrays, 0)};
     if (cameo_session_run(second, &feed, 1, &length, 1, NULL, &err) != CAMEO_OK)
         fail_msg("%s", err.message);
-    CHECK_INT(cameo_datum_integer(length.datum, 0), 2);
+    CHECK_INT(cameo_value_integer(length.value, 0), 2);
     wrong = feed_x();
     wrong.name = "s";
     CHECK_INT(cameo_session_run(second, &wrong, 1, NULL, 0, NULL, &err), CAMEO_BAD_ARGUMENT);
     CHECK(strstr(err.message, "input 's' is a tensor, needs a sequence"));
-    cameo_datum_free(length.datum);
-    cameo_datum_free(fetch.datum);
+    cameo_value_free(length.value);
+    cameo_value_free(fetch.value);
     cameo_arrays_free(arrays);
     folder_remove(&folder);
     cameo_session_free(first);

@@ -14,7 +14,7 @@ static const char text[] =
 
 static enum cameo_status same(struct cameo_call *call, void *arg)
 {
-    struct cameo_tensor_view x, y;
+    struct cameo_tensor x, y;
 
     (void)arg;
     if (cameo_call_input(call, 0, &x) && cameo_call_output(call, 0, &y))
@@ -55,17 +55,17 @@ static enum cameo_status run_once(struct cameo_session *session, const char *pat
 
     const bool ran = status == CAMEO_OK;
     if (ran) {
-        const struct cameo_datum *values[] = {fetches[0].datum, fetches[1].datum};
+        const struct cameo_value *values[] = {fetches[0].value, fetches[1].value};
         const char *const names[] = {"y", "t"};
 
-        CHECK(cameo_datum_real(values[0], 5) == 15);
-        CHECK_STRING(cameo_datum_string(values[1], 0).data, "word");
-        CHECK_INT(cameo_datum_count(fetches[2].datum), 10);
+        CHECK(cameo_value_real(values[0], 5) == 15);
+        CHECK_STRING(cameo_value_string(values[1], 0).data, "word");
+        CHECK_INT(cameo_value_count(fetches[2].value), 10);
         status = cameo_arrays_save(path, names, values, 2, err);
     }
     for (size_t i = 0; i < CM_COUNT(fetches); i++) {
-        CHECK((fetches[i].datum != NULL) == ran);
-        cameo_datum_free(fetches[i].datum);
+        CHECK((fetches[i].value != NULL) == ran);
+        cameo_value_free(fetches[i].value);
     }
     if (status == CAMEO_OK)
         status = cameo_arrays_open(path, CAMEO_KIND_NONE, &arrays, err);

@@ -212,8 +212,8 @@ void test_training__evaluation_and_prediction_leave_everything_alone(void)
     CHECK(fabs(measure.absolute - 3) < 1e-5 && fabs(measure.squared - 5) < 1e-5);
     CHECK(measure.targets == 9 && measure.target_squares == 45);
     OK(cameo_trainer_predict(trainer, feeds, 1, &fetch, 1, &err));
-    CHECK(fabs(cameo_datum_real(fetch.datum, 1) - 4) < 1e-5);
-    cameo_datum_free(fetch.datum);
+    CHECK(fabs(cameo_value_real(fetch.value, 1) - 4) < 1e-5);
+    cameo_value_free(fetch.value);
     CHECK(fabsf(weight(trainer) - 2) < 1e-6f);
     CHECK(cameo_trainer_predict(trainer, feeds, 2, &fetch, 1, &err) == CAMEO_BAD_ARGUMENT);
     CHECK(strstr(err.message, "reads no input 't'"));
@@ -234,7 +234,7 @@ static const char two_strangers[] =
 
 static enum cameo_status copy_run(struct cameo_call *call, void *arg)
 {
-    struct cameo_tensor_view in, out;
+    struct cameo_tensor in, out;
 
     (void)arg;
     if (cameo_call_input(call, 0, &in) && cameo_call_output(call, 0, &out))
