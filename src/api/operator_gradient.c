@@ -130,8 +130,7 @@ static void read_example(struct example *e, struct cm_str line)
 
     e->n_outputs = (size_t)(schema->min_outputs > 0 ? schema->min_outputs : 1);
     for (size_t i = 0; !line.size && i < (size_t)schema->min_inputs; i++) {
-        const struct cm_schema_param *param =
-            &schema->inputs[i < schema->input_count ? i : schema->input_count - 1];
+        const struct cm_schema_param *param = cm_schema_input(schema, i);
         add_word(e, cm_arena_printf(e->arena, "%s[N]", usual_type(schema, param)));
     }
     if (bar) {
