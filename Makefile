@@ -117,6 +117,11 @@ gen: ## rewrite the committed files that are generated (data/, docs/operators.md
 	@$(PYTHON) tools/gen_operator_docs.py
 	@$(PYTHON) tools/gen_gradient_docs.py
 
+messages: ## list every sentence that users can meet in build/messages.txt, to be read as a whole
+	@mkdir -p build
+	@$(PYTHON) tools/list_messages.py >build/messages.txt
+	@wc -l build/messages.txt
+
 install: ## headers, libraries, command, manual and completions under PREFIX
 	@tools/setup.sh build
 	@tools/build.sh release product
@@ -126,4 +131,4 @@ clean: ## remove build/
 	rm -rf build
 
 .PHONY: help build demo demo-files test test-slow test-oom test-math test-parameters test-all test-update \
-	lint asan tsan aarch64 fuzz bench bench-parts coverage gen install clean
+	lint asan tsan aarch64 fuzz bench bench-parts coverage gen messages install clean
