@@ -1712,6 +1712,15 @@ CAMEO_API enum cameo_status cameo_model_gradient(const struct cameo_model *model
                                                  bool portable, struct cameo_model **out,
                                                  struct cameo_error *err);
 
+/* How an operator is differentiated, as Markdown: the section about it in docs/gradients.md. It has
+ * the formula, what is chosen where the operator is not smooth, operands without a gradient, what
+ * is kept from the forward pass, and the graph that its rule emits for an example. domain NULL:
+ * that of ai.onnx, or of whichever domain has it; name may be "domain.Name". opset 0: the newest;
+ * for an older one, says how its version is upgraded. An unknown operator is CAMEO_NOT_FOUND. */
+CAMEO_API enum cameo_status cameo_operator_gradient(const char *domain, const char *name,
+                                                    int64_t opset, cameo_write_fn *write, void *to,
+                                                    struct cameo_error *err);
+
 /* ---- optimizing ---- */
 
 /* A pass: a step of the way from a model to what runs. Sessions and trainers take all of them. */
