@@ -131,7 +131,7 @@ static int refuse_flags(void)
 /* The rows that the model's inputs fix, or otherwise. */
 static int64_t fixed_batch(const struct cameo_model *model, int64_t otherwise)
 {
-    const struct cameo_value *input;
+    const struct cameo_value_info *input;
 
     for (size_t i = 0; (input = cameo_model_input(model, i)); i++)
         if (!input->has_default && input->rank > 0 && input->dims[0].size > 0)

@@ -12,8 +12,8 @@ struct cameo_trainer {
     struct cameo_model *model;
     struct cm_trainer *trainer;
     struct cameo_trainer_options options;
-    struct cameo_value *inputs;
-    struct cameo_tensor *variables;
+    struct cameo_value_info *inputs;
+    struct cameo_initializer *variables;
     struct cameo_parameter *parameters;
     const char **scalar_names;
     struct cm_trainer_scalar *scalars;
@@ -31,6 +31,10 @@ enum cm_status cm_api_feed_trainer(struct cameo_trainer *trainer, const struct c
 enum cm_status cm_api_prepare_evaluation(struct cameo_trainer *trainer,
                                          struct cm_error *err) CM_MUST_CHECK;
 struct cameo_measure cm_api_measure(const struct cm_trainer_measure *from);
+/* Afterwards, with the status of what was fed: drops copies and lets go of what was taken over. */
+enum cm_status cm_api_fed_trainer(struct cameo_trainer *trainer, const struct cameo_feed *feeds,
+                                  size_t feed_count, enum cm_status status) CM_MUST_CHECK;
+void cm_api_unfeed_trainer(struct cameo_trainer *trainer);
 /* training_gradients.c: rows for the parameters. */
 void cm_api_describe_parameters(struct cameo_trainer *trainer);
 
@@ -40,7 +44,8 @@ struct cameo_dataset {
 
 struct cameo_batches {
     struct cm_feeder *feeder;
-    struct cameo_feed *feeds;
+    struct cameo_feed *feeds; /* of these tensors */
+    struct cameo_tensor *tensors;
     size_t n_inputs;
 };
 

@@ -14,6 +14,12 @@ static_assert((int)CAMEO_AFTER_STEP == (int)CM_AFTER_STEP &&
                   (int)CAMEO_AT_START == (int)CM_AT_START,
               "public numbers are the library's own");
 
+static void log_checkpoint(const struct cameo_trainer *trainer, const char *path)
+{
+    cm_api_log(trainer->model, CAMEO_LOG_INFO, "checkpoint '%s' is written after step %llu", path,
+               (unsigned long long)cameo_trainer_steps(trainer));
+}
+
 static struct cm_notes take_entries(struct cm_arena *arena, const struct cameo_entry *from,
                                     size_t count)
 {
@@ -63,7 +69,10 @@ static bool pass_on(void *arg, const struct cm_loop_progress *at)
                                             .means = at->means,
                                             .best_loss = at->best_loss};
 
-    return call->options.progress(call->options.progress_arg, &progress);
+    if (at->moment == CM_AFTER_CHECKPOINT)
+        log_checkpoint(call->trainer, at->checkpoint);
+    return !call->options.progress ||
+           call->options.progress(call->options.progress_arg, &progress);
 }
 
 static enum cm_status save_best(void *arg, const char *path, struct cm_error *err)
@@ -89,7 +98,7 @@ static enum cm_status run_guarded(struct cm_guard *guard, void *arg)
                                    .checkpoint_every = o->checkpoint_every,
                                    .keep = o->keep,
                                    .resume = o->resume,
-                                   .progress = o->progress ? pass_on : NULL,
+                                   .progress = pass_on,
                                    .progress_arg = call};
     struct cm_arena arena;
 
@@ -204,8 +213,11 @@ enum cameo_status cameo_checkpoint_save(struct cameo_trainer *trainer, const cha
                                    .path = path,
                                    .notes = notes ? notes : &none,
                                    .n_notes = notes ? note_count : 0};
+    const enum cameo_status status = checkpoint(&call, err);
 
-    return checkpoint(&call, err);
+    if (status == CAMEO_OK)
+        log_checkpoint(trainer, path);
+    return status;
 }
 
 enum cameo_status cameo_checkpoint_resume(struct cameo_trainer *trainer, const char *path,

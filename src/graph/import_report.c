@@ -251,8 +251,11 @@ static void look_for_missing(struct cm_import_context *context, const struct cm_
 void cm_import_list_missing(struct cm_import_context *context)
 {
     const struct cm_model_proto *model = context->model;
+    const struct cm_graph_proto *parts[2];
+    const size_t n_parts = cm_import_parts(context, parts);
 
-    look_for_missing(context, &model->graph->node, 0);
+    for (size_t i = 0; i < n_parts; i++)
+        look_for_missing(context, &parts[i]->node, 0);
     for (size_t i = 0; i < model->functions.count; i++) {
         const struct cm_function_proto *function = &model->functions.items[i];
         context->function = function;

@@ -115,9 +115,18 @@ enum cm_status cm_lower_import(struct cm_module *module, const struct cm_model_p
                                const struct cm_lower_options *options, struct cm_graph **out,
                                struct cm_error *err)
 {
-    const struct cm_import_options import = {.upgrade = cm_upgrade_node,
-                                             .adopts = cm_upgrade_adopts,
-                                             .obstacles = options ? options->obstacles : NULL};
+    const struct cm_import_options import = {.obstacles = options ? options->obstacles : NULL};
+    return cm_lower_import_as(module, model, &import, out, err);
+}
+
+enum cm_status cm_lower_import_as(struct cm_module *module, const struct cm_model_proto *model,
+                                  const struct cm_import_options *options, struct cm_graph **out,
+                                  struct cm_error *err)
+{
+    struct cm_import_options import = *options;
+
+    import.upgrade = cm_upgrade_node;
+    import.adopts = cm_upgrade_adopts;
     return cm_module_import(module, model, &import, out, err);
 }
 

@@ -60,6 +60,12 @@ enum cm_status cm_lower_import(struct cm_module *module, const struct cm_model_p
                                const struct cm_lower_options *options, struct cm_graph **out,
                                struct cm_error *err) CM_MUST_CHECK;
 
+/* The same, imported as options say; its upgrade and adopts are set here. */
+struct cm_import_options;
+enum cm_status cm_lower_import_as(struct cm_module *module, const struct cm_model_proto *model,
+                                  const struct cm_import_options *options, struct cm_graph **out,
+                                  struct cm_error *err) CM_MUST_CHECK;
+
 /* The same with Gradient nodes expanded and nothing else done: for what is written for people or
  * differentiated again. */
 enum cm_status cm_lower_gradients(struct cm_module *module, const struct cm_model_proto *model,
