@@ -358,6 +358,49 @@ void test_training__a_checkpoint_goes_on_with_the_same_bits(void)
     check_in_arena(checkpoint);
 }
 
+static void list_difference(void *arg, const char *condition, const char *was, const char *now)
+{
+    const size_t used = strlen(arg);
+
+    snprintf((char *)arg + used, 200 - used, "%s: %s -> %s\n", condition, was, now);
+}
+
+/* By hand, and of a run, which adds conditions of the data and of the caller's. */
+static void other_conditions(struct cm_arena *arena)
+{
+    const char *folder = case_folder(arena), *path = case_path(arena, folder, "a.safetensors");
+    struct cameo_resume_options resuming = CAMEO_RESUME_OPTIONS_INIT;
+    struct cameo_trainer_options options = CAMEO_TRAINER_OPTIONS_INIT;
+    char backend[] = "reference", list[200] = "";
+    struct cameo_model *model = load();
+    struct cameo_trainer *first = open_trainer(model), *second;
+    struct cameo_error err;
+
+    options.threads = 1;
+    options.seed = 3;
+    options.backend = backend;
+    OK(cameo_trainer_new(model, &options, &second, &err));
+    memset(backend, '?', sizeof backend - 1); /* it was copied */
+    OK(cameo_checkpoint_save(first, path, NULL, 0, &err));
+    CHECK(cameo_checkpoint_resume(second, path, NULL, &err) == CAMEO_BAD_ARGUMENT);
+    CHECK(strstr(err.message, "was written under other conditions"));
+    CHECK(strstr(err.message, "now it is reference; seed was 0, now it is 3"));
+    CHECK_INT(cameo_trainer_steps(second), 0);
+    resuming.anyway = true;
+    resuming.difference = list_difference;
+    resuming.difference_arg = list;
+    OK(cameo_checkpoint_resume(second, path, &resuming, &err));
+    CHECK(strstr(list, "-> reference\nseed: 0 -> 3\n"));
+    cameo_trainer_free(first);
+    cameo_trainer_free(second);
+    cameo_model_free(model);
+}
+
+void test_training__a_checkpoint_of_other_conditions_is_refused_unless_told_otherwise(void)
+{
+    check_in_arena(other_conditions);
+}
+
 static const char csv[] = "x,t\n1,3\n2,6\n3,9\n4,12\n5,15\n";
 
 static void batches(struct cm_arena *arena)
@@ -413,6 +456,60 @@ void test_training__batches_meet_inputs_by_name(void)
     check_in_arena(batches);
 }
 
+static void run_folder(struct cm_arena *arena)
+{
+    const char *folder = case_folder(arena), *data = case_path(arena, folder, "data.csv");
+    const char *checkpoints = case_path(arena, folder, "checkpoints");
+    struct cameo_loop_options options = CAMEO_LOOP_OPTIONS_INIT;
+    struct cameo_entry condition = {{"rate", 4}, {"0.1", 3}};
+    struct cameo_loop_result result = CAMEO_LOOP_RESULT_INIT;
+    struct cameo_dataset *dataset;
+    struct cameo_batches *all;
+    struct cameo_model *model = load();
+    struct cameo_trainer *trainer = open_trainer(model);
+    struct cameo_error err;
+    char newest[400], small[8];
+
+    case_write(data, csv, sizeof csv - 1);
+    OK(cameo_dataset_open(data, NULL, &dataset, &err));
+    OK(cameo_batches_new(dataset, trainer, NULL, &all, &err));
+    CHECK(!cameo_batches_scales(all, 0) && !cameo_batches_scales(all, 9));
+    OK(cameo_checkpoint_newest(checkpoints, newest, sizeof newest, &err));
+    CHECK_STRING(newest, "");
+    options.steps = 7;
+    options.checkpoint = checkpoints;
+    options.checkpoint_every = 2;
+    options.keep = 2;
+    options.conditions = &condition;
+    options.condition_count = 1;
+    OK(cameo_trainer_run(trainer, all, &options, &result, &err));
+    CHECK(result.first_loss > 0 && result.loss > 0);
+    CHECK_INT(case_count_files(checkpoints), 2);
+    OK(cameo_checkpoint_newest(checkpoints, newest, sizeof newest, &err));
+    CHECK_STRING(newest, case_path(arena, checkpoints, "step-0000000007.safetensors"));
+    CHECK(cameo_checkpoint_newest(checkpoints, small, sizeof small, &err) == CAMEO_BAD_ARGUMENT);
+    CHECK(cameo_checkpoint_newest(data, newest, sizeof newest, &err) == CAMEO_NOT_FOUND);
+    CHECK(cameo_trainer_run(trainer, all, &options, NULL, &err) == CAMEO_BAD_ARGUMENT);
+    CHECK(strstr(err.message, "holds checkpoints of another run"));
+    options.resume = true;
+    condition.value = (struct cameo_text){"0.2", 3};
+    CHECK(cameo_trainer_run(trainer, all, &options, NULL, &err) == CAMEO_BAD_ARGUMENT);
+    CHECK(strstr(err.message, "rate was 0.1, now it is 0.2"));
+    /* The last one by hand: its conditions of the data and the caller's do not count then. */
+    OK(cameo_checkpoint_newest(checkpoints, newest, sizeof newest, &err));
+    OK(cameo_trainer_initialize(trainer, &err));
+    OK(cameo_checkpoint_resume(trainer, newest, NULL, &err));
+    CHECK_INT(cameo_trainer_steps(trainer), 7);
+    cameo_batches_free(all);
+    cameo_dataset_free(dataset);
+    cameo_trainer_free(trainer);
+    cameo_model_free(model);
+}
+
+void test_training__a_run_keeps_its_newest_checkpoints_in_a_folder(void)
+{
+    check_in_arena(run_folder);
+}
 /* ---- memory ---- */
 
 /* Everything once, in whole steps or by halves; true when it came through. */
