@@ -71,8 +71,7 @@ static bool pass_on(void *arg, const struct cm_loop_progress *at)
 
     if (at->moment == CM_AFTER_CHECKPOINT)
         log_checkpoint(call->trainer, at->checkpoint);
-    return !call->options.progress ||
-           call->options.progress(call->options.progress_arg, &progress);
+    return !call->options.progress || call->options.progress(call->options.progress_arg, &progress);
 }
 
 static enum cm_status save_best(void *arg, const char *path, struct cm_error *err)
