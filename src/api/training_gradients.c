@@ -115,6 +115,7 @@ enum cameo_status cameo_trainer_compute(struct cameo_trainer *trainer,
         trainer->scalars[i] = (struct cm_trainer_scalar){0};
     if (status == CM_OK)
         status = cm_trainer_compute(trainer->trainer, trainer->in, trainer->scalars, &reason);
+    status = cm_api_fed_trainer(trainer, feeds, feed_count, status);
     if (status == CM_OK)
         give_scalars(trainer, scalars);
     return cm_api_done(status, &reason, err);

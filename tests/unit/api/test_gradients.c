@@ -1,6 +1,7 @@
 /* Steps by halves, flat parameters and gradients, and whole runs with a caller who is told. */
 // SPDX-License-Identifier: Apache-2.0
 #define _POSIX_C_SOURCE 200809L
+#include "api/lend.h"
 #include "base/folder.h"
 #include "cameo.h"
 #include "check.h"
@@ -85,18 +86,10 @@ static void fill(struct batch *batch, int number)
         batch->t[i][0] = batch->x[i][0] - batch->x[i][2];
         batch->t[i][1] = batch->x[i][1] * batch->x[i][1];
     }
-    batch->feeds[0] = (struct cameo_feed){.name = "x",
-                                          .dtype = CAMEO_FLOAT,
-                                          .rank = 2,
-                                          .dims = x_dims,
-                                          .data = batch->x,
-                                          .bytes = sizeof batch->x};
-    batch->feeds[1] = (struct cameo_feed){.name = "target",
-                                          .dtype = CAMEO_FLOAT,
-                                          .rank = 2,
-                                          .dims = t_dims,
-                                          .data = batch->t,
-                                          .bytes = sizeof batch->t};
+    batch->feeds[0] =
+        cameo_feed_tensor("x", lend(CAMEO_FLOAT, 2, x_dims, batch->x, sizeof batch->x));
+    batch->feeds[1] =
+        cameo_feed_tensor("target", lend(CAMEO_FLOAT, 2, t_dims, batch->t, sizeof batch->t));
 }
 
 static void check_same_variables(const struct cameo_trainer *a, const struct cameo_trainer *b)
@@ -226,12 +219,7 @@ static const int64_t pair[] = {2, 1};
 
 static struct cameo_feed feed(const char *name, const float *values)
 {
-    return (struct cameo_feed){.name = name,
-                               .dtype = CAMEO_FLOAT,
-                               .rank = 2,
-                               .dims = pair,
-                               .data = values,
-                               .bytes = 2 * sizeof *values};
+    return cameo_feed_tensor(name, lend(CAMEO_FLOAT, 2, pair, values, 2 * sizeof *values));
 }
 
 void test_gradients__what_the_caller_makes_of_them_is_applied(void)
