@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/prepare.h"
 
-#include "train/combine.h"
 #include "train/preparation.h"
 #include "train/step.h"
 #include "train/trainables.h"
