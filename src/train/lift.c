@@ -80,28 +80,21 @@ void cm_model_add_initializer(struct cm_preparation *p, const struct cm_tensor_p
     cm_msg_set(&graph->msg, CM_GRAPH_INITIALIZER);
 }
 
-void cm_lift_constants(struct cm_preparation *p, const struct cm_map *chosen)
+cm_value cm_lift_constant(struct cm_preparation *p, cm_value constant,
+                          const struct cm_tensor_proto *tensor)
 {
-    struct cm_graph_proto *graph = p->model->graph;
-    struct cm_node_proto *nodes = CM_NEW_ARRAY(p->arena, struct cm_node_proto, graph->node.count);
-    size_t kept = 0;
+    struct cm_module *module = p->inference->module;
+    const struct cm_str name = cm_preparation_name_of(p, constant);
+    struct cm_node *node = cm_value_get(module, constant)->node;
 
-    for (size_t i = 0; i < graph->node.count; i++) {
-        const struct cm_node_proto *node = &graph->node.items[i];
-        const struct cm_tensor_proto *tensor = cm_node_constant(p->arena, node);
-        if (tensor && cm_map_find(chosen, node->output.items[0])) {
-            cm_model_add_initializer(p, tensor, node->output.items[0]);
-            cm_preparation_note(p, "'%.*s', held in a Constant node, is now an initializer",
-                                CM_STR_FMT(node->output.items[0]));
-        } else {
-            nodes[kept++] = *node;
-        }
-    }
-    if (kept == graph->node.count)
-        return;
-    graph->node.items = nodes;
-    graph->node.count = kept;
-    cm_msg_set(&graph->msg, CM_GRAPH_NODE);
+    cm_value_set_name(module, constant, CM_STR_NONE);
+    const cm_value value = cm_preparation_tensor(p, p->inference, tensor, name);
+    cm_preparation_add(p, value, node->origin->proto);
+    cm_value_replace(module, constant, value);
+    cm_graph_remove_node(node);
+    cm_preparation_note(p, "'%.*s', held in a Constant node, is now an initializer",
+                        CM_STR_FMT(name));
+    return value;
 }
 
 /* ---- bodies ---- */

@@ -269,17 +269,12 @@ static struct cm_str own_name(struct foreign *f, struct cm_str name)
 
 static cm_value take_initializer(struct foreign *f, const struct cm_tensor_proto *from)
 {
-    struct cm_tensor_proto *tensor = CM_NEW(f->p->arena, struct cm_tensor_proto);
-
     if (from->data_location == CM_LOCATION_EXTERNAL) {
         cm_preparation_block(f->p, "loss %s: initializer '%.*s' is in another file",
                              f->p->options->loss, CM_STR_FMT(from->name));
         return 0;
     }
-    *tensor = *from;
-    tensor->name = own_name(f, from->name);
-    cm_msg_set(&tensor->msg, CM_TENSOR_NAME);
-    return cm_preparation_tensor(f->p, tensor);
+    return cm_preparation_tensor(f->p, f->p->build.graph, from, own_name(f, from->name));
 }
 
 /* The results of its nodes, from `node` on, are called as in its file, behind "loss.". */
