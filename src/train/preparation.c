@@ -10,7 +10,7 @@
 #include "onnx/tensor_data.h"
 #include "rewrite/write_model.h"
 
-enum { DEPTH_MAX = 64 };
+enum { DEPTH_MAX = 64, IN_GRAPH = 1, IN_BODY = 2 };
 
 /* ---- names ---- */
 
@@ -205,12 +205,12 @@ cm_value cm_preparation_tensor(struct cm_preparation *p, struct cm_graph *graph,
     return value;
 }
 
-void cm_preparation_add(struct cm_preparation *p, cm_value value,
-                        const struct cm_node_proto *instead_of)
+void cm_preparation_add(struct cm_preparation *p, cm_value value, struct cm_str instead,
+                        bool in_body)
 {
     *CM_PUSH(p->arena, &p->added) = value;
-    if (instead_of)
-        cm_map_insert(&p->gone, p->arena, instead_of->output.items[0], NULL);
+    if (instead.size)
+        *cm_map_insert(&p->gone, p->arena, instead, NULL) = in_body ? IN_BODY : IN_GRAPH;
 }
 
 /* The initialization makes the zeros again from their shape. */
@@ -347,34 +347,78 @@ static void write_readers(struct cm_preparation *p, cm_value value)
     }
 }
 
+/* What became an initializer goes from where it was. */
+static void drop_gone(struct cm_preparation *p, struct cm_graph_proto *graph, int depth)
+{
+    const uint64_t here = depth ? IN_BODY : IN_GRAPH;
+    struct cm_node_proto *nodes = CM_NEW_ARRAY(p->arena, struct cm_node_proto, graph->node.count);
+    struct cm_tensor_proto *tensors =
+        CM_NEW_ARRAY(p->arena, struct cm_tensor_proto, graph->initializer.count);
+    size_t n_nodes = 0, n_tensors = 0;
+
+    for (size_t i = 0; i < graph->node.count; i++) {
+        const struct cm_node_proto *node = &graph->node.items[i];
+        struct cm_graph_proto *body;
+
+        for (size_t b = 0; depth < DEPTH_MAX && (body = cm_node_subgraph(node, b)); b++)
+            drop_gone(p, body, depth + 1);
+        if (node->output.count != 1 || cm_map_get(&p->gone, node->output.items[0], 0) != here)
+            nodes[n_nodes++] = *node;
+    }
+    for (size_t i = 0; i < graph->initializer.count; i++)
+        if (cm_map_get(&p->gone, graph->initializer.items[i].name, 0) != here)
+            tensors[n_tensors++] = graph->initializer.items[i];
+    if (n_nodes != graph->node.count) {
+        graph->node = (struct cm_nodes){nodes, n_nodes};
+        cm_msg_set(&graph->msg, CM_GRAPH_NODE);
+    }
+    if (n_tensors != graph->initializer.count) {
+        graph->initializer.items = tensors;
+        graph->initializer.count = n_tensors;
+        cm_msg_set(&graph->msg, CM_GRAPH_INITIALIZER);
+    }
+}
+
 static void write_inference(struct cm_preparation *p)
 {
     struct cm_graph_proto *graph = p->model->graph;
-    struct cm_node_proto *nodes = CM_NEW_ARRAY(p->arena, struct cm_node_proto, graph->node.count);
-    size_t kept = 0;
 
     for (size_t i = 0; i < p->added.count; i++)
         write_readers(p, p->added.items[i]);
-    if (p->added.count) {
-        graph->initializer.items =
-            cm_list_extended_by(p->arena, graph->initializer.items, graph->initializer.count,
-                                p->added.count, sizeof *graph->initializer.items);
-        for (size_t i = 0; i < p->added.count; i++)
-            graph->initializer.items[graph->initializer.count++] =
-                *cm_value_get(p->inference->module, p->added.items[i])->initializer;
-        cm_msg_set(&graph->msg, CM_GRAPH_INITIALIZER);
-    }
-    for (size_t i = 0; i < graph->node.count; i++)
-        if (graph->node.items[i].output.count != 1 ||
-            !cm_map_find(&p->gone, graph->node.items[i].output.items[0]))
-            nodes[kept++] = graph->node.items[i];
-    if (kept == graph->node.count)
+    if (p->gone.count)
+        drop_gone(p, graph, 0);
+    if (!p->added.count)
         return;
-    graph->node = (struct cm_nodes){nodes, kept};
-    cm_msg_set(&graph->msg, CM_GRAPH_NODE);
+    graph->initializer.items =
+        cm_list_extended_by(p->arena, graph->initializer.items, graph->initializer.count,
+                            p->added.count, sizeof *graph->initializer.items);
+    for (size_t i = 0; i < p->added.count; i++)
+        graph->initializer.items[graph->initializer.count++] =
+            *cm_value_get(p->inference->module, p->added.items[i])->initializer;
+    cm_msg_set(&graph->msg, CM_GRAPH_INITIALIZER);
 }
 
 /* ---- the result ---- */
+
+/* Whatever is written has a name that the model has nothing else of. */
+static void name_rest(struct cm_preparation *p, const struct cm_graph *graph)
+{
+    for (const struct cm_node *node = graph->first; node; node = node->next) {
+        const struct cm_node *first;
+
+        if (cm_node_in_group(node, &first))
+            continue;
+        for (int i = 0; i < node->n_inputs; i++)
+            if (node->inputs[i].value && !cm_preparation_name_of(p, node->inputs[i].value).size &&
+                cm_value_get(graph->module, node->inputs[i].value)->graph == graph)
+                cm_preparation_term(p, graph->name, "constant", node->inputs[i].value);
+        for (int o = 0; o < node->n_outputs; o++)
+            if (node->outputs[o] && !cm_preparation_name_of(p, node->outputs[o]).size)
+                cm_preparation_term(p, graph->name, "value", node->outputs[o]);
+        for (size_t b = 0; b < node->n_bodies; b++)
+            name_rest(p, node->bodies[b].graph);
+    }
+}
 
 static enum cm_status write_graph(struct cm_preparation *p, struct cm_graph *graph,
                                   const cm_value *outputs, size_t n_outputs,
@@ -384,6 +428,7 @@ static enum cm_status write_graph(struct cm_preparation *p, struct cm_graph *gra
 
     *out = CM_NEW(p->arena, struct cm_graph_proto);
     cm_graph_set_outputs(graph, outputs, n_outputs);
+    name_rest(p, graph);
     CM_TRY(cm_write_inner_graph(graph, p->arena, &p->model->opset_import, *out, p->err));
     if (p->model->opset_import.count != imports)
         cm_msg_set(&p->model->msg, CM_MODEL_OPSET_IMPORT);

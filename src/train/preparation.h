@@ -19,7 +19,7 @@
 /* An initializer that was one with others of the same values. */
 struct cm_piece {
     cm_value value, original;
-    const struct cm_node_proto *copy; /* the node that gave it its name; NULL: it is a new one */
+    bool is_copied; /* a node that copied the original gave it its name */
     bool is_statistic;
 };
 
@@ -71,7 +71,7 @@ struct cm_preparation {
         cm_value *items;
         size_t count, capacity;
     } added;                       /* initializers that the file's graph gets */
-    struct cm_map gone;            /* nodes that it loses, by their first output */
+    struct cm_map gone;            /* names of what it loses to them, to 1; to 2 in bodies */
     const regex_t *train, *freeze; /* NULL: not given, or no such thing */
     size_t left_frozen;            /* weights in functions that freeze matches */
     bool is_misused;               /* an option is wrong by itself, whatever the model */
@@ -118,10 +118,10 @@ cm_value cm_preparation_scalar(struct cm_preparation *p, const char *name, enum 
 /* A further initializer of a graph: another tensor, under this name. */
 cm_value cm_preparation_tensor(struct cm_preparation *p, struct cm_graph *graph,
                                const struct cm_tensor_proto *from, struct cm_str name);
-/* The file's graph gets an initializer that the inference graph has, in the place of a node (NULL:
- * none) that made it. */
-void cm_preparation_add(struct cm_preparation *p, cm_value value,
-                        const struct cm_node_proto *instead_of);
+/* The file's graph gets an initializer that the inference graph has. What else is called `instead`
+ * (empty: nothing) goes: a node of the graph, or what a body in it holds. */
+void cm_preparation_add(struct cm_preparation *p, cm_value value, struct cm_str instead,
+                        bool in_body);
 /* A state variable of zeros, with its reset; like NULL: a scalar. */
 cm_value cm_preparation_state(struct cm_preparation *p, struct cm_str name, enum cm_dtype dtype,
                               const struct cm_type *like);
@@ -149,7 +149,7 @@ bool cm_preparation_matches(const struct cm_preparation *p, const regex_t *patte
  * functions that behave otherwise in training. */
 enum cm_status cm_raise(struct cm_preparation *p) CM_MUST_CHECK;
 /* lift.c: tensors held in bodies of control flow, and later in Constant nodes that were chosen,
- * become initializers. */
+ * become initializers of the inference graph. */
 void cm_lift_bodies(struct cm_preparation *p);
 cm_value cm_lift_constant(struct cm_preparation *p, cm_value constant,
                           const struct cm_tensor_proto *tensor);
@@ -194,8 +194,5 @@ struct cm_tensor_proto *cm_node_constant(struct cm_arena *arena, const struct cm
 bool cm_node_reads_statistic(const struct cm_node_proto *node, size_t input);
 /* A float tensor with axes, which may be a weight? */
 bool cm_tensor_may_be_weight(const struct cm_tensor_proto *tensor);
-/* Adds an initializer of that name to the inference graph of the file. */
-void cm_model_add_initializer(struct cm_preparation *p, const struct cm_tensor_proto *from,
-                              struct cm_str name);
 
 #endif

@@ -240,7 +240,6 @@ static enum cm_status prepare(struct cm_preparation *p)
     p->is_misused = p->blockers.count > 0; /* nothing has looked at the model yet */
     cm_lift_functions(p);
     CM_TRY(cm_raise(p));
-    cm_lift_bodies(p);
     cm_preparation_take_names(p);
     const struct cm_str name = choose_output(p);
     if (!name.data)
@@ -249,6 +248,7 @@ static enum cm_status prepare(struct cm_preparation *p)
     const cm_value prediction = cm_graph_find(p->inference, name);
     if (!check_prediction(p, prediction))
         return cm_preparation_verdict(p);
+    cm_lift_bodies(p);
     cm_untie(p);
     p->predicts = cm_preparation_needed(p, prediction);
     cm_trainables_gather(p, &candidates);

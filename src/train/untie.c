@@ -356,7 +356,7 @@ static void add_piece(struct untie *u, const struct merged *merged, struct group
     if (group->copy) {
         const cm_value copy = group->copy->outputs[0];
 
-        piece->copy = group->copy->origin->proto;
+        piece->is_copied = true;
         cm_value_set_name(u->module, copy, CM_STR_NONE);
         piece->value = cm_preparation_tensor(p, u->graph, merged->tensor, name);
         cm_value_replace(u->module, copy, piece->value);
@@ -465,11 +465,11 @@ static void put_back(struct cm_preparation *p, const struct cm_piece *piece)
     struct cm_builder build = {.graph = p->inference, .before = p->inference->first, .err = p->err};
     cm_value instead = piece->original;
 
-    if (piece->copy)
+    if (piece->is_copied)
         instead = cm_build(&build, &(struct cm_emission){.op = "Identity", CM_INPUTS(instead)});
     cm_value_set_name(module, piece->value, CM_STR_NONE);
     cm_value_replace(module, piece->value, instead);
-    if (piece->copy)
+    if (piece->is_copied)
         cm_value_set_name(module, instead, name);
     if (build.status)
         p->build.status = build.status;
@@ -514,7 +514,9 @@ void cm_untie_settle(struct cm_preparation *p, struct cm_trainables *list)
         t->pieces++;
         t->trained += trained[piece->value];
         t->first = t->first.size ? t->first : cm_preparation_name_of(p, piece->value);
-        cm_preparation_add(p, piece->value, piece->copy);
+        cm_preparation_add(p, piece->value,
+                           piece->is_copied ? cm_preparation_name_of(p, piece->value) : CM_STR_NONE,
+                           false);
     }
     for (cm_value v = 1; v < n_values; v++)
         tell(p, v, tallies[v].trained + trained[v], &tallies[v]);
