@@ -114,11 +114,17 @@ coverage: ## which lines the tests run, by folder
 	@$(PYTHON) tools/run_tests.py build/coverage --only unit,cli
 	@$(PYTHON) tools/coverage.py build/coverage
 
-gen: ## rewrite the committed files that are generated (data/, docs/operators.md)
+gen: ## rewrite the committed files that are generated (data/, docs/operators.md, docs/gradients.md)
 	@tools/setup.sh test
 	@$(PYTHON) tools/gen_operators.py
 	@tools/build.sh release listers
 	@$(PYTHON) tools/gen_operator_docs.py
+	@$(PYTHON) tools/gen_gradient_docs.py
+
+messages: ## list every sentence that users can meet in build/messages.txt, to be read as a whole
+	@mkdir -p build
+	@$(PYTHON) tools/list_messages.py >build/messages.txt
+	@wc -l build/messages.txt
 
 install: ## headers, libraries, command, manual and completions under PREFIX
 	@tools/setup.sh build
@@ -129,4 +135,4 @@ clean: ## remove build/
 	rm -rf build
 
 .PHONY: help build abi-update demo demo-files test test-slow test-oom test-math test-parameters test-all test-update \
-	lint asan tsan aarch64 fuzz bench bench-parts coverage gen install clean
+	lint asan tsan aarch64 fuzz bench bench-parts coverage gen messages install clean

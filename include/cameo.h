@@ -1379,19 +1379,33 @@ CAMEO_API enum cameo_status cameo_trainer_step(struct cameo_trainer *trainer,
 /* A step by halves, of a trainer that was made with the option gradients. The first computes loss
  * and gradients from a batch; no variable changes. Then the gradients may be read, changed and put
  * back: averaged over machines, clipped, replaced. The second computes the update from them as they
- * are then (accumulation, clipping and the optimizer of the training come after them) and changes
- * all variables at once. cameo_trainer_step does both. Computing again, instead of applying, begins
- * anew. Each half fills the scalars that it knows; scalars may be NULL.
+ * are then (accumulation, clipping and the optimizer of the training come after them). Training
+ * info of several entries is computed and applied entry by entry, in order: a step is as many pairs
+ * of calls as there are entries. Each entry is fed a batch of its own and sees what those before it
+ * wrote; the last one changes all variables at once and ends the step. cameo_trainer_step does all
+ * of it. Computing again, instead of applying, begins the entry anew. Where computing or applying
+ * fails, all is as before the step and the first entry is next. Each half fills the scalars that it
+ * knows; scalars may be NULL.
  *
- * It needs one entry of training info, whose update follows from its Gradient nodes; what cannot be
- * split is told by cameo_trainer_new. */
+ *     for (size_t i = 0; i < cameo_trainer_entry_count(trainer); i++) {
+ *         cameo_trainer_compute(trainer, feeds, feed_count, scalars, &err);
+ *         ..                                  the gradients of entry i
+ *         cameo_trainer_apply(trainer, scalars, &err);
+ *     }
+ *
+ * It needs an update that follows from Gradient nodes; what cannot be split is told by
+ * cameo_trainer_new. An entry without gradients is computed by its first half. */
+CAMEO_API size_t cameo_trainer_entry_count(const struct cameo_trainer *trainer);
+/* The entry that is computed next, or is computed and not applied yet. */
+CAMEO_API size_t cameo_trainer_next_entry(const struct cameo_trainer *trainer);
 CAMEO_API enum cameo_status cameo_trainer_compute(struct cameo_trainer *trainer,
                                                   const struct cameo_feed *feeds, size_t feed_count,
                                                   double *scalars, struct cameo_error *err);
 CAMEO_API enum cameo_status cameo_trainer_apply(struct cameo_trainer *trainer, double *scalars,
                                                 struct cameo_error *err);
 /* Flat, in the order and at the places of the parameters. There from cameo_trainer_compute until
- * cameo_trainer_apply. */
+ * cameo_trainer_apply, for the entry that was computed: parameters that it does not differentiate
+ * by read as 0, and what is set for them is not used. */
 CAMEO_API enum cameo_status cameo_trainer_read_gradients(const struct cameo_trainer *trainer,
                                                          void *values, size_t size,
                                                          struct cameo_error *err);
@@ -1698,6 +1712,15 @@ CAMEO_API enum cameo_status cameo_model_gradient(const struct cameo_model *model
                                                  const char *const *wrt, size_t wrt_count,
                                                  bool portable, struct cameo_model **out,
                                                  struct cameo_error *err);
+
+/* How an operator is differentiated, as Markdown: the section about it in docs/gradients.md. It has
+ * the formula, what is chosen where the operator is not smooth, operands without a gradient, what
+ * is kept from the forward pass, and the graph that its rule emits for an example. domain NULL:
+ * that of ai.onnx, or of whichever domain has it; name may be "domain.Name". opset 0: the newest;
+ * for an older one, says how its version is upgraded. An unknown operator is CAMEO_NOT_FOUND. */
+CAMEO_API enum cameo_status cameo_operator_gradient(const char *domain, const char *name,
+                                                    int64_t opset, cameo_write_fn *write, void *to,
+                                                    struct cameo_error *err);
 
 /* ---- optimizing ---- */
 

@@ -393,6 +393,11 @@ def check_operators():
     return generated_by("gen_operator_docs.py")
 
 
+def check_gradients():
+    """docs/gradients.md says how each operator is differentiated"""
+    return generated_by("gen_gradient_docs.py")
+
+
 def pages():
     return [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 

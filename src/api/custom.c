@@ -92,7 +92,7 @@ static const char *keep(struct cm_arena *arena, const char *text)
 
 /* The schema type of an operand: that of its variable when another operand named it before. */
 static enum cm_status type_index(struct cm_arena *arena, const struct cameo_operand *operand,
-                                 struct cm_schema_type *types, size_t *count, int *out,
+                                 struct cm_schema_type *types, uint16_t *count, int16_t *out,
                                  struct cm_error *err)
 {
     const uint64_t all = (CM_TYPE_BIT(CM_DTYPE_COUNT) - 1) & ~CM_TYPE_BIT(CM_UNDEFINED);
@@ -108,7 +108,7 @@ static enum cm_status type_index(struct cm_arena *arena, const struct cameo_oper
             return cm_fail(err, CM_BAD_ARGUMENT,
                            "operands of the type variable '%.200s' allow different types",
                            operand->variable);
-        *out = (int)i;
+        *out = (int16_t)i;
         return CM_OK;
     }
     struct cm_type_row *row = CM_NEW(arena, struct cm_type_row);
@@ -118,7 +118,7 @@ static enum cm_status type_index(struct cm_arena *arena, const struct cameo_oper
                                   : cm_arena_printf(arena, "type of %s", operand->name).data,
         .set = {row, 1},
     };
-    *out = (int)(*count)++;
+    *out = (int16_t)(*count)++;
     return CM_OK;
 }
 
@@ -128,7 +128,7 @@ struct side {
 };
 
 static enum cm_status add_side(struct cm_arena *arena, const struct cameo_operand *operands,
-                               size_t count, struct cm_schema_type *types, size_t *n_types,
+                               size_t count, struct cm_schema_type *types, uint16_t *n_types,
                                struct side *out, struct cm_error *err)
 {
     struct cm_schema_param *params = CM_NEW_ARRAY(arena, struct cm_schema_param, count);
@@ -197,7 +197,7 @@ static enum cm_status add_attributes(struct cm_arena *arena, const struct cameo_
     if (count)
         qsort(attrs, count, sizeof *attrs, by_name);
     schema->attrs = attrs;
-    schema->attr_count = count;
+    schema->attr_count = (uint16_t)count;
     return CM_OK;
 }
 
@@ -214,11 +214,11 @@ static enum cm_status make_schema(struct cm_arena *arena, const struct cameo_cus
     CM_TRY(add_side(arena, op->inputs, op->input_count, types, &schema->type_count, &in, err));
     CM_TRY(add_side(arena, op->outputs, op->output_count, types, &schema->type_count, &out, err));
     schema->inputs = in.params;
-    schema->input_count = op->input_count;
+    schema->input_count = (uint16_t)op->input_count;
     schema->min_inputs = in.least;
     schema->max_inputs = in.most;
     schema->outputs = out.params;
-    schema->output_count = op->output_count;
+    schema->output_count = (uint16_t)op->output_count;
     schema->min_outputs = out.least;
     schema->max_outputs = out.most;
     schema->types = types;

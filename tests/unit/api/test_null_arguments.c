@@ -246,6 +246,9 @@ ROW(cameo_model_strip, REFUSES("'model'", cameo_model_strip(NULL, err));)
 ROW(cameo_model_step,
     REFUSES("'model'", cameo_model_step(NULL, false, &model_out, err));
     REFUSES("'out'", cameo_model_step(t->model, false, NULL, err));)
+ROW(cameo_operator_gradient,
+    REFUSES("'name'", cameo_operator_gradient(NULL, NULL, 0, no_write, NULL, err));
+    REFUSES("'write'", cameo_operator_gradient(NULL, "Relu", 0, NULL, NULL, err));)
 ROW(cameo_model_gradient,
     REFUSES("'model'", cameo_model_gradient(NULL, "y", NULL, 0, false, &model_out, err));
     REFUSES("'of'", cameo_model_gradient(t->model, NULL, NULL, 0, false, &model_out, err));
@@ -326,6 +329,7 @@ static const struct row rows[] = {
     LISTED(cameo_model_strip),
     LISTED(cameo_model_step),
     LISTED(cameo_model_gradient),
+    LISTED(cameo_operator_gradient),
     LISTED(cameo_model_optimize),
     LISTED(cameo_model_gradcheck),
     LISTED(cameo_session_make_inputs),
