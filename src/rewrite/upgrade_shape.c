@@ -139,7 +139,7 @@ static const struct cm_upgrade_row rows[] = {
     {"Scan", 9, cm_upgrade_scan_8, "no batch axis, no lengths of sequences"},
     {"Scatter", 11, scatter_11, "is called ScatterElements"},
     {"Slice", 10, slice_10, "starts, ends and axes are inputs"},
-    {"Split", 2, split_2, "the lengths are no input"},
+    {"Split", 2, split_2, "the lengths are not an input"},
     {"Split", 13, split_13, "the lengths are an input"},
     {"Split", 18, split_18, "equal parts must be asked for by their number"},
     {"Squeeze", 13, cm_upgrade_axes_to_input, "axes are an input"},
