@@ -66,23 +66,22 @@ static void leave_out_state(struct bench_subject *s)
 
     for (size_t i = 0; i < cameo_session_input_count(s->fed_session); i++) {
         const struct cameo_value_info *input = cameo_session_input(s->fed_session, i);
-        int64_t dims[64];
+        struct {
+            struct cameo_tensor tensor; /* first: bench_close frees what feeds point at */
+            int64_t dims[64];
+        } * kept;
 
         if (inputs->given[i] || input->rank < 0 || input->rank > 64 ||
             !is_state(s->fed_session, input))
             continue;
-        for (int d = 0; d < input->rank; d++)
-            dims[d] = input->dims[d].size;
-        int64_t *kept = malloc(sizeof dims);
+        kept = malloc(sizeof *kept);
         if (!kept)
             continue;
-        memcpy(kept, dims, sizeof dims);
+        for (int d = 0; d < input->rank; d++)
+            kept->dims[d] = input->dims[d].size;
+        kept->tensor = cameo_tensor_of(input->dtype, input->rank, kept->dims, NULL, 0);
         inputs->given[i] = true;
-        inputs->feeds[inputs->count++] = (struct cameo_feed){.name = input->name.data,
-                                                             .index = i,
-                                                             .dtype = input->dtype,
-                                                             .rank = input->rank,
-                                                             .dims = kept};
+        inputs->feeds[inputs->count++] = cameo_feed_tensor(input->name.data, &kept->tensor);
     }
 }
 
@@ -143,8 +142,10 @@ enum cameo_status bench_run(struct bench_subject *s, struct cli_steps *steps, do
     options.step_arg = steps;
     if (s->trainer)
         cameo_trainer_set_step(s->trainer, options.step, steps);
-    for (size_t i = 0; i < count; i++)
-        s->fetches[i] = (struct cameo_fetch){.index = i};
+    for (size_t i = 0; i < count; i++) {
+        s->fetches[i] = cameo_fetch_value(NULL);
+        s->fetches[i].index = i;
+    }
     const double began = bench_now();
     if (s->trainer)
         status = cameo_trainer_step(s->trainer, s->feeds, s->n_feeds, NULL, err);
@@ -224,7 +225,7 @@ void bench_close(struct bench_subject *s)
 {
     for (size_t i = 0; i < s->inputs.count; i++)
         if (!s->inputs.feeds[i].value)
-            free((void *)(uintptr_t)s->inputs.feeds[i].dims);
+            free((void *)(uintptr_t)s->inputs.feeds[i].tensor);
     cameo_session_free(s->session);
     cameo_trainer_free(s->trainer);
     cameo_model_free(s->model);

@@ -201,8 +201,8 @@ static int read_accuracy(double *accuracy)
 
 static int guess(const struct cameo_value *image, int64_t truth)
 {
-    const struct cameo_feed feed = {.name = "image", .value = image};
-    struct cameo_fetch fetch = {.name = "probability"};
+    const struct cameo_feed feed = cameo_feed_value("image", image);
+    struct cameo_fetch fetch = cameo_fetch_value("probability");
     struct cameo_session *session = NULL;
     struct cameo_model *model = NULL;
     struct cameo_error err;

@@ -143,8 +143,10 @@ static int run_once(struct cameo_session *session, const struct cli_inputs *inpu
         cli_complain("no memory for the outputs");
         return CLI_MACHINE;
     }
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; i < count; i++) {
+        fetches[i] = cameo_fetch_value(NULL);
         fetches[i].index = i;
+    }
     options.cancel = cancel;
     if (explain || profile_path) {
         options.step = cli_steps_add;

@@ -90,8 +90,8 @@ static int feed(struct cli_inputs *inputs, size_t index, const struct cameo_valu
         return CLI_USAGE;
     }
     inputs->given[index] = true;
-    inputs->feeds[inputs->count++] = (struct cameo_feed){
-        .name = cameo_session_input(inputs->session, index)->name.data, .value = value};
+    inputs->feeds[inputs->count++] =
+        cameo_feed_value(cameo_session_input(inputs->session, index)->name.data, value);
     return CLI_YES;
 }
 

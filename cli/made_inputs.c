@@ -61,7 +61,9 @@ static int parse_sizes(const struct cli_inputs *inputs, const struct cli_make *m
                          inputs->command, make->dims.items[i]);
             return CLI_USAGE;
         }
-        s->sizes[i] = (struct cameo_size){s->names[i], s->dims[0][0]};
+        s->sizes[i] = (struct cameo_size)CAMEO_SIZE_INIT;
+        s->sizes[i].symbol = s->names[i];
+        s->sizes[i].size = s->dims[0][0];
     }
     return CLI_YES;
 }
@@ -90,7 +92,10 @@ static int parse_shapes(const struct cli_inputs *inputs, const struct cli_make *
         }
         if (!is_input(inputs, name))
             return cli_inputs_unknown(inputs, name, strlen(name));
-        s->shapes[i] = (struct cameo_input_shape){name, rank, s->dims[i]};
+        s->shapes[i] = (struct cameo_input_shape)CAMEO_INPUT_SHAPE_INIT;
+        s->shapes[i].input = name;
+        s->shapes[i].rank = rank;
+        s->shapes[i].dims = s->dims[i];
     }
     return CLI_YES;
 }

@@ -96,8 +96,8 @@ static bool load_inputs(struct test_case *test, const struct cameo_session *sess
         if (!has_file(folder, "input", i, path) ||
             open_value(path, input->kind, &set->inputs[i], &err) != CAMEO_OK)
             return fail(test, "%.900s", err.message);
+        set->feeds[i] = cameo_feed_value(NULL, cameo_arrays_at(set->inputs[i], 0));
         set->feeds[i].index = index;
-        set->feeds[i].value = cameo_arrays_at(set->inputs[i], 0);
     }
     return true;
 }
@@ -123,6 +123,7 @@ static bool load_outputs(struct test_case *test, const struct cameo_session *ses
             open_value(path, cameo_session_output(session, i)->kind, &set->outputs[i], &err) !=
                 CAMEO_OK)
             return fail(test, "%.900s", err.message);
+        set->fetches[i] = cameo_fetch_value(NULL);
         set->fetches[i].index = i;
     }
     return true;

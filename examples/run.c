@@ -33,9 +33,10 @@ static void print_output(const struct cameo_value_info *output, const struct cam
 
 static enum cameo_status run_session(struct cameo_session *session, struct cameo_error *err)
 {
-    struct cameo_feed feeds[MAX_INPUTS] = {{0}};
+    struct cameo_feed feeds[MAX_INPUTS];
     struct cameo_value *values[MAX_INPUTS] = {0};
-    struct cameo_fetch fetch = {0}; /* the first output, in memory that the library allocates */
+    struct cameo_fetch fetch =
+        CAMEO_FETCH_INIT; /* the first output, in memory that the library allocates */
     const size_t count = cameo_session_input_count(session);
     enum cameo_status status = CAMEO_OK;
     size_t fed = 0;
@@ -46,9 +47,7 @@ static enum cameo_status run_session(struct cameo_session *session, struct cameo
         if (input->has_default)
             continue;
         status = make_input(input, &values[i], err);
-        feeds[fed].index = i;
-        feeds[fed].value = values[i];
-        fed++;
+        feeds[fed++] = cameo_feed_value(input->name.data, values[i]);
     }
     if (status == CAMEO_OK)
         status = cameo_session_run(session, feeds, fed, &fetch, 1, NULL, err);

@@ -260,6 +260,8 @@ enum cameo_status cameo_session_new(const struct cameo_model *model,
         cameo_session_free(call.session);
     else
         *out = call.session;
+    if (status == CM_OK)
+        cm_api_log_ready(model, "a session", call.session->options.backend);
     return cm_api_done(status, &call.err, err);
 }
 

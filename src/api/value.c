@@ -125,37 +125,6 @@ enum cm_status cm_api_shape(int rank, const int64_t *dims, struct cm_shape *out,
 
 /* ---- the public side ---- */
 
-static enum cm_status new_tensor(enum cameo_dtype dtype, int rank, const int64_t *dims,
-                                 struct cameo_value **out, struct cm_error *err)
-{
-    struct cm_datum datum = {.kind = CM_KIND_TENSOR};
-    struct cm_shape shape;
-
-    if (!cm_dtype_is_valid((int64_t)dtype))
-        return cm_fail(err, CM_BAD_ARGUMENT, "%d is no element type", (int)dtype);
-    CM_TRY(cm_api_shape(rank, dims, &shape, err));
-    CM_TRY(cm_tensor_new((enum cm_dtype)dtype, &shape, &datum.tensor, err));
-    const size_t size = cm_tensor_bytes(&datum.tensor);
-    if (size && datum.tensor.type != CM_STRING)
-        memset(datum.tensor.data, 0, size);
-    enum cm_status status = cm_api_own_strings(&datum, err);
-    if (status == CM_OK)
-        status = cm_api_take(&datum, out, err);
-    cm_datum_drop(&datum);
-    return status;
-}
-
-enum cameo_status cameo_value_new(enum cameo_dtype dtype, int rank, const int64_t *dims,
-                                  struct cameo_value **out, struct cameo_error *err)
-{
-    CM_API_NEED(out, err);
-    struct cm_error reason = {0};
-
-    *out = NULL;
-    const enum cm_status status = new_tensor(dtype, rank, dims, out, &reason);
-    return cm_api_done(status, &reason, err);
-}
-
 void cameo_value_free(struct cameo_value *value)
 {
     if (!value)
@@ -214,7 +183,9 @@ size_t cameo_value_bytes(const struct cameo_value *value)
 void *cameo_value_mutable_data(struct cameo_value *value)
 {
     const struct cm_tensor *tensor = tensor_of(value);
-    return tensor && tensor->type != CM_STRING ? tensor->data : NULL;
+    const bool fixed =
+        !tensor || tensor->type == CM_STRING || cm_buffer_is_protected(tensor->buffer);
+    return fixed ? NULL : tensor->data;
 }
 
 static const struct cm_tensor *numbers_of(const struct cameo_value *value, int64_t index)
@@ -256,7 +227,7 @@ void cameo_value_set_real(struct cameo_value *value, int64_t index, double numbe
 {
     const struct cm_tensor *tensor = numbers_of(value, index);
 
-    if (tensor)
+    if (tensor && !cm_buffer_is_protected(tensor->buffer))
         cm_tensor_set_real(tensor, index, number);
 }
 

@@ -56,8 +56,9 @@ static bool is_around(const struct cm_graph *graph, const struct cm_graph *inner
     return inner != NULL;
 }
 
-/* A constant of a graph that is copied belongs to the copy too: the graph it came from may go. So
- * does one of a graph around that one, where the copy is outside it. */
+/* A constant of a graph that is copied belongs to the copy too, unless that is inside the graph:
+ * the graph it came from may go. So does one of a graph around that one, where the copy is outside
+ * it. */
 cm_value cm_clone_operand(struct cm_clone *clone, struct cm_graph *to, const struct cm_graph *from,
                           cm_value value)
 {
@@ -67,9 +68,9 @@ cm_value cm_clone_operand(struct cm_clone *clone, struct cm_graph *to, const str
     const struct cm_value_def *def = cm_value_get(to->module, value);
     if (mapped != value || def->role != CM_ROLE_INITIALIZER || def->graph == to)
         return mapped;
-    const bool own = def->graph == from;
-    if (!own && is_around(def->graph, to))
+    if (is_around(def->graph, to))
         return mapped;
+    const bool own = def->graph == from;
     const struct cm_tensor none = {.type = def->fact.type->dtype};
     const bool named = clone->alike && own && !cm_graph_find(to, def->name);
     const cm_value copy = cm_graph_add_constant(to, named ? def->name : CM_STR_NONE,

@@ -6,6 +6,7 @@
 #include "graph/module.h"
 #include "graph/registry.h"
 #include "onnx/tensor_data.h"
+#include "tensor/layout.h"
 
 #include <assert.h>
 
@@ -445,7 +446,8 @@ enum cm_status cm_graph_add_node(struct cm_graph *graph, struct cm_node *before,
     if (status) { /* which node it was is said by whoever knows it by name: the importer, a rule's
                      caller */
         detach(node);
-        return cm_error_context(err, status, "%.*s", CM_STR_FMT(spec->op_type));
+        return spec->alike ? cm_node_blame(spec->alike, status, err)
+                           : cm_error_context(err, status, "%.*s", CM_STR_FMT(spec->op_type));
     }
     if (out)
         *out = node;
@@ -730,6 +732,29 @@ enum cm_status cm_value_constant(struct cm_module *module, cm_value value,
         return CM_OK;
     CM_TRY(load_initializer(module, def->initializer, out, err));
     def->fact.constant = *out;
+    return CM_OK;
+}
+
+enum { WORTH_LEAVING = 4096 }; /* bytes: less is copied sooner than thought about */
+
+enum cm_status cm_value_constant_in_place(struct cm_module *module, cm_value value,
+                                          const struct cm_tensor **out, struct cm_error *err)
+{
+    const struct cm_value_def *def = cm_value_get(module, value);
+    uint64_t bytes;
+    bool aligned;
+    if (def->fact.constant || def->is_state || !def->initializer ||
+        def->role != CM_ROLE_INITIALIZER || cm_tensor_proto_bytes(def->initializer, &bytes, NULL) ||
+        bytes < WORTH_LEAVING)
+        return cm_value_constant(module, value, out, err);
+    struct cm_tensor *tensor = CM_NEW(module->arena, struct cm_tensor);
+    CM_TRY(cm_tensor_proto_view(def->initializer, module->files, tensor, &aligned, err));
+    if (aligned) {
+        cm_tensor_drop(tensor);
+        return cm_value_constant(module, value, out, err);
+    }
+    tensor->layout = &cm_unaligned;
+    *out = tensor;
     return CM_OK;
 }
 

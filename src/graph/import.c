@@ -231,25 +231,38 @@ static enum cm_status read_node(struct cm_import_context *context, struct cm_gra
     return add_named(context, graph, spec, err);
 }
 
-/* Did one node become one node? Then it remembers: made lies between after and before, given were
- * its operands, outputs are what the file's are now. */
+/* Did one node become one node, with the same operands and results? */
+static bool is_one_for_one(const struct cm_node *made, const struct cm_node *before,
+                           const struct cm_node_proto *proto, const cm_value *given,
+                           const cm_value *outputs)
+{
+    if (made->next != before)
+        return false;
+    for (size_t i = 0; i < proto->input.count; i++)
+        if (cm_node_input(made, (int)i) != given[i])
+            return false;
+    for (size_t o = 0; o < proto->output.count; o++)
+        if (cm_node_output(made, (int)o) != outputs[o])
+            return false;
+    return true;
+}
+
+/* What was made, between after and before, remembers what it was made of: given were its operands,
+ * outputs are what the file's are now. from: the file's version; NULL: it is adopted. */
 static void set_origin(struct cm_graph *graph, const struct cm_node *after,
                        const struct cm_node *before, const struct cm_node_proto *proto,
-                       const cm_value *given, const cm_value *outputs)
+                       const struct cm_schema *from, const cm_value *given, const cm_value *outputs)
 {
     struct cm_node *made = after ? after->next : graph->first;
-    if (!made || made == before || made->next != before)
+    if (!made || made == before)
         return;
     for (size_t i = 0; i < proto->attribute.count; i++)
         if (proto->attribute.items[i].ref_attr_name.size)
             return; /* means nothing outside its function */
-    for (size_t i = 0; i < proto->input.count; i++)
-        if (cm_node_input(made, (int)i) != given[i])
-            return;
-    for (size_t o = 0; o < proto->output.count; o++)
-        if (cm_node_output(made, (int)o) != outputs[o])
-            return;
-    cm_node_set_origin(made, proto);
+    if ((from || made->function) && is_one_for_one(made, before, proto, given, outputs))
+        cm_node_set_origin(made, proto);
+    else
+        cm_group_set_origin(made, before, proto, from ? from->since_version : 0, given, outputs);
 }
 
 static enum cm_status import_node(struct cm_import_context *context, struct cm_graph *graph,
@@ -283,8 +296,8 @@ static enum cm_status import_node(struct cm_import_context *context, struct cm_g
         CM_TRY(cm_graph_add_node(graph, before, &spec, &node, err));
         outputs = node->outputs;
     }
-    if (n_given == proto->input.count && !adopted) /* else it is written as what it became */
-        set_origin(graph, after, before, proto, given, outputs);
+    if (n_given == proto->input.count)
+        set_origin(graph, after, before, proto, from, given, outputs);
     for (size_t i = 0; i < proto->output.count; i++)
         if (outputs[i])
             define(context, outputs[i], proto->output.items[i]);

@@ -65,6 +65,7 @@ struct cm_node_form {
     const struct cm_node_proto *origin; /* written as this but for names of values and graphs in
                                            attributes; what is above counts for nothing then, but
                                            for version, inputs and outputs */
+    size_t n_nodes; /* that are written as the origin, this one the first; 0: it alone */
 };
 typedef enum cm_status cm_form_fn(void *arg, const struct cm_node *node, struct cm_node_form *form,
                                   struct cm_error *err);

@@ -117,11 +117,23 @@ static CM_ALWAYS_INLINE float cm_sigmoid_on(enum cm_machine machine, float x)
     return cm_muladd(machine, -y, rest, y); /* what the sum lost, nearly over the sum */
 }
 
-/* x * sigmoid(x), without what the sum loses there. */
+/* x * sigmoid(slope * x), to three units in the last place where it is not below 1e-36: there it is
+ * 0. An exponential of fewer steps than those above. */
 static CM_ALWAYS_INLINE float cm_swish_on(enum cm_machine machine, float x, float slope)
 {
-    const float z = slope * x, e = cm_exp_below_zero_on(machine, -fabsf(z));
-    return (z >= 0 ? x : x * e) / (1 + e);
+    const float z = slope * x, a = -fabsf(z), whole = 12582912.0f;
+    const float shifted = cm_muladd(machine, a, 1.44269504f, whole), n = shifted - whole;
+    const float r = cm_muladd(machine, n, 2.12194440e-4f, cm_muladd(machine, n, -0.693359375f, a));
+    float p = 1.3814593521e-3f; /* e^r */
+    p = cm_muladd(machine, p, r, 8.3687192802e-3f);
+    p = cm_muladd(machine, p, r, 4.1668388281e-2f);
+    p = cm_muladd(machine, p, r, 1.6666520612e-1f);
+    p = cm_muladd(machine, p, r, 4.9999993446e-1f);
+    p = cm_muladd(machine, p, r, 1);
+    p = cm_muladd(machine, p, r, 1);
+    const float power = cm_float_of_bits(cm_float_bits(p) + (cm_float_bits(shifted) << 23));
+    const float e = a < -87.0f ? 0 : power;
+    return (z >= 0 ? x : x * e) / (1 + e); /* NaN stays, whatever e is */
 }
 
 static CM_ALWAYS_INLINE float cm_tanh_on(enum cm_machine machine, float x)

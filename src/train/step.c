@@ -3,10 +3,14 @@
 #include "train/step.h"
 
 #include "autodiff/backward.h"
+#include "autodiff/gradient_nodes.h"
 #include "graph/clone.h"
+#include "graph/import.h"
+#include "graph/obstacles.h"
 #include "lower/lower.h"
 #include "onnx/tensor_data.h"
 #include "train/as_model.h"
+#include "train/training_graph.h"
 
 /* ---- state ---- */
 
@@ -124,6 +128,28 @@ static void list_outputs(struct cm_arena *arena, const struct cm_training_proto 
         want(w, arena, training->update_binding.items[i].value);
 }
 
+/* Which inputs of the graph the outputs need: variables in their order, then what is fed. */
+static void list_inputs(struct cm_arena *arena, const struct cm_combine_variable *variables,
+                        size_t n_variables, const bool *needed, struct cm_step_graph *out)
+{
+    const struct cm_graph *graph = out->graph;
+
+    out->read = CM_NEW_ARRAY(arena, size_t, n_variables);
+    out->inputs = CM_NEW_ARRAY(arena, cm_value, graph->n_inputs);
+    for (size_t i = 0; i < n_variables; i++) {
+        const cm_value value = cm_graph_find(graph, variables[i].name);
+
+        if (!value || !needed[value] || !cm_value_is_variable(graph->module, value))
+            continue;
+        out->inputs[out->n_read] = value;
+        out->read[out->n_read++] = i;
+    }
+    out->n_inputs = out->n_read;
+    for (size_t i = 0; i < graph->n_inputs; i++)
+        if (needed[graph->inputs[i]] && !cm_value_is_variable(graph->module, graph->inputs[i]))
+            out->inputs[out->n_inputs++] = graph->inputs[i];
+}
+
 enum cm_status cm_step_graph(struct cm_arena *arena, struct cm_module *module,
                              const struct cm_model_proto *model, size_t entry,
                              const struct cm_combine_variable *variables, size_t n_variables,
@@ -131,42 +157,34 @@ enum cm_status cm_step_graph(struct cm_arena *arena, struct cm_module *module,
 {
     const struct cm_training_proto *training = &model->training_info.items[entry];
     const size_t n_bound = training->update_binding.count;
-    /* The importer may come back to its model when it expands a function, so it stays. */
-    struct cm_model_proto *merged = CM_NEW(arena, struct cm_model_proto);
-    struct cm_combined *combined = CM_NEW(arena, struct cm_combined);
+    struct cm_obstacles *found = CM_NEW(arena, struct cm_obstacles);
+    struct cm_map names = {0};
     struct wanted w = {0};
 
     *out = (struct cm_step_graph){0};
+    found->arena = arena;
     list_outputs(arena, training, &w, &out->n_own);
-    const struct cm_combine what = {.arena = arena,
-                                    .model = model,
-                                    .entry = entry,
-                                    .variables = variables,
-                                    .n_variables = n_variables,
-                                    .outputs = w.names.items,
-                                    .n_outputs = w.names.count};
-    cm_combine_step(&what, combined);
-    *merged = *model;
-    merged->graph = &combined->graph;
-    CM_TRY(cm_lower_gradients(module, merged, NULL, &out->graph, err));
-    if (out->graph->n_outputs != w.names.count)
-        return cm_fail(err, CM_BAD_MODEL, "the step has %zu results, not %zu",
-                       out->graph->n_outputs, w.names.count);
-    out->read = combined->variables;
-    out->n_read = combined->n_variables;
-    out->n_feeds = out->graph->n_inputs - out->n_read;
+    for (size_t i = 0; i < n_variables; i++)
+        cm_map_insert(&names, arena, variables[i].name, NULL);
+    const struct cm_training_source source = {module, model, entry, &names, found};
+    CM_TRY(cm_training_import(&source, &out->graph, err));
+    cm_value *values = CM_NEW_ARRAY(arena, cm_value, w.names.count);
+    cm_value *outputs = CM_NEW_ARRAY(arena, cm_value, out->n_own + n_bound);
+    CM_TRY(cm_training_find(out->graph, found, w.names.items, w.names.count, values, err));
+    list_inputs(arena, variables, n_variables,
+                cm_training_needed(out->graph, arena, values, w.names.count, NULL, false), out);
     out->written = CM_NEW_ARRAY(arena, size_t, n_bound);
     out->n_written = n_bound;
-    cm_value *outputs = CM_NEW_ARRAY(arena, cm_value, out->n_own + n_bound);
     for (size_t i = 0; i < out->n_own; i++)
-        outputs[i] = out->graph->outputs[i].value;
+        outputs[i] = values[i];
     for (size_t i = 0; i < n_bound; i++) {
         const struct cm_entry_proto *binding = &training->update_binding.items[i];
         out->written[i] = variable_number(variables, n_variables, binding->key);
-        outputs[out->n_own + i] = out->graph->outputs[want(&w, arena, binding->value)].value;
+        outputs[out->n_own + i] = values[want(&w, arena, binding->value)];
     }
     cm_graph_set_outputs(out->graph, outputs, out->n_own + n_bound);
-    return CM_OK;
+    cm_graph_remove_dead(out->graph);
+    return cm_gradient_expand(out->graph, err);
 }
 
 /* ---- the step ---- */
@@ -186,26 +204,11 @@ struct step {
     struct cm_error *err;
 };
 
-static cm_value input_for(struct step *s, const struct cm_graph *from, size_t index)
+static cm_value input_for(struct step *s, cm_value value)
 {
-    const struct cm_value_def *def = cm_value_get(s->module, from->inputs[index]);
+    const struct cm_value_def *def = cm_value_get(s->module, value);
     const cm_value known = cm_graph_find(s->graph, def->name);
     return known ? known : cm_graph_add_input(s->graph, def->name, def->fact.type);
-}
-
-/* Names go along where they are free, so that the file can be read by people. */
-static void carry_names(struct step *s, const struct cm_graph *from, const struct cm_clone *clone)
-{
-    for (cm_value v = 1; v < cm_module_value_count(s->module); v++) {
-        const cm_value copy = cm_clone_of(clone, v);
-        if (copy == v)
-            continue;
-        const struct cm_value_def *def = cm_value_get(s->module, v);
-        const struct cm_value_def *made = cm_value_get(s->module, copy);
-        if (def->graph == from && def->name.size && made->graph == s->graph && !made->name.size &&
-            !cm_graph_find(s->graph, def->name))
-            cm_value_set_name(s->module, copy, def->name);
-    }
 }
 
 static enum cm_status add_entry(struct step *s, const struct cm_step_graph *entry)
@@ -215,16 +218,16 @@ static enum cm_status add_entry(struct step *s, const struct cm_step_graph *entr
     struct cm_clone clone;
 
     cm_clone_init(&clone, s->module);
+    clone.alike = true;
     for (size_t i = 0; i < entry->n_read; i++) {
         cm_value *now = &s->now[entry->read[i]];
         if (!*now)
-            *now = input_for(s, from, i);
-        cm_clone_map(&clone, from->inputs[i], *now);
+            *now = input_for(s, entry->inputs[i]);
+        cm_clone_map(&clone, entry->inputs[i], *now);
     }
-    for (size_t i = entry->n_read; i < from->n_inputs; i++)
-        cm_clone_map(&clone, from->inputs[i], input_for(s, from, i));
+    for (size_t i = entry->n_read; i < entry->n_inputs; i++)
+        cm_clone_map(&clone, entry->inputs[i], input_for(s, entry->inputs[i]));
     CM_TRY(cm_clone_graph(&clone, &build, from));
-    carry_names(s, from, &clone);
     for (size_t i = 0; i < entry->n_own; i++)
         *CM_PUSH(s->arena, &s->scalars) = cm_clone_of(&clone, from->outputs[i].value);
     for (size_t i = 0; i < entry->n_written; i++) {
@@ -294,34 +297,47 @@ enum cm_status cm_step_model(struct cm_arena *arena, const struct cm_model_file 
 
 /* ---- gradients ---- */
 
+struct named {
+    const struct cm_str *names;
+    size_t count, opened;
+};
+
+static size_t place_of(const struct named *named, struct cm_str name)
+{
+    size_t i = 0;
+
+    while (i < named->count && !cm_str_equal(named->names[i], name))
+        i++;
+    return i;
+}
+
 /* An initializer that is differentiated by becomes an input with a default: nothing is folded, and
  * it may be fed. */
-static struct cm_graph_proto *with_inputs(struct cm_arena *arena,
-                                          const struct cm_graph_proto *graph,
-                                          const struct cm_str *wrt, size_t n_wrt)
+static bool is_named(void *arg, const struct cm_tensor_proto *initializer)
 {
-    struct cm_graph_proto *copy = CM_NEW(arena, struct cm_graph_proto);
+    struct named *named = arg;
+    const bool found = place_of(named, initializer->name) < named->count;
 
-    *copy = *graph;
-    for (size_t i = 0; i < n_wrt; i++) {
-        const struct cm_tensor_proto *tensor = initializer_of(graph, wrt[i]);
-        bool known = false;
-        for (size_t n = 0; n < copy->input.count; n++)
-            known = known || cm_str_equal(copy->input.items[n].name, wrt[i]);
-        if (!tensor || known || tensor->dims.count > CM_MAX_RANK)
-            continue;
-        struct cm_dim dims[CM_MAX_RANK];
-        for (size_t d = 0; d < tensor->dims.count; d++)
-            dims[d] = CM_DIM(tensor->dims.items[d]);
-        struct cm_value_info_proto *input = CM_LIST_ADD(arena, &copy->input);
-        input->name = wrt[i];
-        input->type = CM_NEW(arena, struct cm_type_proto);
-        cm_type_to_proto(
-            arena, NULL,
-            cm_type_tensor(arena, (enum cm_dtype)tensor->data_type, (int)tensor->dims.count, dims),
-            input->type);
-    }
-    return copy;
+    named->opened += found;
+    return found;
+}
+
+/* Inputs that the import has added stand in the order in which they are named. */
+static void order_inputs(struct cm_graph *graph, const struct named *named)
+{
+    const size_t n_own = graph->n_inputs - named->opened;
+
+    for (size_t i = n_own + 1; i < graph->n_inputs; i++)
+        for (size_t k = i; k > n_own; k--) {
+            cm_value *pair = &graph->inputs[k - 1];
+            const cm_value before = pair[0];
+
+            if (place_of(named, cm_value_get(graph->module, before)->name) <=
+                place_of(named, cm_value_get(graph->module, pair[1])->name))
+                break;
+            pair[0] = pair[1];
+            pair[1] = before;
+        }
 }
 
 static enum cm_status find_float(const struct cm_graph *graph, struct cm_str name, cm_value *out,
@@ -374,15 +390,14 @@ enum cm_status cm_grad_model(struct cm_arena *arena, const struct cm_model_file 
 {
     const struct cm_module_options module_options = {.files = file->files};
     struct step s = {.arena = arena, .module = cm_module_new(arena, &module_options), .err = err};
-    struct cm_model_proto *model = CM_NEW(arena, struct cm_model_proto);
+    struct named named = {.names = wrt, .count = n_wrt};
+    const struct cm_import_options import = {.opens = is_named, .opens_arg = &named};
     cm_value *xs = CM_NEW_ARRAY(arena, cm_value, n_wrt);
     cm_value y;
 
-    if (!file->model.graph)
-        return cm_fail(err, CM_BAD_MODEL, "the model has no graph");
-    *model = file->model;
-    model->graph = with_inputs(arena, file->model.graph, wrt, n_wrt);
-    CM_TRY(cm_lower_gradients(s.module, model, NULL, &s.graph, err));
+    CM_TRY(cm_lower_import_as(s.module, &file->model, &import, &s.graph, err));
+    order_inputs(s.graph, &named);
+    CM_TRY(cm_gradient_expand(s.graph, err));
     CM_TRY(find_float(s.graph, of, &y, err));
     for (size_t i = 0; i < n_wrt; i++) {
         CM_TRY(find_float(s.graph, wrt[i], &xs[i], err));

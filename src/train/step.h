@@ -4,30 +4,28 @@
 #ifndef CM_TRAIN_STEP_H
 #define CM_TRAIN_STEP_H
 
+#include "graph/graph.h"
 #include "onnx/model_file.h"
 #include "train/combine.h"
-
-struct cm_graph;
 
 /* The state variables of a model: initializers that a binding names. */
 enum cm_status cm_state_variables(struct cm_arena *arena, const struct cm_model_proto *model,
                                   struct cm_combine_variable **out, size_t *count,
                                   struct cm_error *err) CM_MUST_CHECK;
 
-/* The combined graph of one entry in a module of its own, Gradient nodes replaced by what they
- * stand for: inputs are variables (those it reads, numbers in *read), then feeds; outputs are the
+/* The graph of one entry, Gradient nodes replaced by what they stand for. Its outputs are the
  * entry's own, then the bound values. */
 struct cm_step_graph {
     struct cm_graph *graph;
-    size_t *read; /* numbers of variables */
+    cm_value *inputs; /* those that it reads: variables, then what is fed */
+    size_t n_inputs;
+    size_t *read; /* numbers of these variables */
     size_t n_read;
-    size_t n_feeds;
     size_t n_own;    /* outputs that are not bound */
     size_t *written; /* numbers of variables, one per further output */
     size_t n_written;
 };
 
-struct cm_module;
 enum cm_status cm_step_graph(struct cm_arena *arena, struct cm_module *module,
                              const struct cm_model_proto *model, size_t entry,
                              const struct cm_combine_variable *variables, size_t n_variables,

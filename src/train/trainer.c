@@ -535,7 +535,7 @@ size_t cm_trainer_next_entry(const struct cm_trainer *trainer)
 
 bool cm_trainer_is_computed(const struct cm_trainer *trainer)
 {
-    return trainer->computed;
+    return trainer->computed || trainer->next;
 }
 
 /* What was updated in place was computed of finite numbers and is not finite itself. */

@@ -106,6 +106,7 @@ enum cm_status cm_trainer_compute(struct cm_trainer *trainer, const struct cm_te
                                   struct cm_error *err) CM_MUST_CHECK;
 enum cm_status cm_trainer_apply(struct cm_trainer *trainer, struct cm_trainer_scalar *scalars,
                                 struct cm_error *err) CM_MUST_CHECK;
+/* Is a step under way: an entry computed and not applied, or applied and not the last? */
 bool cm_trainer_is_computed(const struct cm_trainer *trainer);
 
 /* Parameters: the variables that Gradient nodes of the training differentiate by; without such a

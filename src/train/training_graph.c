@@ -212,9 +212,7 @@ static enum cm_status copy_nodes(struct copying *c, struct cm_error *err)
     for (const struct cm_node *node = c->cut->graph->first; node; node = node->next) {
         if (!leads_on(node, c->needed, c->given))
             continue;
-        const enum cm_status status = cm_clone_node(&c->clone, &build, node);
-        if (status)
-            return cm_node_blame(node, status, err);
+        CM_TRY(cm_clone_node(&c->clone, &build, node));
         for (int o = 0; o < node->n_outputs; o++) /* what is given stays an input */
             for (size_t i = 0; i < c->to->n_inputs && c->given[node->outputs[o]]; i++)
                 if (c->sources[i] == node->outputs[o])

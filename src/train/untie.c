@@ -34,7 +34,7 @@ struct merged {
 static const char other_key[] = " other", direct_key[] = " direct";
 
 struct untie {
-    struct cm_draft *draft;
+    struct cm_preparation *p;
     struct cm_graph_proto *graph;
     struct cm_map names;   /* initializers that may be such, to struct merged * */
     struct cm_map copies;  /* names that copies give, to the numbers of their nodes from 1 */
@@ -57,12 +57,12 @@ static bool is_vector(const struct cm_tensor_proto *tensor)
            cm_dtype_info((enum cm_dtype)tensor->data_type)->kind == CM_CLASS_FLOAT;
 }
 
-static bool holds_one_value(const struct cm_draft *draft, const struct cm_tensor_proto *proto)
+static bool holds_one_value(const struct cm_preparation *p, const struct cm_tensor_proto *proto)
 {
     struct cm_tensor tensor;
     bool same = true;
 
-    if (cm_tensor_proto_load(proto, draft->file->files, &tensor, NULL))
+    if (cm_tensor_proto_load(proto, p->file->files, &tensor, NULL))
         return false;
     const int64_t count = cm_tensor_count(&tensor);
     for (int64_t i = 1; i < count && same; i++)
@@ -129,12 +129,12 @@ static struct cm_str read_scope(const struct cm_node_proto *node)
 static struct group *find_group(struct untie *u, struct merged *merged, struct cm_str key)
 {
     bool added;
-    uint64_t *number = cm_map_insert(&merged->keys, u->draft->arena, key, &added);
+    uint64_t *number = cm_map_insert(&merged->keys, u->p->arena, key, &added);
 
     if (!added)
         return &merged->groups.items[*number];
     *number = merged->groups.count;
-    struct group *group = CM_PUSH(u->draft->arena, &merged->groups);
+    struct group *group = CM_PUSH(u->p->arena, &merged->groups);
     *group = (struct group){.key = key};
     return group;
 }
@@ -147,14 +147,14 @@ static bool reads_weight(const struct cm_node_proto *node, size_t input)
 /* Readers that mean one tensor have one key. */
 static struct cm_str key_of(struct untie *u, size_t node, size_t input)
 {
-    struct cm_arena *arena = u->draft->arena;
+    struct cm_arena *arena = u->p->arena;
     const struct cm_node_proto *reader = &u->graph->node.items[node];
 
     if (cm_node_reads_statistic(reader, input))
         return cm_arena_printf(arena, "statistic %zu %zu", node, input);
     if (!reads_weight(reader, input))
         return cm_str(other_key);
-    if (u->has_copies || u->draft->options->keep_tied)
+    if (u->has_copies || u->p->options->keep_tied)
         return cm_str(direct_key);
     const struct cm_str parameters = read_parameters(arena, reader);
     return parameters.size ? parameters : cm_arena_printf(arena, "node %zu", node);
@@ -204,7 +204,7 @@ static void find_copies(struct untie *u)
             find_group(u, find_merged(u, node->input.items[0]), node->output.items[0]);
         group->copy = node;
         group->hint = node->output.items[0];
-        *cm_map_insert(&u->copies, u->draft->arena, node->output.items[0], NULL) = n + 1;
+        *cm_map_insert(&u->copies, u->p->arena, node->output.items[0], NULL) = n + 1;
         u->has_copies = true;
     }
 }
@@ -290,11 +290,11 @@ static struct cm_str name_piece(struct untie *u, const struct merged *merged,
     if (group->copy)
         return group->hint; /* the copy goes, its name stays */
     if (!group->is_weight && !group->is_statistic)
-        return cm_draft_name(u->draft, "%.*s.constant", CM_STR_FMT(name));
+        return cm_preparation_name(u->p, "%.*s.constant", CM_STR_FMT(name));
     if (group->scope.size && !group->is_statistic)
-        return cm_draft_name(u->draft, "%.*s.%.*s", CM_STR_FMT(group->scope),
-                             CM_STR_FMT(after_dot(name)));
-    return cm_draft_name(u->draft, "%.*s.%.*s", CM_STR_FMT(name), CM_STR_FMT(group->hint));
+        return cm_preparation_name(u->p, "%.*s.%.*s", CM_STR_FMT(group->scope),
+                                   CM_STR_FMT(after_dot(name)));
+    return cm_preparation_name(u->p, "%.*s.%.*s", CM_STR_FMT(name), CM_STR_FMT(group->hint));
 }
 
 /* Does it pay: is there more than one tensor to train or to update, or one beside a constant? */
@@ -307,28 +307,27 @@ static bool is_tied(const struct untie *u, const struct merged *merged)
         statistics += merged->groups.items[i].is_statistic;
     }
     return merged->groups.count > 1 && (weights || statistics > 1) &&
-           (statistics || !u->draft->options->keep_tied) &&
-           holds_one_value(u->draft, merged->tensor);
+           (statistics || !u->p->options->keep_tied) && holds_one_value(u->p, merged->tensor);
 }
 
 static void take_apart(struct untie *u, struct merged *merged)
 {
-    struct cm_draft *draft = u->draft;
+    struct cm_preparation *p = u->p;
     const struct cm_tensor_proto *from = merged->tensor;
     const struct group *keeper = choose_keeper(u, merged);
 
     for (size_t i = 0; i < merged->groups.count; i++) {
         struct group *group = &merged->groups.items[i];
 
-        if (group == keeper || (draft->options->keep_tied && !group->is_statistic) ||
+        if (group == keeper || (p->options->keep_tied && !group->is_statistic) ||
             (merged->is_pinned && cm_str_is(group->key, other_key)))
             continue;
         group->name = name_piece(u, merged, group);
-        struct cm_draft_piece *piece = CM_PUSH(draft->arena, &draft->pieces);
-        *piece = (struct cm_draft_piece){.name = group->name,
-                                         .original = from->name,
-                                         .is_copy = group->copy != NULL,
-                                         .is_statistic = group->is_statistic};
+        struct cm_piece *piece = CM_PUSH(p->arena, &p->pieces);
+        *piece = (struct cm_piece){.name = group->name,
+                                   .original = from->name,
+                                   .is_copy = group->copy != NULL,
+                                   .is_statistic = group->is_statistic};
         if (group->copy)
             piece->copy = *group->copy;
     }
@@ -356,15 +355,15 @@ static void set_input(struct cm_arena *arena, struct cm_node_proto *node, size_t
 /* Readers read their own; copies that became initializers go. */
 static void rewrite_nodes(struct untie *u)
 {
-    struct cm_arena *arena = u->draft->arena;
+    struct cm_arena *arena = u->p->arena;
     struct cm_nodes *nodes = &u->graph->node;
     struct cm_map gone = {0};
     struct cm_node_proto *kept = CM_NEW_ARRAY(arena, struct cm_node_proto, nodes->count);
     size_t count = 0;
 
-    for (size_t i = 0; i < u->draft->pieces.count; i++)
-        if (u->draft->pieces.items[i].is_copy)
-            cm_map_insert(&gone, arena, u->draft->pieces.items[i].name, NULL);
+    for (size_t i = 0; i < u->p->pieces.count; i++)
+        if (u->p->pieces.items[i].is_copy)
+            cm_map_insert(&gone, arena, u->p->pieces.items[i].name, NULL);
     for (size_t n = 0; n < nodes->count; n++) {
         struct cm_node_proto node = nodes->items[n];
 
@@ -385,16 +384,16 @@ static void rewrite_nodes(struct untie *u)
 
 static void add_initializers(struct untie *u)
 {
-    const struct cm_draft *draft = u->draft;
-    const size_t old = u->graph->initializer.count, count = old + draft->pieces.count;
-    struct cm_tensor_proto *tensors = CM_NEW_ARRAY(draft->arena, struct cm_tensor_proto, count);
+    const struct cm_preparation *p = u->p;
+    const size_t old = u->graph->initializer.count, count = old + p->pieces.count;
+    struct cm_tensor_proto *tensors = CM_NEW_ARRAY(p->arena, struct cm_tensor_proto, count);
 
     memcpy(tensors, u->graph->initializer.items, old * sizeof *tensors);
-    for (size_t i = 0; i < draft->pieces.count; i++) {
+    for (size_t i = 0; i < p->pieces.count; i++) {
         struct cm_tensor_proto *tensor = &tensors[old + i];
 
-        *tensor = *find_merged(u, draft->pieces.items[i].original)->tensor;
-        tensor->name = draft->pieces.items[i].name;
+        *tensor = *find_merged(u, p->pieces.items[i].original)->tensor;
+        tensor->name = p->pieces.items[i].name;
         cm_msg_set(&tensor->msg, CM_TENSOR_NAME);
     }
     u->graph->initializer.items = tensors;
@@ -402,22 +401,22 @@ static void add_initializers(struct untie *u)
     cm_msg_set(&u->graph->msg, CM_GRAPH_INITIALIZER);
 }
 
-void cm_draft_untie(struct cm_draft *draft)
+void cm_untie(struct cm_preparation *p)
 {
-    struct untie u = {.draft = draft, .graph = draft->model->graph};
+    struct untie u = {.p = p, .graph = p->model->graph};
 
     for (size_t i = 0; i < u.graph->initializer.count; i++) {
         struct merged *merged = NULL;
 
         if (!is_vector(&u.graph->initializer.items[i]))
             continue;
-        merged = CM_NEW(draft->arena, struct merged);
+        merged = CM_NEW(p->arena, struct merged);
         merged->tensor = &u.graph->initializer.items[i];
-        *cm_map_insert(&u.names, draft->arena, merged->tensor->name, NULL) =
+        *cm_map_insert(&u.names, p->arena, merged->tensor->name, NULL) =
             (uint64_t)(uintptr_t)merged;
     }
     for (size_t i = 0; i < u.graph->output.count; i++)
-        cm_map_insert(&u.outputs, draft->arena, u.graph->output.items[i].name, NULL);
+        cm_map_insert(&u.outputs, p->arena, u.graph->output.items[i].name, NULL);
     find_readers(&u);
     for (size_t i = 0; i < u.graph->initializer.count; i++) {
         struct merged *merged = find_merged(&u, u.graph->initializer.items[i].name);
@@ -425,11 +424,10 @@ void cm_draft_untie(struct cm_draft *draft)
         if (merged && is_tied(&u, merged))
             take_apart(&u, merged);
     }
-    if (!draft->pieces.count)
+    if (!p->pieces.count)
         return;
     rewrite_nodes(&u);
     add_initializers(&u);
-    cm_draft_survey(draft);
 }
 
 /* ---- and together again ---- */
@@ -441,7 +439,7 @@ struct tally {
 };
 
 struct settle {
-    struct cm_draft *draft;
+    struct cm_preparation *p;
     struct cm_map trained; /* names */
     struct cm_map back;    /* names of pieces that are their originals again, to the pieces */
 };
@@ -451,24 +449,45 @@ static bool is_trained(const struct settle *s, struct cm_str name)
     return cm_map_find(&s->trained, name) != NULL;
 }
 
-static void rename_inputs(const struct settle *s, struct cm_node_proto *nodes, size_t count)
+/* Nodes of the file read the original again .. */
+static void rename_inputs(const struct settle *s)
 {
-    for (size_t n = 0; n < count; n++)
-        for (size_t i = 0; i < nodes[n].input.count; i++) {
-            const struct cm_draft_piece *piece =
-                (const struct cm_draft_piece *)(uintptr_t)cm_map_get(&s->back,
-                                                                     nodes[n].input.items[i], 0);
+    const struct cm_nodes *nodes = &s->p->model->graph->node;
+
+    for (size_t n = 0; n < nodes->count; n++)
+        for (size_t i = 0; i < nodes->items[n].input.count; i++) {
+            const struct cm_piece *piece = (const struct cm_piece *)(uintptr_t)cm_map_get(
+                &s->back, nodes->items[n].input.items[i], 0);
 
             if (piece && !piece->is_copy)
-                set_input(s->draft->arena, &nodes[n], i, piece->original);
+                set_input(s->p->arena, &nodes->items[n], i, piece->original);
         }
+}
+
+/* .. and so do those of the algorithm. */
+static void replace_pieces(const struct settle *s)
+{
+    struct cm_graph *graph = s->p->inference;
+
+    for (size_t i = 0; i < s->p->pieces.count; i++) {
+        const struct cm_piece *piece = &s->p->pieces.items[i];
+        const cm_value value = cm_graph_find(graph, piece->name);
+        const cm_value original = cm_graph_find(graph, piece->original);
+
+        if (piece->is_copy || !value || !cm_map_find(&s->back, piece->name))
+            continue;
+        if (original)
+            cm_value_replace(graph->module, value, original);
+        else
+            cm_value_set_name(graph->module, value, piece->original);
+    }
 }
 
 static void drop_initializers(const struct settle *s)
 {
-    struct cm_graph_proto *graph = s->draft->model->graph;
+    struct cm_graph_proto *graph = s->p->model->graph;
     struct cm_tensor_proto *tensors = /* candidates point into the old list */
-        CM_NEW_ARRAY(s->draft->arena, struct cm_tensor_proto, graph->initializer.count);
+        CM_NEW_ARRAY(s->p->arena, struct cm_tensor_proto, graph->initializer.count);
     size_t kept = 0;
 
     for (size_t i = 0; i < graph->initializer.count; i++)
@@ -481,15 +500,14 @@ static void drop_initializers(const struct settle *s)
 /* Copies read initializers only: they may stand first. */
 static void restore_copies(const struct settle *s)
 {
-    struct cm_graph_proto *graph = s->draft->model->graph;
-    const size_t room = graph->node.count + s->draft->pieces.count;
-    struct cm_node_proto *nodes = CM_NEW_ARRAY(s->draft->arena, struct cm_node_proto, room);
+    struct cm_graph_proto *graph = s->p->model->graph;
+    const size_t room = graph->node.count + s->p->pieces.count;
+    struct cm_node_proto *nodes = CM_NEW_ARRAY(s->p->arena, struct cm_node_proto, room);
     size_t count = 0;
 
-    for (size_t i = 0; i < s->draft->pieces.count; i++)
-        if (s->draft->pieces.items[i].is_copy &&
-            cm_map_find(&s->back, s->draft->pieces.items[i].name))
-            nodes[count++] = s->draft->pieces.items[i].copy;
+    for (size_t i = 0; i < s->p->pieces.count; i++)
+        if (s->p->pieces.items[i].is_copy && cm_map_find(&s->back, s->p->pieces.items[i].name))
+            nodes[count++] = s->p->pieces.items[i].copy;
     for (size_t i = 0; i < graph->node.count; i++)
         nodes[count++] = graph->node.items[i];
     graph->node.items = nodes;
@@ -507,31 +525,32 @@ static void drop_candidates(const struct settle *s, struct cm_trainables *list)
 }
 
 /* One sentence for each initializer that was taken apart. */
-static void tell(struct cm_draft *draft, const struct tally *t)
+static void tell(struct cm_preparation *p, const struct tally *t)
 {
     if (t->trained > 1)
-        cm_draft_note(draft,
-                      "'%.*s' holds one repeated value for %zu tensors that the exporter merged: "
-                      "they are trained apart, as '%.*s' and so on (--keep-tied leaves them one)",
-                      CM_STR_FMT(t->original), t->trained, CM_STR_FMT(t->first));
+        cm_preparation_note(
+            p,
+            "'%.*s' holds one repeated value for %zu tensors that the exporter merged: "
+            "they are trained apart, as '%.*s' and so on (--keep-tied leaves them one)",
+            CM_STR_FMT(t->original), t->trained, CM_STR_FMT(t->first));
     else if (t->pieces)
-        cm_draft_note(draft,
-                      "'%.*s' stood for several tensors that the exporter merged: '%.*s' is "
-                      "one of its own now",
-                      CM_STR_FMT(t->original), CM_STR_FMT(t->first));
+        cm_preparation_note(p,
+                            "'%.*s' stood for several tensors that the exporter merged: '%.*s' is "
+                            "one of its own now",
+                            CM_STR_FMT(t->original), CM_STR_FMT(t->first));
 }
 
 static void tell_all(const struct settle *s)
 {
-    struct cm_draft *draft = s->draft;
-    struct tally *tallies = CM_NEW_ARRAY(draft->arena, struct tally, draft->pieces.count);
+    struct cm_preparation *p = s->p;
+    struct tally *tallies = CM_NEW_ARRAY(p->arena, struct tally, p->pieces.count);
     struct cm_map numbers = {0};
     size_t count = 0;
 
-    for (size_t i = 0; i < draft->pieces.count; i++) {
-        const struct cm_draft_piece *piece = &draft->pieces.items[i];
+    for (size_t i = 0; i < p->pieces.count; i++) {
+        const struct cm_piece *piece = &p->pieces.items[i];
         bool added;
-        uint64_t *number = cm_map_insert(&numbers, draft->arena, piece->original, &added);
+        uint64_t *number = cm_map_insert(&numbers, p->arena, piece->original, &added);
 
         if (added) {
             *number = count++;
@@ -546,30 +565,29 @@ static void tell_all(const struct settle *s)
         t->first = t->first.size ? t->first : piece->name;
     }
     for (size_t i = 0; i < count; i++)
-        tell(draft, &tallies[i]);
+        tell(p, &tallies[i]);
 }
 
-void cm_draft_settle(struct cm_draft *draft, struct cm_trainables *list)
+void cm_untie_settle(struct cm_preparation *p, struct cm_trainables *list)
 {
-    struct settle s = {.draft = draft};
+    struct settle s = {.p = p};
 
-    if (!draft->pieces.count)
+    if (!p->pieces.count)
         return;
     for (size_t i = 0; i < list->count; i++)
         if (list->items[i].trained)
-            cm_map_insert(&s.trained, draft->arena, list->items[i].name, NULL);
-    for (size_t i = 0; i < draft->pieces.count; i++) {
-        const struct cm_draft_piece *piece = &draft->pieces.items[i];
+            cm_map_insert(&s.trained, p->arena, list->items[i].name, NULL);
+    for (size_t i = 0; i < p->pieces.count; i++) {
+        const struct cm_piece *piece = &p->pieces.items[i];
 
         if (!piece->is_statistic && !is_trained(&s, piece->name) &&
             !is_trained(&s, piece->original))
-            *cm_map_insert(&s.back, draft->arena, piece->name, NULL) = (uint64_t)(uintptr_t)piece;
+            *cm_map_insert(&s.back, p->arena, piece->name, NULL) = (uint64_t)(uintptr_t)piece;
     }
-    rename_inputs(&s, draft->nodes.items, draft->nodes.count);
-    rename_inputs(&s, draft->model->graph->node.items, draft->model->graph->node.count);
+    rename_inputs(&s);
+    replace_pieces(&s);
     drop_initializers(&s);
     restore_copies(&s);
     drop_candidates(&s, list);
     tell_all(&s);
-    cm_draft_survey(draft);
 }

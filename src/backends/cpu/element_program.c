@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backends/cpu/element_program.h"
 
+#include "backends/cpu/channel_blocks.h"
 #include "tensor/half.h"
-#include "tensor/layout.h"
 
 enum {
     TABLE = 4 * CM_ELEMENT_VALUES, /* places to find values by number */
@@ -18,6 +18,8 @@ struct builder {
     const struct cm_graph *graph;
     struct cm_element_program *program;
     const struct cm_shape *shape; /* of all results */
+    const struct cm_tensor *lead; /* an operand whose layout the results get; NULL: all is plain */
+    struct cm_shape *seen;        /* as they lie there: the results, then each source; or NULL */
     cm_value numbers[TABLE];      /* open addressing: value numbers, 0 for none .. */
     int16_t places[TABLE];        /* .. and their places in values */
     struct cm_element_value values[CM_ELEMENT_VALUES];
@@ -177,28 +179,72 @@ static bool check_shapes(struct builder *b)
     return true;
 }
 
-/* The layout that all elements of the results could have too: in one that has no padding, places
- * are the same for every tensor of the same shape and type. */
+/* ---- layouts ---- */
+
+/* The operand whose layout the results get; NULL: none has one. */
+static const struct cm_tensor *find_lead(const struct builder *b)
+{
+    for (int i = 0; i < b->call->n_in; i++)
+        if (b->call->in[i]->layout && cm_shape_equal(&b->call->in[i]->shape, b->shape))
+            return b->call->in[i];
+    for (int i = 0; i < b->call->n_in; i++)
+        if (b->call->in[i]->layout)
+            return b->call->in[i];
+    return NULL;
+}
+
+static bool check_source(struct builder *b, int s)
+{
+    const struct cm_tensor *x = tensor_of(b, &b->sources[s]), *lead = b->lead;
+    const bool whole = cm_shape_equal(&x->shape, b->shape);
+    if (is_single(&x->shape) && (!x->layout || b->seen)) {
+        if (b->seen)
+            b->seen[s + 1] = (struct cm_shape){.rank = 0};
+        return true;
+    }
+    if (!b->seen)
+        return (whole && cm_layout_equal(x->layout, lead->layout)) ||
+               cm_call_decline(b->call, "its operands lie in different layouts");
+    if (whole && (x->type != lead->type || b->sources[s].constant))
+        return cm_call_decline(b->call, "an operand cannot lie like another");
+    return channel_blocks_see(&x->shape, b->shape, lead->layout, &b->seen[s + 1]) ||
+           cm_call_decline(b->call, "an operand does not repeat by batch, channel or place");
+}
+
+/* Where operands have a layout, the results get it: all of them lie the same there, in blocks of
+ * channels without padding, or all operands lie so and each element is at the same place in all. */
 static bool check_layouts(struct builder *b)
 {
-    const struct cm_tensor *lead = NULL;
-    for (int i = 0; i < b->call->n_in && !lead; i++)
-        lead = b->call->in[i]->layout ? b->call->in[i] : NULL;
+    const struct cm_tensor *lead = b->lead = find_lead(b);
+    b->seen = NULL;
     if (!lead)
         return true;
-    for (int s = 0; s < b->n_sources; s++) {
-        const struct cm_tensor *x = tensor_of(b, &b->sources[s]);
-        if (!x->layout && is_single(&x->shape))
-            continue;
-        if (!cm_layout_equal(x->layout, lead->layout) || !cm_shape_equal(&x->shape, b->shape))
-            return cm_call_decline(b->call, "its operands lie in different layouts");
-    }
+    if (!cm_shape_equal(&lead->shape, b->shape))
+        return cm_call_decline(b->call, "its operands lie in different layouts");
     if (cm_tensor_bytes(lead) != lead->layout->bytes)
         return cm_call_decline(b->call, "the layout of its operands has padding");
     for (int o = 0; o < b->call->n_out; o++)
         if (b->call->out[o] && b->call->out[o]->type != lead->type)
             return cm_call_decline(b->call, "its results have other types than its operands");
+    if (lead->layout->channel_block > 0) {
+        b->seen = cm_call_state(b->call, ((size_t)b->n_sources + 1) * sizeof *b->seen);
+        (void)channel_blocks_see(b->shape, b->shape, lead->layout, &b->seen[0]);
+    }
+    for (int s = 0; s < b->n_sources; s++)
+        if (!check_source(b, s))
+            return false;
     return true;
+}
+
+/* How the walk sees the results, and source s. */
+static const struct cm_shape *seen_results(const struct builder *b)
+{
+    return b->seen ? &b->seen[0] : b->shape;
+}
+
+static const struct cm_shape *seen_source(const struct builder *b, int s)
+{
+    return b->seen ? &b->seen[s + 1] : &tensor_of(b, &b->sources[s])->shape;
 }
 
 static enum cm_element_level source_level(const struct cm_walk *walk, int s)
@@ -236,13 +282,13 @@ static void plan_walk(struct builder *b)
 {
     const struct cm_shape *shapes[CM_ELEMENT_VALUES];
     struct cm_element_program *program = b->program;
+    const struct cm_shape *results = seen_results(b);
     const int64_t count = cm_shape_elements(b->shape);
 
     for (int s = 0; s < b->n_sources; s++)
-        shapes[s] =
-            b->last_read[b->sources[s].value] >= 0 ? &tensor_of(b, &b->sources[s])->shape : NULL;
-    void *memory = cm_call_state(b->call, cm_walk_size(b->n_sources, b->shape->rank));
-    program->walk = cm_walk_plan(memory, b->shape, b->n_sources, shapes);
+        shapes[s] = b->last_read[b->sources[s].value] >= 0 ? seen_source(b, s) : NULL;
+    void *memory = cm_call_state(b->call, cm_walk_size(b->n_sources, results->rank));
+    program->walk = cm_walk_plan(memory, results, b->n_sources, shapes);
     const int64_t run = program->walk->run;
     if (run >= SHORT_RUN || program->walk->rank == 0 ||
         (run >= SHORT_SHARED_RUN && computes_once_per_run(b, program->walk)))
@@ -250,11 +296,11 @@ static void plan_walk(struct builder *b)
     for (int s = 0; s < b->n_sources; s++) {
         if (!shapes[s] || is_single(shapes[s]) || cm_shape_elements(shapes[s]) == count)
             continue;
-        void *own = cm_call_state(b->call, cm_walk_size(1, b->shape->rank));
-        program->sources[s].gather = cm_walk_plan(own, b->shape, 1, &shapes[s]);
-        shapes[s] = b->shape;
+        void *own = cm_call_state(b->call, cm_walk_size(1, results->rank));
+        program->sources[s].gather = cm_walk_plan(own, results, 1, &shapes[s]);
+        shapes[s] = results;
     }
-    program->walk = cm_walk_plan(memory, b->shape, b->n_sources, shapes);
+    program->walk = cm_walk_plan(memory, results, b->n_sources, shapes);
 }
 
 /* ---- registers ---- */
@@ -420,6 +466,7 @@ struct cm_element_program *cm_element_program_build(struct cm_call *call)
     b.program = program;
     program->n_values = b.n_values;
     program->n_sources = b.n_sources;
+    program->layout = b.lead ? b.lead->layout : NULL;
     program->values = copy(call, b.values, n_values * sizeof b.values[0]);
     program->sources = copy(call, b.sources, n_sources * sizeof b.sources[0]);
     program->instructions = cm_call_state(call, n_values * sizeof program->instructions[0]);
@@ -428,4 +475,18 @@ struct cm_element_program *cm_element_program_build(struct cm_call *call)
         return NULL;
     call->state = program;
     return program;
+}
+
+void cm_element_program_choose_layouts(const struct cm_element_program *program,
+                                       struct cm_call *call)
+{
+    const struct cm_shape *results = NULL;
+    for (int o = 0; o < call->n_out; o++)
+        if (call->out[o]) {
+            results = &call->out[o]->shape;
+            cm_call_give_layout(call, o, program->layout);
+        }
+    for (int i = 0; i < call->n_in; i++)
+        if (program->layout && cm_shape_equal(&call->in[i]->shape, results))
+            cm_call_want_layout(call, i, program->layout);
 }

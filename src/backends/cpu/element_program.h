@@ -58,13 +58,17 @@ struct cm_element_program {
     struct cm_element_instruction *instructions;
     int n_values, n_sources, n_instructions;
     size_t n_singles;
-    struct cm_walk *walk; /* of the sources, over the results */
-    int64_t block;        /* elements at a time */
+    struct cm_walk *walk;           /* of the sources, over the results */
+    int64_t block;                  /* elements at a time */
+    const struct cm_layout *layout; /* of the results and of operands as large; NULL: rows */
 };
 
 /* In accepts: the program of a region's body for the operands at hand, in memory of the call; NULL
  * after declining. */
 struct cm_element_program *cm_element_program_build(struct cm_call *call);
+/* In prepare: says how operands and results lie. */
+void cm_element_program_choose_layouts(const struct cm_element_program *program,
+                                       struct cm_call *call);
 void cm_element_program_run(const struct cm_element_program *program, const struct cm_call *call);
 /* The same in pieces: see struct cm_kernel. */
 int64_t cm_element_program_pieces(const struct cm_element_program *program);

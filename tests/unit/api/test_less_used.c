@@ -2,6 +2,7 @@
  * that are sought and described, models stripped, stepped and checked by differences, cancelling.
  */
 // SPDX-License-Identifier: Apache-2.0
+#include "api/lend.h"
 #include "cameo.h"
 #include "onnx/model_case.h"
 
@@ -39,12 +40,8 @@ static const int64_t column[] = {2, 1}, single[] = {1, 1};
 
 static struct cameo_feed feed(const char *name, const int64_t *dims, const float *values)
 {
-    return (struct cameo_feed){.name = name,
-                               .dtype = CAMEO_FLOAT,
-                               .rank = 2,
-                               .dims = dims,
-                               .data = values,
-                               .bytes = (size_t)dims[0] * sizeof *values};
+    return cameo_feed_tensor(name,
+                             lend(CAMEO_FLOAT, 2, dims, values, (size_t)dims[0] * sizeof *values));
 }
 
 static void name_arrays(struct cm_arena *arena)
@@ -150,7 +147,7 @@ static void seek_batches(struct cm_arena *arena)
     CHECK_INT(cameo_batches_size(batches), 2);
     CHECK_INT(cameo_batches_per_epoch(batches), 3);
     const struct cameo_feed *shapes = cameo_batches_shapes(batches);
-    CHECK_INT(shapes[0].dims[0], 2);
+    CHECK_INT(shapes[0].tensor->dims[0], 2);
     OK(cameo_trainer_memory(trainer, shapes, cameo_trainer_input_count(trainer), &memory, &err));
     CHECK_INT(memory.batch, 16);
 
@@ -159,13 +156,13 @@ static void seek_batches(struct cm_arena *arena)
     const struct cameo_batches_position there = cameo_batches_tell(batches);
     OK(cameo_batches_next(batches, &feeds, &rows, &err));
     CHECK_INT(rows, 1);
-    CHECK(((const float *)feeds[0].data)[0] == 5);
+    CHECK(((const float *)feeds[0].tensor->data)[0] == 5);
     OK(cameo_batches_seek(batches, (struct cameo_batches_position){0, 0}, &err));
     OK(cameo_batches_next(batches, &feeds, &rows, &err));
-    CHECK(rows == 2 && ((const float *)feeds[0].data)[0] == 1);
+    CHECK(rows == 2 && ((const float *)feeds[0].tensor->data)[0] == 1);
     OK(cameo_batches_seek(batches, there, &err));
     OK(cameo_batches_next(batches, &feeds, &rows, &err));
-    CHECK(rows == 1 && ((const float *)feeds[0].data)[0] == 5);
+    CHECK(rows == 1 && ((const float *)feeds[0].tensor->data)[0] == 5);
     cameo_batches_free(batches);
     cameo_dataset_free(dataset);
     cameo_trainer_free(trainer);
@@ -182,7 +179,7 @@ void test_less_used__a_step_is_a_plain_model(void)
     static const float x[] = {1, 2}, t[] = {3, 6}, w[] = {1};
     const struct cameo_feed feeds[] = {feed("w", single, w), feed("x", column, x),
                                        feed("t", column, t)};
-    struct cameo_fetch fetches[] = {{.name = "loss"}, {.name = "w.next"}};
+    struct cameo_fetch fetches[] = {cameo_fetch_value("loss"), cameo_fetch_value("w.next")};
     struct cameo_model *model = load(line), *step;
     struct cameo_session *session;
     struct cameo_error err;

@@ -1,5 +1,6 @@
 /* Models as the passes leave them, through the public API. */
 // SPDX-License-Identifier: Apache-2.0
+#include "api/lend.h"
 #include "base/memory.h"
 #include "cameo.h"
 #include "check.h"
@@ -76,17 +77,10 @@ void test_optimize__gives_the_same_results(void)
     struct cameo_error err;
     const float x[] = {1, 2};
     float y[2];
-    const struct cameo_feed feed = {.name = "x",
-                                    .dtype = CAMEO_FLOAT,
-                                    .rank = 1,
-                                    .dims = (const int64_t[]){2},
-                                    .data = x,
-                                    .bytes = sizeof x};
-    struct cameo_fetch fetch = {.data = y,
-                                .bytes = sizeof y,
-                                .dtype = CAMEO_FLOAT,
-                                .rank = 1,
-                                .dims = (const int64_t[]){2}};
+    const struct cameo_feed feed =
+        cameo_feed_tensor("x", lend(CAMEO_FLOAT, 1, (const int64_t[]){2}, x, sizeof x));
+    struct cameo_fetch fetch =
+        cameo_fetch_tensor(NULL, lend(CAMEO_FLOAT, 1, (const int64_t[]){2}, y, sizeof y));
 
     OK(cameo_model_optimize(model, NULL, &made, NULL, &err));
     OK(cameo_session_new(made, NULL, &session, &err));
