@@ -22,7 +22,6 @@ struct writer {
     struct cm_map by_body;    /* the bytes of a function without name: its number, from 1 */
     struct cm_map taken;      /* names of functions in our domain */
     size_t copies;            /* nodes that give outputs their names */
-    bool untouched;           /* by passes: groups that upgrades made mean what they were made of */
     struct {
         struct cm_function_proto *items;
         size_t count, capacity;
@@ -96,7 +95,7 @@ static bool fits_as_a_group(const struct writer *w, const struct cm_node *node)
     const struct cm_registry *registry = cm_module_registry(node->module);
     const struct cm_node *first;
 
-    if (!w->untouched || !cm_node_in_group(node, &first))
+    if (!w->options->untouched || !cm_node_in_group(node, &first))
         return false;
     const struct cm_origin *origin = node->origin;
     const struct cm_str domain = cm_domain_plain(origin->proto->domain);
@@ -819,12 +818,9 @@ enum cm_status cm_write_inner_graph(const struct cm_graph *graph, struct cm_aren
                                     struct cm_opsets *imports, struct cm_graph_proto *out,
                                     struct cm_error *err)
 {
-    const struct cm_write_options options = {.portable = true}; /* it brings no functions */
-    struct writer w = {.arena = arena,
-                       .graph = graph,
-                       .options = &options,
-                       .targets = *imports,
-                       .untouched = true};
+    const struct cm_write_options options = {.untouched = true,
+                                             .portable = true}; /* no functions */
+    struct writer w = {.arena = arena, .graph = graph, .options = &options, .targets = *imports};
     const struct cm_export_options how = {.form = form_of, .form_arg = &w};
 
     return cm_graph_export(graph, arena, &how, out, imports, err);

@@ -23,8 +23,10 @@ struct cm_write_options {
                    and the model says nothing that the file's says but its functions */
     cm_tidy_fn *tidy; /* may be NULL */
     void *tidy_arg;
-    bool portable; /* bodies in place of regions, functions and operators of ai.cameo and
-                      ai.onnx.preview.*; what has none is refused by name, all at once */
+    bool untouched; /* no pass has changed the graph: what an upgrade made of one node is written as
+                       that node, where it means the same */
+    bool portable;  /* bodies in place of regions, functions and operators of ai.cameo and
+                       ai.onnx.preview.*; what has none is refused by name, all at once */
 };
 
 struct cm_write_report {

@@ -99,7 +99,6 @@ static void consider(struct cm_preparation *p, struct cm_trainables *list,
 {
     const struct cm_tensor_proto *tensor = candidate.tensor;
     const struct cm_str name = candidate.name;
-    candidate.value = cm_graph_find(p->inference, name);
     const bool is_float = cm_dtype_is_valid(tensor->data_type) &&
                           cm_dtype_info((enum cm_dtype)tensor->data_type)->kind == CM_CLASS_FLOAT;
     const bool frozen = cm_preparation_matches(p, p->freeze, name);
@@ -116,8 +115,7 @@ static void consider(struct cm_preparation *p, struct cm_trainables *list,
         reason = "train does not match it";
     else if (frozen)
         reason = "freeze matches it";
-    else if (!named && candidate.value &&
-             cm_value_is_statistic(p->inference->module, candidate.value))
+    else if (!named && cm_value_is_statistic(p->inference->module, candidate.value))
         reason = "running statistics";
     else if (!named && candidate.recorded == CM_RECORDED_OTHER)
         reason = "the file calls it a buffer or constant";
@@ -131,30 +129,37 @@ static void consider(struct cm_preparation *p, struct cm_trainables *list,
 
 void cm_trainables_gather(struct cm_preparation *p, struct cm_trainables *list)
 {
-    const struct cm_graph_proto *graph = p->model->graph;
+    const struct cm_graph *graph = p->inference;
+    const cm_value n_values = (cm_value)cm_module_value_count(graph->module);
     struct records records = {0};
 
     read_records(p, &records);
     list->records_kinds = records.any;
     list->frozen = p->left_frozen;
-    for (size_t i = 0; i < graph->initializer.count; i++) {
-        const struct cm_tensor_proto *tensor = &graph->initializer.items[i];
-        const uint64_t kind = cm_map_get(&records.kinds, tensor->name, CM_RECORDED_NOTHING);
+    for (cm_value v = 1; v < n_values; v++) {
+        const struct cm_value_def *def = cm_value_get(graph->module, v);
 
+        if (def->graph != graph || def->role != CM_ROLE_INITIALIZER || !def->initializer)
+            continue;
+        const uint64_t kind = cm_map_get(&records.kinds, def->name, CM_RECORDED_NOTHING);
         consider(p, list,
-                 (struct cm_trainable){
-                     .tensor = tensor, .name = tensor->name, .recorded = (enum cm_recorded)kind});
+                 (struct cm_trainable){.tensor = def->initializer,
+                                       .name = def->name,
+                                       .value = v,
+                                       .recorded = (enum cm_recorded)kind});
     }
-    for (size_t i = 0; i < graph->node.count; i++) {
-        const struct cm_node_proto *node = &graph->node.items[i];
-        const struct cm_tensor_proto *tensor = cm_node_constant(p->arena, node);
+    for (const struct cm_node *node = graph->first; node; node = node->next) {
+        const struct cm_tensor_proto *tensor =
+            node->origin ? cm_node_constant(p->arena, node->origin->proto) : NULL;
 
         if (!tensor)
             continue;
         list->numbers_apart = !records.any;
         consider(p, list,
-                 (struct cm_trainable){
-                     .tensor = tensor, .name = node->output.items[0], .is_constant = true});
+                 (struct cm_trainable){.tensor = tensor,
+                                       .name = node->origin->proto->output.items[0],
+                                       .value = node->outputs[0],
+                                       .is_constant = true});
     }
 }
 
@@ -305,25 +310,17 @@ static cm_value copy_input(struct cm_clone *clone, struct cm_graph *to, cm_value
     return input;
 }
 
-/* The nodes of a graph that are needed, with their names. */
+/* The nodes of a graph that are needed. */
 static enum cm_status copy_nodes(struct cm_clone *clone, struct cm_builder *build,
                                  const struct cm_graph *from, const bool *needed)
 {
-    struct cm_module *module = from->module;
-
     for (const struct cm_node *node = from->first; node; node = node->next) {
         bool makes = false;
 
         for (int o = 0; o < node->n_outputs; o++)
             makes = makes || needed[node->outputs[o]];
-        if (!makes)
-            continue;
-        CM_TRY(cm_clone_node(clone, build, node));
-        build->graph->last->name = node->name;
-        for (int o = 0; o < node->n_outputs; o++)
-            if (node->outputs[o])
-                cm_value_set_name(module, build->graph->last->outputs[o],
-                                  cm_value_get(module, node->outputs[o])->name);
+        if (makes)
+            CM_TRY(cm_clone_node(clone, build, node));
     }
     return CM_OK;
 }
@@ -339,6 +336,7 @@ static enum cm_status differentiate(struct cm_preparation *p, cm_value loss, cm_
     struct cm_clone clone;
 
     cm_clone_init(&clone, module);
+    clone.alike = true;
     for (size_t g = 0; g < CM_COUNT(graphs); g++)
         for (size_t i = 0; i < graphs[g]->n_inputs; i++)
             copy_input(&clone, build.graph, graphs[g]->inputs[i]);

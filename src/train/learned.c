@@ -441,11 +441,21 @@ static void look_at_operand(struct look *look, struct cm_node *node, int i, stru
     }
 }
 
+static bool predicts(const struct look *look, const struct cm_node *node)
+{
+    for (int o = 0; o < node->n_outputs; o++)
+        if (look->p->predicts[node->outputs[o]])
+            return true;
+    return false;
+}
+
 static void look_at_node(struct look *look, struct cm_node *node, int depth)
 {
     struct result r = {0};
 
     if (node->op && node->op->is_constant)
+        return;
+    if (node->graph == look->p->inference && !predicts(look, node))
         return;
     if (is_call(look, node, depth)) {
         look_at_call(look, node, depth);
@@ -560,7 +570,8 @@ static void begin(struct look *look, bool constants)
         struct cm_trainable *candidate = &look->list->items[i];
         const cm_value value = candidate->value;
 
-        if (!value || !is_float(look, value) || (candidate->is_constant && !constants) ||
+        if (!look->p->predicts[value] || !is_float(look, value) ||
+            (candidate->is_constant && !constants) ||
             (candidate->tensor->dims.count == 0 && !candidate->recorded))
             continue;
         struct state *state = state_of(look, value);

@@ -136,7 +136,13 @@ static void add_initializer(struct lifting *l, const struct cm_function_proto *f
                             const struct cm_tensor_proto *from, struct cm_str outside)
 {
     struct cm_preparation *p = l->p;
-    cm_model_add_initializer(p, from, outside);
+    struct cm_graph_proto *graph = p->model->graph;
+    struct cm_tensor_proto *tensor = CM_LIST_ADD(p->arena, &graph->initializer);
+
+    *tensor = *from;
+    tensor->name = outside;
+    cm_msg_set(&tensor->msg, CM_TENSOR_NAME);
+    cm_msg_set(&graph->msg, CM_GRAPH_INITIALIZER);
     cm_preparation_note(p, "'%.*s', held in the function '%.*s', is now an initializer",
                         CM_STR_FMT(outside), CM_STR_FMT(function->name));
 }

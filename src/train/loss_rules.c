@@ -232,27 +232,19 @@ static int64_t import_of(const struct cm_opsets *imports, struct cm_str domain)
     return 0;
 }
 
-/* A node must mean in the model what it means in its own file, and stand alone. */
+/* Its domain is imported, and the node stands alone. */
 static void check_operator(struct foreign *f, const struct cm_node_proto *node)
 {
     struct cm_preparation *p = f->p;
-    const int64_t theirs = import_of(&f->file->model.opset_import, node->domain);
-    const int64_t ours = import_of(&p->model->opset_import, node->domain);
 
-    if (!ours) {
+    if (!import_of(&p->model->opset_import, node->domain)) {
         struct cm_opset_proto *import = CM_LIST_ADD(p->arena, &p->model->opset_import);
         import->domain = node->domain;
-        import->version = theirs;
+        import->version = import_of(&f->file->model.opset_import, node->domain);
         cm_msg_set(&import->msg, CM_OPSET_DOMAIN);
         cm_msg_set(&import->msg, CM_OPSET_VERSION);
         cm_msg_set(&p->model->msg, CM_MODEL_OPSET_IMPORT);
-        return;
     }
-    if (cm_schema_find(node->domain, node->op_type, ours) !=
-        cm_schema_find(node->domain, node->op_type, theirs))
-        cm_preparation_block(p, "loss %s: %.*s of opset %lld is another than that of opset %lld",
-                             p->options->loss, CM_STR_FMT(node->op_type), (long long)theirs,
-                             (long long)ours);
     for (size_t i = 0; i < f->file->model.functions.count; i++)
         if (cm_str_equal(f->file->model.functions.items[i].name, node->op_type))
             cm_preparation_block(p, "loss %s: %.*s is a function; expand it first",
@@ -269,17 +261,12 @@ static struct cm_str own_name(struct foreign *f, struct cm_str name)
 
 static cm_value take_initializer(struct foreign *f, const struct cm_tensor_proto *from)
 {
-    struct cm_tensor_proto *tensor = CM_NEW(f->p->arena, struct cm_tensor_proto);
-
     if (from->data_location == CM_LOCATION_EXTERNAL) {
         cm_preparation_block(f->p, "loss %s: initializer '%.*s' is in another file",
                              f->p->options->loss, CM_STR_FMT(from->name));
         return 0;
     }
-    *tensor = *from;
-    tensor->name = own_name(f, from->name);
-    cm_msg_set(&tensor->msg, CM_TENSOR_NAME);
-    return cm_preparation_tensor(f->p, tensor);
+    return cm_preparation_tensor(f->p, f->p->build.graph, from, own_name(f, from->name));
 }
 
 /* The results of its nodes, from `node` on, are called as in its file, behind "loss.". */

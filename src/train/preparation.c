@@ -3,13 +3,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/preparation.h"
 
+#include "graph/import.h"
 #include "graph/obstacles.h"
 #include "graph/op.h"
 #include "lower/lower.h"
 #include "onnx/tensor_data.h"
 #include "rewrite/write_model.h"
 
-enum { DEPTH_MAX = 64 };
+enum { DEPTH_MAX = 64, IN_GRAPH = 1, IN_BODY = 2 };
 
 /* ---- names ---- */
 
@@ -103,16 +104,19 @@ enum cm_status cm_preparation_verdict(struct cm_preparation *p)
 
 /* ---- the working copy ---- */
 
-enum cm_status cm_preparation_import(struct cm_preparation *p, const struct cm_model_proto *model,
+enum cm_status cm_preparation_import(struct cm_preparation *p, const struct cm_str *wanted,
                                      struct cm_graph **graph)
 {
     const size_t known = p->blockers.count;
-    const struct cm_module_options options = {.files = p->file->files};
+    const struct cm_module_options module = {.files = p->file->files};
     struct cm_obstacles obstacles = {.arena = p->arena};
-    const struct cm_lower_options lower = {.obstacles = &obstacles};
-    const enum cm_status status =
-        cm_lower_import(cm_module_new(p->arena, &options), model, &lower, graph, p->err);
+    const struct cm_import_options options = {
+        .obstacles = &obstacles, .constant_defaults = wanted != NULL, .partial = wanted != NULL};
+    enum cm_status status =
+        cm_lower_import_as(cm_module_new(p->arena, &module), p->model, &options, graph, p->err);
 
+    if (!status && wanted && !cm_graph_find(*graph, *wanted))
+        status = cm_obstacles_fail(&obstacles, p->err);
     if (status == CM_OK)
         return CM_OK;
     for (size_t i = 0; i < obstacles.count; i++)
@@ -132,6 +136,7 @@ void cm_preparation_begin(struct cm_preparation *p)
                                    .err = p->err};
     p->reset = cm_graph_new(module, NULL, CM_STR("reset"));
     cm_clone_init(&p->moved, module);
+    p->moved.alike = true;
 }
 
 /* ---- values ---- */
@@ -178,21 +183,34 @@ cm_value cm_preparation_scalar(struct cm_preparation *p, const char *name, enum 
     return made;
 }
 
-cm_value cm_preparation_tensor(struct cm_preparation *p, const struct cm_tensor_proto *tensor)
+cm_value cm_preparation_tensor(struct cm_preparation *p, struct cm_graph *graph,
+                               const struct cm_tensor_proto *from, struct cm_str name)
 {
-    struct cm_tensor none = {.type = (enum cm_dtype)tensor->data_type};
+    struct cm_tensor_proto *tensor = CM_NEW(p->arena, struct cm_tensor_proto);
+    struct cm_tensor none = {.type = (enum cm_dtype)from->data_type};
 
     if (!p->build.status)
-        p->build.status = cm_tensor_proto_check(tensor, p->err);
+        p->build.status = cm_tensor_proto_check(from, p->err);
     if (!p->build.status)
-        p->build.status = cm_tensor_proto_shape(tensor, &none.shape, p->err);
+        p->build.status = cm_tensor_proto_shape(from, &none.shape, p->err);
     if (p->build.status)
         return 0;
-    const cm_value value = cm_graph_add_constant(p->build.graph, tensor->name, &none);
-    struct cm_value_def *def = cm_value_get(p->inference->module, value);
+    *tensor = *from;
+    tensor->name = name;
+    cm_msg_set(&tensor->msg, CM_TENSOR_NAME);
+    const cm_value value = cm_graph_add_constant(graph, name, &none);
+    struct cm_value_def *def = cm_value_get(graph->module, value);
     def->fact.constant = NULL; /* read when somebody asks */
     def->initializer = tensor;
     return value;
+}
+
+void cm_preparation_add(struct cm_preparation *p, cm_value value, struct cm_str instead,
+                        bool in_body)
+{
+    *CM_PUSH(p->arena, &p->added) = value;
+    if (instead.size)
+        *cm_map_insert(&p->gone, p->arena, instead, NULL) = in_body ? IN_BODY : IN_GRAPH;
 }
 
 /* The initialization makes the zeros again from their shape. */
@@ -238,9 +256,7 @@ cm_value cm_preparation_state(struct cm_preparation *p, struct cm_str name, enum
     zeros.data = cm_arena_alloc(p->arena, bytes ? bytes : 1);
     if (!p->build.status)
         p->build.status = cm_tensor_proto_store(tensor, p->arena, &zeros, p->err);
-    tensor->name = name;
-    cm_msg_set(&tensor->msg, CM_TENSOR_NAME);
-    const cm_value state = cm_preparation_tensor(p, tensor);
+    const cm_value state = cm_preparation_tensor(p, p->build.graph, tensor, name);
     if (!state)
         return 0;
     cm_value_get(p->inference->module, state)->is_state = true;
@@ -285,7 +301,7 @@ const bool *cm_preparation_needed(struct cm_preparation *p, cm_value y)
     bool *needed = CM_NEW_ARRAY(p->arena, bool, cm_module_value_count(p->inference->module));
 
     needed[y] = true;
-    for (size_t g = 0; g < CM_COUNT(graphs); g++)
+    for (size_t g = graphs[0] ? 0 : 1; g < CM_COUNT(graphs); g++)
         for (const struct cm_node *node = graphs[g]->last; node; node = node->prev) {
             bool makes = false;
 
@@ -298,7 +314,111 @@ const bool *cm_preparation_needed(struct cm_preparation *p, cm_value y)
     return needed;
 }
 
+/* ---- what was changed of the inference graph ---- */
+
+static void set_input(struct cm_arena *arena, struct cm_node_proto *node, size_t input,
+                      struct cm_str name)
+{
+    struct cm_strs in = {CM_NEW_ARRAY(arena, struct cm_str, node->input.count), node->input.count};
+
+    memcpy(in.items, node->input.items, in.count * sizeof *in.items);
+    in.items[input] = name;
+    node->input = in;
+    cm_msg_set(&node->msg, CM_NODE_INPUT);
+}
+
+/* Nodes of the file read what those that were made of them read by now. */
+static void write_readers(struct cm_preparation *p, cm_value value)
+{
+    const struct cm_value_def *def = cm_value_get(p->inference->module, value);
+    struct cm_nodes *nodes = &p->model->graph->node;
+
+    for (const struct cm_use *use = def->uses; use; use = use->next) {
+        const struct cm_node *first = use->node;
+
+        if (use->graph != p->inference || !first->origin)
+            continue;
+        (void)cm_node_in_group(use->node, &first);
+        struct cm_node_proto *node = &nodes->items[first->origin->proto - nodes->items];
+        for (size_t i = 0; i < node->input.count; i++)
+            if (cm_origin_operand(first, i) == value &&
+                !cm_str_equal(node->input.items[i], def->name))
+                set_input(p->arena, node, i, def->name);
+    }
+}
+
+/* What became an initializer goes from where it was. */
+static void drop_gone(struct cm_preparation *p, struct cm_graph_proto *graph, int depth)
+{
+    const uint64_t here = depth ? IN_BODY : IN_GRAPH;
+    struct cm_node_proto *nodes = CM_NEW_ARRAY(p->arena, struct cm_node_proto, graph->node.count);
+    struct cm_tensor_proto *tensors =
+        CM_NEW_ARRAY(p->arena, struct cm_tensor_proto, graph->initializer.count);
+    size_t n_nodes = 0, n_tensors = 0;
+
+    for (size_t i = 0; i < graph->node.count; i++) {
+        const struct cm_node_proto *node = &graph->node.items[i];
+        struct cm_graph_proto *body;
+
+        for (size_t b = 0; depth < DEPTH_MAX && (body = cm_node_subgraph(node, b)); b++)
+            drop_gone(p, body, depth + 1);
+        if (node->output.count != 1 || cm_map_get(&p->gone, node->output.items[0], 0) != here)
+            nodes[n_nodes++] = *node;
+    }
+    for (size_t i = 0; i < graph->initializer.count; i++)
+        if (cm_map_get(&p->gone, graph->initializer.items[i].name, 0) != here)
+            tensors[n_tensors++] = graph->initializer.items[i];
+    if (n_nodes != graph->node.count) {
+        graph->node = (struct cm_nodes){nodes, n_nodes};
+        cm_msg_set(&graph->msg, CM_GRAPH_NODE);
+    }
+    if (n_tensors != graph->initializer.count) {
+        graph->initializer.items = tensors;
+        graph->initializer.count = n_tensors;
+        cm_msg_set(&graph->msg, CM_GRAPH_INITIALIZER);
+    }
+}
+
+static void write_inference(struct cm_preparation *p)
+{
+    struct cm_graph_proto *graph = p->model->graph;
+
+    for (size_t i = 0; i < p->added.count; i++)
+        write_readers(p, p->added.items[i]);
+    if (p->gone.count)
+        drop_gone(p, graph, 0);
+    if (!p->added.count)
+        return;
+    graph->initializer.items =
+        cm_list_extended_by(p->arena, graph->initializer.items, graph->initializer.count,
+                            p->added.count, sizeof *graph->initializer.items);
+    for (size_t i = 0; i < p->added.count; i++)
+        graph->initializer.items[graph->initializer.count++] =
+            *cm_value_get(p->inference->module, p->added.items[i])->initializer;
+    cm_msg_set(&graph->msg, CM_GRAPH_INITIALIZER);
+}
+
 /* ---- the result ---- */
+
+/* Whatever is written has a name that the model has nothing else of. */
+static void name_rest(struct cm_preparation *p, const struct cm_graph *graph)
+{
+    for (const struct cm_node *node = graph->first; node; node = node->next) {
+        const struct cm_node *first;
+
+        if (cm_node_in_group(node, &first))
+            continue;
+        for (int i = 0; i < node->n_inputs; i++)
+            if (node->inputs[i].value && !cm_preparation_name_of(p, node->inputs[i].value).size &&
+                cm_value_get(graph->module, node->inputs[i].value)->graph == graph)
+                cm_preparation_term(p, graph->name, "constant", node->inputs[i].value);
+        for (int o = 0; o < node->n_outputs; o++)
+            if (node->outputs[o] && !cm_preparation_name_of(p, node->outputs[o]).size)
+                cm_preparation_term(p, graph->name, "value", node->outputs[o]);
+        for (size_t b = 0; b < node->n_bodies; b++)
+            name_rest(p, node->bodies[b].graph);
+    }
+}
 
 static enum cm_status write_graph(struct cm_preparation *p, struct cm_graph *graph,
                                   const cm_value *outputs, size_t n_outputs,
@@ -308,6 +428,7 @@ static enum cm_status write_graph(struct cm_preparation *p, struct cm_graph *gra
 
     *out = CM_NEW(p->arena, struct cm_graph_proto);
     cm_graph_set_outputs(graph, outputs, n_outputs);
+    name_rest(p, graph);
     CM_TRY(cm_write_inner_graph(graph, p->arena, &p->model->opset_import, *out, p->err));
     if (p->model->opset_import.count != imports)
         cm_msg_set(&p->model->msg, CM_MODEL_OPSET_IMPORT);
@@ -334,6 +455,7 @@ enum cm_status cm_preparation_write(struct cm_preparation *p)
     struct cm_training_proto *training = CM_NEW(p->arena, struct cm_training_proto);
 
     CM_TRY(p->build.status);
+    write_inference(p);
     CM_TRY(
         write_graph(p, p->build.graph, p->outputs.items, p->outputs.count, &training->algorithm));
     cm_msg_set(&training->msg, CM_TRAINING_ALGORITHM);

@@ -3,8 +3,8 @@
  * and every node of it has its types; the initialization is a graph of its own. Messages appear
  * where the file is read, and where cm_preparation_write puts training info beside what was there.
  *
- * Before the import, three steps change the file's own graph: cm_raise, cm_lift_* and cm_untie. Not
- * for other folders. */
+ * What bodies and functions hold, and an opset that is too old, is seen to before the import, in
+ * the file's own messages (cm_raise, cm_lift_bodies, cm_lift_functions). Not for other folders. */
 // SPDX-License-Identifier: Apache-2.0
 #ifndef CM_TRAIN_PREPARATION_H
 #define CM_TRAIN_PREPARATION_H
@@ -18,9 +18,9 @@
 
 /* An initializer that was one with others of the same values. */
 struct cm_piece {
-    struct cm_str name, original;
-    struct cm_node_proto copy; /* the node that gave it its name, if is_copy */
-    bool is_copy, is_statistic;
+    cm_value value, original;
+    bool is_copied; /* a node that copied the original gave it its name */
+    bool is_statistic;
 };
 
 /* A constant of the algorithm. */
@@ -42,7 +42,8 @@ struct cm_preparation {
     const struct cm_prepare_options *options;
     struct cm_prepare_report *report;
     struct cm_map taken;        /* names of every graph of the file, and of what is added */
-    struct cm_graph *inference; /* what the prediction is computed from */
+    struct cm_graph *inference; /* all of it that could be built */
+    const bool *predicts;       /* by value number: what the prediction is computed from */
     struct cm_builder build;    /* the end of the algorithm: cm_emit(p, ..) adds to it */
     struct cm_graph *reset;     /* the initialization */
     struct cm_clone moved; /* inference values to those that training computes in their place */
@@ -65,7 +66,12 @@ struct cm_preparation {
     struct {
         struct cm_piece *items;
         size_t count, capacity;
-    } pieces;                      /* initializers that were taken out of others */
+    } pieces; /* initializers that were taken out of others */
+    struct {
+        cm_value *items;
+        size_t count, capacity;
+    } added;                       /* initializers that the file's graph gets */
+    struct cm_map gone;            /* names of what it loses to them, to 1; to 2 in bodies */
     const regex_t *train, *freeze; /* NULL: not given, or no such thing */
     size_t left_frozen;            /* weights in functions that freeze matches */
     bool is_misused;               /* an option is wrong by itself, whatever the model */
@@ -84,9 +90,10 @@ void cm_preparation_block(struct cm_preparation *p, const char *format, ...) CM_
 /* CM_UNSUPPORTED with all blockers in one message, if there are any. */
 enum cm_status cm_preparation_verdict(struct cm_preparation *p) CM_MUST_CHECK;
 
-/* The model as a working copy. Whatever keeps it from being one becomes a blocker, and the message
- * names those known before as well. */
-enum cm_status cm_preparation_import(struct cm_preparation *p, const struct cm_model_proto *model,
+/* The model as a working copy. What cannot be built is left out unless it is what `wanted` is
+ * computed from (NULL: all is wanted); then every reason becomes a blocker, and the message names
+ * those known before as well. */
+enum cm_status cm_preparation_import(struct cm_preparation *p, const struct cm_str *wanted,
                                      struct cm_graph **graph) CM_MUST_CHECK;
 
 /* ---- the algorithm ---- */
@@ -108,8 +115,13 @@ const struct cm_type *cm_preparation_type(const struct cm_preparation *p, cm_val
 /* A constant scalar. Asking again for the same name and type gives the same. */
 cm_value cm_preparation_scalar(struct cm_preparation *p, const char *name, enum cm_dtype dtype,
                                double value);
-/* A further initializer of the algorithm, under the tensor's name. */
-cm_value cm_preparation_tensor(struct cm_preparation *p, const struct cm_tensor_proto *tensor);
+/* A further initializer of a graph: another tensor, under this name. */
+cm_value cm_preparation_tensor(struct cm_preparation *p, struct cm_graph *graph,
+                               const struct cm_tensor_proto *from, struct cm_str name);
+/* The file's graph gets an initializer that the inference graph has. What else is called `instead`
+ * (empty: nothing) goes: a node of the graph, or what a body in it holds. */
+void cm_preparation_add(struct cm_preparation *p, cm_value value, struct cm_str instead,
+                        bool in_body);
 /* A state variable of zeros, with its reset; like NULL: a scalar. */
 cm_value cm_preparation_state(struct cm_preparation *p, struct cm_str name, enum cm_dtype dtype,
                               const struct cm_type *like);
@@ -117,10 +129,11 @@ cm_value cm_preparation_state(struct cm_preparation *p, struct cm_str name, enum
 void cm_preparation_give(struct cm_preparation *p, cm_value value);
 /* state becomes next when the step is done, and next is listed. */
 void cm_preparation_bind(struct cm_preparation *p, cm_value state, cm_value next);
-/* By value number: what y is computed from, in the algorithm and in the inference graph. */
+/* By value number: what y is computed from, in the algorithm, if it has begun, and in the inference
+ * graph. */
 const bool *cm_preparation_needed(struct cm_preparation *p, cm_value y);
 
-/* Writes the training info into the model. */
+/* Writes what was changed of the inference graph, and the training info, into the model. */
 enum cm_status cm_preparation_write(struct cm_preparation *p) CM_MUST_CHECK;
 
 /* ---- the steps of preparing, each in a file of its own ---- */
@@ -136,9 +149,10 @@ bool cm_preparation_matches(const struct cm_preparation *p, const regex_t *patte
  * functions that behave otherwise in training. */
 enum cm_status cm_raise(struct cm_preparation *p) CM_MUST_CHECK;
 /* lift.c: tensors held in bodies of control flow, and later in Constant nodes that were chosen,
- * become initializers. */
+ * become initializers of the inference graph. */
 void cm_lift_bodies(struct cm_preparation *p);
-void cm_lift_constants(struct cm_preparation *p, const struct cm_map *chosen);
+cm_value cm_lift_constant(struct cm_preparation *p, cm_value constant,
+                          const struct cm_tensor_proto *tensor);
 /* lift_functions.c: the same for constants of functions, before anything else is done; of those
  * that the patterns let be trained. */
 void cm_lift_functions(struct cm_preparation *p);
@@ -180,8 +194,5 @@ struct cm_tensor_proto *cm_node_constant(struct cm_arena *arena, const struct cm
 bool cm_node_reads_statistic(const struct cm_node_proto *node, size_t input);
 /* A float tensor with axes, which may be a weight? */
 bool cm_tensor_may_be_weight(const struct cm_tensor_proto *tensor);
-/* Adds an initializer of that name to the inference graph of the file. */
-void cm_model_add_initializer(struct cm_preparation *p, const struct cm_tensor_proto *from,
-                              struct cm_str name);
 
 #endif

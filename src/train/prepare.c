@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/prepare.h"
 
-#include "train/combine.h"
 #include "train/preparation.h"
 #include "train/step.h"
 #include "train/trainables.h"
@@ -96,19 +95,6 @@ static struct cm_str choose_output(struct cm_preparation *p)
     return name;
 }
 
-/* What the prediction is computed from, as a working copy: the rest need not even be known. */
-static enum cm_status import_needed(struct cm_preparation *p, struct cm_str prediction)
-{
-    struct cm_model_proto model = *p->model;
-    struct cm_combined combined;
-    const struct cm_combine what = {
-        .arena = p->arena, .model = p->model, .outputs = &prediction, .n_outputs = 1};
-
-    cm_combine_inference(&what, &combined);
-    model.graph = &combined.graph;
-    return cm_preparation_import(p, &model, &p->inference);
-}
-
 static bool check_prediction(struct cm_preparation *p, cm_value prediction)
 {
     const struct cm_type *type = cm_preparation_type(p, prediction);
@@ -194,33 +180,19 @@ static void add_gradient(struct cm_preparation *p, cm_value loss, struct cm_trai
 
 static void add_updates(struct cm_preparation *p, const struct cm_trainables *list, cm_value loss)
 {
-    struct cm_map trained = {0};
     struct cm_trained_weight *weights =
         CM_NEW_ARRAY(p->arena, struct cm_trained_weight, list->count);
     size_t count = 0;
 
     for (size_t i = 0; i < list->count; i++) {
-        if (!list->items[i].trained)
-            continue;
-        weights[count++].value = list->items[i].value;
-        cm_map_insert(&trained, p->arena, list->items[i].name, NULL);
+        const struct cm_trainable *one = &list->items[i];
+
+        if (one->trained)
+            weights[count++].value =
+                one->is_constant ? cm_lift_constant(p, one->value, one->tensor) : one->value;
     }
-    cm_lift_constants(p, &trained);
     add_gradient(p, loss, weights, count);
     cm_update(p, weights, count);
-}
-
-/* What was written must run: all of it is built once. */
-static enum cm_status verify(struct cm_preparation *p)
-{
-    const struct cm_module_options options = {.files = p->file->files};
-    struct cm_combine_variable *variables;
-    struct cm_step_graph step;
-    size_t count;
-
-    CM_TRY(cm_state_variables(p->arena, p->model, &variables, &count, p->err));
-    return cm_step_graph(p->arena, cm_module_new(p->arena, &options), p->model, 0, variables, count,
-                         &step, p->err);
 }
 
 /* The loss is the first output, whatever was bound before it. */
@@ -268,16 +240,17 @@ static enum cm_status prepare(struct cm_preparation *p)
     p->is_misused = p->blockers.count > 0; /* nothing has looked at the model yet */
     cm_lift_functions(p);
     CM_TRY(cm_raise(p));
-    cm_lift_bodies(p);
     cm_preparation_take_names(p);
-    cm_untie(p);
     const struct cm_str name = choose_output(p);
     if (!name.data)
         return cm_preparation_verdict(p);
-    CM_TRY(import_needed(p, name));
+    CM_TRY(cm_preparation_import(p, &name, &p->inference));
     const cm_value prediction = cm_graph_find(p->inference, name);
     if (!check_prediction(p, prediction))
         return cm_preparation_verdict(p);
+    cm_lift_bodies(p);
+    cm_untie(p);
+    p->predicts = cm_preparation_needed(p, prediction);
     cm_trainables_gather(p, &candidates);
     cm_trainables_choose(p, &candidates);
     CM_TRY(add_loss(p, prediction, &loss));
@@ -289,7 +262,7 @@ static enum cm_status prepare(struct cm_preparation *p)
     add_updates(p, &candidates, loss);
     CM_TRY(cm_preparation_verdict(p));
     CM_TRY(cm_preparation_write(p));
-    return verify(p);
+    return cm_step_verify(p->arena, p->model, p->file->files, p->err);
 }
 
 enum cm_status cm_prepare(struct cm_arena *arena, struct cm_model_file *file,

@@ -1,6 +1,6 @@
 /* Bringing a model to where it can hold training info: opset and IR version, and functions whose
- * insides compute otherwise in training. The graph goes through the working copy and comes back in
- * the newest form of its operators; names and weights stay. */
+ * insides compute otherwise in training. The graph goes through the working copy and comes back
+ * with each node as it was, where that means the same; names and weights stay. */
 // SPDX-License-Identifier: Apache-2.0
 #include "train/preparation.h"
 
@@ -8,6 +8,7 @@
 #include "graph/import.h"
 #include "graph/registry.h"
 #include "rewrite/portable.h"
+#include "rewrite/write_model.h"
 
 enum { OPSET_LEAST = 17, IR_LEAST = 7, DEPTH_MAX = 64 };
 
@@ -66,36 +67,55 @@ static bool function_changes(const struct cm_model_proto *model)
     return false;
 }
 
-/* The graph in the newest form of its operators takes the place of the model's. */
-static enum cm_status replace_graph(struct cm_preparation *p, struct cm_graph *graph, int64_t least)
+/* The versions that the graph was written under; what else the model imports stays. */
+static void take_imports(struct cm_preparation *p, const struct cm_opsets *written)
 {
+    struct cm_opsets *imports = &p->model->opset_import;
+    const size_t count = imports->count;
+
+    for (size_t i = 0; i < written->count; i++) {
+        const struct cm_str domain = cm_domain_plain(written->items[i].domain);
+        struct cm_opset_proto *import = NULL;
+
+        for (size_t k = 0; k < count && !import; k++)
+            if (cm_str_equal(cm_domain_plain(imports->items[k].domain), domain))
+                import = &imports->items[k];
+        if (!import)
+            *CM_LIST_ADD(p->arena, imports) = written->items[i];
+        else if (import->version != written->items[i].version)
+            *import = written->items[i];
+    }
+    cm_msg_set(&p->model->msg, CM_MODEL_OPSET_IMPORT);
+}
+
+/* The graph under an opset that can hold training takes the place of the model's. */
+static enum cm_status replace_graph(struct cm_preparation *p, struct cm_graph *graph)
+{
+    const struct cm_write_options options = {.untouched = true};
     struct cm_model_proto *model = p->model;
-    struct cm_graph_proto *fresh = CM_NEW(p->arena, struct cm_graph_proto);
-    int64_t opset;
+    struct cm_model_file *written;
+    struct cm_write_report report;
 
     /* A training form inside a function may hold others: all calls on the way are expanded. */
     CM_TRY(cm_graph_inline_all(graph, changes_inside, NULL, p->err));
-    struct cm_opsets imports = {
-        CM_NEW_ARRAY(p->arena, struct cm_opset_proto, model->opset_import.count),
-        model->opset_import.count};
-    memcpy(imports.items, model->opset_import.items, imports.count * sizeof *imports.items);
-    CM_TRY(cm_portable_opset(graph, least, &opset, p->err));
-    CM_TRY(cm_graph_export(graph, p->arena, NULL, fresh, &imports, p->err));
-    model->graph = fresh;
-    model->opset_import = imports;
+    CM_TRY(cm_write_model(graph, p->file, &options, p->arena, &written, &report, p->err));
+    model->graph = written->model.graph;
     cm_msg_set(&model->msg, CM_MODEL_GRAPH);
-    cm_msg_set(&model->msg, CM_MODEL_OPSET_IMPORT);
-    cm_portable_label(p->arena, &model->opset_import, opset);
+    take_imports(p, &written->model.opset_import);
+    if (report.functions) { /* for operators that the opset does not have */
+        model->functions = written->model.functions;
+        cm_msg_set(&model->msg, CM_MODEL_FUNCTIONS);
+    }
     return CM_OK;
 }
 
-static enum cm_status rebuild(struct cm_preparation *p, int64_t least)
+static enum cm_status rebuild(struct cm_preparation *p)
 {
     const size_t known = p->blockers.count;
     struct cm_graph *graph;
 
-    CM_TRY(cm_preparation_import(p, p->model, &graph));
-    const enum cm_status status = replace_graph(p, graph, least);
+    CM_TRY(cm_preparation_import(p, NULL, &graph));
+    const enum cm_status status = replace_graph(p, graph);
     if (status == CM_OK || !known)
         return status;
     cm_preparation_block(p, "%s", p->err->text);
@@ -156,7 +176,7 @@ enum cm_status cm_raise(struct cm_preparation *p)
                                  (long long)model->ir_version, IR_LEAST);
     } /* and on, to see what else stands in the way */
     if (old || inside) {
-        CM_TRY(rebuild(p, old ? OPSET_LEAST : opset));
+        CM_TRY(rebuild(p));
         if (inside)
             cm_preparation_note(p,
                                 "calls of functions that hold BatchNormalization or Dropout were "

@@ -14,7 +14,7 @@ enum cm_recorded { CM_RECORDED_NOTHING, CM_RECORDED_PARAMETER, CM_RECORDED_OTHER
 struct cm_trainable {
     const struct cm_tensor_proto *tensor;
     struct cm_str name;
-    cm_value value;   /* in the inference graph; 0: what the prediction needs does not read it */
+    cm_value value;   /* in the inference graph */
     bool is_constant; /* held in a Constant node */
     bool named;       /* --train matches it */
     bool trained;

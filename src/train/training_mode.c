@@ -231,32 +231,6 @@ bool cm_value_is_statistic(const struct cm_module *module, cm_value value)
 
 /* ---- copies ---- */
 
-/* Values in a body of a copy keep the names they have in the body it is a copy of. */
-static void keep_names(struct forward *f, const struct cm_graph *from, struct cm_graph *to)
-{
-    const struct cm_node *old = from->first;
-
-    for (size_t i = 0; i < from->n_inputs; i++)
-        cm_value_set_name(f->module, to->inputs[i], cm_preparation_name_of(f->p, from->inputs[i]));
-    for (struct cm_node *node = to->first; node; node = node->next, old = old->next) {
-        node->name = old->name;
-        for (int o = 0; o < node->n_outputs; o++)
-            if (node->outputs[o])
-                cm_value_set_name(f->module, node->outputs[o],
-                                  cm_preparation_name_of(f->p, old->outputs[o]));
-        for (int i = 0; i < node->n_inputs; i++)
-            if (node->inputs[i].value &&
-                cm_value_get(f->module, node->inputs[i].value)->graph == to &&
-                cm_value_get(f->module, node->inputs[i].value)->role == CM_ROLE_INITIALIZER)
-                cm_value_set_name(f->module, node->inputs[i].value,
-                                  cm_preparation_name_of(f->p, old->inputs[i].value));
-        for (size_t b = 0; b < node->n_bodies; b++) {
-            node->bodies[b].proto = old->bodies[b].proto;
-            keep_names(f, old->bodies[b].graph, node->bodies[b].graph);
-        }
-    }
-}
-
 static struct cm_str copy_name(struct forward *f, struct cm_str name)
 {
     return name.size ? cm_arena_printf(f->p->arena, "%.*s.training", CM_STR_FMT(name)) : name;
@@ -271,8 +245,6 @@ static void copy_node(struct forward *f, const struct cm_node *from)
     struct cm_node *copy = p->build.graph->last;
     copy->name = copy_name(f, from->origin ? from->origin->proto->name : from->name);
     for (size_t b = 0; b < copy->n_bodies; b++) {
-        copy->bodies[b].proto = from->bodies[b].proto;
-        keep_names(f, from->bodies[b].graph, copy->bodies[b].graph);
         set_modes_inside(f, copy->bodies[b].graph);
     }
     for (int o = 0; o < from->n_outputs; o++) {
