@@ -91,7 +91,6 @@ static int at_start(struct train_run *run, const struct cameo_progress *at)
 static int profile(struct train_run *run, const struct cameo_progress *at)
 {
     const uint64_t first = run->began_at, before = at->steps > first + 1 ? first + 1 : first;
-    int code = CLI_YES;
 
     if (!run->settings->profile)
         return CLI_YES;
@@ -99,14 +98,12 @@ static int profile(struct train_run *run, const struct cameo_progress *at)
         cli_steps_free(&run->steps); /* of a validation in between */
         cameo_trainer_set_step(run->trainer, cli_steps_add, &run->steps);
     }
-    if (at->step == before + 1 && at->moment == CAMEO_AFTER_STEP) {
-        cameo_trainer_set_step(run->trainer, NULL, NULL);
-        train_clear_line();
-        cli_steps_summary(stderr, &run->steps,
-                          cameo_machine_peak(run->settings->effective_threads));
-        code = cli_steps_profile(run->settings->profile, &run->steps);
-    }
-    return code;
+    if (at->step != before + 1 || at->moment != CAMEO_AFTER_STEP)
+        return CLI_YES;
+    cameo_trainer_set_step(run->trainer, NULL, NULL);
+    train_clear_line();
+    cli_steps_summary(stderr, &run->steps, cameo_machine_peak(run->settings->effective_threads));
+    return cli_steps_profile(run->settings->profile, &run->steps);
 }
 
 static bool tell(void *arg, const struct cameo_progress *at)

@@ -305,18 +305,11 @@ static enum cm_status check(const struct cm_loop *l)
     return CM_OK;
 }
 
-static uint64_t total_steps(const struct cm_loop *l)
-{
-    const uint64_t per_epoch = (uint64_t)cm_feeder_facts(l->feeder)->batches;
-    const uint64_t epochs = l->options->epochs ? l->options->epochs : 1;
-
-    if (l->options->steps)
-        return l->options->steps;
-    return per_epoch && epochs > UINT64_MAX / per_epoch ? UINT64_MAX : epochs * per_epoch;
-}
-
 static void begin(struct cm_loop *l)
 {
+    const uint64_t batches = (uint64_t)cm_feeder_facts(l->feeder)->batches;
+    const uint64_t epochs = l->options->epochs ? l->options->epochs : 1;
+    const bool fits = !batches || epochs <= UINT64_MAX / batches;
     const char *folder = l->options->checkpoint;
 
     l->n_scalars = cm_trainer_scalar_count(l->trainer);
@@ -327,7 +320,7 @@ static void begin(struct cm_loop *l)
     l->record[BEST_LOSS] = (double)INFINITY;
     l->record[FIRST_LOSS] = l->record[LOSS] = (double)NAN;
     l->path = cm_arena_alloc(l->arena, (folder ? strlen(folder) : 0) + CM_CHECKPOINT_NAME_SIZE);
-    l->total = total_steps(l);
+    l->total = l->options->steps ? l->options->steps : fits ? epochs * batches : UINT64_MAX;
     for (size_t i = 0; i < l->options->resuming.conditions.count; i++)
         *CM_PUSH(l->arena, &l->conditions) = l->options->resuming.conditions.items[i];
     add_conditions(l);

@@ -176,6 +176,7 @@ void test_training_run__a_run_tells_what_happens_and_may_be_stopped_and_resumed(
     }
     options.steps = 4;
     open_run(&run, data);
+    options.validation = run.validation;
     CHECK(cameo_trainer_run(run.trainer, run.batches, &options, NULL, &err) == CAMEO_BAD_ARGUMENT);
     CHECK_STRING(err.message, "epochs and steps both say when to stop");
     close_run(&run);
