@@ -67,6 +67,10 @@ test-update: ## rewrite the expected output of the command's tests
 	@CAMEO=$(CURDIR)/build/cameo TESTS=$(CURDIR)/tests \
 	    $(PYTHON) tools/run_cli_tests.py --update tests/cli/*.sh
 
+abi-update: ## write data/abi.list, the list of exported symbols and struct layouts, anew
+	@tools/build.sh release product
+	@$(PYTHON) tools/abi.py --update
+
 lint: ## format, layers, lone headers, banned functions, generated files current
 	@tools/setup.sh dev
 	@tools/build.sh release product listers
@@ -130,5 +134,5 @@ install: ## headers, libraries, command, manual and completions under PREFIX
 clean: ## remove build/
 	rm -rf build
 
-.PHONY: help build demo demo-files test test-slow test-oom test-math test-parameters test-all test-update \
+.PHONY: help build abi-update demo demo-files test test-slow test-oom test-math test-parameters test-all test-update \
 	lint asan tsan aarch64 fuzz bench bench-parts coverage gen messages install clean

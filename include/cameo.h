@@ -8,7 +8,8 @@
  * held.
  * - A model is loaded into a handle and freed with cameo_model_free. Whatever a function returns by
  *   const pointer belongs to the handle it was asked of, and lives as long as the handle. It is
- * never to be freed. Structs returned so may get more members at their end in later versions.
+ * never to be freed. Structs returned so may get more members at their end in later versions, and
+ *   lists of them are lists of pointers.
  * - Structs that the caller makes begin with struct_size and are made with their _INIT macro, so
  *   that a program compiled today works with a library of tomorrow, and the other way round. In an
  *   array of them the first one's struct_size says how far apart they are; NULL and 0 are the same
@@ -1677,7 +1678,7 @@ struct cameo_choice {
 };
 
 struct cameo_preparation {
-    const struct cameo_choice *choices;
+    const struct cameo_choice *const *choices;
     size_t choice_count;
     const struct cameo_text
         *changes; /* sentences: what of the model was raised, lifted, bypassed */
@@ -1766,7 +1767,7 @@ struct cameo_pass_result {
 };
 
 struct cameo_optimization {
-    const struct cameo_pass_result *passes;
+    const struct cameo_pass_result *const *passes;
     size_t pass_count;
     size_t nodes_before;              /* of the model that was given */
     size_t nodes;                     /* a fused group is one */

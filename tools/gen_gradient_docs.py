@@ -42,7 +42,7 @@ How to read a section:
 - *Kept from the forward pass*: whose elements the backward pass reads. Operands of which it needs the shape alone are
   not named.
 - The graph is what `cameo grad` adds to a model, for an example: the types of its inputs say which operands are there,
-  their element types and ranks; gradients by all floating-point operands that are no constants are asked for. Rules look
+  their element types and ranks; gradients by all floating-point operands that are not constants are asked for. Rules look
   at what is known of a model, so for other ranks, types or attributes they may emit other nodes. Operators of domain
   `ai.cameo` are at the end of the page, each defined by standard operators; with `--portable` these stand in their place.
 - An operator without a rule of its own is differentiated through its function body. All rules know the newest version

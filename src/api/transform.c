@@ -45,13 +45,16 @@ static const struct cameo_preparation *tell(struct cm_arena *arena,
 {
     struct cameo_preparation *report = CM_NEW(arena, struct cameo_preparation);
     struct cameo_choice *choices = CM_NEW_ARRAY(arena, struct cameo_choice, from->n_choices);
+    const struct cameo_choice **rows =
+        CM_NEW_ARRAY(arena, const struct cameo_choice *, from->n_choices);
 
     for (size_t i = 0; i < from->n_choices; i++) {
         choices[i].name = cm_api_text(arena, from->choices[i].name);
+        rows[i] = &choices[i];
         choices[i].trained = from->choices[i].trained;
         choices[i].reason = cm_api_text(arena, from->choices[i].reason);
     }
-    report->choices = choices;
+    report->choices = rows;
     report->choice_count = from->n_choices;
     report->changes = texts(arena, from->changes, from->n_changes);
     report->change_count = from->n_changes;
@@ -124,9 +127,9 @@ enum cameo_status cameo_model_prepare(struct cameo_model *model,
     for (size_t i = 0; status == CM_OK && i < call.report->change_count; i++)
         cm_api_log(model, CAMEO_LOG_INFO, "%s", call.report->changes[i].data);
     for (size_t i = 0; status == CM_OK && i < call.report->choice_count; i++)
-        cm_api_log(model, CAMEO_LOG_DEBUG, "'%s' is %s: %s", call.report->choices[i].name.data,
-                   call.report->choices[i].trained ? "trained" : "left as it is",
-                   call.report->choices[i].reason.data);
+        cm_api_log(model, CAMEO_LOG_DEBUG, "'%s' is %s: %s", call.report->choices[i]->name.data,
+                   call.report->choices[i]->trained ? "trained" : "left as it is",
+                   call.report->choices[i]->reason.data);
     return cm_api_done(status, &call.err, err);
 }
 

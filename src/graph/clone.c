@@ -160,6 +160,7 @@ enum cm_status cm_clone_node(struct cm_clone *clone, struct cm_builder *builder,
     builder->status =
         cm_graph_add_node(builder->graph, builder->before, &spec, &copy, builder->err);
     CM_TRY(builder->status);
+    copy->part_of = clone->alike ? node->part_of : CM_STR_NONE;
     for (int o = 0; o < node->n_outputs; o++) {
         if (!node->outputs[o] || !cm_node_output(copy, o))
             continue;

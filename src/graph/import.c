@@ -43,7 +43,7 @@ static enum cm_status find_operands(struct cm_import_context *context, const str
     for (size_t i = 0; i < names->count; i++) {
         const struct cm_str name = names->items[i];
         if (name.size && cm_import_is_poisoned(context, graph, name))
-            return cm_fail(err, CM_BAD_MODEL, "reads '%.*s', which could not be made",
+            return cm_fail(err, CM_BAD_MODEL, "reads '%.*s', which could not be computed",
                            CM_STR_FMT(name));
         values[i] = find_value(context, graph, name);
         if (values[i] || !name.size || is_absent(context, name))
@@ -546,7 +546,7 @@ static enum cm_status import_outputs(struct cm_import_context *context, struct c
     cm_import_begin(context);
     for (size_t i = 0; i < proto->output.count; i++) {
         if (cm_import_is_poisoned(context, graph, proto->output.items[i].name))
-            return cm_fail(err, CM_BAD_MODEL, "output '%.*s' could not be made",
+            return cm_fail(err, CM_BAD_MODEL, "output '%.*s' could not be computed",
                            CM_STR_FMT(proto->output.items[i].name));
         outputs[i] = find_value(context, graph, proto->output.items[i].name);
         if (!outputs[i])
@@ -677,7 +677,8 @@ enum cm_status cm_import_function(struct cm_graph *graph, struct cm_node *before
         const struct cm_str name = function->output.items[o];
         results[o] = (cm_value)cm_map_get(&scope.names, name, 0);
         if (!results[o] && cm_import_is_poisoned(&context, graph, name))
-            return cm_fail(err, CM_BAD_MODEL, "output '%.*s' could not be made", CM_STR_FMT(name));
+            return cm_fail(err, CM_BAD_MODEL, "output '%.*s' could not be computed",
+                           CM_STR_FMT(name));
     }
     return CM_OK;
 }

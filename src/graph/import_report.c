@@ -197,12 +197,12 @@ static const char *why_missing(const struct cm_import_context *context,
     const struct cm_schema *newer = cm_registry_schema(registry, node->domain, node->op_type, 0);
     if (newer)
         return cm_arena_printf(arena,
-                               "there is no such operator in opset %lld of %.*s, which the model "
-                               "imports; a later one has it",
+                               "opset %lld of %.*s, which the model imports, does not have this "
+                               "operator; a later opset does",
                                (long long)version, CM_STR_FMT(domain))
             .data;
     if (!plain.size)
-        return cm_arena_printf(arena, "there is no such operator in opset %lld of ai.onnx",
+        return cm_arena_printf(arena, "opset %lld of ai.onnx does not have this operator",
                                (long long)version)
             .data;
     const size_t others = count_operators(domain);

@@ -136,12 +136,6 @@ static bool is_float(void *arg, const struct cm_tensor_proto *initializer)
            cm_dtype_info((enum cm_dtype)initializer->data_type)->kind == CM_CLASS_FLOAT;
 }
 
-static bool is_call(const struct cm_node *node, void *arg)
-{
-    (void)arg;
-    return node->function != NULL;
-}
-
 static enum cm_status import(struct checking *c, const struct cm_model_file *file)
 {
     const struct cm_module_options options = {.files = file->files, .is_widened = true};
@@ -149,7 +143,7 @@ static enum cm_status import(struct checking *c, const struct cm_model_file *fil
 
     CM_TRY(cm_lower_import_as(cm_module_new(c->arena, &options), &file->model, &import, &c->model,
                               c->err));
-    return cm_graph_inline_all(c->model, is_call, NULL, c->err);
+    return cm_graph_inline_calls(c->model, c->err);
 }
 
 static enum cm_status widen(struct checking *c, struct cm_graph **out)

@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/prepare.h"
 
-#include "train/combine.h"
 #include "train/preparation.h"
 #include "train/step.h"
 #include "train/trainables.h"
@@ -196,19 +195,6 @@ static void add_updates(struct cm_preparation *p, const struct cm_trainables *li
     cm_update(p, weights, count);
 }
 
-/* What was written must run: all of it is built once. */
-static enum cm_status verify(struct cm_preparation *p)
-{
-    const struct cm_module_options options = {.files = p->file->files};
-    struct cm_combine_variable *variables;
-    struct cm_step_graph step;
-    size_t count;
-
-    CM_TRY(cm_state_variables(p->arena, p->model, &variables, &count, p->err));
-    return cm_step_graph(p->arena, cm_module_new(p->arena, &options), p->model, 0, variables, count,
-                         &step, p->err);
-}
-
 /* The loss is the first output, whatever was bound before it. */
 static void give_loss(struct cm_preparation *p, cm_value loss)
 {
@@ -276,7 +262,7 @@ static enum cm_status prepare(struct cm_preparation *p)
     add_updates(p, &candidates, loss);
     CM_TRY(cm_preparation_verdict(p));
     CM_TRY(cm_preparation_write(p));
-    return verify(p);
+    return cm_step_verify(p->arena, p->model, p->file->files, p->err);
 }
 
 enum cm_status cm_prepare(struct cm_arena *arena, struct cm_model_file *file,

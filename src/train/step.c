@@ -8,194 +8,18 @@
 #include "graph/import.h"
 #include "graph/obstacles.h"
 #include "lower/lower.h"
-#include "onnx/tensor_data.h"
 #include "train/as_model.h"
 #include "train/training_graph.h"
 
-/* ---- state ---- */
-
-struct state {
-    struct cm_arena *arena;
-    const struct cm_model_proto *model;
-    struct cm_map found; /* "entry name" to number + 1 */
-    struct {
-        struct cm_combine_variable *items;
-        size_t count, capacity;
-    } list;
-};
-
-static const struct cm_tensor_proto *initializer_of(const struct cm_graph_proto *graph,
-                                                    struct cm_str name)
-{
-    for (size_t i = 0; i < graph->initializer.count; i++)
-        if (cm_str_equal(graph->initializer.items[i].name, name))
-            return &graph->initializer.items[i];
-    return NULL;
-}
-
-static enum cm_status add_variables(struct state *s, size_t entry, const struct cm_map *globals,
-                                    const struct cm_entries *bindings, struct cm_error *err)
-{
-    const struct cm_training_proto *training = &s->model->training_info.items[entry];
-
-    for (size_t i = 0; i < bindings->count; i++) {
-        const struct cm_str key = bindings->items[i].key;
-        bool added;
-        uint64_t *slot = cm_map_insert(&s->found, s->arena, key, &added);
-        if (!added)
-            continue;
-        const uint64_t global = cm_map_get(globals, key, 0);
-        const struct cm_tensor_proto *tensor =
-            global ? &s->model->graph->initializer.items[global - 1]
-                   : initializer_of(cm_training_algorithm(training), key);
-        if (!tensor)
-            return cm_fail(err, CM_BAD_MODEL,
-                           "a binding names '%.*s', which is no initializer of the model",
-                           CM_STR_FMT(key));
-        struct cm_shape shape;
-        CM_TRY(cm_error_context(err, cm_tensor_proto_shape(tensor, &shape, err),
-                                "initializer '%.*s'", CM_STR_FMT(key)));
-        *slot = s->list.count + 1;
-        *CM_PUSH(s->arena, &s->list) =
-            (struct cm_combine_variable){key, global ? -1 : (int64_t)entry, tensor};
-    }
-    return CM_OK;
-}
-
-enum cm_status cm_state_variables(struct cm_arena *arena, const struct cm_model_proto *model,
-                                  struct cm_combine_variable **out, size_t *count,
-                                  struct cm_error *err)
-{
-    struct state s = {.arena = arena, .model = model};
-    struct cm_map globals = {0};
-
-    for (size_t i = 0; i < model->graph->initializer.count; i++)
-        *cm_map_insert(&globals, arena, model->graph->initializer.items[i].name, NULL) = i + 1;
-    for (size_t k = 0; k < model->training_info.count; k++) {
-        const struct cm_training_proto *training = &model->training_info.items[k];
-        CM_TRY(add_variables(&s, k, &globals, &training->update_binding, err));
-        CM_TRY(add_variables(&s, k, &globals, &training->initialization_binding, err));
-    }
-    *out = s.list.items;
-    *count = s.list.count;
-    return CM_OK;
-}
-
-/* ---- one entry ---- */
-
-struct wanted {
-    struct cm_map index; /* name to place + 1 */
-    struct {
-        struct cm_str *items;
-        size_t count, capacity;
-    } names;
-};
-
-static size_t want(struct wanted *w, struct cm_arena *arena, struct cm_str name)
-{
-    bool added;
-    uint64_t *slot = cm_map_insert(&w->index, arena, name, &added);
-    if (added) {
-        *CM_PUSH(arena, &w->names) = name;
-        *slot = w->names.count;
-    }
-    return (size_t)*slot - 1;
-}
-
-static size_t variable_number(const struct cm_combine_variable *variables, size_t count,
-                              struct cm_str name)
-{
-    for (size_t i = 0; i < count; i++)
-        if (cm_str_equal(variables[i].name, name))
-            return i;
-    return count;
-}
-
-/* Names of the entry's outputs that no binding takes, then those that bindings take. */
-static void list_outputs(struct cm_arena *arena, const struct cm_training_proto *training,
-                         struct wanted *w, size_t *n_own)
-{
-    const struct cm_graph_proto *algorithm = cm_training_algorithm(training);
-    struct cm_map bound = {0};
-
-    for (size_t i = 0; i < training->update_binding.count; i++)
-        cm_map_insert(&bound, arena, training->update_binding.items[i].value, NULL);
-    for (size_t i = 0; i < algorithm->output.count; i++)
-        if (!cm_map_find(&bound, algorithm->output.items[i].name))
-            want(w, arena, algorithm->output.items[i].name);
-    *n_own = w->names.count;
-    for (size_t i = 0; i < training->update_binding.count; i++)
-        want(w, arena, training->update_binding.items[i].value);
-}
-
-/* Which inputs of the graph the outputs need: variables in their order, then what is fed. */
-static void list_inputs(struct cm_arena *arena, const struct cm_combine_variable *variables,
-                        size_t n_variables, const bool *needed, struct cm_step_graph *out)
-{
-    const struct cm_graph *graph = out->graph;
-
-    out->read = CM_NEW_ARRAY(arena, size_t, n_variables);
-    out->inputs = CM_NEW_ARRAY(arena, cm_value, graph->n_inputs);
-    for (size_t i = 0; i < n_variables; i++) {
-        const cm_value value = cm_graph_find(graph, variables[i].name);
-
-        if (!value || !needed[value] || !cm_value_is_variable(graph->module, value))
-            continue;
-        out->inputs[out->n_read] = value;
-        out->read[out->n_read++] = i;
-    }
-    out->n_inputs = out->n_read;
-    for (size_t i = 0; i < graph->n_inputs; i++)
-        if (needed[graph->inputs[i]] && !cm_value_is_variable(graph->module, graph->inputs[i]))
-            out->inputs[out->n_inputs++] = graph->inputs[i];
-}
-
-enum cm_status cm_step_graph(struct cm_arena *arena, struct cm_module *module,
-                             const struct cm_model_proto *model, size_t entry,
-                             const struct cm_combine_variable *variables, size_t n_variables,
-                             struct cm_step_graph *out, struct cm_error *err)
-{
-    const struct cm_training_proto *training = &model->training_info.items[entry];
-    const size_t n_bound = training->update_binding.count;
-    struct cm_obstacles *found = CM_NEW(arena, struct cm_obstacles);
-    struct cm_map names = {0};
-    struct wanted w = {0};
-
-    *out = (struct cm_step_graph){0};
-    found->arena = arena;
-    list_outputs(arena, training, &w, &out->n_own);
-    for (size_t i = 0; i < n_variables; i++)
-        cm_map_insert(&names, arena, variables[i].name, NULL);
-    const struct cm_training_source source = {module, model, entry, &names, found};
-    CM_TRY(cm_training_import(&source, &out->graph, err));
-    cm_value *values = CM_NEW_ARRAY(arena, cm_value, w.names.count);
-    cm_value *outputs = CM_NEW_ARRAY(arena, cm_value, out->n_own + n_bound);
-    CM_TRY(cm_training_find(out->graph, found, w.names.items, w.names.count, values, err));
-    list_inputs(arena, variables, n_variables,
-                cm_training_needed(out->graph, arena, values, w.names.count, NULL, false), out);
-    out->written = CM_NEW_ARRAY(arena, size_t, n_bound);
-    out->n_written = n_bound;
-    for (size_t i = 0; i < out->n_own; i++)
-        outputs[i] = values[i];
-    for (size_t i = 0; i < n_bound; i++) {
-        const struct cm_entry_proto *binding = &training->update_binding.items[i];
-        out->written[i] = variable_number(variables, n_variables, binding->key);
-        outputs[out->n_own + i] = values[want(&w, arena, binding->value)];
-    }
-    cm_graph_set_outputs(out->graph, outputs, out->n_own + n_bound);
-    cm_graph_remove_dead(out->graph);
-    return cm_gradient_expand(out->graph, err);
-}
-
-/* ---- the step ---- */
+/* ---- entries ---- */
 
 struct step {
     struct cm_arena *arena;
+    const struct cm_model_proto *model;
     struct cm_module *module;
     struct cm_graph *graph;
-    const struct cm_combine_variable *variables;
-    size_t n_variables;
-    cm_value *now; /* per variable: its value so far; 0: not yet read */
+    struct cm_name_list variables; /* all that bindings name, in their order */
+    cm_value *now;                 /* per variable: its value so far; 0: not yet read */
     bool *written;
     struct {
         cm_value *items;
@@ -204,6 +28,91 @@ struct step {
     struct cm_error *err;
 };
 
+static void list_variables(struct step *s)
+{
+    s->variables.arena = s->arena;
+    for (size_t k = 0; k < s->model->training_info.count; k++) {
+        const struct cm_training_proto *entry = &s->model->training_info.items[k];
+        const struct cm_entries *const bindings[] = {&entry->update_binding,
+                                                     &entry->initialization_binding};
+
+        for (size_t b = 0; b < CM_COUNT(bindings); b++)
+            for (size_t i = 0; i < bindings[b]->count; i++)
+                cm_name_list_add(&s->variables, bindings[b]->items[i].key);
+    }
+}
+
+/* The graph of an entry, Gradient nodes replaced by what they stand for. Its outputs are those of
+ * the algorithm that no binding takes, then one per binding. */
+struct entry {
+    struct cm_graph *graph;
+    const struct cm_training_proto *training;
+    const bool *needed; /* by value number, for inputs */
+    size_t n_own;
+};
+
+/* Names of the outputs that no binding takes, then those that bindings take. */
+static void list_outputs(struct step *s, struct entry *e, struct cm_name_list *out)
+{
+    const struct cm_entries *bindings = &e->training->update_binding;
+    const struct cm_graph_proto *algorithm = e->training->algorithm;
+    struct cm_map bound = {0};
+
+    for (size_t i = 0; i < bindings->count; i++)
+        cm_map_insert(&bound, s->arena, bindings->items[i].value, NULL);
+    for (size_t i = 0; algorithm && i < algorithm->output.count; i++)
+        if (!cm_map_find(&bound, algorithm->output.items[i].name))
+            cm_name_list_add(out, algorithm->output.items[i].name);
+    e->n_own = out->names.count;
+    for (size_t i = 0; i < bindings->count; i++)
+        cm_name_list_add(out, bindings->items[i].value);
+}
+
+static enum cm_status check_keys(const struct step *s, const struct entry *e,
+                                 const struct cm_entries *bindings,
+                                 const struct cm_obstacles *found)
+{
+    for (size_t i = 0; i < bindings->count; i++) {
+        const cm_value value = cm_graph_find(e->graph, bindings->items[i].key);
+
+        if (value && cm_value_is_variable(s->module, value))
+            continue;
+        CM_TRY(cm_obstacles_fail(found, s->err));
+        return cm_fail(s->err, CM_BAD_MODEL,
+                       "a binding names '%.*s', which is no initializer of the model",
+                       CM_STR_FMT(bindings->items[i].key));
+    }
+    return CM_OK;
+}
+
+static enum cm_status import_entry(struct step *s, size_t k, struct entry *e)
+{
+    struct cm_obstacles found = {.arena = s->arena};
+    const struct cm_training_source source = {s->module, s->model, k, &s->variables.places, &found};
+    struct cm_name_list names = {.arena = s->arena};
+
+    *e = (struct entry){.training = &s->model->training_info.items[k]};
+    const struct cm_entries *bindings = &e->training->update_binding;
+    CM_TRY(cm_training_import(&source, &e->graph, s->err));
+    CM_TRY(check_keys(s, e, bindings, &found));
+    CM_TRY(check_keys(s, e, &e->training->initialization_binding, &found));
+    list_outputs(s, e, &names);
+    const size_t count = names.names.count;
+    cm_value *values = CM_NEW_ARRAY(s->arena, cm_value, count);
+    CM_TRY(cm_training_find(e->graph, &found, names.names.items, count, values, s->err));
+    e->needed = cm_training_needed(e->graph, s->arena, values, count, NULL, false);
+    cm_value *outputs = CM_NEW_ARRAY(s->arena, cm_value, e->n_own + bindings->count);
+    for (size_t i = 0; i < e->n_own; i++)
+        outputs[i] = values[i];
+    for (size_t i = 0; i < bindings->count; i++)
+        outputs[e->n_own + i] = values[cm_name_list_add(&names, bindings->items[i].value)];
+    cm_graph_set_outputs(e->graph, outputs, e->n_own + bindings->count);
+    cm_graph_remove_dead(e->graph);
+    return cm_gradient_expand(e->graph, s->err);
+}
+
+/* ---- the step ---- */
+
 static cm_value input_for(struct step *s, cm_value value)
 {
     const struct cm_value_def *def = cm_value_get(s->module, value);
@@ -211,28 +120,47 @@ static cm_value input_for(struct step *s, cm_value value)
     return known ? known : cm_graph_add_input(s->graph, def->name, def->fact.type);
 }
 
-static enum cm_status add_entry(struct step *s, const struct cm_step_graph *entry)
+/* Variables stand for what they are by now; those that nobody has read yet are inputs, in their
+ * order, and then what is fed. */
+static void map_inputs(struct step *s, const struct entry *e, struct cm_clone *clone)
 {
-    const struct cm_graph *from = entry->graph;
+    for (size_t i = 0; i < s->variables.names.count; i++) {
+        const cm_value value = cm_graph_find(e->graph, s->variables.names.items[i]);
+
+        if (!value || !e->needed[value] || !cm_value_is_variable(s->module, value))
+            continue;
+        if (!s->now[i])
+            s->now[i] = input_for(s, value);
+        cm_clone_map(clone, value, s->now[i]);
+    }
+    for (size_t i = 0; i < e->graph->n_inputs; i++)
+        if (e->needed[e->graph->inputs[i]] && !cm_value_is_variable(s->module, e->graph->inputs[i]))
+            cm_clone_map(clone, e->graph->inputs[i], input_for(s, e->graph->inputs[i]));
+}
+
+static enum cm_status add_entry(struct step *s, size_t k)
+{
     struct cm_builder build = {.graph = s->graph, .err = s->err};
     struct cm_clone clone;
+    struct entry e;
 
+    CM_TRY(import_entry(s, k, &e));
     cm_clone_init(&clone, s->module);
     clone.alike = true;
-    for (size_t i = 0; i < entry->n_read; i++) {
-        cm_value *now = &s->now[entry->read[i]];
-        if (!*now)
-            *now = input_for(s, entry->inputs[i]);
-        cm_clone_map(&clone, entry->inputs[i], *now);
-    }
-    for (size_t i = entry->n_read; i < entry->n_inputs; i++)
-        cm_clone_map(&clone, entry->inputs[i], input_for(s, entry->inputs[i]));
-    CM_TRY(cm_clone_graph(&clone, &build, from));
-    for (size_t i = 0; i < entry->n_own; i++)
-        *CM_PUSH(s->arena, &s->scalars) = cm_clone_of(&clone, from->outputs[i].value);
-    for (size_t i = 0; i < entry->n_written; i++) {
-        s->now[entry->written[i]] = cm_clone_of(&clone, from->outputs[entry->n_own + i].value);
-        s->written[entry->written[i]] = true;
+    map_inputs(s, &e, &clone);
+    CM_TRY(cm_clone_graph(&clone, &build, e.graph));
+    for (size_t i = 0; i < e.graph->n_outputs; i++) {
+        const cm_value value = cm_clone_of(&clone, e.graph->outputs[i].value);
+
+        if (i < e.n_own) {
+            *CM_PUSH(s->arena, &s->scalars) = value;
+        } else {
+            const struct cm_str key = e.training->update_binding.items[i - e.n_own].key;
+            const size_t variable = cm_name_list_add(&s->variables, key);
+
+            s->now[variable] = value;
+            s->written[variable] = true;
+        }
     }
     return CM_OK;
 }
@@ -252,16 +180,17 @@ static cm_value named_output(struct step *s, cm_value value, struct cm_str wante
 
 static enum cm_status set_outputs(struct step *s)
 {
-    cm_value *outputs = CM_NEW_ARRAY(s->arena, cm_value, s->scalars.count + s->n_variables);
+    const size_t n_variables = s->variables.names.count;
+    cm_value *outputs = CM_NEW_ARRAY(s->arena, cm_value, s->scalars.count + n_variables);
     size_t count = 0;
 
     for (size_t i = 0; i < s->scalars.count; i++)
         outputs[count++] = s->scalars.items[i];
-    for (size_t i = 0; i < s->n_variables; i++) {
+    for (size_t i = 0; i < n_variables; i++) {
         if (!s->written[i])
             continue;
         const struct cm_str wanted =
-            cm_arena_printf(s->arena, "%.*s.next", CM_STR_FMT(s->variables[i].name));
+            cm_arena_printf(s->arena, "%.*s.next", CM_STR_FMT(s->variables.names.items[i]));
         outputs[count] = named_output(s, s->now[i], wanted);
         if (!outputs[count++])
             return s->err->status;
@@ -270,29 +199,43 @@ static enum cm_status set_outputs(struct step *s)
     return CM_OK;
 }
 
+static enum cm_status begin(struct step *s, struct cm_external_files *files)
+{
+    const struct cm_module_options options = {.files = files};
+
+    if (!s->model->graph || !s->model->training_info.count)
+        return cm_fail(s->err, CM_BAD_ARGUMENT, "the model carries no training; prepare it first");
+    s->module = cm_module_new(s->arena, &options);
+    list_variables(s);
+    return CM_OK;
+}
+
 enum cm_status cm_step_model(struct cm_arena *arena, const struct cm_model_file *file,
                              const struct cm_step_options *options, struct cm_model_file **out,
                              struct cm_error *err)
 {
-    const struct cm_module_options module_options = {.files = file->files};
-    struct step s = {.arena = arena, .module = cm_module_new(arena, &module_options), .err = err};
-    struct cm_combine_variable *variables;
+    struct step s = {.arena = arena, .model = &file->model, .err = err};
 
-    if (!file->model.graph || !file->model.training_info.count)
-        return cm_fail(err, CM_BAD_ARGUMENT, "the model carries no training; prepare it first");
-    CM_TRY(cm_state_variables(arena, &file->model, &variables, &s.n_variables, err));
-    s.variables = variables;
+    CM_TRY(begin(&s, file->files));
     s.graph = cm_graph_new(s.module, NULL, CM_STR("step"));
-    s.now = CM_NEW_ARRAY(arena, cm_value, s.n_variables);
-    s.written = CM_NEW_ARRAY(arena, bool, s.n_variables);
-    for (size_t k = 0; k < file->model.training_info.count; k++) {
-        struct cm_step_graph entry;
-        CM_TRY(
-            cm_step_graph(arena, s.module, &file->model, k, variables, s.n_variables, &entry, err));
-        CM_TRY(add_entry(&s, &entry));
-    }
+    s.now = CM_NEW_ARRAY(arena, cm_value, s.variables.names.count);
+    s.written = CM_NEW_ARRAY(arena, bool, s.variables.names.count);
+    for (size_t k = 0; k < file->model.training_info.count; k++)
+        CM_TRY(add_entry(&s, k));
     CM_TRY(set_outputs(&s));
     return cm_graph_as_model(s.graph, file, options->portable, arena, out, err);
+}
+
+enum cm_status cm_step_verify(struct cm_arena *arena, const struct cm_model_proto *model,
+                              struct cm_external_files *files, struct cm_error *err)
+{
+    struct step s = {.arena = arena, .model = model, .err = err};
+    struct entry e;
+
+    CM_TRY(begin(&s, files));
+    for (size_t k = 0; k < model->training_info.count; k++)
+        CM_TRY(import_entry(&s, k, &e));
+    return CM_OK;
 }
 
 /* ---- gradients ---- */

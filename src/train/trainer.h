@@ -42,7 +42,7 @@ enum cm_status cm_trainer_new(struct cm_arena *arena, struct cm_model_file *file
                               struct cm_error *err) CM_MUST_CHECK;
 void cm_trainer_free(struct cm_trainer *trainer);
 
-/* What a step must be fed: inputs of the combined graphs that no initializer covers. */
+/* What a step must be fed: inputs of the graphs that no initializer covers. */
 struct cm_trainer_input {
     struct cm_str name;
     const struct cm_type *type;

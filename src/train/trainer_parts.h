@@ -195,17 +195,6 @@ enum cm_status cm_program_measure(struct cm_trainer *trainer, struct cm_program 
                                   const struct cm_tensor *const *in, struct cm_session_memory *out,
                                   struct cm_error *err) CM_MUST_CHECK;
 
-/* Outputs of a program: each name once. */
-struct cm_wishes {
-    struct cm_arena *arena;
-    struct cm_map places;
-    struct {
-        struct cm_str *items;
-        size_t count, capacity;
-    } names;
-};
-size_t cm_wish(struct cm_wishes *wishes, struct cm_str name);
-
 /* split.c: the step of entry k in two halves, first and second, for these values, which bindings of
  * the step number. Says in blockers why not. An entry without gradients is all first half. */
 void cm_split_step(struct cm_trainer *trainer, size_t k, const cm_value *values, size_t n_values,

@@ -206,18 +206,6 @@ static bool find_key(struct plan *p, size_t k, const char *field, struct cm_str 
     return false;
 }
 
-size_t cm_wish(struct cm_wishes *w, struct cm_str name)
-{
-    bool added;
-    uint64_t *place = cm_map_insert(&w->places, w->arena, name, &added);
-
-    if (added) {
-        *place = w->names.count;
-        *CM_PUSH(w->arena, &w->names) = name;
-    }
-    return *place;
-}
-
 static void map_outputs(struct cm_arena *arena, struct cm_map *out,
                         const struct cm_graph_proto *graph)
 {
@@ -225,7 +213,8 @@ static void map_outputs(struct cm_arena *arena, struct cm_map *out,
         cm_map_insert(out, arena, graph->output.items[i].name, NULL);
 }
 
-static void bind_updates(struct plan *p, size_t k, struct cm_program *program, struct cm_wishes *w)
+static void bind_updates(struct plan *p, size_t k, struct cm_program *program,
+                         struct cm_name_list *w)
 {
     struct cm_arena *arena = p->trainer->arena;
     const struct cm_training_proto *entry = &p->model->training_info.items[k];
@@ -255,12 +244,12 @@ static void bind_updates(struct plan *p, size_t k, struct cm_program *program, s
         }
         p->trainer->variables[variable].updated = true;
         program->bindings[program->n_bindings++] =
-            (struct cm_program_binding){.variable = variable, .output = cm_wish(w, value)};
+            (struct cm_program_binding){.variable = variable, .output = cm_name_list_add(w, value)};
     }
 }
 
 static void bind_initialization(struct plan *p, size_t k, struct cm_program *program,
-                                struct cm_wishes *w)
+                                struct cm_name_list *w)
 {
     struct cm_arena *arena = p->trainer->arena;
     const struct cm_training_proto *entry = &p->model->training_info.items[k];
@@ -294,7 +283,7 @@ static void bind_initialization(struct plan *p, size_t k, struct cm_program *pro
         }
         p->trainer->variables[variable].initialized = true;
         program->bindings[program->n_bindings++] =
-            (struct cm_program_binding){.variable = variable, .output = cm_wish(w, value)};
+            (struct cm_program_binding){.variable = variable, .output = cm_name_list_add(w, value)};
     }
 }
 
@@ -386,7 +375,7 @@ static bool calls_graph(const struct cm_graph_proto *algorithm)
 
 /* Scalars are logged and what is bound is stored; other outputs of an algorithm, large ones as a
  * rule, nobody would look at. */
-static void wish_scalars(struct cm_wishes *w, const struct cm_graph_proto *algorithm)
+static void list_scalars(struct cm_name_list *w, const struct cm_graph_proto *algorithm)
 {
     for (size_t i = 0; i < algorithm->output.count; i++) {
         const struct cm_value_info_proto *output = &algorithm->output.items[i];
@@ -397,7 +386,7 @@ static void wish_scalars(struct cm_wishes *w, const struct cm_graph_proto *algor
             large = large || !cm_msg_has(&type->shape->dim.items[d].msg, CM_DIM_VALUE) ||
                     type->shape->dim.items[d].dim_value != 1;
         if (!large && output->name.size)
-            cm_wish(w, output->name);
+            cm_name_list_add(w, output->name);
     }
 }
 
@@ -421,9 +410,9 @@ static void check_names(struct plan *p, size_t k, const struct cm_graph_proto *a
                      k, CM_STR_FMT(algorithm->input.items[i].name));
 }
 
-/* The values of a graph that are wished for; else all that could not be built is told, once. */
-static cm_value *find_wishes(struct plan *p, const char *place, const struct cm_graph *graph,
-                             const struct cm_obstacles *found, const struct cm_wishes *w)
+/* The values that a program gives; else all that could not be built is told, once. */
+static cm_value *find_outputs(struct plan *p, const char *place, const struct cm_graph *graph,
+                              const struct cm_obstacles *found, const struct cm_name_list *w)
 {
     cm_value *values = CM_NEW_ARRAY(p->trainer->arena, cm_value, w->names.count);
     struct cm_error err = {0};
@@ -452,11 +441,11 @@ static void make_program(struct plan *p, struct cm_program *program, const struc
         check_types(p, program);
 }
 
-static void plan_step(struct plan *p, size_t k, const struct cm_wishes *w)
+static void plan_step(struct plan *p, size_t k, const struct cm_name_list *w)
 {
     struct cm_training_entry *entry = &p->trainer->entries[k];
     const size_t known = p->blockers->count;
-    const cm_value *values = find_wishes(p, entry->step.place, entry->graph, entry->found, w);
+    const cm_value *values = find_outputs(p, entry->step.place, entry->graph, entry->found, w);
 
     if (!values)
         return;
@@ -472,7 +461,7 @@ static void plan_step(struct plan *p, size_t k, const struct cm_wishes *w)
         check_types(p, &entry->update);
 }
 
-static void plan_initialization(struct plan *p, size_t k, const struct cm_wishes *w)
+static void plan_initialization(struct plan *p, size_t k, const struct cm_name_list *w)
 {
     struct cm_trainer *trainer = p->trainer;
     struct cm_training_entry *entry = &trainer->entries[k];
@@ -490,7 +479,7 @@ static void plan_initialization(struct plan *p, size_t k, const struct cm_wishes
         cm_block(p->blockers, err.status, "%s: %s", place, err.text);
         return;
     }
-    const cm_value *values = find_wishes(p, place, graph, &found, w);
+    const cm_value *values = find_outputs(p, place, graph, &found, w);
     if (values)
         make_program(p, &entry->initialization, graph, values, w->names.count, 2 * k + 1);
 }
@@ -500,7 +489,7 @@ static void plan_entry(struct plan *p, size_t k)
     struct cm_trainer *trainer = p->trainer;
     struct cm_training_entry *entry = &trainer->entries[k];
     const struct cm_graph_proto *algorithm = algorithm_of(p, k);
-    struct cm_wishes step = {.arena = trainer->arena}, first = {.arena = trainer->arena};
+    struct cm_name_list step = {.arena = trainer->arena}, first = {.arena = trainer->arena};
     struct cm_error err = {0};
 
     entry->step.place = cm_arena_printf(trainer->arena, "training_info[%zu].algorithm", k).data;
@@ -516,7 +505,7 @@ static void plan_entry(struct plan *p, size_t k)
     check_names(p, k, algorithm);
     bind_updates(p, k, &entry->step, &step);
     bind_initialization(p, k, &entry->initialization, &first);
-    wish_scalars(&step, algorithm);
+    list_scalars(&step, algorithm);
     if (!step.names.count && !first.names.count)
         return;
     if (cm_trainer_import(trainer, k, &err)) {

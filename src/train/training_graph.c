@@ -8,6 +8,18 @@
 #include "graph/op.h"
 #include "lower/lower.h"
 
+size_t cm_name_list_add(struct cm_name_list *list, struct cm_str name)
+{
+    bool added;
+    uint64_t *place = cm_map_insert(&list->places, list->arena, name, &added);
+
+    if (added) {
+        *place = list->names.count;
+        *CM_PUSH(list->arena, &list->names) = name;
+    }
+    return *place;
+}
+
 /* ---- importing ---- */
 
 static bool is_variable(void *arg, const struct cm_tensor_proto *initializer)

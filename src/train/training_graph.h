@@ -12,6 +12,17 @@
 
 struct cm_obstacles;
 
+/* Names, each once, in the order they came. */
+struct cm_name_list {
+    struct cm_arena *arena;
+    struct cm_map places;
+    struct {
+        struct cm_str *items;
+        size_t count, capacity;
+    } names;
+};
+size_t cm_name_list_add(struct cm_name_list *list, struct cm_str name); /* its place */
+
 struct cm_training_source {
     struct cm_module *module;
     const struct cm_model_proto *model; /* must outlive the module */

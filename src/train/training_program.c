@@ -102,12 +102,6 @@ static void find_updates(const struct cm_trainer *trainer, const struct cm_progr
     options->updates = updates;
 }
 
-static bool is_call(const struct cm_node *node, void *arg)
-{
-    (void)arg;
-    return node->function != NULL;
-}
-
 enum cm_status cm_trainer_import(struct cm_trainer *trainer, size_t k, struct cm_error *err)
 {
     const struct cm_module_options options = {.registry = trainer->options.registry,
@@ -125,8 +119,7 @@ enum cm_status cm_trainer_import(struct cm_trainer *trainer, size_t k, struct cm
                                               .obstacles = entry->found};
     struct cm_graph *graph;
     CM_TRY(cm_training_import(&source, &graph, err));
-    if (cm_module_had(source.module, CM_HAD_CALLS))
-        CM_TRY(cm_graph_inline_all(graph, is_call, NULL, err));
+    CM_TRY(cm_graph_inline_calls(graph, err));
     entry->graph = graph;
     return CM_OK;
 }

@@ -50,8 +50,8 @@ void test_optimize__writes_what_passes_leave_and_tells_what_each_did(void)
     CHECK_INT(report->nodes_inlined, 1);
     CHECK_INT(report->change_count, 0);
     for (size_t i = 0; i < report->pass_count; i++) {
-        if (strcmp(report->passes[i].name, "fold") == 0 && !report->passes[i].skipped)
-            folded += report->passes[i].nodes_before - report->passes[i].nodes_after;
+        if (strcmp(report->passes[i]->name, "fold") == 0 && !report->passes[i]->skipped)
+            folded += report->passes[i]->nodes_before - report->passes[i]->nodes_after;
     }
     CHECK_INT(folded, 2);
     CHECK_INT(cameo_model_summary(made)->node_count, 1);
@@ -63,7 +63,7 @@ void test_optimize__writes_what_passes_leave_and_tells_what_each_did(void)
     options.without = "fold";
     options.until = "gradients";
     OK(cameo_model_optimize(model, &options, &made, &report, &err));
-    CHECK_STRING(report->passes[report->pass_count - 1].name, "gradients");
+    CHECK_STRING(report->passes[report->pass_count - 1]->name, "gradients");
     cameo_model_free(made);
     OK(cameo_model_optimize(model, NULL, &made, NULL, &err));
     cameo_model_free(made);
