@@ -337,7 +337,7 @@ static void write_readers(struct cm_preparation *p, cm_value value)
     for (const struct cm_use *use = def->uses; use; use = use->next) {
         const struct cm_node *first = use->node;
 
-        if (use->graph != p->inference || !first->origin)
+        if (use->graph != p->inference || !first || !first->origin)
             continue;
         (void)cm_node_in_group(use->node, &first);
         struct cm_node_proto *node = &nodes->items[first->origin->proto - nodes->items];
