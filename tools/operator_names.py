@@ -16,7 +16,7 @@ FREE = {"ops", "rewrite", "backends"}
 FORMAT_OPERATORS = {"Gradient", "GraphCall"}
 FORMAT_FOLDERS = {"autodiff", "graph", "check", "train"}
 # Calls that make nodes of a name that they are given.
-EMITTERS = re.compile(r"cm_emit\w*|cm_build\w*|cm_draft_node|fill_node|cm_grad_replace_forward")
+EMITTERS = re.compile(r"cm_emit\w*|cm_build\w*|cm_term|(?:STEP_)?TERM|cm_grad_replace_forward")
 # Texts before a name that make it part of a node: a member of an emission, a node's own name.
 EMITTING = re.compile(r"\.op\s*=\s*$|\bop_type\s*=[^=;{}]*$|\bCM_NODE_OP_TYPE\b[^;{}]*$")
 
@@ -125,7 +125,7 @@ EXAMPLES = (
     ('cm_build(b, &(struct cm_emission){.op = "Shape", CM_INPUTS(y)});', "autodiff", []),
     ('node->op_type = cm_arena_str(arena, CM_STR("Identity"));', "train", []),
     ('if (node->op_type == CM_STR("Identity")) go();', "train", ["Identity"]),
-    ('cm_draft_node(draft, "", "Where", 3,\n    (const struct cm_str[]){a, b}, 1, &y);', "train",
+    ('cm_term(p, name, "kept", "Where",\n    number_like(p, "one", x), a, b);', "train",
      []),
     ('/* like "Relu" */ cm_fail(err, "Relu is not here");', "exec", []),
 )

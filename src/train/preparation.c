@@ -249,8 +249,9 @@ cm_value cm_preparation_state(struct cm_preparation *p, struct cm_str name, enum
     struct cm_tensor zeros = {.type = dtype};
     size_t bytes;
 
-    for (int i = 0; like && i < like->rank; i++) /* an initializer's: checked when imported */
-        zeros.shape.dims[zeros.shape.rank++] = like->dims[i].value;
+    for (int i = 0; like && i < like->rank; i++) /* an initializer's: known, and checked */
+        if (!cm_shape_insert(&zeros.shape, i, like->dims[i].value))
+            break;
     if (!cm_dtype_bytes(dtype, cm_tensor_count(&zeros), &bytes))
         bytes = 0;
     zeros.data = cm_arena_alloc(p->arena, bytes ? bytes : 1);
@@ -336,7 +337,7 @@ static void write_readers(struct cm_preparation *p, cm_value value)
     for (const struct cm_use *use = def->uses; use; use = use->next) {
         const struct cm_node *first = use->node;
 
-        if (use->graph != p->inference || !first->origin)
+        if (use->graph != p->inference || !first || !first->origin)
             continue;
         (void)cm_node_in_group(use->node, &first);
         struct cm_node_proto *node = &nodes->items[first->origin->proto - nodes->items];

@@ -245,11 +245,13 @@ static enum cm_status prepare(struct cm_preparation *p)
     if (!name.data)
         return cm_preparation_verdict(p);
     CM_TRY(cm_preparation_import(p, &name, &p->inference));
-    const cm_value prediction = cm_graph_find(p->inference, name);
+    cm_value prediction = cm_graph_find(p->inference, name);
     if (!check_prediction(p, prediction))
         return cm_preparation_verdict(p);
+    cm_graph_set_outputs(p->inference, &prediction, 1);
     cm_lift_bodies(p);
     cm_untie(p);
+    prediction = p->inference->outputs[0].value;
     p->predicts = cm_preparation_needed(p, prediction);
     cm_trainables_gather(p, &candidates);
     cm_trainables_choose(p, &candidates);

@@ -274,7 +274,7 @@ static void pin_others(struct untie *u)
         merged->is_pinned =
             merged->is_pinned || cm_map_find(&u->outputs, merged->tensor->name) != NULL;
         for (const struct cm_use *use = cm_value_get(u->module, v)->uses; use; use = use->next)
-            if (use->graph != u->graph || !use->node->origin)
+            if (use->graph != u->graph || !use->node || !use->node->origin)
                 merged->is_pinned = true;
     }
 }

@@ -229,6 +229,32 @@ void test_write_model__an_old_file_is_raised_to_the_least_opset(void)
     check_in_arena(old_file);
 }
 
+/* Scale and shift per group became seven nodes that make them per channel. */
+static void groups(struct cm_arena *arena)
+{
+    const struct cm_write_options options = {.untouched = true};
+    struct cm_error err = {0};
+    struct written *w = open_text(
+        arena, "<ir_version: 8, opset_import: [\"\" : 18]>\n"
+               "m (float[N,4,2] x) => (float[N,4,2] y) <float[2] s = {1, 2}, float[2] b = {0, 1}>\n"
+               "{ r = Relu (x) z = GroupNormalization <num_groups = 2> (r, s, b)\n"
+               "  y = GroupNormalization <num_groups = 2> (z, b, s) }");
+
+    CHECK(w->graph->n_nodes > 5);
+    CHECK_OK(cm_write_model(w->graph, w->file, &options, arena, &w->made, &w->report, &err), &err);
+    w->text[0] = 0;
+    CHECK_OK(cm_syntax_print_model(&w->made->model, NULL, append, w->text, &err), &err);
+    CHECK_INT(w->made->model.graph->node.count, 3);
+    check_has(w, "z = GroupNormalization <num_groups: int = 2> (r, s, b)");
+    check_has(w, "y = GroupNormalization <num_groups: int = 2> (z, b, s)");
+    CHECK_INT(w->report.opset, 18);
+}
+
+void test_write_model__what_an_upgrade_made_of_a_node_is_written_as_that_node(void)
+{
+    check_in_arena(groups);
+}
+
 /* ---- forms that older versions have ---- */
 
 /* A model of opset 17 whose output is computed by one more node, as the newest version has it. */

@@ -197,6 +197,20 @@ void test_choose__embeddings_are_parameters_and_rotary_angles_are_none(void)
     check_in_arena(tables);
 }
 
+static void looked_up(struct cm_arena *arena)
+{
+    const struct outcome o =
+        prepared(arena, HEAD "m (int64[N] x) => (float[N,2] y) <float[9,2] words = ~>\n"
+                             "{ y = Gather (words, x) }");
+
+    check_trained(&o, "words");
+}
+
+void test_choose__a_table_whose_rows_are_the_prediction_is_a_parameter(void)
+{
+    check_in_arena(looked_up);
+}
+
 static void infinite(struct cm_arena *arena)
 {
     const struct outcome o = prepared(arena, HEAD "m (float[N,2] x) => (float[N,2] y)\n"
