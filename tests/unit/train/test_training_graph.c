@@ -46,7 +46,6 @@ static struct cm_graph *copy(const struct cm_cut *cut, cm_value **sources)
     return graph;
 }
 
-
 static const char net[] =
     HEAD "g (float[N,2] x, float[2] shift) => (float[N,2] y)\n"
          "<float[2] shift = {1, 1}, float[2] w = {1, 2}>\n"
