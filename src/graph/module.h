@@ -58,6 +58,9 @@ struct cm_operator cm_module_operator(struct cm_module *module, struct cm_str do
 
 /* Types a node by its operator's rule or its function body, and stores what changed. */
 enum cm_status cm_node_infer(struct cm_node *node, struct cm_error *err) CM_MUST_CHECK;
+/* Types a copy like the node that it is a copy of, which is done where operands are known alike;
+ * false: its rule may say something else. Declared types are taken over in any case. */
+bool cm_node_take_facts(struct cm_node *node, const struct cm_node *other);
 /* Does the node keep its schema's rules: operand counts and types, attributes? */
 enum cm_status cm_node_conforms(const struct cm_node *node, struct cm_error *err) CM_MUST_CHECK;
 /* May output o be of this type, which its rule found? Rules take element types from attributes that

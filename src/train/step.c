@@ -18,8 +18,8 @@ struct step {
     const struct cm_model_proto *model;
     struct cm_module *module;
     struct cm_graph *graph;
-    struct cm_name_list variables; /* all that bindings name, in their order */
-    cm_value *now;                 /* per variable: its value so far; 0: not yet read */
+    struct cm_distinct_names variables; /* all that bindings name, in their order */
+    cm_value *now;                      /* per variable: its value so far; 0: not yet read */
     bool *written;
     struct {
         cm_value *items;
@@ -38,7 +38,7 @@ static void list_variables(struct step *s)
 
         for (size_t b = 0; b < CM_COUNT(bindings); b++)
             for (size_t i = 0; i < bindings[b]->count; i++)
-                cm_name_list_add(&s->variables, bindings[b]->items[i].key);
+                cm_distinct_names_add(&s->variables, bindings[b]->items[i].key);
     }
 }
 
@@ -52,7 +52,7 @@ struct entry {
 };
 
 /* Names of the outputs that no binding takes, then those that bindings take. */
-static void list_outputs(struct step *s, struct entry *e, struct cm_name_list *out)
+static void list_outputs(struct step *s, struct entry *e, struct cm_distinct_names *out)
 {
     const struct cm_entries *bindings = &e->training->update_binding;
     const struct cm_graph_proto *algorithm = e->training->algorithm;
@@ -62,10 +62,10 @@ static void list_outputs(struct step *s, struct entry *e, struct cm_name_list *o
         cm_map_insert(&bound, s->arena, bindings->items[i].value, NULL);
     for (size_t i = 0; algorithm && i < algorithm->output.count; i++)
         if (!cm_map_find(&bound, algorithm->output.items[i].name))
-            cm_name_list_add(out, algorithm->output.items[i].name);
+            cm_distinct_names_add(out, algorithm->output.items[i].name);
     e->n_own = out->names.count;
     for (size_t i = 0; i < bindings->count; i++)
-        cm_name_list_add(out, bindings->items[i].value);
+        cm_distinct_names_add(out, bindings->items[i].value);
 }
 
 static enum cm_status check_keys(const struct step *s, const struct entry *e,
@@ -89,7 +89,7 @@ static enum cm_status import_entry(struct step *s, size_t k, struct entry *e)
 {
     struct cm_obstacles found = {.arena = s->arena};
     const struct cm_training_source source = {s->module, s->model, k, &s->variables.places, &found};
-    struct cm_name_list names = {.arena = s->arena};
+    struct cm_distinct_names names = {.arena = s->arena};
 
     *e = (struct entry){.training = &s->model->training_info.items[k]};
     const struct cm_entries *bindings = &e->training->update_binding;
@@ -105,7 +105,7 @@ static enum cm_status import_entry(struct step *s, size_t k, struct entry *e)
     for (size_t i = 0; i < e->n_own; i++)
         outputs[i] = values[i];
     for (size_t i = 0; i < bindings->count; i++)
-        outputs[e->n_own + i] = values[cm_name_list_add(&names, bindings->items[i].value)];
+        outputs[e->n_own + i] = values[cm_distinct_names_add(&names, bindings->items[i].value)];
     cm_graph_set_outputs(e->graph, outputs, e->n_own + bindings->count);
     cm_graph_remove_dead(e->graph);
     return cm_gradient_expand(e->graph, s->err);
@@ -156,7 +156,7 @@ static enum cm_status add_entry(struct step *s, size_t k)
             *CM_PUSH(s->arena, &s->scalars) = value;
         } else {
             const struct cm_str key = e.training->update_binding.items[i - e.n_own].key;
-            const size_t variable = cm_name_list_add(&s->variables, key);
+            const size_t variable = cm_distinct_names_add(&s->variables, key);
 
             s->now[variable] = value;
             s->written[variable] = true;

@@ -214,7 +214,7 @@ static void map_outputs(struct cm_arena *arena, struct cm_map *out,
 }
 
 static void bind_updates(struct plan *p, size_t k, struct cm_program *program,
-                         struct cm_name_list *w)
+                         struct cm_distinct_names *w)
 {
     struct cm_arena *arena = p->trainer->arena;
     const struct cm_training_proto *entry = &p->model->training_info.items[k];
@@ -243,13 +243,13 @@ static void bind_updates(struct plan *p, size_t k, struct cm_program *program,
             continue;
         }
         p->trainer->variables[variable].updated = true;
-        program->bindings[program->n_bindings++] =
-            (struct cm_program_binding){.variable = variable, .output = cm_name_list_add(w, value)};
+        program->bindings[program->n_bindings++] = (struct cm_program_binding){
+            .variable = variable, .output = cm_distinct_names_add(w, value)};
     }
 }
 
 static void bind_initialization(struct plan *p, size_t k, struct cm_program *program,
-                                struct cm_name_list *w)
+                                struct cm_distinct_names *w)
 {
     struct cm_arena *arena = p->trainer->arena;
     const struct cm_training_proto *entry = &p->model->training_info.items[k];
@@ -282,8 +282,8 @@ static void bind_initialization(struct plan *p, size_t k, struct cm_program *pro
             continue;
         }
         p->trainer->variables[variable].initialized = true;
-        program->bindings[program->n_bindings++] =
-            (struct cm_program_binding){.variable = variable, .output = cm_name_list_add(w, value)};
+        program->bindings[program->n_bindings++] = (struct cm_program_binding){
+            .variable = variable, .output = cm_distinct_names_add(w, value)};
     }
 }
 
@@ -375,7 +375,7 @@ static bool calls_graph(const struct cm_graph_proto *algorithm)
 
 /* Scalars are logged and what is bound is stored; other outputs of an algorithm, large ones as a
  * rule, nobody would look at. */
-static void list_scalars(struct cm_name_list *w, const struct cm_graph_proto *algorithm)
+static void list_scalars(struct cm_distinct_names *w, const struct cm_graph_proto *algorithm)
 {
     for (size_t i = 0; i < algorithm->output.count; i++) {
         const struct cm_value_info_proto *output = &algorithm->output.items[i];
@@ -386,7 +386,7 @@ static void list_scalars(struct cm_name_list *w, const struct cm_graph_proto *al
             large = large || !cm_msg_has(&type->shape->dim.items[d].msg, CM_DIM_VALUE) ||
                     type->shape->dim.items[d].dim_value != 1;
         if (!large && output->name.size)
-            cm_name_list_add(w, output->name);
+            cm_distinct_names_add(w, output->name);
     }
 }
 
@@ -412,7 +412,7 @@ static void check_names(struct plan *p, size_t k, const struct cm_graph_proto *a
 
 /* The values that a program gives; else all that could not be built is told, once. */
 static cm_value *find_outputs(struct plan *p, const char *place, const struct cm_graph *graph,
-                              const struct cm_obstacles *found, const struct cm_name_list *w)
+                              const struct cm_obstacles *found, const struct cm_distinct_names *w)
 {
     cm_value *values = CM_NEW_ARRAY(p->trainer->arena, cm_value, w->names.count);
     struct cm_error err = {0};
@@ -441,7 +441,7 @@ static void make_program(struct plan *p, struct cm_program *program, const struc
         check_types(p, program);
 }
 
-static void plan_step(struct plan *p, size_t k, const struct cm_name_list *w)
+static void plan_step(struct plan *p, size_t k, const struct cm_distinct_names *w)
 {
     struct cm_training_entry *entry = &p->trainer->entries[k];
     const size_t known = p->blockers->count;
@@ -461,7 +461,7 @@ static void plan_step(struct plan *p, size_t k, const struct cm_name_list *w)
         check_types(p, &entry->update);
 }
 
-static void plan_initialization(struct plan *p, size_t k, const struct cm_name_list *w)
+static void plan_initialization(struct plan *p, size_t k, const struct cm_distinct_names *w)
 {
     struct cm_trainer *trainer = p->trainer;
     struct cm_training_entry *entry = &trainer->entries[k];
@@ -489,7 +489,7 @@ static void plan_entry(struct plan *p, size_t k)
     struct cm_trainer *trainer = p->trainer;
     struct cm_training_entry *entry = &trainer->entries[k];
     const struct cm_graph_proto *algorithm = algorithm_of(p, k);
-    struct cm_name_list step = {.arena = trainer->arena}, first = {.arena = trainer->arena};
+    struct cm_distinct_names step = {.arena = trainer->arena}, first = {.arena = trainer->arena};
     struct cm_error err = {0};
 
     entry->step.place = cm_arena_printf(trainer->arena, "training_info[%zu].algorithm", k).data;

@@ -8,7 +8,7 @@
 #include "graph/op.h"
 #include "lower/lower.h"
 
-size_t cm_name_list_add(struct cm_name_list *list, struct cm_str name)
+size_t cm_distinct_names_add(struct cm_distinct_names *list, struct cm_str name)
 {
     bool added;
     uint64_t *place = cm_map_insert(&list->places, list->arena, name, &added);

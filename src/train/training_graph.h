@@ -13,7 +13,7 @@
 struct cm_obstacles;
 
 /* Names, each once, in the order they came. */
-struct cm_name_list {
+struct cm_distinct_names {
     struct cm_arena *arena;
     struct cm_map places;
     struct {
@@ -21,7 +21,7 @@ struct cm_name_list {
         size_t count, capacity;
     } names;
 };
-size_t cm_name_list_add(struct cm_name_list *list, struct cm_str name); /* its place */
+size_t cm_distinct_names_add(struct cm_distinct_names *list, struct cm_str name); /* its place */
 
 struct cm_training_source {
     struct cm_module *module;
