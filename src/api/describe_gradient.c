@@ -173,7 +173,7 @@ static void say_version(struct section *s, enum way way)
     say(s, "\n");
 }
 
-static void say_names(struct section *s, const char *head, const struct cm_name_list *names,
+static void say_names(struct section *s, const char *head, const struct cm_operand_names *names,
                       const char *more)
 {
     if (!names->count && !*more)
@@ -184,7 +184,7 @@ static void say_names(struct section *s, const char *head, const struct cm_name_
     say(s, "%s%s.\n", names->count && *more ? ", " : "", more);
 }
 
-static bool lists(const struct cm_name_list *list, const char *name)
+static bool lists(const struct cm_operand_names *list, const char *name)
 {
     for (size_t i = 0; i < list->count; i++)
         if (cm_str_is(list->items[i], name))
@@ -193,8 +193,8 @@ static bool lists(const struct cm_name_list *list, const char *name)
 }
 
 /* Operands that are no floats, be it in every use or in the example. */
-static void find_whole(struct section *s, const struct cm_name_list *in_example,
-                       struct cm_name_list *out)
+static void find_whole(struct section *s, const struct cm_operand_names *in_example,
+                       struct cm_operand_names *out)
 {
     for (size_t i = 0; i < s->schema->input_count; i++) {
         const struct cm_schema_param *param = &s->schema->inputs[i];
@@ -237,7 +237,7 @@ static enum cm_status say_graph(struct section *s, const struct cm_graph_proto *
 static enum cm_status say_gradient(struct section *s)
 {
     struct cm_operator_gradient gradient;
-    struct cm_name_list whole = {0};
+    struct cm_operand_names whole = {0};
 
     CM_TRY(cm_operator_gradient(s->arena, s->schema, example_of(s), &gradient, &s->err));
     say_lines(s, "is", "    %.*s\n");

@@ -6,7 +6,7 @@
 
 #include "graph/graph.h"
 
-struct cm_name_list {
+struct cm_operand_names {
     struct cm_str *items;
     size_t count, capacity;
 };
@@ -14,11 +14,11 @@ struct cm_name_list {
 struct cm_operator_gradient {
     struct cm_graph_proto graph; /* from the forward values and the gradients of the results ("dY")
                                     to those of the operands ("dX") */
-    struct cm_name_list without; /* float operands that no gradient reaches */
-    struct cm_name_list whole;   /* operands of other types */
-    struct cm_name_list kept;    /* operands and results whose elements the backward pass reads */
-    bool keeps_more;             /* and values from within the operator */
-    size_t nodes;                /* those of bodies included */
+    struct cm_operand_names without; /* float operands that no gradient reaches */
+    struct cm_operand_names whole;   /* operands of other types */
+    struct cm_operand_names kept; /* operands and results whose elements the backward pass reads */
+    bool keeps_more;              /* and values from within the operator */
+    size_t nodes;                 /* those of bodies included */
 };
 
 /* example is a line of data/gradients/, whose head explains the form; empty: each operand that must

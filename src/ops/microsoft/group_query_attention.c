@@ -200,7 +200,8 @@ static enum cm_status check_supported(struct cm_body *b)
         return cm_body_decline(b, "attribute 'sliding_window_cache' is not supported");
     if (!cm_body_input(b, IN_KEY) != !cm_body_input(b, IN_VALUE) ||
         !cm_body_input(b, IN_PAST_KEY) != !cm_body_input(b, IN_PAST_VALUE))
-        return cm_body_decline(b, "only one of keys and values is present, expected both or neither");
+        return cm_body_decline(b,
+                               "only one of keys and values is present, expected both or neither");
     if (cm_node_int(node, "do_rotary") &&
         (!cm_body_input(b, IN_COSINES) || !cm_body_input(b, IN_SINES)))
         return cm_body_decline(b, "do_rotary needs cos_cache and sin_cache");
