@@ -450,14 +450,9 @@ void test_gradients__entries_are_computed_and_applied_in_order(void)
     CHECK_INT(cameo_trainer_parameter_count(split), 2);
     for (int i = 0; i < 5; i++) {
         const int64_t single[] = {1, 1};
-        const struct cameo_feed feeds[] = {feed("x", xs),
-                                           feed("t", ts),
-                                           {.name = "weight",
-                                            .dtype = CAMEO_FLOAT,
-                                            .rank = 2,
-                                            .dims = single,
-                                            .data = &weight,
-                                            .bytes = sizeof weight}};
+        const struct cameo_feed feeds[] = {
+            feed("x", xs), feed("t", ts),
+            cameo_feed_tensor("weight", lend(CAMEO_FLOAT, 2, single, &weight, sizeof weight))};
         weight = 0.5f + 0.1f * (float)i;
         OK(cameo_trainer_step(whole, feeds, 3, a, &err));
         OK(cameo_trainer_read_parameters(split, parameters, sizeof parameters, &err));
