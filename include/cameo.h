@@ -15,7 +15,7 @@
  *   array of them the first one's struct_size says how far apart they are; NULL and 0 are the same
  *   as leaving a member out.
  * - A few small structs never change and so need no size: cameo_error, cameo_text, cameo_entry,
- *   cameo_dim and cameo_weights.
+ *   cameo_dim, cameo_weights, cameo_batches_position and cameo_dataset_field.
  * - A value is data of a run, a value info describes an input or output, an initializer is a tensor
  *   that the model holds, a tensor is plain memory with a type and a shape.
  * - A model may be used by several threads at once through all functions that take it const: they

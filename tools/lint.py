@@ -474,6 +474,55 @@ def check_docs():
     return found
 
 
+# What pieces of code in the documentation may use without declaring it.
+SNIPPETS = """#include <cameo_dlpack.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+struct cameo_model *model;
+struct cameo_session *session;
+struct cameo_trainer *trainer;
+struct cameo_dataset *data;
+struct cameo_batches *batches, *others;
+struct cameo_value *value;
+struct cameo_error err;
+const struct cameo_feed *feeds;
+size_t n;
+double scalars[8];
+"""
+
+
+def snippet_program(block):
+    """A piece of code as a program: functions and whole programs as they are, the rest in one."""
+    if "int main(" in block:
+        return block
+    outside, inside, into = [], [], None
+    lines = block.splitlines()
+    for at, line in enumerate(lines):
+        if into is None and re.match(r"static [^=;]*\)$", line) and lines[at + 1:at + 2] == ["{"]:
+            into = outside
+        (inside if into is None else outside).append(line)
+        if line == "}":
+            into = None
+    return SNIPPETS + "\n".join(outside) + "\nvoid snippet(void);\nvoid snippet(void)\n{\n" + \
+        "\n".join(inside) + "\n}\n"
+
+
+def check_snippets():
+    """C in docs/api.md and docs/running.md compiles"""
+    found = []
+    for path in (ROOT / "docs/api.md", ROOT / "docs/running.md"):
+        text = read(path)
+        for number, match in lines_with(r"(?s)```c\n(.*?)```", text):
+            done = subprocess.run(["cc", "-std=c99", "-fsyntax-only", "-Wall", "-Werror", "-Wno-unused",
+                                   "-Iinclude", "-x", "c", "-"], input=snippet_program(match.group(1)),
+                                  stderr=subprocess.PIPE, text=True, cwd=ROOT)
+            errors = re.findall(r"error: (.*)", done.stderr)
+            found += [place(path, number, f"does not compile: {error}") for error in errors[:3]]
+    return found
+
+
 CHECKS = {name[6:]: check for name, check in list(globals().items()) if name.startswith("check_")}
 
 

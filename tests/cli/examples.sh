@@ -34,3 +34,7 @@ try fine_tune training_linreg_sgd.onnx linreg_sgd.npz tuned.onnx
 try average_gradients
 try average_gradients training_linreg_sgd.onnx linreg_sgd.npz tuned.onnx 5
 try input_gradient
+try walk_graph
+try walk_graph functions.onnx none
+try walk_graph linear.onnx W
+try share_memory
