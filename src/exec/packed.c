@@ -117,7 +117,7 @@ static void *take_room(struct cm_session *session, size_t bytes, size_t *size)
     cm_free(room);
     for (*size = 1; *size < bytes;)
         *size *= 2; /* weights grow from layer to layer */
-    return cm_malloc_aligned(CM_TENSOR_ALIGNMENT, *size);
+    return cm_malloc_on_pages(CM_TENSOR_ALIGNMENT, *size);
 }
 
 static void leave_room(struct cm_session *session, void *room, size_t size)
@@ -171,7 +171,8 @@ static struct cm_packed_weights *new_packed(struct cm_session *session,
     if (packed) {
         packed->from = constant->data;
         packed->layout = cm_malloc(layout->size);
-        packed->data = cm_malloc_aligned(CM_TENSOR_ALIGNMENT, layout->bytes);
+        packed->data = layout->is_streamed ? cm_malloc_aligned(CM_TENSOR_ALIGNMENT, layout->bytes)
+                                           : cm_malloc_on_pages(CM_TENSOR_ALIGNMENT, layout->bytes);
     }
     if (!packed || !packed->layout || !packed->data) {
         *status =

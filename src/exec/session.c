@@ -364,6 +364,8 @@ static enum cm_status guarded_run(struct cm_guard *guard, void *arg)
     const enum cm_status status = cm_updates_run(context, r->err);
     if (status)
         drop_collected(r, r->n_out);
+    else
+        atomic_store(&r->session->has_run, true);
     return status;
 }
 
