@@ -305,9 +305,6 @@ enum cm_status cm_pack_constant(struct cm_session *session, struct cm_arena *are
 
 size_t cm_packed_bytes(struct cm_session *session); /* of all such */
 
-/* Frees what packing needs while a run lasts. */
-void cm_pack_table_rest(struct cm_session *session);
-
 /* An unaligned constant, aligned, for those who read it row by row: copied when it is first asked
  * for, once for the session. */
 enum cm_status cm_align_constant(struct cm_session *session, cm_slot_id slot,

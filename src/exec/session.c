@@ -418,7 +418,6 @@ static enum cm_status with_context(struct request *r, const struct cm_run_option
     if (status == CM_NO_MEMORY || status == CM_LIMIT)
         shrink(r->context); /* what was being made may have been left half way */
     give_back(r->context);
-    cm_pack_table_rest(session);
     return status;
 }
 
