@@ -26,7 +26,7 @@ cameo_optimize("/ops/microsoft/(attention|compose|early|fused|group_query|multi_
 cameo_optimize("/src/(backends/onednn|tensor|ops/common)/|/(random|parallel)\\.c$" -O3 ${FLOATS})
 cameo_optimize("/src/backends/cpu/" ${OPERATORS})
 # Vectors are spelled out there, and have no function for a * b + c rounded once: the compiler joins the two.
-cameo_optimize("/backends/(cpu/sgemm|onednn/depthwise_lanes)\\.c$" -O2 -ffp-contract=fast)
+cameo_optimize("/backends/cpu/(sgemm|depthwise_lanes)\\.c$" -O2 -ffp-contract=fast)
 
 add_library(cameo_objects OBJECT ${CAMEO_SOURCES} ${CAMEO_GENERATED_SOURCES})
 set_target_properties(cameo_objects PROPERTIES POSITION_INDEPENDENT_CODE ON)

@@ -305,8 +305,9 @@ static void make_kernels(struct text *out, char **paths, int count)
         {"CM_KERNEL(", "cm_kernel_", false, true},
         {"CM_KERNEL_IN(", "cm_kernel_", true, false},
         {"CM_KERNEL_OF(", "cm_kernel_", false, true},
+        {"CM_KERNEL_OF_IN(", "cm_kernel_", true, false},
     };
-    struct list list = scan_files(macros, 3, paths, count);
+    struct list list = scan_files(macros, 4, paths, count);
 
     text_print(out, "#include \"graph/op.h\"\n\n");
     print_list(out, &list, "cm_kernel", "cm_kernel_list", "cm_kernel_count");

@@ -72,7 +72,7 @@ static enum cm_status infer_step(struct cm_binder *b, const struct cm_step *step
         if (step->in[i] == CM_NO_SLOT || facts[i].type)
             continue;
         *waits_for = cm_arena_printf(
-                         b->arena, "prepared as it runs: only data tells the shape of input %d", i)
+                         b->arena, "prepared at run time: the shape of input %d depends on data", i)
                          .data;
         return CM_OK;
     }
@@ -90,7 +90,7 @@ static enum cm_status infer_step(struct cm_binder *b, const struct cm_step *step
             continue;
         if (results[o].type && results[o].type->kind == CM_KIND_TENSOR &&
             results[o].type->dtype != CM_STRING)
-            *waits_for = "prepared as it runs: only data tells the shape of its result";
+            *waits_for = "prepared at run time: the shape of its result depends on data";
         return CM_OK;
     }
     for (int o = 0; o < step->n_out; o++)

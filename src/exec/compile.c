@@ -25,7 +25,7 @@ static void list_blockers(struct cm_obstacles *obstacles, const struct cm_graph 
             continue;
         const bool old = node->op && node->op->run;
         const struct cm_str reason =
-            old ? cm_arena_printf(obstacles->arena, "version %lld cannot be brought up to date",
+            old ? cm_arena_printf(obstacles->arena, "version %lld cannot be upgraded",
                                   (long long)node->original_version)
                 : CM_STR("no kernel and no function body");
         cm_obstacles_add(obstacles, CM_UNSUPPORTED, cm_str(cm_node_describe(node).text),

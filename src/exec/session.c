@@ -303,7 +303,7 @@ static enum cm_status copy_given(struct request *r, size_t o)
 {
     const struct cm_datum *datum = &r->context->slots[r->session->main->outputs[o]].datum;
     if (datum->kind != CM_KIND_TENSOR)
-        return cm_fail(r->err, CM_BAD_ARGUMENT, "output '%.*s' is no tensor",
+        return cm_fail(r->err, CM_BAD_ARGUMENT, "output '%.*s' is not a tensor",
                        CM_STR_FMT(output_name(r->session, o)));
     if (datum->tensor.type == CM_STRING) /* nobody would own the characters */
         return cm_fail(r->err, CM_BAD_ARGUMENT,

@@ -226,6 +226,12 @@ struct cm_kernel {
     const struct cm_kernel cm_kernel_##Ident##_##Name = {                                          \
         .backend = #Backend, .domain = "", .name = #Name, __VA_ARGS__}
 
+/* And for an operator of another domain. */
+#define CM_KERNEL_OF_IN(Ident, Domain, Name, Backend, ...)                                         \
+    extern const struct cm_kernel cm_kernel_##Ident##_##Name;                                      \
+    const struct cm_kernel cm_kernel_##Ident##_##Name = {                                          \
+        .backend = #Backend, .domain = Domain, .name = #Name, __VA_ARGS__}
+
 extern const struct cm_kernel *const cm_kernel_list[];
 extern const size_t cm_kernel_count;
 

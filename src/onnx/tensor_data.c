@@ -59,7 +59,7 @@ enum cm_status cm_tensor_proto_shape(const struct cm_tensor_proto *proto, struct
     int64_t count;
 
     if (proto->dims.count > CM_MAX_RANK)
-        return cm_fail(err, CM_BAD_MODEL, "rank %zu, at most %d may be", proto->dims.count,
+        return cm_fail(err, CM_BAD_MODEL, "rank %zu is above the limit of %d", proto->dims.count,
                        CM_MAX_RANK);
     shape.rank = (int)proto->dims.count;
     for (int i = 0; i < shape.rank; i++) {
@@ -68,7 +68,7 @@ enum cm_status cm_tensor_proto_shape(const struct cm_tensor_proto *proto, struct
             return cm_fail(err, CM_BAD_MODEL, "dimension %d is %lld, must not be negative", i,
                            (long long)shape.dims[i]);
         if (shape.dims[i] > CM_MAX_DIM)
-            return cm_fail(err, CM_BAD_MODEL, "dimension %d is %lld, at most %lld may be", i,
+            return cm_fail(err, CM_BAD_MODEL, "dimension %d is %lld, above the limit of %lld", i,
                            (long long)shape.dims[i], (long long)CM_MAX_DIM);
     }
     if (!cm_shape_count(&shape, &count)) {
@@ -84,7 +84,7 @@ static enum cm_status find_facts(const struct cm_tensor_proto *proto, struct fac
                                  struct cm_error *err)
 {
     if (!cm_dtype_is_valid(proto->data_type))
-        return cm_fail(err, CM_BAD_MODEL, "data_type is %d, which is no element type",
+        return cm_fail(err, CM_BAD_MODEL, "data_type is %d, which is not an element type",
                        (int)proto->data_type);
     out->type = (enum cm_dtype)proto->data_type;
     CM_TRY(cm_tensor_proto_shape(proto, &out->shape, err));
@@ -208,7 +208,7 @@ static enum cm_status check_filled(const struct cm_tensor_proto *proto, const st
         return CM_OK;
     if (filled == 0) {
         char text[160];
-        return cm_fail(err, CM_BAD_MODEL, "holds no values, is %s",
+        return cm_fail(err, CM_BAD_MODEL, "holds no values for %s",
                        print_type(facts, text, sizeof text));
     }
     if (is_filled(proto, CM_TENSOR_RAW_DATA)) {

@@ -4,7 +4,7 @@
  *
  * New weights are computed in double and rounded once to the type of the old ones. */
 // SPDX-License-Identifier: Apache-2.0
-#include "rewrite/pass.h"
+#include "rewrite/inference_shuffles.h"
 
 #include "base/number.h"
 #include "tensor/half.h"
@@ -607,6 +607,8 @@ static enum cm_status visit(struct inference *in, struct cm_node *node)
         return CM_OK;
     if (cm_str_is(node->op_type, "Dropout"))
         return remove_dropout(in, node);
+    if (cm_str_is(node->op_type, "Reshape"))
+        return cm_inference_shuffle(node, in->err);
     if (cm_str_is(node->op_type, "BatchNormalization")) {
         CM_TRY(match_norm(in, node, &product, &affine, &found));
         if (found)

@@ -34,4 +34,25 @@ static inline struct channel_blocks channel_blocks_of(const struct cm_shape *sha
     return b;
 }
 
+/* A tensor of shape `whole` or of one that repeats over it, as broadcasting has it, with axes as
+ * its elements lie when the whole is in blocks of channels and others are row-major: (batch, blocks
+ * of channels, places, channels of a block). False: it repeats in another way than by batch,
+ * channel or place. */
+static inline bool channel_blocks_see(const struct cm_shape *shape, const struct cm_shape *whole,
+                                      const struct cm_layout *layout, struct cm_shape *out)
+{
+    const int missing = whole->rank - shape->rank;
+    int64_t dims[2] = {1, 1}, places = 1;
+    for (int i = 0; i < shape->rank; i++) {
+        if (missing + i < 2)
+            dims[missing + i] = shape->dims[i];
+        else
+            places *= shape->dims[i];
+    }
+    const int64_t block = dims[1] > 1 ? layout->channel_block : 1;
+    *out = (struct cm_shape){.rank = 4, .dims = {dims[0], dims[1] / block, places, block}};
+    return places == 1 || cm_shape_equal(shape, whole) ||
+           (dims[1] == 1 && places == cm_shape_span(whole, 2, whole->rank));
+}
+
 #endif

@@ -14,6 +14,7 @@ enum {
     CM_ELEMENT_OPERANDS = 32,   /* of one node */
     CM_ELEMENT_BLOCK = 1024,    /* elements of a block at most */
     CM_ELEMENT_BYTES = 1 << 15, /* of all registers: stays in the first-level cache */
+    CM_PERIOD_BYTES = 1 << 15,  /* of all elements that repeat */
 };
 
 /* How often something is computed: what comes from elements that repeat is known for longer. */
@@ -23,6 +24,7 @@ enum cm_element_place {
     CM_AT_OPERAND, /* where the operand or constant has it */
     CM_AT_OUTPUT,  /* where the result goes */
     CM_IN_BLOCKS,  /* a register: a block of elements */
+    CM_IN_PERIODS, /* elements that repeat, as often as a block needs them */
     CM_IN_SINGLES, /* one element */
 };
 
@@ -31,7 +33,8 @@ struct cm_element_value {
     enum cm_element_level level;
     enum cm_element_place place;
     bool narrow; /* computed as float, rounded after each instruction */
-    size_t at;   /* of a register: bytes per element before it; of singles: which one */
+    size_t at;   /* of a register: bytes per element before it; of singles: which one; of what
+                    repeats: bytes before it */
     int source;  /* which operand or constant it is; -1: computed */
     int output;  /* which result of the region it is; -1: none */
 };
@@ -40,6 +43,7 @@ struct cm_element_value {
 struct cm_element_source {
     int value, operand;               /* operand -1: the constant */
     const struct cm_tensor *constant; /* of the body */
+    int64_t period; /* elements, one after the other, that repeat all along the results; 0: none */
     struct cm_walk *gather; /* NULL, or how its elements are brought in the order of the result */
 };
 
@@ -58,13 +62,17 @@ struct cm_element_program {
     struct cm_element_instruction *instructions;
     int n_values, n_sources, n_instructions;
     size_t n_singles;
-    struct cm_walk *walk; /* of the sources, over the results */
-    int64_t block;        /* elements at a time */
+    struct cm_walk *walk;           /* of the sources, over the results */
+    int64_t block;                  /* elements at a time */
+    const struct cm_layout *layout; /* of the results and of operands as large; NULL: rows */
 };
 
 /* In accepts: the program of a region's body for the operands at hand, in memory of the call; NULL
  * after declining. */
 struct cm_element_program *cm_element_program_build(struct cm_call *call);
+/* In prepare: says how operands and results lie. */
+void cm_element_program_choose_layouts(const struct cm_element_program *program,
+                                       struct cm_call *call);
 void cm_element_program_run(const struct cm_element_program *program, const struct cm_call *call);
 /* The same in pieces: see struct cm_kernel. */
 int64_t cm_element_program_pieces(const struct cm_element_program *program);

@@ -17,6 +17,7 @@ struct lane {
     char *elements[CM_ELEMENT_VALUES]; /* by value */
     double singles[CM_ELEMENT_VALUES];
     _Alignas(64) char blocks[CM_ELEMENT_BYTES];
+    _Alignas(64) char periods[CM_PERIOD_BYTES];
     _Alignas(64) char stored[CM_ELEMENT_BLOCK * sizeof(float)]; /* elements as tensors have them */
 };
 
@@ -68,6 +69,26 @@ static void gather(const struct cm_walk *walk, const char *from, int64_t to, int
         count -= n;
         begin = 0;
         cm_walk_next(walk, index, &at);
+    }
+}
+
+/* What repeats, as often as a block needs it wherever in a period it begins. */
+static void fill_periods(struct lane *lane)
+{
+    const struct cm_element_program *program = lane->program;
+    for (int v = 0; v < program->n_values; v++) {
+        const struct cm_element_value *value = &program->values[v];
+        if (value->place != CM_IN_PERIODS)
+            continue;
+        const struct cm_element_source *source = &program->sources[value->source];
+        const size_t width = cm_dtype_size(value->type), period = (size_t)source->period * width;
+        const size_t all = period + (size_t)program->block * width;
+        char *to = lane->periods + value->at;
+        memcpy(to, data_of(lane, source), period);
+        for (size_t done = period, n; done < all; done += n) {
+            n = all - done < done ? all - done : done;
+            memcpy(to + done, to, n);
+        }
     }
 }
 
@@ -143,6 +164,9 @@ static void run_level(struct lane *lane, enum cm_element_level level, int64_t co
                 (char *)(uintptr_t)data_of(lane, &program->sources[value->source]) +
                 (size_t)(lane->at[value->source] + (level == CM_EACH_BLOCK ? lane->done : 0)) *
                     width;
+        else if (value->place == CM_IN_PERIODS)
+            lane->elements[v] = lane->periods + value->at +
+                                (size_t)(lane->to % program->sources[value->source].period) * width;
         else if (value->place == CM_AT_OUTPUT)
             lane->elements[v] =
                 (char *)lane->call->out[value->output]->data + (size_t)lane->to * width;
@@ -202,6 +226,7 @@ static bool run_some(const struct cm_element_program *program, const struct cm_c
     lane.to = begin / per_run * walk->run + piece * PIECE;
     cm_walk_seek(walk, begin / per_run, index, lane.at);
     place_registers(&lane);
+    fill_periods(&lane);
     run_level(&lane, CM_ONCE, 1);
     for (int64_t p = begin; p < end; p++) {
         const int64_t stop = (piece + 1) * PIECE < walk->run ? (piece + 1) * PIECE : walk->run;

@@ -7,6 +7,12 @@ static bool accepts(struct cm_call *call)
     return cm_element_program_build(call) != NULL;
 }
 
+static enum cm_status prepare(struct cm_call *call)
+{
+    cm_element_program_choose_layouts(call->state, call);
+    return CM_OK;
+}
+
 static enum cm_status run(struct cm_call *call)
 {
     cm_element_program_run(call->state, call);
@@ -43,5 +49,6 @@ static enum cm_sharing share(const struct cm_node *node, int output, int input)
     return CM_SHARE_OVERWRITE;
 }
 
-CM_KERNEL_IN(cpu, "ai.cameo", ElementwiseRegion, .accepts = accepts, .run = run, .share = share,
-             .layouts = CM_LAYOUT_SAME, .pieces = pieces, .run_pieces = run_pieces);
+CM_KERNEL_IN(cpu, "ai.cameo", ElementwiseRegion, .accepts = accepts, .prepare = prepare, .run = run,
+             .share = share, .layouts = CM_LAYOUT_CHOSEN, .pieces = pieces,
+             .run_pieces = run_pieces);

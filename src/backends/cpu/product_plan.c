@@ -117,6 +117,24 @@ static bool read_gemm(struct cm_call *call, struct cm_product_plan *plan,
     return true;
 }
 
+/* Places are rows, channels columns. */
+static void read_conv(struct cm_call *call, struct cm_product_plan *plan, int bias)
+{
+    const struct cm_shape *y = &call->out[0]->shape;
+    struct cm_sgemm *gemm = &plan->gemm;
+
+    gemm->m = y->dims[0] * cm_shape_span(y, 2, y->rank);
+    gemm->n = y->dims[1];
+    gemm->k = call->in[plan->a]->shape.dims[1];
+    gemm->a_row = gemm->k;
+    gemm->a_column = 1;
+    plan->b_row = 1;
+    plan->b_column = gemm->k;
+    plan->batches = 1;
+    plan->column_axis = 1;
+    plan->d = bias;
+}
+
 enum {
     ROWS_FOR_PACKING = 160, /* rows of A from which packing B in each run pays */
     LEAST_SWAPPED = 12,     /* rows of A that fill a panel well enough .. */
@@ -185,12 +203,17 @@ struct cm_product_plan *cm_product_plan_new(struct cm_call *call, const struct c
                                             const int *in)
 {
     struct cm_product_plan *plan = cm_call_state(call, sizeof *plan);
-    const bool is_gemm = cm_str_is(node->op_type, "Gemm");
-    *plan = (struct cm_product_plan){.a = in[0], .b = in[1], .d = -1, .gemm.alpha = 1};
+    *plan = (struct cm_product_plan){.a = in[0],
+                                     .b = in[1],
+                                     .d = -1,
+                                     .gemm.alpha = 1,
+                                     .column_axis = call->out[0]->shape.rank - 1};
     if (!is_float(call, call->in[plan->a]) || !is_float(call, call->in[plan->b]))
         return NULL;
-    if (!is_gemm)
+    if (cm_str_is(node->op_type, "MatMul"))
         read_matmul(call, plan);
+    else if (cm_str_is(node->op_type, "Conv"))
+        read_conv(call, plan, in[2]);
     else if (!read_gemm(call, plan, node, in[2]))
         return NULL;
     plan->gemm.c_row = plan->gemm.n;

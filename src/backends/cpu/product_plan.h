@@ -59,14 +59,23 @@ struct cm_product_plan {
     struct cm_product_follower followers[CM_PRODUCT_FOLLOWERS];
     int n_followers;
     int first_follower; /* 1: the first one, an addition, is d */
+    int column_axis;    /* of the result: the one that the columns are */
+    bool reads_columns; /* a follower has an operand with one element a column */
     struct cm_packed_layout layout;
 };
 
-/* For accepts, with node the product (MatMul or Gemm) and in[] where its operands are among the
+/* For accepts, with node the product (MatMul, Gemm, or a Conv that reads single places, channels
+ * last) and in[] where its operands are among the
  * call's inputs (-1: absent), whose output 0 is the product's result after what follows it. NULL
  * after declining. */
 struct cm_product_plan *cm_product_plan_new(struct cm_call *call, const struct cm_node *node,
                                             const int *in);
+
+/* For accepts: where the operands of a product, the call's node or the first one of its body, are
+ * among the call's inputs. */
+bool cm_product_places(struct cm_call *call, const struct cm_node *product, int *in);
+/* For accepts, of a region: reads what follows the product. Needs gemm.n, d and column_axis. */
+bool cm_product_read_followers(struct cm_call *call, struct cm_product_plan *plan);
 
 /* A cm_sgemm_finish_fn. */
 struct cm_product_finish {

@@ -34,24 +34,24 @@ static int number_of(const struct cm_graph *body, cm_value value)
     return -1;
 }
 
-static bool read_extent(struct cm_call *call, const struct cm_tensor *x,
-                        struct cm_product_operand *out)
+static bool read_extent(struct cm_call *call, const struct cm_product_plan *plan,
+                        const struct cm_tensor *x, struct cm_product_operand *out)
 {
     const struct cm_shape *shape = &x->shape, *y = &call->out[0]->shape;
-    const int64_t columns = y->rank > 0 ? y->dims[y->rank - 1] : 1;
+    const int axis = plan->column_axis - (y->rank - shape->rank); /* that of columns, in x */
     if (cm_shape_equal(shape, y))
         out->extent = CM_PRODUCT_WHOLE;
     else if (cm_shape_elements(shape) == 1 && shape->rank <= y->rank)
         out->extent = CM_PRODUCT_NUMBER;
-    else if (shape->rank >= 1 && shape->rank <= y->rank &&
-             shape->dims[shape->rank - 1] == columns && cm_shape_elements(shape) == columns)
+    else if (axis >= 0 && axis < shape->rank && shape->rank <= y->rank &&
+             shape->dims[axis] == plan->gemm.n && cm_shape_elements(shape) == plan->gemm.n)
         out->extent = CM_PRODUCT_COLUMN;
     else
         return cm_call_decline(call, "an operand after the product repeats in another way");
     return true;
 }
 
-static bool read_operand(struct cm_call *call, cm_value value, int n_values,
+static bool read_operand(struct cm_call *call, const struct cm_product_plan *plan, cm_value value,
                          struct cm_product_operand *out, enum cm_dtype *type)
 {
     const struct cm_graph *body = body_of(call->node);
@@ -62,13 +62,13 @@ static bool read_operand(struct cm_call *call, cm_value value, int n_values,
     const int number = number_of(body, value), place = place_of(body, value);
     *type = cm_value_get(body->module, value)->fact.type->dtype;
     *out = (struct cm_product_operand){.place = number};
-    if (number >= 0 && number < n_values) {
+    if (number >= 0 && number <= plan->n_followers) {
         out->extent = CM_PRODUCT_VALUE;
         return true;
     }
     out->place = place;
     if (place >= 0)
-        return read_extent(call, call->in[place], out);
+        return read_extent(call, plan, call->in[place], out);
     if (cm_value_constant(body->module, value, &constant, NULL) || !constant ||
         cm_shape_elements(&constant->shape) != 1)
         return cm_call_decline(call, "an operand after the product is computed in the region");
@@ -90,9 +90,9 @@ static bool read_follower(struct cm_call *call, struct cm_product_plan *plan,
         return cm_call_decline(call, "%s follows the product", cm_node_describe(node).text);
     follower->n_in = node->n_inputs;
     for (int i = 0; i < node->n_inputs; i++) {
-        if (!read_operand(call, cm_node_input(node, i), plan->n_followers + 1, &follower->in[i],
-                          &types[i]))
+        if (!read_operand(call, plan, cm_node_input(node, i), &follower->in[i], &types[i]))
             return false;
+        plan->reads_columns |= follower->in[i].extent == CM_PRODUCT_COLUMN;
         if (types[i] != CM_FLOAT && types[i] != CM_UNDEFINED)
             return cm_call_decline(call, "an operand is of type %s", cm_dtype_name(types[i]));
     }
@@ -122,17 +122,33 @@ static bool join_addition(struct cm_call *call, struct cm_product_plan *plan,
     struct cm_product_operand added;
     const int place = plan->d < 0 ? added_first(body, body->first) : -1;
     if (place < 0 || call->in[place]->type != CM_FLOAT ||
-        !read_extent(call, call->in[place], &added) || added.extent == CM_PRODUCT_NUMBER)
+        !read_extent(call, plan, call->in[place], &added) || added.extent == CM_PRODUCT_NUMBER)
         return false;
     plan->d = place;
     plan->gemm.d_row = added.extent == CM_PRODUCT_WHOLE ? plan->gemm.n : 0;
     return true;
 }
 
-static struct cm_product_plan *refuse(struct cm_call *call, const char *why)
+bool cm_product_places(struct cm_call *call, const struct cm_node *product, int *in)
 {
-    cm_call_decline(call, "%s", why);
-    return NULL;
+    for (int i = 0; i < 3; i++) {
+        const cm_value value = i < product->n_inputs ? cm_node_input(product, i) : 0;
+        in[i] = product == call->node ? (value ? i : -1) : place_of(body_of(call->node), value);
+        if (value ? in[i] < 0 : i < 2)
+            return cm_call_decline(call, "an operand of the product is part of the region");
+    }
+    return true;
+}
+
+bool cm_product_read_followers(struct cm_call *call, struct cm_product_plan *plan)
+{
+    const struct cm_graph *body = body_of(call->node);
+    plan->first_follower = join_addition(call, plan, body) ? 1 : 0;
+    for (const struct cm_node *node = body->first->next; node; node = node->next)
+        if (!read_follower(call, plan, node))
+            return false;
+    return body->last->outputs[0] == body->outputs[0].value ||
+           cm_call_decline(call, "its result is not that of its last operator");
 }
 
 /* NULL after declining. */
@@ -142,26 +158,18 @@ static struct cm_product_plan *read_region(struct cm_call *call)
     const struct cm_node *product = body->first;
     int in[3];
     if (!product || !(is_op(product, "MatMul") || is_op(product, "Gemm")) || body->n_outputs != 1 ||
-        call->n_out != 1)
-        return refuse(call, "it does not begin with a matrix product");
-    for (int i = 0; i < 3; i++) {
-        const cm_value value = i < product->n_inputs ? cm_node_input(product, i) : 0;
-        in[i] = place_of(body, value);
-        if (value ? in[i] < 0 : i < 2)
-            return refuse(call, "an operand of the product is part of the region");
-    }
-    if (call->in[in[1]]->shape.rank < 2)
-        return refuse(call, "the right operand of the product is a vector");
-    struct cm_product_plan *plan = cm_product_plan_new(call, product, in);
-    if (!plan)
+        call->n_out != 1) {
+        cm_call_decline(call, "it does not begin with a matrix product");
         return NULL;
-    plan->first_follower = join_addition(call, plan, body) ? 1 : 0;
-    for (const struct cm_node *node = product->next; node; node = node->next)
-        if (!read_follower(call, plan, node))
-            return NULL;
-    if (body->last->outputs[0] != body->outputs[0].value)
-        return refuse(call, "its result is not that of its last operator");
-    return plan;
+    }
+    if (!cm_product_places(call, product, in))
+        return NULL;
+    if (call->in[in[1]]->shape.rank < 2) {
+        cm_call_decline(call, "the right operand of the product is a vector");
+        return NULL;
+    }
+    struct cm_product_plan *plan = cm_product_plan_new(call, product, in);
+    return plan && cm_product_read_followers(call, plan) ? plan : NULL;
 }
 
 static bool accepts(struct cm_call *call)
@@ -200,31 +208,43 @@ static const float *operand_at(const struct cm_product_finish *f,
     return data + f->first + row * f->plan->gemm.n + column;
 }
 
-/* Every follower of one row before the next one; what they give on the way is in the cache. */
+/* Every follower for so many elements of a row, or of rows that lie one after the other. */
+static void finish_elements(const struct cm_product_finish *f, int64_t row, int64_t column,
+                            int64_t count, float *c)
+{
+    const struct cm_product_plan *plan = f->plan;
+    float between[CM_PRODUCT_FOLLOWERS][CM_SGEMM_MOST_COLUMNS];
+    const float *values[CM_PRODUCT_FOLLOWERS + 1] = {c, c}; /* an addition that was joined */
+    for (int i = plan->first_follower; i < plan->n_followers; i++) {
+        const struct cm_product_follower *follower = &plan->followers[i];
+        const void *in[CM_PRODUCT_FOLLOWER_OPERANDS];
+        int64_t step[CM_PRODUCT_FOLLOWER_OPERANDS];
+        for (int j = 0; j < follower->n_in; j++) {
+            in[j] = operand_at(f, &follower->in[j], values, row, column);
+            step[j] = follower->in[j].extent != CM_PRODUCT_NUMBER;
+        }
+        float *out = i + 1 == plan->n_followers ? c : between[i];
+        follower->loop.run(
+            &follower->loop,
+            &(struct cm_elements){
+                .count = count, .n_in = follower->n_in, .in = in, .step = step, .out = out});
+        values[i + 1] = out;
+    }
+}
+
+/* Every follower of some elements before the next ones; what they give on the way is in the cache.
+ */
 void cm_product_finish(const void *arg, int64_t row, int64_t rows, int64_t column, int64_t columns,
                        float *c, int64_t c_row)
 {
     const struct cm_product_finish *f = arg;
-    const struct cm_product_plan *plan = f->plan;
-    float between[CM_PRODUCT_FOLLOWERS][CM_SGEMM_MOST_COLUMNS];
-    for (int64_t r = row; r < row + rows; r++, c += c_row) {
-        const float *values[CM_PRODUCT_FOLLOWERS + 1] = {c, c}; /* an addition that was joined */
-        for (int i = plan->first_follower; i < plan->n_followers; i++) {
-            const struct cm_product_follower *follower = &plan->followers[i];
-            const void *in[CM_PRODUCT_FOLLOWER_OPERANDS];
-            int64_t step[CM_PRODUCT_FOLLOWER_OPERANDS];
-            for (int j = 0; j < follower->n_in; j++) {
-                in[j] = operand_at(f, &follower->in[j], values, r, column);
-                step[j] = follower->in[j].extent != CM_PRODUCT_NUMBER;
-            }
-            float *out = i + 1 == plan->n_followers ? c : between[i];
-            follower->loop.run(
-                &follower->loop,
-                &(struct cm_elements){
-                    .count = columns, .n_in = follower->n_in, .in = in, .step = step, .out = out});
-            values[i + 1] = out;
-        }
-    }
+    const bool as_one = columns == c_row && !f->plan->reads_columns;
+    const int64_t count = as_one ? rows * columns : columns;
+    for (int64_t r = row; r < row + (as_one ? 1 : rows); r++, c += c_row)
+        for (int64_t at = 0; at < count; at += CM_SGEMM_MOST_COLUMNS)
+            finish_elements(f, r, column + at,
+                            count - at < CM_SGEMM_MOST_COLUMNS ? count - at : CM_SGEMM_MOST_COLUMNS,
+                            c + at);
 }
 
 /* What is added right after the product and as large as the result is read before that is written,

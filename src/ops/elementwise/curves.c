@@ -26,7 +26,7 @@ CM_MATH_LOOPS(hard_sigmoid, HARD_SIGMOID((T)p[0] * x + (T)p[1]),
 CM_MATH_LOOPS(hard_swish, x *HARD_SIGMOID(x / 6 + (T)0.5), x *HARD_SIGMOID(x / 6 + (T)0.5))
 CM_MATH_LOOPS(mish, x *cm_tanh_on(machine, cm_softplus_on(machine, x)),
               x *tanh(log1p(exp(-fabs(x))) + (x > 0 ? x : 0)))
-CM_MATH_LOOPS(swish, x *cm_sigmoid_on(machine, (T)p[0] * x), x / (1 + exp(-p[0] * x)))
+CM_MATH_LOOPS(swish, cm_swish_on(machine, x, (T)p[0]), x / (1 + exp(-p[0] * x)))
 
 static cm_value softplus_slope(struct cm_grad *g, cm_value x, cm_value y)
 {

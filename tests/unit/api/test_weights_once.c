@@ -49,19 +49,17 @@ static void run_twice(const struct cameo_model *model, float *y)
     if (cameo_session_new(model, &options, &session, &err) != CAMEO_OK)
         fail_msg("%s", err.message);
     for (int run = 0; run < 2; run++) {
-        const struct cameo_feed feed = {.name = "x",
-                                        .dtype = CAMEO_FLOAT,
-                                        .rank = 2,
-                                        .dims = dims,
-                                        .data = x,
-                                        .bytes = sizeof x};
-        struct cameo_fetch fetch = {.name = "y"};
+        const struct cameo_tensor input = cameo_tensor_of(CAMEO_FLOAT, 2, dims, x, sizeof x);
+        const struct cameo_feed feed = cameo_feed_tensor("x", &input);
+        struct cameo_fetch fetch = CAMEO_FETCH_INIT;
+
+        fetch.name = "y";
         if (cameo_session_run(session, &feed, 1, &fetch, 1, NULL, &err) != CAMEO_OK)
             fail_msg("%s", err.message);
-        const float *now = cameo_datum_data(fetch.datum);
+        const float *now = cameo_value_data(fetch.value);
         CHECK(run == 0 || memcmp(y, now, ROWS * SIZE * sizeof *y) == 0);
         memcpy(y, now, ROWS * SIZE * sizeof *y);
-        cameo_datum_free(fetch.datum);
+        cameo_value_free(fetch.value);
     }
     cameo_session_free(session);
 }

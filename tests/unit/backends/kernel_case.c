@@ -61,8 +61,9 @@ static struct kernel_run *run_kernels(struct cm_arena *arena, const struct kerne
             x[k] = c->odd != 0 && k % 29 == 3 ? c->odd : x[k] + (float)c->shift;
         in[i] = datum;
     }
-    struct cm_session *session = exec_open(
-        arena, graph, &(struct cm_session_options){.threads = threads, .backend = backend});
+    const struct cm_session_options how = {.threads = threads, .backend = backend};
+    struct cm_session *session =
+        c->passes ? exec_open_after(arena, graph, NULL, &how) : exec_open(arena, graph, &how);
     CHECK_OK(cm_session_run(session, in, graph->n_inputs, run->out, run->n_out, &options, &err),
              &err);
     return run;

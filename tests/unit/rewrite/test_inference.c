@@ -234,3 +234,51 @@ void test_inference__works_in_bodies(void)
                "    k = MatMul(x, W)\n    l = Dropout(k)\n    q = Mul(l, B) }>",
                "If(Gemm)(MatMul)");
 }
+
+/* ---- channel shuffles ---- */
+
+/* Nodes that nobody reads any more are removed after all passes. */
+static void check_shuffle(struct cm_arena *arena, const char *results, const char *perm,
+                          const char *last, const char *expected)
+{
+    const struct cm_str text =
+        cm_arena_printf(arena,
+                        "%smain (float[2,12,5] x) => (%s) <int64[4] s = {2,3,4,5},"
+                        " int64[3] d = {2,12,5}, int64[2] f = {2,60}, int64[1] b = {1},"
+                        " int64[1] e = {5}, int64[1] m = {-6}, int64[1] l = {-1}> {\n"
+                        "  a = Reshape(x, s)\n  t = Transpose<perm = [%s]>(a)\n%s\n}",
+                        GRAPH_HEAD, results, perm, last);
+    before_after_check(
+        arena,
+        &(struct before_after){.pass = cm_pass_inference, .text = text.data, .expected = expected});
+}
+
+static void check_shuffles(struct cm_arena *arena)
+{
+    check_shuffle(arena, "float[2,12,5] y", "0,2,1,3", "  y = Reshape(t, d)",
+                  "Reshape Transpose Gather Reshape");
+    check_shuffle(arena, "float[2,4,5] y, float[2,5,5] z", "0,2,1,3",
+                  "  j = Reshape(t, d)\n  y = Slice(j, b, e, b)\n  z = Slice(j, m, l, b)",
+                  "Reshape Transpose Reshape Gather Slice Gather Slice");
+    check_shuffle(arena, "float[2,12,5] y, float[2,4,5] z", "0,2,1,3",
+                  "  y = Reshape(t, d)\n  z = Slice(y, b, e, b)",
+                  "Reshape Transpose Gather Reshape Slice");
+}
+
+void test_inference__a_channel_shuffle_is_a_choice_of_channels(void)
+{
+    check_in_arena(check_shuffles);
+}
+
+static void check_other_exchanges(struct cm_arena *arena)
+{
+    check_shuffle(arena, "float[2,12,5] y", "0,1,3,2", "  y = Reshape(t, d)",
+                  "Reshape Transpose Reshape");
+    check_shuffle(arena, "float[2,60] y", "0,2,1,3", "  y = Reshape(t, f)",
+                  "Reshape Transpose Reshape");
+}
+
+void test_inference__other_exchanges_stay(void)
+{
+    check_in_arena(check_other_exchanges);
+}
