@@ -32,12 +32,13 @@
 #define CM_LIKELY(x) (x)
 #endif
 
-/* Floats where they lie in a file, at any address. */
+/* Of a type: its values may lie at any address, as those in a file do. */
 #if defined(__GNUC__)
-typedef float cm_loose_float __attribute__((aligned(1)));
+#define CM_LOOSE __attribute__((aligned(1)))
 #else
-typedef float cm_loose_float;
+#define CM_LOOSE
 #endif
+typedef float cm_loose_float CM_LOOSE;
 
 #define CM_COUNT(array) (sizeof(array) / sizeof((array)[0]))
 

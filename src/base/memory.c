@@ -59,18 +59,24 @@ static void ask_for_large_pages(void *memory, size_t size)
 #endif
 }
 
-void *cm_malloc_aligned(size_t alignment, size_t size)
+void *cm_malloc_on_pages(size_t alignment, size_t size)
 {
     const size_t least = alignment < sizeof(void *) ? sizeof(void *) : alignment;
     const bool fits = size <= PTRDIFF_MAX && least <= PTRDIFF_MAX;
-    const bool large = size >= LARGE_PAGE && least <= LARGE_PAGE;
     void *memory;
 
     if (!may_allocate(fits ? size : SIZE_MAX) ||
-        posix_memalign(&memory, large ? LARGE_PAGE : least,
-                       cm_round_up(at_least_one(size), least)) != 0)
+        posix_memalign(&memory, least, cm_round_up(at_least_one(size), least)) != 0)
         return NULL;
-    if (large)
+    return memory;
+}
+
+void *cm_malloc_aligned(size_t alignment, size_t size)
+{
+    const bool large = size >= LARGE_PAGE && alignment <= LARGE_PAGE;
+    void *memory = cm_malloc_on_pages(large ? LARGE_PAGE : alignment, size);
+
+    if (memory && large)
         ask_for_large_pages(memory, size);
     return memory;
 }

@@ -19,8 +19,6 @@ struct cm_packed_weights {
  * there can be constants from the beginning, and each is short. */
 struct cm_pack_table {
     size_t bytes;
-    void *room; /* for copies of constants that lie unaligned, one at a time; freed after a run */
-    size_t room_size;
     size_t mask; /* chains but one, a power of two */
     struct cm_packed_weights *chains[];
 };
@@ -103,66 +101,21 @@ static void enter(struct cm_pack_table *all, struct cm_packed_weights **chain,
     all->bytes += made->layout->bytes;
 }
 
-/* Room for so many bytes, given back with leave_room. NULL: no memory. */
-static void *take_room(struct cm_session *session, size_t bytes, size_t *size)
-{
-    struct cm_pack_table *all = session->packed;
-    cm_session_lock(session);
-    void *room = all->room;
-    *size = all->room_size;
-    all->room = NULL;
-    cm_session_unlock(session);
-    if (room && *size >= bytes)
-        return room;
-    cm_free(room);
-    for (*size = 1; *size < bytes;)
-        *size *= 2; /* weights grow from layer to layer */
-    return cm_malloc_aligned(CM_TENSOR_ALIGNMENT, *size);
-}
-
-static void leave_room(struct cm_session *session, void *room, size_t size)
-{
-    struct cm_pack_table *all = session->packed;
-    cm_session_lock(session);
-    void *other = all->room;
-    all->room = room;
-    all->room_size = size;
-    cm_session_unlock(session);
-    cm_free(other); /* of a run at the same time */
-}
-
-void cm_pack_table_rest(struct cm_session *session)
-{
-    cm_session_lock(session);
-    void *room = session->packed->room;
-    session->packed->room = NULL;
-    cm_session_unlock(session);
-    cm_free(room);
-}
-
 /* Constants that lie unaligned are read so by those who can, else through an aligned copy. */
-static enum cm_status move_constant(struct cm_session *session, const struct cm_tensor *constant,
-                                    struct cm_tensor *to, struct cm_error *err)
+static enum cm_status move_constant(const struct cm_tensor *constant, struct cm_tensor *to,
+                                    struct cm_error *err)
 {
-    struct cm_tensor from = *constant;
-    const size_t bytes = cm_tensor_bytes(constant);
-    size_t size;
-    if (!from.layout)
-        return to->layout->reorder(&from, to, err);
+    struct cm_tensor from = *constant, copy;
     from.layout = NULL;
-    if (to->layout->reads_unaligned)
+    if (!constant->layout || to->layout->reads_unaligned)
         return to->layout->reorder(&from, to, err);
-    from.data = take_room(session, bytes, &size);
-    if (!from.data)
-        return cm_fail(err, CM_NO_MEMORY, "no memory to pack %zu bytes of weights", bytes);
-    memcpy(from.data, constant->data, bytes);
-    const enum cm_status status = to->layout->reorder(&from, to, err);
-    leave_room(session, from.data, size);
+    CM_TRY(cm_tensor_copy(&from, &copy, err));
+    const enum cm_status status = to->layout->reorder(&copy, to, err);
+    cm_tensor_drop(&copy);
     return status;
 }
 
-static struct cm_packed_weights *new_packed(struct cm_session *session,
-                                            const struct cm_tensor *constant,
+static struct cm_packed_weights *new_packed(const struct cm_tensor *constant,
                                             const struct cm_layout *layout, struct cm_error *err,
                                             enum cm_status *status)
 {
@@ -171,7 +124,8 @@ static struct cm_packed_weights *new_packed(struct cm_session *session,
     if (packed) {
         packed->from = constant->data;
         packed->layout = cm_malloc(layout->size);
-        packed->data = cm_malloc_aligned(CM_TENSOR_ALIGNMENT, layout->bytes);
+        packed->data = layout->is_streamed ? cm_malloc_aligned(CM_TENSOR_ALIGNMENT, layout->bytes)
+                                           : cm_malloc_on_pages(CM_TENSOR_ALIGNMENT, layout->bytes);
     }
     if (!packed || !packed->layout || !packed->data) {
         *status =
@@ -181,7 +135,7 @@ static struct cm_packed_weights *new_packed(struct cm_session *session,
         struct cm_tensor to = *constant;
         to.layout = layout;
         to.data = packed->data;
-        *status = move_constant(session, constant, &to, err);
+        *status = move_constant(constant, &to, err);
     }
     if (*status && packed)
         free_packed(packed);
@@ -201,7 +155,7 @@ enum cm_status cm_pack_constant(struct cm_session *session, struct cm_arena *are
     cm_session_unlock(session);
     if (!hold->packed) {
         enum cm_status status;
-        struct cm_packed_weights *made = new_packed(session, constant, layout, err, &status);
+        struct cm_packed_weights *made = new_packed(constant, layout, err, &status);
         CM_TRY(status);
         cm_session_lock(session);
         hold->packed = join(chain, constant->data, layout); /* another run may have been faster */

@@ -90,6 +90,7 @@ struct cm_session {
     const struct cm_kernel *const *kernels; /* those that may be asked, in order */
     size_t n_kernels;
     struct cm_team *team;
+    atomic_bool has_run; /* a run ended well: the session is here to stay */
     struct cm_update *updates;
     size_t n_updates;
     size_t n_updating;   /* steps at the end of main whose results are updates and nothing else */
@@ -156,6 +157,13 @@ struct cm_extra {
     size_t offset;
 };
 
+/* An operand that is read where it lies in the first run of a session, and packed after it. */
+struct cm_waiting {
+    struct cm_bound_step *step;
+    int input;
+    const struct cm_layout *layout;
+};
+
 /* Where the new value of an update is when all else is computed. */
 struct cm_bound_update {
     bool in_place; /* nowhere: a step of the binding's updating ones will write it */
@@ -183,6 +191,10 @@ struct cm_binding {
         struct cm_extra *items;
         size_t count, capacity;
     } extras;
+    struct {
+        struct cm_waiting *items;
+        size_t count, capacity;
+    } waiting;
     struct { /* steps that run when all else is done, see updates.c */
         struct cm_bound_step **items;
         size_t count, capacity;
@@ -269,6 +281,10 @@ void cm_block_state_release(struct cm_block_state *state); /* its bindings and i
 enum cm_status cm_binding_build(struct cm_context *context, struct cm_block *block,
                                 struct cm_binding *binding, struct cm_error *err) CM_MUST_CHECK;
 
+/* Packs what waited for it. */
+enum cm_status cm_bind_waiting(struct cm_context *context, struct cm_binding *binding,
+                               struct cm_error *err) CM_MUST_CHECK;
+
 /* The facts of what a step with bodies gives, by the inference rules of the steps in them, as far
  * as they follow from the types at hand; types are NULL where they do not. block is being bound. */
 void cm_infer_bodies(struct cm_context *context, const struct cm_block *block,
@@ -288,9 +304,6 @@ enum cm_status cm_pack_constant(struct cm_session *session, struct cm_arena *are
                                 void **data, struct cm_error *err) CM_MUST_CHECK;
 
 size_t cm_packed_bytes(struct cm_session *session); /* of all such */
-
-/* Frees what packing needs while a run lasts. */
-void cm_pack_table_rest(struct cm_session *session);
 
 /* An unaligned constant, aligned, for those who read it row by row: copied when it is first asked
  * for, once for the session. */

@@ -286,6 +286,8 @@ enum cm_status cm_run_block(struct cm_context *context, struct cm_block *block,
     const struct cm_run_options *options = context->options;
     struct cm_binding *binding;
     CM_TRY(cm_bind(context, block, &binding, err));
+    if (binding->waiting.count && atomic_load(&context->session->has_run))
+        CM_TRY(cm_bind_waiting(context, binding, err));
     if (results)
         CM_TRY(cm_updates_place(context, binding, &results, err));
     CM_TRY(place_moving(context, binding, results, err));

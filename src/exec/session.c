@@ -364,6 +364,8 @@ static enum cm_status guarded_run(struct cm_guard *guard, void *arg)
     const enum cm_status status = cm_updates_run(context, r->err);
     if (status)
         drop_collected(r, r->n_out);
+    else
+        atomic_store(&r->session->has_run, true);
     return status;
 }
 
@@ -416,7 +418,6 @@ static enum cm_status with_context(struct request *r, const struct cm_run_option
     if (status == CM_NO_MEMORY || status == CM_LIMIT)
         shrink(r->context); /* what was being made may have been left half way */
     give_back(r->context);
-    cm_pack_table_rest(session);
     return status;
 }
 

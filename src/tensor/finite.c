@@ -15,7 +15,9 @@ enum { BLOCK = 4096, CHUNK = 1 << 16 };
     static CM_ALWAYS_INLINE void name##_on(enum cm_machine machine, const void *elements,          \
                                            int64_t count, uint64_t mask, bool *finite)             \
     {                                                                                              \
-        const type *bits = elements, all = (type)mask;                                             \
+        typedef type CM_LOOSE loose;                                                               \
+        const loose *bits = elements;                                                              \
+        const type all = (type)mask;                                                               \
         (void)machine;                                                                             \
         for (int64_t at = 0; at < count && *finite; at += BLOCK) {                                 \
             const int64_t end = count - at < BLOCK ? count : at + BLOCK;                           \

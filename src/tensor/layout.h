@@ -21,6 +21,10 @@ struct cm_layout {
     enum cm_status (*reorder)(const struct cm_tensor *from, struct cm_tensor *to,
                               struct cm_error *err);
     bool reads_unaligned; /* `reorder` reads a plain tensor wherever its bytes begin */
+    /* Of a constant: the kernel that wants it so takes it plain too, wherever its bytes begin, and
+     * gives the same bits. The first run of a session is spared the packing then. */
+    bool can_wait;
+    bool is_streamed; /* a run reads it once and does little else: large pages pay */
 };
 
 /* Row by row, but beginning at an address that is not aligned for the element type: a weight where

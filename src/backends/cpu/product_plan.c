@@ -140,6 +140,7 @@ enum {
     LEAST_SWAPPED = 12,     /* rows of A that fill a panel well enough .. */
     MOST_SWAPPED = 96,      /* .. and are less work to transpose than B is to pack .. */
     LEAST_SUM = 128,        /* .. beside a sum of so many */
+    FEW_ROWS = 8,           /* rows of A for which reading B is most of the work */
 };
 
 /* Floats that are packed in each run. */
@@ -164,6 +165,7 @@ static bool place_right_operand(struct cm_call *call, struct cm_product_plan *pl
     const struct cm_sgemm *gemm = &plan->gemm;
     const bool plain = plan->b_column == 1;
     plan->constant = plan->n_axes == 0 && cm_call_is_constant(call, plan->b);
+    plan->can_wait = plan->constant && (gemm->m == 1 || (plain && gemm->m < ROWS_FOR_PACKING));
     plan->in_place = !plan->constant && plain && gemm->m < ROWS_FOR_PACKING;
     plan->swapped = !plan->constant && !plain && gemm->m >= LEAST_SWAPPED &&
                     gemm->m <= MOST_SWAPPED && gemm->n >= gemm->m && gemm->k >= LEAST_SUM;
@@ -176,7 +178,9 @@ static bool place_right_operand(struct cm_call *call, struct cm_product_plan *pl
                                                .size = sizeof plan->layout,
                                                .same = same_packing,
                                                .reorder = pack,
-                                               .reads_unaligned = true},
+                                               .reads_unaligned = true,
+                                               .can_wait = plan->can_wait,
+                                               .is_streamed = gemm->m <= FEW_ROWS},
                                       .k = gemm->k,
                                       .n = gemm->n,
                                       .transposed = !plain};
@@ -232,7 +236,9 @@ enum cm_status cm_product_plan_prepare(struct cm_call *call)
         plan->parts = 1;
     if (plan->constant)
         cm_call_want_layout(call, plan->b, &plan->layout.base);
-    else
+    if (plan->can_wait && gemm->n % CM_SGEMM_PANEL) /* the last panel */
+        cm_call_scratch(call, (size_t)gemm->k * CM_SGEMM_PANEL * sizeof(float));
+    if (!plan->constant)
         cm_call_scratch(call, (size_t)(plan->parts * plan->part_floats) * sizeof(float));
     return CM_OK;
 }
@@ -281,7 +287,9 @@ static void run_batch(struct cm_call *call, int64_t batch, float *scratch)
     const int64_t m = plan->gemm.m, n = plan->gemm.n, k = plan->gemm.k;
     const struct cm_product_finish finish = {plan, call, batch * m * n};
     struct cm_sgemm gemm = plan->gemm;
-    const float *b = call->in[plan->b]->data;
+    const cm_loose_float *b = call->in[plan->b]->data;
+    const struct cm_layout *lies = call->in[plan->b]->layout;
+    const bool waits = plan->can_wait && (!lies || lies == &cm_unaligned);
     gemm.a = call->in[plan->a]->data;
     for (int64_t i = 0, left = batch; i < plan->n_axes; i++) {
         gemm.a += left % plan->axes[i] * plan->a_batch[i];
@@ -289,11 +297,12 @@ static void run_batch(struct cm_call *call, int64_t batch, float *scratch)
         left /= plan->axes[i];
     }
     gemm.b = b;
-    if (plan->in_place) {
+    if (plan->in_place || waits) {
         const int64_t whole = n / CM_SGEMM_PANEL * CM_SGEMM_PANEL;
         gemm.b_row = plan->b_row;
+        gemm.b_column = plan->b_column;
         gemm.b_last = scratch;
-        if (whole < n)
+        if (whole < n && plan->b_column == 1)
             cm_sgemm_pack_slice(k, n - whole, b + whole, plan->b_row, 1, scratch, 0, n - whole);
     } else if (plan->swapped) {
         cm_sgemm_pack(k, m, gemm.a, gemm.a_column, gemm.a_row, scratch);

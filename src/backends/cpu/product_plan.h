@@ -47,7 +47,8 @@ struct cm_product_plan {
     struct cm_sgemm gemm;      /* of one batch; pointers come with the call */
     int a, b, d;               /* inputs of the call; d -1: none */
     int64_t b_row, b_column;   /* strides of the right operand where it is plain */
-    bool constant;             /* the right operand: packed once */
+    bool constant;             /* the right operand: packed once .. */
+    bool can_wait;             /* .. but the first run reads it as it is */
     bool in_place;             /* the right operand: read as it is */
     bool swapped;              /* the transposed product, B^T A^T: what is packed then is A */
     int n_axes;                /* of batches; the right operand has one matrix: 0 */

@@ -25,8 +25,9 @@ struct tile {
     int64_t k;
     const float *a; /* element (r, i) is a[r * a_row + i * a_step] */
     int64_t a_row, a_step;
-    const float *b; /* element (i, j) is b[j / PANEL * b_panel + i * b_row + j % PANEL] */
+    const cm_loose_float *b; /* element (i, j) is b[j / PANEL * b_panel + i * b_row + j % PANEL] */
     int64_t b_row, b_panel;
+    int64_t b_column; /* of a turned matrix: element (i, j) is b[i + j * b_column] */
     float *c;
     int64_t c_row;
     const float *d; /* what is added */
@@ -37,72 +38,16 @@ struct tile {
 
 typedef void tile_fn(const struct tile *t);
 
+/* One row of columns, all of them whole panels unless B is turned. */
+typedef void row_fn(const struct tile *t, int64_t columns);
+
 /* Tiles of one height: as wide as registers allow, and of one panel. */
 struct tile_height {
     int rows, columns;
     tile_fn *wide, *narrow;
 };
 
-#define JOIN_(a, b) a##_##b
-#define JOIN(a, b)  JOIN_(a, b)
-#define TILE(name)  JOIN(name, TILE_MACHINE)
-
-#define TILE_MACHINE plain
-#define TILE_TARGET
-#define LANES 4
-#if defined(__aarch64__) /* 32 registers */
-#define TILE_SUMS(X)    X(6, 4) X(4, 4) X(2, 8) X(2, 4) X(1, 8) X(1, 4)
-#define TILE_HEIGHTS(X) X(6, 4, 4) X(4, 4, 4) X(2, 8, 4) X(1, 8, 4)
-#else
-#define TILE_SUMS(X)    X(4, 2) X(2, 4) X(1, 8) X(1, 4)
-#define TILE_HEIGHTS(X) X(4, 2, 2) X(2, 4, 4) X(1, 8, 4)
-#endif
-#include "backends/cpu/sgemm_tile.inc"
-
-#ifdef CM_FOR_AVX2
-#define TILE_MACHINE    avx2
-#define TILE_TARGET     CM_FOR_AVX2
-#define LANES           8
-#define TILE_SUMS(X)    X(6, 2) X(4, 2) X(2, 4) X(2, 2) X(1, 8) X(1, 2)
-#define TILE_HEIGHTS(X) X(6, 2, 2) X(4, 2, 2) X(2, 4, 2) X(1, 8, 2)
-#include "backends/cpu/sgemm_tile.inc"
-
-#define TILE_MACHINE avx512
-#define TILE_TARGET  CM_FOR_AVX512
-#define LANES        16
-#define TILE_SUMS(X)                                                                               \
-    X(12, 2) X(12, 1) X(8, 2) X(8, 1) X(4, 2) X(4, 1) X(2, 4) X(2, 1) X(1, 4) X(1, 1)
-#define TILE_HEIGHTS(X) X(12, 2, 1) X(8, 2, 1) X(4, 2, 1) X(2, 4, 1) X(1, 4, 1)
-#include "backends/cpu/sgemm_tile.inc"
-
-static const struct tile_height *const heights[CM_MACHINES] = {heights_plain, heights_avx2,
-                                                               heights_avx512};
-#else
-static const struct tile_height *const heights[CM_MACHINES] = {heights_plain, heights_plain,
-                                                               heights_plain};
-#endif
-
-/* The height for so many rows: the least that has them all, else the highest. */
-static const struct tile_height *height_for(int64_t rows)
-{
-    const struct tile_height *height = heights[cm_this_machine()];
-    while (height->rows > 1 && height[1].rows >= rows)
-        height++;
-    return height;
-}
-
-/* ---- packing ---- */
-
-static int64_t panels_of(int64_t n)
-{
-    return n / PANEL + (n % PANEL != 0);
-}
-
-bool cm_sgemm_packed_floats(int64_t k, int64_t n, int64_t *floats)
-{
-    int64_t columns;
-    return cm_dim_add(n, PANEL - 1, &columns) && cm_dim_mul(columns / PANEL * PANEL, k, floats);
-}
+/* ---- panels ---- */
 
 typedef float four __attribute__((vector_size(16), aligned(1), may_alias));
 
@@ -138,6 +83,77 @@ static void pack_panel(int64_t k, int64_t columns, const cm_loose_float *b, int6
     for (; i < k; i++)
         for (int64_t j = 0; j < PANEL; j++)
             to[i * PANEL + j] = j < columns ? b[i * row + j * column] : 0;
+}
+
+/* ---- tiles ---- */
+
+#define JOIN_(a, b) a##_##b
+#define JOIN(a, b)  JOIN_(a, b)
+#define TILE(name)  JOIN(name, TILE_MACHINE)
+
+#define TILE_MACHINE plain
+#define TILE_TARGET
+#define LANES 4
+#if defined(__aarch64__) /* 32 registers */
+#define TILE_SUMS(X)    X(6, 4) X(4, 4) X(2, 8) X(2, 4) X(1, 8) X(1, 4)
+#define TILE_HEIGHTS(X) X(6, 4, 4) X(4, 4, 4) X(2, 8, 4) X(1, 8, 4)
+#else
+#define TILE_SUMS(X)    X(4, 2) X(2, 4) X(1, 8) X(1, 4)
+#define TILE_HEIGHTS(X) X(4, 2, 2) X(2, 4, 4) X(1, 8, 4)
+#endif
+#include "backends/cpu/sgemm_tile.inc"
+
+#ifdef CM_FOR_AVX2
+#define TILE_MACHINE    avx2
+#define TILE_TARGET     CM_FOR_AVX2
+#define LANES           8
+#define TILE_SUMS(X)    X(6, 2) X(4, 2) X(2, 4) X(2, 2) X(1, 8) X(1, 2)
+#define TILE_HEIGHTS(X) X(6, 2, 2) X(4, 2, 2) X(2, 4, 2) X(1, 8, 2)
+#include "backends/cpu/sgemm_tile.inc"
+
+#define TILE_MACHINE avx512
+#define TILE_TARGET  CM_FOR_AVX512
+#define LANES        16
+#define TILE_SUMS(X)                                                                               \
+    X(12, 2) X(12, 1) X(8, 2) X(8, 1) X(4, 2) X(4, 1) X(2, 4) X(2, 1) X(1, 4) X(1, 1)
+#define TILE_HEIGHTS(X) X(12, 2, 1) X(8, 2, 1) X(4, 2, 1) X(2, 4, 1) X(1, 4, 1)
+#include "backends/cpu/sgemm_tile.inc"
+
+static const struct tile_height *const heights[CM_MACHINES] = {heights_plain, heights_avx2,
+                                                               heights_avx512};
+static row_fn *const rows_in_place[CM_MACHINES] = {row_in_place_plain, row_in_place_avx2,
+                                                   row_in_place_avx512};
+static row_fn *const rows_turned[CM_MACHINES] = {row_turned_plain, row_turned_avx2,
+                                                 row_turned_avx512};
+#else
+static const struct tile_height *const heights[CM_MACHINES] = {heights_plain, heights_plain,
+                                                               heights_plain};
+static row_fn *const rows_in_place[CM_MACHINES] = {row_in_place_plain, row_in_place_plain,
+                                                   row_in_place_plain};
+static row_fn *const rows_turned[CM_MACHINES] = {row_turned_plain, row_turned_plain,
+                                                 row_turned_plain};
+#endif
+
+/* The height for so many rows: the least that has them all, else the highest. */
+static const struct tile_height *height_for(int64_t rows)
+{
+    const struct tile_height *height = heights[cm_this_machine()];
+    while (height->rows > 1 && height[1].rows >= rows)
+        height++;
+    return height;
+}
+
+/* ---- packing ---- */
+
+static int64_t panels_of(int64_t n)
+{
+    return n / PANEL + (n % PANEL != 0);
+}
+
+bool cm_sgemm_packed_floats(int64_t k, int64_t n, int64_t *floats)
+{
+    int64_t columns;
+    return cm_dim_add(n, PANEL - 1, &columns) && cm_dim_mul(columns / PANEL * PANEL, k, floats);
 }
 
 void cm_sgemm_pack_slice(int64_t k, int64_t n, const cm_loose_float *b, int64_t b_row,
@@ -214,6 +230,21 @@ static void sum_part(const struct tile_height *height, const struct tile *whole,
 /* What is added where nothing is; d_row is 0 then. */
 static const float no_floats[MOST_COLUMNS];
 
+/* The only row of A and columns of B where they lie: returns how many are done. */
+static int64_t sum_row(const struct cm_sgemm *p, const struct tile *like, const float *d,
+                       int64_t begin, int64_t end, int64_t first)
+{
+    const bool turned = p->b_column > 1;
+    const int64_t columns = turned ? end - begin : (end - begin) / PANEL * PANEL;
+    struct tile t = *like;
+    t.b = p->b + first * p->b_row + begin * (turned ? p->b_column : 1);
+    t.b_column = p->b_column;
+    t.c = p->c + begin;
+    t.d = d ? d + begin : NULL;
+    (turned ? rows_turned : rows_in_place)[cm_this_machine()](&t, columns);
+    return columns;
+}
+
 /* Rows [row, row + rows) of one height, columns [begin, end), elements [first, first + k) of the
  * sum. */
 static void sum_rows(const struct cm_sgemm *p, const struct tile_height *height, int64_t row,
@@ -238,7 +269,8 @@ static void sum_rows(const struct cm_sgemm *p, const struct tile_height *height,
                      .rows = rows,
                      .alpha = p->alpha};
     const float *const d = first > 0 ? p->c : p->d;
-    for (int64_t j = begin; j < end;) {
+    const int64_t alone = p->b_row && p->m == 1 ? sum_row(p, &t, d, begin, end, first) : 0;
+    for (int64_t j = begin + alone; j < end;) {
         t.b = p->b + j / PANEL * t.b_panel + first * t.b_row + j % PANEL;
         t.c = p->c + row * p->c_row + j;
         t.d = d ? d + row * t.d_row + j : no_floats;

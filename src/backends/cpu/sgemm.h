@@ -39,9 +39,11 @@ struct cm_sgemm {
     float alpha;
     const float *a;
     int64_t a_row, a_column; /* from one row to the next, from one column to the next: in floats */
-    const float *b;          /* packed; or, with b_row, as it is: row by row, columns follow each
-                                other. That pays where there are few rows of A for the packing */
-    int64_t b_row;           /* 0: packed */
+    const cm_loose_float
+        *b;              /* packed; or, with b_row, as it is, wherever it begins. That pays where
+                            there are few rows of A for the packing, and gives the same bits */
+    int64_t b_row;       /* 0: packed */
+    int64_t b_column;    /* with b_row: 0 or 1; or, if A has one row, whatever it is for b_row 1 */
     const float *b_last; /* with b_row, if n is no multiple of CM_SGEMM_PANEL: the columns of the
                             last panel, packed as a matrix of their own */
     float *c;

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backends/onednn/dnnl_layout.h"
 
+#include "base/memory.h"
 #include "base/parallel.h"
 
 enum cm_status cm_dnnl_out_of_memory(struct cm_call *call)
@@ -89,6 +90,19 @@ static void layout_release(void *what)
     layout->desc = layout->plain = NULL;
 }
 
+/* Does generated code move it? That reads from any address, where compiled C++ may rely on the
+ * alignment of floats. */
+static bool is_generated(const struct dnnl_primitive_desc *desc)
+{
+    const char *name = "";
+    cm_dnnl_get()->fn.primitive_desc_query(desc, DNNL_QUERY_IMPL_INFO_STR, 0, &name);
+#if defined(__x86_64__)
+    return strncmp(name, "jit", 3) == 0;
+#else
+    return false;
+#endif
+}
+
 bool cm_dnnl_mover_init(struct cm_dnnl_mover *mover, const struct dnnl_memory_desc *from,
                         const struct dnnl_memory_desc *to)
 {
@@ -106,11 +120,24 @@ bool cm_dnnl_mover_init(struct cm_dnnl_mover *mover, const struct dnnl_memory_de
         dnnl->fn.memory_create(&mover->from_memory, from, engine, NULL) == DNNL_SUCCESS &&
         dnnl->fn.memory_create(&mover->to_memory, to, engine, NULL) == DNNL_SUCCESS &&
         dnnl->fn.stream_create(&mover->stream, engine, DNNL_STREAM_DEFAULT_FLAGS) == DNNL_SUCCESS;
+    mover->reads_unaligned = made && is_generated(desc);
     if (desc)
         dnnl->fn.primitive_desc_destroy(desc);
     if (!made)
         cm_dnnl_mover_release(mover);
     return made;
+}
+
+static bool move_copy(struct cm_dnnl_mover *mover, const struct dnnl_memory_desc *from,
+                      const void *from_data, const struct dnnl_memory_desc *to, void *to_data)
+{
+    const size_t bytes = cm_dnnl_get()->fn.memory_desc_get_size(from);
+    void *copy = cm_malloc_on_pages(CM_TENSOR_ALIGNMENT, bytes);
+    if (copy)
+        memcpy(copy, from_data, bytes);
+    const bool moved = copy && cm_dnnl_move(mover, from, copy, to, to_data);
+    cm_free(copy);
+    return moved;
 }
 
 bool cm_dnnl_move(struct cm_dnnl_mover *mover, const struct dnnl_memory_desc *from, void *from_data,
@@ -123,6 +150,8 @@ bool cm_dnnl_move(struct cm_dnnl_mover *mover, const struct dnnl_memory_desc *fr
          !dnnl->fn.memory_desc_equal(mover->to, to)) &&
         !cm_dnnl_mover_init(mover, from, to))
         return false;
+    if ((uintptr_t)from_data % sizeof(float) && !mover->reads_unaligned)
+        return move_copy(mover, from, from_data, to, to_data);
     const struct dnnl_exec_arg args[] = {{DNNL_ARG_SRC, mover->from_memory},
                                          {DNNL_ARG_DST, mover->to_memory}};
     return dnnl->fn.memory_set_data_handle(mover->from_memory, from_data) == DNNL_SUCCESS &&
@@ -229,6 +258,7 @@ enum cm_status cm_dnnl_layout_for(struct cm_call *call, const struct cm_dnnl_ope
         .channel_block = channel_block(&mine),
         .same = layout_same,
         .reorder = layout_reorder,
+        .reads_unaligned = true,
     };
     *out = &layout->base;
     return CM_OK;

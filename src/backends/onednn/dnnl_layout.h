@@ -28,6 +28,7 @@ struct cm_dnnl_mover {
     struct dnnl_primitive *primitive;
     struct dnnl_memory *from_memory, *to_memory;
     struct dnnl_stream *stream;
+    bool reads_unaligned; /* from any address */
 };
 
 struct cm_dnnl_layout {

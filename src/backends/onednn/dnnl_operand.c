@@ -2,11 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backends/onednn/dnnl_operand.h"
 
-#include "base/parallel.h"
-#include "tensor/layout.h"
-
-#include <stdatomic.h>
-
 bool cm_dnnl_operand(const struct cm_call *call, int place, enum cm_dnnl_order order,
                      struct cm_dnnl_operand *out)
 {
@@ -109,35 +104,4 @@ bool cm_dnnl_read_window(struct cm_call *call, const struct cm_node *node, const
                          const int64_t *kernel, struct cm_dnnl_window *out)
 {
     return cm_dnnl_read_window_to(call, node, x, &call->out[0]->shape, kernel, out);
-}
-
-struct finite_search {
-    const cm_loose_float *data;
-    atomic_bool failed;
-};
-
-static void look(void *arg, int64_t begin, int64_t end)
-{
-    enum {
-        EXPONENT = 0x7f800000
-    }; /* all ones in NaN and infinities; compared as integers, which
-          needs no more than the oldest vector instructions */
-    struct finite_search *search = arg;
-    uint32_t found = 0;
-    for (int64_t i = begin; i < end; i++) {
-        uint32_t bits;
-        memcpy(&bits, &search->data[i], sizeof bits);
-        found |= (bits & EXPONENT) == EXPONENT;
-    }
-    if (found)
-        atomic_store_explicit(&search->failed, true, memory_order_relaxed);
-}
-
-bool cm_dnnl_is_finite(const struct cm_tensor *x)
-{
-    enum { GRAIN = 1 << 14 };
-    const size_t bytes = x->layout && x->layout->bytes ? x->layout->bytes : cm_tensor_bytes(x);
-    struct finite_search search = {.data = x->data, .failed = false};
-    cm_parallel((int64_t)(bytes / sizeof(float)), GRAIN, look, &search);
-    return !atomic_load(&search.failed);
 }

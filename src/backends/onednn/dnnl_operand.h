@@ -10,8 +10,6 @@
 bool cm_dnnl_suits(struct cm_call *call);
 /* Does input i lie in one of our layouts? */
 bool cm_dnnl_has_layout(const struct cm_call *call, int i);
-/* Are all numbers finite? Looks at the memory as it lies: padding of a layout is zeros. */
-bool cm_dnnl_is_finite(const struct cm_tensor *x);
 /* The window that a node of Conv or of pooling slides over a tensor of shape x to fill output 0;
  * kernel holds the spatial sizes of the kernel. Declines what oneDNN cannot do. */
 bool cm_dnnl_read_window(struct cm_call *call, const struct cm_node *node, const struct cm_shape *x,

@@ -3,6 +3,7 @@
 #include "backends/onednn/dnnl_operand.h"
 
 #include "base/parallel.h"
+#include "tensor/finite.h"
 #include "tensor/layout.h"
 
 #include <math.h>
@@ -194,7 +195,7 @@ static enum cm_status pool_again(struct cm_call *call, const struct cm_dnnl_wind
 static enum cm_status max_run_over(struct cm_call *call, const int64_t *kernel, bool is_global)
 {
     CM_TRY(cm_dnnl_run(call));
-    if (cm_dnnl_is_finite(call->in[0]))
+    if (cm_tensor_is_finite(call->in[0]))
         return CM_OK;
     struct cm_dnnl_window w = {.rank = 0};
     if (is_global)

@@ -4,6 +4,7 @@
 #include "backends/onednn/dnnl_product.h"
 
 #include "graph/eval.h"
+#include "tensor/finite.h"
 #include "tensor/layout.h"
 
 #include <math.h>
@@ -241,7 +242,7 @@ static bool read_product(struct cm_call *call, const struct cm_graph *body,
 static bool is_finite(const struct cm_call *call)
 {
     for (int i = 0; i < call->n_in; i++)
-        if (call->in[i] && !cm_call_is_constant(call, i) && !cm_dnnl_is_finite(call->in[i]))
+        if (call->in[i] && !cm_call_is_constant(call, i) && !cm_tensor_is_finite(call->in[i]))
             return false;
     return true;
 }
@@ -250,7 +251,7 @@ static bool has_finite_constants(struct cm_call *call)
 {
     for (int i = 0; i < call->n_in; i++)
         if (call->in[i] && cm_call_is_constant(call, i) && call->in[i]->data &&
-            !cm_dnnl_is_finite(call->in[i]))
+            !cm_tensor_is_finite(call->in[i]))
             return cm_call_decline(call, "constant input %d is not finite", i);
     return true;
 }

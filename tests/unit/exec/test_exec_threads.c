@@ -152,6 +152,8 @@ static void packed_once(struct cm_arena *arena)
         cm_datum_drop(&out[0]);
         cm_datum_drop(&out[1]);
         if (run == 0)
+            continue; /* it may read some of them as they are */
+        if (run == 1)
             first = cm_packed_bytes(session);
         CHECK_INT(cm_packed_bytes(session), first);
     }

@@ -2,7 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "exec_case.h"
 
+#include "base/machine.h"
 #include "base/memory.h"
+#include "exec/program.h"
 #include "onnx/syntax.h"
 
 enum { ROOM = 1 << 20 };
@@ -174,4 +176,59 @@ static void same_bits(struct cm_arena *arena)
 void test_weights__unaligned_ones_give_the_same_bits_and_are_not_copied(void)
 {
     check_in_arena(same_bits);
+}
+
+/* ---- the first run and later ones ---- */
+
+static void run_to(struct cm_session *session, const struct cm_datum *x, struct cm_datum *out)
+{
+    struct cm_error err = {0};
+    memset(out, 0, sizeof *out);
+    CHECK_OK(cm_session_run(session, INPUTS(x), 1, out, 1, NULL, &err), &err);
+}
+
+static void compare_runs(struct cm_arena *arena, int m, int n, int k, bool turned)
+{
+    const struct cm_session_options options = {.threads = m % 2 ? 1 : 3, .backend = "cpu"};
+    const struct cm_str text =
+        cm_arena_printf(arena,
+                        GRAPH_HEAD "main (float[%d,%d] x) => (float[%d,%d] y)\n"
+                                   "<float[%d,%d] w = {0}, float[%d] b = {0}>\n"
+                                   "{ z = Gemm <transB = %d, alpha = 0.75> (x, w, b) y = Relu(z) }",
+                        m, k, m, n, turned ? n : k, turned ? k : n, n, turned);
+    struct cm_session *session = exec_open_after(arena, graph_at(arena, text.data, (size_t)(k % 4)),
+                                                 "fold,regions", &options);
+    const struct cm_datum *x = exec_ramp(arena, &CM_SHAPE(m, k), -1.3);
+    struct cm_datum first, later;
+    const size_t before = cm_packed_bytes(session);
+    run_to(session, x, &first);
+    const bool waited = cm_packed_bytes(session) == before;
+    for (int run = 0; run < 2; run++) {
+        run_to(session, x, &later);
+        if (!exec_same(&first, &later))
+            fail_msg("%d x %d x %d%s: run %d differs", m, n, k, turned ? ", turned" : "", run + 1);
+        cm_datum_drop(&later);
+    }
+    cm_datum_drop(&first);
+    CHECK_INT(waited, m == 1 || !turned);
+    CHECK(cm_packed_bytes(session) > before);
+}
+
+static void packed_later(struct cm_arena *arena)
+{
+    static const int sizes[][2] = {{1, 1},  {1, 70},   {15, 64},   {16, 17},  {33, 8},
+                                   {48, 7}, {300, 65}, {20, 5000}, {272, 129}};
+    for (int machine = 0; machine < CM_MACHINES; machine++) {
+        cm_machine_limit((enum cm_machine)machine);
+        for (size_t i = 0; i < CM_COUNT(sizes); i++)
+            for (int m = 1; m <= 13; m += 4)
+                for (int turned = 0; turned < 2; turned++)
+                    compare_runs(arena, m, sizes[i][0], sizes[i][1], turned && sizes[i][1] > 1);
+    }
+    cm_machine_limit((enum cm_machine)(CM_MACHINES - 1));
+}
+
+void test_weights__a_first_run_that_packs_nothing_gives_the_bits_of_later_ones(void)
+{
+    check_in_arena(packed_later);
 }
