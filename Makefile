@@ -48,24 +48,28 @@ test-oom: ## every checked allocation made to fail in turn, under the address sa
 	@tools/build.sh asan tests
 	@$(PYTHON) tools/run_tests.py build/asan --only unit --filter 'test_oom__*'
 
-test-math: ## our exp, log, tanh, sigmoid, erf, sin and cos for every float; takes more than twenty minutes
+test-math: ## our exp, log, tanh, sigmoid, erf, sin and cos for every float; takes an hour of processor time
 	@tools/setup.sh test
 	@tools/build.sh release tests
-	@MATH_STEP=1 build/unit/tensor/test_vector_math
+	@sh tests/unit/every_float.sh build/unit/tensor/test_vector_math
 
 test-parameters: ## what is trained by default, on exported networks: CASES='FOLDER/*', each with a model.onnx
 	@tools/setup.sh test
 	@tools/build.sh release product
 	@$(PYTHON) tests/train/parameters.py check build/cameo $(CASES)
 
-test-all: ## what takes longer: slow tests, sanitizers, a short fuzzing
-	@FUZZ_SECONDS=20 tools/sum_steps.sh test-slow asan tsan fuzz
+test-all: ## what takes longer: slow tests, sanitizers, aarch64, a short fuzzing
+	@FUZZ_SECONDS=20 tools/sum_steps.sh test-slow asan tsan aarch64 fuzz
 
 test-update: ## rewrite the expected output of the command's tests
 	@tools/setup.sh test
 	@tools/build.sh release product
 	@CAMEO=$(CURDIR)/build/cameo TESTS=$(CURDIR)/tests \
 	    $(PYTHON) tools/run_cli_tests.py --update tests/cli/*.sh
+
+abi-update: ## write data/abi.list, the list of exported symbols and struct layouts, anew
+	@tools/build.sh release product
+	@$(PYTHON) tools/abi.py --update
 
 lint: ## format, layers, lone headers, banned functions, generated files current
 	@tools/setup.sh dev
@@ -82,6 +86,11 @@ tsan: ## the same under the thread sanitizer
 	@tools/setup.sh dev
 	@tools/build.sh tsan tests
 	@$(PYTHON) tools/run_tests.py build/tsan --only unit,ops,cli,suite
+
+aarch64: ## unit tests and a sample of ONNX's node suite on an emulated aarch64
+	@tools/setup.sh cross
+	@tools/build.sh aarch64 product tests
+	@$(PYTHON) tools/run_tests.py build/aarch64 --only unit,sample
 
 fuzz: ## every fuzz target for FUZZ_SECONDS
 	@tools/setup.sh dev
@@ -105,11 +114,17 @@ coverage: ## which lines the tests run, by folder
 	@$(PYTHON) tools/run_tests.py build/coverage --only unit,cli
 	@$(PYTHON) tools/coverage.py build/coverage
 
-gen: ## rewrite the committed files that are generated (data/, docs/operators.md)
+gen: ## rewrite the committed files that are generated (data/, docs/operators.md, docs/gradients.md)
 	@tools/setup.sh test
 	@$(PYTHON) tools/gen_operators.py
 	@tools/build.sh release listers
 	@$(PYTHON) tools/gen_operator_docs.py
+	@$(PYTHON) tools/gen_gradient_docs.py
+
+messages: ## list every sentence that users can meet in build/messages.txt, to be read as a whole
+	@mkdir -p build
+	@$(PYTHON) tools/list_messages.py >build/messages.txt
+	@wc -l build/messages.txt
 
 install: ## headers, libraries, command, manual and completions under PREFIX
 	@tools/setup.sh build
@@ -119,5 +134,5 @@ install: ## headers, libraries, command, manual and completions under PREFIX
 clean: ## remove build/
 	rm -rf build
 
-.PHONY: help build demo demo-files test test-slow test-oom test-math test-parameters test-all test-update \
-	lint asan tsan fuzz bench bench-parts coverage gen install clean
+.PHONY: help build abi-update demo demo-files test test-slow test-oom test-math test-parameters test-all test-update \
+	lint asan tsan aarch64 fuzz bench bench-parts coverage gen messages install clean

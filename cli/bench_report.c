@@ -94,11 +94,11 @@ static int64_t batch_of(const struct bench_subject *s)
     int64_t rows = 0;
 
     for (size_t i = 0; i < s->n_feeds; i++) {
-        const struct cameo_datum *datum = s->feeds[i].datum;
+        const struct cameo_value *value = s->feeds[i].value;
 
-        if (!datum || cameo_datum_kind(datum) != CAMEO_KIND_TENSOR || cameo_datum_rank(datum) < 1)
+        if (!value || cameo_value_kind(value) != CAMEO_KIND_TENSOR || cameo_value_rank(value) < 1)
             continue;
-        const int64_t here = cameo_datum_dims(datum)[0];
+        const int64_t here = cameo_value_dims(value)[0];
         if (rows && here != rows)
             return 0;
         rows = here;

@@ -44,7 +44,7 @@ static int load_trainable(struct bench_subject *s, bool tell, struct cameo_model
 }
 
 /* Is input a state of the training step: is there an output "NAME.next"? */
-static bool is_state(const struct cameo_session *session, const struct cameo_value *input)
+static bool is_state(const struct cameo_session *session, const struct cameo_value_info *input)
 {
     static const char ending[] = ".next";
 
@@ -65,24 +65,23 @@ static void leave_out_state(struct bench_subject *s)
     struct cli_inputs *inputs = &s->inputs;
 
     for (size_t i = 0; i < cameo_session_input_count(s->fed_session); i++) {
-        const struct cameo_value *input = cameo_session_input(s->fed_session, i);
-        int64_t dims[64];
+        const struct cameo_value_info *input = cameo_session_input(s->fed_session, i);
+        struct {
+            struct cameo_tensor tensor; /* first: bench_close frees what feeds point at */
+            int64_t dims[64];
+        } * kept;
 
         if (inputs->given[i] || input->rank < 0 || input->rank > 64 ||
             !is_state(s->fed_session, input))
             continue;
-        for (int d = 0; d < input->rank; d++)
-            dims[d] = input->dims[d].size;
-        int64_t *kept = malloc(sizeof dims);
+        kept = malloc(sizeof *kept);
         if (!kept)
             continue;
-        memcpy(kept, dims, sizeof dims);
+        for (int d = 0; d < input->rank; d++)
+            kept->dims[d] = input->dims[d].size;
+        kept->tensor = cameo_tensor_of(input->dtype, input->rank, kept->dims, NULL, 0);
         inputs->given[i] = true;
-        inputs->feeds[inputs->count++] = (struct cameo_feed){.name = input->name.data,
-                                                             .index = i,
-                                                             .dtype = input->dtype,
-                                                             .rank = input->rank,
-                                                             .dims = kept};
+        inputs->feeds[inputs->count++] = cameo_feed_tensor(input->name.data, &kept->tensor);
     }
 }
 
@@ -111,7 +110,7 @@ static int make_rest(struct bench_subject *s, const struct cli_make *make,
     size_t state = 0;
     const int code = cli_inputs_make(&s->inputs, make, options);
 
-    while (state < first && !s->inputs.feeds[state].datum)
+    while (state < first && !s->inputs.feeds[state].value)
         state++;
     s->feeds = s->inputs.feeds + state;
     s->n_feeds = s->inputs.count - state;
@@ -143,8 +142,10 @@ enum cameo_status bench_run(struct bench_subject *s, struct cli_steps *steps, do
     options.step_arg = steps;
     if (s->trainer)
         cameo_trainer_set_step(s->trainer, options.step, steps);
-    for (size_t i = 0; i < count; i++)
-        s->fetches[i] = (struct cameo_fetch){.index = i};
+    for (size_t i = 0; i < count; i++) {
+        s->fetches[i] = cameo_fetch_value(NULL);
+        s->fetches[i].index = i;
+    }
     const double began = bench_now();
     if (s->trainer)
         status = cameo_trainer_step(s->trainer, s->feeds, s->n_feeds, NULL, err);
@@ -153,7 +154,7 @@ enum cameo_status bench_run(struct bench_subject *s, struct cli_steps *steps, do
             cameo_session_run(s->session, s->feeds, s->n_feeds, s->fetches, count, &options, err);
     *ms = (bench_now() - began) * 1e3;
     for (size_t i = 0; i < count && status == CAMEO_OK; i++)
-        cameo_datum_free(s->fetches[i].datum);
+        cameo_value_free(s->fetches[i].value);
     return status;
 }
 
@@ -223,8 +224,8 @@ int bench_open(struct bench_subject *s, const struct cli_make *make,
 void bench_close(struct bench_subject *s)
 {
     for (size_t i = 0; i < s->inputs.count; i++)
-        if (!s->inputs.feeds[i].datum)
-            free((void *)(uintptr_t)s->inputs.feeds[i].dims);
+        if (!s->inputs.feeds[i].value)
+            free((void *)(uintptr_t)s->inputs.feeds[i].tensor);
     cameo_session_free(s->session);
     cameo_trainer_free(s->trainer);
     cameo_model_free(s->model);

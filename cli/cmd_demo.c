@@ -106,14 +106,14 @@ static int make_set(const char *path, int64_t count, uint64_t part, struct demo_
 
 static void show_some(const struct demo_digits *digits)
 {
-    const float *all = cameo_datum_data(digits->images), *shown[SHOWN];
+    const float *all = cameo_value_data(digits->images), *shown[SHOWN];
 
     for (int i = 0; i < SHOWN; i++)
         shown[i] = all + (size_t)i * DEMO_PIXELS;
     demo_digits_print(stdout, shown, SHOWN, 2, curve_terminal_has_braille());
     for (int i = 0; i < SHOWN; i++)
         printf("%*lld", i ? DEMO_SIDE + 1 : DEMO_SIDE / 2 + 2,
-               (long long)cameo_datum_integer(digits->labels, i));
+               (long long)cameo_value_integer(digits->labels, i));
     putchar('\n');
 }
 
@@ -199,10 +199,10 @@ static int read_accuracy(double *accuracy)
 
 /* ---- the guess ---- */
 
-static int guess(const struct cameo_datum *image, int64_t truth)
+static int guess(const struct cameo_value *image, int64_t truth)
 {
-    const struct cameo_feed feed = {.name = "image", .datum = image};
-    struct cameo_fetch fetch = {.name = "probability"};
+    const struct cameo_feed feed = cameo_feed_value("image", image);
+    struct cameo_fetch fetch = cameo_fetch_value("probability");
     struct cameo_session *session = NULL;
     struct cameo_model *model = NULL;
     struct cameo_error err;
@@ -213,15 +213,15 @@ static int guess(const struct cameo_datum *image, int64_t truth)
         cameo_session_run(session, &feed, 1, &fetch, 1, NULL, &err) != CAMEO_OK)
         code = cli_fail(&err);
     else
-        demo_show_guess(cameo_datum_data(image), fetch.datum, truth);
-    cameo_datum_free(fetch.datum);
+        demo_show_guess(cameo_value_data(image), fetch.value, truth);
+    cameo_value_free(fetch.value);
     cameo_session_free(session);
     cameo_model_free(model);
     return code;
 }
 
 /* One image of a set that is in neither file, and its label. Gives an exit code. */
-static int draw_unseen(struct cameo_datum **image, int64_t *label)
+static int draw_unseen(struct cameo_value **image, int64_t *label)
 {
     const int64_t dims[] = {1, 1, DEMO_SIDE, DEMO_SIDE};
     struct demo_digits digits;
@@ -229,11 +229,11 @@ static int draw_unseen(struct cameo_datum **image, int64_t *label)
 
     if (demo_digits_make(&digits, 10, seed * 3 + 2, &err) != CAMEO_OK)
         return cli_fail(&err);
-    *label = cameo_datum_integer(digits.labels, 0);
-    enum cameo_status status = cameo_datum_new(CAMEO_FLOAT, 4, dims, image, &err);
+    *label = cameo_value_integer(digits.labels, 0);
+    enum cameo_status status = cameo_value_new(CAMEO_FLOAT, 4, dims, image, &err);
     if (status == CAMEO_OK)
-        memcpy(cameo_datum_values(*image), cameo_datum_data(digits.images),
-               cameo_datum_bytes(*image));
+        memcpy(cameo_value_mutable_data(*image), cameo_value_data(digits.images),
+               cameo_value_bytes(*image));
     demo_digits_free(&digits);
     return status == CAMEO_OK ? CLI_YES : cli_fail(&err);
 }
@@ -241,14 +241,14 @@ static int draw_unseen(struct cameo_datum **image, int64_t *label)
 static int run_unseen(void)
 {
     static const char *const names[] = {"image"};
-    struct cameo_datum *image;
+    struct cameo_value *image;
     struct cameo_error err;
     int64_t label = 0;
     int code = draw_unseen(&image, &label);
 
     if (code != CLI_YES)
         return code;
-    const struct cameo_datum *const values[] = {image};
+    const struct cameo_value *const values[] = {image};
     if (cameo_arrays_save("unseen.npy", names, values, 1, &err) != CAMEO_OK)
         code = cli_fail(&err);
     if (code == CLI_YES)
@@ -257,7 +257,7 @@ static int run_unseen(void)
         putchar('\n');
         code = guess(image, label);
     }
-    cameo_datum_free(image);
+    cameo_value_free(image);
     return code;
 }
 

@@ -32,7 +32,7 @@ static void show_line(const char *label, struct cameo_text text)
     putchar('\n');
 }
 
-static void show_value(const struct cameo_value *value, size_t width)
+static void show_value(const struct cameo_value_info *value, size_t width)
 {
     fputs("  ", stdout);
     cli_put_padded(stdout, value->name, width + 2);
@@ -40,11 +40,11 @@ static void show_value(const struct cameo_value *value, size_t width)
     putchar('\n');
 }
 
-typedef const struct cameo_value *value_at_fn(const struct cameo_model *model, size_t index);
+typedef const struct cameo_value_info *value_at_fn(const struct cameo_model *model, size_t index);
 
 static void show_values(const char *title, const struct cameo_model *model, value_at_fn *at)
 {
-    const struct cameo_value *value;
+    const struct cameo_value_info *value;
     size_t width = 0, defaults = 0;
 
     for (size_t i = 0; (value = at(model, i)) != NULL; i++)

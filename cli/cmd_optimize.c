@@ -18,7 +18,7 @@ static void put_passes(const struct cameo_optimization *report)
     struct cameo_pass known = CAMEO_PASS_INIT;
 
     for (size_t i = 0; i < report->pass_count; i++) {
-        const struct cameo_pass_result *pass = &report->passes[i];
+        const struct cameo_pass_result *pass = report->passes[i];
         if (pass->skipped && cameo_pass(i, &known) && known.on_request)
             continue;
         if (pass->skipped)
@@ -40,7 +40,7 @@ static void put_json(const struct cameo_optimization *report)
     cli_json_open(&json, NULL, '{');
     cli_json_open(&json, "passes", '[');
     for (size_t i = 0; i < report->pass_count; i++) {
-        const struct cameo_pass_result *pass = &report->passes[i];
+        const struct cameo_pass_result *pass = report->passes[i];
         cli_json_open(&json, NULL, '{');
         cli_json_string(&json, "name", pass->name);
         cli_json_bool(&json, "skipped", pass->skipped);

@@ -14,9 +14,9 @@ static void print_json(const struct cameo_preparation *report)
     cli_json_open(&json, "initializers", '[');
     for (size_t i = 0; i < report->choice_count; i++) {
         cli_json_open(&json, NULL, '{');
-        cli_json_text(&json, "name", report->choices[i].name);
-        cli_json_bool(&json, "trained", report->choices[i].trained);
-        cli_json_text(&json, "reason", report->choices[i].reason);
+        cli_json_text(&json, "name", report->choices[i]->name);
+        cli_json_bool(&json, "trained", report->choices[i]->trained);
+        cli_json_text(&json, "reason", report->choices[i]->reason);
         cli_json_close(&json, '}');
     }
     cli_json_close(&json, ']');
@@ -34,11 +34,11 @@ static void print_choices(const struct cameo_preparation *report)
     size_t width = 0;
 
     for (size_t i = 0; i < report->choice_count; i++) {
-        const size_t columns = cli_text_width(report->choices[i].name);
+        const size_t columns = cli_text_width(report->choices[i]->name);
         width = columns > width ? columns : width;
     }
     for (size_t i = 0; i < report->choice_count; i++) {
-        const struct cameo_choice *choice = &report->choices[i];
+        const struct cameo_choice *choice = report->choices[i];
         fputs(choice->trained ? "train  " : "leave  ", stdout);
         cli_put_padded(stdout, choice->name, width + 2);
         cli_put_text(stdout, choice->reason.data, choice->reason.size);

@@ -58,32 +58,32 @@ static char (*name_outputs(const struct cameo_session *session))[NAME_SIZE]
     return names;
 }
 
-static bool output_path(char *path, size_t room, const char *name, const struct cameo_datum *datum)
+static bool output_path(char *path, size_t room, const char *name, const struct cameo_value *value)
 {
-    const char *ending = cameo_datum_kind(datum) == CAMEO_KIND_TENSOR ? format : "pb";
+    const char *ending = cameo_value_kind(value) == CAMEO_KIND_TENSOR ? format : "pb";
     const int size = snprintf(path, room, "%s/%s.%s", output_dir, name, ending);
 
     return size > 0 && (size_t)size < room;
 }
 
 static int save_output(const struct cameo_session *session, size_t index, const char *name,
-                       const struct cameo_datum *datum)
+                       const struct cameo_value *value)
 {
-    const struct cameo_value *output = cameo_session_output(session, index);
+    const struct cameo_value_info *output = cameo_session_output(session, index);
     const char *const names[] = {output->name.data};
     struct cameo_error err;
     char path[4096];
 
-    if (!output_path(path, sizeof path, name, datum)) {
+    if (!output_path(path, sizeof path, name, value)) {
         cli_complain("run: the path to '%s' is too long", name);
         return CLI_USAGE;
     }
-    if (cameo_arrays_save(path, names, &datum, 1, &err) != CAMEO_OK)
+    if (cameo_arrays_save(path, names, &value, 1, &err) != CAMEO_OK)
         return cli_fail(&err);
     char type[400];
     fputs("wrote ", stderr);
     cli_put_text(stderr, path, strlen(path));
-    fprintf(stderr, ": %s\n", cli_describe_value(type, sizeof type, datum));
+    fprintf(stderr, ": %s\n", cli_describe_value(type, sizeof type, value));
     return CLI_YES;
 }
 
@@ -115,14 +115,14 @@ static int show_outputs(const struct cameo_session *session, const struct cameo_
     }
     for (size_t i = 0; output_dir && i < count && code == CLI_YES; i++) {
         char path[4096];
-        if (output_path(path, sizeof path, names[i], fetches[i].datum))
+        if (output_path(path, sizeof path, names[i], fetches[i].value))
             code = cli_may_write("run: --output-dir", path);
     }
     for (size_t i = 0; i < count && code == CLI_YES; i++) {
         if (output_dir)
-            code = save_output(session, i, names[i], fetches[i].datum);
+            code = save_output(session, i, names[i], fetches[i].value);
         else
-            cli_print_value(stdout, cameo_session_output(session, i)->name, fetches[i].datum);
+            cli_print_value(stdout, cameo_session_output(session, i)->name, fetches[i].value);
     }
     free(names);
     return code;
@@ -143,8 +143,10 @@ static int run_once(struct cameo_session *session, const struct cli_inputs *inpu
         cli_complain("no memory for the outputs");
         return CLI_MACHINE;
     }
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; i < count; i++) {
+        fetches[i] = cameo_fetch_value(NULL);
         fetches[i].index = i;
+    }
     options.cancel = cancel;
     if (explain || profile_path) {
         options.step = cli_steps_add;
@@ -159,7 +161,7 @@ static int run_once(struct cameo_session *session, const struct cli_inputs *inpu
         code = show_outputs(session, fetches);
     signal(SIGINT, SIG_DFL);
     for (size_t i = 0; i < count; i++)
-        cameo_datum_free(fetches[i].datum);
+        cameo_value_free(fetches[i].value);
     free(fetches);
     cameo_cancel_free(cancel);
     return code;

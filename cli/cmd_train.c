@@ -135,7 +135,7 @@ static int refuse_flags(void)
 /* The rows that the model's inputs fix, or otherwise. */
 static int64_t fixed_batch(const struct cameo_model *model, int64_t otherwise)
 {
-    const struct cameo_value *input;
+    const struct cameo_value_info *input;
 
     for (size_t i = 0; (input = cameo_model_input(model, i)); i++)
         if (!input->has_default && input->rank > 0 && input->dims[0].size > 0)
@@ -203,7 +203,7 @@ static bool is_image(const struct train_run *run, size_t index)
 /* Is there an input of the model that an array of this name goes to? */
 static bool is_fed(const struct train_run *run, struct cameo_text name)
 {
-    const struct cameo_value *input;
+    const struct cameo_value_info *input;
 
     for (size_t i = 0; (input = cameo_model_input(run->model, i)); i++)
         if (input->name.size == name.size && memcmp(input->name.data, name.data, name.size) == 0)

@@ -259,16 +259,16 @@ enum cameo_status demo_digits_make(struct demo_digits *digits, int64_t count, ui
     struct chance chance = {seed};
 
     *digits = (struct demo_digits){0};
-    enum cameo_status status = cameo_datum_new(CAMEO_FLOAT, 4, dims, &digits->images, err);
+    enum cameo_status status = cameo_value_new(CAMEO_FLOAT, 4, dims, &digits->images, err);
     if (status == CAMEO_OK)
-        status = cameo_datum_new(CAMEO_INT64, 1, dims, &digits->labels, err);
+        status = cameo_value_new(CAMEO_INT64, 1, dims, &digits->labels, err);
     if (status != CAMEO_OK) {
         demo_digits_free(digits);
         return status;
     }
     chance.state = draw_bits(&chance); /* neighbouring seeds begin far apart */
-    float *images = cameo_datum_values(digits->images);
-    int64_t *labels = cameo_datum_values(digits->labels);
+    float *images = cameo_value_mutable_data(digits->images);
+    int64_t *labels = cameo_value_mutable_data(digits->labels);
     shuffle_labels(labels, count, &chance);
     for (int64_t i = 0; i < count; i++)
         draw_digit(images + i * DEMO_PIXELS, (int)labels[i], &chance);
@@ -277,15 +277,15 @@ enum cameo_status demo_digits_make(struct demo_digits *digits, int64_t count, ui
 
 void demo_digits_free(struct demo_digits *digits)
 {
-    cameo_datum_free(digits->images);
-    cameo_datum_free(digits->labels);
+    cameo_value_free(digits->images);
+    cameo_value_free(digits->labels);
     *digits = (struct demo_digits){0};
 }
 
 enum cameo_status demo_digits_save(const struct demo_digits *digits, const char *path,
                                    const char *images, const char *labels, struct cameo_error *err)
 {
-    const struct cameo_datum *const values[] = {digits->images, digits->labels};
+    const struct cameo_value *const values[] = {digits->images, digits->labels};
     const char *const names[] = {images, labels};
 
     return cameo_arrays_save(path, names, values, 2, err);

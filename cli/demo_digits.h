@@ -11,7 +11,7 @@ enum { DEMO_SIDE = 16, DEMO_PIXELS = DEMO_SIDE * DEMO_SIDE };
 
 /* images: float [count, 1, 16, 16], 0 is paper and 1 ink; labels: int64 [count]. */
 struct demo_digits {
-    struct cameo_datum *images, *labels;
+    struct cameo_value *images, *labels;
 };
 
 /* Every digit comes equally often, in random order. Different seeds give different sets. */

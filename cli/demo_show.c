@@ -217,7 +217,7 @@ static char *draw_image(const float *image, bool unicode, char **lines, int coun
     return text;
 }
 
-void demo_show_guess(const float *image, const struct cameo_datum *probability, int64_t truth)
+void demo_show_guess(const float *image, const struct cameo_value *probability, int64_t truth)
 {
     const bool unicode = curve_terminal_has_braille();
     enum { LINES = DEMO_SIDE / 2, CLASSES = 10 };
@@ -225,11 +225,11 @@ void demo_show_guess(const float *image, const struct cameo_datum *probability, 
     char *text = draw_image(image, unicode, lines, LINES);
     int64_t best = 0;
 
-    for (int64_t i = 1; i < cameo_datum_count(probability); i++)
-        if (cameo_datum_real(probability, i) > cameo_datum_real(probability, best))
+    for (int64_t i = 1; i < cameo_value_count(probability); i++)
+        if (cameo_value_real(probability, i) > cameo_value_real(probability, best))
             best = i;
     for (int64_t i = 0; i < CLASSES; i++) {
-        const double share = cameo_datum_real(probability, i);
+        const double share = cameo_value_real(probability, i);
         const int64_t line = i - (CLASSES - LINES) / 2;
 
         if (line >= 0 && line < LINES && *lines[line])

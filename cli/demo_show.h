@@ -17,7 +17,7 @@ void demo_show_folder(const char *folder);
 int demo_command(const char *name, ...);
 
 /* The image, and next to it what the network makes of it. */
-void demo_show_guess(const float *image, const struct cameo_datum *probability, int64_t truth);
+void demo_show_guess(const float *image, const struct cameo_value *probability, int64_t truth);
 void demo_end(const char *folder, double accuracy);
 
 #endif

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli.h"
 
-static void put_value(struct cli_json *json, const struct cameo_value *value)
+static void put_value(struct cli_json *json, const struct cameo_value_info *value)
 {
     cli_json_open(json, NULL, '{');
     cli_json_text(json, "name", value->name);
@@ -27,12 +27,12 @@ static void put_value(struct cli_json *json, const struct cameo_value *value)
     cli_json_close(json, '}');
 }
 
-typedef const struct cameo_value *value_at_fn(const struct cameo_model *model, size_t index);
+typedef const struct cameo_value_info *value_at_fn(const struct cameo_model *model, size_t index);
 
 static void put_values(struct cli_json *json, const char *key, const struct cameo_model *model,
                        value_at_fn *at)
 {
-    const struct cameo_value *value;
+    const struct cameo_value_info *value;
 
     cli_json_open(json, key, '[');
     for (size_t i = 0; (value = at(model, i)) != NULL; i++)
@@ -42,7 +42,7 @@ static void put_values(struct cli_json *json, const char *key, const struct came
 
 static void put_initializers(struct cli_json *json, const struct cameo_model *model)
 {
-    const struct cameo_tensor *t;
+    const struct cameo_initializer *t;
 
     cli_json_open(json, "initializers", '[');
     for (size_t i = 0; (t = cameo_model_initializer(model, i)) != NULL; i++) {

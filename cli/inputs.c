@@ -64,14 +64,14 @@ static const char *numpy_name(enum cameo_dtype dtype)
 }
 
 /* NumPy makes double and int64 of most things, which is seldom what a model takes. */
-static bool is_of_type(const struct cli_inputs *inputs, const struct cameo_value *input,
-                       const struct cameo_datum *datum)
+static bool is_of_type(const struct cli_inputs *inputs, const struct cameo_value_info *input,
+                       const struct cameo_value *value)
 {
-    const enum cameo_dtype has = cameo_datum_dtype(datum);
+    const enum cameo_dtype has = cameo_value_dtype(value);
     const char *numpy = numpy_name(input->dtype);
 
     if (inputs->any_type || input->kind != CAMEO_KIND_TENSOR ||
-        cameo_datum_kind(datum) != CAMEO_KIND_TENSOR || has == input->dtype || !numpy ||
+        cameo_value_kind(value) != CAMEO_KIND_TENSOR || has == input->dtype || !numpy ||
         !numpy_name(has))
         return true;
     cli_complain("%s: input '%s' is of type %s, needs %s; in NumPy, .astype('%s') makes it so",
@@ -80,9 +80,9 @@ static bool is_of_type(const struct cli_inputs *inputs, const struct cameo_value
     return false;
 }
 
-static int feed(struct cli_inputs *inputs, size_t index, const struct cameo_datum *datum)
+static int feed(struct cli_inputs *inputs, size_t index, const struct cameo_value *value)
 {
-    if (!is_of_type(inputs, cameo_session_input(inputs->session, index), datum))
+    if (!is_of_type(inputs, cameo_session_input(inputs->session, index), value))
         return CLI_USAGE;
     if (inputs->given[index]) {
         cli_complain("%s: input '%s' is given twice", inputs->command,
@@ -90,8 +90,8 @@ static int feed(struct cli_inputs *inputs, size_t index, const struct cameo_datu
         return CLI_USAGE;
     }
     inputs->given[index] = true;
-    inputs->feeds[inputs->count++] = (struct cameo_feed){
-        .name = cameo_session_input(inputs->session, index)->name.data, .datum = datum};
+    inputs->feeds[inputs->count++] =
+        cameo_feed_value(cameo_session_input(inputs->session, index)->name.data, value);
     return CLI_YES;
 }
 
@@ -141,7 +141,7 @@ static int open_file(struct cli_inputs *inputs, const char *path, enum cameo_kin
 /* NAME=FILE: the one array of the file, or the one called NAME. */
 static int add_named(struct cli_inputs *inputs, size_t index, const char *path)
 {
-    const struct cameo_value *input = cameo_session_input(inputs->session, index);
+    const struct cameo_value_info *input = cameo_session_input(inputs->session, index);
     struct cameo_arrays *arrays;
     const int code = open_file(inputs, path, input->kind, &input->name, &arrays);
 
@@ -188,7 +188,7 @@ static void list_inputs(const struct cli_inputs *inputs)
     fputs("the model takes", stderr);
     for (size_t i = 0; i < count; i++) {
         fputs(i ? ", " : " ", stderr);
-        const struct cameo_value *input = cameo_session_input(inputs->session, i);
+        const struct cameo_value_info *input = cameo_session_input(inputs->session, i);
         cli_put_text(stderr, input->name.data, input->name.size);
     }
     fputs(count ? "\n" : " no inputs\n", stderr);
@@ -275,7 +275,7 @@ int cli_inputs_check(const struct cli_inputs *inputs, const char *model)
         return CLI_YES;
     cli_complain("%s: %s missing:", inputs->command, missing == 1 ? "an input is" : "inputs are");
     for (size_t i = 0; i < count; i++) {
-        const struct cameo_value *input = cameo_session_input(inputs->session, i);
+        const struct cameo_value_info *input = cameo_session_input(inputs->session, i);
         if (inputs->given[i] || input->has_default)
             continue;
         fputs("  ", stderr);
@@ -287,7 +287,7 @@ int cli_inputs_check(const struct cli_inputs *inputs, const char *model)
     fputs("give them as files, or try --random-inputs:\n  cameo run ", stderr);
     cli_put_text(stderr, model, strlen(model));
     for (size_t i = 0; i < count; i++) {
-        const struct cameo_value *input = cameo_session_input(inputs->session, i);
+        const struct cameo_value_info *input = cameo_session_input(inputs->session, i);
         if (input->has_default)
             continue;
         fputs(" --input ", stderr);

@@ -61,7 +61,9 @@ static int parse_sizes(const struct cli_inputs *inputs, const struct cli_make *m
                          inputs->command, make->dims.items[i]);
             return CLI_USAGE;
         }
-        s->sizes[i] = (struct cameo_size){s->names[i], s->dims[0][0]};
+        s->sizes[i] = (struct cameo_size)CAMEO_SIZE_INIT;
+        s->sizes[i].symbol = s->names[i];
+        s->sizes[i].size = s->dims[0][0];
     }
     return CLI_YES;
 }
@@ -90,7 +92,10 @@ static int parse_shapes(const struct cli_inputs *inputs, const struct cli_make *
         }
         if (!is_input(inputs, name))
             return cli_inputs_unknown(inputs, name, strlen(name));
-        s->shapes[i] = (struct cameo_input_shape){name, rank, s->dims[i]};
+        s->shapes[i] = (struct cameo_input_shape)CAMEO_INPUT_SHAPE_INIT;
+        s->shapes[i].input = name;
+        s->shapes[i].rank = rank;
+        s->shapes[i].dims = s->dims[i];
     }
     return CLI_YES;
 }
@@ -155,7 +160,7 @@ bool cli_inputs_guessed(const struct cli_inputs *inputs)
     const struct cameo_feed *feeds = cameo_made_inputs_feeds(inputs->made, &count);
     bool guessed = cameo_made_inputs_size(inputs->made, 0) != NULL;
     for (size_t i = 0; i < count; i++)
-        guessed = guessed || is_whole(cameo_datum_dtype(feeds[i].datum));
+        guessed = guessed || is_whole(cameo_value_dtype(feeds[i].value));
     return guessed;
 }
 
@@ -179,14 +184,14 @@ static void put_shape(const struct cli_inputs *inputs, struct cameo_text name)
     const struct cameo_feed *feeds = cameo_made_inputs_feeds(inputs->made, &count);
 
     for (size_t i = 0; i < count; i++) {
-        const struct cameo_datum *datum = feeds[i].datum;
+        const struct cameo_value *value = feeds[i].value;
 
-        if (strcmp(feeds[i].name, name.data) != 0 || cameo_datum_kind(datum) != CAMEO_KIND_TENSOR)
+        if (strcmp(feeds[i].name, name.data) != 0 || cameo_value_kind(value) != CAMEO_KIND_TENSOR)
             continue;
         fputs("--shape ", stderr);
         cli_put_text(stderr, name.data, name.size);
-        for (int axis = 0; axis < cameo_datum_rank(datum); axis++)
-            fprintf(stderr, "%c%lld", axis ? ',' : '=', (long long)cameo_datum_dims(datum)[axis]);
+        for (int axis = 0; axis < cameo_value_rank(value); axis++)
+            fprintf(stderr, "%c%lld", axis ? ',' : '=', (long long)cameo_value_dims(value)[axis]);
         return;
     }
 }

@@ -16,7 +16,7 @@ enum {
 
 struct printer {
     FILE *to; /* NULL: only measures */
-    const struct cameo_datum *datum;
+    const struct cameo_value *value;
     bool cut;
     size_t width;  /* of the widest element */
     size_t column; /* where the line has got to */
@@ -60,10 +60,10 @@ static int digits_of(enum cameo_dtype dtype)
     }
 }
 
-static void complex_text(char *text, const struct cameo_datum *datum, int64_t index)
+static void complex_text(char *text, const struct cameo_value *value, int64_t index)
 {
-    const bool wide = cameo_datum_dtype(datum) == CAMEO_COMPLEX128;
-    const char *at = (const char *)cameo_datum_data(datum) + (size_t)index * (wide ? 16 : 8);
+    const bool wide = cameo_value_dtype(value) == CAMEO_COMPLEX128;
+    const char *at = (const char *)cameo_value_data(value) + (size_t)index * (wide ? 16 : 8);
     double parts[2];
     float narrow[2];
     char real[44], imaginary[44], whole[ELEMENT_SIZE];
@@ -71,27 +71,27 @@ static void complex_text(char *text, const struct cameo_datum *datum, int64_t in
     memcpy(wide ? (void *)parts : (void *)narrow, at, wide ? 16 : 8);
     for (int i = 0; i < 2 && !wide; i++)
         parts[i] = (double)narrow[i];
-    real_text(whole, parts[0], digits_of(cameo_datum_dtype(datum)), !wide);
+    real_text(whole, parts[0], digits_of(cameo_value_dtype(value)), !wide);
     snprintf(real, sizeof real, "%.40s", whole);
-    real_text(whole, parts[1], digits_of(cameo_datum_dtype(datum)), !wide);
+    real_text(whole, parts[1], digits_of(cameo_value_dtype(value)), !wide);
     snprintf(imaginary, sizeof imaginary, "%.40s", whole);
     snprintf(text, ELEMENT_SIZE, "%s%s%sj", real, imaginary[0] == '-' ? "" : "+", imaginary);
 }
 
-static void element_text(char *text, const struct cameo_datum *datum, int64_t index)
+static void element_text(char *text, const struct cameo_value *value, int64_t index)
 {
-    const enum cameo_dtype dtype = cameo_datum_dtype(datum);
+    const enum cameo_dtype dtype = cameo_value_dtype(value);
 
     switch (dtype) {
     case CAMEO_BOOL:
-        snprintf(text, ELEMENT_SIZE, "%s", cameo_datum_integer(datum, index) ? "True" : "False");
+        snprintf(text, ELEMENT_SIZE, "%s", cameo_value_integer(value, index) ? "True" : "False");
         break;
     case CAMEO_COMPLEX64:
     case CAMEO_COMPLEX128:
-        complex_text(text, datum, index);
+        complex_text(text, value, index);
         break;
     case CAMEO_UINT64:
-        snprintf(text, ELEMENT_SIZE, "%llu", (unsigned long long)cameo_datum_integer(datum, index));
+        snprintf(text, ELEMENT_SIZE, "%llu", (unsigned long long)cameo_value_integer(value, index));
         break;
     case CAMEO_UINT8:
     case CAMEO_INT8:
@@ -104,10 +104,10 @@ static void element_text(char *text, const struct cameo_datum *datum, int64_t in
     case CAMEO_INT4:
     case CAMEO_UINT2:
     case CAMEO_INT2:
-        snprintf(text, ELEMENT_SIZE, "%lld", (long long)cameo_datum_integer(datum, index));
+        snprintf(text, ELEMENT_SIZE, "%lld", (long long)cameo_value_integer(value, index));
         break;
     default:
-        real_text(text, cameo_datum_real(datum, index), digits_of(dtype), dtype != CAMEO_DOUBLE);
+        real_text(text, cameo_value_real(value, index), digits_of(dtype), dtype != CAMEO_DOUBLE);
     }
 }
 
@@ -127,7 +127,7 @@ static void new_line(struct printer *printer, int indent)
 
 static void put_string(struct printer *printer, int64_t index)
 {
-    const struct cameo_text text = cameo_datum_string(printer->datum, index);
+    const struct cameo_text text = cameo_value_string(printer->value, index);
 
     put(printer, "'");
     printer->column += cli_text_width(text);
@@ -145,11 +145,11 @@ static void put_element(struct printer *printer, int64_t index, int indent, bool
         if (printer->column + printer->width + 1 > COLUMNS)
             new_line(printer, indent);
     }
-    if (cameo_datum_dtype(printer->datum) == CAMEO_STRING) {
+    if (cameo_value_dtype(printer->value) == CAMEO_STRING) {
         put_string(printer, index);
         return;
     }
-    element_text(text, printer->datum, index);
+    element_text(text, printer->value, index);
     const size_t size = strlen(text);
     if (!printer->to && size > printer->width)
         printer->width = size;
@@ -162,8 +162,8 @@ static void put_element(struct printer *printer, int64_t index, int indent, bool
 /* The part of the tensor below `axis`, whose first element is number `first`. */
 static void put_axis(struct printer *printer, int axis, int64_t first)
 {
-    const int rank = cameo_datum_rank(printer->datum);
-    const int64_t *dims = cameo_datum_dims(printer->datum);
+    const int rank = cameo_value_rank(printer->value);
+    const int64_t *dims = cameo_value_dims(printer->value);
     int64_t step = 1;
     bool begun = false;
 
@@ -190,15 +190,15 @@ static void put_axis(struct printer *printer, int axis, int64_t first)
     put(printer, "]");
 }
 
-static void put_tensor(FILE *to, const struct cameo_datum *datum)
+static void put_tensor(FILE *to, const struct cameo_value *value)
 {
-    struct printer printer = {.datum = datum, .cut = cameo_datum_count(datum) > WHOLE_MAX};
-    const int rank = cameo_datum_rank(datum);
+    struct printer printer = {.value = value, .cut = cameo_value_count(value) > WHOLE_MAX};
+    const int rank = cameo_value_rank(value);
 
     for (int pass = 0; pass < 2; pass++) {
         printer.to = pass ? to : NULL;
         printer.column = 0;
-        if (cameo_datum_count(datum) == 0)
+        if (cameo_value_count(value) == 0)
             put(&printer, "[]");
         else if (rank == 0)
             put_element(&printer, 0, 0, true);
@@ -208,18 +208,18 @@ static void put_tensor(FILE *to, const struct cameo_datum *datum)
     fputc('\n', to);
 }
 
-const char *cli_describe_value(char *text, size_t size, const struct cameo_datum *datum)
+const char *cli_describe_value(char *text, size_t size, const struct cameo_value *value)
 {
-    const size_t items = cameo_datum_item_count(datum);
+    const size_t items = cameo_value_item_count(value);
     size_t used;
 
-    switch (cameo_datum_kind(datum)) {
+    switch (cameo_value_kind(value)) {
     case CAMEO_KIND_TENSOR:
-        used = (size_t)snprintf(text, size, "%s", cameo_dtype_name(cameo_datum_dtype(datum)));
-        for (int i = 0; i < cameo_datum_rank(datum) && used < size; i++)
+        used = (size_t)snprintf(text, size, "%s", cameo_dtype_name(cameo_value_dtype(value)));
+        for (int i = 0; i < cameo_value_rank(value) && used < size; i++)
             used += (size_t)snprintf(text + used, size - used, "%s%lld%s", i ? "," : "[",
-                                     (long long)cameo_datum_dims(datum)[i],
-                                     i + 1 == cameo_datum_rank(datum) ? "]" : "");
+                                     (long long)cameo_value_dims(value)[i],
+                                     i + 1 == cameo_value_rank(value) ? "]" : "");
         break;
     case CAMEO_KIND_SEQUENCE:
         snprintf(text, size, "sequence of %zu", items);
@@ -233,31 +233,31 @@ const char *cli_describe_value(char *text, size_t size, const struct cameo_datum
     return text;
 }
 
-static void print_nested(FILE *to, const struct cameo_datum *datum, int depth)
+static void print_nested(FILE *to, const struct cameo_value *value, int depth)
 {
     char text[400];
 
-    fprintf(to, "%s\n", cli_describe_value(text, sizeof text, datum));
-    if (cameo_datum_kind(datum) == CAMEO_KIND_TENSOR)
-        put_tensor(to, datum);
-    for (size_t i = 0; i < cameo_datum_item_count(datum) && depth < DEPTH_MAX; i++) {
-        if (cameo_datum_kind(datum) != CAMEO_KIND_MAP) {
+    fprintf(to, "%s\n", cli_describe_value(text, sizeof text, value));
+    if (cameo_value_kind(value) == CAMEO_KIND_TENSOR)
+        put_tensor(to, value);
+    for (size_t i = 0; i < cameo_value_item_count(value) && depth < DEPTH_MAX; i++) {
+        if (cameo_value_kind(value) != CAMEO_KIND_MAP) {
             fprintf(to, "item %zu: ", i);
-        } else if (cameo_datum_dtype(datum) == CAMEO_STRING) {
-            const struct cameo_text key = cameo_datum_string(datum, (int64_t)i);
+        } else if (cameo_value_dtype(value) == CAMEO_STRING) {
+            const struct cameo_text key = cameo_value_string(value, (int64_t)i);
             fputs("key '", to);
             cli_put_text(to, key.data, key.size);
             fputs("': ", to);
         } else {
-            fprintf(to, "key %lld: ", (long long)cameo_datum_integer(datum, (int64_t)i));
+            fprintf(to, "key %lld: ", (long long)cameo_value_integer(value, (int64_t)i));
         }
-        print_nested(to, cameo_datum_item(datum, i), depth + 1);
+        print_nested(to, cameo_value_item(value, i), depth + 1);
     }
 }
 
-void cli_print_value(FILE *to, struct cameo_text name, const struct cameo_datum *datum)
+void cli_print_value(FILE *to, struct cameo_text name, const struct cameo_value *value)
 {
     cli_put_text(to, name.data, name.size);
     fputs(": ", to);
-    print_nested(to, datum, 0);
+    print_nested(to, value, 0);
 }

@@ -5,17 +5,17 @@
 #include <math.h>
 #include <string.h>
 
-static bool differ_in_type(const struct cameo_datum *a, const struct cameo_datum *b, char *reason,
+static bool differ_in_type(const struct cameo_value *a, const struct cameo_value *b, char *reason,
                            size_t size)
 {
     char is[160], should[160];
-    bool same = cameo_datum_kind(a) == cameo_datum_kind(b) &&
-                cameo_datum_dtype(a) == cameo_datum_dtype(b) &&
-                cameo_datum_item_count(a) == cameo_datum_item_count(b) &&
-                cameo_datum_rank(a) == cameo_datum_rank(b);
+    bool same = cameo_value_kind(a) == cameo_value_kind(b) &&
+                cameo_value_dtype(a) == cameo_value_dtype(b) &&
+                cameo_value_item_count(a) == cameo_value_item_count(b) &&
+                cameo_value_rank(a) == cameo_value_rank(b);
 
-    for (int i = 0; same && i < cameo_datum_rank(a); i++)
-        same = cameo_datum_dims(a)[i] == cameo_datum_dims(b)[i];
+    for (int i = 0; same && i < cameo_value_rank(a); i++)
+        same = cameo_value_dims(a)[i] == cameo_value_dims(b)[i];
     if (same)
         return false;
     snprintf(reason, size, "is %s, should be %s", cli_describe_value(is, sizeof is, a),
@@ -24,20 +24,20 @@ static bool differ_in_type(const struct cameo_datum *a, const struct cameo_datum
 }
 
 /* Complex numbers are compared part by part. */
-static double number_at(const struct cameo_datum *datum, int64_t index)
+static double number_at(const struct cameo_value *value, int64_t index)
 {
     float narrow;
     double wide;
 
-    switch (cameo_datum_dtype(datum)) {
+    switch (cameo_value_dtype(value)) {
     case CAMEO_COMPLEX64:
-        memcpy(&narrow, (const char *)cameo_datum_data(datum) + (size_t)index * 4, 4);
+        memcpy(&narrow, (const char *)cameo_value_data(value) + (size_t)index * 4, 4);
         return (double)narrow;
     case CAMEO_COMPLEX128:
-        memcpy(&wide, (const char *)cameo_datum_data(datum) + (size_t)index * 8, 8);
+        memcpy(&wide, (const char *)cameo_value_data(value) + (size_t)index * 8, 8);
         return wide;
     default:
-        return cameo_datum_real(datum, index);
+        return cameo_value_real(value, index);
     }
 }
 
@@ -50,12 +50,12 @@ static bool close_enough(double actual, double expected, double allowed)
     return fabs(actual - expected) <= allowed;
 }
 
-static double largest(const struct cameo_datum *datum, int64_t count)
+static double largest(const struct cameo_value *value, int64_t count)
 {
     double most = 0;
 
     for (int64_t i = 0; i < count; i++) {
-        const double size = fabs(number_at(datum, i));
+        const double size = fabs(number_at(value, i));
         if (isfinite(size) && size > most)
             most = size;
     }
@@ -65,9 +65,9 @@ static double largest(const struct cameo_datum *datum, int64_t count)
 /* Numbers up to this are zero but for rounding where they were summed: two units in the last place
  * of the largest expected one. What is left of a sum that is zero depends on its order and
  * precision, in which references differ as well. */
-static double zero_of(const struct cameo_datum *expected, int64_t count)
+static double zero_of(const struct cameo_value *expected, int64_t count)
 {
-    const enum cameo_dtype dtype = cameo_datum_dtype(expected);
+    const enum cameo_dtype dtype = cameo_value_dtype(expected);
 
     if (dtype == CAMEO_FLOAT || dtype == CAMEO_COMPLEX64)
         return 0x1p-22 * largest(expected, count);
@@ -76,12 +76,12 @@ static double zero_of(const struct cameo_datum *expected, int64_t count)
     return 0;
 }
 
-static bool same_numbers(const struct cameo_datum *actual, const struct cameo_datum *expected,
+static bool same_numbers(const struct cameo_value *actual, const struct cameo_value *expected,
                          const struct cli_tolerance *tolerance, char *reason, size_t size)
 {
-    const enum cameo_dtype dtype = cameo_datum_dtype(expected);
+    const enum cameo_dtype dtype = cameo_value_dtype(expected);
     const bool complex = dtype == CAMEO_COMPLEX64 || dtype == CAMEO_COMPLEX128;
-    const int64_t count = cameo_datum_count(expected) * (complex ? 2 : 1);
+    const int64_t count = cameo_value_count(expected) * (complex ? 2 : 1);
     const double scaled = tolerance->scaled > 0 ? tolerance->scaled * largest(expected, count) : -1;
     /* ONNX's own runner allows bfloat16 two units in the last place. */
     const double rtol =
@@ -106,12 +106,12 @@ static bool same_numbers(const struct cameo_datum *actual, const struct cameo_da
     return wrong == 0;
 }
 
-static bool same_strings(const struct cameo_datum *actual, const struct cameo_datum *expected,
+static bool same_strings(const struct cameo_value *actual, const struct cameo_value *expected,
                          char *reason, size_t size)
 {
-    for (int64_t i = 0; i < cameo_datum_count(expected); i++) {
-        const struct cameo_text a = cameo_datum_string(actual, i);
-        const struct cameo_text b = cameo_datum_string(expected, i);
+    for (int64_t i = 0; i < cameo_value_count(expected); i++) {
+        const struct cameo_text a = cameo_value_string(actual, i);
+        const struct cameo_text b = cameo_value_string(expected, i);
 
         if (a.size == b.size && memcmp(a.data, b.data, a.size) == 0)
             continue;
@@ -122,20 +122,20 @@ static bool same_strings(const struct cameo_datum *actual, const struct cameo_da
     return true;
 }
 
-static bool all_bits(const struct cameo_datum *datum)
+static bool all_bits(const struct cameo_value *value)
 {
-    for (int64_t i = 0; i < cameo_datum_count(datum); i++) {
-        const double value = number_at(datum, i);
-        if (value != 0 && value != 1)
+    for (int64_t i = 0; i < cameo_value_count(value); i++) {
+        const double number = number_at(value, i);
+        if (number != 0 && number != 1)
             return false;
     }
     return true;
 }
 
-static bool same_tensor(const struct cameo_datum *actual, const struct cameo_datum *expected,
+static bool same_tensor(const struct cameo_value *actual, const struct cameo_value *expected,
                         const struct cli_tolerance *tolerance, char *reason, size_t size)
 {
-    if (cameo_datum_dtype(expected) == CAMEO_STRING)
+    if (cameo_value_dtype(expected) == CAMEO_STRING)
         return same_strings(actual, expected, reason, size);
     if (same_numbers(actual, expected, tolerance, reason, size))
         return true;
@@ -143,39 +143,39 @@ static bool same_tensor(const struct cameo_datum *actual, const struct cameo_dat
 }
 
 /* Maps may list their keys in any order. */
-static const struct cameo_datum *item_of_key(const struct cameo_datum *map,
-                                             const struct cameo_datum *keys, size_t key)
+static const struct cameo_value *item_of_key(const struct cameo_value *map,
+                                             const struct cameo_value *keys, size_t key)
 {
-    for (size_t i = 0; i < cameo_datum_item_count(map); i++) {
-        const struct cameo_text a = cameo_datum_string(map, (int64_t)i);
-        const struct cameo_text b = cameo_datum_string(keys, (int64_t)key);
+    for (size_t i = 0; i < cameo_value_item_count(map); i++) {
+        const struct cameo_text a = cameo_value_string(map, (int64_t)i);
+        const struct cameo_text b = cameo_value_string(keys, (int64_t)key);
 
-        if (cameo_datum_integer(map, (int64_t)i) == cameo_datum_integer(keys, (int64_t)key) &&
+        if (cameo_value_integer(map, (int64_t)i) == cameo_value_integer(keys, (int64_t)key) &&
             a.size == b.size && memcmp(a.data, b.data, a.size) == 0)
-            return cameo_datum_item(map, i);
+            return cameo_value_item(map, i);
     }
     return NULL;
 }
 
-bool cli_same_value(const struct cameo_datum *actual, const struct cameo_datum *expected,
+bool cli_same_value(const struct cameo_value *actual, const struct cameo_value *expected,
                     const struct cli_tolerance *tolerance, char *reason, size_t size)
 {
-    const enum cameo_kind kind = cameo_datum_kind(expected);
+    const enum cameo_kind kind = cameo_value_kind(expected);
 
     if (differ_in_type(actual, expected, reason, size))
         return false;
     if (kind == CAMEO_KIND_TENSOR)
         return same_tensor(actual, expected, tolerance, reason, size);
-    for (size_t i = 0; i < cameo_datum_item_count(expected); i++) {
-        const struct cameo_datum *item =
-            kind == CAMEO_KIND_MAP ? item_of_key(actual, expected, i) : cameo_datum_item(actual, i);
+    for (size_t i = 0; i < cameo_value_item_count(expected); i++) {
+        const struct cameo_value *item =
+            kind == CAMEO_KIND_MAP ? item_of_key(actual, expected, i) : cameo_value_item(actual, i);
         char inner[256];
 
         if (!item) {
             snprintf(reason, size, "key %zu is missing", i);
             return false;
         }
-        if (!cli_same_value(item, cameo_datum_item(expected, i), tolerance, inner, sizeof inner)) {
+        if (!cli_same_value(item, cameo_value_item(expected, i), tolerance, inner, sizeof inner)) {
             snprintf(reason, size, "item %zu %s", i, inner);
             return false;
         }

@@ -88,7 +88,7 @@ static bool load_inputs(struct test_case *test, const struct cameo_session *sess
         return fail(test, "no memory for %zu inputs", files);
     for (; set->n_inputs < files; set->n_inputs++) {
         const size_t i = set->n_inputs, index = input_of_file(session, files, i);
-        const struct cameo_value *input = cameo_session_input(session, index);
+        const struct cameo_value_info *input = cameo_session_input(session, index);
 
         if (!input)
             return fail(test, "there are %zu input files, the model takes %zu", files,
@@ -96,8 +96,8 @@ static bool load_inputs(struct test_case *test, const struct cameo_session *sess
         if (!has_file(folder, "input", i, path) ||
             open_value(path, input->kind, &set->inputs[i], &err) != CAMEO_OK)
             return fail(test, "%.900s", err.message);
+        set->feeds[i] = cameo_feed_value(NULL, cameo_arrays_at(set->inputs[i], 0));
         set->feeds[i].index = index;
-        set->feeds[i].datum = cameo_arrays_at(set->inputs[i], 0);
     }
     return true;
 }
@@ -123,6 +123,7 @@ static bool load_outputs(struct test_case *test, const struct cameo_session *ses
             open_value(path, cameo_session_output(session, i)->kind, &set->outputs[i], &err) !=
                 CAMEO_OK)
             return fail(test, "%.900s", err.message);
+        set->fetches[i] = cameo_fetch_value(NULL);
         set->fetches[i].index = i;
     }
     return true;
@@ -134,7 +135,7 @@ static bool compare(struct test_case *test, const struct cameo_session *session,
     char reason[512];
 
     for (size_t i = 0; i < set->n_outputs; i++)
-        if (!cli_same_value(set->fetches[i].datum, cameo_arrays_at(set->outputs[i], 0), tolerance,
+        if (!cli_same_value(set->fetches[i].value, cameo_arrays_at(set->outputs[i], 0), tolerance,
                             reason, sizeof reason))
             return fail(test, "output '%.100s' %s", cameo_session_output(session, i)->name.data,
                         reason);
@@ -157,7 +158,7 @@ static bool run_set(struct test_case *test, struct cameo_session *session, const
         cameo_arrays_free(set.inputs[i]);
     for (size_t i = 0; i < set.n_outputs; i++) {
         cameo_arrays_free(set.outputs[i]);
-        cameo_datum_free(set.fetches[i].datum);
+        cameo_value_free(set.fetches[i].value);
     }
     free(set.inputs);
     free(set.outputs);

@@ -174,7 +174,7 @@ void cli_training_tell(const struct cameo_preparation *report)
         fputc('\n', stderr);
     }
     for (size_t i = 0; i < report->choice_count; i++)
-        trained += report->choices[i].trained;
+        trained += report->choices[i]->trained;
     fprintf(stderr, "%zu of %zu initializers are trained", trained, report->choice_count);
     if (report->target.size) {
         fputs("; labels are fed as ", stderr);
@@ -186,7 +186,7 @@ void cli_training_tell(const struct cameo_preparation *report)
 static void hint_at_list(const struct cameo_preparation *report)
 {
     for (size_t i = 0; i < report->choice_count; i++)
-        if (report->choices[i].trained)
+        if (report->choices[i]->trained)
             return;
     if (report->choice_count)
         fputs("'cameo prepare --list' says why of each initializer\n", stderr);

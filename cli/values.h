@@ -6,9 +6,9 @@
 #include "cli.h"
 
 /* "y: float[2,3]" and the elements below, large tensors with their middles left out. */
-void cli_print_value(FILE *to, struct cameo_text name, const struct cameo_datum *datum);
+void cli_print_value(FILE *to, struct cameo_text name, const struct cameo_value *value);
 /* "float[2,3]", "sequence of 2"; cut to fit. Returns text. */
-const char *cli_describe_value(char *text, size_t size, const struct cameo_datum *datum);
+const char *cli_describe_value(char *text, size_t size, const struct cameo_value *value);
 
 /* When two numbers count as equal: |a - b| <= atol + rtol * |b|, or scaled times the largest
  * expected magnitude of the tensor when scaled is not 0. Floats and doubles up to two units in the
@@ -19,7 +19,7 @@ struct cli_tolerance {
 };
 
 /* Writes the first difference as a phrase into reason and returns false when there is one. */
-bool cli_same_value(const struct cameo_datum *actual, const struct cameo_datum *expected,
+bool cli_same_value(const struct cameo_value *actual, const struct cameo_value *expected,
                     const struct cli_tolerance *tolerance, char *reason, size_t size);
 
 /* Inputs from files, and made up: one feed for each, and what holds their values. */

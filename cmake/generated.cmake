@@ -64,3 +64,14 @@ if(SCHEMA_GENERATOR AND SCHEMA_TEXTS)
                      COMMENT "Generating the operator table" VERBATIM)
   list(APPEND CAMEO_GENERATED_SOURCES ${GENERATED}/schema_table.c)
 endif()
+
+file(GLOB GRADIENT_TEXTS CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/data/gradients/*.txt)
+if(GRADIENT_TEXTS)
+  cameo_host_tool(gen_gradients)
+  add_custom_command(OUTPUT ${GENERATED}/gradient_notes_table.c
+                     COMMAND ${gen_gradients_COMMAND} ${GENERATED}/gradient_notes_table.c
+                             ${GRADIENT_TEXTS}
+                     DEPENDS ${GRADIENT_TEXTS} ${gen_gradients_COMMAND}
+                     COMMENT "Packing the facts about gradients" VERBATIM)
+  list(APPEND CAMEO_GENERATED_SOURCES ${GENERATED}/gradient_notes_table.c)
+endif()

@@ -49,12 +49,18 @@ static const char gradient_text[] = "<domain: \"com.example\", opset_import: [\"
 static enum cameo_status add_operator(struct cameo_registry *registry, struct cameo_error *err)
 {
     const uint64_t floats = CAMEO_TYPE_BIT(CAMEO_FLOAT) | CAMEO_TYPE_BIT(CAMEO_DOUBLE);
-    const struct cameo_operand x = {"x", "T", floats, CAMEO_OPERAND_SINGLE};
-    const struct cameo_operand y = {"y", "T", floats, CAMEO_OPERAND_SINGLE};
-    const struct cameo_attribute exponent = {"exponent", CAMEO_ATTRIBUTE_INT, true, false, 0, 0,
-                                             NULL};
+    struct cameo_operand x = CAMEO_OPERAND_INIT, y = CAMEO_OPERAND_INIT;
+    struct cameo_attribute exponent = CAMEO_ATTRIBUTE_INIT;
     struct cameo_custom_operator op = CAMEO_CUSTOM_OPERATOR_INIT;
 
+    x.name = "x";
+    x.variable = "T";
+    x.types = floats;
+    y = x;
+    y.name = "y";
+    exponent.name = "exponent";
+    exponent.kind = CAMEO_ATTRIBUTE_INT;
+    exponent.required = true;
     op.domain = "com.example";
     op.name = "Power";
     op.inputs = &x;
@@ -75,27 +81,20 @@ static enum cameo_status run_model(const struct cameo_model *model,
     const int64_t dims[] = {3};
     struct cameo_session_options options = CAMEO_SESSION_OPTIONS_INIT;
     struct cameo_session *session;
-    struct cameo_feed feed = {0};
-    struct cameo_fetch fetches[2] = {{0}, {0}};
+    const struct cameo_tensor memory = cameo_tensor_of(CAMEO_FLOAT, 1, dims, x, sizeof x);
+    const struct cameo_feed feed = cameo_feed_tensor("x", &memory);
+    struct cameo_fetch fetches[] = {cameo_fetch_value("y"), cameo_fetch_value("dx")};
 
     options.registry = registry;
     enum cameo_status status = cameo_session_new(model, &options, &session, err);
     if (status != CAMEO_OK)
         return status;
-    feed.name = "x";
-    feed.dtype = CAMEO_FLOAT;
-    feed.rank = 1;
-    feed.dims = dims;
-    feed.data = x;
-    feed.bytes = sizeof x;
-    fetches[0].name = "y";
-    fetches[1].name = "dx";
     status = cameo_session_run(session, &feed, 1, fetches, 2, NULL, err);
     for (int i = 0; status == CAMEO_OK && i < 3; i++)
-        printf("x %g: y %g, dy/dx %g\n", (double)x[i], cameo_datum_real(fetches[0].datum, i),
-               cameo_datum_real(fetches[1].datum, i));
-    cameo_datum_free(fetches[0].datum);
-    cameo_datum_free(fetches[1].datum);
+        printf("x %g: y %g, dy/dx %g\n", (double)x[i], cameo_value_real(fetches[0].value, i),
+               cameo_value_real(fetches[1].value, i));
+    cameo_value_free(fetches[0].value);
+    cameo_value_free(fetches[1].value);
     cameo_session_free(session);
     return status;
 }

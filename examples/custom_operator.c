@@ -16,7 +16,7 @@ static const char model_text[] = "<ir_version: 8, opset_import: [\"\" : 17, \"co
 static enum cameo_status soft_limit(struct cameo_call *call, void *arg)
 {
     const float limit = cameo_call_float(call, "limit");
-    struct cameo_tensor_view x, y;
+    struct cameo_tensor x = CAMEO_TENSOR_INIT, y = CAMEO_TENSOR_INIT;
 
     (void)arg;
     if (limit <= 0)
@@ -25,21 +25,26 @@ static enum cameo_status soft_limit(struct cameo_call *call, void *arg)
         return CAMEO_OK; /* nobody wants the result */
     const float *from = x.data;
     float *to = y.data;
-    for (int64_t i = 0; i < x.count; i++)
+    for (int64_t i = 0; i < cameo_tensor_count(&x); i++)
         to[i] = from[i] / (1 + (from[i] < 0 ? -from[i] : from[i]) / limit);
     return CAMEO_OK;
 }
 
 static enum cameo_status add_operator(struct cameo_registry *registry, struct cameo_error *err)
 {
-    static const struct cameo_operand x = {"x", "T", CAMEO_TYPE_BIT(CAMEO_FLOAT),
-                                           CAMEO_OPERAND_SINGLE};
-    static const struct cameo_operand y = {"y", "T", CAMEO_TYPE_BIT(CAMEO_FLOAT),
-                                           CAMEO_OPERAND_SINGLE};
-    static const struct cameo_attribute limit = {"limit", CAMEO_ATTRIBUTE_FLOAT, false, true, 1, 0,
-                                                 NULL};
+    struct cameo_operand x = CAMEO_OPERAND_INIT, y = CAMEO_OPERAND_INIT;
+    struct cameo_attribute limit = CAMEO_ATTRIBUTE_INIT;
     struct cameo_custom_operator op = CAMEO_CUSTOM_OPERATOR_INIT;
 
+    x.name = "x";
+    x.variable = "T";
+    x.types = CAMEO_TYPE_BIT(CAMEO_FLOAT);
+    y = x;
+    y.name = "y";
+    limit.name = "limit";
+    limit.kind = CAMEO_ATTRIBUTE_FLOAT;
+    limit.has_default = true;
+    limit.f = 1;
     op.domain = "com.example";
     op.name = "SoftLimit";
     op.inputs = &x;
@@ -60,25 +65,15 @@ static enum cameo_status run_model(const struct cameo_model *model,
     const int64_t dims[] = {5};
     struct cameo_session_options options = CAMEO_SESSION_OPTIONS_INIT;
     struct cameo_session *session;
-    struct cameo_feed feed = {0};
-    struct cameo_fetch fetch = {0};
+    const struct cameo_tensor from = cameo_tensor_of(CAMEO_FLOAT, 1, dims, x, sizeof x);
+    const struct cameo_tensor to = cameo_tensor_of(CAMEO_FLOAT, 1, dims, y, sizeof y);
+    const struct cameo_feed feed = cameo_feed_tensor("x", &from);
+    struct cameo_fetch fetch = cameo_fetch_tensor("y", &to); /* into memory of ours */
 
     options.registry = registry;
     enum cameo_status status = cameo_session_new(model, &options, &session, err);
     if (status != CAMEO_OK)
         return status;
-    feed.name = "x";
-    feed.dtype = CAMEO_FLOAT;
-    feed.rank = 1;
-    feed.dims = dims;
-    feed.data = x;
-    feed.bytes = sizeof x;
-    fetch.name = "y"; /* into memory of ours */
-    fetch.dtype = CAMEO_FLOAT;
-    fetch.rank = 1;
-    fetch.dims = dims;
-    fetch.data = y;
-    fetch.bytes = sizeof y;
     status = cameo_session_run(session, &feed, 1, &fetch, 1, NULL, err);
     for (int i = 0; status == CAMEO_OK && i < 5; i++)
         printf("%g -> %g\n", (double)x[i], (double)y[i]);

@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-static void print_value(const char *label, const struct cameo_value *value)
+static void print_value(const char *label, const struct cameo_value_info *value)
 {
     printf("%-8s %s: %s", label, value->name.data, value->type.data);
     for (int i = 0; i < value->rank; i++) {

@@ -9,7 +9,7 @@
 static enum cameo_status double_values(struct cameo_model *model, size_t index,
                                        struct cameo_error *err)
 {
-    const struct cameo_tensor *tensor = cameo_model_initializer(model, index);
+    const struct cameo_initializer *tensor = cameo_model_initializer(model, index);
     const size_t size = (size_t)tensor->bytes;
     float *values = malloc(size + 1);
     enum cameo_status status = CAMEO_NO_MEMORY;

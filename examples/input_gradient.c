@@ -25,13 +25,15 @@ static enum cameo_status control(struct cameo_session *session, struct cameo_err
     static const int64_t two[] = {2}, one[] = {1};
     const float state[2] = {0.5f, 0.4f};
     float u = 0, cost = 0, slope = 0;
-    const struct cameo_feed feeds[] = {{"state", 0, NULL, CAMEO_FLOAT, 1, two, state, sizeof state},
-                                       {"u", 0, NULL, CAMEO_FLOAT, 1, one, &u, sizeof u}};
+    const struct cameo_tensor states = cameo_tensor_of(CAMEO_FLOAT, 1, two, state, sizeof state);
+    const struct cameo_tensor us = cameo_tensor_of(CAMEO_FLOAT, 1, one, &u, sizeof u);
+    const struct cameo_tensor costs = cameo_tensor_of(CAMEO_FLOAT, 0, NULL, &cost, sizeof cost);
+    const struct cameo_tensor slopes = cameo_tensor_of(CAMEO_FLOAT, 1, one, &slope, sizeof slope);
+    const struct cameo_feed feeds[] = {cameo_feed_tensor("state", &states),
+                                       cameo_feed_tensor("u", &us)};
     /* Results land in the controller's own memory: nothing is allocated from here on. */
-    struct cameo_fetch fetches[] = {
-        {"cost", 0, &cost, sizeof cost, CAMEO_FLOAT, 0, NULL, NULL},
-        {"gradient.u", 0, &slope, sizeof slope, CAMEO_FLOAT, 1, one, NULL},
-    };
+    struct cameo_fetch fetches[] = {cameo_fetch_tensor("cost", &costs),
+                                    cameo_fetch_tensor("gradient.u", &slopes)};
 
     for (int i = 0; i < 40; i++) {
         const enum cameo_status status =

@@ -9,7 +9,7 @@
 enum { MAX_INPUTS = 16 };
 
 /* A tensor of ones for this input. */
-static enum cameo_status make_input(const struct cameo_value *input, struct cameo_datum **out,
+static enum cameo_status make_input(const struct cameo_value_info *input, struct cameo_value **out,
                                     struct cameo_error *err)
 {
     int64_t dims[64] = {0};
@@ -17,46 +17,45 @@ static enum cameo_status make_input(const struct cameo_value *input, struct came
     for (int i = 0; i < input->rank && i < 64; i++)
         dims[i] = input->dims[i].size < 0 ? 1 : input->dims[i].size;
     const enum cameo_status status =
-        cameo_datum_new(input->dtype, input->rank < 0 ? 0 : input->rank, dims, out, err);
-    for (int64_t i = 0; status == CAMEO_OK && i < cameo_datum_count(*out); i++)
-        cameo_datum_set_real(*out, i, 1);
+        cameo_value_new(input->dtype, input->rank < 0 ? 0 : input->rank, dims, out, err);
+    for (int64_t i = 0; status == CAMEO_OK && i < cameo_value_count(*out); i++)
+        cameo_value_set_real(*out, i, 1);
     return status;
 }
 
-static void print_output(const struct cameo_value *output, const struct cameo_datum *datum)
+static void print_output(const struct cameo_value_info *output, const struct cameo_value *value)
 {
     printf("%s, %s:", output->name.data, output->type.data);
-    for (int64_t i = 0; i < cameo_datum_count(datum) && i < 8; i++)
-        printf(" %g", cameo_datum_real(datum, i));
-    puts(cameo_datum_count(datum) > 8 ? " ..." : "");
+    for (int64_t i = 0; i < cameo_value_count(value) && i < 8; i++)
+        printf(" %g", cameo_value_real(value, i));
+    puts(cameo_value_count(value) > 8 ? " ..." : "");
 }
 
 static enum cameo_status run_session(struct cameo_session *session, struct cameo_error *err)
 {
-    struct cameo_feed feeds[MAX_INPUTS] = {{0}};
-    struct cameo_datum *values[MAX_INPUTS] = {0};
-    struct cameo_fetch fetch = {0}; /* the first output, in memory that the library allocates */
+    struct cameo_feed feeds[MAX_INPUTS];
+    struct cameo_value *values[MAX_INPUTS] = {0};
+    struct cameo_fetch fetch =
+        CAMEO_FETCH_INIT; /* the first output, in memory that the library allocates */
     const size_t count = cameo_session_input_count(session);
     enum cameo_status status = CAMEO_OK;
     size_t fed = 0;
 
     for (size_t i = 0; i < count && i < MAX_INPUTS && status == CAMEO_OK; i++) {
-        const struct cameo_value *input = cameo_session_input(session, i);
+        const struct cameo_value_info *input = cameo_session_input(session, i);
 
         if (input->has_default)
             continue;
         status = make_input(input, &values[i], err);
-        feeds[fed].index = i;
-        feeds[fed].datum = values[i];
-        fed++;
+        feeds[fed++] = cameo_feed_value(input->name.data, values[i]);
     }
     if (status == CAMEO_OK)
         status = cameo_session_run(session, feeds, fed, &fetch, 1, NULL, err);
     if (status == CAMEO_OK)
-        print_output(cameo_session_output(session, 0), fetch.datum);
-    cameo_datum_free(fetch.datum);
+        print_output(cameo_session_output(session, 0), fetch.value);
+    cameo_value_free(fetch.value);
     for (size_t i = 0; i < MAX_INPUTS; i++)
-        cameo_datum_free(values[i]);
+        cameo_value_free(values[i]);
     return status;
 }
 

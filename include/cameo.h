@@ -8,9 +8,16 @@
  * held.
  * - A model is loaded into a handle and freed with cameo_model_free. Whatever a function returns by
  *   const pointer belongs to the handle it was asked of, and lives as long as the handle. It is
- * never to be freed. Structs returned so may get more members at their end in later versions.
+ * never to be freed. Structs returned so may get more members at their end in later versions, and
+ *   lists of them are lists of pointers.
  * - Structs that the caller makes begin with struct_size and are made with their _INIT macro, so
- * that a program compiled today works with a library of tomorrow.
+ *   that a program compiled today works with a library of tomorrow, and the other way round. In an
+ *   array of them the first one's struct_size says how far apart they are; NULL and 0 are the same
+ *   as leaving a member out.
+ * - A few small structs never change and so need no size: cameo_error, cameo_text, cameo_entry,
+ *   cameo_dim and cameo_weights.
+ * - A value is data of a run, a value info describes an input or output, an initializer is a tensor
+ *   that the model holds, a tensor is plain memory with a type and a shape.
  * - A model may be used by several threads at once through all functions that take it const: they
  * describe, read, check, save and write. cameo_model_set_initializer and cameo_model_free need the
  * model alone. Different models are independent. Nothing here keeps global state, prints, or ends
@@ -162,6 +169,63 @@ enum cameo_dtype {
 /* "float", "int64", ..; "undefined" for a number that is no type. */
 CAMEO_API const char *cameo_dtype_name(enum cameo_dtype type);
 
+/* Where memory is. Nothing but CAMEO_DEVICE_CPU is taken today. */
+enum cameo_device {
+    CAMEO_DEVICE_CPU = 0,
+    CAMEO_DEVICE_CUDA = 1,
+    CAMEO_DEVICE_ROCM = 2,
+    CAMEO_DEVICE_METAL = 3,
+    CAMEO_DEVICE_VULKAN = 4,
+    CAMEO_DEVICE_ONEAPI = 5
+};
+
+/* Lets go of memory that the library was given: called once, by whichever thread uses it last. */
+typedef void cameo_deleter_fn(void *arg);
+
+/* A tensor as plain memory. What the library reads through one, it never writes to. */
+struct cameo_tensor {
+    size_t struct_size;
+    enum cameo_dtype dtype;
+    int rank;
+    const int64_t *dims;
+    /* How many elements lie from one to the next along each axis; NULL: row-major and dense. */
+    const int64_t *strides;
+    /* The first element. Types of less than a byte are packed as in ONNX files, the first element
+     * in the low bits; strings are struct cameo_text. It need not be aligned. */
+    void *data;
+    size_t bytes; /* of data; with strides, at least as many as they reach */
+    enum cameo_device device;
+    int device_id;
+    /* NULL: data is lent, for as long as the function that is given it says. Otherwise a call that
+     * succeeds takes it over, and deleter(deleter_arg) is called when it is needed no more; after a
+     * failure it is the caller's as before. */
+    cameo_deleter_fn *deleter;
+    void *deleter_arg;
+};
+
+#define CAMEO_TENSOR_INIT                                                                          \
+    {                                                                                              \
+        sizeof(struct cameo_tensor), CAMEO_UNDEFINED, 0, 0, 0, 0, 0, CAMEO_DEVICE_CPU, 0, 0, 0     \
+    }
+
+/* Dense memory of the caller's as a tensor; dims are not copied. */
+static inline struct cameo_tensor cameo_tensor_of(enum cameo_dtype dtype, int rank,
+                                                  const int64_t *dims, const void *data,
+                                                  size_t bytes)
+{
+    struct cameo_tensor tensor = CAMEO_TENSOR_INIT;
+
+    tensor.dtype = dtype;
+    tensor.rank = rank;
+    tensor.dims = dims;
+    tensor.data = (void *)data;
+    tensor.bytes = bytes;
+    return tensor;
+}
+
+/* How many elements; -1 when the shape makes no sense. */
+CAMEO_API int64_t cameo_tensor_count(const struct cameo_tensor *tensor);
+
 /* ---- loading ---- */
 
 struct cameo_model;
@@ -199,6 +263,19 @@ CAMEO_API enum cameo_status cameo_model_load_memory(const void *bytes, size_t si
                                                     const struct cameo_load_options *options,
                                                     struct cameo_model **out,
                                                     struct cameo_error *err);
+
+/* Being told what is worth knowing and no failure: a backend library that was not found and why,
+ * what a model does that ONNX does not allow, what was changed to make it trainable, who computes a
+ * node and why not somebody faster, files that were written. */
+enum cameo_log_level { CAMEO_LOG_DEBUG = 0, CAMEO_LOG_INFO = 1, CAMEO_LOG_WARNING = 2 };
+
+/* A sentence, as in struct cameo_error, good for the call. Called on the thread whose call it is
+ * about, with nothing locked. */
+typedef void cameo_log_fn(void *arg, enum cameo_log_level level, const char *message);
+
+/* From now on log is told about the model, about what is derived from it, and about sessions and
+ * trainers of both. NULL: nobody is, as at first. Needs the model alone, as no session runs. */
+CAMEO_API void cameo_model_set_log(struct cameo_model *model, cameo_log_fn *log, void *arg);
 
 /* Ends the model and everything that was borrowed from it. NULL is fine. */
 CAMEO_API void cameo_model_free(struct cameo_model *model);
@@ -262,7 +339,7 @@ enum cameo_kind {
 };
 
 /* An input or output. */
-struct cameo_value {
+struct cameo_value_info {
     struct cameo_text name;
     /* "float[N,3,224,224]"; "float" is a scalar, "float[]" any rank, "?" any size */
     struct cameo_text type;
@@ -276,7 +353,7 @@ struct cameo_value {
 };
 
 /* An initializer of the graph or of a training algorithm. */
-struct cameo_tensor {
+struct cameo_initializer {
     struct cameo_text name;
     enum cameo_dtype dtype;
     size_t rank;
@@ -313,9 +390,9 @@ struct cameo_training {
     /* key: variable, value: where it comes from */
     const struct cameo_entry *initialization_bindings, *update_bindings;
     size_t input_count; /* what a step must be fed beside the inputs of the graph */
-    const struct cameo_value *const *inputs;
+    const struct cameo_value_info *const *inputs;
     size_t output_count; /* of the algorithm */
-    const struct cameo_value *const *outputs;
+    const struct cameo_value_info *const *outputs;
     size_t state_count; /* variables that this entry's bindings write */
     const struct cameo_text *states;
 };
@@ -335,12 +412,12 @@ CAMEO_API const struct cameo_opset *cameo_model_opset(const struct cameo_model *
                                                       size_t index);
 CAMEO_API const struct cameo_entry *cameo_model_metadata(const struct cameo_model *model,
                                                          size_t index);
-CAMEO_API const struct cameo_value *cameo_model_input(const struct cameo_model *model,
-                                                      size_t index);
-CAMEO_API const struct cameo_value *cameo_model_output(const struct cameo_model *model,
-                                                       size_t index);
-CAMEO_API const struct cameo_tensor *cameo_model_initializer(const struct cameo_model *model,
-                                                             size_t index);
+CAMEO_API const struct cameo_value_info *cameo_model_input(const struct cameo_model *model,
+                                                           size_t index);
+CAMEO_API const struct cameo_value_info *cameo_model_output(const struct cameo_model *model,
+                                                            size_t index);
+CAMEO_API const struct cameo_initializer *cameo_model_initializer(const struct cameo_model *model,
+                                                                  size_t index);
 CAMEO_API const struct cameo_operator *cameo_model_operator(const struct cameo_model *model,
                                                             size_t index);
 CAMEO_API const struct cameo_function *cameo_model_function(const struct cameo_model *model,
@@ -358,6 +435,116 @@ CAMEO_API const struct cameo_text *cameo_model_note(const struct cameo_model *mo
  * leaves *index alone, when there is none. */
 CAMEO_API bool cameo_model_find_initializer(const struct cameo_model *model, const char *name,
                                             size_t *index);
+
+/* ---- nodes and edges ----
+ *
+ * The graph as the file has it, to be gone through: every node with its attributes, every edge with
+ * who makes it and who reads it. Gathered when first asked for; all of it lives as long as the
+ * model, and describes it as it was then: ask again after it was prepared or stripped. */
+
+struct cameo_graph;
+
+enum cameo_graph_kind {
+    CAMEO_GRAPH_MAIN = 0,
+    CAMEO_GRAPH_FUNCTION = 1,       /* the body of a function, by its number */
+    CAMEO_GRAPH_INITIALIZATION = 2, /* of an entry of training_info, by its number */
+    CAMEO_GRAPH_ALGORITHM = 3
+};
+
+/* Numbered as in ONNX files. */
+enum cameo_attribute_kind {
+    CAMEO_ATTRIBUTE_NONE = 0, /* the file does not say */
+    CAMEO_ATTRIBUTE_FLOAT = 1,
+    CAMEO_ATTRIBUTE_INT = 2,
+    CAMEO_ATTRIBUTE_STRING = 3,
+    CAMEO_ATTRIBUTE_TENSOR = 4,
+    CAMEO_ATTRIBUTE_GRAPH = 5,
+    CAMEO_ATTRIBUTE_FLOATS = 6,
+    CAMEO_ATTRIBUTE_INTS = 7,
+    CAMEO_ATTRIBUTE_STRINGS = 8,
+    CAMEO_ATTRIBUTE_TENSORS = 9,
+    CAMEO_ATTRIBUTE_GRAPHS = 10,
+    CAMEO_ATTRIBUTE_SPARSE_TENSOR = 11,
+    CAMEO_ATTRIBUTE_SPARSE_TENSORS = 12,
+    CAMEO_ATTRIBUTE_TYPE = 13,
+    CAMEO_ATTRIBUTE_TYPES = 14
+};
+
+/* An attribute of a node. The members of its kind count; graphs has the one or all, and so have
+ * types. */
+struct cameo_node_attribute {
+    struct cameo_text name;
+    enum cameo_attribute_kind kind;
+    struct cameo_text refers_to; /* in a function: the attribute of the call that it takes; or "" */
+    float f;
+    int64_t i;
+    struct cameo_text s;
+    size_t float_count, int_count, string_count;
+    const float *floats;
+    const int64_t *ints;
+    const struct cameo_text *strings;
+    size_t tensor_count; /* see cameo_attribute_tensor; sparse ones are not counted */
+    size_t graph_count;
+    const struct cameo_graph *const *graphs;
+    size_t type_count;
+    const struct cameo_text *types; /* "float[N,3]" */
+};
+
+struct cameo_node {
+    const struct cameo_graph *graph; /* that it is in, at this index */
+    size_t index;
+    struct cameo_text name, domain, op_type, overload, doc_string;
+    size_t input_count, output_count, attribute_count;
+    const struct cameo_text *inputs, *outputs; /* names of edges; "": left out */
+    const struct cameo_node_attribute *const *attributes;
+};
+
+enum cameo_edge_origin {
+    CAMEO_EDGE_UNDEFINED = 0, /* nothing makes it: the model is broken */
+    CAMEO_EDGE_NODE = 1,
+    CAMEO_EDGE_INPUT = 2, /* of the graph, with or without a default */
+    CAMEO_EDGE_INITIALIZER = 3,
+    CAMEO_EDGE_OUTER = 4 /* it is an edge of a graph around this one */
+};
+
+/* What ONNX has names for: from what makes it to all that read it. */
+struct cameo_edge {
+    struct cameo_text name;
+    enum cameo_edge_origin origin;
+    const struct cameo_node *maker; /* a node, of whose outputs it is this; or NULL */
+    size_t maker_output;
+    /* Nodes that read it, nodes of graphs inside this one's included, and as which input. */
+    size_t reader_count;
+    const struct cameo_node *const *readers;
+    const size_t *reader_inputs;
+    bool is_output;                      /* of the graph */
+    const struct cameo_value_info *info; /* its type, if the file says it; or NULL */
+    const struct cameo_edge *outer;      /* CAMEO_EDGE_OUTER: that edge */
+};
+
+/* CAMEO_NOT_FOUND when there is none. */
+CAMEO_API enum cameo_status cameo_model_graph(const struct cameo_model *model,
+                                              enum cameo_graph_kind kind, size_t index,
+                                              const struct cameo_graph **out,
+                                              struct cameo_error *err);
+CAMEO_API struct cameo_text cameo_graph_name(const struct cameo_graph *graph);
+/* The node that a graph is an attribute of; NULL: it is in none. */
+CAMEO_API const struct cameo_node *cameo_graph_owner(const struct cameo_graph *graph);
+/* In the order of the file. NULL past the end. */
+CAMEO_API size_t cameo_graph_node_count(const struct cameo_graph *graph);
+CAMEO_API const struct cameo_node *cameo_graph_node(const struct cameo_graph *graph, size_t index);
+/* Inputs, initializers and outputs of nodes first. NULL past the end, and where there is no such.
+ */
+CAMEO_API size_t cameo_graph_edge_count(const struct cameo_graph *graph);
+CAMEO_API const struct cameo_edge *cameo_graph_edge(const struct cameo_graph *graph, size_t index);
+CAMEO_API const struct cameo_edge *cameo_graph_find_edge(const struct cameo_graph *graph,
+                                                         const char *name);
+/* A tensor of an attribute as a value, the caller's to free. */
+struct cameo_value;
+CAMEO_API enum cameo_status cameo_attribute_tensor(const struct cameo_model *model,
+                                                   const struct cameo_node_attribute *attribute,
+                                                   size_t index, struct cameo_value **out,
+                                                   struct cameo_error *err);
 
 /* ---- the values of initializers ----
  *
@@ -505,46 +692,95 @@ CAMEO_API const struct cameo_finding *cameo_findings_at(const struct cameo_findi
  * caller's to free, unless it was given by const pointer: then it belongs to where it was asked of.
  */
 
-struct cameo_datum;
+struct cameo_value;
 
 /* A tensor of zeros, or of empty strings. */
-CAMEO_API enum cameo_status cameo_datum_new(enum cameo_dtype dtype, int rank, const int64_t *dims,
-                                            struct cameo_datum **out, struct cameo_error *err);
-CAMEO_API void cameo_datum_free(struct cameo_datum *datum); /* NULL is fine */
+CAMEO_API enum cameo_status cameo_value_new(enum cameo_dtype dtype, int rank, const int64_t *dims,
+                                            struct cameo_value **out, struct cameo_error *err);
+/* A tensor over memory of the caller's, without a copy. Without a deleter it is lent until the
+ * value is freed; with one it is taken over, and let go when neither the value nor what was made of
+ * it needs it. Memory with strides or that is not aligned for its type, and strings, are copied. */
+CAMEO_API enum cameo_status cameo_value_from_tensor(const struct cameo_tensor *tensor,
+                                                    struct cameo_value **out,
+                                                    struct cameo_error *err);
+/* A tensor of strings, which end with NUL and are copied. cameo_value_from_tensor takes those that
+ * hold one, as struct cameo_text. */
+CAMEO_API enum cameo_status cameo_value_new_strings(int rank, const int64_t *dims,
+                                                    const char *const *strings,
+                                                    struct cameo_value **out,
+                                                    struct cameo_error *err);
+/* A sequence of values of one kind, tensors of one element type. Items stay the caller's to free;
+ * the sequence refers to the same memory, unless it was lent: that is copied. */
+CAMEO_API enum cameo_status cameo_value_new_sequence(const struct cameo_value *const *items,
+                                                     size_t count, struct cameo_value **out,
+                                                     struct cameo_error *err);
+/* A map: keys is a tensor of rank 1, integers or strings, and each has an item. */
+CAMEO_API enum cameo_status cameo_value_new_map(const struct cameo_value *keys,
+                                                const struct cameo_value *const *items,
+                                                struct cameo_value **out, struct cameo_error *err);
+/* An optional with content, which is that content once more, or without: NULL. */
+CAMEO_API enum cameo_status cameo_value_new_optional(const struct cameo_value *content,
+                                                     struct cameo_value **out,
+                                                     struct cameo_error *err);
+CAMEO_API void cameo_value_free(struct cameo_value *value); /* NULL is fine */
 
-CAMEO_API enum cameo_kind cameo_datum_kind(const struct cameo_datum *datum);
+CAMEO_API enum cameo_kind cameo_value_kind(const struct cameo_value *value);
 /* Of tensors; of a map these speak of its keys. All others have CAMEO_UNDEFINED, rank 0, no
  * elements. */
-CAMEO_API enum cameo_dtype cameo_datum_dtype(const struct cameo_datum *datum);
-CAMEO_API int cameo_datum_rank(const struct cameo_datum *datum);
-CAMEO_API const int64_t *cameo_datum_dims(const struct cameo_datum *datum);
-CAMEO_API int64_t cameo_datum_count(const struct cameo_datum *datum); /* elements */
+CAMEO_API enum cameo_dtype cameo_value_dtype(const struct cameo_value *value);
+CAMEO_API int cameo_value_rank(const struct cameo_value *value);
+CAMEO_API const int64_t *cameo_value_dims(const struct cameo_value *value);
+CAMEO_API int64_t cameo_value_count(const struct cameo_value *value); /* elements */
 /* Elements in row-major order, types of less than a byte packed as in ONNX files; strings are
  * struct cameo_text. */
-CAMEO_API const void *cameo_datum_data(const struct cameo_datum *datum);
-CAMEO_API size_t cameo_datum_bytes(const struct cameo_datum *datum);
-/* The same memory for writing, of a value that the caller made. Of strings NULL. */
-CAMEO_API void *cameo_datum_values(struct cameo_datum *datum);
+CAMEO_API const void *cameo_value_data(const struct cameo_value *value);
+CAMEO_API size_t cameo_value_bytes(const struct cameo_value *value);
+/* The same memory for writing, of a value that the caller made. NULL for strings, and for memory
+ * that came as to be read only. */
+CAMEO_API void *cameo_value_mutable_data(struct cameo_value *value);
 /* One element of any type but complex and string, as a number; 0 past the end. */
-CAMEO_API double cameo_datum_real(const struct cameo_datum *datum, int64_t index);
+CAMEO_API double cameo_value_real(const struct cameo_value *value, int64_t index);
 /* One element of an integer or bool tensor; of uint64, its bits. */
-CAMEO_API int64_t cameo_datum_integer(const struct cameo_datum *datum, int64_t index);
+CAMEO_API int64_t cameo_value_integer(const struct cameo_value *value, int64_t index);
 /* One element of a string tensor; "" past the end. */
-CAMEO_API struct cameo_text cameo_datum_string(const struct cameo_datum *datum, int64_t index);
+CAMEO_API struct cameo_text cameo_value_string(const struct cameo_value *value, int64_t index);
 /* Sets one element of a value that the caller made, rounded to its type. Complex and string tensors
  * are left alone. */
-CAMEO_API void cameo_datum_set_real(struct cameo_datum *datum, int64_t index, double value);
+CAMEO_API void cameo_value_set_real(struct cameo_value *value, int64_t index, double number);
 /* Of sequences and maps. NULL past the end. */
-CAMEO_API size_t cameo_datum_item_count(const struct cameo_datum *datum);
-CAMEO_API const struct cameo_datum *cameo_datum_item(const struct cameo_datum *datum, size_t index);
+CAMEO_API size_t cameo_value_item_count(const struct cameo_value *value);
+CAMEO_API const struct cameo_value *cameo_value_item(const struct cameo_value *value, size_t index);
+
+/* Tensors of other libraries, through DLPack; cameo_dlpack.h has the structs for programs that do
+ * not have dlpack.h. */
+struct DLManagedTensor;
+struct DLManagedTensorVersioned;
+/* Takes the tensor over, without a copy where it is dense memory of the CPU, aligned for its type,
+ * and lets go of it when neither the value nor what was made of it needs it. What is flagged as to
+ * be read only stays so. After a failure it is the caller's as before. */
+CAMEO_API enum cameo_status cameo_value_from_dlpack(struct DLManagedTensorVersioned *tensor,
+                                                    struct cameo_value **out,
+                                                    struct cameo_error *err);
+CAMEO_API enum cameo_status cameo_value_from_dlpack_unversioned(struct DLManagedTensor *tensor,
+                                                                struct cameo_value **out,
+                                                                struct cameo_error *err);
+/* The memory of a tensor for others, who call its deleter when they are done; it may outlive the
+ * value. It is flagged as to be read only where others than this value read it, and copied where it
+ * is lent. The older form has no flags: what may not be written to is copied. */
+CAMEO_API enum cameo_status cameo_value_to_dlpack(const struct cameo_value *value,
+                                                  struct DLManagedTensorVersioned **out,
+                                                  struct cameo_error *err);
+CAMEO_API enum cameo_status cameo_value_to_dlpack_unversioned(const struct cameo_value *value,
+                                                              struct DLManagedTensor **out,
+                                                              struct cameo_error *err);
 
 /* ---- files of arrays ---- */
 
 struct cameo_arrays;
 
 /* Opens .npy, .npz, .safetensors or .pb (an ONNX message). Values stay views into the file where
- * they can. A .pb file does not say what it holds: kind does (a cameo_value has it), and is ignored
- * otherwise; CAMEO_KIND_NONE means a tensor. */
+ * they can. A .pb file does not say what it holds: kind does (a cameo_value_info has it), and is
+ * ignored otherwise; CAMEO_KIND_NONE means a tensor. */
 CAMEO_API enum cameo_status cameo_arrays_open(const char *path, enum cameo_kind kind,
                                               struct cameo_arrays **out, struct cameo_error *err);
 
@@ -575,13 +811,13 @@ CAMEO_API size_t cameo_arrays_count(const struct cameo_arrays *arrays);
 /* "" where the format has no names; NULL data past the end. */
 CAMEO_API struct cameo_text cameo_arrays_name(const struct cameo_arrays *arrays, size_t index);
 /* NULL past the end, and where the array was not loaded. */
-CAMEO_API const struct cameo_datum *cameo_arrays_at(const struct cameo_arrays *arrays,
+CAMEO_API const struct cameo_value *cameo_arrays_at(const struct cameo_arrays *arrays,
                                                     size_t index);
 /* Writes values under their names to a file of one of these endings, whole or not at all. .npy and
  * .pb hold one value and only .pb holds what is no tensor. Types that NumPy has not are widened in
  * .npy and .npz: narrow floats to float32, narrow integers to bytes. */
 CAMEO_API enum cameo_status cameo_arrays_save(const char *path, const char *const *names,
-                                              const struct cameo_datum *const *values, size_t count,
+                                              const struct cameo_value *const *values, size_t count,
                                               struct cameo_error *err);
 
 /* ---- operators of one's own ----
@@ -608,6 +844,7 @@ enum cameo_operand_kind {
 
 /* An input or output: a tensor. */
 struct cameo_operand {
+    size_t struct_size;
     const char *name;
     /* Operands that name the same variable have the same type, as "T" in ONNX; NULL: its own. */
     const char *variable;
@@ -615,16 +852,14 @@ struct cameo_operand {
     enum cameo_operand_kind kind;
 };
 
-enum cameo_attribute_kind {
-    CAMEO_ATTRIBUTE_FLOAT = 1,
-    CAMEO_ATTRIBUTE_INT = 2,
-    CAMEO_ATTRIBUTE_STRING = 3,
-    CAMEO_ATTRIBUTE_FLOATS = 6,
-    CAMEO_ATTRIBUTE_INTS = 7,
-    CAMEO_ATTRIBUTE_STRINGS = 8
-};
+#define CAMEO_OPERAND_INIT                                                                         \
+    {                                                                                              \
+        sizeof(struct cameo_operand), 0, 0, 0, CAMEO_OPERAND_SINGLE                                \
+    }
 
+/* Of the kinds from FLOAT to STRING and from FLOATS to STRINGS. */
 struct cameo_attribute {
+    size_t struct_size;
     const char *name;
     enum cameo_attribute_kind kind;
     bool required;
@@ -633,6 +868,11 @@ struct cameo_attribute {
     int64_t i;
     const char *s;
 };
+
+#define CAMEO_ATTRIBUTE_INIT                                                                       \
+    {                                                                                              \
+        sizeof(struct cameo_attribute), 0, CAMEO_ATTRIBUTE_INT, false, false, 0, 0, 0              \
+    }
 
 typedef enum cameo_status cameo_infer_fn(struct cameo_infer *in, void *arg);
 typedef enum cameo_status cameo_run_fn(struct cameo_call *call, void *arg);
@@ -726,23 +966,14 @@ CAMEO_API enum cameo_status cameo_use_give(struct cameo_use *use, const char *te
 CAMEO_API enum cameo_status cameo_use_fail(struct cameo_use *use, enum cameo_status status,
                                            const char *reason);
 
-/* For run: a tensor as plain memory, good until run returns. */
-struct cameo_tensor_view {
-    enum cameo_dtype dtype;
-    int rank;
-    const int64_t *dims;
-    int64_t count; /* elements */
-    size_t bytes;
-    void *data; /* of inputs to be read only; of strings struct cameo_text, here without NUL */
-};
-
 CAMEO_API size_t cameo_call_input_count(const struct cameo_call *call);
 CAMEO_API size_t cameo_call_output_count(const struct cameo_call *call);
-/* False when the operand is absent, or the output not wanted. */
+/* The operand as plain memory, good until run returns; inputs are only to be read, and strings here
+ * have no NUL. False when it is absent, or the output not wanted. out is made with its _INIT macro.
+ */
 CAMEO_API bool cameo_call_input(const struct cameo_call *call, size_t index,
-                                struct cameo_tensor_view *out);
-CAMEO_API bool cameo_call_output(struct cameo_call *call, size_t index,
-                                 struct cameo_tensor_view *out);
+                                struct cameo_tensor *out);
+CAMEO_API bool cameo_call_output(struct cameo_call *call, size_t index, struct cameo_tensor *out);
 /* Of an operator with sizes_at_run: before cameo_call_output. */
 CAMEO_API enum cameo_status cameo_call_allocate(struct cameo_call *call, size_t output,
                                                 enum cameo_dtype dtype, int rank,
@@ -799,38 +1030,86 @@ CAMEO_API size_t cameo_session_expanded(const struct cameo_session *session);
  * make them. NULL past the end. */
 CAMEO_API size_t cameo_session_input_count(const struct cameo_session *session);
 CAMEO_API size_t cameo_session_output_count(const struct cameo_session *session);
-CAMEO_API const struct cameo_value *cameo_session_input(const struct cameo_session *session,
-                                                        size_t index);
-CAMEO_API const struct cameo_value *cameo_session_output(const struct cameo_session *session,
-                                                         size_t index);
+CAMEO_API const struct cameo_value_info *cameo_session_input(const struct cameo_session *session,
+                                                             size_t index);
+CAMEO_API const struct cameo_value_info *cameo_session_output(const struct cameo_session *session,
+                                                              size_t index);
 
-/* What the caller feeds to one input: memory of its own, which is borrowed for the call, or a
- * value. */
+/* What the caller feeds to one input: a value, or memory of its own, which is lent for the call. */
 struct cameo_feed {
+    size_t struct_size;
     const char *name; /* of the input; NULL: index counts */
     size_t index;
-    const struct cameo_datum *datum; /* not NULL: this value, and the members below mean nothing */
-    enum cameo_dtype dtype;
-    int rank;
-    const int64_t *dims;
-    const void *data; /* row-major; strings are struct cameo_text */
-    size_t bytes;     /* of data */
+    const struct cameo_value *value;
+    const struct cameo_tensor *tensor; /* where value is NULL */
 };
+
+#define CAMEO_FEED_INIT                                                                            \
+    {                                                                                              \
+        sizeof(struct cameo_feed), 0, 0, 0, 0                                                      \
+    }
 
 /* What the caller wants back. */
 struct cameo_fetch {
+    size_t struct_size;
     const char *name; /* of the output; NULL: index counts */
     size_t index;
-    /* Memory of the caller's for the result, which must be of exactly this type and shape; NULL:
-     * the result comes as datum, the caller's to free. Strings always come as datum. It may begin
-     * anywhere, but must not be that of an input or of another result. */
-    void *data;
-    size_t bytes;
-    enum cameo_dtype dtype;
-    int rank;
-    const int64_t *dims;
-    struct cameo_datum *datum; /* set by the run */
+    /* Memory of the caller's for the result, dense and of exactly the type and shape of it; NULL:
+     * the result comes as value, the caller's to free. Strings always come as value. It must not be
+     * memory of an input or of another result. */
+    const struct cameo_tensor *tensor;
+    struct cameo_value *value; /* set by the run */
 };
+
+#define CAMEO_FETCH_INIT                                                                           \
+    {                                                                                              \
+        sizeof(struct cameo_fetch), 0, 0, 0, 0                                                     \
+    }
+
+/* Feeds and fetches by name; what they point at is not copied. */
+static inline struct cameo_feed cameo_feed_value(const char *name, const struct cameo_value *value)
+{
+    struct cameo_feed feed = CAMEO_FEED_INIT;
+
+    feed.name = name;
+    feed.value = value;
+    return feed;
+}
+
+static inline struct cameo_feed cameo_feed_tensor(const char *name,
+                                                  const struct cameo_tensor *tensor)
+{
+    struct cameo_feed feed = CAMEO_FEED_INIT;
+
+    feed.name = name;
+    feed.tensor = tensor;
+    return feed;
+}
+
+static inline struct cameo_fetch cameo_fetch_value(const char *name)
+{
+    struct cameo_fetch fetch = CAMEO_FETCH_INIT;
+
+    fetch.name = name;
+    return fetch;
+}
+
+static inline struct cameo_fetch cameo_fetch_tensor(const char *name,
+                                                    const struct cameo_tensor *tensor)
+{
+    struct cameo_fetch fetch = CAMEO_FETCH_INIT;
+
+    fetch.name = name;
+    fetch.tensor = tensor;
+    return fetch;
+}
+
+/* One of several feeds that the library made, whose structs may be longer than the caller's. */
+static inline const struct cameo_feed *cameo_feed_at(const struct cameo_feed *feeds, size_t index)
+{
+    return (const struct cameo_feed *)(const void *)((const char *)feeds +
+                                                     index * feeds->struct_size);
+}
 
 /* Stops runs from another thread, or from a signal handler. May serve any number of runs. */
 struct cameo_cancel;
@@ -869,7 +1148,7 @@ struct cameo_run_options {
 
 /* Runs the model once. Inputs that are not fed take their default, if they have one. A wrong name,
  * type, rank or size is one sentence that names the input; the session lives on. After a failure no
- * datum is set. options may be NULL. */
+ * value is set. options may be NULL. */
 CAMEO_API enum cameo_status cameo_session_run(struct cameo_session *session,
                                               const struct cameo_feed *feeds, size_t feed_count,
                                               struct cameo_fetch *fetches, size_t fetch_count,
@@ -883,15 +1162,27 @@ CAMEO_API enum cameo_status cameo_session_run(struct cameo_session *session,
  * the model would refuse those, within a fixed amount of work. */
 
 struct cameo_size {
+    size_t struct_size;
     const char *symbol; /* "batch" */
     int64_t size;
 };
 
+#define CAMEO_SIZE_INIT                                                                            \
+    {                                                                                              \
+        sizeof(struct cameo_size), 0, 0                                                            \
+    }
+
 struct cameo_input_shape {
+    size_t struct_size;
     const char *input;
     int rank;
     const int64_t *dims;
 };
+
+#define CAMEO_INPUT_SHAPE_INIT                                                                     \
+    {                                                                                              \
+        sizeof(struct cameo_input_shape), 0, 0, 0                                                  \
+    }
 
 struct cameo_make_options {
     size_t struct_size;
@@ -932,7 +1223,7 @@ CAMEO_API enum cameo_status cameo_session_make_inputs(const struct cameo_session
                                                       struct cameo_made_inputs **out,
                                                       struct cameo_error *err);
 CAMEO_API void cameo_made_inputs_free(struct cameo_made_inputs *made); /* NULL is fine */
-/* The values, for cameo_session_run; *count receives how many. */
+/* The values, for cameo_session_run; *count receives how many. cameo_feed_at gives one of them. */
 CAMEO_API const struct cameo_feed *cameo_made_inputs_feeds(const struct cameo_made_inputs *made,
                                                            size_t *count);
 /* NULL past the last. */
@@ -1025,13 +1316,13 @@ cameo_model_training_blockers(struct cameo_model *model,
 
 /* What a step must be fed. NULL past the end. */
 CAMEO_API size_t cameo_trainer_input_count(const struct cameo_trainer *trainer);
-CAMEO_API const struct cameo_value *cameo_trainer_input(const struct cameo_trainer *trainer,
-                                                        size_t index);
+CAMEO_API const struct cameo_value_info *cameo_trainer_input(const struct cameo_trainer *trainer,
+                                                             size_t index);
 
 /* What training changes: weights, moments of the optimizer, counters. NULL past the end. */
 CAMEO_API size_t cameo_trainer_variable_count(const struct cameo_trainer *trainer);
-CAMEO_API const struct cameo_tensor *cameo_trainer_variable(const struct cameo_trainer *trainer,
-                                                            size_t index);
+CAMEO_API const struct cameo_initializer *
+cameo_trainer_variable(const struct cameo_trainer *trainer, size_t index);
 /* The number of the one called so, or cameo_trainer_variable_count. */
 CAMEO_API size_t cameo_trainer_find_variable(const struct cameo_trainer *trainer, const char *name);
 /* Copies its values, row-major; size must be that of all of them. */
@@ -1088,19 +1379,33 @@ CAMEO_API enum cameo_status cameo_trainer_step(struct cameo_trainer *trainer,
 /* A step by halves, of a trainer that was made with the option gradients. The first computes loss
  * and gradients from a batch; no variable changes. Then the gradients may be read, changed and put
  * back: averaged over machines, clipped, replaced. The second computes the update from them as they
- * are then (accumulation, clipping and the optimizer of the training come after them) and changes
- * all variables at once. cameo_trainer_step does both. Computing again, instead of applying, begins
- * anew. Each half fills the scalars that it knows; scalars may be NULL.
+ * are then (accumulation, clipping and the optimizer of the training come after them). Training
+ * info of several entries is computed and applied entry by entry, in order: a step is as many pairs
+ * of calls as there are entries. Each entry is fed a batch of its own and sees what those before it
+ * wrote; the last one changes all variables at once and ends the step. cameo_trainer_step does all
+ * of it. Computing again, instead of applying, begins the entry anew. Where computing or applying
+ * fails, all is as before the step and the first entry is next. Each half fills the scalars that it
+ * knows; scalars may be NULL.
  *
- * It needs one entry of training info, whose update follows from its Gradient nodes; what cannot be
- * split is told by cameo_trainer_new. */
+ *     for (size_t i = 0; i < cameo_trainer_entry_count(trainer); i++) {
+ *         cameo_trainer_compute(trainer, feeds, feed_count, scalars, &err);
+ *         ..                                  the gradients of entry i
+ *         cameo_trainer_apply(trainer, scalars, &err);
+ *     }
+ *
+ * It needs an update that follows from Gradient nodes; what cannot be split is told by
+ * cameo_trainer_new. An entry without gradients is computed by its first half. */
+CAMEO_API size_t cameo_trainer_entry_count(const struct cameo_trainer *trainer);
+/* The entry that is computed next, or is computed and not applied yet. */
+CAMEO_API size_t cameo_trainer_next_entry(const struct cameo_trainer *trainer);
 CAMEO_API enum cameo_status cameo_trainer_compute(struct cameo_trainer *trainer,
                                                   const struct cameo_feed *feeds, size_t feed_count,
                                                   double *scalars, struct cameo_error *err);
 CAMEO_API enum cameo_status cameo_trainer_apply(struct cameo_trainer *trainer, double *scalars,
                                                 struct cameo_error *err);
 /* Flat, in the order and at the places of the parameters. There from cameo_trainer_compute until
- * cameo_trainer_apply. */
+ * cameo_trainer_apply, for the entry that was computed: parameters that it does not differentiate
+ * by read as 0, and what is set for them is not used. */
 CAMEO_API enum cameo_status cameo_trainer_read_gradients(const struct cameo_trainer *trainer,
                                                          void *values, size_t size,
                                                          struct cameo_error *err);
@@ -1169,7 +1474,7 @@ CAMEO_API enum cameo_status cameo_trainer_evaluate(struct cameo_trainer *trainer
                                                    size_t feed_count, struct cameo_measure *out,
                                                    struct cameo_error *err);
 /* Runs the inference graph with the variables as they are now; feeds and fetches are those of a
- * session, results always come as datum. */
+ * session, results always come as value. */
 CAMEO_API enum cameo_status cameo_trainer_predict(struct cameo_trainer *trainer,
                                                   const struct cameo_feed *feeds, size_t feed_count,
                                                   struct cameo_fetch *fetches, size_t fetch_count,
@@ -1373,7 +1678,7 @@ struct cameo_choice {
 };
 
 struct cameo_preparation {
-    const struct cameo_choice *choices;
+    const struct cameo_choice *const *choices;
     size_t choice_count;
     const struct cameo_text
         *changes; /* sentences: what of the model was raised, lifted, bypassed */
@@ -1407,6 +1712,15 @@ CAMEO_API enum cameo_status cameo_model_gradient(const struct cameo_model *model
                                                  const char *const *wrt, size_t wrt_count,
                                                  bool portable, struct cameo_model **out,
                                                  struct cameo_error *err);
+
+/* How an operator is differentiated, as Markdown: the section about it in docs/gradients.md. It has
+ * the formula, what is chosen where the operator is not smooth, operands without a gradient, what
+ * is kept from the forward pass, and the graph that its rule emits for an example. domain NULL:
+ * that of ai.onnx, or of whichever domain has it; name may be "domain.Name". opset 0: the newest;
+ * for an older one, says how its version is upgraded. An unknown operator is CAMEO_NOT_FOUND. */
+CAMEO_API enum cameo_status cameo_operator_gradient(const char *domain, const char *name,
+                                                    int64_t opset, cameo_write_fn *write, void *to,
+                                                    struct cameo_error *err);
 
 /* ---- optimizing ---- */
 
@@ -1453,7 +1767,7 @@ struct cameo_pass_result {
 };
 
 struct cameo_optimization {
-    const struct cameo_pass_result *passes;
+    const struct cameo_pass_result *const *passes;
     size_t pass_count;
     size_t nodes_before;              /* of the model that was given */
     size_t nodes;                     /* a fused group is one */

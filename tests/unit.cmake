@@ -49,5 +49,5 @@ foreach(source ${UNIT_TESTS})
   set_target_properties(${target} PROPERTIES OUTPUT_NAME ${program} RUNTIME_OUTPUT_DIRECTORY
                                              ${folder})
   string(REPLACE "/test_" "/" short unit/${name})
-  cameo_add_test(${short} unit $<TARGET_FILE:${target}>)
+  cameo_add_test(${short} unit ${CMAKE_CROSSCOMPILING_EMULATOR} $<TARGET_FILE:${target}>)
 endforeach()

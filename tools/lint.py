@@ -25,6 +25,7 @@ BANNED = "sprintf vsprintf strcpy strcat strtok atoi atol atof gets alloca".spli
 # The library returns a status; what it does not do is print or end the process.
 BANNED_IN_LIBRARY = "printf vprintf puts putchar perror exit _Exit quick_exit abort".split()
 LONGEST = 800
+PUBLIC = {path.name for path in (ROOT / "include").glob("*.h")}
 WARNINGS = ("-Wall -Wextra -Wpedantic -Wshadow -Wvla -Wmissing-prototypes -Wconversion "
             "-Werror").split()
 
@@ -113,12 +114,12 @@ def check_layers():
             continue
         for number, kind, name in includes(path):
             if kind == "<":
-                if name == "cameo.h":
-                    found.append(place(path, number, 'cameo.h is included as "cameo.h"'))
+                if name in PUBLIC:
+                    found.append(place(path, number, f'{name} is included as "{name}"'))
                 continue
-            if name == "cameo.h":
+            if name in PUBLIC:
                 if folder != "api":
-                    found.append(place(path, number, "only api/ may include cameo.h"))
+                    found.append(place(path, number, f"only api/ may include {name}"))
                 continue
             if "/" not in name:
                 found.append(place(path, number, f'"{name}" is not rooted at src/'))
@@ -133,7 +134,7 @@ def check_layers():
 
 
 def check_public():
-    """cli/ and examples/ see cameo.h only"""
+    """cli/ and examples/ see the public headers only"""
     found = []
     for folder in ("cli", "examples"):
         for path in files(".c", ".h", folders=(folder,)):
@@ -164,12 +165,11 @@ def check_headers():
 
 
 def check_public_header():
-    """cameo.h is C99 and C++17 clean"""
-    path = ROOT / "include/cameo.h"
-    if not path.exists():
-        return []
-    found = compile_alone(path, "-std=c99", "-pedantic-errors")
-    found += compile_alone(path, "-std=c++17", "-pedantic-errors", language="c++")
+    """public headers are C99 and C++17 clean"""
+    found = []
+    for path in files(".h", folders=("include",)):
+        found += compile_alone(path, "-std=c99", "-pedantic-errors")
+        found += compile_alone(path, "-std=c++17", "-pedantic-errors", language="c++")
     return found
 
 
@@ -371,6 +371,18 @@ def generated_by(tool):
     return [place(ROOT / "tools" / tool, 1, "finds its files out of date: run `make gen`")]
 
 
+def check_abi():
+    """exported symbols, layouts and numbers are those of data/abi.list"""
+    done = subprocess.run([sys.executable, str(ROOT / "tools/abi.py"), "--check"], stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, text=True, cwd=ROOT)
+    if done.returncode == 2:
+        raise Skipped(done.stdout.strip())
+    if done.returncode == 0:
+        return []
+    print(done.stdout.strip()[-4000:])
+    return [place(ROOT / "data/abi.list", 1, "the binary interface is another: see `make abi-update`")]
+
+
 def check_schemas():
     """data/ has the operators of the onnx package"""
     return generated_by("gen_operators.py")
@@ -379,6 +391,36 @@ def check_schemas():
 def check_operators():
     """docs/operators.md says what there is of each operator"""
     return generated_by("gen_operator_docs.py")
+
+
+# Phrases that readers stumble over, and what to write instead.
+STUMBLES = {
+    r"(?<!there )\b(?:is|are) no (?!longer|such)": "'is not a'",
+    r"\bis none (?:of|that|it)\b": "\"expected 'x' or 'y'\"",
+    r"\bmakes? no sense\b": "what is expected",
+    r"\bdo(?:es)? not go (?:over|together|with)\b": "'does not broadcast to', 'do not match'",
+    r"\b(?:has|have) not (?!been)": "'does not have'",
+    r"\bat most %\S+ may be\b": "'the limit is'",
+}
+WORDS_TO_COME = ("src/train/", "src/api/", "cli/")  # not gone through yet
+
+
+def check_words():
+    """messages are plain English (tools/list_messages.py lists them)"""
+    done = subprocess.run([sys.executable, str(ROOT / "tools/list_messages.py")], stdout=subprocess.PIPE, text=True)
+    found = []
+    for line in done.stdout.splitlines():
+        text, _, where = line.rpartition("\t")
+        path, number = where.strip("[]").split(" ")[0].split(":")
+        if not path.startswith(WORDS_TO_COME):
+            found += [place(ROOT / path, number, f"'{text}': say {better}")
+                      for phrase, better in STUMBLES.items() if re.search(phrase, text)]
+    return found
+
+
+def check_gradients():
+    """docs/gradients.md says how each operator is differentiated"""
+    return generated_by("gen_gradient_docs.py")
 
 
 def pages():

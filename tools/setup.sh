@@ -1,5 +1,5 @@
 #!/bin/sh
-# Installs what is missing, and nothing that is there: tools/setup.sh build|test|dev|bench
+# Installs what is missing, and nothing that is there: tools/setup.sh build|test|dev|cross|bench
 # SPDX-License-Identifier: Apache-2.0
 #
 # build   what compiles the library: a C compiler, CMake, Ninja; and what it opens at run time if it
@@ -7,15 +7,16 @@
 # test    and what tests it: cmocka, Python with the pinned packages in build/venv, a second oneDNN
 #         in build/onednn3
 # dev     and what checks it: clang, its sanitizer run-time, clang-format, a C++ compiler
+# cross   what test has, and a compiler, an emulator and cmocka for aarch64
 # bench   what test has, and the peers in build/bench-venv: ONNX Runtime, PyTorch (some 6 GB)
 set -u
 cd "$(dirname "$0")/.." || exit 3
 
 level=${1:-build}
 case $level in
-build | test | dev | bench) ;;
+build | test | dev | cross | bench) ;;
 *)
-    echo "usage: tools/setup.sh build|test|dev|bench" >&2
+    echo "usage: tools/setup.sh build|test|dev|cross|bench" >&2
     exit 2
     ;;
 esac
@@ -106,6 +107,12 @@ fi
 if [ "$level" = bench ]; then
     need g++ has c++ # torch.compile
 fi
+if [ "$level" = cross ]; then
+    need gcc-aarch64-linux-gnu has aarch64-linux-gnu-gcc
+    need libc6-dev-arm64-cross test -e /usr/aarch64-linux-gnu/include/stdlib.h
+    need qemu-user has qemu-aarch64
+    need libcmocka-dev:arm64 test -e /usr/lib/aarch64-linux-gnu/libcmocka.so
+fi
 if [ "$level" = dev ]; then
     need clang has clang
     need clang-format has clang-format
@@ -131,6 +138,15 @@ install_packages() {
         fi
         become=sudo
     fi
+    case "$*" in
+    *:arm64*)
+        if ! dpkg --print-foreign-architectures | grep -qx arm64; then
+            say "dpkg --add-architecture arm64"
+            $become dpkg --add-architecture arm64 || return 1
+            $become apt-get update -q >build/setup.log 2>&1
+        fi
+        ;;
+    esac
     say "apt-get install $*"
     # The package lists may be old or absent: a first try decides whether they are fetched.
     $become env DEBIAN_FRONTEND=noninteractive apt-get install -y -q \

@@ -18,6 +18,16 @@ struct cm_api_slot {
     size_t room;
 };
 
+/* Nodes and edges, of training entries and functions by their number; NULL where there is none. */
+struct cm_api_graphs {
+    struct cameo_graph *main, **functions, **initializations, **algorithms;
+};
+
+struct cm_api_log {
+    cameo_log_fn *fn;
+    void *arg;
+};
+
 struct cameo_model {
     struct cm_arena arena;      /* everything below lives here */
     struct cm_model_file *file; /* in arena */
@@ -26,8 +36,8 @@ struct cameo_model {
     struct cameo_summary summary;
     struct cameo_opset *opsets;
     struct cameo_entry *metadata;
-    struct cameo_value *inputs, *outputs;
-    struct cameo_tensor *initializers;
+    struct cameo_value_info *inputs, *outputs;
+    struct cameo_initializer *initializers;
     struct cm_api_slot *slots; /* beside initializers */
     struct cameo_operator *operators;
     struct cameo_function *functions;
@@ -36,7 +46,9 @@ struct cameo_model {
     struct cameo_text *notes; /* made when somebody asks for them */
     size_t note_count;
     bool has_notes;
-    struct cm_map by_name; /* initializers: index of the first of a name */
+    struct cm_api_log log;
+    struct cm_api_graphs *graphs; /* made when somebody asks for one */
+    struct cm_map by_name;        /* initializers: index of the first of a name */
 };
 
 /* Fills everything from summary on; scratch is free for reuse afterwards. */
@@ -50,7 +62,7 @@ void cm_describe_operators(struct cameo_model *model, struct cm_arena *scratch);
 /* Nodes of a list, those of graphs inside them included. */
 size_t cm_count_nodes(const struct cm_nodes *nodes);
 void cm_describe_value(struct cm_arena *arena, const struct cm_value_info_proto *from,
-                       struct cameo_value *out);
+                       struct cameo_value_info *out);
 
 /* "float[N,3]", "seq(int64[])"; "?" when the type is missing. */
 struct cameo_text cm_type_text(struct cm_arena *arena, const struct cm_type_proto *type);
@@ -93,6 +105,15 @@ enum cm_status cm_api_options(void *out, size_t size, const void *from,
 enum cm_status cm_api_check_out(const void *out, struct cm_error *err) CM_MUST_CHECK;
 /* Fills it, as far as it goes; all, of size bytes, begins with a struct_size of no meaning. */
 void cm_api_give(void *out, const void *all, size_t size);
+
+/* log.c: to be called with nothing locked. */
+void cm_api_log(const struct cameo_model *model, enum cameo_log_level level, const char *format,
+                ...) CM_PRINTF(3, 4);
+/* Of a session or trainer that was made for a backend. */
+void cm_api_log_ready(const struct cameo_model *model, const char *what, const char *backend);
+void cm_api_log_step(const struct cameo_model *model, const struct cameo_step *step);
+void cm_api_log_saved(const struct cameo_model *model, const char *path,
+                      const struct cm_save_report *report);
 
 /* For everything that saves models: options checked and completed, the report handed over. */
 enum cm_status cm_api_check_save(const char *path, const struct cameo_save_options *given,

@@ -133,11 +133,11 @@ struct cameo_text cameo_arrays_name(const struct cameo_arrays *arrays, size_t in
     return (struct cameo_text){name.data ? name.data : "", name.size};
 }
 
-const struct cameo_datum *cameo_arrays_at(const struct cameo_arrays *arrays, size_t index)
+const struct cameo_value *cameo_arrays_at(const struct cameo_arrays *arrays, size_t index)
 {
     if (index >= arrays->list.count || arrays->list.items[index].unread)
         return NULL;
-    return (const struct cameo_datum *)&arrays->list.items[index].value;
+    return (const struct cameo_value *)&arrays->list.items[index].value;
 }
 
 /* ---- saving ---- */
@@ -145,7 +145,7 @@ const struct cameo_datum *cameo_arrays_at(const struct cameo_arrays *arrays, siz
 struct save_call {
     const char *path;
     const char *const *names;
-    const struct cameo_datum *const *values;
+    const struct cameo_value *const *values;
     size_t count;
     struct cm_error err;
 };
@@ -159,7 +159,7 @@ static enum cm_status save_guarded(struct cm_guard *guard, void *arg)
     struct cm_array *items = CM_NEW_ARRAY(&scratch, struct cm_array, call->count);
     for (size_t i = 0; i < call->count; i++) /* borrowed for the call */
         items[i] = (struct cm_array){.name = cm_str(call->names ? call->names[i] : NULL),
-                                     .value = *cm_api_datum(call->values[i])};
+                                     .value = *cm_api_value(call->values[i])};
     const enum cm_status status =
         cm_arrays_save(&scratch, call->path, items, call->count, &call->err);
     cm_arena_release(&scratch);
@@ -167,7 +167,7 @@ static enum cm_status save_guarded(struct cm_guard *guard, void *arg)
 }
 
 enum cameo_status cameo_arrays_save(const char *path, const char *const *names,
-                                    const struct cameo_datum *const *values, size_t count,
+                                    const struct cameo_value *const *values, size_t count,
                                     struct cameo_error *err)
 {
     CM_API_NEED(path, err);

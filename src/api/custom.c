@@ -92,7 +92,7 @@ static const char *keep(struct cm_arena *arena, const char *text)
 
 /* The schema type of an operand: that of its variable when another operand named it before. */
 static enum cm_status type_index(struct cm_arena *arena, const struct cameo_operand *operand,
-                                 struct cm_schema_type *types, size_t *count, int *out,
+                                 struct cm_schema_type *types, uint16_t *count, int16_t *out,
                                  struct cm_error *err)
 {
     const uint64_t all = (CM_TYPE_BIT(CM_DTYPE_COUNT) - 1) & ~CM_TYPE_BIT(CM_UNDEFINED);
@@ -108,7 +108,7 @@ static enum cm_status type_index(struct cm_arena *arena, const struct cameo_oper
             return cm_fail(err, CM_BAD_ARGUMENT,
                            "operands of the type variable '%.200s' allow different types",
                            operand->variable);
-        *out = (int)i;
+        *out = (int16_t)i;
         return CM_OK;
     }
     struct cm_type_row *row = CM_NEW(arena, struct cm_type_row);
@@ -118,7 +118,7 @@ static enum cm_status type_index(struct cm_arena *arena, const struct cameo_oper
                                   : cm_arena_printf(arena, "type of %s", operand->name).data,
         .set = {row, 1},
     };
-    *out = (int)(*count)++;
+    *out = (int16_t)(*count)++;
     return CM_OK;
 }
 
@@ -128,15 +128,17 @@ struct side {
 };
 
 static enum cm_status add_side(struct cm_arena *arena, const struct cameo_operand *operands,
-                               size_t count, struct cm_schema_type *types, size_t *n_types,
+                               size_t count, struct cm_schema_type *types, uint16_t *n_types,
                                struct side *out, struct cm_error *err)
 {
     struct cm_schema_param *params = CM_NEW_ARRAY(arena, struct cm_schema_param, count);
 
     *out = (struct side){params, 0, (int)count};
     for (size_t i = 0; i < count; i++) {
-        const struct cameo_operand *from = &operands[i];
+        struct cameo_operand one = CAMEO_OPERAND_INIT;
+        const struct cameo_operand *from = &one;
 
+        CM_TRY(cm_api_item(&one, sizeof one, operands, i, err));
         if (!from->name || !from->name[0])
             return cm_fail(err, CM_BAD_ARGUMENT, "operand %zu has no name", i);
         if ((unsigned)from->kind > CAMEO_OPERAND_VARIADIC ||
@@ -172,31 +174,30 @@ static int by_name(const void *a, const void *b)
     return strcmp(x->name, y->name);
 }
 
-static enum cm_status add_attributes(struct cm_arena *arena, const struct cameo_attribute *from,
+static enum cm_status add_attributes(struct cm_arena *arena, const struct cameo_attribute *given,
                                      size_t count, struct cm_schema *schema, struct cm_error *err)
 {
     struct cm_schema_attr *attrs = CM_NEW_ARRAY(arena, struct cm_schema_attr, count);
 
     for (size_t i = 0; i < count; i++) {
-        const int kind = (int)from[i].kind;
+        struct cameo_attribute from = CAMEO_ATTRIBUTE_INIT;
 
-        if (!from[i].name || !from[i].name[0])
+        CM_TRY(cm_api_item(&from, sizeof from, given, i, err));
+        const int kind = (int)from.kind;
+        if (!from.name || !from.name[0])
             return cm_fail(err, CM_BAD_ARGUMENT, "attribute %zu has no name", i);
         if (!((kind >= 1 && kind <= 3) || (kind >= 6 && kind <= 8)))
-            return cm_fail(err, CM_BAD_ARGUMENT, "attribute '%.200s' is of no kind", from[i].name);
-        if (kind > 3 && from[i].has_default)
+            return cm_fail(err, CM_BAD_ARGUMENT, "attribute '%.200s' is of no kind", from.name);
+        if (kind > 3 && from.has_default)
             return cm_fail(err, CM_BAD_ARGUMENT,
-                           "attribute '%.200s' is a list, which cannot have "
-                           "a default",
-                           from[i].name);
-        attrs[i] =
-            (struct cm_schema_attr){keep(arena, from[i].name), (enum cm_schema_attr_kind)kind,
-                                    from[i].required, preset(arena, &from[i])};
+                           "attribute '%.200s' is a list, which cannot have a default", from.name);
+        attrs[i] = (struct cm_schema_attr){keep(arena, from.name), (enum cm_schema_attr_kind)kind,
+                                           from.required, preset(arena, &from)};
     }
     if (count)
         qsort(attrs, count, sizeof *attrs, by_name);
     schema->attrs = attrs;
-    schema->attr_count = count;
+    schema->attr_count = (uint16_t)count;
     return CM_OK;
 }
 
@@ -213,11 +214,11 @@ static enum cm_status make_schema(struct cm_arena *arena, const struct cameo_cus
     CM_TRY(add_side(arena, op->inputs, op->input_count, types, &schema->type_count, &in, err));
     CM_TRY(add_side(arena, op->outputs, op->output_count, types, &schema->type_count, &out, err));
     schema->inputs = in.params;
-    schema->input_count = op->input_count;
+    schema->input_count = (uint16_t)op->input_count;
     schema->min_inputs = in.least;
     schema->max_inputs = in.most;
     schema->outputs = out.params;
-    schema->output_count = op->output_count;
+    schema->output_count = (uint16_t)op->output_count;
     schema->min_outputs = out.least;
     schema->max_outputs = out.most;
     schema->types = types;
@@ -247,9 +248,13 @@ static enum cm_status check_operator(const struct cameo_custom_operator *op, str
         return cm_fail(err, CM_BAD_ARGUMENT, "it has neither a run function nor a body");
     if (!op->infer && op->input_count == 0 && op->run)
         return cm_fail(err, CM_BAD_ARGUMENT, "without inputs it needs an inference function");
-    for (size_t i = 0; i < op->output_count && op->run && !op->body && !op->make_body; i++)
-        if (op->outputs[i].types & CM_TYPE_BIT(CM_STRING))
+    for (size_t i = 0; i < op->output_count && op->run && !op->body && !op->make_body; i++) {
+        struct cameo_operand output = CAMEO_OPERAND_INIT;
+
+        CM_TRY(cm_api_item(&output, sizeof output, op->outputs, i, err));
+        if (output.types & CM_TYPE_BIT(CM_STRING))
             return cm_fail(err, CM_UNSUPPORTED, "an output of strings can only come from a body");
+    }
     return CM_OK;
 }
 
@@ -530,27 +535,25 @@ size_t cameo_call_output_count(const struct cameo_call *call)
     return (size_t)call->call->n_out;
 }
 
-static bool view(const struct cm_tensor *tensor, struct cameo_tensor_view *out)
+static bool view(const struct cm_tensor *tensor, struct cameo_tensor *out)
 {
-    if (!tensor)
+    struct cm_error ignored = {0};
+
+    if (!tensor || !out || cm_api_check_out(out, &ignored) != CM_OK)
         return false;
-    *out = (struct cameo_tensor_view){
-        .dtype = (enum cameo_dtype)tensor->type,
-        .rank = tensor->shape.rank,
-        .dims = tensor->shape.dims,
-        .count = cm_tensor_count(tensor),
-        .bytes = cm_tensor_bytes(tensor),
-        .data = tensor->data,
-    };
+    const struct cameo_tensor all =
+        cameo_tensor_of((enum cameo_dtype)tensor->type, tensor->shape.rank, tensor->shape.dims,
+                        tensor->data, cm_tensor_bytes(tensor));
+    cm_api_give(out, &all, sizeof all);
     return true;
 }
 
-bool cameo_call_input(const struct cameo_call *call, size_t index, struct cameo_tensor_view *out)
+bool cameo_call_input(const struct cameo_call *call, size_t index, struct cameo_tensor *out)
 {
     return index < (size_t)call->call->n_in && view(call->call->in[index], out);
 }
 
-bool cameo_call_output(struct cameo_call *call, size_t index, struct cameo_tensor_view *out)
+bool cameo_call_output(struct cameo_call *call, size_t index, struct cameo_tensor *out)
 {
     return index < (size_t)call->call->n_out && view(call->call->out[index], out);
 }

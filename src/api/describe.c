@@ -28,13 +28,13 @@ static enum cameo_kind kind_of(const struct cm_type_proto *type)
 }
 
 void cm_describe_value(struct cm_arena *arena, const struct cm_value_info_proto *from,
-                       struct cameo_value *out)
+                       struct cameo_value_info *out)
 {
     const struct cm_tensor_type_proto *tensor = from->type ? from->type->tensor_type : NULL;
 
     if (from->type && from->type->sparse_tensor_type)
         tensor = from->type->sparse_tensor_type;
-    *out = (struct cameo_value){
+    *out = (struct cameo_value_info){
         .name = cm_api_text(arena, from->name),
         .type = cm_type_text(arena, from->type),
         .doc_string = cm_api_text(arena, from->doc_string),
@@ -58,10 +58,11 @@ void cm_describe_value(struct cm_arena *arena, const struct cm_value_info_proto 
     }
 }
 
-static struct cameo_value *describe_values(struct cameo_model *model,
-                                           const struct cm_value_infos *from)
+static struct cameo_value_info *describe_values(struct cameo_model *model,
+                                                const struct cm_value_infos *from)
 {
-    struct cameo_value *values = CM_NEW_ARRAY(&model->arena, struct cameo_value, from->count);
+    struct cameo_value_info *values =
+        CM_NEW_ARRAY(&model->arena, struct cameo_value_info, from->count);
 
     for (size_t i = 0; i < from->count; i++)
         cm_describe_value(&model->arena, &from->items[i], &values[i]);
@@ -93,7 +94,7 @@ static void measure(const struct cm_tensor_proto *proto, int64_t *elements, uint
 }
 
 static void describe_dense(struct cm_arena *arena, const struct cm_tensor_proto *proto,
-                           struct cameo_tensor *out)
+                           struct cameo_initializer *out)
 {
     struct cm_external_place place = {0};
 
@@ -110,7 +111,7 @@ static void describe_dense(struct cm_arena *arena, const struct cm_tensor_proto 
 }
 
 static void describe_sparse(struct cm_arena *arena, const struct cm_sparse_proto *proto,
-                            struct cameo_tensor *out)
+                            struct cameo_initializer *out)
 {
     uint64_t bytes;
     int64_t ignored;
@@ -137,7 +138,7 @@ static void describe_initializers(struct cameo_model *model, struct cm_graph_pro
 
     for (size_t i = 0; i < dense + graph->sparse_initializer.count; i++) {
         const size_t index = summary->initializer_count++;
-        struct cameo_tensor *row = &model->initializers[index];
+        struct cameo_initializer *row = &model->initializers[index];
         bool added;
 
         row->training = training;
@@ -170,7 +171,7 @@ static void describe_all_initializers(struct cameo_model *model)
         if (algorithm)
             count += algorithm->initializer.count + algorithm->sparse_initializer.count;
     }
-    model->initializers = CM_NEW_ARRAY(&model->arena, struct cameo_tensor, count);
+    model->initializers = CM_NEW_ARRAY(&model->arena, struct cameo_initializer, count);
     model->slots = CM_NEW_ARRAY(&model->arena, struct cm_api_slot, count);
     if (proto->graph)
         describe_initializers(model, proto->graph, -1);

@@ -147,7 +147,7 @@ void cm_describe_operators(struct cameo_model *model, struct cm_arena *scratch)
 }
 
 struct value_list {
-    const struct cameo_value **items;
+    const struct cameo_value_info **items;
     size_t count, capacity;
 };
 
@@ -159,7 +159,7 @@ struct text_list {
 static void add_value(struct cm_arena *arena, struct value_list *list,
                       const struct cm_value_info_proto *from)
 {
-    struct cameo_value *value = CM_NEW(arena, struct cameo_value);
+    struct cameo_value_info *value = CM_NEW(arena, struct cameo_value_info);
 
     cm_describe_value(arena, from, value);
     *CM_PUSH(arena, list) = value;

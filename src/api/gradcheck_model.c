@@ -32,28 +32,27 @@ static enum cm_status name_of_feed(const struct gradcheck_call *call, const stru
                    count);
 }
 
-static enum cm_status tensor_of_feed(struct gradcheck_call *call, const struct cameo_feed *feed,
-                                     struct cm_str name, struct cm_tensor *out)
+static void drop_tensor(void *tensor)
 {
-    struct cm_shape shape;
+    cm_tensor_drop(tensor);
+}
 
-    if (feed->datum) {
-        const struct cm_datum *datum = cm_api_datum(feed->datum);
+/* A copy that strides or alignment ask for lives in arena. */
+static enum cm_status tensor_of_feed(struct gradcheck_call *call, struct cm_arena *arena,
+                                     const struct cameo_feed *feed, struct cm_tensor *out)
+{
+    struct cameo_tensor lent;
+
+    if (feed->value) {
+        const struct cm_datum *datum = cm_api_value(feed->value);
         if (datum->kind != CM_KIND_TENSOR)
-            return cm_fail(&call->err, CM_BAD_ARGUMENT, "input '%.*s' is fed no tensor",
-                           CM_STR_FMT(name));
+            return cm_fail(&call->err, CM_BAD_ARGUMENT, "it is fed no tensor");
         *out = datum->tensor;
         return CM_OK;
     }
-    if (!cm_dtype_is_valid((int64_t)feed->dtype))
-        return cm_fail(&call->err, CM_BAD_ARGUMENT, "input '%.*s' is fed type %d, which is none",
-                       CM_STR_FMT(name), (int)feed->dtype);
-    CM_TRY(cm_api_shape(feed->rank, feed->dims, &shape, &call->err));
-    *out = cm_tensor_borrow((enum cm_dtype)feed->dtype, &shape, (void *)(uintptr_t)feed->data);
-    if (feed->bytes != cm_tensor_bytes(out) || (feed->bytes && !feed->data))
-        return cm_fail(&call->err, CM_BAD_ARGUMENT, "input '%.*s' is fed %zu bytes, needs %zu",
-                       CM_STR_FMT(name), feed->bytes, cm_tensor_bytes(out));
-    return CM_OK;
+    CM_TRY(cm_api_check_tensor(feed->tensor, &lent, out, &call->err));
+    cm_arena_defer(arena, drop_tensor, out);
+    return cm_api_use_memory(&lent, out, &call->err);
 }
 
 struct telling {
@@ -88,8 +87,12 @@ static enum cm_status check(struct gradcheck_call *call, struct cm_arena *arena)
 
     for (size_t i = 0; i < call->n_feeds; i++) {
         struct cm_tensor *value = CM_NEW(arena, struct cm_tensor);
-        CM_TRY(name_of_feed(call, &call->feeds[i], &feeds[i].name, &call->err));
-        CM_TRY(tensor_of_feed(call, &call->feeds[i], feeds[i].name, value));
+        struct cameo_feed feed = CAMEO_FEED_INIT;
+
+        CM_TRY(cm_api_item(&feed, sizeof feed, call->feeds, i, &call->err));
+        CM_TRY(name_of_feed(call, &feed, &feeds[i].name, &call->err));
+        CM_TRY(cm_error_context(&call->err, tensor_of_feed(call, arena, &feed, value),
+                                "input '%.*s'", CM_STR_FMT(feeds[i].name)));
         feeds[i].value = value;
     }
     const struct cm_gradcheck_options options = {.feeds = feeds,
@@ -133,5 +136,7 @@ enum cameo_status cameo_model_gradcheck(const struct cameo_model *model,
         status = cm_fail(&call.err, CM_BAD_ARGUMENT, "no function for the rows was given");
     if (status == CM_OK)
         status = cm_api_locked(model, gradcheck_guarded, &call, &call.err);
+    if (status == CM_OK)
+        cm_api_take_over(feeds, feed_count);
     return cm_api_done(status, &call.err, err);
 }

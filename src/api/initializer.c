@@ -16,7 +16,7 @@ struct values_call {
 static enum cm_status check_call(struct values_call *call)
 {
     const struct cameo_model *model = call->model;
-    const struct cameo_tensor *row = cameo_model_initializer(model, call->index);
+    const struct cameo_initializer *row = cameo_model_initializer(model, call->index);
 
     if (!row)
         return cm_fail(&call->err, CM_BAD_ARGUMENT,
@@ -71,7 +71,7 @@ enum cameo_status cameo_model_read_initializer(const struct cameo_model *model, 
     return cm_api_done(status, &call.err, err);
 }
 
-static void forget_external(struct cameo_model *model, struct cameo_tensor *row)
+static void forget_external(struct cameo_model *model, struct cameo_initializer *row)
 {
     for (size_t i = 0; i < model->summary.external_file_count; i++) {
         struct cameo_external_file *file = &model->external_files[i];

@@ -19,17 +19,18 @@ const struct cameo_entry *cameo_model_metadata(const struct cameo_model *model, 
     return ROW(model->metadata, model->summary.metadata_count);
 }
 
-const struct cameo_value *cameo_model_input(const struct cameo_model *model, size_t index)
+const struct cameo_value_info *cameo_model_input(const struct cameo_model *model, size_t index)
 {
     return ROW(model->inputs, model->summary.input_count);
 }
 
-const struct cameo_value *cameo_model_output(const struct cameo_model *model, size_t index)
+const struct cameo_value_info *cameo_model_output(const struct cameo_model *model, size_t index)
 {
     return ROW(model->outputs, model->summary.output_count);
 }
 
-const struct cameo_tensor *cameo_model_initializer(const struct cameo_model *model, size_t index)
+const struct cameo_initializer *cameo_model_initializer(const struct cameo_model *model,
+                                                        size_t index)
 {
     return ROW(model->initializers, model->summary.initializer_count);
 }

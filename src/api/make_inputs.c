@@ -57,19 +57,21 @@ static bool is_possible(const struct cm_type *type, const struct cm_shape *shape
 static enum cm_status note_feeds(struct make_call *call, struct making *m)
 {
     for (size_t i = 0; i < call->n_feeds; i++) {
-        const struct cameo_feed *feed = &call->feeds[i];
-        size_t at = feed->index;
+        struct cameo_feed feed = CAMEO_FEED_INIT;
 
-        if (feed->name)
-            CM_TRY(find_input(call, feed->name, &at));
+        CM_TRY(cm_api_item(&feed, sizeof feed, call->feeds, i, &call->err));
+        size_t at = feed.index;
+        if (feed.name)
+            CM_TRY(find_input(call, feed.name, &at));
         if (at >= call->session->n_inputs)
             return cm_fail(&call->err, CM_BAD_ARGUMENT, "the model has no input %zu", at);
-        const struct cm_datum *datum = feed->datum ? cm_api_datum(feed->datum) : NULL;
+        const struct cm_datum *datum = feed.value ? cm_api_value(feed.value) : NULL;
+        struct cm_tensor tensor;
+        struct cameo_tensor lent;
         m->wanted[at] = false;
-        if (datum)
-            m->shapes[at] = datum->tensor.shape;
-        else
-            CM_TRY(cm_api_shape(feed->rank, feed->dims, &m->shapes[at], &call->err));
+        if (!datum)
+            CM_TRY(cm_api_check_tensor(feed.tensor, &lent, &tensor, &call->err));
+        m->shapes[at] = datum ? datum->tensor.shape : tensor.shape;
         m->inputs[at].is_open = (!datum || datum->kind == CM_KIND_TENSOR) &&
                                 is_possible(call->session->input_types[at], &m->shapes[at]);
         m->inputs[at].shape = m->inputs[at].is_open ? &m->shapes[at] : NULL;
@@ -80,16 +82,32 @@ static enum cm_status note_feeds(struct make_call *call, struct making *m)
 static enum cm_status note_shapes(struct make_call *call, struct making *m)
 {
     for (size_t i = 0; i < call->options.shape_count; i++) {
-        const struct cameo_input_shape *shape = &call->options.shapes[i];
+        struct cameo_input_shape shape = CAMEO_INPUT_SHAPE_INIT;
         size_t at;
 
-        CM_TRY(find_input(call, shape->input, &at));
+        CM_TRY(cm_api_item(&shape, sizeof shape, call->options.shapes, i, &call->err));
+        if (!shape.input)
+            return cm_fail(&call->err, CM_BAD_ARGUMENT, "shape %zu names no input", i);
+        CM_TRY(find_input(call, shape.input, &at));
         if (m->inputs[at].shape)
             return cm_fail(&call->err, CM_BAD_ARGUMENT, "input '%.200s' has two shapes",
-                           shape->input);
-        CM_TRY(cm_api_shape(shape->rank, shape->dims, &m->shapes[at], &call->err));
+                           shape.input);
+        CM_TRY(cm_api_shape(shape.rank, shape.dims, &m->shapes[at], &call->err));
         m->inputs[at].is_open = m->wanted[at] = true;
         m->inputs[at].shape = &m->shapes[at];
+    }
+    return CM_OK;
+}
+
+static enum cm_status note_sizes(struct make_call *call, struct cm_size_setting *settings)
+{
+    for (size_t i = 0; i < call->options.size_count; i++) {
+        struct cameo_size size = CAMEO_SIZE_INIT;
+
+        CM_TRY(cm_api_item(&size, sizeof size, call->options.sizes, i, &call->err));
+        if (!size.symbol || size.size < 0)
+            return cm_fail(&call->err, CM_BAD_ARGUMENT, "size %zu has no name or is negative", i);
+        settings[i] = (struct cm_size_setting){cm_str(size.symbol), size.size};
     }
     return CM_OK;
 }
@@ -122,9 +140,10 @@ static enum cm_status give_values(struct make_call *call, const struct making *m
             continue;
         CM_TRY(cm_api_own(&values[i], &call->err));
         made->feeds[made->n_feeds++] = (struct cameo_feed){
+            .struct_size = sizeof(struct cameo_feed),
             .name = cameo_session_input(call->session, i)->name.data,
             .index = i,
-            .datum = (const struct cameo_datum *)&values[i],
+            .value = (const struct cameo_value *)&values[i],
         };
     }
     return CM_OK;
@@ -163,9 +182,7 @@ static enum cm_status make(struct make_call *call, struct cm_arena *scratch)
         m.inputs[i].is_open = m.wanted[i] = !cameo_session_input(call->session, i)->has_default;
     CM_TRY(note_feeds(call, &m));
     CM_TRY(note_shapes(call, &m));
-    for (size_t i = 0; i < n_settings; i++)
-        settings[i] = (struct cm_size_setting){cm_str(call->options.sizes[i].symbol),
-                                               call->options.sizes[i].size};
+    CM_TRY(note_sizes(call, settings));
     CM_TRY(import(call, scratch, &m));
     const struct cm_invent_options options = {
         .sizes = {.inputs = m.inputs,
@@ -203,12 +220,8 @@ static enum cm_status check_options(struct make_call *call,
 
     call->options = (struct cameo_make_options)CAMEO_MAKE_OPTIONS_INIT;
     CM_TRY(cm_api_options(&call->options, sizeof call->options, options, &call->err));
-    for (size_t i = 0; i < o->size_count; i++)
-        if (!o->sizes || !o->sizes[i].symbol || o->sizes[i].size < 0)
-            return cm_fail(&call->err, CM_BAD_ARGUMENT, "size %zu has no name or is negative", i);
-    for (size_t i = 0; i < o->shape_count; i++)
-        if (!o->shapes || !o->shapes[i].input)
-            return cm_fail(&call->err, CM_BAD_ARGUMENT, "shape %zu names no input", i);
+    if ((o->size_count && !o->sizes) || (o->shape_count && !o->shapes))
+        return cm_fail(&call->err, CM_BAD_ARGUMENT, "sizes or shapes are counted, but not given");
     return CM_OK;
 }
 

@@ -28,7 +28,7 @@ struct optimize_call {
     struct cameo_model *made;
     struct cameo_optimize_options options;
     struct cameo_optimization *report; /* in the arena of made */
-    struct cameo_pass_result *passes;
+    const struct cameo_pass_result **passes;
     size_t runs_left; /* of the pass to stop after, until this is its last */
     bool stopped;
     struct cm_error err;
@@ -42,9 +42,12 @@ static enum cm_status note_pass(void *arg, const struct cm_lower_report *pass,
     struct cameo_optimization *report = call->report;
 
     (void)graph;
-    if (report->pass_count < cm_pass_count)
-        call->passes[report->pass_count++] = (struct cameo_pass_result){
-            pass->pass, pass->skipped, pass->nodes_before, pass->nodes_after};
+    if (report->pass_count < cm_pass_count) {
+        struct cameo_pass_result *row = CM_NEW(&call->made->arena, struct cameo_pass_result);
+        *row = (struct cameo_pass_result){pass->pass, pass->skipped, pass->nodes_before,
+                                          pass->nodes_after};
+        call->passes[report->pass_count++] = row;
+    }
     if (!call->options.until || strcmp(pass->pass, call->options.until) != 0 || --call->runs_left)
         return CM_OK;
     call->stopped = true;
@@ -127,7 +130,8 @@ static enum cm_status optimize_guarded(struct cm_guard *guard, void *arg)
                        "the model carries its training: strip it, or write its step, and optimize "
                        "that");
     struct cameo_optimization *report = call->report = CM_NEW(arena, struct cameo_optimization);
-    report->passes = call->passes = CM_NEW_ARRAY(arena, struct cameo_pass_result, cm_pass_count);
+    report->passes = call->passes =
+        CM_NEW_ARRAY(arena, const struct cameo_pass_result *, cm_pass_count);
     CM_TRY(lower(call, &graph));
     call->err = (struct cm_error){0};
     CM_TRY(cm_write_model(graph, file, &write, arena, &call->made->file, &written, &call->err));

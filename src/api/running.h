@@ -9,11 +9,11 @@
 
 #include <stdatomic.h>
 
-/* A public struct cameo_datum is a struct cm_datum: the names differ, so that the layout stays
+/* A public struct cameo_value is a struct cm_datum: the names differ, so that the layout stays
  * ours. */
-static inline const struct cm_datum *cm_api_datum(const struct cameo_datum *datum)
+static inline const struct cm_datum *cm_api_value(const struct cameo_value *value)
 {
-    return (const struct cm_datum *)datum;
+    return (const struct cm_datum *)value;
 }
 
 /* Makes a value stand by itself: memory of its own, plain layout, strings that end with NUL. */
@@ -22,11 +22,41 @@ enum cm_status cm_api_own(struct cm_datum *datum, struct cm_error *err) CM_MUST_
 enum cm_status cm_api_own_strings(struct cm_datum *datum, struct cm_error *err) CM_MUST_CHECK;
 /* Moves what from holds into a new handle; from is empty afterwards, or as before if there is no
  * memory. */
-enum cm_status cm_api_take(struct cm_datum *from, struct cameo_datum **out,
+enum cm_status cm_api_take(struct cm_datum *from, struct cameo_value **out,
+                           struct cm_error *err) CM_MUST_CHECK;
+/* value_new.c: a handle over plain memory, which it lets go of by itself; not after a failure. */
+enum cm_status cm_api_wrap(const struct cm_tensor *tensor, cameo_deleter_fn *deleter, void *arg,
+                           bool read_only, struct cameo_value **out,
                            struct cm_error *err) CM_MUST_CHECK;
 /* A shape from the caller's numbers. */
 enum cm_status cm_api_shape(int rank, const int64_t *dims, struct cm_shape *out,
                             struct cm_error *err) CM_MUST_CHECK;
+
+/* lent_memory.c. Number index of an array whose first struct says how far apart they are, over what
+ * out holds. */
+enum cm_status cm_api_item(void *out, size_t size, const void *array, size_t index,
+                           struct cm_error *err) CM_MUST_CHECK;
+/* Where the value of a fetch goes, once the fetches were checked and cleared. */
+struct cameo_value **cm_api_fetched(struct cameo_fetch *fetches, size_t index);
+enum cm_status cm_api_check_fetches(struct cameo_fetch *fetches, size_t count,
+                                    struct cm_error *err) CM_MUST_CHECK;
+/* The caller's tensor as this version has it, with a device and a type that can be used. */
+enum cm_status cm_api_lent(const struct cameo_tensor *given, struct cameo_tensor *out,
+                           struct cm_error *err) CM_MUST_CHECK;
+/* That, and ours over the same memory, its shape checked; its bytes are not looked at yet. */
+enum cm_status cm_api_check_tensor(const struct cameo_tensor *given, struct cameo_tensor *lent,
+                                   struct cm_tensor *out, struct cm_error *err) CM_MUST_CHECK;
+/* Then its memory: checked, and used in place, or copied where it has strides or is not aligned. */
+enum cm_status cm_api_use_memory(const struct cameo_tensor *lent, struct cm_tensor *tensor,
+                                 struct cm_error *err) CM_MUST_CHECK;
+bool cm_api_is_dense(const struct cameo_tensor *lent, const struct cm_shape *shape);
+bool cm_api_is_aligned(const void *data, enum cm_dtype type);
+/* A dense copy of elements that lie so many elements apart; strides may be NULL or negative. */
+enum cm_status cm_api_gather(enum cm_dtype type, const struct cm_shape *shape,
+                             const int64_t *strides, const void *data, struct cm_tensor *out,
+                             struct cm_error *err) CM_MUST_CHECK;
+/* After a call that succeeded: lets go of the memory of feeds that it took over. */
+void cm_api_take_over(const struct cameo_feed *feeds, size_t count);
 
 struct cameo_cancel {
     atomic_bool set;
@@ -62,8 +92,9 @@ struct cm_eval_report;
 
 /* Who hears of steps; an argument of the functions below, which engines call. */
 struct cm_api_listener {
-    cameo_step_fn *step;
+    cameo_step_fn *step; /* or NULL */
     void *arg;
+    const struct cameo_model *log; /* whose log hears of them too, or NULL */
 };
 void cm_api_tell_step(void *listener, const struct cm_step_report *report);
 void cm_api_tell_node(void *listener, const struct cm_eval_report *report);
@@ -86,11 +117,12 @@ struct cameo_session {
     size_t n_inputs, n_outputs;
     const struct cm_type **input_types;
     size_t *inputs; /* of the graph, as numbers of the model's inputs */
-    struct cameo_value *outputs;
+    struct cameo_value_info *outputs;
     size_t expanded; /* nodes that gave way to their bodies, as option expand asks */
     struct cm_api_same *same;
     size_t n_same;
     struct cm_datum *_Atomic spare; /* inputs and outputs of a run that is over; or NULL */
+    atomic_bool told;               /* who computes what, to the log, in the first run */
     pthread_mutex_t lock;
 };
 

@@ -85,6 +85,8 @@ enum cameo_status cameo_model_save(const struct cameo_model *model, const char *
 
     if (status == CM_OK)
         status = cm_api_locked(model, save_guarded, &call, &call.err);
+    if (status == CM_OK)
+        cm_api_log_saved(model, path, &call.report);
     if (status == CM_OK && report)
         cm_api_give_report(&call.report, report);
     return cm_api_done(status, &call.err, err);

@@ -51,7 +51,7 @@ static enum cm_status expand(struct cameo_session *session, struct cm_error *err
 /* ---- making ---- */
 
 static void describe_output(struct cm_arena *arena, const struct cm_module *module,
-                            const struct cm_type *type, struct cameo_value *out)
+                            const struct cm_type *type, struct cameo_value_info *out)
 {
     const struct cm_str text = cm_type_print(arena, cm_module_symbols(module), type);
 
@@ -146,7 +146,7 @@ static enum cm_status describe(struct cameo_session *session, struct cm_error *e
     for (size_t i = 0; i < graph->n_inputs; i++)
         session->input_types[i] = cm_value_get(graph->module, graph->inputs[i])->fact.type;
     pair_symbols(session, graph->module);
-    session->outputs = CM_NEW_ARRAY(arena, struct cameo_value, graph->n_outputs);
+    session->outputs = CM_NEW_ARRAY(arena, struct cameo_value_info, graph->n_outputs);
     for (size_t i = 0; i < graph->n_outputs; i++) {
         const struct cm_value_def *def = cm_value_get(graph->module, graph->outputs[i].value);
 
@@ -260,6 +260,8 @@ enum cameo_status cameo_session_new(const struct cameo_model *model,
         cameo_session_free(call.session);
     else
         *out = call.session;
+    if (status == CM_OK)
+        cm_api_log_ready(model, "a session", call.session->options.backend);
     return cm_api_done(status, &call.err, err);
 }
 
@@ -313,13 +315,15 @@ size_t cameo_session_output_count(const struct cameo_session *session)
     return session->n_outputs;
 }
 
-const struct cameo_value *cameo_session_input(const struct cameo_session *session, size_t index)
+const struct cameo_value_info *cameo_session_input(const struct cameo_session *session,
+                                                   size_t index)
 {
     return index < session->n_inputs ? cameo_model_input(session->model, session->inputs[index])
                                      : NULL;
 }
 
-const struct cameo_value *cameo_session_output(const struct cameo_session *session, size_t index)
+const struct cameo_value_info *cameo_session_output(const struct cameo_session *session,
+                                                    size_t index)
 {
     return index < session->n_outputs ? &session->outputs[index] : NULL;
 }

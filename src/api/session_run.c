@@ -40,7 +40,7 @@ static const char *list_names(const struct cameo_session *session, bool inputs, 
 
     text[0] = 0;
     for (size_t i = 0; i < count && used < 300; i++) {
-        const struct cameo_value *value =
+        const struct cameo_value_info *value =
             inputs ? cameo_session_input(session, i) : cameo_session_output(session, i);
         used +=
             (size_t)snprintf(text + used, 400 - used, "%s'%.60s'", i ? ", " : "", value->name.data);
@@ -59,7 +59,7 @@ static enum cm_status find(struct run *run, const char *name, size_t index, bool
 
     *out = index;
     for (size_t i = 0; name && i < count; i++) {
-        const struct cameo_value *value =
+        const struct cameo_value_info *value =
             inputs ? cameo_session_input(session, i) : cameo_session_output(session, i);
         *out = i;
         if (strcmp(value->name.data, name) == 0)
@@ -134,51 +134,38 @@ static enum cm_status check_value(struct run *run, size_t i, const struct cm_typ
     return CM_OK;
 }
 
-static enum cm_status borrow_memory(struct run *run, size_t i, const struct cameo_feed *feed)
+static enum cm_status borrow_memory(struct run *run, size_t i, const struct cameo_tensor *given)
 {
     struct cm_datum *datum = &run->in[i];
-    struct cm_shape shape;
-    char text[200];
+    struct cameo_tensor lent;
 
-    if (!cm_dtype_is_valid((int64_t)feed->dtype))
-        return cm_fail(&run->err, CM_BAD_ARGUMENT,
-                       "input '%.200s' is fed with type %d, which is none", input_name(run, i),
-                       (int)feed->dtype);
-    CM_TRY(cm_error_context(&run->err, cm_api_shape(feed->rank, feed->dims, &shape, &run->err),
-                            "input '%.200s'", input_name(run, i)));
     *datum = (struct cm_datum){.kind = CM_KIND_TENSOR};
-    /* Nobody writes to an input, so casting const away is sound. */
-    datum->tensor =
-        cm_tensor_borrow((enum cm_dtype)feed->dtype, &shape, (void *)(uintptr_t)feed->data);
+    CM_TRY(cm_error_context(&run->err, cm_api_check_tensor(given, &lent, &datum->tensor, &run->err),
+                            "input '%.200s'", input_name(run, i)));
     CM_TRY(check_value(run, i, run->session->input_types[i], datum));
-    const size_t needed = cm_tensor_bytes(&datum->tensor);
-    if (feed->bytes != needed || (needed && !feed->data))
-        return cm_fail(&run->err, CM_BAD_ARGUMENT,
-                       "input '%.200s' comes with %zu bytes, its shape %s needs %zu",
-                       input_name(run, i), feed->data ? feed->bytes : 0,
-                       cm_shape_print(&shape, text, sizeof text), needed);
-    const size_t size = cm_dtype_size(datum->tensor.type);
-    if (needed && size && (uintptr_t)feed->data % (size < 16 ? size : 16) != 0)
-        return cm_api_own(datum, &run->err);
+    CM_TRY(cm_error_context(&run->err, cm_api_use_memory(&lent, &datum->tensor, &run->err),
+                            "input '%.200s'", input_name(run, i)));
     /* Results may view strings of inputs, so those must live on after the call. */
     return cm_api_own_strings(datum, &run->err);
 }
 
-static enum cm_status feed_input(struct run *run, const struct cameo_feed *feed)
+static enum cm_status feed_input(struct run *run, size_t number)
 {
+    struct cameo_feed feed = CAMEO_FEED_INIT;
     size_t i;
 
-    CM_TRY(find(run, feed->name, feed->index, true, &i));
+    CM_TRY(cm_api_item(&feed, sizeof feed, run->feeds, number, &run->err));
+    CM_TRY(find(run, feed.name, feed.index, true, &i));
     if (run->fed[i])
         return cm_fail(&run->err, CM_BAD_ARGUMENT, "input '%.200s' is fed twice",
                        input_name(run, i));
-    if (feed->datum) {
-        const struct cm_datum *datum = cm_api_datum(feed->datum);
+    if (feed.value) {
+        const struct cm_datum *datum = cm_api_value(feed.value);
         CM_TRY(check_value(run, i, run->session->input_types[i], datum));
         CM_TRY(cm_datum_share(datum, &run->in[i], &run->err));
         CM_TRY(cm_api_own_strings(&run->in[i], &run->err));
     } else {
-        CM_TRY(borrow_memory(run, i, feed));
+        CM_TRY(borrow_memory(run, i, feed.tensor));
     }
     run->fed[i] = &run->in[i];
     return CM_OK;
@@ -237,49 +224,87 @@ static enum cm_status check_symbols(struct run *run)
 
 /* ---- what comes out ---- */
 
-/* Memory that the result surely does not fit is refused before anything runs. */
-static enum cm_status check_room(struct run *run, const struct cameo_fetch *fetch, size_t index)
+/* What the caller wants, number f. */
+struct wanted {
+    size_t index; /* of the output */
+    bool placed;  /* in memory of the caller's, which is room */
+    struct cm_tensor room;
+    size_t bytes;
+};
+
+static enum cm_status read_fetch(struct run *run, size_t f, struct wanted *out)
 {
-    const struct cameo_value *output = &run->session->outputs[index];
-    bool fits = output->kind == CAMEO_KIND_TENSOR && output->dtype == fetch->dtype &&
-                (output->rank < 0 || output->rank == fetch->rank);
+    struct cameo_fetch fetch = CAMEO_FETCH_INIT;
+    struct cameo_tensor lent;
+
+    CM_TRY(cm_api_item(&fetch, sizeof fetch, run->fetches, f, &run->err));
+    CM_TRY(find(run, fetch.name, fetch.index, false, &out->index));
+    out->placed = fetch.tensor != NULL;
+    if (!fetch.tensor)
+        return CM_OK;
+    const char *name = run->session->outputs[out->index].name.data;
+    CM_TRY(cm_error_context(&run->err,
+                            cm_api_check_tensor(fetch.tensor, &lent, &out->room, &run->err),
+                            "output '%.200s'", name));
+    out->bytes = lent.bytes;
+    if (lent.dtype == CAMEO_STRING)
+        return cm_fail(&run->err, CM_BAD_ARGUMENT,
+                       "memory for output '%.200s' cannot be of type string", name);
+    if (!cm_api_is_dense(&lent, &out->room.shape) || lent.deleter)
+        return cm_fail(&run->err, CM_UNSUPPORTED,
+                       "memory for output '%.200s' has %s; results are written densely to memory "
+                       "that stays the caller's",
+                       name, lent.deleter ? "a deleter" : "strides");
+    if (cm_tensor_bytes(&out->room) != lent.bytes || (lent.bytes && !lent.data))
+        return cm_fail(&run->err, CM_BAD_ARGUMENT,
+                       "memory for output '%.200s' has %zu bytes, its shape needs %zu", name,
+                       lent.data ? lent.bytes : 0, cm_tensor_bytes(&out->room));
+    return CM_OK;
+}
+
+/* Memory that the result surely does not fit is refused before anything runs. */
+static enum cm_status check_room(struct run *run, const struct wanted *wanted)
+{
+    const struct cameo_value_info *output = &run->session->outputs[wanted->index];
+    const struct cm_tensor *room = &wanted->room;
+    bool fits = output->kind == CAMEO_KIND_TENSOR && (int)output->dtype == (int)room->type &&
+                (output->rank < 0 || output->rank == room->shape.rank);
 
     for (int i = 0; i < output->rank && fits; i++)
-        fits = output->dims[i].size < 0 || output->dims[i].size == fetch->dims[i];
+        fits = output->dims[i].size < 0 || output->dims[i].size == room->shape.dims[i];
     return fits ? CM_OK
                 : cm_fail(&run->err, CM_BAD_ARGUMENT,
                           "output '%.200s' is %.200s, other than the memory for it",
                           output->name.data, output->type.data);
 }
 
-static enum cm_status check_fetch(struct run *run, struct cameo_fetch *fetch, size_t *index)
+static enum cm_status check_fetch(struct run *run, size_t f)
 {
-    struct cm_shape shape;
+    struct wanted wanted;
 
-    fetch->datum = NULL;
-    CM_TRY(find(run, fetch->name, fetch->index, false, index));
-    if (!fetch->data)
+    CM_TRY(read_fetch(run, f, &wanted));
+    if (!wanted.placed)
         return CM_OK;
-    const char *name = run->session->outputs[*index].name.data;
-    if (!cm_dtype_is_valid((int64_t)fetch->dtype) || fetch->dtype == CAMEO_STRING)
-        return cm_fail(&run->err, CM_BAD_ARGUMENT,
-                       "memory for output '%.200s' cannot be of type %s", name,
-                       cameo_dtype_name(fetch->dtype));
-    CM_TRY(cm_error_context(&run->err, cm_api_shape(fetch->rank, fetch->dims, &shape, &run->err),
-                            "output '%.200s'", name));
-    const struct cm_tensor room =
-        cm_tensor_borrow((enum cm_dtype)fetch->dtype, &shape, fetch->data);
-    if (cm_tensor_bytes(&room) != fetch->bytes)
-        return cm_fail(&run->err, CM_BAD_ARGUMENT,
-                       "memory for output '%.200s' has %zu bytes, its shape needs %zu", name,
-                       fetch->bytes, cm_tensor_bytes(&room));
-    CM_TRY(check_room(run, fetch, *index));
-    const size_t size = cm_dtype_size(room.type);
-    if (size && (uintptr_t)fetch->data % (size < 16 ? size : 16) != 0)
-        return CM_OK;                          /* kernels cannot write there: it is copied out */
-    if (run->out[*index].kind == CM_KIND_NONE) /* the first to ask for it */
-        run->out[*index] = (struct cm_datum){.kind = CM_KIND_TENSOR, .tensor = room};
+    CM_TRY(check_room(run, &wanted));
+    if (!cm_api_is_aligned(wanted.room.data, wanted.room.type))
+        return CM_OK; /* kernels cannot write there: it is copied out */
+    struct cm_datum *out = &run->out[wanted.index];
+    if (out->kind == CM_KIND_NONE) /* the first to ask for it */
+        *out = (struct cm_datum){.kind = CM_KIND_TENSOR, .tensor = wanted.room};
     return CM_OK;
+}
+
+/* The memory of the caller's for a result, of fetches that are known to be sound. */
+static struct cm_str room_of(const struct run *run, size_t f)
+{
+    struct cameo_fetch fetch = CAMEO_FETCH_INIT;
+    struct cameo_tensor lent = CAMEO_TENSOR_INIT;
+    struct cm_error ignored = {0};
+
+    if (cm_api_item(&fetch, sizeof fetch, run->fetches, f, &ignored) != CM_OK || !fetch.tensor ||
+        cm_api_options(&lent, sizeof lent, fetch.tensor, &ignored) != CM_OK)
+        return CM_STR_NONE;
+    return (struct cm_str){lent.data, lent.bytes};
 }
 
 static bool overlap(const void *a, size_t a_bytes, const void *b, size_t b_bytes)
@@ -289,73 +314,79 @@ static bool overlap(const void *a, size_t a_bytes, const void *b, size_t b_bytes
     return a && b && a_bytes && b_bytes && from_a < from_b + b_bytes && from_b < from_a + a_bytes;
 }
 
+static enum cm_status refuse_overlap(struct run *run, size_t f, const char *what, const char *name)
+{
+    struct wanted wanted;
+
+    CM_TRY(read_fetch(run, f, &wanted));
+    return cm_fail(&run->err, CM_BAD_ARGUMENT,
+                   "the memory for output '%.200s' is also %s%s%.200s%s",
+                   run->session->outputs[wanted.index].name.data, what, name ? " '" : "",
+                   name ? name : "", name ? "'" : "");
+}
+
 /* Results are written while inputs are still read, in an order of our own. */
 static enum cm_status check_overlaps(struct run *run)
 {
     for (size_t f = 0; f < run->n_fetches; f++) {
-        const struct cameo_fetch *fetch = &run->fetches[f];
-        size_t index = 0;
+        const struct cm_str room = room_of(run, f);
 
-        if (!fetch->data)
+        if (!room.size)
             continue;
-        CM_TRY(find(run, fetch->name, fetch->index, false, &index));
-        const char *name = run->session->outputs[index].name.data;
         for (size_t i = 0; i < run->session->n_inputs; i++)
             if (run->fed[i] && run->fed[i]->kind == CM_KIND_TENSOR &&
-                overlap(fetch->data, fetch->bytes, run->fed[i]->tensor.data,
+                overlap(room.data, room.size, run->fed[i]->tensor.data,
                         cm_tensor_bytes(&run->fed[i]->tensor)))
-                return cm_fail(&run->err, CM_BAD_ARGUMENT,
-                               "the memory for output '%.200s' is also that of input '%.200s'",
-                               name, input_name(run, i));
-        for (size_t other = 0; other < f; other++)
-            if (overlap(fetch->data, fetch->bytes, run->fetches[other].data,
-                        run->fetches[other].bytes))
-                return cm_fail(&run->err, CM_BAD_ARGUMENT,
-                               "the memory for output '%.200s' is also given for another", name);
+                return refuse_overlap(run, f, "that of input", input_name(run, i));
+        for (size_t g = 0; g < f; g++) {
+            const struct cm_str other = room_of(run, g);
+
+            if (overlap(room.data, room.size, other.data, other.size))
+                return refuse_overlap(run, f, "given for another", NULL);
+        }
     }
     return CM_OK;
 }
 
 /* The engine may have written there already. */
-static enum cm_status copy_out(struct run *run, const struct cameo_fetch *fetch, size_t index)
+static enum cm_status copy_out(struct run *run, const struct wanted *wanted)
 {
-    const struct cm_datum *datum = &run->out[index];
-    const struct cm_tensor *tensor = &datum->tensor;
+    const struct cm_datum *datum = &run->out[wanted->index];
+    const struct cm_tensor *tensor = &datum->tensor, *room = &wanted->room;
     char text[200];
 
-    if (tensor->data == fetch->data && fetch->bytes)
+    if (tensor->data == room->data && wanted->bytes)
         return CM_OK;
-    bool same = datum->kind == CM_KIND_TENSOR && (int)tensor->type == (int)fetch->dtype &&
-                tensor->shape.rank == fetch->rank;
-    for (int i = 0; i < fetch->rank && same; i++)
-        same = tensor->shape.dims[i] == fetch->dims[i];
+    bool same = datum->kind == CM_KIND_TENSOR && tensor->type == room->type &&
+                tensor->shape.rank == room->shape.rank;
+    for (int i = 0; i < room->shape.rank && same; i++)
+        same = tensor->shape.dims[i] == room->shape.dims[i];
     if (!same)
         return cm_fail(
             &run->err, CM_BAD_ARGUMENT,
             "output '%.200s' is %s of type %s and shape %s, other than the memory for it",
-            run->session->outputs[index].name.data, kind_name(datum->kind),
+            run->session->outputs[wanted->index].name.data, kind_name(datum->kind),
             cm_dtype_name(tensor->type), cm_shape_print(&tensor->shape, text, sizeof text));
-    if (fetch->bytes)
-        memcpy(fetch->data, tensor->data, fetch->bytes);
+    if (wanted->bytes)
+        memcpy(room->data, tensor->data, wanted->bytes);
     return CM_OK;
 }
 
 static enum cm_status hand_over(struct run *run)
 {
     for (size_t f = 0; f < run->n_fetches; f++) {
-        struct cameo_fetch *fetch = &run->fetches[f];
         struct cm_datum shared = {0};
-        size_t index;
+        struct wanted wanted;
 
-        CM_TRY(find(run, fetch->name, fetch->index, false, &index));
-        if (fetch->data) {
-            CM_TRY(copy_out(run, fetch, index));
+        CM_TRY(read_fetch(run, f, &wanted));
+        if (wanted.placed) {
+            CM_TRY(copy_out(run, &wanted));
             continue;
         }
-        CM_TRY(cm_datum_share(&run->out[index], &shared, &run->err));
+        CM_TRY(cm_datum_share(&run->out[wanted.index], &shared, &run->err));
         enum cm_status status = cm_api_own(&shared, &run->err);
         if (status == CM_OK)
-            status = cm_api_take(&shared, &fetch->datum, &run->err);
+            status = cm_api_take(&shared, cm_api_fetched(run->fetches, f), &run->err);
         cm_datum_drop(&shared);
         CM_TRY(status);
     }
@@ -363,6 +394,11 @@ static enum cm_status hand_over(struct run *run)
 }
 
 /* ---- running ---- */
+
+static bool hears(const struct run *run)
+{
+    return run->listener.step || run->listener.log;
+}
 
 static enum cm_status run_plain(struct cm_guard *guard, void *arg)
 {
@@ -372,7 +408,7 @@ static enum cm_status run_plain(struct cm_guard *guard, void *arg)
     const struct cm_eval_options options = {.seed = session->options.seed,
                                             .memory_limit = session->options.memory_limit,
                                             .cancel = given->cancel ? &given->cancel->set : NULL,
-                                            .step = given->step ? cm_api_tell_node : NULL,
+                                            .step = hears(run) ? cm_api_tell_node : NULL,
                                             .step_arg = &run->listener};
 
     cm_arena_lend(&session->arena, guard);
@@ -387,7 +423,7 @@ static enum cm_status run_engine(struct run *run)
     struct cameo_session *session = run->session;
     const struct cameo_run_options *given = &run->options;
     const struct cm_run_options options = {.cancel = given->cancel ? &given->cancel->set : NULL,
-                                           .step = given->step ? cm_api_tell_step : NULL,
+                                           .step = hears(run) ? cm_api_tell_step : NULL,
                                            .step_arg = &run->listener};
 
     if (given->cancel && atomic_load(&given->cancel->set))
@@ -404,12 +440,11 @@ static enum cm_status run_engine(struct run *run)
 static enum cm_status run_checked(struct run *run)
 {
     const struct cameo_session *session = run->session;
-    size_t index;
 
     for (size_t i = 0; i < run->n_fetches; i++)
-        CM_TRY(check_fetch(run, &run->fetches[i], &index));
+        CM_TRY(check_fetch(run, i));
     for (size_t i = 0; i < run->n_feeds; i++)
-        CM_TRY(feed_input(run, &run->feeds[i]));
+        CM_TRY(feed_input(run, i));
     CM_TRY(check_missing(run));
     CM_TRY(check_symbols(run));
     CM_TRY(check_overlaps(run));
@@ -443,9 +478,12 @@ static enum cm_status run_session(struct run *run)
         cm_datum_drop(&run->in[i]);
     cm_free(atomic_exchange(&run->session->spare, run->in));
     for (size_t i = 0; i < run->n_fetches && status; i++) {
-        cameo_datum_free(run->fetches[i].datum);
-        run->fetches[i].datum = NULL;
+        struct cameo_value **value = cm_api_fetched(run->fetches, i);
+        cameo_value_free(*value);
+        *value = NULL;
     }
+    if (status == CM_OK)
+        cm_api_take_over(run->feeds, run->n_feeds);
     return status;
 }
 
@@ -464,10 +502,12 @@ enum cameo_status cameo_session_run(struct cameo_session *session, const struct 
                       .n_fetches = fetch_count,
                       .options = CAMEO_RUN_OPTIONS_INIT};
 
-    for (size_t i = 0; i < fetch_count; i++)
-        fetches[i].datum = NULL;
-    enum cm_status status = cm_api_options(&run.options, sizeof run.options, options, &run.err);
-    run.listener = (struct cm_api_listener){run.options.step, run.options.step_arg};
+    enum cm_status status = cm_api_check_fetches(fetches, fetch_count, &run.err);
+    if (status == CM_OK)
+        status = cm_api_options(&run.options, sizeof run.options, options, &run.err);
+    run.listener = (struct cm_api_listener){.step = run.options.step, .arg = run.options.step_arg};
+    if (session->model->log.fn && !atomic_exchange(&session->told, true))
+        run.listener.log = session->model;
     if (status == CM_OK)
         status = run_session(&run);
     return cm_api_done(status, &run.err, err);

@@ -54,6 +54,14 @@ static void set_names(const struct cm_node *node, struct names *names, struct ca
         name_region(node, names, step);
 }
 
+static void hand_on(const struct cm_api_listener *to, const struct cameo_step *step)
+{
+    if (to->log)
+        cm_api_log_step(to->log, step);
+    if (to->step)
+        to->step(to->arg, step);
+}
+
 void cm_api_tell_step(void *listener, const struct cm_step_report *report)
 {
     const struct cm_api_listener *to = listener;
@@ -68,7 +76,7 @@ void cm_api_tell_step(void *listener, const struct cm_step_report *report)
                               .id = (uintptr_t)report->node};
 
     set_names(report->node, &names, &step);
-    to->step(to->arg, &step);
+    hand_on(to, &step);
 }
 
 void cm_api_tell_node(void *listener, const struct cm_eval_report *report)
@@ -84,5 +92,5 @@ void cm_api_tell_node(void *listener, const struct cm_eval_report *report)
                               .id = (uintptr_t)report->node};
 
     set_names(report->node, &names, &step);
-    to->step(to->arg, &step);
+    hand_on(to, &step);
 }

@@ -14,7 +14,7 @@ struct new_call {
 /* ---- making ---- */
 
 static void describe_input(struct cm_arena *arena, const struct cm_trainer_input *input,
-                           struct cameo_value *out)
+                           struct cameo_value_info *out)
 {
     const struct cm_type *type = input->type;
     /* Symbols have no names here: a size that is not fixed prints as "?". */
@@ -45,23 +45,23 @@ static void describe_input(struct cm_arena *arena, const struct cm_trainer_input
 }
 
 static void describe_variable(struct cm_arena *arena, const struct cm_trainer *trainer, size_t i,
-                              struct cameo_tensor *out)
+                              struct cameo_initializer *out)
 {
     const struct cm_tensor *tensor = cm_trainer_state(trainer, i);
     int64_t *dims = CM_NEW_ARRAY(arena, int64_t, (size_t)tensor->shape.rank);
 
     for (int d = 0; d < tensor->shape.rank; d++)
         dims[d] = tensor->shape.dims[d];
-    *out = (struct cameo_tensor){.name = cm_api_text(arena, cm_trainer_state_name(trainer, i)),
-                                 .dtype = (enum cameo_dtype)tensor->type,
-                                 .rank = (size_t)tensor->shape.rank,
-                                 .dims = dims,
-                                 .elements = cm_tensor_count(tensor),
-                                 .bytes = cm_tensor_bytes(tensor),
-                                 .location = {"", 0},
-                                 .is_state = true,
-                                 .training = -1,
-                                 .doc_string = {"", 0}};
+    *out = (struct cameo_initializer){.name = cm_api_text(arena, cm_trainer_state_name(trainer, i)),
+                                      .dtype = (enum cameo_dtype)tensor->type,
+                                      .rank = (size_t)tensor->shape.rank,
+                                      .dims = dims,
+                                      .elements = cm_tensor_count(tensor),
+                                      .bytes = cm_tensor_bytes(tensor),
+                                      .location = {"", 0},
+                                      .is_state = true,
+                                      .training = -1,
+                                      .doc_string = {"", 0}};
 }
 
 static void describe(struct cameo_trainer *t)
@@ -71,12 +71,12 @@ static void describe(struct cameo_trainer *t)
     const size_t variables = cm_trainer_state_count(t->trainer);
     const size_t scalars = cm_trainer_scalar_count(t->trainer);
 
-    t->inputs = CM_NEW_ARRAY(arena, struct cameo_value, inputs);
+    t->inputs = CM_NEW_ARRAY(arena, struct cameo_value_info, inputs);
     t->fed = CM_NEW_ARRAY(arena, struct cm_tensor, inputs);
     t->in = CM_NEW_ARRAY(arena, const struct cm_tensor *, inputs);
     for (size_t i = 0; i < inputs; i++)
         describe_input(arena, cm_trainer_input(t->trainer, i), &t->inputs[i]);
-    t->variables = CM_NEW_ARRAY(arena, struct cameo_tensor, variables);
+    t->variables = CM_NEW_ARRAY(arena, struct cameo_initializer, variables);
     for (size_t i = 0; i < variables; i++)
         describe_variable(arena, t->trainer, i, &t->variables[i]);
     cm_api_describe_parameters(t);
@@ -150,6 +150,8 @@ enum cameo_status cameo_trainer_new(struct cameo_model *model,
         cameo_trainer_free(call.trainer);
     else
         *out = call.trainer;
+    if (status == CM_OK)
+        cm_api_log_ready(model, "a trainer", call.trainer->options.backend);
     return cm_api_done(status, &call.err, err);
 }
 
@@ -189,7 +191,8 @@ size_t cameo_trainer_input_count(const struct cameo_trainer *trainer)
     return cm_trainer_input_count(trainer->trainer);
 }
 
-const struct cameo_value *cameo_trainer_input(const struct cameo_trainer *trainer, size_t index)
+const struct cameo_value_info *cameo_trainer_input(const struct cameo_trainer *trainer,
+                                                   size_t index)
 {
     return index < cameo_trainer_input_count(trainer) ? &trainer->inputs[index] : NULL;
 }
@@ -199,7 +202,8 @@ size_t cameo_trainer_variable_count(const struct cameo_trainer *trainer)
     return cm_trainer_state_count(trainer->trainer);
 }
 
-const struct cameo_tensor *cameo_trainer_variable(const struct cameo_trainer *trainer, size_t index)
+const struct cameo_initializer *cameo_trainer_variable(const struct cameo_trainer *trainer,
+                                                       size_t index)
 {
     return index < cameo_trainer_variable_count(trainer) ? &trainer->variables[index] : NULL;
 }
@@ -214,7 +218,7 @@ size_t cameo_trainer_find_variable(const struct cameo_trainer *trainer, const ch
 static enum cm_status check_values(const struct cameo_trainer *trainer, size_t index,
                                    const void *values, size_t size, struct cm_error *err)
 {
-    const struct cameo_tensor *row = cameo_trainer_variable(trainer, index);
+    const struct cameo_initializer *row = cameo_trainer_variable(trainer, index);
 
     if (!row)
         return cm_fail(err, CM_BAD_ARGUMENT, "there is no variable %zu, the model has %zu", index,
@@ -285,7 +289,7 @@ void cameo_trainer_set_cancel(struct cameo_trainer *trainer, struct cameo_cancel
 
 void cameo_trainer_set_step(struct cameo_trainer *trainer, cameo_step_fn *step, void *step_arg)
 {
-    trainer->listener = (struct cm_api_listener){step, step_arg};
+    trainer->listener = (struct cm_api_listener){.step = step, .arg = step_arg};
     cm_trainer_set_step(trainer->trainer, step ? cm_api_tell_step : NULL, &trainer->listener);
 }
 
@@ -313,13 +317,14 @@ static enum cm_status find_input(const struct cameo_trainer *t, const struct cam
                    count ? names : "none");
 }
 
+/* What is fed, in place where it can be; then out holds no reference, and otherwise a copy. */
 static enum cm_status borrow(const struct cameo_feed *feed, const char *name, bool only_shapes,
                              struct cm_tensor *out, struct cm_error *err)
 {
-    struct cm_shape shape;
+    struct cameo_tensor lent;
 
-    if (feed->datum) {
-        const struct cm_datum *datum = cm_api_datum(feed->datum);
+    if (feed->value) {
+        const struct cm_datum *datum = cm_api_value(feed->value);
 
         if (datum->kind != CM_KIND_TENSOR)
             return cm_fail(err, CM_BAD_ARGUMENT, "input '%.200s' is fed with no tensor", name);
@@ -327,22 +332,18 @@ static enum cm_status borrow(const struct cameo_feed *feed, const char *name, bo
         out->buffer = NULL;
         return CM_OK;
     }
-    if (!cm_dtype_is_valid((int64_t)feed->dtype) || feed->dtype == CAMEO_STRING)
-        return cm_fail(err, CM_BAD_ARGUMENT, "input '%.200s' is fed with type %d", name,
-                       (int)feed->dtype);
-    CM_TRY(cm_error_context(err, cm_api_shape(feed->rank, feed->dims, &shape, err),
-                            "input '%.200s'", name));
-    *out = cm_tensor_borrow((enum cm_dtype)feed->dtype, &shape, (void *)(uintptr_t)feed->data);
-    const size_t size = cm_dtype_size(out->type);
-    if (only_shapes)
-        return CM_OK;
-    if (cm_tensor_bytes(out) != feed->bytes || (feed->bytes && !feed->data))
-        return cm_fail(err, CM_BAD_ARGUMENT,
-                       "input '%.200s' comes with %zu bytes, its shape needs %zu", name,
-                       feed->data ? feed->bytes : 0, cm_tensor_bytes(out));
-    if (feed->bytes && size && (uintptr_t)feed->data % (size < 16 ? size : 16) != 0)
-        return cm_fail(err, CM_BAD_ARGUMENT, "input '%.200s' is not aligned for its type", name);
-    return CM_OK;
+    enum cm_status status = cm_api_check_tensor(feed->tensor, &lent, out, err);
+    if (status == CM_OK && lent.dtype == CAMEO_STRING)
+        status = cm_fail(err, CM_BAD_ARGUMENT, "strings cannot be trained on");
+    if (status == CM_OK && !only_shapes)
+        status = cm_api_use_memory(&lent, out, err);
+    return cm_error_context(err, status, "input '%.200s'", name);
+}
+
+void cm_api_unfeed_trainer(struct cameo_trainer *t)
+{
+    for (size_t i = 0; i < cameo_trainer_input_count(t); i++)
+        cm_tensor_drop(&t->fed[i]);
 }
 
 enum cm_status cm_api_feed_trainer(struct cameo_trainer *t, const struct cameo_feed *feeds,
@@ -352,15 +353,18 @@ enum cm_status cm_api_feed_trainer(struct cameo_trainer *t, const struct cameo_f
     char missing[500] = "";
     size_t used = 0;
 
+    cm_api_unfeed_trainer(t);
     memset(t->in, 0, count * sizeof *t->in);
     for (size_t f = 0; f < feed_count; f++) {
+        struct cameo_feed feed = CAMEO_FEED_INIT;
         size_t i = 0;
 
-        CM_TRY(find_input(t, &feeds[f], &i, err));
+        CM_TRY(cm_api_item(&feed, sizeof feed, feeds, f, err));
+        CM_TRY(find_input(t, &feed, &i, err));
         if (t->in[i])
             return cm_fail(err, CM_BAD_ARGUMENT, "input '%.200s' is fed twice",
                            t->inputs[i].name.data);
-        CM_TRY(borrow(&feeds[f], t->inputs[i].name.data, only_shapes, &t->fed[i], err));
+        CM_TRY(borrow(&feed, t->inputs[i].name.data, only_shapes, &t->fed[i], err));
         t->in[i] = &t->fed[i];
     }
     for (size_t i = 0; i < count; i++)
@@ -369,6 +373,15 @@ enum cm_status cm_api_feed_trainer(struct cameo_trainer *t, const struct cameo_f
                 (size_t)snprintf(missing + used, sizeof missing - used, "%s'%.60s' (%.80s)",
                                  used ? ", " : "", t->inputs[i].name.data, t->inputs[i].type.data);
     return used ? cm_fail(err, CM_BAD_ARGUMENT, "inputs are missing: %s", missing) : CM_OK;
+}
+
+enum cm_status cm_api_fed_trainer(struct cameo_trainer *trainer, const struct cameo_feed *feeds,
+                                  size_t feed_count, enum cm_status status)
+{
+    cm_api_unfeed_trainer(trainer);
+    if (status == CM_OK)
+        cm_api_take_over(feeds, feed_count);
+    return status;
 }
 
 /* ---- doing ---- */
@@ -391,6 +404,7 @@ enum cameo_status cameo_trainer_step(struct cameo_trainer *trainer, const struct
 
     if (status == CM_OK)
         status = cm_trainer_step(trainer->trainer, trainer->in, trainer->scalars, &reason);
+    status = cm_api_fed_trainer(trainer, feeds, feed_count, status);
     for (size_t i = 0; scalars && status == CM_OK && i < cameo_trainer_scalar_count(trainer); i++)
         scalars[i] = trainer->scalars[i].value;
     return cm_api_done(status, &reason, err);
@@ -476,6 +490,7 @@ enum cameo_status cameo_trainer_evaluate(struct cameo_trainer *trainer,
         status = cm_api_feed_trainer(trainer, feeds, feed_count, false, &reason);
     if (status == CM_OK)
         status = cm_trainer_evaluate(trainer->trainer, trainer->in, &measure, &reason);
+    status = cm_api_fed_trainer(trainer, feeds, feed_count, status);
     const struct cameo_measure all = {.samples = measure.samples,
                                       .loss = measure.loss,
                                       .judged = measure.judged,
@@ -500,8 +515,13 @@ struct prediction {
     struct cm_error err;
 };
 
-static enum cm_status feed_prediction(struct prediction *p, const struct cameo_feed *feed)
+static enum cm_status feed_prediction(struct prediction *p, const struct cameo_feed *feeds,
+                                      size_t number)
 {
+    struct cameo_feed one = CAMEO_FEED_INIT;
+    const struct cameo_feed *feed = &one;
+
+    CM_TRY(cm_api_item(&one, sizeof one, feeds, number, &p->err));
     for (size_t i = 0; i < p->n_in; i++) {
         const struct cm_trainer_input *input = cm_trainer_predict_input(p->trainer->trainer, i);
 
@@ -516,8 +536,13 @@ static enum cm_status feed_prediction(struct prediction *p, const struct cameo_f
                    feed->name ? feed->name : "");
 }
 
-static enum cm_status take_prediction(struct prediction *p, struct cameo_fetch *fetch)
+static enum cm_status take_prediction(struct prediction *p, struct cameo_fetch *fetches,
+                                      size_t number)
 {
+    struct cameo_fetch one = CAMEO_FETCH_INIT;
+    const struct cameo_fetch *fetch = &one;
+
+    CM_TRY(cm_api_item(&one, sizeof one, fetches, number, &p->err));
     for (size_t o = 0; o < p->n_out; o++) {
         const struct cm_str name = cm_trainer_predict_output(p->trainer->trainer, o);
         struct cm_datum shared = {0};
@@ -527,7 +552,7 @@ static enum cm_status take_prediction(struct prediction *p, struct cameo_fetch *
         CM_TRY(cm_datum_share(&p->out[o], &shared, &p->err));
         enum cm_status status = cm_api_own(&shared, &p->err);
         if (status == CM_OK)
-            status = cm_api_take(&shared, &fetch->datum, &p->err);
+            status = cm_api_take(&shared, cm_api_fetched(fetches, number), &p->err);
         cm_datum_drop(&shared);
         return status;
     }
@@ -539,16 +564,17 @@ static enum cm_status predict(struct prediction *p, const struct cameo_feed *fee
                               size_t feed_count, struct cameo_fetch *fetches, size_t fetch_count)
 {
     for (size_t f = 0; f < feed_count; f++)
-        CM_TRY(feed_prediction(p, &feeds[f]));
+        CM_TRY(feed_prediction(p, feeds, f));
     CM_TRY(cm_trainer_predict(p->trainer->trainer, p->fed, p->out, &p->err));
     enum cm_status status = CM_OK;
     for (size_t f = 0; f < fetch_count && status == CM_OK; f++)
-        status = take_prediction(p, &fetches[f]);
+        status = take_prediction(p, fetches, f);
     for (size_t o = 0; o < p->n_out; o++)
         cm_datum_drop(&p->out[o]);
     for (size_t f = 0; f < fetch_count && status; f++) {
-        cameo_datum_free(fetches[f].datum);
-        fetches[f].datum = NULL;
+        struct cameo_value **value = cm_api_fetched(fetches, f);
+        cameo_value_free(*value);
+        *value = NULL;
     }
     return status;
 }
@@ -562,11 +588,10 @@ enum cameo_status cameo_trainer_predict(struct cameo_trainer *trainer,
     CM_API_NEED_ALL(feeds, feed_count, err);
     CM_API_NEED_ALL(fetches, fetch_count, err);
     struct prediction p = {.trainer = trainer};
-    enum cm_status status =
-        prepare(trainer, cm_trainer_prepare_prediction, &trainer->predicts, &p.err);
+    enum cm_status status = cm_api_check_fetches(fetches, fetch_count, &p.err);
 
-    for (size_t f = 0; f < fetch_count; f++)
-        fetches[f].datum = NULL;
+    if (status == CM_OK)
+        status = prepare(trainer, cm_trainer_prepare_prediction, &trainer->predicts, &p.err);
     if (status)
         return cm_api_done(status, &p.err, err);
     p.n_in = cm_trainer_predict_input_count(trainer->trainer);
@@ -578,6 +603,10 @@ enum cameo_status cameo_trainer_predict(struct cameo_trainer *trainer,
         status = predict(&p, feeds, feed_count, fetches, fetch_count);
     else
         status = cm_fail(&p.err, CM_NO_MEMORY, "no memory for a prediction");
+    for (size_t i = 0; p.in && i < p.n_in; i++)
+        cm_tensor_drop(&p.in[i].tensor);
+    if (status == CM_OK)
+        cm_api_take_over(feeds, feed_count);
     cm_free(p.in);
     cm_free(p.out);
     cm_free(p.fed);

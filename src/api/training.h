@@ -12,8 +12,8 @@ struct cameo_trainer {
     struct cameo_model *model;
     struct cm_trainer *trainer;
     struct cameo_trainer_options options;
-    struct cameo_value *inputs;
-    struct cameo_tensor *variables;
+    struct cameo_value_info *inputs;
+    struct cameo_initializer *variables;
     struct cameo_parameter *parameters;
     const char **scalar_names;
     struct cm_trainer_scalar *scalars;
@@ -27,6 +27,10 @@ struct cameo_trainer {
 enum cm_status cm_api_feed_trainer(struct cameo_trainer *trainer, const struct cameo_feed *feeds,
                                    size_t feed_count, bool only_shapes,
                                    struct cm_error *err) CM_MUST_CHECK;
+/* Afterwards, with the status of what was fed: drops copies and lets go of what was taken over. */
+enum cm_status cm_api_fed_trainer(struct cameo_trainer *trainer, const struct cameo_feed *feeds,
+                                  size_t feed_count, enum cm_status status) CM_MUST_CHECK;
+void cm_api_unfeed_trainer(struct cameo_trainer *trainer);
 /* training_gradients.c: rows for the parameters. */
 void cm_api_describe_parameters(struct cameo_trainer *trainer);
 
@@ -36,7 +40,8 @@ struct cameo_dataset {
 
 struct cameo_batches {
     struct cm_feeder *feeder;
-    struct cameo_feed *feeds;
+    struct cameo_feed *feeds; /* of these tensors */
+    struct cameo_tensor *tensors;
     size_t n_inputs;
     int64_t samples;     /* of the data set */
     bool endless, drops; /* the last batch, when it is short */

@@ -39,6 +39,8 @@ enum cameo_status cameo_trainer_save(struct cameo_trainer *trainer, const char *
 
     if (status == CM_OK)
         status = cm_api_locked(trainer->model, save_guarded, &call, &call.err);
+    if (status == CM_OK)
+        cm_api_log_saved(trainer->model, path, &call.report);
     if (status == CM_OK && report)
         cm_api_give_report(&call.report, report);
     return cm_api_done(status, &call.err, err);
@@ -118,8 +120,12 @@ enum cameo_status cameo_checkpoint_save(struct cameo_trainer *trainer, const cha
                                    .path = path,
                                    .notes = notes ? notes : &none,
                                    .n_notes = notes ? note_count : 0};
+    const enum cameo_status status = checkpoint(&call, err);
 
-    return checkpoint(&call, err);
+    if (status == CAMEO_OK)
+        cm_api_log(trainer->model, CAMEO_LOG_INFO, "checkpoint '%s' is written after step %llu",
+                   path, (unsigned long long)cameo_trainer_steps(trainer));
+    return status;
 }
 
 enum cameo_status cameo_checkpoint_resume(struct cameo_trainer *trainer, const char *path,
@@ -227,7 +233,8 @@ static enum cm_status open_batches(struct cameo_batches *batches,
     batches->drops = all.last == CAMEO_LAST_DROP && !all.endless;
     batches->n_inputs = cm_trainer_input_count(trainer->trainer);
     batches->feeds = cm_calloc(batches->n_inputs + 1, sizeof *batches->feeds);
-    if (!batches->feeds)
+    batches->tensors = cm_calloc(batches->n_inputs + 1, sizeof *batches->tensors);
+    if (!batches->feeds || !batches->tensors)
         return cm_fail(err, CM_NO_MEMORY, "no memory for batches");
     return cm_feeder_new(trainer->trainer, dataset->dataset, &options, &batches->feeder, err);
 }
@@ -262,18 +269,19 @@ void cameo_batches_free(struct cameo_batches *batches)
         return;
     cm_feeder_free(batches->feeder);
     cm_free(batches->feeds);
+    cm_free(batches->tensors);
     cm_free(batches);
 }
 
 static void describe_feeds(struct cameo_batches *batches, const struct cm_tensor *const *in)
 {
-    for (size_t i = 0; i < batches->n_inputs; i++)
-        batches->feeds[i] = (struct cameo_feed){.index = i,
-                                                .dtype = (enum cameo_dtype)in[i]->type,
-                                                .rank = in[i]->shape.rank,
-                                                .dims = in[i]->shape.dims,
-                                                .data = in[i]->data,
-                                                .bytes = cm_tensor_bytes(in[i])};
+    for (size_t i = 0; i < batches->n_inputs; i++) {
+        batches->tensors[i] =
+            cameo_tensor_of((enum cameo_dtype)in[i]->type, in[i]->shape.rank, in[i]->shape.dims,
+                            in[i]->data, cm_tensor_bytes(in[i]));
+        batches->feeds[i] = cameo_feed_tensor(NULL, &batches->tensors[i]);
+        batches->feeds[i].index = i;
+    }
 }
 
 const struct cameo_feed *cameo_batches_shapes(struct cameo_batches *batches)

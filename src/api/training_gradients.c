@@ -9,7 +9,7 @@ void cm_api_describe_parameters(struct cameo_trainer *t)
     t->parameters = CM_NEW_ARRAY(&t->arena, struct cameo_parameter, count);
     for (size_t i = 0; i < count; i++) {
         const struct cm_trainer_parameter from = cm_trainer_parameter(t->trainer, i);
-        const struct cameo_tensor *variable = &t->variables[from.variable];
+        const struct cameo_initializer *variable = &t->variables[from.variable];
 
         t->parameters[i] = (struct cameo_parameter){.name = variable->name,
                                                     .variable = from.variable,
@@ -82,8 +82,18 @@ enum cameo_status cameo_trainer_set_gradients(struct cameo_trainer *trainer, con
 
 /* ---- halves ---- */
 
-/* The trainer's scalars keep what the first half said: both halves together give all of them. Those
- * that are still to come have no name. */
+size_t cameo_trainer_entry_count(const struct cameo_trainer *trainer)
+{
+    return cm_trainer_entry_count(trainer->trainer);
+}
+
+size_t cameo_trainer_next_entry(const struct cameo_trainer *trainer)
+{
+    return cm_trainer_next_entry(trainer->trainer);
+}
+
+/* The trainer's scalars keep what halves said before: those of a step together give all of them.
+ * Those that are still to come have no name. */
 static void give_scalars(const struct cameo_trainer *trainer, double *scalars)
 {
     for (size_t i = 0; scalars && i < cameo_trainer_scalar_count(trainer); i++)
@@ -100,10 +110,12 @@ enum cameo_status cameo_trainer_compute(struct cameo_trainer *trainer,
     struct cm_error reason = {0};
     enum cm_status status = cm_api_feed_trainer(trainer, feeds, feed_count, false, &reason);
 
-    for (size_t i = 0; i < cameo_trainer_scalar_count(trainer); i++)
+    for (size_t i = 0;
+         i < cameo_trainer_scalar_count(trainer) && !cm_trainer_next_entry(trainer->trainer); i++)
         trainer->scalars[i] = (struct cm_trainer_scalar){0};
     if (status == CM_OK)
         status = cm_trainer_compute(trainer->trainer, trainer->in, trainer->scalars, &reason);
+    status = cm_api_fed_trainer(trainer, feeds, feed_count, status);
     if (status == CM_OK)
         give_scalars(trainer, scalars);
     return cm_api_done(status, &reason, err);

@@ -22,6 +22,7 @@ enum cm_status cm_describe_again(struct cameo_model *model, struct cm_guard *gua
 
     model->summary = (struct cameo_summary){0};
     model->by_name = (struct cm_map){0};
+    model->graphs = NULL;
     model->inputs = model->outputs = NULL;
     cm_arena_init(&scratch, guard);
     const enum cm_status status = cm_describe_model(model, &scratch, err);
@@ -44,13 +45,16 @@ static const struct cameo_preparation *tell(struct cm_arena *arena,
 {
     struct cameo_preparation *report = CM_NEW(arena, struct cameo_preparation);
     struct cameo_choice *choices = CM_NEW_ARRAY(arena, struct cameo_choice, from->n_choices);
+    const struct cameo_choice **rows =
+        CM_NEW_ARRAY(arena, const struct cameo_choice *, from->n_choices);
 
     for (size_t i = 0; i < from->n_choices; i++) {
         choices[i].name = cm_api_text(arena, from->choices[i].name);
+        rows[i] = &choices[i];
         choices[i].trained = from->choices[i].trained;
         choices[i].reason = cm_api_text(arena, from->choices[i].reason);
     }
-    report->choices = choices;
+    report->choices = rows;
     report->choice_count = from->n_choices;
     report->changes = texts(arena, from->changes, from->n_changes);
     report->change_count = from->n_changes;
@@ -120,6 +124,12 @@ enum cameo_status cameo_model_prepare(struct cameo_model *model,
         status = cm_api_locked(model, prepare_guarded, &call, &call.err);
     if (report && status != CM_NO_MEMORY)
         *report = call.report;
+    for (size_t i = 0; status == CM_OK && i < call.report->change_count; i++)
+        cm_api_log(model, CAMEO_LOG_INFO, "%s", call.report->changes[i].data);
+    for (size_t i = 0; status == CM_OK && i < call.report->choice_count; i++)
+        cm_api_log(model, CAMEO_LOG_DEBUG, "'%s' is %s: %s", call.report->choices[i]->name.data,
+                   call.report->choices[i]->trained ? "trained" : "left as it is",
+                   call.report->choices[i]->reason.data);
     return cm_api_done(status, &call.err, err);
 }
 
@@ -180,6 +190,7 @@ enum cm_status cm_api_derive(const struct cameo_model *from, cm_guarded_fn *fn, 
         *made = NULL;
         return cm_fail(err, CM_NO_MEMORY, "no memory for a model");
     }
+    (*made)->log = from->log;
     const enum cm_status status = cm_api_locked(from, fn, arg, err);
     if (status) {
         cameo_model_free(*made);

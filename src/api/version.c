@@ -111,7 +111,7 @@ enum cm_status cm_api_options(void *out, size_t size, const void *from, struct c
     memcpy(&given, from, sizeof given);
     if (given <= sizeof given)
         return cm_fail(err, CM_BAD_ARGUMENT,
-                       "an option struct has struct_size %zu; make it with its _INIT macro", given);
+                       "a struct has struct_size %zu; make it with its _INIT macro", given);
     memcpy(out, from, given < size ? given : size);
     return CM_OK;
 }

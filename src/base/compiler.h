@@ -32,6 +32,13 @@
 #define CM_LIKELY(x) (x)
 #endif
 
+/* Floats where they lie in a file, at any address. */
+#if defined(__GNUC__)
+typedef float cm_loose_float __attribute__((aligned(1)));
+#else
+typedef float cm_loose_float;
+#endif
+
 #define CM_COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
 #endif

@@ -15,10 +15,10 @@
 #include <unistd.h>
 
 enum {
-    LOOK_MS = 20,      /* between two looks at the time on a processor */
-    LOST_PERCENT = 30, /* of the time between: cores are contended */
-    CALM_MS = 1000,    /* then spinning is tried again */
-    LONGEST_CALM_MS = 64000,
+    LOOK_MS = 20,      /* of work between two looks at the time on a processor */
+    LOST_PERCENT = 30, /* of that: cores are contended */
+    CALM_MS = 25,      /* then spinning is tried again */
+    LONGEST_CALM_MS = 8000,
 };
 
 int cm_cores(void)
@@ -31,21 +31,17 @@ int cm_cores(void)
     return n > 0 ? (int)n : 1;
 }
 
-static int64_t now_ms(void)
+static int64_t clock_us(clockid_t clock)
 {
     struct timespec time;
 
-    clock_gettime(CLOCK_MONOTONIC_COARSE, &time);
-    return (int64_t)time.tv_sec * 1000 + time.tv_nsec / 1000000;
+    clock_gettime(clock, &time);
+    return (int64_t)time.tv_sec * 1000000 + time.tv_nsec / 1000;
 }
 
-/* For how long the calling thread has been on a processor. */
-static int64_t processor_us(void)
+static int64_t now_ms(void)
 {
-    struct timespec time;
-
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-    return (int64_t)time.tv_sec * 1000000 + time.tv_nsec / 1000;
+    return clock_us(CLOCK_MONOTONIC_COARSE) / 1000;
 }
 
 /* ---- the idle threads ---- */
@@ -115,45 +111,81 @@ static void end_idle_threads(void)
 /* ---- when ---- */
 
 static atomic_int_fast64_t next_look;
-static struct {
-    pthread_t thread;    /* whose look was the last */
-    int64_t ms, on_us;   /* when, and its time on a processor by then; ms 0: there was none */
-    int64_t began, calm; /* when idle threads were added last, and for how long */
-} seen;                  /* under the mutex */
+static int64_t began,
+    calm; /* when idle threads were added last, and for how long; under the mutex */
+
+/* The work of this thread since its last look: finished stretches of it, and the one under way. A
+ * pause between two runs is none, though the thread is on no processor then. */
+static _Thread_local struct {
+    bool is_working;
+    int64_t since_us, since_on_us; /* when the stretch began; the thread's processor time by then */
+    int64_t us, on_us;             /* of those before */
+} work;
+
+static void begin_stretch(void)
+{
+    work.since_us = clock_us(CLOCK_MONOTONIC);
+    work.since_on_us = clock_us(CLOCK_THREAD_CPUTIME_ID);
+}
+
+static void end_stretch(void)
+{
+    work.us += clock_us(CLOCK_MONOTONIC) - work.since_us;
+    work.on_us += clock_us(CLOCK_THREAD_CPUTIME_ID) - work.since_on_us;
+}
+
+static void forget_work(void)
+{
+    work.us = work.on_us = 0;
+}
+
+void cm_crowd_begin(void)
+{
+    if (!work.is_working)
+        begin_stretch();
+    work.is_working = true;
+}
+
+void cm_crowd_end(void)
+{
+    if (work.is_working)
+        end_stretch();
+    work.is_working = false;
+}
 
 /* Has the thread been kept from working since its last look? One that works or spins is on a
  * processor all the time; less means that others are, or that a member of its team it waits for was
- * kept from working. (So does a pause between runs, after which spinning is of no use either.) */
-static bool is_contended(int64_t now)
+ * kept from working. */
+static bool is_contended(void)
 {
-    const int64_t on_us = processor_us(), ms = now - seen.ms;
-    const bool tells = seen.ms && ms <= 10 * LOOK_MS && pthread_equal(seen.thread, pthread_self());
-    const int64_t lost_us = ms * 1000 - (on_us - seen.on_us);
-
-    seen.thread = pthread_self();
-    seen.ms = now;
-    seen.on_us = on_us;
-    return tells && lost_us * 100 >= ms * 1000 * LOST_PERCENT;
+    end_stretch();
+    begin_stretch();
+    if (work.us < LOOK_MS * 1000)
+        return false;
+    const bool contended = (work.us - work.on_us) * 100 >= work.us * LOST_PERCENT;
+    forget_work();
+    return contended;
 }
 
 /* For how long from now on: twice as long as before where that did not help. */
 static int64_t next_calm(int64_t now)
 {
-    const bool again = seen.calm && now - seen.began < 2 * seen.calm + CALM_MS;
+    const bool again = calm && now - began < 2 * calm + 10 * LOOK_MS;
 
-    return !again ? CALM_MS : seen.calm * 2 < LONGEST_CALM_MS ? seen.calm * 2 : LONGEST_CALM_MS;
+    return !again ? CALM_MS : calm * 2 < LONGEST_CALM_MS ? calm * 2 : LONGEST_CALM_MS;
 }
 
 static void look(const struct cm_team_runtime *runtime, int threads, int64_t now)
 {
     if (is_idling) {
-        if (now - seen.began < seen.calm)
+        if (now - began < calm)
             return;
         end_idle_threads();
-        seen.ms = 0;
-    } else if (is_contended(now)) {
-        seen.calm = next_calm(now);
-        seen.began = now;
+        forget_work();
+        begin_stretch();
+    } else if (is_contended()) {
+        calm = next_calm(now);
+        began = now;
         add_idle_threads(runtime, threads);
     }
 }
@@ -162,7 +194,7 @@ void cm_crowd_watch(const struct cm_team_runtime *runtime, int threads)
 {
     const int64_t now = now_ms();
 
-    if (now < atomic_load_explicit(&next_look, memory_order_relaxed) ||
+    if (!work.is_working || now < atomic_load_explicit(&next_look, memory_order_relaxed) ||
         pthread_mutex_trylock(&mutex) != 0)
         return;
     atomic_store_explicit(&next_look, now + LOOK_MS, memory_order_relaxed);

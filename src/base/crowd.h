@@ -5,10 +5,10 @@
  * thread uses up the time slice of the one it waits for, and a parallel region takes milliseconds
  * instead of microseconds. GCC's runtime has an answer of its own: with more threads than
  * processors they hardly spin (GOMP_SPINCOUNT in its manual). So when a thread of ours
- * is kept from working for a good part of the time, idle threads are added to the runtime until it
- * has more than there are processors. After a second they are taken away to see whether cores are
- * free again; if not, they come back for twice as long. Nothing but the way of waiting changes: not
- * the size of a team, not a bit of any result. */
+ * is kept from working for a good part of a run, idle threads are added to the runtime until it
+ * has more than there are processors. Some milliseconds later they are taken away to see whether
+ * cores are free again; if not, they come back for twice as long, at last for seconds. Nothing but
+ * the way of waiting changes: not the size of a team, not a bit of any result. */
 // SPDX-License-Identifier: Apache-2.0
 #ifndef CM_BASE_CROWD_H
 #define CM_BASE_CROWD_H
@@ -18,8 +18,13 @@ struct cm_team_runtime;
 /* Processors this process may use; at least 1. */
 int cm_cores(void);
 
-/* Before a parallel region of the runtime with this many threads. Costs some nanoseconds, and a
- * system call every few milliseconds. */
+/* The calling thread works from now on, and has done its work: what it does in between is looked
+ * at, the time between two runs is not. */
+void cm_crowd_begin(void);
+void cm_crowd_end(void);
+
+/* Before a parallel region of the runtime with this many threads. Costs some nanoseconds, and some
+ * system calls every few milliseconds. */
 void cm_crowd_watch(const struct cm_team_runtime *runtime, int threads);
 
 /* Somebody may call cm_crowd_watch from now on; nobody does any more. When the last has left, the

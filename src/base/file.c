@@ -178,7 +178,7 @@ enum cm_status cm_file_name_is_inside(struct cm_str name, struct cm_error *err)
     if (memchr(name.data, 0, name.size))
         return cm_fail(err, CM_BAD_MODEL, "file name '%.*s' holds a zero byte", CM_STR_FMT(name));
     if (name.size >= PATH_MAX)
-        return cm_fail(err, CM_BAD_MODEL, "file name '%.*s...' has %zu bytes, at most %d may be",
+        return cm_fail(err, CM_BAD_MODEL, "file name '%.*s...' has %zu bytes, the limit is %d",
                        CM_STR_FMT(name), name.size, PATH_MAX - 1);
     if (is_separator(name.data[0]) || has_drive(name))
         return cm_fail(err, CM_BAD_MODEL,

@@ -225,6 +225,10 @@ struct cm_team *cm_team_enter(struct cm_team *team)
 {
     struct cm_team *before = current;
 
+    if (cm_team_threads(team) > 1)
+        cm_crowd_begin();
+    else
+        cm_crowd_end();
     if (told && !team)
         atomic_load(&the_runtime)->omp_set_num_threads(before_team);
     if (!team)

@@ -96,7 +96,8 @@ static void report_circle(struct cm_checker *c, size_t from, size_t to)
     const struct cm_function_proto *functions = c->model->functions.items;
     const struct cm_model_place here = CM_PLACE(NULL, "function", functions[from].name, from);
 
-    cm_report(c, CM_RULE_CK70, &here, "calls '%.*s', which in the end calls it again",
+    cm_report(c, CM_RULE_CK70, &here,
+              "calls '%.*s', which calls it again, directly or through others",
               CM_STR_FMT(functions[to].name));
 }
 

@@ -89,7 +89,7 @@ static void examine_bytes(struct cm_checker *c, const struct cm_model_place *pla
     if (info->kind == CM_CLASS_BOOL) {
         for (size_t i = 0; i < raw.size; i++) {
             if ((unsigned char)raw.data[i] > 1) {
-                cm_report(c, CM_RULE_ST15, place, "boolean %zu is %d", i,
+                cm_report(c, CM_RULE_ST15, place, "boolean %zu is %d, expected 0 or 1", i,
                           (int)(unsigned char)raw.data[i]);
                 return;
             }

@@ -20,7 +20,8 @@ void cm_examine_configurations(struct cm_checker *c)
             cm_report(c, CM_RULE_ST21, &here, "another configuration has the same name");
         *slot = i + 1;
         if (device->num_devices < 1)
-            cm_report(c, CM_RULE_ST21, &here, "has %d devices", (int)device->num_devices);
+            cm_report(c, CM_RULE_ST21, &here, "has %d devices, expected 1 or more",
+                      (int)device->num_devices);
         else if (device->device.count && device->device.count != (size_t)device->num_devices)
             cm_report(c, CM_RULE_ST21, &here, "names %zu devices but has %d", device->device.count,
                       (int)device->num_devices);

@@ -147,7 +147,8 @@ void cm_examine_tensor(struct cm_checker *c, const struct cm_model_place *place,
         cm_report_newer(c, place, 10, "metadata of parts of a model");
     cm_report_newer_dtype(c, place, tensor->data_type);
     if (tensor->segment)
-        cm_report(c, CM_RULE_ST15, place, "is a segment of a tensor, which nobody reads");
+        cm_report(c, CM_RULE_ST15, place,
+                  "is a segment of a larger tensor, which no runtime reads");
     if (tensor->data_type == CM_UNDEFINED) {
         cm_report(c, CM_RULE_CK50, place, "has no element type");
         return;

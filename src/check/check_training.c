@@ -83,7 +83,7 @@ static const struct cm_tensor_proto *examine_key(struct training *t,
     if (def && (def->kind & CM_DEF_SPARSE))
         cm_report(c, CM_RULE_TR14, here, "'%.*s' is a sparse initializer", CM_STR_FMT(key));
     else if (!def || !(def->kind & CM_DEF_INITIALIZER))
-        cm_report(c, rule, here, "'%.*s' is no initializer of the graph or of this algorithm",
+        cm_report(c, rule, here, "'%.*s' is not an initializer of the graph or of this algorithm",
                   CM_STR_FMT(key));
     else if (def->kind & CM_DEF_INPUT)
         cm_report(c, CM_RULE_TR16, here, "'%.*s' is also a graph input: a value fed there hides it",
@@ -139,7 +139,7 @@ static void examine_initialization_bindings(struct training *t, const struct cm_
         const struct cm_value_info_proto *value =
             find_output(entry->initialization, &outputs, binding->value);
         if (!value && entry->initialization)
-            cm_report(c, CM_RULE_TR2, &here, "'%.*s' is no output of the initialization graph",
+            cm_report(c, CM_RULE_TR2, &here, "'%.*s' is not an output of the initialization graph",
                       CM_STR_FMT(binding->value));
         examine_types(t, &here, binding, variable, value);
     }
@@ -170,7 +170,7 @@ static void examine_update_bindings(struct training *t, const struct cm_model_pl
             value = find_output(c->model->graph, &t->outputs, binding->value);
         if (!value)
             cm_report(c, CM_RULE_TR5, &here,
-                      "'%.*s' is no output of the algorithm or of the inference graph",
+                      "'%.*s' is not an output of the algorithm or of the inference graph",
                       CM_STR_FMT(binding->value));
         examine_types(t, &here, binding, variable, value);
     }

@@ -62,7 +62,7 @@ void cm_examine_type(struct cm_checker *c, enum cm_rule rule, const struct cm_mo
         if (complete && !cm_msg_has(&type->opaque_type->msg, CM_OPAQUE_TYPE_NAME))
             cm_report(c, rule, place, "its opaque type has no name");
     } else if (complete) {
-        cm_report(c, rule, place, "its type says nothing");
+        cm_report(c, rule, place, "its type is neither a tensor nor any other kind");
     }
 }
 

@@ -72,7 +72,7 @@ static enum cm_status infer_step(struct cm_binder *b, const struct cm_step *step
         if (step->in[i] == CM_NO_SLOT || facts[i].type)
             continue;
         *waits_for = cm_arena_printf(
-                         b->arena, "prepared as it runs: only data tells the shape of input %d", i)
+                         b->arena, "prepared at run time: the shape of input %d depends on data", i)
                          .data;
         return CM_OK;
     }
@@ -90,7 +90,7 @@ static enum cm_status infer_step(struct cm_binder *b, const struct cm_step *step
             continue;
         if (results[o].type && results[o].type->kind == CM_KIND_TENSOR &&
             results[o].type->dtype != CM_STRING)
-            *waits_for = "prepared as it runs: only data tells the shape of its result";
+            *waits_for = "prepared at run time: the shape of its result depends on data";
         return CM_OK;
     }
     for (int o = 0; o < step->n_out; o++)
@@ -233,6 +233,16 @@ static enum cm_status reorder_operand(struct cm_binder *b, cm_slot_id id,
     if (layout)
         bytes = layout->bytes;
     const struct cm_layout *mover = layout ? layout : from->layout;
+    if (from->layout == &cm_unaligned && !(layout && layout->size)) {
+        const struct cm_datum *aligned;
+        CM_TRY(cm_align_constant(b->session, id, &aligned, b->err));
+        **out = *aligned;
+        to->buffer = NULL;
+        if (!layout)
+            return CM_OK;
+        from = &aligned->tensor;
+        to->layout = layout;
+    }
     if (b->session->constants[id] && layout && layout->size)
         return cm_pack_constant(b->session, b->arena, from, layout, &to->data, b->err);
     if (slot->known) {
@@ -265,6 +275,8 @@ static enum cm_status settle_inputs(struct cm_binder *b, struct cm_bound_step *b
         const struct cm_slot *slot = &b->context->slots[step->in[i]];
         const struct cm_layout *has = slot->datum.tensor.layout;
         const struct cm_layout *wants = rule == CM_LAYOUT_PLAIN ? NULL : bound->want[i];
+        if (bound->want[i] == &cm_unaligned) /* it may be, but does not have to */
+            wants = has == &cm_unaligned ? has : NULL;
         if (cm_layout_equal(has, wants))
             continue;
         struct cm_datum *copy;
@@ -301,9 +313,9 @@ static const struct cm_layout *common_layout(const struct cm_binder *b, const st
                 longest_single = tensor->shape.rank;
             continue;
         }
-        if (!tensor->layout || !gives_type(b, step, tensor->type) ||
-            cm_plain_bytes(tensor, &bytes, NULL) || bytes != tensor->layout->bytes ||
-            (shape && !cm_shape_equal(shape, &tensor->shape)) ||
+        if (!tensor->layout || tensor->layout == &cm_unaligned ||
+            !gives_type(b, step, tensor->type) || cm_plain_bytes(tensor, &bytes, NULL) ||
+            bytes != tensor->layout->bytes || (shape && !cm_shape_equal(shape, &tensor->shape)) ||
             (layout && !cm_layout_equal(layout, tensor->layout)))
             return NULL;
         layout = tensor->layout;

@@ -45,7 +45,7 @@ enum cm_status cm_context_afford(struct cm_context *context, size_t bytes, struc
     if (!over(context, bytes))
         return CM_OK;
     return cm_fail(err, CM_LIMIT,
-                   "%zu bytes more than the %zu it holds pass the memory limit of %zu", bytes,
+                   "%zu bytes beside the %zu in use would exceed the memory limit of %zu", bytes,
                    held(context), context->session->options.memory_limit);
 }
 

@@ -25,7 +25,7 @@ static void list_blockers(struct cm_obstacles *obstacles, const struct cm_graph 
             continue;
         const bool old = node->op && node->op->run;
         const struct cm_str reason =
-            old ? cm_arena_printf(obstacles->arena, "version %lld cannot be brought up to date",
+            old ? cm_arena_printf(obstacles->arena, "version %lld cannot be upgraded",
                                   (long long)node->original_version)
                 : CM_STR("no kernel and no function body");
         cm_obstacles_add(obstacles, CM_UNSUPPORTED, cm_str(cm_node_describe(node).text),
@@ -79,6 +79,42 @@ static cm_slot_id define(struct compiler *c, const struct cm_block *block, cm_va
     return slot;
 }
 
+/* Does it read the value as a weight, which a kernel of a backend may want packed, or as a table of
+ * rows? */
+static bool reads_weight(const struct cm_use *use)
+{
+    const struct cm_op *op = use->node ? use->node->op : NULL;
+    return op && !op->elementwise && use->index >= 0 && use->index < 32 &&
+           op->weights & CM_OPERAND(use->index) &&
+           (op->entry == CM_ENTERS_BY_PLACE || op->entry == CM_ENTERS_AS_TABLE);
+}
+
+static bool are_weights(const struct cm_module *module, cm_value value)
+{
+    const struct cm_use *use = cm_value_get(module, value)->uses;
+    for (; use; use = use->next) {
+        const struct cm_node *node = use->node;
+        if (node && node->op && node->op->effects & CM_REGION) {
+            const struct cm_graph *body = node->bodies[0].graph;
+            if (!body || !are_weights(module, body->inputs[use->index]))
+                return false;
+        } else if (!reads_weight(use)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Those that nobody but such nodes reads stay where they lie until it is known who wants them how.
+ */
+static enum cm_status find_constant(struct compiler *c, cm_value value,
+                                    const struct cm_tensor **out)
+{
+    struct cm_module *module = c->session->module;
+    return are_weights(module, value) ? cm_value_constant_in_place(module, value, out, c->err)
+                                      : cm_value_constant(module, value, out, c->err);
+}
+
 /* The slot of a value that is read; a constant gets one when it is first read. */
 static enum cm_status slot_for(struct compiler *c, cm_value value, cm_slot_id *out)
 {
@@ -87,7 +123,7 @@ static enum cm_status slot_for(struct compiler *c, cm_value value, cm_slot_id *o
         return CM_OK;
     if (c->slot_of[value] == CM_NO_SLOT) {
         const struct cm_tensor *constant;
-        CM_TRY(cm_value_constant(c->session->module, value, &constant, c->err));
+        CM_TRY(find_constant(c, value, &constant));
         if (!constant)
             return cm_fail(c->err, CM_BAD_MODEL, "value '%.*s' is read before it is computed",
                            CM_STR_FMT(cm_value_get(c->session->module, value)->name));

@@ -60,6 +60,10 @@ static enum cm_status make_plain(struct cm_context *context, struct cm_bound_ste
         if (id == CM_NO_SLOT || !context->slots[id].datum.tensor.layout)
             continue;
         const struct cm_tensor *tensor = &context->slots[id].datum.tensor;
+        if (tensor->layout == &cm_unaligned) {
+            CM_TRY(cm_align_constant(context->session, id, &operands(bound)[i], err));
+            continue;
+        }
         struct cm_datum *plain = cm_data_new(bound->arena, 1); /* dropped with the step */
         CM_TRY(cm_context_tensor(context, tensor->type, &tensor->shape, &plain->tensor, err));
         plain->kind = CM_KIND_TENSOR;
@@ -214,7 +218,8 @@ static enum cm_status choose(struct cm_context *context, struct cm_bound_step *b
     prepared->packed = CM_NEW_ARRAY(arena, void *, (size_t)step->n_in);
     for (int i = 0; i < step->n_in; i++) {
         shown_in[i] = in[i];
-        if (in[i] && !context->slots[step->in[i]].known)
+        if (in[i] && !context->slots[step->in[i]].known &&
+            !context->session->constants[step->in[i]])
             in[i] = &hidden_in[i];
     }
     for (int o = 0; o < step->n_out; o++) {
@@ -336,7 +341,7 @@ static enum cm_status bring_inputs(struct cm_context *context, struct cm_bound_s
     for (int i = 0; i < bound->step->n_in; i++) {
         const struct cm_layout *want = prepared->want[i];
         struct cm_tensor *copy;
-        if (!want || !bound->call.in[i])
+        if (!want || want == &cm_unaligned || !bound->call.in[i])
             continue;
         if (prepared->packed[i]) {
             copy = CM_NEW(bound->arena, struct cm_tensor);

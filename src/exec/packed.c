@@ -19,6 +19,8 @@ struct cm_packed_weights {
  * there can be constants from the beginning, and each is short. */
 struct cm_pack_table {
     size_t bytes;
+    void *room; /* for copies of constants that lie unaligned, one at a time; freed after a run */
+    size_t room_size;
     size_t mask; /* chains but one, a power of two */
     struct cm_packed_weights *chains[];
 };
@@ -101,7 +103,66 @@ static void enter(struct cm_pack_table *all, struct cm_packed_weights **chain,
     all->bytes += made->layout->bytes;
 }
 
-static struct cm_packed_weights *new_packed(const struct cm_tensor *constant,
+/* Room for so many bytes, given back with leave_room. NULL: no memory. */
+static void *take_room(struct cm_session *session, size_t bytes, size_t *size)
+{
+    struct cm_pack_table *all = session->packed;
+    cm_session_lock(session);
+    void *room = all->room;
+    *size = all->room_size;
+    all->room = NULL;
+    cm_session_unlock(session);
+    if (room && *size >= bytes)
+        return room;
+    cm_free(room);
+    for (*size = 1; *size < bytes;)
+        *size *= 2; /* weights grow from layer to layer */
+    return cm_malloc_aligned(CM_TENSOR_ALIGNMENT, *size);
+}
+
+static void leave_room(struct cm_session *session, void *room, size_t size)
+{
+    struct cm_pack_table *all = session->packed;
+    cm_session_lock(session);
+    void *other = all->room;
+    all->room = room;
+    all->room_size = size;
+    cm_session_unlock(session);
+    cm_free(other); /* of a run at the same time */
+}
+
+void cm_pack_table_rest(struct cm_session *session)
+{
+    cm_session_lock(session);
+    void *room = session->packed->room;
+    session->packed->room = NULL;
+    cm_session_unlock(session);
+    cm_free(room);
+}
+
+/* Constants that lie unaligned are read so by those who can, else through an aligned copy. */
+static enum cm_status move_constant(struct cm_session *session, const struct cm_tensor *constant,
+                                    struct cm_tensor *to, struct cm_error *err)
+{
+    struct cm_tensor from = *constant;
+    const size_t bytes = cm_tensor_bytes(constant);
+    size_t size;
+    if (!from.layout)
+        return to->layout->reorder(&from, to, err);
+    from.layout = NULL;
+    if (to->layout->reads_unaligned)
+        return to->layout->reorder(&from, to, err);
+    from.data = take_room(session, bytes, &size);
+    if (!from.data)
+        return cm_fail(err, CM_NO_MEMORY, "no memory to pack %zu bytes of weights", bytes);
+    memcpy(from.data, constant->data, bytes);
+    const enum cm_status status = to->layout->reorder(&from, to, err);
+    leave_room(session, from.data, size);
+    return status;
+}
+
+static struct cm_packed_weights *new_packed(struct cm_session *session,
+                                            const struct cm_tensor *constant,
                                             const struct cm_layout *layout, struct cm_error *err,
                                             enum cm_status *status)
 {
@@ -120,7 +181,7 @@ static struct cm_packed_weights *new_packed(const struct cm_tensor *constant,
         struct cm_tensor to = *constant;
         to.layout = layout;
         to.data = packed->data;
-        *status = layout->reorder(constant, &to, err);
+        *status = move_constant(session, constant, &to, err);
     }
     if (*status && packed)
         free_packed(packed);
@@ -140,7 +201,7 @@ enum cm_status cm_pack_constant(struct cm_session *session, struct cm_arena *are
     cm_session_unlock(session);
     if (!hold->packed) {
         enum cm_status status;
-        struct cm_packed_weights *made = new_packed(constant, layout, err, &status);
+        struct cm_packed_weights *made = new_packed(session, constant, layout, err, &status);
         CM_TRY(status);
         cm_session_lock(session);
         hold->packed = join(chain, constant->data, layout); /* another run may have been faster */
@@ -157,6 +218,61 @@ enum cm_status cm_pack_constant(struct cm_session *session, struct cm_arena *are
     }
     *data = hold->packed->data;
     return CM_OK;
+}
+
+enum cm_status cm_align_constant(struct cm_session *session, cm_slot_id slot,
+                                 const struct cm_datum **out, struct cm_error *err)
+{
+    const struct cm_tensor *constant = session->constants[slot];
+    cm_session_lock(session);
+    *out = session->aligned[slot];
+    cm_session_unlock(session);
+    if (*out)
+        return CM_OK;
+    struct cm_datum *made = cm_calloc(1, sizeof *made);
+    if (!made)
+        return cm_fail(err, CM_NO_MEMORY, "no memory for another tensor");
+    const struct cm_buffer_source *source = cm_buffer_enter(NULL); /* it outlives the run */
+    const enum cm_status status =
+        cm_tensor_new(constant->type, &constant->shape, &made->tensor, err);
+    cm_buffer_enter(source);
+    if (status) {
+        cm_free(made);
+        return status;
+    }
+    made->kind = CM_KIND_TENSOR;
+    memcpy(made->tensor.data, constant->data, cm_tensor_bytes(constant));
+    cm_session_lock(session);
+    *out = session->aligned[slot];
+    if (!*out)
+        *out = session->aligned[slot] = made;
+    cm_session_unlock(session);
+    if (*out != made) { /* another run was faster */
+        cm_datum_drop(made);
+        cm_free(made);
+    }
+    cm_mapped_forget(session->mapped, session->n_mapped, constant->data, cm_tensor_bytes(constant));
+    return CM_OK;
+}
+
+size_t cm_aligned_bytes(struct cm_session *session)
+{
+    size_t bytes = 0;
+    cm_session_lock(session);
+    for (size_t i = 0; i < session->n_slots; i++)
+        bytes += session->aligned[i] ? cm_tensor_bytes(&session->aligned[i]->tensor) : 0;
+    cm_session_unlock(session);
+    return bytes;
+}
+
+void cm_drop_aligned(struct cm_session *session)
+{
+    for (size_t i = 0; session->aligned && i < session->n_slots; i++)
+        if (session->aligned[i]) {
+            cm_datum_drop(session->aligned[i]);
+            cm_free(session->aligned[i]);
+        }
+    session->aligned = NULL;
 }
 
 void cm_session_set_mapped(struct cm_session *session, const struct cm_str *ranges, size_t n)

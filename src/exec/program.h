@@ -78,7 +78,8 @@ struct cm_session {
         size_t count, capacity;
     } random;
     const struct cm_tensor **defaults;  /* by input of main; NULL: it must be given */
-    const struct cm_tensor **constants; /* by slot; NULL: computed */
+    const struct cm_tensor **constants; /* by slot; NULL: computed. Some lie unaligned */
+    struct cm_datum **aligned;          /* by slot: such a one as cm_align_constant made it */
     const struct cm_type **constant_types;
     uint32_t *result_of;          /* by slot: which output of its block; CM_NO_SLOT: none */
     bool *is_captured;            /* by slot: a body reads it */
@@ -287,6 +288,16 @@ enum cm_status cm_pack_constant(struct cm_session *session, struct cm_arena *are
                                 void **data, struct cm_error *err) CM_MUST_CHECK;
 
 size_t cm_packed_bytes(struct cm_session *session); /* of all such */
+
+/* Frees what packing needs while a run lasts. */
+void cm_pack_table_rest(struct cm_session *session);
+
+/* An unaligned constant, aligned, for those who read it row by row: copied when it is first asked
+ * for, once for the session. */
+enum cm_status cm_align_constant(struct cm_session *session, cm_slot_id slot,
+                                 const struct cm_datum **out, struct cm_error *err) CM_MUST_CHECK;
+size_t cm_aligned_bytes(struct cm_session *session); /* of all such */
+void cm_drop_aligned(struct cm_session *session);
 
 /* Runs a step that could not be prepared before: its operands are here now. */
 enum cm_status cm_run_late(struct cm_context *context, struct cm_bound_step *bound,

@@ -62,7 +62,8 @@ static bool fill_context(struct cm_context *context)
         struct cm_slot *slot = &context->slots[i];
         slot->datum = (struct cm_datum){.kind = CM_KIND_TENSOR, .tensor = *session->constants[i]};
         slot->datum.tensor.buffer = NULL; /* the session keeps it */
-        slot->known = session->constants[i];
+        if (!slot->datum.tensor.layout)   /* contents that rules may read */
+            slot->known = session->constants[i];
         slot->storage = CM_STORAGE_FOREIGN;
         slot->type = session->constant_types[i];
     }
@@ -141,6 +142,7 @@ enum cm_status cm_session_new(struct cm_graph *graph, const struct cm_session_op
             n_constants++;
         }
     session->packed = cm_pack_table_new(arena, n_constants);
+    session->aligned = CM_NEW_ARRAY(arena, struct cm_datum *, session->n_slots);
     session->defaults = CM_NEW_ARRAY(arena, const struct cm_tensor *, session->main->n_inputs);
     for (size_t i = 0; i < session->main->n_inputs; i++)
         CM_TRY(cm_value_default(session->module, graph->inputs[i], &session->defaults[i], err));
@@ -160,6 +162,7 @@ void cm_session_free(struct cm_session *session)
         context_free(context);
     }
     session->free_contexts = NULL;
+    cm_drop_aligned(session);
     cm_team_free(session->team);
     session->team = NULL;
 }
@@ -300,7 +303,7 @@ static enum cm_status copy_given(struct request *r, size_t o)
 {
     const struct cm_datum *datum = &r->context->slots[r->session->main->outputs[o]].datum;
     if (datum->kind != CM_KIND_TENSOR)
-        return cm_fail(r->err, CM_BAD_ARGUMENT, "output '%.*s' is no tensor",
+        return cm_fail(r->err, CM_BAD_ARGUMENT, "output '%.*s' is not a tensor",
                        CM_STR_FMT(output_name(r->session, o)));
     if (datum->tensor.type == CM_STRING) /* nobody would own the characters */
         return cm_fail(r->err, CM_BAD_ARGUMENT,
@@ -413,6 +416,7 @@ static enum cm_status with_context(struct request *r, const struct cm_run_option
     if (status == CM_NO_MEMORY || status == CM_LIMIT)
         shrink(r->context); /* what was being made may have been left half way */
     give_back(r->context);
+    cm_pack_table_rest(session);
     return status;
 }
 
@@ -469,6 +473,7 @@ static enum cm_status guarded_measure(struct cm_guard *guard, void *arg)
         if (session->constants[i])
             r->memory->constants += cm_tensor_bytes(session->constants[i]);
     r->memory->packed = cm_packed_bytes(r->session);
+    r->memory->aligned = cm_aligned_bytes(r->session);
     return measure_results(r, binding);
 }
 

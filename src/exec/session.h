@@ -110,6 +110,7 @@ void cm_session_sort_memory(struct cm_session *session, cm_memory_kind_fn *kind,
 struct cm_session_memory {
     size_t constants; /* contents that never change; most of them lie in the mapped file */
     size_t packed;    /* copies of constants in the layouts of kernels, of all the session's runs */
+    size_t aligned;   /* the same of constants that were copied for no more than their alignment */
     size_t block;     /* values on the way and scratch memory, in places that are used again */
     size_t most[CM_MEMORY_KINDS]; /* of block: of each kind at once. Not at the same moment, so
                                      that together they may be more */

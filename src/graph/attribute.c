@@ -140,6 +140,15 @@ struct cm_attribute_proto cm_attr_float(struct cm_arena *arena, const char *name
     return attr;
 }
 
+struct cm_attribute_proto cm_attr_strs(struct cm_arena *arena, const char *name, size_t count,
+                                       struct cm_str *values)
+{
+    struct cm_attribute_proto attr =
+        new_attribute(arena, name, CM_ATTR_STRINGS, CM_ATTRIBUTE_STRINGS);
+    attr.strings = (struct cm_strs){values, count};
+    return attr;
+}
+
 struct cm_attribute_proto cm_attr_sparse(struct cm_arena *arena, const char *name,
                                          struct cm_sparse_proto *sparse)
 {

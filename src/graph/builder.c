@@ -128,7 +128,7 @@ cm_value cm_build_scalar(struct cm_builder *builder, enum cm_dtype dtype, double
     case CM_CLASS_UNSIGNED:
     case CM_CLASS_BOOL:
         if (!(value >= -0x1p63 && value < 0x1p63)) {
-            cm_builder_fail(builder, CM_BAD_MODEL, "%g is no constant of type %s", value,
+            cm_builder_fail(builder, CM_BAD_MODEL, "%g is not a value of type %s", value,
                             cm_dtype_name(dtype));
             return 0;
         }

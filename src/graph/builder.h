@@ -24,6 +24,9 @@ struct cm_attribute_proto cm_attr_floats(struct cm_arena *arena, const char *nam
                                          const float *values);
 struct cm_attribute_proto cm_attr_str(struct cm_arena *arena, const char *name,
                                       struct cm_str value);
+/* The names are borrowed. */
+struct cm_attribute_proto cm_attr_strs(struct cm_arena *arena, const char *name, size_t count,
+                                       struct cm_str *values);
 /* sparse is borrowed. */
 struct cm_attribute_proto cm_attr_sparse(struct cm_arena *arena, const char *name,
                                          struct cm_sparse_proto *sparse);

@@ -94,7 +94,7 @@ enum cm_status cm_datum_bool(const struct cm_datum *datum, bool *out, struct cm_
     const struct cm_tensor *x = &datum->tensor;
 
     if (datum->kind != CM_KIND_TENSOR || x->type != CM_BOOL || cm_tensor_count(x) != 1 || !x->data)
-        return cm_fail(err, CM_BAD_ARGUMENT, "a condition is not one bool");
+        return cm_fail(err, CM_BAD_ARGUMENT, "a condition must be a single boolean");
     *out = cm_tensor_int(x, 0) != 0;
     return CM_OK;
 }

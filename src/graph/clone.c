@@ -56,10 +56,11 @@ static bool is_around(const struct cm_graph *graph, const struct cm_graph *inner
     return inner != NULL;
 }
 
-/* A constant of a graph that is copied belongs to the copy too: the graph it came from may go. So
- * does one of a graph around that one, where the copy is outside it. */
-static cm_value operand(struct cm_clone *clone, struct cm_graph *to, const struct cm_graph *from,
-                        cm_value value)
+/* A constant of a graph that is copied belongs to the copy too, unless that is inside the graph:
+ * the graph it came from may go. So does one of a graph around that one, where the copy is outside
+ * it. */
+cm_value cm_clone_operand(struct cm_clone *clone, struct cm_graph *to, const struct cm_graph *from,
+                          cm_value value)
 {
     if (!value)
         return 0;
@@ -67,12 +68,13 @@ static cm_value operand(struct cm_clone *clone, struct cm_graph *to, const struc
     const struct cm_value_def *def = cm_value_get(to->module, value);
     if (mapped != value || def->role != CM_ROLE_INITIALIZER || def->graph == to)
         return mapped;
-    const bool own = def->graph == from;
-    if (!own && is_around(def->graph, to))
+    if (is_around(def->graph, to))
         return mapped;
+    const bool own = def->graph == from;
     const struct cm_tensor none = {.type = def->fact.type->dtype};
-    const cm_value copy =
-        cm_graph_add_constant(to, CM_STR_NONE, def->fact.constant ? def->fact.constant : &none);
+    const bool named = clone->alike && own && !cm_graph_find(to, def->name);
+    const cm_value copy = cm_graph_add_constant(to, named ? def->name : CM_STR_NONE,
+                                                def->fact.constant ? def->fact.constant : &none);
     struct cm_value_def *made = cm_value_get(to->module, copy);
     made->fact = def->fact;
     made->initializer = def->initializer;
@@ -81,22 +83,33 @@ static cm_value operand(struct cm_clone *clone, struct cm_graph *to, const struc
     return copy;
 }
 
+/* The name is free unless the copy has it for something else, such as an input. */
+static void take_name(struct cm_clone *clone, struct cm_module *module, cm_value from, cm_value to)
+{
+    const struct cm_str name = cm_value_get(module, from)->name;
+    if (clone->alike && name.size && !cm_graph_find(cm_value_get(module, to)->graph, name))
+        cm_value_set_name(module, to, name);
+}
+
 static enum cm_status clone_body(struct cm_clone *clone, struct cm_builder *builder,
                                  const struct cm_graph *body, struct cm_graph **out)
 {
     struct cm_module *module = builder->graph->module;
     struct cm_graph *copy = cm_graph_new(module, builder->graph, body->name);
     for (size_t i = 0; i < body->n_inputs; i++) {
-        const struct cm_fact *fact = &cm_value_get(module, body->inputs[i])->fact;
-        const cm_value input = cm_graph_add_input(copy, CM_STR_NONE, fact->type);
-        cm_value_get(module, input)->fact = *fact;
+        struct cm_fact fact = cm_value_get(module, body->inputs[i])->fact;
+        if (clone->changes && clone->changes->type)
+            fact = (struct cm_fact){.type = clone->changes->type(clone->changes->arg, fact.type)};
+        const cm_value input = cm_graph_add_input(copy, CM_STR_NONE, fact.type);
+        cm_value_get(module, input)->fact = fact;
         cm_clone_map(clone, body->inputs[i], input);
+        take_name(clone, module, body->inputs[i], input);
     }
     struct cm_builder inside = {.graph = copy, .err = builder->err};
     CM_TRY(cm_clone_graph(clone, &inside, body));
     cm_value *outputs = CM_NEW_ARRAY(module->arena, cm_value, body->n_outputs);
     for (size_t o = 0; o < body->n_outputs; o++)
-        outputs[o] = operand(clone, copy, body, body->outputs[o].value);
+        outputs[o] = cm_clone_operand(clone, copy, body, body->outputs[o].value);
     cm_graph_set_outputs(copy, outputs, body->n_outputs);
     *out = copy;
     return CM_OK;
@@ -110,40 +123,50 @@ enum cm_status cm_clone_node(struct cm_clone *clone, struct cm_builder *builder,
     CM_TRY(builder->status);
     cm_value *inputs = CM_NEW_ARRAY(arena, cm_value, (size_t)node->n_inputs);
     for (int i = 0; i < node->n_inputs; i++)
-        inputs[i] = operand(clone, builder->graph, node->graph, node->inputs[i].value);
+        inputs[i] = cm_clone_operand(clone, builder->graph, node->graph, node->inputs[i].value);
     bool *wanted = CM_NEW_ARRAY(arena, bool, (size_t)node->n_outputs);
     for (int o = 0; o < node->n_outputs; o++)
         wanted[o] = node->outputs[o] != 0;
     struct cm_body_ref *bodies = CM_NEW_ARRAY(arena, struct cm_body_ref, node->n_bodies);
     for (size_t i = 0; i < node->n_bodies; i++) {
         bodies[i].attribute = node->bodies[i].attribute;
+        bodies[i].proto = clone->alike ? node->bodies[i].proto : NULL;
         builder->status = clone_body(clone, builder, node->bodies[i].graph, &bodies[i].graph);
         CM_TRY(builder->status);
     }
-    const struct cm_node_spec spec = {.domain = node->domain,
-                                      .op_type = node->op_type,
-                                      .overload = node->overload,
-                                      .version = node->schema ? node->schema->since_version : 0,
-                                      .inputs = inputs,
-                                      .n_inputs = (size_t)node->n_inputs,
-                                      .n_outputs = (size_t)node->n_outputs,
-                                      .wanted = wanted,
-                                      .attributes = node->attributes,
-                                      .n_attributes = node->n_attributes,
-                                      .bodies = bodies,
-                                      .n_bodies = node->n_bodies,
-                                      .function = node->function,
-                                      .original_version = node->original_version,
-                                      .origin = node->origin,
-                                      .stream = node->stream,
-                                      .phase = node->phase};
+    struct cm_node_spec spec = {.domain = node->domain,
+                                .op_type = node->op_type,
+                                .overload = node->overload,
+                                .name = clone->alike ? node->name : CM_STR_NONE,
+                                .version = node->schema ? node->schema->since_version : 0,
+                                .inputs = inputs,
+                                .n_inputs = (size_t)node->n_inputs,
+                                .n_outputs = (size_t)node->n_outputs,
+                                .wanted = wanted,
+                                .attributes = node->attributes,
+                                .n_attributes = node->n_attributes,
+                                .bodies = bodies,
+                                .n_bodies = node->n_bodies,
+                                .function = node->function,
+                                .original_version = node->original_version,
+                                .origin = node->origin,
+                                .stream = node->stream,
+                                .phase = node->phase,
+                                .alike = clone->alike ? node : NULL};
+    if (clone->changes)
+        builder->status = clone->changes->node(clone->changes->arg, node, &spec, builder->err);
+    CM_TRY(builder->status);
     struct cm_node *copy;
     builder->status =
         cm_graph_add_node(builder->graph, builder->before, &spec, &copy, builder->err);
     CM_TRY(builder->status);
-    for (int o = 0; o < node->n_outputs; o++)
-        if (node->outputs[o])
-            cm_clone_map(clone, node->outputs[o], copy->outputs[o]);
+    copy->part_of = clone->alike ? node->part_of : CM_STR_NONE;
+    for (int o = 0; o < node->n_outputs; o++) {
+        if (!node->outputs[o] || !cm_node_output(copy, o))
+            continue;
+        cm_clone_map(clone, node->outputs[o], copy->outputs[o]);
+        take_name(clone, module, node->outputs[o], copy->outputs[o]);
+    }
     return CM_OK;
 }
 
@@ -154,7 +177,7 @@ enum cm_status cm_clone_graph(struct cm_clone *clone, struct cm_builder *builder
         CM_TRY(cm_clone_node(clone, builder, node));
     /* Outputs may be constants that no node reads. */
     for (size_t o = 0; o < graph->n_outputs; o++)
-        (void)operand(clone, builder->graph, graph, graph->outputs[o].value);
+        (void)cm_clone_operand(clone, builder->graph, graph, graph->outputs[o].value);
     return CM_OK;
 }
 

@@ -121,7 +121,7 @@ static enum cm_status check_attribute(const struct cm_node *node, struct cm_str 
         /* Names with two underscores are reserved for tools and mean nothing to operators. */
         if (cm_str_starts(name, "__"))
             return CM_OK;
-        return cm_fail(err, CM_BAD_MODEL, "attribute '%.*s' is none that %s %d has",
+        return cm_fail(err, CM_BAD_MODEL, "attribute '%.*s' is not defined in %s version %d",
                        CM_STR_FMT(name), node->schema->name, node->schema->since_version);
     }
     if (type != (int)attr->kind)

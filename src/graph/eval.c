@@ -324,7 +324,7 @@ static enum cm_status eval_node(struct frame *frame, struct cm_node *node, struc
     if (cm_node_has_function(node))
         return run_function(&run, in, out, err);
     if (node->op && node->op->run)
-        return cm_fail(err, CM_UNSUPPORTED, "version %d of it must be upgraded first",
+        return cm_fail(err, CM_UNSUPPORTED, "version %d must be upgraded first",
                        node->schema->since_version);
     return cm_fail(err, CM_UNSUPPORTED, "there is no kernel and no function body for it");
 }
@@ -349,7 +349,7 @@ static enum cm_status operand(struct frame *frame, cm_value value, const struct 
         const struct cm_tensor *constant;
         CM_TRY(cm_value_constant(frame->module, value, &constant, err));
         if (!constant)
-            return cm_fail(err, CM_BAD_ARGUMENT, "the value '%.*s' is not there",
+            return cm_fail(err, CM_BAD_ARGUMENT, "value '%.*s' is missing",
                            CM_STR_FMT(cm_value_get(frame->module, value)->name));
         struct cm_datum *datum = place(frame, value);
         *datum = (struct cm_datum){.kind = CM_KIND_TENSOR, .tensor = *constant};
@@ -486,7 +486,7 @@ static enum cm_status count_memory(struct frame *frame, struct cm_error *err)
     cm_arena_defer(frame->arena, leave_pool, frame); /* whichever way the evaluation ends */
     frame->pool = cm_pool_new(frame->options->memory_limit);
     if (!frame->pool)
-        return cm_fail(err, CM_NO_MEMORY, "no memory to begin with");
+        return cm_fail(err, CM_NO_MEMORY, "out of memory");
     frame->source = cm_pool_source(frame->pool);
     frame->source_before = cm_buffer_enter(&frame->source);
     frame->entered = true;

@@ -232,6 +232,8 @@ static enum cm_status export_origin(struct export *to, const struct cm_node *nod
         set_str(&out->msg, CM_NODE_DOMAIN, &out->domain, origin->domain);
         if (out->attribute.count)
             cm_msg_set(&out->msg, CM_NODE_ATTRIBUTE);
+    } else if (!cm_str_equal(node->name, origin->name)) { /* a copy may have one of its own */
+        set_str(&out->msg, CM_NODE_NAME, &out->name, node->name);
     }
     if (!node->n_bodies)
         return CM_OK;
@@ -249,13 +251,18 @@ static enum cm_status export_origin(struct export *to, const struct cm_node *nod
     return CM_OK;
 }
 
-static enum cm_status export_node(struct export *to, const struct cm_node *node,
+/* Moves *at on to the next node that is not written yet. */
+static enum cm_status export_node(struct export *to, const struct cm_node **at,
                                   struct cm_node_proto *out)
 {
+    const struct cm_node *node = *at;
     struct cm_node_form form;
+    *at = node->next;
     plain_form(to, node, &form);
     if (to->options && to->options->form)
         CM_TRY(to->options->form(to->options->form_arg, node, &form, to->err));
+    for (size_t i = 1; i < form.n_nodes; i++)
+        *at = (*at)->next;
     if (form.origin) {
         CM_TRY(export_origin(to, node, form.origin, out));
     } else {
@@ -415,8 +422,8 @@ static enum cm_status export_graph(struct export *to, const struct cm_graph *gra
                     origin_info(origin ? &origin->input : NULL, i), &out->input.items[i]);
     out->node.items =
         CM_NEW_ARRAY(to->arena, struct cm_node_proto, graph->n_nodes + graph->n_outputs);
-    for (const struct cm_node *node = graph->first; node; node = node->next)
-        CM_TRY(export_node(to, node, &out->node.items[out->node.count++]));
+    for (const struct cm_node *node = graph->first; node;)
+        CM_TRY(export_node(to, &node, &out->node.items[out->node.count++]));
     export_outputs(to, graph, origin, out);
     if (graph->n_inputs)
         cm_msg_set(&out->msg, CM_GRAPH_INPUT);
@@ -503,8 +510,8 @@ enum cm_status cm_graph_export_function(const struct cm_graph *graph, struct cm_
         list_constants(&to);
     put_names(&to, graph->inputs, graph->n_inputs, &out->msg, CM_FUNCTION_INPUT, &out->input);
     out->node.items = CM_NEW_ARRAY(arena, struct cm_node_proto, graph->n_nodes + graph->n_outputs);
-    for (const struct cm_node *node = graph->first; node; node = node->next)
-        CM_TRY(export_node(&to, node, &out->node.items[out->node.count++]));
+    for (const struct cm_node *node = graph->first; node;)
+        CM_TRY(export_node(&to, &node, &out->node.items[out->node.count++]));
     for (size_t o = 0; o < graph->n_outputs; o++)
         outputs[o] = graph->outputs[o].value;
     put_names(&to, outputs, graph->n_outputs, &out->msg, CM_FUNCTION_OUTPUT, &out->output);

@@ -177,6 +177,19 @@ enum cm_status cm_graph_inline_all(struct cm_graph *graph, cm_pick_fn *which, vo
     return CM_OK;
 }
 
+static bool is_call(const struct cm_node *node, void *arg)
+{
+    (void)arg;
+    return node->function != NULL;
+}
+
+enum cm_status cm_graph_inline_calls(struct cm_graph *graph, struct cm_error *err)
+{
+    return cm_module_had(graph->module, CM_HAD_CALLS)
+               ? cm_graph_inline_all(graph, is_call, NULL, err)
+               : CM_OK;
+}
+
 enum cm_status cm_node_instantiate(struct cm_node *node, struct cm_error *err)
 {
     struct cm_module *module = node->module;

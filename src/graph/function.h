@@ -23,6 +23,9 @@ typedef bool cm_pick_fn(const struct cm_node *node, void *arg);
 enum cm_status cm_graph_inline_all(struct cm_graph *graph, cm_pick_fn *which, void *arg,
                                    struct cm_error *err) CM_MUST_CHECK;
 
+/* The same for all calls of the model's functions. */
+enum cm_status cm_graph_inline_calls(struct cm_graph *graph, struct cm_error *err) CM_MUST_CHECK;
+
 /* Adds the nodes of a function, where build stands: actuals are its inputs, 0 where absent, results
  * receives its outputs. What refers to attributes means those of call. */
 enum cm_status cm_function_apply(struct cm_builder *build, const struct cm_function_proto *function,

@@ -6,6 +6,7 @@
 #include "graph/module.h"
 #include "graph/registry.h"
 #include "onnx/tensor_data.h"
+#include "tensor/layout.h"
 
 #include <assert.h>
 
@@ -380,6 +381,49 @@ static void detach(struct cm_node *node)
     node->module->n_nodes--;
 }
 
+/* Do rules that ask find the same? Initializers are read when they ask. */
+static bool same_fact(const struct cm_module *module, cm_value a, cm_value b)
+{
+    const struct cm_value_def *x = a ? cm_value_get(module, a) : NULL;
+    const struct cm_value_def *y = b ? cm_value_get(module, b) : NULL;
+    return x == y || (x && y && x->role == y->role && x->fact.type == y->fact.type &&
+                      x->fact.constant == y->fact.constant && x->fact.known == y->fact.known &&
+                      (x->role != CM_ROLE_INITIALIZER || x->initializer == y->initializer));
+}
+
+static bool same_results(const struct cm_graph *a, const struct cm_graph *b)
+{
+    bool same = a && b && a->n_outputs == b->n_outputs;
+    for (size_t o = 0; same && o < a->n_outputs; o++)
+        same = same_fact(a->module, a->outputs[o].value, b->outputs[o].value);
+    return same;
+}
+
+/* Types a copy like the node it is a copy of, unless the rule may say something else of it. */
+static bool is_known_alike(struct cm_node *node, const struct cm_node *other)
+{
+    const struct cm_module *module = node->module;
+    /* A call is typed by an instance of its function, which it must have. */
+    bool same = !node->function && node->n_inputs == other->n_inputs &&
+                node->n_outputs == other->n_outputs && node->n_bodies == other->n_bodies &&
+                node->attributes == other->attributes && node->n_attributes == other->n_attributes;
+    for (int i = 0; same && i < node->n_inputs; i++)
+        same = same_fact(module, node->inputs[i].value, other->inputs[i].value);
+    for (size_t b = 0; same && b < node->n_bodies; b++)
+        same = same_results(node->bodies[b].graph, other->bodies[b].graph);
+    for (int o = 0; o < node->n_outputs && o < other->n_outputs; o++) {
+        if (node->outputs[o] && other->outputs[o])
+            cm_value_get(module, node->outputs[o])->declared =
+                cm_value_get(module, other->outputs[o])->declared;
+        same = same && (node->outputs[o] != 0) == (other->outputs[o] != 0);
+    }
+    for (int o = 0; same && o < node->n_outputs; o++)
+        if (node->outputs[o])
+            cm_value_get(module, node->outputs[o])->fact =
+                cm_value_get(module, other->outputs[o])->fact;
+    return same;
+}
+
 enum cm_status cm_graph_add_node(struct cm_graph *graph, struct cm_node *before,
                                  const struct cm_node_spec *spec, struct cm_node **out,
                                  struct cm_error *err)
@@ -393,13 +437,17 @@ enum cm_status cm_graph_add_node(struct cm_graph *graph, struct cm_node *before,
     module->n_nodes++;
     note_unread(module, node);
 
-    enum cm_status status = cm_node_conforms(node, err);
-    if (!status)
-        status = cm_node_infer(node, err);
+    enum cm_status status = CM_OK;
+    if (!spec->alike || !is_known_alike(node, spec->alike)) {
+        status = cm_node_conforms(node, err);
+        if (!status)
+            status = cm_node_infer(node, err);
+    }
     if (status) { /* which node it was is said by whoever knows it by name: the importer, a rule's
                      caller */
         detach(node);
-        return cm_error_context(err, status, "%.*s", CM_STR_FMT(spec->op_type));
+        return spec->alike ? cm_node_blame(spec->alike, status, err)
+                           : cm_error_context(err, status, "%.*s", CM_STR_FMT(spec->op_type));
     }
     if (out)
         *out = node;
@@ -650,11 +698,14 @@ bool cm_module_be_lenient(struct cm_module *module, bool lenient)
 
 void cm_graph_number_random(struct cm_graph *graph)
 {
+    struct cm_graph *closed = graph;
     if (!cm_module_had(graph->module, CM_HAD_RANDOM))
         return;
+    while (closed->parent)
+        closed = closed->parent;
     for (struct cm_node *node = graph->first; node; node = node->next) {
         if (node->op && node->op->effects & CM_RANDOM && !node->stream)
-            node->stream = ++graph->module->n_streams;
+            node->stream = ++closed->n_streams;
         for (size_t b = 0; b < node->n_bodies; b++)
             if (node->bodies[b].graph)
                 cm_graph_number_random(node->bodies[b].graph);
@@ -681,6 +732,29 @@ enum cm_status cm_value_constant(struct cm_module *module, cm_value value,
         return CM_OK;
     CM_TRY(load_initializer(module, def->initializer, out, err));
     def->fact.constant = *out;
+    return CM_OK;
+}
+
+enum { WORTH_LEAVING = 4096 }; /* bytes: less is copied sooner than thought about */
+
+enum cm_status cm_value_constant_in_place(struct cm_module *module, cm_value value,
+                                          const struct cm_tensor **out, struct cm_error *err)
+{
+    const struct cm_value_def *def = cm_value_get(module, value);
+    uint64_t bytes;
+    bool aligned;
+    if (def->fact.constant || def->is_state || !def->initializer ||
+        def->role != CM_ROLE_INITIALIZER || cm_tensor_proto_bytes(def->initializer, &bytes, NULL) ||
+        bytes < WORTH_LEAVING)
+        return cm_value_constant(module, value, out, err);
+    struct cm_tensor *tensor = CM_NEW(module->arena, struct cm_tensor);
+    CM_TRY(cm_tensor_proto_view(def->initializer, module->files, tensor, &aligned, err));
+    if (aligned) {
+        cm_tensor_drop(tensor);
+        return cm_value_constant(module, value, out, err);
+    }
+    tensor->layout = &cm_unaligned;
+    *out = tensor;
     return CM_OK;
 }
 

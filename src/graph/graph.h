@@ -84,15 +84,26 @@ struct cm_body_ref {
     struct cm_graph *graph;             /* NULL until built */
 };
 
+/* Input or output `index` of one of several nodes; node -1: none. */
+struct cm_origin_place {
+    int node, index;
+};
+
 /* The node of the file that a node was made of, for writing it as it came. A node that is changed
  * (its operator or attributes, not what it reads) loses it: cm_node_forget_origin. */
 struct cm_origin {
     const struct cm_node_proto *proto;
+    int64_t version;                             /* of its operator, as the file had it */
     const struct cm_attribute_proto *attributes; /* those of the node as it was built from it */
     size_t n_attributes;
     const cm_value *operands; /* the same of its operands: behind those of the file, constants that
                                  were attributes there */
     size_t n_operands;
+    /* Where an upgrade made several nodes of it, or another operator: how many, one after the
+     * other and each with this origin, and where among them its operands and results are. What is
+     * above says nothing then. 0: one node became one. */
+    size_t n_nodes;
+    const struct cm_origin_place *inputs, *outputs;
 };
 
 /* What a node is for in a graph with gradients, as far as autodiff/ has said so. */
@@ -129,7 +140,7 @@ struct cm_node {
     struct cm_graph
         *instance; /* the function body for the types at hand, closed; NULL until asked for */
     int64_t original_version;       /* of the operator as the file had it */
-    const struct cm_origin *origin; /* NULL: made here, or several nodes were made of one */
+    const struct cm_origin *origin; /* NULL: made here */
     uint32_t stream; /* of a random node: which numbers it draws; 0: not numbered yet */
 };
 
@@ -146,6 +157,7 @@ struct cm_graph {
     size_t n_outputs;
     struct cm_map names; /* values defined here that have a name */
     bool has_stale;
+    uint32_t n_streams; /* of a closed graph: numbers given to random nodes in it so far */
 };
 
 struct cm_module_options {
@@ -203,6 +215,8 @@ struct cm_node_spec {
     const struct cm_origin *origin;
     uint32_t stream;
     enum cm_node_phase phase;
+    const struct cm_node *alike; /* what it is a copy of: results have the declared types of that
+                                    one's, and where the operands are known alike, so are they */
 };
 
 /* Adds a node before `before` (NULL: at the end) and types it. On failure the graph is as before.
@@ -217,6 +231,13 @@ void cm_node_move(struct cm_node *node, struct cm_node *before);
 void cm_node_forget_origin(struct cm_node *node);
 /* Can the node be written as the file had it? Its operands may be others by now. */
 bool cm_node_has_origin(const struct cm_node *node);
+/* Is the node one of a whole group that an upgrade made of one node of the file? Sets *first to the
+ * group's first. What passes did inside it is for the caller to know. */
+bool cm_node_in_group(const struct cm_node *node, const struct cm_node **first);
+/* Of the first, or only, node that was made of one of the file: what that one's operand and result
+ * are now. */
+cm_value cm_origin_operand(const struct cm_node *first, size_t i);
+cm_value cm_origin_result(const struct cm_node *first, size_t o);
 /* Moves a node and what it computes to the end of another graph. The values lose their names; what
  * the node reads, and who reads it, is for the caller to set right with cm_use_redirect. */
 void cm_node_move_to(struct cm_node *node, struct cm_graph *graph);
@@ -280,6 +301,12 @@ void cm_graph_number_random(struct cm_graph *graph);
  * NULL otherwise. */
 enum cm_status cm_value_constant(struct cm_module *module, cm_value value,
                                  const struct cm_tensor **out, struct cm_error *err) CM_MUST_CHECK;
+
+/* The same, but a large initializer that lies unaligned in its file is not copied: it comes where it
+ * lies, with layout cm_unaligned (tensor/layout.h), for those who can read that. */
+enum cm_status cm_value_constant_in_place(struct cm_module *module, cm_value value,
+                                          const struct cm_tensor **out,
+                                          struct cm_error *err) CM_MUST_CHECK;
 
 /* The default of an input that has one, NULL otherwise; loaded on first use. */
 enum cm_status cm_value_default(struct cm_module *module, cm_value value,

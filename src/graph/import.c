@@ -42,12 +42,12 @@ static enum cm_status find_operands(struct cm_import_context *context, const str
     cm_value *values = CM_NEW_ARRAY(context->module->arena, cm_value, names->count);
     for (size_t i = 0; i < names->count; i++) {
         const struct cm_str name = names->items[i];
+        if (name.size && cm_import_is_poisoned(context, graph, name))
+            return cm_fail(err, CM_BAD_MODEL, "reads '%.*s', which could not be computed",
+                           CM_STR_FMT(name));
         values[i] = find_value(context, graph, name);
         if (values[i] || !name.size || is_absent(context, name))
             continue;
-        if (cm_import_is_poisoned(context, graph, name))
-            return cm_fail(err, CM_BAD_MODEL, "reads '%.*s', which could not be made",
-                           CM_STR_FMT(name));
         context->misses_name = true;
         return cm_fail(err, CM_BAD_MODEL, "reads '%.*s', which nothing before it defines",
                        CM_STR_FMT(name));
@@ -231,25 +231,38 @@ static enum cm_status read_node(struct cm_import_context *context, struct cm_gra
     return add_named(context, graph, spec, err);
 }
 
-/* Did one node become one node? Then it remembers: made lies between after and before, given were
- * its operands, outputs are what the file's are now. */
+/* Did one node become one node, with the same operands and results? */
+static bool is_one_for_one(const struct cm_node *made, const struct cm_node *before,
+                           const struct cm_node_proto *proto, const cm_value *given,
+                           const cm_value *outputs)
+{
+    if (made->next != before)
+        return false;
+    for (size_t i = 0; i < proto->input.count; i++)
+        if (cm_node_input(made, (int)i) != given[i])
+            return false;
+    for (size_t o = 0; o < proto->output.count; o++)
+        if (cm_node_output(made, (int)o) != outputs[o])
+            return false;
+    return true;
+}
+
+/* What was made, between after and before, remembers what it was made of: given were its operands,
+ * outputs are what the file's are now. from: the file's version; NULL: it is adopted. */
 static void set_origin(struct cm_graph *graph, const struct cm_node *after,
                        const struct cm_node *before, const struct cm_node_proto *proto,
-                       const cm_value *given, const cm_value *outputs)
+                       const struct cm_schema *from, const cm_value *given, const cm_value *outputs)
 {
     struct cm_node *made = after ? after->next : graph->first;
-    if (!made || made == before || made->next != before)
+    if (!made || made == before)
         return;
     for (size_t i = 0; i < proto->attribute.count; i++)
         if (proto->attribute.items[i].ref_attr_name.size)
             return; /* means nothing outside its function */
-    for (size_t i = 0; i < proto->input.count; i++)
-        if (cm_node_input(made, (int)i) != given[i])
-            return;
-    for (size_t o = 0; o < proto->output.count; o++)
-        if (cm_node_output(made, (int)o) != outputs[o])
-            return;
-    cm_node_set_origin(made, proto);
+    if ((from || made->function) && is_one_for_one(made, before, proto, given, outputs))
+        cm_node_set_origin(made, proto);
+    else
+        cm_group_set_origin(made, before, proto, from ? from->since_version : 0, given, outputs);
 }
 
 static enum cm_status import_node(struct cm_import_context *context, struct cm_graph *graph,
@@ -283,8 +296,8 @@ static enum cm_status import_node(struct cm_import_context *context, struct cm_g
         CM_TRY(cm_graph_add_node(graph, before, &spec, &node, err));
         outputs = node->outputs;
     }
-    if (n_given == proto->input.count && !adopted) /* else it is written as what it became */
-        set_origin(graph, after, before, proto, given, outputs);
+    if (n_given == proto->input.count)
+        set_origin(graph, after, before, proto, from, given, outputs);
     for (size_t i = 0; i < proto->output.count; i++)
         if (outputs[i])
             define(context, outputs[i], proto->output.items[i]);
@@ -327,6 +340,15 @@ static enum cm_status visit_branches(struct cm_import_context *context, struct c
     return CM_OK;
 }
 
+/* The name cannot be made, or is made twice: then neither value is meant for certain. */
+static void poison(struct cm_import_context *context, struct cm_graph *graph, struct cm_str name)
+{
+    const cm_value known = context->scope ? 0 : (cm_value)cm_map_get(&graph->names, name, 0);
+    if (known)
+        cm_value_set_name(context->module, known, CM_STR_NONE);
+    cm_import_poison(context, graph, name);
+}
+
 /* Leaves a node out that could not be built, and tells why, where the rest may still be looked at.
  */
 static enum cm_status leave_out(struct cm_import_context *context, struct cm_graph *graph,
@@ -338,7 +360,7 @@ static enum cm_status leave_out(struct cm_import_context *context, struct cm_gra
         return cm_error_context(err, status, "%s", what.data);
     cm_import_note_failure(context, status, what, plain_reason(err->text, proto->op_type));
     for (size_t i = 0; i < proto->output.count; i++)
-        cm_import_poison(context, graph, proto->output.items[i]);
+        poison(context, graph, proto->output.items[i]);
     return visit_branches(context, graph, proto, err);
 }
 
@@ -412,6 +434,14 @@ static enum cm_status import_initializer(struct cm_import_context *context, stru
     CM_TRY(cm_tensor_proto_shape(tensor, &shape, err));
     if (!cm_dtype_is_valid(tensor->data_type))
         return cm_fail(err, CM_BAD_MODEL, "it has element type %d", tensor->data_type);
+    if (!input && context->options && context->options->opens && !graph->parent &&
+        context->options->opens(context->options->opens_arg, tensor)) {
+        const struct cm_tensor like =
+            cm_tensor_borrow((enum cm_dtype)tensor->data_type, &shape, NULL);
+        const cm_value opened =
+            cm_graph_add_input(graph, tensor->name, cm_type_of_tensor(module->arena, &like));
+        input = cm_value_get(module, opened);
+    }
     if (input) { /* an input with a default: what is fed decides, so nothing is known of it */
         if (input->fact.type->kind != CM_KIND_TENSOR ||
             (int32_t)input->fact.type->dtype != tensor->data_type)
@@ -430,7 +460,7 @@ static enum cm_status import_initializer(struct cm_import_context *context, stru
 }
 
 /* The value of this name cannot be made: goes on without it where that is wanted. */
-static enum cm_status give_up(struct cm_import_context *context, const struct cm_graph *graph,
+static enum cm_status give_up(struct cm_import_context *context, struct cm_graph *graph,
                               const char *kind, struct cm_str name, enum cm_status status,
                               struct cm_error *err)
 {
@@ -441,7 +471,7 @@ static enum cm_status give_up(struct cm_import_context *context, const struct cm
     cm_import_note_failure(
         context, status,
         cm_arena_printf(context->module->arena, "%s '%.*s'", kind, CM_STR_FMT(name)), err->text);
-    cm_import_poison(context, graph, name);
+    poison(context, graph, name);
     return CM_OK;
 }
 
@@ -464,21 +494,48 @@ static enum cm_status import_sparse(struct cm_import_context *context, struct cm
 }
 
 static enum cm_status import_initializers(struct cm_import_context *context, struct cm_graph *graph,
-                                          const struct cm_graph_proto *proto, struct cm_error *err)
+                                          const struct cm_graph_proto *proto,
+                                          const struct cm_map *hidden, struct cm_error *err)
 {
     for (size_t i = 0; i < proto->initializer.count; i++) {
         const struct cm_tensor_proto *tensor = &proto->initializer.items[i];
+        if (hidden && cm_map_find(hidden, tensor->name))
+            continue;
         cm_import_begin(context);
         const enum cm_status status = import_initializer(context, graph, tensor, err);
         CM_TRY(give_up(context, graph, "initializer", tensor->name, status, err));
     }
     for (size_t i = 0; i < proto->sparse_initializer.count; i++) {
         struct cm_sparse_proto *sparse = &proto->sparse_initializer.items[i];
+        const struct cm_str name = sparse->values ? sparse->values->name : CM_STR("");
+        if (hidden && cm_map_find(hidden, name))
+            continue;
         cm_import_begin(context);
         const enum cm_status status = import_sparse(context, graph, sparse, err);
-        CM_TRY(give_up(context, graph, "sparse initializer",
-                       sparse->values ? sparse->values->name : CM_STR(""), status, err));
+        CM_TRY(give_up(context, graph, "sparse initializer", name, status, err));
     }
+    return CM_OK;
+}
+
+/* Those of graphs around the model's, but for names that it defines itself. */
+static enum cm_status import_around(struct cm_import_context *context, struct cm_graph *graph,
+                                    const struct cm_graph_proto *own, struct cm_error *err)
+{
+    const struct cm_import_options *options = context->options;
+    struct cm_arena *arena = context->module->arena;
+    struct cm_map hidden = {0};
+    if (!options || !options->n_around)
+        return CM_OK;
+    for (size_t i = 0; i < own->initializer.count; i++)
+        cm_map_insert(&hidden, arena, own->initializer.items[i].name, NULL);
+    for (size_t i = 0; i < own->sparse_initializer.count; i++)
+        if (own->sparse_initializer.items[i].values)
+            cm_map_insert(&hidden, arena, own->sparse_initializer.items[i].values->name, NULL);
+    for (size_t i = 0; i < own->node.count; i++)
+        for (size_t o = 0; o < own->node.items[i].output.count; o++)
+            cm_map_insert(&hidden, arena, own->node.items[i].output.items[o], NULL);
+    for (size_t i = 0; i < options->n_around; i++)
+        CM_TRY(import_initializers(context, graph, options->around[i], &hidden, err));
     return CM_OK;
 }
 
@@ -488,10 +545,10 @@ static enum cm_status import_outputs(struct cm_import_context *context, struct c
     cm_value *outputs = CM_NEW_ARRAY(context->module->arena, cm_value, proto->output.count);
     cm_import_begin(context);
     for (size_t i = 0; i < proto->output.count; i++) {
-        outputs[i] = find_value(context, graph, proto->output.items[i].name);
-        if (!outputs[i] && cm_import_is_poisoned(context, graph, proto->output.items[i].name))
-            return cm_fail(err, CM_BAD_MODEL, "output '%.*s' could not be made",
+        if (cm_import_is_poisoned(context, graph, proto->output.items[i].name))
+            return cm_fail(err, CM_BAD_MODEL, "output '%.*s' could not be computed",
                            CM_STR_FMT(proto->output.items[i].name));
+        outputs[i] = find_value(context, graph, proto->output.items[i].name);
         if (!outputs[i])
             return cm_fail(err, CM_BAD_MODEL, "output '%.*s' is never computed",
                            CM_STR_FMT(proto->output.items[i].name));
@@ -532,12 +589,15 @@ static enum cm_status import_graph(struct cm_import_context *context, struct cm_
     context->depth++;
     cm_map_reserve(&graph->names, context->module->arena,
                    proto->input.count + proto->initializer.count + proto->node.count);
-    enum cm_status status = import_initializers(context, graph, proto, err);
+    enum cm_status status = import_initializers(context, graph, proto, NULL, err);
+    if (!status && !graph->parent)
+        status = import_around(context, graph, proto, err);
     if (!status)
         status = import_nodes(context, graph, NULL, &proto->node, err);
     context->depth--;
     CM_TRY(status);
-    CM_TRY(import_outputs(context, graph, proto, err));
+    if (graph->parent || !context->options || !context->options->partial)
+        CM_TRY(import_outputs(context, graph, proto, err));
     CM_TRY(note_declared(context, graph, &proto->value_info, err));
     return note_declared(context, graph, &proto->output, err);
 }
@@ -617,7 +677,8 @@ enum cm_status cm_import_function(struct cm_graph *graph, struct cm_node *before
         const struct cm_str name = function->output.items[o];
         results[o] = (cm_value)cm_map_get(&scope.names, name, 0);
         if (!results[o] && cm_import_is_poisoned(&context, graph, name))
-            return cm_fail(err, CM_BAD_MODEL, "output '%.*s' could not be made", CM_STR_FMT(name));
+            return cm_fail(err, CM_BAD_MODEL, "output '%.*s' could not be computed",
+                           CM_STR_FMT(name));
     }
     return CM_OK;
 }
@@ -629,7 +690,8 @@ static enum cm_status import_inputs(struct cm_import_context *context, struct cm
     struct cm_map constants = {0};
     /* Before IR version 4 every initializer had to be listed as an input, so being one says
      * nothing: they are constants. */
-    for (size_t i = 0; context->model->ir_version < 4 && i < proto->initializer.count; i++)
+    const bool none = context->model->ir_version < 4 || context->options->constant_defaults;
+    for (size_t i = 0; none && i < proto->initializer.count; i++)
         cm_map_insert(&constants, module->arena, proto->initializer.items[i].name, NULL);
     for (size_t i = 0; i < proto->input.count; i++) {
         const struct cm_value_info_proto *info = &proto->input.items[i];
@@ -649,12 +711,23 @@ static enum cm_status import_inputs(struct cm_import_context *context, struct cm
     return CM_OK;
 }
 
+size_t cm_import_parts(const struct cm_import_context *context,
+                       const struct cm_graph_proto *parts[2])
+{
+    const struct cm_graph_proto *appended = context->options ? context->options->appended : NULL;
+    parts[0] = context->model->graph;
+    parts[1] = appended;
+    return appended ? 2 : 1;
+}
+
 enum cm_status cm_module_import(struct cm_module *module, const struct cm_model_proto *model,
                                 const struct cm_import_options *options, struct cm_graph **out,
                                 struct cm_error *err)
 {
+    static const struct cm_import_options usual;
     if (!model->graph)
         return cm_fail(err, CM_BAD_MODEL, "the model has no graph");
+    options = options ? options : &usual;
     /* The context stays with the module: calls expanded later need the model's functions too. */
     struct cm_map *functions = CM_NEW(module->arena, struct cm_map);
     for (size_t i = 0; i < model->functions.count; i++) {
@@ -668,29 +741,35 @@ enum cm_status cm_module_import(struct cm_module *module, const struct cm_model_
                                           .model = model,
                                           .imports = &model->opset_import,
                                           .functions = functions,
-                                          .upgrade = options ? options->upgrade : NULL,
-                                          .adopts = options ? options->adopts : NULL};
+                                          .upgrade = options->upgrade,
+                                          .adopts = options->adopts,
+                                          .options = options};
     struct cm_error unread;
     err = err ? err : &unread;
     CM_TRY(cm_import_measure(context, err));
     struct cm_obstacles own = {.arena = module->arena};
-    struct cm_import_report report = {
-        .obstacles = options && options->obstacles ? options->obstacles : &own};
+    struct cm_import_report report = {.obstacles = options->obstacles ? options->obstacles : &own};
     context->report = &report;
     cm_import_list_missing(context);
     module->context = context;
     module->build_body = build_body;
     struct cm_graph *graph = cm_graph_new(module, NULL, model->graph->name);
-    enum cm_status status = import_inputs(context, graph, model->graph, err);
-    if (!status)
-        status = import_graph(context, graph, model->graph, err);
+    const struct cm_graph_proto *parts[2];
+    const size_t n_parts = cm_import_parts(context, parts);
+    enum cm_status status = CM_OK;
+    for (size_t i = 0; i < n_parts && !status; i++) {
+        status = import_inputs(context, graph, parts[i], err);
+        if (!status)
+            status = import_graph(context, graph, parts[i], err);
+    }
     const bool ended = status && !cm_import_is_listed(status);
     if (status && !ended)
         cm_import_note_failure(context, status, CM_STR(""), err->text);
     context->report = NULL; /* bodies that are expanded later fail where they are wanted */
+    context->options = NULL;
     *out = graph;
-    if (ended)
-        return status;
+    if (ended || options->partial)
+        return ended ? status : CM_OK;
     const enum cm_status listed = cm_obstacles_fail(report.obstacles, err);
     return listed ? listed : status;
 }

@@ -19,6 +19,10 @@ typedef enum cm_status cm_upgrade_fn(struct cm_builder *builder, struct cm_node_
  * opset at hand? So it is with what other runtimes put into ai.onnx. */
 typedef bool cm_adopts_fn(struct cm_str domain, struct cm_str op_type);
 
+/* Is this initializer of the main graph an input whose default it is, listed among the inputs or
+ * not? So it is with what training changes, or what is differentiated by. */
+typedef bool cm_opens_fn(void *arg, const struct cm_tensor_proto *initializer);
+
 struct cm_obstacles;
 
 struct cm_import_options {
@@ -26,6 +30,19 @@ struct cm_import_options {
     cm_adopts_fn *adopts;           /* NULL: none; needs upgrade */
     struct cm_obstacles *obstacles; /* receives everything that cannot be built, may hold more
                                      already; NULL: only the message tells */
+    cm_opens_fn *opens;             /* NULL: none is */
+    void *opens_arg;
+    /* Inputs that have an initializer are constants, unless it is opened. */
+    bool constant_defaults;
+    /* A graph whose inputs, initializers and nodes come behind the model's and read the names of
+     * both, as an algorithm of training info does; NULL: none. Needs partial. */
+    const struct cm_graph_proto *appended;
+    /* Graphs whose initializers may be read where the model's graph defines no such name. */
+    const struct cm_graph_proto *const *around;
+    size_t n_around;
+    /* What cannot be built is listed and left out, and that is no failure: the graph has no outputs
+     * yet, and the caller looks for what it wants by name. */
+    bool partial;
 };
 
 /* The main graph of a model. Functions and imports come from the model too. A node that cannot be
@@ -48,6 +65,7 @@ struct cm_node_form {
     const struct cm_node_proto *origin; /* written as this but for names of values and graphs in
                                            attributes; what is above counts for nothing then, but
                                            for version, inputs and outputs */
+    size_t n_nodes; /* that are written as the origin, this one the first; 0: it alone */
 };
 typedef enum cm_status cm_form_fn(void *arg, const struct cm_node *node, struct cm_node_form *form,
                                   struct cm_error *err);

@@ -45,6 +45,7 @@ struct cm_import_context {
     struct cm_map *functions; /* "domain\0name\0overload" to struct cm_function_proto * */
     cm_upgrade_fn *upgrade;
     cm_adopts_fn *adopts;
+    const struct cm_import_options *options; /* while the main graph is imported; else NULL */
     struct cm_import_scope *scope; /* inside a function; NULL: names are those of the graphs */
     const struct cm_function_proto *function;
     const struct cm_node *call;
@@ -89,6 +90,9 @@ void cm_import_is_missing(const struct cm_import_context *context,
 /* Adds what failed to the list, unless it only follows from what is there. */
 void cm_import_note_failure(struct cm_import_context *context, enum cm_status status,
                             struct cm_str what, const char *reason);
+/* The graphs that are imported: the model's, and what is appended to it. */
+size_t cm_import_parts(const struct cm_import_context *context,
+                       const struct cm_graph_proto *parts[2]);
 /* Refuses a model whose functions would expand past the node budget, before anything is made. */
 enum cm_status cm_import_measure(const struct cm_import_context *context,
                                  struct cm_error *err) CM_MUST_CHECK;

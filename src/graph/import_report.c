@@ -197,12 +197,12 @@ static const char *why_missing(const struct cm_import_context *context,
     const struct cm_schema *newer = cm_registry_schema(registry, node->domain, node->op_type, 0);
     if (newer)
         return cm_arena_printf(arena,
-                               "there is no such operator in opset %lld of %.*s, which the model "
-                               "imports; a later one has it",
+                               "opset %lld of %.*s, which the model imports, does not have this "
+                               "operator; a later opset does",
                                (long long)version, CM_STR_FMT(domain))
             .data;
     if (!plain.size)
-        return cm_arena_printf(arena, "there is no such operator in opset %lld of ai.onnx",
+        return cm_arena_printf(arena, "opset %lld of ai.onnx does not have this operator",
                                (long long)version)
             .data;
     const size_t others = count_operators(domain);
@@ -251,8 +251,11 @@ static void look_for_missing(struct cm_import_context *context, const struct cm_
 void cm_import_list_missing(struct cm_import_context *context)
 {
     const struct cm_model_proto *model = context->model;
+    const struct cm_graph_proto *parts[2];
+    const size_t n_parts = cm_import_parts(context, parts);
 
-    look_for_missing(context, &model->graph->node, 0);
+    for (size_t i = 0; i < n_parts; i++)
+        look_for_missing(context, &parts[i]->node, 0);
     for (size_t i = 0; i < model->functions.count; i++) {
         const struct cm_function_proto *function = &model->functions.items[i];
         context->function = function;

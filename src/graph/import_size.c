@@ -88,7 +88,12 @@ enum cm_status cm_import_measure(const struct cm_import_context *context, struct
     if (!context->functions || context->functions->count == 0)
         return CM_OK;
     m.sizes = CM_NEW_ARRAY(module->arena, struct function_size, context->model->functions.count);
-    if (measure_nodes(&m, &context->model->graph->node).all <= room)
+    const struct cm_graph_proto *parts[2];
+    const size_t n_parts = cm_import_parts(context, parts);
+    uint64_t all = 0;
+    for (size_t i = 0; i < n_parts; i++)
+        add(&m, &all, measure_nodes(&m, &parts[i]->node).all);
+    if (all <= room)
         return CM_OK;
     return cm_fail(err, CM_LIMIT, "expanding its functions would make more than %zu nodes", room);
 }

@@ -41,8 +41,7 @@ struct cm_module {
     int call_depth; /* function bodies being expanded inside each other */
     bool is_widened;
     bool lenient;
-    uint32_t n_streams; /* numbers given to random nodes so far */
-    struct {            /* nodes that nobody may read: new ones, and those that lost a reader */
+    struct { /* nodes that nobody may read: new ones, and those that lost a reader */
         struct cm_node **items;
         size_t count, capacity;
     } unread;
@@ -73,6 +72,11 @@ const struct cm_type *cm_value_symbolic(struct cm_module *module, cm_value value
 
 /* Says that the node, as it is now, means what proto does. */
 void cm_node_set_origin(struct cm_node *node, const struct cm_node_proto *proto);
+/* Says that the nodes from first to the one before `before`, which compute outputs from given, mean
+ * what proto does in that version of its operator. */
+void cm_group_set_origin(struct cm_node *first, const struct cm_node *before,
+                         const struct cm_node_proto *proto, int64_t version, const cm_value *given,
+                         const cm_value *outputs);
 
 void cm_value_mark_users(struct cm_module *module, cm_value value);
 void cm_node_mark(struct cm_node *node);

@@ -185,7 +185,7 @@ static enum cm_status from_proto(struct cm_arena *arena, struct cm_symbols *symb
     if (tensor) {
         type->kind = proto->tensor_type ? CM_KIND_TENSOR : CM_KIND_SPARSE;
         if (!cm_dtype_is_valid(tensor->elem_type))
-            return cm_fail(err, CM_BAD_MODEL, "element type %d is none that ONNX has",
+            return cm_fail(err, CM_BAD_MODEL, "element type %d is not defined by ONNX",
                            tensor->elem_type);
         type->dtype = (enum cm_dtype)tensor->elem_type;
         CM_TRY(shape_from_proto(arena, symbols, tensor->shape, type, err));
@@ -198,7 +198,7 @@ static enum cm_status from_proto(struct cm_arena *arena, struct cm_symbols *symb
     } else if (proto->map_type) {
         type->kind = CM_KIND_MAP;
         if (!cm_dtype_is_valid(proto->map_type->key_type))
-            return cm_fail(err, CM_BAD_MODEL, "map key type %d is none that ONNX has",
+            return cm_fail(err, CM_BAD_MODEL, "map key type %d is not defined by ONNX",
                            proto->map_type->key_type);
         type->dtype = (enum cm_dtype)proto->map_type->key_type;
         inside = proto->map_type->value_type;
@@ -207,7 +207,7 @@ static enum cm_status from_proto(struct cm_arena *arena, struct cm_symbols *symb
         type->domain = proto->opaque_type->domain;
         type->name = proto->opaque_type->name;
     } else {
-        return cm_fail(err, CM_BAD_MODEL, "type says neither tensor nor any other kind");
+        return cm_fail(err, CM_BAD_MODEL, "type is neither a tensor nor any other kind");
     }
     if (type->kind == CM_KIND_SEQUENCE || type->kind == CM_KIND_OPTIONAL ||
         type->kind == CM_KIND_MAP)

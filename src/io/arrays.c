@@ -118,7 +118,7 @@ static enum cm_status find_format(const char *path, enum cm_array_format *out, s
         *out = cm_arrays_format(path);
     if (*out == CM_ARRAYS_BY_NAME)
         return cm_fail(err, CM_BAD_ARGUMENT,
-                       "'%.600s' ends in none of .npy, .npz, .pb and .safetensors", path);
+                       "the name '%.600s' must end in .npy, .npz, .pb or .safetensors", path);
     return CM_OK;
 }
 
@@ -154,7 +154,7 @@ static enum cm_status check_items(enum cm_array_format format, const struct cm_a
     for (size_t i = 0; i < count && format != CM_ARRAYS_PB; i++)
         if (items[i].value.kind != CM_KIND_TENSOR)
             return cm_fail(err, CM_UNSUPPORTED,
-                           "'%.*s' is no tensor, which only .pb files can hold",
+                           "'%.*s' is not a tensor, and only .pb files can hold other values",
                            CM_STR_FMT(items[i].name));
     return CM_OK;
 }

@@ -66,7 +66,7 @@ static enum cm_status take_array(struct reader *in, struct cm_column_array *out)
     if (take(in, ":")) {
         CM_TRY(take_name(in, &type));
         if (!cm_dtype_parse(type, &out->type))
-            return cm_fail(in->err, CM_BAD_ARGUMENT, "columns: '%.*s' is no element type",
+            return cm_fail(in->err, CM_BAD_ARGUMENT, "columns: '%.*s' is not an element type",
                            CM_STR_FMT(type));
     }
     if (!take(in, "="))
@@ -80,7 +80,7 @@ static enum cm_status take_array(struct reader *in, struct cm_column_array *out)
         *CM_PUSH(in->arena, out) = range;
     } while (take(in, ","));
     if (*in->at && *in->at != ' ' && *in->at != '\t')
-        return cm_fail(in->err, CM_BAD_ARGUMENT, "columns: '%.80s' makes no sense", in->at);
+        return cm_fail(in->err, CM_BAD_ARGUMENT, "columns: '%.80s' cannot be read", in->at);
     return CM_OK;
 }
 

@@ -71,7 +71,7 @@ static enum cm_status list_folder(struct opening *opening, struct names *out)
     cm_arena_defer(arena, close_folder, folder);
     *folder = opendir(opening->path);
     if (!*folder)
-        return cm_fail(opening->err, CM_IO, "cannot look into it: %s", strerror(errno));
+        return cm_fail(opening->err, CM_IO, "cannot read the folder: %s", strerror(errno));
     for (errno = 0; (entry = readdir(*folder)); errno = 0) {
         const struct cm_str name = cm_str(entry->d_name);
 
@@ -83,7 +83,7 @@ static enum cm_status list_folder(struct opening *opening, struct names *out)
         *CM_PUSH(arena, out) = copy;
     }
     if (errno)
-        return cm_fail(opening->err, CM_IO, "cannot look into it: %s", strerror(errno));
+        return cm_fail(opening->err, CM_IO, "cannot read the folder: %s", strerror(errno));
     close_folder(folder);
     if (out->count)
         qsort(out->items, out->count, sizeof *out->items, by_name);

@@ -227,7 +227,7 @@ static enum cm_status check_options(const struct cm_dataset *dataset,
                                     const struct cm_feed_options *options, struct cm_error *err)
 {
     if (options->batch_size < 1)
-        return cm_fail(err, CM_BAD_ARGUMENT, "a batch of %lld samples makes no sense",
+        return cm_fail(err, CM_BAD_ARGUMENT, "the batch size is %lld, expected 1 or more",
                        (long long)options->batch_size);
     if (!options->endless && options->last == CM_LAST_DROP &&
         options->batch_size > dataset->samples)

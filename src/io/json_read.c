@@ -145,7 +145,7 @@ enum cm_status cm_json_string(struct cm_json *json, struct cm_str *out)
         *out = (struct cm_str){room, (size_t)(to - room)};
     }
     json->at++;
-    return cm_str_is_utf8(*out) ? CM_OK : broken(json, "has a string that is no UTF-8");
+    return cm_str_is_utf8(*out) ? CM_OK : broken(json, "has a string that is not UTF-8");
 }
 
 enum cm_status cm_json_key(struct cm_json *json, struct cm_str *out)

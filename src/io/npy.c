@@ -64,7 +64,7 @@ static enum cm_status wide_string(const uint8_t *from, size_t width, char *to, s
 
         memcpy(&code, from + at, 4);
         if (code > 0x10ffff || (code >= 0xd800 && code < 0xe000))
-            return cm_fail(err, CM_BAD_MODEL, "a string holds %#x, which is no character", code);
+            return cm_fail(err, CM_BAD_MODEL, "a string holds %#x, which is not a character", code);
         size += put_utf8(to + size, code);
         if (code)
             text = size;
@@ -122,7 +122,7 @@ enum cm_status cm_npy_read_data(struct cm_arena *arena, const struct cm_npy_head
     if (header->type == CM_BOOL)
         for (size_t i = 0; i < size; i++)
             if (from[i] > 1)
-                return cm_fail(err, CM_BAD_MODEL, "element %zu is %d, which is no bool", i,
+                return cm_fail(err, CM_BAD_MODEL, "element %zu is %d, which is not a boolean", i,
                                from[i]);
     if (reordered)
         return CM_OK;

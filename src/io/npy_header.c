@@ -48,7 +48,7 @@ static enum cm_status take_string(struct reader *in, struct cm_str *out)
 
     if (quote == '"' && !take(in, '"'))
         return broken(in, in->at < in->end && *in->at == '['
-                              ? "describes a structured type, which ONNX has not"
+                              ? "describes a structured type, which ONNX does not have"
                               : "lacks a string where one must be");
     const char *begin = in->at;
     while (in->at < in->end && *in->at != quote && *in->at != '\\')
@@ -114,7 +114,7 @@ static enum cm_status read_descr(struct reader *in, struct cm_str descr, struct 
         return cm_fail(in->err, cm_str_starts(descr, "|O") ? CM_UNSUPPORTED : CM_BAD_MODEL,
                        cm_str_starts(descr, "|O")
                            ? "it holds pickled Python objects ('%.*s'), which are not read"
-                           : "its element type '%.*s' makes no sense",
+                           : "its element type '%.*s' is not valid",
                        CM_STR_FMT(descr));
     const char letter = descr.data[1];
     if (descr.data[0] == '>' && width > 1)
@@ -138,7 +138,7 @@ static enum cm_status read_descr(struct reader *in, struct cm_str descr, struct 
             return CM_OK;
         }
     }
-    return cm_fail(in->err, CM_UNSUPPORTED, "its element type '%.*s' is none of ONNX's",
+    return cm_fail(in->err, CM_UNSUPPORTED, "its element type '%.*s' has no counterpart in ONNX",
                    CM_STR_FMT(descr));
 }
 
@@ -175,7 +175,7 @@ static enum cm_status read_dictionary(struct reader *in, struct cm_npy_header *o
     unsigned seen = 0;
 
     if (!take(in, '{'))
-        return broken(in, "is no dictionary");
+        return broken(in, "is not a dictionary");
     while (!take(in, '}')) {
         CM_TRY(read_entry(in, out, &seen));
         if (!take(in, ',')) {

@@ -59,7 +59,7 @@ static bool inside(const struct zip *zip, uint64_t offset, uint64_t size)
 
 static enum cm_status broken(const struct zip *zip, const char *what)
 {
-    return cm_fail(zip->err, CM_BAD_MODEL, "as a zip file it is broken: %s", what);
+    return cm_fail(zip->err, CM_BAD_MODEL, "it is not a valid zip file: %s", what);
 }
 
 /* Sizes past 32 bits are in a second record, found through a locator before the end. */
@@ -215,7 +215,7 @@ enum cm_status cm_npz_walk(struct cm_arena *arena, struct cm_str bytes, size_t l
         CM_TRY(read_member(&zip, &at, &member));
         struct cm_str name = member.name;
         if (!cm_str_ends(name, ".npy"))
-            return cm_fail(err, CM_BAD_MODEL, "its member '%.*s' is no .npy file",
+            return cm_fail(err, CM_BAD_MODEL, "its member '%.*s' is not a .npy file",
                            CM_STR_FMT(name));
         name.size -= 4;
         cm_map_insert(&zip.names, arena, name, &added);

@@ -20,7 +20,7 @@ enum cm_status cm_rows_add(struct cm_arena *arena, struct cm_rows_list *list, st
     struct cm_rows rows = {.name = name, .type = type, .data = data};
 
     if (type == CM_STRING)
-        return cm_fail(err, CM_UNSUPPORTED, "it holds text, and only numbers can be trained on");
+        return cm_fail(err, CM_UNSUPPORTED, "it holds text, but training needs numbers");
     if (shape->rank == 0)
         return cm_fail(err, CM_BAD_MODEL, "it is a single number, without an axis of samples");
     rows.count = shape->dims[0];
@@ -146,7 +146,7 @@ static enum cm_status check_bools(const struct cm_rows *rows, int64_t i, const u
     for (size_t k = 0; k < n; k++)
         if (bytes[k] > 1)
             return cm_fail(err, CM_BAD_MODEL,
-                           "array '%.*s': sample %lld holds %d, which is no bool",
+                           "array '%.*s': sample %lld holds %d, which is not a boolean",
                            CM_STR_FMT(rows->name), (long long)i, bytes[k]);
     return CM_OK;
 }
@@ -232,7 +232,7 @@ static enum cm_status check_whole(const struct cm_rows *rows, int64_t i, const d
     for (size_t k = 0; k < n; k++)
         if (!(values[k] >= low && values[k] <= high && values[k] == floor(values[k])))
             return cm_fail(
-                err, CM_BAD_MODEL, "array '%.*s': sample %lld holds %.17g, which is no %s",
+                err, CM_BAD_MODEL, "array '%.*s': sample %lld holds %.17g, which %s cannot hold",
                 CM_STR_FMT(rows->name), (long long)i, values[k], cm_dtype_name(rows->view.type));
     return CM_OK;
 }

@@ -30,7 +30,8 @@ static enum cm_status read_header(struct cm_str bytes, enum cm_dtype *type, stru
         if (types[i].code == data[2])
             *type = types[i].type;
     if (!*type)
-        return cm_fail(err, CM_BAD_MODEL, "its element type 0x%02x is none of IDX", data[2]);
+        return cm_fail(err, CM_BAD_MODEL, "its element type 0x%02x is not defined for IDX files",
+                       data[2]);
     if (data[3] > CM_MAX_RANK)
         return cm_fail(err, CM_LIMIT, "it has %d dimensions, more than %d", data[3], CM_MAX_RANK);
     shape->rank = data[3];

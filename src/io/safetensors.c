@@ -60,7 +60,7 @@ static enum cm_status read_dtype(struct cm_json *json, enum cm_dtype *out)
             return CM_OK;
         }
     }
-    return cm_fail(json->err, CM_UNSUPPORTED, "its type '%.*s' is none of ONNX's",
+    return cm_fail(json->err, CM_UNSUPPORTED, "its type '%.*s' has no counterpart in ONNX",
                    CM_STR_FMT(name));
 }
 
@@ -76,7 +76,7 @@ static enum cm_status read_shape(struct cm_json *json, struct cm_shape *out)
 
         CM_TRY(cm_json_count(json, &dim));
         if (dim > INT64_MAX || !cm_shape_insert(out, out->rank, (int64_t)dim))
-            return cm_fail(json->err, CM_BAD_MODEL, "its shape makes no sense");
+            return cm_fail(json->err, CM_BAD_MODEL, "its shape is not valid");
         CM_TRY(cm_json_more(json, ']', false, &more));
     }
     return CM_OK;
@@ -113,7 +113,7 @@ static enum cm_status read_entry(struct cm_json *json, struct entry *entry)
             which++;
         if (which == CM_COUNT(keys) || seen & 1u << which)
             return cm_fail(json->err, CM_BAD_MODEL, "its entry '%.*s' is %s", CM_STR_FMT(key),
-                           which == CM_COUNT(keys) ? "unknown" : "there twice");
+                           which == CM_COUNT(keys) ? "unknown" : "listed twice");
         seen |= 1u << which;
         CM_TRY(which == 0   ? read_dtype(json, &entry->type)
                : which == 1 ? read_shape(json, &entry->shape)
@@ -268,7 +268,8 @@ static enum cm_status load_entry(void *arg, const struct cm_safetensors_entry *e
         return CM_OK;
     for (size_t i = 0; entry->type == CM_BOOL && i < size; i++)
         if (from[i] > 1)
-            return cm_fail(err, CM_BAD_MODEL, "element %zu is %d, which is no bool", i, from[i]);
+            return cm_fail(err, CM_BAD_MODEL, "element %zu is %d, which is not a boolean", i,
+                           from[i]);
     if (size && (uintptr_t)from % cm_min_size(width, 16) == 0) {
         tensor = cm_tensor_borrow(entry->type, &entry->shape, (void *)(uintptr_t)from);
     } else {
@@ -312,10 +313,10 @@ static enum cm_status add_entry(struct cm_arena *scratch, struct text *text,
     while (row < CM_COUNT(dtypes) && dtypes[row].type != tensor->type)
         row++;
     if (row == CM_COUNT(dtypes))
-        return cm_fail(err, CM_UNSUPPORTED, "'%.*s' is of type %s, which .safetensors has not",
+        return cm_fail(err, CM_UNSUPPORTED, "'%.*s' is of type %s, which .safetensors cannot hold",
                        CM_STR_FMT(item->name), cm_dtype_name(tensor->type));
     if (!cm_str_is_utf8(item->name))
-        return cm_fail(err, CM_UNSUPPORTED, "the name '%.*s' is no UTF-8", CM_STR_FMT(item->name));
+        return cm_fail(err, CM_UNSUPPORTED, "the name '%.*s' is not UTF-8", CM_STR_FMT(item->name));
     add(scratch, text, text->count > 1 ? CM_STR(",") : CM_STR_NONE);
     add(scratch, text, cm_json_quote(scratch, item->name));
     add(scratch, text,

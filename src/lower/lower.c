@@ -115,27 +115,22 @@ enum cm_status cm_lower_import(struct cm_module *module, const struct cm_model_p
                                const struct cm_lower_options *options, struct cm_graph **out,
                                struct cm_error *err)
 {
-    const struct cm_import_options import = {.upgrade = cm_upgrade_node,
-                                             .adopts = cm_upgrade_adopts,
-                                             .obstacles = options ? options->obstacles : NULL};
+    const struct cm_import_options import = {.obstacles = options ? options->obstacles : NULL};
+    return cm_lower_import_as(module, model, &import, out, err);
+}
+
+enum cm_status cm_lower_import_as(struct cm_module *module, const struct cm_model_proto *model,
+                                  const struct cm_import_options *options, struct cm_graph **out,
+                                  struct cm_error *err)
+{
+    struct cm_import_options import = *options;
+
+    import.upgrade = cm_upgrade_node;
+    import.adopts = cm_upgrade_adopts;
     return cm_module_import(module, model, &import, out, err);
 }
 
-enum cm_status cm_lower_gradients(struct cm_module *module, const struct cm_model_proto *model,
-                                  const struct cm_lower_options *options, struct cm_graph **out,
-                                  struct cm_error *err)
-{
-    CM_TRY(cm_lower_import(module, model, options, out, err));
-    return cm_gradient_expand(*out, err);
-}
-
 /* ---- passes ---- */
-
-static bool is_call(const struct cm_node *node, void *arg)
-{
-    (void)arg;
-    return node->function != NULL;
-}
 
 static bool has_no_kernel(const struct cm_node *node, void *arg)
 {
@@ -181,8 +176,7 @@ static enum cm_status run_passes(struct cm_graph *graph, const struct cm_lower_o
                                  struct cm_error *err)
 {
     /* Functions hide what passes look for, and random nodes, which are numbered before any pass. */
-    if (cm_module_had(graph->module, CM_HAD_CALLS))
-        CM_TRY(cm_graph_inline_all(graph, is_call, NULL, err));
+    CM_TRY(cm_graph_inline_calls(graph, err));
     if (!options->keep_operators && cm_module_had(graph->module, CM_HAD_BODIES_ONLY))
         CM_TRY(cm_graph_inline_all(graph, is_shorthand, NULL, err));
     cm_graph_number_random(graph);

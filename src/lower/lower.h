@@ -1,6 +1,6 @@
 /* From a model to the graph that exec/ compiles: one list of named passes, in order. Sessions,
- * trainers, step, grad, gradcheck and optimize all go through it; nobody else strings import and
- * gradient expansion together.
+ * trainers and optimize go through it; step, grad and gradcheck, whose graphs are written or
+ * differentiated again, take the import from here and expand gradients only.
  *
  * Any pass can be left out by its name, but for those that are required; what is on request runs
  * only where it is asked for. */
@@ -60,10 +60,10 @@ enum cm_status cm_lower_import(struct cm_module *module, const struct cm_model_p
                                const struct cm_lower_options *options, struct cm_graph **out,
                                struct cm_error *err) CM_MUST_CHECK;
 
-/* The same with Gradient nodes expanded and nothing else done: for what is written for people or
- * differentiated again. */
-enum cm_status cm_lower_gradients(struct cm_module *module, const struct cm_model_proto *model,
-                                  const struct cm_lower_options *options, struct cm_graph **out,
+/* The same, imported as options say; its upgrade and adopts are set here. */
+struct cm_import_options;
+enum cm_status cm_lower_import_as(struct cm_module *module, const struct cm_model_proto *model,
+                                  const struct cm_import_options *options, struct cm_graph **out,
                                   struct cm_error *err) CM_MUST_CHECK;
 
 /* Runs the passes over a graph that came from cm_lower_import. Afterwards calls of functions and,

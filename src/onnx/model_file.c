@@ -47,7 +47,7 @@ static enum cm_status refuse_others(struct cm_str bytes, const struct cm_model_p
         return status;
     if (status && err)
         snprintf(detail, sizeof detail, " (%.400s)", err->text);
-    return cm_fail(err, CM_BAD_MODEL, "this is no ONNX model but %s%s", guess, detail);
+    return cm_fail(err, CM_BAD_MODEL, "this is not an ONNX model but %s%s", guess, detail);
 }
 
 static enum cm_status read_model(struct cm_arena *arena, struct cm_str bytes,
@@ -55,7 +55,7 @@ static enum cm_status read_model(struct cm_arena *arena, struct cm_str bytes,
                                  struct cm_error *err)
 {
     if (bytes.size == 0)
-        return cm_fail(err, CM_BAD_MODEL, "this is no ONNX model, there is nothing in it");
+        return cm_fail(err, CM_BAD_MODEL, "this is not an ONNX model: the file is empty");
     if (format == CM_FORMAT_TEXT)
         return cm_syntax_parse_model(bytes, arena, out, err);
     return refuse_others(bytes, out, cm_decode(&cm_model_info, bytes, arena, out, err), err);

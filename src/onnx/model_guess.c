@@ -32,7 +32,7 @@ static const struct {
     {4, MAGIC("ORTM"), "a model in ONNX Runtime's own format: use the .onnx file it was made from"},
     {8, MAGIC("{\""), "a safetensors file, which holds arrays and no graph"},
     {0, MAGIC("GGUF"), "a GGUF file"},
-    {0, MAGIC("\x93NUMPY"), "an array of NumPy"},
+    {0, MAGIC("\x93NUMPY"), "a NumPy array"},
     {0, MAGIC("\x80\x02"), "a Python pickle, as PyTorch saves models: export it to ONNX"},
     {0, MAGIC("\x80\x03"), "a Python pickle: export the model to ONNX"},
     {0, MAGIC("\x80\x04"), "a Python pickle: export the model to ONNX"},

@@ -128,7 +128,8 @@ static enum cm_status parse_field(struct cm_lexer *lex, const struct cm_field_in
         *present = cm_field_list(msg, field).count != 0;
         return CM_OK;
     default:
-        return cm_lex_fail_at(lex, lex->at, CM_UNSUPPORTED, "%s has no form here", field->name);
+        return cm_lex_fail_at(lex, lex->at, CM_UNSUPPORTED, "%s cannot be written here",
+                              field->name);
     }
 }
 
@@ -150,7 +151,7 @@ enum cm_status cm_parse_fields(struct cm_lexer *lex, const struct cm_message_inf
             return cm_lex_expected(lex, "a key");
         const int field = field_named(info, key);
         if (field < 0 || !(allowed >> field & 1))
-            return cm_lex_fail_at(lex, key.data, CM_BAD_MODEL, "'%.*s' is no key of this %s",
+            return cm_lex_fail_at(lex, key.data, CM_BAD_MODEL, "'%.*s' is not a key of this %s",
                                   CM_STR_FMT(key), info->name);
         lex->at += key.size;
         CM_TRY(cm_lex_expect(lex, ':'));

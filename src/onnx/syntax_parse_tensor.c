@@ -214,7 +214,7 @@ static enum cm_status set_type(struct cm_lexer *lex, const struct cm_type_proto 
         const struct cm_dim_proto *const dim = &tensor->shape->dim.items[i];
         if (!cm_msg_has(&dim->msg, CM_DIM_VALUE) || dim->denotation.size)
             return cm_lex_fail_at(lex, lex->at, CM_BAD_MODEL,
-                                  "dimension %zu of a tensor with data is no number", i);
+                                  "dimension %zu of a tensor with data is not a number", i);
         out->dims.items[i] = dim->dim_value;
     }
     out->data_type = tensor->elem_type;

@@ -140,7 +140,7 @@ static void print_raw(struct list *list, const struct cm_tensor_proto *tensor)
     size_t need;
 
     if (!element_count(tensor, &count) || !cm_dtype_bytes(type, count, &need)) {
-        no_form(list->p, tensor, "its shape makes no sense");
+        no_form(list->p, tensor, "its shape is not valid");
         return;
     }
     if (need != tensor->raw_data.size) {

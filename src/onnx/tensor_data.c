@@ -59,7 +59,7 @@ enum cm_status cm_tensor_proto_shape(const struct cm_tensor_proto *proto, struct
     int64_t count;
 
     if (proto->dims.count > CM_MAX_RANK)
-        return cm_fail(err, CM_BAD_MODEL, "rank %zu, at most %d may be", proto->dims.count,
+        return cm_fail(err, CM_BAD_MODEL, "rank %zu is above the limit of %d", proto->dims.count,
                        CM_MAX_RANK);
     shape.rank = (int)proto->dims.count;
     for (int i = 0; i < shape.rank; i++) {
@@ -68,7 +68,7 @@ enum cm_status cm_tensor_proto_shape(const struct cm_tensor_proto *proto, struct
             return cm_fail(err, CM_BAD_MODEL, "dimension %d is %lld, must not be negative", i,
                            (long long)shape.dims[i]);
         if (shape.dims[i] > CM_MAX_DIM)
-            return cm_fail(err, CM_BAD_MODEL, "dimension %d is %lld, at most %lld may be", i,
+            return cm_fail(err, CM_BAD_MODEL, "dimension %d is %lld, above the limit of %lld", i,
                            (long long)shape.dims[i], (long long)CM_MAX_DIM);
     }
     if (!cm_shape_count(&shape, &count)) {
@@ -84,7 +84,7 @@ static enum cm_status find_facts(const struct cm_tensor_proto *proto, struct fac
                                  struct cm_error *err)
 {
     if (!cm_dtype_is_valid(proto->data_type))
-        return cm_fail(err, CM_BAD_MODEL, "data_type is %d, which is no element type",
+        return cm_fail(err, CM_BAD_MODEL, "data_type is %d, which is not an element type",
                        (int)proto->data_type);
     out->type = (enum cm_dtype)proto->data_type;
     CM_TRY(cm_tensor_proto_shape(proto, &out->shape, err));
@@ -208,7 +208,7 @@ static enum cm_status check_filled(const struct cm_tensor_proto *proto, const st
         return CM_OK;
     if (filled == 0) {
         char text[160];
-        return cm_fail(err, CM_BAD_MODEL, "holds no values, is %s",
+        return cm_fail(err, CM_BAD_MODEL, "holds no values for %s",
                        print_type(facts, text, sizeof text));
     }
     if (is_filled(proto, CM_TENSOR_RAW_DATA)) {
@@ -248,9 +248,10 @@ enum cm_status cm_tensor_proto_check(const struct cm_tensor_proto *proto, struct
     return name_it(proto, check(proto, &facts, err), err);
 }
 
-/* Bytes that are already as in memory: in place, or copied where the element type cannot start. */
+/* Bytes that are already as in memory: in place, or copied where the element type cannot start.
+ * aligned: NULL, or where to say so instead of copying. */
 static enum cm_status view(const struct facts *facts, const void *bytes, struct cm_tensor *out,
-                           struct cm_error *err)
+                           bool *aligned, struct cm_error *err)
 {
     static const _Alignas(CM_TENSOR_ALIGNMENT) uint8_t nothing[CM_TENSOR_ALIGNMENT];
     const size_t size = cm_dtype_size(facts->type);
@@ -260,8 +261,11 @@ static enum cm_status view(const struct facts *facts, const void *bytes, struct 
         bytes = nothing;
     const struct cm_tensor in_place =
         cm_tensor_borrow(facts->type, &facts->shape, (void *)(uintptr_t)bytes);
+    const bool fits = (uintptr_t)bytes % alignment == 0;
     /* Bits past the last element may be anything in a file, but not in a tensor. */
-    if ((uintptr_t)bytes % alignment == 0 && cm_tensor_padding_is_clear(&in_place)) {
+    if ((fits || aligned) && cm_tensor_padding_is_clear(&in_place)) {
+        if (aligned)
+            *aligned = fits;
         *out = in_place;
         return CM_OK;
     }
@@ -333,14 +337,14 @@ static enum cm_status decode_entries(const struct facts *facts, struct cm_packed
 }
 
 static enum cm_status decode_typed(const struct cm_tensor_proto *proto, const struct facts *facts,
-                                   struct cm_tensor *out, struct cm_error *err)
+                                   struct cm_tensor *out, bool *aligned, struct cm_error *err)
 {
     const enum cm_typed_field typed = cm_dtype_info(facts->type)->field;
     const struct cm_packed packed = *packed_field(proto, typed_fields[typed].field);
     struct cm_tensor tensor;
 
     if (typed == CM_TYPED_FLOAT || typed == CM_TYPED_DOUBLE)
-        return view(facts, packed.data, out, err);
+        return view(facts, packed.data, out, aligned, err);
     CM_TRY(cm_tensor_new(facts->type, &facts->shape, &tensor, err));
     if (cm_dtype_info(facts->type)->bits == 6) /* what is left of the last byte is zero */
         memset(tensor.data, 0, facts->bytes);
@@ -356,16 +360,16 @@ static enum cm_status decode_typed(const struct cm_tensor_proto *proto, const st
 /* The same of bytes that may lie in a mapped file: what was copied need not stay in memory. */
 static enum cm_status view_mapped(const struct facts *facts, const void *bytes,
                                   const struct cm_external_files *files, struct cm_tensor *out,
-                                  struct cm_error *err)
+                                  bool *aligned, struct cm_error *err)
 {
-    CM_TRY(view(facts, bytes, out, err));
+    CM_TRY(view(facts, bytes, out, aligned, err));
     if (files && out->buffer)
         cm_external_forget(files, bytes, facts->bytes);
     return CM_OK;
 }
 
 static enum cm_status load(const struct cm_tensor_proto *proto, struct cm_external_files *files,
-                           struct cm_tensor *out, struct cm_error *err)
+                           struct cm_tensor *out, bool *aligned, struct cm_error *err)
 {
     struct facts facts;
     struct cm_str bytes;
@@ -376,24 +380,32 @@ static enum cm_status load(const struct cm_tensor_proto *proto, struct cm_extern
             return cm_fail(err, CM_UNSUPPORTED,
                            "its data is external, and there is no folder for it");
         CM_TRY(cm_external_view(files, proto, facts.bytes, &bytes, err));
-        return view_mapped(&facts, bytes.data, files, out, err);
+        return view_mapped(&facts, bytes.data, files, out, aligned, err);
     }
     if (facts.count == 0)
-        return view(&facts, NULL, out, err);
+        return view(&facts, NULL, out, NULL, err);
     if (facts.type == CM_STRING) {
         *out = cm_tensor_borrow(CM_STRING, &facts.shape, proto->string_data.items);
         return CM_OK;
     }
     if (is_filled(proto, CM_TENSOR_RAW_DATA))
-        return view_mapped(&facts, proto->raw_data.data, files, out, err);
-    return decode_typed(proto, &facts, out, err);
+        return view_mapped(&facts, proto->raw_data.data, files, out, aligned, err);
+    return decode_typed(proto, &facts, out, aligned, err);
 }
 
 enum cm_status cm_tensor_proto_load(const struct cm_tensor_proto *proto,
                                     struct cm_external_files *files, struct cm_tensor *out,
                                     struct cm_error *err)
 {
-    return name_it(proto, load(proto, files, out, err), err);
+    return name_it(proto, load(proto, files, out, NULL, err), err);
+}
+
+enum cm_status cm_tensor_proto_view(const struct cm_tensor_proto *proto,
+                                    struct cm_external_files *files, struct cm_tensor *out,
+                                    bool *aligned, struct cm_error *err)
+{
+    *aligned = true;
+    return name_it(proto, load(proto, files, out, aligned, err), err);
 }
 
 static void clear_field(struct cm_tensor_proto *proto, int field)

@@ -31,6 +31,12 @@ enum cm_status cm_tensor_proto_load(const struct cm_tensor_proto *proto,
                                     struct cm_external_files *files, struct cm_tensor *out,
                                     struct cm_error *err) CM_MUST_CHECK;
 
+/* The same, but contents that lie unaligned in memory are not copied: where *aligned is false, out
+ * views them all the same, and whoever reads out->data must read it bytewise. */
+enum cm_status cm_tensor_proto_view(const struct cm_tensor_proto *proto,
+                                    struct cm_external_files *files, struct cm_tensor *out,
+                                    bool *aligned, struct cm_error *err) CM_MUST_CHECK;
+
 /* Makes proto hold tensor: dims, data_type and raw_data (string_data for strings) are set, other
  * contents cleared. The bytes are borrowed, not copied: they must live as long as the proto. */
 enum cm_status cm_tensor_proto_store(struct cm_tensor_proto *proto, struct cm_arena *arena,

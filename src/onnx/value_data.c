@@ -60,7 +60,8 @@ static enum cm_status sequence_count(const struct cm_sequence_proto *proto, size
     const int32_t elem = proto->elem_type;
 
     if (elem < 0 || (size_t)elem >= CM_COUNT(lists))
-        return cm_fail(err, CM_BAD_MODEL, "elem_type is %d, which is no kind of value", (int)elem);
+        return cm_fail(err, CM_BAD_MODEL, "elem_type is %d, which is not a kind of value",
+                       (int)elem);
     for (size_t i = 0; i < CM_COUNT(lists); i++)
         if (lists[i].count != 0 && i != (size_t)elem)
             return cm_fail(err, CM_BAD_MODEL, "elem_type stands for %s, but %s holds %zu",
@@ -198,7 +199,8 @@ static enum cm_status load_optional(const struct cm_optional_proto *proto, struc
     const int32_t elem = proto->elem_type;
 
     if (elem < 0 || (size_t)elem >= CM_COUNT(held))
-        return cm_fail(err, CM_BAD_MODEL, "elem_type is %d, which is no kind of value", (int)elem);
+        return cm_fail(err, CM_BAD_MODEL, "elem_type is %d, which is not a kind of value",
+                       (int)elem);
     for (size_t i = 0; i < CM_COUNT(held); i++)
         if (held[i] && i != (size_t)elem)
             return cm_fail(err, CM_BAD_MODEL,

@@ -100,6 +100,15 @@ static bool is_per_channel(const struct cm_shape *shape, int rank, const struct 
     return true;
 }
 
+/* Float weights are read where they lie, whatever their alignment. */
+static enum cm_status find_weight(struct inference *in, cm_value value,
+                                  const struct cm_tensor **out)
+{
+    const struct cm_type *type = cm_value_get(in->module, value)->fact.type;
+    return type->dtype == CM_FLOAT ? cm_value_constant_in_place(in->module, value, out, in->err)
+                                   : cm_value_constant(in->module, value, out, in->err);
+}
+
 /* The product that computes value, when value is its only result and has no other reader. */
 static enum cm_status find_product(struct inference *in, const struct cm_node *reader,
                                    cm_value value, struct product *out, bool *found)
@@ -117,7 +126,7 @@ static enum cm_status find_product(struct inference *in, const struct cm_node *r
             out->row = &product_rows[i];
     if (!out->row || !cm_node_input(node, 1))
         return CM_OK;
-    CM_TRY(cm_value_constant(in->module, cm_node_input(node, 1), &out->weight, in->err));
+    CM_TRY(find_weight(in, cm_node_input(node, 1), &out->weight));
     if (!out->weight || !is_float(out->weight->type) || !cm_tensor_count(out->weight) ||
         !out->row->form(node, &out->weight->shape, &out->form))
         return CM_OK;
@@ -352,7 +361,7 @@ static double scale_run(const struct scaled_run *run)
 {
     double largest = 0;
     if (run->from->type == CM_FLOAT) {
-        const float *from = (const float *)run->from->data + run->at;
+        const cm_loose_float *from = (const cm_loose_float *)run->from->data + run->at;
         float *to = (float *)run->to->data + run->at;
         for (int64_t k = 0; k < run->count; k++) {
             const double value = (double)from[k] * run->scale, size = fabs(value);
@@ -374,7 +383,7 @@ static bool holds_run(const struct scaled_run *run, double most)
 {
     bool good = true;
     if (run->from->type == CM_FLOAT) {
-        const float *from = (const float *)run->from->data + run->at;
+        const cm_loose_float *from = (const cm_loose_float *)run->from->data + run->at;
         const float *to = (const float *)run->to->data + run->at;
         for (int64_t k = 0; k < run->count; k++)
             good &= fabs((double)to[k] - (double)from[k] * run->scale) <= most;

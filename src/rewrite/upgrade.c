@@ -147,8 +147,10 @@ static enum cm_status climb(struct cm_upgrade *up)
         up->next = next_version(up);
         const int from = up->node.schema->since_version, to = up->next->since_version;
         if (find_step(up->spec->domain, up->spec->op_type, to, &step) == CM_UPGRADE_MISSING)
-            return cm_upgrade_fail(up, CM_UNSUPPORTED, "no rule brings %s from version %d to %d",
-                                   up->node.schema->name, from, to);
+            return cm_upgrade_fail(
+                up, CM_UNSUPPORTED,
+                "%s version %d is not supported: it cannot be upgraded to version %d",
+                up->node.schema->name, from, to);
         if (step)
             CM_TRY(take_step(up, step));
         up->node.schema = up->next;
@@ -168,7 +170,7 @@ enum cm_status cm_upgrade_become(struct cm_upgrade *up, const char *op, int vers
     up->next = schema_at(up, version);
     up->newest = schema_at(up, 0);
     if (!up->next || !up->newest)
-        return cm_upgrade_fail(up, CM_UNSUPPORTED, "%s %d is not known", op, version);
+        return cm_upgrade_fail(up, CM_UNSUPPORTED, "%s version %d is not known", op, version);
     return CM_OK;
 }
 
@@ -183,7 +185,8 @@ static enum cm_status check_given(struct cm_upgrade *up, const struct cm_schema 
         if (!attr && cm_str_starts(given->name, "__"))
             continue; /* reserved for tools */
         if (!attr)
-            return cm_upgrade_fail(up, CM_BAD_MODEL, "attribute '%.*s' is none that %s %d has",
+            return cm_upgrade_fail(up, CM_BAD_MODEL,
+                                   "attribute '%.*s' is not defined in %s version %d",
                                    CM_STR_FMT(given->name), from->name, from->since_version);
         if ((int)given->type != (int)attr->kind)
             return cm_upgrade_fail(up, CM_BAD_MODEL, "attribute '%s' has type %d, must have %d",
@@ -192,20 +195,21 @@ static enum cm_status check_given(struct cm_upgrade *up, const struct cm_schema 
     for (size_t i = 0; i < from->attr_count; i++)
         if (from->attrs[i].required && !cm_upgrade_given(up, from->attrs[i].name) &&
             cm_node_body_index(&up->node, from->attrs[i].name) < 0)
-            return cm_upgrade_fail(up, CM_BAD_MODEL, "attribute '%s' is required by %s %d",
+            return cm_upgrade_fail(up, CM_BAD_MODEL, "attribute '%s' is required by %s version %d",
                                    from->attrs[i].name, from->name, from->since_version);
     size_t count = spec->n_inputs;
     while (count > (size_t)from->min_inputs && !spec->inputs[count - 1])
         count--;
     if (!cm_schema_allows_inputs(from, count))
-        return cm_upgrade_fail(up, CM_BAD_MODEL, "has %zu inputs, %s %d needs %d to %d", count,
-                               from->name, from->since_version, from->min_inputs, from->max_inputs);
+        return cm_upgrade_fail(up, CM_BAD_MODEL, "has %zu inputs, %s version %d needs %d to %d",
+                               count, from->name, from->since_version, from->min_inputs,
+                               from->max_inputs);
     for (size_t i = 0; i < count; i++)
         if (!spec->inputs[i] && cm_schema_input(from, i)->kind == CM_PARAM_SINGLE)
             return cm_upgrade_fail(up, CM_BAD_MODEL, "input %zu '%s' is required", i,
                                    cm_schema_input(from, i)->name);
     if (spec->n_outputs > (size_t)from->max_outputs)
-        return cm_upgrade_fail(up, CM_BAD_MODEL, "has %zu outputs, %s %d can have %d",
+        return cm_upgrade_fail(up, CM_BAD_MODEL, "has %zu outputs, %s version %d can have %d",
                                spec->n_outputs, from->name, from->since_version, from->max_outputs);
     return CM_OK;
 }

@@ -48,8 +48,8 @@ static enum cm_status align(struct cm_upgrade *up, int64_t axis)
 {
     const int rank_a = cm_upgrade_rank(up, 0), rank_b = cm_upgrade_rank(up, 1);
     if (axis < -CM_MAX_RANK || axis > CM_MAX_RANK)
-        return cm_upgrade_fail(up, CM_BAD_MODEL, "axis is %lld, ranks go to %d", (long long)axis,
-                               CM_MAX_RANK);
+        return cm_upgrade_fail(up, CM_BAD_MODEL, "axis is %lld, ranks are at most %d",
+                               (long long)axis, CM_MAX_RANK);
     if (rank_a == CM_RANK_UNKNOWN || rank_b == CM_RANK_UNKNOWN) {
         cm_upgrade_set_input(up, 1, align_unknown(up, axis));
         return CM_OK;
@@ -101,7 +101,7 @@ static enum cm_status cast_6(struct cm_upgrade *up)
             cm_upgrade_set(up, cm_attr_int(cm_upgrade_arena(up), "to", type));
             return CM_OK;
         }
-    return cm_upgrade_fail(up, CM_BAD_MODEL, "'%.*s' is no element type", CM_STR_FMT(name));
+    return cm_upgrade_fail(up, CM_BAD_MODEL, "'%.*s' is not an element type", CM_STR_FMT(name));
 }
 
 /* A bound that is not given is that of the type, then as now. */

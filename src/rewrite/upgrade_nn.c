@@ -60,7 +60,9 @@ static enum cm_status groupnorm_21(struct cm_upgrade *up)
     const cm_value x = cm_upgrade_input(up, 0);
     const int64_t groups = cm_node_int(&up->node, "num_groups");
     if (groups < 1)
-        return cm_upgrade_fail(up, CM_BAD_MODEL, "num_groups is %lld", (long long)groups);
+        return cm_upgrade_fail(up, CM_BAD_MODEL,
+                               "attribute 'num_groups' is %lld, expected 1 or more",
+                               (long long)groups);
     const cm_value channels = cm_emit_with(
         up, "Shape", CM_ATTRIBUTES(cm_attr_int(arena, "start", 1), cm_attr_int(arena, "end", 2)),
         x);
@@ -80,7 +82,7 @@ static enum cm_status norm_2(struct cm_upgrade *up)
     const float p = cm_node_float(&up->node, "p");
     if (!(p >= 1 && p <= 1000000) || (float)(int)p != p)
         return cm_upgrade_fail(up, CM_UNSUPPORTED,
-                               "p is %g, and only whole numbers can be said since version 2",
+                               "p is %g, but version 2 and later allow whole numbers only",
                                (double)p);
     cm_upgrade_set(up, cm_attr_int(cm_upgrade_arena(up), "p", (int64_t)p));
     return CM_OK;

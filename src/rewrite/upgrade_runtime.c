@@ -159,9 +159,9 @@ static enum cm_status crop(struct cm_upgrade *up)
     for (size_t i = 0; i < 4; i++)
         if (border.items[i] < 0 || border.items[i] > INT32_MAX ||
             (i < size.count && (size.items[i] < 0 || size.items[i] > INT32_MAX)))
-            return cm_upgrade_fail(up, CM_BAD_MODEL,
-                                   "attribute 'border' or 'scale' holds a number "
-                                   "that is no size");
+            return cm_upgrade_fail(
+                up, CM_BAD_MODEL,
+                "attribute 'border' or 'scale' holds a number that is not a valid size");
     const int64_t left = border.items[0], top = border.items[1];
     const int64_t right = border.items[2] ? -border.items[2] : INT64_MAX;
     const int64_t bottom = border.items[3] ? -border.items[3] : INT64_MAX;

@@ -20,7 +20,8 @@ static enum cm_status read_counts(struct scan *scan)
     const int64_t m = cm_node_int(&up->node, "num_scan_inputs");
     const size_t operands = up->spec->n_inputs - 1;
     if (m < 1 || (uint64_t)m > operands)
-        return cm_upgrade_fail(up, CM_BAD_MODEL, "num_scan_inputs is %lld of %zu operands",
+        return cm_upgrade_fail(up, CM_BAD_MODEL,
+                               "attribute 'num_scan_inputs' is %lld, but the node has %zu operands",
                                (long long)m, operands);
     scan->n_scans = (size_t)m;
     scan->n_states = operands - scan->n_scans;

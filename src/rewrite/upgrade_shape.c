@@ -52,7 +52,7 @@ static enum cm_status reshape_5(struct cm_upgrade *up)
 {
     cm_upgrade_drop(up, "consumed_inputs");
     if (!cm_upgrade_given(up, "shape"))
-        return cm_upgrade_fail(up, CM_BAD_MODEL, "Reshape 1 needs attribute 'shape'");
+        return cm_upgrade_fail(up, CM_BAD_MODEL, "Reshape version 1 needs attribute 'shape'");
     cm_upgrade_ints_to_input(up, "shape", 1);
     return CM_OK;
 }
@@ -75,8 +75,9 @@ static enum cm_status slice_10(struct cm_upgrade *up)
 static enum cm_status split_2(struct cm_upgrade *up)
 {
     if (!cm_upgrade_given(up, "axis"))
-        return cm_upgrade_fail(up, CM_UNSUPPORTED,
-                               "Split 1 has no axis, and its text names none to fall back on");
+        return cm_upgrade_fail(
+            up, CM_UNSUPPORTED,
+            "Split version 1 needs attribute 'axis', for which ONNX defines no default");
     if (cm_upgrade_input(up, 1))
         cm_upgrade_set_input(up, 1, cm_upgrade_cast(up, cm_upgrade_input(up, 1), CM_INT64));
     return CM_OK;
@@ -138,7 +139,7 @@ static const struct cm_upgrade_row rows[] = {
     {"Scan", 9, cm_upgrade_scan_8, "no batch axis, no lengths of sequences"},
     {"Scatter", 11, scatter_11, "is called ScatterElements"},
     {"Slice", 10, slice_10, "starts, ends and axes are inputs"},
-    {"Split", 2, split_2, "the lengths are no input"},
+    {"Split", 2, split_2, "the lengths are not an input"},
     {"Split", 13, split_13, "the lengths are an input"},
     {"Split", 18, split_18, "equal parts must be asked for by their number"},
     {"Squeeze", 13, cm_upgrade_axes_to_input, "axes are an input"},

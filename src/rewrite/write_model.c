@@ -57,30 +57,56 @@ static int64_t target(const struct writer *w, struct cm_str domain)
 
 enum way {
     AS_IT_CAME,
+    AS_A_GROUP_CAME,
     AS_IT_STANDS,
     IN_AN_OLDER_FORM,
     AS_A_CALL,
     IN_NO_WAY,
 };
 
-/* Does the node mean under `version` of its domain what it meant in the file? */
-static bool origin_holds(const struct cm_node *node, int64_t version)
+/* Does an operator mean under `version` of its domain what it meant in its version `original`? */
+static bool means_the_same(const struct cm_registry *registry, struct cm_str domain,
+                           struct cm_str op_type, int64_t original, int64_t version)
 {
-    const struct cm_registry *registry = cm_module_registry(node->module);
-    const struct cm_schema *schema =
-        cm_registry_schema(registry, node->domain, node->op_type, version);
+    const struct cm_schema *schema = cm_registry_schema(registry, domain, op_type, version);
 
-    if (!schema || schema->deprecated || schema->since_version < node->original_version)
+    if (!schema || schema->deprecated || schema->since_version < original)
         return false;
-    while (schema->since_version > node->original_version) {
-        if (cm_upgrade_known(node->domain, node->op_type, schema->since_version) != CM_UPGRADE_SAME)
+    while (schema->since_version > original) {
+        if (cm_upgrade_known(domain, op_type, schema->since_version) != CM_UPGRADE_SAME)
             return false;
-        schema =
-            cm_registry_schema(registry, node->domain, node->op_type, schema->since_version - 1);
+        schema = cm_registry_schema(registry, domain, op_type, schema->since_version - 1);
         if (!schema)
             return false;
     }
     return true;
+}
+
+/* Does the node mean under `version` of its domain what it meant in the file? */
+static bool origin_holds(const struct cm_node *node, int64_t version)
+{
+    return means_the_same(cm_module_registry(node->module), node->domain, node->op_type,
+                          node->original_version, version);
+}
+
+/* Is the node one of several that an upgrade made of one, which can be written as that one? */
+static bool fits_as_a_group(const struct writer *w, const struct cm_node *node)
+{
+    const struct cm_registry *registry = cm_module_registry(node->module);
+    const struct cm_node *first;
+
+    if (!w->options->untouched || !cm_node_in_group(node, &first))
+        return false;
+    const struct cm_origin *origin = node->origin;
+    const struct cm_str domain = cm_domain_plain(origin->proto->domain);
+    const struct cm_str op_type = origin->proto->op_type;
+    const int64_t version = target(w, domain);
+    const struct cm_schema *schema =
+        version ? cm_registry_schema(registry, domain, op_type, version) : NULL;
+    return schema ? schema->since_version == origin->version /* a deprecated one too */
+                        || (origin->version &&
+                            means_the_same(registry, domain, op_type, origin->version, version))
+                  : !origin->version || !version;
 }
 
 /* Was the node brought here by upgrades that change no node? Then what it is now can be held
@@ -131,6 +157,8 @@ static enum way choose(struct writer *w, struct cm_node *node, int depth)
 
     if (is_region(node))
         return AS_A_CALL;
+    if (fits_as_a_group(w, node))
+        return AS_A_GROUP_CAME;
     if (node->function || !node->schema || !version)
         return cm_node_has_origin(node) ? AS_IT_CAME : AS_IT_STANDS;
     if (fits_as_it_came(node, version))
@@ -276,22 +304,32 @@ static enum cm_status form_call(struct writer *w, const struct cm_node *node,
 static void form_origin(struct writer *w, const struct cm_node *node, struct cm_node_form *form)
 {
     const struct cm_node_proto *origin = node->origin->proto;
+    const bool is_group = node->origin->n_nodes > 0;
     size_t n_out = origin->output.count;
 
-    for (int o = (int)n_out; o < node->n_outputs; o++)
+    for (int o = (int)n_out; !is_group && o < node->n_outputs; o++)
         if (node->outputs[o] && cm_value_get(node->module, node->outputs[o])->n_uses)
             n_out = (size_t)o + 1;
     cm_value *inputs = CM_NEW_ARRAY(w->arena, cm_value, origin->input.count);
     cm_value *outputs = CM_NEW_ARRAY(w->arena, cm_value, n_out);
     for (size_t i = 0; i < origin->input.count; i++)
-        inputs[i] = cm_node_input(node, (int)i);
+        inputs[i] = cm_origin_operand(node, i);
     for (size_t o = 0; o < n_out; o++)
-        outputs[o] = cm_node_output(node, (int)o);
+        outputs[o] = cm_origin_result(node, o);
     form->inputs = inputs;
     form->n_inputs = origin->input.count;
     form->outputs = outputs;
     form->n_outputs = n_out;
     form->origin = origin;
+    form->n_nodes = node->origin->n_nodes;
+}
+
+/* The version that the operator of a group's origin is written under. */
+static int64_t group_version(const struct writer *w, const struct cm_origin *origin)
+{
+    const int64_t version = target(w, cm_domain_plain(origin->proto->domain));
+
+    return version ? version : origin->version;
 }
 
 static enum cm_status form_of(void *arg, const struct cm_node *node, struct cm_node_form *form,
@@ -305,6 +343,10 @@ static enum cm_status form_of(void *arg, const struct cm_node *node, struct cm_n
     switch (choose(w, (struct cm_node *)(uintptr_t)node, 0)) { /* all it makes was made before */
     case AS_IT_CAME:
         form_origin(w, node, form);
+        return CM_OK;
+    case AS_A_GROUP_CAME:
+        form_origin(w, node, form);
+        form->version = group_version(w, node->origin);
         return CM_OK;
     case AS_IT_STANDS:
         return CM_OK;
@@ -770,4 +812,16 @@ enum cm_status cm_write_model(struct cm_graph *graph, const struct cm_model_file
     report->functions = w.functions.count;
     *out = made;
     return CM_OK;
+}
+
+enum cm_status cm_write_inner_graph(const struct cm_graph *graph, struct cm_arena *arena,
+                                    struct cm_opsets *imports, struct cm_graph_proto *out,
+                                    struct cm_error *err)
+{
+    const struct cm_write_options options = {.untouched = true,
+                                             .portable = true}; /* no functions */
+    struct writer w = {.arena = arena, .graph = graph, .options = &options, .targets = *imports};
+    const struct cm_export_options how = {.form = form_of, .form_arg = &w};
+
+    return cm_graph_export(graph, arena, &how, out, imports, err);
 }

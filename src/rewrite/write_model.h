@@ -23,8 +23,10 @@ struct cm_write_options {
                    and the model says nothing that the file's says but its functions */
     cm_tidy_fn *tidy; /* may be NULL */
     void *tidy_arg;
-    bool portable; /* bodies in place of regions, functions and operators of ai.cameo and
-                      ai.onnx.preview.*; what has none is refused by name, all at once */
+    bool untouched; /* no pass has changed the graph: what an upgrade made of one node is written as
+                       that node, where it means the same */
+    bool portable;  /* bodies in place of regions, functions and operators of ai.cameo and
+                       ai.onnx.preview.*; what has none is refused by name, all at once */
 };
 
 struct cm_write_report {
@@ -43,5 +45,13 @@ enum cm_status cm_write_model(struct cm_graph *graph, const struct cm_model_file
                               const struct cm_write_options *options, struct cm_arena *arena,
                               struct cm_model_file **out, struct cm_write_report *report,
                               struct cm_error *err) CM_MUST_CHECK;
+
+/* The same for a graph inside the one that was built from a model with these imports, as the
+ * algorithm of training info is, and nothing raised: what has no form under them is refused. Values
+ * of the graph around are read by name. No pass has touched the graph, so that what an upgrade made
+ * of a node is written as that node. Domains that are not imported yet are added. */
+enum cm_status cm_write_inner_graph(const struct cm_graph *graph, struct cm_arena *arena,
+                                    struct cm_opsets *imports, struct cm_graph_proto *out,
+                                    struct cm_error *err) CM_MUST_CHECK;
 
 #endif

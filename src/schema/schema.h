@@ -51,11 +51,11 @@ enum cm_diff_tag { CM_DIFF_UNKNOWN, CM_DIFF_YES, CM_DIFF_NO };
 
 struct cm_schema_param {
     const char *name;
-    int type; /* index into the schema's types */
-    enum cm_param_kind kind;
-    enum cm_diff_tag diff;
-    int min_arity; /* of a variadic: how many there must be */
-    bool mixed;    /* each operand of a variadic may have a type of its own */
+    int16_t type; /* index into the schema's types */
+    enum cm_param_kind kind : 8;
+    enum cm_diff_tag diff : 8;
+    int16_t min_arity; /* of a variadic: how many there must be */
+    bool mixed;        /* each operand of a variadic may have a type of its own */
 };
 
 /* Numbered as AttributeProto.AttributeType. */
@@ -102,31 +102,31 @@ enum cm_determinism {
 
 enum { CM_SCHEMA_UNBOUNDED = INT_MAX };
 
+/* There are hundreds: counts are narrow and stand together, so that the table takes little room. */
 struct cm_schema {
     const char *domain; /* "" for ai.onnx */
     const char *name;
-    int since_version;
-    bool deprecated; /* exists in this version only to say that it is gone */
-    bool experimental;
-    enum cm_determinism determinism;
 
     const struct cm_schema_param *inputs, *outputs;
-    size_t input_count, output_count; /* of parameters; a variadic one is the last */
-    int min_inputs, max_inputs;       /* operands of a node, trailing absent ones not counted */
-    int min_outputs, max_outputs;     /* CM_SCHEMA_UNBOUNDED after a variadic */
-    uint64_t legal_inputs;            /* bit n: n operands are legal; 0: all from min to max */
-    uint64_t legal_outputs;
-
     const struct cm_schema_attr *attrs; /* sorted by name */
-    size_t attr_count;
     const struct cm_schema_type *types; /* variables, then fixed types */
-    size_t type_count;
-
     /* Opset versions that ONNX has a function body in, ascending: one body for all uses, and one
      * built from the attributes, types and present operands of each use. */
     const int *bodies, *context_bodies;
-    size_t body_count, context_body_count;
 
+    uint64_t legal_inputs; /* bit n: n operands are legal; 0: all from min to max */
+    uint64_t legal_outputs;
+    int min_inputs, max_inputs;   /* operands of a node, trailing absent ones not counted */
+    int min_outputs, max_outputs; /* CM_SCHEMA_UNBOUNDED after a variadic */
+    int since_version;
+
+    uint16_t input_count, output_count; /* of parameters; a variadic one is the last */
+    uint16_t attr_count, type_count;
+    uint16_t body_count, context_body_count;
+
+    enum cm_determinism determinism : 8;
+    bool deprecated; /* exists in this version only to say that it is gone */
+    bool experimental;
     bool infers_shape;      /* ONNX has an inference rule for it */
     bool propagates_values; /* and one for known values, as shape arithmetic needs */
 };

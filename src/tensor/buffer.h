@@ -22,6 +22,7 @@ struct cm_buffer {
     void *owner;
     struct cm_held *held;
     struct cm_pool *pool; /* where it goes when the last reference does; NULL: freed */
+    bool read_only;       /* its bytes are only to be read */
 };
 
 /* The header lies in front of the data, which keeps its alignment. */

@@ -76,8 +76,9 @@ bool cm_tensor_is_finite(const struct cm_tensor *tensor)
 {
     const size_t element = cm_dtype_size(tensor->type);
     /* In a backend's layout the order does not matter, and its padding is zeros. */
-    const int64_t count = tensor->layout && element ? (int64_t)(tensor->layout->bytes / element)
-                                                    : cm_tensor_count(tensor);
+    const int64_t count = tensor->layout && tensor->layout->bytes && element
+                              ? (int64_t)(tensor->layout->bytes / element)
+                              : cm_tensor_count(tensor);
     struct look look = {.tensor = tensor};
 
     if (!tensor->data || cm_dtype_info(tensor->type)->kind != CM_CLASS_FLOAT)

@@ -20,7 +20,12 @@ struct cm_layout {
     /* Moves elements; one of the two tensors may be plain. Both have memory. */
     enum cm_status (*reorder)(const struct cm_tensor *from, struct cm_tensor *to,
                               struct cm_error *err);
+    bool reads_unaligned; /* `reorder` reads a plain tensor wherever its bytes begin */
 };
+
+/* Row by row, but beginning at an address that is not aligned for the element type: a weight where
+ * it lies in its file. Nobody writes it; `bytes` is 0. */
+extern const struct cm_layout cm_unaligned;
 
 static inline bool cm_layout_equal(const struct cm_layout *a, const struct cm_layout *b)
 {

@@ -147,7 +147,7 @@ enum cm_status cm_pool_get(struct cm_pool *pool, size_t size, struct cm_buffer *
     if (fits && !buffer && pool->limit)
         cm_pool_trim(pool, pool->limit);
     if (!fits)
-        return cm_fail(err, CM_LIMIT, "%zu more bytes would pass the memory limit of %zu", bytes,
+        return cm_fail(err, CM_LIMIT, "%zu more bytes would exceed the memory limit of %zu", bytes,
                        pool->limit);
     if (!buffer)
         buffer = cm_malloc_aligned(CM_TENSOR_ALIGNMENT, CM_BUFFER_HEADER + bytes);

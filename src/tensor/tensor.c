@@ -103,6 +103,22 @@ enum cm_status cm_buffer_hold(struct cm_buffer *buffer, struct cm_buffer *other,
     return CM_OK;
 }
 
+void cm_buffer_protect(struct cm_buffer *buffer)
+{
+    buffer->read_only = true;
+}
+
+bool cm_buffer_is_protected(const struct cm_buffer *buffer)
+{
+    return buffer && buffer->read_only;
+}
+
+bool cm_buffer_is_sole(const struct cm_buffer *buffer)
+{
+    return buffer && !buffer->read_only &&
+           atomic_load_explicit(&buffer->references, memory_order_acquire) == 1;
+}
+
 static enum cm_status bytes_of(enum cm_dtype type, const struct cm_shape *shape, size_t *out,
                                struct cm_error *err)
 {

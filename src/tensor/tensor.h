@@ -41,6 +41,12 @@ void cm_buffer_drop(struct cm_buffer *buffer);
 enum cm_status cm_buffer_hold(struct cm_buffer *buffer, struct cm_buffer *other,
                               struct cm_error *err) CM_MUST_CHECK;
 
+/* A mark for whoever may hand out bytes for writing: these are only to be read. */
+void cm_buffer_protect(struct cm_buffer *buffer);
+bool cm_buffer_is_protected(const struct cm_buffer *buffer); /* NULL is not */
+/* May the one who asks, and holds a reference, write without anybody noticing? */
+bool cm_buffer_is_sole(const struct cm_buffer *buffer);
+
 struct cm_layout; /* how elements lie in memory when not row-major; known to backends alone */
 
 struct cm_tensor {

@@ -2,27 +2,18 @@
  * they train slowly and to something else. What stands between it and the output, a Cast or a
  * Reshape, is done again behind it. */
 // SPDX-License-Identifier: Apache-2.0
-#include "train/draft.h"
+#include "train/preparation.h"
 
 #include "graph/op.h"
-#include "graph/registry.h"
 
 enum { CHAIN_MAX = 32 };
 
 struct chain {
-    struct cm_draft *draft;
-    const struct cm_graph *graph;
-    const struct cm_node_proto *nodes[CHAIN_MAX]; /* from the output to the one being looked at */
+    struct cm_preparation *p;
+    const struct cm_node *nodes[CHAIN_MAX]; /* from the output to the one being looked at */
     size_t count;
-    const struct cm_node_proto *last; /* the Softmax or Sigmoid */
+    const struct cm_node *last; /* the Softmax or Sigmoid */
 };
-
-static const struct cm_type *type_of(const struct chain *c, struct cm_str name)
-{
-    const cm_value value = cm_graph_find(c->graph, name);
-
-    return value ? cm_value_get(c->graph->module, value)->fact.type : NULL;
-}
 
 static bool has_rank(const struct cm_type *type)
 {
@@ -31,14 +22,13 @@ static bool has_rank(const struct cm_type *type)
 
 /* Walks back over nodes that hand on each element; true when a Softmax or Sigmoid is behind them.
  */
-static bool find_last(struct chain *c, struct cm_str name)
+static bool find_last(struct chain *c, cm_value value)
 {
     while (c->count < CHAIN_MAX) {
-        const struct cm_draft_source *source = cm_draft_source(c->draft, name);
-        const struct cm_node_proto *node = source ? source->node : NULL;
-        const struct cm_op *op = node ? cm_builtin_op(node) : NULL;
+        const struct cm_node *node = cm_value_get(c->p->inference->module, value)->node;
+        const struct cm_op *op = node ? node->op : NULL;
 
-        if (!op || !node->input.count || node->output.count != 1)
+        if (!op || !cm_node_input(node, 0) || node->n_outputs != 1)
             return false;
         if (op->probability_axis || op->is_logistic) {
             c->last = node;
@@ -47,16 +37,14 @@ static bool find_last(struct chain *c, struct cm_str name)
         if (!op->keeps_values)
             return false;
         c->nodes[c->count++] = node;
-        name = node->input.items[0];
+        value = node->inputs[0].value;
     }
     return false;
 }
 
 static int64_t softmax_axis(const struct chain *c, const struct cm_type *type)
 {
-    const char *name = cm_builtin_op(c->last)->probability_axis;
-    const struct cm_attribute_proto *given = cm_node_find_attribute(c->last, name);
-    const int64_t axis = given ? given->i : -1;
+    const int64_t axis = cm_node_int(c->last, c->last->op->probability_axis);
 
     return axis < 0 ? axis + type->rank : axis;
 }
@@ -88,28 +76,25 @@ static bool keeps_order(const struct chain *c, bool *same_shape)
 {
     *same_shape = true;
     for (size_t i = 0; i < c->count; i++) {
-        const cm_value value = cm_graph_find(c->graph, c->nodes[i]->output.items[0]);
-        const struct cm_node *node = value ? cm_value_get(c->graph->module, value)->node : NULL;
-        const struct cm_op *op = node ? node->op : NULL;
+        const struct cm_op *op = c->nodes[i]->op;
 
-        if (op && op->elementwise)
+        if (op->elementwise)
             continue;
         *same_shape = false;
-        if (!op || !op->share || op->share(node, 0, 0) != CM_SHARE_VIEW)
+        if (!op->share || op->share(c->nodes[i], 0, 0) != CM_SHARE_VIEW)
             return false;
     }
     return true;
 }
 
 /* Do the classes of a Softmax end up along the axis that the loss takes for them? */
-static bool is_over_classes(const struct chain *c, struct cm_str prediction, int class_axis)
+static bool is_over_classes(const struct chain *c, cm_value prediction, int class_axis)
 {
-    const struct cm_type *before = type_of(c, c->last->output.items[0]);
-    const struct cm_type *after = type_of(c, prediction);
-
+    const struct cm_type *before = cm_preparation_type(c->p, c->last->outputs[0]);
+    const struct cm_type *after = cm_preparation_type(c->p, prediction);
     bool same_shape;
 
-    if (!before || !keeps_order(c, &same_shape))
+    if (!keeps_order(c, &same_shape))
         return false;
     if (same_shape) /* also where sizes are not known */
         return softmax_axis(c, before) == class_axis;
@@ -118,55 +103,51 @@ static bool is_over_classes(const struct chain *c, struct cm_str prediction, int
 }
 
 /* The nodes between it and the output, behind what is before it. */
-static struct cm_str replay(const struct chain *c, struct cm_str value)
+static cm_value replay(const struct chain *c, cm_value value)
 {
-    struct cm_draft *draft = c->draft;
+    struct cm_preparation *p = c->p;
 
     for (size_t i = c->count; i-- > 0;) {
-        const struct cm_node_proto *from = c->nodes[i];
-        const struct cm_str out =
-            cm_draft_name(draft, "%.*s.scores", CM_STR_FMT(from->output.items[0]));
+        const struct cm_node *from = c->nodes[i];
+        const struct cm_str name = cm_preparation_name_of(p, from->outputs[0]);
+        struct cm_clone clone;
 
-        if (cm_builtin_op(from)->is_copy)
+        if (from->op->is_copy)
             continue;
-        struct cm_str *inputs = CM_NEW_ARRAY(draft->arena, struct cm_str, from->input.count);
-        memcpy(inputs, from->input.items, from->input.count * sizeof *inputs);
-        inputs[0] = value;
-        struct cm_node_proto *node =
-            cm_draft_node(draft, "", "", from->input.count, inputs, 1, &out);
-        node->op_type = from->op_type;
-        node->domain = from->domain;
-        if (from->domain.size)
-            cm_msg_set(&node->msg, CM_NODE_DOMAIN);
-        node->attribute = from->attribute;
-        if (from->attribute.count)
-            cm_msg_set(&node->msg, CM_NODE_ATTRIBUTE);
-        value = out;
+        cm_clone_init(&clone, p->inference->module);
+        cm_clone_map(&clone, from->inputs[0].value, value);
+        if (cm_clone_node(&clone, &p->build, from))
+            return 0; /* the builder remembers */
+        if (from->name.size)
+            p->build.graph->last->name =
+                cm_arena_printf(p->arena, "%.*s.scores", CM_STR_FMT(from->name));
+        value = cm_preparation_term(p, name, "scores", p->build.graph->last->outputs[0]);
     }
     return value;
 }
 
 /* A loss reads `takes`; the model gives something else, and it cannot be bypassed. */
-static void warn(const struct chain *c, struct cm_str prediction, const char *takes)
+static void warn(const struct chain *c, cm_value prediction, const char *takes)
 {
-    cm_draft_note(c->draft,
-                  "warning: '%.*s' comes from a %.*s, but %s takes %s; name the value before it "
-                  "with --output",
-                  CM_STR_FMT(prediction), CM_STR_FMT(c->last->op_type), c->draft->options->loss,
-                  takes);
+    const struct cm_str name = cm_preparation_name_of(c->p, prediction);
+
+    cm_preparation_note(
+        c->p,
+        "warning: '%.*s' comes from a %.*s, but %s takes %s; name the value before it with "
+        "--output",
+        CM_STR_FMT(name), CM_STR_FMT(c->last->op_type), c->p->options->loss, takes);
 }
 
-struct cm_str cm_draft_bypass(struct cm_draft *draft, const struct cm_graph *graph,
-                              struct cm_str prediction, int class_axis)
+cm_value cm_bypass(struct cm_preparation *p, cm_value prediction, int class_axis)
 {
-    const char *loss = draft->options->loss;
+    const char *loss = p->options->loss;
     const bool scores = strcmp(loss, "cross-entropy") == 0;
     const bool logits = strcmp(loss, "bce-logits") == 0;
-    struct chain c = {.draft = draft, .graph = graph};
+    struct chain c = {.p = p};
     bool fits = false;
 
     if ((scores || logits || strcmp(loss, "nll") == 0) && find_last(&c, prediction)) {
-        const bool is_softmax = cm_builtin_op(c.last)->probability_axis != NULL;
+        const bool is_softmax = c.last->op->probability_axis != NULL;
 
         fits = (scores && is_softmax && is_over_classes(&c, prediction, class_axis)) ||
                (logits && !is_softmax);
@@ -175,11 +156,12 @@ struct cm_str cm_draft_bypass(struct cm_draft *draft, const struct cm_graph *gra
                  scores || logits ? "scores before a Softmax or Sigmoid, of its own axis"
                                   : "logarithms of probabilities");
     }
-    const struct cm_str from = fits ? c.last->input.items[0] : prediction;
-    cm_draft_training_mode(draft, from);
+    const cm_value from = fits ? c.last->inputs[0].value : prediction;
+    cm_training_mode(p, from);
     if (!fits)
-        return cm_draft_moved(draft, from);
-    cm_draft_note(draft, "the loss reads '%.*s', before the final %.*s: %s contains one",
-                  CM_STR_FMT(from), CM_STR_FMT(c.last->op_type), loss);
-    return replay(&c, cm_draft_moved(draft, from));
+        return cm_clone_of(&p->moved, from);
+    const struct cm_str name = cm_preparation_name_of(p, from);
+    cm_preparation_note(p, "the loss reads '%.*s', before the final %.*s: %s contains one",
+                        CM_STR_FMT(name), CM_STR_FMT(c.last->op_type), loss);
+    return replay(&c, cm_clone_of(&p->moved, from));
 }

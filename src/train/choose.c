@@ -6,7 +6,6 @@
 #include "autodiff/backward.h"
 #include "graph/function.h"
 #include "onnx/tensor_data.h"
-#include "train/combine.h"
 
 #include <math.h>
 
@@ -28,26 +27,28 @@ static void free_pattern(void *what)
         regfree(&pattern->compiled);
 }
 
-const regex_t *cm_draft_pattern(struct cm_draft *draft, const char *option, const char *text)
+const regex_t *cm_preparation_pattern(struct cm_preparation *p, const char *option,
+                                      const char *text)
 {
     char why[200];
 
     if (!text)
         return NULL;
-    struct pattern *pattern = CM_NEW(draft->arena, struct pattern);
-    cm_arena_defer(draft->arena, free_pattern, pattern);
+    struct pattern *pattern = CM_NEW(p->arena, struct pattern);
+    cm_arena_defer(p->arena, free_pattern, pattern);
     const int code = regcomp(&pattern->compiled, text, REG_EXTENDED | REG_NOSUB);
     pattern->is_compiled = code == 0;
     if (pattern->is_compiled)
         return &pattern->compiled;
     regerror(code, &pattern->compiled, why, sizeof why);
-    cm_draft_block(draft, "%s '%.100s' is no regular expression: %s", option, text, why);
+    cm_preparation_block(p, "%s '%.100s' is no regular expression: %s", option, text, why);
     return NULL;
 }
 
-bool cm_draft_matches(const struct cm_draft *draft, const regex_t *pattern, struct cm_str name)
+bool cm_preparation_matches(const struct cm_preparation *p, const regex_t *pattern,
+                            struct cm_str name)
 {
-    return pattern && regexec(pattern, cm_arena_str(draft->arena, name).data, 0, NULL, 0) == 0;
+    return pattern && regexec(pattern, cm_arena_str(p->arena, name).data, 0, NULL, 0) == 0;
 }
 
 /* ---- what there is ---- */
@@ -77,31 +78,31 @@ static void record(struct records *records, struct cm_arena *arena, struct cm_st
         cm_str_is(kind, "PARAMETER") ? CM_RECORDED_PARAMETER : CM_RECORDED_OTHER;
 }
 
-static void read_records(struct cm_draft *draft, struct records *records)
+static void read_records(struct cm_preparation *p, struct records *records)
 {
-    const struct cm_graph_proto *graph = draft->model->graph;
+    const struct cm_graph_proto *graph = p->model->graph;
 
     for (size_t i = 0; i < graph->value_info.count; i++)
-        record(records, draft->arena, graph->value_info.items[i].name,
+        record(records, p->arena, graph->value_info.items[i].name,
                &graph->value_info.items[i].metadata_props);
     for (size_t i = 0; i < graph->input.count; i++)
-        record(records, draft->arena, graph->input.items[i].name,
+        record(records, p->arena, graph->input.items[i].name,
                &graph->input.items[i].metadata_props);
     for (size_t i = 0; i < graph->initializer.count; i++)
-        record(records, draft->arena, graph->initializer.items[i].name,
+        record(records, p->arena, graph->initializer.items[i].name,
                &graph->initializer.items[i].metadata_props);
 }
 
 /* What options, type and records say; how it is used is seen later. */
-static void consider(struct cm_draft *draft, struct cm_trainables *list,
+static void consider(struct cm_preparation *p, struct cm_trainables *list,
                      struct cm_trainable candidate)
 {
     const struct cm_tensor_proto *tensor = candidate.tensor;
     const struct cm_str name = candidate.name;
     const bool is_float = cm_dtype_is_valid(tensor->data_type) &&
                           cm_dtype_info((enum cm_dtype)tensor->data_type)->kind == CM_CLASS_FLOAT;
-    const bool frozen = cm_draft_matches(draft, draft->freeze, name);
-    const bool named = cm_draft_matches(draft, draft->train, name);
+    const bool frozen = cm_preparation_matches(p, p->freeze, name);
+    const bool named = cm_preparation_matches(p, p->train, name);
     const char *reason = NULL;
 
     list->named += named;
@@ -110,11 +111,11 @@ static void consider(struct cm_draft *draft, struct cm_trainables *list,
         return; /* a number somebody wrote down, not a weight */
     if (!is_float)
         reason = named ? "it holds integers, which have no gradient" : "it holds no floats";
-    else if (draft->train && !named)
+    else if (p->train && !named)
         reason = "train does not match it";
     else if (frozen)
         reason = "freeze matches it";
-    else if (!named && cm_draft_is_statistic(draft, name))
+    else if (!named && cm_value_is_statistic(p->inference->module, candidate.value))
         reason = "running statistics";
     else if (!named && candidate.recorded == CM_RECORDED_OTHER)
         reason = "the file calls it a buffer or constant";
@@ -123,41 +124,43 @@ static void consider(struct cm_draft *draft, struct cm_trainables *list,
     candidate.named = named;
     candidate.reason = reason;
     candidate.trained = reason == NULL;
-    *CM_PUSH(draft->arena, list) = candidate;
+    *CM_PUSH(p->arena, list) = candidate;
 }
 
-void cm_trainables_gather(struct cm_draft *draft, struct cm_trainables *list)
+void cm_trainables_gather(struct cm_preparation *p, struct cm_trainables *list)
 {
-    const struct cm_graph_proto *graph = draft->model->graph;
+    const struct cm_graph *graph = p->inference;
+    const cm_value n_values = (cm_value)cm_module_value_count(graph->module);
     struct records records = {0};
 
-    read_records(draft, &records);
+    read_records(p, &records);
     list->records_kinds = records.any;
-    list->frozen = draft->left_frozen;
-    for (size_t i = 0; i < graph->initializer.count; i++) {
-        const struct cm_tensor_proto *tensor = &graph->initializer.items[i];
-        const uint64_t kind = cm_map_get(&records.kinds, tensor->name, CM_RECORDED_NOTHING);
+    list->frozen = p->left_frozen;
+    for (cm_value v = 1; v < n_values; v++) {
+        const struct cm_value_def *def = cm_value_get(graph->module, v);
 
-        consider(draft, list,
-                 (struct cm_trainable){
-                     .tensor = tensor, .name = tensor->name, .recorded = (enum cm_recorded)kind});
+        if (def->graph != graph || def->role != CM_ROLE_INITIALIZER || !def->initializer)
+            continue;
+        const uint64_t kind = cm_map_get(&records.kinds, def->name, CM_RECORDED_NOTHING);
+        consider(p, list,
+                 (struct cm_trainable){.tensor = def->initializer,
+                                       .name = def->name,
+                                       .value = v,
+                                       .recorded = (enum cm_recorded)kind});
     }
-    for (size_t i = 0; i < graph->node.count; i++) {
-        const struct cm_node_proto *node = &graph->node.items[i];
-        const struct cm_draft_source *source =
-            node->output.count ? cm_draft_source(draft, node->output.items[0]) : NULL;
+    for (const struct cm_node *node = graph->first; node; node = node->next) {
+        const struct cm_tensor_proto *tensor =
+            node->origin ? cm_node_constant(p->arena, node->origin->proto) : NULL;
 
-        if (!source || source->node != node || !source->tensor)
+        if (!tensor)
             continue;
         list->numbers_apart = !records.any;
-        consider(draft, list,
-                 (struct cm_trainable){
-                     .tensor = source->tensor, .name = node->output.items[0], .is_constant = true});
+        consider(p, list,
+                 (struct cm_trainable){.tensor = tensor,
+                                       .name = node->origin->proto->output.items[0],
+                                       .value = node->outputs[0],
+                                       .is_constant = true});
     }
-    if (draft->train && !list->named)
-        cm_draft_block(draft, "train '%.100s' matches no initializer", draft->options->train);
-    if (draft->freeze && !list->frozen)
-        cm_draft_block(draft, "freeze '%.100s' matches no initializer", draft->options->freeze);
 }
 
 /* ---- the usual choice ---- */
@@ -199,13 +202,13 @@ static void leave_unapplied(struct cm_trainables *list)
 }
 
 /* Infinities mask; so do numbers that stand for them. */
-static bool is_finite(const struct cm_draft *draft, const struct cm_trainable *candidate)
+static bool is_finite(const struct cm_preparation *p, const struct cm_trainable *candidate)
 {
     const double huge = candidate->tensor->data_type == CM_FLOAT16 ? HUGE_VAL : 1e30;
     struct cm_tensor tensor;
     bool finite = true;
 
-    if (cm_tensor_proto_load(candidate->tensor, draft->file->files, &tensor, NULL))
+    if (cm_tensor_proto_load(candidate->tensor, p->file->files, &tensor, NULL))
         return true; /* what is broken is said elsewhere */
     const int64_t count = cm_tensor_count(&tensor);
     if (tensor.type == CM_FLOAT)
@@ -228,13 +231,12 @@ static void leave_others(struct cm_trainables *list)
     }
 }
 
-void cm_trainables_choose(struct cm_draft *draft, struct cm_trainables *list,
-                          struct cm_graph *graph)
+void cm_trainables_choose(struct cm_preparation *p, struct cm_trainables *list)
 {
-    if (!draft->train) {
-        cm_trainables_look(draft, list, graph, false);
+    if (!p->train) {
+        cm_trainables_look(p, list, false);
         if (!any_learned(list)) /* then its weights are in Constant nodes, if anywhere */
-            cm_trainables_look(draft, list, graph, true);
+            cm_trainables_look(p, list, true);
         if (any_learned(list)) {
             leave_others(list);
         } else if (list->records_kinds) {
@@ -244,54 +246,54 @@ void cm_trainables_choose(struct cm_draft *draft, struct cm_trainables *list,
         }
     }
     for (size_t i = 0; i < list->count; i++)
-        if (list->items[i].trained && !list->items[i].named && !is_finite(draft, &list->items[i]))
+        if (list->items[i].trained && !list->items[i].named && !is_finite(p, &list->items[i]))
             leave(&list->items[i], "it holds infinities or NaN");
 }
 
 /* ---- where gradients go ---- */
 
 /* Nodes on the way that nobody can differentiate, all of them. */
-static void list_missing(struct cm_draft *draft, const struct cm_graph *graph, cm_value y,
-                         const cm_value *xs, size_t n_xs)
+static void list_missing(struct cm_preparation *p, cm_value y, const cm_value *xs, size_t n_xs)
 {
     struct cm_node **path;
-    const size_t count = cm_autodiff_path(graph->module, y, xs, n_xs, &path);
+    const size_t count = cm_autodiff_path(p->inference->module, y, xs, n_xs, &path);
 
     for (size_t i = 0; i < count; i++) {
         const struct cm_node *node = path[i];
         bool floats = false;
         for (int o = 0; o < node->n_outputs; o++) {
-            const struct cm_type *type =
-                node->outputs[o] ? cm_value_get(graph->module, node->outputs[o])->fact.type : NULL;
+            const struct cm_type *type = cm_preparation_type(p, node->outputs[o]);
             floats = floats || (type && cm_dtype_info(type->dtype)->kind == CM_CLASS_FLOAT);
         }
         if (floats && !(node->op && node->op->grad) && !cm_node_has_function(node))
-            cm_draft_block(draft, "%s: no gradient is known for it", cm_node_describe(node).text);
+            cm_preparation_block(p, "%s: no gradient is known for it", cm_node_describe(node).text);
     }
 }
 
-static const char *reason_to_train(const struct cm_draft *draft,
+static const char *reason_to_train(const struct cm_preparation *p,
                                    const struct cm_trainable *candidate)
 {
-    if (draft->train)
+    if (p->train)
         return "train matches it";
     if (candidate->recorded == CM_RECORDED_PARAMETER)
         return "the file calls it a parameter";
     return candidate->is_learned ? candidate->use : "a gradient reaches it";
 }
 
-/* The values of candidates in the graph; those that it does not have are left. */
-static size_t find_values(struct cm_trainables *list, const struct cm_graph *graph, cm_value *xs)
+/* The values of candidates that the loss depends on; the others are left. */
+static size_t find_values(struct cm_preparation *p, struct cm_trainables *list, cm_value loss,
+                          cm_value *xs)
 {
+    const bool *needed = cm_preparation_needed(p, loss);
     size_t count = 0;
 
     for (size_t i = 0; i < list->count; i++) {
         struct cm_trainable *candidate = &list->items[i];
-        const cm_value x = candidate->trained ? cm_graph_find(graph, candidate->name) : 0;
 
-        if (x) {
-            cm_value_get(graph->module, x)->is_state = true; /* bodies read it as a value now */
-            xs[count++] = x;
+        if (candidate->trained && needed[candidate->value]) {
+            cm_value_get(p->inference->module, candidate->value)->is_state =
+                true; /* bodies read it as a value now */
+            xs[count++] = candidate->value;
         } else if (candidate->trained) {
             leave(candidate, "the loss does not depend on it");
         }
@@ -299,31 +301,80 @@ static size_t find_values(struct cm_trainables *list, const struct cm_graph *gra
     return count;
 }
 
+static cm_value copy_input(struct cm_clone *clone, struct cm_graph *to, cm_value from)
+{
+    const struct cm_value_def *def = cm_value_get(to->module, from);
+    const cm_value input = cm_graph_add_input(to, def->name, def->fact.type);
+
+    cm_clone_map(clone, from, input);
+    return input;
+}
+
+/* The nodes of a graph that are needed. */
+static enum cm_status copy_nodes(struct cm_clone *clone, struct cm_builder *build,
+                                 const struct cm_graph *from, const bool *needed)
+{
+    for (const struct cm_node *node = from->first; node; node = node->next) {
+        bool makes = false;
+
+        for (int o = 0; o < node->n_outputs; o++)
+            makes = makes || needed[node->outputs[o]];
+        if (makes)
+            CM_TRY(cm_clone_node(clone, build, node));
+    }
+    return CM_OK;
+}
+
+/* Differentiates a copy of the forward pass: rules change the nodes they differentiate. */
+static enum cm_status differentiate(struct cm_preparation *p, cm_value loss, cm_value *xs,
+                                    size_t n_xs, cm_value *grads)
+{
+    const struct cm_graph *graphs[] = {p->inference, p->build.graph};
+    struct cm_module *module = p->inference->module;
+    struct cm_builder build = {.graph = cm_graph_new(module, NULL, CM_STR_NONE), .err = p->err};
+    const bool *needed = cm_preparation_needed(p, loss);
+    struct cm_clone clone;
+
+    cm_clone_init(&clone, module);
+    clone.alike = true;
+    for (size_t g = 0; g < CM_COUNT(graphs); g++)
+        for (size_t i = 0; i < graphs[g]->n_inputs; i++)
+            copy_input(&clone, build.graph, graphs[g]->inputs[i]);
+    for (size_t i = 0; i < n_xs; i++)
+        if (!cm_value_get(module, xs[i])->node)
+            copy_input(&clone, build.graph, xs[i]);
+    for (size_t g = 0; g < CM_COUNT(graphs); g++)
+        CM_TRY(copy_nodes(&clone, &build, graphs[g], needed));
+    for (size_t i = 0; i < n_xs; i++)
+        xs[i] = cm_clone_of(&clone, xs[i]);
+    return n_xs ? cm_autodiff(build.graph, cm_clone_of(&clone, loss), 0, xs, n_xs, grads, p->err)
+                : CM_OK;
+}
+
+static void check_patterns(struct cm_preparation *p, const struct cm_trainables *list)
+{
+    if (p->train && !list->named)
+        cm_preparation_block(p, "train '%.100s' matches no initializer", p->options->train);
+    if (p->freeze && !list->frozen)
+        cm_preparation_block(p, "freeze '%.100s' matches no initializer", p->options->freeze);
+}
+
 /* The forward pass with its loss, differentiated by all that might be trained: where nothing comes
  * out, there is nothing to train. */
-void cm_trainables_follow(struct cm_draft *draft, struct cm_trainables *list, struct cm_str loss)
+void cm_trainables_follow(struct cm_preparation *p, struct cm_trainables *list, cm_value loss)
 {
-    struct cm_model_proto model = *draft->model;
-    struct cm_combined combined;
-    const struct cm_combine what = {
-        .arena = draft->arena, .model = &model, .outputs = &loss, .n_outputs = 1};
-    struct cm_graph *graph;
-    cm_value *xs = CM_NEW_ARRAY(draft->arena, cm_value, list->count);
-    cm_value *grads = CM_NEW_ARRAY(draft->arena, cm_value, list->count);
+    cm_value *xs = CM_NEW_ARRAY(p->arena, cm_value, list->count);
+    cm_value *grads = CM_NEW_ARRAY(p->arena, cm_value, list->count);
 
-    model.training_info.items = cm_draft_finish(draft);
-    model.training_info.count = 1;
-    cm_combine_step(&what, &combined);
-    model.graph = &combined.graph;
-    if (cm_draft_import(draft, &model, &graph))
+    check_patterns(p, list);
+    if (!loss)
         return;
-    const cm_value y = cm_graph_find(graph, loss);
-    const size_t n_xs = find_values(list, graph, xs), known = draft->blockers.count;
-    list_missing(draft, graph, y, xs, n_xs);
-    if (draft->blockers.count > known)
+    const size_t n_xs = find_values(p, list, loss, xs), known = p->blockers.count;
+    list_missing(p, loss, xs, n_xs);
+    if (p->blockers.count > known)
         return;
-    if (n_xs && cm_autodiff(graph, y, 0, xs, n_xs, grads, draft->err)) {
-        cm_draft_block(draft, "%s", draft->err->text);
+    if (differentiate(p, loss, xs, n_xs, grads)) {
+        cm_preparation_block(p, "%s", p->err->text);
         return;
     }
     for (size_t i = 0, x = 0; i < list->count; i++) {
@@ -332,7 +383,7 @@ void cm_trainables_follow(struct cm_draft *draft, struct cm_trainables *list, st
         if (!candidate->trained)
             continue;
         if (grads[x++])
-            candidate->reason = reason_to_train(draft, candidate);
+            candidate->reason = reason_to_train(p, candidate);
         else
             leave(candidate, "no gradient reaches it");
     }
@@ -341,40 +392,40 @@ void cm_trainables_follow(struct cm_draft *draft, struct cm_trainables *list, st
 
 /* ---- the report ---- */
 
-static void check_type(struct cm_draft *draft, const struct cm_trainable *candidate)
+static void check_type(struct cm_preparation *p, const struct cm_trainable *candidate)
 {
     const enum cm_dtype dtype = (enum cm_dtype)candidate->tensor->data_type;
     struct cm_error broken = {0};
 
     if (cm_tensor_proto_check(candidate->tensor, &broken))
-        cm_draft_block(draft, "'%.*s': %s", CM_STR_FMT(candidate->name), broken.text);
+        cm_preparation_block(p, "'%.*s': %s", CM_STR_FMT(candidate->name), broken.text);
     if (dtype != CM_FLOAT && dtype != CM_DOUBLE && dtype != CM_FLOAT16)
-        cm_draft_block(draft, "'%.*s' is %s, which Gradient has no form for; freeze it",
-                       CM_STR_FMT(candidate->name), cm_dtype_name(dtype));
+        cm_preparation_block(p, "'%.*s' is %s, which Gradient has no form for; freeze it",
+                             CM_STR_FMT(candidate->name), cm_dtype_name(dtype));
 }
 
-static void tell_of_named(struct cm_draft *draft, const struct cm_trainables *list, bool trains)
+static void tell_of_named(struct cm_preparation *p, const struct cm_trainables *list, bool trains)
 {
-    for (size_t i = 0; draft->options->train && i < list->count; i++) {
+    for (size_t i = 0; p->options->train && i < list->count; i++) {
         const struct cm_trainable *candidate = &list->items[i];
 
         if (!cm_str_starts(cm_str(candidate->reason), "it holds integers") &&
             !cm_str_is(cm_str(candidate->reason), "no gradient reaches it"))
             continue;
         if (trains) /* an expression that means the weights may match more than them */
-            cm_draft_note(draft, "'%.*s' is not trained: %s", CM_STR_FMT(candidate->name),
-                          candidate->reason);
+            cm_preparation_note(p, "'%.*s' is not trained: %s", CM_STR_FMT(candidate->name),
+                                candidate->reason);
         else
-            cm_draft_block(draft, "'%.*s' cannot be trained: %s", CM_STR_FMT(candidate->name),
-                           candidate->reason);
+            cm_preparation_block(p, "'%.*s' cannot be trained: %s", CM_STR_FMT(candidate->name),
+                                 candidate->reason);
     }
 }
 
-void cm_trainables_report(struct cm_draft *draft, struct cm_trainables *list)
+void cm_trainables_report(struct cm_preparation *p, struct cm_trainables *list)
 {
     size_t trained = 0;
 
-    draft->report->choices = CM_NEW_ARRAY(draft->arena, struct cm_prepare_choice, list->count);
+    p->report->choices = CM_NEW_ARRAY(p->arena, struct cm_prepare_choice, list->count);
     for (size_t i = 0; i < list->count; i++) {
         const struct cm_trainable *candidate = &list->items[i];
 
@@ -382,18 +433,19 @@ void cm_trainables_report(struct cm_draft *draft, struct cm_trainables *list)
             continue;
         const char *reason =
             candidate->reason ? candidate->reason : "if nothing stood in the way of its gradient";
-        draft->report->choices[draft->report->n_choices++] =
+        p->report->choices[p->report->n_choices++] =
             (struct cm_prepare_choice){candidate->name, candidate->trained, cm_str(reason)};
         trained += candidate->trained;
         if (candidate->trained)
-            check_type(draft, candidate);
+            check_type(p, candidate);
     }
     if (!list->followed)
         return;
     if (!trained)
-        cm_draft_block(draft,
-                       "there is nothing to train: of %zu initializers, no gradient reaches one "
-                       "that may change",
-                       draft->report->n_choices);
-    tell_of_named(draft, list, trained);
+        cm_preparation_block(
+            p,
+            "there is nothing to train: of %zu initializers, no gradient reaches one "
+            "that may change",
+            p->report->n_choices);
+    tell_of_named(p, list, trained);
 }

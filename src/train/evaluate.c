@@ -2,43 +2,38 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/trainer_parts.h"
 
-#include "graph/registry.h"
+#include "graph/op.h"
 
 #include <math.h>
 
-static bool has_input(const struct cm_node_proto *node, int index)
-{
-    return (size_t)index < node->input.count && node->input.items[index].size;
-}
-
 /* The node that compares scores with labels, if the loss is one that classifies. */
-static const struct cm_node_proto *find_classifier(const struct cm_graph_proto *graph)
+static const struct cm_node *find_classifier(const struct cm_graph *graph, const bool *needed)
 {
-    for (size_t i = 0; i < graph->node.count; i++) {
-        const struct cm_node_proto *node = &graph->node.items[i];
+    for (const struct cm_node *node = graph->first; node; node = node->next) {
+        const struct cm_class_labels *of = node->op ? node->op->class_labels : NULL;
 
-        const struct cm_class_labels *of = cm_builtin_op(node)->class_labels;
-
-        if (of && has_input(node, of->scores) && has_input(node, of->labels))
-            return node;
+        for (int o = 0; of && o < node->n_outputs; o++)
+            if (node->outputs[o] && needed[node->outputs[o]] && cm_node_input(node, of->scores) &&
+                cm_node_input(node, of->labels))
+                return node;
     }
     return NULL;
 }
 
-static void note_ignored(struct cm_trainer *trainer, const struct cm_node_proto *node)
+static void note_ignored(struct cm_trainer *trainer, const struct cm_node *node)
 {
-    const char *ignored = cm_builtin_op(node)->class_labels->ignored;
+    const char *ignored = node->op->class_labels->ignored;
 
-    for (size_t i = 0; ignored && i < node->attribute.count; i++)
-        if (cm_str_is(node->attribute.items[i].name, ignored)) {
+    for (size_t i = 0; ignored && i < node->n_attributes; i++)
+        if (cm_str_is(node->attributes[i].name, ignored)) {
             trainer->has_ignored = true;
-            trainer->ignored = node->attribute.items[i].i;
+            trainer->ignored = node->attributes[i].i;
         }
 }
 
 /* The only input that the loss has beside those of the inference graph, when that has one output.
  */
-static bool find_target(struct cm_trainer *trainer, const struct cm_graph_proto *loss)
+static bool find_target(struct cm_trainer *trainer, const struct cm_graph *loss, const bool *needed)
 {
     const struct cm_graph_proto *graph = trainer->file->model.graph;
     struct cm_map theirs = {0};
@@ -46,10 +41,11 @@ static bool find_target(struct cm_trainer *trainer, const struct cm_graph_proto 
 
     for (size_t i = 0; i < graph->input.count; i++)
         cm_map_insert(&theirs, trainer->arena, graph->input.items[i].name, NULL);
-    for (size_t i = 0; i < loss->input.count; i++) {
-        const uint64_t *index = cm_map_find(&trainer->inputs_by_name, loss->input.items[i].name);
+    for (size_t i = 0; i < loss->n_inputs; i++) {
+        const struct cm_str name = cm_value_get(loss->module, loss->inputs[i])->name;
+        const uint64_t *index = cm_map_find(&trainer->inputs_by_name, name);
 
-        if (!index || cm_map_find(&theirs, loss->input.items[i].name))
+        if (!needed[loss->inputs[i]] || !index || cm_map_find(&theirs, name))
             continue;
         trainer->target_input = (int)*index;
         found++;
@@ -57,43 +53,39 @@ static bool find_target(struct cm_trainer *trainer, const struct cm_graph_proto 
     return found == 1 && graph->output.count == 1;
 }
 
-/* First the graph of the loss alone, to see what it is made of; then with scores and labels. */
-static enum cm_status make_evaluation(struct cm_trainer *trainer, struct cm_combine *what,
-                                      struct cm_error *err)
+/* The loss, and what it compares. */
+static enum cm_status make_evaluation(struct cm_trainer *trainer, struct cm_error *err)
 {
     const struct cm_scalar_slot *loss = &trainer->scalars.items[trainer->loss];
-    struct cm_str outputs[3] = {loss->name};
-    struct cm_combined combined;
+    const struct cm_training_entry *entry = &trainer->entries[loss->entry];
+    const struct cm_graph *graph = entry->graph;
+    cm_value outputs[3];
+    struct cm_cut cut = {.graph = graph, .outputs = outputs, .n_outputs = 1, .evaluate = true};
 
-    what->entry = loss->entry;
-    what->outputs = outputs;
-    what->n_outputs = 1;
-    cm_combine_step(what, &combined);
-    const struct cm_node_proto *classifier = find_classifier(&combined.graph);
+    CM_TRY(cm_training_find(graph, entry->found, &loss->name, 1, outputs, err));
+    const bool *needed = cm_training_needed(graph, trainer->arena, outputs, 1, NULL, true);
+    const struct cm_node *classifier = find_classifier(graph, needed);
     if (classifier) {
-        const struct cm_class_labels *of = cm_builtin_op(classifier)->class_labels;
+        const struct cm_class_labels *of = classifier->op->class_labels;
 
-        outputs[1] = classifier->input.items[of->scores];
-        outputs[2] = classifier->input.items[of->labels];
-        what->n_outputs = cm_str_equal(outputs[1], outputs[2]) ? 1 : 3;
-    }
-    if (what->n_outputs == 3) {
-        cm_combine_step(what, &combined);
-        trainer->score_output = 1;
-        trainer->label_output = 2;
-        note_ignored(trainer, classifier);
-    }
-    if (!classifier && find_target(trainer, &combined.graph)) {
-        outputs[1] = trainer->file->model.graph->output.items[0].name;
-        what->n_outputs = cm_str_equal(outputs[0], outputs[1]) ? 1 : 2;
-        cm_combine_step(what, &combined);
-        trainer->estimate_output = what->n_outputs == 2 ? 1 : -1;
+        outputs[1] = cm_node_input(classifier, of->scores);
+        outputs[2] = cm_node_input(classifier, of->labels);
+        if (outputs[1] != outputs[2]) {
+            cut.n_outputs = 3;
+            trainer->score_output = 1;
+            trainer->label_output = 2;
+            note_ignored(trainer, classifier);
+        }
+    } else if (find_target(trainer, graph, needed)) {
+        outputs[1] = cm_graph_find(graph, trainer->file->model.graph->output.items[0].name);
+        cut.n_outputs = outputs[1] && outputs[1] != outputs[0] ? 2 : 1;
+        trainer->estimate_output = cut.n_outputs == 2 ? 1 : -1;
     }
     trainer->loss_output = 0;
     struct cm_program *program = CM_NEW(trainer->arena, struct cm_program);
     program->place = "evaluation";
     trainer->evaluation = program;
-    return cm_program_make(trainer, program, &combined, 2 * trainer->n_entries, NULL, err);
+    return cm_program_make(trainer, program, &cut, 2 * trainer->n_entries, NULL, err);
 }
 
 /* Variables come first among the inputs of a program. */
@@ -106,56 +98,45 @@ static size_t variable_count(const struct cm_program *program)
     return count;
 }
 
-static enum cm_status make_prediction(struct cm_trainer *trainer, struct cm_combine *what,
-                                      struct cm_error *err)
+static enum cm_status make_prediction(struct cm_trainer *trainer, struct cm_error *err)
 {
     const struct cm_graph_proto *graph = trainer->file->model.graph;
-    struct cm_str *outputs = CM_NEW_ARRAY(trainer->arena, struct cm_str, graph->output.count);
-    struct cm_combined combined;
+    const struct cm_training_entry *entry = &trainer->entries[0];
+    const size_t count = graph->output.count;
+    struct cm_str *names = CM_NEW_ARRAY(trainer->arena, struct cm_str, count);
+    cm_value *outputs = CM_NEW_ARRAY(trainer->arena, cm_value, count);
     struct cm_trainer_input *inputs;
 
-    for (size_t i = 0; i < graph->output.count; i++)
-        outputs[i] = graph->output.items[i].name;
-    what->outputs = outputs;
-    what->n_outputs = graph->output.count;
-    cm_combine_inference(what, &combined);
+    CM_TRY(cm_trainer_import(trainer, 0, err));
+    for (size_t i = 0; i < count; i++)
+        names[i] = graph->output.items[i].name;
+    CM_TRY(cm_training_find(entry->graph, entry->found, names, count, outputs, err));
+    const struct cm_cut cut = {
+        .graph = entry->graph, .outputs = outputs, .n_outputs = count, .evaluate = true};
     struct cm_program *program = CM_NEW(trainer->arena, struct cm_program);
     program->place = "prediction";
     trainer->prediction = program;
-    CM_TRY(cm_program_make(trainer, program, &combined, 2 * trainer->n_entries + 1, &inputs, err));
+    CM_TRY(cm_program_make(trainer, program, &cut, 2 * trainer->n_entries + 1, &inputs, err));
     trainer->prediction_inputs = inputs + variable_count(program);
     return CM_OK;
 }
 
-static struct cm_combine without_training(const struct cm_trainer *trainer)
-{
-    return (struct cm_combine){.arena = trainer->arena,
-                               .model = &trainer->file->model,
-                               .variables = trainer->names,
-                               .n_variables = trainer->n_variables,
-                               .evaluate = true};
-}
-
 enum cm_status cm_trainer_prepare_evaluation(struct cm_trainer *trainer, struct cm_error *err)
 {
-    struct cm_combine what = without_training(trainer);
-
     if (trainer->evaluation)
         return CM_OK;
     trainer->loss_output = trainer->score_output = trainer->label_output = -1;
     trainer->estimate_output = -1;
     if (trainer->loss < 0)
         return CM_OK;
-    return cm_error_context(err, make_evaluation(trainer, &what, err), "evaluation");
+    return cm_error_context(err, make_evaluation(trainer, err), "evaluation");
 }
 
 enum cm_status cm_trainer_prepare_prediction(struct cm_trainer *trainer, struct cm_error *err)
 {
-    struct cm_combine what = without_training(trainer);
-
     if (trainer->prediction)
         return CM_OK;
-    return cm_error_context(err, make_prediction(trainer, &what, err), "prediction");
+    return cm_error_context(err, make_prediction(trainer, err), "prediction");
 }
 
 /* ---- measuring ---- */

@@ -3,8 +3,11 @@
 #include "train/gradcheck.h"
 
 #include "autodiff/backward.h"
+#include "autodiff/gradient_nodes.h"
 #include "base/random.h"
 #include "graph/eval.h"
+#include "graph/function.h"
+#include "graph/import.h"
 #include "infer/invent.h"
 #include "lower/lower.h"
 #include "train/widen.h"
@@ -21,9 +24,8 @@ static const double SUSPICIOUS = 1e-5; /* agreement that is not looked into any 
 struct checking {
     struct cm_arena *arena;
     const struct cm_gradcheck_options *options;
-    struct cm_model_proto model; /* widened, initializers as inputs with defaults */
-    const struct cm_model_file *file;
-    struct cm_graph *forward, *backward; /* backward: further inputs are seeds */
+    struct cm_graph *model; /* as the file has it, initializers of floats as inputs with defaults */
+    struct cm_graph *forward, *backward; /* widened; backward: further inputs are seeds */
     struct cm_datum *inputs;             /* of forward, then seeds */
     const struct cm_datum **in;
     size_t n_inputs, n_seeds;
@@ -94,7 +96,7 @@ static enum cm_status set_input(struct checking *c, size_t index, bool *is_set)
     return preset ? copy_value(c, preset, def->fact.type, out) : CM_OK;
 }
 
-static enum cm_status import(struct checking *c, struct cm_graph **out);
+static enum cm_status widen(struct checking *c, struct cm_graph **out);
 
 /* Everything else is made up, in a graph of its own: finding sizes types it again and again. */
 static enum cm_status set_inputs(struct checking *c)
@@ -120,46 +122,34 @@ static enum cm_status set_inputs(struct checking *c)
     }
     if (!any)
         return CM_OK;
-    CM_TRY(import(c, &graph));
+    CM_TRY(widen(c, &graph));
     return cm_invent(graph, &options, &sizes, c->inputs, c->err);
 }
 
 /* ---- graphs ---- */
 
-/* Float initializers become inputs with defaults, so that they can be moved. */
-static void open_initializers(struct checking *c)
+/* Initializers of floats become inputs with defaults, so that they can be moved. */
+static bool is_float(void *arg, const struct cm_tensor_proto *initializer)
 {
-    struct cm_graph_proto *graph = c->model.graph;
-    struct cm_map inputs = {0};
-
-    for (size_t i = 0; i < graph->input.count; i++)
-        cm_map_insert(&inputs, c->arena, graph->input.items[i].name, NULL);
-    for (size_t i = 0; i < graph->initializer.count; i++) {
-        const struct cm_tensor_proto *tensor = &graph->initializer.items[i];
-        struct cm_dim dims[CM_MAX_RANK];
-
-        if (tensor->data_type != CM_DOUBLE || tensor->dims.count > CM_MAX_RANK ||
-            cm_map_find(&inputs, tensor->name))
-            continue;
-        for (size_t d = 0; d < tensor->dims.count; d++)
-            dims[d] = CM_DIM(tensor->dims.items[d]);
-        struct cm_value_info_proto *input = CM_LIST_ADD(c->arena, &graph->input);
-        input->name = tensor->name;
-        input->type = CM_NEW(c->arena, struct cm_type_proto);
-        cm_type_to_proto(c->arena, NULL,
-                         cm_type_tensor(c->arena, CM_DOUBLE, (int)tensor->dims.count, dims),
-                         input->type);
-    }
-    if (c->model.ir_version < 4)
-        c->model.ir_version = 4; /* where an input with an initializer is a default */
+    (void)arg;
+    return cm_dtype_is_valid(initializer->data_type) &&
+           cm_dtype_info((enum cm_dtype)initializer->data_type)->kind == CM_CLASS_FLOAT;
 }
 
-static enum cm_status import(struct checking *c, struct cm_graph **out)
+static enum cm_status import(struct checking *c, const struct cm_model_file *file)
 {
-    const struct cm_module_options options = {.files = c->file->files, .is_widened = true};
-    struct cm_module *module = cm_module_new(c->arena, &options);
+    const struct cm_module_options options = {.files = file->files, .is_widened = true};
+    const struct cm_import_options import = {.opens = is_float};
 
-    return cm_lower_gradients(module, &c->model, NULL, out, c->err);
+    CM_TRY(cm_lower_import_as(cm_module_new(c->arena, &options), &file->model, &import, &c->model,
+                              c->err));
+    return cm_graph_inline_calls(c->model, c->err);
+}
+
+static enum cm_status widen(struct checking *c, struct cm_graph **out)
+{
+    CM_TRY(cm_graph_widen(c->model, out, c->err));
+    return cm_gradient_expand(*out, c->err);
 }
 
 /* What draws only in training is not random while nothing switches its training on. */
@@ -431,15 +421,14 @@ enum cm_status cm_gradcheck(struct cm_arena *arena, const struct cm_model_file *
                             const struct cm_gradcheck_options *options,
                             struct cm_gradcheck_row **rows, size_t *n_rows, struct cm_error *err)
 {
-    struct checking c = {.arena = arena, .options = options, .file = file, .err = err};
+    struct checking c = {.arena = arena, .options = options, .err = err};
 
     cm_random_seed_philox(&c.random, options->seed, 0);
-    CM_TRY(cm_widen(arena, file, &c.model, err));
-    open_initializers(&c);
-    CM_TRY(import(&c, &c.forward));
+    CM_TRY(import(&c, file));
+    CM_TRY(widen(&c, &c.forward));
     CM_TRY(refuse_random(c.forward, err));
     CM_TRY(make_values(&c));
-    CM_TRY(import(&c, &c.backward));
+    CM_TRY(widen(&c, &c.backward));
     bool *reached = CM_NEW_ARRAY(arena, bool, c.n_inputs);
     CM_TRY(differentiate(&c, reached));
     *rows = CM_NEW_ARRAY(arena, struct cm_gradcheck_row, c.n_inputs);

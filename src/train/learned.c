@@ -32,7 +32,7 @@ struct norm {
 };
 
 struct look {
-    struct cm_draft *draft;
+    struct cm_preparation *p;
     struct cm_trainables *list;
     struct cm_module *module;
     struct state *states;
@@ -47,7 +47,7 @@ static struct state *state_of(struct look *look, cm_value value)
 {
     if (value >= look->n_states) { /* calls make values as they are looked into */
         const size_t count = 2 * cm_module_value_count(look->module) + value;
-        struct state *states = CM_NEW_ARRAY(look->draft->arena, struct state, count);
+        struct state *states = CM_NEW_ARRAY(look->p->arena, struct state, count);
 
         if (look->n_states)
             memcpy(states, look->states, look->n_states * sizeof *states);
@@ -217,7 +217,7 @@ static void note_norm(struct look *look, const struct cm_node *node)
     const struct state *shift =
         cm_node_input(node, 2) ? state_of(look, node->inputs[2].value) : NULL;
 
-    *CM_PUSH(look->draft->arena, &look->norms) =
+    *CM_PUSH(look->p->arena, &look->norms) =
         (struct norm){node, scale && scale->carried ? scale->carried->who : NULL,
                       shift && shift->carried ? shift->carried->who : NULL};
 }
@@ -242,7 +242,7 @@ static const char *entry_name(const struct cm_node *node)
 
 static const char *reads_otherwise(struct look *look, const struct cm_node *node)
 {
-    return cm_arena_printf(look->draft->arena,
+    return cm_arena_printf(look->p->arena,
                            "%.*s reads it, not as a weight, bias, scale, shift or table",
                            CM_STR_FMT(node->op_type))
         .data;
@@ -323,7 +323,7 @@ static void carry(struct look *look, struct state *to, const struct carried *fro
             count_as_constant(from, "it is one of many tensors that a value is computed from");
             return;
         }
-        struct carried *copy = CM_NEW(look->draft->arena, struct carried);
+        struct carried *copy = CM_NEW(look->p->arena, struct carried);
         *copy = (struct carried){from->who, to->carried};
         to->carried = copy;
     }
@@ -441,11 +441,21 @@ static void look_at_operand(struct look *look, struct cm_node *node, int i, stru
     }
 }
 
+static bool predicts(const struct look *look, const struct cm_node *node)
+{
+    for (int o = 0; o < node->n_outputs; o++)
+        if (look->p->predicts[node->outputs[o]])
+            return true;
+    return false;
+}
+
 static void look_at_node(struct look *look, struct cm_node *node, int depth)
 {
     struct result r = {0};
 
     if (node->op && node->op->is_constant)
+        return;
+    if (node->graph == look->p->inference && !predicts(look, node))
         return;
     if (is_call(look, node, depth)) {
         look_at_call(look, node, depth);
@@ -489,8 +499,7 @@ static bool holds(const struct look *look, const struct cm_trainable *candidate,
     struct cm_tensor tensor;
     bool same = true;
 
-    if (!candidate ||
-        cm_tensor_proto_load(candidate->tensor, look->draft->file->files, &tensor, NULL))
+    if (!candidate || cm_tensor_proto_load(candidate->tensor, look->p->file->files, &tensor, NULL))
         return false;
     const int64_t count = cm_tensor_count(&tensor);
     for (int64_t i = 0; i < count && same; i++)
@@ -551,29 +560,31 @@ static void settle_norms(struct look *look)
 
 /* ---- all ---- */
 
-static void begin(struct look *look, struct cm_graph *graph, bool constants)
+static void begin(struct look *look, bool constants)
 {
+    const struct cm_graph *graph = look->p->inference;
+
     for (size_t i = 0; i < graph->n_inputs; i++)
         state_of(look, graph->inputs[i])->is_data = true;
     for (size_t i = 0; i < look->list->count; i++) {
         struct cm_trainable *candidate = &look->list->items[i];
-        const cm_value value = cm_graph_find(graph, candidate->name);
+        const cm_value value = candidate->value;
 
-        if (!value || !is_float(look, value) || (candidate->is_constant && !constants) ||
+        if (!look->p->predicts[value] || !is_float(look, value) ||
+            (candidate->is_constant && !constants) ||
             (candidate->tensor->dims.count == 0 && !candidate->recorded))
             continue;
         struct state *state = state_of(look, value);
-        *state = (struct state){.carried = CM_NEW(look->draft->arena, struct carried)};
+        *state = (struct state){.carried = CM_NEW(look->p->arena, struct carried)};
         state->carried->who = candidate;
     }
 }
 
-void cm_trainables_look(struct cm_draft *draft, struct cm_trainables *list, struct cm_graph *graph,
-                        bool constants)
+void cm_trainables_look(struct cm_preparation *p, struct cm_trainables *list, bool constants)
 {
-    struct look look = {.draft = draft, .list = list, .module = graph->module};
+    struct look look = {.p = p, .list = list, .module = p->inference->module};
 
-    begin(&look, graph, constants);
-    look_at_graph(&look, graph, 0);
+    begin(&look, constants);
+    look_at_graph(&look, p->inference, 0);
     settle_norms(&look);
 }

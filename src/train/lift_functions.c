@@ -2,7 +2,7 @@
  * every call hands it over, and the graph has it as an initializer: one, however often the function
  * is called, so that what was tied stays tied. */
 // SPDX-License-Identifier: Apache-2.0
-#include "train/draft.h"
+#include "train/preparation.h"
 
 #include "graph/builder.h"
 #include "graph/registry.h"
@@ -25,17 +25,11 @@ struct lifted {
 };
 
 struct lifting {
-    struct cm_draft *draft;
+    struct cm_preparation *p;
     struct lifted *items;
     struct cm_map by_name; /* to struct lifted *, the first of the name */
     int calls;             /* that led to the function at hand */
 };
-
-static bool is_weight(const struct cm_tensor_proto *tensor)
-{
-    return tensor && tensor->dims.count > 0 && cm_dtype_is_valid(tensor->data_type) &&
-           cm_dtype_info((enum cm_dtype)tensor->data_type)->kind == CM_CLASS_FLOAT;
-}
 
 /* ---- what there is ---- */
 
@@ -47,12 +41,12 @@ static void take_names(struct lifting *l, struct cm_map *names, const struct cm_
         const struct cm_graph_proto *body;
 
         for (size_t o = 0; o < node->output.count; o++)
-            cm_map_insert(names, l->draft->arena, node->output.items[o], NULL);
+            cm_map_insert(names, l->p->arena, node->output.items[o], NULL);
         for (size_t b = 0; depth < DEPTH_MAX && (body = cm_node_subgraph(node, b)); b++) {
             for (size_t k = 0; k < body->input.count; k++)
-                cm_map_insert(names, l->draft->arena, body->input.items[k].name, NULL);
+                cm_map_insert(names, l->p->arena, body->input.items[k].name, NULL);
             for (size_t k = 0; k < body->initializer.count; k++)
-                cm_map_insert(names, l->draft->arena, body->initializer.items[k].name, NULL);
+                cm_map_insert(names, l->p->arena, body->initializer.items[k].name, NULL);
             take_names(l, names, &body->node, depth + 1);
         }
     }
@@ -66,7 +60,7 @@ static void take_statistics(struct lifting *l, struct lifted *in)
 
         for (size_t s = 0; s < node->input.count; s++)
             if (cm_node_reads_statistic(node, s))
-                cm_map_insert(&in->statistics, l->draft->arena, node->input.items[s], NULL);
+                cm_map_insert(&in->statistics, l->p->arena, node->input.items[s], NULL);
     }
 }
 
@@ -95,7 +89,7 @@ static void append(struct cm_arena *arena, struct cm_strs *list, struct cm_str n
 static void add_input(struct lifting *l, struct lifted *in, struct cm_str outside,
                       struct cm_str inside)
 {
-    struct cm_arena *arena = l->draft->arena;
+    struct cm_arena *arena = l->p->arena;
 
     *CM_PUSH(arena, &in->outside) = outside;
     *CM_PUSH(arena, &in->inside) = inside;
@@ -106,7 +100,7 @@ static void add_input(struct lifting *l, struct lifted *in, struct cm_str outsid
 /* A further input for the initializer called outside; its name inside. */
 static struct cm_str new_input(struct lifting *l, struct lifted *in, struct cm_str outside)
 {
-    struct cm_arena *arena = l->draft->arena;
+    struct cm_arena *arena = l->p->arena;
     struct cm_str name = outside;
     bool added;
 
@@ -125,32 +119,32 @@ static struct cm_str new_input(struct lifting *l, struct lifted *in, struct cm_s
 /* What a weight would be called outside. */
 static struct cm_str outside_name(struct lifting *l, const struct lifted *in, struct cm_str name)
 {
-    return cm_draft_name(l->draft, "%.*s.%.*s", CM_STR_FMT(in->function->name), CM_STR_FMT(name));
+    return cm_preparation_name(l->p, "%.*s.%.*s", CM_STR_FMT(in->function->name), CM_STR_FMT(name));
 }
 
 /* Do the patterns let it be trained? Whether a gradient reaches it is seen only when it is out. */
 static bool is_chosen(struct lifting *l, struct cm_str outside)
 {
-    struct cm_draft *draft = l->draft;
-    const bool frozen = cm_draft_matches(draft, draft->freeze, outside);
+    struct cm_preparation *p = l->p;
+    const bool frozen = cm_preparation_matches(p, p->freeze, outside);
 
-    draft->left_frozen += frozen;
-    return !frozen && (!draft->train || cm_draft_matches(draft, draft->train, outside));
+    p->left_frozen += frozen;
+    return !frozen && (!p->train || cm_preparation_matches(p, p->train, outside));
 }
 
 static void add_initializer(struct lifting *l, const struct cm_function_proto *function,
                             const struct cm_tensor_proto *from, struct cm_str outside)
 {
-    struct cm_draft *draft = l->draft;
-    struct cm_graph_proto *graph = draft->model->graph;
-    struct cm_tensor_proto *tensor = CM_LIST_ADD(draft->arena, &graph->initializer);
+    struct cm_preparation *p = l->p;
+    struct cm_graph_proto *graph = p->model->graph;
+    struct cm_tensor_proto *tensor = CM_LIST_ADD(p->arena, &graph->initializer);
 
     *tensor = *from;
     tensor->name = outside;
     cm_msg_set(&tensor->msg, CM_TENSOR_NAME);
     cm_msg_set(&graph->msg, CM_GRAPH_INITIALIZER);
-    cm_draft_note(draft, "'%.*s', held in the function '%.*s', is now an initializer",
-                  CM_STR_FMT(outside), CM_STR_FMT(function->name));
+    cm_preparation_note(p, "'%.*s', held in the function '%.*s', is now an initializer",
+                        CM_STR_FMT(outside), CM_STR_FMT(function->name));
 }
 
 /* ---- walking ---- */
@@ -171,7 +165,7 @@ static bool is_result(const struct cm_function_proto *function, struct cm_str na
 static void replace_constant(struct lifting *l, struct lifted *in, struct cm_node_proto *node,
                              const struct cm_tensor_proto *tensor, int depth)
 {
-    struct cm_arena *arena = l->draft->arena;
+    struct cm_arena *arena = l->p->arena;
     const struct cm_str name = node->output.items[0];
     const struct cm_str outside = outside_name(l, in, name);
 
@@ -198,7 +192,7 @@ static void replace_constant(struct lifting *l, struct lifted *in, struct cm_nod
 static void extend_call(struct lifting *l, struct lifted *in, struct cm_node_proto *node,
                         struct lifted *callee)
 {
-    struct cm_arena *arena = l->draft->arena;
+    struct cm_arena *arena = l->p->arena;
 
     if (!callee->outside.count)
         return;
@@ -214,19 +208,19 @@ static void walk_node(struct lifting *l, struct lifted *in, struct cm_node_proto
 {
     struct cm_graph_proto *body;
     struct lifted *callee = called(l, node);
-    const struct cm_tensor_proto *tensor = in ? cm_draft_constant(l->draft, node) : NULL;
+    const struct cm_tensor_proto *tensor = in ? cm_node_constant(l->p->arena, node) : NULL;
 
-    if (is_weight(tensor))
+    if (cm_tensor_may_be_weight(tensor))
         replace_constant(l, in, node, tensor, depth);
     for (size_t b = 0; depth < DEPTH_MAX && (body = cm_node_subgraph(node, b)); b++) {
         for (size_t i = 0; in && i < body->initializer.count; i++)
-            if (is_weight(&body->initializer.items[i]) &&
+            if (cm_tensor_may_be_weight(&body->initializer.items[i]) &&
                 is_chosen(l, outside_name(l, in, body->initializer.items[i].name)))
-                cm_draft_block(l->draft,
-                               "'%.*s' is a weight inside a body of control flow of the function "
-                               "'%.*s', from where it cannot be lifted out",
-                               CM_STR_FMT(body->initializer.items[i].name),
-                               CM_STR_FMT(in->function->name));
+                cm_preparation_block(
+                    l->p,
+                    "'%.*s' is a weight inside a body of control flow of the function "
+                    "'%.*s', from where it cannot be lifted out",
+                    CM_STR_FMT(body->initializer.items[i].name), CM_STR_FMT(in->function->name));
         walk_nodes(l, in, &body->node, depth + 1);
     }
     if (callee && l->calls < DEPTH_MAX) {
@@ -268,30 +262,30 @@ static void lift_function(struct lifting *l, struct lifted *in, int calls)
     in->state = UNDER_WAY;
     in->n_inputs = in->function->input.count;
     for (size_t i = 0; i < in->function->input.count; i++)
-        cm_map_insert(&in->names, l->draft->arena, in->function->input.items[i], NULL);
+        cm_map_insert(&in->names, l->p->arena, in->function->input.items[i], NULL);
     take_names(l, &in->names, &in->function->node, 0);
     take_statistics(l, in);
     l->calls = calls;
     walk_nodes(l, in, &in->function->node, 0);
-    drop_marked(l->draft->arena, in->function);
+    drop_marked(l->p->arena, in->function);
     in->state = DONE;
 }
 
-void cm_draft_lift_functions(struct cm_draft *draft)
+void cm_lift_functions(struct cm_preparation *p)
 {
-    struct cm_model_proto *model = draft->model;
-    struct lifting l = {.draft = draft};
+    struct cm_model_proto *model = p->model;
+    struct lifting l = {.p = p};
 
     if (!model->functions.count)
         return;
-    cm_draft_init(draft);
-    l.items = CM_NEW_ARRAY(draft->arena, struct lifted, model->functions.count);
+    cm_preparation_take_names(p);
+    l.items = CM_NEW_ARRAY(p->arena, struct lifted, model->functions.count);
     for (size_t i = 0; i < model->functions.count; i++) {
         struct lifted *one = &l.items[i];
         bool added;
 
         one->function = &model->functions.items[i];
-        uint64_t *first = cm_map_insert(&l.by_name, draft->arena, one->function->name, &added);
+        uint64_t *first = cm_map_insert(&l.by_name, p->arena, one->function->name, &added);
         one->next = added ? NULL : (struct lifted *)(uintptr_t)*first;
         *first = (uint64_t)(uintptr_t)one;
     }

@@ -1,100 +1,130 @@
-/* Losses: the scalar that training makes small. Formulas in ONNX text, means over all elements as
- * in PyTorch; or the user's own, from a model. */
+/* Losses: the scalar that training makes small, means over all elements as in PyTorch; or the
+ * user's own, from a model. */
 // SPDX-License-Identifier: Apache-2.0
-#include "train/draft.h"
+#include "train/preparation.h"
 
-#include "graph/builder.h"
+#include "graph/function.h"
 #include "graph/registry.h"
 
-struct loss {
+/* ---- formulas: x is the prediction, y the target, name what the loss is called ---- */
+
+typedef cm_value loss_fn(struct cm_preparation *p, struct cm_str name, cm_value x, cm_value y);
+
+static cm_value mean(struct cm_preparation *p, cm_value each)
+{
+    return cm_emit_with(p, "ReduceMean", CM_ATTRIBUTES(cm_attr_int(p->arena, "keepdims", 0)), each);
+}
+
+static cm_value number_like(struct cm_preparation *p, const char *name, cm_value x, double number)
+{
+    return p->build.status
+               ? 0
+               : cm_preparation_scalar(p, name, cm_preparation_type(p, x)->dtype, number);
+}
+
+static cm_value cross_entropy(struct cm_preparation *p, struct cm_str name, cm_value x, cm_value y)
+{
+    (void)name;
+    return cm_emit_with(p, "SoftmaxCrossEntropyLoss",
+                        CM_ATTRIBUTES(cm_attr_str(p->arena, "reduction", CM_STR("mean"))), x, y);
+}
+
+static cm_value nll(struct cm_preparation *p, struct cm_str name, cm_value x, cm_value y)
+{
+    (void)name;
+    return cm_emit_with(p, "NegativeLogLikelihoodLoss",
+                        CM_ATTRIBUTES(cm_attr_str(p->arena, "reduction", CM_STR("mean"))), x, y);
+}
+
+static cm_value mse(struct cm_preparation *p, struct cm_str name, cm_value x, cm_value y)
+{
+    const cm_value error = cm_term(p, name, "error", "Sub", x, y);
+
+    return mean(p, cm_term(p, name, "square", "Mul", error, error));
+}
+
+static cm_value l1(struct cm_preparation *p, struct cm_str name, cm_value x, cm_value y)
+{
+    const cm_value error = cm_term(p, name, "error", "Sub", x, y);
+
+    return mean(p, cm_term(p, name, "size", "Abs", error));
+}
+
+/* A parabola up to an error of 1, then straight on. */
+static cm_value huber(struct cm_preparation *p, struct cm_str name, cm_value x, cm_value y)
+{
+    const cm_value one = number_like(p, "one", x, 1), half = number_like(p, "half", x, 0.5);
+    const cm_value error = cm_term(p, name, "error", "Sub", x, y);
+    const cm_value size = cm_term(p, name, "size", "Abs", error);
+    const cm_value square = cm_term(p, name, "square", "Mul", error, error);
+    const cm_value curved = cm_term(p, name, "curved", "Mul", half, square);
+    const cm_value straight = cm_term(p, name, "straight", "Sub", size, half);
+    const cm_value near = cm_term(p, name, "near", "Less", size, one);
+
+    return mean(p, cm_term(p, name, "each", "Where", near, curved, straight));
+}
+
+/* The logarithm of 0 counts as -100 and has no slope. */
+static cm_value safe_log(struct cm_preparation *p, struct cm_str name, cm_value x)
+{
+    const cm_value one = number_like(p, "one", x, 1), least = number_like(p, "least", x, -100);
+    const cm_value some = cm_term(p, name, "some", "Greater", x, number_like(p, "zero", x, 0));
+    const cm_value safe = cm_term(p, name, "safe", "Where", some, x, one);
+    const cm_value log = cm_term(p, name, "log_safe", "Log", safe);
+    const cm_value any = cm_term(p, name, "log_any", "Where", some, log, least);
+
+    return cm_term(p, name, "log", "Max", any, least);
+}
+
+static cm_value bce(struct cm_preparation *p, struct cm_str name, cm_value x, cm_value y)
+{
+    const cm_value one = number_like(p, "one", x, 1);
+    const cm_value log = safe_log(p, name, x);
+    const cm_value other = cm_term(p, name, "other", "Sub", one, x);
+    const cm_value other_log = safe_log(p, name, other);
+    const cm_value not_y = cm_term(p, name, "not_y", "Sub", one, y);
+    const cm_value first = cm_term(p, name, "first", "Mul", y, log);
+    const cm_value second = cm_term(p, name, "second", "Mul", not_y, other_log);
+    const cm_value both = cm_term(p, name, "both", "Add", first, second);
+
+    return mean(p, cm_term(p, name, "each", "Neg", both));
+}
+
+static cm_value bce_logits(struct cm_preparation *p, struct cm_str name, cm_value x, cm_value y)
+{
+    const cm_value up = cm_term(p, name, "up", "Softplus", x);
+    const cm_value down = cm_term(p, name, "down", "Mul", x, y);
+
+    return mean(p, cm_term(p, name, "each", "Sub", up, down));
+}
+
+static const struct loss {
     const char *name;
     bool classes; /* the target holds class numbers, an axis of the prediction is over classes */
-    const char *text;
+    loss_fn *emit;
+} losses[] = {
+    {"cross-entropy", true, cross_entropy},
+    {"nll", true, nll},
+    {"mse", false, mse},
+    {"l1", false, l1},
+    {"huber", false, huber},
+    {"bce", false, bce},
+    {"bce-logits", false, bce_logits},
 };
-
-/* clang-format off */
-static const struct loss losses[] = {
-    {"cross-entropy", true,
-     "loss (x, y) => (loss) {"
-     "  loss = SoftmaxCrossEntropyLoss <reduction = \"mean\"> (x, y)"
-     "}"},
-    {"nll", true,
-     "loss (x, y) => (loss) {"
-     "  loss = NegativeLogLikelihoodLoss <reduction = \"mean\"> (x, y)"
-     "}"},
-    {"mse", false,
-     "loss (x, y) => (loss) {"
-     "  error = Sub (x, y)"
-     "  square = Mul (error, error)"
-     "  loss = ReduceMean <keepdims = 0> (square)"
-     "}"},
-    {"l1", false,
-     "loss (x, y) => (loss) {"
-     "  error = Sub (x, y)"
-     "  size = Abs (error)"
-     "  loss = ReduceMean <keepdims = 0> (size)"
-     "}"},
-    {"huber", false, /* a parabola up to an error of 1, then straight on */
-     "loss (x, y) => (loss) {"
-     "  error = Sub (x, y)"
-     "  size = Abs (error)"
-     "  one_float = Constant <value_float = 1.0> ()"
-     "  one = CastLike (one_float, x)"
-     "  half_float = Constant <value_float = 0.5> ()"
-     "  half = CastLike (half_float, x)"
-     "  square = Mul (error, error)"
-     "  curved = Mul (half, square)"
-     "  straight = Sub (size, half)"
-     "  near = Less (size, one)"
-     "  each = Where (near, curved, straight)"
-     "  loss = ReduceMean <keepdims = 0> (each)"
-     "}"},
-    /* The logarithm of 0 counts as -100 and has no slope. */
-    {"bce", false,
-     "loss (x, y) => (loss) {"
-     "  one_float = Constant <value_float = 1.0> ()"
-     "  one = CastLike (one_float, x)"
-     "  zero_float = Constant <value_float = 0.0> ()"
-     "  zero = CastLike (zero_float, x)"
-     "  least_float = Constant <value_float = -100.0> ()"
-     "  least = CastLike (least_float, x)"
-     "  some = Greater (x, zero)"
-     "  safe = Where (some, x, one)"
-     "  log_safe = Log (safe)"
-     "  log_any = Where (some, log_safe, least)"
-     "  log = Max (log_any, least)"
-     "  other = Sub (one, x)"
-     "  other_some = Greater (other, zero)"
-     "  other_safe = Where (other_some, other, one)"
-     "  other_log_safe = Log (other_safe)"
-     "  other_log_any = Where (other_some, other_log_safe, least)"
-     "  other_log = Max (other_log_any, least)"
-     "  not_y = Sub (one, y)"
-     "  first = Mul (y, log)"
-     "  second = Mul (not_y, other_log)"
-     "  both = Add (first, second)"
-     "  each = Neg (both)"
-     "  loss = ReduceMean <keepdims = 0> (each)"
-     "}"},
-    {"bce-logits", false,
-     "loss (x, y) => (loss) {"
-     "  up = Softplus (x)"
-     "  down = Mul (x, y)"
-     "  each = Sub (up, down)"
-     "  loss = ReduceMean <keepdims = 0> (each)"
-     "}"},
-};
-/* clang-format on */
 
 /* The share of labels that have the highest score, before the update as the loss is. */
-static const char accuracy[] = "accuracy (x, y) => (accuracy) {"
-                               "  best = ArgMax <axis = 1, keepdims = 0> (x)"
-                               "  same = Equal (best, y)"
-                               "  hits = Cast <to = 1> (same)"
-                               "  accuracy = ReduceMean <keepdims = 0> (hits)"
-                               "}";
+static cm_value accuracy(struct cm_preparation *p, struct cm_str name, cm_value x, cm_value y)
+{
+    const cm_value best = cm_emit_with(
+        p, "ArgMax",
+        CM_ATTRIBUTES(cm_attr_int(p->arena, "axis", 1), cm_attr_int(p->arena, "keepdims", 0)), x);
+    const cm_value same =
+        cm_term(p, name, "same", "Equal", cm_preparation_term(p, name, "best", best), y);
+    const cm_value hits =
+        cm_preparation_term(p, name, "hits", cm_preparation_cast(p, same, CM_FLOAT));
 
-static const char mean[] = "loss (x) => (loss) { loss = ReduceMean <keepdims = 0> (x) }";
+    return mean(p, hits);
+}
 
 static const struct loss *find_loss(const char *name)
 {
@@ -115,115 +145,84 @@ bool cm_loss_is_known(const char *name)
     return name && (find_loss(name) || is_file(name) || cm_str_starts(cm_str(name), "output:"));
 }
 
-bool cm_loss_is_own(const char *name)
-{
-    return find_loss(name) || !is_file(name);
-}
-
 /* The label input's name: the one wanted, unless the model has it, as for an output 'y' whose
  * labels are 'y' in the data. */
-static struct cm_str target_name(struct cm_draft *draft)
+static struct cm_str target_name(struct cm_preparation *p)
 {
-    const char *wanted = draft->options->target ? draft->options->target : "target";
-    struct cm_str name = cm_draft_name(draft, "%s", wanted);
+    const char *wanted = p->options->target ? p->options->target : "target";
+    struct cm_str name = cm_preparation_name(p, "%s", wanted);
 
-    if (draft->options->target && !cm_str_is(name, wanted)) {
-        name = cm_draft_name(draft, "target");
-        cm_draft_note(draft, "labels are fed as '%.*s': the model has a '%s' of its own",
-                      CM_STR_FMT(name), wanted);
+    if (p->options->target && !cm_str_is(name, wanted)) {
+        name = cm_preparation_name(p, "target");
+        cm_preparation_note(p, "labels are fed as '%.*s': the model has a '%s' of its own",
+                            CM_STR_FMT(name), wanted);
     }
-    draft->report->target_name = name;
+    p->report->target_name = name;
     return name;
 }
 
 /* The target as the loss wants it: like the prediction, or that without its classes. */
-static struct cm_str add_target(struct cm_draft *draft, const struct cm_type *type, int class_axis)
+static cm_value add_target(struct cm_preparation *p, const struct cm_type *type, int class_axis)
 {
-    const struct cm_str name = target_name(draft);
     const bool classes = class_axis >= 0;
     const enum cm_dtype dtype = classes ? CM_INT64 : type->dtype;
-
-    draft->report->classifies = classes;
     struct cm_dim dims[CM_MAX_RANK];
     int rank = type->rank == CM_RANK_UNKNOWN ? CM_RANK_UNKNOWN : 0;
+
+    p->report->classifies = classes;
     for (int i = 0; i < type->rank; i++)
         if (i != class_axis)
             dims[rank++] = type->dims[i];
-    cm_draft_value(draft, &draft->inputs, name, cm_type_tensor(draft->arena, dtype, rank, dims));
-    return name;
+    return cm_graph_add_input(p->build.graph, target_name(p),
+                              cm_type_tensor(p->arena, dtype, rank, dims));
 }
 
 /* ---- classes ---- */
 
 /* The axis that is over classes, 1 as in PyTorch unless the user says another. */
-static int class_axis(struct cm_draft *draft, const struct cm_type *type)
+static int class_axis(struct cm_preparation *p, const struct cm_type *type)
 {
-    const int64_t wanted = draft->options->class_axis;
+    const int64_t wanted = p->options->class_axis;
     const int64_t axis = wanted < 0 && type->rank != CM_RANK_UNKNOWN ? wanted + type->rank : wanted;
 
     if (type->rank == CM_RANK_UNKNOWN && wanted != 1)
-        cm_draft_block(draft, "class axis %lld: the rank of the prediction is not known",
-                       (long long)wanted);
+        cm_preparation_block(p, "class axis %lld: the rank of the prediction is not known",
+                             (long long)wanted);
     else if (type->rank >= 2 && (axis < 1 || axis >= type->rank))
-        cm_draft_block(draft, "class axis %lld must be from 1 to %d", (long long)wanted,
-                       type->rank - 1);
+        cm_preparation_block(p, "class axis %lld must be from 1 to %d", (long long)wanted,
+                             type->rank - 1);
     else if (type->rank != CM_RANK_UNKNOWN && type->rank < 2)
-        cm_draft_block(draft,
-                       "%s needs a prediction with classes in axis %lld, this one has rank %d",
-                       draft->options->loss, (long long)wanted, type->rank);
+        cm_preparation_block(
+            p, "%s needs a prediction with classes in axis %lld, this one has rank %d",
+            p->options->loss, (long long)wanted, type->rank);
     else
         return (int)axis;
     return 1;
 }
 
 /* The loss operators want classes in axis 1; the other axes keep their order, as the labels do. */
-static struct cm_str classes_first(struct cm_draft *draft, struct cm_str prediction, int axis,
-                                   int rank)
+static cm_value classes_first(struct cm_preparation *p, cm_value prediction, int axis, int rank)
 {
-    if (axis == 1)
-        return prediction;
-    const size_t room = 64 + 4 * CM_MAX_RANK;
-    char *text = cm_arena_alloc(draft->arena, room); /* names are borrowed from it */
-    int used = snprintf(text, room, "f (x) => (y) { y = Transpose <perm = [0, %d", axis);
+    int64_t perm[CM_MAX_RANK] = {0, axis};
+    size_t count = 2;
+
     for (int i = 1; i < rank; i++)
         if (i != axis)
-            used += snprintf(text + used, room - (size_t)used, ", %d", i);
-    snprintf(text + used, room - (size_t)used, "]> (x) }");
-    const struct cm_str moved = cm_draft_name(draft, "loss.scores");
-    const struct cm_draft_pair pairs[] = {{"x", prediction}, {"y", moved}};
-    cm_draft_apply(draft, text, moved, pairs, CM_COUNT(pairs));
-    return moved;
+            perm[count++] = i;
+    return cm_preparation_call(
+        p,
+        cm_emit_with(p, "Transpose", CM_ATTRIBUTES(cm_attr_ints(p->arena, "perm", count, perm)),
+                     prediction),
+        cm_preparation_name(p, "loss.scores"));
 }
 
 /* ---- the user's own ---- */
 
 struct foreign {
-    struct cm_draft *draft;
+    struct cm_preparation *p;
     struct cm_model_file *file;
-    struct cm_map names; /* to struct cm_str * */
+    const struct cm_graph_proto *graph;
 };
-
-static struct cm_str renamed(struct foreign *f, struct cm_str name)
-{
-    bool added;
-
-    if (!name.size)
-        return name;
-    uint64_t *slot = cm_map_insert(&f->names, f->draft->arena, name, &added);
-    if (added) {
-        struct cm_str *fresh = CM_NEW(f->draft->arena, struct cm_str);
-        *fresh = cm_draft_name(f->draft, "loss.%.*s", CM_STR_FMT(name));
-        *slot = (uint64_t)(uintptr_t)fresh;
-    }
-    return *(const struct cm_str *)(uintptr_t)*slot;
-}
-
-static void stands_for(struct foreign *f, struct cm_str name, struct cm_str value)
-{
-    struct cm_str *kept = CM_NEW(f->draft->arena, struct cm_str);
-    *kept = value;
-    *cm_map_insert(&f->names, f->draft->arena, name, NULL) = (uint64_t)(uintptr_t)kept;
-}
 
 static int64_t import_of(const struct cm_opsets *imports, struct cm_str domain)
 {
@@ -233,149 +232,161 @@ static int64_t import_of(const struct cm_opsets *imports, struct cm_str domain)
     return 0;
 }
 
-/* An operator must mean the same in both files. */
+/* Its domain is imported, and the node stands alone. */
 static void check_operator(struct foreign *f, const struct cm_node_proto *node)
 {
-    struct cm_draft *draft = f->draft;
-    const int64_t theirs = import_of(&f->file->model.opset_import, node->domain);
-    const int64_t ours = import_of(&draft->model->opset_import, node->domain);
+    struct cm_preparation *p = f->p;
 
-    if (!ours) {
-        struct cm_opset_proto *import = CM_LIST_ADD(draft->arena, &draft->model->opset_import);
+    if (!import_of(&p->model->opset_import, node->domain)) {
+        struct cm_opset_proto *import = CM_LIST_ADD(p->arena, &p->model->opset_import);
         import->domain = node->domain;
-        import->version = theirs;
+        import->version = import_of(&f->file->model.opset_import, node->domain);
         cm_msg_set(&import->msg, CM_OPSET_DOMAIN);
         cm_msg_set(&import->msg, CM_OPSET_VERSION);
-        cm_msg_set(&draft->model->msg, CM_MODEL_OPSET_IMPORT);
-        return;
+        cm_msg_set(&p->model->msg, CM_MODEL_OPSET_IMPORT);
     }
-    if (cm_schema_find(node->domain, node->op_type, ours) !=
-        cm_schema_find(node->domain, node->op_type, theirs))
-        cm_draft_block(draft, "loss %s: %.*s of opset %lld is another than that of opset %lld",
-                       draft->options->loss, CM_STR_FMT(node->op_type), (long long)theirs,
-                       (long long)ours);
     for (size_t i = 0; i < f->file->model.functions.count; i++)
         if (cm_str_equal(f->file->model.functions.items[i].name, node->op_type))
-            cm_draft_block(draft, "loss %s: %.*s is a function; expand it first",
-                           draft->options->loss, CM_STR_FMT(node->op_type));
+            cm_preparation_block(p, "loss %s: %.*s is a function; expand it first",
+                                 p->options->loss, CM_STR_FMT(node->op_type));
     if (cm_node_subgraph(node, 0))
-        cm_draft_block(draft, "loss %s: %.*s holds a graph, which a loss must not",
-                       draft->options->loss, CM_STR_FMT(node->op_type));
+        cm_preparation_block(p, "loss %s: %.*s holds a graph, which a loss must not",
+                             p->options->loss, CM_STR_FMT(node->op_type));
 }
 
-static void take_nodes(struct foreign *f)
+static struct cm_str own_name(struct foreign *f, struct cm_str name)
 {
-    struct cm_draft *draft = f->draft;
-    const struct cm_graph_proto *graph = f->file->model.graph;
+    return cm_preparation_name(f->p, "loss.%.*s", CM_STR_FMT(name));
+}
 
-    for (size_t i = 0; i < graph->initializer.count; i++) {
-        struct cm_tensor_proto tensor = graph->initializer.items[i];
-        if (tensor.data_location == CM_LOCATION_EXTERNAL)
-            cm_draft_block(draft, "loss %s: initializer '%.*s' is in another file",
-                           draft->options->loss, CM_STR_FMT(tensor.name));
-        tensor.name = renamed(f, tensor.name);
-        cm_msg_set(&tensor.msg, CM_TENSOR_NAME);
-        *CM_PUSH(draft->arena, &draft->initializers) = tensor;
+static cm_value take_initializer(struct foreign *f, const struct cm_tensor_proto *from)
+{
+    if (from->data_location == CM_LOCATION_EXTERNAL) {
+        cm_preparation_block(f->p, "loss %s: initializer '%.*s' is in another file",
+                             f->p->options->loss, CM_STR_FMT(from->name));
+        return 0;
     }
-    for (size_t n = 0; n < graph->node.count; n++) {
-        struct cm_node_proto node = graph->node.items[n];
-        struct cm_strs in = {CM_NEW_ARRAY(draft->arena, struct cm_str, node.input.count),
-                             node.input.count};
-        struct cm_strs out = {CM_NEW_ARRAY(draft->arena, struct cm_str, node.output.count),
-                              node.output.count};
-        check_operator(f, &node);
-        for (size_t i = 0; i < in.count; i++)
-            in.items[i] = renamed(f, node.input.items[i]);
-        for (size_t i = 0; i < out.count; i++)
-            out.items[i] = renamed(f, node.output.items[i]);
-        node.input = in;
-        node.output = out;
-        cm_msg_set(&node.msg, CM_NODE_INPUT);
-        cm_msg_set(&node.msg, CM_NODE_OUTPUT);
-        *CM_PUSH(draft->arena, &draft->nodes) = node;
+    return cm_preparation_tensor(f->p, f->p->build.graph, from, own_name(f, from->name));
+}
+
+/* The results of its nodes, from `node` on, are called as in its file, behind "loss.". */
+static void name_results(struct foreign *f, const struct cm_node *node)
+{
+    for (; node; node = node->next) {
+        const struct cm_node_proto *from = node->origin ? node->origin->proto : NULL;
+        const struct cm_node *first = node;
+
+        if (from && cm_node_in_group(node, &first) && first != node)
+            continue;
+        for (size_t o = 0; from && o < from->output.count; o++)
+            if (from->output.items[o].size)
+                cm_preparation_call(f->p, cm_origin_result(node, o),
+                                    own_name(f, from->output.items[o]));
     }
 }
 
-static enum cm_status foreign_loss(struct cm_draft *draft, struct cm_str prediction,
-                                   struct cm_str *loss)
+/* The graph as a function of the prediction, the target and its initializers. */
+static cm_value apply_graph(struct foreign *f, const cm_value *given)
 {
-    struct foreign f = {.draft = draft};
-    const char *path = draft->options->loss;
+    struct cm_preparation *p = f->p;
+    const size_t n_tensors = f->graph->initializer.count;
+    struct cm_function_proto *function = CM_NEW(p->arena, struct cm_function_proto);
+    cm_value *actuals = CM_NEW_ARRAY(p->arena, cm_value, 2 + n_tensors), result = 0;
+    const struct cm_node *last = p->build.graph->last;
+    const struct cm_node call = {.module = p->inference->module, .graph = p->build.graph};
 
-    CM_TRY(cm_error_context(draft->err,
-                            cm_model_open(draft->arena, path, NULL, &f.file, draft->err), "loss"));
-    const struct cm_graph_proto *graph = f.file->model.graph;
-    if (!graph || graph->input.count != 2 || graph->output.count != 1)
-        return cm_fail(draft->err, CM_BAD_ARGUMENT,
+    function->name = CM_STR("loss");
+    function->opset_import = f->file->model.opset_import;
+    function->node = f->graph->node;
+    for (size_t i = 0; i < 2; i++) {
+        *CM_LIST_ADD(p->arena, &function->input) = f->graph->input.items[i].name;
+        actuals[i] = given[i];
+    }
+    for (size_t i = 0; i < n_tensors; i++) {
+        *CM_LIST_ADD(p->arena, &function->input) = f->graph->initializer.items[i].name;
+        actuals[2 + i] = take_initializer(f, &f->graph->initializer.items[i]);
+    }
+    *CM_LIST_ADD(p->arena, &function->output) = f->graph->output.items[0].name;
+    if (cm_function_apply(&p->build, function, &call, actuals, &result))
+        return 0; /* the builder remembers */
+    name_results(f, last ? last->next : p->build.graph->first);
+    return result;
+}
+
+static enum cm_status foreign_loss(struct cm_preparation *p, cm_value prediction, cm_value *loss)
+{
+    struct foreign f = {.p = p};
+    const char *path = p->options->loss;
+    const struct cm_type *type;
+
+    CM_TRY(cm_error_context(p->err, cm_model_open(p->arena, path, NULL, &f.file, p->err), "loss"));
+    f.graph = f.file->model.graph;
+    if (!f.graph || f.graph->input.count != 2 || f.graph->output.count != 1)
+        return cm_fail(p->err, CM_BAD_ARGUMENT,
                        "loss %s: it must have two inputs, prediction and target, and one output",
                        path);
-    const size_t target = cm_str_is(graph->input.items[0].name, "target") ? 0 : 1;
-    const struct cm_value_info_proto *info = &graph->input.items[target];
-    struct cm_value_info_proto *input = CM_PUSH(draft->arena, &draft->inputs);
-    *input = *info;
-    input->name = target_name(draft);
-    cm_msg_set(&input->msg, CM_VALUE_INFO_NAME);
-    stands_for(&f, graph->input.items[1 - target].name, prediction);
-    stands_for(&f, info->name, input->name);
-    take_nodes(&f);
-    const struct cm_str result = renamed(&f, graph->output.items[0].name);
-    *loss = cm_draft_name(draft, "loss");
-    const struct cm_draft_pair pairs[] = {{"x", result}, {"loss", *loss}};
-    cm_draft_apply(draft, mean, CM_STR("loss"), pairs, CM_COUNT(pairs));
+    const size_t target = cm_str_is(f.graph->input.items[0].name, "target") ? 0 : 1;
+    CM_TRY(cm_error_context(p->err,
+                            cm_type_from_proto(p->arena, cm_module_symbols(p->inference->module),
+                                               f.graph->input.items[target].type, &type, p->err),
+                            "loss %s", path));
+    cm_value given[2];
+    given[target] = cm_graph_add_input(p->build.graph, target_name(p), type);
+    given[1 - target] = prediction;
+    for (size_t i = 0; i < f.graph->node.count; i++)
+        check_operator(&f, &f.graph->node.items[i]);
+    const cm_value result = apply_graph(&f, given);
+    p->build.status = cm_error_context(p->err, p->build.status, "loss %s", path);
+    *loss = cm_preparation_call(p, mean(p, result), cm_preparation_name(p, "loss"));
     return CM_OK;
 }
 
 /* ---- all ---- */
 
+enum cm_dtype cm_wide_type(enum cm_dtype dtype)
+{
+    return dtype == CM_FLOAT16 || dtype == CM_BFLOAT16 ? CM_FLOAT : dtype;
+}
+
 /* Means in float16 overflow at 65504: losses of narrow predictions are computed in float. */
-static struct cm_str widen(struct cm_draft *draft, struct cm_str prediction,
-                           const struct cm_type **type)
+static cm_value widen(struct cm_preparation *p, cm_value prediction, const struct cm_type **type)
 {
-    const enum cm_dtype dtype = cm_draft_wide((*type)->dtype);
+    const enum cm_dtype wide = cm_wide_type((*type)->dtype);
 
-    if (dtype == (*type)->dtype)
+    if (wide == (*type)->dtype)
         return prediction;
-    const struct cm_str wide = cm_draft_name(draft, "loss.prediction");
-    struct cm_node_proto *node = cm_draft_node(draft, "", "Cast", 1, &prediction, 1, &wide);
-    cm_draft_attribute(draft, node, cm_attr_int(draft->arena, "to", dtype));
-    *type = cm_type_tensor(draft->arena, dtype, (*type)->rank, (*type)->dims);
-    return wide;
+    *type = cm_type_tensor(p->arena, wide, (*type)->rank, (*type)->dims);
+    return cm_preparation_call(p, cm_preparation_cast(p, prediction, wide),
+                               cm_preparation_name(p, "loss.prediction"));
 }
 
-static void add_accuracy(struct cm_draft *draft, struct cm_str scores, struct cm_str labels)
+enum cm_status cm_loss(struct cm_preparation *p, cm_value prediction, cm_value *loss)
 {
-    const struct cm_str name = cm_draft_name(draft, "accuracy");
-    const struct cm_draft_pair pairs[] = {{"x", scores}, {"y", labels}, {"accuracy", name}};
-
-    cm_draft_apply(draft, accuracy, name, pairs, CM_COUNT(pairs));
-    cm_draft_info(draft, &draft->outputs, name, CM_FLOAT, NULL);
-}
-
-enum cm_status cm_draft_loss(struct cm_draft *draft, const struct cm_graph *graph,
-                             struct cm_str prediction, const struct cm_type *type,
-                             struct cm_str *loss)
-{
-    const char *name = draft->options->loss;
+    const char *name = p->options->loss;
     const struct loss *rule = find_loss(name);
-    const int axis = rule && rule->classes ? class_axis(draft, type) : -1;
+    const struct cm_type *type = cm_preparation_type(p, prediction);
+    const int axis = rule && rule->classes ? class_axis(p, type) : -1;
 
-    if (axis < 0 && draft->options->class_axis != 1)
-        cm_draft_block(draft, "%s has no classes: class_axis means nothing to it", name);
-    prediction = cm_draft_bypass(draft, graph, prediction, axis);
+    if (axis < 0 && p->options->class_axis != 1)
+        cm_preparation_block(p, "%s has no classes: class_axis means nothing to it", name);
+    const cm_value from = cm_bypass(p, prediction, axis);
     if (!rule && is_file(name))
-        return foreign_loss(draft, prediction, loss);
-    if (axis == 1 && type->rank > 2)
-        cm_draft_note(draft, "axis 1 of '%.*s' is over classes; class_axis names another",
-                      CM_STR_FMT(prediction));
-    prediction = widen(draft, prediction, &type);
-    struct cm_draft_pair pairs[] = {{"x", prediction}, {"loss", CM_STR_NONE}, {"y", CM_STR_NONE}};
+        return foreign_loss(p, from, loss);
+    if (axis == 1 && type->rank > 2) {
+        const struct cm_str called = cm_preparation_name_of(p, from);
+        cm_preparation_note(p, "axis 1 of '%.*s' is over classes; class_axis names another",
+                            CM_STR_FMT(called));
+    }
+    cm_value x = widen(p, from, &type), y = 0;
     if (rule)
-        pairs[2].actual = add_target(draft, type, axis);
+        y = add_target(p, type, axis);
     if (axis > 1)
-        pairs[0].actual = classes_first(draft, prediction, axis, type->rank);
-    *loss = pairs[1].actual = cm_draft_name(draft, "loss");
-    cm_draft_apply(draft, rule ? rule->text : mean, *loss, pairs, rule ? 3 : 2);
-    if (rule && rule->classes)
-        add_accuracy(draft, pairs[0].actual, pairs[2].actual);
+        x = classes_first(p, x, axis, type->rank);
+    const struct cm_str called = cm_preparation_name(p, "loss");
+    *loss = cm_preparation_call(p, rule ? rule->emit(p, called, x, y) : mean(p, x), called);
+    if (rule && rule->classes) {
+        const struct cm_str share = cm_preparation_name(p, "accuracy");
+        cm_preparation_give(p, cm_preparation_call(p, accuracy(p, share, x, y), share));
+    }
     return CM_OK;
 }

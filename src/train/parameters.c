@@ -5,68 +5,50 @@
 
 /* ---- which ---- */
 
-static void add_parameter(struct cm_trainer *trainer, struct cm_map *seen, size_t variable)
+/* By variable: does a Gradient node differentiate by it? */
+static bool *find_differentiated(const struct cm_trainer *trainer)
 {
-    bool added;
+    bool *found = CM_NEW_ARRAY(trainer->arena, bool, trainer->n_variables);
 
-    cm_map_insert(seen, trainer->arena, trainer->names[variable].name, &added);
-    if (added)
-        *CM_PUSH(trainer->arena, &trainer->parameters) =
-            (struct cm_parameter_slot){.variable = variable, .handover = SIZE_MAX};
-}
-
-static void find_differentiated(struct cm_trainer *trainer, struct cm_map *seen)
-{
     for (size_t k = 0; k < trainer->n_entries; k++) {
-        const struct cm_graph_proto *algorithm =
-            cm_training_algorithm(&trainer->file->model.training_info.items[k]);
+        const struct cm_graph *graph = trainer->entries[k].graph;
 
-        for (size_t n = 0; n < algorithm->node.count; n++) {
-            const struct cm_node_proto *node = &algorithm->node.items[n];
-
-            for (size_t o = 0; cm_node_is_gradient(node) && o < node->output.count; o++) {
+        for (const struct cm_node *node = graph ? graph->first : NULL; node; node = node->next)
+            for (int o = 0; cm_node_is_gradient(node) && o < node->n_outputs; o++) {
                 const size_t variable = cm_gradient_variable(trainer, node, o);
 
                 if (variable != SIZE_MAX)
-                    add_parameter(trainer, seen, variable);
+                    found[variable] = true;
             }
-        }
     }
+    return found;
 }
 
-static int by_variable(const void *a, const void *b)
+static void add_parameter(struct cm_trainer *trainer, size_t variable)
 {
-    const size_t x = ((const struct cm_parameter_slot *)a)->variable;
-    const size_t y = ((const struct cm_parameter_slot *)b)->variable;
+    const struct cm_tensor *tensor = &trainer->variables[variable].now;
+    const size_t element = cm_dtype_size(tensor->type);
+    /* they are in memory: sums cannot overflow */
+    const size_t offset = cm_round_up(trainer->parameter_bytes, element ? element : 1);
 
-    return (x > y) - (x < y);
+    *CM_PUSH(trainer->arena, &trainer->parameters) = variable;
+    trainer->variables[variable].offset = offset;
+    trainer->parameter_bytes = offset + cm_tensor_bytes(tensor);
 }
 
 void cm_trainer_list_parameters(struct cm_trainer *trainer)
 {
-    struct cm_map seen = {0};
-    size_t at = 0;
+    const bool *differentiated = find_differentiated(trainer);
 
-    if (!trainer->options.split)
-        find_differentiated(trainer, &seen);
-    for (size_t i = 0; !trainer->parameters.count && i < trainer->n_variables; i++)
-        if (trainer->names[i].entry < 0 && trainer->variables[i].updated &&
-            cm_dtype_info(trainer->variables[i].now.type)->kind == CM_CLASS_FLOAT)
-            *CM_PUSH(trainer->arena, &trainer->parameters) =
-                (struct cm_parameter_slot){.variable = i, .handover = SIZE_MAX};
+    for (size_t i = 0; i < trainer->n_variables; i++)
+        if (differentiated[i])
+            add_parameter(trainer, i);
     if (trainer->parameters.count)
-        qsort(trainer->parameters.items, trainer->parameters.count,
-              sizeof *trainer->parameters.items, by_variable);
-    for (size_t i = 0; i < trainer->parameters.count; i++) {
-        struct cm_parameter_slot *slot = &trainer->parameters.items[i];
-        const struct cm_tensor *tensor = &trainer->variables[slot->variable].now;
-        const size_t element = cm_dtype_size(tensor->type);
-
-        at = cm_round_up(at, element ? element : 1); /* they are in memory: sums cannot overflow */
-        slot->offset = at;
-        at += cm_tensor_bytes(tensor);
-    }
-    trainer->parameter_bytes = at;
+        return;
+    for (size_t i = 0; i < trainer->n_variables; i++)
+        if (trainer->variables[i].entry < 0 && trainer->variables[i].updated &&
+            cm_dtype_info(trainer->variables[i].now.type)->kind == CM_CLASS_FLOAT)
+            add_parameter(trainer, i);
 }
 
 size_t cm_trainer_parameter_count(const struct cm_trainer *trainer)
@@ -76,10 +58,10 @@ size_t cm_trainer_parameter_count(const struct cm_trainer *trainer)
 
 struct cm_trainer_parameter cm_trainer_parameter(const struct cm_trainer *trainer, size_t i)
 {
-    const struct cm_parameter_slot *slot = &trainer->parameters.items[i];
+    const size_t variable = trainer->parameters.items[i];
 
-    return (struct cm_trainer_parameter){slot->variable, slot->offset,
-                                         cm_tensor_bytes(&trainer->variables[slot->variable].now)};
+    return (struct cm_trainer_parameter){variable, trainer->variables[variable].offset,
+                                         cm_tensor_bytes(&trainer->variables[variable].now)};
 }
 
 size_t cm_trainer_parameter_bytes(const struct cm_trainer *trainer)
@@ -110,36 +92,34 @@ static enum cm_status check_gradients(const struct cm_trainer *trainer, struct c
     return CM_OK;
 }
 
-static const struct cm_tensor *value_of(const struct cm_trainer *trainer, size_t i, bool gradient)
+/* Between flat memory and what lies apart: the parameters, or the gradients that the entry at hand
+ * has. From flat memory where to is NULL. */
+static void copy_all(const struct cm_trainer *trainer, bool gradients, char *to, const char *from)
 {
-    const struct cm_parameter_slot *slot = &trainer->parameters.items[i];
+    const struct cm_training_entry *entry = &trainer->entries[trainer->next];
+    const size_t count = gradients ? entry->handovers.count : trainer->parameters.count;
 
-    return gradient ? &trainer->handovers.items[slot->handover].memory
-                    : &trainer->variables[slot->variable].now;
-}
+    for (size_t i = 0; i < count; i++) {
+        const struct cm_handover *handover = gradients ? &entry->handovers.items[i] : NULL;
+        const size_t variable = handover ? handover->variable : trainer->parameters.items[i];
 
-/* Bytes between parameters, where types differ, are 0. */
-static void read_all(const struct cm_trainer *trainer, bool gradients, char *to, size_t size)
-{
-    if (size)
-        memset(to, 0, size);
-    for (size_t i = 0; size && i < trainer->parameters.count; i++) {
-        const struct cm_tensor *tensor = value_of(trainer, i, gradients);
-
+        if (variable == SIZE_MAX)
+            continue; /* no gradient */
+        const struct cm_variable *of = &trainer->variables[variable];
+        const struct cm_tensor *tensor = handover ? &handover->memory : of->seen;
         if (cm_tensor_bytes(tensor))
-            memcpy(to + trainer->parameters.items[i].offset, tensor->data, cm_tensor_bytes(tensor));
-    }
-}
-
-static void set_all(struct cm_trainer *trainer, bool gradients, const char *from, size_t size)
-{
-    for (size_t i = 0; size && i < trainer->parameters.count; i++) {
-        const struct cm_tensor *tensor = value_of(trainer, i, gradients);
-
-        if (cm_tensor_bytes(tensor))
-            memcpy(tensor->data, from + trainer->parameters.items[i].offset,
+            memcpy(to ? to + of->offset : tensor->data, to ? tensor->data : from + of->offset,
                    cm_tensor_bytes(tensor));
     }
+}
+
+/* Bytes of no parameter, where types differ, and gradients that the entry has not are 0. */
+static void read_all(const struct cm_trainer *trainer, bool gradients, char *to, size_t size)
+{
+    if (!size)
+        return;
+    memset(to, 0, size);
+    copy_all(trainer, gradients, to, NULL);
 }
 
 enum cm_status cm_trainer_read_parameters(const struct cm_trainer *trainer, void *values,
@@ -154,7 +134,7 @@ enum cm_status cm_trainer_set_parameters(struct cm_trainer *trainer, const void 
                                          size_t size, struct cm_error *err)
 {
     CM_TRY(check_size(trainer, values, size, err));
-    set_all(trainer, false, values, size);
+    copy_all(trainer, false, NULL, values);
     return CM_OK;
 }
 
@@ -172,6 +152,6 @@ enum cm_status cm_trainer_set_gradients(struct cm_trainer *trainer, const void *
 {
     CM_TRY(check_gradients(trainer, err));
     CM_TRY(check_size(trainer, values, size, err));
-    set_all(trainer, true, values, size);
+    copy_all(trainer, true, NULL, values);
     return CM_OK;
 }

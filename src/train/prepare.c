@@ -2,48 +2,21 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/prepare.h"
 
-#include "graph/function.h"
-#include "graph/obstacles.h"
-#include "lower/lower.h"
-#include "onnx/tensor_data.h"
-#include "train/combine.h"
-#include "train/draft.h"
+#include "train/preparation.h"
 #include "train/step.h"
 #include "train/trainables.h"
 
 static const char training_domain[] = "ai.onnx.preview.training";
 
-/* ---- the working copy ---- */
-
-enum cm_status cm_draft_import(struct cm_draft *draft, const struct cm_model_proto *model,
-                               struct cm_graph **graph)
-{
-    const size_t known = draft->blockers.count;
-    const struct cm_module_options options = {.files = draft->file->files};
-    struct cm_obstacles obstacles = {.arena = draft->arena};
-    const struct cm_lower_options lower = {.obstacles = &obstacles};
-    const enum cm_status status =
-        cm_lower_import(cm_module_new(draft->arena, &options), model, &lower, graph, draft->err);
-
-    if (status == CM_OK)
-        return CM_OK;
-    for (size_t i = 0; i < obstacles.count; i++)
-        cm_draft_block(draft, "%s%s%s", obstacles.items[i].place.data,
-                       obstacles.items[i].place.size ? ": " : "", obstacles.items[i].reason.data);
-    if (!obstacles.count)
-        cm_draft_block(draft, "%s", draft->err->text);
-    return known ? cm_draft_verdict(draft) : status;
-}
-
 /* ---- which output ---- */
 
-static struct cm_str list_outputs(struct cm_draft *draft)
+static struct cm_str list_outputs(struct cm_preparation *p)
 {
-    const struct cm_graph_proto *graph = draft->model->graph;
+    const struct cm_graph_proto *graph = p->model->graph;
     struct cm_str list = CM_STR("");
 
     for (size_t i = 0; i < graph->output.count; i++)
-        list = cm_arena_printf(draft->arena, "%s%s'%.*s'", list.data, i ? ", " : "",
+        list = cm_arena_printf(p->arena, "%s%s'%.*s'", list.data, i ? ", " : "",
                                CM_STR_FMT(graph->output.items[i].name));
     return list;
 }
@@ -64,9 +37,9 @@ static bool may_be_read(const struct cm_value_info_proto *output)
 }
 
 /* The one output that a loss may read; empty when there are several, or none. */
-static struct cm_str only_output(struct cm_draft *draft)
+static struct cm_str only_output(struct cm_preparation *p)
 {
-    const struct cm_graph_proto *graph = draft->model->graph;
+    const struct cm_graph_proto *graph = p->model->graph;
     struct cm_str found = CM_STR_NONE;
 
     if (graph->output.count == 1)
@@ -81,243 +54,227 @@ static struct cm_str only_output(struct cm_draft *draft)
     return found;
 }
 
-/* The value the loss reads; empty after saying why there is none. */
-static struct cm_str choose_output(struct cm_draft *draft)
+static bool has_value(const struct cm_graph_proto *graph, struct cm_str name)
 {
-    const struct cm_prepare_options *o = draft->options;
+    for (size_t i = 0; i < graph->input.count; i++)
+        if (cm_str_equal(graph->input.items[i].name, name))
+            return true;
+    for (size_t i = 0; i < graph->initializer.count; i++)
+        if (cm_str_equal(graph->initializer.items[i].name, name))
+            return true;
+    for (size_t i = 0; i < graph->node.count; i++)
+        for (size_t o = 0; o < graph->node.items[i].output.count; o++)
+            if (cm_str_equal(graph->node.items[i].output.items[o], name))
+                return true;
+    return false;
+}
+
+/* The value the loss reads; empty after saying why there is none. */
+static struct cm_str choose_output(struct cm_preparation *p)
+{
+    const struct cm_prepare_options *o = p->options;
     struct cm_str name = cm_str(o->output);
 
     if (cm_str_starts(cm_str(o->loss), "output:")) {
         name = cm_str(o->loss + strlen("output:"));
         if (o->output)
-            cm_draft_block(draft, "output means nothing with the loss output:NAME");
+            cm_preparation_block(p, "output means nothing with the loss output:NAME");
     } else if (!o->output) {
-        name = only_output(draft);
+        name = only_output(p);
         if (!name.data) {
-            cm_draft_block(draft, "the model has several outputs, say which the loss reads: %s",
-                           list_outputs(draft).data);
+            cm_preparation_block(p, "the model has several outputs, say which the loss reads: %s",
+                                 list_outputs(p).data);
             return CM_STR_NONE;
         }
     }
-    if (!cm_draft_source(draft, name)) {
-        cm_draft_block(draft, "the model has no value '%.*s'; its outputs are %s", CM_STR_FMT(name),
-                       list_outputs(draft).data);
+    if (!has_value(p->model->graph, name)) {
+        cm_preparation_block(p, "the model has no value '%.*s'; its outputs are %s",
+                             CM_STR_FMT(name), list_outputs(p).data);
         return CM_STR_NONE;
     }
     return name;
 }
 
-/* What the prediction is computed from, as a working copy: the rest need not even be known. */
-static enum cm_status import_needed(struct cm_draft *draft, struct cm_str prediction,
-                                    struct cm_graph **graph)
+static bool check_prediction(struct cm_preparation *p, cm_value prediction)
 {
-    struct cm_model_proto model = *draft->model;
-    struct cm_combined combined;
-    const struct cm_combine what = {
-        .arena = draft->arena, .model = draft->model, .outputs = &prediction, .n_outputs = 1};
-
-    cm_combine_inference(&what, &combined);
-    model.graph = &combined.graph;
-    return cm_draft_import(draft, &model, graph);
-}
-
-static const struct cm_type *check_prediction(struct cm_draft *draft, const struct cm_graph *graph,
-                                              struct cm_str name)
-{
-    const struct cm_type *type = cm_value_get(graph->module, cm_graph_find(graph, name))->fact.type;
+    const struct cm_type *type = cm_preparation_type(p, prediction);
+    const struct cm_str name = cm_preparation_name_of(p, prediction);
 
     if (type->kind == CM_KIND_TENSOR && cm_dtype_info(type->dtype)->kind == CM_CLASS_FLOAT)
-        return type;
-    cm_draft_block(draft, "'%.*s' is %s: a loss needs a tensor of floats", CM_STR_FMT(name),
-                   cm_type_print(draft->arena, cm_module_symbols(graph->module), type).data);
-    return NULL;
+        return true;
+    cm_preparation_block(
+        p, "'%.*s' is %s: a loss needs a tensor of floats", CM_STR_FMT(name),
+        cm_type_print(p->arena, cm_module_symbols(p->inference->module), type).data);
+    return false;
 }
 
 /* ---- gradients ---- */
 
-static struct cm_attribute_proto name_list(struct cm_arena *arena, const char *name,
-                                           const struct cm_str *items, size_t count)
+/* Everything else that the loss is computed from, behind xs: what is fed, then initializers. */
+static size_t add_leaves(struct cm_preparation *p, cm_value loss, cm_value *xs, size_t count)
 {
-    struct cm_attribute_proto attribute = {.name = cm_arena_str(arena, cm_str(name)),
-                                           .type = CM_ATTR_STRINGS};
-    attribute.strings.items = CM_NEW_ARRAY(arena, struct cm_str, count);
-    attribute.strings.count = count;
+    const struct cm_graph *graphs[] = {p->inference, p->build.graph};
+    struct cm_module *module = p->inference->module;
+    const bool *needed = cm_preparation_needed(p, loss);
+    bool *trained = CM_NEW_ARRAY(p->arena, bool, cm_module_value_count(module));
+
     for (size_t i = 0; i < count; i++)
-        attribute.strings.items[i] = items[i];
-    cm_msg_set(&attribute.msg, CM_ATTRIBUTE_NAME);
-    cm_msg_set(&attribute.msg, CM_ATTRIBUTE_TYPE);
-    cm_msg_set(&attribute.msg, CM_ATTRIBUTE_STRINGS);
-    return attribute;
-}
+        trained[xs[i]] = true;
+    for (size_t g = 0; g < CM_COUNT(graphs); g++)
+        for (size_t i = 0; i < graphs[g]->n_inputs; i++)
+            if (needed[graphs[g]->inputs[i]])
+                xs[count++] = graphs[g]->inputs[i];
+    for (size_t g = 0; g < CM_COUNT(graphs); g++)
+        for (cm_value value = 1; value < cm_module_value_count(module); value++) {
+            const struct cm_value_def *def = cm_value_get(module, value);
 
-/* Everything else that the loss is computed from. */
-static size_t other_leaves(struct cm_draft *draft, struct cm_str loss, const struct cm_map *trained,
-                           struct cm_str **out)
-{
-    struct cm_model_proto model = *draft->model;
-    struct cm_combined combined;
-    const struct cm_combine what = {
-        .arena = draft->arena, .model = &model, .outputs = &loss, .n_outputs = 1};
-    size_t count = 0;
-
-    model.training_info.items = cm_draft_finish(draft);
-    model.training_info.count = 1;
-    cm_combine_step(&what, &combined);
-    const struct cm_graph_proto *graph = &combined.graph;
-    *out = CM_NEW_ARRAY(draft->arena, struct cm_str, graph->input.count + graph->initializer.count);
-    for (size_t i = 0; i < graph->input.count; i++)
-        (*out)[count++] = graph->input.items[i].name;
-    for (size_t i = 0; i < graph->initializer.count; i++)
-        if (!cm_map_find(trained, graph->initializer.items[i].name))
-            (*out)[count++] = graph->initializer.items[i].name;
+            if (needed[value] && !trained[value] && def->graph == graphs[g] &&
+                def->role == CM_ROLE_INITIALIZER && def->name.size) /* others: an upgrade's */
+                xs[count++] = value;
+        }
     return count;
 }
 
-static void import_training_domain(struct cm_draft *draft)
+static struct cm_attribute_proto name_list(struct cm_preparation *p, const char *name,
+                                           const cm_value *values, size_t count)
 {
-    struct cm_model_proto *model = draft->model;
+    struct cm_str *names = CM_NEW_ARRAY(p->arena, struct cm_str, count);
 
-    for (size_t i = 0; i < model->opset_import.count; i++)
-        if (cm_str_is(model->opset_import.items[i].domain, training_domain))
-            return;
-    struct cm_opset_proto *import = CM_LIST_ADD(draft->arena, &model->opset_import);
-    import->domain = cm_arena_str(draft->arena, cm_str(training_domain));
-    import->version = 1;
-    cm_msg_set(&import->msg, CM_OPSET_DOMAIN);
-    cm_msg_set(&import->msg, CM_OPSET_VERSION);
-    cm_msg_set(&model->msg, CM_MODEL_OPSET_IMPORT);
+    for (size_t i = 0; i < count; i++)
+        names[i] = cm_preparation_name_of(p, values[i]);
+    return cm_attr_strs(p->arena, name, count, names);
 }
 
-static void add_gradient(struct cm_draft *draft, struct cm_str loss,
-                         struct cm_draft_weight *weights, size_t count,
-                         const struct cm_map *trained)
+/* The operands of a Gradient node in a graph are what the file lists and, behind that, what its
+ * attributes name: y, then xs, then zs. */
+static void add_gradient(struct cm_preparation *p, cm_value loss, struct cm_trained_weight *weights,
+                         size_t count)
 {
-    struct cm_str *others;
-    const size_t n_others = other_leaves(draft, loss, trained, &others);
-    struct cm_str *inputs = CM_NEW_ARRAY(draft->arena, struct cm_str, count + n_others);
-    struct cm_str *outputs = CM_NEW_ARRAY(draft->arena, struct cm_str, count);
+    const size_t room = cm_module_value_count(p->inference->module);
+    cm_value *inputs = CM_NEW_ARRAY(p->arena, cm_value, 2 * room + 1);
+    cm_value *gradients = CM_NEW_ARRAY(p->arena, cm_value, count);
 
+    for (size_t i = 0; i < count; i++)
+        inputs[i] = weights[i].value;
+    const size_t all = add_leaves(p, loss, inputs, count);
+    inputs[all] = loss;
+    memcpy(inputs + all + 1, inputs, all * sizeof *inputs);
+    const struct cm_attribute_proto xs = name_list(p, "xs", inputs, count);
+    const struct cm_attribute_proto zs = name_list(p, "zs", inputs + count, all - count);
+    const struct cm_attribute_proto y = cm_attr_str(p->arena, "y", cm_preparation_name_of(p, loss));
+    const struct cm_attribute_proto attributes[] = {xs, all > count ? zs : y, y};
+    cm_build(&p->build, &(struct cm_emission){.op = "ai.onnx.preview.training::Gradient",
+                                              .inputs = inputs,
+                                              .n_inputs = 2 * all + 1,
+                                              .attributes = attributes,
+                                              .n_attributes = all > count ? 3 : 2,
+                                              .n_outputs = count,
+                                              .outputs = gradients});
     for (size_t i = 0; i < count; i++) {
-        inputs[i] = weights[i].name;
-        outputs[i] = cm_draft_name(draft, "%.*s.gradient", CM_STR_FMT(weights[i].name));
-        weights[i].gradient = outputs[i];
+        const struct cm_str name = cm_preparation_name_of(p, weights[i].value);
+        weights[i].gradient = cm_preparation_term(p, name, "gradient", gradients[i]);
     }
-    for (size_t i = 0; i < n_others; i++)
-        inputs[count + i] = others[i];
-    struct cm_node_proto *node =
-        cm_draft_node(draft, training_domain, "Gradient", count + n_others, inputs, count, outputs);
-    cm_draft_attribute(draft, node, name_list(draft->arena, "xs", inputs, count));
-    if (n_others)
-        cm_draft_attribute(draft, node, name_list(draft->arena, "zs", others, n_others));
-    cm_draft_attribute(draft, node, cm_attr_str(draft->arena, "y", loss));
-    import_training_domain(draft);
 }
 
 /* ---- all ---- */
 
-static void write_updates(struct cm_draft *draft, const struct cm_trainables *list,
-                          struct cm_str loss)
+static void add_updates(struct cm_preparation *p, const struct cm_trainables *list, cm_value loss)
 {
-    struct cm_map trained = {0};
-    struct cm_draft_weight *weights =
-        CM_NEW_ARRAY(draft->arena, struct cm_draft_weight, list->count);
+    struct cm_trained_weight *weights =
+        CM_NEW_ARRAY(p->arena, struct cm_trained_weight, list->count);
     size_t count = 0;
 
     for (size_t i = 0; i < list->count; i++) {
-        if (!list->items[i].trained)
-            continue;
-        weights[count++] =
-            (struct cm_draft_weight){.name = list->items[i].name, .tensor = list->items[i].tensor};
-        cm_map_insert(&trained, draft->arena, list->items[i].name, NULL);
+        const struct cm_trainable *one = &list->items[i];
+
+        if (one->trained)
+            weights[count++].value =
+                one->is_constant ? cm_lift_constant(p, one->value, one->tensor) : one->value;
     }
-    cm_draft_lift_constants(draft, &trained);
-    add_gradient(draft, loss, weights, count, &trained);
-    cm_draft_update(draft, weights, count);
+    add_gradient(p, loss, weights, count);
+    cm_update(p, weights, count);
 }
 
-/* Losses of ours are at least float; one from a file is as its operators have it. */
-static enum cm_dtype loss_type(const struct cm_draft *draft, const struct cm_type *prediction)
+/* The loss is the first output, whatever was bound before it. */
+static void give_loss(struct cm_preparation *p, cm_value loss)
 {
-    return cm_loss_is_own(draft->options->loss) ? cm_draft_wide(prediction->dtype)
-                                                : prediction->dtype;
+    cm_preparation_give(p, loss);
+    memmove(p->outputs.items + 1, p->outputs.items,
+            (p->outputs.count - 1) * sizeof *p->outputs.items);
+    p->outputs.items[0] = loss;
 }
 
-/* What was written must run: all of it is built once. */
-static enum cm_status verify(struct cm_draft *draft)
+/* The algorithm up to the loss; 0 where it cannot be built, which is said. */
+static enum cm_status add_loss(struct cm_preparation *p, cm_value prediction, cm_value *loss)
 {
-    const struct cm_module_options options = {.files = draft->file->files};
-    struct cm_combine_variable *variables;
-    struct cm_step_graph step;
-    size_t count;
+    const size_t known = p->blockers.count;
 
-    CM_TRY(cm_state_variables(draft->arena, draft->model, &variables, &count, draft->err));
-    return cm_step_graph(draft->arena, cm_module_new(draft->arena, &options), draft->model, 0,
-                         variables, count, &step, draft->err);
+    *loss = 0;
+    cm_preparation_begin(p);
+    CM_TRY(cm_loss(p, prediction, loss));
+    p->report->loss_name = cm_preparation_name_of(p, *loss);
+    if (p->build.status && p->blockers.count == known)
+        cm_preparation_block(p, "%s", p->err->text);
+    if (p->build.status)
+        *loss = 0;
+    return CM_OK;
 }
 
-static enum cm_status prepare(struct cm_draft *draft)
+static enum cm_status prepare(struct cm_preparation *p)
 {
     struct cm_trainables candidates = {0};
-    struct cm_graph *graph;
-    struct cm_str loss;
+    cm_value loss;
 
-    cm_draft_update_check(draft);
-    draft->train = cm_draft_pattern(draft, "train", draft->options->train);
-    draft->freeze = cm_draft_pattern(draft, "freeze", draft->options->freeze);
-    if (!cm_loss_is_known(draft->options->loss)) {
-        cm_draft_block(draft,
-                       "there is no loss '%.60s'; there are cross-entropy, nll, mse, l1, huber, "
-                       "bce, bce-logits, a model file, and output:NAME",
-                       draft->options->loss ? draft->options->loss : "");
-        draft->is_misused = true;
-        return cm_draft_verdict(draft);
+    cm_update_check(p);
+    p->train = cm_preparation_pattern(p, "train", p->options->train);
+    p->freeze = cm_preparation_pattern(p, "freeze", p->options->freeze);
+    if (!cm_loss_is_known(p->options->loss)) {
+        cm_preparation_block(
+            p,
+            "there is no loss '%.60s'; there are cross-entropy, nll, mse, l1, huber, bce, "
+            "bce-logits, a model file, and output:NAME",
+            p->options->loss ? p->options->loss : "");
+        p->is_misused = true;
+        return cm_preparation_verdict(p);
     }
-    draft->is_misused = draft->blockers.count > 0; /* nothing has looked at the model yet */
-    cm_draft_lift_functions(draft);
-    CM_TRY(cm_draft_raise(draft));
-    cm_draft_lift_bodies(draft);
-    cm_draft_init(draft);
-    cm_draft_untie(draft);
-    const struct cm_str prediction = choose_output(draft);
-    if (!prediction.data)
-        return cm_draft_verdict(draft);
-    CM_TRY(import_needed(draft, prediction, &graph));
-    draft->symbols = cm_module_symbols(graph->module);
-    const struct cm_type *type = check_prediction(draft, graph, prediction);
-    if (!type)
-        return cm_draft_verdict(draft);
-    CM_TRY(cm_draft_loss(draft, graph, prediction, type, &loss));
-    draft->report->loss_name = loss;
-    cm_trainables_gather(draft, &candidates);
-    cm_trainables_choose(draft, &candidates, graph);
-    cm_trainables_follow(draft, &candidates, loss);
-    cm_draft_settle(draft, &candidates);
-    cm_trainables_report(draft, &candidates);
-    CM_TRY(cm_draft_verdict(draft));
-    /* The loss is the first output, whatever was bound before it. */
-    const struct cm_draft_infos bound = draft->outputs;
-    draft->outputs = (struct cm_draft_infos){0};
-    cm_draft_info(draft, &draft->outputs, loss, loss_type(draft, type), NULL);
-    for (size_t i = 0; i < bound.count; i++)
-        *CM_PUSH(draft->arena, &draft->outputs) = bound.items[i];
-    write_updates(draft, &candidates, loss);
-    CM_TRY(cm_draft_verdict(draft));
-    draft->model->training_info.items = cm_draft_finish(draft);
-    draft->model->training_info.count = 1;
-    cm_msg_set(&draft->model->msg, CM_MODEL_TRAINING_INFO);
-    return verify(draft);
+    p->is_misused = p->blockers.count > 0; /* nothing has looked at the model yet */
+    cm_lift_functions(p);
+    CM_TRY(cm_raise(p));
+    cm_preparation_take_names(p);
+    const struct cm_str name = choose_output(p);
+    if (!name.data)
+        return cm_preparation_verdict(p);
+    CM_TRY(cm_preparation_import(p, &name, &p->inference));
+    const cm_value prediction = cm_graph_find(p->inference, name);
+    if (!check_prediction(p, prediction))
+        return cm_preparation_verdict(p);
+    cm_lift_bodies(p);
+    cm_untie(p);
+    p->predicts = cm_preparation_needed(p, prediction);
+    cm_trainables_gather(p, &candidates);
+    cm_trainables_choose(p, &candidates);
+    CM_TRY(add_loss(p, prediction, &loss));
+    cm_trainables_follow(p, &candidates, loss);
+    cm_untie_settle(p, &candidates);
+    cm_trainables_report(p, &candidates);
+    CM_TRY(cm_preparation_verdict(p));
+    give_loss(p, loss);
+    add_updates(p, &candidates, loss);
+    CM_TRY(cm_preparation_verdict(p));
+    CM_TRY(cm_preparation_write(p));
+    return cm_step_verify(p->arena, p->model, p->file->files, p->err);
 }
 
 enum cm_status cm_prepare(struct cm_arena *arena, struct cm_model_file *file,
                           const struct cm_prepare_options *options,
                           struct cm_prepare_report *report, struct cm_error *err)
 {
-    struct cm_draft draft = {.arena = arena,
-                             .file = file,
-                             .model = &file->model,
-                             .options = options,
-                             .report = report,
-                             .err = err};
+    struct cm_preparation p = {.arena = arena,
+                               .file = file,
+                               .model = &file->model,
+                               .options = options,
+                               .report = report,
+                               .err = err};
 
     *report = (struct cm_prepare_report){0};
     if (!file->model.graph)
@@ -325,11 +282,11 @@ enum cm_status cm_prepare(struct cm_arena *arena, struct cm_model_file *file,
     if (file->model.training_info.count)
         return cm_fail(err, CM_BAD_ARGUMENT,
                        "the model carries its training already; strip it first");
-    const enum cm_status status = prepare(&draft);
-    report->changes = draft.changes.items;
-    report->n_changes = draft.changes.count;
-    report->blockers = draft.blockers.items;
-    report->n_blockers = draft.blockers.count;
+    const enum cm_status status = prepare(&p);
+    report->changes = p.changes.items;
+    report->n_changes = p.changes.count;
+    report->blockers = p.blockers.items;
+    report->n_blockers = p.blockers.count;
     return status;
 }
 

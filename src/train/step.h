@@ -5,33 +5,6 @@
 #define CM_TRAIN_STEP_H
 
 #include "onnx/model_file.h"
-#include "train/combine.h"
-
-struct cm_graph;
-
-/* The state variables of a model: initializers that a binding names. */
-enum cm_status cm_state_variables(struct cm_arena *arena, const struct cm_model_proto *model,
-                                  struct cm_combine_variable **out, size_t *count,
-                                  struct cm_error *err) CM_MUST_CHECK;
-
-/* The combined graph of one entry in a module of its own, Gradient nodes replaced by what they
- * stand for: inputs are variables (those it reads, numbers in *read), then feeds; outputs are the
- * entry's own, then the bound values. */
-struct cm_step_graph {
-    struct cm_graph *graph;
-    size_t *read; /* numbers of variables */
-    size_t n_read;
-    size_t n_feeds;
-    size_t n_own;    /* outputs that are not bound */
-    size_t *written; /* numbers of variables, one per further output */
-    size_t n_written;
-};
-
-struct cm_module;
-enum cm_status cm_step_graph(struct cm_arena *arena, struct cm_module *module,
-                             const struct cm_model_proto *model, size_t entry,
-                             const struct cm_combine_variable *variables, size_t n_variables,
-                             struct cm_step_graph *out, struct cm_error *err) CM_MUST_CHECK;
 
 struct cm_step_options {
     bool portable; /* neither ai.cameo nor ai.onnx.preview.* is left; what random nodes draw becomes
@@ -43,6 +16,10 @@ struct cm_step_options {
 enum cm_status cm_step_model(struct cm_arena *arena, const struct cm_model_file *file,
                              const struct cm_step_options *options, struct cm_model_file **out,
                              struct cm_error *err) CM_MUST_CHECK;
+
+/* Can every entry be built, its gradients included? */
+enum cm_status cm_step_verify(struct cm_arena *arena, const struct cm_model_proto *model,
+                              struct cm_external_files *files, struct cm_error *err) CM_MUST_CHECK;
 
 /* The model with the derivatives of the sum of value `of` by values `wrt` as further outputs,
  * "gradient.<name>"; initializers among wrt become inputs. */

@@ -6,7 +6,7 @@
 #define CM_TRAIN_TRAINABLES_H
 
 #include "graph/graph.h"
-#include "train/draft.h"
+#include "train/preparation.h"
 
 /* What the file says of an initializer; PyTorch's newer exporter does. */
 enum cm_recorded { CM_RECORDED_NOTHING, CM_RECORDED_PARAMETER, CM_RECORDED_OTHER };
@@ -14,6 +14,7 @@ enum cm_recorded { CM_RECORDED_NOTHING, CM_RECORDED_PARAMETER, CM_RECORDED_OTHER
 struct cm_trainable {
     const struct cm_tensor_proto *tensor;
     struct cm_str name;
+    cm_value value;   /* in the inference graph */
     bool is_constant; /* held in a Constant node */
     bool named;       /* --train matches it */
     bool trained;
@@ -33,18 +34,16 @@ struct cm_trainables {
     bool followed;        /* it is known where gradients go */
 };
 
-/* choose.c: all tensors of the model, with what patterns, types and records say of them; then,
- * when the graph is typed, what layers do with them; then, with the loss, where gradients go; and
- * the report. */
-void cm_trainables_gather(struct cm_draft *draft, struct cm_trainables *list);
-void cm_trainables_choose(struct cm_draft *draft, struct cm_trainables *list,
-                          struct cm_graph *graph);
-void cm_trainables_follow(struct cm_draft *draft, struct cm_trainables *list, struct cm_str loss);
-void cm_trainables_report(struct cm_draft *draft, struct cm_trainables *list);
+/* choose.c: all tensors of the model, with what patterns, types and records say of them; then
+ * what layers do with them, while the inference graph is all there is; then, with the loss, where
+ * gradients go; and the report. */
+void cm_trainables_gather(struct cm_preparation *p, struct cm_trainables *list);
+void cm_trainables_choose(struct cm_preparation *p, struct cm_trainables *list);
+void cm_trainables_follow(struct cm_preparation *p, struct cm_trainables *list, cm_value loss);
+void cm_trainables_report(struct cm_preparation *p, struct cm_trainables *list);
 
 /* learned.c: sets is_learned and use of those candidates whose is_constant is `constants`, or of
  * all. */
-void cm_trainables_look(struct cm_draft *draft, struct cm_trainables *list, struct cm_graph *graph,
-                        bool constants);
+void cm_trainables_look(struct cm_preparation *p, struct cm_trainables *list, bool constants);
 
 #endif

@@ -7,21 +7,30 @@
 
 /* ---- life ---- */
 
+static void drop_handovers(struct cm_training_entry *entry)
+{
+    for (size_t h = 0; h < entry->handovers.count; h++) {
+        struct cm_datum *value = &entry->handovers.items[h].value;
+
+        if (value->tensor.buffer || value->items)
+            cm_datum_drop(value);
+        *value = (struct cm_datum){0};
+    }
+}
+
 static void release(void *what)
 {
     struct cm_trainer *trainer = what;
 
     for (size_t k = 0; trainer->entries && k < trainer->n_entries; k++) {
-        cm_program_release(&trainer->entries[k].step);
-        cm_program_release(&trainer->entries[k].initialization);
-        cm_program_release(&trainer->entries[k].update);
-    }
-    for (size_t h = 0; h < trainer->handovers.count; h++) {
-        struct cm_handover *handover = &trainer->handovers.items[h];
+        struct cm_training_entry *entry = &trainer->entries[k];
 
-        if (handover->value.tensor.buffer || handover->value.items)
-            cm_datum_drop(&handover->value);
-        cm_tensor_drop(&handover->memory);
+        cm_program_release(&entry->step);
+        cm_program_release(&entry->initialization);
+        cm_program_release(&entry->update);
+        drop_handovers(entry);
+        for (size_t h = 0; h < entry->handovers.count; h++)
+            cm_tensor_drop(&entry->handovers.items[h].memory);
     }
     if (trainer->evaluation)
         cm_program_release(trainer->evaluation);
@@ -31,7 +40,7 @@ static void release(void *what)
         cm_tensor_drop(&trainer->variables[i].now);
         cm_tensor_drop(&trainer->variables[i].next);
     }
-    trainer->n_variables = trainer->n_entries = trainer->handovers.count = 0;
+    trainer->n_variables = trainer->n_entries = 0;
     trainer->evaluation = trainer->prediction = NULL;
 }
 
@@ -79,7 +88,7 @@ size_t cm_trainer_state_count(const struct cm_trainer *trainer)
 
 struct cm_str cm_trainer_state_name(const struct cm_trainer *trainer, size_t i)
 {
-    return i < trainer->n_variables ? trainer->names[i].name : CM_STR_NONE;
+    return i < trainer->n_variables ? trainer->variables[i].name : CM_STR_NONE;
 }
 
 int cm_trainer_state_find(const struct cm_trainer *trainer, struct cm_str name)
@@ -105,7 +114,7 @@ enum cm_status cm_trainer_set_state(struct cm_trainer *trainer, size_t i,
     const struct cm_tensor *now = &trainer->variables[i].now;
     if (value->layout || value->type != now->type || !cm_shape_equal(&value->shape, &now->shape))
         return cm_fail(err, CM_BAD_ARGUMENT, "state variable '%.*s' is %s of %s, not %s of %s",
-                       CM_STR_FMT(trainer->names[i].name),
+                       CM_STR_FMT(trainer->variables[i].name),
                        cm_shape_print(&now->shape, wanted, sizeof wanted), cm_dtype_name(now->type),
                        cm_shape_print(&value->shape, given, sizeof given),
                        cm_dtype_name(value->type));
@@ -193,6 +202,11 @@ static void find_culprit(void *arg, const struct cm_step_report *report)
                      cm_node_describe(report->node).text);
 }
 
+static bool is_first_half(const struct cm_program *program)
+{
+    return program->entry && program == &program->entry->step;
+}
+
 /* Outputs go straight into the memory where they will be kept. */
 void cm_program_place_outputs(struct cm_trainer *trainer, struct cm_program *program)
 {
@@ -212,8 +226,8 @@ void cm_program_place_outputs(struct cm_trainer *trainer, struct cm_program *pro
         *to = trainer->variables[binding->variable].next;
         to->buffer = NULL;
     }
-    for (size_t h = 0; program == &trainer->entries[0].step && h < trainer->handovers.count; h++) {
-        const struct cm_handover *handover = &trainer->handovers.items[h];
+    for (size_t h = 0; is_first_half(program) && h < program->entry->handovers.count; h++) {
+        const struct cm_handover *handover = &program->entry->handovers.items[h];
 
         if (!handover->memory.data)
             continue;
@@ -334,23 +348,11 @@ static void read_scalars(const struct cm_trainer *trainer, const struct cm_progr
     }
 }
 
-static void drop_handovers(struct cm_trainer *trainer)
-{
-    for (size_t h = 0; h < trainer->handovers.count; h++) {
-        struct cm_datum *value = &trainer->handovers.items[h].value;
-
-        if (value->tensor.buffer || value->items)
-            cm_datum_drop(value);
-        *value = (struct cm_datum){0};
-    }
-    trainer->computed = false;
-}
-
 /* What the second half will read stays; the rest of what came as a reference is dropped later. */
-static void hand_over(struct cm_trainer *trainer, struct cm_program *program)
+static void hand_over(struct cm_program *program)
 {
-    for (size_t h = 0; h < trainer->handovers.count; h++) {
-        struct cm_handover *handover = &trainer->handovers.items[h];
+    for (size_t h = 0; h < program->entry->handovers.count; h++) {
+        struct cm_handover *handover = &program->entry->handovers.items[h];
 
         handover->value = program->out[handover->output];
         program->out[handover->output] = (struct cm_datum){0};
@@ -395,8 +397,8 @@ static enum cm_status run_program(struct cm_trainer *trainer, struct cm_program 
     if (scalars)
         read_scalars(trainer, program, scalars);
     copy_shared(trainer, program);
-    if (trainer->options.split && program == &trainer->entries[0].step)
-        hand_over(trainer, program);
+    if (is_first_half(program))
+        hand_over(program);
     cm_program_drop_outputs(program);
     return CM_OK;
 }
@@ -423,9 +425,12 @@ static void rewind_program(struct cm_program *program)
 void cm_trainer_abandon(struct cm_trainer *trainer)
 {
     look_back(trainer);
-    drop_handovers(trainer);
-    for (size_t k = 0; k < trainer->n_entries; k++)
+    for (size_t k = 0; k < trainer->n_entries; k++) {
+        drop_handovers(&trainer->entries[k]);
         trainer->entries[k].step.ran = trainer->entries[k].update.ran = false;
+    }
+    trainer->next = 0;
+    trainer->computed = false;
 }
 
 /* As if the step had never been tried: old values, and random numbers that were not drawn. */
@@ -455,49 +460,82 @@ static enum cm_status check_split(const struct cm_trainer *trainer, struct cm_er
                    "the trainer was not made for gradients, its steps are whole");
 }
 
-enum cm_status cm_trainer_compute(struct cm_trainer *trainer, const struct cm_tensor *const *in,
-                                  struct cm_trainer_scalar *scalars, struct cm_error *err)
+/* The first half of the entry at hand, which may have been done before. */
+static enum cm_status compute(struct cm_trainer *trainer, const struct cm_tensor *const *in,
+                              struct cm_trainer_scalar *scalars, struct cm_error *err)
 {
-    CM_TRY(check_split(trainer, err));
-    undo(trainer); /* a half that was not applied */
-    const enum cm_status status = run_program(trainer, &trainer->entries[0].step, in, scalars, err);
-    if (status)
-        return give_up(trainer, 0, status, err);
+    const size_t k = trainer->next;
+    struct cm_training_entry *entry = &trainer->entries[k];
+
+    rewind_program(&entry->step);
+    drop_handovers(entry);
+    trainer->computed = false;
+    if (entry->step.session) {
+        const enum cm_status status = run_program(trainer, &entry->step, in, scalars, err);
+
+        if (status)
+            return give_up(trainer, k, status, err);
+    }
     trainer->computed = true;
     return CM_OK;
 }
 
-/* in, the batch, is for a failure to name; the caller of a half has it no more. */
+/* The second half. in, the batch, is for a failure to name; the caller of a half has it no more. */
 static enum cm_status apply(struct cm_trainer *trainer, const struct cm_tensor *const *in,
                             struct cm_trainer_scalar *scalars, struct cm_error *err)
 {
-    struct cm_training_entry *entry = &trainer->entries[0];
+    const size_t k = trainer->next;
+    struct cm_training_entry *entry = &trainer->entries[k];
 
-    CM_TRY(check_split(trainer, err));
     if (!trainer->computed)
         return cm_fail(err, CM_BAD_ARGUMENT,
                        "there are no gradients to apply: none have been "
                        "computed since the last update");
-    const enum cm_status status = run_program(trainer, &entry->update, in, scalars, err);
-    if (status)
-        return give_up(trainer, 0, status, err);
+    if (entry->update.session) {
+        const enum cm_status status = run_program(trainer, &entry->update, in, scalars, err);
+
+        if (status)
+            return give_up(trainer, k, status, err);
+    }
     look_ahead(trainer, &entry->step);
     look_ahead(trainer, &entry->update);
-    drop_handovers(trainer);
-    commit(trainer);
-    trainer->steps++;
+    drop_handovers(entry);
+    trainer->computed = false;
+    trainer->next = (k + 1) % trainer->n_entries;
+    if (trainer->next == 0) {
+        commit(trainer);
+        trainer->steps++;
+    }
     return CM_OK;
+}
+
+enum cm_status cm_trainer_compute(struct cm_trainer *trainer, const struct cm_tensor *const *in,
+                                  struct cm_trainer_scalar *scalars, struct cm_error *err)
+{
+    CM_TRY(check_split(trainer, err));
+    return compute(trainer, in, scalars, err);
 }
 
 enum cm_status cm_trainer_apply(struct cm_trainer *trainer, struct cm_trainer_scalar *scalars,
                                 struct cm_error *err)
 {
+    CM_TRY(check_split(trainer, err));
     return apply(trainer, NULL, scalars, err);
+}
+
+size_t cm_trainer_entry_count(const struct cm_trainer *trainer)
+{
+    return trainer->n_entries;
+}
+
+size_t cm_trainer_next_entry(const struct cm_trainer *trainer)
+{
+    return trainer->next;
 }
 
 bool cm_trainer_is_computed(const struct cm_trainer *trainer)
 {
-    return trainer->computed;
+    return trainer->computed || trainer->next;
 }
 
 /* What was updated in place was computed of finite numbers and is not finite itself. */
@@ -510,15 +548,19 @@ static enum cm_status say_diverged(const struct cm_trainer *trainer, struct cm_e
     return cm_fail(err, CM_BAD_MODEL,
                    "step %llu: training diverged: the update made '%.*s' not finite; the state is "
                    "the one after this step",
-                   (unsigned long long)trainer->steps, CM_STR_FMT(trainer->names[i].name));
+                   (unsigned long long)trainer->steps, CM_STR_FMT(trainer->variables[i].name));
 }
 
 enum cm_status cm_trainer_step(struct cm_trainer *trainer, const struct cm_tensor *const *in,
                                struct cm_trainer_scalar *scalars, struct cm_error *err)
 {
     if (trainer->options.split) {
-        CM_TRY(cm_trainer_compute(trainer, in, scalars, err));
-        return apply(trainer, in, scalars, err);
+        undo(trainer);
+        for (size_t k = 0; k < trainer->n_entries; k++) {
+            CM_TRY(compute(trainer, in, scalars, err));
+            CM_TRY(apply(trainer, in, scalars, err));
+        }
+        return CM_OK;
     }
     for (size_t k = 0; k < trainer->n_entries; k++) {
         const enum cm_status status = step_entry(trainer, k, in, scalars, err);
@@ -547,7 +589,7 @@ static enum cm_status check_initial(const struct cm_trainer *trainer,
             return cm_fail(err, CM_BAD_MODEL, "'%.*s' is %s, but '%.*s' is %s",
                            CM_STR_FMT(program->outputs[binding->output]),
                            cm_shape_print(&from->shape, given, sizeof given),
-                           CM_STR_FMT(trainer->names[binding->variable].name),
+                           CM_STR_FMT(trainer->variables[binding->variable].name),
                            cm_shape_print(&to->shape, wanted, sizeof wanted));
         if (trainer->options.check_finite && !cm_tensor_is_finite(from))
             return cm_fail(err, CM_BAD_MODEL, "'%.*s' is not finite",

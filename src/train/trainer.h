@@ -42,7 +42,7 @@ enum cm_status cm_trainer_new(struct cm_arena *arena, struct cm_model_file *file
                               struct cm_error *err) CM_MUST_CHECK;
 void cm_trainer_free(struct cm_trainer *trainer);
 
-/* What a step must be fed: inputs of the combined graphs that no initializer covers. */
+/* What a step must be fed: inputs of the graphs that no initializer covers. */
 struct cm_trainer_input {
     struct cm_str name;
     const struct cm_type *type;
@@ -91,15 +91,22 @@ enum cm_status cm_trainer_step(struct cm_trainer *trainer, const struct cm_tenso
                                struct cm_trainer_scalar *scalars,
                                struct cm_error *err) CM_MUST_CHECK;
 
-/* The halves of a step that is split. The first computes the loss and the gradients, and whatever
- * else does not follow from them; no variable changes. The second computes the update from the
- * gradients as they are then and commits. scalars may be NULL; each half fills those that it
- * computes. The first again instead of the second begins anew. */
+/* The halves of a step that is split, entry by entry: compute and apply, as many times as there are
+ * entries. The first half of an entry computes the loss and the gradients, and whatever else does
+ * not follow from them; no variable changes. The second computes the update from the gradients as
+ * they are then; the entry after it sees what it wrote, and after the last one the step is
+ * committed. scalars may be NULL; each half fills those that it computes. The first again instead
+ * of the second begins the entry anew; a failure gives the whole step up. An entry without
+ * gradients has nothing left for its second half to compute. */
+size_t cm_trainer_entry_count(const struct cm_trainer *trainer);
+/* The entry that is computed next, or is computed and not applied yet. */
+size_t cm_trainer_next_entry(const struct cm_trainer *trainer);
 enum cm_status cm_trainer_compute(struct cm_trainer *trainer, const struct cm_tensor *const *in,
                                   struct cm_trainer_scalar *scalars,
                                   struct cm_error *err) CM_MUST_CHECK;
 enum cm_status cm_trainer_apply(struct cm_trainer *trainer, struct cm_trainer_scalar *scalars,
                                 struct cm_error *err) CM_MUST_CHECK;
+/* Is a step under way: an entry computed and not applied, or applied and not the last? */
 bool cm_trainer_is_computed(const struct cm_trainer *trainer);
 
 /* Parameters: the variables that Gradient nodes of the training differentiate by; without such a
@@ -112,8 +119,10 @@ struct cm_trainer_parameter {
 size_t cm_trainer_parameter_count(const struct cm_trainer *trainer);
 struct cm_trainer_parameter cm_trainer_parameter(const struct cm_trainer *trainer, size_t i);
 size_t cm_trainer_parameter_bytes(const struct cm_trainer *trainer);
-/* size must be cm_trainer_parameter_bytes. Gradients are there after cm_trainer_compute, until
- * cm_trainer_apply has used them. */
+/* size must be cm_trainer_parameter_bytes. Parameters are as the next entry will see them.
+ * Gradients are there after cm_trainer_compute, until cm_trainer_apply has used them: those of the
+ * entry at hand, 0 for what it does not differentiate by, and what is set there counts for nothing.
+ */
 enum cm_status cm_trainer_read_parameters(const struct cm_trainer *trainer, void *values,
                                           size_t size, struct cm_error *err) CM_MUST_CHECK;
 enum cm_status cm_trainer_set_parameters(struct cm_trainer *trainer, const void *values,

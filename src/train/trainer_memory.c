@@ -58,14 +58,13 @@ static enum cm_status add_program(struct cm_trainer *trainer, struct cm_program 
 }
 
 /* Shapes of what the first half will hand over, as far as they are known by now. */
-static bool suppose_handovers(struct cm_trainer *trainer)
+static bool suppose_handovers(struct cm_training_entry *entry)
 {
-    const struct cm_program *first = &trainer->entries[0].step;
     bool all = true;
 
-    for (size_t h = 0; h < trainer->handovers.count; h++) {
-        struct cm_handover *handover = &trainer->handovers.items[h];
-        const struct cm_type *type = first->types[handover->output];
+    for (size_t h = 0; h < entry->handovers.count; h++) {
+        struct cm_handover *handover = &entry->handovers.items[h];
+        const struct cm_type *type = entry->step.types[handover->output];
         struct cm_shape shape;
 
         if (handover->memory.buffer)
@@ -79,27 +78,38 @@ static bool suppose_handovers(struct cm_trainer *trainer)
     return all;
 }
 
-/* The second half, and the gradients between the two. */
-static enum cm_status add_update(struct cm_trainer *trainer, const struct cm_tensor *const *in,
-                                 struct cm_trainer_memory *out, struct cm_error *err)
+/* The second half of an entry, and the gradients between the two. */
+static enum cm_status add_update(struct cm_trainer *trainer, size_t k,
+                                 const struct cm_tensor *const *in, struct cm_trainer_memory *out,
+                                 struct cm_error *err)
 {
+    struct cm_training_entry *entry = &trainer->entries[k];
+    const bool computed = trainer->computed && trainer->next == k;
     enum cm_status status = CM_OK;
 
-    for (size_t h = 0; h < trainer->handovers.count; h++) {
-        const size_t bytes = cm_tensor_bytes(&trainer->handovers.items[h].memory);
+    for (size_t h = 0; h < entry->handovers.count; h++) {
+        const size_t bytes = cm_tensor_bytes(&entry->handovers.items[h].memory);
 
-        if (!trainer->handovers.items[h].memory.buffer)
+        if (!entry->handovers.items[h].memory.buffer)
             continue;
         CM_TRY(add_bytes(&out->gradients, bytes, err));
         CM_TRY(add_bytes(&out->work, bytes, err));
     }
-    if (trainer->computed || suppose_handovers(trainer))
-        status = add_program(trainer, &trainer->entries[0].update, in, out, err);
+    if (computed || suppose_handovers(entry))
+        status = add_program(trainer, &entry->update, in, out, err);
     else
         out->late++;
-    for (size_t h = 0; !trainer->computed && h < trainer->handovers.count; h++)
-        trainer->handovers.items[h].value = (struct cm_datum){0};
+    for (size_t h = 0; !computed && h < entry->handovers.count; h++)
+        entry->handovers.items[h].value = (struct cm_datum){0};
     return status;
+}
+
+static enum cm_status add_entry(struct cm_trainer *trainer, size_t k,
+                                const struct cm_tensor *const *in, struct cm_trainer_memory *out,
+                                struct cm_error *err)
+{
+    CM_TRY(add_program(trainer, &trainer->entries[k].step, in, out, err));
+    return trainer->options.split ? add_update(trainer, k, in, out, err) : CM_OK;
 }
 
 enum cm_status cm_trainer_memory(struct cm_trainer *trainer, const struct cm_tensor *const *in,
@@ -109,7 +119,8 @@ enum cm_status cm_trainer_memory(struct cm_trainer *trainer, const struct cm_ten
     for (size_t i = 0; i < trainer->n_variables; i++) {
         const size_t bytes = cm_tensor_bytes(&trainer->variables[i].now);
 
-        CM_TRY(add_bytes(trainer->names[i].entry < 0 ? &out->weights : &out->state, bytes, err));
+        CM_TRY(
+            add_bytes(trainer->variables[i].entry < 0 ? &out->weights : &out->state, bytes, err));
         if (trainer->variables[i].next.data)
             CM_TRY(add_bytes(&out->updates, bytes, err));
     }
@@ -117,7 +128,6 @@ enum cm_status cm_trainer_memory(struct cm_trainer *trainer, const struct cm_ten
         if (in[i])
             CM_TRY(add_bytes(&out->batch, cm_tensor_bytes(in[i]), err));
     for (size_t k = 0; k < trainer->n_entries; k++)
-        CM_TRY(cm_error_context(err, add_program(trainer, &trainer->entries[k].step, in, out, err),
-                                "training_info[%zu]", k));
-    return trainer->options.split ? add_update(trainer, in, out, err) : CM_OK;
+        CM_TRY(cm_error_context(err, add_entry(trainer, k, in, out, err), "training_info[%zu]", k));
+    return CM_OK;
 }

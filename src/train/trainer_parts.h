@@ -6,18 +6,21 @@
 #include "base/map.h"
 #include "exec/session.h"
 #include "graph/obstacles.h"
-#include "train/combine.h"
 #include "train/trainer.h"
+#include "train/training_graph.h"
 
 enum { CM_NO_SCALAR = -1 };
 
 /* A state variable. Where steps do not update it in place it has two buffers: entries of a step
  * read what `seen` points at; a step that went well swaps them. */
 struct cm_variable {
+    struct cm_str name;
+    int64_t entry;                 /* whose algorithm declares it; -1: the inference graph */
     struct cm_tensor_proto *proto; /* in the file, with the value it was opened with */
     struct cm_tensor now, next;    /* next: empty while nobody needs it */
     const struct cm_tensor *seen;
     bool initialized, updated; /* by a binding */
+    size_t offset;             /* of a parameter: its place in flat memory */
 };
 
 /* Where an input of a program comes from. */
@@ -39,7 +42,9 @@ struct cm_program_binding {
 
 /* A graph made ready to run, and what its inputs and outputs stand for. */
 struct cm_program {
-    const char *place; /* "training_info[0]" */
+    const char *place;               /* "training_info[0]" */
+    struct cm_training_entry *entry; /* of a half of a step: what one leaves for the other is
+                                        there; else NULL */
     struct cm_graph *graph;
     struct cm_session *session; /* NULL: there is nothing to run */
     bool ran;                   /* in the step under way */
@@ -54,7 +59,6 @@ struct cm_program {
     struct cm_datum *in; /* filled before a run */
     const struct cm_datum **feeds;
     struct cm_datum *out;
-    struct cm_obstacles *found; /* why it could not be made, node by node */
 };
 
 /* A scalar output: of which program, which output there, and memory for it. */
@@ -69,16 +73,11 @@ struct cm_scalar_slot {
 /* What the first half of a step leaves for the second: a gradient, in memory of its own, or
  * something else that both need. */
 struct cm_handover {
-    struct cm_str name;
+    cm_value source;         /* in the entry's graph */
+    size_t variable;         /* whose gradient it is; SIZE_MAX: of none */
     size_t output;           /* of the first half */
     struct cm_datum value;   /* kind NONE: nothing is there yet */
     struct cm_tensor memory; /* a gradient's; data NULL: it comes as it comes */
-};
-
-/* A parameter: a variable that the training differentiates by, and its place in flat memory. */
-struct cm_parameter_slot {
-    size_t variable, offset;
-    size_t handover; /* of its gradient; SIZE_MAX: steps are not split */
 };
 
 /* An input that a loss reads as class numbers. */
@@ -90,15 +89,20 @@ struct cm_label_rule {
 };
 
 struct cm_training_entry {
+    struct cm_graph *graph;     /* imported once; programs are copies of parts of it */
+    struct cm_obstacles *found; /* what of it could not be built */
     struct cm_program step, initialization;
     struct cm_program update; /* the second half of a step that is split; else it has no session */
+    struct {
+        struct cm_handover *items;
+        size_t count, capacity;
+    } handovers; /* from the first half to the second */
 };
 
 struct cm_trainer {
     struct cm_arena *arena;
     struct cm_model_file *file;
     struct cm_trainer_options options;
-    struct cm_combine_variable *names; /* beside variables */
     struct cm_variable *variables;
     size_t n_variables;
     struct cm_map by_name;
@@ -118,15 +122,12 @@ struct cm_trainer {
         size_t count, capacity;
     } labels;
     struct {
-        struct cm_handover *items;
-        size_t count, capacity;
-    } handovers;
-    struct {
-        struct cm_parameter_slot *items;
+        size_t *items; /* variables that the training differentiates by */
         size_t count, capacity;
     } parameters;
     size_t parameter_bytes;
-    bool computed; /* the first half of a step is done, the second is not */
+    size_t next;   /* of steps that are split: the entry that is computed or applied next */
+    bool computed; /* its first half is done, its second is not */
     int loss;
     uint64_t steps;
     const atomic_bool *cancel;
@@ -149,17 +150,19 @@ struct cm_blockers {
 };
 void cm_block(struct cm_blockers *blockers, enum cm_status status, const char *format, ...)
     CM_PRINTF(3, 4);
-/* All that kept a program from being made. */
-void cm_block_program(struct cm_blockers *blockers, const struct cm_program *program,
-                      enum cm_status status, const struct cm_error *err);
 enum cm_status cm_blockers_tell(const struct cm_blockers *blockers, const char *what,
                                 struct cm_error *err) CM_MUST_CHECK;
 
-/* Imports a combined graph, expands its gradients and compiles it. Inputs that are no variables are
- * added to the trainer's, or when own is set are given to it instead. number makes its random
- * numbers its own. */
+/* Imports the graph of entry k, if that is not done yet: its functions are expanded, so that every
+ * Gradient node and every operator that trains otherwise is in it. */
+enum cm_status cm_trainer_import(struct cm_trainer *trainer, size_t k,
+                                 struct cm_error *err) CM_MUST_CHECK;
+
+/* Copies a part of a graph, expands its gradients and compiles it. Inputs that are no variables are
+ * added to the trainer's, or when own is set are given to it instead. What is given are the
+ * handovers of program->entry. number makes its random numbers its own. */
 enum cm_status cm_program_make(struct cm_trainer *trainer, struct cm_program *program,
-                               const struct cm_combined *combined, uint64_t number,
+                               const struct cm_cut *cut, uint64_t number,
                                struct cm_trainer_input **own, struct cm_error *err) CM_MUST_CHECK;
 void cm_program_release(struct cm_program *program);
 
@@ -192,26 +195,13 @@ enum cm_status cm_program_measure(struct cm_trainer *trainer, struct cm_program 
                                   const struct cm_tensor *const *in, struct cm_session_memory *out,
                                   struct cm_error *err) CM_MUST_CHECK;
 
-/* Outputs of a program: each name once. */
-struct cm_wishes {
-    struct cm_arena *arena;
-    struct cm_map places;
-    struct {
-        struct cm_str *items;
-        size_t count, capacity;
-    } names;
-};
-size_t cm_wish(struct cm_wishes *wishes, struct cm_str name);
-
-/* split.c: the step of entry k in two halves, first and second, for outputs that bindings of
- * program->bindings number in wishes. Says in blockers why not. */
-void cm_split_step(struct cm_trainer *trainer, size_t k, struct cm_combine *what,
-                   const struct cm_wishes *wishes, struct cm_blockers *blockers);
-/* The derivative of whom a Gradient node's output is, if that is a variable at the point where it
- * stands; SIZE_MAX: of none. */
-size_t cm_gradient_variable(const struct cm_trainer *trainer, const struct cm_node_proto *node,
-                            size_t output);
-bool cm_node_is_gradient(const struct cm_node_proto *node);
+/* split.c: the step of entry k in two halves, first and second, for these values, which bindings of
+ * the step number. Says in blockers why not. An entry without gradients is all first half. */
+void cm_split_step(struct cm_trainer *trainer, size_t k, const cm_value *values, size_t n_values,
+                   struct cm_blockers *blockers);
+/* The variable that an output of a Gradient node is the derivative by, at the point where it
+ * stands; SIZE_MAX: none. */
+size_t cm_gradient_variable(const struct cm_trainer *trainer, const struct cm_node *node, int o);
 /* parameters.c: once everything else is known. */
 void cm_trainer_list_parameters(struct cm_trainer *trainer);
 

@@ -39,19 +39,6 @@ void cm_block(struct cm_blockers *blockers, enum cm_status status, const char *f
     }
 }
 
-void cm_block_program(struct cm_blockers *blockers, const struct cm_program *program,
-                      enum cm_status status, const struct cm_error *err)
-{
-    const struct cm_obstacles *found = program->found;
-
-    for (size_t i = 0; i < found->count; i++)
-        cm_block(blockers, found->items[i].status, "%s: %s%s%s", program->place,
-                 found->items[i].place.data, found->items[i].place.size ? ": " : "",
-                 found->items[i].reason.data);
-    if (!found->count)
-        cm_block(blockers, status, "%s: %s", program->place, err->text);
-}
-
 enum cm_status cm_blockers_tell(const struct cm_blockers *blockers, const char *what,
                                 struct cm_error *err)
 {
@@ -75,6 +62,15 @@ struct plan {
     struct cm_map outputs; /* of the inference graph */
 };
 
+/* The graph that an entry has, or an empty one. */
+static const struct cm_graph_proto *algorithm_of(const struct plan *p, size_t k)
+{
+    static const struct cm_graph_proto nothing;
+    const struct cm_graph_proto *algorithm = p->model->training_info.items[k].algorithm;
+
+    return algorithm ? algorithm : &nothing;
+}
+
 /* ---- variables ---- */
 
 static void add_variables(struct plan *p, struct cm_graph_proto *graph, int64_t entry)
@@ -94,9 +90,8 @@ static void add_variables(struct plan *p, struct cm_graph_proto *graph, int64_t 
             continue;
         }
         *index = trainer->n_variables;
-        trainer->names[trainer->n_variables] =
-            (struct cm_combine_variable){proto->name, entry, proto};
-        trainer->variables[trainer->n_variables++].proto = proto;
+        trainer->variables[trainer->n_variables++] =
+            (struct cm_variable){.name = proto->name, .entry = entry, .proto = proto};
     }
 }
 
@@ -105,7 +100,7 @@ static size_t count_initializers(const struct plan *p)
     size_t count = p->model->graph->initializer.count;
 
     for (size_t k = 0; k < p->model->training_info.count; k++)
-        count += cm_training_algorithm(&p->model->training_info.items[k])->initializer.count;
+        count += algorithm_of(p, k)->initializer.count;
     return count;
 }
 
@@ -124,7 +119,6 @@ static void find_variables(struct plan *p)
         list_keys(p, &p->model->training_info.items[k].initialization_binding);
         list_keys(p, &p->model->training_info.items[k].update_binding);
     }
-    trainer->names = CM_NEW_ARRAY(trainer->arena, struct cm_combine_variable, room);
     trainer->variables = CM_NEW_ARRAY(trainer->arena, struct cm_variable, room);
     add_variables(p, p->model->graph, -1);
     for (size_t k = 0; k < p->model->training_info.count; k++)
@@ -196,7 +190,7 @@ static enum cm_status load_variable(struct cm_trainer *trainer, struct cm_variab
 static bool find_key(struct plan *p, size_t k, const char *field, struct cm_str key, size_t *out)
 {
     const uint64_t *index = cm_map_find(&p->trainer->by_name, key);
-    const int64_t owner = index ? p->trainer->names[*index].entry : -1;
+    const int64_t owner = index ? p->trainer->variables[*index].entry : -1;
 
     if (!index)
         cm_block(p->blockers, CM_BAD_MODEL, "training_info[%zu].%s: '%.*s' is no initializer", k,
@@ -212,18 +206,6 @@ static bool find_key(struct plan *p, size_t k, const char *field, struct cm_str 
     return false;
 }
 
-size_t cm_wish(struct cm_wishes *w, struct cm_str name)
-{
-    bool added;
-    uint64_t *place = cm_map_insert(&w->places, w->arena, name, &added);
-
-    if (added) {
-        *place = w->names.count;
-        *CM_PUSH(w->arena, &w->names) = name;
-    }
-    return *place;
-}
-
 static void map_outputs(struct cm_arena *arena, struct cm_map *out,
                         const struct cm_graph_proto *graph)
 {
@@ -231,14 +213,15 @@ static void map_outputs(struct cm_arena *arena, struct cm_map *out,
         cm_map_insert(out, arena, graph->output.items[i].name, NULL);
 }
 
-static void bind_updates(struct plan *p, size_t k, struct cm_program *program, struct cm_wishes *w)
+static void bind_updates(struct plan *p, size_t k, struct cm_program *program,
+                         struct cm_name_list *w)
 {
     struct cm_arena *arena = p->trainer->arena;
     const struct cm_training_proto *entry = &p->model->training_info.items[k];
     const struct cm_entries *bindings = &entry->update_binding;
     struct cm_map outputs = {0};
 
-    map_outputs(arena, &outputs, cm_training_algorithm(entry));
+    map_outputs(arena, &outputs, algorithm_of(p, k));
     program->bindings = CM_NEW_ARRAY(arena, struct cm_program_binding, bindings->count);
     for (size_t i = 0; i < bindings->count; i++) {
         const struct cm_str key = bindings->items[i].key, value = bindings->items[i].value;
@@ -261,12 +244,12 @@ static void bind_updates(struct plan *p, size_t k, struct cm_program *program, s
         }
         p->trainer->variables[variable].updated = true;
         program->bindings[program->n_bindings++] =
-            (struct cm_program_binding){.variable = variable, .output = cm_wish(w, value)};
+            (struct cm_program_binding){.variable = variable, .output = cm_name_list_add(w, value)};
     }
 }
 
 static void bind_initialization(struct plan *p, size_t k, struct cm_program *program,
-                                struct cm_wishes *w)
+                                struct cm_name_list *w)
 {
     struct cm_arena *arena = p->trainer->arena;
     const struct cm_training_proto *entry = &p->model->training_info.items[k];
@@ -300,7 +283,7 @@ static void bind_initialization(struct plan *p, size_t k, struct cm_program *pro
         }
         p->trainer->variables[variable].initialized = true;
         program->bindings[program->n_bindings++] =
-            (struct cm_program_binding){.variable = variable, .output = cm_wish(w, value)};
+            (struct cm_program_binding){.variable = variable, .output = cm_name_list_add(w, value)};
     }
 }
 
@@ -319,7 +302,7 @@ static void check_types(struct plan *p, const struct cm_program *program)
             cm_block(p->blockers, CM_BAD_MODEL, "%s: '%.*s' is %s, but '%.*s' is %s",
                      program->place, CM_STR_FMT(program->outputs[binding->output]),
                      cm_type_print(arena, cm_module_symbols(program->graph->module), type).data,
-                     CM_STR_FMT(trainer->names[binding->variable].name),
+                     CM_STR_FMT(trainer->variables[binding->variable].name),
                      cm_type_print(arena, cm_module_symbols(program->graph->module),
                                    cm_type_of_tensor(arena, variable))
                          .data);
@@ -362,14 +345,14 @@ static void add_scalars_of(struct cm_trainer *trainer, size_t k, const struct cm
 
 /* What is bound is state: nobody wants to read a counter among the metrics. A gradient that the
  * algorithm outputs is one of both halves. */
-static void add_scalars(struct cm_trainer *trainer, size_t k)
+static void add_scalars(struct plan *p, size_t k)
 {
-    const struct cm_training_proto *entry = &trainer->file->model.training_info.items[k];
+    struct cm_trainer *trainer = p->trainer;
     const struct cm_program *const halves[] = {&trainer->entries[k].step,
                                                &trainer->entries[k].update};
     struct cm_map own = {0}, taken = {0};
 
-    map_outputs(trainer->arena, &own, cm_training_algorithm(entry));
+    map_outputs(trainer->arena, &own, algorithm_of(p, k));
     for (size_t h = 0; h < 2; h++)
         for (size_t i = 0; halves[h]->n_outputs && i < halves[h]->n_bindings; i++)
             cm_map_insert(&taken, trainer->arena, halves[h]->outputs[halves[h]->bindings[i].output],
@@ -392,7 +375,7 @@ static bool calls_graph(const struct cm_graph_proto *algorithm)
 
 /* Scalars are logged and what is bound is stored; other outputs of an algorithm, large ones as a
  * rule, nobody would look at. */
-static void wish_scalars(struct cm_wishes *w, const struct cm_graph_proto *algorithm)
+static void list_scalars(struct cm_name_list *w, const struct cm_graph_proto *algorithm)
 {
     for (size_t i = 0; i < algorithm->output.count; i++) {
         const struct cm_value_info_proto *output = &algorithm->output.items[i];
@@ -403,7 +386,7 @@ static void wish_scalars(struct cm_wishes *w, const struct cm_graph_proto *algor
             large = large || !cm_msg_has(&type->shape->dim.items[d].msg, CM_DIM_VALUE) ||
                     type->shape->dim.items[d].dim_value != 1;
         if (!large && output->name.size)
-            cm_wish(w, output->name);
+            cm_name_list_add(w, output->name);
     }
 }
 
@@ -427,51 +410,87 @@ static void check_names(struct plan *p, size_t k, const struct cm_graph_proto *a
                      k, CM_STR_FMT(algorithm->input.items[i].name));
 }
 
-static void make_program(struct plan *p, struct cm_program *program, struct cm_combine *what,
-                         const struct cm_wishes *w, bool initialization)
+/* The values that a program gives; else all that could not be built is told, once. */
+static cm_value *find_outputs(struct plan *p, const char *place, const struct cm_graph *graph,
+                              const struct cm_obstacles *found, const struct cm_name_list *w)
 {
-    struct cm_combined combined;
+    cm_value *values = CM_NEW_ARRAY(p->trainer->arena, cm_value, w->names.count);
     struct cm_error err = {0};
+    const enum cm_status status =
+        cm_training_find(graph, found, w->names.items, w->names.count, values, &err);
 
-    what->outputs = w->names.items;
-    what->n_outputs = w->names.count;
-    if (initialization)
-        cm_combine_initialization(what, &combined);
-    else
-        cm_combine_step(what, &combined);
-    const enum cm_status status = cm_program_make(p->trainer, program, &combined,
-                                                  2 * what->entry + initialization, NULL, &err);
+    for (size_t i = 0; status && i < found->count; i++)
+        cm_block(p->blockers, found->items[i].status, "%s: %s%s%s", place,
+                 found->items[i].place.data, found->items[i].place.size ? ": " : "",
+                 found->items[i].reason.data);
+    if (status && !found->count)
+        cm_block(p->blockers, status, "%s: %s", place, err.text);
+    return status ? NULL : values;
+}
+
+static void make_program(struct plan *p, struct cm_program *program, const struct cm_graph *graph,
+                         const cm_value *values, size_t n_values, uint64_t number)
+{
+    const struct cm_cut cut = {.graph = graph, .outputs = values, .n_outputs = n_values};
+    struct cm_error err = {0};
+    const enum cm_status status = cm_program_make(p->trainer, program, &cut, number, NULL, &err);
+
     if (status)
-        cm_block_program(p->blockers, program, status, &err);
+        cm_block(p->blockers, status, "%s: %s", program->place, err.text);
     else
         check_types(p, program);
 }
 
-static void split_step(struct plan *p, size_t k, struct cm_combine *what, const struct cm_wishes *w)
+static void plan_step(struct plan *p, size_t k, const struct cm_name_list *w)
 {
-    const struct cm_training_entry *entry = &p->trainer->entries[k];
+    struct cm_training_entry *entry = &p->trainer->entries[k];
+    const size_t known = p->blockers->count;
+    const cm_value *values = find_outputs(p, entry->step.place, entry->graph, entry->found, w);
 
-    cm_split_step(p->trainer, k, what, w, p->blockers);
-    what->given = NULL;
-    what->n_given = 0;
-    if (!entry->update.session)
-        return; /* and why not was said */
+    if (!values)
+        return;
+    if (!p->trainer->options.split) {
+        make_program(p, &entry->step, entry->graph, values, w->names.count, 2 * k);
+        return;
+    }
+    cm_split_step(p->trainer, k, values, w->names.count, p->blockers);
+    if (p->blockers->count > known)
+        return;
     check_types(p, &entry->step);
-    check_types(p, &entry->update);
+    if (entry->update.session)
+        check_types(p, &entry->update);
+}
+
+static void plan_initialization(struct plan *p, size_t k, const struct cm_name_list *w)
+{
+    struct cm_trainer *trainer = p->trainer;
+    struct cm_training_entry *entry = &trainer->entries[k];
+    struct cm_obstacles found = {.arena = trainer->arena};
+    const struct cm_training_source source = {.module = entry->graph->module,
+                                              .model = p->model,
+                                              .entry = k,
+                                              .variables = &trainer->by_name,
+                                              .obstacles = &found};
+    const char *place = entry->initialization.place;
+    struct cm_graph *graph;
+    struct cm_error err = {0};
+
+    if (cm_training_import_initialization(&source, &graph, &err)) {
+        cm_block(p->blockers, err.status, "%s: %s", place, err.text);
+        return;
+    }
+    const cm_value *values = find_outputs(p, place, graph, &found, w);
+    if (values)
+        make_program(p, &entry->initialization, graph, values, w->names.count, 2 * k + 1);
 }
 
 static void plan_entry(struct plan *p, size_t k)
 {
     struct cm_trainer *trainer = p->trainer;
     struct cm_training_entry *entry = &trainer->entries[k];
-    const struct cm_graph_proto *algorithm =
-        cm_training_algorithm(&p->model->training_info.items[k]);
-    struct cm_combine what = {.arena = trainer->arena,
-                              .model = p->model,
-                              .entry = k,
-                              .variables = trainer->names,
-                              .n_variables = trainer->n_variables};
-    struct cm_wishes step = {.arena = trainer->arena}, first = {.arena = trainer->arena};
+    const struct cm_graph_proto *algorithm = algorithm_of(p, k);
+    struct cm_name_list step = {.arena = trainer->arena}, first = {.arena = trainer->arena};
+    struct cm_error err = {0};
 
     entry->step.place = cm_arena_printf(trainer->arena, "training_info[%zu].algorithm", k).data;
     entry->initialization.place =
@@ -486,13 +505,32 @@ static void plan_entry(struct plan *p, size_t k)
     check_names(p, k, algorithm);
     bind_updates(p, k, &entry->step, &step);
     bind_initialization(p, k, &entry->initialization, &first);
-    wish_scalars(&step, algorithm);
-    if (step.names.count && trainer->options.split)
-        split_step(p, k, &what, &step);
-    else if (step.names.count)
-        make_program(p, &entry->step, &what, &step, false);
+    list_scalars(&step, algorithm);
+    if (!step.names.count && !first.names.count)
+        return;
+    if (cm_trainer_import(trainer, k, &err)) {
+        cm_block(p->blockers, err.status, "%s: %s", entry->step.place, err.text);
+        return;
+    }
+    if (step.names.count)
+        plan_step(p, k, &step);
     if (first.names.count)
-        make_program(p, &entry->initialization, &what, &first, true);
+        plan_initialization(p, k, &first);
+}
+
+/* A step that is split hands gradients out. */
+static void check_gradients(struct plan *p)
+{
+    const struct cm_trainer *trainer = p->trainer;
+    size_t gradients = 0;
+
+    for (size_t k = 0; k < trainer->n_entries; k++)
+        gradients += trainer->entries[k].handovers.count;
+    if (trainer->options.split && !gradients && !p->blockers->count)
+        cm_block(p->blockers, CM_UNSUPPORTED,
+                 "%s: no Gradient node in it differentiates by a variable that it updates, so "
+                 "there are no gradients to give out",
+                 trainer->entries[0].step.place);
 }
 
 enum cm_status cm_trainer_plan(struct cm_trainer *trainer, struct cm_error *err)
@@ -515,11 +553,12 @@ enum cm_status cm_trainer_plan(struct cm_trainer *trainer, struct cm_error *err)
     trainer->entries = CM_NEW_ARRAY(trainer->arena, struct cm_training_entry, trainer->n_entries);
     for (size_t k = 0; k < trainer->n_entries; k++)
         plan_entry(&p, k);
+    check_gradients(&p);
     CM_TRY(cm_blockers_tell(p.blockers, "the model cannot be trained", err));
     for (size_t k = 0; k < trainer->n_entries; k++) {
         CM_TRY(widen_variables(trainer, &trainer->entries[k].step, err));
         CM_TRY(widen_variables(trainer, &trainer->entries[k].update, err));
-        add_scalars(trainer, k);
+        add_scalars(&p, k);
     }
     cm_trainer_list_parameters(trainer);
     return CM_OK;

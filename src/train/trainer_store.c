@@ -69,37 +69,47 @@ enum cm_status cm_trainer_save(struct cm_trainer *trainer, struct cm_arena *scra
 
 /* ---- random state ---- */
 
-/* Per entry: 8 bytes of length, then what the session gave; at the end what the second half of a
- * step has, as a rule nothing. Initialization is not part of it: it runs before the first step. */
+/* The session that part i is of: those of steps, or of their halves. NULL: it has nothing to run.
+ */
+static struct cm_session *session_of(const struct cm_trainer *trainer, size_t i)
+{
+    const size_t k = i % trainer->n_entries;
+
+    return i < trainer->n_entries ? trainer->entries[k].step.session
+                                  : trainer->entries[k].update.session;
+}
+
+static size_t count_parts(const struct cm_trainer *trainer)
+{
+    return trainer->n_entries * (trainer->options.split ? 2 : 1);
+}
+
+/* Per session: 8 bytes of length, then what it gave. Initialization is not part of it: it runs
+ * before the first step. */
 enum cm_status cm_trainer_random(const struct cm_trainer *trainer, struct cm_arena *arena,
                                  struct cm_str *out, struct cm_error *err)
 {
-    struct cm_str *parts = CM_NEW_ARRAY(arena, struct cm_str, trainer->n_entries);
+    const size_t n_parts = count_parts(trainer);
+    struct cm_str *parts = CM_NEW_ARRAY(arena, struct cm_str, n_parts);
     size_t size = 0, at = 0;
 
-    for (size_t k = 0; k < trainer->n_entries; k++) {
-        struct cm_session *session = trainer->entries[k].step.session;
+    for (size_t i = 0; i < n_parts; i++) {
+        struct cm_session *session = session_of(trainer, i);
 
         if (session)
-            CM_TRY(cm_session_random(session, arena, &parts[k], err));
-        size += sizeof(uint64_t) + parts[k].size;
+            CM_TRY(cm_session_random(session, arena, &parts[i], err));
+        size += sizeof(uint64_t) + parts[i].size;
     }
-    struct cm_str half = CM_STR_NONE;
-    if (trainer->options.split)
-        CM_TRY(cm_session_random(trainer->entries[0].update.session, arena, &half, err));
-    size += half.size;
     char *bytes = cm_arena_alloc(arena, size);
-    for (size_t k = 0; k < trainer->n_entries; k++) {
-        const uint64_t length = parts[k].size;
+    for (size_t i = 0; i < n_parts; i++) {
+        const uint64_t length = parts[i].size;
 
         memcpy(bytes + at, &length, sizeof length);
         at += sizeof length;
         if (length)
-            memcpy(bytes + at, parts[k].data, length);
-        at += parts[k].size;
+            memcpy(bytes + at, parts[i].data, length);
+        at += parts[i].size;
     }
-    if (half.size)
-        memcpy(bytes + at, half.data, half.size);
     *out = (struct cm_str){bytes, size};
     return CM_OK;
 }
@@ -124,18 +134,14 @@ static enum cm_status set_parts(struct cm_trainer *trainer, struct cm_str bytes,
 {
     size_t at = 0;
 
-    for (size_t k = 0; k < trainer->n_entries; k++) {
-        struct cm_session *session = trainer->entries[k].step.session;
+    for (size_t i = 0; i < count_parts(trainer); i++) {
+        struct cm_session *session = session_of(trainer, i);
         struct cm_str part;
 
         if (!next_part(bytes, &at, &part) || (!session && part.size))
             return cm_fail(err, CM_BAD_ARGUMENT, "the random state is of another training");
         if (session)
             CM_TRY(cm_session_set_random(session, part, err));
-    }
-    if (trainer->options.split) {
-        const struct cm_str half = {bytes.data + at, bytes.size - at};
-        return cm_session_set_random(trainer->entries[0].update.session, half, err);
     }
     return at == bytes.size
                ? CM_OK

@@ -2,417 +2,327 @@
  * algorithm holds copies of the nodes, with BatchNormalization and Dropout in training mode. They
  * read the same initializers; the inference graph stays as it is. */
 // SPDX-License-Identifier: Apache-2.0
-#include "train/draft.h"
+#include "train/preparation.h"
 
-#include "graph/builder.h"
-#include "graph/node_order.h"
-#include "graph/registry.h"
-#include "onnx/tensor_data.h"
-
-enum { DEPTH_MAX = 64 };
+#include "graph/op.h"
 
 struct forward {
-    struct cm_draft *draft;
-    struct cm_map needed; /* names of values that y is computed from */
-    struct cm_map
-        statistics;   /* running statistics to the value that holds them now, struct cm_str * */
-    struct cm_str on; /* a true scalar, once it is made */
+    struct cm_preparation *p;
+    struct cm_module *module;
+    struct cm_clone statistics; /* running statistics to the values that hold them by now */
 };
 
 /* ---- which nodes ---- */
 
-static bool is_false(const struct cm_draft *draft, struct cm_str name)
+static bool is_false(const struct cm_node *node, int input)
 {
-    const struct cm_draft_source *source = name.size ? cm_draft_source(draft, name) : NULL;
-    struct cm_tensor tensor;
+    const cm_value value = cm_node_input(node, input);
+    const struct cm_tensor *mode = NULL;
+    struct cm_error ignored = {0};
 
-    if (!name.size)
+    if (!value)
         return true;
-    if (!source || !source->tensor || source->is_input ||
-        cm_tensor_proto_load(source->tensor, draft->file->files, &tensor, NULL))
-        return false;
-    const bool off =
-        tensor.type == CM_BOOL && cm_tensor_count(&tensor) == 1 && cm_tensor_int(&tensor, 0) == 0;
-    cm_tensor_drop(&tensor);
-    return off;
+    return cm_value_constant(node->module, value, &mode, &ignored) == CM_OK && mode &&
+           mode->type == CM_BOOL && cm_tensor_count(mode) == 1 && cm_tensor_int(mode, 0) == 0;
 }
 
-static struct cm_str input_of(const struct cm_node_proto *node, size_t index)
+static bool gives_statistics(const struct cm_node *node)
 {
-    return index < node->input.count ? node->input.items[index] : CM_STR_NONE;
-}
+    const struct cm_training_form *training = node->op->training;
 
-static bool is_set(const struct cm_node_proto *node, const char *attribute)
-{
-    const struct cm_attribute_proto *mode = cm_node_find_attribute(node, attribute);
-    return mode && mode->i != 0;
-}
-
-static bool gives_statistics(const struct cm_node_proto *node,
-                             const struct cm_training_form *training)
-{
-    for (int i = 0; i < training->n_statistics; i++) {
-        const size_t o = (size_t)(training->statistics_output + i);
-        if (o >= node->output.count || !node->output.items[o].size)
+    for (int i = 0; i < training->n_statistics; i++)
+        if (!cm_node_output(node, training->statistics_output + i))
             return false;
-    }
     return true;
 }
 
 /* A node that is in training mode but keeps its statistics to itself counts too: they must be
  * updated. */
-static bool differs(const struct cm_draft *draft, const struct cm_node_proto *node)
+static bool differs(const struct cm_node *node)
 {
-    const struct cm_training_form *training = cm_builtin_op(node)->training;
+    const struct cm_training_form *training = node->op ? node->op->training : NULL;
 
     if (!training)
         return false;
-    if (training->mode_attribute && !is_set(node, training->mode_attribute))
+    if (training->mode_attribute && !cm_node_int(node, training->mode_attribute))
         return true;
-    if (training->mode_input && is_false(draft, input_of(node, (size_t)training->mode_input)))
+    if (training->mode_input && is_false(node, training->mode_input))
         return true;
-    return !gives_statistics(node, training);
+    return !gives_statistics(node);
 }
 
-/* Whether a mode is set in a function, and to what, is seen when it is expanded. */
-bool cm_nodes_change_in_training(const struct cm_nodes *nodes, int depth)
+static bool is_moved(const struct forward *f, cm_value value)
 {
-    for (size_t i = 0; i < nodes->count && depth < DEPTH_MAX; i++) {
-        const struct cm_node_proto *node = &nodes->items[i];
-        const struct cm_graph_proto *body;
+    return cm_clone_of(&f->p->moved, value) != value;
+}
 
-        if (cm_builtin_op(node)->training)
+/* Does a node, or a body in it, read what training computes in another way? */
+static bool reads_moved(const struct forward *f, const struct cm_node *node)
+{
+    for (int i = 0; i < node->n_inputs; i++)
+        if (is_moved(f, node->inputs[i].value))
             return true;
-        for (size_t b = 0; (body = cm_node_subgraph(node, b)); b++)
-            if (cm_nodes_change_in_training(&body->node, depth + 1))
+    for (size_t b = 0; b < node->n_bodies; b++) {
+        const struct cm_graph *body = node->bodies[b].graph;
+
+        for (const struct cm_node *inner = body->first; inner; inner = inner->next)
+            if (differs(inner) || reads_moved(f, inner))
+                return true;
+        for (size_t o = 0; o < body->n_outputs; o++)
+            if (is_moved(f, body->outputs[o].value))
                 return true;
     }
     return false;
 }
 
-/* ---- who needs what ---- */
+/* ---- training mode ---- */
 
-static void need_graph(struct forward *f, const struct cm_graph_proto *graph, int depth);
-
-static void need(struct forward *f, struct cm_str name)
+/* The node's attributes with one set to 1. */
+static struct cm_attribute_proto *with_attribute(struct cm_arena *arena, const struct cm_node *node,
+                                                 const char *name, size_t *count)
 {
-    if (name.size)
-        cm_map_insert(&f->needed, f->draft->arena, name, NULL);
+    struct cm_attribute_proto *all =
+        CM_NEW_ARRAY(arena, struct cm_attribute_proto, node->n_attributes + 1);
+
+    *count = 0;
+    for (size_t i = 0; i < node->n_attributes; i++)
+        if (!cm_str_is(node->attributes[i].name, name))
+            all[(*count)++] = node->attributes[i];
+    all[(*count)++] = cm_attr_int(arena, name, 1);
+    return all;
 }
 
-static void need_node(struct forward *f, const struct cm_node_proto *node, int depth)
+/* Puts the same node in training mode, and with outputs for its statistics, in the place of one. */
+static struct cm_node *set_mode(struct forward *f, struct cm_node *node)
 {
-    const struct cm_graph_proto *body;
+    const struct cm_training_form *training = node->op->training;
+    struct cm_preparation *p = f->p;
+    const int n_in = training->mode_input ? training->mode_input + 1 : node->n_inputs;
+    const int last = training->statistics_output + training->n_statistics;
+    const int n_out = last > node->n_outputs ? last : node->n_outputs;
+    cm_value *inputs = CM_NEW_ARRAY(p->arena, cm_value, (size_t)n_in);
+    bool *wanted = CM_NEW_ARRAY(p->arena, bool, (size_t)n_out);
+    struct cm_node_spec spec = {.domain = node->domain,
+                                .op_type = node->op_type,
+                                .name = node->name,
+                                .version = node->schema->since_version,
+                                .inputs = inputs,
+                                .n_inputs = (size_t)n_in,
+                                .n_outputs = (size_t)n_out,
+                                .wanted = wanted,
+                                .attributes = node->attributes,
+                                .n_attributes = node->n_attributes,
+                                .original_version = node->original_version,
+                                .stream = node->stream};
+    struct cm_node *made = NULL;
 
-    for (size_t i = 0; i < node->input.count; i++)
-        need(f, node->input.items[i]);
-    for (size_t b = 0; depth < DEPTH_MAX && (body = cm_node_subgraph(node, b)); b++)
-        need_graph(f, body, depth + 1);
+    for (int i = 0; i < n_in; i++)
+        inputs[i] = cm_node_input(node, i);
+    for (int o = 0; o < n_out; o++)
+        wanted[o] = cm_node_output(node, o) || (o >= training->statistics_output && o < last);
+    if (training->mode_input)
+        inputs[training->mode_input] = cm_preparation_scalar(p, "mode", CM_BOOL, 1);
+    if (training->mode_attribute)
+        spec.attributes =
+            with_attribute(p->arena, node, training->mode_attribute, &spec.n_attributes);
+    if (!p->build.status)
+        p->build.status = cm_graph_add_node(node->graph, node, &spec, &made, p->err);
+    if (p->build.status)
+        return NULL;
+    for (int o = 0; o < node->n_outputs; o++) {
+        const cm_value old = node->outputs[o];
+
+        if (!old)
+            continue;
+        const struct cm_str name = cm_value_get(f->module, old)->name;
+        cm_value_replace(f->module, old, made->outputs[o]);
+        cm_value_set_name(f->module, old, CM_STR_NONE);
+        cm_value_set_name(f->module, made->outputs[o], name);
+    }
+    cm_graph_remove_node(node);
+    return made;
 }
 
-static void need_graph(struct forward *f, const struct cm_graph_proto *graph, int depth)
+static void set_modes_inside(struct forward *f, struct cm_graph *graph)
 {
-    for (size_t i = 0; i < graph->node.count; i++)
-        need_node(f, &graph->node.items[i], depth);
-    for (size_t i = 0; i < graph->output.count; i++)
-        need(f, graph->output.items[i].name);
+    struct cm_node *next;
+
+    for (struct cm_node *node = graph->first; node; node = next) {
+        next = node->next;
+        for (size_t b = 0; b < node->n_bodies; b++)
+            set_modes_inside(f, node->bodies[b].graph);
+        if (!differs(node))
+            continue;
+        if (!node->op->training->n_statistics)
+            set_mode(f, node);
+        else
+            cm_preparation_block(f->p,
+                                 "%s is inside a body of control flow, where its running "
+                                 "statistics cannot be updated",
+                                 cm_node_describe(node).text);
+    }
 }
 
-static bool makes_needed(const struct forward *f, const struct cm_node_proto *node)
+/* ---- statistics ---- */
+
+static bool is_variable(const struct forward *f, cm_value value)
 {
-    for (size_t o = 0; o < node->output.count; o++)
-        if (node->output.items[o].size && cm_map_find(&f->needed, node->output.items[o]))
+    return value && cm_value_get(f->module, value)->role == CM_ROLE_INITIALIZER;
+}
+
+static cm_value call_next(struct forward *f, cm_value statistic, cm_value next)
+{
+    const struct cm_str name = cm_preparation_name_of(f->p, statistic);
+
+    return cm_preparation_call(f->p, next,
+                               cm_preparation_name(f->p, "%.*s.next", CM_STR_FMT(name)));
+}
+
+/* Each statistic is given its next value; one that several nodes update goes from node to node. */
+static void update_statistics(struct forward *f, struct cm_node *node)
+{
+    const struct cm_training_form *training = node->op->training;
+
+    for (int i = 0; i < training->n_statistics; i++) {
+        const int input = training->statistics_input + i;
+        const cm_value statistic = cm_node_input(node, input);
+        const cm_value next = node->outputs[training->statistics_output + i];
+
+        call_next(f, statistic, next);
+        if (!is_variable(f, statistic)) {
+            const struct cm_str name = cm_preparation_name_of(f->p, statistic);
+            cm_preparation_note(f->p, "'%.*s' is computed, so training does not update it",
+                                CM_STR_FMT(name));
+            continue;
+        }
+        cm_node_set_input(node, input, cm_clone_of(&f->statistics, statistic));
+        cm_clone_map(&f->statistics, statistic, next);
+    }
+}
+
+/* A node that is in training mode in the inference graph already: its results are bound. */
+static void bind_trained(struct forward *f, const struct cm_node *node)
+{
+    const struct cm_training_form *training = node->op->training;
+
+    for (int i = 0; i < training->n_statistics; i++) {
+        const cm_value statistic = cm_node_input(node, training->statistics_input + i);
+
+        if (is_variable(f, statistic))
+            cm_clone_map(&f->statistics, statistic,
+                         call_next(f, statistic,
+                                   cm_emit(f->p, "Identity",
+                                           node->outputs[training->statistics_output + i])));
+    }
+}
+
+bool cm_value_is_statistic(const struct cm_module *module, cm_value value)
+{
+    for (const struct cm_use *use = cm_value_get(module, value)->uses; use; use = use->next) {
+        const struct cm_training_form *training =
+            use->node && use->node->op ? use->node->op->training : NULL;
+
+        if (training && use->index >= training->statistics_input &&
+            use->index < training->statistics_input + training->n_statistics)
             return true;
+    }
     return false;
 }
 
 /* ---- copies ---- */
 
-/* Names that a body defines, and those around it. */
-struct own {
-    struct cm_map names;
-    const struct own *outer;
-};
-
-static struct cm_str moved(const struct forward *f, const struct own *own, struct cm_str name)
+static struct cm_str copy_name(struct forward *f, struct cm_str name)
 {
-    for (; own; own = own->outer)
-        if (cm_map_find(&own->names, name))
-            return name;
-    return cm_draft_moved(f->draft, name);
+    return name.size ? cm_arena_printf(f->p->arena, "%.*s.training", CM_STR_FMT(name)) : name;
 }
 
-static bool reads_moved(struct forward *f, const struct cm_node_proto *node, int depth)
+static void copy_node(struct forward *f, const struct cm_node *from)
 {
-    const struct cm_graph_proto *body;
+    struct cm_preparation *p = f->p;
 
-    for (size_t i = 0; i < node->input.count; i++)
-        if (cm_map_find(&f->draft->moved, node->input.items[i]))
-            return true;
-    for (size_t b = 0; depth < DEPTH_MAX && (body = cm_node_subgraph(node, b)); b++) {
-        for (size_t i = 0; i < body->node.count; i++)
-            if (reads_moved(f, &body->node.items[i], depth + 1) ||
-                differs(f->draft, &body->node.items[i]))
-                return true;
-        for (size_t i = 0; i < body->output.count; i++)
-            if (cm_map_find(&f->draft->moved, body->output.items[i].name))
-                return true;
+    if (cm_clone_node(&p->moved, &p->build, from))
+        return; /* the builder remembers */
+    struct cm_node *copy = p->build.graph->last;
+    copy->name = copy_name(f, from->origin ? from->origin->proto->name : from->name);
+    for (size_t b = 0; b < copy->n_bodies; b++) {
+        set_modes_inside(f, copy->bodies[b].graph);
     }
+    for (int o = 0; o < from->n_outputs; o++) {
+        const struct cm_str name = cm_preparation_name_of(p, from->outputs[o]);
+
+        if (name.size)
+            cm_preparation_call(p, copy->outputs[o],
+                                cm_preparation_name(p, "%.*s.training", CM_STR_FMT(name)));
+    }
+    if (!differs(from))
+        return;
+    copy = set_mode(f, copy);
+    for (int o = 0; copy && o < from->n_outputs; o++)
+        cm_clone_map(&p->moved, from->outputs[o], copy->outputs[o]);
+    if (copy)
+        update_statistics(f, copy);
+}
+
+/* A node of the file: one, or all that an upgrade made of it. */
+static const struct cm_node *unit_end(const struct cm_node *node)
+{
+    const size_t count = node->origin && node->origin->n_nodes ? node->origin->n_nodes : 1;
+
+    for (size_t i = 0; i < count; i++)
+        node = node->next;
+    return node;
+}
+
+static bool unit_moves(const struct forward *f, const struct cm_node *node,
+                       const struct cm_node *end)
+{
+    for (; node != end; node = node->next)
+        if (differs(node) || reads_moved(f, node))
+            return true;
     return false;
 }
 
-static void set_mode_input(struct forward *f, struct cm_node_proto *node, size_t index)
+static bool makes_needed(const bool *needed, const struct cm_node *node, const struct cm_node *end)
 {
-    struct cm_strs in = {CM_NEW_ARRAY(f->draft->arena, struct cm_str, index + 1), index + 1};
-
-    if (!f->on.size)
-        f->on = cm_draft_scalar(f->draft, "mode", CM_BOOL, 1);
-    for (size_t i = 0; i < index; i++)
-        in.items[i] = input_of(node, i);
-    in.items[index] = f->on;
-    node->input = in;
-    cm_msg_set(&node->msg, CM_NODE_INPUT);
+    for (; node != end; node = node->next)
+        for (int o = 0; o < node->n_outputs; o++)
+            if (needed[node->outputs[o]])
+                return true;
+    return false;
 }
 
-static void replace_attribute(struct cm_draft *draft, struct cm_node_proto *node,
-                              struct cm_attribute_proto attribute)
+void cm_training_mode(struct cm_preparation *p, cm_value y)
 {
-    struct cm_attribute_proto *items =
-        CM_NEW_ARRAY(draft->arena, struct cm_attribute_proto, node->attribute.count + 1);
-    size_t count = 0;
-
-    for (size_t i = 0; i < node->attribute.count; i++)
-        if (!cm_str_equal(node->attribute.items[i].name, attribute.name))
-            items[count++] = node->attribute.items[i];
-    items[count++] = attribute;
-    node->attribute.items = items;
-    node->attribute.count = count;
-    cm_msg_set(&node->msg, CM_NODE_ATTRIBUTE);
-}
-
-static void set_mode(struct forward *f, struct cm_node_proto *node,
-                     const struct cm_training_form *training)
-{
-    if (training->mode_input)
-        set_mode_input(f, node, (size_t)training->mode_input);
-    if (training->mode_attribute)
-        replace_attribute(f->draft, node,
-                          cm_attr_int(f->draft->arena, training->mode_attribute, 1));
-}
-
-static void copy_body(struct forward *f, struct cm_graph_proto *graph, const struct own *outer,
-                      int depth);
-
-static void copy_bodies(struct forward *f, struct cm_node_proto *node, const struct own *outer,
-                        int depth)
-{
-    struct cm_arena *arena = f->draft->arena;
-    const size_t count = node->attribute.count;
-
-    if (!cm_node_subgraph(node, 0) || depth >= DEPTH_MAX)
-        return;
-    struct cm_attribute_proto *items = CM_NEW_ARRAY(arena, struct cm_attribute_proto, count);
-    for (size_t a = 0; a < count; a++) {
-        items[a] = node->attribute.items[a];
-        if (!items[a].g)
-            continue;
-        items[a].g = CM_NEW(arena, struct cm_graph_proto);
-        *items[a].g = *node->attribute.items[a].g;
-        copy_body(f, items[a].g, outer, depth + 1);
-        cm_msg_set(&items[a].msg, CM_ATTRIBUTE_G);
-    }
-    node->attribute.items = items;
-    cm_msg_set(&node->msg, CM_NODE_ATTRIBUTE);
-}
-
-static void copy_body(struct forward *f, struct cm_graph_proto *graph, const struct own *outer,
-                      int depth)
-{
-    struct cm_arena *arena = f->draft->arena;
-    struct own own = {.outer = outer};
-
-    for (size_t i = 0; i < graph->input.count; i++)
-        cm_map_insert(&own.names, arena, graph->input.items[i].name, NULL);
-    for (size_t i = 0; i < graph->initializer.count; i++)
-        cm_map_insert(&own.names, arena, graph->initializer.items[i].name, NULL);
-    struct cm_node_proto *nodes = CM_NEW_ARRAY(arena, struct cm_node_proto, graph->node.count);
-    for (size_t n = 0; n < graph->node.count; n++) {
-        struct cm_node_proto *node = &nodes[n];
-        *node = graph->node.items[n];
-        const bool other = differs(f->draft, node);
-        struct cm_strs in = {CM_NEW_ARRAY(arena, struct cm_str, node->input.count),
-                             node->input.count};
-        for (size_t i = 0; i < in.count; i++)
-            in.items[i] = moved(f, &own, node->input.items[i]);
-        node->input = in;
-        cm_msg_set(&node->msg, CM_NODE_INPUT);
-        const struct cm_training_form *training = cm_builtin_op(node)->training;
-        if (other && !training->n_statistics)
-            set_mode(f, node, training);
-        else if (other)
-            cm_draft_block(f->draft,
-                           "node %s'%.*s' (%.*s) is inside a body of control flow, where its "
-                           "running statistics cannot be updated",
-                           node->name.size ? "" : "making ",
-                           CM_STR_FMT(node->name.size      ? node->name
-                                      : node->output.count ? node->output.items[0]
-                                                           : CM_STR_NONE),
-                           CM_STR_FMT(node->op_type));
-        copy_bodies(f, node, &own, depth);
-        for (size_t o = 0; o < node->output.count; o++)
-            cm_map_insert(&own.names, arena, node->output.items[o], NULL);
-    }
-    graph->node.items = nodes;
-    cm_msg_set(&graph->msg, CM_GRAPH_NODE);
-    struct cm_value_info_proto *outputs =
-        CM_NEW_ARRAY(arena, struct cm_value_info_proto, graph->output.count);
-    for (size_t o = 0; o < graph->output.count; o++) {
-        outputs[o] = graph->output.items[o];
-        outputs[o].name = moved(f, &own, outputs[o].name);
-        cm_msg_set(&outputs[o].msg, CM_VALUE_INFO_NAME);
-    }
-    graph->output.items = outputs;
-    cm_msg_set(&graph->msg, CM_GRAPH_OUTPUT);
-}
-
-/* The value that holds a running statistic: itself, or what an earlier node made of it. */
-static struct cm_str statistic_now(struct forward *f, struct cm_str name)
-{
-    const uint64_t *found = cm_map_find(&f->statistics, name);
-    return found ? *(const struct cm_str *)(uintptr_t)*found : name;
-}
-
-static void keep_statistic(struct forward *f, struct cm_str name, struct cm_str value)
-{
-    struct cm_str *kept = CM_NEW(f->draft->arena, struct cm_str);
-    *kept = value;
-    *cm_map_insert(&f->statistics, f->draft->arena, name, NULL) = (uint64_t)(uintptr_t)kept;
-}
-
-static bool is_variable(const struct cm_draft *draft, struct cm_str name)
-{
-    const struct cm_draft_source *source = name.size ? cm_draft_source(draft, name) : NULL;
-    return source && source->tensor && !source->node;
-}
-
-/* The outputs before the statistics stay; each statistic is given its next value. */
-static void update_statistics(struct forward *f, struct cm_node_proto *node,
-                              const struct cm_training_form *training)
-{
-    struct cm_draft *draft = f->draft;
-    const size_t before = (size_t)training->statistics_output;
-    const size_t count = (size_t)training->n_statistics;
-    struct cm_strs out = {CM_NEW_ARRAY(draft->arena, struct cm_str, before + count),
-                          before + count};
-
-    for (size_t o = 0; o < before && o < node->output.count; o++)
-        out.items[o] = node->output.items[o];
-    for (size_t i = 0; i < count; i++) {
-        const size_t input = (size_t)training->statistics_input + i;
-        const struct cm_str statistic = input_of(node, input);
-        out.items[before + i] = cm_draft_name(draft, "%.*s.next", CM_STR_FMT(statistic));
-        if (is_variable(draft, statistic)) {
-            node->input.items[input] = statistic_now(f, statistic);
-            keep_statistic(f, statistic, out.items[before + i]);
-        } else {
-            cm_draft_note(draft, "'%.*s' is computed, so training does not update it",
-                          CM_STR_FMT(statistic));
-        }
-    }
-    node->output = out;
-    cm_msg_set(&node->msg, CM_NODE_OUTPUT);
-}
-
-static void copy_node(struct forward *f, const struct cm_node_proto *from)
-{
-    struct cm_draft *draft = f->draft;
-    struct cm_arena *arena = draft->arena;
-    struct cm_node_proto node = *from;
-    const bool other = differs(draft, from);
-    struct cm_strs in = {CM_NEW_ARRAY(arena, struct cm_str, from->input.count), from->input.count};
-    struct cm_strs out = {CM_NEW_ARRAY(arena, struct cm_str, from->output.count),
-                          from->output.count};
-
-    for (size_t i = 0; i < in.count; i++)
-        in.items[i] = cm_draft_moved(draft, from->input.items[i]);
-    node.input = in;
-    if (from->name.size) {
-        node.name = cm_arena_printf(arena, "%.*s.training", CM_STR_FMT(from->name));
-        cm_msg_set(&node.msg, CM_NODE_NAME);
-    }
-    copy_bodies(f, &node, NULL, 0);
-    for (size_t o = 0; o < out.count; o++) {
-        if (!from->output.items[o].size)
-            continue;
-        struct cm_str *name = CM_NEW(arena, struct cm_str);
-        *name = cm_draft_name(draft, "%.*s.training", CM_STR_FMT(from->output.items[o]));
-        out.items[o] = *name;
-        *cm_map_insert(&draft->moved, arena, from->output.items[o], NULL) =
-            (uint64_t)(uintptr_t)name;
-    }
-    node.output = out;
-    cm_msg_set(&node.msg, CM_NODE_INPUT);
-    cm_msg_set(&node.msg, CM_NODE_OUTPUT);
-    if (other) {
-        const struct cm_training_form *training = cm_builtin_op(from)->training;
-        if (training->n_statistics)
-            update_statistics(f, &node, training);
-        set_mode(f, &node, training);
-    }
-    *CM_PUSH(arena, &draft->nodes) = node;
-}
-
-/* A node that is in training mode in the inference graph already: its results are bound. */
-static void bind_trained(struct forward *f, const struct cm_node_proto *node,
-                         const struct cm_training_form *training)
-{
-    for (size_t i = 0; i < (size_t)training->n_statistics; i++) {
-        const struct cm_str statistic = input_of(node, (size_t)training->statistics_input + i);
-        if (!is_variable(f->draft, statistic))
-            continue;
-        const struct cm_str next = cm_draft_name(f->draft, "%.*s.next", CM_STR_FMT(statistic));
-        cm_draft_node(f->draft, "", "Identity", 1,
-                      &node->output.items[(size_t)training->statistics_output + i], 1, &next);
-        keep_statistic(f, statistic, next);
-    }
-}
-
-bool cm_draft_is_statistic(const struct cm_draft *draft, struct cm_str name)
-{
-    return name.size && cm_map_find(&draft->statistics, name);
-}
-
-void cm_draft_training_mode(struct cm_draft *draft, struct cm_str y)
-{
-    struct forward f = {.draft = draft};
-    const struct cm_graph_proto *graph = draft->model->graph;
-    const struct cm_nodes nodes = cm_nodes_sorted(draft->arena, &graph->node);
+    struct forward f = {.p = p, .module = p->inference->module};
+    const bool *needed = cm_preparation_needed(p, y);
+    const cm_value n_values = (cm_value)cm_module_value_count(f.module);
+    const struct cm_node *end;
     size_t copies = 0;
 
-    need(&f, y);
-    for (size_t i = nodes.count; i-- > 0;)
-        if (makes_needed(&f, &nodes.items[i]))
-            need_node(&f, &nodes.items[i], 0);
-    for (size_t i = 0; i < nodes.count; i++) {
-        const struct cm_node_proto *node = &nodes.items[i];
-        if (!makes_needed(&f, node))
+    cm_clone_init(&f.statistics, f.module);
+    for (const struct cm_node *node = p->inference->first; node; node = end) {
+        end = unit_end(node);
+        if (!makes_needed(needed, node, end))
             continue;
-        if (differs(draft, node) || reads_moved(&f, node, 0)) {
-            copy_node(&f, node);
+        if (unit_moves(&f, node, end)) {
+            for (; node != end; node = node->next)
+                copy_node(&f, node);
             copies++;
-        } else if (cm_builtin_op(node)->training) {
-            bind_trained(&f, node, cm_builtin_op(node)->training);
+        } else if (node->op && node->op->training) {
+            bind_trained(&f, node);
         }
     }
-    for (size_t i = 0; i < graph->initializer.count; i++) {
-        const struct cm_tensor_proto *tensor = &graph->initializer.items[i];
-        if (cm_map_find(&f.statistics, tensor->name))
-            cm_draft_bind(draft, tensor->name, statistic_now(&f, tensor->name),
-                          (enum cm_dtype)tensor->data_type, &tensor->dims);
+    if (!p->build.status)
+        p->build.status = cm_graph_retype(p->build.graph, p->err);
+    for (cm_value value = 1; value < n_values; value++) {
+        const cm_value next = cm_clone_of(&f.statistics, value);
+
+        if (next != value)
+            cm_preparation_bind(p, value, next);
     }
     if (copies)
-        cm_draft_note(draft,
-                      "%zu node%s computed by training itself, BatchNormalization and Dropout in "
-                      "training mode",
-                      copies, copies == 1 ? " is" : "s are");
+        cm_preparation_note(p,
+                            "%zu node%s computed by training itself, BatchNormalization and "
+                            "Dropout in training mode",
+                            copies, copies == 1 ? " is" : "s are");
 }

@@ -1,5 +1,6 @@
-/* Programs of a trainer: a combined graph made ready and run. */
+/* Programs of a trainer: a part of an entry's graph made ready and run. */
 // SPDX-License-Identifier: Apache-2.0
+#include "graph/function.h"
 #include "lower/lower.h"
 #include "train/labels.h"
 #include "train/trainer_parts.h"
@@ -16,8 +17,19 @@ static size_t add_input(struct cm_trainer *trainer, struct cm_str name, const st
     return *index;
 }
 
+static size_t find_given(const struct cm_cut *cut, cm_value source)
+{
+    size_t i = 0;
+
+    while (i < cut->n_given && cut->given[i].value != source)
+        i++;
+    return i;
+}
+
+/* sources: what the inputs stand for in the graph that was cut. */
 static void connect(struct cm_trainer *trainer, struct cm_program *program,
-                    const struct cm_combined *combined, struct cm_trainer_input **own)
+                    const struct cm_cut *cut, const cm_value *sources,
+                    struct cm_trainer_input **own)
 {
     const struct cm_graph *graph = program->graph;
     struct cm_arena *arena = trainer->arena;
@@ -30,14 +42,15 @@ static void connect(struct cm_trainer *trainer, struct cm_program *program,
         *own = CM_NEW_ARRAY(arena, struct cm_trainer_input, graph->n_inputs);
     for (size_t i = 0; i < graph->n_inputs; i++) {
         const struct cm_value_def *def = cm_value_get(graph->module, graph->inputs[i]);
+        const size_t given = find_given(cut, sources[i]);
         struct cm_program_input *input = &program->inputs[i];
 
         program->feeds[i] = &program->in[i];
-        if (i < combined->n_variables)
-            *input = (struct cm_program_input){CM_FROM_VARIABLE, combined->variables[i]};
-        else if (i < combined->n_variables + combined->n_given)
-            *input = (struct cm_program_input){CM_FROM_HANDOVER,
-                                               combined->given[i - combined->n_variables]};
+        if (cm_value_is_variable(graph->module, sources[i]))
+            *input = (struct cm_program_input){CM_FROM_VARIABLE,
+                                               cm_map_get(&trainer->by_name, def->name, 0)};
+        else if (given < cut->n_given)
+            *input = (struct cm_program_input){CM_FROM_HANDOVER, given};
         else if (own)
             (*own)[i] = (struct cm_trainer_input){def->name, def->fact.type};
         else
@@ -48,7 +61,7 @@ static void connect(struct cm_trainer *trainer, struct cm_program *program,
     program->outputs = CM_NEW_ARRAY(arena, struct cm_str, graph->n_outputs);
     program->types = CM_NEW_ARRAY(arena, const struct cm_type *, graph->n_outputs);
     for (size_t o = 0; o < graph->n_outputs; o++) {
-        program->outputs[o] = combined->graph.output.items[o].name;
+        program->outputs[o] = cm_value_get(graph->module, cut->outputs[o])->name;
         program->types[o] = cm_value_get(graph->module, graph->outputs[o].value)->fact.type;
     }
 }
@@ -89,39 +102,48 @@ static void find_updates(const struct cm_trainer *trainer, const struct cm_progr
     options->updates = updates;
 }
 
+enum cm_status cm_trainer_import(struct cm_trainer *trainer, size_t k, struct cm_error *err)
+{
+    const struct cm_module_options options = {.registry = trainer->options.registry,
+                                              .files = trainer->file->files};
+    struct cm_training_entry *entry = &trainer->entries[k];
+
+    if (entry->graph)
+        return CM_OK;
+    entry->found = CM_NEW(trainer->arena, struct cm_obstacles);
+    entry->found->arena = trainer->arena;
+    const struct cm_training_source source = {.module = cm_module_new(trainer->arena, &options),
+                                              .model = &trainer->file->model,
+                                              .entry = k,
+                                              .variables = &trainer->by_name,
+                                              .obstacles = entry->found};
+    struct cm_graph *graph;
+    CM_TRY(cm_training_import(&source, &graph, err));
+    CM_TRY(cm_graph_inline_calls(graph, err));
+    entry->graph = graph;
+    return CM_OK;
+}
+
 enum cm_status cm_program_make(struct cm_trainer *trainer, struct cm_program *program,
-                               const struct cm_combined *combined, uint64_t number,
+                               const struct cm_cut *cut, uint64_t number,
                                struct cm_trainer_input **own, struct cm_error *err)
 {
-    struct cm_arena *arena = trainer->arena;
-    const struct cm_module_options module_options = {.registry = trainer->options.registry,
-                                                     .files = trainer->file->files};
-    struct cm_obstacles *found = CM_NEW(arena, struct cm_obstacles);
     const struct cm_lower_options lower = {
         .pass = {.training = true, .memory_limit = constants_limit(trainer, program)},
         .with = trainer->options.with_passes,
-        .without = trainer->options.without_passes,
-        .obstacles = found};
+        .without = trainer->options.without_passes};
     struct cm_session_options options = {
         .threads = trainer->options.threads,
         .memory_limit = trainer->options.memory_limit,
         .backend = trainer->options.backend,
         /* Two graphs of one training draw different numbers from one seed. */
         .seed = trainer->options.seed + number * UINT64_C(0x9e3779b97f4a7c15)};
-    struct cm_module *module = cm_module_new(arena, &module_options);
-    struct cm_model_proto *model = CM_NEW(arena, struct cm_model_proto);
-    struct cm_graph_proto *graph = CM_NEW(arena, struct cm_graph_proto);
+    cm_value *sources;
 
-    found->arena = arena;
-    program->found = found;
-    *graph = combined->graph;
-    *model = trainer->file->model;
-    model->graph = graph;
-    model->training_info.count = 0;
-    CM_TRY(cm_lower_import(module, model, &lower, &program->graph, err));
+    CM_TRY(cm_cut_copy(cut, &program->graph, &sources, err));
     if (!own)
         cm_labels_note(trainer, program->graph);
-    connect(trainer, program, combined, own);
+    connect(trainer, program, cut, sources, own);
     CM_TRY(cm_lower_graph(program->graph, &lower, err));
     find_updates(trainer, program, &options);
     CM_TRY(cm_session_new(program->graph, &options, &program->session, err));
@@ -144,7 +166,7 @@ static enum cm_status feed(struct cm_trainer *trainer, struct cm_program *progra
         const struct cm_tensor *tensor = NULL;
 
         if (input->source == CM_FROM_HANDOVER) {
-            program->in[i] = trainer->handovers.items[input->index].value;
+            program->in[i] = program->entry->handovers.items[input->index].value;
             program->in[i].tensor.buffer = NULL; /* borrowed */
             continue;
         }

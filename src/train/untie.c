@@ -9,21 +9,21 @@
 
 #include "graph/registry.h"
 #include "onnx/tensor_data.h"
-#include "train/combine.h"
 
 /* Nodes that read an initializer as one tensor of the framework. */
 struct group {
     struct cm_str key;
     bool is_weight, is_statistic;
-    struct cm_node_proto *copy; /* that makes it; NULL: they read the initializer itself */
-    struct cm_str scope;        /* the module they are part of, or "" */
-    struct cm_str hint;         /* a name to make one of */
-    struct cm_str name;         /* of its own initializer, when it gets one */
+    struct cm_node *copy; /* that makes it; NULL: they read the initializer itself */
+    struct cm_str scope;  /* the module they are part of, or "" */
+    struct cm_str hint;   /* a name to make one of */
+    cm_value value;       /* its own initializer, when it gets one */
 };
 
 struct merged {
-    struct cm_tensor_proto *tensor;
-    bool is_pinned; /* read by name in a body, or an output of the model */
+    cm_value value;
+    const struct cm_tensor_proto *tensor;
+    bool is_pinned; /* read in a body, by a node that could not be built, or as an output */
     struct {
         struct group *items;
         size_t count, capacity;
@@ -34,18 +34,22 @@ struct merged {
 static const char other_key[] = " other", direct_key[] = " direct";
 
 struct untie {
-    struct cm_draft *draft;
-    struct cm_graph_proto *graph;
-    struct cm_map names;   /* initializers that may be such, to struct merged * */
-    struct cm_map copies;  /* names that copies give, to the numbers of their nodes from 1 */
+    struct cm_preparation *p;
+    struct cm_graph *graph;
+    struct cm_module *module;
+    struct merged **merged; /* by value number: initializers that may be such */
+    struct merged **copied; /* the same of what a node copies one to */
+    cm_value n_values;
     struct cm_map outputs; /* of the model */
     bool has_copies;
 };
 
-static struct merged *find_merged(const struct untie *u, struct cm_str name)
-{
-    return name.size ? (struct merged *)(uintptr_t)cm_map_get(&u->names, name, 0) : NULL;
-}
+/* A node of the file; the nodes that were made of it begin with first. */
+struct reader {
+    struct cm_node *first;
+    const struct cm_node_proto *proto;
+    size_t number;
+};
 
 static bool is_vector(const struct cm_tensor_proto *tensor)
 {
@@ -53,16 +57,15 @@ static bool is_vector(const struct cm_tensor_proto *tensor)
 
     for (size_t i = 0; i < tensor->dims.count; i++)
         axes += tensor->dims.items[i] != 1;
-    return tensor->dims.count > 0 && axes <= 1 && cm_dtype_is_valid(tensor->data_type) &&
-           cm_dtype_info((enum cm_dtype)tensor->data_type)->kind == CM_CLASS_FLOAT;
+    return axes <= 1 && cm_tensor_may_be_weight(tensor);
 }
 
-static bool holds_one_value(const struct cm_draft *draft, const struct cm_tensor_proto *proto)
+static bool holds_one_value(const struct cm_preparation *p, const struct cm_tensor_proto *proto)
 {
     struct cm_tensor tensor;
     bool same = true;
 
-    if (cm_tensor_proto_load(proto, draft->file->files, &tensor, NULL))
+    if (cm_tensor_proto_load(proto, p->file->files, &tensor, NULL))
         return false;
     const int64_t count = cm_tensor_count(&tensor);
     for (int64_t i = 1; i < count && same; i++)
@@ -129,35 +132,50 @@ static struct cm_str read_scope(const struct cm_node_proto *node)
 static struct group *find_group(struct untie *u, struct merged *merged, struct cm_str key)
 {
     bool added;
-    uint64_t *number = cm_map_insert(&merged->keys, u->draft->arena, key, &added);
+    uint64_t *number = cm_map_insert(&merged->keys, u->p->arena, key, &added);
 
     if (!added)
         return &merged->groups.items[*number];
     *number = merged->groups.count;
-    struct group *group = CM_PUSH(u->draft->arena, &merged->groups);
+    struct group *group = CM_PUSH(u->p->arena, &merged->groups);
     *group = (struct group){.key = key};
     return group;
 }
 
-static bool reads_weight(const struct cm_node_proto *node, size_t input)
+static bool is_weight(const struct cm_op *op, size_t input)
 {
-    return input < 32 && (cm_builtin_op(node)->weights & CM_OPERAND(input));
+    return op && input < 32 && (op->weights & CM_OPERAND(input));
+}
+
+/* As the file's operator has it, or the one that an upgrade made of it. */
+static bool reads_weight(const struct reader *reader, size_t input)
+{
+    const struct cm_origin *origin = reader->first->origin;
+    const struct cm_node *node = reader->first;
+
+    if (is_weight(cm_builtin_op(reader->proto), input))
+        return true;
+    if (!origin->n_nodes)
+        return is_weight(node->op, input);
+    for (int at = 0; at < origin->inputs[input].node; at++)
+        node = node->next;
+    return origin->inputs[input].node >= 0 &&
+           is_weight(node->op, (size_t)origin->inputs[input].index);
 }
 
 /* Readers that mean one tensor have one key. */
-static struct cm_str key_of(struct untie *u, size_t node, size_t input)
+static struct cm_str key_of(struct untie *u, const struct reader *reader, size_t input)
 {
-    struct cm_arena *arena = u->draft->arena;
-    const struct cm_node_proto *reader = &u->graph->node.items[node];
+    struct cm_arena *arena = u->p->arena;
 
-    if (cm_node_reads_statistic(reader, input))
-        return cm_arena_printf(arena, "statistic %zu %zu", node, input);
+    if (cm_node_reads_statistic(reader->proto, input))
+        return cm_arena_printf(arena, "statistic %zu %zu", reader->number, input);
     if (!reads_weight(reader, input))
         return cm_str(other_key);
-    if (u->has_copies || u->draft->options->keep_tied)
+    if (u->has_copies || u->p->options->keep_tied)
         return cm_str(direct_key);
-    const struct cm_str parameters = read_parameters(arena, reader);
-    return parameters.size ? parameters : cm_arena_printf(arena, "node %zu", node);
+    const struct cm_str parameters = read_parameters(arena, reader->proto);
+    return parameters.size ? parameters : cm_arena_printf(arena, "node %zu", reader->number);
 }
 
 static struct cm_str hint_of(const struct cm_node_proto *node)
@@ -165,83 +183,100 @@ static struct cm_str hint_of(const struct cm_node_proto *node)
     return node->name.size ? node->name : node->output.count ? node->output.items[0] : CM_STR("it");
 }
 
-static void add_reader(struct untie *u, struct merged *merged, size_t node, size_t input)
+static void add_reader(struct group *group, const struct reader *reader, size_t input)
 {
-    const struct cm_node_proto *reader = &u->graph->node.items[node];
-    struct group *group = find_group(u, merged, key_of(u, node, input));
-
     if (!group->hint.size) {
-        group->hint = hint_of(reader);
-        group->scope = read_scope(reader);
+        group->hint = hint_of(reader->proto);
+        group->scope = read_scope(reader->proto);
     }
-    group->is_statistic = group->is_statistic || cm_node_reads_statistic(reader, input);
+    group->is_statistic = group->is_statistic || cm_node_reads_statistic(reader->proto, input);
     group->is_weight = group->is_weight || reads_weight(reader, input);
 }
 
-static void pin(void *arg, struct cm_str name)
+/* Calls fn for all nodes of the file that were built. */
+typedef void reader_fn(struct untie *u, const struct reader *reader);
+
+static void walk(struct untie *u, reader_fn *fn)
 {
-    struct merged *merged = find_merged(arg, name);
+    struct cm_node *next;
+    size_t number = 0;
 
-    if (merged)
-        merged->is_pinned = true;
-}
+    for (struct cm_node *node = u->graph->first; node; node = next) {
+        const struct reader reader = {node, node->origin ? node->origin->proto : NULL, number++};
+        const size_t count = node->origin && node->origin->n_nodes ? node->origin->n_nodes : 1;
 
-static bool is_copy(const struct untie *u, const struct cm_node_proto *node)
-{
-    return cm_builtin_op(node)->is_copy && node->input.count == 1 && node->output.count == 1 &&
-           node->output.items[0].size && find_merged(u, node->input.items[0]) &&
-           !cm_map_find(&u->outputs, node->output.items[0]);
-}
-
-static void find_copies(struct untie *u)
-{
-    for (size_t n = 0; n < u->graph->node.count; n++) {
-        struct cm_node_proto *node = &u->graph->node.items[n];
-
-        if (!is_copy(u, node))
-            continue;
-        struct group *group =
-            find_group(u, find_merged(u, node->input.items[0]), node->output.items[0]);
-        group->copy = node;
-        group->hint = node->output.items[0];
-        *cm_map_insert(&u->copies, u->draft->arena, node->output.items[0], NULL) = n + 1;
-        u->has_copies = true;
+        next = node;
+        for (size_t i = 0; i < count; i++)
+            next = next->next;
+        fn(u, &reader);
     }
 }
 
-/* A copy means what its readers take it for. */
-static void read_copy(struct untie *u, size_t copy, const struct cm_node_proto *node, size_t input)
+static void find_copy(struct untie *u, const struct reader *reader)
 {
-    const struct cm_node_proto *maker = &u->graph->node.items[copy];
-    struct group *group =
-        find_group(u, find_merged(u, maker->input.items[0]), maker->output.items[0]);
+    struct cm_node *node = reader->first;
+    struct merged *merged = u->merged[cm_node_input(node, 0)];
 
-    group->is_statistic = group->is_statistic || cm_node_reads_statistic(node, input);
-    group->is_weight = group->is_weight || reads_weight(node, input);
+    if (!merged || !reader->proto || !node->op || !node->op->is_copy || node->n_outputs != 1 ||
+        cm_map_find(&u->outputs, reader->proto->output.items[0]))
+        return;
+    struct group *group = find_group(u, merged, reader->proto->output.items[0]);
+    group->copy = node;
+    group->hint = group->key;
+    u->copied[node->outputs[0]] = merged;
+    u->has_copies = true;
 }
 
-static void find_readers(struct untie *u)
+static bool is_copy(const struct untie *u, const struct reader *reader)
 {
-    find_copies(u);
-    for (size_t n = 0; n < u->graph->node.count; n++) {
-        const struct cm_node_proto *node = &u->graph->node.items[n];
+    return u->copied[cm_node_output(reader->first, 0)] != NULL;
+}
 
-        if (is_copy(u, node))
-            continue;
-        for (size_t i = 0; i < node->input.count; i++) {
-            struct merged *merged = find_merged(u, node->input.items[i]);
-            const uint64_t copy = cm_map_get(&u->copies, node->input.items[i], 0);
+static void find_reads(struct untie *u, const struct reader *reader)
+{
+    if (!reader->proto || is_copy(u, reader))
+        return;
+    for (size_t i = 0; i < reader->proto->input.count; i++) {
+        const cm_value value = cm_origin_operand(reader->first, i);
 
-            if (merged)
-                add_reader(u, merged, n, i);
-            else if (copy)
-                read_copy(u, copy - 1, node, i);
+        if (u->merged[value])
+            add_reader(find_group(u, u->merged[value], key_of(u, reader, i)), reader, i);
+        else if (u->copied[value]) /* a copy means what its readers take it for */
+            add_reader(find_group(u, u->copied[value], reader->proto->input.items[i]), reader, i);
+    }
+}
+
+/* What is read otherwise than by a node of the file that was built keeps its name. A node that was
+ * not built has nothing to do with the prediction: what it reads is not trained. */
+static void pin_others(struct untie *u)
+{
+    const struct cm_graph_proto *graph = u->p->model->graph;
+
+    for (size_t n = 0; n < graph->node.count; n++) {
+        const struct cm_node_proto *node = &graph->node.items[n];
+        const bool built =
+            node->output.count && cm_graph_find(u->graph, node->output.items[0]) != 0;
+
+        for (size_t i = 0; !built && i < node->input.count; i++) {
+            struct merged *merged = u->merged[cm_graph_find(u->graph, node->input.items[i])];
+
+            if (!merged)
+                continue;
+            merged->is_pinned = true;
+            (void)find_group(u, merged, cm_str(other_key));
         }
-        if (cm_node_subgraph(node, 0))
-            cm_node_reads(node, pin, u);
     }
-    for (size_t i = 0; i < u->graph->output.count; i++)
-        pin(u, u->graph->output.items[i].name);
+    for (cm_value v = 1; v < u->n_values; v++) {
+        struct merged *merged = u->merged[v];
+
+        if (!merged)
+            continue;
+        merged->is_pinned =
+            merged->is_pinned || cm_map_find(&u->outputs, merged->tensor->name) != NULL;
+        for (const struct cm_use *use = cm_value_get(u->module, v)->uses; use; use = use->next)
+            if (use->graph != u->graph || !use->node->origin)
+                merged->is_pinned = true;
+    }
 }
 
 /* ---- taking apart ---- */
@@ -290,11 +325,11 @@ static struct cm_str name_piece(struct untie *u, const struct merged *merged,
     if (group->copy)
         return group->hint; /* the copy goes, its name stays */
     if (!group->is_weight && !group->is_statistic)
-        return cm_draft_name(u->draft, "%.*s.constant", CM_STR_FMT(name));
+        return cm_preparation_name(u->p, "%.*s.constant", CM_STR_FMT(name));
     if (group->scope.size && !group->is_statistic)
-        return cm_draft_name(u->draft, "%.*s.%.*s", CM_STR_FMT(group->scope),
-                             CM_STR_FMT(after_dot(name)));
-    return cm_draft_name(u->draft, "%.*s.%.*s", CM_STR_FMT(name), CM_STR_FMT(group->hint));
+        return cm_preparation_name(u->p, "%.*s.%.*s", CM_STR_FMT(group->scope),
+                                   CM_STR_FMT(after_dot(name)));
+    return cm_preparation_name(u->p, "%.*s.%.*s", CM_STR_FMT(name), CM_STR_FMT(group->hint));
 }
 
 /* Does it pay: is there more than one tensor to train or to update, or one beside a constant? */
@@ -307,269 +342,189 @@ static bool is_tied(const struct untie *u, const struct merged *merged)
         statistics += merged->groups.items[i].is_statistic;
     }
     return merged->groups.count > 1 && (weights || statistics > 1) &&
-           (statistics || !u->draft->options->keep_tied) &&
-           holds_one_value(u->draft, merged->tensor);
+           (statistics || !u->p->options->keep_tied) && holds_one_value(u->p, merged->tensor);
+}
+
+/* An initializer of its own for a group; a copy gives way to it. */
+static void add_piece(struct untie *u, const struct merged *merged, struct group *group)
+{
+    struct cm_preparation *p = u->p;
+    struct cm_piece *piece = CM_PUSH(p->arena, &p->pieces);
+    const struct cm_str name = name_piece(u, merged, group);
+
+    *piece = (struct cm_piece){.original = merged->value, .is_statistic = group->is_statistic};
+    if (group->copy) {
+        const cm_value copy = group->copy->outputs[0];
+
+        piece->is_copied = true;
+        cm_value_set_name(u->module, copy, CM_STR_NONE);
+        piece->value = cm_preparation_tensor(p, u->graph, merged->tensor, name);
+        cm_value_replace(u->module, copy, piece->value);
+        cm_graph_remove_node(group->copy);
+    } else {
+        piece->value = cm_preparation_tensor(p, u->graph, merged->tensor, name);
+    }
+    group->value = piece->value;
 }
 
 static void take_apart(struct untie *u, struct merged *merged)
 {
-    struct cm_draft *draft = u->draft;
-    const struct cm_tensor_proto *from = merged->tensor;
     const struct group *keeper = choose_keeper(u, merged);
 
     for (size_t i = 0; i < merged->groups.count; i++) {
         struct group *group = &merged->groups.items[i];
 
-        if (group == keeper || (draft->options->keep_tied && !group->is_statistic) ||
-            (merged->is_pinned && cm_str_is(group->key, other_key)))
-            continue;
-        group->name = name_piece(u, merged, group);
-        struct cm_draft_piece *piece = CM_PUSH(draft->arena, &draft->pieces);
-        *piece = (struct cm_draft_piece){.name = group->name,
-                                         .original = from->name,
-                                         .is_copy = group->copy != NULL,
-                                         .is_statistic = group->is_statistic};
-        if (group->copy)
-            piece->copy = *group->copy;
+        if (group != keeper && (!u->p->options->keep_tied || group->is_statistic) &&
+            !(merged->is_pinned && cm_str_is(group->key, other_key)))
+            add_piece(u, merged, group);
     }
 }
 
-static struct cm_str new_name(struct untie *u, size_t node, size_t input)
+/* The nodes that were made of a node of the file read another value as its operand i. */
+static void redirect(struct untie *u, const struct reader *reader, size_t input, cm_value to)
 {
-    struct merged *merged = find_merged(u, u->graph->node.items[node].input.items[input]);
+    const cm_value from = cm_origin_operand(reader->first, input);
+    const struct cm_origin *origin = reader->first->origin;
+    struct cm_node *node = reader->first;
+    int at = 0;
 
-    return merged && merged->groups.count ? find_group(u, merged, key_of(u, node, input))->name
-                                          : CM_STR_NONE;
-}
-
-static void set_input(struct cm_arena *arena, struct cm_node_proto *node, size_t input,
-                      struct cm_str name)
-{
-    struct cm_strs in = {CM_NEW_ARRAY(arena, struct cm_str, node->input.count), node->input.count};
-
-    memcpy(in.items, node->input.items, in.count * sizeof *in.items);
-    in.items[input] = name;
-    node->input = in;
-    cm_msg_set(&node->msg, CM_NODE_INPUT);
-}
-
-/* Readers read their own; copies that became initializers go. */
-static void rewrite_nodes(struct untie *u)
-{
-    struct cm_arena *arena = u->draft->arena;
-    struct cm_nodes *nodes = &u->graph->node;
-    struct cm_map gone = {0};
-    struct cm_node_proto *kept = CM_NEW_ARRAY(arena, struct cm_node_proto, nodes->count);
-    size_t count = 0;
-
-    for (size_t i = 0; i < u->draft->pieces.count; i++)
-        if (u->draft->pieces.items[i].is_copy)
-            cm_map_insert(&gone, arena, u->draft->pieces.items[i].name, NULL);
-    for (size_t n = 0; n < nodes->count; n++) {
-        struct cm_node_proto node = nodes->items[n];
-
-        if (node.output.count == 1 && cm_map_find(&gone, node.output.items[0]))
-            continue;
-        for (size_t i = 0; i < node.input.count && !is_copy(u, &nodes->items[n]); i++) {
-            const struct cm_str name = new_name(u, n, i);
-
-            if (name.size)
-                set_input(arena, &node, i, name);
-        }
-        kept[count++] = node;
-    }
-    nodes->items = kept;
-    nodes->count = count;
-    cm_msg_set(&u->graph->msg, CM_GRAPH_NODE);
-}
-
-static void add_initializers(struct untie *u)
-{
-    const struct cm_draft *draft = u->draft;
-    const size_t old = u->graph->initializer.count, count = old + draft->pieces.count;
-    struct cm_tensor_proto *tensors = CM_NEW_ARRAY(draft->arena, struct cm_tensor_proto, count);
-
-    memcpy(tensors, u->graph->initializer.items, old * sizeof *tensors);
-    for (size_t i = 0; i < draft->pieces.count; i++) {
-        struct cm_tensor_proto *tensor = &tensors[old + i];
-
-        *tensor = *find_merged(u, draft->pieces.items[i].original)->tensor;
-        tensor->name = draft->pieces.items[i].name;
-        cm_msg_set(&tensor->msg, CM_TENSOR_NAME);
-    }
-    u->graph->initializer.items = tensors;
-    u->graph->initializer.count = count;
-    cm_msg_set(&u->graph->msg, CM_GRAPH_INITIALIZER);
-}
-
-void cm_draft_untie(struct cm_draft *draft)
-{
-    struct untie u = {.draft = draft, .graph = draft->model->graph};
-
-    for (size_t i = 0; i < u.graph->initializer.count; i++) {
-        struct merged *merged = NULL;
-
-        if (!is_vector(&u.graph->initializer.items[i]))
-            continue;
-        merged = CM_NEW(draft->arena, struct merged);
-        merged->tensor = &u.graph->initializer.items[i];
-        *cm_map_insert(&u.names, draft->arena, merged->tensor->name, NULL) =
-            (uint64_t)(uintptr_t)merged;
-    }
-    for (size_t i = 0; i < u.graph->output.count; i++)
-        cm_map_insert(&u.outputs, draft->arena, u.graph->output.items[i].name, NULL);
-    find_readers(&u);
-    for (size_t i = 0; i < u.graph->initializer.count; i++) {
-        struct merged *merged = find_merged(&u, u.graph->initializer.items[i].name);
-
-        if (merged && is_tied(&u, merged))
-            take_apart(&u, merged);
-    }
-    if (!draft->pieces.count)
+    if (!origin->n_nodes) {
+        cm_use_redirect(u->module, &node->inputs[input], to);
         return;
-    rewrite_nodes(&u);
-    add_initializers(&u);
-    cm_draft_survey(draft);
+    }
+    size_t readers = 0;
+    for (size_t i = 0; i < reader->proto->input.count; i++)
+        readers += cm_origin_operand(reader->first, i) == from;
+    for (; at < (int)origin->n_nodes; at++, node = node->next)
+        for (int i = 0; i < node->n_inputs; i++)
+            if (node->inputs[i].value == from &&
+                (readers == 1 ||
+                 (origin->inputs[input].node == at && origin->inputs[input].index == i)))
+                cm_use_redirect(u->module, &node->inputs[i], to);
+}
+
+/* Readers read their own. */
+static void redirect_reads(struct untie *u, const struct reader *reader)
+{
+    if (!reader->proto || cm_node_output(reader->first, 0) >= u->n_values || is_copy(u, reader))
+        return;
+    for (size_t i = 0; i < reader->proto->input.count; i++) {
+        const cm_value value = cm_origin_operand(reader->first, i);
+        struct merged *merged = value < u->n_values ? u->merged[value] : NULL;
+
+        if (!merged || !merged->groups.count)
+            continue;
+        const cm_value own = find_group(u, merged, key_of(u, reader, i))->value;
+        if (own)
+            redirect(u, reader, i, own);
+    }
+}
+
+void cm_untie(struct cm_preparation *p)
+{
+    struct untie u = {.p = p, .graph = p->inference, .module = p->inference->module};
+
+    u.n_values = (cm_value)cm_module_value_count(u.module);
+    u.merged = CM_NEW_ARRAY(p->arena, struct merged *, u.n_values);
+    u.copied = CM_NEW_ARRAY(p->arena, struct merged *, u.n_values);
+    for (cm_value v = 1; v < u.n_values; v++) {
+        const struct cm_value_def *def = cm_value_get(u.module, v);
+
+        if (def->graph != u.graph || def->role != CM_ROLE_INITIALIZER || !def->initializer ||
+            !is_vector(def->initializer))
+            continue;
+        u.merged[v] = CM_NEW(p->arena, struct merged);
+        u.merged[v]->value = v;
+        u.merged[v]->tensor = def->initializer;
+    }
+    for (size_t i = 0; i < p->model->graph->output.count; i++)
+        cm_map_insert(&u.outputs, p->arena, p->model->graph->output.items[i].name, NULL);
+    walk(&u, find_copy);
+    walk(&u, find_reads);
+    pin_others(&u);
+    for (cm_value v = 1; v < u.n_values; v++)
+        if (u.merged[v] && is_tied(&u, u.merged[v]))
+            take_apart(&u, u.merged[v]);
+    if (p->pieces.count)
+        walk(&u, redirect_reads);
 }
 
 /* ---- and together again ---- */
 
 /* What became of the pieces of one initializer. */
 struct tally {
-    struct cm_str original, first;
+    struct cm_str first;
     size_t pieces, trained;
 };
 
-struct settle {
-    struct cm_draft *draft;
-    struct cm_map trained; /* names */
-    struct cm_map back;    /* names of pieces that are their originals again, to the pieces */
-};
-
-static bool is_trained(const struct settle *s, struct cm_str name)
+/* The working copy reads the original again, or the copy of it that the file has. */
+static void put_back(struct cm_preparation *p, const struct cm_piece *piece)
 {
-    return cm_map_find(&s->trained, name) != NULL;
-}
+    struct cm_module *module = p->inference->module;
+    const struct cm_str name = cm_preparation_name_of(p, piece->value);
+    struct cm_builder build = {.graph = p->inference, .before = p->inference->first, .err = p->err};
+    cm_value instead = piece->original;
 
-static void rename_inputs(const struct settle *s, struct cm_node_proto *nodes, size_t count)
-{
-    for (size_t n = 0; n < count; n++)
-        for (size_t i = 0; i < nodes[n].input.count; i++) {
-            const struct cm_draft_piece *piece =
-                (const struct cm_draft_piece *)(uintptr_t)cm_map_get(&s->back,
-                                                                     nodes[n].input.items[i], 0);
-
-            if (piece && !piece->is_copy)
-                set_input(s->draft->arena, &nodes[n], i, piece->original);
-        }
-}
-
-static void drop_initializers(const struct settle *s)
-{
-    struct cm_graph_proto *graph = s->draft->model->graph;
-    struct cm_tensor_proto *tensors = /* candidates point into the old list */
-        CM_NEW_ARRAY(s->draft->arena, struct cm_tensor_proto, graph->initializer.count);
-    size_t kept = 0;
-
-    for (size_t i = 0; i < graph->initializer.count; i++)
-        if (!cm_map_find(&s->back, graph->initializer.items[i].name))
-            tensors[kept++] = graph->initializer.items[i];
-    graph->initializer.items = tensors;
-    graph->initializer.count = kept;
-}
-
-/* Copies read initializers only: they may stand first. */
-static void restore_copies(const struct settle *s)
-{
-    struct cm_graph_proto *graph = s->draft->model->graph;
-    const size_t room = graph->node.count + s->draft->pieces.count;
-    struct cm_node_proto *nodes = CM_NEW_ARRAY(s->draft->arena, struct cm_node_proto, room);
-    size_t count = 0;
-
-    for (size_t i = 0; i < s->draft->pieces.count; i++)
-        if (s->draft->pieces.items[i].is_copy &&
-            cm_map_find(&s->back, s->draft->pieces.items[i].name))
-            nodes[count++] = s->draft->pieces.items[i].copy;
-    for (size_t i = 0; i < graph->node.count; i++)
-        nodes[count++] = graph->node.items[i];
-    graph->node.items = nodes;
-    graph->node.count = count;
-}
-
-static void drop_candidates(const struct settle *s, struct cm_trainables *list)
-{
-    size_t kept = 0;
-
-    for (size_t i = 0; i < list->count; i++)
-        if (!cm_map_find(&s->back, list->items[i].name))
-            list->items[kept++] = list->items[i];
-    list->count = kept;
+    if (piece->is_copied)
+        instead = cm_build(&build, &(struct cm_emission){.op = "Identity", CM_INPUTS(instead)});
+    cm_value_set_name(module, piece->value, CM_STR_NONE);
+    cm_value_replace(module, piece->value, instead);
+    if (piece->is_copied)
+        cm_value_set_name(module, instead, name);
+    if (build.status)
+        p->build.status = build.status;
 }
 
 /* One sentence for each initializer that was taken apart. */
-static void tell(struct cm_draft *draft, const struct tally *t)
+static void tell(struct cm_preparation *p, cm_value original, size_t trained, const struct tally *t)
 {
-    if (t->trained > 1)
-        cm_draft_note(draft,
-                      "'%.*s' holds one repeated value for %zu tensors that the exporter merged: "
-                      "they are trained apart, as '%.*s' and so on (--keep-tied leaves them one)",
-                      CM_STR_FMT(t->original), t->trained, CM_STR_FMT(t->first));
+    const struct cm_str name = cm_preparation_name_of(p, original);
+
+    if (t->pieces && trained > 1)
+        cm_preparation_note(
+            p,
+            "'%.*s' holds one repeated value for %zu tensors that the exporter merged: "
+            "they are trained apart, as '%.*s' and so on (--keep-tied leaves them one)",
+            CM_STR_FMT(name), trained, CM_STR_FMT(t->first));
     else if (t->pieces)
-        cm_draft_note(draft,
-                      "'%.*s' stood for several tensors that the exporter merged: '%.*s' is "
-                      "one of its own now",
-                      CM_STR_FMT(t->original), CM_STR_FMT(t->first));
+        cm_preparation_note(p,
+                            "'%.*s' stood for several tensors that the exporter merged: '%.*s' is "
+                            "one of its own now",
+                            CM_STR_FMT(name), CM_STR_FMT(t->first));
 }
 
-static void tell_all(const struct settle *s)
+void cm_untie_settle(struct cm_preparation *p, struct cm_trainables *list)
 {
-    struct cm_draft *draft = s->draft;
-    struct tally *tallies = CM_NEW_ARRAY(draft->arena, struct tally, draft->pieces.count);
-    struct cm_map numbers = {0};
-    size_t count = 0;
+    const size_t n_values = cm_module_value_count(p->inference->module);
+    bool *trained = CM_NEW_ARRAY(p->arena, bool, n_values);
+    bool *back = CM_NEW_ARRAY(p->arena, bool, n_values);
+    struct tally *tallies = CM_NEW_ARRAY(p->arena, struct tally, n_values); /* by value number */
+    size_t kept = 0;
 
-    for (size_t i = 0; i < draft->pieces.count; i++) {
-        const struct cm_draft_piece *piece = &draft->pieces.items[i];
-        bool added;
-        uint64_t *number = cm_map_insert(&numbers, draft->arena, piece->original, &added);
+    for (size_t i = 0; i < list->count; i++)
+        trained[list->items[i].value] = list->items[i].trained;
+    for (size_t i = 0; i < p->pieces.count; i++) {
+        const struct cm_piece *piece = &p->pieces.items[i];
+        struct tally *t = &tallies[piece->original];
 
-        if (added) {
-            *number = count++;
-            tallies[*number] = (struct tally){.original = piece->original,
-                                              .trained = is_trained(s, piece->original)};
-        }
-        struct tally *t = &tallies[*number];
-        if (cm_map_find(&s->back, piece->name))
+        back[piece->value] =
+            !piece->is_statistic && !trained[piece->value] && !trained[piece->original];
+        if (back[piece->value])
             continue;
         t->pieces++;
-        t->trained += is_trained(s, piece->name);
-        t->first = t->first.size ? t->first : piece->name;
+        t->trained += trained[piece->value];
+        t->first = t->first.size ? t->first : cm_preparation_name_of(p, piece->value);
+        cm_preparation_add(p, piece->value,
+                           piece->is_copied ? cm_preparation_name_of(p, piece->value) : CM_STR_NONE,
+                           false);
     }
-    for (size_t i = 0; i < count; i++)
-        tell(draft, &tallies[i]);
-}
-
-void cm_draft_settle(struct cm_draft *draft, struct cm_trainables *list)
-{
-    struct settle s = {.draft = draft};
-
-    if (!draft->pieces.count)
-        return;
+    for (cm_value v = 1; v < n_values; v++)
+        tell(p, v, tallies[v].trained + trained[v], &tallies[v]);
     for (size_t i = 0; i < list->count; i++)
-        if (list->items[i].trained)
-            cm_map_insert(&s.trained, draft->arena, list->items[i].name, NULL);
-    for (size_t i = 0; i < draft->pieces.count; i++) {
-        const struct cm_draft_piece *piece = &draft->pieces.items[i];
-
-        if (!piece->is_statistic && !is_trained(&s, piece->name) &&
-            !is_trained(&s, piece->original))
-            *cm_map_insert(&s.back, draft->arena, piece->name, NULL) = (uint64_t)(uintptr_t)piece;
-    }
-    rename_inputs(&s, draft->nodes.items, draft->nodes.count);
-    rename_inputs(&s, draft->model->graph->node.items, draft->model->graph->node.count);
-    drop_initializers(&s);
-    restore_copies(&s);
-    drop_candidates(&s, list);
-    tell_all(&s);
-    cm_draft_survey(draft);
+        if (!back[list->items[i].value])
+            list->items[kept++] = list->items[i];
+    list->count = kept;
+    for (size_t i = 0; i < p->pieces.count; i++)
+        if (back[p->pieces.items[i].value])
+            put_back(p, &p->pieces.items[i]);
 }

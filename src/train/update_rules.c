@@ -1,207 +1,243 @@
-/* What is done with gradients: learning rate schedule, accumulation, clipping, optimizers. Each is
- * a formula in ONNX text, of operators that mean the same from opset 17 on. An optimizer's name
- * means what it means in PyTorch, formula and defaults. */
+/* What is done with gradients: learning rate schedule, accumulation, clipping, optimizers, in
+ * operators that mean the same from opset 17 on. An optimizer's name means what it means in
+ * PyTorch, formula and defaults. */
 // SPDX-License-Identifier: Apache-2.0
-#include "train/draft.h"
-
-#include "graph/builder.h"
+#include "train/preparation.h"
 
 #include <math.h>
 
-/* ---- formulas ---- */
+/* A number that formulas ask for by name. */
+struct number {
+    const char *name;
+    double value;
+    cm_value computed; /* in double, when the step computes it; 0: a constant */
+};
 
-/* Numbers of a step are computed in double and rounded once, to the type of the weights: 1 - beta^t
- * would lose half its digits in float. */
-static const char counted[] = "counted (step, one_more) => (step_next, t, t_next)"
-                              "{"
-                              "  step_next = Add (step, one_more)"
-                              "  t = Cast <to = 11> (step)"
-                              "  t_next = Cast <to = 11> (step_next)"
-                              "}";
-static const char scheduled[] = "scheduled (lr_base, factor) => (lr)"
-                                "{"
-                                "  lr = Mul (lr_base, factor)"
-                                "}";
-/* The first update has a rate already: (t + 1) / warmup. */
-static const char ramp[] = "ramp (factor, t_next, warmup, one) => (warmed)"
-                           "{"
-                           "  part = Div (t_next, warmup)"
-                           "  part_capped = Min (part, one)"
-                           "  warmed = Mul (factor, part_capped)"
-                           "}";
-/* Where in the schedule proper, 0 to 1 for those that end. */
-static const char beyond[] = "beyond (t, warmup, zero) => (past)"
-                             "{"
-                             "  late = Sub (t, warmup)"
-                             "  past = Max (late, zero)"
-                             "}";
-static const char by_step[] = "by_step (past, period, schedule_factor) => (factor)"
-                              "{"
-                              "  periods = Div (past, period)"
-                              "  whole = Floor (periods)"
-                              "  factor = Pow (schedule_factor, whole)"
-                              "}";
-static const char by_line[] = "by_line (past, span, one) => (factor)"
-                              "{"
-                              "  part = Div (past, span)"
-                              "  part_capped = Min (part, one)"
-                              "  factor = Sub (one, part_capped)"
-                              "}";
-/* (1 + cos(pi * part)) / 2; written with Sin, which more runtimes have for double. */
-static const char by_cosine[] = "by_cosine (past, span, one, half, pi, half_pi) => (factor)"
-                                "{"
-                                "  part = Div (past, span)"
-                                "  part_capped = Min (part, one)"
-                                "  angle = Mul (part_capped, pi)"
-                                "  turned = Add (angle, half_pi)"
-                                "  wave = Sin (turned)"
-                                "  raised = Add (one, wave)"
-                                "  factor = Mul (raised, half)"
-                                "}";
-static const char corrections[] = "corrections (t_next, lr, beta1, beta2, one) => (step_size, root)"
-                                  "{"
-                                  "  left1 = Pow (beta1, t_next)"
-                                  "  bias1 = Sub (one, left1)"
-                                  "  step_size = Div (lr, bias1)"
-                                  "  left2 = Pow (beta2, t_next)"
-                                  "  bias2 = Sub (one, left2)"
-                                  "  root = Sqrt (bias2)"
-                                  "}";
-static const char shrinking[] = "shrinking (lr, weight_decay, one) => (shrink)"
-                                "{"
-                                "  part = Mul (lr, weight_decay)"
-                                "  shrink = Sub (one, part)"
-                                "}";
+/* A computed number in a weight's type. */
+struct rounded {
+    const char *name;
+    enum cm_dtype dtype;
+    cm_value value;
+};
 
-static const char decay[] = "decay (w, g, weight_decay) => (decayed)"
-                            "{"
-                            "  pull = Mul (weight_decay, w)"
-                            "  decayed = Add (g, pull)"
-                            "}";
+enum { NUMBER_MAX = 40, STATE_MAX = 2 };
 
-static const char sgd[] = "sgd (w, g, lr) => (w_next)"
-                          "{"
-                          "  move = Mul (lr, g)"
-                          "  w_next = Sub (w, move)"
-                          "}";
-static const char momentum[] = "momentum (w, g, lr, momentum, velocity) => (w_next, velocity_next)"
-                               "{"
-                               "  kept = Mul (momentum, velocity)"
-                               "  velocity_next = Add (kept, g)"
-                               "  move = Mul (lr, velocity_next)"
-                               "  w_next = Sub (w, move)"
-                               "}";
-static const char nesterov[] = "nesterov (w, g, lr, momentum, velocity) => (w_next, velocity_next)"
-                               "{"
-                               "  kept = Mul (momentum, velocity)"
-                               "  velocity_next = Add (kept, g)"
-                               "  ahead = Mul (momentum, velocity_next)"
-                               "  slope = Add (g, ahead)"
-                               "  move = Mul (lr, slope)"
-                               "  w_next = Sub (w, move)"
-                               "}";
-#define ADAM_MOMENTS                                                                               \
-    "  mean_kept = Mul (beta1, exp_avg)"                                                           \
-    "  mean_new = Mul (rest1, g)"                                                                  \
-    "  exp_avg_next = Add (mean_kept, mean_new)"                                                   \
-    "  square = Mul (g, g)"                                                                        \
-    "  square_kept = Mul (beta2, exp_avg_sq)"                                                      \
-    "  square_new = Mul (rest2, square)"                                                           \
-    "  exp_avg_sq_next = Add (square_kept, square_new)"                                            \
-    "  spread = Sqrt (exp_avg_sq_next)"                                                            \
-    "  corrected = Div (spread, root)"                                                             \
-    "  size = Add (corrected, epsilon)"                                                            \
-    "  direction = Div (exp_avg_next, size)"                                                       \
-    "  move = Mul (step_size, direction)"
-static const char adam[] =
-    "adam (w, g, step_size, root, beta1, rest1, beta2, rest2, epsilon, exp_avg, exp_avg_sq)"
-    " => (w_next, exp_avg_next, exp_avg_sq_next)"
-    "{" ADAM_MOMENTS "  w_next = Sub (w, move)"
-    "}";
-static const char adamw[] =
-    "adamw (w, g, step_size, root, beta1, rest1, beta2, rest2, epsilon, shrink, exp_avg,"
-    " exp_avg_sq) => (w_next, exp_avg_next, exp_avg_sq_next)"
-    "{" ADAM_MOMENTS "  shrunk = Mul (w, shrink)"
-    "  w_next = Sub (shrunk, move)"
-    "}";
-static const char adagrad[] = "adagrad (w, g, lr, epsilon, sum) => (w_next, sum_next)"
-                              "{"
-                              "  square = Mul (g, g)"
-                              "  sum_next = Add (sum, square)"
-                              "  spread = Sqrt (sum_next)"
-                              "  size = Add (spread, epsilon)"
-                              "  direction = Div (g, size)"
-                              "  move = Mul (lr, direction)"
-                              "  w_next = Sub (w, move)"
-                              "}";
-#define RMSPROP_DIRECTION                                                                          \
-    "  square = Mul (g, g)"                                                                        \
-    "  kept = Mul (beta2, square_avg)"                                                             \
-    "  new = Mul (rest2, square)"                                                                  \
-    "  square_avg_next = Add (kept, new)"                                                          \
-    "  spread = Sqrt (square_avg_next)"                                                            \
-    "  size = Add (spread, epsilon)"                                                               \
-    "  direction = Div (g, size)"
-static const char rmsprop[] =
-    "rmsprop (w, g, lr, beta2, rest2, epsilon, square_avg) => (w_next, square_avg_next)"
-    "{" RMSPROP_DIRECTION "  move = Mul (lr, direction)"
-    "  w_next = Sub (w, move)"
-    "}";
-static const char rmsprop_momentum[] =
-    "rmsprop (w, g, lr, beta2, rest2, epsilon, momentum, square_avg, velocity)"
-    " => (w_next, square_avg_next, velocity_next)"
-    "{" RMSPROP_DIRECTION "  old = Mul (momentum, velocity)"
-    "  velocity_next = Add (old, direction)"
-    "  move = Mul (lr, velocity_next)"
-    "  w_next = Sub (w, move)"
-    "}";
+struct update {
+    struct cm_preparation *p;
+    const struct rule *rule;
+    double lr, momentum, weight_decay, beta1, beta2, epsilon;
+    struct number numbers[NUMBER_MAX];
+    size_t n_numbers;
+    struct {
+        struct rounded *items;
+        size_t count, capacity;
+    } rounded;
+    cm_value apply; /* accumulating: is this the batch that moves the weights? */
+};
 
-static const char averaged[] = "averaged (gradient_sum, gradient, share) => (gradient_sum_next)"
-                               "{"
-                               "  part = Mul (gradient, share)"
-                               "  gradient_sum_next = Add (gradient_sum, part)"
-                               "}";
-static const char counting[] = "counting (batch, one_more, accumulate, none) => (apply, batch_next)"
-                               "{"
-                               "  seen = Add (batch, one_more)"
-                               "  apply = Equal (seen, accumulate)"
-                               "  batch_next = Where (apply, none, seen)"
-                               "}";
-static const char squared[] = "squared (g) => (norm)"
-                              "{"
-                              "  square = ReduceSumSquare <keepdims = 0> (g)"
-                              "  norm = Cast <to = 11> (square)"
-                              "}";
-/* As clip_grad_norm_ has it. */
-static const char clipping[] = "clipping (total, clip_norm, tiny, one) => (clip, grad_norm)"
-                               "{"
-                               "  grad_norm = Sqrt (total)"
-                               "  size = Add (grad_norm, tiny)"
-                               "  ratio = Div (clip_norm, size)"
-                               "  clip = Min (ratio, one)"
-                               "}";
+/* A weight on its way through a formula; w and g are its value and its gradient. */
+struct moving {
+    struct cm_str name;
+    enum cm_dtype dtype; /* that it is moved in */
+    const struct cm_type *type;
+    cm_value w, g;
+    struct cm_prepared_binding states[STATE_MAX];
+    size_t n_states;
+};
 
-/* ---- optimizers ---- */
+typedef cm_value rule_fn(struct update *u, struct moving *m);
 
 struct rule {
     const char *name;
     double lr, momentum, weight_decay, beta1, beta2, epsilon; /* defaults; NAN: it has none */
-    const char *text, *with_momentum; /* the second where a momentum above 0 changes the formula */
-    bool decoupled;                   /* weight decay is in the formula, not in the gradient */
+    rule_fn *emit, *with_momentum; /* the second where a momentum above 0 changes the formula */
+    bool decoupled;                /* weight decay is in the formula, not in the gradient */
 };
+
+static const struct cm_str training = {"training", 8};
+
+static void set_number(struct update *u, const char *name, double value)
+{
+    if (u->n_numbers < NUMBER_MAX)
+        u->numbers[u->n_numbers++] = (struct number){.name = name, .value = value};
+}
+
+static cm_value set_computed(struct update *u, const char *name, cm_value value)
+{
+    if (u->n_numbers < NUMBER_MAX)
+        u->numbers[u->n_numbers++] = (struct number){.name = name, .computed = value};
+    return value;
+}
+
+/* Numbers of a step are computed in double and rounded once, to the type of the weights: 1 - beta^t
+ * would lose half its digits in float. */
+static cm_value number(struct update *u, const char *name, enum cm_dtype dtype)
+{
+    struct cm_preparation *p = u->p;
+    size_t i = u->n_numbers - 1;
+
+    while (i > 0 && strcmp(u->numbers[i].name, name) != 0)
+        i--;
+    const struct number *found = &u->numbers[i];
+    if (!found->computed)
+        return cm_preparation_scalar(p, name, dtype, found->value);
+    if (dtype == CM_DOUBLE)
+        return found->computed;
+    for (size_t r = 0; r < u->rounded.count; r++)
+        if (strcmp(u->rounded.items[r].name, name) == 0 && u->rounded.items[r].dtype == dtype)
+            return u->rounded.items[r].value;
+    const cm_value value =
+        cm_preparation_call(p, cm_preparation_cast(p, found->computed, dtype),
+                            cm_preparation_name(p, "training.%s.%s", name, cm_dtype_name(dtype)));
+    *CM_PUSH(p->arena, &u->rounded) = (struct rounded){name, dtype, value};
+    return value;
+}
+
+/* A number in double, as schedules compute with. */
+static cm_value exact(struct update *u, const char *name)
+{
+    return number(u, name, CM_DOUBLE);
+}
+
+#define STEP_TERM(u, word, op, ...) cm_term((u)->p, training, word, op, __VA_ARGS__)
+#define TERM(u, m, word, op, ...)   cm_term((u)->p, (m)->name, word, op, __VA_ARGS__)
+
+/* ---- optimizers: each returns the weight's next value ---- */
+
+/* A variable of zeros, "W.what", of the weight's shape. */
+static cm_value state(struct update *u, struct moving *m, const char *what)
+{
+    const struct cm_str name = cm_preparation_name(u->p, "%.*s.%s", CM_STR_FMT(m->name), what);
+
+    return m->states[m->n_states++].state = cm_preparation_state(u->p, name, m->dtype, m->type);
+}
+
+/* What a state becomes. */
+static cm_value keep(struct update *u, struct moving *m, size_t which, cm_value next)
+{
+    const struct cm_str name = cm_preparation_name_of(u->p, m->states[which].state);
+
+    return m->states[which].next = cm_preparation_term(u->p, name, "next", next);
+}
+
+static cm_value sgd(struct update *u, struct moving *m)
+{
+    const cm_value lr = number(u, "lr", m->dtype);
+    const cm_value move = TERM(u, m, "move", "Mul", lr, m->g);
+
+    return cm_emit(u->p, "Sub", m->w, move);
+}
+
+static cm_value momentum(struct update *u, struct moving *m)
+{
+    const cm_value velocity = state(u, m, "velocity");
+    const cm_value lr = number(u, "lr", m->dtype), factor = number(u, "momentum", m->dtype);
+    const cm_value kept = TERM(u, m, "kept", "Mul", factor, velocity);
+    const cm_value next = keep(u, m, 0, cm_emit(u->p, "Add", kept, m->g));
+    const cm_value move = TERM(u, m, "move", "Mul", lr, next);
+
+    return cm_emit(u->p, "Sub", m->w, move);
+}
+
+static cm_value nesterov(struct update *u, struct moving *m)
+{
+    const cm_value velocity = state(u, m, "velocity");
+    const cm_value lr = number(u, "lr", m->dtype), factor = number(u, "momentum", m->dtype);
+    const cm_value kept = TERM(u, m, "kept", "Mul", factor, velocity);
+    const cm_value next = keep(u, m, 0, cm_emit(u->p, "Add", kept, m->g));
+    const cm_value ahead = TERM(u, m, "ahead", "Mul", factor, next);
+    const cm_value slope = TERM(u, m, "slope", "Add", m->g, ahead);
+    const cm_value move = TERM(u, m, "move", "Mul", lr, slope);
+
+    return cm_emit(u->p, "Sub", m->w, move);
+}
+
+/* What Adam moves a weight by. */
+static cm_value adam_move(struct update *u, struct moving *m)
+{
+    const cm_value exp_avg = state(u, m, "exp_avg"), exp_avg_sq = state(u, m, "exp_avg_sq");
+    const cm_value step_size = number(u, "step_size", m->dtype), root = number(u, "root", m->dtype);
+    const cm_value beta1 = number(u, "beta1", m->dtype), rest1 = number(u, "rest1", m->dtype);
+    const cm_value beta2 = number(u, "beta2", m->dtype), rest2 = number(u, "rest2", m->dtype);
+    const cm_value epsilon = number(u, "epsilon", m->dtype);
+    if (u->rule->decoupled)
+        (void)number(u, "shrink", m->dtype);
+    const cm_value mean_kept = TERM(u, m, "mean_kept", "Mul", beta1, exp_avg);
+    const cm_value mean_new = TERM(u, m, "mean_new", "Mul", rest1, m->g);
+    const cm_value mean = keep(u, m, 0, cm_emit(u->p, "Add", mean_kept, mean_new));
+    const cm_value square = TERM(u, m, "square", "Mul", m->g, m->g);
+    const cm_value square_kept = TERM(u, m, "square_kept", "Mul", beta2, exp_avg_sq);
+    const cm_value square_new = TERM(u, m, "square_new", "Mul", rest2, square);
+    const cm_value squares = keep(u, m, 1, cm_emit(u->p, "Add", square_kept, square_new));
+    const cm_value spread = TERM(u, m, "spread", "Sqrt", squares);
+    const cm_value corrected = TERM(u, m, "corrected", "Div", spread, root);
+    const cm_value size = TERM(u, m, "size", "Add", corrected, epsilon);
+    const cm_value direction = TERM(u, m, "direction", "Div", mean, size);
+
+    return TERM(u, m, "move", "Mul", step_size, direction);
+}
+
+static cm_value adam(struct update *u, struct moving *m)
+{
+    return cm_emit(u->p, "Sub", m->w, adam_move(u, m));
+}
+
+static cm_value adamw(struct update *u, struct moving *m)
+{
+    const cm_value move = adam_move(u, m);
+    const cm_value shrunk = TERM(u, m, "shrunk", "Mul", m->w, number(u, "shrink", m->dtype));
+
+    return cm_emit(u->p, "Sub", shrunk, move);
+}
+
+static cm_value adagrad(struct update *u, struct moving *m)
+{
+    const cm_value sum = state(u, m, "sum");
+    const cm_value lr = number(u, "lr", m->dtype), epsilon = number(u, "epsilon", m->dtype);
+    const cm_value square = TERM(u, m, "square", "Mul", m->g, m->g);
+    const cm_value next = keep(u, m, 0, cm_emit(u->p, "Add", sum, square));
+    const cm_value spread = TERM(u, m, "spread", "Sqrt", next);
+    const cm_value size = TERM(u, m, "size", "Add", spread, epsilon);
+    const cm_value direction = TERM(u, m, "direction", "Div", m->g, size);
+    const cm_value move = TERM(u, m, "move", "Mul", lr, direction);
+
+    return cm_emit(u->p, "Sub", m->w, move);
+}
+
+static cm_value rmsprop(struct update *u, struct moving *m)
+{
+    const bool moves_on = u->momentum > 0;
+    const cm_value velocity = moves_on ? state(u, m, "velocity") : 0;
+    const cm_value average = state(u, m, "square_avg");
+    const cm_value lr = number(u, "lr", m->dtype);
+    const cm_value beta2 = number(u, "beta2", m->dtype), rest2 = number(u, "rest2", m->dtype);
+    const cm_value epsilon = number(u, "epsilon", m->dtype);
+    const cm_value factor = moves_on ? number(u, "momentum", m->dtype) : 0;
+    const cm_value square = TERM(u, m, "square", "Mul", m->g, m->g);
+    const cm_value kept = TERM(u, m, "kept", "Mul", beta2, average);
+    const cm_value new = TERM(u, m, "new", "Mul", rest2, square);
+    const cm_value next = keep(u, m, moves_on, cm_emit(u->p, "Add", kept, new));
+    const cm_value spread = TERM(u, m, "spread", "Sqrt", next);
+    const cm_value size = TERM(u, m, "size", "Add", spread, epsilon);
+    cm_value direction = TERM(u, m, "direction", "Div", m->g, size);
+    if (moves_on) {
+        const cm_value old = TERM(u, m, "old", "Mul", factor, velocity);
+        direction = keep(u, m, 0, cm_emit(u->p, "Add", old, direction));
+    }
+    const cm_value move = TERM(u, m, "move", "Mul", lr, direction);
+
+    return cm_emit(u->p, "Sub", m->w, move);
+}
 
 static const struct rule rules[] = {
     {"sgd", 1e-3, 0, 0, NAN, NAN, NAN, sgd, momentum, false},
     {"momentum", 1e-3, 0.9, 0, NAN, NAN, NAN, sgd, momentum, false},
     {"nesterov", 1e-3, 0.9, 0, NAN, NAN, NAN, nesterov, nesterov, false},
-    {"adam", 1e-3, NAN, 0, 0.9, 0.999, 1e-8, adam, NULL, false},
-    {"adamw", 1e-3, NAN, 1e-2, 0.9, 0.999, 1e-8, adamw, NULL, true},
-    {"adagrad", 1e-2, NAN, 0, NAN, NAN, 1e-10, adagrad, NULL, false},
-    {"rmsprop", 1e-2, 0, 0, NAN, 0.99, 1e-8, rmsprop, rmsprop_momentum, false},
+    {"adam", 1e-3, NAN, 0, 0.9, 0.999, 1e-8, adam, adam, false},
+    {"adamw", 1e-3, NAN, 1e-2, 0.9, 0.999, 1e-8, adamw, adamw, true},
+    {"adagrad", 1e-2, NAN, 0, NAN, NAN, 1e-10, adagrad, adagrad, false},
+    {"rmsprop", 1e-2, 0, 0, NAN, 0.99, 1e-8, rmsprop, rmsprop, false},
 };
-
-/* What formulas keep from step to step. */
-static const char *const states[] = {"velocity", "exp_avg", "exp_avg_sq", "sum", "square_avg"};
 
 static const struct rule *find_rule(const char *name)
 {
@@ -211,176 +247,75 @@ static const struct rule *find_rule(const char *name)
     return NULL;
 }
 
-/* A number a formula may ask for by name. */
-struct number {
-    const char *name;
-    double value;
-    struct cm_str computed; /* in double, when the step computes it; empty: a constant */
-};
-
-enum { NUMBER_MAX = 40 };
-
-struct update {
-    struct cm_draft *draft;
-    const struct rule *rule;
-    double lr, momentum, weight_decay, beta1, beta2, epsilon;
-    struct number numbers[NUMBER_MAX];
-    size_t n_numbers;
-    struct cm_map cast;  /* "name type" to struct cm_str *: computed numbers in a weight's type */
-    struct cm_str apply; /* accumulating: is this the batch that moves the weights? */
-};
-
 static double given(double value, double otherwise)
 {
     return isnan(value) ? otherwise : value;
 }
 
-static void set_number(struct update *u, const char *name, double value)
-{
-    if (u->n_numbers < NUMBER_MAX)
-        u->numbers[u->n_numbers++] = (struct number){.name = name, .value = value};
-}
-
-static void set_computed(struct update *u, const char *name, struct cm_str value)
-{
-    if (u->n_numbers < NUMBER_MAX)
-        u->numbers[u->n_numbers++] = (struct number){.name = name, .computed = value};
-}
-
-static const struct number *find_number(const struct update *u, struct cm_str name)
-{
-    for (size_t i = u->n_numbers; i-- > 0;)
-        if (cm_str_is(name, u->numbers[i].name))
-            return &u->numbers[i];
-    return NULL;
-}
-
-static struct cm_str number_as(struct update *u, const struct number *number, enum cm_dtype dtype)
-{
-    struct cm_draft *draft = u->draft;
-
-    if (!number->computed.size)
-        return cm_draft_scalar(draft, number->name, dtype, number->value);
-    if (dtype == CM_DOUBLE)
-        return number->computed;
-    bool added;
-    const struct cm_str key = cm_arena_printf(draft->arena, "%s %d", number->name, (int)dtype);
-    uint64_t *slot = cm_map_insert(&u->cast, draft->arena, key, &added);
-    if (added) {
-        struct cm_str *name = CM_NEW(draft->arena, struct cm_str);
-        *name = cm_draft_name(draft, "training.%s.%s", number->name, cm_dtype_name(dtype));
-        *slot = (uint64_t)(uintptr_t)name;
-        struct cm_node_proto *node =
-            cm_draft_node(draft, "", "Cast", 1, &number->computed, 1, name);
-        cm_draft_attribute(draft, node, cm_attr_int(draft->arena, "to", dtype));
-        return *name;
-    }
-    return *(const struct cm_str *)(uintptr_t)*slot;
-}
-
-/* The parameters of a formula: the words between the first brackets. */
-static size_t parameters(const char *text, struct cm_str *out, size_t room)
-{
-    const char *at = strchr(text, '(') + 1;
-    size_t count = 0;
-
-    while (*at && *at != ')' && count < room) {
-        const size_t size = strcspn(at, ",) ");
-        if (size)
-            out[count++] = (struct cm_str){at, size};
-        at += size;
-        at += strspn(at, ", ");
-    }
-    return count;
-}
-
-enum { PAIR_MAX = 24 };
-
-/* Puts a formula there; its parameters are found among pairs, then among the numbers. */
-static struct cm_str apply(struct update *u, const char *text, struct cm_str hint,
-                           enum cm_dtype dtype, const struct cm_draft_pair *pairs, size_t n_pairs)
-{
-    struct cm_draft_pair all[PAIR_MAX];
-    struct cm_str formals[PAIR_MAX];
-    const size_t n_formals = parameters(text, formals, PAIR_MAX);
-    size_t count = 0;
-
-    for (; count < n_pairs; count++)
-        all[count] = pairs[count];
-    for (size_t i = 0; i < n_formals && count < PAIR_MAX; i++) {
-        const struct number *number = find_number(u, formals[i]);
-        bool known = false;
-        for (size_t p = 0; p < n_pairs; p++)
-            known = known || cm_str_is(formals[i], pairs[p].formal);
-        if (!known && number)
-            all[count++] = (struct cm_draft_pair){number->name, number_as(u, number, dtype)};
-    }
-    return cm_draft_apply(u->draft, text, hint, all, count);
-}
-
 /* ---- checking what was asked for ---- */
 
-static void check_number(struct cm_draft *draft, const char *flag, double value, double preset,
+static void check_number(struct cm_preparation *p, const char *flag, double value, double preset,
                          double below)
 {
-    const char *optimizer = draft->options->optimizer;
+    const char *optimizer = p->options->optimizer;
 
     if (isnan(value))
         return;
     if (isnan(preset))
-        cm_draft_block(draft, "%s means nothing to %s", flag, optimizer);
+        cm_preparation_block(p, "%s means nothing to %s", flag, optimizer);
     else if (!(value >= 0 && value < below))
-        cm_draft_block(draft, "%s is %g, must be at least 0%s", flag, value,
-                       below == 1 ? " and below 1" : "");
+        cm_preparation_block(p, "%s is %g, must be at least 0%s", flag, value,
+                             below == 1 ? " and below 1" : "");
 }
 
-static void check_schedule(struct cm_draft *draft)
+static void check_schedule(struct cm_preparation *p)
 {
-    const struct cm_prepare_options *o = draft->options;
+    const struct cm_prepare_options *o = p->options;
 
     if (o->schedule != CM_SCHEDULE_CONSTANT && o->schedule_steps <= 0)
-        cm_draft_block(draft, "the schedule needs its number of steps, schedule_steps");
+        cm_preparation_block(p, "the schedule needs its number of steps, schedule_steps");
     if (o->schedule != CM_SCHEDULE_CONSTANT && o->schedule != CM_SCHEDULE_STEP &&
         o->schedule_steps > 0 && o->warmup >= o->schedule_steps)
-        cm_draft_block(draft, "%lld steps of warmup leave nothing of a schedule of %lld",
-                       (long long)o->warmup, (long long)o->schedule_steps);
+        cm_preparation_block(p, "%lld steps of warmup leave nothing of a schedule of %lld",
+                             (long long)o->warmup, (long long)o->schedule_steps);
     if (o->warmup < 0)
-        cm_draft_block(draft, "%lld steps of warmup make no sense", (long long)o->warmup);
+        cm_preparation_block(p, "%lld steps of warmup make no sense", (long long)o->warmup);
     if (o->accumulate < 0)
-        cm_draft_block(draft, "gradients of %lld batches cannot be averaged",
-                       (long long)o->accumulate);
+        cm_preparation_block(p, "gradients of %lld batches cannot be averaged",
+                             (long long)o->accumulate);
     if (!(o->clip_norm >= 0))
-        cm_draft_block(draft, "gradients cannot be clipped to a norm of %g", o->clip_norm);
+        cm_preparation_block(p, "gradients cannot be clipped to a norm of %g", o->clip_norm);
 }
 
-void cm_draft_update_check(struct cm_draft *draft)
+void cm_update_check(struct cm_preparation *p)
 {
-    const struct cm_prepare_options *o = draft->options;
+    const struct cm_prepare_options *o = p->options;
     const struct rule *rule = find_rule(o->optimizer);
 
     if (!rule) {
-        cm_draft_block(draft,
-                       "there is no optimizer '%.60s'; there are sgd, momentum, nesterov, adam, "
-                       "adamw, adagrad and rmsprop",
-                       o->optimizer ? o->optimizer : "");
+        cm_preparation_block(
+            p,
+            "there is no optimizer '%.60s'; there are sgd, momentum, nesterov, adam, "
+            "adamw, adagrad and rmsprop",
+            o->optimizer ? o->optimizer : "");
         return;
     }
-    check_number(draft, "lr", o->lr, rule->lr, INFINITY);
-    check_number(draft, "momentum", o->momentum, rule->momentum, INFINITY);
-    check_number(draft, "weight_decay", o->weight_decay, rule->weight_decay, INFINITY);
-    check_number(draft, "beta1", o->beta1, rule->beta1, 1);
-    check_number(draft, "beta2", o->beta2, rule->beta2, 1);
-    check_number(draft, "epsilon", o->epsilon, rule->epsilon, INFINITY);
-    if (rule->text == nesterov && o->momentum == 0)
-        cm_draft_block(draft, "nesterov needs a momentum above 0");
-    check_schedule(draft);
+    check_number(p, "lr", o->lr, rule->lr, INFINITY);
+    check_number(p, "momentum", o->momentum, rule->momentum, INFINITY);
+    check_number(p, "weight_decay", o->weight_decay, rule->weight_decay, INFINITY);
+    check_number(p, "beta1", o->beta1, rule->beta1, 1);
+    check_number(p, "beta2", o->beta2, rule->beta2, 1);
+    check_number(p, "epsilon", o->epsilon, rule->epsilon, INFINITY);
+    if (rule->emit == nesterov && o->momentum == 0)
+        cm_preparation_block(p, "nesterov needs a momentum above 0");
+    check_schedule(p);
 }
 
 /* ---- one step's numbers ---- */
 
 static void set_numbers(struct update *u)
 {
-    const struct cm_prepare_options *o = u->draft->options;
+    const struct cm_prepare_options *o = u->p->options;
     const double pi = 3.14159265358979323846;
 
     set_number(u, "lr_base", u->lr);
@@ -405,237 +340,257 @@ static void set_numbers(struct update *u)
     set_number(u, "share", 1.0 / (double)(o->accumulate > 1 ? o->accumulate : 1));
 }
 
-static const char *const schedules[] = {
+/* past says where in the schedule proper a step is, in steps. */
+typedef cm_value schedule_fn(struct update *u, cm_value past);
+
+static cm_value by_step(struct update *u, cm_value past)
+{
+    const cm_value period = exact(u, "period"), factor = exact(u, "schedule_factor");
+    const cm_value periods = STEP_TERM(u, "periods", "Div", past, period);
+    const cm_value whole = STEP_TERM(u, "whole", "Floor", periods);
+
+    return STEP_TERM(u, "factor", "Pow", factor, whole);
+}
+
+/* How much of the schedule is over, 0 to 1. */
+static cm_value part_of(struct update *u, cm_value past, cm_value span, cm_value one)
+{
+    const cm_value part = STEP_TERM(u, "part", "Div", past, span);
+
+    return STEP_TERM(u, "part_capped", "Min", part, one);
+}
+
+static cm_value by_line(struct update *u, cm_value past)
+{
+    const cm_value span = exact(u, "span"), one = exact(u, "one");
+
+    return STEP_TERM(u, "factor", "Sub", one, part_of(u, past, span, one));
+}
+
+/* (1 + cos(pi * part)) / 2; written with Sin, which more runtimes have for double. */
+static cm_value by_cosine(struct update *u, cm_value past)
+{
+    const cm_value span = exact(u, "span"), one = exact(u, "one"), half = exact(u, "half");
+    const cm_value pi = exact(u, "pi"), half_pi = exact(u, "half_pi");
+    const cm_value angle = STEP_TERM(u, "angle", "Mul", part_of(u, past, span, one), pi);
+    const cm_value turned = STEP_TERM(u, "turned", "Add", angle, half_pi);
+    const cm_value wave = STEP_TERM(u, "wave", "Sin", turned);
+    const cm_value raised = STEP_TERM(u, "raised", "Add", one, wave);
+
+    return STEP_TERM(u, "factor", "Mul", raised, half);
+}
+
+static schedule_fn *const schedules[] = {
     [CM_SCHEDULE_STEP] = by_step,
     [CM_SCHEDULE_COSINE] = by_cosine,
     [CM_SCHEDULE_LINEAR] = by_line,
 };
 
-/* Where a new value of a state goes: through a switch when gradients are accumulated. */
-static void bind(struct update *u, struct cm_str key, struct cm_str value, enum cm_dtype dtype,
-                 const struct cm_int64s *dims)
+/* Steps beyond the warmup. */
+static cm_value beyond_warmup(struct update *u)
 {
-    struct cm_draft *draft = u->draft;
+    const cm_value warmup = exact(u, "warmup"), zero = exact(u, "zero");
+    const cm_value late = STEP_TERM(u, "late", "Sub", exact(u, "t"), warmup);
 
-    if (u->apply.size) {
-        const struct cm_str kept = cm_draft_name(draft, "%.*s.kept", CM_STR_FMT(key));
-        cm_draft_node(draft, "", "Where", 3, (const struct cm_str[]){u->apply, value, key}, 1,
-                      &kept);
-        value = kept;
-    }
-    cm_draft_bind(draft, key, value, dtype, dims);
+    return STEP_TERM(u, "past", "Max", late, zero);
 }
 
-static const struct cm_str training = {"training", 8};
+/* The first update has a rate already: (t + 1) / warmup. */
+static cm_value warm_up(struct update *u, cm_value factor)
+{
+    const cm_value warmup = exact(u, "warmup"), one = exact(u, "one");
+
+    return STEP_TERM(u, "warmed", "Mul", factor, part_of(u, exact(u, "t_next"), warmup, one));
+}
+
+/* Where a new value of a state goes: through a switch when gradients are accumulated. */
+static void bind(struct update *u, cm_value state, cm_value next)
+{
+    const struct cm_str name = cm_preparation_name_of(u->p, state);
+
+    if (u->apply)
+        next = cm_term(u->p, name, "kept", "Where", u->apply, next, state);
+    cm_preparation_bind(u->p, state, next);
+}
 
 static void set_rate(struct update *u)
 {
-    struct cm_draft *draft = u->draft;
-    const struct cm_prepare_options *o = draft->options;
-    const struct cm_str step =
-        cm_draft_state(draft, cm_draft_name(draft, "training.step"), CM_INT64, NULL);
-    const struct cm_str next = cm_draft_name(draft, "training.step.next");
-    const struct cm_str t = cm_draft_name(draft, "training.t");
-    const struct cm_str t_next = cm_draft_name(draft, "training.t.next");
-    const struct cm_draft_pair counters[] = {
-        {"step", step},
-        {"one_more", cm_draft_scalar(draft, "one", CM_INT64, 1)},
-        {"step_next", next},
-        {"t", t},
-        {"t_next", t_next}};
+    struct cm_preparation *p = u->p;
+    const struct cm_prepare_options *o = p->options;
+    const cm_value step =
+        cm_preparation_state(p, cm_preparation_name(p, "training.step"), CM_INT64, NULL);
+    const cm_value more = cm_preparation_scalar(p, "one", CM_INT64, 1);
+    const cm_value next = STEP_TERM(u, "step.next", "Add", step, more);
 
-    cm_draft_apply(draft, counted, training, counters, CM_COUNT(counters));
-    set_computed(u, "t", t);
-    set_computed(u, "t_next", t_next);
-    struct cm_str factor = cm_draft_scalar(draft, "one", CM_DOUBLE, 1);
-    if (o->schedule != CM_SCHEDULE_CONSTANT) {
-        struct cm_str past = t;
-        if (o->warmup > 0)
-            past = apply(u, beyond, training, CM_DOUBLE, NULL, 0);
-        factor = apply(u, schedules[o->schedule], training, CM_DOUBLE,
-                       &(const struct cm_draft_pair){"past", past}, 1);
-    }
+    set_computed(u, "t",
+                 cm_preparation_term(p, training, "t", cm_preparation_cast(p, step, CM_DOUBLE)));
+    set_computed(
+        u, "t_next",
+        cm_preparation_term(p, training, "t.next", cm_preparation_cast(p, next, CM_DOUBLE)));
+    cm_value factor = exact(u, "one");
+    if (o->schedule != CM_SCHEDULE_CONSTANT)
+        factor = schedules[o->schedule](u, o->warmup > 0 ? beyond_warmup(u) : exact(u, "t"));
     if (o->warmup > 0)
-        factor =
-            apply(u, ramp, training, CM_DOUBLE, &(const struct cm_draft_pair){"factor", factor}, 1);
-    const struct cm_str lr = cm_draft_name(draft, "lr");
-    const struct cm_draft_pair rate[] = {{"factor", factor}, {"lr", lr}};
-    apply(u, scheduled, training, CM_DOUBLE, rate, CM_COUNT(rate));
-    cm_draft_info(draft, &draft->outputs, lr, CM_DOUBLE, NULL);
-    set_computed(u, "lr", lr);
-    bind(u, step, next, CM_INT64, NULL);
+        factor = warm_up(u, factor);
+    const cm_value base = exact(u, "lr_base");
+    const cm_value lr =
+        cm_preparation_call(p, cm_emit(p, "Mul", base, factor), cm_preparation_name(p, "lr"));
+    cm_preparation_give(p, set_computed(u, "lr", lr));
+    bind(u, step, next);
 }
 
+/* Adam's, and what decoupled weight decay leaves of a weight. */
 static void set_corrections(struct update *u)
 {
-    struct cm_draft *draft = u->draft;
-
     if (!isnan(u->rule->beta1)) {
-        const struct cm_str size = cm_draft_name(draft, "training.step_size");
-        const struct cm_str root = cm_draft_name(draft, "training.root");
-        const struct cm_draft_pair results[] = {{"step_size", size}, {"root", root}};
-        apply(u, corrections, training, CM_DOUBLE, results, CM_COUNT(results));
-        set_computed(u, "step_size", size);
-        set_computed(u, "root", root);
+        const cm_value t = exact(u, "t_next"), lr = exact(u, "lr");
+        const cm_value beta1 = exact(u, "beta1"), beta2 = exact(u, "beta2"), one = exact(u, "one");
+        const cm_value left1 = STEP_TERM(u, "left1", "Pow", beta1, t);
+        const cm_value bias1 = STEP_TERM(u, "bias1", "Sub", one, left1);
+        set_computed(u, "step_size", STEP_TERM(u, "step_size", "Div", lr, bias1));
+        const cm_value left2 = STEP_TERM(u, "left2", "Pow", beta2, t);
+        const cm_value bias2 = STEP_TERM(u, "bias2", "Sub", one, left2);
+        set_computed(u, "root", STEP_TERM(u, "root", "Sqrt", bias2));
     }
-    if (u->rule->decoupled)
-        set_computed(u, "shrink", apply(u, shrinking, training, CM_DOUBLE, NULL, 0));
-}
-
-/* ---- narrow weights ---- */
-
-/* A float16 is moved in float: its epsilon would be 0 and its squares would vanish. */
-static enum cm_dtype dtype_of(const struct cm_draft_weight *weight)
-{
-    return cm_draft_wide((enum cm_dtype)weight->tensor->data_type);
-}
-
-static struct cm_str cast(struct cm_draft *draft, struct cm_str value, enum cm_dtype dtype,
-                          struct cm_str as)
-{
-    struct cm_node_proto *node = cm_draft_node(draft, "", "Cast", 1, &value, 1, &as);
-
-    cm_draft_attribute(draft, node, cm_attr_int(draft->arena, "to", dtype));
-    return as;
-}
-
-static bool is_narrow(const struct cm_draft_weight *weight)
-{
-    return dtype_of(weight) != (enum cm_dtype)weight->tensor->data_type;
-}
-
-static void widen_gradient(struct cm_draft *draft, struct cm_draft_weight *weight)
-{
-    if (is_narrow(weight))
-        weight->gradient =
-            cast(draft, weight->gradient, dtype_of(weight),
-                 cm_draft_name(draft, "%.*s.gradient.wide", CM_STR_FMT(weight->name)));
+    if (u->rule->decoupled) {
+        const cm_value lr = exact(u, "lr"), rate = exact(u, "weight_decay"), one = exact(u, "one");
+        const cm_value part = STEP_TERM(u, "part", "Mul", lr, rate);
+        set_computed(u, "shrink", STEP_TERM(u, "shrink", "Sub", one, part));
+    }
 }
 
 /* ---- gradients before they are used ---- */
 
+/* A float16 is moved in float: its epsilon would be 0 and its squares would vanish. */
+static enum cm_dtype dtype_of(const struct update *u, const struct cm_trained_weight *weight)
+{
+    return cm_wide_type(cm_preparation_type(u->p, weight->value)->dtype);
+}
+
+static bool is_narrow(const struct update *u, const struct cm_trained_weight *weight)
+{
+    return dtype_of(u, weight) != cm_preparation_type(u->p, weight->value)->dtype;
+}
+
+static void widen_gradient(struct update *u, struct cm_trained_weight *weight)
+{
+    const struct cm_str name = cm_preparation_name_of(u->p, weight->value);
+
+    if (is_narrow(u, weight))
+        weight->gradient =
+            cm_preparation_term(u->p, name, "gradient.wide",
+                                cm_preparation_cast(u->p, weight->gradient, dtype_of(u, weight)));
+}
+
 static void set_accumulation(struct update *u)
 {
-    struct cm_draft *draft = u->draft;
-    const int64_t count = draft->options->accumulate;
+    struct cm_preparation *p = u->p;
+    const int64_t count = p->options->accumulate;
 
     if (count <= 1)
         return;
-    const struct cm_str batch =
-        cm_draft_state(draft, cm_draft_name(draft, "training.batch"), CM_INT64, NULL);
-    const struct cm_str next = cm_draft_name(draft, "training.batch.next");
-    const struct cm_draft_pair pairs[] = {
-        {"batch", batch},
-        {"one_more", cm_draft_scalar(draft, "one", CM_INT64, 1)},
-        {"accumulate", cm_draft_scalar(draft, "accumulate", CM_INT64, (double)count)},
-        {"none", cm_draft_scalar(draft, "none", CM_INT64, 0)},
-        {"batch_next", next}};
-    const struct cm_str now = cm_draft_apply(draft, counting, training, pairs, CM_COUNT(pairs));
-    cm_draft_bind(draft, batch, next, CM_INT64, NULL);
+    const cm_value batch =
+        cm_preparation_state(p, cm_preparation_name(p, "training.batch"), CM_INT64, NULL);
+    const cm_value more = cm_preparation_scalar(p, "one", CM_INT64, 1);
+    const cm_value all = cm_preparation_scalar(p, "accumulate", CM_INT64, (double)count);
+    const cm_value none = cm_preparation_scalar(p, "none", CM_INT64, 0);
+    const cm_value seen = STEP_TERM(u, "seen", "Add", batch, more);
+    const cm_value now = STEP_TERM(u, "apply", "Equal", seen, all);
+    cm_preparation_bind(p, batch, STEP_TERM(u, "batch.next", "Where", now, none, seen));
     u->apply = now;
 }
 
-static void accumulate(struct update *u, struct cm_draft_weight *weight)
+static void accumulate(struct update *u, struct cm_trained_weight *weight)
 {
-    struct cm_draft *draft = u->draft;
-    const enum cm_dtype dtype = dtype_of(weight);
-    const struct cm_int64s *dims = &weight->tensor->dims;
-    const struct cm_str sum = cm_draft_state(
-        draft, cm_draft_name(draft, "%.*s.gradient_sum", CM_STR_FMT(weight->name)), dtype, dims);
-    const struct cm_draft_pair pairs[] = {{"gradient_sum", sum}, {"gradient", weight->gradient}};
-    const struct cm_str total = apply(u, averaged, weight->name, dtype, pairs, CM_COUNT(pairs));
-    const struct cm_str next =
-        cm_draft_name(draft, "%.*s.gradient_sum.kept", CM_STR_FMT(weight->name));
-    cm_draft_node(
-        draft, "", "Where", 3,
-        (const struct cm_str[]){u->apply, cm_draft_scalar(draft, "zero", dtype, 0), total}, 1,
-        &next);
-    cm_draft_bind(draft, sum, next, dtype, dims);
+    struct cm_preparation *p = u->p;
+    const enum cm_dtype dtype = dtype_of(u, weight);
+    const struct cm_str name = cm_preparation_name_of(p, weight->value);
+    const cm_value sum =
+        cm_preparation_state(p, cm_preparation_name(p, "%.*s.gradient_sum", CM_STR_FMT(name)),
+                             dtype, cm_preparation_type(p, weight->value));
+    const cm_value share = number(u, "share", dtype);
+    const cm_value part = cm_term(p, name, "part", "Mul", weight->gradient, share);
+    const cm_value total = cm_term(p, name, "gradient_sum_next", "Add", sum, part);
+    const cm_value zero = number(u, "zero", dtype);
+
+    cm_preparation_bind(p, sum,
+                        cm_term(p, name, "gradient_sum.kept", "Where", u->apply, zero, total));
     weight->gradient = total;
 }
 
-static void clip(struct update *u, struct cm_draft_weight *weights, size_t count)
+/* As clip_grad_norm_ has it. */
+static void clip(struct update *u, struct cm_trained_weight *weights, size_t count)
 {
-    struct cm_draft *draft = u->draft;
-    struct cm_str *squares = CM_NEW_ARRAY(draft->arena, struct cm_str, count);
+    struct cm_preparation *p = u->p;
+    cm_value *squares = CM_NEW_ARRAY(p->arena, cm_value, count);
 
-    for (size_t i = 0; i < count; i++)
-        squares[i] = apply(u, squared, weights[i].name, CM_DOUBLE,
-                           &(const struct cm_draft_pair){"g", weights[i].gradient}, 1);
-    const struct cm_str total = cm_draft_name(draft, "training.square_norm");
-    const struct cm_str norm = cm_draft_name(draft, "grad_norm");
-    cm_draft_node(draft, "", "Sum", count, squares, 1, &total);
-    const struct cm_draft_pair pairs[] = {{"total", total}, {"grad_norm", norm}};
-    set_computed(u, "clip", apply(u, clipping, training, CM_DOUBLE, pairs, CM_COUNT(pairs)));
-    cm_draft_info(draft, &draft->outputs, norm, CM_DOUBLE, NULL);
     for (size_t i = 0; i < count; i++) {
-        const struct cm_str clipped =
-            cm_draft_name(draft, "%.*s.gradient.clipped", CM_STR_FMT(weights[i].name));
-        const enum cm_dtype dtype = dtype_of(&weights[i]);
-        const struct cm_str factor = number_as(u, find_number(u, CM_STR("clip")), dtype);
-        cm_draft_node(draft, "", "Mul", 2, (const struct cm_str[]){weights[i].gradient, factor}, 1,
-                      &clipped);
-        weights[i].gradient = clipped;
+        const struct cm_str name = cm_preparation_name_of(p, weights[i].value);
+        const cm_value square = cm_preparation_term(
+            p, name, "square",
+            cm_emit_with(p, "ReduceSumSquare", CM_ATTRIBUTES(cm_attr_int(p->arena, "keepdims", 0)),
+                         weights[i].gradient));
+        squares[i] =
+            cm_preparation_term(p, name, "norm", cm_preparation_cast(p, square, CM_DOUBLE));
+    }
+    const cm_value total = cm_preparation_term(
+        p, training, "square_norm",
+        cm_build(&p->build,
+                 &(struct cm_emission){.op = "Sum", .inputs = squares, .n_inputs = count}));
+    const cm_value most = exact(u, "clip_norm"), tiny = exact(u, "tiny"), one = exact(u, "one");
+    const cm_value norm =
+        cm_preparation_call(p, cm_emit(p, "Sqrt", total), cm_preparation_name(p, "grad_norm"));
+    const cm_value size = STEP_TERM(u, "size", "Add", norm, tiny);
+    const cm_value ratio = STEP_TERM(u, "ratio", "Div", most, size);
+    set_computed(u, "clip", STEP_TERM(u, "clip", "Min", ratio, one));
+    cm_preparation_give(p, norm);
+    for (size_t i = 0; i < count; i++) {
+        const struct cm_str name = cm_preparation_name_of(p, weights[i].value);
+        const cm_value factor = number(u, "clip", dtype_of(u, &weights[i]));
+        weights[i].gradient =
+            cm_term(p, name, "gradient.clipped", "Mul", weights[i].gradient, factor);
     }
 }
 
 /* ---- weights ---- */
 
-static void move_weight(struct update *u, const struct cm_draft_weight *weight)
+static cm_value decay(struct update *u, const struct moving *m)
 {
-    struct cm_draft *draft = u->draft;
-    const enum cm_dtype dtype = dtype_of(weight);
-    const struct cm_int64s *dims = &weight->tensor->dims;
-    const char *text =
-        u->momentum > 0 && u->rule->with_momentum ? u->rule->with_momentum : u->rule->text;
-    struct cm_str formals[PAIR_MAX];
-    const size_t n_formals = parameters(text, formals, PAIR_MAX);
-    struct cm_draft_pair pairs[PAIR_MAX] = {{"w", weight->name}, {"g", weight->gradient}};
-    size_t count = 2;
+    const cm_value rate = number(u, "weight_decay", m->dtype);
+    const cm_value pull = TERM(u, m, "pull", "Mul", rate, m->w);
 
-    if (is_narrow(weight))
-        pairs[0].actual = cast(draft, weight->name, dtype,
-                               cm_draft_name(draft, "%.*s.wide", CM_STR_FMT(weight->name)));
-    if (u->weight_decay > 0 && !u->rule->decoupled)
-        pairs[1].actual = apply(u, decay, weight->name, dtype, pairs, 2);
-    struct cm_str next[CM_COUNT(states)];
-    const size_t first = count;
-    for (size_t s = 0; s < CM_COUNT(states); s++) {
-        bool used = false;
-        for (size_t i = 0; i < n_formals; i++)
-            used = used || cm_str_is(formals[i], states[s]);
-        if (!used)
-            continue;
-        const struct cm_str name =
-            cm_draft_name(draft, "%.*s.%s", CM_STR_FMT(weight->name), states[s]);
-        pairs[count++] =
-            (struct cm_draft_pair){states[s], cm_draft_state(draft, name, dtype, dims)};
-    }
-    const size_t last = count;
-    for (size_t s = first; s < last; s++) {
-        next[s - first] = cm_draft_name(draft, "%.*s.next", CM_STR_FMT(pairs[s].actual));
-        const char *formal = cm_arena_printf(draft->arena, "%s_next", pairs[s].formal).data;
-        pairs[count++] = (struct cm_draft_pair){formal, next[s - first]};
-    }
-    const enum cm_dtype own = (enum cm_dtype)weight->tensor->data_type;
-    const struct cm_str next_name = cm_draft_name(draft, "%.*s.next", CM_STR_FMT(weight->name));
-    struct cm_str moved = next_name;
-    if (is_narrow(weight))
-        moved = cm_draft_name(draft, "%.*s.wide", CM_STR_FMT(next_name));
-    pairs[count++] = (struct cm_draft_pair){"w_next", moved};
-    apply(u, text, weight->name, dtype, pairs, count);
-    if (is_narrow(weight))
-        cast(draft, moved, own, next_name);
-    bind(u, weight->name, next_name, own, dims);
-    for (size_t s = first; s < last; s++)
-        bind(u, pairs[s].actual, next[s - first], dtype, dims);
+    return TERM(u, m, "decayed", "Add", m->g, pull);
 }
 
-void cm_draft_update(struct cm_draft *draft, struct cm_draft_weight *weights, size_t count)
+static void move_weight(struct update *u, const struct cm_trained_weight *weight)
 {
-    const struct cm_prepare_options *o = draft->options;
+    struct cm_preparation *p = u->p;
+    struct moving m = {.name = cm_preparation_name_of(p, weight->value),
+                       .dtype = dtype_of(u, weight),
+                       .type = cm_preparation_type(p, weight->value),
+                       .w = weight->value,
+                       .g = weight->gradient};
+    const bool narrow = is_narrow(u, weight);
+
+    if (narrow)
+        m.w = cm_preparation_term(p, m.name, "wide", cm_preparation_cast(p, m.w, m.dtype));
+    if (u->weight_decay > 0 && !u->rule->decoupled)
+        m.g = decay(u, &m);
+    cm_value next = (u->momentum > 0 ? u->rule->with_momentum : u->rule->emit)(u, &m);
+    if (narrow) {
+        cm_preparation_term(p, m.name, "next.wide", next);
+        next = cm_preparation_cast(p, next, m.type->dtype);
+    }
+    bind(u, weight->value, cm_preparation_term(p, m.name, "next", next));
+    for (size_t s = 0; s < m.n_states; s++)
+        bind(u, m.states[s].state, m.states[s].next);
+}
+
+void cm_update(struct cm_preparation *p, struct cm_trained_weight *weights, size_t count)
+{
+    const struct cm_prepare_options *o = p->options;
     const struct rule *rule = find_rule(o->optimizer);
-    struct update u = {.draft = draft,
+    struct update u = {.p = p,
                        .rule = rule,
                        .lr = given(o->lr, rule->lr),
                        .momentum = given(o->momentum, rule->momentum),
@@ -649,8 +604,8 @@ void cm_draft_update(struct cm_draft *draft, struct cm_draft_weight *weights, si
     set_rate(&u);
     set_corrections(&u);
     for (size_t i = 0; i < count; i++)
-        widen_gradient(draft, &weights[i]);
-    for (size_t i = 0; u.apply.size && i < count; i++)
+        widen_gradient(&u, &weights[i]);
+    for (size_t i = 0; u.apply && i < count; i++)
         accumulate(&u, &weights[i]);
     if (o->clip_norm > 0)
         clip(&u, weights, count);

@@ -1,18 +1,10 @@
-/* Models in double precision. */
+/* Graphs in double precision. */
 // SPDX-License-Identifier: Apache-2.0
 #include "train/widen.h"
 
-#include "graph/builder.h"
-#include "graph/registry.h"
+#include "graph/clone.h"
+#include "graph/op.h"
 #include "onnx/tensor_data.h"
-
-enum { DEPTH_MAX = 64 };
-
-struct widening {
-    struct cm_arena *arena;
-    struct cm_external_files *files;
-    struct cm_error *err;
-};
 
 static bool is_float(int64_t code)
 {
@@ -20,207 +12,166 @@ static bool is_float(int64_t code)
            cm_dtype_info((enum cm_dtype)code)->kind == CM_CLASS_FLOAT;
 }
 
-static void drop(void *tensor)
+static const struct cm_type *wide_type(void *arg, const struct cm_type *type)
 {
-    cm_tensor_drop(tensor);
+    struct cm_module *module = arg;
+    struct cm_type *wide = CM_NEW(cm_module_arena(module), struct cm_type);
+
+    *wide = *type;
+    if (type->kind == CM_KIND_TENSOR && is_float(type->dtype))
+        wide->dtype = CM_DOUBLE;
+    if (type->elem) /* nesting is limited where types are read */
+        wide->elem = wide_type(module, type->elem);
+    return wide;
 }
 
-static enum cm_status widen_tensor(struct widening *w, struct cm_tensor_proto *proto)
+static enum cm_status wide_tensor(const struct cm_tensor *narrow, struct cm_tensor *out,
+                                  struct cm_error *err)
 {
-    struct cm_tensor narrow;
-    struct cm_tensor *wide = CM_NEW(w->arena, struct cm_tensor);
-    const struct cm_str name = proto->name;
-
-    if (!is_float(proto->data_type))
-        return CM_OK;
-    CM_TRY(cm_tensor_proto_load(proto, w->files, &narrow, w->err));
-    const enum cm_status status = cm_tensor_new(CM_DOUBLE, &narrow.shape, wide, w->err);
-    if (status) {
-        cm_tensor_drop(&narrow);
-        return status;
-    }
-    cm_arena_defer(w->arena, drop, wide);
-    double *to = wide->data;
-    for (int64_t i = 0, n = cm_tensor_count(&narrow); i < n; i++)
-        to[i] = cm_tensor_real(&narrow, i);
-    cm_tensor_drop(&narrow);
-    *proto = (struct cm_tensor_proto){0};
-    CM_TRY(cm_tensor_proto_store(proto, w->arena, wide, w->err));
-    proto->name = name;
-    cm_msg_set(&proto->msg, CM_TENSOR_NAME);
+    CM_TRY(cm_tensor_new(CM_DOUBLE, &narrow->shape, out, err));
+    double *to = out->data;
+    for (int64_t i = 0, n = cm_tensor_count(narrow); i < n; i++)
+        to[i] = cm_tensor_real(narrow, i);
     return CM_OK;
 }
 
-static struct cm_type_proto *wide_type(struct widening *w, const struct cm_type_proto *from,
-                                       int depth);
+/* ---- attributes ---- */
 
-/* A sequence or an optional of something. */
-static struct cm_wrap_type_proto *wide_wrap(struct widening *w,
-                                            const struct cm_wrap_type_proto *from, int depth)
+static enum cm_status set_tensor(struct cm_module *module, struct cm_attribute_proto *attribute,
+                                 const char *name, const struct cm_tensor *narrow,
+                                 struct cm_error *err)
 {
-    struct cm_wrap_type_proto *wrap = CM_NEW(w->arena, struct cm_wrap_type_proto);
+    struct cm_tensor wide;
 
-    *wrap = *from;
-    if (from->elem_type)
-        wrap->elem_type = wide_type(w, from->elem_type, depth);
-    return wrap;
-}
-
-/* Deeper types than any operator takes stay as they are. */
-static struct cm_type_proto *wide_type(struct widening *w, const struct cm_type_proto *from,
-                                       int depth)
-{
-    struct cm_type_proto *type = CM_NEW(w->arena, struct cm_type_proto);
-
-    *type = *from;
-    if (from->tensor_type && is_float(from->tensor_type->elem_type)) {
-        type->tensor_type = CM_NEW(w->arena, struct cm_tensor_type_proto);
-        *type->tensor_type = *from->tensor_type;
-        type->tensor_type->elem_type = CM_DOUBLE;
-    }
-    if (from->sequence_type && depth < DEPTH_MAX)
-        type->sequence_type = wide_wrap(w, from->sequence_type, depth + 1);
-    if (from->optional_type && depth < DEPTH_MAX)
-        type->optional_type = wide_wrap(w, from->optional_type, depth + 1);
-    return type;
-}
-
-static void widen_type(struct widening *w, struct cm_value_info_proto *info)
-{
-    if (info->type)
-        info->type = wide_type(w, info->type, 0);
+    CM_TRY(wide_tensor(narrow, &wide, err));
+    *attribute = cm_attr_tensor(cm_module_arena(module), name, &wide);
+    cm_tensor_drop(&wide);
+    return CM_OK;
 }
 
 /* Numbers that an attribute holds become a tensor, in an attribute of this name. */
-static enum cm_status widen_constant(struct widening *w, struct cm_attribute_proto *attribute,
-                                     const char *name)
+static enum cm_status set_floats(struct cm_module *module, struct cm_attribute_proto *attribute,
+                                 const char *name, struct cm_error *err)
 {
-    const bool single = cm_str_is(attribute->name, "value_float");
-    const size_t count = single ? 1 : attribute->floats.count;
-    const struct cm_shape shape = single ? CM_SCALAR : CM_SHAPE((int64_t)count);
-    double *values = CM_NEW_ARRAY(w->arena, double, count);
+    const bool single = attribute->type == CM_ATTR_FLOAT;
+    const struct cm_shape shape = single ? CM_SCALAR : CM_SHAPE((int64_t)attribute->floats.count);
+    const struct cm_tensor narrow =
+        cm_tensor_borrow(CM_FLOAT, &shape, single ? &attribute->f : attribute->floats.items);
 
-    for (size_t i = 0; i < count; i++)
-        values[i] = (double)(single ? attribute->f : attribute->floats.items[i]);
-    const struct cm_tensor tensor = cm_tensor_borrow(CM_DOUBLE, &shape, values);
-    *attribute = cm_attr_int(w->arena, name, 0);
-    attribute->type = CM_ATTR_TENSOR;
-    attribute->t = CM_NEW(w->arena, struct cm_tensor_proto);
-    cm_msg_clear(&attribute->msg, CM_ATTRIBUTE_I);
-    cm_msg_set(&attribute->msg, CM_ATTRIBUTE_T);
-    return cm_tensor_proto_store(attribute->t, w->arena, &tensor, w->err);
+    return set_tensor(module, attribute, name, &narrow, err);
 }
 
-static enum cm_status widen_graph(struct widening *w, struct cm_graph_proto *graph, int depth);
-
-static enum cm_status widen_attribute(struct widening *w, const struct cm_node_proto *node,
-                                      struct cm_attribute_proto *attribute, int depth)
+static enum cm_status widen_attribute(const struct cm_node *node, struct cm_attribute_proto *attr,
+                                      struct cm_error *err)
 {
     static const char *const types[] = {"to", "dtype", "output_datatype"};
+    struct cm_module *module = node->module;
+    struct cm_arena *arena = cm_module_arena(module);
 
-    if (attribute->g) {
-        struct cm_graph_proto *copy = CM_NEW(w->arena, struct cm_graph_proto);
-        *copy = *attribute->g;
-        attribute->g = copy;
-        return widen_graph(w, copy, depth + 1);
+    if (attr->t && is_float(attr->t->data_type)) {
+        const char *name = cm_arena_str(arena, attr->name).data;
+        struct cm_tensor narrow;
+
+        CM_TRY(cm_node_tensor(node, name, &narrow, err));
+        const enum cm_status status = set_tensor(module, attr, name, &narrow, err);
+        cm_tensor_drop(&narrow);
+        return status;
     }
-    if (attribute->t) {
-        struct cm_tensor_proto *copy = CM_NEW(w->arena, struct cm_tensor_proto);
-        *copy = *attribute->t;
-        attribute->t = copy;
-        return widen_tensor(w, copy);
+    if (attr->tp) {
+        const struct cm_type *type;
+
+        CM_TRY(cm_type_from_proto(arena, cm_module_symbols(module), attr->tp, &type, err));
+        attr->tp = CM_NEW(arena, struct cm_type_proto);
+        cm_type_to_proto(arena, cm_module_symbols(module), wide_type(module, type), attr->tp);
     }
-    if (attribute->tp)
-        attribute->tp = wide_type(w, attribute->tp, 0);
-    if (cm_builtin_op(node)->is_constant &&
-        (cm_str_is(attribute->name, "value_float") || cm_str_is(attribute->name, "value_floats")))
-        return widen_constant(w, attribute, "value");
+    if (node->op && node->op->is_constant &&
+        (attr->type == CM_ATTR_FLOAT || attr->type == CM_ATTR_FLOATS))
+        return set_floats(module, attr, "value", err);
     for (size_t i = 0; i < CM_COUNT(types); i++)
-        if (cm_str_is(attribute->name, types[i]) && is_float(attribute->i))
-            attribute->i = CM_DOUBLE;
+        if (cm_str_is(attr->name, types[i]) && is_float(attr->i))
+            attr->i = CM_DOUBLE;
     return CM_OK;
 }
 
-/* What makes floats unless it is told otherwise is told. */
-static enum cm_status set_default(struct widening *w, struct cm_node_proto *node)
+static enum cm_status widen_node(void *arg, const struct cm_node *node, struct cm_node_spec *spec,
+                                 struct cm_error *err)
 {
-    const char *name = cm_builtin_op(node)->zero_attribute;
+    struct cm_arena *arena = cm_module_arena(node->module);
+    const char *zero = node->op ? node->op->zero_attribute : NULL;
+    const struct cm_attribute_proto *from = spec->attributes;
+    const float nothing = 0;
 
-    if (name && node->attribute.count == 0) {
-        const float zero = 0;
-        struct cm_attribute_proto value = cm_attr_floats(w->arena, name, 1, &zero);
-        CM_TRY(widen_constant(w, &value, name));
-        *CM_LIST_ADD(w->arena, &node->attribute) = value;
+    (void)arg;
+    spec->attributes = CM_NEW_ARRAY(arena, struct cm_attribute_proto, spec->n_attributes + 1);
+    for (size_t i = 0; i < spec->n_attributes; i++) {
+        spec->attributes[i] = from[i];
+        CM_TRY(widen_attribute(node, &spec->attributes[i], err));
+    }
+    if (!zero || spec->n_attributes)
+        return CM_OK;
+    /* What makes floats unless it is told otherwise is told. */
+    struct cm_attribute_proto *told = &spec->attributes[spec->n_attributes++];
+    *told = cm_attr_floats(arena, zero, 1, &nothing);
+    return set_floats(node->module, told, zero, err);
+}
+
+/* ---- values ---- */
+
+static bool is_within(const struct cm_graph *inner, const struct cm_graph *graph)
+{
+    while (inner && inner != graph)
+        inner = inner->parent;
+    return inner != NULL;
+}
+
+/* Constants of bodies too: their copies see those of the graph around. */
+static enum cm_status widen_constants(struct cm_clone *clone, const struct cm_graph *from,
+                                      struct cm_graph *to, struct cm_error *err)
+{
+    struct cm_module *module = from->module;
+    const size_t count = cm_module_value_count(module);
+
+    for (cm_value v = 1; v < count; v++) {
+        const struct cm_value_def *def = cm_value_get(module, v);
+        const struct cm_tensor *narrow;
+        struct cm_tensor wide;
+
+        if (def->role != CM_ROLE_INITIALIZER || !def->uses || !is_float(def->fact.type->dtype) ||
+            !is_within(def->graph, from))
+            continue;
+        CM_TRY(cm_value_constant(module, v, &narrow, err));
+        CM_TRY(wide_tensor(narrow, &wide, err));
+        cm_clone_map(clone, v, cm_graph_add_constant(to, CM_STR_NONE, &wide));
+        cm_tensor_drop(&wide);
     }
     return CM_OK;
 }
 
-static enum cm_status widen_nodes(struct widening *w, struct cm_nodes *nodes, int depth)
+enum cm_status cm_graph_widen(const struct cm_graph *graph, struct cm_graph **out,
+                              struct cm_error *err)
 {
-    struct cm_node_proto *items = CM_NEW_ARRAY(w->arena, struct cm_node_proto, nodes->count);
+    struct cm_module *module = graph->module;
+    struct cm_graph *to = cm_graph_new(module, NULL, graph->name);
+    struct cm_builder build = {.graph = to, .err = err};
+    const struct cm_clone_changes changes = {.node = widen_node, .type = wide_type, .arg = module};
+    struct cm_clone clone;
 
-    if (depth > DEPTH_MAX)
-        return cm_fail(w->err, CM_LIMIT, "graphs nest deeper than %d", DEPTH_MAX);
-    for (size_t n = 0; n < nodes->count; n++) {
-        struct cm_node_proto *node = &items[n];
-        *node = nodes->items[n];
-        struct cm_attribute_proto *attributes =
-            CM_NEW_ARRAY(w->arena, struct cm_attribute_proto, node->attribute.count);
-        for (size_t i = 0; i < node->attribute.count; i++) {
-            attributes[i] = node->attribute.items[i];
-            CM_TRY(widen_attribute(w, node, &attributes[i], depth));
-        }
-        node->attribute.items = attributes;
-        CM_TRY(set_default(w, node));
-    }
-    nodes->items = items;
-    return CM_OK;
-}
+    cm_clone_init(&clone, module);
+    clone.alike = true;
+    clone.changes = &changes;
+    for (size_t i = 0; i < graph->n_inputs; i++) {
+        const struct cm_value_def *def = cm_value_get(module, graph->inputs[i]);
+        const cm_value input = cm_graph_add_input(to, def->name, wide_type(module, def->fact.type));
 
-static enum cm_status widen_graph(struct widening *w, struct cm_graph_proto *graph, int depth)
-{
-    struct cm_tensor_proto *tensors =
-        CM_NEW_ARRAY(w->arena, struct cm_tensor_proto, graph->initializer.count);
-    struct cm_value_info_proto *inputs =
-        CM_NEW_ARRAY(w->arena, struct cm_value_info_proto, graph->input.count);
-    struct cm_value_info_proto *outputs =
-        CM_NEW_ARRAY(w->arena, struct cm_value_info_proto, graph->output.count);
-
-    for (size_t i = 0; i < graph->initializer.count; i++) {
-        tensors[i] = graph->initializer.items[i];
-        CM_TRY(widen_tensor(w, &tensors[i]));
+        cm_value_get(module, input)->initializer = def->initializer;
+        cm_clone_map(&clone, graph->inputs[i], input);
     }
-    for (size_t i = 0; i < graph->input.count; i++) {
-        inputs[i] = graph->input.items[i];
-        widen_type(w, &inputs[i]);
-    }
-    for (size_t i = 0; i < graph->output.count; i++) {
-        outputs[i] = graph->output.items[i];
-        widen_type(w, &outputs[i]);
-    }
-    graph->initializer.items = tensors;
-    graph->input.items = inputs;
-    graph->output.items = outputs;
-    graph->value_info.count = 0; /* hints of narrower types */
-    return widen_nodes(w, &graph->node, depth);
-}
-
-enum cm_status cm_widen(struct cm_arena *arena, const struct cm_model_file *file,
-                        struct cm_model_proto *out, struct cm_error *err)
-{
-    struct widening w = {arena, file->files, err};
-
-    if (!file->model.graph)
-        return cm_fail(err, CM_BAD_MODEL, "the model has no graph");
-    *out = file->model;
-    out->graph = CM_NEW(arena, struct cm_graph_proto);
-    *out->graph = *file->model.graph;
-    CM_TRY(widen_graph(&w, out->graph, 0));
-    out->functions.items =
-        CM_NEW_ARRAY(arena, struct cm_function_proto, file->model.functions.count);
-    for (size_t i = 0; i < out->functions.count; i++) {
-        out->functions.items[i] = file->model.functions.items[i];
-        CM_TRY(widen_nodes(&w, &out->functions.items[i].node, 0));
-    }
+    CM_TRY(widen_constants(&clone, graph, to, err));
+    CM_TRY(cm_clone_graph(&clone, &build, graph));
+    cm_value *outputs = CM_NEW_ARRAY(cm_module_arena(module), cm_value, graph->n_outputs);
+    for (size_t o = 0; o < graph->n_outputs; o++)
+        outputs[o] = cm_clone_operand(&clone, to, graph, graph->outputs[o].value);
+    cm_graph_set_outputs(to, outputs, graph->n_outputs);
+    *out = to;
     return CM_OK;
 }

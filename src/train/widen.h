@@ -1,13 +1,14 @@
-/* A model in double precision: for judging gradients, where float has too few digits. */
+/* A graph in double precision: for judging gradients, where float has too few digits. */
 // SPDX-License-Identifier: Apache-2.0
 #ifndef CM_TRAIN_WIDEN_H
 #define CM_TRAIN_WIDEN_H
 
-#include "onnx/model_file.h"
+#include "graph/graph.h"
 
-/* A copy of the model whose floats of every width are doubles: weights, constants, inputs, what
- * casts and fills name. It lives in arena and shares the rest with file. */
-enum cm_status cm_widen(struct cm_arena *arena, const struct cm_model_file *file,
-                        struct cm_model_proto *out, struct cm_error *err) CM_MUST_CHECK;
+/* A copy of a closed graph, in its module (made with is_widened), whose floats of every width are
+ * doubles: inputs, constants, what casts and fills name. Defaults of inputs are as they were. Calls
+ * of functions must have been expanded. */
+enum cm_status cm_graph_widen(const struct cm_graph *graph, struct cm_graph **out,
+                              struct cm_error *err) CM_MUST_CHECK;
 
 #endif

@@ -5,7 +5,7 @@ run() {
     echo "\$ cameo run $*"
     timeout 60 "$CAMEO" run "$@" --threads 1 >run.out 2>&1
     status=$?
-    sed 's/the [0-9]* it holds/what it holds/' run.out # which depends on the build
+    sed 's/the [0-9]* in use/what is in use/' run.out # which depends on the build
     echo "[$status]"
 }
 

@@ -54,6 +54,18 @@ own (float[N,2] prediction, float[N,2] target) => (float loss)
 END
 try prepare net.onnxtxt --loss own.onnxtxt --optimizer sgd -o own.onnx
 try check --strict own.onnx
+cat >older.onnxtxt <<'END'
+<ir_version: 4, opset_import: ["" : 11]>
+older (float[N,2] prediction, float[N,2] target) => (float[N] loss)
+{
+    d = Sub(prediction, target)
+    a = Abs(d)
+    loss = ReduceSum<axes: ints = [1], keepdims: int = 0>(a)
+}
+END
+try prepare net.onnxtxt --loss older.onnxtxt --optimizer sgd -o older.onnx
+try check --strict older.onnx
+"$CAMEO" print older.onnx | grep '"loss\.'
 echo '-- an old model is raised'
 try prepare old.onnxtxt --loss mse --optimizer sgd -o raised.onnx
 try prepare old.onnxtxt --loss mse --optimizer sgd --keep-opset -o raised.onnx

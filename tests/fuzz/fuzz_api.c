@@ -34,6 +34,35 @@ static void set_values(struct cameo_model *model, size_t index, size_t size)
     free(values);
 }
 
+/* Whatever is wrong with a graph, going through it ends. */
+static size_t walk(const struct cameo_model *model, const struct cameo_graph *graph)
+{
+    size_t seen = cameo_graph_edge_count(graph);
+
+    for (size_t n = 0; n < cameo_graph_node_count(graph); n++) {
+        const struct cameo_node *node = cameo_graph_node(graph, n);
+
+        for (size_t a = 0; a < node->attribute_count; a++) {
+            const struct cameo_node_attribute *attribute = node->attributes[a];
+            struct cameo_value *value;
+
+            for (size_t g = 0; g < attribute->graph_count; g++)
+                seen += walk(model, attribute->graphs[g]);
+            for (size_t i = 0; i < attribute->tensor_count; i++)
+                if (cameo_attribute_tensor(model, attribute, i, &value, NULL) == CAMEO_OK)
+                    cameo_value_free(value);
+        }
+    }
+    for (size_t e = 0; e < cameo_graph_edge_count(graph); e++) {
+        const struct cameo_edge *edge = cameo_graph_edge(graph, e);
+
+        for (size_t r = 0; r < edge->reader_count; r++)
+            if (edge->reader_inputs[r] >= edge->readers[r]->input_count)
+                abort();
+    }
+    return seen;
+}
+
 /* An untouched model must come out as it went in. */
 static void use_model(struct cameo_model *model, const uint8_t *data, size_t size)
 {
@@ -46,8 +75,14 @@ static void use_model(struct cameo_model *model, const uint8_t *data, size_t siz
     free(copy.data);
     if (cameo_model_check(model, NULL, &findings, NULL) == CAMEO_OK)
         cameo_findings_free(findings);
+    for (int kind = CAMEO_GRAPH_MAIN; kind <= CAMEO_GRAPH_ALGORITHM; kind++) {
+        const struct cameo_graph *graph;
+
+        if (cameo_model_graph(model, (enum cameo_graph_kind)kind, 0, &graph, NULL) == CAMEO_OK)
+            walk(model, graph);
+    }
     for (size_t i = 0; i < cameo_model_summary(model)->initializer_count; i++) {
-        const struct cameo_tensor *tensor = cameo_model_initializer(model, i);
+        const struct cameo_initializer *tensor = cameo_model_initializer(model, i);
 
         if (tensor->bytes <= size)
             set_values(model, i, (size_t)tensor->bytes);

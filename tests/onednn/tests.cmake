@@ -1,6 +1,6 @@
 # Tests that run again on oneDNN 3.x, which tools/setup.sh fetches, and without oneDNN.
 # SPDX-License-Identifier: Apache-2.0
-if(NOT TARGET cameo_command OR NOT TARGET unit_backends_test_onednn)
+if(NOT TARGET cameo_command OR NOT TARGET unit_backends_test_onednn OR CMAKE_CROSSCOMPILING)
   return()
 endif()
 set(ONEDNN_3 ${PROJECT_SOURCE_DIR}/build/onednn3/lib/libdnnl.so.3)

@@ -11,12 +11,10 @@ readelf=$4
 folder=$(mktemp -d) || exit 3
 trap 'rm -rf "$folder"' EXIT
 "$nm" -D --defined-only "$library" | awk '{print $NF}' | sed 's/@.*//' | sort -u >"$folder/exported"
-# Comments go first: a function may be spoken of before it is declared.
-cc -fpreprocessed -dD -E -P "$header" | grep -o '\bcameo_[a-z0-9_]* *(' | tr -d ' (' | sort -u |
-    while read -r name; do
-        # A function type (cameo_x_fn) is not a function.
-        case $name in *_fn) ;; *) echo "$name" ;; esac
-    done >"$folder/declared"
+# Comments go first: a function may be spoken of before it is declared. Functions that are inline in
+# the header have no CAMEO_API.
+cc -fpreprocessed -dD -E -P "$header" | grep -v '^#' | tr '\n' ' ' | tr ';' '\n' |
+    sed -n 's/.*CAMEO_API[^(]*\b\(cameo_[a-z0-9_]*\) *(.*/\1/p' | sort -u >"$folder/declared"
 
 passed=0
 failed=0

@@ -37,28 +37,22 @@ int main(int argc, char **argv)
     struct cameo_error err;
     const float x[2] = {1, 2};
     const int64_t dims[1] = {2};
-    struct cameo_feed feed = {0};
-    struct cameo_fetch fetch = {0};
+    const struct cameo_tensor memory = cameo_tensor_of(CAMEO_FLOAT, 1, dims, x, sizeof x);
+    const struct cameo_feed feed = cameo_feed_tensor("x", &memory);
+    struct cameo_fetch fetch = cameo_fetch_value("y");
     FILE *file = argc > 1 ? fopen(argv[1], "w") : NULL;
     int good;
 
     if (!file || fputs(text, file) < 0 || fclose(file) != 0)
         return 2;
-    feed.name = "x";
-    feed.dtype = CAMEO_FLOAT;
-    feed.rank = 1;
-    feed.dims = dims;
-    feed.data = x;
-    feed.bytes = sizeof x;
-    fetch.name = "y";
     if (cameo_model_load(argv[1], NULL, &model, &err) != CAMEO_OK ||
         cameo_session_new(model, NULL, &session, &err) != CAMEO_OK ||
         cameo_session_run(session, &feed, 1, &fetch, 1, NULL, &err) != CAMEO_OK) {
         fprintf(stderr, "%s\n", err.message);
         return 1;
     }
-    good = cameo_datum_real(fetch.datum, 0) == 2 && cameo_datum_real(fetch.datum, 1) == 4;
-    cameo_datum_free(fetch.datum);
+    good = cameo_value_real(fetch.value, 0) == 2 && cameo_value_real(fetch.value, 1) == 4;
+    cameo_value_free(fetch.value);
     cameo_session_free(session);
     cameo_model_free(model);
     return good ? 0 : 1;

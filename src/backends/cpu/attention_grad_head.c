@@ -147,11 +147,11 @@ static bool accepts(struct cm_call *call)
         in[DY]->shape.dims[3] != in[VALUE]->shape.dims[3] ||
         in[KEY]->shape.dims[2] != in[VALUE]->shape.dims[2] ||
         in[KEY]->shape.dims[3] != in[QUERY]->shape.dims[3])
-        return cm_call_decline(call, "the shapes of its operands do not go together");
+        return cm_call_decline(call, "the shapes of its operands do not match");
     if (mask && mask->type != CM_FLOAT && mask->type != CM_BOOL)
         return cm_call_decline(call, "its mask is of type %s", cm_dtype_name(mask->type));
     return !mask || mask_lies_over(mask, in[QUERY], in[KEY]) ||
-           cm_call_decline(call, "its mask does not lie over queries and keys");
+           cm_call_decline(call, "its mask does not broadcast to queries and keys");
 }
 
 static bool count_floats(struct attention_plan *p)

@@ -74,7 +74,7 @@ static bool accepts(struct cm_call *call)
             return cm_call_decline(call, "it has a past or padding");
     for (int o = 1; o < call->n_out; o++)
         if (call->out[o])
-            return cm_call_decline(call, "more than its result is wanted");
+            return cm_call_decline(call, "outputs beside its first are wanted");
     if (cm_node_float(node, "softcap") != 0 || cm_node_int(node, "left_window_size") >= 0 ||
         cm_node_int(node, "right_window_size") >= 0)
         return cm_call_decline(call, "its scores are capped or windowed");

@@ -52,7 +52,7 @@ static bool accepts(struct cm_call *call, const struct operands *at)
     const int single[4] = {at->x_scale, at->x_zero, at->y_scale, at->y_zero};
     struct cm_int8_window window;
     if (!is_byte(x->type) || !is_byte(w->type) || (y->type != CM_INT32 && !is_byte(y->type)))
-        return cm_call_decline(call, "its operands are not of 8-bit integers");
+        return cm_call_decline(call, "its operands are not 8-bit integers");
     if (cm_tensor_count(y) == 0 || cm_tensor_count(x) == 0 || cm_tensor_count(w) == 0)
         return cm_call_decline(call, "an operand or the result is empty");
     if (!cm_int8_window_read(call, &x->shape, w->shape.dims + 2, &window))

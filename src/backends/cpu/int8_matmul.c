@@ -55,7 +55,7 @@ static bool accepts(struct cm_call *call, const struct operands *at)
 {
     const struct cm_tensor *a = call->in[at->a], *b = call->in[at->b], *y = call->out[0];
     if (!is_byte(a->type) || !is_byte(b->type))
-        return cm_call_decline(call, "its operands are not of 8-bit integers");
+        return cm_call_decline(call, "its operands are not 8-bit integers");
     if (y->type != CM_INT32 && y->type != CM_FLOAT && !is_byte(y->type))
         return cm_call_decline(call, "its result is of type %s", cm_dtype_name(y->type));
     if (a->shape.rank < 2 || b->shape.rank < 2)

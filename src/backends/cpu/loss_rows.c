@@ -39,7 +39,7 @@ static bool accepts_loss(struct cm_call *call, int scores, int labels, int weigh
         return cm_call_decline(call, "its operands differ in shape");
     if (call->n_in > weights && call->in[weights] &&
         cm_tensor_count(call->in[weights]) != x->dims[1])
-        return cm_call_decline(call, "it has not one weight for each class");
+        return cm_call_decline(call, "it does not have one weight for each class");
     return true;
 }
 

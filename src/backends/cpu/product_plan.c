@@ -175,7 +175,8 @@ static bool place_right_operand(struct cm_call *call, struct cm_product_plan *pl
                                                .bytes = (size_t)plan->part_floats * sizeof(float),
                                                .size = sizeof plan->layout,
                                                .same = same_packing,
-                                               .reorder = pack},
+                                               .reorder = pack,
+                                               .reads_unaligned = true},
                                       .k = gemm->k,
                                       .n = gemm->n,
                                       .transposed = !plain};

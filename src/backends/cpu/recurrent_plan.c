@@ -31,7 +31,7 @@ static bool same_panels(const struct cm_layout *a, const struct cm_layout *b)
 /* One direction of weights, and where its panels go. */
 struct packing_weights {
     const struct cm_weight_panels *panels;
-    const float *from;
+    const cm_loose_float *from;
     float *to;
 };
 
@@ -59,7 +59,7 @@ static void pack_last_first(void *arg, int64_t begin, int64_t end)
     for (int64_t i = begin; i < end; i++) {
         const int64_t j = i * CM_SGEMM_PANEL, rest = p->input - j;
         const int64_t n = rest < CM_SGEMM_PANEL ? rest : CM_SGEMM_PANEL;
-        const float *from = weights->from + j;
+        const cm_loose_float *from = weights->from + j;
         float *to = weights->to + j * rows;
         cm_sgemm_pack_slice(p->hidden, n, from + others * p->input, p->input, 1, to, 0, n);
         cm_sgemm_pack_slice(others, n, from, p->input, 1, to + p->hidden * CM_SGEMM_PANEL, 0, n);
@@ -75,7 +75,8 @@ static enum cm_status pack(const struct cm_tensor *from, struct cm_tensor *to, s
     if (from->layout || !p)
         return cm_fail(err, CM_UNSUPPORTED, "only recurrent operators read panels of gates");
     for (int64_t d = 0; d < p->directions; d++) {
-        const float *w = (const float *)from->data + d * p->gates * p->hidden * p->input;
+        const cm_loose_float *w =
+            (const cm_loose_float *)from->data + d * p->gates * p->hidden * p->input;
         float *packed = (float *)to->data + d * direction_floats(p);
         struct packing_weights weights = {p, w, packed};
         if (p->by_gates)
@@ -108,7 +109,8 @@ bool cm_recurrent_panels(const struct cm_recurrent_plan *plan, int64_t input, bo
                                    .bytes = bytes,
                                    .size = sizeof *out,
                                    .same = same_panels,
-                                   .reorder = pack};
+                                   .reorder = pack,
+                                   .reads_unaligned = true};
     return true;
 }
 

@@ -104,10 +104,10 @@ bool cm_sgemm_packed_floats(int64_t k, int64_t n, int64_t *floats)
     return cm_dim_add(n, PANEL - 1, &columns) && cm_dim_mul(columns / PANEL * PANEL, k, floats);
 }
 
-typedef float four __attribute__((vector_size(16), aligned(4), may_alias));
+typedef float four __attribute__((vector_size(16), aligned(1), may_alias));
 
 /* to[j][i] = from[i][j] for four of each. */
-static void transpose_four(const float *from, int64_t from_row, float *to, int64_t to_row)
+static void transpose_four(const cm_loose_float *from, int64_t from_row, float *to, int64_t to_row)
 {
     const four a = *(const four *)from, b = *(const four *)(from + from_row);
     const four c = *(const four *)(from + 2 * from_row), d = *(const four *)(from + 3 * from_row);
@@ -122,8 +122,8 @@ static void transpose_four(const float *from, int64_t from_row, float *to, int64
 }
 
 /* One panel: `columns` of B, zeros after them. */
-static void pack_panel(int64_t k, int64_t columns, const float *b, int64_t row, int64_t column,
-                       float *to)
+static void pack_panel(int64_t k, int64_t columns, const cm_loose_float *b, int64_t row,
+                       int64_t column, float *to)
 {
     enum { FOUR = 4 };
     const bool whole = columns == PANEL;
@@ -140,8 +140,8 @@ static void pack_panel(int64_t k, int64_t columns, const float *b, int64_t row, 
             to[i * PANEL + j] = j < columns ? b[i * row + j * column] : 0;
 }
 
-void cm_sgemm_pack_slice(int64_t k, int64_t n, const float *b, int64_t b_row, int64_t b_column,
-                         float *packed, int64_t begin, int64_t end)
+void cm_sgemm_pack_slice(int64_t k, int64_t n, const cm_loose_float *b, int64_t b_row,
+                         int64_t b_column, float *packed, int64_t begin, int64_t end)
 {
     for (int64_t j = begin; j < end; j += PANEL)
         pack_panel(k, n - j < PANEL ? n - j : PANEL, b + j * b_column, b_row, b_column,
@@ -150,7 +150,7 @@ void cm_sgemm_pack_slice(int64_t k, int64_t n, const float *b, int64_t b_row, in
 
 struct packing {
     int64_t k, n;
-    const float *b;
+    const cm_loose_float *b;
     int64_t row, column;
     float *packed;
 };
@@ -166,7 +166,7 @@ static void pack_panels(void *arg, int64_t begin, int64_t end)
 /* Elements that one thread packs in the time it takes to wake the others. */
 enum { WORTH_PACKING_TOGETHER = 1 << 15 };
 
-void cm_sgemm_pack(int64_t k, int64_t n, const float *b, int64_t b_row, int64_t b_column,
+void cm_sgemm_pack(int64_t k, int64_t n, const cm_loose_float *b, int64_t b_row, int64_t b_column,
                    float *packed)
 {
     struct packing p = {k, n, b, b_row, b_column, packed};

@@ -56,13 +56,14 @@ struct cm_sgemm {
  * be aligned to 64 bytes (CM_TENSOR_ALIGNMENT). */
 bool cm_sgemm_packed_floats(int64_t k, int64_t n, int64_t *floats);
 
-/* Packs B, element (i, j) of which is b[i * b_row + j * b_column]; with threads where that pays. */
-void cm_sgemm_pack(int64_t k, int64_t n, const float *b, int64_t b_row, int64_t b_column,
+/* Packs B, element (i, j) of which is b[i * b_row + j * b_column]; with threads where that pays. B
+ * may lie anywhere. */
+void cm_sgemm_pack(int64_t k, int64_t n, const cm_loose_float *b, int64_t b_row, int64_t b_column,
                    float *packed);
 /* The same for columns [begin, end) alone, on the calling thread. begin is a multiple of
  * CM_SGEMM_PANEL, and so is end unless it is n. */
-void cm_sgemm_pack_slice(int64_t k, int64_t n, const float *b, int64_t b_row, int64_t b_column,
-                         float *packed, int64_t begin, int64_t end);
+void cm_sgemm_pack_slice(int64_t k, int64_t n, const cm_loose_float *b, int64_t b_row,
+                         int64_t b_column, float *packed, int64_t begin, int64_t end);
 
 /* With the threads of the calling thread's team where that pays. */
 void cm_sgemm_run(const struct cm_sgemm *product);

@@ -112,7 +112,7 @@ bool cm_dnnl_read_window(struct cm_call *call, const struct cm_node *node, const
 }
 
 struct finite_search {
-    const float *data;
+    const cm_loose_float *data;
     atomic_bool failed;
 };
 
@@ -136,7 +136,7 @@ static void look(void *arg, int64_t begin, int64_t end)
 bool cm_dnnl_is_finite(const struct cm_tensor *x)
 {
     enum { GRAIN = 1 << 14 };
-    const size_t bytes = x->layout ? x->layout->bytes : cm_tensor_bytes(x);
+    const size_t bytes = x->layout && x->layout->bytes ? x->layout->bytes : cm_tensor_bytes(x);
     struct finite_search search = {.data = x->data, .failed = false};
     cm_parallel((int64_t)(bytes / sizeof(float)), GRAIN, look, &search);
     return !atomic_load(&search.failed);

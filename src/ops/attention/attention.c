@@ -24,17 +24,22 @@ static enum cm_status check_attributes(struct cm_infer *in)
     const int64_t mode = cm_node_int(node, "qk_matmul_output_mode");
     const int64_t precision = cm_node_int(node, "softmax_precision");
     if (cm_node_int(node, "left_window_size") < -1 || cm_node_int(node, "right_window_size") < -1)
-        return cm_infer_fail(in, "a window size below -1 makes no sense");
+        return cm_infer_fail(
+            in,
+            "attribute 'left_window_size' or 'right_window_size' is below -1, expected -1 or more");
     if (mode < AS_MULTIPLIED || mode > AS_SOFTMAX)
-        return cm_infer_fail(in, "qk_matmul_output_mode is %lld, must be 0 to 3", (long long)mode);
+        return cm_infer_fail(in, "attribute 'qk_matmul_output_mode' is %lld, expected 0 to 3",
+                             (long long)mode);
     if (cm_node_has_attr(node, "softmax_precision") && precision != CM_FLOAT &&
         precision != CM_FLOAT16 && precision != CM_DOUBLE && precision != CM_BFLOAT16)
-        return cm_infer_fail(in, "softmax_precision is %lld, which is no float type",
+        return cm_infer_fail(in, "attribute 'softmax_precision' is %lld, which is not a float type",
                              (long long)precision);
     if (!cm_infer_type(in, CM_ATTENTION_PAST_KEY) != !cm_infer_type(in, CM_ATTENTION_PAST_VALUE))
-        return cm_infer_fail(in, "past_key and past_value come together or not at all");
+        return cm_infer_fail(
+            in, "only one of past_key and past_value is present, expected both or neither");
     if (cm_infer_type(in, CM_ATTENTION_PAST_KEY) && cm_infer_type(in, CM_ATTENTION_NONPAD))
-        return cm_infer_fail(in, "nonpad_kv_seqlen and past_key exclude each other");
+        return cm_infer_fail(
+            in, "nonpad_kv_seqlen and past_key are both present, expected at most one");
     return CM_OK;
 }
 

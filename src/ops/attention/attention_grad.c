@@ -38,7 +38,8 @@ static enum cm_status grad_infer(struct cm_infer *in)
     if (mask && mask->rank != CM_RANK_UNKNOWN && (mask->rank < 1 || mask->rank > 4))
         return cm_infer_fail(in, "the mask has rank %d, needs 1 to 4", mask->rank);
     if (in->n_out > D_MASK && (!mask || mask->dtype != cm_infer_type(in, Q)->dtype))
-        return cm_infer_fail(in, "there is no mask of the type of Q that could have a gradient");
+        return cm_infer_fail(
+            in, "the gradient of the mask is wanted, but there is no mask of the type of Q");
     for (int o = D_Q; o <= D_V; o++)
         CM_TRY(cm_infer_set(in, o, cm_infer_type(in, Q + o - D_Q)));
     return in->n_out > D_MASK ? cm_infer_set(in, D_MASK, mask) : CM_OK;
@@ -92,7 +93,7 @@ static enum cm_status plan_mask(struct cm_call *call, struct attention_slopes *a
     for (int d = 0; fits && d + 1 < rank; d++)
         fits = mask->shape.dims[d] == 1 || mask->shape.dims[d] == whole[4 - rank + d];
     if (!fits)
-        return cm_call_fail(call, CM_BAD_MODEL, "its mask does not lie over queries and keys");
+        return cm_call_fail(call, CM_BAD_MODEL, "its mask does not broadcast to queries and keys");
     for (int i = rank - 2, axis = 2; i >= 0; i--, axis--) {
         stride *= mask->shape.dims[i + 1];
         a->mask_strides[axis] = mask->shape.dims[i] == 1 ? 0 : stride;
@@ -119,7 +120,7 @@ static enum cm_status grad_prepare(struct cm_call *call)
     if (!shape_is(call->in[K], q[BATCH], q[HEADS], a->keys, a->size) ||
         !shape_is(call->in[V], q[BATCH], q[HEADS], a->keys, a->value_size) ||
         !shape_is(call->in[DY], q[BATCH], q[HEADS], a->queries, a->value_size))
-        return cm_call_fail(call, CM_BAD_MODEL, "the shapes of its operands do not go together");
+        return cm_call_fail(call, CM_BAD_MODEL, "the shapes of its operands do not match");
     CM_TRY(plan_mask(call, a));
     a->causal = cm_node_int(call->node, "is_causal") != 0;
     a->scale = cm_node_has_attr(call->node, "scale") ? (double)cm_node_float(call->node, "scale")

@@ -52,7 +52,7 @@ static enum cm_status causal_infer(struct cm_infer *in)
               cm_dim_unify(batch, past->dims[0], &batch) &&
               cm_dim_unify(before, past->dims[2], &before);
     if (!fit)
-        return cm_infer_fail(in, "the shapes of its operands do not go together");
+        return cm_infer_fail(in, "the shapes of its operands do not match");
     const struct cm_dim length = x->rank == 3 ? x->dims[2] : CM_DIM_ANY;
     const struct cm_dim y[3] = {batch, channels, length}, state[3] = {batch, channels, before};
     CM_TRY(cm_infer_set_tensor(in, 0, x->dtype, 3, y));

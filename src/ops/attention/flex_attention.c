@@ -56,7 +56,8 @@ static enum cm_status flex_infer(struct cm_infer *in)
     const enum cm_dtype in_between = precision(in->node, type[Q]->dtype);
     if (in_between != CM_FLOAT && in_between != CM_DOUBLE && in_between != CM_FLOAT16 &&
         in_between != CM_BFLOAT16)
-        return cm_infer_fail(in, "softmax_precision is %d, which is no float type", in_between);
+        return cm_infer_fail(in, "attribute 'softmax_precision' is %d, which is not a float type",
+                             in_between);
     const struct cm_dim scores[4] = {dims[Q][0], dims[Q][1], dims[Q][2], dims[K][2]};
     const struct cm_dim y[4] = {dims[Q][0], dims[Q][1], dims[Q][2], dims[V][3]};
     const struct cm_type *inner = cm_type_tensor(in->arena, in_between, 4, scores);
@@ -126,7 +127,7 @@ static enum cm_status flex_body(struct cm_body *b)
     const int64_t swap[] = {0, 1, 3, 2};
     cm_value *captured;
     if (cm_node_captured(b->node, p.arena, &captured) > 0)
-        return cm_body_decline(b, "its graphs read values from around them");
+        return cm_body_decline(b, "its graphs read values of the graph around them");
     const cm_value root = root_of_scale(&p, q);
     const cm_value by_keys = join(&p, shape_part(&p, k, 0, 2), cm_emit_int64s(b, -1));
     const cm_value rows = cm_emit(b, "Reshape", cm_emit(b, "Mul", q, root),

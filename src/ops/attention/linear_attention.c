@@ -46,7 +46,7 @@ static enum cm_status check_gate(struct cm_infer *in, int i, bool needed,
     if (!p != !needed)
         return cm_infer_fail(in, "update_rule '%.*s' %s input %d",
                              CM_STR_FMT(cm_node_str(in->node, "update_rule")),
-                             needed ? "needs" : "has no place for", i);
+                             needed ? "needs" : "does not take", i);
     if (!p || p->rank == CM_RANK_UNKNOWN)
         return CM_OK;
     if (p->rank != 3)

@@ -20,8 +20,8 @@ static enum cm_status check_cache(struct cm_infer *in, int i, struct cm_dim size
     const struct cm_dim half = cache->dims[cache->rank - 1];
     if (cm_dim_known(half) && whole >= 0 && (whole % 2 != 0 || half.value != whole / 2))
         return cm_infer_fail(in,
-                             "input %d has %lld columns, %lld turned elements need half as many", i,
-                             (long long)half.value, (long long)whole);
+                             "input %d has %lld columns, needs half of the %lld rotated elements",
+                             i, (long long)half.value, (long long)whole);
     return CM_OK;
 }
 

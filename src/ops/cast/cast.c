@@ -369,7 +369,8 @@ static enum cm_status asked_type(struct cm_infer *in, enum cm_dtype *out)
 {
     const int64_t to = cm_node_int(in->node, "to");
     if (!cm_dtype_is_valid(to))
-        return cm_infer_fail(in, "to is %lld, which is no element type", (long long)to);
+        return cm_infer_fail(in, "attribute 'to' is %lld, which is not an element type",
+                             (long long)to);
     *out = (enum cm_dtype)to;
     return CM_OK;
 }
@@ -396,7 +397,7 @@ static enum cm_status check_rounding(struct cm_infer *in)
     enum rounding rounding;
     if (find_rounding(in->node, &rounding))
         return CM_OK;
-    return cm_infer_fail(in, "round_mode '%.*s' is none of up, down and nearest",
+    return cm_infer_fail(in, "attribute 'round_mode' is '%.*s', expected 'up', 'down' or 'nearest'",
                          CM_STR_FMT(cm_node_str(in->node, "round_mode")));
 }
 
@@ -583,7 +584,7 @@ static enum cm_status bit_cast_infer(struct cm_infer *in)
     enum cm_dtype to = CM_UNDEFINED;
     CM_TRY(asked_type(in, &to));
     if (cm_dtype_info(to)->bits != cm_dtype_info(x->dtype)->bits || to == CM_STRING)
-        return cm_infer_fail(in, "%s and %s have not the same number of bits",
+        return cm_infer_fail(in, "%s and %s do not have the same number of bits",
                              cm_dtype_name(x->dtype), cm_dtype_name(to));
     return cm_infer_set_tensor(in, 0, to, x->rank, x->dims);
 }

@@ -42,7 +42,9 @@ enum cm_status cm_window_read(const struct cm_node *node, int rank, const int64_
     out->valid = cm_str_is(mode, "VALID");
     if (mode.size && !out->same_upper && !out->same_lower && !out->valid &&
         !cm_str_is(mode, "NOTSET"))
-        return cm_fail(err, CM_BAD_MODEL, "auto_pad is '%.*s', which is no mode of it",
+        return cm_fail(err, CM_BAD_MODEL,
+                       "attribute 'auto_pad' is '%.*s', expected 'NOTSET', 'SAME_UPPER', "
+                       "'SAME_LOWER' or 'VALID'",
                        CM_STR_FMT(mode));
     out->ceil_mode = cm_node_int(node, "ceil_mode") != 0;
     return CM_OK;

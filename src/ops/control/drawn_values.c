@@ -124,8 +124,8 @@ static enum cm_status find_inside(struct cm_grad *g, struct cm_node *node, struc
         return CM_OK;
     if (node->domain.size || (!branches && !loop))
         return cm_builder_fail(&g->build, CM_UNSUPPORTED,
-                               "%s in its body draws random numbers in a body of its own, which "
-                               "the backward pass would draw again",
+                               "%s in its body draws random numbers inside another body, and the "
+                               "backward pass cannot repeat them",
                                cm_node_describe(node).text);
     const int before = node->n_outputs;
     if (branches) {

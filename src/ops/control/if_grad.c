@@ -27,10 +27,9 @@ enum cm_status cm_grad_check_captured(struct cm_grad *g)
     for (size_t c = 0; c < g->n_captured; c++) {
         const struct cm_type *type = cm_builder_type(&g->build, g->captured[c]);
         if (g->captured_moves[c] && !cm_gradient_type(arena, type))
-            return cm_builder_fail(
-                &g->build, CM_UNSUPPORTED,
-                "its body reads a map or a sparse tensor from outside, to which no gradient is "
-                "carried");
+            return cm_builder_fail(&g->build, CM_UNSUPPORTED,
+                                   "its body reads a map or a sparse tensor of an outer graph, for "
+                                   "which gradients are not supported");
     }
     return CM_OK;
 }

@@ -29,7 +29,7 @@ static enum cm_status loop_infer(struct cm_infer *in)
     for (size_t o = n_states; o < (size_t)in->n_out; o++) {
         const struct cm_type *slice = outs[o + 1].type;
         if (slice->kind != CM_KIND_TENSOR)
-            return cm_infer_fail(in, "scan output %zu is no tensor", o - n_states);
+            return cm_infer_fail(in, "scan output %zu is not a tensor", o - n_states);
         CM_TRY(cm_infer_set(in, (int)o, cm_type_with_axis(in->arena, slice, 0, CM_DIM_ANY)));
     }
     return CM_OK;
@@ -58,7 +58,7 @@ static enum cm_status keep_slice(struct slices *slices, struct cm_datum *slice,
                                  struct cm_error *err)
 {
     if (slice->kind != CM_KIND_TENSOR)
-        return cm_fail(err, CM_BAD_MODEL, "a scan output is no tensor");
+        return cm_fail(err, CM_BAD_MODEL, "a scan output is not a tensor");
     if (slices->count > 0 && (!cm_shape_equal(&slice->tensor.shape, &slices->items[0].shape) ||
                               slice->tensor.type != slices->items[0].type))
         return cm_fail(err, CM_BAD_MODEL, "a scan output changes its shape between iterations");

@@ -15,7 +15,8 @@ static enum cm_status read_sizes(const struct cm_node *node, struct scan_sizes *
 {
     const int64_t n = cm_node_int(node, "num_scan_inputs");
     if (n < 1 || n > node->n_inputs)
-        return cm_fail(err, CM_BAD_MODEL, "num_scan_inputs is %lld, but there are %d inputs",
+        return cm_fail(err, CM_BAD_MODEL,
+                       "attribute 'num_scan_inputs' is %lld, but the node has %d inputs",
                        (long long)n, node->n_inputs);
     out->n_in = (size_t)n;
     out->n_states = (size_t)node->n_inputs - out->n_in;
@@ -131,7 +132,8 @@ static enum cm_status begin(struct scan *scan)
         const struct cm_tensor *x = call->in[scan->sizes.n_states + i];
         int axis;
         if (!cm_axis_fix(listed(scan->in_axes, i), x->shape.rank, &axis))
-            return cm_call_fail(call, CM_BAD_ARGUMENT, "scan input %zu has rank %d", i,
+            return cm_call_fail(call, CM_BAD_ARGUMENT,
+                                "scan input %zu has rank %d, and its scan axis is out of range", i,
                                 x->shape.rank);
         if (i > 0 && x->shape.dims[axis] != scan->length)
             return cm_call_fail(call, CM_BAD_ARGUMENT, "scan inputs have lengths %lld and %lld",
@@ -164,7 +166,8 @@ static enum cm_status make_output(struct scan *scan, size_t o, const struct cm_t
     const int index = (int)(scan->sizes.n_states + o);
     struct cm_shape shape = slice->shape;
     if (!cm_axis_fix(listed(scan->out_axes, o), shape.rank + 1, axis))
-        return cm_call_fail(call, CM_BAD_ARGUMENT, "scan output %zu has rank %d", o,
+        return cm_call_fail(call, CM_BAD_ARGUMENT,
+                            "scan output %zu has rank %d, and its scan axis is out of range", o,
                             shape.rank + 1);
     if (!cm_shape_insert(&shape, *axis, scan->length))
         return cm_call_fail_rank(call);
@@ -195,7 +198,7 @@ static enum cm_status put_slices(struct scan *scan, int64_t step)
             continue;
         }
         if (slice->kind != CM_KIND_TENSOR)
-            return cm_call_fail(call, CM_BAD_MODEL, "scan output %zu is no tensor", o);
+            return cm_call_fail(call, CM_BAD_MODEL, "scan output %zu is not a tensor", o);
         int axis;
         CM_TRY(make_output(scan, o, &slice->tensor, &axis));
         struct cm_tensor *y = call->out[index];

@@ -55,8 +55,9 @@ static enum cm_status read_kernel(struct cm_infer *in, struct cm_conv_facts *out
         out->kernel[i] = given.count ? given.items[i] : dim.value;
         out->kernel_known = out->kernel_known && out->kernel[i] >= 0;
         if (out->kernel[i] == 0 || out->kernel[i] > INT32_MAX)
-            return cm_infer_fail(in, "a kernel of %lld along spatial axis %d makes no sense",
-                                 (long long)out->kernel[i], i);
+            return cm_infer_fail(
+                in, "the kernel has size %lld along spatial axis %d, expected 1 or more",
+                (long long)out->kernel[i], i);
     }
     if (!out->kernel_known)
         return CM_OK;

@@ -78,7 +78,7 @@ static enum cm_status check_channels(struct cm_call *call, const struct conv_slo
     if (image->dims[0] != windows->dims[0] || w->dims[0] % s->group != 0 ||
         windows->dims[1] != w->dims[0] || !cm_dim_mul(w->dims[1], s->group, &image_channels) ||
         image->dims[1] != image_channels)
-        return cm_call_fail(call, CM_BAD_MODEL, "dY, X and W do not fit each other");
+        return cm_call_fail(call, CM_BAD_MODEL, "the shapes of dY, X and W do not match");
     return CM_OK;
 }
 

@@ -36,7 +36,7 @@ static enum cm_status shift_infer(struct cm_infer *in)
 {
     const struct cm_str direction = cm_node_str(in->node, "direction");
     if (!cm_str_is(direction, "LEFT") && !cm_str_is(direction, "RIGHT"))
-        return cm_infer_fail(in, "direction is '%.*s', must be LEFT or RIGHT",
+        return cm_infer_fail(in, "attribute 'direction' is '%.*s', expected 'LEFT' or 'RIGHT'",
                              CM_STR_FMT(direction));
     return cm_infer_broadcast(in);
 }

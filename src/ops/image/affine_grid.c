@@ -19,18 +19,20 @@ static enum cm_status affine_infer(struct cm_infer *in)
     const struct cm_dim rows = theta->rank == 3 ? theta->dims[1] : CM_DIM_ANY;
     const int64_t axes = have ? (int64_t)known.count - 2 : rows.value;
     if ((have || cm_dim_known(rows)) && axes != 2 && axes != 3)
-        return cm_infer_fail(in, "it is for 2 or 3 axes, not %lld", (long long)axes);
+        return cm_infer_fail(in, "it supports 2 or 3 spatial axes, not %lld", (long long)axes);
     if (axes < 0)
         return cm_infer_set_tensor(in, 0, theta->dtype, CM_RANK_UNKNOWN, NULL);
     if (theta->rank == 3 && (!cm_dim_unify(rows, CM_DIM(axes), &both) ||
                              !cm_dim_unify(theta->dims[2], CM_DIM(axes + 1), &both)))
-        return cm_infer_fail(in, "theta is not of the sizes that %lld axes need", (long long)axes);
+        return cm_infer_fail(in, "theta does not have the shape that %lld spatial axes need",
+                             (long long)axes);
     dims[0] = theta->rank == 3 ? theta->dims[0] : CM_DIM_ANY;
     for (int i = 0; i < axes; i++)
         dims[i + 1] = have ? cm_quantity_dim(known.items[i + 2]) : CM_DIM_ANY;
     for (size_t i = 2; have && i < known.count; i++)
         if (known.items[i].is_number && known.items[i].number < 0)
-            return cm_infer_fail(in, "size has %lld", (long long)known.items[i].number);
+            return cm_infer_fail(in, "size contains %lld, must not be negative",
+                                 (long long)known.items[i].number);
     dims[axes + 1] = CM_DIM(axes);
     return cm_infer_set_tensor(in, 0, theta->dtype, (int)axes + 2, dims);
 }

@@ -73,7 +73,8 @@ static enum cm_status read_windows(const struct cm_node *node, const struct cm_t
     const int64_t rank = cm_tensor_count(image);
     *w = (struct windows){.taps = 1, .columns = 1, .area = 1};
     if (rank < 1 || rank > CM_MAX_RANK - 2 || cm_tensor_count(kernel) != rank)
-        return cm_fail(err, CM_BAD_ARGUMENT, "image_shape and block_shape do not go together");
+        return cm_fail(err, CM_BAD_ARGUMENT,
+                       "image_shape and block_shape have different lengths, or too many axes");
     w->rank = (int)rank;
     CM_TRY(check_lists(node, w->rank, err));
     for (int i = 0; i < w->rank; i++) {

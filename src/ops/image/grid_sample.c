@@ -45,7 +45,7 @@ static enum cm_status grid_sample_infer(struct cm_infer *in)
         memcpy(dims, x->dims, 2 * sizeof dims[0]);
     if (grid->rank != CM_RANK_UNKNOWN) {
         if (!cm_dim_unify(grid->dims[rank - 1], CM_DIM(rank - 2), &both))
-            return cm_infer_fail(in, "the grid has %lld coordinates to a place, needs %d",
+            return cm_infer_fail(in, "the grid has %lld coordinates for each position, needs %d",
                                  (long long)grid->dims[rank - 1].value, rank - 2);
         if (!cm_dim_unify(dims[0], grid->dims[0], &dims[0]))
             return cm_infer_fail(in, "input 0 has batch %lld, the grid %lld",
@@ -226,7 +226,7 @@ static enum cm_status grid_sample_body(struct cm_body *b)
     if (rank > 5)
         return cm_body_decline(b, "it has too many axes");
     if (nearest ? type->dtype == CM_STRING : cm_dtype_info(type->dtype)->kind != CM_CLASS_FLOAT)
-        return cm_body_decline(b, "its element type has no arithmetic here");
+        return cm_body_decline(b, "its element type is not supported by its function body");
     const int axes = rank - 2;
     cm_value image = cm_emit(b, "Reshape", x, cm_emit_int64s(b, 0, 0, -1));
     if (!nearest)

@@ -30,7 +30,7 @@ enum cm_status cm_regions_infer(struct cm_infer *in, enum cm_dtype dtype, int64_
 enum cm_status cm_regions_check_image(struct cm_call *call, int64_t image, int64_t limit)
 {
     if (image < 0 || image >= limit)
-        return cm_call_fail(call, CM_BAD_ARGUMENT, "a region is of image %lld, there are %lld",
+        return cm_call_fail(call, CM_BAD_ARGUMENT, "a region belongs to image %lld, there are %lld",
                             (long long)image, (long long)limit);
     return CM_OK;
 }
@@ -67,7 +67,8 @@ static enum cm_status align_infer(struct cm_infer *in)
 {
     const struct cm_str mode = cm_node_str(in->node, "mode");
     if (!cm_str_is(mode, "avg") && !cm_str_is(mode, "max"))
-        return cm_infer_fail(in, "mode '%.*s' is neither 'avg' nor 'max'", CM_STR_FMT(mode));
+        return cm_infer_fail(in, "attribute 'mode' is '%.*s', expected 'avg' or 'max'",
+                             CM_STR_FMT(mode));
     return cm_align_infer(in, cm_infer_type(in, 0)->dtype);
 }
 

@@ -220,7 +220,8 @@ static enum cm_status topk_infer(struct cm_infer *in)
         if (k.count != 1)
             return cm_infer_fail(in, "K has %zu elements, needs 1", k.count);
         if (k.items[0].is_number && k.items[0].number < 0)
-            return cm_infer_fail(in, "K is %lld", (long long)k.items[0].number);
+            return cm_infer_fail(in, "K is %lld, must not be negative",
+                                 (long long)k.items[0].number);
         dims[axis] = cm_quantity_dim(k.items[0]);
         if (cm_dim_known(dims[axis]) && cm_dim_known(x->dims[axis]) &&
             dims[axis].value > x->dims[axis].value)

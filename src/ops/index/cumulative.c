@@ -14,7 +14,7 @@ static enum cm_status cumulative_infer(struct cm_infer *in)
     int axis;
     for (int i = 0; i < at->rank; i++)
         if (cm_dim_known(at->dims[i]) && at->dims[i].value != 1)
-            return cm_infer_fail(in, "axis is not one number");
+            return cm_infer_fail(in, "axis must be a single number");
     if (constant && constant->data && x->rank != CM_RANK_UNKNOWN)
         CM_TRY(cm_infer_axis(in, cm_tensor_int(constant, 0), x->rank, false, &axis));
     return cm_infer_set(in, 0, x);

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/parallel.h"
 #include "ops/index/index.h"
+#include "tensor/layout.h"
 
 #include <stdatomic.h>
 
@@ -51,6 +52,8 @@ static enum cm_status gather_prepare(struct cm_call *call)
     if (!cm_axis_fix(cm_node_int(call->node, "axis"), x->rank, &axis))
         return cm_call_fail(call, CM_BAD_MODEL, "axis is out of range for rank %d", x->rank);
     *lanes = cm_lanes_of(x, axis);
+    if (lanes->inner > 1) /* slices are copied as bytes, so a table may stay where it is */
+        cm_call_want_layout(call, 0, &cm_unaligned);
     return CM_OK;
 }
 

@@ -19,7 +19,7 @@ static enum cm_status check_shapes(struct cm_infer *in)
     if (boxes->rank == 3 && scores->rank == 3 &&
         (!cm_dim_unify(boxes->dims[0], scores->dims[0], &both) ||
          !cm_dim_unify(boxes->dims[1], scores->dims[2], &both)))
-        return cm_infer_fail(in, "boxes and scores are not of one batch and number");
+        return cm_infer_fail(in, "boxes and scores differ in batch size or in the number of boxes");
     return CM_OK;
 }
 
@@ -154,7 +154,7 @@ static enum cm_status nms_run(struct cm_call *call)
     struct nms nms = {0};
     if (boxes->rank != 3 || scores->rank != 3 || boxes->dims[2] != 4 ||
         boxes->dims[0] != scores->dims[0] || boxes->dims[1] != scores->dims[2])
-        return cm_call_fail(call, CM_BAD_ARGUMENT, "boxes and scores do not go together");
+        return cm_call_fail(call, CM_BAD_ARGUMENT, "the shapes of boxes and scores do not match");
     enum cm_status status = begin(call, boxes->dims[1], &nms);
     const int64_t samples = nms.most > 0 ? boxes->dims[0] : 0;
     for (int64_t s = 0; s < samples && !status; s++)

@@ -23,7 +23,7 @@ static enum cm_status infer_depth(struct cm_infer *in, struct cm_dim *out)
     *out = CM_DIM_ANY;
     if (type->rank > 1 ||
         (type->rank == 1 && cm_dim_known(type->dims[0]) && type->dims[0].value != 1))
-        return cm_infer_fail(in, "depth is not one number");
+        return cm_infer_fail(in, "depth must be a single number");
     if (depth && depth->data && cm_tensor_count(depth) == 1) {
         *out = CM_DIM(whole(depth, 0));
         if (out->value < 0 || out->value == INT64_MAX)
@@ -42,7 +42,7 @@ static enum cm_status onehot_infer(struct cm_infer *in)
     int axis;
     if (values->rank > 1 || values->rank == 0 ||
         (values->rank == 1 && cm_dim_known(values->dims[0]) && values->dims[0].value != 2))
-        return cm_infer_fail(in, "values are not a list of two");
+        return cm_infer_fail(in, "values must be a list of two numbers");
     CM_TRY(infer_depth(in, &depth));
     if (x->rank == CM_RANK_UNKNOWN)
         return cm_infer_set_tensor(in, 0, values->dtype, CM_RANK_UNKNOWN, NULL);

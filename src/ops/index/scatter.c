@@ -92,7 +92,7 @@ enum cm_status cm_join_init(struct cm_call *call, struct cm_join *join)
         return CM_OK;
     join->loop = joins[join->how][is_narrow_float(join->type) ? CM_FLOAT : join->type];
     if (!join->loop)
-        return cm_call_fail(call, CM_UNSUPPORTED, "reduction '%.*s' has no meaning for %s",
+        return cm_call_fail(call, CM_UNSUPPORTED, "reduction '%.*s' is not defined for %s",
                             CM_STR_FMT(cm_node_str(call->node, "reduction")),
                             cm_dtype_name(join->type));
     return CM_OK;

@@ -17,7 +17,7 @@ static enum cm_status tensor_scatter_infer(struct cm_infer *in)
     struct cm_dim both;
     int axis;
     if (!circular(in->node) && !cm_str_is(cm_node_str(in->node, "mode"), "linear"))
-        return cm_infer_fail(in, "mode '%.*s' is neither 'linear' nor 'circular'",
+        return cm_infer_fail(in, "attribute 'mode' is '%.*s', expected 'linear' or 'circular'",
                              CM_STR_FMT(cm_node_str(in->node, "mode")));
     CM_TRY(cm_infer_set(in, 0, cache));
     if (where && where->rank != CM_RANK_UNKNOWN && where->rank != 1)
@@ -26,7 +26,7 @@ static enum cm_status tensor_scatter_infer(struct cm_infer *in)
         return CM_OK;
     CM_TRY(cm_infer_axis(in, cm_node_int(in->node, "axis"), cache->rank, false, &axis));
     if (axis == 0)
-        return cm_infer_fail(in, "its axis is that of the batch");
+        return cm_infer_fail(in, "its axis is the batch axis");
     if (where && where->rank == 1 && !cm_dim_unify(where->dims[0], cache->dims[0], &both))
         return cm_infer_fail(in, "write_indices has %lld numbers, the batch is %lld",
                              (long long)where->dims[0].value, (long long)cache->dims[0].value);

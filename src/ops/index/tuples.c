@@ -21,10 +21,11 @@ static enum cm_status tuples_init(struct cm_call *call, struct tuples *tuples, i
     const int q = indices->rank, r = data->rank;
     if (q < 1 || r < 1 || batch_dims < 0 || batch_dims >= q || batch_dims > r)
         return cm_call_fail(call, CM_BAD_ARGUMENT,
-                            "data of rank %d and indices of rank %d do not go with batch_dims %d",
-                            r, q, batch_dims);
+                            "data of rank %d and indices of rank %d do not allow batch_dims %d", r,
+                            q, batch_dims);
     if (indices->dims[q - 1] > r - batch_dims)
-        return cm_call_fail(call, CM_BAD_ARGUMENT, "tuples of %lld indices, data has %d axes",
+        return cm_call_fail(call, CM_BAD_ARGUMENT,
+                            "the last axis of indices has %lld elements, data has only %d axes",
                             (long long)indices->dims[q - 1], r - batch_dims);
     for (int i = 0; i < batch_dims; i++)
         if (data->dims[i] != indices->dims[i])
@@ -97,13 +98,14 @@ static enum cm_status gather_nd_infer(struct cm_infer *in)
         (indices->rank > 0 && !cm_dim_known(indices->dims[indices->rank - 1])))
         return cm_infer_set_tensor(in, 0, x->dtype, CM_RANK_UNKNOWN, NULL);
     if (indices->rank < 1 || x->rank < 1 || batch < 0 || batch >= indices->rank || batch > x->rank)
-        return cm_infer_fail(
-            in, "data of rank %d and indices of rank %d do not go with batch_dims %lld", x->rank,
-            indices->rank, (long long)batch);
+        return cm_infer_fail(in,
+                             "data of rank %d and indices of rank %d do not allow batch_dims %lld",
+                             x->rank, indices->rank, (long long)batch);
     const int64_t length = indices->dims[indices->rank - 1].value;
     if (length > x->rank - batch)
-        return cm_infer_fail(in, "tuples of %lld indices, data has %d axes", (long long)length,
-                             x->rank - (int)batch);
+        return cm_infer_fail(in,
+                             "the last axis of indices has %lld elements, data has only %d axes",
+                             (long long)length, x->rank - (int)batch);
     for (int i = 0; i < indices->rank - 1; i++)
         dims[rank++] = indices->dims[i];
     for (int i = (int)(batch + length); i < x->rank; i++)

@@ -56,7 +56,8 @@ enum cm_status cm_loss_infer(struct cm_infer *in)
     struct cm_dim dims[CM_MAX_RANK];
     enum cm_loss_reduction reduction;
     if (!cm_loss_reduction(in->node, &reduction))
-        return cm_infer_fail(in, "reduction is '%.*s', which is none of none, sum and mean",
+        return cm_infer_fail(in,
+                             "attribute 'reduction' is '%.*s', expected 'none', 'sum' or 'mean'",
                              CM_STR_FMT(name));
     const bool known = scores->rank != CM_RANK_UNKNOWN && classes->rank != CM_RANK_UNKNOWN;
     if (known)

@@ -29,7 +29,8 @@ static enum cm_status read_term(struct cm_str text, size_t *at, struct written *
             return CM_OK;
         if (c == '.') {
             if (out->dots || text.size - *at < 3 || memcmp(text.data + *at, "...", 3) != 0)
-                return cm_fail(err, CM_BAD_MODEL, "equation '%.*s' has dots that are no ellipsis",
+                return cm_fail(err, CM_BAD_MODEL,
+                               "equation '%.*s' has dots that are not an ellipsis",
                                CM_STR_FMT(text));
             out->dots = true;
             *at += 2;
@@ -87,7 +88,7 @@ static enum cm_status read_result(struct cm_str text, size_t *at, const int *use
     for (int i = 0; i < count; i++) {
         if (uses[written.letters[i]] == 0)
             return cm_fail(err, CM_BAD_MODEL,
-                           "the result of equation '%.*s' has a letter of no operand",
+                           "the result of equation '%.*s' has a letter that no operand has",
                            CM_STR_FMT(text));
         if (seen[written.letters[i]]++)
             return cm_fail(err, CM_BAD_MODEL, "the result of equation '%.*s' has a letter twice",

@@ -189,8 +189,9 @@ static enum cm_status check_supported(struct cm_body *b)
     const struct cm_node *node = b->node;
     const int64_t heads = cm_node_int(node, "num_heads"), kv = cm_node_int(node, "kv_num_heads");
     if (heads < 1 || kv < 1 || heads > INT32_MAX || kv > INT32_MAX)
-        return cm_body_decline(b, "num_heads is %lld and kv_num_heads %lld", (long long)heads,
-                               (long long)kv);
+        return cm_body_decline(
+            b, "attributes 'num_heads' and 'kv_num_heads' are %lld and %lld, expected 1 or more",
+            (long long)heads, (long long)kv);
     if (!cm_str_is(cm_node_str(node, "k_quant_type"), "NONE") ||
         !cm_str_is(cm_node_str(node, "v_quant_type"), "NONE") || cm_body_input(b, IN_KEY_SCALE) ||
         cm_body_input(b, IN_VALUE_SCALE))
@@ -199,7 +200,7 @@ static enum cm_status check_supported(struct cm_body *b)
         return cm_body_decline(b, "attribute 'sliding_window_cache' is not supported");
     if (!cm_body_input(b, IN_KEY) != !cm_body_input(b, IN_VALUE) ||
         !cm_body_input(b, IN_PAST_KEY) != !cm_body_input(b, IN_PAST_VALUE))
-        return cm_body_decline(b, "keys and values come together or not at all");
+        return cm_body_decline(b, "only one of keys and values is present, expected both or neither");
     if (cm_node_int(node, "do_rotary") &&
         (!cm_body_input(b, IN_COSINES) || !cm_body_input(b, IN_SINES)))
         return cm_body_decline(b, "do_rotary needs cos_cache and sin_cache");

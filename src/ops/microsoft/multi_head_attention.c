@@ -117,7 +117,7 @@ static enum cm_status multi_head_attention_body(struct cm_body *b)
                                        .wants_scores = cm_body_wants(b, OUT_SCORES),
                                        .scores_mode = 2 /* with what was added to them */};
     if (cm_node_int(node, "num_heads") < 1)
-        return cm_body_decline(b, "attribute 'num_heads' is %lld",
+        return cm_body_decline(b, "attribute 'num_heads' is %lld, expected 1 or more",
                                (long long)cm_node_int(node, "num_heads"));
     if (cm_body_input(b, IN_PAST_LENGTH) || cm_body_input(b, IN_INDIRECTION))
         return cm_body_decline(b,

@@ -69,7 +69,8 @@ static enum cm_status attention_body(struct cm_body *b)
                                        .scale = cm_node_float(node, "scale"),
                                        .wants_present = cm_body_wants(b, OUT_PRESENT)};
     if (heads < 1)
-        return cm_body_decline(b, "attribute 'num_heads' is %lld", (long long)heads);
+        return cm_body_decline(b, "attribute 'num_heads' is %lld, expected 1 or more",
+                               (long long)heads);
     if (cm_node_int(node, "do_rotary"))
         return cm_body_decline(b, "attribute 'do_rotary' is not supported");
     if (cm_node_int(node, "past_present_share_buffer") || cm_body_input(b, IN_PAST_LENGTH))

@@ -116,8 +116,10 @@ static enum cm_status scaler_run(struct cm_call *call)
     float *y = call->out[0]->data;
     if ((offset.count > 1 && offset.count != columns) ||
         (scale.count > 1 && scale.count != columns))
-        return cm_call_fail(call, CM_BAD_MODEL, "offset and scale are not for %zu features",
-                            columns);
+        return cm_call_fail(
+            call, CM_BAD_MODEL,
+            "attributes 'offset' and 'scale' need 1 or %zu elements, one for each feature",
+            columns);
     size_t c = 0; /* column of the element at hand */
     for (int64_t at = 0; at < cm_tensor_count(x); at += BLOCK) {
         const int64_t n = cm_tensor_count(x) - at < BLOCK ? cm_tensor_count(x) - at : BLOCK;
@@ -286,7 +288,9 @@ static enum cm_status vectorizer_infer(struct cm_infer *in)
     for (int i = 0; i < in->n_in; i++) {
         const struct cm_type *x = cm_infer_type(in, i);
         if (widths.items[i] < 0)
-            return cm_infer_fail(in, "inputdimensions has %lld", (long long)widths.items[i]);
+            return cm_infer_fail(in,
+                                 "attribute 'inputdimensions' contains %lld, must not be negative",
+                                 (long long)widths.items[i]);
         dims[1] = cm_dim_sum(dims[1], CM_DIM(widths.items[i]));
         if (x->rank == CM_RANK_UNKNOWN)
             continue;
@@ -359,7 +363,8 @@ static enum cm_status one_hot_infer(struct cm_infer *in)
     if (x->rank == CM_RANK_UNKNOWN)
         return cm_infer_set_tensor(in, 0, CM_FLOAT, CM_RANK_UNKNOWN, NULL);
     if (x->rank + 1 > CM_MAX_RANK)
-        return cm_infer_fail(in, "input 0 has rank %d", x->rank);
+        return cm_infer_fail(
+            in, "input 0 has rank %d, which leaves no room for the axis of categories", x->rank);
     memcpy(dims, x->dims, (size_t)x->rank * sizeof dims[0]);
     dims[x->rank] = CM_DIM((int64_t)n);
     return cm_infer_set_tensor(in, 0, CM_FLOAT, x->rank + 1, dims);

@@ -29,7 +29,7 @@ static enum cm_status read_model(const struct cm_node *node, int64_t outputs, st
                        CM_STR_FMT(cm_node_str(node, "post_transform")));
     if (outputs < 1 || (uint64_t)outputs > m->coefficients.count ||
         m->coefficients.count % (size_t)outputs != 0)
-        return cm_fail(err, CM_BAD_MODEL, "%zu coefficients do not go over %lld results",
+        return cm_fail(err, CM_BAD_MODEL, "%zu coefficients are not a multiple of %lld results",
                        m->coefficients.count, (long long)outputs);
     if (m->intercepts.count && m->intercepts.count != (size_t)outputs)
         return cm_fail(err, CM_BAD_MODEL, "there are %zu intercepts for %lld results",

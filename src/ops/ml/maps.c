@@ -248,7 +248,7 @@ static enum cm_status cast_value(struct cm_call *call, const struct cm_tensor *f
     }
     if (text && !(y->type == CM_FLOAT ? cm_number_parse_real(string, &real)
                                       : cm_number_parse_whole(string, &whole)))
-        return cm_call_fail(call, CM_BAD_ARGUMENT, "'%.*s' is no number", CM_STR_FMT(string));
+        return cm_call_fail(call, CM_BAD_ARGUMENT, "'%.*s' is not a number", CM_STR_FMT(string));
     if (y->type == CM_FLOAT)
         ((float *)y->data)[at] = (float)real;
     else

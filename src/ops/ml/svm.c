@@ -152,7 +152,7 @@ static enum cm_status read_classifier(const struct cm_node *node, struct svm *m,
     if (m->n_vectors)
         return check_pairs(m, err);
     if (m->coefficients.count % (uint64_t)m->classes)
-        return cm_fail(err, CM_BAD_MODEL, "%zu coefficients do not go over %lld classes",
+        return cm_fail(err, CM_BAD_MODEL, "%zu coefficients are not a multiple of %lld classes",
                        m->coefficients.count, (long long)m->classes);
     m->features = (int64_t)m->coefficients.count / m->classes;
     return CM_OK;

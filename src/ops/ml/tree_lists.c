@@ -83,7 +83,7 @@ static enum cm_status number_nodes(struct cm_call *call, struct numbering *out)
     qsort(out->items, out->count, sizeof *out->items, compare_numbers);
     for (size_t i = 1; i < out->count; i++)
         if (compare_numbers(&out->items[i - 1], &out->items[i]) == 0)
-            return cm_call_fail(call, CM_BAD_MODEL, "node %lld of tree %lld is there twice",
+            return cm_call_fail(call, CM_BAD_MODEL, "node %lld of tree %lld is listed twice",
                                 (long long)out->items[i].node, (long long)out->items[i].tree);
     return CM_OK;
 }
@@ -187,7 +187,8 @@ static enum cm_status read_node(struct cm_call *call, const struct node_lists *l
     if (node->test == CM_TREE_LEAF)
         return CM_OK;
     if (feature < 0 || feature > INT32_MAX)
-        return cm_call_fail(call, CM_BAD_MODEL, "node %lld of tree %lld reads feature %lld",
+        return cm_call_fail(call, CM_BAD_MODEL,
+                            "node %lld of tree %lld reads feature %lld, which is out of range",
                             (long long)id, (long long)tree, (long long)feature);
     node->feature = (int32_t)feature;
     node->value = cm_real_list_at(values, i);

@@ -118,7 +118,8 @@ static enum cm_status read_split(struct cm_call *call, const struct split_lists 
         return cm_call_fail(call, CM_BAD_MODEL, "node %zu has mode %lld, expected 0 to 6", i,
                             (long long)mode);
     if (feature < 0 || feature > INT32_MAX)
-        return cm_call_fail(call, CM_BAD_MODEL, "node %zu reads feature %lld", i,
+        return cm_call_fail(call, CM_BAD_MODEL,
+                            "node %zu reads feature %lld, which is out of range", i,
                             (long long)feature);
     node->test = (uint8_t)mode;
     node->feature = (int32_t)feature;

@@ -46,7 +46,8 @@ static enum cm_status layer_norm_infer(struct cm_infer *in)
     struct cm_dim dims[CM_MAX_RANK];
     int axis;
     if (stash != CM_FLOAT && stash != CM_BFLOAT16 && stash != CM_DOUBLE && stash != CM_FLOAT16)
-        return cm_infer_fail(in, "stash_type is %lld, which is no float type", (long long)stash);
+        return cm_infer_fail(in, "attribute 'stash_type' is %lld, which is not a float type",
+                             (long long)stash);
     if (x->rank == CM_RANK_UNKNOWN) {
         CM_TRY(cm_infer_set_tensor(in, 0, result, CM_RANK_UNKNOWN, NULL));
         CM_TRY(cm_infer_set_tensor(in, 1, (enum cm_dtype)stash, CM_RANK_UNKNOWN, NULL));

@@ -105,7 +105,7 @@ static enum cm_status optimizer_infer(struct cm_infer *in)
         return cm_infer_fail(in, "it has %d outputs, more than the %d of %d tensors", in->n_out,
                              n * (kinds - 1), n);
     if (mode.size && !cm_str_is(mode, "standard") && !cm_str_is(mode, "nesterov"))
-        return cm_infer_fail(in, "mode is '%.*s', which is neither standard nor nesterov",
+        return cm_infer_fail(in, "attribute 'mode' is '%.*s', expected 'standard' or 'nesterov'",
                              CM_STR_FMT(mode));
     CM_TRY(check_single(in, 0));
     CM_TRY(check_single(in, 1));

@@ -83,7 +83,7 @@ static enum cm_status grad_prepare(struct cm_call *call)
     if (slopes->planes.count == 0)
         return CM_OK;
     if (slopes->planes.count * slopes->planes.out_plane != cm_tensor_count(call->in[DY]))
-        return cm_call_fail(call, CM_BAD_MODEL, "dY has not the shape that pooling X gives");
+        return cm_call_fail(call, CM_BAD_MODEL, "dY does not have the shape that pooling X gives");
     if (!cm_size_mul((size_t)slopes->planes.in_plane, sizeof(double), &bytes))
         return cm_call_fail(call, CM_LIMIT, "its planes are too large");
     cm_call_scratch(call, bytes);

@@ -171,10 +171,11 @@ static enum cm_status quantize_infer(struct cm_infer *in)
     const int64_t precision = cm_node_int(in->node, "precision");
     enum cm_dtype type = CM_UINT8;
     if (wanted && (!cm_dtype_is_valid(wanted) || !is_quantized((enum cm_dtype)wanted)))
-        return cm_infer_fail(in, "output_dtype is %lld, which is no quantized type",
+        return cm_infer_fail(in, "attribute 'output_dtype' is %lld, which is not a quantized type",
                              (long long)wanted);
     if (precision && precision != CM_FLOAT && precision != CM_FLOAT16 && precision != CM_BFLOAT16)
-        return cm_infer_fail(in, "precision is %lld, which is no float type", (long long)precision);
+        return cm_infer_fail(in, "attribute 'precision' is %lld, which is not a float type",
+                             (long long)precision);
     if (z && wanted && z->dtype != (enum cm_dtype)wanted)
         return cm_infer_fail(in, "output_dtype and the type of the zero point differ");
     CM_TRY(check_scales(in));
@@ -279,7 +280,8 @@ static enum cm_status dequantize_infer(struct cm_infer *in)
     const int64_t wanted = cm_node_int(in->node, "output_dtype");
     const enum cm_dtype scale = cm_infer_type(in, SCALE)->dtype;
     if (wanted && wanted != CM_FLOAT && wanted != CM_FLOAT16 && wanted != CM_BFLOAT16)
-        return cm_infer_fail(in, "output_dtype is %lld, must be a float type", (long long)wanted);
+        return cm_infer_fail(in, "attribute 'output_dtype' is %lld, expected a float type",
+                             (long long)wanted);
     if (!wanted && scale == CM_FLOAT8E8M0)
         return cm_infer_fail(in, "a scale of float8e8m0 needs output_dtype");
     CM_TRY(check_scales(in));

@@ -97,7 +97,8 @@ static enum cm_status lay(struct cm_call *call, int i, bool column, const struct
         return CM_OK;
     const struct cm_shape shape = as_matrices(&p->shape, column);
     if (!cm_broadcast(&shape, whole, &joined) || !cm_shape_equal(&joined, whole))
-        return cm_call_fail(call, CM_BAD_ARGUMENT, "input %d does not go over the matrices", i);
+        return cm_call_fail(call, CM_BAD_ARGUMENT, "input %d does not broadcast to the matrices",
+                            i);
     cm_broadcast_strides(&shape, whole, out->strides);
     return CM_OK;
 }

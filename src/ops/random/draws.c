@@ -13,10 +13,12 @@ enum cm_status cm_draws_dtype(struct cm_infer *in, enum cm_dtype otherwise, enum
     const int64_t code = given ? cm_node_int(in->node, "dtype") : (int64_t)otherwise;
     *out = (enum cm_dtype)code;
     if (!cm_dtype_is_valid(code))
-        return cm_infer_fail(in, "dtype is %lld, which is no element type", (long long)code);
+        return cm_infer_fail(in, "attribute 'dtype' is %lld, which is not an element type",
+                             (long long)code);
     if (!cm_type_set_allows_tensor(cm_schema_types_of(schema, cm_schema_output(schema, 0)), *out))
-        return cm_infer_fail(in, "it cannot give %s, %s", cm_dtype_name(*out),
-                             given ? "which dtype asks for" : "and there is no dtype");
+        return cm_infer_fail(in, "its result cannot be %s, %s", cm_dtype_name(*out),
+                             given ? "which attribute 'dtype' names"
+                                   : "the type of its input; attribute 'dtype' sets another");
     return CM_OK;
 }
 

@@ -34,7 +34,8 @@ static enum cm_status generator_infer(struct cm_infer *in)
                              CM_MAX_RANK);
     for (size_t i = 0; i < shape.count; i++) {
         if (shape.items[i] < 0)
-            return cm_infer_fail(in, "shape has %lld", (long long)shape.items[i]);
+            return cm_infer_fail(in, "attribute 'shape' contains %lld, must not be negative",
+                                 (long long)shape.items[i]);
         dims[i] = CM_DIM(shape.items[i]);
     }
     return cm_infer_set_tensor(in, 0, dtype, (int)shape.count, dims);

@@ -73,7 +73,8 @@ static enum cm_status multinomial_infer(struct cm_infer *in)
     if (x->rank != CM_RANK_UNKNOWN && x->rank != 2)
         return cm_infer_fail(in, "input 0 has rank %d, needs 2", x->rank);
     if (samples < 0)
-        return cm_infer_fail(in, "sample_size is %lld", (long long)samples);
+        return cm_infer_fail(in, "attribute 'sample_size' is %lld, must not be negative",
+                             (long long)samples);
     const struct cm_dim dims[] = {x->rank == 2 ? x->dims[0] : CM_DIM_ANY, CM_DIM(samples)};
     return cm_infer_set_tensor(in, 0, dtype, 2, dims);
 }

@@ -78,7 +78,7 @@ enum cm_status cm_reduce_infer(struct cm_infer *in)
     bool reduced[CM_MAX_RANK];
     int64_t wrong = 0;
     if (!fill_axes(given ? axes : NULL, noop, x->rank, reduced, &wrong))
-        return cm_infer_fail(in, "axis %lld is out of range for rank %d, or there twice",
+        return cm_infer_fail(in, "axis %lld is out of range for rank %d, or listed twice",
                              (long long)wrong, x->rank);
     struct cm_dim dims[CM_MAX_RANK];
     int rank = 0;
@@ -403,7 +403,7 @@ enum cm_status cm_reduce_run(struct cm_call *call)
     if (!fill_axes(call->n_in > 1 ? call->in[1] : NULL, *(const bool *)call->state, x->shape.rank,
                    reduced, &wrong))
         return cm_call_fail(call, CM_BAD_ARGUMENT,
-                            "axis %lld is out of range for rank %d, or there twice",
+                            "axis %lld is out of range for rank %d, or listed twice",
                             (long long)wrong, x->shape.rank);
     const bool narrow = cm_dtype_is_narrow(x->type) && !reduction->loops[x->type].start;
     struct plan plan;

@@ -12,8 +12,8 @@ static enum cm_status choose(const struct cm_node *node, const char *name, const
     for (*out = 0; words[*out]; ++*out)
         if (cm_str_is(value, words[*out]))
             return CM_OK;
-    return cm_fail(err, CM_BAD_MODEL, "%s is '%.*s', which is none of its values", name,
-                   CM_STR_FMT(value));
+    return cm_fail(err, CM_BAD_MODEL, "attribute '%s' is '%.*s', which is not one of its values",
+                   name, CM_STR_FMT(value));
 }
 
 /* Each in the order of its enumeration. */
@@ -68,7 +68,7 @@ enum cm_status cm_resize_read(const struct cm_node *node, int rank, struct cm_re
     out->exclude_outside = cm_node_int(node, "exclude_outside") != 0;
     out->antialias = cm_node_int(node, "antialias") != 0;
     if (out->antialias && out->mode == CM_RESIZE_NEAREST)
-        return cm_fail(err, CM_BAD_MODEL, "mode 'nearest' has no antialias");
+        return cm_fail(err, CM_BAD_MODEL, "antialias is not defined for mode 'nearest'");
     return read_axes(node, rank, out, err);
 }
 
@@ -93,7 +93,8 @@ static enum cm_status length_by_size(int64_t in, int64_t size, double scale,
                                      struct cm_error *err)
 {
     if (size < 0)
-        return cm_fail(err, CM_BAD_ARGUMENT, "a size is %lld", (long long)size);
+        return cm_fail(err, CM_BAD_ARGUMENT, "a size is %lld, must not be negative",
+                       (long long)size);
     if (in == 0 && size > 0)
         return cm_fail(err, CM_BAD_ARGUMENT, "an axis without elements cannot be resized to %lld",
                        (long long)size);

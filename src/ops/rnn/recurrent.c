@@ -31,8 +31,10 @@ static enum cm_status check_attributes(const struct cm_node *node, const struct 
     const struct cm_str direction = cm_node_str(node, "direction");
     if (!cm_str_is(direction, "forward") && !cm_str_is(direction, "reverse") &&
         !cm_str_is(direction, "bidirectional"))
-        return cm_fail(err, CM_BAD_MODEL, "direction is '%.*s', which is none it can take",
-                       CM_STR_FMT(direction));
+        return cm_fail(
+            err, CM_BAD_MODEL,
+            "attribute 'direction' is '%.*s', expected 'forward', 'reverse' or 'bidirectional'",
+            CM_STR_FMT(direction));
     const struct cm_attribute_proto *activations = cm_node_attr(node, "activations");
     const size_t given = activations ? activations->strings.count : 0;
     const size_t needed = (size_t)(cell->n_activations * n_directions(node));
@@ -44,12 +46,13 @@ static enum cm_status check_attributes(const struct cm_node *node, const struct 
         const struct cm_recurrent_activation *a =
             &form.activations[i / (size_t)cell->n_activations][i % (size_t)cell->n_activations];
         if (a->kind == CM_ACT_UNKNOWN)
-            return cm_fail(err, CM_BAD_MODEL, "activation '%.*s' is none that ONNX has",
+            return cm_fail(err, CM_BAD_MODEL, "activation '%.*s' is not defined by ONNX",
                            CM_STR_FMT(a->name));
     }
     const int64_t hidden = cm_node_int(node, "hidden_size");
     if (cm_node_attr(node, "hidden_size") && (hidden < 1 || hidden > CM_MOST_HIDDEN))
-        return cm_fail(err, CM_BAD_MODEL, "hidden_size is %lld", (long long)hidden);
+        return cm_fail(err, CM_BAD_MODEL, "attribute 'hidden_size' is %lld, which is out of range",
+                       (long long)hidden);
     return CM_OK;
 }
 
@@ -61,8 +64,8 @@ static enum cm_status check_hidden(struct cm_infer *in)
     if (!r || r->rank != 3 || !cm_dim_known(r->dims[axis]))
         return CM_OK;
     if (r->dims[axis].value > CM_MOST_HIDDEN)
-        return cm_infer_fail(in, "R has size %lld on axis %d", (long long)r->dims[axis].value,
-                             axis);
+        return cm_infer_fail(in, "R has size %lld on axis %d, which is out of range",
+                             (long long)r->dims[axis].value, axis);
     const int64_t hidden = cm_node_int(in->node, "hidden_size");
     if (cm_node_attr(in->node, "hidden_size") && hidden != r->dims[axis].value)
         return cm_infer_fail(in, "hidden_size is %lld, R has size %lld on axis %d",

@@ -38,9 +38,10 @@ enum cm_status cm_recurrent_grad_infer(struct cm_infer *in)
     const struct cm_dim dirs = CM_DIM(both ? 2 : 1), hidden = cm_recurrent_hidden(in->node, r);
     const bool sized = cm_dim_known(hidden);
     if (sized && (hidden.value < 1 || hidden.value > CM_MOST_HIDDEN))
-        return cm_infer_fail(in, "its hidden size is %lld", (long long)hidden.value);
+        return cm_infer_fail(in, "its hidden size is %lld, which is out of range",
+                             (long long)hidden.value);
     if (!knows_activations(in->node, cell))
-        return cm_infer_fail(in, "attribute 'activations' has one that it has no gradient for");
+        return cm_infer_fail(in, "attribute 'activations' names one that has no gradient here");
     const struct cm_dim rows = sized ? CM_DIM(cell->n_gates * hidden.value) : CM_DIM_ANY;
     const struct cm_dim biases = sized ? CM_DIM(2 * cell->n_gates * hidden.value) : CM_DIM_ANY;
     const struct cm_dim parts = sized ? CM_DIM(cell->n_kept * hidden.value) : CM_DIM_ANY;

@@ -9,7 +9,7 @@ enum cm_status cm_sequence_element(struct cm_infer *in, int i, const struct cm_t
 {
     const struct cm_type *type = cm_infer_type(in, i);
     if (type->kind != CM_KIND_SEQUENCE)
-        return cm_infer_fail(in, "input %d is no sequence", i);
+        return cm_infer_fail(in, "input %d is not a sequence", i);
     if (!type->elem)
         return cm_infer_fail(in, "the element type of input %d is not known", i);
     *out = type->elem;
@@ -27,7 +27,8 @@ enum cm_status cm_sequence_position(struct cm_call *call, int i, size_t count, s
     int64_t position = n;
     CM_TRY(cm_call_int(call, i, &position));
     if (position < -n || position >= n)
-        return cm_call_fail(call, CM_BAD_ARGUMENT, "position %lld is out of range for %lld",
+        return cm_call_fail(call, CM_BAD_ARGUMENT,
+                            "position %lld is out of range for a sequence of %lld",
                             (long long)position, (long long)n);
     *out = (size_t)(position < 0 ? position + n : position);
     return CM_OK;
@@ -44,7 +45,7 @@ static enum cm_status construct_infer(struct cm_infer *in)
     for (int i = 1; i < in->n_in && element; i++)
         element = cm_type_join(in->arena, element, cm_infer_type(in, i));
     if (!element)
-        return cm_infer_fail(in, "its inputs are not of one element type");
+        return cm_infer_fail(in, "its inputs have different element types");
     return cm_sequence_set(in, 0, element);
 }
 
@@ -65,7 +66,8 @@ static enum cm_status empty_infer(struct cm_infer *in)
     const int64_t dtype =
         cm_node_has_attr(in->node, "dtype") ? cm_node_int(in->node, "dtype") : CM_FLOAT;
     if (!cm_dtype_is_valid(dtype))
-        return cm_infer_fail(in, "dtype is %lld, which is no element type", (long long)dtype);
+        return cm_infer_fail(in, "attribute 'dtype' is %lld, which is not an element type",
+                             (long long)dtype);
     return cm_sequence_set(in, 0,
                            cm_type_tensor(in->arena, (enum cm_dtype)dtype, CM_RANK_UNKNOWN, NULL));
 }

@@ -132,7 +132,8 @@ static enum cm_status map_body(struct cm_body *b)
     cm_value *inputs = CM_NEW_ARRAY(arena, cm_value, n_out + 2);
     cm_value *outputs = CM_NEW_ARRAY(arena, cm_value, n_out + 1);
     if (body->n_inputs != (size_t)b->node->n_inputs)
-        return cm_body_decline(b, "its graph takes %zu values", body->n_inputs);
+        return cm_body_decline(b, "its graph takes %zu values, not one for each input",
+                               body->n_inputs);
     inputs[0] = cm_emit(b, "SequenceLength", cm_body_input(b, 0));
     for (size_t o = 0; o < n_out; o++) {
         const struct cm_type *item = cm_builder_type(&b->build, body->outputs[o].value);

@@ -75,7 +75,8 @@ static enum cm_status read_cuts(struct cm_call *call, int64_t whole, struct cuts
     for (int64_t i = 0; i < out->count; i++) {
         const int64_t length = cm_tensor_int(split, i);
         if (length < 0 || !cm_dim_add(sum, length, &sum))
-            return cm_call_fail(call, CM_BAD_ARGUMENT, "split has %lld", (long long)length);
+            return cm_call_fail(call, CM_BAD_ARGUMENT, "split contains %lld, must not be negative",
+                                (long long)length);
     }
     if (sum != whole)
         return cm_call_fail(call, CM_BAD_ARGUMENT,

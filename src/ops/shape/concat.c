@@ -68,8 +68,8 @@ static enum cm_status add_part(struct cm_infer *in, int i, int axis, const struc
                                struct cm_dim *dims, int rank)
 {
     if (part->rank != rank)
-        return cm_infer_fail(in, "input %d has rank %d, input before it rank %d", i, part->rank,
-                             rank);
+        return cm_infer_fail(in, "input %d has rank %d, an input before it has rank %d", i,
+                             part->rank, rank);
     for (int d = 0; d < rank; d++) {
         if (d == axis)
             dims[d] = cm_dim_sum(dims[d], part->dims[d]);

@@ -26,8 +26,8 @@ static enum cm_status expand_infer(struct cm_infer *in)
         if (of_shape >= 0) {
             const struct cm_quantity item = shape.items[of_shape];
             if (item.is_number && item.number < 0)
-                return cm_infer_fail(in, "dimension %d of the shape is %lld", of_shape,
-                                     (long long)item.number);
+                return cm_infer_fail(in, "dimension %d of the shape is %lld, must not be negative",
+                                     of_shape, (long long)item.number);
             want = cm_quantity_dim(item);
         }
         if (!cm_dim_broadcast(have, want, &dims[i]))

@@ -54,7 +54,7 @@ static enum cm_status check_sparse(const struct sparse *sparse, struct cm_error 
 
     if (sparse->indices.type != CM_INT64 || (!listed && !tabled))
         return cm_fail(err, CM_BAD_MODEL,
-                       "the indices of sparse_value do not go with its %lld values",
+                       "the indices of sparse_value do not match its %lld values",
                        (long long)count);
     for (int64_t i = 0; i < count; i++)
         if (sparse_position(sparse, i) < 0)
@@ -74,7 +74,7 @@ static enum cm_status load_sparse(const struct cm_sparse_proto *proto, struct sp
         return cm_fail(err, CM_BAD_MODEL, "sparse_value lacks values or indices");
     for (size_t i = 0; i < proto->dims.count; i++)
         if (!cm_shape_insert(&out->shape, (int)i, proto->dims.items[i]))
-            return cm_fail(err, CM_BAD_MODEL, "sparse_value has rank %zu, at most %d may be",
+            return cm_fail(err, CM_BAD_MODEL, "sparse_value has rank %zu, the limit is %d",
                            proto->dims.count, CM_MAX_RANK);
     CM_TRY(cm_tensor_proto_load(proto->values, NULL, &out->values, err));
     CM_TRY(cm_tensor_proto_load(proto->indices, NULL, &out->indices, err));

@@ -115,8 +115,9 @@ static enum cm_status pad_infer(struct cm_infer *in)
     CM_TRY(cm_infer_list(in, 1));
     CM_TRY(cm_infer_list(in, 3));
     if (!mode_of(in->node))
-        return cm_infer_fail(in, "mode '%.*s' is none of constant, reflect, edge and wrap",
-                             CM_STR_FMT(cm_node_str(in->node, "mode")));
+        return cm_infer_fail(
+            in, "attribute 'mode' is '%.*s', expected 'constant', 'reflect', 'edge' or 'wrap'",
+            CM_STR_FMT(cm_node_str(in->node, "mode")));
     if (x->rank == CM_RANK_UNKNOWN)
         return cm_infer_set_tensor(in, 0, x->dtype, CM_RANK_UNKNOWN, NULL);
     if (!cm_infer_known(in, 1, &pads) || (has_axes && !cm_infer_known(in, 3, &axes)))

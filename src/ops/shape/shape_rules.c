@@ -48,7 +48,7 @@ enum cm_status cm_infer_set_shape_from(struct cm_infer *in, enum cm_dtype dtype,
                              CM_MAX_RANK);
     for (size_t k = 0; k < shape.count; k++) {
         if (shape.items[k].is_number && shape.items[k].number < 0)
-            return cm_infer_fail(in, "dimension %zu of the shape is %lld", k,
+            return cm_infer_fail(in, "dimension %zu of the shape is %lld, must not be negative", k,
                                  (long long)shape.items[k].number);
         dims[k] = cm_quantity_dim(shape.items[k]);
     }

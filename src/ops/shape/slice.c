@@ -85,7 +85,7 @@ static enum cm_status read_lists(struct cm_infer *in, struct lists *lists, bool 
     const size_t count = lists->starts.count;
     if (lists->ends.count != count || (lists->has_axes && lists->axes.count != count) ||
         (lists->has_steps && lists->steps.count != count))
-        return cm_infer_fail(in, "starts, ends, axes and steps are of different lengths");
+        return cm_infer_fail(in, "starts, ends, axes and steps have different lengths");
     return CM_OK;
 }
 
@@ -180,7 +180,8 @@ static enum cm_status slice_run(struct cm_call *call)
         int64_t first;
         const int64_t step = listed(call, 4, k, 1);
         if (!cm_axis_fix(listed(call, 3, k, k), x->shape.rank, &axis) || step == 0)
-            return cm_call_fail(call, CM_BAD_ARGUMENT, "entry %lld has no such axis, or step 0",
+            return cm_call_fail(call, CM_BAD_ARGUMENT,
+                                "entry %lld has an axis that is out of range, or step 0",
                                 (long long)k);
         const int64_t dim = x->shape.dims[axis];
         const int64_t taken = take(dim, listed(call, 1, k, 0), listed(call, 2, k, 0), step, &first);

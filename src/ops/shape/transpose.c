@@ -147,7 +147,7 @@ static enum cm_status divide(struct cm_infer *in, int axis, struct cm_dim dim, i
     if (!cm_dim_known(dim))
         return CM_OK;
     if (dim.value % by != 0)
-        return cm_infer_fail(in, "axis %d is %lld long, which is no multiple of %lld", axis,
+        return cm_infer_fail(in, "axis %d is %lld long, which is not a multiple of %lld", axis,
                              (long long)dim.value, (long long)by);
     *out = CM_DIM(dim.value / by);
     return CM_OK;
@@ -162,9 +162,10 @@ static enum cm_status blocks_infer(struct cm_infer *in)
     int64_t area;
 
     if (size < 1 || !cm_dim_mul(size, size, &area))
-        return cm_infer_fail(in, "blocksize is %lld", (long long)size);
+        return cm_infer_fail(in, "attribute 'blocksize' is %lld, expected 1 or more",
+                             (long long)size);
     if (!rearrangement_of(in->node))
-        return cm_infer_fail(in, "mode '%.*s' is neither DCR nor CRD",
+        return cm_infer_fail(in, "attribute 'mode' is '%.*s', expected 'DCR' or 'CRD'",
                              CM_STR_FMT(cm_node_str(in->node, "mode")));
     if (x->rank == CM_RANK_UNKNOWN)
         return cm_infer_set_tensor(in, 0, x->dtype, 4, dims);

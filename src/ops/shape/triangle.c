@@ -106,7 +106,9 @@ static enum cm_status eye_infer(struct cm_infer *in)
     const enum cm_dtype_class kind =
         cm_dtype_is_valid(asked) ? cm_dtype_info((enum cm_dtype)asked)->kind : CM_CLASS_NONE;
     if (given && (kind == CM_CLASS_NONE || kind == CM_CLASS_COMPLEX))
-        return cm_infer_fail(in, "dtype %lld is no element type it can make", (long long)asked);
+        return cm_infer_fail(
+            in, "attribute 'dtype' is %lld, which is not an element type that it supports",
+            (long long)asked);
     if (x->rank != CM_RANK_UNKNOWN && x->rank != 2)
         return cm_infer_fail(in, "its input has rank %d, needs 2", x->rank);
     const struct cm_dim any[2] = {CM_DIM_ANY, CM_DIM_ANY};

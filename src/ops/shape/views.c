@@ -59,7 +59,7 @@ static enum cm_status requested_dim(struct cm_infer *in, const struct cm_type *x
     if (!item.is_number)
         return CM_OK;
     if (item.number < -1)
-        return cm_infer_fail(in, "dimension %zu of the new shape is %lld", k,
+        return cm_infer_fail(in, "dimension %zu of the new shape is %lld, expected -1 or more", k,
                              (long long)item.number);
     if (item.number != 0 || cm_node_int(in->node, "allowzero"))
         return CM_OK;
@@ -181,7 +181,7 @@ static enum cm_status set_unknown_dims(struct cm_infer *in, enum cm_dtype dtype,
 {
     struct cm_dim dims[CM_MAX_RANK];
     if (rank < 0 || rank > CM_MAX_RANK)
-        return cm_infer_fail(in, "its result would have rank %d", rank);
+        return cm_infer_fail(in, "its result would have rank %d, which is out of range", rank);
     for (int i = 0; i < rank; i++)
         dims[i] = CM_DIM_ANY;
     return cm_infer_set_tensor(in, 0, dtype, rank, dims);

@@ -37,7 +37,8 @@ static enum cm_status transform_length(struct cm_infer *in, struct cm_dim dim, i
         return CM_OK;
     }
     if (*out < 1 || *out > INT64_C(1) << 40)
-        return cm_infer_fail(in, "a transform of length %lld makes no sense", (long long)*out);
+        return cm_infer_fail(in, "the transform has length %lld, expected 1 or more",
+                             (long long)*out);
     return CM_OK;
 }
 
@@ -70,7 +71,7 @@ static enum cm_status dft_infer(struct cm_infer *in)
         where = known.items[0].number;
     }
     if (!fix_axis(where, x->rank, &axis))
-        return cm_infer_fail(in, "axis %lld is none of the signal's, whose rank is %d",
+        return cm_infer_fail(in, "axis %lld is out of range for a signal of rank %d",
                              (long long)where, x->rank);
     CM_TRY(transform_length(in, x->dims[axis], &n));
     if (n >= 0)
@@ -143,7 +144,7 @@ static enum cm_status dft_run(struct cm_call *call)
         return CM_OK;
     if (call->n_in > AXIS && call->in[AXIS] &&
         !fix_axis(cm_tensor_int(call->in[AXIS], 0), rank, &axis))
-        return cm_call_fail(call, CM_BAD_ARGUMENT, "its axis is none of the signal's");
+        return cm_call_fail(call, CM_BAD_ARGUMENT, "its axis is out of range for the signal");
     const int64_t have = x->shape.dims[axis], results = y->shape.dims[axis];
     int64_t n = results;
     if (onesided && !inverse)

@@ -44,7 +44,8 @@ static enum cm_status frame_length(struct cm_infer *in, int64_t *out)
         *out = x->dims[1].value;
     }
     if (*out == 0 || *out > INT64_C(1) << 40)
-        return cm_infer_fail(in, "frames of length %lld make no sense", (long long)*out);
+        return cm_infer_fail(in, "the frames have length %lld, expected 1 or more",
+                             (long long)*out);
     return CM_OK;
 }
 

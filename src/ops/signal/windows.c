@@ -21,7 +21,7 @@ static enum cm_status made_type(struct cm_infer *in, enum cm_dtype *out)
 {
     const int64_t type = cm_node_int(in->node, "output_datatype");
     if (!cm_dtype_is_valid(type) || type == CM_BOOL || !cm_reals_have((enum cm_dtype)type))
-        return cm_infer_fail(in, "output_datatype is %lld, which is no number type",
+        return cm_infer_fail(in, "attribute 'output_datatype' is %lld, which is not a numeric type",
                              (long long)type);
     *out = (enum cm_dtype)type;
     return CM_OK;

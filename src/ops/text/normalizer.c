@@ -60,7 +60,10 @@ static enum cm_status normalizer_prepare(struct cm_call *call)
     else if (cm_str_is(action, "UPPER"))
         head.change = CM_CASE_UPPER;
     else if (!cm_str_is(action, "NONE"))
-        return cm_call_fail(call, CM_BAD_MODEL, "case_change_action is '%.*s'", CM_STR_FMT(action));
+        return cm_call_fail(
+            call, CM_BAD_MODEL,
+            "attribute 'case_change_action' is '%.*s', expected 'LOWER', 'UPPER' or 'NONE'",
+            CM_STR_FMT(action));
     head.compare = cm_node_int(call->node, "is_case_sensitive") ? CM_CASE_KEEP : CM_CASE_LOWER;
     return read_words(call, &head);
 }
@@ -132,7 +135,8 @@ static enum cm_status normalizer_run(struct cm_call *call)
     const struct cm_shape *x = &call->in[0]->shape;
     struct work work = {0};
     if (x->rank != 1 && !(x->rank == 2 && x->dims[0] == 1))
-        return cm_call_fail(call, CM_BAD_ARGUMENT, "input 0 is neither a list nor one row");
+        return cm_call_fail(call, CM_BAD_ARGUMENT,
+                            "input 0 must be a vector or a matrix of one row");
     enum cm_status status = choose(call, state, &work);
     if (!status)
         status = write(call, state, &work);

@@ -185,7 +185,7 @@ static enum cm_status parse_hex(struct parser *p, uint32_t *out)
     for (; (braces || n < 2) && hex(peek(p)) >= 0 && *out <= LAST_LETTER; n++)
         *out = *out * 16 + (uint32_t)hex(p->pattern.data[p->at++]);
     if (n == 0 || (!braces && n < 2) || *out > LAST_LETTER || (braces && !take(p, "}")))
-        return bad(p, CM_BAD_MODEL, "a bad number of a letter");
+        return bad(p, CM_BAD_MODEL, "an invalid character code");
     return CM_OK;
 }
 
@@ -240,7 +240,7 @@ static enum cm_status parse_class(struct parser *p)
     bool any = false;
     while (!any || peek(p) != ']') { /* a bracket that comes first is a letter */
         if (!more(p))
-            return bad(p, CM_BAD_MODEL, "a class without end");
+            return bad(p, CM_BAD_MODEL, "a character class without its closing bracket");
         CM_TRY(parse_class_item(p));
         any = true;
     }
@@ -258,7 +258,7 @@ static enum cm_status parse_group(struct parser *p)
         while (more(p) && peek(p) != '>')
             p->at++;
         if (!take(p, ">"))
-            return bad(p, CM_BAD_MODEL, "a name without end");
+            return bad(p, CM_BAD_MODEL, "a group name without its end");
     } else if (peek(p) == '?' && !take(p, "?:")) {
         return bad(p, CM_UNSUPPORTED, "a kind of group that is not supported");
     }
@@ -266,7 +266,7 @@ static enum cm_status parse_group(struct parser *p)
         return bad(p, CM_LIMIT, "groups are nested too deep");
     CM_TRY(parse_choice(p));
     p->depth--;
-    return take(p, ")") ? CM_OK : bad(p, CM_BAD_MODEL, "a group without end");
+    return take(p, ")") ? CM_OK : bad(p, CM_BAD_MODEL, "a group without its closing parenthesis");
 }
 
 static enum cm_status parse_atom(struct parser *p)
@@ -373,7 +373,7 @@ static enum cm_status parse_repeated(struct parser *p)
     else if (peek(p) != '{' || !parse_counts(p, &least, &most))
         return CM_OK;
     if (least > MOST_REPEATS || most > MOST_REPEATS || (most >= 0 && most < least))
-        return bad(p, CM_BAD_MODEL, "a bad number of repeats");
+        return bad(p, CM_BAD_MODEL, "an invalid repeat count");
     CM_TRY(repeat(p, at, least, most));
     take(p, "?"); /* as few as possible: the same when all must match */
     if (peek(p) == '*' || peek(p) == '+' || peek(p) == '?')
@@ -408,7 +408,7 @@ enum cm_status cm_regex_compile(struct cm_str pattern, struct cm_regex *out, str
         return bad(&p, CM_BAD_MODEL, "it is not UTF-8");
     CM_TRY(parse_choice(&p));
     if (more(&p))
-        return bad(&p, CM_BAD_MODEL, "a bracket that nothing opened");
+        return bad(&p, CM_BAD_MODEL, "a closing parenthesis without an opening one");
     return emit(&p, (struct cm_regex_step){.op = FOUND});
 }
 

@@ -46,7 +46,9 @@ static enum cm_status read_size(const struct cm_node *node, int64_t *out, struct
     *out = 0;
     for (size_t i = 0; i < places.count; i++) {
         if (places.items[i] < 0 || places.items[i] > INT32_MAX)
-            return cm_fail(err, CM_BAD_MODEL, "ngram_indexes has %lld", (long long)places.items[i]);
+            return cm_fail(err, CM_BAD_MODEL,
+                           "attribute 'ngram_indexes' contains %lld, which is out of range",
+                           (long long)places.items[i]);
         *out = places.items[i] >= *out ? places.items[i] + 1 : *out;
     }
     if (weights && weights != places.count)
@@ -67,7 +69,9 @@ static enum cm_status tfidf_infer(struct cm_infer *in)
     CM_TRY(read_size(in->node, &size, in->err));
     if (least < 1 || most < least || most > INT32_MAX ||
         cm_node_int(in->node, "max_skip_count") < 0)
-        return cm_infer_fail(in, "its lengths of grams and skips make no sense");
+        return cm_infer_fail(
+            in,
+            "attribute 'min_gram_length', 'max_gram_length' or 'max_skip_count' is out of range");
     if (cm_node_has_attr(in->node, text ? "pool_int64s" : "pool_strings") &&
         !cm_node_has_attr(in->node, text ? "pool_strings" : "pool_int64s"))
         return cm_infer_fail(in, "input 0 and the pool are not of the same type");

@@ -27,7 +27,7 @@ static enum cm_status gradient_infer(struct cm_infer *in)
         return cm_infer_fail(in, "it has %d outputs for %zu names in xs", in->n_out, n_xs);
     const struct cm_type *y = cm_infer_type(in, (int)n);
     if (!has_derivative(y))
-        return cm_infer_fail(in, "there is no derivative of %s",
+        return cm_infer_fail(in, "a value of type %s has no derivative",
                              cm_type_print(in->arena, in->symbols, y).data);
     for (size_t i = 0; i < n; i++) {
         const struct cm_type *fed = cm_infer_type(in, (int)i);
@@ -44,7 +44,7 @@ static enum cm_status gradient_infer(struct cm_infer *in)
         if (i >= n_xs)
             continue;
         if (!has_derivative(named))
-            return cm_infer_fail(in, "there is no derivative by %s",
+            return cm_infer_fail(in, "a derivative by a value of type %s does not exist",
                                  cm_type_print(in->arena, in->symbols, named).data);
         CM_TRY(cm_infer_set(in, (int)i, fed));
     }

@@ -1,5 +1,6 @@
 /* Operators of one's own whose body and gradient are texts, through the public API alone. */
 // SPDX-License-Identifier: Apache-2.0
+#include "api/lend.h"
 #include "base/memory.h"
 #include "cameo.h"
 #include "check.h"
@@ -30,12 +31,12 @@ static const uint64_t floats = CAMEO_TYPE_BIT(CAMEO_FLOAT) | CAMEO_TYPE_BIT(CAME
 static enum cameo_status limit_run(struct cameo_call *call, void *arg)
 {
     const float limit = cameo_call_float(call, "limit");
-    struct cameo_tensor_view x, y;
+    struct cameo_tensor x = CAMEO_TENSOR_INIT, y = CAMEO_TENSOR_INIT;
 
     (void)arg;
     if (!cameo_call_input(call, 0, &x) || !cameo_call_output(call, 0, &y))
         return CAMEO_OK;
-    for (int64_t i = 0; i < x.count; i++)
+    for (int64_t i = 0; i < cameo_tensor_count(&x); i++)
         ((float *)y.data)[i] =
             ((const float *)x.data)[i] / (1 + fabsf(((const float *)x.data)[i]) / limit);
     return CAMEO_OK;
@@ -54,12 +55,12 @@ static const char limit_gradient[] = "<domain: \"ex\", " OPSETS ">\n"
 
 static struct cameo_custom_operator limit_operator(void)
 {
-    static const struct cameo_operand x = {"x", "T", CAMEO_TYPE_BIT(CAMEO_FLOAT),
-                                           CAMEO_OPERAND_SINGLE};
-    static const struct cameo_operand y = {"y", "T", CAMEO_TYPE_BIT(CAMEO_FLOAT),
-                                           CAMEO_OPERAND_SINGLE};
-    static const struct cameo_attribute limit = {"limit", CAMEO_ATTRIBUTE_FLOAT, false, true, 2, 0,
-                                                 NULL};
+    static const struct cameo_operand x = {sizeof(struct cameo_operand), "x", "T",
+                                           CAMEO_TYPE_BIT(CAMEO_FLOAT), CAMEO_OPERAND_SINGLE};
+    static const struct cameo_operand y = {sizeof(struct cameo_operand), "y", "T",
+                                           CAMEO_TYPE_BIT(CAMEO_FLOAT), CAMEO_OPERAND_SINGLE};
+    static const struct cameo_attribute limit = {
+        sizeof(struct cameo_attribute), "limit", CAMEO_ATTRIBUTE_FLOAT, false, true, 2, 0, NULL};
     struct cameo_custom_operator op = CAMEO_CUSTOM_OPERATOR_INIT;
 
     op.domain = "ex";
@@ -115,14 +116,17 @@ static enum cameo_status blend_gradient(struct cameo_use *use, void *arg)
 
 static struct cameo_custom_operator blend_operator(int *counter)
 {
-    static struct cameo_operand inputs[] = {{"a", "T", 0, CAMEO_OPERAND_SINGLE},
-                                            {"b", "T", 0, CAMEO_OPERAND_OPTIONAL}};
-    static struct cameo_operand y = {"y", "T", 0, CAMEO_OPERAND_SINGLE};
+    static struct cameo_operand inputs[] = {
+        {sizeof(struct cameo_operand), "a", "T", 0, CAMEO_OPERAND_SINGLE},
+        {sizeof(struct cameo_operand), "b", "T", 0, CAMEO_OPERAND_OPTIONAL}};
+    static struct cameo_operand y = {sizeof(struct cameo_operand), "y", "T", 0,
+                                     CAMEO_OPERAND_SINGLE};
     static const struct cameo_attribute attributes[] = {
-        {"mode", CAMEO_ATTRIBUTE_STRING, false, true, 0, 0, "sum"},
-        {"repeat", CAMEO_ATTRIBUTE_INTS, false, false, 0, 0, NULL},
-        {"weights", CAMEO_ATTRIBUTE_FLOATS, false, false, 0, 0, NULL},
-        {"blocked", CAMEO_ATTRIBUTE_INT, false, true, 0, 0, NULL},
+        {sizeof(struct cameo_attribute), "mode", CAMEO_ATTRIBUTE_STRING, false, true, 0, 0, "sum"},
+        {sizeof(struct cameo_attribute), "repeat", CAMEO_ATTRIBUTE_INTS, false, false, 0, 0, NULL},
+        {sizeof(struct cameo_attribute), "weights", CAMEO_ATTRIBUTE_FLOATS, false, false, 0, 0,
+         NULL},
+        {sizeof(struct cameo_attribute), "blocked", CAMEO_ATTRIBUTE_INT, false, true, 0, 0, NULL},
     };
     struct cameo_custom_operator op = CAMEO_CUSTOM_OPERATOR_INIT;
 
@@ -170,10 +174,9 @@ static enum cameo_status run(const struct cameo_registry *registry, const char *
     static const float a[] = {3, -5}, b[] = {7, 11};
     static const int64_t dims[] = {2};
     const struct cameo_feed feeds[] = {
-        {.name = "a", .dtype = CAMEO_FLOAT, .rank = 1, .dims = dims, .data = a, .bytes = sizeof a},
-        {.name = "b", .dtype = CAMEO_FLOAT, .rank = 1, .dims = dims, .data = b, .bytes = sizeof b}};
-    struct cameo_fetch fetch = {
-        .name = "y", .dtype = CAMEO_FLOAT, .rank = 1, .dims = dims, .data = y, .bytes = 8};
+        cameo_feed_tensor("a", lend(CAMEO_FLOAT, 1, dims, a, sizeof a)),
+        cameo_feed_tensor("b", lend(CAMEO_FLOAT, 1, dims, b, sizeof b))};
+    struct cameo_fetch fetch = cameo_fetch_tensor("y", lend(CAMEO_FLOAT, 1, dims, y, 8));
     struct cameo_session_options options = CAMEO_SESSION_OPTIONS_INIT;
     struct cameo_model *model = load(text);
     enum cameo_status status = CAMEO_OK;
@@ -366,8 +369,8 @@ static enum cameo_status long_body(struct cameo_use *use, void *arg)
 static void exhaust(struct frames *frames, char *mode)
 {
     static const char body[] = "<domain: \"ex\", " OPSETS "> Blend (a, b) => (y) { y = Add(a, b) }";
-    static struct cameo_attribute attribute = {"mode", CAMEO_ATTRIBUTE_STRING, false, true, 0, 0,
-                                               NULL};
+    static struct cameo_attribute attribute = {
+        sizeof(struct cameo_attribute), "mode", CAMEO_ATTRIBUTE_STRING, false, true, 0, 0, NULL};
     struct cameo_custom_operator op = blend_operator(NULL);
     enum cameo_status status = CAMEO_NO_MEMORY;
     struct cameo_error err;
@@ -431,8 +434,7 @@ void test_custom__a_model_is_trained_through_it(void)
              "  update_binding: [\"w\": \"w_new\"]\n}\n";
     static const float x = 3;
     static const int64_t dims[] = {1};
-    const struct cameo_feed feed = {
-        .name = "x", .dtype = CAMEO_FLOAT, .rank = 1, .dims = dims, .data = &x, .bytes = sizeof x};
+    const struct cameo_feed feed = cameo_feed_tensor("x", lend(CAMEO_FLOAT, 1, dims, &x, sizeof x));
     const struct cameo_custom_operator op = limit_operator();
     struct cameo_registry *registry = registry_of(&op);
     struct cameo_trainer_options options = CAMEO_TRAINER_OPTIONS_INIT;

@@ -60,7 +60,7 @@ void test_describe__a_linear_model(void)
     CHECK_INT(summary->parameter_count, 9);
     CHECK_INT(summary->parameter_bytes, 36);
 
-    const struct cameo_value *input = cameo_model_input(model, 0);
+    const struct cameo_value_info *input = cameo_model_input(model, 0);
     CHECK_STRING(input->name.data, "X");
     CHECK_STRING(input->type.data, "float[n,2]");
     CHECK_INT(input->dtype, CAMEO_FLOAT);
@@ -119,7 +119,7 @@ void test_describe__initializers_are_found_by_name(void)
     size_t index = 77;
 
     CHECK(cameo_model_find_initializer(model, "B", &index));
-    const struct cameo_tensor *bias = cameo_model_initializer(model, index);
+    const struct cameo_initializer *bias = cameo_model_initializer(model, index);
     CHECK_STRING(bias->name.data, "B");
     CHECK_INT(bias->dtype, CAMEO_FLOAT);
     CHECK_INT(bias->rank, 1);

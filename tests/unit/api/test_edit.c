@@ -139,7 +139,7 @@ void test_initializer__a_change_changes_its_span_and_nothing_else(void)
     }
 }
 
-static bool takes_part(const struct cameo_tensor *row)
+static bool takes_part(const struct cameo_initializer *row)
 {
     return !row->sparse && row->dtype != CAMEO_STRING;
 }
@@ -148,7 +148,7 @@ void test_initializer__values_of_every_type_survive_being_set_and_written(void)
 {
     static struct bytes written;
     struct cameo_model *model = load(MODELS "elements.onnx"), *again;
-    const struct cameo_tensor *row;
+    const struct cameo_initializer *row;
     unsigned char values[256], back[256];
     struct cameo_error err;
     size_t set = 0;

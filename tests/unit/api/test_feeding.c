@@ -1,6 +1,7 @@
 /* What a run is fed and where it puts results, through the public API: names of dimensions, memory
  * that is misaligned or used twice, old files, limits that hold for every engine. */
 // SPDX-License-Identifier: Apache-2.0
+#include "api/lend.h"
 #include "cameo.h"
 #include "check.h"
 
@@ -31,8 +32,7 @@ static struct cameo_feed feed(size_t index, enum cameo_dtype dtype, int rank, co
 
     for (int i = 0; i < rank; i++)
         bytes *= (size_t)dims[i];
-    return (struct cameo_feed){
-        .index = index, .dtype = dtype, .rank = rank, .dims = dims, .data = data, .bytes = bytes};
+    return feed_index(index, lend(dtype, rank, dims, data, bytes));
 }
 
 void test_feeding__dimensions_of_one_name_have_one_size(void)
@@ -49,7 +49,7 @@ void test_feeding__dimensions_of_one_name_have_one_size(void)
                          engines[e], 0, &model);
         struct cameo_feed feeds[] = {feed(0, CAMEO_FLOAT, 2, two_by_three, x),
                                      feed(1, CAMEO_INT64, 1, three, k)};
-        struct cameo_fetch fetch = {.index = 0};
+        struct cameo_fetch fetch = fetch_index(0);
         struct cameo_error err;
 
         CHECK_INT(cameo_session_run(session, feeds, 2, &fetch, 1, NULL, &err), CAMEO_BAD_ARGUMENT);
@@ -57,7 +57,7 @@ void test_feeding__dimensions_of_one_name_have_one_size(void)
                      "'N' is 2 in input 'x' (float[N,M]) and 3 in input 'k' (int64[N])");
         feeds[0] = feed(0, CAMEO_FLOAT, 2, three_by_three, x);
         CHECK_INT(cameo_session_run(session, feeds, 2, &fetch, 1, NULL, &err), CAMEO_OK);
-        cameo_datum_free(fetch.datum);
+        cameo_value_free(fetch.value);
         cameo_session_free(session);
         cameo_model_free(model);
     }
@@ -69,12 +69,9 @@ static const char doubling[] = "<ir_version: 8, opset_import: [\"\" : 17]>\n"
 
 static struct cameo_fetch fetch_into(size_t index, const int64_t *dims, void *data)
 {
-    return (struct cameo_fetch){.index = index,
-                                .dtype = CAMEO_FLOAT,
-                                .rank = 1,
-                                .dims = dims,
-                                .data = data,
-                                .bytes = (size_t)dims[0] * 4};
+    return (struct cameo_fetch){.struct_size = sizeof(struct cameo_fetch),
+                                .index = index,
+                                .tensor = lend(CAMEO_FLOAT, 1, dims, data, (size_t)dims[0] * 4)};
 }
 
 void test_feeding__memory_for_results_may_lie_anywhere(void)
@@ -138,7 +135,7 @@ void test_feeding__what_is_missing_is_told_by_the_sessions_own_inputs(void)
                      "g (float[2] w, float[2] x) => (float[2] y) <float[2] w = {1, 2}>\n"
                      "{ y = Add(x, w) }\n",
                      NULL, 0, &model);
-    struct cameo_fetch fetch = {.index = 0};
+    struct cameo_fetch fetch = fetch_index(0);
     struct cameo_error err;
 
     CHECK_INT(cameo_session_input_count(session), 1);
@@ -182,7 +179,7 @@ void test_feeding__every_engine_tells_each_step_and_what_is_held(void)
                                         feed(1, CAMEO_INT64, 0, NULL, n)};
         struct count count = {0};
         struct cameo_run_options options = CAMEO_RUN_OPTIONS_INIT;
-        struct cameo_fetch fetch = {.index = 0};
+        struct cameo_fetch fetch = fetch_index(0);
 
         options.step = count_step;
         options.step_arg = &count;
@@ -190,7 +187,7 @@ void test_feeding__every_engine_tells_each_step_and_what_is_held(void)
         CHECK_INT(count.all, 7);
         CHECK_INT(count.inner, 6);
         CHECK(count.live >= sizeof x);
-        cameo_datum_free(fetch.datum);
+        cameo_value_free(fetch.value);
         cameo_session_free(session);
         cameo_model_free(model);
     }
@@ -213,7 +210,7 @@ void test_feeding__every_engine_keeps_to_its_limit_and_can_be_stopped(void)
         struct cameo_feed in[] = {feed(0, CAMEO_FLOAT, 1, thousand, x),
                                   feed(1, CAMEO_INT64, 0, NULL, n)};
         struct cameo_run_options options = CAMEO_RUN_OPTIONS_INIT;
-        struct cameo_fetch fetch = {.index = 0};
+        struct cameo_fetch fetch = fetch_index(0);
         struct cameo_cancel *cancel;
         struct cameo_error err;
 

@@ -1,6 +1,7 @@
 /* Steps by halves, flat parameters and gradients, and whole runs with a caller who is told. */
 // SPDX-License-Identifier: Apache-2.0
 #define _POSIX_C_SOURCE 200809L
+#include "api/lend.h"
 #include "base/folder.h"
 #include "cameo.h"
 #include "check.h"
@@ -85,18 +86,10 @@ static void fill(struct batch *batch, int number)
         batch->t[i][0] = batch->x[i][0] - batch->x[i][2];
         batch->t[i][1] = batch->x[i][1] * batch->x[i][1];
     }
-    batch->feeds[0] = (struct cameo_feed){.name = "x",
-                                          .dtype = CAMEO_FLOAT,
-                                          .rank = 2,
-                                          .dims = x_dims,
-                                          .data = batch->x,
-                                          .bytes = sizeof batch->x};
-    batch->feeds[1] = (struct cameo_feed){.name = "target",
-                                          .dtype = CAMEO_FLOAT,
-                                          .rank = 2,
-                                          .dims = t_dims,
-                                          .data = batch->t,
-                                          .bytes = sizeof batch->t};
+    batch->feeds[0] =
+        cameo_feed_tensor("x", lend(CAMEO_FLOAT, 2, x_dims, batch->x, sizeof batch->x));
+    batch->feeds[1] =
+        cameo_feed_tensor("target", lend(CAMEO_FLOAT, 2, t_dims, batch->t, sizeof batch->t));
 }
 
 static void check_same_variables(const struct cameo_trainer *a, const struct cameo_trainer *b)
@@ -226,12 +219,7 @@ static const int64_t pair[] = {2, 1};
 
 static struct cameo_feed feed(const char *name, const float *values)
 {
-    return (struct cameo_feed){.name = name,
-                               .dtype = CAMEO_FLOAT,
-                               .rank = 2,
-                               .dims = pair,
-                               .data = values,
-                               .bytes = 2 * sizeof *values};
+    return cameo_feed_tensor(name, lend(CAMEO_FLOAT, 2, pair, values, 2 * sizeof *values));
 }
 
 void test_gradients__what_the_caller_makes_of_them_is_applied(void)
@@ -400,6 +388,109 @@ void test_gradients__each_half_fills_its_own_scalars_once(void)
         }
         cameo_trainer_free(trainer);
     }
+    cameo_model_free(model);
+}
+
+/* A generator y = g x, and a critic d that tells y from t: first d learns, then g against the new
+ * d, then an average of g follows it, for which there is no gradient. */
+static const char adversaries[] =
+    "<ir_version: 8, opset_import: [\"\" : 17, \"ai.onnx.preview.training\" : 1]>\n"
+    "net (float[N,1] x) => (float[N,1] y) <float[1,1] g = {0.3}>\n"
+    "{ y = MatMul(x, g) }\n"
+    "training { algorithm: critic (float[N,1] t) => (float d_loss, float[1,1] d_new)\n"
+    "  <float[1,1] d = {0.7}, float rate_d = {0.1}, float one_d = {1}>\n"
+    "  { real = MatMul(t, d)\n    fake = MatMul(y, d)\n    miss = Sub(real, one_d)\n"
+    "    both = Concat<axis = 0>(miss, fake)\n    d_loss = ReduceSumSquare<keepdims = 0>(both)\n"
+    "    dd = ai.onnx.preview.training.Gradient<xs = [\"d\"], zs = [\"x\", \"t\", \"g\"], "
+    "y = \"d_loss\">(d, x, t, g)\n"
+    "    d_step = Mul(dd, rate_d)\n    d_new = Sub(d, d_step) },\n"
+    "  update_binding: [\"d\": \"d_new\"] }\n"
+    "training { algorithm: generator (float[1,1] weight) => (float g_loss, float[1,1] g_new)\n"
+    "  <float rate_g = {0.2}, float one_g = {1}>\n"
+    "  { judged = MatMul(y, weight)\n    off = Sub(judged, one_g)\n"
+    "    g_loss = ReduceSumSquare<keepdims = 0>(off)\n"
+    "    dg = ai.onnx.preview.training.Gradient<xs = [\"g\"], zs = [\"x\", \"weight\"], "
+    "y = \"g_loss\">(g, x, weight)\n"
+    "    g_step = Mul(dg, rate_g)\n    g_new = Sub(g, g_step) },\n"
+    "  update_binding: [\"g\": \"g_new\"] }\n"
+    "training { algorithm: average () => (float[1,1] mean_new)\n"
+    "  <float[1,1] mean = {0}, float part = {0.5}>\n"
+    "  { apart = Sub(g, mean)\n    step = Mul(apart, part)\n    mean_new = Add(mean, step) },\n"
+    "  update_binding: [\"mean\": \"mean_new\"] }\n";
+
+static void check_gradients_of(struct cameo_trainer *split, size_t entry, const float *parameters)
+{
+    struct cameo_error err;
+    float gradients[2], now[2];
+
+    CHECK_INT(cameo_trainer_next_entry(split), entry);
+    OK(cameo_trainer_read_gradients(split, gradients, sizeof gradients, &err));
+    OK(cameo_trainer_set_gradients(split, gradients, sizeof gradients, &err));
+    CHECK_STR(cm_str(cameo_trainer_parameter(split, 0)->name.data), "g");
+    CHECK((gradients[0] != 0) == (entry == 1));
+    CHECK((gradients[1] != 0) == (entry == 0));
+    OK(cameo_trainer_read_parameters(split, now, sizeof now, &err));
+    CHECK((now[0] != parameters[0]) == (entry > 1)); /* as those before it left them */
+    CHECK((now[1] != parameters[1]) == (entry > 0));
+    CHECK(cameo_checkpoint_save(split, "half.safetensors", NULL, 0, &err) == CAMEO_BAD_ARGUMENT);
+}
+
+void test_gradients__entries_are_computed_and_applied_in_order(void)
+{
+    static const float xs[] = {1, 2}, ts[] = {3, 5};
+    struct cameo_model *model = load(adversaries);
+    struct cameo_trainer *whole = open_trainer(model, false), *split = open_trainer(model, true);
+    const size_t n_scalars = cameo_trainer_scalar_count(whole);
+    double a[2], b[2];
+    struct cameo_error err;
+    float weight, parameters[2];
+
+    CHECK_INT(cameo_trainer_entry_count(whole), 3);
+    CHECK_INT(n_scalars, 2);
+    CHECK_INT(cameo_trainer_parameter_count(split), 2);
+    for (int i = 0; i < 5; i++) {
+        const int64_t single[] = {1, 1};
+        const struct cameo_feed feeds[] = {
+            feed("x", xs), feed("t", ts),
+            cameo_feed_tensor("weight", lend(CAMEO_FLOAT, 2, single, &weight, sizeof weight))};
+        weight = 0.5f + 0.1f * (float)i;
+        OK(cameo_trainer_step(whole, feeds, 3, a, &err));
+        OK(cameo_trainer_read_parameters(split, parameters, sizeof parameters, &err));
+        for (size_t k = 0; k < cameo_trainer_entry_count(split); k++) {
+            OK(cameo_trainer_compute(split, feeds, 3, b, &err));
+            if (i == 1) /* again, instead of applying */
+                OK(cameo_trainer_compute(split, feeds, 3, b, &err));
+            check_gradients_of(split, k, parameters);
+            CHECK_INT(cameo_trainer_steps(split), i);
+            OK(cameo_trainer_apply(split, b, &err));
+        }
+        CHECK_INT(cameo_trainer_next_entry(split), 0);
+        CHECK_INT(cameo_trainer_steps(split), i + 1);
+        CHECK(memcmp(a, b, n_scalars * sizeof *a) == 0);
+        check_same_variables(whole, split);
+        if (i == 2) { /* a failure gives up what the entries before it computed */
+            OK(cameo_trainer_compute(split, feeds, 3, b, &err));
+            OK(cameo_trainer_apply(split, b, &err));
+            CHECK(cameo_trainer_compute(split, feeds, 2, b, &err) == CAMEO_BAD_ARGUMENT);
+            CHECK_INT(cameo_trainer_next_entry(split), 1);
+            weight = (float)NAN;
+            CHECK(cameo_trainer_compute(split, feeds, 3, b, &err) != CAMEO_OK);
+            CHECK(strstr(err.message, "'g_loss' is not finite"));
+            CHECK_INT(cameo_trainer_next_entry(split), 0);
+            check_same_variables(whole, split);
+        }
+        if (i == 3) { /* and so does a whole step */
+            OK(cameo_trainer_compute(split, feeds, 3, b, &err));
+            OK(cameo_trainer_apply(split, b, &err));
+            OK(cameo_trainer_step(split, feeds, 3, b, &err));
+            OK(cameo_trainer_step(whole, feeds, 3, a, &err));
+            CHECK_INT(cameo_trainer_steps(split), i + 2);
+            check_same_variables(whole, split);
+            break;
+        }
+    }
+    cameo_trainer_free(whole);
+    cameo_trainer_free(split);
     cameo_model_free(model);
 }
 

@@ -2,6 +2,7 @@
  * that are sought and described, models stripped, stepped and checked by differences, cancelling.
  */
 // SPDX-License-Identifier: Apache-2.0
+#include "api/lend.h"
 #include "cameo.h"
 #include "onnx/model_case.h"
 
@@ -39,12 +40,8 @@ static const int64_t column[] = {2, 1}, single[] = {1, 1};
 
 static struct cameo_feed feed(const char *name, const int64_t *dims, const float *values)
 {
-    return (struct cameo_feed){.name = name,
-                               .dtype = CAMEO_FLOAT,
-                               .rank = 2,
-                               .dims = dims,
-                               .data = values,
-                               .bytes = (size_t)dims[0] * sizeof *values};
+    return cameo_feed_tensor(name,
+                             lend(CAMEO_FLOAT, 2, dims, values, (size_t)dims[0] * sizeof *values));
 }
 
 static void name_arrays(struct cm_arena *arena)
@@ -52,15 +49,15 @@ static void name_arrays(struct cm_arena *arena)
     const char *path = case_path(arena, case_folder(arena), "a.npz");
     const char *const names[] = {"first", "second"};
     const int64_t three = 3;
-    struct cameo_datum *values[2];
+    struct cameo_value *values[2];
     struct cameo_arrays *arrays;
     struct cameo_error err;
 
-    OK(cameo_datum_new(CAMEO_FLOAT, 1, &three, &values[0], &err));
-    OK(cameo_datum_new(CAMEO_INT64, 0, NULL, &values[1], &err));
-    ((float *)cameo_datum_values(values[0]))[2] = 2.5f;
-    *(int64_t *)cameo_datum_values(values[1]) = -7;
-    OK(cameo_arrays_save(path, names, (const struct cameo_datum *const *)values, 2, &err));
+    OK(cameo_value_new(CAMEO_FLOAT, 1, &three, &values[0], &err));
+    OK(cameo_value_new(CAMEO_INT64, 0, NULL, &values[1], &err));
+    ((float *)cameo_value_mutable_data(values[0]))[2] = 2.5f;
+    *(int64_t *)cameo_value_mutable_data(values[1]) = -7;
+    OK(cameo_arrays_save(path, names, (const struct cameo_value *const *)values, 2, &err));
     OK(cameo_arrays_open(path, CAMEO_KIND_NONE, &arrays, &err));
     CHECK_INT(cameo_arrays_count(arrays), 2);
     for (size_t i = 0; i < 2; i++) {
@@ -68,11 +65,11 @@ static void name_arrays(struct cm_arena *arena)
         CHECK_INT(cameo_arrays_name(arrays, i).size, strlen(names[i]));
     }
     CHECK(cameo_arrays_name(arrays, 2).data == NULL);
-    CHECK(cameo_datum_real(cameo_arrays_at(arrays, 0), 2) == 2.5);
-    CHECK_INT(cameo_datum_integer(cameo_arrays_at(arrays, 1), 0), -7);
+    CHECK(cameo_value_real(cameo_arrays_at(arrays, 0), 2) == 2.5);
+    CHECK_INT(cameo_value_integer(cameo_arrays_at(arrays, 1), 0), -7);
     cameo_arrays_free(arrays);
-    cameo_datum_free(values[0]);
-    cameo_datum_free(values[1]);
+    cameo_value_free(values[0]);
+    cameo_value_free(values[1]);
 }
 
 void test_less_used__arrays_have_names_and_values_are_written_in_place(void)
@@ -88,14 +85,14 @@ static void load_some(struct cm_arena *arena)
     const struct cameo_text small = {"small", 5}, none = {"none", 4};
     struct cameo_arrays_options options = CAMEO_ARRAYS_OPTIONS_INIT;
     const int64_t sizes[] = {3, 100000};
-    struct cameo_datum *values[2];
+    struct cameo_value *values[2];
     struct cameo_arrays *arrays;
     struct cameo_error err;
 
     /* Strings are copied out of the file: their number costs, even of empty ones. */
     for (size_t i = 0; i < 2; i++)
-        OK(cameo_datum_new(CAMEO_STRING, 1, &sizes[i], &values[i], &err));
-    OK(cameo_arrays_save(path, names, (const struct cameo_datum *const *)values, 2, &err));
+        OK(cameo_value_new(CAMEO_STRING, 1, &sizes[i], &values[i], &err));
+    OK(cameo_arrays_save(path, names, (const struct cameo_value *const *)values, 2, &err));
     options.memory_limit = 100000;
     CHECK_INT(cameo_arrays_load(path, &options, &arrays, &err), CAMEO_LIMIT);
     CHECK(strstr(err.message, "b.npz: array 'large'") && strstr(err.message, "memory limit"));
@@ -105,22 +102,22 @@ static void load_some(struct cm_arena *arena)
     OK(cameo_arrays_load(path, &options, &arrays, &err));
     CHECK_INT(cameo_arrays_count(arrays), 2);
     CHECK_STRING(cameo_arrays_name(arrays, 1).data, "large");
-    CHECK_INT(cameo_datum_count(cameo_arrays_at(arrays, 0)), 3);
+    CHECK_INT(cameo_value_count(cameo_arrays_at(arrays, 0)), 3);
     CHECK(cameo_arrays_at(arrays, 1) == NULL);
     cameo_arrays_free(arrays);
     options.names = &none;
     options.memory_limit = 0;
-    OK(cameo_arrays_save(path, names, (const struct cameo_datum *const *)values, 1, &err));
+    OK(cameo_arrays_save(path, names, (const struct cameo_value *const *)values, 1, &err));
     OK(cameo_arrays_load(path, &options, &arrays, &err));
     CHECK(cameo_arrays_at(arrays, 0) == NULL);
     cameo_arrays_free(arrays);
     options.or_alone = true;
     options.copy_files = true;
     OK(cameo_arrays_load(path, &options, &arrays, &err));
-    CHECK_INT(cameo_datum_count(cameo_arrays_at(arrays, 0)), 3);
+    CHECK_INT(cameo_value_count(cameo_arrays_at(arrays, 0)), 3);
     cameo_arrays_free(arrays);
-    cameo_datum_free(values[0]);
-    cameo_datum_free(values[1]);
+    cameo_value_free(values[0]);
+    cameo_value_free(values[1]);
 }
 
 void test_less_used__arrays_are_loaded_by_name_and_within_a_limit(void)
@@ -150,7 +147,7 @@ static void seek_batches(struct cm_arena *arena)
     CHECK_INT(cameo_batches_size(batches), 2);
     CHECK_INT(cameo_batches_per_epoch(batches), 3);
     const struct cameo_feed *shapes = cameo_batches_shapes(batches);
-    CHECK_INT(shapes[0].dims[0], 2);
+    CHECK_INT(shapes[0].tensor->dims[0], 2);
     OK(cameo_trainer_memory(trainer, shapes, cameo_trainer_input_count(trainer), &memory, &err));
     CHECK_INT(memory.batch, 16);
 
@@ -159,13 +156,13 @@ static void seek_batches(struct cm_arena *arena)
     const struct cameo_batches_position there = cameo_batches_tell(batches);
     OK(cameo_batches_next(batches, &feeds, &rows, &err));
     CHECK_INT(rows, 1);
-    CHECK(((const float *)feeds[0].data)[0] == 5);
+    CHECK(((const float *)feeds[0].tensor->data)[0] == 5);
     OK(cameo_batches_seek(batches, (struct cameo_batches_position){0, 0}, &err));
     OK(cameo_batches_next(batches, &feeds, &rows, &err));
-    CHECK(rows == 2 && ((const float *)feeds[0].data)[0] == 1);
+    CHECK(rows == 2 && ((const float *)feeds[0].tensor->data)[0] == 1);
     OK(cameo_batches_seek(batches, there, &err));
     OK(cameo_batches_next(batches, &feeds, &rows, &err));
-    CHECK(rows == 1 && ((const float *)feeds[0].data)[0] == 5);
+    CHECK(rows == 1 && ((const float *)feeds[0].tensor->data)[0] == 5);
     cameo_batches_free(batches);
     cameo_dataset_free(dataset);
     cameo_trainer_free(trainer);
@@ -182,7 +179,7 @@ void test_less_used__a_step_is_a_plain_model(void)
     static const float x[] = {1, 2}, t[] = {3, 6}, w[] = {1};
     const struct cameo_feed feeds[] = {feed("w", single, w), feed("x", column, x),
                                        feed("t", column, t)};
-    struct cameo_fetch fetches[] = {{.name = "loss"}, {.name = "w.next"}};
+    struct cameo_fetch fetches[] = {cameo_fetch_value("loss"), cameo_fetch_value("w.next")};
     struct cameo_model *model = load(line), *step;
     struct cameo_session *session;
     struct cameo_error err;
@@ -191,10 +188,10 @@ void test_less_used__a_step_is_a_plain_model(void)
     OK(cameo_session_new(step, NULL, &session, &err));
     OK(cameo_session_run(session, feeds, 3, fetches, 2, NULL, &err));
     /* (1 - 3)^2 + (2 - 6)^2; w less a tenth of 2 (-2 * 1 - 4 * 2) */
-    CHECK(fabs(cameo_datum_real(fetches[0].datum, 0) - 20) < 1e-5);
-    CHECK(fabs(cameo_datum_real(fetches[1].datum, 0) - 3) < 1e-5);
-    cameo_datum_free(fetches[0].datum);
-    cameo_datum_free(fetches[1].datum);
+    CHECK(fabs(cameo_value_real(fetches[0].value, 0) - 20) < 1e-5);
+    CHECK(fabs(cameo_value_real(fetches[1].value, 0) - 3) < 1e-5);
+    cameo_value_free(fetches[0].value);
+    cameo_value_free(fetches[1].value);
     cameo_session_free(session);
     cameo_model_free(step);
 

@@ -1,5 +1,6 @@
 /* Inputs made up through the public header. */
 // SPDX-License-Identifier: Apache-2.0
+#include "api/lend.h"
 #include "cameo.h"
 #include "check.h"
 
@@ -36,7 +37,7 @@ void test_made_inputs__can_be_run_and_say_which_sizes_were_open(void)
 {
     struct things t = open_net();
     struct cameo_made_inputs *made;
-    struct cameo_fetch fetch = {.index = 0};
+    struct cameo_fetch fetch = fetch_index(0);
     size_t count;
 
     CHECK_INT(cameo_session_make_inputs(t.session, NULL, NULL, 0, &made, &t.err), CAMEO_OK);
@@ -51,8 +52,8 @@ void test_made_inputs__can_be_run_and_say_which_sizes_were_open(void)
     const struct cameo_feed *feeds = cameo_made_inputs_feeds(made, &count);
     CHECK_INT(count, 2);
     CHECK_INT(cameo_session_run(t.session, feeds, count, &fetch, 1, NULL, &t.err), CAMEO_OK);
-    CHECK_INT(cameo_datum_count(fetch.datum), 4);
-    cameo_datum_free(fetch.datum);
+    CHECK_INT(cameo_value_count(fetch.value), 4);
+    cameo_value_free(fetch.value);
     cameo_made_inputs_free(made);
     close_net(&t);
 }
@@ -61,8 +62,7 @@ void test_made_inputs__take_the_sizes_of_what_is_fed(void)
 {
     static const float values[6] = {1, 2, 3, 4, 5, 6};
     static const int64_t dims[2] = {2, 3};
-    const struct cameo_feed given = {
-        .name = "x", .dtype = CAMEO_FLOAT, .rank = 2, .dims = dims, .data = values, .bytes = 24};
+    const struct cameo_feed given = cameo_feed_tensor("x", lend(CAMEO_FLOAT, 2, dims, values, 24));
     struct things t = open_net();
     struct cameo_made_inputs *made;
     size_t count;
@@ -71,16 +71,16 @@ void test_made_inputs__take_the_sizes_of_what_is_fed(void)
     const struct cameo_feed *feeds = cameo_made_inputs_feeds(made, &count);
     CHECK_INT(count, 1);
     CHECK_INT(feeds[0].index, 1);
-    CHECK_INT(cameo_datum_dims(feeds[0].datum)[0], 2);
+    CHECK_INT(cameo_value_dims(feeds[0].value)[0], 2);
     cameo_made_inputs_free(made);
     close_net(&t);
 }
 
 void test_made_inputs__sizes_can_be_set(void)
 {
-    const struct cameo_size size = {"batch", 5};
+    const struct cameo_size size = {sizeof(struct cameo_size), "batch", 5};
     const int64_t dims[2] = {5, 4};
-    const struct cameo_input_shape shape = {"z", 2, dims};
+    const struct cameo_input_shape shape = {sizeof(struct cameo_input_shape), "z", 2, dims};
     struct cameo_make_options options = CAMEO_MAKE_OPTIONS_INIT;
     struct things t = open_net();
     struct cameo_made_inputs *made;
@@ -93,14 +93,15 @@ void test_made_inputs__sizes_can_be_set(void)
     CHECK_INT(cameo_session_make_inputs(t.session, &options, NULL, 0, &made, &t.err), CAMEO_OK);
     CHECK(!cameo_made_inputs_size(made, 0));
     const struct cameo_feed *feeds = cameo_made_inputs_feeds(made, &count);
-    CHECK_INT(cameo_datum_dims(feeds[0].datum)[0], 5);
+    CHECK_INT(cameo_value_dims(feeds[0].value)[0], 5);
     cameo_made_inputs_free(made);
-    options.shapes = &(const struct cameo_input_shape){"q", 2, dims};
+    options.shapes =
+        &(const struct cameo_input_shape){sizeof(struct cameo_input_shape), "q", 2, dims};
     CHECK_INT(cameo_session_make_inputs(t.session, &options, NULL, 0, &made, &t.err),
               CAMEO_NOT_FOUND);
     CHECK(strstr(t.err.message, "no input 'q'"));
     options.shape_count = 0;
-    options.sizes = &(const struct cameo_size){"batch", -1};
+    options.sizes = &(const struct cameo_size){sizeof(struct cameo_size), "batch", -1};
     CHECK_INT(cameo_session_make_inputs(t.session, &options, NULL, 0, &made, &t.err),
               CAMEO_BAD_ARGUMENT);
     close_net(&t);

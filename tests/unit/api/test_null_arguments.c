@@ -1,6 +1,7 @@
 /* Every public function that can fail, given NULL for what it cannot do without. */
 // SPDX-License-Identifier: Apache-2.0
 #include "cameo.h"
+#include "cameo_dlpack.h"
 #include "check.h"
 
 #include "base/file.h"
@@ -23,6 +24,7 @@ struct things {
     struct cameo_registry *registry;
     struct cameo_dataset *dataset; /* never looked at: another argument is missing */
     struct cameo_batches *batches;
+    struct cameo_value *value;
     struct cameo_error err;
 };
 
@@ -69,7 +71,7 @@ static void no_note(void *arg, const char *key, const char *value)
 static const struct cameo_custom_operator no_operator = CAMEO_CUSTOM_OPERATOR_INIT;
 static struct cameo_model *model_out;
 static struct cameo_findings *findings_out;
-static struct cameo_datum *datum_out;
+static struct cameo_value *value_out;
 static struct cameo_arrays *arrays_out;
 static struct cameo_dataset *dataset_out;
 static struct cameo_session *session_out;
@@ -78,6 +80,11 @@ static struct cameo_batches *batches_out;
 static struct cameo_memory memory_out = CAMEO_MEMORY_INIT;
 static struct cameo_measure measure_out = CAMEO_MEASURE_INIT;
 static const struct cameo_feed *feeds_out;
+static const struct cameo_graph *graph_out;
+static const struct cameo_tensor no_tensor = CAMEO_TENSOR_INIT;
+static const struct cameo_node_attribute no_attribute;
+static struct DLManagedTensor *old_out, no_old;
+static struct DLManagedTensorVersioned *versioned_out, no_versioned;
 static int64_t rows_out;
 static float number;
 
@@ -106,9 +113,41 @@ ROW(cameo_model_check,
 ROW(cameo_model_blockers,
     REFUSES("'model'", cameo_model_blockers(NULL, NULL, &findings_out, err));
     REFUSES("'out'", cameo_model_blockers(t->model, NULL, NULL, err));)
-ROW(cameo_datum_new,
-    REFUSES("'out'", cameo_datum_new(CAMEO_FLOAT, 0, NULL, NULL, err));
-    REFUSES("rank 1", cameo_datum_new(CAMEO_FLOAT, 1, NULL, &datum_out, err));)
+ROW(cameo_value_new,
+    REFUSES("'out'", cameo_value_new(CAMEO_FLOAT, 0, NULL, NULL, err));
+    REFUSES("rank 1", cameo_value_new(CAMEO_FLOAT, 1, NULL, &value_out, err));)
+ROW(cameo_value_from_tensor,
+    REFUSES("'tensor'", cameo_value_from_tensor(NULL, &value_out, err));
+    REFUSES("'out'", cameo_value_from_tensor(&no_tensor, NULL, err));)
+ROW(cameo_value_new_strings,
+    REFUSES("'out'", cameo_value_new_strings(0, NULL, NULL, NULL, err));
+    REFUSES("string 0", cameo_value_new_strings(0, NULL, NULL, &value_out, err));)
+ROW(cameo_value_new_sequence,
+    REFUSES("'items'", cameo_value_new_sequence(NULL, 1, &value_out, err));
+    REFUSES("'out'", cameo_value_new_sequence(NULL, 0, NULL, err));)
+ROW(cameo_value_new_map,
+    REFUSES("'keys'", cameo_value_new_map(NULL, NULL, &value_out, err));
+    REFUSES("'out'", cameo_value_new_map(t->value, NULL, NULL, err));)
+ROW(cameo_value_new_optional, REFUSES("'out'", cameo_value_new_optional(NULL, NULL, err));)
+ROW(cameo_value_from_dlpack,
+    REFUSES("'tensor'", cameo_value_from_dlpack(NULL, &value_out, err));
+    REFUSES("'out'", cameo_value_from_dlpack(&no_versioned, NULL, err));)
+ROW(cameo_value_from_dlpack_unversioned,
+    REFUSES("'tensor'", cameo_value_from_dlpack_unversioned(NULL, &value_out, err));
+    REFUSES("'out'", cameo_value_from_dlpack_unversioned(&no_old, NULL, err));)
+ROW(cameo_value_to_dlpack,
+    REFUSES("'value'", cameo_value_to_dlpack(NULL, &versioned_out, err));
+    REFUSES("'out'", cameo_value_to_dlpack(t->value, NULL, err));)
+ROW(cameo_value_to_dlpack_unversioned,
+    REFUSES("'value'", cameo_value_to_dlpack_unversioned(NULL, &old_out, err));
+    REFUSES("'out'", cameo_value_to_dlpack_unversioned(t->value, NULL, err));)
+ROW(cameo_model_graph,
+    REFUSES("'model'", cameo_model_graph(NULL, CAMEO_GRAPH_MAIN, 0, &graph_out, err));
+    REFUSES("'out'", cameo_model_graph(t->model, CAMEO_GRAPH_MAIN, 0, NULL, err));)
+ROW(cameo_attribute_tensor,
+    REFUSES("'model'", cameo_attribute_tensor(NULL, &no_attribute, 0, &value_out, err));
+    REFUSES("'attribute'", cameo_attribute_tensor(t->model, NULL, 0, &value_out, err));
+    REFUSES("'out'", cameo_attribute_tensor(t->model, &no_attribute, 0, NULL, err));)
 ROW(cameo_arrays_open,
     REFUSES("'path'", cameo_arrays_open(NULL, CAMEO_KIND_NONE, &arrays_out, err));
     REFUSES("'out'", cameo_arrays_open("x.npy", CAMEO_KIND_NONE, NULL, err));)
@@ -207,6 +246,9 @@ ROW(cameo_model_strip, REFUSES("'model'", cameo_model_strip(NULL, err));)
 ROW(cameo_model_step,
     REFUSES("'model'", cameo_model_step(NULL, false, &model_out, err));
     REFUSES("'out'", cameo_model_step(t->model, false, NULL, err));)
+ROW(cameo_operator_gradient,
+    REFUSES("'name'", cameo_operator_gradient(NULL, NULL, 0, no_write, NULL, err));
+    REFUSES("'write'", cameo_operator_gradient(NULL, "Relu", 0, NULL, NULL, err));)
 ROW(cameo_model_gradient,
     REFUSES("'model'", cameo_model_gradient(NULL, "y", NULL, 0, false, &model_out, err));
     REFUSES("'of'", cameo_model_gradient(t->model, NULL, NULL, 0, false, &model_out, err));
@@ -231,6 +273,17 @@ ROW(cameo_session_make_inputs,
 #function, check_##function                                                                \
     }
 static const struct row rows[] = {
+    LISTED(cameo_value_from_tensor),
+    LISTED(cameo_value_new_strings),
+    LISTED(cameo_value_new_sequence),
+    LISTED(cameo_value_new_map),
+    LISTED(cameo_value_new_optional),
+    LISTED(cameo_value_from_dlpack),
+    LISTED(cameo_value_from_dlpack_unversioned),
+    LISTED(cameo_value_to_dlpack),
+    LISTED(cameo_value_to_dlpack_unversioned),
+    LISTED(cameo_model_graph),
+    LISTED(cameo_attribute_tensor),
     LISTED(cameo_model_load),
     LISTED(cameo_model_load_memory),
     LISTED(cameo_model_read_initializer),
@@ -239,7 +292,7 @@ static const struct row rows[] = {
     LISTED(cameo_model_write),
     LISTED(cameo_model_check),
     LISTED(cameo_model_blockers),
-    LISTED(cameo_datum_new),
+    LISTED(cameo_value_new),
     LISTED(cameo_arrays_load),
     LISTED(cameo_arrays_open),
     LISTED(cameo_arrays_save),
@@ -276,6 +329,7 @@ static const struct row rows[] = {
     LISTED(cameo_model_strip),
     LISTED(cameo_model_step),
     LISTED(cameo_model_gradient),
+    LISTED(cameo_operator_gradient),
     LISTED(cameo_model_optimize),
     LISTED(cameo_model_gradcheck),
     LISTED(cameo_session_make_inputs),
@@ -288,7 +342,8 @@ static void make(struct things *t)
 
     options.format = CAMEO_FORMAT_TEXT;
     *t = (struct things){.dataset = (struct cameo_dataset *)(void *)stand_in,
-                         .batches = (struct cameo_batches *)(void *)stand_in};
+                         .batches = (struct cameo_batches *)(void *)stand_in,
+                         .value = (struct cameo_value *)(void *)stand_in};
     if (cameo_model_load_memory(line, strlen(line), &options, &t->model, &t->err) != CAMEO_OK ||
         cameo_session_new(t->model, NULL, &t->session, &t->err) != CAMEO_OK ||
         cameo_trainer_new(t->model, NULL, &t->trainer, &t->err) != CAMEO_OK ||
@@ -367,7 +422,7 @@ void test_null_arguments__do_no_harm_where_there_is_no_status(void)
               cameo_trainer_variable_count(t.trainer));
     cameo_model_free(NULL);
     cameo_findings_free(NULL);
-    cameo_datum_free(NULL);
+    cameo_value_free(NULL);
     cameo_arrays_free(NULL);
     cameo_session_free(NULL);
     cameo_made_inputs_free(NULL);

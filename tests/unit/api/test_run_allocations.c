@@ -2,6 +2,7 @@
  * own counter says. Kernels of other libraries are theirs to count: with those in use only our own
  * allocations are. */
 // SPDX-License-Identifier: Apache-2.0
+#include "api/lend.h"
 #include "base/memory.h"
 #include "cameo.h"
 #include "check.h"
@@ -111,26 +112,21 @@ static unsigned long long count(const char *text, const char *backend, bool ours
         fail_msg("%s", err.message);
     const size_t n_in = cameo_session_input_count(session);
     for (size_t i = 0; i < n_in; i++) {
-        const struct cameo_value *input = cameo_session_input(session, i);
+        const struct cameo_value_info *input = cameo_session_input(session, i);
         size_t bytes = input->dtype == CAMEO_BOOL ? 1 : 4;
 
         for (int axis = 0; axis < input->rank; axis++) {
             dims[i][axis] = input->dims[axis].size < 0 ? 3 : input->dims[axis].size;
             bytes *= (size_t)dims[i][axis];
         }
-        feeds[i] = (struct cameo_feed){.index = i,
-                                       .dtype = input->dtype,
-                                       .rank = input->rank,
-                                       .dims = dims[i],
-                                       .data = zeros,
-                                       .bytes = bytes};
+        feeds[i] = feed_index(i, lend(input->dtype, input->rank, dims[i], zeros, bytes));
     }
-    const struct cameo_value *output = cameo_session_output(session, 0);
-    struct cameo_fetch fetch = {
-        .dtype = CAMEO_FLOAT, .rank = output->rank, .dims = dims[MOST], .data = room, .bytes = 4};
+    const struct cameo_value_info *output = cameo_session_output(session, 0);
+    struct cameo_tensor result = cameo_tensor_of(CAMEO_FLOAT, output->rank, dims[MOST], room, 4);
+    struct cameo_fetch fetch = cameo_fetch_tensor(NULL, &result);
     for (int axis = 0; axis < output->rank; axis++) {
         dims[MOST][axis] = output->dims[axis].size < 0 ? 3 : output->dims[axis].size;
-        fetch.bytes *= (size_t)dims[MOST][axis];
+        result.bytes *= (size_t)dims[MOST][axis];
     }
     for (int run = 0; run < 5; run++) {
         before = ours ? cm_memory_count() : made;

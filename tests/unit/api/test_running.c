@@ -1,5 +1,6 @@
 /* Sessions through the public API: feeding, fetching, wrong uses, operators of one's own. */
 // SPDX-License-Identifier: Apache-2.0
+#include "api/lend.h"
 #include "base/folder.h"
 #include "cameo.h"
 #include "check.h"
@@ -42,22 +43,13 @@ static const int64_t x_dims[] = {2, 2}, shift_dims[] = {2};
 
 static struct cameo_feed feed_x(void)
 {
-    return (struct cameo_feed){.name = "x",
-                               .dtype = CAMEO_FLOAT,
-                               .rank = 2,
-                               .dims = x_dims,
-                               .data = x_values,
-                               .bytes = sizeof x_values};
+    return cameo_feed_tensor("x", lend(CAMEO_FLOAT, 2, x_dims, x_values, sizeof x_values));
 }
 
 static struct cameo_feed feed_shift(void)
 {
-    return (struct cameo_feed){.name = "shift",
-                               .dtype = CAMEO_FLOAT,
-                               .rank = 1,
-                               .dims = shift_dims,
-                               .data = shift_values,
-                               .bytes = sizeof shift_values};
+    return cameo_feed_tensor("shift",
+                             lend(CAMEO_FLOAT, 1, shift_dims, shift_values, sizeof shift_values));
 }
 
 static void check_run(struct cameo_session *session)
@@ -65,29 +57,24 @@ static void check_run(struct cameo_session *session)
     const struct cameo_feed feeds[] = {feed_shift(), feed_x()};
     float mine[4] = {0};
     struct cameo_fetch fetches[] = {
-        {.name = "z"},
-        {.index = 0,
-         .data = mine,
-         .bytes = sizeof mine,
-         .dtype = CAMEO_FLOAT,
-         .rank = 2,
-         .dims = x_dims},
+        cameo_fetch_value("z"),
+        cameo_fetch_tensor(NULL, lend(CAMEO_FLOAT, 2, x_dims, mine, sizeof mine)),
     };
     struct cameo_error err;
 
     if (cameo_session_run(session, feeds, 2, fetches, 2, NULL, &err) != CAMEO_OK)
         fail_msg("%s", err.message);
     CHECK(mine[0] == 2 && mine[3] == 8);
-    CHECK(fetches[1].datum == NULL);
-    CHECK_INT(cameo_datum_kind(fetches[0].datum), CAMEO_KIND_TENSOR);
-    CHECK_INT(cameo_datum_dtype(fetches[0].datum), CAMEO_FLOAT);
-    CHECK_INT(cameo_datum_rank(fetches[0].datum), 2);
-    CHECK_INT(cameo_datum_dims(fetches[0].datum)[0], 2);
-    CHECK_INT(cameo_datum_bytes(fetches[0].datum), 16);
-    CHECK(((const float *)cameo_datum_data(fetches[0].datum))[3] == 28);
-    CHECK(cameo_datum_real(fetches[0].datum, 0) == 12);
-    CHECK(cameo_datum_real(fetches[0].datum, 4) == 0);
-    cameo_datum_free(fetches[0].datum);
+    CHECK(fetches[1].value == NULL);
+    CHECK_INT(cameo_value_kind(fetches[0].value), CAMEO_KIND_TENSOR);
+    CHECK_INT(cameo_value_dtype(fetches[0].value), CAMEO_FLOAT);
+    CHECK_INT(cameo_value_rank(fetches[0].value), 2);
+    CHECK_INT(cameo_value_dims(fetches[0].value)[0], 2);
+    CHECK_INT(cameo_value_bytes(fetches[0].value), 16);
+    CHECK(((const float *)cameo_value_data(fetches[0].value))[3] == 28);
+    CHECK(cameo_value_real(fetches[0].value, 0) == 12);
+    CHECK(cameo_value_real(fetches[0].value, 4) == 0);
+    cameo_value_free(fetches[0].value);
 }
 
 void test_session__runs_with_every_engine(void)
@@ -123,10 +110,10 @@ void test_session__wrong_inputs_are_one_sentence_and_the_session_lives_on(void)
         "input 'x' is of type double, needs float",
         "input 'x' has rank 3, needs 2 (float[N,2])",
         "input 'x' has shape 2x3, needs float[N,2]",
-        "input 'x' comes with 15 bytes, its shape 2x2 needs 16",
+        "input 'x': its memory has 15 bytes, its shape 2x2 needs 16",
         "input 'x': dimension 0 is -1",
         "input 'shift' is fed twice",
-        "which is none",
+        "input 'x': 99 is no element type",
     };
     struct cameo_model *model = load(line);
     struct cameo_session *session = open_session(model, NULL);
@@ -136,24 +123,22 @@ void test_session__wrong_inputs_are_one_sentence_and_the_session_lives_on(void)
     wrong[0].name = "X";
     wrong[1].name = NULL;
     wrong[1].index = 7;
-    wrong[2].dtype = CAMEO_DOUBLE;
-    wrong[3].rank = 3;
-    wrong[3].dims = cube;
-    wrong[4].dims = three;
-    wrong[4].bytes = 24;
-    wrong[5].bytes = 15;
-    wrong[6].dims = negative;
+    wrong[2].tensor = lend(CAMEO_DOUBLE, 2, x_dims, x_values, sizeof x_values);
+    wrong[3].tensor = lend(CAMEO_FLOAT, 3, cube, x_values, sizeof x_values);
+    wrong[4].tensor = lend(CAMEO_FLOAT, 2, three, x_values, 24);
+    wrong[5].tensor = lend(CAMEO_FLOAT, 2, x_dims, x_values, 15);
+    wrong[6].tensor = lend(CAMEO_FLOAT, 2, negative, x_values, sizeof x_values);
     wrong[7] = feed_shift();
-    wrong[8].dtype = (enum cameo_dtype)99;
+    wrong[8].tensor = lend((enum cameo_dtype)99, 2, x_dims, x_values, sizeof x_values);
     for (size_t i = 0; i < CM_COUNT(wrong); i++) {
         const struct cameo_feed feeds[] = {feed_shift(), wrong[i]};
-        struct cameo_fetch fetch = {.index = 0};
+        struct cameo_fetch fetch = fetch_index(0);
         struct cameo_error err;
 
         CHECK_INT(cameo_session_run(session, feeds, 2, &fetch, 1, NULL, &err), CAMEO_BAD_ARGUMENT);
         if (!strstr(err.message, parts[i]))
             fail_msg("row %zu: %s", i, err.message);
-        CHECK(fetch.datum == NULL);
+        CHECK(fetch.value == NULL);
     }
     check_run(session);
     cameo_session_free(session);
@@ -165,7 +150,7 @@ void test_session__says_what_is_missing_and_what_was_asked_wrongly(void)
     struct cameo_model *model = load(line);
     struct cameo_session *session = open_session(model, NULL);
     const struct cameo_feed feeds[] = {feed_x(), feed_shift()};
-    struct cameo_fetch fetch = {.name = "w"};
+    struct cameo_fetch fetch = cameo_fetch_value("w");
     struct cameo_error err;
     float small[3];
 
@@ -173,16 +158,11 @@ void test_session__says_what_is_missing_and_what_was_asked_wrongly(void)
     CHECK(strstr(err.message, "inputs are missing: 'x' (float[N,2]), 'shift' (float[2])"));
     CHECK_INT(cameo_session_run(session, feeds, 2, &fetch, 1, NULL, &err), CAMEO_BAD_ARGUMENT);
     CHECK(strstr(err.message, "there is no output 'w'; the model has 'y', 'z'"));
-    fetch = (struct cameo_fetch){.name = "y",
-                                 .data = small,
-                                 .bytes = sizeof small,
-                                 .dtype = CAMEO_FLOAT,
-                                 .rank = 2,
-                                 .dims = x_dims};
+    fetch = cameo_fetch_tensor("y", lend(CAMEO_FLOAT, 2, x_dims, small, sizeof small));
     CHECK_INT(cameo_session_run(session, feeds, 2, &fetch, 1, NULL, &err), CAMEO_BAD_ARGUMENT);
     CHECK(strstr(err.message, "has 12 bytes, its shape needs 16"));
-    fetch.dims = (const int64_t[]){3};
-    fetch.rank = 1; /* as many bytes as it says, but not the output's shape */
+    fetch.tensor = lend(CAMEO_FLOAT, 1, (const int64_t[]){3}, small,
+                        sizeof small); /* as many bytes as it says, but not the output's shape */
     CHECK_INT(cameo_session_run(session, feeds, 2, &fetch, 1, NULL, &err), CAMEO_BAD_ARGUMENT);
     CHECK(strstr(err.message, "output 'y' is float[N,2], other than the memory for it"));
     check_run(session);
@@ -376,23 +356,18 @@ void test_session__an_input_handed_through_is_the_callers_own_copy(void)
         memcpy(values, shift_values, 8);
         memcpy(bytes, "abc", 3);
         const struct cameo_feed feeds[] = {
-            {.index = 0, .dtype = CAMEO_FLOAT, .rank = 1, .dims = &two, .data = values, .bytes = 8},
-            {.index = 1,
-             .dtype = CAMEO_STRING,
-             .rank = 1,
-             .dims = &one,
-             .data = &text,
-             .bytes = sizeof text}};
-        struct cameo_fetch fetches[] = {{.index = 0}, {.index = 1}};
+            feed_index(0, lend(CAMEO_FLOAT, 1, &two, values, 8)),
+            feed_index(1, lend(CAMEO_STRING, 1, &one, &text, sizeof text))};
+        struct cameo_fetch fetches[] = {fetch_index(0), fetch_index(1)};
         if (cameo_session_run(session, feeds, 2, fetches, 2, NULL, &err) != CAMEO_OK)
             fail_msg("%s", err.message);
         free(values);
         free(bytes);
-        CHECK(cameo_datum_real(fetches[0].datum, 1) == 20);
-        CHECK_STRING(cameo_datum_string(fetches[1].datum, 0).data, "abc");
-        CHECK_STRING(cameo_datum_string(fetches[1].datum, 1).data, "");
-        cameo_datum_free(fetches[0].datum);
-        cameo_datum_free(fetches[1].datum);
+        CHECK(cameo_value_real(fetches[0].value, 1) == 20);
+        CHECK_STRING(cameo_value_string(fetches[1].value, 0).data, "abc");
+        CHECK_STRING(cameo_value_string(fetches[1].value, 1).data, "");
+        cameo_value_free(fetches[0].value);
+        cameo_value_free(fetches[1].value);
         cameo_session_free(session);
     }
     cameo_model_free(model);
@@ -439,15 +414,15 @@ void test_datum__set_real_rounds_to_each_type(void)
     const int64_t dims[] = {3};
 
     for (size_t i = 0; i < CM_COUNT(rows); i++) {
-        struct cameo_datum *datum;
+        struct cameo_value *value;
 
-        CHECK_INT(cameo_datum_new(rows[i].dtype, 1, dims, &datum, NULL), CAMEO_OK);
-        cameo_datum_set_real(datum, 1, rows[i].value);
-        cameo_datum_set_real(datum, 3, rows[i].value); /* past the end: nothing */
-        CHECK(cameo_datum_real(datum, 0) == 0 && cameo_datum_real(datum, 2) == 0);
-        if (cameo_datum_real(datum, 1) != rows[i].expected)
-            fail_msg("row %zu: %g", i, cameo_datum_real(datum, 1));
-        cameo_datum_free(datum);
+        CHECK_INT(cameo_value_new(rows[i].dtype, 1, dims, &value, NULL), CAMEO_OK);
+        cameo_value_set_real(value, 1, rows[i].value);
+        cameo_value_set_real(value, 3, rows[i].value); /* past the end: nothing */
+        CHECK(cameo_value_real(value, 0) == 0 && cameo_value_real(value, 2) == 0);
+        if (cameo_value_real(value, 1) != rows[i].expected)
+            fail_msg("row %zu: %g", i, cameo_value_real(value, 1));
+        cameo_value_free(value);
     }
 }
 
@@ -465,20 +440,25 @@ static enum cameo_status scale_infer(struct cameo_infer *in, void *arg)
 
 static enum cameo_status scale_run(struct cameo_call *call, void *arg)
 {
-    struct cameo_tensor_view x, y;
+    struct cameo_tensor x = CAMEO_TENSOR_INIT, y = CAMEO_TENSOR_INIT;
 
     CHECK(arg == &scale_tag);
     if (!cameo_call_input(call, 0, &x) || !cameo_call_output(call, 0, &y))
         return cameo_call_fail(call, CAMEO_BAD_ARGUMENT, "an operand is missing");
-    for (int64_t i = 0; i < x.count; i++)
+    for (int64_t i = 0; i < cameo_tensor_count(&x); i++)
         ((float *)y.data)[i] = ((const float *)x.data)[i] * cameo_call_float(call, "by");
     return CAMEO_OK;
 }
 
-static const struct cameo_operand floats[] = {
-    {.name = "x", .variable = "T", .types = CAMEO_TYPE_BIT(CAMEO_FLOAT)}};
-static const struct cameo_attribute by[] = {
-    {.name = "by", .kind = CAMEO_ATTRIBUTE_FLOAT, .has_default = true, .f = 3}};
+static const struct cameo_operand floats[] = {{.struct_size = sizeof(struct cameo_operand),
+                                               .name = "x",
+                                               .variable = "T",
+                                               .types = CAMEO_TYPE_BIT(CAMEO_FLOAT)}};
+static const struct cameo_attribute by[] = {{.struct_size = sizeof(struct cameo_attribute),
+                                             .name = "by",
+                                             .kind = CAMEO_ATTRIBUTE_FLOAT,
+                                             .has_default = true,
+                                             .f = 3}};
 
 static struct cameo_custom_operator scale_operator(void)
 {
@@ -507,13 +487,9 @@ static double run_scaled(const struct cameo_registry *registry, const char *back
     struct cameo_session *session;
     struct cameo_error err;
     const int64_t two = 2;
-    const struct cameo_feed feed = {.name = "x",
-                                    .dtype = CAMEO_FLOAT,
-                                    .rank = 1,
-                                    .dims = &two,
-                                    .data = shift_values,
-                                    .bytes = 8};
-    struct cameo_fetch fetch = {.index = 0};
+    const struct cameo_feed feed =
+        cameo_feed_tensor("x", lend(CAMEO_FLOAT, 1, &two, shift_values, 8));
+    struct cameo_fetch fetch = fetch_index(0);
 
     options.registry = registry;
     options.backend = backend;
@@ -521,8 +497,8 @@ static double run_scaled(const struct cameo_registry *registry, const char *back
     if (cameo_session_new(model, &options, &session, &err) != CAMEO_OK ||
         cameo_session_run(session, &feed, 1, &fetch, 1, NULL, &err) != CAMEO_OK)
         fail_msg("%s", err.message);
-    const double result = cameo_datum_real(fetch.datum, 1);
-    cameo_datum_free(fetch.datum);
+    const double result = cameo_value_real(fetch.value, 1);
+    cameo_value_free(fetch.value);
     cameo_session_free(session);
     cameo_model_free(model);
     return result;
@@ -579,10 +555,14 @@ void test_registry__refuses_operators_that_make_no_sense(void)
         "of another operator",
         "is a list",
     };
-    static const struct cameo_operand doubles[] = {
-        {.name = "y", .variable = "T", .types = CAMEO_TYPE_BIT(CAMEO_DOUBLE)}};
-    static const struct cameo_attribute list[] = {
-        {.name = "l", .kind = CAMEO_ATTRIBUTE_INTS, .has_default = true}};
+    static const struct cameo_operand doubles[] = {{.struct_size = sizeof(struct cameo_operand),
+                                                    .name = "y",
+                                                    .variable = "T",
+                                                    .types = CAMEO_TYPE_BIT(CAMEO_DOUBLE)}};
+    static const struct cameo_attribute list[] = {{.struct_size = sizeof(struct cameo_attribute),
+                                                   .name = "l",
+                                                   .kind = CAMEO_ATTRIBUTE_INTS,
+                                                   .has_default = true}};
 
     for (size_t i = 0; i < CM_COUNT(ops); i++)
         ops[i] = scale_operator();
@@ -617,12 +597,12 @@ static enum cameo_status evens_infer(struct cameo_infer *in, void *arg)
 /* Every second element: the size is known only now. */
 static enum cameo_status evens_run(struct cameo_call *call, void *arg)
 {
-    struct cameo_tensor_view x, y;
+    struct cameo_tensor x = CAMEO_TENSOR_INIT, y = CAMEO_TENSOR_INIT;
 
     (void)arg;
     if (!cameo_call_input(call, 0, &x))
         return CAMEO_BAD_ARGUMENT;
-    const int64_t count = (x.count + 1) / 2;
+    const int64_t count = (cameo_tensor_count(&x) + 1) / 2;
     const enum cameo_status status = cameo_call_allocate(call, 0, x.dtype, 1, &count);
     if (status != CAMEO_OK || !cameo_call_output(call, 0, &y))
         return status;
@@ -637,10 +617,10 @@ void test_registry__sizes_may_be_known_only_at_the_run(void)
     struct cameo_session_options options = CAMEO_SESSION_OPTIONS_INIT;
     struct cameo_model *model = load("<ir_version: 8, opset_import: [\"\" : 17, \"my\" : 1]>\n"
                                      "g (float[N] x) => (float[M] y) { y = my.Evens(x) }\n");
-    struct cameo_fetch fetch = {.index = 0};
+    struct cameo_fetch fetch = fetch_index(0);
     const int64_t four = 4;
-    const struct cameo_feed feed = {
-        .name = "x", .dtype = CAMEO_FLOAT, .rank = 1, .dims = &four, .data = x_values, .bytes = 16};
+    const struct cameo_feed feed =
+        cameo_feed_tensor("x", lend(CAMEO_FLOAT, 1, &four, x_values, 16));
     struct cameo_session *session;
     struct cameo_registry *registry;
     struct cameo_error err;
@@ -655,9 +635,9 @@ void test_registry__sizes_may_be_known_only_at_the_run(void)
     if (cameo_session_new(model, &options, &session, &err) != CAMEO_OK ||
         cameo_session_run(session, &feed, 1, &fetch, 1, NULL, &err) != CAMEO_OK)
         fail_msg("%s", err.message);
-    CHECK_INT(cameo_datum_count(fetch.datum), 2);
-    CHECK(cameo_datum_real(fetch.datum, 1) == 3);
-    cameo_datum_free(fetch.datum);
+    CHECK_INT(cameo_value_count(fetch.value), 2);
+    CHECK(cameo_value_real(fetch.value, 1) == 3);
+    cameo_value_free(fetch.value);
     cameo_session_free(session);
     cameo_registry_free(registry);
     cameo_model_free(model);
@@ -686,7 +666,7 @@ static enum cameo_status attributes_run(struct cameo_call *call, void *arg)
     const int64_t *ints = cameo_call_ints(call, "ints", &n_ints);
     const float *list = cameo_call_floats(call, "floats", &n_floats);
     const struct cameo_text text = cameo_call_string(call, "s");
-    struct cameo_tensor_view y;
+    struct cameo_tensor y = CAMEO_TENSOR_INIT;
 
     (void)arg;
     CHECK_INT(cameo_call_input_count(call), 1);
@@ -702,11 +682,26 @@ static enum cameo_status attributes_run(struct cameo_call *call, void *arg)
 void test_registry__functions_see_attributes_of_every_kind(void)
 {
     static const struct cameo_attribute kinds[] = {
-        {.name = "i", .kind = CAMEO_ATTRIBUTE_INT, .has_default = true, .i = 5},
-        {.name = "f", .kind = CAMEO_ATTRIBUTE_FLOAT, .required = true},
-        {.name = "s", .kind = CAMEO_ATTRIBUTE_STRING, .has_default = true, .s = "two"},
-        {.name = "ints", .kind = CAMEO_ATTRIBUTE_INTS},
-        {.name = "floats", .kind = CAMEO_ATTRIBUTE_FLOATS},
+        {.struct_size = sizeof(struct cameo_attribute),
+         .name = "i",
+         .kind = CAMEO_ATTRIBUTE_INT,
+         .has_default = true,
+         .i = 5},
+        {.struct_size = sizeof(struct cameo_attribute),
+         .name = "f",
+         .kind = CAMEO_ATTRIBUTE_FLOAT,
+         .required = true},
+        {.struct_size = sizeof(struct cameo_attribute),
+         .name = "s",
+         .kind = CAMEO_ATTRIBUTE_STRING,
+         .has_default = true,
+         .s = "two"},
+        {.struct_size = sizeof(struct cameo_attribute),
+         .name = "ints",
+         .kind = CAMEO_ATTRIBUTE_INTS},
+        {.struct_size = sizeof(struct cameo_attribute),
+         .name = "floats",
+         .kind = CAMEO_ATTRIBUTE_FLOATS},
     };
     struct cameo_custom_operator op = scale_operator();
     struct cameo_session_options options = CAMEO_SESSION_OPTIONS_INIT;
@@ -717,13 +712,9 @@ void test_registry__functions_see_attributes_of_every_kind(void)
     struct cameo_model *lacking = load("<ir_version: 8, opset_import: [\"\" : 17, \"my\" : 1]>\n"
                                        "g (float[N] x) => (float[1] y) { y = my.Kinds(x) }\n");
     const int64_t two = 2;
-    const struct cameo_feed feed = {.name = "x",
-                                    .dtype = CAMEO_FLOAT,
-                                    .rank = 1,
-                                    .dims = &two,
-                                    .data = shift_values,
-                                    .bytes = 8};
-    struct cameo_fetch fetch = {.index = 0};
+    const struct cameo_feed feed =
+        cameo_feed_tensor("x", lend(CAMEO_FLOAT, 1, &two, shift_values, 8));
+    struct cameo_fetch fetch = fetch_index(0);
     struct cameo_registry *registry;
     struct cameo_session *session;
     struct cameo_error err;
@@ -741,8 +732,8 @@ void test_registry__functions_see_attributes_of_every_kind(void)
     if (cameo_session_new(model, &options, &session, &err) != CAMEO_OK ||
         cameo_session_run(session, &feed, 1, &fetch, 1, NULL, &err) != CAMEO_OK)
         fail_msg("%s", err.message);
-    CHECK(cameo_datum_real(fetch.datum, 0) == 6.5);
-    cameo_datum_free(fetch.datum);
+    CHECK(cameo_value_real(fetch.value, 0) == 6.5);
+    cameo_value_free(fetch.value);
     cameo_session_free(session);
     cameo_registry_free(registry);
     cameo_model_free(model);
@@ -758,7 +749,7 @@ void test_session__sequences_come_out_and_go_through_files(void)
         load("<ir_version: 8, opset_import: [\"\" : 17]>\n"
              "g (seq(float[N,2]) s) => (int64 n) { n = SequenceLength(s) }\n");
     struct cameo_session *first = open_session(model, NULL), *second = open_session(other, NULL);
-    struct cameo_fetch fetch = {.name = "s"}, length = {.name = "n"};
+    struct cameo_fetch fetch = cameo_fetch_value("s"), length = cameo_fetch_value("n");
     struct cameo_feed feed = feed_x(), wrong;
     struct cameo_arrays *arrays;
     struct cameo_error err;
@@ -769,27 +760,27 @@ void test_session__sequences_come_out_and_go_through_files(void)
     folder_path(&folder, "s.pb", path);
     if (cameo_session_run(first, &feed, 1, &fetch, 1, NULL, &err) != CAMEO_OK)
         fail_msg("%s", err.message);
-    CHECK_INT(cameo_datum_kind(fetch.datum), CAMEO_KIND_SEQUENCE);
-    CHECK_INT(cameo_datum_item_count(fetch.datum), 2);
-    CHECK(cameo_datum_item(fetch.datum, 2) == NULL);
-    CHECK(cameo_datum_real(cameo_datum_item(fetch.datum, 1), 3) == 4);
+    CHECK_INT(cameo_value_kind(fetch.value), CAMEO_KIND_SEQUENCE);
+    CHECK_INT(cameo_value_item_count(fetch.value), 2);
+    CHECK(cameo_value_item(fetch.value, 2) == NULL);
+    CHECK(cameo_value_real(cameo_value_item(fetch.value, 1), 3) == 4);
 
-    const struct cameo_datum *values[] = {fetch.datum};
+    const struct cameo_value *values[] = {fetch.value};
     const char *const names[] = {"s"};
     CHECK_INT(cameo_arrays_save(path, names, values, 1, NULL), CAMEO_OK);
     CHECK_INT(cameo_arrays_open(path, cameo_session_input(second, 0)->kind, &arrays, NULL),
               CAMEO_OK);
     CHECK_INT(cameo_arrays_count(arrays), 1);
-    feed = (struct cameo_feed){.name = "s", .datum = cameo_arrays_at(arrays, 0)};
+    feed = cameo_feed_value("s", cameo_arrays_at(arrays, 0));
     if (cameo_session_run(second, &feed, 1, &length, 1, NULL, &err) != CAMEO_OK)
         fail_msg("%s", err.message);
-    CHECK_INT(cameo_datum_integer(length.datum, 0), 2);
+    CHECK_INT(cameo_value_integer(length.value, 0), 2);
     wrong = feed_x();
     wrong.name = "s";
     CHECK_INT(cameo_session_run(second, &wrong, 1, NULL, 0, NULL, &err), CAMEO_BAD_ARGUMENT);
     CHECK(strstr(err.message, "input 's' is a tensor, needs a sequence"));
-    cameo_datum_free(length.datum);
-    cameo_datum_free(fetch.datum);
+    cameo_value_free(length.value);
+    cameo_value_free(fetch.value);
     cameo_arrays_free(arrays);
     folder_remove(&folder);
     cameo_session_free(first);

@@ -1,5 +1,6 @@
 /* Every allocation of a run made to fail in turn: nothing leaks, breaks or lies. */
 // SPDX-License-Identifier: Apache-2.0
+#include "api/lend.h"
 #include "base/folder.h"
 #include "base/memory.h"
 #include "cameo.h"
@@ -14,7 +15,7 @@ static const char text[] =
 
 static enum cameo_status same(struct cameo_call *call, void *arg)
 {
-    struct cameo_tensor_view x, y;
+    struct cameo_tensor x = CAMEO_TENSOR_INIT, y = CAMEO_TENSOR_INIT;
 
     (void)arg;
     if (cameo_call_input(call, 0, &x) && cameo_call_output(call, 0, &y))
@@ -24,7 +25,8 @@ static enum cameo_status same(struct cameo_call *call, void *arg)
 
 static enum cameo_status add_same(struct cameo_registry *registry, struct cameo_error *err)
 {
-    static const struct cameo_operand floats = {.name = "x", .variable = "T"};
+    static const struct cameo_operand floats = {
+        .struct_size = sizeof(struct cameo_operand), .name = "x", .variable = "T"};
     struct cameo_custom_operator op = CAMEO_CUSTOM_OPERATOR_INIT;
 
     op.domain = "my";
@@ -42,30 +44,25 @@ static enum cameo_status run_once(struct cameo_session *session, const char *pat
     static const struct cameo_text word = {"word", 4};
     const int64_t dims[] = {2, 3}, one = 1;
     const struct cameo_feed feeds[] = {
-        {.name = "x", .dtype = CAMEO_FLOAT, .rank = 2, .dims = dims, .data = x, .bytes = sizeof x},
-        {.name = "s",
-         .dtype = CAMEO_STRING,
-         .rank = 1,
-         .dims = &one,
-         .data = &word,
-         .bytes = sizeof word}};
-    struct cameo_fetch fetches[] = {{.index = 0}, {.index = 1}, {.index = 2}};
+        cameo_feed_tensor("x", lend(CAMEO_FLOAT, 2, dims, x, sizeof x)),
+        cameo_feed_tensor("s", lend(CAMEO_STRING, 1, &one, &word, sizeof word))};
+    struct cameo_fetch fetches[] = {fetch_index(0), fetch_index(1), fetch_index(2)};
     struct cameo_arrays *arrays = NULL;
     enum cameo_status status = cameo_session_run(session, feeds, 2, fetches, 3, NULL, err);
 
     const bool ran = status == CAMEO_OK;
     if (ran) {
-        const struct cameo_datum *values[] = {fetches[0].datum, fetches[1].datum};
+        const struct cameo_value *values[] = {fetches[0].value, fetches[1].value};
         const char *const names[] = {"y", "t"};
 
-        CHECK(cameo_datum_real(values[0], 5) == 15);
-        CHECK_STRING(cameo_datum_string(values[1], 0).data, "word");
-        CHECK_INT(cameo_datum_count(fetches[2].datum), 10);
+        CHECK(cameo_value_real(values[0], 5) == 15);
+        CHECK_STRING(cameo_value_string(values[1], 0).data, "word");
+        CHECK_INT(cameo_value_count(fetches[2].value), 10);
         status = cameo_arrays_save(path, names, values, 2, err);
     }
     for (size_t i = 0; i < CM_COUNT(fetches); i++) {
-        CHECK((fetches[i].datum != NULL) == ran);
-        cameo_datum_free(fetches[i].datum);
+        CHECK((fetches[i].value != NULL) == ran);
+        cameo_value_free(fetches[i].value);
     }
     if (status == CAMEO_OK)
         status = cameo_arrays_open(path, CAMEO_KIND_NONE, &arrays, err);

@@ -1,5 +1,6 @@
 /* Trainers through the public API: steps, variables, data sets, checkpoints, saving. */
 // SPDX-License-Identifier: Apache-2.0
+#include "api/lend.h"
 #include "base/memory.h"
 #include "cameo.h"
 #include "onnx/model_case.h"
@@ -59,12 +60,7 @@ static const float xs[] = {1, 2}, ts[] = {3, 6};
 
 static struct cameo_feed feed(const char *name, const float *values)
 {
-    return (struct cameo_feed){.name = name,
-                               .dtype = CAMEO_FLOAT,
-                               .rank = 2,
-                               .dims = dims,
-                               .data = values,
-                               .bytes = 2 * sizeof *values};
+    return cameo_feed_tensor(name, lend(CAMEO_FLOAT, 2, dims, values, 2 * sizeof *values));
 }
 
 static float weight(const struct cameo_trainer *trainer)
@@ -154,13 +150,13 @@ void test_training__memory_of_a_step_is_told_from_shapes_alone(void)
     CHECK_INT(memory.batch, 4 * sizeof(float));
     CHECK(memory.work > 0);
     CHECK_INT(memory.late, 0);
-    feeds[0].dims = feeds[1].dims = many;
+    feeds[0].tensor = feeds[1].tensor = lend(CAMEO_FLOAT, 2, many, NULL, 0);
     OK(cameo_trainer_memory(trainer, feeds, 2, &larger, &err));
     CHECK_INT(larger.batch, 2000 * sizeof(float));
     CHECK(larger.work >= 1000 * sizeof(float) && larger.updates == memory.updates);
     CHECK_INT(cameo_trainer_steps(trainer), 0);
     CHECK(weight(trainer) == 1);
-    feeds[1].dims = wrong;
+    feeds[1].tensor = lend(CAMEO_FLOAT, 2, wrong, NULL, 0);
     CHECK(cameo_trainer_memory(trainer, feeds, 2, &memory, &err) == CAMEO_BAD_ARGUMENT);
     CHECK(strstr(err.message, "input 'x' has size 3 on axis 1, must have 1"));
     cameo_trainer_free(trainer);
@@ -183,9 +179,9 @@ void test_training__wrong_feeds_and_sizes_are_sentences(void)
     CHECK(cameo_trainer_step(trainer, feeds, 2, NULL, &err) == CAMEO_BAD_ARGUMENT);
     CHECK(strstr(err.message, "'t' is fed twice"));
     feeds[1] = feed("x", xs);
-    feeds[1].bytes = 4;
+    feeds[1].tensor = lend(CAMEO_FLOAT, 2, dims, xs, 4);
     CHECK(cameo_trainer_step(trainer, feeds, 2, NULL, &err) == CAMEO_BAD_ARGUMENT);
-    CHECK(strstr(err.message, "4 bytes, its shape needs 8"));
+    CHECK(strstr(err.message, "4 bytes, its shape 2x1 needs 8"));
     CHECK(cameo_trainer_read_variable(trainer, 0, &w, 3, &err) == CAMEO_BAD_ARGUMENT);
     CHECK(strstr(err.message, "'w' has 4 bytes"));
     CHECK(cameo_trainer_read_variable(trainer, 9, &w, 4, &err) == CAMEO_BAD_ARGUMENT);
@@ -199,7 +195,7 @@ void test_training__evaluation_and_prediction_leave_everything_alone(void)
     struct cameo_model *model = load();
     struct cameo_trainer *trainer = open_trainer(model);
     const struct cameo_feed feeds[] = {feed("x", xs), feed("t", ts)};
-    struct cameo_fetch fetch = {.name = "y"};
+    struct cameo_fetch fetch = cameo_fetch_value("y");
     struct cameo_measure measure = CAMEO_MEASURE_INIT;
     struct cameo_error err;
 
@@ -212,8 +208,8 @@ void test_training__evaluation_and_prediction_leave_everything_alone(void)
     CHECK(fabs(measure.absolute - 3) < 1e-5 && fabs(measure.squared - 5) < 1e-5);
     CHECK(measure.targets == 9 && measure.target_squares == 45);
     OK(cameo_trainer_predict(trainer, feeds, 1, &fetch, 1, &err));
-    CHECK(fabs(cameo_datum_real(fetch.datum, 1) - 4) < 1e-5);
-    cameo_datum_free(fetch.datum);
+    CHECK(fabs(cameo_value_real(fetch.value, 1) - 4) < 1e-5);
+    cameo_value_free(fetch.value);
     CHECK(fabsf(weight(trainer) - 2) < 1e-6f);
     CHECK(cameo_trainer_predict(trainer, feeds, 2, &fetch, 1, &err) == CAMEO_BAD_ARGUMENT);
     CHECK(strstr(err.message, "reads no input 't'"));
@@ -234,7 +230,7 @@ static const char two_strangers[] =
 
 static enum cameo_status copy_run(struct cameo_call *call, void *arg)
 {
-    struct cameo_tensor_view in, out;
+    struct cameo_tensor in = CAMEO_TENSOR_INIT, out = CAMEO_TENSOR_INIT;
 
     (void)arg;
     if (cameo_call_input(call, 0, &in) && cameo_call_output(call, 0, &out))
@@ -244,7 +240,8 @@ static enum cameo_status copy_run(struct cameo_call *call, void *arg)
 
 void test_training__all_operators_without_a_gradient_are_named_at_once(void)
 {
-    static const struct cameo_operand operand = {"v", NULL, 0, CAMEO_OPERAND_SINGLE};
+    static const struct cameo_operand operand = {sizeof(struct cameo_operand), "v", NULL, 0,
+                                                 CAMEO_OPERAND_SINGLE};
     struct cameo_custom_operator op = CAMEO_CUSTOM_OPERATOR_INIT;
     struct cameo_trainer_options options = CAMEO_TRAINER_OPTIONS_INIT;
     struct cameo_load_options text = CAMEO_LOAD_OPTIONS_INIT;
@@ -393,8 +390,9 @@ static void batches(struct cm_arena *arena)
         OK(cameo_batches_next(all, &feeds, &rows, &err));
         CHECK_INT(rows, sizes[i]);
         if (rows) /* the label, left over, went to the input without an array: in its shape */
-            CHECK(feeds[1].rank == 2 && feeds[1].dims[1] == 1 && feeds[1].dtype == CAMEO_FLOAT &&
-                  ((const float *)feeds[1].data)[0] == (float)(6 * i + 3));
+            CHECK(feeds[1].tensor->rank == 2 && feeds[1].tensor->dims[1] == 1 &&
+                  feeds[1].tensor->dtype == CAMEO_FLOAT &&
+                  ((const float *)feeds[1].tensor->data)[0] == (float)(6 * i + 3));
     }
     OK(cameo_batches_next(all, &feeds, &rows, &err));
     OK(cameo_trainer_step(trainer, feeds, 2, NULL, &err));

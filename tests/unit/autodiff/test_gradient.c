@@ -614,8 +614,10 @@ static void all_refused(struct cm_arena *arena)
     refused(arena, "da = " GRADIENT " <y = \"y\"> (a)", "xs");
     refused(arena, "da = " GRADIENT " <xs = [\"a\"]> (a)", "y");
     refused(arena, "da, db = " GRADIENT " <xs = [\"a\"], y = \"y\"> (a)", "2 outputs");
-    refused(arena, "da = " GRADIENT " <xs = [\"n\"], y = \"y\"> (n)", "no derivative by int64");
-    refused(arena, "da = " GRADIENT " <xs = [\"a\"], y = \"n\"> (a)", "no derivative of int64");
+    refused(arena, "da = " GRADIENT " <xs = [\"n\"], y = \"y\"> (n)",
+            "a derivative by a value of type int64");
+    refused(arena, "da = " GRADIENT " <xs = [\"a\"], y = \"n\"> (a)",
+            "a value of type int64[1] has no derivative");
     refused(arena, "da = " GRADIENT " <xs = [\"a\"], y = \"y\"> (n)", "int64");
     refused(arena, "da = " GRADIENT " <xs = [\"a\", \"a\"], y = \"y\"> (a, a)", "twice");
     refused(arena, "da = " GRADIENT " <xs = [\"a\"], zs = [\"a\"], y = \"y\"> (a, a)", "twice");

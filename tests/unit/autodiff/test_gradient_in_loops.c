@@ -299,7 +299,7 @@ static void random_inside(struct cm_arena *arena)
                       "}",
                  NULL);
     CHECK_INT(cm_gradient_expand(graph, &err), CM_UNSUPPORTED);
-    CHECK(strstr(err.text, "(Scan) in its body draws random numbers in a body of its own"));
+    CHECK(strstr(err.text, "(Scan) in its body draws random numbers inside another body"));
 }
 
 void test_gradient__of_a_scan_that_draws_inside_a_loop_is_refused(void)

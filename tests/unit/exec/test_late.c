@@ -126,7 +126,7 @@ static void note(void *arg, const struct cm_step_report *report)
     if (!cm_str_is(report->node->op_type, "MatMul") && !cm_str_is(report->node->op_type, "Conv"))
         return;
     seen->fast = strcmp(report->kernel, "reference") != 0;
-    seen->reason = strstr(report->declined, "prepared as it runs: only data tells") != NULL;
+    seen->reason = strstr(report->declined, "prepared at run time: the shape of") != NULL;
 }
 
 static bool have_onednn(void)

@@ -199,9 +199,9 @@ void test_dataset__refuses_numbers_that_a_type_cannot_hold(void)
     CHECK_OK(cm_dataset_present(dataset, 0, &view, &err), &err);
     CHECK_OK(cm_feed_new(dataset, &options, &feed, &err), &err);
     CHECK_FAILS(cm_feed_next(feed, &batch, &n, &err), CM_BAD_MODEL, &err,
-                "array 'f4': sample 0 holds -0.5, which is no int8");
+                "array 'f4': sample 0 holds -0.5, which int8 cannot hold");
     CHECK_INT(n, 0);
-    CHECK_FAILS(cm_feed_next(feed, &batch, &n, &err), CM_BAD_MODEL, &err, "which is no int8");
+    CHECK_FAILS(cm_feed_next(feed, &batch, &n, &err), CM_BAD_MODEL, &err, "which int8 cannot hold");
     cm_feed_free(feed);
     cm_dataset_close(dataset);
 }
@@ -218,7 +218,7 @@ void test_dataset__says_what_is_wrong_with_a_file(void)
     dataset_refused(dataset_file(&folder, "d.bin", "1", 1, path), NULL, CM_BAD_ARGUMENT,
                     "a data set is a .npz");
     dataset_refused(dataset_file(&folder, "d.npz", "PK", 2, path), NULL, CM_BAD_MODEL,
-                    "as a zip file it is broken");
+                    "it is not a valid zip file");
     dataset_refused(ARRAYS "scalar.npy", NULL, CM_BAD_MODEL, "without an axis of samples");
     dataset_refused(ARRAYS "text.npy", NULL, CM_UNSUPPORTED, "it holds text");
     dataset_refused(ARRAYS "big.npy", NULL, CM_UNSUPPORTED, "big-endian");

@@ -99,14 +99,14 @@ void test_csv__says_which_line_and_column_is_wrong(void)
         {"age,b\n1,2\n", "x=weight", "no column 'weight' among its 2", CM_NOT_FOUND},
         {"a,b\n1,2\n", "x", "'x' lacks '='", CM_BAD_ARGUMENT},
         {"a,b\n1,2\n", "x=a x=b", "two arrays 'x'", CM_BAD_ARGUMENT},
-        {"a,b\n1,2\n", "x:number=a", "'number' is no element type", CM_BAD_ARGUMENT},
+        {"a,b\n1,2\n", "x:number=a", "'number' is not an element type", CM_BAD_ARGUMENT},
         {"a,b\n1,2\n", "x:string=a", "array 'x': its double cannot be converted to string",
          CM_BAD_ARGUMENT},
         {"a,b\n1,2\n", "x=b..a", "column 'b' comes after 'a'", CM_BAD_ARGUMENT},
         {"a,b\n1,2\n", "x=a,b y=*", "no column is left for array 'y'", CM_BAD_ARGUMENT},
         {"a,b\n1,2\n", "x=\"a", "a quote has no end", CM_BAD_ARGUMENT},
         {"a,b\n1,2\n", " ", "no array is named", CM_BAD_ARGUMENT},
-        {"a,b\n1,2\n", "x=a=b", "'=b' makes no sense", CM_BAD_ARGUMENT},
+        {"a,b\n1,2\n", "x=a=b", "'=b' cannot be read", CM_BAD_ARGUMENT},
     };
 
     folder_make(&folder);

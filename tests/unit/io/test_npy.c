@@ -114,7 +114,7 @@ static void refusals(struct cm_arena *arena)
     CHECK_FAILS(cm_arrays_open(arena, ARRAYS "none.npy", NULL, &arrays, &err), CM_NOT_FOUND, &err,
                 "there is no file");
     CHECK_FAILS(cm_arrays_open(arena, "x.csv", NULL, &arrays, &err), CM_BAD_ARGUMENT, &err,
-                "ends in none of");
+                "must end in .npy");
 }
 
 void test_npy__refuses_what_it_cannot_hold(void)
@@ -159,7 +159,7 @@ static void headers(struct cm_arena *arena)
     static const struct {
         const char *header, *part;
     } rows[] = {
-        {"", "is no dictionary"},
+        {"", "is not a dictionary"},
         {"{'descr': '<f4', 'fortran_order': False}", "lacks one of"},
         {"{'descr': '<f4', 'shape': (1,), 'shape': (1,)}", "twice"},
         {"{'descr': '<f4', 'fortran_order': 0, 'shape': (1,)}", "order of elements"},
@@ -167,8 +167,8 @@ static void headers(struct cm_arena *arena)
         {"{'descr': '<f4', 'fortran_order': False, 'shape': (1}", "without an end"},
         {"{'descr': '<f4', 'fortran_order': False, 'shape': (1,)} x", "goes on after"},
         {"{'descr': '<f4', 'fortran_order': False, 'shape': (1,), 'extra': 1}", "unknown entry"},
-        {"{'descr': 'f4', 'fortran_order': False, 'shape': (1,)}", "makes no sense"},
-        {"{'descr': '<f3', 'fortran_order': False, 'shape': (1,)}", "none of ONNX's"},
+        {"{'descr': 'f4', 'fortran_order': False, 'shape': (1,)}", "is not valid"},
+        {"{'descr': '<f3', 'fortran_order': False, 'shape': (1,)}", "no counterpart in ONNX"},
         {"{'descr': '<f4', 'fortran_order': False, 'shape': (4611686018427387904, 4)}",
          "overflows"},
         {"{'descr': '<f4', 'fortran_order': False, 'shape': (9999999999,)}", "its shape needs"},
@@ -203,7 +203,7 @@ static void not_bool(struct cm_arena *arena)
 
     ((char *)(uintptr_t)file.data)[file.size - 1] = 2;
     CHECK_FAILS(array_parse(arena, file, CM_ARRAYS_NPY, &arrays, &err), CM_BAD_MODEL, &err,
-                "no bool");
+                "not a boolean");
 }
 
 void test_npy__refuses_a_bool_that_is_none(void)

@@ -42,7 +42,7 @@ static void refuses(struct cm_arena *arena)
     struct cm_error err;
 
     CHECK_FAILS(cm_arrays_open(arena, ARRAYS "other.npz", NULL, &arrays, &err), CM_BAD_MODEL, &err,
-                "'readme.txt' is no .npy file");
+                "'readme.txt' is not a .npy file");
     CHECK_FAILS(cm_arrays_open(arena, ARRAYS "bzip2.npz", NULL, &arrays, &err), CM_UNSUPPORTED,
                 &err, "method 12");
 }

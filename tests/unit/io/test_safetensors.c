@@ -60,7 +60,8 @@ static void refuses(struct cm_arena *arena)
         {"{\"a\"}", 0, "lacks a colon"},
         {"{\"a\":{}}", 0, "it lacks dtype"},
         {"{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]}", 4, "comma or an end"},
-        {"{\"a\":{\"dtype\":\"F33\",\"shape\":[1],\"data_offsets\":[0,4]}}", 4, "none of ONNX's"},
+        {"{\"a\":{\"dtype\":\"F33\",\"shape\":[1],\"data_offsets\":[0,4]}}", 4,
+         "no counterpart in ONNX"},
         {"{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0]}}", 4, "lack the end"},
         {"{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4,8]}}", 4, "more than two"},
         {"{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,4]}}", 4,
@@ -75,12 +76,12 @@ static void refuses(struct cm_arena *arena)
         {"{\"a\":{\"dtype\":\"F32\",\"shape\":[4611686018427387904,4],\"data_offsets\":[0,0]}}", 0,
          "overflows"},
         {"{\"a\":{\"x\":1}}", 0, "is unknown"},
-        {"{\"a\":{\"dtype\":\"F32\",\"dtype\":\"F32\"}}", 0, "there twice"},
+        {"{\"a\":{\"dtype\":\"F32\",\"dtype\":\"F32\"}}", 0, "listed twice"},
         {"{\"a\":{\"dtype\":\"U8\",\"shape\":[0],\"data_offsets\":[0,0]},\"a\":{}}", 0,
          "two tensors"},
         {"{\"a\\q\":{}}", 0, "unknown escape"},
         {"{\"a\\ud800\":{}}", 0, "half a character"},
-        {"{\"a\xff\":{}}", 0, "no UTF-8"},
+        {"{\"a\xff\":{}}", 0, "not UTF-8"},
         {"{\"a\n\":{}}", 0, "without an end"},
         {"{\"a", 0, "without an end"},
         {"{\"__metadata__\":{\"a\":1}}", 0, "lacks a string"},
@@ -131,7 +132,7 @@ static void unable(struct cm_arena *arena)
     folder_make(&folder);
     folder_path(&folder, "x.safetensors", path);
     CHECK_FAILS(cm_arrays_save(arena, path, &item, 1, &err), CM_UNSUPPORTED, &err,
-                "of type string, which .safetensors has not");
+                "of type string, which .safetensors cannot hold");
     folder_path(&folder, "x.npy", path);
     CHECK_FAILS(cm_arrays_save(arena, path, &item, 0, &err), CM_BAD_ARGUMENT, &err,
                 "holds one value");

@@ -46,7 +46,7 @@ static void open_wrong(struct cm_arena *arena)
     CHECK_FAILS(cm_model_open(arena, folder, NULL, &file, &err), CM_BAD_ARGUMENT, &err, "folder");
     case_write(path, "", 0);
     CHECK_FAILS(cm_model_open(arena, path, NULL, &file, &err), CM_BAD_MODEL, &err,
-                "m.onnx: this is no ONNX model, there is nothing in it");
+                "m.onnx: this is not an ONNX model: the file is empty");
     case_write(path, "\x3a\x50\x0a", 3);
     CHECK_FAILS(cm_model_open(arena, path, NULL, &file, &err), CM_BAD_MODEL, &err, "m.onnx: ");
     CHECK_FAILS(cm_model_parse(arena, CM_STR("\x3a\x50\x0a"), NULL, &file, &err), CM_BAD_MODEL,

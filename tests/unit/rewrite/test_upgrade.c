@@ -196,16 +196,16 @@ static void old_schema(struct cm_arena *arena)
 {
     CHECK_REFUSED(arena, "\"\" : 7",
                   "main (float[2] x) => (float[2] y) { y = Add <broadcast = 1> (x, x) }",
-                  CM_BAD_MODEL, "attribute 'broadcast' is none that Add 7 has");
+                  CM_BAD_MODEL, "attribute 'broadcast' is not defined in Add version 7");
     CHECK_REFUSED(arena, "\"\" : 6",
                   "main (float[2] x) => (float[2] y) { y = Add <broadcast = 1.5> (x, x) }",
                   CM_BAD_MODEL, "attribute 'broadcast' has type 1, must have 2");
     CHECK_REFUSED(arena, "\"\" : 9", "main (float[2] x) => (float[1] y) { y = TopK (x) }",
-                  CM_BAD_MODEL, "attribute 'k' is required by TopK 1");
+                  CM_BAD_MODEL, "attribute 'k' is required by TopK version 1");
     CHECK_REFUSED(
         arena, "\"\" : 9",
         "main (float[2] x) => (float[1] y) { y = Slice <starts = [0], ends = [1]> (x, x) }",
-        CM_BAD_MODEL, "has 2 inputs, Slice 1 needs 1 to 1");
+        CM_BAD_MODEL, "has 2 inputs, Slice version 1 needs 1 to 1");
 }
 
 void test_upgrade__nodes_are_held_to_the_rules_of_their_own_version(void)
@@ -242,7 +242,7 @@ static void mode_taken_out(struct cm_arena *arena)
                   "main (float[1,1,4,4] x) => (float[] y) { y = GlobalLpPool <p = 2.5> (x) }",
                   CM_UNSUPPORTED, "p is 2.5");
     CHECK_REFUSED(arena, "\"\" : 1", "main (float[4] x) => (float[2] y) { y = Split (x) }",
-                  CM_UNSUPPORTED, "Split 1 has no axis");
+                  CM_UNSUPPORTED, "Split version 1 needs attribute 'axis'");
 }
 
 void test_upgrade__what_cannot_be_said_any_more_is_refused_with_the_reason(void)

@@ -363,6 +363,44 @@ void test_choose__copies_tell_which_tensors_were_merged(void)
     check_in_arena(copied);
 }
 
+/* Scale and shift of a BatchNormalization begin as its statistics do. */
+static void statistics(struct cm_arena *arena)
+{
+    const struct outcome o =
+        prepared(arena, HEAD "m (float[N,2] x) => (float[N,2] y)\n"
+                             "<float[2,2] w = ~, float[2] zero = {0, 0}, float[2] one = {1, 1}>\n"
+                             "{ a = MatMul (x, w)\n"
+                             "  [bn] y = BatchNormalization (a, one, zero, zero, one) }");
+
+    check_trained(&o, "w zero one");
+    check_left(&o, "zero.bn", "running statistics");
+    check_left(&o, "one.bn", "running statistics");
+}
+
+void test_choose__statistics_are_taken_out_of_what_is_trained(void)
+{
+    check_in_arena(statistics);
+}
+
+/* Nobody knows what reads it beside the prediction, so that keeps what it has. */
+static void unknown(struct cm_arena *arena)
+{
+    const struct outcome o =
+        prepared(arena, "<ir_version: 8, opset_import: [\"\" : 17, \"my\" : 1]>\n"
+                        "m (float[N,2] x) => (float[N,2] y, float[N,2] z)\n"
+                        "<float[2,2] w = ~, float[2] zero = {0, 0}>\n"
+                        "{ a = MatMul (x, w) [add] y = Add (a, zero) z = my.Unknown (a, zero) }");
+
+    check_trained(&o, "w zero.add");
+    CHECK(cm_str_is(o.file->model.graph->node.items[2].input.items[1], "zero"));
+    CHECK(cm_str_is(o.file->model.graph->node.items[1].input.items[1], "zero.add"));
+}
+
+void test_choose__nodes_that_nobody_knows_keep_what_they_read(void)
+{
+    check_in_arena(unknown);
+}
+
 /* ---- bodies ---- */
 
 static void bodies(struct cm_arena *arena)

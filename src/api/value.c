@@ -93,7 +93,7 @@ enum cm_status cm_api_own_strings(struct cm_datum *datum, struct cm_error *err)
     return CM_OK;
 }
 
-enum cm_status cm_api_take(struct cm_datum *from, struct cameo_datum **out, struct cm_error *err)
+enum cm_status cm_api_take(struct cm_datum *from, struct cameo_value **out, struct cm_error *err)
 {
     struct cm_datum *made = cm_malloc(sizeof *made);
 
@@ -101,7 +101,7 @@ enum cm_status cm_api_take(struct cm_datum *from, struct cameo_datum **out, stru
         return cm_fail(err, CM_NO_MEMORY, "no memory for a value");
     *made = *from;
     *from = (struct cm_datum){0};
-    *out = (struct cameo_datum *)made;
+    *out = (struct cameo_value *)made;
     return CM_OK;
 }
 
@@ -125,101 +125,72 @@ enum cm_status cm_api_shape(int rank, const int64_t *dims, struct cm_shape *out,
 
 /* ---- the public side ---- */
 
-static enum cm_status new_tensor(enum cameo_dtype dtype, int rank, const int64_t *dims,
-                                 struct cameo_datum **out, struct cm_error *err)
+void cameo_value_free(struct cameo_value *value)
 {
-    struct cm_datum datum = {.kind = CM_KIND_TENSOR};
-    struct cm_shape shape;
-
-    if (!cm_dtype_is_valid((int64_t)dtype))
-        return cm_fail(err, CM_BAD_ARGUMENT, "%d is no element type", (int)dtype);
-    CM_TRY(cm_api_shape(rank, dims, &shape, err));
-    CM_TRY(cm_tensor_new((enum cm_dtype)dtype, &shape, &datum.tensor, err));
-    const size_t size = cm_tensor_bytes(&datum.tensor);
-    if (size && datum.tensor.type != CM_STRING)
-        memset(datum.tensor.data, 0, size);
-    enum cm_status status = cm_api_own_strings(&datum, err);
-    if (status == CM_OK)
-        status = cm_api_take(&datum, out, err);
-    cm_datum_drop(&datum);
-    return status;
-}
-
-enum cameo_status cameo_datum_new(enum cameo_dtype dtype, int rank, const int64_t *dims,
-                                  struct cameo_datum **out, struct cameo_error *err)
-{
-    CM_API_NEED(out, err);
-    struct cm_error reason = {0};
-
-    *out = NULL;
-    const enum cm_status status = new_tensor(dtype, rank, dims, out, &reason);
-    return cm_api_done(status, &reason, err);
-}
-
-void cameo_datum_free(struct cameo_datum *datum)
-{
-    if (!datum)
+    if (!value)
         return;
-    cm_datum_drop((struct cm_datum *)datum);
-    cm_free(datum);
+    cm_datum_drop((struct cm_datum *)value);
+    cm_free(value);
 }
 
-static const struct cm_tensor *tensor_of(const struct cameo_datum *datum)
+static const struct cm_tensor *tensor_of(const struct cameo_value *value)
 {
-    const struct cm_datum *own = cm_api_datum(datum);
+    const struct cm_datum *own = cm_api_value(value);
 
     return own->kind == CM_KIND_TENSOR || own->kind == CM_KIND_MAP ? &own->tensor : NULL;
 }
 
-enum cameo_kind cameo_datum_kind(const struct cameo_datum *datum)
+enum cameo_kind cameo_value_kind(const struct cameo_value *value)
 {
-    return (enum cameo_kind)cm_api_datum(datum)->kind;
+    return (enum cameo_kind)cm_api_value(value)->kind;
 }
 
-enum cameo_dtype cameo_datum_dtype(const struct cameo_datum *datum)
+enum cameo_dtype cameo_value_dtype(const struct cameo_value *value)
 {
-    const struct cm_tensor *tensor = tensor_of(datum);
+    const struct cm_tensor *tensor = tensor_of(value);
     return tensor ? (enum cameo_dtype)tensor->type : CAMEO_UNDEFINED;
 }
 
-int cameo_datum_rank(const struct cameo_datum *datum)
+int cameo_value_rank(const struct cameo_value *value)
 {
-    const struct cm_tensor *tensor = tensor_of(datum);
+    const struct cm_tensor *tensor = tensor_of(value);
     return tensor ? tensor->shape.rank : 0;
 }
 
-const int64_t *cameo_datum_dims(const struct cameo_datum *datum)
+const int64_t *cameo_value_dims(const struct cameo_value *value)
 {
-    return cm_api_datum(datum)->tensor.shape.dims;
+    return cm_api_value(value)->tensor.shape.dims;
 }
 
-int64_t cameo_datum_count(const struct cameo_datum *datum)
+int64_t cameo_value_count(const struct cameo_value *value)
 {
-    const struct cm_tensor *tensor = tensor_of(datum);
+    const struct cm_tensor *tensor = tensor_of(value);
     return tensor ? cm_tensor_count(tensor) : 0;
 }
 
-const void *cameo_datum_data(const struct cameo_datum *datum)
+const void *cameo_value_data(const struct cameo_value *value)
 {
-    const struct cm_tensor *tensor = tensor_of(datum);
+    const struct cm_tensor *tensor = tensor_of(value);
     return tensor ? tensor->data : NULL;
 }
 
-size_t cameo_datum_bytes(const struct cameo_datum *datum)
+size_t cameo_value_bytes(const struct cameo_value *value)
 {
-    const struct cm_tensor *tensor = tensor_of(datum);
+    const struct cm_tensor *tensor = tensor_of(value);
     return tensor ? cm_tensor_bytes(tensor) : 0;
 }
 
-void *cameo_datum_values(struct cameo_datum *datum)
+void *cameo_value_mutable_data(struct cameo_value *value)
 {
-    const struct cm_tensor *tensor = tensor_of(datum);
-    return tensor && tensor->type != CM_STRING ? tensor->data : NULL;
+    const struct cm_tensor *tensor = tensor_of(value);
+    const bool fixed =
+        !tensor || tensor->type == CM_STRING || cm_buffer_is_protected(tensor->buffer);
+    return fixed ? NULL : tensor->data;
 }
 
-static const struct cm_tensor *numbers_of(const struct cameo_datum *datum, int64_t index)
+static const struct cm_tensor *numbers_of(const struct cameo_value *value, int64_t index)
 {
-    const struct cm_tensor *tensor = tensor_of(datum);
+    const struct cm_tensor *tensor = tensor_of(value);
 
     if (!tensor || index < 0 || index >= cm_tensor_count(tensor))
         return NULL;
@@ -227,24 +198,24 @@ static const struct cm_tensor *numbers_of(const struct cameo_datum *datum, int64
     return kind == CM_CLASS_NONE || kind == CM_CLASS_COMPLEX ? NULL : tensor;
 }
 
-double cameo_datum_real(const struct cameo_datum *datum, int64_t index)
+double cameo_value_real(const struct cameo_value *value, int64_t index)
 {
-    const struct cm_tensor *tensor = numbers_of(datum, index);
+    const struct cm_tensor *tensor = numbers_of(value, index);
     return tensor ? cm_tensor_real(tensor, index) : 0;
 }
 
-int64_t cameo_datum_integer(const struct cameo_datum *datum, int64_t index)
+int64_t cameo_value_integer(const struct cameo_value *value, int64_t index)
 {
-    const struct cm_tensor *tensor = numbers_of(datum, index);
+    const struct cm_tensor *tensor = numbers_of(value, index);
 
     if (!tensor || cm_dtype_info(tensor->type)->kind == CM_CLASS_FLOAT)
         return 0;
     return cm_tensor_int(tensor, index);
 }
 
-struct cameo_text cameo_datum_string(const struct cameo_datum *datum, int64_t index)
+struct cameo_text cameo_value_string(const struct cameo_value *value, int64_t index)
 {
-    const struct cm_tensor *tensor = tensor_of(datum);
+    const struct cm_tensor *tensor = tensor_of(value);
 
     if (!tensor || tensor->type != CM_STRING || index < 0 || index >= cm_tensor_count(tensor))
         return (struct cameo_text){"", 0};
@@ -252,21 +223,21 @@ struct cameo_text cameo_datum_string(const struct cameo_datum *datum, int64_t in
     return text.data ? (struct cameo_text){text.data, text.size} : (struct cameo_text){"", 0};
 }
 
-void cameo_datum_set_real(struct cameo_datum *datum, int64_t index, double value)
+void cameo_value_set_real(struct cameo_value *value, int64_t index, double number)
 {
-    const struct cm_tensor *tensor = numbers_of(datum, index);
+    const struct cm_tensor *tensor = numbers_of(value, index);
 
-    if (tensor)
-        cm_tensor_set_real(tensor, index, value);
+    if (tensor && !cm_buffer_is_protected(tensor->buffer))
+        cm_tensor_set_real(tensor, index, number);
 }
 
-size_t cameo_datum_item_count(const struct cameo_datum *datum)
+size_t cameo_value_item_count(const struct cameo_value *value)
 {
-    return cm_api_datum(datum)->n_items;
+    return cm_api_value(value)->n_items;
 }
 
-const struct cameo_datum *cameo_datum_item(const struct cameo_datum *datum, size_t index)
+const struct cameo_value *cameo_value_item(const struct cameo_value *value, size_t index)
 {
-    const struct cm_datum *own = cm_api_datum(datum);
-    return index < own->n_items ? (const struct cameo_datum *)&own->items[index] : NULL;
+    const struct cm_datum *own = cm_api_value(value);
+    return index < own->n_items ? (const struct cameo_value *)&own->items[index] : NULL;
 }

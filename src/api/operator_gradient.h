@@ -1,0 +1,36 @@
+/* The gradient of one operator as a graph that people can read: the nodes that `cameo grad` emits
+ * for an example of its use. */
+// SPDX-License-Identifier: Apache-2.0
+#ifndef CM_API_OPERATOR_GRADIENT_H
+#define CM_API_OPERATOR_GRADIENT_H
+
+#include "graph/graph.h"
+
+struct cm_name_list {
+    struct cm_str *items;
+    size_t count, capacity;
+};
+
+struct cm_operator_gradient {
+    struct cm_graph_proto graph; /* from the forward values and the gradients of the results ("dY")
+                                    to those of the operands ("dX") */
+    struct cm_name_list without; /* float operands that no gradient reaches */
+    struct cm_name_list whole;   /* operands of other types */
+    struct cm_name_list kept;    /* operands and results whose elements the backward pass reads */
+    bool keeps_more;             /* and values from within the operator */
+    size_t nodes;                /* those of bodies included */
+};
+
+/* example is a line of data/gradients/, whose head explains the form; empty: each operand that must
+ * be there, a vector. All of the result lives in arena. */
+enum cm_status cm_operator_gradient(struct cm_arena *arena, const struct cm_schema *schema,
+                                    struct cm_str example, struct cm_operator_gradient *out,
+                                    struct cm_error *err) CM_MUST_CHECK;
+
+/* The function body that defines the operator, for the same example, into a zeroed graph; no nodes:
+ * it has none. */
+enum cm_status cm_operator_definition(struct cm_arena *arena, const struct cm_schema *schema,
+                                      struct cm_str example, struct cm_graph_proto *out,
+                                      size_t *nodes, struct cm_error *err) CM_MUST_CHECK;
+
+#endif

@@ -1,0 +1,476 @@
+/* The algorithm of a model that is being prepared: names, constants, states, bindings; and training
+ * info as it is written. */
+// SPDX-License-Identifier: Apache-2.0
+#include "train/preparation.h"
+
+#include "graph/import.h"
+#include "graph/obstacles.h"
+#include "graph/op.h"
+#include "lower/lower.h"
+#include "onnx/tensor_data.h"
+#include "rewrite/write_model.h"
+
+enum { DEPTH_MAX = 64, IN_GRAPH = 1, IN_BODY = 2 };
+
+/* ---- names ---- */
+
+static void take(struct cm_preparation *p, struct cm_str name)
+{
+    if (name.size)
+        cm_map_insert(&p->taken, p->arena, name, NULL);
+}
+
+static void take_graph(struct cm_preparation *p, const struct cm_graph_proto *graph, int depth)
+{
+    for (size_t i = 0; i < graph->input.count; i++)
+        take(p, graph->input.items[i].name);
+    for (size_t i = 0; i < graph->initializer.count; i++)
+        take(p, graph->initializer.items[i].name);
+    for (size_t i = 0; i < graph->node.count; i++) {
+        const struct cm_node_proto *node = &graph->node.items[i];
+        struct cm_graph_proto *body;
+
+        for (size_t o = 0; o < node->output.count; o++)
+            take(p, node->output.items[o]);
+        for (size_t b = 0; depth < DEPTH_MAX && (body = cm_node_subgraph(node, b)); b++)
+            take_graph(p, body, depth + 1);
+    }
+}
+
+void cm_preparation_take_names(struct cm_preparation *p)
+{
+    take_graph(p, p->model->graph, 0);
+}
+
+struct cm_str cm_preparation_name(struct cm_preparation *p, const char *format, ...)
+{
+    char text[512];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    struct cm_str name = cm_arena_str(p->arena, cm_str(text));
+    for (size_t n = 1;; n++) {
+        bool added;
+        cm_map_insert(&p->taken, p->arena, name, &added);
+        if (added)
+            return name;
+        name = cm_arena_printf(p->arena, "%s_%zu", text, n);
+    }
+}
+
+/* ---- sentences ---- */
+
+static void add_sentence(struct cm_preparation *p, struct cm_sentences *list, const char *format,
+                         va_list args)
+{
+    char text[CM_ERROR_SIZE];
+    vsnprintf(text, sizeof text, format, args);
+    *CM_PUSH(p->arena, list) = cm_arena_str(p->arena, cm_str(text));
+}
+
+void cm_preparation_note(struct cm_preparation *p, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    add_sentence(p, &p->changes, format, args);
+    va_end(args);
+}
+
+void cm_preparation_block(struct cm_preparation *p, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    add_sentence(p, &p->blockers, format, args);
+    va_end(args);
+}
+
+enum cm_status cm_preparation_verdict(struct cm_preparation *p)
+{
+    const struct cm_sentences *list = &p->blockers;
+    const enum cm_status status = p->is_misused ? CM_BAD_ARGUMENT : CM_UNSUPPORTED;
+    char text[CM_ERROR_SIZE];
+    size_t used = 0;
+
+    if (list->count == 0)
+        return CM_OK;
+    if (list->count == 1)
+        return cm_fail(p->err, status, "%s", list->items[0].data);
+    for (size_t i = 0; i < list->count && used < sizeof text; i++)
+        used += (size_t)snprintf(text + used, sizeof text - used, "%s(%zu) %s", i ? "; " : "",
+                                 i + 1, list->items[i].data);
+    return cm_fail(p->err, status, "%zu things stand in the way: %s", list->count, text);
+}
+
+/* ---- the working copy ---- */
+
+enum cm_status cm_preparation_import(struct cm_preparation *p, const struct cm_str *wanted,
+                                     struct cm_graph **graph)
+{
+    const size_t known = p->blockers.count;
+    const struct cm_module_options module = {.files = p->file->files};
+    struct cm_obstacles obstacles = {.arena = p->arena};
+    const struct cm_import_options options = {
+        .obstacles = &obstacles, .constant_defaults = wanted != NULL, .partial = wanted != NULL};
+    enum cm_status status =
+        cm_lower_import_as(cm_module_new(p->arena, &module), p->model, &options, graph, p->err);
+
+    if (!status && wanted && !cm_graph_find(*graph, *wanted))
+        status = cm_obstacles_fail(&obstacles, p->err);
+    if (status == CM_OK)
+        return CM_OK;
+    for (size_t i = 0; i < obstacles.count; i++)
+        cm_preparation_block(p, "%s%s%s", obstacles.items[i].place.data,
+                             obstacles.items[i].place.size ? ": " : "",
+                             obstacles.items[i].reason.data);
+    if (!obstacles.count)
+        cm_preparation_block(p, "%s", p->err->text);
+    return known ? cm_preparation_verdict(p) : status;
+}
+
+void cm_preparation_begin(struct cm_preparation *p)
+{
+    struct cm_module *module = p->inference->module;
+
+    p->build = (struct cm_builder){.graph = cm_graph_new(module, p->inference, CM_STR("training")),
+                                   .err = p->err};
+    p->reset = cm_graph_new(module, NULL, CM_STR("reset"));
+    cm_clone_init(&p->moved, module);
+    p->moved.alike = true;
+}
+
+/* ---- values ---- */
+
+cm_value cm_preparation_call(struct cm_preparation *p, cm_value value, struct cm_str name)
+{
+    if (value)
+        cm_value_set_name(p->inference->module, value, name);
+    return value;
+}
+
+cm_value cm_preparation_term(struct cm_preparation *p, struct cm_str hint, const char *word,
+                             cm_value value)
+{
+    return cm_preparation_call(p, value, cm_preparation_name(p, "%.*s.%s", CM_STR_FMT(hint), word));
+}
+
+cm_value cm_preparation_cast(struct cm_preparation *p, cm_value value, enum cm_dtype dtype)
+{
+    return cm_emit_with(p, "Cast", CM_ATTRIBUTES(cm_attr_int(p->arena, "to", dtype)), value);
+}
+
+struct cm_str cm_preparation_name_of(const struct cm_preparation *p, cm_value value)
+{
+    return value ? cm_value_get(p->inference->module, value)->name : CM_STR_NONE;
+}
+
+const struct cm_type *cm_preparation_type(const struct cm_preparation *p, cm_value value)
+{
+    return value ? cm_value_get(p->inference->module, value)->fact.type : NULL;
+}
+
+cm_value cm_preparation_scalar(struct cm_preparation *p, const char *name, enum cm_dtype dtype,
+                               double value)
+{
+    for (size_t i = 0; i < p->scalars.count; i++)
+        if (strcmp(p->scalars.items[i].name, name) == 0 && p->scalars.items[i].dtype == dtype)
+            return p->scalars.items[i].value;
+    const struct cm_str called =
+        dtype == CM_FLOAT ? cm_preparation_name(p, "training.%s", name)
+                          : cm_preparation_name(p, "training.%s.%s", name, cm_dtype_name(dtype));
+    const cm_value made = cm_preparation_call(p, cm_build_scalar(&p->build, dtype, value), called);
+    *CM_PUSH(p->arena, &p->scalars) = (struct cm_prepared_scalar){name, dtype, made};
+    return made;
+}
+
+cm_value cm_preparation_tensor(struct cm_preparation *p, struct cm_graph *graph,
+                               const struct cm_tensor_proto *from, struct cm_str name)
+{
+    struct cm_tensor_proto *tensor = CM_NEW(p->arena, struct cm_tensor_proto);
+    struct cm_tensor none = {.type = (enum cm_dtype)from->data_type};
+
+    if (!p->build.status)
+        p->build.status = cm_tensor_proto_check(from, p->err);
+    if (!p->build.status)
+        p->build.status = cm_tensor_proto_shape(from, &none.shape, p->err);
+    if (p->build.status)
+        return 0;
+    *tensor = *from;
+    tensor->name = name;
+    cm_msg_set(&tensor->msg, CM_TENSOR_NAME);
+    const cm_value value = cm_graph_add_constant(graph, name, &none);
+    struct cm_value_def *def = cm_value_get(graph->module, value);
+    def->fact.constant = NULL; /* read when somebody asks */
+    def->initializer = tensor;
+    return value;
+}
+
+void cm_preparation_add(struct cm_preparation *p, cm_value value, struct cm_str instead,
+                        bool in_body)
+{
+    *CM_PUSH(p->arena, &p->added) = value;
+    if (instead.size)
+        *cm_map_insert(&p->gone, p->arena, instead, NULL) = in_body ? IN_BODY : IN_GRAPH;
+}
+
+/* The initialization makes the zeros again from their shape. */
+static void add_reset(struct cm_preparation *p, cm_value state, const struct cm_tensor *zeros)
+{
+    struct {
+        struct cm_builder build;
+    } reset = {{.graph = p->reset, .err = p->err, .status = p->build.status}};
+    const struct cm_str name = cm_preparation_name_of(p, state);
+    const struct cm_str shape = cm_preparation_name(p, "%.*s.shape", CM_STR_FMT(name));
+    const struct cm_str fresh = cm_preparation_name(p, "%.*s.reset", CM_STR_FMT(name));
+    const struct cm_shape rank = CM_SHAPE(zeros->shape.rank), one = CM_SHAPE(1);
+    int64_t *dims = CM_NEW_ARRAY(p->arena, int64_t, (size_t)zeros->shape.rank + 1);
+    const struct cm_tensor size = cm_tensor_borrow(CM_INT64, &rank, dims);
+    const struct cm_tensor zero = cm_tensor_borrow(zeros->type, &one, cm_arena_alloc(p->arena, 16));
+
+    for (int i = 0; i < zeros->shape.rank; i++)
+        dims[i] = zeros->shape.dims[i];
+    const struct cm_attribute_proto held = cm_attr_tensor(p->arena, "value", &size);
+    const cm_value made =
+        cm_build(&reset.build,
+                 &(struct cm_emission){.op = "Constant", .attributes = &held, .n_attributes = 1});
+    const cm_value next = cm_emit_with(
+        &reset, "ConstantOfShape", CM_ATTRIBUTES(cm_attr_tensor(p->arena, "value", &zero)), made);
+    p->build.status = reset.build.status;
+    cm_preparation_call(p, made, shape);
+    cm_preparation_call(p, next, fresh);
+    *CM_PUSH(p->arena, &p->resets) = next;
+    *CM_PUSH(p->arena, &p->reset_bindings) = (struct cm_prepared_binding){state, next};
+}
+
+cm_value cm_preparation_state(struct cm_preparation *p, struct cm_str name, enum cm_dtype dtype,
+                              const struct cm_type *like)
+{
+    struct cm_tensor_proto *tensor = CM_NEW(p->arena, struct cm_tensor_proto);
+    struct cm_tensor zeros = {.type = dtype};
+    size_t bytes;
+
+    for (int i = 0; like && i < like->rank; i++) /* an initializer's: checked when imported */
+        zeros.shape.dims[zeros.shape.rank++] = like->dims[i].value;
+    if (!cm_dtype_bytes(dtype, cm_tensor_count(&zeros), &bytes))
+        bytes = 0;
+    zeros.data = cm_arena_alloc(p->arena, bytes ? bytes : 1);
+    if (!p->build.status)
+        p->build.status = cm_tensor_proto_store(tensor, p->arena, &zeros, p->err);
+    const cm_value state = cm_preparation_tensor(p, p->build.graph, tensor, name);
+    if (!state)
+        return 0;
+    cm_value_get(p->inference->module, state)->is_state = true;
+    add_reset(p, state, &zeros);
+    return state;
+}
+
+void cm_preparation_give(struct cm_preparation *p, cm_value value)
+{
+    *CM_PUSH(p->arena, &p->outputs) = value;
+}
+
+void cm_preparation_bind(struct cm_preparation *p, cm_value state, cm_value next)
+{
+    *CM_PUSH(p->arena, &p->updates) = (struct cm_prepared_binding){state, next};
+    cm_preparation_give(p, next);
+}
+
+/* ---- who needs what ---- */
+
+static void need_graph(bool *needed, const struct cm_graph *graph);
+
+static void need_node(bool *needed, const struct cm_node *node)
+{
+    for (int i = 0; i < node->n_inputs; i++)
+        needed[node->inputs[i].value] = true;
+    for (size_t b = 0; b < node->n_bodies; b++)
+        need_graph(needed, node->bodies[b].graph);
+}
+
+static void need_graph(bool *needed, const struct cm_graph *graph)
+{
+    for (const struct cm_node *node = graph->first; node; node = node->next)
+        need_node(needed, node);
+    for (size_t o = 0; o < graph->n_outputs; o++)
+        needed[graph->outputs[o].value] = true;
+}
+
+const bool *cm_preparation_needed(struct cm_preparation *p, cm_value y)
+{
+    const struct cm_graph *graphs[] = {p->build.graph, p->inference};
+    bool *needed = CM_NEW_ARRAY(p->arena, bool, cm_module_value_count(p->inference->module));
+
+    needed[y] = true;
+    for (size_t g = graphs[0] ? 0 : 1; g < CM_COUNT(graphs); g++)
+        for (const struct cm_node *node = graphs[g]->last; node; node = node->prev) {
+            bool makes = false;
+
+            for (int o = 0; o < node->n_outputs; o++)
+                makes = makes || (node->outputs[o] && needed[node->outputs[o]]);
+            if (makes)
+                need_node(needed, node);
+        }
+    needed[0] = false;
+    return needed;
+}
+
+/* ---- what was changed of the inference graph ---- */
+
+static void set_input(struct cm_arena *arena, struct cm_node_proto *node, size_t input,
+                      struct cm_str name)
+{
+    struct cm_strs in = {CM_NEW_ARRAY(arena, struct cm_str, node->input.count), node->input.count};
+
+    memcpy(in.items, node->input.items, in.count * sizeof *in.items);
+    in.items[input] = name;
+    node->input = in;
+    cm_msg_set(&node->msg, CM_NODE_INPUT);
+}
+
+/* Nodes of the file read what those that were made of them read by now. */
+static void write_readers(struct cm_preparation *p, cm_value value)
+{
+    const struct cm_value_def *def = cm_value_get(p->inference->module, value);
+    struct cm_nodes *nodes = &p->model->graph->node;
+
+    for (const struct cm_use *use = def->uses; use; use = use->next) {
+        const struct cm_node *first = use->node;
+
+        if (use->graph != p->inference || !first->origin)
+            continue;
+        (void)cm_node_in_group(use->node, &first);
+        struct cm_node_proto *node = &nodes->items[first->origin->proto - nodes->items];
+        for (size_t i = 0; i < node->input.count; i++)
+            if (cm_origin_operand(first, i) == value &&
+                !cm_str_equal(node->input.items[i], def->name))
+                set_input(p->arena, node, i, def->name);
+    }
+}
+
+/* What became an initializer goes from where it was. */
+static void drop_gone(struct cm_preparation *p, struct cm_graph_proto *graph, int depth)
+{
+    const uint64_t here = depth ? IN_BODY : IN_GRAPH;
+    struct cm_node_proto *nodes = CM_NEW_ARRAY(p->arena, struct cm_node_proto, graph->node.count);
+    struct cm_tensor_proto *tensors =
+        CM_NEW_ARRAY(p->arena, struct cm_tensor_proto, graph->initializer.count);
+    size_t n_nodes = 0, n_tensors = 0;
+
+    for (size_t i = 0; i < graph->node.count; i++) {
+        const struct cm_node_proto *node = &graph->node.items[i];
+        struct cm_graph_proto *body;
+
+        for (size_t b = 0; depth < DEPTH_MAX && (body = cm_node_subgraph(node, b)); b++)
+            drop_gone(p, body, depth + 1);
+        if (node->output.count != 1 || cm_map_get(&p->gone, node->output.items[0], 0) != here)
+            nodes[n_nodes++] = *node;
+    }
+    for (size_t i = 0; i < graph->initializer.count; i++)
+        if (cm_map_get(&p->gone, graph->initializer.items[i].name, 0) != here)
+            tensors[n_tensors++] = graph->initializer.items[i];
+    if (n_nodes != graph->node.count) {
+        graph->node = (struct cm_nodes){nodes, n_nodes};
+        cm_msg_set(&graph->msg, CM_GRAPH_NODE);
+    }
+    if (n_tensors != graph->initializer.count) {
+        graph->initializer.items = tensors;
+        graph->initializer.count = n_tensors;
+        cm_msg_set(&graph->msg, CM_GRAPH_INITIALIZER);
+    }
+}
+
+static void write_inference(struct cm_preparation *p)
+{
+    struct cm_graph_proto *graph = p->model->graph;
+
+    for (size_t i = 0; i < p->added.count; i++)
+        write_readers(p, p->added.items[i]);
+    if (p->gone.count)
+        drop_gone(p, graph, 0);
+    if (!p->added.count)
+        return;
+    graph->initializer.items =
+        cm_list_extended_by(p->arena, graph->initializer.items, graph->initializer.count,
+                            p->added.count, sizeof *graph->initializer.items);
+    for (size_t i = 0; i < p->added.count; i++)
+        graph->initializer.items[graph->initializer.count++] =
+            *cm_value_get(p->inference->module, p->added.items[i])->initializer;
+    cm_msg_set(&graph->msg, CM_GRAPH_INITIALIZER);
+}
+
+/* ---- the result ---- */
+
+/* Whatever is written has a name that the model has nothing else of. */
+static void name_rest(struct cm_preparation *p, const struct cm_graph *graph)
+{
+    for (const struct cm_node *node = graph->first; node; node = node->next) {
+        const struct cm_node *first;
+
+        if (cm_node_in_group(node, &first))
+            continue;
+        for (int i = 0; i < node->n_inputs; i++)
+            if (node->inputs[i].value && !cm_preparation_name_of(p, node->inputs[i].value).size &&
+                cm_value_get(graph->module, node->inputs[i].value)->graph == graph)
+                cm_preparation_term(p, graph->name, "constant", node->inputs[i].value);
+        for (int o = 0; o < node->n_outputs; o++)
+            if (node->outputs[o] && !cm_preparation_name_of(p, node->outputs[o]).size)
+                cm_preparation_term(p, graph->name, "value", node->outputs[o]);
+        for (size_t b = 0; b < node->n_bodies; b++)
+            name_rest(p, node->bodies[b].graph);
+    }
+}
+
+static enum cm_status write_graph(struct cm_preparation *p, struct cm_graph *graph,
+                                  const cm_value *outputs, size_t n_outputs,
+                                  struct cm_graph_proto **out)
+{
+    const size_t imports = p->model->opset_import.count;
+
+    *out = CM_NEW(p->arena, struct cm_graph_proto);
+    cm_graph_set_outputs(graph, outputs, n_outputs);
+    name_rest(p, graph);
+    CM_TRY(cm_write_inner_graph(graph, p->arena, &p->model->opset_import, *out, p->err));
+    if (p->model->opset_import.count != imports)
+        cm_msg_set(&p->model->msg, CM_MODEL_OPSET_IMPORT);
+    return CM_OK;
+}
+
+static void write_bindings(struct cm_preparation *p, const struct cm_prepared_bindings *bindings,
+                           struct cm_entries *out)
+{
+    out->count = bindings->count;
+    out->items = CM_NEW_ARRAY(p->arena, struct cm_entry_proto, out->count);
+    for (size_t i = 0; i < out->count; i++) {
+        struct cm_entry_proto *entry = &out->items[i];
+
+        entry->key = cm_preparation_name_of(p, bindings->items[i].state);
+        entry->value = cm_preparation_name_of(p, bindings->items[i].next);
+        cm_msg_set(&entry->msg, CM_ENTRY_KEY);
+        cm_msg_set(&entry->msg, CM_ENTRY_VALUE);
+    }
+}
+
+enum cm_status cm_preparation_write(struct cm_preparation *p)
+{
+    struct cm_training_proto *training = CM_NEW(p->arena, struct cm_training_proto);
+
+    CM_TRY(p->build.status);
+    write_inference(p);
+    CM_TRY(
+        write_graph(p, p->build.graph, p->outputs.items, p->outputs.count, &training->algorithm));
+    cm_msg_set(&training->msg, CM_TRAINING_ALGORITHM);
+    if (p->resets.count) {
+        CM_TRY(
+            write_graph(p, p->reset, p->resets.items, p->resets.count, &training->initialization));
+        write_bindings(p, &p->reset_bindings, &training->initialization_binding);
+        cm_msg_set(&training->msg, CM_TRAINING_INITIALIZATION);
+        cm_msg_set(&training->msg, CM_TRAINING_INITIALIZATION_BINDING);
+    }
+    write_bindings(p, &p->updates, &training->update_binding);
+    if (p->updates.count)
+        cm_msg_set(&training->msg, CM_TRAINING_UPDATE_BINDING);
+    p->model->training_info.items = training;
+    p->model->training_info.count = 1;
+    cm_msg_set(&p->model->msg, CM_MODEL_TRAINING_INFO);
+    return CM_OK;
+}

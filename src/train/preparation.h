@@ -1,0 +1,198 @@
+/* A model while it is made trainable. The inference graph is imported once; the algorithm is a
+ * graph inside it, built node by node as any other, so that it reads values of the inference graph
+ * and every node of it has its types; the initialization is a graph of its own. Messages appear
+ * where the file is read, and where cm_preparation_write puts training info beside what was there.
+ *
+ * What bodies and functions hold, and an opset that is too old, is seen to before the import, in
+ * the file's own messages (cm_raise, cm_lift_bodies, cm_lift_functions). Not for other folders. */
+// SPDX-License-Identifier: Apache-2.0
+#ifndef CM_TRAIN_PREPARATION_H
+#define CM_TRAIN_PREPARATION_H
+
+#include "base/map.h"
+#include "graph/clone.h"
+#include "tensor/dtype.h"
+#include "train/prepare.h"
+
+#include <regex.h>
+
+/* An initializer that was one with others of the same values. */
+struct cm_piece {
+    cm_value value, original;
+    bool is_copied; /* a node that copied the original gave it its name */
+    bool is_statistic;
+};
+
+/* A constant of the algorithm. */
+struct cm_prepared_scalar {
+    const char *name;
+    enum cm_dtype dtype;
+    cm_value value;
+};
+
+/* state becomes next when a step, or the initialization, is done. */
+struct cm_prepared_binding {
+    cm_value state, next;
+};
+
+struct cm_preparation {
+    struct cm_arena *arena;
+    struct cm_model_file *file;
+    struct cm_model_proto *model;
+    const struct cm_prepare_options *options;
+    struct cm_prepare_report *report;
+    struct cm_map taken;        /* names of every graph of the file, and of what is added */
+    struct cm_graph *inference; /* all of it that could be built */
+    const bool *predicts;       /* by value number: what the prediction is computed from */
+    struct cm_builder build;    /* the end of the algorithm: cm_emit(p, ..) adds to it */
+    struct cm_graph *reset;     /* the initialization */
+    struct cm_clone moved; /* inference values to those that training computes in their place */
+    struct {
+        struct cm_prepared_scalar *items;
+        size_t count, capacity;
+    } scalars;
+    struct {
+        cm_value *items;
+        size_t count, capacity;
+    } outputs, resets; /* of the algorithm and of the initialization, as they are to be listed */
+    struct cm_prepared_bindings {
+        struct cm_prepared_binding *items;
+        size_t count, capacity;
+    } updates, reset_bindings;
+    struct cm_sentences {
+        struct cm_str *items;
+        size_t count, capacity;
+    } changes, blockers;
+    struct {
+        struct cm_piece *items;
+        size_t count, capacity;
+    } pieces; /* initializers that were taken out of others */
+    struct {
+        cm_value *items;
+        size_t count, capacity;
+    } added;                       /* initializers that the file's graph gets */
+    struct cm_map gone;            /* names of what it loses to them, to 1; to 2 in bodies */
+    const regex_t *train, *freeze; /* NULL: not given, or no such thing */
+    size_t left_frozen;            /* weights in functions that freeze matches */
+    bool is_misused;               /* an option is wrong by itself, whatever the model */
+    struct cm_error *err;
+};
+
+/* Takes note of the names that the file's graph has by now. */
+void cm_preparation_take_names(struct cm_preparation *p);
+/* A name that nobody has: the one wanted, or that with a number. */
+struct cm_str cm_preparation_name(struct cm_preparation *p, const char *format, ...)
+    CM_PRINTF(2, 3);
+
+/* Sentences for the user. */
+void cm_preparation_note(struct cm_preparation *p, const char *format, ...) CM_PRINTF(2, 3);
+void cm_preparation_block(struct cm_preparation *p, const char *format, ...) CM_PRINTF(2, 3);
+/* CM_UNSUPPORTED with all blockers in one message, if there are any. */
+enum cm_status cm_preparation_verdict(struct cm_preparation *p) CM_MUST_CHECK;
+
+/* The model as a working copy. What cannot be built is left out unless it is what `wanted` is
+ * computed from (NULL: all is wanted); then every reason becomes a blocker, and the message names
+ * those known before as well. */
+enum cm_status cm_preparation_import(struct cm_preparation *p, const struct cm_str *wanted,
+                                     struct cm_graph **graph) CM_MUST_CHECK;
+
+/* ---- the algorithm ---- */
+
+/* An empty one, inside p->inference. */
+void cm_preparation_begin(struct cm_preparation *p);
+/* Names a value of the algorithm; returns it. */
+cm_value cm_preparation_call(struct cm_preparation *p, cm_value value, struct cm_str name);
+/* The same with "hint.word", or that with a number. */
+cm_value cm_preparation_term(struct cm_preparation *p, struct cm_str hint, const char *word,
+                             cm_value value);
+/* cm_term(p, hint, "square", "Mul", x, x): a node whose result is called hint.square. */
+#define cm_term(p, hint, word, op, ...)                                                            \
+    cm_preparation_term((p), (hint), (word), cm_emit((p), (op), __VA_ARGS__))
+cm_value cm_preparation_cast(struct cm_preparation *p, cm_value value, enum cm_dtype dtype);
+struct cm_str cm_preparation_name_of(const struct cm_preparation *p, cm_value value);
+const struct cm_type *cm_preparation_type(const struct cm_preparation *p, cm_value value);
+
+/* A constant scalar. Asking again for the same name and type gives the same. */
+cm_value cm_preparation_scalar(struct cm_preparation *p, const char *name, enum cm_dtype dtype,
+                               double value);
+/* A further initializer of a graph: another tensor, under this name. */
+cm_value cm_preparation_tensor(struct cm_preparation *p, struct cm_graph *graph,
+                               const struct cm_tensor_proto *from, struct cm_str name);
+/* The file's graph gets an initializer that the inference graph has. What else is called `instead`
+ * (empty: nothing) goes: a node of the graph, or what a body in it holds. */
+void cm_preparation_add(struct cm_preparation *p, cm_value value, struct cm_str instead,
+                        bool in_body);
+/* A state variable of zeros, with its reset; like NULL: a scalar. */
+cm_value cm_preparation_state(struct cm_preparation *p, struct cm_str name, enum cm_dtype dtype,
+                              const struct cm_type *like);
+/* Lists a value among the algorithm's outputs. */
+void cm_preparation_give(struct cm_preparation *p, cm_value value);
+/* state becomes next when the step is done, and next is listed. */
+void cm_preparation_bind(struct cm_preparation *p, cm_value state, cm_value next);
+/* By value number: what y is computed from, in the algorithm, if it has begun, and in the inference
+ * graph. */
+const bool *cm_preparation_needed(struct cm_preparation *p, cm_value y);
+
+/* Writes what was changed of the inference graph, and the training info, into the model. */
+enum cm_status cm_preparation_write(struct cm_preparation *p) CM_MUST_CHECK;
+
+/* ---- the steps of preparing, each in a file of its own ---- */
+
+/* choose.c: a regular expression of the user's, NULL where none is given or it is none, which is
+ * said; and does it, if there is one, match? */
+const regex_t *cm_preparation_pattern(struct cm_preparation *p, const char *option,
+                                      const char *text);
+bool cm_preparation_matches(const struct cm_preparation *p, const regex_t *pattern,
+                            struct cm_str name);
+
+/* raise.c: brings opset and IR version to where training info is possible; expands calls of
+ * functions that behave otherwise in training. */
+enum cm_status cm_raise(struct cm_preparation *p) CM_MUST_CHECK;
+/* lift.c: tensors held in bodies of control flow, and later in Constant nodes that were chosen,
+ * become initializers of the inference graph. */
+void cm_lift_bodies(struct cm_preparation *p);
+cm_value cm_lift_constant(struct cm_preparation *p, cm_value constant,
+                          const struct cm_tensor_proto *tensor);
+/* lift_functions.c: the same for constants of functions, before anything else is done; of those
+ * that the patterns let be trained. */
+void cm_lift_functions(struct cm_preparation *p);
+/* untie.c: tensors that the exporter merged become initializers of their own; and those that are
+ * not trained after all go back. */
+struct cm_trainables;
+void cm_untie(struct cm_preparation *p);
+void cm_untie_settle(struct cm_preparation *p, struct cm_trainables *list);
+
+/* training_mode.c: copies of the nodes that y needs and that compute otherwise in training, or read
+ * what such a node computes. */
+void cm_training_mode(struct cm_preparation *p, cm_value y);
+/* Does a node read this value as a running statistic? */
+bool cm_value_is_statistic(const struct cm_module *module, cm_value value);
+/* bypass.c: the forward pass in training, up to what the loss reads: the prediction, or what is
+ * before its Softmax or Sigmoid where the loss brings its own. */
+cm_value cm_bypass(struct cm_preparation *p, cm_value prediction, int class_axis);
+/* loss_rules.c: the scalar that is made small, computed from the prediction. What cannot be built
+ * is for p->build to remember. */
+enum cm_status cm_loss(struct cm_preparation *p, cm_value prediction, cm_value *loss) CM_MUST_CHECK;
+bool cm_loss_is_known(const char *name);
+/* The type that losses and updates of such numbers are computed in. */
+enum cm_dtype cm_wide_type(enum cm_dtype dtype);
+
+/* update_rules.c: what is done with the gradients. */
+struct cm_trained_weight {
+    cm_value value, gradient;
+};
+void cm_update_check(struct cm_preparation *p);
+void cm_update(struct cm_preparation *p, struct cm_trained_weight *weights, size_t count);
+
+/* ---- lift.c: what nodes of the file hold ---- */
+
+/* Graphs in a node's attributes, one after the other; NULL after the last. */
+struct cm_graph_proto *cm_node_subgraph(const struct cm_node_proto *node, size_t index);
+/* What a Constant node holds, as a tensor, or NULL: no such node, or no numbers. */
+struct cm_tensor_proto *cm_node_constant(struct cm_arena *arena, const struct cm_node_proto *node);
+/* Is this operand, which is there, a running statistic? */
+bool cm_node_reads_statistic(const struct cm_node_proto *node, size_t input);
+/* A float tensor with axes, which may be a weight? */
+bool cm_tensor_may_be_weight(const struct cm_tensor_proto *tensor);
+
+#endif

@@ -1,0 +1,89 @@
+/* The typed graphs that training info stands for, and parts of them as graphs of their own: a
+ * step, half of one, an evaluation, a prediction.
+ *
+ * An entry is imported once, inference graph and algorithm into one graph. State variables are its
+ * inputs that have a default; its other inputs must be fed. What cannot be built is not in the
+ * graph: that is no failure until somebody wants it. */
+// SPDX-License-Identifier: Apache-2.0
+#ifndef CM_TRAIN_TRAINING_GRAPH_H
+#define CM_TRAIN_TRAINING_GRAPH_H
+
+#include "graph/graph.h"
+
+struct cm_obstacles;
+
+/* Names, each once, in the order they came. */
+struct cm_name_list {
+    struct cm_arena *arena;
+    struct cm_map places;
+    struct {
+        struct cm_str *items;
+        size_t count, capacity;
+    } names;
+};
+size_t cm_name_list_add(struct cm_name_list *list, struct cm_str name); /* its place */
+
+struct cm_training_source {
+    struct cm_module *module;
+    const struct cm_model_proto *model; /* must outlive the module */
+    size_t entry;
+    const struct cm_map *variables; /* by name: initializers that are state variables */
+    struct cm_obstacles *obstacles; /* receives what cannot be built */
+};
+
+/* Inference graph and algorithm. */
+enum cm_status cm_training_import(const struct cm_training_source *source, struct cm_graph **out,
+                                  struct cm_error *err) CM_MUST_CHECK;
+/* The initialization graph, with the initializers of the other two. */
+enum cm_status cm_training_import_initialization(const struct cm_training_source *source,
+                                                 struct cm_graph **out,
+                                                 struct cm_error *err) CM_MUST_CHECK;
+
+/* Values of a graph by name. Where one is missing the failure tells what could not be built. */
+enum cm_status cm_training_find(const struct cm_graph *graph, const struct cm_obstacles *obstacles,
+                                const struct cm_str *names, size_t count, cm_value *out,
+                                struct cm_error *err) CM_MUST_CHECK;
+
+static inline bool cm_value_is_variable(const struct cm_module *module, cm_value value)
+{
+    const struct cm_value_def *def = cm_value_get(module, value);
+
+    return def->role == CM_ROLE_INPUT && def->initializer;
+}
+
+/* By value number: what outputs of graph are computed from, themselves included, back to values of
+ * `given` (the same list, of what is not computed; NULL: nothing). Constants that only bodies read
+ * are not listed. evaluate: as in struct cm_cut. Lives in arena. */
+bool *cm_training_needed(const struct cm_graph *graph, struct cm_arena *arena,
+                         const cm_value *outputs, size_t n_outputs, const bool *given,
+                         bool evaluate);
+
+/* A value that is fed instead of computed, and its type then. */
+struct cm_given_value {
+    cm_value value;
+    const struct cm_type *type;
+};
+
+/* What is copied: all that leads to outputs, up to what is given. */
+struct cm_cut {
+    const struct cm_graph *graph;
+    const cm_value *outputs;
+    size_t n_outputs;
+    const struct cm_given_value *given;
+    size_t n_given;
+    bool evaluate; /* operators that behave otherwise in training behave as in inference */
+};
+
+/* The copy is a graph of the same module. Its inputs are the variables that it reads, then the
+ * given values that it reads, then what must be fed, each in the order they have; sources says of
+ * each which value of the graph it stands for. */
+enum cm_status cm_cut_copy(const struct cm_cut *cut, struct cm_graph **out, cm_value **sources,
+                           struct cm_error *err) CM_MUST_CHECK;
+
+/* Is it a Gradient node? */
+bool cm_node_is_gradient(const struct cm_node *node);
+/* The value that output o of a Gradient node is the derivative by, where it is taken at the point
+ * where that value stands; 0: at another point. */
+cm_value cm_gradient_of(const struct cm_node *node, int o);
+
+#endif
