@@ -340,6 +340,8 @@ enum {
     LEAST_BLOCK_ROWS = 24,
     MOST_BLOCK_COLUMNS = CM_SGEMM_MOST_COLUMNS,
     LEAST_BLOCK_COLUMNS = 64,
+    LEAST_FINISHED_ROWS =
+        96, /* of all, from which wide blocks pay: their rows are finished singly */
     WHOLE_COLUMNS = 32,
     ENOUGH_BLOCKS = 48,      /* for any number of threads */
     WORTH_A_BLOCK = 1 << 18, /* multiplications */
@@ -375,13 +377,14 @@ static struct blocks blocks_of(const struct cm_sgemm *p)
 {
     struct blocks blocks = {.p = p};
     int64_t rows = MOST_BLOCK_ROWS, columns = MOST_BLOCK_COLUMNS;
+    const bool is_high = p->finish && p->m >= LEAST_FINISHED_ROWS;
+    const int64_t least_columns = is_high ? MOST_BLOCK_COLUMNS : LEAST_BLOCK_COLUMNS;
     const double work =
         (double)p->k * (double)p->n * (double)(p->m > WORTH_READING ? p->m : WORTH_READING);
     set_blocks(&blocks, rows, columns);
-    while (
-        blocks.count < ENOUGH_BLOCKS && work / (double)blocks.count > 2 * WORTH_A_BLOCK &&
-        (columns > LEAST_BLOCK_COLUMNS || (rows > LEAST_BLOCK_ROWS && p->m > LEAST_BLOCK_ROWS))) {
-        if (columns > LEAST_BLOCK_COLUMNS)
+    while (blocks.count < ENOUGH_BLOCKS && work / (double)blocks.count > 2 * WORTH_A_BLOCK &&
+           (columns > least_columns || (rows > LEAST_BLOCK_ROWS && p->m > LEAST_BLOCK_ROWS))) {
+        if (columns > least_columns)
             columns /= 2;
         else
             rows /= 2;

@@ -1,8 +1,10 @@
 /* Product regions as one primitive: a convolution or matrix product with bias, activations and a
- * residual as post-operations. */
+ * residual as post-operations. A Swish that ends one after a convolution is our own pass over the
+ * result: it takes half the time. */
 // SPDX-License-Identifier: Apache-2.0
 #include "backends/onednn/dnnl_product.h"
 
+#include "base/parallel.h"
 #include "graph/eval.h"
 #include "tensor/finite.h"
 #include "tensor/layout.h"
@@ -299,6 +301,51 @@ static enum cm_status run_body(struct cm_call *call)
     return status;
 }
 
+/* ---- a last step of our own ---- */
+
+struct region_call {
+    void *work; /* oneDNN's part */
+    bool loses_nan;
+    struct cm_element_loop last; /* run NULL: none */
+};
+
+/* Takes a Swish from the end of what follows. */
+static void take_last(const struct cm_node *node, struct cm_dnnl_product *product,
+                      struct cm_element_loop *last)
+{
+    const enum cm_dtype type = CM_FLOAT;
+    *last = (struct cm_element_loop){.run = NULL};
+    if (is_op(product->node, "Conv") && is_op(node, "Swish") && product->n_followers > 0 &&
+        node->op && node->op->elementwise && node->op->elementwise(node, &type, type, last))
+        product->n_followers--;
+}
+
+struct last_pass {
+    const struct cm_element_loop *loop;
+    float *y;
+};
+
+static void run_last(void *arg, int64_t begin, int64_t end)
+{
+    const struct last_pass *pass = arg;
+    const void *in[] = {pass->y + begin};
+    const int64_t step[] = {1};
+    pass->loop->run(
+        pass->loop,
+        &(struct cm_elements){
+            .count = end - begin, .n_in = 1, .in = in, .step = step, .out = pass->y + begin});
+}
+
+/* Padding of a layout is zeros, and stays so. */
+static void finish_result(const struct cm_call *call, const struct cm_element_loop *loop)
+{
+    enum { GRAIN = 1 << 13 }; /* elements */
+    const struct cm_tensor *y = call->out[0];
+    struct last_pass pass = {loop, y->data};
+    const size_t bytes = y->layout ? y->layout->bytes : cm_tensor_bytes(y);
+    cm_parallel((int64_t)(bytes / sizeof(float)), GRAIN, run_last, &pass);
+}
+
 /* ---- the kernel ---- */
 
 static bool region_accepts(struct cm_call *call)
@@ -315,14 +362,36 @@ static bool region_accepts(struct cm_call *call)
                               .body = body,
                               .product = &product,
                               .at_1 = cm_str_starts(body->first->op_type, "Conv")};
-    return cm_dnnl_suits(call) && read_product(call, body, &product) &&
-           read_chain(&walk, body->first) && accept(call, &product) &&
-           (!cm_dnnl_loses_nan(call) || has_finite_constants(call));
+    struct region_call made;
+    if (!cm_dnnl_suits(call) || !read_product(call, body, &product) ||
+        !read_chain(&walk, body->first))
+        return false;
+    take_last(body->last, &product, &made.last);
+    if (!accept(call, &product))
+        return false;
+    made.work = call->state;
+    made.loses_nan = cm_dnnl_loses_nan(call);
+    if (made.loses_nan && !has_finite_constants(call))
+        return false;
+    *(struct region_call *)cm_call_state(call, sizeof made) = made;
+    return true;
+}
+
+static enum cm_status region_prepare(struct cm_call *call)
+{
+    const struct region_call *made = call->state;
+    return cm_dnnl_prepare_state(call, made->work, 0);
 }
 
 static enum cm_status region_run(struct cm_call *call)
 {
-    return cm_dnnl_loses_nan(call) && !is_finite(call) ? run_body(call) : cm_dnnl_run(call);
+    const struct region_call *made = call->state;
+    if (made->loses_nan && !is_finite(call))
+        return run_body(call);
+    CM_TRY(cm_dnnl_run_state(call, made->work));
+    if (made->last.run)
+        finish_result(call, &made->last);
+    return CM_OK;
 }
 
 /* A residual may become the result: what is added and has as many axes as the result. (A bias with
@@ -339,5 +408,5 @@ static enum cm_sharing region_share(const struct cm_node *node, int output, int 
 }
 
 CM_KERNEL_IN(onednn, "ai.cameo", ProductRegion, .accepts = region_accepts,
-             .prepare = cm_dnnl_prepare, .run = region_run, .share = region_share,
+             .prepare = region_prepare, .run = region_run, .share = region_share,
              .layouts = CM_LAYOUT_CHOSEN);

@@ -1,5 +1,6 @@
-/* Elementwise regions over tensors that convolutions leave with channels last, or in blocks of
- * them, and operands that repeat by batch, channel or place: against the reference kernels. */
+/* Elementwise regions and single operators over tensors that convolutions leave with channels last,
+ * or in blocks of them, and operands that repeat by batch, channel or place: against the reference
+ * kernels. */
 // SPDX-License-Identifier: Apache-2.0
 #include "kernel_case.h"
 
@@ -53,6 +54,21 @@ void test_element_layouts__operands_by_channel(void)
 {
     check_operand(BY_CHANNEL);
     check_operand(BY_CHANNEL | SHORT);
+}
+
+/* One node is no region. */
+void test_element_layouts__arithmetic_by_channel(void)
+{
+    static const char *const single[] = {"y = Mul(m, s)", "y = Add(s, m)", "y = Sub(s, m)",
+                                         "y = Div(m, s)"};
+    if (!cm_dnnl_found().version[0])
+        return;
+    for (int how = 0; how < 2; how++)
+        for (size_t i = 0; i < CM_COUNT(single); i++) {
+            repeats = BY_CHANNEL | (how ? BY_BATCH : SHORT);
+            nodes = single[i];
+            check_in_arena(agree);
+        }
 }
 
 void test_element_layouts__operands_by_image_and_channel(void)
