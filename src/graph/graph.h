@@ -302,8 +302,8 @@ void cm_graph_number_random(struct cm_graph *graph);
 enum cm_status cm_value_constant(struct cm_module *module, cm_value value,
                                  const struct cm_tensor **out, struct cm_error *err) CM_MUST_CHECK;
 
-/* The same, but a large initializer that lies unaligned in its file is not copied: it comes where it
- * lies, with layout cm_unaligned (tensor/layout.h), for those who can read that. */
+/* The same, but a large initializer that lies unaligned in its file is not copied: it comes where
+ * it lies, with layout cm_unaligned (tensor/layout.h), for those who can read that. */
 enum cm_status cm_value_constant_in_place(struct cm_module *module, cm_value value,
                                           const struct cm_tensor **out,
                                           struct cm_error *err) CM_MUST_CHECK;
