@@ -2,9 +2,9 @@
  * ones, and those that read single places where an exponential follows. The latter are matrix
  * products; without such a follower oneDNN is as fast. */
 // SPDX-License-Identifier: Apache-2.0
-#include "backends/cpu/depthwise.h"
+#include "backends/channels_last.h"
 #include "backends/cpu/product_plan.h"
-#include "backends/onednn/dnnl_operand.h"
+#include "backends/depthwise.h"
 
 #include "base/number.h"
 
@@ -57,7 +57,7 @@ static const struct cm_node *conv_of(const struct cm_call *call)
     return node && is_op(node, "Conv") ? node : NULL;
 }
 
-static bool read_sizes(struct cm_call *call, const struct cm_dnnl_window *w, const int *in,
+static bool read_sizes(struct cm_call *call, const struct cm_conv_window *w, const int *in,
                        struct cm_depthwise_sizes *s)
 {
     const struct cm_shape *x = &call->in[in[0]]->shape, *weights = &call->in[in[1]]->shape;
@@ -98,7 +98,7 @@ static bool read_depthwise(struct cm_call *call, struct conv_call *conv, const i
     return true;
 }
 
-static bool reads_single_places(const struct cm_dnnl_window *w)
+static bool reads_single_places(const struct cm_conv_window *w)
 {
     for (int i = 0; i < w->rank; i++)
         if (w->kernel[i] != 1 || w->stride[i] != 1 || w->pad_begin[i] || w->pad_end[i])
@@ -115,7 +115,7 @@ static bool has_exponential(const struct cm_node *conv)
 }
 
 static bool read_product(struct cm_call *call, struct conv_call *conv, const struct cm_node *node,
-                         const struct cm_dnnl_window *w, const int *in)
+                         const struct cm_conv_window *w, const int *in)
 {
     if (cm_node_int(node, "group") != 1)
         return cm_call_decline(call, "its groups have several channels");
@@ -135,19 +135,18 @@ static bool read_product(struct cm_call *call, struct conv_call *conv, const str
 static bool accepts(struct cm_call *call)
 {
     const struct cm_node *node = conv_of(call);
-    struct cm_dnnl_window window;
+    struct cm_conv_window window;
     struct conv_call conv = {.constant = false};
     int in[3];
     if (!node)
         return cm_call_decline(call, "it does not begin with a convolution");
-    if (!cm_dnnl_suits(call) || !cm_product_places(call, node, in))
+    if (!cm_product_places(call, node, in))
         return false;
-    if (!cm_dnnl_found().version[0])
+    if (!cm_channels_last_found())
         return cm_call_decline(call, "layouts with channels last are oneDNN's");
     const struct cm_shape *x = &call->in[in[0]]->shape, *weights = &call->in[in[1]]->shape;
-    if (x->rank < 3 || x->rank > CM_DNNL_MAX_RANK ||
-        !cm_dnnl_read_window(call, node, x, weights->dims + 2, &window))
-        return cm_call_decline(call, "its window is not one for us");
+    if (!cm_conv_window_read(call, node, x, weights, &window))
+        return false;
     const bool depthwise = x->dims[1] > 1 && cm_node_int(node, "group") == x->dims[1];
     if (depthwise ? !read_sizes(call, &window, in, &conv.sizes) || !read_depthwise(call, &conv, in)
                   : !read_product(call, &conv, node, &window, in))
@@ -161,7 +160,7 @@ static bool accepts(struct cm_call *call)
 static enum cm_status want_channels_last(struct cm_call *call, int i)
 {
     const struct cm_layout *layout;
-    CM_TRY(cm_dnnl_channels_last(call, &call->in[i]->shape, &layout));
+    CM_TRY(cm_channels_last(call, &call->in[i]->shape, &layout));
     cm_call_want_layout(call, i, layout);
     return CM_OK;
 }
@@ -176,7 +175,7 @@ static enum cm_status choose_layouts(struct cm_call *call, const struct cm_produ
         for (int j = 0; j < plan->followers[i].n_in; j++)
             if (plan->followers[i].in[j].extent == CM_PRODUCT_WHOLE)
                 CM_TRY(want_channels_last(call, plan->followers[i].in[j].place));
-    CM_TRY(cm_dnnl_channels_last(call, &call->out[0]->shape, &layout));
+    CM_TRY(cm_channels_last(call, &call->out[0]->shape, &layout));
     cm_call_give_layout(call, 0, layout);
     return CM_OK;
 }

@@ -1,6 +1,6 @@
 /* Depthwise convolutions and the gradient of their kernels, row by row of results. */
 // SPDX-License-Identifier: Apache-2.0
-#include "backends/cpu/depthwise.h"
+#include "backends/depthwise.h"
 
 #include "base/parallel.h"
 

@@ -1,7 +1,7 @@
 /* Depthwise convolutions and the sums of their kernels' gradients, once for each instruction set.
  */
 // SPDX-License-Identifier: Apache-2.0
-#include "backends/cpu/depthwise.h"
+#include "backends/depthwise.h"
 
 #include "base/machine.h"
 

@@ -1,6 +1,6 @@
 /* Gather along the channels of images that lie with channels last: at each place, some of them. */
 // SPDX-License-Identifier: Apache-2.0
-#include "backends/onednn/dnnl.h"
+#include "backends/channels_last.h"
 
 #include "base/machine.h"
 #include "base/parallel.h"
@@ -85,7 +85,7 @@ static enum cm_status prepare(struct cm_call *call)
 {
     const struct cm_layout *layout;
     cm_call_want_layout(call, 0, call->in[0]->layout);
-    CM_TRY(cm_dnnl_channels_last(call, &call->out[0]->shape, &layout));
+    CM_TRY(cm_channels_last(call, &call->out[0]->shape, &layout));
     cm_call_give_layout(call, 0, layout);
     return CM_OK;
 }

@@ -1,7 +1,7 @@
 /* Transposes that only move the channels to the end or back, between convolutions with channels
  * last and what has them last by its shape: the bytes stay as they are. */
 // SPDX-License-Identifier: Apache-2.0
-#include "backends/onednn/dnnl.h"
+#include "backends/channels_last.h"
 
 #include "base/parallel.h"
 #include "tensor/layout.h"
@@ -43,7 +43,7 @@ static bool accepts(struct cm_call *call)
     const struct cm_tensor *x = call->in[0];
     const enum direction direction = direction_of(call->node, x->shape.rank);
     if (x->type != CM_FLOAT || direction == OTHER || cm_tensor_count(x) == 0 ||
-        x->shape.rank > CM_DNNL_MAX_RANK || !cm_dnnl_found().version[0])
+        x->shape.rank > 2 + CM_CHANNELS_LAST_AXES || !cm_channels_last_found())
         return cm_call_decline(call, "it does more than move channels of floats");
     if (direction == FROM_END)
         return (!x->layout && is_for_convolutions(call->node)) ||
@@ -60,7 +60,7 @@ static enum cm_status prepare(struct cm_call *call)
         cm_call_want_layout(call, 0, call->in[0]->layout);
         return CM_OK;
     }
-    CM_TRY(cm_dnnl_channels_last(call, &call->out[0]->shape, &layout));
+    CM_TRY(cm_channels_last(call, &call->out[0]->shape, &layout));
     cm_call_give_layout(call, 0, layout);
     return CM_OK;
 }

@@ -3,7 +3,7 @@
  * With a group per channel, oneDNN has a kernel for dW of 3 x 3 alone; all others it treats like
  * any group, vectors with one channel in use: 3 to 7 GFLOP/s where our own sums have 40. */
 // SPDX-License-Identifier: Apache-2.0
-#include "backends/cpu/depthwise.h"
+#include "backends/depthwise.h"
 #include "backends/onednn/dnnl_product.h"
 
 #include "base/number.h"

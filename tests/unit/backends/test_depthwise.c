@@ -1,7 +1,7 @@
 /* The gradient of depthwise kernels against plain sums, on every instruction set that the machine
  * has. */
 // SPDX-License-Identifier: Apache-2.0
-#include "backends/cpu/depthwise.h"
+#include "backends/depthwise.h"
 #include "check.h"
 
 #include "base/machine.h"

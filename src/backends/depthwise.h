@@ -1,8 +1,8 @@
 /* Depthwise convolutions and their gradients by the kernels, channels last: every channel has a
  * kernel of its own, so vectors hold neighbouring channels of one place. */
 // SPDX-License-Identifier: Apache-2.0
-#ifndef CM_BACKENDS_CPU_DEPTHWISE_H
-#define CM_BACKENDS_CPU_DEPTHWISE_H
+#ifndef CM_BACKENDS_DEPTHWISE_H
+#define CM_BACKENDS_DEPTHWISE_H
 
 #include "base/compiler.h"
 
