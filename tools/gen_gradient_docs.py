@@ -16,6 +16,7 @@ import re
 import subprocess
 import sys
 
+import wrap_markdown
 from gen_operator_docs import case_lines
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -171,13 +172,13 @@ def main():
     sections = read_sections(options.lister)
     wrong = complaints(sections)
     if options.check and not wrong:
-        wrong = compare(page(sections), options.page)
+        wrong = compare(wrap_markdown.wrap(page(sections)), options.page)
     for line in wrong:
         print(f"gen_gradient_docs: {line}")
     if wrong:
         return 1
     if not options.check:
-        options.page.write_text(page(sections))
+        options.page.write_text(wrap_markdown.wrap(page(sections)))
     return 0
 
 

@@ -14,6 +14,8 @@ import re
 import subprocess
 import sys
 
+import wrap_markdown
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 LISTER = ROOT / "build/listers/list_operators"
 PAGE = ROOT / "docs/operators.md"
@@ -262,7 +264,7 @@ def main():
     cases = read_cases(CASES)
     for row in rows:
         row["cases"] = cases.get((row["domain"], row["name"]), set())
-    text = page(rows, opsets, package)
+    text = wrap_markdown.wrap(page(rows, opsets, package))
     if options.check:
         differences = compare(text, options.page)
         for line in differences:

@@ -17,6 +17,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import operator_names
+import wrap_markdown
 
 ROOT = Path(__file__).resolve().parent.parent
 C_FOLDERS = ("include", "src", "cli", "examples", "tests", "bench", "tools")
@@ -457,6 +458,17 @@ def unknown_options(path, text, known):
     for line, match in lines_with(r"(?<![\w-])--[a-z][a-z0-9-]+(?![\w/-])", text):
         if match.group(0) not in known:
             yield place(path, line, f"nothing takes {match.group(0)}")
+
+
+def markdown_files():
+    listed = subprocess.run(["git", "ls-files", "*.md"], stdout=subprocess.PIPE, text=True, cwd=ROOT).stdout.split()
+    return [ROOT / name for name in listed] or pages()
+
+
+def check_markdown():
+    """paragraphs of Markdown files are wrapped (tools/wrap_markdown.py wraps them)"""
+    return [place(path, 1, f"is not wrapped: run `tools/wrap_markdown.py {path.relative_to(ROOT)}`")
+            for path in markdown_files() if wrap_markdown.wrap(path.read_text()) != path.read_text()]
 
 
 def check_docs():
