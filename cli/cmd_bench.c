@@ -127,7 +127,7 @@ static int bench_main(char **operands, int count)
         return CLI_USAGE;
     }
     if (threads > 4096 || batch_size > INT32_MAX) {
-        cli_complain("bench: %zu %s make no sense", threads > 4096 ? threads : batch_size,
+        cli_complain("bench: %zu %s are too many", threads > 4096 ? threads : batch_size,
                      threads > 4096 ? "threads" : "rows");
         return CLI_USAGE;
     }

@@ -143,5 +143,5 @@ CLI_COMMAND(check, check_main, "[--strict] [--json] MODEL...", "say whether mode
             "the rule, the place and the reason. The last line counts them.",
             "cameo check net.onnx # everything wrong with it\n"
             "cameo check --strict *.onnx # warnings count as violations",
-            "0 if all models are legal, 1 if one has a violation or is no ONNX model", options, 1,
-            INT_MAX);
+            "0 if all models are legal, 1 if one has a violation or is not an ONNX model", options,
+            1, INT_MAX);

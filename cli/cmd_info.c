@@ -337,4 +337,4 @@ CLI_COMMAND(info, info_main, "[--json] [--allow-links] MODEL", "describe a model
             "whatever the size of the weights.",
             "cameo info resnet50.onnx # for people\n"
             "cameo info --json resnet50.onnx # for scripts, complete",
-            "0 if the model could be read, 1 if it is no ONNX model", options, 1, 1);
+            "0 if the model could be read, 1 if it is not an ONNX model", options, 1, 1);

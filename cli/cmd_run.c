@@ -233,7 +233,7 @@ static bool check_options(void)
     if (!format)
         format = "npy";
     if (threads > 4096)
-        cli_complain("run: %zu threads make no sense", threads);
+        cli_complain("run: %zu threads are too many", threads);
     else if (strcmp(format, "npy") != 0 && strcmp(format, "npz") != 0 &&
              strcmp(format, "pb") != 0 && strcmp(format, "safetensors") != 0)
         cli_complain("run: --format is npy, npz, pb or safetensors, not '%s'", format);

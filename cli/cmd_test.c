@@ -205,7 +205,7 @@ static int test_main(char **operands, int count)
     if (!read_scaled(&tolerance))
         return CLI_USAGE;
     if (threads > 4096) {
-        cli_complain("test: %zu threads make no sense", threads);
+        cli_complain("test: %zu threads are too many", threads);
         return CLI_USAGE;
     }
     code = cli_check_writable(junit_path);

@@ -85,9 +85,9 @@ static bool check_settings(void)
     if (s->epochs && s->steps)
         wrong++, cli_complain("train: --epochs and --steps both say when to stop");
     if (s->threads > 4096)
-        wrong++, cli_complain("train: %zu threads make no sense", s->threads);
+        wrong++, cli_complain("train: %zu threads are too many", s->threads);
     if (s->batch_size > INT32_MAX)
-        wrong++, cli_complain("train: batches of %zu rows make no sense", s->batch_size);
+        wrong++, cli_complain("train: batches of %zu rows are too large", s->batch_size);
     if ((s->resume || s->checkpoint_every) && !s->checkpoint)
         wrong++, cli_complain("train: %s needs --checkpoint DIR",
                               s->resume ? "--resume" : "--checkpoint-every");

@@ -173,7 +173,7 @@ static int read_lines(struct curves *curves, FILE *file, const char *path, const
                 code = CLI_MACHINE;
             }
         } else if (text[size - 1] == '\n') { /* else: the run that writes it was stopped there */
-            cli_complain("%s: line %zu is no JSON object", path, number);
+            cli_complain("%s: line %zu is not a JSON object", path, number);
             code = CLI_NO;
         }
     }

@@ -22,7 +22,7 @@ static void note_interrupt(int number)
 enum { FLAGS_MAX = 32 };
 
 /* Every flag that says what the training is like, by its name. */
-static size_t note_flags(struct cameo_entry conditions[FLAGS_MAX])
+static size_t note_flags(struct cameo_note conditions[FLAGS_MAX])
 {
     size_t i = 0;
 
@@ -30,7 +30,8 @@ static size_t note_flags(struct cameo_entry conditions[FLAGS_MAX])
         const char *name, *given = cli_training_flag(i, &name);
         const char *value = given ? given : "not given";
 
-        conditions[i] = (struct cameo_entry){{name, strlen(name)}, {value, strlen(value)}};
+        conditions[i] =
+            (struct cameo_note){sizeof conditions[i], {name, strlen(name)}, {value, strlen(value)}};
     }
     return i;
 }
@@ -180,7 +181,7 @@ int train_loop(struct train_run *run)
     const struct train_settings *s = run->settings;
     struct cameo_loop_options options = CAMEO_LOOP_OPTIONS_INIT;
     struct cameo_resume_options resuming = CAMEO_RESUME_OPTIONS_INIT;
-    struct cameo_entry conditions[FLAGS_MAX];
+    struct cameo_note conditions[FLAGS_MAX];
     struct cameo_error err;
     const int code = check_folder(s);
 

@@ -15,7 +15,7 @@
  *   array of them the first one's struct_size says how far apart they are; NULL and 0 are the same
  *   as leaving a member out.
  * - A few small structs never change and so need no size: cameo_error, cameo_text, cameo_entry,
- *   cameo_dim, cameo_weights, cameo_batches_position and cameo_dataset_field.
+ *   cameo_dim and cameo_weights.
  * - A value is data of a run, a value info describes an input or output, an initializer is a tensor
  *   that the model holds, a tensor is plain memory with a type and a shape.
  * - A model may be used by several threads at once through all functions that take it const: they
@@ -133,6 +133,20 @@ struct cameo_text {
 struct cameo_entry {
     struct cameo_text key, value;
 };
+
+/* The same from the caller. */
+struct cameo_note {
+    size_t struct_size;
+    struct cameo_text key, value;
+};
+
+#define CAMEO_NOTE_INIT                                                                            \
+    {                                                                                              \
+        sizeof(struct cameo_note), {0, 0},                                                         \
+        {                                                                                          \
+            0, 0                                                                                   \
+        }                                                                                          \
+    }
 
 /* Element types, numbered as in ONNX files. */
 enum cameo_dtype {
@@ -1251,11 +1265,20 @@ struct cameo_dataset_options {
 
 /* One array of a data set: the type and shape of a sample. */
 struct cameo_dataset_field {
+    size_t struct_size;
     struct cameo_text name;
     enum cameo_dtype dtype;
     int rank;
     int64_t dims[64];
 };
+
+#define CAMEO_DATASET_FIELD_INIT                                                                   \
+    {                                                                                              \
+        sizeof(struct cameo_dataset_field), {0, 0}, CAMEO_UNDEFINED, 0,                            \
+        {                                                                                          \
+            0                                                                                      \
+        }                                                                                          \
+    }
 
 /* Opens .npz, .npy, .safetensors, .csv, a folder of .npy files or IDX files ("images:labels" or a
  * folder). The first axis counts samples. Rows are read as they are asked for. options may be NULL.
@@ -1493,8 +1516,8 @@ CAMEO_API enum cameo_status cameo_trainer_save(struct cameo_trainer *trainer, co
  * under the same conditions only, so it records them too: the version of Cameo, the instruction
  * set, backends and their versions, the number of threads, passes, the seed. */
 CAMEO_API enum cameo_status cameo_checkpoint_save(struct cameo_trainer *trainer, const char *path,
-                                                  const struct cameo_entry *notes,
-                                                  size_t note_count, struct cameo_error *err);
+                                                  const struct cameo_note *notes, size_t note_count,
+                                                  struct cameo_error *err);
 /* Hears of each condition that is not what it was: "threads", "8", "2". */
 typedef void cameo_difference_fn(void *arg, const char *condition, const char *was,
                                  const char *now);
@@ -1576,12 +1599,21 @@ CAMEO_API int64_t cameo_batches_size(const struct cameo_batches *batches); /* ro
 CAMEO_API bool cameo_batches_scales(const struct cameo_batches *batches, size_t input);
 /* Where it stands after the batch given last, and going there. */
 struct cameo_batches_position {
+    size_t struct_size;
     uint64_t epoch;
     int64_t sample;
 };
-CAMEO_API struct cameo_batches_position cameo_batches_tell(const struct cameo_batches *batches);
+
+#define CAMEO_BATCHES_POSITION_INIT                                                                \
+    {                                                                                              \
+        sizeof(struct cameo_batches_position), 0, 0                                                \
+    }
+
+CAMEO_API void cameo_batches_tell(const struct cameo_batches *batches,
+                                  struct cameo_batches_position *out);
+/* position NULL: the beginning. */
 CAMEO_API enum cameo_status cameo_batches_seek(struct cameo_batches *batches,
-                                               struct cameo_batches_position position,
+                                               const struct cameo_batches_position *position,
                                                struct cameo_error *err);
 
 /* ---- a whole run ----
@@ -1629,7 +1661,7 @@ struct cameo_loop_options {
      * conditions come those of the data: samples, batch size, order, last batch. */
     const struct cameo_resume_options *resuming;
     /* Of the caller's: whatever else must be the same, such as how the model was prepared. */
-    const struct cameo_entry *conditions;
+    const struct cameo_note *conditions;
     size_t condition_count;
 };
 

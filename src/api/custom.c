@@ -99,7 +99,8 @@ static enum cm_status type_index(struct cm_arena *arena, const struct cameo_oper
     const uint64_t wanted = operand->types ? operand->types : all;
 
     if (wanted & ~all)
-        return cm_fail(err, CM_BAD_ARGUMENT, "operand '%.200s' allows a type that is none",
+        return cm_fail(err, CM_BAD_ARGUMENT,
+                       "operand '%.200s' allows an element type that does not exist",
                        operand->name);
     for (size_t i = 0; operand->variable && i < *count; i++) {
         if (strcmp(types[i].name, operand->variable) != 0)
@@ -187,7 +188,8 @@ static enum cm_status add_attributes(struct cm_arena *arena, const struct cameo_
         if (!from.name || !from.name[0])
             return cm_fail(err, CM_BAD_ARGUMENT, "attribute %zu has no name", i);
         if (!((kind >= 1 && kind <= 3) || (kind >= 6 && kind <= 8)))
-            return cm_fail(err, CM_BAD_ARGUMENT, "attribute '%.200s' is of no kind", from.name);
+            return cm_fail(err, CM_BAD_ARGUMENT, "attribute '%.200s' has an unknown kind",
+                           from.name);
         if (kind > 3 && from.has_default)
             return cm_fail(err, CM_BAD_ARGUMENT,
                            "attribute '%.200s' is a list, which cannot have a default", from.name);
@@ -445,7 +447,8 @@ enum cameo_status cameo_infer_set(struct cameo_infer *in, size_t output, enum ca
     if (output >= (size_t)in->in->n_out) /* one that the node does not want */
         return CAMEO_OK;
     if (!cm_dtype_is_valid((int64_t)dtype) || rank > CM_MAX_RANK || (rank > 0 && !dims))
-        return cameo_infer_fail(in, "its inference function gives a type that makes no sense");
+        return cameo_infer_fail(in, "its inference function gives an output whose element type, "
+                                    "rank or dimensions are invalid");
     for (int i = 0; i < rank; i++)
         known[i] = dims[i] < 0 ? CM_DIM_ANY : CM_DIM(dims[i]);
     struct setting s = {.in = in->in,
@@ -567,8 +570,9 @@ enum cameo_status cameo_call_allocate(struct cameo_call *call, size_t output,
     if (output >= (size_t)call->call->n_out)
         return CAMEO_OK;
     if (!(call->call->op->effects & CM_OUTPUT_SIZE_AT_RUN) || !cm_dtype_is_valid((int64_t)dtype))
-        return cameo_call_fail(call, CAMEO_BAD_ARGUMENT,
-                               "allocates an output without sizes_at_run, or of no type");
+        return cameo_call_fail(
+            call, CAMEO_BAD_ARGUMENT,
+            "allocates an output, but sizes_at_run is not set, or the element type is unknown");
     status = cm_api_shape(rank, dims, &shape, call->call->err);
     if (status == CM_OK)
         status = cm_call_allocate(call->call, (int)output, (enum cm_dtype)dtype, &shape);

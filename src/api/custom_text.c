@@ -108,7 +108,8 @@ enum cm_status cm_custom_check_gradient(const struct cm_custom *custom,
             (!is_gradient(name, &of) ||
              operand_called(schema->outputs, schema->output_count, of) == SIZE_MAX))
             return cm_fail(err, CM_BAD_ARGUMENT,
-                           "it takes '%.*s', which is no operand, nor d_ and an output",
+                           "it takes '%.*s', which is neither an operand nor 'd_' followed by the "
+                           "name of an output",
                            CM_STR_FMT(name));
     }
     for (size_t i = 0; i < gradient->output.count; i++) {
@@ -117,7 +118,8 @@ enum cm_status cm_custom_check_gradient(const struct cm_custom *custom,
 
         if (!is_gradient(name, &of) ||
             operand_called(schema->inputs, schema->input_count, of) == SIZE_MAX)
-            return cm_fail(err, CM_BAD_ARGUMENT, "it gives '%.*s', which is not d_ and an input",
+            return cm_fail(err, CM_BAD_ARGUMENT,
+                           "it gives '%.*s', expected 'd_' followed by the name of an input",
                            CM_STR_FMT(name));
     }
     return CM_OK;

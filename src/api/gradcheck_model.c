@@ -46,7 +46,8 @@ static enum cm_status tensor_of_feed(struct gradcheck_call *call, struct cm_aren
     if (feed->value) {
         const struct cm_datum *datum = cm_api_value(feed->value);
         if (datum->kind != CM_KIND_TENSOR)
-            return cm_fail(&call->err, CM_BAD_ARGUMENT, "it is fed no tensor");
+            return cm_fail(&call->err, CM_BAD_ARGUMENT,
+                           "it is fed with something that is not a tensor");
         *out = datum->tensor;
         return CM_OK;
     }

@@ -26,8 +26,9 @@ static enum cm_status check_call(struct values_call *call)
         return cm_fail(&call->err, CM_UNSUPPORTED, "initializer '%.200s' holds %s", row->name.data,
                        row->sparse ? "a sparse tensor" : "strings");
     if (row->elements < 0 || row->dtype == CAMEO_UNDEFINED)
-        return cm_fail(&call->err, CM_BAD_MODEL, "initializer '%.200s' has a type or shape that %s",
-                       row->name.data, "makes no sense");
+        return cm_fail(&call->err, CM_BAD_MODEL,
+                       "initializer '%.200s' has an unknown type or an invalid shape",
+                       row->name.data);
     if (call->size != row->bytes)
         return cm_fail(&call->err, CM_BAD_ARGUMENT,
                        "initializer '%.200s' has %llu bytes of values, the call is for %zu",

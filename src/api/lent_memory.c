@@ -52,7 +52,7 @@ enum cm_status cm_api_lent(const struct cameo_tensor *given, struct cameo_tensor
                        "its memory is on device %d, and only memory of the CPU can be used",
                        (int)out->device);
     if (!cm_dtype_is_valid((int64_t)out->dtype))
-        return cm_fail(err, CM_BAD_ARGUMENT, "%d is no element type", (int)out->dtype);
+        return cm_fail(err, CM_BAD_ARGUMENT, "%d is not an element type", (int)out->dtype);
     return CM_OK;
 }
 

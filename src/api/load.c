@@ -47,7 +47,8 @@ static enum cm_status load(struct load_call *call, const struct cameo_load_optio
     call->options = (struct cameo_load_options)CAMEO_LOAD_OPTIONS_INIT;
     CM_TRY(cm_api_options(&call->options, sizeof call->options, options, &call->err));
     if ((unsigned)call->options.format > CAMEO_FORMAT_TEXT)
-        return cm_fail(&call->err, CM_BAD_ARGUMENT, "format %d is none", (int)call->options.format);
+        return cm_fail(&call->err, CM_BAD_ARGUMENT, "format %d does not exist",
+                       (int)call->options.format);
     call->model = cm_calloc(1, sizeof *call->model);
     if (!call->model)
         return cm_fail(&call->err, CM_NO_MEMORY, "no memory for a model");

@@ -46,11 +46,11 @@ enum cm_status cm_api_check_save(const char *path, const struct cameo_save_optio
     if (!path || !*path)
         return cm_fail(err, CM_BAD_ARGUMENT, "no path to save to was given");
     if ((unsigned)out->format > CAMEO_FORMAT_TEXT)
-        return cm_fail(err, CM_BAD_ARGUMENT, "format %d is none", (int)out->format);
+        return cm_fail(err, CM_BAD_ARGUMENT, "format %d does not exist", (int)out->format);
     if ((unsigned)out->placement > CAMEO_PLACE_INLINE)
-        return cm_fail(err, CM_BAD_ARGUMENT, "placement %d is none", (int)out->placement);
+        return cm_fail(err, CM_BAD_ARGUMENT, "placement %d does not exist", (int)out->placement);
     if (alignment & (alignment - 1))
-        return cm_fail(err, CM_BAD_ARGUMENT, "alignment %zu is no power of two", alignment);
+        return cm_fail(err, CM_BAD_ARGUMENT, "alignment %zu is not a power of two", alignment);
     if (report && report->struct_size <= sizeof report->struct_size)
         return cm_fail(err, CM_BAD_ARGUMENT, "the report was not made with its _INIT macro");
     return CM_OK;
@@ -137,7 +137,8 @@ static enum cm_status check_write(struct write_call *call,
     call->options = (struct cameo_write_options)CAMEO_WRITE_OPTIONS_INIT;
     CM_TRY(cm_api_options(&call->options, sizeof call->options, options, &call->err));
     if ((unsigned)call->options.format > CAMEO_FORMAT_TEXT)
-        return cm_fail(&call->err, CM_BAD_ARGUMENT, "format %d is none", (int)call->options.format);
+        return cm_fail(&call->err, CM_BAD_ARGUMENT, "format %d does not exist",
+                       (int)call->options.format);
     if (!call->write)
         return cm_fail(&call->err, CM_BAD_ARGUMENT, "no function to write with was given");
     return CM_OK;

@@ -225,7 +225,8 @@ static enum cm_status check_options(struct cameo_session_options *options,
     *options = (struct cameo_session_options)CAMEO_SESSION_OPTIONS_INIT;
     CM_TRY(cm_api_options(options, sizeof *options, given, err));
     if (options->threads < 0 || options->threads > 4096)
-        return cm_fail(err, CM_BAD_ARGUMENT, "%d threads make no sense", options->threads);
+        return cm_fail(err, CM_BAD_ARGUMENT, "%d threads: expected 0 (all cores) to 4096",
+                       options->threads);
     return cm_api_check_backend(options->backend, err);
 }
 

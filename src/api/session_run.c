@@ -274,7 +274,7 @@ static enum cm_status check_room(struct run *run, const struct wanted *wanted)
         fits = output->dims[i].size < 0 || output->dims[i].size == room->shape.dims[i];
     return fits ? CM_OK
                 : cm_fail(&run->err, CM_BAD_ARGUMENT,
-                          "output '%.200s' is %.200s, other than the memory for it",
+                          "output '%.200s' is %.200s, the memory for it has another type or shape",
                           output->name.data, output->type.data);
 }
 
@@ -362,11 +362,12 @@ static enum cm_status copy_out(struct run *run, const struct wanted *wanted)
     for (int i = 0; i < room->shape.rank && same; i++)
         same = tensor->shape.dims[i] == room->shape.dims[i];
     if (!same)
-        return cm_fail(
-            &run->err, CM_BAD_ARGUMENT,
-            "output '%.200s' is %s of type %s and shape %s, other than the memory for it",
-            run->session->outputs[wanted->index].name.data, kind_name(datum->kind),
-            cm_dtype_name(tensor->type), cm_shape_print(&tensor->shape, text, sizeof text));
+        return cm_fail(&run->err, CM_BAD_ARGUMENT,
+                       "output '%.200s' is %s of type %s and shape %s, the memory for it has "
+                       "another type or shape",
+                       run->session->outputs[wanted->index].name.data, kind_name(datum->kind),
+                       cm_dtype_name(tensor->type),
+                       cm_shape_print(&tensor->shape, text, sizeof text));
     if (wanted->bytes)
         memcpy(room->data, tensor->data, wanted->bytes);
     return CM_OK;

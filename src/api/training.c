@@ -128,7 +128,8 @@ static enum cm_status check_options(struct cameo_trainer *t,
     t->options = (struct cameo_trainer_options)CAMEO_TRAINER_OPTIONS_INIT;
     CM_TRY(cm_api_options(&t->options, sizeof t->options, options, err));
     if (t->options.threads < 0 || t->options.threads > 4096)
-        return cm_fail(err, CM_BAD_ARGUMENT, "%d threads make no sense", t->options.threads);
+        return cm_fail(err, CM_BAD_ARGUMENT, "%d threads: expected 0 (all cores) to 4096",
+                       t->options.threads);
     if (t->options.backend && strcmp(t->options.backend, "plain") == 0)
         return cm_fail(err, CM_BAD_ARGUMENT, "the backend 'plain' runs models and cannot train");
     return cm_api_check_backend(t->options.backend, err);
@@ -338,7 +339,8 @@ static enum cm_status borrow(const struct cameo_feed *feed, const char *name, bo
         const struct cm_datum *datum = cm_api_value(feed->value);
 
         if (datum->kind != CM_KIND_TENSOR)
-            return cm_fail(err, CM_BAD_ARGUMENT, "input '%.200s' is fed with no tensor", name);
+            return cm_fail(err, CM_BAD_ARGUMENT,
+                           "input '%.200s' is fed with something that is not a tensor", name);
         *out = datum->tensor;
         out->buffer = NULL;
         return CM_OK;

@@ -91,14 +91,18 @@ size_t cameo_dataset_field_count(const struct cameo_dataset *dataset)
 bool cameo_dataset_field(const struct cameo_dataset *dataset, size_t index,
                          struct cameo_dataset_field *out)
 {
-    if (!out || index >= cm_dataset_field_count(dataset->dataset))
+    struct cm_error unused = {0};
+
+    if (!out || cm_api_check_out(out, &unused) != CM_OK ||
+        index >= cm_dataset_field_count(dataset->dataset))
         return false;
     const struct cm_dataset_field *field = cm_dataset_field(dataset->dataset, index);
-    *out = (struct cameo_dataset_field){.name = {field->name.data, field->name.size},
-                                        .dtype = (enum cameo_dtype)field->type,
-                                        .rank = field->sample.rank};
+    struct cameo_dataset_field all = {.name = {field->name.data, field->name.size},
+                                      .dtype = (enum cameo_dtype)field->type,
+                                      .rank = field->sample.rank};
     for (int i = 0; i < field->sample.rank; i++)
-        out->dims[i] = field->sample.dims[i];
+        all.dims[i] = field->sample.dims[i];
+    cm_api_give(out, &all, sizeof all);
     return true;
 }
 
@@ -113,7 +117,7 @@ static enum cm_status open_batches(struct cameo_batches *batches,
 
     CM_TRY(cm_api_options(&all, sizeof all, given, err));
     if (all.batch_size < 0 || (unsigned)all.last > CAMEO_LAST_WRAP)
-        return cm_fail(err, CM_BAD_ARGUMENT, "batches of %lld rows make no sense",
+        return cm_fail(err, CM_BAD_ARGUMENT, "batches of %lld rows: expected at least 1",
                        (long long)all.batch_size);
     const struct cm_feeder_options options = {.feed = {.batch_size = all.batch_size,
                                                        .shuffle = all.shuffle,
@@ -213,20 +217,27 @@ bool cameo_batches_scales(const struct cameo_batches *batches, size_t input)
     return cm_feeder_scales(batches->feeder, input);
 }
 
-struct cameo_batches_position cameo_batches_tell(const struct cameo_batches *batches)
+void cameo_batches_tell(const struct cameo_batches *batches, struct cameo_batches_position *out)
 {
     const struct cm_feed_position position = cm_feeder_position(batches->feeder);
+    const struct cameo_batches_position all = {.epoch = position.epoch, .sample = position.sample};
+    struct cm_error unused = {0};
 
-    return (struct cameo_batches_position){position.epoch, position.sample};
+    if (out && cm_api_check_out(out, &unused) == CM_OK)
+        cm_api_give(out, &all, sizeof all);
 }
 
 enum cameo_status cameo_batches_seek(struct cameo_batches *batches,
-                                     struct cameo_batches_position position,
+                                     const struct cameo_batches_position *position,
                                      struct cameo_error *err)
 {
     CM_API_NEED(batches, err);
-    const struct cm_feed_position to = {position.epoch, position.sample};
+    struct cameo_batches_position all = CAMEO_BATCHES_POSITION_INIT;
     struct cm_error reason = {0};
+    enum cm_status status = cm_api_options(&all, sizeof all, position, &reason);
 
-    return cm_api_done(cm_feeder_seek(batches->feeder, to, &reason), &reason, err);
+    if (status == CM_OK)
+        status = cm_feeder_seek(batches->feeder, (struct cm_feed_position){all.epoch, all.sample},
+                                &reason);
+    return cm_api_done(status, &reason, err);
 }

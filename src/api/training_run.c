@@ -20,15 +20,17 @@ static void log_checkpoint(const struct cameo_trainer *trainer, const char *path
                (unsigned long long)cameo_trainer_steps(trainer));
 }
 
-static struct cm_notes take_entries(struct cm_arena *arena, const struct cameo_entry *from,
-                                    size_t count)
+static enum cm_status take_notes(struct cm_arena *arena, const struct cameo_note *from,
+                                 size_t count, struct cm_notes *to, struct cm_error *err)
 {
-    struct cm_notes to = {0};
+    for (size_t i = 0; from && i < count; i++) {
+        struct cameo_note note = CAMEO_NOTE_INIT;
 
-    for (size_t i = 0; from && i < count; i++)
-        *CM_PUSH(arena, &to) = (struct cm_note){{from[i].key.data, from[i].key.size},
-                                                {from[i].value.data, from[i].value.size}};
-    return to;
+        CM_TRY(cm_api_item(&note, sizeof note, from, i, err));
+        *CM_PUSH(arena, to) =
+            (struct cm_note){{note.key.data, note.key.size}, {note.value.data, note.value.size}};
+    }
+    return CM_OK;
 }
 
 static enum cm_status take_resuming(const struct cameo_resume_options *given,
@@ -103,9 +105,11 @@ static enum cm_status run_guarded(struct cm_guard *guard, void *arg)
 
     CM_TRY(take_resuming(o->resuming, &loop.resuming, &call->err));
     cm_arena_init(&arena, guard);
-    loop.resuming.conditions = take_entries(&arena, o->conditions, o->condition_count);
-    const enum cm_status status = cm_training_run(
-        &arena, call->trainer->trainer, call->batches->feeder, &loop, &call->result, &call->err);
+    enum cm_status status = take_notes(&arena, o->conditions, o->condition_count,
+                                       &loop.resuming.conditions, &call->err);
+    if (status == CM_OK)
+        status = cm_training_run(&arena, call->trainer->trainer, call->batches->feeder, &loop,
+                                 &call->result, &call->err);
     cm_arena_release(&arena);
     return status;
 }
@@ -142,7 +146,7 @@ enum cameo_status cameo_trainer_run(struct cameo_trainer *trainer, struct cameo_
 struct checkpoint_call {
     struct cameo_trainer *trainer;
     const char *path;
-    const struct cameo_entry *notes;
+    const struct cameo_note *notes;
     size_t n_notes;
     cameo_note_fn *note;
     void *arg;
@@ -154,9 +158,9 @@ typedef enum cm_status checkpoint_fn(struct checkpoint_call *call, struct cm_are
 
 static enum cm_status write_checkpoint(struct checkpoint_call *call, struct cm_arena *scratch)
 {
-    const struct cm_checkpoint file = {.path = call->path,
-                                       .notes = take_entries(scratch, call->notes, call->n_notes)};
+    struct cm_checkpoint file = {.path = call->path};
 
+    CM_TRY(take_notes(scratch, call->notes, call->n_notes, &file.notes, &call->err));
     return cm_checkpoint_write(&file, call->trainer->trainer, scratch, &call->err);
 }
 
@@ -201,13 +205,13 @@ static enum cameo_status checkpoint(struct checkpoint_call *call, struct cameo_e
 }
 
 enum cameo_status cameo_checkpoint_save(struct cameo_trainer *trainer, const char *path,
-                                        const struct cameo_entry *notes, size_t note_count,
+                                        const struct cameo_note *notes, size_t note_count,
                                         struct cameo_error *err)
 {
     CM_API_NEED(trainer, err);
     CM_API_NEED(path, err);
     CM_API_NEED_ALL(notes, note_count, err);
-    static const struct cameo_entry none;
+    static const struct cameo_note none;
     struct checkpoint_call call = {.trainer = trainer,
                                    .path = path,
                                    .notes = notes ? notes : &none,

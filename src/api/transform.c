@@ -118,8 +118,8 @@ enum cameo_status cameo_model_prepare(struct cameo_model *model,
         *report = NULL;
     enum cm_status status = cm_api_options(&call.options, sizeof call.options, options, &call.err);
     if (status == CM_OK && (unsigned)call.options.schedule > CAMEO_SCHEDULE_LINEAR)
-        status =
-            cm_fail(&call.err, CM_BAD_ARGUMENT, "schedule %d is none", (int)call.options.schedule);
+        status = cm_fail(&call.err, CM_BAD_ARGUMENT, "schedule %d does not exist",
+                         (int)call.options.schedule);
     if (status == CM_OK)
         status = cm_api_locked(model, prepare_guarded, &call, &call.err);
     if (report && status != CM_NO_MEMORY)
@@ -231,8 +231,9 @@ enum cameo_status cameo_model_gradient(const struct cameo_model *model, const ch
 
     *out = NULL;
     if (!of || !wrt || wrt_count == 0)
-        return cm_api_done(cm_fail(&call.err, CM_BAD_ARGUMENT,
-                                   "it was not said what is to be differentiated by what"),
-                           &call.err, err);
+        return cm_api_done(
+            cm_fail(&call.err, CM_BAD_ARGUMENT,
+                    "the value to differentiate, or the values to differentiate by, are missing"),
+            &call.err, err);
     return derive(&call, out, err);
 }

@@ -111,7 +111,8 @@ enum cm_status cm_api_shape(int rank, const int64_t *dims, struct cm_shape *out,
     int64_t count;
 
     if (rank < 0 || rank > CM_MAX_RANK || (rank > 0 && !dims))
-        return cm_fail(err, CM_BAD_ARGUMENT, "a shape of rank %d makes no sense", rank);
+        return cm_fail(err, CM_BAD_ARGUMENT,
+                       "rank %d: expected 0 to 64, with dimensions where it is above 0", rank);
     out->rank = rank;
     for (int i = 0; i < rank; i++) {
         if (dims[i] < 0)

@@ -23,7 +23,7 @@ static enum cm_status make_zeros(enum cameo_dtype dtype, int rank, const int64_t
     struct cm_shape shape;
 
     if (!cm_dtype_is_valid((int64_t)dtype))
-        return cm_fail(err, CM_BAD_ARGUMENT, "%d is no element type", (int)dtype);
+        return cm_fail(err, CM_BAD_ARGUMENT, "%d is not an element type", (int)dtype);
     CM_TRY(cm_api_shape(rank, dims, &shape, err));
     CM_TRY(cm_tensor_new((enum cm_dtype)dtype, &shape, &out->tensor, err));
     out->kind = CM_KIND_TENSOR;

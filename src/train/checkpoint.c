@@ -196,7 +196,7 @@ static enum cm_status find_bytes(const struct cm_arrays *arrays, const char *nam
     const struct cm_tensor *tensor = find_array(arrays, name, CM_UINT8);
 
     if (!tensor)
-        return cm_fail(err, CM_BAD_ARGUMENT, "it is no checkpoint: '%s' is missing", name);
+        return cm_fail(err, CM_BAD_ARGUMENT, "not a checkpoint of Cameo: '%s' is missing", name);
     *out = (struct cm_str){tensor->data, cm_tensor_bytes(tensor)};
     return CM_OK;
 }

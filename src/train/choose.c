@@ -41,7 +41,7 @@ const regex_t *cm_preparation_pattern(struct cm_preparation *p, const char *opti
     if (pattern->is_compiled)
         return &pattern->compiled;
     regerror(code, &pattern->compiled, why, sizeof why);
-    cm_preparation_block(p, "%s '%.100s' is no regular expression: %s", option, text, why);
+    cm_preparation_block(p, "%s '%.100s' is not a regular expression: %s", option, text, why);
     return NULL;
 }
 
@@ -400,7 +400,7 @@ static void check_type(struct cm_preparation *p, const struct cm_trainable *cand
     if (cm_tensor_proto_check(candidate->tensor, &broken))
         cm_preparation_block(p, "'%.*s': %s", CM_STR_FMT(candidate->name), broken.text);
     if (dtype != CM_FLOAT && dtype != CM_DOUBLE && dtype != CM_FLOAT16)
-        cm_preparation_block(p, "'%.*s' is %s, which Gradient has no form for; freeze it",
+        cm_preparation_block(p, "'%.*s' is %s, which Gradient cannot differentiate by; freeze it",
                              CM_STR_FMT(candidate->name), cm_dtype_name(dtype));
 }
 
@@ -431,8 +431,9 @@ void cm_trainables_report(struct cm_preparation *p, struct cm_trainables *list)
 
         if (candidate->is_constant && !candidate->trained)
             continue;
-        const char *reason =
-            candidate->reason ? candidate->reason : "if nothing stood in the way of its gradient";
+        const char *reason = candidate->reason
+                                 ? candidate->reason
+                                 : "it would be trained, but the model has problems (listed)";
         p->report->choices[p->report->n_choices++] =
             (struct cm_prepare_choice){candidate->name, candidate->trained, cm_str(reason)};
         trained += candidate->trained;

@@ -368,7 +368,7 @@ enum cm_status cm_loss(struct cm_preparation *p, cm_value prediction, cm_value *
     const int axis = rule && rule->classes ? class_axis(p, type) : -1;
 
     if (axis < 0 && p->options->class_axis != 1)
-        cm_preparation_block(p, "%s has no classes: class_axis means nothing to it", name);
+        cm_preparation_block(p, "%s does not use classes: class_axis does not apply", name);
     const cm_value from = cm_bypass(p, prediction, axis);
     if (!rule && is_file(name))
         return foreign_loss(p, from, loss);

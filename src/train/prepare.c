@@ -78,7 +78,7 @@ static struct cm_str choose_output(struct cm_preparation *p)
     if (cm_str_starts(cm_str(o->loss), "output:")) {
         name = cm_str(o->loss + strlen("output:"));
         if (o->output)
-            cm_preparation_block(p, "output means nothing with the loss output:NAME");
+            cm_preparation_block(p, "'output' does not apply to the loss output:NAME");
     } else if (!o->output) {
         name = only_output(p);
         if (!name.data) {

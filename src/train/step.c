@@ -79,7 +79,7 @@ static enum cm_status check_keys(const struct step *s, const struct entry *e,
             continue;
         CM_TRY(cm_obstacles_fail(found, s->err));
         return cm_fail(s->err, CM_BAD_MODEL,
-                       "a binding names '%.*s', which is no initializer of the model",
+                       "a binding names '%.*s', which is not an initializer of the model",
                        CM_STR_FMT(bindings->items[i].key));
     }
     return CM_OK;
@@ -291,8 +291,8 @@ static enum cm_status find_float(const struct cm_graph *graph, struct cm_str nam
         return cm_fail(err, CM_BAD_ARGUMENT, "the model has no value '%.*s'", CM_STR_FMT(name));
     const struct cm_type *type = cm_value_get(graph->module, *out)->fact.type;
     if (type->kind != CM_KIND_TENSOR || cm_dtype_info(type->dtype)->kind != CM_CLASS_FLOAT)
-        return cm_fail(err, CM_BAD_ARGUMENT, "'%.*s' is no tensor of floats, it has no gradient",
-                       CM_STR_FMT(name));
+        return cm_fail(err, CM_BAD_ARGUMENT,
+                       "'%.*s' is not a tensor of floats, so it has no gradient", CM_STR_FMT(name));
     return CM_OK;
 }
 

@@ -259,8 +259,8 @@ static enum cm_status blame(struct cm_trainer *trainer, struct cm_program *progr
     for (size_t i = 0; in && i < trainer->inputs.count; i++)
         if (in[i] && !cm_tensor_is_finite(in[i]))
             return cm_fail(err, CM_DIVERGED,
-                           "'%.*s' is not finite, nor is what input '%.*s' is fed; the state is as "
-                           "before this step",
+                           "'%.*s' is not finite, and neither is the value of input '%.*s'; the "
+                           "state is as before this step",
                            CM_STR_FMT(name), CM_STR_FMT(trainer->inputs.items[i].name));
     /* Again with the same random numbers, looking at every result on the way. */
     cm_session_rewind(program->session);

@@ -193,8 +193,8 @@ static bool find_key(struct plan *p, size_t k, const char *field, struct cm_str 
     const int64_t owner = index ? p->trainer->variables[*index].entry : -1;
 
     if (!index)
-        cm_block(p->blockers, CM_BAD_MODEL, "training_info[%zu].%s: '%.*s' is no initializer", k,
-                 field, CM_STR_FMT(key));
+        cm_block(p->blockers, CM_BAD_MODEL, "training_info[%zu].%s: '%.*s' is not an initializer",
+                 k, field, CM_STR_FMT(key));
     else if (owner >= 0 && (size_t)owner != k)
         cm_block(p->blockers, CM_BAD_MODEL,
                  "training_info[%zu].%s: '%.*s' is an initializer of another entry", k, field,
@@ -237,8 +237,8 @@ static void bind_updates(struct plan *p, size_t k, struct cm_program *program,
                      CM_STR_FMT(key));
         if (!value.size || (!cm_map_find(&outputs, value) && !cm_map_find(&p->outputs, value))) {
             cm_block(p->blockers, CM_BAD_MODEL,
-                     "training_info[%zu].update_binding: '%.*s' is no output of the algorithm or "
-                     "of the inference graph",
+                     "training_info[%zu].update_binding: '%.*s' is not an output of the algorithm "
+                     "or of the inference graph",
                      k, CM_STR_FMT(value));
             continue;
         }
@@ -276,7 +276,7 @@ static void bind_initialization(struct plan *p, size_t k, struct cm_program *pro
                      CM_STR_FMT(key));
         if (!value.size || !cm_map_find(&outputs, value)) {
             cm_block(p->blockers, CM_BAD_MODEL,
-                     "training_info[%zu].initialization_binding: '%.*s' is no output of the "
+                     "training_info[%zu].initialization_binding: '%.*s' is not an output of the "
                      "initialization graph",
                      k, CM_STR_FMT(value));
             continue;

@@ -262,7 +262,7 @@ static void check_number(struct cm_preparation *p, const char *flag, double valu
     if (isnan(value))
         return;
     if (isnan(preset))
-        cm_preparation_block(p, "%s means nothing to %s", flag, optimizer);
+        cm_preparation_block(p, "%s does not apply to %s", flag, optimizer);
     else if (!(value >= 0 && value < below))
         cm_preparation_block(p, "%s is %g, must be at least 0%s", flag, value,
                              below == 1 ? " and below 1" : "");
@@ -276,15 +276,18 @@ static void check_schedule(struct cm_preparation *p)
         cm_preparation_block(p, "the schedule needs its number of steps, schedule_steps");
     if (o->schedule != CM_SCHEDULE_CONSTANT && o->schedule != CM_SCHEDULE_STEP &&
         o->schedule_steps > 0 && o->warmup >= o->schedule_steps)
-        cm_preparation_block(p, "%lld steps of warmup leave nothing of a schedule of %lld",
-                             (long long)o->warmup, (long long)o->schedule_steps);
+        cm_preparation_block(
+            p, "%lld steps of warmup are as long as the whole schedule of %lld steps or longer",
+            (long long)o->warmup, (long long)o->schedule_steps);
     if (o->warmup < 0)
-        cm_preparation_block(p, "%lld steps of warmup make no sense", (long long)o->warmup);
+        cm_preparation_block(p, "%lld steps of warmup: expected 0 or more", (long long)o->warmup);
     if (o->accumulate < 0)
-        cm_preparation_block(p, "gradients of %lld batches cannot be averaged",
+        cm_preparation_block(p, "gradients of %lld batches cannot be averaged: expected at least 1",
                              (long long)o->accumulate);
     if (!(o->clip_norm >= 0))
-        cm_preparation_block(p, "gradients cannot be clipped to a norm of %g", o->clip_norm);
+        cm_preparation_block(
+            p, "gradients cannot be clipped to a norm of %g: expected 0 (no clipping) or more",
+            o->clip_norm);
 }
 
 void cm_update_check(struct cm_preparation *p)

@@ -305,7 +305,7 @@ void test_save__wrong_options_are_refused(void)
 
     options.alignment = 48;
     CHECK_INT(cameo_model_save(model, "x.onnx", &options, NULL, &err), CAMEO_BAD_ARGUMENT);
-    CHECK_STRING(err.message, "alignment 48 is no power of two");
+    CHECK_STRING(err.message, "alignment 48 is not a power of two");
     CHECK_INT(cameo_model_save(model, "", NULL, NULL, &err), CAMEO_BAD_ARGUMENT);
     CHECK_INT(cameo_model_save(model, "x.onnx", NULL, &report, &err), CAMEO_BAD_ARGUMENT);
     CHECK_INT(cameo_model_save(model, "/nowhere/at/all.onnx", NULL, NULL, &err) != CAMEO_OK, 1);

@@ -457,7 +457,7 @@ void test_gradients__a_step_that_failed_has_drawn_no_random_numbers(void)
             CHECK(cameo_trainer_step(b, wrong, 2, NULL, &err) == CAMEO_DIVERGED);
             CHECK(strstr(err.message, "is not finite, first made by"));
             CHECK(cameo_trainer_step(b, broken, 2, NULL, &err) == CAMEO_DIVERGED);
-            CHECK(strstr(err.message, "is not finite, nor is what input 'x' is fed"));
+            CHECK(strstr(err.message, "is not finite, and neither is the value of input 'x'"));
             if (split) /* nor has a half that was not applied */
                 OK(cameo_trainer_compute(b, feeds, 2, NULL, &err));
             OK(cameo_trainer_step(b, feeds, 2, NULL, &err));

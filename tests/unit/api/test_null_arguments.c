@@ -240,7 +240,7 @@ ROW(cameo_batches_next,
     REFUSES("'feeds'", cameo_batches_next(t->batches, NULL, &rows_out, err));
     REFUSES("'rows'", cameo_batches_next(t->batches, &feeds_out, NULL, err));)
 ROW(cameo_batches_seek,
-    REFUSES("'batches'", cameo_batches_seek(NULL, (struct cameo_batches_position){0, 0}, err));)
+    REFUSES("'batches'", cameo_batches_seek(NULL, NULL, err));)
 ROW(cameo_trainer_run,
     REFUSES("'trainer'", cameo_trainer_run(NULL, t->batches, NULL, NULL, err));
     REFUSES("'batches'", cameo_trainer_run(t->trainer, NULL, NULL, NULL, err));)

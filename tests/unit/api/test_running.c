@@ -113,7 +113,7 @@ void test_session__wrong_inputs_are_one_sentence_and_the_session_lives_on(void)
         "input 'x': its memory has 15 bytes, its shape 2x2 needs 16",
         "input 'x': dimension 0 is -1",
         "input 'shift' is fed twice",
-        "input 'x': 99 is no element type",
+        "input 'x': 99 is not an element type",
     };
     struct cameo_model *model = load(line);
     struct cameo_session *session = open_session(model, NULL);
@@ -164,7 +164,8 @@ void test_session__says_what_is_missing_and_what_was_asked_wrongly(void)
     fetch.tensor = lend(CAMEO_FLOAT, 1, (const int64_t[]){3}, small,
                         sizeof small); /* as many bytes as it says, but not the output's shape */
     CHECK_INT(cameo_session_run(session, feeds, 2, &fetch, 1, NULL, &err), CAMEO_BAD_ARGUMENT);
-    CHECK(strstr(err.message, "output 'y' is float[N,2], other than the memory for it"));
+    CHECK(strstr(err.message,
+                 "output 'y' is float[N,2], the memory for it has another type or shape"));
     check_run(session);
     cameo_session_free(session);
     cameo_model_free(model);

@@ -294,7 +294,7 @@ void test_training__all_blockers_are_listed(void)
     OK(cameo_model_load_memory(model_text, strlen(model_text), &load_options, &model, &err));
     OK(cameo_model_training_blockers(model, NULL, &findings, &err));
     CHECK_INT(cameo_findings_count(findings), COUNT + 1);
-    CHECK(strstr(cameo_findings_at(findings, 0)->reason.data, "'nobody' is no initializer"));
+    CHECK(strstr(cameo_findings_at(findings, 0)->reason.data, "'nobody' is not an initializer"));
     CHECK(strstr(cameo_findings_at(findings, COUNT)->reason.data, "my.T299"));
     cameo_findings_free(findings);
     cameo_model_free(model);
@@ -320,7 +320,7 @@ static void checkpoint(struct cm_arena *arena)
     const char *folder = case_folder(arena);
     const char *path = case_path(arena, folder, "a.safetensors");
     const struct cameo_feed feeds[] = {feed("x", xs), feed("t", ts)};
-    const struct cameo_entry note = {{"who \"it\" was", 12}, {"me\n", 3}};
+    const struct cameo_note note = {sizeof note, {"who \"it\" was", 12}, {"me\n", 3}};
     struct cameo_model *model = load();
     struct cameo_trainer *first = open_trainer(model), *second = open_trainer(model);
     struct cameo_error err;
@@ -412,7 +412,8 @@ static void batches(struct cm_arena *arena)
     struct cameo_batches_options how = CAMEO_BATCHES_OPTIONS_INIT;
     struct cameo_model *model = load();
     struct cameo_trainer *trainer = open_trainer(model);
-    struct cameo_dataset_field field;
+    struct cameo_dataset_field field = CAMEO_DATASET_FIELD_INIT;
+    struct cameo_batches_position position = CAMEO_BATCHES_POSITION_INIT;
     struct cameo_dataset *dataset;
     struct cameo_batches *all;
     const struct cameo_feed *feeds;
@@ -440,8 +441,9 @@ static void batches(struct cm_arena *arena)
     OK(cameo_batches_next(all, &feeds, &rows, &err));
     OK(cameo_trainer_step(trainer, feeds, 2, NULL, &err));
     CHECK(weight(trainer) == 2);
-    CHECK_INT(cameo_batches_tell(all).epoch, 1);
-    CHECK_INT(cameo_batches_tell(all).sample, 2);
+    cameo_batches_tell(all, &position);
+    CHECK_INT(position.epoch, 1);
+    CHECK_INT(position.sample, 2);
     cameo_batches_free(all);
     how.target = "nobody";
     CHECK(cameo_batches_new(dataset, trainer, &how, &all, &err) == CAMEO_BAD_ARGUMENT);
@@ -461,7 +463,7 @@ static void run_folder(struct cm_arena *arena)
     const char *folder = case_folder(arena), *data = case_path(arena, folder, "data.csv");
     const char *checkpoints = case_path(arena, folder, "checkpoints");
     struct cameo_loop_options options = CAMEO_LOOP_OPTIONS_INIT;
-    struct cameo_entry condition = {{"rate", 4}, {"0.1", 3}};
+    struct cameo_note condition = {sizeof condition, {"rate", 4}, {"0.1", 3}};
     struct cameo_loop_result result = CAMEO_LOOP_RESULT_INIT;
     struct cameo_dataset *dataset;
     struct cameo_batches *all;

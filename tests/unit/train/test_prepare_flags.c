@@ -539,7 +539,7 @@ static void refusals(struct cm_arena *arena)
     options.schedule = CM_SCHEDULE_COSINE;
     options.train = "(";
     CHECK_FAILS(cm_prepare(arena, train_model(arena, line), &options, &report, &err),
-                CM_BAD_ARGUMENT, &err, "4 things stand in the way");
+                CM_BAD_ARGUMENT, &err, "4 problems: ");
     CHECK_INT(report.n_blockers, 4);
     options = with("best", "fast", 1);
     CHECK_FAILS(cm_prepare(arena, train_model(arena, line), &options, &report, &err),
@@ -558,7 +558,7 @@ static void refusals(struct cm_arena *arena)
     options = with("mse", "sgd", 1);
     options.class_axis = 2;
     CHECK_FAILS(cm_prepare(arena, train_model(arena, line), &options, &report, &err),
-                CM_UNSUPPORTED, &err, "mse has no classes: class_axis means nothing to it");
+                CM_UNSUPPORTED, &err, "mse does not use classes: class_axis does not apply");
     options = with("mse", "sgd", 1);
     CHECK_FAILS(cm_prepare(arena,
                            train_model(arena, "<ir_version: 8, opset_import: [\"\" : 17]>\n"

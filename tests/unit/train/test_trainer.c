@@ -348,8 +348,8 @@ static void blockers(struct cm_arena *arena)
              "update_binding: [\"a\": \"n\"] }\n";
 
     CHECK_FAILS(train_try(arena, model, &err), CM_BAD_MODEL, &err, "5 blockers");
-    CHECK(strstr(err.text, "'nobody' is no initializer"));
-    CHECK(strstr(err.text, "'nothing' is no output"));
+    CHECK(strstr(err.text, "'nobody' is not an initializer"));
+    CHECK(strstr(err.text, "'nothing' is not an output"));
     CHECK(strstr(err.text, "'wide' is float[3], but 'a' is float[2]"));
     CHECK(strstr(err.text, "'a' is assigned twice"));
     CHECK(strstr(err.text, "Mystery"));
