@@ -239,7 +239,7 @@ enum cm_status cm_guard_charge(struct cm_guard *guard, size_t size, struct cm_er
 {
     if (!within_limit(guard, size))
         return cm_fail(err, CM_LIMIT,
-                       "%zu bytes more than the %zu it holds pass the memory limit of %zu", size,
+                       "%zu bytes beside the %zu in use would exceed the memory limit of %zu", size,
                        guard->held, guard->limit);
     guard->held += size;
     return CM_OK;

@@ -169,7 +169,7 @@ static void load_source(struct cm_element_builder *b, int v)
     if (source->period) {
         value->place = CM_IN_PERIODS;
         value->at = b->period_bytes;
-        b->period_bytes += (size_t)(source->period + CM_ELEMENT_BLOCK) * cm_dtype_size(value->type);
+        b->period_bytes += cm_period_bytes(source->period, value->type);
     }
     if (source->period || (!source->gather && !value->narrow))
         return;

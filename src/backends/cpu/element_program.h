@@ -17,6 +17,14 @@ enum {
     CM_PERIOD_BYTES = 1 << 15,  /* of all elements that repeat */
 };
 
+/* Bytes that elements which repeat take, with as many more as a block needs: multiples of the
+ * alignment of any element. */
+static inline size_t cm_period_bytes(int64_t period, enum cm_dtype type)
+{
+    const size_t bytes = (size_t)(period + CM_ELEMENT_BLOCK) * cm_dtype_size(type);
+    return (bytes + 63) / 64 * 64;
+}
+
 /* How often something is computed: what comes from elements that repeat is known for longer. */
 enum cm_element_level { CM_ONCE, CM_EACH_RUN, CM_EACH_BLOCK };
 

@@ -180,8 +180,7 @@ static bool find_periods(struct cm_element_builder *b, const struct cm_shape *co
         const int64_t period = period_of(b, s, shapes[s]);
         if (!period)
             return false;
-        bytes += (size_t)(period + CM_ELEMENT_BLOCK) *
-                 cm_dtype_size(b->values[b->sources[s].value].type);
+        bytes += cm_period_bytes(period, b->values[b->sources[s].value].type);
     }
     if (bytes > CM_PERIOD_BYTES)
         return false;

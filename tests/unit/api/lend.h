@@ -9,8 +9,8 @@
 static inline struct cameo_tensor *lend(enum cameo_dtype dtype, int rank, const int64_t *dims,
                                         const void *data, size_t bytes)
 {
-    static struct cameo_tensor tensors[512];
-    static size_t used;
+    static _Thread_local struct cameo_tensor tensors[512];
+    static _Thread_local size_t used;
     struct cameo_tensor *tensor = &tensors[used++ % 512];
 
     *tensor = cameo_tensor_of(dtype, rank, dims, data, bytes);

@@ -12,8 +12,8 @@ struct kernel_case {
     double tolerance;    /* by the largest number of each result */
     double shift;        /* added to the numbers of input 0 */
     float odd;           /* unless 0: in place of a few numbers of input 0 */
-    bool passes;         /* the graph goes through the passes of a session first */
     bool any_bits;       /* kernels of others may give other bits with another number of threads */
+    bool passes;         /* the graph goes through the passes of a session first */
 };
 
 /* Results agree, and are the same bits for any number of threads. */

@@ -27,8 +27,8 @@ static void plain_shapes(struct cm_arena *arena)
             shapes[i][0], shapes[i][0], shapes[i][1]);
         for (int far = 0; far < 2; far++) { /* a mean that is large beside the deviation */
             const struct kernel_case both[] = {
-                {forward.data, "cpu", far ? 2e-5 : 2e-6, far ? 50 : 0, 0, false},
-                {backward.data, "cpu", far ? 2e-5 : 2e-6, far ? 50 : 0, 0, false}};
+                {forward.data, "cpu", far ? 2e-5 : 2e-6, far ? 50 : 0, 0, false, false},
+                {backward.data, "cpu", far ? 2e-5 : 2e-6, far ? 50 : 0, 0, false, false}};
             check_kernels(arena, &both[0]);
             check_kernels(arena, &both[1]);
         }
@@ -49,12 +49,12 @@ static void odd_numbers(struct cm_arena *arena)
             &(struct kernel_case){
                 "g (float[2,5,3,3] x, float[5] s, float[5] b, float[5] m, float[5] v) => (y, nm, "
                 "nv) { y, nm, nv = BatchNormalization<training_mode = 1>(x, s, b, m, v) }",
-                "cpu", 2e-6, 0, odd[i], false});
+                "cpu", 2e-6, 0, odd[i], false, false});
         check_kernels(arena,
                       &(struct kernel_case){
                           "g (float[2,5,3,3] x, float[2,5,3,3] dy, float[5] s) => (dx, ds, db) "
                           "{ dx, ds, db = ai.cameo.BatchNormalizationGrad(dy, x, s) }",
-                          "cpu", 2e-6, 0, odd[i], false});
+                          "cpu", 2e-6, 0, odd[i], false, false});
     }
 }
 
@@ -77,16 +77,16 @@ static void layouts(struct cm_arena *arena)
             "float[%d] v, float[8,%d,3,3] u) => (z, nm, nv) { t = Conv(x, w) y, nm, nv = "
             "BatchNormalization<training_mode = 1>(t, s, b, m, v) z = Conv(y, u) }",
             c, c, c, c, c, c);
-        check_kernels(arena,
-                      &(struct kernel_case){forward.data, "onednn, cpu, onednn", 1e-5, 0, 0, true});
+        check_kernels(arena, &(struct kernel_case){forward.data, "onednn, cpu, onednn", 1e-5, 0, 0,
+                                                   true, false});
         const struct cm_str backward = cm_arena_printf(
             arena,
             "g (float[2,16,9,7] x, float[%d,16,1,1] w, float[%d] s, float[%d,16,1,1] u) => (dx, "
             "ds, db) { t = Conv(x, w) dy = Conv(x, u) "
             "dx, ds, db = ai.cameo.BatchNormalizationGrad(dy, t, s) }",
             c, c, c);
-        check_kernels(
-            arena, &(struct kernel_case){backward.data, "onednn, onednn, cpu", 1e-5, 0, 0, true});
+        check_kernels(arena, &(struct kernel_case){backward.data, "onednn, onednn, cpu", 1e-5, 0, 0,
+                                                   true, false});
     }
 }
 
@@ -100,7 +100,7 @@ static void declined(struct cm_arena *arena)
     check_kernels(arena, &(struct kernel_case){
                              "g (float[2,0,3] x, float[0] s, float[0] b, float[0] m, float[0] v) "
                              "=> (y) { y = BatchNormalization<training_mode = 1>(x, s, b, m, v) }",
-                             "reference", 0, 0, 0, false});
+                             "reference", 0, 0, 0, false, false});
 }
 
 void test_norm_batch__empty_tensors_go_to_the_reference(void)

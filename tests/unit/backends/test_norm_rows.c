@@ -16,8 +16,8 @@ static const struct {
 
 static void agree(struct cm_arena *arena, const char *graph, bool far, float odd)
 {
-    check_kernels(arena,
-                  &(struct kernel_case){graph, "cpu", far ? 2e-5 : 2e-6, far ? 50 : 0, odd, false});
+    check_kernels(arena, &(struct kernel_case){graph, "cpu", far ? 2e-5 : 2e-6, far ? 50 : 0, odd,
+                                               false, false});
 }
 
 static void layers(struct cm_arena *arena)
@@ -147,7 +147,7 @@ static void declined(struct cm_arena *arena)
         "g (float[3,4] x) => (y) { y = LpNormalization<p = 1>(x) }",
         "g (float[3,4] x) => (y) { y = LpNormalization<axis = 0>(x) }"};
     for (size_t i = 0; i < CM_COUNT(graphs); i++)
-        check_kernels(arena, &(struct kernel_case){graphs[i], "reference", 0, 0, 0, false});
+        check_kernels(arena, &(struct kernel_case){graphs[i], "reference", 0, 0, 0, false, false});
 }
 
 void test_norm_rows__other_scales_go_to_the_reference(void)

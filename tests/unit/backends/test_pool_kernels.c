@@ -31,7 +31,7 @@ static const struct pooling poolings[] = {
 
 static void agree(struct cm_arena *arena, const char *graph, double tolerance, float odd)
 {
-    check_kernels(arena, &(struct kernel_case){graph, "cpu", tolerance, 0, odd, false});
+    check_kernels(arena, &(struct kernel_case){graph, "cpu", tolerance, 0, odd, false, false});
 }
 
 static void max_pools(struct cm_arena *arena)
@@ -69,7 +69,7 @@ static void ties(struct cm_arena *arena)
 {
     static const char graph[] = "g (float[2,2,6,9] x) => (y, i) "
                                 "{ r = Round(x) y, i = MaxPool<kernel_shape = [3, 3]>(r) }";
-    check_kernels(arena, &(struct kernel_case){graph, "cpu", 0, 0, 0, false});
+    check_kernels(arena, &(struct kernel_case){graph, "cpu", 0, 0, 0, false, false});
 }
 
 void test_pool_kernels__the_first_of_equal_maxima(void)
@@ -128,17 +128,18 @@ static void layouts(struct cm_arena *arena)
                 "g (float[2,16,9,7] x, float[%d,16,1,1] w, float[2,16,5,4] s) => (dx) "
                 "{ t = Conv(x, w) dy = Conv(s, w) dx = ai.cameo.%s(dy, t) }",
                 c, gradients[k]);
-            check_kernels(arena,
-                          &(struct kernel_case){mixed.data, "onednn, cpu", 1e-5, 0, 0, true});
             check_kernels(
-                arena, &(struct kernel_case){both.data, "onednn, onednn, cpu", 1e-5, 0, 0, true});
+                arena, &(struct kernel_case){mixed.data, "onednn, cpu", 1e-5, 0, 0, true, false});
+            check_kernels(arena, &(struct kernel_case){both.data, "onednn, onednn, cpu", 1e-5, 0, 0,
+                                                       true, false});
         }
         const struct cm_str global =
             cm_arena_printf(arena,
                             "g (float[2,16,9,7] x, float[%d,16,1,1] w, float[2,%d,1,1] dy) => "
                             "(dx) { t = Conv(x, w) dx = ai.cameo.GlobalAveragePoolGrad(dy, t) }",
                             c, c);
-        check_kernels(arena, &(struct kernel_case){global.data, "onednn, cpu", 1e-5, 0, 0, true});
+        check_kernels(arena,
+                      &(struct kernel_case){global.data, "onednn, cpu", 1e-5, 0, 0, true, false});
     }
 }
 

@@ -6,7 +6,7 @@
 
 static void agree(struct cm_arena *arena, const char *graph, double shift, float odd)
 {
-    check_kernels(arena, &(struct kernel_case){graph, "cpu", 2e-6, shift, odd, false});
+    check_kernels(arena, &(struct kernel_case){graph, "cpu", 2e-6, shift, odd, false, false});
 }
 
 static const char *const shapes[] = {"1,1",  "3,2",    "2,3,16", "5,17",      "4,31",
@@ -103,7 +103,7 @@ static void declined(struct cm_arena *arena)
                                          "g (float[0,4] x) => (y) { y = LogSoftmax(x) }",
                                          "g (float x) => (y) { y = Softmax(x) }"};
     for (size_t i = 0; i < CM_COUNT(graphs); i++)
-        check_kernels(arena, &(struct kernel_case){graphs[i], "reference", 0, 0, 0, false});
+        check_kernels(arena, &(struct kernel_case){graphs[i], "reference", 0, 0, 0, false, false});
 }
 
 void test_softmax_rows__other_axes_go_to_the_reference(void)

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "exec_case.h"
 
+#include "backends/onednn/dnnl.h"
 #include "base/machine.h"
 #include "base/memory.h"
 #include "exec/program.h"
@@ -165,7 +166,7 @@ static void same_bits(struct cm_arena *arena)
             for (size_t shift = 1; shift < 4; shift++) {
                 size_t copied;
                 compare(arena, c, backends[b], shift, &copied);
-                if (!backends[b] && !cases[c].copied && copied)
+                if (!backends[b] && !cases[c].copied && copied && cm_dnnl_found().version[0])
                     fail_msg("case %zu: %zu bytes were copied to be aligned", c, copied);
                 if (cases[c].copied || (c == 0 && b == REFERENCE))
                     if (copied != 64 * 48 * sizeof(float))

@@ -62,7 +62,8 @@ bool element_is_common(enum cm_dtype type)
 
 const struct cm_schema_param *element_param(const struct cm_schema *schema, size_t i)
 {
-    return &schema->inputs[i < schema->input_count ? i : schema->input_count - 1];
+    const size_t last = (size_t)schema->input_count - 1;
+    return &schema->inputs[i < last ? i : last];
 }
 
 uint64_t element_types(const struct cm_schema *schema, size_t i)

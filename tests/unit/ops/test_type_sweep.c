@@ -56,7 +56,7 @@ static enum cm_status run(struct cm_arena *arena, const struct trial *trial,
     for (int i = 0; i < shape->rank; i++)
         dims[i] = CM_DIM(shape->dims[i]);
     for (size_t i = 0; i < n_in; i++) {
-        const size_t p = i < schema->input_count ? i : schema->input_count - 1;
+        const size_t last = (size_t)schema->input_count - 1, p = i < last ? i : last;
         const enum cm_dtype type = type_of(trial, &schema->inputs[p]);
         struct cm_datum *datum = CM_NEW(arena, struct cm_datum);
         if (type == CM_UNDEFINED)
