@@ -18,7 +18,7 @@ function(cameo_optimize pattern)
   list(FILTER files INCLUDE REGEX ${pattern})
   set_property(SOURCE ${files} APPEND PROPERTY COMPILE_OPTIONS "$<$<CONFIG:Release>:${ARGN}>")
 endfunction()
-cameo_optimize("/src/(api|check|train)/" -Os)
+cameo_optimize("/src/(api|check|train)/|/rewrite/(expand_|splice)" -Os)
 cameo_optimize("/src/ops/" ${OPERATORS})
 # Builders of graphs, and operators that are not about numbers.
 cameo_optimize("/src/(infer|autodiff|codec|schema)/|/ops/(control|text|sequence|training)/|/ops/.*_body\\.c$" -Os)
