@@ -69,7 +69,7 @@
         }                                                                                          \
     }
 #define START(name, TAG, total, first)                                                             \
-    static void name##_start_##TAG(int64_t count, void *totals)                                    \
+    static CM_BUILT_##TAG void name##_start_##TAG(int64_t count, void *totals)                     \
     {                                                                                              \
         total *ts = totals;                                                                        \
         for (int64_t i = 0; i < count; i++)                                                        \
@@ -77,8 +77,8 @@
     }
 #define FOLD_LOOPS(name, TAG, ctype, total, first, step, join)                                     \
     START(name, TAG, total, first)                                                                 \
-    static void name##_across_##TAG(int64_t count, int64_t rows, int64_t stride, const void *from, \
-                                    void *totals)                                                  \
+    static CM_BUILT_##TAG void name##_across_##TAG(int64_t count, int64_t rows, int64_t stride,    \
+                                                   const void *from, void *totals)                 \
     {                                                                                              \
         const ctype *xs = from;                                                                    \
         total *ts = totals;                                                                        \
@@ -90,7 +90,7 @@
             }                                                                                      \
         }                                                                                          \
     }                                                                                              \
-    static void name##_along_##TAG(int64_t count, const void *from, void *totals)                  \
+    static CM_BUILT_##TAG void name##_along_##TAG(int64_t count, const void *from, void *totals)   \
     {                                                                                              \
         const ctype *xs = from;                                                                    \
         total *ts = totals, four[4] = {(first), (first), (first), (first)};                        \
@@ -137,7 +137,8 @@
     }
 /* In `done` t is the total and n the number of terms. */
 #define FINISH(name, TAG, ctype, total, done)                                                      \
-    static void name##_finish_##TAG(int64_t count, const void *totals, int64_t n, void *to)        \
+    static CM_BUILT_##TAG void name##_finish_##TAG(int64_t count, const void *totals, int64_t n,   \
+                                                   void *to)                                       \
     {                                                                                              \
         typedef ctype T;                                                                           \
         typedef total A;                                                                           \
@@ -296,7 +297,8 @@ static void log_sum_exp_join(int64_t count, const void *more, void *totals)
 }
 
 #define LOG_SUM_EXP_ROW(TAG, ctype, name, extra)                                                   \
-    static void name##_finish_##TAG(int64_t count, const void *totals, int64_t terms, void *to)    \
+    static CM_BUILT_##TAG void name##_finish_##TAG(int64_t count, const void *totals,              \
+                                                   int64_t terms, void *to)                        \
     {                                                                                              \
         const struct exponentials *ts = totals;                                                    \
         ctype *ys = to;                                                                            \
