@@ -260,6 +260,7 @@ ROW(cameo_model_gradient,
 ROW(cameo_model_optimize,
     REFUSES("'model'", cameo_model_optimize(NULL, NULL, &model_out, NULL, err));
     REFUSES("'out'", cameo_model_optimize(t->model, NULL, NULL, NULL, err));)
+ROW(cameo_model_convert, REFUSES("'model'", cameo_model_convert(NULL, NULL, NULL, err));)
 ROW(cameo_model_gradcheck,
     REFUSES("'model'", cameo_model_gradcheck(NULL, NULL, NULL, 0, no_row, NULL, err));
     REFUSES("'feeds'", cameo_model_gradcheck(t->model, NULL, NULL, 1, no_row, NULL, err));
@@ -335,6 +336,7 @@ static const struct row rows[] = {
     LISTED(cameo_model_gradient),
     LISTED(cameo_operator_gradient),
     LISTED(cameo_model_optimize),
+    LISTED(cameo_model_convert),
     LISTED(cameo_model_gradcheck),
     LISTED(cameo_session_make_inputs),
 };
