@@ -2022,6 +2022,61 @@ CAMEO_API enum cameo_status cameo_model_expand(const struct cameo_model *model,
                                                const struct cameo_expansion **report,
                                                struct cameo_error *err);
 
+/* ---- converting between opset versions ----
+ *
+ * The same model under newer or older versions of its operator sets: nodes that mean the same there
+ * stay as they are, others become that version's form, names kept. docs/converting.md has more. */
+
+struct cameo_target_opset {
+    size_t struct_size;
+    const char *domain; /* "" is ai.onnx */
+    int64_t version;
+};
+
+#define CAMEO_TARGET_OPSET_INIT                                                                    \
+    {                                                                                              \
+        sizeof(struct cameo_target_opset), "", 0                                                   \
+    }
+
+struct cameo_convert_options {
+    size_t struct_size;
+    const struct cameo_target_opset *opsets; /* domains that are not listed stay; NULL: every domain
+                                                that ONNX defines goes to its newest version */
+    size_t opset_count;
+};
+
+#define CAMEO_CONVERT_OPTIONS_INIT                                                                 \
+    {                                                                                              \
+        sizeof(struct cameo_convert_options), 0, 0                                                 \
+    }
+
+/* Nodes of one operator that were written in another version of it. */
+struct cameo_version_change {
+    struct cameo_text domain, op;
+    int64_t from, to;     /* versions of the operator; to 0: it has none that old */
+    size_t nodes;         /* of the file */
+    struct cameo_text how; /* "axes are an input"; may be empty */
+};
+
+struct cameo_conversion {
+    const struct cameo_version_change *const *changes;
+    size_t change_count;
+    size_t nodes_changed, nodes_kept;  /* those that mean the same keep their bytes */
+    const struct cameo_text *notes;    /* sentences: what else of the model was raised or lowered */
+    size_t note_count;
+    const struct cameo_text *blockers; /* sentences: all that the versions cannot express */
+    size_t blocker_count;
+};
+
+/* Converts the inference graph, training info, functions and sub-graphs, and sets opset imports and
+ * IR version. Where a node has no form in the version asked for, or the model is broken, nothing
+ * is changed, and the report has every reason. *report, if report is not NULL, lives as long as the
+ * model. options may be NULL. */
+CAMEO_API enum cameo_status cameo_model_convert(struct cameo_model *model,
+                                                const struct cameo_convert_options *options,
+                                                const struct cameo_conversion **report,
+                                                struct cameo_error *err);
+
 /* Gradients against differences of values, in double precision: one row for each initializer and
  * input of floats. */
 struct cameo_gradcheck {

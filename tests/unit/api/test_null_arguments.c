@@ -276,6 +276,7 @@ ROW(cameo_model_rename,
 ROW(cameo_model_set_shapes,
     REFUSES("'model'", cameo_model_set_shapes(NULL, NULL, 0, NULL, err));
     REFUSES("'shapes'", cameo_model_set_shapes(t->model, NULL, 1, NULL, err));)
+ROW(cameo_model_convert, REFUSES("'model'", cameo_model_convert(NULL, NULL, NULL, err));)
 ROW(cameo_model_gradcheck,
     REFUSES("'model'", cameo_model_gradcheck(NULL, NULL, NULL, 0, no_row, NULL, err));
     REFUSES("'feeds'", cameo_model_gradcheck(t->model, NULL, NULL, 1, no_row, NULL, err));
@@ -356,6 +357,7 @@ static const struct row rows[] = {
     LISTED(cameo_model_merge),
     LISTED(cameo_model_rename),
     LISTED(cameo_model_set_shapes),
+    LISTED(cameo_model_convert),
     LISTED(cameo_model_gradcheck),
     LISTED(cameo_session_make_inputs),
 };
