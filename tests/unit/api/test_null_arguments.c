@@ -244,6 +244,14 @@ ROW(cameo_batches_seek,
 ROW(cameo_trainer_run,
     REFUSES("'trainer'", cameo_trainer_run(NULL, t->batches, NULL, NULL, err));
     REFUSES("'batches'", cameo_trainer_run(t->trainer, NULL, NULL, NULL, err));)
+ROW(cameo_model_evaluate, struct cameo_evaluation *evaluation_out;
+    REFUSES("'model'", cameo_model_evaluate(NULL, t->dataset, NULL, &evaluation_out, err));
+    REFUSES("'dataset'", cameo_model_evaluate(t->model, NULL, NULL, &evaluation_out, err));
+    REFUSES("'out'", cameo_model_evaluate(t->model, t->dataset, NULL, NULL, err));)
+ROW(cameo_model_predict,
+    REFUSES("'model'", cameo_model_predict(NULL, t->dataset, "x", NULL, NULL, err));
+    REFUSES("'dataset'", cameo_model_predict(t->model, NULL, "x", NULL, NULL, err));
+    REFUSES("'path'", cameo_model_predict(t->model, t->dataset, NULL, NULL, NULL, err));)
 ROW(cameo_model_prepare, REFUSES("'model'", cameo_model_prepare(NULL, NULL, NULL, err));)
 ROW(cameo_model_strip, REFUSES("'model'", cameo_model_strip(NULL, err));)
 ROW(cameo_model_step,
@@ -329,6 +337,8 @@ static const struct row rows[] = {
     LISTED(cameo_batches_next),
     LISTED(cameo_batches_seek),
     LISTED(cameo_trainer_run),
+    LISTED(cameo_model_evaluate),
+    LISTED(cameo_model_predict),
     LISTED(cameo_model_prepare),
     LISTED(cameo_model_strip),
     LISTED(cameo_model_step),
