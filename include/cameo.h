@@ -1916,6 +1916,57 @@ CAMEO_API enum cameo_status cameo_operator_gradient(const char *domain, const ch
                                                     int64_t opset, cameo_write_fn *write, void *to,
                                                     struct cameo_error *err);
 
+/* ---- training info, piece by piece ----
+ *
+ * What cameo_model_prepare makes of a loss and an optimizer can be made by hand: entries of
+ * training_info, each with an initialization graph, an algorithm graph and their bindings. They are
+ * read with cameo_model_training and cameo_model_graph. Changes go into the model at hand and show
+ * in what describes it; a session or trainer of it must be made anew. Whatever is not changed is
+ * saved byte for byte. kind is CAMEO_GRAPH_INITIALIZATION or CAMEO_GRAPH_ALGORITHM everywhere. */
+
+/* Adds an entry without graphs and bindings at the end; *entry, if entry is not NULL, receives its
+ * number. An IR version below 7 is raised to 7, which the log is told. */
+CAMEO_API enum cameo_status cameo_model_add_training(struct cameo_model *model, size_t *entry,
+                                                     struct cameo_error *err);
+/* Takes an entry away; later ones move up. With the last one goes the import of
+ * ai.onnx.preview.training, where nothing else uses it, as with cameo_model_strip. */
+CAMEO_API enum cameo_status cameo_model_remove_training(struct cameo_model *model, size_t entry,
+                                                        struct cameo_error *err);
+/* Gives an entry this graph, in ONNX's text form, in place of what it has; NULL: none. Operators of
+ * ai.onnx.preview.training are imported by themselves. */
+CAMEO_API enum cameo_status cameo_model_set_training_graph(struct cameo_model *model, size_t entry,
+                                                           enum cameo_graph_kind kind,
+                                                           const char *text,
+                                                           struct cameo_error *err);
+/* The same with a copy of the main graph of another model. */
+CAMEO_API enum cameo_status cameo_model_copy_training_graph(struct cameo_model *model, size_t entry,
+                                                            enum cameo_graph_kind kind,
+                                                            const struct cameo_model *from,
+                                                            struct cameo_error *err);
+/* The graph in ONNX's text form; CAMEO_NOT_FOUND: there is none. */
+CAMEO_API enum cameo_status cameo_model_write_training_graph(const struct cameo_model *model,
+                                                             size_t entry,
+                                                             enum cameo_graph_kind kind,
+                                                             cameo_write_fn *write, void *to,
+                                                             struct cameo_error *err);
+/* All bindings of a graph, in place of those there are: key is the variable, value the output that
+ * it is given. */
+CAMEO_API enum cameo_status
+cameo_model_set_training_bindings(struct cameo_model *model, size_t entry,
+                                  enum cameo_graph_kind kind, const struct cameo_note *bindings,
+                                  size_t count, struct cameo_error *err);
+/* One of them: added or changed; value NULL: taken away. */
+CAMEO_API enum cameo_status cameo_model_bind_training(struct cameo_model *model, size_t entry,
+                                                      enum cameo_graph_kind kind,
+                                                      const char *variable, const char *value,
+                                                      struct cameo_error *err);
+/* What cameo_model_check finds in this entry. */
+CAMEO_API enum cameo_status cameo_model_check_training(const struct cameo_model *model,
+                                                       size_t entry,
+                                                       const struct cameo_check_options *options,
+                                                       struct cameo_findings **out,
+                                                       struct cameo_error *err);
+
 /* ---- optimizing ---- */
 
 /* A pass: a step of the way from a model to what runs. Sessions and trainers take all of them. */

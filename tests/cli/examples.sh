@@ -41,3 +41,4 @@ try walk_graph
 try walk_graph functions.onnx none
 try walk_graph linear.onnx W
 try share_memory
+try training_info
