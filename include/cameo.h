@@ -1806,6 +1806,128 @@ CAMEO_API enum cameo_status cameo_trainer_run(struct cameo_trainer *trainer,
                                               struct cameo_loop_result *result,
                                               struct cameo_error *err);
 
+/* ---- evaluating and predicting ----
+ *
+ * A data set goes through a model batch by batch: how good its predictions are, or the predictions
+ * themselves. What this holds does not grow with the number of samples. */
+
+/* After each batch; false ends it with CAMEO_CANCELLED. */
+typedef bool cameo_rows_fn(void *arg, int64_t done, int64_t samples);
+
+struct cameo_stream_options {
+    size_t struct_size;
+    /* 0: what the model fixes, else 32. Where the model fixes it, rows from the beginning fill up
+     * the last batch, and their results are not used. */
+    int64_t batch_size;
+    bool raw_bytes;                              /* as for batches */
+    const struct cameo_session_options *session; /* or NULL */
+    struct cameo_cancel *cancel;                 /* or NULL */
+    cameo_rows_fn *progress;                     /* or NULL */
+    void *progress_arg;
+};
+
+#define CAMEO_STREAM_OPTIONS_INIT                                                                  \
+    {                                                                                              \
+        sizeof(struct cameo_stream_options), 0, false, 0, 0, 0, 0                                  \
+    }
+
+struct cameo_evaluate_options {
+    size_t struct_size;
+    /* Parted by commas: loss, accuracy, top-5 (any number), confusion, precision, recall, f1 (these
+     * three also as f1-macro, f1-micro, f1-weighted), auc, auc-weighted, mae, mse, rmse, r2. NULL:
+     * those that fit. docs/evaluating.md defines them. */
+    const char *metrics;
+    /* cross-entropy, nll, mse, l1, huber, bce, bce-logits; a model file with inputs prediction and
+     * target and a scalar output; output:NAME for one that the model computes. NULL: that of the
+     * training which the model carries, if any. */
+    const char *loss;
+    const char *output;     /* which output is judged; NULL: the only one, or labels and scores */
+    const char *target;     /* the array of the data set that holds the truth; NULL: the one left */
+    int64_t class_axis;     /* of scores */
+    int64_t ignored;        /* targets that do not count */
+    const int64_t *classes; /* labels, by column of the scores; NULL: 0, 1, .. */
+    size_t class_count;
+    const struct cameo_stream_options *stream; /* or NULL */
+};
+
+#define CAMEO_EVALUATE_OPTIONS_INIT                                                                \
+    {                                                                                              \
+        sizeof(struct cameo_evaluate_options), 0, 0, 0, 0, 1, -100, 0, 0, 0                        \
+    }
+
+struct cameo_evaluation;
+
+/* Judges the predictions of a model against a data set. options may be NULL. *out is the caller's
+ * to free and lives independently of both. */
+CAMEO_API enum cameo_status cameo_model_evaluate(struct cameo_model *model,
+                                                 struct cameo_dataset *dataset,
+                                                 const struct cameo_evaluate_options *options,
+                                                 struct cameo_evaluation **out,
+                                                 struct cameo_error *err);
+CAMEO_API void cameo_evaluation_free(struct cameo_evaluation *evaluation); /* NULL is fine */
+CAMEO_API int64_t cameo_evaluation_samples(const struct cameo_evaluation *evaluation);
+
+struct cameo_metric {
+    const char *name;    /* "accuracy", "top-5" */
+    const char *average; /* over classes: "macro", "micro", "weighted", "class 1"; "": none */
+    double value;        /* NaN: it is not defined for this data */
+    double bound;        /* by how much it may be wrong; 0: it is exact */
+};
+/* NULL past the end. */
+CAMEO_API const struct cameo_metric *
+cameo_evaluation_metric(const struct cameo_evaluation *evaluation, size_t index);
+
+/* A class that occurs in targets or predictions, in the order of labels. */
+struct cameo_class_count {
+    int64_t label;
+    uint64_t actual, predicted, correct;
+};
+CAMEO_API const struct cameo_class_count *
+cameo_evaluation_class(const struct cameo_evaluation *evaluation, size_t index);
+/* The confusion matrix, by numbers of classes: how often the one was taken for the other; -1 where
+ * it was not asked for. */
+CAMEO_API int64_t cameo_evaluation_confused(const struct cameo_evaluation *evaluation,
+                                            size_t actual, size_t predicted);
+/* Sentences on what was judged and how. NULL past the end. */
+CAMEO_API const char *cameo_evaluation_note(const struct cameo_evaluation *evaluation,
+                                            size_t index);
+
+struct cameo_predict_options {
+    size_t struct_size;
+    const char *outputs;                       /* names, parted by commas; NULL: all */
+    const struct cameo_stream_options *stream; /* or NULL */
+};
+
+#define CAMEO_PREDICT_OPTIONS_INIT                                                                 \
+    {                                                                                              \
+        sizeof(struct cameo_predict_options), 0, 0                                                 \
+    }
+
+struct cameo_prediction {
+    size_t struct_size;
+    int64_t samples;
+    size_t output_count; /* written */
+    char note[256];      /* a sentence on how the data was fed; or "" */
+};
+
+#define CAMEO_PREDICTION_INIT                                                                      \
+    {                                                                                              \
+        sizeof(struct cameo_prediction), 0, 0,                                                     \
+        {                                                                                          \
+            0                                                                                      \
+        }                                                                                          \
+    }
+
+/* Writes what the model predicts for a data set to .npz, .npy, .safetensors (arrays named after
+ * outputs) or .csv (a column for each number), whole or not at all. Every output must have a row
+ * for each sample; scores that come as a sequence of maps become a matrix. options and report may
+ * be NULL. */
+CAMEO_API enum cameo_status cameo_model_predict(const struct cameo_model *model,
+                                                struct cameo_dataset *dataset, const char *path,
+                                                const struct cameo_predict_options *options,
+                                                struct cameo_prediction *report,
+                                                struct cameo_error *err);
+
 /* ---- making models trainable ----
  *
  * An inference model plus the name of a loss and of an optimizer becomes a model that carries its
@@ -1903,6 +2025,57 @@ CAMEO_API enum cameo_status cameo_model_gradient(const struct cameo_model *model
 CAMEO_API enum cameo_status cameo_operator_gradient(const char *domain, const char *name,
                                                     int64_t opset, cameo_write_fn *write, void *to,
                                                     struct cameo_error *err);
+
+/* ---- training info, piece by piece ----
+ *
+ * What cameo_model_prepare makes of a loss and an optimizer can be made by hand: entries of
+ * training_info, each with an initialization graph, an algorithm graph and their bindings. They are
+ * read with cameo_model_training and cameo_model_graph. Changes go into the model at hand and show
+ * in what describes it; a session or trainer of it must be made anew. Whatever is not changed is
+ * saved byte for byte. kind is CAMEO_GRAPH_INITIALIZATION or CAMEO_GRAPH_ALGORITHM everywhere. */
+
+/* Adds an entry without graphs and bindings at the end; *entry, if entry is not NULL, receives its
+ * number. An IR version below 7 is raised to 7, which the log is told. */
+CAMEO_API enum cameo_status cameo_model_add_training(struct cameo_model *model, size_t *entry,
+                                                     struct cameo_error *err);
+/* Takes an entry away; later ones move up. With the last one goes the import of
+ * ai.onnx.preview.training, where nothing else uses it, as with cameo_model_strip. */
+CAMEO_API enum cameo_status cameo_model_remove_training(struct cameo_model *model, size_t entry,
+                                                        struct cameo_error *err);
+/* Gives an entry this graph, in ONNX's text form, in place of what it has; NULL: none. Operators of
+ * ai.onnx.preview.training are imported by themselves. */
+CAMEO_API enum cameo_status cameo_model_set_training_graph(struct cameo_model *model, size_t entry,
+                                                           enum cameo_graph_kind kind,
+                                                           const char *text,
+                                                           struct cameo_error *err);
+/* The same with a copy of the main graph of another model. */
+CAMEO_API enum cameo_status cameo_model_copy_training_graph(struct cameo_model *model, size_t entry,
+                                                            enum cameo_graph_kind kind,
+                                                            const struct cameo_model *from,
+                                                            struct cameo_error *err);
+/* The graph in ONNX's text form; CAMEO_NOT_FOUND: there is none. */
+CAMEO_API enum cameo_status cameo_model_write_training_graph(const struct cameo_model *model,
+                                                             size_t entry,
+                                                             enum cameo_graph_kind kind,
+                                                             cameo_write_fn *write, void *to,
+                                                             struct cameo_error *err);
+/* All bindings of a graph, in place of those there are: key is the variable, value the output that
+ * it is given. */
+CAMEO_API enum cameo_status
+cameo_model_set_training_bindings(struct cameo_model *model, size_t entry,
+                                  enum cameo_graph_kind kind, const struct cameo_note *bindings,
+                                  size_t count, struct cameo_error *err);
+/* One of them: added or changed; value NULL: taken away. */
+CAMEO_API enum cameo_status cameo_model_bind_training(struct cameo_model *model, size_t entry,
+                                                      enum cameo_graph_kind kind,
+                                                      const char *variable, const char *value,
+                                                      struct cameo_error *err);
+/* What cameo_model_check finds in this entry. */
+CAMEO_API enum cameo_status cameo_model_check_training(const struct cameo_model *model,
+                                                       size_t entry,
+                                                       const struct cameo_check_options *options,
+                                                       struct cameo_findings **out,
+                                                       struct cameo_error *err);
 
 /* ---- optimizing ---- */
 

@@ -310,6 +310,11 @@ static bool uses_domain(const struct cm_nodes *nodes, const char *domain, int de
     return false;
 }
 
+bool cm_uses_domain(const struct cm_nodes *nodes, const char *domain)
+{
+    return uses_domain(nodes, domain, 0);
+}
+
 void cm_strip(struct cm_model_file *file)
 {
     struct cm_model_proto *model = &file->model;
