@@ -896,6 +896,34 @@ CAMEO_API enum cameo_status cameo_value_to_dlpack_unversioned(const struct cameo
                                                               struct DLManagedTensor **out,
                                                               struct cameo_error *err);
 
+/* ---- comparing ---- */
+
+/* How far one value is from another, the reference. Complex numbers count as two. */
+struct cameo_difference {
+    size_t struct_size;
+    int64_t count;         /* numbers or strings compared */
+    int64_t differing;     /* of them, |a - b| > absolute + relative * |b|; NaN equals NaN */
+    int64_t first;         /* the first such; -1: none */
+    double max_abs;        /* the largest |a - b|; infinite where one of them is not finite */
+    double norm;           /* the Euclidean norm of a - b, finite terms only */
+    double reference_norm; /* of b; 0 where both have the same bytes */
+};
+
+#define CAMEO_DIFFERENCE_INIT                                                                      \
+    {                                                                                              \
+        sizeof(struct cameo_difference), 0, 0, 0, 0, 0, 0                                          \
+    }
+
+/* CAMEO_BAD_ARGUMENT where they are of different types or shapes. */
+CAMEO_API enum cameo_status cameo_value_difference(const struct cameo_value *a,
+                                                   const struct cameo_value *b, double relative,
+                                                   double absolute, struct cameo_difference *out,
+                                                   struct cameo_error *err);
+/* The same of initializers of two models, where they lie; sparse ones are CAMEO_UNSUPPORTED. */
+CAMEO_API enum cameo_status cameo_initializer_difference(
+    const struct cameo_model *a, size_t index_a, const struct cameo_model *b, size_t index_b,
+    double relative, double absolute, struct cameo_difference *out, struct cameo_error *err);
+
 /* ---- files of arrays ---- */
 
 struct cameo_arrays;

@@ -276,6 +276,16 @@ ROW(cameo_model_rename,
 ROW(cameo_model_set_shapes,
     REFUSES("'model'", cameo_model_set_shapes(NULL, NULL, 0, NULL, err));
     REFUSES("'shapes'", cameo_model_set_shapes(t->model, NULL, 1, NULL, err));)
+ROW(cameo_value_difference,
+    struct cameo_difference apart = CAMEO_DIFFERENCE_INIT;
+    REFUSES("'a'", cameo_value_difference(NULL, t->value, 0, 0, &apart, err));
+    REFUSES("'b'", cameo_value_difference(t->value, NULL, 0, 0, &apart, err));
+    REFUSES("'out'", cameo_value_difference(t->value, t->value, 0, 0, NULL, err));)
+ROW(cameo_initializer_difference,
+    struct cameo_difference apart = CAMEO_DIFFERENCE_INIT;
+    REFUSES("'a'", cameo_initializer_difference(NULL, 0, t->model, 0, 0, 0, &apart, err));
+    REFUSES("'b'", cameo_initializer_difference(t->model, 0, NULL, 0, 0, 0, &apart, err));
+    REFUSES("'out'", cameo_initializer_difference(t->model, 0, t->model, 0, 0, 0, NULL, err));)
 ROW(cameo_model_gradcheck,
     REFUSES("'model'", cameo_model_gradcheck(NULL, NULL, NULL, 0, no_row, NULL, err));
     REFUSES("'feeds'", cameo_model_gradcheck(t->model, NULL, NULL, 1, no_row, NULL, err));
@@ -351,6 +361,8 @@ static const struct row rows[] = {
     LISTED(cameo_model_gradient),
     LISTED(cameo_operator_gradient),
     LISTED(cameo_model_optimize),
+    LISTED(cameo_value_difference),
+    LISTED(cameo_initializer_difference),
     LISTED(cameo_model_extract),
     LISTED(cameo_model_expose),
     LISTED(cameo_model_merge),
