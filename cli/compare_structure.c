@@ -158,7 +158,8 @@ static void compare_operands(struct comparison *c, const char *place, const char
                              size_t m)
 {
     if (n != m)
-        compare_add(c, COMPARE_STRUCTURE, "changed", place, NULL, "has %zu %ss, had %zu", m, what, n);
+        compare_add(c, COMPARE_STRUCTURE, "changed", place, NULL, "has %zu %ss, had %zu", m, what,
+                    n);
     for (size_t i = 0; i < n && i < m; i++)
         if (!same_text(a[i], b[i]))
             compare_add(c, COMPARE_STRUCTURE, "changed", place, NULL,

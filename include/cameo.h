@@ -1382,6 +1382,42 @@ CAMEO_API const struct cameo_made_size *cameo_made_inputs_size(const struct came
 /* Why the model will refuse the sizes, as far as is known before a run; "": it will not. */
 CAMEO_API const char *cameo_made_inputs_refusal(const struct cameo_made_inputs *made);
 
+/* ---- costs by shapes ----
+ *
+ * What a run takes, found from types and shapes alone: nothing is run, no weights are read. */
+
+struct cameo_cost {
+    struct cameo_text domain, op;
+    size_t node_count;
+    double flops;          /* multiplications and additions of products, as in struct cameo_step */
+    uint64_t output_bytes; /* of all results */
+};
+
+struct cameo_assumed_size {
+    struct cameo_text symbol; /* "batch"; "?" for all that have no name */
+    int64_t size;
+    bool assumed; /* nobody gave it: 1 is taken */
+};
+
+struct cameo_costs {
+    double flops;
+    uint64_t activation_bytes; /* of all results of nodes */
+    uint64_t peak_bytes;       /* of inputs and results that are needed at once, nodes in order */
+    size_t unknown_count;      /* results whose size is not known before a run: not counted */
+    size_t left_out;           /* nodes that cannot be typed: not counted */
+    bool has_bodies;           /* bodies of If, Loop and Scan: each is counted once */
+    size_t operator_count;     /* rows come in falling order of flops, then bytes */
+    const struct cameo_cost *const *operators;
+    size_t size_count;
+    const struct cameo_assumed_size *const *sizes;
+};
+
+/* sizes are those of open dimensions of inputs. *out belongs to the model. */
+CAMEO_API enum cameo_status cameo_model_costs(const struct cameo_model *model,
+                                              const struct cameo_size *sizes, size_t size_count,
+                                              const struct cameo_costs **out,
+                                              struct cameo_error *err);
+
 /* ---- data to train on ---- */
 
 struct cameo_dataset;

@@ -276,6 +276,11 @@ ROW(cameo_model_rename,
 ROW(cameo_model_set_shapes,
     REFUSES("'model'", cameo_model_set_shapes(NULL, NULL, 0, NULL, err));
     REFUSES("'shapes'", cameo_model_set_shapes(t->model, NULL, 1, NULL, err));)
+ROW(cameo_model_costs,
+    const struct cameo_costs *costs;
+    REFUSES("'model'", cameo_model_costs(NULL, NULL, 0, &costs, err));
+    REFUSES("'sizes'", cameo_model_costs(t->model, NULL, 1, &costs, err));
+    REFUSES("'out'", cameo_model_costs(t->model, NULL, 0, NULL, err));)
 ROW(cameo_value_difference,
     struct cameo_difference apart = CAMEO_DIFFERENCE_INIT;
     REFUSES("'a'", cameo_value_difference(NULL, t->value, 0, 0, &apart, err));
@@ -361,6 +366,7 @@ static const struct row rows[] = {
     LISTED(cameo_model_gradient),
     LISTED(cameo_operator_gradient),
     LISTED(cameo_model_optimize),
+    LISTED(cameo_model_costs),
     LISTED(cameo_value_difference),
     LISTED(cameo_initializer_difference),
     LISTED(cameo_model_extract),
