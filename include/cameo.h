@@ -1151,11 +1151,14 @@ struct cameo_session_options {
     bool expand; /* replace operators by their function bodies where they have one */
     /* Passes to leave out, by name, parted by commas: "fold,regions"; NULL: none. */
     const char *without_passes;
+    /* Refuse operators that are not core, and run none of the passes that make such: for a model
+     * that was expanded to core operators. */
+    bool core_only;
 };
 
 #define CAMEO_SESSION_OPTIONS_INIT                                                                 \
     {                                                                                              \
-        sizeof(struct cameo_session_options), 0, 0, 0, 0, 0, false, 0                              \
+        sizeof(struct cameo_session_options), 0, 0, 0, 0, 0, false, 0, false                       \
     }
 
 /* Makes the model ready. All that cannot run (an operator, a version, a type) is named in one
@@ -2029,6 +2032,59 @@ CAMEO_API enum cameo_status cameo_model_optimize(const struct cameo_model *model
                                                  struct cameo_model **out,
                                                  const struct cameo_optimization **report,
                                                  struct cameo_error *err);
+
+/* ---- expanding functions ---- */
+
+/* Which operators a backend has to implement (core), and which have a body of those below them. The
+ * table is in docs/core-operators.md. */
+enum cameo_level {
+    CAMEO_LEVEL_NONE,     /* no operator of the library */
+    CAMEO_LEVEL_CORE,     /* a primitive that must have a kernel */
+    CAMEO_LEVEL_FUNCTION, /* has a body over lower levels */
+    CAMEO_LEVEL_FUSED     /* of domain ai.cameo, for speed; has such a body too */
+};
+
+/* The domain of ONNX's own operators is "". */
+CAMEO_API enum cameo_level cameo_operator_level(const char *domain, const char *name);
+
+/* What is expanded: the functions that the model defines. Lists hold names, parted by commas: NAME,
+ * DOMAIN::NAME or DOMAIN::*, of functions of the model and of operators. */
+struct cameo_expand_options {
+    size_t struct_size;
+    const char *only;   /* these functions and operators and no others; NULL: as below */
+    const char *except; /* not these; NULL: no exception */
+    bool operators;     /* operators that have a function body too */
+    bool core;          /* all but core operators; refused where that cannot be */
+    const struct cameo_registry *registry; /* operators beside the built-in ones, or NULL */
+};
+
+#define CAMEO_EXPAND_OPTIONS_INIT                                                                  \
+    {                                                                                              \
+        sizeof(struct cameo_expand_options), 0, 0, false, false, 0                                 \
+    }
+
+/* Nodes are those of the whole model: of training info and bodies of control flow too, but not of
+ * functions that stay. */
+struct cameo_expansion {
+    size_t nodes_before, nodes;
+    size_t call_count;                /* calls of functions that were inlined */
+    size_t operator_count;            /* nodes that gave way to the body of their operator */
+    size_t function_count;            /* functions that the model no longer has */
+    const struct cameo_text *changes; /* sentences: what of the model was raised, and what for */
+    size_t change_count;
+    const struct cameo_text *left; /* operators that have a body, but not for the case at hand */
+    size_t left_count;
+};
+
+/* The model with functions inlined, in training info too. A node that is not expanded, and every
+ * name of the model, stays as it was; names inside a body get that of the call as a prefix. What was
+ * named, or asked for with core, and has no body is refused, all of it in one message. *report, if
+ * report is not NULL, lives as long as *out. model must outlive the new one. options may be NULL. */
+CAMEO_API enum cameo_status cameo_model_expand(const struct cameo_model *model,
+                                               const struct cameo_expand_options *options,
+                                               struct cameo_model **out,
+                                               const struct cameo_expansion **report,
+                                               struct cameo_error *err);
 
 /* Gradients against differences of values, in double precision: one row for each initializer and
  * input of floats. */
