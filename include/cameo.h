@@ -896,6 +896,34 @@ CAMEO_API enum cameo_status cameo_value_to_dlpack_unversioned(const struct cameo
                                                               struct DLManagedTensor **out,
                                                               struct cameo_error *err);
 
+/* ---- comparing ---- */
+
+/* How far one value is from another, the reference. Complex numbers count as two. */
+struct cameo_difference {
+    size_t struct_size;
+    int64_t count;         /* numbers or strings compared */
+    int64_t differing;     /* of them, |a - b| > absolute + relative * |b|; NaN equals NaN */
+    int64_t first;         /* the first such; -1: none */
+    double max_abs;        /* the largest |a - b|; infinite where one of them is not finite */
+    double norm;           /* the Euclidean norm of a - b, finite terms only */
+    double reference_norm; /* of b; 0 where both have the same bytes */
+};
+
+#define CAMEO_DIFFERENCE_INIT                                                                      \
+    {                                                                                              \
+        sizeof(struct cameo_difference), 0, 0, 0, 0, 0, 0                                          \
+    }
+
+/* CAMEO_BAD_ARGUMENT where they are of different types or shapes. */
+CAMEO_API enum cameo_status cameo_value_difference(const struct cameo_value *a,
+                                                   const struct cameo_value *b, double relative,
+                                                   double absolute, struct cameo_difference *out,
+                                                   struct cameo_error *err);
+/* The same of initializers of two models, where they lie; sparse ones are CAMEO_UNSUPPORTED. */
+CAMEO_API enum cameo_status cameo_initializer_difference(
+    const struct cameo_model *a, size_t index_a, const struct cameo_model *b, size_t index_b,
+    double relative, double absolute, struct cameo_difference *out, struct cameo_error *err);
+
 /* ---- files of arrays ---- */
 
 struct cameo_arrays;
@@ -1356,6 +1384,42 @@ CAMEO_API const struct cameo_made_size *cameo_made_inputs_size(const struct came
                                                                size_t index);
 /* Why the model will refuse the sizes, as far as is known before a run; "": it will not. */
 CAMEO_API const char *cameo_made_inputs_refusal(const struct cameo_made_inputs *made);
+
+/* ---- costs by shapes ----
+ *
+ * What a run takes, found from types and shapes alone: nothing is run, no weights are read. */
+
+struct cameo_cost {
+    struct cameo_text domain, op;
+    size_t node_count;
+    double flops;          /* multiplications and additions of products, as in struct cameo_step */
+    uint64_t output_bytes; /* of all results */
+};
+
+struct cameo_assumed_size {
+    struct cameo_text symbol; /* "batch"; "?" for all that have no name */
+    int64_t size;
+    bool assumed; /* nobody gave it: 1 is taken */
+};
+
+struct cameo_costs {
+    double flops;
+    uint64_t activation_bytes; /* of all results of nodes */
+    uint64_t peak_bytes;       /* of inputs and results that are needed at once, nodes in order */
+    size_t unknown_count;      /* results whose size is not known before a run: not counted */
+    size_t left_out;           /* nodes that cannot be typed: not counted */
+    bool has_bodies;           /* bodies of If, Loop and Scan: each is counted once */
+    size_t operator_count;     /* rows come in falling order of flops, then bytes */
+    const struct cameo_cost *const *operators;
+    size_t size_count;
+    const struct cameo_assumed_size *const *sizes;
+};
+
+/* sizes are those of open dimensions of inputs. *out belongs to the model. */
+CAMEO_API enum cameo_status cameo_model_costs(const struct cameo_model *model,
+                                              const struct cameo_size *sizes, size_t size_count,
+                                              const struct cameo_costs **out,
+                                              struct cameo_error *err);
 
 /* ---- data to train on ---- */
 
