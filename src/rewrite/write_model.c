@@ -40,18 +40,9 @@ static bool is_foreign(struct cm_str domain)
     return cm_str_is(domain, "ai.cameo") || cm_str_starts(domain, "ai.onnx.preview");
 }
 
-static struct cm_opset_proto *find_import(const struct cm_opsets *imports, struct cm_str domain)
-{
-    for (size_t i = 0; i < imports->count; i++)
-        if (cm_str_equal(cm_domain_plain(imports->items[i].domain), domain))
-            return &imports->items[i];
-    return NULL;
-}
-
 static int64_t target(const struct writer *w, struct cm_str domain)
 {
-    const struct cm_opset_proto *import = find_import(&w->targets, domain);
-    return import ? import->version : 0;
+    return cm_opsets_version(&w->targets, domain);
 }
 
 /* ---- how a node is written ---- */
@@ -191,7 +182,7 @@ static bool raise_targets(struct writer *w, const struct cm_graph *graph)
 
     for (struct cm_node *node = graph->first; node; node = node->next) {
         if (choose(w, node, 0) == IN_NO_WAY) {
-            struct cm_opset_proto *import = find_import(&w->targets, node->domain);
+            struct cm_opset_proto *import = cm_opsets_find(&w->targets, node->domain);
             import->version = cm_portable_version(node, import->version);
             if (!node->domain.size)
                 w->raised_for = cm_arena_str(w->arena, cm_str(cm_node_describe(node).text));
@@ -460,7 +451,7 @@ static void set_targets(struct writer *w, const struct cm_opsets *imports)
 {
     for (size_t i = 0; i < imports->count; i++)
         *CM_LIST_ADD(w->arena, &w->targets) = imports->items[i];
-    struct cm_opset_proto *onnx = find_import(&w->targets, CM_STR(""));
+    struct cm_opset_proto *onnx = cm_opsets_find(&w->targets, CM_STR(""));
     if (!onnx)
         onnx = CM_LIST_ADD(w->arena, &w->targets);
     if (onnx->version < CM_PORTABLE_OPSET)
@@ -644,21 +635,6 @@ static void take_names(struct writer *w, const struct cm_model_proto *from)
             cm_map_insert(&w->taken, w->arena, from->functions.items[i].name, NULL);
 }
 
-/* Is there a node of this domain in the model? */
-static bool uses_domain(const struct cm_nodes *nodes, struct cm_str domain)
-{
-    for (size_t n = 0; n < nodes->count; n++) {
-        const struct cm_node_proto *node = &nodes->items[n];
-        if (cm_str_equal(node->domain, domain))
-            return true;
-        for (size_t a = 0; a < node->attribute.count; a++)
-            if (node->attribute.items[a].g &&
-                uses_domain(&node->attribute.items[a].g->node, domain))
-                return true;
-    }
-    return false;
-}
-
 /* The versions it was written under; imports of our own that nothing needs any more go. */
 static void write_imports(struct writer *w, const struct cm_opsets *from,
                           struct cm_model_proto *model)
@@ -671,7 +647,7 @@ static void write_imports(struct writer *w, const struct cm_opsets *from,
         struct cm_opset_proto *import = &imports->items[i];
         const struct cm_str domain = cm_domain_plain(import->domain);
         const int64_t version = target(w, domain);
-        if (is_foreign(domain) && !uses_domain(&model->graph->node, domain) &&
+        if (is_foreign(domain) && !cm_nodes_use_domain(&model->graph->node, domain) &&
             !model->functions.count) {
             changed = true;
             continue;
@@ -690,7 +666,7 @@ static void write_imports(struct writer *w, const struct cm_opsets *from,
 static void write_ir_version(const struct writer *w, int64_t opset_before,
                              struct cm_model_proto *model)
 {
-    const struct cm_opset_proto *onnx = find_import(&model->opset_import, CM_STR(""));
+    const struct cm_opset_proto *onnx = cm_opsets_find(&model->opset_import, CM_STR(""));
     int64_t needed = w->functions.count ? IR_OF_FUNCTIONS : 0;
 
     if (onnx && onnx->version > opset_before && needed < cm_ir_of_opset(onnx->version))
@@ -727,7 +703,7 @@ enum cm_status cm_write_model(struct cm_graph *graph, const struct cm_model_file
                               struct cm_model_file **out, struct cm_write_report *report,
                               struct cm_error *err)
 {
-    const struct cm_opset_proto *onnx = find_import(&file->model.opset_import, CM_STR(""));
+    const struct cm_opset_proto *onnx = cm_opsets_find(&file->model.opset_import, CM_STR(""));
     struct writer w = {.arena = arena, .graph = graph, .options = options};
     struct cm_model_file *made = CM_NEW(arena, struct cm_model_file);
     struct cm_model_proto *model = &made->model;
@@ -750,7 +726,7 @@ enum cm_status cm_write_model(struct cm_graph *graph, const struct cm_model_file
     write_functions(&w, &file->model, model);
     write_imports(&w, &file->model.opset_import, model);
     write_ir_version(&w, options->fresh ? 0 : opset_before, model);
-    onnx = find_import(&model->opset_import, CM_STR(""));
+    onnx = cm_opsets_find(&model->opset_import, CM_STR(""));
     report->opset = onnx ? onnx->version : 0;
     report->ir = model->ir_version;
     report->nodes += w.copies;

@@ -168,7 +168,7 @@ static bool is_image(const struct matching *m, size_t field, const struct cm_tra
 {
     return !m->options->raw_bytes && cm_dataset_stored_type(m->dataset, field) == CM_UINT8 &&
            cm_shape_elements(&cm_dataset_field(m->dataset, field)->sample) >= IMAGE_SIZE &&
-           cm_dtype_info(input->type->dtype)->kind == CM_CLASS_FLOAT && is_of_model(m, input->name);
+           cm_dtype_is_float(input->type->dtype) && is_of_model(m, input->name);
 }
 
 static void present(struct matching *m, size_t i)

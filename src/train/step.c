@@ -290,7 +290,7 @@ static enum cm_status find_float(const struct cm_graph *graph, struct cm_str nam
     if (!*out)
         return cm_fail(err, CM_BAD_ARGUMENT, "the model has no value '%.*s'", CM_STR_FMT(name));
     const struct cm_type *type = cm_value_get(graph->module, *out)->fact.type;
-    if (type->kind != CM_KIND_TENSOR || cm_dtype_info(type->dtype)->kind != CM_CLASS_FLOAT)
+    if (type->kind != CM_KIND_TENSOR || !cm_dtype_is_float(type->dtype))
         return cm_fail(err, CM_BAD_ARGUMENT,
                        "'%.*s' is not a tensor of floats, so it has no gradient", CM_STR_FMT(name));
     return CM_OK;
