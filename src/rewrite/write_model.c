@@ -7,6 +7,7 @@
 #include "graph/registry.h"
 #include "onnx/encode.h"
 #include "rewrite/called_functions.h"
+#include "rewrite/feed_draws.h"
 #include "rewrite/older_forms.h"
 #include "rewrite/pass.h"
 #include "rewrite/portable.h"
@@ -387,37 +388,42 @@ static enum cm_status inline_foreign(struct writer *w, struct cm_graph *graph, s
 
 struct left {
     struct cm_arena *arena;
+    bool feeds_draws;
     struct cm_str list;
     size_t count;
 };
 
 enum { LEFT_TOLD = 20 };
 
-static void list_left(struct left *left, const struct cm_graph *graph)
+static void list_left(struct left *left, const struct cm_graph *graph, bool nested)
 {
     for (const struct cm_node *node = graph->first; node; node = node->next) {
-        if (must_go(node) && left->count++ < LEFT_TOLD)
-            left->list = cm_arena_printf(left->arena, "%.*s%s%s", CM_STR_FMT(left->list),
-                                         left->list.size ? "; " : "", cm_node_describe(node).text);
+        const bool draws = nested && left->feeds_draws && cm_node_draws(node);
+
+        if ((draws || must_go(node)) && left->count++ < LEFT_TOLD)
+            left->list = cm_arena_printf(
+                left->arena, "%.*s%s%s%s", CM_STR_FMT(left->list), left->list.size ? "; " : "",
+                cm_node_describe(node).text,
+                draws ? " (random inside a body, where its draws cannot be fed)" : "");
         for (size_t b = 0; b < node->n_bodies; b++)
             if (node->bodies[b].graph)
-                list_left(left, node->bodies[b].graph);
+                list_left(left, node->bodies[b].graph, true);
     }
 }
 
 static enum cm_status make_portable(struct writer *w, struct cm_graph *graph, struct cm_error *err)
 {
-    struct left left = {.arena = w->arena};
+    struct left left = {.arena = w->arena, .feeds_draws = w->options->feeds_draws};
 
     CM_TRY(inline_foreign(w, graph, err));
     cm_graph_remove_dead(graph);
     if (w->options->tidy)
         CM_TRY(w->options->tidy(w->options->tidy_arg, graph, false, err));
-    list_left(&left, graph);
+    list_left(&left, graph, false);
     if (left.count)
         return cm_fail(err, CM_UNSUPPORTED, "%zu node%s no form of standard operators: %.*s",
                        left.count, left.count == 1 ? " has" : "s have", CM_STR_FMT(left.list));
-    return CM_OK;
+    return w->options->feeds_draws ? cm_feed_draws(graph, err) : CM_OK;
 }
 
 /* ---- counting ---- */

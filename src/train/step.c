@@ -8,7 +8,7 @@
 #include "graph/import.h"
 #include "graph/obstacles.h"
 #include "lower/lower.h"
-#include "train/as_model.h"
+#include "rewrite/write_model.h"
 #include "train/training_graph.h"
 
 /* ---- entries ---- */
@@ -199,6 +199,17 @@ static enum cm_status set_outputs(struct step *s)
     return CM_OK;
 }
 
+/* Portable: bodies in place of operators of ours, draws fed from outside. */
+static enum cm_status write(const struct step *s, const struct cm_model_file *file, bool portable,
+                            struct cm_model_file **out)
+{
+    const struct cm_write_options options = {
+        .fresh = true, .portable = portable, .feeds_draws = portable};
+    struct cm_write_report report;
+
+    return cm_write_model(s->graph, file, &options, s->arena, out, &report, s->err);
+}
+
 static enum cm_status begin(struct step *s, struct cm_external_files *files)
 {
     const struct cm_module_options options = {.files = files};
@@ -223,7 +234,7 @@ enum cm_status cm_step_model(struct cm_arena *arena, const struct cm_model_file 
     for (size_t k = 0; k < file->model.training_info.count; k++)
         CM_TRY(add_entry(&s, k));
     CM_TRY(set_outputs(&s));
-    return cm_graph_as_model(s.graph, file, options->portable, arena, out, err);
+    return write(&s, file, options->portable, out);
 }
 
 enum cm_status cm_step_verify(struct cm_arena *arena, const struct cm_model_proto *model,
@@ -349,5 +360,5 @@ enum cm_status cm_grad_model(struct cm_arena *arena, const struct cm_model_file 
                 return cm_fail(err, CM_BAD_ARGUMENT, "'%.*s' is named twice", CM_STR_FMT(wrt[i]));
     }
     CM_TRY(add_gradients(&s, y, xs, wrt, n_wrt));
-    return cm_graph_as_model(s.graph, file, options->portable, arena, out, err);
+    return write(&s, file, options->portable, out);
 }
