@@ -663,6 +663,113 @@ CAMEO_API enum cameo_status cameo_model_write(const struct cameo_model *model,
                                               cameo_write_fn *write, void *to,
                                               struct cameo_error *err);
 
+/* ---- editing ----
+ *
+ * Edits change a loaded model in its own messages: whatever they are not about keeps its bytes when
+ * the model is saved. All that stands in the way of an edit is listed, and then nothing is changed;
+ * only after CAMEO_NO_MEMORY a model is good for nothing but to be freed. Edits need the model
+ * alone. */
+
+/* Belongs to the model. */
+struct cameo_edit {
+    const struct cameo_text *changes; /* sentences: what was done beside what was asked for */
+    size_t change_count;
+    const struct cameo_text *problems; /* sentences: all that stands in the way */
+    size_t problem_count;
+};
+
+/* Leaves of the graph what leads from inputs to outputs, with the initializers, types and functions
+ * that are used. Inputs may be any values; none: those of the model that are needed. No outputs:
+ * all of the model. Types come from the file, or are inferred. Entries of training info stay if all
+ * that they read does. report may be NULL. */
+CAMEO_API enum cameo_status cameo_model_extract(struct cameo_model *model,
+                                                const char *const *inputs, size_t input_count,
+                                                const char *const *outputs, size_t output_count,
+                                                const struct cameo_edit **report,
+                                                struct cameo_error *err);
+
+/* Makes values of the graph outputs as well, behind those it has; no names: all that nodes compute.
+ * A session of the model then gives intermediate values. */
+CAMEO_API enum cameo_status cameo_model_expose(struct cameo_model *model, const char *const *names,
+                                               size_t name_count, const struct cameo_edit **report,
+                                               struct cameo_error *err);
+
+/* An output of the first model and the input of the second that it feeds. */
+struct cameo_merge_pair {
+    size_t struct_size;
+    const char *output, *input; /* without prefix */
+};
+
+#define CAMEO_MERGE_PAIR_INIT                                                                      \
+    {                                                                                              \
+        sizeof(struct cameo_merge_pair), 0, 0                                                      \
+    }
+
+struct cameo_merge_options {
+    size_t struct_size;
+    const struct cameo_merge_pair *pairs;
+    size_t pair_count;
+    /* Put before the names of all values, nodes and functions of a model; NULL: nothing. */
+    const char *prefix1, *prefix2;
+};
+
+#define CAMEO_MERGE_OPTIONS_INIT                                                                   \
+    {                                                                                              \
+        sizeof(struct cameo_merge_options), 0, 0, 0, 0                                             \
+    }
+
+/* Joins second to model. Inputs and outputs that are not connected stay. second must outlive model,
+ * and may then only be freed. */
+CAMEO_API enum cameo_status cameo_model_merge(struct cameo_model *model, struct cameo_model *second,
+                                              const struct cameo_merge_options *options,
+                                              const struct cameo_edit **report,
+                                              struct cameo_error *err);
+
+enum cameo_renaming_kind {
+    CAMEO_RENAME_VALUE = 0, /* inputs, outputs, initializers, what is between */
+    CAMEO_RENAME_NODE = 1,
+    CAMEO_RENAME_DIM = 2
+};
+
+struct cameo_renaming {
+    size_t struct_size;
+    enum cameo_renaming_kind kind;
+    /* A '*' in from stands for any text, and in to for the same text. The first renaming that a
+     * name fits counts. */
+    const char *from, *to;
+};
+
+#define CAMEO_RENAMING_INIT                                                                        \
+    {                                                                                              \
+        sizeof(struct cameo_renaming), CAMEO_RENAME_VALUE, 0, 0                                    \
+    }
+
+/* Renames everywhere: graphs inside nodes, value_info, annotations, training info with its bindings
+ * and what Gradient nodes name. Names inside functions are their own. Two things that would get one
+ * name are refused. */
+CAMEO_API enum cameo_status cameo_model_rename(struct cameo_model *model,
+                                               const struct cameo_renaming *renamings, size_t count,
+                                               const struct cameo_edit **report,
+                                               struct cameo_error *err);
+
+struct cameo_reshaping {
+    size_t struct_size;
+    const char *name; /* of an input, or else of a dimension wherever it stands */
+    const char *dims; /* "1,3,H,?": numbers, names, "?" for any size; of a dimension: one of them */
+};
+
+#define CAMEO_RESHAPING_INIT                                                                       \
+    {                                                                                              \
+        sizeof(struct cameo_reshaping), 0, 0                                                       \
+    }
+
+/* Changes shapes of inputs. Outputs and value_info that depend on them are inferred again; what
+ * cannot be is dropped. Nodes that the new shapes do not fit are the problems. */
+CAMEO_API enum cameo_status cameo_model_set_shapes(struct cameo_model *model,
+                                                   const struct cameo_reshaping *shapes,
+                                                   size_t count, const struct cameo_edit **report,
+                                                   struct cameo_error *err);
+
 /* ---- checking ---- */
 
 enum cameo_severity { CAMEO_WARNING = 0, CAMEO_VIOLATION = 1 };
@@ -1016,11 +1123,14 @@ struct cameo_session_options {
     bool expand; /* replace operators by their function bodies where they have one */
     /* Passes to leave out, by name, parted by commas: "fold,regions"; NULL: none. */
     const char *without_passes;
+    /* Refuse operators that are not core, and run none of the passes that make such: for a model
+     * that was expanded to core operators. */
+    bool core_only;
 };
 
 #define CAMEO_SESSION_OPTIONS_INIT                                                                 \
     {                                                                                              \
-        sizeof(struct cameo_session_options), 0, 0, 0, 0, 0, false, 0                              \
+        sizeof(struct cameo_session_options), 0, 0, 0, 0, 0, false, 0, false                       \
     }
 
 /* Makes the model ready. All that cannot run (an operator, a version, a type) is named in one
@@ -1858,6 +1968,59 @@ CAMEO_API enum cameo_status cameo_model_optimize(const struct cameo_model *model
                                                  struct cameo_model **out,
                                                  const struct cameo_optimization **report,
                                                  struct cameo_error *err);
+
+/* ---- expanding functions ---- */
+
+/* Which operators a backend has to implement (core), and which have a body of those below them. The
+ * table is in docs/core-operators.md. */
+enum cameo_level {
+    CAMEO_LEVEL_NONE,     /* no operator of the library */
+    CAMEO_LEVEL_CORE,     /* a primitive that must have a kernel */
+    CAMEO_LEVEL_FUNCTION, /* has a body over lower levels */
+    CAMEO_LEVEL_FUSED     /* of domain ai.cameo, for speed; has such a body too */
+};
+
+/* The domain of ONNX's own operators is "". */
+CAMEO_API enum cameo_level cameo_operator_level(const char *domain, const char *name);
+
+/* What is expanded: the functions that the model defines. Lists hold names, parted by commas: NAME,
+ * DOMAIN::NAME or DOMAIN::*, of functions of the model and of operators. */
+struct cameo_expand_options {
+    size_t struct_size;
+    const char *only;   /* these functions and operators and no others; NULL: as below */
+    const char *except; /* not these; NULL: no exception */
+    bool operators;     /* operators that have a function body too */
+    bool core;          /* all but core operators; refused where that cannot be */
+    const struct cameo_registry *registry; /* operators beside the built-in ones, or NULL */
+};
+
+#define CAMEO_EXPAND_OPTIONS_INIT                                                                  \
+    {                                                                                              \
+        sizeof(struct cameo_expand_options), 0, 0, false, false, 0                                 \
+    }
+
+/* Nodes are those of the whole model: of training info and bodies of control flow too, but not of
+ * functions that stay. */
+struct cameo_expansion {
+    size_t nodes_before, nodes;
+    size_t call_count;                /* calls of functions that were inlined */
+    size_t operator_count;            /* nodes that gave way to the body of their operator */
+    size_t function_count;            /* functions that the model no longer has */
+    const struct cameo_text *changes; /* sentences: what of the model was raised, and what for */
+    size_t change_count;
+    const struct cameo_text *left; /* operators that have a body, but not for the case at hand */
+    size_t left_count;
+};
+
+/* The model with functions inlined, in training info too. A node that is not expanded, and every
+ * name of the model, stays as it was; names inside a body get that of the call as a prefix. What was
+ * named, or asked for with core, and has no body is refused, all of it in one message. *report, if
+ * report is not NULL, lives as long as *out. model must outlive the new one. options may be NULL. */
+CAMEO_API enum cameo_status cameo_model_expand(const struct cameo_model *model,
+                                               const struct cameo_expand_options *options,
+                                               struct cameo_model **out,
+                                               const struct cameo_expansion **report,
+                                               struct cameo_error *err);
 
 /* Gradients against differences of values, in double precision: one row for each initializer and
  * input of floats. */

@@ -2,11 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rewrite/write_model.h"
 
+#include "graph/called_functions.h"
 #include "graph/function.h"
 #include "graph/import.h"
 #include "graph/registry.h"
 #include "onnx/encode.h"
-#include "rewrite/called_functions.h"
 #include "rewrite/feed_draws.h"
 #include "rewrite/older_forms.h"
 #include "rewrite/pass.h"
@@ -57,9 +57,8 @@ enum way {
     IN_NO_WAY,
 };
 
-/* Does an operator mean under `version` of its domain what it meant in its version `original`? */
-static bool means_the_same(const struct cm_registry *registry, struct cm_str domain,
-                           struct cm_str op_type, int64_t original, int64_t version)
+bool cm_operator_means_same(const struct cm_registry *registry, struct cm_str domain,
+                            struct cm_str op_type, int64_t original, int64_t version)
 {
     const struct cm_schema *schema = cm_registry_schema(registry, domain, op_type, version);
 
@@ -78,8 +77,8 @@ static bool means_the_same(const struct cm_registry *registry, struct cm_str dom
 /* Does the node mean under `version` of its domain what it meant in the file? */
 static bool origin_holds(const struct cm_node *node, int64_t version)
 {
-    return means_the_same(cm_module_registry(node->module), node->domain, node->op_type,
-                          node->original_version, version);
+    return cm_operator_means_same(cm_module_registry(node->module), node->domain, node->op_type,
+                                  node->original_version, version);
 }
 
 /* Is the node one of several that an upgrade made of one, which can be written as that one? */
@@ -97,8 +96,8 @@ static bool fits_as_a_group(const struct writer *w, const struct cm_node *node)
     const struct cm_schema *schema =
         version ? cm_registry_schema(registry, domain, op_type, version) : NULL;
     return schema ? schema->since_version == origin->version /* a deprecated one too */
-                        || (origin->version &&
-                            means_the_same(registry, domain, op_type, origin->version, version))
+                        || (origin->version && cm_operator_means_same(registry, domain, op_type,
+                                                                      origin->version, version))
                   : !origin->version || !version;
 }
 
@@ -753,4 +752,55 @@ enum cm_status cm_write_inner_graph(const struct cm_graph *graph, struct cm_aren
     const struct cm_export_options how = {.form = form_of, .form_arg = &w};
 
     return cm_graph_export(graph, arena, &how, out, imports, err);
+}
+
+/* The lowest version of ai.onnx above the target that the node has a form under. */
+static int64_t next_version(struct writer *w, struct cm_node *node)
+{
+    struct cm_opset_proto *import = find_import(&w->targets, CM_STR(""));
+    const int64_t version = import->version, least = cm_portable_version(node, version);
+
+    while (import->version < least && choose(w, node, 0) == IN_NO_WAY)
+        import->version++;
+    const int64_t found = import->version;
+    import->version = version;
+    return found;
+}
+
+/* The version of ai.onnx that all nodes have a form under. */
+static enum cm_status find_needed(struct writer *w, const struct cm_graph *graph, int64_t *needed,
+                                  struct cm_str *needed_by, struct cm_error *err)
+{
+    for (struct cm_node *node = graph->first; node; node = node->next) {
+        const bool none = choose(w, node, 0) == IN_NO_WAY;
+        if (none && node->domain.size)
+            return cm_fail(err, CM_UNSUPPORTED, "%s has no form under version %lld of '%.*s'",
+                           cm_node_describe(node).text, (long long)target(w, node->domain),
+                           CM_STR_FMT(node->domain));
+        const int64_t least = none ? next_version(w, node) : 0;
+        if (least > *needed) {
+            *needed = least;
+            *needed_by = node->op_type;
+        }
+        for (size_t b = 0; b < node->n_bodies; b++)
+            if (node->bodies[b].graph)
+                CM_TRY(find_needed(w, node->bodies[b].graph, needed, needed_by, err));
+    }
+    return CM_OK;
+}
+
+enum cm_status cm_write_function(const struct cm_graph *graph, struct cm_arena *arena,
+                                 const struct cm_opsets *imports, int64_t opset,
+                                 struct cm_function_proto *out, int64_t *needed,
+                                 struct cm_str *needed_by, struct cm_error *err)
+{
+    const struct cm_write_options options = {.portable = true}; /* no functions */
+    struct writer w = {.arena = arena, .graph = graph, .options = &options};
+    const struct cm_export_options how = {.form = form_of, .form_arg = &w};
+
+    set_targets(&w, imports);
+    find_import(&w.targets, CM_STR(""))->version = opset;
+    *needed = opset;
+    CM_TRY(find_needed(&w, graph, needed, needed_by, err));
+    return *needed > opset ? CM_OK : cm_graph_export_function(graph, arena, &how, opset, out, err);
 }

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/prepare.h"
 
-#include "rewrite/called_functions.h"
+#include "graph/called_functions.h"
 #include "train/preparation.h"
 #include "train/step.h"
 #include "train/trainables.h"
