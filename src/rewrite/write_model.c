@@ -757,7 +757,7 @@ enum cm_status cm_write_inner_graph(const struct cm_graph *graph, struct cm_aren
 /* The lowest version of ai.onnx above the target that the node has a form under. */
 static int64_t next_version(struct writer *w, struct cm_node *node)
 {
-    struct cm_opset_proto *import = find_import(&w->targets, CM_STR(""));
+    struct cm_opset_proto *import = cm_opsets_find(&w->targets, CM_STR(""));
     const int64_t version = import->version, least = cm_portable_version(node, version);
 
     while (import->version < least && choose(w, node, 0) == IN_NO_WAY)
@@ -799,7 +799,7 @@ enum cm_status cm_write_function(const struct cm_graph *graph, struct cm_arena *
     const struct cm_export_options how = {.form = form_of, .form_arg = &w};
 
     set_targets(&w, imports);
-    find_import(&w.targets, CM_STR(""))->version = opset;
+    cm_opsets_find(&w.targets, CM_STR(""))->version = opset;
     *needed = opset;
     CM_TRY(find_needed(&w, graph, needed, needed_by, err));
     return *needed > opset ? CM_OK : cm_graph_export_function(graph, arena, &how, opset, out, err);
