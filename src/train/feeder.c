@@ -283,6 +283,8 @@ static enum cm_status fill(struct matching *m, struct cm_error *err)
     CM_TRY(cm_blockers_tell(&m->blockers, "the data does not fit the model", err));
     CM_TRY(cm_feed_new(m->dataset, &m->feeder->facts.feed, &m->feeder->feed, err));
     m->feeder->facts.batches = cm_feed_batches(m->feeder->feed);
+    m->feeder->facts.dataset = m->dataset;
+    m->feeder->facts.fields = m->feeder->field_of;
     note_shapes(m);
     return CM_OK;
 }
