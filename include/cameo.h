@@ -1832,7 +1832,8 @@ struct cameo_loop_options {
     void *progress_arg;
     uint64_t keep; /* how many checkpoints stay; 0: 3 */
     /* For resuming under other conditions than those of the checkpoint, or NULL. To the trainer's
-     * conditions come those of the data: samples, batch size, order, last batch. */
+     * conditions come those of the data: which array goes to which input, columns, samples, batch
+     * size, order, last batch. */
     const struct cameo_resume_options *resuming;
     /* Of the caller's: whatever else must be the same, such as how the model was prepared. */
     const struct cameo_note *conditions;
