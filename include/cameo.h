@@ -663,6 +663,113 @@ CAMEO_API enum cameo_status cameo_model_write(const struct cameo_model *model,
                                               cameo_write_fn *write, void *to,
                                               struct cameo_error *err);
 
+/* ---- editing ----
+ *
+ * Edits change a loaded model in its own messages: whatever they are not about keeps its bytes when
+ * the model is saved. All that stands in the way of an edit is listed, and then nothing is changed;
+ * only after CAMEO_NO_MEMORY a model is good for nothing but to be freed. Edits need the model
+ * alone. */
+
+/* Belongs to the model. */
+struct cameo_edit {
+    const struct cameo_text *changes; /* sentences: what was done beside what was asked for */
+    size_t change_count;
+    const struct cameo_text *problems; /* sentences: all that stands in the way */
+    size_t problem_count;
+};
+
+/* Leaves of the graph what leads from inputs to outputs, with the initializers, types and functions
+ * that are used. Inputs may be any values; none: those of the model that are needed. No outputs:
+ * all of the model. Types come from the file, or are inferred. Entries of training info stay if all
+ * that they read does. report may be NULL. */
+CAMEO_API enum cameo_status cameo_model_extract(struct cameo_model *model,
+                                                const char *const *inputs, size_t input_count,
+                                                const char *const *outputs, size_t output_count,
+                                                const struct cameo_edit **report,
+                                                struct cameo_error *err);
+
+/* Makes values of the graph outputs as well, behind those it has; no names: all that nodes compute.
+ * A session of the model then gives intermediate values. */
+CAMEO_API enum cameo_status cameo_model_expose(struct cameo_model *model, const char *const *names,
+                                               size_t name_count, const struct cameo_edit **report,
+                                               struct cameo_error *err);
+
+/* An output of the first model and the input of the second that it feeds. */
+struct cameo_merge_pair {
+    size_t struct_size;
+    const char *output, *input; /* without prefix */
+};
+
+#define CAMEO_MERGE_PAIR_INIT                                                                      \
+    {                                                                                              \
+        sizeof(struct cameo_merge_pair), 0, 0                                                      \
+    }
+
+struct cameo_merge_options {
+    size_t struct_size;
+    const struct cameo_merge_pair *pairs;
+    size_t pair_count;
+    /* Put before the names of all values, nodes and functions of a model; NULL: nothing. */
+    const char *prefix1, *prefix2;
+};
+
+#define CAMEO_MERGE_OPTIONS_INIT                                                                   \
+    {                                                                                              \
+        sizeof(struct cameo_merge_options), 0, 0, 0, 0                                             \
+    }
+
+/* Joins second to model. Inputs and outputs that are not connected stay. second must outlive model,
+ * and may then only be freed. */
+CAMEO_API enum cameo_status cameo_model_merge(struct cameo_model *model, struct cameo_model *second,
+                                              const struct cameo_merge_options *options,
+                                              const struct cameo_edit **report,
+                                              struct cameo_error *err);
+
+enum cameo_renaming_kind {
+    CAMEO_RENAME_VALUE = 0, /* inputs, outputs, initializers, what is between */
+    CAMEO_RENAME_NODE = 1,
+    CAMEO_RENAME_DIM = 2
+};
+
+struct cameo_renaming {
+    size_t struct_size;
+    enum cameo_renaming_kind kind;
+    /* A '*' in from stands for any text, and in to for the same text. The first renaming that a
+     * name fits counts. */
+    const char *from, *to;
+};
+
+#define CAMEO_RENAMING_INIT                                                                        \
+    {                                                                                              \
+        sizeof(struct cameo_renaming), CAMEO_RENAME_VALUE, 0, 0                                    \
+    }
+
+/* Renames everywhere: graphs inside nodes, value_info, annotations, training info with its bindings
+ * and what Gradient nodes name. Names inside functions are their own. Two things that would get one
+ * name are refused. */
+CAMEO_API enum cameo_status cameo_model_rename(struct cameo_model *model,
+                                               const struct cameo_renaming *renamings, size_t count,
+                                               const struct cameo_edit **report,
+                                               struct cameo_error *err);
+
+struct cameo_reshaping {
+    size_t struct_size;
+    const char *name; /* of an input, or else of a dimension wherever it stands */
+    const char *dims; /* "1,3,H,?": numbers, names, "?" for any size; of a dimension: one of them */
+};
+
+#define CAMEO_RESHAPING_INIT                                                                       \
+    {                                                                                              \
+        sizeof(struct cameo_reshaping), 0, 0                                                       \
+    }
+
+/* Changes shapes of inputs. Outputs and value_info that depend on them are inferred again; what
+ * cannot be is dropped. Nodes that the new shapes do not fit are the problems. */
+CAMEO_API enum cameo_status cameo_model_set_shapes(struct cameo_model *model,
+                                                   const struct cameo_reshaping *shapes,
+                                                   size_t count, const struct cameo_edit **report,
+                                                   struct cameo_error *err);
+
 /* ---- checking ---- */
 
 enum cameo_severity { CAMEO_WARNING = 0, CAMEO_VIOLATION = 1 };

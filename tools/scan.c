@@ -318,8 +318,9 @@ static void make_kernels(struct text *out, char **paths, int count)
 
 static void make_commands(struct text *out, char **paths, int count)
 {
-    static const struct macro macros[] = {{"CLI_COMMAND(", "cli_command_", false, false}};
-    struct list list = scan_files(macros, 1, paths, count);
+    static const struct macro macros[] = {{"CLI_COMMAND(", "cli_command_", false, false},
+                                          {"CLI_COMMAND_AS(", "cli_command_", false, false}};
+    struct list list = scan_files(macros, 2, paths, count);
 
     text_print(out, "#include <stddef.h>\n\n#include \"cli.h\"\n\n");
     print_list(out, &list, "cli_command", "cli_commands", "cli_command_count");

@@ -2,11 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rewrite/write_model.h"
 
+#include "graph/called_functions.h"
 #include "graph/function.h"
 #include "graph/import.h"
 #include "graph/registry.h"
 #include "onnx/encode.h"
-#include "rewrite/called_functions.h"
 #include "rewrite/older_forms.h"
 #include "rewrite/pass.h"
 #include "rewrite/portable.h"

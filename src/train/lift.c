@@ -151,7 +151,7 @@ void cm_lift_bodies(struct cm_preparation *p)
         const struct cm_tensor_proto *tensor =
             is_body(p, def->graph) ? held_weight(p, def, has_initializers) : NULL;
 
-        if (!tensor || is_result(def->graph, v))
+        if (!tensor || !def->name.size || is_result(def->graph, v)) /* no name: a function's */
             continue;
         if (cm_map_get(&seen, def->name, 0) == 1 && !cm_graph_find(p->inference, def->name))
             (void)lift(p, v, tensor, "body of control flow");

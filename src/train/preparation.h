@@ -2,15 +2,14 @@
  * graph inside it, built node by node as any other, so that it reads values of the inference graph
  * and every node of it has its types; the initialization is a graph of its own. Messages appear
  * where the file is read, and where cm_preparation_write puts training info beside what was there.
- *
- * What bodies and functions hold, and an opset that is too old, is seen to before the import, in
- * the file's own messages (cm_raise, cm_lift_bodies, cm_lift_functions). Not for other folders. */
+ * Not for other folders. */
 // SPDX-License-Identifier: Apache-2.0
 #ifndef CM_TRAIN_PREPARATION_H
 #define CM_TRAIN_PREPARATION_H
 
 #include "base/map.h"
 #include "graph/clone.h"
+#include "graph/obstacles.h"
 #include "tensor/dtype.h"
 #include "train/prepare.h"
 
@@ -41,11 +40,14 @@ struct cm_preparation {
     struct cm_model_proto *model;
     const struct cm_prepare_options *options;
     struct cm_prepare_report *report;
-    struct cm_map taken;        /* names of every graph of the file, and of what is added */
-    struct cm_graph *inference; /* all of it that could be built */
-    const bool *predicts;       /* by value number: what the prediction is computed from */
-    struct cm_builder build;    /* the end of the algorithm: cm_emit(p, ..) adds to it */
-    struct cm_graph *reset;     /* the initialization */
+    struct cm_map taken;            /* names of every graph of the file, and of what is added */
+    struct cm_graph *inference;     /* all of it that could be built */
+    struct cm_obstacles *obstacles; /* why the rest could not */
+    bool is_old;                    /* the file's opset cannot hold training */
+    size_t expanded;                /* calls of functions, which are no longer there */
+    const bool *predicts;           /* by value number: what the prediction is computed from */
+    struct cm_builder build;        /* the end of the algorithm: cm_emit(p, ..) adds to it */
+    struct cm_graph *reset;         /* the initialization */
     struct cm_clone moved; /* inference values to those that training computes in their place */
     struct {
         struct cm_prepared_scalar *items;
@@ -90,11 +92,18 @@ void cm_preparation_block(struct cm_preparation *p, const char *format, ...) CM_
 /* CM_UNSUPPORTED with all blockers in one message, if there are any. */
 enum cm_status cm_preparation_verdict(struct cm_preparation *p) CM_MUST_CHECK;
 
-/* The model as a working copy. What cannot be built is left out unless it is what `wanted` is
- * computed from (NULL: all is wanted); then every reason becomes a blocker, and the message names
- * those known before as well. */
-enum cm_status cm_preparation_import(struct cm_preparation *p, const struct cm_str *wanted,
-                                     struct cm_graph **graph) CM_MUST_CHECK;
+/* Is the whole inference graph written anew? */
+static inline bool cm_preparation_rewrites(const struct cm_preparation *p)
+{
+    return p->is_old || p->expanded;
+}
+
+/* The model as a working copy, p->inference. What cannot be built is left out. */
+enum cm_status cm_preparation_import(struct cm_preparation *p) CM_MUST_CHECK;
+/* Unless the value of this name, or all there is, was built, every reason why something was not
+ * becomes a blocker, and the message names those known before as well. */
+enum cm_status cm_preparation_require(struct cm_preparation *p, struct cm_str name) CM_MUST_CHECK;
+enum cm_status cm_preparation_require_all(struct cm_preparation *p) CM_MUST_CHECK;
 
 /* ---- the algorithm ---- */
 
@@ -145,17 +154,19 @@ const regex_t *cm_preparation_pattern(struct cm_preparation *p, const char *opti
 bool cm_preparation_matches(const struct cm_preparation *p, const regex_t *pattern,
                             struct cm_str name);
 
-/* raise.c: brings opset and IR version to where training info is possible; expands calls of
- * functions that behave otherwise in training. */
+/* raise.c: may the model be brought to where it can hold training info? At the end that is done:
+ * opset, IR version and, where that or expanded calls demand it, the whole inference graph. */
+void cm_raise_check(struct cm_preparation *p);
 enum cm_status cm_raise(struct cm_preparation *p) CM_MUST_CHECK;
 /* lift.c: tensors held in bodies of control flow, and later in Constant nodes that were chosen,
  * become initializers of the inference graph. */
 void cm_lift_bodies(struct cm_preparation *p);
 cm_value cm_lift_constant(struct cm_preparation *p, cm_value constant,
                           const struct cm_tensor_proto *tensor);
-/* lift_functions.c: the same for constants of functions, before anything else is done; of those
- * that the patterns let be trained. */
-void cm_lift_functions(struct cm_preparation *p);
+/* lift_functions.c: expands calls of functions that hold weights which the patterns let be trained,
+ * or that compute otherwise in training; such weights become initializers of the inference graph.
+ */
+enum cm_status cm_lift_functions(struct cm_preparation *p) CM_MUST_CHECK;
 /* untie.c: tensors that the exporter merged become initializers of their own; and those that are
  * not trained after all go back. */
 struct cm_trainables;

@@ -238,13 +238,16 @@ static enum cm_status prepare(struct cm_preparation *p)
         return cm_preparation_verdict(p);
     }
     p->is_misused = p->blockers.count > 0; /* nothing has looked at the model yet */
-    cm_lift_functions(p);
-    CM_TRY(cm_raise(p));
+    cm_raise_check(p);
     cm_preparation_take_names(p);
     const struct cm_str name = choose_output(p);
     if (!name.data)
         return cm_preparation_verdict(p);
-    CM_TRY(cm_preparation_import(p, &name, &p->inference));
+    CM_TRY(cm_preparation_import(p));
+    CM_TRY(cm_preparation_require(p, name));
+    CM_TRY(cm_lift_functions(p));
+    if (cm_preparation_rewrites(p))
+        CM_TRY(cm_preparation_require_all(p));
     cm_value prediction = cm_graph_find(p->inference, name);
     if (!check_prediction(p, prediction))
         return cm_preparation_verdict(p);

@@ -468,6 +468,7 @@ static void put_back(struct cm_preparation *p, const struct cm_piece *piece)
     if (piece->is_copied)
         instead = cm_build(&build, &(struct cm_emission){.op = "Identity", CM_INPUTS(instead)});
     cm_value_set_name(module, piece->value, CM_STR_NONE);
+    cm_value_get(module, piece->value)->is_state = false; /* nothing writes it */
     cm_value_replace(module, piece->value, instead);
     if (piece->is_copied)
         cm_value_set_name(module, instead, name);

@@ -20,12 +20,12 @@ static cm_binary_fn *const min_loops[CM_DTYPE_COUNT] = {CM_NUMBER_TYPES(CM_LOOP_
 
 struct variadic {
     cm_binary_fn *const *loops;
-    cm_unary_fn *const *finish; /* of what was joined; may be NULL */
-    cm_quantity_fn *of_numbers; /* may be NULL */
+    cm_unary_fn *const *finish;      /* of what was joined; may be NULL */
+    cm_quantity_pair_fn *of_numbers; /* may be NULL */
 };
 
-static const struct variadic max = {max_loops, NULL, cm_quantity_max};
-static const struct variadic min = {min_loops, NULL, cm_quantity_min};
+static const struct variadic max = {max_loops, NULL, cm_quantity_larger};
+static const struct variadic min = {min_loops, NULL, cm_quantity_smaller};
 static const struct variadic sum = {sum_loops, NULL, NULL};
 static const struct variadic mean = {sum_loops, mean_loops, NULL};
 

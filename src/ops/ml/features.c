@@ -48,7 +48,7 @@ static enum cm_status extractor_infer(struct cm_infer *in)
     if (x->rank < 1)
         return cm_infer_fail(in, "input 0 is a scalar");
     for (int i = 0; i < y->rank; i++)
-        count = cm_dim_product(count, y->dims[i]);
+        count = cm_dim_product(in->symbols, count, y->dims[i]);
     const int rank = x->rank == 1 ? 2 : x->rank;
     dims[0] = CM_DIM(1); /* a vector becomes a table of one row */
     for (int i = 0; i < x->rank - 1; i++)
@@ -344,7 +344,7 @@ static enum cm_status vectorizer_infer(struct cm_infer *in)
             return cm_infer_fail(in,
                                  "attribute 'inputdimensions' contains %lld, must not be negative",
                                  (long long)widths.items[i]);
-        dims[1] = cm_dim_sum(dims[1], CM_DIM(widths.items[i]));
+        dims[1] = cm_dim_sum(in->symbols, dims[1], CM_DIM(widths.items[i]));
         if (x->rank == CM_RANK_UNKNOWN)
             continue;
         if (x->rank != 1 && x->rank != 2)

@@ -527,17 +527,19 @@ static cm_value prod_slope(struct cm_grad *g, cm_value x, cm_value y, cm_value d
     return cm_emit(g, "Mul", dy, slope);
 }
 
-static const struct cm_reduction sum = {sum_loops, sum_slope, cm_quantity_add, join_sums};
+static const struct cm_reduction sum = {sum_loops, sum_slope, cm_quantity_sum, join_sums};
 static const struct cm_reduction mean = {mean_loops, mean_slope, NULL, join_sums};
-static const struct cm_reduction prod = {prod_loops, prod_slope, cm_quantity_mul, join_products};
+static const struct cm_reduction prod = {prod_loops, prod_slope, cm_quantity_product,
+                                         join_products};
 static const struct cm_reduction l1 = {l1_loops, l1_slope, NULL, join_sums};
 static const struct cm_reduction l2 = {l2_loops, l2_slope, NULL, join_sums};
 static const struct cm_reduction sum_square = {sum_square_loops, sum_square_slope, NULL, join_sums};
 static const struct cm_reduction log_sum = {log_sum_loops, log_sum_slope, NULL, join_sums};
 static const struct cm_reduction log_sum_exp = {log_sum_exp_loops, log_sum_exp_slope, NULL,
                                                 log_sum_exp_join};
-static const struct cm_reduction max = {max_loops, extreme_slope, cm_quantity_max, join_largest};
-static const struct cm_reduction min = {min_loops, extreme_slope, cm_quantity_min, join_smallest};
+static const struct cm_reduction max = {max_loops, extreme_slope, cm_quantity_larger, join_largest};
+static const struct cm_reduction min = {min_loops, extreme_slope, cm_quantity_smaller,
+                                        join_smallest};
 
 /* The sum divided by how many elements went into each. Narrow floats in float, where a sum does not
  * overflow; whole numbers in double. */

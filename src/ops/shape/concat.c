@@ -73,7 +73,7 @@ static enum cm_status add_part(struct cm_infer *in, int i, int axis, const struc
                              part->rank, rank);
     for (int d = 0; d < rank; d++) {
         if (d == axis)
-            dims[d] = cm_dim_sum(dims[d], part->dims[d]);
+            dims[d] = cm_dim_sum(in->symbols, dims[d], part->dims[d]);
         else if (!cm_dim_unify(dims[d], part->dims[d], &dims[d]))
             return cm_infer_fail(in, "input %d has %lld along axis %d, one before it has %lld", i,
                                  (long long)part->dims[d].value, d, (long long)dims[d].value);
@@ -196,9 +196,17 @@ static enum cm_status part_length(struct cm_infer *in, struct cm_dim whole, int 
         *out = cm_quantity_dim(item);
         return CM_OK;
     }
-    *out = in->n_out == 1 ? whole : CM_DIM_ANY;
-    if (!cm_dim_known(whole))
+    if (!cm_dim_known(whole)) {
+        const struct cm_quantity zero = {0, 0, true}, size = cm_dim_quantity(whole),
+                                 each = cm_dim_quantity(
+                                     cm_dim_floor(in->symbols, whole, in->n_out - 1, in->n_out));
+        struct cm_quantity left = size;
+        for (int i = 0; i < o; i++)
+            left = cm_quantity_difference(in->symbols, left, each);
+        left = cm_quantity_smaller(in->symbols, each, left);
+        *out = cm_quantity_dim(cm_quantity_larger(in->symbols, left, zero));
         return CM_OK;
+    }
     const int64_t n = in->n_out, length = whole.value / n + (whole.value % n != 0);
     const int64_t before = o > 0 && length > INT64_MAX / o ? whole.value : length * o;
     const int64_t left = whole.value - before < 0 ? 0 : whole.value - before;
@@ -217,7 +225,7 @@ static enum cm_status check_split(struct cm_infer *in, struct cm_dim whole,
                              (long long)cm_node_int(in->node, "num_outputs"), in->n_out);
     struct cm_dim sum = CM_DIM(0), same;
     for (size_t i = 0; split && i < split->count; i++)
-        sum = cm_dim_sum(sum, cm_quantity_dim(split->items[i]));
+        sum = cm_dim_sum(in->symbols, sum, cm_quantity_dim(split->items[i]));
     if (split && !cm_dim_unify(sum, whole, &same))
         return cm_infer_fail(in, "the lengths in split add up to %lld, the axis is %lld long",
                              (long long)sum.value, (long long)whole.value);

@@ -260,6 +260,22 @@ ROW(cameo_model_gradient,
 ROW(cameo_model_optimize,
     REFUSES("'model'", cameo_model_optimize(NULL, NULL, &model_out, NULL, err));
     REFUSES("'out'", cameo_model_optimize(t->model, NULL, NULL, NULL, err));)
+ROW(cameo_model_extract,
+    REFUSES("'model'", cameo_model_extract(NULL, NULL, 0, NULL, 0, NULL, err));
+    REFUSES("'inputs'", cameo_model_extract(t->model, NULL, 1, NULL, 0, NULL, err));
+    REFUSES("'outputs'", cameo_model_extract(t->model, NULL, 0, NULL, 1, NULL, err));)
+ROW(cameo_model_expose,
+    REFUSES("'model'", cameo_model_expose(NULL, NULL, 0, NULL, err));
+    REFUSES("'names'", cameo_model_expose(t->model, NULL, 1, NULL, err));)
+ROW(cameo_model_merge,
+    REFUSES("'model'", cameo_model_merge(NULL, t->model, NULL, NULL, err));
+    REFUSES("'second'", cameo_model_merge(t->model, NULL, NULL, NULL, err));)
+ROW(cameo_model_rename,
+    REFUSES("'model'", cameo_model_rename(NULL, NULL, 0, NULL, err));
+    REFUSES("'renamings'", cameo_model_rename(t->model, NULL, 1, NULL, err));)
+ROW(cameo_model_set_shapes,
+    REFUSES("'model'", cameo_model_set_shapes(NULL, NULL, 0, NULL, err));
+    REFUSES("'shapes'", cameo_model_set_shapes(t->model, NULL, 1, NULL, err));)
 ROW(cameo_model_gradcheck,
     REFUSES("'model'", cameo_model_gradcheck(NULL, NULL, NULL, 0, no_row, NULL, err));
     REFUSES("'feeds'", cameo_model_gradcheck(t->model, NULL, NULL, 1, no_row, NULL, err));
@@ -335,6 +351,11 @@ static const struct row rows[] = {
     LISTED(cameo_model_gradient),
     LISTED(cameo_operator_gradient),
     LISTED(cameo_model_optimize),
+    LISTED(cameo_model_extract),
+    LISTED(cameo_model_expose),
+    LISTED(cameo_model_merge),
+    LISTED(cameo_model_rename),
+    LISTED(cameo_model_set_shapes),
     LISTED(cameo_model_gradcheck),
     LISTED(cameo_session_make_inputs),
 };

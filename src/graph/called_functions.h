@@ -1,7 +1,7 @@
 /* Which functions of a model are called, by its graph or by each other. */
 // SPDX-License-Identifier: Apache-2.0
-#ifndef CM_REWRITE_CALLED_FUNCTIONS_H
-#define CM_REWRITE_CALLED_FUNCTIONS_H
+#ifndef CM_GRAPH_CALLED_FUNCTIONS_H
+#define CM_GRAPH_CALLED_FUNCTIONS_H
 
 #include "onnx/messages.h"
 

@@ -1,6 +1,6 @@
 /* Which functions of a model are called. */
 // SPDX-License-Identifier: Apache-2.0
-#include "rewrite/called_functions.h"
+#include "graph/called_functions.h"
 
 #include "base/map.h"
 #include "graph/registry.h"
