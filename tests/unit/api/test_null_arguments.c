@@ -296,6 +296,9 @@ ROW(cameo_model_gradient,
 ROW(cameo_model_optimize,
     REFUSES("'model'", cameo_model_optimize(NULL, NULL, &model_out, NULL, err));
     REFUSES("'out'", cameo_model_optimize(t->model, NULL, NULL, NULL, err));)
+ROW(cameo_model_expand,
+    REFUSES("'model'", cameo_model_expand(NULL, NULL, &model_out, NULL, err));
+    REFUSES("'out'", cameo_model_expand(t->model, NULL, NULL, NULL, err));)
 ROW(cameo_model_extract,
     REFUSES("'model'", cameo_model_extract(NULL, NULL, 0, NULL, 0, NULL, err));
     REFUSES("'inputs'", cameo_model_extract(t->model, NULL, 1, NULL, 0, NULL, err));
@@ -416,6 +419,7 @@ static const struct row rows[] = {
     LISTED(cameo_model_costs),
     LISTED(cameo_value_difference),
     LISTED(cameo_initializer_difference),
+    LISTED(cameo_model_expand),
     LISTED(cameo_model_extract),
     LISTED(cameo_model_expose),
     LISTED(cameo_model_merge),
