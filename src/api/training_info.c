@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "api/running.h"
 
+#include "graph/called_functions.h"
+
 #include "onnx/decode.h"
 #include "onnx/encode.h"
 #include "onnx/syntax.h"
