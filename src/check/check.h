@@ -27,7 +27,7 @@ struct cm_findings {
     size_t count, capacity;
     size_t violations;    /* findings that are not warnings, those that were cut included */
     bool cut;             /* there were more than CM_FINDINGS_MAX */
-    struct cm_map blamed; /* addresses of the messages that violations are about or inside of */
+    struct cm_map blamed; /* addresses of messages that are known to be wrong inside */
 };
 
 enum { CM_FINDINGS_MAX = 1000 };

@@ -187,7 +187,7 @@
         "keep location, offset and length, once each, with the size that type and shape need") \
     ROW(ST17, CM_STRICT, "a sparse tensor has too many elements to count", \
         "reduce the dimensions: their product must stay below 2^63") \
-    ROW(ST18, CM_STRICT, "an initializer and the input of the same name differ in type or shape", \
+    ROW(ST18, CM_ALWAYS, "an initializer and the input of the same name differ in type or shape", \
         "give input and initializer the same type and shape") \
     ROW(ST19, CM_STRICT, "a quantization annotation names what does not exist, has an unknown key, or is repeated", \
         "name tensors of the graph, once each, under SCALE_TENSOR or ZERO_POINT_TENSOR") \

@@ -103,6 +103,15 @@ static void name_parts(struct cm_arena *arena, const struct cm_model_place *plac
     }
 }
 
+/* Does a finding of the rule say, as a warning, what inference would refuse? */
+static bool speaks_for_inference(const struct cm_check_rule *row)
+{
+    const enum cm_rule rule = (enum cm_rule)(row - rules);
+
+    return rule == CM_RULE_ST12 || rule == CM_RULE_ST13 || rule == CM_RULE_ST17 ||
+           rule == CM_RULE_ST26;
+}
+
 static void blame(struct cm_checker *c, const struct cm_model_place *place)
 {
     for (; place; place = place->up) {
@@ -123,7 +132,7 @@ void cm_report(struct cm_checker *c, enum cm_rule rule, const struct cm_model_pl
     va_list args;
 
     c->findings->violations += severity == CM_VIOLATION;
-    if (severity == CM_VIOLATION)
+    if (severity == CM_VIOLATION || speaks_for_inference(row))
         blame(c, place);
     if (c->findings->count == CM_FINDINGS_MAX) {
         c->findings->cut = true;
