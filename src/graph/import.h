@@ -52,6 +52,16 @@ struct cm_import_options {
     /* What cannot be built is listed and left out, and that is no failure: the graph has no outputs
      * yet, and the caller looks for what it wants by name. */
     bool partial;
+    /* The model is judged, not run. Only what is wrong with it is listed, not what nobody here can
+     * run; a node must also be legal in the version that the file imports; declared types that
+     * contradict what is inferred are listed, and where a node cannot be built, the declared types
+     * of its results take their place. Needs partial. */
+    bool judge;
+    /* Graphs that each continue the model's, which do not see each other; what they became, in
+     * order. */
+    const struct cm_graph_proto *const *inner;
+    size_t n_inner;
+    struct cm_graph **inner_graphs;
 };
 
 /* The main graph of a model. Functions and imports come from the model too. A node that cannot be
