@@ -35,14 +35,6 @@ struct cm_use {
     struct cm_use *next, *prev; /* other uses of the same value */
 };
 
-/* One element of an integer tensor before it is computed: a number of any sign, else a symbol, else
- * unknown. */
-struct cm_quantity {
-    int64_t number;
-    uint32_t symbol; /* 0: none */
-    bool is_number;
-};
-
 /* What is known of an integer tensor of rank 0 or 1 before it is computed: shape arithmetic. */
 struct cm_known {
     int rank;
