@@ -71,6 +71,7 @@
     ROW(TR16, CM_ADVICE, "a binding's key is also a graph input: a value fed there hides the trained one") \
     ROW(TR17, CM_ALWAYS, "two algorithms declare state variables of the same name") \
     ROW(TR18, CM_ADVICE, "two algorithms have different initializers of the same name") \
+    ROW(TR19, CM_ALWAYS, "a GraphCall of ONNX 1.7 does not fit the inference graph, or its algorithm is not complete in itself") \
     ROW(GR1, CM_ALWAYS, "a Gradient node names no xs or no y") \
     ROW(GR2, CM_ALWAYS, "a Gradient node names a tensor twice in xs and zs") \
     ROW(GR3, CM_ALWAYS, "a Gradient node names a tensor that nothing before it defines") \
