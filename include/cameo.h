@@ -2153,6 +2153,14 @@ CAMEO_API enum cameo_status cameo_model_bind_training(struct cameo_model *model,
                                                       enum cameo_graph_kind kind,
                                                       const char *variable, const char *value,
                                                       struct cameo_error *err);
+/* Brings entries of ONNX 1.7, whose algorithms are complete and call the inference graph with
+ * GraphCall, to the form of 1.8 and later, in which the inference graph completes them. A call with
+ * inputs of the algorithm as arguments becomes the inference graph itself, whose inputs are fed
+ * instead; any other becomes a copy of its nodes. Values of initializers and their names stay.
+ * *converted, if converted is not NULL, receives how many entries there were. Trainers and
+ * cameo_model_step do this by themselves, without changing the model. */
+CAMEO_API enum cameo_status
+cameo_model_upgrade_training(struct cameo_model *model, size_t *converted, struct cameo_error *err);
 /* What cameo_model_check finds in this entry. */
 CAMEO_API enum cameo_status cameo_model_check_training(const struct cameo_model *model,
                                                        size_t entry,
@@ -2269,9 +2277,10 @@ struct cameo_expansion {
 };
 
 /* The model with functions inlined, in training info too. A node that is not expanded, and every
- * name of the model, stays as it was; names inside a body get that of the call as a prefix. What was
- * named, or asked for with core, and has no body is refused, all of it in one message. *report, if
- * report is not NULL, lives as long as *out. model must outlive the new one. options may be NULL. */
+ * name of the model, stays as it was; names inside a body get that of the call as a prefix. What
+ * was named, or asked for with core, and has no body is refused, all of it in one message. *report,
+ * if report is not NULL, lives as long as *out. model must outlive the new one. options may be
+ * NULL. */
 CAMEO_API enum cameo_status cameo_model_expand(const struct cameo_model *model,
                                                const struct cameo_expand_options *options,
                                                struct cameo_model **out,
