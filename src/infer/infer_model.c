@@ -217,6 +217,7 @@ enum cm_status cm_infer_model(struct cm_arena *arena, struct cm_model_file *file
         &scratch,
         &(struct cm_module_options){.registry = options->registry,
                                     .files = file->files,
+                                    .computes_contents = true,
                                     .node_budget = (1 + 2 * file->model.training_info.count) *
                                                    (size_t)NODES_MAX});
     enum cm_status status = import_all(&i, err);
