@@ -2013,9 +2013,10 @@ struct cameo_expansion {
 };
 
 /* The model with functions inlined, in training info too. A node that is not expanded, and every
- * name of the model, stays as it was; names inside a body get that of the call as a prefix. What was
- * named, or asked for with core, and has no body is refused, all of it in one message. *report, if
- * report is not NULL, lives as long as *out. model must outlive the new one. options may be NULL. */
+ * name of the model, stays as it was; names inside a body get that of the call as a prefix. What
+ * was named, or asked for with core, and has no body is refused, all of it in one message. *report,
+ * if report is not NULL, lives as long as *out. model must outlive the new one. options may be
+ * NULL. */
 CAMEO_API enum cameo_status cameo_model_expand(const struct cameo_model *model,
                                                const struct cameo_expand_options *options,
                                                struct cameo_model **out,

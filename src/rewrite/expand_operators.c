@@ -7,6 +7,7 @@
 #include "graph/obstacles.h"
 #include "graph/registry.h"
 #include "rewrite/pass.h"
+#include "rewrite/portable.h"
 #include "rewrite/upgrade.h"
 #include "rewrite/write_model.h"
 #include "schema/levels.h"
