@@ -115,21 +115,13 @@ enum cm_status cm_expansion_spend(struct cm_expansion *x, size_t nodes)
     return CM_OK;
 }
 
-static const struct cm_opset_proto *import_of(const struct cm_opsets *imports, struct cm_str domain)
-{
-    for (size_t i = 0; i < imports->count; i++)
-        if (cm_str_equal(cm_domain_plain(imports->items[i].domain), domain))
-            return &imports->items[i];
-    return NULL;
-}
-
 /* Does a node of a function mean the same under the imports of the model? */
 static bool node_fits(const struct cm_expansion *x, const struct cm_function_proto *function,
                       const struct cm_node_proto *node)
 {
     const struct cm_str domain = cm_domain_plain(node->domain);
-    const struct cm_opset_proto *here = import_of(&x->model->opset_import, domain),
-                                *there = import_of(&function->opset_import, domain);
+    const struct cm_opset_proto *here = cm_opsets_find(&x->model->opset_import, domain),
+                                *there = cm_opsets_find(&function->opset_import, domain);
 
     if (!here || !there || here->version == there->version || cm_expansion_function(x, node))
         return true;
@@ -159,7 +151,7 @@ static void take_imports(struct cm_expansion *x, const struct cm_function_proto 
 {
     for (size_t i = 0; i < function->opset_import.count; i++) {
         const struct cm_opset_proto *import = &function->opset_import.items[i];
-        if (import_of(&x->model->opset_import, cm_domain_plain(import->domain)))
+        if (cm_opsets_find(&x->model->opset_import, cm_domain_plain(import->domain)))
             continue;
         *CM_LIST_ADD(x->arena, &x->model->opset_import) = *import;
         cm_msg_set(&x->model->msg, CM_MODEL_OPSET_IMPORT);
@@ -424,7 +416,7 @@ static enum cm_status expand_operators(struct cm_expansion *x)
 
 static enum cm_status begin(struct cm_expansion *x, struct cm_model_file *made)
 {
-    const struct cm_opset_proto *onnx = import_of(&x->file->model.opset_import, CM_STR(""));
+    const struct cm_opset_proto *onnx = cm_opsets_find(&x->file->model.opset_import, CM_STR(""));
 
     if (!x->file->model.graph)
         return cm_fail(x->err, CM_BAD_MODEL, "the model has no graph");

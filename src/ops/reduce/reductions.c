@@ -71,7 +71,7 @@
         }                                                                                          \
     }
 #define START(name, TAG, total, first)                                                             \
-    static void name##_start_##TAG(int64_t count, void *totals)                                    \
+    static CM_BUILT_##TAG void name##_start_##TAG(int64_t count, void *totals)                     \
     {                                                                                              \
         total *ts = totals;                                                                        \
         for (int64_t i = 0; i < count; i++)                                                        \
@@ -79,8 +79,8 @@
     }
 #define FOLD_LOOPS(name, TAG, ctype, total, first, step, join)                                     \
     START(name, TAG, total, first)                                                                 \
-    static void name##_across_##TAG(int64_t count, int64_t rows, int64_t stride, const void *from, \
-                                    void *totals)                                                  \
+    static CM_BUILT_##TAG void name##_across_##TAG(int64_t count, int64_t rows, int64_t stride,    \
+                                                   const void *from, void *totals)                 \
     {                                                                                              \
         const ctype *xs = from;                                                                    \
         total *ts = totals;                                                                        \
@@ -92,7 +92,7 @@
             }                                                                                      \
         }                                                                                          \
     }                                                                                              \
-    static void name##_along_##TAG(int64_t count, const void *from, void *totals)                  \
+    static CM_BUILT_##TAG void name##_along_##TAG(int64_t count, const void *from, void *totals)   \
     {                                                                                              \
         const ctype *xs = from;                                                                    \
         total *ts = totals, four[4] = {(first), (first), (first), (first)};                        \
@@ -139,7 +139,8 @@
     }
 /* In `done` t is the total and n the number of terms. */
 #define FINISH(name, TAG, ctype, total, done)                                                      \
-    static void name##_finish_##TAG(int64_t count, const void *totals, int64_t n, void *to)        \
+    static CM_BUILT_##TAG void name##_finish_##TAG(int64_t count, const void *totals, int64_t n,   \
+                                                   void *to)                                       \
     {                                                                                              \
         typedef ctype T;                                                                           \
         typedef total A;                                                                           \
@@ -298,7 +299,8 @@ static void log_sum_exp_join(int64_t count, const void *more, void *totals)
 }
 
 #define LOG_SUM_EXP_ROW(TAG, ctype, name, extra)                                                   \
-    static void name##_finish_##TAG(int64_t count, const void *totals, int64_t terms, void *to)    \
+    static CM_BUILT_##TAG void name##_finish_##TAG(int64_t count, const void *totals,              \
+                                                   int64_t terms, void *to)                        \
     {                                                                                              \
         const struct exponentials *ts = totals;                                                    \
         ctype *ys = to;                                                                            \
