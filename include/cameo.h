@@ -777,31 +777,49 @@ enum cameo_severity { CAMEO_WARNING = 0, CAMEO_VIOLATION = 1 };
 struct cameo_finding {
     struct cameo_text rule; /* "CK15": ids are never reused; docs/check-rules.md explains each */
     enum cameo_severity severity;
-    struct cameo_text place;  /* "graph 'main', node 'conv1' (Conv)" */
-    struct cameo_text reason; /* "reads 'x', which nothing before it defines" */
+    struct cameo_text place;         /* "graph 'main', node 'conv1' (Conv)" */
+    struct cameo_text reason;        /* "reads 'x', which nothing before it defines" */
+    struct cameo_text help;          /* what to do about it; "" for a blocker */
+    struct cameo_text node, op_type; /* the innermost node of the place; "" where there is none */
+    struct cameo_text value; /* the input, output or initializer that it is about; "": none */
 };
 
 struct cameo_check_options {
     size_t struct_size;
-    bool strict; /* what is usually a warning is a violation */
+    bool strict;         /* what is usually a warning is a violation */
+    bool structure_only; /* types and shapes are not inferred: no TY rules */
 };
 
 #define CAMEO_CHECK_OPTIONS_INIT                                                                   \
     {                                                                                              \
-        sizeof(struct cameo_check_options), false                                                  \
+        sizeof(struct cameo_check_options), false, false                                           \
     }
+
+/* A rule that models are checked by. */
+struct cameo_check_rule {
+    struct cameo_text id;                          /* "CK15" */
+    enum cameo_severity severity, strict_severity; /* usually, and with the option strict */
+    struct cameo_text text;                        /* what is wrong when it is broken */
+    struct cameo_text help;                        /* what to do then */
+};
+CAMEO_API size_t cameo_check_rule_count(void);
+/* NULL past the end. */
+CAMEO_API const struct cameo_check_rule *cameo_check_rule_at(size_t index);
 
 struct cameo_findings;
 
-/* Lists what is wrong with a model. CAMEO_OK says that the check ran: whether the model is legal
- * ONNX is cameo_findings_violations == 0. options may be NULL. *out is the caller's to free and
- * lives independently of the model. */
+/* Lists what is wrong with a model: its structure and names, and the types and shapes that are
+ * inferred, in sub-graphs, functions and training info too. Weights are not read. CAMEO_OK says
+ * that the check ran: whether the model is legal ONNX is cameo_findings_violations == 0. options
+ * may be NULL. *out is the caller's to free and lives independently of the model. */
 CAMEO_API enum cameo_status cameo_model_check(const struct cameo_model *model,
                                               const struct cameo_check_options *options,
                                               struct cameo_findings **out, struct cameo_error *err);
 CAMEO_API void cameo_findings_free(struct cameo_findings *findings); /* NULL is fine */
 CAMEO_API size_t cameo_findings_count(const struct cameo_findings *findings);
 CAMEO_API size_t cameo_findings_violations(const struct cameo_findings *findings);
+/* Those that are listed. */
+CAMEO_API size_t cameo_findings_warnings(const struct cameo_findings *findings);
 /* There were more than are listed. */
 CAMEO_API bool cameo_findings_cut(const struct cameo_findings *findings);
 /* NULL past the count. */
@@ -1832,7 +1850,8 @@ struct cameo_loop_options {
     void *progress_arg;
     uint64_t keep; /* how many checkpoints stay; 0: 3 */
     /* For resuming under other conditions than those of the checkpoint, or NULL. To the trainer's
-     * conditions come those of the data: samples, batch size, order, last batch. */
+     * conditions come those of the data: which array goes to which input, columns, samples, batch
+     * size, order, last batch. */
     const struct cameo_resume_options *resuming;
     /* Of the caller's: whatever else must be the same, such as how the model was prepared. */
     const struct cameo_note *conditions;
@@ -1869,6 +1888,128 @@ CAMEO_API enum cameo_status cameo_trainer_run(struct cameo_trainer *trainer,
                                               const struct cameo_loop_options *options,
                                               struct cameo_loop_result *result,
                                               struct cameo_error *err);
+
+/* ---- evaluating and predicting ----
+ *
+ * A data set goes through a model batch by batch: how good its predictions are, or the predictions
+ * themselves. What this holds does not grow with the number of samples. */
+
+/* After each batch; false ends it with CAMEO_CANCELLED. */
+typedef bool cameo_rows_fn(void *arg, int64_t done, int64_t samples);
+
+struct cameo_stream_options {
+    size_t struct_size;
+    /* 0: what the model fixes, else 32. Where the model fixes it, rows from the beginning fill up
+     * the last batch, and their results are not used. */
+    int64_t batch_size;
+    bool raw_bytes;                              /* as for batches */
+    const struct cameo_session_options *session; /* or NULL */
+    struct cameo_cancel *cancel;                 /* or NULL */
+    cameo_rows_fn *progress;                     /* or NULL */
+    void *progress_arg;
+};
+
+#define CAMEO_STREAM_OPTIONS_INIT                                                                  \
+    {                                                                                              \
+        sizeof(struct cameo_stream_options), 0, false, 0, 0, 0, 0                                  \
+    }
+
+struct cameo_evaluate_options {
+    size_t struct_size;
+    /* Parted by commas: loss, accuracy, top-5 (any number), confusion, precision, recall, f1 (these
+     * three also as f1-macro, f1-micro, f1-weighted), auc, auc-weighted, mae, mse, rmse, r2. NULL:
+     * those that fit. docs/evaluating.md defines them. */
+    const char *metrics;
+    /* cross-entropy, nll, mse, l1, huber, bce, bce-logits; a model file with inputs prediction and
+     * target and a scalar output; output:NAME for one that the model computes. NULL: that of the
+     * training which the model carries, if any. */
+    const char *loss;
+    const char *output;     /* which output is judged; NULL: the only one, or labels and scores */
+    const char *target;     /* the array of the data set that holds the truth; NULL: the one left */
+    int64_t class_axis;     /* of scores */
+    int64_t ignored;        /* targets that do not count */
+    const int64_t *classes; /* labels, by column of the scores; NULL: 0, 1, .. */
+    size_t class_count;
+    const struct cameo_stream_options *stream; /* or NULL */
+};
+
+#define CAMEO_EVALUATE_OPTIONS_INIT                                                                \
+    {                                                                                              \
+        sizeof(struct cameo_evaluate_options), 0, 0, 0, 0, 1, -100, 0, 0, 0                        \
+    }
+
+struct cameo_evaluation;
+
+/* Judges the predictions of a model against a data set. options may be NULL. *out is the caller's
+ * to free and lives independently of both. */
+CAMEO_API enum cameo_status cameo_model_evaluate(struct cameo_model *model,
+                                                 struct cameo_dataset *dataset,
+                                                 const struct cameo_evaluate_options *options,
+                                                 struct cameo_evaluation **out,
+                                                 struct cameo_error *err);
+CAMEO_API void cameo_evaluation_free(struct cameo_evaluation *evaluation); /* NULL is fine */
+CAMEO_API int64_t cameo_evaluation_samples(const struct cameo_evaluation *evaluation);
+
+struct cameo_metric {
+    const char *name;    /* "accuracy", "top-5" */
+    const char *average; /* over classes: "macro", "micro", "weighted", "class 1"; "": none */
+    double value;        /* NaN: it is not defined for this data */
+    double bound;        /* by how much it may be wrong; 0: it is exact */
+};
+/* NULL past the end. */
+CAMEO_API const struct cameo_metric *
+cameo_evaluation_metric(const struct cameo_evaluation *evaluation, size_t index);
+
+/* A class that occurs in targets or predictions, in the order of labels. */
+struct cameo_class_count {
+    int64_t label;
+    uint64_t actual, predicted, correct;
+};
+CAMEO_API const struct cameo_class_count *
+cameo_evaluation_class(const struct cameo_evaluation *evaluation, size_t index);
+/* The confusion matrix, by numbers of classes: how often the one was taken for the other; -1 where
+ * it was not asked for. */
+CAMEO_API int64_t cameo_evaluation_confused(const struct cameo_evaluation *evaluation,
+                                            size_t actual, size_t predicted);
+/* Sentences on what was judged and how. NULL past the end. */
+CAMEO_API const char *cameo_evaluation_note(const struct cameo_evaluation *evaluation,
+                                            size_t index);
+
+struct cameo_predict_options {
+    size_t struct_size;
+    const char *outputs;                       /* names, parted by commas; NULL: all */
+    const struct cameo_stream_options *stream; /* or NULL */
+};
+
+#define CAMEO_PREDICT_OPTIONS_INIT                                                                 \
+    {                                                                                              \
+        sizeof(struct cameo_predict_options), 0, 0                                                 \
+    }
+
+struct cameo_prediction {
+    size_t struct_size;
+    int64_t samples;
+    size_t output_count; /* written */
+    char note[256];      /* a sentence on how the data was fed; or "" */
+};
+
+#define CAMEO_PREDICTION_INIT                                                                      \
+    {                                                                                              \
+        sizeof(struct cameo_prediction), 0, 0,                                                     \
+        {                                                                                          \
+            0                                                                                      \
+        }                                                                                          \
+    }
+
+/* Writes what the model predicts for a data set to .npz, .npy, .safetensors (arrays named after
+ * outputs) or .csv (a column for each number), whole or not at all. Every output must have a row
+ * for each sample; scores that come as a sequence of maps become a matrix. options and report may
+ * be NULL. */
+CAMEO_API enum cameo_status cameo_model_predict(const struct cameo_model *model,
+                                                struct cameo_dataset *dataset, const char *path,
+                                                const struct cameo_predict_options *options,
+                                                struct cameo_prediction *report,
+                                                struct cameo_error *err);
 
 /* ---- making models trainable ----
  *
@@ -1967,6 +2108,65 @@ CAMEO_API enum cameo_status cameo_model_gradient(const struct cameo_model *model
 CAMEO_API enum cameo_status cameo_operator_gradient(const char *domain, const char *name,
                                                     int64_t opset, cameo_write_fn *write, void *to,
                                                     struct cameo_error *err);
+
+/* ---- training info, piece by piece ----
+ *
+ * What cameo_model_prepare makes of a loss and an optimizer can be made by hand: entries of
+ * training_info, each with an initialization graph, an algorithm graph and their bindings. They are
+ * read with cameo_model_training and cameo_model_graph. Changes go into the model at hand and show
+ * in what describes it; a session or trainer of it must be made anew. Whatever is not changed is
+ * saved byte for byte. kind is CAMEO_GRAPH_INITIALIZATION or CAMEO_GRAPH_ALGORITHM everywhere. */
+
+/* Adds an entry without graphs and bindings at the end; *entry, if entry is not NULL, receives its
+ * number. An IR version below 7 is raised to 7, which the log is told. */
+CAMEO_API enum cameo_status cameo_model_add_training(struct cameo_model *model, size_t *entry,
+                                                     struct cameo_error *err);
+/* Takes an entry away; later ones move up. With the last one goes the import of
+ * ai.onnx.preview.training, where nothing else uses it, as with cameo_model_strip. */
+CAMEO_API enum cameo_status cameo_model_remove_training(struct cameo_model *model, size_t entry,
+                                                        struct cameo_error *err);
+/* Gives an entry this graph, in ONNX's text form, in place of what it has; NULL: none. Operators of
+ * ai.onnx.preview.training are imported by themselves. */
+CAMEO_API enum cameo_status cameo_model_set_training_graph(struct cameo_model *model, size_t entry,
+                                                           enum cameo_graph_kind kind,
+                                                           const char *text,
+                                                           struct cameo_error *err);
+/* The same with a copy of the main graph of another model. */
+CAMEO_API enum cameo_status cameo_model_copy_training_graph(struct cameo_model *model, size_t entry,
+                                                            enum cameo_graph_kind kind,
+                                                            const struct cameo_model *from,
+                                                            struct cameo_error *err);
+/* The graph in ONNX's text form; CAMEO_NOT_FOUND: there is none. */
+CAMEO_API enum cameo_status cameo_model_write_training_graph(const struct cameo_model *model,
+                                                             size_t entry,
+                                                             enum cameo_graph_kind kind,
+                                                             cameo_write_fn *write, void *to,
+                                                             struct cameo_error *err);
+/* All bindings of a graph, in place of those there are: key is the variable, value the output that
+ * it is given. */
+CAMEO_API enum cameo_status
+cameo_model_set_training_bindings(struct cameo_model *model, size_t entry,
+                                  enum cameo_graph_kind kind, const struct cameo_note *bindings,
+                                  size_t count, struct cameo_error *err);
+/* One of them: added or changed; value NULL: taken away. */
+CAMEO_API enum cameo_status cameo_model_bind_training(struct cameo_model *model, size_t entry,
+                                                      enum cameo_graph_kind kind,
+                                                      const char *variable, const char *value,
+                                                      struct cameo_error *err);
+/* Brings entries of ONNX 1.7, whose algorithms are complete and call the inference graph with
+ * GraphCall, to the form of 1.8 and later, in which the inference graph completes them. A call with
+ * inputs of the algorithm as arguments becomes the inference graph itself, whose inputs are fed
+ * instead; any other becomes a copy of its nodes. Values of initializers and their names stay.
+ * *converted, if converted is not NULL, receives how many entries there were. Trainers and
+ * cameo_model_step do this by themselves, without changing the model. */
+CAMEO_API enum cameo_status
+cameo_model_upgrade_training(struct cameo_model *model, size_t *converted, struct cameo_error *err);
+/* What cameo_model_check finds in this entry. */
+CAMEO_API enum cameo_status cameo_model_check_training(const struct cameo_model *model,
+                                                       size_t entry,
+                                                       const struct cameo_check_options *options,
+                                                       struct cameo_findings **out,
+                                                       struct cameo_error *err);
 
 /* ---- optimizing ---- */
 
@@ -2077,14 +2277,70 @@ struct cameo_expansion {
 };
 
 /* The model with functions inlined, in training info too. A node that is not expanded, and every
- * name of the model, stays as it was; names inside a body get that of the call as a prefix. What was
- * named, or asked for with core, and has no body is refused, all of it in one message. *report, if
- * report is not NULL, lives as long as *out. model must outlive the new one. options may be NULL. */
+ * name of the model, stays as it was; names inside a body get that of the call as a prefix. What
+ * was named, or asked for with core, and has no body is refused, all of it in one message. *report,
+ * if report is not NULL, lives as long as *out. model must outlive the new one. options may be
+ * NULL. */
 CAMEO_API enum cameo_status cameo_model_expand(const struct cameo_model *model,
                                                const struct cameo_expand_options *options,
                                                struct cameo_model **out,
                                                const struct cameo_expansion **report,
                                                struct cameo_error *err);
+
+/* ---- converting between opset versions ----
+ *
+ * The same model under newer or older versions of its operator sets: nodes that mean the same there
+ * stay as they are, others become that version's form, names kept. docs/converting.md has more. */
+
+struct cameo_target_opset {
+    size_t struct_size;
+    const char *domain; /* "" is ai.onnx */
+    int64_t version;
+};
+
+#define CAMEO_TARGET_OPSET_INIT                                                                    \
+    {                                                                                              \
+        sizeof(struct cameo_target_opset), "", 0                                                   \
+    }
+
+struct cameo_convert_options {
+    size_t struct_size;
+    const struct cameo_target_opset *opsets; /* domains that are not listed stay; NULL: every domain
+                                                that ONNX defines goes to its newest version */
+    size_t opset_count;
+};
+
+#define CAMEO_CONVERT_OPTIONS_INIT                                                                 \
+    {                                                                                              \
+        sizeof(struct cameo_convert_options), 0, 0                                                 \
+    }
+
+/* Nodes of one operator that were written in another version of it. */
+struct cameo_version_change {
+    struct cameo_text domain, op;
+    int64_t from, to;     /* versions of the operator; to 0: it has none that old */
+    size_t nodes;         /* of the file */
+    struct cameo_text how; /* "axes are an input"; may be empty */
+};
+
+struct cameo_conversion {
+    const struct cameo_version_change *const *changes;
+    size_t change_count;
+    size_t nodes_changed, nodes_kept;  /* those that mean the same keep their bytes */
+    const struct cameo_text *notes;    /* sentences: what else of the model was raised or lowered */
+    size_t note_count;
+    const struct cameo_text *blockers; /* sentences: all that the versions cannot express */
+    size_t blocker_count;
+};
+
+/* Converts the inference graph, training info, functions and sub-graphs, and sets opset imports and
+ * IR version. Where a node has no form in the version asked for, or the model is broken, nothing
+ * is changed, and the report has every reason. *report, if report is not NULL, lives as long as the
+ * model. options may be NULL. */
+CAMEO_API enum cameo_status cameo_model_convert(struct cameo_model *model,
+                                                const struct cameo_convert_options *options,
+                                                const struct cameo_conversion **report,
+                                                struct cameo_error *err);
 
 /* Gradients against differences of values, in double precision: one row for each initializer and
  * input of floats. */
