@@ -48,7 +48,7 @@ test-oom: ## every checked allocation made to fail in turn, under the address sa
 	@tools/build.sh asan tests
 	@$(PYTHON) tools/run_tests.py build/asan --only unit --filter 'test_oom__*'
 
-test-math: ## our exp, log, tanh, sigmoid, erf, sin and cos for every float; takes an hour of processor time
+test-math: ## our exp, log, tanh, sigmoid, erf, atan, sin and cos for every float; takes an hour of processor time
 	@tools/setup.sh test
 	@tools/build.sh release tests
 	@sh tests/unit/every_float.sh build/unit/tensor/test_vector_math
@@ -114,12 +114,13 @@ coverage: ## which lines the tests run, by folder
 	@$(PYTHON) tools/run_tests.py build/coverage --only unit,cli
 	@$(PYTHON) tools/coverage.py build/coverage
 
-gen: ## rewrite the committed files that are generated (data/, docs/operators.md, docs/gradients.md)
+gen: ## rewrite the committed files that are generated (data/, docs/operators.md, gradients.md, core-operators.md)
 	@tools/setup.sh test
 	@$(PYTHON) tools/gen_operators.py
 	@tools/build.sh release listers
 	@$(PYTHON) tools/gen_operator_docs.py
 	@$(PYTHON) tools/gen_gradient_docs.py
+	@$(PYTHON) tools/gen_core_docs.py
 
 messages: ## list every sentence that users can meet in build/messages.txt, to be read as a whole
 	@mkdir -p build

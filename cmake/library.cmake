@@ -28,6 +28,8 @@ cameo_optimize("/src/ops/" ${OPERATORS})
 # Builders of graphs, and operators that are not about numbers.
 cameo_optimize("/src/(infer|autodiff|codec|schema)/|/ops/(control|text|sequence|training)/|/ops/.*_body\\.c$" -Os)
 cameo_optimize("/ops/microsoft/(attention|compose|early|fused|group_query|multi_head|packed|rotary|skip).*\\.c$" -Os)
+# Reference kernels that explain, where backends/ has the fast ones; and emitters of gradients.
+cameo_optimize("/ops/(attention|rnn|conv)/|/ops/.*_grad\\.c$|/ops/ml/(features|svm|linear).*\\.c$|/ops/microsoft/quantized_" -Os)
 cameo_optimize("/src/(backends/onednn|tensor|ops/common)/|/(random|parallel)\\.c$" -O3 ${FLOATS})
 cameo_optimize("/src/backends/cpu/" ${KERNELS})
 # Vectors are spelled out there, and have no function for a * b + c rounded once: the compiler joins the two.
@@ -39,6 +41,9 @@ target_include_directories(cameo_objects PRIVATE ${PROJECT_SOURCE_DIR}/src
                            ${PROJECT_SOURCE_DIR}/include ${GENERATED})
 target_compile_definitions(cameo_objects PRIVATE CM_VERSION_STRING="${PROJECT_VERSION}")
 target_link_libraries(cameo_objects PRIVATE cameo_flags)
+if(CMAKE_C_COMPILER_ID STREQUAL "GNU") # loops stay aligned, which is what pays
+  target_compile_options(cameo_objects PRIVATE -falign-functions=1 -falign-jumps=1 -falign-labels=1)
+endif()
 
 # Where libraries of others are looked for besides the library's own folder and the system's.
 set(CAMEO_LIBRARY_DIR "" CACHE PATH "A folder of libraries that are opened at run time")

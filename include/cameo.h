@@ -777,31 +777,49 @@ enum cameo_severity { CAMEO_WARNING = 0, CAMEO_VIOLATION = 1 };
 struct cameo_finding {
     struct cameo_text rule; /* "CK15": ids are never reused; docs/check-rules.md explains each */
     enum cameo_severity severity;
-    struct cameo_text place;  /* "graph 'main', node 'conv1' (Conv)" */
-    struct cameo_text reason; /* "reads 'x', which nothing before it defines" */
+    struct cameo_text place;         /* "graph 'main', node 'conv1' (Conv)" */
+    struct cameo_text reason;        /* "reads 'x', which nothing before it defines" */
+    struct cameo_text help;          /* what to do about it; "" for a blocker */
+    struct cameo_text node, op_type; /* the innermost node of the place; "" where there is none */
+    struct cameo_text value; /* the input, output or initializer that it is about; "": none */
 };
 
 struct cameo_check_options {
     size_t struct_size;
-    bool strict; /* what is usually a warning is a violation */
+    bool strict;         /* what is usually a warning is a violation */
+    bool structure_only; /* types and shapes are not inferred: no TY rules */
 };
 
 #define CAMEO_CHECK_OPTIONS_INIT                                                                   \
     {                                                                                              \
-        sizeof(struct cameo_check_options), false                                                  \
+        sizeof(struct cameo_check_options), false, false                                           \
     }
+
+/* A rule that models are checked by. */
+struct cameo_check_rule {
+    struct cameo_text id;                          /* "CK15" */
+    enum cameo_severity severity, strict_severity; /* usually, and with the option strict */
+    struct cameo_text text;                        /* what is wrong when it is broken */
+    struct cameo_text help;                        /* what to do then */
+};
+CAMEO_API size_t cameo_check_rule_count(void);
+/* NULL past the end. */
+CAMEO_API const struct cameo_check_rule *cameo_check_rule_at(size_t index);
 
 struct cameo_findings;
 
-/* Lists what is wrong with a model. CAMEO_OK says that the check ran: whether the model is legal
- * ONNX is cameo_findings_violations == 0. options may be NULL. *out is the caller's to free and
- * lives independently of the model. */
+/* Lists what is wrong with a model: its structure and names, and the types and shapes that are
+ * inferred, in sub-graphs, functions and training info too. Weights are not read. CAMEO_OK says
+ * that the check ran: whether the model is legal ONNX is cameo_findings_violations == 0. options
+ * may be NULL. *out is the caller's to free and lives independently of the model. */
 CAMEO_API enum cameo_status cameo_model_check(const struct cameo_model *model,
                                               const struct cameo_check_options *options,
                                               struct cameo_findings **out, struct cameo_error *err);
 CAMEO_API void cameo_findings_free(struct cameo_findings *findings); /* NULL is fine */
 CAMEO_API size_t cameo_findings_count(const struct cameo_findings *findings);
 CAMEO_API size_t cameo_findings_violations(const struct cameo_findings *findings);
+/* Those that are listed. */
+CAMEO_API size_t cameo_findings_warnings(const struct cameo_findings *findings);
 /* There were more than are listed. */
 CAMEO_API bool cameo_findings_cut(const struct cameo_findings *findings);
 /* NULL past the count. */
@@ -895,6 +913,34 @@ CAMEO_API enum cameo_status cameo_value_to_dlpack(const struct cameo_value *valu
 CAMEO_API enum cameo_status cameo_value_to_dlpack_unversioned(const struct cameo_value *value,
                                                               struct DLManagedTensor **out,
                                                               struct cameo_error *err);
+
+/* ---- comparing ---- */
+
+/* How far one value is from another, the reference. Complex numbers count as two. */
+struct cameo_difference {
+    size_t struct_size;
+    int64_t count;         /* numbers or strings compared */
+    int64_t differing;     /* of them, |a - b| > absolute + relative * |b|; NaN equals NaN */
+    int64_t first;         /* the first such; -1: none */
+    double max_abs;        /* the largest |a - b|; infinite where one of them is not finite */
+    double norm;           /* the Euclidean norm of a - b, finite terms only */
+    double reference_norm; /* of b; 0 where both have the same bytes */
+};
+
+#define CAMEO_DIFFERENCE_INIT                                                                      \
+    {                                                                                              \
+        sizeof(struct cameo_difference), 0, 0, 0, 0, 0, 0                                          \
+    }
+
+/* CAMEO_BAD_ARGUMENT where they are of different types or shapes. */
+CAMEO_API enum cameo_status cameo_value_difference(const struct cameo_value *a,
+                                                   const struct cameo_value *b, double relative,
+                                                   double absolute, struct cameo_difference *out,
+                                                   struct cameo_error *err);
+/* The same of initializers of two models, where they lie; sparse ones are CAMEO_UNSUPPORTED. */
+CAMEO_API enum cameo_status cameo_initializer_difference(
+    const struct cameo_model *a, size_t index_a, const struct cameo_model *b, size_t index_b,
+    double relative, double absolute, struct cameo_difference *out, struct cameo_error *err);
 
 /* ---- files of arrays ---- */
 
@@ -1357,6 +1403,42 @@ CAMEO_API const struct cameo_made_size *cameo_made_inputs_size(const struct came
 /* Why the model will refuse the sizes, as far as is known before a run; "": it will not. */
 CAMEO_API const char *cameo_made_inputs_refusal(const struct cameo_made_inputs *made);
 
+/* ---- costs by shapes ----
+ *
+ * What a run takes, found from types and shapes alone: nothing is run, no weights are read. */
+
+struct cameo_cost {
+    struct cameo_text domain, op;
+    size_t node_count;
+    double flops;          /* multiplications and additions of products, as in struct cameo_step */
+    uint64_t output_bytes; /* of all results */
+};
+
+struct cameo_assumed_size {
+    struct cameo_text symbol; /* "batch"; "?" for all that have no name */
+    int64_t size;
+    bool assumed; /* nobody gave it: 1 is taken */
+};
+
+struct cameo_costs {
+    double flops;
+    uint64_t activation_bytes; /* of all results of nodes */
+    uint64_t peak_bytes;       /* of inputs and results that are needed at once, nodes in order */
+    size_t unknown_count;      /* results whose size is not known before a run: not counted */
+    size_t left_out;           /* nodes that cannot be typed: not counted */
+    bool has_bodies;           /* bodies of If, Loop and Scan: each is counted once */
+    size_t operator_count;     /* rows come in falling order of flops, then bytes */
+    const struct cameo_cost *const *operators;
+    size_t size_count;
+    const struct cameo_assumed_size *const *sizes;
+};
+
+/* sizes are those of open dimensions of inputs. *out belongs to the model. */
+CAMEO_API enum cameo_status cameo_model_costs(const struct cameo_model *model,
+                                              const struct cameo_size *sizes, size_t size_count,
+                                              const struct cameo_costs **out,
+                                              struct cameo_error *err);
+
 /* ---- data to train on ---- */
 
 struct cameo_dataset;
@@ -1768,7 +1850,8 @@ struct cameo_loop_options {
     void *progress_arg;
     uint64_t keep; /* how many checkpoints stay; 0: 3 */
     /* For resuming under other conditions than those of the checkpoint, or NULL. To the trainer's
-     * conditions come those of the data: samples, batch size, order, last batch. */
+     * conditions come those of the data: which array goes to which input, columns, samples, batch
+     * size, order, last batch. */
     const struct cameo_resume_options *resuming;
     /* Of the caller's: whatever else must be the same, such as how the model was prepared. */
     const struct cameo_note *conditions;
@@ -2203,6 +2286,61 @@ CAMEO_API enum cameo_status cameo_model_expand(const struct cameo_model *model,
                                                struct cameo_model **out,
                                                const struct cameo_expansion **report,
                                                struct cameo_error *err);
+
+/* ---- converting between opset versions ----
+ *
+ * The same model under newer or older versions of its operator sets: nodes that mean the same there
+ * stay as they are, others become that version's form, names kept. docs/converting.md has more. */
+
+struct cameo_target_opset {
+    size_t struct_size;
+    const char *domain; /* "" is ai.onnx */
+    int64_t version;
+};
+
+#define CAMEO_TARGET_OPSET_INIT                                                                    \
+    {                                                                                              \
+        sizeof(struct cameo_target_opset), "", 0                                                   \
+    }
+
+struct cameo_convert_options {
+    size_t struct_size;
+    const struct cameo_target_opset *opsets; /* domains that are not listed stay; NULL: every domain
+                                                that ONNX defines goes to its newest version */
+    size_t opset_count;
+};
+
+#define CAMEO_CONVERT_OPTIONS_INIT                                                                 \
+    {                                                                                              \
+        sizeof(struct cameo_convert_options), 0, 0                                                 \
+    }
+
+/* Nodes of one operator that were written in another version of it. */
+struct cameo_version_change {
+    struct cameo_text domain, op;
+    int64_t from, to;     /* versions of the operator; to 0: it has none that old */
+    size_t nodes;         /* of the file */
+    struct cameo_text how; /* "axes are an input"; may be empty */
+};
+
+struct cameo_conversion {
+    const struct cameo_version_change *const *changes;
+    size_t change_count;
+    size_t nodes_changed, nodes_kept;  /* those that mean the same keep their bytes */
+    const struct cameo_text *notes;    /* sentences: what else of the model was raised or lowered */
+    size_t note_count;
+    const struct cameo_text *blockers; /* sentences: all that the versions cannot express */
+    size_t blocker_count;
+};
+
+/* Converts the inference graph, training info, functions and sub-graphs, and sets opset imports and
+ * IR version. Where a node has no form in the version asked for, or the model is broken, nothing
+ * is changed, and the report has every reason. *report, if report is not NULL, lives as long as the
+ * model. options may be NULL. */
+CAMEO_API enum cameo_status cameo_model_convert(struct cameo_model *model,
+                                                const struct cameo_convert_options *options,
+                                                const struct cameo_conversion **report,
+                                                struct cameo_error *err);
 
 /* Gradients against differences of values, in double precision: one row for each initializer and
  * input of floats. */

@@ -3,6 +3,7 @@
 #include "api/running.h"
 
 #include "edit/graph_calls.h"
+#include "graph/called_functions.h"
 #include "onnx/decode.h"
 #include "onnx/encode.h"
 #include "onnx/syntax.h"
@@ -83,7 +84,7 @@ static void raise_ir(struct cm_model_proto *model)
 static void import_training(struct cm_arena *arena, struct cm_model_proto *model,
                             const struct cm_graph_proto *graph)
 {
-    if (!cm_uses_domain(&graph->node, training_domain))
+    if (!cm_nodes_use_domain(&graph->node, cm_str(training_domain)))
         return;
     for (size_t i = 0; i < model->opset_import.count; i++)
         if (cm_str_is(model->opset_import.items[i].domain, training_domain))

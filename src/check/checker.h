@@ -19,12 +19,22 @@ struct cm_model_place {
     const char *what;
     struct cm_str name, op;
     size_t index;
+    const void *subject; /* the message: a node, tensor, value info or binding; else NULL */
+    bool is_value;       /* name is that of a value of a graph */
 };
 
 #define CM_PLACE(up, what, name, index)                                                            \
-    ((struct cm_model_place){(up), (what), (name), CM_STR_NONE, (index)})
-#define CM_PLACE_FIELD(up, what)                                                                   \
-    ((struct cm_model_place){(up), (what), CM_STR_NONE, CM_STR_NONE, SIZE_MAX})
+    ((struct cm_model_place){(up), (what), (name), CM_STR_NONE, (index), NULL, false})
+#define CM_PLACE_FIELD(up, what) CM_PLACE(up, what, CM_STR_NONE, SIZE_MAX)
+/* A value of a graph, that message speaks of. */
+#define CM_PLACE_VALUE(up, what, name, index, message)                                             \
+    ((struct cm_model_place){(up), (what), (name), CM_STR_NONE, (index), (message), true})
+#define CM_PLACE_NODE(up, node, index)                                                             \
+    ((struct cm_model_place){(up), "node", (node)->name,                                           \
+                             (node)->op_type.size ? (node)->op_type : CM_STR(""), (index), (node), \
+                             false})
+#define CM_PLACE_ENTRY(up, what, index, entry)                                                     \
+    ((struct cm_model_place){(up), (what), CM_STR_NONE, CM_STR_NONE, (index), (entry), false})
 
 /* How a visible name came to be; bits. */
 enum {
@@ -181,6 +191,9 @@ void cm_examine_self_contained(struct cm_checker *c, const struct cm_model_place
 void cm_examine_configurations(struct cm_checker *c);
 void cm_examine_node_devices(struct cm_checker *c, const struct cm_model_place *place,
                              const struct cm_node_proto *node);
+
+/* check_inferred.c */
+void cm_place_inferred(struct cm_checker *c, const struct cm_inferred *items, size_t count);
 
 /* check_function.c: the model's function that node calls, or NULL. */
 const struct cm_function_proto *cm_called_function(struct cm_checker *c,

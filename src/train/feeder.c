@@ -176,7 +176,7 @@ static bool is_image(const struct matching *m, size_t field, const struct cm_tra
 {
     return !m->options->raw_bytes && cm_dataset_stored_type(m->dataset, field) == CM_UINT8 &&
            cm_shape_elements(&cm_dataset_field(m->dataset, field)->sample) >= IMAGE_SIZE &&
-           cm_dtype_info(input->type->dtype)->kind == CM_CLASS_FLOAT && is_of_model(m, input->name);
+           cm_dtype_is_float(input->type->dtype) && is_of_model(m, input->name);
 }
 
 static void present(struct matching *m, size_t i)
@@ -292,6 +292,8 @@ static enum cm_status fill(struct matching *m, struct cm_error *err)
     CM_TRY(cm_blockers_tell(&m->blockers, "the data does not fit the model", err));
     CM_TRY(cm_feed_new(m->dataset, &m->feeder->facts.feed, &m->feeder->feed, err));
     m->feeder->facts.batches = cm_feed_batches(m->feeder->feed);
+    m->feeder->facts.dataset = m->dataset;
+    m->feeder->facts.fields = m->feeder->field_of;
     note_shapes(m);
     return CM_OK;
 }

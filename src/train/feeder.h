@@ -41,6 +41,8 @@ struct cm_feeder_facts {
     struct cm_feed_options feed; /* with the batch size as it was settled */
     int64_t samples;             /* of the data set */
     int64_t batches;             /* per epoch */
+    const struct cm_dataset *dataset;
+    const int *fields; /* by input: which array of it */
 };
 const struct cm_feeder_facts *cm_feeder_facts(const struct cm_feeder *feeder);
 /* The epoch that the next batch belongs to, from 0. */

@@ -74,7 +74,5 @@ enum cm_status cm_prepare(struct cm_arena *arena, struct cm_model_file *file,
 
 /* Takes training info away again. */
 void cm_strip(struct cm_model_file *file);
-/* Does a node, or one of a graph inside, belong to this domain? */
-bool cm_uses_domain(const struct cm_nodes *nodes, const char *domain);
 
 #endif

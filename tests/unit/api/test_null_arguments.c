@@ -298,6 +298,9 @@ ROW(cameo_model_gradient,
 ROW(cameo_model_optimize,
     REFUSES("'model'", cameo_model_optimize(NULL, NULL, &model_out, NULL, err));
     REFUSES("'out'", cameo_model_optimize(t->model, NULL, NULL, NULL, err));)
+ROW(cameo_model_expand,
+    REFUSES("'model'", cameo_model_expand(NULL, NULL, &model_out, NULL, err));
+    REFUSES("'out'", cameo_model_expand(t->model, NULL, NULL, NULL, err));)
 ROW(cameo_model_extract,
     REFUSES("'model'", cameo_model_extract(NULL, NULL, 0, NULL, 0, NULL, err));
     REFUSES("'inputs'", cameo_model_extract(t->model, NULL, 1, NULL, 0, NULL, err));
@@ -314,6 +317,22 @@ ROW(cameo_model_rename,
 ROW(cameo_model_set_shapes,
     REFUSES("'model'", cameo_model_set_shapes(NULL, NULL, 0, NULL, err));
     REFUSES("'shapes'", cameo_model_set_shapes(t->model, NULL, 1, NULL, err));)
+ROW(cameo_model_convert, REFUSES("'model'", cameo_model_convert(NULL, NULL, NULL, err));)
+ROW(cameo_model_costs,
+    const struct cameo_costs *costs;
+    REFUSES("'model'", cameo_model_costs(NULL, NULL, 0, &costs, err));
+    REFUSES("'sizes'", cameo_model_costs(t->model, NULL, 1, &costs, err));
+    REFUSES("'out'", cameo_model_costs(t->model, NULL, 0, NULL, err));)
+ROW(cameo_value_difference,
+    struct cameo_difference apart = CAMEO_DIFFERENCE_INIT;
+    REFUSES("'a'", cameo_value_difference(NULL, t->value, 0, 0, &apart, err));
+    REFUSES("'b'", cameo_value_difference(t->value, NULL, 0, 0, &apart, err));
+    REFUSES("'out'", cameo_value_difference(t->value, t->value, 0, 0, NULL, err));)
+ROW(cameo_initializer_difference,
+    struct cameo_difference apart = CAMEO_DIFFERENCE_INIT;
+    REFUSES("'a'", cameo_initializer_difference(NULL, 0, t->model, 0, 0, 0, &apart, err));
+    REFUSES("'b'", cameo_initializer_difference(t->model, 0, NULL, 0, 0, 0, &apart, err));
+    REFUSES("'out'", cameo_initializer_difference(t->model, 0, t->model, 0, 0, 0, NULL, err));)
 ROW(cameo_model_gradcheck,
     REFUSES("'model'", cameo_model_gradcheck(NULL, NULL, NULL, 0, no_row, NULL, err));
     REFUSES("'feeds'", cameo_model_gradcheck(t->model, NULL, NULL, 1, no_row, NULL, err));
@@ -400,11 +419,16 @@ static const struct row rows[] = {
     LISTED(cameo_model_gradient),
     LISTED(cameo_operator_gradient),
     LISTED(cameo_model_optimize),
+    LISTED(cameo_model_costs),
+    LISTED(cameo_value_difference),
+    LISTED(cameo_initializer_difference),
+    LISTED(cameo_model_expand),
     LISTED(cameo_model_extract),
     LISTED(cameo_model_expose),
     LISTED(cameo_model_merge),
     LISTED(cameo_model_rename),
     LISTED(cameo_model_set_shapes),
+    LISTED(cameo_model_convert),
     LISTED(cameo_model_gradcheck),
     LISTED(cameo_session_make_inputs),
 };
