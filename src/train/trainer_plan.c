@@ -1,10 +1,9 @@
 /* Making a trainer: variables found, bindings checked, graphs made ready. Whatever stands in the
  * way is noted and the rest still looked at, so that the user hears of everything at once. */
 // SPDX-License-Identifier: Apache-2.0
+#include "graph/node_order.h"
 #include "onnx/tensor_data.h"
 #include "train/trainer_parts.h"
-
-#include "graph/node_order.h"
 
 void cm_block(struct cm_blockers *blockers, enum cm_status status, const char *format, ...)
 {
