@@ -53,6 +53,7 @@ struct cm_import_context {
     struct cm_import_report *report;     /* NULL: the first failure ends it */
     const struct cm_node_proto *node;    /* being added */
     const struct cm_import_place *place; /* of the body being built; NULL: none */
+    const struct cm_import_options *told; /* who is told of nodes, functions included; or NULL */
     bool misses_name; /* the node that was tried last reads what nothing before it defines */
 };
 
