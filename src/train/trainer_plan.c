@@ -438,7 +438,8 @@ static void plan_initialization(struct plan *p, size_t k, const struct cm_distin
     struct cm_error err = {0};
 
     if (n_inputs)
-        cm_block(p->blockers, CM_BAD_MODEL, "%s: has %zu inputs", place, n_inputs);
+        cm_block(p->blockers, CM_BAD_MODEL, "%s: the graph has %zu inputs, expected none", place,
+                 n_inputs);
     if (cm_training_import_initialization(&source, &graph, &err)) {
         cm_block(p->blockers, err.status, "%s: %s", place, err.text);
         return;
