@@ -186,6 +186,7 @@ void cli_json_null(struct cli_json *json, const char *key);
 void cli_json_bool(struct cli_json *json, const char *key, bool value);
 
 /* The whole of `cameo info --json`. */
-void cli_info_json(const char *path, const struct cameo_model *model);
+void cli_info_json(const char *path, const struct cameo_model *model,
+                   const struct cameo_costs *costs);
 
 #endif

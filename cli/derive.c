@@ -79,7 +79,7 @@ void cli_names_split(const struct cli_texts *texts, struct cli_names *out)
     }
     char *to = out->text;
     for (size_t i = 0; i < texts->count; i++) {
-        strcpy(to, texts->items[i]);
+        memcpy(to, texts->items[i], strlen(texts->items[i]) + 1);
         for (char *at = to; at;) {
             char *comma = strchr(at, ',');
             if (comma)

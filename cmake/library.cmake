@@ -39,6 +39,9 @@ target_include_directories(cameo_objects PRIVATE ${PROJECT_SOURCE_DIR}/src
                            ${PROJECT_SOURCE_DIR}/include ${GENERATED})
 target_compile_definitions(cameo_objects PRIVATE CM_VERSION_STRING="${PROJECT_VERSION}")
 target_link_libraries(cameo_objects PRIVATE cameo_flags)
+if(CMAKE_C_COMPILER_ID STREQUAL "GNU") # loops stay aligned, which is what pays
+  target_compile_options(cameo_objects PRIVATE -falign-functions=1 -falign-jumps=1 -falign-labels=1)
+endif()
 
 # Where libraries of others are looked for besides the library's own folder and the system's.
 set(CAMEO_LIBRARY_DIR "" CACHE PATH "A folder of libraries that are opened at run time")

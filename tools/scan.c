@@ -395,6 +395,26 @@ static void body_name(const char *path, char *name, size_t room)
         *dot = '\0';
 }
 
+/* Comments and indentation are for people: what is read at run time has neither. */
+static void strip_text(struct text *text)
+{
+    size_t kept = 0;
+
+    for (size_t k = 0; k < text->size;) {
+        const char *const line = text->data + k;
+        const char *const end = strchr(line, '\n');
+        const size_t size = end ? (size_t)(end - line) + 1 : strlen(line);
+        const size_t spaces = strspn(line, " ");
+        k += size;
+        if (line[spaces] == '#')
+            continue;
+        memmove(text->data + kept, line + spaces, size - spaces);
+        kept += size - spaces;
+    }
+    text->size = kept;
+    text->data[kept] = '\0';
+}
+
 /* Numbers rather than literals: a compiler need not take a literal past 4095 characters. */
 static void make_bodies(struct text *out, char **paths, int count)
 {
@@ -403,6 +423,7 @@ static void make_bodies(struct text *out, char **paths, int count)
         struct text text;
         if (!read_file(paths[i], &text))
             die("%s: %s", paths[i], strerror(errno));
+        strip_text(&text);
         text_print(out, "static const char body_%d[] = {\n", i);
         for (size_t k = 0; k < text.size; k++) {
             const unsigned char c = (unsigned char)text.data[k];

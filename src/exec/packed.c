@@ -116,7 +116,31 @@ static enum cm_status move_constant(const struct cm_tensor *constant, struct cm_
     return status;
 }
 
-static struct cm_packed_weights *new_packed(const struct cm_tensor *constant,
+enum { PIECE = 8 << 20 }; /* bytes of a constant that are in memory twice */
+
+/* The same piece by piece, where the layout can: pages of the file that were read are forgotten. */
+static enum cm_status move_in_pieces(const struct cm_session *session,
+                                     const struct cm_tensor *constant, struct cm_tensor *to,
+                                     struct cm_error *err)
+{
+    const size_t bytes = cm_tensor_bytes(constant);
+    if (bytes <= PIECE || !to->layout->reorder_rows)
+        return move_constant(constant, to, err);
+    const int64_t rows = constant->shape.dims[0];
+    const size_t of_row = bytes / (size_t)rows;
+    const int64_t some = (int64_t)cm_round_up(PIECE / of_row + 1, CM_LAYOUT_ROWS);
+    for (int64_t begin = 0; begin < rows; begin += some) {
+        const int64_t end = rows - begin < some ? rows : begin + some;
+        to->layout->reorder_rows(constant, to, begin, end);
+        cm_mapped_forget(session->mapped, session->n_mapped,
+                         (const char *)constant->data + (size_t)begin * of_row,
+                         (size_t)(end - begin) * of_row);
+    }
+    return CM_OK;
+}
+
+static struct cm_packed_weights *new_packed(const struct cm_session *session,
+                                            const struct cm_tensor *constant,
                                             const struct cm_layout *layout, struct cm_error *err,
                                             enum cm_status *status)
 {
@@ -136,7 +160,7 @@ static struct cm_packed_weights *new_packed(const struct cm_tensor *constant,
         struct cm_tensor to = *constant;
         to.layout = layout;
         to.data = packed->data;
-        *status = move_constant(constant, &to, err);
+        *status = move_in_pieces(session, constant, &to, err);
     }
     if (*status && packed)
         free_packed(packed);
@@ -156,7 +180,7 @@ enum cm_status cm_pack_constant(struct cm_session *session, struct cm_arena *are
     cm_session_unlock(session);
     if (!hold->packed) {
         enum cm_status status;
-        struct cm_packed_weights *made = new_packed(constant, layout, err, &status);
+        struct cm_packed_weights *made = new_packed(session, constant, layout, err, &status);
         CM_TRY(status);
         cm_session_lock(session);
         hold->packed = join(chain, constant->data, layout); /* another run may have been faster */

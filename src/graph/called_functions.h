@@ -8,5 +8,7 @@
 /* By number: is the function of the model called by nodes, or by one that is? Lives in arena. */
 const bool *cm_called_functions(struct cm_arena *arena, const struct cm_model_proto *model,
                                 const struct cm_nodes *nodes);
+/* Is there a node of this domain among them, or in a graph that one holds? */
+bool cm_nodes_use_domain(const struct cm_nodes *nodes, struct cm_str domain);
 
 #endif

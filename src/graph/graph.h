@@ -352,5 +352,8 @@ enum cm_status cm_node_blame(const struct cm_node *node, enum cm_status status,
 bool cm_node_is_current(const struct cm_node *node);
 /* Would the node be legal, as it stands, under this version of its operator? */
 bool cm_node_fits(const struct cm_node *node, const struct cm_schema *schema);
+/* The same with the reason why not. */
+enum cm_status cm_node_check_version(const struct cm_node *node, const struct cm_schema *schema,
+                                     struct cm_error *err) CM_MUST_CHECK;
 
 #endif

@@ -56,12 +56,17 @@ static enum cm_status find_operands(struct cm_import_context *context, const str
     return CM_OK;
 }
 
+static void tell_name(const struct cm_import_context *context, struct cm_str name, cm_value value)
+{
+    if (context->told && context->told->defines && context->owner)
+        context->told->defines(context->told->defines_arg, context->owner, name, value);
+}
+
 static void define(struct cm_import_context *context, cm_value value, struct cm_str name)
 {
     if (!name.size)
         return;
-    if (context->defines && context->owner)
-        context->defines(context->defines_arg, context->owner, name, value);
+    tell_name(context, name, value);
     if (context->scope)
         *cm_map_insert(&context->scope->names, context->module->arena, name, NULL) = value;
     else
@@ -303,6 +308,8 @@ static enum cm_status import_node(struct cm_import_context *context, struct cm_g
     for (size_t i = 0; i < proto->output.count; i++)
         if (outputs[i])
             define(context, outputs[i], proto->output.items[i]);
+    if (context->told && context->told->built)
+        context->told->built(context->told->built_arg, proto, graph, context->call, given, outputs);
     return CM_OK;
 }
 
@@ -660,13 +667,12 @@ enum cm_status cm_import_function(struct cm_graph *graph, struct cm_node *before
                                             call->function && outer ? outer->functions : NULL,
                                         .upgrade = outer ? outer->upgrade : NULL,
                                         .adopts = outer ? outer->adopts : NULL,
+                                        .told = call->function && outer ? outer->told : NULL,
                                         .scope = &scope,
                                         .function = function,
                                         .call = call,
                                         .depth = outer ? outer->depth : 0,
                                         .owner = call->function ? function : NULL,
-                                        .defines = outer ? outer->defines : NULL,
-                                        .defines_arg = outer ? outer->defines_arg : NULL,
                                         /* our own bodies succeed or fail as a whole */
                                         .report = call->function && outer ? outer->report : NULL};
 
@@ -678,9 +684,9 @@ enum cm_status cm_import_function(struct cm_graph *graph, struct cm_node *before
     for (size_t i = 0; i < function->input.count; i++)
         *cm_map_insert(&scope.names, module->arena, function->input.items[i], NULL) =
             i < (size_t)call->n_inputs ? actuals[i] : 0;
-    for (size_t i = 0; context.defines && context.owner && i < (size_t)call->n_inputs; i++)
+    for (size_t i = 0; i < (size_t)call->n_inputs; i++)
         if (actuals[i])
-            context.defines(context.defines_arg, function, function->input.items[i], actuals[i]);
+            tell_name(&context, function->input.items[i], actuals[i]);
     scope.id = cm_import_next_scope(&context);
     module->context = &context;
     module->build_body = build_body; /* a module built by hand had none yet */
@@ -757,9 +763,8 @@ enum cm_status cm_module_import(struct cm_module *module, const struct cm_model_
                                           .functions = functions,
                                           .upgrade = options->upgrade,
                                           .adopts = options->adopts,
-                                          .defines = options->defines,
-                                          .defines_arg = options->defines_arg,
-                                          .options = options};
+                                          .options = options,
+                                          .told = options};
     struct cm_error unread;
     err = err ? err : &unread;
     CM_TRY(cm_import_measure(context, err));
@@ -782,8 +787,7 @@ enum cm_status cm_module_import(struct cm_module *module, const struct cm_model_
     if (status && !ended)
         cm_import_note_failure(context, status, CM_STR(""), err->text);
     context->report = NULL; /* bodies that are expanded later fail where they are wanted */
-    context->options = NULL;
-    context->defines = NULL;
+    context->options = context->told = NULL;
     *out = graph;
     if (ended || options->partial)
         return ended ? status : CM_OK;

@@ -54,8 +54,7 @@ struct cm_import_context {
     const struct cm_node_proto *node;    /* being added */
     const struct cm_import_place *place; /* of the body being built; NULL: none */
     const void *owner; /* message of the graph or function whose names are defined; NULL: ours */
-    cm_defines_fn *defines;
-    void *defines_arg;
+    const struct cm_import_options *told; /* who is told of nodes, functions included; or NULL */
     bool misses_name; /* the node that was tried last reads what nothing before it defines */
 };
 

@@ -29,6 +29,8 @@ struct cm_write_options {
                        that node, where it means the same */
     bool portable;  /* bodies in place of regions, functions and operators of ai.cameo and
                        ai.onnx.preview.*; what has none is refused by name, all at once */
+    bool feeds_draws; /* with portable: what random nodes draw comes from outside, as inputs; those
+                         in bodies are refused */
 };
 
 struct cm_write_report {

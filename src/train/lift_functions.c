@@ -34,7 +34,7 @@ static const struct cm_tensor_proto *held_weight(const struct lifting *l,
                                                  const struct cm_function_proto *function)
 {
     const struct cm_node_proto *proto = node->origin ? node->origin->proto : NULL;
-    const struct cm_tensor_proto *tensor = proto ? cm_node_constant(l->p->arena, proto) : NULL;
+    const struct cm_tensor_proto *tensor = proto ? cm_node_constant(l->p->arena, node) : NULL;
 
     if (!cm_tensor_may_be_weight(tensor))
         return NULL;

@@ -9,6 +9,7 @@
 #include "lower/lower.h"
 #include "onnx/tensor_data.h"
 #include "rewrite/write_model.h"
+#include "train/training_graph.h"
 
 enum { DEPTH_MAX = 64, IN_GRAPH = 1, IN_BODY = 2 };
 
@@ -191,18 +192,27 @@ const struct cm_type *cm_preparation_type(const struct cm_preparation *p, cm_val
     return value ? cm_value_get(p->inference->module, value)->fact.type : NULL;
 }
 
-cm_value cm_preparation_scalar(struct cm_preparation *p, const char *name, enum cm_dtype dtype,
-                               double value)
+cm_value *cm_preparation_number(struct cm_preparation *p, const char *name, enum cm_dtype dtype)
 {
     for (size_t i = 0; i < p->scalars.count; i++)
         if (strcmp(p->scalars.items[i].name, name) == 0 && p->scalars.items[i].dtype == dtype)
-            return p->scalars.items[i].value;
+            return &p->scalars.items[i].value;
+    struct cm_prepared_scalar *added = CM_PUSH(p->arena, &p->scalars);
+    *added = (struct cm_prepared_scalar){name, dtype, 0};
+    return &added->value;
+}
+
+cm_value cm_preparation_scalar(struct cm_preparation *p, const char *name, enum cm_dtype dtype,
+                               double value)
+{
+    cm_value *made = cm_preparation_number(p, name, dtype);
+
+    if (*made)
+        return *made;
     const struct cm_str called =
         dtype == CM_FLOAT ? cm_preparation_name(p, "training.%s", name)
                           : cm_preparation_name(p, "training.%s.%s", name, cm_dtype_name(dtype));
-    const cm_value made = cm_preparation_call(p, cm_build_scalar(&p->build, dtype, value), called);
-    *CM_PUSH(p->arena, &p->scalars) = (struct cm_prepared_scalar){name, dtype, made};
-    return made;
+    return *made = cm_preparation_call(p, cm_build_scalar(&p->build, dtype, value), called);
 }
 
 cm_value cm_preparation_tensor(struct cm_preparation *p, struct cm_graph *graph,
@@ -300,39 +310,14 @@ void cm_preparation_bind(struct cm_preparation *p, cm_value state, cm_value next
 
 /* ---- who needs what ---- */
 
-static void need_graph(bool *needed, const struct cm_graph *graph);
-
-static void need_node(bool *needed, const struct cm_node *node)
-{
-    for (int i = 0; i < node->n_inputs; i++)
-        needed[node->inputs[i].value] = true;
-    for (size_t b = 0; b < node->n_bodies; b++)
-        need_graph(needed, node->bodies[b].graph);
-}
-
-static void need_graph(bool *needed, const struct cm_graph *graph)
-{
-    for (const struct cm_node *node = graph->first; node; node = node->next)
-        need_node(needed, node);
-    for (size_t o = 0; o < graph->n_outputs; o++)
-        needed[graph->outputs[o].value] = true;
-}
-
 const bool *cm_preparation_needed(struct cm_preparation *p, cm_value y)
 {
-    const struct cm_graph *graphs[] = {p->build.graph, p->inference};
-    bool *needed = CM_NEW_ARRAY(p->arena, bool, cm_module_value_count(p->inference->module));
+    const struct cm_graph *algorithm = p->build.graph;
+    bool *needed =
+        cm_training_needed(algorithm ? algorithm : p->inference, p->arena, &y, 1, NULL, false);
 
-    needed[y] = true;
-    for (size_t g = graphs[0] ? 0 : 1; g < CM_COUNT(graphs); g++)
-        for (const struct cm_node *node = graphs[g]->last; node; node = node->prev) {
-            bool makes = false;
-
-            for (int o = 0; o < node->n_outputs; o++)
-                makes = makes || (node->outputs[o] && needed[node->outputs[o]]);
-            if (makes)
-                need_node(needed, node);
-        }
+    if (algorithm)
+        cm_training_need(p->inference, NULL, false, needed);
     needed[0] = false;
     return needed;
 }

@@ -22,7 +22,7 @@ struct cm_piece {
     bool is_statistic;
 };
 
-/* A constant of the algorithm. */
+/* A number that the algorithm holds or computes. */
 struct cm_prepared_scalar {
     const char *name;
     enum cm_dtype dtype;
@@ -121,6 +121,8 @@ cm_value cm_preparation_cast(struct cm_preparation *p, cm_value value, enum cm_d
 struct cm_str cm_preparation_name_of(const struct cm_preparation *p, cm_value value);
 const struct cm_type *cm_preparation_type(const struct cm_preparation *p, cm_value value);
 
+/* Where the number of this name and type is noted, for now; 0: it is not made yet. */
+cm_value *cm_preparation_number(struct cm_preparation *p, const char *name, enum cm_dtype dtype);
 /* A constant scalar. Asking again for the same name and type gives the same. */
 cm_value cm_preparation_scalar(struct cm_preparation *p, const char *name, enum cm_dtype dtype,
                                double value);
@@ -176,7 +178,8 @@ void cm_untie_settle(struct cm_preparation *p, struct cm_trainables *list);
 /* training_mode.c: copies of the nodes that y needs and that compute otherwise in training, or read
  * what such a node computes. */
 void cm_training_mode(struct cm_preparation *p, cm_value y);
-/* Does a node read this value as a running statistic? */
+/* Is an operand of a node a running statistic? Does a node read this value as one? */
+bool cm_operand_is_statistic(const struct cm_node *node, int index);
 bool cm_value_is_statistic(const struct cm_module *module, cm_value value);
 /* bypass.c: the forward pass in training, up to what the loss reads: the prediction, or what is
  * before its Softmax or Sigmoid where the loss brings its own. */
@@ -195,15 +198,14 @@ struct cm_trained_weight {
 void cm_update_check(struct cm_preparation *p);
 void cm_update(struct cm_preparation *p, struct cm_trained_weight *weights, size_t count);
 
-/* ---- lift.c: what nodes of the file hold ---- */
+/* ---- lift.c: what nodes hold ---- */
 
-/* Graphs in a node's attributes, one after the other; NULL after the last. */
-struct cm_graph_proto *cm_node_subgraph(const struct cm_node_proto *node, size_t index);
 /* What a Constant node holds, as a tensor, or NULL: no such node, or no numbers. */
-struct cm_tensor_proto *cm_node_constant(struct cm_arena *arena, const struct cm_node_proto *node);
-/* Is this operand, which is there, a running statistic? */
-bool cm_node_reads_statistic(const struct cm_node_proto *node, size_t input);
+const struct cm_tensor_proto *cm_node_constant(struct cm_arena *arena, const struct cm_node *node);
 /* A float tensor with axes, which may be a weight? */
 bool cm_tensor_may_be_weight(const struct cm_tensor_proto *tensor);
+/* Does it hold one repeated number, which is given? */
+bool cm_tensor_repeats(const struct cm_preparation *p, const struct cm_tensor_proto *tensor,
+                       double *number);
 
 #endif

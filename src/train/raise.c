@@ -13,10 +13,9 @@ enum { OPSET_LEAST = 17, IR_LEAST = 7 };
 /* Of ai.onnx. */
 static int64_t opset_of(const struct cm_model_proto *model)
 {
-    for (size_t i = 0; i < model->opset_import.count; i++)
-        if (!cm_domain_plain(model->opset_import.items[i].domain).size)
-            return model->opset_import.items[i].version;
-    return 1;
+    const struct cm_opset_proto *import = cm_opsets_find(&model->opset_import, CM_STR_NONE);
+
+    return import ? import->version : 1;
 }
 
 void cm_raise_check(struct cm_preparation *p)
@@ -47,24 +46,44 @@ static void set_outputs(struct cm_preparation *p)
     cm_graph_set_outputs(p->inference, outputs, listed->count);
 }
 
+/* The versions that the graph was written under; what else the model imports stays. */
+static void take_imports(struct cm_preparation *p, const struct cm_opsets *written)
+{
+    struct cm_opsets *imports = &p->model->opset_import;
+
+    for (size_t i = 0; i < written->count; i++) {
+        struct cm_opset_proto *import = cm_opsets_find(imports, written->items[i].domain);
+
+        if (!import)
+            *CM_LIST_ADD(p->arena, imports) = written->items[i];
+        else if (import->version != written->items[i].version)
+            *import = written->items[i];
+    }
+    cm_msg_set(&p->model->msg, CM_MODEL_OPSET_IMPORT);
+}
+
 static enum cm_status rewrite_graph(struct cm_preparation *p)
 {
     const struct cm_write_options options = {.untouched = true};
     struct cm_model_proto *model = p->model;
-    const struct cm_model_proto before = *model;
+    const struct cm_value_infos inputs = model->graph->input;
+    const int64_t opset = opset_of(model);
     struct cm_model_file *written;
     struct cm_write_report report;
 
     set_outputs(p);
     CM_TRY(cm_write_model(p->inference, p->file, &options, p->arena, &written, &report, p->err));
-    *model = written->model;
+    model->graph = written->model.graph;
+    model->graph->input = inputs; /* with defaults, which the working graph fixed */
     cm_msg_set(&model->msg, CM_MODEL_GRAPH);
-    model->graph->input = before.graph->input; /* with defaults, which the working graph fixed */
-    if (!p->expanded && !report.functions)
-        model->functions = before.functions; /* also those that nobody calls */
-    if (report.opset != opset_of(&before))
-        cm_preparation_note(p, "opset raised from %lld to %lld", (long long)opset_of(&before),
-                            (long long)report.opset);
+    take_imports(p, &written->model.opset_import);
+    if (p->expanded || report.functions) {
+        model->functions = written->model.functions;
+        cm_msg_set(&model->msg, CM_MODEL_FUNCTIONS);
+    }
+    if (opset_of(model) != opset)
+        cm_preparation_note(p, "opset raised from %lld to %lld", (long long)opset,
+                            (long long)opset_of(model));
     return CM_OK;
 }
 

@@ -1,6 +1,7 @@
 /* Concat and Split: tensors side by side along one axis, and apart again. */
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/common/move.h"
+#include "ops/microsoft/compose.h"
 #include "ops/shape/shape_rules.h"
 
 /* Copies between a tensor and the part of a longer one that begins `at` along the axis. Everything
@@ -313,5 +314,36 @@ static enum cm_status split_grad(struct cm_grad *g)
                                                                  .n_inputs = count}));
 }
 
+/* A slice for each part, between the sums of the lengths before it and with its own. */
+static enum cm_status split_body(struct cm_body *b)
+{
+    const cm_value x = cm_body_input(b, 0), split = cm_body_input(b, 1);
+    const cm_value axis = cm_emit_int64s(b, cm_node_int(b->node, "axis"));
+    const cm_value zero = cm_emit_int64s(b, 0), one = cm_emit_int64s(b, 1);
+    const int count = b->node->n_outputs;
+    cm_value ends = 0, length = 0;
+    if (split) {
+        ends = cm_emit(b, "CumSum", split, cm_build_int64(&b->build, 0));
+    } else { /* equal parts, rounded up: a slice ends with the tensor */
+        const cm_value whole = cm_emit(b, "Gather", cm_emit(b, "Shape", x), axis);
+        const cm_value more = cm_emit(b, "Add", whole, cm_emit_int64s(b, count - 1));
+        length = cm_emit(b, "Div", more, cm_emit_int64s(b, count));
+    }
+    for (int o = 0; o < count; o++) {
+        const cm_value at = cm_emit_int64s(b, o), next = cm_emit_int64s(b, o + 1);
+        cm_value from = zero, to;
+        if (split) {
+            to = cm_emit(b, "Slice", ends, at, next, zero, one);
+            from = cm_emit(b, "Sub", to, cm_emit(b, "Slice", split, at, next, zero, one));
+        } else {
+            from = cm_emit(b, "Mul", length, at);
+            to = cm_emit(b, "Mul", length, next);
+        }
+        if (cm_body_wants(b, o))
+            CM_TRY(cm_body_return(b, o, cm_emit(b, "Slice", x, from, to, axis, one)));
+    }
+    return b->build.status;
+}
+
 CM_OP(Split, .infer = split_infer, .prepare = axis_prepare, .run = split_run, .grad = split_grad,
-      .work = cm_work_linear, .picks_from = 1);
+      .body = split_body, .work = cm_work_linear, .picks_from = 1);
