@@ -35,6 +35,8 @@ def measure(command, repeats=REPEATS):
     """Processor seconds; None where it fails."""
     best = float("inf")
     for _ in range(repeats):
+        if command[-1].endswith("out.onnx"):  # what is there would be read, to see which files it uses
+            pathlib.Path(command[-1]).unlink(missing_ok=True)
         child = os.fork()
         if not child:
             quiet = os.open(os.devnull, os.O_WRONLY)
