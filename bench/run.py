@@ -23,6 +23,7 @@ def main():
     status = run(sys.executable, ROOT / "bench/open_model.py", BENCH / "open_model")
     status |= run(BENCH / "run_small")
     status |= run(sys.executable, ROOT / "bench/many_nodes.py", ROOT / "build/cameo", ROOT / "build/bench-models/chains")
+    status |= run(sys.executable, ROOT / "bench/tools.py", ROOT / "build/cameo", ROOT / "build/bench-models/chains")
     suite = ROOT / "build/onnx-suite"
     status |= run(sys.executable, ROOT / "tools/make_suite.py", suite)
     filled = ROOT / "build/bench-models"

@@ -97,6 +97,22 @@ enum cameo_status cameo_model_check(const struct cameo_model *model,
     return cm_api_done(status, &call.err, err);
 }
 
+void cm_api_keep_findings(struct cameo_findings *findings, const char *place)
+{
+    size_t kept = 0;
+
+    findings->violations = 0;
+    for (size_t i = 0; i < findings->count; i++) {
+        const struct cm_str at = {findings->items[i].place.data, findings->items[i].place.size};
+
+        if (!cm_str_starts(at, place))
+            continue;
+        findings->violations += findings->items[i].severity == CAMEO_VIOLATION;
+        findings->items[kept++] = findings->items[i];
+    }
+    findings->count = kept;
+}
+
 /* ---- what stands in the way of a run ---- */
 
 struct blockers_call {

@@ -279,38 +279,12 @@ static enum cm_status settle_inputs(struct cm_binder *b, struct cm_bound_step *b
             wants = has == &cm_unaligned ? has : NULL;
         if (cm_layout_equal(has, wants))
             continue;
-        if (wants && wants->can_wait && b->session->constants[step->in[i]] &&
-            !atomic_load(&b->session->has_run)) {
-            *CM_PUSH(b->arena, &b->binding->waiting) = (struct cm_waiting){bound, i, wants};
-            continue;
+        if (!cm_weight_waits(b->context, b->block, b->binding, bound, i, wants, &in_datum[i])) {
+            struct cm_datum *copy;
+            CM_TRY(reorder_operand(b, step->in[i], wants, &temporary[i], &copy));
+            in_datum[i] = copy;
         }
-        struct cm_datum *copy;
-        CM_TRY(reorder_operand(b, step->in[i], wants, &temporary[i], &copy));
-        in[i] = &copy->tensor;
-        in_datum[i] = copy;
-    }
-    return CM_OK;
-}
-
-enum cm_status cm_bind_waiting(struct cm_context *context, struct cm_binding *binding,
-                               struct cm_error *err)
-{
-    struct cm_session *session = context->session;
-    if (!binding->arena.guard)
-        cm_arena_lend(&binding->arena, context->guard);
-    for (; binding->waiting.count; binding->waiting.count--) {
-        const struct cm_waiting *one = &binding->waiting.items[binding->waiting.count - 1];
-        const struct cm_call *call = &one->step->call;
-        const struct cm_tensor *constant = session->constants[one->step->step->in[one->input]];
-        struct cm_datum *packed = CM_NEW(&binding->arena, struct cm_datum);
-        packed->kind = CM_KIND_TENSOR;
-        packed->tensor = *constant;
-        packed->tensor.buffer = NULL;
-        packed->tensor.layout = one->layout;
-        CM_TRY(cm_pack_constant(session, &binding->arena, constant, one->layout,
-                                &packed->tensor.data, err));
-        ((const struct cm_tensor **)(uintptr_t)call->in)[one->input] = &packed->tensor;
-        ((const struct cm_datum **)(uintptr_t)call->in_datum)[one->input] = packed;
+        in[i] = &in_datum[i]->tensor;
     }
     return CM_OK;
 }

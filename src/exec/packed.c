@@ -6,6 +6,7 @@
 #include "base/file.h"
 #include "base/map.h"
 #include "base/memory.h"
+#include "base/number.h"
 
 struct cm_packed_weights {
     const void *from;         /* the constant's bytes, which live as long as the session */
@@ -115,7 +116,31 @@ static enum cm_status move_constant(const struct cm_tensor *constant, struct cm_
     return status;
 }
 
-static struct cm_packed_weights *new_packed(const struct cm_tensor *constant,
+enum { PIECE = 8 << 20 }; /* bytes of a constant that are in memory twice */
+
+/* The same piece by piece, where the layout can: pages of the file that were read are forgotten. */
+static enum cm_status move_in_pieces(const struct cm_session *session,
+                                     const struct cm_tensor *constant, struct cm_tensor *to,
+                                     struct cm_error *err)
+{
+    const size_t bytes = cm_tensor_bytes(constant);
+    if (bytes <= PIECE || !to->layout->reorder_rows)
+        return move_constant(constant, to, err);
+    const int64_t rows = constant->shape.dims[0];
+    const size_t of_row = bytes / (size_t)rows;
+    const int64_t some = (int64_t)cm_round_up(PIECE / of_row + 1, CM_LAYOUT_ROWS);
+    for (int64_t begin = 0; begin < rows; begin += some) {
+        const int64_t end = rows - begin < some ? rows : begin + some;
+        to->layout->reorder_rows(constant, to, begin, end);
+        cm_mapped_forget(session->mapped, session->n_mapped,
+                         (const char *)constant->data + (size_t)begin * of_row,
+                         (size_t)(end - begin) * of_row);
+    }
+    return CM_OK;
+}
+
+static struct cm_packed_weights *new_packed(const struct cm_session *session,
+                                            const struct cm_tensor *constant,
                                             const struct cm_layout *layout, struct cm_error *err,
                                             enum cm_status *status)
 {
@@ -135,7 +160,7 @@ static struct cm_packed_weights *new_packed(const struct cm_tensor *constant,
         struct cm_tensor to = *constant;
         to.layout = layout;
         to.data = packed->data;
-        *status = move_constant(constant, &to, err);
+        *status = move_in_pieces(session, constant, &to, err);
     }
     if (*status && packed)
         free_packed(packed);
@@ -155,7 +180,7 @@ enum cm_status cm_pack_constant(struct cm_session *session, struct cm_arena *are
     cm_session_unlock(session);
     if (!hold->packed) {
         enum cm_status status;
-        struct cm_packed_weights *made = new_packed(constant, layout, err, &status);
+        struct cm_packed_weights *made = new_packed(session, constant, layout, err, &status);
         CM_TRY(status);
         cm_session_lock(session);
         hold->packed = join(chain, constant->data, layout); /* another run may have been faster */
@@ -171,6 +196,111 @@ enum cm_status cm_pack_constant(struct cm_session *session, struct cm_arena *are
                          cm_tensor_bytes(constant));
     }
     *data = hold->packed->data;
+    return CM_OK;
+}
+
+/* ---- the first run ----
+ *
+ * Who runs a model once should not pay for memory that holds its weights a second time: pages that
+ * nobody used before take longer to get than a weight takes to move. So the first run of a session
+ * moves each weight just before its step, to memory that all share, or reads it where it lies; the
+ * second one packs them all. The layouts are the same, and so are the bits. */
+
+enum { MOST_MOVED = 16 << 20 }; /* bytes of a weight that is moved; larger ones are packed */
+
+bool cm_weight_waits(struct cm_context *context, const struct cm_block *block,
+                     struct cm_binding *binding, struct cm_bound_step *bound, int input,
+                     const struct cm_layout *layout, const struct cm_datum **in)
+{
+    const struct cm_session *session = context->session;
+    const struct cm_tensor *constant = session->constants[bound->step->in[input]];
+    if (!constant || !layout || atomic_load(&session->has_run))
+        return false;
+    struct cm_waiting one = {bound, input, layout, NULL, 0};
+    if (!layout->can_wait) { /* a body may run a thousand times in the first run */
+        if (!layout->size || layout->bytes > MOST_MOVED || block != session->main)
+            return false;
+        for (size_t i = 0; i < bound->n_waiting; i++) {
+            const struct cm_waiting *other = &binding->waiting.items[bound->first_waiting + i];
+            one.offset += other->moved ? cm_round_up(other->layout->bytes, CM_TENSOR_ALIGNMENT) : 0;
+        }
+        if (binding->shared_bytes < one.offset + layout->bytes)
+            binding->shared_bytes = one.offset + layout->bytes;
+        one.moved = CM_NEW(&binding->arena, struct cm_datum);
+        one.moved->kind = CM_KIND_TENSOR;
+        one.moved->tensor = *constant;
+        one.moved->tensor.buffer = NULL;
+        one.moved->tensor.layout = layout;
+        *in = one.moved;
+    }
+    if (!bound->n_waiting++)
+        bound->first_waiting = binding->waiting.count;
+    *CM_PUSH(&binding->arena, &binding->waiting) = one;
+    return true;
+}
+
+static void free_shared(void *binding_)
+{
+    struct cm_binding *binding = binding_;
+    cm_free(binding->shared);
+    binding->shared = NULL;
+}
+
+static enum cm_status make_shared(struct cm_binding *binding, struct cm_error *err)
+{
+    if (!binding->shared_bytes || binding->shared)
+        return CM_OK;
+    cm_arena_defer(&binding->arena, free_shared, binding);
+    binding->shared = cm_malloc_on_pages(CM_TENSOR_ALIGNMENT, binding->shared_bytes);
+    if (!binding->shared)
+        return cm_fail(err, CM_NO_MEMORY, "no memory for %zu bytes of packed weights",
+                       binding->shared_bytes);
+    for (size_t i = 0; i < binding->waiting.count; i++) {
+        const struct cm_waiting *one = &binding->waiting.items[i];
+        if (one->moved)
+            one->moved->tensor.data = (char *)binding->shared + one->offset;
+    }
+    return CM_OK;
+}
+
+enum cm_status cm_weights_ready(struct cm_context *context, struct cm_binding *binding,
+                                struct cm_error *err)
+{
+    struct cm_session *session = context->session;
+    if (!binding->arena.guard)
+        cm_arena_lend(&binding->arena, context->guard);
+    if (!atomic_load(&session->has_run))
+        return make_shared(binding, err);
+    free_shared(binding);
+    for (; binding->waiting.count; binding->waiting.count--) {
+        const struct cm_waiting *one = &binding->waiting.items[binding->waiting.count - 1];
+        const struct cm_call *call = &one->step->call;
+        const struct cm_tensor *constant = session->constants[one->step->step->in[one->input]];
+        struct cm_datum *packed = one->moved;
+        if (!packed)
+            packed = CM_NEW(&binding->arena, struct cm_datum);
+        packed->kind = CM_KIND_TENSOR;
+        packed->tensor = *constant;
+        packed->tensor.buffer = NULL;
+        packed->tensor.layout = one->layout;
+        CM_TRY(cm_pack_constant(session, &binding->arena, constant, one->layout,
+                                &packed->tensor.data, err));
+        ((const struct cm_tensor **)(uintptr_t)call->in)[one->input] = &packed->tensor;
+        ((const struct cm_datum **)(uintptr_t)call->in_datum)[one->input] = packed;
+        one->step->n_waiting = 0;
+    }
+    return CM_OK;
+}
+
+enum cm_status cm_weights_move(const struct cm_binding *binding, const struct cm_bound_step *bound,
+                               struct cm_error *err)
+{
+    for (size_t i = 0; i < bound->n_waiting; i++) {
+        const struct cm_waiting *one = &binding->waiting.items[bound->first_waiting + i];
+        if (one->moved)
+            CM_TRY(move_constant(bound->context->session->constants[bound->step->in[one->input]],
+                                 &one->moved->tensor, err));
+    }
     return CM_OK;
 }
 

@@ -136,6 +136,7 @@ struct cm_bound_step {
     const struct cm_kernel *with; /* the kernel; NULL: the operator's own */
     struct cm_call call;
     size_t scratch_size, scratch_offset;
+    size_t first_waiting, n_waiting;       /* of its operands, in the binding */
     const struct cm_layout **want, **give; /* by input, by output: asked for by its prepare */
     bool at_run;                           /* memory and preparation wait until it runs */
     const struct cm_type **types; /* of a step that waits, by output: known all the same; or NULL */
@@ -157,11 +158,15 @@ struct cm_extra {
     size_t offset;
 };
 
-/* An operand that is read where it lies in the first run of a session, and packed after it. */
+/* A constant that a kernel reads in a layout of its own, in the first run of a session: read where
+ * it lies, or moved to memory that all such operands share just before its step; packed after it.
+ */
 struct cm_waiting {
     struct cm_bound_step *step;
     int input;
     const struct cm_layout *layout;
+    struct cm_datum *moved; /* NULL: it is read where it lies */
+    size_t offset;          /* of the moved one in the shared memory */
 };
 
 /* Where the new value of an update is when all else is computed. */
@@ -195,6 +200,8 @@ struct cm_binding {
         struct cm_waiting *items;
         size_t count, capacity;
     } waiting;
+    void *shared; /* for those that are moved; NULL: not yet needed, or no more */
+    size_t shared_bytes;
     struct { /* steps that run when all else is done, see updates.c */
         struct cm_bound_step **items;
         size_t count, capacity;
@@ -281,8 +288,16 @@ void cm_block_state_release(struct cm_block_state *state); /* its bindings and i
 enum cm_status cm_binding_build(struct cm_context *context, struct cm_block *block,
                                 struct cm_binding *binding, struct cm_error *err) CM_MUST_CHECK;
 
-/* Packs what waited for it. */
-enum cm_status cm_bind_waiting(struct cm_context *context, struct cm_binding *binding,
+/* Lets an operand of the step that is bound wait for its packing, if this is the first run of the
+ * session and it can: `in` is what the step reads until then. */
+bool cm_weight_waits(struct cm_context *context, const struct cm_block *block,
+                     struct cm_binding *binding, struct cm_bound_step *bound, int input,
+                     const struct cm_layout *layout, const struct cm_datum **in);
+/* Before the steps of a run: memory for what waits or, once the session has run, its packing. */
+enum cm_status cm_weights_ready(struct cm_context *context, struct cm_binding *binding,
+                                struct cm_error *err) CM_MUST_CHECK;
+/* Before a step: moves the operands that wait to the shared memory. */
+enum cm_status cm_weights_move(const struct cm_binding *binding, const struct cm_bound_step *bound,
                                struct cm_error *err) CM_MUST_CHECK;
 
 /* The facts of what a step with bodies gives, by the inference rules of the steps in them, as far

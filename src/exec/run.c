@@ -286,8 +286,8 @@ enum cm_status cm_run_block(struct cm_context *context, struct cm_block *block,
     const struct cm_run_options *options = context->options;
     struct cm_binding *binding;
     CM_TRY(cm_bind(context, block, &binding, err));
-    if (binding->waiting.count && atomic_load(&context->session->has_run))
-        CM_TRY(cm_bind_waiting(context, binding, err));
+    if (binding->waiting.count)
+        CM_TRY(cm_weights_ready(context, binding, err));
     if (results)
         CM_TRY(cm_updates_place(context, binding, &results, err));
     CM_TRY(place_moving(context, binding, results, err));
@@ -297,6 +297,8 @@ enum cm_status cm_run_block(struct cm_context *context, struct cm_block *block,
         if (cm_cancelled(options->cancel))
             return cm_fail(err, CM_CANCELLED, "cancelled");
         const uint64_t began = options->step ? cm_clock_ns() : 0;
+        if (bound->n_waiting)
+            CM_TRY(cm_weights_move(binding, bound, err));
         const enum cm_status status = run_step(context, block_state, bound, err);
         if (status)
             return bound->step ? cm_node_blame(bound->step->node, status, err) : status;

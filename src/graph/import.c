@@ -225,6 +225,8 @@ static enum cm_status import_node(struct cm_import_context *context, struct cm_g
     for (size_t i = 0; i < proto->output.count; i++)
         if (outputs[i])
             cm_import_define(context, outputs[i], proto->output.items[i]);
+    if (context->told && context->told->built)
+        context->told->built(context->told->built_arg, proto, graph, context->call, given, outputs);
     return CM_OK;
 }
 
@@ -597,6 +599,7 @@ enum cm_status cm_import_function(struct cm_graph *graph, struct cm_node *before
                                             call->function && outer ? outer->functions : NULL,
                                         .upgrade = outer ? outer->upgrade : NULL,
                                         .adopts = outer ? outer->adopts : NULL,
+                                        .told = call->function && outer ? outer->told : NULL,
                                         .scope = &scope,
                                         .function = function,
                                         .call = call,
@@ -705,7 +708,8 @@ enum cm_status cm_module_import(struct cm_module *module, const struct cm_model_
                                           .functions = functions,
                                           .upgrade = options->upgrade,
                                           .adopts = options->adopts,
-                                          .options = options};
+                                          .options = options,
+                                          .told = options};
     struct cm_error unread;
     err = err ? err : &unread;
     CM_TRY(cm_import_measure(context, err));
@@ -731,7 +735,7 @@ enum cm_status cm_module_import(struct cm_module *module, const struct cm_model_
     if (status && !ended)
         cm_import_note_failure(context, status, CM_STR(""), err->text, NULL);
     context->report = NULL; /* bodies that are expanded later fail where they are wanted */
-    context->options = NULL;
+    context->options = context->told = NULL;
     *out = graph;
     if (ended || options->partial)
         return ended ? status : CM_OK;

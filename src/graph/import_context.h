@@ -59,12 +59,13 @@ struct cm_import_context {
     struct cm_import_scope *scope; /* inside a function; NULL: names are those of the graphs */
     const struct cm_function_proto *function;
     const struct cm_node *call;
-    int depth;                           /* of nested graphs */
-    struct cm_import_report *report;     /* NULL: the first failure ends it */
-    const struct cm_node_proto *node;    /* being added */
-    const struct cm_import_place *place; /* of the body being built; NULL: none */
-    struct cm_import_declared *declared; /* while a model is judged; else NULL */
-    size_t inner;                        /* number of the inner graph at hand, from 1; 0: none */
+    int depth;                            /* of nested graphs */
+    struct cm_import_report *report;      /* NULL: the first failure ends it */
+    const struct cm_node_proto *node;     /* being added */
+    const struct cm_import_place *place;  /* of the body being built; NULL: none */
+    struct cm_import_declared *declared;  /* while a model is judged; else NULL */
+    size_t inner;                         /* number of the inner graph at hand, from 1; 0: none */
+    const struct cm_import_options *told; /* who is told of nodes, functions included; or NULL */
     bool misses_name; /* the node that was tried last reads what nothing before it defines */
 };
 

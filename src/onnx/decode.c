@@ -6,6 +6,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "onnx/decode.h"
 
+#include "base/machine.h"
 #include "base/number.h"
 #include "onnx/wire.h"
 
@@ -136,6 +137,75 @@ static enum cm_status check_oneofs(const struct decoder *d, const struct cm_wire
     return CM_OK;
 }
 
+/* ---- long lists, written item by item ----
+ *
+ * A forest has millions of numbers, each behind a tag of its own. Those that follow another item of
+ * the same list are read here; whatever is unusual about one is left to the general way. */
+
+/* Behind a number of any length; NULL: it is broken. Without a branch that depends on the length
+ * where eight bytes hold it: lengths vary at random. */
+static CM_ALWAYS_INLINE const uint8_t *next_varint(const uint8_t *at, const uint8_t *end,
+                                                   uint64_t *value)
+{
+    const uint64_t more = UINT64_C(0x8080808080808080), ones = UINT64_C(0x0101010101010101);
+    uint64_t bytes = more;
+
+    if (end - at >= 8)
+        memcpy(&bytes, at, sizeof bytes);
+    const uint64_t last = ~bytes & more;
+    if (!last) {
+        struct cm_wire rest = {at, end};
+        return cm_wire_varint(&rest, value) == CM_WIRE_OK ? rest.at : NULL;
+    }
+    const uint64_t stop = (last & -last) - 1; /* the bits below the high one of the last byte */
+    bytes &= stop & ~more;
+    bytes = (bytes & 0x007f007f007f007f) | (bytes & 0x7f007f007f007f00) >> 1;
+    bytes = (bytes & 0x00003fff00003fff) | (bytes & 0x3fff00003fff0000) >> 2;
+    *value = (bytes & 0x000000000fffffff) | (bytes & 0x0fffffff00000000) >> 4;
+    return at + ((stop & ones) * ones >> 56);
+}
+
+/* Behind the item at `at` if it has this tag of one byte and is whole; else NULL. */
+static CM_ALWAYS_INLINE const uint8_t *next_alike(const uint8_t *at, const uint8_t *end,
+                                                  uint8_t tag, uint64_t *value,
+                                                  const uint8_t **data)
+{
+    const unsigned type = tag & 7;
+
+    *value = sizeof(float);
+    if (end - at < 2 || *at++ != tag)
+        return NULL;
+    if (type != CM_WIRE_FIXED32)
+        at = next_varint(at, end, value);
+    *data = at;
+    if (!at || type == CM_WIRE_VARINT)
+        return at;
+    return *value <= (uint64_t)(end - at) ? at + *value : NULL;
+}
+
+/* The tag of such a list; 0: the field is none. */
+static uint8_t tag_of_items(const struct cm_field_info *field, const struct cm_wire_field *at)
+{
+    const bool is_list = field->kind == CM_FIELD_INT64S || field->kind == CM_FIELD_FLOATS ||
+                         field->kind == CM_FIELD_STRS;
+
+    if (!is_list || field->number > 15 || at->type != cm_wire_kind(field->kind)->type)
+        return 0;
+    return (uint8_t)(field->number << 3 | at->type);
+}
+
+static void count_alike(struct cm_wire *wire, uint8_t tag, struct tally *tally)
+{
+    const uint8_t *at = wire->at, *data;
+    uint64_t value;
+    size_t count = 0;
+
+    for (; tag && (at = next_alike(at, wire->end, tag, &value, &data)); count++)
+        wire->at = at;
+    tally->times += count;
+    tally->items += count;
+}
+
 static enum cm_status count_fields(const struct decoder *d, const struct cm_wire_place *place,
                                    const struct cm_message_info *info, struct cm_str bytes,
                                    struct tally *tallies)
@@ -149,6 +219,8 @@ static enum cm_status count_fields(const struct decoder *d, const struct cm_wire
         const int f = cm_message_field(info, at.number);
         if (f >= 0)
             CM_TRY(count_field(d, place, &info->fields[f], &at, &tallies[f]));
+        if (f >= 0)
+            count_alike(&wire, tag_of_items(&info->fields[f], &at), &tallies[f]);
     }
     return check_oneofs(d, place, info, tallies);
 }
@@ -364,6 +436,36 @@ static enum cm_status fill_field(struct decoder *d, const struct cm_wire_place *
     return fits ? CM_OK : fail_changed(d, place, field);
 }
 
+/* Stores the items that follow, as many as there is room for: who finds more says that the file
+ * changed. */
+static void fill_alike(struct cm_wire *wire, uint8_t tag, const struct cm_field_info *field,
+                       struct tally *tally, void *msg)
+{
+    if (!tag)
+        return;
+    const struct cm_wire_list list = cm_field_list(msg, field);
+    const size_t of_item = field->kind == CM_FIELD_FLOATS ? sizeof(float) : 1;
+    const uint8_t *at = wire->at, *const end = wire->end, *data;
+    size_t k = tally->filled / of_item, met = tally->met;
+    uint64_t value;
+
+    for (; k < tally->items && met < tally->times; k++, met++) {
+        const uint8_t *next = next_alike(at, end, tag, &value, &data);
+        if (!next)
+            break;
+        at = next;
+        if (field->kind == CM_FIELD_INT64S)
+            ((int64_t *)list.items)[k] = (int64_t)value;
+        else if (field->kind == CM_FIELD_FLOATS)
+            memcpy((float *)list.items + k, data, sizeof(float));
+        else
+            ((struct cm_str *)list.items)[k] = (struct cm_str){(const char *)data, (size_t)value};
+    }
+    wire->at = at;
+    tally->filled = k * of_item;
+    tally->met = met;
+}
+
 static enum cm_status decode_message(struct decoder *d, const struct cm_wire_place *place,
                                      const struct cm_message_info *info, struct cm_str bytes,
                                      void *out)
@@ -395,6 +497,9 @@ static enum cm_status decode_message(struct decoder *d, const struct cm_wire_pla
         const int f = cm_message_field(info, at.number);
         if (f >= 0)
             CM_TRY(fill_field(d, place, &info->fields[f], &at, &tallies[f], out));
+        if (f >= 0)
+            fill_alike(&wire, tag_of_items(&info->fields[f], &at), &info->fields[f], &tallies[f],
+                       out);
     }
     for (int f = 0; f < info->n_fields; f++) {
         if (tallies[f].met != tallies[f].times ||

@@ -11,7 +11,7 @@
 enum {
     CONSTANT_MAX = 64 << 10, /* bytes of constants that are compared: weights are not read */
     IN_KEY_MAX = 256,        /* bytes of contents that are written down; of more, their hash */
-    ATTRIBUTE_MAX = 4096,    /* bytes of a tensor in an attribute */
+    ATTRIBUTE_MAX = 4096,    /* bytes of a tensor in an attribute, items of a list */
     ATTRIBUTES_MAX = 64,
 };
 
@@ -168,14 +168,20 @@ static bool write_attribute(struct merger *m, const struct cm_attribute_proto *a
         write_str(m, attr->s);
         return true;
     case CM_ATTR_FLOATS:
+        if (attr->floats.count > ATTRIBUTE_MAX)
+            return false;
         write_number(m, attr->floats.count);
         write_bytes(m, attr->floats.items, attr->floats.count * sizeof(float));
         return true;
     case CM_ATTR_INTS:
+        if (attr->ints.count > ATTRIBUTE_MAX)
+            return false;
         write_number(m, attr->ints.count);
         write_bytes(m, attr->ints.items, attr->ints.count * sizeof(int64_t));
         return true;
     case CM_ATTR_STRINGS:
+        if (attr->strings.count > ATTRIBUTE_MAX)
+            return false;
         write_number(m, attr->strings.count);
         for (size_t i = 0; i < attr->strings.count; i++)
             write_str(m, attr->strings.items[i]);

@@ -117,10 +117,7 @@ const struct cm_node *cm_portable_blocker(const struct cm_graph *graph, int64_t 
 
 void cm_portable_label(struct cm_arena *arena, struct cm_opsets *imports, int64_t opset)
 {
-    struct cm_opset_proto *import = NULL;
-    for (size_t i = 0; i < imports->count; i++)
-        if (!cm_domain_plain(imports->items[i].domain).size)
-            import = &imports->items[i];
+    struct cm_opset_proto *import = cm_opsets_find(imports, CM_STR_NONE);
     if (!import)
         import = CM_LIST_ADD(arena, imports);
     import->version = opset;

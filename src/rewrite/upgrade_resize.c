@@ -84,6 +84,12 @@ static enum cm_status resize_11(struct cm_upgrade *up)
     }
     cm_upgrade_set_input(up, 0, x);
     cm_upgrade_set_input(up, 1, 0); /* the region, which this mode does not look at */
+    if (up->form) {                 /* and which must be there until version 13 */
+        const struct cm_shape none = CM_SHAPE(0);
+        float unread = 0;
+        const struct cm_tensor empty = cm_tensor_borrow(CM_FLOAT, &none, &unread);
+        cm_upgrade_set_input(up, 1, cm_build_tensor(&up->build, &empty));
+    }
     cm_upgrade_set_input(up, 2, scales);
     return CM_OK;
 }

@@ -6,6 +6,8 @@
 
 #include "tensor/tensor.h"
 
+enum { CM_LAYOUT_ROWS = 64 };
+
 struct cm_layout {
     const char *name; /* for people: "nChw16c" */
     size_t bytes;     /* of a tensor in it, padding included */
@@ -20,6 +22,10 @@ struct cm_layout {
     /* Moves elements; one of the two tensors may be plain. Both have memory. */
     enum cm_status (*reorder)(const struct cm_tensor *from, struct cm_tensor *to,
                               struct cm_error *err);
+    /* Absent, or: the same of rows [begin, end) along the first axis of a plain constant alone,
+     * where begin is a multiple of CM_LAYOUT_ROWS: so a large one need not be in memory twice. */
+    void (*reorder_rows)(const struct cm_tensor *from, struct cm_tensor *to, int64_t begin,
+                         int64_t end);
     bool reads_unaligned; /* `reorder` reads a plain tensor wherever its bytes begin */
     /* Of a constant: the kernel that wants it so takes it plain too, wherever its bytes begin, and
      * gives the same bits. The first run of a session is spared the packing then. */

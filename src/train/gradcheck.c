@@ -67,15 +67,9 @@ static void fill(struct checking *c, struct cm_tensor *tensor)
 static enum cm_status copy_value(struct checking *c, const struct cm_tensor *from,
                                  const struct cm_type *type, struct cm_datum *out)
 {
-    if (!is_double(type)) {
-        out->kind = CM_KIND_TENSOR;
-        return cm_tensor_copy(from, &out->tensor, c->err);
-    }
-    CM_TRY(new_value(c, out, CM_DOUBLE, &from->shape));
-    double *to = out->tensor.data;
-    for (int64_t i = 0, n = cm_tensor_count(from); i < n; i++)
-        to[i] = cm_tensor_real(from, i);
-    return CM_OK;
+    out->kind = CM_KIND_TENSOR;
+    return is_double(type) ? cm_tensor_widen(from, &out->tensor, c->err)
+                           : cm_tensor_copy(from, &out->tensor, c->err);
 }
 
 /* Sets what is given or has a default; *is_set tells. */
@@ -132,8 +126,7 @@ static enum cm_status set_inputs(struct checking *c)
 static bool is_float(void *arg, const struct cm_tensor_proto *initializer)
 {
     (void)arg;
-    return cm_dtype_is_valid(initializer->data_type) &&
-           cm_dtype_info((enum cm_dtype)initializer->data_type)->kind == CM_CLASS_FLOAT;
+    return cm_dtype_is_float(initializer->data_type);
 }
 
 static enum cm_status import(struct checking *c, const struct cm_model_file *file)

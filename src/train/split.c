@@ -113,17 +113,15 @@ static void find_cut(struct split *s, const bool *needed)
     bool *carried = CM_NEW_ARRAY(s->arena, bool, cm_module_value_count(s->module));
 
     for (struct cm_node *node = s->entry->graph->first; node; node = node->next) {
-        bool is_late = false, is_needed = false;
+        bool is_late = false;
         cm_value *captured = NULL;
         const size_t n_captured = node->n_bodies ? cm_node_captured(node, s->arena, &captured) : 0;
 
-        for (int o = 0; o < node->n_outputs; o++)
-            is_needed = is_needed || (node->outputs[o] && needed[node->outputs[o]]);
         for (int i = 0; i < node->n_inputs; i++)
             is_late = is_late || s->late[node->inputs[i].value];
         for (size_t i = 0; i < n_captured; i++)
             is_late = is_late || s->late[captured[i]];
-        if (!is_late || !is_needed)
+        if (!is_late || !cm_node_is_needed(node, needed, NULL))
             continue;
         if (cm_node_is_gradient(node))
             cm_block(s->blockers, CM_UNSUPPORTED,

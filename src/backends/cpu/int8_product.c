@@ -27,6 +27,39 @@ struct packing_job {
     char *to;
 };
 
+/* Four elements of a column side by side; their sum. */
+static CM_ALWAYS_INLINE int32_t pack_four(const uint8_t *from, int64_t stride, uint32_t flip,
+                                          int8_t *to)
+{
+    const uint32_t four = ((uint32_t)from[0] | (uint32_t)from[stride] << 8 |
+                           (uint32_t)from[2 * stride] << 16 | (uint32_t)from[3 * stride] << 24) ^
+                          flip;
+    memcpy(to, &four, sizeof four);
+    return (int8_t)four + (int8_t)(four >> 8) + (int8_t)(four >> 16) + (int8_t)(four >> 24);
+}
+
+/* Whole groups of one tap, in the order in which they lie in memory. */
+static void pack_groups(const struct cm_int8_packing *p, const uint8_t *from, int64_t columns,
+                        int64_t depth, int8_t *to, int32_t *sums)
+{
+    const uint32_t flip = p->is_unsigned ? 0x80808080 : 0;
+    const int64_t of_column = p->column_stride, of_depth = p->depth_stride;
+    int32_t all[INT8_PANEL] = {0};
+    if (of_column == 1 && columns == INT8_PANEL) {
+        for (int64_t d = 0; d < depth; d += INT8_GROUP)
+            for (int64_t j = 0; j < INT8_PANEL; j++)
+                all[j] += pack_four(from + d * of_depth + j, of_depth, flip,
+                                    to + d * INT8_PANEL + j * INT8_GROUP);
+    } else {
+        for (int64_t j = 0; j < columns; j++)
+            for (int64_t d = 0; d < depth; d += INT8_GROUP)
+                all[j] += pack_four(from + d * of_depth + j * of_column, of_depth, flip,
+                                    to + d * INT8_PANEL + j * INT8_GROUP);
+    }
+    for (int64_t j = 0; j < columns; j++)
+        sums[j] += all[j];
+}
+
 /* One panel, and the sums of its columns. */
 static void pack_panel(const struct packing_job *job, int64_t batch, int64_t panel)
 {
@@ -41,8 +74,11 @@ static void pack_panel(const struct packing_job *job, int64_t batch, int64_t pan
     memset(sums, 0, INT8_PANEL * sizeof *sums);
     memset(to, 0, (size_t)p->panel_bytes);
     const int64_t tap_rows = p->panel_bytes / INT8_PANEL / p->taps; /* unless dense */
-    for (int64_t tap = 0; tap < p->taps; tap++)
-        for (int64_t d = 0; d < p->depth; d++) {
+    const int64_t grouped = p->dense && p->taps > 1 ? 0 : p->depth - p->depth % INT8_GROUP;
+    for (int64_t tap = 0; tap < p->taps; tap++) {
+        pack_groups(p, from + tap * p->tap_stride, columns, grouped,
+                    to + tap * tap_rows * INT8_PANEL, sums);
+        for (int64_t d = grouped; d < p->depth; d++) {
             const uint8_t *row = from + tap * p->tap_stride + d * p->depth_stride;
             const int64_t k = tap * (p->dense ? p->depth : tap_rows) + d;
             int8_t *group = to + k / INT8_GROUP * INT8_GROUP * INT8_PANEL + k % INT8_GROUP;
@@ -52,6 +88,7 @@ static void pack_panel(const struct packing_job *job, int64_t batch, int64_t pan
                 sums[j] += v;
             }
         }
+    }
 }
 
 static void pack_some(void *arg, int64_t begin, int64_t end)

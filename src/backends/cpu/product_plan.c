@@ -26,6 +26,20 @@ static enum cm_status pack(const struct cm_tensor *from, struct cm_tensor *to, s
     return CM_OK;
 }
 
+/* Rows of a transposed matrix are columns of B. */
+static void pack_rows(const struct cm_tensor *from, struct cm_tensor *to, int64_t begin,
+                      int64_t end)
+{
+    const struct cm_packed_layout *layout = (const struct cm_packed_layout *)to->layout;
+    const cm_loose_float *b = from->data;
+    float *packed = to->data;
+    if (layout->transposed)
+        cm_sgemm_pack(layout->k, end - begin, b + begin * layout->k, 1, layout->k,
+                      packed + begin * layout->k);
+    else
+        cm_sgemm_pack_rows(layout->k, layout->n, b, layout->n, 1, packed, begin, end);
+}
+
 /* ---- reading a call ---- */
 
 static bool is_float(struct cm_call *call, const struct cm_tensor *tensor)
@@ -171,6 +185,7 @@ static bool place_right_operand(struct cm_call *call, struct cm_product_plan *pl
                     gemm->m <= MOST_SWAPPED && gemm->n >= gemm->m && gemm->k >= LEAST_SUM;
     if (!count_packed(plan))
         return cm_call_decline(call, "its operands are too large");
+    const bool has_rows = call->in[plan->b]->shape.dims[0] == (plain ? gemm->k : gemm->n);
     if (plan->constant)
         plan->layout =
             (struct cm_packed_layout){.base = {.name = "panels",
@@ -178,6 +193,7 @@ static bool place_right_operand(struct cm_call *call, struct cm_product_plan *pl
                                                .size = sizeof plan->layout,
                                                .same = same_packing,
                                                .reorder = pack,
+                                               .reorder_rows = has_rows ? pack_rows : NULL,
                                                .reads_unaligned = true,
                                                .can_wait = plan->can_wait,
                                                .is_streamed = gemm->m <= FEW_ROWS},

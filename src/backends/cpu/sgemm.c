@@ -165,8 +165,8 @@ void cm_sgemm_pack_slice(int64_t k, int64_t n, const cm_loose_float *b, int64_t 
 }
 
 struct packing {
-    int64_t k, n;
-    const cm_loose_float *b;
+    int64_t k, n, first, rows;
+    const cm_loose_float *b; /* its first row that is packed */
     int64_t row, column;
     float *packed;
 };
@@ -174,21 +174,27 @@ struct packing {
 static void pack_panels(void *arg, int64_t begin, int64_t end)
 {
     const struct packing *p = arg;
-    const int64_t last = end * PANEL;
-    cm_sgemm_pack_slice(p->k, p->n, p->b, p->row, p->column, p->packed, begin * PANEL,
-                        last < p->n ? last : p->n);
+    for (int64_t j = begin * PANEL; j < p->n && j < end * PANEL; j += PANEL)
+        pack_panel(p->rows, p->n - j < PANEL ? p->n - j : PANEL, p->b + j * p->column, p->row,
+                   p->column, p->packed + j * p->k + p->first * PANEL);
 }
 
 /* Elements that one thread packs in the time it takes to wake the others. */
 enum { WORTH_PACKING_TOGETHER = 1 << 15 };
 
+void cm_sgemm_pack_rows(int64_t k, int64_t n, const cm_loose_float *b, int64_t b_row,
+                        int64_t b_column, float *packed, int64_t begin, int64_t end)
+{
+    struct packing p = {k, n, begin, end - begin, b + begin * b_row, b_row, b_column, packed};
+    const int64_t panels = panels_of(n), of_panel = p.rows * PANEL + 1;
+    const int64_t grain = 1 + WORTH_PACKING_TOGETHER / of_panel;
+    cm_parallel(panels, grain, pack_panels, &p);
+}
+
 void cm_sgemm_pack(int64_t k, int64_t n, const cm_loose_float *b, int64_t b_row, int64_t b_column,
                    float *packed)
 {
-    struct packing p = {k, n, b, b_row, b_column, packed};
-    const int64_t panels = panels_of(n), of_panel = k * PANEL + 1;
-    const int64_t grain = 1 + WORTH_PACKING_TOGETHER / of_panel;
-    cm_parallel(panels, grain, pack_panels, &p);
+    cm_sgemm_pack_rows(k, n, b, b_row, b_column, packed, 0, k);
 }
 
 /* ---- blocks ---- */

@@ -62,6 +62,9 @@ bool cm_sgemm_packed_floats(int64_t k, int64_t n, int64_t *floats);
  * may lie anywhere. */
 void cm_sgemm_pack(int64_t k, int64_t n, const cm_loose_float *b, int64_t b_row, int64_t b_column,
                    float *packed);
+/* The same for rows [begin, end) alone. */
+void cm_sgemm_pack_rows(int64_t k, int64_t n, const cm_loose_float *b, int64_t b_row,
+                        int64_t b_column, float *packed, int64_t begin, int64_t end);
 /* The same for columns [begin, end) alone, on the calling thread. begin is a multiple of
  * CM_SGEMM_PANEL, and so is end unless it is n. */
 void cm_sgemm_pack_slice(int64_t k, int64_t n, const cm_loose_float *b, int64_t b_row,

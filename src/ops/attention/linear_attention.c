@@ -87,8 +87,8 @@ static enum cm_status linear_infer(struct cm_infer *in)
     CM_TRY(unify(in, key.length, value.length, "lengths"));
     CM_TRY(unify(in, query.size, key.size, "head sizes of queries and keys"));
     const struct cm_dim heads = CM_DIM(kv_heads);
-    CM_TRY(
-        check_gate(in, CM_LINEAR_DECAY, rule.gated, &key, heads, cm_dim_product(heads, key.size)));
+    CM_TRY(check_gate(in, CM_LINEAR_DECAY, rule.gated, &key, heads,
+                      cm_dim_product(in->symbols, heads, key.size)));
     CM_TRY(check_gate(in, CM_LINEAR_BETA, rule.corrected, &key, CM_DIM(1), heads));
     const struct cm_dim state[4] = {key.batch, heads, key.size, value.size};
     if (past && past->rank != CM_RANK_UNKNOWN) {
@@ -98,7 +98,7 @@ static enum cm_status linear_infer(struct cm_infer *in)
             CM_TRY(unify(in, past->dims[i], state[i], "sizes of the state"));
     }
     const struct cm_dim y[3] = {query.batch, query.length,
-                                cm_dim_product(CM_DIM(q_heads), value.size)};
+                                cm_dim_product(in->symbols, CM_DIM(q_heads), value.size)};
     CM_TRY(cm_infer_set_tensor(in, 0, q->dtype, 3, y));
     return cm_infer_set_tensor(in, 1, past ? past->dtype : q->dtype, 4, state);
 }

@@ -61,11 +61,12 @@ struct pair {
             CM_NO_OVERLAP                                                                          \
             for (int64_t i = 0; i < e->count; i++)                                                 \
                 to[i] = condition[i] ? x[i] : y[i];                                                \
-        } else if (e->step[0] && e->step[1]) {                                                     \
-            const ctype other = *y;                                                                \
+        } else if (e->step[0] && (e->step[1] || e->step[2])) {                                     \
+            const bool where = e->step[1];                                                         \
+            const ctype other = where ? *y : *x, *some = where ? x : y;                            \
             CM_NO_OVERLAP                                                                          \
             for (int64_t i = 0; i < e->count; i++)                                                 \
-                to[i] = condition[i] ? x[i] : other;                                               \
+                to[i] = (condition[i] != 0) == where ? some[i] : other;                            \
         } else {                                                                                   \
             for (int64_t i = 0; i < e->count; i++)                                                 \
                 to[i] = condition[i * e->step[0]] ? x[i * e->step[1]] : y[i * e->step[2]];         \

@@ -115,11 +115,13 @@ static bool parse_mode(struct cm_str name, uint8_t *out)
 {
     static const char *const names[] = {"BRANCH_LEQ", "BRANCH_LT", "BRANCH_GTE",
                                         "BRANCH_GT",  "BRANCH_EQ", "BRANCH_NEQ"};
-    *out = CM_TREE_LEAF;
     for (uint8_t i = 0; i < CM_COUNT(names); i++)
-        if (cm_str_is(name, names[i]))
+        if (cm_str_is(name, names[i])) {
             *out = i;
-    return *out != CM_TREE_LEAF || cm_str_is(name, "LEAF");
+            return true;
+        }
+    *out = CM_TREE_LEAF;
+    return cm_str_is(name, "LEAF");
 }
 
 /* The lists of nodes. */

@@ -2,6 +2,7 @@
  * after the other. */
 // SPDX-License-Identifier: Apache-2.0
 #include "base/number.h"
+#include "base/parallel.h"
 #include "ops/common/move.h"
 #include "ops/common/reals.h"
 #include "ops/resize/resize_grad.h"
@@ -100,6 +101,12 @@ struct plan {
     int first;      /* axes before it are left alone, so planes from it on are done one by one */
     int lanes;      /* reals that an element is made of */
     int64_t buffer; /* reals of a plane, at any stage */
+    int64_t parts;  /* of the planes, each with buffers of its own */
+};
+
+enum {
+    MOST_PARTS = 16,
+    WORTH_A_THREAD = 1 << 14, /* elements of the result */
 };
 
 /* The taps of one axis, in scratch memory. */
@@ -166,7 +173,9 @@ static bool measure(const struct cm_call *call, struct plan *plan,
             !cm_dim_mul(plan->buffer, most, &plan->buffer))
             return false;
     }
-    return nearest || add_product(bytes, plan->buffer, 2, sizeof(double));
+    plan->parts = cm_shape_span(&call->in[X]->shape, 0, plan->first);
+    plan->parts = plan->parts < MOST_PARTS ? plan->parts : MOST_PARTS;
+    return nearest || (add_product(bytes, plan->buffer, 2 * plan->parts, sizeof(double)));
 }
 
 static enum cm_status resize_prepare(struct cm_call *call)
@@ -201,10 +210,10 @@ static enum cm_status resize_prepare(struct cm_call *call)
     static void Name(int64_t count, const void *from, const int64_t *index, void *to,              \
                      const void *fill)                                                             \
     {                                                                                              \
-        const ctype *xs = from;                                                                    \
+        const ctype *xs = from, other = *(const ctype *)fill;                                      \
         ctype *ys = to;                                                                            \
         for (int64_t i = 0; i < count; i++)                                                        \
-            ys[i] = index[i] < 0 ? *(const ctype *)fill : xs[index[i]];                            \
+            ys[i] = index[i] < 0 ? other : xs[index[i]];                                           \
     }
 struct wide {
     uint64_t half[2];
@@ -257,26 +266,51 @@ static void nearest_tables(const struct plan *plan, const struct cm_resize_axis 
     }
 }
 
-/* Rows along the last axis; the odometer runs over the axes before it. */
-static void nearest_plane(const struct plan *plan, const struct cm_shape *x,
-                          const struct cm_shape *y, int64_t *const *index, size_t width,
-                          const char *from, char *to, const void *fill)
+struct nearest_run {
+    const struct plan *plan;
+    const struct cm_tensor *x, *y;
+    int64_t *index[CM_MAX_RANK], strides[CM_MAX_RANK];
+    int64_t rows; /* of a plane of the result, along the last axis */
+    size_t width;
+    double fill[2];
+};
+
+/* Where row number `row` of the result begins in x, counted in elements; -1: it is extrapolated. */
+static int64_t row_begin(const struct nearest_run *run, int64_t row)
 {
-    const int last = x->rank - 1;
-    const int64_t rows = cm_shape_span(y, plan->first, last), length = y->dims[last];
-    int64_t at[CM_MAX_RANK] = {0}, strides[CM_MAX_RANK];
-    cm_shape_strides(x, strides);
-    for (int64_t row = 0; row < rows; row++) {
-        int64_t begin = 0;
-        for (int i = plan->first; i < last && begin >= 0; i++)
-            begin = index[i][at[i]] < 0 ? -1 : begin + index[i][at[i]] * strides[i];
-        if (begin >= 0)
-            gather(width, length, from + (size_t)begin * width, index[last], to, fill);
+    const struct cm_shape *x = &run->x->shape, *y = &run->y->shape;
+    const int first = run->plan->first;
+    int64_t begin = row / run->rows * cm_shape_span(x, first, x->rank);
+    int64_t left = row % run->rows;
+    for (int i = x->rank - 2; i >= first; i--) {
+        const int64_t at = run->index[i][left % y->dims[i]];
+        left /= y->dims[i];
+        if (at < 0)
+            return -1;
+        begin += at * run->strides[i];
+    }
+    return begin;
+}
+
+/* Rows that begin at the same place are copied. */
+static void nearest_rows(void *arg, int64_t first, int64_t end)
+{
+    const struct nearest_run *run = arg;
+    const int last = run->x->shape.rank - 1;
+    const int64_t length = run->y->shape.dims[last];
+    const size_t bytes = (size_t)length * run->width;
+    char *to = (char *)run->y->data + (size_t)first * bytes;
+    int64_t before = -1;
+    for (int64_t row = first; row < end; row++, to += bytes) {
+        const int64_t begin = row_begin(run, row);
+        if (begin >= 0 && begin == before)
+            memcpy(to, to - bytes, bytes);
+        else if (begin >= 0)
+            gather(run->width, length, (const char *)run->x->data + (size_t)begin * run->width,
+                   run->index[last], to, run->fill);
         for (int64_t o = 0; begin < 0 && o < length; o++)
-            memcpy(to + (size_t)o * width, fill, width);
-        to += (size_t)length * width;
-        for (int i = last - 1; i >= plan->first && ++at[i] == y->dims[i]; i--)
-            at[i] = 0;
+            memcpy(to + (size_t)o * run->width, run->fill, run->width);
+        before = begin;
     }
 }
 
@@ -285,20 +319,19 @@ static enum cm_status run_nearest(struct cm_call *call, const struct cm_resize_a
     const struct plan *plan = call->state;
     const struct cm_tensor *x = call->in[X];
     struct cm_tensor *y = call->out[0];
-    const size_t width = cm_dtype_size(x->type);
     const int rank = x->shape.rank;
+    struct nearest_run run = {.plan = plan,
+                              .x = x,
+                              .y = y,
+                              .rows = cm_shape_span(&y->shape, plan->first, rank - 1),
+                              .width = cm_dtype_size(x->type)};
     const int64_t planes = cm_shape_span(&x->shape, 0, plan->first);
-    const size_t in_bytes = (size_t)cm_shape_span(&x->shape, plan->first, rank) * width;
-    const size_t out_bytes = (size_t)cm_shape_span(&y->shape, plan->first, rank) * width;
-    int64_t *index[CM_MAX_RANK];
-    double fill[2];
 
-    make_fill(x->type, plan->resize.extrapolation, fill);
-    nearest_tables(plan, axes, rank, call->scratch, index);
-    for (int64_t p = 0; p < planes; p++)
-        nearest_plane(plan, &x->shape, &y->shape, index, width,
-                      (const char *)x->data + (size_t)p * in_bytes,
-                      (char *)y->data + (size_t)p * out_bytes, fill);
+    make_fill(x->type, plan->resize.extrapolation, run.fill);
+    nearest_tables(plan, axes, rank, call->scratch, run.index);
+    cm_shape_strides(&x->shape, run.strides);
+    cm_parallel(planes * run.rows, 1 + WORTH_A_THREAD / y->shape.dims[rank - 1], nearest_rows,
+                &run);
     return cm_move_hold(y, x, call->err);
 }
 
@@ -346,9 +379,25 @@ static void weigh(const struct table *table, int64_t o, int64_t inner, const dou
     }
 }
 
+/* Pairs of neighbours along the last axis: what linear images are made of. */
+static void weigh_pairs(const struct table *table, int64_t count, double extrapolation,
+                        const double *from, double *to)
+{
+    const int64_t *index = table->index;
+    const double *weight = table->weight;
+    for (int64_t o = 0; o < count; o++, index += 2, weight += 2)
+        to[o] =
+            index[0] < 0 ? extrapolation : weight[0] * from[index[0]] + weight[1] * from[index[1]];
+}
+
 static void smooth_axis(const struct cm_resize_axis *axis, const struct table *table, int64_t outer,
                         int64_t inner, double extrapolation, const double *from, double *to)
 {
+    if (inner == 1 && table->taps == 2) {
+        for (int64_t r = 0; r < outer; r++)
+            weigh_pairs(table, axis->out, extrapolation, from + r * axis->in, to + r * axis->out);
+        return;
+    }
     for (int64_t r = 0; r < outer; r++, from += axis->in * inner)
         for (int64_t o = 0; o < axis->out; o++, to += inner) {
             if (table->index[o * table->taps] >= 0)
@@ -359,36 +408,68 @@ static void smooth_axis(const struct cm_resize_axis *axis, const struct table *t
         }
 }
 
+struct smooth_run {
+    const struct plan *plan;
+    const struct cm_resize_axis *axes;
+    const struct cm_tensor *x, *y;
+    enum cm_dtype type;
+    bool grows; /* axes become longer: the last one first, while there are few rows */
+    struct table tables[CM_MAX_RANK];
+    double *buffers; /* of the first part */
+};
+
+static void smooth_plane(const struct smooth_run *run, int64_t plane, double *from, double *to)
+{
+    const struct cm_shape *x = &run->x->shape, *y = &run->y->shape;
+    const int rank = x->rank, first = run->plan->first, lanes = run->plan->lanes;
+    const int64_t in = cm_shape_span(x, first, rank) * lanes;
+    const int64_t out = cm_shape_span(y, first, rank) * lanes;
+
+    cm_reals_load(run->type, run->x->data, plane * in, in, from);
+    for (int k = first; k < rank; k++) {
+        const int i = run->grows ? first + rank - 1 - k : k;
+        if (run->axes[i].identity)
+            continue;
+        smooth_axis(&run->axes[i], &run->tables[i], cm_shape_span(run->grows ? x : y, first, i),
+                    cm_shape_span(run->grows ? y : x, i + 1, rank) * lanes,
+                    run->plan->resize.extrapolation, from, to);
+        double *const done = to;
+        to = from;
+        from = done;
+    }
+    cm_reals_store(run->type, run->y->data, plane * out, out, from);
+}
+
+static void smooth_parts(void *arg, int64_t begin, int64_t end)
+{
+    const struct smooth_run *run = arg;
+    const struct plan *plan = run->plan;
+    const int64_t planes = cm_shape_span(&run->x->shape, 0, plan->first);
+    for (int64_t part = begin; part < end; part++) {
+        double *buffer = run->buffers + 2 * part * plan->buffer;
+        for (int64_t p = planes * part / plan->parts; p < planes * (part + 1) / plan->parts; p++)
+            smooth_plane(run, p, buffer, buffer + plan->buffer);
+    }
+}
+
 static enum cm_status run_smooth(struct cm_call *call, const struct cm_resize_axis *axes)
 {
     const struct plan *plan = call->state;
     const struct cm_tensor *x = call->in[X];
-    struct cm_tensor *y = call->out[0];
-    const int rank = x->shape.rank;
-    const enum cm_dtype type = x->type == CM_COMPLEX64    ? CM_FLOAT
-                               : x->type == CM_COMPLEX128 ? CM_DOUBLE
-                                                          : x->type;
-    const int64_t planes = cm_shape_span(&x->shape, 0, plan->first);
-    const int64_t in_plane = cm_shape_span(&x->shape, plan->first, rank) * plan->lanes;
-    const int64_t out_plane = cm_shape_span(&y->shape, plan->first, rank) * plan->lanes;
-    struct table tables[CM_MAX_RANK];
-    double *buffers = smooth_tables(plan, axes, rank, call->scratch, tables);
+    struct smooth_run run = {.plan = plan,
+                             .axes = axes,
+                             .x = x,
+                             .y = call->out[0],
+                             .type = x->type == CM_COMPLEX64    ? CM_FLOAT
+                                     : x->type == CM_COMPLEX128 ? CM_DOUBLE
+                                                                : x->type,
+                             .grows = true};
 
-    for (int64_t p = 0; p < planes; p++) {
-        double *from = buffers, *to = buffers + plan->buffer;
-        cm_reals_load(type, x->data, p * in_plane, in_plane, from);
-        for (int i = plan->first; i < rank; i++) {
-            if (axes[i].identity)
-                continue;
-            smooth_axis(&axes[i], &tables[i], cm_shape_span(&y->shape, plan->first, i),
-                        cm_shape_span(&x->shape, i + 1, rank) * plan->lanes,
-                        plan->resize.extrapolation, from, to);
-            double *const done = to;
-            to = from;
-            from = done;
-        }
-        cm_reals_store(type, y->data, p * out_plane, out_plane, from);
-    }
+    for (int i = plan->first; i < x->shape.rank; i++)
+        run.grows = run.grows && axes[i].out >= axes[i].in;
+    run.buffers = smooth_tables(plan, axes, x->shape.rank, call->scratch, run.tables);
+    const bool alone = cm_tensor_count(run.y) < WORTH_A_THREAD;
+    cm_parallel(plan->parts, alone ? plan->parts : 1, smooth_parts, &run);
     return CM_OK;
 }
 

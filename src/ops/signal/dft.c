@@ -76,8 +76,10 @@ static enum cm_status dft_infer(struct cm_infer *in)
     CM_TRY(transform_length(in, x->dims[axis], &n));
     if (n >= 0)
         dims[axis] = CM_DIM(onesided && !inverse ? n / 2 + 1 : n);
-    else if (cm_infer_type(in, LENGTH) || onesided)
+    else if (cm_infer_type(in, LENGTH))
         dims[axis] = CM_DIM_ANY;
+    else if (onesided)
+        dims[axis] = inverse ? CM_DIM_ANY : cm_dim_floor(in->symbols, x->dims[axis], 2, 2);
     return cm_infer_set_tensor(in, 0, x->dtype, x->rank, dims);
 }
 

@@ -180,6 +180,42 @@ void test_decode__narrow_numbers_keep_their_low_bits(void)
     check_in_arena(body_narrow);
 }
 
+/* Numbers of all lengths, some longer than they need be, interrupted by another list and cut at
+ * every place. */
+static void body_long_lists(struct cm_arena *arena)
+{
+    enum { NUMBERS = 64, ATTRIBUTE_INTS = 8, ATTRIBUTE_STRINGS = 9 };
+    struct cm_str bytes = CM_STR("");
+
+    for (int i = 0; i < NUMBERS; i++) {
+        const struct cm_str number = wire_varint(arena, UINT64_C(3) << i, i % 5 ? 0 : i % 3);
+        const struct cm_str tag = wire_varint(arena, ATTRIBUTE_INTS << 3, 0);
+        bytes = WIRE_JOIN(arena, bytes, tag, number);
+        if (i % 7 == 3)
+            bytes =
+                WIRE_JOIN(arena, bytes, wire_field(arena, ATTRIBUTE_STRINGS, CM_STR("some text")),
+                          wire_field(arena, ATTRIBUTE_STRINGS, CM_STR("")));
+    }
+    const struct cm_attribute_proto *attr = wire_decode(arena, &cm_attribute_info, bytes);
+    CHECK_INT(attr->ints.count, NUMBERS);
+    for (int i = 0; i < NUMBERS; i++)
+        CHECK(attr->ints.items[i] == (int64_t)(UINT64_C(3) << i));
+    CHECK_INT(attr->strings.count, 18);
+    CHECK_STR(attr->strings.items[16], "some text");
+    CHECK_STR(attr->strings.items[17], "");
+    for (size_t size = bytes.size - 12; size < bytes.size; size++) {
+        const uint8_t *last = (const uint8_t *)bytes.data + size - 1;
+        if (*last & 0x80)
+            wire_refuse(arena, &cm_attribute_info, (struct cm_str){bytes.data, size}, CM_BAD_MODEL,
+                        "end");
+    }
+}
+
+void test_decode__long_lists_are_read_item_by_item(void)
+{
+    check_in_arena(body_long_lists);
+}
+
 static void body_absent(struct cm_arena *arena)
 {
     const struct cm_tensor_proto *tensor;

@@ -1,6 +1,6 @@
 /* Which functions of a model are called. */
 // SPDX-License-Identifier: Apache-2.0
-#include "rewrite/called_functions.h"
+#include "graph/called_functions.h"
 
 #include "base/map.h"
 #include "graph/registry.h"
@@ -28,13 +28,13 @@ static void note_calls(struct kept_functions *kept, const struct cm_nodes *nodes
         const struct cm_str key =
             function_key(kept->arena, node->domain, node->op_type, node->overload);
         const size_t number = (size_t)cm_map_get(&kept->by_key, key, 0);
+        const struct cm_graph_proto *body;
         if (number && !kept->keep[number - 1]) {
             kept->keep[number - 1] = true;
             kept->queue[kept->n_queued++] = number - 1;
         }
-        for (size_t a = 0; a < node->attribute.count; a++)
-            if (node->attribute.items[a].g)
-                note_calls(kept, &node->attribute.items[a].g->node);
+        for (size_t b = 0; (body = cm_node_subgraph(node, b)); b++)
+            note_calls(kept, &body->node);
     }
 }
 
@@ -57,4 +57,18 @@ const bool *cm_called_functions(struct cm_arena *arena, const struct cm_model_pr
     for (size_t next = 0; next < kept.n_queued; next++)
         note_calls(&kept, &model->functions.items[kept.queue[next]].node);
     return kept.keep;
+}
+
+bool cm_nodes_use_domain(const struct cm_nodes *nodes, struct cm_str domain)
+{
+    for (size_t n = 0; n < nodes->count; n++) {
+        const struct cm_node_proto *node = &nodes->items[n];
+        const struct cm_graph_proto *body;
+        if (cm_str_equal(node->domain, domain))
+            return true;
+        for (size_t b = 0; (body = cm_node_subgraph(node, b)); b++)
+            if (cm_nodes_use_domain(&body->node, domain))
+                return true;
+    }
+    return false;
 }

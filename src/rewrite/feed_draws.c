@@ -1,58 +1,13 @@
-/* Graphs that leave the house: bodies in place of operators of ours, draws fed from outside. */
+/* Random nodes of a graph that others run: what they draw comes from outside, as inputs. */
 // SPDX-License-Identifier: Apache-2.0
-#include "train/as_model.h"
+#include "rewrite/feed_draws.h"
 
 #include "graph/builder.h"
-#include "graph/function.h"
-#include "graph/import.h"
-#include "graph/registry.h"
-#include "rewrite/write_model.h"
 
-/* ---- operators that others do not know ---- */
-
-static bool is_foreign(struct cm_str domain)
-{
-    return cm_str_is(domain, "ai.cameo") || cm_str_starts(domain, "ai.onnx.preview");
-}
-
-static bool must_go(const struct cm_node *node, void *arg)
-{
-    (void)arg;
-    return node->function || is_foreign(node->domain);
-}
-
-struct left {
-    struct cm_arena *arena;
-    struct cm_str list;
-    size_t count;
-};
-
-static void leave(struct left *left, const struct cm_node *node, const char *why)
-{
-    left->list = cm_arena_printf(left->arena, "%.*s%s%s: %s", (int)left->list.size,
-                                 left->list.size ? left->list.data : "", left->count++ ? "; " : "",
-                                 cm_node_describe(node).text, why);
-}
-
-static bool is_random(const struct cm_node *node)
+bool cm_node_draws(const struct cm_node *node)
 {
     return node->op && node->op->effects & CM_RANDOM;
 }
-
-static void list_left(struct left *left, const struct cm_graph *graph, bool nested)
-{
-    for (const struct cm_node *node = graph->first; node; node = node->next) {
-        if (is_foreign(node->domain))
-            leave(left, node, "it has no form of standard operators");
-        else if (nested && is_random(node))
-            leave(left, node, "it is random inside a body, where nothing can be fed");
-        for (size_t b = 0; b < node->n_bodies; b++)
-            if (node->bodies[b].graph)
-                list_left(left, node->bodies[b].graph, true);
-    }
-}
-
-/* ---- randomness ---- */
 
 struct feeding {
     struct cm_builder build;
@@ -120,13 +75,13 @@ static enum cm_status is_drawing(const struct cm_node *node, bool *out, struct c
     return CM_OK;
 }
 
-static enum cm_status feed_random(struct cm_graph *graph, struct cm_error *err)
+enum cm_status cm_feed_draws(struct cm_graph *graph, struct cm_error *err)
 {
     struct feeding f = {.build = {.graph = graph, .err = err}};
 
     for (struct cm_node *node = graph->first, *next; node; node = next) {
         next = node->next;
-        if (!is_random(node))
+        if (!cm_node_draws(node))
             continue;
         if (node->op->training && node->op->training->from_draw) {
             bool drawing = false;
@@ -142,29 +97,4 @@ static enum cm_status feed_random(struct cm_graph *graph, struct cm_error *err)
         cm_graph_remove_node(node);
     }
     return cm_graph_retype(graph, err);
-}
-
-static enum cm_status make_portable(struct cm_graph *graph, struct cm_arena *arena,
-                                    struct cm_error *err)
-{
-    struct left left = {.arena = arena};
-
-    CM_TRY(cm_graph_inline_all(graph, must_go, NULL, err));
-    list_left(&left, graph, false);
-    if (left.count)
-        return cm_fail(err, CM_UNSUPPORTED, "%zu node%s no portable form: %s", left.count,
-                       left.count == 1 ? " has" : "s have", left.list.data);
-    return feed_random(graph, err);
-}
-
-enum cm_status cm_graph_as_model(struct cm_graph *graph, const struct cm_model_file *file,
-                                 bool portable, struct cm_arena *arena, struct cm_model_file **out,
-                                 struct cm_error *err)
-{
-    const struct cm_write_options options = {.fresh = true, .portable = portable};
-    struct cm_write_report report;
-
-    if (portable)
-        CM_TRY(make_portable(graph, arena, err));
-    return cm_write_model(graph, file, &options, arena, out, &report, err);
 }
