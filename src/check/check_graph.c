@@ -9,6 +9,12 @@ static bool hides_outer(const struct cm_checker *c, const struct cm_def *def)
     return def && def->depth < c->scope->depth && !(def->kind & CM_DEF_LOOSE);
 }
 
+/* The name is one of the inference graph, and the algorithm does not see it. */
+static bool is_apart(const struct cm_checker *c, const struct cm_def *def)
+{
+    return c->calls_graph && def && def->depth < c->calls_depth;
+}
+
 static void report_hiding(struct cm_checker *c, const struct cm_model_place *place, bool algorithm)
 {
     if (algorithm)
@@ -29,7 +35,8 @@ static void examine_inputs(struct cm_checker *c, const struct cm_model_place *up
         cm_examine_value_info(c, &here, input, complete);
         if (cm_scope_find_here(c->scope, input->name))
             cm_report(c, CM_RULE_CK12, &here, "another input of this graph has the same name");
-        else if (hides_outer(c, cm_scope_find(c->scope, input->name)))
+        else if (hides_outer(c, cm_scope_find(c->scope, input->name)) &&
+                 !is_apart(c, cm_scope_find(c->scope, input->name)))
             report_hiding(c, &here, role == CM_ALGORITHM_GRAPH);
         cm_scope_add(c, input->name, CM_DEF_INPUT)->type = input->type;
     }
@@ -130,7 +137,8 @@ static void examine_writes(struct cm_checker *c, const struct cm_model_place *pl
         if (!name.size)
             continue;
         any = true;
-        if (old && (old->depth == c->scope->depth || !(old->kind & CM_DEF_LOOSE))) {
+        if (old && !is_apart(c, old) &&
+            (old->depth == c->scope->depth || !(old->kind & CM_DEF_LOOSE))) {
             const bool in_function = c->function && c->scope->depth == 1;
 
             cm_report(c, in_function ? CM_RULE_CK73 : CM_RULE_CK16, place,

@@ -131,6 +131,8 @@
         "rename the variable in one of the entries") \
     ROW(TR18, CM_ADVICE, "two algorithms have different initializers of the same name", \
         "rename the initializer in one of the entries") \
+    ROW(TR19, CM_ALWAYS, "a GraphCall of ONNX 1.7 does not fit the inference graph, or its algorithm is not complete in itself", \
+        "call the inference graph by its name, with its inputs, in an algorithm that reads nothing else of it") \
     ROW(GR1, CM_ALWAYS, "a Gradient node names no xs or no y", \
         "set xs and y") \
     ROW(GR2, CM_ALWAYS, "a Gradient node names a tensor twice in xs and zs", \

@@ -209,9 +209,16 @@ static void examine_entry(struct training *t, size_t index, const struct cm_trai
     const size_t mark = cm_scope_enter(c->scope);
     /* A graph of no fields at all is the default: it does nothing. */
     if (entry->algorithm && entry->algorithm->msg.has) {
-        examine_independence(t, &here, entry->algorithm);
+        c->calls_graph = cm_has_graph_call(entry->algorithm);
+        c->calls_depth = c->scope->depth;
+        c->variables = &t->variables;
+        if (!c->calls_graph)
+            examine_independence(t, &here, entry->algorithm);
         examine_variables(t, &here, entry->algorithm);
         cm_examine_open_graph(c, &here, CM_ALGORITHM_GRAPH, entry->algorithm);
+        if (c->calls_graph)
+            cm_examine_self_contained(c, &here, entry->algorithm);
+        c->calls_graph = false;
     }
     examine_initialization_bindings(t, &place, entry);
     examine_update_bindings(t, &place, entry);

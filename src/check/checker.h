@@ -94,7 +94,12 @@ struct cm_checker {
     struct cm_strs_list {
         struct cm_str *items;
         size_t count, capacity;
-    } unresolved;       /* what nodes of the main graph read in vain; for TR9 */
+    } unresolved; /* what nodes of the main graph read in vain; for TR9 */
+    /* In an algorithm of ONNX 1.7, which calls the inference graph: its names may be those of that
+     * graph. */
+    bool calls_graph;
+    int calls_depth;
+    const struct cm_scope *variables; /* initializers of the inference graph */
     bool unlooked;      /* here ONNX's checker does not look: what it would refuse counts as ST13 */
     bool names_ignored; /* a node is checked by itself: no scope to look into */
     uint64_t dtypes_seen, features_seen; /* ST4 is reported once each */
@@ -176,6 +181,13 @@ void cm_examine_call(struct cm_checker *c, const struct cm_model_place *place,
 void cm_examine_training(struct cm_checker *c);
 void cm_examine_gradient(struct cm_checker *c, const struct cm_model_place *place,
                          const struct cm_node_proto *node);
+/* check_graph_call.c */
+bool cm_has_graph_call(const struct cm_graph_proto *graph);
+void cm_examine_graph_call(struct cm_checker *c, const struct cm_model_place *place,
+                           const struct cm_node_proto *node);
+/* What an algorithm with such calls reads; its scope is open. */
+void cm_examine_self_contained(struct cm_checker *c, const struct cm_model_place *place,
+                               const struct cm_graph_proto *algorithm);
 void cm_examine_configurations(struct cm_checker *c);
 void cm_examine_node_devices(struct cm_checker *c, const struct cm_model_place *place,
                              const struct cm_node_proto *node);
