@@ -2233,6 +2233,55 @@ CAMEO_API enum cameo_status cameo_model_optimize(const struct cameo_model *model
                                                  const struct cameo_optimization **report,
                                                  struct cameo_error *err);
 
+/* ---- inferring types and shapes ---- */
+
+struct cameo_infer_options {
+    size_t struct_size;
+    bool strict;                           /* an operator that is not supported is a problem too */
+    bool list_values;                      /* in the report */
+    const struct cameo_registry *registry; /* operators beside the built-in ones, or NULL */
+};
+
+#define CAMEO_INFER_OPTIONS_INIT                                                                   \
+    {                                                                                              \
+        sizeof(struct cameo_infer_options), false, false, 0                                        \
+    }
+
+struct cameo_inferred_value {
+    struct cameo_text place; /* "function 'f': "; empty in the main graph */
+    struct cameo_text name;
+    struct cameo_text type; /* "float[N,floor((H + 1)/2)]"; "?" where nothing is known */
+    size_t unknown;         /* dimensions that are neither a number nor made of names of the model;
+                               an unknown rank counts as one */
+};
+
+/* Values are results of nodes, in bodies of control flow, functions and training info too. */
+struct cameo_inference {
+    size_t value_count;    /* of the whole model */
+    size_t declared_count; /* of which the file said all dimensions */
+    size_t typed_count;    /* of which the element type is known now */
+    size_t complete_count; /* and no dimension is unknown */
+    size_t dim_count, number_count, symbolic_count, unknown_count; /* dimensions of all of them */
+    const struct cameo_inferred_value *const *values;              /* if they are to be listed */
+    size_t listed_count;
+    const struct cameo_text *problems; /* sentences: what contradicts itself */
+    size_t problem_count;
+    const struct cameo_text *unsupported; /* sentences: operators whose results are left open */
+    size_t unsupported_count;
+};
+
+/* Fills the value_info of the graph, of bodies of control flow, of functions (from IR version 10
+ * on: what holds at every call) and of the graphs of training info; declared types are kept and
+ * filled where they leave something open, everything else of the model is as it was. Dimensions are
+ * numbers, names of the model or expressions of these; those that are unknown but the same are
+ * called unk__0, unk__1 and so on. Where the model contradicts itself, nothing is changed, the call
+ * fails and the report lists every problem. Weights are not read. *report, if report is not NULL,
+ * lives as long as the model. options may be NULL. */
+CAMEO_API enum cameo_status cameo_model_infer(struct cameo_model *model,
+                                              const struct cameo_infer_options *options,
+                                              const struct cameo_inference **report,
+                                              struct cameo_error *err);
+
 /* ---- expanding functions ---- */
 
 /* Which operators a backend has to implement (core), and which have a body of those below them. The

@@ -239,7 +239,7 @@ static enum cm_status check_values(const struct cameo_trainer *trainer, size_t i
                        cameo_trainer_variable_count(trainer));
     if (size != row->bytes || (size && !values))
         return cm_fail(err, CM_BAD_ARGUMENT,
-                       "variable '%.200s' has %llu bytes of values, the call is for %zu",
+                       "variable '%.200s' has %llu bytes of values, but %zu bytes were passed",
                        row->name.data, (unsigned long long)row->bytes, values ? size : 0);
     return CM_OK;
 }

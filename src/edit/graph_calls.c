@@ -505,7 +505,7 @@ enum cm_status cm_edit_graph_calls(const struct cm_model_proto *model, struct cm
         return CM_OK;
     if (!model->graph)
         return cm_fail(err, CM_BAD_MODEL, "the model has no graph to call");
-    out->training_info.items = CM_NEW_ARRAY(arena, struct cm_training_proto, count);
+    struct cm_training_proto *items = CM_NEW_ARRAY(arena, struct cm_training_proto, count);
     for (size_t k = 0; k < count; k++) {
         struct calls c = {.arena = arena,
                           .model = model,
@@ -514,12 +514,13 @@ enum cm_status cm_edit_graph_calls(const struct cm_model_proto *model, struct cm
                           .entry = k,
                           .err = err};
 
-        out->training_info.items[k] = model->training_info.items[k];
+        items[k] = model->training_info.items[k];
         if (!has_call(c.algorithm))
             continue;
-        CM_TRY(convert(&c, &out->training_info.items[k]));
+        CM_TRY(convert(&c, &items[k]));
         done++;
     }
+    out->training_info.items = items;
     if (converted)
         *converted = done;
     return CM_OK;

@@ -15,9 +15,10 @@
 /* Does the algorithm of an entry call the inference graph? */
 bool cm_calls_graph(const struct cm_model_proto *model);
 
-/* *out is the model with such entries in today's form, the rest shared: initializers of algorithms
- * are those of model, so that values which are trained go there. converted, unless NULL, receives
- * how many entries there were. Everything lives in arena, and in model. */
+/* *out, which may be *model, is the model with such entries in today's form, the rest shared:
+ * initializers of algorithms are those of model, so that values which are trained go there.
+ * converted, unless NULL, receives how many entries there were. Everything lives in arena, and in
+ * model. */
 enum cm_status cm_edit_graph_calls(const struct cm_model_proto *model, struct cm_arena *arena,
                                    struct cm_model_proto *out, size_t *converted,
                                    struct cm_error *err) CM_MUST_CHECK;

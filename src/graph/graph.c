@@ -34,6 +34,7 @@ struct cm_module *cm_module_new(struct cm_arena *arena, const struct cm_module_o
     module->files = options ? options->files : NULL;
     module->symbols = cm_symbols_new(arena);
     module->is_widened = options && options->is_widened;
+    module->computes_contents = options && options->computes_contents;
     module->node_budget =
         options && options->node_budget ? options->node_budget : DEFAULT_NODE_BUDGET;
     new_value(module, NULL, CM_STR_NONE); /* number 0 is no value */

@@ -60,6 +60,8 @@ void cm_import_define(struct cm_import_context *context, cm_value value, struct 
 {
     if (!name.size)
         return;
+    if (context->defines && context->owner)
+        context->defines(context->defines_arg, context->owner, name, value);
     if (context->scope)
         *cm_map_insert(&context->scope->names, context->module->arena, name, NULL) = value;
     else
@@ -519,12 +521,14 @@ static enum cm_status note_declared(struct cm_import_context *context, struct cm
 static enum cm_status import_graph(struct cm_import_context *context, struct cm_graph *graph,
                                    const struct cm_graph_proto *proto, struct cm_error *err)
 {
+    const void *owner = context->owner;
     if (context->depth >= CM_NESTING_MAX)
         return cm_fail(err, CM_LIMIT, "graphs nest deeper than %d", CM_NESTING_MAX);
     context->depth++;
     struct cm_import_declared declared = {.infos = {&proto->value_info, &proto->output}};
     struct cm_import_declared *outer = context->declared;
     context->declared = &declared;
+    context->owner = proto;
     cm_map_reserve(&graph->names, context->module->arena,
                    proto->input.count + proto->initializer.count + proto->node.count);
     enum cm_status status = import_initializers(context, graph, proto, NULL, err);
@@ -534,6 +538,7 @@ static enum cm_status import_graph(struct cm_import_context *context, struct cm_
         status = import_nodes(context, graph, NULL, &proto->node, err);
     context->depth--;
     context->declared = outer;
+    context->owner = owner;
     CM_TRY(status);
     if (!is_outermost(context, graph) || !context->options || !context->options->partial)
         CM_TRY(import_outputs(context, graph, proto, err));
@@ -560,7 +565,9 @@ static enum cm_status build_body(struct cm_import_context *context, struct cm_no
     struct cm_import_scope inner = {.outer = outer, .id = cm_import_next_scope(context)};
     if (outer)
         context->scope = &inner;
+    const void *owner = context->owner;
     enum cm_status status = CM_OK;
+    context->owner = proto;
     for (size_t i = 0; i < n_args && !status; i++) {
         status = check_free_here(context, graph, proto->input.items[i].name, err);
         if (cm_import_judges(context))
@@ -569,6 +576,7 @@ static enum cm_status build_body(struct cm_import_context *context, struct cm_no
         cm_value_get(node->module, value)->fact = args[i];
         cm_import_define(context, value, proto->input.items[i].name);
     }
+    context->owner = owner;
     body->graph = graph;
     cm_import_visits(context, proto);
     const struct cm_import_place place = {context->node, body->attribute, context->place};
@@ -605,6 +613,9 @@ enum cm_status cm_import_function(struct cm_graph *graph, struct cm_node *before
                                         .call = call,
                                         .depth = outer ? outer->depth : 0,
                                         .declared = &declared,
+                                        .owner = call->function ? function : NULL,
+                                        .defines = outer ? outer->defines : NULL,
+                                        .defines_arg = outer ? outer->defines_arg : NULL,
                                         /* our own bodies succeed or fail as a whole */
                                         .report = call->function && outer ? outer->report : NULL};
 
@@ -616,6 +627,9 @@ enum cm_status cm_import_function(struct cm_graph *graph, struct cm_node *before
     for (size_t i = 0; i < function->input.count; i++)
         *cm_map_insert(&scope.names, module->arena, function->input.items[i], NULL) =
             i < (size_t)call->n_inputs ? actuals[i] : 0;
+    for (size_t i = 0; context.defines && context.owner && i < (size_t)call->n_inputs; i++)
+        if (actuals[i])
+            context.defines(context.defines_arg, function, function->input.items[i], actuals[i]);
     scope.id = cm_import_next_scope(&context);
     module->context = &context;
     module->build_body = build_body; /* a module built by hand had none yet */
@@ -708,6 +722,8 @@ enum cm_status cm_module_import(struct cm_module *module, const struct cm_model_
                                           .functions = functions,
                                           .upgrade = options->upgrade,
                                           .adopts = options->adopts,
+                                          .defines = options->defines,
+                                          .defines_arg = options->defines_arg,
                                           .options = options,
                                           .told = options};
     struct cm_error unread;
@@ -736,6 +752,7 @@ enum cm_status cm_module_import(struct cm_module *module, const struct cm_model_
         cm_import_note_failure(context, status, CM_STR(""), err->text, NULL);
     context->report = NULL; /* bodies that are expanded later fail where they are wanted */
     context->options = context->told = NULL;
+    context->defines = NULL;
     *out = graph;
     if (ended || options->partial)
         return ended ? status : CM_OK;

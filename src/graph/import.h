@@ -30,6 +30,11 @@ typedef void cm_built_fn(void *arg, const struct cm_node_proto *proto, struct cm
                          const struct cm_node *call, const cm_value *inputs,
                          const cm_value *outputs);
 
+/* A name of a graph or function (owner is its message) has become this value: a result of a node,
+ * an input of a body or an initializer. Bodies of functions are built once for each call, and again
+ * when the types there change. */
+typedef void cm_defines_fn(void *arg, const void *owner, struct cm_str name, cm_value value);
+
 struct cm_obstacles;
 
 struct cm_import_options {
@@ -41,6 +46,8 @@ struct cm_import_options {
     void *opens_arg;
     cm_built_fn *built; /* NULL: nobody is told */
     void *built_arg;
+    cm_defines_fn *defines; /* told of every name; NULL: nobody is */
+    void *defines_arg;
     /* Inputs that have an initializer are constants, unless it is opened. */
     bool constant_defaults;
     /* A graph whose inputs, initializers and nodes come behind the model's and read the names of

@@ -40,6 +40,7 @@ struct cm_module {
     size_t n_nodes, node_budget;
     int call_depth; /* function bodies being expanded inside each other */
     bool is_widened;
+    bool computes_contents;
     bool lenient;
     struct { /* nodes that nobody may read: new ones, and those that lost a reader */
         struct cm_node **items;
@@ -61,6 +62,8 @@ enum cm_status cm_node_infer(struct cm_node *node, struct cm_error *err) CM_MUST
 /* Types a copy like the node that it is a copy of, which is done where operands are known alike;
  * false: its rule may say something else. Declared types are taken over in any case. */
 bool cm_node_take_facts(struct cm_node *node, const struct cm_node *other);
+/* Runs a node whose operands are small constants: its results are constants then. */
+void cm_node_infer_contents(struct cm_node *node, struct cm_fact *facts);
 /* Does the node keep its schema's rules: operand counts and types, attributes? */
 enum cm_status cm_node_conforms(const struct cm_node *node, struct cm_error *err) CM_MUST_CHECK;
 /* May output o be of this type, which its rule found? Rules take element types from attributes that

@@ -1,10 +1,9 @@
 /* Making a trainer: variables found, bindings checked, graphs made ready. Whatever stands in the
  * way is noted and the rest still looked at, so that the user hears of everything at once. */
 // SPDX-License-Identifier: Apache-2.0
+#include "graph/node_order.h"
 #include "onnx/tensor_data.h"
 #include "train/trainer_parts.h"
-
-#include "graph/node_order.h"
 
 void cm_block(struct cm_blockers *blockers, enum cm_status status, const char *format, ...)
 {
@@ -439,7 +438,8 @@ static void plan_initialization(struct plan *p, size_t k, const struct cm_distin
     struct cm_error err = {0};
 
     if (n_inputs)
-        cm_block(p->blockers, CM_BAD_MODEL, "%s: has %zu inputs", place, n_inputs);
+        cm_block(p->blockers, CM_BAD_MODEL, "%s: the graph has %zu inputs, expected none", place,
+                 n_inputs);
     if (cm_training_import_initialization(&source, &graph, &err)) {
         cm_block(p->blockers, err.status, "%s: %s", place, err.text);
         return;
