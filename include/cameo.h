@@ -777,31 +777,49 @@ enum cameo_severity { CAMEO_WARNING = 0, CAMEO_VIOLATION = 1 };
 struct cameo_finding {
     struct cameo_text rule; /* "CK15": ids are never reused; docs/check-rules.md explains each */
     enum cameo_severity severity;
-    struct cameo_text place;  /* "graph 'main', node 'conv1' (Conv)" */
-    struct cameo_text reason; /* "reads 'x', which nothing before it defines" */
+    struct cameo_text place;         /* "graph 'main', node 'conv1' (Conv)" */
+    struct cameo_text reason;        /* "reads 'x', which nothing before it defines" */
+    struct cameo_text help;          /* what to do about it; "" for a blocker */
+    struct cameo_text node, op_type; /* the innermost node of the place; "" where there is none */
+    struct cameo_text value; /* the input, output or initializer that it is about; "": none */
 };
 
 struct cameo_check_options {
     size_t struct_size;
-    bool strict; /* what is usually a warning is a violation */
+    bool strict;         /* what is usually a warning is a violation */
+    bool structure_only; /* types and shapes are not inferred: no TY rules */
 };
 
 #define CAMEO_CHECK_OPTIONS_INIT                                                                   \
     {                                                                                              \
-        sizeof(struct cameo_check_options), false                                                  \
+        sizeof(struct cameo_check_options), false, false                                           \
     }
+
+/* A rule that models are checked by. */
+struct cameo_check_rule {
+    struct cameo_text id;                          /* "CK15" */
+    enum cameo_severity severity, strict_severity; /* usually, and with the option strict */
+    struct cameo_text text;                        /* what is wrong when it is broken */
+    struct cameo_text help;                        /* what to do then */
+};
+CAMEO_API size_t cameo_check_rule_count(void);
+/* NULL past the end. */
+CAMEO_API const struct cameo_check_rule *cameo_check_rule_at(size_t index);
 
 struct cameo_findings;
 
-/* Lists what is wrong with a model. CAMEO_OK says that the check ran: whether the model is legal
- * ONNX is cameo_findings_violations == 0. options may be NULL. *out is the caller's to free and
- * lives independently of the model. */
+/* Lists what is wrong with a model: its structure and names, and the types and shapes that are
+ * inferred, in sub-graphs, functions and training info too. Weights are not read. CAMEO_OK says
+ * that the check ran: whether the model is legal ONNX is cameo_findings_violations == 0. options
+ * may be NULL. *out is the caller's to free and lives independently of the model. */
 CAMEO_API enum cameo_status cameo_model_check(const struct cameo_model *model,
                                               const struct cameo_check_options *options,
                                               struct cameo_findings **out, struct cameo_error *err);
 CAMEO_API void cameo_findings_free(struct cameo_findings *findings); /* NULL is fine */
 CAMEO_API size_t cameo_findings_count(const struct cameo_findings *findings);
 CAMEO_API size_t cameo_findings_violations(const struct cameo_findings *findings);
+/* Those that are listed. */
+CAMEO_API size_t cameo_findings_warnings(const struct cameo_findings *findings);
 /* There were more than are listed. */
 CAMEO_API bool cameo_findings_cut(const struct cameo_findings *findings);
 /* NULL past the count. */
@@ -2135,6 +2153,14 @@ CAMEO_API enum cameo_status cameo_model_bind_training(struct cameo_model *model,
                                                       enum cameo_graph_kind kind,
                                                       const char *variable, const char *value,
                                                       struct cameo_error *err);
+/* Brings entries of ONNX 1.7, whose algorithms are complete and call the inference graph with
+ * GraphCall, to the form of 1.8 and later, in which the inference graph completes them. A call with
+ * inputs of the algorithm as arguments becomes the inference graph itself, whose inputs are fed
+ * instead; any other becomes a copy of its nodes. Values of initializers and their names stay.
+ * *converted, if converted is not NULL, receives how many entries there were. Trainers and
+ * cameo_model_step do this by themselves, without changing the model. */
+CAMEO_API enum cameo_status
+cameo_model_upgrade_training(struct cameo_model *model, size_t *converted, struct cameo_error *err);
 /* What cameo_model_check finds in this entry. */
 CAMEO_API enum cameo_status cameo_model_check_training(const struct cameo_model *model,
                                                        size_t entry,
@@ -2207,6 +2233,55 @@ CAMEO_API enum cameo_status cameo_model_optimize(const struct cameo_model *model
                                                  const struct cameo_optimization **report,
                                                  struct cameo_error *err);
 
+/* ---- inferring types and shapes ---- */
+
+struct cameo_infer_options {
+    size_t struct_size;
+    bool strict;                           /* an operator that is not supported is a problem too */
+    bool list_values;                      /* in the report */
+    const struct cameo_registry *registry; /* operators beside the built-in ones, or NULL */
+};
+
+#define CAMEO_INFER_OPTIONS_INIT                                                                   \
+    {                                                                                              \
+        sizeof(struct cameo_infer_options), false, false, 0                                        \
+    }
+
+struct cameo_inferred_value {
+    struct cameo_text place; /* "function 'f': "; empty in the main graph */
+    struct cameo_text name;
+    struct cameo_text type; /* "float[N,floor((H + 1)/2)]"; "?" where nothing is known */
+    size_t unknown;         /* dimensions that are neither a number nor made of names of the model;
+                               an unknown rank counts as one */
+};
+
+/* Values are results of nodes, in bodies of control flow, functions and training info too. */
+struct cameo_inference {
+    size_t value_count;    /* of the whole model */
+    size_t declared_count; /* of which the file said all dimensions */
+    size_t typed_count;    /* of which the element type is known now */
+    size_t complete_count; /* and no dimension is unknown */
+    size_t dim_count, number_count, symbolic_count, unknown_count; /* dimensions of all of them */
+    const struct cameo_inferred_value *const *values;              /* if they are to be listed */
+    size_t listed_count;
+    const struct cameo_text *problems; /* sentences: what contradicts itself */
+    size_t problem_count;
+    const struct cameo_text *unsupported; /* sentences: operators whose results are left open */
+    size_t unsupported_count;
+};
+
+/* Fills the value_info of the graph, of bodies of control flow, of functions (from IR version 10
+ * on: what holds at every call) and of the graphs of training info; declared types are kept and
+ * filled where they leave something open, everything else of the model is as it was. Dimensions are
+ * numbers, names of the model or expressions of these; those that are unknown but the same are
+ * called unk__0, unk__1 and so on. Where the model contradicts itself, nothing is changed, the call
+ * fails and the report lists every problem. Weights are not read. *report, if report is not NULL,
+ * lives as long as the model. options may be NULL. */
+CAMEO_API enum cameo_status cameo_model_infer(struct cameo_model *model,
+                                              const struct cameo_infer_options *options,
+                                              const struct cameo_inference **report,
+                                              struct cameo_error *err);
+
 /* ---- expanding functions ---- */
 
 /* Which operators a backend has to implement (core), and which have a body of those below them. The
@@ -2251,9 +2326,10 @@ struct cameo_expansion {
 };
 
 /* The model with functions inlined, in training info too. A node that is not expanded, and every
- * name of the model, stays as it was; names inside a body get that of the call as a prefix. What was
- * named, or asked for with core, and has no body is refused, all of it in one message. *report, if
- * report is not NULL, lives as long as *out. model must outlive the new one. options may be NULL. */
+ * name of the model, stays as it was; names inside a body get that of the call as a prefix. What
+ * was named, or asked for with core, and has no body is refused, all of it in one message. *report,
+ * if report is not NULL, lives as long as *out. model must outlive the new one. options may be
+ * NULL. */
 CAMEO_API enum cameo_status cameo_model_expand(const struct cameo_model *model,
                                                const struct cameo_expand_options *options,
                                                struct cameo_model **out,

@@ -116,7 +116,9 @@ static enum cm_status new_guarded(struct cm_guard *guard, void *arg)
         .obstacles = &call->obstacles};
     if (!options.registry)
         return cm_fail(&call->err, CM_NO_MEMORY, "no memory for the operators");
-    CM_TRY(cm_trainer_new(&t->arena, t->model->file, &options, &t->trainer, &call->err));
+    struct cm_model_file *file;
+    CM_TRY(cm_api_today(t->model->file, &t->arena, &file, &call->err));
+    CM_TRY(cm_trainer_new(&t->arena, file, &options, &t->trainer, &call->err));
     describe(t);
     return CM_OK;
 }

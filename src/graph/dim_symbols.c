@@ -18,6 +18,7 @@ struct cm_symbols {
     struct cm_map numbers;
     struct symbol *items;
     size_t count, capacity, n_expressions;
+    size_t n_fresh; /* names made up */
 };
 
 struct cm_symbols *cm_symbols_new(struct cm_arena *arena)
@@ -182,4 +183,62 @@ struct cm_str cm_symbol_name(const struct cm_symbols *symbols, uint32_t symbol)
             table->items[symbol].text = cm_arena_str(table->arena, (struct cm_str){bytes, size});
     }
     return table->items[symbol].text;
+}
+
+/* ---- unnamed symbols ---- */
+
+/* Calls fn for each that the expression is made of; true ends it. Expressions are small. */
+typedef bool visit_fn(struct cm_symbols *symbols, uint32_t symbol, const void *arg);
+
+static bool visit_unnamed(struct cm_symbols *symbols, uint32_t symbol, visit_fn *fn,
+                          const void *arg)
+{
+    const struct cm_str key = key_of(symbols, symbol);
+    struct cm_symbol_view view;
+    int64_t number;
+    int degree;
+    uint32_t atoms[CM_ATOMS_MAX];
+    if (!key.size || key.data[0])
+        return false;
+    cm_symbol_look(symbols, symbol, &view);
+    if (view.kind == CM_SYMBOL_PLAIN)
+        return fn(symbols, symbol, arg);
+    for (size_t at = 0; cm_symbol_term(&view, &at, &number, &degree, atoms);)
+        for (int k = 0; k < degree; k++)
+            if (visit_unnamed(symbols, atoms[k], fn, arg))
+                return true;
+    return visit_unnamed(symbols, view.a.symbol, fn, arg) ||
+           visit_unnamed(symbols, view.b.symbol, fn, arg);
+}
+
+static bool is_one(struct cm_symbols *symbols, uint32_t symbol, const void *arg)
+{
+    (void)symbols;
+    (void)symbol;
+    (void)arg;
+    return true;
+}
+
+bool cm_symbol_is_fresh(const struct cm_symbols *symbols, uint32_t symbol)
+{
+    return visit_unnamed((struct cm_symbols *)(uintptr_t)symbols, symbol, is_one, NULL);
+}
+
+static bool name_one(struct cm_symbols *symbols, uint32_t symbol, const void *prefix)
+{
+    struct symbol *entry = &symbols->items[symbol];
+    while (!entry->has_text) {
+        const struct cm_str name =
+            cm_arena_printf(symbols->arena, "%s%zu", (const char *)prefix, symbols->n_fresh++);
+        entry->has_text = !cm_map_find(&symbols->numbers, name);
+        entry->text = name;
+    }
+    return false;
+}
+
+void cm_symbol_name_fresh(struct cm_symbols *symbols, uint32_t symbol, const char *prefix)
+{
+    visit_unnamed(symbols, symbol, name_one, prefix);
+    if (symbol < symbols->count && symbols->items[symbol].weight > 1)
+        symbols->items[symbol].has_text = false; /* it may have one now */
 }

@@ -155,8 +155,9 @@ struct cm_graph {
 struct cm_module_options {
     const struct cm_registry *registry; /* NULL: the built-in operators */
     struct cm_external_files *files;    /* for initializers; NULL: external data is refused */
-    size_t node_budget; /* nodes that may exist, after all expansion; 0: 1,000,000 */
-    bool is_widened;    /* what was float is double: schemas that allow the one allow the other */
+    size_t node_budget;     /* nodes that may exist, after all expansion; 0: 1,000,000 */
+    bool computes_contents; /* nodes that read small constants only are run as they are typed */
+    bool is_widened; /* what was float is double: schemas that allow the one allow the other */
 };
 
 /* Everything of a module lives in arena. */

@@ -338,6 +338,8 @@ enum cm_status cm_node_infer(struct cm_node *node, struct cm_error *err)
         status = in.status;
     CM_TRY(cm_node_outside(status, err));
     CM_TRY(build_remaining(node, err));
+    if (module->computes_contents)
+        cm_node_infer_contents(node, out_facts);
     for (int o = 0; o < node->n_outputs; o++)
         if (node->outputs[o])
             CM_TRY(store_fact(node, o, out_facts[o], err));

@@ -155,7 +155,7 @@ shape_to_proto(struct cm_arena *arena, const struct cm_symbols *symbols, const s
             dim->dim_value = type->dims[i].value;
             cm_msg_set(&dim->msg, CM_DIM_VALUE);
         } else if (cm_symbol_name(symbols, type->dims[i].symbol).size) {
-            dim->dim_param = cm_symbol_name(symbols, type->dims[i].symbol);
+            dim->dim_param = cm_arena_str(arena, cm_symbol_name(symbols, type->dims[i].symbol));
             cm_msg_set(&dim->msg, CM_DIM_PARAM);
         }
     }

@@ -51,6 +51,10 @@ uint32_t cm_symbol_named(struct cm_symbols *symbols, struct cm_str name);
 struct cm_str cm_symbol_name(const struct cm_symbols *symbols, uint32_t symbol);
 /* Is it a sum, a product or the like of others? */
 bool cm_symbol_is_expression(const struct cm_symbols *symbols, uint32_t symbol);
+/* Is an unnamed symbol in it? Naming one gives it a text, which it has without being told apart by
+ * it: the names are prefix0, prefix1 and so on, those that are taken left out. */
+bool cm_symbol_is_fresh(const struct cm_symbols *symbols, uint32_t symbol);
+void cm_symbol_name_fresh(struct cm_symbols *symbols, uint32_t symbol, const char *prefix);
 /* The unnamed symbol of one dimension of one value; the same for the same numbers. */
 uint32_t cm_symbol_unnamed(struct cm_symbols *symbols, uint32_t value, int axis);
 
