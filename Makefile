@@ -114,12 +114,13 @@ coverage: ## which lines the tests run, by folder
 	@$(PYTHON) tools/run_tests.py build/coverage --only unit,cli
 	@$(PYTHON) tools/coverage.py build/coverage
 
-gen: ## rewrite the committed files that are generated (data/, docs/operators.md, docs/gradients.md)
+gen: ## rewrite the committed files that are generated (data/, docs/operators.md, gradients.md, core-operators.md)
 	@tools/setup.sh test
 	@$(PYTHON) tools/gen_operators.py
 	@tools/build.sh release listers
 	@$(PYTHON) tools/gen_operator_docs.py
 	@$(PYTHON) tools/gen_gradient_docs.py
+	@$(PYTHON) tools/gen_core_docs.py
 
 messages: ## list every sentence that users can meet in build/messages.txt, to be read as a whole
 	@mkdir -p build

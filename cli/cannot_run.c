@@ -16,15 +16,16 @@ static void put_finding(const struct cameo_finding *finding)
 }
 
 /* The message up to where it begins to list, then the list itself, a line each. */
-static void put_findings(const struct cameo_findings *findings, const char *begins_with,
-                         const char *cannot, const struct cameo_error *err)
+static void put_findings(const struct cameo_findings *findings, const char *cannot,
+                         const struct cameo_error *err)
 {
+    static const char begins_with[] = " reasons:";
     const size_t total = cameo_findings_violations(findings);
     const struct cameo_finding *finding;
     const char *begins = strstr(err->message, begins_with);
 
     if (begins) /* with the name of the file */
-        cli_complain("%.*s", (int)(begins - err->message + (long)strlen(begins_with)),
+        cli_complain("%.*s", (int)(begins - err->message + (long)sizeof begins_with - 1),
                      err->message);
     else
         cli_complain("the model cannot %s, for %zu reasons:", cannot, total);
@@ -35,13 +36,13 @@ static void put_findings(const struct cameo_findings *findings, const char *begi
 }
 
 /* Takes the findings; fewer than two: the message says it all. */
-static int fail_with(struct cameo_findings *findings, const char *begins_with, const char *cannot,
+static int fail_with(struct cameo_findings *findings, const char *cannot,
                      const struct cameo_error *err)
 {
     const bool many = findings && cameo_findings_count(findings) > 1;
 
     if (many)
-        put_findings(findings, begins_with, cannot, err);
+        put_findings(findings, cannot, err);
     cameo_findings_free(findings);
     return many ? cli_exit_code(err->status) : cli_fail(err);
 }
@@ -58,7 +59,7 @@ int cli_fail_model(const struct cameo_model *model, const struct cameo_session_o
 
     if (is_of_the_model(err) && cameo_model_blockers(model, options, &findings, NULL) != CAMEO_OK)
         findings = NULL;
-    return fail_with(findings, " reasons:", "run", err);
+    return fail_with(findings, "run", err);
 }
 
 int cli_fail_training(struct cameo_model *model, const struct cameo_trainer_options *options,
@@ -69,7 +70,7 @@ int cli_fail_training(struct cameo_model *model, const struct cameo_trainer_opti
     if (is_of_the_model(err) &&
         cameo_model_training_blockers(model, options, &findings, NULL) != CAMEO_OK)
         findings = NULL;
-    return fail_with(findings, " blockers:", "be trained", err);
+    return fail_with(findings, "be trained", err);
 }
 
 void cli_note_newer(const struct cameo_model *model)

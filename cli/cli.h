@@ -58,6 +58,9 @@ struct cli_command {
 /* The build scans cli/ for lines that begin with this and lists them in cli_commands. */
 #define CLI_COMMAND(name, main, usage, summary, ...)                                               \
     const struct cli_command cli_command_##name = {#name, main, usage, summary, __VA_ARGS__}
+/* The same for a name that is no identifier: "set-shape". */
+#define CLI_COMMAND_AS(symbol, name, main, usage, summary, ...)                                    \
+    const struct cli_command cli_command_##symbol = {name, main, usage, summary, __VA_ARGS__}
 
 extern const struct cli_command *const cli_commands[];
 extern const size_t cli_command_count;
@@ -183,6 +186,7 @@ void cli_json_null(struct cli_json *json, const char *key);
 void cli_json_bool(struct cli_json *json, const char *key, bool value);
 
 /* The whole of `cameo info --json`. */
-void cli_info_json(const char *path, const struct cameo_model *model);
+void cli_info_json(const char *path, const struct cameo_model *model,
+                   const struct cameo_costs *costs);
 
 #endif

@@ -2,58 +2,26 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "derive.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 static const char *out_path, *of, *operator_name, *domain;
 static struct cli_texts wrt;
 static bool portable;
 static size_t opset;
 
-enum { NAMES_MAX = 4096 };
-
-/* Names separated by commas, in any number of flags; text is cut up. */
-static size_t split_names(char **texts, size_t count, const char **out)
-{
-    size_t n = 0;
-
-    for (size_t i = 0; i < count; i++)
-        for (char *at = texts[i]; at && n < NAMES_MAX;) {
-            char *comma = strchr(at, ',');
-            if (comma)
-                *comma = 0;
-            if (*at)
-                out[n++] = at;
-            at = comma ? comma + 1 : NULL;
-        }
-    return n;
-}
-
 static int differentiate(const struct cameo_model *model)
 {
-    static const char *names[NAMES_MAX];
-    char *texts[CLI_TEXTS_MAX];
     struct cameo_model *made = NULL;
     struct cameo_error err;
-    int code = CLI_MACHINE;
+    struct cli_names names;
+    int code;
 
-    for (size_t i = 0; i < wrt.count; i++) {
-        const size_t size = strlen(wrt.items[i]) + 1;
-        texts[i] = malloc(size);
-        if (!texts[i]) {
-            cli_complain("no memory for names");
-            exit(CLI_MACHINE);
-        }
-        memcpy(texts[i], wrt.items[i], size);
-    }
-    const size_t count = split_names(texts, wrt.count, names);
-    if (cameo_model_gradient(model, of, names, count, portable, &made, &err) != CAMEO_OK)
+    cli_names_split(&wrt, &names);
+    if (cameo_model_gradient(model, of, names.items, names.count, portable, &made, &err) !=
+        CAMEO_OK)
         code = cli_fail_model(model, NULL, &err);
     else
         code = cli_save(made, out_path);
     cameo_model_free(made);
-    for (size_t i = 0; i < wrt.count; i++)
-        free(texts[i]);
+    cli_names_free(&names);
     return code;
 }
 

@@ -2,9 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 static bool as_json, allow_links;
+static struct cli_texts dims;
 
 /* Enough for a glance; --json lists all. */
 enum { ROWS_MAX = 40, TEXT_MAX = 100 };
@@ -146,7 +148,57 @@ static void show_tensors(const struct cameo_model *model)
     }
 }
 
-static void show_operator(const struct cameo_operator *row, size_t width)
+/* "8.18 GFLOP" */
+static const char *flops_text(char *text, size_t size, double flops)
+{
+    static const char *const units[] = {"FLOP", "kFLOP", "MFLOP", "GFLOP", "TFLOP", "PFLOP"};
+    size_t unit = 0;
+
+    for (; flops >= 999.5 && unit + 1 < sizeof units / sizeof *units; unit++)
+        flops /= 1000;
+    snprintf(text, size, "%.3g %s", flops, units[unit]);
+    return text;
+}
+
+static void show_costs(const struct cameo_costs *costs)
+{
+    char flops[CLI_NUMBER_SIZE], all[CLI_NUMBER_SIZE], peak[CLI_NUMBER_SIZE];
+
+    if (!costs || (!costs->operator_count && !costs->left_out))
+        return;
+    printf("\nwork         %s in products, %s of activations, %s at once\n",
+           flops_text(flops, sizeof flops, costs->flops), cli_bytes(all, costs->activation_bytes),
+           cli_bytes(peak, costs->peak_bytes));
+    for (size_t i = 0; i < costs->size_count; i++) {
+        fputs(i ? ", " : "  for ", stdout);
+        cli_put_text(stdout, costs->sizes[i]->symbol.data, costs->sizes[i]->symbol.size);
+        printf(" = %lld%s", (long long)costs->sizes[i]->size,
+               costs->sizes[i]->assumed ? " (assumed)" : "");
+    }
+    if (costs->size_count)
+        putchar('\n');
+    if (costs->unknown_count)
+        printf("  without %zu result%s of unknown size\n", costs->unknown_count,
+               costs->unknown_count == 1 ? "" : "s");
+    if (costs->left_out)
+        printf("  without nodes that cannot be typed, 'cameo run' lists %zu reason%s\n",
+               costs->left_out, costs->left_out == 1 ? "" : "s");
+    if (costs->has_bodies)
+        puts("  bodies of If, Loop and Scan are counted once");
+}
+
+static const struct cameo_cost *find_cost(const struct cameo_costs *costs,
+                                          const struct cameo_operator *row)
+{
+    for (size_t i = 0; costs && i < costs->operator_count; i++)
+        if (strcmp(costs->operators[i]->op.data, row->name.data) == 0 &&
+            strcmp(costs->operators[i]->domain.data, row->domain.data) == 0)
+            return costs->operators[i];
+    return NULL;
+}
+
+static void show_operator(const struct cameo_operator *row, size_t width,
+                          const struct cameo_cost *cost)
 {
     struct cameo_text name = row->name;
     size_t used = 0;
@@ -176,10 +228,14 @@ static void show_operator(const struct cameo_operator *row, size_t width)
             }
         }
     }
+    if (cost && cost->flops > 0) {
+        char flops[CLI_NUMBER_SIZE];
+        printf("   %s", flops_text(flops, sizeof flops, cost->flops));
+    }
     putchar('\n');
 }
 
-static void show_operators(const struct cameo_model *model)
+static void show_operators(const struct cameo_model *model, const struct cameo_costs *costs)
 {
     const struct cameo_summary *s = cameo_model_summary(model);
     const struct cameo_operator *row;
@@ -203,7 +259,7 @@ static void show_operators(const struct cameo_model *model)
             printf("  and %zu more kinds\n", s->operator_count - i);
             break;
         }
-        show_operator(row, width);
+        show_operator(row, width, find_cost(costs, row));
     }
 }
 
@@ -288,7 +344,7 @@ static void show_metadata(const struct cameo_model *model)
     }
 }
 
-static void show(const char *path, const struct cameo_model *model)
+static void show(const char *path, const struct cameo_model *model, const struct cameo_costs *costs)
 {
     char size[CLI_NUMBER_SIZE];
     uint64_t bytes;
@@ -301,15 +357,45 @@ static void show(const char *path, const struct cameo_model *model)
     show_values("inputs", model, cameo_model_input);
     show_values("outputs", model, cameo_model_output);
     show_tensors(model);
-    show_operators(model);
+    show_costs(costs);
+    show_operators(model, costs);
     show_functions(model);
     show_training(model);
     show_metadata(model);
 }
 
+/* What the shapes say of a run; a model that cannot be typed has none. */
+static int find_costs(const struct cameo_model *model, const struct cameo_costs **out)
+{
+    static struct cameo_size sizes[CLI_TEXTS_MAX];
+    static char names[CLI_TEXTS_MAX][256];
+    struct cameo_error err;
+
+    for (size_t i = 0; i < dims.count; i++) {
+        const char *equals = strrchr(dims.items[i], '=');
+        char *end = NULL;
+
+        sizes[i] = (struct cameo_size)CAMEO_SIZE_INIT;
+        sizes[i].size = equals ? strtoll(equals + 1, &end, 10) : 0;
+        if (!equals || equals == dims.items[i] || equals - dims.items[i] >= 256 || !equals[1] ||
+            *end || sizes[i].size < 1) {
+            cli_complain("info: --dim needs a name and a size, as in --dim batch=8, not '%s'",
+                         dims.items[i]);
+            return CLI_USAGE;
+        }
+        snprintf(names[i], sizeof names[i], "%.*s", (int)(equals - dims.items[i]), dims.items[i]);
+        sizes[i].symbol = names[i];
+    }
+    *out = NULL;
+    return cameo_model_costs(model, sizes, dims.count, out, &err) != CAMEO_OK && dims.count
+               ? cli_fail(&err)
+               : CLI_YES;
+}
+
 static int info_main(char **operands, int count)
 {
     struct cameo_load_options options = CAMEO_LOAD_OPTIONS_INIT;
+    const struct cameo_costs *costs;
     struct cameo_model *model;
     struct cameo_error err;
 
@@ -317,24 +403,29 @@ static int info_main(char **operands, int count)
     options.allow_links = allow_links;
     if (cli_load_model(operands[0], &options, &model, &err) != CAMEO_OK)
         return cli_fail(&err);
-    if (as_json)
-        cli_info_json(operands[0], model);
-    else
-        show(operands[0], model);
+    const int code = find_costs(model, &costs);
+    if (code == CLI_YES && as_json)
+        cli_info_json(operands[0], model, costs);
+    else if (code == CLI_YES)
+        show(operands[0], model, costs);
     cameo_model_free(model);
-    return CLI_YES;
+    return code;
 }
 
 static const struct cli_option options[] = {
     {"--json", NULL, NULL, "print everything as JSON", CLI_FLAG, &as_json},
+    {"--dim", NULL, "NAME=N", "the size of an open dimension, for work and memory (1)", CLI_TEXTS,
+     &dims},
     {"--allow-links", NULL, NULL, "external data may be behind links", CLI_FLAG, &allow_links},
     {0},
 };
 
 CLI_COMMAND(info, info_main, "[--json] [--allow-links] MODEL", "describe a model",
             "Prints inputs, outputs, operator sets, parameters, how often each operator is used,\n"
-            "functions, training info and metadata. Only the structure is read, so this is quick\n"
-            "whatever the size of the weights.",
+            "functions, training info and metadata; and, found from the shapes, the operations of\n"
+            "products and the memory of activations that a run takes. Only the structure is read,\n"
+            "so this is quick whatever the size of the weights.",
             "cameo info resnet50.onnx # for people\n"
-            "cameo info --json resnet50.onnx # for scripts, complete",
+            "cameo info --json resnet50.onnx # for scripts, complete\n"
+            "cameo info net.onnx --dim batch=8 # the work of a batch of 8",
             "0 if the model could be read, 1 if it is not an ONNX model", options, 1, 1);

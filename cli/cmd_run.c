@@ -1,6 +1,7 @@
 /* cameo run: a model on arrays from files. */
 // SPDX-License-Identifier: Apache-2.0
 #define _POSIX_C_SOURCE 200809L
+#include "derive.h"
 #include "values.h"
 
 #include <errno.h>
@@ -9,11 +10,13 @@
 #include <sys/stat.h>
 
 static struct cli_texts input_texts;
-static const char *output_dir, *backend, *profile_path, *format, *without;
+static struct cli_texts only;
+static const char *output_dir, *dump_dir, *backend, *profile_path, *format, *without;
 static size_t threads, seed, memory_limit;
 static bool explain, expanded, allow_links;
 static struct cli_make make;
 static struct cameo_cancel *cancel;
+static size_t own_outputs; /* of the model; values that are dumped come after them */
 
 static void stop(int number)
 {
@@ -21,30 +24,16 @@ static void stop(int number)
     cameo_cancel_set(cancel);
 }
 
-/* A name from a model as the name of a file: nothing of it may lead elsewhere. */
-static void file_name(char *to, size_t size, struct cameo_text name, size_t index)
-{
-    size_t used = 0;
-
-    for (; used < name.size && used < 200; used++) {
-        const unsigned char c = (unsigned char)name.data[used];
-        to[used] = (char)(c < 32 || c == 127 || c == '/' ? '_' : c);
-    }
-    to[used] = 0;
-    if (used == 0 || to[0] == '.')
-        snprintf(to, size, "output_%zu", index);
-}
-
 enum { NAME_SIZE = 256, ATTEMPTS = 6 };
 
 /* Names of files for all outputs: a number is added where a name is taken. */
 static char (*name_outputs(const struct cameo_session *session))[NAME_SIZE]
 {
-    const size_t count = cameo_session_output_count(session);
+    const size_t count = own_outputs;
     char(*names)[NAME_SIZE] = calloc(count + 1, sizeof *names);
 
     for (size_t i = 0; names && i < count; i++) {
-        file_name(names[i], NAME_SIZE - 32, cameo_session_output(session, i)->name, i);
+        cli_file_name(names[i], NAME_SIZE - 32, cameo_session_output(session, i)->name, i);
         const size_t plain = strlen(names[i]);
         size_t number = i;
 
@@ -87,25 +76,35 @@ static int save_output(const struct cameo_session *session, size_t index, const 
     return CLI_YES;
 }
 
-static int make_folder(void)
+static int make_folder(const char *path)
 {
     struct stat facts;
-    const int code = cli_may_write("run: --profile", profile_path);
 
-    if (code != CLI_YES)
-        return code;
-    if (!output_dir || mkdir(output_dir, 0777) == 0)
+    if (!path || mkdir(path, 0777) == 0)
         return CLI_YES;
-    if (errno == EEXIST && stat(output_dir, &facts) == 0 && S_ISDIR(facts.st_mode))
+    if (errno == EEXIST && stat(path, &facts) == 0 && S_ISDIR(facts.st_mode))
         return CLI_YES;
     const int why = errno;
-    cli_complain("run: cannot make the folder '%s': %s", output_dir, strerror(why));
+    cli_complain("run: cannot make the folder '%s': %s", path, strerror(why));
     return cli_errno_code(why);
+}
+
+static int make_folders(void)
+{
+    int code = cli_may_write("run: --profile", profile_path);
+
+    if (code == CLI_YES)
+        code = make_folder(output_dir);
+    if (code == CLI_YES)
+        code = make_folder(dump_dir);
+    if (code == CLI_YES && dump_dir)
+        code = cli_may_write_in("run: --dump", dump_dir);
+    return code;
 }
 
 static int show_outputs(const struct cameo_session *session, const struct cameo_fetch *fetches)
 {
-    const size_t count = cameo_session_output_count(session);
+    const size_t count = own_outputs;
     char(*names)[NAME_SIZE] = output_dir ? name_outputs(session) : NULL;
     int code = CLI_YES;
 
@@ -159,6 +158,8 @@ static int run_once(struct cameo_session *session, const struct cli_inputs *inpu
         code = cli_exit_code(err->status);
     else
         code = show_outputs(session, fetches);
+    if (code == CLI_YES && err->status == CAMEO_OK && dump_dir)
+        code = cli_dump_values(dump_dir, &only, own_outputs, session, fetches);
     signal(SIGINT, SIG_DFL);
     for (size_t i = 0; i < count; i++)
         cameo_value_free(fetches[i].value);
@@ -216,7 +217,7 @@ static int feed_and_run(const char *path, struct cameo_session *session)
     if (code == CLI_YES)
         code = cli_inputs_check(&inputs, path);
     if (code == CLI_YES)
-        code = make_folder();
+        code = make_folders();
     if (code == CLI_YES)
         code = run_guessing(session, &inputs, &steps);
     if (code == CLI_YES && explain)
@@ -237,9 +238,31 @@ static bool check_options(void)
     else if (strcmp(format, "npy") != 0 && strcmp(format, "npz") != 0 &&
              strcmp(format, "pb") != 0 && strcmp(format, "safetensors") != 0)
         cli_complain("run: --format is npy, npz, pb or safetensors, not '%s'", format);
+    else if (only.count && !dump_dir)
+        cli_complain("run: --only goes with --dump");
     else
         return true;
     return false;
+}
+
+/* Intermediate values as outputs: then no pass takes them away. */
+static int expose(struct cameo_model *model)
+{
+    const struct cameo_edit *report = NULL;
+    struct cameo_error err;
+    struct cli_names names;
+    int code = CLI_YES;
+
+    own_outputs = cameo_model_summary(model)->output_count;
+    if (!dump_dir)
+        return CLI_YES;
+    cli_names_split(&only, &names);
+    if (cameo_model_expose(model, names.items, names.count, &report, &err) != CAMEO_OK) {
+        code = cli_fail(&err);
+        code = code == CLI_USAGE ? CLI_NO : code;
+    }
+    cli_names_free(&names);
+    return code;
 }
 
 static int run_main(char **operands, int count)
@@ -260,6 +283,11 @@ static int run_main(char **operands, int count)
     load.allow_links = allow_links;
     if (cli_load_model(operands[0], &load, &model, &err) != CAMEO_OK)
         return cli_fail(&err);
+    code = expose(model);
+    if (code != CLI_YES) {
+        cameo_model_free(model);
+        return code;
+    }
     options.threads = (int)threads;
     options.memory_limit = cli_memory_limit(memory_limit);
     options.backend = backend;
@@ -282,6 +310,9 @@ static const struct cli_option options[] = {
      CLI_TEXTS, &input_texts},
     {"--output-dir", "-o", "DIR", "write each output to DIR/NAME.npy", CLI_TEXT, &output_dir},
     {"--format", NULL, "KIND", "with --output-dir: npy, npz, pb or safetensors", CLI_TEXT, &format},
+    {"--dump", NULL, "DIR", "write intermediate values to DIR, with DIR/index.json", CLI_TEXT,
+     &dump_dir},
+    {"--only", NULL, "NAME,..", "with --dump: these values (all)", CLI_TEXTS, &only},
     {"--random-inputs", NULL, NULL, "make up the inputs that are not given", CLI_FLAG,
      &make.wanted},
     CLI_MAKE_OPTIONS(make),
@@ -312,5 +343,6 @@ CLI_COMMAND(run, run_main, "MODEL [--input NAME=FILE]... [--output-dir DIR]", "r
             "cameo run net.onnx --input batch.npz -o out # writes out/NAME.npy\n"
             "cameo run net.onnx --random-inputs --explain # just to try it\n"
             "cameo run net.onnx --random-inputs --dim batch=8 # with a size of your own\n"
-            "cameo run net.onnx --shape image=1,3,480,640 # the same for a whole input",
+            "cameo run net.onnx --shape image=1,3,480,640 # the same for a whole input\n"
+            "cameo run net.onnx -i x.npy --dump values --only conv1,relu1 # what is between",
             "0 if it ran, 1 if the model cannot run", options, 1, 1);

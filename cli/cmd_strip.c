@@ -2,7 +2,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "derive.h"
 
-static const char *out_path;
+#include <stdlib.h>
+#include <string.h>
+
+static const char *out_path, *entry;
+
+/* All of it, or one entry. */
+static enum cameo_status take_out(struct cameo_model *model, struct cameo_error *err)
+{
+    return entry ? cameo_model_remove_training(model, strtoul(entry, NULL, 10), err)
+                 : cameo_model_strip(model, err);
+}
 
 static int strip_main(char **operands, int count)
 {
@@ -14,16 +24,21 @@ static int strip_main(char **operands, int count)
         cli_complain("strip: no file to write was given, add -o FILE");
         return CLI_USAGE;
     }
+    if (entry && entry[strspn(entry, "0123456789")]) {
+        cli_complain("strip: --entry is '%s', expected the number of an entry, from 0", entry);
+        return CLI_USAGE;
+    }
     if (cli_load_model(operands[0], NULL, &model, &err) != CAMEO_OK)
         return cli_fail(&err);
-    const int code =
-        cameo_model_strip(model, &err) != CAMEO_OK ? cli_fail(&err) : cli_save(model, out_path);
+    const int code = take_out(model, &err) != CAMEO_OK ? cli_fail(&err) : cli_save(model, out_path);
     cameo_model_free(model);
     return code;
 }
 
 static const struct cli_option options[] = {
     {"--output", "-o", "FILE", "the file to write", CLI_TEXT, &out_path},
+    {"--entry", NULL, "N", "take out this entry of training info alone, counted from 0", CLI_TEXT,
+     &entry},
     {0},
 };
 

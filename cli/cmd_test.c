@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool only_list, expanded;
+static bool only_list, expanded, core;
 static const char *filter, *junit_path, *backend, *scaled_text, *without;
 static size_t threads;
 
@@ -81,12 +81,25 @@ static bool is_random(const struct cameo_model *model)
     return false;
 }
 
+/* The same model of core operators only, in its place. */
+static bool to_core(struct test_case *test, struct cameo_model *model, struct cameo_model **out)
+{
+    struct cameo_expand_options options = CAMEO_EXPAND_OPTIONS_INIT;
+    struct cameo_error err;
+
+    options.core = true;
+    if (cameo_model_expand(model, &options, out, NULL, &err) == CAMEO_OK)
+        return true;
+    snprintf(test->reason, sizeof test->reason, "%.900s", err.message);
+    return false;
+}
+
 static bool run_case(struct test_case *test, const struct cli_tolerance *base)
 {
     struct cameo_session_options options = CAMEO_SESSION_OPTIONS_INIT;
     struct cli_tolerance tolerance = *base;
     struct cameo_session *session = NULL;
-    struct cameo_model *model;
+    struct cameo_model *model, *cores = NULL;
     struct cameo_error err;
     char path[TEST_PATH_SIZE];
 
@@ -100,10 +113,13 @@ static bool run_case(struct test_case *test, const struct cli_tolerance *base)
     options.backend = backend;
     options.expand = expanded;
     options.without_passes = without;
+    options.core_only = core;
     test_read_tolerance(test->path, &tolerance);
     tolerance.loose = is_random(model);
     bool passed = false;
-    if (cameo_session_new(model, &options, &session, &err) != CAMEO_OK)
+    if (core && !to_core(test, model, &cores))
+        ; /* the reason is noted */
+    else if (cameo_session_new(cores ? cores : model, &options, &session, &err) != CAMEO_OK)
         snprintf(test->reason, sizeof test->reason, "%.900s", err.message);
     else
         passed = test_run_sets(test, session, &tolerance);
@@ -112,6 +128,7 @@ static bool run_case(struct test_case *test, const struct cli_tolerance *base)
         count_operator(cameo_model_operator(model, i), passed);
     test->random = tolerance.loose;
     cameo_session_free(session);
+    cameo_model_free(cores);
     cameo_model_free(model);
     return passed;
 }
@@ -240,6 +257,7 @@ static const struct cli_option options[] = {
     {"--filter", NULL, "GLOB", "only cases whose name matches", CLI_TEXT, &filter},
     {"--expanded", NULL, NULL, "run operators by their function bodies where they have one",
      CLI_FLAG, &expanded},
+    {"--core", NULL, NULL, "expand to core operators, and run no others", CLI_FLAG, &core},
     {"--junit", NULL, "FILE", "write the results as JUnit XML", CLI_TEXT, &junit_path},
     {"--backend", NULL, "NAME", "reference: our own kernels; plain: without a plan", CLI_TEXT,
      &backend},
@@ -262,5 +280,6 @@ CLI_COMMAND(
     "--expanded a line before that says how many cases have a node that was replaced.",
     "cameo test node # ONNX's own suite\n"
     "cameo test node --filter 'test_conv*' # a part of it\n"
-    "cameo test node --expanded # by the bodies of functions",
+    "cameo test node --expanded # by the bodies of functions\n"
+    "cameo test node --core # by core operators alone",
     "0 if all passed, 1 if one failed", options, 1, 1000);

@@ -1,7 +1,8 @@
-/* Saving a model that was made. */
+/* Saving a model that was made or edited. */
 // SPDX-License-Identifier: Apache-2.0
 #include "derive.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 int cli_save(const struct cameo_model *model, const char *path)
@@ -21,4 +22,78 @@ int cli_save(const struct cameo_model *model, const char *path)
     cli_put_text(stderr, path, strlen(path));
     fprintf(stderr, ": %s\n", cli_bytes(number, report.model_bytes));
     return CLI_YES;
+}
+
+int cli_edit_begin(const char *command, const char *path, const char *out,
+                   struct cameo_model **model)
+{
+    struct cameo_error err;
+
+    if (!out) {
+        cli_complain("%s: no file to write was given, add -o FILE", command);
+        return CLI_USAGE;
+    }
+    const int code = cli_check_writable(out); /* before the work, not after it */
+    if (code != CLI_YES)
+        return code;
+    return cli_load_model(path, NULL, model, &err) == CAMEO_OK ? CLI_YES : cli_fail(&err);
+}
+
+int cli_edit_end(const char *command, struct cameo_model *model, enum cameo_status status,
+                 const struct cameo_edit *report, const struct cameo_error *err, const char *out)
+{
+    if (status != CAMEO_OK && (!report || !report->problem_count))
+        return cli_fail(err);
+    if (status == CAMEO_OK) {
+        for (size_t i = 0; i < report->change_count; i++)
+            cli_put_line(stderr, report->changes[i]);
+        return cli_save(model, out);
+    }
+    if (report->problem_count > 1)
+        cli_complain("%s: %zu problems, nothing was written", command, report->problem_count);
+    for (size_t i = 0; i < report->problem_count && i < CLI_LINES_MAX; i++) {
+        if (report->problem_count > 1)
+            fputs("  ", stderr);
+        else
+            fprintf(stderr, "cameo: %s: ", command);
+        cli_put_line(stderr, report->problems[i]);
+    }
+    if (report->problem_count > CLI_LINES_MAX)
+        fprintf(stderr, "  and %zu more\n", report->problem_count - CLI_LINES_MAX);
+    return CLI_NO;
+}
+
+void cli_names_split(const struct cli_texts *texts, struct cli_names *out)
+{
+    size_t room = 1, most = 1;
+
+    for (size_t i = 0; i < texts->count; i++) {
+        room += strlen(texts->items[i]) + 1;
+        for (const char *at = texts->items[i]; at; at = strchr(at + 1, ','))
+            most++;
+    }
+    *out = (struct cli_names){.items = calloc(most, sizeof *out->items), .text = malloc(room)};
+    if (!out->items || !out->text) {
+        cli_complain("no memory for names");
+        exit(CLI_MACHINE);
+    }
+    char *to = out->text;
+    for (size_t i = 0; i < texts->count; i++) {
+        memcpy(to, texts->items[i], strlen(texts->items[i]) + 1);
+        for (char *at = to; at;) {
+            char *comma = strchr(at, ',');
+            if (comma)
+                *comma = 0;
+            if (*at)
+                out->items[out->count++] = at;
+            at = comma ? comma + 1 : NULL;
+        }
+        to += strlen(texts->items[i]) + 1;
+    }
+}
+
+void cli_names_free(struct cli_names *names)
+{
+    free(names->items);
+    free(names->text);
 }

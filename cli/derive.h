@@ -8,4 +8,21 @@
 /* Saves and says so on stderr; exit codes. */
 int cli_save(const struct cameo_model *model, const char *path);
 
+/* What edits share: loads the model, or says why not; checks that there is a file to write. */
+int cli_edit_begin(const char *command, const char *path, const char *out,
+                   struct cameo_model **model);
+/* Ends an edit of model: says what stood in its way, or what it did, and saves it. */
+int cli_edit_end(const char *command, struct cameo_model *model, enum cameo_status status,
+                 const struct cameo_edit *report, const struct cameo_error *err, const char *out);
+
+/* Names parted by commas, in any number of flags. */
+struct cli_names {
+    const char **items;
+    size_t count;
+    char *text;
+};
+/* Ends the program when there is no memory. */
+void cli_names_split(const struct cli_texts *texts, struct cli_names *out);
+void cli_names_free(struct cli_names *names);
+
 #endif

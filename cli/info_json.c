@@ -208,7 +208,42 @@ static void put_header(struct cli_json *json, const struct cameo_summary *s)
     cli_json_count(json, "training_nodes", s->training_node_count);
 }
 
-void cli_info_json(const char *path, const struct cameo_model *model)
+static void put_costs(struct cli_json *json, const struct cameo_costs *costs)
+{
+    if (!costs)
+        return;
+    cli_json_open(json, "costs", '{');
+    cli_json_real(json, "flops", costs->flops);
+    cli_json_count(json, "activation_bytes", costs->activation_bytes);
+    cli_json_count(json, "peak_bytes", costs->peak_bytes);
+    cli_json_count(json, "unknown", costs->unknown_count);
+    cli_json_count(json, "left_out", costs->left_out);
+    cli_json_open(json, "sizes", '[');
+    for (size_t i = 0; i < costs->size_count; i++) {
+        cli_json_open(json, NULL, '{');
+        cli_json_text(json, "name", costs->sizes[i]->symbol);
+        cli_json_int(json, "size", costs->sizes[i]->size);
+        cli_json_bool(json, "assumed", costs->sizes[i]->assumed);
+        cli_json_close(json, '}');
+    }
+    cli_json_close(json, ']');
+    cli_json_open(json, "operators", '[');
+    for (size_t i = 0; i < costs->operator_count; i++) {
+        const struct cameo_cost *row = costs->operators[i];
+        cli_json_open(json, NULL, '{');
+        cli_json_text(json, "domain", row->domain);
+        cli_json_text(json, "name", row->op);
+        cli_json_count(json, "nodes", row->node_count);
+        cli_json_real(json, "flops", row->flops);
+        cli_json_count(json, "output_bytes", row->output_bytes);
+        cli_json_close(json, '}');
+    }
+    cli_json_close(json, ']');
+    cli_json_close(json, '}');
+}
+
+void cli_info_json(const char *path, const struct cameo_model *model,
+                   const struct cameo_costs *costs)
 {
     const struct cameo_summary *s = cameo_model_summary(model);
     struct cli_json json = {.to = stdout};
@@ -222,6 +257,7 @@ void cli_info_json(const char *path, const struct cameo_model *model)
     put_initializers(&json, model);
     put_external_files(&json, model);
     put_operators(&json, model);
+    put_costs(&json, costs);
     put_functions(&json, model);
     put_training(&json, model);
     put_entries(&json, "metadata", cameo_model_metadata(model, 0), s->metadata_count);

@@ -43,6 +43,7 @@ static const char *flag_of(const char *key)
         {"threads", " (--threads)"},       {"seed", " (--seed)"},
         {"batch size", " (--batch-size)"}, {"order", " (--no-shuffle)"},
         {"samples", " (--data)"},          {"last batch", " (--last-batch, --steps)"},
+        {"columns", " (--columns)"},       {"inputs", " (--target, --raw-bytes)"},
         {"backend", " (--backend)"},       {"passes", " (--without, --recompute)"}};
 
     for (size_t i = 0; i < sizeof flags / sizeof *flags; i++)

@@ -70,6 +70,13 @@ void cli_inputs_note_sizes(const struct cli_inputs *inputs);
 /* Says what is missing, with an example; model is its path. */
 int cli_inputs_check(const struct cli_inputs *inputs, const char *model);
 
+/* A name from a model as the name of a file: nothing of it may lead elsewhere. */
+void cli_file_name(char *to, size_t size, struct cameo_text name, size_t index);
+/* Writes values that a run gave to numbered files in a folder, and index.json that says which is
+ * what: those named, or all outputs, the first `last` of them behind the others. Exit codes. */
+int cli_dump_values(const char *folder, const struct cli_texts *only, size_t last,
+                    const struct cameo_session *session, const struct cameo_fetch *fetches);
+
 /* What a run did, step by step. */
 struct cli_steps {
     struct cli_step *items;

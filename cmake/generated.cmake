@@ -55,6 +55,9 @@ if(${PROJECT_SOURCE_DIR}/src/graph/bodies.h IN_LIST CONTRACT_HEADERS)
   list(APPEND CAMEO_GENERATED_SOURCES ${GENERATED}/body_list.c)
 endif()
 
+cameo_scan(levels ${GENERATED}/level_list.c ${PROJECT_SOURCE_DIR}/data/levels.list)
+list(APPEND CAMEO_GENERATED_SOURCES ${GENERATED}/level_list.c)
+
 file(GLOB SCHEMA_GENERATOR CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tools/gen_schema.c)
 if(SCHEMA_GENERATOR AND SCHEMA_TEXTS)
   cameo_host_tool(gen_schema)

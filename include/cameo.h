@@ -663,6 +663,113 @@ CAMEO_API enum cameo_status cameo_model_write(const struct cameo_model *model,
                                               cameo_write_fn *write, void *to,
                                               struct cameo_error *err);
 
+/* ---- editing ----
+ *
+ * Edits change a loaded model in its own messages: whatever they are not about keeps its bytes when
+ * the model is saved. All that stands in the way of an edit is listed, and then nothing is changed;
+ * only after CAMEO_NO_MEMORY a model is good for nothing but to be freed. Edits need the model
+ * alone. */
+
+/* Belongs to the model. */
+struct cameo_edit {
+    const struct cameo_text *changes; /* sentences: what was done beside what was asked for */
+    size_t change_count;
+    const struct cameo_text *problems; /* sentences: all that stands in the way */
+    size_t problem_count;
+};
+
+/* Leaves of the graph what leads from inputs to outputs, with the initializers, types and functions
+ * that are used. Inputs may be any values; none: those of the model that are needed. No outputs:
+ * all of the model. Types come from the file, or are inferred. Entries of training info stay if all
+ * that they read does. report may be NULL. */
+CAMEO_API enum cameo_status cameo_model_extract(struct cameo_model *model,
+                                                const char *const *inputs, size_t input_count,
+                                                const char *const *outputs, size_t output_count,
+                                                const struct cameo_edit **report,
+                                                struct cameo_error *err);
+
+/* Makes values of the graph outputs as well, behind those it has; no names: all that nodes compute.
+ * A session of the model then gives intermediate values. */
+CAMEO_API enum cameo_status cameo_model_expose(struct cameo_model *model, const char *const *names,
+                                               size_t name_count, const struct cameo_edit **report,
+                                               struct cameo_error *err);
+
+/* An output of the first model and the input of the second that it feeds. */
+struct cameo_merge_pair {
+    size_t struct_size;
+    const char *output, *input; /* without prefix */
+};
+
+#define CAMEO_MERGE_PAIR_INIT                                                                      \
+    {                                                                                              \
+        sizeof(struct cameo_merge_pair), 0, 0                                                      \
+    }
+
+struct cameo_merge_options {
+    size_t struct_size;
+    const struct cameo_merge_pair *pairs;
+    size_t pair_count;
+    /* Put before the names of all values, nodes and functions of a model; NULL: nothing. */
+    const char *prefix1, *prefix2;
+};
+
+#define CAMEO_MERGE_OPTIONS_INIT                                                                   \
+    {                                                                                              \
+        sizeof(struct cameo_merge_options), 0, 0, 0, 0                                             \
+    }
+
+/* Joins second to model. Inputs and outputs that are not connected stay. second must outlive model,
+ * and may then only be freed. */
+CAMEO_API enum cameo_status cameo_model_merge(struct cameo_model *model, struct cameo_model *second,
+                                              const struct cameo_merge_options *options,
+                                              const struct cameo_edit **report,
+                                              struct cameo_error *err);
+
+enum cameo_renaming_kind {
+    CAMEO_RENAME_VALUE = 0, /* inputs, outputs, initializers, what is between */
+    CAMEO_RENAME_NODE = 1,
+    CAMEO_RENAME_DIM = 2
+};
+
+struct cameo_renaming {
+    size_t struct_size;
+    enum cameo_renaming_kind kind;
+    /* A '*' in from stands for any text, and in to for the same text. The first renaming that a
+     * name fits counts. */
+    const char *from, *to;
+};
+
+#define CAMEO_RENAMING_INIT                                                                        \
+    {                                                                                              \
+        sizeof(struct cameo_renaming), CAMEO_RENAME_VALUE, 0, 0                                    \
+    }
+
+/* Renames everywhere: graphs inside nodes, value_info, annotations, training info with its bindings
+ * and what Gradient nodes name. Names inside functions are their own. Two things that would get one
+ * name are refused. */
+CAMEO_API enum cameo_status cameo_model_rename(struct cameo_model *model,
+                                               const struct cameo_renaming *renamings, size_t count,
+                                               const struct cameo_edit **report,
+                                               struct cameo_error *err);
+
+struct cameo_reshaping {
+    size_t struct_size;
+    const char *name; /* of an input, or else of a dimension wherever it stands */
+    const char *dims; /* "1,3,H,?": numbers, names, "?" for any size; of a dimension: one of them */
+};
+
+#define CAMEO_RESHAPING_INIT                                                                       \
+    {                                                                                              \
+        sizeof(struct cameo_reshaping), 0, 0                                                       \
+    }
+
+/* Changes shapes of inputs. Outputs and value_info that depend on them are inferred again; what
+ * cannot be is dropped. Nodes that the new shapes do not fit are the problems. */
+CAMEO_API enum cameo_status cameo_model_set_shapes(struct cameo_model *model,
+                                                   const struct cameo_reshaping *shapes,
+                                                   size_t count, const struct cameo_edit **report,
+                                                   struct cameo_error *err);
+
 /* ---- checking ---- */
 
 enum cameo_severity { CAMEO_WARNING = 0, CAMEO_VIOLATION = 1 };
@@ -670,31 +777,49 @@ enum cameo_severity { CAMEO_WARNING = 0, CAMEO_VIOLATION = 1 };
 struct cameo_finding {
     struct cameo_text rule; /* "CK15": ids are never reused; docs/check-rules.md explains each */
     enum cameo_severity severity;
-    struct cameo_text place;  /* "graph 'main', node 'conv1' (Conv)" */
-    struct cameo_text reason; /* "reads 'x', which nothing before it defines" */
+    struct cameo_text place;         /* "graph 'main', node 'conv1' (Conv)" */
+    struct cameo_text reason;        /* "reads 'x', which nothing before it defines" */
+    struct cameo_text help;          /* what to do about it; "" for a blocker */
+    struct cameo_text node, op_type; /* the innermost node of the place; "" where there is none */
+    struct cameo_text value; /* the input, output or initializer that it is about; "": none */
 };
 
 struct cameo_check_options {
     size_t struct_size;
-    bool strict; /* what is usually a warning is a violation */
+    bool strict;         /* what is usually a warning is a violation */
+    bool structure_only; /* types and shapes are not inferred: no TY rules */
 };
 
 #define CAMEO_CHECK_OPTIONS_INIT                                                                   \
     {                                                                                              \
-        sizeof(struct cameo_check_options), false                                                  \
+        sizeof(struct cameo_check_options), false, false                                           \
     }
+
+/* A rule that models are checked by. */
+struct cameo_check_rule {
+    struct cameo_text id;                          /* "CK15" */
+    enum cameo_severity severity, strict_severity; /* usually, and with the option strict */
+    struct cameo_text text;                        /* what is wrong when it is broken */
+    struct cameo_text help;                        /* what to do then */
+};
+CAMEO_API size_t cameo_check_rule_count(void);
+/* NULL past the end. */
+CAMEO_API const struct cameo_check_rule *cameo_check_rule_at(size_t index);
 
 struct cameo_findings;
 
-/* Lists what is wrong with a model. CAMEO_OK says that the check ran: whether the model is legal
- * ONNX is cameo_findings_violations == 0. options may be NULL. *out is the caller's to free and
- * lives independently of the model. */
+/* Lists what is wrong with a model: its structure and names, and the types and shapes that are
+ * inferred, in sub-graphs, functions and training info too. Weights are not read. CAMEO_OK says
+ * that the check ran: whether the model is legal ONNX is cameo_findings_violations == 0. options
+ * may be NULL. *out is the caller's to free and lives independently of the model. */
 CAMEO_API enum cameo_status cameo_model_check(const struct cameo_model *model,
                                               const struct cameo_check_options *options,
                                               struct cameo_findings **out, struct cameo_error *err);
 CAMEO_API void cameo_findings_free(struct cameo_findings *findings); /* NULL is fine */
 CAMEO_API size_t cameo_findings_count(const struct cameo_findings *findings);
 CAMEO_API size_t cameo_findings_violations(const struct cameo_findings *findings);
+/* Those that are listed. */
+CAMEO_API size_t cameo_findings_warnings(const struct cameo_findings *findings);
 /* There were more than are listed. */
 CAMEO_API bool cameo_findings_cut(const struct cameo_findings *findings);
 /* NULL past the count. */
@@ -788,6 +913,34 @@ CAMEO_API enum cameo_status cameo_value_to_dlpack(const struct cameo_value *valu
 CAMEO_API enum cameo_status cameo_value_to_dlpack_unversioned(const struct cameo_value *value,
                                                               struct DLManagedTensor **out,
                                                               struct cameo_error *err);
+
+/* ---- comparing ---- */
+
+/* How far one value is from another, the reference. Complex numbers count as two. */
+struct cameo_difference {
+    size_t struct_size;
+    int64_t count;         /* numbers or strings compared */
+    int64_t differing;     /* of them, |a - b| > absolute + relative * |b|; NaN equals NaN */
+    int64_t first;         /* the first such; -1: none */
+    double max_abs;        /* the largest |a - b|; infinite where one of them is not finite */
+    double norm;           /* the Euclidean norm of a - b, finite terms only */
+    double reference_norm; /* of b; 0 where both have the same bytes */
+};
+
+#define CAMEO_DIFFERENCE_INIT                                                                      \
+    {                                                                                              \
+        sizeof(struct cameo_difference), 0, 0, 0, 0, 0, 0                                          \
+    }
+
+/* CAMEO_BAD_ARGUMENT where they are of different types or shapes. */
+CAMEO_API enum cameo_status cameo_value_difference(const struct cameo_value *a,
+                                                   const struct cameo_value *b, double relative,
+                                                   double absolute, struct cameo_difference *out,
+                                                   struct cameo_error *err);
+/* The same of initializers of two models, where they lie; sparse ones are CAMEO_UNSUPPORTED. */
+CAMEO_API enum cameo_status cameo_initializer_difference(
+    const struct cameo_model *a, size_t index_a, const struct cameo_model *b, size_t index_b,
+    double relative, double absolute, struct cameo_difference *out, struct cameo_error *err);
 
 /* ---- files of arrays ---- */
 
@@ -1016,11 +1169,14 @@ struct cameo_session_options {
     bool expand; /* replace operators by their function bodies where they have one */
     /* Passes to leave out, by name, parted by commas: "fold,regions"; NULL: none. */
     const char *without_passes;
+    /* Refuse operators that are not core, and run none of the passes that make such: for a model
+     * that was expanded to core operators. */
+    bool core_only;
 };
 
 #define CAMEO_SESSION_OPTIONS_INIT                                                                 \
     {                                                                                              \
-        sizeof(struct cameo_session_options), 0, 0, 0, 0, 0, false, 0                              \
+        sizeof(struct cameo_session_options), 0, 0, 0, 0, 0, false, 0, false                       \
     }
 
 /* Makes the model ready. All that cannot run (an operator, a version, a type) is named in one
@@ -1246,6 +1402,42 @@ CAMEO_API const struct cameo_made_size *cameo_made_inputs_size(const struct came
                                                                size_t index);
 /* Why the model will refuse the sizes, as far as is known before a run; "": it will not. */
 CAMEO_API const char *cameo_made_inputs_refusal(const struct cameo_made_inputs *made);
+
+/* ---- costs by shapes ----
+ *
+ * What a run takes, found from types and shapes alone: nothing is run, no weights are read. */
+
+struct cameo_cost {
+    struct cameo_text domain, op;
+    size_t node_count;
+    double flops;          /* multiplications and additions of products, as in struct cameo_step */
+    uint64_t output_bytes; /* of all results */
+};
+
+struct cameo_assumed_size {
+    struct cameo_text symbol; /* "batch"; "?" for all that have no name */
+    int64_t size;
+    bool assumed; /* nobody gave it: 1 is taken */
+};
+
+struct cameo_costs {
+    double flops;
+    uint64_t activation_bytes; /* of all results of nodes */
+    uint64_t peak_bytes;       /* of inputs and results that are needed at once, nodes in order */
+    size_t unknown_count;      /* results whose size is not known before a run: not counted */
+    size_t left_out;           /* nodes that cannot be typed: not counted */
+    bool has_bodies;           /* bodies of If, Loop and Scan: each is counted once */
+    size_t operator_count;     /* rows come in falling order of flops, then bytes */
+    const struct cameo_cost *const *operators;
+    size_t size_count;
+    const struct cameo_assumed_size *const *sizes;
+};
+
+/* sizes are those of open dimensions of inputs. *out belongs to the model. */
+CAMEO_API enum cameo_status cameo_model_costs(const struct cameo_model *model,
+                                              const struct cameo_size *sizes, size_t size_count,
+                                              const struct cameo_costs **out,
+                                              struct cameo_error *err);
 
 /* ---- data to train on ---- */
 
@@ -1658,7 +1850,8 @@ struct cameo_loop_options {
     void *progress_arg;
     uint64_t keep; /* how many checkpoints stay; 0: 3 */
     /* For resuming under other conditions than those of the checkpoint, or NULL. To the trainer's
-     * conditions come those of the data: samples, batch size, order, last batch. */
+     * conditions come those of the data: which array goes to which input, columns, samples, batch
+     * size, order, last batch. */
     const struct cameo_resume_options *resuming;
     /* Of the caller's: whatever else must be the same, such as how the model was prepared. */
     const struct cameo_note *conditions;
@@ -1695,6 +1888,128 @@ CAMEO_API enum cameo_status cameo_trainer_run(struct cameo_trainer *trainer,
                                               const struct cameo_loop_options *options,
                                               struct cameo_loop_result *result,
                                               struct cameo_error *err);
+
+/* ---- evaluating and predicting ----
+ *
+ * A data set goes through a model batch by batch: how good its predictions are, or the predictions
+ * themselves. What this holds does not grow with the number of samples. */
+
+/* After each batch; false ends it with CAMEO_CANCELLED. */
+typedef bool cameo_rows_fn(void *arg, int64_t done, int64_t samples);
+
+struct cameo_stream_options {
+    size_t struct_size;
+    /* 0: what the model fixes, else 32. Where the model fixes it, rows from the beginning fill up
+     * the last batch, and their results are not used. */
+    int64_t batch_size;
+    bool raw_bytes;                              /* as for batches */
+    const struct cameo_session_options *session; /* or NULL */
+    struct cameo_cancel *cancel;                 /* or NULL */
+    cameo_rows_fn *progress;                     /* or NULL */
+    void *progress_arg;
+};
+
+#define CAMEO_STREAM_OPTIONS_INIT                                                                  \
+    {                                                                                              \
+        sizeof(struct cameo_stream_options), 0, false, 0, 0, 0, 0                                  \
+    }
+
+struct cameo_evaluate_options {
+    size_t struct_size;
+    /* Parted by commas: loss, accuracy, top-5 (any number), confusion, precision, recall, f1 (these
+     * three also as f1-macro, f1-micro, f1-weighted), auc, auc-weighted, mae, mse, rmse, r2. NULL:
+     * those that fit. docs/evaluating.md defines them. */
+    const char *metrics;
+    /* cross-entropy, nll, mse, l1, huber, bce, bce-logits; a model file with inputs prediction and
+     * target and a scalar output; output:NAME for one that the model computes. NULL: that of the
+     * training which the model carries, if any. */
+    const char *loss;
+    const char *output;     /* which output is judged; NULL: the only one, or labels and scores */
+    const char *target;     /* the array of the data set that holds the truth; NULL: the one left */
+    int64_t class_axis;     /* of scores */
+    int64_t ignored;        /* targets that do not count */
+    const int64_t *classes; /* labels, by column of the scores; NULL: 0, 1, .. */
+    size_t class_count;
+    const struct cameo_stream_options *stream; /* or NULL */
+};
+
+#define CAMEO_EVALUATE_OPTIONS_INIT                                                                \
+    {                                                                                              \
+        sizeof(struct cameo_evaluate_options), 0, 0, 0, 0, 1, -100, 0, 0, 0                        \
+    }
+
+struct cameo_evaluation;
+
+/* Judges the predictions of a model against a data set. options may be NULL. *out is the caller's
+ * to free and lives independently of both. */
+CAMEO_API enum cameo_status cameo_model_evaluate(struct cameo_model *model,
+                                                 struct cameo_dataset *dataset,
+                                                 const struct cameo_evaluate_options *options,
+                                                 struct cameo_evaluation **out,
+                                                 struct cameo_error *err);
+CAMEO_API void cameo_evaluation_free(struct cameo_evaluation *evaluation); /* NULL is fine */
+CAMEO_API int64_t cameo_evaluation_samples(const struct cameo_evaluation *evaluation);
+
+struct cameo_metric {
+    const char *name;    /* "accuracy", "top-5" */
+    const char *average; /* over classes: "macro", "micro", "weighted", "class 1"; "": none */
+    double value;        /* NaN: it is not defined for this data */
+    double bound;        /* by how much it may be wrong; 0: it is exact */
+};
+/* NULL past the end. */
+CAMEO_API const struct cameo_metric *
+cameo_evaluation_metric(const struct cameo_evaluation *evaluation, size_t index);
+
+/* A class that occurs in targets or predictions, in the order of labels. */
+struct cameo_class_count {
+    int64_t label;
+    uint64_t actual, predicted, correct;
+};
+CAMEO_API const struct cameo_class_count *
+cameo_evaluation_class(const struct cameo_evaluation *evaluation, size_t index);
+/* The confusion matrix, by numbers of classes: how often the one was taken for the other; -1 where
+ * it was not asked for. */
+CAMEO_API int64_t cameo_evaluation_confused(const struct cameo_evaluation *evaluation,
+                                            size_t actual, size_t predicted);
+/* Sentences on what was judged and how. NULL past the end. */
+CAMEO_API const char *cameo_evaluation_note(const struct cameo_evaluation *evaluation,
+                                            size_t index);
+
+struct cameo_predict_options {
+    size_t struct_size;
+    const char *outputs;                       /* names, parted by commas; NULL: all */
+    const struct cameo_stream_options *stream; /* or NULL */
+};
+
+#define CAMEO_PREDICT_OPTIONS_INIT                                                                 \
+    {                                                                                              \
+        sizeof(struct cameo_predict_options), 0, 0                                                 \
+    }
+
+struct cameo_prediction {
+    size_t struct_size;
+    int64_t samples;
+    size_t output_count; /* written */
+    char note[256];      /* a sentence on how the data was fed; or "" */
+};
+
+#define CAMEO_PREDICTION_INIT                                                                      \
+    {                                                                                              \
+        sizeof(struct cameo_prediction), 0, 0,                                                     \
+        {                                                                                          \
+            0                                                                                      \
+        }                                                                                          \
+    }
+
+/* Writes what the model predicts for a data set to .npz, .npy, .safetensors (arrays named after
+ * outputs) or .csv (a column for each number), whole or not at all. Every output must have a row
+ * for each sample; scores that come as a sequence of maps become a matrix. options and report may
+ * be NULL. */
+CAMEO_API enum cameo_status cameo_model_predict(const struct cameo_model *model,
+                                                struct cameo_dataset *dataset, const char *path,
+                                                const struct cameo_predict_options *options,
+                                                struct cameo_prediction *report,
+                                                struct cameo_error *err);
 
 /* ---- making models trainable ----
  *
@@ -1794,6 +2109,65 @@ CAMEO_API enum cameo_status cameo_operator_gradient(const char *domain, const ch
                                                     int64_t opset, cameo_write_fn *write, void *to,
                                                     struct cameo_error *err);
 
+/* ---- training info, piece by piece ----
+ *
+ * What cameo_model_prepare makes of a loss and an optimizer can be made by hand: entries of
+ * training_info, each with an initialization graph, an algorithm graph and their bindings. They are
+ * read with cameo_model_training and cameo_model_graph. Changes go into the model at hand and show
+ * in what describes it; a session or trainer of it must be made anew. Whatever is not changed is
+ * saved byte for byte. kind is CAMEO_GRAPH_INITIALIZATION or CAMEO_GRAPH_ALGORITHM everywhere. */
+
+/* Adds an entry without graphs and bindings at the end; *entry, if entry is not NULL, receives its
+ * number. An IR version below 7 is raised to 7, which the log is told. */
+CAMEO_API enum cameo_status cameo_model_add_training(struct cameo_model *model, size_t *entry,
+                                                     struct cameo_error *err);
+/* Takes an entry away; later ones move up. With the last one goes the import of
+ * ai.onnx.preview.training, where nothing else uses it, as with cameo_model_strip. */
+CAMEO_API enum cameo_status cameo_model_remove_training(struct cameo_model *model, size_t entry,
+                                                        struct cameo_error *err);
+/* Gives an entry this graph, in ONNX's text form, in place of what it has; NULL: none. Operators of
+ * ai.onnx.preview.training are imported by themselves. */
+CAMEO_API enum cameo_status cameo_model_set_training_graph(struct cameo_model *model, size_t entry,
+                                                           enum cameo_graph_kind kind,
+                                                           const char *text,
+                                                           struct cameo_error *err);
+/* The same with a copy of the main graph of another model. */
+CAMEO_API enum cameo_status cameo_model_copy_training_graph(struct cameo_model *model, size_t entry,
+                                                            enum cameo_graph_kind kind,
+                                                            const struct cameo_model *from,
+                                                            struct cameo_error *err);
+/* The graph in ONNX's text form; CAMEO_NOT_FOUND: there is none. */
+CAMEO_API enum cameo_status cameo_model_write_training_graph(const struct cameo_model *model,
+                                                             size_t entry,
+                                                             enum cameo_graph_kind kind,
+                                                             cameo_write_fn *write, void *to,
+                                                             struct cameo_error *err);
+/* All bindings of a graph, in place of those there are: key is the variable, value the output that
+ * it is given. */
+CAMEO_API enum cameo_status
+cameo_model_set_training_bindings(struct cameo_model *model, size_t entry,
+                                  enum cameo_graph_kind kind, const struct cameo_note *bindings,
+                                  size_t count, struct cameo_error *err);
+/* One of them: added or changed; value NULL: taken away. */
+CAMEO_API enum cameo_status cameo_model_bind_training(struct cameo_model *model, size_t entry,
+                                                      enum cameo_graph_kind kind,
+                                                      const char *variable, const char *value,
+                                                      struct cameo_error *err);
+/* Brings entries of ONNX 1.7, whose algorithms are complete and call the inference graph with
+ * GraphCall, to the form of 1.8 and later, in which the inference graph completes them. A call with
+ * inputs of the algorithm as arguments becomes the inference graph itself, whose inputs are fed
+ * instead; any other becomes a copy of its nodes. Values of initializers and their names stay.
+ * *converted, if converted is not NULL, receives how many entries there were. Trainers and
+ * cameo_model_step do this by themselves, without changing the model. */
+CAMEO_API enum cameo_status
+cameo_model_upgrade_training(struct cameo_model *model, size_t *converted, struct cameo_error *err);
+/* What cameo_model_check finds in this entry. */
+CAMEO_API enum cameo_status cameo_model_check_training(const struct cameo_model *model,
+                                                       size_t entry,
+                                                       const struct cameo_check_options *options,
+                                                       struct cameo_findings **out,
+                                                       struct cameo_error *err);
+
 /* ---- optimizing ---- */
 
 /* A pass: a step of the way from a model to what runs. Sessions and trainers take all of them. */
@@ -1858,6 +2232,164 @@ CAMEO_API enum cameo_status cameo_model_optimize(const struct cameo_model *model
                                                  struct cameo_model **out,
                                                  const struct cameo_optimization **report,
                                                  struct cameo_error *err);
+
+/* ---- inferring types and shapes ---- */
+
+struct cameo_infer_options {
+    size_t struct_size;
+    bool strict;                           /* an operator that is not supported is a problem too */
+    bool list_values;                      /* in the report */
+    const struct cameo_registry *registry; /* operators beside the built-in ones, or NULL */
+};
+
+#define CAMEO_INFER_OPTIONS_INIT                                                                   \
+    {                                                                                              \
+        sizeof(struct cameo_infer_options), false, false, 0                                        \
+    }
+
+struct cameo_inferred_value {
+    struct cameo_text place; /* "function 'f': "; empty in the main graph */
+    struct cameo_text name;
+    struct cameo_text type; /* "float[N,floor((H + 1)/2)]"; "?" where nothing is known */
+    size_t unknown;         /* dimensions that are neither a number nor made of names of the model;
+                               an unknown rank counts as one */
+};
+
+/* Values are results of nodes, in bodies of control flow, functions and training info too. */
+struct cameo_inference {
+    size_t value_count;    /* of the whole model */
+    size_t declared_count; /* of which the file said all dimensions */
+    size_t typed_count;    /* of which the element type is known now */
+    size_t complete_count; /* and no dimension is unknown */
+    size_t dim_count, number_count, symbolic_count, unknown_count; /* dimensions of all of them */
+    const struct cameo_inferred_value *const *values;              /* if they are to be listed */
+    size_t listed_count;
+    const struct cameo_text *problems; /* sentences: what contradicts itself */
+    size_t problem_count;
+    const struct cameo_text *unsupported; /* sentences: operators whose results are left open */
+    size_t unsupported_count;
+};
+
+/* Fills the value_info of the graph, of bodies of control flow, of functions (from IR version 10
+ * on: what holds at every call) and of the graphs of training info; declared types are kept and
+ * filled where they leave something open, everything else of the model is as it was. Dimensions are
+ * numbers, names of the model or expressions of these; those that are unknown but the same are
+ * called unk__0, unk__1 and so on. Where the model contradicts itself, nothing is changed, the call
+ * fails and the report lists every problem. Weights are not read. *report, if report is not NULL,
+ * lives as long as the model. options may be NULL. */
+CAMEO_API enum cameo_status cameo_model_infer(struct cameo_model *model,
+                                              const struct cameo_infer_options *options,
+                                              const struct cameo_inference **report,
+                                              struct cameo_error *err);
+
+/* ---- expanding functions ---- */
+
+/* Which operators a backend has to implement (core), and which have a body of those below them. The
+ * table is in docs/core-operators.md. */
+enum cameo_level {
+    CAMEO_LEVEL_NONE,     /* no operator of the library */
+    CAMEO_LEVEL_CORE,     /* a primitive that must have a kernel */
+    CAMEO_LEVEL_FUNCTION, /* has a body over lower levels */
+    CAMEO_LEVEL_FUSED     /* of domain ai.cameo, for speed; has such a body too */
+};
+
+/* The domain of ONNX's own operators is "". */
+CAMEO_API enum cameo_level cameo_operator_level(const char *domain, const char *name);
+
+/* What is expanded: the functions that the model defines. Lists hold names, parted by commas: NAME,
+ * DOMAIN::NAME or DOMAIN::*, of functions of the model and of operators. */
+struct cameo_expand_options {
+    size_t struct_size;
+    const char *only;   /* these functions and operators and no others; NULL: as below */
+    const char *except; /* not these; NULL: no exception */
+    bool operators;     /* operators that have a function body too */
+    bool core;          /* all but core operators; refused where that cannot be */
+    const struct cameo_registry *registry; /* operators beside the built-in ones, or NULL */
+};
+
+#define CAMEO_EXPAND_OPTIONS_INIT                                                                  \
+    {                                                                                              \
+        sizeof(struct cameo_expand_options), 0, 0, false, false, 0                                 \
+    }
+
+/* Nodes are those of the whole model: of training info and bodies of control flow too, but not of
+ * functions that stay. */
+struct cameo_expansion {
+    size_t nodes_before, nodes;
+    size_t call_count;                /* calls of functions that were inlined */
+    size_t operator_count;            /* nodes that gave way to the body of their operator */
+    size_t function_count;            /* functions that the model no longer has */
+    const struct cameo_text *changes; /* sentences: what of the model was raised, and what for */
+    size_t change_count;
+    const struct cameo_text *left; /* operators that have a body, but not for the case at hand */
+    size_t left_count;
+};
+
+/* The model with functions inlined, in training info too. A node that is not expanded, and every
+ * name of the model, stays as it was; names inside a body get that of the call as a prefix. What
+ * was named, or asked for with core, and has no body is refused, all of it in one message. *report,
+ * if report is not NULL, lives as long as *out. model must outlive the new one. options may be
+ * NULL. */
+CAMEO_API enum cameo_status cameo_model_expand(const struct cameo_model *model,
+                                               const struct cameo_expand_options *options,
+                                               struct cameo_model **out,
+                                               const struct cameo_expansion **report,
+                                               struct cameo_error *err);
+
+/* ---- converting between opset versions ----
+ *
+ * The same model under newer or older versions of its operator sets: nodes that mean the same there
+ * stay as they are, others become that version's form, names kept. docs/converting.md has more. */
+
+struct cameo_target_opset {
+    size_t struct_size;
+    const char *domain; /* "" is ai.onnx */
+    int64_t version;
+};
+
+#define CAMEO_TARGET_OPSET_INIT                                                                    \
+    {                                                                                              \
+        sizeof(struct cameo_target_opset), "", 0                                                   \
+    }
+
+struct cameo_convert_options {
+    size_t struct_size;
+    const struct cameo_target_opset *opsets; /* domains that are not listed stay; NULL: every domain
+                                                that ONNX defines goes to its newest version */
+    size_t opset_count;
+};
+
+#define CAMEO_CONVERT_OPTIONS_INIT                                                                 \
+    {                                                                                              \
+        sizeof(struct cameo_convert_options), 0, 0                                                 \
+    }
+
+/* Nodes of one operator that were written in another version of it. */
+struct cameo_version_change {
+    struct cameo_text domain, op;
+    int64_t from, to;     /* versions of the operator; to 0: it has none that old */
+    size_t nodes;         /* of the file */
+    struct cameo_text how; /* "axes are an input"; may be empty */
+};
+
+struct cameo_conversion {
+    const struct cameo_version_change *const *changes;
+    size_t change_count;
+    size_t nodes_changed, nodes_kept;  /* those that mean the same keep their bytes */
+    const struct cameo_text *notes;    /* sentences: what else of the model was raised or lowered */
+    size_t note_count;
+    const struct cameo_text *blockers; /* sentences: all that the versions cannot express */
+    size_t blocker_count;
+};
+
+/* Converts the inference graph, training info, functions and sub-graphs, and sets opset imports and
+ * IR version. Where a node has no form in the version asked for, or the model is broken, nothing
+ * is changed, and the report has every reason. *report, if report is not NULL, lives as long as the
+ * model. options may be NULL. */
+CAMEO_API enum cameo_status cameo_model_convert(struct cameo_model *model,
+                                                const struct cameo_convert_options *options,
+                                                const struct cameo_conversion **report,
+                                                struct cameo_error *err);
 
 /* Gradients against differences of values, in double precision: one row for each initializer and
  * input of floats. */

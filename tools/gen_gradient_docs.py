@@ -9,19 +9,12 @@ data/gradients/ says too little is an error, and so is an entry for an operator 
 lister is not built.
 """
 
-import argparse
 import collections
-import pathlib
 import re
-import subprocess
 import sys
 
-import wrap_markdown
-from gen_operator_docs import case_lines
+import listed_page
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
-LISTER = ROOT / "build/listers/list_gradients"
-PAGE = ROOT / "docs/gradients.md"
 KEYWORDS = {"case", "is", "smooth", "at", "note", "none"}
 
 HEAD = """\
@@ -53,6 +46,7 @@ How gradients are verified:
 
 - Each case of `tests/ops/` with floating-point operands is compared with central differences in double precision, and
   where it is small so is the second derivative. Cases run in their own element types and with only ranks known, too.
+- Operators on sequences and optionals are checked inside graphs that make these of tensors and read tensors from them.
 - The same gradients, written as models of standard operators, are run by ONNX Runtime, or where that has no kernel by
   ONNX's reference evaluator (`tests/grad/check_portable.py`). The exceptions are listed in `tests/grad/exceptions.txt`.
 - Whole training runs follow PyTorch step by step ([training](training.md)).
@@ -60,20 +54,10 @@ How gradients are verified:
 """
 
 
-def fail(code, text):
-    print(f"gen_gradient_docs: {text}", file=sys.stderr)
-    sys.exit(code)
-
-
 def read_sections(program):
     """[(domain, name, text)]"""
-    if not program.exists():
-        fail(2, f"{program} is not built; `make gen` does that")
-    done = subprocess.run([str(program)], stdout=subprocess.PIPE, text=True)
-    if done.returncode:
-        fail(1, f"{program} failed with {done.returncode}: an example in data/gradients/ is wrong")
     sections = []
-    for part in done.stdout.split("\n@"):
+    for part in listed_page.ask(program, ": an example in data/gradients/ is wrong").split("\n@"):
         domain, text = part.lstrip("@").split("\n", 1)
         name = re.match(r"## (?:[\w.]*\.)?(\w+)\n", text).group(1)
         sections.append((domain, name, text.rstrip("\n") + "\n"))
@@ -83,7 +67,7 @@ def read_sections(program):
 def read_entries():
     """{(domain, name): keywords}; complains of what is no keyword"""
     entries, wrong = {}, []
-    for path in sorted((ROOT / "data/gradients").glob("*.txt")):
+    for path in sorted((listed_page.ROOT / "data/gradients").glob("*.txt")):
         for block in re.split(r"\n[ \t]*\n", path.read_text()):
             lines = [line for line in block.splitlines() if line and not line.startswith("#")]
             for name in lines[0].split() if lines else []:
@@ -119,37 +103,35 @@ def complaints(sections):
 
 
 def count_cases():
-    """{(domain, name): cases whose gradients are checked}"""
-    counts = collections.Counter()
-    for path in sorted((ROOT / "tests/ops").rglob("*.txt")):
-        for block in re.split(r"\n[ \t]*\n", path.read_text()):
-            lines = case_lines(block)
-            head = next((line for line in lines if not re.match(r"(tol|body|grad2?|unknown|rank|opset|seed) ", line)),
-                        None)
-            if not head or "grad off" in lines or any(line.startswith("!") for line in lines):
-                continue
-            if not re.search(r"\b(f16|bf16|f32|f64|float|float16|double|bfloat16)\b", "\n".join(lines)):
-                continue
-            domain, _, name = re.match(r"[\w.]+", head).group(0).rpartition(".")
-            counts[domain or "ai.onnx", name] += 1
-    return counts
+    """{(domain, name): cases whose gradients are checked}, and the same of cases with a graph that holds the operator"""
+    counts, within = collections.Counter(), collections.Counter()
+    for operator, options, lines in listed_page.read_cases():
+        text = "\n".join(lines)
+        if "grad off" in options or not re.search(r"\b(f16|bf16|f32|f64|float|float16|double|bfloat16)\b", text):
+            continue
+        counts[operator] += 1
+        within.update({("ai.onnx", name) for name in re.findall(r"= ([A-Z]\w*) ?[<(]", lines[0])})
+    return counts, within
 
 
-def verified(text, count):
+def verified(text, count, within):
     if "no gradient, on purpose" in text or "replaced before" in text:
         return ""
-    cases = f"{count} case{'s' if count > 1 else ''}" if count else "no case of its own, but as part of others"
-    line = f"- Verified: {cases} in `tests/ops/`.\n"
+    ways = [f"{number} case{'s' if number > 1 else ''}{what}"
+            for number, what in ((count, ""), (within if not count else 0, " of graphs that hold it")) if number]
+    if not ways:
+        listed_page.fail(1, f"no case in tests/ops/ checks the gradient of {text.splitlines()[0][3:]}")
+    line = f"- Verified: {ways[0]} in `tests/ops/`.\n"
     at = text.find("\n```\n") if "```" in text else text.find("\nFor one use")
     return text[:at].rstrip("\n") + "\n" + line + text[at:] if at >= 0 else text + line
 
 
 def page(sections):
-    counts = count_cases()
+    counts, within = count_cases()
     parts = [HEAD]
     order = {"ai.onnx": 0, "ai.cameo": 2}
     for domain, name, text in sorted(sections, key=lambda section: order.get(section[0], 1)):
-        parts.append((verified(text, counts[domain, name]) or text) + "\n")
+        parts.append((verified(text, counts[domain, name], within[domain, name]) or text) + "\n")
     return "".join(parts).rstrip("\n") + "\n"
 
 
@@ -162,25 +144,10 @@ def compare(wanted, path):
     return [f"{path.name} is not up to date about {name}" for name in names] or [f"{path.name} begins otherwise"]
 
 
-def main():
-    parser = argparse.ArgumentParser(description="write or check docs/gradients.md")
-    parser.add_argument("--check", action="store_true", help="compare only; exit 1 on a difference")
-    parser.add_argument("--lister", type=pathlib.Path, default=LISTER, help="the program to ask")
-    parser.add_argument("--page", type=pathlib.Path, default=PAGE, help="the file to write")
-    options = parser.parse_args()
-
-    sections = read_sections(options.lister)
-    wrong = complaints(sections)
-    if options.check and not wrong:
-        wrong = compare(wrap_markdown.wrap(page(sections)), options.page)
-    for line in wrong:
-        print(f"gen_gradient_docs: {line}")
-    if wrong:
-        return 1
-    if not options.check:
-        options.page.write_text(wrap_markdown.wrap(page(sections)))
-    return 0
+def build(lister):
+    sections = read_sections(lister)
+    return page(sections), complaints(sections)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(listed_page.main("docs/gradients.md", "build/listers/list_gradients", build, compare))

@@ -8,18 +8,10 @@ nothing, names every operator whose line differs and exits 1 if there is one. Ex
 lister is not built or was built from other files under data/.
 """
 
-import argparse
-import pathlib
 import re
-import subprocess
 import sys
 
-import wrap_markdown
-
-ROOT = pathlib.Path(__file__).resolve().parent.parent
-LISTER = ROOT / "build/listers/list_operators"
-PAGE = ROOT / "docs/operators.md"
-CASES = ROOT / "tests/ops"
+import listed_page
 
 HEAD = """\
 # Operators
@@ -50,25 +42,15 @@ LEGEND = """\
 """
 
 
-def fail(code, text):
-    print(f"gen_operator_docs: {text}", file=sys.stderr)
-    sys.exit(code)
-
-
 def read_lister(program):
-    if not program.exists():
-        fail(2, f"{program} is not built; `make gen` does that")
-    done = subprocess.run([str(program)], stdout=subprocess.PIPE, text=True)
-    if done.returncode:
-        fail(3, f"{program} failed with {done.returncode}")
-    head, *lines = done.stdout.splitlines()
+    head, *lines = listed_page.ask(program).splitlines()
     return [dict(zip(head.split("\t"), line.split("\t"), strict=True)) for line in lines]
 
 
 def read_facts():
     """{(domain, name): versions} as data/ has them, {domain: newest opset}, the onnx version."""
     versions, opsets, package = {}, {}, None
-    for path in sorted((ROOT / "data").glob("*.txt")):
+    for path in sorted((listed_page.ROOT / "data").glob("*.txt")):
         text = path.read_text()
         found = re.search(r"by the PyPI package onnx (\S+)\.$", text, re.M)
         package = found.group(1) if found else package
@@ -89,38 +71,17 @@ SHORT_TYPES = {
     **{f"{sign}{bits}": f"{word}{bits}" for sign, word in (("i", "int"), ("u", "uint"))
        for bits in (2, 4, 8, 16, 32, 64)},
 }
-CASE_OPTION = re.compile(r"(tol|body|grad2?|unknown|opset|seed) ")
 
 
-def case_lines(block):
-    """The lines of a case, those that go on joined: a space in front, or a bracket left open."""
-    lines, depth = [], 0
-    for line in block.splitlines():
-        if line.startswith("#"):
-            continue
-        if lines and (depth > 0 or line.startswith(" ")):
-            lines[-1] += " " + line
-        else:
-            lines.append(line)
-        plain = re.sub(r'"(\\.|[^"\\])*"', '""', line)
-        depth += sum(plain.count(c) for c in "([{") - sum(plain.count(c) for c in ")]}")
-    return [line for line in lines if line.strip()]
-
-
-def read_cases(folder):
+def read_types():
     """{(domain, name): element types in cases that must give results}"""
     types = {}
-    for path in sorted(folder.rglob("*.txt")):
-        for block in re.split(r"\n[ \t]*\n", path.read_text()):
-            lines = [line for line in case_lines(block) if not CASE_OPTION.match(line)]
-            if not lines or any(line.startswith("!") for line in lines):
-                continue
-            domain, _, name = re.match(r"[\w.]+", lines[0]).group(0).rpartition(".")
-            found = types.setdefault((domain or "ai.onnx", name), set())
-            for line in lines[1:]:
-                plain = re.sub(r'"(\\.|[^"\\])*"', '""', line)
-                words = re.findall(r"\w+", plain)[1:]  # the first is the value's name
-                found.update(SHORT_TYPES.get(word, word) for word in words)
+    for operator, _, lines in listed_page.read_cases():
+        found = types.setdefault(operator, set())
+        for line in lines[1:]:
+            plain = re.sub(r'"(\\.|[^"\\])*"', '""', line)
+            words = re.findall(r"\w+", plain)[1:]  # the first is the value's name
+            found.update(SHORT_TYPES.get(word, word) for word in words)
     return types
 
 
@@ -250,29 +211,16 @@ def compare(wanted, path):
     return found or [f"{path.name}: the order of lines differs"]
 
 
-def main():
-    parser = argparse.ArgumentParser(description="write or check docs/operators.md")
-    parser.add_argument("--check", action="store_true", help="compare only; exit 1 on a difference")
-    parser.add_argument("--lister", type=pathlib.Path, default=LISTER, help="the program to ask")
-    parser.add_argument("--page", type=pathlib.Path, default=PAGE, help="the file to write")
-    options = parser.parse_args()
-
-    rows = read_lister(options.lister)
+def build(lister):
+    rows = read_lister(lister)
     facts, opsets, package = read_facts()
     if facts != {(row["domain"], row["name"]): row["versions"].split(",") for row in rows}:
-        fail(2, f"{options.lister} was built from other files under data/; `make gen` rebuilds it")
-    cases = read_cases(CASES)
+        listed_page.fail(2, f"{lister} was built from other files under data/; `make gen` rebuilds it")
+    cases = read_types()
     for row in rows:
         row["cases"] = cases.get((row["domain"], row["name"]), set())
-    text = wrap_markdown.wrap(page(rows, opsets, package))
-    if options.check:
-        differences = compare(text, options.page)
-        for line in differences:
-            print(f"gen_operator_docs: {line}")
-        return 1 if differences else 0
-    options.page.write_text(text)
-    return 0
+    return page(rows, opsets, package), []
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(listed_page.main("docs/operators.md", "build/listers/list_operators", build, compare))

@@ -422,6 +422,11 @@ def check_gradients():
     return generated_by("gen_gradient_docs.py")
 
 
+def check_levels():
+    """docs/core-operators.md has the levels of data/levels.list"""
+    return generated_by("gen_core_docs.py")
+
+
 def pages():
     return [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 

@@ -1,4 +1,5 @@
-/* Writes the lists that `make` finds by scanning: operators, kernels, commands, tests, bodies. */
+/* Writes the lists that `make` finds by scanning: operators, kernels, commands, tests, bodies,
+ * levels. */
 // SPDX-License-Identifier: Apache-2.0
 #include <ctype.h>
 #include <errno.h>
@@ -16,6 +17,7 @@ struct text {
 struct entry {
     char symbol[192];          /* what the list refers to; twice the same stops the build */
     char domain[64], name[80]; /* of operators */
+    const char *level;         /* of operators in the table of levels */
     const char *path;
     size_t line;
 };
@@ -316,8 +318,9 @@ static void make_kernels(struct text *out, char **paths, int count)
 
 static void make_commands(struct text *out, char **paths, int count)
 {
-    static const struct macro macros[] = {{"CLI_COMMAND(", "cli_command_", false, false}};
-    struct list list = scan_files(macros, 1, paths, count);
+    static const struct macro macros[] = {{"CLI_COMMAND(", "cli_command_", false, false},
+                                          {"CLI_COMMAND_AS(", "cli_command_", false, false}};
+    struct list list = scan_files(macros, 2, paths, count);
 
     text_print(out, "#include <stddef.h>\n\n#include \"cli.h\"\n\n");
     print_list(out, &list, "cli_command", "cli_commands", "cli_command_count");
@@ -392,6 +395,26 @@ static void body_name(const char *path, char *name, size_t room)
         *dot = '\0';
 }
 
+/* Comments and indentation are for people: what is read at run time has neither. */
+static void strip_text(struct text *text)
+{
+    size_t kept = 0;
+
+    for (size_t k = 0; k < text->size;) {
+        const char *const line = text->data + k;
+        const char *const end = strchr(line, '\n');
+        const size_t size = end ? (size_t)(end - line) + 1 : strlen(line);
+        const size_t spaces = strspn(line, " ");
+        k += size;
+        if (line[spaces] == '#')
+            continue;
+        memmove(text->data + kept, line + spaces, size - spaces);
+        kept += size - spaces;
+    }
+    text->size = kept;
+    text->data[kept] = '\0';
+}
+
 /* Numbers rather than literals: a compiler need not take a literal past 4095 characters. */
 static void make_bodies(struct text *out, char **paths, int count)
 {
@@ -400,6 +423,7 @@ static void make_bodies(struct text *out, char **paths, int count)
         struct text text;
         if (!read_file(paths[i], &text))
             die("%s: %s", paths[i], strerror(errno));
+        strip_text(&text);
         text_print(out, "static const char body_%d[] = {\n", i);
         for (size_t k = 0; k < text.size; k++) {
             const unsigned char c = (unsigned char)text.data[k];
@@ -419,6 +443,62 @@ static void make_bodies(struct text *out, char **paths, int count)
     text_print(out, "    {0, 0, 0},\n};\nconst size_t cm_embedded_body_count = %d;\n", count);
 }
 
+static int by_operator(const void *a, const void *b)
+{
+    const struct entry *const x = a, *const y = b;
+    const int order = strcmp(x->name, y->name);
+
+    return order ? order : strcmp(x->domain, y->domain);
+}
+
+/* Lines `LEVEL OPERATOR reason` under lines `domain DOMAIN`. */
+static void make_levels(struct text *out, char **paths, int count)
+{
+    static const char *const levels[] = {"core", "function", "fused"};
+    static const char *const constants[] = {"CORE", "FUNCTION", "FUSED"};
+    struct list list = {0};
+    struct text text;
+    char domain[64] = "", level[16], name[80], symbol[192], *line;
+    size_t number = 0;
+
+    if (count != 1 || !read_file(paths[0], &text))
+        die("scan: levels needs one readable file");
+    for (char *at = text.data; at;) {
+        char rest[8];
+        size_t kind = 0;
+        line = at;
+        at = strchr(line, '\n');
+        if (at)
+            *at++ = '\0';
+        number++;
+        if (!*line || *line == '#')
+            continue;
+        if (sscanf(line, "domain %63s", domain) == 1)
+            continue;
+        if (sscanf(line, "%15s %79s %7s", level, name, rest) != 3)
+            die("%s:%zu: expected `LEVEL OPERATOR reason`", paths[0], number);
+        while (kind < 3 && strcmp(level, levels[kind]) != 0)
+            kind++;
+        if (kind == 3)
+            die("%s:%zu: the level is '%s', expected core, function or fused", paths[0], number,
+                level);
+        snprintf(symbol, sizeof(symbol), "%s::%s", domain, name);
+        struct entry *const entry = list_add(&list, symbol, paths[0], number);
+        snprintf(entry->name, sizeof(entry->name), "%s", name);
+        snprintf(entry->domain, sizeof(entry->domain), "%s",
+                 strcmp(domain, "ai.onnx") == 0 ? "" : domain);
+        entry->level = constants[kind];
+    }
+    qsort(list.items, list.count, sizeof(*list.items), by_operator);
+    text_print(out, "#include \"schema/levels.h\"\n\nconst struct cm_level_row cm_levels[] = {\n");
+    for (size_t i = 0; i < list.count; i++)
+        text_print(out, "    {\"%s\", \"%s\", CM_LEVEL_%s},\n", list.items[i].domain,
+                   list.items[i].name, list.items[i].level);
+    text_print(out, "};\nconst size_t cm_level_count = %zu;\n", list.count);
+    free(text.data);
+    free(list.items);
+}
+
 int main(int argc, char **argv)
 {
     static const struct {
@@ -426,7 +506,7 @@ int main(int argc, char **argv)
         void (*make)(struct text *out, char **paths, int count);
     } modes[] = {
         {"ops", make_ops},     {"kernels", make_kernels}, {"commands", make_commands},
-        {"tests", make_tests}, {"bodies", make_bodies},
+        {"tests", make_tests}, {"bodies", make_bodies},   {"levels", make_levels},
     };
     struct text out = {0};
 
@@ -441,6 +521,6 @@ int main(int argc, char **argv)
             return 0;
         }
     }
-    fputs("usage: scan ops|kernels|commands|tests|bodies OUT.c FILE...\n", stderr);
+    fputs("usage: scan ops|kernels|commands|tests|bodies|levels OUT.c FILE...\n", stderr);
     return 2;
 }

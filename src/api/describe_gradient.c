@@ -83,6 +83,11 @@ static enum cm_status find_operator(struct section *s)
                        s->domain ? " in domain '" : "", s->domain ? s->domain : "",
                        s->domain ? "'" : "", known.data);
     }
+    const int64_t newest = cm_schema_newest_opset(cm_str(s->schema->domain));
+    if (s->opset > newest)
+        return cm_fail(&s->err, CM_NOT_FOUND,
+                       "opset %lld of domain '%s' is not known; the newest known is %lld",
+                       (long long)s->opset, domain_name(s->schema), (long long)newest);
     s->asked = s->opset
                    ? cm_schema_find(cm_str(s->schema->domain), cm_str(s->schema->name), s->opset)
                    : s->schema;

@@ -88,6 +88,9 @@ enum cm_status cm_api_check_graph(const struct cm_graph *graph, struct cm_obstac
 enum cm_status cm_api_findings(const struct cm_obstacles *list, struct cameo_findings **out,
                                struct cm_error *err) CM_MUST_CHECK;
 
+/* checking.c: drops findings whose place does not begin so. */
+void cm_api_keep_findings(struct cameo_findings *findings, const char *place);
+
 struct cm_session;
 struct cm_step_report;
 struct cm_eval_report;

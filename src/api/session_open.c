@@ -7,6 +7,7 @@
 #include "graph/function.h"
 #include "graph/obstacles.h"
 #include "lower/lower.h"
+#include "schema/levels.h"
 
 struct new_call {
     struct cameo_session *session;
@@ -46,6 +47,20 @@ static enum cm_status expand(struct cameo_session *session, struct cm_error *err
         *err = expansion.err;
     session->expanded = expansion.count;
     return expansion.err.status;
+}
+
+/* ---- core operators ---- */
+
+static void refuse_others(const struct cm_graph *graph, struct cm_obstacles *obstacles)
+{
+    for (const struct cm_node *node = graph->first; node; node = node->next) {
+        if (cm_level_of(node->domain, node->op_type) != CM_LEVEL_CORE)
+            cm_obstacles_add(obstacles, CM_UNSUPPORTED, cm_str(cm_node_describe(node).text),
+                             "its operator is not a core operator");
+        for (size_t b = 0; b < node->n_bodies; b++)
+            if (node->bodies[b].graph)
+                refuse_others(node->bodies[b].graph, obstacles);
+    }
 }
 
 /* ---- making ---- */
@@ -165,7 +180,8 @@ static enum cm_status new_guarded(struct cm_guard *guard, void *arg)
     const bool plain = options->backend && strcmp(options->backend, "plain") == 0;
     struct cm_lower_options lower = {
         .pass = {.memory_limit = options->memory_limit},
-        .only = plain ? "" : NULL, /* the plain interpreter judges what passes do */
+        /* The plain interpreter judges what passes do; they make operators that are not core. */
+        .only = plain || options->core_only ? "" : NULL,
         .without = options->without_passes,
         .obstacles = &call->obstacles};
     const struct cm_session_options exec = {.threads = options->threads,
@@ -192,6 +208,10 @@ static enum cm_status new_guarded(struct cm_guard *guard, void *arg)
         CM_TRY(expand(session, &call->err));
     CM_TRY(describe(session, &call->err));
     CM_TRY(cm_lower_graph(session->graph, &lower, &call->err));
+    if (options->core_only) {
+        refuse_others(session->graph, &call->obstacles);
+        CM_TRY(cm_obstacles_fail(&call->obstacles, &call->err));
+    }
     if (plain)
         return cm_api_check_graph(session->graph, &call->obstacles, &call->err);
     CM_TRY(cm_session_new(session->graph, &exec, &session->exec, &call->err));

@@ -19,6 +19,7 @@
 #define CM_PRINTF(text, first) __attribute__((format(printf, text, first)))
 #define CM_MUST_CHECK          __attribute__((warn_unused_result))
 #define CM_NORETURN            __attribute__((noreturn))
+#define CM_SMALL_CODE          __attribute__((cold)) /* of a function: built small, not fast */
 #define CM_LIKELY(x)           __builtin_expect(!!(x), 1)
 #undef alloca  /* a macro where GNU extensions are asked for */
 #undef sprintf /* and these where clang compiles with FORTIFY_SOURCE */
@@ -29,6 +30,7 @@
 #define CM_PRINTF(text, first)
 #define CM_MUST_CHECK
 #define CM_NORETURN
+#define CM_SMALL_CODE
 #define CM_LIKELY(x) (x)
 #endif
 

@@ -37,14 +37,6 @@ static void split_name(const char *op, struct cm_str *domain, struct cm_str *nam
     *name = cm_str(colons ? colons + 2 : op);
 }
 
-static int64_t version_of(const struct cm_builder *builder, struct cm_str domain)
-{
-    for (size_t i = 0; i < builder->imports.count; i++)
-        if (cm_str_equal(cm_domain_plain(builder->imports.items[i].domain), domain))
-            return builder->imports.items[i].version;
-    return 0;
-}
-
 cm_value cm_build(struct cm_builder *builder, const struct cm_emission *emission)
 {
     struct cm_arena *arena = cm_builder_arena(builder);
@@ -63,7 +55,7 @@ cm_value cm_build(struct cm_builder *builder, const struct cm_emission *emission
     split_name(emission->op, &spec.domain, &spec.op_type);
     spec.domain = cm_arena_str(arena, spec.domain);
     spec.op_type = cm_arena_str(arena, spec.op_type);
-    spec.version = version_of(builder, spec.domain);
+    spec.version = cm_opsets_version(&builder->imports, spec.domain);
     spec.attributes = CM_NEW_ARRAY(arena, struct cm_attribute_proto, spec.n_attributes);
     for (size_t i = 0; i < spec.n_attributes; i++)
         spec.attributes[i] = emission->attributes[i];

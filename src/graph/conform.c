@@ -81,7 +81,7 @@ static enum cm_status check_input(const struct cm_node *node, int i, struct sign
         return CM_OK;
     const struct cm_schema_type *variable = &schema->types[param->type];
     if (!allows(node->module, &variable->set, &mine)) {
-        char allowed[300];
+        char allowed[150]; /* a message holds little more */
         cm_type_set_print(&variable->set, allowed, sizeof allowed);
         return cm_fail(err, CM_BAD_MODEL, "input %d '%s' is %s, must be one of %s", i, param->name,
                        cm_type_print(node->module->arena, node->module->symbols, type).data,
@@ -206,7 +206,7 @@ enum cm_status cm_node_check_result(const struct cm_node *node, int o, const str
 {
     const struct cm_schema_param *param =
         node->function || !node->schema ? NULL : cm_schema_output(node->schema, (size_t)o);
-    char allowed[300];
+    char allowed[150]; /* a message holds little more */
 
     if (!param || type_fits(node->module, node->schema, param, type))
         return CM_OK;
@@ -216,25 +216,24 @@ enum cm_status cm_node_check_result(const struct cm_node *node, int o, const str
                    cm_type_print(node->module->arena, node->module->symbols, type).data, allowed);
 }
 
-static bool result_fits(const struct cm_node *node, const struct cm_schema *schema, int o)
+enum cm_status cm_node_check_version(const struct cm_node *node, const struct cm_schema *schema,
+                                     struct cm_error *err)
 {
-    const struct cm_schema_param *param = cm_schema_output(schema, (size_t)o);
-    if (!node->outputs[o])
-        return true;
-    return param && type_fits(node->module, schema, param,
-                              cm_value_get(node->module, node->outputs[o])->fact.type);
+    struct cm_node as_if = *node;
+    as_if.schema = schema;
+    CM_TRY(cm_node_conforms(&as_if, err));
+    if (!cm_schema_allows_outputs(schema, (size_t)node->n_outputs))
+        return cm_fail(err, CM_BAD_MODEL, "has %d outputs, which version %d cannot have",
+                       node->n_outputs, schema->since_version);
+    for (int o = 0; o < node->n_outputs; o++)
+        if (node->outputs[o])
+            CM_TRY(cm_node_check_result(
+                &as_if, o, cm_value_get(node->module, node->outputs[o])->fact.type, err));
+    return CM_OK;
 }
 
 bool cm_node_fits(const struct cm_node *node, const struct cm_schema *schema)
 {
-    struct cm_node as_if = *node;
     struct cm_error ignored = {0};
-    as_if.schema = schema;
-    if (cm_node_conforms(&as_if, &ignored) != CM_OK ||
-        !cm_schema_allows_outputs(schema, (size_t)node->n_outputs))
-        return false;
-    for (int o = 0; o < node->n_outputs; o++)
-        if (!result_fits(node, schema, o))
-            return false;
-    return true;
+    return cm_node_check_version(node, schema, &ignored) == CM_OK;
 }

@@ -80,15 +80,11 @@ enum cm_status cm_function_expand(struct cm_node *node, struct cm_graph *graph,
     return CM_OK;
 }
 
-enum cm_status cm_function_apply(struct cm_builder *build, const struct cm_function_proto *function,
-                                 const struct cm_node *call, const cm_value *actuals,
-                                 cm_value *results)
+/* The importer asks the call for its attributes and for how many operands there are. */
+static enum cm_status apply(struct cm_builder *build, const struct cm_function_proto *function,
+                            struct cm_node as_called, const cm_value *actuals, cm_value *results)
 {
-    /* The importer asks the call for its attributes and for how many operands there are. */
-    struct cm_node as_called = *call;
-
     CM_TRY(build->status);
-    as_called.function = NULL;
     as_called.n_inputs = (int)function->input.count;
     as_called.n_outputs = (int)function->output.count;
     build->status = cm_import_function(build->graph, build->before, function, &as_called, actuals,
@@ -100,6 +96,25 @@ enum cm_status cm_function_apply(struct cm_builder *build, const struct cm_funct
                         CM_STR_FMT(function->name), CM_STR_FMT(function->output.items[o]));
     }
     return build->status;
+}
+
+enum cm_status cm_function_apply(struct cm_builder *build, const struct cm_function_proto *function,
+                                 const struct cm_node *call, const cm_value *actuals,
+                                 cm_value *results)
+{
+    struct cm_node as_called = *call;
+
+    as_called.function = NULL;
+    return apply(build, function, as_called, actuals, results);
+}
+
+enum cm_status cm_function_apply_alone(struct cm_builder *build,
+                                       const struct cm_function_proto *function,
+                                       const cm_value *actuals, cm_value *results)
+{
+    return apply(build, function,
+                 (struct cm_node){.module = build->graph->module, .function = function}, actuals,
+                 results);
 }
 
 /* Says of the nodes from first up to, not including, end what they are part of (the outermost call

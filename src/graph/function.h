@@ -32,6 +32,12 @@ enum cm_status cm_function_apply(struct cm_builder *build, const struct cm_funct
                                  const struct cm_node *call, const cm_value *actuals,
                                  cm_value *results) CM_MUST_CHECK;
 
+/* The same for a function that was made of nodes of the model: it may call the model's functions
+ * and refers to no attributes. */
+enum cm_status cm_function_apply_alone(struct cm_builder *build,
+                                       const struct cm_function_proto *function,
+                                       const cm_value *actuals, cm_value *results) CM_MUST_CHECK;
+
 /* node->instance: the body as a closed graph whose inputs are the node's (absent ones left out of
  * it, in order), made on first request for the types at hand. */
 enum cm_status cm_node_instantiate(struct cm_node *node, struct cm_error *err) CM_MUST_CHECK;

@@ -34,6 +34,7 @@ struct cm_module *cm_module_new(struct cm_arena *arena, const struct cm_module_o
     module->files = options ? options->files : NULL;
     module->symbols = cm_symbols_new(arena);
     module->is_widened = options && options->is_widened;
+    module->computes_contents = options && options->computes_contents;
     module->node_budget =
         options && options->node_budget ? options->node_budget : DEFAULT_NODE_BUDGET;
     new_value(module, NULL, CM_STR_NONE); /* number 0 is no value */
@@ -90,6 +91,15 @@ cm_value cm_graph_add_input(struct cm_graph *graph, struct cm_str name, const st
         graph->inputs =
             cm_arena_grow(arena, graph->inputs, &graph->inputs_capacity, sizeof(cm_value));
     graph->inputs[graph->n_inputs++] = value;
+    return value;
+}
+
+cm_value cm_graph_add_stand_in(struct cm_graph *graph, const struct cm_type *type)
+{
+    const cm_value value = new_value(graph->module, graph, CM_STR_NONE);
+    struct cm_value_def *def = cm_value_get(graph->module, value);
+    def->role = CM_ROLE_INPUT;
+    def->fact.type = cm_value_symbolic(graph->module, value, type);
     return value;
 }
 

@@ -35,14 +35,6 @@ struct cm_use {
     struct cm_use *next, *prev; /* other uses of the same value */
 };
 
-/* One element of an integer tensor before it is computed: a number of any sign, else a symbol, else
- * unknown. */
-struct cm_quantity {
-    int64_t number;
-    uint32_t symbol; /* 0: none */
-    bool is_number;
-};
-
 /* What is known of an integer tensor of rank 0 or 1 before it is computed: shape arithmetic. */
 struct cm_known {
     int rank;
@@ -163,8 +155,9 @@ struct cm_graph {
 struct cm_module_options {
     const struct cm_registry *registry; /* NULL: the built-in operators */
     struct cm_external_files *files;    /* for initializers; NULL: external data is refused */
-    size_t node_budget; /* nodes that may exist, after all expansion; 0: 1,000,000 */
-    bool is_widened;    /* what was float is double: schemas that allow the one allow the other */
+    size_t node_budget;     /* nodes that may exist, after all expansion; 0: 1,000,000 */
+    bool computes_contents; /* nodes that read small constants only are run as they are typed */
+    bool is_widened; /* what was float is double: schemas that allow the one allow the other */
 };
 
 /* Everything of a module lives in arena. */
@@ -359,5 +352,8 @@ enum cm_status cm_node_blame(const struct cm_node *node, enum cm_status status,
 bool cm_node_is_current(const struct cm_node *node);
 /* Would the node be legal, as it stands, under this version of its operator? */
 bool cm_node_fits(const struct cm_node *node, const struct cm_schema *schema);
+/* The same with the reason why not. */
+enum cm_status cm_node_check_version(const struct cm_node *node, const struct cm_schema *schema,
+                                     struct cm_error *err) CM_MUST_CHECK;
 
 #endif

@@ -17,20 +17,6 @@ const struct cm_tensor *cm_infer_constant(const struct cm_infer *in, int i)
     return in->find_constant((struct cm_infer *)(uintptr_t)in, i);
 }
 
-struct cm_dim cm_quantity_dim(struct cm_quantity quantity)
-{
-    if (quantity.is_number)
-        return quantity.number >= 0 ? CM_DIM(quantity.number) : CM_DIM_ANY;
-    return (struct cm_dim){CM_DIM_UNKNOWN, quantity.symbol};
-}
-
-struct cm_quantity cm_dim_quantity(struct cm_dim dim)
-{
-    if (cm_dim_known(dim))
-        return (struct cm_quantity){dim.value, 0, true};
-    return (struct cm_quantity){0, dim.symbol, false};
-}
-
 enum { KNOWN_MAX = 4096 }; /* longer tensors are data, not shapes */
 
 static const struct cm_known *known_of_constant(struct cm_infer *in, const struct cm_tensor *tensor)
@@ -352,6 +338,8 @@ enum cm_status cm_node_infer(struct cm_node *node, struct cm_error *err)
         status = in.status;
     CM_TRY(cm_node_outside(status, err));
     CM_TRY(build_remaining(node, err));
+    if (module->computes_contents)
+        cm_node_infer_contents(node, out_facts);
     for (int o = 0; o < node->n_outputs; o++)
         if (node->outputs[o])
             CM_TRY(store_fact(node, o, out_facts[o], err));

@@ -40,6 +40,7 @@ struct cm_module {
     size_t n_nodes, node_budget;
     int call_depth; /* function bodies being expanded inside each other */
     bool is_widened;
+    bool computes_contents;
     bool lenient;
     struct { /* nodes that nobody may read: new ones, and those that lost a reader */
         struct cm_node **items;
@@ -61,6 +62,8 @@ enum cm_status cm_node_infer(struct cm_node *node, struct cm_error *err) CM_MUST
 /* Types a copy like the node that it is a copy of, which is done where operands are known alike;
  * false: its rule may say something else. Declared types are taken over in any case. */
 bool cm_node_take_facts(struct cm_node *node, const struct cm_node *other);
+/* Runs a node whose operands are small constants: its results are constants then. */
+void cm_node_infer_contents(struct cm_node *node, struct cm_fact *facts);
 /* Does the node keep its schema's rules: operand counts and types, attributes? */
 enum cm_status cm_node_conforms(const struct cm_node *node, struct cm_error *err) CM_MUST_CHECK;
 /* May output o be of this type, which its rule found? Rules take element types from attributes that
@@ -72,6 +75,10 @@ enum cm_status cm_node_check_result(const struct cm_node *node, int o, const str
  * it is known to have the same size. */
 const struct cm_type *cm_value_symbolic(struct cm_module *module, cm_value value,
                                         const struct cm_type *type);
+
+/* A value that nobody makes and that is no input of its graph: it takes the place of one that could
+ * not be made, in a graph that is only looked at. */
+cm_value cm_graph_add_stand_in(struct cm_graph *graph, const struct cm_type *type);
 
 /* Says that the node, as it is now, means what proto does. */
 void cm_node_set_origin(struct cm_node *node, const struct cm_node_proto *proto);

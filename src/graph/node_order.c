@@ -11,12 +11,9 @@ struct hidden_names {
     const struct hidden_names *outer;
 };
 
-/* What is done with each name that a node reads; ends the walk by returning false. */
-typedef bool read_fn(void *arg, struct cm_str name);
-
 struct walk {
     struct cm_arena *scratch; /* for hidden names; NULL: they are not looked at */
-    read_fn *read;
+    cm_read_name_fn *read;
     void *arg;
 };
 
@@ -31,6 +28,12 @@ const char *const *cm_naming_attributes(struct cm_str domain, struct cm_str op_t
         if (cm_str_is(domain, naming[i].domain) && cm_str_is(op_type, naming[i].op_type))
             return naming[i].attributes;
     return NULL;
+}
+
+bool cm_is_graph_call(const struct cm_node_proto *node)
+{
+    return cm_str_is(node->op_type, "GraphCall") &&
+           cm_str_is(node->domain, "ai.onnx.preview.training");
 }
 
 /* ---- what a node reads ---- */
@@ -115,6 +118,14 @@ static bool read_node(const struct walk *walk, const struct hidden_names *hidden
             return false;
     }
     return true;
+}
+
+void cm_node_each_read(struct cm_arena *scratch, const struct cm_node_proto *node,
+                       cm_read_name_fn *read, void *arg)
+{
+    const struct walk walk = {scratch, read, arg};
+
+    read_node(&walk, NULL, node, 0);
 }
 
 /* ---- is it in order? ---- */

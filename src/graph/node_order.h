@@ -27,8 +27,17 @@ enum cm_status cm_node_order(struct cm_arena *arena, struct cm_arena *scratch,
  * cannot be brought into one, else a copy of it in arena. */
 struct cm_nodes cm_nodes_sorted(struct cm_arena *arena, const struct cm_nodes *nodes);
 
+/* Calls read for each name that a node reads of the graph it is in: operands, what attributes name,
+ * and what the bodies inside it do not define themselves. Ends when read returns false. */
+typedef bool cm_read_name_fn(void *arg, struct cm_str name);
+void cm_node_each_read(struct cm_arena *scratch, const struct cm_node_proto *node,
+                       cm_read_name_fn *read, void *arg);
+
 /* Attributes of an operator that name values: what they name is read. NULL: it has none; else the
  * list ends with NULL. */
 const char *const *cm_naming_attributes(struct cm_str domain, struct cm_str op_type);
+
+/* GraphCall of ONNX 1.7: the node calls the inference graph. */
+bool cm_is_graph_call(const struct cm_node_proto *node);
 
 #endif

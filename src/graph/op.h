@@ -10,6 +10,7 @@
 #define CM_GRAPH_OP_H
 
 #include "graph/builder.h"
+#include "graph/dim_math.h"
 #include "graph/graph.h"
 
 struct cm_infer;
@@ -274,8 +275,6 @@ const struct cm_tensor *cm_infer_constant(const struct cm_infer *in, int i);
 /* What is known of integer input i of rank 0 or 1, constants included; false when nothing is, not
  * even its length. */
 bool cm_infer_known(struct cm_infer *in, int i, struct cm_known *out);
-struct cm_dim cm_quantity_dim(struct cm_quantity quantity); /* a negative number is unknown */
-struct cm_quantity cm_dim_quantity(struct cm_dim dim);
 
 enum cm_status cm_infer_set(struct cm_infer *in, int o, const struct cm_type *type) CM_MUST_CHECK;
 enum cm_status cm_infer_set_tensor(struct cm_infer *in, int o, enum cm_dtype dtype, int rank,

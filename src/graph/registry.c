@@ -30,6 +30,21 @@ struct cm_str cm_domain_plain(struct cm_str domain)
     return cm_str_is(domain, "ai.onnx") ? CM_STR_NONE : domain;
 }
 
+struct cm_opset_proto *cm_opsets_find(const struct cm_opsets *imports, struct cm_str domain)
+{
+    domain = cm_domain_plain(domain);
+    for (size_t i = 0; i < imports->count; i++)
+        if (cm_str_equal(cm_domain_plain(imports->items[i].domain), domain))
+            return &imports->items[i];
+    return NULL;
+}
+
+int64_t cm_opsets_version(const struct cm_opsets *imports, struct cm_str domain)
+{
+    const struct cm_opset_proto *import = cm_opsets_find(imports, domain);
+    return import ? import->version : 0;
+}
+
 /* Writes "domain\0name" into room; names too long for it are no operator's. */
 static bool make_key(char room[KEY_MAX], struct cm_str domain, struct cm_str name,
                      struct cm_str *key)

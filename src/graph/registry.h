@@ -36,5 +36,8 @@ const struct cm_function_proto *cm_registry_body(const struct cm_registry *regis
 
 /* "ai.onnx" and "" are one domain: the form used as key everywhere. */
 struct cm_str cm_domain_plain(struct cm_str domain);
+/* The import of a domain; NULL: there is none. And its version, or 0. */
+struct cm_opset_proto *cm_opsets_find(const struct cm_opsets *imports, struct cm_str domain);
+int64_t cm_opsets_version(const struct cm_opsets *imports, struct cm_str domain);
 
 #endif

@@ -2,91 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "graph/type.h"
 
-#include "base/map.h"
-#include "base/number.h"
-
 enum { TYPE_DEPTH = 16 }; /* sequences of optionals of maps ..: no model nests deeper */
-
-struct cm_symbols {
-    struct cm_arena *arena;
-    struct cm_map numbers;
-    struct cm_str *items;
-    size_t count, capacity;
-};
-
-struct cm_symbols *cm_symbols_new(struct cm_arena *arena)
-{
-    struct cm_symbols *symbols = CM_NEW(arena, struct cm_symbols);
-    symbols->arena = arena;
-    *CM_PUSH(arena, symbols) = CM_STR_NONE; /* number 0 is no symbol */
-    return symbols;
-}
-
-uint32_t cm_symbol_named(struct cm_symbols *symbols, struct cm_str name)
-{
-    if (name.size == 0)
-        return 0;
-    uint64_t *found = cm_map_find(&symbols->numbers, name);
-    if (found)
-        return (uint32_t)*found;
-    const struct cm_str kept = cm_arena_str(symbols->arena, name);
-    const uint64_t number = symbols->count;
-    *CM_PUSH(symbols->arena, symbols) = kept;
-    *cm_map_insert(&symbols->numbers, symbols->arena, kept, NULL) = number;
-    return (uint32_t)number;
-}
-
-/* A NUL byte in front keeps the names of unnamed symbols apart from those of a file. */
-uint32_t cm_symbol_unnamed(struct cm_symbols *symbols, uint32_t value, int axis)
-{
-    char name[1 + sizeof value + sizeof axis] = {0};
-    memcpy(name + 1, &value, sizeof value);
-    memcpy(name + 1 + sizeof value, &axis, sizeof axis);
-    return cm_symbol_named(symbols, (struct cm_str){name, sizeof name});
-}
-
-/* The name of a product holds its factors; those of other unnamed symbols are shorter. */
-enum { PRODUCT_HEAD = 2 + sizeof(int64_t), FACTOR = sizeof(uint32_t), PRODUCT_FACTORS = 8 };
-
-uint32_t cm_symbol_product(struct cm_symbols *symbols, int64_t number, const uint32_t *factors,
-                           size_t count)
-{
-    char name[PRODUCT_HEAD + PRODUCT_FACTORS * FACTOR] = {0, '*'};
-    if (count == 0 || count > PRODUCT_FACTORS)
-        return 0;
-    memcpy(name + 2, &number, sizeof number);
-    memcpy(name + PRODUCT_HEAD, factors, count * FACTOR);
-    return cm_symbol_named(symbols, (struct cm_str){name, PRODUCT_HEAD + count * FACTOR});
-}
-
-bool cm_symbol_factors(const struct cm_symbols *symbols, uint32_t symbol,
-                       struct cm_symbol_factors *out)
-{
-    if (!symbols || symbol >= symbols->count)
-        return false;
-    const struct cm_str name = symbols->items[symbol];
-    if (name.size <= PRODUCT_HEAD || name.data[0])
-        return false;
-    memcpy(&out->number, name.data + 2, sizeof out->number);
-    out->packed = name.data + PRODUCT_HEAD;
-    out->count = (name.size - PRODUCT_HEAD) / FACTOR;
-    return true;
-}
-
-uint32_t cm_symbol_factor(const struct cm_symbol_factors *factors, size_t i)
-{
-    uint32_t symbol;
-    memcpy(&symbol, factors->packed + i * FACTOR, FACTOR);
-    return symbol;
-}
-
-struct cm_str cm_symbol_name(const struct cm_symbols *symbols, uint32_t symbol)
-{
-    if (!symbols || symbol >= symbols->count || !symbols->items[symbol].size ||
-        !symbols->items[symbol].data[0])
-        return CM_STR_NONE;
-    return symbols->items[symbol];
-}
 
 const struct cm_type *cm_type_tensor(struct cm_arena *arena, enum cm_dtype dtype, int rank,
                                      const struct cm_dim *dims)
@@ -239,7 +155,7 @@ shape_to_proto(struct cm_arena *arena, const struct cm_symbols *symbols, const s
             dim->dim_value = type->dims[i].value;
             cm_msg_set(&dim->msg, CM_DIM_VALUE);
         } else if (cm_symbol_name(symbols, type->dims[i].symbol).size) {
-            dim->dim_param = cm_symbol_name(symbols, type->dims[i].symbol);
+            dim->dim_param = cm_arena_str(arena, cm_symbol_name(symbols, type->dims[i].symbol));
             cm_msg_set(&dim->msg, CM_DIM_PARAM);
         }
     }
@@ -466,32 +382,6 @@ struct cm_str cm_type_print(struct cm_arena *arena, const struct cm_symbols *sym
         break;
     }
     return CM_STR("nothing");
-}
-
-struct cm_dim cm_dim_product(struct cm_dim a, struct cm_dim b)
-{
-    int64_t product;
-    if (a.value == 1)
-        return b;
-    if (b.value == 1)
-        return a;
-    if (a.value == 0 || b.value == 0)
-        return CM_DIM(0);
-    if (cm_dim_known(a) && cm_dim_known(b) && cm_dim_mul(a.value, b.value, &product))
-        return CM_DIM(product);
-    return CM_DIM_ANY;
-}
-
-struct cm_dim cm_dim_sum(struct cm_dim a, struct cm_dim b)
-{
-    int64_t sum;
-    if (a.value == 0)
-        return b;
-    if (b.value == 0)
-        return a;
-    if (cm_dim_known(a) && cm_dim_known(b) && cm_dim_add(a.value, b.value, &sum))
-        return CM_DIM(sum);
-    return CM_DIM_ANY;
 }
 
 bool cm_dim_broadcast(struct cm_dim a, struct cm_dim b, struct cm_dim *out)

@@ -19,6 +19,14 @@ struct cm_dim {
 #define CM_DIM(number) ((struct cm_dim){(number), 0})
 #define CM_DIM_ANY     ((struct cm_dim){CM_DIM_UNKNOWN, 0})
 
+/* One element of an integer tensor before it is computed: a number of any sign, else a symbol, else
+ * unknown. */
+struct cm_quantity {
+    int64_t number;
+    uint32_t symbol; /* 0: none */
+    bool is_number;
+};
+
 static inline bool cm_dim_known(struct cm_dim dim)
 {
     return dim.value >= 0;
@@ -33,28 +41,22 @@ struct cm_type {
     struct cm_str domain, name; /* opaque */
 };
 
-/* Names of symbols, numbered from 1. Symbols are global to a model. */
+/* Symbols, numbered from 1 and global to a model: names of dimensions in the file, unnamed ones,
+ * and expressions of these (graph/dim_math.h). */
 struct cm_symbols;
 struct cm_symbols *cm_symbols_new(struct cm_arena *arena);
 uint32_t cm_symbol_named(struct cm_symbols *symbols, struct cm_str name);
-/* "" for a symbol that nobody named: it stands for a dimension that is unknown but always the same.
- */
+/* What a person or a file calls it: a name, or "2*N + 1" for an expression. "" where that is made
+ * of a symbol that nobody named: it stands for a dimension that is unknown but always the same. */
 struct cm_str cm_symbol_name(const struct cm_symbols *symbols, uint32_t symbol);
+/* Is it a sum, a product or the like of others? */
+bool cm_symbol_is_expression(const struct cm_symbols *symbols, uint32_t symbol);
+/* Is an unnamed symbol in it? Naming one gives it a text, which it has without being told apart by
+ * it: the names are prefix0, prefix1 and so on, those that are taken left out. */
+bool cm_symbol_is_fresh(const struct cm_symbols *symbols, uint32_t symbol);
+void cm_symbol_name_fresh(struct cm_symbols *symbols, uint32_t symbol, const char *prefix);
 /* The unnamed symbol of one dimension of one value; the same for the same numbers. */
 uint32_t cm_symbol_unnamed(struct cm_symbols *symbols, uint32_t value, int axis);
-/* The unnamed symbol of a product: a number times symbols, none of them a product, in ascending
- * order. For graph/dim_product.h, which is how others multiply. */
-uint32_t cm_symbol_product(struct cm_symbols *symbols, int64_t number, const uint32_t *factors,
-                           size_t count);
-struct cm_symbol_factors {
-    int64_t number;
-    const char *packed; /* the symbols, see cm_symbol_factor */
-    size_t count;
-};
-/* What the symbol is a product of; false if it is none. */
-bool cm_symbol_factors(const struct cm_symbols *symbols, uint32_t symbol,
-                       struct cm_symbol_factors *out);
-uint32_t cm_symbol_factor(const struct cm_symbol_factors *factors, size_t i);
 
 const struct cm_type *cm_type_tensor(struct cm_arena *arena, enum cm_dtype dtype, int rank,
                                      const struct cm_dim *dims);
@@ -89,9 +91,6 @@ const struct cm_type *cm_type_join(struct cm_arena *arena, const struct cm_type 
 struct cm_str cm_type_print(struct cm_arena *arena, const struct cm_symbols *symbols,
                             const struct cm_type *type);
 
-/* Dimension arithmetic: known where it can be, unknown otherwise. Overflow gives unknown. */
-struct cm_dim cm_dim_product(struct cm_dim a, struct cm_dim b);
-struct cm_dim cm_dim_sum(struct cm_dim a, struct cm_dim b);
 bool cm_dim_same(struct cm_dim a, struct cm_dim b); /* surely equal */
 /* numpy broadcasting of one axis; false when two numbers contradict each other. */
 bool cm_dim_broadcast(struct cm_dim a, struct cm_dim b, struct cm_dim *out);

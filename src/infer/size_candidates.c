@@ -3,6 +3,7 @@
 #include "infer/open_sizes.h"
 
 #include "base/number.h"
+#include "graph/dim_math.h"
 
 enum { MENTIONED_MAX = 24, TRIED_MAX = 1 << 20 };
 
@@ -36,7 +37,7 @@ static void mention_type(struct cm_size_candidates *c, const struct cm_type *typ
     for (int i = 0; i < type->rank; i++) {
         if (cm_dim_known(type->dims[i]))
             mention(c, type->dims[i].value);
-        product = cm_dim_product(product, type->dims[i]);
+        product = cm_dim_product(NULL, product, type->dims[i]);
     }
     if (type->rank > 1 && cm_dim_known(product))
         mention(c, product.value);

@@ -309,6 +309,7 @@ static enum cm_status open_guarded(struct cm_guard *guard, void *arg)
     if (status == CM_OK)
         status = check_together(opening);
     CM_TRY(cm_error_context(opening->err, status, "%.600s", opening->path));
+    set->columns = cm_arena_str(&set->arena, cm_str(opening->options.columns));
     set->fields = CM_NEW_ARRAY(&set->arena, struct cm_dataset_field, set->rows.count);
     for (size_t i = 0; i < set->rows.count; i++)
         show_field(set, i);
@@ -358,6 +359,11 @@ int cm_dataset_find(const struct cm_dataset *dataset, struct cm_str name)
         if (cm_str_equal(dataset->fields[i].name, name))
             return (int)i;
     return -1;
+}
+
+struct cm_str cm_dataset_columns(const struct cm_dataset *dataset)
+{
+    return dataset->columns;
 }
 
 int64_t cm_dataset_samples(const struct cm_dataset *dataset)

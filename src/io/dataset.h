@@ -33,6 +33,7 @@ size_t cm_dataset_field_count(const struct cm_dataset *dataset);
 const struct cm_dataset_field *cm_dataset_field(const struct cm_dataset *dataset, size_t i);
 int cm_dataset_find(const struct cm_dataset *dataset, struct cm_str name); /* -1: none */
 int64_t cm_dataset_samples(const struct cm_dataset *dataset);
+struct cm_str cm_dataset_columns(const struct cm_dataset *dataset); /* the option, or "" */
 
 /* How a field is to be given instead, for a model that wants it so: values converted (a number that
  * the type cannot hold exactly is an error when it is met, floats are rounded), the sample's shape

@@ -10,6 +10,7 @@ struct cm_dataset {
     struct cm_rows_list rows;
     struct cm_dataset_field *fields; /* one per row list item, as its view gives it */
     int64_t samples;
+    struct cm_str columns; /* the option */
 };
 
 #endif

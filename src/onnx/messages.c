@@ -1,4 +1,4 @@
-/* Growing the exact lists of message structs. */
+/* Growing the exact lists of message structs, and looking into some. */
 // SPDX-License-Identifier: Apache-2.0
 #include "onnx/messages.h"
 
@@ -21,4 +21,26 @@ void *cm_list_extended_by(struct cm_arena *arena, const void *items, size_t coun
 void *cm_list_extended(struct cm_arena *arena, const void *items, size_t count, size_t size)
 {
     return cm_list_extended_by(arena, items, count, 1, size);
+}
+
+struct cm_str cm_entries_find(const struct cm_entries *entries, const char *key)
+{
+    for (size_t i = 0; i < entries->count; i++)
+        if (cm_str_is(entries->items[i].key, key))
+            return entries->items[i].value;
+    return CM_STR_NONE;
+}
+
+struct cm_graph_proto *cm_node_subgraph(const struct cm_node_proto *node, size_t index)
+{
+    for (size_t a = 0; a < node->attribute.count; a++) {
+        const struct cm_attribute_proto *attribute = &node->attribute.items[a];
+
+        if (attribute->g && index-- == 0)
+            return attribute->g;
+        if (index < attribute->graphs.count)
+            return &attribute->graphs.items[index];
+        index -= attribute->graphs.count;
+    }
+    return NULL;
 }

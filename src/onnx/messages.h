@@ -573,4 +573,9 @@ enum {
     CM_OPERATOR_SET_FUNCTIONS,
 };
 
+/* The value of a key, such as one of metadata_props; empty: there is no such key. */
+struct cm_str cm_entries_find(const struct cm_entries *entries, const char *key);
+/* Graphs in a node's attributes, one after the other; NULL after the last. */
+struct cm_graph_proto *cm_node_subgraph(const struct cm_node_proto *node, size_t index);
+
 #endif

@@ -77,6 +77,23 @@ int64_t cm_portable_version(const struct cm_node *node, int64_t at_least)
     return at_least;
 }
 
+bool cm_operator_means_same(const struct cm_registry *registry, struct cm_str domain,
+                            struct cm_str op_type, int64_t original, int64_t version)
+{
+    const struct cm_schema *schema = cm_registry_schema(registry, domain, op_type, version);
+
+    if (!schema || schema->deprecated || schema->since_version < original)
+        return false;
+    while (schema->since_version > original) {
+        if (cm_upgrade_known(domain, op_type, schema->since_version) != CM_UPGRADE_SAME)
+            return false;
+        schema = cm_registry_schema(registry, domain, op_type, schema->since_version - 1);
+        if (!schema)
+            return false;
+    }
+    return true;
+}
+
 struct lowest {
     int64_t opset;
     const struct cm_node *why;
@@ -117,10 +134,7 @@ const struct cm_node *cm_portable_blocker(const struct cm_graph *graph, int64_t 
 
 void cm_portable_label(struct cm_arena *arena, struct cm_opsets *imports, int64_t opset)
 {
-    struct cm_opset_proto *import = NULL;
-    for (size_t i = 0; i < imports->count; i++)
-        if (!cm_domain_plain(imports->items[i].domain).size)
-            import = &imports->items[i];
+    struct cm_opset_proto *import = cm_opsets_find(imports, CM_STR_NONE);
     if (!import)
         import = CM_LIST_ADD(arena, imports);
     import->version = opset;

@@ -2,7 +2,7 @@
  * unfolded after them: how converters write an Einsum. The product takes several batch axes as they
  * are, and as the operators around it have them, what they are together can be recognized. */
 // SPDX-License-Identifier: Apache-2.0
-#include "graph/dim_product.h"
+#include "graph/dim_math.h"
 #include "rewrite/simplify.h"
 
 enum { VIEWS_MAX = 8, BATCH_MAX = 8 };
@@ -33,9 +33,9 @@ static bool turns_matrix(const struct cm_node *transpose)
 static bool unfold(const struct cm_candidate *m, const struct cm_type *type,
                    const struct cm_type *flat, struct operand *out)
 {
-    const struct cm_symbols *symbols = cm_module_symbols(m->module);
-    const struct cm_product batch = cm_product_of(symbols, flat, 0, 1),
-                            matrix = cm_product_of(symbols, flat, 1, 3);
+    struct cm_symbols *symbols = cm_module_symbols(m->module);
+    const struct cm_quantity batch = cm_type_product(symbols, flat, 0, 1),
+                             matrix = cm_type_product(symbols, flat, 1, 3);
     out->n_batch = 0;
     for (int i = 0; i < type->rank; i++) {
         if (type->dims[i].value == 1)
@@ -43,11 +43,11 @@ static bool unfold(const struct cm_candidate *m, const struct cm_type *type,
         if (out->n_batch == BATCH_MAX)
             return false;
         out->dims[out->n_batch++] = type->dims[i];
-        if (!cm_product_same(cm_product_of(symbols, type, 0, i + 1), batch))
+        if (!cm_quantity_same(cm_type_product(symbols, type, 0, i + 1), batch))
             continue;
         out->dims[out->n_batch] = flat->dims[1];
         out->dims[out->n_batch + 1] = flat->dims[2];
-        return cm_product_same(cm_product_of(symbols, type, i + 1, type->rank), matrix);
+        return cm_quantity_same(cm_type_product(symbols, type, i + 1, type->rank), matrix);
     }
     return false;
 }

@@ -3,7 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rewrite/simplify.h"
 
-#include "graph/dim_product.h"
+#include "graph/dim_math.h"
 
 enum {
     CHAIN_MAX = 16,  /* views after each other that are looked at */
@@ -54,33 +54,30 @@ static bool repeats_nothing(struct cm_candidate *m)
 
 static const char *const view_ops[] = {"Reshape", "Flatten", "Squeeze", "Unsqueeze"};
 
-/* The product of all dimensions but one (-1: of all); not known where one may be 0. */
-static struct cm_product size_without(const struct cm_symbols *symbols, const struct cm_type *type,
-                                      int without)
+/* The product of all dimensions but one (-1: of all); unknown where one may be 0. */
+static struct cm_quantity size_without(struct cm_symbols *symbols, const struct cm_type *type,
+                                       int without)
 {
-    struct cm_product product = CM_PRODUCT_ONE;
+    struct cm_quantity product = {1, 0, type->rank != CM_RANK_UNKNOWN};
     for (int i = 0; i < type->rank; i++)
         if (i != without)
-            cm_product_times(&product, symbols, type->dims[i]);
-    product.known = product.known && !product.zero && type->rank != CM_RANK_UNKNOWN;
-    return product;
+            product = cm_quantity_product(symbols, product, cm_dim_quantity(type->dims[i]));
+    return product.is_number && product.number == 0 ? (struct cm_quantity){0} : product;
 }
 
 /* Can `from` surely be given the shape `to`, whose dimension `open` (-1: none) is what is left? */
-static bool holds_as_many(const struct cm_symbols *symbols, const struct cm_type *from,
+static bool holds_as_many(struct cm_symbols *symbols, const struct cm_type *from,
                           const struct cm_type *to, int open)
 {
     struct cm_shape a, b;
     int64_t n_a, n_b;
     if (cm_type_shape(from, &a) && cm_type_shape(to, &b))
         return cm_shape_count(&a, &n_a) && cm_shape_count(&b, &n_b) && n_a == n_b;
-    struct cm_product all = size_without(symbols, from, -1), rest = size_without(symbols, to, open);
-    if (!all.known || !rest.known)
-        return false;
-    cm_product_cancel(&all, &rest);
-    if (rest.n_symbols || (open < 0 && all.n_symbols))
-        return false;
-    return open < 0 ? all.number == rest.number : all.number % rest.number == 0;
+    const struct cm_quantity all = size_without(symbols, from, -1),
+                             rest = size_without(symbols, to, open),
+                             left = cm_quantity_floor(symbols, all, rest);
+    return open < 0 ? cm_quantity_same(all, rest)
+                    : cm_quantity_same(all, cm_quantity_product(symbols, left, rest));
 }
 
 /* Which dimension a Reshape is told to find by itself; -1: none, or that is not known. */
@@ -271,6 +268,13 @@ static bool is_of_shapes(struct cm_candidate *m, cm_value value, int *budget)
     return true;
 }
 
+/* Is it unknown, or an expression of sizes? */
+static bool is_computed(const struct cm_candidate *m, struct cm_quantity item)
+{
+    return !item.is_number &&
+           (!item.symbol || cm_symbol_is_expression(cm_module_symbols(m->module), item.symbol));
+}
+
 /* Exporters compute the new shape from that of the input; what is known of it is often all that
  * Reshape needs. A dimension that arithmetic on shapes gives, a product say, is taken to be the one
  * that fits; one of another tensor, or that somebody feeds, is not. */
@@ -287,8 +291,7 @@ static bool target_is_known(struct cm_candidate *m)
         return true;
     const struct cm_known *known = shape->fact.known;
     return target.open >= 0 && known && (size_t)target.open < known->count &&
-           !known->items[target.open].symbol && !known->items[target.open].is_number &&
-           is_of_shapes(m, list, &budget);
+           is_computed(m, known->items[target.open]) && is_of_shapes(m, list, &budget);
 }
 
 /* ---- Transpose ---- */

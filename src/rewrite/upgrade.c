@@ -38,22 +38,28 @@ static int compare_same(const void *a, const void *b)
     return compare_name(((const struct key *)a)->op, ((const struct cm_upgrade_same *)b)->op);
 }
 
+const struct cm_upgrade_row *cm_upgrade_find_row(const struct cm_upgrade_table *const *list,
+                                                 size_t count, struct cm_str domain,
+                                                 struct cm_str op, int to)
+{
+    const struct key key = {op, to};
+    const struct cm_upgrade_row *row = NULL;
+    domain = cm_domain_plain(domain);
+    for (size_t t = 0; t < count && !row; t++)
+        if (cm_str_is(domain, list[t]->domain))
+            row = bsearch(&key, list[t]->rows, list[t]->count, sizeof *list[t]->rows, compare_row);
+    return row;
+}
+
 static enum cm_upgrade_kind find_step(struct cm_str domain, struct cm_str op, int to,
                                       cm_upgrade_step_fn **step)
 {
     const struct key key = {op, to};
-    domain = cm_domain_plain(domain);
-    for (size_t t = 0; t < TABLE_COUNT; t++) {
-        if (!cm_str_is(domain, tables[t]->domain))
-            continue;
-        const struct cm_upgrade_row *row =
-            bsearch(&key, tables[t]->rows, tables[t]->count, sizeof *tables[t]->rows, compare_row);
-        if (!row)
-            continue;
-        *step = row->step;
+    const struct cm_upgrade_row *row = cm_upgrade_find_row(tables, TABLE_COUNT, domain, op, to);
+    *step = row ? row->step : NULL;
+    if (row)
         return row->step ? CM_UPGRADE_CHANGED : CM_UPGRADE_SAME;
-    }
-    *step = NULL;
+    domain = cm_domain_plain(domain);
     if (domain.size)
         return CM_UPGRADE_MISSING;
     const struct cm_upgrade_same *same =
@@ -69,6 +75,13 @@ enum cm_upgrade_kind cm_upgrade_known(struct cm_str domain, struct cm_str op, in
 {
     cm_upgrade_step_fn *step;
     return find_step(domain, op, to, &step);
+}
+
+bool cm_upgrade_changes_little(struct cm_str domain, struct cm_str op, int to)
+{
+    cm_upgrade_step_fn *step;
+    const enum cm_upgrade_kind kind = find_step(domain, op, to, &step);
+    return kind == CM_UPGRADE_SAME || step == cm_upgrade_drop_consumed;
 }
 
 bool cm_upgrade_list(size_t i, struct cm_upgrade_note *out)
@@ -92,7 +105,7 @@ bool cm_upgrade_list(size_t i, struct cm_upgrade_note *out)
     return false;
 }
 
-static const struct cm_schema *schema_at(const struct cm_upgrade *up, int64_t opset)
+const struct cm_schema *cm_upgrade_schema_at(const struct cm_upgrade *up, int64_t opset)
 {
     return cm_registry_schema(cm_module_registry(up->build.graph->module), up->spec->domain,
                               up->spec->op_type, opset);
@@ -101,24 +114,82 @@ static const struct cm_schema *schema_at(const struct cm_upgrade *up, int64_t op
 /* The version after the one reached. By halving, as a user's operator may be numbered at will. */
 static const struct cm_schema *next_version(const struct cm_upgrade *up)
 {
-    int64_t below = up->node.schema->since_version, above = up->newest->since_version;
+    int64_t below = up->node.schema->since_version, above = up->goal->since_version;
     while (above - below > 1) {
         const int64_t middle = below + (above - below) / 2;
-        *(schema_at(up, middle) == up->node.schema ? &below : &above) = middle;
+        *(cm_upgrade_schema_at(up, middle) == up->node.schema ? &below : &above) = middle;
     }
-    return schema_at(up, above);
+    return cm_upgrade_schema_at(up, above);
 }
 
-static enum cm_status add(struct cm_upgrade *up)
+static enum cm_status add_to_graph(struct cm_upgrade *up)
 {
     struct cm_node *node;
-    CM_TRY(up->build.status);
     up->spec->version = 0;
     up->build.status =
         cm_graph_add_node(up->build.graph, up->build.before, up->spec, &node, up->build.err);
     CM_TRY(up->build.status);
     for (size_t i = 0; i < up->n_outputs; i++)
         up->outputs[i] = i < (size_t)node->n_outputs ? node->outputs[i] : 0;
+    return CM_OK;
+}
+
+/* What an output of the form is like. Where a step goes on working with it, only its element type
+ * is told, as far as that stays. */
+static const struct cm_type *form_type(const struct cm_upgrade *up, size_t o)
+{
+    const cm_value own = o < up->n_outputs ? up->outputs[o] : 0;
+    const struct cm_type *type = cm_builder_type(&up->build, own ? own : cm_upgrade_input(up, 0));
+    return type && type->kind == CM_KIND_TENSOR && (up->wrapped || !own)
+               ? cm_type_tensor(cm_upgrade_arena(up), type->dtype, CM_RANK_UNKNOWN, NULL)
+               : type;
+}
+
+/* Is the form legal, types included? */
+static enum cm_status check_form(struct cm_upgrade *up, const struct cm_version_form *form)
+{
+    struct cm_arena *arena = cm_upgrade_arena(up);
+    struct cm_node as_if = up->node;
+    cm_value untyped = 0;
+    if (up->wrapped) /* what is wrapped may have another type; nobody can tell here */
+        untyped = cm_graph_add_input(up->build.graph, CM_STR_NONE, NULL);
+    as_if.schema = form->schema;
+    as_if.n_inputs = (int)form->spec.n_inputs;
+    as_if.inputs = CM_NEW_ARRAY(arena, struct cm_use, form->spec.n_inputs);
+    for (size_t i = 0; i < form->spec.n_inputs; i++)
+        as_if.inputs[i].value = form->spec.inputs[i];
+    as_if.n_outputs = (int)form->spec.n_outputs;
+    as_if.outputs = CM_NEW_ARRAY(arena, cm_value, form->spec.n_outputs);
+    for (size_t o = 0; o < form->spec.n_outputs; o++)
+        as_if.outputs[o] = form->outputs[o] && untyped ? untyped : form->outputs[o];
+    up->build.status = cm_node_check_version(&as_if, form->schema, up->build.err);
+    return cm_error_context(up->build.err, up->build.status, "%s version %d", form->schema->name,
+                            form->schema->since_version);
+}
+
+static enum cm_status keep_form(struct cm_upgrade *up)
+{
+    struct cm_version_form *form = up->form;
+    form->spec = *up->spec;
+    form->schema = up->node.schema;
+    form->after = up->build.graph->last;
+    while (form->spec.n_inputs > (size_t)form->schema->min_inputs &&
+           !form->spec.inputs[form->spec.n_inputs - 1])
+        form->spec.n_inputs--;
+    form->outputs = CM_NEW_ARRAY(cm_upgrade_arena(up), cm_value, form->spec.n_outputs);
+    for (size_t o = 0; o < form->spec.n_outputs; o++)
+        if (cm_upgrade_wants(up, o))
+            form->outputs[o] = cm_graph_add_input(up->build.graph, CM_STR_NONE, form_type(up, o));
+    CM_TRY(check_form(up, form));
+    for (size_t o = 0; o < up->n_outputs; o++)
+        up->outputs[o] = o < form->spec.n_outputs ? form->outputs[o] : 0;
+    return CM_OK;
+}
+
+enum cm_status cm_upgrade_add(struct cm_upgrade *up)
+{
+    CM_TRY(up->build.status);
+    CM_TRY(up->form ? keep_form(up) : add_to_graph(up));
     up->done = true;
     return CM_OK;
 }
@@ -133,16 +204,24 @@ static enum cm_status check_tensors(struct cm_upgrade *up)
     return CM_OK;
 }
 
-static enum cm_status take_step(struct cm_upgrade *up, cm_upgrade_step_fn *step)
+enum cm_status cm_upgrade_take_step(struct cm_upgrade *up, cm_upgrade_step_fn *step)
 {
     CM_TRY(check_tensors(up));
     CM_TRY(step(up));
     return up->build.status;
 }
 
+void cm_upgrade_note_row(struct cm_upgrade *up, const char *note)
+{
+    if (up->form && note)
+        up->form->notes =
+            cm_arena_printf(cm_upgrade_arena(up), "%.*s%s%s", CM_STR_FMT(up->form->notes),
+                            up->form->notes.size ? "; " : "", note);
+}
+
 static enum cm_status climb(struct cm_upgrade *up)
 {
-    while (!up->done && up->node.schema != up->newest) {
+    while (!up->done && up->node.schema != up->goal) {
         cm_upgrade_step_fn *step;
         up->next = next_version(up);
         const int from = up->node.schema->since_version, to = up->next->since_version;
@@ -151,25 +230,30 @@ static enum cm_status climb(struct cm_upgrade *up)
                 up, CM_UNSUPPORTED,
                 "%s version %d is not supported: it cannot be upgraded to version %d",
                 up->node.schema->name, from, to);
-        if (step)
-            CM_TRY(take_step(up, step));
+        if (step) {
+            const struct cm_upgrade_row *row =
+                cm_upgrade_find_row(tables, TABLE_COUNT, up->spec->domain, up->spec->op_type, to);
+            cm_upgrade_note_row(up, row->note);
+            CM_TRY(cm_upgrade_take_step(up, step));
+        }
         up->node.schema = up->next;
     }
-    return up->done ? CM_OK : add(up);
+    return up->done ? CM_OK : cm_upgrade_add(up);
 }
 
 enum cm_status cm_upgrade_rest(struct cm_upgrade *up)
 {
     up->node.schema = up->next;
-    return climb(up);
+    up->wrapped = true;
+    return up->walk(up);
 }
 
 enum cm_status cm_upgrade_become(struct cm_upgrade *up, const char *op, int version)
 {
-    up->spec->op_type = cm_arena_str(cm_upgrade_arena(up), cm_str(op));
-    up->next = schema_at(up, version);
-    up->newest = schema_at(up, 0);
-    if (!up->next || !up->newest)
+    up->spec->op_type = up->node.op_type = cm_arena_str(cm_upgrade_arena(up), cm_str(op));
+    up->next = cm_upgrade_schema_at(up, version);
+    up->goal = cm_upgrade_schema_at(up, up->opset);
+    if (!up->next || !up->goal)
         return cm_upgrade_fail(up, CM_UNSUPPORTED, "%s version %d is not known", op, version);
     return CM_OK;
 }
@@ -214,10 +298,10 @@ static enum cm_status check_given(struct cm_upgrade *up, const struct cm_schema 
     return CM_OK;
 }
 
-enum cm_status cm_upgrade_node(struct cm_builder *builder, struct cm_node_spec *spec,
+static struct cm_upgrade begin(struct cm_builder *builder, struct cm_node_spec *spec,
                                const struct cm_schema *from, cm_value *outputs)
 {
-    struct cm_upgrade up = {
+    return (struct cm_upgrade){
         .build = *builder,
         .spec = spec,
         .node = {.module = builder->graph->module,
@@ -232,17 +316,35 @@ enum cm_status cm_upgrade_node(struct cm_builder *builder, struct cm_node_spec *
                  .n_bodies = (uint32_t)spec->n_bodies},
         .outputs = outputs,
         .n_outputs = spec->n_outputs,
+        .walk = climb,
     };
+}
 
-    enum cm_status status;
-    if (from) {
-        up.newest = schema_at(&up, 0);
-        status = check_given(&up, from);
-        if (!status)
-            status = climb(&up);
-    } else {
-        status = cm_upgrade_adopt(&up);
-    }
-    builder->status = status;
-    return status;
+/* Takes all steps and tells the builder how it went. */
+static enum cm_status finish(struct cm_upgrade *up, struct cm_builder *builder)
+{
+    up->goal = cm_upgrade_schema_at(up, up->opset);
+    builder->status = check_given(up, up->node.schema);
+    if (!builder->status)
+        builder->status = up->walk(up);
+    return builder->status;
+}
+
+enum cm_status cm_upgrade_node(struct cm_builder *builder, struct cm_node_spec *spec,
+                               const struct cm_schema *from, cm_value *outputs)
+{
+    struct cm_upgrade up = begin(builder, spec, from, outputs);
+    return from ? finish(&up, builder) : (builder->status = cm_upgrade_adopt(&up));
+}
+
+enum cm_status cm_convert_node(struct cm_builder *builder, struct cm_node_spec *spec,
+                               const struct cm_schema *from, int64_t opset, cm_value *outputs,
+                               struct cm_version_form *form)
+{
+    struct cm_upgrade up = begin(builder, spec, from, outputs);
+    up.opset = opset;
+    up.form = form;
+    if (from->since_version > opset)
+        up.walk = cm_downgrade_walk;
+    return finish(&up, builder);
 }

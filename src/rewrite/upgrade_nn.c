@@ -13,6 +13,18 @@ static enum cm_status is_test_7(struct cm_upgrade *up)
     return CM_OK;
 }
 
+/* Until version 13 training was asked for by wanting the statistics too. */
+static enum cm_status batchnorm_train_7(struct cm_upgrade *up)
+{
+    static const bool all[] = {true, true, true, true, true};
+    CM_TRY(is_test_7(up));
+    if (up->form && up->opset < 14 && cm_upgrade_given(up, "training_mode")) {
+        cm_upgrade_drop(up, "training_mode");
+        cm_upgrade_set_outputs(up, 5, all);
+    }
+    return CM_OK;
+}
+
 static enum cm_status dropout_10(struct cm_upgrade *up)
 {
     const enum cm_dtype type = cm_upgrade_type(up, 0)->dtype;
@@ -122,7 +134,7 @@ static const char whole[] = "p is a whole number";
 /* clang-format off */
 static const struct cm_upgrade_row rows[] = {
     {"BatchNormalization", 6, cm_upgrade_drop_consumed, "consumed_inputs was a hint and is gone"},
-    {"BatchNormalization", 7, is_test_7, "the number of outputs tells training from testing"},
+    {"BatchNormalization", 7, batchnorm_train_7, "the number of outputs tells training from testing"},
     {"BatchNormalization", 9, cm_upgrade_batchnorm_7, "statistics are per channel only"},
     {"BatchNormalization", 14, cm_upgrade_batchnorm_9, "training is an attribute; three outputs"},
     {"Dropout", 6, cm_upgrade_drop_consumed, "consumed_inputs was a hint and is gone"},

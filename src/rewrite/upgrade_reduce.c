@@ -16,10 +16,12 @@ enum cm_status cm_upgrade_axes_to_input(struct cm_upgrade *up)
 static enum cm_status softmax_13(struct cm_upgrade *up)
 {
     struct cm_arena *arena = cm_upgrade_arena(up);
-    const int64_t axis = cm_node_int(&up->node, "axis");
+    int64_t axis = cm_node_int(&up->node, "axis");
     const int rank = cm_upgrade_rank(up, 0);
     const cm_value x = cm_upgrade_input(up, 0);
 
+    if (axis < 0 && rank != CM_RANK_UNKNOWN)
+        axis += rank;
     cm_upgrade_set(up, cm_attr_int(arena, "axis", -1));
     if (axis == -1 || (rank != CM_RANK_UNKNOWN && axis == rank - 1))
         return CM_OK;

@@ -70,6 +70,27 @@ static enum cm_status slice_10(struct cm_upgrade *up)
     return CM_OK;
 }
 
+/* In versions 2 to 12 the lengths are an attribute. */
+static enum cm_status lengths_to_attribute(struct cm_upgrade *up)
+{
+    const struct cm_tensor *lengths = NULL;
+    const cm_value given = cm_upgrade_input(up, 1);
+    if (!given)
+        return CM_OK;
+    CM_TRY(cm_value_constant(up->build.graph->module, given, &lengths, up->build.err));
+    if (!lengths)
+        return cm_upgrade_fail(
+            up, CM_UNSUPPORTED,
+            "Split version 2 needs 'split' to be constant, which it is not here");
+    const size_t count = (size_t)cm_tensor_count(lengths);
+    int64_t *items = CM_NEW_ARRAY(cm_upgrade_arena(up), int64_t, count);
+    for (size_t i = 0; i < count; i++)
+        items[i] = (int64_t)cm_tensor_real(lengths, (int64_t)i);
+    cm_upgrade_set(up, cm_attr_ints(cm_upgrade_arena(up), "split", count, items));
+    cm_upgrade_set_input(up, 1, 0);
+    return CM_OK;
+}
+
 /* The lengths could be an input once, of the type of the data, and are one again since 13; so they
  * are put there now. */
 static enum cm_status split_2(struct cm_upgrade *up)
@@ -78,6 +99,8 @@ static enum cm_status split_2(struct cm_upgrade *up)
         return cm_upgrade_fail(
             up, CM_UNSUPPORTED,
             "Split version 1 needs attribute 'axis', for which ONNX defines no default");
+    if (up->form && up->opset < 13)
+        return lengths_to_attribute(up);
     if (cm_upgrade_input(up, 1))
         cm_upgrade_set_input(up, 1, cm_upgrade_cast(up, cm_upgrade_input(up, 1), CM_INT64));
     return CM_OK;
@@ -102,7 +125,23 @@ static enum cm_status split_18(struct cm_upgrade *up)
 /* (input, tiles, axis) to (input, repeats): ones, but tiles at the axis. */
 static enum cm_status tile_6(struct cm_upgrade *up)
 {
-    const cm_value x = cm_upgrade_input(up, 0), one = cm_emit_int64s(up, 1);
+    const cm_value x = cm_upgrade_input(up, 0);
+    const struct cm_tensor *count, *along;
+    const int known = cm_upgrade_rank(up, 0);
+    CM_TRY(
+        cm_value_constant(up->build.graph->module, cm_upgrade_input(up, 1), &count, up->build.err));
+    CM_TRY(
+        cm_value_constant(up->build.graph->module, cm_upgrade_input(up, 2), &along, up->build.err));
+    if (known != CM_RANK_UNKNOWN && count && along && cm_tensor_count(count) == 1 &&
+        cm_tensor_count(along) == 1) {
+        int64_t repeats[CM_MAX_RANK];
+        for (int i = 0; i < known; i++)
+            repeats[i] = i == (int)cm_tensor_real(along, 0) ? (int64_t)cm_tensor_real(count, 0) : 1;
+        cm_upgrade_set_input(up, 1, cm_upgrade_int64s(up, (size_t)known, repeats));
+        cm_upgrade_set_input(up, 2, 0);
+        return CM_OK;
+    }
+    const cm_value one = cm_emit_int64s(up, 1);
     const cm_value tiles =
         cm_emit(up, "Reshape", cm_upgrade_cast(up, cm_upgrade_input(up, 1), CM_INT64), one);
     const cm_value axis =

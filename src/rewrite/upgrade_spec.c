@@ -126,6 +126,12 @@ cm_value cm_upgrade_reshape_like(struct cm_upgrade *up, cm_value value, cm_value
 {
     struct cm_arena *arena = cm_upgrade_arena(up);
     const cm_value shape = cm_emit(up, "Shape", like);
+    const struct cm_type *type = cm_builder_type(&up->build, like);
+    bool filled = type && type->rank != CM_RANK_UNKNOWN;
+    for (int i = 0; filled && i < type->rank; i++)
+        filled = type->dims[i].value > 0;
+    if (filled)
+        return cm_emit(up, "Reshape", value, shape);
     /* allowzero: an empty dimension is meant as such */
     return cm_emit_with(up, "Reshape", CM_ATTRIBUTES(cm_attr_int(arena, "allowzero", 1)), value,
                         shape);

@@ -1,5 +1,5 @@
-/* What the files of the upgrade rules share: the node on its way up, ways to change it, and the
- * tables of rows, one per family. Not for other folders. */
+/* What the files of the version rules share: the node on its way up or down, ways to change it, and
+ * the tables of rows, one per family. Not for other folders. */
 // SPDX-License-Identifier: Apache-2.0
 #ifndef CM_REWRITE_UPGRADE_STEP_H
 #define CM_REWRITE_UPGRADE_STEP_H
@@ -7,19 +7,34 @@
 #include "graph/builder.h"
 #include "graph/registry.h"
 
-/* A node on its way up. Steps read attributes from `node`, which has the defaults of the version it
- * is leaving, and change `spec` through the functions below, which keep both in step. */
+struct cm_upgrade;
+typedef enum cm_status cm_upgrade_step_fn(struct cm_upgrade *up);
+
+/* A node in the form of another version, which no graph can hold: graphs know the newest only. */
+struct cm_version_form {
+    struct cm_node_spec spec;
+    const struct cm_schema *schema;
+    cm_value *outputs;     /* values of the graph without a maker, spec.n_outputs; 0: not wanted */
+    struct cm_node *after; /* the last node of the graph that comes before it; NULL: none */
+    struct cm_str notes;   /* those of the rows that were used */
+};
+
+/* A node on its way up or down. Steps read attributes from `node`, which has the defaults of the
+ * version it is leaving, and change `spec` through the functions below, which keep both in step.
+ * What they emit is of the newest version. */
 struct cm_upgrade {
     struct cm_builder build; /* cm_emit works on it; a failed emit is noticed after the step */
     struct cm_node_spec *spec;
     struct cm_node node; /* a view for reading: spec under the schema it has reached */
-    const struct cm_schema *next, *newest;
+    const struct cm_schema *next, *goal;
     cm_value *outputs; /* what takes the place of the node's outputs */
     size_t n_outputs;
-    bool done; /* the outputs are there, no step is left */
+    bool done;                    /* the outputs are there, no step is left */
+    bool wrapped;                 /* a step works on the outputs of what is left */
+    int64_t opset;                /* to reach; 0: the newest */
+    cm_upgrade_step_fn *walk;     /* takes the steps that are left */
+    struct cm_version_form *form; /* where the node goes; NULL: into the graph */
 };
-
-typedef enum cm_status cm_upgrade_step_fn(struct cm_upgrade *up);
 
 /* How version `to` of an operator differs from the one before it. */
 struct cm_upgrade_row {
@@ -43,6 +58,12 @@ struct cm_upgrade_table {
 };
 extern const struct cm_upgrade_table cm_upgrade_elementwise, cm_upgrade_shape, cm_upgrade_reduce,
     cm_upgrade_nn, cm_upgrade_resize, cm_upgrade_ml;
+/* The same for the way down: `to` is the version that the step leaves for the one before it. */
+extern const struct cm_upgrade_table cm_downgrade_elementwise, cm_downgrade_shape,
+    cm_downgrade_reduce, cm_downgrade_nn, cm_downgrade_resize, cm_downgrade_ml;
+const struct cm_upgrade_row *cm_upgrade_find_row(const struct cm_upgrade_table *const *tables,
+                                                 size_t count, struct cm_str domain,
+                                                 struct cm_str op, int to);
 extern const struct cm_upgrade_same cm_upgrade_unchanged[];
 extern const size_t cm_upgrade_unchanged_count;
 
@@ -83,8 +104,29 @@ cm_value cm_upgrade_cast(struct cm_upgrade *up, cm_value value, enum cm_dtype to
 /* The node becomes what cm_upgrade_adopts promised. */
 enum cm_status cm_upgrade_adopt(struct cm_upgrade *up);
 
+/* Does version `to` only add to what the one before it can say, but for hints? */
+bool cm_upgrade_changes_little(struct cm_str domain, struct cm_str op, int to);
+/* Of the node's operator; NULL: it is younger. */
+const struct cm_schema *cm_upgrade_schema_at(const struct cm_upgrade *up, int64_t opset);
+/* Calls the step, if its operands are tensors. */
+enum cm_status cm_upgrade_take_step(struct cm_upgrade *up, cm_upgrade_step_fn *step);
+/* Remembers what a row did, for people. */
+void cm_upgrade_note_row(struct cm_upgrade *up, const char *note);
+/* The end of the way: the node is added, or becomes up->form where it is legal in that version. */
+enum cm_status cm_upgrade_add(struct cm_upgrade *up);
+
+/* The node spec, of version from, as this opset of its domain has it, which may be newer or older.
+ * outputs has its results as they are typed elsewhere, and receives what takes their place. What
+ * else is needed is emitted with builder. */
+enum cm_status cm_convert_node(struct cm_builder *builder, struct cm_node_spec *spec,
+                               const struct cm_schema *from, int64_t opset, cm_value *outputs,
+                               struct cm_version_form *form) CM_MUST_CHECK;
+
 /* Steps that several families use. */
 cm_upgrade_step_fn cm_upgrade_drop_consumed, cm_upgrade_axes_to_input, cm_upgrade_through_double;
+
+/* Down, from the version of the node to up->opset (downgrade.c). */
+cm_upgrade_step_fn cm_downgrade_walk;
 
 /* The steps that are long. */
 cm_upgrade_step_fn cm_upgrade_scan_8, cm_upgrade_batchnorm_7, cm_upgrade_batchnorm_9;

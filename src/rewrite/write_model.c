@@ -2,11 +2,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rewrite/write_model.h"
 
+#include "graph/called_functions.h"
 #include "graph/function.h"
 #include "graph/import.h"
 #include "graph/registry.h"
 #include "onnx/encode.h"
-#include "rewrite/called_functions.h"
+#include "rewrite/feed_draws.h"
 #include "rewrite/older_forms.h"
 #include "rewrite/pass.h"
 #include "rewrite/portable.h"
@@ -40,18 +41,9 @@ static bool is_foreign(struct cm_str domain)
     return cm_str_is(domain, "ai.cameo") || cm_str_starts(domain, "ai.onnx.preview");
 }
 
-static struct cm_opset_proto *find_import(const struct cm_opsets *imports, struct cm_str domain)
-{
-    for (size_t i = 0; i < imports->count; i++)
-        if (cm_str_equal(cm_domain_plain(imports->items[i].domain), domain))
-            return &imports->items[i];
-    return NULL;
-}
-
 static int64_t target(const struct writer *w, struct cm_str domain)
 {
-    const struct cm_opset_proto *import = find_import(&w->targets, domain);
-    return import ? import->version : 0;
+    return cm_opsets_version(&w->targets, domain);
 }
 
 /* ---- how a node is written ---- */
@@ -65,29 +57,11 @@ enum way {
     IN_NO_WAY,
 };
 
-/* Does an operator mean under `version` of its domain what it meant in its version `original`? */
-static bool means_the_same(const struct cm_registry *registry, struct cm_str domain,
-                           struct cm_str op_type, int64_t original, int64_t version)
-{
-    const struct cm_schema *schema = cm_registry_schema(registry, domain, op_type, version);
-
-    if (!schema || schema->deprecated || schema->since_version < original)
-        return false;
-    while (schema->since_version > original) {
-        if (cm_upgrade_known(domain, op_type, schema->since_version) != CM_UPGRADE_SAME)
-            return false;
-        schema = cm_registry_schema(registry, domain, op_type, schema->since_version - 1);
-        if (!schema)
-            return false;
-    }
-    return true;
-}
-
 /* Does the node mean under `version` of its domain what it meant in the file? */
 static bool origin_holds(const struct cm_node *node, int64_t version)
 {
-    return means_the_same(cm_module_registry(node->module), node->domain, node->op_type,
-                          node->original_version, version);
+    return cm_operator_means_same(cm_module_registry(node->module), node->domain, node->op_type,
+                                  node->original_version, version);
 }
 
 /* Is the node one of several that an upgrade made of one, which can be written as that one? */
@@ -105,8 +79,8 @@ static bool fits_as_a_group(const struct writer *w, const struct cm_node *node)
     const struct cm_schema *schema =
         version ? cm_registry_schema(registry, domain, op_type, version) : NULL;
     return schema ? schema->since_version == origin->version /* a deprecated one too */
-                        || (origin->version &&
-                            means_the_same(registry, domain, op_type, origin->version, version))
+                        || (origin->version && cm_operator_means_same(registry, domain, op_type,
+                                                                      origin->version, version))
                   : !origin->version || !version;
 }
 
@@ -191,7 +165,7 @@ static bool raise_targets(struct writer *w, const struct cm_graph *graph)
 
     for (struct cm_node *node = graph->first; node; node = node->next) {
         if (choose(w, node, 0) == IN_NO_WAY) {
-            struct cm_opset_proto *import = find_import(&w->targets, node->domain);
+            struct cm_opset_proto *import = cm_opsets_find(&w->targets, node->domain);
             import->version = cm_portable_version(node, import->version);
             if (!node->domain.size)
                 w->raised_for = cm_arena_str(w->arena, cm_str(cm_node_describe(node).text));
@@ -396,37 +370,42 @@ static enum cm_status inline_foreign(struct writer *w, struct cm_graph *graph, s
 
 struct left {
     struct cm_arena *arena;
+    bool feeds_draws;
     struct cm_str list;
     size_t count;
 };
 
 enum { LEFT_TOLD = 20 };
 
-static void list_left(struct left *left, const struct cm_graph *graph)
+static void list_left(struct left *left, const struct cm_graph *graph, bool nested)
 {
     for (const struct cm_node *node = graph->first; node; node = node->next) {
-        if (must_go(node) && left->count++ < LEFT_TOLD)
-            left->list = cm_arena_printf(left->arena, "%.*s%s%s", CM_STR_FMT(left->list),
-                                         left->list.size ? "; " : "", cm_node_describe(node).text);
+        const bool draws = nested && left->feeds_draws && cm_node_draws(node);
+
+        if ((draws || must_go(node)) && left->count++ < LEFT_TOLD)
+            left->list = cm_arena_printf(
+                left->arena, "%.*s%s%s%s", CM_STR_FMT(left->list), left->list.size ? "; " : "",
+                cm_node_describe(node).text,
+                draws ? " (random inside a body, where its draws cannot be fed)" : "");
         for (size_t b = 0; b < node->n_bodies; b++)
             if (node->bodies[b].graph)
-                list_left(left, node->bodies[b].graph);
+                list_left(left, node->bodies[b].graph, true);
     }
 }
 
 static enum cm_status make_portable(struct writer *w, struct cm_graph *graph, struct cm_error *err)
 {
-    struct left left = {.arena = w->arena};
+    struct left left = {.arena = w->arena, .feeds_draws = w->options->feeds_draws};
 
     CM_TRY(inline_foreign(w, graph, err));
     cm_graph_remove_dead(graph);
     if (w->options->tidy)
         CM_TRY(w->options->tidy(w->options->tidy_arg, graph, false, err));
-    list_left(&left, graph);
+    list_left(&left, graph, false);
     if (left.count)
         return cm_fail(err, CM_UNSUPPORTED, "%zu node%s no form of standard operators: %.*s",
                        left.count, left.count == 1 ? " has" : "s have", CM_STR_FMT(left.list));
-    return CM_OK;
+    return w->options->feeds_draws ? cm_feed_draws(graph, err) : CM_OK;
 }
 
 /* ---- counting ---- */
@@ -460,7 +439,7 @@ static void set_targets(struct writer *w, const struct cm_opsets *imports)
 {
     for (size_t i = 0; i < imports->count; i++)
         *CM_LIST_ADD(w->arena, &w->targets) = imports->items[i];
-    struct cm_opset_proto *onnx = find_import(&w->targets, CM_STR(""));
+    struct cm_opset_proto *onnx = cm_opsets_find(&w->targets, CM_STR(""));
     if (!onnx)
         onnx = CM_LIST_ADD(w->arena, &w->targets);
     if (onnx->version < CM_PORTABLE_OPSET)
@@ -644,21 +623,6 @@ static void take_names(struct writer *w, const struct cm_model_proto *from)
             cm_map_insert(&w->taken, w->arena, from->functions.items[i].name, NULL);
 }
 
-/* Is there a node of this domain in the model? */
-static bool uses_domain(const struct cm_nodes *nodes, struct cm_str domain)
-{
-    for (size_t n = 0; n < nodes->count; n++) {
-        const struct cm_node_proto *node = &nodes->items[n];
-        if (cm_str_equal(node->domain, domain))
-            return true;
-        for (size_t a = 0; a < node->attribute.count; a++)
-            if (node->attribute.items[a].g &&
-                uses_domain(&node->attribute.items[a].g->node, domain))
-                return true;
-    }
-    return false;
-}
-
 /* The versions it was written under; imports of our own that nothing needs any more go. */
 static void write_imports(struct writer *w, const struct cm_opsets *from,
                           struct cm_model_proto *model)
@@ -671,7 +635,7 @@ static void write_imports(struct writer *w, const struct cm_opsets *from,
         struct cm_opset_proto *import = &imports->items[i];
         const struct cm_str domain = cm_domain_plain(import->domain);
         const int64_t version = target(w, domain);
-        if (is_foreign(domain) && !uses_domain(&model->graph->node, domain) &&
+        if (is_foreign(domain) && !cm_nodes_use_domain(&model->graph->node, domain) &&
             !model->functions.count) {
             changed = true;
             continue;
@@ -690,7 +654,7 @@ static void write_imports(struct writer *w, const struct cm_opsets *from,
 static void write_ir_version(const struct writer *w, int64_t opset_before,
                              struct cm_model_proto *model)
 {
-    const struct cm_opset_proto *onnx = find_import(&model->opset_import, CM_STR(""));
+    const struct cm_opset_proto *onnx = cm_opsets_find(&model->opset_import, CM_STR(""));
     int64_t needed = w->functions.count ? IR_OF_FUNCTIONS : 0;
 
     if (onnx && onnx->version > opset_before && needed < cm_ir_of_opset(onnx->version))
@@ -727,7 +691,7 @@ enum cm_status cm_write_model(struct cm_graph *graph, const struct cm_model_file
                               struct cm_model_file **out, struct cm_write_report *report,
                               struct cm_error *err)
 {
-    const struct cm_opset_proto *onnx = find_import(&file->model.opset_import, CM_STR(""));
+    const struct cm_opset_proto *onnx = cm_opsets_find(&file->model.opset_import, CM_STR(""));
     struct writer w = {.arena = arena, .graph = graph, .options = options};
     struct cm_model_file *made = CM_NEW(arena, struct cm_model_file);
     struct cm_model_proto *model = &made->model;
@@ -750,7 +714,7 @@ enum cm_status cm_write_model(struct cm_graph *graph, const struct cm_model_file
     write_functions(&w, &file->model, model);
     write_imports(&w, &file->model.opset_import, model);
     write_ir_version(&w, options->fresh ? 0 : opset_before, model);
-    onnx = find_import(&model->opset_import, CM_STR(""));
+    onnx = cm_opsets_find(&model->opset_import, CM_STR(""));
     report->opset = onnx ? onnx->version : 0;
     report->ir = model->ir_version;
     report->nodes += w.copies;
@@ -771,4 +735,46 @@ enum cm_status cm_write_inner_graph(const struct cm_graph *graph, struct cm_aren
     const struct cm_export_options how = {.form = form_of, .form_arg = &w};
 
     return cm_graph_export(graph, arena, &how, out, imports, err);
+}
+
+/* The lowest version of ai.onnx, from the target on, that the node has a form under. */
+static int64_t lowest_version(struct writer *w, struct cm_node *node)
+{
+    struct cm_opset_proto *import = cm_opsets_find(&w->targets, CM_STR(""));
+    const int64_t version = import->version;
+
+    while (choose(w, node, 0) == IN_NO_WAY && import->version < cm_portable_version(node, version))
+        import->version++;
+    const int64_t found = import->version;
+    import->version = version;
+    return found;
+}
+
+static void find_needed(struct writer *w, const struct cm_graph *graph, int64_t *needed,
+                        struct cm_str *needed_by)
+{
+    for (struct cm_node *node = graph->first; node; node = node->next) {
+        const int64_t least = node->domain.size ? 0 : lowest_version(w, node);
+        *needed_by = least > *needed ? node->op_type : *needed_by;
+        *needed = least > *needed ? least : *needed;
+        for (size_t b = 0; b < node->n_bodies; b++)
+            if (node->bodies[b].graph)
+                find_needed(w, node->bodies[b].graph, needed, needed_by);
+    }
+}
+
+enum cm_status cm_write_function(const struct cm_graph *graph, struct cm_arena *arena,
+                                 const struct cm_opsets *imports, int64_t opset,
+                                 struct cm_function_proto *out, int64_t *needed,
+                                 struct cm_str *needed_by, struct cm_error *err)
+{
+    const struct cm_write_options options = {.portable = true}; /* no functions */
+    struct writer w = {.arena = arena, .graph = graph, .options = &options};
+    const struct cm_export_options how = {.form = form_of, .form_arg = &w};
+
+    set_targets(&w, imports);
+    cm_opsets_find(&w.targets, CM_STR(""))->version = opset;
+    *needed = opset;
+    find_needed(&w, graph, needed, needed_by);
+    return *needed > opset ? CM_OK : cm_graph_export_function(graph, arena, &how, opset, out, err);
 }

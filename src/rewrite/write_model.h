@@ -27,6 +27,8 @@ struct cm_write_options {
                        that node, where it means the same */
     bool portable;  /* bodies in place of regions, functions and operators of ai.cameo and
                        ai.onnx.preview.*; what has none is refused by name, all at once */
+    bool feeds_draws; /* with portable: what random nodes draw comes from outside, as inputs; those
+                         in bodies are refused */
 };
 
 struct cm_write_report {
@@ -53,5 +55,13 @@ enum cm_status cm_write_model(struct cm_graph *graph, const struct cm_model_file
 enum cm_status cm_write_inner_graph(const struct cm_graph *graph, struct cm_arena *arena,
                                     struct cm_opsets *imports, struct cm_graph_proto *out,
                                     struct cm_error *err) CM_MUST_CHECK;
+
+/* A closed graph as a function without name, under these imports but for opset of ai.onnx, each
+ * node in a form that is legal there. Where one has none, *needed is the opset that has it,
+ * *needed_by says which, and nothing is written. */
+enum cm_status cm_write_function(const struct cm_graph *graph, struct cm_arena *arena,
+                                 const struct cm_opsets *imports, int64_t opset,
+                                 struct cm_function_proto *out, int64_t *needed,
+                                 struct cm_str *needed_by, struct cm_error *err) CM_MUST_CHECK;
 
 #endif

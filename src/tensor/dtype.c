@@ -64,6 +64,11 @@ bool cm_dtype_is_valid(int64_t code)
     return code > CM_UNDEFINED && code < CM_DTYPE_COUNT;
 }
 
+bool cm_dtype_is_float(int64_t code)
+{
+    return cm_dtype_is_valid(code) && cm_dtype_info((enum cm_dtype)code)->kind == CM_CLASS_FLOAT;
+}
+
 size_t cm_dtype_size(enum cm_dtype type)
 {
     return type == CM_STRING ? sizeof(struct cm_str) : (size_t)cm_dtype_info(type)->bits / 8;

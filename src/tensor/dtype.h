@@ -74,6 +74,8 @@ const char *cm_dtype_name(enum cm_dtype type);
 bool cm_dtype_parse(struct cm_str name, enum cm_dtype *out);
 /* Is this number from a file one of ours, other than undefined? */
 bool cm_dtype_is_valid(int64_t code);
+/* Is it, and a floating-point type? */
+bool cm_dtype_is_float(int64_t code);
 
 /* The size of one element in memory; a string is a struct cm_str, types below a byte have none (0).
  */

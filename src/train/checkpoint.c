@@ -289,10 +289,10 @@ static enum cm_status check_states(const struct cm_trainer *trainer, struct cm_a
 }
 
 static enum cm_status restore(struct cm_trainer *trainer, struct cm_arena *scratch,
-                              const struct cm_arrays *arrays, struct cm_error *err)
+                              const struct cm_arrays *arrays, const struct cm_tensor *const *found,
+                              struct cm_error *err)
 {
     const size_t count = cm_trainer_state_count(trainer);
-    const struct cm_tensor **found = CM_NEW_ARRAY(scratch, const struct cm_tensor *, count);
     struct cm_str random, steps;
     uint64_t number;
 
@@ -300,7 +300,6 @@ static enum cm_status restore(struct cm_trainer *trainer, struct cm_arena *scrat
     CM_TRY(find_bytes(arrays, STEPS, &steps, err));
     if (steps.size != sizeof number)
         return cm_fail(err, CM_BAD_ARGUMENT, "its number of steps has %zu bytes", steps.size);
-    CM_TRY(check_states(trainer, scratch, arrays, found, err));
     CM_TRY(cm_trainer_set_random(trainer, scratch, random, err));
     for (size_t i = 0; i < count; i++) {
         struct cm_tensor value = *cm_trainer_state(trainer, i);
@@ -319,9 +318,13 @@ enum cm_status cm_checkpoint_resume(const struct cm_checkpoint *checkpoint,
                                     struct cm_error *err)
 {
     const struct cm_notes now = all_conditions(scratch, trainer, &options->conditions);
-    enum cm_status status = compare(&checkpoint->conditions, &now, options, err);
+    const struct cm_tensor **found =
+        CM_NEW_ARRAY(scratch, const struct cm_tensor *, cm_trainer_state_count(trainer));
+    enum cm_status status = check_states(trainer, scratch, &checkpoint->arrays, found, err);
 
     if (status == CM_OK)
-        status = restore(trainer, scratch, &checkpoint->arrays, err);
+        status = compare(&checkpoint->conditions, &now, options, err);
+    if (status == CM_OK)
+        status = restore(trainer, scratch, &checkpoint->arrays, found, err);
     return cm_error_context(err, status, "%s", checkpoint->path);
 }

@@ -6,6 +6,7 @@
 #include "autodiff/backward.h"
 #include "graph/function.h"
 #include "onnx/tensor_data.h"
+#include "train/training_graph.h"
 
 #include <math.h>
 
@@ -53,14 +54,6 @@ bool cm_preparation_matches(const struct cm_preparation *p, const regex_t *patte
 
 /* ---- what there is ---- */
 
-static struct cm_str find_entry(const struct cm_entries *entries, const char *key)
-{
-    for (size_t i = 0; i < entries->count; i++)
-        if (cm_str_is(entries->items[i].key, key))
-            return entries->items[i].value;
-    return CM_STR_NONE;
-}
-
 struct records {
     struct cm_map kinds; /* names of values to enum cm_recorded */
     bool any;
@@ -69,7 +62,7 @@ struct records {
 static void record(struct records *records, struct cm_arena *arena, struct cm_str name,
                    const struct cm_entries *entries)
 {
-    const struct cm_str kind = find_entry(entries, kind_key);
+    const struct cm_str kind = cm_entries_find(entries, kind_key);
 
     if (!kind.size)
         return;
@@ -81,13 +74,11 @@ static void record(struct records *records, struct cm_arena *arena, struct cm_st
 static void read_records(struct cm_preparation *p, struct records *records)
 {
     const struct cm_graph_proto *graph = p->model->graph;
+    const struct cm_value_infos *const lists[] = {&graph->value_info, &graph->input};
 
-    for (size_t i = 0; i < graph->value_info.count; i++)
-        record(records, p->arena, graph->value_info.items[i].name,
-               &graph->value_info.items[i].metadata_props);
-    for (size_t i = 0; i < graph->input.count; i++)
-        record(records, p->arena, graph->input.items[i].name,
-               &graph->input.items[i].metadata_props);
+    for (size_t l = 0; l < CM_COUNT(lists); l++)
+        for (size_t i = 0; i < lists[l]->count; i++)
+            record(records, p->arena, lists[l]->items[i].name, &lists[l]->items[i].metadata_props);
     for (size_t i = 0; i < graph->initializer.count; i++)
         record(records, p->arena, graph->initializer.items[i].name,
                &graph->initializer.items[i].metadata_props);
@@ -99,8 +90,7 @@ static void consider(struct cm_preparation *p, struct cm_trainables *list,
 {
     const struct cm_tensor_proto *tensor = candidate.tensor;
     const struct cm_str name = candidate.name;
-    const bool is_float = cm_dtype_is_valid(tensor->data_type) &&
-                          cm_dtype_info((enum cm_dtype)tensor->data_type)->kind == CM_CLASS_FLOAT;
+    const bool is_float = cm_dtype_is_float(tensor->data_type);
     const bool frozen = cm_preparation_matches(p, p->freeze, name);
     const bool named = cm_preparation_matches(p, p->train, name);
     const char *reason = NULL;
@@ -149,17 +139,16 @@ void cm_trainables_gather(struct cm_preparation *p, struct cm_trainables *list)
                                        .recorded = (enum cm_recorded)kind});
     }
     for (const struct cm_node *node = graph->first; node; node = node->next) {
-        const struct cm_tensor_proto *tensor =
-            node->origin ? cm_node_constant(p->arena, node->origin->proto) : NULL;
+        const struct cm_tensor_proto *tensor = cm_node_constant(p->arena, node);
+        const struct cm_str name = cm_preparation_name_of(p, node->outputs[0]);
 
-        if (!tensor)
+        if (!tensor || !name.size) /* no name: an upgrade's, or a function's that stays */
             continue;
         list->numbers_apart = !records.any;
-        consider(p, list,
-                 (struct cm_trainable){.tensor = tensor,
-                                       .name = node->origin->proto->output.items[0],
-                                       .value = node->outputs[0],
-                                       .is_constant = true});
+        consider(
+            p, list,
+            (struct cm_trainable){
+                .tensor = tensor, .name = name, .value = node->outputs[0], .is_constant = true});
     }
 }
 
@@ -263,7 +252,7 @@ static void list_missing(struct cm_preparation *p, cm_value y, const cm_value *x
         bool floats = false;
         for (int o = 0; o < node->n_outputs; o++) {
             const struct cm_type *type = cm_preparation_type(p, node->outputs[o]);
-            floats = floats || (type && cm_dtype_info(type->dtype)->kind == CM_CLASS_FLOAT);
+            floats = floats || (type && cm_dtype_is_float(type->dtype));
         }
         if (floats && !(node->op && node->op->grad) && !cm_node_has_function(node))
             cm_preparation_block(p, "%s: no gradient is known for it", cm_node_describe(node).text);
@@ -310,21 +299,6 @@ static cm_value copy_input(struct cm_clone *clone, struct cm_graph *to, cm_value
     return input;
 }
 
-/* The nodes of a graph that are needed. */
-static enum cm_status copy_nodes(struct cm_clone *clone, struct cm_builder *build,
-                                 const struct cm_graph *from, const bool *needed)
-{
-    for (const struct cm_node *node = from->first; node; node = node->next) {
-        bool makes = false;
-
-        for (int o = 0; o < node->n_outputs; o++)
-            makes = makes || needed[node->outputs[o]];
-        if (makes)
-            CM_TRY(cm_clone_node(clone, build, node));
-    }
-    return CM_OK;
-}
-
 /* Differentiates a copy of the forward pass: rules change the nodes they differentiate. */
 static enum cm_status differentiate(struct cm_preparation *p, cm_value loss, cm_value *xs,
                                     size_t n_xs, cm_value *grads)
@@ -344,7 +318,9 @@ static enum cm_status differentiate(struct cm_preparation *p, cm_value loss, cm_
         if (!cm_value_get(module, xs[i])->node)
             copy_input(&clone, build.graph, xs[i]);
     for (size_t g = 0; g < CM_COUNT(graphs); g++)
-        CM_TRY(copy_nodes(&clone, &build, graphs[g], needed));
+        for (const struct cm_node *node = graphs[g]->first; node; node = node->next)
+            if (cm_node_is_needed(node, needed, NULL))
+                CM_TRY(cm_clone_node(&clone, &build, node));
     for (size_t i = 0; i < n_xs; i++)
         xs[i] = cm_clone_of(&clone, xs[i]);
     return n_xs ? cm_autodiff(build.graph, cm_clone_of(&clone, loss), 0, xs, n_xs, grads, p->err)

@@ -12,23 +12,11 @@ static const struct cm_node *find_classifier(const struct cm_graph *graph, const
     for (const struct cm_node *node = graph->first; node; node = node->next) {
         const struct cm_class_labels *of = node->op ? node->op->class_labels : NULL;
 
-        for (int o = 0; of && o < node->n_outputs; o++)
-            if (node->outputs[o] && needed[node->outputs[o]] && cm_node_input(node, of->scores) &&
-                cm_node_input(node, of->labels))
-                return node;
+        if (of && cm_node_is_needed(node, needed, NULL) && cm_node_input(node, of->scores) &&
+            cm_node_input(node, of->labels))
+            return node;
     }
     return NULL;
-}
-
-static void note_ignored(struct cm_trainer *trainer, const struct cm_node *node)
-{
-    const char *ignored = node->op->class_labels->ignored;
-
-    for (size_t i = 0; ignored && i < node->n_attributes; i++)
-        if (cm_str_is(node->attributes[i].name, ignored)) {
-            trainer->has_ignored = true;
-            trainer->ignored = node->attributes[i].i;
-        }
 }
 
 /* The only input that the loss has beside those of the inference graph, when that has one output.
@@ -74,7 +62,8 @@ static enum cm_status make_evaluation(struct cm_trainer *trainer, struct cm_erro
             cut.n_outputs = 3;
             trainer->score_output = 1;
             trainer->label_output = 2;
-            note_ignored(trainer, classifier);
+            trainer->has_ignored = of->ignored && cm_node_has_attr(classifier, of->ignored);
+            trainer->ignored = trainer->has_ignored ? cm_node_int(classifier, of->ignored) : 0;
         }
     } else if (find_target(trainer, graph, needed)) {
         outputs[1] = cm_graph_find(graph, trainer->file->model.graph->output.items[0].name);
@@ -173,8 +162,7 @@ static void compare(const struct cm_tensor *estimate, const struct cm_tensor *ta
 {
     const int64_t count = cm_tensor_count(target);
 
-    if (cm_dtype_info(target->type)->kind != CM_CLASS_FLOAT ||
-        cm_dtype_info(estimate->type)->kind != CM_CLASS_FLOAT ||
+    if (!cm_dtype_is_float(target->type) || !cm_dtype_is_float(estimate->type) ||
         !cm_shape_equal(&estimate->shape, &target->shape))
         return;
     for (int64_t i = 0; i < count; i++) {

@@ -21,16 +21,22 @@ struct cm_feeder {
 };
 
 struct matching {
-    const struct cm_trainer *trainer;
+    const struct cm_trainer *trainer;      /* or NULL, and then: */
+    const struct cm_trainer_input *inputs; /* as many as the feeder has */
     struct cm_dataset *dataset;
     const struct cm_feeder_options *options;
     struct cm_feeder *feeder;
     struct cm_blockers blockers;
 };
 
+static const struct cm_trainer_input *input_at(const struct matching *m, size_t i)
+{
+    return m->trainer ? cm_trainer_input(m->trainer, i) : &m->inputs[i];
+}
+
 static struct cm_str input_name(const struct matching *m, size_t i)
 {
-    return cm_trainer_input(m->trainer, i)->name;
+    return input_at(m, i)->name;
 }
 
 static bool differs_in_case(struct cm_str a, struct cm_str b)
@@ -154,6 +160,8 @@ enum { IMAGE_SIZE = 64 }; /* numbers of a sample, at least: 8 by 8 */
 
 static bool is_of_model(const struct matching *m, struct cm_str input)
 {
+    if (!m->trainer)
+        return true;
     const struct cm_graph_proto *graph = m->trainer->file->model.graph;
 
     for (size_t i = 0; i < graph->input.count; i++)
@@ -168,16 +176,17 @@ static bool is_image(const struct matching *m, size_t field, const struct cm_tra
 {
     return !m->options->raw_bytes && cm_dataset_stored_type(m->dataset, field) == CM_UINT8 &&
            cm_shape_elements(&cm_dataset_field(m->dataset, field)->sample) >= IMAGE_SIZE &&
-           cm_dtype_info(input->type->dtype)->kind == CM_CLASS_FLOAT && is_of_model(m, input->name);
+           cm_dtype_is_float(input->type->dtype) && is_of_model(m, input->name);
 }
 
 static void present(struct matching *m, size_t i)
 {
-    const struct cm_trainer_input *input = cm_trainer_input(m->trainer, i);
+    const struct cm_trainer_input *input = input_at(m, i);
     const size_t f = (size_t)m->feeder->field_of[i];
     const struct cm_dataset_field *field = cm_dataset_field(m->dataset, f);
     const struct cm_type *type = input->type;
-    struct cm_dataset_view view = {.type = type->dtype};
+    struct cm_dataset_view view = {.type = type->dtype ? type->dtype
+                                                       : cm_dataset_stored_type(m->dataset, f)};
     struct cm_error err = {0};
     char have[200];
 
@@ -201,7 +210,7 @@ static void present(struct matching *m, size_t i)
         view.std = 255;
     if (cm_dataset_present(m->dataset, f, &view, &err))
         cm_block(&m->blockers, err.status, "input '%.*s': %s", CM_STR_FMT(input->name), err.text);
-    else
+    else if (m->trainer)
         cm_labels_check(m->trainer, i, m->dataset, f, &m->blockers);
 }
 
@@ -213,7 +222,7 @@ static void settle_batch(struct matching *m)
     int64_t fixed = 0;
 
     for (size_t i = 0; i < m->feeder->n_inputs; i++) {
-        const struct cm_trainer_input *input = cm_trainer_input(m->trainer, i);
+        const struct cm_trainer_input *input = input_at(m, i);
         const struct cm_type *type = input->type;
 
         if (type->kind != CM_KIND_TENSOR || type->rank < 1 || !cm_dim_known(type->dims[0]))
@@ -283,29 +292,50 @@ static enum cm_status fill(struct matching *m, struct cm_error *err)
     CM_TRY(cm_blockers_tell(&m->blockers, "the data does not fit the model", err));
     CM_TRY(cm_feed_new(m->dataset, &m->feeder->facts.feed, &m->feeder->feed, err));
     m->feeder->facts.batches = cm_feed_batches(m->feeder->feed);
+    m->feeder->facts.dataset = m->dataset;
+    m->feeder->facts.fields = m->feeder->field_of;
     note_shapes(m);
     return CM_OK;
+}
+
+static enum cm_status make(struct matching *m, size_t n_inputs, struct cm_feeder **out,
+                           struct cm_error *err)
+{
+    struct cm_feeder *feeder = cm_calloc(1, sizeof *feeder);
+
+    *out = NULL;
+    if (!feeder)
+        return cm_fail(err, CM_NO_MEMORY, "no memory for batches");
+    m->feeder = feeder;
+    feeder->n_inputs = n_inputs;
+    feeder->n_fields = cm_dataset_field_count(m->dataset);
+    feeder->facts = (struct cm_feeder_facts){m->options->feed, cm_dataset_samples(m->dataset), 0};
+    const enum cm_status status =
+        allocate(feeder) ? fill(m, err) : cm_fail(err, CM_NO_MEMORY, "no memory for batches");
+    if (status)
+        cm_feeder_free(feeder);
+    else
+        *out = feeder;
+    return status;
 }
 
 enum cm_status cm_feeder_new(const struct cm_trainer *trainer, struct cm_dataset *dataset,
                              const struct cm_feeder_options *options, struct cm_feeder **out,
                              struct cm_error *err)
 {
-    struct cm_feeder *feeder = cm_calloc(1, sizeof *feeder);
-    struct matching m = {trainer, dataset, options, feeder, {.used = 0}};
+    struct matching m = {.trainer = trainer, .dataset = dataset, .options = options};
 
-    if (!feeder)
-        return cm_fail(err, CM_NO_MEMORY, "no memory for batches");
-    feeder->n_inputs = cm_trainer_input_count(trainer);
-    feeder->n_fields = cm_dataset_field_count(dataset);
-    feeder->facts = (struct cm_feeder_facts){options->feed, cm_dataset_samples(dataset), 0};
-    const enum cm_status status =
-        allocate(feeder) ? fill(&m, err) : cm_fail(err, CM_NO_MEMORY, "no memory for batches");
-    if (status)
-        cm_feeder_free(feeder);
-    else
-        *out = feeder;
-    return status;
+    return make(&m, cm_trainer_input_count(trainer), out, err);
+}
+
+enum cm_status cm_feeder_new_for(const struct cm_trainer_input *inputs, size_t n_inputs,
+                                 struct cm_dataset *dataset,
+                                 const struct cm_feeder_options *options, struct cm_feeder **out,
+                                 struct cm_error *err)
+{
+    struct matching m = {.inputs = inputs, .dataset = dataset, .options = options};
+
+    return make(&m, n_inputs, out, err);
 }
 
 void cm_feeder_free(struct cm_feeder *feeder)

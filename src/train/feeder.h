@@ -21,6 +21,12 @@ struct cm_feeder_options {
 enum cm_status cm_feeder_new(const struct cm_trainer *trainer, struct cm_dataset *dataset,
                              const struct cm_feeder_options *options, struct cm_feeder **out,
                              struct cm_error *err) CM_MUST_CHECK;
+/* The same for inputs that no trainer has, borrowed for the call. One of CM_UNDEFINED elements
+ * takes its array as it is. */
+enum cm_status cm_feeder_new_for(const struct cm_trainer_input *inputs, size_t n_inputs,
+                                 struct cm_dataset *dataset,
+                                 const struct cm_feeder_options *options, struct cm_feeder **out,
+                                 struct cm_error *err) CM_MUST_CHECK;
 void cm_feeder_free(struct cm_feeder *feeder); /* NULL is fine */
 
 /* Type and shape of what each input gets in a full batch, without data. */
@@ -35,6 +41,8 @@ struct cm_feeder_facts {
     struct cm_feed_options feed; /* with the batch size as it was settled */
     int64_t samples;             /* of the data set */
     int64_t batches;             /* per epoch */
+    const struct cm_dataset *dataset;
+    const int *fields; /* by input: which array of it */
 };
 const struct cm_feeder_facts *cm_feeder_facts(const struct cm_feeder *feeder);
 /* The epoch that the next batch belongs to, from 0. */

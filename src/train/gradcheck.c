@@ -67,15 +67,9 @@ static void fill(struct checking *c, struct cm_tensor *tensor)
 static enum cm_status copy_value(struct checking *c, const struct cm_tensor *from,
                                  const struct cm_type *type, struct cm_datum *out)
 {
-    if (!is_double(type)) {
-        out->kind = CM_KIND_TENSOR;
-        return cm_tensor_copy(from, &out->tensor, c->err);
-    }
-    CM_TRY(new_value(c, out, CM_DOUBLE, &from->shape));
-    double *to = out->tensor.data;
-    for (int64_t i = 0, n = cm_tensor_count(from); i < n; i++)
-        to[i] = cm_tensor_real(from, i);
-    return CM_OK;
+    out->kind = CM_KIND_TENSOR;
+    return is_double(type) ? cm_tensor_widen(from, &out->tensor, c->err)
+                           : cm_tensor_copy(from, &out->tensor, c->err);
 }
 
 /* Sets what is given or has a default; *is_set tells. */
@@ -132,8 +126,7 @@ static enum cm_status set_inputs(struct checking *c)
 static bool is_float(void *arg, const struct cm_tensor_proto *initializer)
 {
     (void)arg;
-    return cm_dtype_is_valid(initializer->data_type) &&
-           cm_dtype_info((enum cm_dtype)initializer->data_type)->kind == CM_CLASS_FLOAT;
+    return cm_dtype_is_float(initializer->data_type);
 }
 
 static enum cm_status import(struct checking *c, const struct cm_model_file *file)
@@ -167,7 +160,7 @@ static enum cm_status refuse_random(const struct cm_graph *graph, struct cm_erro
     for (const struct cm_node *node = graph->first; node; node = node->next) {
         if (may_draw(node))
             return cm_fail(err, CM_UNSUPPORTED,
-                           "%s is random, so differences say nothing about gradients",
+                           "%s is random, so gradients cannot be compared with differences",
                            cm_node_describe(node).text);
         for (size_t b = 0; b < node->n_bodies; b++)
             if (node->bodies[b].graph)
@@ -396,8 +389,8 @@ static enum cm_status check_all(struct checking *c, const bool *reached,
     CM_TRY(objective(c, &c->here));
     if (!isfinite(c->here))
         return cm_fail(c->err, CM_UNSUPPORTED,
-                       "the outputs are not finite for these inputs, so differences say nothing; "
-                       "give other inputs");
+                       "the outputs are not finite for these inputs, so gradients cannot be "
+                       "compared with differences; give other inputs");
     CM_TRY(cm_graph_eval(c->backward, c->in, c->n_inputs + c->n_seeds, grads, &options, c->err));
     for (size_t i = 0; i < c->n_inputs && !status; i++) {
         const struct cm_value_def *def = cm_value_get(c->forward->module, c->forward->inputs[i]);

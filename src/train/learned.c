@@ -6,7 +6,7 @@
 
 #include "graph/function.h"
 #include "graph/op.h"
-#include "onnx/tensor_data.h"
+#include "train/training_graph.h"
 
 #include <math.h>
 
@@ -57,6 +57,19 @@ static struct state *state_of(struct look *look, cm_value value)
     return &look->states[value];
 }
 
+/* Of an operand of a node; NULL: it is absent. */
+static const struct state *operand_state(struct look *look, const struct cm_node *node, int i)
+{
+    const cm_value value = cm_node_input(node, i);
+
+    return value ? state_of(look, value) : NULL;
+}
+
+static bool is_weight(const struct cm_node *node, int index)
+{
+    return node->op && (node->op->weights & CM_OPERAND(index < 31 ? index : 31)); /* of many: all */
+}
+
 static const struct cm_type *type_of(const struct look *look, cm_value value)
 {
     return value ? cm_value_get(look->module, value)->fact.type : NULL;
@@ -66,8 +79,7 @@ static bool is_float(const struct look *look, cm_value value)
 {
     const struct cm_type *type = type_of(look, value);
 
-    return type && type->kind == CM_KIND_TENSOR &&
-           cm_dtype_info(type->dtype)->kind == CM_CLASS_FLOAT;
+    return type && type->kind == CM_KIND_TENSOR && cm_dtype_is_float(type->dtype);
 }
 
 /* ---- verdicts ---- */
@@ -201,8 +213,7 @@ static const char *not_by_place(struct look *look, const struct cm_node *node, i
     if (candidate->tensor->dims.count == 2 || own_axes(candidate) > 1)
         return NULL;
     for (int i = 0; i < node->n_inputs; i++) {
-        const struct state *state =
-            node->inputs[i].value ? state_of(look, node->inputs[i].value) : NULL;
+        const struct state *state = operand_state(look, node, i);
 
         if (i != index && state && (state->is_learned || state->carried))
             return NULL;
@@ -212,33 +223,22 @@ static const char *not_by_place(struct look *look, const struct cm_node *node, i
 
 static void note_norm(struct look *look, const struct cm_node *node)
 {
-    const struct state *scale =
-        cm_node_input(node, 1) ? state_of(look, node->inputs[1].value) : NULL;
-    const struct state *shift =
-        cm_node_input(node, 2) ? state_of(look, node->inputs[2].value) : NULL;
+    const struct state *scale = operand_state(look, node, 1);
+    const struct state *shift = operand_state(look, node, 2);
 
     *CM_PUSH(look->p->arena, &look->norms) =
         (struct norm){node, scale && scale->carried ? scale->carried->who : NULL,
                       shift && shift->carried ? shift->carried->who : NULL};
 }
 
-static const char *entry_name(const struct cm_node *node)
-{
-    switch (node->op->entry) {
-    case CM_ENTERS_AS_SHIFT:
-        return "a bias or shift";
-    case CM_ENTERS_AS_SCALE:
-        return "a scale";
-    case CM_ENTERS_AS_TABLE:
-        return "an embedding table";
-    case CM_ENTERS_AS_PART:
-        return "a learned part of a sequence";
-    case CM_ENTERS_AFTER_NORM:
-        return "scale or shift of a normalization";
-    default:
-        return "a weight or bias by its place";
-    }
-}
+static const char *const entry_names[] = {
+    [CM_ENTERS_BY_PLACE] = "a weight or bias by its place",
+    [CM_ENTERS_AS_SHIFT] = "a bias or shift",
+    [CM_ENTERS_AS_SCALE] = "a scale",
+    [CM_ENTERS_AS_TABLE] = "an embedding table",
+    [CM_ENTERS_AS_PART] = "a learned part of a sequence",
+    [CM_ENTERS_AFTER_NORM] = "scale or shift of a normalization",
+};
 
 static const char *reads_otherwise(struct look *look, const struct cm_node *node)
 {
@@ -271,9 +271,8 @@ static const char *judge(struct look *look, const struct cm_node *node, int inde
     const cm_value value = node->inputs[index].value;
     const struct cm_trainable *candidate = look->states[value].carried->who;
     const cm_value other = find_other(look, node, index);
-    const bool is_weight =
-        node->op && (node->op->weights & CM_OPERAND(index < 31 ? index : 31)); /* of many: all */
-    const enum cm_entry entry = is_weight ? node->op->entry : CM_ENTERS_BY_PLACE;
+    const bool as_weight = is_weight(node, index);
+    const enum cm_entry entry = as_weight ? node->op->entry : CM_ENTERS_BY_PLACE;
 
     if (entry == CM_ENTERS_AS_TABLE) { /* one row that is known is a part of a tensor */
         const cm_value rows = cm_node_input(node, 1);
@@ -282,10 +281,10 @@ static const char *judge(struct look *look, const struct cm_node *node, int inde
         *passes = !type || (type->rank == 0 && !state_of(look, rows)->is_data);
         return *passes ? reads_otherwise(look, node) : NULL;
     }
-    if (is_weight && (entry == CM_ENTERS_BY_PLACE || entry == CM_ENTERS_AFTER_NORM))
+    if (as_weight && (entry == CM_ENTERS_BY_PLACE || entry == CM_ENTERS_AFTER_NORM))
         return not_by_place(look, node, index, candidate);
     *passes = !other && !(entry == CM_ENTERS_AS_SCALE && scales_constants(look, node, index));
-    if (!is_weight || !other)
+    if (!as_weight || !other)
         return reads_otherwise(look, node);
     if (entry != CM_ENTERS_AS_PART)
         return not_affine(look, node, value, other, candidate);
@@ -303,8 +302,7 @@ static bool is_angle(struct look *look, const struct cm_node *node, int index)
     if (!node->op || node->op->entry != CM_ENTERS_AS_SCALE)
         return false;
     for (int i = 0; i < node->n_inputs; i++) {
-        const struct state *state =
-            node->inputs[i].value ? state_of(look, node->inputs[i].value) : NULL;
+        const struct state *state = operand_state(look, node, i);
 
         if (i != index && state && state->is_learned && !state->is_rows)
             return true;
@@ -387,10 +385,9 @@ struct result {
 /* Where nothing else is learned, these are what a small model of one factor trains. */
 static void note_applied(const struct cm_node *node, int index, const struct carried *carried)
 {
-    const bool is_weight = node->op && (node->op->weights & CM_OPERAND(index < 31 ? index : 31)) &&
-                           node->op->entry != CM_ENTERS_AS_PART;
+    const bool counts = is_weight(node, index) && node->op->entry != CM_ENTERS_AS_PART;
 
-    for (; is_weight && carried; carried = carried->next)
+    for (; counts && carried; carried = carried->next)
         carried->who->is_applied = true;
 }
 
@@ -437,16 +434,8 @@ static void look_at_operand(struct look *look, struct cm_node *node, int i, stru
     } else {
         r->state.is_learned = true;
         if (node->op->entry != CM_ENTERS_AFTER_NORM)
-            count_as_learned(state->carried, entry_name(node));
+            count_as_learned(state->carried, entry_names[node->op->entry]);
     }
-}
-
-static bool predicts(const struct look *look, const struct cm_node *node)
-{
-    for (int o = 0; o < node->n_outputs; o++)
-        if (look->p->predicts[node->outputs[o]])
-            return true;
-    return false;
 }
 
 static void look_at_node(struct look *look, struct cm_node *node, int depth)
@@ -455,7 +444,7 @@ static void look_at_node(struct look *look, struct cm_node *node, int depth)
 
     if (node->op && node->op->is_constant)
         return;
-    if (node->graph == look->p->inference && !predicts(look, node))
+    if (node->graph == look->p->inference && !cm_node_is_needed(node, look->p->predicts, NULL))
         return;
     if (is_call(look, node, depth)) {
         look_at_call(look, node, depth);
@@ -496,16 +485,9 @@ static void look_at_graph(struct look *look, struct cm_graph *graph, int depth)
 
 static bool holds(const struct look *look, const struct cm_trainable *candidate, double number)
 {
-    struct cm_tensor tensor;
-    bool same = true;
+    double held;
 
-    if (!candidate || cm_tensor_proto_load(candidate->tensor, look->p->file->files, &tensor, NULL))
-        return false;
-    const int64_t count = cm_tensor_count(&tensor);
-    for (int64_t i = 0; i < count && same; i++)
-        same = cm_tensor_real(&tensor, i) == number;
-    cm_tensor_drop(&tensor);
-    return same;
+    return candidate && cm_tensor_repeats(look->p, candidate->tensor, &held) && held == number;
 }
 
 /* The node right behind value, but for views, that combines it with something learned. */
@@ -553,7 +535,7 @@ static void settle_norms(struct look *look)
             if (one->who && left)
                 count_as_constant(one, plain);
             else if (one->who)
-                count_as_learned(one, entry_name(norm->node));
+                count_as_learned(one, entry_names[norm->node->op->entry]);
         }
     }
 }

@@ -4,41 +4,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/preparation.h"
 
-#include "graph/registry.h"
+#include "graph/op.h"
 #include "onnx/tensor_data.h"
 
-/* ---- what nodes of the file hold ---- */
+/* ---- what nodes hold ---- */
 
-struct cm_graph_proto *cm_node_subgraph(const struct cm_node_proto *node, size_t index)
+const struct cm_tensor_proto *cm_node_constant(struct cm_arena *arena, const struct cm_node *node)
 {
-    for (size_t a = 0; a < node->attribute.count; a++) {
-        const struct cm_attribute_proto *attribute = &node->attribute.items[a];
-
-        if (attribute->g && index-- == 0)
-            return attribute->g;
-        if (index < attribute->graphs.count)
-            return &attribute->graphs.items[index];
-        index -= attribute->graphs.count;
-    }
-    return NULL;
-}
-
-static const struct cm_attribute_proto *find_attribute(const struct cm_node_proto *node,
-                                                       const char *name)
-{
-    for (size_t i = 0; i < node->attribute.count; i++)
-        if (cm_str_is(node->attribute.items[i].name, name) &&
-            !node->attribute.items[i].ref_attr_name.size)
-            return &node->attribute.items[i];
-    return NULL;
-}
-
-struct cm_tensor_proto *cm_node_constant(struct cm_arena *arena, const struct cm_node_proto *node)
-{
-    if (!cm_builtin_op(node)->is_constant || node->output.count != 1)
+    if (!node->op || !node->op->is_constant)
         return NULL;
-    const struct cm_attribute_proto *value = find_attribute(node, "value");
-    const struct cm_attribute_proto *floats = find_attribute(node, "value_floats");
+    const struct cm_attribute_proto *value = cm_node_attr(node, "value");
+    const struct cm_attribute_proto *floats = cm_node_attr(node, "value_floats");
     if (value)
         return value->t;
     if (!floats || !floats->floats.count)
@@ -51,19 +27,25 @@ struct cm_tensor_proto *cm_node_constant(struct cm_arena *arena, const struct cm
     return tensor;
 }
 
-bool cm_node_reads_statistic(const struct cm_node_proto *node, size_t input)
-{
-    const struct cm_training_form *training = cm_builtin_op(node)->training;
-    const size_t first = training ? (size_t)training->statistics_input : 0;
-
-    return training && input >= first && input - first < (size_t)training->n_statistics &&
-           input < node->input.count && node->input.items[input].size;
-}
-
 bool cm_tensor_may_be_weight(const struct cm_tensor_proto *tensor)
 {
-    return tensor && tensor->dims.count > 0 && cm_dtype_is_valid(tensor->data_type) &&
-           cm_dtype_info((enum cm_dtype)tensor->data_type)->kind == CM_CLASS_FLOAT;
+    return tensor && tensor->dims.count > 0 && cm_dtype_is_float(tensor->data_type);
+}
+
+bool cm_tensor_repeats(const struct cm_preparation *p, const struct cm_tensor_proto *proto,
+                       double *number)
+{
+    struct cm_tensor tensor;
+    bool same = true;
+
+    if (cm_tensor_proto_load(proto, p->file->files, &tensor, NULL))
+        return false;
+    const int64_t count = cm_tensor_count(&tensor);
+    *number = count ? cm_tensor_real(&tensor, 0) : 0;
+    for (int64_t i = 1; i < count && same; i++)
+        same = cm_tensor_real(&tensor, i) == *number;
+    cm_tensor_drop(&tensor);
+    return same && count > 0;
 }
 
 /* ---- tensors that are no initializers of the graph ---- */
@@ -124,9 +106,8 @@ held_weight(const struct cm_preparation *p, const struct cm_value_def *def, bool
 {
     const struct cm_tensor_proto *tensor = def->initializer;
 
-    if (def->node && def->node->origin &&
-        (!has_initializers || cm_preparation_matches(p, p->train, def->name)))
-        tensor = cm_node_constant(p->arena, def->node->origin->proto);
+    if (def->node && (!has_initializers || cm_preparation_matches(p, p->train, def->name)))
+        tensor = cm_node_constant(p->arena, def->node);
     return cm_tensor_may_be_weight(tensor) ? tensor : NULL;
 }
 
@@ -151,7 +132,7 @@ void cm_lift_bodies(struct cm_preparation *p)
         const struct cm_tensor_proto *tensor =
             is_body(p, def->graph) ? held_weight(p, def, has_initializers) : NULL;
 
-        if (!tensor || is_result(def->graph, v))
+        if (!tensor || !def->name.size || is_result(def->graph, v)) /* no name: a function's */
             continue;
         if (cm_map_get(&seen, def->name, 0) == 1 && !cm_graph_find(p->inference, def->name))
             (void)lift(p, v, tensor, "body of control flow");

@@ -224,23 +224,15 @@ struct foreign {
     const struct cm_graph_proto *graph;
 };
 
-static int64_t import_of(const struct cm_opsets *imports, struct cm_str domain)
-{
-    for (size_t i = 0; i < imports->count; i++)
-        if (cm_str_equal(cm_domain_plain(imports->items[i].domain), cm_domain_plain(domain)))
-            return imports->items[i].version;
-    return 0;
-}
-
 /* Its domain is imported, and the node stands alone. */
 static void check_operator(struct foreign *f, const struct cm_node_proto *node)
 {
     struct cm_preparation *p = f->p;
 
-    if (!import_of(&p->model->opset_import, node->domain)) {
+    if (!cm_opsets_version(&p->model->opset_import, node->domain)) {
         struct cm_opset_proto *import = CM_LIST_ADD(p->arena, &p->model->opset_import);
         import->domain = node->domain;
-        import->version = import_of(&f->file->model.opset_import, node->domain);
+        import->version = cm_opsets_version(&f->file->model.opset_import, node->domain);
         cm_msg_set(&import->msg, CM_OPSET_DOMAIN);
         cm_msg_set(&import->msg, CM_OPSET_VERSION);
         cm_msg_set(&p->model->msg, CM_MODEL_OPSET_IMPORT);

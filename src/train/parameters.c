@@ -47,7 +47,7 @@ void cm_trainer_list_parameters(struct cm_trainer *trainer)
         return;
     for (size_t i = 0; i < trainer->n_variables; i++)
         if (trainer->variables[i].entry < 0 && trainer->variables[i].updated &&
-            cm_dtype_info(trainer->variables[i].now.type)->kind == CM_CLASS_FLOAT)
+            cm_dtype_is_float(trainer->variables[i].now.type))
             add_parameter(trainer, i);
 }
 
@@ -76,15 +76,14 @@ static enum cm_status check_size(const struct cm_trainer *trainer, const void *v
 {
     if (size == trainer->parameter_bytes && (values || !size))
         return CM_OK;
-    return cm_fail(err, CM_BAD_ARGUMENT, "the %zu parameters have %zu bytes, the call is for %zu",
+    return cm_fail(err, CM_BAD_ARGUMENT,
+                   "the %zu parameters have %zu bytes, but %zu bytes were passed",
                    trainer->parameters.count, trainer->parameter_bytes, values ? size : 0);
 }
 
 static enum cm_status check_gradients(const struct cm_trainer *trainer, struct cm_error *err)
 {
-    if (!trainer->options.split)
-        return cm_fail(err, CM_BAD_ARGUMENT,
-                       "the trainer was not made for gradients, its steps are whole");
+    CM_TRY(cm_trainer_check_split(trainer, err));
     if (!trainer->computed)
         return cm_fail(err, CM_BAD_ARGUMENT,
                        "there are no gradients: none have been computed "

@@ -9,6 +9,7 @@
 #include "lower/lower.h"
 #include "onnx/tensor_data.h"
 #include "rewrite/write_model.h"
+#include "train/training_graph.h"
 
 enum { DEPTH_MAX = 64, IN_GRAPH = 1, IN_BODY = 2 };
 
@@ -99,33 +100,56 @@ enum cm_status cm_preparation_verdict(struct cm_preparation *p)
     for (size_t i = 0; i < list->count && used < sizeof text; i++)
         used += (size_t)snprintf(text + used, sizeof text - used, "%s(%zu) %s", i ? "; " : "",
                                  i + 1, list->items[i].data);
-    return cm_fail(p->err, status, "%zu problems: %s", list->count, text);
+    return cm_fail(p->err, status, "the model cannot be prepared, for %zu reasons: %s", list->count,
+                   text);
 }
 
 /* ---- the working copy ---- */
 
-enum cm_status cm_preparation_import(struct cm_preparation *p, const struct cm_str *wanted,
-                                     struct cm_graph **graph)
+/* What stands in the way of the import becomes blockers, with those known before. */
+static enum cm_status block_obstacles(struct cm_preparation *p, enum cm_status status)
 {
     const size_t known = p->blockers.count;
-    const struct cm_module_options module = {.files = p->file->files};
-    struct cm_obstacles obstacles = {.arena = p->arena};
-    const struct cm_import_options options = {
-        .obstacles = &obstacles, .constant_defaults = wanted != NULL, .partial = wanted != NULL};
-    enum cm_status status =
-        cm_lower_import_as(cm_module_new(p->arena, &module), p->model, &options, graph, p->err);
 
-    if (!status && wanted && !cm_graph_find(*graph, *wanted))
-        status = cm_obstacles_fail(&obstacles, p->err);
     if (status == CM_OK)
         return CM_OK;
-    for (size_t i = 0; i < obstacles.count; i++)
-        cm_preparation_block(p, "%s%s%s", obstacles.items[i].place.data,
-                             obstacles.items[i].place.size ? ": " : "",
-                             obstacles.items[i].reason.data);
-    if (!obstacles.count)
+    for (size_t i = 0; i < p->obstacles->count; i++)
+        cm_preparation_block(p, "%s%s%s", p->obstacles->items[i].place.data,
+                             p->obstacles->items[i].place.size ? ": " : "",
+                             p->obstacles->items[i].reason.data);
+    if (!p->obstacles->count)
         cm_preparation_block(p, "%s", p->err->text);
     return known ? cm_preparation_verdict(p) : status;
+}
+
+enum cm_status cm_preparation_import(struct cm_preparation *p)
+{
+    const struct cm_module_options module = {.files = p->file->files};
+    p->obstacles = CM_NEW(p->arena, struct cm_obstacles);
+    p->obstacles->arena = p->arena;
+    const struct cm_import_options options = {
+        .obstacles = p->obstacles, .constant_defaults = true, .partial = true};
+
+    return block_obstacles(p, cm_lower_import_as(cm_module_new(p->arena, &module), p->model,
+                                                 &options, &p->inference, p->err));
+}
+
+enum cm_status cm_preparation_require_all(struct cm_preparation *p)
+{
+    const struct cm_value_infos *outputs = &p->model->graph->output;
+
+    CM_TRY(block_obstacles(p, cm_obstacles_fail(p->obstacles, p->err)));
+    for (size_t i = 0; i < outputs->count; i++)
+        CM_TRY(cm_preparation_require(p, outputs->items[i].name));
+    return CM_OK;
+}
+
+enum cm_status cm_preparation_require(struct cm_preparation *p, struct cm_str name)
+{
+    if (cm_graph_find(p->inference, name))
+        return CM_OK;
+    CM_TRY(block_obstacles(p, cm_obstacles_fail(p->obstacles, p->err)));
+    return cm_fail(p->err, CM_BAD_MODEL, "nothing computes '%.*s'", CM_STR_FMT(name));
 }
 
 void cm_preparation_begin(struct cm_preparation *p)
@@ -169,18 +193,27 @@ const struct cm_type *cm_preparation_type(const struct cm_preparation *p, cm_val
     return value ? cm_value_get(p->inference->module, value)->fact.type : NULL;
 }
 
-cm_value cm_preparation_scalar(struct cm_preparation *p, const char *name, enum cm_dtype dtype,
-                               double value)
+cm_value *cm_preparation_number(struct cm_preparation *p, const char *name, enum cm_dtype dtype)
 {
     for (size_t i = 0; i < p->scalars.count; i++)
         if (strcmp(p->scalars.items[i].name, name) == 0 && p->scalars.items[i].dtype == dtype)
-            return p->scalars.items[i].value;
+            return &p->scalars.items[i].value;
+    struct cm_prepared_scalar *added = CM_PUSH(p->arena, &p->scalars);
+    *added = (struct cm_prepared_scalar){name, dtype, 0};
+    return &added->value;
+}
+
+cm_value cm_preparation_scalar(struct cm_preparation *p, const char *name, enum cm_dtype dtype,
+                               double value)
+{
+    cm_value *made = cm_preparation_number(p, name, dtype);
+
+    if (*made)
+        return *made;
     const struct cm_str called =
         dtype == CM_FLOAT ? cm_preparation_name(p, "training.%s", name)
                           : cm_preparation_name(p, "training.%s.%s", name, cm_dtype_name(dtype));
-    const cm_value made = cm_preparation_call(p, cm_build_scalar(&p->build, dtype, value), called);
-    *CM_PUSH(p->arena, &p->scalars) = (struct cm_prepared_scalar){name, dtype, made};
-    return made;
+    return *made = cm_preparation_call(p, cm_build_scalar(&p->build, dtype, value), called);
 }
 
 cm_value cm_preparation_tensor(struct cm_preparation *p, struct cm_graph *graph,
@@ -278,39 +311,14 @@ void cm_preparation_bind(struct cm_preparation *p, cm_value state, cm_value next
 
 /* ---- who needs what ---- */
 
-static void need_graph(bool *needed, const struct cm_graph *graph);
-
-static void need_node(bool *needed, const struct cm_node *node)
-{
-    for (int i = 0; i < node->n_inputs; i++)
-        needed[node->inputs[i].value] = true;
-    for (size_t b = 0; b < node->n_bodies; b++)
-        need_graph(needed, node->bodies[b].graph);
-}
-
-static void need_graph(bool *needed, const struct cm_graph *graph)
-{
-    for (const struct cm_node *node = graph->first; node; node = node->next)
-        need_node(needed, node);
-    for (size_t o = 0; o < graph->n_outputs; o++)
-        needed[graph->outputs[o].value] = true;
-}
-
 const bool *cm_preparation_needed(struct cm_preparation *p, cm_value y)
 {
-    const struct cm_graph *graphs[] = {p->build.graph, p->inference};
-    bool *needed = CM_NEW_ARRAY(p->arena, bool, cm_module_value_count(p->inference->module));
+    const struct cm_graph *algorithm = p->build.graph;
+    bool *needed =
+        cm_training_needed(algorithm ? algorithm : p->inference, p->arena, &y, 1, NULL, false);
 
-    needed[y] = true;
-    for (size_t g = graphs[0] ? 0 : 1; g < CM_COUNT(graphs); g++)
-        for (const struct cm_node *node = graphs[g]->last; node; node = node->prev) {
-            bool makes = false;
-
-            for (int o = 0; o < node->n_outputs; o++)
-                makes = makes || (node->outputs[o] && needed[node->outputs[o]]);
-            if (makes)
-                need_node(needed, node);
-        }
+    if (algorithm)
+        cm_training_need(p->inference, NULL, false, needed);
     needed[0] = false;
     return needed;
 }
@@ -410,8 +418,7 @@ static void name_rest(struct cm_preparation *p, const struct cm_graph *graph)
         if (cm_node_in_group(node, &first))
             continue;
         for (int i = 0; i < node->n_inputs; i++)
-            if (node->inputs[i].value && !cm_preparation_name_of(p, node->inputs[i].value).size &&
-                cm_value_get(graph->module, node->inputs[i].value)->graph == graph)
+            if (node->inputs[i].value && !cm_preparation_name_of(p, node->inputs[i].value).size)
                 cm_preparation_term(p, graph->name, "constant", node->inputs[i].value);
         for (int o = 0; o < node->n_outputs; o++)
             if (node->outputs[o] && !cm_preparation_name_of(p, node->outputs[o]).size)
@@ -429,7 +436,6 @@ static enum cm_status write_graph(struct cm_preparation *p, struct cm_graph *gra
 
     *out = CM_NEW(p->arena, struct cm_graph_proto);
     cm_graph_set_outputs(graph, outputs, n_outputs);
-    name_rest(p, graph);
     CM_TRY(cm_write_inner_graph(graph, p->arena, &p->model->opset_import, *out, p->err));
     if (p->model->opset_import.count != imports)
         cm_msg_set(&p->model->msg, CM_MODEL_OPSET_IMPORT);
@@ -456,7 +462,13 @@ enum cm_status cm_preparation_write(struct cm_preparation *p)
     struct cm_training_proto *training = CM_NEW(p->arena, struct cm_training_proto);
 
     CM_TRY(p->build.status);
-    write_inference(p);
+    if (cm_preparation_rewrites(p))
+        name_rest(p, p->inference);
+    else
+        write_inference(p);
+    name_rest(p, p->build.graph);
+    name_rest(p, p->reset);
+    CM_TRY(cm_raise(p));
     CM_TRY(
         write_graph(p, p->build.graph, p->outputs.items, p->outputs.count, &training->algorithm));
     cm_msg_set(&training->msg, CM_TRAINING_ALGORITHM);

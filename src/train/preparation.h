@@ -2,15 +2,14 @@
  * graph inside it, built node by node as any other, so that it reads values of the inference graph
  * and every node of it has its types; the initialization is a graph of its own. Messages appear
  * where the file is read, and where cm_preparation_write puts training info beside what was there.
- *
- * What bodies and functions hold, and an opset that is too old, is seen to before the import, in
- * the file's own messages (cm_raise, cm_lift_bodies, cm_lift_functions). Not for other folders. */
+ * Not for other folders. */
 // SPDX-License-Identifier: Apache-2.0
 #ifndef CM_TRAIN_PREPARATION_H
 #define CM_TRAIN_PREPARATION_H
 
 #include "base/map.h"
 #include "graph/clone.h"
+#include "graph/obstacles.h"
 #include "tensor/dtype.h"
 #include "train/prepare.h"
 
@@ -23,7 +22,7 @@ struct cm_piece {
     bool is_statistic;
 };
 
-/* A constant of the algorithm. */
+/* A number that the algorithm holds or computes. */
 struct cm_prepared_scalar {
     const char *name;
     enum cm_dtype dtype;
@@ -41,11 +40,14 @@ struct cm_preparation {
     struct cm_model_proto *model;
     const struct cm_prepare_options *options;
     struct cm_prepare_report *report;
-    struct cm_map taken;        /* names of every graph of the file, and of what is added */
-    struct cm_graph *inference; /* all of it that could be built */
-    const bool *predicts;       /* by value number: what the prediction is computed from */
-    struct cm_builder build;    /* the end of the algorithm: cm_emit(p, ..) adds to it */
-    struct cm_graph *reset;     /* the initialization */
+    struct cm_map taken;            /* names of every graph of the file, and of what is added */
+    struct cm_graph *inference;     /* all of it that could be built */
+    struct cm_obstacles *obstacles; /* why the rest could not */
+    bool is_old;                    /* the file's opset cannot hold training */
+    size_t expanded;                /* calls of functions, which are no longer there */
+    const bool *predicts;           /* by value number: what the prediction is computed from */
+    struct cm_builder build;        /* the end of the algorithm: cm_emit(p, ..) adds to it */
+    struct cm_graph *reset;         /* the initialization */
     struct cm_clone moved; /* inference values to those that training computes in their place */
     struct {
         struct cm_prepared_scalar *items;
@@ -90,11 +92,18 @@ void cm_preparation_block(struct cm_preparation *p, const char *format, ...) CM_
 /* CM_UNSUPPORTED with all blockers in one message, if there are any. */
 enum cm_status cm_preparation_verdict(struct cm_preparation *p) CM_MUST_CHECK;
 
-/* The model as a working copy. What cannot be built is left out unless it is what `wanted` is
- * computed from (NULL: all is wanted); then every reason becomes a blocker, and the message names
- * those known before as well. */
-enum cm_status cm_preparation_import(struct cm_preparation *p, const struct cm_str *wanted,
-                                     struct cm_graph **graph) CM_MUST_CHECK;
+/* Is the whole inference graph written anew? */
+static inline bool cm_preparation_rewrites(const struct cm_preparation *p)
+{
+    return p->is_old || p->expanded;
+}
+
+/* The model as a working copy, p->inference. What cannot be built is left out. */
+enum cm_status cm_preparation_import(struct cm_preparation *p) CM_MUST_CHECK;
+/* Unless the value of this name, or all there is, was built, every reason why something was not
+ * becomes a blocker, and the message names those known before as well. */
+enum cm_status cm_preparation_require(struct cm_preparation *p, struct cm_str name) CM_MUST_CHECK;
+enum cm_status cm_preparation_require_all(struct cm_preparation *p) CM_MUST_CHECK;
 
 /* ---- the algorithm ---- */
 
@@ -112,6 +121,8 @@ cm_value cm_preparation_cast(struct cm_preparation *p, cm_value value, enum cm_d
 struct cm_str cm_preparation_name_of(const struct cm_preparation *p, cm_value value);
 const struct cm_type *cm_preparation_type(const struct cm_preparation *p, cm_value value);
 
+/* Where the number of this name and type is noted, for now; 0: it is not made yet. */
+cm_value *cm_preparation_number(struct cm_preparation *p, const char *name, enum cm_dtype dtype);
 /* A constant scalar. Asking again for the same name and type gives the same. */
 cm_value cm_preparation_scalar(struct cm_preparation *p, const char *name, enum cm_dtype dtype,
                                double value);
@@ -145,17 +156,19 @@ const regex_t *cm_preparation_pattern(struct cm_preparation *p, const char *opti
 bool cm_preparation_matches(const struct cm_preparation *p, const regex_t *pattern,
                             struct cm_str name);
 
-/* raise.c: brings opset and IR version to where training info is possible; expands calls of
- * functions that behave otherwise in training. */
+/* raise.c: may the model be brought to where it can hold training info? At the end that is done:
+ * opset, IR version and, where that or expanded calls demand it, the whole inference graph. */
+void cm_raise_check(struct cm_preparation *p);
 enum cm_status cm_raise(struct cm_preparation *p) CM_MUST_CHECK;
 /* lift.c: tensors held in bodies of control flow, and later in Constant nodes that were chosen,
  * become initializers of the inference graph. */
 void cm_lift_bodies(struct cm_preparation *p);
 cm_value cm_lift_constant(struct cm_preparation *p, cm_value constant,
                           const struct cm_tensor_proto *tensor);
-/* lift_functions.c: the same for constants of functions, before anything else is done; of those
- * that the patterns let be trained. */
-void cm_lift_functions(struct cm_preparation *p);
+/* lift_functions.c: expands calls of functions that hold weights which the patterns let be trained,
+ * or that compute otherwise in training; such weights become initializers of the inference graph.
+ */
+enum cm_status cm_lift_functions(struct cm_preparation *p) CM_MUST_CHECK;
 /* untie.c: tensors that the exporter merged become initializers of their own; and those that are
  * not trained after all go back. */
 struct cm_trainables;
@@ -165,7 +178,8 @@ void cm_untie_settle(struct cm_preparation *p, struct cm_trainables *list);
 /* training_mode.c: copies of the nodes that y needs and that compute otherwise in training, or read
  * what such a node computes. */
 void cm_training_mode(struct cm_preparation *p, cm_value y);
-/* Does a node read this value as a running statistic? */
+/* Is an operand of a node a running statistic? Does a node read this value as one? */
+bool cm_operand_is_statistic(const struct cm_node *node, int index);
 bool cm_value_is_statistic(const struct cm_module *module, cm_value value);
 /* bypass.c: the forward pass in training, up to what the loss reads: the prediction, or what is
  * before its Softmax or Sigmoid where the loss brings its own. */
@@ -184,15 +198,14 @@ struct cm_trained_weight {
 void cm_update_check(struct cm_preparation *p);
 void cm_update(struct cm_preparation *p, struct cm_trained_weight *weights, size_t count);
 
-/* ---- lift.c: what nodes of the file hold ---- */
+/* ---- lift.c: what nodes hold ---- */
 
-/* Graphs in a node's attributes, one after the other; NULL after the last. */
-struct cm_graph_proto *cm_node_subgraph(const struct cm_node_proto *node, size_t index);
 /* What a Constant node holds, as a tensor, or NULL: no such node, or no numbers. */
-struct cm_tensor_proto *cm_node_constant(struct cm_arena *arena, const struct cm_node_proto *node);
-/* Is this operand, which is there, a running statistic? */
-bool cm_node_reads_statistic(const struct cm_node_proto *node, size_t input);
+const struct cm_tensor_proto *cm_node_constant(struct cm_arena *arena, const struct cm_node *node);
 /* A float tensor with axes, which may be a weight? */
 bool cm_tensor_may_be_weight(const struct cm_tensor_proto *tensor);
+/* Does it hold one repeated number, which is given? */
+bool cm_tensor_repeats(const struct cm_preparation *p, const struct cm_tensor_proto *tensor,
+                       double *number);
 
 #endif

@@ -2,11 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/prepare.h"
 
+#include "graph/called_functions.h"
 #include "train/preparation.h"
 #include "train/step.h"
 #include "train/trainables.h"
-
-static const char training_domain[] = "ai.onnx.preview.training";
 
 /* ---- which output ---- */
 
@@ -33,7 +32,7 @@ static bool may_be_read(const struct cm_value_info_proto *output)
     if (!type->tensor_type)
         return false;
     const int32_t dtype = type->tensor_type->elem_type;
-    return !cm_dtype_is_valid(dtype) || cm_dtype_info((enum cm_dtype)dtype)->kind == CM_CLASS_FLOAT;
+    return !cm_dtype_is_valid(dtype) || cm_dtype_is_float(dtype);
 }
 
 /* The one output that a loss may read; empty when there are several, or none. */
@@ -54,21 +53,6 @@ static struct cm_str only_output(struct cm_preparation *p)
     return found;
 }
 
-static bool has_value(const struct cm_graph_proto *graph, struct cm_str name)
-{
-    for (size_t i = 0; i < graph->input.count; i++)
-        if (cm_str_equal(graph->input.items[i].name, name))
-            return true;
-    for (size_t i = 0; i < graph->initializer.count; i++)
-        if (cm_str_equal(graph->initializer.items[i].name, name))
-            return true;
-    for (size_t i = 0; i < graph->node.count; i++)
-        for (size_t o = 0; o < graph->node.items[i].output.count; o++)
-            if (cm_str_equal(graph->node.items[i].output.items[o], name))
-                return true;
-    return false;
-}
-
 /* The value the loss reads; empty after saying why there is none. */
 static struct cm_str choose_output(struct cm_preparation *p)
 {
@@ -87,7 +71,7 @@ static struct cm_str choose_output(struct cm_preparation *p)
             return CM_STR_NONE;
         }
     }
-    if (!has_value(p->model->graph, name)) {
+    if (!cm_map_find(&p->taken, name)) {
         cm_preparation_block(p, "the model has no value '%.*s'; its outputs are %s",
                              CM_STR_FMT(name), list_outputs(p).data);
         return CM_STR_NONE;
@@ -100,7 +84,7 @@ static bool check_prediction(struct cm_preparation *p, cm_value prediction)
     const struct cm_type *type = cm_preparation_type(p, prediction);
     const struct cm_str name = cm_preparation_name_of(p, prediction);
 
-    if (type->kind == CM_KIND_TENSOR && cm_dtype_info(type->dtype)->kind == CM_CLASS_FLOAT)
+    if (type->kind == CM_KIND_TENSOR && cm_dtype_is_float(type->dtype))
         return true;
     cm_preparation_block(
         p, "'%.*s' is %s: a loss needs a tensor of floats", CM_STR_FMT(name),
@@ -238,13 +222,16 @@ static enum cm_status prepare(struct cm_preparation *p)
         return cm_preparation_verdict(p);
     }
     p->is_misused = p->blockers.count > 0; /* nothing has looked at the model yet */
-    cm_lift_functions(p);
-    CM_TRY(cm_raise(p));
+    cm_raise_check(p);
     cm_preparation_take_names(p);
     const struct cm_str name = choose_output(p);
     if (!name.data)
         return cm_preparation_verdict(p);
-    CM_TRY(cm_preparation_import(p, &name, &p->inference));
+    CM_TRY(cm_preparation_import(p));
+    CM_TRY(cm_preparation_require(p, name));
+    CM_TRY(cm_lift_functions(p));
+    if (cm_preparation_rewrites(p))
+        CM_TRY(cm_preparation_require_all(p));
     cm_value prediction = cm_graph_find(p->inference, name);
     if (!check_prediction(p, prediction))
         return cm_preparation_verdict(p);
@@ -294,33 +281,21 @@ enum cm_status cm_prepare(struct cm_arena *arena, struct cm_model_file *file,
 
 /* ---- and back ---- */
 
-static bool uses_domain(const struct cm_nodes *nodes, const char *domain, int depth)
-{
-    for (size_t i = 0; i < nodes->count && depth < 64; i++) {
-        const struct cm_graph_proto *body;
-        if (cm_str_is(nodes->items[i].domain, domain))
-            return true;
-        for (size_t b = 0; (body = cm_node_subgraph(&nodes->items[i], b)); b++)
-            if (uses_domain(&body->node, domain, depth + 1))
-                return true;
-    }
-    return false;
-}
-
 void cm_strip(struct cm_model_file *file)
 {
     struct cm_model_proto *model = &file->model;
     struct cm_opsets *imports = &model->opset_import;
+    const struct cm_str domain = CM_STR("ai.onnx.preview.training");
     size_t kept = 0;
 
     model->training_info.items = NULL;
     model->training_info.count = 0;
     cm_msg_clear(&model->msg, CM_MODEL_TRAINING_INFO);
-    bool used = model->graph && uses_domain(&model->graph->node, training_domain, 0);
+    bool used = model->graph && cm_nodes_use_domain(&model->graph->node, domain);
     for (size_t i = 0; i < model->functions.count; i++)
-        used = used || uses_domain(&model->functions.items[i].node, training_domain, 0);
+        used = used || cm_nodes_use_domain(&model->functions.items[i].node, domain);
     for (size_t i = 0; i < imports->count; i++)
-        if (used || !cm_str_is(imports->items[i].domain, training_domain))
+        if (used || !cm_str_equal(imports->items[i].domain, domain))
             imports->items[kept++] = imports->items[i];
     if (kept == imports->count)
         return;

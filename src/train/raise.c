@@ -1,85 +1,59 @@
-/* Bringing a model to where it can hold training info: opset and IR version, and functions whose
- * insides compute otherwise in training. The graph goes through the working copy and comes back
- * with each node as it was, where that means the same; names and weights stay. */
+/* Bringing a model to where it can hold training info: opset and IR version, and the inference
+ * graph as it is by then. Where the opset is too old or calls were expanded, the whole working
+ * graph is written, each node as it was where that means the same; names and weights stay. */
 // SPDX-License-Identifier: Apache-2.0
 #include "train/preparation.h"
 
-#include "graph/function.h"
-#include "graph/import.h"
 #include "graph/registry.h"
 #include "rewrite/portable.h"
 #include "rewrite/write_model.h"
 
-enum { OPSET_LEAST = 17, IR_LEAST = 7, DEPTH_MAX = 64 };
+enum { OPSET_LEAST = 17, IR_LEAST = 7 };
 
-static struct cm_opset_proto *default_import(struct cm_model_proto *model)
+/* Of ai.onnx. */
+static int64_t opset_of(const struct cm_model_proto *model)
 {
-    for (size_t i = 0; i < model->opset_import.count; i++)
-        if (!cm_domain_plain(model->opset_import.items[i].domain).size)
-            return &model->opset_import.items[i];
-    return NULL;
+    const struct cm_opset_proto *import = cm_opsets_find(&model->opset_import, CM_STR_NONE);
+
+    return import ? import->version : 1;
 }
 
-/* Whether a mode is set in a function, and to what, is seen when it is expanded. */
-static bool nodes_change(const struct cm_nodes *nodes, int depth)
+void cm_raise_check(struct cm_preparation *p)
 {
-    for (size_t i = 0; i < nodes->count && depth < DEPTH_MAX; i++) {
-        const struct cm_graph_proto *body;
+    const int64_t opset = opset_of(p->model), ir = p->model->ir_version;
 
-        if (cm_builtin_op(&nodes->items[i])->training)
-            return true;
-        for (size_t b = 0; (body = cm_node_subgraph(&nodes->items[i], b)); b++)
-            if (nodes_change(&body->node, depth + 1))
-                return true;
-    }
-    return false;
+    p->is_old = opset < OPSET_LEAST;
+    if (!p->options->keep_opset)
+        return;
+    if (p->is_old)
+        cm_preparation_block(p, "the model imports opset %lld, training needs at least %d",
+                             (long long)opset, OPSET_LEAST);
+    if (ir < IR_LEAST)
+        cm_preparation_block(p, "the model has IR version %lld, training info needs at least %d",
+                             (long long)ir, IR_LEAST);
 }
 
-static bool graph_changes(const struct cm_graph *graph, void *arg);
+/* ---- the whole graph ---- */
 
-/* Calls on the way to such a node count too. How deep they go is limited when they are made. */
-static bool changes_inside(const struct cm_node *node, void *arg)
+/* The outputs that the file lists. */
+static void set_outputs(struct cm_preparation *p)
 {
-    if (!node->function)
-        return false;
-    if (nodes_change(&node->function->node, 0))
-        return true;
-    return node->instance && graph_changes(node->instance, arg);
-}
+    const struct cm_value_infos *listed = &p->model->graph->output;
+    cm_value *outputs = CM_NEW_ARRAY(p->arena, cm_value, listed->count);
 
-static bool graph_changes(const struct cm_graph *graph, void *arg)
-{
-    for (const struct cm_node *node = graph->first; node; node = node->next) {
-        if (changes_inside(node, arg))
-            return true;
-        for (size_t b = 0; b < node->n_bodies; b++)
-            if (node->bodies[b].graph && graph_changes(node->bodies[b].graph, arg))
-                return true;
-    }
-    return false;
-}
-
-static bool function_changes(const struct cm_model_proto *model)
-{
-    for (size_t i = 0; i < model->functions.count; i++)
-        if (nodes_change(&model->functions.items[i].node, 0))
-            return true;
-    return false;
+    for (size_t i = 0; i < listed->count; i++)
+        outputs[i] = cm_graph_find(p->inference, listed->items[i].name);
+    cm_graph_set_outputs(p->inference, outputs, listed->count);
 }
 
 /* The versions that the graph was written under; what else the model imports stays. */
 static void take_imports(struct cm_preparation *p, const struct cm_opsets *written)
 {
     struct cm_opsets *imports = &p->model->opset_import;
-    const size_t count = imports->count;
 
     for (size_t i = 0; i < written->count; i++) {
-        const struct cm_str domain = cm_domain_plain(written->items[i].domain);
-        struct cm_opset_proto *import = NULL;
+        struct cm_opset_proto *import = cm_opsets_find(imports, written->items[i].domain);
 
-        for (size_t k = 0; k < count && !import; k++)
-            if (cm_str_equal(cm_domain_plain(imports->items[k].domain), domain))
-                import = &imports->items[k];
         if (!import)
             *CM_LIST_ADD(p->arena, imports) = written->items[i];
         else if (import->version != written->items[i].version)
@@ -88,39 +62,32 @@ static void take_imports(struct cm_preparation *p, const struct cm_opsets *writt
     cm_msg_set(&p->model->msg, CM_MODEL_OPSET_IMPORT);
 }
 
-/* The graph under an opset that can hold training takes the place of the model's. */
-static enum cm_status replace_graph(struct cm_preparation *p, struct cm_graph *graph)
+static enum cm_status rewrite_graph(struct cm_preparation *p)
 {
     const struct cm_write_options options = {.untouched = true};
     struct cm_model_proto *model = p->model;
+    const struct cm_value_infos inputs = model->graph->input;
+    const int64_t opset = opset_of(model);
     struct cm_model_file *written;
     struct cm_write_report report;
 
-    /* A training form inside a function may hold others: all calls on the way are expanded. */
-    CM_TRY(cm_graph_inline_all(graph, changes_inside, NULL, p->err));
-    CM_TRY(cm_write_model(graph, p->file, &options, p->arena, &written, &report, p->err));
+    set_outputs(p);
+    CM_TRY(cm_write_model(p->inference, p->file, &options, p->arena, &written, &report, p->err));
     model->graph = written->model.graph;
+    model->graph->input = inputs; /* with defaults, which the working graph fixed */
     cm_msg_set(&model->msg, CM_MODEL_GRAPH);
     take_imports(p, &written->model.opset_import);
-    if (report.functions) { /* for operators that the opset does not have */
+    if (p->expanded || report.functions) {
         model->functions = written->model.functions;
         cm_msg_set(&model->msg, CM_MODEL_FUNCTIONS);
     }
+    if (opset_of(model) != opset)
+        cm_preparation_note(p, "opset raised from %lld to %lld", (long long)opset,
+                            (long long)opset_of(model));
     return CM_OK;
 }
 
-static enum cm_status rebuild(struct cm_preparation *p)
-{
-    const size_t known = p->blockers.count;
-    struct cm_graph *graph;
-
-    CM_TRY(cm_preparation_import(p, NULL, &graph));
-    const enum cm_status status = replace_graph(p, graph);
-    if (status == CM_OK || !known)
-        return status;
-    cm_preparation_block(p, "%s", p->err->text);
-    return cm_preparation_verdict(p);
-}
+/* ---- versions ---- */
 
 /* Before IR version 4 every initializer was an input as well; now that would make it a default. */
 static void drop_covered_inputs(struct cm_preparation *p)
@@ -136,60 +103,37 @@ static void drop_covered_inputs(struct cm_preparation *p)
     for (size_t i = 0; i < graph->input.count; i++)
         if (!cm_map_find(&initializers, graph->input.items[i].name))
             inputs[kept++] = graph->input.items[i];
-    if (kept == graph->input.count)
+    const size_t fewer = graph->input.count - kept;
+    if (!fewer)
         return;
-    graph->input.items = inputs;
-    graph->input.count = kept;
+    graph->input = (struct cm_value_infos){inputs, kept};
     cm_msg_set(&graph->msg, CM_GRAPH_INPUT);
+    cm_preparation_note(p, "%zu initializer%s no longer listed as input too", fewer,
+                        fewer == 1 ? " is" : "s are");
 }
 
-static void raise_ir(struct cm_preparation *p, int64_t opset, bool rebuilt)
+static void raise_ir(struct cm_preparation *p, int64_t old)
 {
     struct cm_model_proto *model = p->model;
-    const int64_t old = model->ir_version, needed = rebuilt ? cm_ir_of_opset(opset) : IR_LEAST;
+    const int64_t needed = cm_preparation_rewrites(p) ? cm_ir_of_opset(opset_of(model)) : IR_LEAST;
 
-    if (old >= needed)
-        return;
+    if (model->ir_version < needed) {
+        model->ir_version = needed;
+        cm_msg_set(&model->msg, CM_MODEL_IR_VERSION);
+    }
+    if (model->ir_version != old)
+        cm_preparation_note(p, "IR version raised from %lld to %lld", (long long)old,
+                            (long long)model->ir_version);
     if (old < 4)
         drop_covered_inputs(p);
-    model->ir_version = needed;
-    cm_msg_set(&model->msg, CM_MODEL_IR_VERSION);
-    cm_preparation_note(p, "IR version raised from %lld to %lld", (long long)old,
-                        (long long)needed);
 }
 
 enum cm_status cm_raise(struct cm_preparation *p)
 {
-    struct cm_model_proto *model = p->model;
-    const struct cm_opset_proto *import = default_import(model);
-    const int64_t opset = import ? import->version : 1;
-    const bool old = opset < OPSET_LEAST, inside = function_changes(model);
-    const size_t n_inputs = model->graph->input.count;
+    const int64_t ir = p->model->ir_version;
 
-    if (p->options->keep_opset) {
-        if (old)
-            cm_preparation_block(p, "the model imports opset %lld, training needs at least %d",
-                                 (long long)opset, OPSET_LEAST);
-        if (model->ir_version < IR_LEAST)
-            cm_preparation_block(p,
-                                 "the model has IR version %lld, training info needs at least %d",
-                                 (long long)model->ir_version, IR_LEAST);
-    } /* and on, to see what else stands in the way */
-    if (old || inside) {
-        CM_TRY(rebuild(p));
-        if (inside)
-            cm_preparation_note(p,
-                                "calls of functions that hold BatchNormalization or Dropout were "
-                                "expanded");
-        import = default_import(model);
-        if (import && import->version != opset)
-            cm_preparation_note(p, "opset raised from %lld to %lld", (long long)opset,
-                                (long long)import->version);
-    }
-    raise_ir(p, import ? import->version : OPSET_LEAST, old || inside);
-    const size_t fewer = n_inputs - model->graph->input.count;
-    if (fewer)
-        cm_preparation_note(p, "%zu initializer%s no longer listed as input too", fewer,
-                            fewer == 1 ? " is" : "s are");
+    if (cm_preparation_rewrites(p))
+        CM_TRY(rewrite_graph(p));
+    raise_ir(p, ir);
     return CM_OK;
 }

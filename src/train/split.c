@@ -63,7 +63,7 @@ static void take_gradient(struct split *s, bool *seen, size_t variable, cm_value
 
     if (seen[variable]) {
         cm_block(s->blockers, CM_UNSUPPORTED,
-                 "%s: several Gradient nodes differentiate by '%.*s', so that it has no one "
+                 "%s: several Gradient nodes differentiate by '%.*s', so it has more than one "
                  "gradient",
                  s->place, CM_STR_FMT(of->name));
         return;
@@ -113,22 +113,20 @@ static void find_cut(struct split *s, const bool *needed)
     bool *carried = CM_NEW_ARRAY(s->arena, bool, cm_module_value_count(s->module));
 
     for (struct cm_node *node = s->entry->graph->first; node; node = node->next) {
-        bool is_late = false, is_needed = false;
+        bool is_late = false;
         cm_value *captured = NULL;
         const size_t n_captured = node->n_bodies ? cm_node_captured(node, s->arena, &captured) : 0;
 
-        for (int o = 0; o < node->n_outputs; o++)
-            is_needed = is_needed || (node->outputs[o] && needed[node->outputs[o]]);
         for (int i = 0; i < node->n_inputs; i++)
             is_late = is_late || s->late[node->inputs[i].value];
         for (size_t i = 0; i < n_captured; i++)
             is_late = is_late || s->late[captured[i]];
-        if (!is_late || !is_needed)
+        if (!is_late || !cm_node_is_needed(node, needed, NULL))
             continue;
         if (cm_node_is_gradient(node))
             cm_block(s->blockers, CM_UNSUPPORTED,
-                     "%s: Gradient node '%.*s' differentiates what gradients were used for, so "
-                     "that the step has no two halves",
+                     "%s: Gradient node '%.*s' differentiates a value that depends on other "
+                     "gradients, so the step cannot be split into gradients and update",
                      s->place, CM_STR_FMT(node->name));
         for (int o = 0; o < node->n_outputs; o++)
             s->late[node->outputs[o]] = node->outputs[o] != 0;
@@ -160,8 +158,7 @@ static void share_out(struct split *s, const cm_value *values, size_t n_values)
     for (size_t i = 0; i < n_values; i++)
         want(s, s->late[values[i]] ? &s->second : &s->first, values[i]);
     if (s->entry->handovers.count && !second->n_bindings)
-        cm_block(s->blockers, CM_UNSUPPORTED,
-                 "%s: nothing that it updates follows from a gradient, so there is no use for one",
+        cm_block(s->blockers, CM_UNSUPPORTED, "%s: no updated variable depends on a gradient",
                  s->place);
 }
 

@@ -8,7 +8,7 @@
 #include "graph/import.h"
 #include "graph/obstacles.h"
 #include "lower/lower.h"
-#include "train/as_model.h"
+#include "rewrite/write_model.h"
 #include "train/training_graph.h"
 
 /* ---- entries ---- */
@@ -199,6 +199,17 @@ static enum cm_status set_outputs(struct step *s)
     return CM_OK;
 }
 
+/* Portable: bodies in place of operators of ours, draws fed from outside. */
+static enum cm_status write(const struct step *s, const struct cm_model_file *file, bool portable,
+                            struct cm_model_file **out)
+{
+    const struct cm_write_options options = {
+        .fresh = true, .portable = portable, .feeds_draws = portable};
+    struct cm_write_report report;
+
+    return cm_write_model(s->graph, file, &options, s->arena, out, &report, s->err);
+}
+
 static enum cm_status begin(struct step *s, struct cm_external_files *files)
 {
     const struct cm_module_options options = {.files = files};
@@ -223,7 +234,7 @@ enum cm_status cm_step_model(struct cm_arena *arena, const struct cm_model_file 
     for (size_t k = 0; k < file->model.training_info.count; k++)
         CM_TRY(add_entry(&s, k));
     CM_TRY(set_outputs(&s));
-    return cm_graph_as_model(s.graph, file, options->portable, arena, out, err);
+    return write(&s, file, options->portable, out);
 }
 
 enum cm_status cm_step_verify(struct cm_arena *arena, const struct cm_model_proto *model,
@@ -290,7 +301,7 @@ static enum cm_status find_float(const struct cm_graph *graph, struct cm_str nam
     if (!*out)
         return cm_fail(err, CM_BAD_ARGUMENT, "the model has no value '%.*s'", CM_STR_FMT(name));
     const struct cm_type *type = cm_value_get(graph->module, *out)->fact.type;
-    if (type->kind != CM_KIND_TENSOR || cm_dtype_info(type->dtype)->kind != CM_CLASS_FLOAT)
+    if (type->kind != CM_KIND_TENSOR || !cm_dtype_is_float(type->dtype))
         return cm_fail(err, CM_BAD_ARGUMENT,
                        "'%.*s' is not a tensor of floats, so it has no gradient", CM_STR_FMT(name));
     return CM_OK;
@@ -349,5 +360,5 @@ enum cm_status cm_grad_model(struct cm_arena *arena, const struct cm_model_file 
                 return cm_fail(err, CM_BAD_ARGUMENT, "'%.*s' is named twice", CM_STR_FMT(wrt[i]));
     }
     CM_TRY(add_gradients(&s, y, xs, wrt, n_wrt));
-    return cm_graph_as_model(s.graph, file, options->portable, arena, out, err);
+    return write(&s, file, options->portable, out);
 }

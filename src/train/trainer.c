@@ -311,8 +311,9 @@ static enum cm_status check_finite(void *arg, const struct cm_update_read *reads
                : CM_OK;
 }
 
-/* A value bound to several variables was computed into the memory of the first. */
-static void copy_shared(struct cm_trainer *trainer, const struct cm_program *program)
+/* New values that lie elsewhere: one that several variables take was computed into the memory of
+ * the first, those of an initialization into memory of their own. */
+static void copy_bound(struct cm_trainer *trainer, const struct cm_program *program)
 {
     for (size_t i = 0; i < program->n_bindings; i++) {
         const struct cm_program_binding *binding = &program->bindings[i];
@@ -396,23 +397,10 @@ static enum cm_status run_program(struct cm_trainer *trainer, struct cm_program 
                                          : cm_program_run(trainer, program, in, &unchecked, err));
     if (scalars)
         read_scalars(trainer, program, scalars);
-    copy_shared(trainer, program);
+    copy_bound(trainer, program);
     if (is_first_half(program))
         hand_over(program);
     cm_program_drop_outputs(program);
-    return CM_OK;
-}
-
-static enum cm_status step_entry(struct cm_trainer *trainer, size_t k,
-                                 const struct cm_tensor *const *in,
-                                 struct cm_trainer_scalar *scalars, struct cm_error *err)
-{
-    struct cm_program *program = &trainer->entries[k].step;
-
-    if (!program->session)
-        return CM_OK;
-    CM_TRY(run_program(trainer, program, in, scalars, err));
-    look_ahead(trainer, program);
     return CM_OK;
 }
 
@@ -452,7 +440,7 @@ static enum cm_status give_up(struct cm_trainer *trainer, size_t k, enum cm_stat
     return cm_error_context(err, status, "step %llu, training_info[%zu]", number, k);
 }
 
-static enum cm_status check_split(const struct cm_trainer *trainer, struct cm_error *err)
+enum cm_status cm_trainer_check_split(const struct cm_trainer *trainer, struct cm_error *err)
 {
     if (trainer->options.split)
         return CM_OK;
@@ -460,7 +448,7 @@ static enum cm_status check_split(const struct cm_trainer *trainer, struct cm_er
                    "the trainer was not made for gradients, its steps are whole");
 }
 
-/* The first half of the entry at hand, which may have been done before. */
+/* The first half of the entry at hand, which may have been done before; or all of it. */
 static enum cm_status compute(struct cm_trainer *trainer, const struct cm_tensor *const *in,
                               struct cm_trainer_scalar *scalars, struct cm_error *err)
 {
@@ -480,7 +468,8 @@ static enum cm_status compute(struct cm_trainer *trainer, const struct cm_tensor
     return CM_OK;
 }
 
-/* The second half. in, the batch, is for a failure to name; the caller of a half has it no more. */
+/* The second half, if there is one. in, the batch, is for a failure to name; the caller of a half
+ * has it no more. */
 static enum cm_status apply(struct cm_trainer *trainer, const struct cm_tensor *const *in,
                             struct cm_trainer_scalar *scalars, struct cm_error *err)
 {
@@ -512,14 +501,14 @@ static enum cm_status apply(struct cm_trainer *trainer, const struct cm_tensor *
 enum cm_status cm_trainer_compute(struct cm_trainer *trainer, const struct cm_tensor *const *in,
                                   struct cm_trainer_scalar *scalars, struct cm_error *err)
 {
-    CM_TRY(check_split(trainer, err));
+    CM_TRY(cm_trainer_check_split(trainer, err));
     return compute(trainer, in, scalars, err);
 }
 
 enum cm_status cm_trainer_apply(struct cm_trainer *trainer, struct cm_trainer_scalar *scalars,
                                 struct cm_error *err)
 {
-    CM_TRY(check_split(trainer, err));
+    CM_TRY(cm_trainer_check_split(trainer, err));
     return apply(trainer, NULL, scalars, err);
 }
 
@@ -554,23 +543,14 @@ static enum cm_status say_diverged(const struct cm_trainer *trainer, struct cm_e
 enum cm_status cm_trainer_step(struct cm_trainer *trainer, const struct cm_tensor *const *in,
                                struct cm_trainer_scalar *scalars, struct cm_error *err)
 {
-    if (trainer->options.split) {
-        undo(trainer);
-        for (size_t k = 0; k < trainer->n_entries; k++) {
-            CM_TRY(compute(trainer, in, scalars, err));
-            CM_TRY(apply(trainer, in, scalars, err));
-        }
-        return CM_OK;
-    }
-    for (size_t k = 0; k < trainer->n_entries; k++) {
-        const enum cm_status status = step_entry(trainer, k, in, scalars, err);
+    const struct cm_program *first = &trainer->entries[0].step;
 
-        if (status)
-            return give_up(trainer, k, status, err);
+    undo(trainer);
+    for (size_t k = 0; k < trainer->n_entries; k++) {
+        CM_TRY(compute(trainer, in, scalars, err));
+        CM_TRY(apply(trainer, in, scalars, err));
     }
-    commit(trainer);
-    trainer->steps++;
-    return trainer->entries[0].step.finite ? CM_OK : say_diverged(trainer, err);
+    return first->session && !first->finite ? say_diverged(trainer, err) : CM_OK;
 }
 
 /* ---- initialization ---- */
@@ -608,14 +588,8 @@ static enum cm_status initialize_entry(struct cm_trainer *trainer, struct cm_pro
     memset(program->out, 0, program->n_outputs * sizeof *program->out);
     CM_TRY(cm_program_run(trainer, program, NULL, &options, err));
     const enum cm_status status = check_initial(trainer, program, err);
-    for (size_t i = 0; i < program->n_bindings && !status; i++) {
-        const struct cm_program_binding *binding = &program->bindings[i];
-        struct cm_variable *variable = &trainer->variables[binding->variable];
-        const size_t bytes = cm_tensor_bytes(&variable->next);
-
-        if (bytes)
-            memcpy(variable->next.data, program->out[binding->output].tensor.data, bytes);
-    }
+    if (!status)
+        copy_bound(trainer, program);
     cm_program_drop_outputs(program);
     return status;
 }

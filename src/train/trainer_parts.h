@@ -19,8 +19,8 @@ struct cm_variable {
     struct cm_tensor_proto *proto; /* in the file, with the value it was opened with */
     struct cm_tensor now, next;    /* next: empty while nobody needs it */
     const struct cm_tensor *seen;
-    bool initialized, updated; /* by a binding */
-    size_t offset;             /* of a parameter: its place in flat memory */
+    bool updated;  /* by a binding */
+    size_t offset; /* of a parameter: its place in flat memory */
 };
 
 /* Where an input of a program comes from. */
@@ -180,6 +180,10 @@ enum cm_status cm_variable_widen(struct cm_variable *variable, struct cm_error *
 enum cm_status cm_program_run(struct cm_trainer *trainer, struct cm_program *program,
                               const struct cm_tensor *const *in, struct cm_run_options *options,
                               struct cm_error *err) CM_MUST_CHECK;
+
+/* Refuses what is asked of half steps where steps are whole. */
+enum cm_status cm_trainer_check_split(const struct cm_trainer *trainer,
+                                      struct cm_error *err) CM_MUST_CHECK;
 
 /* A step that is half done is no more. Random numbers that it drew stay drawn. */
 void cm_trainer_abandon(struct cm_trainer *trainer);

@@ -1,12 +1,12 @@
 /* Making a trainer: variables found, bindings checked, graphs made ready. Whatever stands in the
  * way is noted and the rest still looked at, so that the user hears of everything at once. */
 // SPDX-License-Identifier: Apache-2.0
+#include "graph/node_order.h"
 #include "onnx/tensor_data.h"
 #include "train/trainer_parts.h"
 
 void cm_block(struct cm_blockers *blockers, enum cm_status status, const char *format, ...)
 {
-    const size_t room = sizeof blockers->text - blockers->used;
     char sentence[CM_ERROR_SIZE];
     va_list args;
 
@@ -22,35 +22,31 @@ void cm_block(struct cm_blockers *blockers, enum cm_status status, const char *f
         if (blockers->list->total == known) /* it was said before */
             return;
     }
+    const size_t room = sizeof blockers->text - blockers->used, size = strlen(sentence);
     if (!blockers->count++)
         blockers->status = status;
-    if (blockers->shown + 1 < blockers->count) /* one did not fit: later ones would look like all */
+    /* When one does not fit, later ones are left out too: they would look like all. The only one is
+     * cut. */
+    if (blockers->shown + 1 < blockers->count || (blockers->shown && size + 3 > room))
         return;
-    const int size = snprintf(blockers->text + blockers->used, room, "%s%s",
-                              blockers->used ? "; " : "", sentence);
-    if (size > 0 && (size_t)size < room) {
-        blockers->used += (size_t)size;
-        blockers->shown++;
-    } else if (blockers->shown) {
-        blockers->text[blockers->used] = 0;
-    } else { /* the only one: cut rather than left out */
-        blockers->used = strlen(blockers->text);
-        blockers->shown++;
-    }
+    snprintf(blockers->text + blockers->used, room, "%s%s", blockers->used ? "; " : "", sentence);
+    blockers->used = strlen(blockers->text);
+    blockers->shown++;
 }
 
 enum cm_status cm_blockers_tell(const struct cm_blockers *blockers, const char *what,
                                 struct cm_error *err)
 {
+    char more[40] = "";
+
     if (!blockers->count)
         return CM_OK;
     if (blockers->count == 1)
         return cm_fail(err, blockers->status, "%s: %s", what, blockers->text);
     if (blockers->shown < blockers->count)
-        return cm_fail(err, blockers->status, "%s: %zu blockers: %s; and %zu more", what,
-                       blockers->count, blockers->text, blockers->count - blockers->shown);
-    return cm_fail(err, blockers->status, "%s: %zu blockers: %s", what, blockers->count,
-                   blockers->text);
+        snprintf(more, sizeof more, "; and %zu more", blockers->count - blockers->shown);
+    return cm_fail(err, blockers->status, "%s, for %zu reasons: %s%s", what, blockers->count,
+                   blockers->text, more);
 }
 
 struct plan {
@@ -213,75 +209,41 @@ static void map_outputs(struct cm_arena *arena, struct cm_map *out,
         cm_map_insert(out, arena, graph->output.items[i].name, NULL);
 }
 
-static void bind_updates(struct plan *p, size_t k, struct cm_program *program,
-                         struct cm_distinct_names *w)
+/* What entry k assigns to variables: in each step, or in its initialization. */
+static void bind(struct plan *p, size_t k, bool in_step, struct cm_program *program,
+                 struct cm_distinct_names *w)
 {
     struct cm_arena *arena = p->trainer->arena;
     const struct cm_training_proto *entry = &p->model->training_info.items[k];
-    const struct cm_entries *bindings = &entry->update_binding;
-    struct cm_map outputs = {0};
-
-    map_outputs(arena, &outputs, algorithm_of(p, k));
-    program->bindings = CM_NEW_ARRAY(arena, struct cm_program_binding, bindings->count);
-    for (size_t i = 0; i < bindings->count; i++) {
-        const struct cm_str key = bindings->items[i].key, value = bindings->items[i].value;
-        size_t variable;
-        bool added;
-
-        if (!find_key(p, k, "update_binding", key, &variable))
-            continue;
-        cm_map_insert(&p->updated, arena, key, &added);
-        if (!added)
-            cm_block(p->blockers, CM_BAD_MODEL,
-                     "training_info[%zu].update_binding: '%.*s' is assigned twice in a step", k,
-                     CM_STR_FMT(key));
-        if (!value.size || (!cm_map_find(&outputs, value) && !cm_map_find(&p->outputs, value))) {
-            cm_block(p->blockers, CM_BAD_MODEL,
-                     "training_info[%zu].update_binding: '%.*s' is not an output of the algorithm "
-                     "or of the inference graph",
-                     k, CM_STR_FMT(value));
-            continue;
-        }
-        p->trainer->variables[variable].updated = true;
-        program->bindings[program->n_bindings++] = (struct cm_program_binding){
-            .variable = variable, .output = cm_distinct_names_add(w, value)};
-    }
-}
-
-static void bind_initialization(struct plan *p, size_t k, struct cm_program *program,
-                                struct cm_distinct_names *w)
-{
-    struct cm_arena *arena = p->trainer->arena;
-    const struct cm_training_proto *entry = &p->model->training_info.items[k];
-    const struct cm_entries *bindings = &entry->initialization_binding;
+    const char *field = in_step ? "update_binding" : "initialization_binding";
+    const struct cm_entries *bindings =
+        in_step ? &entry->update_binding : &entry->initialization_binding;
+    const struct cm_graph_proto *graph = in_step ? entry->algorithm : entry->initialization;
     struct cm_map outputs = {0}, seen = {0};
 
-    if (entry->initialization)
-        map_outputs(arena, &outputs, entry->initialization);
-    if (entry->initialization && entry->initialization->input.count)
-        cm_block(p->blockers, CM_BAD_MODEL, "training_info[%zu].initialization: has %zu inputs", k,
-                 entry->initialization->input.count);
+    if (graph)
+        map_outputs(arena, &outputs, graph);
     program->bindings = CM_NEW_ARRAY(arena, struct cm_program_binding, bindings->count);
     for (size_t i = 0; i < bindings->count; i++) {
         const struct cm_str key = bindings->items[i].key, value = bindings->items[i].value;
         size_t variable;
         bool added;
 
-        if (!find_key(p, k, "initialization_binding", key, &variable))
+        if (!find_key(p, k, field, key, &variable))
             continue;
-        cm_map_insert(&seen, arena, key, &added);
+        cm_map_insert(in_step ? &p->updated : &seen, arena, key, &added);
         if (!added)
+            cm_block(p->blockers, CM_BAD_MODEL, "training_info[%zu].%s: '%.*s' is assigned twice%s",
+                     k, field, CM_STR_FMT(key), in_step ? " in a step" : "");
+        if (!value.size ||
+            !(cm_map_find(&outputs, value) || (in_step && cm_map_find(&p->outputs, value)))) {
             cm_block(p->blockers, CM_BAD_MODEL,
-                     "training_info[%zu].initialization_binding: '%.*s' is assigned twice", k,
-                     CM_STR_FMT(key));
-        if (!value.size || !cm_map_find(&outputs, value)) {
-            cm_block(p->blockers, CM_BAD_MODEL,
-                     "training_info[%zu].initialization_binding: '%.*s' is not an output of the "
-                     "initialization graph",
-                     k, CM_STR_FMT(value));
+                     "training_info[%zu].%s: '%.*s' is not an output of the %s", k, field,
+                     CM_STR_FMT(value),
+                     in_step ? "algorithm or of the inference graph" : "initialization graph");
             continue;
         }
-        p->trainer->variables[variable].initialized = true;
+        p->trainer->variables[variable].updated |= in_step;
         program->bindings[program->n_bindings++] = (struct cm_program_binding){
             .variable = variable, .output = cm_distinct_names_add(w, value)};
     }
@@ -336,7 +298,7 @@ static void add_scalars_of(struct cm_trainer *trainer, size_t k, const struct cm
             .name = program->outputs[o], .entry = k, .program = program, .output = o};
         slot->value =
             cm_tensor_borrow(program->types[o]->dtype, &shape, cm_arena_alloc(trainer->arena, 16));
-        if (cm_dtype_info(program->types[o]->dtype)->kind != CM_CLASS_FLOAT)
+        if (!cm_dtype_is_float(program->types[o]->dtype))
             continue;
         if (cm_str_is(slot->name, "loss") || trainer->loss < 0)
             trainer->loss = (int)trainer->scalars.count - 1;
@@ -367,8 +329,7 @@ static void add_scalars(struct plan *p, size_t k)
 static bool calls_graph(const struct cm_graph_proto *algorithm)
 {
     for (size_t i = 0; i < algorithm->node.count; i++)
-        if (cm_str_is(algorithm->node.items[i].op_type, "GraphCall") &&
-            cm_str_is(algorithm->node.items[i].domain, "ai.onnx.preview.training"))
+        if (cm_is_graph_call(&algorithm->node.items[i]))
             return true;
     return false;
 }
@@ -472,9 +433,13 @@ static void plan_initialization(struct plan *p, size_t k, const struct cm_distin
                                               .variables = &trainer->by_name,
                                               .obstacles = &found};
     const char *place = entry->initialization.place;
+    const size_t n_inputs = p->model->training_info.items[k].initialization->input.count;
     struct cm_graph *graph;
     struct cm_error err = {0};
 
+    if (n_inputs)
+        cm_block(p->blockers, CM_BAD_MODEL, "%s: the graph has %zu inputs, expected none", place,
+                 n_inputs);
     if (cm_training_import_initialization(&source, &graph, &err)) {
         cm_block(p->blockers, err.status, "%s: %s", place, err.text);
         return;
@@ -497,14 +462,14 @@ static void plan_entry(struct plan *p, size_t k)
         cm_arena_printf(trainer->arena, "training_info[%zu].initialization", k).data;
     if (calls_graph(algorithm)) {
         cm_block(p->blockers, CM_UNSUPPORTED,
-                 "%s: calls the inference graph with GraphCall, the form of ONNX 1.7 that was "
-                 "withdrawn in 1.8; save it again with a newer exporter",
+                 "%s: calls the inference graph with GraphCall, the form of ONNX 1.7; bring it to "
+                 "today's form first",
                  entry->step.place);
         return;
     }
     check_names(p, k, algorithm);
-    bind_updates(p, k, &entry->step, &step);
-    bind_initialization(p, k, &entry->initialization, &first);
+    bind(p, k, true, &entry->step, &step);
+    bind(p, k, false, &entry->initialization, &first);
     list_scalars(&step, algorithm);
     if (!step.names.count && !first.names.count)
         return;

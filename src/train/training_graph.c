@@ -128,7 +128,7 @@ static enum cm_status settle(void *arg, const struct cm_node *node, struct cm_no
 
 /* ---- who needs what ---- */
 
-static bool leads_on(const struct cm_node *node, const bool *needed, const bool *given)
+bool cm_node_is_needed(const struct cm_node *node, const bool *needed, const bool *given)
 {
     for (int o = 0; o < node->n_outputs; o++) {
         const cm_value value = node->outputs[o];
@@ -139,6 +139,31 @@ static bool leads_on(const struct cm_node *node, const bool *needed, const bool 
     return false;
 }
 
+static void need_operands(const struct cm_node *node, int count, bool *needed)
+{
+    for (int i = 0; i < count; i++)
+        needed[node->inputs[i].value] = true;
+    for (size_t b = 0; b < node->n_bodies; b++) {
+        const struct cm_graph *body = node->bodies[b].graph;
+
+        for (const struct cm_node *inner = body->first; inner; inner = inner->next)
+            need_operands(inner, inner->n_inputs, needed);
+        for (size_t o = 0; o < body->n_outputs; o++)
+            needed[body->outputs[o].value] = true;
+    }
+}
+
+void cm_training_need(const struct cm_graph *graph, const bool *given, bool evaluate, bool *needed)
+{
+    for (const struct cm_node *node = graph->last; node; node = node->prev) {
+        const struct cm_training_form *form = evaluate && node->op ? node->op->training : NULL;
+        const bool is_cut = form && form->mode_input && form->mode_input < node->n_inputs;
+
+        if (cm_node_is_needed(node, needed, given))
+            need_operands(node, is_cut ? form->mode_input : node->n_inputs, needed);
+    }
+}
+
 bool *cm_training_needed(const struct cm_graph *graph, struct cm_arena *arena,
                          const cm_value *outputs, size_t n_outputs, const bool *given,
                          bool evaluate)
@@ -147,18 +172,7 @@ bool *cm_training_needed(const struct cm_graph *graph, struct cm_arena *arena,
 
     for (size_t o = 0; o < n_outputs; o++)
         needed[outputs[o]] = true;
-    for (const struct cm_node *node = graph->last; node; node = node->prev) {
-        const struct cm_training_form *form = evaluate && node->op ? node->op->training : NULL;
-        cm_value *captured;
-
-        if (!leads_on(node, needed, given))
-            continue;
-        for (int i = 0; i < node->n_inputs; i++)
-            if (!form || !form->mode_input || i < form->mode_input)
-                needed[node->inputs[i].value] = true;
-        for (size_t i = node->n_bodies ? cm_node_captured(node, arena, &captured) : 0; i-- > 0;)
-            needed[captured[i]] = true;
-    }
+    cm_training_need(graph, given, evaluate, needed);
     return needed;
 }
 
@@ -222,7 +236,7 @@ static enum cm_status copy_nodes(struct copying *c, struct cm_error *err)
     struct cm_builder build = {.graph = c->to, .err = err};
 
     for (const struct cm_node *node = c->cut->graph->first; node; node = node->next) {
-        if (!leads_on(node, c->needed, c->given))
+        if (!cm_node_is_needed(node, c->needed, c->given))
             continue;
         CM_TRY(cm_clone_node(&c->clone, &build, node));
         for (int o = 0; o < node->n_outputs; o++) /* what is given stays an input */

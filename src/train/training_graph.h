@@ -52,11 +52,16 @@ static inline bool cm_value_is_variable(const struct cm_module *module, cm_value
 }
 
 /* By value number: what outputs of graph are computed from, themselves included, back to values of
- * `given` (the same list, of what is not computed; NULL: nothing). Constants that only bodies read
- * are not listed. evaluate: as in struct cm_cut. Lives in arena. */
+ * `given` (the same list, of what is not computed; NULL: nothing). What bodies read is listed too.
+ * evaluate: as in struct cm_cut. Lives in arena. */
 bool *cm_training_needed(const struct cm_graph *graph, struct cm_arena *arena,
                          const cm_value *outputs, size_t n_outputs, const bool *given,
                          bool evaluate);
+
+/* The same for what is on such a list already. */
+void cm_training_need(const struct cm_graph *graph, const bool *given, bool evaluate, bool *needed);
+/* Does a node compute something on the list that is not given? */
+bool cm_node_is_needed(const struct cm_node *node, const bool *needed, const bool *given);
 
 /* A value that is fed instead of computed, and its type then. */
 struct cm_given_value {

@@ -77,8 +77,26 @@ static enum cm_status seek(const struct cm_loop *l)
     return cm_feeder_seek(l->feeder, at, l->err);
 }
 
-/* Which batches come in which order. The seed is a condition already where the trainer's is the
- * same. */
+/* Which array goes to which input, and how. */
+static struct cm_str describe_inputs(const struct cm_loop *l)
+{
+    const struct cm_feeder_facts *facts = cm_feeder_facts(l->feeder);
+    struct cm_str all = CM_STR("");
+
+    for (size_t i = 0; i < cm_trainer_input_count(l->trainer); i++) {
+        const struct cm_str name = cm_trainer_input(l->trainer, i)->name;
+        const struct cm_str array =
+            cm_dataset_field(facts->dataset, (size_t)facts->fields[i])->name;
+
+        all = cm_arena_printf(l->arena, "%s%s%.*s from %.*s%s", all.data, i ? ", " : "",
+                              CM_STR_FMT(name), CM_STR_FMT(array),
+                              cm_feeder_scales(l->feeder, i) ? " as 0 to 1" : "");
+    }
+    return all;
+}
+
+/* Which batches come in which order, and what is in them. The seed is a condition already where the
+ * trainer's is the same. */
 static void add_conditions(struct cm_loop *l)
 {
     static const char *const last[] = {
@@ -90,7 +108,10 @@ static void add_conditions(struct cm_loop *l)
         : feed->seed == l->trainer->options.seed
             ? CM_STR("shuffled")
             : cm_arena_printf(l->arena, "shuffled with seed %" PRIu64, feed->seed);
+    const struct cm_str columns = cm_dataset_columns(facts->dataset);
     const struct cm_note own[] = {
+        {CM_STR("inputs"), describe_inputs(l)},
+        {CM_STR("columns"), columns.size ? columns : CM_STR("not given")},
         {CM_STR("samples"), cm_arena_printf(l->arena, "%" PRId64, facts->samples)},
         {CM_STR("batch size"), cm_arena_printf(l->arena, "%" PRId64, feed->batch_size)},
         {CM_STR("order"), order},

@@ -5,6 +5,7 @@
 #include "train/preparation.h"
 
 #include "graph/op.h"
+#include "train/training_graph.h"
 
 struct forward {
     struct cm_preparation *p;
@@ -216,16 +217,19 @@ static void bind_trained(struct forward *f, const struct cm_node *node)
     }
 }
 
+bool cm_operand_is_statistic(const struct cm_node *node, int index)
+{
+    const struct cm_training_form *training = node->op ? node->op->training : NULL;
+
+    return training && index >= training->statistics_input &&
+           index < training->statistics_input + training->n_statistics;
+}
+
 bool cm_value_is_statistic(const struct cm_module *module, cm_value value)
 {
-    for (const struct cm_use *use = cm_value_get(module, value)->uses; use; use = use->next) {
-        const struct cm_training_form *training =
-            use->node && use->node->op ? use->node->op->training : NULL;
-
-        if (training && use->index >= training->statistics_input &&
-            use->index < training->statistics_input + training->n_statistics)
+    for (const struct cm_use *use = cm_value_get(module, value)->uses; use; use = use->next)
+        if (use->node && cm_operand_is_statistic(use->node, use->index))
             return true;
-    }
     return false;
 }
 
@@ -285,9 +289,8 @@ static bool unit_moves(const struct forward *f, const struct cm_node *node,
 static bool makes_needed(const bool *needed, const struct cm_node *node, const struct cm_node *end)
 {
     for (; node != end; node = node->next)
-        for (int o = 0; o < node->n_outputs; o++)
-            if (needed[node->outputs[o]])
-                return true;
+        if (cm_node_is_needed(node, needed, NULL))
+            return true;
     return false;
 }
 

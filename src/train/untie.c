@@ -60,29 +60,7 @@ static bool is_vector(const struct cm_tensor_proto *tensor)
     return axes <= 1 && cm_tensor_may_be_weight(tensor);
 }
 
-static bool holds_one_value(const struct cm_preparation *p, const struct cm_tensor_proto *proto)
-{
-    struct cm_tensor tensor;
-    bool same = true;
-
-    if (cm_tensor_proto_load(proto, p->file->files, &tensor, NULL))
-        return false;
-    const int64_t count = cm_tensor_count(&tensor);
-    for (int64_t i = 1; i < count && same; i++)
-        same = cm_tensor_real(&tensor, i) == cm_tensor_real(&tensor, 0);
-    cm_tensor_drop(&tensor);
-    return same && count > 0;
-}
-
 /* ---- what metadata says ---- */
-
-static struct cm_str metadata(const struct cm_node_proto *node, const char *key)
-{
-    for (size_t i = 0; i < node->metadata_props.count; i++)
-        if (cm_str_is(node->metadata_props.items[i].key, key))
-            return node->metadata_props.items[i].value;
-    return CM_STR_NONE;
-}
 
 static bool is_word(char c)
 {
@@ -93,7 +71,7 @@ static bool is_word(char c)
  * of its node. "" where there is no such text. */
 static struct cm_str read_parameters(struct cm_arena *arena, const struct cm_node_proto *node)
 {
-    const struct cm_str text = metadata(node, "pkg.torch.onnx.fx_node");
+    const struct cm_str text = cm_entries_find(&node->metadata_props, "pkg.torch.onnx.fx_node");
     char *list = cm_arena_alloc(arena, text.size + 1);
     size_t used = 0;
 
@@ -112,7 +90,7 @@ static struct cm_str read_parameters(struct cm_arena *arena, const struct cm_nod
 /* The module a node is part of: the last name but one in a list such as ['', 'a', 'a.b', 'add']. */
 static struct cm_str read_scope(const struct cm_node_proto *node)
 {
-    const struct cm_str text = metadata(node, "pkg.torch.onnx.name_scopes");
+    const struct cm_str text = cm_entries_find(&node->metadata_props, "pkg.torch.onnx.name_scopes");
     struct cm_str last = CM_STR_NONE, before = CM_STR_NONE;
 
     for (size_t i = 0; i < text.size; i++) {
@@ -147,20 +125,37 @@ static bool is_weight(const struct cm_op *op, size_t input)
     return op && input < 32 && (op->weights & CM_OPERAND(input));
 }
 
-/* As the file's operator has it, or the one that an upgrade made of it. */
-static bool reads_weight(const struct reader *reader, size_t input)
+/* The node that reads operand i of the file's node, and as which of its own; NULL: none does. */
+static const struct cm_node *reading(const struct reader *reader, size_t input, int *index)
 {
     const struct cm_origin *origin = reader->first->origin;
     const struct cm_node *node = reader->first;
 
-    if (is_weight(cm_builtin_op(reader->proto), input))
-        return true;
+    *index = (int)input;
     if (!origin->n_nodes)
-        return is_weight(node->op, input);
+        return (int)input < node->n_inputs ? node : NULL;
     for (int at = 0; at < origin->inputs[input].node; at++)
         node = node->next;
-    return origin->inputs[input].node >= 0 &&
-           is_weight(node->op, (size_t)origin->inputs[input].index);
+    *index = origin->inputs[input].index;
+    return origin->inputs[input].node >= 0 ? node : NULL;
+}
+
+/* As the file's operator has it, or the one that an upgrade made of it. */
+static bool reads_weight(const struct reader *reader, size_t input)
+{
+    int index;
+    const struct cm_node *node = reading(reader, input, &index);
+
+    return is_weight(cm_builtin_op(reader->proto), input) ||
+           (node && is_weight(node->op, (size_t)index));
+}
+
+static bool reads_statistic(const struct reader *reader, size_t input)
+{
+    int index;
+    const struct cm_node *node = reading(reader, input, &index);
+
+    return node && cm_operand_is_statistic(node, index);
 }
 
 /* Readers that mean one tensor have one key. */
@@ -168,7 +163,7 @@ static struct cm_str key_of(struct untie *u, const struct reader *reader, size_t
 {
     struct cm_arena *arena = u->p->arena;
 
-    if (cm_node_reads_statistic(reader->proto, input))
+    if (reads_statistic(reader, input))
         return cm_arena_printf(arena, "statistic %zu %zu", reader->number, input);
     if (!reads_weight(reader, input))
         return cm_str(other_key);
@@ -189,7 +184,7 @@ static void add_reader(struct group *group, const struct reader *reader, size_t 
         group->hint = hint_of(reader->proto);
         group->scope = read_scope(reader->proto);
     }
-    group->is_statistic = group->is_statistic || cm_node_reads_statistic(reader->proto, input);
+    group->is_statistic = group->is_statistic || reads_statistic(reader, input);
     group->is_weight = group->is_weight || reads_weight(reader, input);
 }
 
@@ -336,13 +331,15 @@ static struct cm_str name_piece(struct untie *u, const struct merged *merged,
 static bool is_tied(const struct untie *u, const struct merged *merged)
 {
     size_t weights = 0, statistics = 0;
+    double number;
 
     for (size_t i = 0; i < merged->groups.count; i++) {
         weights += merged->groups.items[i].is_weight;
         statistics += merged->groups.items[i].is_statistic;
     }
     return merged->groups.count > 1 && (weights || statistics > 1) &&
-           (statistics || !u->p->options->keep_tied) && holds_one_value(u->p, merged->tensor);
+           (statistics || !u->p->options->keep_tied) &&
+           cm_tensor_repeats(u->p, merged->tensor, &number);
 }
 
 /* An initializer of its own for a group; a copy gives way to it. */
@@ -468,6 +465,7 @@ static void put_back(struct cm_preparation *p, const struct cm_piece *piece)
     if (piece->is_copied)
         instead = cm_build(&build, &(struct cm_emission){.op = "Identity", CM_INPUTS(instead)});
     cm_value_set_name(module, piece->value, CM_STR_NONE);
+    cm_value_get(module, piece->value)->is_state = false; /* nothing writes it */
     cm_value_replace(module, piece->value, instead);
     if (piece->is_copied)
         cm_value_set_name(module, instead, name);

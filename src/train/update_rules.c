@@ -13,13 +13,6 @@ struct number {
     cm_value computed; /* in double, when the step computes it; 0: a constant */
 };
 
-/* A computed number in a weight's type. */
-struct rounded {
-    const char *name;
-    enum cm_dtype dtype;
-    cm_value value;
-};
-
 enum { NUMBER_MAX = 40, STATE_MAX = 2 };
 
 struct update {
@@ -28,10 +21,6 @@ struct update {
     double lr, momentum, weight_decay, beta1, beta2, epsilon;
     struct number numbers[NUMBER_MAX];
     size_t n_numbers;
-    struct {
-        struct rounded *items;
-        size_t count, capacity;
-    } rounded;
     cm_value apply; /* accumulating: is this the batch that moves the weights? */
 };
 
@@ -50,8 +39,8 @@ typedef cm_value rule_fn(struct update *u, struct moving *m);
 struct rule {
     const char *name;
     double lr, momentum, weight_decay, beta1, beta2, epsilon; /* defaults; NAN: it has none */
-    rule_fn *emit, *with_momentum; /* the second where a momentum above 0 changes the formula */
-    bool decoupled;                /* weight decay is in the formula, not in the gradient */
+    rule_fn *emit;
+    bool decoupled; /* weight decay is in the formula, not in the gradient */
 };
 
 static const struct cm_str training = {"training", 8};
@@ -83,14 +72,12 @@ static cm_value number(struct update *u, const char *name, enum cm_dtype dtype)
         return cm_preparation_scalar(p, name, dtype, found->value);
     if (dtype == CM_DOUBLE)
         return found->computed;
-    for (size_t r = 0; r < u->rounded.count; r++)
-        if (strcmp(u->rounded.items[r].name, name) == 0 && u->rounded.items[r].dtype == dtype)
-            return u->rounded.items[r].value;
-    const cm_value value =
-        cm_preparation_call(p, cm_preparation_cast(p, found->computed, dtype),
-                            cm_preparation_name(p, "training.%s.%s", name, cm_dtype_name(dtype)));
-    *CM_PUSH(p->arena, &u->rounded) = (struct rounded){name, dtype, value};
-    return value;
+    cm_value *rounded = cm_preparation_number(p, name, dtype);
+    if (!*rounded)
+        *rounded = cm_preparation_call(
+            p, cm_preparation_cast(p, found->computed, dtype),
+            cm_preparation_name(p, "training.%s.%s", name, cm_dtype_name(dtype)));
+    return *rounded;
 }
 
 /* A number in double, as schedules compute with. */
@@ -120,36 +107,28 @@ static cm_value keep(struct update *u, struct moving *m, size_t which, cm_value 
     return m->states[which].next = cm_preparation_term(u->p, name, "next", next);
 }
 
+/* By a multiple of direction. */
+static cm_value move(struct update *u, const struct moving *m, cm_value lr, cm_value direction)
+{
+    return cm_emit(u->p, "Sub", m->w, TERM(u, m, "move", "Mul", lr, direction));
+}
+
+/* With momentum, if there is one; nesterov looks ahead along it. */
 static cm_value sgd(struct update *u, struct moving *m)
 {
+    const bool moves_on = u->momentum > 0, ahead = strcmp(u->rule->name, "nesterov") == 0;
+    const cm_value velocity = moves_on ? state(u, m, "velocity") : 0;
     const cm_value lr = number(u, "lr", m->dtype);
-    const cm_value move = TERM(u, m, "move", "Mul", lr, m->g);
+    const cm_value factor = moves_on ? number(u, "momentum", m->dtype) : 0;
 
-    return cm_emit(u->p, "Sub", m->w, move);
-}
-
-static cm_value momentum(struct update *u, struct moving *m)
-{
-    const cm_value velocity = state(u, m, "velocity");
-    const cm_value lr = number(u, "lr", m->dtype), factor = number(u, "momentum", m->dtype);
+    if (!moves_on)
+        return move(u, m, lr, m->g);
     const cm_value kept = TERM(u, m, "kept", "Mul", factor, velocity);
     const cm_value next = keep(u, m, 0, cm_emit(u->p, "Add", kept, m->g));
-    const cm_value move = TERM(u, m, "move", "Mul", lr, next);
-
-    return cm_emit(u->p, "Sub", m->w, move);
-}
-
-static cm_value nesterov(struct update *u, struct moving *m)
-{
-    const cm_value velocity = state(u, m, "velocity");
-    const cm_value lr = number(u, "lr", m->dtype), factor = number(u, "momentum", m->dtype);
-    const cm_value kept = TERM(u, m, "kept", "Mul", factor, velocity);
-    const cm_value next = keep(u, m, 0, cm_emit(u->p, "Add", kept, m->g));
-    const cm_value ahead = TERM(u, m, "ahead", "Mul", factor, next);
-    const cm_value slope = TERM(u, m, "slope", "Add", m->g, ahead);
-    const cm_value move = TERM(u, m, "move", "Mul", lr, slope);
-
-    return cm_emit(u->p, "Sub", m->w, move);
+    if (!ahead)
+        return move(u, m, lr, next);
+    const cm_value further = TERM(u, m, "ahead", "Mul", factor, next);
+    return move(u, m, lr, TERM(u, m, "slope", "Add", m->g, further));
 }
 
 /* What Adam moves a weight by. */
@@ -184,10 +163,10 @@ static cm_value adam(struct update *u, struct moving *m)
 
 static cm_value adamw(struct update *u, struct moving *m)
 {
-    const cm_value move = adam_move(u, m);
+    const cm_value by = adam_move(u, m);
     const cm_value shrunk = TERM(u, m, "shrunk", "Mul", m->w, number(u, "shrink", m->dtype));
 
-    return cm_emit(u->p, "Sub", shrunk, move);
+    return cm_emit(u->p, "Sub", shrunk, by);
 }
 
 static cm_value adagrad(struct update *u, struct moving *m)
@@ -198,10 +177,8 @@ static cm_value adagrad(struct update *u, struct moving *m)
     const cm_value next = keep(u, m, 0, cm_emit(u->p, "Add", sum, square));
     const cm_value spread = TERM(u, m, "spread", "Sqrt", next);
     const cm_value size = TERM(u, m, "size", "Add", spread, epsilon);
-    const cm_value direction = TERM(u, m, "direction", "Div", m->g, size);
-    const cm_value move = TERM(u, m, "move", "Mul", lr, direction);
 
-    return cm_emit(u->p, "Sub", m->w, move);
+    return move(u, m, lr, TERM(u, m, "direction", "Div", m->g, size));
 }
 
 static cm_value rmsprop(struct update *u, struct moving *m)
@@ -224,19 +201,17 @@ static cm_value rmsprop(struct update *u, struct moving *m)
         const cm_value old = TERM(u, m, "old", "Mul", factor, velocity);
         direction = keep(u, m, 0, cm_emit(u->p, "Add", old, direction));
     }
-    const cm_value move = TERM(u, m, "move", "Mul", lr, direction);
-
-    return cm_emit(u->p, "Sub", m->w, move);
+    return move(u, m, lr, direction);
 }
 
 static const struct rule rules[] = {
-    {"sgd", 1e-3, 0, 0, NAN, NAN, NAN, sgd, momentum, false},
-    {"momentum", 1e-3, 0.9, 0, NAN, NAN, NAN, sgd, momentum, false},
-    {"nesterov", 1e-3, 0.9, 0, NAN, NAN, NAN, nesterov, nesterov, false},
-    {"adam", 1e-3, NAN, 0, 0.9, 0.999, 1e-8, adam, adam, false},
-    {"adamw", 1e-3, NAN, 1e-2, 0.9, 0.999, 1e-8, adamw, adamw, true},
-    {"adagrad", 1e-2, NAN, 0, NAN, NAN, 1e-10, adagrad, adagrad, false},
-    {"rmsprop", 1e-2, 0, 0, NAN, 0.99, 1e-8, rmsprop, rmsprop, false},
+    {"sgd", 1e-3, 0, 0, NAN, NAN, NAN, sgd, false},
+    {"momentum", 1e-3, 0.9, 0, NAN, NAN, NAN, sgd, false},
+    {"nesterov", 1e-3, 0.9, 0, NAN, NAN, NAN, sgd, false},
+    {"adam", 1e-3, NAN, 0, 0.9, 0.999, 1e-8, adam, false},
+    {"adamw", 1e-3, NAN, 1e-2, 0.9, 0.999, 1e-8, adamw, true},
+    {"adagrad", 1e-2, NAN, 0, NAN, NAN, 1e-10, adagrad, false},
+    {"rmsprop", 1e-2, 0, 0, NAN, 0.99, 1e-8, rmsprop, false},
 };
 
 static const struct rule *find_rule(const char *name)
@@ -273,7 +248,7 @@ static void check_schedule(struct cm_preparation *p)
     const struct cm_prepare_options *o = p->options;
 
     if (o->schedule != CM_SCHEDULE_CONSTANT && o->schedule_steps <= 0)
-        cm_preparation_block(p, "the schedule needs its number of steps, schedule_steps");
+        cm_preparation_block(p, "the schedule needs a number of steps (schedule_steps)");
     if (o->schedule != CM_SCHEDULE_CONSTANT && o->schedule != CM_SCHEDULE_STEP &&
         o->schedule_steps > 0 && o->warmup >= o->schedule_steps)
         cm_preparation_block(
@@ -309,7 +284,7 @@ void cm_update_check(struct cm_preparation *p)
     check_number(p, "beta1", o->beta1, rule->beta1, 1);
     check_number(p, "beta2", o->beta2, rule->beta2, 1);
     check_number(p, "epsilon", o->epsilon, rule->epsilon, INFINITY);
-    if (rule->emit == nesterov && o->momentum == 0)
+    if (strcmp(rule->name, "nesterov") == 0 && o->momentum == 0)
         cm_preparation_block(p, "nesterov needs a momentum above 0");
     check_schedule(p);
 }
@@ -579,7 +554,7 @@ static void move_weight(struct update *u, const struct cm_trained_weight *weight
         m.w = cm_preparation_term(p, m.name, "wide", cm_preparation_cast(p, m.w, m.dtype));
     if (u->weight_decay > 0 && !u->rule->decoupled)
         m.g = decay(u, &m);
-    cm_value next = (u->momentum > 0 ? u->rule->with_momentum : u->rule->emit)(u, &m);
+    cm_value next = u->rule->emit(u, &m);
     if (narrow) {
         cm_preparation_term(p, m.name, "next.wide", next);
         next = cm_preparation_cast(p, next, m.type->dtype);

@@ -8,8 +8,7 @@
 
 static bool is_float(int64_t code)
 {
-    return cm_dtype_is_valid(code) && code != CM_DOUBLE &&
-           cm_dtype_info((enum cm_dtype)code)->kind == CM_CLASS_FLOAT;
+    return code != CM_DOUBLE && cm_dtype_is_float(code);
 }
 
 static const struct cm_type *wide_type(void *arg, const struct cm_type *type)
@@ -25,8 +24,8 @@ static const struct cm_type *wide_type(void *arg, const struct cm_type *type)
     return wide;
 }
 
-static enum cm_status wide_tensor(const struct cm_tensor *narrow, struct cm_tensor *out,
-                                  struct cm_error *err)
+enum cm_status cm_tensor_widen(const struct cm_tensor *narrow, struct cm_tensor *out,
+                               struct cm_error *err)
 {
     CM_TRY(cm_tensor_new(CM_DOUBLE, &narrow->shape, out, err));
     double *to = out->data;
@@ -43,7 +42,7 @@ static enum cm_status set_tensor(struct cm_module *module, struct cm_attribute_p
 {
     struct cm_tensor wide;
 
-    CM_TRY(wide_tensor(narrow, &wide, err));
+    CM_TRY(cm_tensor_widen(narrow, &wide, err));
     *attribute = cm_attr_tensor(cm_module_arena(module), name, &wide);
     cm_tensor_drop(&wide);
     return CM_OK;
@@ -140,7 +139,7 @@ static enum cm_status widen_constants(struct cm_clone *clone, const struct cm_gr
             !is_within(def->graph, from))
             continue;
         CM_TRY(cm_value_constant(module, v, &narrow, err));
-        CM_TRY(wide_tensor(narrow, &wide, err));
+        CM_TRY(cm_tensor_widen(narrow, &wide, err));
         cm_clone_map(clone, v, cm_graph_add_constant(to, CM_STR_NONE, &wide));
         cm_tensor_drop(&wide);
     }

@@ -10,5 +10,8 @@
  * of functions must have been expanded. */
 enum cm_status cm_graph_widen(const struct cm_graph *graph, struct cm_graph **out,
                               struct cm_error *err) CM_MUST_CHECK;
+/* A copy of a tensor in doubles, for the caller to drop. */
+enum cm_status cm_tensor_widen(const struct cm_tensor *narrow, struct cm_tensor *out,
+                               struct cm_error *err) CM_MUST_CHECK;
 
 #endif

@@ -29,6 +29,9 @@ try run
 try custom_operator
 try custom_gradient
 cp "$TESTS/models/training/linreg_sgd.npz" .
+try evaluate
+try evaluate training_linreg_sgd.onnx linreg_sgd.npz
+try evaluate training_linreg_sgd.onnx linreg_sgd.npz mae,accuracy
 try fine_tune
 try fine_tune training_linreg_sgd.onnx linreg_sgd.npz tuned.onnx
 try average_gradients
@@ -38,3 +41,4 @@ try walk_graph
 try walk_graph functions.onnx none
 try walk_graph linear.onnx W
 try share_memory
+try training_info

@@ -39,3 +39,10 @@ END
 echo '-- a model that says almost nothing'
 printf '\072\000' >bare.onnx
 "$CAMEO" info bare.onnx | head -n 2
+
+echo '-- work and memory'
+"$CAMEO" info linear.onnx --dim n=8 | sed -n '/^work/,$p'
+"$CAMEO" info linear.onnx --dim m=8 2>&1
+echo "[$?]"
+"$CAMEO" info linear.onnx --dim n=none 2>&1
+echo "[$?]"

@@ -28,6 +28,7 @@ if(CMAKE_CROSSCOMPILING) # what needs libraries of that processor is left out
   set_tests_properties(suite/sample PROPERTIES LABELS sample)
 endif()
 cameo_suite(node_expanded --expanded ${ONNX_SUITE}/node)
+cameo_suite(node_core --core ${ONNX_SUITE}/node)
 cameo_suite(stored ${ONNX_SUITE}/simple ${ONNX_SUITE}/pytorch-operator ${ONNX_SUITE}/pytorch-converted)
 cameo_suite(light --tolerance-scaled 1e-3 ${ONNX_SUITE}/light)
 

@@ -81,7 +81,7 @@ static enum cm_status read_facts(struct cm_infer *in, struct facts *f)
         CM_TRY(unify(in, past_value.size, f->value.size, "head sizes of values"));
         f->past = past_key.length;
     }
-    f->total = cm_dim_sum(f->past, f->key.length);
+    f->total = cm_dim_sum(in->symbols, f->past, f->key.length);
     return CM_OK;
 }
 
@@ -120,7 +120,7 @@ static enum cm_status attention_infer(struct cm_infer *in)
         CM_TRY(unify(in, nonpad->dims[0], f.query.batch, "batches"));
     const struct cm_dim b = f.query.batch, h = f.query.heads, kv = f.key.heads, n = f.query.length;
     const struct cm_dim four[] = {b, h, n, f.value.size};
-    const struct cm_dim three[] = {b, n, cm_dim_product(h, f.value.size)};
+    const struct cm_dim three[] = {b, n, cm_dim_product(in->symbols, h, f.value.size)};
     if (q->rank == CM_RANK_UNKNOWN)
         CM_TRY(cm_infer_set_tensor(in, CM_ATTENTION_RESULT, q->dtype, CM_RANK_UNKNOWN, NULL));
     else

@@ -21,7 +21,7 @@ enum cm_status cm_heads_read(struct cm_infer *in, int i, int64_t heads, struct c
         return cm_infer_fail(in, "input %d has %lld columns, which %lld heads do not divide", i,
                              (long long)hidden.value, (long long)heads);
     *out = (struct cm_heads_type){type->dims[0], CM_DIM(heads), type->dims[1],
-                                  cm_dim_known(hidden) ? CM_DIM(hidden.value / heads) : CM_DIM_ANY};
+                                  cm_dim_floor(in->symbols, hidden, 0, heads)};
     return CM_OK;
 }
 

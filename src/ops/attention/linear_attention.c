@@ -25,7 +25,9 @@ enum cm_status cm_linear_rule(const struct cm_node *node, struct cm_linear_rule 
             return CM_OK;
         }
     }
-    return cm_fail(err, CM_BAD_MODEL, "update_rule '%.*s' is not known", CM_STR_FMT(name));
+    return cm_fail(err, CM_BAD_MODEL,
+                   "attribute 'update_rule' is '%.*s', which ONNX does not define",
+                   CM_STR_FMT(name));
 }
 
 static enum cm_status unify(struct cm_infer *in, struct cm_dim a, struct cm_dim b, const char *what)
@@ -87,18 +89,21 @@ static enum cm_status linear_infer(struct cm_infer *in)
     CM_TRY(unify(in, key.length, value.length, "lengths"));
     CM_TRY(unify(in, query.size, key.size, "head sizes of queries and keys"));
     const struct cm_dim heads = CM_DIM(kv_heads);
-    CM_TRY(
-        check_gate(in, CM_LINEAR_DECAY, rule.gated, &key, heads, cm_dim_product(heads, key.size)));
+    CM_TRY(check_gate(in, CM_LINEAR_DECAY, rule.gated, &key, heads,
+                      cm_dim_product(in->symbols, heads, key.size)));
     CM_TRY(check_gate(in, CM_LINEAR_BETA, rule.corrected, &key, CM_DIM(1), heads));
-    const struct cm_dim state[4] = {key.batch, heads, key.size, value.size};
+    struct cm_dim state[4] = {key.batch, heads, key.size, value.size};
     if (past && past->rank != CM_RANK_UNKNOWN) {
         if (past->rank != 4)
             return cm_infer_fail(in, "past_state has rank %d, needs 4", past->rank);
-        for (int i = 0; i < 4; i++)
+        for (int i = 0; i < 4; i++) {
             CM_TRY(unify(in, past->dims[i], state[i], "sizes of the state"));
+            (void)cm_dim_unify(state[i], past->dims[i], &state[i]);
+        }
     }
-    const struct cm_dim y[3] = {query.batch, query.length,
-                                cm_dim_product(CM_DIM(q_heads), value.size)};
+    struct cm_dim y[3] = {query.batch, query.length,
+                          cm_dim_product(in->symbols, CM_DIM(q_heads), state[3])};
+    (void)cm_dim_unify(y[0], state[0], &y[0]);
     CM_TRY(cm_infer_set_tensor(in, 0, q->dtype, 3, y));
     return cm_infer_set_tensor(in, 1, past ? past->dtype : q->dtype, 4, state);
 }

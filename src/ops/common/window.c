@@ -79,16 +79,29 @@ int64_t cm_window_count(struct cm_window *window, int axis, int64_t size)
     return count;
 }
 
-struct cm_dim cm_window_dim(struct cm_window *window, int axis, struct cm_dim size)
+/* The same of a size that is no number. Windows must fit, so there is no need to say that there are
+ * none where they do not. */
+struct cm_dim cm_window_dim(struct cm_symbols *symbols, struct cm_window *window, int axis,
+                            struct cm_dim size)
 {
     if (cm_dim_known(size))
         return CM_DIM(cm_window_count(window, axis, size.value));
-    /* Padding that keeps the size keeps its symbol too. */
-    const bool keeps = window->stride[axis] == 1 &&
-                       (window->same_upper || window->same_lower ||
-                        (!window->valid && window->pad_begin[axis] + window->pad_end[axis] ==
-                                               span(window, axis) - 1));
-    return keeps ? size : CM_DIM_ANY;
+    const int64_t stride = window->stride[axis], covered = span(window, axis);
+    if (window->same_upper || window->same_lower)
+        return cm_dim_floor(symbols, size, stride - 1, stride);
+    const int64_t begin = window->valid ? 0 : window->pad_begin[axis],
+                  end = window->valid ? 0 : window->pad_end[axis];
+    if (!window->ceil_mode)
+        return cm_dim_floor(symbols, size, begin + end - covered + stride, stride);
+    const struct cm_dim up =
+        cm_dim_floor(symbols, size, begin + end - covered + 2 * stride - 1, stride);
+    if (end - covered + stride <= 0) /* none begins in the padding behind the input */
+        return up;
+    if (end >= covered)
+        return CM_DIM_ANY;
+    const struct cm_dim inside = cm_dim_floor(symbols, size, begin + stride - 1, stride);
+    return cm_quantity_dim(
+        cm_quantity_smaller(symbols, cm_dim_quantity(up), cm_dim_quantity(inside)));
 }
 
 enum cm_status cm_window_infer(struct cm_infer *in, struct cm_window *window,
@@ -103,7 +116,7 @@ enum cm_status cm_window_infer(struct cm_infer *in, struct cm_window *window,
     dims[0] = x->dims[0];
     dims[1] = channels;
     for (int i = 0; i < window->rank; i++) {
-        dims[i + 2] = cm_window_dim(window, i, x->dims[i + 2]);
+        dims[i + 2] = cm_window_dim(in->symbols, window, i, x->dims[i + 2]);
         if (cm_dim_known(dims[i + 2]) && dims[i + 2].value < 1 && x->dims[i + 2].value > 0)
             return cm_infer_fail(in,
                                  "a window of %lld does not fit into spatial axis %d of size %lld",

@@ -13,7 +13,8 @@ static enum cm_status check_channels(struct cm_infer *in, bool transpose, struct
     const struct cm_dim channels = has_x ? x->dims[1] : CM_DIM_ANY;
     const struct cm_dim outer = has_w ? w->dims[0] : CM_DIM_ANY,
                         inner = has_w ? w->dims[1] : CM_DIM_ANY;
-    const struct cm_dim need = transpose ? outer : cm_dim_product(inner, CM_DIM(out->group));
+    const struct cm_dim need =
+        transpose ? outer : cm_dim_product(in->symbols, inner, CM_DIM(out->group));
     if (cm_dim_known(channels) && cm_dim_known(need) && channels.value != need.value)
         return cm_infer_fail(in, "input 0 has %lld channels, W with group %lld needs %lld",
                              (long long)channels.value, (long long)out->group,
@@ -22,7 +23,8 @@ static enum cm_status check_channels(struct cm_infer *in, bool transpose, struct
         return cm_infer_fail(in, "axis 0 of W has %lld, which group %lld does not divide",
                              (long long)outer.value, (long long)out->group);
     out->batch = has_x ? x->dims[0] : CM_DIM_ANY;
-    out->result_channels = transpose ? cm_dim_product(inner, CM_DIM(out->group)) : outer;
+    out->result_channels =
+        transpose ? cm_dim_product(in->symbols, inner, CM_DIM(out->group)) : outer;
     return CM_OK;
 }
 

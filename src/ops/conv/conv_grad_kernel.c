@@ -28,7 +28,8 @@ static enum cm_status grad_infer(struct cm_infer *in)
     if (w->rank != CM_RANK_UNKNOWN && w->rank < 3)
         return cm_infer_fail(in, "W has rank %d, needs 3 or more", w->rank);
     if (w->rank != CM_RANK_UNKNOWN)
-        channels = is_transposed(in->node) ? cm_dim_product(w->dims[1], CM_DIM(group)) : w->dims[0];
+        channels = is_transposed(in->node) ? cm_dim_product(in->symbols, w->dims[1], CM_DIM(group))
+                                           : w->dims[0];
     if (in->n_out > D_X)
         CM_TRY(cm_infer_set(in, D_X, x));
     if (in->n_out > D_W)

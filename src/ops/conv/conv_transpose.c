@@ -65,6 +65,20 @@ enum cm_status cm_conv_transpose_sizes(const struct cm_node *node, struct cm_win
     return CM_OK;
 }
 
+/* The same of a size that is no number. */
+static struct cm_dim open_size(struct cm_infer *in, const struct cm_window *window, int i)
+{
+    const struct cm_int64s padding = cm_node_ints(in->node, "output_padding");
+    const struct cm_dim size = cm_infer_type(in, 0)->dims[i + 2];
+    const struct cm_dim times = cm_dim_product(in->symbols, size, CM_DIM(window->stride[i]));
+    if (window->same_upper || window->same_lower)
+        return times;
+    const int64_t pads = window->valid ? 0 : window->pad_begin[i] + window->pad_end[i];
+    const int64_t more = (window->kernel[i] - 1) * window->dilation[i] + 1 - window->stride[i];
+    return cm_dim_floor(in->symbols, times,
+                        more - pads + (padding.count > (size_t)i ? padding.items[i] : 0), 1);
+}
+
 static enum cm_status conv_transpose_infer(struct cm_infer *in)
 {
     const struct cm_type *x = cm_infer_type(in, 0);
@@ -85,7 +99,9 @@ static enum cm_status conv_transpose_infer(struct cm_infer *in)
     dims[0] = facts.batch;
     dims[1] = facts.result_channels;
     for (int i = 0; i < facts.rank; i++) {
-        dims[i + 2] = known ? CM_DIM(result[i]) : CM_DIM_ANY;
+        dims[i + 2] = known                                ? CM_DIM(result[i])
+                      : facts.kernel_known && x->rank >= 0 ? open_size(in, &facts.window, i)
+                                                           : CM_DIM_ANY;
         if (given.count == (size_t)facts.rank && given.items[i] >= 0)
             dims[i + 2] = CM_DIM(given.items[i]);
     }

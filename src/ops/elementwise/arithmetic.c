@@ -35,10 +35,10 @@ CM_SIGNED_TYPES(SIGNED_DIV_ROW, div, ())
 CM_UNSIGNED_TYPES(UNSIGNED_DIV_ROW, div, ())
 LOOP_TABLE(div);
 
-static const struct cm_binary add = {.loops = add_loops, .of_numbers = cm_quantity_add};
-static const struct cm_binary sub = {.loops = sub_loops, .of_numbers = cm_quantity_sub};
-static const struct cm_binary mul = {.loops = mul_loops, .of_numbers = cm_quantity_mul};
-static const struct cm_binary div_ = {.loops = div_loops, .of_numbers = cm_quantity_div};
+static const struct cm_binary add = {.loops = add_loops, .of_numbers = cm_quantity_sum};
+static const struct cm_binary sub = {.loops = sub_loops, .of_numbers = cm_quantity_difference};
+static const struct cm_binary mul = {.loops = mul_loops, .of_numbers = cm_quantity_product};
+static const struct cm_binary div_ = {.loops = div_loops, .of_numbers = cm_quantity_quotient};
 
 static enum cm_status add_grad(struct cm_grad *g)
 {

@@ -54,7 +54,7 @@ typedef void cm_binary_fn(int64_t count, const void *a, int64_t step_a, const vo
         void *to, const double *p
 /* Defines <name>_FLOAT and its kin. */
 #define CM_BINARY_LOOP(name, TAG, ctype, result, expression)                                       \
-    static void name##_##TAG(CM_BINARY_PARAMETERS)                                                 \
+    static CM_BUILT_##TAG void name##_##TAG(CM_BINARY_PARAMETERS)                                  \
     {                                                                                              \
         CM_BINARY_BODY(ctype, result, expression)                                                  \
     }
@@ -93,7 +93,7 @@ typedef void cm_binary_fn(int64_t count, const void *a, int64_t step_a, const vo
 /* An operator of two operands as a row: op->arg of those defined with CM_BINARY. */
 struct cm_binary {
     cm_binary_fn *const *loops;
-    cm_quantity_fn *of_numbers;                    /* may be NULL */
+    cm_quantity_pair_fn *of_numbers;               /* may be NULL */
     const char *parameters[CM_ELEMENT_PARAMETERS]; /* float attributes that become p[0], p[1], .. */
 };
 

@@ -20,41 +20,67 @@ CM_NUMBER_TYPES(EQUAL_ROW, equal, ())
 static cm_binary_fn *const equal_loops[CM_DTYPE_COUNT] = {EQUAL_TYPES(CM_LOOP_ENTRY, equal, ())};
 
 /* Bools that shape arithmetic decides are known as 0 and 1. */
-static bool decide(bool sure, bool verdict, struct cm_quantity *out)
+static struct cm_quantity decide(bool sure, bool verdict)
 {
-    *out = (struct cm_quantity){sure && verdict, 0, sure};
-    return sure;
+    return (struct cm_quantity){sure && verdict, 0, sure};
 }
 
-/* A symbol stands for a size, so it is equal to itself and to no negative number. */
-static bool equal_numbers(struct cm_symbols *symbols, struct cm_quantity a, struct cm_quantity b,
-                          struct cm_quantity *out)
+/* Is a - b surely at least that much? */
+static bool exceeds(struct cm_symbols *symbols, struct cm_quantity a, struct cm_quantity b,
+                    int64_t by)
 {
-    (void)symbols;
+    const struct cm_quantity difference = cm_quantity_difference(symbols, a, b);
+    int64_t least;
+    return cm_quantity_least(symbols, difference, &least) && least >= by;
+}
+
+static struct cm_quantity equal_numbers(struct cm_symbols *symbols, struct cm_quantity a,
+                                        struct cm_quantity b)
+{
     if (a.is_number && b.is_number)
-        return decide(true, a.number == b.number, out);
-    if ((a.is_number && a.number < 0 && b.symbol) || (b.is_number && b.number < 0 && a.symbol))
-        return decide(true, false, out);
-    return decide(!a.is_number && !b.is_number && a.symbol && a.symbol == b.symbol, true, out);
+        return decide(true, a.number == b.number);
+    const bool same = cm_quantity_same(a, b);
+    return decide(same || exceeds(symbols, a, b, 1) || exceeds(symbols, b, a, 1), same);
 }
 
-static bool greater_numbers(struct cm_symbols *symbols, struct cm_quantity a, struct cm_quantity b,
-                            struct cm_quantity *out)
+static struct cm_quantity greater_numbers(struct cm_symbols *symbols, struct cm_quantity a,
+                                          struct cm_quantity b)
 {
-    (void)symbols;
-    return decide(a.is_number && b.is_number, a.number > b.number, out);
+    if (a.is_number && b.is_number)
+        return decide(true, a.number > b.number);
+    const bool is_greater = exceeds(symbols, a, b, 1);
+    return decide(is_greater || exceeds(symbols, b, a, 0), is_greater);
 }
 
-static bool less_numbers(struct cm_symbols *symbols, struct cm_quantity a, struct cm_quantity b,
-                         struct cm_quantity *out)
+static struct cm_quantity less_numbers(struct cm_symbols *symbols, struct cm_quantity a,
+                                       struct cm_quantity b)
 {
-    return greater_numbers(symbols, b, a, out);
+    return greater_numbers(symbols, b, a);
+}
+
+static struct cm_quantity inverse(struct cm_quantity truth)
+{
+    return decide(truth.is_number, !truth.number);
+}
+
+static struct cm_quantity greater_or_equal_numbers(struct cm_symbols *symbols, struct cm_quantity a,
+                                                   struct cm_quantity b)
+{
+    return inverse(greater_numbers(symbols, b, a));
+}
+
+static struct cm_quantity less_or_equal_numbers(struct cm_symbols *symbols, struct cm_quantity a,
+                                                struct cm_quantity b)
+{
+    return inverse(greater_numbers(symbols, a, b));
 }
 
 static const struct cm_binary greater = {.loops = greater_loops, .of_numbers = greater_numbers};
 static const struct cm_binary less = {.loops = less_loops, .of_numbers = less_numbers};
-static const struct cm_binary greater_or_equal = {.loops = greater_or_equal_loops};
-static const struct cm_binary less_or_equal = {.loops = less_or_equal_loops};
+static const struct cm_binary greater_or_equal = {.loops = greater_or_equal_loops,
+                                                  .of_numbers = greater_or_equal_numbers};
+static const struct cm_binary less_or_equal = {.loops = less_or_equal_loops,
+                                               .of_numbers = less_or_equal_numbers};
 static const struct cm_binary equal = {.loops = equal_loops, .of_numbers = equal_numbers};
 
 CM_OP(Greater, CM_COMPARE(greater), .grad = cm_grad_none);

@@ -20,12 +20,12 @@ static cm_binary_fn *const min_loops[CM_DTYPE_COUNT] = {CM_NUMBER_TYPES(CM_LOOP_
 
 struct variadic {
     cm_binary_fn *const *loops;
-    cm_unary_fn *const *finish; /* of what was joined; may be NULL */
-    cm_quantity_fn *of_numbers; /* may be NULL */
+    cm_unary_fn *const *finish;      /* of what was joined; may be NULL */
+    cm_quantity_pair_fn *of_numbers; /* may be NULL */
 };
 
-static const struct variadic max = {max_loops, NULL, cm_quantity_max};
-static const struct variadic min = {min_loops, NULL, cm_quantity_min};
+static const struct variadic max = {max_loops, NULL, cm_quantity_larger};
+static const struct variadic min = {min_loops, NULL, cm_quantity_smaller};
 static const struct variadic sum = {sum_loops, NULL, NULL};
 static const struct variadic mean = {sum_loops, mean_loops, NULL};
 
@@ -131,10 +131,31 @@ static enum cm_status variadic_infer(struct cm_infer *in)
     .grad = (grad_), .share = cm_share_elementwise, .layouts = CM_LAYOUT_SAME,                     \
     .elementwise = variadic_elementwise, .arg = &(row)
 
+/* One after the other; the mean is divided at the end. */
+static cm_value add_all(struct cm_body *b)
+{
+    cm_value total = cm_body_input(b, 0);
+    for (int i = 1; i < b->node->n_inputs; i++)
+        total = cm_emit(b, "Add", total, cm_body_input(b, i));
+    return b->node->n_inputs > 1 ? total : cm_emit(b, "Identity", total);
+}
+
+static enum cm_status sum_body(struct cm_body *b)
+{
+    return cm_body_return(b, 0, add_all(b));
+}
+
+static enum cm_status mean_body(struct cm_body *b)
+{
+    const cm_value total = add_all(b);
+    const cm_value count = cm_emit_scalar_like(b, cm_body_input(b, 0), b->node->n_inputs);
+    return cm_body_return(b, 0, cm_emit(b, "Div", total, count));
+}
+
 CM_OP(Max, VARIADIC(max, extreme_grad));
 CM_OP(Min, VARIADIC(min, extreme_grad));
-CM_OP(Sum, VARIADIC(sum, sum_grad), .weights = ~0u, .entry = CM_ENTERS_AS_SHIFT);
-CM_OP(Mean, VARIADIC(mean, sum_grad));
+CM_OP(Sum, VARIADIC(sum, sum_grad), .body = sum_body, .weights = ~0u, .entry = CM_ENTERS_AS_SHIFT);
+CM_OP(Mean, VARIADIC(mean, sum_grad), .body = mean_body);
 
 /* ---- Clip: Min(max, Max(x, min)), either bound may be absent ---- */
 

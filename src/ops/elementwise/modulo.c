@@ -64,7 +64,15 @@ static enum cm_status mod_grad(struct cm_grad *g)
     return cm_grad_set(g, 1, cm_emit(g, "Neg", cm_emit(g, "Mul", dy, q)));
 }
 
-CM_OP(Mod, .infer = cm_infer_broadcast, .prepare = cm_elements_prepare, .run = cm_elements_run,
+static enum cm_status mod_infer(struct cm_infer *in)
+{
+    CM_TRY(cm_infer_broadcast(in));
+    cm_infer_quantities(in, cm_node_int(in->node, "fmod") ? cm_quantity_remainder
+                                                          : cm_quantity_modulus);
+    return CM_OK;
+}
+
+CM_OP(Mod, .infer = mod_infer, .prepare = cm_elements_prepare, .run = cm_elements_run,
       .grad = mod_grad, .share = cm_share_elementwise, .elementwise = mod_elementwise);
 
 /* ---- PRelu: a slope of its own for the negative side ---- */

@@ -58,8 +58,8 @@ static enum cm_status neg_infer(struct cm_infer *in)
         return CM_OK;
     struct cm_quantity *items = CM_NEW_ARRAY(in->arena, struct cm_quantity, x.count);
     for (size_t i = 0; i < x.count; i++)
-        if (x.items[i].is_number && x.items[i].number != INT64_MIN)
-            items[i] = (struct cm_quantity){-x.items[i].number, 0, true};
+        items[i] = cm_quantity_difference(dtype == CM_INT64 ? in->symbols : NULL,
+                                          (struct cm_quantity){0, 0, true}, x.items[i]);
     cm_infer_set_known(in, 0, x.rank, x.count, items);
     return CM_OK;
 }

@@ -32,6 +32,21 @@
     CM_SIGNED_TYPES(ROW, name, extra)                                                              \
     CM_UNSIGNED_TYPES(ROW, name, extra)
 
+/* How loops over a type are built: those over types that networks hardly compute with are small
+ * rather than fast. */
+#define CM_BUILT_FLOAT
+#define CM_BUILT_DOUBLE
+#define CM_BUILT_BOOL
+#define CM_BUILT_STRING CM_SMALL_CODE
+#define CM_BUILT_INT8
+#define CM_BUILT_UINT8
+#define CM_BUILT_INT32
+#define CM_BUILT_INT64
+#define CM_BUILT_INT16  CM_SMALL_CODE
+#define CM_BUILT_UINT16 CM_SMALL_CODE
+#define CM_BUILT_UINT32 CM_SMALL_CODE
+#define CM_BUILT_UINT64 CM_SMALL_CODE
+
 /* One entry of a table of loops indexed by element type. */
 #define CM_LOOP_ENTRY(TAG, ctype, name, extra) [CM_##TAG] = name##_##TAG,
 

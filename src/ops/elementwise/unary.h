@@ -16,7 +16,8 @@ typedef void cm_unary_fn(int64_t count, const void *x, void *y, const double *p)
 /* Defines <name>_FLOAT and its kin and the table <name>_loops. In the expression x is the element,
  * T its C type, p the parameters; R is the C type of the result. */
 #define CM_UNARY_LOOP_TO(name, TAG, ctype, result, expression)                                     \
-    static void name##_##TAG(int64_t count, const void *from, void *to, const double *p)           \
+    static CM_BUILT_##TAG void name##_##TAG(int64_t count, const void *from, void *to,             \
+                                            const double *p)                                       \
     {                                                                                              \
         typedef ctype T;                                                                           \
         typedef result R;                                                                          \

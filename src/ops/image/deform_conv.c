@@ -23,7 +23,8 @@ static enum cm_status check_channels(struct cm_infer *in, const struct cm_type *
         return cm_infer_fail(in, "group and offset_group must be 1 or more");
     if (x->rank == CM_RANK_UNKNOWN || w->rank == CM_RANK_UNKNOWN)
         return CM_OK;
-    const struct cm_dim have = x->dims[1], need = cm_dim_product(w->dims[1], CM_DIM(group));
+    const struct cm_dim have = x->dims[1],
+                        need = cm_dim_product(in->symbols, w->dims[1], CM_DIM(group));
     if (cm_dim_known(have) && cm_dim_known(need) && have.value != need.value)
         return cm_infer_fail(in, "input 0 has %lld channels, W with group %lld needs %lld",
                              (long long)have.value, (long long)group, (long long)need.value);
@@ -46,9 +47,9 @@ static enum cm_status check_moves(struct cm_infer *in, int i, int64_t times, con
         return CM_OK;
     if (p->rank != rank)
         return cm_infer_fail(in, "input %d has rank %d, needs %d", i, p->rank, rank);
-    taps = cm_dim_product(taps, CM_DIM(times));
+    taps = cm_dim_product(in->symbols, taps, CM_DIM(times));
     for (int a = 0; kernel && a < rank - 2; a++)
-        taps = cm_dim_product(taps, CM_DIM(kernel[a]));
+        taps = cm_dim_product(in->symbols, taps, CM_DIM(kernel[a]));
     if (kernel && cm_dim_known(p->dims[1]) && taps.value != p->dims[1].value)
         return cm_infer_fail(in, "input %d has %lld channels, needs %lld", i,
                              (long long)p->dims[1].value, (long long)taps.value);

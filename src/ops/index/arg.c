@@ -6,6 +6,7 @@
 #include "base/parallel.h"
 #include "ops/index/index.h"
 #include "ops/index/order.h"
+#include "ops/microsoft/compose.h"
 
 #include <math.h>
 
@@ -194,10 +195,23 @@ static enum cm_status arg_run(struct cm_call *call)
     return CM_OK;
 }
 
+/* The largest of what is in the opposite order: -x, of whole numbers the opposite bits, which
+ * cannot overflow. */
+static enum cm_status arg_min_body(struct cm_body *b)
+{
+    static const char *const names[] = {"axis", "keepdims", "select_last_index"};
+    const cm_value x = cm_body_input(b, 0);
+    const bool real = cm_dtype_info(cm_compose_type(b, x)->dtype)->kind == CM_CLASS_FLOAT;
+    const cm_value turned = cm_emit(b, real ? "Neg" : "BitwiseNot", x);
+    return cm_body_return(
+        b, 0,
+        cm_compose_as_called(b, "ArgMax", names, CM_COUNT(names), (const cm_value[]){turned}, 1));
+}
+
 CM_OP(ArgMax, .infer = arg_infer, .prepare = arg_prepare, .run = arg_run, .grad = cm_grad_none,
       .arg = &largest);
 CM_OP(ArgMin, .infer = arg_infer, .prepare = arg_prepare, .run = arg_run, .grad = cm_grad_none,
-      .arg = &smallest);
+      .body = arg_min_body, .arg = &smallest);
 
 /* ---- TopK ---- */
 

@@ -1,6 +1,7 @@
 /* Compress: the slices along an axis, or the elements, for which a condition holds. */
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/index/index.h"
+#include "ops/microsoft/compose.h"
 
 static enum cm_status compress_infer(struct cm_infer *in)
 {
@@ -109,5 +110,17 @@ static enum cm_status compress_grad(struct cm_grad *g)
     return cm_grad_set(g, 0, cm_index_put_slices(g, x, axis, places, dy));
 }
 
+static enum cm_status compress_body(struct cm_body *b)
+{
+    struct cm_arena *arena = cm_builder_arena(&b->build);
+    const bool has_axis = cm_node_has_attr(b->node, "axis");
+    const cm_value x = cm_body_input(b, 0);
+    const cm_value places = CM_COMPOSE_RESHAPE(b, cm_emit(b, "NonZero", cm_body_input(b, 1)), -1);
+    const int64_t axis = has_axis ? cm_node_int(b->node, "axis") : 0;
+    return cm_body_return(b, 0,
+                          cm_emit_with(b, "Gather", CM_ATTRIBUTES(cm_attr_int(arena, "axis", axis)),
+                                       has_axis ? x : CM_COMPOSE_RESHAPE(b, x, -1), places));
+}
+
 CM_OP(Compress, .infer = compress_infer, .prepare = compress_prepare, .run = compress_run,
-      .grad = compress_grad, .effects = CM_OUTPUT_SIZE_AT_RUN);
+      .grad = compress_grad, .body = compress_body, .effects = CM_OUTPUT_SIZE_AT_RUN);

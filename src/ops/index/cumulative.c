@@ -57,7 +57,7 @@ typedef void step_fn(int64_t n, int64_t steps, int64_t stride, const void *x, vo
     int64_t n, int64_t steps, int64_t stride, const void *from, void *totals, void *to,            \
         bool exclusive
 #define STEP(name, TAG, ctype, total, expression)                                                  \
-    static void name##_##TAG(PARAMETERS)                                                           \
+    static CM_BUILT_##TAG void name##_##TAG(PARAMETERS)                                            \
     {                                                                                              \
         STEPS(ctype, total, expression)                                                            \
     }

@@ -2,6 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "graph/op.h"
 #include "ops/common/gemm.h"
+#include "ops/microsoft/compose.h"
+
+#include <math.h>
 
 /* Rows and columns of an operand after its transposition; of an operand of unknown rank nothing is
  * known. */
@@ -129,6 +132,44 @@ static double gemm_flops(const struct cm_node *node, const struct cm_tensor *con
                : 0;
 }
 
+static cm_value scaled(struct cm_body *b, cm_value x, const char *factor)
+{
+    const double number = (double)cm_node_float(b->node, factor);
+    return number == 1 ? x : cm_emit(b, "Mul", x, cm_emit_scalar_like(b, x, number));
+}
+
+/* The nearest number that a type of whole numbers has. */
+static cm_value in_range(struct cm_body *b, cm_value x, enum cm_dtype type)
+{
+    const bool wide = type == CM_INT64 || type == CM_UINT64;
+    const bool has_sign = type == CM_INT32 || type == CM_INT64;
+    const double past = ldexp(1, (wide ? 64 : 32) - has_sign);
+    const cm_value high = cm_emit_scalar(b, CM_DOUBLE, wide ? nextafter(past, 0) : past - 1);
+    const cm_value low = cm_emit_scalar(b, CM_DOUBLE, has_sign ? -past : 0);
+    return cm_compose_cast(b, cm_emit(b, "Min", cm_emit(b, "Max", x, low), high), type);
+}
+
+/* alpha A' B' + beta C; whole numbers with factors go through double. */
+static enum cm_status gemm_body(struct cm_body *b)
+{
+    const enum cm_dtype type = cm_compose_type(b, cm_body_input(b, 0))->dtype;
+    const bool has_factors =
+        cm_node_float(b->node, "alpha") != 1 || cm_node_float(b->node, "beta") != 1;
+    const bool through = has_factors && cm_dtype_info(type)->kind != CM_CLASS_FLOAT;
+    cm_value operands[3];
+    for (int i = 0; i < 3; i++) {
+        operands[i] = cm_body_input(b, i);
+        if (operands[i] && through)
+            operands[i] = cm_compose_cast(b, operands[i], CM_DOUBLE);
+        if (i < 2 && cm_node_int(b->node, i == 0 ? "transA" : "transB"))
+            operands[i] = CM_COMPOSE_TRANSPOSE(b, operands[i], 1, 0);
+    }
+    cm_value y = scaled(b, cm_emit(b, "MatMul", operands[0], operands[1]), "alpha");
+    if (operands[2])
+        y = cm_emit(b, "Add", y, scaled(b, operands[2], "beta"));
+    return cm_body_return(b, 0, through ? in_range(b, y, type) : y);
+}
+
 CM_OP(Gemm, .infer = gemm_infer, .prepare = gemm_prepare, .run = gemm_run, .grad = gemm_grad,
-      .work = cm_work_product, .flops = gemm_flops,
+      .body = gemm_body, .work = cm_work_product, .flops = gemm_flops,
       .weights = CM_OPERAND(0) | CM_OPERAND(1) | CM_OPERAND(2));

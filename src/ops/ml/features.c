@@ -5,6 +5,7 @@
 #include "ops/common/move.h"
 #include "ops/common/reals.h"
 #include "ops/index/index.h"
+#include "ops/microsoft/compose.h"
 
 #include <math.h>
 
@@ -47,7 +48,7 @@ static enum cm_status extractor_infer(struct cm_infer *in)
     if (x->rank < 1)
         return cm_infer_fail(in, "input 0 is a scalar");
     for (int i = 0; i < y->rank; i++)
-        count = cm_dim_product(count, y->dims[i]);
+        count = cm_dim_product(in->symbols, count, y->dims[i]);
     const int rank = x->rank == 1 ? 2 : x->rank;
     dims[0] = CM_DIM(1); /* a vector becomes a table of one row */
     for (int i = 0; i < x->rank - 1; i++)
@@ -89,8 +90,22 @@ static enum cm_status extractor_grad(struct cm_grad *g)
     return cm_grad_set(g, 0, cm_index_put_slices(g, x, rank - 1, columns, dy));
 }
 
+static enum cm_status extractor_body(struct cm_body *b)
+{
+    struct cm_arena *arena = cm_builder_arena(&b->build);
+    const cm_value x = cm_body_input(b, 0);
+    const int rank = cm_compose_rank(b, x);
+    if (rank == CM_RANK_UNKNOWN)
+        return cm_body_decline(b, "the rank of input 0 is not known");
+    const cm_value rows = rank == 1 ? CM_COMPOSE_RESHAPE(b, x, 1, -1) : x;
+    const cm_value columns = CM_COMPOSE_RESHAPE(b, cm_body_input(b, 1), -1);
+    return cm_body_return(
+        b, 0,
+        cm_emit_with(b, "Gather", CM_ATTRIBUTES(cm_attr_int(arena, "axis", -1)), rows, columns));
+}
+
 CM_OP_IN(ml, "ai.onnx.ml", ArrayFeatureExtractor, .infer = extractor_infer, .run = extractor_run,
-         .grad = extractor_grad);
+         .grad = extractor_grad, .body = extractor_body);
 
 /* ---- rows of features to rows of floats ---- */
 
@@ -150,14 +165,37 @@ static enum cm_status scaler_grad(struct cm_grad *g)
     return set_as(g, 0, dx);
 }
 
+/* x with a number for all features, or one for each. */
+static cm_value with_floats(struct cm_body *b, const char *op, cm_value x,
+                            const struct cm_floats *numbers)
+{
+    const int64_t count = (int64_t)numbers->count;
+    if (!count)
+        return x;
+    const struct cm_tensor tensor = cm_tensor_borrow(
+        CM_FLOAT, count == 1 ? &CM_SCALAR : &CM_SHAPE(count), (void *)(uintptr_t)numbers->items);
+    const cm_value operand = cm_build_tensor(&b->build, &tensor);
+    return cm_emit(b, op, x, cm_compose_cast(b, operand, CM_DOUBLE));
+}
+
+static enum cm_status scaler_body(struct cm_body *b)
+{
+    const struct cm_floats offset = cm_node_floats(b->node, "offset");
+    const struct cm_floats scale = cm_node_floats(b->node, "scale");
+    const cm_value x = cm_compose_cast(b, cm_body_input(b, 0), CM_DOUBLE);
+    const cm_value y = with_floats(b, "Mul", with_floats(b, "Sub", x, &offset), &scale);
+    return cm_body_return(b, 0, cm_compose_cast(b, y, CM_FLOAT));
+}
+
 CM_OP_IN(ml, "ai.onnx.ml", Scaler, .infer = like_floats_infer, .run = scaler_run,
-         .grad = scaler_grad);
+         .grad = scaler_grad, .body = scaler_body);
 
 static enum cm_status normalizer_infer(struct cm_infer *in)
 {
     const struct cm_str norm = cm_node_str(in->node, "norm");
     if (!cm_str_is(norm, "MAX") && !cm_str_is(norm, "L1") && !cm_str_is(norm, "L2"))
-        return cm_infer_fail(in, "norm '%.*s' is not known", CM_STR_FMT(norm));
+        return cm_infer_fail(in, "attribute 'norm' is '%.*s', expected 'MAX', 'L1' or 'L2'",
+                             CM_STR_FMT(norm));
     return like_floats_infer(in);
 }
 
@@ -229,8 +267,24 @@ static enum cm_status normalizer_grad(struct cm_grad *g)
     return cm_grad_set(g, 0, cm_emit(g, "Where", some, dx, cm_emit_scalar_like(g, x, 0)));
 }
 
+/* Rows divided by their size, in double; a row of zeros stays so. */
+static enum cm_status normalizer_body(struct cm_body *b)
+{
+    const struct cm_str norm = cm_node_str(b->node, "norm");
+    const bool squares = cm_str_is(norm, "L2");
+    const cm_value x = cm_compose_cast(b, cm_body_input(b, 0), CM_DOUBLE);
+    const cm_value parts = squares ? cm_emit(b, "Mul", x, x) : cm_emit(b, "Abs", x);
+    if (cm_compose_rank(b, x) == 0)
+        return cm_body_decline(b, "input 0 is a scalar");
+    cm_value size = cm_emit(b, cm_str_is(norm, "MAX") ? "ReduceMax" : "ReduceSum", parts,
+                            cm_emit_int64s(b, -1));
+    size = squares ? cm_emit(b, "Sqrt", size) : size;
+    const cm_value divisor = cm_emit(b, "Max", size, cm_emit_scalar(b, CM_DOUBLE, 1e-30));
+    return cm_body_return(b, 0, cm_compose_cast(b, cm_emit(b, "Div", x, divisor), CM_FLOAT));
+}
+
 CM_OP_IN(ml, "ai.onnx.ml", Normalizer, .infer = normalizer_infer, .run = normalizer_run,
-         .grad = normalizer_grad);
+         .grad = normalizer_grad, .body = normalizer_body);
 
 /* ---- Imputer: one value replaced by another, per feature ---- */
 
@@ -291,7 +345,7 @@ static enum cm_status vectorizer_infer(struct cm_infer *in)
             return cm_infer_fail(in,
                                  "attribute 'inputdimensions' contains %lld, must not be negative",
                                  (long long)widths.items[i]);
-        dims[1] = cm_dim_sum(dims[1], CM_DIM(widths.items[i]));
+        dims[1] = cm_dim_sum(in->symbols, dims[1], CM_DIM(widths.items[i]));
         if (x->rank == CM_RANK_UNKNOWN)
             continue;
         if (x->rank != 1 && x->rank != 2)

@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "graph/op.h"
 #include "ops/common/line.h"
+#include "ops/microsoft/compose.h"
 #include "ops/norm/norm_grad.h"
 
 #include <math.h>
@@ -153,9 +154,30 @@ static enum cm_status group_norm_body(struct cm_body *b)
 
 static const bool has_groups = true;
 
+/* All spatial axes as one, so that no rank need be known. */
+static enum cm_status instance_norm_body(struct cm_body *b)
+{
+    const enum cm_dtype type = cm_compose_type(b, cm_body_input(b, 0))->dtype;
+    const enum cm_dtype wide = cm_line_wide(type);
+    const cm_value x = cm_compose_cast(b, cm_body_input(b, 0), wide);
+    const cm_value flat = CM_COMPOSE_RESHAPE(b, x, 0, 0, -1), axes = cm_emit_int64s(b, 2);
+    const cm_value off = cm_emit(b, "Sub", flat, cm_emit(b, "ReduceMean", flat, axes));
+    const cm_value variance = cm_emit(b, "ReduceMean", cm_emit(b, "Mul", off, off), axes);
+    const cm_value small = cm_emit_scalar(b, wide, (double)cm_node_float(b->node, "epsilon"));
+    const cm_value root = cm_emit(b, "Sqrt", cm_emit(b, "Add", variance, small));
+    cm_value parts[2];
+    for (int i = 0; i < 2; i++)
+        parts[i] = CM_COMPOSE_RESHAPE(b, cm_compose_cast(b, cm_body_input(b, i + 1), wide), -1, 1);
+    const cm_value scaled = cm_emit(b, "Mul", cm_emit(b, "Div", off, root), parts[0]);
+    const cm_value y = cm_emit_with(
+        b, "Reshape", CM_ATTRIBUTES(cm_attr_int(cm_builder_arena(&b->build), "allowzero", 1)),
+        cm_emit(b, "Add", scaled, parts[1]), cm_emit(b, "Shape", x));
+    return cm_body_return(b, 0, cm_compose_cast(b, y, type));
+}
+
 CM_OP(InstanceNormalization, .infer = group_norm_infer, .prepare = group_norm_prepare,
-      .run = group_norm_run, .grad = group_norm_grad, .weights = CM_OPERAND(1) | CM_OPERAND(2),
-      .entry = CM_ENTERS_AFTER_NORM);
+      .run = group_norm_run, .grad = group_norm_grad, .body = instance_norm_body,
+      .weights = CM_OPERAND(1) | CM_OPERAND(2), .entry = CM_ENTERS_AFTER_NORM);
 CM_OP(GroupNormalization, .infer = group_norm_infer, .prepare = group_norm_prepare,
       .run = group_norm_run, .grad = group_norm_grad, .body = group_norm_body, .arg = &has_groups,
       .weights = CM_OPERAND(1) | CM_OPERAND(2), .entry = CM_ENTERS_AFTER_NORM);

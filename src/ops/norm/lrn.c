@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "graph/op.h"
 #include "ops/common/line.h"
+#include "ops/microsoft/compose.h"
 #include "ops/norm/norm_grad.h"
 
 #include <math.h>
@@ -126,4 +127,35 @@ static enum cm_status lrn_grad(struct cm_grad *g)
     return cm_norm_set(g, 0, cm_emit(g, "Sub", direct, cm_emit(g, "Mul", x, others)));
 }
 
-CM_OP(LRN, .infer = lrn_infer, .prepare = lrn_prepare, .run = lrn_run, .grad = lrn_grad);
+/* The windows of squares are means over an image whose rows are the channels. */
+static enum cm_status lrn_body(struct cm_body *b)
+{
+    struct cm_arena *arena = cm_builder_arena(&b->build);
+    const int64_t size = cm_node_int(b->node, "size"), before = (size - 1) / 2;
+    const enum cm_dtype type = cm_compose_type(b, cm_body_input(b, 0))->dtype;
+    const enum cm_dtype wide = cm_line_wide(type);
+    const cm_value x = cm_compose_cast(b, cm_body_input(b, 0), wide);
+    const cm_value shape = CM_COMPOSE_CONCAT(b, 0, cm_emit_int64s(b, 0, 1),
+                                             cm_compose_dims(b, x, 1, 2), cm_emit_int64s(b, -1));
+    const cm_value rows = cm_emit(b, "Reshape", cm_emit(b, "Mul", x, x), shape);
+    const cm_value means = cm_emit_with(
+        b, "AveragePool",
+        CM_ATTRIBUTES(
+            cm_attr_ints(arena, "kernel_shape", 2, (const int64_t[]){size, 1}),
+            cm_attr_ints(arena, "pads", 4, (const int64_t[]){before, 0, size - 1 - before, 0}),
+            cm_attr_int(arena, "count_include_pad", 1)),
+        rows);
+    const cm_value window =
+        cm_emit_with(b, "Reshape", CM_ATTRIBUTES(cm_attr_int(arena, "allowzero", 1)), means,
+                     cm_emit(b, "Shape", x));
+    const cm_value sum = cm_emit(
+        b, "Add",
+        cm_emit(b, "Mul", window, cm_emit_scalar(b, wide, (double)cm_node_float(b->node, "alpha"))),
+        cm_emit_scalar(b, wide, (double)cm_node_float(b->node, "bias")));
+    const cm_value beta = cm_emit_scalar(b, wide, (double)cm_node_float(b->node, "beta"));
+    const cm_value y = cm_emit(b, "Div", x, cm_emit(b, "Pow", sum, beta));
+    return cm_body_return(b, 0, cm_compose_cast(b, y, type));
+}
+
+CM_OP(LRN, .infer = lrn_infer, .prepare = lrn_prepare, .run = lrn_run, .grad = lrn_grad,
+      .body = lrn_body);

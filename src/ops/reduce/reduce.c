@@ -53,8 +53,9 @@ static void infer_known(struct cm_infer *in, int rank)
         return;
     struct cm_quantity total = x.items[0];
     for (size_t i = 1; i < x.count; i++)
-        if (!reduction->of_numbers(cm_quantity_symbols(in, dtype), total, x.items[i], &total))
-            return;
+        total = reduction->of_numbers(cm_quantity_symbols(in, dtype), total, x.items[i]);
+    if (!cm_quantity_is_some(total))
+        return;
     if (dtype == CM_INT32 && total.is_number && total.number != (int32_t)total.number)
         return; /* it will wrap */
     cm_infer_set_known(in, 0, rank, 1, &total);

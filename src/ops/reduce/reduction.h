@@ -33,8 +33,8 @@ typedef cm_value cm_reduce_slope_fn(struct cm_grad *g, cm_value x, cm_value y, c
 struct cm_reduction {
     const struct cm_reduce_loops *loops; /* by element type */
     cm_reduce_slope_fn *slope;
-    cm_quantity_fn *of_numbers; /* may be NULL */
-    cm_join_totals_fn *join;    /* of totals of floats, which may be gathered in parts */
+    cm_quantity_pair_fn *of_numbers; /* may be NULL */
+    cm_join_totals_fn *join;         /* of totals of floats, which may be gathered in parts */
 };
 
 enum cm_status cm_reduce_infer(struct cm_infer *in);

@@ -3,7 +3,9 @@
 #include "base/machine.h"
 #include "base/number.h"
 #include "ops/elementwise/types.h"
+#include "ops/microsoft/compose.h"
 #include "ops/reduce/reduction.h"
+#include "tensor/half.h"
 #include "tensor/vector_math.h"
 
 #include <math.h>
@@ -69,7 +71,7 @@
         }                                                                                          \
     }
 #define START(name, TAG, total, first)                                                             \
-    static void name##_start_##TAG(int64_t count, void *totals)                                    \
+    static CM_BUILT_##TAG void name##_start_##TAG(int64_t count, void *totals)                     \
     {                                                                                              \
         total *ts = totals;                                                                        \
         for (int64_t i = 0; i < count; i++)                                                        \
@@ -77,8 +79,8 @@
     }
 #define FOLD_LOOPS(name, TAG, ctype, total, first, step, join)                                     \
     START(name, TAG, total, first)                                                                 \
-    static void name##_across_##TAG(int64_t count, int64_t rows, int64_t stride, const void *from, \
-                                    void *totals)                                                  \
+    static CM_BUILT_##TAG void name##_across_##TAG(int64_t count, int64_t rows, int64_t stride,    \
+                                                   const void *from, void *totals)                 \
     {                                                                                              \
         const ctype *xs = from;                                                                    \
         total *ts = totals;                                                                        \
@@ -90,7 +92,7 @@
             }                                                                                      \
         }                                                                                          \
     }                                                                                              \
-    static void name##_along_##TAG(int64_t count, const void *from, void *totals)                  \
+    static CM_BUILT_##TAG void name##_along_##TAG(int64_t count, const void *from, void *totals)   \
     {                                                                                              \
         const ctype *xs = from;                                                                    \
         total *ts = totals, four[4] = {(first), (first), (first), (first)};                        \
@@ -137,7 +139,8 @@
     }
 /* In `done` t is the total and n the number of terms. */
 #define FINISH(name, TAG, ctype, total, done)                                                      \
-    static void name##_finish_##TAG(int64_t count, const void *totals, int64_t n, void *to)        \
+    static CM_BUILT_##TAG void name##_finish_##TAG(int64_t count, const void *totals, int64_t n,   \
+                                                   void *to)                                       \
     {                                                                                              \
         typedef ctype T;                                                                           \
         typedef total A;                                                                           \
@@ -296,7 +299,8 @@ static void log_sum_exp_join(int64_t count, const void *more, void *totals)
 }
 
 #define LOG_SUM_EXP_ROW(TAG, ctype, name, extra)                                                   \
-    static void name##_finish_##TAG(int64_t count, const void *totals, int64_t terms, void *to)    \
+    static CM_BUILT_##TAG void name##_finish_##TAG(int64_t count, const void *totals,              \
+                                                   int64_t terms, void *to)                        \
     {                                                                                              \
         const struct exponentials *ts = totals;                                                    \
         ctype *ys = to;                                                                            \
@@ -525,20 +529,41 @@ static cm_value prod_slope(struct cm_grad *g, cm_value x, cm_value y, cm_value d
     return cm_emit(g, "Mul", dy, slope);
 }
 
-static const struct cm_reduction sum = {sum_loops, sum_slope, cm_quantity_add, join_sums};
+static const struct cm_reduction sum = {sum_loops, sum_slope, cm_quantity_sum, join_sums};
 static const struct cm_reduction mean = {mean_loops, mean_slope, NULL, join_sums};
-static const struct cm_reduction prod = {prod_loops, prod_slope, cm_quantity_mul, join_products};
+static const struct cm_reduction prod = {prod_loops, prod_slope, cm_quantity_product,
+                                         join_products};
 static const struct cm_reduction l1 = {l1_loops, l1_slope, NULL, join_sums};
 static const struct cm_reduction l2 = {l2_loops, l2_slope, NULL, join_sums};
 static const struct cm_reduction sum_square = {sum_square_loops, sum_square_slope, NULL, join_sums};
 static const struct cm_reduction log_sum = {log_sum_loops, log_sum_slope, NULL, join_sums};
 static const struct cm_reduction log_sum_exp = {log_sum_exp_loops, log_sum_exp_slope, NULL,
                                                 log_sum_exp_join};
-static const struct cm_reduction max = {max_loops, extreme_slope, cm_quantity_max, join_largest};
-static const struct cm_reduction min = {min_loops, extreme_slope, cm_quantity_min, join_smallest};
+static const struct cm_reduction max = {max_loops, extreme_slope, cm_quantity_larger, join_largest};
+static const struct cm_reduction min = {min_loops, extreme_slope, cm_quantity_smaller,
+                                        join_smallest};
+
+/* The sum divided by how many elements went into each. Narrow floats in float, where a sum does not
+ * overflow; whole numbers in double. */
+static enum cm_status mean_body(struct cm_body *b)
+{
+    static const char *const names[] = {"keepdims", "noop_with_empty_axes"};
+    const cm_value x = cm_body_input(b, 0);
+    const enum cm_dtype type = cm_compose_type(b, x)->dtype;
+    const bool real = type == CM_FLOAT || type == CM_DOUBLE;
+    const enum cm_dtype wide = real ? type : cm_dtype_is_narrow(type) ? CM_FLOAT : CM_DOUBLE;
+    const cm_value total = cm_compose_as_called(
+        b, "ReduceSum", names, CM_COUNT(names),
+        (const cm_value[]){cm_compose_cast(b, x, wide), cm_body_input(b, 1)}, 2);
+    const cm_value results =
+        cm_emit(b, "Max", cm_emit(b, "Size", total), cm_build_int64(&b->build, 1));
+    const cm_value each = cm_emit(b, "Div", cm_emit(b, "Size", x), results);
+    const cm_value y = cm_emit(b, "Div", total, cm_compose_cast(b, each, wide));
+    return cm_body_return(b, 0, cm_compose_cast(b, y, type));
+}
 
 CM_OP(ReduceSum, CM_REDUCTION(sum));
-CM_OP(ReduceMean, CM_REDUCTION(mean));
+CM_OP(ReduceMean, CM_REDUCTION(mean), .body = mean_body);
 CM_OP(ReduceProd, CM_REDUCTION(prod));
 CM_OP(ReduceL1, CM_REDUCTION(l1));
 CM_OP(ReduceL2, CM_REDUCTION(l2));

@@ -33,9 +33,14 @@ static enum cm_status split_infer(struct cm_infer *in)
     const struct cm_type *x = cm_infer_type(in, 0), *split = cm_infer_type(in, 1);
     const bool drop = !split && !cm_node_int(in->node, "keepdims");
     struct cm_dim dims[CM_MAX_RANK];
+    struct cm_known lengths;
     int axis, rank = 0;
     if (split && split->rank > 1)
         return cm_infer_fail(in, "split has rank %d, needs 0 or 1", split->rank);
+    if (split && split->rank == 0 && cm_infer_known(in, 1, &lengths) &&
+        lengths.items[0].is_number && lengths.items[0].number < 1)
+        return cm_infer_fail(in, "pieces would be %lld long, expected 1 or more",
+                             (long long)lengths.items[0].number);
     if (x->rank == CM_RANK_UNKNOWN)
         return cm_sequence_set(in, 0, cm_type_tensor(in->arena, x->dtype, CM_RANK_UNKNOWN, NULL));
     CM_TRY(cm_infer_axis(in, cm_node_int(in->node, "axis"), x->rank, false, &axis));

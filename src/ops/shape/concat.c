@@ -1,6 +1,7 @@
 /* Concat and Split: tensors side by side along one axis, and apart again. */
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/common/move.h"
+#include "ops/microsoft/compose.h"
 #include "ops/shape/shape_rules.h"
 
 /* Copies between a tensor and the part of a longer one that begins `at` along the axis. Everything
@@ -72,7 +73,7 @@ static enum cm_status add_part(struct cm_infer *in, int i, int axis, const struc
                              part->rank, rank);
     for (int d = 0; d < rank; d++) {
         if (d == axis)
-            dims[d] = cm_dim_sum(dims[d], part->dims[d]);
+            dims[d] = cm_dim_sum(in->symbols, dims[d], part->dims[d]);
         else if (!cm_dim_unify(dims[d], part->dims[d], &dims[d]))
             return cm_infer_fail(in, "input %d has %lld along axis %d, one before it has %lld", i,
                                  (long long)part->dims[d].value, d, (long long)dims[d].value);
@@ -195,9 +196,17 @@ static enum cm_status part_length(struct cm_infer *in, struct cm_dim whole, int 
         *out = cm_quantity_dim(item);
         return CM_OK;
     }
-    *out = in->n_out == 1 ? whole : CM_DIM_ANY;
-    if (!cm_dim_known(whole))
+    if (!cm_dim_known(whole)) {
+        const struct cm_quantity zero = {0, 0, true}, size = cm_dim_quantity(whole),
+                                 each = cm_dim_quantity(
+                                     cm_dim_floor(in->symbols, whole, in->n_out - 1, in->n_out));
+        struct cm_quantity left = size;
+        for (int i = 0; i < o; i++)
+            left = cm_quantity_difference(in->symbols, left, each);
+        left = cm_quantity_smaller(in->symbols, each, left);
+        *out = cm_quantity_dim(cm_quantity_larger(in->symbols, left, zero));
         return CM_OK;
+    }
     const int64_t n = in->n_out, length = whole.value / n + (whole.value % n != 0);
     const int64_t before = o > 0 && length > INT64_MAX / o ? whole.value : length * o;
     const int64_t left = whole.value - before < 0 ? 0 : whole.value - before;
@@ -216,7 +225,7 @@ static enum cm_status check_split(struct cm_infer *in, struct cm_dim whole,
                              (long long)cm_node_int(in->node, "num_outputs"), in->n_out);
     struct cm_dim sum = CM_DIM(0), same;
     for (size_t i = 0; split && i < split->count; i++)
-        sum = cm_dim_sum(sum, cm_quantity_dim(split->items[i]));
+        sum = cm_dim_sum(in->symbols, sum, cm_quantity_dim(split->items[i]));
     if (split && !cm_dim_unify(sum, whole, &same))
         return cm_infer_fail(in, "the lengths in split add up to %lld, the axis is %lld long",
                              (long long)sum.value, (long long)whole.value);
@@ -325,5 +334,36 @@ static enum cm_status split_grad(struct cm_grad *g)
                                                                  .n_inputs = count}));
 }
 
+/* A slice for each part, between the sums of the lengths before it and with its own. */
+static enum cm_status split_body(struct cm_body *b)
+{
+    const cm_value x = cm_body_input(b, 0), split = cm_body_input(b, 1);
+    const cm_value axis = cm_emit_int64s(b, cm_node_int(b->node, "axis"));
+    const cm_value zero = cm_emit_int64s(b, 0), one = cm_emit_int64s(b, 1);
+    const int count = b->node->n_outputs;
+    cm_value ends = 0, length = 0;
+    if (split) {
+        ends = cm_emit(b, "CumSum", split, cm_build_int64(&b->build, 0));
+    } else { /* equal parts, rounded up: a slice ends with the tensor */
+        const cm_value whole = cm_emit(b, "Gather", cm_emit(b, "Shape", x), axis);
+        const cm_value more = cm_emit(b, "Add", whole, cm_emit_int64s(b, count - 1));
+        length = cm_emit(b, "Div", more, cm_emit_int64s(b, count));
+    }
+    for (int o = 0; o < count; o++) {
+        const cm_value at = cm_emit_int64s(b, o), next = cm_emit_int64s(b, o + 1);
+        cm_value from = zero, to;
+        if (split) {
+            to = cm_emit(b, "Slice", ends, at, next, zero, one);
+            from = cm_emit(b, "Sub", to, cm_emit(b, "Slice", split, at, next, zero, one));
+        } else {
+            from = cm_emit(b, "Mul", length, at);
+            to = cm_emit(b, "Mul", length, next);
+        }
+        if (cm_body_wants(b, o))
+            CM_TRY(cm_body_return(b, o, cm_emit(b, "Slice", x, from, to, axis, one)));
+    }
+    return b->build.status;
+}
+
 CM_OP(Split, .infer = split_infer, .prepare = axis_prepare, .run = split_run, .grad = split_grad,
-      .stretch = split_stretch, .work = cm_work_linear, .picks_from = 1);
+      .body = split_body, .stretch = split_stretch, .work = cm_work_linear, .picks_from = 1);

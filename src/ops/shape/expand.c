@@ -102,7 +102,10 @@ static enum cm_status tile_infer(struct cm_infer *in)
         if (known && repeats.items[i].is_number && repeats.items[i].number < 0)
             return cm_infer_fail(in, "axis %d is to be repeated %lld times", i,
                                  (long long)repeats.items[i].number);
-        dims[i] = cm_dim_product(dim, known ? cm_quantity_dim(repeats.items[i]) : CM_DIM_ANY);
+        dims[i] = cm_dim_product(in->symbols, dim,
+                                 known ? cm_quantity_dim(repeats.items[i]) : CM_DIM_ANY);
+        if (known && cm_dim_known(dim) && repeats.items[i].is_number && !cm_dim_known(dims[i]))
+            return cm_infer_fail(in, "axis %d would be longer than 64 bits count", i);
     }
     return cm_infer_set_tensor(in, 0, x->dtype, rank, dims);
 }

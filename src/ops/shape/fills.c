@@ -3,7 +3,9 @@
 #include "base/number.h"
 #include "onnx/tensor_data.h"
 #include "ops/common/move.h"
+#include "ops/microsoft/compose.h"
 #include "ops/shape/shape_rules.h"
+#include "tensor/half.h"
 
 /* ---- Constant ---- */
 
@@ -285,6 +287,22 @@ static enum cm_status constant_of_shape_run(struct cm_call *call)
     return CM_OK;
 }
 
+/* One element spread over the shape; types that Expand does not take by way of float. */
+static enum cm_status constant_of_shape_body(struct cm_body *b)
+{
+    const cm_value shape = cm_body_input(b, 0), empty = cm_build_int64s(&b->build, 0, NULL);
+    const struct cm_attribute_proto *value = cm_node_attr(b->node, "value");
+    cm_value one = value ? cm_build(&b->build, &(struct cm_emission){.op = "Constant",
+                                                                     .attributes = value,
+                                                                     .n_attributes = 1})
+                         : cm_emit_scalar(b, CM_FLOAT, 0);
+    const enum cm_dtype type = b->build.status ? CM_FLOAT : cm_compose_type(b, one)->dtype;
+    const bool through = cm_dtype_is_narrow(type) && type != CM_FLOAT16 && type != CM_BFLOAT16;
+    one = cm_emit(b, "Reshape", through ? cm_compose_cast(b, one, CM_FLOAT) : one, empty);
+    const cm_value y = cm_emit(b, "Expand", one, shape);
+    return cm_body_return(b, 0, through ? cm_compose_cast(b, y, type) : y);
+}
+
 CM_OP(ConstantOfShape, .infer = constant_of_shape_infer, .prepare = constant_of_shape_prepare,
-      .run = constant_of_shape_run, .grad = cm_grad_none, .work = cm_work_linear,
-      .zero_attribute = "value");
+      .run = constant_of_shape_run, .grad = cm_grad_none, .body = constant_of_shape_body,
+      .work = cm_work_linear, .zero_attribute = "value");

@@ -60,14 +60,13 @@ static enum cm_status padded_dim(struct cm_infer *in, int axis, struct cm_dim di
 {
     int64_t sum;
 
-    *out = CM_DIM_ANY;
+    const struct cm_quantity pads = cm_quantity_sum(in->symbols, before, after);
+    *out = cm_quantity_dim(cm_quantity_sum(in->symbols, cm_dim_quantity(dim), pads));
     if (!before.is_number || !after.is_number)
         return CM_OK;
     if (!cm_int64_add(before.number, after.number, &sum))
         return cm_infer_fail(in, "pads %lld and %lld of axis %d do not fit 64 bits together",
                              (long long)before.number, (long long)after.number, axis);
-    if (before.number == 0 && after.number == 0)
-        *out = dim;
     if (!cm_dim_known(dim))
         return CM_OK;
     /* What is cut off at both ends together: no overflow, since their sum fits. */

@@ -49,6 +49,30 @@ static bool whole_operands(struct cm_infer *in, int64_t *out)
     return true;
 }
 
+/* Whole numbers of which some are symbols: max(ceil((limit - start) / delta), 0). */
+static struct cm_dim count_symbols(struct cm_infer *in)
+{
+    struct cm_symbols *symbols =
+        cm_infer_type(in, 0)->dtype == CM_INT64 ? in->symbols : NULL; /* others wrap */
+    struct cm_quantity operands[3];
+    for (int i = 0; i < 3; i++) {
+        struct cm_known known;
+        if (!cm_infer_known(in, i, &known) || known.count != 1)
+            return CM_DIM_ANY;
+        operands[i] = known.items[0];
+    }
+    const int64_t delta = operands[2].number;
+    if (!operands[2].is_number || delta == 0 || delta == INT64_MIN)
+        return CM_DIM_ANY;
+    const struct cm_quantity zero = {0, 0, true};
+    const struct cm_quantity distance =
+        delta > 0 ? cm_quantity_difference(symbols, operands[1], operands[0])
+                  : cm_quantity_difference(symbols, operands[0], operands[1]);
+    const int64_t step = delta > 0 ? delta : -delta;
+    return cm_dim_floor(symbols, cm_quantity_dim(cm_quantity_larger(symbols, distance, zero)),
+                        step - 1, step);
+}
+
 static bool real_operands(struct cm_infer *in, double *out)
 {
     for (int i = 0; i < 3; i++) {
@@ -86,13 +110,15 @@ static enum cm_status range_infer(struct cm_infer *in)
             (type->rank == 1 && cm_dim_known(type->dims[0]) && type->dims[0].value != 1))
             return cm_infer_fail(in, "input %d must be a scalar", i);
     }
-    if (is_float(dtype) ? !real_operands(in, real) : !whole_operands(in, whole))
-        return cm_infer_set_tensor(in, 0, dtype, 1, &CM_DIM_ANY);
+    if (is_float(dtype) ? !real_operands(in, real) : !whole_operands(in, whole)) {
+        const struct cm_dim length = is_float(dtype) ? CM_DIM_ANY : count_symbols(in);
+        return cm_infer_set_tensor(in, 0, dtype, 1, &length);
+    }
     if (is_float(dtype) ? real[2] == 0 : whole[2] == 0)
         return cm_infer_fail(in, "delta is 0");
     if (is_float(dtype) ? !count_real(real[0], real[1], real[2], &count)
                         : !count_whole(whole[0], whole[1], whole[2], &count))
-        return cm_infer_fail(in, "the range has no end that can be reached");
+        return cm_infer_fail(in, "start, limit and delta do not give a finite number of elements");
     CM_TRY(cm_infer_set_tensor(in, 0, dtype, 1, &CM_DIM(count)));
     if (!is_float(dtype))
         keep_numbers(in, whole, count);

@@ -1,6 +1,5 @@
 /* Shape and Size: what is asked of a tensor's shape, not of its elements. */
 // SPDX-License-Identifier: Apache-2.0
-#include "graph/dim_product.h"
 #include "graph/op.h"
 
 /* The part [first, last) of the axes that attributes start and end ask for; out of range is
@@ -59,9 +58,8 @@ static enum cm_status size_infer(struct cm_infer *in)
     CM_TRY(cm_infer_set_tensor(in, 0, CM_INT64, 0, NULL));
     if (x->rank == CM_RANK_UNKNOWN)
         return CM_OK;
-    const struct cm_product product = cm_product_of(in->symbols, x, 0, x->rank);
-    const struct cm_quantity known = cm_dim_quantity(cm_product_dim(in->symbols, &product));
-    if (known.is_number || known.symbol)
+    const struct cm_quantity known = cm_type_product(in->symbols, x, 0, x->rank);
+    if (cm_quantity_is_some(known))
         cm_infer_set_known(in, 0, 0, 1, &known);
     return CM_OK;
 }

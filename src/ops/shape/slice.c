@@ -33,8 +33,28 @@ static int64_t take(int64_t dim, int64_t start, int64_t end, int64_t step, int64
 
 /* ---- inference ---- */
 
+/* Where a slice with a positive step begins or ends, from 0 to dim; unknown where the sign of `at`
+ * is. */
+static struct cm_quantity place(struct cm_symbols *symbols, struct cm_quantity dim,
+                                struct cm_quantity at)
+{
+    const struct cm_quantity zero = NUMBER(0), back = cm_quantity_difference(symbols, dim, at);
+    int64_t least;
+    if (at.is_number && at.number >= INT32_MAX)
+        return dim;
+    if (at.is_number && at.number < 0)
+        return cm_quantity_larger(symbols, cm_quantity_sum(symbols, dim, at), zero);
+    if (cm_quantity_least(symbols, at, &least) && least >= 0)
+        return cm_quantity_smaller(symbols, dim, at);
+    /* dim - 1 and dim - 2 are below 0 only where counting from the end gives 0 as well. */
+    if (back.is_number && (back.number == 1 || back.number == 2))
+        return cm_quantity_larger(symbols, at, zero);
+    return (struct cm_quantity){0};
+}
+
 /* The length of an axis after slicing, where it can be known. */
-static struct cm_dim sliced_dim(struct cm_dim dim, const struct range *range)
+static struct cm_dim sliced_dim(struct cm_symbols *symbols, struct cm_dim dim,
+                                const struct range *range)
 {
     const struct cm_quantity start = range->start, end = range->end, step = range->step;
     int64_t first;
@@ -43,16 +63,20 @@ static struct cm_dim sliced_dim(struct cm_dim dim, const struct range *range)
         return CM_DIM(take(dim.value, start.number, end.number, step.number, &first));
     if (cm_dim_known(dim) && dim.value == 0)
         return CM_DIM(0);
-    if (!step.is_number || !start.is_number)
+    if (!step.is_number)
         return CM_DIM_ANY;
-    const bool whole =
-        end.is_number ? end.number >= INT32_MAX : end.symbol && end.symbol == dim.symbol;
-    if (step.number == 1 && start.number == 0 && whole)
-        return dim;
-    if (step.number == -1 && end.is_number && end.number <= INT32_MIN &&
+    if (step.number == -1 && end.is_number && end.number <= INT32_MIN && start.is_number &&
         (start.number == -1 || start.number >= INT32_MAX))
         return dim;
-    return CM_DIM_ANY;
+    if (step.number < 1)
+        return CM_DIM_ANY;
+    const struct cm_quantity whole = cm_dim_quantity(dim), zero = NUMBER(0);
+    const struct cm_quantity from = place(symbols, whole, start), to = place(symbols, whole, end);
+    const struct cm_quantity length =
+        cm_quantity_larger(symbols, cm_quantity_difference(symbols, to, from), zero);
+    return step.number == 1
+               ? cm_quantity_dim(length)
+               : cm_dim_floor(symbols, cm_quantity_dim(length), step.number - 1, step.number);
 }
 
 /* Which axis entry k speaks of; -1 when that is not known. */
@@ -147,7 +171,7 @@ static enum cm_status slice_infer(struct cm_infer *in)
         if (seen[axis])
             return cm_infer_fail(in, "axis %d is listed twice", axis);
         seen[axis] = true;
-        dims[axis] = sliced_dim(x->dims[axis], &range);
+        dims[axis] = sliced_dim(in->symbols, x->dims[axis], &range);
     }
     CM_TRY(cm_infer_set_tensor(in, 0, x->dtype, x->rank, dims));
     if (x->rank == 1)

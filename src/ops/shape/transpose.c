@@ -143,7 +143,7 @@ static const struct rearrangement *rearrangement_of(const struct cm_node *node)
 static enum cm_status divide(struct cm_infer *in, int axis, struct cm_dim dim, int64_t by,
                              struct cm_dim *out)
 {
-    *out = by == 1 ? dim : CM_DIM_ANY;
+    *out = cm_dim_floor(in->symbols, dim, 0, by);
     if (!cm_dim_known(dim))
         return CM_OK;
     if (dim.value % by != 0)
@@ -174,10 +174,10 @@ static enum cm_status blocks_infer(struct cm_infer *in)
     dims[0] = x->dims[0];
     if (blocks->to_space) {
         CM_TRY(divide(in, 1, x->dims[1], area, &dims[1]));
-        dims[2] = cm_dim_product(x->dims[2], CM_DIM(size));
-        dims[3] = cm_dim_product(x->dims[3], CM_DIM(size));
+        dims[2] = cm_dim_product(in->symbols, x->dims[2], CM_DIM(size));
+        dims[3] = cm_dim_product(in->symbols, x->dims[3], CM_DIM(size));
     } else {
-        dims[1] = cm_dim_product(x->dims[1], CM_DIM(area));
+        dims[1] = cm_dim_product(in->symbols, x->dims[1], CM_DIM(area));
         CM_TRY(divide(in, 2, x->dims[2], size, &dims[2]));
         CM_TRY(divide(in, 3, x->dims[3], size, &dims[3]));
     }

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/parallel.h"
 #include "ops/common/move.h"
+#include "ops/microsoft/compose.h"
 #include "tensor/half.h"
 
 static int64_t clamp(int64_t value, int64_t least, int64_t most)
@@ -92,8 +93,32 @@ static enum cm_status trilu_grad(struct cm_grad *g)
                                                                  .n_inputs = inputs[1] ? 2 : 1}));
 }
 
+/* Column less row of every element of the last two axes. */
+static cm_value diagonals(struct cm_body *b, cm_value x)
+{
+    struct cm_arena *arena = cm_builder_arena(&b->build);
+    const cm_value ends = cm_emit_int64s(b, -2, -1);
+    const cm_value sizes = cm_emit(b, "Gather", cm_emit(b, "Shape", x), ends);
+    const cm_value ones = cm_emit(b, "Expand", cm_build_int64(&b->build, 1), sizes);
+    cm_value places[2];
+    for (int i = 0; i < 2; i++)
+        places[i] = cm_emit_with(b, "CumSum", CM_ATTRIBUTES(cm_attr_int(arena, "exclusive", 1)),
+                                 ones, cm_build_int64(&b->build, i));
+    return cm_emit(b, "Sub", places[1], places[0]);
+}
+
+static enum cm_status trilu_body(struct cm_body *b)
+{
+    const cm_value x = cm_body_input(b, 0), where = diagonals(b, x);
+    const cm_value k = cm_body_input(b, 1) ? cm_body_input(b, 1) : cm_build_int64(&b->build, 0);
+    const cm_value gone =
+        cm_node_int(b->node, "upper") ? cm_emit(b, "Less", where, k) : cm_emit(b, "Less", k, where);
+    const cm_value zero = cm_emit(b, "CastLike", cm_emit_scalar(b, CM_FLOAT, 0), x);
+    return cm_body_return(b, 0, cm_emit(b, "Where", gone, zero, x));
+}
+
 CM_OP(Trilu, .infer = trilu_infer, .prepare = trilu_prepare, .run = trilu_run, .grad = trilu_grad,
-      .work = cm_work_linear);
+      .body = trilu_body, .work = cm_work_linear);
 
 /* ---- EyeLike ---- */
 
@@ -155,5 +180,15 @@ static enum cm_status eye_run(struct cm_call *call)
     return CM_OK;
 }
 
+static enum cm_status eye_body(struct cm_body *b)
+{
+    const cm_value x = cm_body_input(b, 0);
+    const enum cm_dtype type = cm_node_has_attr(b->node, "dtype")
+                                   ? (enum cm_dtype)cm_node_int(b->node, "dtype")
+                                   : cm_compose_type(b, x)->dtype;
+    const cm_value k = cm_build_int64(&b->build, cm_node_int(b->node, "k"));
+    return cm_body_return(b, 0, cm_compose_cast(b, cm_emit(b, "Equal", diagonals(b, x), k), type));
+}
+
 CM_OP(EyeLike, .infer = eye_infer, .prepare = eye_prepare, .run = eye_run, .grad = cm_grad_none,
-      .work = cm_work_linear);
+      .body = eye_body, .work = cm_work_linear);

@@ -1,7 +1,6 @@
 /* Identity, Reshape, Flatten, Squeeze, Unsqueeze: the same elements, perhaps under another shape.
  */
 // SPDX-License-Identifier: Apache-2.0
-#include "graph/dim_product.h"
 #include "ops/common/move.h"
 #include "ops/elementwise/element_loops.h"
 #include "ops/shape/shape_rules.h"
@@ -33,24 +32,6 @@ CM_OP(Identity, .infer = identity_infer, .run = identity_run, .grad = identity_g
 
 /* ---- Reshape ---- */
 
-/* What -1 stands for, when that can be said; ok is false when there is no such number. */
-static struct cm_dim remaining(struct cm_symbols *symbols, struct cm_product *all,
-                               struct cm_product *rest, bool *ok)
-{
-    *ok = true;
-    if (!all->known || !rest->known)
-        return CM_DIM_ANY;
-    cm_product_cancel(all, rest);
-    if (rest->n_symbols > 0)
-        return CM_DIM_ANY;
-    const bool divides = rest->number != 0 && all->number % rest->number == 0;
-    *ok = divides || all->n_symbols > 0; /* symbols may bring the factors that are missing */
-    if (!divides)
-        return CM_DIM_ANY;
-    all->number /= rest->number;
-    return cm_product_dim(symbols, all);
-}
-
 /* One dimension of the requested shape; -1 is left for later. */
 static enum cm_status requested_dim(struct cm_infer *in, const struct cm_type *x, size_t k,
                                     struct cm_quantity item, struct cm_dim *out)
@@ -79,24 +60,23 @@ static enum cm_status requested_dim(struct cm_infer *in, const struct cm_type *x
 static enum cm_status fill_in(struct cm_infer *in, const struct cm_type *x, struct cm_dim *dims,
                               size_t count, const bool *copied, int open)
 {
-    struct cm_product all = CM_PRODUCT_ONE, rest = all;
+    struct cm_quantity all = {1, 0, true}, rest = all;
     if (x->rank == CM_RANK_UNKNOWN)
         return CM_OK;
     for (int i = 0; i < x->rank; i++)
         if (open < 0 || !copied[i])
-            cm_product_times(&all, in->symbols, x->dims[i]);
+            all = cm_quantity_product(in->symbols, all, cm_dim_quantity(x->dims[i]));
     for (size_t k = 0; k < count; k++)
         if ((int)k != open && (open < 0 || !copied[k]))
-            cm_product_times(&rest, in->symbols, dims[k]);
-    bool ok = true;
+            rest = cm_quantity_product(in->symbols, rest, cm_dim_quantity(dims[k]));
     if (open >= 0)
-        dims[open] = remaining(in->symbols, &all, &rest, &ok);
-    else if (all.known && rest.known && all.n_symbols + rest.n_symbols == 0)
-        ok = all.number == rest.number;
-    return ok ? CM_OK
-              : cm_infer_fail(in, "%lld elements do not fit the new shape, which has %lld%s",
-                              (long long)all.number, (long long)rest.number,
-                              open >= 0 ? " without its -1" : "");
+        dims[open] = cm_quantity_dim(cm_quantity_floor(in->symbols, all, rest));
+    if (!all.is_number || !rest.is_number ||
+        (open < 0 ? all.number == rest.number : rest.number && all.number % rest.number == 0))
+        return CM_OK;
+    return cm_infer_fail(in, "%lld elements do not fit the new shape, which has %lld%s",
+                         (long long)all.number, (long long)rest.number,
+                         open >= 0 ? " without its -1" : "");
 }
 
 static enum cm_status reshape_infer(struct cm_infer *in)
@@ -147,10 +127,8 @@ static enum cm_status flatten_infer(struct cm_infer *in)
     if (x->rank == CM_RANK_UNKNOWN)
         return cm_infer_set_tensor(in, 0, x->dtype, 2, dims);
     CM_TRY(cm_infer_axis(in, cm_node_int(in->node, "axis"), x->rank, true, &axis));
-    const struct cm_product before = cm_product_of(in->symbols, x, 0, axis),
-                            after = cm_product_of(in->symbols, x, axis, x->rank);
-    dims[0] = cm_product_dim(in->symbols, &before);
-    dims[1] = cm_product_dim(in->symbols, &after);
+    dims[0] = cm_quantity_dim(cm_type_product(in->symbols, x, 0, axis));
+    dims[1] = cm_quantity_dim(cm_type_product(in->symbols, x, axis, x->rank));
     return cm_infer_set_tensor(in, 0, x->dtype, 2, dims);
 }
 

@@ -60,11 +60,14 @@ static enum cm_status dft_infer(struct cm_infer *in)
     if (cm_dim_known(last) && last.value != 1 && last.value != 2)
         return cm_infer_fail(in, "the last axis has %lld, must have 1 (real) or 2 (complex)",
                              (long long)last.value);
+    if (onesided && last.value == (inverse ? 1 : 2))
+        return cm_infer_fail(in, "a one-sided transform %s",
+                             inverse ? "back needs a complex signal" : "needs a real signal");
     memcpy(dims, x->dims, (size_t)x->rank * sizeof dims[0]);
     dims[x->rank - 1] = CM_DIM(inverse && onesided ? 1 : 2);
     if (cm_infer_type(in, AXIS)) {
         if (!cm_infer_known(in, AXIS, &known) || known.count != 1 || !known.items[0].is_number) {
-            for (int i = 0; i < x->rank - 1; i++)
+            for (int i = 0; i < x->rank - 1 && (onesided || cm_infer_type(in, LENGTH)); i++)
                 dims[i] = CM_DIM_ANY;
             return cm_infer_set_tensor(in, 0, x->dtype, x->rank, dims);
         }
@@ -76,8 +79,10 @@ static enum cm_status dft_infer(struct cm_infer *in)
     CM_TRY(transform_length(in, x->dims[axis], &n));
     if (n >= 0)
         dims[axis] = CM_DIM(onesided && !inverse ? n / 2 + 1 : n);
-    else if (cm_infer_type(in, LENGTH) || onesided)
+    else if (cm_infer_type(in, LENGTH))
         dims[axis] = CM_DIM_ANY;
+    else if (onesided)
+        dims[axis] = inverse ? CM_DIM_ANY : cm_dim_floor(in->symbols, x->dims[axis], 2, 2);
     return cm_infer_set_tensor(in, 0, x->dtype, x->rank, dims);
 }
 

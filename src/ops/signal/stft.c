@@ -75,11 +75,11 @@ static enum cm_status stft_infer(struct cm_infer *in)
     if (known_number(in, STEP, &step)) {
         if (step < 1)
             return cm_infer_fail(in, "frame_step is %lld, must be 1 or more", (long long)step);
-        if (length > 0 && has_rows(x) && cm_dim_known(x->dims[1])) {
-            if (x->dims[1].value < length)
+        if (length > 0 && has_rows(x)) {
+            if (cm_dim_known(x->dims[1]) && x->dims[1].value < length)
                 return cm_infer_fail(in, "frames of %lld are longer than the signal of %lld",
                                      (long long)length, (long long)x->dims[1].value);
-            dims[1] = CM_DIM((x->dims[1].value - length) / step + 1);
+            dims[1] = cm_dim_floor(in->symbols, x->dims[1], step - length, step);
         }
     }
     return cm_infer_set_tensor(in, 0, x->dtype, 4, dims);

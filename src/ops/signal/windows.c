@@ -122,7 +122,7 @@ static enum cm_status mel_infer(struct cm_infer *in)
         CM_TRY(cm_infer_number(in, i));
     CM_TRY(known_size(in, BINS, &dims[1]));
     CM_TRY(known_size(in, LENGTH, &length));
-    dims[0] = cm_dim_known(length) ? CM_DIM(length.value / 2 + 1) : CM_DIM_ANY;
+    dims[0] = cm_dim_floor(in->symbols, length, 2, 2);
     return cm_infer_set_tensor(in, 0, type, 2, dims);
 }
 

@@ -1,5 +1,6 @@
 /* Operators of one's own whose body and gradient are texts, through the public API alone. */
 // SPDX-License-Identifier: Apache-2.0
+#include "api/api_case.h"
 #include "api/lend.h"
 #include "base/memory.h"
 #include "cameo.h"
@@ -12,19 +13,6 @@
 #define OPSETS "opset_import: [\"\" : 17]"
 
 static const uint64_t floats = CAMEO_TYPE_BIT(CAMEO_FLOAT) | CAMEO_TYPE_BIT(CAMEO_DOUBLE);
-
-#define OK(call)                                                                                   \
-    do {                                                                                           \
-        if ((call) != CAMEO_OK)                                                                    \
-            fail_msg("%s: %s", #call, err.message);                                                \
-    } while (0)
-
-#define REFUSED(call, wanted, part)                                                                \
-    do {                                                                                           \
-        CHECK_INT(call, wanted);                                                                   \
-        if (!strstr(err.message, part))                                                            \
-            fail_msg("'%s' is not in '%s'", part, err.message);                                    \
-    } while (0)
 
 /* ---- y = x / (1 + |x| / limit), with a gradient that is a text ---- */
 
@@ -146,17 +134,6 @@ static struct cameo_custom_operator blend_operator(int *counter)
 
 /* ---- running ---- */
 
-static struct cameo_model *load(const char *text)
-{
-    struct cameo_load_options options = CAMEO_LOAD_OPTIONS_INIT;
-    struct cameo_model *model;
-    struct cameo_error err;
-
-    options.format = CAMEO_FORMAT_TEXT;
-    OK(cameo_model_load_memory(text, strlen(text), &options, &model, &err));
-    return model;
-}
-
 static struct cameo_registry *registry_of(const struct cameo_custom_operator *op)
 {
     struct cameo_registry *registry;
@@ -178,7 +155,7 @@ static enum cameo_status run(const struct cameo_registry *registry, const char *
         cameo_feed_tensor("b", lend(CAMEO_FLOAT, 1, dims, b, sizeof b))};
     struct cameo_fetch fetch = cameo_fetch_tensor("y", lend(CAMEO_FLOAT, 1, dims, y, 8));
     struct cameo_session_options options = CAMEO_SESSION_OPTIONS_INIT;
-    struct cameo_model *model = load(text);
+    struct cameo_model *model = load_text(text);
     enum cameo_status status = CAMEO_OK;
 
     options.registry = registry;
@@ -388,7 +365,7 @@ static void exhaust(struct frames *frames, char *mode)
     op.arg = frames;
     struct cameo_registry *registry = registry_of(&op);
     struct cameo_session_options options = CAMEO_SESSION_OPTIONS_INIT;
-    struct cameo_model *model = load(PLAIN("ex.Blend(a, b)"));
+    struct cameo_model *model = load_text(PLAIN("ex.Blend(a, b)"));
     options.registry = registry;
     options.threads = 1;
     for (uint64_t n = 1; status != CAMEO_OK && n < 100000; n++) {
@@ -438,7 +415,7 @@ void test_custom__a_model_is_trained_through_it(void)
     const struct cameo_custom_operator op = limit_operator();
     struct cameo_registry *registry = registry_of(&op);
     struct cameo_trainer_options options = CAMEO_TRAINER_OPTIONS_INIT;
-    struct cameo_model *model = load(text);
+    struct cameo_model *model = load_text(text);
     struct cameo_trainer *trainer;
     struct cameo_error err;
     double loss;

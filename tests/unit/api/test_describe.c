@@ -1,5 +1,6 @@
 /* Loading models and asking what they are made of. */
 // SPDX-License-Identifier: Apache-2.0
+#include "api/api_case.h"
 #include "cameo.h"
 #include "check.h"
 
@@ -14,18 +15,6 @@ static struct cameo_model *load(const char *path)
         fail_msg("%s", err.message);
     CHECK_INT(err.status, CAMEO_OK);
     CHECK_STRING(err.message, "");
-    return model;
-}
-
-static struct cameo_model *load_text(const char *text)
-{
-    struct cameo_load_options options = CAMEO_LOAD_OPTIONS_INIT;
-    struct cameo_error err;
-    struct cameo_model *model;
-
-    options.format = CAMEO_FORMAT_TEXT;
-    if (cameo_model_load_memory(text, strlen(text), &options, &model, &err) != CAMEO_OK)
-        fail_msg("%s", err.message);
     return model;
 }
 

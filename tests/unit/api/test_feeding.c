@@ -1,6 +1,7 @@
 /* What a run is fed and where it puts results, through the public API: names of dimensions, memory
  * that is misaligned or used twice, old files, limits that hold for every engine. */
 // SPDX-License-Identifier: Apache-2.0
+#include "api/api_case.h"
 #include "api/lend.h"
 #include "cameo.h"
 #include "check.h"
@@ -10,18 +11,15 @@ static const char *const engines[] = {NULL, "reference", "plain"};
 static struct cameo_session *open_session(const char *text, const char *backend, size_t limit,
                                           struct cameo_model **model)
 {
-    struct cameo_load_options load = CAMEO_LOAD_OPTIONS_INIT;
     struct cameo_session_options options = CAMEO_SESSION_OPTIONS_INIT;
     struct cameo_session *session = NULL;
     struct cameo_error err;
 
-    load.format = CAMEO_FORMAT_TEXT;
+    *model = load_text(text);
     options.backend = backend;
     options.threads = 1;
     options.memory_limit = limit;
-    if (cameo_model_load_memory(text, strlen(text), &load, model, &err) != CAMEO_OK ||
-        cameo_session_new(*model, &options, &session, &err) != CAMEO_OK)
-        fail_msg("%s", err.message);
+    OK(cameo_session_new(*model, &options, &session, &err));
     return session;
 }
 

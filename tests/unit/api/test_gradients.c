@@ -1,6 +1,7 @@
 /* Steps by halves, flat parameters and gradients. */
 // SPDX-License-Identifier: Apache-2.0
 #define _POSIX_C_SOURCE 200809L
+#include "api/api_case.h"
 #include "api/lend.h"
 #include "base/folder.h"
 #include "cameo.h"
@@ -10,23 +11,6 @@
 #include <math.h>
 #include <stdlib.h>
 #include <unistd.h>
-
-#define OK(call)                                                                                   \
-    do {                                                                                           \
-        if ((call) != CAMEO_OK)                                                                    \
-            fail_msg("%s: %s", #call, err.message);                                                \
-    } while (0)
-
-static struct cameo_model *load(const char *text)
-{
-    struct cameo_load_options options = CAMEO_LOAD_OPTIONS_INIT;
-    struct cameo_model *model;
-    struct cameo_error err;
-
-    options.format = CAMEO_FORMAT_TEXT;
-    OK(cameo_model_load_memory(text, strlen(text), &options, &model, &err));
-    return model;
-}
 
 static struct cameo_trainer *open_trainer(struct cameo_model *model, bool gradients)
 {
@@ -55,7 +39,7 @@ static const char net[] =
 static struct cameo_model *prepared(int64_t accumulate)
 {
     struct cameo_prepare_options options = CAMEO_PREPARE_OPTIONS_INIT;
-    struct cameo_model *model = load(net);
+    struct cameo_model *model = load_text(net);
     struct cameo_error err;
 
     options.loss = "mse";
@@ -145,7 +129,7 @@ void test_gradients__parameters_are_listed_with_their_places(void)
                                    2 * sizeof *back, &err));
     CHECK(back[0] == 28 && back[1] == 29);
     CHECK(cameo_trainer_read_parameters(whole, values, 4, &err) == CAMEO_BAD_ARGUMENT);
-    CHECK_STRING(err.message, "the 5 parameters have 120 bytes, the call is for 4");
+    CHECK_STRING(err.message, "the 5 parameters have 120 bytes, but 4 bytes were passed");
     CHECK(cameo_trainer_read_gradients(whole, values, sizeof values, &err) == CAMEO_BAD_ARGUMENT);
     CHECK_STRING(err.message, "the trainer was not made for gradients, its steps are whole");
     CHECK(cameo_trainer_read_gradients(split, values, sizeof values, &err) == CAMEO_BAD_ARGUMENT);
@@ -226,7 +210,7 @@ void test_gradients__what_the_caller_makes_of_them_is_applied(void)
 {
     static const float xs[] = {1, 2}, ts[] = {3, 6};
     const struct cameo_feed feeds[] = {feed("x", xs), feed("t", ts)};
-    struct cameo_model *model = load(line);
+    struct cameo_model *model = load_text(line);
     struct cameo_trainer *trainer = open_trainer(model, true);
     struct cameo_error err;
     double loss;
@@ -266,7 +250,7 @@ void test_gradients__a_checkpoint_ends_a_step_that_is_half_done(void)
 {
     static const float xs[] = {1, 2}, ts[] = {3, 6};
     const struct cameo_feed feeds[] = {feed("x", xs), feed("t", ts)};
-    struct cameo_model *model = load(line);
+    struct cameo_model *model = load_text(line);
     struct cameo_trainer *trainer = open_trainer(model, true);
     char path[FOLDER_PATH_SIZE];
     struct folder folder;
@@ -305,7 +289,7 @@ void test_gradients__a_gradient_that_is_made_finite_again_is_no_failure(void)
                     "  update_binding: [\"w\": \"w_new\"]\n}\n";
     static const float xs[] = {1, 2}, ts[] = {3, 6};
     const struct cameo_feed feeds[] = {feed("x", xs), feed("t", ts)};
-    struct cameo_model *model = load(root);
+    struct cameo_model *model = load_text(root);
     struct cameo_error err;
 
     for (int split = 0; split < 2; split++) {
@@ -332,7 +316,7 @@ void test_gradients__a_half_that_failed_keeps_no_memory(void)
     static const float xs[] = {1, 2}, ts[] = {3, 6}, far[] = {3, 3e38f};
     const struct cameo_feed feeds[] = {feed("x", xs), feed("t", ts)};
     const struct cameo_feed wrong[] = {feed("x", xs), feed("t", far)};
-    struct cameo_model *model = load(carried);
+    struct cameo_model *model = load_text(carried);
     struct cameo_trainer *trainer = open_trainer(model, true);
     struct cameo_error err;
     size_t before = 0;
@@ -363,7 +347,7 @@ void test_gradients__each_half_fills_its_own_scalars_once(void)
     static const float xs[] = {1, 2}, ts[] = {3, 6};
     const struct cameo_feed feeds[] = {feed("x", xs), feed("t", ts)};
     static const char *const names[] = {"loss", "g", "m"};
-    struct cameo_model *model = load(twice);
+    struct cameo_model *model = load_text(twice);
     struct cameo_error err;
 
     for (int split = 0; split < 2; split++) {
@@ -394,7 +378,7 @@ void test_gradients__each_half_fills_its_own_scalars_once(void)
 static void check_refused(const char *text, const char *sentence)
 {
     struct cameo_trainer_options options = CAMEO_TRAINER_OPTIONS_INIT;
-    struct cameo_model *model = load(text);
+    struct cameo_model *model = load_text(text);
     struct cameo_trainer *trainer;
     struct cameo_error err;
 
@@ -443,7 +427,7 @@ void test_gradients__a_step_that_failed_has_drawn_no_random_numbers(void)
     const struct cameo_feed wrong[] = {feed("x", xs), feed("target", far)};
     const struct cameo_feed broken[] = {feed("x", bad), feed("target", ts)};
     struct cameo_prepare_options options = CAMEO_PREPARE_OPTIONS_INIT;
-    struct cameo_model *model = load(dropout);
+    struct cameo_model *model = load_text(dropout);
     struct cameo_error err;
 
     options.loss = "mse";

@@ -1,14 +1,9 @@
 /* Going through the nodes and edges of a model: of its graph, of graphs inside, of functions and of
  * training. */
 // SPDX-License-Identifier: Apache-2.0
+#include "api/api_case.h"
 #include "cameo.h"
 #include "check.h"
-
-#define OK(call)                                                                                   \
-    do {                                                                                           \
-        if ((call) != CAMEO_OK)                                                                    \
-            fail_msg("%s", err.message);                                                           \
-    } while (0)
 
 static const char branching[] =
     "<ir_version: 8, opset_import: [\"\" : 17, \"my\" : 1]>\n"
@@ -28,17 +23,6 @@ static const char branching[] =
     "    r = Clip (v, , t)\n"
     "}\n";
 
-static struct cameo_model *load(const char *text)
-{
-    struct cameo_load_options options = CAMEO_LOAD_OPTIONS_INIT;
-    struct cameo_model *model = NULL;
-    struct cameo_error err;
-
-    options.format = CAMEO_FORMAT_TEXT;
-    OK(cameo_model_load_memory(text, strlen(text), &options, &model, &err));
-    return model;
-}
-
 static const struct cameo_graph *graph_of(const struct cameo_model *model,
                                           enum cameo_graph_kind kind, size_t index)
 {
@@ -51,7 +35,7 @@ static const struct cameo_graph *graph_of(const struct cameo_model *model,
 
 void test_graphs__nodes_come_with_names_operators_and_edges(void)
 {
-    struct cameo_model *model = load(branching);
+    struct cameo_model *model = load_text(branching);
     const struct cameo_graph *graph = graph_of(model, CAMEO_GRAPH_MAIN, 0);
     const struct cameo_node *mul = cameo_graph_node(graph, 0), *choose = cameo_graph_node(graph, 1);
 
@@ -83,7 +67,7 @@ void test_graphs__nodes_come_with_names_operators_and_edges(void)
 
 void test_graphs__edges_know_who_makes_and_who_reads_them(void)
 {
-    struct cameo_model *model = load(branching);
+    struct cameo_model *model = load_text(branching);
     const struct cameo_graph *graph = graph_of(model, CAMEO_GRAPH_MAIN, 0);
     const struct cameo_edge *x = cameo_graph_find_edge(graph, "x"),
                             *w = cameo_graph_find_edge(graph, "w"),
@@ -121,7 +105,7 @@ void test_graphs__edges_know_who_makes_and_who_reads_them(void)
 
 void test_graphs__functions_show_references_and_tensors(void)
 {
-    struct cameo_model *model = load(branching);
+    struct cameo_model *model = load_text(branching);
     const struct cameo_graph *body = graph_of(model, CAMEO_GRAPH_FUNCTION, 0);
     const struct cameo_node *k = cameo_graph_node(body, 0), *t = cameo_graph_node(body, 1),
                             *clip = cameo_graph_node(body, 2);
@@ -153,9 +137,9 @@ void test_graphs__functions_show_references_and_tensors(void)
 /* Training reads what the inference graph makes, which does not know of it. */
 void test_graphs__training_is_gone_through_after_it_was_prepared(void)
 {
-    struct cameo_model *model = load("<ir_version: 8, opset_import: [\"\" : 17]>\n"
-                                     "g (float[N,2] x) => (float[N,1] y)\n"
-                                     "<float[2,1] w = {1, 2}> { y = MatMul(x, w) }\n");
+    struct cameo_model *model = load_text("<ir_version: 8, opset_import: [\"\" : 17]>\n"
+                                          "g (float[N,2] x) => (float[N,1] y)\n"
+                                          "<float[2,1] w = {1, 2}> { y = MatMul(x, w) }\n");
     const struct cameo_graph *before = graph_of(model, CAMEO_GRAPH_MAIN, 0);
     const size_t readers = cameo_graph_find_edge(before, "w")->reader_count;
     struct cameo_prepare_options options = CAMEO_PREPARE_OPTIONS_INIT;

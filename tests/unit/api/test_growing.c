@@ -1,6 +1,7 @@
 /* Structs that say their size: callers compiled with an older, shorter header and with a newer,
  * longer one, in arrays too; and what a tensor may say of its memory. */
 // SPDX-License-Identifier: Apache-2.0
+#include "api/api_case.h"
 #include "api/lend.h"
 #include "check.h"
 
@@ -13,25 +14,16 @@ static const int64_t three[] = {3};
 static struct cameo_session *open_session(const char *text, const struct cameo_registry *registry,
                                           struct cameo_model **model)
 {
-    struct cameo_load_options load = CAMEO_LOAD_OPTIONS_INIT;
     struct cameo_session_options options = CAMEO_SESSION_OPTIONS_INIT;
     struct cameo_session *session = NULL;
     struct cameo_error err;
 
-    load.format = CAMEO_FORMAT_TEXT;
+    *model = load_text(text);
     options.registry = registry;
     options.threads = 1;
-    if (cameo_model_load_memory(text, strlen(text), &load, model, &err) != CAMEO_OK ||
-        cameo_session_new(*model, &options, &session, &err) != CAMEO_OK)
-        fail_msg("%s", err.message);
+    OK(cameo_session_new(*model, &options, &session, &err));
     return session;
 }
-
-#define OK(call)                                                                                   \
-    do {                                                                                           \
-        if ((call) != CAMEO_OK)                                                                    \
-            fail_msg("%s", err.message);                                                           \
-    } while (0)
 
 /* ---- older and newer callers ---- */
 

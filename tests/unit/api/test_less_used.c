@@ -2,17 +2,12 @@
  * that are sought and described, models stripped, stepped and checked by differences, cancelling.
  */
 // SPDX-License-Identifier: Apache-2.0
+#include "api/api_case.h"
 #include "api/lend.h"
 #include "cameo.h"
 #include "onnx/model_case.h"
 
 #include <math.h>
-
-#define OK(call)                                                                                   \
-    do {                                                                                           \
-        if ((call) != CAMEO_OK)                                                                    \
-            fail_msg("%s: %s", #call, err.message);                                                \
-    } while (0)
 
 /* y = w x, the square of what it misses, one step of size 1/10. */
 static const char line[] =
@@ -24,17 +19,6 @@ static const char line[] =
     "    g = ai.onnx.preview.training.Gradient<xs = [\"w\"], zs = [\"x\", \"t\"], y = \"loss\">"
     "(w, x, t)\n    m = Mul(g, rate) w_new = Sub(w, m) },\n"
     "  update_binding: [\"w\": \"w_new\"]\n}\n";
-
-static struct cameo_model *load(const char *text)
-{
-    struct cameo_load_options options = CAMEO_LOAD_OPTIONS_INIT;
-    struct cameo_model *model;
-    struct cameo_error err;
-
-    options.format = CAMEO_FORMAT_TEXT;
-    OK(cameo_model_load_memory(text, strlen(text), &options, &model, &err));
-    return model;
-}
 
 static const int64_t column[] = {2, 1}, single[] = {1, 1};
 
@@ -130,7 +114,7 @@ static void seek_batches(struct cm_arena *arena)
     static const char csv[] = "x,t\n1,3\n2,6\n3,9\n4,12\n5,15\n";
     const char *path = case_path(arena, case_folder(arena), "d.csv");
     struct cameo_batches_options options = CAMEO_BATCHES_OPTIONS_INIT;
-    struct cameo_model *model = load(line);
+    struct cameo_model *model = load_text(line);
     struct cameo_trainer *trainer;
     struct cameo_dataset *dataset;
     struct cameo_batches *batches;
@@ -181,7 +165,7 @@ void test_less_used__a_step_is_a_plain_model(void)
     const struct cameo_feed feeds[] = {feed("w", single, w), feed("x", column, x),
                                        feed("t", column, t)};
     struct cameo_fetch fetches[] = {cameo_fetch_value("loss"), cameo_fetch_value("w.next")};
-    struct cameo_model *model = load(line), *step;
+    struct cameo_model *model = load_text(line), *step;
     struct cameo_session *session;
     struct cameo_error err;
 
@@ -223,9 +207,9 @@ static void note_row(void *arg, const struct cameo_gradcheck *row)
 void test_less_used__gradients_are_compared_with_differences(void)
 {
     struct cameo_model *model =
-        load("<ir_version: 8, opset_import: [\"\" : 17]>\n"
-             "g (float[N,2] x) => (float[N,2] y) <float[2,2] w = {1, 2, 3, 4}>\n"
-             "{ m = MatMul(x, w) y = Tanh(m) }\n");
+        load_text("<ir_version: 8, opset_import: [\"\" : 17]>\n"
+                  "g (float[N,2] x) => (float[N,2] y) <float[2,2] w = {1, 2, 3, 4}>\n"
+                  "{ m = MatMul(x, w) y = Tanh(m) }\n");
     struct seen seen = {0};
     struct cameo_error err;
 
@@ -240,7 +224,7 @@ void test_less_used__a_step_that_is_cancelled_changes_nothing(void)
 {
     static const float x[] = {1, 2}, t[] = {3, 6};
     const struct cameo_feed feeds[] = {feed("x", column, x), feed("t", column, t)};
-    struct cameo_model *model = load(line);
+    struct cameo_model *model = load_text(line);
     struct cameo_trainer *trainer;
     struct cameo_cancel *cancel;
     struct cameo_error err;
@@ -268,7 +252,7 @@ static void cancel_a_save(struct cm_arena *arena)
 {
     const char *folder = case_folder(arena);
     struct cameo_save_options options = CAMEO_SAVE_OPTIONS_INIT;
-    struct cameo_model *model = load(line);
+    struct cameo_model *model = load_text(line);
     struct cameo_error err;
 
     OK(cameo_cancel_new(&options.cancel, &err));

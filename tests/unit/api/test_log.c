@@ -1,14 +1,9 @@
 /* What a log is told, and that nothing is said without one. */
 // SPDX-License-Identifier: Apache-2.0
+#include "api/api_case.h"
 #include "api/lend.h"
 #include "base/folder.h"
 #include "check.h"
-
-#define OK(call)                                                                                   \
-    do {                                                                                           \
-        if ((call) != CAMEO_OK)                                                                    \
-            fail_msg("%s", err.message);                                                           \
-    } while (0)
 
 struct heard {
     char text[8000];
@@ -29,12 +24,8 @@ static void hear(void *arg, enum cameo_log_level level, const char *message)
 
 static struct cameo_model *load(const char *text, struct heard *heard)
 {
-    struct cameo_load_options options = CAMEO_LOAD_OPTIONS_INIT;
-    struct cameo_model *model = NULL;
-    struct cameo_error err;
+    struct cameo_model *model = load_text(text);
 
-    options.format = CAMEO_FORMAT_TEXT;
-    OK(cameo_model_load_memory(text, strlen(text), &options, &model, &err));
     cameo_model_set_log(model, hear, heard);
     return model;
 }

@@ -244,6 +244,44 @@ ROW(cameo_batches_seek,
 ROW(cameo_trainer_run,
     REFUSES("'trainer'", cameo_trainer_run(NULL, t->batches, NULL, NULL, err));
     REFUSES("'batches'", cameo_trainer_run(t->trainer, NULL, NULL, NULL, err));)
+ROW(cameo_model_evaluate, struct cameo_evaluation *evaluation_out;
+    REFUSES("'model'", cameo_model_evaluate(NULL, t->dataset, NULL, &evaluation_out, err));
+    REFUSES("'dataset'", cameo_model_evaluate(t->model, NULL, NULL, &evaluation_out, err));
+    REFUSES("'out'", cameo_model_evaluate(t->model, t->dataset, NULL, NULL, err));)
+ROW(cameo_model_predict,
+    REFUSES("'model'", cameo_model_predict(NULL, t->dataset, "x", NULL, NULL, err));
+    REFUSES("'dataset'", cameo_model_predict(t->model, NULL, "x", NULL, NULL, err));
+    REFUSES("'path'", cameo_model_predict(t->model, t->dataset, NULL, NULL, NULL, err));)
+ROW(cameo_model_add_training, REFUSES("'model'", cameo_model_add_training(NULL, NULL, err));)
+ROW(cameo_model_remove_training, REFUSES("'model'", cameo_model_remove_training(NULL, 0, err));)
+ROW(cameo_model_set_training_graph,
+    REFUSES("'model'",
+            cameo_model_set_training_graph(NULL, 0, CAMEO_GRAPH_ALGORITHM, "", err));)
+ROW(cameo_model_copy_training_graph,
+    REFUSES("'model'",
+            cameo_model_copy_training_graph(NULL, 0, CAMEO_GRAPH_ALGORITHM, t->model, err));
+    REFUSES("'from'",
+            cameo_model_copy_training_graph(t->model, 0, CAMEO_GRAPH_ALGORITHM, NULL, err));)
+ROW(cameo_model_write_training_graph,
+    REFUSES("'model'", cameo_model_write_training_graph(NULL, 0, CAMEO_GRAPH_ALGORITHM, no_write,
+                                                        NULL, err));
+    REFUSES("'write'", cameo_model_write_training_graph(t->model, 0, CAMEO_GRAPH_ALGORITHM, NULL,
+                                                        NULL, err));)
+ROW(cameo_model_set_training_bindings,
+    REFUSES("'model'",
+            cameo_model_set_training_bindings(NULL, 0, CAMEO_GRAPH_ALGORITHM, NULL, 0, err));
+    REFUSES("'bindings'",
+            cameo_model_set_training_bindings(t->model, 0, CAMEO_GRAPH_ALGORITHM, NULL, 1, err));)
+ROW(cameo_model_bind_training,
+    REFUSES("'model'",
+            cameo_model_bind_training(NULL, 0, CAMEO_GRAPH_ALGORITHM, "w", "n", err));
+    REFUSES("'variable'",
+            cameo_model_bind_training(t->model, 0, CAMEO_GRAPH_ALGORITHM, NULL, "n", err));)
+ROW(cameo_model_upgrade_training,
+    REFUSES("'model'", cameo_model_upgrade_training(NULL, NULL, err));)
+ROW(cameo_model_check_training, struct cameo_findings *list_out;
+    REFUSES("'model'", cameo_model_check_training(NULL, 0, NULL, &list_out, err));
+    REFUSES("'out'", cameo_model_check_training(t->model, 0, NULL, NULL, err));)
 ROW(cameo_model_prepare, REFUSES("'model'", cameo_model_prepare(NULL, NULL, NULL, err));)
 ROW(cameo_model_strip, REFUSES("'model'", cameo_model_strip(NULL, err));)
 ROW(cameo_model_step,
@@ -260,6 +298,41 @@ ROW(cameo_model_gradient,
 ROW(cameo_model_optimize,
     REFUSES("'model'", cameo_model_optimize(NULL, NULL, &model_out, NULL, err));
     REFUSES("'out'", cameo_model_optimize(t->model, NULL, NULL, NULL, err));)
+ROW(cameo_model_expand,
+    REFUSES("'model'", cameo_model_expand(NULL, NULL, &model_out, NULL, err));
+    REFUSES("'out'", cameo_model_expand(t->model, NULL, NULL, NULL, err));)
+ROW(cameo_model_extract,
+    REFUSES("'model'", cameo_model_extract(NULL, NULL, 0, NULL, 0, NULL, err));
+    REFUSES("'inputs'", cameo_model_extract(t->model, NULL, 1, NULL, 0, NULL, err));
+    REFUSES("'outputs'", cameo_model_extract(t->model, NULL, 0, NULL, 1, NULL, err));)
+ROW(cameo_model_expose,
+    REFUSES("'model'", cameo_model_expose(NULL, NULL, 0, NULL, err));
+    REFUSES("'names'", cameo_model_expose(t->model, NULL, 1, NULL, err));)
+ROW(cameo_model_merge,
+    REFUSES("'model'", cameo_model_merge(NULL, t->model, NULL, NULL, err));
+    REFUSES("'second'", cameo_model_merge(t->model, NULL, NULL, NULL, err));)
+ROW(cameo_model_rename,
+    REFUSES("'model'", cameo_model_rename(NULL, NULL, 0, NULL, err));
+    REFUSES("'renamings'", cameo_model_rename(t->model, NULL, 1, NULL, err));)
+ROW(cameo_model_set_shapes,
+    REFUSES("'model'", cameo_model_set_shapes(NULL, NULL, 0, NULL, err));
+    REFUSES("'shapes'", cameo_model_set_shapes(t->model, NULL, 1, NULL, err));)
+ROW(cameo_model_convert, REFUSES("'model'", cameo_model_convert(NULL, NULL, NULL, err));)
+ROW(cameo_model_costs,
+    const struct cameo_costs *costs;
+    REFUSES("'model'", cameo_model_costs(NULL, NULL, 0, &costs, err));
+    REFUSES("'sizes'", cameo_model_costs(t->model, NULL, 1, &costs, err));
+    REFUSES("'out'", cameo_model_costs(t->model, NULL, 0, NULL, err));)
+ROW(cameo_value_difference,
+    struct cameo_difference apart = CAMEO_DIFFERENCE_INIT;
+    REFUSES("'a'", cameo_value_difference(NULL, t->value, 0, 0, &apart, err));
+    REFUSES("'b'", cameo_value_difference(t->value, NULL, 0, 0, &apart, err));
+    REFUSES("'out'", cameo_value_difference(t->value, t->value, 0, 0, NULL, err));)
+ROW(cameo_initializer_difference,
+    struct cameo_difference apart = CAMEO_DIFFERENCE_INIT;
+    REFUSES("'a'", cameo_initializer_difference(NULL, 0, t->model, 0, 0, 0, &apart, err));
+    REFUSES("'b'", cameo_initializer_difference(t->model, 0, NULL, 0, 0, 0, &apart, err));
+    REFUSES("'out'", cameo_initializer_difference(t->model, 0, t->model, 0, 0, 0, NULL, err));)
 ROW(cameo_model_gradcheck,
     REFUSES("'model'", cameo_model_gradcheck(NULL, NULL, NULL, 0, no_row, NULL, err));
     REFUSES("'feeds'", cameo_model_gradcheck(t->model, NULL, NULL, 1, no_row, NULL, err));
@@ -329,12 +402,33 @@ static const struct row rows[] = {
     LISTED(cameo_batches_next),
     LISTED(cameo_batches_seek),
     LISTED(cameo_trainer_run),
+    LISTED(cameo_model_evaluate),
+    LISTED(cameo_model_predict),
+    LISTED(cameo_model_add_training),
+    LISTED(cameo_model_remove_training),
+    LISTED(cameo_model_set_training_graph),
+    LISTED(cameo_model_copy_training_graph),
+    LISTED(cameo_model_write_training_graph),
+    LISTED(cameo_model_set_training_bindings),
+    LISTED(cameo_model_bind_training),
+    LISTED(cameo_model_upgrade_training),
+    LISTED(cameo_model_check_training),
     LISTED(cameo_model_prepare),
     LISTED(cameo_model_strip),
     LISTED(cameo_model_step),
     LISTED(cameo_model_gradient),
     LISTED(cameo_operator_gradient),
     LISTED(cameo_model_optimize),
+    LISTED(cameo_model_costs),
+    LISTED(cameo_value_difference),
+    LISTED(cameo_initializer_difference),
+    LISTED(cameo_model_expand),
+    LISTED(cameo_model_extract),
+    LISTED(cameo_model_expose),
+    LISTED(cameo_model_merge),
+    LISTED(cameo_model_rename),
+    LISTED(cameo_model_set_shapes),
+    LISTED(cameo_model_convert),
     LISTED(cameo_model_gradcheck),
     LISTED(cameo_session_make_inputs),
 };

@@ -1,5 +1,6 @@
 /* Models as the passes leave them, through the public API. */
 // SPDX-License-Identifier: Apache-2.0
+#include "api/api_case.h"
 #include "api/lend.h"
 #include "base/memory.h"
 #include "cameo.h"
@@ -7,39 +8,17 @@
 
 #include <string.h>
 
-#define OK(call)                                                                                   \
-    do {                                                                                           \
-        if ((call) != CAMEO_OK)                                                                    \
-            fail_msg("%s: %s", #call, err.message);                                                \
-    } while (0)
-#define REFUSED(call, wanted, part)                                                                \
-    do {                                                                                           \
-        if ((call) != (wanted) || !strstr(err.message, (part)))                                    \
-            fail_msg("%s: %s", #call, err.message);                                                \
-    } while (0)
-
 /* A sum of constants, and one node that is left. */
 static const char sums[] =
     "<ir_version: 8, opset_import: [\"\" : 17], producer_name: \"somebody\">\n"
     "sums (float[2] x) => (float[2] y) <float[2] a = {1, 2}, float[2] b = {10, 20}>\n"
     "{ c = Add(a, b)  d = Mul(c, c)  y = Sub(x, d) }";
 
-static struct cameo_model *load(const char *text)
-{
-    struct cameo_load_options options = CAMEO_LOAD_OPTIONS_INIT;
-    struct cameo_model *model;
-    struct cameo_error err;
-
-    options.format = CAMEO_FORMAT_TEXT;
-    OK(cameo_model_load_memory(text, strlen(text), &options, &model, &err));
-    return model;
-}
-
 void test_optimize__writes_what_passes_leave_and_tells_what_each_did(void)
 {
     struct cameo_optimize_options options = CAMEO_OPTIMIZE_OPTIONS_INIT;
     const struct cameo_optimization *report;
-    struct cameo_model *model = load(sums), *made;
+    struct cameo_model *model = load_text(sums), *made;
     struct cameo_error err;
     size_t folded = 0;
 
@@ -72,7 +51,7 @@ void test_optimize__writes_what_passes_leave_and_tells_what_each_did(void)
 
 void test_optimize__gives_the_same_results(void)
 {
-    struct cameo_model *model = load(sums), *made;
+    struct cameo_model *model = load_text(sums), *made;
     struct cameo_session *session;
     struct cameo_error err;
     const float x[] = {1, 2};
@@ -95,7 +74,7 @@ void test_optimize__passes_are_listed_and_others_refused(void)
 {
     struct cameo_optimize_options options = CAMEO_OPTIMIZE_OPTIONS_INIT;
     struct cameo_pass pass = CAMEO_PASS_INIT;
-    struct cameo_model *model = load(sums), *made;
+    struct cameo_model *model = load_text(sums), *made;
     struct cameo_error err;
     bool fold = false;
     size_t count = 0;
@@ -135,7 +114,7 @@ void test_optimize__a_model_with_training_is_refused(void)
 
 void test_optimize__every_allocation_may_fail(void)
 {
-    struct cameo_model *model = load(sums), *made;
+    struct cameo_model *model = load_text(sums), *made;
     struct cameo_error err;
     enum cameo_status status = CAMEO_NO_MEMORY;
     uint64_t n = 0;

@@ -1,5 +1,6 @@
 /* Sessions through the public API: feeding, fetching, wrong uses, operators of one's own. */
 // SPDX-License-Identifier: Apache-2.0
+#include "api/api_case.h"
 #include "api/lend.h"
 #include "base/folder.h"
 #include "cameo.h"
@@ -12,18 +13,6 @@ static const char line[] = "<ir_version: 8, opset_import: [\"\" : 17]>\n"
                            "line (float[N,2] x, float[2] shift) => (float[N,2] y, float[N,2] z)\n"
                            "<float two = {2}>\n"
                            "{ y = Mul(x, two)\n  z = Add(y, shift) }\n";
-
-static struct cameo_model *load(const char *text)
-{
-    struct cameo_load_options options = CAMEO_LOAD_OPTIONS_INIT;
-    struct cameo_model *model;
-    struct cameo_error err;
-
-    options.format = CAMEO_FORMAT_TEXT;
-    if (cameo_model_load_memory(text, strlen(text), &options, &model, &err) != CAMEO_OK)
-        fail_msg("%s", err.message);
-    return model;
-}
 
 static struct cameo_session *open_session(const struct cameo_model *model, const char *backend)
 {
@@ -80,7 +69,7 @@ static void check_run(struct cameo_session *session)
 void test_session__runs_with_every_engine(void)
 {
     static const char *const backends[] = {NULL, "reference", "plain"};
-    struct cameo_model *model = load(line);
+    struct cameo_model *model = load_text(line);
 
     for (size_t i = 0; i < CM_COUNT(backends); i++) {
         struct cameo_session *session = open_session(model, backends[i]);
@@ -115,7 +104,7 @@ void test_session__wrong_inputs_are_one_sentence_and_the_session_lives_on(void)
         "input 'shift' is fed twice",
         "input 'x': 99 is not an element type",
     };
-    struct cameo_model *model = load(line);
+    struct cameo_model *model = load_text(line);
     struct cameo_session *session = open_session(model, NULL);
 
     for (size_t i = 0; i < CM_COUNT(wrong); i++)
@@ -147,7 +136,7 @@ void test_session__wrong_inputs_are_one_sentence_and_the_session_lives_on(void)
 
 void test_session__says_what_is_missing_and_what_was_asked_wrongly(void)
 {
-    struct cameo_model *model = load(line);
+    struct cameo_model *model = load_text(line);
     struct cameo_session *session = open_session(model, NULL);
     const struct cameo_feed feeds[] = {feed_x(), feed_shift()};
     struct cameo_fetch fetch = cameo_fetch_value("w");
@@ -181,7 +170,7 @@ static void *run_many(void *arg)
 void test_session__several_threads_run_it_at_once(void)
 {
     static const char *const backends[] = {NULL, "plain"};
-    struct cameo_model *model = load(line);
+    struct cameo_model *model = load_text(line);
 
     for (size_t b = 0; b < CM_COUNT(backends); b++) {
         struct cameo_session *session = open_session(model, backends[b]);
@@ -198,7 +187,7 @@ void test_session__several_threads_run_it_at_once(void)
 
 void test_session__a_set_flag_cancels_runs_until_it_is_cleared(void)
 {
-    struct cameo_model *model = load(line);
+    struct cameo_model *model = load_text(line);
     struct cameo_session *session = open_session(model, NULL);
     const struct cameo_feed feeds[] = {feed_x(), feed_shift()};
     struct cameo_run_options options = CAMEO_RUN_OPTIONS_INIT;
@@ -231,7 +220,7 @@ static void see(void *arg, const struct cameo_step *step)
 
 void test_session__steps_are_reported_in_order(void)
 {
-    struct cameo_model *model = load(line);
+    struct cameo_model *model = load_text(line);
     struct cameo_session *session = open_session(model, "reference");
     const struct cameo_feed feeds[] = {feed_x(), feed_shift()};
     struct cameo_run_options options = CAMEO_RUN_OPTIONS_INIT;
@@ -248,10 +237,10 @@ void test_session__steps_are_reported_in_order(void)
 
 void test_session__all_that_cannot_run_is_named_at_once(void)
 {
-    struct cameo_model *model =
-        load("<ir_version: 8, opset_import: [\"\" : 17, \"my\" : 1]>\n"
-             "g (float[2] x) => (float[2] y)\n"
-             "{ [first] a = my.Frob(x)\n  [second] b = Relu(a)\n  [third] y = Frobnicate(b) }\n");
+    struct cameo_model *model = load_text(
+        "<ir_version: 8, opset_import: [\"\" : 17, \"my\" : 1]>\n"
+        "g (float[2] x) => (float[2] y)\n"
+        "{ [first] a = my.Frob(x)\n  [second] b = Relu(a)\n  [third] y = Frobnicate(b) }\n");
     struct cameo_session *session;
     struct cameo_error err;
 
@@ -277,7 +266,7 @@ void test_blockers__the_list_is_longer_than_a_message(void)
         used += (size_t)snprintf(text + used, sizeof text - used, "[n%d] a%d = %s(x)\n", i, i,
                                  i % 2 ? "my.Frobnicate" : "Sqrt");
     snprintf(text + used, sizeof text - used, "y = Identity(a0) }\n");
-    struct cameo_model *model = load(text);
+    struct cameo_model *model = load_text(text);
     CHECK_INT(cameo_model_blockers(model, NULL, &findings, &err), CAMEO_OK);
     CHECK_INT(cameo_findings_count(findings), NODES);
     CHECK_INT(cameo_findings_violations(findings), NODES);
@@ -297,7 +286,7 @@ void test_blockers__the_list_is_longer_than_a_message(void)
 
 void test_blockers__a_model_that_runs_has_none(void)
 {
-    struct cameo_model *model = load(line);
+    struct cameo_model *model = load_text(line);
     struct cameo_findings *findings;
     struct cameo_error err;
 
@@ -313,9 +302,9 @@ void test_blockers__a_model_that_runs_has_none(void)
 
 void test_session__says_how_many_nodes_were_expanded(void)
 {
-    struct cameo_model *model = load("<ir_version: 8, opset_import: [\"\" : 18]>\n"
-                                     "g (float[2] x) => (float[2] y)\n"
-                                     "{ a = Mish(x)\n  b = Neg(a)\n  y = Relu(b) }\n");
+    struct cameo_model *model = load_text("<ir_version: 8, opset_import: [\"\" : 18]>\n"
+                                          "g (float[2] x) => (float[2] y)\n"
+                                          "{ a = Mish(x)\n  b = Neg(a)\n  y = Relu(b) }\n");
 
     for (int expand = 0; expand < 2; expand++) {
         struct cameo_session_options options = CAMEO_SESSION_OPTIONS_INIT;
@@ -342,9 +331,10 @@ void test_version__the_newest_opset_is_known(void)
 void test_session__an_input_handed_through_is_the_callers_own_copy(void)
 {
     static const char *const backends[] = {NULL, "plain"};
-    struct cameo_model *model = load("<ir_version: 8, opset_import: [\"\" : 17]>\n"
-                                     "g (float[2] x, string[1] s) => (float[2] y, string[1] t)\n"
-                                     "{ y = Identity(x)\n  t = Identity(s) }\n");
+    struct cameo_model *model =
+        load_text("<ir_version: 8, opset_import: [\"\" : 17]>\n"
+                  "g (float[2] x, string[1] s) => (float[2] y, string[1] t)\n"
+                  "{ y = Identity(x)\n  t = Identity(s) }\n");
 
     for (size_t b = 0; b < CM_COUNT(backends); b++) {
         struct cameo_session *session = open_session(model, backends[b]);
@@ -376,7 +366,7 @@ void test_session__an_input_handed_through_is_the_callers_own_copy(void)
 
 void test_session__wrong_options_are_refused(void)
 {
-    struct cameo_model *model = load(line);
+    struct cameo_model *model = load_text(line);
     struct cameo_session_options options = CAMEO_SESSION_OPTIONS_INIT;
     struct cameo_session *session;
     struct cameo_error err;
@@ -484,7 +474,7 @@ static const char scaled[] = "<ir_version: 8, opset_import: [\"\" : 17, \"my\" :
 static double run_scaled(const struct cameo_registry *registry, const char *backend, bool expand)
 {
     struct cameo_session_options options = CAMEO_SESSION_OPTIONS_INIT;
-    struct cameo_model *model = load(scaled);
+    struct cameo_model *model = load_text(scaled);
     struct cameo_session *session;
     struct cameo_error err;
     const int64_t two = 2;
@@ -616,8 +606,8 @@ void test_registry__sizes_may_be_known_only_at_the_run(void)
 {
     struct cameo_custom_operator op = scale_operator();
     struct cameo_session_options options = CAMEO_SESSION_OPTIONS_INIT;
-    struct cameo_model *model = load("<ir_version: 8, opset_import: [\"\" : 17, \"my\" : 1]>\n"
-                                     "g (float[N] x) => (float[M] y) { y = my.Evens(x) }\n");
+    struct cameo_model *model = load_text("<ir_version: 8, opset_import: [\"\" : 17, \"my\" : 1]>\n"
+                                          "g (float[N] x) => (float[M] y) { y = my.Evens(x) }\n");
     struct cameo_fetch fetch = fetch_index(0);
     const int64_t four = 4;
     const struct cameo_feed feed =
@@ -706,12 +696,13 @@ void test_registry__functions_see_attributes_of_every_kind(void)
     };
     struct cameo_custom_operator op = scale_operator();
     struct cameo_session_options options = CAMEO_SESSION_OPTIONS_INIT;
-    struct cameo_model *model = load(
+    struct cameo_model *model = load_text(
         "<ir_version: 8, opset_import: [\"\" : 17, \"my\" : 1]>\n"
         "g (float[N] x) => (float[1] y)\n"
         "{ y = my.Kinds<f: float = 1.5, ints: ints = [3, -4], floats: floats = [0.25]>(x) }\n");
-    struct cameo_model *lacking = load("<ir_version: 8, opset_import: [\"\" : 17, \"my\" : 1]>\n"
-                                       "g (float[N] x) => (float[1] y) { y = my.Kinds(x) }\n");
+    struct cameo_model *lacking =
+        load_text("<ir_version: 8, opset_import: [\"\" : 17, \"my\" : 1]>\n"
+                  "g (float[N] x) => (float[1] y) { y = my.Kinds(x) }\n");
     const int64_t two = 2;
     const struct cameo_feed feed =
         cameo_feed_tensor("x", lend(CAMEO_FLOAT, 1, &two, shift_values, 8));
@@ -744,11 +735,11 @@ void test_registry__functions_see_attributes_of_every_kind(void)
 void test_session__sequences_come_out_and_go_through_files(void)
 {
     struct cameo_model *model =
-        load("<ir_version: 8, opset_import: [\"\" : 17]>\n"
-             "g (float[N,2] x) => (seq(float[N,2]) s) { s = SequenceConstruct(x, x) }\n");
+        load_text("<ir_version: 8, opset_import: [\"\" : 17]>\n"
+                  "g (float[N,2] x) => (seq(float[N,2]) s) { s = SequenceConstruct(x, x) }\n");
     struct cameo_model *other =
-        load("<ir_version: 8, opset_import: [\"\" : 17]>\n"
-             "g (seq(float[N,2]) s) => (int64 n) { n = SequenceLength(s) }\n");
+        load_text("<ir_version: 8, opset_import: [\"\" : 17]>\n"
+                  "g (seq(float[N,2]) s) => (int64 n) { n = SequenceLength(s) }\n");
     struct cameo_session *first = open_session(model, NULL), *second = open_session(other, NULL);
     struct cameo_fetch fetch = cameo_fetch_value("s"), length = cameo_fetch_value("n");
     struct cameo_feed feed = feed_x(), wrong;

@@ -1,5 +1,6 @@
 /* Trainers through the public API: steps, variables, data sets, checkpoints, saving. */
 // SPDX-License-Identifier: Apache-2.0
+#include "api/api_case.h"
 #include "api/lend.h"
 #include "base/memory.h"
 #include "cameo.h"
@@ -25,18 +26,6 @@ static const char line[] =
     "    r_new = RandomNormal<shape = [1]>() },\n"
     "  update_binding: [\"w\": \"w_new\", \"n\": \"n_new\", \"r\": \"r_new\"]\n}\n";
 
-static struct cameo_model *load(void)
-{
-    struct cameo_load_options options = CAMEO_LOAD_OPTIONS_INIT;
-    struct cameo_model *model;
-    struct cameo_error err;
-
-    options.format = CAMEO_FORMAT_TEXT;
-    if (cameo_model_load_memory(line, strlen(line), &options, &model, &err) != CAMEO_OK)
-        fail_msg("%s", err.message);
-    return model;
-}
-
 static struct cameo_trainer *open_trainer(struct cameo_model *model)
 {
     struct cameo_trainer_options options = CAMEO_TRAINER_OPTIONS_INIT;
@@ -48,12 +37,6 @@ static struct cameo_trainer *open_trainer(struct cameo_model *model)
         fail_msg("%s", err.message);
     return trainer;
 }
-
-#define OK(call)                                                                                   \
-    do {                                                                                           \
-        if ((call) != CAMEO_OK)                                                                    \
-            fail_msg("%s: %s", #call, err.message);                                                \
-    } while (0)
 
 static const int64_t dims[] = {2, 1};
 static const float xs[] = {1, 2}, ts[] = {3, 6};
@@ -75,7 +58,7 @@ static float weight(const struct cameo_trainer *trainer)
 
 void test_training__steps_change_variables_and_give_scalars(void)
 {
-    struct cameo_model *model = load();
+    struct cameo_model *model = load_text(line);
     struct cameo_trainer *trainer = open_trainer(model);
     const struct cameo_feed feeds[] = {feed("t", ts), feed("x", xs)};
     struct cameo_error err;
@@ -107,7 +90,7 @@ void test_training__steps_change_variables_and_give_scalars(void)
 /* A program that was compiled when they were shorter, and one that forgot the macro. */
 void test_training__structs_for_results_are_filled_as_far_as_they_go(void)
 {
-    struct cameo_model *model = load();
+    struct cameo_model *model = load_text(line);
     struct cameo_trainer *trainer = open_trainer(model);
     struct cameo_feed feeds[] = {feed("t", NULL), feed("x", NULL)};
     struct cameo_memory memory = CAMEO_MEMORY_INIT;
@@ -136,7 +119,7 @@ void test_training__structs_for_results_are_filled_as_far_as_they_go(void)
 
 void test_training__memory_of_a_step_is_told_from_shapes_alone(void)
 {
-    struct cameo_model *model = load();
+    struct cameo_model *model = load_text(line);
     struct cameo_trainer *trainer = open_trainer(model);
     struct cameo_feed feeds[] = {feed("t", NULL), feed("x", NULL)};
     struct cameo_memory memory = CAMEO_MEMORY_INIT, larger = CAMEO_MEMORY_INIT;
@@ -165,7 +148,7 @@ void test_training__memory_of_a_step_is_told_from_shapes_alone(void)
 
 void test_training__wrong_feeds_and_sizes_are_sentences(void)
 {
-    struct cameo_model *model = load();
+    struct cameo_model *model = load_text(line);
     struct cameo_trainer *trainer = open_trainer(model);
     struct cameo_feed feeds[] = {feed("t", ts), feed("q", xs)};
     struct cameo_error err;
@@ -192,7 +175,7 @@ void test_training__wrong_feeds_and_sizes_are_sentences(void)
 
 void test_training__evaluation_and_prediction_leave_everything_alone(void)
 {
-    struct cameo_model *model = load();
+    struct cameo_model *model = load_text(line);
     struct cameo_trainer *trainer = open_trainer(model);
     const struct cameo_feed feeds[] = {feed("x", xs), feed("t", ts)};
     struct cameo_fetch fetch = cameo_fetch_value("y");
@@ -299,7 +282,7 @@ void test_training__all_blockers_are_listed(void)
     cameo_findings_free(findings);
     cameo_model_free(model);
 
-    model = load();
+    model = load_text(line);
     OK(cameo_model_training_blockers(model, NULL, &findings, &err));
     CHECK(cameo_findings_count(findings) == 0);
     cameo_findings_free(findings);
@@ -321,7 +304,7 @@ static void checkpoint(struct cm_arena *arena)
     const char *path = case_path(arena, folder, "a.safetensors");
     const struct cameo_feed feeds[] = {feed("x", xs), feed("t", ts)};
     const struct cameo_note note = {sizeof note, {"who \"it\" was", 12}, {"me\n", 3}};
-    struct cameo_model *model = load();
+    struct cameo_model *model = load_text(line);
     struct cameo_trainer *first = open_trainer(model), *second = open_trainer(model);
     struct cameo_error err;
     float a[3], b[3];
@@ -372,7 +355,7 @@ static void other_conditions(struct cm_arena *arena)
     struct cameo_resume_options resuming = CAMEO_RESUME_OPTIONS_INIT;
     struct cameo_trainer_options options = CAMEO_TRAINER_OPTIONS_INIT;
     char backend[] = "reference", list[200] = "";
-    struct cameo_model *model = load();
+    struct cameo_model *model = load_text(line);
     struct cameo_trainer *first = open_trainer(model), *second;
     struct cameo_error err;
 
@@ -410,7 +393,7 @@ static void batches(struct cm_arena *arena)
     static const int64_t sizes[] = {2, 2, 1, 0};
     struct cameo_dataset_options options = CAMEO_DATASET_OPTIONS_INIT;
     struct cameo_batches_options how = CAMEO_BATCHES_OPTIONS_INIT;
-    struct cameo_model *model = load();
+    struct cameo_model *model = load_text(line);
     struct cameo_trainer *trainer = open_trainer(model);
     struct cameo_dataset_field field = CAMEO_DATASET_FIELD_INIT;
     struct cameo_batches_position position = CAMEO_BATCHES_POSITION_INIT;
@@ -467,7 +450,7 @@ static void run_folder(struct cm_arena *arena)
     struct cameo_loop_result result = CAMEO_LOOP_RESULT_INIT;
     struct cameo_dataset *dataset;
     struct cameo_batches *all;
-    struct cameo_model *model = load();
+    struct cameo_model *model = load_text(line);
     struct cameo_trainer *trainer = open_trainer(model);
     struct cameo_error err;
     char newest[400], small[8];

@@ -1,16 +1,11 @@
 /* Steps by halves where training info has several entries. */
 // SPDX-License-Identifier: Apache-2.0
+#include "api_case.h"
 #include "cameo.h"
 #include "check.h"
 #include "lend.h"
 
 #include <math.h>
-
-#define OK(call)                                                                                   \
-    do {                                                                                           \
-        if ((call) != CAMEO_OK)                                                                    \
-            fail_msg("%s: %s", #call, err.message);                                                \
-    } while (0)
 
 /* A generator y = g x, and a critic d that tells y from t: first d learns, then g against the new
  * d, then an average of g follows it, for which there is no gradient. */

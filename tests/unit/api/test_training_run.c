@@ -1,18 +1,13 @@
 /* Whole runs with a caller who is told, stopped, cancelled and resumed. */
 // SPDX-License-Identifier: Apache-2.0
 #define _POSIX_C_SOURCE 200809L
+#include "api/api_case.h"
 #include "api/lend.h"
 #include "base/folder.h"
 #include "cameo.h"
 #include "check.h"
 
 #include <unistd.h>
-
-#define OK(call)                                                                                   \
-    do {                                                                                           \
-        if ((call) != CAMEO_OK)                                                                    \
-            fail_msg("%s: %s", #call, err.message);                                                \
-    } while (0)
 
 static const char line[] =
     "<ir_version: 8, opset_import: [\"\" : 17, \"ai.onnx.preview.training\" : 1]>\n"
@@ -26,17 +21,6 @@ static const char line[] =
     "    g = ai.onnx.preview.training.Gradient<xs = [\"w\"], zs = [\"x\", \"t\"], y = \"loss\">"
     "(w, x, t)\n"
     "    m = Mul(g, rate)\n    w_new = Sub(w, m) },\n  update_binding: [\"w\": \"w_new\"]\n}\n";
-
-static struct cameo_model *load(void)
-{
-    struct cameo_load_options options = CAMEO_LOAD_OPTIONS_INIT;
-    struct cameo_model *model;
-    struct cameo_error err;
-
-    options.format = CAMEO_FORMAT_TEXT;
-    OK(cameo_model_load_memory(line, strlen(line), &options, &model, &err));
-    return model;
-}
 
 static struct cameo_trainer *open_trainer(struct cameo_model *model)
 {
@@ -107,7 +91,7 @@ static void open_run(struct run *run, const char *data)
     struct cameo_error err;
 
     columns.columns = "x=x t:float=t";
-    run->model = load();
+    run->model = load_text(line);
     run->trainer = open_trainer(run->model);
     OK(cameo_dataset_open(data, &columns, &run->data, &err));
     OK(cameo_dataset_open(data, &columns, &run->more, &err));

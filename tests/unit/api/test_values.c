@@ -1,18 +1,13 @@
 /* Values that callers make, of memory and of other values, and that go to and come from other
  * libraries through DLPack: who owns what, and for how long. */
 // SPDX-License-Identifier: Apache-2.0
+#include "api/api_case.h"
 #include "api/lend.h"
 #include "base/memory.h"
 #include "cameo_dlpack.h"
 #include "check.h"
 
 #include <stdlib.h>
-
-#define OK(call)                                                                                   \
-    do {                                                                                           \
-        if ((call) != CAMEO_OK)                                                                    \
-            fail_msg("%s", err.message);                                                           \
-    } while (0)
 
 static const int64_t two[] = {2}, three[] = {3};
 

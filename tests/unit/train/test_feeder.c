@@ -101,7 +101,7 @@ static void wrong(struct cm_arena *arena)
     struct cm_error err = {0};
 
     CHECK_FAILS(cm_feeder_new(trainer, dataset, &options, &feeder, &err), CM_BAD_ARGUMENT, &err,
-                "2 blockers");
+                "for 2 reasons");
     CHECK(strstr(err.text, "samples of 'x' are 2, but input 'x' takes 3"));
     CHECK(strstr(err.text, "input 't' is a scalar"));
 }

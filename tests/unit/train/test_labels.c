@@ -188,7 +188,7 @@ static void together(struct cm_arena *arena)
     struct cm_error err = {0};
 
     CHECK_FAILS(meet(trainer, csv(arena, "a,b,c,label\n1,2,3,4\n"), &err), CM_BAD_ARGUMENT, &err,
-                "2 blockers");
+                "for 2 reasons");
     CHECK(strstr(err.text, "samples of 'x' are 3, but input 'x' takes 4"));
     CHECK(strstr(err.text, "row 0 of 'label' (counted from 0) has the label 4"));
     CHECK_FAILS(meet(trainer, csv(arena, "a,b,c,label\n1,2,3,1.5\n"), &err), CM_BAD_ARGUMENT, &err,

@@ -347,7 +347,7 @@ static void blockers(struct cm_arena *arena)
              "training { algorithm: step () => (float[2] n) { n = Mystery(a) },\n"
              "update_binding: [\"a\": \"n\"] }\n";
 
-    CHECK_FAILS(train_try(arena, model, &err), CM_BAD_MODEL, &err, "5 blockers");
+    CHECK_FAILS(train_try(arena, model, &err), CM_BAD_MODEL, &err, "for 5 reasons");
     CHECK(strstr(err.text, "'nobody' is not an initializer"));
     CHECK(strstr(err.text, "'nothing' is not an output"));
     CHECK(strstr(err.text, "'wide' is float[3], but 'a' is float[2]"));

@@ -583,8 +583,12 @@ void test_training_loop__the_seed_of_the_order_is_a_condition(void)
 /* Checkpoints that no loop wrote, or one of another version. */
 static void strange(struct cm_arena *arena)
 {
-    static const char *const data[][2] = {
-        {"samples", "5"}, {"batch size", "2"}, {"order", "shuffled"}, {"last batch", "short"}};
+    static const char *const data[][2] = {{"inputs", "x from x, t from t"},
+                                          {"columns", "x=x t:float=t"},
+                                          {"samples", "5"},
+                                          {"batch size", "2"},
+                                          {"order", "shuffled"},
+                                          {"last batch", "short"}};
     const char *folder = case_path(arena, case_folder(arena), "checkpoints");
     char path[PATHS_MAX];
     struct cm_checkpoint file = {.path = path};
@@ -598,7 +602,7 @@ static void strange(struct cm_arena *arena)
     CHECK_OK(cm_checkpoint_write(&file, run.trainer, arena, &run.err), &run.err);
     run.options.checkpoint = folder;
     run.options.resume = true;
-    CHECK_FAILS(go(&run), CM_BAD_ARGUMENT, &run.err, "does not record the condition 'samples'");
+    CHECK_FAILS(go(&run), CM_BAD_ARGUMENT, &run.err, "does not record the condition 'inputs'");
     for (size_t i = 0; i < CM_COUNT(data); i++)
         *CM_PUSH(arena, &file.conditions) =
             (struct cm_note){cm_str(data[i][0]), cm_str(data[i][1])};

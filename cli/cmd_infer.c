@@ -1,0 +1,133 @@
+/* cameo infer: types and shapes of every value of a model. */
+// SPDX-License-Identifier: Apache-2.0
+#include "derive.h"
+
+static const char *out_path;
+static bool strict, as_json;
+
+static void put_texts(const struct cameo_text *texts, size_t count, FILE *to, const char *before)
+{
+    for (size_t i = 0; i < count; i++) {
+        fputs(before, to);
+        cli_put_line(to, texts[i]);
+    }
+}
+
+static void put_counts(const struct cameo_inference *report)
+{
+    printf("%zu value%s, %zu with a type (%zu were declared), %zu without an unknown dimension\n",
+           report->value_count, report->value_count == 1 ? "" : "s", report->typed_count,
+           report->declared_count, report->complete_count);
+    printf("%zu dimension%s: %zu number%s, %zu symbolic, %zu unknown\n", report->dim_count,
+           report->dim_count == 1 ? "" : "s", report->number_count,
+           report->number_count == 1 ? "" : "s", report->symbolic_count, report->unknown_count);
+}
+
+static void put_values(const struct cameo_inference *report)
+{
+    for (size_t i = 0; i < report->listed_count; i++) {
+        const struct cameo_inferred_value *value = report->values[i];
+        cli_put_text(stdout, value->place.data, value->place.size);
+        cli_put_text(stdout, value->name.data, value->name.size);
+        fputs(": ", stdout);
+        cli_put_line(stdout, value->type);
+    }
+}
+
+static void json_texts(struct cli_json *json, const char *key, const struct cameo_text *texts,
+                       size_t count)
+{
+    cli_json_open(json, key, '[');
+    for (size_t i = 0; i < count; i++)
+        cli_json_text(json, NULL, texts[i]);
+    cli_json_close(json, ']');
+}
+
+static void put_json(const struct cameo_inference *report)
+{
+    struct cli_json json = {stdout, 0, false};
+
+    cli_json_open(&json, NULL, '{');
+    json_texts(&json, "problems", report->problems, report->problem_count);
+    json_texts(&json, "unsupported", report->unsupported, report->unsupported_count);
+    cli_json_count(&json, "values", report->value_count);
+    cli_json_count(&json, "declared", report->declared_count);
+    cli_json_count(&json, "typed", report->typed_count);
+    cli_json_count(&json, "complete", report->complete_count);
+    cli_json_count(&json, "dimensions", report->dim_count);
+    cli_json_count(&json, "numbers", report->number_count);
+    cli_json_count(&json, "symbolic", report->symbolic_count);
+    cli_json_count(&json, "unknown", report->unknown_count);
+    cli_json_open(&json, "types", '[');
+    for (size_t i = 0; i < report->listed_count; i++) {
+        cli_json_open(&json, NULL, '{');
+        cli_json_text(&json, "place", report->values[i]->place);
+        cli_json_text(&json, "name", report->values[i]->name);
+        cli_json_text(&json, "type", report->values[i]->type);
+        cli_json_count(&json, "unknown", report->values[i]->unknown);
+        cli_json_close(&json, '}');
+    }
+    cli_json_close(&json, ']');
+    cli_json_close(&json, '}');
+}
+
+static int infer(struct cameo_model *model)
+{
+    struct cameo_infer_options options = CAMEO_INFER_OPTIONS_INIT;
+    const struct cameo_inference *report;
+    struct cameo_error err;
+
+    options.strict = strict;
+    options.list_values = !out_path;
+    const enum cameo_status status = cameo_model_infer(model, &options, &report, &err);
+    if (!report || (status != CAMEO_OK && !report->problem_count))
+        return cli_fail(&err);
+    if (as_json) {
+        put_json(report);
+    } else {
+        put_texts(report->problems, report->problem_count, stdout, "");
+        put_texts(report->unsupported, report->unsupported_count, stderr, "left open: ");
+        put_values(report);
+        if (status == CAMEO_OK)
+            put_counts(report);
+    }
+    const int code = cli_flush(stdout, "standard output");
+    if (code != CLI_YES || status != CAMEO_OK)
+        return code != CLI_YES ? code : CLI_NO;
+    return out_path ? cli_save(model, out_path) : CLI_YES;
+}
+
+static int infer_main(char **operands, int count)
+{
+    struct cameo_model *model;
+    struct cameo_error err;
+
+    (void)count;
+    const int may = out_path ? cli_may_save("infer: -o", out_path) : CLI_YES;
+    if (may != CLI_YES)
+        return may;
+    if (cli_load_model(operands[0], NULL, &model, &err) != CAMEO_OK)
+        return cli_fail(&err);
+    const int code = infer(model);
+    cameo_model_free(model);
+    return code;
+}
+
+static const struct cli_option options[] = {
+    {"--output", "-o", "FILE", "write the model with all types in it", CLI_TEXT, &out_path},
+    {"--strict", NULL, NULL, "an operator that is not supported is a problem too", CLI_FLAG,
+     &strict},
+    {"--json", NULL, NULL, "for programs", CLI_FLAG, &as_json},
+    {0},
+};
+
+CLI_COMMAND(infer, infer_main, "MODEL [-o FILE]", "find the types and shapes of all values",
+            "Prints the type and shape of every value, or writes them into the model's\n"
+            "value_info: of its graph, bodies of control flow, functions and training info.\n"
+            "Dimensions are numbers, names of the model or expressions of these, such as\n"
+            "2*N or floor((H + 1)/2). Where the model contradicts itself, every\n"
+            "contradiction is printed and nothing is written. Weights are not read.",
+            "cameo infer net.onnx                 # prints types\n"
+            "cameo infer net.onnx -o typed.onnx   # writes them into the model\n"
+            "cameo infer net.onnx --json          # for a script",
+            "0 if the types were found, 1 if the model contradicts itself", options, 1, 1);

@@ -1,0 +1,282 @@
+/* Edits of a model in place: parts, merges, names, shapes. */
+// SPDX-License-Identifier: Apache-2.0
+#include "api/api.h"
+
+#include "edit/edit.h"
+#include "graph/import.h"
+#include "graph/obstacles.h"
+#include "lower/lower.h"
+#include "onnx/descriptor.h"
+
+struct edit_call {
+    struct cameo_model *model, *second;
+    struct cm_arena *scratch;
+    enum cm_status (*edit)(struct edit_call *call);
+    const void *list; /* of the caller's structs, checked */
+    size_t count;
+    const struct cameo_merge_options *merge;
+    struct cm_edit_report report;
+    struct cameo_edit *told;
+    struct cm_error err;
+};
+
+/* ---- types by inference ---- */
+
+/* Names of dimensions outlive the module that they come from. */
+static enum cm_status own_dims(void *arg, const struct cm_message_info *info, struct cm_msg *msg)
+{
+    void *any = msg;
+    const struct cm_type_proto *type = any;
+    const struct cm_tensor_type_proto *tensor = NULL;
+
+    if (info == &cm_type_info)
+        tensor = type->tensor_type ? type->tensor_type : type->sparse_tensor_type;
+    for (size_t i = 0; tensor && tensor->shape && i < tensor->shape->dim.count; i++)
+        tensor->shape->dim.items[i].dim_param =
+            cm_arena_str(arg, tensor->shape->dim.items[i].dim_param);
+    return CM_OK;
+}
+
+static enum cm_status infer_types(void *arg, const struct cm_model_proto *model,
+                                  const struct cm_str *names, size_t count,
+                                  struct cm_type_proto **types, struct cm_obstacles *obstacles,
+                                  struct cm_error *err)
+{
+    const struct edit_call *call = arg;
+    struct cm_obstacles ignored = {.arena = call->scratch};
+    struct cm_module *module = cm_module_new(
+        call->scratch, &(struct cm_module_options){.files = call->model->file->files});
+    const struct cm_import_options options = {.partial = true,
+                                              .obstacles = obstacles ? obstacles : &ignored};
+    struct cm_graph *graph;
+
+    CM_TRY(cm_lower_import_as(module, model, &options, &graph, err));
+    for (size_t i = 0; i < count; i++) {
+        const cm_value value = cm_graph_find(graph, names[i]);
+        types[i] = NULL;
+        if (!value)
+            continue;
+        types[i] = CM_NEW(&call->model->arena, struct cm_type_proto);
+        cm_type_to_proto(&call->model->arena, cm_module_symbols(module),
+                         cm_value_get(module, value)->fact.type, types[i]);
+        CM_TRY(cm_message_walk(&cm_type_info, types[i], own_dims, &call->model->arena));
+    }
+    return CM_OK;
+}
+
+/* ---- what all edits share ---- */
+
+static void tell(struct cm_arena *arena, const struct cm_sentences *from,
+                 const struct cameo_text **out, size_t *count)
+{
+    struct cameo_text *list = CM_NEW_ARRAY(arena, struct cameo_text, from->count);
+
+    for (size_t i = 0; i < from->count; i++)
+        list[i] = cm_api_text(arena, from->items[i]);
+    *out = list;
+    *count = from->count;
+}
+
+static enum cm_status edit_guarded(struct cm_guard *guard, void *arg)
+{
+    struct edit_call *call = arg;
+    struct cm_arena *arena = &call->model->arena, scratch;
+
+    call->told = CM_NEW(arena, struct cameo_edit);
+    call->report.arena = arena;
+    call->scratch = &scratch;
+    cm_arena_init(&scratch, guard);
+    const enum cm_status status = call->edit(call);
+    cm_arena_release(&scratch);
+    tell(arena, &call->report.changes, &call->told->changes, &call->told->change_count);
+    tell(arena, &call->report.problems, &call->told->problems, &call->told->problem_count);
+    CM_TRY(status);
+    return cm_describe_again(call->model, guard, &call->err);
+}
+
+static enum cameo_status run_edit(struct edit_call *call, const struct cameo_edit **report,
+                                  struct cameo_error *err)
+{
+    if (report)
+        *report = NULL;
+    const enum cm_status status = cm_api_about(
+        call->model, cm_api_locked(call->model, edit_guarded, call, &call->err), &call->err);
+    if (report && status != CM_NO_MEMORY)
+        *report = call->told;
+    for (size_t i = 0; status == CM_OK && i < call->told->change_count; i++)
+        cm_api_log(call->model, CAMEO_LOG_INFO, "%s", call->told->changes[i].data);
+    return cm_api_done(status, &call->err, err);
+}
+
+/* Copies of the caller's names. */
+static struct cm_str_list names_of(struct edit_call *call, const char *const *names, size_t count)
+{
+    struct cm_str *list = CM_NEW_ARRAY(&call->model->arena, struct cm_str, count);
+
+    for (size_t i = 0; i < count; i++)
+        list[i] = cm_arena_str(&call->model->arena, cm_str(names[i]));
+    return (struct cm_str_list){list, count};
+}
+
+/* ---- parts ---- */
+
+struct part_names {
+    const char *const *inputs, *const *outputs;
+    size_t n_inputs, n_outputs;
+};
+
+static enum cm_status extract_part(struct edit_call *call)
+{
+    const struct part_names *part = call->list;
+    const struct cm_edit_types types = {infer_types, call};
+
+    return cm_edit_extract(call->model->file, names_of(call, part->inputs, part->n_inputs),
+                           names_of(call, part->outputs, part->n_outputs), &types, call->scratch,
+                           &call->report, &call->err);
+}
+
+enum cameo_status cameo_model_extract(struct cameo_model *model, const char *const *inputs,
+                                      size_t input_count, const char *const *outputs,
+                                      size_t output_count, const struct cameo_edit **report,
+                                      struct cameo_error *err)
+{
+    CM_API_NEED(model, err);
+    CM_API_NEED_ALL(inputs, input_count, err);
+    CM_API_NEED_ALL(outputs, output_count, err);
+    const struct part_names part = {inputs, outputs, input_count, output_count};
+    struct edit_call call = {.model = model, .edit = extract_part, .list = &part};
+
+    return run_edit(&call, report, err);
+}
+
+static enum cm_status expose_values(struct edit_call *call)
+{
+    const struct part_names *part = call->list;
+
+    return cm_edit_expose(call->model->file, names_of(call, part->outputs, part->n_outputs),
+                          call->scratch, &call->report, &call->err);
+}
+
+enum cameo_status cameo_model_expose(struct cameo_model *model, const char *const *names,
+                                     size_t name_count, const struct cameo_edit **report,
+                                     struct cameo_error *err)
+{
+    CM_API_NEED(model, err);
+    CM_API_NEED_ALL(names, name_count, err);
+    const struct part_names part = {.outputs = names, .n_outputs = name_count};
+    struct edit_call call = {.model = model, .edit = expose_values, .list = &part};
+
+    return run_edit(&call, report, err);
+}
+
+/* ---- merging ---- */
+
+static enum cm_status merge_models(struct edit_call *call)
+{
+    const struct cameo_merge_options *from = call->merge;
+    struct cm_arena *arena = &call->model->arena;
+    struct cm_merge_pair *map = CM_NEW_ARRAY(arena, struct cm_merge_pair, from->pair_count);
+    const size_t size = from->pair_count ? from->pairs->struct_size : 0;
+
+    for (size_t i = 0; i < from->pair_count; i++) {
+        const struct cameo_merge_pair *pair = (const void *)((const char *)from->pairs + i * size);
+        map[i] = (struct cm_merge_pair){cm_arena_str(arena, cm_str(pair->output)),
+                                        cm_arena_str(arena, cm_str(pair->input))};
+    }
+    const struct cm_merge_options options = {.map = map,
+                                             .n_map = from->pair_count,
+                                             .prefix1 = cm_arena_str(arena, cm_str(from->prefix1)),
+                                             .prefix2 = cm_arena_str(arena, cm_str(from->prefix2))};
+    return cm_edit_merge(call->model->file, call->second->file, &options, call->scratch,
+                         &call->report, &call->err);
+}
+
+static enum cameo_status bad_argument(struct edit_call *call, const char *why,
+                                      struct cameo_error *err)
+{
+    return cm_api_done(cm_fail(&call->err, CM_BAD_ARGUMENT, "%s", why), &call->err, err);
+}
+
+enum cameo_status cameo_model_merge(struct cameo_model *model, struct cameo_model *second,
+                                    const struct cameo_merge_options *options,
+                                    const struct cameo_edit **report, struct cameo_error *err)
+{
+    CM_API_NEED(model, err);
+    CM_API_NEED(second, err);
+    struct cameo_merge_options all = CAMEO_MERGE_OPTIONS_INIT;
+    struct edit_call call = {.model = model, .second = second, .edit = merge_models, .merge = &all};
+
+    if (report)
+        *report = NULL;
+    const enum cm_status status = cm_api_options(&all, sizeof all, options, &call.err);
+    if (status)
+        return cm_api_done(status, &call.err, err);
+    CM_API_NEED_ALL(all.pairs, all.pair_count, err);
+    if (model == second)
+        return bad_argument(&call, "a model cannot be merged with itself: load it twice", err);
+    if (all.pair_count && all.pairs->struct_size < sizeof *all.pairs)
+        return bad_argument(&call, "struct_size of a pair is not set", err);
+    return run_edit(&call, report, err);
+}
+
+/* ---- names and shapes ---- */
+
+static enum cm_status rename_things(struct edit_call *call)
+{
+    const struct cameo_renaming *from = call->list;
+    const size_t size = call->count ? from->struct_size : 0;
+    struct cm_renaming *list = CM_NEW_ARRAY(call->scratch, struct cm_renaming, call->count);
+
+    for (size_t i = 0; i < call->count; i++) {
+        const struct cameo_renaming *row = (const void *)((const char *)from + i * size);
+        if ((unsigned)row->kind > CAMEO_RENAME_DIM)
+            return cm_fail(&call->err, CM_BAD_ARGUMENT, "kind %d of a renaming does not exist",
+                           (int)row->kind);
+        list[i] = (struct cm_renaming){(enum cm_renaming_kind)row->kind, cm_str(row->from),
+                                       cm_str(row->to)};
+    }
+    return cm_edit_rename(call->model->file, list, call->count, call->scratch, &call->report,
+                          &call->err);
+}
+
+enum cameo_status cameo_model_rename(struct cameo_model *model,
+                                     const struct cameo_renaming *renamings, size_t count,
+                                     const struct cameo_edit **report, struct cameo_error *err)
+{
+    CM_API_NEED(model, err);
+    CM_API_NEED_ALL(renamings, count, err);
+    struct edit_call call = {
+        .model = model, .edit = rename_things, .list = renamings, .count = count};
+
+    if (count && renamings->struct_size < sizeof *renamings)
+        return bad_argument(&call, "struct_size of a renaming is not set", err);
+    return run_edit(&call, report, err);
+}
+
+static enum cm_status set_shapes(struct edit_call *call)
+{
+    const struct cameo_reshaping *from = call->list;
+    const size_t size = call->count ? from->struct_size : 0;
+    const struct cm_edit_types types = {infer_types, call};
+    struct cm_reshaping *list = CM_NEW_ARRAY(call->scratch, struct cm_reshaping, call->count);
+
+    for (size_t i = 0; i < call->count; i++) {
+        const struct cameo_reshaping *row = (const void *)((const char *)from + i * size);
+        list[i] = (struct cm_reshaping){cm_str(row->name), cm_str(row->dims)};
+    }
+    return cm_edit_set_shapes(call->model->file, list, call->count, &types, call->scratch,
+                              &call->report, &call->err);
+}
+
+enum cameo_status cameo_model_set_shapes(struct cameo_model *model,
+                                         const struct cameo_reshaping *shapes, size_t count,
+                                         const struct cameo_edit **report, struct cameo_error *err)
+{
+    CM_API_NEED(model, err);
+    CM_API_NEED_ALL(shapes, count, err);
+    struct edit_call call = {.model = model, .edit = set_shapes, .list = shapes, .count = count};
+
+    if (count && shapes->struct_size < sizeof *shapes)
+        return bad_argument(&call, "struct_size of a shape is not set", err);
+    return run_edit(&call, report, err);
+}

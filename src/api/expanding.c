@@ -1,0 +1,106 @@
+/* Models with their functions inlined. */
+// SPDX-License-Identifier: Apache-2.0
+#include "api/api.h"
+
+#include "api/custom.h"
+#include "graph/obstacles.h"
+#include "rewrite/expand_model.h"
+#include "schema/levels.h"
+
+struct expand_call {
+    const struct cameo_model *from;
+    struct cameo_model *made;
+    struct cameo_expand_options options;
+    struct cameo_expansion *report; /* in the arena of made */
+    struct cm_error err;
+};
+
+static struct cameo_text raised(struct cm_arena *arena, const struct cm_expand_report *from)
+{
+    return cm_api_text(arena, cm_arena_printf(arena, "opset raised from %lld to %lld%s%.*s%s",
+                                              (long long)from->opset_before, (long long)from->opset,
+                                              from->raised_for.size ? ", which " : "",
+                                              CM_STR_FMT(from->raised_for),
+                                              from->raised_for.size ? " needs" : ""));
+}
+
+static void tell(struct expand_call *call, const struct cm_expand_report *from,
+                 const struct cm_obstacles *left)
+{
+    struct cm_arena *arena = &call->made->arena;
+    struct cameo_expansion *report = call->report;
+    struct cameo_text *changes = CM_NEW_ARRAY(arena, struct cameo_text, 2);
+    struct cameo_text *lines = CM_NEW_ARRAY(arena, struct cameo_text, left->count);
+
+    report->nodes_before = from->nodes_before;
+    report->nodes = from->nodes;
+    report->call_count = from->calls;
+    report->operator_count = from->operators;
+    report->function_count = from->functions;
+    if (from->opset_before && from->opset > from->opset_before)
+        changes[report->change_count++] = raised(arena, from);
+    if (from->ir > from->ir_before)
+        changes[report->change_count++] =
+            cm_api_text(arena, cm_arena_printf(arena, "IR version raised from %lld to %lld",
+                                               (long long)from->ir_before, (long long)from->ir));
+    report->changes = changes;
+    for (size_t i = 0; i < left->count; i++)
+        lines[i] = cm_api_text(arena, cm_arena_printf(arena, "%.*s stays: %.*s",
+                                                      CM_STR_FMT(left->items[i].place),
+                                                      CM_STR_FMT(left->items[i].reason)));
+    report->left = lines;
+    report->left_count = left->count;
+}
+
+static enum cm_status expand_guarded(struct cm_guard *guard, void *arg)
+{
+    struct expand_call *call = arg;
+    struct cm_arena *arena = &call->made->arena;
+    struct cm_obstacles left = {.arena = arena};
+    struct cm_expand_report report;
+
+    cm_arena_init(arena, guard);
+    const struct cm_registry *registry = cm_api_freeze(call->options.registry);
+    if (!registry)
+        return cm_fail(&call->err, CM_NO_MEMORY, "no memory for the operators");
+    const struct cm_expand_options options = {.only = call->options.only,
+                                              .except = call->options.except,
+                                              .operators = call->options.operators,
+                                              .core = call->options.core,
+                                              .registry = registry};
+    call->report = CM_NEW(arena, struct cameo_expansion);
+    CM_TRY(cm_expand_model(call->from->file, &options, arena, &call->made->file, &report, &left,
+                           &call->err));
+    tell(call, &report, &left);
+    return cm_describe_again(call->made, guard, &call->err);
+}
+
+enum cameo_status cameo_model_expand(const struct cameo_model *model,
+                                     const struct cameo_expand_options *options,
+                                     struct cameo_model **out,
+                                     const struct cameo_expansion **report, struct cameo_error *err)
+{
+    CM_API_NEED(model, err);
+    CM_API_NEED(out, err);
+    struct expand_call call = {.from = model,
+                               .options = (struct cameo_expand_options)CAMEO_EXPAND_OPTIONS_INIT};
+
+    *out = NULL;
+    if (report)
+        *report = NULL;
+    enum cm_status status = cm_api_options(&call.options, sizeof call.options, options, &call.err);
+    if (status == CM_OK)
+        status = cm_api_derive(model, expand_guarded, &call, &call.made, &call.err);
+    if (status == CM_OK) {
+        *out = call.made;
+        if (report)
+            *report = call.report;
+    }
+    return cm_api_done(status, &call.err, err);
+}
+
+enum cameo_level cameo_operator_level(const char *domain, const char *name)
+{
+    return domain && name ? (enum cameo_level)cm_level_of(cm_str(domain), cm_str(name))
+                          : CAMEO_LEVEL_NONE;
+}

@@ -1,0 +1,205 @@
+/* Batches of a data set through a session. */
+// SPDX-License-Identifier: Apache-2.0
+#include "api/streaming.h"
+
+#include "base/memory.h"
+
+/* ---- opening ---- */
+
+enum cm_status cm_api_again(const struct cameo_error *from, struct cm_error *err)
+{
+    return cm_fail(err, (enum cm_status)from->status, "%s", from->message);
+}
+
+enum cm_status cm_api_stream_open(const struct cameo_model *model,
+                                  const struct cameo_stream_options *options,
+                                  struct cm_api_stream *out, struct cm_error *err)
+{
+    struct cameo_error why;
+
+    *out = (struct cm_api_stream){.options = CAMEO_STREAM_OPTIONS_INIT};
+    CM_TRY(cm_api_options(&out->options, sizeof out->options, options, err));
+    if (out->options.batch_size < 0)
+        return cm_fail(err, CM_BAD_ARGUMENT, "batches of %lld rows: expected at least 1",
+                       (long long)out->options.batch_size);
+    if (cameo_session_new(model, out->options.session, &out->session, &why) != CAMEO_OK)
+        return cm_api_again(&why, err);
+    return CM_OK;
+}
+
+static bool is_in_data(const struct cameo_dataset *dataset, const struct cameo_value_info *info)
+{
+    return cm_dataset_find(dataset->dataset, (struct cm_str){info->name.data, info->name.size}) >=
+           0;
+}
+
+/* Inputs with a default are fed when the data has an array for them. */
+static void list_inputs(struct cm_api_stream *s, const struct cameo_dataset *dataset,
+                        const struct cm_trainer_input *extra, size_t n_extra)
+{
+    for (size_t i = 0; i < s->session->n_inputs; i++) {
+        const struct cameo_value_info *info = cameo_session_input(s->session, i);
+        const struct cm_type *type = s->session->input_types[i];
+
+        if (info->has_default && !is_in_data(dataset, info))
+            continue;
+        if (type->kind == CM_KIND_TENSOR && type->rank > 0 && cm_dim_known(type->dims[0]))
+            s->fixed = type->dims[0].value;
+        s->numbers[s->n_fed] = i;
+        s->inputs[s->n_fed++] = (struct cm_trainer_input){{info->name.data, info->name.size}, type};
+    }
+    s->n_inputs = s->n_fed;
+    for (size_t i = 0; i < n_extra; i++)
+        s->inputs[s->n_inputs++] = extra[i];
+}
+
+enum cm_status cm_api_stream_feed(struct cm_api_stream *s, struct cameo_dataset *dataset,
+                                  const struct cm_trainer_input *extra, size_t n_extra,
+                                  struct cm_error *err)
+{
+    const size_t most = s->session->n_inputs + n_extra + 1;
+
+    s->inputs = cm_calloc(most, sizeof *s->inputs);
+    s->numbers = cm_calloc(most, sizeof *s->numbers);
+    s->feeds = cm_calloc(most, sizeof *s->feeds);
+    s->tensors = cm_calloc(most, sizeof *s->tensors);
+    if (!s->inputs || !s->numbers || !s->feeds || !s->tensors)
+        return cm_fail(err, CM_NO_MEMORY, "no memory for batches");
+    list_inputs(s, dataset, extra, n_extra);
+    if (!s->n_fed)
+        return cm_fail(err, CM_BAD_ARGUMENT, "the model has no input that data could be fed to");
+    const struct cm_feeder_options options = {
+        .feed = {.batch_size = s->options.batch_size,
+                 .last = s->fixed ? CM_LAST_WRAP : CM_LAST_SHORT,
+                 .prefetch = true},
+        .target = s->target,
+        .raw_bytes = s->options.raw_bytes};
+    s->samples = cm_dataset_samples(dataset->dataset);
+    if (!s->samples)
+        return cm_fail(err, CM_BAD_ARGUMENT, "the data set has no samples");
+    return cm_feeder_new_for(s->inputs, s->n_inputs, dataset->dataset, &options, &s->feeder, err);
+}
+
+void cm_api_stream_close(struct cm_api_stream *s)
+{
+    cm_feeder_free(s->feeder);
+    cameo_session_free(s->session);
+    cm_free(s->inputs);
+    cm_free(s->numbers);
+    cm_free(s->feeds);
+    cm_free(s->tensors);
+    *s = (struct cm_api_stream){0};
+}
+
+bool cm_api_stream_fills_up(const struct cm_api_stream *s)
+{
+    return s->fixed && s->samples % s->fixed != 0;
+}
+
+void cm_api_stream_note(const struct cm_api_stream *s, char *text, size_t size)
+{
+    size_t used = 0;
+
+    *text = 0;
+    if (cm_api_stream_fills_up(s))
+        used = (size_t)snprintf(text, size,
+                                "the model takes batches of %lld rows: samples from the beginning "
+                                "fill up the last one (%lld of them), and their results are not "
+                                "used",
+                                (long long)s->fixed, (long long)(s->fixed - s->samples % s->fixed));
+    for (size_t i = 0; i < s->n_fed && used + 20 < size; i++)
+        if (cm_feeder_scales(s->feeder, i))
+            used += (size_t)snprintf(text + used, size - used,
+                                     "%sinput '%.*s' is fed bytes divided by 255", used ? "; " : "",
+                                     CM_STR_FMT(s->inputs[i].name));
+}
+
+/* ---- running ---- */
+
+enum cm_status cm_api_stream_next(struct cm_api_stream *s, struct cm_error *err)
+{
+    const struct cameo_stream_options *o = &s->options;
+    int64_t rows;
+
+    s->done += s->rows;
+    if (s->rows && o->progress && !o->progress(o->progress_arg, s->done, s->samples))
+        return cm_fail(err, CM_CANCELLED, "stopped after %lld of %lld samples", (long long)s->done,
+                       (long long)s->samples);
+    s->rows = 0;
+    if (s->done >= s->samples)
+        return CM_OK;
+    CM_TRY(cm_feeder_next(s->feeder, &s->batch, &rows, err));
+    s->rows = rows < s->samples - s->done ? rows : s->samples - s->done;
+    for (size_t i = 0; i < s->n_inputs; i++) {
+        const struct cm_tensor *t = s->batch[i];
+
+        s->tensors[i] = cameo_tensor_of((enum cameo_dtype)t->type, t->shape.rank, t->shape.dims,
+                                        t->data, cm_tensor_bytes(t));
+        s->feeds[i] = cameo_feed_tensor(NULL, &s->tensors[i]);
+        s->feeds[i].index = i < s->n_fed ? s->numbers[i] : 0;
+    }
+    return CM_OK;
+}
+
+enum cm_status cm_api_stream_run(struct cm_api_stream *s, struct cameo_fetch *fetches,
+                                 size_t fetch_count, struct cm_error *err)
+{
+    struct cameo_run_options options = CAMEO_RUN_OPTIONS_INIT;
+    struct cameo_error why;
+
+    options.cancel = s->options.cancel;
+    if (cameo_session_run(s->session, s->feeds, s->n_fed, fetches, fetch_count, &options, &why) !=
+        CAMEO_OK)
+        return cm_api_again(&why, err);
+    return CM_OK;
+}
+
+/* ---- maps ---- */
+
+static bool same_keys(const struct cm_tensor *a, const struct cm_tensor *b)
+{
+    const int64_t count = cm_tensor_count(a);
+
+    if (a->type != b->type || cm_tensor_count(b) != count)
+        return false;
+    for (int64_t i = 0; i < count; i++)
+        if (a->type == CM_STRING ? !cm_str_equal(((const struct cm_str *)a->data)[i],
+                                                 ((const struct cm_str *)b->data)[i])
+                                 : cm_tensor_int(a, i) != cm_tensor_int(b, i))
+            return false;
+    return true;
+}
+
+enum cm_status cm_api_matrix(const struct cm_datum *value, struct cm_tensor *out,
+                             const struct cm_tensor **keys, struct cm_error *err)
+{
+    *keys = NULL;
+    if (value->kind == CM_KIND_TENSOR) {
+        *out = cm_tensor_borrow(value->tensor.type, &value->tensor.shape, value->tensor.data);
+        return CM_OK;
+    }
+    if (value->kind != CM_KIND_SEQUENCE || !value->n_items || value->items->kind != CM_KIND_MAP)
+        return cm_fail(err, CM_UNSUPPORTED, "is neither a tensor nor a sequence of maps");
+    *keys = &value->items->tensor;
+    const int64_t columns = cm_tensor_count(*keys);
+    const struct cm_shape shape = {2, {(int64_t)value->n_items, columns}};
+    CM_TRY(cm_tensor_new(columns ? value->items->items->tensor.type : CM_FLOAT, &shape, out, err));
+    for (size_t r = 0; r < value->n_items; r++) {
+        const struct cm_datum *map = &value->items[r];
+
+        if (map->kind != CM_KIND_MAP || !same_keys(&map->tensor, *keys)) {
+            cm_tensor_drop(out);
+            return cm_fail(err, CM_UNSUPPORTED, "is a sequence of maps that differ in their keys");
+        }
+        for (int64_t c = 0; c < columns; c++) {
+            const struct cm_tensor *item = &map->items[c].tensor;
+
+            if (item->type == CM_STRING || cm_tensor_count(item) != 1) {
+                cm_tensor_drop(out);
+                return cm_fail(err, CM_UNSUPPORTED, "is a sequence of maps of other than numbers");
+            }
+            cm_tensor_set_real(out, (int64_t)r * columns + c, cm_tensor_real(item, 0));
+        }
+    }
+    return CM_OK;
+}

@@ -1,0 +1,74 @@
+/* Which functions of a model are called. */
+// SPDX-License-Identifier: Apache-2.0
+#include "graph/called_functions.h"
+
+#include "base/map.h"
+#include "graph/registry.h"
+
+static struct cm_str function_key(struct cm_arena *arena, struct cm_str domain, struct cm_str name,
+                                  struct cm_str overload)
+{
+    domain = cm_domain_plain(domain);
+    return cm_arena_printf(arena, "%.*s\n%.*s\n%.*s", CM_STR_FMT(domain), CM_STR_FMT(name),
+                           CM_STR_FMT(overload));
+}
+
+/* Functions of the file that are still called, found one call after the other. */
+struct kept_functions {
+    struct cm_arena *arena;
+    struct cm_map by_key; /* key to number, from 1 */
+    bool *keep;
+    size_t *queue, n_queued;
+};
+
+static void note_calls(struct kept_functions *kept, const struct cm_nodes *nodes)
+{
+    for (size_t n = 0; n < nodes->count; n++) {
+        const struct cm_node_proto *node = &nodes->items[n];
+        const struct cm_str key =
+            function_key(kept->arena, node->domain, node->op_type, node->overload);
+        const size_t number = (size_t)cm_map_get(&kept->by_key, key, 0);
+        const struct cm_graph_proto *body;
+        if (number && !kept->keep[number - 1]) {
+            kept->keep[number - 1] = true;
+            kept->queue[kept->n_queued++] = number - 1;
+        }
+        for (size_t b = 0; (body = cm_node_subgraph(node, b)); b++)
+            note_calls(kept, &body->node);
+    }
+}
+
+const bool *cm_called_functions(struct cm_arena *arena, const struct cm_model_proto *model,
+                                const struct cm_nodes *nodes)
+{
+    const size_t all = model->functions.count;
+    struct kept_functions kept = {.arena = arena,
+                                  .keep = CM_NEW_ARRAY(arena, bool, all),
+                                  .queue = CM_NEW_ARRAY(arena, size_t, all)};
+
+    if (!all)
+        return kept.keep;
+    for (size_t i = 0; i < all; i++) {
+        const struct cm_function_proto *f = &model->functions.items[i];
+        *cm_map_insert(&kept.by_key, arena, function_key(arena, f->domain, f->name, f->overload),
+                       NULL) = i + 1;
+    }
+    note_calls(&kept, nodes);
+    for (size_t next = 0; next < kept.n_queued; next++)
+        note_calls(&kept, &model->functions.items[kept.queue[next]].node);
+    return kept.keep;
+}
+
+bool cm_nodes_use_domain(const struct cm_nodes *nodes, struct cm_str domain)
+{
+    for (size_t n = 0; n < nodes->count; n++) {
+        const struct cm_node_proto *node = &nodes->items[n];
+        const struct cm_graph_proto *body;
+        if (cm_str_equal(node->domain, domain))
+            return true;
+        for (size_t b = 0; (body = cm_node_subgraph(node, b)); b++)
+            if (cm_nodes_use_domain(&body->node, domain))
+                return true;
+    }
+    return false;
+}

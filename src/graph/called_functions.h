@@ -1,0 +1,14 @@
+/* Which functions of a model are called, by its graph or by each other. */
+// SPDX-License-Identifier: Apache-2.0
+#ifndef CM_GRAPH_CALLED_FUNCTIONS_H
+#define CM_GRAPH_CALLED_FUNCTIONS_H
+
+#include "onnx/messages.h"
+
+/* By number: is the function of the model called by nodes, or by one that is? Lives in arena. */
+const bool *cm_called_functions(struct cm_arena *arena, const struct cm_model_proto *model,
+                                const struct cm_nodes *nodes);
+/* Is there a node of this domain among them, or in a graph that one holds? */
+bool cm_nodes_use_domain(const struct cm_nodes *nodes, struct cm_str domain);
+
+#endif

@@ -1,0 +1,47 @@
+/* Types and shapes of all values of a model, written into the model: value_info of the graph, of
+ * bodies of control flow, of functions and of training info. */
+// SPDX-License-Identifier: Apache-2.0
+#ifndef CM_INFER_INFER_MODEL_H
+#define CM_INFER_INFER_MODEL_H
+
+#include "graph/import.h"
+#include "graph/obstacles.h"
+#include "onnx/model_file.h"
+
+/* How a graph is imported: with the upgrades that make its nodes those whose rules are known. */
+typedef enum cm_status cm_import_fn(struct cm_module *module, const struct cm_model_proto *model,
+                                    const struct cm_import_options *options, struct cm_graph **out,
+                                    struct cm_error *err);
+
+struct cm_infer_model_options {
+    cm_import_fn *import;
+    const struct cm_registry *registry;
+    bool strict;      /* an operator that is not supported is a problem too */
+    bool list_values; /* in the report */
+};
+
+struct cm_inferred_value {
+    struct cm_str place; /* "" in the main graph */
+    struct cm_str name, type;
+    size_t unknown; /* dimensions; an unknown rank counts as one */
+};
+
+/* Values are results of nodes that have a name. */
+struct cm_infer_report {
+    size_t n_values, n_typed, n_complete; /* all; with a type; with no unknown dimension */
+    size_t n_declared;                    /* whose type the file said whole */
+    size_t dims, numbers, symbolic, unknown;
+    struct {
+        struct cm_inferred_value *items;
+        size_t count, capacity;
+    } values;
+    struct cm_obstacles problems, unsupported;
+};
+
+/* Changes the messages of file, or nothing where there are problems: then it fails, and the report
+ * lists them all. report lives in arena. */
+enum cm_status cm_infer_model(struct cm_arena *arena, struct cm_model_file *file,
+                              const struct cm_infer_model_options *options,
+                              struct cm_infer_report *report, struct cm_error *err) CM_MUST_CHECK;
+
+#endif

@@ -1,0 +1,44 @@
+/* Looking up the level of an operator. */
+// SPDX-License-Identifier: Apache-2.0
+#include "schema/levels.h"
+
+#include <string.h>
+
+/* Below, equal or above: the text against a string of the table. */
+static int order(struct cm_str text, const char *word)
+{
+    const size_t size = strlen(word), shorter = text.size < size ? text.size : size;
+    const int difference = shorter ? memcmp(text.data, word, shorter) : 0;
+
+    return difference ? difference : (text.size > size) - (text.size < size);
+}
+
+enum cm_level cm_level_of(struct cm_str domain, struct cm_str name)
+{
+    size_t from = 0, to = cm_level_count;
+
+    if (cm_str_is(domain, "ai.onnx"))
+        domain = CM_STR("");
+    while (from < to) {
+        const size_t middle = from + (to - from) / 2;
+        const struct cm_level_row *row = &cm_levels[middle];
+        int difference = order(name, row->name);
+
+        if (!difference)
+            difference = order(domain, row->domain);
+        if (!difference)
+            return row->level;
+        if (difference < 0)
+            to = middle;
+        else
+            from = middle + 1;
+    }
+    return CM_LEVEL_NONE;
+}
+
+const char *cm_level_name(enum cm_level level)
+{
+    static const char *const names[] = {"none", "core", "function", "fused"};
+
+    return names[level];
+}
