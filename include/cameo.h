@@ -2282,6 +2282,12 @@ CAMEO_API enum cameo_status cameo_model_infer(struct cameo_model *model,
                                               const struct cameo_inference **report,
                                               struct cameo_error *err);
 
+/* Forgets what the model declares of shapes: the dimensions of inputs, outputs and value_info, in
+ * bodies, functions and training info too, and with ranks their number as well. Element types stay.
+ * What can still run does not depend on what a producer wrote there. */
+CAMEO_API enum cameo_status cameo_model_erase_shapes(struct cameo_model *model, bool ranks,
+                                                     struct cameo_error *err);
+
 /* ---- expanding functions ---- */
 
 /* Which operators a backend has to implement (core), and which have a body of those below them. The

@@ -29,6 +29,9 @@ if(CMAKE_CROSSCOMPILING) # what needs libraries of that processor is left out
 endif()
 cameo_suite(node_expanded --expanded ${ONNX_SUITE}/node)
 cameo_suite(node_core --core ${ONNX_SUITE}/node)
+# Nobody declares a shape: what cannot do without would fail here.
+cameo_suite(node_dims_erased --erase dims ${ONNX_SUITE}/node)
+cameo_suite(node_ranks_erased --erase ranks ${ONNX_SUITE}/node)
 cameo_suite(stored ${ONNX_SUITE}/simple ${ONNX_SUITE}/pytorch-operator ${ONNX_SUITE}/pytorch-converted)
 cameo_suite(light --tolerance-scaled 1e-3 ${ONNX_SUITE}/light)
 
