@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """usage: run.py, from the project's root after `make`; called by `make bench-parts`.
 
-Opening a 1 GiB model beside onnx.load, the executor's cost per node, files of very many nodes, and the networks of ONNX's suite with random weights beside ONNX Runtime.
+Opening a 1 GiB model beside onnx.load, the executor's cost per node, files of very many nodes run, checked, inferred and converted, and the networks of ONNX's suite with random weights beside ONNX Runtime.
 """
 
 import pathlib
@@ -23,6 +23,7 @@ def main():
     status = run(sys.executable, ROOT / "bench/open_model.py", BENCH / "open_model")
     status |= run(BENCH / "run_small")
     status |= run(sys.executable, ROOT / "bench/many_nodes.py", ROOT / "build/cameo", ROOT / "build/bench-models/chains")
+    status |= run(sys.executable, ROOT / "bench/tools.py", ROOT / "build/cameo", ROOT / "build/bench-models/chains")
     suite = ROOT / "build/onnx-suite"
     status |= run(sys.executable, ROOT / "tools/make_suite.py", suite)
     filled = ROOT / "build/bench-models"
