@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """usage: run.py, from the project's root after `make`; called by `make bench-parts`.
 
-Opening a 1 GiB model beside onnx.load, the executor's cost per node, files of very many nodes, and the networks of ONNX's suite with random weights beside ONNX Runtime.
+Opening a 1 GiB model beside onnx.load, the executor's cost per node, files of very many nodes run, checked, inferred and converted, and the networks of ONNX's suite with random weights beside ONNX Runtime.
 """
 
 import pathlib

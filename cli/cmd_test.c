@@ -8,7 +8,7 @@
 #include <string.h>
 
 static bool only_list, expanded, core;
-static const char *filter, *junit_path, *backend, *scaled_text, *without;
+static const char *filter, *junit_path, *backend, *scaled_text, *without, *erased;
 static size_t threads;
 
 /* ---- the table by operator ---- */
@@ -106,6 +106,11 @@ static bool run_case(struct test_case *test, const struct cli_tolerance *base)
     if (!test_path(path, test->path, "model.onnx") ||
         cli_load_model(path, NULL, &model, &err) != CAMEO_OK) {
         snprintf(test->reason, sizeof test->reason, "%.900s", err.message);
+        return false;
+    }
+    if (erased && cameo_model_erase_shapes(model, strcmp(erased, "ranks") == 0, &err) != CAMEO_OK) {
+        snprintf(test->reason, sizeof test->reason, "%.900s", err.message);
+        cameo_model_free(model);
         return false;
     }
     options.threads = (int)threads;
@@ -221,6 +226,10 @@ static int test_main(char **operands, int count)
 
     if (!read_scaled(&tolerance))
         return CLI_USAGE;
+    if (erased && strcmp(erased, "dims") != 0 && strcmp(erased, "ranks") != 0) {
+        cli_complain("test: --erase needs dims or ranks, not '%s'", erased);
+        return CLI_USAGE;
+    }
     if (threads > 4096) {
         cli_complain("test: %zu threads are too many", threads);
         return CLI_USAGE;
@@ -258,6 +267,8 @@ static const struct cli_option options[] = {
     {"--expanded", NULL, NULL, "run operators by their function bodies where they have one",
      CLI_FLAG, &expanded},
     {"--core", NULL, NULL, "expand to core operators, and run no others", CLI_FLAG, &core},
+    {"--erase", NULL, "WHAT", "dims or ranks: forget what models declare of shapes", CLI_TEXT,
+     &erased},
     {"--junit", NULL, "FILE", "write the results as JUnit XML", CLI_TEXT, &junit_path},
     {"--backend", NULL, "NAME", "reference: our own kernels; plain: without a plan", CLI_TEXT,
      &backend},
@@ -281,5 +292,6 @@ CLI_COMMAND(
     "cameo test node # ONNX's own suite\n"
     "cameo test node --filter 'test_conv*' # a part of it\n"
     "cameo test node --expanded # by the bodies of functions\n"
-    "cameo test node --core # by core operators alone",
+    "cameo test node --core # by core operators alone\n"
+    "cameo test node --erase ranks # without declared shapes",
     "0 if all passed, 1 if one failed", options, 1, 1000);

@@ -3,6 +3,7 @@
 #include "api/api.h"
 
 #include "api/running.h"
+#include "infer/erase.h"
 #include "infer/infer_model.h"
 #include "lower/lower.h"
 
@@ -95,5 +96,29 @@ enum cameo_status cameo_model_infer(struct cameo_model *model,
         status = cm_api_locked(model, infer_guarded, &call, &call.err);
     if (report && status != CM_NO_MEMORY)
         *report = call.report;
+    return cm_api_done(status, &call.err, err);
+}
+
+struct erase_call {
+    struct cameo_model *model;
+    bool ranks;
+    struct cm_error err;
+};
+
+static enum cm_status erase_guarded(struct cm_guard *guard, void *arg)
+{
+    struct erase_call *call = arg;
+
+    cm_erase_shapes(&call->model->file->model, call->ranks);
+    return cm_describe_again(call->model, guard, &call->err);
+}
+
+enum cameo_status cameo_model_erase_shapes(struct cameo_model *model, bool ranks,
+                                           struct cameo_error *err)
+{
+    CM_API_NEED(model, err);
+    struct erase_call call = {.model = model, .ranks = ranks};
+    const enum cm_status status = cm_api_locked(model, erase_guarded, &call, &call.err);
+
     return cm_api_done(status, &call.err, err);
 }

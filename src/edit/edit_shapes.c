@@ -111,7 +111,7 @@ static void set_input(struct shaping *s, struct cm_value_info_proto *info,
     struct cm_shape_proto *old = NULL;
 
     if (!info->type || !info->type->tensor_type) {
-        cm_edit_problem(s->report, "input '%.*s' is no tensor", CM_STR_FMT(change->name));
+        cm_edit_problem(s->report, "input '%.*s' is not a tensor", CM_STR_FMT(change->name));
         return;
     }
     struct cm_type_proto *type = own_type(s, info);
@@ -126,7 +126,7 @@ static void set_input(struct shaping *s, struct cm_value_info_proto *info,
             *dim = old->dim.items[shape->dim.count - 1];
         if (!put_dim(s, item, dim)) {
             cm_edit_problem(s->report,
-                            "'%.*s' in the shape of '%.*s' is no dimension: give a number, a name "
+                            "'%.*s' in the shape of '%.*s' is not a dimension: give a number, a name "
                             "or ?",
                             CM_STR_FMT(item), CM_STR_FMT(change->name));
             break;
@@ -188,7 +188,7 @@ static enum cm_status set_dim(struct shaping *s, const struct cm_reshaping *chan
         cm_edit_problem(s->report, "no input and no dimension is called '%.*s'",
                         CM_STR_FMT(change->name));
     else if (r.bad)
-        cm_edit_problem(s->report, "'%.*s' is no dimension for '%.*s': give a number, a name or ?",
+        cm_edit_problem(s->report, "'%.*s' is not a dimension for '%.*s': give a number, a name or ?",
                         CM_STR_FMT(change->dims), CM_STR_FMT(change->name));
     return CM_OK;
 }

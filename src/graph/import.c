@@ -56,12 +56,17 @@ static enum cm_status find_operands(struct cm_import_context *context, const str
     return CM_OK;
 }
 
+static void tell_name(const struct cm_import_context *context, struct cm_str name, cm_value value)
+{
+    if (context->told && context->told->defines && context->owner)
+        context->told->defines(context->told->defines_arg, context->owner, name, value);
+}
+
 void cm_import_define(struct cm_import_context *context, cm_value value, struct cm_str name)
 {
     if (!name.size)
         return;
-    if (context->defines && context->owner)
-        context->defines(context->defines_arg, context->owner, name, value);
+    tell_name(context, name, value);
     if (context->scope)
         *cm_map_insert(&context->scope->names, context->module->arena, name, NULL) = value;
     else
@@ -614,8 +619,6 @@ enum cm_status cm_import_function(struct cm_graph *graph, struct cm_node *before
                                         .depth = outer ? outer->depth : 0,
                                         .declared = &declared,
                                         .owner = call->function ? function : NULL,
-                                        .defines = outer ? outer->defines : NULL,
-                                        .defines_arg = outer ? outer->defines_arg : NULL,
                                         /* our own bodies succeed or fail as a whole */
                                         .report = call->function && outer ? outer->report : NULL};
 
@@ -627,9 +630,9 @@ enum cm_status cm_import_function(struct cm_graph *graph, struct cm_node *before
     for (size_t i = 0; i < function->input.count; i++)
         *cm_map_insert(&scope.names, module->arena, function->input.items[i], NULL) =
             i < (size_t)call->n_inputs ? actuals[i] : 0;
-    for (size_t i = 0; context.defines && context.owner && i < (size_t)call->n_inputs; i++)
+    for (size_t i = 0; i < (size_t)call->n_inputs; i++)
         if (actuals[i])
-            context.defines(context.defines_arg, function, function->input.items[i], actuals[i]);
+            tell_name(&context, function->input.items[i], actuals[i]);
     scope.id = cm_import_next_scope(&context);
     module->context = &context;
     module->build_body = build_body; /* a module built by hand had none yet */
@@ -722,8 +725,6 @@ enum cm_status cm_module_import(struct cm_module *module, const struct cm_model_
                                           .functions = functions,
                                           .upgrade = options->upgrade,
                                           .adopts = options->adopts,
-                                          .defines = options->defines,
-                                          .defines_arg = options->defines_arg,
                                           .options = options,
                                           .told = options};
     struct cm_error unread;
@@ -753,7 +754,6 @@ enum cm_status cm_module_import(struct cm_module *module, const struct cm_model_
         cm_import_note_failure(context, status, CM_STR(""), err->text, NULL);
     context->report = NULL; /* bodies that are expanded later fail where they are wanted */
     context->options = context->told = NULL;
-    context->defines = NULL;
     *out = graph;
     if (ended || options->partial)
         return ended ? status : CM_OK;

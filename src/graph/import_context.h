@@ -67,9 +67,7 @@ struct cm_import_context {
     struct cm_import_declared *declared;  /* while a model is judged; else NULL */
     size_t inner;                         /* number of the inner graph at hand, from 1; 0: none */
     const void *owner; /* message of the graph or function whose names are defined; NULL: ours */
-    cm_defines_fn *defines;
-    void *defines_arg;
-    bool misses_name; /* the node that was tried last reads what nothing before it defines */
+    bool misses_name;  /* the node that was tried last reads what nothing before it defines */
 };
 
 struct cm_str cm_import_function_key(struct cm_arena *arena, struct cm_str domain,

@@ -74,21 +74,39 @@ static bool may_run(const struct cm_node *node)
            !(node->op->effects & (CM_RANDOM | CM_REPLACED | CM_REGION));
 }
 
-void cm_node_infer_contents(struct cm_node *node, struct cm_fact *facts)
+/* Are there operands, and may each of them be found? */
+static bool has_constants_only(const struct cm_node *node)
 {
-    struct cm_module *module = node->module;
-    struct cm_datum operands[OPERANDS_MAX] = {0}, results[OPERANDS_MAX] = {0};
-    const struct cm_datum *given[OPERANDS_MAX] = {0};
-    const bool sized_at_run = node->op && node->op->effects & CM_OUTPUT_SIZE_AT_RUN;
-    struct cm_error ignored = {0};
+    bool any = false;
+    for (int i = 0; i < node->n_inputs; i++) {
+        const cm_value value = node->inputs[i].value;
+        const struct cm_value_def *def = value ? cm_value_get(node->module, value) : NULL;
+        if (def && !((def->fact.constant || def->fact.known || def->role == CM_ROLE_INITIALIZER) &&
+                     is_small(def->fact.type)))
+            return false;
+        any = any || def;
+    }
+    return any;
+}
 
-    if (!may_run(node))
-        return;
+static bool may_keep(const struct cm_node *node, const struct cm_fact *facts)
+{
+    const bool sized_at_run = node->op->effects & CM_OUTPUT_SIZE_AT_RUN;
     for (int o = 0; o < node->n_outputs; o++)
         if (node->outputs[o] &&
             (facts[o].constant || !facts[o].type || facts[o].type->kind != CM_KIND_TENSOR ||
              facts[o].type->dtype == CM_STRING || (!sized_at_run && !is_small(facts[o].type))))
-            return;
+            return false;
+    return true;
+}
+
+static void run(struct cm_node *node, struct cm_fact *facts)
+{
+    struct cm_module *module = node->module;
+    struct cm_datum operands[OPERANDS_MAX] = {0}, results[OPERANDS_MAX] = {0};
+    const struct cm_datum *given[OPERANDS_MAX] = {0};
+    struct cm_error ignored = {0};
+
     for (int i = 0; i < node->n_inputs; i++) {
         const cm_value value = node->inputs[i].value;
         if (value && !find_operand(module, value, &operands[i]))
@@ -105,4 +123,10 @@ void cm_node_infer_contents(struct cm_node *node, struct cm_fact *facts)
         facts[o].constant = kept;
         facts[o].type = cm_type_of_tensor(module->arena, kept);
     }
+}
+
+void cm_node_infer_contents(struct cm_node *node, struct cm_fact *facts)
+{
+    if (may_run(node) && has_constants_only(node) && may_keep(node, facts))
+        run(node, facts);
 }

@@ -48,7 +48,7 @@ def main():
     table = done.stdout[done.stdout.find("\noperator") + 1:]
     total = f"{passed} of {passed + len(failed)} cases pass; {len(failed) - len(new)} known failures"
     print(table, total, sep="\n")
-    plain = not {"--expanded", "--core", "--half-without"} & set(sys.argv[2:])
+    plain = not {"--expanded", "--core", "--erase", "--half-without"} & set(sys.argv[2:])
     if "BUILD" in os.environ and plain:
         # What the runner of all tests shows at its end: the counts by operator.
         shown = pathlib.Path(os.environ["BUILD"], "shown")

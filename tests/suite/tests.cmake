@@ -29,6 +29,9 @@ if(CMAKE_CROSSCOMPILING) # what needs libraries of that processor is left out
 endif()
 cameo_suite(node_expanded --expanded ${ONNX_SUITE}/node)
 cameo_suite(node_core --core ${ONNX_SUITE}/node)
+# Nobody declares a shape: what cannot do without would fail here.
+cameo_suite(node_dims_erased --erase dims ${ONNX_SUITE}/node)
+cameo_suite(node_ranks_erased --erase ranks ${ONNX_SUITE}/node)
 cameo_suite(stored ${ONNX_SUITE}/simple ${ONNX_SUITE}/pytorch-operator ${ONNX_SUITE}/pytorch-converted)
 cameo_suite(light --tolerance-scaled 1e-3 ${ONNX_SUITE}/light)
 
@@ -43,6 +46,10 @@ cameo_add_test(suite/make_upgrades suite sh ${TESTS_DIR}/suite/make_judged.sh ${
 set_tests_properties(suite/make_upgrades PROPERTIES FIXTURES_SETUP upgrade_cases)
 cameo_add_test(suite/upgrades suite ${VENV_PYTHON} ${TESTS_DIR}/suite/run_suite.py ${TESTS_DIR}/known_failures.txt ${CMAKE_BINARY_DIR}/upgrade-cases)
 set_tests_properties(suite/upgrades PROPERTIES FIXTURES_REQUIRED upgrade_cases)
+# The same cases, converted to the newest opset and back to their own.
+cameo_add_test(suite/converted suite ${VENV_PYTHON} ${TESTS_DIR}/suite/run_converted.py ${CMAKE_BINARY_DIR}/upgrade-cases/shaped
+               ${TESTS_DIR}/suite/refused_conversions.txt)
+set_tests_properties(suite/converted PROPERTIES FIXTURES_REQUIRED upgrade_cases)
 
 # Networks that ONNX Runtime's optimizer fused.
 cameo_add_test(suite/make_fused suite sh ${TESTS_DIR}/suite/make_judged.sh ${PROJECT_SOURCE_DIR} make_fused_cases.py

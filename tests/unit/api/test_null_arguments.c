@@ -298,6 +298,8 @@ ROW(cameo_model_gradient,
 ROW(cameo_model_optimize,
     REFUSES("'model'", cameo_model_optimize(NULL, NULL, &model_out, NULL, err));
     REFUSES("'out'", cameo_model_optimize(t->model, NULL, NULL, NULL, err));)
+ROW(cameo_model_infer, REFUSES("'model'", cameo_model_infer(NULL, NULL, NULL, err));)
+ROW(cameo_model_erase_shapes, REFUSES("'model'", cameo_model_erase_shapes(NULL, true, err));)
 ROW(cameo_model_expand,
     REFUSES("'model'", cameo_model_expand(NULL, NULL, &model_out, NULL, err));
     REFUSES("'out'", cameo_model_expand(t->model, NULL, NULL, NULL, err));)
@@ -422,6 +424,8 @@ static const struct row rows[] = {
     LISTED(cameo_model_costs),
     LISTED(cameo_value_difference),
     LISTED(cameo_initializer_difference),
+    LISTED(cameo_model_infer),
+    LISTED(cameo_model_erase_shapes),
     LISTED(cameo_model_expand),
     LISTED(cameo_model_extract),
     LISTED(cameo_model_expose),
