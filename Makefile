@@ -48,7 +48,7 @@ test-oom: ## every checked allocation made to fail in turn, under the address sa
 	@tools/build.sh asan tests
 	@$(PYTHON) tools/run_tests.py build/asan --only unit --filter 'test_oom__*'
 
-test-math: ## our exp, log, tanh, sigmoid, erf, sin and cos for every float; takes an hour of processor time
+test-math: ## our exp, log, tanh, sigmoid, erf, atan, sin and cos for every float; takes an hour of processor time
 	@tools/setup.sh test
 	@tools/build.sh release tests
 	@sh tests/unit/every_float.sh build/unit/tensor/test_vector_math

@@ -144,14 +144,14 @@ static int bench_main(char **operands, int count)
 static const struct cli_option options[] = {
     {"--train", NULL, NULL, "measure whole training steps: forward, backward and update", CLI_FLAG,
      &subject.trains},
-    {"--threads", NULL, "N", "how many work at once (as many as cores)", CLI_SIZE, &threads},
+    {"--threads", NULL, "N", "threads (as many as there are cores)", CLI_SIZE, &threads},
     {"--runs", "-n", "N", "how many to measure, after a first one", CLI_COUNT, &runs},
     {"--seconds", NULL, "N", "or for how long (3, and at least 5 runs)", CLI_COUNT, &seconds},
     {"--input", "-i", "NAME=FILE", "the value of an input, otherwise made up", CLI_TEXTS,
      &input_texts},
     CLI_MAKE_OPTIONS(make),
     {"--batch-size", "-b", "N", "rows where the model leaves them open", CLI_COUNT, &batch_size},
-    {"--seed", NULL, "N", "of inputs that are made up", CLI_SIZE, &subject.seed},
+    {"--seed", NULL, "N", "seed of inputs that are made up", CLI_SIZE, &subject.seed},
     {"--json", NULL, NULL, "the figures as JSON", CLI_FLAG, &json_output},
     {"--on-request", NULL, NULL,
      "read numbers of runs from stdin, a line each, and print their\n"

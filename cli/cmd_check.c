@@ -1,23 +1,114 @@
 /* cameo check: what is wrong with models. */
 // SPDX-License-Identifier: Apache-2.0
-#include "cli.h"
+#include "check_report.h"
 
 #include <limits.h>
 #include <string.h>
 
-static bool strict, as_json, allow_links;
+static bool strict, structure, can_run, as_json, allow_links;
+static const char *sarif_path;
 
 struct totals {
-    size_t violations, warnings;
+    size_t violations, warnings, blockers;
     size_t unread; /* models that could not be checked */
     bool cut;
 };
 
-static void show_finding(const char *path, const struct cameo_finding *finding)
+/* ---- checking ---- */
+
+/* What keeps the model from running and, where it has training info, from being trained. */
+static enum cameo_status find_blockers(struct cameo_model *model, struct check_report *report)
+{
+    enum cameo_status status = cameo_model_blockers(model, NULL, &report->run, &report->err);
+
+    report->trains = cameo_model_summary(model)->training_count > 0;
+    if (status == CAMEO_OK && report->trains)
+        status = cameo_model_training_blockers(model, NULL, &report->train, &report->err);
+    return status;
+}
+
+static void check_file(struct check_report *report)
+{
+    struct cameo_load_options load = CAMEO_LOAD_OPTIONS_INIT;
+    struct cameo_check_options options = CAMEO_CHECK_OPTIONS_INIT;
+    struct cameo_model *model;
+
+    load.allow_links = allow_links;
+    options.strict = strict;
+    options.structure_only = structure;
+    if (cli_load_model(report->path, &load, &model, &report->err) != CAMEO_OK)
+        return;
+    if (cameo_model_check(model, &options, &report->findings, &report->err) != CAMEO_OK)
+        report->findings = NULL;
+    if (report->findings && can_run && find_blockers(model, report) != CAMEO_OK) {
+        cameo_findings_free(report->findings);
+        report->findings = NULL;
+    }
+    cameo_model_free(model);
+}
+
+static bool same_text(struct cameo_text a, struct cameo_text b)
+{
+    return a.size == b.size && memcmp(a.data, b.data, a.size) == 0;
+}
+
+/* A run refuses what the check has found in the same words. */
+static bool is_found(const struct check_report *report, const struct cameo_finding *blocker)
+{
+    const struct cameo_finding *finding;
+
+    for (size_t i = 0;
+         report->findings && (finding = cameo_findings_at(report->findings, i)) != NULL; i++)
+        if (same_text(finding->reason, blocker->reason))
+            return true;
+    return false;
+}
+
+const struct cameo_finding *check_blocker(const struct check_report *report,
+                                          const struct cameo_findings *blockers, size_t *i)
+{
+    const struct cameo_finding *blocker = NULL;
+
+    while (blockers && (blocker = cameo_findings_at(blockers, *i)) != NULL &&
+           is_found(report, blocker))
+        ++*i;
+    return blocker;
+}
+
+size_t check_blocker_count(const struct check_report *report)
+{
+    size_t count = 0;
+
+    for (size_t i = 0; check_blocker(report, report->run, &i); i++)
+        count++;
+    for (size_t i = 0; check_blocker(report, report->train, &i); i++)
+        count++;
+    return count;
+}
+
+/* ---- telling people ---- */
+
+/* What to do about a rule is said once. */
+static bool is_first(struct cameo_text rule)
+{
+    static bool told[256];
+
+    for (size_t i = 0; i < cameo_check_rule_count() && i < sizeof told; i++) {
+        if (!same_text(cameo_check_rule_at(i)->id, rule))
+            continue;
+        const bool first = !told[i];
+
+        told[i] = true;
+        return first;
+    }
+    return false;
+}
+
+static void show_finding(const char *path, const struct cameo_finding *finding, const char *rule)
 {
     cli_put_text(stdout, path, strlen(path));
     fputs(": ", stdout);
-    cli_put_text(stdout, finding->rule.data, finding->rule.size);
+    fputs(rule, stdout);
     fputs(finding->severity == CAMEO_WARNING ? ": warning: " : ": ", stdout);
     if (finding->place.size) {
         cli_put_text(stdout, finding->place.data, finding->place.size);
@@ -25,7 +116,43 @@ static void show_finding(const char *path, const struct cameo_finding *finding)
     }
     cli_put_text(stdout, finding->reason.data, finding->reason.size);
     putchar('\n');
+    if (finding->help.size && is_first(finding->rule)) {
+        fputs("    help: ", stdout);
+        cli_put_line(stdout, finding->help);
+    }
 }
+
+static void show_blockers(const struct check_report *report, const struct cameo_findings *blockers,
+                          const char *rule)
+{
+    const struct cameo_finding *finding;
+
+    for (size_t i = 0; (finding = check_blocker(report, blockers, &i)) != NULL; i++)
+        show_finding(report->path, finding, rule);
+}
+
+static void show_report(const struct check_report *report)
+{
+    const struct cameo_finding *finding;
+
+    for (size_t i = 0; (finding = cameo_findings_at(report->findings, i)) != NULL; i++)
+        show_finding(report->path, finding, finding->rule.data);
+    show_blockers(report, report->run, "run");
+    show_blockers(report, report->train, "train");
+}
+
+static void show_totals(const struct totals *totals)
+{
+    printf("%s%zu violation%s, %zu warning%s", totals->cut ? "at least " : "", totals->violations,
+           totals->violations == 1 ? "" : "s", totals->warnings, totals->warnings == 1 ? "" : "s");
+    if (can_run)
+        printf(", %zu blocker%s", totals->blockers, totals->blockers == 1 ? "" : "s");
+    if (totals->unread)
+        printf(", %zu model%s not checked", totals->unread, totals->unread == 1 ? "" : "s");
+    putchar('\n');
+}
+
+/* ---- telling programs ---- */
 
 static void json_finding(struct cli_json *json, const struct cameo_finding *finding)
 {
@@ -33,94 +160,109 @@ static void json_finding(struct cli_json *json, const struct cameo_finding *find
     cli_json_text(json, "rule", finding->rule);
     cli_json_string(json, "severity", finding->severity == CAMEO_WARNING ? "warning" : "violation");
     cli_json_text(json, "place", finding->place);
+    if (finding->op_type.size) {
+        cli_json_text(json, "node", finding->node);
+        cli_json_text(json, "operator", finding->op_type);
+    }
+    if (finding->value.size)
+        cli_json_text(json, "value", finding->value);
     cli_json_text(json, "reason", finding->reason);
+    cli_json_text(json, "help", finding->help);
     cli_json_close(json, '}');
 }
 
-/* The findings about one file; NULL with a sentence in err when it could not be checked. */
-static struct cameo_findings *check_file(const char *path, struct cameo_error *err)
-{
-    struct cameo_load_options load = CAMEO_LOAD_OPTIONS_INIT;
-    struct cameo_check_options options = CAMEO_CHECK_OPTIONS_INIT;
-    struct cameo_findings *findings = NULL;
-    struct cameo_model *model;
-
-    load.allow_links = allow_links;
-    options.strict = strict;
-    if (cli_load_model(path, &load, &model, err) != CAMEO_OK)
-        return NULL;
-    if (cameo_model_check(model, &options, &findings, err) != CAMEO_OK)
-        findings = NULL;
-    cameo_model_free(model);
-    return findings;
-}
-
-static void tell_file(const char *path, const struct cameo_findings *findings,
-                      const struct cameo_error *err, struct cli_json *json)
+static void json_blockers(struct cli_json *json, const char *key, const struct check_report *report,
+                          const struct cameo_findings *blockers)
 {
     const struct cameo_finding *finding;
 
-    if (!as_json) {
-        for (size_t i = 0; findings && (finding = cameo_findings_at(findings, i)) != NULL; i++)
-            show_finding(path, finding);
+    cli_json_open(json, key, '[');
+    for (size_t i = 0; (finding = check_blocker(report, blockers, &i)) != NULL; i++) {
+        cli_json_open(json, NULL, '{');
+        cli_json_text(json, "place", finding->place);
+        cli_json_text(json, "reason", finding->reason);
+        cli_json_close(json, '}');
+    }
+    cli_json_close(json, ']');
+}
+
+static void json_report(struct cli_json *json, const struct check_report *report)
+{
+    const struct cameo_finding *finding;
+
+    cli_json_open(json, NULL, '{');
+    cli_json_string(json, "model", report->path);
+    if (!report->findings) {
+        cli_json_string(json, "error", report->err.message);
+        cli_json_close(json, '}');
         return;
     }
-    cli_json_open(json, NULL, '{');
-    cli_json_string(json, "model", path);
-    if (!findings) {
-        cli_json_string(json, "error", err->message);
-    } else {
-        const size_t violations = cameo_findings_violations(findings);
+    const size_t violations = cameo_findings_violations(report->findings);
 
-        cli_json_count(json, "violations", violations);
-        cli_json_count(json, "warnings", cameo_findings_count(findings) - violations);
-        cli_json_bool(json, "cut", cameo_findings_cut(findings));
-        cli_json_open(json, "findings", '[');
-        for (size_t i = 0; (finding = cameo_findings_at(findings, i)) != NULL; i++)
-            json_finding(json, finding);
-        cli_json_close(json, ']');
-    }
+    cli_json_count(json, "violations", violations);
+    cli_json_count(json, "warnings", cameo_findings_warnings(report->findings));
+    cli_json_bool(json, "cut", cameo_findings_cut(report->findings));
+    cli_json_open(json, "findings", '[');
+    for (size_t i = 0; (finding = cameo_findings_at(report->findings, i)) != NULL; i++)
+        json_finding(json, finding);
+    cli_json_close(json, ']');
+    if (can_run)
+        json_blockers(json, "run_blockers", report, report->run);
+    if (can_run && report->trains)
+        json_blockers(json, "train_blockers", report, report->train);
     cli_json_close(json, '}');
 }
 
-static int check_one(const char *path, struct totals *totals, struct cli_json *json)
-{
-    struct cameo_error err;
-    struct cameo_findings *findings = check_file(path, &err);
-    int code;
+/* ---- the command ---- */
 
-    tell_file(path, findings, &err, json);
-    if (!findings) {
+static int add_to_totals(const struct check_report *report, struct totals *totals)
+{
+    if (!report->findings) {
         totals->unread++;
-        return cli_fail(&err);
+        return cli_fail(&report->err);
     }
-    totals->violations += cameo_findings_violations(findings);
-    totals->warnings += cameo_findings_count(findings) - cameo_findings_violations(findings);
-    totals->cut = totals->cut || cameo_findings_cut(findings);
-    code = cameo_findings_violations(findings) ? CLI_NO : CLI_YES;
-    cameo_findings_free(findings);
-    return code;
+    const size_t violations = cameo_findings_violations(report->findings);
+    const size_t blockers = can_run ? check_blocker_count(report) : 0;
+
+    totals->violations += violations;
+    totals->warnings += cameo_findings_warnings(report->findings);
+    totals->blockers += blockers;
+    totals->cut = totals->cut || cameo_findings_cut(report->findings);
+    return violations || blockers ? CLI_NO : CLI_YES;
 }
 
-static void show_totals(const struct totals *totals)
+static int check_one(const char *path, struct totals *totals, struct cli_json *json,
+                     struct sarif *sarif)
 {
-    printf("%s%zu violation%s, %zu warning%s", totals->cut ? "at least " : "", totals->violations,
-           totals->violations == 1 ? "" : "s", totals->warnings, totals->warnings == 1 ? "" : "s");
-    if (totals->unread)
-        printf(", %zu model%s not checked", totals->unread, totals->unread == 1 ? "" : "s");
-    putchar('\n');
+    struct check_report report = {.path = path};
+
+    check_file(&report);
+    if (as_json)
+        json_report(json, &report);
+    else if (report.findings)
+        show_report(&report);
+    if (sarif->file)
+        sarif_add(sarif, &report);
+    const int code = add_to_totals(&report, totals);
+    cameo_findings_free(report.findings);
+    cameo_findings_free(report.run);
+    cameo_findings_free(report.train);
+    return code;
 }
 
 static int check_main(char **operands, int count)
 {
     struct totals totals = {0};
     struct cli_json json = {.to = stdout};
-    int worst = CLI_YES;
+    struct sarif sarif = {0};
+    int worst = sarif_path ? sarif_begin(&sarif, sarif_path) : CLI_YES;
 
+    if (worst != CLI_YES)
+        return worst;
     if (as_json)
         cli_json_open(&json, NULL, '[');
     for (int i = 0; i < count; i++) {
-        const int code = check_one(operands[i], &totals, &json);
+        const int code = check_one(operands[i], &totals, &json, &sarif);
 
         worst = code > worst ? code : worst;
     }
@@ -128,20 +270,33 @@ static int check_main(char **operands, int count)
         cli_json_close(&json, ']');
     else
         show_totals(&totals);
-    return worst;
+    const int written = sarif_path ? sarif_end(&sarif, totals.unread == 0) : CLI_YES;
+    return written > worst ? written : worst;
 }
 
 static const struct cli_option options[] = {
     {"--strict", NULL, NULL, "what is usually a warning is a violation", CLI_FLAG, &strict},
+    {"--structure", NULL, NULL, "structure and names only: types and shapes are not inferred",
+     CLI_FLAG, &structure},
+    {"--can-run", NULL, NULL, "also list what cannot run here, or train if it has training info",
+     CLI_FLAG, &can_run},
     {"--json", NULL, NULL, "print the findings as JSON", CLI_FLAG, &as_json},
+    {"--sarif", NULL, "FILE", "also write them to FILE as SARIF 2.1.0, for CI services", CLI_TEXT,
+     &sarif_path},
     {"--allow-links", NULL, NULL, "external data may be behind links", CLI_FLAG, &allow_links},
     {0},
 };
 
-CLI_COMMAND(check, check_main, "[--strict] [--json] MODEL...", "say whether models are legal ONNX",
-            "Lists everything wrong with each model, training info included, one finding a line:\n"
-            "the rule, the place and the reason. The last line counts them.",
-            "cameo check net.onnx # everything wrong with it\n"
-            "cameo check --strict *.onnx # warnings count as violations",
-            "0 if all models are legal, 1 if one has a violation or is not an ONNX model", options,
-            1, INT_MAX);
+CLI_COMMAND(
+    check, check_main, "[--strict] [--can-run] [--json] [--sarif FILE] MODEL...",
+    "say whether models are legal ONNX",
+    "Lists everything wrong with each model, one finding a line: the rule, the place and the\n"
+    "reason; below the first of each rule, what to do. Types and shapes are inferred, in\n"
+    "sub-graphs, functions and training info too; weights are not read. The last line counts.\n"
+    "docs/check-rules.md shows each rule broken and mended.",
+    "cameo check net.onnx # everything wrong with it\n"
+    "cameo check --strict *.onnx # warnings count as violations\n"
+    "cameo check --can-run net.onnx # also what is missing here to run or train it\n"
+    "cameo check --sarif findings.sarif *.onnx # for a CI service",
+    "0 if all models are legal (and can run), 1 if one is not, or is not an ONNX model", options, 1,
+    INT_MAX);

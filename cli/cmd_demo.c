@@ -320,7 +320,7 @@ static int demo_main(char **operands, int count)
 static const struct cli_option options[] = {
     {"--dir", NULL, "DIR", "a new or empty folder for its files (cameo-demo)", CLI_TEXT,
      &asked_folder},
-    {"--seed", NULL, "N", "of the digits and of the first weights (0)", CLI_SIZE, &seed},
+    {"--seed", NULL, "N", "seed of the digits and of the first weights (0)", CLI_SIZE, &seed},
     {"--epochs", NULL, "N", "passes over the data (8)", CLI_SIZE, &epochs},
     {"--threads", NULL, "N", "threads (1: the network is small)", CLI_SIZE, &threads},
     {0},

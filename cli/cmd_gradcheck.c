@@ -139,7 +139,7 @@ static const struct cli_option options[] = {
     {"--samples", NULL, "N", "elements looked at per tensor (20)", CLI_SIZE, &samples},
     {"--tolerance", NULL, "X", "how much may differ, as a part of the gradient (1e-4)", CLI_TEXT,
      &tolerance_text},
-    {"--seed", NULL, "N", "of what is made up", CLI_SIZE, &seed},
+    {"--seed", NULL, "N", "seed of inputs that are made up", CLI_SIZE, &seed},
     {"--json", NULL, NULL, "print JSON", CLI_FLAG, &json_output},
     {0},
 };

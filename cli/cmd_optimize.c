@@ -164,7 +164,7 @@ static const struct cli_option options[] = {
     {"--without", NULL, "LIST", "leave these passes out", CLI_TEXT, &without},
     {"--dump-after", NULL, "PASS=FILE", "write the model as it is after a pass", CLI_TEXTS, &dumps},
     {"--portable", NULL, NULL, "standard operators only, no functions", CLI_FLAG, &portable},
-    {"--list", NULL, NULL, "say which passes there are", CLI_FLAG, &list_passes},
+    {"--list", NULL, NULL, "list the passes", CLI_FLAG, &list_passes},
     {"--json", NULL, NULL, "print JSON", CLI_FLAG, &json_output},
     {0},
 };

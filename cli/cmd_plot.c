@@ -224,7 +224,7 @@ static const struct cli_option options[] = {
     {"--smooth", NULL, "N", "average over about N steps; 1: not at all", CLI_TEXT, &smooth_text},
     {"--log-scale", NULL, NULL, "the loss on a logarithmic scale", CLI_FLAG, &log_scale},
     {"--only", NULL, "NAMES", "the values with these names, separated by commas", CLI_TEXT, &only},
-    {"--title", NULL, "TEXT", "what stands above; the log's name otherwise", CLI_TEXT, &title},
+    {"--title", NULL, "TEXT", "the title; the name of the log otherwise", CLI_TEXT, &title},
     {0},
 };
 

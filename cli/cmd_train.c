@@ -76,9 +76,9 @@ static bool check_settings(void)
     if (!s->last_batch)
         s->last_batch = "short";
     if (!s->data)
-        wrong++, cli_complain("train: no data was given, --data FILE");
+        wrong++, cli_complain("train: no data was given, add --data FILE");
     if (!s->out)
-        wrong++, cli_complain("train: where to write the trained model was not given, -o FILE");
+        wrong++, cli_complain("train: no file to write was given, add -o FILE");
     if (!last_batch_of(s->last_batch, &last))
         wrong++,
             cli_complain("train: --last-batch is short, drop or wrap, not '%s'", s->last_batch);
@@ -124,7 +124,7 @@ static int refuse_flags(void)
         cli_complain("train: the model carries its training, %s would contradict it", name);
     if (!cli_training_given_at(0))
         return CLI_YES;
-    cli_complain("train: 'cameo strip' takes the training away");
+    cli_complain("train: 'cameo strip' removes the training");
     return CLI_USAGE;
 }
 
@@ -423,11 +423,11 @@ static const struct cli_option options[] = {
     {"--steps", NULL, "N", "steps; the data is repeated as needed", CLI_COUNT, &settings.steps},
     {"--no-shuffle", NULL, NULL, "take the data in the order it has", CLI_FLAG,
      &settings.no_shuffle},
-    {"--last-batch", NULL, "HOW", "the rest of an epoch: short, drop or wrap", CLI_TEXT,
+    {"--last-batch", NULL, "HOW", "the last batch of an epoch: short, drop or wrap", CLI_TEXT,
      &settings.last_batch},
     {"--raw-bytes", NULL, NULL, "feed images of bytes as 0 to 255, not as 0 to 1", CLI_FLAG,
      &settings.raw_bytes},
-    {"--seed", NULL, "N", "of the order of the data and of random operators; 0", CLI_SIZE,
+    {"--seed", NULL, "N", "seed of the order of the data and of random operators; 0", CLI_SIZE,
      &settings.seed},
     {"--init", NULL, NULL, "run the model's initialization first", CLI_FLAG, &settings.init},
     {"--log", NULL, "FILE", "write every scalar of every step, as JSON Lines", CLI_TEXT,
@@ -437,19 +437,18 @@ static const struct cli_option options[] = {
      &settings.profile},
     {"--checkpoint", NULL, "DIR", "keep checkpoints in this folder", CLI_TEXT,
      &settings.checkpoint},
-    {"--checkpoint-every", NULL, "N", "one every N steps; otherwise at the end, or when stopped",
-     CLI_COUNT, &settings.checkpoint_every},
-    {"--keep", NULL, "K", "how many of them; 3", CLI_COUNT, &settings.keep},
+    {"--checkpoint-every", NULL, "N", "write one every N steps too, not only at the end", CLI_COUNT,
+     &settings.checkpoint_every},
+    {"--keep", NULL, "K", "how many checkpoints to keep; 3", CLI_COUNT, &settings.keep},
     {"--resume", NULL, NULL, "go on from the newest checkpoint, if there is one", CLI_FLAG,
      &settings.resume},
-    {"--force", NULL, NULL, "go on though it was made under other conditions", CLI_FLAG,
-     &settings.force},
-    {"--patience", NULL, "N", "stop when N validations brought nothing better", CLI_COUNT,
+    {"--force", NULL, NULL, "resume under other conditions too", CLI_FLAG, &settings.force},
+    {"--patience", NULL, "N", "stop after N validations without a better loss", CLI_COUNT,
      &settings.patience},
     {"--best", NULL, "FILE", "write the model with the best validation loss", CLI_TEXT,
      &settings.best},
     {"--threads", NULL, "N", "threads; as many as there are cores", CLI_COUNT, &settings.threads},
-    {"--memory", NULL, NULL, "say first what a step will hold", CLI_FLAG, &settings.memory},
+    {"--memory", NULL, NULL, "show first how much memory a step takes", CLI_FLAG, &settings.memory},
     {"--json", NULL, NULL, "results as JSON, an object a line", CLI_FLAG, &settings.json},
     {"--backend", NULL, "NAME", "kernels to use: reference, or a backend", CLI_TEXT,
      &settings.backend},
@@ -457,7 +456,7 @@ static const struct cli_option options[] = {
      &settings.without},
     {"--recompute", NULL, NULL, "compute cheap activations again: less memory, more time", CLI_FLAG,
      &settings.recompute},
-    {"--memory-limit", NULL, "BYTES", "what one step may hold (what memory is free)", CLI_COUNT,
+    {"--memory-limit", NULL, "BYTES", "memory that one step may take (what is free)", CLI_COUNT,
      &settings.memory_limit},
     CLI_TRAINING_OPTIONS,
     {0},

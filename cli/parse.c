@@ -83,7 +83,7 @@ static bool add_text(const struct cli_command *command, const struct cli_option 
     struct cli_texts *texts = option->value;
 
     if (texts->count == CLI_TEXTS_MAX) {
-        cli_complain("%s: %s is there more than %d times", command->name, option->name,
+        cli_complain("%s: %s is given more than %d times", command->name, option->name,
                      CLI_TEXTS_MAX);
         return false;
     }

@@ -55,7 +55,7 @@ static void put_memory(const struct cameo_memory *m, bool json)
     for (size_t i = 0; i < count; i++)
         fprintf(stderr, "  %-28s %12s\n", rows[i].name, cli_bytes(text, rows[i].bytes));
     if (m->late)
-        fprintf(stderr, "  plus what the data decides, in %zu node%s\n", m->late,
+        fprintf(stderr, "  plus memory that depends on the data, in %zu node%s\n", m->late,
                 m->late == 1 ? "" : "s");
 }
 

@@ -106,9 +106,9 @@ int cli_training_read(const char *command, struct cameo_prepare_options *out)
     refuse(&r, f->schedule_steps && out->schedule_steps == 0,
            "--schedule-steps needs a number above 0");
     refuse(&r, f->schedule_steps && out->schedule == CAMEO_SCHEDULE_CONSTANT,
-           "--schedule-steps means nothing to a constant rate");
+           "--schedule-steps needs --schedule step, cosine or linear");
     refuse(&r, f->schedule_factor && out->schedule != CAMEO_SCHEDULE_STEP,
-           "--schedule-factor means nothing without --schedule step");
+           "--schedule-factor needs --schedule step");
     return r.code;
 }
 
@@ -193,7 +193,7 @@ int cli_training_refuse(const struct cameo_preparation *report, bool listed,
             hint_at_list(report);
         return code;
     }
-    cli_complain("%zu things stand in the way:", report->blocker_count);
+    cli_complain("the model cannot be prepared, for %zu reasons:", report->blocker_count);
     for (size_t i = 0; i < report->blocker_count && i < CLI_LINES_MAX; i++) {
         fputs("  ", stderr);
         cli_put_text(stderr, report->blockers[i].data, report->blockers[i].size);

@@ -28,6 +28,8 @@ cameo_optimize("/src/ops/" ${OPERATORS})
 # Builders of graphs, and operators that are not about numbers.
 cameo_optimize("/src/(infer|autodiff|codec|schema)/|/ops/(control|text|sequence|training)/|/ops/.*_body\\.c$" -Os)
 cameo_optimize("/ops/microsoft/(attention|compose|early|fused|group_query|multi_head|packed|rotary|skip).*\\.c$" -Os)
+# Reference kernels that explain, where backends/ has the fast ones; and emitters of gradients.
+cameo_optimize("/ops/(attention|rnn|conv)/|/ops/.*_grad\\.c$|/ops/ml/(features|svm|linear).*\\.c$|/ops/microsoft/quantized_" -Os)
 cameo_optimize("/src/(backends/onednn|tensor|ops/common)/|/(random|parallel)\\.c$" -O3 ${FLOATS})
 cameo_optimize("/src/backends/cpu/" ${KERNELS})
 # Vectors are spelled out there, and have no function for a * b + c rounded once: the compiler joins the two.

@@ -777,31 +777,49 @@ enum cameo_severity { CAMEO_WARNING = 0, CAMEO_VIOLATION = 1 };
 struct cameo_finding {
     struct cameo_text rule; /* "CK15": ids are never reused; docs/check-rules.md explains each */
     enum cameo_severity severity;
-    struct cameo_text place;  /* "graph 'main', node 'conv1' (Conv)" */
-    struct cameo_text reason; /* "reads 'x', which nothing before it defines" */
+    struct cameo_text place;         /* "graph 'main', node 'conv1' (Conv)" */
+    struct cameo_text reason;        /* "reads 'x', which nothing before it defines" */
+    struct cameo_text help;          /* what to do about it; "" for a blocker */
+    struct cameo_text node, op_type; /* the innermost node of the place; "" where there is none */
+    struct cameo_text value; /* the input, output or initializer that it is about; "": none */
 };
 
 struct cameo_check_options {
     size_t struct_size;
-    bool strict; /* what is usually a warning is a violation */
+    bool strict;         /* what is usually a warning is a violation */
+    bool structure_only; /* types and shapes are not inferred: no TY rules */
 };
 
 #define CAMEO_CHECK_OPTIONS_INIT                                                                   \
     {                                                                                              \
-        sizeof(struct cameo_check_options), false                                                  \
+        sizeof(struct cameo_check_options), false, false                                           \
     }
+
+/* A rule that models are checked by. */
+struct cameo_check_rule {
+    struct cameo_text id;                          /* "CK15" */
+    enum cameo_severity severity, strict_severity; /* usually, and with the option strict */
+    struct cameo_text text;                        /* what is wrong when it is broken */
+    struct cameo_text help;                        /* what to do then */
+};
+CAMEO_API size_t cameo_check_rule_count(void);
+/* NULL past the end. */
+CAMEO_API const struct cameo_check_rule *cameo_check_rule_at(size_t index);
 
 struct cameo_findings;
 
-/* Lists what is wrong with a model. CAMEO_OK says that the check ran: whether the model is legal
- * ONNX is cameo_findings_violations == 0. options may be NULL. *out is the caller's to free and
- * lives independently of the model. */
+/* Lists what is wrong with a model: its structure and names, and the types and shapes that are
+ * inferred, in sub-graphs, functions and training info too. Weights are not read. CAMEO_OK says
+ * that the check ran: whether the model is legal ONNX is cameo_findings_violations == 0. options
+ * may be NULL. *out is the caller's to free and lives independently of the model. */
 CAMEO_API enum cameo_status cameo_model_check(const struct cameo_model *model,
                                               const struct cameo_check_options *options,
                                               struct cameo_findings **out, struct cameo_error *err);
 CAMEO_API void cameo_findings_free(struct cameo_findings *findings); /* NULL is fine */
 CAMEO_API size_t cameo_findings_count(const struct cameo_findings *findings);
 CAMEO_API size_t cameo_findings_violations(const struct cameo_findings *findings);
+/* Those that are listed. */
+CAMEO_API size_t cameo_findings_warnings(const struct cameo_findings *findings);
 /* There were more than are listed. */
 CAMEO_API bool cameo_findings_cut(const struct cameo_findings *findings);
 /* NULL past the count. */
@@ -2135,6 +2153,14 @@ CAMEO_API enum cameo_status cameo_model_bind_training(struct cameo_model *model,
                                                       enum cameo_graph_kind kind,
                                                       const char *variable, const char *value,
                                                       struct cameo_error *err);
+/* Brings entries of ONNX 1.7, whose algorithms are complete and call the inference graph with
+ * GraphCall, to the form of 1.8 and later, in which the inference graph completes them. A call with
+ * inputs of the algorithm as arguments becomes the inference graph itself, whose inputs are fed
+ * instead; any other becomes a copy of its nodes. Values of initializers and their names stay.
+ * *converted, if converted is not NULL, receives how many entries there were. Trainers and
+ * cameo_model_step do this by themselves, without changing the model. */
+CAMEO_API enum cameo_status
+cameo_model_upgrade_training(struct cameo_model *model, size_t *converted, struct cameo_error *err);
 /* What cameo_model_check finds in this entry. */
 CAMEO_API enum cameo_status cameo_model_check_training(const struct cameo_model *model,
                                                        size_t entry,
@@ -2306,9 +2332,10 @@ struct cameo_expansion {
 };
 
 /* The model with functions inlined, in training info too. A node that is not expanded, and every
- * name of the model, stays as it was; names inside a body get that of the call as a prefix. What was
- * named, or asked for with core, and has no body is refused, all of it in one message. *report, if
- * report is not NULL, lives as long as *out. model must outlive the new one. options may be NULL. */
+ * name of the model, stays as it was; names inside a body get that of the call as a prefix. What
+ * was named, or asked for with core, and has no body is refused, all of it in one message. *report,
+ * if report is not NULL, lives as long as *out. model must outlive the new one. options may be
+ * NULL. */
 CAMEO_API enum cameo_status cameo_model_expand(const struct cameo_model *model,
                                                const struct cameo_expand_options *options,
                                                struct cameo_model **out,

@@ -130,6 +130,11 @@ struct cm_module;
 /* Spares looking for notes where the import of all nodes has found none; the model is locked. */
 void cm_api_saw_order(struct cameo_model *model, const struct cm_module *module);
 
+/* training_info.c: the file, or where algorithms call the inference graph as in ONNX 1.7, one in
+ * arena in which they do not; initializers are shared. */
+enum cm_status cm_api_today(struct cm_model_file *file, struct cm_arena *arena,
+                            struct cm_model_file **out, struct cm_error *err) CM_MUST_CHECK;
+
 /* Calls fn with the model's arena lent to the guard and its lock held. */
 enum cm_status cm_api_locked(const struct cameo_model *model, cm_guarded_fn *fn, void *arg,
                              struct cm_error *err) CM_MUST_CHECK;

@@ -92,7 +92,7 @@ static void search_graph(const struct cm_graph *graph, struct cm_obstacles *list
 
         if (kernel && !cm_node_is_current(node))
             cm_obstacles_add(list, CM_UNSUPPORTED, cm_str(cm_node_describe(node).text),
-                             "its version cannot be brought up to date");
+                             "this version of the operator is not supported");
         else if (!kernel && !cm_node_has_function(node))
             cm_obstacles_add(list, CM_UNSUPPORTED, cm_str(cm_node_describe(node).text),
                              "there is no kernel and no function body for it");

@@ -1,9 +1,10 @@
 /* Checking, and the list of what was found. */
 // SPDX-License-Identifier: Apache-2.0
-#include "api/running.h"
+#include "api/checking.h"
 
 #include "base/memory.h"
 #include "check/check.h"
+#include "check/check_rules.h"
 #include "graph/obstacles.h"
 
 #include <assert.h>
@@ -34,8 +35,14 @@ static enum cm_status check_in(struct check_call *call, struct cm_arena *scratch
 
     /* A model in memory has no folder whose files could be looked at. */
     struct cm_external_files *files = file->path.size ? file->files : NULL;
-    CM_TRY(cm_check_model(&file->model, files, call->options.strict ? CM_CHECK_STRICT : 0, scratch,
-                          &found, &call->err));
+    const unsigned flags = call->options.strict ? CM_CHECK_STRICT : 0;
+    CM_TRY(cm_check_model(&file->model, files, flags, scratch, &found, &call->err));
+    struct cm_model_file *today;
+    struct cm_error unused = {0};
+    /* Calls of the inference graph that cannot be replaced were reported. */
+    if (!call->options.structure_only &&
+        cm_api_today(call->model->file, scratch, &today, &unused) == CM_OK)
+        CM_TRY(cm_api_check_types(today, flags, scratch, scratch, &found, &call->err));
     out->items = CM_NEW_ARRAY(&out->arena, struct cameo_finding, found.count);
     for (size_t i = 0; i < found.count; i++) {
         out->items[i] = (struct cameo_finding){
@@ -43,6 +50,10 @@ static enum cm_status check_in(struct check_call *call, struct cm_arena *scratch
             .severity = (enum cameo_severity)found.items[i].severity,
             .place = cm_api_text(&out->arena, found.items[i].place),
             .reason = cm_api_text(&out->arena, found.items[i].reason),
+            .help = cm_api_text(&out->arena, cm_str(found.items[i].help)),
+            .node = cm_api_text(&out->arena, found.items[i].node),
+            .op_type = cm_api_text(&out->arena, found.items[i].op_type),
+            .value = cm_api_text(&out->arena, found.items[i].value),
         };
     }
     out->count = found.count;
@@ -126,6 +137,10 @@ static enum cm_status blockers_guarded(struct cm_guard *guard, void *arg)
             .severity = CAMEO_VIOLATION,
             .place = cm_api_text(&out->arena, call->list->items[i].place),
             .reason = cm_api_text(&out->arena, call->list->items[i].reason),
+            .help = {"", 0},
+            .node = {"", 0},
+            .op_type = {"", 0},
+            .value = {"", 0},
         };
     out->count = call->list->count;
     out->violations = call->list->total;
@@ -148,6 +163,29 @@ enum cm_status cm_api_findings(const struct cm_obstacles *list, struct cameo_fin
     return status;
 }
 
+/* ---- the rules ---- */
+
+#define TEXT(text)                                                                                 \
+    {                                                                                              \
+        (text), sizeof(text) - 1                                                                   \
+    }
+#define BOTH(usual, strict) (enum cameo_severity)(usual), (enum cameo_severity)(strict)
+static const struct cameo_check_rule rules[] = {
+#define RULE_ROW(id, severities, text, help) {TEXT(#id), BOTH(severities), TEXT(text), TEXT(help)},
+    CM_CHECK_RULES(RULE_ROW)
+#undef RULE_ROW
+};
+
+size_t cameo_check_rule_count(void)
+{
+    return CM_COUNT(rules);
+}
+
+const struct cameo_check_rule *cameo_check_rule_at(size_t index)
+{
+    return index < CM_COUNT(rules) ? &rules[index] : NULL;
+}
+
 /* ---- reading the list ---- */
 
 void cameo_findings_free(struct cameo_findings *findings)
@@ -166,6 +204,15 @@ size_t cameo_findings_count(const struct cameo_findings *findings)
 size_t cameo_findings_violations(const struct cameo_findings *findings)
 {
     return findings->violations;
+}
+
+size_t cameo_findings_warnings(const struct cameo_findings *findings)
+{
+    size_t count = 0;
+
+    for (size_t i = 0; i < findings->count; i++)
+        count += findings->items[i].severity == CAMEO_WARNING;
+    return count;
 }
 
 bool cameo_findings_cut(const struct cameo_findings *findings)

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "api/running.h"
 
+#include "edit/graph_calls.h"
 #include "graph/registry.h"
 #include "rewrite/convert_version.h"
 
@@ -9,6 +10,7 @@ struct convert_call {
     struct cameo_model *model;
     struct cameo_convert_options options;
     struct cameo_conversion *report;
+    size_t n_calling; /* entries of training info that called the inference graph */
     struct cm_error err;
 };
 
@@ -75,14 +77,21 @@ static enum cm_status find_targets(struct convert_call *call, struct cm_opsets *
     return CM_OK;
 }
 
-static const struct cameo_text *tell_notes(struct cm_arena *arena,
-                                           const struct cm_version_report *from,
-                                           const struct cm_model_proto *model, size_t *count)
+static const struct cameo_text *tell_notes(const struct convert_call *call,
+                                           const struct cm_version_report *from, size_t *count)
 {
+    const struct cm_model_proto *model = &call->model->file->model;
+    struct cm_arena *arena = &call->model->arena;
     struct cameo_text *list = CM_NEW_ARRAY(
-        arena, struct cameo_text, from->before.count + from->fixed.count + from->broken.count + 1);
+        arena, struct cameo_text, from->before.count + from->fixed.count + from->broken.count + 2);
 
     *count = 0;
+    if (call->n_calling)
+        list[(*count)++] = cm_api_text(
+            arena, cm_arena_printf(arena,
+                                   "training info no longer calls the inference graph with "
+                                   "GraphCall, as ONNX 1.7 had it (%zu %s)",
+                                   call->n_calling, call->n_calling == 1 ? "entry" : "entries"));
     for (size_t i = 0; i < from->before.count; i++)
         list[(*count)++] =
             cm_api_text(arena, cm_arena_printf(arena, "opset of %s changed from %lld to %lld",
@@ -140,7 +149,7 @@ static void tell_report(struct convert_call *call, const struct cm_version_repor
     report->nodes_kept = from->kept;
     report->blockers = blockers;
     report->blocker_count = from->obstacles.count;
-    report->notes = tell_notes(arena, from, &call->model->file->model, &report->note_count);
+    report->notes = tell_notes(call, from, &report->note_count);
     call->report = report;
 }
 
@@ -151,6 +160,8 @@ static enum cm_status convert_guarded(struct cm_guard *guard, void *arg)
     struct cm_opsets targets = {NULL, 0};
 
     CM_TRY(find_targets(call, &targets));
+    CM_TRY(cm_edit_graph_calls(&call->model->file->model, &call->model->arena,
+                               &call->model->file->model, &call->n_calling, &call->err));
     const enum cm_status status =
         cm_convert_version(&call->model->arena, call->model->file, &targets, &made, &call->err);
     tell_report(call, &made);

@@ -31,7 +31,7 @@ static enum cm_status check_call(struct values_call *call)
                        row->name.data);
     if (call->size != row->bytes)
         return cm_fail(&call->err, CM_BAD_ARGUMENT,
-                       "initializer '%.200s' has %llu bytes of values, the call is for %zu",
+                       "initializer '%.200s' has %llu bytes of values, but %zu bytes were passed",
                        row->name.data, (unsigned long long)row->bytes, call->size);
     if (call->size && !call->from && !call->to)
         return cm_fail(&call->err, CM_BAD_ARGUMENT, "no memory for the values was given");

@@ -87,7 +87,7 @@ static enum cm_status note_shapes(struct make_call *call, struct making *m)
 
         CM_TRY(cm_api_item(&shape, sizeof shape, call->options.shapes, i, &call->err));
         if (!shape.input)
-            return cm_fail(&call->err, CM_BAD_ARGUMENT, "shape %zu names no input", i);
+            return cm_fail(&call->err, CM_BAD_ARGUMENT, "shape %zu does not name an input", i);
         CM_TRY(find_input(call, shape.input, &at));
         if (m->inputs[at].shape)
             return cm_fail(&call->err, CM_BAD_ARGUMENT, "input '%.200s' has two shapes",
@@ -221,7 +221,8 @@ static enum cm_status check_options(struct make_call *call,
     call->options = (struct cameo_make_options)CAMEO_MAKE_OPTIONS_INIT;
     CM_TRY(cm_api_options(&call->options, sizeof call->options, options, &call->err));
     if ((o->size_count && !o->sizes) || (o->shape_count && !o->shapes))
-        return cm_fail(&call->err, CM_BAD_ARGUMENT, "sizes or shapes are counted, but not given");
+        return cm_fail(&call->err, CM_BAD_ARGUMENT,
+                       "a count of sizes or shapes is above 0, but its list is NULL");
     return CM_OK;
 }
 

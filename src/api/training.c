@@ -116,7 +116,9 @@ static enum cm_status new_guarded(struct cm_guard *guard, void *arg)
         .obstacles = &call->obstacles};
     if (!options.registry)
         return cm_fail(&call->err, CM_NO_MEMORY, "no memory for the operators");
-    CM_TRY(cm_trainer_new(&t->arena, t->model->file, &options, &t->trainer, &call->err));
+    struct cm_model_file *file;
+    CM_TRY(cm_api_today(t->model->file, &t->arena, &file, &call->err));
+    CM_TRY(cm_trainer_new(&t->arena, file, &options, &t->trainer, &call->err));
     describe(t);
     return CM_OK;
 }
@@ -237,7 +239,7 @@ static enum cm_status check_values(const struct cameo_trainer *trainer, size_t i
                        cameo_trainer_variable_count(trainer));
     if (size != row->bytes || (size && !values))
         return cm_fail(err, CM_BAD_ARGUMENT,
-                       "variable '%.200s' has %llu bytes of values, the call is for %zu",
+                       "variable '%.200s' has %llu bytes of values, but %zu bytes were passed",
                        row->name.data, (unsigned long long)row->bytes, values ? size : 0);
     return CM_OK;
 }

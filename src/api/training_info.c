@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "api/running.h"
 
+#include "edit/graph_calls.h"
 #include "graph/called_functions.h"
-
 #include "onnx/decode.h"
 #include "onnx/encode.h"
 #include "onnx/syntax.h"
@@ -19,7 +19,7 @@ struct info_call {
     const char *value;              /* of a binding */
     const struct cameo_model *from; /* a graph is its main graph */
     const struct cameo_note *bindings;
-    size_t n_bindings;
+    size_t n_bindings; /* or entries that were converted */
     cameo_write_fn *write;
     void *to;
     struct cm_error err;
@@ -426,4 +426,40 @@ enum cameo_status cameo_model_check_training(const struct cameo_model *model, si
     if (checked == CAMEO_OK)
         cm_api_keep_findings(*out, place);
     return checked;
+}
+
+/* ---- the form of ONNX 1.7 ---- */
+
+enum cm_status cm_api_today(struct cm_model_file *file, struct cm_arena *arena,
+                            struct cm_model_file **out, struct cm_error *err)
+{
+    *out = file;
+    if (!cm_calls_graph(&file->model))
+        return CM_OK;
+    *out = CM_NEW(arena, struct cm_model_file);
+    **out = *file;
+    return cm_edit_graph_calls(&file->model, arena, &(*out)->model, NULL, err);
+}
+
+static enum cm_status upgrade_guarded(struct cm_guard *guard, void *arg)
+{
+    struct info_call *call = arg;
+    struct cm_model_proto made;
+
+    CM_TRY(cm_edit_graph_calls(&call->model->file->model, &call->model->arena, &made,
+                               &call->n_bindings, &call->err));
+    call->model->file->model = made;
+    return cm_describe_again(call->model, guard, &call->err);
+}
+
+enum cameo_status cameo_model_upgrade_training(struct cameo_model *model, size_t *converted,
+                                               struct cameo_error *err)
+{
+    CM_API_NEED(model, err);
+    struct info_call call = {.model = model};
+    const enum cm_status status = cm_api_locked(model, upgrade_guarded, &call, &call.err);
+
+    if (status == CM_OK && converted)
+        *converted = call.n_bindings;
+    return cm_api_done(status, &call.err, err);
 }

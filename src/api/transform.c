@@ -170,7 +170,10 @@ static enum cm_status derive_guarded(struct cm_guard *guard, void *arg)
 
     cm_arena_init(arena, guard);
     if (!call->of) {
-        CM_TRY(cm_step_model(arena, file, &call->options, &call->made->file, &call->err));
+        struct cm_model_file *today;
+
+        CM_TRY(cm_api_today(call->from->file, arena, &today, &call->err));
+        CM_TRY(cm_step_model(arena, today, &call->options, &call->made->file, &call->err));
     } else {
         struct cm_str *wrt = CM_NEW_ARRAY(arena, struct cm_str, call->n_wrt);
         for (size_t i = 0; i < call->n_wrt; i++)

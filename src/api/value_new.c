@@ -133,7 +133,8 @@ static enum cm_status make_list(const struct cameo_value *const *items, size_t c
                                 struct cm_datum *out, struct cm_error *err)
 {
     if (count && !items)
-        return cm_fail(err, CM_BAD_ARGUMENT, "%zu items are counted, but not given", count);
+        return cm_fail(err, CM_BAD_ARGUMENT, "the count is %zu, but the list of items is NULL",
+                       count);
     CM_TRY(cm_sequence_new(count, out, err));
     for (size_t i = 0; i < count; i++) {
         if (!items[i])

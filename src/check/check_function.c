@@ -97,7 +97,7 @@ static void examine_versions(struct cm_checker *c, const struct cm_model_place *
 {
     for (size_t i = 0; i < function->node.count; i++) {
         const struct cm_node_proto *node = &function->node.items[i];
-        const struct cm_model_place at = {here, "node", node->name, node->op_type, i};
+        const struct cm_model_place at = CM_PLACE_NODE(here, node, i);
         int64_t ours, models;
 
         if (!cm_imports_find(c->imports, node->domain, &ours))
@@ -132,7 +132,7 @@ static void examine_results(struct cm_checker *c, const struct cm_model_place *h
     }
     for (size_t i = 0; i < function->value_info.count; i++) {
         const struct cm_value_info_proto *info = &function->value_info.items[i];
-        const struct cm_model_place at = CM_PLACE(here, "value_info", info->name, i);
+        const struct cm_model_place at = CM_PLACE_VALUE(here, "value_info", info->name, i, info);
 
         cm_map_insert(&seen, c->scratch, info->name, &added);
         if (!added)

@@ -1,6 +1,7 @@
 /* Gradient nodes: what xs, zs and y name, and whether y depends on them as the operator asks. */
 // SPDX-License-Identifier: Apache-2.0
 #include "check/checker.h"
+#include "graph/node_order.h"
 
 /* A walk from values back to what they are computed from. */
 struct walk {
@@ -9,6 +10,7 @@ struct walk {
         struct cm_str name, origin; /* origin: the listed tensor the walk came from */
     } * items;
     size_t count, capacity;
+    bool calls; /* past a call of the inference graph: it reads any initializer */
 };
 
 static const struct cm_attribute_proto *find_attribute(const struct cm_node_proto *node,
@@ -77,6 +79,7 @@ static bool follow(struct walk *walk, struct cm_map *listed, struct cm_str *from
         if (mark || !def || def->visited == id)
             continue;
         def->visited = id;
+        walk->calls = walk->calls || (def->producer && cm_is_graph_call(def->producer));
         if (def->producer && !push_reads(walk, def->producer, step.origin))
             return false;
     }
@@ -95,6 +98,8 @@ static void examine_paths(struct cm_checker *c, const struct cm_model_place *pla
         cm_report(c, CM_RULE_GR7, place, "not followed: there are too many Gradient nodes");
         return;
     }
+    if (walk.calls)
+        return;
     for (size_t i = 0; i < xs->count; i++)
         any = any || cm_map_get(listed, xs->items[i], 0) == 2;
     if (!any)

@@ -9,6 +9,12 @@ static bool hides_outer(const struct cm_checker *c, const struct cm_def *def)
     return def && def->depth < c->scope->depth && !(def->kind & CM_DEF_LOOSE);
 }
 
+/* The name is one of the inference graph, and the algorithm does not see it. */
+static bool is_apart(const struct cm_checker *c, const struct cm_def *def)
+{
+    return c->calls_graph && def && def->depth < c->calls_depth;
+}
+
 static void report_hiding(struct cm_checker *c, const struct cm_model_place *place, bool algorithm)
 {
     if (algorithm)
@@ -24,12 +30,13 @@ static void examine_inputs(struct cm_checker *c, const struct cm_model_place *up
 
     for (size_t i = 0; i < graph->input.count; i++) {
         const struct cm_value_info_proto *input = &graph->input.items[i];
-        const struct cm_model_place here = CM_PLACE(up, "input", input->name, i);
+        const struct cm_model_place here = CM_PLACE_VALUE(up, "input", input->name, i, input);
 
         cm_examine_value_info(c, &here, input, complete);
         if (cm_scope_find_here(c->scope, input->name))
             cm_report(c, CM_RULE_CK12, &here, "another input of this graph has the same name");
-        else if (hides_outer(c, cm_scope_find(c->scope, input->name)))
+        else if (hides_outer(c, cm_scope_find(c->scope, input->name)) &&
+                 !is_apart(c, cm_scope_find(c->scope, input->name)))
             report_hiding(c, &here, role == CM_ALGORITHM_GRAPH);
         cm_scope_add(c, input->name, CM_DEF_INPUT)->type = input->type;
     }
@@ -65,7 +72,8 @@ static void examine_initializers(struct cm_checker *c, const struct cm_model_pla
 
     for (size_t i = 0; i < graph->initializer.count; i++) {
         const struct cm_tensor_proto *tensor = &graph->initializer.items[i];
-        const struct cm_model_place here = CM_PLACE(up, "initializer", tensor->name, i);
+        const struct cm_model_place here =
+            CM_PLACE_VALUE(up, "initializer", tensor->name, i, tensor);
         struct cm_def *def = define_initializer(c, &here, role, tensor->name, CM_DEF_INITIALIZER);
 
         cm_examine_tensor(c, &here, tensor);
@@ -81,7 +89,8 @@ static void examine_initializers(struct cm_checker *c, const struct cm_model_pla
     for (size_t i = 0; i < graph->sparse_initializer.count; i++) {
         const struct cm_sparse_proto *sparse = &graph->sparse_initializer.items[i];
         const struct cm_str name = sparse->values ? sparse->values->name : CM_STR_NONE;
-        const struct cm_model_place here = CM_PLACE(up, "sparse_initializer", name, i);
+        const struct cm_model_place here =
+            CM_PLACE_VALUE(up, "sparse_initializer", name, i, sparse);
         struct cm_def *def = define_initializer(c, &here, role, name, CM_DEF_SPARSE);
 
         cm_examine_sparse(c, &here, sparse);
@@ -128,7 +137,8 @@ static void examine_writes(struct cm_checker *c, const struct cm_model_place *pl
         if (!name.size)
             continue;
         any = true;
-        if (old && (old->depth == c->scope->depth || !(old->kind & CM_DEF_LOOSE))) {
+        if (old && !is_apart(c, old) &&
+            (old->depth == c->scope->depth || !(old->kind & CM_DEF_LOOSE))) {
             const bool in_function = c->function && c->scope->depth == 1;
 
             cm_report(c, in_function ? CM_RULE_CK73 : CM_RULE_CK16, place,
@@ -138,7 +148,7 @@ static void examine_writes(struct cm_checker *c, const struct cm_model_place *pl
         if (!def->producer)
             def->producer = node;
     }
-    if (!any)
+    if (!any && (node->input.count || node->output.count)) /* else CK21 */
         cm_report(c, CM_RULE_ST10, place, "has no output with a name");
 }
 
@@ -149,8 +159,7 @@ void cm_examine_nodes(struct cm_checker *c, const struct cm_model_place *up,
 
     for (size_t i = 0; i < nodes->count; i++) {
         const struct cm_node_proto *node = &nodes->items[i];
-        const struct cm_model_place here = {up, "node", node->name,
-                                            node->op_type.size ? node->op_type : CM_STR(""), i};
+        const struct cm_model_place here = CM_PLACE_NODE(up, node, i);
         bool added = true;
 
         if (node->name.size)
@@ -171,7 +180,7 @@ static void examine_outputs(struct cm_checker *c, const struct cm_model_place *u
 
     for (size_t i = 0; i < graph->output.count; i++) {
         const struct cm_value_info_proto *output = &graph->output.items[i];
-        const struct cm_model_place here = CM_PLACE(up, "output", output->name, i);
+        const struct cm_model_place here = CM_PLACE_VALUE(up, "output", output->name, i, output);
         bool added;
 
         cm_examine_value_info(c, &here, output, complete);
@@ -196,7 +205,7 @@ static void examine_value_infos(struct cm_checker *c, const struct cm_model_plac
 
     for (size_t i = 0; i < graph->value_info.count; i++) {
         const struct cm_value_info_proto *info = &graph->value_info.items[i];
-        const struct cm_model_place here = CM_PLACE(up, "value_info", info->name, i);
+        const struct cm_model_place here = CM_PLACE_VALUE(up, "value_info", info->name, i, info);
         const struct cm_def *def = cm_scope_find_here(c->scope, info->name);
         const uint64_t output = cm_map_get(outputs, info->name, 0);
         bool added;

@@ -17,7 +17,6 @@ struct run {
 static struct cm_checker *run_begin(struct run *run, struct cm_arena *arena,
                                     struct cm_findings *out)
 {
-    *out = (struct cm_findings){0};
     *run = (struct run){.checker = {.arena = arena, .findings = out, .walk_budget = WALK_BUDGET}};
     cm_arena_init(&run->scratch, arena->guard);
     run->checker.scratch = &run->scratch;
@@ -64,6 +63,7 @@ enum cm_status cm_check_model(const struct cm_model_proto *model, struct cm_exte
                               struct cm_error *err)
 {
     struct run run;
+    *out = (struct cm_findings){0};
     struct cm_checker *c = run_begin(&run, arena, out);
 
     (void)err;
@@ -87,9 +87,23 @@ enum cm_status cm_check_model(const struct cm_model_proto *model, struct cm_exte
     return run_end(&run);
 }
 
+void cm_check_add_inferred(const struct cm_model_proto *model, unsigned flags,
+                           const struct cm_inferred *items, size_t count, struct cm_arena *arena,
+                           struct cm_findings *findings)
+{
+    struct run run;
+    struct cm_checker *c = run_begin(&run, arena, findings);
+
+    c->flags = flags;
+    c->model = model;
+    cm_place_inferred(c, items, count);
+    (void)run_end(&run);
+}
+
 static struct cm_checker *message_begin(struct run *run, const struct cm_check_context *context,
                                         struct cm_arena *arena, struct cm_findings *out)
 {
+    *out = (struct cm_findings){0};
     struct cm_checker *c = run_begin(run, arena, out);
 
     c->files = context->files;
@@ -120,7 +134,7 @@ enum cm_status cm_check_node(const struct cm_node_proto *node,
 {
     struct run run;
     struct cm_checker *c = message_begin(&run, context, arena, out);
-    const struct cm_model_place here = {NULL, "node", node->name, node->op_type, SIZE_MAX};
+    const struct cm_model_place here = CM_PLACE_NODE(NULL, node, SIZE_MAX);
 
     (void)err;
     c->names_ignored = true;

@@ -1,6 +1,7 @@
 /* Nodes by themselves: operator, domain, attributes, and what their schema says about them. */
 // SPDX-License-Identifier: Apache-2.0
 #include "check/checker.h"
+#include "graph/node_order.h"
 #include "schema/schema.h"
 
 /* Operators that were experimental, are gone, and are let through by ONNX's own checker. */
@@ -118,7 +119,8 @@ static void examine_operator(struct cm_checker *c, const struct cm_model_place *
     else if (is_closed_domain(domain) || ((c->flags & CM_CHECK_CUSTOM_DOMAINS) && !function))
         report_unknown(c, CM_RULE_CK24, place, node, version);
     else if (!function && cm_schema_domain_known(domain) && !is_foreign_domain(domain))
-        report_unknown(c, CM_RULE_ST24, place, node, version);
+        cm_is_graph_call(node) ? cm_examine_graph_call(c, place, node)
+                               : report_unknown(c, CM_RULE_ST24, place, node, version);
 }
 
 void cm_examine_node(struct cm_checker *c, const struct cm_model_place *place,

@@ -96,6 +96,9 @@ static void examine_known(struct cm_checker *c, const struct cm_model_place *pla
                       CM_STR_FMT(attribute->name), schema->since_version);
         return;
     }
+    const bool untyped = c->ir_version >= 2 && !cm_msg_has(&attribute->msg, CM_ATTRIBUTE_TYPE);
+    if (untyped)
+        return; /* CK40 */
     if (attribute->type != (int32_t)known->kind)
         cm_report(c, CM_RULE_CK29, place, "attribute '%s' is %s, needs %s", known->name,
                   attribute_type_name(attribute->type), attribute_type_name((int32_t)known->kind));

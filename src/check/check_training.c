@@ -58,7 +58,8 @@ static void examine_variables(struct training *t, const struct cm_model_place *p
 
     for (size_t i = 0; i < algorithm->initializer.count; i++) {
         const struct cm_str name = algorithm->initializer.items[i].name;
-        const struct cm_model_place here = CM_PLACE(place, "initializer", name, i);
+        const struct cm_model_place here =
+            CM_PLACE_VALUE(place, "initializer", name, i, &algorithm->initializer.items[i]);
         bool added;
 
         cm_map_insert(&t->declared, c->scratch, name, &added);
@@ -131,7 +132,7 @@ static void examine_initialization_bindings(struct training *t, const struct cm_
     for (size_t i = 0; i < bindings->count; i++) {
         const struct cm_entry_proto *binding = &bindings->items[i];
         const struct cm_model_place here =
-            CM_PLACE(place, ".initialization_binding", CM_STR_NONE, i);
+            CM_PLACE_ENTRY(place, ".initialization_binding", i, binding);
 
         if (!is_complete(c, &here, binding))
             continue;
@@ -155,7 +156,7 @@ static void examine_update_bindings(struct training *t, const struct cm_model_pl
     map_outputs(c, &outputs, entry->algorithm);
     for (size_t i = 0; i < entry->update_binding.count; i++) {
         const struct cm_entry_proto *binding = &entry->update_binding.items[i];
-        const struct cm_model_place here = CM_PLACE(place, ".update_binding", CM_STR_NONE, i);
+        const struct cm_model_place here = CM_PLACE_ENTRY(place, ".update_binding", i, binding);
 
         if (!is_complete(c, &here, binding))
             continue;
@@ -208,9 +209,16 @@ static void examine_entry(struct training *t, size_t index, const struct cm_trai
     const size_t mark = cm_scope_enter(c->scope);
     /* A graph of no fields at all is the default: it does nothing. */
     if (entry->algorithm && entry->algorithm->msg.has) {
-        examine_independence(t, &here, entry->algorithm);
+        c->calls_graph = cm_has_graph_call(entry->algorithm);
+        c->calls_depth = c->scope->depth;
+        c->variables = &t->variables;
+        if (!c->calls_graph)
+            examine_independence(t, &here, entry->algorithm);
         examine_variables(t, &here, entry->algorithm);
         cm_examine_open_graph(c, &here, CM_ALGORITHM_GRAPH, entry->algorithm);
+        if (c->calls_graph)
+            cm_examine_self_contained(c, &here, entry->algorithm);
+        c->calls_graph = false;
     }
     examine_initialization_bindings(t, &place, entry);
     examine_update_bindings(t, &place, entry);

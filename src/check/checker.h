@@ -19,12 +19,22 @@ struct cm_model_place {
     const char *what;
     struct cm_str name, op;
     size_t index;
+    const void *subject; /* the message: a node, tensor, value info or binding; else NULL */
+    bool is_value;       /* name is that of a value of a graph */
 };
 
 #define CM_PLACE(up, what, name, index)                                                            \
-    ((struct cm_model_place){(up), (what), (name), CM_STR_NONE, (index)})
-#define CM_PLACE_FIELD(up, what)                                                                   \
-    ((struct cm_model_place){(up), (what), CM_STR_NONE, CM_STR_NONE, SIZE_MAX})
+    ((struct cm_model_place){(up), (what), (name), CM_STR_NONE, (index), NULL, false})
+#define CM_PLACE_FIELD(up, what) CM_PLACE(up, what, CM_STR_NONE, SIZE_MAX)
+/* A value of a graph, that message speaks of. */
+#define CM_PLACE_VALUE(up, what, name, index, message)                                             \
+    ((struct cm_model_place){(up), (what), (name), CM_STR_NONE, (index), (message), true})
+#define CM_PLACE_NODE(up, node, index)                                                             \
+    ((struct cm_model_place){(up), "node", (node)->name,                                           \
+                             (node)->op_type.size ? (node)->op_type : CM_STR(""), (index), (node), \
+                             false})
+#define CM_PLACE_ENTRY(up, what, index, entry)                                                     \
+    ((struct cm_model_place){(up), (what), CM_STR_NONE, CM_STR_NONE, (index), (entry), false})
 
 /* How a visible name came to be; bits. */
 enum {
@@ -84,7 +94,12 @@ struct cm_checker {
     struct cm_strs_list {
         struct cm_str *items;
         size_t count, capacity;
-    } unresolved;       /* what nodes of the main graph read in vain; for TR9 */
+    } unresolved; /* what nodes of the main graph read in vain; for TR9 */
+    /* In an algorithm of ONNX 1.7, which calls the inference graph: its names may be those of that
+     * graph. */
+    bool calls_graph;
+    int calls_depth;
+    const struct cm_scope *variables; /* initializers of the inference graph */
     bool unlooked;      /* here ONNX's checker does not look: what it would refuse counts as ST13 */
     bool names_ignored; /* a node is checked by itself: no scope to look into */
     uint64_t dtypes_seen, features_seen; /* ST4 is reported once each */
@@ -166,9 +181,19 @@ void cm_examine_call(struct cm_checker *c, const struct cm_model_place *place,
 void cm_examine_training(struct cm_checker *c);
 void cm_examine_gradient(struct cm_checker *c, const struct cm_model_place *place,
                          const struct cm_node_proto *node);
+/* check_graph_call.c */
+bool cm_has_graph_call(const struct cm_graph_proto *graph);
+void cm_examine_graph_call(struct cm_checker *c, const struct cm_model_place *place,
+                           const struct cm_node_proto *node);
+/* What an algorithm with such calls reads; its scope is open. */
+void cm_examine_self_contained(struct cm_checker *c, const struct cm_model_place *place,
+                               const struct cm_graph_proto *algorithm);
 void cm_examine_configurations(struct cm_checker *c);
 void cm_examine_node_devices(struct cm_checker *c, const struct cm_model_place *place,
                              const struct cm_node_proto *node);
+
+/* check_inferred.c */
+void cm_place_inferred(struct cm_checker *c, const struct cm_inferred *items, size_t count);
 
 /* check_function.c: the model's function that node calls, or NULL. */
 const struct cm_function_proto *cm_called_function(struct cm_checker *c,

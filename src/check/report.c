@@ -5,7 +5,7 @@
 #include "tensor/dtype.h"
 
 static const struct cm_check_rule rules[] = {
-#define CM_RULE_ROW(id, severities, text) {#id, severities, text},
+#define CM_RULE_ROW(id, severities, text, help) {#id, severities, text, help},
     CM_CHECK_RULES(CM_RULE_ROW)
 #undef CM_RULE_ROW
 };
@@ -86,6 +86,42 @@ static struct cm_str printable(struct cm_arena *arena, const char *text, size_t 
     return (struct cm_str){copy, size};
 }
 
+/* The node and the value that a place is at. */
+static void name_parts(struct cm_arena *arena, const struct cm_model_place *place,
+                       struct cm_finding *out)
+{
+    out->node = out->op_type = out->value = CM_STR("");
+    for (; place; place = place->up) {
+        if (place->is_value && !out->value.size)
+            out->value =
+                printable(arena, place->name.data, cm_min_size(place->name.size, PLACE_SIZE));
+        if (!place->op.data)
+            continue;
+        out->node = printable(arena, place->name.data, cm_min_size(place->name.size, PLACE_SIZE));
+        out->op_type = printable(arena, place->op.data, cm_min_size(place->op.size, PLACE_SIZE));
+        return;
+    }
+}
+
+/* Does a finding of the rule say, as a warning, what inference would refuse? */
+static bool speaks_for_inference(const struct cm_check_rule *row)
+{
+    const enum cm_rule rule = (enum cm_rule)(row - rules);
+
+    return rule == CM_RULE_ST12 || rule == CM_RULE_ST13 || rule == CM_RULE_ST17 ||
+           rule == CM_RULE_ST26;
+}
+
+static void blame(struct cm_checker *c, const struct cm_model_place *place)
+{
+    for (; place; place = place->up) {
+        const struct cm_str key = {(const char *)&place->subject, sizeof place->subject};
+
+        if (place->subject && !cm_map_find(&c->findings->blamed, key))
+            cm_map_insert(&c->findings->blamed, c->arena, cm_arena_str(c->arena, key), NULL);
+    }
+}
+
 void cm_report(struct cm_checker *c, enum cm_rule rule, const struct cm_model_place *place,
                const char *format, ...)
 {
@@ -96,6 +132,8 @@ void cm_report(struct cm_checker *c, enum cm_rule rule, const struct cm_model_pl
     va_list args;
 
     c->findings->violations += severity == CM_VIOLATION;
+    if (severity == CM_VIOLATION || speaks_for_inference(row))
+        blame(c, place);
     if (c->findings->count == CM_FINDINGS_MAX) {
         c->findings->cut = true;
         return;
@@ -110,6 +148,8 @@ void cm_report(struct cm_checker *c, enum cm_rule rule, const struct cm_model_pl
     finding->place = printable(c->arena, line.text, line.size);
     finding->reason =
         printable(c->arena, reason, n < 0 ? 0 : cm_min_size((size_t)n, sizeof reason - 1));
+    finding->help = row->help;
+    name_parts(c->arena, place, finding);
 }
 
 static bool repeated_before(const struct cm_entries *entries, size_t index)

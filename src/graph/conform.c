@@ -81,7 +81,7 @@ static enum cm_status check_input(const struct cm_node *node, int i, struct sign
         return CM_OK;
     const struct cm_schema_type *variable = &schema->types[param->type];
     if (!allows(node->module, &variable->set, &mine)) {
-        char allowed[300];
+        char allowed[150]; /* a message holds little more */
         cm_type_set_print(&variable->set, allowed, sizeof allowed);
         return cm_fail(err, CM_BAD_MODEL, "input %d '%s' is %s, must be one of %s", i, param->name,
                        cm_type_print(node->module->arena, node->module->symbols, type).data,
@@ -206,7 +206,7 @@ enum cm_status cm_node_check_result(const struct cm_node *node, int o, const str
 {
     const struct cm_schema_param *param =
         node->function || !node->schema ? NULL : cm_schema_output(node->schema, (size_t)o);
-    char allowed[300];
+    char allowed[150]; /* a message holds little more */
 
     if (!param || type_fits(node->module, node->schema, param, type))
         return CM_OK;

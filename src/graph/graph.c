@@ -94,6 +94,15 @@ cm_value cm_graph_add_input(struct cm_graph *graph, struct cm_str name, const st
     return value;
 }
 
+cm_value cm_graph_add_stand_in(struct cm_graph *graph, const struct cm_type *type)
+{
+    const cm_value value = new_value(graph->module, graph, CM_STR_NONE);
+    struct cm_value_def *def = cm_value_get(graph->module, value);
+    def->role = CM_ROLE_INPUT;
+    def->fact.type = cm_value_symbolic(graph->module, value, type);
+    return value;
+}
+
 static void drop_tensor(void *tensor)
 {
     cm_tensor_drop(tensor);

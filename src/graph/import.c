@@ -62,7 +62,7 @@ static void tell_name(const struct cm_import_context *context, struct cm_str nam
         context->told->defines(context->told->defines_arg, context->owner, name, value);
 }
 
-static void define(struct cm_import_context *context, cm_value value, struct cm_str name)
+void cm_import_define(struct cm_import_context *context, cm_value value, struct cm_str name)
 {
     if (!name.size)
         return;
@@ -92,86 +92,6 @@ static enum cm_status check_free_here(const struct cm_import_context *context,
     if (name.size && cm_map_find(here, name))
         return cm_fail(err, CM_BAD_MODEL, "'%.*s' is defined twice", CM_STR_FMT(name));
     return CM_OK;
-}
-
-/* The attribute a reference stands for: the call's, the function's default, or none. */
-static const struct cm_attribute_proto *resolve(const struct cm_import_context *context,
-                                                const struct cm_attribute_proto *attr)
-{
-    if (!attr->ref_attr_name.size)
-        return attr;
-    if (!context->call)
-        return NULL;
-    for (size_t i = 0; i < context->call->n_attributes; i++)
-        if (cm_str_equal(context->call->attributes[i].name, attr->ref_attr_name))
-            return &context->call->attributes[i];
-    for (size_t i = 0; i < context->function->attribute_proto.count; i++)
-        if (cm_str_equal(context->function->attribute_proto.items[i].name, attr->ref_attr_name))
-            return &context->function->attribute_proto.items[i];
-    return NULL;
-}
-
-/* Schema defaults of the call count too, so that a text body of ours may refer to them. */
-static bool resolve_default(const struct cm_import_context *context,
-                            const struct cm_attribute_proto *attr, struct cm_attribute_proto *out)
-{
-    if (!context->call || !context->call->schema)
-        return false;
-    const struct cm_schema_attr *known =
-        cm_schema_find_attr(context->call->schema, attr->ref_attr_name);
-    if (!known || !known->preset)
-        return false;
-    struct cm_arena *arena = context->module->arena;
-    const char *name = cm_arena_str(arena, attr->name).data;
-    const struct cm_schema_default *preset = known->preset;
-    switch (known->kind) {
-    case CM_SCHEMA_INT:
-        *out = cm_attr_int(arena, name, preset->i);
-        return true;
-    case CM_SCHEMA_FLOAT:
-        *out = cm_attr_float(arena, name, preset->f);
-        return true;
-    case CM_SCHEMA_STRING:
-        *out = cm_attr_str(arena, name, cm_str(preset->s));
-        return true;
-    case CM_SCHEMA_INTS:
-        *out = cm_attr_ints(arena, name, preset->count, preset->ints);
-        return true;
-    case CM_SCHEMA_FLOATS:
-        *out = cm_attr_floats(arena, name, preset->count, preset->floats);
-        return true;
-    default:
-        return false;
-    }
-}
-
-static void import_attributes(struct cm_import_context *context, const struct cm_node_proto *proto,
-                              struct cm_node_spec *spec)
-{
-    struct cm_arena *arena = context->module->arena;
-    spec->attributes = CM_NEW_ARRAY(arena, struct cm_attribute_proto, proto->attribute.count);
-    spec->bodies = CM_NEW_ARRAY(arena, struct cm_body_ref, proto->attribute.count);
-    for (size_t i = 0; i < proto->attribute.count; i++) {
-        const struct cm_attribute_proto *given = &proto->attribute.items[i];
-        const struct cm_attribute_proto *attr = resolve(context, given);
-        struct cm_attribute_proto *to = &spec->attributes[spec->n_attributes];
-        if (!attr) {
-            if (resolve_default(context, given, to))
-                spec->n_attributes++;
-            continue;
-        }
-        if (attr->g) {
-            spec->bodies[spec->n_bodies++] =
-                (struct cm_body_ref){.attribute = given->name, .proto = attr->g};
-            continue;
-        }
-        *to = *attr;
-        if (!cm_str_equal(to->name, given->name)) {
-            to->name = given->name;
-            cm_msg_set(&to->msg, CM_ATTRIBUTE_NAME);
-        }
-        spec->n_attributes++;
-    }
 }
 
 /* What attributes name is read, so it becomes operands behind the given ones, in this order. */
@@ -234,7 +154,7 @@ static enum cm_status read_node(struct cm_import_context *context, struct cm_gra
                            CM_STR_FMT(proto->domain));
         }
     }
-    import_attributes(context, proto, spec);
+    cm_import_attributes(context, proto, spec);
     return add_named(context, graph, spec, err);
 }
 
@@ -289,6 +209,8 @@ static enum cm_status import_node(struct cm_import_context *context, struct cm_g
     if (from && found.op && found.op->effects & CM_REGION)
         return cm_fail(err, CM_BAD_MODEL, "regions are made in memory, a file cannot hold one");
     const struct cm_node *after = before ? before->prev : graph->last;
+    if (from && cm_import_judges(context))
+        CM_TRY(cm_import_judge_operands(context, proto, &spec, from, err));
     const cm_value *given = spec.inputs;
     const size_t n_given = spec.n_inputs; /* more where attributes name values */
     cm_value *outputs;
@@ -305,9 +227,11 @@ static enum cm_status import_node(struct cm_import_context *context, struct cm_g
     }
     if (n_given == proto->input.count)
         set_origin(graph, after, before, proto, from, given, outputs);
+    if (cm_import_judges(context))
+        CM_TRY(cm_import_judge_results(context, proto, from, outputs, err));
     for (size_t i = 0; i < proto->output.count; i++)
         if (outputs[i])
-            define(context, outputs[i], proto->output.items[i]);
+            cm_import_define(context, outputs[i], proto->output.items[i]);
     if (context->told && context->told->built)
         context->told->built(context->told->built_arg, proto, graph, context->call, given, outputs);
     return CM_OK;
@@ -367,9 +291,10 @@ static enum cm_status leave_out(struct cm_import_context *context, struct cm_gra
     const struct cm_str what = cm_import_name_node(context->module->arena, proto);
     if (!cm_import_may_go_on(context, status))
         return cm_error_context(err, status, "%s", what.data);
-    cm_import_note_failure(context, status, what, plain_reason(err->text, proto->op_type));
+    cm_import_note_failure(context, status, what, plain_reason(err->text, proto->op_type), proto);
     for (size_t i = 0; i < proto->output.count; i++)
-        poison(context, graph, proto->output.items[i]);
+        if (!cm_import_stand_in(context, graph, proto->output.items[i]))
+            poison(context, graph, proto->output.items[i]);
     return visit_branches(context, graph, proto, err);
 }
 
@@ -430,6 +355,13 @@ static enum cm_status import_nodes(struct cm_import_context *context, struct cm_
     return CM_OK;
 }
 
+/* The model's graph or one that continues it, rather than a body? */
+static bool is_outermost(const struct cm_import_context *context, const struct cm_graph *graph)
+{
+    return !graph->parent || (context->inner && context->options &&
+                              context->options->inner_graphs[context->inner - 1] == graph);
+}
+
 static enum cm_status import_initializer(struct cm_import_context *context, struct cm_graph *graph,
                                          const struct cm_tensor_proto *tensor, struct cm_error *err)
 {
@@ -443,7 +375,7 @@ static enum cm_status import_initializer(struct cm_import_context *context, stru
     CM_TRY(cm_tensor_proto_shape(tensor, &shape, err));
     if (!cm_dtype_is_valid(tensor->data_type))
         return cm_fail(err, CM_BAD_MODEL, "it has element type %d", tensor->data_type);
-    if (!input && context->options && context->options->opens && !graph->parent &&
+    if (!input && context->options && context->options->opens && is_outermost(context, graph) &&
         context->options->opens(context->options->opens_arg, tensor)) {
         const struct cm_tensor like =
             cm_tensor_borrow((enum cm_dtype)tensor->data_type, &shape, NULL);
@@ -464,14 +396,14 @@ static enum cm_status import_initializer(struct cm_import_context *context, stru
     struct cm_value_def *def = cm_value_get(module, value);
     def->fact.constant = NULL; /* read when somebody asks */
     def->initializer = tensor;
-    define(context, value, tensor->name);
+    cm_import_define(context, value, tensor->name);
     return CM_OK;
 }
 
 /* The value of this name cannot be made: goes on without it where that is wanted. */
 static enum cm_status give_up(struct cm_import_context *context, struct cm_graph *graph,
-                              const char *kind, struct cm_str name, enum cm_status status,
-                              struct cm_error *err)
+                              const char *kind, struct cm_str name, const void *subject,
+                              enum cm_status status, struct cm_error *err)
 {
     if (!status)
         return CM_OK;
@@ -479,7 +411,8 @@ static enum cm_status give_up(struct cm_import_context *context, struct cm_graph
         return cm_error_context(err, status, "%s '%.*s'", kind, CM_STR_FMT(name));
     cm_import_note_failure(
         context, status,
-        cm_arena_printf(context->module->arena, "%s '%.*s'", kind, CM_STR_FMT(name)), err->text);
+        cm_arena_printf(context->module->arena, "%s '%.*s'", kind, CM_STR_FMT(name)), err->text,
+        subject);
     poison(context, graph, name);
     return CM_OK;
 }
@@ -498,7 +431,7 @@ static enum cm_status import_sparse(struct cm_import_context *context, struct cm
     const struct cm_node_spec spec = {
         .op_type = CM_STR("Constant"), .n_outputs = 1, .attributes = attribute, .n_attributes = 1};
     CM_TRY(cm_graph_add_node(graph, NULL, &spec, &node, err));
-    define(context, node->outputs[0], sparse->values->name);
+    cm_import_define(context, node->outputs[0], sparse->values->name);
     return CM_OK;
 }
 
@@ -512,7 +445,7 @@ static enum cm_status import_initializers(struct cm_import_context *context, str
             continue;
         cm_import_begin(context);
         const enum cm_status status = import_initializer(context, graph, tensor, err);
-        CM_TRY(give_up(context, graph, "initializer", tensor->name, status, err));
+        CM_TRY(give_up(context, graph, "initializer", tensor->name, tensor, status, err));
     }
     for (size_t i = 0; i < proto->sparse_initializer.count; i++) {
         struct cm_sparse_proto *sparse = &proto->sparse_initializer.items[i];
@@ -521,7 +454,7 @@ static enum cm_status import_initializers(struct cm_import_context *context, str
             continue;
         cm_import_begin(context);
         const enum cm_status status = import_sparse(context, graph, sparse, err);
-        CM_TRY(give_up(context, graph, "sparse initializer", name, status, err));
+        CM_TRY(give_up(context, graph, "sparse initializer", name, sparse, status, err));
     }
     return CM_OK;
 }
@@ -597,6 +530,9 @@ static enum cm_status import_graph(struct cm_import_context *context, struct cm_
     if (context->depth >= CM_NESTING_MAX)
         return cm_fail(err, CM_LIMIT, "graphs nest deeper than %d", CM_NESTING_MAX);
     context->depth++;
+    struct cm_import_declared declared = {.infos = {&proto->value_info, &proto->output}};
+    struct cm_import_declared *outer = context->declared;
+    context->declared = &declared;
     context->owner = proto;
     cm_map_reserve(&graph->names, context->module->arena,
                    proto->input.count + proto->initializer.count + proto->node.count);
@@ -606,10 +542,16 @@ static enum cm_status import_graph(struct cm_import_context *context, struct cm_
     if (!status)
         status = import_nodes(context, graph, NULL, &proto->node, err);
     context->depth--;
+    context->declared = outer;
     context->owner = owner;
     CM_TRY(status);
-    if (graph->parent || !context->options || !context->options->partial)
+    if (!is_outermost(context, graph) || !context->options || !context->options->partial)
         CM_TRY(import_outputs(context, graph, proto, err));
+    if (cm_import_judges(context)) {
+        cm_import_judge_declared(context, graph, &proto->value_info, "value_info");
+        cm_import_judge_declared(context, graph, &proto->output, "output");
+        return CM_OK;
+    }
     CM_TRY(note_declared(context, graph, &proto->value_info, err));
     return note_declared(context, graph, &proto->output, err);
 }
@@ -633,9 +575,11 @@ static enum cm_status build_body(struct cm_import_context *context, struct cm_no
     context->owner = proto;
     for (size_t i = 0; i < n_args && !status; i++) {
         status = check_free_here(context, graph, proto->input.items[i].name, err);
+        if (cm_import_judges(context))
+            cm_import_judge_argument(context, &proto->input.items[i], args[i].type);
         const cm_value value = cm_graph_add_input(graph, CM_STR_NONE, args[i].type);
         cm_value_get(node->module, value)->fact = args[i];
-        define(context, value, proto->input.items[i].name);
+        cm_import_define(context, value, proto->input.items[i].name);
     }
     context->owner = owner;
     body->graph = graph;
@@ -660,6 +604,7 @@ enum cm_status cm_import_function(struct cm_graph *graph, struct cm_node *before
     struct cm_module *module = graph->module;
     struct cm_import_context *outer = module->context;
     struct cm_import_scope scope = {.outer = NULL};
+    struct cm_import_declared declared = {.infos = {&function->value_info, NULL}};
     struct cm_import_context context = {.module = module,
                                         .model = outer ? outer->model : NULL,
                                         .imports = &function->opset_import,
@@ -672,6 +617,7 @@ enum cm_status cm_import_function(struct cm_graph *graph, struct cm_node *before
                                         .function = function,
                                         .call = call,
                                         .depth = outer ? outer->depth : 0,
+                                        .declared = &declared,
                                         .owner = call->function ? function : NULL,
                                         /* our own bodies succeed or fail as a whole */
                                         .report = call->function && outer ? outer->report : NULL};
@@ -722,7 +668,7 @@ static enum cm_status import_inputs(struct cm_import_context *context, struct cm
         enum cm_status status = check_free(context, graph, info->name, err);
         if (!status)
             status = cm_type_from_proto(module->arena, module->symbols, info->type, &type, err);
-        CM_TRY(give_up(context, graph, "input", info->name, status, err));
+        CM_TRY(give_up(context, graph, "input", info->name, info, status, err));
         if (status)
             continue;
         const cm_value value = cm_graph_add_input(graph, info->name, type);
@@ -738,6 +684,22 @@ size_t cm_import_parts(const struct cm_import_context *context,
     parts[0] = context->model->graph;
     parts[1] = appended;
     return appended ? 2 : 1;
+}
+
+/* Each reads names of the model's graph as a body would. */
+static enum cm_status import_inner(struct cm_import_context *context, struct cm_graph *graph,
+                                   struct cm_error *err)
+{
+    const struct cm_import_options *options = context->options;
+    for (size_t i = 0; i < options->n_inner; i++) {
+        struct cm_graph *inner = cm_graph_new(context->module, graph, options->inner[i]->name);
+        options->inner_graphs[i] = inner;
+        context->inner = i + 1;
+        CM_TRY(import_inputs(context, inner, options->inner[i], err));
+        CM_TRY(import_graph(context, inner, options->inner[i], err));
+    }
+    context->inner = 0;
+    return CM_OK;
 }
 
 enum cm_status cm_module_import(struct cm_module *module, const struct cm_model_proto *model,
@@ -769,7 +731,8 @@ enum cm_status cm_module_import(struct cm_module *module, const struct cm_model_
     err = err ? err : &unread;
     CM_TRY(cm_import_measure(context, err));
     struct cm_obstacles own = {.arena = module->arena};
-    struct cm_import_report report = {.obstacles = options->obstacles ? options->obstacles : &own};
+    struct cm_import_report report = {.obstacles = options->obstacles ? options->obstacles : &own,
+                                      .judge = options->judge};
     context->report = &report;
     cm_import_list_missing(context);
     module->context = context;
@@ -783,9 +746,11 @@ enum cm_status cm_module_import(struct cm_module *module, const struct cm_model_
         if (!status)
             status = import_graph(context, graph, parts[i], err);
     }
+    if (!status)
+        status = import_inner(context, graph, err);
     const bool ended = status && !cm_import_is_listed(status);
     if (status && !ended)
-        cm_import_note_failure(context, status, CM_STR(""), err->text);
+        cm_import_note_failure(context, status, CM_STR(""), err->text, NULL);
     context->report = NULL; /* bodies that are expanded later fail where they are wanted */
     context->options = context->told = NULL;
     *out = graph;

@@ -22,12 +22,22 @@ struct cm_import_scope {
  * results are poisoned; what reads those is left out too, without a word. */
 struct cm_import_report {
     struct cm_obstacles *obstacles;
-    struct cm_map poisoned; /* address of a graph or id of a scope, then the name */
-    struct cm_map visited;  /* addresses of the messages of bodies */
-    struct cm_map missing;  /* and of the nodes that cm_import_list_missing has told of */
-    uintptr_t scopes;       /* how many there were */
-    size_t failures;        /* told or not */
-    bool told;              /* the failure under way comes from what is in the list already */
+    struct cm_map poisoned;     /* address of a graph or id of a scope, then the name */
+    struct cm_map visited;      /* addresses of the messages of bodies */
+    struct cm_map missing;      /* and of the nodes that cm_import_list_missing has told of */
+    uintptr_t scopes;           /* how many there were */
+    size_t failures;            /* told or not */
+    bool told;                  /* the failure under way comes from what is in the list already */
+    bool judge;                 /* see struct cm_import_options */
+    enum cm_obstacle_kind kind; /* of the failure under way */
+};
+
+/* What the graph or function at hand declares of its values, by name; filled when it is first asked
+ * for. */
+struct cm_import_declared {
+    const struct cm_value_infos *infos[2];
+    struct cm_map names; /* to the address of the value info */
+    bool filled;
 };
 
 /* Where a body is built: in which node, for messages. */
@@ -49,12 +59,14 @@ struct cm_import_context {
     struct cm_import_scope *scope; /* inside a function; NULL: names are those of the graphs */
     const struct cm_function_proto *function;
     const struct cm_node *call;
-    int depth;                           /* of nested graphs */
-    struct cm_import_report *report;     /* NULL: the first failure ends it */
-    const struct cm_node_proto *node;    /* being added */
-    const struct cm_import_place *place; /* of the body being built; NULL: none */
-    const void *owner; /* message of the graph or function whose names are defined; NULL: ours */
+    int depth;                            /* of nested graphs */
+    struct cm_import_report *report;      /* NULL: the first failure ends it */
+    const struct cm_node_proto *node;     /* being added */
+    const struct cm_import_place *place;  /* of the body being built; NULL: none */
     const struct cm_import_options *told; /* who is told of nodes, functions included; or NULL */
+    struct cm_import_declared *declared;  /* while a model is judged; else NULL */
+    size_t inner;                         /* number of the inner graph at hand, from 1; 0: none */
+    const void *owner; /* message of the graph or function whose names are defined; NULL: ours */
     bool misses_name; /* the node that was tried last reads what nothing before it defines */
 };
 
@@ -91,7 +103,7 @@ void cm_import_is_missing(const struct cm_import_context *context,
                           const struct cm_node_proto *node);
 /* Adds what failed to the list, unless it only follows from what is there. */
 void cm_import_note_failure(struct cm_import_context *context, enum cm_status status,
-                            struct cm_str what, const char *reason);
+                            struct cm_str what, const char *reason, const void *subject);
 /* The graphs that are imported: the model's, and what is appended to it. */
 size_t cm_import_parts(const struct cm_import_context *context,
                        const struct cm_graph_proto *parts[2]);
@@ -100,5 +112,36 @@ enum cm_status cm_import_measure(const struct cm_import_context *context,
                                  struct cm_error *err) CM_MUST_CHECK;
 /* Adds every node of the model whose operator nobody knows. */
 void cm_import_list_missing(struct cm_import_context *context);
+/* Fills the attributes and bodies of spec. */
+void cm_import_attributes(struct cm_import_context *context, const struct cm_node_proto *proto,
+                          struct cm_node_spec *spec);
+/* The value gets the name, in the function or graph at hand. */
+void cm_import_define(struct cm_import_context *context, cm_value value, struct cm_str name);
+
+/* Is the model only judged? Not in bodies of our own. */
+static inline bool cm_import_judges(const struct cm_import_context *context)
+{
+    return context->report && context->report->judge;
+}
+/* Are the node's operands of types that its operator allows in the version of the file? */
+enum cm_status cm_import_judge_operands(struct cm_import_context *context,
+                                        const struct cm_node_proto *proto,
+                                        const struct cm_node_spec *spec,
+                                        const struct cm_schema *from,
+                                        struct cm_error *err) CM_MUST_CHECK;
+/* And its results? What is declared of them is held against them, and adds to what is known. */
+enum cm_status cm_import_judge_results(struct cm_import_context *context,
+                                       const struct cm_node_proto *proto,
+                                       const struct cm_schema *from, const cm_value *outputs,
+                                       struct cm_error *err) CM_MUST_CHECK;
+/* What is declared of inputs and initializers. */
+void cm_import_judge_declared(struct cm_import_context *context, struct cm_graph *graph,
+                              const struct cm_value_infos *infos, const char *kind);
+/* A body's input, that its node gives a value of this type. */
+void cm_import_judge_argument(struct cm_import_context *context,
+                              const struct cm_value_info_proto *input, const struct cm_type *type);
+/* Defines a value of the type that is declared for the name, where one is. */
+bool cm_import_stand_in(struct cm_import_context *context, struct cm_graph *graph,
+                        struct cm_str name);
 
 #endif

@@ -123,13 +123,15 @@ bool cm_import_may_go_on(const struct cm_import_context *context, enum cm_status
 {
     enum { FAILURES_MAX = 2 * CM_OBSTACLES_MAX };
     return context->report && cm_import_is_listed(status) &&
-           ++context->report->failures <= FAILURES_MAX;
+           (++context->report->failures <= FAILURES_MAX || context->report->judge);
 }
 
 void cm_import_begin(const struct cm_import_context *context)
 {
-    if (context->report)
-        context->report->told = false;
+    if (!context->report)
+        return;
+    context->report->told = false;
+    context->report->kind = CM_OBSTACLE_RULE;
 }
 
 void cm_import_is_missing(const struct cm_import_context *context, const struct cm_node_proto *node)
@@ -141,20 +143,30 @@ void cm_import_is_missing(const struct cm_import_context *context, const struct 
 }
 
 void cm_import_note_failure(struct cm_import_context *context, enum cm_status status,
-                            struct cm_str what, const char *reason)
+                            struct cm_str what, const char *reason, const void *subject)
 {
     struct cm_import_report *report = context->report;
     struct cm_arena *arena = report->obstacles->arena;
-    if (!report->told || report->obstacles->total == 0) { /* nothing fails without a word */
-        const struct cm_str outer = name_place(arena, context->place);
+    const bool told = report->judge ? report->told || status == CM_UNSUPPORTED
+                                    : report->told && report->obstacles->total > 0;
+    if (!told) { /* nothing fails without a word */
+        const struct cm_str outer =
+            !context->place && context->inner
+                ? cm_arena_printf(arena, "inner graph %zu: ", context->inner)
+                : name_place(arena, context->place);
         const struct cm_str function =
             context->function
                 ? cm_arena_printf(arena, "function '%.*s': ", CM_STR_FMT(context->function->name))
                 : CM_STR("");
-        cm_obstacles_add(report->obstacles, status,
-                         cm_arena_printf(arena, "%s%s%s", function.data, outer.data, what.data),
-                         reason);
+        struct cm_obstacle *item = cm_obstacles_add(
+            report->obstacles, status,
+            cm_arena_printf(arena, "%s%s%s", function.data, outer.data, what.data), reason);
+        if (item) {
+            item->kind = report->kind;
+            item->subject = subject;
+        }
     }
+    report->kind = CM_OBSTACLE_RULE;
     report->told = false;
 }
 
@@ -225,7 +237,7 @@ static void note_missing(struct cm_import_context *context, const struct cm_node
     cm_map_insert(&report->missing, report->obstacles->arena,
                   cm_arena_str(report->obstacles->arena, key), NULL);
     cm_import_note_failure(context, CM_UNSUPPORTED,
-                           cm_import_name_node(context->module->arena, node), reason);
+                           cm_import_name_node(context->module->arena, node), reason, node);
 }
 
 static void look_for_missing(struct cm_import_context *context, const struct cm_nodes *nodes,

@@ -76,6 +76,10 @@ enum cm_status cm_node_check_result(const struct cm_node *node, int o, const str
 const struct cm_type *cm_value_symbolic(struct cm_module *module, cm_value value,
                                         const struct cm_type *type);
 
+/* A value that nobody makes and that is no input of its graph: it takes the place of one that could
+ * not be made, in a graph that is only looked at. */
+cm_value cm_graph_add_stand_in(struct cm_graph *graph, const struct cm_type *type);
+
 /* Says that the node, as it is now, means what proto does. */
 void cm_node_set_origin(struct cm_node *node, const struct cm_node_proto *proto);
 /* Says that the nodes from first to the one before `before`, which compute outputs from given, mean

@@ -30,6 +30,12 @@ const char *const *cm_naming_attributes(struct cm_str domain, struct cm_str op_t
     return NULL;
 }
 
+bool cm_is_graph_call(const struct cm_node_proto *node)
+{
+    return cm_str_is(node->op_type, "GraphCall") &&
+           cm_str_is(node->domain, "ai.onnx.preview.training");
+}
+
 /* ---- what a node reads ---- */
 
 static bool is_hidden(const struct hidden_names *hidden, struct cm_str name)

@@ -37,4 +37,7 @@ void cm_node_each_read(struct cm_arena *scratch, const struct cm_node_proto *nod
  * list ends with NULL. */
 const char *const *cm_naming_attributes(struct cm_str domain, struct cm_str op_type);
 
+/* GraphCall of ONNX 1.7: the node calls the inference graph. */
+bool cm_is_graph_call(const struct cm_node_proto *node);
+
 #endif

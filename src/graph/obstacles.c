@@ -7,23 +7,23 @@
 
 enum { FIRST_ROOM = 16 };
 
-void cm_obstacles_add(struct cm_obstacles *list, enum cm_status status, struct cm_str place,
-                      const char *reason)
+struct cm_obstacle *cm_obstacles_add(struct cm_obstacles *list, enum cm_status status,
+                                     struct cm_str place, const char *reason)
 {
     if (list->count == CM_OBSTACLES_MAX) {
         list->total++;
-        return;
+        return NULL;
     }
     bool added;
     const struct cm_str own = cm_arena_str(list->arena, place);
     cm_map_insert(&list->seen, list->arena, own, &added);
     if (!added &&
         status == CM_UNSUPPORTED) /* it was known not to run; this is why in other words */
-        return;
+        return NULL;
     const struct cm_str key = cm_arena_printf(list->arena, "%s\n%s", own.data, reason);
     cm_map_insert(&list->seen, list->arena, key, &added);
     if (!added)
-        return;
+        return NULL;
     if (list->count == list->room) {
         const size_t room = list->room ? list->room * 2 : FIRST_ROOM;
         struct cm_obstacle *grown = CM_NEW_ARRAY(list->arena, struct cm_obstacle, room);
@@ -32,9 +32,11 @@ void cm_obstacles_add(struct cm_obstacles *list, enum cm_status status, struct c
         list->items = grown;
         list->room = room;
     }
-    list->items[list->count++] =
-        (struct cm_obstacle){status, own, cm_arena_str(list->arena, cm_str(reason))};
+    struct cm_obstacle *item = &list->items[list->count++];
+    *item = (struct cm_obstacle){status, own, cm_arena_str(list->arena, cm_str(reason)),
+                                 CM_OBSTACLE_RULE, NULL};
     list->total++;
+    return item;
 }
 
 /* One sentence after another while there is room; the number says how many there are in all. */

@@ -10,9 +10,17 @@
 
 enum { CM_OBSTACLES_MAX = 10000 };
 
+enum cm_obstacle_kind {
+    CM_OBSTACLE_RULE,     /* an inference rule refuses, or nobody knows how to go on */
+    CM_OBSTACLE_TYPE,     /* a type that the operator does not allow in its version */
+    CM_OBSTACLE_DECLARED, /* a type that the file declares is not the one that is inferred */
+};
+
 struct cm_obstacle {
     enum cm_status status;
     struct cm_str place, reason; /* the place may be empty; both end with NUL */
+    enum cm_obstacle_kind kind;
+    const void *subject; /* the message it is about, a node, tensor or value info; or NULL */
 };
 
 struct cm_obstacles {
@@ -23,8 +31,10 @@ struct cm_obstacles {
     struct cm_map seen;
 };
 
-void cm_obstacles_add(struct cm_obstacles *list, enum cm_status status, struct cm_str place,
-                      const char *reason);
+/* The new item, whose kind and subject are the caller's to set; NULL: it is there already, or does
+ * not fit. */
+struct cm_obstacle *cm_obstacles_add(struct cm_obstacles *list, enum cm_status status,
+                                     struct cm_str place, const char *reason);
 
 /* CM_OK when there is none; else the status of the first, with as many of them in the message as
  * there is room for. */

@@ -32,7 +32,8 @@ enum cm_status cm_rows_add(struct cm_arena *arena, struct cm_rows_list *list, st
     if (!cm_dtype_bytes(type, rows.elements, &rows.stride))
         return cm_fail(err, CM_BAD_MODEL, "the size of its samples overflows");
     if (rows.elements % 8 * cm_dtype_info(type)->bits % 8 != 0)
-        return cm_fail(err, CM_UNSUPPORTED, "its samples of %lld %s do not end between bytes",
+        return cm_fail(err, CM_UNSUPPORTED,
+                       "a sample of %lld elements of type %s does not fill whole bytes",
                        (long long)rows.elements, cm_dtype_name(type));
     rows.view = (struct cm_dataset_view){.type = type, .sample = rows.sample};
     *CM_PUSH(arena, list) = rows;

@@ -465,6 +465,15 @@ static bool has_body(const struct cm_node_writer *w, const struct cm_node_spec *
     return (op && op->body) || cm_registry_body(registry, spec->domain, spec->op_type);
 }
 
+/* Neither the version nor the body can be written: both reasons. */
+static void combine(struct cm_error *err, const struct cm_error *first)
+{
+    const struct cm_error second = *err;
+    *err = (struct cm_error){0};
+    (void)!cm_fail(err, CM_UNSUPPORTED, "%s; its function body cannot be written: %s", first->text,
+                   second.text);
+}
+
 static enum cm_status write_node(struct cm_node_writer *w, struct cm_graph *graph,
                                  const struct cm_node_spec *spec, const struct cm_schema *from,
                                  const cm_value *outputs, const struct cm_node_proto *origin,
@@ -487,7 +496,7 @@ static enum cm_status write_node(struct cm_node_writer *w, struct cm_graph *grap
         if (write_as_body(w, graph, spec, from, outputs) == CM_OK)
             status = CM_OK;
         else
-            *w->err = first;
+            combine(w->err, &first);
     }
     w->depth--;
     return status;

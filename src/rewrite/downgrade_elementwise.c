@@ -130,6 +130,35 @@ static enum cm_status same_shapes_8(struct cm_upgrade *down)
     return CM_OK;
 }
 
+/* Whole numbers are compared one by one. */
+static enum cm_status extreme_12(struct cm_upgrade *down)
+{
+    const bool largest = cm_str_is(down->spec->op_type, "Max");
+    cm_value best = cm_upgrade_input(down, 0);
+    if (cm_dtype_info(cm_upgrade_type(down, 0)->dtype)->kind == CM_CLASS_FLOAT)
+        return CM_OK;
+    for (size_t i = 1; i < down->spec->n_inputs; i++) {
+        const cm_value next = cm_upgrade_input(down, i);
+        best = cm_emit(down, "Where", cm_emit(down, largest ? "Less" : "Greater", best, next), next,
+                       best);
+    }
+    if (down->spec->n_inputs == 1)
+        best = cm_emit(down, "Identity", best);
+    down->outputs[0] = best;
+    down->done = true;
+    return down->build.status;
+}
+
+/* The exponent has the type of the base. */
+static enum cm_status pow_12(struct cm_upgrade *down)
+{
+    const struct cm_type *base = cm_upgrade_type(down, 0), *power = cm_upgrade_type(down, 1);
+    if (base->dtype != power->dtype && cm_dtype_info(base->dtype)->kind == CM_CLASS_FLOAT)
+        cm_upgrade_set_input(down, 1,
+                             cm_upgrade_cast(down, cm_upgrade_input(down, 1), base->dtype));
+    return CM_OK;
+}
+
 /* One slope for all, or one for each channel, the second axis. */
 static enum cm_status prelu_7(struct cm_upgrade *down)
 {
@@ -172,6 +201,16 @@ static enum cm_status clip_11(struct cm_upgrade *down)
         cm_upgrade_set_input(down, i, 0);
     }
     return CM_OK;
+}
+
+/* The type of the second operand is known. */
+static enum cm_status castlike_15(struct cm_upgrade *down)
+{
+    const struct cm_type *like = cm_upgrade_type(down, 1);
+    cm_upgrade_set_input(down, 1, 0);
+    down->spec->n_inputs = 1;
+    cm_upgrade_set(down, cm_attr_int(cm_upgrade_arena(down), "to", (int64_t)like->dtype));
+    return cm_upgrade_become(down, "Cast", 13);
 }
 
 /* Numbers and words are tensors. */
@@ -218,6 +257,7 @@ static const struct cm_upgrade_row rows[] = {
     {"Add", 7, broadcast_either, by_axis},
     {"And", 7, broadcast_either, by_axis},
     {"Cast", 6, cast_6, "the element type is a name"},
+    {"CastLike", 15, castlike_15, "is a Cast"},
     {"Clip", 11, clip_11, "min and max are attributes"},
     {"Constant", 9, constant_9, "is an initializer"},
     {"Constant", 12, constant_12, "the value is a tensor"},
@@ -227,12 +267,15 @@ static const struct cm_upgrade_row rows[] = {
     {"Greater", 7, broadcast, by_axis},
     {"Less", 7, broadcast, by_axis},
     {"Max", 8, same_shapes_8, one_shape},
+    {"Max", 12, extreme_12, "whole numbers are compared"},
     {"Mean", 8, sum_8, one_shape},
     {"Min", 8, same_shapes_8, one_shape},
+    {"Min", 12, extreme_12, "whole numbers are compared"},
     {"Mul", 7, broadcast_either, by_axis},
     {"Or", 7, broadcast_either, by_axis},
     {"PRelu", 7, prelu_7, "slopes are those of the channels"},
     {"Pow", 7, broadcast, by_axis},
+    {"Pow", 12, pow_12, "the exponent has the type of the base"},
     {"Selu", 6, cm_downgrade_nothing, NULL},
     {"Sub", 7, broadcast, by_axis},
     {"Sum", 8, sum_8, one_shape},

@@ -46,11 +46,11 @@ static enum cm_status dropout_12(struct cm_upgrade *down)
     if (!cm_upgrade_wants(down, 1) || cm_upgrade_given(down, "training_mode"))
         return CM_OK;
     /* what the mask is outside of training, version 10 does not say */
-    const bool first[] = {true}, yes[] = {true};
+    static bool yes[] = {true};
     const struct cm_shape one = CM_SHAPE(1);
-    const struct cm_tensor kept = cm_tensor_borrow(CM_BOOL, &one, (void *)(uintptr_t)yes);
+    const struct cm_tensor kept = cm_tensor_borrow(CM_BOOL, &one, yes);
     const cm_value x = cm_upgrade_input(down, 0);
-    cm_upgrade_set_outputs(down, 1, first);
+    cm_upgrade_set_outputs(down, 1, yes);
     CM_TRY(cm_upgrade_rest(down));
     down->outputs[1] =
         cm_emit_with(down, "ConstantOfShape", CM_ATTRIBUTES(cm_attr_tensor(arena, "value", &kept)),
@@ -93,7 +93,7 @@ static enum cm_status gridsample_20(struct cm_upgrade *down)
 {
     static const char *const words[][2] = {{"bilinear", "linear"}, {"bicubic", "cubic"}};
     const struct cm_str mode = cm_node_str(&down->node, "mode");
-    if (cm_upgrade_rank(down, 0) != 4)
+    if (cm_upgrade_rank(down, 0) != 4 && cm_upgrade_rank(down, 0) != CM_RANK_UNKNOWN)
         return cm_upgrade_fail(down, CM_UNSUPPORTED,
                                "before version 20 the operator took images only, of rank 4");
     for (size_t i = 0; i < CM_COUNT(words); i++)

@@ -115,7 +115,8 @@ static enum cm_status reshape_5(struct cm_upgrade *down)
     return cm_downgrade_to_attribute(down, 1, "shape");
 }
 
-/* A 0 in the shape is always a dimension to be copied: it must not be there. */
+/* A 0 in the shape is always a dimension to be copied: it must not be there. A size that is not
+ * known is taken to be none. */
 static enum cm_status reshape_14(struct cm_upgrade *down)
 {
     const struct cm_tensor *shape;
@@ -124,15 +125,15 @@ static enum cm_status reshape_14(struct cm_upgrade *down)
         return CM_OK;
     CM_TRY(cm_value_constant(down->build.graph->module, cm_upgrade_input(down, 1), &shape,
                              down->build.err));
-    bool zero = !shape && (!type || type->rank == CM_RANK_UNKNOWN);
+    bool zero = false;
     for (int64_t i = 0; shape && i < cm_tensor_count(shape); i++)
         zero = zero || !cm_tensor_int(shape, i);
-    for (int i = 0; !shape && !zero && i < type->rank; i++)
+    for (int i = 0; !shape && type && i < type->rank; i++)
         zero = zero || type->dims[i].value == 0;
     if (zero)
         return cm_upgrade_fail(down, CM_UNSUPPORTED,
                                "before version 14 a 0 in the shape always copied a dimension, and "
-                               "here it may be meant as such");
+                               "here it means an empty one");
     cm_upgrade_drop(down, "allowzero");
     return CM_OK;
 }

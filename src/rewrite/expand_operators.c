@@ -7,6 +7,7 @@
 #include "graph/obstacles.h"
 #include "graph/registry.h"
 #include "rewrite/pass.h"
+#include "rewrite/portable.h"
 #include "rewrite/upgrade.h"
 #include "rewrite/write_model.h"
 #include "schema/levels.h"
@@ -17,10 +18,9 @@ enum { KNOWN_ELEMENTS = 1024, DEPTH_MAX = 64 };
 
 static int64_t imported(const struct cm_expansion *x, struct cm_str domain)
 {
-    for (size_t i = 0; i < x->model->opset_import.count; i++)
-        if (cm_str_equal(cm_domain_plain(x->model->opset_import.items[i].domain), domain))
-            return x->model->opset_import.items[i].version;
-    return 0;
+    const struct cm_opset_proto *import = cm_opsets_find(&x->model->opset_import, domain);
+
+    return import ? import->version : 0;
 }
 
 /* Does the node, as it stands, mean something else under the opset that is written? */

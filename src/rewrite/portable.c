@@ -77,6 +77,23 @@ int64_t cm_portable_version(const struct cm_node *node, int64_t at_least)
     return at_least;
 }
 
+bool cm_operator_means_same(const struct cm_registry *registry, struct cm_str domain,
+                            struct cm_str op_type, int64_t original, int64_t version)
+{
+    const struct cm_schema *schema = cm_registry_schema(registry, domain, op_type, version);
+
+    if (!schema || schema->deprecated || schema->since_version < original)
+        return false;
+    while (schema->since_version > original) {
+        if (cm_upgrade_known(domain, op_type, schema->since_version) != CM_UPGRADE_SAME)
+            return false;
+        schema = cm_registry_schema(registry, domain, op_type, schema->since_version - 1);
+        if (!schema)
+            return false;
+    }
+    return true;
+}
+
 struct lowest {
     int64_t opset;
     const struct cm_node *why;

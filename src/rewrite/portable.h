@@ -18,6 +18,10 @@ enum cm_status cm_portable_inline(struct cm_graph *graph, struct cm_error *err) 
  * it stands. */
 int64_t cm_portable_version(const struct cm_node *node, int64_t at_least);
 
+/* Does an operator mean under `version` of its domain what it meant in its version `original`? */
+bool cm_operator_means_same(const struct cm_registry *registry, struct cm_str domain,
+                            struct cm_str op_type, int64_t original, int64_t version);
+
 /* The lowest opset of ai.onnx, not below at_least, under which the graph can be written down. */
 enum cm_status cm_portable_opset(const struct cm_graph *graph, int64_t at_least, int64_t *opset,
                                  struct cm_error *err) CM_MUST_CHECK;

@@ -35,7 +35,14 @@ static cm_value align_unknown(struct cm_upgrade *up, int64_t axis)
     const cm_value room =
         axis < 0 ? cm_emit_int64s(up, -axis) : cm_emit(up, "Sub", rank_a, cm_emit_int64s(up, axis));
     const cm_value none = cm_emit_int64s(up, 0), one = cm_emit_int64s(up, 1);
-    const cm_value missing = cm_emit(up, "Max", cm_emit(up, "Sub", room, rank_b), none);
+    cm_value missing = cm_emit(up, "Sub", room, rank_b);
+    if (up->form && up->opset < 12) /* Max took floats only */
+        missing = cm_upgrade_cast(up,
+                                  cm_emit(up, "Max", cm_upgrade_cast(up, missing, CM_FLOAT),
+                                          cm_upgrade_cast(up, none, CM_FLOAT)),
+                                  CM_INT64);
+    else
+        missing = cm_emit(up, "Max", missing, none);
     const cm_value ones = cm_emit(up, "Expand", one, missing);
     const cm_value full =
         cm_emit_with(up, "Concat", CM_ATTRIBUTES(cm_attr_int(arena, "axis", 0)), shape, ones);

@@ -94,6 +94,11 @@ static enum cm_status resize_11(struct cm_upgrade *up)
     return CM_OK;
 }
 
+static bool is_empty_list(const struct cm_type *type)
+{
+    return type && type->kind == CM_KIND_TENSOR && type->rank == 1 && type->dims[0].value == 0;
+}
+
 /* tf_half_pixel_for_nn is half_pixel moved up by a half, so rounding half up where that took the
  * floor, or the ceiling where that rounded half down, finds the same element. Its other uses have
  * no form in version 13; they keep the word, which our kernel and other runtimes still take. */
@@ -101,8 +106,8 @@ static enum cm_status resize_13(struct cm_upgrade *up)
 {
     if (!mode_is(up, "coordinate_transformation_mode", "tf_crop_and_resize"))
         cm_upgrade_set_input(up, 1, 0);
-    if (cm_upgrade_input(up, 3))
-        cm_upgrade_set_input(up, 2, 0); /* was there, and empty */
+    if (cm_upgrade_input(up, 3)) /* one of the two was there, and empty */
+        cm_upgrade_set_input(up, is_empty_list(cm_upgrade_type(up, 3)) ? 3 : 2, 0);
     if (!mode_is(up, "coordinate_transformation_mode", "tf_half_pixel_for_nn") ||
         !mode_is(up, "mode", "nearest"))
         return CM_OK;

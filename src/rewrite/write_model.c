@@ -57,23 +57,6 @@ enum way {
     IN_NO_WAY,
 };
 
-bool cm_operator_means_same(const struct cm_registry *registry, struct cm_str domain,
-                            struct cm_str op_type, int64_t original, int64_t version)
-{
-    const struct cm_schema *schema = cm_registry_schema(registry, domain, op_type, version);
-
-    if (!schema || schema->deprecated || schema->since_version < original)
-        return false;
-    while (schema->since_version > original) {
-        if (cm_upgrade_known(domain, op_type, schema->since_version) != CM_UPGRADE_SAME)
-            return false;
-        schema = cm_registry_schema(registry, domain, op_type, schema->since_version - 1);
-        if (!schema)
-            return false;
-    }
-    return true;
-}
-
 /* Does the node mean under `version` of its domain what it meant in the file? */
 static bool origin_holds(const struct cm_node *node, int64_t version)
 {
@@ -754,39 +737,30 @@ enum cm_status cm_write_inner_graph(const struct cm_graph *graph, struct cm_aren
     return cm_graph_export(graph, arena, &how, out, imports, err);
 }
 
-/* The lowest version of ai.onnx above the target that the node has a form under. */
-static int64_t next_version(struct writer *w, struct cm_node *node)
+/* The lowest version of ai.onnx, from the target on, that the node has a form under. */
+static int64_t lowest_version(struct writer *w, struct cm_node *node)
 {
     struct cm_opset_proto *import = cm_opsets_find(&w->targets, CM_STR(""));
-    const int64_t version = import->version, least = cm_portable_version(node, version);
+    const int64_t version = import->version;
 
-    while (import->version < least && choose(w, node, 0) == IN_NO_WAY)
+    while (choose(w, node, 0) == IN_NO_WAY && import->version < cm_portable_version(node, version))
         import->version++;
     const int64_t found = import->version;
     import->version = version;
     return found;
 }
 
-/* The version of ai.onnx that all nodes have a form under. */
-static enum cm_status find_needed(struct writer *w, const struct cm_graph *graph, int64_t *needed,
-                                  struct cm_str *needed_by, struct cm_error *err)
+static void find_needed(struct writer *w, const struct cm_graph *graph, int64_t *needed,
+                        struct cm_str *needed_by)
 {
     for (struct cm_node *node = graph->first; node; node = node->next) {
-        const bool none = choose(w, node, 0) == IN_NO_WAY;
-        if (none && node->domain.size)
-            return cm_fail(err, CM_UNSUPPORTED, "%s has no form under version %lld of '%.*s'",
-                           cm_node_describe(node).text, (long long)target(w, node->domain),
-                           CM_STR_FMT(node->domain));
-        const int64_t least = none ? next_version(w, node) : 0;
-        if (least > *needed) {
-            *needed = least;
-            *needed_by = node->op_type;
-        }
+        const int64_t least = node->domain.size ? 0 : lowest_version(w, node);
+        *needed_by = least > *needed ? node->op_type : *needed_by;
+        *needed = least > *needed ? least : *needed;
         for (size_t b = 0; b < node->n_bodies; b++)
             if (node->bodies[b].graph)
-                CM_TRY(find_needed(w, node->bodies[b].graph, needed, needed_by, err));
+                find_needed(w, node->bodies[b].graph, needed, needed_by);
     }
-    return CM_OK;
 }
 
 enum cm_status cm_write_function(const struct cm_graph *graph, struct cm_arena *arena,
@@ -801,6 +775,6 @@ enum cm_status cm_write_function(const struct cm_graph *graph, struct cm_arena *
     set_targets(&w, imports);
     cm_opsets_find(&w.targets, CM_STR(""))->version = opset;
     *needed = opset;
-    CM_TRY(find_needed(&w, graph, needed, needed_by, err));
+    find_needed(&w, graph, needed, needed_by);
     return *needed > opset ? CM_OK : cm_graph_export_function(graph, arena, &how, opset, out, err);
 }

@@ -11,8 +11,6 @@
 #include "graph/graph.h"
 #include "onnx/model_file.h"
 
-struct cm_registry;
-
 /* The domain of the functions that regions and operators too new for the opset are written as. */
 #define CM_FUNCTIONS_DOMAIN "ai.cameo.functions"
 
@@ -65,9 +63,5 @@ enum cm_status cm_write_function(const struct cm_graph *graph, struct cm_arena *
                                  const struct cm_opsets *imports, int64_t opset,
                                  struct cm_function_proto *out, int64_t *needed,
                                  struct cm_str *needed_by, struct cm_error *err) CM_MUST_CHECK;
-
-/* Does an operator mean under `version` of its domain what it meant in its version `original`? */
-bool cm_operator_means_same(const struct cm_registry *registry, struct cm_str domain,
-                            struct cm_str op_type, int64_t original, int64_t version);
 
 #endif

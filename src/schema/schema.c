@@ -220,6 +220,8 @@ static const struct {
 
 void cm_type_set_print(const struct cm_type_set *set, char *out, size_t size)
 {
+    static const char more[] = " and more";
+    const size_t room = size > sizeof more ? size - sizeof more : size; /* kept for that */
     size_t used = 0;
 
     if (size > 0)
@@ -231,11 +233,13 @@ void cm_type_set_print(const struct cm_type_set *set, char *out, size_t size)
                 continue;
             const bool keyed = form_texts[row->form].keyed;
             const int length = snprintf(
-                out + used, size - used, "%s%s%s%s%s%s", used > 0 ? ", " : "",
+                out + used, room - used, "%s%s%s%s%s%s", used > 0 ? ", " : "",
                 form_texts[row->form].before, keyed ? cm_dtype_name(row->key) : "",
                 keyed ? ", " : "", cm_dtype_name((enum cm_dtype)type), form_texts[row->form].after);
-            if (length < 0 || (size_t)length >= size - used)
+            if (length < 0 || (size_t)length >= room - used) { /* the last one is not whole */
+                snprintf(out + used, size - used, "%s", room < size ? more : "");
                 return;
+            }
             used += (size_t)length;
         }
     }

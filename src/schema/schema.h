@@ -164,7 +164,8 @@ bool cm_type_set_allows(const struct cm_type_set *set, enum cm_type_form form, e
                         enum cm_dtype element);
 /* Dense tensors, the usual case. */
 bool cm_type_set_allows_tensor(const struct cm_type_set *set, enum cm_dtype element);
-/* For messages: "float16, double, seq(float)". Cut to fit; always terminated if size is not 0. */
+/* For messages: "float16, double, seq(float)". Cut to fit, "float and more";
+ * always terminated if size is not 0. */
 void cm_type_set_print(const struct cm_type_set *set, char *out, size_t size);
 
 #endif

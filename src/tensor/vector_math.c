@@ -21,6 +21,7 @@ OVER_ARRAYS(log)
 OVER_ARRAYS(tanh)
 OVER_ARRAYS(sigmoid)
 OVER_ARRAYS(erf)
+OVER_ARRAYS(atan)
 
 /* ---- sine and cosine ---- */
 

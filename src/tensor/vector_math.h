@@ -21,6 +21,7 @@ void cm_log_floats(int64_t count, const float *x, float *y);
 void cm_tanh_floats(int64_t count, const float *x, float *y);
 void cm_sigmoid_floats(int64_t count, const float *x, float *y);
 void cm_erf_floats(int64_t count, const float *x, float *y);
+void cm_atan_floats(int64_t count, const float *x, float *y);
 /* Of every float, however many turns it makes. */
 void cm_sin_floats(int64_t count, const float *x, float *y);
 void cm_cos_floats(int64_t count, const float *x, float *y);
@@ -146,6 +147,23 @@ static CM_ALWAYS_INLINE float cm_tanh_on(enum cm_machine machine, float x)
     p = cm_muladd(machine, p, z, -3.33332819422e-1f);
     const float near = cm_muladd(machine, p * z, x, x), far = (1 - e) / (1 + e);
     return copysignf(fabsf(x) < 0.625f ? near : far, x); /* of -0 too */
+}
+
+/* A polynomial up to 1; beyond it, pi / 2 less that of 1 / x. */
+static CM_ALWAYS_INLINE float cm_atan_on(enum cm_machine machine, float x)
+{
+    const float a = fabsf(x), t = a > 1 ? 1 / a : a, z = t * t; /* NaN stays */
+    float p = 0.0029202080331742764f;
+    p = cm_muladd(machine, p, z, -0.01636599935591221f);
+    p = cm_muladd(machine, p, z, 0.04320874065160751f);
+    p = cm_muladd(machine, p, z, -0.07551952451467514f);
+    p = cm_muladd(machine, p, z, 0.10665883123874664f);
+    p = cm_muladd(machine, p, z, -0.14211024343967438f);
+    p = cm_muladd(machine, p, z, 0.19993768632411957f);
+    p = cm_muladd(machine, p, z, -0.33333152532577515f);
+    const float near = cm_muladd(machine, p * z, t, t);
+    const float far = 1.57079637f - (near + 4.37113883e-8f); /* pi / 2, and what it lacks */
+    return copysignf(a > 1 ? far : near, x);
 }
 
 /* erf(x) for |x| < 1: x times a polynomial of x * x. */

@@ -153,7 +153,7 @@ cm_value cm_bypass(struct cm_preparation *p, cm_value prediction, int class_axis
                (logits && !is_softmax);
         if (!fits)
             warn(&c, prediction,
-                 scores || logits ? "scores before a Softmax or Sigmoid, of its own axis"
+                 scores || logits ? "scores before a Softmax or Sigmoid along its class axis"
                                   : "logarithms of probabilities");
     }
     const cm_value from = fits ? c.last->inputs[0].value : prediction;

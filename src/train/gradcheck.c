@@ -160,7 +160,7 @@ static enum cm_status refuse_random(const struct cm_graph *graph, struct cm_erro
     for (const struct cm_node *node = graph->first; node; node = node->next) {
         if (may_draw(node))
             return cm_fail(err, CM_UNSUPPORTED,
-                           "%s is random, so differences say nothing about gradients",
+                           "%s is random, so gradients cannot be compared with differences",
                            cm_node_describe(node).text);
         for (size_t b = 0; b < node->n_bodies; b++)
             if (node->bodies[b].graph)
@@ -389,8 +389,8 @@ static enum cm_status check_all(struct checking *c, const bool *reached,
     CM_TRY(objective(c, &c->here));
     if (!isfinite(c->here))
         return cm_fail(c->err, CM_UNSUPPORTED,
-                       "the outputs are not finite for these inputs, so differences say nothing; "
-                       "give other inputs");
+                       "the outputs are not finite for these inputs, so gradients cannot be "
+                       "compared with differences; give other inputs");
     CM_TRY(cm_graph_eval(c->backward, c->in, c->n_inputs + c->n_seeds, grads, &options, c->err));
     for (size_t i = 0; i < c->n_inputs && !status; i++) {
         const struct cm_value_def *def = cm_value_get(c->forward->module, c->forward->inputs[i]);

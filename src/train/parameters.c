@@ -76,7 +76,8 @@ static enum cm_status check_size(const struct cm_trainer *trainer, const void *v
 {
     if (size == trainer->parameter_bytes && (values || !size))
         return CM_OK;
-    return cm_fail(err, CM_BAD_ARGUMENT, "the %zu parameters have %zu bytes, the call is for %zu",
+    return cm_fail(err, CM_BAD_ARGUMENT,
+                   "the %zu parameters have %zu bytes, but %zu bytes were passed",
                    trainer->parameters.count, trainer->parameter_bytes, values ? size : 0);
 }
 

@@ -100,7 +100,8 @@ enum cm_status cm_preparation_verdict(struct cm_preparation *p)
     for (size_t i = 0; i < list->count && used < sizeof text; i++)
         used += (size_t)snprintf(text + used, sizeof text - used, "%s(%zu) %s", i ? "; " : "",
                                  i + 1, list->items[i].data);
-    return cm_fail(p->err, status, "%zu problems: %s", list->count, text);
+    return cm_fail(p->err, status, "the model cannot be prepared, for %zu reasons: %s", list->count,
+                   text);
 }
 
 /* ---- the working copy ---- */

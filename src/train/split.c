@@ -63,7 +63,7 @@ static void take_gradient(struct split *s, bool *seen, size_t variable, cm_value
 
     if (seen[variable]) {
         cm_block(s->blockers, CM_UNSUPPORTED,
-                 "%s: several Gradient nodes differentiate by '%.*s', so that it has no one "
+                 "%s: several Gradient nodes differentiate by '%.*s', so it has more than one "
                  "gradient",
                  s->place, CM_STR_FMT(of->name));
         return;
@@ -125,8 +125,8 @@ static void find_cut(struct split *s, const bool *needed)
             continue;
         if (cm_node_is_gradient(node))
             cm_block(s->blockers, CM_UNSUPPORTED,
-                     "%s: Gradient node '%.*s' differentiates what gradients were used for, so "
-                     "that the step has no two halves",
+                     "%s: Gradient node '%.*s' differentiates a value that depends on other "
+                     "gradients, so the step cannot be split into gradients and update",
                      s->place, CM_STR_FMT(node->name));
         for (int o = 0; o < node->n_outputs; o++)
             s->late[node->outputs[o]] = node->outputs[o] != 0;
@@ -158,8 +158,7 @@ static void share_out(struct split *s, const cm_value *values, size_t n_values)
     for (size_t i = 0; i < n_values; i++)
         want(s, s->late[values[i]] ? &s->second : &s->first, values[i]);
     if (s->entry->handovers.count && !second->n_bindings)
-        cm_block(s->blockers, CM_UNSUPPORTED,
-                 "%s: nothing that it updates follows from a gradient, so there is no use for one",
+        cm_block(s->blockers, CM_UNSUPPORTED, "%s: no updated variable depends on a gradient",
                  s->place);
 }
 

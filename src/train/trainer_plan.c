@@ -1,6 +1,7 @@
 /* Making a trainer: variables found, bindings checked, graphs made ready. Whatever stands in the
  * way is noted and the rest still looked at, so that the user hears of everything at once. */
 // SPDX-License-Identifier: Apache-2.0
+#include "graph/node_order.h"
 #include "onnx/tensor_data.h"
 #include "train/trainer_parts.h"
 
@@ -328,8 +329,7 @@ static void add_scalars(struct plan *p, size_t k)
 static bool calls_graph(const struct cm_graph_proto *algorithm)
 {
     for (size_t i = 0; i < algorithm->node.count; i++)
-        if (cm_str_is(algorithm->node.items[i].op_type, "GraphCall") &&
-            cm_str_is(algorithm->node.items[i].domain, "ai.onnx.preview.training"))
+        if (cm_is_graph_call(&algorithm->node.items[i]))
             return true;
     return false;
 }
@@ -438,7 +438,8 @@ static void plan_initialization(struct plan *p, size_t k, const struct cm_distin
     struct cm_error err = {0};
 
     if (n_inputs)
-        cm_block(p->blockers, CM_BAD_MODEL, "%s: has %zu inputs", place, n_inputs);
+        cm_block(p->blockers, CM_BAD_MODEL, "%s: the graph has %zu inputs, expected none", place,
+                 n_inputs);
     if (cm_training_import_initialization(&source, &graph, &err)) {
         cm_block(p->blockers, err.status, "%s: %s", place, err.text);
         return;
@@ -461,8 +462,8 @@ static void plan_entry(struct plan *p, size_t k)
         cm_arena_printf(trainer->arena, "training_info[%zu].initialization", k).data;
     if (calls_graph(algorithm)) {
         cm_block(p->blockers, CM_UNSUPPORTED,
-                 "%s: calls the inference graph with GraphCall, the form of ONNX 1.7 that was "
-                 "withdrawn in 1.8; save it again with a newer exporter",
+                 "%s: calls the inference graph with GraphCall, the form of ONNX 1.7; bring it to "
+                 "today's form first",
                  entry->step.place);
         return;
     }

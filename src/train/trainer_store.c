@@ -42,7 +42,7 @@ enum cm_status cm_trainer_save(struct cm_trainer *trainer, struct cm_arena *scra
 {
     enum cm_status status = CM_OK;
 
-    if (file != trainer->file)
+    if (file->model.graph != trainer->file->model.graph)
         return cm_fail(err, CM_BAD_ARGUMENT, "the model is not the one that was trained");
     struct cm_tensor_proto *before =
         CM_NEW_ARRAY(scratch, struct cm_tensor_proto, trainer->n_variables);

@@ -248,7 +248,7 @@ static void check_schedule(struct cm_preparation *p)
     const struct cm_prepare_options *o = p->options;
 
     if (o->schedule != CM_SCHEDULE_CONSTANT && o->schedule_steps <= 0)
-        cm_preparation_block(p, "the schedule needs its number of steps, schedule_steps");
+        cm_preparation_block(p, "the schedule needs a number of steps (schedule_steps)");
     if (o->schedule != CM_SCHEDULE_CONSTANT && o->schedule != CM_SCHEDULE_STEP &&
         o->schedule_steps > 0 && o->warmup >= o->schedule_steps)
         cm_preparation_block(

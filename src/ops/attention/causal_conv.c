@@ -26,7 +26,7 @@ static enum cm_status causal_infer(struct cm_infer *in)
     struct cm_dim channels = CM_DIM_ANY, batch = CM_DIM_ANY, before = CM_DIM_ANY, one;
     bool fit = true;
     if (activation(in->node) < 0)
-        return cm_infer_fail(in, "activation '%.*s' is not known",
+        return cm_infer_fail(in, "attribute 'activation' is '%.*s', which ONNX does not define",
                              CM_STR_FMT(cm_node_str(in->node, "activation")));
     for (int i = 0; i < 4; i++) {
         const struct cm_type *p = cm_infer_type(in, i);

@@ -25,7 +25,9 @@ enum cm_status cm_linear_rule(const struct cm_node *node, struct cm_linear_rule 
             return CM_OK;
         }
     }
-    return cm_fail(err, CM_BAD_MODEL, "update_rule '%.*s' is not known", CM_STR_FMT(name));
+    return cm_fail(err, CM_BAD_MODEL,
+                   "attribute 'update_rule' is '%.*s', which ONNX does not define",
+                   CM_STR_FMT(name));
 }
 
 static enum cm_status unify(struct cm_infer *in, struct cm_dim a, struct cm_dim b, const char *what)

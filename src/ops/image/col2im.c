@@ -235,7 +235,8 @@ static enum cm_status col2im_run(struct cm_call *call)
     const struct cm_shape *y = &call->out[0]->shape;
     struct windows w;
     if (!adds[type] && !cm_dtype_is_narrow(type))
-        return cm_call_fail(call, CM_UNSUPPORTED, "%s cannot be added", cm_dtype_name(type));
+        return cm_call_fail(call, CM_UNSUPPORTED, "elements of type %s cannot be added",
+                            cm_dtype_name(type));
     CM_TRY(read_windows(call->node, call->in[IMAGE], call->in[KERNEL], &w, call->err));
     for (int64_t plane = 0; plane < y->dims[0] * y->dims[1]; plane++)
         add_plane(call, &w, plane);

@@ -18,9 +18,14 @@ static enum cm_status read_sampler(const struct cm_node *node, struct cm_sampler
     while (o < 3 && !cm_str_is(padding, paddings[o]))
         o++;
     if (m == 3)
-        return cm_fail(err, CM_BAD_MODEL, "mode '%.*s' is not known", CM_STR_FMT(mode));
+        return cm_fail(err, CM_BAD_MODEL,
+                       "attribute 'mode' is '%.*s', expected 'linear', 'nearest' or 'cubic'",
+                       CM_STR_FMT(mode));
     if (o == 3)
-        return cm_fail(err, CM_BAD_MODEL, "padding_mode '%.*s' is not known", CM_STR_FMT(padding));
+        return cm_fail(
+            err, CM_BAD_MODEL,
+            "attribute 'padding_mode' is '%.*s', expected 'zeros', 'border' or 'reflection'",
+            CM_STR_FMT(padding));
     *out = (struct cm_sampler){(enum cm_sampling)m, (enum cm_outside)o,
                                cm_node_int(node, "align_corners") != 0};
     return CM_OK;
@@ -88,7 +93,8 @@ static enum cm_status grid_sample_prepare(struct cm_call *call)
             return cm_call_fail(call, CM_LIMIT, "it has too many axes to interpolate over");
     }
     if (s->sampler.mode != CM_SAMPLE_NEAREST && !cm_reals_have(s->part))
-        return cm_call_fail(call, CM_UNSUPPORTED, "%s cannot be interpolated", cm_dtype_name(type));
+        return cm_call_fail(call, CM_UNSUPPORTED, "elements of type %s cannot be interpolated",
+                            cm_dtype_name(type));
     if (!cm_dim_mul(s->channels * s->lanes, s->area, &pixels) ||
         !cm_dim_mul(s->channels * s->lanes, s->places, &results) || pixels > INT64_MAX / 64 ||
         results > INT64_MAX / 64)

@@ -47,7 +47,9 @@ enum cm_status cm_align_infer(struct cm_infer *in, enum cm_dtype dtype)
     const struct cm_str how = cm_node_str(in->node, "coordinate_transformation_mode");
     struct cm_dim both;
     if (!cm_str_is(how, "half_pixel") && !cm_str_is(how, "output_half_pixel"))
-        return cm_infer_fail(in, "coordinate_transformation_mode '%.*s' is not known",
+        return cm_infer_fail(in,
+                             "attribute 'coordinate_transformation_mode' is '%.*s', expected "
+                             "'half_pixel' or 'output_half_pixel'",
                              CM_STR_FMT(how));
     if (cm_node_int(in->node, "sampling_ratio") < 0 ||
         cm_node_int(in->node, "sampling_ratio") > RATIO_MAX)

@@ -84,17 +84,20 @@ enum cm_status cm_join_init(struct cm_call *call, struct cm_join *join)
 {
     join->type = call->in[0]->type;
     if (!cm_joining_of(call->node, &join->how))
-        return cm_call_fail(call, CM_BAD_MODEL, "reduction '%.*s' is not known",
-                            CM_STR_FMT(cm_node_str(call->node, "reduction")));
+        return cm_call_fail(
+            call, CM_BAD_MODEL,
+            "attribute 'reduction' is '%.*s', expected 'none', 'add', 'mul', 'max' or 'min'",
+            CM_STR_FMT(cm_node_str(call->node, "reduction")));
     if (cm_dtype_size(join->type) == 0)
         return cm_call_fail(call, CM_UNSUPPORTED, "no kernel for %s", cm_dtype_name(join->type));
     if (join->how == CM_JOIN_NONE)
         return CM_OK;
     join->loop = joins[join->how][is_narrow_float(join->type) ? CM_FLOAT : join->type];
     if (!join->loop)
-        return cm_call_fail(call, CM_UNSUPPORTED, "reduction '%.*s' is not defined for %s",
-                            CM_STR_FMT(cm_node_str(call->node, "reduction")),
-                            cm_dtype_name(join->type));
+        return cm_call_fail(
+            call, CM_UNSUPPORTED,
+            "attribute 'reduction' is '%.*s', which is not defined for elements of type %s",
+            CM_STR_FMT(cm_node_str(call->node, "reduction")), cm_dtype_name(join->type));
     return CM_OK;
 }
 

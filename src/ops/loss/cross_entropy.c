@@ -72,7 +72,8 @@ static enum cm_status loss_grad_prepare(struct cm_call *call)
                              .ignored = cm_node_int(call->node, "ignore_index")};
     const int64_t positions = loss->images * loss->area;
     if (!cm_loss_reduction(call->node, &loss->reduction))
-        return cm_call_fail(call, CM_BAD_MODEL, "its reduction is not known");
+        return cm_call_fail(call, CM_BAD_MODEL,
+                            "attribute 'reduction' is not 'none', 'sum' or 'mean'");
     if (cm_tensor_count(call->in[LABELS]) != positions)
         return cm_call_fail(call, CM_BAD_MODEL, "its operands differ in shape");
     if (call->n_in > WEIGHTS && call->in[WEIGHTS] &&

@@ -194,7 +194,8 @@ static enum cm_status normalizer_infer(struct cm_infer *in)
 {
     const struct cm_str norm = cm_node_str(in->node, "norm");
     if (!cm_str_is(norm, "MAX") && !cm_str_is(norm, "L1") && !cm_str_is(norm, "L2"))
-        return cm_infer_fail(in, "norm '%.*s' is not known", CM_STR_FMT(norm));
+        return cm_infer_fail(in, "attribute 'norm' is '%.*s', expected 'MAX', 'L1' or 'L2'",
+                             CM_STR_FMT(norm));
     return like_floats_infer(in);
 }
 

@@ -25,7 +25,9 @@ static enum cm_status read_model(const struct cm_node *node, int64_t outputs, st
     m->intercepts = cm_node_floats(node, "intercepts");
     m->outputs = outputs;
     if (!cm_scores_parse(cm_node_str(node, "post_transform"), &m->finish))
-        return cm_fail(err, CM_BAD_MODEL, "post_transform '%.*s' is not known",
+        return cm_fail(err, CM_BAD_MODEL,
+                       "attribute 'post_transform' is '%.*s', expected 'NONE', 'SOFTMAX', "
+                       "'LOGISTIC', 'SOFTMAX_ZERO' or 'PROBIT'",
                        CM_STR_FMT(cm_node_str(node, "post_transform")));
     if (outputs < 1 || (uint64_t)outputs > m->coefficients.count ||
         m->coefficients.count % (size_t)outputs != 0)

@@ -66,7 +66,8 @@ static enum cm_status read_common(const struct cm_node *node, struct svm *m, str
     m->rho = cm_node_floats(node, "rho");
     if (!cm_scores_parse(finish, &m->finish))
         return cm_fail(err, CM_BAD_MODEL,
-                       "attribute 'post_transform' is '%.*s', which is not known",
+                       "attribute 'post_transform' is '%.*s', expected 'NONE', 'SOFTMAX', "
+                       "'LOGISTIC', 'SOFTMAX_ZERO' or 'PROBIT'",
                        CM_STR_FMT(finish));
     if (m->rho.count == 0)
         return cm_fail(err, CM_BAD_MODEL, "attribute 'rho' has no elements");

@@ -5,8 +5,8 @@
 #include "ops/elementwise/types.h"
 #include "ops/microsoft/compose.h"
 #include "ops/reduce/reduction.h"
-#include "tensor/vector_math.h"
 #include "tensor/half.h"
+#include "tensor/vector_math.h"
 
 #include <math.h>
 
@@ -552,14 +552,14 @@ static enum cm_status mean_body(struct cm_body *b)
     const enum cm_dtype type = cm_compose_type(b, x)->dtype;
     const bool real = type == CM_FLOAT || type == CM_DOUBLE;
     const enum cm_dtype wide = real ? type : cm_dtype_is_narrow(type) ? CM_FLOAT : CM_DOUBLE;
-    const cm_value sum = cm_compose_as_called(
+    const cm_value total = cm_compose_as_called(
         b, "ReduceSum", names, CM_COUNT(names),
         (const cm_value[]){cm_compose_cast(b, x, wide), cm_body_input(b, 1)}, 2);
     const cm_value results =
-        cm_emit(b, "Max", cm_emit(b, "Size", sum), cm_build_int64(&b->build, 1));
+        cm_emit(b, "Max", cm_emit(b, "Size", total), cm_build_int64(&b->build, 1));
     const cm_value each = cm_emit(b, "Div", cm_emit(b, "Size", x), results);
-    const cm_value mean = cm_emit(b, "Div", sum, cm_compose_cast(b, each, wide));
-    return cm_body_return(b, 0, cm_compose_cast(b, mean, type));
+    const cm_value y = cm_emit(b, "Div", total, cm_compose_cast(b, each, wide));
+    return cm_body_return(b, 0, cm_compose_cast(b, y, type));
 }
 
 CM_OP(ReduceSum, CM_REDUCTION(sum));

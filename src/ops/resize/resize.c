@@ -188,7 +188,7 @@ static enum cm_status resize_prepare(struct cm_call *call)
 
     CM_TRY(cm_resize_read(call->node, x->shape.rank, &plan->resize, call->err));
     if (plan->resize.mode != CM_RESIZE_NEAREST && !complex && !cm_reals_have(x->type))
-        return cm_call_fail(call, CM_UNSUPPORTED, "%s elements cannot be weighted",
+        return cm_call_fail(call, CM_UNSUPPORTED, "elements of type %s cannot be interpolated",
                             cm_dtype_name(x->type));
     plan->lanes = complex ? 2 : 1;
     if (cm_tensor_count(call->out[0]) == 0)

@@ -12,8 +12,8 @@ static enum cm_status choose(const struct cm_node *node, const char *name, const
     for (*out = 0; words[*out]; ++*out)
         if (cm_str_is(value, words[*out]))
             return CM_OK;
-    return cm_fail(err, CM_BAD_MODEL, "attribute '%s' is '%.*s', which is not one of its values",
-                   name, CM_STR_FMT(value));
+    return cm_fail(err, CM_BAD_MODEL, "attribute '%s' is '%.*s', which ONNX does not define", name,
+                   CM_STR_FMT(value));
 }
 
 /* Each in the order of its enumeration. */

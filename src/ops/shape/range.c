@@ -118,7 +118,7 @@ static enum cm_status range_infer(struct cm_infer *in)
         return cm_infer_fail(in, "delta is 0");
     if (is_float(dtype) ? !count_real(real[0], real[1], real[2], &count)
                         : !count_whole(whole[0], whole[1], whole[2], &count))
-        return cm_infer_fail(in, "the range has no end that can be reached");
+        return cm_infer_fail(in, "start, limit and delta do not give a finite number of elements");
     CM_TRY(cm_infer_set_tensor(in, 0, dtype, 1, &CM_DIM(count)));
     if (!is_float(dtype))
         keep_numbers(in, whole, count);

@@ -20,7 +20,7 @@ static enum cm_status gradient_infer(struct cm_infer *in)
     struct cm_map names = {0};
 
     if (n_xs == 0)
-        return cm_infer_fail(in, "xs names nothing");
+        return cm_infer_fail(in, "attribute 'xs' is empty");
     if ((size_t)in->n_in != 2 * n + 1)
         return cm_infer_fail(in, "it needs one input for each of the %zu names in xs and zs", n);
     if ((size_t)in->n_out > n_xs)

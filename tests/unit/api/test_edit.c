@@ -189,7 +189,7 @@ void test_initializer__wrong_sizes_and_kinds_are_refused(void)
 
     CHECK_INT(cameo_model_set_initializer(model, find(model, "W"), values, 4, &err),
               CAMEO_BAD_ARGUMENT);
-    CHECK_STRING(err.message, "initializer 'W' has 24 bytes of values, the call is for 4");
+    CHECK_STRING(err.message, "initializer 'W' has 24 bytes of values, but 4 bytes were passed");
     CHECK_INT(cameo_model_read_initializer(model, 9, values, 4, &err), CAMEO_BAD_ARGUMENT);
     cameo_model_free(model);
 

@@ -129,7 +129,7 @@ void test_gradients__parameters_are_listed_with_their_places(void)
                                    2 * sizeof *back, &err));
     CHECK(back[0] == 28 && back[1] == 29);
     CHECK(cameo_trainer_read_parameters(whole, values, 4, &err) == CAMEO_BAD_ARGUMENT);
-    CHECK_STRING(err.message, "the 5 parameters have 120 bytes, the call is for 4");
+    CHECK_STRING(err.message, "the 5 parameters have 120 bytes, but 4 bytes were passed");
     CHECK(cameo_trainer_read_gradients(whole, values, sizeof values, &err) == CAMEO_BAD_ARGUMENT);
     CHECK_STRING(err.message, "the trainer was not made for gradients, its steps are whole");
     CHECK(cameo_trainer_read_gradients(split, values, sizeof values, &err) == CAMEO_BAD_ARGUMENT);

@@ -277,6 +277,8 @@ ROW(cameo_model_bind_training,
             cameo_model_bind_training(NULL, 0, CAMEO_GRAPH_ALGORITHM, "w", "n", err));
     REFUSES("'variable'",
             cameo_model_bind_training(t->model, 0, CAMEO_GRAPH_ALGORITHM, NULL, "n", err));)
+ROW(cameo_model_upgrade_training,
+    REFUSES("'model'", cameo_model_upgrade_training(NULL, NULL, err));)
 ROW(cameo_model_check_training, struct cameo_findings *list_out;
     REFUSES("'model'", cameo_model_check_training(NULL, 0, NULL, &list_out, err));
     REFUSES("'out'", cameo_model_check_training(t->model, 0, NULL, NULL, err));)
@@ -411,6 +413,7 @@ static const struct row rows[] = {
     LISTED(cameo_model_write_training_graph),
     LISTED(cameo_model_set_training_bindings),
     LISTED(cameo_model_bind_training),
+    LISTED(cameo_model_upgrade_training),
     LISTED(cameo_model_check_training),
     LISTED(cameo_model_prepare),
     LISTED(cameo_model_strip),

@@ -610,7 +610,8 @@ static void all_refused(struct cm_arena *arena)
     refused(arena, "da = " GRADIENT " <xs = [\"a\", \"b\"], y = \"y\"> (a)", "2 names");
     refused(arena, "da = " GRADIENT " <xs = [\"a\"], zs = [\"b\"], y = \"y\"> (a)", "2 names");
     refused(arena, "da = " GRADIENT " <xs = [\"a\"], y = \"y\"> (a, b)", "1 name");
-    refused(arena, "da = " GRADIENT " <xs: strings = [], y = \"y\"> (a)", "xs names nothing");
+    refused(arena, "da = " GRADIENT " <xs: strings = [], y = \"y\"> (a)",
+            "attribute 'xs' is empty");
     refused(arena, "da = " GRADIENT " <y = \"y\"> (a)", "xs");
     refused(arena, "da = " GRADIENT " <xs = [\"a\"]> (a)", "y");
     refused(arena, "da, db = " GRADIENT " <xs = [\"a\"], y = \"y\"> (a)", "2 outputs");

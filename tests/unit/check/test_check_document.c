@@ -56,7 +56,7 @@ static void check_ids(struct cm_arena *arena)
     size_t listed = 0;
 
     for (const char *row = strstr(document.data, "\n| "); row; row = strstr(row + 1, "\n| ")) {
-        const char *kinds[] = {"\n| CK", "\n| TR", "\n| GR", "\n| ST"};
+        const char *kinds[] = {"\n| CK", "\n| TR", "\n| GR", "\n| TY", "\n| ST"};
 
         for (size_t i = 0; i < CM_COUNT(kinds); i++)
             listed += strncmp(row, kinds[i], strlen(kinds[i])) == 0;

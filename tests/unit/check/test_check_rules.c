@@ -77,6 +77,7 @@ BREAK(outer_write, p->then->node.items[0].output.items[0] = CM_STR("k"))
 BREAK(undefined_output, p->sum->output.items[0] = CM_STR("z"))
 BREAK(outer_output, p->then->output.items[0].name = CM_STR("h"))
 BREAK(no_operator, p->add->op_type = CM_STR(""))
+BREAK(call_elsewhere, p->add->op_type = CM_STR("GraphCall"); p->add->domain = CM_STR("ai.onnx.preview.training"))
 BREAK(no_operands, p->constant->output.count = 0)
 BREAK(no_domain, p->add->domain = CM_STR("elsewhere"))
 BREAK(same_attributes, p->branch->attribute.items[1].name = CM_STR("then_branch"))
@@ -286,6 +287,7 @@ static const struct row rows[] = {
     {"TR15", empty_key, "training_info[0].update_binding[0]", "key is empty"},
     {"TR16", fed_key, "training_info[0].update_binding[0]", "also a graph input"},
     {"TR17", same_state, "training_info[1].algorithm, initializer 'rate'", "state variable"},
+    {"TR19", call_elsewhere, "node", "stands elsewhere than in an algorithm"},
     {"TR18", same_constant, "training_info[1].algorithm, initializer 'rate'", "initializer of this name"},
     {"GR1", no_xs, "node 'grad' (Gradient)", "names no xs"},
     {"GR1", no_y, "node 'grad' (Gradient)", "names no y"},
@@ -426,7 +428,8 @@ void test_check_rules__every_rule_of_the_table_is_broken_here(void)
 
         for (size_t k = 0; k < CM_COUNT(rows); k++)
             covered = covered || strcmp(rows[k].rule, cm_check_rule_at(i)->id) == 0;
-        if (!covered)
+        /* those of types are broken in tests/unit/api/test_check_types.c */
+        if (!covered && strncmp(cm_check_rule_at(i)->id, "TY", 2) != 0)
             fail_msg("no row breaks %s", cm_check_rule_at(i)->id);
     }
 }

@@ -286,9 +286,11 @@ void test_schema__prints_types_cut_to_fit(void)
     cm_type_set_print(set, text, sizeof(text));
     CHECK_STRING(text, "float, float16, double");
     cm_type_set_print(set, tight, sizeof(tight));
-    CHECK_STRING(tight, "float, ");
+    CHECK_STRING(tight, "float");
     cm_type_set_print(set, tight, 0);
-    CHECK_STRING(tight, "float, ");
+    CHECK_STRING(tight, "float");
+    cm_type_set_print(set, text, 20);
+    CHECK_STRING(text, "float and more");
 }
 
 void test_schema__fixed_types_are_told_from_variables(void)

@@ -100,7 +100,7 @@ void test_vector_math__two_units_in_the_last_place(void)
         {"exp", cm_exp_floats, exp},    {"log", cm_log_floats, log},
         {"tanh", cm_tanh_floats, tanh}, {"sigmoid", cm_sigmoid_floats, sigmoid},
         {"erf", cm_erf_floats, erf},    {"sin", cm_sin_floats, sin},
-        {"cos", cm_cos_floats, cos},
+        {"cos", cm_cos_floats, cos},    {"atan", cm_atan_floats, atan},
     };
     for (size_t i = 0; i < CM_COUNT(functions); i++) {
         compare_edges(&functions[i]);

@@ -539,7 +539,7 @@ static void refusals(struct cm_arena *arena)
     options.schedule = CM_SCHEDULE_COSINE;
     options.train = "(";
     CHECK_FAILS(cm_prepare(arena, train_model(arena, line), &options, &report, &err),
-                CM_BAD_ARGUMENT, &err, "4 problems: ");
+                CM_BAD_ARGUMENT, &err, "the model cannot be prepared, for 4 reasons: ");
     CHECK_INT(report.n_blockers, 4);
     options = with("best", "fast", 1);
     CHECK_FAILS(cm_prepare(arena, train_model(arena, line), &options, &report, &err),

@@ -1,0 +1,215 @@
+/* The findings of `cameo check` as a SARIF 2.1.0 log: one run, all rules with their help, a result
+ * for each finding with its file and its place in the model. */
+// SPDX-License-Identifier: Apache-2.0
+#include "check_report.h"
+
+#include <errno.h>
+#include <string.h>
+
+/* Rules that are not about the model but about this program. */
+static const struct {
+    const char *id, *text, *help;
+} own_rules[] = {
+    {"run", "the model cannot run here", "replace the node, or register the operator"},
+    {"train", "the model cannot be trained here", "replace the node, or register the operator"},
+};
+enum { RULE_RUN, RULE_TRAIN, OWN_RULES };
+
+static void put_message(struct cli_json *json, const char *key, struct cameo_text text)
+{
+    cli_json_open(json, key, '{');
+    cli_json_text(json, "text", text);
+    cli_json_close(json, '}');
+}
+
+static struct cameo_text text_of(const char *text)
+{
+    return (struct cameo_text){text, strlen(text)};
+}
+
+static void put_rule(struct cli_json *json, struct cameo_text id, struct cameo_text text,
+                     struct cameo_text help, enum cameo_severity severity)
+{
+    cli_json_open(json, NULL, '{');
+    cli_json_text(json, "id", id);
+    put_message(json, "shortDescription", text);
+    put_message(json, "help", help);
+    cli_json_open(json, "defaultConfiguration", '{');
+    cli_json_string(json, "level", severity == CAMEO_VIOLATION ? "error" : "warning");
+    cli_json_close(json, '}');
+    cli_json_close(json, '}');
+}
+
+static void put_driver(struct cli_json *json)
+{
+    cli_json_open(json, "tool", '{');
+    cli_json_open(json, "driver", '{');
+    cli_json_string(json, "name", "cameo");
+    cli_json_string(json, "version", cameo_version_string());
+    cli_json_open(json, "rules", '[');
+    for (size_t i = 0; i < cameo_check_rule_count(); i++) {
+        const struct cameo_check_rule *rule = cameo_check_rule_at(i);
+
+        put_rule(json, rule->id, rule->text, rule->help, rule->severity);
+    }
+    for (size_t i = 0; i < OWN_RULES; i++)
+        put_rule(json, text_of(own_rules[i].id), text_of(own_rules[i].text),
+                 text_of(own_rules[i].help), CAMEO_VIOLATION);
+    cli_json_close(json, ']');
+    cli_json_close(json, '}');
+    cli_json_close(json, '}');
+}
+
+int sarif_begin(struct sarif *sarif, const char *path)
+{
+    *sarif = (struct sarif){.path = path};
+    if (cli_may_write("check: --sarif", path) != CLI_YES)
+        return CLI_USAGE;
+    sarif->file = fopen(path, "wb");
+    if (!sarif->file) {
+        const int why = errno;
+
+        cli_complain("%s: %s", path, strerror(why));
+        return cli_errno_code(why);
+    }
+    struct cli_json *json = &sarif->json;
+    json->to = sarif->file;
+    cli_json_open(json, NULL, '{');
+    cli_json_string(json, "$schema", "https://json.schemastore.org/sarif-2.1.0.json");
+    cli_json_string(json, "version", "2.1.0");
+    cli_json_open(json, "runs", '[');
+    cli_json_open(json, NULL, '{');
+    put_driver(json);
+    cli_json_open(json, "results", '[');
+    return CLI_YES;
+}
+
+/* A path as a relative URI reference: what has a meaning in URIs is written as %XX. */
+static void put_uri(struct cli_json *json, const char *path)
+{
+    static const char plain[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+                                "0123456789-._~/";
+    static const char digits[] = "0123456789ABCDEF";
+    char uri[3 * 4096 + 1];
+    size_t size = 0;
+
+    for (; *path && size + 3 < sizeof uri; path++) {
+        const unsigned char byte = (unsigned char)*path;
+
+        if (strchr(plain, *path)) {
+            uri[size++] = *path;
+            continue;
+        }
+        uri[size++] = '%';
+        uri[size++] = digits[byte >> 4];
+        uri[size++] = digits[byte & 15];
+    }
+    cli_json_text(json, "uri", (struct cameo_text){uri, size});
+}
+
+static void put_logical(struct cli_json *json, struct cameo_text name, const char *kind,
+                        struct cameo_text place)
+{
+    cli_json_open(json, NULL, '{');
+    if (name.size)
+        cli_json_text(json, "name", name);
+    cli_json_text(json, "fullyQualifiedName", place);
+    cli_json_string(json, "kind", kind);
+    cli_json_close(json, '}');
+}
+
+static void put_location(struct cli_json *json, const char *path,
+                         const struct cameo_finding *finding)
+{
+    const bool is_value = finding->value.size > 0, is_node = finding->op_type.size > 0;
+
+    cli_json_open(json, "locations", '[');
+    cli_json_open(json, NULL, '{');
+    cli_json_open(json, "physicalLocation", '{');
+    cli_json_open(json, "artifactLocation", '{');
+    put_uri(json, path);
+    cli_json_close(json, '}');
+    cli_json_open(json, "region", '{'); /* services that show findings ask for a line */
+    cli_json_int(json, "startLine", 1);
+    cli_json_close(json, '}');
+    cli_json_close(json, '}');
+    if (finding->place.size) {
+        cli_json_open(json, "logicalLocations", '[');
+        if (is_value)
+            put_logical(json, finding->value, "value", finding->place);
+        else
+            put_logical(json, finding->node, is_node ? "node" : "element", finding->place);
+        cli_json_close(json, ']');
+    }
+    cli_json_close(json, '}');
+    cli_json_close(json, ']');
+}
+
+static size_t index_of(struct cameo_text id)
+{
+    for (size_t i = 0; i < cameo_check_rule_count(); i++) {
+        const struct cameo_text known = cameo_check_rule_at(i)->id;
+
+        if (known.size == id.size && memcmp(known.data, id.data, id.size) == 0)
+            return i;
+    }
+    return 0; /* there are no others */
+}
+
+static void put_result(struct cli_json *json, const char *path, const struct cameo_finding *finding,
+                       struct cameo_text rule, size_t index)
+{
+    char text[4096];
+    const int size = snprintf(text, sizeof text, "%s%s%s", finding->place.data,
+                              finding->place.size ? ": " : "", finding->reason.data);
+    const size_t used = size < 0 ? 0 : (size_t)size < sizeof text ? (size_t)size : sizeof text - 1;
+
+    cli_json_open(json, NULL, '{');
+    cli_json_text(json, "ruleId", rule);
+    cli_json_count(json, "ruleIndex", index);
+    cli_json_string(json, "level", finding->severity == CAMEO_VIOLATION ? "error" : "warning");
+    put_message(json, "message", (struct cameo_text){text, used});
+    put_location(json, path, finding);
+    cli_json_close(json, '}');
+}
+
+static void put_blockers(struct cli_json *json, const struct check_report *report,
+                         const struct cameo_findings *blockers, size_t own)
+{
+    const struct cameo_finding *finding;
+
+    for (size_t i = 0; (finding = check_blocker(report, blockers, &i)) != NULL; i++)
+        put_result(json, report->path, finding, text_of(own_rules[own].id),
+                   cameo_check_rule_count() + own);
+}
+
+void sarif_add(struct sarif *sarif, const struct check_report *report)
+{
+    const struct cameo_finding *finding;
+
+    for (size_t i = 0;
+         report->findings && (finding = cameo_findings_at(report->findings, i)) != NULL; i++)
+        put_result(&sarif->json, report->path, finding, finding->rule, index_of(finding->rule));
+    put_blockers(&sarif->json, report, report->run, RULE_RUN);
+    put_blockers(&sarif->json, report, report->train, RULE_TRAIN);
+}
+
+int sarif_end(struct sarif *sarif, bool all)
+{
+    struct cli_json *json = &sarif->json;
+
+    cli_json_close(json, ']');
+    cli_json_open(json, "invocations", '[');
+    cli_json_open(json, NULL, '{');
+    cli_json_bool(json, "executionSuccessful", all);
+    cli_json_close(json, '}');
+    cli_json_close(json, ']');
+    cli_json_close(json, '}');
+    cli_json_close(json, ']');
+    cli_json_close(json, '}');
+    const int code = cli_flush(sarif->file, sarif->path);
+    if (fclose(sarif->file) == 0 || code != CLI_YES)
+        return code;
+    cli_complain("cannot write to %s: %s", sarif->path, strerror(errno));
+    return CLI_MACHINE;
+}

@@ -1,0 +1,16 @@
+/* What the files of api/ that check models share. */
+// SPDX-License-Identifier: Apache-2.0
+#ifndef CM_API_CHECKING_H
+#define CM_API_CHECKING_H
+
+#include "api/running.h"
+
+struct cm_findings;
+
+/* Adds what inference finds wrong with the model to what cm_check_model found, in arena. scratch is
+ * free for reuse on return. */
+enum cm_status cm_api_check_types(const struct cm_model_file *file, unsigned flags,
+                                  struct cm_arena *arena, struct cm_arena *scratch,
+                                  struct cm_findings *findings, struct cm_error *err) CM_MUST_CHECK;
+
+#endif
