@@ -2373,16 +2373,16 @@ struct cameo_convert_options {
 /* Nodes of one operator that were written in another version of it. */
 struct cameo_version_change {
     struct cameo_text domain, op;
-    int64_t from, to;     /* versions of the operator; to 0: it has none that old */
-    size_t nodes;         /* of the file */
+    int64_t from, to;      /* versions of the operator; to 0: it has none that old */
+    size_t nodes;          /* of the file */
     struct cameo_text how; /* "axes are an input"; may be empty */
 };
 
 struct cameo_conversion {
     const struct cameo_version_change *const *changes;
     size_t change_count;
-    size_t nodes_changed, nodes_kept;  /* those that mean the same keep their bytes */
-    const struct cameo_text *notes;    /* sentences: what else of the model was raised or lowered */
+    size_t nodes_changed, nodes_kept; /* those that mean the same keep their bytes */
+    const struct cameo_text *notes;   /* sentences: what else of the model was raised or lowered */
     size_t note_count;
     const struct cameo_text *blockers; /* sentences: all that the versions cannot express */
     size_t blocker_count;
