@@ -23,7 +23,7 @@ LOAD = START + "; import sys; model = onnx.load(sys.argv[1], load_external_data=
 
 # A tool: its name, our arguments (IN and OUT are files), and Python for the peer, after LOAD.
 ROWS = [
-    ("check", ["check", "IN"], "onnx.checker.check_model(model)"),
+    ("check", ["check", "IN"], "onnx.checker.check_model(model, full_check=True)"),
     ("infer", ["infer", "IN", "-o", "OUT"],
      "onnx.save(onnx.shape_inference.infer_shapes(model, data_prop=True), sys.argv[2])"),
     ("upgrade", ["upgrade", "IN", "--opset", "21", "-o", "OUT"],

@@ -1,6 +1,6 @@
 /* cameo graph: a picture of a model. */
 // SPDX-License-Identifier: Apache-2.0
-#include "graph.h"
+#include "drawing.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -77,6 +77,7 @@ static int graph_main(char **operands, int count)
     if (cli_load_model(operands[0], NULL, &model, &err) != CAMEO_OK)
         return cli_fail(&err);
     code = cli_may_write("graph: -o", out_path);
+    cameo_model_infer(model, NULL, NULL, NULL); /* where it fails, there are fewer shapes */
     if (code == CLI_YES)
         code = draw(model, writer_of(out_path));
     cameo_model_free(model);

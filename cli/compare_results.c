@@ -348,7 +348,7 @@ static int add_arrays(struct comparison *c, struct recording *recording,
         const struct cameo_edge *edge = find_value(graph, names, called);
 
         if (!edge) {
-            compare_add(c, COMPARE_RESULTS, "note", called, NULL, "is no value of the model");
+            compare_add(c, COMPARE_RESULTS, "note", called, NULL, "is not a value of the model");
             continue;
         }
         recording->items =

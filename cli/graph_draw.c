@@ -1,6 +1,6 @@
 /* A drawing as SVG, as a page with folds that open, and as DOT. */
 // SPDX-License-Identifier: Apache-2.0
-#include "graph.h"
+#include "drawing.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* A layered layout: vertices get ranks, long edges bends, ranks an order with few crossings, and
  * then each its place. Every step takes time linear in vertices and bends, but for sorting. */
 // SPDX-License-Identifier: Apache-2.0
-#include "graph.h"
+#include "drawing.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -63,6 +63,12 @@ static void join_edges(struct graph_panel *panel)
     panel->edge_count = kept;
 }
 
+/* A node without inputs that gives what an attribute holds, and draws nothing at random. */
+static bool holds_value(const struct cameo_node *node)
+{
+    return node->attribute_count == 1 && strstr(node->attributes[0]->name.data, "value") != NULL;
+}
+
 bool *graph_find_constants(const struct cameo_graph *graph)
 {
     const size_t count = cameo_graph_node_count(graph);
@@ -71,7 +77,7 @@ bool *graph_find_constants(const struct cameo_graph *graph)
     for (size_t i = 0; i < count; i++) {
         const struct cameo_node *node = cameo_graph_node(graph, i);
 
-        constant[i] = node->input_count > 0 || strcmp(node->op_type.data, "Constant") == 0;
+        constant[i] = node->input_count > 0 || holds_value(node);
         for (size_t k = 0; k < node->input_count && constant[i]; k++) {
             const struct cameo_edge *edge =
                 node->inputs[k].size ? cameo_graph_find_edge(graph, node->inputs[k].data) : NULL;

@@ -3,7 +3,7 @@
 #ifndef CLI_GRAPH_PANEL_H
 #define CLI_GRAPH_PANEL_H
 
-#include "graph.h"
+#include "drawing.h"
 
 /* A panel on its way: the nodes of a graph, or of a group of them, become its vertices. */
 struct graph_builder {

@@ -98,6 +98,12 @@ void graph_put_name(char to[GRAPH_TEXT], const char *name)
     snprintf(to, GRAPH_TEXT, "..%s", name);
 }
 
+/* Inference calls what it does not know unk__0, unk__1 and so on. */
+static bool is_named(struct cameo_text symbol)
+{
+    return symbol.size && strncmp(symbol.data, "unk__", 5) != 0;
+}
+
 void graph_put_type(char to[GRAPH_TEXT], const struct cameo_value_info *info)
 {
     char text[400];
@@ -119,8 +125,9 @@ void graph_put_type(char to[GRAPH_TEXT], const struct cameo_value_info *info)
             used += (size_t)snprintf(text + used, sizeof text - used, "%s%lld", times,
                                      (long long)info->dims[i].size);
         else
-            used += (size_t)snprintf(text + used, sizeof text - used, "%s%.24s", times,
-                                     info->dims[i].symbol.size ? info->dims[i].symbol.data : "?");
+            used +=
+                (size_t)snprintf(text + used, sizeof text - used, "%s%.24s", times,
+                                 is_named(info->dims[i].symbol) ? info->dims[i].symbol.data : "?");
     }
     text[used] = 0;
     graph_put_text(to, text);

@@ -9,6 +9,8 @@
 #include "graph/obstacles.h"
 #include "lower/lower.h"
 
+enum { WORK_MAX = 1000 * 1000 };
+
 struct judging {
     const struct cm_model_proto *model;
     struct cm_module *module;
@@ -16,6 +18,7 @@ struct judging {
     struct cm_obstacles obstacles;
     struct cm_map variables; /* what bindings assign, so that it is no constant */
     struct cm_map constants; /* initializers of the inference graph, by name */
+    size_t work;             /* functions that were listed for initialization graphs so far */
     struct {
         struct cm_inferred *items;
         size_t count, capacity;
@@ -133,8 +136,14 @@ static enum cm_status judge_initialization(struct judging *j, const struct cm_tr
     struct cm_map own = {0}, seen = {0};
     struct cm_graph *graph;
 
-    if (!entry->initialization)
+    if (!entry->initialization || j->work > WORK_MAX)
         return CM_OK;
+    /* Each import goes through all functions: many of both would take for ever. */
+    j->work += j->model->functions.count;
+    if (j->work > WORK_MAX) {
+        (void)cm_fail(err, CM_LIMIT, "it has too many functions and initialization graphs");
+        return settle(j, CM_LIMIT, err);
+    }
     map_initializers(j, &own, entry->algorithm);
     add_reads(j, &own, &seen, around, &entry->initialization->node);
     *model = *j->model;

@@ -165,25 +165,41 @@ enum cm_status cm_api_findings(const struct cm_obstacles *list, struct cameo_fin
 
 /* ---- the rules ---- */
 
-#define TEXT(text)                                                                                 \
-    {                                                                                              \
-        (text), sizeof(text) - 1                                                                   \
+/* Made when somebody asks: as constants they would take more room than the code. */
+static struct cameo_check_rule rules[CM_RULE_COUNT];
+static pthread_once_t rules_made = PTHREAD_ONCE_INIT;
+
+static struct cameo_text text_of(const char *text)
+{
+    return (struct cameo_text){text, strlen(text)};
+}
+
+static void make_rules(void)
+{
+    for (size_t i = 0; i < CM_RULE_COUNT; i++) {
+        const struct cm_check_rule *rule = cm_check_rule_at(i);
+
+        rules[i] = (struct cameo_check_rule){
+            .id = text_of(rule->id),
+            .severity = (enum cameo_severity)rule->severity,
+            .strict_severity = (enum cameo_severity)rule->strict_severity,
+            .text = text_of(rule->text),
+            .help = text_of(rule->help),
+        };
     }
-#define BOTH(usual, strict) (enum cameo_severity)(usual), (enum cameo_severity)(strict)
-static const struct cameo_check_rule rules[] = {
-#define RULE_ROW(id, severities, text, help) {TEXT(#id), BOTH(severities), TEXT(text), TEXT(help)},
-    CM_CHECK_RULES(RULE_ROW)
-#undef RULE_ROW
-};
+}
 
 size_t cameo_check_rule_count(void)
 {
-    return CM_COUNT(rules);
+    return CM_RULE_COUNT;
 }
 
 const struct cameo_check_rule *cameo_check_rule_at(size_t index)
 {
-    return index < CM_COUNT(rules) ? &rules[index] : NULL;
+    if (index >= CM_RULE_COUNT)
+        return NULL;
+    (void)pthread_once(&rules_made, make_rules);
+    return &rules[index];
 }
 
 /* ---- reading the list ---- */

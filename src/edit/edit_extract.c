@@ -82,7 +82,7 @@ static void refuse_unknown(struct cut *c, const char *what, struct cm_str name)
     for (size_t n = 0; n < c->graph->node.count; n++)
         for (size_t o = 0; o < c->graph->node.items[n].output.count; o++)
             cm_nearest_try(&nearest, c->graph->node.items[n].output.items[o]);
-    cm_edit_problem(c->report, "%s '%.*s' is no value of the graph%s", what, CM_STR_FMT(name),
+    cm_edit_problem(c->report, "%s '%.*s' is not a value of the graph%s", what, CM_STR_FMT(name),
                     cm_nearest_hint(&nearest, c->scratch));
 }
 

@@ -16,6 +16,7 @@ struct cm_place *cm_binder_new_place(struct cm_binder *b, cm_slot_id slot, enum 
                                .layout = at->datum.tensor.layout,
                                .known = at->known};
     at->storage = CM_STORAGE_FOREIGN;
+    at->shift = 0;
     if (kind != CM_PLACE_BLOCK && kind != CM_PLACE_KNOWN)
         *CM_PUSH(b->arena, &b->binding->moving) = b->binding->places.count - 1;
     return place;
@@ -89,6 +90,30 @@ static int sharing_input(const struct cm_binder *b, const struct cm_bound_step *
     return -1;
 }
 
+enum { LEAST_SHARE = 8 }; /* a view keeps all of a storage: it must be at least that part of it */
+
+/* Is output o a stretch of input 0? *shift: the bytes before it. */
+static bool is_stretch(const struct cm_binder *b, const struct cm_bound_step *bound, int o,
+                       size_t bytes, size_t *shift)
+{
+    const struct cm_step *step = bound->step;
+    if (!step->node->op->stretch || bound->with || step->in[0] == CM_NO_SLOT)
+        return false;
+    const struct cm_slot *slot = &b->context->slots[step->in[0]];
+    const struct cm_tensor *x = &slot->datum.tensor;
+    size_t has;
+    if (x->layout || slot->storage == CM_STORAGE_LATE || x->type == CM_STRING ||
+        cm_dtype_info(x->type)->bits % 8 || cm_plain_bytes(x, &has, NULL) ||
+        (slot->storage >= 0 && bytes < b->storages.all.items[slot->storage].size / LEAST_SHARE))
+        return false;
+    const int64_t first = step->node->op->stretch(&bound->call, o);
+    const size_t before = first < 0 ? has : (size_t)first * cm_dtype_size(x->type);
+    if (first < 0 || before > has || bytes > has - before)
+        return false;
+    *shift = before;
+    return true;
+}
+
 enum cm_status cm_binder_place_output(struct cm_binder *b, const struct cm_bound_step *bound, int o,
                                       bool *is_view)
 {
@@ -111,7 +136,10 @@ enum cm_status cm_binder_place_output(struct cm_binder *b, const struct cm_bound
             return cm_binder_keep_update(b, update);
         return CM_OK;
     }
-    const int view = layout ? -1 : sharing_input(b, bound, o, bytes, NULL, CM_SHARE_VIEW);
+    size_t shift = 0;
+    int view = layout ? -1 : sharing_input(b, bound, o, bytes, NULL, CM_SHARE_VIEW);
+    if (!layout && view < 0 && is_stretch(b, bound, o, bytes, &shift))
+        view = 0;
     const int over = sharing_input(b, bound, o, bytes, layout, CM_SHARE_OVERWRITE);
     const int storage = view >= 0   ? b->context->slots[step->in[view]].storage
                         : over >= 0 ? b->context->slots[step->in[over]].storage
@@ -119,10 +147,15 @@ enum cm_status cm_binder_place_output(struct cm_binder *b, const struct cm_bound
     if (view >= 0 && storage < 0) { /* of memory that is not this block's: an input, a constant */
         place = cm_binder_new_place(b, id, CM_PLACE_SAME);
         place->same_as = step->in[view];
+        place->offset = shift;
         *is_view = true;
     } else {
+        const int from = view >= 0 ? view : over;
+        if (from >= 0)
+            shift += b->context->slots[step->in[from]].shift;
         place = cm_binder_new_place(b, id, CM_PLACE_BLOCK);
-        place->offset = b->storages.all.items[storage].offset;
+        place->offset = b->storages.all.items[storage].offset + shift;
+        slot->shift = shift;
         if (view >= 0 || over >= 0)
             b->storages.all.items[storage].live++; /* the input leaves when the step ends */
         if (over >= 0 && view < 0)

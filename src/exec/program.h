@@ -118,7 +118,7 @@ enum cm_place_kind {
 struct cm_place {
     cm_slot_id slot;
     enum cm_place_kind kind;
-    size_t offset; /* of a result: which output */
+    size_t offset; /* of a result: which output; of the same: bytes from where the other is */
     cm_slot_id same_as;
     const struct cm_type *type; /* concrete; NULL: known when it runs */
     const struct cm_layout *layout;
@@ -223,6 +223,7 @@ struct cm_slot {
     const struct cm_type *type;    /* while binding: concrete; NULL: known when it runs */
     const struct cm_tensor *known; /* a constant, or shape arithmetic done when binding */
     int storage;                   /* while binding: of struct storage, or one of these */
+    size_t shift;                  /* while binding: bytes from where the storage begins */
     struct cm_datum datum;
 };
 enum {

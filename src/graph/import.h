@@ -23,17 +23,17 @@ typedef bool cm_adopts_fn(struct cm_str domain, struct cm_str op_type);
  * not? So it is with what training changes, or what is differentiated by. */
 typedef bool cm_opens_fn(void *arg, const struct cm_tensor_proto *initializer);
 
+/* A name of a graph or function (owner is its message) has become this value: a result of a node,
+ * an input of a body or an initializer. Bodies of functions are built once for each call, and again
+ * when the types there change. */
+typedef void cm_defines_fn(void *arg, const void *owner, struct cm_str name, cm_value value);
+
 /* Is told of every node of the file that was built, those of model-local functions once for each
  * call (NULL: not in a function), those of bodies again whenever they are typed anew: its operands
  * and results, in the order of the message. */
 typedef void cm_built_fn(void *arg, const struct cm_node_proto *proto, struct cm_graph *graph,
                          const struct cm_node *call, const cm_value *inputs,
                          const cm_value *outputs);
-
-/* A name of a graph or function (owner is its message) has become this value: a result of a node,
- * an input of a body or an initializer. Bodies of functions are built once for each call, and again
- * when the types there change. */
-typedef void cm_defines_fn(void *arg, const void *owner, struct cm_str name, cm_value value);
 
 struct cm_obstacles;
 
@@ -44,10 +44,10 @@ struct cm_import_options {
                                      already; NULL: only the message tells */
     cm_opens_fn *opens;             /* NULL: none is */
     void *opens_arg;
-    cm_built_fn *built; /* NULL: nobody is told */
-    void *built_arg;
     cm_defines_fn *defines; /* told of every name; NULL: nobody is */
     void *defines_arg;
+    cm_built_fn *built; /* NULL: nobody is told */
+    void *built_arg;
     /* Inputs that have an initializer are constants, unless it is opened. */
     bool constant_defaults;
     /* A graph whose inputs, initializers and nodes come behind the model's and read the names of

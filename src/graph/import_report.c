@@ -36,7 +36,11 @@ int64_t cm_import_version(const struct cm_import_context *context, struct cm_str
     for (size_t i = 0; i < context->imports->count; i++)
         if (cm_str_equal(cm_domain_plain(context->imports->items[i].domain), domain))
             return context->imports->items[i].version;
-    return 0;
+    /* Before IR version 3 there were no imports, and one version of ONNX's own operators. */
+    const struct cm_model_proto *model = context->model;
+    const bool old = model && context->imports == &model->opset_import && model->ir_version > 0 &&
+                     model->ir_version < 3 && !context->imports->count;
+    return old && !domain.size ? 1 : 0;
 }
 
 /* ---- going on after a failure ---- */

@@ -43,6 +43,11 @@ enum cm_sharing {
 };
 typedef enum cm_sharing cm_share_fn(const struct cm_node *node, int output, int input);
 
+/* Of an operator that leaves elements out: where in input 0 those of an output begin, counted in
+ * elements, if they lie there one after the other, in their order; -1: they do not, or nobody knows
+ * yet. Asked when the operator is prepared; run is not called for outputs that are views so. */
+typedef int64_t cm_stretch_fn(const struct cm_call *call, int output);
+
 /* Which memory layouts a kernel takes and gives. */
 enum cm_layout_rule {
     CM_LAYOUT_PLAIN = 0, /* row-major in, row-major out */
@@ -147,10 +152,11 @@ struct cm_op {
     cm_run_fn *run;   /* reference kernel, every legal input; does not allocate */
     cm_grad_fn *grad; /* emits nodes computing input gradients; cm_grad_none: none, on purpose */
     cm_grad_fits_fn
-        *grad_fits;     /* absent: grad is for every node; else the body of others is used */
-    cm_body_fn *body;   /* builds a body that depends on attributes, types, present operands */
-    cm_share_fn *share; /* absent: outputs share nothing */
-    unsigned effects;   /* enum cm_effect */
+        *grad_fits;         /* absent: grad is for every node; else the body of others is used */
+    cm_body_fn *body;       /* builds a body that depends on attributes, types, present operands */
+    cm_share_fn *share;     /* absent: outputs share nothing */
+    cm_stretch_fn *stretch; /* absent: no output is a stretch of an input */
+    unsigned effects;       /* enum cm_effect */
     enum cm_layout_rule layouts;
     cm_elementwise_fn *elementwise; /* set: it is elementwise; says which loop computes it */
     const void *arg;                /* what differs within a family */

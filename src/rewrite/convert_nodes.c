@@ -163,8 +163,22 @@ static enum cm_status write_node(struct cm_node_writer *w, struct cm_graph *grap
                                  const cm_value *outputs, const struct cm_node_proto *origin,
                                  bool *same);
 
+/* A cast to the type that its operand has, as bodies for every type hold, gives its operand. */
+static bool is_no_cast(struct cm_node_writer *w, const struct cm_node *node)
+{
+    const cm_value x = cm_node_input(node, 0);
+    return cm_str_is(node->op_type, "Cast") && !node->domain.size && node->n_outputs == 1 &&
+           !find_name(w, node->outputs[0]) && find_name(w, x) &&
+           cm_type_equal(cm_value_get(w->module, x)->fact.type,
+                         cm_value_get(w->module, node->outputs[0])->fact.type);
+}
+
 static enum cm_status write_built(struct cm_node_writer *w, struct cm_node *node)
 {
+    if (is_no_cast(w, node)) {
+        set_name(w, node->outputs[0], *find_name(w, cm_node_input(node, 0)));
+        return CM_OK;
+    }
     cm_value *inputs = CM_NEW_ARRAY(w->arena, cm_value, (size_t)node->n_inputs);
     bool *wanted = CM_NEW_ARRAY(w->arena, bool, (size_t)node->n_outputs);
     for (int i = 0; i < node->n_inputs; i++)

@@ -58,18 +58,19 @@ static enum cm_status refuse_shapes(struct cm_upgrade *down)
 static enum cm_status cut_piece(struct cm_upgrade *down, int64_t *axis)
 {
     int at, first, end;
-    int64_t dims[CM_MAX_RANK];
+    int64_t ones[CM_MAX_RANK];
+    size_t count = 0;
     const struct cm_type *b = cm_upgrade_type(down, 1);
     if (!find_piece(cm_upgrade_type(down, 0), b, &at, &first, &end))
         return refuse_shapes(down);
     *axis = at;
-    if (end - first == b->rank)
-        return CM_OK;
-    for (int i = first; i < end; i++)
-        dims[i - first] = b->dims[i].value;
-    cm_upgrade_set_input(down, 1,
-                         cm_emit(down, "Reshape", cm_upgrade_input(down, 1),
-                                 cm_upgrade_int64s(down, (size_t)(end - first), dims)));
+    for (int i = 0; i < b->rank; i++)
+        if (i < first || i >= end)
+            ones[count++] = i;
+    if (count)
+        cm_upgrade_set_input(down, 1,
+                             cm_emit(down, "Squeeze", cm_upgrade_input(down, 1),
+                                     cm_upgrade_int64s(down, count, ones)));
     return CM_OK;
 }
 

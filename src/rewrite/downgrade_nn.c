@@ -161,7 +161,7 @@ static enum cm_status dequantize_23(struct cm_upgrade *down)
 
 static const char sequence[] = "whether the sequence is given is told by an attribute";
 static const char real[] = "p is a float";
-static const char is_test[] = "is_test says that this is no training";
+static const char is_test[] = "is_test says whether the run is a training";
 
 /* clang-format off */
 static const struct cm_upgrade_row rows[] = {

@@ -140,6 +140,8 @@ static enum cm_status reshape_14(struct cm_upgrade *down)
 
 static enum cm_status scatter_11(struct cm_upgrade *down)
 {
+    if (down->opset < 9)
+        return cm_upgrade_fail(down, CM_UNSUPPORTED, "Scatter is an operator since opset 9");
     CM_TRY(cm_downgrade_one_axis(down));
     return cm_upgrade_become(down, "Scatter", 9);
 }

@@ -12,7 +12,7 @@
 #include "rewrite/write_model.h"
 #include "schema/levels.h"
 
-enum { KNOWN_ELEMENTS = 1024, DEPTH_MAX = 64 };
+enum { DEPTH_MAX = 64 };
 
 /* ---- what is to be expanded ---- */
 
@@ -144,24 +144,11 @@ static void read_graph(struct reads *r, const struct hidden *outer,
         read_name(r, &hidden, graph->output.items[i].name);
 }
 
-/* Weights stay operands: only what may be shape arithmetic or a mode is known by its contents. */
-static bool may_be_arithmetic(const struct cm_type *type)
-{
-    int64_t count = 1;
-
-    if (type->kind != CM_KIND_TENSOR || (type->dtype != CM_INT64 && type->dtype != CM_BOOL) ||
-        type->rank < 0)
-        return false;
-    for (int i = 0; i < type->rank && count <= KNOWN_ELEMENTS; i++)
-        count *= cm_dim_known(type->dims[i]) ? type->dims[i].value : KNOWN_ELEMENTS + 1;
-    return count <= KNOWN_ELEMENTS;
-}
-
 static struct cm_fact operand_fact(const struct cm_module *module, cm_value value)
 {
     struct cm_fact fact = cm_value_get(module, value)->fact;
 
-    if (!may_be_arithmetic(fact.type))
+    if (!cm_expansion_is_arithmetic(fact.type))
         fact.constant = NULL;
     return fact;
 }
@@ -203,7 +190,7 @@ static enum cm_status build_alone(struct cm_expansion *x, const struct cm_graph 
         if (!value)
             return cm_fail(x->err, CM_UNSUPPORTED,
                            "the type of its operand '%.*s' cannot be inferred", CM_STR_FMT(name));
-        if (may_be_arithmetic(cm_value_get(module, value)->fact.type))
+        if (cm_expansion_is_arithmetic(cm_value_get(module, value)->fact.type))
             CM_TRY(cm_value_constant(module, value, &constant, x->err));
         const struct cm_fact fact = operand_fact(module, value);
         actuals[i] = cm_graph_add_input(alone, CM_STR_NONE, fact.type);
@@ -345,12 +332,49 @@ static bool is_known(const struct cm_expansion *x, const struct cm_node_proto *n
            cm_registry_schema(x->registry, domain, node->op_type, imported(x, domain));
 }
 
+/* ---- replacing ---- */
+
+/* What the node becomes; NULL: it stays, or the opset is raised and all begins anew. */
+static enum cm_status make_function(struct cm_expansion *x, const struct cm_graph *graph,
+                                    const struct cm_node_proto *node,
+                                    const struct cm_function_proto *whole,
+                                    const struct cm_function_proto **out)
+{
+    const size_t left_before = x->obstacles->total;
+    struct cm_function_proto *function;
+    struct cm_str key;
+    size_t count = 0;
+
+    *out = NULL;
+    CM_TRY(cm_expansion_key(x, graph, node, whole, &key));
+    const uint64_t *known = key.size ? cm_map_find(&x->alike, key) : NULL;
+    if (known) {
+        *out = (const struct cm_function_proto *)(uintptr_t)*known;
+        return CM_OK;
+    }
+    struct cm_graph *alone;
+    function = CM_NEW(x->arena, struct cm_function_proto);
+    enum cm_status status = build_alone(x, graph, whole, &alone);
+    if (status == CM_OK)
+        status = expand_alone(x, node, alone, function, &count);
+    if (status == CM_UNSUPPORTED || status == CM_BAD_MODEL) {
+        note_left(x, node, x->err->text);
+        return CM_OK;
+    }
+    CM_TRY(status);
+    const bool something_stays = x->obstacles->total > left_before;
+    if ((something_stays && !count) || x->needed > x->opset)
+        return CM_OK;
+    if (key.size && !something_stays)
+        *cm_map_insert(&x->alike, x->arena, key, NULL) = (uint64_t)(uintptr_t)function;
+    *out = function;
+    return CM_OK;
+}
+
 static enum cm_status replace_operator(struct cm_expansion *x, const struct cm_graph *graph,
                                        const struct cm_node_proto *node, struct cm_replacement *out)
 {
     const bool picked = is_picked(x, node);
-    const size_t left_before = x->obstacles->total;
-    size_t count = 0;
 
     if (!graph || !(picked || is_outdated(x, node) || hides_work(x, graph, node)))
         return CM_OK;
@@ -361,20 +385,11 @@ static enum cm_status replace_operator(struct cm_expansion *x, const struct cm_g
                       .data);
         return CM_OK;
     }
-    struct cm_function_proto *function = CM_NEW(x->arena, struct cm_function_proto);
-    struct cm_node_proto *call = CM_NEW(x->arena, struct cm_node_proto);
-    const struct cm_function_proto whole = as_function(x, node);
-    struct cm_graph *alone;
-    enum cm_status status = build_alone(x, graph, &whole, &alone);
-    if (status == CM_OK)
-        status = expand_alone(x, node, alone, function, &count);
-    if (status == CM_UNSUPPORTED || status == CM_BAD_MODEL) {
-        note_left(x, node, x->err->text);
+    const struct cm_function_proto whole = as_function(x, node), *function;
+    CM_TRY(make_function(x, graph, node, &whole, &function));
+    if (!function)
         return CM_OK;
-    }
-    CM_TRY(status);
-    if ((x->obstacles->total > left_before && !count) || x->needed > x->opset)
-        return CM_OK; /* it stays as it is, or the opset is raised and all begins anew */
+    struct cm_node_proto *call = CM_NEW(x->arena, struct cm_node_proto);
     *call = (struct cm_node_proto){
         .name = node->name, .op_type = node->op_type, .input = whole.input, .output = whole.output};
     x->report->operators += picked;
@@ -464,6 +479,7 @@ enum cm_status cm_expansion_operators(struct cm_expansion *x)
     struct cm_graph *typed;
 
     *from = *model; /* what types are inferred from, while model changes */
+    x->alike = (struct cm_map){0};
     if (any_picked(x, &model->graph->node)) {
         struct cm_import_options options = {.partial = true};
         CM_TRY(import(x, from, &options, &typed));

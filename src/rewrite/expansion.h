@@ -34,7 +34,8 @@ struct cm_expansion {
     /* Of the opset being written, for operators. */
     int64_t opset, needed; /* of ai.onnx; needed is above opset where a node has no form there */
     struct cm_str needed_by;
-    bool failed; /* something that must go has to stay */
+    struct cm_map alike; /* what nodes of one kind, with operands of the same types, became */
+    bool failed;         /* something that must go has to stay */
     struct cm_error *err;
 };
 
@@ -71,6 +72,15 @@ enum cm_status cm_expansion_walk(struct cm_expansion *x, cm_replace_fn *replace,
 enum cm_status cm_expansion_walk_graph(struct cm_expansion *x, cm_replace_fn *replace,
                                        const struct cm_graph *typed,
                                        struct cm_graph_proto **graph) CM_MUST_CHECK;
+
+/* Weights stay operands: only what may be shape arithmetic or a mode is known by its contents. */
+bool cm_expansion_is_arithmetic(const struct cm_type *type);
+/* Nodes of one key have one expansion: the operator, its attributes, and which of its operands, of
+ * which types, and results it has. whole reads what the node does. "": the node is alone. */
+enum cm_status cm_expansion_key(struct cm_expansion *x, const struct cm_graph *graph,
+                                const struct cm_node_proto *node,
+                                const struct cm_function_proto *whole,
+                                struct cm_str *key) CM_MUST_CHECK;
 
 /* Does any operator have to be looked at with types? */
 bool cm_expansion_has_operators(struct cm_expansion *x);

@@ -1,5 +1,5 @@
 /* Nodes of the newest version of their operator in the form that an older version has, where that
- * is a matter of moving a constant into an attribute or leaving one out. */
+ * takes no other nodes: constants become attributes, or something is left out. */
 // SPDX-License-Identifier: Apache-2.0
 #ifndef CM_REWRITE_OLDER_FORMS_H
 #define CM_REWRITE_OLDER_FORMS_H

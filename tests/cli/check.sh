@@ -81,3 +81,22 @@ print(run["invocations"])
 END
 python3 sarif.py
 try check --sarif nowhere/found.sarif linear.onnx
+
+echo "-- a training that cannot run here"
+cat >training.onnxtxt <<'END'
+<ir_version: 10, opset_import: ["" : 21, "ai.onnx.preview.training" : 1, "local" : 1]>
+main (float[N] x) => (float[N] y) <float[1] w = {2}> {
+   y = Mul (x, w)
+}
+training {
+   algorithm: step (float[N] t) => (float[1] w1) {
+      d = Sub (y, t)
+      [own] e = local.Own (d)
+      loss = ReduceSumSquare <keepdims = 0> (e)
+      dw = ai.onnx.preview.training.Gradient <xs = ["w"], y = "loss"> (w)
+      w1 = Sub (w, dw)
+   },
+   update_binding: ["w": "w1"]
+}
+END
+try check --can-run training.onnxtxt

@@ -46,6 +46,10 @@ cameo_add_test(suite/make_upgrades suite sh ${TESTS_DIR}/suite/make_judged.sh ${
 set_tests_properties(suite/make_upgrades PROPERTIES FIXTURES_SETUP upgrade_cases)
 cameo_add_test(suite/upgrades suite ${VENV_PYTHON} ${TESTS_DIR}/suite/run_suite.py ${TESTS_DIR}/known_failures.txt ${CMAKE_BINARY_DIR}/upgrade-cases)
 set_tests_properties(suite/upgrades PROPERTIES FIXTURES_REQUIRED upgrade_cases)
+# The same cases, converted to the newest opset and back to their own.
+cameo_add_test(suite/converted suite ${VENV_PYTHON} ${TESTS_DIR}/suite/run_converted.py ${CMAKE_BINARY_DIR}/upgrade-cases/shaped
+               ${TESTS_DIR}/suite/refused_conversions.txt)
+set_tests_properties(suite/converted PROPERTIES FIXTURES_REQUIRED upgrade_cases)
 
 # Networks that ONNX Runtime's optimizer fused.
 cameo_add_test(suite/make_fused suite sh ${TESTS_DIR}/suite/make_judged.sh ${PROJECT_SOURCE_DIR} make_fused_cases.py

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Judges `cameo upgrade` and `cameo downgrade` by recorded calls of onnx.version_converter.
-
-usage: convert_version.py CAMEO FOLDER [--exceptions FILE]
+# Judges `cameo upgrade` and `cameo downgrade` by recorded calls of the converter of ONNX.
+# SPDX-License-Identifier: Apache-2.0
+"""usage: convert_version.py CAMEO FOLDER [--exceptions FILE]
 
 FOLDER has a folder for each call: in.onnx, case.json with the target and the outcome, and where that
 was "ok" the recorded out.onnx. A conversion agrees when it has the recorded outcome; its result is

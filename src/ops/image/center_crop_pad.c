@@ -105,8 +105,6 @@ static enum cm_status crop_body(struct cm_body *b)
     const int n = read_axes(b->node, type->rank, axes, b->build.err);
     if (n < 0)
         return CM_BAD_MODEL;
-    if (type->dtype == CM_STRING || type->dtype == CM_BOOL)
-        return cm_body_decline(b, "its element type cannot be padded portably");
     for (int i = 0; i < n; i++)
         list[i] = axes[i];
     const cm_value where = cm_build_int64s(&b->build, (size_t)n, list);
@@ -127,7 +125,14 @@ static enum cm_status crop_body(struct cm_body *b)
     const cm_value pads = cm_emit_with(b, "Concat", CM_ATTRIBUTES(flat),
                                        cm_emit(b, "ScatterElements", still, where, before),
                                        cm_emit(b, "ScatterElements", still, where, after));
-    return cm_body_return(b, 0, cm_emit(b, "Pad", inner, pads));
+    if (type->dtype != CM_BOOL)
+        return cm_body_return(b, 0, cm_emit(b, "Pad", inner, pads));
+    /* not every runtime pads booleans */
+    const cm_value bytes =
+        cm_emit_with(b, "Cast", CM_ATTRIBUTES(cm_attr_int(arena, "to", CM_UINT8)), inner);
+    return cm_body_return(b, 0,
+                          cm_emit_with(b, "Cast", CM_ATTRIBUTES(cm_attr_int(arena, "to", CM_BOOL)),
+                                       cm_emit(b, "Pad", bytes, pads)));
 }
 
 CM_OP(CenterCropPad, .infer = crop_infer, .prepare = crop_prepare, .run = crop_run,

@@ -5,6 +5,8 @@
 #include "ops/common/reals.h"
 #include "ops/image/sampler.h"
 
+#include <math.h>
+
 static enum cm_status read_sampler(const struct cm_node *node, struct cm_sampler *out,
                                    struct cm_error *err)
 {
@@ -214,13 +216,27 @@ static cm_value places(struct cm_body *b, cm_value flat, int coordinate, bool al
     return cm_emit(b, "Mul", cm_emit(b, "Sub", cm_emit(b, "Mul", up, length), one), half);
 }
 
+/* The nearest whole number that the type has. */
+static cm_value to_whole(struct cm_body *b, cm_value y, enum cm_dtype type)
+{
+    const struct cm_dtype_info *info = cm_dtype_info(type);
+    const bool has_sign = info->kind == CM_CLASS_SIGNED;
+    const double past = ldexp(1, (int)info->bits - has_sign);
+    const double high = info->bits > 32 ? nextafter(past, 0) : past - 1;
+    y = cm_emit(b, "Max", cm_emit(b, "Round", y),
+                cm_emit_scalar(b, CM_DOUBLE, has_sign ? -past : 0));
+    return cm_emit(b, "Min", y, cm_emit_scalar(b, CM_DOUBLE, high));
+}
+
 static enum cm_status grid_sample_body(struct cm_body *b)
 {
     const cm_value x = cm_body_input(b, 0), grid = cm_body_input(b, 1);
     const struct cm_type *type = cm_builder_type(&b->build, x);
     const struct cm_type *grid_type = cm_builder_type(&b->build, grid);
+    const enum cm_dtype_class kind = cm_dtype_info(type->dtype)->kind;
+    const bool whole = kind == CM_CLASS_SIGNED || kind == CM_CLASS_UNSIGNED;
     const enum cm_dtype wide =
-        type->dtype == CM_DOUBLE || grid_type->dtype == CM_DOUBLE ? CM_DOUBLE : CM_FLOAT;
+        whole || type->dtype == CM_DOUBLE || grid_type->dtype == CM_DOUBLE ? CM_DOUBLE : CM_FLOAT;
     struct cm_arena *arena = cm_builder_arena(&b->build);
     struct cm_sampler sampler;
     cm_value at[CM_MAX_RANK], lengths[CM_MAX_RANK], sizes[CM_MAX_RANK];
@@ -231,7 +247,7 @@ static enum cm_status grid_sample_body(struct cm_body *b)
         return cm_body_decline(b, "the rank of its operands is not known");
     if (rank > 5)
         return cm_body_decline(b, "it has too many axes");
-    if (nearest ? type->dtype == CM_STRING : cm_dtype_info(type->dtype)->kind != CM_CLASS_FLOAT)
+    if (nearest ? type->dtype == CM_STRING : kind != CM_CLASS_FLOAT && !whole)
         return cm_body_decline(b, "its element type is not supported by its function body");
     const int axes = rank - 2;
     cm_value image = cm_emit(b, "Reshape", x, cm_emit_int64s(b, 0, 0, -1));
@@ -244,7 +260,9 @@ static enum cm_status grid_sample_body(struct cm_body *b)
         lengths[a] = cast(b, sizes[a], wide);
         at[a] = places(b, flat, axes - 1 - a, sampler.align_corners, lengths[a]);
     }
-    const cm_value y = cm_sampler_build(&b->build, &sampler, image, axes, at, lengths, sizes);
+    cm_value y = cm_sampler_build(&b->build, &sampler, image, axes, at, lengths, sizes);
+    if (whole && !nearest)
+        y = to_whole(b, y, type->dtype);
     const cm_value shape = cm_emit_with(b, "Concat", CM_ATTRIBUTES(cm_attr_int(arena, "axis", 0)),
                                         shape_part(b, x, 0, 2), shape_part(b, grid, 1, rank - 1));
     return cm_body_return(b, 0, cast(b, cm_emit(b, "Reshape", y, shape), type->dtype));

@@ -274,24 +274,44 @@ static enum cm_status split_infer(struct cm_infer *in)
     return CM_OK;
 }
 
-/* Parts nobody wants have no tensor, so their length is that of the rule: the others' shapes do not
- * tell. */
+/* The length of part o, which begins at `at`. Parts nobody wants have no tensor, so it is that of
+ * the rule: the others' shapes do not tell. */
+static int64_t length_at(const struct cm_call *call, int o, int64_t at)
+{
+    const struct cm_tensor *split = call->n_in > 1 ? call->in[1] : NULL;
+    const int64_t n = call->n_out, whole = call->in[0]->shape.dims[*(const int *)call->state];
+    const int64_t equal = whole / n + (whole % n != 0), rest = whole - at;
+    return split ? cm_tensor_int(split, o) : rest < equal ? rest : equal;
+}
+
+/* Parts lie together where there is nothing before the axis. */
+static int64_t split_stretch(const struct cm_call *call, int output)
+{
+    enum { MOST_PARTS = 256 }; /* each adds up the lengths of those before it */
+    const struct cm_shape *x = &call->in[0]->shape;
+    const int axis = *(const int *)call->state;
+    int64_t at = 0;
+    if ((call->n_in > 1 && call->in[1] && !call->in[1]->data) || call->n_out > MOST_PARTS ||
+        cm_shape_span(x, 0, axis) != 1)
+        return -1;
+    for (int o = 0; o < output; o++)
+        at += length_at(call, o, at);
+    return at * cm_shape_span(x, axis + 1, x->rank);
+}
+
 static enum cm_status split_run(struct cm_call *call)
 {
-    const struct cm_tensor *x = call->in[0], *split = call->n_in > 1 ? call->in[1] : NULL;
+    const struct cm_tensor *x = call->in[0];
     const int axis = *(const int *)call->state;
-    const int64_t n = call->n_out, whole = x->shape.dims[axis];
-    const int64_t equal = whole / n + (whole % n != 0);
+    const size_t of_step =
+        (size_t)cm_shape_span(&x->shape, axis + 1, x->shape.rank) * cm_dtype_size(x->type);
     int64_t at = 0;
-    for (int o = 0; o < call->n_out; o++) {
-        const int64_t rest = whole - at < equal ? whole - at : equal;
-        const int64_t length = split ? cm_tensor_int(split, o) : rest;
+    for (int o = 0; o < call->n_out; at += length_at(call, o, at), o++) {
         struct cm_tensor *y = call->out[o];
-        if (y) {
-            move_part(call, x, y, y, at);
-            CM_TRY(cm_move_hold(y, x, call->err));
-        }
-        at += length;
+        if (!y || y->data == (const char *)x->data + (size_t)at * of_step)
+            continue; /* a view is there already */
+        move_part(call, x, y, y, at);
+        CM_TRY(cm_move_hold(y, x, call->err));
     }
     return CM_OK;
 }
@@ -346,4 +366,4 @@ static enum cm_status split_body(struct cm_body *b)
 }
 
 CM_OP(Split, .infer = split_infer, .prepare = axis_prepare, .run = split_run, .grad = split_grad,
-      .body = split_body, .work = cm_work_linear, .picks_from = 1);
+      .body = split_body, .stretch = split_stretch, .work = cm_work_linear, .picks_from = 1);

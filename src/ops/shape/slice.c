@@ -221,6 +221,36 @@ static enum cm_status slice_run(struct cm_call *call)
     return cm_move_hold(call->out[0], x, call->err);
 }
 
+/* The last axis that loses elements is the first one with several: what is left lies together. */
+static int64_t slice_stretch(const struct cm_call *call, int output)
+{
+    const struct cm_shape *x = &call->in[0]->shape, *y = &call->out[output]->shape;
+    int64_t strides[CM_MAX_RANK], at = 0;
+    int last = x->rank - 1;
+
+    for (int i = 1; i < call->n_in; i++)
+        if (call->in[i] && !call->in[i]->data)
+            return -1;
+    while (last > 0 && x->dims[last] == y->dims[last])
+        last--;
+    if (cm_shape_span(y, 0, last) != 1)
+        return -1;
+    cm_shape_strides(x, strides);
+    for (int64_t k = 0; k < cm_tensor_count(call->in[1]); k++) {
+        int axis;
+        int64_t first;
+        const int64_t step = listed(call, 4, k, 1);
+        if (!cm_axis_fix(listed(call, 3, k, k), x->rank, &axis) || step == 0)
+            return -1;
+        const int64_t taken =
+            take(x->dims[axis], listed(call, 1, k, 0), listed(call, 2, k, 0), step, &first);
+        if (taken < 1 || (taken > 1 && step != 1))
+            return -1;
+        at += first * strides[axis];
+    }
+    return at;
+}
+
 /* ---- gradient ---- */
 
 /* The constant contents of input i of the forward node; NULL when absent or not constant. */
@@ -282,4 +312,4 @@ static enum cm_status slice_grad(struct cm_grad *g)
 }
 
 CM_OP(Slice, .infer = slice_infer, .run = slice_run, .grad = slice_grad, .work = cm_work_linear,
-      .picks_from = 1);
+      .stretch = slice_stretch, .picks_from = 1);

@@ -47,6 +47,8 @@ static const struct row rows[] = {
     {"<ir_version: 7, opset_import: [\"\" : 14]> g (int32[2] x) => (int32[2] y) { y = Relu(x) }", ""},
     {"<ir_version: 4, opset_import: [\"\" : 9]> g (float[2] x) => (bfloat16[2] y) { y = Cast<to = 16>(x) }",
      "TY1 graph 'g', node 0 (Cast): output 0 'output' would be bfloat16[2], must be one of float, uint8, int8, uint16, int16, int32, int64, string, bool, float16, double, uint32, uint64\n"},
+    /* before there were imports */
+    {"<ir_version: 2> g (float[2] x) => (float[2] y) { y = Tanh(x) }", ""},
     /* an output that no node computes */
     {HEAD "g (float[2] x) => (float[2] y, float[3] x) { y = Relu(x) }",
      "TY3 graph 'g', output 'x': is declared float[3], but it is float[2]\n"},

@@ -411,8 +411,8 @@ void test_gradients__a_training_that_has_no_halves_is_refused_in_a_sentence(void
 
     check_refused(by_hand, "no Gradient node in it differentiates by a variable that it updates");
     check_refused(twice, "several Gradient nodes differentiate by 'w'");
-    check_refused(unused, "nothing that it updates follows from a gradient");
-    check_refused(second, "differentiates what gradients were used for");
+    check_refused(unused, "no updated variable depends on a gradient");
+    check_refused(second, "differentiates a value that depends on other gradients");
 }
 
 /* Dropout draws in the first half; a half that fails has drawn nothing. */

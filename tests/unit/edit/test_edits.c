@@ -168,8 +168,8 @@ void test_extract__lists_all_problems_and_changes_nothing(void)
 
     print(model, &before);
     CHECK_INT(cameo_model_extract(model, inputs, 3, outputs, 2, &report, &err), CAMEO_BAD_ARGUMENT);
-    CHECK(told(report->problems, report->problem_count, "'nothing' is no value"));
-    CHECK(told(report->problems, report->problem_count, "'yy' is no value"));
+    CHECK(told(report->problems, report->problem_count, "'nothing' is not a value"));
+    CHECK(told(report->problems, report->problem_count, "'yy' is not a value"));
     CHECK(told(report->problems, report->problem_count, "input 'x' of the model is needed"));
     CHECK(told(report->problems, report->problem_count, "'other' leads to none"));
     CHECK_INT(report->problem_count, 5);

@@ -66,15 +66,6 @@ static void check_near(double actual, double expected)
         fail_msg("%.9g is not %.9g", actual, expected);
 }
 
-static struct cm_prepare_options with(const char *loss, const char *optimizer, double lr)
-{
-    struct cm_prepare_options options = CM_PREPARE_OPTIONS;
-    options.loss = loss;
-    options.optimizer = optimizer;
-    options.lr = lr;
-    return options;
-}
-
 /* ---- losses ---- */
 
 /* The loss at x = 0.25 and -0.5 with w = 2, so at predictions 0.5 and -1, and w after a step of
@@ -82,7 +73,7 @@ static struct cm_prepare_options with(const char *loss, const char *optimizer, d
 static void check_loss(struct cm_arena *arena, const char *name, float t0, float t1, double loss,
                        double gradient)
 {
-    struct run run = {.options = with(name, "sgd", 1)};
+    struct run run = {.options = train_with(name, "sgd", 1)};
     float x[] = {0.25F, -0.5F}, t[] = {t0, t1};
 
     begin(&run, arena, line);
@@ -111,7 +102,7 @@ void test_prepare_flags__losses_and_their_slopes(void)
  * classes. The target 'y' meets an output of that name. */
 static void classes_last(struct cm_arena *arena)
 {
-    struct run run = {.options = with("cross-entropy", "sgd", 1)};
+    struct run run = {.options = train_with("cross-entropy", "sgd", 1)};
     struct cm_error err = {0};
     float x[] = {1, 0, 0, 0, 1, 0};
     int64_t labels[] = {0, 2};
@@ -145,7 +136,7 @@ void test_prepare_flags__classes_may_be_in_any_axis(void)
 /* Probabilities 0.5 and 1: the second is sure, where a logarithm of 0 counts as -100. */
 static void sure(struct cm_arena *arena)
 {
-    struct run run = {.options = with("bce", "sgd", 1)};
+    struct run run = {.options = train_with("bce", "sgd", 1)};
     float x[] = {0.25F, 0.5F}, t[] = {1, 0};
 
     begin(&run, arena, line);
@@ -160,7 +151,7 @@ void test_prepare_flags__a_sure_and_wrong_probability_costs_a_hundred(void)
 
 static void own_output(struct cm_arena *arena)
 {
-    struct run run = {.options = with("output:y", "sgd", 1)};
+    struct run run = {.options = train_with("output:y", "sgd", 1)};
     float x[] = {1, 3};
 
     begin(&run, arena, line);
@@ -178,7 +169,7 @@ static void softmax(struct cm_arena *arena)
 {
     struct cm_error err = {0};
     struct cm_prepare_report report;
-    const struct cm_prepare_options options = with("cross-entropy", "sgd", 1);
+    const struct cm_prepare_options options = train_with("cross-entropy", "sgd", 1);
     struct cm_model_file *file =
         train_model(arena, "<ir_version: 8, opset_import: [\"\" : 17]>\n"
                            "m (float[n,2] x) => (float[n,2] p)\n"
@@ -214,7 +205,7 @@ static void rates(struct cm_arena *arena, struct cm_prepare_options options, con
 
 static void schedules(struct cm_arena *arena)
 {
-    struct cm_prepare_options o = with("mse", "sgd", 0.5);
+    struct cm_prepare_options o = train_with("mse", "sgd", 0.5);
     o.schedule = CM_SCHEDULE_LINEAR;
     o.schedule_steps = 4;
     rates(arena, o, (const double[]){0.5, 0.375, 0.25, 0.125, 0, 0}, 6);
@@ -238,7 +229,7 @@ void test_prepare_flags__schedules_and_warmup_set_the_rate(void)
 
 static void clipping(struct cm_arena *arena)
 {
-    struct run run = {.options = with("mse", "sgd", 1)};
+    struct run run = {.options = train_with("mse", "sgd", 1)};
     float x[] = {1}, t[] = {-1}, near[] = {1.75F};
 
     run.options.clip_norm = 1;
@@ -259,7 +250,7 @@ void test_prepare_flags__long_gradients_are_cut_to_the_norm(void)
 
 static void accumulation(struct cm_arena *arena)
 {
-    struct run run = {.options = with("mse", "momentum", 1)};
+    struct run run = {.options = train_with("mse", "momentum", 1)};
     float x[] = {1}, a[] = {1}, b[] = {0};
 
     run.options.accumulate = 2;
@@ -284,8 +275,8 @@ void test_prepare_flags__accumulated_gradients_are_averaged(void)
 
 static void decay(struct cm_arena *arena)
 {
-    struct run coupled = {.options = with("mse", "sgd", 0.5)};
-    struct run apart = {.options = with("mse", "adamw", 0.5)};
+    struct run coupled = {.options = train_with("mse", "sgd", 0.5)};
+    struct run apart = {.options = train_with("mse", "adamw", 0.5)};
     float x[] = {1}, t[] = {2}; /* no gradient but the decay's */
 
     coupled.options.weight_decay = apart.options.weight_decay = 0.1;
@@ -307,7 +298,7 @@ void test_prepare_flags__weight_decay_is_coupled_or_apart(void)
  */
 static void rmsprop(struct cm_arena *arena)
 {
-    struct run run = {.options = with("mse", "rmsprop", 0.1)};
+    struct run run = {.options = train_with("mse", "rmsprop", 0.1)};
     float x[] = {1}, t[] = {0};
     double w = 2, average = 0, buffer = 0;
 
@@ -330,7 +321,7 @@ void test_prepare_flags__rmsprop_takes_a_momentum(void)
 
 static void reset(struct cm_arena *arena)
 {
-    struct run run = {.options = with("mse", "adam", 0.1)};
+    struct run run = {.options = train_with("mse", "adam", 0.1)};
     struct cm_error err = {0};
     float x[] = {1}, t[] = {0};
 
@@ -384,7 +375,7 @@ static void choices(struct cm_arena *arena)
 {
     struct cm_error err = {0};
     struct cm_prepare_report report;
-    struct cm_prepare_options options = with("mse", "sgd", 1);
+    struct cm_prepare_options options = train_with("mse", "sgd", 1);
     struct cm_model_file *file = train_model(arena, several);
 
     CHECK_OK(cm_prepare(arena, file, &options, &report, &err), &err);
@@ -446,7 +437,7 @@ static double column_step(struct run *run, float *x, float *target, int64_t coun
 /* The batch 1, 3 has mean 2 and variance 1, so it becomes -1, 1 and y is 1, -1. */
 static void batch_norm(struct cm_arena *arena)
 {
-    struct run run = {.options = with("mse", "sgd", 0.25)};
+    struct run run = {.options = train_with("mse", "sgd", 0.25)};
     float x[] = {1, 3}, t[] = {0, 0};
 
     begin(&run, arena, normed);
@@ -467,7 +458,7 @@ void test_prepare_flags__batch_normalization_trains_and_keeps_its_statistics(voi
 
 static void dropout(struct cm_arena *arena)
 {
-    struct run run = {.options = with("mse", "sgd", 0)};
+    struct run run = {.options = train_with("mse", "sgd", 0)};
     static float x[1000], t[1000];
 
     for (size_t i = 0; i < 1000; i++)
@@ -501,7 +492,7 @@ static void raised(struct cm_arena *arena)
 {
     struct cm_error err = {0};
     struct cm_prepare_report report;
-    struct cm_prepare_options options = with("mse", "sgd", 1);
+    struct cm_prepare_options options = train_with("mse", "sgd", 1);
     struct cm_model_file *file = train_model(arena, old);
 
     CHECK_OK(cm_prepare(arena, file, &options, &report, &err), &err);
@@ -532,7 +523,7 @@ static void refusals(struct cm_arena *arena)
 {
     struct cm_error err = {0};
     struct cm_prepare_report report;
-    struct cm_prepare_options options = with("mse", "sgd", 1);
+    struct cm_prepare_options options = train_with("mse", "sgd", 1);
 
     options.beta1 = 0.5;
     options.clip_norm = -1;
@@ -541,25 +532,25 @@ static void refusals(struct cm_arena *arena)
     CHECK_FAILS(cm_prepare(arena, train_model(arena, line), &options, &report, &err),
                 CM_BAD_ARGUMENT, &err, "the model cannot be prepared, for 4 reasons: ");
     CHECK_INT(report.n_blockers, 4);
-    options = with("best", "fast", 1);
+    options = train_with("best", "fast", 1);
     CHECK_FAILS(cm_prepare(arena, train_model(arena, line), &options, &report, &err),
                 CM_BAD_ARGUMENT, &err, "there is no loss 'best'");
     CHECK_INT(report.n_blockers, 2);
-    options = with("mse", "sgd", 1);
+    options = train_with("mse", "sgd", 1);
     options.train = "shape";
     CHECK_FAILS(cm_prepare(arena, train_model(arena, several), &options, &report, &err),
                 CM_UNSUPPORTED, &err, "'shape' cannot be trained: it holds integers");
-    options = with("cross-entropy", "sgd", 1);
+    options = train_with("cross-entropy", "sgd", 1);
     CHECK_FAILS(cm_prepare(arena, train_model(arena, line), &options, &report, &err),
                 CM_UNSUPPORTED, &err, "classes in axis 1, this one has rank 1");
     options.class_axis = 0;
     CHECK_FAILS(cm_prepare(arena, train_model(arena, several), &options, &report, &err),
                 CM_UNSUPPORTED, &err, "class axis 0 must be from 1 to 1");
-    options = with("mse", "sgd", 1);
+    options = train_with("mse", "sgd", 1);
     options.class_axis = 2;
     CHECK_FAILS(cm_prepare(arena, train_model(arena, line), &options, &report, &err),
                 CM_UNSUPPORTED, &err, "mse does not use classes: class_axis does not apply");
-    options = with("mse", "sgd", 1);
+    options = train_with("mse", "sgd", 1);
     CHECK_FAILS(cm_prepare(arena,
                            train_model(arena, "<ir_version: 8, opset_import: [\"\" : 17]>\n"
                                               "m (float[2] x) => (float[2] y, float[2] z)\n"
@@ -596,7 +587,7 @@ static void old_refusals(struct cm_arena *arena)
 {
     struct cm_error err = {0};
     struct cm_prepare_report now, before;
-    const struct cm_prepare_options options = with("mse", "fast", 1);
+    const struct cm_prepare_options options = train_with("mse", "fast", 1);
 
     CHECK_FAILS(cm_prepare(arena, train_model(arena, unknown_operators(arena, 17, 40)), &options,
                            &now, &err),
@@ -620,7 +611,7 @@ static void no_flags(struct cm_arena *arena)
 {
     struct cm_error err = {0};
     struct cm_prepare_report report;
-    struct cm_prepare_options options = with("output:y", "sgd", 1);
+    struct cm_prepare_options options = train_with("output:y", "sgd", 1);
 
     options.output = "y";
     options.schedule = CM_SCHEDULE_COSINE;
@@ -634,7 +625,7 @@ static void no_flags(struct cm_arena *arena)
         CHECK(!strstr(report.blockers[i].data, "--"));
     for (size_t i = 0; i < report.n_choices; i++)
         CHECK(!strstr(report.choices[i].reason.data, "--"));
-    options = with("cross-entropy", "sgd", 1);
+    options = train_with("cross-entropy", "sgd", 1);
     CHECK_OK(cm_prepare(arena,
                         train_model(arena, "<ir_version: 8, opset_import: [\"\" : 17]>\n"
                                            "m (float[n,2,3] x) => (float[n,2,3] y)\n"
@@ -653,7 +644,7 @@ static void twice(struct cm_arena *arena)
 {
     struct cm_error err = {0};
     struct cm_prepare_report report;
-    const struct cm_prepare_options options = with("mse", "adam", 1);
+    const struct cm_prepare_options options = train_with("mse", "adam", 1);
     struct cm_model_file *file = train_model(arena, line);
 
     CHECK_OK(cm_prepare(arena, file, &options, &report, &err), &err);
@@ -671,126 +662,11 @@ void test_prepare_flags__a_trained_model_is_stripped_before_it_is_prepared_again
     check_in_arena(twice);
 }
 
-/* ---- weights in functions ---- */
-
-static const char calling[] = "<ir_version: 9, opset_import: [\"\" : 18, \"my\" : 1]>\n"
-                              "net (float[n,2] x) => (float[n,2] y) <float[2] w = {1, 2}>\n"
-                              "{ h = my.layer (x) y = Mul (h, w) }\n"
-                              "<domain: \"my\", opset_import: [\"\" : 18]>\n"
-                              "layer (x) => (y)\n"
-                              "{ v = Constant <value = float[2] {1, 2}> ()\n"
-                              "  c = Constant <value = float[2] {3, 4}> ()\n"
-                              "  z = Mul (x, v) y = Add (z, c) }";
-
-/* How many weights were lifted out of the function; where there are any, its call is expanded. */
-static size_t lifted(struct cm_arena *arena, const char *train, const char *freeze, size_t trained)
-{
-    struct cm_error err = {0};
-    struct cm_prepare_report report;
-    struct cm_prepare_options options = with("mse", "sgd", 1);
-    struct cm_model_file *file = train_model(arena, calling);
-
-    options.train = train;
-    options.freeze = freeze;
-    CHECK_OK(cm_prepare(arena, file, &options, &report, &err), &err);
-    size_t count = 0;
-    for (size_t i = 0; i < report.n_choices; i++)
-        count += report.choices[i].trained;
-    CHECK_INT(count, trained);
-    const size_t found = file->model.graph->initializer.count - 1;
-    CHECK_INT(file->model.functions.count, found ? 0 : 1);
-    return found;
-}
-
-static void functions(struct cm_arena *arena)
-{
-    CHECK_INT(lifted(arena, NULL, NULL, 3), 2);
-    CHECK_INT(lifted(arena, "^w$", NULL, 1), 0);
-    CHECK_INT(lifted(arena, "^layer.c", NULL, 1), 1);
-    CHECK_INT(lifted(arena, NULL, "^layer", 1), 0);
-    CHECK_INT(lifted(arena, NULL, "^layer.v|^w", 1), 1);
-}
-
-void test_prepare_flags__weights_in_functions_stay_unless_they_are_chosen(void)
-{
-    check_in_arena(functions);
-}
-
-/* A function that is called twice is one layer; what it gives as a result is a copy. Bodies of
- * control flow in it hold weights too. */
-static void tied_functions(struct cm_arena *arena)
-{
-    struct cm_error err = {0};
-    struct cm_prepare_report report;
-    struct cm_prepare_options options = with("mse", "sgd", 1);
-    struct cm_model_file *file =
-        train_model(arena, "<ir_version: 9, opset_import: [\"\" : 18, \"my\" : 1]>\n"
-                           "net (float[n,2] x, bool c) => (float[n,2] y, float[2] k, float[2] m)\n"
-                           "{ h, k = my.layer (x, c) y, m = my.layer (h, c) }\n"
-                           "<domain: \"my\", opset_import: [\"\" : 18]>\n"
-                           "layer (x, c) => (y, q)\n"
-                           "{ q = Constant <value_floats = [3.0, 4.0]> ()\n"
-                           "  y = If (c) <then_branch = yes () => (o) <float[2] v = {1, 2}>\n"
-                           "                { z = Mul (x, v) o = Add (z, q) },\n"
-                           "              else_branch = no () => (o) { o = Identity (x) }> }");
-
-    options.output = "y";
-    CHECK_OK(cm_prepare(arena, file, &options, &report, &err), &err);
-    const struct cm_graph_proto *graph = file->model.graph;
-    CHECK_INT(graph->initializer.count, 2);
-    CHECK_STR(graph->initializer.items[0].name, "layer.q");
-    CHECK_STR(graph->initializer.items[1].name, "layer.v");
-    CHECK_INT(graph->output.count, 3);
-    CHECK_STR(graph->output.items[2].name, "m");
-    CHECK_INT(graph->node.count, 4); /* two If, two copies of q */
-    CHECK_INT(file->model.training_info.items[0].update_binding.count, 3);
-}
-
-void test_prepare_flags__weights_of_a_function_stay_tied(void)
-{
-    check_in_arena(tied_functions);
-}
-
-/* Running statistics are updated whatever is trained. */
-static void function_statistics(struct cm_arena *arena)
-{
-    struct cm_error err = {0};
-    struct cm_prepare_report report;
-    struct cm_prepare_options options = with("mse", "sgd", 1);
-    struct cm_model_file *file =
-        train_model(arena, "<ir_version: 9, opset_import: [\"\" : 18, \"my\" : 1]>\n"
-                           "net (float[n,2] x) => (float[n,2] y) <float[2] w = {1, 2}>\n"
-                           "{ h = my.norm (x) y = Mul (h, w) }\n"
-                           "<domain: \"my\", opset_import: [\"\" : 18]>\n"
-                           "norm (x) => (y)\n"
-                           "{ s = Constant <value = float[2] {1, 1}> ()\n"
-                           "  o = Constant <value = float[2] {0, 0}> ()\n"
-                           "  m = Constant <value = float[2] {0, 0}> ()\n"
-                           "  v = Constant <value = float[2] {1, 1}> ()\n"
-                           "  y = BatchNormalization (x, s, o, m, v) }");
-
-    options.train = "^w$";
-    CHECK_OK(cm_prepare(arena, file, &options, &report, &err), &err);
-    CHECK_INT(report.n_choices, 3);
-    check_choice(&report, "norm.m", false, "train does not match it");
-    const struct cm_entries *bound = &file->model.training_info.items[0].update_binding;
-    size_t found = 0;
-    for (size_t i = 0; i < bound->count; i++)
-        found +=
-            cm_str_is(bound->items[i].key, "norm.m") || cm_str_is(bound->items[i].key, "norm.v");
-    CHECK_INT(found, 2);
-}
-
-void test_prepare_flags__statistics_in_functions_are_updated_in_any_case(void)
-{
-    check_in_arena(function_statistics);
-}
-
 /* ---- weights in bodies, losses of one's own ---- */
 
 static void bodies(struct cm_arena *arena)
 {
-    struct run run = {.options = with("mse", "sgd", 0.25)};
+    struct run run = {.options = train_with("mse", "sgd", 0.25)};
     float x[] = {1}, t[] = {0};
 
     begin(&run, arena,

@@ -35,6 +35,15 @@ enum cm_status train_try(struct cm_arena *arena, const char *text, struct cm_err
     return cm_trainer_new(arena, train_model(arena, text), &options, &trainer, err);
 }
 
+struct cm_prepare_options train_with(const char *loss, const char *optimizer, double lr)
+{
+    struct cm_prepare_options options = CM_PREPARE_OPTIONS;
+    options.loss = loss;
+    options.optimizer = optimizer;
+    options.lr = lr;
+    return options;
+}
+
 double train_value(const struct cm_trainer *trainer, const char *name, int64_t i)
 {
     const int index = cm_trainer_state_find(trainer, cm_str(name));

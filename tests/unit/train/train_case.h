@@ -5,6 +5,7 @@
 
 #include "check.h"
 #include "io/arrays.h"
+#include "train/prepare.h"
 #include "train/trainer.h"
 
 /* A model in text form; the test fails if it cannot be read. */
@@ -14,6 +15,9 @@ struct cm_trainer *train_open(struct cm_arena *arena, struct cm_model_file *file
 struct cm_trainer *train_of(struct cm_arena *arena, const char *text);
 /* The status of making one, for models that must be refused. */
 enum cm_status train_try(struct cm_arena *arena, const char *text, struct cm_error *err);
+
+/* How to prepare a model, all else as usual. */
+struct cm_prepare_options train_with(const char *loss, const char *optimizer, double lr);
 
 /* Element i of the variable called name. */
 double train_value(const struct cm_trainer *trainer, const char *name, int64_t i);

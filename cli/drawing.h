@@ -1,7 +1,7 @@
 /* What the files of `cameo graph` share: panels of vertices and edges, laid out in ranks. */
 // SPDX-License-Identifier: Apache-2.0
-#ifndef CLI_GRAPH_H
-#define CLI_GRAPH_H
+#ifndef CLI_DRAWING_H
+#define CLI_DRAWING_H
 
 #include "cli.h"
 
