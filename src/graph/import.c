@@ -732,9 +732,10 @@ enum cm_status cm_module_import(struct cm_module *module, const struct cm_model_
     CM_TRY(cm_import_measure(context, err));
     struct cm_obstacles own = {.arena = module->arena};
     struct cm_import_report report = {.obstacles = options->obstacles ? options->obstacles : &own,
-                                      .judge = options->judge};
+                                      .judge = options->judge,
+                                      .unsupported = options->unsupported};
     context->report = &report;
-    if (!report.judge) /* what nobody knows is not wrong */
+    if (!report.judge || report.unsupported) /* what nobody knows is not wrong */
         cm_import_list_missing(context);
     module->context = context;
     module->build_body = build_body;

@@ -64,6 +64,8 @@ struct cm_import_options {
      * contradict what is inferred are listed, and where a node cannot be built, the declared types
      * of its results take their place. Needs partial. */
     bool judge;
+    struct cm_obstacles *unsupported; /* of a model that is judged: what nobody here can run goes
+                                         there; NULL: nowhere */
     /* Graphs that each continue the model's, which do not see each other; what they became, in
      * order. */
     const struct cm_graph_proto *const *inner;

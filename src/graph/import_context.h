@@ -22,13 +22,14 @@ struct cm_import_scope {
  * results are poisoned; what reads those is left out too, without a word. */
 struct cm_import_report {
     struct cm_obstacles *obstacles;
-    struct cm_map poisoned;     /* address of a graph or id of a scope, then the name */
-    struct cm_map visited;      /* addresses of the messages of bodies */
-    struct cm_map missing;      /* and of the nodes that cm_import_list_missing has told of */
-    uintptr_t scopes;           /* how many there were */
-    size_t failures;            /* told or not */
-    bool told;                  /* the failure under way comes from what is in the list already */
-    bool judge;                 /* see struct cm_import_options */
+    struct cm_map poisoned; /* address of a graph or id of a scope, then the name */
+    struct cm_map visited;  /* addresses of the messages of bodies */
+    struct cm_map missing;  /* and of the nodes that cm_import_list_missing has told of */
+    uintptr_t scopes;       /* how many there were */
+    size_t failures;        /* told or not */
+    bool told;              /* the failure under way comes from what is in the list already */
+    bool judge;             /* see struct cm_import_options */
+    struct cm_obstacles *unsupported;
     enum cm_obstacle_kind kind; /* of the failure under way */
 };
 

@@ -151,9 +151,10 @@ void cm_import_note_failure(struct cm_import_context *context, enum cm_status st
 {
     struct cm_import_report *report = context->report;
     struct cm_arena *arena = report->obstacles->arena;
-    const bool told = report->judge ? report->told || status == CM_UNSUPPORTED
-                                    : report->told && report->obstacles->total > 0;
-    if (!told) { /* nothing fails without a word */
+    struct cm_obstacles *list =
+        report->judge && status == CM_UNSUPPORTED ? report->unsupported : report->obstacles;
+    const bool told = report->told && (report->judge || report->obstacles->total > 0);
+    if (!told && list) { /* nothing fails without a word */
         const struct cm_str outer =
             !context->place && context->inner
                 ? cm_arena_printf(arena, "inner graph %zu: ", context->inner)
@@ -163,8 +164,8 @@ void cm_import_note_failure(struct cm_import_context *context, enum cm_status st
                 ? cm_arena_printf(arena, "function '%.*s': ", CM_STR_FMT(context->function->name))
                 : CM_STR("");
         struct cm_obstacle *item = cm_obstacles_add(
-            report->obstacles, status,
-            cm_arena_printf(arena, "%s%s%s", function.data, outer.data, what.data), reason);
+            list, status, cm_arena_printf(arena, "%s%s%s", function.data, outer.data, what.data),
+            reason);
         if (item) {
             item->kind = report->kind;
             item->subject = subject;

@@ -5,6 +5,8 @@
 
 #include "infer/infer_write.h"
 
+#include <stdlib.h>
+
 enum { IR_WITH_FUNCTION_TYPES = 10, NODES_MAX = 1000000 };
 
 /* ---- which values the names of the file became ---- */
@@ -79,11 +81,17 @@ static bool is_variable(void *arg, const struct cm_tensor_proto *initializer)
 
 static struct cm_import_options import_options(struct cm_inferring *i)
 {
-    return (struct cm_import_options){.obstacles = &i->obstacles,
+    struct cm_infer_report *report = i->report;
+    return (struct cm_import_options){.obstacles = &report->problems,
+                                      .unsupported = i->options->strict ? &report->problems
+                                                                        : &report->unsupported,
+                                      .opens = is_variable,
+                                      .opens_arg = &i->variables,
                                       .constant_defaults = true,
                                       .defines = note_value,
                                       .defines_arg = i,
-                                      .partial = true};
+                                      .partial = true,
+                                      .judge = true};
 }
 
 static enum cm_status import(struct cm_inferring *i, const struct cm_model_proto *model,
@@ -126,25 +134,19 @@ static void check_bindings(struct cm_inferring *i, size_t entry, const struct cm
     }
 }
 
-static enum cm_status import_training(struct cm_inferring *i, size_t entry, struct cm_error *err)
+/* The initialization graph reads initializers of the other two. */
+static enum cm_status import_initialization(struct cm_inferring *i, size_t entry,
+                                            const struct cm_graph *step, struct cm_error *err)
 {
     const struct cm_model_proto *model = &i->file->model;
     const struct cm_training_proto *info = &model->training_info.items[entry];
     const struct cm_graph_proto *const around[] = {model->graph, info->algorithm};
     struct cm_import_options options = import_options(i);
-    struct cm_graph *step = NULL, *initialization = NULL;
-
-    options.opens = is_variable;
-    options.opens_arg = &i->variables;
-    options.appended = info->algorithm;
-    CM_TRY(import(i, model, &options, &step, err));
-    check_bindings(i, entry, &info->update_binding, step, step);
-    if (!info->initialization)
-        return CM_OK;
     struct cm_model_proto *other = CM_NEW(i->scratch, struct cm_model_proto);
+    struct cm_graph *initialization;
+
     *other = *model;
     other->graph = info->initialization;
-    options.appended = NULL;
     options.around = around;
     options.n_around = info->algorithm ? 2 : 1;
     CM_TRY(import(i, other, &options, &initialization, err));
@@ -152,30 +154,46 @@ static enum cm_status import_training(struct cm_inferring *i, size_t entry, stru
     return CM_OK;
 }
 
+/* Algorithms read the inference graph, which is imported once, and not each other. */
 static enum cm_status import_all(struct cm_inferring *i, struct cm_error *err)
 {
     const struct cm_model_proto *model = &i->file->model;
-    const struct cm_import_options options = import_options(i);
-    struct cm_graph *graph;
+    const size_t count = model->training_info.count;
+    const struct cm_graph_proto **inner =
+        CM_NEW_ARRAY(i->scratch, const struct cm_graph_proto *, count + 1);
+    struct cm_graph **steps = CM_NEW_ARRAY(i->scratch, struct cm_graph *, count + 1), *graph;
+    struct cm_import_options options = import_options(i);
 
-    CM_TRY(import(i, model, &options, &graph, err));
-    for (size_t t = 0; t < model->training_info.count; t++) {
-        note_variables(i, &model->training_info.items[t].initialization_binding);
-        note_variables(i, &model->training_info.items[t].update_binding);
+    for (size_t t = 0; t < count; t++) {
+        const struct cm_training_proto *info = &model->training_info.items[t];
+        inner[t] = info->algorithm ? info->algorithm : CM_NEW(i->scratch, struct cm_graph_proto);
+        note_variables(i, &info->initialization_binding);
+        note_variables(i, &info->update_binding);
     }
-    for (size_t t = 0; t < model->training_info.count; t++)
-        CM_TRY(import_training(i, t, err));
+    options.inner = inner;
+    options.n_inner = count;
+    options.inner_graphs = steps;
+    CM_TRY(import(i, model, &options, &graph, err));
+    for (size_t t = 0; t < count; t++) {
+        mark_live(i, steps[t]);
+        check_bindings(i, t, &model->training_info.items[t].update_binding, steps[t], steps[t]);
+        if (model->training_info.items[t].initialization)
+            CM_TRY(import_initialization(i, t, steps[t], err));
+    }
     return CM_OK;
 }
 
-/* What cannot be built is a problem of the model, or nobody here knows the operator. */
-static void sort_obstacles(struct cm_inferring *i)
+/* The importer counts graphs that continue the main one; here they are algorithms. */
+static void name_algorithms(struct cm_obstacles *list)
 {
-    for (size_t o = 0; o < i->obstacles.count; o++) {
-        const struct cm_obstacle *one = &i->obstacles.items[o];
-        const bool tolerated = one->status == CM_UNSUPPORTED && !i->options->strict;
-        cm_obstacles_add(tolerated ? &i->report->unsupported : &i->report->problems, one->status,
-                         one->place, one->reason.data);
+    static const char before[] = "inner graph ";
+    for (size_t o = 0; o < list->count; o++) {
+        struct cm_str *place = &list->items[o].place;
+        char *end;
+        if (!cm_str_starts(*place, before))
+            continue;
+        const unsigned long number = strtoul(place->data + sizeof before - 1, &end, 10);
+        *place = cm_arena_printf(list->arena, "training info %lu: algorithm%s", number - 1, end);
     }
 }
 
@@ -212,7 +230,6 @@ enum cm_status cm_infer_model(struct cm_arena *arena, struct cm_model_file *file
 
     *report = (struct cm_infer_report){.problems.arena = arena, .unsupported.arena = arena};
     cm_arena_init(&scratch, arena->guard);
-    i.obstacles.arena = &scratch;
     i.module = cm_module_new(
         &scratch,
         &(struct cm_module_options){.registry = options->registry,
@@ -222,10 +239,8 @@ enum cm_status cm_infer_model(struct cm_arena *arena, struct cm_model_file *file
                                                    (size_t)NODES_MAX});
     enum cm_status status = import_all(&i, err);
     if (status == CM_OK) {
-        sort_obstacles(&i);
-        i.comparing = true;
-        write_all(&i);
-        i.comparing = false;
+        name_algorithms(&report->problems);
+        name_algorithms(&report->unsupported);
         status = cm_obstacles_fail(&report->problems, err);
     }
     if (status == CM_OK)

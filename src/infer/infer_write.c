@@ -153,28 +153,6 @@ static void tell(struct writing *w, struct cm_str name, const struct cm_type *ty
         unknown};
 }
 
-/* Adds a declared type that the value does not have to the problems. */
-static void compare(struct writing *w, const struct cm_value_info_proto *info,
-                    const struct cm_type *type)
-{
-    struct cm_inferring *i = w->i;
-    struct cm_symbols *symbols = cm_module_symbols(i->module);
-    struct cm_arena *arena = i->report->problems.arena;
-    struct cm_error ignored = {0};
-    const struct cm_type *declared;
-    if (!info->type || !info->type->msg.has ||
-        cm_type_from_proto(i->scratch, symbols, info->type, &declared, &ignored) ||
-        cm_type_meet(i->scratch, type, declared))
-        return;
-    cm_obstacles_add(
-        &i->report->problems, CM_BAD_MODEL,
-        cm_arena_printf(arena, "%svalue '%.*s'", w->place.data, CM_STR_FMT(info->name)),
-        cm_arena_printf(arena, "is declared %s, but is %s",
-                        cm_type_print(arena, symbols, declared).data,
-                        cm_type_print(arena, symbols, type).data)
-            .data);
-}
-
 static void write_value(struct writing *w, struct cm_str name)
 {
     struct cm_inferring *i = w->i;
@@ -182,11 +160,6 @@ static void write_value(struct writing *w, struct cm_str name)
     struct cm_value_info_proto *info =
         (struct cm_value_info_proto *)(uintptr_t)cm_map_get(&w->declared, name, 0);
 
-    if (i->comparing) {
-        if (info && type)
-            compare(w, info, type);
-        return;
-    }
     i->report->n_values++;
     i->report->n_declared += is_whole(info);
     const size_t unknown = type ? settle(i, type) : 0;
@@ -251,7 +224,7 @@ void cm_infer_write_graph(struct cm_inferring *i, struct cm_graph_proto *graph, 
     note_declared(&w, &graph->value_info);
     note_declared(&w, &graph->output); /* an output is described there */
     write_nodes(&w, &graph->node, depth);
-    for (size_t k = 0; depth > 0 && !i->comparing && k < graph->input.count; k++) {
+    for (size_t k = 0; depth > 0 && k < graph->input.count; k++) {
         const struct cm_type *type = cm_inferring_type(i, graph, graph->input.items[k].name);
         if (type)
             set_info(i, &graph->input.items[k], type);

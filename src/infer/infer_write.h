@@ -16,8 +16,6 @@ struct cm_inferring {
     const struct cm_infer_model_options *options;
     struct cm_infer_report *report;
     struct cm_module *module;
-    struct cm_obstacles obstacles;
-    bool comparing; /* what the file declares is held against what is known, nothing is written */
     struct cm_map variables; /* names that bindings of training info assign */
     struct cm_map names;     /* address of the graph's or function's message, then the name */
     struct cm_map live;      /* addresses of graphs */
