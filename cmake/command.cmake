@@ -17,6 +17,7 @@ target_compile_options(cameo_command PRIVATE $<$<CONFIG:Release>:-Os>) # as in c
 target_compile_definitions(cameo_command PRIVATE CLI_VERSION_STRING="${PROJECT_VERSION}")
 # Static, so that build/cameo can be copied about.
 target_link_libraries(cameo_command PRIVATE cameo_flags cameo_static)
+target_link_options(cameo_command PRIVATE -Wl,--gc-sections)
 # The operator tables are pointers, each with a relocation of 24 bytes: packed they take a tenth of the
 # command less. A loader that is older than the linker may not know the form, so it is tried.
 if(NOT CMAKE_CROSSCOMPILING)

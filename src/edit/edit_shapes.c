@@ -125,16 +125,17 @@ static void set_input(struct shaping *s, struct cm_value_info_proto *info,
         if (old && shape->dim.count <= old->dim.count) /* the denotation of an axis stays */
             *dim = old->dim.items[shape->dim.count - 1];
         if (!put_dim(s, item, dim)) {
-            cm_edit_problem(s->report,
-                            "'%.*s' in the shape of '%.*s' is not a dimension: give a number, a name "
-                            "or ?",
-                            CM_STR_FMT(item), CM_STR_FMT(change->name));
+            cm_edit_problem(
+                s->report,
+                "'%.*s' in the shape of '%.*s' is not a dimension: give a number, a name "
+                "or ?",
+                CM_STR_FMT(item), CM_STR_FMT(change->name));
             break;
         }
     }
     if (shape->dim.count)
         cm_msg_set(&shape->msg, CM_SHAPE_DIM);
-    s->rank_changed = s->rank_changed || !old || old->dim.count != shape->dim.count;
+    s->rank_changed = s->rank_changed || (old && old->dim.count != shape->dim.count);
     tensor->shape = shape;
     cm_msg_set(&tensor->msg, CM_TENSOR_TYPE_SHAPE);
     cm_name_set_add(&s->moved, change->name);
@@ -188,7 +189,8 @@ static enum cm_status set_dim(struct shaping *s, const struct cm_reshaping *chan
         cm_edit_problem(s->report, "no input and no dimension is called '%.*s'",
                         CM_STR_FMT(change->name));
     else if (r.bad)
-        cm_edit_problem(s->report, "'%.*s' is not a dimension for '%.*s': give a number, a name or ?",
+        cm_edit_problem(s->report,
+                        "'%.*s' is not a dimension for '%.*s': give a number, a name or ?",
                         CM_STR_FMT(change->dims), CM_STR_FMT(change->name));
     return CM_OK;
 }
@@ -279,7 +281,8 @@ static bool says_sizes(const struct shaping *s, const struct cm_type_proto *type
     for (size_t i = 0; shape && i < shape->dim.count; i++)
         if (cm_msg_has(&shape->dim.items[i].msg, CM_DIM_VALUE))
             return true;
-    return type && ((shape && s->rank_changed) ||
+    /* Scalars stay: counters and conditions of loops, losses. */
+    return type && ((shape && shape->dim.count && s->rank_changed) ||
                     (type->sequence_type && says_sizes(s, type->sequence_type->elem_type)) ||
                     (type->optional_type && says_sizes(s, type->optional_type->elem_type)));
 }

@@ -431,8 +431,7 @@ static enum cm_status convert_node(struct conversion *c, const struct cm_node_pr
     const size_t first = c->writer.nodes.count;
     bool same = false;
 
-    if (!target || target == source || !from || (from == to && !from->deprecated) ||
-        stays(from, to, domain))
+    if (!target || target == source || !from || from == to || stays(from, to, domain))
         return keep_node(c, node);
     const uint64_t *slot = cm_map_find(&c->records, address((const void *const *)&node));
     enum cm_status status;

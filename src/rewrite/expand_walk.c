@@ -28,7 +28,7 @@ static enum cm_status put_replacement(struct cm_expansion *x, cm_replace_fn *rep
                                       struct cm_node_list *out)
 {
     struct cm_node_list part = {0};
-    bool ignored;
+    bool ignored = false;
 
     if (depth >= CM_CALL_DEPTH)
         return cm_fail(x->err, CM_LIMIT, "functions call each other more than %d deep",
