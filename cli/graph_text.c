@@ -197,7 +197,7 @@ void graph_add_attributes(struct graph_vertex *v, const struct cameo_node *node)
         snprintf(one, sizeof one, "%s%.24s %s", text[0] ? ", " : "", a->name.data, value);
         if (strlen(text) + strlen(one) > 40 && text[0])
             break;
-        snprintf(text + strlen(text), sizeof text - strlen(text), "%s", one);
+        snprintf(text + strlen(text), sizeof text - strlen(text), "%.47s", one);
     }
     graph_add_line(v, text);
 }

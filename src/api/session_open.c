@@ -301,7 +301,8 @@ enum cameo_status cameo_model_blockers(const struct cameo_model *model,
     CM_API_NEED(out, err);
     struct new_call call = {.session = NULL};
     enum cm_status status = open_session(&call, model, options);
-    struct cm_obstacle whole = {status, CM_STR(""), cm_str(call.err.text)};
+    struct cm_obstacle whole = {
+        .status = status, .place = CM_STR(""), .reason = cm_str(call.err.text)};
     struct cm_obstacles one = {.items = &whole, .count = 1, .total = 1};
 
     *out = NULL;

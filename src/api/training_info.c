@@ -131,7 +131,7 @@ static enum cm_status remove_guarded(struct cm_guard *guard, void *arg)
 {
     struct info_call *call = arg;
     struct cm_model_proto *model = &call->model->file->model;
-    struct cm_training_proto *entry;
+    struct cm_training_proto *entry = NULL;
 
     CM_TRY(find_entry(call, &entry));
     if (model->training_info.count == 1) {
@@ -206,7 +206,7 @@ static enum cm_status set_graph_guarded(struct cm_guard *guard, void *arg)
 {
     struct info_call *call = arg;
     const int field = is_algorithm(call) ? CM_TRAINING_ALGORITHM : CM_TRAINING_INITIALIZATION;
-    struct cm_training_proto *entry;
+    struct cm_training_proto *entry = NULL;
     struct cm_graph_proto *graph;
 
     CM_TRY(find_entry(call, &entry));
@@ -264,7 +264,7 @@ static enum cm_status pass_text(void *arg, const void *bytes, size_t size, struc
 static enum cm_status write_guarded(struct cm_guard *guard, void *arg)
 {
     struct info_call *call = arg;
-    struct cm_training_proto *entry;
+    struct cm_training_proto *entry = NULL;
 
     (void)guard;
     CM_TRY(find_entry(call, &entry));
@@ -326,7 +326,7 @@ static enum cm_status bindings_guarded(struct cm_guard *guard, void *arg)
     struct info_call *call = arg;
     struct cm_arena *arena = &call->model->arena;
     struct cm_entry_proto *items = CM_NEW_ARRAY(arena, struct cm_entry_proto, call->n_bindings + 1);
-    struct cm_training_proto *entry;
+    struct cm_training_proto *entry = NULL;
 
     CM_TRY(find_entry(call, &entry));
     for (size_t i = 0; i < call->n_bindings; i++) {
@@ -371,7 +371,7 @@ static enum cm_status bind_guarded(struct cm_guard *guard, void *arg)
 {
     struct info_call *call = arg;
     struct cm_arena *arena = &call->model->arena;
-    struct cm_training_proto *entry;
+    struct cm_training_proto *entry = NULL;
     size_t at = 0;
 
     CM_TRY(find_entry(call, &entry));

@@ -352,7 +352,7 @@ static enum cm_status make_function(struct cm_expansion *x, const struct cm_grap
         *out = (const struct cm_function_proto *)(uintptr_t)*known;
         return CM_OK;
     }
-    struct cm_graph *alone;
+    struct cm_graph *alone = NULL;
     function = CM_NEW(x->arena, struct cm_function_proto);
     enum cm_status status = build_alone(x, graph, whole, &alone);
     if (status == CM_OK)

@@ -309,7 +309,8 @@ static enum cm_status make(struct matching *m, size_t n_inputs, struct cm_feeder
     m->feeder = feeder;
     feeder->n_inputs = n_inputs;
     feeder->n_fields = cm_dataset_field_count(m->dataset);
-    feeder->facts = (struct cm_feeder_facts){m->options->feed, cm_dataset_samples(m->dataset), 0};
+    feeder->facts = (struct cm_feeder_facts){.feed = m->options->feed,
+                                             .samples = cm_dataset_samples(m->dataset)};
     const enum cm_status status =
         allocate(feeder) ? fill(m, err) : cm_fail(err, CM_NO_MEMORY, "no memory for batches");
     if (status)

@@ -156,7 +156,7 @@ void test_import__all_unknown_operators_are_named_at_once(void)
 /* The reasons that importing a text gives, by place; "" past the last. */
 static const struct cm_obstacle *obstacle(const struct cm_obstacles *list, size_t i)
 {
-    static const struct cm_obstacle none = {0, {"", 0}, {"", 0}};
+    static const struct cm_obstacle none = {.place = {"", 0}, .reason = {"", 0}};
     return i < list->count ? &list->items[i] : &none;
 }
 

@@ -37,11 +37,11 @@ enum cm_status train_try(struct cm_arena *arena, const char *text, struct cm_err
 
 struct cm_prepare_options train_with(const char *loss, const char *optimizer, double lr)
 {
-    struct cm_prepare_options options = CM_PREPARE_OPTIONS;
-    options.loss = loss;
-    options.optimizer = optimizer;
-    options.lr = lr;
-    return options;
+    struct cm_prepare_options chosen = CM_PREPARE_OPTIONS;
+    chosen.loss = loss;
+    chosen.optimizer = optimizer;
+    chosen.lr = lr;
+    return chosen;
 }
 
 double train_value(const struct cm_trainer *trainer, const char *name, int64_t i)
