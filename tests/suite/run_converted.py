@@ -8,6 +8,7 @@ opset it had; the results of both must be those that were judged. Cases whose ne
 REFUSED, with the reason; a case that is refused and not listed fails, and so does one that is listed and works.
 """
 
+import concurrent.futures
 import os
 import pathlib
 import re
@@ -15,6 +16,8 @@ import shlex
 import subprocess
 import sys
 import tempfile
+
+import onnx
 
 
 def convert(command, direction, model, version, out):
@@ -25,9 +28,8 @@ def convert(command, direction, model, version, out):
     return None if done.returncode == 0 else done.stderr.strip()
 
 
-def opset_of(command, model):
-    info = subprocess.run([*command, "info", model], stdout=subprocess.PIPE, text=True, errors="replace", check=False).stdout
-    return re.search(r"ai\.onnx\D*(\d+)", info).group(1)
+def opset_of(model):
+    return next(str(entry.version) for entry in onnx.load(model).opset_import if entry.domain in ("", "ai.onnx"))
 
 
 def link(case, folder):
@@ -38,31 +40,31 @@ def link(case, folder):
     return folder / "model.onnx"
 
 
+def there_and_back(command, case, scratch, listed):
+    """Writes both models beside links to the case's data. What went wrong, or None."""
+    newest = link(case, scratch / f"{case.name}@newest")
+    why = convert(command, "upgrade", case / "model.onnx", None, newest)
+    if why:
+        return f"{case.name}: {why}"
+    back = link(case, scratch / f"{case.name}@back")
+    why = convert(command, "downgrade", newest, opset_of(case / "model.onnx"), back)
+    if why and case.name not in listed:
+        return f"{case.name}, on the way back: {why}"
+    if not why and case.name in listed:
+        return f"{case.name}: is listed as refused, and was written"
+    return None
+
+
 def main():
     command, cases = shlex.split(os.environ["CAMEO"]), pathlib.Path(sys.argv[1]).resolve()
     with open(sys.argv[2], encoding="utf-8") as lines:
         listed = {line.split("#")[0].strip() for line in lines} - {""}
-    failed, folders = [], 0
     with tempfile.TemporaryDirectory() as scratch:
         scratch = pathlib.Path(scratch)
-        for case in sorted(cases.iterdir()):
-            newest = link(case, scratch / f"{case.name}@newest")
-            why = convert(command, "upgrade", case / "model.onnx", None, newest)
-            if why:
-                failed.append(f"{case.name}: {why}")
-                continue
-            folders += 1
-            back = link(case, scratch / f"{case.name}@back")
-            why = convert(command, "downgrade", newest, opset_of(command, case / "model.onnx"), back)
-            if why:
-                back.parent.rename(scratch / f".{case.name}")
-            else:
-                folders += 1
-            if why and case.name not in listed:
-                failed.append(f"{case.name}, on the way back: {why}")
-            if not why and case.name in listed:
-                failed.append(f"{case.name}: is listed as refused, and was written")
-        folders = [str(f) for f in sorted(scratch.iterdir()) if not f.name.startswith(".") and (f / "model.onnx").exists()]
+        with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+            told = pool.map(lambda case: there_and_back(command, case, scratch, listed), sorted(cases.iterdir()))
+            failed = [what for what in told if what]
+        folders = [str(folder) for folder in sorted(scratch.iterdir()) if (folder / "model.onnx").exists()]
         passed = 0
         for i in range(0, len(folders), 200):
             done = subprocess.run([*command, "test", *folders[i:i + 200]], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,

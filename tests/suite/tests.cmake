@@ -49,7 +49,7 @@ set_tests_properties(suite/upgrades PROPERTIES FIXTURES_REQUIRED upgrade_cases)
 # The same cases, converted to the newest opset and back to their own.
 cameo_add_test(suite/converted suite ${VENV_PYTHON} ${TESTS_DIR}/suite/run_converted.py ${CMAKE_BINARY_DIR}/upgrade-cases/shaped
                ${TESTS_DIR}/suite/refused_conversions.txt)
-set_tests_properties(suite/converted PROPERTIES FIXTURES_REQUIRED upgrade_cases)
+set_tests_properties(suite/converted PROPERTIES FIXTURES_REQUIRED upgrade_cases COST 100) # long: not at the very end
 
 # Networks that ONNX Runtime's optimizer fused.
 cameo_add_test(suite/make_fused suite sh ${TESTS_DIR}/suite/make_judged.sh ${PROJECT_SOURCE_DIR} make_fused_cases.py
