@@ -297,7 +297,8 @@ static struct file_names list_file_names(const struct cameo_graph *graph)
         cli_file_name(names.items[i].safe, sizeof names.items[i].safe, names.items[i].edge->name,
                       i);
     }
-    qsort(names.items, count, sizeof *names.items, by_safe_name);
+    if (count)
+        qsort(names.items, count, sizeof *names.items, by_safe_name);
     return names;
 }
 
@@ -462,9 +463,10 @@ int compare_recorded(struct comparison *c, const char *path, const struct cli_te
         cli_complain("compare: no array of %s is named after a value of the model", path);
         code = CLI_USAGE;
     }
-    qsort(recording.items, recording.count, sizeof *recording.items, in_order);
-    if (code == CLI_YES)
+    if (code == CLI_YES) {
+        qsort(recording.items, recording.count, sizeof *recording.items, in_order);
         code = judge_recording(c, &recording, inputs, make, seed);
+    }
     for (size_t i = 0; i < recording.file_count; i++)
         cameo_arrays_free(recording.files[i]);
     free(recording.files);

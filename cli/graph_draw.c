@@ -125,7 +125,8 @@ static double *find_entries(const struct graph_panel *panel)
                                         ? panel->bends[edge->first_bend + edge->bend_count - 1].x
                                         : panel->vertices[edge->from].x};
     }
-    qsort(entries, panel->edge_count, sizeof *entries, by_target);
+    if (panel->edge_count)
+        qsort(entries, panel->edge_count, sizeof *entries, by_target);
     for (size_t i = 0, end; i < panel->edge_count; i = end) {
         const struct graph_vertex *v = &panel->vertices[entries[i].to];
         for (end = i + 1; end < panel->edge_count && entries[end].to == entries[i].to;)

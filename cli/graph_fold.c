@@ -70,7 +70,8 @@ static size_t fold_by_scope(const struct cameo_graph *graph, int depth, int *gro
             vertices++;
     }
     free(constant);
-    qsort(keys, n, sizeof *keys, by_name);
+    if (n)
+        qsort(keys, n, sizeof *keys, by_name);
     for (size_t i = 0, end; i < n; i = end) {
         for (end = i + 1; end < n && keys[end].size == keys[i].size &&
                           memcmp(keys[end].name, keys[i].name, keys[i].size) == 0;)

@@ -35,7 +35,7 @@ int main(int argc, char **argv)
         cameo_model_evaluate(model, dataset, &options, &evaluation, &err) != CAMEO_OK)
         code = fail(&err);
     for (size_t i = 0; evaluation && (metric = cameo_evaluation_metric(evaluation, i)); i++)
-        printf("%s %.6g\n", metric->name, metric->value);
+        printf("%s %.4g\n", metric->name, metric->value);
     cameo_evaluation_free(evaluation);
     cameo_dataset_free(dataset);
     cameo_model_free(model);

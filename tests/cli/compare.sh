@@ -30,10 +30,10 @@ try compare net.onnxtxt other.onnxtxt --json --only weights
 try compare net.onnxtxt relu.onnxtxt --only results # Clip without bounds lets all pass, inputs are above 0
 try compare net.onnxtxt other.onnxtxt --only weights --atol 1
 echo '-- intermediate values'
-try run net.onnxtxt --random-inputs --seed 3 --dump all
+try run net.onnxtxt --random-inputs --seed 3 --dump all -o out
 ls all
 cat all/index.json
-try run net.onnxtxt --random-inputs --dump some --only h,W
+try run net.onnxtxt --random-inputs --dump some --only h,W -o out
 ls some
 try run net.onnxtxt --random-inputs --dump some --only hh
 try run net.onnxtxt --random-inputs --only h
