@@ -264,6 +264,8 @@ static const struct cli_option options[] = {
     {"--only", NULL, "PART,..", "compare structure, weights or results only", CLI_TEXTS, &only},
     {"--input", "-i", "NAME=FILE", "the value of an input (those not given are made up)", CLI_TEXTS,
      &input_texts},
+    {"--data", NULL, "FILE", "the same from a file of arrays named after inputs", CLI_TEXTS,
+     &input_texts},
     CLI_MAKE_OPTIONS(make),
     {"--seed", NULL, "N", "of random operators and inputs", CLI_SIZE, &seed},
     {"--rtol", NULL, "X", "relative difference that is none (1e-3; of weights 0)", CLI_TEXT,
