@@ -32,6 +32,11 @@ cameo_suite(node_core --core ${ONNX_SUITE}/node)
 # Nobody declares a shape: what cannot do without would fail here.
 cameo_suite(node_dims_erased --erase dims ${ONNX_SUITE}/node)
 cameo_suite(node_ranks_erased --erase ranks ${ONNX_SUITE}/node)
+# What is inferred is what a run gives. A process for each case, so not under sanitizers.
+if(NOT CAMEO_SANITIZE)
+  cameo_add_test(suite/inferred suite ${VENV_PYTHON} ${TESTS_DIR}/suite/inferred_shapes.py $<TARGET_FILE:cameo_command> ${ONNX_SUITE})
+  set_tests_properties(suite/inferred PROPERTIES FIXTURES_REQUIRED onnx_suite COST 100)
+endif()
 cameo_suite(stored ${ONNX_SUITE}/simple ${ONNX_SUITE}/pytorch-operator ${ONNX_SUITE}/pytorch-converted)
 cameo_suite(light --tolerance-scaled 1e-3 ${ONNX_SUITE}/light)
 
