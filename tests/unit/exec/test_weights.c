@@ -267,7 +267,8 @@ static void share_memory(struct cm_arena *arena)
             cm_datum_drop(&later);
         }
         cm_datum_drop(&first);
-        CHECK(cm_packed_bytes(session) > 0);
+        const bool packs = cm_dnnl_found().version[0] != '\0'; /* nobody else packs those */
+        CHECK_INT(cm_packed_bytes(session) > 0, packs);
     }
 }
 
