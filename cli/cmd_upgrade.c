@@ -2,22 +2,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "convert_opsets.h"
 
-static const char *out_path;
-static struct cli_texts opsets;
-static bool json_output;
+static struct cli_conversion how = {.command = "upgrade"};
 
 static int upgrade_main(char **operands, int count)
 {
     (void)count;
-    return cli_convert(&(struct cli_conversion){"upgrade", out_path, &opsets, json_output},
-                       operands[0]);
+    return cli_convert(&how, operands[0]);
 }
 
 static const struct cli_option options[] = {
-    {"--output", "-o", "FILE", "the file to write", CLI_TEXT, &out_path},
-    {"--opset", NULL, "[DOMAIN=]N", "the version to go to; may be given for each domain", CLI_TEXTS,
-     &opsets},
-    {"--json", NULL, NULL, "print JSON", CLI_FLAG, &json_output},
+    CLI_CONVERT_OPTIONS(how),
     {0},
 };
 

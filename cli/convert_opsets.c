@@ -156,17 +156,17 @@ static int convert_to(const struct cli_conversion *how, struct cameo_model *mode
     struct cameo_convert_options options = CAMEO_CONVERT_OPTIONS_INIT;
     int code = cli_may_save(how->command, how->out_path);
 
-    for (size_t i = 0; i < how->opsets->count && code == CLI_YES; i++) {
-        code = read_target(how, how->opsets->items[i], &targets[i]);
+    for (size_t i = 0; i < how->opsets.count && code == CLI_YES; i++) {
+        code = read_target(how, how->opsets.items[i], &targets[i]);
         if (code == CLI_YES)
             code = check_direction(how, model, &targets[i]);
         opsets[i] = (struct cameo_target_opset)CAMEO_TARGET_OPSET_INIT;
         opsets[i].domain = targets[i].domain;
         opsets[i].version = targets[i].version;
     }
-    if (how->opsets->count) {
+    if (how->opsets.count) {
         options.opsets = opsets;
-        options.opset_count = how->opsets->count;
+        options.opset_count = how->opsets.count;
     }
     return code == CLI_YES ? convert(how, model, &options) : code;
 }

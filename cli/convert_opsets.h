@@ -8,9 +8,19 @@
 struct cli_conversion {
     const char *command; /* "upgrade" or "downgrade" */
     const char *out_path;
-    const struct cli_texts *opsets; /* "18", "ai.onnx.ml=3" */
+    struct cli_texts opsets; /* "18", "ai.onnx.ml=3" */
     bool json;
 };
+
+/* The options of both, into how. */
+#define CLI_CONVERT_OPTIONS(how)                                                                   \
+    {"--output", "-o", "FILE", "the file to write", CLI_TEXT, &(how).out_path},                    \
+        {"--opset",    NULL,                                                                       \
+         "[DOMAIN=]N", "the version to go to; may be given for each domain",                       \
+         CLI_TEXTS,    &(how).opsets},                                                             \
+    {                                                                                              \
+        "--json", NULL, NULL, "print JSON", CLI_FLAG, &(how).json                                  \
+    }
 
 int cli_convert(const struct cli_conversion *how, const char *path);
 
