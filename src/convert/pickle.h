@@ -50,7 +50,9 @@ enum cm_status cm_pickle_run(struct cm_pickle *pickle, struct cm_item **out,
 
 /* Counts what was made; all items of the machine are made here. */
 struct cm_item *cm_pickle_item(struct cm_pickle *pickle, enum cm_item_kind kind);
-/* The name of something: an object that was never called; `number` is its row of known names. */
+/* The name of something, never called: an object with truth set; `number` is its row of known
+ * names.
+ */
 struct cm_item *cm_pickle_name(struct cm_pickle *pickle, struct cm_str module, struct cm_str name);
 /* What calling a name with a list of arguments would have made. */
 enum cm_status cm_pickle_call(struct cm_pickle *pickle, const struct cm_item *function,

@@ -463,6 +463,7 @@ static const struct {
     {"torch._utils", "_rebuild_parameter", call_first},
     {"torch._utils", "_rebuild_parameter_with_state", call_first},
     {"torch._utils", "_rebuild_device_tensor_from_numpy", call_first},
+    {"torch._utils", "_rebuild_device_tensor_from_cpu_tensor", call_first},
     {"torch._utils", "_rebuild_sparse_tensor", call_refused},
     {"torch._utils", "_rebuild_sparse_csr_tensor", call_refused},
     {"torch._utils", "_rebuild_nested_tensor", call_refused},
@@ -511,6 +512,7 @@ struct cm_item *cm_pickle_name(struct cm_pickle *p, struct cm_str module, struct
     struct cm_item *item = cm_pickle_item(p, CM_ITEM_OBJECT);
     const struct cm_str modern = modern_module(p->arena, module);
 
+    item->truth = true;
     item->text = cm_arena_printf(p->arena, "%.*s.%.*s", CM_STR_FMT(modern), CM_STR_FMT(name));
     for (size_t i = 0; i < CM_COUNT(names); i++)
         if (cm_str_is(name, names[i].name) && cm_str_is(modern, names[i].module))
