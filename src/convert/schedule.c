@@ -18,8 +18,7 @@ struct cm_phase *cm_schedule_add(const struct cm_schedule_maker *maker, enum cm_
         rates[maker->groups + i] = maker->base[i] * to + to_plain;
     }
     if (out->count == out->capacity)
-        out->phases =
-            cm_arena_grow(maker->arena, out->phases, &out->capacity, sizeof *out->phases);
+        out->phases = cm_arena_grow(maker->arena, out->phases, &out->capacity, sizeof *out->phases);
     struct cm_phase *phase = &out->phases[out->count++];
     *phase = (struct cm_phase){.shape = shape,
                                .first = first,
@@ -39,8 +38,7 @@ bool cm_schedule_add_table(const struct cm_schedule_maker *maker, int64_t first,
     for (int64_t row = 0; row < rows; row++)
         for (size_t group = 0; group < maker->groups; group++)
             rates[(size_t)row * maker->groups + group] = rate(arg, group, first + row);
-    struct cm_phase *phase =
-        cm_schedule_add(maker, CM_PHASE_TABLE, first, (double)rows, 1, 1, 0);
+    struct cm_phase *phase = cm_schedule_add(maker, CM_PHASE_TABLE, first, (double)rows, 1, 1, 0);
     phase->rates = rates;
     phase->n_rates = (size_t)rows;
     phase->from = rates;
@@ -58,8 +56,7 @@ static double phase_rate(const struct cm_phase *phase, size_t groups, size_t gro
     case CM_PHASE_LINEAR:
         return part >= 1 ? to : from + (to - from) * part;
     case CM_PHASE_COSINE:
-        return part >= 1 && !phase->swings_back ? to
-                                                : to + (from - to) * (1 + cos(PI * part)) / 2;
+        return part >= 1 && !phase->swings_back ? to : to + (from - to) * (1 + cos(PI * part)) / 2;
     case CM_PHASE_EXPONENTIAL:
         return from * pow(phase->factor, turns);
     case CM_PHASE_POLYNOMIAL:
@@ -318,8 +315,7 @@ struct cm_schedule_maker cm_schedule_for(struct cm_saved *saved, double **base)
 
 bool cm_schedule_agrees(const struct cm_saved *saved)
 {
-    const int64_t position =
-        (saved->step < 0 ? 0 : saved->step) + saved->schedule.offset;
+    const int64_t position = (saved->step < 0 ? 0 : saved->step) + saved->schedule.offset;
 
     for (size_t i = 0; i < saved->groups.count; i++) {
         const double lr = saved->groups.items[i].settings.lr;
