@@ -2,8 +2,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "convert/format.h"
 
+extern const struct cm_format cm_format_huggingface, cm_format_lightning, cm_format_nemo,
+    cm_format_ray, cm_format_safetensors;
+
 const struct cm_format *const cm_formats[] = {
-    NULL,
+    &cm_format_huggingface, &cm_format_lightning,   &cm_format_nemo,
+    &cm_format_ray,         &cm_format_safetensors, NULL,
 };
 const size_t cm_format_count = CM_COUNT(cm_formats) - 1;
 
