@@ -2,13 +2,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "convert/format.h"
 
-extern const struct cm_format cm_format_huggingface, cm_format_lightning, cm_format_nemo,
-    cm_format_ray, cm_format_safetensors;
+// clang-format off
+#define FORMATS(ROW) \
+    ROW(flax) \
+    ROW(huggingface) \
+    ROW(lightning) \
+    ROW(nemo) \
+    ROW(ray) \
+    ROW(safetensors)
+// clang-format on
 
-const struct cm_format *const cm_formats[] = {
-    &cm_format_huggingface, &cm_format_lightning,   &cm_format_nemo,
-    &cm_format_ray,         &cm_format_safetensors, NULL,
-};
+#define DECLARED(name) extern const struct cm_format cm_format_##name;
+#define LISTED(name)   &cm_format_##name,
+FORMATS(DECLARED)
+const struct cm_format *const cm_formats[] = {FORMATS(LISTED) NULL};
 const size_t cm_format_count = CM_COUNT(cm_formats) - 1;
 
 /* What a path that nobody recognizes looks like, for people. */
