@@ -2109,6 +2109,91 @@ CAMEO_API enum cameo_status cameo_operator_gradient(const char *domain, const ch
                                                     int64_t opset, cameo_write_fn *write, void *to,
                                                     struct cameo_error *err);
 
+/* ---- trainings that other frameworks saved ----
+ *
+ * What a checkpoint of another framework holds: its tensors, its optimizer and schedule, where it
+ * stood. The format is recognized by content; nothing in it is executed. Bytes of tensors stay in
+ * the files until they are read. Names are those of the framework. */
+
+struct cameo_saved;
+
+enum cameo_saved_role {
+    CAMEO_SAVED_WEIGHT = 0,
+    CAMEO_SAVED_BUFFER = 1,  /* a state of the network that no optimizer moves */
+    CAMEO_SAVED_MASTER = 2,  /* the float copy of a weight that is kept in fewer bits */
+    CAMEO_SAVED_SLOT = 3,    /* what an optimizer keeps for a weight */
+    CAMEO_SAVED_AVERAGE = 4, /* a moving average of a weight */
+    CAMEO_SAVED_RANDOM = 5,  /* the state of a random generator */
+    CAMEO_SAVED_OTHER = 6
+};
+
+struct cameo_saved_tensor {
+    enum cameo_saved_role role;
+    struct cameo_text name; /* of a slot: that of its weight */
+    struct cameo_text slot; /* "exp_avg"; "" unless it is one */
+    const char *meaning;    /* of a slot: PyTorch's name for it; "" when nobody knows */
+    enum cameo_dtype dtype;
+    size_t rank;
+    const int64_t *dims;
+    int64_t elements;
+    size_t piece_count;     /* that it lies in */
+    struct cameo_text file; /* of the first piece, beside the checkpoint's path */
+};
+
+struct cameo_saved_setting {
+    const char *name; /* "lr", "beta1", "nesterov" (0 or 1) */
+    double value;
+};
+
+/* Weights with settings of their own. */
+struct cameo_saved_group {
+    size_t setting_count, name_count;
+    const struct cameo_saved_setting *settings; /* those that are known */
+    const struct cameo_text *names;
+};
+
+struct cameo_saved_summary {
+    const char *system;        /* "PyTorch Lightning" */
+    const char *format;        /* in words */
+    struct cameo_text version; /* of the framework; "" when it is not said */
+    size_t tensor_count, group_count, fact_count, file_count, unknown_count, missing_count;
+    bool has_optimizer;
+    struct cameo_text optimizer;   /* as the framework calls it; "" when it does not say */
+    const char *rule, *arithmetic; /* "adam", "torch" */
+    const char *clip;              /* how gradients are clipped, "global" */
+    double clip_limit;             /* NaN: not known; 0: not */
+    double loss_scale;             /* NaN: none */
+    int64_t step, epoch;           /* -1: not known */
+    int64_t accumulate;            /* batches to an update; 0: not known */
+    int64_t ranks;                 /* that the state was spread over; 0: it was not */
+    struct cameo_text schedule;    /* its name; "" when it has none */
+    const char *schedule_known;    /* "none", "known", "unknown" */
+    struct cameo_text phases;      /* of the schedule, as JSON; "" unless it is known */
+};
+
+/* path is a file or a folder. */
+CAMEO_API enum cameo_status cameo_saved_open(const char *path, struct cameo_saved **out,
+                                             struct cameo_error *err);
+CAMEO_API void cameo_saved_free(struct cameo_saved *saved); /* NULL is fine */
+CAMEO_API const struct cameo_saved_summary *cameo_saved_summary(const struct cameo_saved *saved);
+/* NULL past the last. */
+CAMEO_API const struct cameo_saved_tensor *cameo_saved_tensor(const struct cameo_saved *saved,
+                                                              size_t index);
+CAMEO_API const struct cameo_saved_group *cameo_saved_group(const struct cameo_saved *saved,
+                                                            size_t index);
+/* Whatever else it tells: a key and JSON, cut where it is long. */
+CAMEO_API const struct cameo_entry *cameo_saved_fact(const struct cameo_saved *saved, size_t index);
+/* The files that were read; sentences on what was not understood; sentences on what is needed to go
+ * on with the training and is not there. */
+CAMEO_API const struct cameo_text *cameo_saved_file(const struct cameo_saved *saved, size_t index);
+CAMEO_API const struct cameo_text *cameo_saved_unknown(const struct cameo_saved *saved,
+                                                       size_t index);
+CAMEO_API const struct cameo_text *cameo_saved_missing(const struct cameo_saved *saved,
+                                                       size_t index);
+/* A tensor, whole. *out is the caller's to free. */
+CAMEO_API enum cameo_status cameo_saved_read(const struct cameo_saved *saved, size_t index,
+                                             struct cameo_value **out, struct cameo_error *err);
+
 /* ---- training info, piece by piece ----
  *
  * What cameo_model_prepare makes of a loss and an optimizer can be made by hand: entries of

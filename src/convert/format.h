@@ -36,6 +36,10 @@ struct cm_str cm_place_head(struct cm_place *place, struct cm_str name);
  * run folders). */
 struct cm_place cm_place_below(struct cm_place *place, struct cm_str folder);
 
+/* Lists what was mapped in saved->files and saved->mapped. Who reads through a place of its own
+ * (cm_place_below) calls it for that; for the place it was given it is called by cm_saved_open. */
+void cm_place_tell(const struct cm_place *place, struct cm_saved *saved);
+
 struct cm_write_options {
     const atomic_bool *cancel; /* NULL: none */
 };

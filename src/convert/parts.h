@@ -9,9 +9,10 @@
 #include "convert/saved.h"
 
 struct cm_part {
-    struct cm_str source; /* the framework's name */
-    int source_rank;
-    int64_t *from, *size; /* the box, by axis of the source */
+    struct cm_str source;  /* the framework's name */
+    int source_rank, rank; /* axes of the source, and of the model's tensor */
+    int64_t *from,
+        *size;   /* the box, by axis of the source; a size of -1: all that is behind from */
     int *axes;   /* by axis of the model's tensor: which of the source; -1: none, of size 1.
                     Axes of the source that none names must have size 1 in the box */
     int64_t *at; /* by axis of the model's tensor: where the part goes */
@@ -22,7 +23,7 @@ struct cm_parts {
     size_t count, capacity;
 };
 
-/* A part with room for its arrays. */
+/* A part that is all of the source as it is, with room for its arrays. */
 struct cm_part *cm_part_add(struct cm_arena *arena, struct cm_parts *parts, struct cm_str source,
                             int source_rank, int rank);
 /* The whole source as it is; with its axes in another order (axes has rank entries). */
@@ -52,8 +53,8 @@ enum cm_status cm_parts_scatter(struct cm_arena *arena, const struct cm_part_use
                                 struct cm_saved_tensor **out, struct cm_error *err) CM_MUST_CHECK;
 
 /* As JSON: [{"source": "w", "from": [..], "size": [..], "axes": [..], "at": [..]}], keys left out
- * where nothing is changed (from and at: zeros; axes: in order; size: all). And back; the shapes of
- * sources are not known then, so a size left out is -1. */
+ * where nothing is changed (from and at: zeros; axes: in order; size: all). And back, for a tensor
+ * of this rank. */
 const struct cm_item *cm_parts_item(struct cm_arena *arena, const struct cm_parts *parts);
 enum cm_status cm_parts_from_item(struct cm_arena *arena, const struct cm_item *item, int rank,
                                   struct cm_parts *out, struct cm_error *err) CM_MUST_CHECK;

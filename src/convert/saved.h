@@ -64,12 +64,20 @@ enum cm_status cm_saved_tensor_check(struct cm_arena *scratch, const struct cm_s
 struct cm_saved_reader {
     const struct cm_saved_piece *unpacked;
     uint8_t *bytes;
-    size_t size;
+    const struct cm_str *mapped; /* ranges of mapped files, whose memory is given back as they are
+                                    read; NULL: none is */
+    size_t n_mapped;
 };
 void cm_saved_reader_release(struct cm_saved_reader *reader);
 enum cm_status cm_saved_tensor_read(struct cm_saved_reader *reader,
                                     const struct cm_saved_tensor *tensor, int64_t first,
                                     int64_t count, void *out, struct cm_error *err) CM_MUST_CHECK;
+/* All of it that lies in mapped files is no longer needed in memory. */
+void cm_saved_tensor_forget(const struct cm_saved_reader *reader,
+                            const struct cm_saved_tensor *tensor);
+/* What a packed piece holds, unpacked_size bytes. */
+enum cm_status cm_unpack(const struct cm_saved_piece *piece, uint8_t *out,
+                         struct cm_error *err) CM_MUST_CHECK;
 /* The one element of a scalar as a number. */
 bool cm_saved_tensor_number(const struct cm_saved_tensor *tensor, double *out);
 
@@ -125,7 +133,8 @@ struct cm_saved {
     struct {
         struct cm_str *items;
         size_t count, capacity;
-    } files; /* that were read, beside path */
+    } files, /* that were read, beside path */
+        mapped; /* where those are in memory */
     struct {
         struct cm_saved_entry *items;
         size_t count, capacity;

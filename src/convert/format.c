@@ -1,0 +1,58 @@
+/* Which format a checkpoint has. */
+// SPDX-License-Identifier: Apache-2.0
+#include "convert/format.h"
+
+const struct cm_format *const cm_formats[] = {
+    NULL,
+};
+const size_t cm_format_count = CM_COUNT(cm_formats) - 1;
+
+/* What a path that nobody recognizes looks like, for people. */
+static const char *describe(struct cm_place *place)
+{
+    static const struct {
+        const char *head, *what;
+    } known[] = {
+        {"PK", "a zip file"},      {"\x1f\x8b", "a gzip file"}, {"{", "JSON"},
+        {"\x08", "an ONNX model"}, {"%PDF", "a PDF"},           {"\x89PNG", "an image"},
+    };
+
+    if (!place->file.size)
+        return place->names.count ? "a folder of other things" : "an empty folder";
+    const struct cm_str head = cm_place_head(place, place->file);
+    if (!head.size)
+        return "an empty file";
+    for (size_t i = 0; i < CM_COUNT(known); i++)
+        if (cm_str_starts(head, known[i].head))
+            return known[i].what;
+    return "something else";
+}
+
+enum cm_status cm_saved_open(struct cm_arena *arena, const char *path, struct cm_saved **out,
+                             struct cm_error *err)
+{
+    const struct cm_format *best = NULL;
+    struct cm_place place;
+    int sure = 0;
+
+    CM_TRY(cm_place_open(arena, path, &place, err));
+    for (size_t i = 0; i < cm_format_count; i++) {
+        const struct cm_format *format = cm_formats[i];
+        const int how = format->recognize ? format->recognize(&place) : 0;
+
+        if (how > sure) {
+            sure = how;
+            best = format;
+        }
+    }
+    if (!best)
+        return cm_fail(err, CM_BAD_MODEL,
+                       "'%.600s' is no checkpoint that is known here: it looks like %s", path,
+                       describe(&place));
+    struct cm_saved *saved = *out = cm_saved_new(arena, place.path);
+    saved->system = best->system;
+    saved->format = best->what;
+    CM_TRY(cm_error_context(err, best->read(&place, saved, err), "%.600s", path));
+    cm_place_tell(&place, saved);
+    return CM_OK;
+}
