@@ -179,8 +179,8 @@ static void check_group(struct cm_preparation *p, const struct cm_plan *plan, si
     check_setting(p, g, "weight_decay", group.weight_decay, INFINITY);
     if (!(fabs(group.dampening) < INFINITY))
         cm_preparation_block(p, "optimizer group %zu: dampening is %g", g, group.dampening);
-    if (plan->rule == CM_RULE_ADAM && group.nesterov)
-        cm_preparation_block(p, "optimizer group %zu: Adam with Nesterov momentum is not supported",
+    if (plan->rule == CM_RULE_ADAM && group.nesterov && plan->arithmetic != CM_LIKE_OPTAX)
+        cm_preparation_block(p, "optimizer group %zu: Adam with Nesterov momentum is known of optax only",
                              g);
     if (plan->arithmetic == CM_LIKE_ORT && group.amsgrad)
         cm_preparation_block(p, "optimizer group %zu: ONNX Runtime's AdamW has no amsgrad", g);

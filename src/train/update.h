@@ -68,7 +68,7 @@ struct cm_plan_group cm_plan_group_full(const struct cm_plan *plan, size_t group
 
 /* rates.c: the rate of each group, "lr", as a number of it and an output of the algorithm. */
 void cm_update_rates(struct cm_update *u);
-/* gradients.c: averages over batches, and no longer than they may be. */
+/* clip_gradients.c: averages over batches, and no longer than they may be. */
 void cm_update_accumulation(struct cm_update *u);
 void cm_update_gradients(struct cm_update *u, struct cm_moving *moving, size_t count);
 /* update_rules.c: numbers of a group that its rule needs, and the weight's next value. */

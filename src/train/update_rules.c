@@ -124,7 +124,7 @@ static cm_value sgd(struct cm_update *u, struct cm_moving *m)
 
 /* ---- Adam ---- */
 
-/* Where epsilon is added: behind the root with both corrections made, before the second is made,
+/* Where epsilon is added: to the root of the corrected mean of squares, to that of the plain one,
  * or under the root as well. */
 enum adam_form { ADAM_TORCH, ADAM_KERAS, ADAM_OPTAX };
 
@@ -138,6 +138,15 @@ static enum adam_form form_of(const struct cm_update *u, const struct cm_plan_gr
                                                                                 : ADAM_TORCH;
 }
 
+/* optax's Nesterov momentum: what the mean will be, corrected for the step after this. */
+static cm_value look_ahead(struct cm_update *u, struct cm_moving *m, cm_value mean)
+{
+    const cm_value later = TERM(u, m, "later", "Mul", number(u, m, "ahead1"), mean);
+    const cm_value now = TERM(u, m, "now", "Mul", number(u, m, "now1"), m->g);
+
+    return TERM(u, m, "ahead", "Add", later, now);
+}
+
 static cm_value adam(struct cm_update *u, struct cm_moving *m)
 {
     static const char *const mean_words[] = {"mean_kept", "mean_new"};
@@ -148,14 +157,14 @@ static cm_value adam(struct cm_update *u, struct cm_moving *m)
     state(u, m, "exp_avg", "exp_avg");
     state(u, m, "exp_avg_sq", "exp_avg_sq");
     const cm_value most = group->amsgrad ? state(u, m, "max_exp_avg_sq", "max_exp_avg_sq") : 0;
-    const cm_value step_size = number(u, m, "step_size");
+    const cm_value step_size = number(u, m, group->nesterov ? "lr" : "step_size");
     const cm_value root = form == ADAM_TORCH ? number(u, m, "root") : 0;
     const cm_value beta1 = number(u, m, "beta1"), rest1 = number(u, m, "rest1");
     const cm_value beta2 = number(u, m, "beta2"), rest2 = number(u, m, "rest2");
     const cm_value epsilon = number(u, m, "epsilon");
     if (decay_of(u, group) >= DECAY_BEFORE)
         (void)number(u, m, "shrink");
-    const cm_value mean = mix(u, m, 0, mean_words, beta1, rest1, m->g);
+    cm_value mean = mix(u, m, 0, mean_words, beta1, rest1, m->g);
     const cm_value square = TERM(u, m, "square", "Mul", m->g, m->g);
     cm_value squares = mix(u, m, 1, square_words, beta2, rest2, square);
     if (form == ADAM_OPTAX)
@@ -168,6 +177,8 @@ static cm_value adam(struct cm_update *u, struct cm_moving *m)
     const cm_value corrected =
         form == ADAM_TORCH ? TERM(u, m, "corrected", "Div", spread, root) : spread;
     const cm_value size = TERM(u, m, "size", "Add", corrected, epsilon);
+    if (group->nesterov)
+        mean = look_ahead(u, m, mean);
 
     return move(u, m, step_size, TERM(u, m, "direction", "Div", mean, size));
 }
@@ -272,6 +283,13 @@ static void correct_adam(struct cm_update *u, struct cm_update_group *group)
     const cm_value left2 = CM_STEP_TERM(u, "left2", "Pow", beta2, t);
     const cm_value bias2 = CM_STEP_TERM(u, "bias2", "Sub", one, left2);
     cm_update_compute(u, group, "bias2", bias2);
+    if (group->is.nesterov) {
+        const cm_value after = CM_STEP_TERM(u, "left_after", "Mul", left1, beta1);
+        const cm_value bias_after = CM_STEP_TERM(u, "bias_after", "Sub", one, after);
+        const cm_value rest1 = cm_update_number(u, group, "rest1", CM_DOUBLE);
+        cm_update_compute(u, group, "ahead1", CM_STEP_TERM(u, "ahead1", "Div", beta1, bias_after));
+        cm_update_compute(u, group, "now1", CM_STEP_TERM(u, "now1", "Div", rest1, bias1));
+    }
     if (form == ADAM_OPTAX)
         return;
     const cm_value root =
