@@ -8,8 +8,10 @@
     ROW(huggingface) \
     ROW(lightning) \
     ROW(nemo) \
+    ROW(pytorch) \
     ROW(ray) \
-    ROW(safetensors)
+    ROW(safetensors) \
+    ROW(torch_distributed)
 // clang-format on
 
 #define DECLARED(name) extern const struct cm_format cm_format_##name;
