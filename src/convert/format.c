@@ -2,9 +2,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "convert/format.h"
 
-const struct cm_format *const cm_formats[] = {
-    NULL,
-};
+// clang-format off
+#define FORMATS(ROW) \
+    ROW(flax) \
+    ROW(huggingface) \
+    ROW(lightning) \
+    ROW(nemo) \
+    ROW(ray) \
+    ROW(safetensors)
+// clang-format on
+
+#define DECLARED(name) extern const struct cm_format cm_format_##name;
+#define LISTED(name)   &cm_format_##name,
+FORMATS(DECLARED)
+const struct cm_format *const cm_formats[] = {FORMATS(LISTED) NULL};
 const size_t cm_format_count = CM_COUNT(cm_formats) - 1;
 
 /* What a path that nobody recognizes looks like, for people. */

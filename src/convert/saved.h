@@ -133,7 +133,7 @@ struct cm_saved {
     struct {
         struct cm_str *items;
         size_t count, capacity;
-    } files, /* that were read, beside path */
+    } files,    /* that were read, beside path */
         mapped; /* where those are in memory */
     struct {
         struct cm_saved_entry *items;
