@@ -2306,6 +2306,60 @@ CAMEO_API enum cameo_status cameo_model_check_training(const struct cameo_model 
                                                        struct cameo_findings **out,
                                                        struct cameo_error *err);
 
+/* ---- giving training back to other frameworks ----
+ *
+ * A model's weights, and the state of its training as prepare or an import made it, in the files
+ * that another framework saves itself and continues from. docs/checkpoints.md tells which. */
+
+struct cameo_export_format {
+    struct cameo_text name;   /* for cameo_export_options: "pytorch" */
+    struct cameo_text system; /* "PyTorch" */
+    struct cameo_text what;   /* what is written */
+};
+
+/* NULL past the end. */
+CAMEO_API const struct cameo_export_format *cameo_export_format(size_t index);
+
+struct cameo_export_options {
+    size_t struct_size;
+    const char *to;              /* name of a format */
+    bool weights_only;           /* no optimizer, which a model without training has not */
+    struct cameo_cancel *cancel; /* set while it is written: CAMEO_CANCELLED; NULL: none */
+};
+
+#define CAMEO_EXPORT_OPTIONS_INIT                                                                  \
+    {                                                                                              \
+        sizeof(struct cameo_export_options), 0, false, 0                                           \
+    }
+
+/* A tensor as the framework has it. */
+struct cameo_exported_tensor {
+    struct cameo_text name; /* of a weight or buffer, "fc1.weight" */
+    struct cameo_text
+        slot; /* of an optimizer's state for it, "exp_avg"; empty: the weight itself */
+    struct cameo_text role; /* weight, buffer, slot, average, random, other */
+    struct cameo_text type; /* "float[64,32]" */
+};
+
+struct cameo_exported {
+    const struct cameo_exported_tensor *const *tensors;
+    size_t tensor_count;
+    struct cameo_text optimizer;    /* as the framework calls it; empty: none */
+    int64_t step;                   /* updates so far; -1: not said */
+    uint64_t bytes;                 /* of all tensors */
+    const struct cameo_text *notes; /* sentences: what the receiver must set or know */
+    size_t note_count;
+};
+
+/* Writes a file or folder at path, whole or not at all; path NULL: only tells what would be
+ * written. *report, if report is not NULL, lives as long as the model. options may not be NULL. A
+ * training whose arithmetic the other framework does not have is CAMEO_UNSUPPORTED, with the
+ * reason. */
+CAMEO_API enum cameo_status cameo_model_export(const struct cameo_model *model, const char *path,
+                                               const struct cameo_export_options *options,
+                                               const struct cameo_exported **report,
+                                               struct cameo_error *err);
+
 /* ---- optimizing ---- */
 
 /* A pass: a step of the way from a model to what runs. Sessions and trainers take all of them. */
