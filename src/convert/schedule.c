@@ -48,7 +48,8 @@ bool cm_schedule_add_table(const struct cm_schedule_maker *maker, int64_t first,
 
 static double phase_rate(const struct cm_phase *phase, size_t groups, size_t group, double k)
 {
-    const double from = phase->from[group], to = phase->to[group], length = phase->length;
+    const double from = phase->from ? phase->from[group] : NAN;
+    const double to = phase->to ? phase->to[group] : NAN, length = phase->length;
     const double part = length > 0 ? k / length : 1;
     const double turns = phase->is_stepped ? floor(part) : part;
 
