@@ -2,10 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "convert/format.h"
 
-extern const struct cm_format cm_format_flax, cm_format_orbax;
+extern const struct cm_format cm_format_flax, cm_format_onnxruntime, cm_format_orbax;
 
 const struct cm_format *const cm_formats[] = {
     &cm_format_flax,
+    &cm_format_onnxruntime,
     &cm_format_orbax,
     NULL,
 };
