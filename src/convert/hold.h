@@ -9,7 +9,7 @@
  *   ai.cameo.training.schedule   {"name", "offset", "phases": [..]}
  *   ai.cameo.training.position   {"step": name of the state variable, "epoch", "samples"}
  *   ai.cameo.training.facts      everything else, by key: arguments, random generators, loops, ..
- *   ai.cameo.training.kept       {"name": {"role", "slot", "initializer"}}: tensors that no node
+ *   ai.cameo.training.kept       [{"name", "role", "slot", "initializer"}]: tensors that no node
  * reads, initializers of the algorithm: buffers, averages, random states of a tensor
  *   ai.cameo.training.parts      how it is made of the framework's tensors (convert/parts.h);
  * absent: it is that of its own name ai.cameo.training.slot       of a state variable: {"of":
@@ -45,6 +45,20 @@ enum cm_status cm_hold_training(struct cm_model_file *file, size_t entry,
                                 const struct cm_saved *saved, const struct cm_hold_group *groups,
                                 struct cm_str step, struct cm_error *err) CM_MUST_CHECK;
 
+/* A tensor that no node reads, as an initializer of the algorithm. */
+struct cm_contents;
+enum cm_status cm_hold_keep(struct cm_model_file *file, size_t entry,
+                            const struct cm_saved_entry *what, const struct cm_contents *contents,
+                            struct cm_error *err) CM_MUST_CHECK;
+struct cm_held_tensor {
+    enum cm_saved_role role;
+    struct cm_str name, slot, meaning;
+    const struct cm_tensor_proto *tensor;
+};
+enum cm_status cm_hold_read_kept(struct cm_arena *arena, const struct cm_model_file *file,
+                                 size_t entry, struct cm_held_tensor **out, size_t *count,
+                                 struct cm_error *err) CM_MUST_CHECK;
+
 /* What a model holds, as if a framework had saved it: everything but entries. *out is empty (system
  * NULL) where it holds nothing. */
 enum cm_status cm_hold_read(struct cm_arena *arena, const struct cm_model_file *file, size_t entry,
@@ -57,5 +71,11 @@ struct cm_held_slot {
 };
 enum cm_status cm_hold_read_slot(struct cm_arena *arena, const struct cm_tensor_proto *tensor,
                                  struct cm_held_slot *out, struct cm_error *err) CM_MUST_CHECK;
+
+/* Calls problem for everything in the model that begins as ours and is not as described: subject is
+ * the graph or tensor that it is about. */
+typedef void cm_hold_problem_fn(void *arg, const void *subject, struct cm_str reason);
+void cm_hold_check(struct cm_arena *arena, const struct cm_model_file *file,
+                   cm_hold_problem_fn *problem, void *arg);
 
 #endif

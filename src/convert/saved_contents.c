@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "convert/saved_contents.h"
 
+#include "tensor/half_rows.h"
+
 /* Pieces of a tensor that is turned are larger: each goes through all of the source. */
 enum { PIECE = 4 << 20, TURNED_PIECE = 64 << 20 };
 
@@ -16,15 +18,13 @@ static void convert(const struct cm_tensor *from, const struct cm_tensor *to)
 {
     const int64_t count = cm_tensor_count(from);
 
-    if (from->type == CM_BFLOAT16 && to->type == CM_FLOAT) { /* the most usual by far */
-        const uint8_t *in = from->data;
-        uint32_t *out = to->data;
+    if (to->type == CM_FLOAT && from->type == CM_BFLOAT16)
+        cm_bfloat_load(count, from->data, to->data);
+    else if (to->type == CM_FLOAT && from->type == CM_FLOAT16)
+        cm_half_load(count, from->data, to->data);
+    else
         for (int64_t i = 0; i < count; i++)
-            out[i] = (uint32_t)in[2 * i] << 16 | (uint32_t)in[2 * i + 1] << 24;
-        return;
-    }
-    for (int64_t i = 0; i < count; i++)
-        cm_tensor_set_real(to, i, cm_tensor_real(from, i));
+            cm_tensor_set_real(to, i, cm_tensor_real(from, i));
 }
 
 static enum cm_status read_as(const struct contents *c, int64_t first, int64_t count, void *out,

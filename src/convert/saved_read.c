@@ -231,10 +231,13 @@ static void copy_plane(struct reading *r, const struct plane *p)
             const int64_t low = row == 0 && p->begin > at ? p->begin : at;
             const int64_t high = row == p->rows - 1 && p->end < until ? p->end : until;
 
-            if (low < high)
-                copy_strided(r->out + (size_t)(p->at + row * p->row_gap + low) * width,
-                             p->from + (size_t)(row * p->row_stride + low * p->stride) * width,
-                             width, p->stride, high - low);
+            if (low >= high)
+                continue;
+            const uint8_t *from = p->from + (size_t)(row * p->row_stride + low * p->stride) * width;
+            copy_strided(r->out + (size_t)(p->at + row * p->row_gap + low) * width, from, width,
+                         p->stride, high - low);
+            if (p->stride == 1)
+                forget(r->reader, from, (size_t)(high - low) * width);
         }
         if (p->stride > 1 && step < p->length)
             forget(r->reader, p->from + (size_t)(at * p->stride) * width,

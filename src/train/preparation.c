@@ -275,27 +275,43 @@ static void add_reset(struct cm_preparation *p, cm_value state, const struct cm_
     *CM_PUSH(p->arena, &p->reset_bindings) = (struct cm_prepared_binding){state, next};
 }
 
+static cm_value add_state(struct cm_preparation *p, struct cm_str name,
+                          const struct cm_tensor *first)
+{
+    struct cm_tensor_proto *tensor = CM_NEW(p->arena, struct cm_tensor_proto);
+
+    if (!p->build.status)
+        p->build.status = cm_tensor_proto_store(tensor, p->arena, first, p->err);
+    const cm_value state = cm_preparation_tensor(p, p->build.graph, tensor, name);
+    if (!state)
+        return 0;
+    cm_value_get(p->inference->module, state)->is_state = true;
+    add_reset(p, state, first);
+    return state;
+}
+
 cm_value cm_preparation_state(struct cm_preparation *p, struct cm_str name, enum cm_dtype dtype,
                               const struct cm_type *like)
 {
-    struct cm_tensor_proto *tensor = CM_NEW(p->arena, struct cm_tensor_proto);
     struct cm_tensor zeros = {.type = dtype};
     size_t bytes;
 
-    for (int i = 0; like && i < like->rank; i++) /* an initializer's: known, and checked */
+    for (int i = 0; i < like->rank; i++) /* an initializer's: known, and checked */
         if (!cm_shape_insert(&zeros.shape, i, like->dims[i].value))
             break;
     if (!cm_dtype_bytes(dtype, cm_tensor_count(&zeros), &bytes))
         bytes = 0;
     zeros.data = cm_arena_alloc(p->arena, bytes ? bytes : 1);
-    if (!p->build.status)
-        p->build.status = cm_tensor_proto_store(tensor, p->arena, &zeros, p->err);
-    const cm_value state = cm_preparation_tensor(p, p->build.graph, tensor, name);
-    if (!state)
-        return 0;
-    cm_value_get(p->inference->module, state)->is_state = true;
-    add_reset(p, state, &zeros);
-    return state;
+    return add_state(p, name, &zeros);
+}
+
+cm_value cm_preparation_counter(struct cm_preparation *p, struct cm_str name, int64_t first)
+{
+    int64_t *held = CM_NEW(p->arena, int64_t);
+    const struct cm_tensor number = cm_tensor_borrow(CM_INT64, &CM_SCALAR, held);
+
+    *held = first;
+    return add_state(p, name, &number);
 }
 
 void cm_preparation_give(struct cm_preparation *p, cm_value value)

@@ -171,9 +171,13 @@ static void add_updates(struct cm_preparation *p, const struct cm_trainables *li
     for (size_t i = 0; i < list->count; i++) {
         const struct cm_trainable *one = &list->items[i];
 
-        if (one->trained)
-            weights[count++].value =
-                one->is_constant ? cm_lift_constant(p, one->value, one->tensor) : one->value;
+        if (!one->trained)
+            continue;
+        struct cm_trained_weight *weight = &weights[count++];
+        const uint64_t group = cm_map_get(&p->planned, one->name, 0);
+        weight->value =
+            one->is_constant ? cm_lift_constant(p, one->value, one->tensor) : one->value;
+        weight->group = group ? group - 1 : 0;
     }
     add_gradient(p, loss, weights, count);
     cm_update(p, weights, count);
@@ -237,7 +241,8 @@ static enum cm_status prepare(struct cm_preparation *p)
         return cm_preparation_verdict(p);
     cm_graph_set_outputs(p->inference, &prediction, 1);
     cm_lift_bodies(p);
-    cm_untie(p);
+    if (!p->options->plan) /* which names tensors as they are */
+        cm_untie(p);
     prediction = p->inference->outputs[0].value;
     p->predicts = cm_preparation_needed(p, prediction);
     cm_trainables_gather(p, &candidates);
@@ -276,6 +281,8 @@ enum cm_status cm_prepare(struct cm_arena *arena, struct cm_model_file *file,
     report->n_changes = p.changes.count;
     report->blockers = p.blockers.items;
     report->n_blockers = p.blockers.count;
+    report->states = p.states.items;
+    report->n_states = p.states.count;
     return status;
 }
 
