@@ -72,4 +72,10 @@ struct cm_held_slot {
 enum cm_status cm_hold_read_slot(struct cm_arena *arena, const struct cm_tensor_proto *tensor,
                                  struct cm_held_slot *out, struct cm_error *err) CM_MUST_CHECK;
 
+/* Calls problem for everything in the model that begins as ours and is not as described: subject is
+ * the graph or tensor that it is about. */
+typedef void cm_hold_problem_fn(void *arg, const void *subject, struct cm_str reason);
+void cm_hold_check(struct cm_arena *arena, const struct cm_model_file *file,
+                   cm_hold_problem_fn *problem, void *arg);
+
 #endif

@@ -21,10 +21,14 @@ enum cm_status cm_torch_take_weights(struct cm_saved *saved, const struct cm_ite
  * saved->missing ("which weights are in group 1: give their names with --set"). */
 enum cm_status cm_torch_take_optimizer(struct cm_saved *saved, const struct cm_item *optimizer,
                                        struct cm_error *err) CM_MUST_CHECK;
-/* The schedule, by the keys of its state. LambdaLR: not known, unless somebody who knows (the
- * Trainer's arguments) says so later. */
+/* The schedule, by the keys of its state, after the optimizer; saved->step, where something else
+ * says it, is set before. LambdaLR: not known, unless somebody who knows (the Trainer's arguments)
+ * says so later. */
 enum cm_status cm_torch_take_schedule(struct cm_saved *saved, const struct cm_item *schedule,
                                       struct cm_error *err) CM_MUST_CHECK;
+/* States of random generators: tensors become entries named `name` and what leads to them, the rest
+ * facts. */
+void cm_torch_take_random(struct cm_saved *saved, const char *name, const struct cm_item *item);
 /* A file of unknown habits: finds all of those in the tree, and tells the rest as facts. */
 enum cm_status cm_torch_take_tree(struct cm_saved *saved, const struct cm_item *tree,
                                   struct cm_error *err) CM_MUST_CHECK;

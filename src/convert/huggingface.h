@@ -1,0 +1,11 @@
+/* Folders of Hugging Face's Trainer and of accelerate. */
+// SPDX-License-Identifier: Apache-2.0
+#ifndef CM_CONVERT_HUGGINGFACE_H
+#define CM_CONVERT_HUGGINGFACE_H
+
+#include "convert/format.h"
+
+enum cm_status cm_huggingface_read(struct cm_place *place, struct cm_saved *saved,
+                                   struct cm_error *err) CM_MUST_CHECK;
+
+#endif

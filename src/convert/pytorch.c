@@ -1,0 +1,67 @@
+/* Files of torch.save, whatever their authors put into them. */
+// SPDX-License-Identifier: Apache-2.0
+#include "convert/format.h"
+#include "convert/torch_file.h"
+#include "convert/torch_state.h"
+
+/* torch.save's form, or a bare pickle of protocol 2 or later. */
+static bool is_pickled(struct cm_str head)
+{
+    return cm_torch_is_file(head) ||
+           (head.size > 2 && head.data[0] == '\x80' && head.data[1] >= 2 && head.data[1] <= 5);
+}
+
+/* A zip may be that of somebody else, who is surer: members of torch.save's lie in a folder. */
+static int is_ours(struct cm_str head)
+{
+    return is_pickled(head) && (head.data[0] != 'P' || memchr(head.data, '/', head.size)) ? 1 : 0;
+}
+
+/* The file itself, or the only one in a folder. */
+static bool find_file(struct cm_place *place, struct cm_str *out)
+{
+    size_t count = 0;
+
+    *out = place->file;
+    if (place->file.size)
+        return is_ours(cm_place_head(place, place->file));
+    for (size_t i = 0; i < place->names.count && place->names.count < 100; i++)
+        if (is_ours(cm_place_head(place, place->names.items[i]))) {
+            *out = place->names.items[i];
+            count++;
+        }
+    return count == 1;
+}
+
+static int recognize(struct cm_place *place)
+{
+    struct cm_str name;
+
+    return find_file(place, &name) ? 1 : 0;
+}
+
+static enum cm_status read(struct cm_place *place, struct cm_saved *saved, struct cm_error *err)
+{
+    struct cm_str name, bytes;
+    struct cm_item *item;
+
+    if (!find_file(place, &name))
+        return cm_fail(err, CM_BAD_MODEL, "it holds no file of torch.save, or several");
+    CM_TRY(cm_place_map(place, name, &bytes, err));
+    if (cm_torch_is_file(bytes))
+        CM_TRY(cm_torch_read(place->arena, bytes, name, &item, err));
+    else
+        CM_TRY(cm_pickle_read(place->arena, bytes, &item, err));
+    saved->format = !cm_torch_is_file(bytes) ? "a pickle"
+                    : bytes.data[0] == 'P'   ? "a file of torch.save (zip)"
+                                             : "a file of torch.save (before PyTorch 1.6)";
+    return cm_torch_take_tree(saved, item, err);
+}
+
+const struct cm_format cm_format_pytorch = {
+    .name = "pytorch",
+    .system = "PyTorch",
+    .what = "a file of torch.save",
+    .recognize = recognize,
+    .read = read,
+};
