@@ -336,7 +336,7 @@ static void drop_gone(struct cm_preparation *p, struct cm_graph_proto *graph, in
     }
 }
 
-static void write_inference(struct cm_preparation *p)
+void cm_preparation_write_inference(struct cm_preparation *p)
 {
     struct cm_graph_proto *graph = p->model->graph;
 
@@ -413,7 +413,7 @@ enum cm_status cm_preparation_write(struct cm_preparation *p)
     if (cm_preparation_rewrites(p))
         name_rest(p, p->inference);
     else
-        write_inference(p);
+        cm_preparation_write_inference(p);
     name_rest(p, p->build.graph);
     name_rest(p, p->reset);
     CM_TRY(cm_raise(p));
