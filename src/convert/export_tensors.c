@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "convert/export_saved.h"
 #include "convert/hold.h"
+#include "convert/schedule.h"
 #include "onnx/tensor_data.h"
 
 /* An initializer of the inference graph. */
