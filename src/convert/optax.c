@@ -356,7 +356,7 @@ static const struct cm_item *take_state(struct cm_optax *o, const struct cm_item
         return &cm_item_none;
     if (state->kind == CM_ITEM_NONE || (is_tree && !state->entries.count)) {
         skip_stateless(o);
-        return state->kind == CM_ITEM_NONE ? state : cm_item_new(o->arena, state->kind);
+        return cm_item_new(o->arena, is_tree ? state->kind : CM_ITEM_MAP);
     }
     if (state->kind == CM_ITEM_MAP) {
         const struct cm_optax_rule *rule = find_rule(state);
