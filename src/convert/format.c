@@ -6,10 +6,14 @@
 #define FORMATS(ROW) \
     ROW(flax) \
     ROW(huggingface) \
+    ROW(keras) \
+    ROW(keras_legacy) \
+    ROW(keras_weights) \
     ROW(lightning) \
     ROW(nemo) \
     ROW(ray) \
-    ROW(safetensors)
+    ROW(safetensors) \
+    ROW(tensorflow)
 // clang-format on
 
 #define DECLARED(name) extern const struct cm_format cm_format_##name;
