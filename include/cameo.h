@@ -2194,6 +2194,59 @@ CAMEO_API const struct cameo_text *cameo_saved_missing(const struct cameo_saved 
 CAMEO_API enum cameo_status cameo_saved_read(const struct cameo_saved *saved, size_t index,
                                              struct cameo_value **out, struct cameo_error *err);
 
+/* ---- trainings of other frameworks that go on here ---- */
+
+struct cameo_import_options {
+    size_t struct_size;
+    /* The loss and what it reads, which no checkpoint knows; and what counts instead of what the
+     * checkpoint says: optimizer and its numbers. NULL: none of it */
+    const struct cameo_prepare_options *prepare;
+    /* Whether prepare's schedule (with warmup, schedule_steps, schedule_factor), clip_norm and
+     * accumulate count: their defaults cannot be told from what was meant */
+    bool use_schedule, use_clip_norm, use_accumulate;
+    bool weights_only; /* weights and statistics, no training */
+    bool partial;      /* what is left over, on either side, is no error */
+    /* Rules for names, one to a line: "INITIALIZER = NAME", "/REGEX/ = REPLACEMENT"; NULL: none */
+    const char *map;
+    /* Settings as JSON, see docs/importing.md; NULL: none. They count instead of what the
+     * checkpoint says, and prepare's instead of both */
+    const char *settings;
+};
+
+#define CAMEO_IMPORT_OPTIONS_INIT                                                                  \
+    {                                                                                              \
+        sizeof(struct cameo_import_options), 0, false, false, false, false, false, 0, 0            \
+    }
+
+/* How a tensor of the model was found in the checkpoint. One name is empty: it is left over on the
+ * other side. */
+struct cameo_import_match {
+    struct cameo_text initializer;
+    struct cameo_text source; /* the framework's name; of several, parted by ", " */
+    struct cameo_text how;    /* "by name", "by its layer, transposed", "kept", .. */
+};
+
+struct cameo_import_report {
+    const char *system, *format; /* that the checkpoint is of */
+    const struct cameo_import_match *matches;
+    size_t match_count;
+    const struct cameo_text *notes; /* sentences: what was assumed, what begins anew */
+    size_t note_count;
+    const struct cameo_text *blockers; /* sentences: all that stands in the way */
+    size_t blocker_count;
+    const struct cameo_preparation *preparation; /* NULL: it did not come to that */
+};
+
+/* Gives the model the weights of a checkpoint of another framework, a file or folder whose format
+ * is recognized, and unless weights_only its training at the point where it was saved. *report, if
+ * report is not NULL, lives as long as the model. The checkpoint's files are read when the model is
+ * saved or used, and must stay as they are until then. After a failure the model is of no further
+ * use but to be freed. */
+CAMEO_API enum cameo_status cameo_model_import(struct cameo_model *model, const char *path,
+                                               const struct cameo_import_options *options,
+                                               const struct cameo_import_report **report,
+                                               struct cameo_error *err);
+
 /* ---- training info, piece by piece ----
  *
  * What cameo_model_prepare makes of a loss and an optimizer can be made by hand: entries of
@@ -2252,6 +2305,60 @@ CAMEO_API enum cameo_status cameo_model_check_training(const struct cameo_model 
                                                        const struct cameo_check_options *options,
                                                        struct cameo_findings **out,
                                                        struct cameo_error *err);
+
+/* ---- giving training back to other frameworks ----
+ *
+ * A model's weights, and the state of its training as prepare or an import made it, in the files
+ * that another framework saves itself and continues from. docs/checkpoints.md tells which. */
+
+struct cameo_export_format {
+    struct cameo_text name;   /* for cameo_export_options: "pytorch" */
+    struct cameo_text system; /* "PyTorch" */
+    struct cameo_text what;   /* what is written */
+};
+
+/* NULL past the end. */
+CAMEO_API const struct cameo_export_format *cameo_export_format(size_t index);
+
+struct cameo_export_options {
+    size_t struct_size;
+    const char *to;              /* name of a format */
+    bool weights_only;           /* no optimizer, which a model without training has not */
+    struct cameo_cancel *cancel; /* set while it is written: CAMEO_CANCELLED; NULL: none */
+};
+
+#define CAMEO_EXPORT_OPTIONS_INIT                                                                  \
+    {                                                                                              \
+        sizeof(struct cameo_export_options), 0, false, 0                                           \
+    }
+
+/* A tensor as the framework has it. */
+struct cameo_exported_tensor {
+    struct cameo_text name; /* of a weight or buffer, "fc1.weight" */
+    struct cameo_text
+        slot; /* of an optimizer's state for it, "exp_avg"; empty: the weight itself */
+    struct cameo_text role; /* weight, buffer, slot, average, random, other */
+    struct cameo_text type; /* "float[64,32]" */
+};
+
+struct cameo_exported {
+    const struct cameo_exported_tensor *const *tensors;
+    size_t tensor_count;
+    struct cameo_text optimizer;    /* as the framework calls it; empty: none */
+    int64_t step;                   /* updates so far; -1: not said */
+    uint64_t bytes;                 /* of all tensors */
+    const struct cameo_text *notes; /* sentences: what the receiver must set or know */
+    size_t note_count;
+};
+
+/* Writes a file or folder at path, whole or not at all; path NULL: only tells what would be
+ * written. *report, if report is not NULL, lives as long as the model. options may not be NULL. A
+ * training whose arithmetic the other framework does not have is CAMEO_UNSUPPORTED, with the
+ * reason. */
+CAMEO_API enum cameo_status cameo_model_export(const struct cameo_model *model, const char *path,
+                                               const struct cameo_export_options *options,
+                                               const struct cameo_exported **report,
+                                               struct cameo_error *err);
 
 /* ---- optimizing ---- */
 

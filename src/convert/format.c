@@ -11,9 +11,13 @@
     ROW(keras_weights) \
     ROW(lightning) \
     ROW(nemo) \
+    ROW(onnxruntime) \
+    ROW(orbax) \
+    ROW(pytorch) \
     ROW(ray) \
     ROW(safetensors) \
-    ROW(tensorflow)
+    ROW(tensorflow) \
+    ROW(torch_distributed)
 // clang-format on
 
 #define DECLARED(name) extern const struct cm_format cm_format_##name;
@@ -43,23 +47,61 @@ static const char *describe(struct cm_place *place)
     return "something else";
 }
 
-enum cm_status cm_saved_open(struct cm_arena *arena, const char *path, struct cm_saved **out,
-                             struct cm_error *err)
+static const struct cm_format *recognize(struct cm_place *place)
 {
     const struct cm_format *best = NULL;
-    struct cm_place place;
     int sure = 0;
 
-    CM_TRY(cm_place_open(arena, path, &place, err));
     for (size_t i = 0; i < cm_format_count; i++) {
         const struct cm_format *format = cm_formats[i];
-        const int how = format->recognize ? format->recognize(&place) : 0;
+        const int how = format->recognize ? format->recognize(place) : 0;
 
         if (how > sure) {
             sure = how;
             best = format;
         }
     }
+    return best;
+}
+
+enum { TRIED_MAX = 100 };
+
+/* A folder that is no checkpoint may hold one: a file in it, if it is the only one. */
+static enum cm_status look_inside(struct cm_arena *arena, struct cm_place *place,
+                                  const struct cm_format **best, struct cm_error *err)
+{
+    struct cm_place found = {0};
+
+    for (size_t i = 0; !place->file.size && i < place->names.count && i < TRIED_MAX; i++) {
+        struct cm_place one;
+        const struct cm_str path = cm_path_join(arena, place->folder, place->names.items[i]);
+
+        if (cm_place_open(arena, path.data, &one, NULL))
+            continue;
+        const struct cm_format *format = recognize(&one);
+        if (format && *best)
+            return cm_fail(err, CM_BAD_ARGUMENT,
+                           "'%.400s' holds several checkpoints, '%.100s' and '%.100s': name one",
+                           place->path.data, found.file.data, one.file.data);
+        if (format) {
+            *best = format;
+            found = one;
+        }
+    }
+    if (*best)
+        *place = found;
+    return CM_OK;
+}
+
+enum cm_status cm_saved_open(struct cm_arena *arena, const char *path, struct cm_saved **out,
+                             struct cm_error *err)
+{
+    struct cm_place place;
+
+    CM_TRY(cm_place_open(arena, path, &place, err));
+    const struct cm_format *best = recognize(&place);
+    if (!best)
+        CM_TRY(look_inside(arena, &place, &best, err));
     if (!best)
         return cm_fail(err, CM_BAD_MODEL,
                        "'%.600s' is no checkpoint that is known here: it looks like %s", path,

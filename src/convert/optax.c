@@ -243,8 +243,10 @@ static const struct cm_item *take_groups(struct cm_optax *o, const struct cm_ite
         if (inner && (inner->kind == CM_ITEM_NONE ||
                       (inner->kind == CM_ITEM_MAP && cm_item_count(inner) == 0))) {
             /* set_to_zero: weights that do not move */
-            cm_item_set(o->arena, kept, entry->key,
-                        cm_jax_keep(o->saved, entry->value, below, CM_SAVED_OTHER));
+            struct cm_item *still = cm_item_new(o->arena, CM_ITEM_MAP);
+
+            cm_item_put(o->arena, still, "inner_state", cm_item_new(o->arena, CM_ITEM_MAP));
+            cm_item_set(o->arena, kept, entry->key, still);
             continue;
         }
         const size_t first = o->saved->entries.count;
@@ -356,7 +358,7 @@ static const struct cm_item *take_state(struct cm_optax *o, const struct cm_item
         return &cm_item_none;
     if (state->kind == CM_ITEM_NONE || (is_tree && !state->entries.count)) {
         skip_stateless(o);
-        return state->kind == CM_ITEM_NONE ? state : cm_item_new(o->arena, state->kind);
+        return cm_item_new(o->arena, is_tree ? state->kind : CM_ITEM_MAP);
     }
     if (state->kind == CM_ITEM_MAP) {
         const struct cm_optax_rule *rule = find_rule(state);

@@ -441,6 +441,17 @@ static enum cm_status call_from_type(struct call *call, struct cm_item **out)
     return make(&inner, out);
 }
 
+/* torch.storage._load_from_bytes(bytes): a file of torch.save inside a plain pickle. */
+static enum cm_status call_nested(struct call *call, struct cm_item **out)
+{
+    const struct cm_item *bytes = argument(call, 0);
+
+    if (!bytes || bytes->kind != CM_ITEM_BYTES || call->pickle->persistent)
+        return bad_arguments(call);
+    call->pickle->made += bytes->text.size / 8;
+    return cm_torch_read(call->pickle->arena, bytes->text, call->pickle->file, out, call->err);
+}
+
 static enum cm_status call_refused(struct call *call, struct cm_item **out)
 {
     (void)out;
@@ -470,8 +481,8 @@ static const struct {
     {"torch._utils", "_rebuild_qtensor", call_refused},
     {"torch._tensor", "_rebuild_from_type_v2", call_from_type},
     {"torch.tensor", "_rebuild_from_type_v2", call_from_type},
+    {"torch.storage", "_load_from_bytes", call_nested},
     {"torch", "Size", call_list},
-    {"torch", "Tensor", call_object},
     {"collections", "OrderedDict", call_map},
     {"collections", "defaultdict", call_map},
     {"collections", "Counter", call_map},

@@ -1,6 +1,5 @@
 /* torch.save's zip: the pickle, then each storage as a stream. */
 // SPDX-License-Identifier: Apache-2.0
-#include "base/memory.h"
 #include "convert/pickle_write.h"
 #include "convert/torch_file.h"
 #include "io/zip.h"
@@ -36,8 +35,17 @@ struct writing {
 static enum cm_status write_storages(struct cm_zip_writer *zip, const char *stem,
                                      const struct cm_pickle_writer *pickle, struct cm_error *err)
 {
-    uint8_t *room = cm_arena_alloc(zip->arena, CHUNK);
+    size_t most = 1;
 
+    for (size_t i = 0; i < pickle->storages.count; i++) {
+        const struct cm_saved_tensor *tensor = pickle->storages.items[i];
+        size_t size;
+        if (!cm_dtype_bytes(tensor->dtype, cm_shape_elements(&tensor->shape), &size) ||
+            size > CHUNK)
+            size = CHUNK;
+        most = size > most ? size : most;
+    }
+    uint8_t *room = cm_arena_alloc(zip->arena, most);
     for (size_t i = 0; i < pickle->storages.count; i++) {
         const struct cm_saved_tensor *tensor = pickle->storages.items[i];
         const uint64_t size =
@@ -51,13 +59,15 @@ static enum cm_status write_storages(struct cm_zip_writer *zip, const char *stem
     return CM_OK;
 }
 
+/* An archive is written within whatever call its caller is in, which has no memory for it. */
 static enum cm_status write_file(struct cm_guard *guard, void *arg)
 {
     const struct writing *w = arg;
     struct cm_arena arena;
 
     cm_arena_init(&arena, guard);
-    struct cm_zip_writer zip = {.arena = &arena, .save = w->save, .alignment = ALIGNMENT};
+    struct cm_zip_writer zip = {
+        .arena = &arena, .save = w->save, .alignment = ALIGNMENT, .base = w->save->written};
     struct cm_pickle_writer pickle = {.arena = &arena, .with_tensors = true};
     enum cm_status status = cm_pickle_write(&pickle, w->item, w->err);
     const struct {

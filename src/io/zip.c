@@ -227,12 +227,12 @@ enum cm_status cm_zip_begin_member(struct cm_zip_writer *zip, struct cm_str name
         return cm_fail(err, CM_LIMIT, "a name of %zu bytes is too long", name.size);
     struct cm_zip_file *file = CM_PUSH(zip->arena, &zip->files);
     *file = (struct cm_zip_file){.name = name,
-                                 .offset = zip->save->written,
+                                 .offset = zip->save->written - zip->base,
                                  .size = size,
                                  .crc = crc ? *crc : 0,
                                  .streamed = !crc};
     if (zip->alignment) {
-        const uint64_t bytes = file->offset + LOCAL_SIZE + name.size + sizeof extra;
+        const uint64_t bytes = zip->save->written + LOCAL_SIZE + name.size + sizeof extra;
         padding = 4 + (size_t)(-bytes % zip->alignment);
     }
     uint8_t *end = put_common(put(local, 0x04034b50, 4), file, sizeof extra - 4 + padding);
@@ -293,12 +293,12 @@ static enum cm_status write_entry(struct cm_save *save, const struct cm_zip_file
 
 enum cm_status cm_zip_finish(struct cm_zip_writer *zip, struct cm_error *err)
 {
-    const uint64_t directory = zip->save->written, count = zip->files.count;
+    const uint64_t directory = zip->save->written - zip->base, count = zip->files.count;
     uint8_t room[END64_SIZE + LOCATOR_SIZE + END_SIZE];
 
     for (size_t i = 0; i < count; i++)
         CM_TRY(write_entry(zip->save, &zip->files.items[i], err));
-    const uint64_t at = zip->save->written;
+    const uint64_t at = zip->save->written - zip->base;
     uint8_t *to = put(put(room, 0x06064b50, 4), END64_SIZE - 12, 8);
     to = put(put(put(to, 45, 2), 45, 2), 0, 8);
     to = put(put(to, count, 8), count, 8);

@@ -54,7 +54,8 @@ struct cm_zip_file {
 struct cm_zip_writer {
     struct cm_arena *arena;
     struct cm_save *save;
-    size_t alignment; /* of each member's bytes; 0: none */
+    size_t alignment; /* of each member's bytes in the file; 0: none */
+    uint64_t base;    /* what was written before the archive begins */
     struct {
         struct cm_zip_file *items;
         size_t count, capacity;
