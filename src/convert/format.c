@@ -8,6 +8,8 @@
     ROW(huggingface) \
     ROW(lightning) \
     ROW(nemo) \
+    ROW(onnxruntime) \
+    ROW(orbax) \
     ROW(pytorch) \
     ROW(ray) \
     ROW(safetensors) \
@@ -18,13 +20,6 @@
 #define LISTED(name)   &cm_format_##name,
 FORMATS(DECLARED)
 const struct cm_format *const cm_formats[] = {FORMATS(LISTED) NULL};
-extern const struct cm_format cm_format_flax, cm_format_orbax;
-
-const struct cm_format *const cm_formats[] = {
-    &cm_format_flax,
-    &cm_format_orbax,
-    NULL,
-};
 const size_t cm_format_count = CM_COUNT(cm_formats) - 1;
 
 /* What a path that nobody recognizes looks like, for people. */
