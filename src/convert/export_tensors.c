@@ -2,6 +2,7 @@
  * training that the model holds. Nothing is copied: tensors are pieces of the model's files. */
 // SPDX-License-Identifier: Apache-2.0
 #include "convert/export_saved.h"
+
 #include "convert/hold.h"
 #include "convert/schedule.h"
 #include "onnx/tensor_data.h"

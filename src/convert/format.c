@@ -8,6 +8,7 @@
     ROW(huggingface) \
     ROW(lightning) \
     ROW(nemo) \
+    ROW(onnxruntime) \
     ROW(orbax) \
     ROW(pytorch) \
     ROW(ray) \
