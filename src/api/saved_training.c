@@ -87,7 +87,7 @@ static void tell_summary(struct cameo_saved *out)
 
     if (saved->schedule_known == CM_SCHEDULE_KNOWN)
         phases = cm_item_json(arena, cm_schedule_item(arena, &saved->schedule, saved->groups.count),
-                              FACT_MAX);
+                              0);
     out->summary = (struct cameo_saved_summary){.system = saved->system,
                                                 .format = saved->format,
                                                 .version = text_of(arena, saved->version),

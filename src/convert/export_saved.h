@@ -64,8 +64,4 @@ bool cm_export_prepared(struct cm_arena *arena, const struct cm_model_file *file
  * none. */
 const char *cm_prepared_slot(struct cm_str state, struct cm_str *weight);
 
-/* export_rate.c: the rate of a group of the plan at a position of its schedule. */
-double cm_schedule_rate(const struct cm_rate_schedule *schedule, size_t n_groups, size_t group,
-                        int64_t position);
-
 #endif

@@ -112,20 +112,6 @@ static bool path_of(struct making *m, struct cm_str name, struct cm_str prefix, 
     return true;
 }
 
-static const struct cm_item *zeros(struct making *m, const struct cm_saved_tensor *like)
-{
-    static const char zero[16];
-    struct cm_saved_tensor *tensor = CM_NEW(m->arena, struct cm_saved_tensor);
-
-    tensor->dtype = like->dtype;
-    tensor->shape = like->shape;
-    struct cm_saved_piece *piece = cm_saved_piece_add(m->arena, tensor, true); /* strides of 0 */
-    piece->bytes = (struct cm_str){zero, sizeof zero};
-    for (int d = 0; d < like->shape.rank; d++)
-        piece->size[d] = like->shape.dims[d];
-    return cm_item_tensor(m->arena, tensor);
-}
-
 static bool is_in_group(const struct cm_map *names, int group, struct cm_str name)
 {
     return group < 0 || cm_map_get(names, name, 0);
@@ -166,10 +152,10 @@ static enum cm_status slots_of(struct making *m, struct cm_str slot, int group,
         if (weight->role != CM_SAVED_WEIGHT || !path_of(m, weight->name, prefix, &path))
             continue;
         const struct cm_saved_entry *entry = find(m, CM_SAVED_SLOT, weight->name, slot);
-        const struct cm_item *value = !is_in_group(&names, group, weight->name)
-                                          ? cm_item_new(m->arena, CM_ITEM_MAP)
-                                      : entry ? cm_item_tensor(m->arena, entry->tensor)
-                                              : zeros(m, weight->tensor);
+        const struct cm_item *value =
+            !is_in_group(&names, group, weight->name) ? cm_item_new(m->arena, CM_ITEM_MAP)
+            : entry                                   ? cm_item_tensor(m->arena, entry->tensor)
+                    : cm_item_tensor(m->arena, cm_saved_zeros(m->arena, weight->tensor));
         CM_TRY(plant(m, &g, path, value));
     }
     *out = g.root;

@@ -330,5 +330,5 @@ const struct cm_format cm_format_huggingface = {
     .what = "a folder of the Trainer or of accelerate",
     .recognize = recognize,
     .read = cm_huggingface_read,
-    .write = NULL,
+    .write = cm_huggingface_write,
 };

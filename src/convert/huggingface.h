@@ -7,5 +7,8 @@
 
 enum cm_status cm_huggingface_read(struct cm_place *place, struct cm_saved *saved,
                                    struct cm_error *err) CM_MUST_CHECK;
+enum cm_status cm_huggingface_write(const struct cm_saved *saved, const char *path,
+                                    const struct cm_write_options *options,
+                                    struct cm_error *err) CM_MUST_CHECK;
 
 #endif

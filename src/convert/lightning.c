@@ -138,14 +138,11 @@ static enum cm_status read_file(struct cm_place *place, struct cm_saved *saved,
     return cm_lightning_take(saved, tree, err);
 }
 
-enum cm_status cm_lightning_write(const struct cm_saved *saved, const char *path,
-                                  const struct cm_write_options *options, struct cm_error *err);
-
 const struct cm_format cm_format_lightning = {
     .name = "lightning",
     .system = "PyTorch Lightning",
     .what = "a checkpoint file, .ckpt",
     .recognize = recognize,
     .read = read_file,
-    .write = NULL,
+    .write = cm_lightning_write,
 };

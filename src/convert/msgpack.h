@@ -37,4 +37,7 @@ enum cm_status cm_saved_elements_write(struct cm_save *save, struct cm_saved_rea
                                        const struct cm_saved_tensor *tensor, int64_t first,
                                        int64_t count, struct cm_error *err) CM_MUST_CHECK;
 
+/* Zeros in the shape and type of a tensor. */
+struct cm_saved_tensor *cm_saved_zeros(struct cm_arena *arena, const struct cm_saved_tensor *like);
+
 #endif

@@ -243,8 +243,10 @@ static const struct cm_item *take_groups(struct cm_optax *o, const struct cm_ite
         if (inner && (inner->kind == CM_ITEM_NONE ||
                       (inner->kind == CM_ITEM_MAP && cm_item_count(inner) == 0))) {
             /* set_to_zero: weights that do not move */
-            cm_item_set(o->arena, kept, entry->key,
-                        cm_jax_keep(o->saved, entry->value, below, CM_SAVED_OTHER));
+            struct cm_item *still = cm_item_new(o->arena, CM_ITEM_MAP);
+
+            cm_item_put(o->arena, still, "inner_state", cm_item_new(o->arena, CM_ITEM_MAP));
+            cm_item_set(o->arena, kept, entry->key, still);
             continue;
         }
         const size_t first = o->saved->entries.count;

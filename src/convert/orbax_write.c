@@ -110,7 +110,7 @@ static void list_leaf(struct orbax_writer *w, const struct cm_item *keys,
                                (int)key.size, key.data, count == 1 ? "," : "");
     }
     cm_item_put(arena, about, "value_type",
-                cm_item_text(arena, is_array ? CM_STR("jax.Array") : CM_STR("None")));
+                cm_item_text(arena, is_array ? CM_STR("np.ndarray") : CM_STR("None")));
     cm_item_put(arena, about, "skip_deserialize", cm_item_bool(arena, !is_array));
     if (is_array)
         cm_item_put(arena, about, "write_shape", list_of(arena, &value->tensor->shape));

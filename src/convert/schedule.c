@@ -48,7 +48,8 @@ bool cm_schedule_add_table(const struct cm_schedule_maker *maker, int64_t first,
 
 static double phase_rate(const struct cm_phase *phase, size_t groups, size_t group, double k)
 {
-    const double from = phase->from[group], to = phase->to[group], length = phase->length;
+    const double from = phase->from ? phase->from[group] : NAN;
+    const double to = phase->to ? phase->to[group] : NAN, length = phase->length;
     const double part = length > 0 ? k / length : 1;
     const double turns = phase->is_stepped ? floor(part) : part;
 
@@ -226,15 +227,11 @@ static double product_rate(const void *arg, size_t group, int64_t position)
                      product->maker->base[group];
 }
 
-bool cm_schedule_multiply(const struct cm_schedule_maker *maker, const struct cm_rate_schedule *a,
-                          const struct cm_rate_schedule *b)
+/* Phase by phase, where at most one of two that meet changes. */
+static bool multiply_pieces(const struct cm_schedule_maker *maker, const struct cm_rate_schedule *a,
+                            const struct cm_rate_schedule *b)
 {
-    const struct product product = {maker, a, b};
-    const int64_t ends[] = {cm_schedule_end(a), cm_schedule_end(b)};
-    const size_t before = maker->out->count;
-    bool fine = a->count > 0 && b->count > 0;
-
-    for (size_t i = 0, k = 0; fine && (i < a->count || k < b->count);) {
+    for (size_t i = 0, k = 0; i < a->count || k < b->count;) {
         const int64_t next_a = i < a->count ? a->phases[i].first : INT64_MAX;
         const int64_t next_b = k < b->count ? b->phases[k].first : INT64_MAX;
         const int64_t at = next_a < next_b ? next_a : next_b;
@@ -244,17 +241,49 @@ bool cm_schedule_multiply(const struct cm_schedule_maker *maker, const struct cm
         k += next_b == at;
         if (i == 0 || k == 0)
             continue;
-        fine = cut_phase(maker->arena, &a->phases[i - 1], maker->groups, at, &of_a) &&
-               cut_phase(maker->arena, &b->phases[k - 1], maker->groups, at, &of_b) &&
-               multiply_phases(maker, &of_a, &of_b);
+        if (!cut_phase(maker->arena, &a->phases[i - 1], maker->groups, at, &of_a) ||
+            !cut_phase(maker->arena, &b->phases[k - 1], maker->groups, at, &of_b) ||
+            !multiply_phases(maker, &of_a, &of_b))
+            return false;
     }
-    if (fine)
+    return true;
+}
+
+bool cm_schedule_multiply(const struct cm_schedule_maker *maker, const struct cm_rate_schedule *a,
+                          const struct cm_rate_schedule *b)
+{
+    const struct product product = {maker, a, b};
+    const size_t before = maker->out->count;
+    int64_t end = cm_schedule_end(a), other = cm_schedule_end(b);
+    struct cm_phase of_a, of_b;
+
+    if (a->count == 0 || b->count == 0)
+        return false;
+    if (multiply_pieces(maker, a, b))
         return true;
     maker->out->count = before;
-    if (a->count == 0 || b->count == 0 || ends[0] < 0 || ends[1] < 0)
+    if (end >= 0 && other >= 0)
+        return cm_schedule_add_table(maker, 0, (end > other ? end : other) + 1, product_rate,
+                                     &product);
+    /* One goes on for ever: a table up to where the other ends, and one phase from there. */
+    if (end < 0) {
+        const struct cm_rate_schedule *swapped = a;
+        a = b;
+        b = swapped;
+        end = other;
+    }
+    const struct cm_phase *last = &b->phases[b->count - 1];
+    if (end < 0)
         return false;
-    return cm_schedule_add_table(maker, 0, (ends[0] > ends[1] ? ends[0] : ends[1]) + 1,
-                                 product_rate, &product);
+    if (end < last->first)
+        end = last->first;
+    if (last->is_stepped)
+        end = last->first +
+              (int64_t)(ceil((double)(end - last->first) / last->length) * last->length);
+    return cm_schedule_add_table(maker, 0, end > 0 ? end : 1, product_rate, &product) &&
+           cut_phase(maker->arena, &a->phases[a->count - 1], maker->groups, end, &of_a) &&
+           cut_phase(maker->arena, last, maker->groups, end, &of_b) &&
+           multiply_phases(maker, &of_a, &of_b);
 }
 
 bool cm_schedule_stretch(const struct cm_schedule_maker *maker, const struct cm_rate_schedule *from,

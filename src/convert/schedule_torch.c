@@ -431,6 +431,8 @@ static const char *align(struct cm_saved *saved, int64_t position)
     }
     if (saved->step == 0 || position == 0 || (saved->step % position && position % saved->step))
         return "it is not stepped with each update, and the updates of an epoch are not known";
+    cm_saved_tell(saved, "scheduler.updates",
+                  cm_item_real(saved->arena, (double)saved->step / (double)position));
     if (saved->step < position)
         return cm_schedule_shrink(&saved->schedule, position / saved->step)
                    ? NULL

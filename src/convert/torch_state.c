@@ -117,10 +117,9 @@ static void take_random(struct cm_saved *saved, struct cm_str name, const struct
     } else if (item->kind != CM_ITEM_NONE) {
         for (size_t i = 0; i < cm_item_count(item); i++) /* numbers of NumPy's generator */
             if (item->kind == CM_ITEM_LIST && cm_item_at(item, i)->kind == CM_ITEM_TENSOR)
-                cm_saved_add(
-                    saved, CM_SAVED_RANDOM,
-                    cm_arena_printf(saved->arena, "%.*s.%zu", CM_STR_FMT(name), i),
-                    cm_item_at(item, i)->tensor);
+                cm_saved_add(saved, CM_SAVED_RANDOM,
+                             cm_arena_printf(saved->arena, "%.*s.%zu", CM_STR_FMT(name), i),
+                             cm_item_at(item, i)->tensor);
         cm_saved_tell(saved, cm_arena_str(saved->arena, name).data, item);
     }
 }
