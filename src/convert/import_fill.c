@@ -54,7 +54,7 @@ enum cm_status cm_import_weights(struct cm_importing *in, struct cm_error *err)
         const struct cm_match_target *target = &m->targets.items[i];
         struct cm_tensor_proto *tensor = find_tensor(in, &map, target);
 
-        if (!target->parts.count)
+        if (!target->parts.count || target->is_tied)
             continue;
         CM_TRY(fill(in, tensor, &target->parts, cm_match_tensor, m, err));
         if (!cm_parts_are_whole(&target->parts) ||

@@ -162,7 +162,7 @@ static void choose_weights(struct cm_importing *in)
         const struct cm_match_target *target = &m->targets.items[i];
         const size_t group = group_of(in, target);
 
-        if (group && cm_dtype_is_float(target->tensor->data_type))
+        if (group && !target->is_tied && cm_dtype_is_float(target->tensor->data_type))
             in->weights[in->n_weights++] = (struct cm_plan_weight){target->name, group - 1};
     }
     if (!in->n_weights)
@@ -212,6 +212,7 @@ static enum cm_status import(struct cm_importing *in, struct cm_import_report *r
     if (!in->saved->has_optimizer)
         cm_import_note(in, "the checkpoint has no optimizer: its state begins anew");
     cm_import_settings(in);
+    cm_match_tie(in->matching);
     choose_weights(in);
     CM_TRY(verdict(in, err));
     return train(in, report, err);

@@ -29,6 +29,9 @@ static void add_source(struct cm_matching *m, const struct cm_saved_entry *entry
     *place = m->sources.count;
     uint64_t *same = cm_map_insert(&m->source_keys, m->arena, key, &added);
     *same = added ? m->sources.count : 0;
+    uint64_t *layer = cm_map_insert(&m->layers, m->arena, cm_match_layer(key), NULL);
+    m->sources.items[m->sources.count - 1].next = (size_t)*layer;
+    *layer = m->sources.count;
 }
 
 static void gather_sources(struct cm_matching *m)
@@ -103,10 +106,12 @@ static enum cm_status gather_targets(struct cm_matching *m, struct cm_error *err
     return CM_OK;
 }
 
-static void gather_reads(struct cm_matching *m)
+void cm_match_read_again(struct cm_matching *m)
 {
     const struct cm_graph_proto *graph = m->file->model.graph;
 
+    m->makers = m->readers = (struct cm_map){0};
+    m->reads.count = 0;
     for (size_t i = graph->node.count; i-- > 0;) { /* so that the first is at the head */
         const struct cm_node_proto *node = &graph->node.items[i];
 
@@ -192,6 +197,15 @@ static bool expects_turned(const struct cm_match_target *target,
            cm_str_ends(source->name, ".weight") && !cm_str_equal(target->name, source->name);
 }
 
+bool cm_match_fits(struct cm_matching *m, const struct cm_match_source *source,
+                   const struct cm_shape *shape)
+{
+    struct cm_parts layouts[CM_LAYOUTS_MAX];
+
+    return cm_dtype_is_float(source->tensor->dtype) &&
+           cm_layouts(m->arena, source->name, &source->tensor->shape, shape, layouts) > 0;
+}
+
 bool cm_match_accept(struct cm_matching *m, struct cm_match_target *target,
                      struct cm_match_source *source, const char *how)
 {
@@ -255,7 +269,8 @@ enum cm_status cm_match(struct cm_matching *m, struct cm_str map, struct cm_erro
 {
     cm_arena_defer(m->arena, release, m);
     gather_sources(m);
-    gather_reads(m);
+    cm_match_read_again(m);
+    cm_match_split(m);
     CM_TRY(gather_targets(m, err));
     for (size_t i = 0; i < m->targets.count; i++) {
         struct cm_match_target *target = &m->targets.items[i];
@@ -269,6 +284,7 @@ enum cm_status cm_match(struct cm_matching *m, struct cm_str map, struct cm_erro
     cm_match_by_layer(m);
     cm_match_by_values(m);
     cm_match_by_layer(m); /* what values told is evidence for the tensors beside it */
+    cm_match_by_place(m);
     cm_match_the_rest(m);
     release(m);
     return CM_OK;

@@ -246,74 +246,6 @@ void cm_preparation_add(struct cm_preparation *p, cm_value value, struct cm_str 
         *cm_map_insert(&p->gone, p->arena, instead, NULL) = in_body ? IN_BODY : IN_GRAPH;
 }
 
-/* The initialization makes the zeros again from their shape. */
-static void add_reset(struct cm_preparation *p, cm_value state, const struct cm_tensor *zeros)
-{
-    struct {
-        struct cm_builder build;
-    } reset = {{.graph = p->reset, .err = p->err, .status = p->build.status}};
-    const struct cm_str name = cm_preparation_name_of(p, state);
-    const struct cm_str shape = cm_preparation_name(p, "%.*s.shape", CM_STR_FMT(name));
-    const struct cm_str fresh = cm_preparation_name(p, "%.*s.reset", CM_STR_FMT(name));
-    const struct cm_shape rank = CM_SHAPE(zeros->shape.rank), one = CM_SHAPE(1);
-    int64_t *dims = CM_NEW_ARRAY(p->arena, int64_t, (size_t)zeros->shape.rank + 1);
-    const struct cm_tensor size = cm_tensor_borrow(CM_INT64, &rank, dims);
-    const struct cm_tensor zero = cm_tensor_borrow(zeros->type, &one, cm_arena_alloc(p->arena, 16));
-
-    for (int i = 0; i < zeros->shape.rank; i++)
-        dims[i] = zeros->shape.dims[i];
-    const struct cm_attribute_proto held = cm_attr_tensor(p->arena, "value", &size);
-    const cm_value made =
-        cm_build(&reset.build,
-                 &(struct cm_emission){.op = "Constant", .attributes = &held, .n_attributes = 1});
-    const cm_value next = cm_emit_with(
-        &reset, "ConstantOfShape", CM_ATTRIBUTES(cm_attr_tensor(p->arena, "value", &zero)), made);
-    p->build.status = reset.build.status;
-    cm_preparation_call(p, made, shape);
-    cm_preparation_call(p, next, fresh);
-    *CM_PUSH(p->arena, &p->resets) = next;
-    *CM_PUSH(p->arena, &p->reset_bindings) = (struct cm_prepared_binding){state, next};
-}
-
-static cm_value add_state(struct cm_preparation *p, struct cm_str name,
-                          const struct cm_tensor *first)
-{
-    struct cm_tensor_proto *tensor = CM_NEW(p->arena, struct cm_tensor_proto);
-
-    if (!p->build.status)
-        p->build.status = cm_tensor_proto_store(tensor, p->arena, first, p->err);
-    const cm_value state = cm_preparation_tensor(p, p->build.graph, tensor, name);
-    if (!state)
-        return 0;
-    cm_value_get(p->inference->module, state)->is_state = true;
-    add_reset(p, state, first);
-    return state;
-}
-
-cm_value cm_preparation_state(struct cm_preparation *p, struct cm_str name, enum cm_dtype dtype,
-                              const struct cm_type *like)
-{
-    struct cm_tensor zeros = {.type = dtype};
-    size_t bytes;
-
-    for (int i = 0; i < like->rank; i++) /* an initializer's: known, and checked */
-        if (!cm_shape_insert(&zeros.shape, i, like->dims[i].value))
-            break;
-    if (!cm_dtype_bytes(dtype, cm_tensor_count(&zeros), &bytes))
-        bytes = 0;
-    zeros.data = cm_arena_alloc(p->arena, bytes ? bytes : 1);
-    return add_state(p, name, &zeros);
-}
-
-cm_value cm_preparation_counter(struct cm_preparation *p, struct cm_str name, int64_t first)
-{
-    int64_t *held = CM_NEW(p->arena, int64_t);
-    const struct cm_tensor number = cm_tensor_borrow(CM_INT64, &CM_SCALAR, held);
-
-    *held = first;
-    return add_state(p, name, &number);
-}
-
 void cm_preparation_give(struct cm_preparation *p, cm_value value)
 {
     *CM_PUSH(p->arena, &p->outputs) = value;
@@ -404,7 +336,7 @@ static void drop_gone(struct cm_preparation *p, struct cm_graph_proto *graph, in
     }
 }
 
-static void write_inference(struct cm_preparation *p)
+void cm_preparation_write_inference(struct cm_preparation *p)
 {
     struct cm_graph_proto *graph = p->model->graph;
 
@@ -481,7 +413,7 @@ enum cm_status cm_preparation_write(struct cm_preparation *p)
     if (cm_preparation_rewrites(p))
         name_rest(p, p->inference);
     else
-        write_inference(p);
+        cm_preparation_write_inference(p);
     name_rest(p, p->build.graph);
     name_rest(p, p->reset);
     CM_TRY(cm_raise(p));

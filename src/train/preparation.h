@@ -154,7 +154,9 @@ void cm_preparation_bind(struct cm_preparation *p, cm_value state, cm_value next
  * graph. */
 const bool *cm_preparation_needed(struct cm_preparation *p, cm_value y);
 
-/* Writes what was changed of the inference graph, and the training info, into the model. */
+/* Writes what was added to the inference graph, and what was taken out of it, into the model. */
+void cm_preparation_write_inference(struct cm_preparation *p);
+/* The same, or the whole inference graph where it must be, and the training info. */
 enum cm_status cm_preparation_write(struct cm_preparation *p) CM_MUST_CHECK;
 
 /* ---- the steps of preparing, each in a file of its own ---- */

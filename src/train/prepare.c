@@ -286,6 +286,48 @@ enum cm_status cm_prepare(struct cm_arena *arena, struct cm_model_file *file,
     return status;
 }
 
+/* Everything counts as predicting something, and what layers learn counts as trained. */
+static enum cm_status untie(struct cm_preparation *p)
+{
+    struct cm_trainables candidates = {0};
+
+    cm_preparation_take_names(p);
+    CM_TRY(cm_preparation_import(p));
+    cm_untie(p);
+    if (!p->pieces.count)
+        return CM_OK;
+    const size_t n_values = cm_module_value_count(p->inference->module);
+    bool *all = CM_NEW_ARRAY(p->arena, bool, n_values);
+    memset(all, true, n_values);
+    p->predicts = all;
+    cm_trainables_gather(p, &candidates);
+    cm_trainables_choose(p, &candidates);
+    cm_untie_settle(p, &candidates);
+    CM_TRY(p->build.status);
+    cm_preparation_write_inference(p);
+    return CM_OK;
+}
+
+enum cm_status cm_untie_model(struct cm_arena *arena, struct cm_model_file *file,
+                              struct cm_prepare_report *report, struct cm_error *err)
+{
+    const struct cm_prepare_options options = CM_PREPARE_OPTIONS;
+    struct cm_preparation p = {.arena = arena,
+                               .file = file,
+                               .model = &file->model,
+                               .options = &options,
+                               .report = report,
+                               .err = err};
+
+    *report = (struct cm_prepare_report){0};
+    if (!file->model.graph)
+        return cm_fail(err, CM_BAD_MODEL, "the model has no graph");
+    const enum cm_status status = untie(&p);
+    report->changes = p.changes.items;
+    report->n_changes = p.changes.count;
+    return status;
+}
+
 /* ---- and back ---- */
 
 void cm_strip(struct cm_model_file *file)

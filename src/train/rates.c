@@ -259,7 +259,10 @@ static cm_value position_of(struct cm_update *u)
         return t;
     const cm_value offset =
         cm_preparation_scalar(u->p, "schedule_offset", CM_DOUBLE, (double)schedule->offset);
-    return CM_STEP_TERM(u, "position", "Add", t, offset);
+    const cm_value position = CM_STEP_TERM(u, "position", "Add", t, offset);
+    if (schedule->offset > 0)
+        return position;
+    return CM_STEP_TERM(u, "begun", "Max", position, cm_update_exact(u, "zero"));
 }
 
 /* A number, or a vector with one for each group. */

@@ -1,7 +1,7 @@
 /* Rates of schedules, beside what the frameworks give. */
 // SPDX-License-Identifier: Apache-2.0
 #include "check.h"
-#include "convert/export_saved.h"
+#include "convert/schedule.h"
 
 #include <math.h>
 
@@ -19,12 +19,12 @@ static double rate(struct cm_phase *phases, size_t count, int64_t position)
 
 static const double high[] = {0.4}, low[] = {0.1}, zero[] = {0};
 
-void test_export_rate__without_phases_nothing_is_known(void)
+void test_schedule_rate__without_phases_nothing_is_known(void)
 {
     CHECK(isnan(rate(NULL, 0, 3)));
 }
 
-void test_export_rate__a_line_goes_down_and_stays(void)
+void test_schedule_rate__a_line_goes_down_and_stays(void)
 {
     struct cm_phase phase = {.shape = CM_PHASE_LINEAR, .length = 10, .from = high, .to = low};
 
@@ -34,7 +34,7 @@ void test_export_rate__a_line_goes_down_and_stays(void)
     CHECK(is_near(rate(&phase, 1, 99), 0.1));
 }
 
-void test_export_rate__a_cosine_swings_back_where_pytorch_does(void)
+void test_schedule_rate__a_cosine_swings_back_where_pytorch_does(void)
 {
     struct cm_phase phase = {.shape = CM_PHASE_COSINE, .length = 10, .from = high, .to = zero};
 
@@ -44,7 +44,7 @@ void test_export_rate__a_cosine_swings_back_where_pytorch_does(void)
     CHECK(is_near(rate(&phase, 1, 15), 0.2));
 }
 
-void test_export_rate__powers_and_fractions_go_by_whole_periods_if_stepped(void)
+void test_schedule_rate__powers_and_fractions_go_by_whole_periods_if_stepped(void)
 {
     struct cm_phase phase = {.shape = CM_PHASE_EXPONENTIAL,
                              .length = 4,
@@ -62,7 +62,7 @@ void test_export_rate__powers_and_fractions_go_by_whole_periods_if_stepped(void)
     CHECK(is_near(rate(&phase, 1, 12), 0.2));
 }
 
-void test_export_rate__a_later_phase_counts_from_its_own_beginning(void)
+void test_schedule_rate__a_later_phase_counts_from_its_own_beginning(void)
 {
     static const double rates[] = {0.3, 0.2, 0.1};
     struct cm_phase phases[] = {
