@@ -118,6 +118,21 @@ static void tell_matches(struct cm_importing *in, struct cm_import_report *repor
     }
 }
 
+/* Names that share the memory of others are no tensors of their own: which, is told. */
+static void tell_tied(struct cm_importing *in)
+{
+    const struct cm_matching *m = in->matching;
+    struct cm_item *tied = cm_item_new(in->arena, CM_ITEM_MAP);
+
+    for (size_t i = 0; i < m->sources.count; i++)
+        if (m->sources.items[i].same)
+            cm_item_set(
+                in->arena, tied, cm_item_text(in->arena, m->sources.items[i].name),
+                cm_item_text(in->arena, m->sources.items[m->sources.items[i].same - 1].name));
+    if (cm_item_count(tied))
+        cm_saved_tell(in->saved, "tied", tied);
+}
+
 /* ---- which weights move ---- */
 
 /* The group of a tensor's sources + 1; 0: it is not trained. */
@@ -213,6 +228,7 @@ static enum cm_status import(struct cm_importing *in, struct cm_import_report *r
         cm_import_note(in, "the checkpoint has no optimizer: its state begins anew");
     cm_import_settings(in);
     cm_match_tie(in->matching);
+    tell_tied(in);
     choose_weights(in);
     CM_TRY(verdict(in, err));
     return train(in, report, err);

@@ -18,6 +18,7 @@ struct cm_match_source {
     enum cm_saved_role role;
     size_t uses; /* tensors of the model that are made of it */
     size_t next; /* index + 1 of the next source of its layer; 0: none */
+    size_t same; /* index + 1 of the source that it is tied to; 0: it stands for itself */
 };
 
 /* A node that reads a tensor: as its operand, or behind nodes that only turn or copy it. */
