@@ -4,8 +4,12 @@
 
 // clang-format off
 #define FORMATS(ROW) \
+    ROW(deepspeed) \
     ROW(flax) \
     ROW(huggingface) \
+    ROW(keras) \
+    ROW(keras_legacy) \
+    ROW(keras_weights) \
     ROW(lightning) \
     ROW(nemo) \
     ROW(onnxruntime) \
@@ -13,6 +17,7 @@
     ROW(pytorch) \
     ROW(ray) \
     ROW(safetensors) \
+    ROW(tensorflow) \
     ROW(torch_distributed)
 // clang-format on
 
