@@ -258,6 +258,7 @@ bool cm_match_accept(struct cm_matching *m, struct cm_match_target *target,
     if (cm_dtype_is_float(tensor->dtype) == cm_dtype_is_float(target->tensor->data_type))
         count = cm_layouts(m->arena, source->name, &tensor->shape, &target->shape, layouts);
     if (count == 0) {
+        source->is_misfit = true;
         if (!target->misfit.size)
             target->misfit = cm_arena_printf(
                 m->arena, "'%.*s' is %s %s in the model, '%.*s' is %s %s in the checkpoint",
