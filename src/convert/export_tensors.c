@@ -123,11 +123,13 @@ static bool has_source(const struct gather *g)
     return cm_family_of(g->saved->system) != CM_FAMILY_NONE;
 }
 
-/* Of a model that came from no framework, what may be a weight is one: numbers with axes. */
-static bool may_be_weight(const struct holder *holder)
+/* Without a word about where a tensor came from: what training changes is a weight or a statistic.
+ * Of a model that came from no framework, what may be a weight is one: numbers with axes. */
+static bool may_be_weight(const struct gather *g, const struct holder *holder)
 {
     return holder->is_moved || holder->is_trained ||
-           (cm_dtype_is_float(holder->proto->data_type) && holder->proto->dims.count > 0);
+           (!has_source(g) && cm_dtype_is_float(holder->proto->data_type) &&
+            holder->proto->dims.count > 0);
 }
 
 static enum cm_status open_holder(struct gather *g, struct holder *holder)
@@ -141,7 +143,7 @@ static enum cm_status open_holder(struct gather *g, struct holder *holder)
     for (size_t i = 0; i < holder->parts.count; i++)
         if (cm_map_find(&g->grouped, holder->parts.items[i].source))
             holder->is_trained = true;
-    if (!holder->parts.count && !(has_source(g) ? holder->is_trained : may_be_weight(holder)))
+    if (!holder->parts.count && !may_be_weight(g, holder))
         return CM_OK;
     CM_TRY(view(g, proto, &holder->tensor));
     CM_TRY(cm_tensor_proto_shape(proto, &shape, g->err));

@@ -4,6 +4,7 @@
 
 // clang-format off
 #define FORMATS(ROW) \
+    ROW(deepspeed) \
     ROW(flax) \
     ROW(huggingface) \
     ROW(keras) \

@@ -43,8 +43,6 @@ static void set_tensor(struct cm_arena *arena, struct cm_tensor_proto *tensor, c
 void cm_hold_parts(struct cm_arena *arena, struct cm_tensor_proto *tensor,
                    const struct cm_parts *parts)
 {
-    if (cm_parts_are_whole(parts) && cm_str_equal(parts->items[0].source, tensor->name))
-        return;
     set_tensor(arena, tensor, CM_HOLD_PREFIX "parts", cm_parts_item(arena, parts));
 }
 

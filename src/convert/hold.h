@@ -12,7 +12,7 @@
  *   ai.cameo.training.kept       [{"name", "role", "slot", "initializer"}]: tensors that no node
  * reads, initializers of the algorithm: buffers, averages, random states of a tensor
  *   ai.cameo.training.parts      how it is made of the framework's tensors (convert/parts.h);
- * absent: it is that of its own name ai.cameo.training.slot       of a state variable: {"of":
+ * written for each that came from a checkpoint ai.cameo.training.slot       of a state variable: {"of":
  * initializer, "slot": the framework's word, "meaning": PyTorch's}
  */
 // SPDX-License-Identifier: Apache-2.0

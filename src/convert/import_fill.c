@@ -54,7 +54,7 @@ enum cm_status cm_import_weights(struct cm_importing *in, struct cm_error *err)
         const struct cm_match_target *target = &m->targets.items[i];
         struct cm_tensor_proto *tensor = find_tensor(in, &map, target);
 
-        if (!target->parts.count)
+        if (!target->parts.count || target->is_tied)
             continue;
         CM_TRY(fill(in, tensor, &target->parts, cm_match_tensor, m, err));
         if (!cm_parts_are_whole(&target->parts) ||
@@ -173,7 +173,7 @@ static bool is_in_model(const struct cm_importing *in, size_t number)
     case CM_SAVED_BUFFER:
     case CM_SAVED_MASTER:
         source = cm_match_find_source(in->matching, entry->name);
-        return source->uses || source->tensor != entry->tensor;
+        return source->uses || source->same || source->tensor != entry->tensor;
     case CM_SAVED_SLOT:
         return in->is_filled[number];
     default:

@@ -16,7 +16,10 @@ struct cm_match_source {
     struct cm_str key; /* its name as all frameworks would spell it, convert/match_names.c */
     const struct cm_saved_tensor *tensor;
     enum cm_saved_role role;
-    size_t uses; /* tensors of the model that are made of it */
+    size_t uses;    /* tensors of the model that are made of it */
+    size_t next;    /* index + 1 of the next source of its layer; 0: none */
+    size_t same;    /* index + 1 of the source that it is tied to; 0: it stands for itself */
+    bool is_misfit; /* it has the name of a tensor that it cannot be */
 };
 
 /* A node that reads a tensor: as its operand, or behind nodes that only turn or copy it. */
@@ -36,6 +39,7 @@ struct cm_match_target {
     struct cm_parts parts;       /* none: not found */
     struct cm_str how;
     struct cm_str misfit; /* a tensor has its name, but cannot be it: why */
+    bool is_tied;         /* a node makes it of another tensor of the same source */
 };
 
 /* An element of a source, and where it is in the model's tensor. */
@@ -58,6 +62,8 @@ struct cm_matching {
     } targets;
     struct cm_map source_names, target_names; /* to index + 1 */
     struct cm_map source_keys;                /* the same by key; 0: several have it */
+    struct cm_map layers;                     /* layers to index + 1 of their last source */
+    struct cm_map spelled;                    /* as source_keys, in words alone; see there */
     struct cm_map makers;                     /* values to the number of their node + 1 */
     struct cm_map readers;                    /* values to index + 1 in reads */
     struct cm_match_reads {
@@ -103,14 +109,26 @@ struct cm_str cm_match_layer(struct cm_str key);
 void cm_match_by_name(struct cm_matching *m);
 /* match_rules.c: "INITIALIZER = NAME", "/REGEX/ = REPLACEMENT" with \1 .. \9. */
 void cm_match_by_rules(struct cm_matching *m, struct cm_str map);
-/* match_layers.c: by the layer that the graph has it in. */
+/* match_layers.c: by the layer that the graph has it in; layers that are alike, by their place. */
 void cm_match_by_layer(struct cm_matching *m);
+void cm_match_by_place(struct cm_matching *m);
+/* The source that the exporter says a node reads at an operand of this shape; NULL: it does not. */
+struct cm_match_source *cm_match_told_source(struct cm_matching *m,
+                                             const struct cm_match_reader *read,
+                                             const struct cm_shape *shape);
 const char *cm_match_duty(const struct cm_match_reader *read);
+/* match_merged.c: before matching, initializers that an exporter merged because they were equal are
+ * taken apart; after it, those that are one in the framework become one. Both change the graph. */
+void cm_match_split(struct cm_matching *m);
+void cm_match_tie(struct cm_matching *m);
+void cm_match_read_again(struct cm_matching *m);
 /* match_gates.c: W, R and B of recurrent layers. */
 void cm_match_gates(struct cm_matching *m);
 /* match_values.c */
 void cm_match_by_values(struct cm_matching *m);
 void cm_match_the_rest(struct cm_matching *m);
+bool cm_match_fits(struct cm_matching *m, const struct cm_match_source *source,
+                   const struct cm_shape *shape);
 
 /* How like each other the tensor and what the parts would make of it are: correlation of elements,
  * -1 to 1. *least: what chance alone would hardly give; above 1: too few elements to tell. NAN: the

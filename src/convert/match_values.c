@@ -417,16 +417,25 @@ void cm_match_by_values(struct cm_matching *m)
 static size_t count_fitting(struct cm_matching *m, struct cm_match_source **sorted,
                             const struct cm_match_target *target, struct cm_match_source **found)
 {
-    struct cm_parts layouts[CM_LAYOUTS_MAX];
     size_t count = 0;
 
     EACH_ALIKE(m, sorted, target, at)
-    if (!(*at)->uses && is_float(*at) &&
-        cm_layouts(m->arena, (*at)->name, &(*at)->tensor->shape, &target->shape, layouts)) {
-        if (count++ == 0)
-            *found = *at;
-    }
+    if (!(*at)->uses && cm_match_fits(m, *at, &target->shape) && count++ == 0)
+        *found = *at;
     return count;
+}
+
+/* Does it hold one number everywhere? */
+static bool repeats(struct cm_matching *m, const struct cm_match_target *target)
+{
+    const int64_t count = cm_shape_elements(&target->shape);
+
+    if (!load_values(m, target))
+        return false;
+    for (int64_t i = 1; i < count; i++)
+        if (own_value(m, i) != own_value(m, 0))
+            return false;
+    return count > 0;
 }
 
 void cm_match_the_rest(struct cm_matching *m)
@@ -437,7 +446,12 @@ void cm_match_the_rest(struct cm_matching *m)
         struct cm_match_target *target = &m->targets.items[i];
         size_t rivals = 0;
 
-        if (!is_open(target) || count_fitting(m, sorted, target, &source) != 1)
+        if (!is_open(target))
+            continue;
+        const size_t fitting = count_fitting(m, sorted, target, &source);
+        if (fitting == 0 && target->read.op->entry == CM_ENTERS_AFTER_NORM && repeats(m, target))
+            target->is_needed = false; /* a norm without scale and shift of its own */
+        if (fitting != 1)
             continue;
         for (size_t k = 0; k < m->targets.count && rivals < 2; k++)
             rivals +=

@@ -93,7 +93,9 @@ def check(folder, net, to_onnx, shape, optimizer, settings):
 
     def from_orbax(written, steps):
         fresh, _ = begin(net, optimizer, shape)
-        loaded = orbax.PyTreeCheckpointer().restore(os.path.abspath(written), item=fresh)
+        loaded = orbax.PyTreeCheckpointer().restore(
+            os.path.abspath(written), item=fresh,
+            restore_args=orbax.checkpoint_utils.construct_restore_args(fresh))
         return run(net, optimizer, loaded, steps)[0]
 
     given = ("--set", common.write_json(folder, "settings.json", settings))
