@@ -71,28 +71,6 @@ static const struct cm_saved_tensor *number_tensor(struct writing *w, enum cm_dt
                : tensor;
 }
 
-/* Whole numbers that were kept as such. */
-static const struct cm_saved_tensor *kept_tensor(struct writing *w, const struct cm_item *kept)
-{
-    const struct cm_item *values = cm_item_get(kept, "values");
-    const size_t count = cm_item_count(values);
-    struct cm_str type = CM_STR_NONE;
-    enum cm_dtype dtype;
-
-    if (!cm_item_is_text(cm_item_get(kept, "type"), &type) || !cm_dtype_parse(type, &dtype) ||
-        count == 0 || cm_dtype_size(dtype) == 0 || dtype == CM_STRING)
-        return NULL;
-    const size_t width = cm_dtype_size(dtype);
-    char *bytes = cm_arena_alloc(w->arena, count * 8);
-    for (size_t i = 0; i < count; i++) {
-        int64_t value = 0;
-
-        (void)cm_item_is_int(cm_item_at(values, i), &value);
-        memcpy(bytes + i * width, &value, width < 8 ? width : 8);
-    }
-    return number_tensor(w, dtype, &CM_SHAPE((int64_t)count), bytes, count * width);
-}
-
 static enum cm_status add_as_before(struct writing *w, const struct cm_item *layout)
 {
     const struct cm_item *groups = cm_item_get(layout, "groups");
@@ -115,7 +93,7 @@ static enum cm_status add_as_before(struct writing *w, const struct cm_item *lay
         const struct cm_saved_entry *entry = entry_of(w, &w->entries, name);
         const struct cm_saved_tensor *tensor =
             entry ? entry->tensor
-                  : kept_tensor(w, cm_item_get(kept, cm_arena_str(w->arena, path).data));
+                  : cm_keras_kept(w->arena, cm_item_get(kept, cm_arena_str(w->arena, path).data));
         if (!tensor)
             return cm_fail(w->err, CM_NOT_FOUND, "weight '%.*s' is missing", CM_STR_FMT(name));
         used += entry && entry->role != CM_SAVED_OTHER && entry->role != CM_SAVED_RANDOM;
