@@ -1,8 +1,9 @@
 /* Folders of torch.distributed.checkpoint, which FSDP writes, too: .metadata, a pickle that says
  * which part of which tensor is where, and files of many small files of torch.save. */
 // SPDX-License-Identifier: Apache-2.0
+#include "convert/dcp.h"
+
 #include "base/number.h"
-#include "convert/format.h"
 #include "convert/pickle.h"
 #include "convert/torch_state.h"
 
@@ -18,7 +19,7 @@ struct folder {
 
 static int recognize(struct cm_place *place)
 {
-    if (place->file.size || !cm_place_has(place, CM_STR(".metadata")))
+    if (place->file.size || !cm_place_has(place, CM_STR(CM_DCP_METADATA)))
         return 0;
     for (size_t i = 0; i < place->names.count; i++)
         if (cm_str_ends(place->names.items[i], ".distcp"))
@@ -296,7 +297,7 @@ static enum cm_status read(struct cm_place *place, struct cm_saved *saved, struc
     struct cm_item *metadata, *tree = cm_item_new(saved->arena, CM_ITEM_MAP);
     struct cm_str bytes;
 
-    CM_TRY(cm_place_map(place, CM_STR(".metadata"), &bytes, err));
+    CM_TRY(cm_place_map(place, CM_STR(CM_DCP_METADATA), &bytes, err));
     CM_TRY(cm_error_context(err, cm_pickle_read(saved->arena, bytes, &metadata, err), ".metadata"));
     if (!cm_item_is_a(metadata, "Metadata"))
         return cm_fail(err, CM_BAD_MODEL, ".metadata is not that of torch.distributed.checkpoint");
@@ -312,4 +313,5 @@ const struct cm_format cm_format_torch_distributed = {
     .what = "a folder of torch.distributed.checkpoint or FSDP",
     .recognize = recognize,
     .read = read,
+    .write = cm_dcp_write,
 };
