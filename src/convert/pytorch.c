@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "convert/format.h"
 #include "convert/torch_file.h"
+#include "convert/torch_own.h"
 #include "convert/torch_state.h"
 
 /* torch.save's form, or a bare pickle of protocol 2 or later. */
@@ -55,12 +56,8 @@ static enum cm_status read(struct cm_place *place, struct cm_saved *saved, struc
     saved->format = !cm_torch_is_file(bytes) ? "a pickle"
                     : bytes.data[0] == 'P'   ? "a file of torch.save (zip)"
                                              : "a file of torch.save (before PyTorch 1.6)";
-    return cm_torch_take_tree(saved, item, err);
-}
-
-static void abandon(void *what)
-{
-    cm_save_abandon(what);
+    CM_TRY(cm_torch_take_tree(saved, item, err));
+    return cm_torch_take_own(saved, item, err);
 }
 
 static enum cm_status write(const struct cm_saved *saved, const char *path,
@@ -68,7 +65,6 @@ static enum cm_status write(const struct cm_saved *saved, const char *path,
 {
     struct cm_arena *arena = saved->arena;
     struct cm_item *tree = cm_item_new(arena, CM_ITEM_MAP);
-    struct cm_save *save = CM_NEW(arena, struct cm_save);
 
     cm_item_put(arena, tree, "model_state_dict", cm_torch_weights_item(arena, saved));
     if (saved->has_optimizer)
@@ -81,14 +77,11 @@ static enum cm_status write(const struct cm_saved *saved, const char *path,
         cm_item_put(arena, tree, "epoch", cm_item_int(arena, saved->epoch));
     if (saved->step >= 0)
         cm_item_put(arena, tree, "step", cm_item_int(arena, saved->step));
-    cm_arena_defer(arena, abandon, save);
-    CM_TRY(cm_save_begin(save, path, err));
-    save->cancel = options->cancel;
-    enum cm_status status = cm_torch_write(save, "checkpoint", tree, err);
-    if (!status)
-        status = cm_save_commit(save, err);
-    cm_save_abandon(save);
-    return cm_error_context(err, status, "%.600s", path);
+    const struct cm_item *own = cm_torch_own_item(arena, saved);
+    if (own)
+        cm_item_put(arena, tree, CM_TORCH_OWN_KEY, own);
+    return cm_error_context(err, cm_torch_save_item(path, "checkpoint", tree, options, err),
+                            "%.600s", path);
 }
 
 const struct cm_format cm_format_pytorch = {
