@@ -40,17 +40,11 @@ static enum cm_status read(struct cm_place *place, struct cm_saved *saved, struc
     return cm_torch_take_tree(saved, item, err);
 }
 
-static void abandon(void *what)
-{
-    cm_save_abandon(what);
-}
-
 static enum cm_status write(const struct cm_saved *saved, const char *path,
                             const struct cm_write_options *options, struct cm_error *err)
 {
     struct cm_arena *arena = saved->arena;
     struct cm_item *tree = cm_item_new(arena, CM_ITEM_MAP);
-    struct cm_save *save = CM_NEW(arena, struct cm_save);
 
     cm_item_put(arena, tree, "model_state_dict", cm_torch_weights_item(arena, saved));
     if (saved->has_optimizer)
@@ -64,14 +58,8 @@ static enum cm_status write(const struct cm_saved *saved, const char *path,
     if (saved->step >= 0)
         cm_item_put(arena, tree, "step", cm_item_int(arena, saved->step));
     cm_item_put(arena, tree, "cameo", cm_hold_text(arena, saved));
-    cm_arena_defer(arena, abandon, save);
-    CM_TRY(cm_save_begin(save, path, err));
-    save->cancel = options->cancel;
-    enum cm_status status = cm_torch_write(save, "checkpoint", tree, err);
-    if (!status)
-        status = cm_save_commit(save, err);
-    cm_save_abandon(save);
-    return cm_error_context(err, status, "%.600s", path);
+    return cm_error_context(err, cm_torch_save_item(path, "checkpoint", tree, options, err),
+                            "%.600s", path);
 }
 
 const struct cm_format cm_format_pytorch = {
