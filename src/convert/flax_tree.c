@@ -277,24 +277,47 @@ static enum cm_status fill(struct making *m, const struct cm_item *kept, int dep
     return CM_OK;
 }
 
-/* flax's TrainState, for what comes from elsewhere. */
+/* Puts all tensors of a role under `key`; where their names begin with it already, as they do in
+ * JAX, it is not repeated. Nothing where there are none. */
+static void put_collection(struct making *m, struct cm_item *tree, enum cm_saved_role role,
+                           const char *key, const char *mark)
+{
+    const size_t size = strlen(key);
+    size_t count = 0, named = 0;
+
+    for (size_t i = 0; i < m->saved->entries.count; i++) {
+        const struct cm_saved_entry *entry = &m->saved->entries.items[i];
+
+        if (entry->role != role)
+            continue;
+        count++;
+        named += cm_str_starts(entry->name, key) && entry->name.size > size &&
+                 entry->name.data[size] == '/';
+    }
+    if (count)
+        cm_item_put(m->arena, tree, key,
+                    cm_item_text(m->arena, cm_arena_printf(m->arena, "=%s:%s", mark,
+                                                           named == count ? key : "")));
+}
+
+/* flax's TrainState, for what comes from elsewhere; without an optimizer only the variables. */
 static const struct cm_item *train_state(struct making *m)
 {
     const struct cm_saved *saved = m->saved;
     struct cm_item *tree = cm_item_new(m->arena, CM_ITEM_MAP);
-    bool buffers = false;
+    struct cm_str weights = CM_STR_NONE;
 
-    for (size_t i = 0; i < saved->entries.count; i++)
-        buffers = buffers || saved->entries.items[i].role == CM_SAVED_BUFFER;
-    cm_item_put(
-        m->arena, tree, "step",
-        cm_item_text(m->arena, cm_arena_printf(m->arena, "=count:int32:%lld",
-                                               (long long)(saved->step < 0 ? 0 : saved->step))));
-    cm_item_put(m->arena, tree, "params", cm_item_text(m->arena, CM_STR("=weights:")));
-    if (buffers)
-        cm_item_put(m->arena, tree, "batch_stats", cm_item_text(m->arena, CM_STR("=buffers:")));
     if (saved->has_optimizer)
-        cm_item_put(m->arena, tree, "opt_state", cm_optax_state(m->arena, saved));
+        cm_item_put(m->arena, tree, "step",
+                    cm_item_text(m->arena,
+                                 cm_arena_printf(m->arena, "=count:int32:%lld",
+                                                 (long long)(saved->step < 0 ? 0 : saved->step))));
+    put_collection(m, tree, CM_SAVED_WEIGHT, "params", "weights");
+    put_collection(m, tree, CM_SAVED_BUFFER, "batch_stats", "buffers");
+    if (cm_item_is_text(cm_item_get(tree, "params"), &weights))
+        weights = (struct cm_str){weights.data + 9, weights.size - 9}; /* "=weights:" */
+    if (saved->has_optimizer)
+        cm_item_put(m->arena, tree, "opt_state", cm_optax_state(m->arena, saved, weights));
     return tree;
 }
 

@@ -239,8 +239,8 @@ static enum cm_status read_json(struct cm_place *place, struct cm_saved *saved, 
     return CM_OK;
 }
 
-static enum cm_status read_training(struct cm_place *place, struct cm_saved *saved,
-                                    struct cm_error *err)
+enum cm_status cm_huggingface_read_training(struct cm_place *place, struct cm_saved *saved,
+                                            struct cm_error *err)
 {
     const struct cm_item *state, *arguments, *optimizer, *schedule, *scaler;
     int64_t step;
@@ -320,7 +320,7 @@ enum cm_status cm_huggingface_read(struct cm_place *place, struct cm_saved *save
     CM_TRY(cm_torch_take_weights(saved, map, err));
     CM_TRY(read_json(place, saved, "config.json", "config", &config, err));
     (void)cm_item_is_text(cm_item_get(config, "transformers_version"), &saved->version);
-    CM_TRY(read_training(place, saved, err));
+    CM_TRY(cm_huggingface_read_training(place, saved, err));
     return read_random(place, saved, err);
 }
 

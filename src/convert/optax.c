@@ -416,7 +416,8 @@ const struct cm_item *cm_optax_take(struct cm_saved *saved, const struct cm_item
 
 /* ---- the way there, for trainings of others ---- */
 
-const struct cm_item *cm_optax_state(struct cm_arena *arena, const struct cm_saved *saved)
+const struct cm_item *cm_optax_state(struct cm_arena *arena, const struct cm_saved *saved,
+                                     struct cm_str prefix)
 {
     struct cm_item *chain = cm_item_new(arena, CM_ITEM_MAP), *state = NULL;
     const struct cm_plan_group *is = saved->groups.count ? &saved->groups.items[0].settings : NULL;
@@ -431,11 +432,12 @@ const struct cm_item *cm_optax_state(struct cm_arena *arena, const struct cm_sav
     state = cm_item_new(arena, CM_ITEM_MAP);
     if (rule && !(rule->rule == CM_RULE_SGD && is && !(is->momentum > 0)))
         for (size_t f = 0; f < rule->n_fields; f++)
-            cm_item_put(arena, state, rule->fields[f].field,
-                        rule->fields[f].meaning == counts
-                            ? note(arena, "=count:int32:%lld",
-                                   (long long)(saved->step < 0 ? 0 : saved->step))
-                            : note(arena, "=slots:%s:-1:", rule->fields[f].field));
+            cm_item_put(
+                arena, state, rule->fields[f].field,
+                rule->fields[f].meaning == counts
+                    ? note(arena, "=count:int32:%lld",
+                           (long long)(saved->step < 0 ? 0 : saved->step))
+                    : note(arena, "=slots:%s:-1:%.*s", rule->fields[f].field, CM_STR_FMT(prefix)));
     if (saved->rule == CM_RULE_ADAM && is && is->decoupled == 1)
         stateless = 2;
     if (saved->rule == CM_RULE_RMSPROP)

@@ -33,8 +33,9 @@ const struct cm_item *cm_jax_keep_count(struct cm_saved *saved, const struct cm_
                                         struct cm_str path, int64_t *count);
 
 /* The state that optax has for the optimizer of `saved` by its rule, for trainings that come from
- * elsewhere; the same language. */
-const struct cm_item *cm_optax_state(struct cm_arena *arena, const struct cm_saved *saved);
+ * elsewhere; the same language. prefix is that of the weights' names. */
+const struct cm_item *cm_optax_state(struct cm_arena *arena, const struct cm_saved *saved,
+                                     struct cm_str prefix);
 
 /* The word of optax for a slot, by its meaning; NULL: it has none. */
 const char *cm_optax_slot(const char *meaning, enum cm_rule rule);
