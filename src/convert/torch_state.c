@@ -30,8 +30,9 @@ bool cm_torch_is_weights(const struct cm_item *item)
 /* Names that PyTorch and transformers give to states that are not learned. */
 static bool is_buffer(struct cm_str name, const struct cm_saved_tensor *tensor)
 {
-    static const char *const ends[] = {"running_mean", "running_var", "num_batches_tracked",
-                                       "position_ids", "masked_bias", "inv_freq"};
+    static const char *const ends[] = {"running_mean",     "running_var", "num_batches_tracked",
+                                       "position_ids",     "masked_bias", "inv_freq",
+                                       "final_logits_bias"};
 
     if (!cm_dtype_is_float(tensor->dtype))
         return true;
