@@ -194,7 +194,7 @@ static void choose_weights(struct cm_importing *in)
 
             *cm_map_insert(&in->groups, in->arena, name, NULL) = g + 1;
             if (!cm_match_find_source(m, name) && !in->options->partial)
-                cm_import_block(in, "group %zu has '%.*s', which is no weight of the checkpoint", g,
+                cm_import_block(in, "group %zu has '%.*s', which the checkpoint has no weight of", g,
                                 CM_STR_FMT(name));
         }
     in->weights = CM_NEW_ARRAY(in->arena, struct cm_plan_weight, m->targets.count + 1);
