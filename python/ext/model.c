@@ -1,0 +1,257 @@
+/* Models: loaded, described, checked, saved. */
+// SPDX-License-Identifier: Apache-2.0
+#include "ext.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static PyObject *model_new(struct ext_state *state, struct cameo_model *model, PyObject *bytes)
+{
+    PyTypeObject *type = (PyTypeObject *)state->model_type;
+    const allocfunc alloc = (allocfunc)PyType_GetSlot(type, Py_tp_alloc);
+    struct ext_model *self = (struct ext_model *)alloc(type, 0);
+
+    if (!self) {
+        cameo_model_free(model);
+        return NULL;
+    }
+    self->model = model;
+    Py_XINCREF(bytes);
+    self->bytes = bytes;
+    return (PyObject *)self;
+}
+
+static void model_dealloc(PyObject *object)
+{
+    struct ext_model *self = (struct ext_model *)object;
+    PyTypeObject *type = Py_TYPE(object);
+    const freefunc release = (freefunc)PyType_GetSlot(type, Py_tp_free);
+
+    cameo_model_free(self->model);
+    Py_XDECREF(self->bytes);
+    release(object);
+    Py_DECREF(type);
+}
+
+PyObject *ext_load(PyObject *module, PyObject *args, PyObject *keywords)
+{
+    static char *names[] = {"source", "format", "copy", "links", NULL};
+    struct ext_state *state = ext_state(module);
+    struct cameo_load_options options = CAMEO_LOAD_OPTIONS_INIT;
+    struct cameo_model *model = NULL;
+    struct cameo_error err;
+    PyObject *source;
+    int format = 0, copy = 0, links = 0;
+    enum cameo_status status;
+
+    if (!PyArg_ParseTupleAndKeywords(args, keywords, "O|ipp", names, &source, &format, &copy, &links))
+        return NULL;
+    options.format = (enum cameo_format)format;
+    options.copy_files = copy;
+    options.allow_links = links;
+    if (PyUnicode_Check(source)) {
+        PyObject *path = NULL;
+        if (!PyUnicode_FSConverter(source, &path))
+            return NULL;
+        const char *text = PyBytes_AsString(path);
+        Py_BEGIN_ALLOW_THREADS;
+        status = cameo_model_load(text, &options, &model, &err);
+        Py_END_ALLOW_THREADS;
+        Py_DECREF(path);
+        return status == CAMEO_OK ? model_new(state, model, NULL) : ext_raise(state, &err);
+    }
+    if (!PyBytes_Check(source)) {
+        PyErr_SetString(PyExc_TypeError, "a model is loaded from a path or from bytes");
+        return NULL;
+    }
+    options.borrow_bytes = true; /* bytes do not change, and are kept */
+    const char *bytes = PyBytes_AsString(source);
+    const size_t size = (size_t)PyBytes_Size(source);
+    Py_BEGIN_ALLOW_THREADS;
+    status = cameo_model_load_memory(bytes, size, &options, &model, &err);
+    Py_END_ALLOW_THREADS;
+    return status == CAMEO_OK ? model_new(state, model, source) : ext_raise(state, &err);
+}
+
+/* ---- describing ---- */
+
+PyObject *ext_value_info(const struct cameo_value_info *info)
+{
+    PyObject *shape;
+
+    if (info->rank < 0) {
+        shape = Py_None;
+        Py_INCREF(shape);
+    } else {
+        shape = PyTuple_New(info->rank);
+        for (int i = 0; shape && i < info->rank; i++) {
+            const struct cameo_dim *dim = &info->dims[i];
+            PyObject *size;
+            if (dim->size >= 0)
+                size = PyLong_FromLongLong(dim->size);
+            else if (dim->symbol.size)
+                size = ext_text(dim->symbol);
+            else {
+                size = Py_None;
+                Py_INCREF(size);
+            }
+            PyTuple_SetItem(shape, i, size);
+        }
+    }
+    return Py_BuildValue("(NNiNiO)", ext_text(info->name), ext_text(info->type), (int)info->dtype,
+                         shape, (int)info->kind, info->has_default ? Py_True : Py_False);
+}
+
+typedef const struct cameo_value_info *info_fn(const struct cameo_model *, size_t);
+
+static PyObject *infos(const struct cameo_model *model, info_fn *get)
+{
+    PyObject *list = PyList_New(0);
+    const struct cameo_value_info *info;
+
+    for (size_t i = 0; list && (info = get(model, i)); i++) {
+        PyObject *item = ext_value_info(info);
+        if (!item || PyList_Append(list, item) < 0)
+            Py_CLEAR(list);
+        Py_XDECREF(item);
+    }
+    return list;
+}
+
+static PyObject *model_inputs(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    return infos(((struct ext_model *)self)->model, cameo_model_input);
+}
+
+static PyObject *model_outputs(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    return infos(((struct ext_model *)self)->model, cameo_model_output);
+}
+
+static PyObject *model_check(PyObject *object, PyObject *args)
+{
+    struct ext_state *state = ext_state_of(Py_TYPE(object));
+    struct cameo_check_options options = CAMEO_CHECK_OPTIONS_INIT;
+    struct cameo_findings *findings = NULL;
+    struct cameo_error err;
+    const struct cameo_finding *found;
+    int strict = 0;
+    enum cameo_status status;
+
+    if (!PyArg_ParseTuple(args, "|p", &strict))
+        return NULL;
+    options.strict = strict;
+    Py_BEGIN_ALLOW_THREADS;
+    status = cameo_model_check(((struct ext_model *)object)->model, &options, &findings, &err);
+    Py_END_ALLOW_THREADS;
+    if (status != CAMEO_OK)
+        return ext_raise(state, &err);
+    PyObject *list = PyList_New(0);
+    for (size_t i = 0; list && (found = cameo_findings_at(findings, i)); i++) {
+        PyObject *item =
+            Py_BuildValue("(NONNN)", ext_text(found->rule),
+                          found->severity == CAMEO_VIOLATION ? Py_True : Py_False,
+                          ext_text(found->place), ext_text(found->reason), ext_text(found->help));
+        if (!item || PyList_Append(list, item) < 0)
+            Py_CLEAR(list);
+        Py_XDECREF(item);
+    }
+    cameo_findings_free(findings);
+    return list;
+}
+
+/* ---- writing ---- */
+
+struct pieces {
+    char *bytes;
+    size_t size, room;
+};
+
+static int take_piece(void *to, const void *bytes, size_t size)
+{
+    struct pieces *p = to;
+
+    if (p->room - p->size < size) {
+        const size_t room = 2 * p->room > p->size + size ? 2 * p->room : p->size + size;
+        char *grown = realloc(p->bytes, room);
+        if (!grown)
+            return 1;
+        p->bytes = grown;
+        p->room = room;
+    }
+    memcpy(p->bytes + p->size, bytes, size);
+    p->size += size;
+    return 0;
+}
+
+static PyObject *model_write(PyObject *object, PyObject *args)
+{
+    struct ext_state *state = ext_state_of(Py_TYPE(object));
+    struct cameo_write_options options = CAMEO_WRITE_OPTIONS_INIT;
+    struct pieces pieces = {0};
+    struct cameo_error err;
+    int as_text = 0;
+    Py_ssize_t elide = 0;
+    enum cameo_status status;
+
+    if (!PyArg_ParseTuple(args, "|pn", &as_text, &elide))
+        return NULL;
+    options.format = as_text ? CAMEO_FORMAT_TEXT : CAMEO_FORMAT_BINARY;
+    options.elide = (size_t)elide;
+    Py_BEGIN_ALLOW_THREADS;
+    status = cameo_model_write(((struct ext_model *)object)->model, &options, take_piece, &pieces, &err);
+    Py_END_ALLOW_THREADS;
+    PyObject *out = NULL;
+    if (status != CAMEO_OK)
+        ext_raise(state, &err);
+    else
+        out = as_text ? PyUnicode_DecodeUTF8(pieces.bytes, (Py_ssize_t)pieces.size, "replace")
+                      : PyBytes_FromStringAndSize(pieces.bytes, (Py_ssize_t)pieces.size);
+    free(pieces.bytes);
+    return out;
+}
+
+static PyObject *model_save(PyObject *object, PyObject *args)
+{
+    struct ext_state *state = ext_state_of(Py_TYPE(object));
+    struct cameo_save_options options = CAMEO_SAVE_OPTIONS_INIT;
+    struct cameo_error err;
+    PyObject *path = NULL;
+    const char *external = NULL;
+    int placement = 0;
+    enum cameo_status status;
+
+    if (!PyArg_ParseTuple(args, "O&|iz", PyUnicode_FSConverter, &path, &placement, &external))
+        return NULL;
+    options.placement = (enum cameo_placement)placement;
+    options.external_name = external;
+    const char *text = PyBytes_AsString(path);
+    Py_BEGIN_ALLOW_THREADS;
+    status = cameo_model_save(((struct ext_model *)object)->model, text, &options, NULL, &err);
+    Py_END_ALLOW_THREADS;
+    Py_DECREF(path);
+    if (status != CAMEO_OK)
+        return ext_raise(state, &err);
+    Py_RETURN_NONE;
+}
+
+static PyMethodDef model_methods[] = {
+    {"inputs", model_inputs, METH_NOARGS, "[(name, type, dtype, shape, kind, has default)]"},
+    {"outputs", model_outputs, METH_NOARGS, "The same of outputs."},
+    {"check", model_check, METH_VARARGS, "check(strict): [(rule, is violation, place, reason, help)]"},
+    {"write", model_write, METH_VARARGS, "write(as text, elide): bytes, or text"},
+    {"save", model_save, METH_VARARGS, "save(path, placement, external name)"},
+    {0},
+};
+
+static PyType_Slot model_slots[] = {
+    {Py_tp_doc, "A model as the library holds it."},
+    {Py_tp_dealloc, model_dealloc},
+    {Py_tp_methods, model_methods},
+    {0, NULL},
+};
+
+PyType_Spec ext_model_spec = {"cameo._cameo.Model", sizeof(struct ext_model), 0,
+                              Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, model_slots};

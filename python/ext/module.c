@@ -1,0 +1,174 @@
+/* The module: its types, its exceptions, functions that belong to no model. */
+// SPDX-License-Identifier: Apache-2.0
+#include "ext.h"
+
+#include <stdio.h>
+
+struct ext_state *ext_state(PyObject *module)
+{
+    return PyModule_GetState(module);
+}
+
+struct ext_state *ext_state_of(PyTypeObject *type)
+{
+    return PyType_GetModuleState(type);
+}
+
+PyObject *ext_text(struct cameo_text text)
+{
+    return PyUnicode_DecodeUTF8(text.data ? text.data : "", (Py_ssize_t)text.size, "replace");
+}
+
+PyObject *ext_raise(const struct ext_state *state, const struct cameo_error *err)
+{
+    const int status = (int)err->status;
+    PyObject *type = state->errors[status > 0 && status < EXT_STATUS_COUNT ? status : 0];
+
+    PyErr_SetString(type, err->message);
+    return NULL;
+}
+
+static PyObject *version(PyObject *module, PyObject *unused)
+{
+    (void)module;
+    (void)unused;
+    return PyUnicode_FromString(cameo_version_string());
+}
+
+static PyObject *libraries(PyObject *module, PyObject *unused)
+{
+    PyObject *list = PyList_New(0);
+    struct cameo_library row = CAMEO_LIBRARY_INIT;
+
+    (void)module;
+    (void)unused;
+    for (size_t i = 0; list && cameo_library(i, &row); i++) {
+        PyObject *item = Py_BuildValue("{s:s,s:s,s:s,s:s}", "name", row.name, "version", row.version,
+                                       "path", row.path, "why", row.reason);
+        if (!item || PyList_Append(list, item) < 0)
+            Py_CLEAR(list);
+        Py_XDECREF(item);
+    }
+    return list;
+}
+
+PyObject *ext_make_value(PyObject *module, PyObject *args);
+PyObject *ext_make_sequence(PyObject *module, PyObject *list);
+PyObject *ext_make_map(PyObject *module, PyObject *args);
+PyObject *ext_make_optional(PyObject *module, PyObject *content);
+
+static PyMethodDef functions[] = {
+    {"version", version, METH_NOARGS, "The library's version."},
+    {"libraries", libraries, METH_NOARGS, "Libraries of others that are used where they are found."},
+    {"load", (PyCFunction)(void (*)(void))ext_load, METH_VARARGS | METH_KEYWORDS,
+     "load(path or bytes, format, copy, links): a Model"},
+    {"value", ext_make_value, METH_VARARGS, "value(dtype, shape, data): a Value"},
+    {"sequence", ext_make_sequence, METH_O, "sequence(list of Values): a Value"},
+    {"map", ext_make_map, METH_VARARGS, "map(keys, list of Values): a Value"},
+    {"optional", ext_make_optional, METH_O, "optional(Value or None): a Value"},
+    {0},
+};
+
+/* The exceptions by status, and which of Python's own each also is. */
+static bool add_errors(PyObject *module, struct ext_state *state)
+{
+    const struct {
+        const char *name;
+        PyObject *also;
+        const char *doc;
+    } rows[EXT_STATUS_COUNT] = {
+        {"Error", PyExc_Exception, "Everything that Cameo refuses, with its sentence."},
+        {"ModelError", PyExc_ValueError, "The file, or data in it, breaks a rule."},
+        {"ArgumentError", PyExc_ValueError, "The call makes no sense."},
+        {"NotFoundError", PyExc_LookupError, "A file or a name that is not there."},
+        {"UnsupportedError", PyExc_NotImplementedError, "Legal, but not something Cameo can do."},
+        {"LimitError", PyExc_RuntimeError, "A limit was passed."},
+        {"OutOfMemoryError", PyExc_MemoryError, "There is not enough memory."},
+        {"FileError", PyExc_OSError, "The operating system refused a read or a write."},
+        {"CancelledError", PyExc_RuntimeError, "It was stopped."},
+        {"DivergedError", PyExc_ArithmeticError, "Training left the finite numbers."},
+    };
+
+    for (int i = 0; i < EXT_STATUS_COUNT; i++) {
+        char name[64];
+        PyObject *bases = i ? PyTuple_Pack(2, state->errors[0], rows[i].also)
+                            : PyTuple_Pack(1, rows[i].also);
+
+        snprintf(name, sizeof name, "cameo.%s", rows[i].name);
+        state->errors[i] = bases ? PyErr_NewExceptionWithDoc(name, rows[i].doc, bases, NULL) : NULL;
+        Py_XDECREF(bases);
+        if (!state->errors[i] || PyModule_AddObjectRef(module, rows[i].name, state->errors[i]) < 0)
+            return false;
+    }
+    return true;
+}
+
+static int fill(PyObject *module)
+{
+    struct ext_state *state = ext_state(module);
+    const struct {
+        PyType_Spec *spec;
+        PyObject **type;
+        const char *name;
+    } rows[] = {
+        {&ext_value_spec, &state->value_type, "Value"},
+        {&ext_model_spec, &state->model_type, "Model"},
+        {&ext_session_spec, &state->session_type, "Session"},
+    };
+
+    if (!add_errors(module, state))
+        return -1;
+    state->dlpack_name = PyUnicode_InternFromString("__dlpack__");
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        *rows[i].type = PyType_FromModuleAndSpec(module, rows[i].spec, NULL);
+        if (!*rows[i].type || PyModule_AddObjectRef(module, rows[i].name, *rows[i].type) < 0)
+            return -1;
+    }
+    return state->dlpack_name ? 0 : -1;
+}
+
+static int traverse(PyObject *module, visitproc visit, void *arg)
+{
+    struct ext_state *state = ext_state(module);
+
+    for (int i = 0; i < EXT_STATUS_COUNT; i++)
+        Py_VISIT(state->errors[i]);
+    Py_VISIT(state->value_type);
+    Py_VISIT(state->model_type);
+    Py_VISIT(state->session_type);
+    return 0;
+}
+
+static int clear(PyObject *module)
+{
+    struct ext_state *state = ext_state(module);
+
+    for (int i = 0; i < EXT_STATUS_COUNT; i++)
+        Py_CLEAR(state->errors[i]);
+    Py_CLEAR(state->value_type);
+    Py_CLEAR(state->model_type);
+    Py_CLEAR(state->session_type);
+    Py_CLEAR(state->dlpack_name);
+    return 0;
+}
+
+static PyModuleDef_Slot slots[] = {
+    {Py_mod_exec, fill},
+    {0, NULL},
+};
+
+static struct PyModuleDef definition = {
+    .m_base = PyModuleDef_HEAD_INIT,
+    .m_name = "cameo._cameo",
+    .m_doc = "Cameo's library as Python sees it; use the package cameo.",
+    .m_size = sizeof(struct ext_state),
+    .m_methods = functions,
+    .m_slots = slots,
+    .m_traverse = traverse,
+    .m_clear = clear,
+};
+
+PyMODINIT_FUNC PyInit__cameo(void)
+{
+    return PyModuleDef_Init(&definition);
+}

@@ -1,0 +1,624 @@
+/* Values: memory of the library for Python, and Python's for the library, without copies where both
+ * agree on a layout. */
+// SPDX-License-Identifier: Apache-2.0
+#include "ext.h"
+
+#include "cameo_dlpack.h"
+
+#include <string.h>
+
+/* ---- types of elements ---- */
+
+/* As the buffer protocol spells them; what it has no word for is seen as unsigned numbers of the same
+ * width, or as bytes. */
+static const struct element {
+    enum cameo_dtype dtype;
+    const char *format;
+    int width; /* bytes; 0: several to a byte */
+} elements[] = {
+    {CAMEO_FLOAT, "f", 4},         {CAMEO_DOUBLE, "d", 8},        {CAMEO_FLOAT16, "e", 2},
+    {CAMEO_BOOL, "?", 1},          {CAMEO_UINT8, "B", 1},         {CAMEO_INT8, "b", 1},
+    {CAMEO_UINT16, "H", 2},        {CAMEO_INT16, "h", 2},         {CAMEO_UINT32, "I", 4},
+    {CAMEO_INT32, "i", 4},         {CAMEO_UINT64, "Q", 8},        {CAMEO_INT64, "q", 8},
+    {CAMEO_COMPLEX64, "Zf", 8},    {CAMEO_COMPLEX128, "Zd", 16},  {CAMEO_BFLOAT16, "H", 2},
+    {CAMEO_FLOAT8E4M3FN, "B", 1},  {CAMEO_FLOAT8E4M3FNUZ, "B", 1}, {CAMEO_FLOAT8E5M2, "B", 1},
+    {CAMEO_FLOAT8E5M2FNUZ, "B", 1}, {CAMEO_FLOAT8E8M0, "B", 1},
+};
+
+static const struct element *element_of(enum cameo_dtype dtype)
+{
+    for (size_t i = 0; i < sizeof elements / sizeof *elements; i++)
+        if (elements[i].dtype == dtype)
+            return &elements[i];
+    return NULL;
+}
+
+/* A format of the buffer protocol; C's long has the width of this machine. */
+static enum cameo_dtype dtype_of(const char *format, Py_ssize_t width)
+{
+    if (!format)
+        return width == 1 ? CAMEO_UINT8 : CAMEO_UNDEFINED;
+    if (*format == '<' || *format == '=' || *format == '@' || *format == '|')
+        format++;
+    if (strcmp(format, "l") == 0 || strcmp(format, "n") == 0)
+        format = width == 8 ? "q" : "i";
+    if (strcmp(format, "L") == 0 || strcmp(format, "N") == 0)
+        format = width == 8 ? "Q" : "I";
+    for (size_t i = 0; i < sizeof elements / sizeof *elements; i++)
+        if (strcmp(elements[i].format, format) == 0 && elements[i].width == width)
+            return elements[i].dtype;
+    return CAMEO_UNDEFINED;
+}
+
+/* ---- the type ---- */
+
+PyObject *ext_value_new(struct ext_state *state, struct cameo_value *value, PyObject *owner)
+{
+    struct ext_value *self = NULL;
+    PyTypeObject *type = (PyTypeObject *)state->value_type;
+    const allocfunc alloc = (allocfunc)PyType_GetSlot(type, Py_tp_alloc);
+
+    self = (struct ext_value *)alloc(type, 0);
+    if (!self) {
+        cameo_value_free(value);
+        return NULL;
+    }
+    self->value = value;
+    Py_XINCREF(owner);
+    self->owner = owner;
+    return (PyObject *)self;
+}
+
+static void value_dealloc(PyObject *object)
+{
+    struct ext_value *self = (struct ext_value *)object;
+    PyTypeObject *type = Py_TYPE(object);
+    const freefunc release = (freefunc)PyType_GetSlot(type, Py_tp_free);
+
+    cameo_value_free(self->value);
+    Py_XDECREF(self->owner);
+    PyMem_Free(self->shape);
+    release(object);
+    Py_DECREF(type);
+}
+
+static int value_getbuffer(PyObject *object, Py_buffer *view, int flags)
+{
+    struct ext_value *self = (struct ext_value *)object;
+    const enum cameo_dtype dtype = cameo_value_dtype(self->value);
+    const struct element *element = element_of(dtype);
+    const int rank = element ? cameo_value_rank(self->value) : 1;
+    void *data = cameo_value_mutable_data(self->value);
+    const bool read_only = !data;
+
+    if (cameo_value_kind(self->value) != CAMEO_KIND_TENSOR || dtype == CAMEO_STRING) {
+        PyErr_SetString(PyExc_BufferError, "only tensors of numbers are memory");
+        return -1;
+    }
+    if (read_only && (flags & PyBUF_WRITABLE)) {
+        PyErr_SetString(PyExc_BufferError, "this tensor is to be read only");
+        return -1;
+    }
+    if (!self->shape) {
+        const int64_t *dims = cameo_value_dims(self->value);
+        Py_ssize_t *shape = PyMem_Calloc((size_t)(2 * rank + 1), sizeof *shape);
+
+        if (!shape) {
+            PyErr_NoMemory();
+            return -1;
+        }
+        Py_ssize_t step = element ? element->width : 1;
+        for (int i = rank - 1; i >= 0; i--) {
+            shape[i] = element ? (Py_ssize_t)dims[i] : (Py_ssize_t)cameo_value_bytes(self->value);
+            shape[rank + i] = step;
+            step *= shape[i];
+        }
+        self->shape = shape;
+    }
+    static char nothing;
+    view->buf = data ? data : (void *)(uintptr_t)cameo_value_data(self->value);
+    if (!view->buf)
+        view->buf = &nothing;
+    view->obj = object;
+    Py_INCREF(object);
+    view->len = (Py_ssize_t)cameo_value_bytes(self->value);
+    view->readonly = read_only;
+    view->itemsize = element ? element->width : 1;
+    view->format = (flags & PyBUF_FORMAT) ? (char *)(uintptr_t)(element ? element->format : "B") : NULL;
+    view->ndim = rank;
+    view->shape = (flags & PyBUF_ND) == PyBUF_ND ? self->shape : NULL;
+    view->strides = (flags & PyBUF_STRIDES) == PyBUF_STRIDES ? self->shape + rank : NULL;
+    view->suboffsets = NULL;
+    view->internal = NULL;
+    return 0;
+}
+
+static PyObject *value_dtype(PyObject *self, void *unused)
+{
+    (void)unused;
+    return PyUnicode_FromString(cameo_dtype_name(cameo_value_dtype(((struct ext_value *)self)->value)));
+}
+
+static PyObject *value_number(PyObject *self, void *unused)
+{
+    (void)unused;
+    return PyLong_FromLong((long)cameo_value_dtype(((struct ext_value *)self)->value));
+}
+
+static PyObject *value_shape(PyObject *object, void *unused)
+{
+    const struct cameo_value *value = ((struct ext_value *)object)->value;
+    const int rank = cameo_value_rank(value);
+    PyObject *shape = PyTuple_New(rank);
+
+    (void)unused;
+    for (int i = 0; shape && i < rank; i++) {
+        PyObject *size = PyLong_FromLongLong(cameo_value_dims(value)[i]);
+        if (!size || PyTuple_SetItem(shape, i, size) < 0) {
+            Py_DECREF(shape);
+            return NULL;
+        }
+    }
+    return shape;
+}
+
+/* ---- DLPack ---- */
+
+static void drop_capsule(PyObject *capsule)
+{
+    if (PyCapsule_IsValid(capsule, "dltensor_versioned")) {
+        struct DLManagedTensorVersioned *tensor =
+            PyCapsule_GetPointer(capsule, "dltensor_versioned");
+        tensor->deleter(tensor);
+    } else if (PyCapsule_IsValid(capsule, "dltensor")) {
+        struct DLManagedTensor *tensor = PyCapsule_GetPointer(capsule, "dltensor");
+        tensor->deleter(tensor);
+    }
+}
+
+static PyObject *value_dlpack(PyObject *object, PyObject *args, PyObject *keywords)
+{
+    static char *names[] = {"stream", "max_version", "dl_device", "copy", NULL};
+    struct ext_value *self = (struct ext_value *)object;
+    PyObject *stream = NULL, *version = NULL, *device = NULL, *copy = NULL;
+    struct cameo_error err;
+    long major = 0;
+
+    if (!PyArg_ParseTupleAndKeywords(args, keywords, "|$OOOO", names, &stream, &version, &device,
+                                     &copy))
+        return NULL;
+    if (version && version != Py_None) {
+        PyObject *first = PySequence_GetItem(version, 0);
+        major = first ? PyLong_AsLong(first) : -1;
+        Py_XDECREF(first);
+        if (PyErr_Occurred())
+            return NULL;
+    }
+    struct ext_state *state = ext_state_of(Py_TYPE(object));
+    if (major >= 1) {
+        struct DLManagedTensorVersioned *tensor;
+        if (cameo_value_to_dlpack(self->value, &tensor, &err) != CAMEO_OK)
+            return ext_raise(state, &err);
+        return PyCapsule_New(tensor, "dltensor_versioned", drop_capsule);
+    }
+    struct DLManagedTensor *tensor;
+    if (cameo_value_to_dlpack_unversioned(self->value, &tensor, &err) != CAMEO_OK)
+        return ext_raise(state, &err);
+    return PyCapsule_New(tensor, "dltensor", drop_capsule);
+}
+
+static PyObject *value_dlpack_device(PyObject *self, PyObject *unused)
+{
+    (void)self;
+    (void)unused;
+    return Py_BuildValue("(ii)", 1, 0);
+}
+
+/* A tensor of another library, taken over. */
+static struct cameo_value *take_dlpack(struct ext_state *state, PyObject *object)
+{
+    struct cameo_value *value = NULL;
+    struct cameo_error err;
+    PyObject *arguments = PyTuple_New(0);
+    PyObject *keywords = Py_BuildValue("{s:(ii)}", "max_version", 1, 1);
+    PyObject *method = PyObject_GetAttrString(object, "__dlpack__");
+    PyObject *capsule = NULL;
+
+    if (arguments && keywords && method) {
+        capsule = PyObject_Call(method, arguments, keywords);
+        if (!capsule && PyErr_ExceptionMatches(PyExc_TypeError)) { /* it knows the older form only */
+            PyErr_Clear();
+            capsule = PyObject_CallNoArgs(method);
+        }
+    }
+    enum cameo_status status = CAMEO_OK;
+    if (capsule && PyCapsule_IsValid(capsule, "dltensor_versioned")) {
+        status = cameo_value_from_dlpack(PyCapsule_GetPointer(capsule, "dltensor_versioned"), &value,
+                                         &err);
+        if (status == CAMEO_OK)
+            PyCapsule_SetName(capsule, "used_dltensor_versioned");
+    } else if (capsule && PyCapsule_IsValid(capsule, "dltensor")) {
+        status = cameo_value_from_dlpack_unversioned(PyCapsule_GetPointer(capsule, "dltensor"),
+                                                     &value, &err);
+        if (status == CAMEO_OK)
+            PyCapsule_SetName(capsule, "used_dltensor");
+    } else if (capsule)
+        PyErr_SetString(PyExc_TypeError, "__dlpack__ gave no capsule");
+    if (status != CAMEO_OK)
+        ext_raise(state, &err);
+    Py_XDECREF(capsule);
+    Py_XDECREF(method);
+    Py_XDECREF(keywords);
+    Py_XDECREF(arguments);
+    return value;
+}
+
+/* ---- feeding ---- */
+
+/* Memory with any strides; those that go backwards are copied by whoever asks for a dense buffer. */
+static bool lease_buffer(PyObject *object, struct ext_lease *out)
+{
+    Py_buffer *view = &out->buffer;
+
+    if (PyObject_GetBuffer(object, view, PyBUF_STRIDES | PyBUF_FORMAT) < 0)
+        return false;
+    out->has_buffer = true;
+    const enum cameo_dtype dtype = dtype_of(view->format, view->itemsize);
+    if (dtype == CAMEO_UNDEFINED || view->ndim > 64) {
+        PyErr_Format(PyExc_TypeError, "cannot feed a buffer of '%s' with %d axes",
+                     view->format ? view->format : "B", view->ndim);
+        return false;
+    }
+    bool dense = true;
+    Py_ssize_t step = view->itemsize;
+    for (int i = view->ndim - 1; i >= 0; i--) {
+        out->dims[i] = view->shape[i];
+        if (view->shape[i] > 1 && view->strides[i] != step)
+            dense = false;
+        if (view->strides[i] < 0 || view->strides[i] % view->itemsize) {
+            PyErr_SetString(PyExc_ValueError,
+                            "an array whose axes go backwards, or not by whole elements, must be "
+                            "copied first (numpy.ascontiguousarray)");
+            return false;
+        }
+        out->strides[i] = view->strides[i] / view->itemsize;
+        step *= view->shape[i];
+    }
+    out->tensor = cameo_tensor_of(dtype, view->ndim, out->dims, view->buf, (size_t)view->len);
+    if (!dense) {
+        int64_t reach = 1;
+        for (int i = 0; i < view->ndim; i++)
+            reach += view->shape[i] ? (out->dims[i] - 1) * out->strides[i] : 0;
+        out->tensor.strides = out->strides;
+        out->tensor.bytes = (size_t)(reach * view->itemsize);
+    }
+    return true;
+}
+
+bool ext_lease(struct ext_state *state, PyObject *object, struct ext_lease *out)
+{
+    out->made = NULL;
+    out->value = NULL;
+    out->has_buffer = false;
+    if (PyObject_TypeCheck(object, (PyTypeObject *)state->value_type)) {
+        out->value = ((struct ext_value *)object)->value;
+        return true;
+    }
+    if (PyObject_CheckBuffer(object)) {
+        if (lease_buffer(object, out))
+            return true;
+        ext_lease_end(out);
+        return false;
+    }
+    if (!PyObject_HasAttr(object, state->dlpack_name)) {
+        PyErr_Format(PyExc_TypeError, "%R is no array: it has neither a buffer nor __dlpack__",
+                     (PyObject *)Py_TYPE(object));
+        return false;
+    }
+    out->value = out->made = take_dlpack(state, object);
+    return out->made != NULL;
+}
+
+void ext_lease_end(struct ext_lease *lease)
+{
+    cameo_value_free(lease->made);
+    lease->made = NULL;
+    if (lease->has_buffer)
+        PyBuffer_Release(&lease->buffer);
+    lease->has_buffer = false;
+}
+
+bool ext_feeds(struct ext_state *state, PyObject *dict, struct ext_feeds *out)
+{
+    Py_ssize_t at = 0;
+    PyObject *name, *object;
+
+    *out = (struct ext_feeds){0};
+    if (!PyDict_Check(dict)) {
+        PyErr_SetString(PyExc_TypeError, "inputs are a dict of names to arrays");
+        return false;
+    }
+    const size_t room = (size_t)PyDict_Size(dict) + 1;
+    out->feeds = PyMem_Calloc(room, sizeof *out->feeds);
+    out->leases = PyMem_Calloc(room, sizeof *out->leases);
+    if (!out->feeds || !out->leases) {
+        PyErr_NoMemory();
+        ext_feeds_end(out);
+        return false;
+    }
+    while (PyDict_Next(dict, &at, &name, &object)) {
+        const char *text = PyUnicode_Check(name) ? PyUnicode_AsUTF8AndSize(name, NULL) : NULL;
+        struct ext_lease *lease = &out->leases[out->count];
+
+        if (!text && !PyErr_Occurred())
+            PyErr_SetString(PyExc_TypeError, "names of inputs are texts");
+        if (!text || !ext_lease(state, object, lease)) {
+            ext_feeds_end(out);
+            return false;
+        }
+        out->feeds[out->count] = lease->value ? cameo_feed_value(text, lease->value)
+                                              : cameo_feed_tensor(text, &lease->tensor);
+        out->count++;
+    }
+    return true;
+}
+
+void ext_feeds_end(struct ext_feeds *feeds)
+{
+    for (Py_ssize_t i = 0; feeds->leases && i < feeds->count; i++)
+        ext_lease_end(&feeds->leases[i]);
+    PyMem_Free(feeds->leases);
+    PyMem_Free(feeds->feeds);
+    *feeds = (struct ext_feeds){0};
+}
+
+/* ---- fetching ---- */
+
+static PyObject *strings_of(const struct cameo_value *value)
+{
+    const int64_t count = cameo_value_count(value);
+    PyObject *list = PyList_New(0);
+
+    for (int64_t i = 0; list && i < count; i++) {
+        PyObject *text = ext_text(cameo_value_string(value, i));
+        if (!text || PyList_Append(list, text) < 0)
+            Py_CLEAR(list);
+        Py_XDECREF(text);
+    }
+    return list;
+}
+
+static PyObject *text_tensor(const struct cameo_value *value)
+{
+    const int rank = cameo_value_rank(value);
+    PyObject *shape = PyTuple_New(rank), *list = strings_of(value);
+
+    for (int i = 0; shape && i < rank; i++)
+        PyTuple_SetItem(shape, i, PyLong_FromLongLong(cameo_value_dims(value)[i]));
+    if (!shape || !list) {
+        Py_XDECREF(shape);
+        Py_XDECREF(list);
+        return NULL;
+    }
+    PyObject *pair = PyTuple_New(2);
+    if (!pair)
+        return NULL;
+    PyTuple_SetItem(pair, 0, shape);
+    PyTuple_SetItem(pair, 1, list);
+    return pair;
+}
+
+/* A value of its own that shares the memory. */
+static PyObject *share(struct ext_state *state, const struct cameo_value *value)
+{
+    struct cameo_value *own;
+    struct cameo_error err;
+
+    if (cameo_value_new_optional(value, &own, &err) != CAMEO_OK)
+        return ext_raise(state, &err);
+    return ext_value_new(state, own, NULL);
+}
+
+static PyObject *sequence_of(struct ext_state *state, const struct cameo_value *value)
+{
+    const size_t count = cameo_value_item_count(value);
+    PyObject *list = PyList_New(0);
+
+    for (size_t i = 0; list && i < count; i++) {
+        PyObject *item = ext_from_value(state, cameo_value_item(value, i));
+        if (!item || PyList_Append(list, item) < 0)
+            Py_CLEAR(list);
+        Py_XDECREF(item);
+    }
+    return list;
+}
+
+static PyObject *map_of(struct ext_state *state, const struct cameo_value *value)
+{
+    const bool texts = cameo_value_dtype(value) == CAMEO_STRING;
+    PyObject *map = PyDict_New();
+
+    for (size_t i = 0; map && i < cameo_value_item_count(value); i++) {
+        PyObject *key = texts ? ext_text(cameo_value_string(value, (int64_t)i))
+                              : PyLong_FromLongLong(cameo_value_integer(value, (int64_t)i));
+        PyObject *item = key ? ext_from_value(state, cameo_value_item(value, i)) : NULL;
+
+        if (!item || PyDict_SetItem(map, key, item) < 0)
+            Py_CLEAR(map);
+        Py_XDECREF(key);
+        Py_XDECREF(item);
+    }
+    return map;
+}
+
+PyObject *ext_from_value(struct ext_state *state, const struct cameo_value *value)
+{
+    switch (value ? cameo_value_kind(value) : CAMEO_KIND_NONE) {
+    case CAMEO_KIND_NONE:
+        Py_RETURN_NONE;
+    case CAMEO_KIND_SEQUENCE:
+        return sequence_of(state, value);
+    case CAMEO_KIND_MAP:
+        return map_of(state, value);
+    default:
+        break;
+    }
+    return cameo_value_dtype(value) == CAMEO_STRING ? text_tensor(value) : share(state, value);
+}
+
+/* ---- values made by hand: what buffers cannot say ---- */
+
+/* value(dtype, shape, data): data is a buffer of bytes as ONNX has them, or a list of texts. */
+PyObject *ext_make_value(PyObject *module, PyObject *args)
+{
+    struct ext_state *state = ext_state(module);
+    int dtype;
+    PyObject *shape, *data;
+    int64_t dims[64];
+    struct cameo_value *value = NULL;
+    struct cameo_error err;
+
+    if (!PyArg_ParseTuple(args, "iO!O", &dtype, &PyTuple_Type, &shape, &data))
+        return NULL;
+    const Py_ssize_t rank = PyTuple_Size(shape);
+    if (rank > 64) {
+        PyErr_SetString(PyExc_ValueError, "tensors have 64 axes at most");
+        return NULL;
+    }
+    for (Py_ssize_t i = 0; i < rank; i++)
+        dims[i] = PyLong_AsLongLong(PyTuple_GetItem(shape, i));
+    if (PyErr_Occurred())
+        return NULL;
+    if (dtype == CAMEO_STRING) {
+        const Py_ssize_t count = PySequence_Size(data);
+        struct cameo_text *texts = PyMem_Calloc((size_t)(count > 0 ? count : 1), sizeof *texts);
+        PyObject *list = PySequence_List(data);
+
+        for (Py_ssize_t i = 0; texts && list && i < count; i++) {
+            PyObject *item = PyList_GetItem(list, i);
+            Py_ssize_t size = 0;
+            if (PyBytes_Check(item))
+                texts[i] = (struct cameo_text){PyBytes_AsString(item), (size_t)PyBytes_Size(item)};
+            else
+                texts[i].data = PyUnicode_AsUTF8AndSize(item, &size), texts[i].size = (size_t)size;
+        }
+        if (texts && list && !PyErr_Occurred()) {
+            const struct cameo_tensor tensor = cameo_tensor_of(
+                CAMEO_STRING, (int)rank, dims, texts, (size_t)count * sizeof *texts);
+            if (cameo_value_from_tensor(&tensor, &value, &err) != CAMEO_OK)
+                ext_raise(state, &err);
+        }
+        Py_XDECREF(list);
+        PyMem_Free(texts);
+    } else {
+        Py_buffer view;
+        if (PyObject_GetBuffer(data, &view, PyBUF_SIMPLE) < 0)
+            return NULL;
+        if (cameo_value_new((enum cameo_dtype)dtype, (int)rank, dims, &value, &err) != CAMEO_OK)
+            ext_raise(state, &err);
+        else if ((size_t)view.len != cameo_value_bytes(value)) {
+            PyErr_Format(PyExc_ValueError, "there are %zd bytes, type and shape need %zu", view.len,
+                         cameo_value_bytes(value));
+            cameo_value_free(value);
+            value = NULL;
+        } else if (view.len)
+            memcpy(cameo_value_mutable_data(value), view.buf, (size_t)view.len);
+        PyBuffer_Release(&view);
+    }
+    return value ? ext_value_new(state, value, NULL) : NULL;
+}
+
+/* sequence(list of Values); map(keys, list of Values) */
+static bool values_of(struct ext_state *state, PyObject *list, const struct cameo_value ***out)
+{
+    const Py_ssize_t count = PyList_Size(list);
+
+    *out = PyMem_Calloc((size_t)(count > 0 ? count : 1), sizeof **out);
+    for (Py_ssize_t i = 0; *out && i < count; i++) {
+        PyObject *item = PyList_GetItem(list, i);
+        if (!PyObject_TypeCheck(item, (PyTypeObject *)state->value_type)) {
+            PyErr_SetString(PyExc_TypeError, "a list of Values is wanted");
+            PyMem_Free(*out);
+            *out = NULL;
+            return false;
+        }
+        (*out)[i] = ((struct ext_value *)item)->value;
+    }
+    return *out != NULL;
+}
+
+PyObject *ext_make_sequence(PyObject *module, PyObject *list)
+{
+    struct ext_state *state = ext_state(module);
+    const struct cameo_value **items;
+    struct cameo_value *value;
+    struct cameo_error err;
+
+    if (!PyList_Check(list)) {
+        PyErr_SetString(PyExc_TypeError, "a list is wanted");
+        return NULL;
+    }
+    if (!values_of(state, list, &items))
+        return NULL;
+    const enum cameo_status status =
+        cameo_value_new_sequence(items, (size_t)PyList_Size(list), &value, &err);
+    PyMem_Free(items);
+    return status == CAMEO_OK ? ext_value_new(state, value, NULL) : ext_raise(state, &err);
+}
+
+PyObject *ext_make_map(PyObject *module, PyObject *args)
+{
+    struct ext_state *state = ext_state(module);
+    PyObject *keys, *list;
+    const struct cameo_value **items;
+    struct cameo_value *value;
+    struct cameo_error err;
+
+    if (!PyArg_ParseTuple(args, "O!O!", state->value_type, &keys, &PyList_Type, &list) ||
+        !values_of(state, list, &items))
+        return NULL;
+    const enum cameo_status status =
+        cameo_value_new_map(((struct ext_value *)keys)->value, items, &value, &err);
+    PyMem_Free(items);
+    return status == CAMEO_OK ? ext_value_new(state, value, NULL) : ext_raise(state, &err);
+}
+
+PyObject *ext_make_optional(PyObject *module, PyObject *content)
+{
+    struct ext_state *state = ext_state(module);
+    const struct cameo_value *inside = NULL;
+    struct cameo_value *value;
+    struct cameo_error err;
+
+    if (PyObject_TypeCheck(content, (PyTypeObject *)state->value_type))
+        inside = ((struct ext_value *)content)->value;
+    if (cameo_value_new_optional(inside, &value, &err) != CAMEO_OK)
+        return ext_raise(state, &err);
+    return ext_value_new(state, value, NULL);
+}
+
+static PyMethodDef value_methods[] = {
+    {"__dlpack__", (PyCFunction)(void (*)(void))value_dlpack, METH_VARARGS | METH_KEYWORDS,
+     "The memory for another library, without a copy."},
+    {"__dlpack_device__", value_dlpack_device, METH_NOARGS, "Where the memory is: (1, 0), the CPU."},
+    {0},
+};
+
+static PyGetSetDef value_members[] = {
+    {"dtype", value_dtype, NULL, "ONNX's name of the element type.", NULL},
+    {"number", value_number, NULL, "ONNX's number of the element type.", NULL},
+    {"shape", value_shape, NULL, "A tuple of sizes.", NULL},
+    {0},
+};
+
+static PyType_Slot value_slots[] = {
+    {Py_tp_doc, "A tensor of the library's; numpy.asarray sees its memory."},
+    {Py_tp_dealloc, value_dealloc},
+    {Py_tp_methods, value_methods},
+    {Py_tp_getset, value_members},
+    {Py_bf_getbuffer, value_getbuffer},
+    {0, NULL},
+};
+
+PyType_Spec ext_value_spec = {"cameo._cameo.Value", sizeof(struct ext_value), 0,
+                              Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, value_slots};
