@@ -6,7 +6,6 @@
 #include "base/number.h"
 #include "convert/huggingface.h"
 #include "convert/pickle.h"
-#include "convert/torch_own.h"
 #include "convert/torch_state.h"
 
 enum { GAP_MAX = 100000 }; /* entries of a list that nobody stored */
@@ -347,7 +346,6 @@ static enum cm_status read(struct cm_place *place, struct cm_saved *saved, struc
         cm_place_tell(&below, saved);
     }
     CM_TRY(cm_torch_take_tree(saved, tree, err));
-    CM_TRY(cm_torch_take_own(saved, tree, err));
     return is_folder(place) ? CM_OK : cm_huggingface_read_training(place, saved, err);
 }
 
