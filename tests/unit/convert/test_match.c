@@ -162,7 +162,7 @@ static void spellings(struct cm_arena *arena)
         const char *name, *key;
         bool is_traced;
     } rows[] = {
-        {"params/bn1/scale", "params.bn1.weight", false},
+        {"params/bn1/scale", "bn1.weight", false},
         {"bn1.running_mean", "bn1.mean", false},
         {"bn1/moving_variance:0", "bn1.var", false},
         {"mlp_1/fc1_1/Cast/ReadVariableOp:0", "mlp.fc1.weight", true},
