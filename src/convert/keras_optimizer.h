@@ -24,7 +24,8 @@ void cm_keras_set_optimizer(struct cm_saved *saved, struct cm_str name);
 /* Takes the settings out of an optimizer's {"class_name": .., "config": {..}}; needs the step for
  * the rate that a schedule has now. Group 0 must be there. */
 void cm_keras_configure(struct cm_saved *saved, const struct cm_item *optimizer);
-/* Lists what a file of this kind ("a TensorFlow checkpoint") does not tell. */
+/* At the end: settings that the slots tell, and in saved->missing what a file of this kind ("a
+ * TensorFlow checkpoint") does not. */
 void cm_keras_missing(struct cm_saved *saved, const char *kind);
 
 /* The variables of an optimizer, in the order of Keras: iteration, learning rate, and then runs of
@@ -45,5 +46,10 @@ struct cm_keras_run {
 };
 /* The runs that the slots of saved make, in their order; returns how many, at most 5. */
 size_t cm_keras_runs(const struct cm_saved *saved, struct cm_keras_run *out);
+
+/* A few whole numbers, the state of a generator say, as a fact: files need them again. NULL: it is
+ * not that. And back, NULL: the fact is not one. */
+const struct cm_item *cm_keras_keep(struct cm_arena *arena, const struct cm_saved_tensor *tensor);
+const struct cm_saved_tensor *cm_keras_kept(struct cm_arena *arena, const struct cm_item *kept);
 
 #endif
