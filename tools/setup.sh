@@ -91,6 +91,7 @@ need cmake has_new_cmake
 need ninja-build has ninja
 has_onednn || want "$(onednn_package)" false
 want zlib1g has_shared libz.so.1
+want libyaml-0-2 has_shared libyaml-0.so.2
 want libjpeg-dev has_header jpeglib.h
 want libpng-dev has_header png.h
 want libwebp-dev has_header webp/decode.h
