@@ -483,7 +483,7 @@ enum cm_status cm_torch_take_schedule(struct cm_saved *saved, const struct cm_it
     if (!known && !reading.why)
         reading.why = "its state is not understood";
     if (!reading.why && !is_sound(&saved->schedule, saved->groups.count))
-        reading.why = "its numbers make no sense";
+        reading.why = "its numbers are not finite, or not in order";
     if (!reading.why)
         reading.why = align(saved, position);
     if (!reading.why && !cm_schedule_agrees(saved))
