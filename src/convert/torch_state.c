@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "convert/torch_state.h"
 
+#include "convert/hold.h"
+
 enum { DEPTH_MAX = 6, FOUND_MAX = 64 };
 
 /* ---- weights ---- */
@@ -294,5 +296,5 @@ enum cm_status cm_torch_take_tree(struct cm_saved *saved, const struct cm_item *
     for (size_t i = 1; i < found->n_schedules; i++)
         cm_saved_unknown(saved, "there is a second scheduler, '%.*s'",
                          CM_STR_FMT(found->schedules[i].path));
-    return CM_OK;
+    return cm_hold_recall_text(saved, cm_item_get(tree, "cameo"), err);
 }

@@ -9,10 +9,10 @@ try() {
 cat >net.onnxtxt <<'END'
 <ir_version: 8, opset_import: ["" : 17]>
 net (float[N,3] x) => (float[N,2] s)
-<float[3,2] w = {0.1, 0.2, 0.3, -0.1, -0.2, 0.4}, float[2] b = {0, 0.5}, float t = {2}>
+<float[3,2] "fc/kernel" = {0.1, 0.2, 0.3, -0.1, -0.2, 0.4}, float[2] "fc/bias" = {0, 0.5}, float t = {2}>
 {
-    z = MatMul(x, w)
-    u = Add(z, b)
+    z = MatMul(x, "fc/kernel")
+    u = Add(z, "fc/bias")
     s = Div(u, t)
 }
 END
@@ -43,10 +43,10 @@ try export trained.onnx --to lightning --list
 try export trained.onnx --to flax --json
 echo '-- every format: exported, imported, exported again'
 for format in $("$CAMEO" export --list | cut -d' ' -f1); do
-    "$CAMEO" export trained.onnx --to "$format" -o "first.$format" 2>/dev/null || continue
+    "$CAMEO" export trained.onnx --to "$format" -o "first.$format" 2>/dev/null || echo "$format: refused"
     "$CAMEO" import net.onnxtxt "first.$format" --loss cross-entropy --target y \
-        --set settings.json -o again.onnx 2>/dev/null || continue
-    "$CAMEO" export again.onnx --to "$format" -o "second.$format" 2>/dev/null || continue
+        --set settings.json -o again.onnx 2>/dev/null || echo "$format: refused"
+    "$CAMEO" export again.onnx --to "$format" -o "second.$format" 2>/dev/null || echo "$format: refused"
     diff -r "first.$format" "second.$format" && echo "$format: the same bytes"
 done
 echo '-- trained on after that: the same losses'
