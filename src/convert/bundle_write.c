@@ -222,6 +222,17 @@ static size_t new_child(struct writing *w, struct growing *g, size_t above, stru
     return node;
 }
 
+/* The child of that name, made where there is none. */
+static size_t child_of(struct writing *w, struct growing *g, size_t above, struct cm_str name)
+{
+    const struct cm_bundle_node *node = &g->nodes.items[above];
+
+    for (size_t i = 0; i < node->children.count; i++)
+        if (cm_str_equal(node->children.items[i].name, name))
+            return node->children.items[i].node;
+    return new_child(w, g, above, name);
+}
+
 /* The object at a path below "model": parts are parted by '/', or by '.' where there is none. */
 static size_t object_at(struct writing *w, struct growing *g, size_t model, struct cm_str name)
 {
@@ -297,7 +308,9 @@ static enum cm_status grow_optimizer(struct writing *w, struct growing *g, size_
                  cm_arena_printf(w->arena, "%s/iteration", name),
                  scalar(w, CM_INT64, step_of(saved)));
     add_child(w, g, variables, n++, step);
-    if (saved->schedule_known == CM_SCHEDULE_NONE || saved->schedule.count == 0) {
+    bool has_rate = cm_keras_has_rate(saved);
+    (void)cm_item_is_bool(cm_item_get(fact(saved, "keras.layout"), "has_rate"), &has_rate);
+    if (has_rate) {
         const size_t rate = new_child(w, g, optimizer, CM_STR("_learning_rate"));
         set_variable(w, g, rate, CM_STR("optimizer/_learning_rate"),
                      cm_arena_printf(w->arena, "%s/learning_rate", name),
@@ -338,6 +351,78 @@ static enum cm_status grow_optimizer(struct writing *w, struct growing *g, size_
     return CM_OK;
 }
 
+/* Where Keras's models have their layers: as attributes, or numbered in "_operations", of a
+ * Sequential below "_functional" and behind the input. path is that in a weights file:
+ * "layers/lstm/cell/vars/0". */
+static void add_layer_variable(struct writing *w, struct growing *g, size_t model,
+                               const struct cm_map *layers, bool is_sequential, struct cm_str path,
+                               struct cm_str name)
+{
+    struct cm_str rest = path;
+    size_t node = model;
+    const char *parts[3] = {is_sequential ? "_functional" : "_operations",
+                            is_sequential ? "_operations" : NULL, NULL};
+
+    if (cm_str_starts(path, "layers/")) {
+        const char *end = memchr(path.data + 7, '/', path.size - 7);
+        const struct cm_str layer = {path.data, end ? (size_t)(end - path.data) : path.size};
+        const uint64_t number = cm_map_get(layers, layer, UINT64_MAX);
+
+        if (!end || number == UINT64_MAX)
+            return;
+        for (size_t i = 0; parts[i]; i++)
+            node = child_of(w, g, node, cm_str(parts[i]));
+        node = child_of(
+            w, g, node,
+            cm_arena_printf(w->arena, "%llu", (unsigned long long)(number + is_sequential)));
+        rest = (struct cm_str){end + 1, path.size - (size_t)(end + 1 - path.data)};
+    }
+    for (size_t at = 0, i = 0; i < rest.size; i++)
+        if (rest.data[i] == '/') {
+            const struct cm_str part = {rest.data + at, i - at};
+
+            if (cm_str_is(part, "vars"))
+                break;
+            node = child_of(w, g, node, part);
+            at = i + 1;
+        }
+    size_t last = name.size;
+    while (last && name.data[last - 1] != '/')
+        last--;
+    const struct cm_str own = {name.data + last, name.size - last};
+    const size_t variable = object_at(w, g, model, name);
+    const struct cm_str hidden = cm_arena_printf(w->arena, "_%.*s", (int)own.size, own.data);
+    *CM_PUSH(w->arena, &g->nodes.items[node].children) = (struct cm_bundle_child){own, variable};
+    *CM_PUSH(w->arena, &g->nodes.items[node].children) = (struct cm_bundle_child){hidden, variable};
+}
+
+static void add_layers(struct writing *w, struct growing *g, size_t model)
+{
+    const struct cm_item *layout = fact(w->saved, "keras.layout");
+    const struct cm_item *groups = cm_item_get(layout, "groups");
+    const struct cm_item *variables = cm_item_get(layout, "variables");
+    struct cm_map layers = {0};
+    bool is_sequential = true;
+    struct cm_str path, name;
+
+    for (size_t i = 0; i < cm_item_count(groups); i++) {
+        if (!cm_item_is_text(groups->entries.items[i].key, &path) ||
+            !cm_str_starts(path, "layers/") || !cm_str_ends(path, "/vars"))
+            continue;
+        const struct cm_str layer = {path.data, path.size - 5};
+        if (memchr(layer.data + 7, '/', layer.size - 7))
+            continue;
+        is_sequential &= !cm_str_starts(layer, "layers/input_layer");
+        const uint64_t number = layers.count;
+        *cm_map_insert(&layers, w->arena, layer, NULL) = number;
+    }
+    for (size_t i = 0; i < cm_item_count(variables); i++)
+        if (cm_item_is_text(variables->entries.items[i].key, &path) &&
+            cm_item_is_text(variables->entries.items[i].value, &name) && name.size &&
+            tensor_of(w, "", name))
+            add_layer_variable(w, g, model, &layers, is_sequential, path, name);
+}
+
 static enum cm_status grow(struct writing *w, struct cm_bundle_graph *graph)
 {
     const struct cm_saved *saved = w->saved;
@@ -357,6 +442,7 @@ static enum cm_status grow(struct writing *w, struct cm_bundle_graph *graph)
                 cm_arena_printf(w->arena, "model/%.*s", (int)entry->name.size, entry->name.data),
                 entry->name, tensor_of(w, "", entry->name));
     }
+    add_layers(w, &g, model);
     if (saved->has_optimizer && saved->groups.count)
         CM_TRY(grow_optimizer(w, &g, model));
     const size_t counter = new_child(w, &g, 0, CM_STR("save_counter"));
