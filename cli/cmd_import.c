@@ -202,7 +202,8 @@ static int import_main(char **operands, int count)
 static const struct cli_option options[] = {
     {"--out", "-o", "FILE", "the file to write", CLI_TEXT, &out_path},
     {"--weights-only", NULL, NULL, "weights and statistics, no training", CLI_FLAG, &weights_only},
-    {"--partial", NULL, NULL, "what is left over on either side is no error", CLI_FLAG, &partial},
+    {"--partial", NULL, NULL, "let initializers and tensors that are left over be", CLI_FLAG,
+     &partial},
     {"--map", NULL, "FILE", "rules for names: lines INITIALIZER = NAME, /REGEX/ = REPLACEMENT",
      CLI_TEXT, &map_path},
     {"--set", NULL, "FILE.json", "settings that the checkpoint does not have", CLI_TEXT, &set_path},

@@ -1,6 +1,7 @@
 /* A folder of torch.distributed.checkpoint as one process writes it. */
 // SPDX-License-Identifier: Apache-2.0
 #include "convert/dcp.h"
+#include "convert/hold.h"
 
 #include "base/folder_save.h"
 #include "convert/pickle.h"
@@ -182,6 +183,7 @@ static struct cm_item *whole_tree(struct cm_arena *arena, const struct cm_saved 
         cm_item_put(arena, tree, "step", cm_item_int(arena, saved->step));
     if (saved->epoch >= 0)
         cm_item_put(arena, tree, "epoch", cm_item_int(arena, saved->epoch));
+    cm_item_put(arena, tree, "cameo", cm_hold_text(arena, saved));
     return tree;
 }
 

@@ -4,6 +4,7 @@
 #include "convert/huggingface.h"
 
 #include "base/folder_save.h"
+#include "convert/hold.h"
 #include "convert/safetensors_file.h"
 #include "convert/torch_state.h"
 
@@ -143,11 +144,13 @@ static enum cm_status put_training(struct writing *writing)
 
     if (!schedule) { /* the Trainer reads the optimizer only beside a scheduler */
         constant.schedule_known = CM_SCHEDULE_KNOWN;
+        constant.schedule.count = 0;
         schedule = cm_torch_schedule_item(arena, &constant);
     }
     CM_TRY(put_torch(writing, "optimizer.pt", "optimizer",
                      cm_torch_optimizer_item(arena, saved, false)));
     CM_TRY(put_torch(writing, "scheduler.pt", "scheduler", schedule));
+    CM_TRY(put_json(writing, "cameo.json", cm_hold_item(arena, saved)));
     return put_json(writing, "trainer_state.json", trainer_state(saved));
 }
 

@@ -92,7 +92,7 @@ static void tell_unmatched(struct cm_importing *in)
     for (size_t i = 0; i < m->targets.count; i++) {
         const struct cm_match_target *target = &m->targets.items[i];
 
-        if (target->parts.count || target->is_constant ||
+        if (target->parts.count || target->is_constant || target->is_tied ||
             !cm_dtype_is_float(target->tensor->data_type) ||
             cm_shape_elements(&target->shape) < 8 || (target->is_needed && !in->options->partial))
             continue;
@@ -101,8 +101,7 @@ static void tell_unmatched(struct cm_importing *in)
                                     CM_STR_FMT(target->name));
     }
     if (count)
-        cm_import_note(in,
-                       "%zu initializers that are not in the checkpoint keep their values: %s%s",
+        cm_import_note(in, "tensors that are not in the checkpoint keep their values (%zu): %s%s",
                        count, names.data, count > 5 ? ", .." : "");
 }
 
@@ -117,7 +116,7 @@ static struct cm_str sources_of(struct cm_arena *arena, const struct cm_parts *p
     return text;
 }
 
-static void tell_matches(struct cm_importing *in, struct cm_import_report *report)
+static void tell_matches(struct cm_importing *in, struct cm_saved_import_report *report)
 {
     const struct cm_matching *m = in->matching;
     const size_t room = m->targets.count + m->sources.count;
@@ -194,8 +193,8 @@ static void choose_weights(struct cm_importing *in)
 
             *cm_map_insert(&in->groups, in->arena, name, NULL) = g + 1;
             if (!cm_match_find_source(m, name) && !in->options->partial)
-                cm_import_block(in, "group %zu has '%.*s', which is no weight of the checkpoint", g,
-                                CM_STR_FMT(name));
+                cm_import_block(in, "group %zu has '%.*s', which the checkpoint has no weight of",
+                                g, CM_STR_FMT(name));
         }
     in->weights = CM_NEW_ARRAY(in->arena, struct cm_plan_weight, m->targets.count + 1);
     for (size_t i = 0; i < m->targets.count; i++) {
@@ -211,7 +210,7 @@ static void choose_weights(struct cm_importing *in)
 
 /* ---- all ---- */
 
-static enum cm_status train(struct cm_importing *in, struct cm_import_report *report,
+static enum cm_status train(struct cm_importing *in, struct cm_saved_import_report *report,
                             struct cm_error *err)
 {
     const struct cm_saved *saved = in->saved;
@@ -239,7 +238,7 @@ static enum cm_status train(struct cm_importing *in, struct cm_import_report *re
     return cm_import_keep(in, &report->prepare, err);
 }
 
-static enum cm_status import(struct cm_importing *in, struct cm_import_report *report,
+static enum cm_status import(struct cm_importing *in, struct cm_saved_import_report *report,
                              struct cm_error *err)
 {
     CM_TRY(cm_match(in->matching, cm_str(in->options->map), err));
@@ -263,11 +262,11 @@ static enum cm_status import(struct cm_importing *in, struct cm_import_report *r
 enum cm_status cm_saved_import(struct cm_arena *arena, struct cm_model_file *file,
                                struct cm_saved *saved,
                                const struct cm_saved_import_options *options,
-                               struct cm_import_report *report, struct cm_error *err)
+                               struct cm_saved_import_report *report, struct cm_error *err)
 {
     struct cm_importing in = {.arena = arena, .file = file, .saved = saved, .options = options};
 
-    *report = (struct cm_import_report){0};
+    *report = (struct cm_saved_import_report){0};
     if (!file->model.graph)
         return cm_fail(err, CM_BAD_MODEL, "the model has no graph");
     if (file->model.training_info.count && !options->weights_only)

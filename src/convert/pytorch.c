@@ -1,6 +1,7 @@
 /* Files of torch.save, whatever their authors put into them; and one of our own. */
 // SPDX-License-Identifier: Apache-2.0
 #include "convert/format.h"
+#include "convert/hold.h"
 #include "convert/torch_file.h"
 #include "convert/torch_state.h"
 
@@ -17,36 +18,17 @@ static int is_ours(struct cm_str head)
     return is_pickled(head) && (head.data[0] != 'P' || memchr(head.data, '/', head.size)) ? 1 : 0;
 }
 
-/* The file itself, or the only one in a folder. */
-static bool find_file(struct cm_place *place, struct cm_str *out)
-{
-    size_t count = 0;
-
-    *out = place->file;
-    if (place->file.size)
-        return is_ours(cm_place_head(place, place->file));
-    for (size_t i = 0; i < place->names.count && place->names.count < 100; i++)
-        if (is_ours(cm_place_head(place, place->names.items[i]))) {
-            *out = place->names.items[i];
-            count++;
-        }
-    return count == 1;
-}
-
 static int recognize(struct cm_place *place)
 {
-    struct cm_str name;
-
-    return find_file(place, &name) ? 1 : 0;
+    return place->file.size && is_ours(cm_place_head(place, place->file)) ? 1 : 0;
 }
 
 static enum cm_status read(struct cm_place *place, struct cm_saved *saved, struct cm_error *err)
 {
-    struct cm_str name, bytes;
+    const struct cm_str name = place->file;
+    struct cm_str bytes;
     struct cm_item *item;
 
-    if (!find_file(place, &name))
-        return cm_fail(err, CM_BAD_MODEL, "it holds no file of torch.save, or several");
     CM_TRY(cm_place_map(place, name, &bytes, err));
     if (cm_torch_is_file(bytes))
         CM_TRY(cm_torch_read(place->arena, bytes, name, &item, err));
@@ -58,17 +40,11 @@ static enum cm_status read(struct cm_place *place, struct cm_saved *saved, struc
     return cm_torch_take_tree(saved, item, err);
 }
 
-static void abandon(void *what)
-{
-    cm_save_abandon(what);
-}
-
 static enum cm_status write(const struct cm_saved *saved, const char *path,
                             const struct cm_write_options *options, struct cm_error *err)
 {
     struct cm_arena *arena = saved->arena;
     struct cm_item *tree = cm_item_new(arena, CM_ITEM_MAP);
-    struct cm_save *save = CM_NEW(arena, struct cm_save);
 
     cm_item_put(arena, tree, "model_state_dict", cm_torch_weights_item(arena, saved));
     if (saved->has_optimizer)
@@ -81,14 +57,9 @@ static enum cm_status write(const struct cm_saved *saved, const char *path,
         cm_item_put(arena, tree, "epoch", cm_item_int(arena, saved->epoch));
     if (saved->step >= 0)
         cm_item_put(arena, tree, "step", cm_item_int(arena, saved->step));
-    cm_arena_defer(arena, abandon, save);
-    CM_TRY(cm_save_begin(save, path, err));
-    save->cancel = options->cancel;
-    enum cm_status status = cm_torch_write(save, "checkpoint", tree, err);
-    if (!status)
-        status = cm_save_commit(save, err);
-    cm_save_abandon(save);
-    return cm_error_context(err, status, "%.600s", path);
+    cm_item_put(arena, tree, "cameo", cm_hold_text(arena, saved));
+    return cm_error_context(err, cm_torch_save_item(path, "checkpoint", tree, options, err),
+                            "%.600s", path);
 }
 
 const struct cm_format cm_format_pytorch = {

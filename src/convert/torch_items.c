@@ -88,14 +88,17 @@ static const struct cm_item *setting_item(struct cm_arena *arena, const struct s
     return &cm_item_none;
 }
 
-/* Adagrad's own decay is a schedule here. */
+/* Adagrad's own decay is a schedule here: its rate is the one that it begins with. */
+static bool decays_itself(const struct cm_saved *saved)
+{
+    return saved->rule == CM_RULE_ADAGRAD && saved->schedule.count == 1 &&
+           saved->schedule.phases[0].shape == CM_PHASE_INVERSE;
+}
+
 static void put_decay(struct cm_arena *arena, const struct cm_saved *saved, struct cm_item *group)
 {
-    const struct cm_rate_schedule *schedule = &saved->schedule;
-    const bool falls = schedule->count == 1 && schedule->phases[0].shape == CM_PHASE_INVERSE;
-
     cm_item_put(arena, group, "lr_decay",
-                cm_item_real(arena, falls ? schedule->phases[0].factor : 0));
+                cm_item_real(arena, decays_itself(saved) ? saved->schedule.phases[0].factor : 0));
     cm_item_put(arena, group, "initial_accumulator_value", cm_item_real(arena, 0));
 }
 
@@ -106,15 +109,18 @@ static const struct cm_item *key_item(struct cm_arena *arena, struct cm_str name
 }
 
 static struct cm_item *group_item(struct cm_arena *arena, const struct cm_saved *saved,
-                                  const struct cm_saved_group *group, size_t first, bool by_name)
+                                  size_t number, size_t first, bool by_name)
 {
+    const struct cm_saved_group *group = &saved->groups.items[number];
+    struct cm_plan_group now = group->settings;
     struct cm_item *item = cm_item_new(arena, CM_ITEM_MAP);
     struct cm_item *names = cm_item_new(arena, CM_ITEM_LIST);
 
+    if (decays_itself(saved) && saved->schedule.phases[0].from)
+        now.lr = saved->schedule.phases[0].from[number];
     for (size_t i = 0; i < CM_COUNT(settings); i++)
         if (settings[i].rules >> saved->rule & 1)
-            cm_item_put(arena, item, settings[i].key,
-                        setting_item(arena, &settings[i], &group->settings));
+            cm_item_put(arena, item, settings[i].key, setting_item(arena, &settings[i], &now));
     if (saved->rule == CM_RULE_ADAGRAD)
         put_decay(arena, saved, item);
     if (!isnan(group->settings.initial_lr))
@@ -129,6 +135,13 @@ static struct cm_item *group_item(struct cm_arena *arena, const struct cm_saved 
     for (size_t i = 0; i < group->names.count; i++)
         cm_item_append(arena, names, key_item(arena, group->names.items[i], first + i, by_name));
     cm_item_put(arena, item, "params", names);
+    if (!by_name) { /* as PyTorch itself has them, where it was given names */
+        struct cm_item *texts = cm_item_new(arena, CM_ITEM_LIST);
+
+        for (size_t i = 0; i < group->names.count; i++)
+            cm_item_append(arena, texts, cm_item_text(arena, group->names.items[i]));
+        cm_item_put(arena, item, "param_names", texts);
+    }
     return item;
 }
 
@@ -175,7 +188,7 @@ const struct cm_item *cm_torch_optimizer_item(struct cm_arena *arena, const stru
         const struct cm_saved_group *group = &saved->groups.items[i];
         const int64_t step = saved->step < 0 ? 0 : saved->step + group->settings.step_offset;
 
-        cm_item_append(arena, groups, group_item(arena, saved, group, number, by_name));
+        cm_item_append(arena, groups, group_item(arena, saved, i, number, by_name));
         for (size_t k = 0; k < group->names.count; k++, number++) {
             const uint64_t *at = cm_map_find(&slots, group->names.items[k]);
             if (!at)
@@ -303,7 +316,8 @@ const struct cm_item *cm_torch_schedule_item(struct cm_arena *arena, const struc
     const int64_t step = saved->step < 0 ? 0 : saved->step;
     struct moving moving = {arena, rates, 0};
 
-    if (!saved->has_optimizer || (!state && saved->schedule_known == CM_SCHEDULE_NONE))
+    if (!saved->has_optimizer ||
+        (!state && (saved->schedule_known == CM_SCHEDULE_NONE || decays_itself(saved))))
         return NULL;
     for (size_t i = 0; i < saved->groups.count; i++)
         cm_item_append(arena, rates, cm_item_real(arena, saved->groups.items[i].settings.lr));

@@ -243,21 +243,29 @@ struct cm_product_plan *cm_product_plan_new(struct cm_call *call, const struct c
 /* Multiplications from which a single batch is worth the whole team. */
 enum { WORTH_A_TEAM = 1 << 23 };
 
-enum cm_status cm_product_plan_prepare(struct cm_call *call)
+size_t cm_product_plan_scratch(struct cm_product_plan *plan)
 {
-    struct cm_product_plan *plan = call->state;
     const struct cm_sgemm *gemm = &plan->gemm;
     const double work = (double)gemm->m * (double)gemm->n * (double)gemm->k;
     const bool each = plan->batches < CM_PRODUCT_PARTS && work >= WORTH_A_TEAM;
     plan->parts = plan->batches < CM_PRODUCT_PARTS ? plan->batches : CM_PRODUCT_PARTS;
     if (each || plan->parts < 1)
         plan->parts = 1;
+    if (!plan->constant)
+        return (size_t)(plan->parts * plan->part_floats) * sizeof(float);
+    return plan->can_wait && gemm->n % CM_SGEMM_PANEL /* the last panel */
+               ? (size_t)gemm->k * CM_SGEMM_PANEL * sizeof(float)
+               : 0;
+}
+
+enum cm_status cm_product_plan_prepare(struct cm_call *call)
+{
+    struct cm_product_plan *plan = call->state;
+    const size_t scratch = cm_product_plan_scratch(plan);
     if (plan->constant)
         cm_call_want_layout(call, plan->b, &plan->layout.base);
-    if (plan->can_wait && gemm->n % CM_SGEMM_PANEL) /* the last panel */
-        cm_call_scratch(call, (size_t)gemm->k * CM_SGEMM_PANEL * sizeof(float));
-    if (!plan->constant)
-        cm_call_scratch(call, (size_t)(plan->parts * plan->part_floats) * sizeof(float));
+    if (scratch)
+        cm_call_scratch(call, scratch);
     return CM_OK;
 }
 

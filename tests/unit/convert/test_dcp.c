@@ -25,6 +25,14 @@ static struct cm_saved *example(struct cm_arena *arena)
     group->settings.lr = 0.25;
     group->settings.momentum = 0.5;
     *CM_PUSH(arena, &group->names) = CM_STR("fc.weight");
+    static const double from = 0.5, to = 0.125;
+    static struct cm_phase linear = {
+        .shape = CM_PHASE_LINEAR, .length = 14, .from = &from, .to = &to};
+    saved->schedule = (struct cm_rate_schedule){.phases = &linear, .count = 1};
+    saved->schedule_known = CM_SCHEDULE_KNOWN;
+    saved->schedule_name = CM_STR("WarmupDecayLR");
+    saved->clip = (struct cm_plan_clip){CM_CLIP_VALUE, 2};
+    saved->accumulate = 4;
     saved->step = 7;
     saved->epoch = 2;
     return saved;
@@ -51,6 +59,14 @@ static void round_trip(struct cm_arena *arena)
     CHECK_INT(saved->rule, CM_RULE_SGD);
     CHECK(saved->groups.items[0].settings.lr == 0.25 &&
           saved->groups.items[0].settings.momentum == 0.5);
+    /* what PyTorch has no place for */
+    CHECK_INT(saved->schedule_known, CM_SCHEDULE_KNOWN);
+    CHECK_STR(saved->schedule_name, "WarmupDecayLR");
+    CHECK_INT(saved->schedule.count, 1);
+    CHECK(saved->schedule.phases[0].length == 14 && saved->schedule.phases[0].to[0] == 0.125);
+    CHECK(saved->clip.kind == CM_CLIP_VALUE && saved->clip.limit == 2);
+    CHECK_INT(saved->accumulate, 4);
+    CHECK_INT(saved->missing.count, 0);
     struct cm_saved_reader reader = {0};
     const struct cm_saved_entry *slot =
         cm_saved_find(saved, CM_SAVED_SLOT, CM_STR("fc.weight"), "momentum_buffer");
