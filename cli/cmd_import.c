@@ -108,8 +108,9 @@ static void show(const struct cameo_import_report *report)
         print_table(report);
     for (size_t i = 0; i < report->match_count; i++)
         matched += report->matches[i].initializer.size && report->matches[i].source.size;
-    fprintf(stderr, "%s, %s: %zu tensors of the model are in it\n", report->system, report->format,
-            matched);
+    if (report->match_count)
+        fprintf(stderr, "%s, %s: %zu tensors of the model are in it\n", report->system,
+                report->format, matched);
     for (size_t i = 0; i < report->note_count; i++) {
         cli_put_text(stderr, report->notes[i].data, report->notes[i].size);
         fputc('\n', stderr);
@@ -182,7 +183,7 @@ static int import_main(char **operands, int count)
         return code;
     if ((map_path && !(map = read_text(map_path))) || (set_path && !(set = read_text(set_path)))) {
         free(map);
-        return CLI_NO;
+        return CLI_USAGE;
     }
     options.prepare = &prepare;
     options.use_schedule = f->schedule || f->warmup || f->schedule_steps;
@@ -201,7 +202,8 @@ static int import_main(char **operands, int count)
 static const struct cli_option options[] = {
     {"--out", "-o", "FILE", "the file to write", CLI_TEXT, &out_path},
     {"--weights-only", NULL, NULL, "weights and statistics, no training", CLI_FLAG, &weights_only},
-    {"--partial", NULL, NULL, "what is left over on either side is no error", CLI_FLAG, &partial},
+    {"--partial", NULL, NULL, "let initializers and tensors that are left over be", CLI_FLAG,
+     &partial},
     {"--map", NULL, "FILE", "rules for names: lines INITIALIZER = NAME, /REGEX/ = REPLACEMENT",
      CLI_TEXT, &map_path},
     {"--set", NULL, "FILE.json", "settings that the checkpoint does not have", CLI_TEXT, &set_path},

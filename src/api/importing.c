@@ -15,7 +15,7 @@ struct import_call {
 };
 
 static void tell(struct cm_arena *arena, const struct cm_saved *saved,
-                 const struct cm_import_report *from, struct cameo_import_report *out)
+                 const struct cm_saved_import_report *from, struct cameo_import_report *out)
 {
     struct cameo_import_match *matches =
         CM_NEW_ARRAY(arena, struct cameo_import_match, from->n_matches + 1);
@@ -51,7 +51,7 @@ static enum cm_status import_guarded(struct cm_guard *guard, void *arg)
                                                     .settings = o->settings,
                                                     .weights_only = o->weights_only,
                                                     .partial = o->partial};
-    struct cm_import_report report;
+    struct cm_saved_import_report report;
     struct cm_saved *saved;
 
     CM_TRY(cm_saved_open(arena, call->path, &saved, &call->err));

@@ -114,4 +114,8 @@ typedef const struct cm_shape *cm_bundle_shape_fn(const void *arg, struct cm_str
 void cm_bundle_roles(struct cm_arena *arena, const struct cm_bundle_graph *graph,
                      cm_bundle_shape_fn *shape_of, const void *arg, struct cm_bundle_roles *out);
 
+/* The row's write: a folder with one checkpoint. */
+enum cm_status cm_bundle_write(const struct cm_saved *saved, const char *path,
+                               const struct cm_write_options *options, struct cm_error *err);
+
 #endif

@@ -112,7 +112,7 @@ struct reading {
     struct cm_bundle bundle;
     struct cm_bundle_graph graph;
     struct cm_bundle_roles roles;
-    struct cm_item *numbers; /* variables that are single numbers, by key */
+    struct cm_item *numbers; /* variables that are a few numbers, by key */
 };
 
 static bool number_in(const struct reading *r, struct cm_str key, double *out)
@@ -164,12 +164,16 @@ static void add_variable(struct reading *r, size_t i)
     struct cm_plan_group *group =
         r->saved->groups.count ? &r->saved->groups.items[0].settings : NULL;
     struct cm_saved_tensor *tensor = cm_bundle_find(&r->bundle, key)->tensor;
+    const struct cm_item *kept;
     double value = NAN;
 
     (void)cm_saved_tensor_number(tensor, &value);
     switch (variable->use) {
     case CM_USE_WEIGHT:
         add_weight(r, variable->name, tensor);
+        kept = cm_keras_keep(r->saved->arena, tensor);
+        if (kept)
+            cm_item_set(r->saved->arena, r->numbers, cm_item_text(r->saved->arena, key), kept);
         break;
     case CM_USE_AVERAGE:
         cm_saved_add(r->saved, CM_SAVED_AVERAGE, variable->name, tensor);
@@ -505,4 +509,5 @@ const struct cm_format cm_format_tensorflow = {
     .what = "a checkpoint of tf.train.Checkpoint or Saver, or the variables of a SavedModel",
     .recognize = recognize,
     .read = read,
+    .write = cm_bundle_write,
 };

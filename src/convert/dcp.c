@@ -1,8 +1,10 @@
 /* Folders of torch.distributed.checkpoint, which FSDP writes, too: .metadata, a pickle that says
  * which part of which tensor is where, and files of many small files of torch.save. */
 // SPDX-License-Identifier: Apache-2.0
+#include "convert/dcp.h"
+
 #include "base/number.h"
-#include "convert/format.h"
+#include "convert/huggingface.h"
 #include "convert/pickle.h"
 #include "convert/torch_state.h"
 
@@ -16,12 +18,34 @@ struct folder {
     struct cm_error *err;
 };
 
-static int recognize(struct cm_place *place)
+static bool is_folder(struct cm_place *place)
 {
-    if (place->file.size || !cm_place_has(place, CM_STR(".metadata")))
-        return 0;
+    if (place->file.size || !cm_place_has(place, CM_STR(CM_DCP_METADATA)))
+        return false;
     for (size_t i = 0; i < place->names.count; i++)
         if (cm_str_ends(place->names.items[i], ".distcp"))
+            return true;
+    return false;
+}
+
+/* Accelerate puts weights and optimizer of FSDP into folders of their own. */
+static bool is_half(struct cm_place *place, struct cm_str name, struct cm_str *folder)
+{
+    if (!cm_str_ends(name, "/" CM_DCP_METADATA) ||
+        (!cm_str_starts(name, "pytorch_model_fsdp_") && !cm_str_starts(name, "optimizer_")))
+        return false;
+    *folder = (struct cm_str){name.data, name.size - sizeof CM_DCP_METADATA};
+    return !place->file.size && !memchr(folder->data, '/', folder->size);
+}
+
+static int recognize(struct cm_place *place)
+{
+    struct cm_str folder;
+
+    if (is_folder(place))
+        return 2;
+    for (size_t i = 0; i < place->names.count; i++)
+        if (is_half(place, place->names.items[i], &folder))
             return 2;
     return 0;
 }
@@ -290,20 +314,39 @@ static int64_t count_ranks(const struct cm_place *place)
     return most + 1;
 }
 
-static enum cm_status read(struct cm_place *place, struct cm_saved *saved, struct cm_error *err)
+static enum cm_status read_folder(struct cm_place *place, struct cm_saved *saved,
+                                  struct cm_item *tree, struct cm_error *err)
 {
     struct folder folder = {.place = place, .saved = saved, .err = err};
-    struct cm_item *metadata, *tree = cm_item_new(saved->arena, CM_ITEM_MAP);
+    struct cm_item *metadata;
     struct cm_str bytes;
 
-    CM_TRY(cm_place_map(place, CM_STR(".metadata"), &bytes, err));
+    CM_TRY(cm_place_map(place, CM_STR(CM_DCP_METADATA), &bytes, err));
     CM_TRY(cm_error_context(err, cm_pickle_read(saved->arena, bytes, &metadata, err), ".metadata"));
     if (!cm_item_is_a(metadata, "Metadata"))
         return cm_fail(err, CM_BAD_MODEL, ".metadata is not that of torch.distributed.checkpoint");
     CM_TRY(list_infos(&folder, cm_item_get(metadata, "storage_data")));
-    CM_TRY(read_tree(&folder, metadata, tree));
     saved->ranks = count_ranks(place);
-    return cm_torch_take_tree(saved, tree, err);
+    return read_tree(&folder, metadata, tree);
+}
+
+static enum cm_status read(struct cm_place *place, struct cm_saved *saved, struct cm_error *err)
+{
+    struct cm_item *tree = cm_item_new(saved->arena, CM_ITEM_MAP);
+
+    if (is_folder(place))
+        CM_TRY(read_folder(place, saved, tree, err));
+    for (size_t i = 0; i < place->names.count; i++) {
+        struct cm_str folder;
+        if (!is_half(place, place->names.items[i], &folder))
+            continue;
+        struct cm_place below = cm_place_below(place, folder);
+        CM_TRY(cm_error_context(err, read_folder(&below, saved, tree, err), "%.*s",
+                                CM_STR_FMT(folder)));
+        cm_place_tell(&below, saved);
+    }
+    CM_TRY(cm_torch_take_tree(saved, tree, err));
+    return is_folder(place) ? CM_OK : cm_huggingface_read_training(place, saved, err);
 }
 
 const struct cm_format cm_format_torch_distributed = {
@@ -312,4 +355,5 @@ const struct cm_format cm_format_torch_distributed = {
     .what = "a folder of torch.distributed.checkpoint or FSDP",
     .recognize = recognize,
     .read = read,
+    .write = cm_dcp_write,
 };

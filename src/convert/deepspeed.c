@@ -4,6 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "convert/deepspeed.h"
 
+#include "convert/huggingface.h"
 #include "convert/torch_file.h"
 #include "convert/torch_state.h"
 
@@ -276,7 +277,7 @@ static enum cm_status take_all(struct cm_zero *zero)
         CM_TRY(cm_torch_take_optimizer(zero->saved, whole, zero->err));
         take_clip(zero, config);
     } else if (whole && whole->kind != CM_ITEM_NONE) {
-        cm_saved_unknown(zero->saved, "the optimizer, which is none of PyTorch's or of ZeRO");
+        cm_saved_unknown(zero->saved, "the optimizer: expected one of PyTorch or of ZeRO");
     }
     if (zero->saved->step < 0 && steps >= 0)
         zero->saved->step = steps - skipped;
@@ -289,7 +290,10 @@ static enum cm_status read(struct cm_place *place, struct cm_saved *saved, struc
 
     CM_TRY(list_files(&zero));
     CM_TRY(read_files(&zero));
-    return take_all(&zero);
+    CM_TRY(take_all(&zero));
+    return cm_place_has(place, CM_STR("trainer_state.json"))
+               ? cm_huggingface_read_training(place, saved, err)
+               : CM_OK;
 }
 
 const struct cm_format cm_format_deepspeed = {

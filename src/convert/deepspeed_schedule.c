@@ -181,7 +181,6 @@ void cm_deepspeed_take_schedule(struct cm_saved *saved, const struct cm_item *co
     (void)cm_item_is_text(cm_item_get(params, "warmup_type"), &kind);
     s.is_linear = cm_str_is(kind, "linear");
     (void)cm_item_is_text(cm_item_get(config, "type"), &saved->schedule_name);
-    cm_saved_tell(saved, "scheduler", config);
     if (cm_item_is_int(cm_item_get(state, "last_batch_iteration"), &s.position) &&
         s.position >= 0 && s.warmup < 1e15 && !(s.total > 1e15)) {
         saved->schedule.offset = s.position - (saved->step < 0 ? 0 : saved->step);

@@ -152,7 +152,8 @@ static void put_settings(char *text, size_t size, const struct cm_plan_group *gr
         const struct cm_group_field *field = &cm_group_fields[i];
         const double value = cm_group_field_get(group, field);
 
-        if (isnan(value) || (field->is_flag && value == 0) || at >= size)
+        if (isnan(value) || (field->is_flag && value == 0) || at >= size ||
+            strcmp(field->name, "initial_lr") == 0)
             continue;
         at += (size_t)snprintf(text + at, size - at, ", %s", field->name);
         if (!field->is_flag && at < size)

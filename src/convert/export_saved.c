@@ -65,11 +65,11 @@ static enum cm_status gather_for(struct cm_arena *arena, const struct cm_model_f
     struct cm_saved *saved = *out;
     report->saved = saved;
     if (!saved->entries.count)
-        return cm_fail(err, CM_NOT_FOUND, "the model has no weights to export");
+        return cm_fail(err, CM_UNSUPPORTED, "the model has no weights to export");
     if (without)
         leave_optimizer_out(saved);
     else if (!saved->has_optimizer)
-        return cm_fail(err, CM_NOT_FOUND,
+        return cm_fail(err, CM_UNSUPPORTED,
                        "the model lacks %.*s; --weights-only exports its weights",
                        CM_STR_FMT(saved->missing.items[0]));
     else
@@ -96,6 +96,5 @@ enum cm_status cm_export(struct cm_arena *arena, const struct cm_model_file *fil
     CM_TRY(gather_for(arena, file, options, report, &saved, err));
     if (!path)
         return CM_OK;
-    return cm_error_context(err, report->format->write(saved, path, &options->write, err), "%.600s",
-                            path);
+    return report->format->write(saved, path, &options->write, err);
 }

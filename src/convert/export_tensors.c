@@ -5,6 +5,7 @@
 
 #include "convert/hold.h"
 #include "convert/schedule.h"
+#include "onnx/external.h"
 #include "onnx/tensor_data.h"
 
 /* An initializer of the inference graph. */
@@ -442,6 +443,9 @@ enum cm_status cm_gather(struct cm_arena *arena, const struct cm_model_file *fil
     note_groups(&g);
     CM_TRY(open_holders(&g));
     CM_TRY(open_states(&g));
+    const struct cm_mapped_ranges mapped = cm_external_ranges(arena, file->files);
+    for (size_t i = 0; i < mapped.count; i++)
+        *CM_PUSH(arena, &g.saved->mapped) = mapped.items[i];
     CM_TRY(put_tensors(&g));
     CM_TRY(put_kept(&g));
     *out = g.saved;

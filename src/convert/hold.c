@@ -405,3 +405,49 @@ enum cm_status cm_hold_read_slot(struct cm_arena *arena, const struct cm_tensor_
                                      text_at(item, "meaning")};
     return CM_OK;
 }
+
+/* ---- inside other formats ---- */
+
+struct cm_item *cm_hold_item(struct cm_arena *arena, const struct cm_saved *saved)
+{
+    struct cm_item *item = cm_item_new(arena, CM_ITEM_MAP);
+
+    if (saved->has_optimizer) {
+        cm_item_put(arena, item, "optimizer", optimizer_item(arena, saved, NULL));
+        cm_item_put(arena, item, "schedule", schedule_item(arena, saved));
+    }
+    return item;
+}
+
+enum cm_status cm_hold_recall(struct cm_saved *saved, const struct cm_item *item,
+                              struct cm_error *err)
+{
+    const struct cm_item *optimizer = cm_item_get(item, "optimizer");
+    const struct cm_item *schedule = cm_item_get(item, "schedule");
+
+    for (size_t i = 0; i < saved->facts.count; i++) /* it is no news */
+        if (cm_str_is(saved->facts.items[i].key, "cameo"))
+            saved->facts.items[i] = saved->facts.items[--saved->facts.count];
+    if (!optimizer)
+        return CM_OK;
+    saved->groups.count = 0;
+    saved->missing.count = 0;
+    CM_TRY(read_optimizer(saved, optimizer, err));
+    return schedule ? read_schedule(saved, schedule, err) : CM_OK;
+}
+
+struct cm_item *cm_hold_text(struct cm_arena *arena, const struct cm_saved *saved)
+{
+    return cm_item_text(arena, cm_item_json(arena, cm_hold_item(arena, saved), 0));
+}
+
+enum cm_status cm_hold_recall_text(struct cm_saved *saved, const struct cm_item *text,
+                                   struct cm_error *err)
+{
+    struct cm_item *item;
+    struct cm_str json;
+
+    if (!cm_item_is_text(text, &json) || cm_item_parse_json(saved->arena, json, &item, NULL))
+        return CM_OK;
+    return cm_hold_recall(saved, item, err);
+}

@@ -12,8 +12,8 @@
  *   ai.cameo.training.kept       [{"name", "role", "slot", "initializer"}]: tensors that no node
  * reads, initializers of the algorithm: buffers, averages, random states of a tensor
  *   ai.cameo.training.parts      how it is made of the framework's tensors (convert/parts.h);
- * written for each that came from a checkpoint ai.cameo.training.slot       of a state variable: {"of":
- * initializer, "slot": the framework's word, "meaning": PyTorch's}
+ * written for each that came from a checkpoint ai.cameo.training.slot       of a state variable:
+ * {"of": initializer, "slot": the framework's word, "meaning": PyTorch's}
  */
 // SPDX-License-Identifier: Apache-2.0
 #ifndef CM_CONVERT_HOLD_H
@@ -44,6 +44,18 @@ struct cm_hold_group {
 enum cm_status cm_hold_training(struct cm_model_file *file, size_t entry,
                                 const struct cm_saved *saved, const struct cm_hold_group *groups,
                                 struct cm_str step, struct cm_error *err) CM_MUST_CHECK;
+
+/* The same as one item, {"optimizer": .., "schedule": ..}, for files of other formats that let one
+ * add something: what the format itself has no place for. And back: groups, clipping, schedule and
+ * counts become those. */
+struct cm_item *cm_hold_item(struct cm_arena *arena, const struct cm_saved *saved);
+enum cm_status cm_hold_recall(struct cm_saved *saved, const struct cm_item *item,
+                              struct cm_error *err) CM_MUST_CHECK;
+/* The same as a text of JSON inside another item, under the key "cameo"; NULL, or anything else, is
+ * left alone. */
+struct cm_item *cm_hold_text(struct cm_arena *arena, const struct cm_saved *saved);
+enum cm_status cm_hold_recall_text(struct cm_saved *saved, const struct cm_item *text,
+                                   struct cm_error *err) CM_MUST_CHECK;
 
 /* A tensor that no node reads, as an initializer of the algorithm. */
 struct cm_contents;

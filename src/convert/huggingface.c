@@ -3,6 +3,7 @@
 #include "convert/huggingface.h"
 
 #include "base/map.h"
+#include "convert/hold.h"
 #include "convert/safetensors_file.h"
 #include "convert/schedule.h"
 #include "convert/torch_file.h"
@@ -234,15 +235,16 @@ static enum cm_status read_json(struct cm_place *place, struct cm_saved *saved, 
         return CM_OK;
     CM_TRY(cm_place_map(place, cm_str(name), &text, err));
     CM_TRY(cm_error_context(err, cm_item_parse_json(saved->arena, text, &item, err), "%s", name));
-    cm_saved_tell(saved, fact, item);
+    if (fact)
+        cm_saved_tell(saved, fact, item);
     *out = item;
     return CM_OK;
 }
 
-static enum cm_status read_training(struct cm_place *place, struct cm_saved *saved,
-                                    struct cm_error *err)
+enum cm_status cm_huggingface_read_training(struct cm_place *place, struct cm_saved *saved,
+                                            struct cm_error *err)
 {
-    const struct cm_item *state, *arguments, *optimizer, *schedule, *scaler;
+    const struct cm_item *state, *arguments, *optimizer, *schedule, *scaler, *ours;
     int64_t step;
 
     CM_TRY(read_json(place, saved, "trainer_state.json", "trainer_state", &state, err));
@@ -269,6 +271,9 @@ static enum cm_status read_training(struct cm_place *place, struct cm_saved *sav
         CM_TRY(cm_torch_take_schedule(saved, schedule, err));
     if (!schedule && saved->has_optimizer)
         cm_saved_tell(saved, "scheduler", &cm_item_none);
+    CM_TRY(read_json(place, saved, "cameo.json", NULL, &ours, err));
+    if (ours)
+        CM_TRY(cm_hold_recall(saved, ours, err));
     return CM_OK;
 }
 
@@ -320,7 +325,7 @@ enum cm_status cm_huggingface_read(struct cm_place *place, struct cm_saved *save
     CM_TRY(cm_torch_take_weights(saved, map, err));
     CM_TRY(read_json(place, saved, "config.json", "config", &config, err));
     (void)cm_item_is_text(cm_item_get(config, "transformers_version"), &saved->version);
-    CM_TRY(read_training(place, saved, err));
+    CM_TRY(cm_huggingface_read_training(place, saved, err));
     return read_random(place, saved, err);
 }
 

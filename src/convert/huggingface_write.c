@@ -4,6 +4,7 @@
 #include "convert/huggingface.h"
 
 #include "base/folder_save.h"
+#include "convert/hold.h"
 #include "convert/safetensors_file.h"
 #include "convert/torch_state.h"
 
@@ -148,6 +149,7 @@ static enum cm_status put_training(struct writing *writing)
     CM_TRY(put_torch(writing, "optimizer.pt", "optimizer",
                      cm_torch_optimizer_item(arena, saved, false)));
     CM_TRY(put_torch(writing, "scheduler.pt", "scheduler", schedule));
+    CM_TRY(put_json(writing, "cameo.json", cm_hold_item(arena, saved)));
     return put_json(writing, "trainer_state.json", trainer_state(saved));
 }
 

@@ -173,7 +173,7 @@ static bool is_in_model(const struct cm_importing *in, size_t number)
     case CM_SAVED_BUFFER:
     case CM_SAVED_MASTER:
         source = cm_match_find_source(in->matching, entry->name);
-        return source->uses || source->tensor != entry->tensor;
+        return source->uses || source->same || source->tensor != entry->tensor;
     case CM_SAVED_SLOT:
         return in->is_filled[number];
     default:

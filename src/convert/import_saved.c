@@ -7,7 +7,7 @@
 #include <math.h>
 #include <stdarg.h>
 
-enum { TEXT_MAX = 700 };
+enum { TEXT_MAX = 700, RECENT = 50 };
 
 static void add_sentence(struct cm_importing *in, struct cm_sentences_list *list,
                          const char *format, va_list args)
@@ -15,7 +15,7 @@ static void add_sentence(struct cm_importing *in, struct cm_sentences_list *list
     char text[TEXT_MAX];
 
     vsnprintf(text, sizeof text, format, args);
-    for (size_t i = 0; i < list->count; i++)
+    for (size_t i = list->count > RECENT ? list->count - RECENT : 0; i < list->count; i++)
         if (cm_str_is(list->items[i], text))
             return;
     *CM_PUSH(in->arena, list) = cm_arena_str(in->arena, cm_str(text));
@@ -75,10 +75,35 @@ static void judge(struct cm_importing *in)
     for (size_t i = 0; i < m->sources.count; i++) {
         const struct cm_match_source *source = &m->sources.items[i];
 
-        if (!source->uses && !partial && !cm_match_may_be_left(m, source))
+        if (!source->uses && !source->is_misfit && !partial && !cm_match_may_be_left(m, source))
             cm_import_block(in, "'%.*s' of the checkpoint is like nothing in the model",
                             CM_STR_FMT(source->name));
     }
+}
+
+/* Tensors that nothing demands and that are no mere numbers: an exporter may have computed them of
+ * weights. */
+static void tell_unmatched(struct cm_importing *in)
+{
+    const struct cm_matching *m = in->matching;
+    struct cm_str names = CM_STR("");
+    size_t count = 0;
+
+    for (size_t i = 0; i < m->targets.count; i++) {
+        const struct cm_match_target *target = &m->targets.items[i];
+
+        if (target->parts.count || target->is_constant ||
+            !cm_dtype_is_float(target->tensor->data_type) ||
+            cm_shape_elements(&target->shape) < 8 || (target->is_needed && !in->options->partial))
+            continue;
+        if (count++ < 5)
+            names = cm_arena_printf(in->arena, "%s%s'%.*s'", names.data, names.size ? ", " : "",
+                                    CM_STR_FMT(target->name));
+    }
+    if (count)
+        cm_import_note(in,
+                       "%zu initializers that are not in the checkpoint keep their values: %s%s",
+                       count, names.data, count > 5 ? ", .." : "");
 }
 
 static struct cm_str sources_of(struct cm_arena *arena, const struct cm_parts *parts)
@@ -92,7 +117,7 @@ static struct cm_str sources_of(struct cm_arena *arena, const struct cm_parts *p
     return text;
 }
 
-static void tell_matches(struct cm_importing *in, struct cm_import_report *report)
+static void tell_matches(struct cm_importing *in, struct cm_saved_import_report *report)
 {
     const struct cm_matching *m = in->matching;
     const size_t room = m->targets.count + m->sources.count;
@@ -116,6 +141,21 @@ static void tell_matches(struct cm_importing *in, struct cm_import_report *repor
                 CM_STR(""), source->name,
                 cm_match_may_be_left(m, source) ? CM_STR("kept") : CM_STR("not in the model")};
     }
+}
+
+/* Names that share the memory of others are no tensors of their own: which, is told. */
+static void tell_tied(struct cm_importing *in)
+{
+    const struct cm_matching *m = in->matching;
+    struct cm_item *tied = cm_item_new(in->arena, CM_ITEM_MAP);
+
+    for (size_t i = 0; i < m->sources.count; i++)
+        if (m->sources.items[i].same)
+            cm_item_set(
+                in->arena, tied, cm_item_text(in->arena, m->sources.items[i].name),
+                cm_item_text(in->arena, m->sources.items[m->sources.items[i].same - 1].name));
+    if (cm_item_count(tied))
+        cm_saved_tell(in->saved, "tied", tied);
 }
 
 /* ---- which weights move ---- */
@@ -154,7 +194,7 @@ static void choose_weights(struct cm_importing *in)
 
             *cm_map_insert(&in->groups, in->arena, name, NULL) = g + 1;
             if (!cm_match_find_source(m, name) && !in->options->partial)
-                cm_import_block(in, "group %zu has '%.*s', which is no weight of the checkpoint", g,
+                cm_import_block(in, "group %zu has '%.*s', which the checkpoint has no weight of", g,
                                 CM_STR_FMT(name));
         }
     in->weights = CM_NEW_ARRAY(in->arena, struct cm_plan_weight, m->targets.count + 1);
@@ -171,7 +211,7 @@ static void choose_weights(struct cm_importing *in)
 
 /* ---- all ---- */
 
-static enum cm_status train(struct cm_importing *in, struct cm_import_report *report,
+static enum cm_status train(struct cm_importing *in, struct cm_saved_import_report *report,
                             struct cm_error *err)
 {
     const struct cm_saved *saved = in->saved;
@@ -199,12 +239,13 @@ static enum cm_status train(struct cm_importing *in, struct cm_import_report *re
     return cm_import_keep(in, &report->prepare, err);
 }
 
-static enum cm_status import(struct cm_importing *in, struct cm_import_report *report,
+static enum cm_status import(struct cm_importing *in, struct cm_saved_import_report *report,
                              struct cm_error *err)
 {
     CM_TRY(cm_match(in->matching, cm_str(in->options->map), err));
     tell_matches(in, report);
     judge(in);
+    tell_unmatched(in);
     if (in->options->weights_only) {
         CM_TRY(verdict(in, err));
         return cm_import_weights(in, err);
@@ -213,6 +254,7 @@ static enum cm_status import(struct cm_importing *in, struct cm_import_report *r
         cm_import_note(in, "the checkpoint has no optimizer: its state begins anew");
     cm_import_settings(in);
     cm_match_tie(in->matching);
+    tell_tied(in);
     choose_weights(in);
     CM_TRY(verdict(in, err));
     return train(in, report, err);
@@ -221,11 +263,11 @@ static enum cm_status import(struct cm_importing *in, struct cm_import_report *r
 enum cm_status cm_saved_import(struct cm_arena *arena, struct cm_model_file *file,
                                struct cm_saved *saved,
                                const struct cm_saved_import_options *options,
-                               struct cm_import_report *report, struct cm_error *err)
+                               struct cm_saved_import_report *report, struct cm_error *err)
 {
     struct cm_importing in = {.arena = arena, .file = file, .saved = saved, .options = options};
 
-    *report = (struct cm_import_report){0};
+    *report = (struct cm_saved_import_report){0};
     if (!file->model.graph)
         return cm_fail(err, CM_BAD_MODEL, "the model has no graph");
     if (file->model.training_info.count && !options->weights_only)

@@ -25,7 +25,7 @@ struct cm_import_match {
     struct cm_str how; /* "by name", "by name without 'module.'", "by its layer, transposed" */
 };
 
-struct cm_import_report {
+struct cm_saved_import_report {
     struct cm_import_match *matches;
     size_t n_matches;
     struct cm_str *notes, *blockers; /* sentences */
@@ -40,6 +40,7 @@ struct cm_import_report {
 enum cm_status cm_saved_import(struct cm_arena *arena, struct cm_model_file *file,
                                struct cm_saved *saved,
                                const struct cm_saved_import_options *options,
-                               struct cm_import_report *report, struct cm_error *err) CM_MUST_CHECK;
+                               struct cm_saved_import_report *report,
+                               struct cm_error *err) CM_MUST_CHECK;
 
 #endif

@@ -83,7 +83,8 @@ static bool set_bases(struct cm_importing *in, const bool *given)
         if (given[g] || isnan(group->initial_lr))
             group->initial_lr = group->lr;
         if (isnan(group->initial_lr)) {
-            cm_import_block(in, "the checkpoint does not say: lr");
+            cm_import_block(in,
+                            "the checkpoint does not say: lr; give it with --lr, or with --set");
             return false;
         }
     }

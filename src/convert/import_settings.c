@@ -78,15 +78,15 @@ static bool is_group_key(struct cm_str key)
     return cm_str_is(key, "betas") || cm_str_is(key, "eps");
 }
 
-static void check_keys(struct cm_importing *in, const struct cm_item *map, const char *where,
-                       const char *const *keys, size_t count)
+static void check_keys(struct cm_importing *in, const struct cm_item *map, const char *const *keys,
+                       size_t count)
 {
     for (size_t i = 0; i < map->entries.count; i++) {
         struct cm_str key;
 
         if (cm_item_is_text(map->entries.items[i].key, &key) && !is_listed(key, keys, count) &&
             !is_group_key(key))
-            cm_import_block(in, "--set: %s has no key '%.*s'", where, CM_STR_FMT(key));
+            cm_import_block(in, "--set: there is no setting '%.*s'", CM_STR_FMT(key));
     }
 }
 
@@ -228,7 +228,7 @@ static void set_groups(struct cm_importing *in, const struct cm_item *groups, bo
             cm_import_block(in, "--set: groups must be a list of objects");
             return;
         }
-        check_keys(in, one, "a group", group_keys, CM_COUNT(group_keys));
+        check_keys(in, one, group_keys, CM_COUNT(group_keys));
         has_names = has_names || cm_item_count(cm_item_get(one, "names"));
     }
     if (has_names) {
@@ -387,6 +387,30 @@ static void need(struct cm_importing *in, struct cm_str *missing, const char *na
     *missing = cm_arena_printf(in->arena, "%s%s%s", missing->data, missing->size ? ", " : "", name);
 }
 
+/* The flag of a setting, "--weight-decay"; those that have none go with --optimizer. */
+static struct cm_str flags_of(struct cm_arena *arena, struct cm_str missing)
+{
+    char *text = cm_arena_alloc(arena, missing.size * 4 + 100);
+    size_t size = 0;
+    bool begins = true, named = false;
+
+    for (size_t i = 0; i < missing.size; i++) {
+        const struct cm_str rest = {missing.data + i, missing.size - i};
+
+        if (begins && (cm_str_starts(rest, "nesterov") || cm_str_starts(rest, "decoupled"))) {
+            named = true;
+            break; /* they are the last */
+        }
+        if (begins)
+            size += (size_t)snprintf(text + size, 3, "--");
+        begins = missing.data[i] == ' ';
+        text[size++] = (char)(missing.data[i] == '_' ? '-' : missing.data[i]);
+    }
+    if (named)
+        snprintf(text + size, 20, "--optimizer");
+    return cm_str(text);
+}
+
 static void complete_group(struct cm_importing *in, size_t number, const struct named *named)
 {
     struct cm_saved *saved = in->saved;
@@ -417,12 +441,14 @@ static void complete_group(struct cm_importing *in, size_t number, const struct 
         need(in, &missing, "epsilon", &group->epsilon, named ? named->epsilon[like] : NAN);
     if (saved->rule == CM_RULE_ADAM && group->weight_decay > 0 && group->decoupled < 0) {
         double decoupled = NAN;
-        need(in, &missing, "decoupled (adam or adamw?)", &decoupled, NAN);
+        need(in, &missing, "decoupled", &decoupled, NAN);
     }
     if (missing.size && saved->groups.count > 1)
-        cm_import_block(in, "the checkpoint does not say, of group %zu: %s", number, missing.data);
+        cm_import_block(in, "the checkpoint does not say, of group %zu: %s; give it with --set",
+                        number, missing.data);
     else if (missing.size)
-        cm_import_block(in, "the checkpoint does not say: %s", missing.data);
+        cm_import_block(in, "the checkpoint does not say: %s; give it with %s, or with --set",
+                        missing.data, flags_of(in->arena, missing).data);
 }
 
 static void complete(struct cm_importing *in, const struct named *named)
@@ -470,7 +496,7 @@ void cm_import_settings(struct cm_importing *in)
         return;
     }
     if (set)
-        check_keys(in, set, "the file", top_keys, CM_COUNT(top_keys));
+        check_keys(in, set, top_keys, CM_COUNT(top_keys));
     if (!saved->groups.count)
         (void)cm_saved_add_group(saved);
     bool *given = CM_NEW_ARRAY(in->arena, bool,

@@ -25,5 +25,8 @@ enum cm_status cm_keras_read_weights(struct cm_saved *saved, const struct cm_hdf
 enum cm_status cm_keras_read_legacy(struct cm_saved *saved, const struct cm_hdf5_object *root,
                                     struct cm_error *err) CM_MUST_CHECK;
 
+/* The row's write. */
+enum cm_status cm_keras_write_weights(const struct cm_saved *saved, const char *path,
+                                      const struct cm_write_options *options, struct cm_error *err);
 
 #endif

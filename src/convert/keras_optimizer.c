@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "convert/keras_optimizer.h"
 
+#include "convert/schedule.h"
+
 /* ---- names ---- */
 
 static const struct cm_keras_optimizer optimizers[] = {
@@ -202,34 +204,6 @@ static const struct {
     {"PiecewiseConstantDecay", piecewise},
 };
 
-/* The rate of the only group at a position. */
-static double rate_at(const struct cm_rate_schedule *schedule, double position)
-{
-    const struct cm_phase *phase = &schedule->phases[0];
-
-    for (size_t i = 1; i < schedule->count && (double)schedule->phases[i].first <= position; i++)
-        phase = &schedule->phases[i];
-    const double from = phase->from[0], to = phase->to[0];
-    double part = (position - (double)phase->first) / phase->length;
-    if (phase->is_stepped)
-        part = floor(part);
-    const double within = part < 1 ? part : 1;
-    switch (phase->shape) {
-    case CM_PHASE_LINEAR:
-        return from + (to - from) * within;
-    case CM_PHASE_COSINE:
-        return to + (from - to) * (1 + cos(acos(-1) * within)) / 2;
-    case CM_PHASE_EXPONENTIAL:
-        return from * pow(phase->factor, part);
-    case CM_PHASE_POLYNOMIAL:
-        return to + (from - to) * pow(1 - within, phase->factor);
-    case CM_PHASE_INVERSE:
-        return from / (1 + phase->factor * part);
-    default:
-        return from;
-    }
-}
-
 static void take_schedule(struct cm_saved *saved, const struct cm_item *rate,
                           struct cm_plan_group *group)
 {
@@ -258,7 +232,7 @@ static void take_schedule(struct cm_saved *saved, const struct cm_item *rate,
     if (isnan(group->initial_lr))
         group->initial_lr = saved->schedule.phases[0].from[0];
     if (saved->step >= 0)
-        group->lr = rate_at(&saved->schedule, (double)saved->step);
+        group->lr = cm_schedule_rate(&saved->schedule, 1, 0, saved->step);
 }
 
 /* ---- settings ---- */

@@ -176,6 +176,7 @@ const struct cm_format cm_format_keras_weights = {
     .what = "a .weights.h5 file",
     .recognize = recognize_weights,
     .read = read_weights,
+    .write = cm_keras_write_weights,
 };
 
 const struct cm_format cm_format_keras_legacy = {

@@ -277,3 +277,53 @@ size_t cm_keras_runs(const struct cm_saved *saved, struct cm_keras_run *out)
     memcpy(out, f.runs, f.n_runs * sizeof *out);
     return f.n_runs;
 }
+
+/* ---- small facts ---- */
+
+enum { KEPT_MAX = 16 };
+
+const struct cm_item *cm_keras_keep(struct cm_arena *arena, const struct cm_saved_tensor *tensor)
+{
+    const int64_t count = cm_shape_elements(&tensor->shape);
+    struct cm_saved_reader reader = {0};
+    uint64_t room[KEPT_MAX] = {0};
+
+    if (count > KEPT_MAX || tensor->shape.rank != 1 || cm_dtype_is_float((int)tensor->dtype) ||
+        cm_dtype_size(tensor->dtype) > 8 ||
+        cm_saved_tensor_read(&reader, tensor, 0, count, room, NULL) != CM_OK)
+        return NULL;
+    const struct cm_tensor view = cm_tensor_borrow(tensor->dtype, &tensor->shape, room);
+    struct cm_item *item = cm_item_new(arena, CM_ITEM_MAP);
+    struct cm_item *values = cm_item_new(arena, CM_ITEM_LIST);
+    for (int64_t i = 0; i < count; i++)
+        cm_item_append(arena, values, cm_item_int(arena, (int64_t)cm_tensor_real(&view, i)));
+    cm_item_put(arena, item, "type", cm_item_text(arena, cm_str(cm_dtype_name(tensor->dtype))));
+    cm_item_put(arena, item, "values", values);
+    return item;
+}
+
+const struct cm_saved_tensor *cm_keras_kept(struct cm_arena *arena, const struct cm_item *kept)
+{
+    const struct cm_item *values = cm_item_get(kept, "values");
+    const size_t count = cm_item_count(values);
+    struct cm_saved_tensor *tensor = NULL;
+    struct cm_str type = CM_STR_NONE;
+    enum cm_dtype dtype;
+
+    if (!cm_item_is_text(cm_item_get(kept, "type"), &type) || !cm_dtype_parse(type, &dtype) ||
+        count == 0 || cm_dtype_size(dtype) == 0 || cm_dtype_size(dtype) > 8)
+        return NULL;
+    const size_t width = cm_dtype_size(dtype);
+    char *bytes = cm_arena_alloc(arena, count * width);
+    for (size_t i = 0; i < count; i++) {
+        int64_t value = 0;
+
+        (void)cm_item_is_int(cm_item_at(values, i), &value);
+        memcpy(bytes + i * width, &value, width);
+    }
+    return cm_saved_tensor_new(arena, dtype, &CM_SHAPE((int64_t)count),
+                               (struct cm_str){bytes, count * width}, CM_STR("memory"), &tensor,
+                               NULL)
+               ? NULL
+               : tensor;
+}

@@ -3,7 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "convert/keras_file.h"
 
-enum { DEPTH_MAX = 64, KEPT_MAX = 16 };
+enum { DEPTH_MAX = 64 };
 
 /* A group of variables. */
 struct unit {
@@ -147,29 +147,6 @@ static const struct cm_item *layer_config(const struct reading *r, struct cm_str
     return found ? cm_item_get(cm_item_at(r->layer_list, (size_t)found - 1), "config") : NULL;
 }
 
-/* Whole numbers, the states of generators say, are kept as such: the file needs them again. */
-static void keep(struct reading *r, const struct cm_hdf5_object *array)
-{
-    struct cm_arena *arena = r->saved->arena;
-    const struct cm_saved_tensor *tensor = array->tensor;
-    const int64_t count = cm_shape_elements(&tensor->shape);
-    struct cm_saved_reader reader = {0};
-    uint64_t room[KEPT_MAX] = {0};
-
-    if (count > KEPT_MAX || cm_dtype_is_float((int)tensor->dtype) ||
-        cm_dtype_size(tensor->dtype) > 8 ||
-        cm_saved_tensor_read(&reader, tensor, 0, count, room, NULL) != CM_OK)
-        return;
-    const struct cm_tensor view = cm_tensor_borrow(tensor->dtype, &tensor->shape, room);
-    struct cm_item *item = cm_item_new(arena, CM_ITEM_MAP);
-    struct cm_item *values = cm_item_new(arena, CM_ITEM_LIST);
-    for (int64_t i = 0; i < count; i++)
-        cm_item_append(arena, values, cm_item_int(arena, (int64_t)cm_tensor_real(&view, i)));
-    cm_item_put(arena, item, "type", cm_item_text(arena, cm_str(cm_dtype_name(tensor->dtype))));
-    cm_item_put(arena, item, "values", values);
-    cm_item_set(arena, r->kept, cm_item_text(arena, array->path), item);
-}
-
 static void add_unit(struct reading *r, const struct unit *unit)
 {
     struct cm_arena *arena = r->saved->arena;
@@ -204,7 +181,9 @@ static void add_unit(struct reading *r, const struct unit *unit)
                      name, tensor);
         cm_item_set(arena, r->paths, cm_item_text(arena, arrays[i]->path),
                     cm_item_text(arena, name));
-        keep(r, arrays[i]);
+        const struct cm_item *kept = cm_keras_keep(arena, tensor);
+        if (kept)
+            cm_item_set(arena, r->kept, cm_item_text(arena, arrays[i]->path), kept);
         if (is_float)
             *CM_PUSH(arena, &r->weights) =
                 (struct cm_keras_weight){name, tensor, i >= trained || !trainable};

@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "convert/lightning.h"
 
+#include "convert/hold.h"
+
 #include "convert/torch_file.h"
 #include "convert/torch_state.h"
 
@@ -119,6 +121,7 @@ enum cm_status cm_lightning_take(struct cm_saved *saved, const struct cm_item *t
         CM_TRY(cm_torch_take_schedule(saved, cm_item_at(schedules, 0), err));
     for (size_t i = 1; i < cm_item_count(schedules); i++)
         cm_saved_unknown(saved, "there is a scheduler %zu beside the first", i);
+    CM_TRY(cm_hold_recall_text(saved, cm_item_get(tree, "cameo"), err));
     return CM_OK;
 }
 

@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "convert/lightning.h"
 
+#include "convert/hold.h"
+
 #include "convert/torch_state.h"
 
 static const char version[] = "2.4.0"; /* whose keys these are; newer releases read them too */
@@ -116,5 +118,6 @@ enum cm_status cm_lightning_write(const struct cm_saved *saved, const char *path
                     name ? name : cm_item_text(arena, CM_STR("kwargs")));
         cm_item_put(arena, all, "hyper_parameters", settings);
     }
+    cm_item_put(arena, all, "cameo", cm_hold_text(arena, saved));
     return cm_torch_save_item(path, "checkpoint", all, options, err);
 }

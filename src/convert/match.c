@@ -45,6 +45,38 @@ static void gather_sources(struct cm_matching *m)
     }
 }
 
+static bool share(const struct cm_saved_tensor *a, const struct cm_saved_tensor *b)
+{
+    return cm_shape_equal(&a->shape, &b->shape) && a->pieces.count == 1 && b->pieces.count == 1 &&
+           a->pieces.items[0].bytes.data == b->pieces.items[0].bytes.data &&
+           a->pieces.items[0].offset == b->pieces.items[0].offset;
+}
+
+/* Sources that share their memory are one: the one that the optimizer knows, else the first. */
+static void find_tied(struct cm_matching *m)
+{
+    struct cm_map known = {0}, firsts = {0};
+
+    for (size_t g = 0; g < m->saved->groups.count; g++)
+        for (size_t i = 0; i < m->saved->groups.items[g].names.count; i++)
+            (void)cm_map_insert(&known, m->arena, m->saved->groups.items[g].names.items[i], NULL);
+    for (int pass = 0; pass < 2; pass++)
+        for (size_t i = 0; i < m->sources.count; i++) {
+            struct cm_match_source *source = &m->sources.items[i];
+            const uint64_t *storage = &source->tensor->storage;
+            bool added;
+
+            if (!*storage || (cm_map_find(&known, source->name) != NULL) != (pass == 0))
+                continue;
+            uint64_t *first = cm_map_insert(
+                &firsts, m->arena, (struct cm_str){(const char *)storage, sizeof *storage}, &added);
+            if (added)
+                *first = i + 1;
+            else if (share(source->tensor, m->sources.items[*first - 1].tensor))
+                source->same = (size_t)*first;
+        }
+}
+
 struct cm_match_source *cm_match_find_source(const struct cm_matching *m, struct cm_str name)
 {
     const uint64_t number = cm_map_get(&m->source_names, name, 0);
@@ -181,9 +213,16 @@ void cm_match_take(struct cm_matching *m, struct cm_match_target *target,
     va_end(args);
     target->parts = *parts;
     target->how = cm_arena_str(m->arena, cm_str(text));
-    for (size_t i = 0; i < parts->count; i++)
-        if (i == 0 || !cm_str_equal(parts->items[i].source, parts->items[i - 1].source))
-            cm_match_find_source(m, parts->items[i].source)->uses++;
+    for (size_t i = 0; i < parts->count; i++) {
+        struct cm_match_source *source = cm_match_find_source(m, parts->items[i].source);
+
+        source->uses++;
+        if (!source->same)
+            continue;
+        struct cm_match_source *other = &m->sources.items[source->same - 1];
+        parts->items[i].source = other->name;
+        other->uses++;
+    }
 }
 
 /* PyTorch has a layer's weight as [out, in]; a plain product reads it turned. */
@@ -219,6 +258,7 @@ bool cm_match_accept(struct cm_matching *m, struct cm_match_target *target,
     if (cm_dtype_is_float(tensor->dtype) == cm_dtype_is_float(target->tensor->data_type))
         count = cm_layouts(m->arena, source->name, &tensor->shape, &target->shape, layouts);
     if (count == 0) {
+        source->is_misfit = true;
         if (!target->misfit.size)
             target->misfit = cm_arena_printf(
                 m->arena, "'%.*s' is %s %s in the model, '%.*s' is %s %s in the checkpoint",
@@ -246,15 +286,8 @@ bool cm_match_accept(struct cm_matching *m, struct cm_match_target *target,
 
 bool cm_match_may_be_left(const struct cm_matching *m, const struct cm_match_source *source)
 {
-    if (!cm_dtype_is_float(source->tensor->dtype) || source->role == CM_SAVED_BUFFER)
-        return true;
-    if (!source->tensor->storage)
-        return false;
-    for (size_t i = 0; i < m->sources.count; i++)
-        if (m->sources.items[i].uses &&
-            m->sources.items[i].tensor->storage == source->tensor->storage)
-            return true;
-    return false;
+    return !cm_dtype_is_float(source->tensor->dtype) || source->role == CM_SAVED_BUFFER ||
+           (source->same && m->sources.items[source->same - 1].uses);
 }
 
 static void release(void *matching)
@@ -269,6 +302,7 @@ enum cm_status cm_match(struct cm_matching *m, struct cm_str map, struct cm_erro
 {
     cm_arena_defer(m->arena, release, m);
     gather_sources(m);
+    find_tied(m);
     cm_match_read_again(m);
     cm_match_split(m);
     CM_TRY(gather_targets(m, err));

@@ -16,8 +16,10 @@ struct cm_match_source {
     struct cm_str key; /* its name as all frameworks would spell it, convert/match_names.c */
     const struct cm_saved_tensor *tensor;
     enum cm_saved_role role;
-    size_t uses; /* tensors of the model that are made of it */
-    size_t next; /* index + 1 of the next source of its layer; 0: none */
+    size_t uses;    /* tensors of the model that are made of it */
+    size_t next;    /* index + 1 of the next source of its layer; 0: none */
+    size_t same;    /* index + 1 of the source that it is tied to; 0: it stands for itself */
+    bool is_misfit; /* it has the name of a tensor that it cannot be */
 };
 
 /* A node that reads a tensor: as its operand, or behind nodes that only turn or copy it. */

@@ -13,7 +13,7 @@ static bool is_separator(char c)
 }
 
 /* What wrappers of modules put before names; the last ones anywhere in them. */
-static const char *const front[] = {"module.", "model."};
+static const char *const front[] = {"module.", "model.", "params/", "batch_stats/"};
 static const char *const anywhere[] = {"_orig_mod.", "_fsdp_wrapped_module.",
                                        "_checkpoint_wrapped_module.", "_forward_module."};
 

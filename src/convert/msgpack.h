@@ -5,7 +5,7 @@
 #define CM_CONVERT_MSGPACK_H
 
 #include "base/file.h"
-#include "convert/saved.h"
+#include "convert/saved_contents.h"
 
 /* flax's extensions, and the key of a map that is an array in chunks. */
 enum { CM_MSGPACK_ARRAY = 1, CM_MSGPACK_COMPLEX = 2, CM_MSGPACK_SCALAR = 3 };
@@ -31,11 +31,6 @@ const struct cm_item *cm_msgpack_nth(const struct cm_item *list, size_t index);
 /* Writes an item, of all kinds but objects; tensors as flax writes arrays. */
 enum cm_status cm_msgpack_write(struct cm_save *save, struct cm_saved_reader *reader,
                                 const struct cm_item *item, struct cm_error *err) CM_MUST_CHECK;
-
-/* Elements of a tensor, as its bytes, to what is being saved. */
-enum cm_status cm_saved_elements_write(struct cm_save *save, struct cm_saved_reader *reader,
-                                       const struct cm_saved_tensor *tensor, int64_t first,
-                                       int64_t count, struct cm_error *err) CM_MUST_CHECK;
 
 /* Zeros in the shape and type of a tensor. */
 struct cm_saved_tensor *cm_saved_zeros(struct cm_arena *arena, const struct cm_saved_tensor *like);

@@ -73,28 +73,6 @@ static enum cm_status put_int(struct packer *p, int64_t value, struct cm_error *
                                 : put_number(p, 0xd3, 8, (uint64_t)value, err);
 }
 
-enum cm_status cm_saved_elements_write(struct cm_save *save, struct cm_saved_reader *reader,
-                                       const struct cm_saved_tensor *tensor, int64_t first,
-                                       int64_t count, struct cm_error *err)
-{
-    enum { ROOM = 1 << 20 };
-    const size_t width = cm_dtype_size(tensor->dtype);
-    const int64_t most = (int64_t)(ROOM / width);
-    uint8_t *room = cm_malloc(ROOM);
-    enum cm_status status =
-        room ? CM_OK : cm_fail(err, CM_NO_MEMORY, "no memory to write a tensor");
-
-    for (int64_t end = first + count; !status && first < end; first += most) {
-        const int64_t now = end - first < most ? end - first : most;
-
-        status = cm_saved_tensor_read(reader, tensor, first, now, room, err);
-        if (!status)
-            status = cm_save_write(save, room, (size_t)now * width, err);
-    }
-    cm_free(room);
-    return status;
-}
-
 struct cm_saved_tensor *cm_saved_zeros(struct cm_arena *arena, const struct cm_saved_tensor *like)
 {
     static const char zero[16];

@@ -758,6 +758,7 @@ enum cm_status cm_pickle_run(struct cm_pickle *p, struct cm_item **out, struct c
 {
     bool stopped = false;
 
+    (void)push(p, NULL); /* so that there is a stack to point into */
     p->stack.count = p->memo.count = p->marks.count = 0;
     while (!stopped)
         CM_TRY(step(p, &stopped, err));

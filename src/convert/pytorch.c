@@ -1,6 +1,7 @@
-/* Files of torch.save, whatever their authors put into them. */
+/* Files of torch.save, whatever their authors put into them; and one of our own. */
 // SPDX-License-Identifier: Apache-2.0
 #include "convert/format.h"
+#include "convert/hold.h"
 #include "convert/torch_file.h"
 #include "convert/torch_state.h"
 
@@ -39,10 +40,33 @@ static enum cm_status read(struct cm_place *place, struct cm_saved *saved, struc
     return cm_torch_take_tree(saved, item, err);
 }
 
+static enum cm_status write(const struct cm_saved *saved, const char *path,
+                            const struct cm_write_options *options, struct cm_error *err)
+{
+    struct cm_arena *arena = saved->arena;
+    struct cm_item *tree = cm_item_new(arena, CM_ITEM_MAP);
+
+    cm_item_put(arena, tree, "model_state_dict", cm_torch_weights_item(arena, saved));
+    if (saved->has_optimizer)
+        cm_item_put(arena, tree, "optimizer_state_dict",
+                    cm_torch_optimizer_item(arena, saved, false));
+    const struct cm_item *schedule = cm_torch_schedule_item(arena, saved);
+    if (schedule)
+        cm_item_put(arena, tree, "scheduler_state_dict", schedule);
+    if (saved->epoch >= 0)
+        cm_item_put(arena, tree, "epoch", cm_item_int(arena, saved->epoch));
+    if (saved->step >= 0)
+        cm_item_put(arena, tree, "step", cm_item_int(arena, saved->step));
+    cm_item_put(arena, tree, "cameo", cm_hold_text(arena, saved));
+    return cm_error_context(err, cm_torch_save_item(path, "checkpoint", tree, options, err),
+                            "%.600s", path);
+}
+
 const struct cm_format cm_format_pytorch = {
     .name = "pytorch",
     .system = "PyTorch",
     .what = "a file of torch.save",
     .recognize = recognize,
     .read = read,
+    .write = write,
 };

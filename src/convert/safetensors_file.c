@@ -3,6 +3,7 @@
 #include "convert/safetensors_file.h"
 
 #include "base/memory.h"
+#include "convert/saved_contents.h"
 #include "convert/torch_state.h"
 #include "io/safetensors.h"
 
@@ -89,22 +90,11 @@ static enum cm_status write_values(struct cm_save *save, const struct cm_saved *
                                    const size_t *numbers, size_t count,
                                    struct cm_saved_reader *reader, struct cm_error *err)
 {
-    uint8_t piece[1 << 15];
-
     for (size_t i = 0; i < count; i++) {
         const struct cm_saved_tensor *tensor = saved->entries.items[numbers[i]].tensor;
-        const int64_t all = cm_shape_elements(&tensor->shape);
-        const int64_t most = (int64_t)sizeof piece / 32 * 8; /* elements of up to 16 bytes */
-        size_t size;
 
-        for (int64_t at = 0, some; at < all; at += some) {
-            some = all - at < most ? all - at : most;
-            if (!cm_dtype_bytes(tensor->dtype, some, &size) || size > sizeof piece)
-                return cm_fail(err, CM_UNSUPPORTED, "'%.*s' is of a type that cannot be written",
-                               CM_STR_FMT(saved->entries.items[numbers[i]].name));
-            CM_TRY(cm_saved_tensor_read(reader, tensor, at, some, piece, err));
-            CM_TRY(cm_save_write(save, piece, size, err));
-        }
+        CM_TRY(cm_saved_elements_write(save, reader, tensor, 0, cm_shape_elements(&tensor->shape),
+                                       err));
         cm_saved_tensor_forget(reader, tensor);
     }
     return CM_OK;

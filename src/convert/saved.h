@@ -2,9 +2,9 @@
  * bytes are, optimizer, schedule, position, and everything else that was found.
  *
  * Readers fill it (convert/format.h), `cameo checkpoint info` shows it, importing takes it apart
- * (convert/import_saved.h), exporting makes one from a model and hands it to a writer. Names are those of
- * the framework. Everything lives in the arena that it was read into; bytes of tensors stay in the
- * mapped files until they are wanted. */
+ * (convert/import_saved.h), exporting makes one from a model and hands it to a writer. Names are
+ * those of the framework. Everything lives in the arena that it was read into; bytes of tensors
+ * stay in the mapped files until they are wanted. */
 // SPDX-License-Identifier: Apache-2.0
 #ifndef CM_CONVERT_SAVED_H
 #define CM_CONVERT_SAVED_H
@@ -33,6 +33,8 @@ struct cm_saved_piece {
     struct cm_str file; /* that it came from, beside the checkpoint's path; for people */
 };
 
+struct cm_saved;
+
 struct cm_saved_tensor {
     enum cm_dtype dtype;
     struct cm_shape shape; /* its count was checked (cm_shape_count) */
@@ -42,6 +44,7 @@ struct cm_saved_tensor {
     } pieces;
     /* Two tensors with the same key share their memory in the framework (tied); 0: nobody knows. */
     uint64_t storage;
+    const struct cm_saved *home; /* whose mapped files it may lie in; set when it is added to it */
 };
 
 /* A dense tensor in one piece; refuses one whose bytes do not have the size that it needs. */

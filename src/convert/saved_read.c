@@ -200,10 +200,15 @@ static void copy_strided(uint8_t *to, const uint8_t *from, size_t width, int64_t
 #undef COPY_AS
 }
 
-static void forget(const struct cm_saved_reader *reader, const void *bytes, size_t size)
+static void forget(const struct cm_saved_reader *reader, const struct cm_saved_tensor *tensor,
+                   const void *bytes, size_t size)
 {
+    const struct cm_saved *home = tensor->home;
+
     if (reader->n_mapped)
         cm_mapped_forget(reader->mapped, reader->n_mapped, bytes, size);
+    else if (home)
+        cm_mapped_forget(home->mapped.items, home->mapped.count, bytes, size);
 }
 
 /* Rows of a plane, one after the other along the last but one axis, wanted from element `begin` of
@@ -237,10 +242,10 @@ static void copy_plane(struct reading *r, const struct plane *p)
             copy_strided(r->out + (size_t)(p->at + row * p->row_gap + low) * width, from, width,
                          p->stride, high - low);
             if (p->stride == 1)
-                forget(r->reader, from, (size_t)(high - low) * width);
+                forget(r->reader, r->tensor, from, (size_t)(high - low) * width);
         }
         if (p->stride > 1 && step < p->length)
-            forget(r->reader, p->from + (size_t)(at * p->stride) * width,
+            forget(r->reader, r->tensor, p->from + (size_t)(at * p->stride) * width,
                    (size_t)((until - at) * p->stride) * width);
     }
 }
@@ -436,7 +441,8 @@ void cm_saved_tensor_forget(const struct cm_saved_reader *reader,
                             const struct cm_saved_tensor *tensor)
 {
     for (size_t i = 0; i < tensor->pieces.count; i++)
-        forget(reader, tensor->pieces.items[i].bytes.data, tensor->pieces.items[i].bytes.size);
+        forget(reader, tensor, tensor->pieces.items[i].bytes.data,
+               tensor->pieces.items[i].bytes.size);
 }
 
 bool cm_saved_tensor_number(const struct cm_saved_tensor *tensor, double *out)

@@ -89,14 +89,20 @@ static const struct cm_item *setting_item(struct cm_arena *arena, const struct s
 }
 
 /* Adagrad's own decay is a schedule here. */
-static void put_decay(struct cm_arena *arena, const struct cm_saved *saved, struct cm_item *group)
+static bool decays_itself(const struct cm_saved *saved)
 {
     const struct cm_rate_schedule *schedule = &saved->schedule;
-    const bool falls = schedule->count == 1 && schedule->phases[0].shape == CM_PHASE_INVERSE;
 
-    cm_item_put(arena, group, "lr_decay",
-                cm_item_real(arena, falls ? schedule->phases[0].factor : 0));
-    cm_item_put(arena, group, "initial_accumulator_value", cm_item_real(arena, 0));
+    return saved->rule == CM_RULE_ADAGRAD && schedule->count == 1 &&
+           schedule->phases[0].shape == CM_PHASE_INVERSE && schedule->phases[0].length == 1;
+}
+
+static void put_decay(struct cm_arena *arena, const struct cm_saved *saved, struct cm_item *item)
+{
+    const struct cm_phase *phase = decays_itself(saved) ? saved->schedule.phases : NULL;
+
+    cm_item_put(arena, item, "lr_decay", cm_item_real(arena, phase ? phase->factor : 0));
+    cm_item_put(arena, item, "initial_accumulator_value", cm_item_real(arena, 0));
 }
 
 static const struct cm_item *key_item(struct cm_arena *arena, struct cm_str name, size_t number,
@@ -110,11 +116,13 @@ static struct cm_item *group_item(struct cm_arena *arena, const struct cm_saved 
 {
     struct cm_item *item = cm_item_new(arena, CM_ITEM_MAP);
     struct cm_item *names = cm_item_new(arena, CM_ITEM_LIST);
+    struct cm_plan_group now = group->settings;
 
+    if (decays_itself(saved)) /* the rate that it falls from */
+        now.lr = saved->schedule.phases[0].from[group - saved->groups.items];
     for (size_t i = 0; i < CM_COUNT(settings); i++)
         if (settings[i].rules >> saved->rule & 1)
-            cm_item_put(arena, item, settings[i].key,
-                        setting_item(arena, &settings[i], &group->settings));
+            cm_item_put(arena, item, settings[i].key, setting_item(arena, &settings[i], &now));
     if (saved->rule == CM_RULE_ADAGRAD)
         put_decay(arena, saved, item);
     if (!isnan(group->settings.initial_lr))
@@ -129,6 +137,13 @@ static struct cm_item *group_item(struct cm_arena *arena, const struct cm_saved 
     for (size_t i = 0; i < group->names.count; i++)
         cm_item_append(arena, names, key_item(arena, group->names.items[i], first + i, by_name));
     cm_item_put(arena, item, "params", names);
+    if (!by_name) { /* as PyTorch itself has them, where it was given names */
+        struct cm_item *texts = cm_item_new(arena, CM_ITEM_LIST);
+
+        for (size_t i = 0; i < group->names.count; i++)
+            cm_item_append(arena, texts, cm_item_text(arena, group->names.items[i]));
+        cm_item_put(arena, item, "param_names", texts);
+    }
     return item;
 }
 
@@ -303,7 +318,8 @@ const struct cm_item *cm_torch_schedule_item(struct cm_arena *arena, const struc
     const int64_t step = saved->step < 0 ? 0 : saved->step;
     struct moving moving = {arena, rates, 0};
 
-    if (!saved->has_optimizer || (!state && saved->schedule_known == CM_SCHEDULE_NONE))
+    if (!saved->has_optimizer || decays_itself(saved) ||
+        (!state && saved->schedule_known == CM_SCHEDULE_NONE))
         return NULL;
     for (size_t i = 0; i < saved->groups.count; i++)
         cm_item_append(arena, rates, cm_item_real(arena, saved->groups.items[i].settings.lr));

@@ -33,8 +33,22 @@ static bool is_no_bias_or_norm(const struct cm_torch_weight *weight)
            !has(weight->name, "ln_");
 }
 
+/* As the Trainer has it: modules called "norm", "x_norm" or with "layernorm" in their names. */
+static bool is_decayed_by_trainer(const struct cm_torch_weight *weight)
+{
+    struct cm_str name = weight->name;
+
+    for (size_t i = 0; i + 4 <= name.size; i++) {
+        const bool begins = i == 0 || name.data[i - 1] == '.' || name.data[i - 1] == '_';
+        const bool ends = i + 4 == name.size || name.data[i + 4] == '.';
+        if (begins && ends && memcmp(name.data + i, "norm", 4) == 0)
+            return false;
+    }
+    return is_no_bias(weight) && !has(name, "layernorm") && !has(name, "rmsnorm");
+}
+
 typedef bool part_fn(const struct cm_torch_weight *weight);
-static part_fn *const parts[] = {is_wide, is_no_bias_or_norm, is_no_bias};
+static part_fn *const parts[] = {is_wide, is_decayed_by_trainer, is_no_bias_or_norm, is_no_bias};
 
 static bool fits(const struct cm_torch_naming *naming, size_t parameter,
                  const struct cm_torch_weight *weight)
@@ -78,24 +92,33 @@ static bool try_way(const struct cm_torch_naming *naming, const struct cm_torch_
     return true;
 }
 
-/* Some weights are no parameters (frozen, or buffers): those that are follow one another in one
- * group; taken where the first and the last way to find them are the same. */
+/* Some weights are no parameters (frozen, or buffers): those that are follow one another in each
+ * group, and are taken where the first and the last way to find them are the same. `part` tells
+ * which weights may be in a group. */
 static bool try_some(const struct cm_torch_naming *naming, const struct cm_torch_weight *weights,
-                     struct cm_str *out)
+                     part_fn *part, struct cm_str *out)
 {
-    size_t parameter = 0;
+    size_t begin = 0;
 
-    if (naming->n_groups != 1 || naming->n_weights <= naming->count)
+    if (naming->n_groups != (part ? 2 : 1) || naming->n_weights <= naming->count)
         return false;
-    for (size_t i = 0; i < naming->n_weights && parameter < naming->count; i++)
-        if (fits(naming, parameter, &weights[i]))
-            out[parameter++] = weights[i].name;
-    if (parameter < naming->count)
-        return false;
-    for (size_t i = naming->n_weights; i > 0 && parameter > 0; i--)
-        if (fits(naming, parameter - 1, &weights[i - 1]) &&
-            !cm_str_equal(out[--parameter], weights[i - 1].name))
+    for (size_t group = 0; group < naming->n_groups; group++) {
+        const size_t end = begin + naming->sizes[group];
+        size_t parameter = begin;
+
+        for (size_t i = 0; i < naming->n_weights && parameter < end; i++)
+            if ((!part || part(&weights[i]) == (group == 0)) &&
+                fits(naming, parameter, &weights[i]))
+                out[parameter++] = weights[i].name;
+        if (parameter < end)
             return false;
+        for (size_t i = naming->n_weights; i > 0 && parameter > begin; i--)
+            if ((!part || part(&weights[i - 1]) == (group == 0)) &&
+                fits(naming, parameter - 1, &weights[i - 1]) &&
+                !cm_str_equal(out[--parameter], weights[i - 1].name))
+                return false;
+        begin = end;
+    }
     return true;
 }
 
@@ -159,7 +182,12 @@ static bool try_order(const struct cm_torch_naming *naming, const struct cm_torc
         if (naming->n_groups == 1)
             break;
     }
-    return try_some(naming, weights, out) || (is_order_sure && try_two(naming, weights, out));
+    if (try_some(naming, weights, NULL, out))
+        return true;
+    for (size_t i = 0; i < CM_COUNT(parts); i++)
+        if (try_some(naming, weights, parts[i], out))
+            return true;
+    return is_order_sure && try_two(naming, weights, out);
 }
 
 /* safetensors and others list by name: a bias comes before its weight. */

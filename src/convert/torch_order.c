@@ -9,19 +9,25 @@
 enum { TURNS_MAX = 5000, WORK_MAX = 4000000, NAMES_MAX = 8, LISTED_MAX = 64, DEPTH_MAX = 64 };
 
 /* Names of modules or parameters that stand in one module, in their order. A module that has only
- * names of one row has them in that order. */
+ * names of one row has them in that order; where several rows have them, releases differ, and
+ * shapes tell. A name before a slash is that of the module. */
 static const char *const rows[] = {
     /* parameters */
     "weight bias",
     "gamma beta",
     "weight_g weight_v bias",
     "in_proj_weight in_proj_bias q_proj_weight k_proj_weight v_proj_weight bias_k bias_v",
-    "cls_token distillation_token mask_token pos_embed position_embeddings",
-    "class_embedding",
+    "cls_token distillation_token mask_token pos_embed",
+    "cls_token mask_token position_embeddings distillation_token",
+    "gate_up_proj down_proj",
     /* BERT and its kin */
+    "predictions/LayerNorm dense decoder",
     "embeddings embeddings_project encoder layernorm pooler",
+    "embeddings layers layernorm pooler",
     "word_embeddings position_embeddings token_type_embeddings LayerNorm",
+    "word_embeddings token_type_embeddings LayerNorm position_embeddings",
     "query key value distance_embedding dense LayerNorm",
+    "query_proj key_proj value_proj pos_key_proj pos_query_proj",
     "self output",
     "attention output",
     "dense LayerNorm",
@@ -29,7 +35,9 @@ static const char *const rows[] = {
     "transform decoder",
     "predictions seq_relationship",
     "attention crossattention intermediate output layernorm_before layernorm_after",
-    "bert roberta electra vit albert pooler pre_classifier lm_head cls classifier qa_outputs",
+    "attention layernorm_before layernorm_after mlp",
+    "bert roberta electra vit deit deberta albert pooler pre_classifier lm_head cls predictions "
+    "classifier qa_outputs",
     "embedding_hidden_mapping_in albert_layer_groups",
     "full_layer_layer_norm attention ffn ffn_output",
     /* DistilBERT */
@@ -53,6 +61,7 @@ static const char *const rows[] = {
     "dense_h_to_4h dense_4h_to_h",
     "word_embeddings word_embeddings_layernorm h ln_f",
     "input_layernorm self_attention post_attention_layernorm mlp",
+    "self_attention mlp ln_attn ln_mlp input_layernorm post_attention_layernorm",
     /* Llama, Mistral, Qwen, Gemma, Phi */
     "embed_tokens layers norm",
     "embed_tokens layers final_layernorm",
@@ -92,6 +101,13 @@ static const char *const rows[] = {
     "conv1 bn1 layer1 layer2 layer3 layer4 fc",
     "conv1 bn1 conv2 bn2 conv3 bn3 downsample",
     "features classifier",
+    "conv0 norm0 denseblock1 transition1 denseblock2 transition2 denseblock3 transition3 "
+    "denseblock4 norm5",
+    "norm1 conv1 norm2 conv2",
+    "norm conv",
+    "conv_proj encoder heads",
+    "layers ln",
+    "ln_1 self_attention ln_2 mlp",
     /* torch.nn.Transformer */
     "self_attn multihead_attn linear1 linear2 norm1 norm2 norm3",
 };
@@ -128,8 +144,9 @@ struct kind {
     struct {
         struct cm_str *items;
         size_t count, capacity;
-    } names; /* of modules in it that are no numbers */
-    const char *row;
+    } names;                    /* of modules in it that are no numbers */
+    struct cm_str called;       /* the last name of its path */
+    const char *row;            /* of more names than are tried in several orders; NULL: none */
     size_t (*turns)[NAMES_MAX]; /* ranks of the names, one row per order; the first is usual */
     size_t n_turns, capacity;
     bool is_usual, is_cut;
@@ -157,6 +174,9 @@ struct cm_torch_order {
 /* The place of name in a row, or -1. */
 static int place_in(const char *row, struct cm_str name)
 {
+    const char *slash = strchr(row, '/');
+
+    row = slash ? slash + 1 : row;
     for (int place = 0; *row; place++) {
         const size_t size = strcspn(row, " ");
         if (cm_str_equal(name, (struct cm_str){row, size}))
@@ -235,16 +255,22 @@ static bool recurrent_place(struct cm_str name, int64_t *out)
 
 /* ---- how the names of one kind may be ordered ---- */
 
-static const char *row_of(const struct cm_str *names, size_t count)
+/* The next row from `from` on that has all the names, which stand in a module called so. */
+static size_t row_of(size_t from, struct cm_str module, const struct cm_str *names, size_t count)
 {
-    for (size_t row = 0; row < CM_COUNT(rows); row++) {
+    for (; from < CM_COUNT(rows); from++) {
+        const char *slash = strchr(rows[from], '/');
         size_t known = 0;
-        while (known < count && place_in(rows[row], names[known]) >= 0)
+
+        if (slash &&
+            !cm_str_equal(module, (struct cm_str){rows[from], (size_t)(slash - rows[from])}))
+            continue;
+        while (known < count && place_in(rows[from], names[known]) >= 0)
             known++;
         if (known == count)
-            return rows[row];
+            break;
     }
-    return NULL;
+    return from;
 }
 
 static int by_key(const void *a, const void *b)
@@ -291,15 +317,35 @@ static void add_turns(struct cm_arena *arena, struct kind *kind, size_t *ranks, 
     }
 }
 
+static void add_turn(struct cm_arena *arena, struct kind *kind, const struct ranked *ranked)
+{
+    if (kind->n_turns == kind->capacity)
+        kind->turns = cm_arena_grow(arena, kind->turns, &kind->capacity, sizeof *kind->turns);
+    for (size_t i = 0; i < kind->names.count; i++)
+        kind->turns[kind->n_turns][ranked[i].which] = i;
+    kind->n_turns++;
+}
+
 static void decide(struct cm_arena *arena, struct kind *kind)
 {
     const size_t count = kind->names.count;
     struct ranked ranked[LISTED_MAX];
     size_t ranks[NAMES_MAX] = {0};
+    size_t row = 0;
 
-    kind->row = row_of(kind->names.items, count);
     kind->is_usual = true;
-    if (count < 2 || kind->row)
+    if (count < 2)
+        return;
+    while ((row = row_of(row, kind->called, kind->names.items, count)) < CM_COUNT(rows)) {
+        for (size_t i = 0; i < count; i++)
+            ranked[i] = (struct ranked){place_in(rows[row], kind->names.items[i]), i};
+        qsort(ranked, count, sizeof *ranked, by_key);
+        kind->row = rows[row++];
+        if (count > NAMES_MAX)
+            return;
+        add_turn(arena, kind, ranked);
+    }
+    if (kind->n_turns)
         return;
     for (size_t i = 0; i < count; i++)
         ranked[i] = (struct ranked){guess(kind->names.items[i], &kind->is_usual), i};
@@ -310,11 +356,7 @@ static void decide(struct cm_arena *arena, struct kind *kind)
         kind->is_cut = true;
         return;
     }
-    for (size_t i = 0; i < count; i++)
-        ranks[ranked[i].which] = i;
-    kind->turns = cm_arena_alloc(arena, sizeof *kind->turns);
-    kind->capacity = kind->n_turns = 1;
-    memcpy(kind->turns[0], ranks, sizeof ranks);
+    add_turn(arena, kind, ranked);
     add_turns(arena, kind, ranks, 0, 0);
     kind->is_cut = kind->n_turns > TURNS_MAX;
 }
@@ -347,8 +389,12 @@ static size_t module_of(struct cm_torch_order *order, struct cm_map *paths, stru
     }
     uint64_t *kind = cm_map_insert(kinds, order->arena, (struct cm_str){alike, size}, &added);
     if (added) {
+        size_t begin = path.size;
+        while (begin > 0 && path.data[begin - 1] != '.')
+            begin--;
         *kind = order->kinds.count;
-        *CM_PUSH(order->arena, &order->kinds) = (struct kind){0};
+        *CM_PUSH(order->arena, &order->kinds) =
+            (struct kind){.called = {path.data + begin, path.size - begin}};
     }
     order->modules.items[number].kind = (size_t)*kind;
     size_t cut = path.size;
@@ -379,7 +425,8 @@ static void find_row(struct cm_torch_order *order, struct module *module)
     for (size_t i = 0; i < module->members.count && count < LISTED_MAX; i++)
         if (!module->members.items[i].is_module)
             names[count++] = module->members.items[i].name;
-    module->row = row_of(names, count);
+    const size_t row = row_of(0, CM_STR(""), names, count);
+    module->row = row < CM_COUNT(rows) ? rows[row] : NULL;
     for (size_t i = 0; i < count && count > 1 && !module->row; i++) {
         int64_t place;
         bool sure = true;

@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "convert/torch_state.h"
 
+#include "convert/hold.h"
+
 enum { DEPTH_MAX = 6, FOUND_MAX = 64 };
 
 /* ---- weights ---- */
@@ -28,8 +30,9 @@ bool cm_torch_is_weights(const struct cm_item *item)
 /* Names that PyTorch and transformers give to states that are not learned. */
 static bool is_buffer(struct cm_str name, const struct cm_saved_tensor *tensor)
 {
-    static const char *const ends[] = {"running_mean", "running_var", "num_batches_tracked",
-                                       "position_ids", "masked_bias", "inv_freq"};
+    static const char *const ends[] = {"running_mean",     "running_var", "num_batches_tracked",
+                                       "position_ids",     "masked_bias", "inv_freq",
+                                       "final_logits_bias"};
 
     if (!cm_dtype_is_float(tensor->dtype))
         return true;
@@ -293,5 +296,5 @@ enum cm_status cm_torch_take_tree(struct cm_saved *saved, const struct cm_item *
     for (size_t i = 1; i < found->n_schedules; i++)
         cm_saved_unknown(saved, "there is a second scheduler, '%.*s'",
                          CM_STR_FMT(found->schedules[i].path));
-    return CM_OK;
+    return cm_hold_recall_text(saved, cm_item_get(tree, "cameo"), err);
 }

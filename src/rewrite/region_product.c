@@ -5,8 +5,12 @@
  * shape. Its last value is the region's one result and the region stands where that was computed:
  * everything it reads is there, and nobody else has read what went into it. Products are taken from
  * the last to the first, so that of two which are added the later one adds, when the other's result
- * is there. */
+ * is there.
+ *
+ * A MatMul of more than two axes by a matrix transposed, as converters write a layer of weights,
+ * has the Transpose in its region too: weights that are trained are read as they lie. */
 // SPDX-License-Identifier: Apache-2.0
+#include "rewrite/permutation.h"
 #include "rewrite/region_pass.h"
 
 enum { FOLLOWERS = 6 };
@@ -213,6 +217,19 @@ static const struct product_row *row_of(const struct cm_node *node)
     return NULL;
 }
 
+/* The Transpose of a matrix that the right operand of a MatMul is, if nobody else reads it; a
+ * product reads its operand instead. */
+static struct cm_node *turned_operand(const struct cm_node *product)
+{
+    const struct cm_value_def *b = cm_value_get(product->module, cm_node_input(product, 1));
+    struct cm_perm p;
+    return is_standard(product, "MatMul") && b->n_uses == 1 && b->node &&
+                   b->node->graph == product->graph && b->node->phase == product->phase &&
+                   cm_perm_of_node(b->node, &p) && p.rank == 2 && p.axes[0] == 1
+               ? b->node
+               : NULL;
+}
+
 static enum cm_status work_on(struct cm_region_work *work, const struct product_row *row,
                               struct cm_node *product)
 {
@@ -223,8 +240,11 @@ static enum cm_status work_on(struct cm_region_work *work, const struct product_
         return CM_OK;
     while (chain.count < CM_COUNT(chain.members) && extend(&chain))
         ;
-    const struct cm_region_group group = {chain.members, chain.count};
-    return chain.count < 2 ? CM_OK : cm_region_make(work, "ProductRegion", &group, 1);
+    struct cm_node *members[FOLLOWERS + 2] = {turned_operand(product)};
+    const size_t before = members[0] ? 1 : 0;
+    memcpy(members + before, chain.members, chain.count * sizeof *members);
+    const struct cm_region_group group = {members, chain.count + before};
+    return group.count < 2 ? CM_OK : cm_region_make(work, "ProductRegion", &group, before + 1);
 }
 
 enum cm_status cm_region_products(struct cm_region_work *work)
@@ -235,6 +255,8 @@ enum cm_status cm_region_products(struct cm_region_work *work)
     for (struct cm_node *node = work->graph->last, *prev; node && !work->full; node = prev) {
         const struct product_row *row = row_of(node);
         prev = node->prev;
+        if (row && prev && prev == turned_operand(node)) /* it leaves the graph */
+            prev = prev->prev;
         if (row)
             CM_TRY(work_on(work, row, node));
     }

@@ -128,47 +128,74 @@ bool cm_is_matrix_product(const struct cm_node *node)
     return true;
 }
 
-/* Gemm reads either operand transposed at no cost. */
-enum cm_status cm_transpose_into_product(struct cm_transpose_steps *t, struct cm_node *node)
+static const char *const turned_names[2] = {"transA", "transB"};
+
+static bool reads_turned(const struct cm_node *product, int i)
+{
+    return is_gemm(product) && cm_node_int(product, turned_names[i]);
+}
+
+/* A Gemm as the product is but for its operands, in the place of a node. */
+static enum cm_status put_gemm(struct cm_transpose_steps *t, const struct cm_node *product,
+                               cm_value *operands, const bool *turned, struct cm_node *node)
 {
     struct cm_arena *arena = cm_module_arena(t->module);
-    static const char *const names[2] = {"transA", "transB"};
-    const bool gemm = is_gemm(node);
-    cm_value operands[3] = {cm_node_input(node, 0), cm_node_input(node, 1), cm_node_input(node, 2)};
-    int64_t turned[2] = {0};
-    bool changes = false;
-
-    for (int i = 0; i < 2; i++) {
-        const cm_value x = turned_matrix(t, operands[i]);
-        turned[i] = gemm && cm_node_int(node, names[i]);
-        if (x) {
-            operands[i] = x;
-            turned[i] = !turned[i];
-            changes = true;
-        }
-    }
-    if (!changes)
-        return CM_OK;
+    const bool gemm = is_gemm(product);
     struct cm_node_spec spec = {.op_type = CM_STR("Gemm"),
-                                .name = node->name,
-                                .version = gemm ? node->schema->since_version : 0,
+                                .name = product->name,
+                                .version = gemm ? product->schema->since_version : 0,
                                 .inputs = operands,
                                 .n_inputs = 3,
                                 .n_outputs = 1,
-                                .original_version = gemm ? node->original_version : 0,
+                                .original_version = gemm ? product->original_version : 0,
                                 .phase = node->phase};
-    spec.attributes = CM_NEW_ARRAY(arena, struct cm_attribute_proto, node->n_attributes + 2);
-    for (size_t i = 0; i < node->n_attributes; i++)
-        if (!cm_str_is(node->attributes[i].name, names[0]) &&
-            !cm_str_is(node->attributes[i].name, names[1]))
-            spec.attributes[spec.n_attributes++] = node->attributes[i];
+    spec.attributes = CM_NEW_ARRAY(arena, struct cm_attribute_proto, product->n_attributes + 2);
+    for (size_t i = 0; i < product->n_attributes; i++)
+        if (!cm_str_is(product->attributes[i].name, turned_names[0]) &&
+            !cm_str_is(product->attributes[i].name, turned_names[1]))
+            spec.attributes[spec.n_attributes++] = product->attributes[i];
     for (int i = 0; i < 2; i++)
         if (turned[i])
-            spec.attributes[spec.n_attributes++] = cm_attr_int(arena, names[i], 1);
+            spec.attributes[spec.n_attributes++] = cm_attr_int(arena, turned_names[i], 1);
     struct cm_node *made;
     CM_TRY(cm_graph_add_node(node->graph, node, &spec, &made, t->err));
     if (cm_replace_value(node->graph, node->outputs[0], made->outputs[0]))
         cm_graph_remove_node(node);
+    return CM_OK;
+}
+
+/* Gemm reads either operand transposed at no cost. */
+enum cm_status cm_transpose_into_product(struct cm_transpose_steps *t, struct cm_node *node)
+{
+    cm_value operands[3] = {cm_node_input(node, 0), cm_node_input(node, 1), cm_node_input(node, 2)};
+    bool turned[2], changes = false;
+
+    for (int i = 0; i < 2; i++) {
+        const cm_value x = turned_matrix(t, operands[i]);
+        turned[i] = reads_turned(node, i) != (x != 0);
+        if (x)
+            operands[i] = x;
+        changes = changes || x;
+    }
+    return changes ? put_gemm(t, node, operands, turned, node) : CM_OK;
+}
+
+/* (A B)^T is B^T A^T: the gradient of weights that a layer reads transposed. */
+enum cm_status cm_transpose_of_product(struct cm_transpose_steps *t, struct cm_node *node)
+{
+    const cm_value value = node->n_outputs ? turned_matrix(t, node->outputs[0]) : 0;
+    const struct cm_value_def *def = value ? cm_value_get(t->module, value) : NULL;
+    struct cm_node *product = def ? def->node : NULL;
+
+    if (!product || def->n_uses != 1 || product->graph != node->graph ||
+        product->phase != node->phase || !cm_is_matrix_product(product) ||
+        cm_node_input(product, 2))
+        return CM_OK;
+    cm_value operands[3] = {cm_node_input(product, 1), cm_node_input(product, 0), 0};
+    const bool turned[2] = {!reads_turned(product, 1), !reads_turned(product, 0)};
+    CM_TRY(put_gemm(t, product, operands, turned, node));
+    if (!cm_value_get(t->module, value)->n_uses)
+        cm_graph_remove_node(product);
     return CM_OK;
 }
 

@@ -28,6 +28,10 @@ bool cm_is_matrix_product(const struct cm_node *node);
 /* Such a node reads what its operands are the Transposes of: Gemm does that at no cost. */
 enum cm_status cm_transpose_into_product(struct cm_transpose_steps *t,
                                          struct cm_node *node) CM_MUST_CHECK;
+/* A Transpose of such a node, which nobody else reads and which adds nothing, becomes the product
+ * of its operands the other way round. */
+enum cm_status cm_transpose_of_product(struct cm_transpose_steps *t,
+                                       struct cm_node *node) CM_MUST_CHECK;
 bool cm_is_shape(const struct cm_node *node);
 /* Where only shapes are read of a Transpose, they are read of its operand and put in order. */
 enum cm_status cm_transpose_read_shape(struct cm_transpose_steps *t, struct cm_node *node,

@@ -570,6 +570,8 @@ static enum cm_status work_on(struct transposes *t, struct cm_graph *graph)
         next = node->next;
         if (cm_is_matrix_product(node))
             CM_TRY(cm_transpose_into_product(&t->steps, node));
+        else
+            CM_TRY(cm_transpose_of_product(&t->steps, node));
     }
     for (struct cm_node *node = graph->last, *prev; node; node = prev) {
         struct cm_perm p;

@@ -100,7 +100,9 @@ struct cm_plan_clip {
     double limit; /* NAN: not known; 0: none */
 };
 
-/* A weight that is moved; initializers that are not listed stay as they are. */
+/* A weight that is moved; initializers that are not listed stay as they are. One that the model
+ * keeps in 16 bits (float16, bfloat16) becomes a float, the master weight, and the graph casts it.
+ */
 struct cm_plan_weight {
     struct cm_str name;
     size_t group;

@@ -273,8 +273,8 @@ const bool *cm_preparation_needed(struct cm_preparation *p, cm_value y)
 
 /* ---- what was changed of the inference graph ---- */
 
-static void set_input(struct cm_arena *arena, struct cm_node_proto *node, size_t input,
-                      struct cm_str name)
+void cm_node_proto_read(struct cm_arena *arena, struct cm_node_proto *node, size_t input,
+                        struct cm_str name)
 {
     struct cm_strs in = {CM_NEW_ARRAY(arena, struct cm_str, node->input.count), node->input.count};
 
@@ -300,7 +300,7 @@ static void write_readers(struct cm_preparation *p, cm_value value)
         for (size_t i = 0; i < node->input.count; i++)
             if (cm_origin_operand(first, i) == value &&
                 !cm_str_equal(node->input.items[i], def->name))
-                set_input(p->arena, node, i, def->name);
+                cm_node_proto_read(p->arena, node, i, def->name);
     }
 }
 

@@ -154,6 +154,9 @@ void cm_preparation_bind(struct cm_preparation *p, cm_value state, cm_value next
  * graph. */
 const bool *cm_preparation_needed(struct cm_preparation *p, cm_value y);
 
+/* A node of the file reads another value as its operand. */
+void cm_node_proto_read(struct cm_arena *arena, struct cm_node_proto *node, size_t input,
+                        struct cm_str name);
 /* Writes what was added to the inference graph, and what was taken out of it, into the model. */
 void cm_preparation_write_inference(struct cm_preparation *p);
 /* The same, or the whole inference graph where it must be, and the training info. */
@@ -168,6 +171,9 @@ const regex_t *cm_preparation_pattern(struct cm_preparation *p, const char *opti
 bool cm_preparation_matches(const struct cm_preparation *p, const regex_t *pattern,
                             struct cm_str name);
 
+/* widen_weights.c: weights of the plan that the file keeps in 16 bits become floats, before the
+ * file is imported. */
+enum cm_status cm_widen_weights(struct cm_preparation *p) CM_MUST_CHECK;
 /* raise.c: may the model be brought to where it can hold training info? At the end that is done:
  * opset, IR version and, where that or expanded calls demand it, the whole inference graph. */
 void cm_raise_check(struct cm_preparation *p);

@@ -231,6 +231,7 @@ static enum cm_status prepare(struct cm_preparation *p)
     const struct cm_str name = choose_output(p);
     if (!name.data)
         return cm_preparation_verdict(p);
+    CM_TRY(cm_widen_weights(p));
     CM_TRY(cm_preparation_import(p));
     CM_TRY(cm_preparation_require(p, name));
     CM_TRY(cm_lift_functions(p));

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backends/cpu/product_plan.h"
 
+#include "backends/product_body.h"
 #include "base/number.h"
 #include "base/parallel.h"
 
@@ -63,20 +64,21 @@ static int64_t batches_of(const struct cm_shape *shape, int matrix_axes)
     return count;
 }
 
-/* A vector is a row on the left and a column on the right. */
+/* A vector is a row on the left and a column on the right; a matrix on the right may lie turned. */
 static void read_matmul(struct cm_call *call, struct cm_product_plan *plan)
 {
+    const bool turned = call->node->n_bodies > 0 && cm_body_turns(call->node->bodies[0].graph);
     const struct cm_shape *a = &call->in[plan->a]->shape, *b = &call->in[plan->b]->shape;
     const int of_a = a->rank > 1 ? 2 : 1, of_b = b->rank > 1 ? 2 : 1;
     const int64_t m = of_a == 2 ? a->dims[a->rank - 2] : 1;
     struct cm_sgemm *gemm = &plan->gemm;
 
     gemm->k = a->dims[a->rank - 1];
-    gemm->n = of_b == 2 ? b->dims[b->rank - 1] : 1;
+    gemm->n = of_b == 2 ? b->dims[b->rank - (turned ? 2 : 1)] : 1;
     gemm->a_row = gemm->k;
     gemm->a_column = 1;
-    plan->b_row = gemm->n;
-    plan->b_column = 1;
+    plan->b_row = turned ? 1 : gemm->n;
+    plan->b_column = turned ? gemm->k : 1;
     plan->batches = 1;
     if (batches_of(b, of_b) == 1) { /* the batches of the left operand are more rows */
         gemm->m = m * batches_of(a, of_a);
@@ -241,21 +243,29 @@ struct cm_product_plan *cm_product_plan_new(struct cm_call *call, const struct c
 /* Multiplications from which a single batch is worth the whole team. */
 enum { WORTH_A_TEAM = 1 << 23 };
 
-enum cm_status cm_product_plan_prepare(struct cm_call *call)
+size_t cm_product_plan_scratch(struct cm_product_plan *plan)
 {
-    struct cm_product_plan *plan = call->state;
     const struct cm_sgemm *gemm = &plan->gemm;
     const double work = (double)gemm->m * (double)gemm->n * (double)gemm->k;
     const bool each = plan->batches < CM_PRODUCT_PARTS && work >= WORTH_A_TEAM;
     plan->parts = plan->batches < CM_PRODUCT_PARTS ? plan->batches : CM_PRODUCT_PARTS;
     if (each || plan->parts < 1)
         plan->parts = 1;
+    if (!plan->constant)
+        return (size_t)(plan->parts * plan->part_floats) * sizeof(float);
+    return plan->can_wait && gemm->n % CM_SGEMM_PANEL /* the last panel */
+               ? (size_t)gemm->k * CM_SGEMM_PANEL * sizeof(float)
+               : 0;
+}
+
+enum cm_status cm_product_plan_prepare(struct cm_call *call)
+{
+    struct cm_product_plan *plan = call->state;
+    const size_t scratch = cm_product_plan_scratch(plan);
     if (plan->constant)
         cm_call_want_layout(call, plan->b, &plan->layout.base);
-    if (plan->can_wait && gemm->n % CM_SGEMM_PANEL) /* the last panel */
-        cm_call_scratch(call, (size_t)gemm->k * CM_SGEMM_PANEL * sizeof(float));
-    if (!plan->constant)
-        cm_call_scratch(call, (size_t)(plan->parts * plan->part_floats) * sizeof(float));
+    if (scratch)
+        cm_call_scratch(call, scratch);
     return CM_OK;
 }
 

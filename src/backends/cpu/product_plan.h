@@ -89,6 +89,10 @@ void cm_product_finish(const void *arg, int64_t row, int64_t rows, int64_t colum
 /* For accepts: are there so few rows that ours is the faster kernel? Decided by the shape alone. */
 bool cm_product_plan_suits(struct cm_call *call, const struct cm_product_plan *plan);
 
+/* In prepare: settles in how many parts it is run, and says how many bytes of scratch that takes.
+ */
+size_t cm_product_plan_scratch(struct cm_product_plan *plan);
+
 /* The state is the plan. */
 enum cm_status cm_product_plan_prepare(struct cm_call *call);
 enum cm_status cm_product_plan_run(struct cm_call *call);

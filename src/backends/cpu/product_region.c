@@ -2,6 +2,7 @@
  * of rows and columns while it is in the cache, by the loops that the operators name. */
 // SPDX-License-Identifier: Apache-2.0
 #include "backends/cpu/product_plan.h"
+#include "backends/product_body.h"
 
 static const struct cm_graph *body_of(const struct cm_node *region)
 {
@@ -28,7 +29,7 @@ static int place_of(const struct cm_graph *body, cm_value value)
 static int number_of(const struct cm_graph *body, cm_value value)
 {
     int number = 0;
-    for (const struct cm_node *node = body->first; node; node = node->next, number++)
+    for (const struct cm_node *node = cm_body_product(body); node; node = node->next, number++)
         if (node->outputs[0] == value)
             return number;
     return -1;
@@ -120,7 +121,7 @@ static bool join_addition(struct cm_call *call, struct cm_product_plan *plan,
                           const struct cm_graph *body)
 {
     struct cm_product_operand added;
-    const int place = plan->d < 0 ? added_first(body, body->first) : -1;
+    const int place = plan->d < 0 ? added_first(body, cm_body_product(body)) : -1;
     if (place < 0 || call->in[place]->type != CM_FLOAT ||
         !read_extent(call, plan, call->in[place], &added) || added.extent == CM_PRODUCT_NUMBER)
         return false;
@@ -131,9 +132,10 @@ static bool join_addition(struct cm_call *call, struct cm_product_plan *plan,
 
 bool cm_product_places(struct cm_call *call, const struct cm_node *product, int *in)
 {
+    const struct cm_graph *body = product == call->node ? NULL : body_of(call->node);
     for (int i = 0; i < 3; i++) {
-        const cm_value value = i < product->n_inputs ? cm_node_input(product, i) : 0;
-        in[i] = product == call->node ? (value ? i : -1) : place_of(body_of(call->node), value);
+        const cm_value value = body ? cm_body_operand(body, i) : cm_node_input(product, i);
+        in[i] = body ? place_of(body, value) : value ? i : -1;
         if (value ? in[i] < 0 : i < 2)
             return cm_call_decline(call, "an operand of the product is part of the region");
     }
@@ -144,7 +146,7 @@ bool cm_product_read_followers(struct cm_call *call, struct cm_product_plan *pla
 {
     const struct cm_graph *body = body_of(call->node);
     plan->first_follower = join_addition(call, plan, body) ? 1 : 0;
-    for (const struct cm_node *node = body->first->next; node; node = node->next)
+    for (const struct cm_node *node = cm_body_product(body)->next; node; node = node->next)
         if (!read_follower(call, plan, node))
             return false;
     return body->last->outputs[0] == body->outputs[0].value ||
@@ -155,7 +157,7 @@ bool cm_product_read_followers(struct cm_call *call, struct cm_product_plan *pla
 static struct cm_product_plan *read_region(struct cm_call *call)
 {
     const struct cm_graph *body = body_of(call->node);
-    const struct cm_node *product = body->first;
+    const struct cm_node *product = cm_body_product(body);
     int in[3];
     if (!product || !(is_op(product, "MatMul") || is_op(product, "Gemm")) || body->n_outputs != 1 ||
         call->n_out != 1) {
@@ -252,7 +254,7 @@ void cm_product_finish(const void *arg, int64_t row, int64_t rows, int64_t colum
 static enum cm_sharing share(const struct cm_node *node, int output, int input)
 {
     const struct cm_graph *body = body_of(node);
-    const struct cm_node *product = body->first;
+    const struct cm_node *product = cm_body_product(body);
     const cm_value x = body->inputs[input];
     const bool has_addend = is_op(product, "Gemm") && cm_node_input(product, 2);
     if (output != 0 || has_addend || added_first(body, product) != input ||

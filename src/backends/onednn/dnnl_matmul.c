@@ -60,10 +60,11 @@ bool cm_dnnl_accept_matmul(struct cm_call *call, const struct cm_dnnl_product *p
     if (a->rank < 2 || b->rank < 2)
         return cm_call_decline(call, "one of its operands is a vector");
     struct cm_dnnl_matmul matmul = matmul_of(product);
-    const int64_t m = dim_from_end(a, 1), k = dim_from_end(a, 0), n = dim_from_end(b, 0);
+    const int64_t m = dim_from_end(a, 1), k = dim_from_end(a, 0);
+    const int64_t n = dim_from_end(b, product->turned);
     if (batches(b) == 1) { /* the batches of the left operand are more rows */
         set_matrix(&matmul.a, batches(a) * m, k, false);
-        set_matrix(&matmul.b, k, n, false);
+        set_matrix(&matmul.b, k, n, product->turned);
         set_matrix(&matmul.y, batches(a) * m, n, false);
         if (cm_call_is_constant(call, product->in[1]))
             matmul.b.order = CM_DNNL_FREE;

@@ -25,6 +25,7 @@ struct cm_dnnl_follower {
 struct cm_dnnl_product {
     const struct cm_node *node; /* its attributes */
     int in[3];                  /* where its operands are among the call's; -1: absent */
+    bool turned;                /* the right one, a matrix, lies transposed */
     struct cm_dnnl_follower followers[CM_DNNL_MOST_POSTS];
     int n_followers;
 };

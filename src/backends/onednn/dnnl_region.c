@@ -4,6 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backends/onednn/dnnl_product.h"
 
+#include "backends/product_body.h"
 #include "base/parallel.h"
 #include "graph/eval.h"
 #include "tensor/finite.h"
@@ -225,9 +226,10 @@ static bool read_chain(struct chain_walk *walk, const struct cm_node *product)
 static bool read_product(struct cm_call *call, const struct cm_graph *body,
                          struct cm_dnnl_product *out)
 {
-    *out = (struct cm_dnnl_product){.node = body->first, .in = {-1, -1, -1}};
-    for (int i = 0; i < 3 && i < body->first->n_inputs; i++) {
-        const cm_value value = cm_node_input(body->first, i);
+    *out = (struct cm_dnnl_product){
+        .node = cm_body_product(body), .in = {-1, -1, -1}, .turned = cm_body_turns(body)};
+    for (int i = 0; i < 3; i++) {
+        const cm_value value = cm_body_operand(body, i);
         out->in[i] = place_of(body, value);
         if (value && out->in[i] < 0)
             return cm_call_decline(call, "an operand of the product is part of the region");
@@ -351,20 +353,20 @@ static void finish_result(const struct cm_call *call, const struct cm_element_lo
 static bool region_accepts(struct cm_call *call)
 {
     const struct cm_graph *body = body_of(call->node);
+    const struct cm_node *first = cm_body_product(body);
     cm_dnnl_accept_fn *accept = NULL;
     struct cm_dnnl_product product;
-    for (size_t i = 0; body->first && i < COUNT(products); i++)
-        if (is_op(body->first, products[i].op))
+    for (size_t i = 0; first && i < COUNT(products); i++)
+        if (is_op(first, products[i].op))
             accept = products[i].accept;
     if (!accept || body->n_outputs != 1 || call->n_out != 1 || call->n_in > MOST_OPERANDS)
         return cm_call_decline(call, "it is not a product and a chain of operators after it");
     struct chain_walk walk = {.call = call,
                               .body = body,
                               .product = &product,
-                              .at_1 = cm_str_starts(body->first->op_type, "Conv")};
+                              .at_1 = cm_str_starts(first->op_type, "Conv")};
     struct region_call made;
-    if (!cm_dnnl_suits(call) || !read_product(call, body, &product) ||
-        !read_chain(&walk, body->first))
+    if (!cm_dnnl_suits(call) || !read_product(call, body, &product) || !read_chain(&walk, first))
         return false;
     take_last(body->last, &product, &made.last);
     if (!accept(call, &product))

@@ -40,8 +40,8 @@ static enum cm_status region_body(struct cm_body *b)
     return CM_OK;
 }
 
-/* Of the nodes that read what the region reads: a product and what follows it element by element.
- */
+/* Of the nodes that read what the region reads, or what one node makes of it: a product, perhaps of
+ * a Transpose, and what follows it element by element. */
 static double region_flops(const struct cm_node *region, const struct cm_tensor *const *in,
                            int n_in, const struct cm_tensor *const *out, int n_out)
 {
@@ -52,8 +52,10 @@ static double region_flops(const struct cm_node *region, const struct cm_tensor 
         const struct cm_tensor *operands[MOST] = {0};
         bool all = node->op && node->op->flops && node->n_inputs <= MOST;
         for (int i = 0; all && i < node->n_inputs; i++) {
+            const struct cm_node *maker = cm_value_get(node->module, node->inputs[i].value)->node;
+            const cm_value x = maker ? cm_node_input(maker, 0) : node->inputs[i].value;
             int at = 0;
-            while (at < n_in && graph->inputs[at] != node->inputs[i].value)
+            while (at < n_in && graph->inputs[at] != x)
                 at++;
             operands[i] = at < n_in ? in[at] : NULL;
             all = operands[i] || i > 1 || !node->inputs[i].value;

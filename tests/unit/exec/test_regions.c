@@ -190,3 +190,26 @@ void test_regions__products_run_too(void)
 {
     check_in_arena(products);
 }
+
+/* A region of a product whose right operand lies transposed: rows for our kernel and for oneDNN's.
+ */
+static void turned(struct cm_arena *arena)
+{
+    static const char text[] =
+        GRAPH_HEAD "main (float[2,1,3] a, float[2,3] w, float[2] c) => (float[2,1,2] y) {\n"
+                   "  t = Transpose <perm = [1, 0]> (w) p = MatMul(a, t) s = Add(p, c) "
+                   "y = Relu(s) }";
+    const struct cm_datum *a = exec_ramp(arena, &CM_SHAPE(2, 1, 3), -1);
+    const struct cm_datum *w = exec_ramp(arena, &CM_SHAPE(2, 3), 0);
+    const struct cm_datum *c = FLOATS(arena, 0.25, 3);
+    const struct cm_session_options any = {.threads = 1};
+    const struct cm_session_options *const options[] = {&reference, &any};
+    for (int i = 0; i < 2; i++)
+        CHECK_RUNS(open_wrapped(arena, text, "ai.cameo::ProductRegion", options[i]),
+                   INPUTS(a, w, c), 1, 0, 0.875, 0.375, 3.125);
+}
+
+void test_regions__products_read_a_matrix_that_lies_transposed(void)
+{
+    check_in_arena(turned);
+}

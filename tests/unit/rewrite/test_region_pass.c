@@ -56,6 +56,31 @@ void test_regions__products_take_bias_residual_and_activation(void)
     check_in_arena(chains);
 }
 
+static void turned(struct cm_arena *arena)
+{
+    becomes(arena,
+            MAIN("(float[N,2,5] x, float[4,5] w, float[4] b) => (float[N,2,4] y)",
+                 "t = Transpose <perm = [1, 0]> (w) c = MatMul(x, t) y = Add(c, b)"),
+            "Product(Transpose MatMul Add)");
+    becomes(arena,
+            MAIN("(float[N,2,5] x, float[4,5] w) => (float[N,2,4] y)",
+                 "t = Transpose <perm = [1, 0]> (w) y = MatMul(x, t)"),
+            "Product(Transpose MatMul)");
+    becomes(arena,
+            MAIN("(float[N,2,5] x, float[4,5] w) => (float[N,2,4] y, float[5,4] t)",
+                 "t = Transpose <perm = [1, 0]> (w) y = MatMul(x, t)"),
+            "Transpose MatMul");
+    becomes(arena,
+            MAIN("(float[N,2,5] x, float[N,4,5] w) => (float[N,2,4] y)",
+                 "t = Transpose <perm = [0, 2, 1]> (w) y = MatMul(x, t)"),
+            "Transpose MatMul");
+}
+
+void test_regions__a_matrix_that_lies_transposed_is_read_as_it_lies(void)
+{
+    check_in_arena(turned);
+}
+
 static void gates(struct cm_arena *arena)
 {
     becomes(arena,

@@ -234,6 +234,21 @@ void test_transposes__matrix_products_read_them_for_nothing(void)
                "  s = Transpose<perm = [0, 2, 1]>(a)\n  y = MatMul(s, b)", "Transpose MatMul");
 }
 
+void test_transposes__a_product_is_computed_the_other_way_round(void)
+{
+    CHECK_SUMS("float[3,4] a, float[4,5] b", "float[5,3] y",
+               "  p = MatMul(a, b)\n  y = Transpose(p)", "Gemm");
+    CHECK_SUMS("float[4,3] a, float[4,5] b", "float[5,3] y",
+               "  p = Gemm<transA = 1, alpha = 2.0>(a, b)\n  y = Transpose(p)", "Gemm");
+    CHECK_SUMS("float[3,4] a, float[5,4] b", "float[5,3] y",
+               "  p = Gemm<transB = 1>(a, b)\n  y = Transpose(p)", "Gemm");
+    /* what is added would have to be transposed; another reader wants it as it is */
+    CHECK_CASE("float[3,4] a, float[4,5] b, float[5] c", "float[5,3] y",
+               "  p = Gemm(a, b, c)\n  y = Transpose(p)", "Gemm Transpose");
+    CHECK_CASE("float[3,4] a, float[4,3] b", "float[3,3] y",
+               "  p = MatMul(a, b)\n  t = Transpose(p)\n  y = Sub(p, t)", "MatMul Transpose Sub");
+}
+
 void test_transposes__moving_axes_of_size_1_is_a_reshape(void)
 {
     CHECK_CASE("float[2,1,4,5] x", "float[2,4,5,1] y", "  y = " TO_LAST "(x)", "Reshape");

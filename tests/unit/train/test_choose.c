@@ -420,7 +420,7 @@ static void without_training(struct cm_arena *arena)
 {
     struct cm_model_file *file = train_model(
         arena, HEAD "m (float[N,2] x) => (float[N,2] y)\n"
-                    "<float[2,2] w = ~, float[2] zero = {0, 0}, float[2] one = {1, 1}>\n"
+                    "<float[2,2] w = {1, 2, 3, 4}, float[2] zero = {0, 0}, float[2] one = {1, 1}>\n"
                     "{ a = MatMul (x, w) [add] b = Add (a, zero)\n"
                     "  [bn] y = BatchNormalization (b, one, zero, zero, one) }");
     const struct cm_graph_proto *graph = file->model.graph;

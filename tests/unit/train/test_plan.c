@@ -114,3 +114,58 @@ void test_plan__a_weight_without_gradient_is_left_and_told(void)
 {
     check_in_arena(unreached);
 }
+
+/* ---- 16 bits ---- */
+
+/* The bits 16384 are 2 in both types. A move of 0.001 * 0.25: neither has a number so near to 2. A
+ * body reads it too. */
+static const char in_16_bits[] =
+    "<ir_version: 8, opset_import: [\"\" : 17]>\n"
+    "m (float[4] x) => (float[4] y) <%s[4] w = {16384, 16384, 16384, 16384}, bool c = {1}>\n"
+    "{ h = Cast <to = %d> (x) p = Mul (h, w)\n"
+    "  q = If (c) <then_branch = t () => (%s[4] u) { u = Add (p, w) },\n"
+    "              else_branch = e () => (%s[4] v) { v = Sub (p, w) }>\n"
+    "  y = Cast <to = 1> (q) }";
+
+static void check_16_bits(struct cm_arena *arena, const char *name, enum cm_dtype dtype)
+{
+    static const struct cm_plan_weight weight = {CM_STR("w"), 0};
+    struct cm_plan_group group = CM_PLAN_GROUP;
+    struct cm_prepare_options options = CM_PREPARE_OPTIONS;
+    struct cm_plan plan = plan_of(&group, 1);
+    struct cm_prepare_report report;
+    struct cm_trainer_scalar scalars[4];
+    struct cm_error err = {0};
+    float x[4] = {0};
+    const struct cm_shape shape = CM_SHAPE(4);
+    const struct cm_tensor fed = cm_tensor_borrow(CM_FLOAT, &shape, x), *in = &fed;
+    const char *text = cm_arena_printf(arena, in_16_bits, name, (int)dtype, name, name).data;
+
+    group.lr = 1e-3;
+    group.momentum = 0.9;
+    plan.weights = &weight;
+    plan.n_weights = 1;
+    options.loss = "output:y";
+    options.plan = &plan;
+    struct cm_model_file *file = train_model(arena, text);
+    CHECK_OK(cm_prepare(arena, file, &options, &report, &err), &err);
+    CHECK_STR(report.changes[0],
+              "1 weights of 16 bits are trained as floats, which the graph casts");
+    CHECK_INT(file->model.graph->initializer.items[0].data_type, CM_FLOAT);
+    struct cm_trainer *trainer = train_open(arena, file);
+    CHECK_NEAR(train_value(trainer, "w", 3), 2);
+    CHECK_OK(cm_trainer_step(trainer, &in, scalars, &err), &err);
+    CHECK_NEAR(train_value(trainer, "w", 0), 2 - 1e-3 * 0.25);
+    CHECK_NEAR(train_value(trainer, "w.velocity", 0), 0.25);
+}
+
+static void masters(struct cm_arena *arena)
+{
+    check_16_bits(arena, "bfloat16", CM_BFLOAT16);
+    check_16_bits(arena, "float16", CM_FLOAT16);
+}
+
+void test_plan__weights_of_16_bits_are_trained_as_floats(void)
+{
+    check_in_arena(masters);
+}
