@@ -275,14 +275,12 @@ static void begin_optimizer(struct reading *r)
                       : has_slot(r, "momentum")                                ? CM_RULE_SGD
                                                                                : CM_RULE_UNKNOWN;
     struct cm_plan_group *group = &saved->groups.items[0].settings;
-    if (saved->rule == CM_RULE_ADAM)
-        group->amsgrad = has_slot(r, "velocity_hat") || has_slot(r, "vhat");
-    if (saved->rule == CM_RULE_SGD && !has_slot(r, "momentum"))
-        group->momentum = 0;
     const struct cm_keras_optimizer *found = cm_keras_optimizer(saved->optimizer);
     if (!found || !found->decays)
         group->weight_decay = 0;
     group->decoupled = 1;
+    if (r->roles.by_hand)
+        group->nesterov = 0; /* what somebody writes by hand is the plain form */
     if (r->roles.optimizers > 1)
         cm_saved_unknown(saved, "%zu optimizers: only the first is taken", r->roles.optimizers);
 }
@@ -455,10 +453,8 @@ static void read_named(struct reading *r)
         return;
     struct cm_plan_group *group = &r->saved->groups.items[0].settings;
     group->weight_decay = 0;
-    if (r->saved->rule == CM_RULE_ADAM) {
-        group->amsgrad = 0;
+    if (r->saved->rule == CM_RULE_ADAM)
         take_betas(r);
-    }
     if (r->saved->rule == CM_RULE_ADAGRAD)
         group->epsilon = 0;
     r->saved->schedule_known = CM_SCHEDULE_UNKNOWN;

@@ -277,7 +277,7 @@ static enum cm_status take_all(struct cm_zero *zero)
         CM_TRY(cm_torch_take_optimizer(zero->saved, whole, zero->err));
         take_clip(zero, config);
     } else if (whole && whole->kind != CM_ITEM_NONE) {
-        cm_saved_unknown(zero->saved, "the optimizer, which is none of PyTorch's or of ZeRO");
+        cm_saved_unknown(zero->saved, "the optimizer: expected one of PyTorch or of ZeRO");
     }
     if (zero->saved->step < 0 && steps >= 0)
         zero->saved->step = steps - skipped;

@@ -144,6 +144,7 @@ static enum cm_status put_training(struct writing *writing)
 
     if (!schedule) { /* the Trainer reads the optimizer only beside a scheduler */
         constant.schedule_known = CM_SCHEDULE_KNOWN;
+        constant.schedule.count = 0;
         schedule = cm_torch_schedule_item(arena, &constant);
     }
     CM_TRY(put_torch(writing, "optimizer.pt", "optimizer",

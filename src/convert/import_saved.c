@@ -92,7 +92,7 @@ static void tell_unmatched(struct cm_importing *in)
     for (size_t i = 0; i < m->targets.count; i++) {
         const struct cm_match_target *target = &m->targets.items[i];
 
-        if (target->parts.count || target->is_constant ||
+        if (target->parts.count || target->is_constant || target->is_tied ||
             !cm_dtype_is_float(target->tensor->data_type) ||
             cm_shape_elements(&target->shape) < 8 || (target->is_needed && !in->options->partial))
             continue;
@@ -101,8 +101,7 @@ static void tell_unmatched(struct cm_importing *in)
                                     CM_STR_FMT(target->name));
     }
     if (count)
-        cm_import_note(in,
-                       "%zu initializers that are not in the checkpoint keep their values: %s%s",
+        cm_import_note(in, "tensors that are not in the checkpoint keep their values (%zu): %s%s",
                        count, names.data, count > 5 ? ", .." : "");
 }
 
@@ -194,8 +193,8 @@ static void choose_weights(struct cm_importing *in)
 
             *cm_map_insert(&in->groups, in->arena, name, NULL) = g + 1;
             if (!cm_match_find_source(m, name) && !in->options->partial)
-                cm_import_block(in, "group %zu has '%.*s', which the checkpoint has no weight of", g,
-                                CM_STR_FMT(name));
+                cm_import_block(in, "group %zu has '%.*s', which the checkpoint has no weight of",
+                                g, CM_STR_FMT(name));
         }
     in->weights = CM_NEW_ARRAY(in->arena, struct cm_plan_weight, m->targets.count + 1);
     for (size_t i = 0; i < m->targets.count; i++) {

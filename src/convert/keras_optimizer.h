@@ -24,7 +24,8 @@ void cm_keras_set_optimizer(struct cm_saved *saved, struct cm_str name);
 /* Takes the settings out of an optimizer's {"class_name": .., "config": {..}}; needs the step for
  * the rate that a schedule has now. Group 0 must be there. */
 void cm_keras_configure(struct cm_saved *saved, const struct cm_item *optimizer);
-/* Lists what a file of this kind ("a TensorFlow checkpoint") does not tell. */
+/* At the end: settings that the slots tell, and in saved->missing what a file of this kind ("a
+ * TensorFlow checkpoint") does not. */
 void cm_keras_missing(struct cm_saved *saved, const char *kind);
 
 /* The variables of an optimizer, in the order of Keras: iteration, learning rate, and then runs of

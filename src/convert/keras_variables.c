@@ -200,13 +200,6 @@ static void set_names(struct fitting *f)
     for (size_t i = 0; i < (has_slots ? f->n_chosen : f->n_weights); i++)
         if (has_slots || !f->weights[i].is_frozen)
             *CM_PUSH(saved->arena, &group->names) = f->weights[has_slots ? f->chosen[i] : i].name;
-    for (size_t r = 0; r < f->n_runs; r++)
-        if (f->runs[r].words[0] && strcmp(f->runs[r].words[0], "velocity_hat") == 0)
-            group->settings.amsgrad = 1;
-    if (saved->rule == CM_RULE_ADAM && group->settings.amsgrad < 0)
-        group->settings.amsgrad = 0;
-    if (saved->rule == CM_RULE_SGD && f->n_slots == 0)
-        group->settings.momentum = 0;
 }
 
 void cm_keras_take_variables(struct cm_saved *saved, struct cm_saved_tensor *const *variables,

@@ -352,6 +352,8 @@ static enum cm_status read_json(struct cm_place *place, const char *name, struct
     if (!cm_place_has(place, cm_str(name)))
         return CM_OK;
     CM_TRY(cm_place_map(place, cm_str(name), &bytes, err));
+    if (!bytes.size)
+        return cm_fail(err, CM_BAD_MODEL, "%s is empty", name);
     return cm_error_context(err, cm_item_parse_json(place->arena, bytes, out, err), "%s", name);
 }
 

@@ -482,6 +482,50 @@ void test_match__gates_of_both_directions_are_put_in_order(void)
     check_in_arena(gates);
 }
 
+/* Keras: kernels turned, one bias; the other half of B is a constant then. */
+static void one_bias(struct cm_arena *arena)
+{
+    static const char model[] = "<ir_version: 8, opset_import: [\"\" : 17]>\n"
+                                "net (float[s,n,3] x) => (float[s,1,n,2] y)\n"
+                                "<float[1,8,3] w, float[1,8,2] r, float[1,16] b>\n"
+                                "{ y = LSTM<hidden_size: int = 2> (x, w, r, b) }";
+    static const int order[] = {0, 3, 1, 2};
+    struct world w = {0};
+    struct cm_saved_reader reader = {0};
+    struct cm_saved_tensor *gathered;
+    struct cm_error err = {0};
+    float got[24];
+
+    begin(&w, arena, model);
+    (void)add(&w, "lstm/kernel", CM_SHAPE(3, 8), 100);
+    (void)add(&w, "lstm/recurrent_kernel", CM_SHAPE(2, 8), 200);
+    (void)add(&w, "lstm/bias", CM_SHAPE(8), 300);
+    match(&w, NULL);
+    const struct cm_match_target *weights = cm_match_find_target(w.matching, CM_STR("w"));
+    const struct cm_match_target *bias = cm_match_find_target(w.matching, CM_STR("b.input"));
+    CHECK(weights->parts.count == 4 && bias && bias->parts.count == 4);
+    CHECK_OK(cm_parts_gather(arena, &weights->parts, &weights->shape, CM_FLOAT, cm_match_tensor,
+                             w.matching, &gathered, &err),
+             &err);
+    CHECK_OK(cm_saved_tensor_read(&reader, gathered, 0, 24, got, &err), &err);
+    for (uint64_t row = 0; row < 8; row++)
+        for (uint64_t c = 0; c < 3; c++)
+            CHECK(got[row * 3 + c] == noise(100 + c * 8 + (uint64_t)order[row / 2] * 2 + row % 2));
+    CHECK_OK(cm_parts_gather(arena, &bias->parts, &bias->shape, CM_FLOAT, cm_match_tensor,
+                             w.matching, &gathered, &err),
+             &err);
+    CHECK_OK(cm_saved_tensor_read(&reader, gathered, 0, 8, got, &err), &err);
+    for (uint64_t row = 0; row < 8; row++)
+        CHECK(got[row] == noise(300 + (uint64_t)order[row / 2] * 2 + row % 2));
+    CHECK(w.file->model.graph->node.count == 2);
+    CHECK_STR(w.file->model.graph->node.items[0].output.items[0], "b");
+}
+
+void test_match__one_bias_of_a_recurrent_layer_leaves_the_other_constant(void)
+{
+    check_in_arena(one_bias);
+}
+
 /* ---- what was merged, what is tied ---- */
 
 static void copies(struct cm_arena *arena)
