@@ -58,6 +58,12 @@ test-parameters: ## what is trained by default, on exported networks: CASES='FOL
 	@tools/build.sh release product
 	@$(PYTHON) tests/train/parameters.py check build/cameo $(CASES)
 
+test-checkpoints: ## other frameworks continue what Cameo wrote, and the other way; installs them: CHECKPOINTS=test_jax
+	@tools/setup.sh test
+	@tools/setup.sh checkpoints
+	@tools/build.sh release product
+	@$(PYTHON) tests/checkpoints/run.py build $(CHECKPOINTS)
+
 test-all: ## what takes longer: slow tests, sanitizers, aarch64, a short fuzzing
 	@FUZZ_SECONDS=20 tools/sum_steps.sh test-slow asan tsan aarch64 fuzz
 
@@ -136,5 +142,5 @@ install: ## headers, libraries, command, manual and completions under PREFIX
 clean: ## remove build/
 	rm -rf build
 
-.PHONY: help build abi-update demo demo-files test test-slow test-oom test-math test-parameters test-all test-update \
+.PHONY: help build abi-update demo demo-files test test-slow test-oom test-math test-parameters test-checkpoints test-all test-update \
 	lint asan tsan aarch64 fuzz bench bench-parts coverage gen messages install clean

@@ -2109,6 +2109,144 @@ CAMEO_API enum cameo_status cameo_operator_gradient(const char *domain, const ch
                                                     int64_t opset, cameo_write_fn *write, void *to,
                                                     struct cameo_error *err);
 
+/* ---- trainings that other frameworks saved ----
+ *
+ * What a checkpoint of another framework holds: its tensors, its optimizer and schedule, where it
+ * stood. The format is recognized by content; nothing in it is executed. Bytes of tensors stay in
+ * the files until they are read. Names are those of the framework. */
+
+struct cameo_saved;
+
+enum cameo_saved_role {
+    CAMEO_SAVED_WEIGHT = 0,
+    CAMEO_SAVED_BUFFER = 1,  /* a state of the network that no optimizer moves */
+    CAMEO_SAVED_MASTER = 2,  /* the float copy of a weight that is kept in fewer bits */
+    CAMEO_SAVED_SLOT = 3,    /* what an optimizer keeps for a weight */
+    CAMEO_SAVED_AVERAGE = 4, /* a moving average of a weight */
+    CAMEO_SAVED_RANDOM = 5,  /* the state of a random generator */
+    CAMEO_SAVED_OTHER = 6
+};
+
+struct cameo_saved_tensor {
+    enum cameo_saved_role role;
+    struct cameo_text name; /* of a slot: that of its weight */
+    struct cameo_text slot; /* "exp_avg"; "" unless it is one */
+    const char *meaning;    /* of a slot: PyTorch's name for it; "" when nobody knows */
+    enum cameo_dtype dtype;
+    size_t rank;
+    const int64_t *dims;
+    int64_t elements;
+    size_t piece_count;     /* that it lies in */
+    struct cameo_text file; /* of the first piece, beside the checkpoint's path */
+};
+
+struct cameo_saved_setting {
+    const char *name; /* "lr", "beta1", "nesterov" (0 or 1) */
+    double value;
+};
+
+/* Weights with settings of their own. */
+struct cameo_saved_group {
+    size_t setting_count, name_count;
+    const struct cameo_saved_setting *settings; /* those that are known */
+    const struct cameo_text *names;
+};
+
+struct cameo_saved_summary {
+    const char *system;        /* "PyTorch Lightning" */
+    const char *format;        /* in words */
+    struct cameo_text version; /* of the framework; "" when it is not said */
+    size_t tensor_count, group_count, fact_count, file_count, unknown_count, missing_count;
+    bool has_optimizer;
+    struct cameo_text optimizer;   /* as the framework calls it; "" when it does not say */
+    const char *rule, *arithmetic; /* "adam", "torch" */
+    const char *clip;              /* how gradients are clipped, "global" */
+    double clip_limit;             /* NaN: not known; 0: not */
+    double loss_scale;             /* NaN: none */
+    int64_t step, epoch;           /* -1: not known */
+    int64_t accumulate;            /* batches to an update; 0: not known */
+    int64_t ranks;                 /* that the state was spread over; 0: it was not */
+    struct cameo_text schedule;    /* its name; "" when it has none */
+    const char *schedule_known;    /* "none", "known", "unknown" */
+    struct cameo_text phases;      /* of the schedule, as JSON; "" unless it is known */
+};
+
+/* path is a file or a folder. */
+CAMEO_API enum cameo_status cameo_saved_open(const char *path, struct cameo_saved **out,
+                                             struct cameo_error *err);
+CAMEO_API void cameo_saved_free(struct cameo_saved *saved); /* NULL is fine */
+CAMEO_API const struct cameo_saved_summary *cameo_saved_summary(const struct cameo_saved *saved);
+/* NULL past the last. */
+CAMEO_API const struct cameo_saved_tensor *cameo_saved_tensor(const struct cameo_saved *saved,
+                                                              size_t index);
+CAMEO_API const struct cameo_saved_group *cameo_saved_group(const struct cameo_saved *saved,
+                                                            size_t index);
+/* Whatever else it tells: a key and JSON, cut where it is long. */
+CAMEO_API const struct cameo_entry *cameo_saved_fact(const struct cameo_saved *saved, size_t index);
+/* The files that were read; sentences on what was not understood; sentences on what is needed to go
+ * on with the training and is not there. */
+CAMEO_API const struct cameo_text *cameo_saved_file(const struct cameo_saved *saved, size_t index);
+CAMEO_API const struct cameo_text *cameo_saved_unknown(const struct cameo_saved *saved,
+                                                       size_t index);
+CAMEO_API const struct cameo_text *cameo_saved_missing(const struct cameo_saved *saved,
+                                                       size_t index);
+/* A tensor, whole. *out is the caller's to free. */
+CAMEO_API enum cameo_status cameo_saved_read(const struct cameo_saved *saved, size_t index,
+                                             struct cameo_value **out, struct cameo_error *err);
+
+/* ---- trainings of other frameworks that go on here ---- */
+
+struct cameo_import_options {
+    size_t struct_size;
+    /* The loss and what it reads, which no checkpoint knows; and what counts instead of what the
+     * checkpoint says: optimizer and its numbers. NULL: none of it */
+    const struct cameo_prepare_options *prepare;
+    /* Whether prepare's schedule (with warmup, schedule_steps, schedule_factor), clip_norm and
+     * accumulate count: their defaults cannot be told from what was meant */
+    bool use_schedule, use_clip_norm, use_accumulate;
+    bool weights_only; /* weights and statistics, no training */
+    bool partial;      /* what is left over, on either side, is no error */
+    /* Rules for names, one to a line: "INITIALIZER = NAME", "/REGEX/ = REPLACEMENT"; NULL: none */
+    const char *map;
+    /* Settings as JSON, see docs/importing.md; NULL: none. They count instead of what the
+     * checkpoint says, and prepare's instead of both */
+    const char *settings;
+};
+
+#define CAMEO_IMPORT_OPTIONS_INIT                                                                  \
+    {                                                                                              \
+        sizeof(struct cameo_import_options), 0, false, false, false, false, false, 0, 0            \
+    }
+
+/* How a tensor of the model was found in the checkpoint. One name is empty: it is left over on the
+ * other side. */
+struct cameo_import_match {
+    struct cameo_text initializer;
+    struct cameo_text source; /* the framework's name; of several, parted by ", " */
+    struct cameo_text how;    /* "by name", "by its layer, transposed", "kept", .. */
+};
+
+struct cameo_import_report {
+    const char *system, *format; /* that the checkpoint is of */
+    const struct cameo_import_match *matches;
+    size_t match_count;
+    const struct cameo_text *notes; /* sentences: what was assumed, what begins anew */
+    size_t note_count;
+    const struct cameo_text *blockers; /* sentences: all that stands in the way */
+    size_t blocker_count;
+    const struct cameo_preparation *preparation; /* NULL: it did not come to that */
+};
+
+/* Gives the model the weights of a checkpoint of another framework, a file or folder whose format
+ * is recognized, and unless weights_only its training at the point where it was saved. *report, if
+ * report is not NULL, lives as long as the model. The checkpoint's files are read when the model is
+ * saved or used, and must stay as they are until then. After a failure the model is of no further
+ * use but to be freed. */
+CAMEO_API enum cameo_status cameo_model_import(struct cameo_model *model, const char *path,
+                                               const struct cameo_import_options *options,
+                                               const struct cameo_import_report **report,
+                                               struct cameo_error *err);
+
 /* ---- training info, piece by piece ----
  *
  * What cameo_model_prepare makes of a loss and an optimizer can be made by hand: entries of
@@ -2167,6 +2305,60 @@ CAMEO_API enum cameo_status cameo_model_check_training(const struct cameo_model 
                                                        const struct cameo_check_options *options,
                                                        struct cameo_findings **out,
                                                        struct cameo_error *err);
+
+/* ---- giving training back to other frameworks ----
+ *
+ * A model's weights, and the state of its training as prepare or an import made it, in the files
+ * that another framework saves itself and continues from. docs/checkpoints.md tells which. */
+
+struct cameo_export_format {
+    struct cameo_text name;   /* for cameo_export_options: "pytorch" */
+    struct cameo_text system; /* "PyTorch" */
+    struct cameo_text what;   /* what is written */
+};
+
+/* NULL past the end. */
+CAMEO_API const struct cameo_export_format *cameo_export_format(size_t index);
+
+struct cameo_export_options {
+    size_t struct_size;
+    const char *to;              /* name of a format */
+    bool weights_only;           /* no optimizer, which a model without training has not */
+    struct cameo_cancel *cancel; /* set while it is written: CAMEO_CANCELLED; NULL: none */
+};
+
+#define CAMEO_EXPORT_OPTIONS_INIT                                                                  \
+    {                                                                                              \
+        sizeof(struct cameo_export_options), 0, false, 0                                           \
+    }
+
+/* A tensor as the framework has it. */
+struct cameo_exported_tensor {
+    struct cameo_text name; /* of a weight or buffer, "fc1.weight" */
+    struct cameo_text
+        slot; /* of an optimizer's state for it, "exp_avg"; empty: the weight itself */
+    struct cameo_text role; /* weight, buffer, slot, average, random, other */
+    struct cameo_text type; /* "float[64,32]" */
+};
+
+struct cameo_exported {
+    const struct cameo_exported_tensor *const *tensors;
+    size_t tensor_count;
+    struct cameo_text optimizer;    /* as the framework calls it; empty: none */
+    int64_t step;                   /* updates so far; -1: not said */
+    uint64_t bytes;                 /* of all tensors */
+    const struct cameo_text *notes; /* sentences: what the receiver must set or know */
+    size_t note_count;
+};
+
+/* Writes a file or folder at path, whole or not at all; path NULL: only tells what would be
+ * written. *report, if report is not NULL, lives as long as the model. options may not be NULL. A
+ * training whose arithmetic the other framework does not have is CAMEO_UNSUPPORTED, with the
+ * reason. */
+CAMEO_API enum cameo_status cameo_model_export(const struct cameo_model *model, const char *path,
+                                               const struct cameo_export_options *options,
+                                               const struct cameo_exported **report,
+                                               struct cameo_error *err);
 
 /* ---- optimizing ---- */
 

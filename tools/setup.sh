@@ -1,22 +1,24 @@
 #!/bin/sh
-# Installs what is missing, and nothing that is there: tools/setup.sh build|test|dev|cross|bench
+# Installs what is missing, and nothing that is there: tools/setup.sh build|test|dev|cross|bench|checkpoints
 # SPDX-License-Identifier: Apache-2.0
 #
 # build   what compiles the library: a C compiler, CMake, Ninja; and what it opens at run time if it
-#         can be had: oneDNN, zlib; and what its module of image codecs links
+#         can be had: oneDNN, zlib, zstd; and what its module of image codecs links
 # test    and what tests it: cmocka, Python with the pinned packages in build/venv, a second oneDNN
 #         in build/onednn3
 # dev     and what checks it: clang, its sanitizer run-time, clang-format, a C++ compiler
 # cross   what test has, and a compiler, an emulator and cmocka for aarch64
 # bench   what test has, and the peers in build/bench-venv: ONNX Runtime, PyTorch (some 6 GB)
+# checkpoints  what test has, and the frameworks whose checkpoints are read and written, in
+#         build/checkpoints-venv and build/checkpoints-ort-venv (some 9 GB)
 set -u
 cd "$(dirname "$0")/.." || exit 3
 
 level=${1:-build}
 case $level in
-build | test | dev | cross | bench) ;;
+build | test | dev | cross | bench | checkpoints) ;;
 *)
-    echo "usage: tools/setup.sh build|test|dev|cross|bench" >&2
+    echo "usage: tools/setup.sh build|test|dev|cross|bench|checkpoints" >&2
     exit 2
     ;;
 esac
@@ -89,6 +91,7 @@ need cmake has_new_cmake
 need ninja-build has ninja
 has_onednn || want "$(onednn_package)" false
 want zlib1g has_shared libz.so.1
+want libzstd1 has_shared libzstd.so.1
 want libjpeg-dev has_header jpeglib.h
 want libpng-dev has_header png.h
 want libwebp-dev has_header webp/decode.h
@@ -207,6 +210,16 @@ if [ "$level" = bench ] && ! cmp -s tools/requirements-bench.txt build/bench-ven
         say "cannot make build/bench-venv (Python 3.11 or newer, the network and 6 GB are needed)"
         exit 3
     fi
+fi
+
+# Each framework that cannot be had is told by the test as missing.
+if [ "$level" = checkpoints ]; then
+    cmp -s tools/requirements-checkpoints.txt build/checkpoints-venv/installed.txt ||
+        make_venv build/checkpoints-venv tools/requirements-checkpoints.txt ||
+        say "cannot make build/checkpoints-venv (Python 3.11 or newer, the network and 8 GB are needed)"
+    cmp -s tools/requirements-checkpoints-ort.txt build/checkpoints-ort-venv/installed.txt ||
+        make_venv build/checkpoints-ort-venv tools/requirements-checkpoints-ort.txt ||
+        say "cannot make build/checkpoints-ort-venv (Python 3.8 to 3.11 and the network are needed)"
 fi
 
 # Not installed into the virtual environment, where only Python would find it: the library alone is

@@ -139,6 +139,18 @@ enum cm_status cm_api_today(struct cm_model_file *file, struct cm_arena *arena,
 enum cm_status cm_api_locked(const struct cameo_model *model, cm_guarded_fn *fn, void *arg,
                              struct cm_error *err) CM_MUST_CHECK;
 
+/* transform.c: options of a preparation checked, as train/ takes them; what it reports; texts. */
+struct cm_prepare_options;
+struct cm_prepare_report;
+enum cm_status cm_api_check_prepare(struct cameo_prepare_options *out,
+                                    const struct cameo_prepare_options *given,
+                                    struct cm_error *err) CM_MUST_CHECK;
+struct cm_prepare_options cm_api_prepare_options(const struct cameo_prepare_options *o);
+const struct cameo_preparation *cm_api_preparation(struct cm_arena *arena,
+                                                   const struct cm_prepare_report *from);
+const struct cameo_text *cm_api_texts(struct cm_arena *arena, const struct cm_str *from,
+                                      size_t count);
+
 /* Checked options, as onnx/ takes them. */
 struct cm_save_options cm_api_save_options(const struct cameo_save_options *options);
 

@@ -35,6 +35,9 @@ struct cameo_measure cm_api_measure(const struct cm_trainer_measure *from);
 enum cm_status cm_api_fed_trainer(struct cameo_trainer *trainer, const struct cameo_feed *feeds,
                                   size_t feed_count, enum cm_status status) CM_MUST_CHECK;
 void cm_api_unfeed_trainer(struct cameo_trainer *trainer);
+/* training_position.c: until scratch is released, the model says of its training how far the
+ * trainer is. */
+void cm_api_tell_position(const struct cameo_trainer *trainer, struct cm_arena *scratch);
 /* training_gradients.c: rows for the parameters. */
 void cm_api_describe_parameters(struct cameo_trainer *trainer);
 

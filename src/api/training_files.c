@@ -21,6 +21,7 @@ static enum cm_status save_guarded(struct cm_guard *guard, void *arg)
     struct cm_arena scratch;
 
     cm_arena_init(&scratch, guard);
+    cm_api_tell_position(call->trainer, &scratch);
     const enum cm_status status =
         cm_trainer_save(call->trainer->trainer, &scratch, call->trainer->model->file, call->path,
                         &options, &call->report, &call->err);

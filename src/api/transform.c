@@ -30,7 +30,7 @@ enum cm_status cm_describe_again(struct cameo_model *model, struct cm_guard *gua
     return status;
 }
 
-static const struct cameo_text *texts(struct cm_arena *arena, const struct cm_str *from,
+const struct cameo_text *cm_api_texts(struct cm_arena *arena, const struct cm_str *from,
                                       size_t count)
 {
     struct cameo_text *list = CM_NEW_ARRAY(arena, struct cameo_text, count);
@@ -40,8 +40,8 @@ static const struct cameo_text *texts(struct cm_arena *arena, const struct cm_st
     return list;
 }
 
-static const struct cameo_preparation *tell(struct cm_arena *arena,
-                                            const struct cm_prepare_report *from)
+const struct cameo_preparation *cm_api_preparation(struct cm_arena *arena,
+                                                   const struct cm_prepare_report *from)
 {
     struct cameo_preparation *report = CM_NEW(arena, struct cameo_preparation);
     struct cameo_choice *choices = CM_NEW_ARRAY(arena, struct cameo_choice, from->n_choices);
@@ -56,9 +56,9 @@ static const struct cameo_preparation *tell(struct cm_arena *arena,
     }
     report->choices = rows;
     report->choice_count = from->n_choices;
-    report->changes = texts(arena, from->changes, from->n_changes);
+    report->changes = cm_api_texts(arena, from->changes, from->n_changes);
     report->change_count = from->n_changes;
-    report->blockers = texts(arena, from->blockers, from->n_blockers);
+    report->blockers = cm_api_texts(arena, from->blockers, from->n_blockers);
     report->blocker_count = from->n_blockers;
     report->target = cm_api_text(arena, from->target_name);
     report->loss = cm_api_text(arena, from->loss_name);
@@ -70,39 +70,53 @@ static double or_default(double number)
     return number < 0 ? NAN : number;
 }
 
+struct cm_prepare_options cm_api_prepare_options(const struct cameo_prepare_options *o)
+{
+    return (struct cm_prepare_options){.loss = o->loss,
+                                       .output = o->output,
+                                       .optimizer = o->optimizer,
+                                       .lr = or_default(o->lr),
+                                       .momentum = or_default(o->momentum),
+                                       .weight_decay = or_default(o->weight_decay),
+                                       .beta1 = or_default(o->beta1),
+                                       .beta2 = or_default(o->beta2),
+                                       .epsilon = or_default(o->epsilon),
+                                       .schedule = (enum cm_schedule)o->schedule,
+                                       .warmup = o->warmup,
+                                       .schedule_steps = o->schedule_steps,
+                                       .schedule_factor = o->schedule_factor,
+                                       .clip_norm = o->clip_norm,
+                                       .accumulate = o->accumulate,
+                                       .train = o->train,
+                                       .freeze = o->freeze,
+                                       .target = o->target,
+                                       .class_axis = o->class_axis,
+                                       .keep_opset = o->keep_opset,
+                                       .keep_tied = o->keep_tied};
+}
+
 static enum cm_status prepare_guarded(struct cm_guard *guard, void *arg)
 {
     struct prepare_call *call = arg;
-    const struct cameo_prepare_options *o = &call->options;
-    const struct cm_prepare_options options = {.loss = o->loss,
-                                               .output = o->output,
-                                               .optimizer = o->optimizer,
-                                               .lr = or_default(o->lr),
-                                               .momentum = or_default(o->momentum),
-                                               .weight_decay = or_default(o->weight_decay),
-                                               .beta1 = or_default(o->beta1),
-                                               .beta2 = or_default(o->beta2),
-                                               .epsilon = or_default(o->epsilon),
-                                               .schedule = (enum cm_schedule)o->schedule,
-                                               .warmup = o->warmup,
-                                               .schedule_steps = o->schedule_steps,
-                                               .schedule_factor = o->schedule_factor,
-                                               .clip_norm = o->clip_norm,
-                                               .accumulate = o->accumulate,
-                                               .train = o->train,
-                                               .freeze = o->freeze,
-                                               .target = o->target,
-                                               .class_axis = o->class_axis,
-                                               .keep_opset = o->keep_opset,
-                                               .keep_tied = o->keep_tied};
+    const struct cm_prepare_options options = cm_api_prepare_options(&call->options);
     struct cm_prepare_report report;
     struct cm_arena *arena = &call->model->arena;
 
     const enum cm_status status =
         cm_prepare(arena, call->model->file, &options, &report, &call->err);
-    call->report = tell(arena, &report);
+    call->report = cm_api_preparation(arena, &report);
     CM_TRY(status);
     return cm_describe_again(call->model, guard, &call->err);
+}
+
+enum cm_status cm_api_check_prepare(struct cameo_prepare_options *out,
+                                    const struct cameo_prepare_options *given, struct cm_error *err)
+{
+    *out = (struct cameo_prepare_options)CAMEO_PREPARE_OPTIONS_INIT;
+    CM_TRY(cm_api_options(out, sizeof *out, given, err));
+    if ((unsigned)out->schedule > CAMEO_SCHEDULE_LINEAR)
+        return cm_fail(err, CM_BAD_ARGUMENT, "schedule %d does not exist", (int)out->schedule);
+    return CM_OK;
 }
 
 enum cameo_status cameo_model_prepare(struct cameo_model *model,
@@ -111,15 +125,11 @@ enum cameo_status cameo_model_prepare(struct cameo_model *model,
                                       struct cameo_error *err)
 {
     CM_API_NEED(model, err);
-    struct prepare_call call = {
-        .model = model, .options = (struct cameo_prepare_options)CAMEO_PREPARE_OPTIONS_INIT};
+    struct prepare_call call = {.model = model};
 
     if (report)
         *report = NULL;
-    enum cm_status status = cm_api_options(&call.options, sizeof call.options, options, &call.err);
-    if (status == CM_OK && (unsigned)call.options.schedule > CAMEO_SCHEDULE_LINEAR)
-        status = cm_fail(&call.err, CM_BAD_ARGUMENT, "schedule %d does not exist",
-                         (int)call.options.schedule);
+    enum cm_status status = cm_api_check_prepare(&call.options, options, &call.err);
     if (status == CM_OK)
         status = cm_api_locked(model, prepare_guarded, &call, &call.err);
     if (report && status != CM_NO_MEMORY)

@@ -13,7 +13,7 @@ struct placing {
 static const enum cm_rule rules[] = {
     [CM_INFERRED_TYPE] = CM_RULE_TY1,     [CM_INFERRED_RULE] = CM_RULE_TY2,
     [CM_INFERRED_DECLARED] = CM_RULE_TY3, [CM_INFERRED_BOUND] = CM_RULE_TR12,
-    [CM_INFERRED_NOTHING] = CM_RULE_TY4,
+    [CM_INFERRED_NOTHING] = CM_RULE_TY4,  [CM_INFERRED_HELD] = CM_RULE_TR20,
 };
 
 static void report_item(struct placing *p, const struct cm_inferred *item,
@@ -46,8 +46,11 @@ static void visit_values(struct placing *p, const struct cm_model_place *up, con
 static void visit_graph(struct placing *p, const struct cm_model_place *up,
                         const struct cm_graph_proto *graph)
 {
-    const struct cm_model_place here = CM_PLACE(up, "graph", graph->name, SIZE_MAX);
+    struct cm_model_place here = CM_PLACE(up, "graph", graph->name, SIZE_MAX);
 
+    here.subject = graph;
+    report_at(p, &here);
+    here.subject = NULL;
     visit_values(p, &here, "input", &graph->input);
     for (size_t i = 0; i < graph->initializer.count; i++) {
         const struct cm_tensor_proto *tensor = &graph->initializer.items[i];

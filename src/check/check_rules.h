@@ -133,6 +133,8 @@
         "rename the initializer in one of the entries") \
     ROW(TR19, CM_ALWAYS, "a GraphCall of ONNX 1.7 does not fit the inference graph, or its algorithm is not complete in itself", \
         "call the inference graph by its name, with its inputs, in an algorithm that reads nothing else of it") \
+    ROW(TR20, CM_STRICT, "what the model holds of its training beside training_info is not as docs/training-information.md says", \
+        "correct the entry, or remove it") \
     ROW(GR1, CM_ALWAYS, "a Gradient node names no xs or no y", \
         "set xs and y") \
     ROW(GR2, CM_ALWAYS, "a Gradient node names a tensor twice in xs and zs", \

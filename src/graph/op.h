@@ -173,6 +173,8 @@ struct cm_op {
     unsigned
         weights; /* CM_OPERAND(i): a layer's weight, bias, scale, shift or table enters there */
     enum cm_entry entry; /* how it does */
+    int gates; /* of a recurrent layer: its gates, each a block of rows in operands 1 to 3 in ONNX's
+                  order (4: i o f c, 3: z r h); absent: it is none */
     uint32_t picks_from; /* bit i: outputs hold elements of input i as they are, some left out or
                             repeated; absent: those of no input */
     const char *zero_attribute;   /* a tensor; absent: a float 0 */

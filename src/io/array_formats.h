@@ -5,6 +5,7 @@
 
 #include "base/file.h"
 #include "io/arrays.h"
+#include "io/safetensors.h"
 
 /* What a .npy header says. */
 struct cm_npy_header {
@@ -76,22 +77,6 @@ enum cm_status cm_npz_write(struct cm_arena *scratch, struct cm_save *save,
                             const struct cm_array *items, size_t count,
                             struct cm_error *err) CM_MUST_CHECK;
 
-/* An entry of a .safetensors file; its size was checked against its shape. */
-struct cm_safetensors_entry {
-    size_t count; /* of the file's entries */
-    struct cm_str name;
-    enum cm_dtype type;
-    struct cm_shape shape;
-    struct cm_str bytes;
-};
-
-typedef enum cm_status cm_safetensors_visit_fn(void *arg, const struct cm_safetensors_entry *entry,
-                                               struct cm_error *err);
-
-/* Calls visit for each tensor, in the order of the header. */
-enum cm_status cm_safetensors_walk(struct cm_arena *arena, struct cm_str bytes,
-                                   cm_safetensors_visit_fn *visit, void *arg,
-                                   struct cm_error *err) CM_MUST_CHECK;
 enum cm_status cm_safetensors_parse(struct cm_arena *arena, struct cm_str bytes,
                                     const struct cm_arrays_options *options, struct cm_arrays *out,
                                     struct cm_error *err) CM_MUST_CHECK;

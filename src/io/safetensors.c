@@ -304,30 +304,54 @@ static void add(struct cm_arena *arena, struct text *text, struct cm_str piece)
 }
 
 static enum cm_status add_entry(struct cm_arena *scratch, struct text *text,
-                                const struct cm_array *item, uint64_t *offset, struct cm_error *err)
+                                const struct cm_safetensors_entry *entry, uint64_t *offset,
+                                struct cm_error *err)
 {
-    const struct cm_tensor *tensor = &item->value.tensor;
-    const uint64_t end = *offset + cm_tensor_bytes(tensor);
-    size_t row = 0;
+    size_t row = 0, size;
 
-    while (row < CM_COUNT(dtypes) && dtypes[row].type != tensor->type)
+    while (row < CM_COUNT(dtypes) && dtypes[row].type != entry->type)
         row++;
     if (row == CM_COUNT(dtypes))
         return cm_fail(err, CM_UNSUPPORTED, "'%.*s' is of type %s, which .safetensors cannot hold",
-                       CM_STR_FMT(item->name), cm_dtype_name(tensor->type));
-    if (!cm_str_is_utf8(item->name))
-        return cm_fail(err, CM_UNSUPPORTED, "the name '%.*s' is not UTF-8", CM_STR_FMT(item->name));
-    add(scratch, text, text->count > 1 ? CM_STR(",") : CM_STR_NONE);
-    add(scratch, text, cm_json_quote(scratch, item->name));
+                       CM_STR_FMT(entry->name), cm_dtype_name(entry->type));
+    if (!cm_str_is_utf8(entry->name))
+        return cm_fail(err, CM_UNSUPPORTED, "the name '%.*s' is not UTF-8",
+                       CM_STR_FMT(entry->name));
+    if (!cm_dtype_bytes(entry->type, cm_shape_elements(&entry->shape), &size))
+        return cm_fail(err, CM_LIMIT, "'%.*s' is too large", CM_STR_FMT(entry->name));
+    add(scratch, text, text->count > 9 ? CM_STR(",") : CM_STR_NONE);
+    add(scratch, text, cm_json_quote(scratch, entry->name));
     add(scratch, text,
         cm_arena_printf(scratch, ":{\"dtype\":\"%s\",\"shape\":[", dtypes[row].name));
-    for (int i = 0; i < tensor->shape.rank; i++)
+    for (int i = 0; i < entry->shape.rank; i++)
         add(scratch, text,
-            cm_arena_printf(scratch, "%s%lld", i ? "," : "", (long long)tensor->shape.dims[i]));
+            cm_arena_printf(scratch, "%s%lld", i ? "," : "", (long long)entry->shape.dims[i]));
     add(scratch, text,
         cm_arena_printf(scratch, "],\"data_offsets\":[%llu,%llu]}", (unsigned long long)*offset,
-                        (unsigned long long)end));
-    *offset = end;
+                        (unsigned long long)(*offset + size)));
+    *offset += size;
+    return CM_OK;
+}
+
+enum cm_status cm_safetensors_header(struct cm_arena *arena,
+                                     const struct cm_safetensors_entry *entries, size_t count,
+                                     const char *format, struct cm_str *out, struct cm_error *err)
+{
+    struct text text = {0};
+    uint64_t offset = 0, size = 0;
+
+    add(arena, &text, (struct cm_str){(const char *)&size, sizeof size});
+    add(arena, &text, CM_STR("{"));
+    if (format)
+        add(arena, &text, cm_arena_printf(arena, "\"__metadata__\":{\"format\":\"%s\"}", format));
+    for (size_t i = 0; i < count; i++)
+        CM_TRY(add_entry(arena, &text, &entries[i], &offset, err));
+    add(arena, &text, CM_STR("}"));
+    while (text.count % 8) /* values begin aligned */
+        add(arena, &text, CM_STR(" "));
+    size = text.count - sizeof size;
+    memcpy(text.items, &size, sizeof size);
+    *out = (struct cm_str){text.items, text.count};
     return CM_OK;
 }
 
@@ -335,18 +359,16 @@ enum cm_status cm_safetensors_write(struct cm_arena *scratch, struct cm_save *sa
                                     const struct cm_array *items, size_t count,
                                     struct cm_error *err)
 {
-    struct text text = {0};
-    uint64_t offset = 0;
+    struct cm_safetensors_entry *entries =
+        CM_NEW_ARRAY(scratch, struct cm_safetensors_entry, count + 1);
+    struct cm_str header;
 
-    add(scratch, &text, CM_STR("{"));
     for (size_t i = 0; i < count; i++)
-        CM_TRY(add_entry(scratch, &text, &items[i], &offset, err));
-    add(scratch, &text, CM_STR("}"));
-    while (text.count % 8) /* values begin aligned */
-        add(scratch, &text, CM_STR(" "));
-    const uint64_t size = text.count;
-    CM_TRY(cm_save_write(save, &size, sizeof size, err));
-    CM_TRY(cm_save_write(save, text.items, text.count, err));
+        entries[i] = (struct cm_safetensors_entry){.name = items[i].name,
+                                                   .type = items[i].value.tensor.type,
+                                                   .shape = items[i].value.tensor.shape};
+    CM_TRY(cm_safetensors_header(scratch, entries, count, NULL, &header, err));
+    CM_TRY(cm_save_write(save, header.data, header.size, err));
     for (size_t i = 0; i < count; i++)
         CM_TRY(cm_save_write(save, items[i].value.tensor.data,
                              cm_tensor_bytes(&items[i].value.tensor), err));

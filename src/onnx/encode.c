@@ -6,6 +6,7 @@
 #include "onnx/encode.h"
 
 #include "onnx/decode.h"
+#include "onnx/tensor_data.h"
 #include "onnx/wire.h"
 
 struct note {
@@ -99,6 +100,19 @@ static enum cm_status put_str(struct writer *w, const struct cm_field_info *fiel
 {
     CM_TRY(put_head(w, field, old, size));
     return put(w, bytes, size);
+}
+
+static enum cm_status put_contents(struct writer *w, const struct cm_field_info *field,
+                                   const struct cm_wire_field *old,
+                                   const struct cm_tensor_proto *tensor)
+{
+    const struct cm_str raw = tensor->raw_data;
+
+    if (w->plan || !tensor->later)
+        return put_str(w, field, old, raw.data, raw.size);
+    CM_TRY(put_head(w, field, old, raw.size));
+    CM_TRY(flush(w));
+    return cm_contents_write(tensor->later, raw.size, w->write, w->to, w->err);
 }
 
 static enum cm_status put_int64s(struct writer *w, const struct cm_field_info *field, bool packed,
@@ -227,6 +241,8 @@ static enum cm_status put_field(struct writer *w, const struct cm_field_info *fi
         return put_floats(w, field, false, at, 1);
     case CM_FIELD_STR:
         memcpy(&text, at, sizeof text);
+        if (field == &cm_tensor_info.fields[CM_TENSOR_RAW_DATA])
+            return put_contents(w, field, old, (const struct cm_tensor_proto *)(const void *)msg);
         return put_str(w, field, old, text.data, text.size);
     case CM_FIELD_MESSAGE: {
         const struct cm_msg *const child = cm_field_message(msg, field);

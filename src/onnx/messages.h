@@ -127,6 +127,8 @@ struct cm_tensor_proto {
     struct cm_entries external_data;
     int32_t data_location; /* 1: external */
     struct cm_entries metadata_props;
+    const struct cm_contents *later; /* no field of the file: what raw_data will hold, of which only
+                                        the size is there; see onnx/tensor_data.h */
 };
 enum {
     CM_TENSOR_DIMS,

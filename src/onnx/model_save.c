@@ -365,12 +365,19 @@ static void make_folders(struct job *job, const struct data_file *file)
     }
 }
 
+static enum cm_status put(void *save, const void *bytes, size_t size, struct cm_error *err)
+{
+    return cm_save_write(save, bytes, size, err);
+}
+
 static enum cm_status write_tensor(struct job *job, const struct item *item, struct cm_save *save)
 {
     struct cm_tensor tensor;
 
     CM_TRY(cm_save_align(save, job->options.alignment, job->err));
     assert(save->written == item->offset);
+    if (item->from->later)
+        return cm_contents_write(item->from->later, item->bytes, put, save, job->err);
     CM_TRY(cm_tensor_proto_load(item->from, job->file->files, &tensor, job->err));
     const enum cm_status status = cm_save_write(save, tensor.data, item->bytes, job->err);
     cm_tensor_drop(&tensor);
@@ -410,11 +417,6 @@ static void remove_created(void *arg)
         if (!job->files.items[i].is_there)
             (void)!unlink(job->files.items[i].path);
     }
-}
-
-static enum cm_status put(void *save, const void *bytes, size_t size, struct cm_error *err)
-{
-    return cm_save_write(save, bytes, size, err);
 }
 
 static enum cm_status write_model(struct job *job)

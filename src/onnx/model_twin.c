@@ -77,6 +77,7 @@ static void clear_values(struct cm_tensor_proto *tensor)
 
     for (size_t i = 0; i < CM_COUNT(fields); i++)
         clear_field(tensor, fields[i]);
+    tensor->later = NULL;
 }
 
 static void set_entry(struct cm_entry_proto *entry, const char *key, struct cm_str value)

@@ -5,6 +5,7 @@
 #include "onnx/decode.h"
 #include "onnx/syntax_names.h"
 #include "onnx/syntax_print.h"
+#include "onnx/tensor_data.h"
 #include "tensor/bits.h"
 #include "tensor/dtype.h"
 
@@ -163,6 +164,23 @@ static void print_raw(struct list *list, const struct cm_tensor_proto *tensor)
     }
 }
 
+/* Contents that are not in memory are, for so long. */
+static void print_later(struct list *list, const struct cm_tensor_proto *tensor)
+{
+    struct cm_tensor_proto here = *tensor;
+    struct cm_tensor loaded;
+    struct cm_error err;
+
+    if (cm_tensor_proto_load(tensor, NULL, &loaded, &err)) {
+        cm_print_fail(list->p, err.status, "%s", err.text);
+        return;
+    }
+    here.later = NULL;
+    here.raw_data.data = loaded.data;
+    print_raw(list, &here);
+    cm_tensor_drop(&loaded);
+}
+
 static void print_fixed(struct list *list, enum cm_dtype part, struct cm_packed data)
 {
     const size_t step = cm_dtype_size(part);
@@ -296,7 +314,7 @@ static void print_values(struct cm_printer *p, const struct cm_tensor_proto *ten
     }
     cm_put_text(p, p->upstream ? " {" : "{");
     if (cm_msg_has(&tensor->msg, CM_TENSOR_RAW_DATA)) {
-        print_raw(&list, tensor);
+        (tensor->later ? print_later : print_raw)(&list, tensor);
     } else {
         switch (cm_dtype_info(type)->field) {
         case CM_TYPED_FLOAT:

@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "onnx/tensor_data.h"
 
+#include "base/memory.h"
+
 #include "base/number.h"
 #include "onnx/decode.h"
 #include "onnx/external.h"
@@ -368,6 +370,20 @@ static enum cm_status view_mapped(const struct facts *facts, const void *bytes,
     return CM_OK;
 }
 
+static enum cm_status read_later(const struct cm_contents *contents, const struct facts *facts,
+                                 struct cm_tensor *out, struct cm_error *err)
+{
+    struct cm_tensor tensor;
+
+    CM_TRY(cm_tensor_new(facts->type, &facts->shape, &tensor, err));
+    const enum cm_status status = contents->read(contents, 0, facts->bytes, tensor.data, err);
+    if (status)
+        cm_tensor_drop(&tensor);
+    else
+        *out = tensor;
+    return status;
+}
+
 static enum cm_status load(const struct cm_tensor_proto *proto, struct cm_external_files *files,
                            struct cm_tensor *out, bool *aligned, struct cm_error *err)
 {
@@ -388,6 +404,8 @@ static enum cm_status load(const struct cm_tensor_proto *proto, struct cm_extern
         *out = cm_tensor_borrow(CM_STRING, &facts.shape, proto->string_data.items);
         return CM_OK;
     }
+    if (proto->later)
+        return read_later(proto->later, &facts, out, err);
     if (is_filled(proto, CM_TENSOR_RAW_DATA))
         return view_mapped(&facts, proto->raw_data.data, files, out, aligned, err);
     return decode_typed(proto, &facts, out, aligned, err);
@@ -452,6 +470,7 @@ enum cm_status cm_tensor_proto_store(struct cm_tensor_proto *proto, struct cm_ar
     const int field = store_field(proto, tensor->type);
     const size_t bytes = cm_tensor_bytes(tensor);
 
+    proto->later = NULL;
     store_dims(proto, arena, &tensor->shape);
     if (proto->data_type != (int32_t)tensor->type) {
         proto->data_type = (int32_t)tensor->type;
@@ -477,4 +496,39 @@ enum cm_status cm_tensor_proto_store(struct cm_tensor_proto *proto, struct cm_ar
         proto->raw_data = (struct cm_str){tensor->data, bytes};
     cm_msg_set(&proto->msg, field);
     return CM_OK;
+}
+
+/* ---- contents that come later ---- */
+
+enum cm_status cm_tensor_proto_store_later(struct cm_tensor_proto *proto, struct cm_arena *arena,
+                                           enum cm_dtype type, const struct cm_shape *shape,
+                                           const struct cm_contents *contents, struct cm_error *err)
+{
+    const struct cm_tensor nothing = cm_tensor_borrow(type, shape, NULL);
+
+    proto->float_data = proto->double_data = (struct cm_packed){0}; /* so that raw_data is chosen */
+    CM_TRY(cm_tensor_proto_store(proto, arena, &nothing, err));
+    if (cm_tensor_bytes(&nothing))
+        proto->later = contents;
+    return CM_OK;
+}
+
+enum cm_status cm_contents_write(const struct cm_contents *contents, uint64_t size,
+                                 cm_contents_fn *write, void *arg, struct cm_error *err)
+{
+    uint8_t *piece = cm_malloc(cm_min_size(contents->piece, size));
+    enum cm_status status = CM_OK;
+
+    if (!piece)
+        return cm_fail(err, CM_NO_MEMORY, "no memory for %zu bytes of a tensor", contents->piece);
+    for (uint64_t at = 0; !status && at < size;) {
+        const size_t now = cm_min_size(contents->piece, size - at);
+
+        status = contents->read(contents, at, now, piece, err);
+        if (!status)
+            status = write(arg, piece, now, err);
+        at += now;
+    }
+    cm_free(piece);
+    return status;
 }

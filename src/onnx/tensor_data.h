@@ -43,6 +43,28 @@ enum cm_status cm_tensor_proto_store(struct cm_tensor_proto *proto, struct cm_ar
                                      const struct cm_tensor *tensor,
                                      struct cm_error *err) CM_MUST_CHECK;
 
+/* Contents that are read when they are wanted, piece by piece where a model is saved: they need not
+ * fit into memory. */
+struct cm_contents {
+    /* Bytes [offset, offset + size) into out. */
+    enum cm_status (*read)(const struct cm_contents *self, uint64_t offset, size_t size, void *out,
+                           struct cm_error *err);
+    size_t piece; /* bytes to ask for at a time, above 0; a multiple of the size of an element */
+};
+
+/* Makes proto hold contents, which live as long as it does: dims, data_type and the size of
+ * raw_data are set. */
+enum cm_status cm_tensor_proto_store_later(struct cm_tensor_proto *proto, struct cm_arena *arena,
+                                           enum cm_dtype type, const struct cm_shape *shape,
+                                           const struct cm_contents *contents,
+                                           struct cm_error *err) CM_MUST_CHECK;
+typedef enum cm_status cm_contents_fn(void *arg, const void *bytes, size_t size,
+                                      struct cm_error *err);
+/* Hands the contents over, piece by piece. */
+enum cm_status cm_contents_write(const struct cm_contents *contents, uint64_t size,
+                                 cm_contents_fn *write, void *arg,
+                                 struct cm_error *err) CM_MUST_CHECK;
+
 /* The repeated field of numbers that a TensorProto has under this name: CM_TENSOR_FLOAT_DATA, ...
  */
 struct cm_packed *cm_tensor_proto_packed(struct cm_tensor_proto *proto, int field);

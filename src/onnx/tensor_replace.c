@@ -74,6 +74,7 @@ static size_t put_varints(uint8_t *to, const uint8_t *from, size_t size, enum cm
 void cm_tensor_proto_replace(struct cm_tensor_proto *proto, const struct cm_tensor *values,
                              uint8_t *room)
 {
+    proto->later = NULL;
     const int field = typed_field(proto);
     struct cm_packed packed = {values->data, cm_tensor_bytes(values)};
 

@@ -92,7 +92,8 @@ static void consider(struct cm_preparation *p, struct cm_trainables *list,
     const struct cm_str name = candidate.name;
     const bool is_float = cm_dtype_is_float(tensor->data_type);
     const bool frozen = cm_preparation_matches(p, p->freeze, name);
-    const bool named = cm_preparation_matches(p, p->train, name);
+    const bool named = p->options->plan ? cm_map_get(&p->planned, name, 0) != 0
+                                        : cm_preparation_matches(p, p->train, name);
     const char *reason = NULL;
 
     list->named += named;
@@ -101,6 +102,8 @@ static void consider(struct cm_preparation *p, struct cm_trainables *list,
         return; /* a number somebody wrote down, not a weight */
     if (!is_float)
         reason = named ? "it holds integers, which have no gradient" : "it holds no floats";
+    else if (p->options->plan && !named)
+        reason = "no optimizer group has it";
     else if (p->train && !named)
         reason = "train does not match it";
     else if (frozen)
@@ -222,7 +225,7 @@ static void leave_others(struct cm_trainables *list)
 
 void cm_trainables_choose(struct cm_preparation *p, struct cm_trainables *list)
 {
-    if (!p->train) {
+    if (!p->train && !p->options->plan) {
         cm_trainables_look(p, list, false);
         if (!any_learned(list)) /* then its weights are in Constant nodes, if anywhere */
             cm_trainables_look(p, list, true);
@@ -262,6 +265,8 @@ static void list_missing(struct cm_preparation *p, cm_value y, const cm_value *x
 static const char *reason_to_train(const struct cm_preparation *p,
                                    const struct cm_trainable *candidate)
 {
+    if (p->options->plan)
+        return "an optimizer group has it";
     if (p->train)
         return "train matches it";
     if (candidate->recorded == CM_RECORDED_PARAMETER)
@@ -327,8 +332,27 @@ static enum cm_status differentiate(struct cm_preparation *p, cm_value loss, cm_
                 : CM_OK;
 }
 
+/* All that the plan lists must be there. */
+static void check_planned(struct cm_preparation *p, const struct cm_trainables *list)
+{
+    struct cm_map found = {0};
+
+    for (size_t i = 0; i < list->count; i++)
+        if (list->items[i].named)
+            cm_map_insert(&found, p->arena, list->items[i].name, NULL);
+    for (size_t i = 0; i < p->options->plan->n_weights; i++) {
+        const struct cm_str name = p->options->plan->weights[i].name;
+
+        if (!cm_map_find(&found, name))
+            cm_preparation_block(p, "the optimizer has '%.*s', which the model does not have",
+                                 CM_STR_FMT(name));
+    }
+}
+
 static void check_patterns(struct cm_preparation *p, const struct cm_trainables *list)
 {
+    if (p->options->plan)
+        check_planned(p, list);
     if (p->train && !list->named)
         cm_preparation_block(p, "train '%.100s' matches no initializer", p->options->train);
     if (p->freeze && !list->frozen)
@@ -382,9 +406,14 @@ static void check_type(struct cm_preparation *p, const struct cm_trainable *cand
 
 static void tell_of_named(struct cm_preparation *p, const struct cm_trainables *list, bool trains)
 {
-    for (size_t i = 0; p->options->train && i < list->count; i++) {
+    for (size_t i = 0; (p->options->train || p->options->plan) && i < list->count; i++) {
         const struct cm_trainable *candidate = &list->items[i];
 
+        if (p->options->plan && candidate->named && !candidate->trained) {
+            cm_preparation_note(p, "'%.*s' stays as it is, although the optimizer has it: %s",
+                                CM_STR_FMT(candidate->name), candidate->reason);
+            continue;
+        }
         if (!cm_str_starts(cm_str(candidate->reason), "it holds integers") &&
             !cm_str_is(cm_str(candidate->reason), "no gradient reaches it"))
             continue;

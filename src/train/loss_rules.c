@@ -22,18 +22,28 @@ static cm_value number_like(struct cm_preparation *p, const char *name, cm_value
                : cm_preparation_scalar(p, name, cm_preparation_type(p, x)->dtype, number);
 }
 
+/* A label that stands for no class, as in PyTorch. */
+enum { NO_CLASS = -100 };
+
+/* The mean over the labels that count. */
+static cm_value of_classes(struct cm_preparation *p, const char *op, cm_value x, cm_value y)
+{
+    return cm_emit_with(p, op,
+                        CM_ATTRIBUTES(cm_attr_str(p->arena, "reduction", CM_STR("mean")),
+                                      cm_attr_int(p->arena, "ignore_index", NO_CLASS)),
+                        x, y);
+}
+
 static cm_value cross_entropy(struct cm_preparation *p, struct cm_str name, cm_value x, cm_value y)
 {
     (void)name;
-    return cm_emit_with(p, "SoftmaxCrossEntropyLoss",
-                        CM_ATTRIBUTES(cm_attr_str(p->arena, "reduction", CM_STR("mean"))), x, y);
+    return of_classes(p, "SoftmaxCrossEntropyLoss", x, y);
 }
 
 static cm_value nll(struct cm_preparation *p, struct cm_str name, cm_value x, cm_value y)
 {
     (void)name;
-    return cm_emit_with(p, "NegativeLogLikelihoodLoss",
-                        CM_ATTRIBUTES(cm_attr_str(p->arena, "reduction", CM_STR("mean"))), x, y);
+    return of_classes(p, "NegativeLogLikelihoodLoss", x, y);
 }
 
 static cm_value mse(struct cm_preparation *p, struct cm_str name, cm_value x, cm_value y)
@@ -112,6 +122,16 @@ static const struct loss {
     {"bce-logits", false, bce_logits},
 };
 
+/* How many of these hold? */
+static cm_value count(struct cm_preparation *p, struct cm_str name, const char *word,
+                      cm_value bools)
+{
+    const cm_value ones =
+        cm_preparation_term(p, name, word, cm_preparation_cast(p, bools, CM_FLOAT));
+
+    return cm_emit_with(p, "ReduceSum", CM_ATTRIBUTES(cm_attr_int(p->arena, "keepdims", 0)), ones);
+}
+
 /* The share of labels that have the highest score, before the update as the loss is. */
 static cm_value accuracy(struct cm_preparation *p, struct cm_str name, cm_value x, cm_value y)
 {
@@ -120,10 +140,13 @@ static cm_value accuracy(struct cm_preparation *p, struct cm_str name, cm_value 
         CM_ATTRIBUTES(cm_attr_int(p->arena, "axis", 1), cm_attr_int(p->arena, "keepdims", 0)), x);
     const cm_value same =
         cm_term(p, name, "same", "Equal", cm_preparation_term(p, name, "best", best), y);
-    const cm_value hits =
-        cm_preparation_term(p, name, "hits", cm_preparation_cast(p, same, CM_FLOAT));
+    const cm_value hits = count(p, name, "hits", same);
+    const cm_value none = cm_preparation_scalar(p, "no_class", CM_INT64, NO_CLASS);
+    const cm_value is_none = cm_term(p, name, "is_none", "Equal", y, none);
+    const cm_value labels = count(p, name, "labels", cm_term(p, name, "counts", "Not", is_none));
 
-    return mean(p, hits);
+    return cm_emit(p, "Div", cm_preparation_term(p, name, "hit_count", hits),
+                   cm_preparation_term(p, name, "label_count", labels));
 }
 
 static const struct loss *find_loss(const char *name)

@@ -246,58 +246,6 @@ void cm_preparation_add(struct cm_preparation *p, cm_value value, struct cm_str 
         *cm_map_insert(&p->gone, p->arena, instead, NULL) = in_body ? IN_BODY : IN_GRAPH;
 }
 
-/* The initialization makes the zeros again from their shape. */
-static void add_reset(struct cm_preparation *p, cm_value state, const struct cm_tensor *zeros)
-{
-    struct {
-        struct cm_builder build;
-    } reset = {{.graph = p->reset, .err = p->err, .status = p->build.status}};
-    const struct cm_str name = cm_preparation_name_of(p, state);
-    const struct cm_str shape = cm_preparation_name(p, "%.*s.shape", CM_STR_FMT(name));
-    const struct cm_str fresh = cm_preparation_name(p, "%.*s.reset", CM_STR_FMT(name));
-    const struct cm_shape rank = CM_SHAPE(zeros->shape.rank), one = CM_SHAPE(1);
-    int64_t *dims = CM_NEW_ARRAY(p->arena, int64_t, (size_t)zeros->shape.rank + 1);
-    const struct cm_tensor size = cm_tensor_borrow(CM_INT64, &rank, dims);
-    const struct cm_tensor zero = cm_tensor_borrow(zeros->type, &one, cm_arena_alloc(p->arena, 16));
-
-    for (int i = 0; i < zeros->shape.rank; i++)
-        dims[i] = zeros->shape.dims[i];
-    const struct cm_attribute_proto held = cm_attr_tensor(p->arena, "value", &size);
-    const cm_value made =
-        cm_build(&reset.build,
-                 &(struct cm_emission){.op = "Constant", .attributes = &held, .n_attributes = 1});
-    const cm_value next = cm_emit_with(
-        &reset, "ConstantOfShape", CM_ATTRIBUTES(cm_attr_tensor(p->arena, "value", &zero)), made);
-    p->build.status = reset.build.status;
-    cm_preparation_call(p, made, shape);
-    cm_preparation_call(p, next, fresh);
-    *CM_PUSH(p->arena, &p->resets) = next;
-    *CM_PUSH(p->arena, &p->reset_bindings) = (struct cm_prepared_binding){state, next};
-}
-
-cm_value cm_preparation_state(struct cm_preparation *p, struct cm_str name, enum cm_dtype dtype,
-                              const struct cm_type *like)
-{
-    struct cm_tensor_proto *tensor = CM_NEW(p->arena, struct cm_tensor_proto);
-    struct cm_tensor zeros = {.type = dtype};
-    size_t bytes;
-
-    for (int i = 0; like && i < like->rank; i++) /* an initializer's: known, and checked */
-        if (!cm_shape_insert(&zeros.shape, i, like->dims[i].value))
-            break;
-    if (!cm_dtype_bytes(dtype, cm_tensor_count(&zeros), &bytes))
-        bytes = 0;
-    zeros.data = cm_arena_alloc(p->arena, bytes ? bytes : 1);
-    if (!p->build.status)
-        p->build.status = cm_tensor_proto_store(tensor, p->arena, &zeros, p->err);
-    const cm_value state = cm_preparation_tensor(p, p->build.graph, tensor, name);
-    if (!state)
-        return 0;
-    cm_value_get(p->inference->module, state)->is_state = true;
-    add_reset(p, state, &zeros);
-    return state;
-}
-
 void cm_preparation_give(struct cm_preparation *p, cm_value value)
 {
     *CM_PUSH(p->arena, &p->outputs) = value;
@@ -325,8 +273,8 @@ const bool *cm_preparation_needed(struct cm_preparation *p, cm_value y)
 
 /* ---- what was changed of the inference graph ---- */
 
-static void set_input(struct cm_arena *arena, struct cm_node_proto *node, size_t input,
-                      struct cm_str name)
+void cm_node_proto_read(struct cm_arena *arena, struct cm_node_proto *node, size_t input,
+                        struct cm_str name)
 {
     struct cm_strs in = {CM_NEW_ARRAY(arena, struct cm_str, node->input.count), node->input.count};
 
@@ -352,7 +300,7 @@ static void write_readers(struct cm_preparation *p, cm_value value)
         for (size_t i = 0; i < node->input.count; i++)
             if (cm_origin_operand(first, i) == value &&
                 !cm_str_equal(node->input.items[i], def->name))
-                set_input(p->arena, node, i, def->name);
+                cm_node_proto_read(p->arena, node, i, def->name);
     }
 }
 
@@ -388,7 +336,7 @@ static void drop_gone(struct cm_preparation *p, struct cm_graph_proto *graph, in
     }
 }
 
-static void write_inference(struct cm_preparation *p)
+void cm_preparation_write_inference(struct cm_preparation *p)
 {
     struct cm_graph_proto *graph = p->model->graph;
 
@@ -465,7 +413,7 @@ enum cm_status cm_preparation_write(struct cm_preparation *p)
     if (cm_preparation_rewrites(p))
         name_rest(p, p->inference);
     else
-        write_inference(p);
+        cm_preparation_write_inference(p);
     name_rest(p, p->build.graph);
     name_rest(p, p->reset);
     CM_TRY(cm_raise(p));

@@ -72,7 +72,14 @@ struct cm_preparation {
     struct {
         cm_value *items;
         size_t count, capacity;
-    } added;                       /* initializers that the file's graph gets */
+    } added; /* initializers that the file's graph gets */
+    struct {
+        struct cm_plan_state *items;
+        size_t count, capacity;
+    } states;                      /* that the optimizer keeps, for the report */
+    const struct cm_plan *plan;    /* of the options, or what its flags mean */
+    int64_t warmup;                /* of the flags */
+    struct cm_map planned;         /* with a plan of the options: names to groups, from 1 */
     struct cm_map gone;            /* names of what it loses to them, to 1; to 2 in bodies */
     const regex_t *train, *freeze; /* NULL: not given, or no such thing */
     size_t left_frozen;            /* weights in functions that freeze matches */
@@ -134,9 +141,11 @@ cm_value cm_preparation_tensor(struct cm_preparation *p, struct cm_graph *graph,
  * (empty: nothing) goes: a node of the graph, or what a body in it holds. */
 void cm_preparation_add(struct cm_preparation *p, cm_value value, struct cm_str instead,
                         bool in_body);
-/* A state variable of zeros, with its reset; like NULL: a scalar. */
+/* A state variable of zeros, with its reset, of the shape of an initializer's type. */
 cm_value cm_preparation_state(struct cm_preparation *p, struct cm_str name, enum cm_dtype dtype,
                               const struct cm_type *like);
+/* A state variable that counts; its reset is 0 as well. */
+cm_value cm_preparation_counter(struct cm_preparation *p, struct cm_str name, int64_t first);
 /* Lists a value among the algorithm's outputs. */
 void cm_preparation_give(struct cm_preparation *p, cm_value value);
 /* state becomes next when the step is done, and next is listed. */
@@ -145,7 +154,12 @@ void cm_preparation_bind(struct cm_preparation *p, cm_value state, cm_value next
  * graph. */
 const bool *cm_preparation_needed(struct cm_preparation *p, cm_value y);
 
-/* Writes what was changed of the inference graph, and the training info, into the model. */
+/* A node of the file reads another value as its operand. */
+void cm_node_proto_read(struct cm_arena *arena, struct cm_node_proto *node, size_t input,
+                        struct cm_str name);
+/* Writes what was added to the inference graph, and what was taken out of it, into the model. */
+void cm_preparation_write_inference(struct cm_preparation *p);
+/* The same, or the whole inference graph where it must be, and the training info. */
 enum cm_status cm_preparation_write(struct cm_preparation *p) CM_MUST_CHECK;
 
 /* ---- the steps of preparing, each in a file of its own ---- */
@@ -157,6 +171,9 @@ const regex_t *cm_preparation_pattern(struct cm_preparation *p, const char *opti
 bool cm_preparation_matches(const struct cm_preparation *p, const regex_t *pattern,
                             struct cm_str name);
 
+/* widen_weights.c: weights of the plan that the file keeps in 16 bits become floats, before the
+ * file is imported. */
+enum cm_status cm_widen_weights(struct cm_preparation *p) CM_MUST_CHECK;
 /* raise.c: may the model be brought to where it can hold training info? At the end that is done:
  * opset, IR version and, where that or expanded calls demand it, the whole inference graph. */
 void cm_raise_check(struct cm_preparation *p);
@@ -192,12 +209,14 @@ bool cm_loss_is_known(const char *name);
 /* The type that losses and updates of such numbers are computed in. */
 enum cm_dtype cm_wide_type(enum cm_dtype dtype);
 
-/* update_rules.c: what is done with the gradients. */
+/* plan.c: sets p->plan, and says what cannot be done of it. */
+void cm_update_check(struct cm_preparation *p);
+/* update.c: what is done with the gradients. */
 struct cm_trained_weight {
     cm_value value, gradient;
+    size_t group; /* of the plan */
 };
-void cm_update_check(struct cm_preparation *p);
-void cm_update(struct cm_preparation *p, struct cm_trained_weight *weights, size_t count);
+void cm_update(struct cm_preparation *p, const struct cm_trained_weight *weights, size_t count);
 
 /* ---- lift.c: what nodes hold ---- */
 

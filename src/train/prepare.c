@@ -171,9 +171,13 @@ static void add_updates(struct cm_preparation *p, const struct cm_trainables *li
     for (size_t i = 0; i < list->count; i++) {
         const struct cm_trainable *one = &list->items[i];
 
-        if (one->trained)
-            weights[count++].value =
-                one->is_constant ? cm_lift_constant(p, one->value, one->tensor) : one->value;
+        if (!one->trained)
+            continue;
+        struct cm_trained_weight *weight = &weights[count++];
+        const uint64_t group = cm_map_get(&p->planned, one->name, 0);
+        weight->value =
+            one->is_constant ? cm_lift_constant(p, one->value, one->tensor) : one->value;
+        weight->group = group ? group - 1 : 0;
     }
     add_gradient(p, loss, weights, count);
     cm_update(p, weights, count);
@@ -227,6 +231,7 @@ static enum cm_status prepare(struct cm_preparation *p)
     const struct cm_str name = choose_output(p);
     if (!name.data)
         return cm_preparation_verdict(p);
+    CM_TRY(cm_widen_weights(p));
     CM_TRY(cm_preparation_import(p));
     CM_TRY(cm_preparation_require(p, name));
     CM_TRY(cm_lift_functions(p));
@@ -237,7 +242,8 @@ static enum cm_status prepare(struct cm_preparation *p)
         return cm_preparation_verdict(p);
     cm_graph_set_outputs(p->inference, &prediction, 1);
     cm_lift_bodies(p);
-    cm_untie(p);
+    if (!p->options->plan) /* which names tensors as they are */
+        cm_untie(p);
     prediction = p->inference->outputs[0].value;
     p->predicts = cm_preparation_needed(p, prediction);
     cm_trainables_gather(p, &candidates);
@@ -276,6 +282,50 @@ enum cm_status cm_prepare(struct cm_arena *arena, struct cm_model_file *file,
     report->n_changes = p.changes.count;
     report->blockers = p.blockers.items;
     report->n_blockers = p.blockers.count;
+    report->states = p.states.items;
+    report->n_states = p.states.count;
+    return status;
+}
+
+/* Everything counts as predicting something, and what layers learn counts as trained. */
+static enum cm_status untie(struct cm_preparation *p)
+{
+    struct cm_trainables candidates = {0};
+
+    cm_preparation_take_names(p);
+    CM_TRY(cm_preparation_import(p));
+    cm_untie(p);
+    if (!p->pieces.count)
+        return CM_OK;
+    const size_t n_values = cm_module_value_count(p->inference->module);
+    bool *all = CM_NEW_ARRAY(p->arena, bool, n_values);
+    memset(all, true, n_values);
+    p->predicts = all;
+    cm_trainables_gather(p, &candidates);
+    cm_trainables_choose(p, &candidates);
+    cm_untie_settle(p, &candidates);
+    CM_TRY(p->build.status);
+    cm_preparation_write_inference(p);
+    return CM_OK;
+}
+
+enum cm_status cm_untie_model(struct cm_arena *arena, struct cm_model_file *file,
+                              struct cm_prepare_report *report, struct cm_error *err)
+{
+    const struct cm_prepare_options options = CM_PREPARE_OPTIONS;
+    struct cm_preparation p = {.arena = arena,
+                               .file = file,
+                               .model = &file->model,
+                               .options = &options,
+                               .report = report,
+                               .err = err};
+
+    *report = (struct cm_prepare_report){0};
+    if (!file->model.graph)
+        return cm_fail(err, CM_BAD_MODEL, "the model has no graph");
+    const enum cm_status status = untie(&p);
+    report->changes = p.changes.items;
+    report->n_changes = p.changes.count;
     return status;
 }
 

@@ -7,6 +7,7 @@
 
 #include "graph/type.h"
 #include "onnx/model_file.h"
+#include "train/plan.h"
 
 #include <math.h>
 
@@ -33,6 +34,8 @@ struct cm_prepare_options {
     int64_t class_axis;         /* of the prediction, for losses over classes */
     bool keep_opset;            /* refuse rather than raise the opset */
     bool keep_tied; /* leave one what exporters merged: tensors that hold one repeated value */
+    const struct cm_plan *plan; /* instead of optimizer, its numbers, schedule, clip_norm, train and
+                                   freeze; NULL: those are the plan */
 };
 
 /* Which initializers are trained and why. */
@@ -52,6 +55,9 @@ struct cm_prepare_report {
     struct cm_str target_name; /* empty: the loss needs none */
     struct cm_str loss_name;   /* the algorithm's first output: "loss" unless the model has that */
     bool classifies;           /* the target holds class numbers */
+    struct cm_plan_state *states; /* what the optimizer keeps, by weight */
+    size_t n_states;
+    struct cm_str step_name; /* the state variable that counts updates */
 };
 
 /* Everything at its default: loss and optimizer must be set. */
@@ -71,6 +77,13 @@ struct cm_prepare_report {
 enum cm_status cm_prepare(struct cm_arena *arena, struct cm_model_file *file,
                           const struct cm_prepare_options *options,
                           struct cm_prepare_report *report, struct cm_error *err) CM_MUST_CHECK;
+
+/* Gives each tensor that an exporter merged with others, because they held the same repeated value,
+ * an initializer of its own; the model computes what it did. For who has other values for them: a
+ * plan names tensors as they are. Sentences about it are in report->changes. */
+enum cm_status cm_untie_model(struct cm_arena *arena, struct cm_model_file *file,
+                              struct cm_prepare_report *report,
+                              struct cm_error *err) CM_MUST_CHECK;
 
 /* Takes training info away again. */
 void cm_strip(struct cm_model_file *file);

@@ -149,6 +149,16 @@ void cm_trainer_set_steps(struct cm_trainer *trainer, uint64_t steps)
     trainer->steps = steps;
 }
 
+struct cm_trainer_progress cm_trainer_progress(const struct cm_trainer *trainer)
+{
+    return trainer->progress;
+}
+
+void cm_trainer_set_progress(struct cm_trainer *trainer, struct cm_trainer_progress progress)
+{
+    trainer->progress = progress;
+}
+
 void cm_trainer_set_cancel(struct cm_trainer *trainer, const atomic_bool *cancel)
 {
     trainer->cancel = cancel;

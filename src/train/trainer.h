@@ -84,6 +84,12 @@ int cm_trainer_loss(const struct cm_trainer *trainer);
 /* Iterations done since the trainer was made or told otherwise; messages name the step. */
 uint64_t cm_trainer_steps(const struct cm_trainer *trainer);
 void cm_trainer_set_steps(struct cm_trainer *trainer, uint64_t steps);
+/* Whole epochs and samples that it was trained on, as far as a loop has told. */
+struct cm_trainer_progress {
+    uint64_t epochs, samples;
+};
+struct cm_trainer_progress cm_trainer_progress(const struct cm_trainer *trainer);
+void cm_trainer_set_progress(struct cm_trainer *trainer, struct cm_trainer_progress progress);
 /* A flag that another thread may set: the step under way ends with CM_CANCELLED. NULL: none. */
 void cm_trainer_set_cancel(struct cm_trainer *trainer, const atomic_bool *cancel);
 /* Called after each step of the graphs that an iteration runs. NULL: none. */

@@ -130,6 +130,7 @@ struct cm_trainer {
     bool computed; /* its first half is done, its second is not */
     int loss;
     uint64_t steps;
+    struct cm_trainer_progress progress;
     const atomic_bool *cancel;
     cm_step_fn *step; /* hears of what an iteration runs; NULL: nobody */
     void *step_arg;

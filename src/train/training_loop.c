@@ -69,6 +69,18 @@ static void note_position(struct cm_loop *l)
     l->record[SAMPLE] = (double)at.sample;
 }
 
+/* The trainer knows how much it has seen, whatever of it was in an earlier run. */
+static void count_samples(const struct cm_loop *l)
+{
+    const struct cm_feeder_facts *facts = cm_feeder_facts(l->feeder);
+    const uint64_t epochs = (uint64_t)l->record[EPOCH], rows = (uint64_t)l->record[ROWS];
+
+    cm_trainer_set_progress(l->trainer, (struct cm_trainer_progress){
+                                            .epochs = epochs + (l->record[SAMPLE] > 0 &&
+                                                                cm_feeder_ends_epoch(l->feeder)),
+                                            .samples = epochs * (uint64_t)facts->samples + rows});
+}
+
 /* Where the record says. */
 static enum cm_status seek(const struct cm_loop *l)
 {
@@ -297,6 +309,7 @@ static enum cm_status advance(struct cm_loop *l)
     l->is_kept = false;
     note_position(l);
     take_scalars(l, rows);
+    count_samples(l);
     tell(l, CM_AFTER_STEP, false);
     if (cm_feeder_ends_epoch(l->feeder))
         CM_TRY(end_epoch(l));

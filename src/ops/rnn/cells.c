@@ -174,7 +174,7 @@ static const struct cm_cell lstm = {
 };
 
 CM_OP(LSTM, RECURRENT(lstm), .grad = cm_recurrent_grad, .grad_fits = cm_recurrent_grad_fits,
-      .weights = CM_OPERAND(1) | CM_OPERAND(2) | CM_OPERAND(3) | CM_OPERAND(7));
+      .weights = CM_OPERAND(1) | CM_OPERAND(2) | CM_OPERAND(3) | CM_OPERAND(7), .gates = 4);
 CM_OP_IN(cameo, "ai.cameo", LSTMTraining, RECURRENT(lstm));
 CM_OP_IN(cameo, "ai.cameo", LSTMGrad, RECURRENT_GRAD(lstm));
 
@@ -307,7 +307,7 @@ static const struct cm_cell gru = {
 };
 
 CM_OP(GRU, RECURRENT(gru), .grad = cm_recurrent_grad, .grad_fits = cm_recurrent_grad_fits,
-      .weights = CM_OPERAND(1) | CM_OPERAND(2) | CM_OPERAND(3));
+      .weights = CM_OPERAND(1) | CM_OPERAND(2) | CM_OPERAND(3), .gates = 3);
 CM_OP_IN(cameo, "ai.cameo", GRUTraining, RECURRENT(gru));
 CM_OP_IN(cameo, "ai.cameo", GRUGrad, RECURRENT_GRAD(gru));
 
@@ -373,5 +373,5 @@ static enum cm_activation rnn_activation(const struct cm_node *node, int directi
 }
 
 CM_OP(RNN, RECURRENT(rnn), .grad = cm_recurrent_grad, .grad_fits = cm_recurrent_grad_fits,
-      .weights = CM_OPERAND(1) | CM_OPERAND(2) | CM_OPERAND(3));
+      .weights = CM_OPERAND(1) | CM_OPERAND(2) | CM_OPERAND(3), .gates = 1);
 CM_OP_IN(cameo, "ai.cameo", RNNGrad, RECURRENT_GRAD(rnn));

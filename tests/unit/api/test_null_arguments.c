@@ -73,6 +73,7 @@ static struct cameo_model *model_out;
 static struct cameo_findings *findings_out;
 static struct cameo_value *value_out;
 static struct cameo_arrays *arrays_out;
+static struct cameo_saved *saved_out;
 static struct cameo_dataset *dataset_out;
 static struct cameo_session *session_out;
 static struct cameo_trainer *trainer_out;
@@ -156,6 +157,9 @@ ROW(cameo_arrays_load, REFUSES("'path'", cameo_arrays_load(NULL, NULL, &arrays_o
 ROW(cameo_arrays_save,
     REFUSES("'path'", cameo_arrays_save(NULL, NULL, NULL, 0, err));
     REFUSES("'values'", cameo_arrays_save("x.npy", NULL, NULL, 1, err));)
+ROW(cameo_saved_open, REFUSES("'path'", cameo_saved_open(NULL, &saved_out, err));
+    REFUSES("'out'", cameo_saved_open("x.pt", NULL, err));)
+ROW(cameo_saved_read, REFUSES("'saved'", cameo_saved_read(NULL, 0, &value_out, err));)
 ROW(cameo_registry_new, REFUSES("'out'", cameo_registry_new(NULL, err));)
 ROW(cameo_registry_add,
     REFUSES("'registry'", cameo_registry_add(NULL, &no_operator, err));
@@ -283,6 +287,8 @@ ROW(cameo_model_check_training, struct cameo_findings *list_out;
     REFUSES("'model'", cameo_model_check_training(NULL, 0, NULL, &list_out, err));
     REFUSES("'out'", cameo_model_check_training(t->model, 0, NULL, NULL, err));)
 ROW(cameo_model_prepare, REFUSES("'model'", cameo_model_prepare(NULL, NULL, NULL, err));)
+ROW(cameo_model_import, REFUSES("'model'", cameo_model_import(NULL, "x", NULL, NULL, err));
+    REFUSES("'path'", cameo_model_import(t->model, NULL, NULL, NULL, err));)
 ROW(cameo_model_strip, REFUSES("'model'", cameo_model_strip(NULL, err));)
 ROW(cameo_model_step,
     REFUSES("'model'", cameo_model_step(NULL, false, &model_out, err));
@@ -371,6 +377,8 @@ static const struct row rows[] = {
     LISTED(cameo_model_check),
     LISTED(cameo_model_blockers),
     LISTED(cameo_value_new),
+    LISTED(cameo_saved_open),
+    LISTED(cameo_saved_read),
     LISTED(cameo_arrays_load),
     LISTED(cameo_arrays_open),
     LISTED(cameo_arrays_save),
@@ -416,6 +424,7 @@ static const struct row rows[] = {
     LISTED(cameo_model_upgrade_training),
     LISTED(cameo_model_check_training),
     LISTED(cameo_model_prepare),
+    LISTED(cameo_model_import),
     LISTED(cameo_model_strip),
     LISTED(cameo_model_step),
     LISTED(cameo_model_gradient),

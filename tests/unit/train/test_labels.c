@@ -4,6 +4,8 @@
 #include "train/feeder.h"
 #include "train_case.h"
 
+#include <math.h>
+
 /* Scores for some classes, labels of some type, and how the loss is made from them. */
 static struct cm_trainer *classifier(struct cm_arena *arena, const char *classes, const char *label,
                                      const char *loss)
@@ -198,4 +200,41 @@ static void together(struct cm_arena *arena)
 void test_labels__they_are_told_with_all_else_that_does_not_fit(void)
 {
     check_in_arena(together);
+}
+
+/* Two rows of three positions, classes last; of the six labels two count. */
+static void not_counted(struct cm_arena *arena)
+{
+    static const float scores[2][3][2] = {{{2, 0}, {1, 0}, {0, 0}}, {{0, 0}, {0, 3}, {5, 0}}};
+    static const int64_t labels[2][3] = {{0, -100, -100}, {-100, 0, -100}};
+    const struct cm_shape shape = CM_SHAPE(2, 3, 2), rows = CM_SHAPE(2, 3);
+    const struct cm_tensor feeds[2] = {cm_tensor_borrow(CM_FLOAT, &shape, (void *)scores),
+                                       cm_tensor_borrow(CM_INT64, &rows, (void *)labels)};
+    struct cm_prepare_options options = train_with("cross-entropy", "sgd", 1);
+    struct cm_model_file *file =
+        train_model(arena, "<ir_version: 8, opset_import: [\"\" : 17]>\n"
+                           "m (float[N,3,2] x) => (float[N,3,2] y) <float[2] w = {0, 0}>\n"
+                           "{ y = Add (x, w) }");
+    struct cm_prepare_report report;
+    struct cm_trainer_scalar scalars[4];
+    struct cm_error err = {0};
+    const struct cm_tensor *in[2];
+
+    options.class_axis = -1;
+    CHECK_OK(cm_prepare(arena, file, &options, &report, &err), &err);
+    struct cm_trainer *trainer = train_open(arena, file);
+    for (size_t i = 0; i < 2; i++)
+        in[i] = &feeds[cm_str_is(cm_trainer_input(trainer, i)->name, "target")];
+    CHECK_OK(cm_trainer_step(trainer, in, scalars, &err), &err);
+    CHECK_STR(scalars[0].name, "loss");
+    CHECK(fabs(scalars[0].value - (log1p(exp(-2)) + log1p(exp(3))) / 2) < 1e-6);
+    CHECK_STR(scalars[1].name, "accuracy");
+    CHECK(scalars[1].value == 0.5);
+    const double slope = (1 / (1 + exp(-2)) - 1 + 1 / (1 + exp(3)) - 1) / 2;
+    CHECK(fabs(train_value(trainer, "w", 0) + slope) < 1e-6);
+}
+
+void test_labels__of_minus_100_do_not_count_in_prepared_losses(void)
+{
+    check_in_arena(not_counted);
 }

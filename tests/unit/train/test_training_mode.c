@@ -154,8 +154,8 @@ static void replayed(struct cm_arena *arena)
 
     check_has(text, "[\"wide.scores\"] \"q.scores\" = Cast <to: int = 11> (h)");
     check_has(text, "\"y.scores\" = Cast <to: int = 1> (\"q.scores\")");
-    check_has(text, "loss = SoftmaxCrossEntropyLoss <reduction: string = \"mean\"> (\"y.scores\", "
-                    "target)");
+    check_has(text, "loss = SoftmaxCrossEntropyLoss <reduction: string = \"mean\", "
+                    "ignore_index: int = -100> (\"y.scores\", target)");
 }
 
 void test_training_mode__casts_behind_a_softmax_are_done_without_it(void)

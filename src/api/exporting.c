@@ -1,0 +1,137 @@
+/* Models as checkpoints of other frameworks. */
+// SPDX-License-Identifier: Apache-2.0
+#include "api/running.h"
+#include "convert/export_saved.h"
+#include "convert/saved_item.h"
+
+#include <pthread.h>
+
+/* ---- which formats there are ---- */
+
+enum { FORMAT_MAX = 32 };
+
+static struct cameo_export_format formats[FORMAT_MAX];
+static size_t format_count;
+static pthread_once_t formats_listed = PTHREAD_ONCE_INIT;
+
+static struct cameo_text text_of(const char *text)
+{
+    return (struct cameo_text){text, strlen(text)};
+}
+
+static void list_formats(void)
+{
+    for (size_t i = 0; i < cm_format_count && format_count < FORMAT_MAX; i++)
+        if (cm_formats[i]->write)
+            formats[format_count++] = (struct cameo_export_format){text_of(cm_formats[i]->name),
+                                                                   text_of(cm_formats[i]->system),
+                                                                   text_of(cm_formats[i]->what)};
+}
+
+const struct cameo_export_format *cameo_export_format(size_t index)
+{
+    (void)pthread_once(&formats_listed, list_formats);
+    return index < format_count ? &formats[index] : NULL;
+}
+
+/* ---- exporting ---- */
+
+struct export_call {
+    const struct cameo_model *model;
+    struct cm_arena *arena; /* the model's, lent for the call */
+    const char *path;
+    struct cameo_export_options options;
+    const struct cameo_exported *report;
+    struct cm_error err;
+};
+
+static struct cameo_text tensor_type(struct cm_arena *arena, const struct cm_saved_tensor *tensor)
+{
+    char text[CM_MAX_RANK * 21 + 64];
+    size_t at = (size_t)snprintf(text, sizeof text, "%s[", cm_dtype_name(tensor->dtype));
+
+    for (int i = 0; i < tensor->shape.rank; i++)
+        at += (size_t)snprintf(text + at, sizeof text - at, "%s%lld", i ? "," : "",
+                               (long long)tensor->shape.dims[i]);
+    snprintf(text + at, sizeof text - at, "]");
+    return cm_api_text(arena, cm_str(text));
+}
+
+static const struct cameo_exported *tell(struct cm_arena *arena,
+                                         const struct cm_export_report *from)
+{
+    const struct cm_saved *saved = from->saved;
+    const size_t count = saved->entries.count;
+    struct cameo_exported *to = CM_NEW(arena, struct cameo_exported);
+    struct cameo_exported_tensor *tensors =
+        CM_NEW_ARRAY(arena, struct cameo_exported_tensor, count);
+    const struct cameo_exported_tensor **rows =
+        CM_NEW_ARRAY(arena, const struct cameo_exported_tensor *, count);
+    struct cameo_text *notes = CM_NEW_ARRAY(arena, struct cameo_text, from->notes.count);
+
+    for (size_t i = 0; i < count; i++) {
+        const struct cm_saved_entry *entry = &saved->entries.items[i];
+        size_t bytes = 0;
+
+        tensors[i] = (struct cameo_exported_tensor){
+            cm_api_text(arena, entry->name), cm_api_text(arena, entry->slot),
+            cm_api_text(arena, cm_str(cm_role_name(entry->role))),
+            tensor_type(arena, entry->tensor)};
+        rows[i] = &tensors[i];
+        if (cm_dtype_bytes(entry->tensor->dtype, cm_shape_elements(&entry->tensor->shape), &bytes))
+            to->bytes += bytes;
+    }
+    for (size_t i = 0; i < from->notes.count; i++)
+        notes[i] = cm_api_text(arena, from->notes.items[i]);
+    to->tensors = rows;
+    to->tensor_count = count;
+    to->notes = notes;
+    to->note_count = from->notes.count;
+    to->optimizer = cm_api_text(arena, saved->has_optimizer ? saved->optimizer : CM_STR_NONE);
+    to->step = saved->step;
+    return to;
+}
+
+static enum cm_status export_guarded(struct cm_guard *guard, void *arg)
+{
+    struct export_call *call = arg;
+    const struct cm_checkpoint_export options = {
+        .to = call->options.to,
+        .weights_only = call->options.weights_only,
+        .write = {.cancel = call->options.cancel ? &call->options.cancel->set : NULL},
+    };
+    struct cm_export_report report;
+    struct cm_arena scratch;
+
+    cm_arena_init(&scratch, guard);
+    const enum cm_status status =
+        cm_export(&scratch, call->model->file, call->path, &options, &report, &call->err);
+    if (status == CM_OK)
+        call->report = tell(call->model->file->arena, &report);
+    cm_arena_release(&scratch);
+    return status;
+}
+
+enum cameo_status cameo_model_export(const struct cameo_model *model, const char *path,
+                                     const struct cameo_export_options *options,
+                                     const struct cameo_exported **report, struct cameo_error *err)
+{
+    CM_API_NEED(model, err);
+    CM_API_NEED(options, err);
+    struct export_call call = {.model = model,
+                               .path = path,
+                               .options = (struct cameo_export_options)CAMEO_EXPORT_OPTIONS_INIT};
+    enum cm_status status = cm_api_options(&call.options, sizeof call.options, options, &call.err);
+
+    if (report)
+        *report = NULL;
+    if (status == CM_OK && path && !*path)
+        status = cm_fail(&call.err, CM_BAD_ARGUMENT, "no path to write to was given");
+    if (status == CM_OK)
+        status = cm_api_locked(model, export_guarded, &call, &call.err);
+    if (status == CM_OK && path)
+        cm_api_log(model, CAMEO_LOG_INFO, "wrote %s", path);
+    if (status == CM_OK && report)
+        *report = call.report;
+    return cm_api_done(status, &call.err, err);
+}

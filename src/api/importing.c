@@ -1,0 +1,89 @@
+/* Checkpoints of other frameworks brought into a model. */
+// SPDX-License-Identifier: Apache-2.0
+#include "api/api.h"
+
+#include "convert/format.h"
+#include "convert/import_saved.h"
+
+struct import_call {
+    struct cameo_model *model;
+    const char *path;
+    struct cameo_import_options options;
+    struct cameo_prepare_options prepare;
+    struct cameo_import_report *report;
+    struct cm_error err;
+};
+
+static void tell(struct cm_arena *arena, const struct cm_saved *saved,
+                 const struct cm_saved_import_report *from, struct cameo_import_report *out)
+{
+    struct cameo_import_match *matches =
+        CM_NEW_ARRAY(arena, struct cameo_import_match, from->n_matches + 1);
+
+    for (size_t i = 0; i < from->n_matches; i++)
+        matches[i] = (struct cameo_import_match){cm_api_text(arena, from->matches[i].initializer),
+                                                 cm_api_text(arena, from->matches[i].source),
+                                                 cm_api_text(arena, from->matches[i].how)};
+    *out = (struct cameo_import_report){.system = saved->system,
+                                        .format = saved->format,
+                                        .matches = matches,
+                                        .match_count = from->n_matches,
+                                        .notes = cm_api_texts(arena, from->notes, from->n_notes),
+                                        .note_count = from->n_notes,
+                                        .blockers =
+                                            cm_api_texts(arena, from->blockers, from->n_blockers),
+                                        .blocker_count = from->n_blockers};
+    if (from->prepare.choices || from->prepare.n_blockers)
+        out->preparation = cm_api_preparation(arena, &from->prepare);
+}
+
+static enum cm_status import_guarded(struct cm_guard *guard, void *arg)
+{
+    struct import_call *call = arg;
+    const struct cameo_import_options *o = &call->options;
+    struct cm_arena *arena = &call->model->arena;
+    const struct cm_saved_import_options options = {.prepare =
+                                                        cm_api_prepare_options(&call->prepare),
+                                                    .has_schedule = o->use_schedule,
+                                                    .has_clip = o->use_clip_norm,
+                                                    .has_accumulate = o->use_accumulate,
+                                                    .map = o->map,
+                                                    .settings = o->settings,
+                                                    .weights_only = o->weights_only,
+                                                    .partial = o->partial};
+    struct cm_saved_import_report report;
+    struct cm_saved *saved;
+
+    CM_TRY(cm_saved_open(arena, call->path, &saved, &call->err));
+    const enum cm_status status =
+        cm_saved_import(arena, call->model->file, saved, &options, &report, &call->err);
+    call->report = CM_NEW(arena, struct cameo_import_report);
+    tell(arena, saved, &report, call->report);
+    CM_TRY(status);
+    return cm_describe_again(call->model, guard, &call->err);
+}
+
+enum cameo_status cameo_model_import(struct cameo_model *model, const char *path,
+                                     const struct cameo_import_options *options,
+                                     const struct cameo_import_report **report,
+                                     struct cameo_error *err)
+{
+    CM_API_NEED(model, err);
+    CM_API_NEED(path, err);
+    struct import_call call = {.model = model,
+                               .path = path,
+                               .options = (struct cameo_import_options)CAMEO_IMPORT_OPTIONS_INIT};
+
+    if (report)
+        *report = NULL;
+    enum cm_status status = cm_api_options(&call.options, sizeof call.options, options, &call.err);
+    if (status == CM_OK)
+        status = cm_api_check_prepare(&call.prepare, call.options.prepare, &call.err);
+    if (status == CM_OK)
+        status = cm_api_locked(model, import_guarded, &call, &call.err);
+    if (report && status != CM_NO_MEMORY)
+        *report = call.report;
+    for (size_t i = 0; status == CM_OK && i < call.report->note_count; i++)
+        cm_api_log(model, CAMEO_LOG_INFO, "%s", call.report->notes[i].data);
+    return cm_api_done(status, &call.err, err);
+}

@@ -1,0 +1,11 @@
+/* CRC-32C (Castagnoli), the check sum of many stores of data. */
+// SPDX-License-Identifier: Apache-2.0
+#ifndef CM_BASE_CRC32C_H
+#define CM_BASE_CRC32C_H
+
+#include "base/compiler.h"
+
+/* Begin with 0; goes on from what came before. */
+uint32_t cm_crc32c(uint32_t crc, const void *bytes, size_t size);
+
+#endif

@@ -1,0 +1,179 @@
+/* The files of a checkpoint: listed once, mapped when asked for. */
+// SPDX-License-Identifier: Apache-2.0
+#define _GNU_SOURCE
+#include "convert/format.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { DEPTH_MAX = 6, FILES_MAX = 100000, HEAD_SIZE = 64 };
+
+struct cm_place_file {
+    struct cm_place_file *next;
+    struct cm_str name;
+    struct cm_mapping mapping;
+};
+
+static void unmap(void *file)
+{
+    cm_mapping_release(&((struct cm_place_file *)file)->mapping);
+}
+
+/* ---- listing ---- */
+
+static int by_name(const void *a, const void *b)
+{
+    return cm_str_compare(*(const struct cm_str *)a, *(const struct cm_str *)b);
+}
+
+static void close_folder(void *folder)
+{
+    closedir(folder);
+}
+
+static enum cm_status list(struct cm_place *place, struct cm_str below, int depth,
+                           struct cm_error *err)
+{
+    const char *path = cm_path_join(place->arena, place->folder, below).data;
+    DIR *folder = opendir(path);
+    const struct dirent *entry;
+    enum cm_status status = CM_OK;
+
+    if (!folder)
+        return depth ? CM_OK
+                     : cm_fail(err, CM_IO, "cannot read the folder '%.600s': %s", path,
+                               strerror(errno));
+    cm_arena_defer(place->arena, close_folder, folder);
+    while (!status && (entry = readdir(folder))) {
+        const struct cm_str name = below.size
+                                       ? cm_arena_printf(place->arena, "%.*s/%s", (int)below.size,
+                                                         below.data, entry->d_name)
+                                       : cm_arena_str(place->arena, cm_str(entry->d_name));
+        struct stat facts;
+
+        if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0 ||
+            fstatat(dirfd(folder), entry->d_name, &facts, 0) != 0)
+            continue;
+        if (S_ISREG(facts.st_mode))
+            *CM_PUSH(place->arena, &place->names) = name;
+        if (place->names.count > FILES_MAX)
+            status = cm_fail(err, CM_LIMIT, "there are more than %d files in it", FILES_MAX);
+        else if (S_ISDIR(facts.st_mode) && depth + 1 < DEPTH_MAX)
+            status = list(place, name, depth + 1, err);
+    }
+    cm_arena_forget(place->arena, close_folder, folder);
+    closedir(folder);
+    return status;
+}
+
+enum cm_status cm_place_open(struct cm_arena *arena, const char *path, struct cm_place *out,
+                             struct cm_error *err)
+{
+    struct stat facts;
+
+    *out = (struct cm_place){.arena = arena, .path = cm_arena_str(arena, cm_str(path))};
+    if (stat(path, &facts) != 0)
+        return errno == ENOENT || errno == ENOTDIR
+                   ? cm_fail(err, CM_NOT_FOUND, "there is no file or folder '%.600s'", path)
+                   : cm_fail(err, CM_IO, "cannot open '%.600s': %s", path, strerror(errno));
+    if (S_ISDIR(facts.st_mode)) {
+        out->folder = out->path;
+        CM_TRY(cm_error_context(err, list(out, CM_STR(""), 0, err), "%.600s", path));
+        if (out->names.count)
+            qsort(out->names.items, out->names.count, sizeof *out->names.items, by_name);
+        return CM_OK;
+    }
+    out->folder = cm_path_folder(arena, out->path.data);
+    out->file = cm_arena_str(arena, cm_str(cm_path_name(out->path.data)));
+    *CM_PUSH(arena, &out->names) = out->file;
+    return CM_OK;
+}
+
+struct cm_place cm_place_below(struct cm_place *place, struct cm_str folder)
+{
+    struct cm_place below = {.arena = place->arena,
+                             .path = cm_path_join(place->arena, place->folder, folder)};
+
+    below.folder = below.path;
+    for (size_t i = 0; i < place->names.count; i++) {
+        const struct cm_str name = place->names.items[i];
+
+        if (name.size > folder.size + 1 && memcmp(name.data, folder.data, folder.size) == 0 &&
+            name.data[folder.size] == '/')
+            *CM_PUSH(place->arena, &below.names) =
+                (struct cm_str){name.data + folder.size + 1, name.size - folder.size - 1};
+    }
+    return below;
+}
+
+bool cm_place_has(const struct cm_place *place, struct cm_str name)
+{
+    return place->names.count &&
+           bsearch(&name, place->names.items, place->names.count, sizeof name, by_name);
+}
+
+/* ---- reading ---- */
+
+static enum cm_status open_file(struct cm_place *place, struct cm_str name, int *fd,
+                                struct cm_error *err)
+{
+    /* What the user named may be a link; names inside come from files. */
+    if (place->file.size && cm_str_equal(name, place->file)) {
+        *fd = open(place->path.data, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+        if (*fd < 0)
+            return cm_fail(err, CM_IO, "cannot open '%.600s': %s", place->path.data,
+                           strerror(errno));
+        return CM_OK;
+    }
+    CM_TRY(cm_file_name_is_inside(name, err));
+    return cm_file_open_beneath(place->folder.data, name, CM_FOLLOW_LINKS, fd, err);
+}
+
+enum cm_status cm_place_map(struct cm_place *place, struct cm_str name, struct cm_str *out,
+                            struct cm_error *err)
+{
+    struct cm_place_file *file = place->opened;
+    int fd;
+
+    while (file && !cm_str_equal(file->name, name))
+        file = file->next;
+    if (!file) {
+        CM_TRY(open_file(place, name, &fd, err));
+        struct cm_mapping mapping;
+        const enum cm_status status = cm_fd_map(
+            fd, cm_path_join(place->arena, place->folder, name).data, false, &mapping, err);
+        close(fd);
+        CM_TRY(status);
+        file = CM_NEW(place->arena, struct cm_place_file);
+        *file = (struct cm_place_file){place->opened, cm_arena_str(place->arena, name), mapping};
+        cm_arena_defer(place->arena, unmap, file);
+        place->opened = file;
+    }
+    *out = (struct cm_str){(const char *)file->mapping.data, file->mapping.size};
+    return CM_OK;
+}
+
+struct cm_str cm_place_head(struct cm_place *place, struct cm_str name)
+{
+    char *head = cm_arena_alloc(place->arena, HEAD_SIZE);
+    int fd;
+
+    if (open_file(place, name, &fd, NULL))
+        return CM_STR_NONE;
+    const ssize_t got = pread(fd, head, HEAD_SIZE, 0);
+    close(fd);
+    return (struct cm_str){head, got > 0 ? (size_t)got : 0};
+}
+
+void cm_place_tell(const struct cm_place *place, struct cm_saved *saved)
+{
+    for (const struct cm_place_file *file = place->opened; file; file = file->next) {
+        *CM_PUSH(saved->arena, &saved->files) = file->name;
+        if (file->mapping.data && !file->mapping.copied)
+            *CM_PUSH(saved->arena, &saved->mapped) =
+                (struct cm_str){(const char *)file->mapping.data, file->mapping.size};
+    }
+}

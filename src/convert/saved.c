@@ -1,0 +1,94 @@
+/* A training that another framework saved: making one. */
+// SPDX-License-Identifier: Apache-2.0
+#include "convert/saved.h"
+
+#include <stdarg.h>
+
+struct cm_saved *cm_saved_new(struct cm_arena *arena, struct cm_str path)
+{
+    struct cm_saved *saved = CM_NEW(arena, struct cm_saved);
+
+    *saved = (struct cm_saved){.arena = arena,
+                               .path = path,
+                               .clip = {.limit = NAN},
+                               .step = -1,
+                               .epoch = -1,
+                               .loss_scale = NAN,
+                               .schedule_known = CM_SCHEDULE_NONE};
+    return saved;
+}
+
+struct cm_saved_entry *cm_saved_add(struct cm_saved *saved, enum cm_saved_role role,
+                                    struct cm_str name, struct cm_saved_tensor *tensor)
+{
+    struct cm_saved_entry *entry = CM_PUSH(saved->arena, &saved->entries);
+
+    *entry = (struct cm_saved_entry){.role = role, .name = name, .tensor = tensor};
+    tensor->home = saved;
+    return entry;
+}
+
+struct cm_saved_entry *cm_saved_add_slot(struct cm_saved *saved, struct cm_str weight,
+                                         struct cm_str slot, const char *meaning,
+                                         struct cm_saved_tensor *tensor)
+{
+    struct cm_saved_entry *entry = cm_saved_add(saved, CM_SAVED_SLOT, weight, tensor);
+
+    entry->slot = slot;
+    entry->meaning = meaning;
+    return entry;
+}
+
+struct cm_saved_group *cm_saved_add_group(struct cm_saved *saved)
+{
+    struct cm_saved_group *group = CM_PUSH(saved->arena, &saved->groups);
+
+    *group = (struct cm_saved_group){.settings = CM_PLAN_GROUP};
+    return group;
+}
+
+void cm_saved_tell(struct cm_saved *saved, const char *key, const struct cm_item *value)
+{
+    *CM_PUSH(saved->arena, &saved->facts) =
+        (struct cm_saved_fact){cm_arena_str(saved->arena, cm_str(key)), value};
+}
+
+static void say(struct cm_arena *arena, struct cm_saved_texts *texts, const char *format,
+                va_list args)
+{
+    char text[CM_ERROR_SIZE];
+
+    vsnprintf(text, sizeof text, format, args);
+    *CM_PUSH(arena, texts) = cm_arena_str(arena, cm_str(text));
+}
+
+void cm_saved_unknown(struct cm_saved *saved, const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    say(saved->arena, &saved->unknown, format, args);
+    va_end(args);
+}
+
+void cm_saved_missing(struct cm_saved *saved, const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    say(saved->arena, &saved->missing, format, args);
+    va_end(args);
+}
+
+const struct cm_saved_entry *cm_saved_find(const struct cm_saved *saved, enum cm_saved_role role,
+                                           struct cm_str name, const char *meaning)
+{
+    for (size_t i = 0; i < saved->entries.count; i++) {
+        const struct cm_saved_entry *entry = &saved->entries.items[i];
+
+        if (entry->role == role && cm_str_equal(entry->name, name) &&
+            (!meaning || (entry->meaning && strcmp(entry->meaning, meaning) == 0)))
+            return entry;
+    }
+    return NULL;
+}

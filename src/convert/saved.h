@@ -1,0 +1,196 @@
+/* A training that another framework saved, in one form whatever the format: tensors and where their
+ * bytes are, optimizer, schedule, position, and everything else that was found.
+ *
+ * Readers fill it (convert/format.h), `cameo checkpoint info` shows it, importing takes it apart
+ * (convert/import_saved.h), exporting makes one from a model and hands it to a writer. Names are
+ * those of the framework. Everything lives in the arena that it was read into; bytes of tensors
+ * stay in the mapped files until they are wanted. */
+// SPDX-License-Identifier: Apache-2.0
+#ifndef CM_CONVERT_SAVED_H
+#define CM_CONVERT_SAVED_H
+
+#include "base/map.h"
+#include "convert/item.h"
+#include "tensor/tensor.h"
+#include "train/plan.h"
+
+/* ---- tensors ---- */
+
+enum cm_packing { CM_PACKED_NOT, CM_PACKED_ZSTD, CM_PACKED_ZLIB, CM_PACKED_GZIP };
+
+/* A part of a tensor that lies in one place: a box of it, or a run of its elements in row-major
+ * order. Pieces may overlap only where they hold the same. */
+struct cm_saved_piece {
+    struct cm_str bytes; /* in a mapped file (or in memory); its size was checked to hold all that
+                            size and stride reach, unless it is packed */
+    enum cm_packing packing; /* of bytes as a whole; unpacked they are unpacked_size bytes */
+    size_t unpacked_size;
+    int64_t offset; /* of the first element in bytes, or in what they unpack to; in elements */
+    bool is_run;    /* elements first[0] .. first[0] + size[0] of the tensor, laid out in a row */
+    int64_t *first; /* by axis of the tensor (one of a run): where the box begins */
+    int64_t *size;
+    int64_t *stride;    /* in elements of bytes, 0 or more; NULL: dense in row-major order */
+    struct cm_str file; /* that it came from, beside the checkpoint's path; for people */
+};
+
+struct cm_saved;
+
+struct cm_saved_tensor {
+    enum cm_dtype dtype;
+    struct cm_shape shape; /* its count was checked (cm_shape_count) */
+    struct {
+        struct cm_saved_piece *items;
+        size_t count, capacity;
+    } pieces;
+    /* Two tensors with the same key share their memory in the framework (tied); 0: nobody knows. */
+    uint64_t storage;
+    const struct cm_saved *home; /* whose mapped files it may lie in; set when it is added to it */
+};
+
+/* A dense tensor in one piece; refuses one whose bytes do not have the size that it needs. */
+enum cm_status cm_saved_tensor_new(struct cm_arena *arena, enum cm_dtype dtype,
+                                   const struct cm_shape *shape, struct cm_str bytes,
+                                   struct cm_str file, struct cm_saved_tensor **out,
+                                   struct cm_error *err) CM_MUST_CHECK;
+/* Adds a piece with room for its first, size and stride (zeroed; stride NULL unless wanted). */
+struct cm_saved_piece *cm_saved_piece_add(struct cm_arena *arena, struct cm_saved_tensor *tensor,
+                                          bool with_stride);
+/* Do the pieces lie inside the tensor, have the bytes they need, and cover all of it? Readers call
+ * it for each tensor of more than one piece, or of a piece they did not get from
+ * cm_saved_tensor_new. */
+enum cm_status cm_saved_tensor_check(struct cm_arena *scratch, const struct cm_saved_tensor *tensor,
+                                     struct cm_error *err) CM_MUST_CHECK;
+
+/* Elements [first, first + count) in row-major order, as bytes of the tensor's own type. Needs no
+ * memory beside out but for packed pieces, of which the last one unpacked is kept in `reader`
+ * (zeroed at first, released by the caller). */
+struct cm_saved_reader {
+    const struct cm_saved_piece *unpacked;
+    uint8_t *bytes;
+    const struct cm_str *mapped; /* ranges of mapped files, whose memory is given back as they are
+                                    read; NULL: none is */
+    size_t n_mapped;
+};
+void cm_saved_reader_release(struct cm_saved_reader *reader);
+enum cm_status cm_saved_tensor_read(struct cm_saved_reader *reader,
+                                    const struct cm_saved_tensor *tensor, int64_t first,
+                                    int64_t count, void *out, struct cm_error *err) CM_MUST_CHECK;
+/* All of it that lies in mapped files is no longer needed in memory. */
+void cm_saved_tensor_forget(const struct cm_saved_reader *reader,
+                            const struct cm_saved_tensor *tensor);
+/* What a packed piece holds, unpacked_size bytes. */
+enum cm_status cm_unpack(const struct cm_saved_piece *piece, uint8_t *out,
+                         struct cm_error *err) CM_MUST_CHECK;
+/* The one element of a scalar as a number. */
+bool cm_saved_tensor_number(const struct cm_saved_tensor *tensor, double *out);
+
+/* ---- what is in it ---- */
+
+enum cm_saved_role {
+    CM_SAVED_WEIGHT,  /* a parameter, or what may be one */
+    CM_SAVED_BUFFER,  /* a state of the network that no optimizer moves: running statistics */
+    CM_SAVED_MASTER,  /* the float copy of a weight that is kept in fewer bits; counts as the weight
+                       */
+    CM_SAVED_SLOT,    /* of an optimizer, for one weight */
+    CM_SAVED_AVERAGE, /* a moving average of a weight */
+    CM_SAVED_RANDOM,  /* state of a random generator */
+    CM_SAVED_OTHER
+};
+
+struct cm_saved_entry {
+    enum cm_saved_role role;
+    struct cm_str name;  /* of the weight or buffer, as the framework has it, "fc1.weight" */
+    struct cm_str slot;  /* the framework's word: "exp_avg", "momentum", "mu", "momentum0" */
+    const char *meaning; /* of a slot: its name in PyTorch (train/plan.h, cm_plan_state.slot); NULL:
+                            not known */
+    struct cm_saved_tensor *tensor;
+};
+
+struct cm_saved_group {
+    struct cm_plan_group settings;
+    struct {
+        struct cm_str *items;
+        size_t count, capacity;
+    } names;                    /* of weights */
+    const struct cm_item *said; /* the group as the file has it; NULL: nothing */
+};
+
+/* A fact that has no field of its own: "arguments", "random.python", "loops", "config". */
+struct cm_saved_fact {
+    struct cm_str key;
+    const struct cm_item *value;
+};
+
+enum cm_schedule_known {
+    CM_SCHEDULE_UNKNOWN, /* there is one, or may be, but not how it goes on */
+    CM_SCHEDULE_NONE,    /* the rate is constant */
+    CM_SCHEDULE_KNOWN
+};
+
+struct cm_saved {
+    struct cm_arena *arena;
+    struct cm_str path;
+    const char *system;    /* "PyTorch Lightning" */
+    const char *format;    /* "torch.save, zip" */
+    struct cm_str version; /* of the framework, where it is said; empty: not */
+    struct {
+        struct cm_str *items;
+        size_t count, capacity;
+    } files,    /* that were read, beside path */
+        mapped; /* where those are in memory */
+    struct {
+        struct cm_saved_entry *items;
+        size_t count, capacity;
+    } entries;
+
+    /* The optimizer. */
+    bool has_optimizer;
+    struct cm_str optimizer; /* as the framework calls it; empty: it does not say */
+    enum cm_rule rule;
+    enum cm_arithmetic arithmetic;
+    struct {
+        struct cm_saved_group *items;
+        size_t count, capacity;
+    } groups;
+    struct cm_plan_clip clip;
+    int64_t step;       /* updates so far; -1: not known */
+    int64_t epoch;      /* -1: not known */
+    int64_t accumulate; /* batches to an update; 0: not known */
+    double loss_scale;  /* NAN: none */
+    int64_t ranks;      /* that the state was partitioned over; 0: not, or not known */
+
+    /* The schedule: phases by group of `groups`. */
+    enum cm_schedule_known schedule_known;
+    struct cm_str schedule_name; /* as it is called, "LambdaLR"; empty: it has no name */
+    struct cm_rate_schedule schedule;
+
+    struct {
+        struct cm_saved_fact *items;
+        size_t count, capacity;
+    } facts;
+    struct cm_saved_texts {
+        struct cm_str *items;
+        size_t count, capacity;
+    } unknown, /* sentences: what is in the files and was not understood, "optimizer.state[3] has a
+                  slot 'foo'" */
+        missing; /* sentences: what continuing needs and the files do not tell, "the learning rate:
+                    optax stores none" */
+};
+
+/* Fresh and empty: numbers not known, clip NAN, schedule CM_SCHEDULE_NONE. */
+struct cm_saved *cm_saved_new(struct cm_arena *arena, struct cm_str path);
+struct cm_saved_entry *cm_saved_add(struct cm_saved *saved, enum cm_saved_role role,
+                                    struct cm_str name, struct cm_saved_tensor *tensor);
+struct cm_saved_entry *cm_saved_add_slot(struct cm_saved *saved, struct cm_str weight,
+                                         struct cm_str slot, const char *meaning,
+                                         struct cm_saved_tensor *tensor);
+struct cm_saved_group *cm_saved_add_group(struct cm_saved *saved);
+void cm_saved_tell(struct cm_saved *saved, const char *key, const struct cm_item *value);
+void cm_saved_unknown(struct cm_saved *saved, const char *format, ...) CM_PRINTF(2, 3);
+void cm_saved_missing(struct cm_saved *saved, const char *format, ...) CM_PRINTF(2, 3);
+/* The entry of a role (of a slot with that meaning, unless NULL) and name, or NULL. Slow: for a few
+ * questions; who has many builds a map. */
+const struct cm_saved_entry *cm_saved_find(const struct cm_saved *saved, enum cm_saved_role role,
+                                           struct cm_str name, const char *meaning);
+
+#endif

@@ -1,0 +1,119 @@
+/* Saved tensors, read while a model is saved. */
+// SPDX-License-Identifier: Apache-2.0
+#include "convert/saved_contents.h"
+
+#include "base/memory.h"
+#include "tensor/half_rows.h"
+
+/* Pieces of a tensor that is turned are larger: each goes through all of the source. */
+enum { PIECE = 4 << 20, TURNED_PIECE = 64 << 20 };
+
+struct contents {
+    struct cm_contents base; /* first */
+    const struct cm_saved_tensor *tensor;
+    enum cm_dtype as;
+    struct cm_saved_reader *reader;
+};
+
+static void convert(const struct cm_tensor *from, const struct cm_tensor *to)
+{
+    const int64_t count = cm_tensor_count(from);
+
+    if (to->type == CM_FLOAT && from->type == CM_BFLOAT16)
+        cm_bfloat_load(count, from->data, to->data);
+    else if (to->type == CM_FLOAT && from->type == CM_FLOAT16)
+        cm_half_load(count, from->data, to->data);
+    else
+        for (int64_t i = 0; i < count; i++)
+            cm_tensor_set_real(to, i, cm_tensor_real(from, i));
+}
+
+static enum cm_status read_as(const struct contents *c, int64_t first, int64_t count, void *out,
+                              struct cm_error *err)
+{
+    const struct cm_shape shape = CM_SHAPE(count);
+    struct cm_tensor own;
+
+    CM_TRY(cm_tensor_new(c->tensor->dtype, &shape, &own, err));
+    const enum cm_status status =
+        cm_saved_tensor_read(c->reader, c->tensor, first, count, own.data, err);
+    const struct cm_tensor wanted = cm_tensor_borrow(c->as, &shape, out);
+    if (!status)
+        convert(&own, &wanted);
+    cm_tensor_drop(&own);
+    return status;
+}
+
+static enum cm_status read_contents(const struct cm_contents *self, uint64_t offset, size_t size,
+                                    void *out, struct cm_error *err)
+{
+    const struct contents *c = (const struct contents *)(const void *)self;
+    const size_t width = cm_dtype_size(c->as);
+    const int64_t first = (int64_t)(offset / width), count = (int64_t)(size / width);
+
+    if (c->as == c->tensor->dtype)
+        CM_TRY(cm_saved_tensor_read(c->reader, c->tensor, first, count, out, err));
+    else
+        CM_TRY(read_as(c, first, count, out, err));
+    if (first + count == cm_shape_elements(&c->tensor->shape)) {
+        cm_saved_tensor_forget(c->reader, c->tensor);
+        cm_saved_reader_release(c->reader);
+    }
+    return CM_OK;
+}
+
+static void release(void *reader)
+{
+    cm_saved_reader_release(reader);
+}
+
+/* Do elements that follow each other lie apart? */
+static bool is_turned(const struct cm_saved_tensor *tensor)
+{
+    for (size_t i = 0; i < tensor->pieces.count; i++) {
+        const struct cm_saved_piece *piece = &tensor->pieces.items[i];
+        const int last = tensor->shape.rank - 1;
+
+        if (piece->stride && !piece->is_run && last >= 0 && piece->size[last] > 1 &&
+            piece->stride[last] != 1)
+            return true;
+    }
+    return false;
+}
+
+const struct cm_contents *cm_saved_contents(struct cm_arena *arena, const struct cm_saved *saved,
+                                            const struct cm_saved_tensor *tensor, enum cm_dtype as)
+{
+    struct contents *c = CM_NEW(arena, struct contents);
+
+    *c = (struct contents){.base = {read_contents, is_turned(tensor) ? TURNED_PIECE : PIECE},
+                           .tensor = tensor,
+                           .as = as,
+                           .reader = CM_NEW(arena, struct cm_saved_reader)};
+    c->reader->mapped = saved->mapped.items;
+    c->reader->n_mapped = saved->mapped.count;
+    cm_arena_defer(arena, release, c->reader);
+    return &c->base;
+}
+
+enum cm_status cm_saved_elements_write(struct cm_save *save, struct cm_saved_reader *reader,
+                                       const struct cm_saved_tensor *tensor, int64_t first,
+                                       int64_t count, struct cm_error *err)
+{
+    const size_t width = cm_dtype_size(tensor->dtype);
+    const int64_t piece = (is_turned(tensor) ? TURNED_PIECE : PIECE) / (int64_t)width;
+    const int64_t most = count < piece ? count : piece;
+    uint8_t *room = cm_malloc((size_t)(most ? most : 1) * width);
+    enum cm_status status =
+        room ? CM_OK : cm_fail(err, CM_NO_MEMORY, "no memory to write a tensor");
+
+    for (int64_t end = first + count; !status && first < end; first += most) {
+        const int64_t now = end - first < most ? end - first : most;
+
+        status = cm_saved_tensor_read(reader, tensor, first, now, room, err);
+        if (!status)
+            status = cm_save_write(save, room, (size_t)now * width, err);
+    }
+    cm_free(room);
+    return status;
+}

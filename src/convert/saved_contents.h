@@ -1,0 +1,21 @@
+/* A saved tensor as what a tensor of a model will hold. */
+// SPDX-License-Identifier: Apache-2.0
+#ifndef CM_CONVERT_SAVED_CONTENTS_H
+#define CM_CONVERT_SAVED_CONTENTS_H
+
+#include "base/file.h"
+#include "convert/saved.h"
+#include "onnx/tensor_data.h"
+
+/* Reads tensor as numbers of type `as`, converting where that is not its own; memory of mapped
+ * files is given back on the way. saved's files, and tensor, must be there as long as the contents
+ * are: all live in arena. */
+const struct cm_contents *cm_saved_contents(struct cm_arena *arena, const struct cm_saved *saved,
+                                            const struct cm_saved_tensor *tensor, enum cm_dtype as);
+
+/* Elements of a tensor, as its bytes, to what is being saved. */
+enum cm_status cm_saved_elements_write(struct cm_save *save, struct cm_saved_reader *reader,
+                                       const struct cm_saved_tensor *tensor, int64_t first,
+                                       int64_t count, struct cm_error *err) CM_MUST_CHECK;
+
+#endif

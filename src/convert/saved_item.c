@@ -1,0 +1,220 @@
+/* Settings of a training as items, and back. */
+// SPDX-License-Identifier: Apache-2.0
+#include "convert/saved_item.h"
+
+#include <stddef.h>
+
+/* ---- words ---- */
+
+static const char *const rules[] = {"unknown", "sgd", "adam", "adagrad", "rmsprop"};
+static const char *const arithmetics[] = {"torch", "keras", "optax", "onnxruntime"};
+static const char *const clips[] = {"global", "global-exact", "each", "value"};
+static const char *const phases[] = {"constant", "linear", "cosine", "exponential", "polynomial",
+                                     "inverse",  "root",   "log",    "table"};
+static const char *const roles[] = {"weight",  "buffer", "master", "slot",
+                                    "average", "random", "other"};
+
+#define WORDS(what, type, list)                                                                    \
+    const char *cm_##what##_name(type number)                                                      \
+    {                                                                                              \
+        return (size_t)number < CM_COUNT(list) ? (list)[number] : NULL;                            \
+    }                                                                                              \
+    int cm_##what##_named(struct cm_str word)                                                      \
+    {                                                                                              \
+        for (size_t i = 0; i < CM_COUNT(list); i++)                                                \
+            if (cm_str_is(word, (list)[i]))                                                        \
+                return (int)i;                                                                     \
+        return -1;                                                                                 \
+    }
+WORDS(rule, enum cm_rule, rules)
+WORDS(arithmetic, enum cm_arithmetic, arithmetics)
+WORDS(clip, enum cm_clip_kind, clips)
+WORDS(phase, enum cm_phase_shape, phases)
+WORDS(role, enum cm_saved_role, roles)
+
+/* ---- groups ---- */
+
+#define NUMBER(member)                                                                             \
+    {                                                                                              \
+#member, offsetof(struct cm_plan_group, member), false                                     \
+    }
+#define FLAG(member)                                                                               \
+    {                                                                                              \
+#member, offsetof(struct cm_plan_group, member), true                                      \
+    }
+const struct cm_group_field cm_group_fields[] = {
+    NUMBER(lr),    NUMBER(initial_lr), NUMBER(momentum),     NUMBER(dampening),    NUMBER(beta1),
+    NUMBER(beta2), NUMBER(epsilon),    NUMBER(epsilon_root), NUMBER(weight_decay), FLAG(nesterov),
+    FLAG(amsgrad), FLAG(decoupled),    FLAG(maximize),       FLAG(centered),       FLAG(adam_mode),
+};
+const size_t cm_group_field_count = CM_COUNT(cm_group_fields);
+
+double cm_group_field_get(const struct cm_plan_group *group, const struct cm_group_field *field)
+{
+    const char *at = (const char *)group + field->offset;
+
+    if (!field->is_flag)
+        return *(const double *)(const void *)at;
+    const int flag = *(const int *)(const void *)at;
+    return flag < 0 ? (double)NAN : (double)flag;
+}
+
+void cm_group_field_set(struct cm_plan_group *group, const struct cm_group_field *field,
+                        double value)
+{
+    char *at = (char *)group + field->offset;
+
+    if (field->is_flag)
+        *(int *)(void *)at = isnan(value) ? -1 : value != 0;
+    else
+        *(double *)(void *)at = value;
+}
+
+struct cm_item *cm_group_item(struct cm_arena *arena, const struct cm_plan_group *group)
+{
+    struct cm_item *item = cm_item_new(arena, CM_ITEM_MAP);
+
+    for (size_t i = 0; i < cm_group_field_count; i++) {
+        const struct cm_group_field *field = &cm_group_fields[i];
+        const double value = cm_group_field_get(group, field);
+
+        if (!isnan(value))
+            cm_item_put(arena, item, field->name,
+                        field->is_flag ? cm_item_bool(arena, value != 0)
+                                       : cm_item_real(arena, value));
+    }
+    if (group->step_offset)
+        cm_item_put(arena, item, "step_offset", cm_item_int(arena, group->step_offset));
+    return item;
+}
+
+enum cm_status cm_group_from_item(const struct cm_item *item, struct cm_plan_group *group,
+                                  struct cm_error *err)
+{
+    for (size_t i = 0; i < cm_group_field_count; i++) {
+        const struct cm_item *found = cm_item_get(item, cm_group_fields[i].name);
+        double value;
+
+        if (!found || found->kind == CM_ITEM_NONE)
+            continue;
+        if (!cm_item_is_real(found, &value))
+            return cm_fail(err, CM_BAD_MODEL, "'%s' is not a number", cm_group_fields[i].name);
+        cm_group_field_set(group, &cm_group_fields[i], value);
+    }
+    const struct cm_item *offset = cm_item_get(item, "step_offset");
+    if (offset && !cm_item_is_int(offset, &group->step_offset))
+        return cm_fail(err, CM_BAD_MODEL, "'step_offset' is not a whole number");
+    return CM_OK;
+}
+
+/* ---- schedules ---- */
+
+static void put_reals(struct cm_arena *arena, struct cm_item *map, const char *key,
+                      const double *numbers, size_t count)
+{
+    struct cm_item *list = cm_item_new(arena, CM_ITEM_LIST);
+
+    for (size_t i = 0; i < count; i++)
+        cm_item_append(arena, list, cm_item_real(arena, numbers[i]));
+    cm_item_put(arena, map, key, list);
+}
+
+struct cm_item *cm_schedule_item(struct cm_arena *arena, const struct cm_rate_schedule *schedule,
+                                 size_t n_groups)
+{
+    struct cm_item *item = cm_item_new(arena, CM_ITEM_MAP);
+    struct cm_item *list = cm_item_new(arena, CM_ITEM_LIST);
+
+    cm_item_put(arena, item, "offset", cm_item_int(arena, schedule->offset));
+    for (size_t i = 0; i < schedule->count; i++) {
+        const struct cm_phase *phase = &schedule->phases[i];
+        struct cm_item *map = cm_item_new(arena, CM_ITEM_MAP);
+
+        cm_item_put(arena, map, "shape", cm_item_text(arena, cm_str(cm_phase_name(phase->shape))));
+        cm_item_put(arena, map, "first", cm_item_int(arena, phase->first));
+        if (phase->length != 0)
+            cm_item_put(arena, map, "length", cm_item_real(arena, phase->length));
+        if (phase->factor != 0)
+            cm_item_put(arena, map, "factor", cm_item_real(arena, phase->factor));
+        if (phase->is_stepped)
+            cm_item_put(arena, map, "stepped", cm_item_bool(arena, true));
+        if (phase->swings_back)
+            cm_item_put(arena, map, "swings_back", cm_item_bool(arena, true));
+        if (phase->from)
+            put_reals(arena, map, "from", phase->from, n_groups);
+        if (phase->to)
+            put_reals(arena, map, "to", phase->to, n_groups);
+        if (phase->rates)
+            put_reals(arena, map, "rates", phase->rates, phase->n_rates * n_groups);
+        cm_item_append(arena, list, map);
+    }
+    cm_item_put(arena, item, "phases", list);
+    return item;
+}
+
+static enum cm_status get_reals(struct cm_arena *arena, const struct cm_item *map, const char *key,
+                                size_t multiple, const double **out, size_t *count,
+                                struct cm_error *err)
+{
+    const struct cm_item *list = cm_item_get(map, key);
+
+    *count = cm_item_count(list);
+    if (!list)
+        return CM_OK;
+    double *numbers = CM_NEW_ARRAY(arena, double, *count + 1);
+    bool fits = list->kind == CM_ITEM_LIST && multiple && *count % multiple == 0 && *count;
+    for (size_t i = 0; fits && i < *count; i++)
+        fits = cm_item_is_real(list->entries.items[i].value, &numbers[i]);
+    *out = numbers;
+    *count = fits ? *count / multiple : 0;
+    return fits ? CM_OK
+                : cm_fail(err, CM_BAD_MODEL, "'%s' is not a list of numbers, one a group (%zu)",
+                          key, multiple);
+}
+
+static enum cm_status read_phase(struct cm_arena *arena, const struct cm_item *map, size_t n_groups,
+                                 struct cm_phase *phase, struct cm_error *err)
+{
+    struct cm_str word = CM_STR("");
+    size_t count;
+
+    (void)cm_item_is_text(cm_item_get(map, "shape"), &word);
+    const int shape = cm_phase_named(word);
+    if (shape < 0)
+        return cm_fail(err, CM_BAD_MODEL, "a phase of a schedule has no shape '%.*s'",
+                       CM_STR_FMT(word));
+    phase->shape = (enum cm_phase_shape)shape;
+    if (!cm_item_is_int(cm_item_get(map, "first"), &phase->first) || phase->first < 0)
+        return cm_fail(err, CM_BAD_MODEL, "a phase of a schedule does not say when it begins");
+    phase->length = cm_item_real_or(cm_item_get(map, "length"), 0);
+    phase->factor = cm_item_real_or(cm_item_get(map, "factor"), 0);
+    phase->is_stepped = cm_item_real_or(cm_item_get(map, "stepped"), 0) != 0;
+    phase->swings_back = cm_item_real_or(cm_item_get(map, "swings_back"), 0) != 0;
+    CM_TRY(get_reals(arena, map, "from", n_groups, &phase->from, &count, err));
+    CM_TRY(get_reals(arena, map, "to", n_groups, &phase->to, &count, err));
+    CM_TRY(get_reals(arena, map, "rates", n_groups, &phase->rates, &phase->n_rates, err));
+    if (!phase->from)
+        phase->from = phase->rates;
+    if (!phase->to)
+        phase->to = phase->from;
+    if (!phase->from || (phase->shape == CM_PHASE_TABLE && !phase->n_rates))
+        return cm_fail(err, CM_BAD_MODEL, "a phase of a schedule has no rates");
+    return CM_OK;
+}
+
+enum cm_status cm_schedule_from_item(struct cm_arena *arena, const struct cm_item *item,
+                                     size_t n_groups, struct cm_rate_schedule *out,
+                                     struct cm_error *err)
+{
+    const struct cm_item *list = cm_item_get(item, "phases");
+    const size_t count = cm_item_count(list);
+
+    *out = (struct cm_rate_schedule){.phases = CM_NEW_ARRAY(arena, struct cm_phase, count + 1),
+                                     .count = count,
+                                     .capacity = count + 1};
+    if (cm_item_get(item, "offset") && !cm_item_is_int(cm_item_get(item, "offset"), &out->offset))
+        return cm_fail(err, CM_BAD_MODEL, "the offset of a schedule is not a whole number");
+    for (size_t i = 0; i < count; i++)
+        CM_TRY(read_phase(arena, cm_item_at(list, i), n_groups, &out->phases[i], err));
+    return CM_OK;
+}

@@ -1,0 +1,46 @@
+/* Settings of a training as items, which print as JSON, and back. */
+// SPDX-License-Identifier: Apache-2.0
+#ifndef CM_CONVERT_SAVED_ITEM_H
+#define CM_CONVERT_SAVED_ITEM_H
+
+#include "convert/saved.h"
+
+/* The members of struct cm_plan_group by name; flags are ints, the others doubles. */
+struct cm_group_field {
+    const char *name;
+    size_t offset;
+    bool is_flag;
+};
+extern const struct cm_group_field cm_group_fields[];
+extern const size_t cm_group_field_count;
+/* NAN: not known. */
+double cm_group_field_get(const struct cm_plan_group *group, const struct cm_group_field *field);
+void cm_group_field_set(struct cm_plan_group *group, const struct cm_group_field *field,
+                        double value);
+
+/* Words for enumerations: "adam", "torch", "global". NULL: no such number; -1: no such word. */
+const char *cm_rule_name(enum cm_rule rule);
+const char *cm_arithmetic_name(enum cm_arithmetic arithmetic);
+const char *cm_clip_name(enum cm_clip_kind kind);
+const char *cm_phase_name(enum cm_phase_shape shape);
+const char *cm_role_name(enum cm_saved_role role);
+int cm_rule_named(struct cm_str word);
+int cm_arithmetic_named(struct cm_str word);
+int cm_clip_named(struct cm_str word);
+int cm_phase_named(struct cm_str word);
+int cm_role_named(struct cm_str word);
+
+/* {"lr": 0.1, ..}: what is known. */
+struct cm_item *cm_group_item(struct cm_arena *arena, const struct cm_plan_group *group);
+/* Sets what item has; keys that are none are left for the caller. Refuses numbers that are none. */
+enum cm_status cm_group_from_item(const struct cm_item *item, struct cm_plan_group *group,
+                                  struct cm_error *err) CM_MUST_CHECK;
+/* {"offset": 0, "phases": [{"shape": "cosine", "first": 0, "length": 100, "from": [..], "to":
+ * [..]}]} */
+struct cm_item *cm_schedule_item(struct cm_arena *arena, const struct cm_rate_schedule *schedule,
+                                 size_t n_groups);
+enum cm_status cm_schedule_from_item(struct cm_arena *arena, const struct cm_item *item,
+                                     size_t n_groups, struct cm_rate_schedule *out,
+                                     struct cm_error *err) CM_MUST_CHECK;
+
+#endif
