@@ -99,8 +99,8 @@ static enum cm_status take_archive(struct cm_saved *saved, struct cm_str bytes, 
     const struct cm_tar_file *found = member(&tar, "model_weights.ckpt");
     if (!found)
         return cm_fail(err, CM_BAD_MODEL,
-                       "%.*s: there is no model_weights.ckpt among the %zu files of the archive",
-                       CM_STR_FMT(file), tar.count);
+                       "there is no model_weights.ckpt among the %zu files of the archive",
+                       tar.count);
     if (!weights)
         return CM_OK;
     CM_TRY(cm_torch_read(saved->arena, found->bytes,

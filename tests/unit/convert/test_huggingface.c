@@ -49,6 +49,7 @@ static struct cm_saved *example(struct cm_arena *arena)
     group->settings.decoupled = 1;
     saved->has_optimizer = true;
     saved->rule = CM_RULE_ADAM;
+    saved->optimizer = CM_STR("AdamW");
     saved->step = 7;
     saved->epoch = 2;
     return saved;
