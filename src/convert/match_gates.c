@@ -254,7 +254,7 @@ static void split_bias(struct cm_matching *m, const struct single *single)
     cm_match_drop(m, name);
     half.name = add_half(m, name, "input", &shape);
     const struct cm_str halves[] = {half.name, add_half(m, name, "recurrence", &shape)};
-    cm_match_make(m, "Concat", halves, 2, name, cm_attr_int(m->arena, "axis", 1));
+    cm_emit_at_head(m, "Concat", halves, 2, name, cm_attr_int(m->arena, "axis", 1));
     half.tensor =
         &m->file->model.graph->initializer.items[m->file->model.graph->initializer.count - 2];
     for (int64_t d = 0; d < layer->directions; d++) {

@@ -167,8 +167,8 @@ void cm_match_drop(struct cm_matching *m, struct cm_str name)
     cm_msg_set(&graph->msg, CM_GRAPH_INITIALIZER);
 }
 
-void cm_match_make(struct cm_matching *m, const char *op, const struct cm_str *inputs, size_t count,
-                   struct cm_str output, struct cm_attribute_proto attribute)
+void cm_emit_at_head(struct cm_matching *m, const char *op, const struct cm_str *inputs,
+                     size_t count, struct cm_str output, struct cm_attribute_proto attribute)
 {
     struct cm_graph_proto *graph = m->file->model.graph;
     struct cm_attribute_proto *own = CM_NEW(m->arena, struct cm_attribute_proto);
@@ -230,7 +230,7 @@ void cm_match_tie(struct cm_matching *m)
                 continue;
             target->is_tied = true;
             cm_match_drop(m, target->name);
-            cm_match_make(m, "Transpose", &first->name, 1, target->name,
-                          cm_attr_ints(m->arena, "perm", (size_t)target->shape.rank, axes));
+            cm_emit_at_head(m, "Transpose", &first->name, 1, target->name,
+                            cm_attr_ints(m->arena, "perm", (size_t)target->shape.rank, axes));
         }
 }
