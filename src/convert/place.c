@@ -75,6 +75,13 @@ enum cm_status cm_place_open(struct cm_arena *arena, const char *path, struct cm
     struct stat facts;
 
     *out = (struct cm_place){.arena = arena, .path = cm_arena_str(arena, cm_str(path))};
+    if (stat(path, &facts) != 0 && errno == ENOENT) { /* TensorFlow's names leave the ending out */
+        const struct cm_str index = cm_arena_printf(arena, "%s.index", path);
+
+        if (stat(index.data, &facts) == 0 && S_ISREG(facts.st_mode))
+            out->path = index;
+    }
+    path = out->path.data;
     if (stat(path, &facts) != 0)
         return errno == ENOENT || errno == ENOTDIR
                    ? cm_fail(err, CM_NOT_FOUND, "there is no file or folder '%.600s'", path)
