@@ -52,7 +52,7 @@ static enum cm_status read(struct cm_place *place, struct cm_saved *saved, struc
     struct cm_item *tree;
 
     if (!find_file(place, &file))
-        return cm_fail(err, CM_BAD_MODEL, "it is no msgpack file of flax");
+        return cm_fail(err, CM_BAD_MODEL, "it is not a msgpack file of flax");
     CM_TRY(cm_place_map(place, file, &bytes, err));
     CM_TRY(cm_msgpack_read(saved->arena, bytes, file, &tree, err));
     CM_TRY(cm_jax_take_tree(saved, tree, err));

@@ -178,7 +178,7 @@ static enum cm_status take_collection(struct taking *t, const struct cm_item *tr
     }
     CM_TRY(take_tensors(t, tree, roles[part].role, name, 0, &strange));
     if (strange)
-        cm_saved_unknown(t->saved, "%.*s has values that are no tensors", CM_STR_FMT(path));
+        cm_saved_unknown(t->saved, "%.*s has values other than tensors", CM_STR_FMT(path));
     *kept = mark(t->arena, roles[part].mark, name);
     return CM_OK;
 }

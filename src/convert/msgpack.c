@@ -216,7 +216,7 @@ static enum cm_status join_chunks(struct msgpack *m, struct cm_item *item, struc
 
         if (!chunk || chunk->kind != CM_ITEM_TENSOR || chunk->tensor->pieces.count != 1 ||
             (i && chunk->tensor->dtype != tensor->dtype))
-            return bad(m, err, "a chunk of an array is no array of its type");
+            return bad(m, err, "a chunk of an array is not an array of its type");
         struct cm_saved_piece *piece = cm_saved_piece_add(m->arena, tensor, false);
         tensor->dtype = chunk->tensor->dtype;
         piece->bytes = chunk->tensor->pieces.items[0].bytes;

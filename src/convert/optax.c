@@ -105,7 +105,8 @@ static const struct cm_item *take_slots(struct cm_optax *o, const struct cm_item
                                         struct cm_str path, const char *slot, const char *meaning)
 {
     if (!walk_slots(o, tree, CM_STR_NONE, slot, meaning, false, 0)) {
-        cm_saved_unknown(o->saved, "%.*s is no tree of tensors like the weights", CM_STR_FMT(path));
+        cm_saved_unknown(o->saved, "%.*s does not have the tensors that the weights have",
+                         CM_STR_FMT(path));
         return cm_jax_keep(o->saved, tree, path, CM_SAVED_OTHER);
     }
     walk_slots(o, tree, CM_STR_NONE, slot, meaning, true, 0);

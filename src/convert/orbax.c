@@ -438,7 +438,7 @@ static enum cm_status read(struct cm_place *place, struct cm_saved *saved, struc
         (void)step_in(root, &end);
     }
     if (!tree)
-        return cm_fail(err, CM_BAD_MODEL, "it is no folder of Orbax");
+        return cm_fail(err, CM_BAD_MODEL, "it is not a folder of Orbax");
     CM_TRY(cm_jax_take_tree(saved, roots.count > 1 ? all : tree, err));
     CM_TRY(cm_orbax_take_settings(saved, err));
     if (saved->step < 0)

@@ -150,7 +150,7 @@ static enum cm_status put_tree(struct orbax_writer *w, const struct cm_item *tre
         if (tree->kind == CM_ITEM_TEXT || tree->kind == CM_ITEM_BYTES ||
             tree->kind == CM_ITEM_OBJECT)
             return cm_fail(w->err, CM_UNSUPPORTED,
-                           "'%.*s' is no number and no array, and Orbax has no place for it",
+                           "'%.*s' is neither a number nor an array, and Orbax has no place for it",
                            CM_STR_FMT(name));
         list_leaf(w, keys, tree);
         return tree->kind == CM_ITEM_TENSOR ? put_array(w, name, tree->tensor) : CM_OK;

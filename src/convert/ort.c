@@ -292,7 +292,7 @@ static enum cm_status read(struct cm_place *place, struct cm_saved *saved, struc
     struct cm_str bytes;
 
     if (!find_file(place, &o.file))
-        return cm_fail(err, CM_BAD_MODEL, "it is no checkpoint of ONNX Runtime Training");
+        return cm_fail(err, CM_BAD_MODEL, "it is not a checkpoint of ONNX Runtime Training");
     CM_TRY(cm_place_map(place, o.file, &bytes, err));
     o.buffer = (struct cm_flatbuffer){.bytes = (const uint8_t *)bytes.data, .size = bytes.size};
     CM_TRY(read_buffer(&o));
