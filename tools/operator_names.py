@@ -16,7 +16,7 @@ FREE = {"ops", "rewrite", "backends"}
 FORMAT_OPERATORS = {"Gradient", "GraphCall"}
 FORMAT_FOLDERS = {"autodiff", "graph", "check", "train"}
 # Calls that make nodes of a name that they are given.
-EMITTERS = re.compile(r"cm_emit\w*|cm_build\w*|cm_term|(?:STEP_)?TERM|cm_grad_replace_forward")
+EMITTERS = re.compile(r"cm_emit\w*|cm_build\w*|cm_term|(?:CM_STEP_|CM_MOVE_)?TERM|cm_grad_replace_forward")
 # Texts before a name that make it part of a node: a member of an emission, a node's own name.
 EMITTING = re.compile(r"\.op\s*=\s*$|\bop_type\s*=[^=;{}]*$|\bCM_NODE_OP_TYPE\b[^;{}]*$")
 

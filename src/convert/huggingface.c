@@ -81,7 +81,8 @@ static enum cm_status add_file(struct cm_place *place, struct cm_saved *saved, s
         return cm_safetensors_item(saved->arena, bytes, name, map, err);
     CM_TRY(cm_torch_read(saved->arena, bytes, name, &tree, err));
     if (tree->kind != CM_ITEM_MAP)
-        return cm_fail(err, CM_BAD_MODEL, "%.*s: the weights are no dictionary", CM_STR_FMT(name));
+        return cm_fail(err, CM_BAD_MODEL, "%.*s: the weights are not a dictionary",
+                       CM_STR_FMT(name));
     for (size_t i = 0; i < tree->entries.count; i++)
         cm_item_set(saved->arena, map, tree->entries.items[i].key, tree->entries.items[i].value);
     return CM_OK;
@@ -104,7 +105,7 @@ static enum cm_status add_index(struct cm_place *place, struct cm_saved *saved, 
     for (size_t i = 0; i < list->entries.count; i++) {
         bool added;
         if (!cm_item_is_text(list->entries.items[i].value, &file))
-            return cm_fail(err, CM_BAD_MODEL, "%.*s: a file of weight_map is no text",
+            return cm_fail(err, CM_BAD_MODEL, "%.*s: a file of weight_map is not a text",
                            CM_STR_FMT(name));
         cm_map_insert(&files, saved->arena, file, &added);
         if (added)
@@ -263,7 +264,7 @@ enum cm_status cm_huggingface_read_training(struct cm_place *place, struct cm_sa
     if (arguments)
         take_arguments(saved, arguments);
     if (optimizer && !cm_torch_is_optimizer(optimizer))
-        cm_saved_unknown(saved, "optimizer.pt is no state of one of PyTorch's optimizers");
+        cm_saved_unknown(saved, "optimizer.pt is not a state of one of PyTorch's optimizers");
     else if (optimizer)
         CM_TRY(cm_torch_take_optimizer(saved, optimizer, err));
     settle_decay(saved, arguments);

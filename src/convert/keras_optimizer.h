@@ -47,6 +47,9 @@ struct cm_keras_run {
 /* The runs that the slots of saved make, in their order; returns how many, at most 5. */
 size_t cm_keras_runs(const struct cm_saved *saved, struct cm_keras_run *out);
 
+/* Is the rate a variable of the optimizer, not a schedule? */
+bool cm_keras_has_rate(const struct cm_saved *saved);
+
 /* A few whole numbers, the state of a generator say, as a fact: files need them again. NULL: it is
  * not that. And back, NULL: the fact is not one. */
 const struct cm_item *cm_keras_keep(struct cm_arena *arena, const struct cm_saved_tensor *tensor);

@@ -271,6 +271,12 @@ size_t cm_keras_runs(const struct cm_saved *saved, struct cm_keras_run *out)
     return f.n_runs;
 }
 
+bool cm_keras_has_rate(const struct cm_saved *saved)
+{
+    return saved->schedule_known == CM_SCHEDULE_NONE ||
+           (saved->schedule_known == CM_SCHEDULE_KNOWN && saved->schedule.count == 0);
+}
+
 /* ---- small facts ---- */
 
 enum { KEPT_MAX = 16 };

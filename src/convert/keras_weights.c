@@ -274,6 +274,9 @@ enum cm_status cm_keras_read_weights(struct cm_saved *saved, const struct cm_hdf
     if (cm_item_count(r.kept))
         cm_item_put(arena, layout, "kept", r.kept);
     if (r.optimizer)
+        cm_item_put(arena, layout, "has_rate",
+                    cm_item_bool(arena, r.saved->schedule_known == CM_SCHEDULE_NONE));
+    if (r.optimizer)
         cm_item_put(arena, layout, "optimizer",
                     cm_item_text(arena, name_attribute(cm_hdf5_child(r.optimizer, "vars"))));
     cm_saved_tell(saved, "keras.layout", layout);

@@ -225,7 +225,8 @@ void cm_match_take(struct cm_matching *m, struct cm_match_target *target,
     }
 }
 
-/* PyTorch has a layer's weight as [out, in]; a plain product reads it turned. */
+/* PyTorch has a layer's weight as [out, in]; a plain product reads it turned. One that is still
+ * called weight was not touched: the exporter left a node that turns it. */
 static bool expects_turned(const struct cm_match_target *target,
                            const struct cm_match_source *source)
 {
@@ -233,7 +234,7 @@ static bool expects_turned(const struct cm_match_target *target,
 
     return read->node && read->operand == 1 && read->op->entry == CM_ENTERS_BY_PLACE &&
            read->node->attribute.count == 0 && target->shape.rank == 2 &&
-           cm_str_ends(source->name, ".weight") && !cm_str_equal(target->name, source->name);
+           cm_str_ends(source->name, ".weight") && !cm_str_ends(target->name, ".weight");
 }
 
 bool cm_match_fits(struct cm_matching *m, const struct cm_match_source *source,

@@ -387,7 +387,7 @@ static enum cm_status read_root(struct cm_place *place, struct cm_saved *saved,
             cm_saved_unknown(saved, "array '%.*s' is in no place of the tree",
                              CM_STR_FMT(store.list.items[i].name));
     if (custom && custom->kind != CM_ITEM_NONE)
-        cm_saved_tell(saved, "orbax.custom", custom);
+        cm_saved_tell(saved, CM_ORBAX_CUSTOM, custom);
     return CM_OK;
 }
 
@@ -427,8 +427,9 @@ static enum cm_status read(struct cm_place *place, struct cm_saved *saved, struc
         const struct cm_str root = roots.items[i];
         struct cm_place below = root.size ? cm_place_below(place, root) : *place;
 
-        CM_TRY(cm_error_context(err, read_root(&below, saved, &tree, err), "%.*s",
-                                CM_STR_FMT(root.size ? root : CM_STR("."))));
+        const enum cm_status status = read_root(&below, saved, &tree, err);
+
+        CM_TRY(root.size ? cm_error_context(err, status, "%.*s", CM_STR_FMT(root)) : status);
         if (root.size)
             cm_place_tell(&below, saved);
         else
@@ -439,6 +440,7 @@ static enum cm_status read(struct cm_place *place, struct cm_saved *saved, struc
     if (!tree)
         return cm_fail(err, CM_BAD_MODEL, "it is no folder of Orbax");
     CM_TRY(cm_jax_take_tree(saved, roots.count > 1 ? all : tree, err));
+    CM_TRY(cm_orbax_take_settings(saved, err));
     if (saved->step < 0)
         saved->step = step;
     return step < 0 ? CM_OK

@@ -48,8 +48,7 @@ struct ort {
 
 static enum cm_status broken(struct ort *o)
 {
-    return cm_fail(o->err, CM_BAD_MODEL, "%.*s: a position in it leads out of the file",
-                   CM_STR_FMT(o->file));
+    return cm_fail(o->err, CM_BAD_MODEL, "a position in it leads out of the file");
 }
 
 static enum cm_status read_tensor(struct ort *o, struct cm_fb_table table,
@@ -269,8 +268,8 @@ static enum cm_status read_buffer(struct ort *o)
     if (o->buffer.broken)
         return broken(o);
     if (version < 1 || version > CM_ORT_VERSION)
-        return cm_fail(o->err, CM_UNSUPPORTED, "%.*s: version %lld of the format is not read",
-                       CM_STR_FMT(o->file), (long long)version);
+        return cm_fail(o->err, CM_UNSUPPORTED, "version %lld of the format is not read",
+                       (long long)version);
     o->is_nominal = cm_fb_int(module, CM_ORT_IS_NOMINAL, 1, 0);
     if (cm_fb_int(module, CM_ORT_IS_EXTERNAL, 1, 0)) {
         const struct cm_str name =

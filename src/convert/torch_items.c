@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/map.h"
 #include "convert/safetensors_file.h"
+#include "convert/saved_item.h"
 #include "convert/torch_file.h"
 #include "convert/torch_state.h"
 
@@ -286,7 +287,8 @@ const struct cm_item *cm_saved_fact(const struct cm_saved *saved, const char *ke
     return NULL;
 }
 
-/* A scheduler of any class takes its position from these: its own state is not known. */
+/* A scheduler of any class takes its position from these: its own state is not known. The phases
+ * are for us; PyTorch keeps them as an attribute that nothing reads. */
 static const struct cm_item *bare_schedule(struct cm_arena *arena, const struct cm_saved *saved)
 {
     struct cm_item *out = cm_item_new(arena, CM_ITEM_MAP);
@@ -305,6 +307,8 @@ static const struct cm_item *bare_schedule(struct cm_arena *arena, const struct 
     cm_item_put(arena, out, "_step_count", cm_item_int(arena, 1));
     cm_item_put(arena, out, "_get_lr_called_within_step", cm_item_bool(arena, false));
     cm_item_put(arena, out, "lr_lambdas", functions);
+    cm_item_put(arena, out, "cameo_schedule",
+                cm_schedule_item(arena, &saved->schedule, saved->groups.count));
     return out;
 }
 

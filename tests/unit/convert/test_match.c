@@ -319,6 +319,28 @@ void test_match__nothing_is_guessed_where_values_are_unlike(void)
     check_in_arena(unlike);
 }
 
+/* A square weight whose values say nothing any more: its name does. */
+static void square(struct cm_arena *arena)
+{
+    static const char model[] = "<ir_version: 8, opset_import: [\"\" : 17]>\n"
+                                "net (float[n,8] x) => (float[n,8] y)\n"
+                                "<float[8,8] \"m.fc.weight\">\n"
+                                "{ t = Transpose (\"m.fc.weight\")\n y = MatMul (x, t) }";
+    struct world w = {0};
+
+    begin(&w, arena, model);
+    (void)add(&w, "fc.weight", CM_SHAPE(8, 8), 1000);
+    hold_values(&w, "m.fc.weight", 5000, false);
+    match(&w, NULL);
+    check_match(&w, "m.fc.weight", "fc.weight", "by name without 'm.'");
+    CHECK(cm_match_find_target(w.matching, CM_STR("m.fc.weight"))->parts.items[0].axes[0] == 0);
+}
+
+void test_match__a_weight_that_kept_its_name_is_not_turned(void)
+{
+    check_in_arena(square);
+}
+
 /* q, k and v in one tensor of the model, and in one of the framework. */
 static void merged(struct cm_arena *arena)
 {
