@@ -19,7 +19,8 @@ static struct cm_saved *with(struct cm_arena *arena, enum cm_rule rule, enum cm_
     saved->arithmetic = like;
     group->settings.lr = 0.1;
     *CM_PUSH(arena, &group->names) = CM_STR("w");
-    (void)cm_saved_add_slot(saved, CM_STR("w"), cm_str(slot), slot, NULL);
+    (void)cm_saved_add_slot(saved, CM_STR("w"), cm_str(slot), slot,
+                            CM_NEW(arena, struct cm_saved_tensor));
     return saved;
 }
 
