@@ -25,7 +25,7 @@ static struct cm_str prefix_of(struct cm_str name)
     return CM_STR_NONE;
 }
 
-static bool is_state(struct cm_place *place, struct cm_str name)
+static bool is_state(struct cm_saved_place *place, struct cm_str name)
 {
     const struct cm_str head = cm_place_head(place, name);
 
@@ -33,7 +33,7 @@ static bool is_state(struct cm_place *place, struct cm_str name)
 }
 
 /* What the text file "checkpoint" says was saved last: the name without its folder. */
-static struct cm_str latest(struct cm_place *place, struct cm_str name)
+static struct cm_str latest(struct cm_saved_place *place, struct cm_str name)
 {
     struct cm_str text;
 
@@ -52,7 +52,7 @@ static struct cm_str latest(struct cm_place *place, struct cm_str name)
     return (struct cm_str){at, (size_t)(end - at)};
 }
 
-static bool has_index(struct cm_place *place, struct cm_str prefix)
+static bool has_index(struct cm_saved_place *place, struct cm_str prefix)
 {
     const struct cm_str name =
         cm_arena_printf(place->arena, "%.*s.index", (int)prefix.size, prefix.data);
@@ -75,7 +75,7 @@ static int64_t number_behind(struct cm_str name)
 }
 
 /* Of a folder: what "checkpoint" says, or the bundle with the largest number. */
-static struct cm_str find_prefix(struct cm_place *place)
+static struct cm_str find_prefix(struct cm_saved_place *place)
 {
     struct cm_str best = CM_STR_NONE;
 
@@ -100,7 +100,7 @@ static struct cm_str find_prefix(struct cm_place *place)
     return best;
 }
 
-static int recognize(struct cm_place *place)
+static int recognize(struct cm_saved_place *place)
 {
     return find_prefix(place).size ? 2 : 0;
 }
@@ -484,7 +484,8 @@ static void tell_rest(struct reading *r)
         cm_saved_tell(saved, "tensorflow.variables", r->numbers);
 }
 
-static enum cm_status read(struct cm_place *place, struct cm_saved *saved, struct cm_error *err)
+static enum cm_status read(struct cm_saved_place *place, struct cm_saved *saved,
+                           struct cm_error *err)
 {
     struct reading r = {.saved = saved, .numbers = cm_item_new(saved->arena, CM_ITEM_MAP)};
 

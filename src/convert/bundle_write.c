@@ -351,7 +351,7 @@ static enum cm_status check_outputs(struct cm_bundle_writing *w)
 }
 
 enum cm_status cm_bundle_write(const struct cm_saved *saved, const char *path,
-                               const struct cm_write_options *options, struct cm_error *err)
+                               const struct cm_saved_writing *options, struct cm_error *err)
 {
     struct cm_bundle_writing w = {.arena = saved->arena, .saved = saved, .err = err};
     struct cm_folder_save *folder = CM_NEW(w.arena, struct cm_folder_save);

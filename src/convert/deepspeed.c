@@ -35,7 +35,7 @@ static bool is_states(struct cm_str name)
            number_after(name, "mp_rank_") >= 0;
 }
 
-static int recognize(struct cm_place *place)
+static int recognize(struct cm_saved_place *place)
 {
     for (size_t i = 0; i < place->names.count && !place->file.size; i++)
         if (is_states(place->names.items[i]))
@@ -53,7 +53,7 @@ static struct cm_str folder_of(struct cm_str name)
 /* The folder that `latest` names, or the only one with such files. */
 static enum cm_status find_tag(struct cm_zero *zero)
 {
-    struct cm_place *place = zero->place;
+    struct cm_saved_place *place = zero->place;
     struct cm_str text;
     bool found = false;
 
@@ -107,7 +107,7 @@ static enum cm_status list_file(struct cm_zero *zero, struct cm_str name)
 
 static enum cm_status list_files(struct cm_zero *zero)
 {
-    const struct cm_place *place = zero->place;
+    const struct cm_saved_place *place = zero->place;
     bool has_optimizer = false;
 
     CM_TRY(find_tag(zero));
@@ -284,7 +284,8 @@ static enum cm_status take_all(struct cm_zero *zero)
     return take_schedule(zero, config, cm_item_get(model, "lr_scheduler"));
 }
 
-static enum cm_status read(struct cm_place *place, struct cm_saved *saved, struct cm_error *err)
+static enum cm_status read(struct cm_saved_place *place, struct cm_saved *saved,
+                           struct cm_error *err)
 {
     struct cm_zero zero = {.place = place, .saved = saved, .err = err};
 

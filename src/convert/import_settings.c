@@ -10,7 +10,7 @@
 
 struct named {
     const char *name;
-    enum cm_rule rule;
+    enum cm_update_rule rule;
     int decoupled, nesterov;     /* -1: nothing to say */
     double momentum;             /* of those that have one: their default */
     double decay[4], epsilon[4]; /* defaults, by enum cm_arithmetic */

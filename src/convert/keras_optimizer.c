@@ -31,7 +31,7 @@ const struct cm_keras_optimizer *cm_keras_optimizer(struct cm_str name)
 
 /* Of the same meaning, the word that Keras 3 has comes first. */
 static const struct {
-    enum cm_rule rule; /* CM_RULE_UNKNOWN: any */
+    enum cm_update_rule rule; /* CM_RULE_UNKNOWN: any */
     const char *word, *meaning;
 } words[] = {
     {CM_RULE_ADAM, "momentum", "exp_avg"},
@@ -54,7 +54,7 @@ static const struct {
     {CM_RULE_UNKNOWN, "RMSProp_1", "momentum_buffer"},
 };
 
-const char *cm_keras_meaning(enum cm_rule rule, struct cm_str word)
+const char *cm_keras_meaning(enum cm_update_rule rule, struct cm_str word)
 {
     for (size_t i = 0; i < CM_COUNT(words); i++)
         if ((words[i].rule == rule || words[i].rule == CM_RULE_UNKNOWN) &&
@@ -329,7 +329,7 @@ static void settings_of_slots(struct cm_saved *saved)
 void cm_keras_missing(struct cm_saved *saved, const char *kind)
 {
     static const struct {
-        enum cm_rule rule;
+        enum cm_update_rule rule;
         const char *name;
         size_t offset;
         const char *usual; /* Keras's default */

@@ -8,14 +8,14 @@
 
 struct cm_keras_optimizer {
     const char *name, *class_name; /* "adam_w", "AdamW" */
-    enum cm_rule rule;
+    enum cm_update_rule rule;
     bool decays; /* weight decay is what it is for */
 };
 
 /* By either name, also with a number behind it ("adam_1"); NULL: there is none of that name. */
 const struct cm_keras_optimizer *cm_keras_optimizer(struct cm_str name);
 /* What a slot is in PyTorch's words; NULL: not known. word is Keras's or TensorFlow's. */
-const char *cm_keras_meaning(enum cm_rule rule, struct cm_str word);
+const char *cm_keras_meaning(enum cm_update_rule rule, struct cm_str word);
 /* The other way: Keras's word. */
 const char *cm_keras_word(const char *meaning);
 

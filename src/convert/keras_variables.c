@@ -7,7 +7,7 @@ enum { RUNS_MAX = 5 };
 
 /* All runs that an optimizer may have, in their order. What is optional depends on settings. */
 static const struct {
-    enum cm_rule rule; /* CM_RULE_UNKNOWN: all have it */
+    enum cm_update_rule rule; /* CM_RULE_UNKNOWN: all have it */
     const char *words[3];
     const char *setting; /* it is there when this setting is; NULL: always */
 } runs[] = {

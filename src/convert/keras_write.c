@@ -321,7 +321,7 @@ static void abandon(void *save)
 }
 
 enum cm_status cm_keras_write_weights(const struct cm_saved *saved, const char *path,
-                                      const struct cm_write_options *options, struct cm_error *err)
+                                      const struct cm_saved_writing *options, struct cm_error *err)
 {
     struct writing w = {.arena = saved->arena, .saved = saved, .err = err};
     const struct cm_item *layout = fact(saved, "keras.layout");

@@ -178,7 +178,7 @@ static enum cm_status open_body(struct cm_arena *arena, struct cm_str bytes, uin
 /* ---- the tree ---- */
 
 struct tree {
-    struct cm_place *place;
+    struct cm_saved_place *place;
     struct cm_ocdbt *out;
     struct cm_arena *arena;
     size_t nodes;
@@ -368,7 +368,8 @@ static enum cm_status find_root(struct body *b, struct lying *root, uint64_t *he
     return *keys ? pick_file(&files, columns[FILE_NUMBER][count - 1], root, err) : CM_OK;
 }
 
-enum cm_status cm_ocdbt_read(struct cm_place *place, struct cm_ocdbt *out, struct cm_error *err)
+enum cm_status cm_ocdbt_read(struct cm_saved_place *place, struct cm_ocdbt *out,
+                             struct cm_error *err)
 {
     static const char name[] = "manifest.ocdbt";
     struct tree t = {.place = place, .out = out, .arena = place->arena};

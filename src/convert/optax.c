@@ -23,7 +23,7 @@ static const struct cm_optax_rule rules[] = {
     {"rmsprop", CM_RULE_RMSPROP, -1, 1, {{"mu", "grad_avg"}, {"nu", "square_avg"}}, 2},
 };
 
-const char *cm_optax_slot(const char *meaning, enum cm_rule rule)
+const char *cm_optax_slot(const char *meaning, enum cm_update_rule rule)
 {
     for (size_t i = 0; i < CM_COUNT(rules); i++)
         for (size_t f = 0; meaning && rules[i].rule == rule && f < rules[i].n_fields; f++)

@@ -82,7 +82,7 @@ void cm_optax_conclude(struct cm_optax *o, struct cm_saved_group *group, struct 
     struct cm_saved *saved = o->saved;
     const bool plain = !o->rule; /* sgd without momentum has no state but for its rate's */
     const char *name = plain ? "sgd" : o->rule->name;
-    const enum cm_rule rule = plain ? CM_RULE_SGD : o->rule->rule;
+    const enum cm_update_rule rule = plain ? CM_RULE_SGD : o->rule->rule;
     size_t before = o->before;
 
     set_settings(o, is);

@@ -81,7 +81,7 @@ static bool marks_root(struct cm_str name, struct cm_str *root)
 }
 
 /* Those of the newest step. */
-static int64_t find_roots(const struct cm_place *place, struct roots *roots)
+static int64_t find_roots(const struct cm_saved_place *place, struct roots *roots)
 {
     struct cm_map seen = {0};
     int64_t newest = -1;
@@ -106,7 +106,7 @@ static int64_t find_roots(const struct cm_place *place, struct roots *roots)
     return newest;
 }
 
-static int recognize(struct cm_place *place)
+static int recognize(struct cm_saved_place *place)
 {
     struct roots roots;
 
@@ -119,7 +119,7 @@ static int recognize(struct cm_place *place)
 /* ---- arrays of one folder ---- */
 
 struct store {
-    struct cm_place *place;
+    struct cm_saved_place *place;
     struct cm_ocdbt values; /* of an OCDBT store */
     struct cm_map by_key;   /* key -> 1 + number in values */
     bool is_ocdbt;
@@ -173,7 +173,8 @@ static enum cm_status add_array(struct store *store, struct cm_str key, struct c
     return CM_OK;
 }
 
-static enum cm_status open_store(struct store *store, struct cm_place *place, struct cm_error *err)
+static enum cm_status open_store(struct store *store, struct cm_saved_place *place,
+                                 struct cm_error *err)
 {
     *store = (struct store){.place = place,
                             .is_ocdbt = cm_place_has(place, CM_STR("manifest.ocdbt")),
@@ -343,8 +344,8 @@ static const struct cm_item *fill_placeholders(struct store *store, const struct
     return filled;
 }
 
-static enum cm_status read_json(struct cm_place *place, const char *name, struct cm_item **out,
-                                struct cm_error *err)
+static enum cm_status read_json(struct cm_saved_place *place, const char *name,
+                                struct cm_item **out, struct cm_error *err)
 {
     struct cm_str bytes;
 
@@ -357,7 +358,7 @@ static enum cm_status read_json(struct cm_place *place, const char *name, struct
     return cm_error_context(err, cm_item_parse_json(place->arena, bytes, out, err), "%s", name);
 }
 
-static enum cm_status read_root(struct cm_place *place, struct cm_saved *saved,
+static enum cm_status read_root(struct cm_saved_place *place, struct cm_saved *saved,
                                 const struct cm_item **out, struct cm_error *err)
 {
     struct cm_item *metadata, *strings, *aggregate;
@@ -394,10 +395,10 @@ static enum cm_status read_root(struct cm_place *place, struct cm_saved *saved,
 /* ---- beside the tree ---- */
 
 /* Files of JSON that lie beside it in the folder of a step: FOLDER/metadata, metrics/metrics. */
-static enum cm_status tell_beside(struct cm_place *place, struct cm_saved *saved,
+static enum cm_status tell_beside(struct cm_saved_place *place, struct cm_saved *saved,
                                   struct cm_str step, struct cm_error *err)
 {
-    struct cm_place below = step.size ? cm_place_below(place, step) : *place;
+    struct cm_saved_place below = step.size ? cm_place_below(place, step) : *place;
 
     for (size_t i = 0; i < below.names.count; i++) {
         const struct cm_str name = below.names.items[i], folder = folder_of(name);
@@ -415,7 +416,8 @@ static enum cm_status tell_beside(struct cm_place *place, struct cm_saved *saved
     return CM_OK;
 }
 
-static enum cm_status read(struct cm_place *place, struct cm_saved *saved, struct cm_error *err)
+static enum cm_status read(struct cm_saved_place *place, struct cm_saved *saved,
+                           struct cm_error *err)
 {
     struct cm_item *all = cm_item_new(saved->arena, CM_ITEM_MAP);
     const struct cm_item *tree = NULL;
@@ -425,7 +427,7 @@ static enum cm_status read(struct cm_place *place, struct cm_saved *saved, struc
 
     for (size_t i = 0; i < roots.count; i++) {
         const struct cm_str root = roots.items[i];
-        struct cm_place below = root.size ? cm_place_below(place, root) : *place;
+        struct cm_saved_place below = root.size ? cm_place_below(place, root) : *place;
 
         const enum cm_status status = read_root(&below, saved, &tree, err);
 

@@ -11,7 +11,7 @@ struct orbax_writer {
     struct cm_arena *arena;
     struct cm_folder_save folder;
     struct cm_saved_reader reader;
-    const struct cm_write_options *options;
+    const struct cm_saved_writing *options;
     struct cm_item *metadata; /* entries of tree_metadata */
     struct cm_error *err;
 };
@@ -204,7 +204,7 @@ static enum cm_status put_metadata(struct orbax_writer *w, const struct cm_saved
 }
 
 enum cm_status cm_orbax_write(const struct cm_saved *saved, const char *path,
-                              const struct cm_write_options *options, struct cm_error *err)
+                              const struct cm_saved_writing *options, struct cm_error *err)
 {
     struct orbax_writer w = {
         .arena = saved->arena,

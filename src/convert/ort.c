@@ -12,7 +12,7 @@ static bool is_ort(struct cm_str head)
 }
 
 /* The checkpoint: PATH, or in a folder 'checkpoint', or else the first file that is one. */
-static bool find_file(struct cm_place *place, struct cm_str *out)
+static bool find_file(struct cm_saved_place *place, struct cm_str *out)
 {
     static const char usual[] = "checkpoint";
 
@@ -27,7 +27,7 @@ static bool find_file(struct cm_place *place, struct cm_str *out)
     return false;
 }
 
-static int recognize(struct cm_place *place)
+static int recognize(struct cm_saved_place *place)
 {
     struct cm_str file;
 
@@ -37,7 +37,7 @@ static int recognize(struct cm_place *place)
 /* ---- the flatbuffer ---- */
 
 struct ort {
-    struct cm_place *place;
+    struct cm_saved_place *place;
     struct cm_saved *saved;
     struct cm_arena *arena;
     struct cm_str file, outside; /* bytes of NAME.data */
@@ -286,7 +286,8 @@ static enum cm_status read_buffer(struct ort *o)
     return read_properties(o, cm_fb_child(root, CM_ORT_PROPERTIES));
 }
 
-static enum cm_status read(struct cm_place *place, struct cm_saved *saved, struct cm_error *err)
+static enum cm_status read(struct cm_saved_place *place, struct cm_saved *saved,
+                           struct cm_error *err)
 {
     struct ort o = {.place = place, .saved = saved, .arena = saved->arena, .err = err};
     struct cm_str bytes;

@@ -26,7 +26,7 @@ static const char *const roles[] = {"weight",  "buffer", "master", "slot",
                 return (int)i;                                                                     \
         return -1;                                                                                 \
     }
-WORDS(rule, enum cm_rule, rules)
+WORDS(rule, enum cm_update_rule, rules)
 WORDS(arithmetic, enum cm_arithmetic, arithmetics)
 WORDS(clip, enum cm_clip_kind, clips)
 WORDS(phase, enum cm_phase_shape, phases)

@@ -28,7 +28,7 @@ enum source { REAL, FLAG, BETAS, NOTHING, FALSE };
 /* The settings of each class in the order it lists them: all must be there, since loading replaces
  * the groups. */
 static const struct setting {
-    unsigned rules; /* bits of enum cm_rule */
+    unsigned rules; /* bits of enum cm_update_rule */
     const char *key;
     enum source source;
     size_t offset;
@@ -332,7 +332,7 @@ const struct cm_item *cm_torch_schedule_item(struct cm_arena *arena, const struc
 }
 
 enum cm_status cm_torch_save_item(const char *path, const char *stem, const struct cm_item *item,
-                                  const struct cm_write_options *options, struct cm_error *err)
+                                  const struct cm_saved_writing *options, struct cm_error *err)
 {
     struct cm_save save = {0};
 

@@ -7,7 +7,7 @@
 /* An optimizer by name is PyTorch's: its formula and its defaults. NAN: it has none. */
 static const struct flagged {
     const char *name;
-    enum cm_rule rule;
+    enum cm_update_rule rule;
     double lr, momentum, weight_decay, beta1, beta2, epsilon;
     bool nesterov, decoupled;
 } optimizers[] = {

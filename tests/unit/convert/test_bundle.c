@@ -78,7 +78,7 @@ static void keeps_graph(struct cm_arena *arena)
     struct cm_bundle_graph graph, again, twice;
     const struct cm_bundle_entry *entry;
     struct cm_bundle bundle;
-    struct cm_place place;
+    struct cm_saved_place place;
     struct cm_error err;
 
     CHECK_OK(cm_place_open(arena, CHECKPOINTS "tensorflow-adam", &place, &err), &err);

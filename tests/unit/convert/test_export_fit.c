@@ -8,8 +8,8 @@ static const struct cm_format torch = {.name = "pytorch", .system = "PyTorch"};
 static const struct cm_format jax = {.name = "flax", .system = "JAX"};
 static const struct cm_format ort = {.name = "onnxruntime", .system = "ONNX Runtime Training"};
 
-static struct cm_saved *with(struct cm_arena *arena, enum cm_rule rule, enum cm_arithmetic like,
-                             const char *slot)
+static struct cm_saved *with(struct cm_arena *arena, enum cm_update_rule rule,
+                             enum cm_arithmetic like, const char *slot)
 {
     struct cm_saved *saved = cm_saved_new(arena, CM_STR("net.onnx"));
     struct cm_saved_group *group = cm_saved_add_group(saved);

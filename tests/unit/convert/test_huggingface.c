@@ -71,7 +71,7 @@ static void round_trip(struct cm_arena *arena)
     } cases[] = {{"huggingface", "Hugging Face"}, {"lightning", "PyTorch Lightning"}};
 
     for (size_t i = 0; i < CM_COUNT(cases); i++) {
-        const struct cm_write_options options = {0};
+        const struct cm_saved_writing options = {0};
         char path[FOLDER_PATH_SIZE];
         struct cm_saved *again;
         struct folder folder;

@@ -69,7 +69,7 @@ static void structures(struct cm_arena *arena)
 {
     static const struct {
         const char *state, *name;
-        enum cm_rule rule;
+        enum cm_update_rule rule;
         const char *missing;
     } known[] = {
         {"{\"0\": " ADAM ", \"1\": {}}", "adam", CM_RULE_ADAM, "beta1"},
@@ -168,7 +168,7 @@ static struct cm_saved *round_trip(struct cm_arena *arena, const struct cm_saved
 {
     struct cm_saved *back = cm_saved_new(arena, CM_STR("back"));
     char path[FOLDER_PATH_SIZE];
-    struct cm_place place;
+    struct cm_saved_place place;
     struct folder folder;
     struct cm_error err;
 

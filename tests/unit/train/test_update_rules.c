@@ -58,7 +58,7 @@ void test_update_rules__float16_is_moved_in_float(void)
  * ONNX Runtime's operator by its formula in double). */
 struct rule_case {
     const char *name;
-    enum cm_rule rule;
+    enum cm_update_rule rule;
     enum cm_arithmetic arithmetic;
     struct {
         double momentum, dampening, beta1, beta2, epsilon, epsilon_root, weight_decay;
