@@ -290,7 +290,7 @@ ROW(cameo_model_prepare, REFUSES("'model'", cameo_model_prepare(NULL, NULL, NULL
 ROW(cameo_model_import, REFUSES("'model'", cameo_model_import(NULL, "x", NULL, NULL, err));
     REFUSES("'path'", cameo_model_import(t->model, NULL, NULL, NULL, err));)
 ROW(cameo_model_export, REFUSES("'model'", cameo_model_export(NULL, "x", NULL, NULL, err));
-    REFUSES("'path'", cameo_model_export(t->model, NULL, NULL, NULL, err));)
+    REFUSES("'options'", cameo_model_export(t->model, "x", NULL, NULL, err));)
 ROW(cameo_model_strip, REFUSES("'model'", cameo_model_strip(NULL, err));)
 ROW(cameo_model_step,
     REFUSES("'model'", cameo_model_step(NULL, false, &model_out, err));
