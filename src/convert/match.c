@@ -263,7 +263,7 @@ bool cm_match_accept(struct cm_matching *m, struct cm_match_target *target,
         if (!target->misfit.size)
             target->misfit = cm_arena_printf(
                 m->arena, "'%.*s' is %s %s in the model, '%.*s' is %s %s in the checkpoint",
-                CM_STR_FMT(target->name), cm_dtype_name(target->tensor->data_type),
+                CM_STR_FMT(target->name), cm_dtype_name((enum cm_dtype)target->tensor->data_type),
                 cm_shape_print(&target->shape, a, sizeof a), CM_STR_FMT(source->name),
                 cm_dtype_name(tensor->dtype), cm_shape_print(&tensor->shape, b, sizeof b));
         return false;

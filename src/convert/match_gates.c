@@ -229,8 +229,8 @@ static struct cm_str add_half(struct cm_matching *m, struct cm_str name, const c
 {
     struct cm_graph_proto *graph = m->file->model.graph;
     struct cm_tensor_proto *half = CM_LIST_ADD(m->arena, &graph->initializer);
-    const struct cm_tensor zeros =
-        cm_tensor_borrow(CM_FLOAT, shape, CM_NEW_ARRAY(m->arena, float, cm_shape_elements(shape)));
+    const struct cm_tensor zeros = cm_tensor_borrow(
+        CM_FLOAT, shape, CM_NEW_ARRAY(m->arena, float, (size_t)cm_shape_elements(shape)));
 
     (void)!cm_tensor_proto_store(half, m->arena, &zeros, NULL); /* plain floats can be stored */
     half->name = cm_arena_printf(m->arena, "%.*s.%s", (int)name.size, name.data, word);

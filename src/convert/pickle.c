@@ -72,6 +72,7 @@ static size_t available(const struct cm_pickle *p)
 
 static enum cm_status pop(struct cm_pickle *p, struct cm_item **out, struct cm_error *err)
 {
+    *out = NULL;
     if (!available(p))
         return underflow(err);
     *out = p->stack.items[--p->stack.count];
@@ -80,6 +81,7 @@ static enum cm_status pop(struct cm_pickle *p, struct cm_item **out, struct cm_e
 
 static enum cm_status top(const struct cm_pickle *p, struct cm_item **out, struct cm_error *err)
 {
+    *out = NULL;
     if (!available(p))
         return underflow(err);
     *out = p->stack.items[p->stack.count - 1];
@@ -90,6 +92,8 @@ static enum cm_status top(const struct cm_pickle *p, struct cm_item **out, struc
 static enum cm_status pop_mark(struct cm_pickle *p, struct cm_item ***items, size_t *count,
                                struct cm_error *err)
 {
+    *items = NULL;
+    *count = 0;
     if (!p->marks.count)
         return cm_fail(err, CM_BAD_MODEL, "there is no mark on the stack");
     const size_t first = p->marks.items[--p->marks.count];
@@ -350,7 +354,7 @@ static enum cm_status put(struct cm_pickle *p, size_t number, struct cm_error *e
 
 static enum cm_status act_put(struct cm_pickle *p, const struct decoded *arg, struct cm_error *err)
 {
-    size_t number;
+    size_t number = 0;
 
     CM_TRY(memo_number(p, arg, &number, err));
     return put(p, number, err);
@@ -365,7 +369,7 @@ static enum cm_status act_memoize(struct cm_pickle *p, const struct decoded *arg
 
 static enum cm_status act_get(struct cm_pickle *p, const struct decoded *arg, struct cm_error *err)
 {
-    size_t number;
+    size_t number = 0;
 
     CM_TRY(memo_number(p, arg, &number, err));
     if (number >= p->memo.count || !p->memo.items[number])

@@ -430,9 +430,9 @@ static enum cm_status topk_run(struct cm_call *call)
                             (long long)k, (long long)lanes->length);
     if (k == 0 || cm_tensor_count(x) == 0)
         return CM_OK;
-    enum { GRAIN = 1 << 14 }; /* elements */
+    enum { FEW = 1 << 14 }; /* elements */
     struct choosing job = {call, topk, order, k};
-    cm_parallel(topk->parts, cm_tensor_count(x) < GRAIN ? topk->parts : 1, choose, &job);
+    cm_parallel(topk->parts, cm_tensor_count(x) < FEW ? topk->parts : 1, choose, &job);
     return CM_OK;
 }
 

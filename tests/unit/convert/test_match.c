@@ -36,7 +36,7 @@ static void add_initializers(struct world *w)
         for (int d = 0; d < shape.rank; d++)
             shape.dims[d] = type->shape->dim.items[d].dim_value;
         const struct cm_tensor zeros = cm_tensor_borrow(
-            CM_FLOAT, &shape, CM_NEW_ARRAY(w->arena, float, cm_shape_elements(&shape)));
+            CM_FLOAT, &shape, CM_NEW_ARRAY(w->arena, float, (size_t)cm_shape_elements(&shape)));
         CHECK_OK(cm_tensor_proto_store(tensor, w->arena, &zeros, &err), &err);
         tensor->name = value->name;
         cm_msg_set(&tensor->msg, CM_TENSOR_NAME);
@@ -60,7 +60,7 @@ static struct cm_saved_tensor *add(struct world *w, const char *name, struct cm_
                                    uint64_t seed)
 {
     const int64_t count = cm_shape_elements(&shape);
-    float *numbers = CM_NEW_ARRAY(w->arena, float, count);
+    float *numbers = CM_NEW_ARRAY(w->arena, float, (size_t)count);
     struct cm_saved_tensor *tensor;
     struct cm_error err = {0};
 
@@ -87,7 +87,7 @@ static void hold_values(struct world *w, const char *name, uint64_t seed, bool t
             continue;
         CHECK_OK(cm_tensor_proto_shape(tensor, &shape, &err), &err);
         const int64_t rows = shape.dims[0], columns = shape.rank > 1 ? shape.dims[1] : 1;
-        float *numbers = CM_NEW_ARRAY(w->arena, float, rows *columns);
+        float *numbers = CM_NEW_ARRAY(w->arena, float, (size_t)(rows * columns));
         for (int64_t r = 0; r < rows; r++)
             for (int64_t c = 0; c < columns; c++)
                 numbers[r * columns + c] =

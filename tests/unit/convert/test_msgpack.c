@@ -63,11 +63,11 @@ static void chunks(struct cm_arena *arena)
 {
     /* {"__msgpack_chunked_array__": true, "shape": {"0": 3}, "chunks": {"0": 2 of uint8, "1": 1}},
      * the second chunk before the first */
-    static const struct cm_str file = BYTES("\x83\xb9__msgpack_chunked_array__\xc3\xa5shape\x81\xa1"
-                                            "0\x03\xa6"
-                                            "chunks\x82\xa1"
-                                            "1\xc7\x0c\x01\x93\x91\x01\xa5uint8\xc4\x01\x09\xa1"
-                                            "0\xc7\x0d\x01\x93\x91\x02\xa5uint8\xc4\x02\x07\x08");
+    const struct cm_str file = BYTES("\x83\xb9__msgpack_chunked_array__\xc3\xa5shape\x81\xa1"
+                                     "0\x03\xa6"
+                                     "chunks\x82\xa1"
+                                     "1\xc7\x0c\x01\x93\x91\x01\xa5uint8\xc4\x01\x09\xa1"
+                                     "0\xc7\x0d\x01\x93\x91\x02\xa5uint8\xc4\x02\x07\x08");
     struct cm_saved_reader reader = {0};
     struct cm_item *item;
     struct cm_error err;
@@ -86,7 +86,7 @@ void test_msgpack__arrays_in_chunks_are_one_tensor(void)
 
 static void refusals(struct cm_arena *arena)
 {
-    static const struct {
+    const struct {
         struct cm_str file;
         const char *why;
     } wrong[] = {
