@@ -368,4 +368,4 @@ CLI_COMMAND(
     "(flax, Orbax) and ONNX Runtime Training. Nothing in it is executed.",
     "cameo checkpoint info checkpoint-500 # a folder of the Trainer's\n"
     "cameo checkpoint info last.ckpt --json # for a program",
-    "0 if it was read, 1 if it is no checkpoint or a broken one", options, 2, 2);
+    "0 if it was read, 1 if it is not a checkpoint, or a broken one", options, 2, 2);

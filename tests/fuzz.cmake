@@ -15,6 +15,8 @@ foreach(part curve curve_log curve_print curve_svg exit_code)
 endforeach()
 set(fuzz_msgpack_PARTS ${TESTS_DIR}/fuzz/in_file.c ${TESTS_DIR}/fuzz/touch_saved.c)
 set(fuzz_ort_PARTS ${fuzz_msgpack_PARTS})
+set(fuzz_bundle_PARTS ${TESTS_DIR}/fuzz/touch_saved.c)
+set(fuzz_hdf5_PARTS ${fuzz_msgpack_PARTS})
 set(fuzz_orbax_PARTS ${TESTS_DIR}/fuzz/touch_saved.c)
 add_custom_target(fuzzers)
 

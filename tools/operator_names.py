@@ -15,8 +15,11 @@ FREE = {"ops", "rewrite", "backends"}
 # Operators that are part of the training format, and where these may be compared too.
 FORMAT_OPERATORS = {"Gradient", "GraphCall"}
 FORMAT_FOLDERS = {"autodiff", "graph", "check", "train"}
+# Classes of other frameworks that are called as operators are, and where those are read and written.
+FOREIGN_CLASSES = {"Adam", "Adagrad", "Momentum", "Size"}
+FOREIGN_FOLDERS = {"convert"}
 # Calls that make nodes of a name that they are given.
-EMITTERS = re.compile(r"cm_emit\w*|cm_build\w*|cm_term|(?:STEP_)?TERM|cm_grad_replace_forward")
+EMITTERS = re.compile(r"cm_emit\w*|cm_build\w*|cm_term|(?:CM_STEP_|CM_MOVE_)?TERM|cm_grad_replace_forward")
 # Texts before a name that make it part of a node: a member of an emission, a node's own name.
 EMITTING = re.compile(r"\.op\s*=\s*$|\bop_type\s*=[^=;{}]*$|\bCM_NODE_OP_TYPE\b[^;{}]*$")
 
@@ -95,6 +98,8 @@ def find_comparisons(text, folder, names):
         name = match.group(1) or match.group(2)
         if name not in names or name in FORMAT_OPERATORS and folder in FORMAT_FOLDERS:
             continue
+        if name in FOREIGN_CLASSES and folder in FOREIGN_FOLDERS:
+            continue
         if match.group(1) and (is_emitted(blanked, match.start()) or
                                folder == "check" and is_in_table(blanked, match.start())):
             continue
@@ -119,6 +124,8 @@ EXAMPLES = (
     ('return node->op == &cm_op_Relu;', "exec", ["Relu"]),
     ('if (cm_str_is(node->op_type, "ai.onnx.ml::Scaler")) go();', "train", ["Scaler"]),
     ('if (cm_str_is(node->op_type, "Gradient")) go();', "train", []),
+    ('if (cm_str_is(class_name, "Adam")) go();', "convert", []),
+    ('if (cm_str_is(node->op_type, "Adam")) go();', "train", ["Adam"]),
     ('if (cm_str_is(node->op_type, "Gradient")) go();', "exec", ["Gradient"]),
     ('if (cm_str_is(node->op_type, "Cast"))\n    x = cm_emit(b, "Cast", x);', "check", ["Cast"]),
     ('y = cm_emit(f, "Where", fed, cm_emit(f, "Mul", x, scale), zero);', "train", []),

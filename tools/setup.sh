@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # build   what compiles the library: a C compiler, CMake, Ninja; and what it opens at run time if it
-#         can be had: oneDNN, zlib; and what its module of image codecs links
+#         can be had: oneDNN, zlib, zstd, libyaml; and what its module of image codecs links
 # test    and what tests it: cmocka, Python with the pinned packages in build/venv, a second oneDNN
 #         in build/onednn3
 # dev     and what checks it: clang, its sanitizer run-time, clang-format, a C++ compiler
@@ -91,6 +91,8 @@ need cmake has_new_cmake
 need ninja-build has ninja
 has_onednn || want "$(onednn_package)" false
 want zlib1g has_shared libz.so.1
+want libzstd1 has_shared libzstd.so.1
+want libyaml-0-2 has_shared libyaml-0.so.2
 want libjpeg-dev has_header jpeglib.h
 want libpng-dev has_header png.h
 want libwebp-dev has_header webp/decode.h

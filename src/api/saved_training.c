@@ -86,8 +86,8 @@ static void tell_summary(struct cameo_saved *out)
     struct cm_str phases = CM_STR("");
 
     if (saved->schedule_known == CM_SCHEDULE_KNOWN)
-        phases = cm_item_json(arena, cm_schedule_item(arena, &saved->schedule, saved->groups.count),
-                              0);
+        phases =
+            cm_item_json(arena, cm_schedule_item(arena, &saved->schedule, saved->groups.count), 0);
     out->summary = (struct cameo_saved_summary){.system = saved->system,
                                                 .format = saved->format,
                                                 .version = text_of(arena, saved->version),

@@ -53,7 +53,7 @@ struct row {
 
 struct reading {
     struct cm_arena *arena;
-    struct cm_place *place;
+    struct cm_saved_place *place;
     struct cm_str prefix;
     struct cm_bundle *bundle;
     struct {
@@ -381,8 +381,8 @@ static enum cm_status read_entries(struct reading *r, struct cm_error *err)
     return CM_OK;
 }
 
-enum cm_status cm_bundle_read(struct cm_place *place, struct cm_str prefix, struct cm_bundle *out,
-                              struct cm_error *err)
+enum cm_status cm_bundle_read(struct cm_saved_place *place, struct cm_str prefix,
+                              struct cm_bundle *out, struct cm_error *err)
 {
     struct reading r = {.arena = place->arena, .place = place, .prefix = prefix, .bundle = out};
     const struct cm_str name =

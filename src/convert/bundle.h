@@ -30,8 +30,8 @@ struct cm_bundle {
 /* prefix is the name of the index without ".index", in the place. The check sums of the index are
  * looked at, and those of texts and single numbers, which are read here; those of weights are not:
  * reading all bytes of a checkpoint only to list it would take as long as copying it. */
-enum cm_status cm_bundle_read(struct cm_place *place, struct cm_str prefix, struct cm_bundle *out,
-                              struct cm_error *err) CM_MUST_CHECK;
+enum cm_status cm_bundle_read(struct cm_saved_place *place, struct cm_str prefix,
+                              struct cm_bundle *out, struct cm_error *err) CM_MUST_CHECK;
 /* The entry of key, or NULL. */
 const struct cm_bundle_entry *cm_bundle_find(const struct cm_bundle *bundle, struct cm_str key);
 /* TensorFlow's number of a type, 0 when it has none. */
@@ -116,6 +116,6 @@ void cm_bundle_roles(struct cm_arena *arena, const struct cm_bundle_graph *graph
 
 /* The row's write: a folder with one checkpoint. */
 enum cm_status cm_bundle_write(const struct cm_saved *saved, const char *path,
-                               const struct cm_write_options *options, struct cm_error *err);
+                               const struct cm_saved_writing *options, struct cm_error *err);
 
 #endif

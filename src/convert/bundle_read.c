@@ -25,7 +25,7 @@ static struct cm_str prefix_of(struct cm_str name)
     return CM_STR_NONE;
 }
 
-static bool is_state(struct cm_place *place, struct cm_str name)
+static bool is_state(struct cm_saved_place *place, struct cm_str name)
 {
     const struct cm_str head = cm_place_head(place, name);
 
@@ -33,7 +33,7 @@ static bool is_state(struct cm_place *place, struct cm_str name)
 }
 
 /* What the text file "checkpoint" says was saved last: the name without its folder. */
-static struct cm_str latest(struct cm_place *place, struct cm_str name)
+static struct cm_str latest(struct cm_saved_place *place, struct cm_str name)
 {
     struct cm_str text;
 
@@ -52,7 +52,7 @@ static struct cm_str latest(struct cm_place *place, struct cm_str name)
     return (struct cm_str){at, (size_t)(end - at)};
 }
 
-static bool has_index(struct cm_place *place, struct cm_str prefix)
+static bool has_index(struct cm_saved_place *place, struct cm_str prefix)
 {
     const struct cm_str name =
         cm_arena_printf(place->arena, "%.*s.index", (int)prefix.size, prefix.data);
@@ -75,7 +75,7 @@ static int64_t number_behind(struct cm_str name)
 }
 
 /* Of a folder: what "checkpoint" says, or the bundle with the largest number. */
-static struct cm_str find_prefix(struct cm_place *place)
+static struct cm_str find_prefix(struct cm_saved_place *place)
 {
     struct cm_str best = CM_STR_NONE;
 
@@ -100,7 +100,7 @@ static struct cm_str find_prefix(struct cm_place *place)
     return best;
 }
 
-static int recognize(struct cm_place *place)
+static int recognize(struct cm_saved_place *place)
 {
     return find_prefix(place).size ? 2 : 0;
 }
@@ -275,14 +275,12 @@ static void begin_optimizer(struct reading *r)
                       : has_slot(r, "momentum")                                ? CM_RULE_SGD
                                                                                : CM_RULE_UNKNOWN;
     struct cm_plan_group *group = &saved->groups.items[0].settings;
-    if (saved->rule == CM_RULE_ADAM)
-        group->amsgrad = has_slot(r, "velocity_hat") || has_slot(r, "vhat");
-    if (saved->rule == CM_RULE_SGD && !has_slot(r, "momentum"))
-        group->momentum = 0;
     const struct cm_keras_optimizer *found = cm_keras_optimizer(saved->optimizer);
     if (!found || !found->decays)
         group->weight_decay = 0;
     group->decoupled = 1;
+    if (r->roles.by_hand)
+        group->nesterov = 0; /* what somebody writes by hand is the plain form */
     if (r->roles.optimizers > 1)
         cm_saved_unknown(saved, "%zu optimizers: only the first is taken", r->roles.optimizers);
 }
@@ -455,10 +453,8 @@ static void read_named(struct reading *r)
         return;
     struct cm_plan_group *group = &r->saved->groups.items[0].settings;
     group->weight_decay = 0;
-    if (r->saved->rule == CM_RULE_ADAM) {
-        group->amsgrad = 0;
+    if (r->saved->rule == CM_RULE_ADAM)
         take_betas(r);
-    }
     if (r->saved->rule == CM_RULE_ADAGRAD)
         group->epsilon = 0;
     r->saved->schedule_known = CM_SCHEDULE_UNKNOWN;
@@ -488,7 +484,8 @@ static void tell_rest(struct reading *r)
         cm_saved_tell(saved, "tensorflow.variables", r->numbers);
 }
 
-static enum cm_status read(struct cm_place *place, struct cm_saved *saved, struct cm_error *err)
+static enum cm_status read(struct cm_saved_place *place, struct cm_saved *saved,
+                           struct cm_error *err)
 {
     struct reading r = {.saved = saved, .numbers = cm_item_new(saved->arena, CM_ITEM_MAP)};
 

@@ -1,10 +1,9 @@
 /* TensorFlow checkpoints, written: one file of data, its index, and the graph of objects.
  *
- * A training that came from a checkpoint keeps its graph, and the variables their keys. Otherwise
- * weights are children of "model" by their names, and an optimizer is what Keras's are, lists of
- * variables; Keras finds the weights through the list of those it trains. */
+ * A training that came from a checkpoint keeps its graph, and the variables their keys; for others
+ * one is made (bundle_grow.c). */
 // SPDX-License-Identifier: Apache-2.0
-#include "convert/bundle.h"
+#include "convert/bundle_parts.h"
 
 #include "base/crc32c.h"
 #include "base/folder_save.h"
@@ -15,27 +14,7 @@
 
 enum { PIECE = 1 << 20, STRING_TYPE = 7 };
 
-/* A variable to write. */
-struct output {
-    struct cm_str key;
-    const struct cm_saved_tensor *tensor;
-    struct cm_str text; /* instead: a text */
-    uint64_t offset, size;
-    uint32_t crc;
-};
-
-struct writing {
-    struct cm_arena *arena;
-    const struct cm_saved *saved;
-    struct {
-        struct output *items;
-        size_t count, capacity;
-    } outputs;
-    struct cm_map tensors; /* "meaning weight", " weight": entry + 1 */
-    struct cm_error *err;
-};
-
-static const struct cm_item *fact(const struct cm_saved *saved, const char *key)
+const struct cm_item *cm_bundle_fact(const struct cm_saved *saved, const char *key)
 {
     for (size_t i = 0; i < saved->facts.count; i++)
         if (cm_str_is(saved->facts.items[i].key, key))
@@ -43,12 +22,14 @@ static const struct cm_item *fact(const struct cm_saved *saved, const char *key)
     return NULL;
 }
 
-static void add(struct writing *w, struct cm_str key, const struct cm_saved_tensor *tensor)
+void cm_bundle_add(struct cm_bundle_writing *w, struct cm_str key,
+                   const struct cm_saved_tensor *tensor)
 {
-    *CM_PUSH(w->arena, &w->outputs) = (struct output){.key = key, .tensor = tensor};
+    *CM_PUSH(w->arena, &w->outputs) = (struct cm_bundle_output){.key = key, .tensor = tensor};
 }
 
-static const struct cm_saved_tensor *scalar(struct writing *w, enum cm_dtype dtype, double value)
+const struct cm_saved_tensor *cm_bundle_scalar(struct cm_bundle_writing *w, enum cm_dtype dtype,
+                                               double value)
 {
     union {
         int64_t whole;
@@ -66,7 +47,7 @@ static const struct cm_saved_tensor *scalar(struct writing *w, enum cm_dtype dty
                : tensor;
 }
 
-static double step_of(const struct cm_saved *saved)
+double cm_bundle_step(const struct cm_saved *saved)
 {
     return (double)(saved->step < 0 ? 0 : saved->step) *
            (double)(saved->accumulate > 1 ? saved->accumulate : 1);
@@ -74,7 +55,7 @@ static double step_of(const struct cm_saved *saved)
 
 /* ---- which tensor ---- */
 
-static void index_tensors(struct writing *w)
+static void index_tensors(struct cm_bundle_writing *w)
 {
     for (size_t i = 0; i < w->saved->entries.count; i++) {
         const struct cm_saved_entry *entry = &w->saved->entries.items[i];
@@ -92,7 +73,7 @@ static void index_tensors(struct writing *w)
     }
 }
 
-static const struct cm_saved_tensor *tensor_of(struct writing *w, const char *kind,
+const struct cm_saved_tensor *cm_bundle_tensor(struct cm_bundle_writing *w, const char *kind,
                                                struct cm_str name)
 {
     const uint64_t found = cm_map_get(
@@ -120,8 +101,9 @@ static const struct cm_shape *shape_of_key(const void *arg, struct cm_str key)
     return &other;
 }
 
-static const struct cm_saved_tensor *number_kept(struct writing *w, const struct cm_item *numbers,
-                                                 struct cm_str key, struct cm_str name)
+static const struct cm_saved_tensor *number_kept(struct cm_bundle_writing *w,
+                                                 const struct cm_item *numbers, struct cm_str key,
+                                                 struct cm_str name)
 {
     const struct cm_item *value = cm_item_get(numbers, cm_arena_str(w->arena, key).data);
     double number;
@@ -130,7 +112,7 @@ static const struct cm_saved_tensor *number_kept(struct writing *w, const struct
         return cm_keras_kept(w->arena, value);
     if ((cm_str_is(name, "step") || cm_str_is(name, "global_step")) && w->saved->step >= 0)
         number = (double)w->saved->step;
-    return scalar(w, value->kind == CM_ITEM_REAL ? CM_FLOAT : CM_INT64, number);
+    return cm_bundle_scalar(w, value->kind == CM_ITEM_REAL ? CM_FLOAT : CM_INT64, number);
 }
 
 static double setting_of(const struct cm_plan_group *group, struct cm_str path)
@@ -142,7 +124,7 @@ static double setting_of(const struct cm_plan_group *group, struct cm_str path)
 }
 
 /* The tensor of a variable of the graph; NULL: it is not there any more. */
-static const struct cm_saved_tensor *variable_tensor(struct writing *w,
+static const struct cm_saved_tensor *variable_tensor(struct cm_bundle_writing *w,
                                                      const struct cm_bundle_node *node,
                                                      const struct cm_bundle_variable *variable,
                                                      const struct cm_item *numbers)
@@ -155,26 +137,26 @@ static const struct cm_saved_tensor *variable_tensor(struct writing *w,
     case CM_USE_SLOT: {
         const char *meaning = cm_keras_meaning(
             saved->rule, variable->slot.size ? variable->slot : CM_STR("momentum"));
-        return meaning ? tensor_of(w, meaning, variable->name) : NULL;
+        return meaning ? cm_bundle_tensor(w, meaning, variable->name) : NULL;
     }
     case CM_USE_AVERAGE:
-        return tensor_of(w, "average", variable->name);
+        return cm_bundle_tensor(w, "average", variable->name);
     case CM_USE_STEP:
-        return scalar(w, CM_INT64, step_of(saved));
+        return cm_bundle_scalar(w, CM_INT64, cm_bundle_step(saved));
     case CM_USE_RATE:
-        return group ? scalar(w, CM_FLOAT, group->lr) : NULL;
+        return group ? cm_bundle_scalar(w, CM_FLOAT, group->lr) : NULL;
     case CM_USE_SETTING:
-        return group ? scalar(w, CM_FLOAT, setting_of(group, node->path)) : NULL;
+        return group ? cm_bundle_scalar(w, CM_FLOAT, setting_of(group, node->path)) : NULL;
     default: {
-        const struct cm_saved_tensor *tensor = tensor_of(w, "", variable->name);
+        const struct cm_saved_tensor *tensor = cm_bundle_tensor(w, "", variable->name);
         return tensor ? tensor : number_kept(w, numbers, node->key, variable->name);
     }
     }
 }
 
-static enum cm_status add_objects(struct writing *w, const struct cm_bundle_graph *graph)
+static enum cm_status add_objects(struct cm_bundle_writing *w, const struct cm_bundle_graph *graph)
 {
-    const struct cm_item *numbers = fact(w->saved, "tensorflow.variables");
+    const struct cm_item *numbers = cm_bundle_fact(w->saved, "tensorflow.variables");
     struct cm_bundle_roles roles;
     size_t weights = 0, used = 0;
 
@@ -190,7 +172,7 @@ static enum cm_status add_objects(struct writing *w, const struct cm_bundle_grap
             return cm_fail(w->err, CM_NOT_FOUND, "variable '%.*s' is missing",
                            CM_STR_FMT(variable->name));
         if (tensor)
-            add(w, node->key, tensor);
+            cm_bundle_add(w, node->key, tensor);
         else
             node->key = CM_STR_NONE; /* not written; its object stays */
         used += tensor && variable->use == CM_USE_WEIGHT;
@@ -204,177 +186,16 @@ static enum cm_status add_objects(struct writing *w, const struct cm_bundle_grap
                : CM_OK;
 }
 
-/* ---- with a graph of our own ---- */
-
-struct growing {
-    struct {
-        struct cm_bundle_node *items;
-        size_t count, capacity;
-    } nodes;
-    struct cm_map paths; /* of nodes, to their number */
-};
-
-static size_t new_child(struct writing *w, struct growing *g, size_t above, struct cm_str name)
-{
-    *CM_PUSH(w->arena, &g->nodes) = (struct cm_bundle_node){0};
-    const size_t node = g->nodes.count - 1;
-    *CM_PUSH(w->arena, &g->nodes.items[above].children) = (struct cm_bundle_child){name, node};
-    return node;
-}
-
-/* The object at a path below "model": parts are parted by '/', or by '.' where there is none. */
-static size_t object_at(struct writing *w, struct growing *g, size_t model, struct cm_str name)
-{
-    const char part = memchr(name.data, '/', name.size) ? '/' : '.';
-    size_t node = model, begin = 0;
-
-    for (size_t i = 0; i <= name.size; i++) {
-        if (i < name.size && name.data[i] != part)
-            continue;
-        bool added;
-        uint64_t *found = cm_map_insert(&g->paths, w->arena, (struct cm_str){name.data, i}, &added);
-        if (added)
-            *found = new_child(w, g, node, (struct cm_str){name.data + begin, i - begin});
-        node = (size_t)*found;
-        begin = i + 1;
-    }
-    return node;
-}
-
-static void set_variable(struct writing *w, struct growing *g, size_t node, struct cm_str path,
-                         struct cm_str full_name, const struct cm_saved_tensor *tensor)
-{
-    g->nodes.items[node].full_name = full_name;
-    g->nodes.items[node].key =
-        cm_arena_printf(w->arena, "%.*s" CM_BUNDLE_SUFFIX, (int)path.size, path.data);
-    add(w, g->nodes.items[node].key, tensor);
-}
-
-/* The names of Keras's lists of slots. */
-static const char *list_of(const struct cm_saved *saved, const char *word)
-{
-    static const char *const names[][2] = {{"momentum", "_momentums"},
-                                           {"velocity", "_velocities"},
-                                           {"velocity_hat", "_velocity_hats"},
-                                           {"accumulator", "_accumulators"},
-                                           {"average_gradient", "_average_gradients"},
-                                           {"average", "_model_variables_moving_average"}};
-
-    if (saved->rule == CM_RULE_SGD && strcmp(word, "momentum") == 0)
-        return "momentums";
-    for (size_t i = 0; i < CM_COUNT(names); i++)
-        if (strcmp(names[i][0], word) == 0)
-            return names[i][1];
-    return "_slots";
-}
-
-static void add_child(struct writing *w, struct growing *g, size_t above, size_t number,
-                      size_t node)
-{
-    *CM_PUSH(w->arena, &g->nodes.items[above].children) =
-        (struct cm_bundle_child){cm_arena_printf(w->arena, "%zu", number), node};
-}
-
-static enum cm_status grow_optimizer(struct writing *w, struct growing *g, size_t model)
-{
-    const struct cm_saved *saved = w->saved;
-    const struct cm_saved_group *group = &saved->groups.items[0];
-    const struct cm_keras_optimizer *known = cm_keras_optimizer(saved->optimizer);
-    const char *name = known ? known->name : "optimizer";
-    struct cm_keras_run runs[5];
-
-    if (saved->groups.count != 1)
-        return cm_fail(w->err, CM_UNSUPPORTED,
-                       "optimizers of Keras have one group of weights, this one has %zu",
-                       saved->groups.count);
-    const size_t optimizer = new_child(w, g, 0, CM_STR("optimizer"));
-    const size_t variables = new_child(w, g, optimizer, CM_STR("_variables"));
-    const size_t trained = new_child(w, g, optimizer, CM_STR("_trainable_variables"));
-    const size_t step = new_child(w, g, optimizer, CM_STR("_iterations"));
-    size_t n = 0;
-
-    set_variable(w, g, step, CM_STR("optimizer/_iterations"),
-                 cm_arena_printf(w->arena, "%s/iteration", name),
-                 scalar(w, CM_INT64, step_of(saved)));
-    add_child(w, g, variables, n++, step);
-    if (saved->schedule_known == CM_SCHEDULE_NONE || saved->schedule.count == 0) {
-        const size_t rate = new_child(w, g, optimizer, CM_STR("_learning_rate"));
-        set_variable(w, g, rate, CM_STR("optimizer/_learning_rate"),
-                     cm_arena_printf(w->arena, "%s/learning_rate", name),
-                     scalar(w, CM_FLOAT, group->settings.lr));
-        add_child(w, g, variables, n++, rate);
-    }
-    for (size_t i = 0; i < group->names.count; i++)
-        add_child(w, g, trained, i, object_at(w, g, model, group->names.items[i]));
-    const size_t n_runs = cm_keras_runs(saved, runs);
-    for (size_t r = 0; r < n_runs; r++)
-        for (size_t k = 0; k < CM_COUNT(runs[r].words) && runs[r].words[k]; k++) {
-            const char *word = runs[r].words[k],
-                       *meaning = cm_keras_meaning(saved->rule, cm_str(word));
-            const size_t list = new_child(w, g, optimizer, cm_str(list_of(saved, word)));
-            size_t stride = 1;
-            while (stride < CM_COUNT(runs[r].words) && runs[r].words[stride])
-                stride++;
-
-            for (size_t i = 0; i < group->names.count; i++) {
-                const struct cm_str weight = group->names.items[i];
-                const struct cm_saved_tensor *tensor =
-                    tensor_of(w, meaning ? meaning : word, weight);
-                const size_t number = n + i * stride + k;
-                if (!tensor)
-                    return cm_fail(w->err, CM_NOT_FOUND, "'%.*s' has no %s", CM_STR_FMT(weight),
-                                   word);
-                const size_t node = new_child(w, g, list, cm_arena_printf(w->arena, "%zu", i));
-                add_child(w, g, variables, number, node);
-                set_variable(w, g, node,
-                             cm_arena_printf(w->arena, "optimizer/_variables/%zu", number),
-                             cm_arena_printf(w->arena, "%s/%.*s_%s", name, (int)weight.size,
-                                             weight.data, word),
-                             tensor);
-            }
-            if (k + 1 == stride)
-                n += stride * group->names.count;
-        }
-    return CM_OK;
-}
-
-static enum cm_status grow(struct writing *w, struct cm_bundle_graph *graph)
-{
-    const struct cm_saved *saved = w->saved;
-    struct growing g = {0};
-
-    *CM_PUSH(w->arena, &g.nodes) = (struct cm_bundle_node){0};
-    const size_t model = new_child(w, &g, 0, CM_STR("model"));
-    for (size_t i = 0; i < saved->entries.count; i++) {
-        const struct cm_saved_entry *entry = &saved->entries.items[i];
-
-        if ((entry->role != CM_SAVED_WEIGHT && entry->role != CM_SAVED_BUFFER) || !entry->name.size)
-            continue;
-        const size_t node = object_at(w, &g, model, entry->name);
-        if (!g.nodes.items[node].key.size)
-            set_variable(
-                w, &g, node,
-                cm_arena_printf(w->arena, "model/%.*s", (int)entry->name.size, entry->name.data),
-                entry->name, tensor_of(w, "", entry->name));
-    }
-    if (saved->has_optimizer && saved->groups.count)
-        CM_TRY(grow_optimizer(w, &g, model));
-    const size_t counter = new_child(w, &g, 0, CM_STR("save_counter"));
-    set_variable(w, &g, counter, CM_STR("save_counter"), CM_STR("save_counter"),
-                 scalar(w, CM_INT64, 1));
-    *graph = (struct cm_bundle_graph){g.nodes.items, g.nodes.count};
-    return CM_OK;
-}
-
 /* ---- files ---- */
 
 static int by_key(const void *a, const void *b)
 {
-    return cm_str_compare(((const struct output *)a)->key, ((const struct output *)b)->key);
+    return cm_str_compare(((const struct cm_bundle_output *)a)->key,
+                          ((const struct cm_bundle_output *)b)->key);
 }
 
-static enum cm_status write_tensor(struct writing *w, struct cm_save *save, struct output *output,
-                                   uint8_t *piece)
+static enum cm_status write_tensor(struct cm_bundle_writing *w, struct cm_save *save,
+                                   struct cm_bundle_output *output, uint8_t *piece)
 {
     const struct cm_saved_tensor *tensor = output->tensor;
     struct cm_saved_reader reader = {.mapped = w->saved->mapped.items,
@@ -400,7 +221,8 @@ static enum cm_status write_tensor(struct writing *w, struct cm_save *save, stru
 }
 
 /* A text: its length, the check sum of that, its bytes. */
-static enum cm_status write_text(struct writing *w, struct cm_save *save, struct output *output)
+static enum cm_status write_text(struct cm_bundle_writing *w, struct cm_save *save,
+                                 struct cm_bundle_output *output)
 {
     uint8_t head[14];
     const uint32_t length = (uint32_t)output->text.size;
@@ -415,12 +237,12 @@ static enum cm_status write_text(struct writing *w, struct cm_save *save, struct
     return cm_save_write(save, output->text.data, length, w->err);
 }
 
-static enum cm_status write_data(struct writing *w, struct cm_save *save)
+static enum cm_status write_data(struct cm_bundle_writing *w, struct cm_save *save)
 {
     uint8_t *piece = cm_arena_alloc(w->arena, PIECE);
 
     for (size_t i = 0; i < w->outputs.count; i++) {
-        struct output *output = &w->outputs.items[i];
+        struct cm_bundle_output *output = &w->outputs.items[i];
 
         output->offset = save->written;
         CM_TRY(output->tensor ? write_tensor(w, save, output, piece) : write_text(w, save, output));
@@ -433,7 +255,8 @@ struct message {
     size_t count, capacity;
 };
 
-static void put_number(struct writing *w, struct message *to, unsigned tag, uint64_t value)
+static void put_number(struct cm_bundle_writing *w, struct message *to, unsigned tag,
+                       uint64_t value)
 {
     uint8_t bytes[10];
     const size_t size = cm_wire_put_varint(bytes, value);
@@ -445,7 +268,7 @@ static void put_number(struct writing *w, struct message *to, unsigned tag, uint
 }
 
 /* BundleEntryProto. */
-static struct cm_str describe(struct writing *w, const struct output *output)
+static struct cm_str describe(struct cm_bundle_writing *w, const struct cm_bundle_output *output)
 {
     struct message shape = {0}, entry = {0};
 
@@ -472,7 +295,7 @@ static struct cm_str describe(struct writing *w, const struct output *output)
     return (struct cm_str){entry.items, entry.count};
 }
 
-static enum cm_status write_index(struct writing *w, struct cm_save *save)
+static enum cm_status write_index(struct cm_bundle_writing *w, struct cm_save *save)
 {
     static const char header[] = "\x08\x01\x1a\x02\x08\x01"; /* one file of data, version 1 */
     const size_t count = w->outputs.count + 1;
@@ -485,7 +308,7 @@ static enum cm_status write_index(struct writing *w, struct cm_save *save)
     return cm_table_write(w->arena, save, entries, count, w->err);
 }
 
-typedef enum cm_status fill_fn(struct writing *w, struct cm_save *save);
+typedef enum cm_status fill_fn(struct cm_bundle_writing *w, struct cm_save *save);
 
 static void abandon_file(void *save)
 {
@@ -497,8 +320,8 @@ static void abandon_folder(void *folder)
     cm_folder_abandon(folder);
 }
 
-static enum cm_status write_file(struct writing *w, struct cm_folder_save *folder, const char *name,
-                                 const atomic_bool *cancel, fill_fn *fill)
+static enum cm_status write_file(struct cm_bundle_writing *w, struct cm_folder_save *folder,
+                                 const char *name, const atomic_bool *cancel, fill_fn *fill)
 {
     struct cm_save *save = CM_NEW(w->arena, struct cm_save);
     const char *path;
@@ -511,11 +334,11 @@ static enum cm_status write_file(struct writing *w, struct cm_folder_save *folde
     return cm_save_commit(save, w->err);
 }
 
-static enum cm_status check_outputs(struct writing *w)
+static enum cm_status check_outputs(struct cm_bundle_writing *w)
 {
     qsort(w->outputs.items, w->outputs.count, sizeof *w->outputs.items, by_key);
     for (size_t i = 0; i < w->outputs.count; i++) {
-        const struct output *output = &w->outputs.items[i];
+        const struct cm_bundle_output *output = &w->outputs.items[i];
 
         if (i && cm_str_equal(output->key, output[-1].key))
             return cm_fail(w->err, CM_BAD_MODEL, "two variables are called '%.*s'",
@@ -528,20 +351,20 @@ static enum cm_status check_outputs(struct writing *w)
 }
 
 enum cm_status cm_bundle_write(const struct cm_saved *saved, const char *path,
-                               const struct cm_write_options *options, struct cm_error *err)
+                               const struct cm_saved_writing *options, struct cm_error *err)
 {
-    struct writing w = {.arena = saved->arena, .saved = saved, .err = err};
+    struct cm_bundle_writing w = {.arena = saved->arena, .saved = saved, .err = err};
     struct cm_folder_save *folder = CM_NEW(w.arena, struct cm_folder_save);
     const atomic_bool *cancel = options ? options->cancel : NULL;
     struct cm_bundle_graph graph;
 
     index_tensors(&w);
     if (saved->has_optimizer &&
-        cm_bundle_graph_from_item(w.arena, fact(saved, "tensorflow.objects"), &graph))
+        cm_bundle_graph_from_item(w.arena, cm_bundle_fact(saved, "tensorflow.objects"), &graph))
         CM_TRY(add_objects(&w, &graph));
     else
-        CM_TRY(grow(&w, &graph));
-    *CM_PUSH(w.arena, &w.outputs) = (struct output){
+        CM_TRY(cm_bundle_grow(&w, &graph));
+    *CM_PUSH(w.arena, &w.outputs) = (struct cm_bundle_output){
         .key = CM_STR(CM_BUNDLE_GRAPH_KEY), .text = cm_bundle_graph_encode(w.arena, &graph)};
     CM_TRY(check_outputs(&w));
     const struct cm_str name =

@@ -11,14 +11,14 @@
 enum { GAP_MAX = 100000 }; /* entries of a list that nobody stored */
 
 struct folder {
-    struct cm_place *place;
+    struct cm_saved_place *place;
     struct cm_saved *saved;
     struct cm_map infos;      /* name, 0, offsets -> struct cm_item of the storage info */
     struct cm_map containers; /* path of a dictionary or list -> struct cm_item */
     struct cm_error *err;
 };
 
-static bool is_folder(struct cm_place *place)
+static bool is_folder(struct cm_saved_place *place)
 {
     if (place->file.size || !cm_place_has(place, CM_STR(CM_DCP_METADATA)))
         return false;
@@ -29,7 +29,7 @@ static bool is_folder(struct cm_place *place)
 }
 
 /* Accelerate puts weights and optimizer of FSDP into folders of their own. */
-static bool is_half(struct cm_place *place, struct cm_str name, struct cm_str *folder)
+static bool is_half(struct cm_saved_place *place, struct cm_str name, struct cm_str *folder)
 {
     if (!cm_str_ends(name, "/" CM_DCP_METADATA) ||
         (!cm_str_starts(name, "pytorch_model_fsdp_") && !cm_str_starts(name, "optimizer_")))
@@ -38,7 +38,7 @@ static bool is_half(struct cm_place *place, struct cm_str name, struct cm_str *f
     return !place->file.size && !memchr(folder->data, '/', folder->size);
 }
 
-static int recognize(struct cm_place *place)
+static int recognize(struct cm_saved_place *place)
 {
     struct cm_str folder;
 
@@ -296,7 +296,7 @@ static enum cm_status read_tree(struct folder *folder, const struct cm_item *met
 }
 
 /* Ranks that wrote files: __<rank>_<n>.distcp. */
-static int64_t count_ranks(const struct cm_place *place)
+static int64_t count_ranks(const struct cm_saved_place *place)
 {
     int64_t most = -1;
 
@@ -314,7 +314,7 @@ static int64_t count_ranks(const struct cm_place *place)
     return most + 1;
 }
 
-static enum cm_status read_folder(struct cm_place *place, struct cm_saved *saved,
+static enum cm_status read_folder(struct cm_saved_place *place, struct cm_saved *saved,
                                   struct cm_item *tree, struct cm_error *err)
 {
     struct folder folder = {.place = place, .saved = saved, .err = err};
@@ -330,7 +330,8 @@ static enum cm_status read_folder(struct cm_place *place, struct cm_saved *saved
     return read_tree(&folder, metadata, tree);
 }
 
-static enum cm_status read(struct cm_place *place, struct cm_saved *saved, struct cm_error *err)
+static enum cm_status read(struct cm_saved_place *place, struct cm_saved *saved,
+                           struct cm_error *err)
 {
     struct cm_item *tree = cm_item_new(saved->arena, CM_ITEM_MAP);
 
@@ -340,7 +341,7 @@ static enum cm_status read(struct cm_place *place, struct cm_saved *saved, struc
         struct cm_str folder;
         if (!is_half(place, place->names.items[i], &folder))
             continue;
-        struct cm_place below = cm_place_below(place, folder);
+        struct cm_saved_place below = cm_place_below(place, folder);
         CM_TRY(cm_error_context(err, read_folder(&below, saved, tree, err), "%.*s",
                                 CM_STR_FMT(folder)));
         cm_place_tell(&below, saved);

@@ -8,6 +8,6 @@
 #define CM_DCP_METADATA ".metadata"
 
 enum cm_status cm_dcp_write(const struct cm_saved *saved, const char *path,
-                            const struct cm_write_options *options, struct cm_error *err);
+                            const struct cm_saved_writing *options, struct cm_error *err);
 
 #endif

@@ -229,7 +229,7 @@ static void abandon_folder(void *what)
 }
 
 enum cm_status cm_dcp_write(const struct cm_saved *saved, const char *path,
-                            const struct cm_write_options *options, struct cm_error *err)
+                            const struct cm_saved_writing *options, struct cm_error *err)
 {
     struct cm_arena *arena = saved->arena;
     struct cm_folder_save *folder = CM_NEW(arena, struct cm_folder_save);

@@ -35,7 +35,7 @@ static bool is_states(struct cm_str name)
            number_after(name, "mp_rank_") >= 0;
 }
 
-static int recognize(struct cm_place *place)
+static int recognize(struct cm_saved_place *place)
 {
     for (size_t i = 0; i < place->names.count && !place->file.size; i++)
         if (is_states(place->names.items[i]))
@@ -53,7 +53,7 @@ static struct cm_str folder_of(struct cm_str name)
 /* The folder that `latest` names, or the only one with such files. */
 static enum cm_status find_tag(struct cm_zero *zero)
 {
-    struct cm_place *place = zero->place;
+    struct cm_saved_place *place = zero->place;
     struct cm_str text;
     bool found = false;
 
@@ -107,7 +107,7 @@ static enum cm_status list_file(struct cm_zero *zero, struct cm_str name)
 
 static enum cm_status list_files(struct cm_zero *zero)
 {
-    const struct cm_place *place = zero->place;
+    const struct cm_saved_place *place = zero->place;
     bool has_optimizer = false;
 
     CM_TRY(find_tag(zero));
@@ -277,14 +277,15 @@ static enum cm_status take_all(struct cm_zero *zero)
         CM_TRY(cm_torch_take_optimizer(zero->saved, whole, zero->err));
         take_clip(zero, config);
     } else if (whole && whole->kind != CM_ITEM_NONE) {
-        cm_saved_unknown(zero->saved, "the optimizer, which is none of PyTorch's or of ZeRO");
+        cm_saved_unknown(zero->saved, "the optimizer: expected one of PyTorch or of ZeRO");
     }
     if (zero->saved->step < 0 && steps >= 0)
         zero->saved->step = steps - skipped;
     return take_schedule(zero, config, cm_item_get(model, "lr_scheduler"));
 }
 
-static enum cm_status read(struct cm_place *place, struct cm_saved *saved, struct cm_error *err)
+static enum cm_status read(struct cm_saved_place *place, struct cm_saved *saved,
+                           struct cm_error *err)
 {
     struct cm_zero zero = {.place = place, .saved = saved, .err = err};
 

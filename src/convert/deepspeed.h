@@ -24,7 +24,7 @@ struct cm_zero_rank {
 };
 
 struct cm_zero {
-    struct cm_place *place;
+    struct cm_saved_place *place;
     struct cm_saved *saved;
     struct cm_str folder; /* of the tag, with its slash; empty: the place itself */
     struct cm_zero_rank *ranks;

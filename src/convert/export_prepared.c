@@ -7,7 +7,7 @@
 
 static const struct {
     const char *suffix, *slot;
-    enum cm_rule rule;
+    enum cm_update_rule rule;
 } states[] = {
     {".exp_avg", "exp_avg", CM_RULE_ADAM},
     {".exp_avg_sq", "exp_avg_sq", CM_RULE_ADAM},
@@ -146,7 +146,7 @@ bool cm_export_prepared(struct cm_arena *arena, const struct cm_model_file *file
 {
     struct prepared p = {.arena = arena, .file = file, .algorithm = training->algorithm};
     struct cm_str weight;
-    enum cm_rule rule = CM_RULE_UNKNOWN;
+    enum cm_update_rule rule = CM_RULE_UNKNOWN;
 
     if (!p.algorithm)
         return false;

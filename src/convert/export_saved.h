@@ -9,7 +9,7 @@
 struct cm_checkpoint_export {
     const char *to;    /* name of a format */
     bool weights_only; /* no optimizer */
-    struct cm_write_options write;
+    struct cm_saved_writing write;
 };
 
 struct cm_export_report {

@@ -19,7 +19,7 @@ static int64_t number_in(struct cm_str name)
 }
 
 /* The file of the checkpoint: PATH, or in a folder the newest of those that look like one. */
-static int find_file(struct cm_place *place, struct cm_str *out)
+static int find_file(struct cm_saved_place *place, struct cm_str *out)
 {
     int64_t newest = -2;
     int sure = 0;
@@ -39,20 +39,21 @@ static int find_file(struct cm_place *place, struct cm_str *out)
     return sure;
 }
 
-static int recognize(struct cm_place *place)
+static int recognize(struct cm_saved_place *place)
 {
     struct cm_str file;
 
     return find_file(place, &file);
 }
 
-static enum cm_status read(struct cm_place *place, struct cm_saved *saved, struct cm_error *err)
+static enum cm_status read(struct cm_saved_place *place, struct cm_saved *saved,
+                           struct cm_error *err)
 {
     struct cm_str file, bytes;
     struct cm_item *tree;
 
     if (!find_file(place, &file))
-        return cm_fail(err, CM_BAD_MODEL, "it is no msgpack file of flax");
+        return cm_fail(err, CM_BAD_MODEL, "it is not a msgpack file of flax");
     CM_TRY(cm_place_map(place, file, &bytes, err));
     CM_TRY(cm_msgpack_read(saved->arena, bytes, file, &tree, err));
     CM_TRY(cm_jax_take_tree(saved, tree, err));
@@ -73,7 +74,7 @@ static enum cm_status write_tree(struct cm_save *save, const struct cm_saved *sa
 }
 
 static enum cm_status write(const struct cm_saved *saved, const char *path,
-                            const struct cm_write_options *options, struct cm_error *err)
+                            const struct cm_saved_writing *options, struct cm_error *err)
 {
     const struct cm_item *tree;
     struct cm_save save = {0};

@@ -178,7 +178,7 @@ static enum cm_status take_collection(struct taking *t, const struct cm_item *tr
     }
     CM_TRY(take_tensors(t, tree, roles[part].role, name, 0, &strange));
     if (strange)
-        cm_saved_unknown(t->saved, "%.*s has values that are no tensors", CM_STR_FMT(path));
+        cm_saved_unknown(t->saved, "%.*s has values other than tensors", CM_STR_FMT(path));
     *kept = mark(t->arena, roles[part].mark, name);
     return CM_OK;
 }
@@ -241,12 +241,16 @@ static enum cm_status take_part(struct taking *t, const struct cm_item *item, en
         return take_collection(t, item, part, path, kept);
     if (tree && (find_params(t->arena, item, path, 2, &below) || (!t->has_params && depth == 0)))
         return take_parts(t, item, path, depth, kept);
-    if (has_tensor(item, 0, &visited))
-        return item->kind == CM_ITEM_TENSOR
-                   ? (*kept = cm_jax_keep(t->saved, item, path,
-                                          t->has_params ? CM_SAVED_BUFFER : CM_SAVED_WEIGHT),
-                      CM_OK)
-                   : take_collection(t, item, t->has_params ? BUFFERS : WEIGHTS, path, kept);
+    enum part kind = WEIGHTS;
+    if (t->has_params)
+        kind = BUFFERS;
+    if (has_tensor(item, 0, &visited)) {
+        if (item->kind != CM_ITEM_TENSOR)
+            return take_collection(t, item, kind, path, kept);
+        *kept =
+            cm_jax_keep(t->saved, item, path, t->has_params ? CM_SAVED_BUFFER : CM_SAVED_WEIGHT);
+        return CM_OK;
+    }
     if (!is_tree(item) || item->entries.count)
         tell(t, path, item);
     *kept = cm_jax_keep(t->saved, item, path, CM_SAVED_OTHER);

@@ -101,8 +101,8 @@ static bool path_of(struct making *m, struct cm_str name, struct cm_str prefix, 
         *path = (struct cm_str){name.data + prefix.size + 1, name.size - prefix.size - 1};
         return true;
     }
-    *path = name;
-    if (!memchr(name.data, '/', name.size)) {
+    *path = name.size ? name : CM_STR("");
+    if (name.size && !memchr(name.data, '/', name.size)) {
         char *text = cm_arena_alloc(m->arena, name.size + 1);
 
         for (size_t i = 0; i < name.size; i++)

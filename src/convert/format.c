@@ -28,7 +28,7 @@ const struct cm_format *const cm_formats[] = {FORMATS(LISTED) NULL};
 const size_t cm_format_count = CM_COUNT(cm_formats) - 1;
 
 /* What a path that nobody recognizes looks like, for people. */
-static const char *describe(struct cm_place *place)
+static const char *describe(struct cm_saved_place *place)
 {
     static const struct {
         const char *head, *what;
@@ -48,7 +48,7 @@ static const char *describe(struct cm_place *place)
     return "something else";
 }
 
-static const struct cm_format *recognize(struct cm_place *place)
+static const struct cm_format *recognize(struct cm_saved_place *place)
 {
     const struct cm_format *best = NULL;
     int sure = 0;
@@ -68,13 +68,13 @@ static const struct cm_format *recognize(struct cm_place *place)
 enum { TRIED_MAX = 100 };
 
 /* A folder that is no checkpoint may hold one: a file in it, if it is the only one. */
-static enum cm_status look_inside(struct cm_arena *arena, struct cm_place *place,
+static enum cm_status look_inside(struct cm_arena *arena, struct cm_saved_place *place,
                                   const struct cm_format **best, struct cm_error *err)
 {
-    struct cm_place found = {0};
+    struct cm_saved_place found = {0};
 
     for (size_t i = 0; !place->file.size && i < place->names.count && i < TRIED_MAX; i++) {
-        struct cm_place one;
+        struct cm_saved_place one;
         const struct cm_str path = cm_path_join(arena, place->folder, place->names.items[i]);
 
         if (cm_place_open(arena, path.data, &one, NULL))
@@ -97,7 +97,7 @@ static enum cm_status look_inside(struct cm_arena *arena, struct cm_place *place
 enum cm_status cm_saved_open(struct cm_arena *arena, const char *path, struct cm_saved **out,
                              struct cm_error *err)
 {
-    struct cm_place place;
+    struct cm_saved_place place;
 
     CM_TRY(cm_place_open(arena, path, &place, err));
     const struct cm_format *best = recognize(&place);
@@ -105,7 +105,7 @@ enum cm_status cm_saved_open(struct cm_arena *arena, const char *path, struct cm
         CM_TRY(look_inside(arena, &place, &best, err));
     if (!best)
         return cm_fail(err, CM_BAD_MODEL,
-                       "'%.600s' is no checkpoint that is known here: it looks like %s", path,
+                       "'%.600s' is not a checkpoint that is known here: it looks like %s", path,
                        describe(&place));
     struct cm_saved *saved = *out = cm_saved_new(arena, place.path);
     saved->system = best->system;

@@ -10,7 +10,7 @@
 /* What PATH is: one file, or a folder with the files in it. Files are mapped when asked for, once;
  * names are relative to the folder, with '/', and never lead out of it (no "..", no links out of
  * it). */
-struct cm_place {
+struct cm_saved_place {
     struct cm_arena *arena;
     struct cm_str path;   /* as the user gave it */
     struct cm_str folder; /* path if that is a folder, else the folder of the file */
@@ -23,24 +23,24 @@ struct cm_place {
     struct cm_place_file *opened; /* place.c's */
 };
 
-enum cm_status cm_place_open(struct cm_arena *arena, const char *path, struct cm_place *out,
+enum cm_status cm_place_open(struct cm_arena *arena, const char *path, struct cm_saved_place *out,
                              struct cm_error *err) CM_MUST_CHECK;
-bool cm_place_has(const struct cm_place *place, struct cm_str name);
+bool cm_place_has(const struct cm_saved_place *place, struct cm_str name);
 /* The bytes of a file, mapped until the end of arena; CM_NOT_FOUND when it is not there. Of a
  * file beside PATH, too (an index beside its data), where PATH is one file. */
-enum cm_status cm_place_map(struct cm_place *place, struct cm_str name, struct cm_str *out,
+enum cm_status cm_place_map(struct cm_saved_place *place, struct cm_str name, struct cm_str *out,
                             struct cm_error *err) CM_MUST_CHECK;
 /* The first bytes of it, as many as there are up to 64; none when it cannot be read. */
-struct cm_str cm_place_head(struct cm_place *place, struct cm_str name);
+struct cm_str cm_place_head(struct cm_saved_place *place, struct cm_str name);
 /* The part of the folder below `folder`, a name in it, as a place of its own (checkpoints inside
  * run folders). */
-struct cm_place cm_place_below(struct cm_place *place, struct cm_str folder);
+struct cm_saved_place cm_place_below(struct cm_saved_place *place, struct cm_str folder);
 
 /* Lists what was mapped in saved->files and saved->mapped. Who reads through a place of its own
  * (cm_place_below) calls it for that; for the place it was given it is called by cm_saved_open. */
-void cm_place_tell(const struct cm_place *place, struct cm_saved *saved);
+void cm_place_tell(const struct cm_saved_place *place, struct cm_saved *saved);
 
-struct cm_write_options {
+struct cm_saved_writing {
     const atomic_bool *cancel; /* NULL: none */
 };
 
@@ -50,12 +50,13 @@ struct cm_format {
     const char *what;   /* "a folder of the Trainer or of accelerate" */
     /* By content: 0 not this, 1 perhaps (another one that is surer goes before), 2 surely. Must be
      * cheap and read heads of files only; NULL: it is written only. */
-    int (*recognize)(struct cm_place *place);
-    enum cm_status (*read)(struct cm_place *place, struct cm_saved *saved, struct cm_error *err);
+    int (*recognize)(struct cm_saved_place *place);
+    enum cm_status (*read)(struct cm_saved_place *place, struct cm_saved *saved,
+                           struct cm_error *err);
     /* To a path that does not exist yet, or is a file to be replaced: a file or a folder, whole or
      * not at all (folders: under a temporary name, renamed at the end). NULL: it is read only. */
     enum cm_status (*write)(const struct cm_saved *saved, const char *path,
-                            const struct cm_write_options *options, struct cm_error *err);
+                            const struct cm_saved_writing *options, struct cm_error *err);
 };
 
 extern const struct cm_format *const cm_formats[];

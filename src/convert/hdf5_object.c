@@ -91,7 +91,9 @@ static struct cm_str padded(struct cm_hdf5_cursor *c, uint64_t size, uint64_t ve
 
 struct cm_hdf5_cursor cm_hdf5_over(struct cm_str bytes)
 {
-    return (struct cm_hdf5_cursor){bytes.data, bytes.data + bytes.size, false};
+    const char *at = bytes.data ? bytes.data : "";
+
+    return (struct cm_hdf5_cursor){at, at + bytes.size, false};
 }
 
 static enum cm_status read_attribute(struct cm_hdf5_facts *p, struct cm_hdf5_cursor *c)

@@ -235,12 +235,16 @@ enum cm_status cm_hdf5_read(struct cm_arena *arena, struct cm_str bytes, struct 
         return cm_fail(err, CM_UNSUPPORTED, "HDF5 files of version %u are not read",
                        (unsigned)version);
     cm_hdf5_take(&c, version < 2 ? 4 : 0);
-    if (cm_hdf5_get(&c, 1) != 8 || cm_hdf5_get(&c, 1) != 8)
+    const uint64_t sizes = cm_hdf5_get(&c, 2);
+    if (c.cut)
+        return cm_hdf5_broken(&h, "it is cut");
+    if (sizes != 0x0808)
         return cm_fail(err, CM_UNSUPPORTED,
                        "HDF5 files with addresses of other sizes than 8 bytes "
                        "are not read");
     cm_hdf5_take(&c, version == 0 ? 9 : version == 1 ? 13 : 1);
-    if (cm_hdf5_get(&c, 8) != 0)
+    const uint64_t base = cm_hdf5_get(&c, 8);
+    if (base != 0)
         return cm_fail(err, CM_UNSUPPORTED, "HDF5 files that begin elsewhere are not read");
     cm_hdf5_take(&c, version < 2 ? 32 : 16); /* to the root, past the offset of its name */
     *root = CM_NEW(arena, struct cm_hdf5_object);

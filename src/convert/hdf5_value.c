@@ -240,7 +240,7 @@ enum cm_status cm_hdf5_value(struct cm_hdf5 *h, const struct cm_hdf5_type *type,
                              const struct cm_shape *shape, struct cm_str data,
                              const struct cm_item **out, uint64_t *written)
 {
-    struct cm_hdf5_cursor c = {data.data, data.data + data.size, false};
+    struct cm_hdf5_cursor c = cm_hdf5_over(data);
     const int64_t count = cm_shape_elements(shape);
     size_t need;
 

@@ -281,7 +281,7 @@ static enum cm_status read_optimizer(struct cm_saved *saved, const struct cm_ite
         return cm_fail(err, CM_BAD_MODEL,
                        CM_HOLD_PREFIX "optimizer: there is no rule '%.*s' of '%.*s'",
                        CM_STR_FMT(text_at(item, "rule")), CM_STR_FMT(text_at(item, "arithmetic")));
-    saved->rule = (enum cm_rule)rule;
+    saved->rule = (enum cm_update_rule)rule;
     saved->arithmetic = (enum cm_arithmetic)arithmetic;
     for (size_t i = 0; i < cm_item_count(groups); i++) {
         const struct cm_item *map = cm_item_at(groups, i), *names = cm_item_get(map, "names");

@@ -46,14 +46,14 @@ static void check_groups(const struct checking *c, const struct cm_item *optimiz
 
     for (size_t i = 0; i < cm_item_count(groups); i++) {
         const struct cm_item *names = cm_item_get(cm_item_at(groups, i), "initializers");
-        struct cm_str name;
+        struct cm_str name = CM_STR("");
 
         for (size_t k = 0; k < cm_item_count(names); k++)
             if (!cm_item_is_text(cm_item_at(names, k), &name) || !knows(c, name))
                 tell(c, c->algorithm,
                      cm_arena_printf(c->arena,
                                      CM_HOLD_PREFIX "optimizer: group %zu names '%.*s', which is "
-                                                    "no initializer",
+                                                    "not an initializer",
                                      i, CM_STR_FMT(name)));
     }
 }
@@ -71,7 +71,7 @@ static void check_position(const struct checking *c, const struct cm_item *posit
         tell(c, c->algorithm,
              cm_arena_printf(
                  c->arena, CM_HOLD_PREFIX "position: the step is said to be in '%.*s', which is %s",
-                 CM_STR_FMT(step), knows(c, step) ? "never updated" : "no initializer"));
+                 CM_STR_FMT(step), knows(c, step) ? "never updated" : "not an initializer"));
 }
 
 static const struct cm_item *parsed(const struct checking *c, const char *key)
@@ -97,7 +97,7 @@ static void check_tensor(const struct checking *c, const struct cm_tensor_proto 
     else if (slot.of.size && !knows(c, slot.of))
         tell(c, tensor,
              cm_arena_printf(c->arena,
-                             CM_HOLD_PREFIX "slot: it is said to belong to '%.*s', which is no "
+                             CM_HOLD_PREFIX "slot: it is said to belong to '%.*s', which is not an "
                                             "initializer",
                              CM_STR_FMT(slot.of)));
     if (cm_hold_read_parts(c->arena, tensor, &parts, &err)) {

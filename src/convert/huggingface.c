@@ -19,7 +19,7 @@ static const char *const weight_files[] = {
 
 /* ---- recognizing ---- */
 
-static const char *weights_of(const struct cm_place *place)
+static const char *weights_of(const struct cm_saved_place *place)
 {
     for (size_t i = 0; i < CM_COUNT(weight_files); i++)
         if (cm_place_has(place, cm_str(weight_files[i])))
@@ -28,7 +28,7 @@ static const char *weights_of(const struct cm_place *place)
 }
 
 /* The folder checkpoint-N with the largest N, of a run that has several; empty: none. */
-static struct cm_str newest(const struct cm_place *place)
+static struct cm_str newest(const struct cm_saved_place *place)
 {
     struct cm_str best = CM_STR_NONE;
     int64_t most = -1;
@@ -50,7 +50,7 @@ static struct cm_str newest(const struct cm_place *place)
     return best;
 }
 
-static int recognize(struct cm_place *place)
+static int recognize(struct cm_saved_place *place)
 {
     if (place->file.size)
         return cm_str_ends(place->file, ".safetensors.index.json") ||
@@ -64,14 +64,14 @@ static int recognize(struct cm_place *place)
     const struct cm_str folder = newest(place);
     if (!folder.size)
         return 0;
-    const struct cm_place below = cm_place_below(place, folder);
+    const struct cm_saved_place below = cm_place_below(place, folder);
     return weights_of(&below) ? 2 : 0;
 }
 
 /* ---- weights ---- */
 
-static enum cm_status add_file(struct cm_place *place, struct cm_saved *saved, struct cm_str name,
-                               struct cm_item *map, struct cm_error *err)
+static enum cm_status add_file(struct cm_saved_place *place, struct cm_saved *saved,
+                               struct cm_str name, struct cm_item *map, struct cm_error *err)
 {
     struct cm_item *tree;
     struct cm_str bytes;
@@ -81,15 +81,16 @@ static enum cm_status add_file(struct cm_place *place, struct cm_saved *saved, s
         return cm_safetensors_item(saved->arena, bytes, name, map, err);
     CM_TRY(cm_torch_read(saved->arena, bytes, name, &tree, err));
     if (tree->kind != CM_ITEM_MAP)
-        return cm_fail(err, CM_BAD_MODEL, "%.*s: the weights are no dictionary", CM_STR_FMT(name));
+        return cm_fail(err, CM_BAD_MODEL, "%.*s: the weights are not a dictionary",
+                       CM_STR_FMT(name));
     for (size_t i = 0; i < tree->entries.count; i++)
         cm_item_set(saved->arena, map, tree->entries.items[i].key, tree->entries.items[i].value);
     return CM_OK;
 }
 
 /* {"weight_map": {name of a tensor: name of a file}}; every tensor must be where it says. */
-static enum cm_status add_index(struct cm_place *place, struct cm_saved *saved, struct cm_str name,
-                                struct cm_item *map, struct cm_error *err)
+static enum cm_status add_index(struct cm_saved_place *place, struct cm_saved *saved,
+                                struct cm_str name, struct cm_item *map, struct cm_error *err)
 {
     struct cm_map files = {0}, tensors = {0};
     struct cm_str text, file, key;
@@ -104,7 +105,7 @@ static enum cm_status add_index(struct cm_place *place, struct cm_saved *saved, 
     for (size_t i = 0; i < list->entries.count; i++) {
         bool added;
         if (!cm_item_is_text(list->entries.items[i].value, &file))
-            return cm_fail(err, CM_BAD_MODEL, "%.*s: a file of weight_map is no text",
+            return cm_fail(err, CM_BAD_MODEL, "%.*s: a file of weight_map is not a text",
                            CM_STR_FMT(name));
         cm_map_insert(&files, saved->arena, file, &added);
         if (added)
@@ -204,8 +205,8 @@ static void settle_decay(struct cm_saved *saved, const struct cm_item *arguments
 /* ---- the folder ---- */
 
 /* A file that torch.save wrote, by the first of its names that is there; *out is NULL if none. */
-static enum cm_status read_one(struct cm_place *place, struct cm_saved *saved, const char *names,
-                               const struct cm_item **out, struct cm_error *err)
+static enum cm_status read_one(struct cm_saved_place *place, struct cm_saved *saved,
+                               const char *names, const struct cm_item **out, struct cm_error *err)
 {
     struct cm_str bytes;
     struct cm_item *item;
@@ -224,8 +225,9 @@ static enum cm_status read_one(struct cm_place *place, struct cm_saved *saved, c
     return CM_OK;
 }
 
-static enum cm_status read_json(struct cm_place *place, struct cm_saved *saved, const char *name,
-                                const char *fact, const struct cm_item **out, struct cm_error *err)
+static enum cm_status read_json(struct cm_saved_place *place, struct cm_saved *saved,
+                                const char *name, const char *fact, const struct cm_item **out,
+                                struct cm_error *err)
 {
     struct cm_item *item;
     struct cm_str text;
@@ -241,7 +243,7 @@ static enum cm_status read_json(struct cm_place *place, struct cm_saved *saved, 
     return CM_OK;
 }
 
-enum cm_status cm_huggingface_read_training(struct cm_place *place, struct cm_saved *saved,
+enum cm_status cm_huggingface_read_training(struct cm_saved_place *place, struct cm_saved *saved,
                                             struct cm_error *err)
 {
     const struct cm_item *state, *arguments, *optimizer, *schedule, *scaler, *ours;
@@ -263,7 +265,7 @@ enum cm_status cm_huggingface_read_training(struct cm_place *place, struct cm_sa
     if (arguments)
         take_arguments(saved, arguments);
     if (optimizer && !cm_torch_is_optimizer(optimizer))
-        cm_saved_unknown(saved, "optimizer.pt is no state of one of PyTorch's optimizers");
+        cm_saved_unknown(saved, "optimizer.pt is not a state of one of PyTorch's optimizers");
     else if (optimizer)
         CM_TRY(cm_torch_take_optimizer(saved, optimizer, err));
     settle_decay(saved, arguments);
@@ -278,7 +280,7 @@ enum cm_status cm_huggingface_read_training(struct cm_place *place, struct cm_sa
 }
 
 /* Of each process one file. */
-static enum cm_status read_random(struct cm_place *place, struct cm_saved *saved,
+static enum cm_status read_random(struct cm_saved_place *place, struct cm_saved *saved,
                                   struct cm_error *err)
 {
     for (size_t i = 0; i < place->names.count; i++) {
@@ -302,7 +304,7 @@ static enum cm_status read_random(struct cm_place *place, struct cm_saved *saved
     return CM_OK;
 }
 
-enum cm_status cm_huggingface_read(struct cm_place *place, struct cm_saved *saved,
+enum cm_status cm_huggingface_read(struct cm_saved_place *place, struct cm_saved *saved,
                                    struct cm_error *err)
 {
     struct cm_item *map = cm_item_new(saved->arena, CM_ITEM_MAP);
@@ -314,7 +316,7 @@ enum cm_status cm_huggingface_read(struct cm_place *place, struct cm_saved *save
         return cm_torch_take_weights(saved, map, err);
     }
     if (!weights) {
-        struct cm_place below = cm_place_below(place, newest(place));
+        struct cm_saved_place below = cm_place_below(place, newest(place));
         const enum cm_status status = cm_huggingface_read(&below, saved, err);
         cm_place_tell(&below, saved);
         return status;

@@ -13,7 +13,7 @@
 struct writing {
     const struct cm_saved *saved;
     struct cm_folder_save folder;
-    const struct cm_write_options *options;
+    const struct cm_saved_writing *options;
     struct cm_error *err;
 };
 
@@ -144,6 +144,7 @@ static enum cm_status put_training(struct writing *writing)
 
     if (!schedule) { /* the Trainer reads the optimizer only beside a scheduler */
         constant.schedule_known = CM_SCHEDULE_KNOWN;
+        constant.schedule.count = 0;
         schedule = cm_torch_schedule_item(arena, &constant);
     }
     CM_TRY(put_torch(writing, "optimizer.pt", "optimizer",
@@ -169,7 +170,7 @@ static void abandon(void *folder)
 }
 
 enum cm_status cm_huggingface_write(const struct cm_saved *saved, const char *path,
-                                    const struct cm_write_options *options, struct cm_error *err)
+                                    const struct cm_saved_writing *options, struct cm_error *err)
 {
     struct writing *writing = CM_NEW(saved->arena, struct writing);
 

@@ -24,6 +24,13 @@ void cm_import_block(struct cm_importing *in, const char *format, ...) CM_PRINTF
 /* import_settings.c: what flags and --set say, put into in->saved; what is still missing is
  * blocked. */
 void cm_import_settings(struct cm_importing *in);
+/* import_groups.c: keys of --set that are neither listed nor settings of a group are blocked; the
+ * settings of one group; all of "groups". given: by group, set where lr is given. */
+void cm_import_check_keys(struct cm_importing *in, const struct cm_item *map,
+                          const char *const *keys, size_t count);
+void cm_import_set_group(struct cm_importing *in, const struct cm_item *from,
+                         struct cm_plan_group *group);
+void cm_import_groups(struct cm_importing *in, const struct cm_item *groups, bool *given);
 /* import_schedule.c: the part of that about rates. set: the map of --set, or NULL; given: by
  * group, was lr given? */
 void cm_import_schedule(struct cm_importing *in, const struct cm_item *set, const bool *given);

@@ -92,7 +92,7 @@ static void tell_unmatched(struct cm_importing *in)
     for (size_t i = 0; i < m->targets.count; i++) {
         const struct cm_match_target *target = &m->targets.items[i];
 
-        if (target->parts.count || target->is_constant ||
+        if (target->parts.count || target->is_constant || target->is_tied ||
             !cm_dtype_is_float(target->tensor->data_type) ||
             cm_shape_elements(&target->shape) < 8 || (target->is_needed && !in->options->partial))
             continue;
@@ -101,8 +101,7 @@ static void tell_unmatched(struct cm_importing *in)
                                     CM_STR_FMT(target->name));
     }
     if (count)
-        cm_import_note(in,
-                       "%zu initializers that are not in the checkpoint keep their values: %s%s",
+        cm_import_note(in, "tensors that are not in the checkpoint keep their values (%zu): %s%s",
                        count, names.data, count > 5 ? ", .." : "");
 }
 
@@ -187,16 +186,29 @@ static void choose_weights(struct cm_importing *in)
 {
     const struct cm_matching *m = in->matching;
     const struct cm_saved *saved = in->saved;
+    bool is_unknown = false;
 
-    for (size_t g = 0; g < saved->groups.count; g++)
-        for (size_t i = 0; i < saved->groups.items[g].names.count; i++) {
+    for (size_t g = 0; g < saved->groups.count; g++) {
+        const size_t count = saved->groups.items[g].names.count;
+        size_t known = 0;
+
+        for (size_t i = 0; i < count; i++)
+            known += cm_match_find_source(m, saved->groups.items[g].names.items[i]) != NULL;
+        if (count && !known)
+            cm_import_block(in,
+                            "the checkpoint does not say which weights are in group %zu: give "
+                            "their %zu names, in order, with --set",
+                            g, count);
+        is_unknown = is_unknown || (count && !known);
+        for (size_t i = 0; i < count; i++) {
             const struct cm_str name = saved->groups.items[g].names.items[i];
 
             *cm_map_insert(&in->groups, in->arena, name, NULL) = g + 1;
-            if (!cm_match_find_source(m, name) && !in->options->partial)
-                cm_import_block(in, "group %zu has '%.*s', which the checkpoint has no weight of", g,
-                                CM_STR_FMT(name));
+            if (known && !cm_match_find_source(m, name) && !in->options->partial)
+                cm_import_block(in, "group %zu has '%.*s', which the checkpoint has no weight of",
+                                g, CM_STR_FMT(name));
         }
+    }
     in->weights = CM_NEW_ARRAY(in->arena, struct cm_plan_weight, m->targets.count + 1);
     for (size_t i = 0; i < m->targets.count; i++) {
         const struct cm_match_target *target = &m->targets.items[i];
@@ -205,7 +217,7 @@ static void choose_weights(struct cm_importing *in)
         if (group && !target->is_tied && cm_dtype_is_float(target->tensor->data_type))
             in->weights[in->n_weights++] = (struct cm_plan_weight){target->name, group - 1};
     }
-    if (!in->n_weights)
+    if (!in->n_weights && !is_unknown)
         cm_import_block(in, "the optimizer of the checkpoint moves no weight of the model");
 }
 

@@ -202,15 +202,15 @@ static enum cm_status read_entries(struct cm_json *json, int depth, struct cm_it
 }
 
 static const struct {
-    struct cm_str word;
+    const char *word;
     struct cm_item item;
 } words[] = {
-    {CM_STR("null"), {.kind = CM_ITEM_NONE}},
-    {CM_STR("true"), {.kind = CM_ITEM_BOOL, .truth = true}},
-    {CM_STR("false"), {.kind = CM_ITEM_BOOL}},
-    {CM_STR("NaN"), {.kind = CM_ITEM_REAL, .real = NAN}},
-    {CM_STR("Infinity"), {.kind = CM_ITEM_REAL, .real = INFINITY}},
-    {CM_STR("-Infinity"), {.kind = CM_ITEM_REAL, .real = -INFINITY}},
+    {"null", {.kind = CM_ITEM_NONE}},
+    {"true", {.kind = CM_ITEM_BOOL, .truth = true}},
+    {"false", {.kind = CM_ITEM_BOOL}},
+    {"NaN", {.kind = CM_ITEM_REAL, .real = NAN}},
+    {"Infinity", {.kind = CM_ITEM_REAL, .real = INFINITY}},
+    {"-Infinity", {.kind = CM_ITEM_REAL, .real = -INFINITY}},
 };
 
 /* A word or a number. */
@@ -224,7 +224,7 @@ static enum cm_status read_plain(struct cm_json *json, struct cm_item *item)
         json->at++;
     const struct cm_str text = {begin, (size_t)(json->at - begin)};
     for (size_t i = 0; i < CM_COUNT(words); i++)
-        if (cm_str_equal(text, words[i].word)) {
+        if (cm_str_is(text, words[i].word)) {
             *item = words[i].item;
             return CM_OK;
         }

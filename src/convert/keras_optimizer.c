@@ -13,7 +13,7 @@ static const struct cm_keras_optimizer optimizers[] = {
     {"adamw", "AdamW", CM_RULE_ADAM, true},
     {"adagrad", "Adagrad", CM_RULE_ADAGRAD, false},
     {"rmsprop", "RMSprop", CM_RULE_RMSPROP, false},
-    {"rms_prop", "RMSprop", CM_RULE_RMSPROP, false},
+    {"rm_sprop", "RMSprop", CM_RULE_RMSPROP, false}, /* as Keras 3 spells it */
     {"momentum", "SGD", CM_RULE_SGD, false},
 };
 
@@ -31,7 +31,7 @@ const struct cm_keras_optimizer *cm_keras_optimizer(struct cm_str name)
 
 /* Of the same meaning, the word that Keras 3 has comes first. */
 static const struct {
-    enum cm_rule rule; /* CM_RULE_UNKNOWN: any */
+    enum cm_update_rule rule; /* CM_RULE_UNKNOWN: any */
     const char *word, *meaning;
 } words[] = {
     {CM_RULE_ADAM, "momentum", "exp_avg"},
@@ -54,7 +54,7 @@ static const struct {
     {CM_RULE_UNKNOWN, "RMSProp_1", "momentum_buffer"},
 };
 
-const char *cm_keras_meaning(enum cm_rule rule, struct cm_str word)
+const char *cm_keras_meaning(enum cm_update_rule rule, struct cm_str word)
 {
     for (size_t i = 0; i < CM_COUNT(words); i++)
         if ((words[i].rule == rule || words[i].rule == CM_RULE_UNKNOWN) &&
@@ -302,10 +302,34 @@ void cm_keras_configure(struct cm_saved *saved, const struct cm_item *optimizer)
     }
 }
 
+/* What the slots that are there say of the settings. */
+static void settings_of_slots(struct cm_saved *saved)
+{
+    struct cm_plan_group *group = &saved->groups.items[0].settings;
+    bool has_maximum = false, has_momentum = false, has_mean = false;
+
+    for (size_t i = 0; i < saved->entries.count; i++) {
+        const char *meaning = saved->entries.items[i].meaning;
+
+        if (!meaning)
+            continue;
+        has_maximum |= strcmp(meaning, "max_exp_avg_sq") == 0;
+        has_momentum |= strcmp(meaning, "momentum_buffer") == 0;
+        has_mean |= strcmp(meaning, "grad_avg") == 0;
+    }
+    if (saved->rule == CM_RULE_ADAM && group->amsgrad < 0)
+        group->amsgrad = has_maximum;
+    if (saved->rule == CM_RULE_RMSPROP && group->centered < 0)
+        group->centered = has_mean;
+    if ((saved->rule == CM_RULE_SGD || saved->rule == CM_RULE_RMSPROP) && isnan(group->momentum) &&
+        !has_momentum)
+        group->momentum = 0;
+}
+
 void cm_keras_missing(struct cm_saved *saved, const char *kind)
 {
     static const struct {
-        enum cm_rule rule;
+        enum cm_update_rule rule;
         const char *name;
         size_t offset;
         const char *usual; /* Keras's default */
@@ -324,6 +348,7 @@ void cm_keras_missing(struct cm_saved *saved, const char *kind)
 
     if (!saved->has_optimizer || saved->groups.count == 0)
         return;
+    settings_of_slots(saved);
     const struct cm_plan_group *group = &saved->groups.items[0].settings;
     if (saved->rule == CM_RULE_UNKNOWN && !saved->optimizer.size)
         cm_saved_missing(saved, "the optimizer: %s does not tell which one it is", kind);
@@ -341,6 +366,8 @@ void cm_keras_missing(struct cm_saved *saved, const char *kind)
             cm_saved_missing(saved, "%s: %s does not hold it (Keras's default is %s)",
                              settings[i].name, kind, settings[i].usual);
     }
+    if (saved->rule == CM_RULE_RMSPROP && isnan(group->momentum))
+        cm_saved_missing(saved, "momentum: %s does not hold it", kind);
     if (saved->rule == CM_RULE_SGD && isnan(group->momentum))
         cm_saved_missing(saved, "momentum: %s holds neither it nor whether it is Nesterov's", kind);
 }

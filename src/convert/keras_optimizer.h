@@ -8,14 +8,14 @@
 
 struct cm_keras_optimizer {
     const char *name, *class_name; /* "adam_w", "AdamW" */
-    enum cm_rule rule;
+    enum cm_update_rule rule;
     bool decays; /* weight decay is what it is for */
 };
 
 /* By either name, also with a number behind it ("adam_1"); NULL: there is none of that name. */
 const struct cm_keras_optimizer *cm_keras_optimizer(struct cm_str name);
 /* What a slot is in PyTorch's words; NULL: not known. word is Keras's or TensorFlow's. */
-const char *cm_keras_meaning(enum cm_rule rule, struct cm_str word);
+const char *cm_keras_meaning(enum cm_update_rule rule, struct cm_str word);
 /* The other way: Keras's word. */
 const char *cm_keras_word(const char *meaning);
 
@@ -24,7 +24,8 @@ void cm_keras_set_optimizer(struct cm_saved *saved, struct cm_str name);
 /* Takes the settings out of an optimizer's {"class_name": .., "config": {..}}; needs the step for
  * the rate that a schedule has now. Group 0 must be there. */
 void cm_keras_configure(struct cm_saved *saved, const struct cm_item *optimizer);
-/* Lists what a file of this kind ("a TensorFlow checkpoint") does not tell. */
+/* At the end: settings that the slots tell, and in saved->missing what a file of this kind ("a
+ * TensorFlow checkpoint") does not. */
 void cm_keras_missing(struct cm_saved *saved, const char *kind);
 
 /* The variables of an optimizer, in the order of Keras: iteration, learning rate, and then runs of
@@ -45,6 +46,9 @@ struct cm_keras_run {
 };
 /* The runs that the slots of saved make, in their order; returns how many, at most 5. */
 size_t cm_keras_runs(const struct cm_saved *saved, struct cm_keras_run *out);
+
+/* Is the rate a variable of the optimizer, not a schedule? */
+bool cm_keras_has_rate(const struct cm_saved *saved);
 
 /* A few whole numbers, the state of a generator say, as a fact: files need them again. NULL: it is
  * not that. And back, NULL: the fact is not one. */

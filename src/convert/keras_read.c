@@ -7,7 +7,7 @@
 /* ---- which file ---- */
 
 /* The file itself, or the only one of a folder that ends so. */
-static struct cm_str the_file(struct cm_place *place, const char *end)
+static struct cm_str the_file(struct cm_saved_place *place, const char *end)
 {
     struct cm_str found = place->file;
 
@@ -25,14 +25,14 @@ static struct cm_str the_file(struct cm_place *place, const char *end)
     return found;
 }
 
-static struct cm_str find_hdf5(struct cm_place *place)
+static struct cm_str find_hdf5(struct cm_saved_place *place)
 {
     const struct cm_str name = the_file(place, ".h5");
 
     return name.size && cm_hdf5_is(cm_place_head(place, name)) ? name : CM_STR_NONE;
 }
 
-static struct cm_str find_archive(struct cm_place *place)
+static struct cm_str find_archive(struct cm_saved_place *place)
 {
     enum { NAME_AT = 30 };
     const struct cm_str name = the_file(place, ".keras");
@@ -46,18 +46,18 @@ static struct cm_str find_archive(struct cm_place *place)
                : CM_STR_NONE;
 }
 
-static int recognize_archive(struct cm_place *place)
+static int recognize_archive(struct cm_saved_place *place)
 {
     return find_archive(place).size ? 2 : 0;
 }
 
-static int recognize_weights(struct cm_place *place)
+static int recognize_weights(struct cm_saved_place *place)
 {
     return find_hdf5(place).size ? 1 : 0;
 }
 
 /* The names of the root's groups and attributes are near the beginning. */
-static int recognize_legacy(struct cm_place *place)
+static int recognize_legacy(struct cm_saved_place *place)
 {
     static const char *const words[] = {"model_weights", "layer_names"};
     const struct cm_str name = find_hdf5(place);
@@ -75,7 +75,7 @@ static int recognize_legacy(struct cm_place *place)
 
 /* ---- reading ---- */
 
-static enum cm_status read_hdf5(struct cm_place *place, const struct cm_hdf5_object **root,
+static enum cm_status read_hdf5(struct cm_saved_place *place, const struct cm_hdf5_object **root,
                                 struct cm_error *err)
 {
     const struct cm_str name = find_hdf5(place);
@@ -88,7 +88,7 @@ static enum cm_status read_hdf5(struct cm_place *place, const struct cm_hdf5_obj
     return CM_OK;
 }
 
-static enum cm_status read_weights(struct cm_place *place, struct cm_saved *saved,
+static enum cm_status read_weights(struct cm_saved_place *place, struct cm_saved *saved,
                                    struct cm_error *err)
 {
     const struct cm_hdf5_object *root;
@@ -99,7 +99,7 @@ static enum cm_status read_weights(struct cm_place *place, struct cm_saved *save
     return CM_OK;
 }
 
-static enum cm_status read_legacy(struct cm_place *place, struct cm_saved *saved,
+static enum cm_status read_legacy(struct cm_saved_place *place, struct cm_saved *saved,
                                   struct cm_error *err)
 {
     const struct cm_hdf5_object *root;
@@ -120,7 +120,7 @@ static enum cm_status read_json(struct cm_saved *saved, const struct cm_zip_memb
                             CM_STR_FMT(member->name));
 }
 
-static enum cm_status read_archive(struct cm_place *place, struct cm_saved *saved,
+static enum cm_status read_archive(struct cm_saved_place *place, struct cm_saved *saved,
                                    struct cm_error *err)
 {
     const struct cm_str file = find_archive(place);

@@ -7,7 +7,7 @@ enum { RUNS_MAX = 5 };
 
 /* All runs that an optimizer may have, in their order. What is optional depends on settings. */
 static const struct {
-    enum cm_rule rule; /* CM_RULE_UNKNOWN: all have it */
+    enum cm_update_rule rule; /* CM_RULE_UNKNOWN: all have it */
     const char *words[3];
     const char *setting; /* it is there when this setting is; NULL: always */
 } runs[] = {
@@ -200,13 +200,6 @@ static void set_names(struct fitting *f)
     for (size_t i = 0; i < (has_slots ? f->n_chosen : f->n_weights); i++)
         if (has_slots || !f->weights[i].is_frozen)
             *CM_PUSH(saved->arena, &group->names) = f->weights[has_slots ? f->chosen[i] : i].name;
-    for (size_t r = 0; r < f->n_runs; r++)
-        if (f->runs[r].words[0] && strcmp(f->runs[r].words[0], "velocity_hat") == 0)
-            group->settings.amsgrad = 1;
-    if (saved->rule == CM_RULE_ADAM && group->settings.amsgrad < 0)
-        group->settings.amsgrad = 0;
-    if (saved->rule == CM_RULE_SGD && f->n_slots == 0)
-        group->settings.momentum = 0;
 }
 
 void cm_keras_take_variables(struct cm_saved *saved, struct cm_saved_tensor *const *variables,
@@ -276,6 +269,12 @@ size_t cm_keras_runs(const struct cm_saved *saved, struct cm_keras_run *out)
     choose_runs(&f, mask);
     memcpy(out, f.runs, f.n_runs * sizeof *out);
     return f.n_runs;
+}
+
+bool cm_keras_has_rate(const struct cm_saved *saved)
+{
+    return saved->schedule_known == CM_SCHEDULE_NONE ||
+           (saved->schedule_known == CM_SCHEDULE_KNOWN && saved->schedule.count == 0);
 }
 
 /* ---- small facts ---- */

@@ -60,12 +60,28 @@ static uint64_t last_address(const struct cm_hdf5_object *group)
     return last;
 }
 
-static void find_units(struct reading *r, const struct cm_hdf5_object *group, struct cm_str prefix,
-                       int depth)
+/* Layers that are attributes of another are written by name, but trained in the order in which that
+ * made them: for those of Keras's own that is known. */
+static uint64_t made_as(struct cm_str attribute)
 {
+    static const char *const order[] = {"forward_layer", "backward_layer", "query_dense",
+                                        "key_dense",     "value_dense",    "output_dense"};
+
+    for (uint64_t i = 0; i < CM_COUNT(order); i++)
+        if (cm_str_is(attribute, order[i]))
+            return i + 1;
+    return 0;
+}
+
+/* above: the order of the layer that such attributes are of, 0 elsewhere. */
+static void find_units(struct reading *r, const struct cm_hdf5_object *group, struct cm_str prefix,
+                       uint64_t above, int depth)
+{
+    enum { PLACES = 12 }; /* bits for what is below such an attribute */
     const struct cm_hdf5_object *vars = cm_hdf5_child(group, "vars");
     const bool is_root = group == r->root;
     struct cm_str layer = vars ? name_attribute(vars) : CM_STR_NONE;
+    uint64_t order = above;
 
     if (depth > DEPTH_MAX || group == r->optimizer)
         return;
@@ -76,16 +92,22 @@ static void find_units(struct reading *r, const struct cm_hdf5_object *group, st
             layer = group->name;
         if (!is_root)
             prefix = joined(r->saved->arena, prefix, layer);
+        if (!above)
+            order = (name && name->written ? name->written : last_address(vars)) << (PLACES + 4);
         *CM_PUSH(r->saved->arena, &r->units) =
             (struct unit){.vars = vars,
                           .class_name = group->name,
                           .layer = layer,
                           .prefix = prefix,
-                          .order = name && name->written ? name->written : last_address(vars)};
+                          .order = above ? above + r->units.count % (1 << PLACES) : order};
     }
-    for (size_t i = 0; i < group->children.count; i++)
-        if (group->children.items[i] != vars && group->children.items[i]->is_group)
-            find_units(r, group->children.items[i], prefix, depth + 1);
+    for (size_t i = 0; i < group->children.count; i++) {
+        const struct cm_hdf5_object *child = group->children.items[i];
+        const uint64_t place = vars && !above ? made_as(child->name) : 0;
+
+        if (child != vars && child->is_group)
+            find_units(r, child, prefix, place ? order + (place << PLACES) : above, depth + 1);
+    }
 }
 
 static int by_order(const void *a, const void *b)
@@ -238,7 +260,7 @@ enum cm_status cm_keras_read_weights(struct cm_saved *saved, const struct cm_hdf
         if (cm_item_is_text(cm_item_path(layer, "config.name"), &name))
             *cm_map_insert(&r.layers, arena, name, NULL) = i + 1;
     }
-    find_units(&r, root, model_prefix(&r, config), 0);
+    find_units(&r, root, model_prefix(&r, config), 0, 0);
     if (r.units.count == 0)
         return cm_fail(err, CM_BAD_MODEL,
                        "it is an HDF5 file, but not one of Keras: no group has 'vars'");
@@ -251,6 +273,9 @@ enum cm_status cm_keras_read_weights(struct cm_saved *saved, const struct cm_hdf
     cm_item_put(arena, layout, "variables", r.paths);
     if (cm_item_count(r.kept))
         cm_item_put(arena, layout, "kept", r.kept);
+    if (r.optimizer)
+        cm_item_put(arena, layout, "has_rate",
+                    cm_item_bool(arena, r.saved->schedule_known == CM_SCHEDULE_NONE));
     if (r.optimizer)
         cm_item_put(arena, layout, "optimizer",
                     cm_item_text(arena, name_attribute(cm_hdf5_child(r.optimizer, "vars"))));

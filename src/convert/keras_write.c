@@ -175,7 +175,8 @@ struct layer {
     size_t count;
 };
 
-static enum cm_status add_layer(struct writing *w, struct cm_map *classes, struct layer *layer)
+static enum cm_status add_layer(struct writing *w, struct cm_map *classes, struct layer *layer,
+                                struct cm_str model)
 {
     struct cm_str names[8], path;
     struct cm_shape shapes[8];
@@ -194,6 +195,14 @@ static enum cm_status add_layer(struct writing *w, struct cm_map *classes, struc
         shapes[i] = layer->variables[i]->tensor->shape;
     }
     const char *class_name = cm_keras_guess_class(names, shapes, layer->count, &is_cell);
+    size_t depth = 0;
+    for (size_t i = model.size ? model.size + 1 : 0; i < layer->name.size; i++)
+        depth += layer->name.data[i] == '/';
+    if (class_name && depth > is_cell)
+        return cm_fail(w->err, CM_UNSUPPORTED,
+                       "'%.*s' is a layer inside of another whose class is not known; export "
+                       "tensorflow instead",
+                       CM_STR_FMT(layer->name));
     if (!class_name)
         return cm_fail(w->err, CM_UNSUPPORTED,
                        "'%.*s' has variables that no layer of Keras has; export tensorflow "
@@ -247,13 +256,13 @@ static enum cm_status add_by_names(struct writing *w)
         layer->variables[layer->count++] = best ? best : entry;
     }
     for (size_t i = 0; i < layers.count; i++)
-        CM_TRY(add_layer(w, &classes, &layers.items[i]));
+        CM_TRY(add_layer(w, &classes, &layers.items[i], model));
     return CM_OK;
 }
 
 /* ---- the optimizer ---- */
 
-static enum cm_status add_optimizer(struct writing *w, struct cm_str name)
+static enum cm_status add_optimizer(struct writing *w, struct cm_str name, bool has_rate)
 {
     const struct cm_saved *saved = w->saved;
     const struct cm_saved_group *group = &saved->groups.items[0];
@@ -273,7 +282,7 @@ static enum cm_status add_optimizer(struct writing *w, struct cm_str name)
     add(w, CM_STR("optimizer/vars"), NULL, name);
     add_array(w, cm_arena_printf(w->arena, "optimizer/vars/%zu", n++),
               number_tensor(w, CM_INT64, &CM_SCALAR, &step, sizeof step));
-    if (saved->schedule_known == CM_SCHEDULE_NONE || saved->schedule.count == 0)
+    if (has_rate)
         add_array(w, cm_arena_printf(w->arena, "optimizer/vars/%zu", n++),
                   number_tensor(w, CM_FLOAT, &CM_SCALAR, &rate, sizeof rate));
     const size_t n_runs = cm_keras_runs(saved, runs);
@@ -312,18 +321,20 @@ static void abandon(void *save)
 }
 
 enum cm_status cm_keras_write_weights(const struct cm_saved *saved, const char *path,
-                                      const struct cm_write_options *options, struct cm_error *err)
+                                      const struct cm_saved_writing *options, struct cm_error *err)
 {
     struct writing w = {.arena = saved->arena, .saved = saved, .err = err};
     const struct cm_item *layout = fact(saved, "keras.layout");
+    bool has_rate = cm_keras_has_rate(saved);
     struct cm_str name = CM_STR_NONE;
     struct cm_save *save = CM_NEW(saved->arena, struct cm_save);
 
     index_entries(&w);
     (void)cm_item_is_text(cm_item_get(layout, "optimizer"), &name);
+    (void)cm_item_is_bool(cm_item_get(layout, "has_rate"), &has_rate);
     CM_TRY(layout ? add_as_before(&w, layout) : add_by_names(&w));
     if (saved->has_optimizer && saved->groups.count)
-        CM_TRY(add_optimizer(&w, name));
+        CM_TRY(add_optimizer(&w, name, has_rate));
     CM_TRY(cm_save_begin(save, path, err));
     cm_arena_defer(saved->arena, abandon, save);
     save->cancel = options ? options->cancel : NULL;

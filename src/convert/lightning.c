@@ -11,7 +11,7 @@ enum {
     MARK_WITHIN = 1 << 16
 }; /* the keys come first in the pickle, which comes first in the zip */
 
-bool cm_lightning_is_file(struct cm_place *place, struct cm_str name)
+bool cm_lightning_is_file(struct cm_saved_place *place, struct cm_str name)
 {
     static const char mark[] = "pytorch-lightning_version";
     struct cm_str bytes;
@@ -125,12 +125,12 @@ enum cm_status cm_lightning_take(struct cm_saved *saved, const struct cm_item *t
     return CM_OK;
 }
 
-static int recognize(struct cm_place *place)
+static int recognize(struct cm_saved_place *place)
 {
     return place->file.size && cm_lightning_is_file(place, place->file) ? 2 : 0;
 }
 
-static enum cm_status read_file(struct cm_place *place, struct cm_saved *saved,
+static enum cm_status read_file(struct cm_saved_place *place, struct cm_saved *saved,
                                 struct cm_error *err)
 {
     struct cm_str bytes;

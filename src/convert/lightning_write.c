@@ -89,7 +89,7 @@ static const struct cm_item *loops(struct cm_arena *arena, int64_t step, int64_t
 }
 
 enum cm_status cm_lightning_write(const struct cm_saved *saved, const char *path,
-                                  const struct cm_write_options *options, struct cm_error *err)
+                                  const struct cm_saved_writing *options, struct cm_error *err)
 {
     struct cm_arena *arena = saved->arena;
     struct cm_item *all = cm_item_new(arena, CM_ITEM_MAP);

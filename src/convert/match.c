@@ -225,7 +225,8 @@ void cm_match_take(struct cm_matching *m, struct cm_match_target *target,
     }
 }
 
-/* PyTorch has a layer's weight as [out, in]; a plain product reads it turned. */
+/* PyTorch has a layer's weight as [out, in]; a plain product reads it turned. One that is still
+ * called weight was not touched: the exporter left a node that turns it. */
 static bool expects_turned(const struct cm_match_target *target,
                            const struct cm_match_source *source)
 {
@@ -233,7 +234,7 @@ static bool expects_turned(const struct cm_match_target *target,
 
     return read->node && read->operand == 1 && read->op->entry == CM_ENTERS_BY_PLACE &&
            read->node->attribute.count == 0 && target->shape.rank == 2 &&
-           cm_str_ends(source->name, ".weight") && !cm_str_equal(target->name, source->name);
+           cm_str_ends(source->name, ".weight") && !cm_str_ends(target->name, ".weight");
 }
 
 bool cm_match_fits(struct cm_matching *m, const struct cm_match_source *source,
@@ -262,7 +263,7 @@ bool cm_match_accept(struct cm_matching *m, struct cm_match_target *target,
         if (!target->misfit.size)
             target->misfit = cm_arena_printf(
                 m->arena, "'%.*s' is %s %s in the model, '%.*s' is %s %s in the checkpoint",
-                CM_STR_FMT(target->name), cm_dtype_name(target->tensor->data_type),
+                CM_STR_FMT(target->name), cm_dtype_name((enum cm_dtype)target->tensor->data_type),
                 cm_shape_print(&target->shape, a, sizeof a), CM_STR_FMT(source->name),
                 cm_dtype_name(tensor->dtype), cm_shape_print(&tensor->shape, b, sizeof b));
         return false;

@@ -9,6 +9,7 @@
 #include "convert/match.h"
 
 #include "graph/registry.h"
+#include "onnx/tensor_data.h"
 
 enum { W, R, B, B2, TENSORS, SETS_MAX = 10000 };
 
@@ -210,11 +211,90 @@ static const struct set *choose(struct cm_matching *m, const struct sets *sets,
     return highest >= least && second < highest - 0.2 ? best : first;
 }
 
+/* Keras has one bias where ONNX has two. Trained, the second would move as the first does, so it
+ * becomes a constant: B is made of an initializer and zeros. */
+struct single {
+    struct cm_str name; /* of B */
+    struct layer layer;
+    const struct set *set[2];
+};
+
+struct singles {
+    struct single *items;
+    size_t count, capacity;
+};
+
+static struct cm_str add_half(struct cm_matching *m, struct cm_str name, const char *word,
+                              const struct cm_shape *shape)
+{
+    struct cm_graph_proto *graph = m->file->model.graph;
+    struct cm_tensor_proto *half = CM_LIST_ADD(m->arena, &graph->initializer);
+    const struct cm_tensor zeros = cm_tensor_borrow(
+        CM_FLOAT, shape, CM_NEW_ARRAY(m->arena, float, (size_t)cm_shape_elements(shape)));
+
+    (void)!cm_tensor_proto_store(half, m->arena, &zeros, NULL); /* plain floats can be stored */
+    half->name = cm_arena_printf(m->arena, "%.*s.%s", (int)name.size, name.data, word);
+    cm_msg_set(&half->msg, CM_TENSOR_NAME);
+    cm_msg_set(&graph->msg, CM_GRAPH_INITIALIZER);
+    return half->name;
+}
+
+static void split_bias(struct cm_matching *m, const struct single *single)
+{
+    const struct layer *layer = &single->layer;
+    const int64_t rows = layer->gates * layer->width;
+    const struct cm_shape shape = CM_SHAPE(layer->directions, rows);
+    struct cm_match_target *whole = layer->targets[B];
+    const struct cm_str name = whole->name;
+    struct cm_match_target half = {.shape = shape, .read = whole->read};
+    struct cm_parts parts = {0};
+
+    whole->is_tied = true;
+    whole->is_needed = false;
+    cm_match_drop(m, name);
+    half.name = add_half(m, name, "input", &shape);
+    const struct cm_str halves[] = {half.name, add_half(m, name, "recurrence", &shape)};
+    cm_emit_at_head(m, "Concat", halves, 2, name, cm_attr_int(m->arena, "axis", 1));
+    half.tensor =
+        &m->file->model.graph->initializer.items[m->file->model.graph->initializer.count - 2];
+    for (int64_t d = 0; d < layer->directions; d++) {
+        const int *order = order_of(layer->gates, true);
+
+        for (int g = 0; g < layer->gates; g++) {
+            struct cm_part *part =
+                cm_part_add(m->arena, &parts, single->set[d]->tensors[B]->name, 1, 2);
+
+            part->from[0] = order[g] * layer->width;
+            part->size[0] = layer->width;
+            part->axes[0] = -1;
+            part->axes[1] = 0;
+            part->at[0] = d;
+            part->at[1] = g * layer->width;
+        }
+    }
+    *CM_PUSH(m->arena, &m->targets) = half; /* layer->targets are not good any more */
+    *cm_map_insert(&m->target_names, m->arena, half.name, NULL) = m->targets.count;
+    cm_match_take(m, &m->targets.items[m->targets.count - 1], &parts,
+                  "by its recurrent layer, gates reordered");
+}
+
+/* Has each direction one bias, a vector? */
+static bool is_single(const struct layer *layer, const struct set *const set[2])
+{
+    for (int64_t d = 0; d < layer->directions; d++)
+        if (!set[d]->is_turned || !set[d]->tensors[B] ||
+            set[d]->tensors[B]->tensor->shape.rank != 1)
+            return false;
+    return layer->targets[B] && !layer->targets[B]->is_constant &&
+           layer->targets[B]->tensor->data_type == CM_FLOAT;
+}
+
 void cm_match_gates(struct cm_matching *m)
 {
     const struct cm_graph_proto *graph = m->file->model.graph;
     struct sets sets = {0};
     struct layer layer;
+    struct singles singles = {0};
     bool gathered = false;
 
     for (size_t n = 0; n < graph->node.count; n++) {
@@ -238,5 +318,14 @@ void cm_match_gates(struct cm_matching *m)
             whole = add_bias(m, &layer, set[d], d, &parts);
         if (whole)
             cm_match_take(m, layer.targets[B], &parts, "by its recurrent layer, gates reordered");
+        else if (is_single(&layer, set))
+            *CM_PUSH(m->arena, &singles) =
+                (struct single){layer.targets[B]->name, layer, {set[0], set[1]}};
     }
+    for (size_t i = 0; i < singles.count; i++) {
+        singles.items[i].layer.targets[B] = cm_match_find_target(m, singles.items[i].name);
+        split_bias(m, &singles.items[i]);
+    }
+    if (singles.count)
+        cm_match_read_again(m);
 }

@@ -152,9 +152,9 @@ static bool turn(const struct cm_match_target *from, const struct cm_match_targe
 }
 
 /* The old list stays as it is: targets point into it. */
-static void drop_initializer(struct cm_matching *m, struct cm_graph_proto *graph,
-                             struct cm_str name)
+void cm_match_drop(struct cm_matching *m, struct cm_str name)
 {
+    struct cm_graph_proto *graph = m->file->model.graph;
     struct cm_tensor_proto *list =
         CM_NEW_ARRAY(m->arena, struct cm_tensor_proto, graph->initializer.count);
     size_t kept = 0;
@@ -167,28 +167,28 @@ static void drop_initializer(struct cm_matching *m, struct cm_graph_proto *graph
     cm_msg_set(&graph->msg, CM_GRAPH_INITIALIZER);
 }
 
-/* At the head of the graph: a node that makes `to` of `from`. */
-static void add_turn(struct cm_matching *m, struct cm_str from, struct cm_str to,
-                     const int64_t *axes, int rank)
+void cm_emit_at_head(struct cm_matching *m, const char *op, const struct cm_str *inputs,
+                     size_t count, struct cm_str output, struct cm_attribute_proto attribute)
 {
     struct cm_graph_proto *graph = m->file->model.graph;
-    struct cm_attribute_proto *perm = CM_NEW(m->arena, struct cm_attribute_proto);
-    struct cm_str *names = CM_NEW_ARRAY(m->arena, struct cm_str, 2);
+    struct cm_attribute_proto *own = CM_NEW(m->arena, struct cm_attribute_proto);
+    struct cm_str *names = CM_NEW_ARRAY(m->arena, struct cm_str, count + 1);
 
     (void)CM_LIST_ADD(m->arena, &graph->node);
     memmove(graph->node.items + 1, graph->node.items,
             (graph->node.count - 1) * sizeof *graph->node.items);
     struct cm_node_proto *node = graph->node.items;
-    names[0] = from;
-    names[1] = to;
-    *perm = cm_attr_ints(m->arena, "perm", (size_t)rank, axes);
+    memcpy(names, inputs, count * sizeof *names);
+    names[count] = output;
+    *own = attribute;
     *node = (struct cm_node_proto){
-        .op_type = CM_STR("Transpose"),
-        .name = cm_arena_printf(m->arena, "%.*s.tied", (int)to.size, to.data)};
+        .op_type = cm_str(op),
+        .name = cm_arena_printf(m->arena, "%.*s.made", (int)output.size, output.data)};
     node->input.items = names;
-    node->output.items = names + 1;
-    node->input.count = node->output.count = 1;
-    node->attribute.items = perm;
+    node->input.count = count;
+    node->output.items = names + count;
+    node->output.count = 1;
+    node->attribute.items = own;
     node->attribute.count = 1;
     cm_msg_set(&node->msg, CM_NODE_OP_TYPE);
     cm_msg_set(&node->msg, CM_NODE_NAME);
@@ -229,7 +229,8 @@ void cm_match_tie(struct cm_matching *m)
                 is_input(m->file->model.graph, target->name))
                 continue;
             target->is_tied = true;
-            drop_initializer(m, m->file->model.graph, target->name);
-            add_turn(m, first->name, target->name, axes, target->shape.rank);
+            cm_match_drop(m, target->name);
+            cm_emit_at_head(m, "Transpose", &first->name, 1, target->name,
+                            cm_attr_ints(m->arena, "perm", (size_t)target->shape.rank, axes));
         }
 }

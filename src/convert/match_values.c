@@ -137,7 +137,7 @@ static bool load_values(struct cm_matching *m, const struct cm_match_target *tar
         return true;
     cm_tensor_drop(&m->values);
     m->loaded = NULL;
-    if (cm_dtype_size(target->tensor->data_type) == 0 ||
+    if (cm_dtype_size((enum cm_dtype)target->tensor->data_type) == 0 ||
         cm_tensor_proto_view(target->tensor, m->file->files, &m->values, &aligned, NULL))
         return false;
     m->loaded = target;

@@ -101,7 +101,7 @@ static enum cm_status take(struct msgpack *m, size_t size, struct cm_str *out, s
 static enum cm_status take_number(struct msgpack *m, unsigned bytes, uint64_t *out,
                                   struct cm_error *err)
 {
-    struct cm_str text;
+    struct cm_str text = CM_STR_NONE;
 
     CM_TRY(take(m, bytes, &text, err));
     *out = 0;
@@ -216,7 +216,7 @@ static enum cm_status join_chunks(struct msgpack *m, struct cm_item *item, struc
 
         if (!chunk || chunk->kind != CM_ITEM_TENSOR || chunk->tensor->pieces.count != 1 ||
             (i && chunk->tensor->dtype != tensor->dtype))
-            return bad(m, err, "a chunk of an array is no array of its type");
+            return bad(m, err, "a chunk of an array is not an array of its type");
         struct cm_saved_piece *piece = cm_saved_piece_add(m->arena, tensor, false);
         tensor->dtype = chunk->tensor->dtype;
         piece->bytes = chunk->tensor->pieces.items[0].bytes;
@@ -352,7 +352,7 @@ bool cm_msgpack_is_map(struct cm_str head)
     if (skip + 2 > head.size || ((at[skip] & 0xe0) != 0xa0 && at[skip] != 0xd9))
         return false;
     const size_t size = at[skip] == 0xd9 ? at[skip + 1] : at[skip] & 31;
-    skip += 1 + (at[skip] == 0xd9);
+    skip += at[skip] == 0xd9 ? 2 : 1;
     if (size == 0)
         return false;
     for (size_t i = skip; i < head.size && i < skip + size; i++)

@@ -13,7 +13,7 @@ static bool is_gzip(struct cm_str bytes)
 }
 
 /* The first file of the folder itself with this ending, or the last; empty: none. */
-static struct cm_str ends_with(const struct cm_place *place, const char *ending, bool last)
+static struct cm_str ends_with(const struct cm_saved_place *place, const char *ending, bool last)
 {
     struct cm_str found = CM_STR_NONE;
 
@@ -25,7 +25,7 @@ static struct cm_str ends_with(const struct cm_place *place, const char *ending,
     return found;
 }
 
-static int recognize(struct cm_place *place)
+static int recognize(struct cm_saved_place *place)
 {
     struct cm_str bytes;
 
@@ -99,8 +99,8 @@ static enum cm_status take_archive(struct cm_saved *saved, struct cm_str bytes, 
     const struct cm_tar_file *found = member(&tar, "model_weights.ckpt");
     if (!found)
         return cm_fail(err, CM_BAD_MODEL,
-                       "%.*s: there is no model_weights.ckpt among the %zu files of the archive",
-                       CM_STR_FMT(file), tar.count);
+                       "there is no model_weights.ckpt among the %zu files of the archive",
+                       tar.count);
     if (!weights)
         return CM_OK;
     CM_TRY(cm_torch_read(saved->arena, found->bytes,
@@ -111,14 +111,14 @@ static enum cm_status take_archive(struct cm_saved *saved, struct cm_str bytes, 
 
 /* The checkpoint that a folder has beside its archive: "last" before others, then the last by
  * name. */
-static struct cm_str checkpoint_of(const struct cm_place *place)
+static struct cm_str checkpoint_of(const struct cm_saved_place *place)
 {
     const struct cm_str last = ends_with(place, "last.ckpt", true);
 
     return last.size ? last : ends_with(place, ".ckpt", true);
 }
 
-static enum cm_status read_place(struct cm_place *place, struct cm_saved *saved,
+static enum cm_status read_place(struct cm_saved_place *place, struct cm_saved *saved,
                                  struct cm_error *err)
 {
     const struct cm_str file = place->file.size ? place->file : ends_with(place, ".nemo", true);

@@ -70,7 +70,7 @@ static enum cm_status get_column(struct body *b, size_t count, uint64_t **out, s
 static enum cm_status get_bytes_column(struct body *b, size_t count, const uint8_t **out,
                                        struct cm_error *err)
 {
-    struct cm_str bytes;
+    struct cm_str bytes = CM_STR_NONE;
 
     CM_TRY(get_bytes(b, count, &bytes, err));
     *out = (const uint8_t *)bytes.data;
@@ -91,7 +91,7 @@ static enum cm_status get_texts(struct body *b, size_t count, uint64_t **extra, 
         CM_TRY(get_column(b, count, extra, err));
     for (size_t i = 0; i < count; i++) {
         const size_t same = i ? shared[i - 1] : 0;
-        struct cm_str text;
+        struct cm_str text = CM_STR_NONE;
 
         if (i && same > out[i - 1].size)
             return cm_fail(err, CM_BAD_MODEL, "a key shares more with the one before than it has");
@@ -178,7 +178,7 @@ static enum cm_status open_body(struct cm_arena *arena, struct cm_str bytes, uin
 /* ---- the tree ---- */
 
 struct tree {
-    struct cm_place *place;
+    struct cm_saved_place *place;
     struct cm_ocdbt *out;
     struct cm_arena *arena;
     size_t nodes;
@@ -193,7 +193,7 @@ struct lying {
 static enum cm_status get_lying(struct tree *t, const struct lying *at, struct cm_str *out,
                                 struct cm_error *err)
 {
-    struct cm_str bytes;
+    struct cm_str bytes = CM_STR_NONE;
 
     CM_TRY(cm_place_map(t->place, at->file, &bytes, err));
     if (at->offset > bytes.size || at->length > bytes.size - at->offset)
@@ -309,7 +309,7 @@ static enum cm_status read_body(struct tree *t, struct body *b, const struct lyi
 static enum cm_status read_node(struct tree *t, const struct lying *at, uint64_t height,
                                 struct cm_str prefix, struct cm_error *err)
 {
-    struct cm_str bytes;
+    struct cm_str bytes = CM_STR_NONE;
     struct body body;
 
     if (++t->nodes > NODES_MAX || prefix.size > 65536)
@@ -327,7 +327,7 @@ static enum cm_status read_node(struct tree *t, const struct lying *at, uint64_t
 static enum cm_status skip_settings(struct body *b, struct cm_error *err)
 {
     uint64_t kind, ignored, packing;
-    struct cm_str bytes;
+    struct cm_str bytes = CM_STR_NONE;
 
     CM_TRY(get_bytes(b, 16, &bytes, err)); /* the store's id */
     CM_TRY(get_varint(b, &kind, err));
@@ -368,13 +368,14 @@ static enum cm_status find_root(struct body *b, struct lying *root, uint64_t *he
     return *keys ? pick_file(&files, columns[FILE_NUMBER][count - 1], root, err) : CM_OK;
 }
 
-enum cm_status cm_ocdbt_read(struct cm_place *place, struct cm_ocdbt *out, struct cm_error *err)
+enum cm_status cm_ocdbt_read(struct cm_saved_place *place, struct cm_ocdbt *out,
+                             struct cm_error *err)
 {
     static const char name[] = "manifest.ocdbt";
     struct tree t = {.place = place, .out = out, .arena = place->arena};
     struct lying root = {0};
     uint64_t height = 0, keys = 0;
-    struct cm_str bytes;
+    struct cm_str bytes = CM_STR_NONE;
     struct body body;
 
     *out = (struct cm_ocdbt){0};

@@ -18,7 +18,7 @@ struct cm_ocdbt {
 
 /* All keys of the store in `place` whose manifest is 'manifest.ocdbt'. Values stay in their files.
  */
-enum cm_status cm_ocdbt_read(struct cm_place *place, struct cm_ocdbt *out,
+enum cm_status cm_ocdbt_read(struct cm_saved_place *place, struct cm_ocdbt *out,
                              struct cm_error *err) CM_MUST_CHECK;
 
 #endif

@@ -23,7 +23,7 @@ static const struct cm_optax_rule rules[] = {
     {"rmsprop", CM_RULE_RMSPROP, -1, 1, {{"mu", "grad_avg"}, {"nu", "square_avg"}}, 2},
 };
 
-const char *cm_optax_slot(const char *meaning, enum cm_rule rule)
+const char *cm_optax_slot(const char *meaning, enum cm_update_rule rule)
 {
     for (size_t i = 0; i < CM_COUNT(rules); i++)
         for (size_t f = 0; meaning && rules[i].rule == rule && f < rules[i].n_fields; f++)
@@ -105,7 +105,8 @@ static const struct cm_item *take_slots(struct cm_optax *o, const struct cm_item
                                         struct cm_str path, const char *slot, const char *meaning)
 {
     if (!walk_slots(o, tree, CM_STR_NONE, slot, meaning, false, 0)) {
-        cm_saved_unknown(o->saved, "%.*s is no tree of tensors like the weights", CM_STR_FMT(path));
+        cm_saved_unknown(o->saved, "%.*s does not have the tensors that the weights have",
+                         CM_STR_FMT(path));
         return cm_jax_keep(o->saved, tree, path, CM_SAVED_OTHER);
     }
     walk_slots(o, tree, CM_STR_NONE, slot, meaning, true, 0);

@@ -38,6 +38,6 @@ const struct cm_item *cm_optax_state(struct cm_arena *arena, const struct cm_sav
                                      struct cm_str prefix);
 
 /* The word of optax for a slot, by its meaning; NULL: it has none. */
-const char *cm_optax_slot(const char *meaning, enum cm_rule rule);
+const char *cm_optax_slot(const char *meaning, enum cm_update_rule rule);
 
 #endif

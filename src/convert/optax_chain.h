@@ -7,7 +7,7 @@
 
 struct cm_optax_rule {
     const char *name;
-    enum cm_rule rule;
+    enum cm_update_rule rule;
     int amsgrad, centered;
     struct {
         const char *field, *meaning;

@@ -82,7 +82,7 @@ void cm_optax_conclude(struct cm_optax *o, struct cm_saved_group *group, struct 
     struct cm_saved *saved = o->saved;
     const bool plain = !o->rule; /* sgd without momentum has no state but for its rate's */
     const char *name = plain ? "sgd" : o->rule->name;
-    const enum cm_rule rule = plain ? CM_RULE_SGD : o->rule->rule;
+    const enum cm_update_rule rule = plain ? CM_RULE_SGD : o->rule->rule;
     size_t before = o->before;
 
     set_settings(o, is);
@@ -123,30 +123,30 @@ void cm_optax_tell_needs(struct cm_optax *o)
     } sentences[] = {
         {CM_NEED_RATE,
          "the learning rate: optax stores none; give it with --lr, or as \"lr\" with --set"},
-        {CM_NEED_SCHEDULE, "how the learning rate goes on: optax stores the position of a schedule "
-                           "and not the schedule; give \"rates\" or \"schedule\" with --set"},
+        {CM_NEED_SCHEDULE,
+         "how the learning rate goes on: optax stores the position of a schedule and not the "
+         "schedule; give \"rates\" or \"schedule\" with --set"},
         {CM_NEED_BETAS,
-         "beta1, beta2 and epsilon: optax stores none; unless \"betas\" and "
-         "\"epsilon\" are given with --set, they are its defaults 0.9, 0.999 and 1e-8"},
+         "beta1, beta2 and epsilon: optax stores none; give \"betas\" and \"epsilon\" with "
+         "--set, or name the optimizer for its defaults in optax, 0.9, 0.999 and 1e-8"},
         {CM_NEED_MOMENTUM,
-         "the momentum: optax stores none; give it with --momentum, or as "
-         "\"momentum\" with --set (and \"nesterov\": true, if it is of that kind)"},
+         "the momentum: optax stores none; give it with --momentum, or as \"momentum\" with --set "
+         "(and \"nesterov\": true, if it is of that kind)"},
         {CM_NEED_DECAY, "the weight decay: optax stores none; give it with --weight-decay, or as "
-                        "\"weight_decay\" with --set (optax's default is 1e-4)"},
+                        "\"weight_decay\" with --set (the default in optax is 1e-4)"},
         {CM_NEED_MASK,
          "the weight decay, and which weights decay: optax stores neither; give \"groups\" with "
          "their names and \"weight_decay\" with --set"},
-        {CM_NEED_EPSILON,
-         "epsilon: optax stores none; unless \"epsilon\" is given with --set, it is "
-         "optax's default 1e-7"},
+        {CM_NEED_EPSILON, "epsilon: optax stores none; give \"epsilon\" with --set, or name the "
+                          "optimizer for its default in optax, 1e-7"},
         {CM_NEED_CLIP, "what comes before the optimizer: a transformation without state, such as "
                        "clipping; give \"clip_norm\" with --set (0: it does not clip)"},
         {CM_NEED_SMOOTHING,
-         "the decay of the average and epsilon: optax stores none; unless \"betas\" and "
-         "\"epsilon\" are given with --set, they are its defaults 0.9 and 1e-8"},
+         "the decay of the average and epsilon: optax stores none; give \"beta2\" and "
+         "\"epsilon\" with --set, or name the optimizer for its defaults in optax, 0.9 and 1e-8"},
         {CM_NEED_ACCUMULATION,
-         "how many batches make an update: MultiSteps stores only how many there were; "
-         "give it with --accumulate"},
+         "how many batches make an update: MultiSteps stores only how many there were; give it "
+         "with --accumulate"},
         {CM_NEED_NAMES,
          "which weights a group without state has: optax does not store the labels of "
          "multi_transform; give \"groups\" with their names with --set"},

@@ -81,7 +81,7 @@ static bool marks_root(struct cm_str name, struct cm_str *root)
 }
 
 /* Those of the newest step. */
-static int64_t find_roots(const struct cm_place *place, struct roots *roots)
+static int64_t find_roots(const struct cm_saved_place *place, struct roots *roots)
 {
     struct cm_map seen = {0};
     int64_t newest = -1;
@@ -106,7 +106,7 @@ static int64_t find_roots(const struct cm_place *place, struct roots *roots)
     return newest;
 }
 
-static int recognize(struct cm_place *place)
+static int recognize(struct cm_saved_place *place)
 {
     struct roots roots;
 
@@ -119,7 +119,7 @@ static int recognize(struct cm_place *place)
 /* ---- arrays of one folder ---- */
 
 struct store {
-    struct cm_place *place;
+    struct cm_saved_place *place;
     struct cm_ocdbt values; /* of an OCDBT store */
     struct cm_map by_key;   /* key -> 1 + number in values */
     bool is_ocdbt;
@@ -173,7 +173,8 @@ static enum cm_status add_array(struct store *store, struct cm_str key, struct c
     return CM_OK;
 }
 
-static enum cm_status open_store(struct store *store, struct cm_place *place, struct cm_error *err)
+static enum cm_status open_store(struct store *store, struct cm_saved_place *place,
+                                 struct cm_error *err)
 {
     *store = (struct store){.place = place,
                             .is_ocdbt = cm_place_has(place, CM_STR("manifest.ocdbt")),
@@ -343,8 +344,8 @@ static const struct cm_item *fill_placeholders(struct store *store, const struct
     return filled;
 }
 
-static enum cm_status read_json(struct cm_place *place, const char *name, struct cm_item **out,
-                                struct cm_error *err)
+static enum cm_status read_json(struct cm_saved_place *place, const char *name,
+                                struct cm_item **out, struct cm_error *err)
 {
     struct cm_str bytes;
 
@@ -352,10 +353,12 @@ static enum cm_status read_json(struct cm_place *place, const char *name, struct
     if (!cm_place_has(place, cm_str(name)))
         return CM_OK;
     CM_TRY(cm_place_map(place, cm_str(name), &bytes, err));
+    if (!bytes.size)
+        return cm_fail(err, CM_BAD_MODEL, "%s is empty", name);
     return cm_error_context(err, cm_item_parse_json(place->arena, bytes, out, err), "%s", name);
 }
 
-static enum cm_status read_root(struct cm_place *place, struct cm_saved *saved,
+static enum cm_status read_root(struct cm_saved_place *place, struct cm_saved *saved,
                                 const struct cm_item **out, struct cm_error *err)
 {
     struct cm_item *metadata, *strings, *aggregate;
@@ -385,17 +388,17 @@ static enum cm_status read_root(struct cm_place *place, struct cm_saved *saved,
             cm_saved_unknown(saved, "array '%.*s' is in no place of the tree",
                              CM_STR_FMT(store.list.items[i].name));
     if (custom && custom->kind != CM_ITEM_NONE)
-        cm_saved_tell(saved, "orbax.custom", custom);
+        cm_saved_tell(saved, CM_ORBAX_CUSTOM, custom);
     return CM_OK;
 }
 
 /* ---- beside the tree ---- */
 
 /* Files of JSON that lie beside it in the folder of a step: FOLDER/metadata, metrics/metrics. */
-static enum cm_status tell_beside(struct cm_place *place, struct cm_saved *saved,
+static enum cm_status tell_beside(struct cm_saved_place *place, struct cm_saved *saved,
                                   struct cm_str step, struct cm_error *err)
 {
-    struct cm_place below = step.size ? cm_place_below(place, step) : *place;
+    struct cm_saved_place below = step.size ? cm_place_below(place, step) : *place;
 
     for (size_t i = 0; i < below.names.count; i++) {
         const struct cm_str name = below.names.items[i], folder = folder_of(name);
@@ -413,7 +416,8 @@ static enum cm_status tell_beside(struct cm_place *place, struct cm_saved *saved
     return CM_OK;
 }
 
-static enum cm_status read(struct cm_place *place, struct cm_saved *saved, struct cm_error *err)
+static enum cm_status read(struct cm_saved_place *place, struct cm_saved *saved,
+                           struct cm_error *err)
 {
     struct cm_item *all = cm_item_new(saved->arena, CM_ITEM_MAP);
     const struct cm_item *tree = NULL;
@@ -423,10 +427,11 @@ static enum cm_status read(struct cm_place *place, struct cm_saved *saved, struc
 
     for (size_t i = 0; i < roots.count; i++) {
         const struct cm_str root = roots.items[i];
-        struct cm_place below = root.size ? cm_place_below(place, root) : *place;
+        struct cm_saved_place below = root.size ? cm_place_below(place, root) : *place;
 
-        CM_TRY(cm_error_context(err, read_root(&below, saved, &tree, err), "%.*s",
-                                CM_STR_FMT(root.size ? root : CM_STR("."))));
+        const enum cm_status status = read_root(&below, saved, &tree, err);
+
+        CM_TRY(root.size ? cm_error_context(err, status, "%.*s", CM_STR_FMT(root)) : status);
         if (root.size)
             cm_place_tell(&below, saved);
         else
@@ -435,8 +440,9 @@ static enum cm_status read(struct cm_place *place, struct cm_saved *saved, struc
         (void)step_in(root, &end);
     }
     if (!tree)
-        return cm_fail(err, CM_BAD_MODEL, "it is no folder of Orbax");
+        return cm_fail(err, CM_BAD_MODEL, "it is not a folder of Orbax");
     CM_TRY(cm_jax_take_tree(saved, roots.count > 1 ? all : tree, err));
+    CM_TRY(cm_orbax_take_settings(saved, err));
     if (saved->step < 0)
         saved->step = step;
     return step < 0 ? CM_OK

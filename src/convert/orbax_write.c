@@ -11,7 +11,7 @@ struct orbax_writer {
     struct cm_arena *arena;
     struct cm_folder_save folder;
     struct cm_saved_reader reader;
-    const struct cm_write_options *options;
+    const struct cm_saved_writing *options;
     struct cm_item *metadata; /* entries of tree_metadata */
     struct cm_error *err;
 };
@@ -150,7 +150,7 @@ static enum cm_status put_tree(struct orbax_writer *w, const struct cm_item *tre
         if (tree->kind == CM_ITEM_TEXT || tree->kind == CM_ITEM_BYTES ||
             tree->kind == CM_ITEM_OBJECT)
             return cm_fail(w->err, CM_UNSUPPORTED,
-                           "'%.*s' is no number and no array, and Orbax has no place for it",
+                           "'%.*s' is neither a number nor an array, and Orbax has no place for it",
                            CM_STR_FMT(name));
         list_leaf(w, keys, tree);
         return tree->kind == CM_ITEM_TENSOR ? put_array(w, name, tree->tensor) : CM_OK;
@@ -177,8 +177,9 @@ static enum cm_status put_tree(struct orbax_writer *w, const struct cm_item *tre
     return CM_OK;
 }
 
-static enum cm_status put_metadata(struct orbax_writer *w)
+static enum cm_status put_metadata(struct orbax_writer *w, const struct cm_saved *saved)
 {
+    const struct cm_item *settings = cm_orbax_settings(w->arena, saved);
     struct cm_item *metadata = cm_item_new(w->arena, CM_ITEM_MAP);
     struct cm_item *checkpoint = cm_item_new(w->arena, CM_ITEM_MAP);
 
@@ -187,7 +188,7 @@ static enum cm_status put_metadata(struct orbax_writer *w)
     cm_item_put(w->arena, metadata, "use_zarr3", cm_item_bool(w->arena, false));
     cm_item_put(w->arena, metadata, "store_array_data_equal_to_fill_value",
                 cm_item_bool(w->arena, true));
-    cm_item_put(w->arena, metadata, "custom_metadata", &cm_item_none);
+    cm_item_put(w->arena, metadata, "custom_metadata", settings ? settings : &cm_item_none);
     CM_TRY(put_json(w, "_METADATA", metadata));
     cm_item_put(
         w->arena, checkpoint, "item_handlers",
@@ -203,7 +204,7 @@ static enum cm_status put_metadata(struct orbax_writer *w)
 }
 
 enum cm_status cm_orbax_write(const struct cm_saved *saved, const char *path,
-                              const struct cm_write_options *options, struct cm_error *err)
+                              const struct cm_saved_writing *options, struct cm_error *err)
 {
     struct orbax_writer w = {
         .arena = saved->arena,
@@ -217,7 +218,7 @@ enum cm_status cm_orbax_write(const struct cm_saved *saved, const char *path,
     CM_TRY(cm_folder_begin(&w.folder, path, err));
     enum cm_status status = put_tree(&w, tree, CM_STR_NONE, cm_item_new(w.arena, CM_ITEM_LIST), 0);
     if (!status)
-        status = put_metadata(&w);
+        status = put_metadata(&w, saved);
     cm_saved_reader_release(&w.reader);
     if (status) {
         cm_folder_abandon(&w.folder);

@@ -12,7 +12,7 @@ static bool is_ort(struct cm_str head)
 }
 
 /* The checkpoint: PATH, or in a folder 'checkpoint', or else the first file that is one. */
-static bool find_file(struct cm_place *place, struct cm_str *out)
+static bool find_file(struct cm_saved_place *place, struct cm_str *out)
 {
     static const char usual[] = "checkpoint";
 
@@ -27,7 +27,7 @@ static bool find_file(struct cm_place *place, struct cm_str *out)
     return false;
 }
 
-static int recognize(struct cm_place *place)
+static int recognize(struct cm_saved_place *place)
 {
     struct cm_str file;
 
@@ -37,7 +37,7 @@ static int recognize(struct cm_place *place)
 /* ---- the flatbuffer ---- */
 
 struct ort {
-    struct cm_place *place;
+    struct cm_saved_place *place;
     struct cm_saved *saved;
     struct cm_arena *arena;
     struct cm_str file, outside; /* bytes of NAME.data */
@@ -48,8 +48,7 @@ struct ort {
 
 static enum cm_status broken(struct ort *o)
 {
-    return cm_fail(o->err, CM_BAD_MODEL, "%.*s: a position in it leads out of the file",
-                   CM_STR_FMT(o->file));
+    return cm_fail(o->err, CM_BAD_MODEL, "a position in it leads out of the file");
 }
 
 static enum cm_status read_tensor(struct ort *o, struct cm_fb_table table,
@@ -269,8 +268,8 @@ static enum cm_status read_buffer(struct ort *o)
     if (o->buffer.broken)
         return broken(o);
     if (version < 1 || version > CM_ORT_VERSION)
-        return cm_fail(o->err, CM_UNSUPPORTED, "%.*s: version %lld of the format is not read",
-                       CM_STR_FMT(o->file), (long long)version);
+        return cm_fail(o->err, CM_UNSUPPORTED, "version %lld of the format is not read",
+                       (long long)version);
     o->is_nominal = cm_fb_int(module, CM_ORT_IS_NOMINAL, 1, 0);
     if (cm_fb_int(module, CM_ORT_IS_EXTERNAL, 1, 0)) {
         const struct cm_str name =
@@ -287,13 +286,14 @@ static enum cm_status read_buffer(struct ort *o)
     return read_properties(o, cm_fb_child(root, CM_ORT_PROPERTIES));
 }
 
-static enum cm_status read(struct cm_place *place, struct cm_saved *saved, struct cm_error *err)
+static enum cm_status read(struct cm_saved_place *place, struct cm_saved *saved,
+                           struct cm_error *err)
 {
     struct ort o = {.place = place, .saved = saved, .arena = saved->arena, .err = err};
     struct cm_str bytes;
 
     if (!find_file(place, &o.file))
-        return cm_fail(err, CM_BAD_MODEL, "it is no checkpoint of ONNX Runtime Training");
+        return cm_fail(err, CM_BAD_MODEL, "it is not a checkpoint of ONNX Runtime Training");
     CM_TRY(cm_place_map(place, o.file, &bytes, err));
     o.buffer = (struct cm_flatbuffer){.bytes = (const uint8_t *)bytes.data, .size = bytes.size};
     CM_TRY(read_buffer(&o));

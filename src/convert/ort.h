@@ -26,7 +26,7 @@ enum cm_ort_tensor {
 };
 
 enum cm_status cm_ort_write(const struct cm_saved *saved, const char *path,
-                            const struct cm_write_options *options,
+                            const struct cm_saved_writing *options,
                             struct cm_error *err) CM_MUST_CHECK;
 
 #endif

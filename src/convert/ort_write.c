@@ -290,7 +290,7 @@ static enum cm_status write_tensors(struct ort_writer *w, struct cm_save *save,
 }
 
 static enum cm_status write_file(struct ort_writer *w, const char *path, bool tables, bool tensors,
-                                 const struct cm_write_options *options, struct cm_error *err)
+                                 const struct cm_saved_writing *options, struct cm_error *err)
 {
     struct cm_save save = {0};
     enum cm_status status = CM_OK;
@@ -331,7 +331,7 @@ static enum cm_status list_slots(struct ort_writer *w, struct cm_error *err)
 }
 
 enum cm_status cm_ort_write(const struct cm_saved *saved, const char *path,
-                            const struct cm_write_options *options, struct cm_error *err)
+                            const struct cm_saved_writing *options, struct cm_error *err)
 {
     struct ort_writer w = {.arena = saved->arena, .saved = saved, .out.arena = saved->arena};
 

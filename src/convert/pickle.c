@@ -4,8 +4,7 @@
 
 enum {
     STACK_MAX = 1 << 22,
-    MADE_MAX = 1 << 24, /* items and entries in all */
-    LONG_MAX_BYTES = 256
+    MADE_MAX = 1 << 24 /* items and entries in all */
 };
 
 /* How the argument of an opcode is written. */
@@ -73,6 +72,7 @@ static size_t available(const struct cm_pickle *p)
 
 static enum cm_status pop(struct cm_pickle *p, struct cm_item **out, struct cm_error *err)
 {
+    *out = NULL;
     if (!available(p))
         return underflow(err);
     *out = p->stack.items[--p->stack.count];
@@ -81,6 +81,7 @@ static enum cm_status pop(struct cm_pickle *p, struct cm_item **out, struct cm_e
 
 static enum cm_status top(const struct cm_pickle *p, struct cm_item **out, struct cm_error *err)
 {
+    *out = NULL;
     if (!available(p))
         return underflow(err);
     *out = p->stack.items[p->stack.count - 1];
@@ -91,6 +92,8 @@ static enum cm_status top(const struct cm_pickle *p, struct cm_item **out, struc
 static enum cm_status pop_mark(struct cm_pickle *p, struct cm_item ***items, size_t *count,
                                struct cm_error *err)
 {
+    *items = NULL;
+    *count = 0;
     if (!p->marks.count)
         return cm_fail(err, CM_BAD_MODEL, "there is no mark on the stack");
     const size_t first = p->marks.items[--p->marks.count];
@@ -102,40 +105,19 @@ static enum cm_status pop_mark(struct cm_pickle *p, struct cm_item ***items, siz
 
 /* ---- plain values ---- */
 
-static enum cm_status act_none(struct cm_pickle *p, const struct decoded *arg, struct cm_error *err)
-{
-    (void)arg;
-    (void)err;
-    push_new(p, CM_ITEM_NONE);
-    return CM_OK;
-}
+enum { TRUTH = 0x10 }; /* in a variant: the kind with its truth set */
 
-static enum cm_status act_bool(struct cm_pickle *p, const struct decoded *arg, struct cm_error *err)
+/* variant: the kind of what is pushed. */
+static enum cm_status act_plain(struct cm_pickle *p, const struct decoded *arg,
+                                struct cm_error *err)
 {
-    (void)err;
-    push_new(p, CM_ITEM_BOOL)->truth = arg->variant;
-    return CM_OK;
-}
+    struct cm_item *item = push_new(p, (enum cm_item_kind)(arg->variant & ~TRUTH));
 
-static enum cm_status act_int(struct cm_pickle *p, const struct decoded *arg, struct cm_error *err)
-{
     (void)err;
-    push_new(p, CM_ITEM_INT)->number = arg->number;
-    return CM_OK;
-}
-
-static enum cm_status act_real(struct cm_pickle *p, const struct decoded *arg, struct cm_error *err)
-{
-    (void)err;
-    push_new(p, CM_ITEM_REAL)->real = arg->real;
-    return CM_OK;
-}
-
-/* variant: the kind. */
-static enum cm_status act_text(struct cm_pickle *p, const struct decoded *arg, struct cm_error *err)
-{
-    (void)err;
-    push_new(p, (enum cm_item_kind)arg->variant)->text = arg->text;
+    item->truth = arg->variant & TRUTH;
+    item->number = arg->number;
+    item->real = arg->real;
+    item->text = arg->text;
     return CM_OK;
 }
 
@@ -166,43 +148,12 @@ static enum cm_status act_int_line(struct cm_pickle *p, const struct decoded *ar
 static enum cm_status act_real_line(struct cm_pickle *p, const struct decoded *arg,
                                     struct cm_error *err)
 {
-    struct decoded real = {0};
+    double real;
 
-    if (!cm_str_to_double(arg->text, &real.real))
+    if (!cm_str_to_double(arg->text, &real))
         return cm_fail(err, CM_BAD_MODEL, "'%.*s' is not a number", CM_STR_FMT(arg->text));
-    return act_real(p, &real, err);
-}
-
-/* Decimal digits of a two's complement number of many bytes: divided by ten again and again. */
-static struct cm_str long_digits(struct cm_pickle *p, struct cm_str bytes)
-{
-    uint8_t value[LONG_MAX_BYTES];
-    char *text = cm_arena_alloc(p->arena, LONG_MAX_BYTES * 5 / 2 + 3);
-    char *at = text + LONG_MAX_BYTES * 5 / 2 + 2;
-    const bool negative = bytes.data[bytes.size - 1] & 0x80;
-    unsigned carry = negative;
-    bool left = true;
-
-    for (size_t i = 0; i < bytes.size; i++) {
-        const unsigned byte = (uint8_t)(negative ? ~bytes.data[i] : bytes.data[i]) + carry;
-        value[i] = (uint8_t)byte;
-        carry = byte >> 8;
-    }
-    const char *end = at;
-    while (left) {
-        unsigned rest = 0;
-        left = false;
-        for (size_t i = bytes.size; i-- > 0;) {
-            rest = rest << 8 | value[i];
-            value[i] = (uint8_t)(rest / 10);
-            rest %= 10;
-            left |= value[i] != 0;
-        }
-        *--at = (char)('0' + rest);
-    }
-    if (negative)
-        *--at = '-';
-    return (struct cm_str){at, (size_t)(end - at)};
+    push_new(p, CM_ITEM_REAL)->real = real;
+    return CM_OK;
 }
 
 /* LONG1 and LONG4: little-endian two's complement. Past 64 bits it stays text. */
@@ -211,10 +162,10 @@ static enum cm_status act_long(struct cm_pickle *p, const struct decoded *arg, s
     const struct cm_str bytes = arg->text;
     uint64_t value = 0;
 
-    if (bytes.size > LONG_MAX_BYTES)
+    if (bytes.size > CM_PICKLE_LONG_MAX)
         return cm_fail(err, CM_LIMIT, "an integer of %zu bytes is too long", bytes.size);
     if (bytes.size > 8) {
-        push_new(p, CM_ITEM_TEXT)->text = long_digits(p, bytes);
+        push_new(p, CM_ITEM_TEXT)->text = cm_pickle_digits(p->arena, bytes);
         return CM_OK;
     }
     if (bytes.size && bytes.data[bytes.size - 1] & 0x80)
@@ -222,67 +173,6 @@ static enum cm_status act_long(struct cm_pickle *p, const struct decoded *arg, s
     for (size_t i = bytes.size; i-- > 0;)
         value = value << 8 | (uint8_t)bytes.data[i];
     push_new(p, CM_ITEM_INT)->number = (int64_t)value;
-    return CM_OK;
-}
-
-static int hex_digit(char c)
-{
-    return c >= '0' && c <= '9'                     ? c - '0'
-           : (c | 0x20) >= 'a' && (c | 0x20) <= 'f' ? (c | 0x20) - 'a' + 10
-                                                    : -1;
-}
-
-static char *put_utf8(char *to, uint32_t c)
-{
-    static const uint8_t heads[] = {0, 0xc0, 0xe0, 0xf0};
-    const int more = c < 0x80 ? 0 : c < 0x800 ? 1 : c < 0x10000 ? 2 : 3;
-
-    *to++ = (char)(heads[more] | c >> 6 * more);
-    for (int i = more - 1; i >= 0; i--)
-        *to++ = (char)(0x80 | (c >> 6 * i & 0x3f));
-    return to;
-}
-
-/* Python's escapes: in a string, which is bytes, all of them; in a unicode text, which is written
- * in Latin-1, those of characters only. */
-static enum cm_status unescape(struct cm_pickle *p, struct cm_str in, bool is_string,
-                               struct cm_str *out, struct cm_error *err)
-{
-    static const char letters[] = "n\nt\tr\r\\\\'\'\"\"a\ab\bf\fv\v";
-    char *text = cm_arena_alloc(p->arena, in.size * 2 + 1), *to = text;
-
-    for (size_t i = 0; i < in.size; i++) {
-        const char letter = in.data[i] == '\\' && i + 1 < in.size ? in.data[i + 1] : 0;
-        const char *known = letters;
-        const int digits = is_string       ? (letter == 'x' ? 2 : 0)
-                           : letter == 'u' ? 4
-                           : letter == 'U' ? 8
-                                           : 0;
-        uint32_t c = (uint8_t)in.data[i];
-
-        while (letter && *known && *known != letter)
-            known += 2;
-        if (digits) {
-            c = 0;
-            i++;
-            for (int k = 0; k < digits; k++, i++) {
-                const int digit = i + 1 < in.size ? hex_digit(in.data[i + 1]) : -1;
-                if (digit < 0 || c > 0x10ffff)
-                    return cm_fail(err, CM_BAD_MODEL, "an escape in a text is broken");
-                c = c << 4 | (uint32_t)digit;
-            }
-        } else if (is_string && letter && *known) {
-            c = (uint8_t)known[1];
-            i++;
-        }
-        if (c > 0x10ffff)
-            return cm_fail(err, CM_BAD_MODEL, "an escape in a text is broken");
-        if (is_string)
-            *to++ = (char)c;
-        else
-            to = put_utf8(to, c);
-    }
-    *out = (struct cm_str){text, (size_t)(to - text)};
     return CM_OK;
 }
 
@@ -298,20 +188,12 @@ static enum cm_status act_text_line(struct cm_pickle *p, const struct decoded *a
             return cm_fail(err, CM_BAD_MODEL, "a text has no quotes");
         text = (struct cm_str){text.data + 1, text.size - 2};
     }
-    CM_TRY(unescape(p, text, arg->variant, &text, err));
+    CM_TRY(cm_pickle_unescape(p->arena, text, arg->variant, &text, err));
     push_new(p, CM_ITEM_TEXT)->text = text;
     return CM_OK;
 }
 
 /* ---- lists and maps ---- */
-
-static enum cm_status act_empty(struct cm_pickle *p, const struct decoded *arg,
-                                struct cm_error *err)
-{
-    (void)err;
-    push_new(p, (enum cm_item_kind)(arg->variant & 0xf))->truth = arg->variant & 0x10;
-    return CM_OK;
-}
 
 static void append_all(struct cm_pickle *p, struct cm_item *list, struct cm_item **items,
                        size_t count)
@@ -355,8 +237,8 @@ static enum cm_status act_gather(struct cm_pickle *p, const struct decoded *arg,
     size_t count;
 
     CM_TRY(pop_mark(p, &items, &count, err));
-    made = cm_pickle_item(p, (enum cm_item_kind)(arg->variant & 0xf));
-    made->truth = arg->variant & 0x10;
+    made = cm_pickle_item(p, (enum cm_item_kind)(arg->variant & ~TRUTH));
+    made->truth = arg->variant & TRUTH;
     if (made->kind == CM_ITEM_MAP)
         CM_TRY(set_all(p, made, items, count, err));
     else
@@ -472,7 +354,7 @@ static enum cm_status put(struct cm_pickle *p, size_t number, struct cm_error *e
 
 static enum cm_status act_put(struct cm_pickle *p, const struct decoded *arg, struct cm_error *err)
 {
-    size_t number;
+    size_t number = 0;
 
     CM_TRY(memo_number(p, arg, &number, err));
     return put(p, number, err);
@@ -487,7 +369,7 @@ static enum cm_status act_memoize(struct cm_pickle *p, const struct decoded *arg
 
 static enum cm_status act_get(struct cm_pickle *p, const struct decoded *arg, struct cm_error *err)
 {
-    size_t number;
+    size_t number = 0;
 
     CM_TRY(memo_number(p, arg, &number, err));
     if (number >= p->memo.count || !p->memo.items[number])
@@ -587,7 +469,7 @@ static enum cm_status act_stop(struct cm_pickle *p, const struct decoded *arg, s
 
 /* ---- the opcodes, frequent ones first ---- */
 
-enum { TUPLE = CM_ITEM_LIST | 0x10 };
+enum { TUPLE = CM_ITEM_LIST | TRUTH };
 
 static const struct opcode {
     uint8_t code, argument, variant;
@@ -599,25 +481,25 @@ static const struct opcode {
     {0x94, ARG_NONE, 0, "MEMOIZE", act_memoize},
     {'h', ARG_U1, 0, "BINGET", act_get},
     {'j', ARG_U4, 0, "LONG_BINGET", act_get},
-    {'K', ARG_U1, 0, "BININT1", act_int},
-    {'M', ARG_U2, 0, "BININT2", act_int},
-    {'J', ARG_I4, 0, "BININT", act_int},
-    {'X', ARG_LEN4, CM_ITEM_TEXT, "BINUNICODE", act_text},
-    {0x8c, ARG_LEN1, CM_ITEM_TEXT, "SHORT_BINUNICODE", act_text},
+    {'K', ARG_U1, CM_ITEM_INT, "BININT1", act_plain},
+    {'M', ARG_U2, CM_ITEM_INT, "BININT2", act_plain},
+    {'J', ARG_I4, CM_ITEM_INT, "BININT", act_plain},
+    {'X', ARG_LEN4, CM_ITEM_TEXT, "BINUNICODE", act_plain},
+    {0x8c, ARG_LEN1, CM_ITEM_TEXT, "SHORT_BINUNICODE", act_plain},
     {'(', ARG_NONE, 0, "MARK", act_mark},
     {'t', ARG_NONE, TUPLE, "TUPLE", act_gather},
     {0x85, ARG_NONE, 1, "TUPLE1", act_tuple},
     {0x86, ARG_NONE, 2, "TUPLE2", act_tuple},
     {0x87, ARG_NONE, 3, "TUPLE3", act_tuple},
-    {')', ARG_NONE, TUPLE, "EMPTY_TUPLE", act_empty},
+    {')', ARG_NONE, TUPLE, "EMPTY_TUPLE", act_plain},
     {'R', ARG_NONE, 0, "REDUCE", act_call},
     {'Q', ARG_NONE, 0, "BINPERSID", act_persistent},
-    {0x89, ARG_NONE, 0, "NEWFALSE", act_bool},
-    {0x88, ARG_NONE, 1, "NEWTRUE", act_bool},
-    {'N', ARG_NONE, 0, "NONE", act_none},
-    {'G', ARG_REAL, 0, "BINFLOAT", act_real},
-    {'}', ARG_NONE, CM_ITEM_MAP, "EMPTY_DICT", act_empty},
-    {']', ARG_NONE, CM_ITEM_LIST, "EMPTY_LIST", act_empty},
+    {0x89, ARG_NONE, CM_ITEM_BOOL, "NEWFALSE", act_plain},
+    {0x88, ARG_NONE, CM_ITEM_BOOL | TRUTH, "NEWTRUE", act_plain},
+    {'N', ARG_NONE, CM_ITEM_NONE, "NONE", act_plain},
+    {'G', ARG_REAL, CM_ITEM_REAL, "BINFLOAT", act_plain},
+    {'}', ARG_NONE, CM_ITEM_MAP, "EMPTY_DICT", act_plain},
+    {']', ARG_NONE, CM_ITEM_LIST, "EMPTY_LIST", act_plain},
     {'u', ARG_NONE, CM_ITEM_MAP, "SETITEMS", act_add_all},
     {'s', ARG_NONE, CM_ITEM_MAP, "SETITEM", act_add},
     {'e', ARG_NONE, CM_ITEM_LIST, "APPENDS", act_add_all},
@@ -632,14 +514,14 @@ static const struct opcode {
     {0x95, ARG_U8, 0, "FRAME", act_nothing},
     {0x8a, ARG_LEN1, 0, "LONG1", act_long},
     {0x8b, ARG_LEN4, 0, "LONG4", act_long},
-    {'C', ARG_LEN1, CM_ITEM_BYTES, "SHORT_BINBYTES", act_text},
-    {'B', ARG_LEN4, CM_ITEM_BYTES, "BINBYTES", act_text},
-    {0x8e, ARG_LEN8, CM_ITEM_BYTES, "BINBYTES8", act_text},
-    {0x96, ARG_LEN8, CM_ITEM_BYTES, "BYTEARRAY8", act_text},
-    {0x8d, ARG_LEN8, CM_ITEM_TEXT, "BINUNICODE8", act_text},
-    {'U', ARG_LEN1, CM_ITEM_TEXT, "SHORT_BINSTRING", act_text},
-    {'T', ARG_LEN4, CM_ITEM_TEXT, "BINSTRING", act_text},
-    {0x8f, ARG_NONE, CM_ITEM_LIST, "EMPTY_SET", act_empty},
+    {'C', ARG_LEN1, CM_ITEM_BYTES, "SHORT_BINBYTES", act_plain},
+    {'B', ARG_LEN4, CM_ITEM_BYTES, "BINBYTES", act_plain},
+    {0x8e, ARG_LEN8, CM_ITEM_BYTES, "BINBYTES8", act_plain},
+    {0x96, ARG_LEN8, CM_ITEM_BYTES, "BYTEARRAY8", act_plain},
+    {0x8d, ARG_LEN8, CM_ITEM_TEXT, "BINUNICODE8", act_plain},
+    {'U', ARG_LEN1, CM_ITEM_TEXT, "SHORT_BINSTRING", act_plain},
+    {'T', ARG_LEN4, CM_ITEM_TEXT, "BINSTRING", act_plain},
+    {0x8f, ARG_NONE, CM_ITEM_LIST, "EMPTY_SET", act_plain},
     {0x90, ARG_NONE, CM_ITEM_LIST, "ADDITEMS", act_add_all},
     {0x91, ARG_NONE, CM_ITEM_LIST, "FROZENSET", act_gather},
     {'l', ARG_NONE, CM_ITEM_LIST, "LIST", act_gather},

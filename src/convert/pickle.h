@@ -58,11 +58,35 @@ struct cm_item *cm_pickle_name(struct cm_pickle *pickle, struct cm_str module, s
 enum cm_status cm_pickle_call(struct cm_pickle *pickle, const struct cm_item *function,
                               const struct cm_item *arguments, struct cm_item **out,
                               struct cm_error *err) CM_MUST_CHECK;
+struct cm_pickle_call {
+    struct cm_pickle *pickle;
+    const struct cm_item *function;
+    const struct cm_item *arguments; /* a list */
+    int depth;
+    struct cm_error *err;
+};
+typedef enum cm_status cm_pickle_call_fn(struct cm_pickle_call *call, struct cm_item **out);
+static inline const struct cm_item *cm_pickle_argument(const struct cm_pickle_call *call,
+                                                       size_t index)
+{
+    return cm_item_at(call->arguments, index);
+}
+enum cm_status cm_pickle_bad_arguments(const struct cm_pickle_call *call);
+bool cm_pickle_read_shape(const struct cm_item *list, struct cm_shape *out);
+cm_pickle_call_fn cm_torch_call_tensor, cm_torch_call_nested, cm_torch_call_refused;
 /* BUILD: gives an object its state. */
 enum cm_status cm_pickle_build(struct cm_pickle *pickle, struct cm_item *object,
                                const struct cm_item *state, struct cm_error *err) CM_MUST_CHECK;
 /* Is it a tuple or list of at least so many entries? */
 bool cm_pickle_is_list(const struct cm_item *item, size_t least);
+
+enum { CM_PICKLE_LONG_MAX = 256 }; /* bytes of an integer */
+/* Decimal digits of a little-endian two's complement number of 1 to CM_PICKLE_LONG_MAX bytes. */
+struct cm_str cm_pickle_digits(struct cm_arena *arena, struct cm_str bytes);
+/* Python's escapes: in a string, which is bytes, all of them; in a unicode text, which is written
+ * in Latin-1, those of characters only. */
+enum cm_status cm_pickle_unescape(struct cm_arena *arena, struct cm_str in, bool is_string,
+                                  struct cm_str *out, struct cm_error *err) CM_MUST_CHECK;
 
 /* A storage: an object whose `tensor` is all of it, in a row. bytes.data NULL: it comes later. */
 enum cm_status cm_torch_storage(struct cm_pickle *pickle, struct cm_str name, enum cm_dtype dtype,

@@ -5,24 +5,9 @@
 
 enum { CALL_DEPTH_MAX = 4 };
 
-struct call {
-    struct cm_pickle *pickle;
-    const struct cm_item *function;
-    const struct cm_item *arguments; /* a list */
-    int depth;
-    struct cm_error *err;
-};
+static enum cm_status make(struct cm_pickle_call *call, struct cm_item **out);
 
-typedef enum cm_status call_fn(struct call *call, struct cm_item **out);
-
-static enum cm_status make(struct call *call, struct cm_item **out);
-
-static const struct cm_item *argument(const struct call *call, size_t index)
-{
-    return cm_item_at(call->arguments, index);
-}
-
-static enum cm_status bad_arguments(const struct call *call)
+enum cm_status cm_pickle_bad_arguments(const struct cm_pickle_call *call)
 {
     return cm_fail(call->err, CM_BAD_MODEL, "'%.*s' is called with the wrong arguments",
                    CM_STR_FMT(call->function->text));
@@ -43,12 +28,12 @@ static struct cm_item *copied(struct cm_pickle *p, enum cm_item_kind kind,
 }
 
 /* dict(), dict(map), OrderedDict([[key, value], ..]), defaultdict(factory, ..). */
-static enum cm_status call_map(struct call *call, struct cm_item **out)
+static enum cm_status call_map(struct cm_pickle_call *call, struct cm_item **out)
 {
     struct cm_item *map = cm_pickle_item(call->pickle, CM_ITEM_MAP);
 
     for (size_t i = 0; i < call->arguments->entries.count; i++) {
-        const struct cm_item *from = argument(call, i);
+        const struct cm_item *from = cm_pickle_argument(call, i);
         const bool is_map = from->kind == CM_ITEM_MAP;
         if (!is_map && from->kind != CM_ITEM_LIST)
             continue; /* the factory of a defaultdict */
@@ -56,7 +41,7 @@ static enum cm_status call_map(struct call *call, struct cm_item **out)
         for (size_t k = 0; k < from->entries.count; k++) {
             const struct cm_item_entry *entry = &from->entries.items[k];
             if (!is_map && !cm_pickle_is_list(entry->value, 2))
-                return bad_arguments(call);
+                return cm_pickle_bad_arguments(call);
             cm_item_set(call->pickle->arena, map, is_map ? entry->key : cm_item_at(entry->value, 0),
                         is_map ? entry->value : cm_item_at(entry->value, 1));
         }
@@ -66,9 +51,9 @@ static enum cm_status call_map(struct call *call, struct cm_item **out)
 }
 
 /* list(..), tuple(..), set(..), torch.Size(..), deque(.., most). */
-static enum cm_status call_list(struct call *call, struct cm_item **out)
+static enum cm_status call_list(struct cm_pickle_call *call, struct cm_item **out)
 {
-    const struct cm_item *from = argument(call, 0);
+    const struct cm_item *from = cm_pickle_argument(call, 0);
 
     *out = from && from->kind == CM_ITEM_LIST ? copied(call->pickle, CM_ITEM_LIST, from)
                                               : cm_pickle_item(call->pickle, CM_ITEM_LIST);
@@ -77,9 +62,9 @@ static enum cm_status call_list(struct call *call, struct cm_item **out)
 
 /* int(x), str(x), bytes(x), bytearray(x) of what is plain already; and functions that give their
  * first argument back: parameters, arrays of a device. */
-static enum cm_status call_first(struct call *call, struct cm_item **out)
+static enum cm_status call_first(struct cm_pickle_call *call, struct cm_item **out)
 {
-    const struct cm_item *from = argument(call, 0);
+    const struct cm_item *from = cm_pickle_argument(call, 0);
 
     if (!from) {
         *out = cm_pickle_item(call->pickle, CM_ITEM_NONE);
@@ -90,7 +75,7 @@ static enum cm_status call_first(struct call *call, struct cm_item **out)
     return CM_OK;
 }
 
-static enum cm_status call_object(struct call *call, struct cm_item **out)
+static enum cm_status call_object(struct cm_pickle_call *call, struct cm_item **out)
 {
     *out = copied(call->pickle, CM_ITEM_OBJECT, call->arguments);
     (*out)->text = call->function->text;
@@ -98,21 +83,21 @@ static enum cm_status call_object(struct call *call, struct cm_item **out)
 }
 
 /* copyreg._reconstructor(class, base, state), copyreg.__newobj__(class, ..): an object. */
-static enum cm_status call_new(struct call *call, struct cm_item **out)
+static enum cm_status call_new(struct cm_pickle_call *call, struct cm_item **out)
 {
-    const struct cm_item *class = argument(call, 0);
+    const struct cm_item *class = cm_pickle_argument(call, 0);
 
     if (!class || class->kind != CM_ITEM_OBJECT)
-        return bad_arguments(call);
+        return cm_pickle_bad_arguments(call);
     const struct cm_item none = {.kind = CM_ITEM_LIST};
-    struct call inner = {call->pickle, class, &none, call->depth + 1, call->err};
+    struct cm_pickle_call inner = {call->pickle, class, &none, call->depth + 1, call->err};
     return make(&inner, out);
 }
 
 /* _codecs.encode(text, 'latin1'): how bytes are written in protocols that have none. */
-static enum cm_status call_encode(struct call *call, struct cm_item **out)
+static enum cm_status call_encode(struct cm_pickle_call *call, struct cm_item **out)
 {
-    const struct cm_item *from = argument(call, 0);
+    const struct cm_item *from = cm_pickle_argument(call, 0);
 
     if (!from || from->kind != CM_ITEM_TEXT)
         return call_object(call, out);
@@ -126,7 +111,7 @@ static enum cm_status call_encode(struct call *call, struct cm_item **out)
             continue;
         }
         if ((c & 0xfe) != 0xc2 || at == end)
-            return bad_arguments(call);
+            return cm_pickle_bad_arguments(call);
         *to++ = (char)(c << 6 | ((uint8_t)*at++ & 0x3f));
     }
     *out = cm_pickle_item(call->pickle, CM_ITEM_BYTES);
@@ -161,26 +146,6 @@ static enum cm_dtype numpy_dtype(const struct cm_item *item)
     return CM_UNDEFINED;
 }
 
-/* Not a tensor of one element, whose bytes may come later. */
-static bool is_count(const struct cm_item *item, int64_t *out)
-{
-    *out = item && item->kind == CM_ITEM_INT ? item->number : -1;
-    return *out >= 0;
-}
-
-static bool read_shape(const struct cm_item *list, struct cm_shape *out)
-{
-    int64_t count;
-
-    if (!cm_pickle_is_list(list, 0) || list->entries.count > CM_MAX_RANK)
-        return false;
-    out->rank = (int)list->entries.count;
-    for (int i = 0; i < out->rank; i++)
-        if (!is_count(cm_item_at(list, (size_t)i), &out->dims[i]))
-            return false;
-    return cm_shape_count(out, &count);
-}
-
 /* An array of bytes that lie in the pickle; column_major: its axes are stored in reverse. */
 static enum cm_status numpy_tensor(struct cm_pickle *p, struct cm_item *into,
                                    const struct cm_item *shape, const struct cm_item *type,
@@ -193,7 +158,7 @@ static enum cm_status numpy_tensor(struct cm_pickle *p, struct cm_item *into,
 
     if (dtype == CM_UNDEFINED || (bytes->kind != CM_ITEM_BYTES && bytes->kind != CM_ITEM_TEXT))
         return CM_OK; /* arrays of texts and objects stay objects */
-    if (!read_shape(shape, &dims))
+    if (!cm_pickle_read_shape(shape, &dims))
         return cm_fail(err, CM_BAD_MODEL, "the shape of an array of NumPy is broken");
     CM_TRY(cm_saved_tensor_new(p->arena, dtype, &dims, bytes->text, p->file, &tensor, err));
     if (column_major && dims.rank > 1) {
@@ -215,14 +180,14 @@ static enum cm_status numpy_tensor(struct cm_pickle *p, struct cm_item *into,
 }
 
 /* numpy.core.multiarray.scalar(dtype, bytes). */
-static enum cm_status call_scalar(struct call *call, struct cm_item **out)
+static enum cm_status call_scalar(struct cm_pickle_call *call, struct cm_item **out)
 {
-    const struct cm_item *type = argument(call, 0), *bytes = argument(call, 1);
+    const struct cm_item *type = cm_pickle_argument(call, 0), *bytes = cm_pickle_argument(call, 1);
     const struct cm_item scalar = {.kind = CM_ITEM_LIST};
 
     CM_TRY(call_object(call, out));
     if (!bytes)
-        return bad_arguments(call);
+        return cm_pickle_bad_arguments(call);
     CM_TRY(numpy_tensor(call->pickle, *out, &scalar, type, bytes, false, call->err));
     if ((*out)->kind != CM_ITEM_TENSOR)
         return CM_OK;
@@ -247,218 +212,31 @@ static enum cm_status call_scalar(struct call *call, struct cm_item **out)
 }
 
 /* numpy.core.numeric._frombuffer(bytes, dtype, shape, order). */
-static enum cm_status call_frombuffer(struct call *call, struct cm_item **out)
+static enum cm_status call_frombuffer(struct cm_pickle_call *call, struct cm_item **out)
 {
     struct cm_str order = CM_STR_NONE;
 
     CM_TRY(call_object(call, out));
     if (!cm_pickle_is_list(call->arguments, 3))
-        return bad_arguments(call);
-    (void)cm_item_is_text(argument(call, 3), &order);
-    return numpy_tensor(call->pickle, *out, argument(call, 2), argument(call, 1), argument(call, 0),
+        return cm_pickle_bad_arguments(call);
+    (void)cm_item_is_text(cm_pickle_argument(call, 3), &order);
+    return numpy_tensor(call->pickle, *out, cm_pickle_argument(call, 2),
+                        cm_pickle_argument(call, 1), cm_pickle_argument(call, 0),
                         cm_str_is(order, "F"), call->err);
 }
 
-/* ---- PyTorch ---- */
-
-static const struct {
-    const char *storage, *name;
-    enum cm_dtype dtype;
-} torch_types[] = {
-    {"FloatStorage", "float32", CM_FLOAT},
-    {"BFloat16Storage", "bfloat16", CM_BFLOAT16},
-    {"HalfStorage", "float16", CM_FLOAT16},
-    {"LongStorage", "int64", CM_INT64},
-    {"ByteStorage", "uint8", CM_UINT8},
-    {"BoolStorage", "bool", CM_BOOL},
-    {"DoubleStorage", "float64", CM_DOUBLE},
-    {"IntStorage", "int32", CM_INT32},
-    {"ShortStorage", "int16", CM_INT16},
-    {"CharStorage", "int8", CM_INT8},
-    {"ComplexFloatStorage", "complex64", CM_COMPLEX64},
-    {"ComplexDoubleStorage", "complex128", CM_COMPLEX128},
-    {NULL, "uint16", CM_UINT16},
-    {NULL, "uint32", CM_UINT32},
-    {NULL, "uint64", CM_UINT64},
-    {NULL, "float8_e4m3fn", CM_FLOAT8E4M3FN},
-    {NULL, "float8_e4m3fnuz", CM_FLOAT8E4M3FNUZ},
-    {NULL, "float8_e5m2", CM_FLOAT8E5M2},
-    {NULL, "float8_e5m2fnuz", CM_FLOAT8E5M2FNUZ},
-    {NULL, "float8_e8m0fnu", CM_FLOAT8E8M0},
-    {"UntypedStorage", "untyped", CM_UINT8},
-};
-
-enum cm_dtype cm_torch_dtype(struct cm_str name)
-{
-    if (!cm_str_starts(name, "torch."))
-        return CM_UNDEFINED;
-    for (size_t i = name.size; i-- > 0;)
-        if (name.data[i] == '.') {
-            name = (struct cm_str){name.data + i + 1, name.size - i - 1};
-            break;
-        }
-    for (size_t i = 0; i < CM_COUNT(torch_types); i++)
-        if (cm_str_is(name, torch_types[i].name) ||
-            (torch_types[i].storage && cm_str_is(name, torch_types[i].storage)))
-            return torch_types[i].dtype;
-    return CM_UNDEFINED;
-}
-
-const char *cm_torch_dtype_name(enum cm_dtype dtype)
-{
-    for (size_t i = 0; i < CM_COUNT(torch_types); i++)
-        if (torch_types[i].dtype == dtype)
-            return torch_types[i].name;
-    return NULL;
-}
-
-const char *cm_torch_storage_name(enum cm_dtype dtype)
-{
-    for (size_t i = 0; i < CM_COUNT(torch_types); i++)
-        if (torch_types[i].dtype == dtype)
-            return torch_types[i].storage;
-    return NULL;
-}
-
-enum cm_status cm_torch_storage(struct cm_pickle *p, struct cm_str name, enum cm_dtype dtype,
-                                int64_t count, struct cm_str bytes, struct cm_item **out,
-                                struct cm_error *err)
-{
-    struct cm_item *item = cm_pickle_item(p, CM_ITEM_OBJECT);
-    const struct cm_shape shape = CM_SHAPE(count);
-    size_t size;
-
-    if (count < 0 || count > CM_MAX_DIM || !cm_dtype_bytes(dtype, count, &size))
-        return cm_fail(err, CM_BAD_MODEL, "a storage of %lld elements is too large",
-                       (long long)count);
-    if (bytes.size < size)
-        return cm_fail(err, CM_BAD_MODEL, "a storage has %zu bytes, its %lld elements need %zu",
-                       bytes.size, (long long)count, size);
-    bytes.size = size;
-    CM_TRY(cm_saved_tensor_new(p->arena, dtype, &shape, bytes, p->file, &item->tensor, err));
-    item->text = name;
-    *out = item;
-    return CM_OK;
-}
-
-/* Tensors at the same place with the same shape are one in the framework. */
-void cm_torch_place_view(struct cm_saved_tensor *tensor, const struct cm_saved_tensor *storage)
-{
-    struct cm_saved_piece *piece = &tensor->pieces.items[0];
-    struct {
-        uint64_t at;
-        int64_t dtype, dims[CM_MAX_RANK], strides[CM_MAX_RANK];
-    } key = {0};
-
-    piece->bytes = storage->pieces.items[0].bytes;
-    if (!piece->bytes.data || !piece->bytes.size)
-        return;
-    key.at = (uint64_t)(uintptr_t)piece->bytes.data +
-             (uint64_t)piece->offset * cm_dtype_size(tensor->dtype);
-    key.dtype = tensor->dtype;
-    for (int i = 0; i < tensor->shape.rank; i++) {
-        key.dims[i] = tensor->shape.dims[i];
-        key.strides[i] = piece->stride ? piece->stride[i] : 0;
-    }
-    tensor->storage = cm_hash((struct cm_str){(const char *)&key, sizeof key}) | 1;
-}
-
-/* Strides that reach no further than the storage; dense ones are left out. */
-static enum cm_status read_strides(const struct call *call, const struct cm_item *list,
-                                   struct cm_saved_tensor *tensor, int64_t count)
-{
-    struct cm_saved_piece *piece = &tensor->pieces.items[0];
-    const struct cm_shape *shape = &tensor->shape;
-    int64_t dense[CM_MAX_RANK], last = piece->offset;
-    bool is_dense = true;
-
-    if (!cm_pickle_is_list(list, (size_t)shape->rank))
-        return bad_arguments(call);
-    cm_shape_strides(shape, dense);
-    for (int i = 0; i < shape->rank; i++) {
-        int64_t reach;
-
-        if (!is_count(cm_item_at(list, (size_t)i), &piece->stride[i]) ||
-            !cm_dim_mul(piece->stride[i], shape->dims[i] ? shape->dims[i] - 1 : 0, &reach) ||
-            !cm_dim_add(last, reach, &last))
-            return bad_arguments(call);
-        is_dense = is_dense && (shape->dims[i] <= 1 || piece->stride[i] == dense[i]);
-    }
-    if (cm_shape_elements(shape) && last >= count)
-        return cm_fail(call->err, CM_BAD_MODEL,
-                       "a tensor reaches to element %lld of a storage of %lld", (long long)last,
-                       (long long)count);
-    if (is_dense)
-        piece->stride = NULL;
-    return CM_OK;
-}
-
-/* _rebuild_tensor(storage, offset, size, stride), _v2(.., requires_grad, hooks), _v3(.., dtype):
- * a view of a storage. */
-static enum cm_status call_tensor(struct call *call, struct cm_item **out)
-{
-    struct cm_pickle *p = call->pickle;
-    const struct cm_item *storage = argument(call, 0), *type = argument(call, 6);
-    struct cm_saved_tensor *tensor = CM_NEW(p->arena, struct cm_saved_tensor);
-    int64_t offset;
-
-    if (!cm_pickle_is_list(call->arguments, 4) || storage->kind != CM_ITEM_OBJECT ||
-        !storage->tensor || !is_count(argument(call, 1), &offset) || offset > CM_MAX_DIM ||
-        !read_shape(argument(call, 2), &tensor->shape))
-        return bad_arguments(call);
-    const struct cm_saved_piece *all = &storage->tensor->pieces.items[0];
-    int64_t count = storage->tensor->shape.dims[0];
-    tensor->dtype = storage->tensor->dtype;
-    if (type && type->kind == CM_ITEM_OBJECT && cm_str_ends(call->function->text, "_v3")) {
-        tensor->dtype = cm_torch_dtype(type->text);
-        if (tensor->dtype == CM_UNDEFINED)
-            return cm_fail(call->err, CM_UNSUPPORTED, "a tensor of type '%.*s' is not supported",
-                           CM_STR_FMT(type->text));
-        count = (int64_t)(all->bytes.size / cm_dtype_size(tensor->dtype));
-    }
-    struct cm_saved_piece *piece = cm_saved_piece_add(p->arena, tensor, true);
-    piece->offset = offset + all->offset;
-    piece->file = p->file;
-    for (int i = 0; i < tensor->shape.rank; i++)
-        piece->size[i] = tensor->shape.dims[i];
-    CM_TRY(read_strides(call, argument(call, 3), tensor, count + all->offset));
-    cm_torch_place_view(tensor, storage->tensor);
-    if (!all->bytes.data)
-        *CM_PUSH(p->arena, &p->views) = (struct cm_pickle_view){tensor, storage->tensor};
-    *out = cm_pickle_item(p, CM_ITEM_TENSOR);
-    (*out)->tensor = tensor;
-    return CM_OK;
-}
+/* ---- PyTorch: the rest is in pickle_torch.c ---- */
 
 /* _rebuild_from_type_v2(function, type, arguments, state): a subclass of tensor. */
-static enum cm_status call_from_type(struct call *call, struct cm_item **out)
+static enum cm_status call_from_type(struct cm_pickle_call *call, struct cm_item **out)
 {
-    const struct cm_item *function = argument(call, 0), *arguments = argument(call, 2);
+    const struct cm_item *function = cm_pickle_argument(call, 0),
+                         *arguments = cm_pickle_argument(call, 2);
 
     if (!cm_pickle_is_list(arguments, 0) || function->kind != CM_ITEM_OBJECT)
-        return bad_arguments(call);
-    struct call inner = {call->pickle, function, arguments, call->depth + 1, call->err};
+        return cm_pickle_bad_arguments(call);
+    struct cm_pickle_call inner = {call->pickle, function, arguments, call->depth + 1, call->err};
     return make(&inner, out);
-}
-
-/* torch.storage._load_from_bytes(bytes): a file of torch.save inside a plain pickle. */
-static enum cm_status call_nested(struct call *call, struct cm_item **out)
-{
-    const struct cm_item *bytes = argument(call, 0);
-
-    if (!bytes || bytes->kind != CM_ITEM_BYTES || call->pickle->persistent)
-        return bad_arguments(call);
-    call->pickle->made += bytes->text.size / 8;
-    return cm_torch_read(call->pickle->arena, bytes->text, call->pickle->file, out, call->err);
-}
-
-static enum cm_status call_refused(struct call *call, struct cm_item **out)
-{
-    (void)out;
-    return cm_fail(call->err, CM_UNSUPPORTED,
-                   "a tensor made by '%.*s' is not supported, only dense ones are: save it after "
-                   "to_dense() or dequantize()",
-                   CM_STR_FMT(call->function->text));
 }
 
 /* ---- the names ---- */
@@ -466,22 +244,22 @@ static enum cm_status call_refused(struct call *call, struct cm_item **out)
 static const struct {
     const char *module; /* what Python 2 called otherwise has its new name here */
     const char *name;
-    call_fn *call;
+    cm_pickle_call_fn *call;
 } names[] = {
-    {"torch._utils", "_rebuild_tensor_v2", call_tensor},
-    {"torch._utils", "_rebuild_tensor_v3", call_tensor},
-    {"torch._utils", "_rebuild_tensor", call_tensor},
+    {"torch._utils", "_rebuild_tensor_v2", cm_torch_call_tensor},
+    {"torch._utils", "_rebuild_tensor_v3", cm_torch_call_tensor},
+    {"torch._utils", "_rebuild_tensor", cm_torch_call_tensor},
     {"torch._utils", "_rebuild_parameter", call_first},
     {"torch._utils", "_rebuild_parameter_with_state", call_first},
     {"torch._utils", "_rebuild_device_tensor_from_numpy", call_first},
     {"torch._utils", "_rebuild_device_tensor_from_cpu_tensor", call_first},
-    {"torch._utils", "_rebuild_sparse_tensor", call_refused},
-    {"torch._utils", "_rebuild_sparse_csr_tensor", call_refused},
-    {"torch._utils", "_rebuild_nested_tensor", call_refused},
-    {"torch._utils", "_rebuild_qtensor", call_refused},
+    {"torch._utils", "_rebuild_sparse_tensor", cm_torch_call_refused},
+    {"torch._utils", "_rebuild_sparse_csr_tensor", cm_torch_call_refused},
+    {"torch._utils", "_rebuild_nested_tensor", cm_torch_call_refused},
+    {"torch._utils", "_rebuild_qtensor", cm_torch_call_refused},
     {"torch._tensor", "_rebuild_from_type_v2", call_from_type},
     {"torch.tensor", "_rebuild_from_type_v2", call_from_type},
-    {"torch.storage", "_load_from_bytes", call_nested},
+    {"torch.storage", "_load_from_bytes", cm_torch_call_nested},
     {"torch", "Size", call_list},
     {"collections", "OrderedDict", call_map},
     {"collections", "defaultdict", call_map},
@@ -531,7 +309,7 @@ struct cm_item *cm_pickle_name(struct cm_pickle *p, struct cm_str module, struct
     return item;
 }
 
-static enum cm_status make(struct call *call, struct cm_item **out)
+static enum cm_status make(struct cm_pickle_call *call, struct cm_item **out)
 {
     if (call->depth > CALL_DEPTH_MAX)
         return cm_fail(call->err, CM_LIMIT, "calls are nested too deeply");
@@ -544,7 +322,7 @@ enum cm_status cm_pickle_call(struct cm_pickle *p, const struct cm_item *functio
                               const struct cm_item *arguments, struct cm_item **out,
                               struct cm_error *err)
 {
-    struct call call = {p, function, arguments, 0, err};
+    struct cm_pickle_call call = {p, function, arguments, 0, err};
 
     if (function->kind != CM_ITEM_OBJECT)
         return cm_fail(err, CM_BAD_MODEL, "what is called is not a name");

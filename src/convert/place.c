@@ -34,7 +34,7 @@ static void close_folder(void *folder)
     closedir(folder);
 }
 
-static enum cm_status list(struct cm_place *place, struct cm_str below, int depth,
+static enum cm_status list(struct cm_saved_place *place, struct cm_str below, int depth,
                            struct cm_error *err)
 {
     const char *path = cm_path_join(place->arena, place->folder, below).data;
@@ -69,12 +69,19 @@ static enum cm_status list(struct cm_place *place, struct cm_str below, int dept
     return status;
 }
 
-enum cm_status cm_place_open(struct cm_arena *arena, const char *path, struct cm_place *out,
+enum cm_status cm_place_open(struct cm_arena *arena, const char *path, struct cm_saved_place *out,
                              struct cm_error *err)
 {
     struct stat facts;
 
-    *out = (struct cm_place){.arena = arena, .path = cm_arena_str(arena, cm_str(path))};
+    *out = (struct cm_saved_place){.arena = arena, .path = cm_arena_str(arena, cm_str(path))};
+    if (stat(path, &facts) != 0 && errno == ENOENT) { /* TensorFlow's names leave the ending out */
+        const struct cm_str index = cm_arena_printf(arena, "%s.index", path);
+
+        if (stat(index.data, &facts) == 0 && S_ISREG(facts.st_mode))
+            out->path = index;
+    }
+    path = out->path.data;
     if (stat(path, &facts) != 0)
         return errno == ENOENT || errno == ENOTDIR
                    ? cm_fail(err, CM_NOT_FOUND, "there is no file or folder '%.600s'", path)
@@ -92,10 +99,10 @@ enum cm_status cm_place_open(struct cm_arena *arena, const char *path, struct cm
     return CM_OK;
 }
 
-struct cm_place cm_place_below(struct cm_place *place, struct cm_str folder)
+struct cm_saved_place cm_place_below(struct cm_saved_place *place, struct cm_str folder)
 {
-    struct cm_place below = {.arena = place->arena,
-                             .path = cm_path_join(place->arena, place->folder, folder)};
+    struct cm_saved_place below = {.arena = place->arena,
+                                   .path = cm_path_join(place->arena, place->folder, folder)};
 
     below.folder = below.path;
     for (size_t i = 0; i < place->names.count; i++) {
@@ -109,7 +116,7 @@ struct cm_place cm_place_below(struct cm_place *place, struct cm_str folder)
     return below;
 }
 
-bool cm_place_has(const struct cm_place *place, struct cm_str name)
+bool cm_place_has(const struct cm_saved_place *place, struct cm_str name)
 {
     return place->names.count &&
            bsearch(&name, place->names.items, place->names.count, sizeof name, by_name);
@@ -117,7 +124,7 @@ bool cm_place_has(const struct cm_place *place, struct cm_str name)
 
 /* ---- reading ---- */
 
-static enum cm_status open_file(struct cm_place *place, struct cm_str name, int *fd,
+static enum cm_status open_file(struct cm_saved_place *place, struct cm_str name, int *fd,
                                 struct cm_error *err)
 {
     /* What the user named may be a link; names inside come from files. */
@@ -132,7 +139,7 @@ static enum cm_status open_file(struct cm_place *place, struct cm_str name, int 
     return cm_file_open_beneath(place->folder.data, name, CM_FOLLOW_LINKS, fd, err);
 }
 
-enum cm_status cm_place_map(struct cm_place *place, struct cm_str name, struct cm_str *out,
+enum cm_status cm_place_map(struct cm_saved_place *place, struct cm_str name, struct cm_str *out,
                             struct cm_error *err)
 {
     struct cm_place_file *file = place->opened;
@@ -156,7 +163,7 @@ enum cm_status cm_place_map(struct cm_place *place, struct cm_str name, struct c
     return CM_OK;
 }
 
-struct cm_str cm_place_head(struct cm_place *place, struct cm_str name)
+struct cm_str cm_place_head(struct cm_saved_place *place, struct cm_str name)
 {
     char *head = cm_arena_alloc(place->arena, HEAD_SIZE);
     int fd;
@@ -168,7 +175,7 @@ struct cm_str cm_place_head(struct cm_place *place, struct cm_str name)
     return (struct cm_str){head, got > 0 ? (size_t)got : 0};
 }
 
-void cm_place_tell(const struct cm_place *place, struct cm_saved *saved)
+void cm_place_tell(const struct cm_saved_place *place, struct cm_saved *saved)
 {
     for (const struct cm_place_file *file = place->opened; file; file = file->next) {
         *CM_PUSH(saved->arena, &saved->files) = file->name;

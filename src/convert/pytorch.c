@@ -18,12 +18,13 @@ static int is_ours(struct cm_str head)
     return is_pickled(head) && (head.data[0] != 'P' || memchr(head.data, '/', head.size)) ? 1 : 0;
 }
 
-static int recognize(struct cm_place *place)
+static int recognize(struct cm_saved_place *place)
 {
     return place->file.size && is_ours(cm_place_head(place, place->file)) ? 1 : 0;
 }
 
-static enum cm_status read(struct cm_place *place, struct cm_saved *saved, struct cm_error *err)
+static enum cm_status read(struct cm_saved_place *place, struct cm_saved *saved,
+                           struct cm_error *err)
 {
     const struct cm_str name = place->file;
     struct cm_str bytes;
@@ -41,7 +42,7 @@ static enum cm_status read(struct cm_place *place, struct cm_saved *saved, struc
 }
 
 static enum cm_status write(const struct cm_saved *saved, const char *path,
-                            const struct cm_write_options *options, struct cm_error *err)
+                            const struct cm_saved_writing *options, struct cm_error *err)
 {
     struct cm_arena *arena = saved->arena;
     struct cm_item *tree = cm_item_new(arena, CM_ITEM_MAP);

@@ -7,7 +7,7 @@ extern const struct cm_format cm_format_ray;
 
 static const char snapshot[] = "checkpoint_manager_snapshot.json";
 
-static bool is_checkpoint(const struct cm_place *place)
+static bool is_checkpoint(const struct cm_saved_place *place)
 {
     const char *slash = place->folder.size ? strrchr(place->folder.data, '/') : NULL;
     const char *name = slash ? slash + 1 : place->folder.data;
@@ -17,14 +17,15 @@ static bool is_checkpoint(const struct cm_place *place)
             cm_place_has(place, CM_STR(".is_checkpoint")));
 }
 
-static int recognize(struct cm_place *place)
+static int recognize(struct cm_saved_place *place)
 {
     return !place->file.size && (cm_place_has(place, cm_str(snapshot)) || is_checkpoint(place)) ? 2
                                                                                                 : 0;
 }
 
-static enum cm_status read_json(struct cm_place *place, struct cm_saved *saved, struct cm_str name,
-                                const char *fact, struct cm_item **out, struct cm_error *err)
+static enum cm_status read_json(struct cm_saved_place *place, struct cm_saved *saved,
+                                struct cm_str name, const char *fact, struct cm_item **out,
+                                struct cm_error *err)
 {
     struct cm_str text;
 
@@ -36,7 +37,7 @@ static enum cm_status read_json(struct cm_place *place, struct cm_saved *saved, 
 }
 
 /* The surest format for a place, other than this one. */
-static const struct cm_format *format_of(struct cm_place *place)
+static const struct cm_format *format_of(struct cm_saved_place *place)
 {
     const struct cm_format *best = NULL;
     int sure = 0;
@@ -54,18 +55,18 @@ static const struct cm_format *format_of(struct cm_place *place)
 }
 
 /* One file of a folder as a place of its own. */
-static struct cm_place file_of(struct cm_place *place, struct cm_str name)
+static struct cm_saved_place file_of(struct cm_saved_place *place, struct cm_str name)
 {
-    struct cm_place out = {.arena = place->arena,
-                           .path = cm_path_join(place->arena, place->folder, name),
-                           .folder = place->folder,
-                           .file = name};
+    struct cm_saved_place out = {.arena = place->arena,
+                                 .path = cm_path_join(place->arena, place->folder, name),
+                                 .folder = place->folder,
+                                 .file = name};
 
     *CM_PUSH(place->arena, &out.names) = name;
     return out;
 }
 
-static enum cm_status read_as(const struct cm_format *format, struct cm_place *place,
+static enum cm_status read_as(const struct cm_format *format, struct cm_saved_place *place,
                               struct cm_saved *saved, struct cm_error *err)
 {
     saved->format = cm_arena_printf(saved->arena, "a checkpoint folder with %s of %s", format->what,
@@ -77,11 +78,11 @@ static enum cm_status read_as(const struct cm_format *format, struct cm_place *p
 }
 
 /* The user's files: the folder as another format, a folder in it, or its one file that is one. */
-static enum cm_status read_contents(struct cm_place *place, struct cm_saved *saved,
+static enum cm_status read_contents(struct cm_saved_place *place, struct cm_saved *saved,
                                     struct cm_error *err)
 {
     const struct cm_format *format = format_of(place), *of_file = NULL;
-    struct cm_place found, below;
+    struct cm_saved_place found, below;
     size_t count = 0;
 
     if (format)
@@ -115,7 +116,7 @@ static enum cm_status read_contents(struct cm_place *place, struct cm_saved *sav
                              "the checkpoint has no file of a format that is known here");
 }
 
-static enum cm_status read_checkpoint(struct cm_place *place, struct cm_saved *saved,
+static enum cm_status read_checkpoint(struct cm_saved_place *place, struct cm_saved *saved,
                                       struct cm_error *err)
 {
     struct cm_item *item;
@@ -137,7 +138,7 @@ static enum cm_status read_checkpoint(struct cm_place *place, struct cm_saved *s
     return CM_OK;
 }
 
-static enum cm_status read_folder(struct cm_place *place, struct cm_saved *saved,
+static enum cm_status read_folder(struct cm_saved_place *place, struct cm_saved *saved,
                                   struct cm_error *err)
 {
     struct cm_str name;
@@ -150,7 +151,7 @@ static enum cm_status read_folder(struct cm_place *place, struct cm_saved *saved
     if (!cm_item_is_text(cm_item_path(list, "latest_checkpoint_result.checkpoint_dir_name"), &name))
         return cm_fail(err, CM_BAD_MODEL, "%s: it names no latest checkpoint", snapshot);
     CM_TRY(cm_file_name_is_inside(name, err));
-    struct cm_place below = cm_place_below(place, cm_arena_str(saved->arena, name));
+    struct cm_saved_place below = cm_place_below(place, cm_arena_str(saved->arena, name));
     if (!below.names.count)
         return cm_fail(err, CM_NOT_FOUND, "the latest checkpoint, '%.*s', is not in the folder",
                        CM_STR_FMT(name));

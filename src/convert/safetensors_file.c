@@ -45,12 +45,12 @@ enum cm_status cm_safetensors_item(struct cm_arena *arena, struct cm_str bytes, 
                             "%.*s", CM_STR_FMT(file));
 }
 
-static int recognize(struct cm_place *place)
+static int recognize(struct cm_saved_place *place)
 {
     return place->file.size && cm_safetensors_is_file(cm_place_head(place, place->file)) ? 2 : 0;
 }
 
-static enum cm_status read_file(struct cm_place *place, struct cm_saved *saved,
+static enum cm_status read_file(struct cm_saved_place *place, struct cm_saved *saved,
                                 struct cm_error *err)
 {
     struct cm_item *map = cm_item_new(saved->arena, CM_ITEM_MAP);
@@ -102,7 +102,7 @@ static enum cm_status write_values(struct cm_save *save, const struct cm_saved *
 
 enum cm_status cm_safetensors_save(const struct cm_saved *saved, const size_t *numbers,
                                    size_t count, const char *path,
-                                   const struct cm_write_options *options, struct cm_error *err)
+                                   const struct cm_saved_writing *options, struct cm_error *err)
 {
     struct cm_safetensors_entry *entries =
         CM_NEW_ARRAY(saved->arena, struct cm_safetensors_entry, count + 1);
@@ -130,7 +130,7 @@ enum cm_status cm_safetensors_save(const struct cm_saved *saved, const size_t *n
 }
 
 static enum cm_status write_file(const struct cm_saved *saved, const char *path,
-                                 const struct cm_write_options *options, struct cm_error *err)
+                                 const struct cm_saved_writing *options, struct cm_error *err)
 {
     size_t *numbers;
     const size_t count = cm_saved_weights(saved->arena, saved, &numbers);

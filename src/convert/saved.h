@@ -146,7 +146,7 @@ struct cm_saved {
     /* The optimizer. */
     bool has_optimizer;
     struct cm_str optimizer; /* as the framework calls it; empty: it does not say */
-    enum cm_rule rule;
+    enum cm_update_rule rule;
     enum cm_arithmetic arithmetic;
     struct {
         struct cm_saved_group *items;

@@ -26,7 +26,7 @@ static const char *const roles[] = {"weight",  "buffer", "master", "slot",
                 return (int)i;                                                                     \
         return -1;                                                                                 \
     }
-WORDS(rule, enum cm_rule, rules)
+WORDS(rule, enum cm_update_rule, rules)
 WORDS(arithmetic, enum cm_arithmetic, arithmetics)
 WORDS(clip, enum cm_clip_kind, clips)
 WORDS(phase, enum cm_phase_shape, phases)
@@ -193,11 +193,7 @@ static enum cm_status read_phase(struct cm_arena *arena, const struct cm_item *m
     CM_TRY(get_reals(arena, map, "from", n_groups, &phase->from, &count, err));
     CM_TRY(get_reals(arena, map, "to", n_groups, &phase->to, &count, err));
     CM_TRY(get_reals(arena, map, "rates", n_groups, &phase->rates, &phase->n_rates, err));
-    if (!phase->from)
-        phase->from = phase->rates;
-    if (!phase->to)
-        phase->to = phase->from;
-    if (!phase->from || (phase->shape == CM_PHASE_TABLE && !phase->n_rates))
+    if (phase->shape == CM_PHASE_TABLE ? !phase->n_rates : !phase->from)
         return cm_fail(err, CM_BAD_MODEL, "a phase of a schedule has no rates");
     return CM_OK;
 }

@@ -19,7 +19,7 @@ void cm_group_field_set(struct cm_plan_group *group, const struct cm_group_field
                         double value);
 
 /* Words for enumerations: "adam", "torch", "global". NULL: no such number; -1: no such word. */
-const char *cm_rule_name(enum cm_rule rule);
+const char *cm_rule_name(enum cm_update_rule rule);
 const char *cm_arithmetic_name(enum cm_arithmetic arithmetic);
 const char *cm_clip_name(enum cm_clip_kind kind);
 const char *cm_phase_name(enum cm_phase_shape shape);

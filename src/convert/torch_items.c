@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/map.h"
 #include "convert/safetensors_file.h"
+#include "convert/saved_item.h"
 #include "convert/torch_file.h"
 #include "convert/torch_state.h"
 
@@ -27,7 +28,7 @@ enum source { REAL, FLAG, BETAS, NOTHING, FALSE };
 /* The settings of each class in the order it lists them: all must be there, since loading replaces
  * the groups. */
 static const struct setting {
-    unsigned rules; /* bits of enum cm_rule */
+    unsigned rules; /* bits of enum cm_update_rule */
     const char *key;
     enum source source;
     size_t offset;
@@ -88,21 +89,18 @@ static const struct cm_item *setting_item(struct cm_arena *arena, const struct s
     return &cm_item_none;
 }
 
-/* Adagrad's own decay is a schedule here. */
+/* Adagrad's own decay is a schedule here: its rate is the one that it begins with. */
 static bool decays_itself(const struct cm_saved *saved)
 {
-    const struct cm_rate_schedule *schedule = &saved->schedule;
-
-    return saved->rule == CM_RULE_ADAGRAD && schedule->count == 1 &&
-           schedule->phases[0].shape == CM_PHASE_INVERSE && schedule->phases[0].length == 1;
+    return saved->rule == CM_RULE_ADAGRAD && saved->schedule.count == 1 &&
+           saved->schedule.phases[0].shape == CM_PHASE_INVERSE;
 }
 
-static void put_decay(struct cm_arena *arena, const struct cm_saved *saved, struct cm_item *item)
+static void put_decay(struct cm_arena *arena, const struct cm_saved *saved, struct cm_item *group)
 {
-    const struct cm_phase *phase = decays_itself(saved) ? saved->schedule.phases : NULL;
-
-    cm_item_put(arena, item, "lr_decay", cm_item_real(arena, phase ? phase->factor : 0));
-    cm_item_put(arena, item, "initial_accumulator_value", cm_item_real(arena, 0));
+    cm_item_put(arena, group, "lr_decay",
+                cm_item_real(arena, decays_itself(saved) ? saved->schedule.phases[0].factor : 0));
+    cm_item_put(arena, group, "initial_accumulator_value", cm_item_real(arena, 0));
 }
 
 static const struct cm_item *key_item(struct cm_arena *arena, struct cm_str name, size_t number,
@@ -112,14 +110,15 @@ static const struct cm_item *key_item(struct cm_arena *arena, struct cm_str name
 }
 
 static struct cm_item *group_item(struct cm_arena *arena, const struct cm_saved *saved,
-                                  const struct cm_saved_group *group, size_t first, bool by_name)
+                                  size_t number, size_t first, bool by_name)
 {
+    const struct cm_saved_group *group = &saved->groups.items[number];
+    struct cm_plan_group now = group->settings;
     struct cm_item *item = cm_item_new(arena, CM_ITEM_MAP);
     struct cm_item *names = cm_item_new(arena, CM_ITEM_LIST);
-    struct cm_plan_group now = group->settings;
 
-    if (decays_itself(saved)) /* the rate that it falls from */
-        now.lr = saved->schedule.phases[0].from[group - saved->groups.items];
+    if (decays_itself(saved) && saved->schedule.phases[0].from)
+        now.lr = saved->schedule.phases[0].from[number];
     for (size_t i = 0; i < CM_COUNT(settings); i++)
         if (settings[i].rules >> saved->rule & 1)
             cm_item_put(arena, item, settings[i].key, setting_item(arena, &settings[i], &now));
@@ -190,7 +189,7 @@ const struct cm_item *cm_torch_optimizer_item(struct cm_arena *arena, const stru
         const struct cm_saved_group *group = &saved->groups.items[i];
         const int64_t step = saved->step < 0 ? 0 : saved->step + group->settings.step_offset;
 
-        cm_item_append(arena, groups, group_item(arena, saved, group, number, by_name));
+        cm_item_append(arena, groups, group_item(arena, saved, i, number, by_name));
         for (size_t k = 0; k < group->names.count; k++, number++) {
             const uint64_t *at = cm_map_find(&slots, group->names.items[k]);
             if (!at)
@@ -288,7 +287,8 @@ const struct cm_item *cm_saved_fact(const struct cm_saved *saved, const char *ke
     return NULL;
 }
 
-/* A scheduler of any class takes its position from these: its own state is not known. */
+/* A scheduler of any class takes its position from these: its own state is not known. The phases
+ * are for us; PyTorch keeps them as an attribute that nothing reads. */
 static const struct cm_item *bare_schedule(struct cm_arena *arena, const struct cm_saved *saved)
 {
     struct cm_item *out = cm_item_new(arena, CM_ITEM_MAP);
@@ -307,6 +307,8 @@ static const struct cm_item *bare_schedule(struct cm_arena *arena, const struct 
     cm_item_put(arena, out, "_step_count", cm_item_int(arena, 1));
     cm_item_put(arena, out, "_get_lr_called_within_step", cm_item_bool(arena, false));
     cm_item_put(arena, out, "lr_lambdas", functions);
+    cm_item_put(arena, out, "cameo_schedule",
+                cm_schedule_item(arena, &saved->schedule, saved->groups.count));
     return out;
 }
 
@@ -318,8 +320,8 @@ const struct cm_item *cm_torch_schedule_item(struct cm_arena *arena, const struc
     const int64_t step = saved->step < 0 ? 0 : saved->step;
     struct moving moving = {arena, rates, 0};
 
-    if (!saved->has_optimizer || decays_itself(saved) ||
-        (!state && saved->schedule_known == CM_SCHEDULE_NONE))
+    if (!saved->has_optimizer ||
+        (!state && (saved->schedule_known == CM_SCHEDULE_NONE || decays_itself(saved))))
         return NULL;
     for (size_t i = 0; i < saved->groups.count; i++)
         cm_item_append(arena, rates, cm_item_real(arena, saved->groups.items[i].settings.lr));
@@ -330,7 +332,7 @@ const struct cm_item *cm_torch_schedule_item(struct cm_arena *arena, const struc
 }
 
 enum cm_status cm_torch_save_item(const char *path, const char *stem, const struct cm_item *item,
-                                  const struct cm_write_options *options, struct cm_error *err)
+                                  const struct cm_saved_writing *options, struct cm_error *err)
 {
     struct cm_save save = {0};
 

@@ -11,7 +11,7 @@ enum { PARAMETERS_MAX = 10000000 };
 /* The first row whose keys a group has all; the rule is unknown where Cameo has none. */
 static const struct {
     const char *name;
-    enum cm_rule rule;
+    enum cm_update_rule rule;
     const char *keys[3];
 } classes[] = {
     {"SGD", CM_RULE_SGD, {"momentum", "dampening", "nesterov"}},
@@ -79,7 +79,7 @@ static int decoupled_by_order(const struct cm_item *group)
     return -1;
 }
 
-static struct cm_plan_group settings_of(const struct cm_item *group, enum cm_rule rule)
+static struct cm_plan_group settings_of(const struct cm_item *group, enum cm_update_rule rule)
 {
     const struct {
         const char *key;

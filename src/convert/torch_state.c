@@ -51,7 +51,7 @@ enum cm_status cm_torch_take_weights(struct cm_saved *saved, const struct cm_ite
                                      struct cm_error *err)
 {
     if (!weights || weights->kind != CM_ITEM_MAP)
-        return cm_fail(err, CM_BAD_MODEL, "the weights are no dictionary");
+        return cm_fail(err, CM_BAD_MODEL, "the weights are not a dictionary");
     for (size_t i = 0; i < weights->entries.count; i++) {
         const struct cm_item_entry *entry = &weights->entries.items[i];
         struct cm_str name;
@@ -59,7 +59,7 @@ enum cm_status cm_torch_take_weights(struct cm_saved *saved, const struct cm_ite
         if (cm_item_is_text(entry->key, &name) && entry->value->kind == CM_ITEM_TENSOR)
             add_weight(saved, name, entry->value->tensor);
         else
-            cm_saved_unknown(saved, "the weights have an entry %.*s that is no tensor",
+            cm_saved_unknown(saved, "the entry %.*s of the weights is not a tensor",
                              CM_STR_FMT(cm_item_json(saved->arena, entry->key, 100)));
     }
     return CM_OK;

@@ -44,7 +44,7 @@ const struct cm_item *cm_torch_schedule_item(struct cm_arena *arena, const struc
 const struct cm_item *cm_saved_fact(const struct cm_saved *saved, const char *key);
 /* One file of torch.save with an item, whole or not at all. */
 enum cm_status cm_torch_save_item(const char *path, const char *stem, const struct cm_item *item,
-                                  const struct cm_write_options *options,
+                                  const struct cm_saved_writing *options,
                                   struct cm_error *err) CM_MUST_CHECK;
 
 #endif

@@ -317,7 +317,9 @@ enum cm_status cm_zarr_read(struct cm_arena *arena, struct cm_zarr_store *store,
     struct zarr z = {
         .arena = arena, .store = store, .tensor = CM_NEW(arena, struct cm_saved_tensor)};
     struct cm_item *item;
-    enum cm_status status = cm_item_parse_json(arena, description, &item, err);
+    enum cm_status status = description.size
+                                ? cm_item_parse_json(arena, description, &item, err)
+                                : cm_fail(err, CM_BAD_MODEL, "its description is empty");
 
     if (!status)
         status = version == 3 ? describe_3(&z, item, err) : describe_2(&z, item, err);

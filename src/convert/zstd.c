@@ -132,7 +132,8 @@ static bool frame_says(struct cm_str packed, uint64_t *size)
         return false;
     const unsigned descriptor = at[4];
     const bool whole = descriptor >> 5 & 1; /* no window, so a size is there in any case */
-    const size_t skip = 5 + !whole + (descriptor & 3) + ((descriptor & 3) == 3);
+    const unsigned number = descriptor & 3;
+    const size_t skip = 5U + (whole ? 0U : 1U) + number + (number == 3 ? 1U : 0U);
     const size_t bytes = descriptor >> 6 ? (size_t)1 << (descriptor >> 6) : whole;
 
     *size = 0;

@@ -247,7 +247,7 @@ enum cm_status cm_inflate_stream(struct cm_str in, size_t out_size, cm_inflate_s
 uint32_t cm_crc32(uint32_t crc, const void *bytes, size_t size)
 {
     const uint8_t *at = bytes;
-    uint32_t table[4][256]; /* four bytes a step; made anew, which costs as much as a few KiB */
+    uint32_t table[8][256]; /* eight bytes a step; made anew, which costs as much as a few KiB */
 
     for (uint32_t i = 0; i < 256; i++) {
         uint32_t value = i;
@@ -256,15 +256,16 @@ uint32_t cm_crc32(uint32_t crc, const void *bytes, size_t size)
         table[0][i] = value;
     }
     for (uint32_t i = 0; i < 256; i++)
-        for (int k = 1; k < 4; k++)
+        for (int k = 1; k < 8; k++)
             table[k][i] = table[k - 1][i] >> 8 ^ table[0][table[k - 1][i] & 0xff];
     crc = ~crc;
-    for (; size >= 4; at += 4, size -= 4) {
-        uint32_t word;
-        memcpy(&word, at, 4);
-        crc ^= word;
-        crc = table[3][crc & 0xff] ^ table[2][crc >> 8 & 0xff] ^ table[1][crc >> 16 & 0xff] ^
-              table[0][crc >> 24];
+    for (; size >= 8; at += 8, size -= 8) {
+        uint64_t word;
+        memcpy(&word, at, 8);
+        word ^= crc;
+        crc = table[7][word & 0xff] ^ table[6][word >> 8 & 0xff] ^ table[5][word >> 16 & 0xff] ^
+              table[4][word >> 24 & 0xff] ^ table[3][word >> 32 & 0xff] ^
+              table[2][word >> 40 & 0xff] ^ table[1][word >> 48 & 0xff] ^ table[0][word >> 56];
     }
     for (; size > 0; at++, size--)
         crc = crc >> 8 ^ table[0][(crc ^ *at) & 0xff];

@@ -5,7 +5,7 @@
 
 /* ---- over several batches ---- */
 
-void cm_update_accumulation(struct cm_update *u)
+void cm_update_accumulation(struct cm_updating *u)
 {
     struct cm_preparation *p = u->p;
     const int64_t count = p->options->accumulate;
@@ -22,7 +22,7 @@ void cm_update_accumulation(struct cm_update *u)
     u->apply = now;
 }
 
-static void accumulate(struct cm_update *u, struct cm_moving *m)
+static void accumulate(struct cm_updating *u, struct cm_moving *m)
 {
     struct cm_preparation *p = u->p;
     const cm_value sum =
@@ -40,7 +40,7 @@ static void accumulate(struct cm_update *u, struct cm_moving *m)
 
 /* ---- norms ---- */
 
-static cm_value square_of(struct cm_update *u, const struct cm_moving *m)
+static cm_value square_of(struct cm_updating *u, const struct cm_moving *m)
 {
     struct cm_preparation *p = u->p;
     const cm_value square = cm_preparation_term(
@@ -52,7 +52,7 @@ static cm_value square_of(struct cm_update *u, const struct cm_moving *m)
 }
 
 /* As clip_grad_norm_ has it, which adds a little to the norm, or without that. */
-static void clip_all(struct cm_update *u, struct cm_moving *moving, size_t count)
+static void clip_all(struct cm_updating *u, struct cm_moving *moving, size_t count)
 {
     struct cm_preparation *p = u->p;
     cm_value *squares = CM_NEW_ARRAY(p->arena, cm_value, count);
@@ -80,7 +80,7 @@ static void clip_all(struct cm_update *u, struct cm_moving *moving, size_t count
     }
 }
 
-static void clip_each(struct cm_update *u, struct cm_moving *m)
+static void clip_each(struct cm_updating *u, struct cm_moving *m)
 {
     struct cm_preparation *p = u->p;
     const cm_value most = cm_update_exact(u, "clip_norm"), one = cm_update_exact(u, "one");
@@ -95,7 +95,7 @@ static void clip_each(struct cm_update *u, struct cm_moving *m)
     m->g = CM_MOVE_TERM(u, m, "gradient.clipped", "Mul", m->g, factor);
 }
 
-static void clip_values(struct cm_update *u, struct cm_moving *m)
+static void clip_values(struct cm_updating *u, struct cm_moving *m)
 {
     const cm_value most = cm_update_number(u, NULL, "clip_value", m->dtype);
     const cm_value least = cm_update_number(u, NULL, "clip_least", m->dtype);
@@ -105,7 +105,7 @@ static void clip_values(struct cm_update *u, struct cm_moving *m)
 
 /* ---- all ---- */
 
-void cm_update_gradients(struct cm_update *u, struct cm_moving *moving, size_t count)
+void cm_update_gradients(struct cm_updating *u, struct cm_moving *moving, size_t count)
 {
     const struct cm_plan_clip *clip = &u->plan->clip;
     const bool is_global = clip->kind == CM_CLIP_GLOBAL || clip->kind == CM_CLIP_GLOBAL_EXACT;

@@ -26,24 +26,20 @@ static cm_value number_like(struct cm_preparation *p, const char *name, cm_value
 enum { NO_CLASS = -100 };
 
 /* The mean over the labels that count. */
-static cm_value of_classes(struct cm_preparation *p, const char *op, cm_value x, cm_value y)
-{
-    return cm_emit_with(p, op,
-                        CM_ATTRIBUTES(cm_attr_str(p->arena, "reduction", CM_STR("mean")),
-                                      cm_attr_int(p->arena, "ignore_index", NO_CLASS)),
-                        x, y);
-}
+#define MEAN_OF_CLASSES(p)                                                                         \
+    CM_ATTRIBUTES(cm_attr_str((p)->arena, "reduction", CM_STR("mean")),                            \
+                  cm_attr_int((p)->arena, "ignore_index", NO_CLASS))
 
 static cm_value cross_entropy(struct cm_preparation *p, struct cm_str name, cm_value x, cm_value y)
 {
     (void)name;
-    return of_classes(p, "SoftmaxCrossEntropyLoss", x, y);
+    return cm_emit_with(p, "SoftmaxCrossEntropyLoss", MEAN_OF_CLASSES(p), x, y);
 }
 
 static cm_value nll(struct cm_preparation *p, struct cm_str name, cm_value x, cm_value y)
 {
     (void)name;
-    return of_classes(p, "NegativeLogLikelihoodLoss", x, y);
+    return cm_emit_with(p, "NegativeLogLikelihoodLoss", MEAN_OF_CLASSES(p), x, y);
 }
 
 static cm_value mse(struct cm_preparation *p, struct cm_str name, cm_value x, cm_value y)

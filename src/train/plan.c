@@ -7,7 +7,7 @@
 /* An optimizer by name is PyTorch's: its formula and its defaults. NAN: it has none. */
 static const struct flagged {
     const char *name;
-    enum cm_rule rule;
+    enum cm_update_rule rule;
     double lr, momentum, weight_decay, beta1, beta2, epsilon;
     bool nesterov, decoupled;
 } optimizers[] = {
@@ -180,8 +180,8 @@ static void check_group(struct cm_preparation *p, const struct cm_plan *plan, si
     if (!(fabs(group.dampening) < INFINITY))
         cm_preparation_block(p, "optimizer group %zu: dampening is %g", g, group.dampening);
     if (plan->rule == CM_RULE_ADAM && group.nesterov && plan->arithmetic != CM_LIKE_OPTAX)
-        cm_preparation_block(p, "optimizer group %zu: Adam with Nesterov momentum is known of optax only",
-                             g);
+        cm_preparation_block(
+            p, "optimizer group %zu: Adam with Nesterov momentum is known of optax only", g);
     if (plan->arithmetic == CM_LIKE_ORT && group.amsgrad)
         cm_preparation_block(p, "optimizer group %zu: ONNX Runtime's AdamW has no amsgrad", g);
     if (plan->step + group.step_offset < 0)

@@ -9,7 +9,13 @@
 
 #include <math.h>
 
-enum cm_rule { CM_RULE_UNKNOWN, CM_RULE_SGD, CM_RULE_ADAM, CM_RULE_ADAGRAD, CM_RULE_RMSPROP };
+enum cm_update_rule {
+    CM_RULE_UNKNOWN,
+    CM_RULE_SGD,
+    CM_RULE_ADAM,
+    CM_RULE_ADAGRAD,
+    CM_RULE_RMSPROP
+};
 
 /* Whose formula: they differ in where epsilon goes, in what the first steps do and in the order of
  * weight decay.
@@ -109,7 +115,7 @@ struct cm_plan_weight {
 };
 
 struct cm_plan {
-    enum cm_rule rule;
+    enum cm_update_rule rule;
     enum cm_arithmetic arithmetic;
     const struct cm_plan_group *groups;
     size_t n_groups;

@@ -82,8 +82,7 @@ enum cm_status cm_prepare(struct cm_arena *arena, struct cm_model_file *file,
  * an initializer of its own; the model computes what it did. For who has other values for them: a
  * plan names tensors as they are. Sentences about it are in report->changes. */
 enum cm_status cm_untie_model(struct cm_arena *arena, struct cm_model_file *file,
-                              struct cm_prepare_report *report,
-                              struct cm_error *err) CM_MUST_CHECK;
+                              struct cm_prepare_report *report, struct cm_error *err) CM_MUST_CHECK;
 
 /* Takes training info away again. */
 void cm_strip(struct cm_model_file *file);

@@ -6,7 +6,7 @@
 /* ---- constants of a phase ---- */
 
 struct phase {
-    struct cm_update *u;
+    struct cm_updating *u;
     const struct cm_phase *is;
     size_t number;
     cm_value past; /* where in the phase a step is, in steps */
@@ -25,7 +25,7 @@ static cm_value constant(const struct phase *phase, const char *name, double val
     return cm_preparation_scalar(phase->u->p, called(phase, name), CM_DOUBLE, value);
 }
 
-static cm_value vector(struct cm_update *u, const char *name, const double *values, size_t rows,
+static cm_value vector(struct cm_updating *u, const char *name, const double *values, size_t rows,
                        size_t columns)
 {
     const struct cm_shape flat = CM_SHAPE((int64_t)(rows * columns));
@@ -156,7 +156,7 @@ static cm_value by_log(const struct phase *phase)
 /* The row of a step, no further than the last. */
 static cm_value look_up(const struct phase *phase)
 {
-    struct cm_update *u = phase->u;
+    struct cm_updating *u = phase->u;
     const struct cm_phase *is = phase->is;
     const size_t groups = u->plan->n_groups;
     const cm_value table = vector(u, called(phase, "rates"), is->rates, is->n_rates, groups);
@@ -195,7 +195,7 @@ static bool ends_at_zero(const struct phase *phase)
 /* to + (from - to) * factor, or from * factor. */
 static cm_value scale(const struct phase *phase, cm_value factor)
 {
-    struct cm_update *u = phase->u;
+    struct cm_updating *u = phase->u;
     const struct cm_phase *is = phase->is;
     const size_t groups = u->plan->n_groups;
     double *way = CM_NEW_ARRAY(u->p->arena, double, groups);
@@ -219,7 +219,7 @@ static cm_value warm_up(const struct phase *phase, cm_value factor)
 
 static cm_value rate_of(struct phase *phase, cm_value position)
 {
-    struct cm_update *u = phase->u;
+    struct cm_updating *u = phase->u;
     const struct cm_phase row = {
         .shape = CM_PHASE_CONSTANT, .first = phase->is->first, .from = phase->is->rates};
 
@@ -236,7 +236,7 @@ static cm_value rate_of(struct phase *phase, cm_value position)
 }
 
 /* Without a schedule, each group's own. */
-static struct cm_phase constant_phase(struct cm_update *u)
+static struct cm_phase constant_phase(struct cm_updating *u)
 {
     double *rates = CM_NEW_ARRAY(u->p->arena, double, u->plan->n_groups);
 
@@ -246,7 +246,7 @@ static struct cm_phase constant_phase(struct cm_update *u)
 }
 
 /* What the schedule's first step, and those after it, are counted from. */
-static cm_value position_of(struct cm_update *u)
+static cm_value position_of(struct cm_updating *u)
 {
     const struct cm_rate_schedule *schedule = &u->plan->schedule;
     const cm_value t = cm_update_exact(u, "t");
@@ -266,7 +266,7 @@ static cm_value position_of(struct cm_update *u)
 }
 
 /* A number, or a vector with one for each group. */
-static cm_value rates(struct cm_update *u)
+static cm_value rates(struct cm_updating *u)
 {
     const struct cm_rate_schedule *schedule = &u->plan->schedule;
     const struct cm_phase alone = constant_phase(u);
@@ -290,7 +290,7 @@ static cm_value rates(struct cm_update *u)
     return rate;
 }
 
-void cm_update_rates(struct cm_update *u)
+void cm_update_rates(struct cm_updating *u)
 {
     struct cm_preparation *p = u->p;
     const size_t groups = u->plan->n_groups;

@@ -14,7 +14,7 @@ static struct cm_number *find_in(const struct cm_numbers *numbers, const char *n
 }
 
 /* What the graph calls a number of a group: by its plain name in the first. */
-static const char *call_for(struct cm_update *u, const struct cm_update_group *group,
+static const char *call_for(struct cm_updating *u, const struct cm_update_group *group,
                             const char *name)
 {
     const size_t number = group ? (size_t)(group - u->groups) : 0;
@@ -22,7 +22,7 @@ static const char *call_for(struct cm_update *u, const struct cm_update_group *g
     return number ? cm_arena_printf(u->p->arena, "%s.%zu", name, number).data : name;
 }
 
-void cm_update_set(struct cm_update *u, struct cm_update_group *group, const char *name,
+void cm_update_set(struct cm_updating *u, struct cm_update_group *group, const char *name,
                    double value)
 {
     const char *called = NULL;
@@ -35,7 +35,7 @@ void cm_update_set(struct cm_update *u, struct cm_update_group *group, const cha
         .name = name, .called = called ? called : call_for(u, group, name), .value = value};
 }
 
-cm_value cm_update_compute(struct cm_update *u, struct cm_update_group *group, const char *name,
+cm_value cm_update_compute(struct cm_updating *u, struct cm_update_group *group, const char *name,
                            cm_value value)
 {
     *CM_PUSH(u->p->arena, group ? &group->numbers : &u->numbers) =
@@ -45,7 +45,7 @@ cm_value cm_update_compute(struct cm_update *u, struct cm_update_group *group, c
 
 /* Numbers of a step are computed in double and rounded once, to the type of the weights: 1 - beta^t
  * would lose half its digits in float. */
-cm_value cm_update_number(struct cm_update *u, struct cm_update_group *group, const char *name,
+cm_value cm_update_number(struct cm_updating *u, struct cm_update_group *group, const char *name,
                           enum cm_dtype dtype)
 {
     struct cm_preparation *p = u->p;
@@ -67,12 +67,12 @@ cm_value cm_update_number(struct cm_update *u, struct cm_update_group *group, co
     return *rounded;
 }
 
-cm_value cm_update_exact(struct cm_update *u, const char *name)
+cm_value cm_update_exact(struct cm_updating *u, const char *name)
 {
     return cm_update_number(u, NULL, name, CM_DOUBLE);
 }
 
-static void set_numbers(struct cm_update *u)
+static void set_numbers(struct cm_updating *u)
 {
     const int64_t batches = u->p->options->accumulate;
     const double pi = 3.14159265358979323846, limit = u->plan->clip.limit;
@@ -106,7 +106,7 @@ static void set_numbers(struct cm_update *u)
 
 /* ---- a step ---- */
 
-void cm_update_bind(struct cm_update *u, cm_value state, cm_value next)
+void cm_update_bind(struct cm_updating *u, cm_value state, cm_value next)
 {
     const struct cm_str name = cm_preparation_name_of(u->p, state);
 
@@ -116,7 +116,7 @@ void cm_update_bind(struct cm_update *u, cm_value state, cm_value next)
 }
 
 /* t, updates so far, and what follows from it. */
-static void set_step(struct cm_update *u)
+static void set_step(struct cm_updating *u)
 {
     struct cm_preparation *p = u->p;
     const struct cm_str training = CM_STR("training");
@@ -139,7 +139,7 @@ static void set_step(struct cm_update *u)
 }
 
 /* A float16 is moved in float: its epsilon would be 0 and its squares would vanish. */
-static void begin_move(struct cm_update *u, const struct cm_trained_weight *weight,
+static void begin_move(struct cm_updating *u, const struct cm_trained_weight *weight,
                        struct cm_moving *m)
 {
     struct cm_preparation *p = u->p;
@@ -157,7 +157,7 @@ static void begin_move(struct cm_update *u, const struct cm_trained_weight *weig
 
 void cm_update(struct cm_preparation *p, const struct cm_trained_weight *weights, size_t count)
 {
-    struct cm_update u = {.p = p, .plan = p->plan, .warmup = p->warmup};
+    struct cm_updating u = {.p = p, .plan = p->plan, .warmup = p->warmup};
     struct cm_moving *moving = CM_NEW_ARRAY(p->arena, struct cm_moving, count);
 
     u.groups = CM_NEW_ARRAY(p->arena, struct cm_update_group, u.plan->n_groups);

@@ -26,7 +26,7 @@ struct cm_update_group {
     struct cm_numbers numbers;
 };
 
-struct cm_update {
+struct cm_updating {
     struct cm_preparation *p;
     const struct cm_plan *plan;
     struct cm_numbers numbers; /* that all groups have */
@@ -49,16 +49,16 @@ struct cm_moving {
 };
 
 /* update.c: numbers of one group, or of all (group NULL). A later one of the same name replaces. */
-void cm_update_set(struct cm_update *u, struct cm_update_group *group, const char *name,
+void cm_update_set(struct cm_updating *u, struct cm_update_group *group, const char *name,
                    double value);
-cm_value cm_update_compute(struct cm_update *u, struct cm_update_group *group, const char *name,
+cm_value cm_update_compute(struct cm_updating *u, struct cm_update_group *group, const char *name,
                            cm_value value);
-cm_value cm_update_number(struct cm_update *u, struct cm_update_group *group, const char *name,
+cm_value cm_update_number(struct cm_updating *u, struct cm_update_group *group, const char *name,
                           enum cm_dtype dtype);
 /* A number of all groups in double, as schedules compute with. */
-cm_value cm_update_exact(struct cm_update *u, const char *name);
+cm_value cm_update_exact(struct cm_updating *u, const char *name);
 /* state becomes next: through a switch when gradients are accumulated. */
-void cm_update_bind(struct cm_update *u, cm_value state, cm_value next);
+void cm_update_bind(struct cm_updating *u, cm_value state, cm_value next);
 
 #define CM_STEP_TERM(u, word, op, ...)    cm_term((u)->p, CM_STR("training"), word, op, __VA_ARGS__)
 #define CM_MOVE_TERM(u, m, word, op, ...) cm_term((u)->p, (m)->name, word, op, __VA_ARGS__)
@@ -67,12 +67,12 @@ void cm_update_bind(struct cm_update *u, cm_value state, cm_value next);
 struct cm_plan_group cm_plan_group_full(const struct cm_plan *plan, size_t group);
 
 /* rates.c: the rate of each group, "lr", as a number of it and an output of the algorithm. */
-void cm_update_rates(struct cm_update *u);
+void cm_update_rates(struct cm_updating *u);
 /* clip_gradients.c: averages over batches, and no longer than they may be. */
-void cm_update_accumulation(struct cm_update *u);
-void cm_update_gradients(struct cm_update *u, struct cm_moving *moving, size_t count);
+void cm_update_accumulation(struct cm_updating *u);
+void cm_update_gradients(struct cm_updating *u, struct cm_moving *moving, size_t count);
 /* update_rules.c: numbers of a group that its rule needs, and the weight's next value. */
-void cm_update_corrections(struct cm_update *u, struct cm_update_group *group);
-void cm_update_weight(struct cm_update *u, struct cm_moving *m);
+void cm_update_corrections(struct cm_updating *u, struct cm_update_group *group);
+void cm_update_weight(struct cm_updating *u, struct cm_moving *m);
 
 #endif

@@ -7,13 +7,14 @@
 
 /* ---- what formulas are made of ---- */
 
-static cm_value number(struct cm_update *u, const struct cm_moving *m, const char *name)
+static cm_value number(struct cm_updating *u, const struct cm_moving *m, const char *name)
 {
     return cm_update_number(u, m->group, name, m->dtype);
 }
 
 /* A variable of zeros, "W.what", of the weight's shape; slot: PyTorch's word for it. */
-static cm_value state(struct cm_update *u, struct cm_moving *m, const char *what, const char *slot)
+static cm_value state(struct cm_updating *u, struct cm_moving *m, const char *what,
+                      const char *slot)
 {
     struct cm_preparation *p = u->p;
     const struct cm_str name = cm_preparation_name(p, "%.*s.%s", CM_STR_FMT(m->name), what);
@@ -25,7 +26,7 @@ static cm_value state(struct cm_update *u, struct cm_moving *m, const char *what
 }
 
 /* What a state becomes. */
-static cm_value keep(struct cm_update *u, struct cm_moving *m, size_t which, cm_value next)
+static cm_value keep(struct cm_updating *u, struct cm_moving *m, size_t which, cm_value next)
 {
     const struct cm_str name = cm_preparation_name_of(u->p, m->states[which].state);
 
@@ -39,7 +40,7 @@ enum decay {
     DECAY_AFTER
 };
 
-static enum decay decay_of(const struct cm_update *u, const struct cm_plan_group *group)
+static enum decay decay_of(const struct cm_updating *u, const struct cm_plan_group *group)
 {
     if (!(group->weight_decay > 0))
         return DECAY_NONE;
@@ -48,31 +49,31 @@ static enum decay decay_of(const struct cm_update *u, const struct cm_plan_group
     return u->plan->arithmetic == CM_LIKE_ORT && group->adam_mode ? DECAY_AFTER : DECAY_BEFORE;
 }
 
-static cm_value shrunk(struct cm_update *u, const struct cm_moving *m, cm_value w)
+static cm_value shrunk(struct cm_updating *u, const struct cm_moving *m, cm_value w)
 {
     return TERM(u, m, "shrunk", "Mul", w, number(u, m, "shrink"));
 }
 
-/* The weight, moved: op is Sub or Add. */
-static cm_value moved(struct cm_update *u, const struct cm_moving *m, const char *op, cm_value by)
+/* The weight, moved down by this, or up. */
+static cm_value moved(struct cm_updating *u, const struct cm_moving *m, bool up, cm_value by)
 {
     const enum decay decay = decay_of(u, &m->group->is);
     const cm_value from = decay == DECAY_BEFORE ? shrunk(u, m, m->w) : m->w;
-    const cm_value next = cm_emit(u->p, op, from, by);
+    const cm_value next = cm_emit(u->p, up ? "Add" : "Sub", from, by);
 
     return decay == DECAY_AFTER ? shrunk(u, m, cm_preparation_term(u->p, m->name, "moved", next))
                                 : next;
 }
 
 /* By a multiple of direction. */
-static cm_value move(struct cm_update *u, const struct cm_moving *m, cm_value lr,
+static cm_value move(struct cm_updating *u, const struct cm_moving *m, cm_value lr,
                      cm_value direction)
 {
-    return moved(u, m, "Sub", TERM(u, m, "move", "Mul", lr, direction));
+    return moved(u, m, false, TERM(u, m, "move", "Mul", lr, direction));
 }
 
 /* kept * old + new * now: a moving average, or a sum that fades. */
-static cm_value mix(struct cm_update *u, struct cm_moving *m, size_t which,
+static cm_value mix(struct cm_updating *u, struct cm_moving *m, size_t which,
                     const char *const *words, cm_value kept, cm_value new, cm_value now)
 {
     const cm_value old = TERM(u, m, words[0], "Mul", kept, m->states[which].state);
@@ -85,7 +86,7 @@ static cm_value mix(struct cm_update *u, struct cm_moving *m, size_t which,
 
 /* Velocities that hold the rate of their time: Keras's and optax's, which point down the slope, and
  * Keras's of RMSprop, which point up. */
-static cm_value travel(struct cm_update *u, struct cm_moving *m, cm_value direction, bool is_down)
+static cm_value travel(struct cm_updating *u, struct cm_moving *m, cm_value direction, bool is_down)
 {
     const cm_value lr = number(u, m, "lr"), factor = number(u, m, "momentum");
     const cm_value step = TERM(u, m, "move", "Mul", lr, direction);
@@ -96,11 +97,11 @@ static cm_value travel(struct cm_update *u, struct cm_moving *m, cm_value direct
         const cm_value further = TERM(u, m, "ahead", "Mul", factor, next);
         next = TERM(u, m, "slope", is_down ? "Sub" : "Add", further, step);
     }
-    return moved(u, m, is_down ? "Add" : "Sub", next);
+    return moved(u, m, is_down, next);
 }
 
 /* With momentum, if there is one; nesterov looks ahead along it. */
-static cm_value sgd(struct cm_update *u, struct cm_moving *m)
+static cm_value sgd(struct cm_updating *u, struct cm_moving *m)
 {
     const struct cm_plan_group *group = &m->group->is;
     const bool moves_on = group->momentum > 0;
@@ -128,7 +129,7 @@ static cm_value sgd(struct cm_update *u, struct cm_moving *m)
  * or under the root as well. */
 enum adam_form { ADAM_TORCH, ADAM_KERAS, ADAM_OPTAX };
 
-static enum adam_form form_of(const struct cm_update *u, const struct cm_plan_group *group)
+static enum adam_form form_of(const struct cm_updating *u, const struct cm_plan_group *group)
 {
     const enum cm_arithmetic like = u->plan->arithmetic;
 
@@ -139,7 +140,7 @@ static enum adam_form form_of(const struct cm_update *u, const struct cm_plan_gr
 }
 
 /* optax's Nesterov momentum: what the mean will be, corrected for the step after this. */
-static cm_value look_ahead(struct cm_update *u, struct cm_moving *m, cm_value mean)
+static cm_value look_ahead(struct cm_updating *u, struct cm_moving *m, cm_value mean)
 {
     const cm_value later = TERM(u, m, "later", "Mul", number(u, m, "ahead1"), mean);
     const cm_value now = TERM(u, m, "now", "Mul", number(u, m, "now1"), m->g);
@@ -147,7 +148,7 @@ static cm_value look_ahead(struct cm_update *u, struct cm_moving *m, cm_value me
     return TERM(u, m, "ahead", "Add", later, now);
 }
 
-static cm_value adam(struct cm_update *u, struct cm_moving *m)
+static cm_value adam(struct cm_updating *u, struct cm_moving *m)
 {
     static const char *const mean_words[] = {"mean_kept", "mean_new"};
     static const char *const square_words[] = {"square_kept", "square_new"};
@@ -186,7 +187,7 @@ static cm_value adam(struct cm_update *u, struct cm_moving *m)
 /* ---- rules that divide by a root of squares ---- */
 
 /* The root, with epsilon behind it as in PyTorch or under it. */
-static cm_value size_of(struct cm_update *u, struct cm_moving *m, cm_value squares)
+static cm_value size_of(struct cm_updating *u, struct cm_moving *m, cm_value squares)
 {
     const bool is_under = u->plan->arithmetic != CM_LIKE_TORCH;
     const cm_value epsilon = number(u, m, "epsilon");
@@ -196,7 +197,7 @@ static cm_value size_of(struct cm_update *u, struct cm_moving *m, cm_value squar
     return is_under ? spread : TERM(u, m, "size", "Add", spread, epsilon);
 }
 
-static cm_value adagrad(struct cm_update *u, struct cm_moving *m)
+static cm_value adagrad(struct cm_updating *u, struct cm_moving *m)
 {
     const cm_value sum = state(u, m, "sum", "sum");
     const cm_value lr = number(u, m, "lr");
@@ -208,7 +209,7 @@ static cm_value adagrad(struct cm_update *u, struct cm_moving *m)
     return move(u, m, lr, TERM(u, m, "direction", "Div", m->g, size));
 }
 
-static cm_value rmsprop(struct cm_update *u, struct cm_moving *m)
+static cm_value rmsprop(struct cm_updating *u, struct cm_moving *m)
 {
     static const char *const words[] = {"kept", "new"};
     static const char *const mean_words[] = {"mean_kept", "mean_new"};
@@ -240,7 +241,7 @@ static cm_value rmsprop(struct cm_update *u, struct cm_moving *m)
     return move(u, m, lr, direction);
 }
 
-typedef cm_value rule_fn(struct cm_update *u, struct cm_moving *m);
+typedef cm_value rule_fn(struct cm_updating *u, struct cm_moving *m);
 
 static rule_fn *const rules[] = {[CM_RULE_SGD] = sgd,
                                  [CM_RULE_ADAM] = adam,
@@ -250,7 +251,7 @@ static rule_fn *const rules[] = {[CM_RULE_SGD] = sgd,
 /* ---- numbers of a group that a step computes ---- */
 
 /* Updates that weights of the group have seen, given those that training.step has counted. */
-static cm_value counted(struct cm_update *u, const struct cm_plan_group *group, const char *name,
+static cm_value counted(struct cm_updating *u, const struct cm_plan_group *group, const char *name,
                         const char *least)
 {
     const cm_value t = cm_update_exact(u, name);
@@ -267,7 +268,7 @@ static cm_value counted(struct cm_update *u, const struct cm_plan_group *group, 
                : own;
 }
 
-static void correct_adam(struct cm_update *u, struct cm_update_group *group)
+static void correct_adam(struct cm_updating *u, struct cm_update_group *group)
 {
     const enum adam_form form = form_of(u, &group->is);
     const cm_value t = counted(u, &group->is, "t_next", "one");
@@ -299,7 +300,7 @@ static void correct_adam(struct cm_update *u, struct cm_update_group *group)
                           CM_STEP_TERM(u, "step_size", "Mul", step_size, root));
 }
 
-void cm_update_corrections(struct cm_update *u, struct cm_update_group *group)
+void cm_update_corrections(struct cm_updating *u, struct cm_update_group *group)
 {
     if (u->plan->rule == CM_RULE_ADAM)
         correct_adam(u, group);
@@ -323,7 +324,7 @@ void cm_update_corrections(struct cm_update *u, struct cm_update_group *group)
 
 /* ---- weights ---- */
 
-static cm_value decay(struct cm_update *u, const struct cm_moving *m)
+static cm_value decay(struct cm_updating *u, const struct cm_moving *m)
 {
     const cm_value rate = number(u, m, "weight_decay");
     const cm_value pull = TERM(u, m, "pull", "Mul", rate, m->w);
@@ -331,7 +332,7 @@ static cm_value decay(struct cm_update *u, const struct cm_moving *m)
     return TERM(u, m, "decayed", "Add", m->g, pull);
 }
 
-void cm_update_weight(struct cm_update *u, struct cm_moving *m)
+void cm_update_weight(struct cm_updating *u, struct cm_moving *m)
 {
     struct cm_preparation *p = u->p;
     const enum cm_dtype dtype = cm_preparation_type(p, m->weight)->dtype;

@@ -100,13 +100,10 @@ def bert_adamw_cosine(folder):
     def load(written, _):
         return fit(path("third"), ALL_STEPS, written)
 
-    # What the schedule is and where gradients are clipped is in training_args.bin alone, an object
-    # of Python that Cameo does not write.
-    given = ("--schedule", "cosine", "--schedule-steps", ALL_STEPS, "--warmup", 4, "--clip-norm", 1)
     return common.round_trip(folder, path("net.onnx"), saved,
                              (steps[begun:begun + common.STEPS], steps[begun + common.STEPS:]),
                              continued, {"huggingface": (f"checkpoint-{begun + common.STEPS}", load,
-                                                         given)},
+                                                         ())},
                              names=("input_ids", "mask"))
 
 

@@ -2,8 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 try() {
     echo "\$ cameo $*"
-    "$CAMEO" "$@"
-    echo "[$?]"
+    "$CAMEO" "$@" >out 2>err
+    code=$?
+    cat out
+    sed 's/: [0-9.]* [a-zA-Z]*$//' err # sizes are left out
+    echo "[$code]"
 }
 net() { # NAME FIRST SECOND: two layers, their weights called FIRST.. and SECOND..
     cat >"$1" <<END

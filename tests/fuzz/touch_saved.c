@@ -32,7 +32,7 @@ static void touch_tensor(const struct cm_saved_tensor *tensor)
 static enum cm_status touch(struct cm_guard *guard, void *arg)
 {
     struct job *job = arg;
-    struct cm_place place;
+    struct cm_saved_place place;
     struct cm_arena arena;
 
     cm_arena_init(&arena, guard);

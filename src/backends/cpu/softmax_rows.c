@@ -1,4 +1,5 @@
-/* Softmax and LogSoftmax of floats along the last axis, and their gradients. */
+/* Softmax and LogSoftmax of floats, and their gradients. Along an axis that is not the last, a few
+ * lanes at a time are made rows and put back. */
 // SPDX-License-Identifier: Apache-2.0
 #include "backends/cpu/softmax_rows.h"
 
@@ -248,8 +249,14 @@ static void log_softmax_slopes(int64_t n, const float *dy, const float *y, float
 enum { X };        /* operand */
 enum { DY, OF_Y }; /* operands of the gradients */
 
+enum { MOST_PARTS = 16, MOST_FLOATS = 1 << 20 /* of scratch, if there are several parts */ };
+
 struct soft_plan {
-    int64_t rows, size;
+    int64_t rows, size; /* of rows, or of groups of lanes */
+    int64_t inner;      /* elements after the axis: 1 where rows lie as they are */
+    int64_t groups;     /* of lanes in `inner` */
+    int64_t pitch;      /* from one lane to the next in scratch, no power of two */
+    int64_t parts;      /* of the groups, each with scratch of its own */
     row_fn *turn;
 };
 
@@ -263,10 +270,10 @@ static bool accepts(struct cm_call *call, const struct cm_tensor *x)
             return cm_call_decline(call, "input %d is %s", i, cm_dtype_name(call->in[i]->type));
     if (cm_tensor_count(x) == 0)
         return cm_call_decline(call, "it is empty");
-    if (shape->rank == 0 || !cm_axis_fix(cm_node_int(call->node, "axis"), shape->rank, &axis) ||
-        cm_shape_span(shape, axis + 1, shape->rank) != 1)
-        return cm_call_decline(call, "its axis is not the last");
-    return true;
+    if (shape->rank == 0 || !cm_axis_fix(cm_node_int(call->node, "axis"), shape->rank, &axis))
+        return cm_call_decline(call, "it has no axis");
+    return cm_shape_span(shape, axis + 1, shape->rank) == 1 || shape->dims[axis] < MOST_FLOATS ||
+           cm_call_decline(call, "its axis is long and not the last");
 }
 
 static bool accepts_forward(struct cm_call *call)
@@ -295,7 +302,16 @@ static enum cm_status prepare(struct cm_call *call)
     int axis = 0;
     cm_axis_fix(cm_node_int(call->node, "axis"), x->rank, &axis);
     plan->size = x->dims[axis];
-    plan->rows = cm_shape_span(x, 0, axis);
+    plan->inner = cm_shape_span(x, axis + 1, x->rank);
+    plan->groups = (plan->inner + LANES - 1) / LANES;
+    plan->rows = cm_shape_span(x, 0, axis) * plan->groups;
+    plan->pitch = plan->size + LANES;
+    plan->parts = 1;
+    while (plan->parts < MOST_PARTS && plan->parts < plan->rows &&
+           4 * LANES * plan->pitch * plan->parts <= MOST_FLOATS)
+        plan->parts *= 2;
+    if (plan->inner > 1)
+        cm_call_scratch(call, (size_t)(2 * LANES * plan->pitch * plan->parts) * sizeof(float));
     for (size_t i = 0; i < CM_COUNT(kinds); i++)
         if (cm_str_is(call->node->op_type, kinds[i].name))
             plan->turn = kinds[i].turn;
@@ -314,9 +330,55 @@ static void turn_rows(void *arg, int64_t begin, int64_t end)
     }
 }
 
+/* Lanes of a tensor as rows in scratch, or back. */
+static void lanes_to_rows(const struct soft_plan *plan, int64_t count, const float *lanes,
+                          float *rows)
+{
+    for (int64_t i = 0; i < plan->size; i++, lanes += plan->inner)
+        for (int64_t k = 0; k < count; k++)
+            rows[k * plan->pitch + i] = lanes[k];
+}
+
+static void rows_to_lanes(const struct soft_plan *plan, int64_t count, const float *rows,
+                          float *lanes)
+{
+    for (int64_t i = 0; i < plan->size; i++, lanes += plan->inner)
+        for (int64_t k = 0; k < count; k++)
+            lanes[k] = rows[k * plan->pitch + i];
+}
+
+static void turn_groups(void *arg, int64_t begin, int64_t end)
+{
+    const struct cm_call *call = arg;
+    const struct soft_plan *plan = call->state;
+    const float *x = call->in[0]->data, *y = call->n_in > 1 ? call->in[OF_Y]->data : NULL;
+    for (int64_t part = begin; part < end; part++) {
+        float *rows = (float *)call->scratch + 2 * LANES * plan->pitch * part;
+        float *with = rows + LANES * plan->pitch;
+        const int64_t last = plan->rows * (part + 1) / plan->parts;
+        for (int64_t i = plan->rows * part / plan->parts; i < last; i++) {
+            const int64_t lane = i % plan->groups * LANES;
+            const int64_t at = i / plan->groups * plan->size * plan->inner + lane;
+            const int64_t count = plan->inner - lane < LANES ? plan->inner - lane : LANES;
+            lanes_to_rows(plan, count, x + at, rows);
+            if (y)
+                lanes_to_rows(plan, count, y + at, with);
+            for (int64_t k = 0; k < count; k++)
+                plan->turn(plan->size, rows + k * plan->pitch, with + k * plan->pitch,
+                           rows + k * plan->pitch);
+            rows_to_lanes(plan, count, rows, (float *)call->out[0]->data + at);
+        }
+    }
+}
+
 static enum cm_status run(struct cm_call *call)
 {
     const struct soft_plan *plan = call->state;
+    if (plan->inner > 1) {
+        const bool alone = cm_tensor_count(call->out[0]) < PART_ELEMENTS;
+        cm_parallel(plan->parts, alone ? plan->parts : 1, turn_groups, call);
+        return CM_OK;
+    }
     cm_parallel(plan->rows, 1 + PART_ELEMENTS / plan->size, turn_rows, call);
     return CM_OK;
 }

@@ -254,6 +254,13 @@ struct entry {
 struct topk {
     struct cm_lanes lanes;
     bool largest;
+    int64_t parts; /* of all lanes, each with a heap of its own */
+};
+
+enum {
+    KEYS = 64,
+    MOST_PARTS = 16,
+    MOST_ENTRIES = 1 << 16 /* of all heaps, if there are several */
 };
 
 static bool comes_before(const struct entry *a, const struct entry *b)
@@ -276,17 +283,76 @@ static void sift_down(struct entry *heap, int64_t n, int64_t at)
     heap[at] = moving;
 }
 
-/* Leaves the first k of n entries in order at the front of heap. */
-static void select_first(struct entry *heap, int64_t n, int64_t k, const uint64_t *keys)
+/* Lanes under way. */
+struct choosing {
+    struct cm_call *call;
+    const struct topk *topk;
+    cm_order_fn *order;
+    int64_t k;
+};
+
+/* The keys of elements at .. at + n of the lane that begins with element first, larger numbers
+ * turned to smaller keys if the largest are wanted. */
+static void load_keys(const struct choosing *job, int64_t first, int64_t at, int64_t n,
+                      uint64_t *keys)
 {
-    for (int64_t i = 0; i < k; i++)
-        heap[i] = (struct entry){keys[i], i};
-    for (int64_t i = k / 2 - 1; i >= 0; i--)
-        sift_down(heap, k, i);
-    for (int64_t i = k; i < n; i++) {
-        if (keys[i] < heap[0].key) { /* of equal ones the first stay */
-            heap[0] = (struct entry){keys[i], i};
-            sift_down(heap, k, 0);
+    const struct cm_tensor *x = job->call->in[0];
+    const int64_t inner = job->topk->lanes.inner;
+    const uint64_t mask = job->topk->largest ? UINT64_MAX : 0;
+    if (inner == 1)
+        job->order(x, first + at, n, UINT64_MAX, keys);
+    for (int64_t i = 0; inner != 1 && i < n; i++)
+        job->order(x, first + (at + i) * inner, 1, UINT64_MAX, &keys[i]);
+    for (int64_t i = 0; i < n; i++)
+        keys[i] ^= mask;
+}
+
+/* Goes on in steps of KEYS floats to those among which one may come before the last one chosen so
+ * far; not a number is the largest. */
+static CM_ALWAYS_INLINE void skip_floats_on(enum cm_machine machine, const float *x, int64_t n,
+                                            float last, bool greatest, int64_t *at)
+{
+    (void)machine;
+    for (; *at + KEYS <= n; *at += KEYS) {
+        const float *some = x + *at;
+        int32_t count = 0;
+        if (greatest)
+            for (int i = 0; i < KEYS; i++)
+                count += !(some[i] <= last);
+        else
+            for (int i = 0; i < KEYS; i++)
+                count += !(some[i] >= last);
+        if (count)
+            break;
+    }
+}
+CM_TWO_BUILDS(skip_floats, (const float *x, int64_t n, float last, bool greatest, int64_t *at),
+              (machine, x, n, last, greatest, at))
+
+/* Leaves the first k of the lane in order at the front of heap. */
+static void select_first(const struct choosing *job, int64_t first, struct entry *heap)
+{
+    const struct cm_tensor *x = job->call->in[0];
+    const int64_t n = job->topk->lanes.length, k = job->k;
+    const float *floats =
+        x->type == CM_FLOAT && job->topk->lanes.inner == 1 ? (const float *)x->data + first : NULL;
+    uint64_t keys[KEYS];
+    for (int64_t at = 0; at < n; at += KEYS) {
+        if (floats && at >= k)
+            skip_floats_builds[cm_this_machine()](floats, n, floats[heap[0].index],
+                                                  job->topk->largest, &at);
+        const int64_t count = n - at < KEYS ? n - at : KEYS;
+        load_keys(job, first, at, count, keys);
+        for (int64_t i = at; i < at + count; i++) {
+            const struct entry entry = {keys[i - at], i};
+            if (i < k)
+                heap[i] = entry;
+            for (int64_t j = i == k - 1 ? k / 2 - 1 : -1; j >= 0; j--)
+                sift_down(heap, k, j);
+            if (i >= k && entry.key < heap[0].key) { /* of equal ones the first stay */
+                heap[0] = entry;
+                sift_down(heap, k, 0);
+            }
         }
     }
     for (int64_t last = k - 1; last > 0; last--) {
@@ -301,36 +367,21 @@ static enum cm_status topk_prepare(struct cm_call *call)
 {
     struct topk *topk = cm_call_state(call, sizeof *topk);
     const struct cm_shape *x = &call->in[0]->shape;
-    size_t keys, entries, all;
+    size_t entries;
     int axis;
     if (!cm_axis_fix(cm_node_int(call->node, "axis"), x->rank, &axis))
         return cm_call_fail(call, CM_BAD_MODEL, "axis is out of range for rank %d", x->rank);
     topk->lanes = cm_lanes_of(x, axis);
     topk->largest = cm_node_int(call->node, "largest");
-    if (!cm_size_mul((size_t)topk->lanes.length, sizeof(uint64_t), &keys) ||
-        !cm_size_mul((size_t)topk->lanes.length, sizeof(struct entry), &entries) ||
-        !cm_size_add(keys, entries, &all))
+    topk->parts = 1;
+    while (topk->parts < MOST_PARTS && topk->parts < topk->lanes.outer * topk->lanes.inner &&
+           2 * topk->parts * topk->lanes.length <= MOST_ENTRIES)
+        topk->parts *= 2;
+    if (!cm_size_mul((size_t)(topk->parts * topk->lanes.length), sizeof(struct entry), &entries))
         return cm_call_fail(call, CM_LIMIT, "axis %d is too long to sort", axis);
     if (cm_shape_elements(x) > 0)
-        cm_call_scratch(call, all);
+        cm_call_scratch(call, entries);
     return CM_OK;
-}
-
-/* One lane: its keys side by side, larger numbers turned to smaller keys if the largest are wanted.
- */
-static void load_lane(const struct cm_tensor *x, cm_order_fn *order, const struct topk *topk,
-                      int64_t first, uint64_t *keys)
-{
-    const struct cm_lanes *lanes = &topk->lanes;
-    if (lanes->inner == 1) {
-        order(x, first, lanes->length, UINT64_MAX, keys);
-    } else {
-        for (int64_t i = 0; i < lanes->length; i++)
-            order(x, first + i * lanes->inner, 1, UINT64_MAX, &keys[i]);
-    }
-    const uint64_t mask = topk->largest ? UINT64_MAX : 0;
-    for (int64_t i = 0; i < lanes->length; i++)
-        keys[i] ^= mask;
 }
 
 /* Writes the chosen of one lane; first and to are where the lane begins in x and in the outputs. */
@@ -349,6 +400,22 @@ static void store_lane(struct cm_call *call, const struct entry *chosen, int64_t
     }
 }
 
+static void choose(void *arg, int64_t begin, int64_t end)
+{
+    const struct choosing *job = arg;
+    const struct cm_lanes *lanes = &job->topk->lanes;
+    const int64_t count = lanes->outer * lanes->inner, parts = job->topk->parts;
+    for (int64_t part = begin; part < end; part++) {
+        struct entry *heap = (struct entry *)job->call->scratch + part * lanes->length;
+        for (int64_t i = count * part / parts; i < count * (part + 1) / parts; i++) {
+            const int64_t outer = i / lanes->inner * lanes->inner, inner = i % lanes->inner;
+            const int64_t first = outer * lanes->length + inner;
+            select_first(job, first, heap);
+            store_lane(job->call, heap, job->k, lanes->inner, first, outer * job->k + inner);
+        }
+    }
+}
+
 static enum cm_status topk_run(struct cm_call *call)
 {
     const struct topk *topk = call->state;
@@ -363,16 +430,9 @@ static enum cm_status topk_run(struct cm_call *call)
                             (long long)k, (long long)lanes->length);
     if (k == 0 || cm_tensor_count(x) == 0)
         return CM_OK;
-    struct entry *heap = call->scratch;
-    uint64_t *keys = (uint64_t *)(void *)(heap + lanes->length);
-    for (int64_t outer = 0; outer < lanes->outer; outer++) {
-        for (int64_t inner = 0; inner < lanes->inner; inner++) {
-            const int64_t first = outer * lanes->length * lanes->inner + inner;
-            load_lane(x, order, topk, first, keys);
-            select_first(heap, lanes->length, k, keys);
-            store_lane(call, heap, k, lanes->inner, first, outer * k * lanes->inner + inner);
-        }
-    }
+    enum { FEW = 1 << 14 }; /* elements */
+    struct choosing job = {call, topk, order, k};
+    cm_parallel(topk->parts, cm_tensor_count(x) < FEW ? topk->parts : 1, choose, &job);
     return CM_OK;
 }
 

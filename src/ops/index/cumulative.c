@@ -62,9 +62,27 @@ typedef void step_fn(int64_t n, int64_t steps, int64_t stride, const void *x, vo
         STEPS(ctype, total, expression)                                                            \
     }
 
+/* Floats go four steps at a time, so that totals are read and written once for them. */
 static CM_ALWAYS_INLINE void add_floats_on(enum cm_machine machine, PARAMETERS)
 {
+    const float *row = from;
+    double *sums = totals;
+    float *out = to;
     (void)machine;
+    for (; !exclusive && steps >= 4; steps -= 4, row += 4 * stride, out += 4 * stride) {
+        CM_ANY_ORDER
+        for (int64_t i = 0; i < n; i++) {
+            const double a = sums[i] + row[i], b = a + row[stride + i];
+            const double c = b + row[2 * stride + i], d = c + row[3 * stride + i];
+            out[i] = (float)a;
+            out[stride + i] = (float)b;
+            out[2 * stride + i] = (float)c;
+            out[3 * stride + i] = (float)d;
+            sums[i] = d;
+        }
+    }
+    from = row;
+    to = out;
     STEPS(float, double, t + x)
 }
 CM_TWO_BUILDS(add_floats, (PARAMETERS), (machine, n, steps, stride, from, totals, to, exclusive))

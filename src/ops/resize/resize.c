@@ -5,6 +5,7 @@
 #include "base/parallel.h"
 #include "ops/common/move.h"
 #include "ops/common/reals.h"
+#include "ops/resize/nearest.h"
 #include "ops/resize/resize_grad.h"
 
 #include <math.h>
@@ -104,10 +105,7 @@ struct plan {
     int64_t parts;  /* of the planes, each with buffers of its own */
 };
 
-enum {
-    MOST_PARTS = 16,
-    WORTH_A_THREAD = 1 << 14, /* elements of the result */
-};
+enum { MOST_PARTS = 16 };
 
 /* The taps of one axis, in scratch memory. */
 struct table {
@@ -203,138 +201,6 @@ static enum cm_status resize_prepare(struct cm_call *call)
     return CM_OK;
 }
 
-/* ---- nearest: every element of the output is one of the input ---- */
-
-/* to[i] = from[index[i]], or what is extrapolated. */
-#define GATHER_ROW(Name, ctype)                                                                    \
-    static void Name(int64_t count, const void *from, const int64_t *index, void *to,              \
-                     const void *fill)                                                             \
-    {                                                                                              \
-        const ctype *xs = from, other = *(const ctype *)fill;                                      \
-        ctype *ys = to;                                                                            \
-        for (int64_t i = 0; i < count; i++)                                                        \
-            ys[i] = index[i] < 0 ? other : xs[index[i]];                                           \
-    }
-struct wide {
-    uint64_t half[2];
-};
-GATHER_ROW(gather_1, uint8_t)
-GATHER_ROW(gather_2, uint16_t)
-GATHER_ROW(gather_4, uint32_t)
-GATHER_ROW(gather_8, uint64_t)
-GATHER_ROW(gather_16, struct wide)
-
-static void gather(size_t width, int64_t count, const void *from, const int64_t *index, void *to,
-                   const void *fill)
-{
-    switch (width) {
-    case 1:
-        gather_1(count, from, index, to, fill);
-        break;
-    case 2:
-        gather_2(count, from, index, to, fill);
-        break;
-    case 4:
-        gather_4(count, from, index, to, fill);
-        break;
-    case 8:
-        gather_8(count, from, index, to, fill);
-        break;
-    default:
-        gather_16(count, from, index, to, fill);
-    }
-}
-
-/* One element holding the extrapolation value; strings are empty. */
-static void make_fill(enum cm_dtype type, double value, void *fill)
-{
-    memset(fill, 0, 2 * sizeof(double));
-    if (type == CM_COMPLEX64 || type == CM_COMPLEX128)
-        cm_reals_store(type == CM_COMPLEX64 ? CM_FLOAT : CM_DOUBLE, fill, 0, 1, &value);
-    else if (type != CM_STRING)
-        cm_reals_store(type, fill, 0, 1, &value);
-}
-
-static void nearest_tables(const struct plan *plan, const struct cm_resize_axis *axes, int rank,
-                           int64_t *memory, int64_t **index)
-{
-    for (int i = plan->first; i < rank; i++) {
-        index[i] = memory;
-        memory += axes[i].out;
-        for (int64_t o = 0; o < axes[i].out; o++)
-            index[i][o] = axes[i].identity ? o : cm_resize_nearest(&plan->resize, &axes[i], o);
-    }
-}
-
-struct nearest_run {
-    const struct plan *plan;
-    const struct cm_tensor *x, *y;
-    int64_t *index[CM_MAX_RANK], strides[CM_MAX_RANK];
-    int64_t rows; /* of a plane of the result, along the last axis */
-    size_t width;
-    double fill[2];
-};
-
-/* Where row number `row` of the result begins in x, counted in elements; -1: it is extrapolated. */
-static int64_t row_begin(const struct nearest_run *run, int64_t row)
-{
-    const struct cm_shape *x = &run->x->shape, *y = &run->y->shape;
-    const int first = run->plan->first;
-    int64_t begin = row / run->rows * cm_shape_span(x, first, x->rank);
-    int64_t left = row % run->rows;
-    for (int i = x->rank - 2; i >= first; i--) {
-        const int64_t at = run->index[i][left % y->dims[i]];
-        left /= y->dims[i];
-        if (at < 0)
-            return -1;
-        begin += at * run->strides[i];
-    }
-    return begin;
-}
-
-/* Rows that begin at the same place are copied. */
-static void nearest_rows(void *arg, int64_t first, int64_t end)
-{
-    const struct nearest_run *run = arg;
-    const int last = run->x->shape.rank - 1;
-    const int64_t length = run->y->shape.dims[last];
-    const size_t bytes = (size_t)length * run->width;
-    char *to = (char *)run->y->data + (size_t)first * bytes;
-    int64_t before = -1;
-    for (int64_t row = first; row < end; row++, to += bytes) {
-        const int64_t begin = row_begin(run, row);
-        if (begin >= 0 && begin == before)
-            memcpy(to, to - bytes, bytes);
-        else if (begin >= 0)
-            gather(run->width, length, (const char *)run->x->data + (size_t)begin * run->width,
-                   run->index[last], to, run->fill);
-        for (int64_t o = 0; begin < 0 && o < length; o++)
-            memcpy(to + (size_t)o * run->width, run->fill, run->width);
-        before = begin;
-    }
-}
-
-static enum cm_status run_nearest(struct cm_call *call, const struct cm_resize_axis *axes)
-{
-    const struct plan *plan = call->state;
-    const struct cm_tensor *x = call->in[X];
-    struct cm_tensor *y = call->out[0];
-    const int rank = x->shape.rank;
-    struct nearest_run run = {.plan = plan,
-                              .x = x,
-                              .y = y,
-                              .rows = cm_shape_span(&y->shape, plan->first, rank - 1),
-                              .width = cm_dtype_size(x->type)};
-    const int64_t planes = cm_shape_span(&x->shape, 0, plan->first);
-
-    make_fill(x->type, plan->resize.extrapolation, run.fill);
-    nearest_tables(plan, axes, rank, call->scratch, run.index);
-    cm_shape_strides(&x->shape, run.strides);
-    cm_parallel(planes * run.rows, 1 + WORTH_A_THREAD / y->shape.dims[rank - 1], nearest_rows,
-                &run);
-    return cm_move_hold(y, x, call->err);
-}
-
 /* ---- linear and cubic: sums over taps, axis by axis ---- */
 
 static double *smooth_tables(const struct plan *plan, const struct cm_resize_axis *axes, int rank,
@@ -368,6 +234,13 @@ static void weigh(const struct table *table, int64_t o, int64_t inner, const dou
         for (int64_t t = 0; t < table->taps; t++)
             sum += weight[t] * from[index[t]];
         *to = sum;
+        return;
+    }
+    if (table->taps == 2) { /* in one pass, with the same bits */
+        const double v = weight[0], w = weight[1];
+        const double *a = from + index[0] * inner, *b = from + index[1] * inner;
+        for (int64_t i = 0; i < inner; i++)
+            to[i] = 0 + v * a[i] + w * b[i];
         return;
     }
     for (int64_t i = 0; i < inner; i++)
@@ -468,7 +341,7 @@ static enum cm_status run_smooth(struct cm_call *call, const struct cm_resize_ax
     for (int i = plan->first; i < x->shape.rank; i++)
         run.grows = run.grows && axes[i].out >= axes[i].in;
     run.buffers = smooth_tables(plan, axes, x->shape.rank, call->scratch, run.tables);
-    const bool alone = cm_tensor_count(run.y) < WORTH_A_THREAD;
+    const bool alone = cm_tensor_count(run.y) < CM_RESIZE_GRAIN;
     cm_parallel(plan->parts, alone ? plan->parts : 1, smooth_parts, &run);
     return CM_OK;
 }
@@ -491,8 +364,9 @@ static enum cm_status resize_run(struct cm_call *call)
     }
     if (identity)
         return cm_run_copy(call);
-    return plan->resize.mode == CM_RESIZE_NEAREST ? run_nearest(call, axes)
-                                                  : run_smooth(call, axes);
+    return plan->resize.mode == CM_RESIZE_NEAREST
+               ? cm_resize_run_nearest(call, &plan->resize, axes, plan->first)
+               : run_smooth(call, axes);
 }
 
 CM_OP(Resize, .infer = resize_infer, .prepare = resize_prepare, .run = resize_run,

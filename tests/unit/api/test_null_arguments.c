@@ -289,6 +289,8 @@ ROW(cameo_model_check_training, struct cameo_findings *list_out;
 ROW(cameo_model_prepare, REFUSES("'model'", cameo_model_prepare(NULL, NULL, NULL, err));)
 ROW(cameo_model_import, REFUSES("'model'", cameo_model_import(NULL, "x", NULL, NULL, err));
     REFUSES("'path'", cameo_model_import(t->model, NULL, NULL, NULL, err));)
+ROW(cameo_model_export, REFUSES("'model'", cameo_model_export(NULL, "x", NULL, NULL, err));
+    REFUSES("'options'", cameo_model_export(t->model, "x", NULL, NULL, err));)
 ROW(cameo_model_strip, REFUSES("'model'", cameo_model_strip(NULL, err));)
 ROW(cameo_model_step,
     REFUSES("'model'", cameo_model_step(NULL, false, &model_out, err));
@@ -425,6 +427,7 @@ static const struct row rows[] = {
     LISTED(cameo_model_check_training),
     LISTED(cameo_model_prepare),
     LISTED(cameo_model_import),
+    LISTED(cameo_model_export),
     LISTED(cameo_model_strip),
     LISTED(cameo_model_step),
     LISTED(cameo_model_gradient),

@@ -56,8 +56,7 @@ static void reads_sharded(struct cm_arena *arena)
     struct cm_saved *saved;
     struct cm_error err;
 
-    CHECK_OK(cm_saved_open(arena, CHECKPOINTS "tensorflow-sharded/ckpt-1.index", &saved, &err),
-             &err);
+    CHECK_OK(cm_saved_open(arena, CHECKPOINTS "tensorflow-sharded/ckpt-1", &saved, &err), &err);
     const struct cm_saved_entry *weight =
         cm_saved_find(saved, CM_SAVED_WEIGHT, CM_STR("model/logits_kernel"), NULL);
     check_ends(weight, 0x1.ad2624p-5, -0x1.1c86dcp-2);
@@ -79,7 +78,7 @@ static void keeps_graph(struct cm_arena *arena)
     struct cm_bundle_graph graph, again, twice;
     const struct cm_bundle_entry *entry;
     struct cm_bundle bundle;
-    struct cm_place place;
+    struct cm_saved_place place;
     struct cm_error err;
 
     CHECK_OK(cm_place_open(arena, CHECKPOINTS "tensorflow-adam", &place, &err), &err);

@@ -40,7 +40,7 @@ static struct cm_saved *example(struct cm_arena *arena)
 
 static void round_trip(struct cm_arena *arena)
 {
-    const struct cm_write_options options = {0};
+    const struct cm_saved_writing options = {0};
     char path[FOLDER_PATH_SIZE];
     struct cm_saved *saved;
     struct folder folder;

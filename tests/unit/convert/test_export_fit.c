@@ -8,8 +8,8 @@ static const struct cm_format torch = {.name = "pytorch", .system = "PyTorch"};
 static const struct cm_format jax = {.name = "flax", .system = "JAX"};
 static const struct cm_format ort = {.name = "onnxruntime", .system = "ONNX Runtime Training"};
 
-static struct cm_saved *with(struct cm_arena *arena, enum cm_rule rule, enum cm_arithmetic like,
-                             const char *slot)
+static struct cm_saved *with(struct cm_arena *arena, enum cm_update_rule rule,
+                             enum cm_arithmetic like, const char *slot)
 {
     struct cm_saved *saved = cm_saved_new(arena, CM_STR("net.onnx"));
     struct cm_saved_group *group = cm_saved_add_group(saved);
@@ -19,7 +19,8 @@ static struct cm_saved *with(struct cm_arena *arena, enum cm_rule rule, enum cm_
     saved->arithmetic = like;
     group->settings.lr = 0.1;
     *CM_PUSH(arena, &group->names) = CM_STR("w");
-    (void)cm_saved_add_slot(saved, CM_STR("w"), cm_str(slot), slot, NULL);
+    (void)cm_saved_add_slot(saved, CM_STR("w"), cm_str(slot), slot,
+                            CM_NEW(arena, struct cm_saved_tensor));
     return saved;
 }
 

@@ -215,6 +215,8 @@ static void sorts_variables(struct cm_arena *arena)
     cm_keras_take_variables(saved, variables, CM_COUNT(variables), weights, CM_COUNT(weights),
                             NULL);
     CHECK_INT(saved->missing.count, 0);
+    cm_keras_missing(saved, "a test");
+    CHECK_INT(saved->missing.count, 3);
     CHECK_INT(saved->entries.count, 12);
     CHECK_INT(saved->entries.items[0].role, CM_SAVED_AVERAGE);
     CHECK_STR(saved->entries.items[2].name, "d");

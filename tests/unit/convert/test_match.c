@@ -36,7 +36,7 @@ static void add_initializers(struct world *w)
         for (int d = 0; d < shape.rank; d++)
             shape.dims[d] = type->shape->dim.items[d].dim_value;
         const struct cm_tensor zeros = cm_tensor_borrow(
-            CM_FLOAT, &shape, CM_NEW_ARRAY(w->arena, float, cm_shape_elements(&shape)));
+            CM_FLOAT, &shape, CM_NEW_ARRAY(w->arena, float, (size_t)cm_shape_elements(&shape)));
         CHECK_OK(cm_tensor_proto_store(tensor, w->arena, &zeros, &err), &err);
         tensor->name = value->name;
         cm_msg_set(&tensor->msg, CM_TENSOR_NAME);
@@ -60,7 +60,7 @@ static struct cm_saved_tensor *add(struct world *w, const char *name, struct cm_
                                    uint64_t seed)
 {
     const int64_t count = cm_shape_elements(&shape);
-    float *numbers = CM_NEW_ARRAY(w->arena, float, count);
+    float *numbers = CM_NEW_ARRAY(w->arena, float, (size_t)count);
     struct cm_saved_tensor *tensor;
     struct cm_error err = {0};
 
@@ -87,7 +87,7 @@ static void hold_values(struct world *w, const char *name, uint64_t seed, bool t
             continue;
         CHECK_OK(cm_tensor_proto_shape(tensor, &shape, &err), &err);
         const int64_t rows = shape.dims[0], columns = shape.rank > 1 ? shape.dims[1] : 1;
-        float *numbers = CM_NEW_ARRAY(w->arena, float, rows *columns);
+        float *numbers = CM_NEW_ARRAY(w->arena, float, (size_t)(rows * columns));
         for (int64_t r = 0; r < rows; r++)
             for (int64_t c = 0; c < columns; c++)
                 numbers[r * columns + c] =
@@ -319,6 +319,28 @@ void test_match__nothing_is_guessed_where_values_are_unlike(void)
     check_in_arena(unlike);
 }
 
+/* A square weight whose values say nothing any more: its name does. */
+static void square(struct cm_arena *arena)
+{
+    static const char model[] = "<ir_version: 8, opset_import: [\"\" : 17]>\n"
+                                "net (float[n,8] x) => (float[n,8] y)\n"
+                                "<float[8,8] \"m.fc.weight\">\n"
+                                "{ t = Transpose (\"m.fc.weight\")\n y = MatMul (x, t) }";
+    struct world w = {0};
+
+    begin(&w, arena, model);
+    (void)add(&w, "fc.weight", CM_SHAPE(8, 8), 1000);
+    hold_values(&w, "m.fc.weight", 5000, false);
+    match(&w, NULL);
+    check_match(&w, "m.fc.weight", "fc.weight", "by name without 'm.'");
+    CHECK(cm_match_find_target(w.matching, CM_STR("m.fc.weight"))->parts.items[0].axes[0] == 0);
+}
+
+void test_match__a_weight_that_kept_its_name_is_not_turned(void)
+{
+    check_in_arena(square);
+}
+
 /* q, k and v in one tensor of the model, and in one of the framework. */
 static void merged(struct cm_arena *arena)
 {
@@ -458,6 +480,50 @@ static void gates(struct cm_arena *arena)
 void test_match__gates_of_both_directions_are_put_in_order(void)
 {
     check_in_arena(gates);
+}
+
+/* Keras: kernels turned, one bias; the other half of B is a constant then. */
+static void one_bias(struct cm_arena *arena)
+{
+    static const char model[] = "<ir_version: 8, opset_import: [\"\" : 17]>\n"
+                                "net (float[s,n,3] x) => (float[s,1,n,2] y)\n"
+                                "<float[1,8,3] w, float[1,8,2] r, float[1,16] b>\n"
+                                "{ y = LSTM<hidden_size: int = 2> (x, w, r, b) }";
+    static const int order[] = {0, 3, 1, 2};
+    struct world w = {0};
+    struct cm_saved_reader reader = {0};
+    struct cm_saved_tensor *gathered;
+    struct cm_error err = {0};
+    float got[24];
+
+    begin(&w, arena, model);
+    (void)add(&w, "lstm/kernel", CM_SHAPE(3, 8), 100);
+    (void)add(&w, "lstm/recurrent_kernel", CM_SHAPE(2, 8), 200);
+    (void)add(&w, "lstm/bias", CM_SHAPE(8), 300);
+    match(&w, NULL);
+    const struct cm_match_target *weights = cm_match_find_target(w.matching, CM_STR("w"));
+    const struct cm_match_target *bias = cm_match_find_target(w.matching, CM_STR("b.input"));
+    CHECK(weights->parts.count == 4 && bias && bias->parts.count == 4);
+    CHECK_OK(cm_parts_gather(arena, &weights->parts, &weights->shape, CM_FLOAT, cm_match_tensor,
+                             w.matching, &gathered, &err),
+             &err);
+    CHECK_OK(cm_saved_tensor_read(&reader, gathered, 0, 24, got, &err), &err);
+    for (uint64_t row = 0; row < 8; row++)
+        for (uint64_t c = 0; c < 3; c++)
+            CHECK(got[row * 3 + c] == noise(100 + c * 8 + (uint64_t)order[row / 2] * 2 + row % 2));
+    CHECK_OK(cm_parts_gather(arena, &bias->parts, &bias->shape, CM_FLOAT, cm_match_tensor,
+                             w.matching, &gathered, &err),
+             &err);
+    CHECK_OK(cm_saved_tensor_read(&reader, gathered, 0, 8, got, &err), &err);
+    for (uint64_t row = 0; row < 8; row++)
+        CHECK(got[row] == noise(300 + (uint64_t)order[row / 2] * 2 + row % 2));
+    CHECK(w.file->model.graph->node.count == 2);
+    CHECK_STR(w.file->model.graph->node.items[0].output.items[0], "b");
+}
+
+void test_match__one_bias_of_a_recurrent_layer_leaves_the_other_constant(void)
+{
+    check_in_arena(one_bias);
 }
 
 /* ---- what was merged, what is tied ---- */

@@ -27,7 +27,7 @@ static struct cm_shape some_shape(int rank)
 /* Element i of the tensor is seed + i. */
 static const int32_t *numbers(struct cm_arena *arena, int64_t count, int32_t seed)
 {
-    int32_t *list = CM_NEW_ARRAY(arena, int32_t, count + 1);
+    int32_t *list = CM_NEW_ARRAY(arena, int32_t, (size_t)count + 1);
 
     for (int64_t i = 0; i < count; i++)
         list[i] = seed + (int32_t)i;
@@ -59,7 +59,7 @@ static void add_box(struct cm_arena *arena, struct cm_saved_tensor *tensor, cons
         stride *= size[order[i]];
     }
     piece->offset = below(3);
-    int32_t *bytes = CM_NEW_ARRAY(arena, int32_t, count + piece->offset);
+    int32_t *bytes = CM_NEW_ARRAY(arena, int32_t, (size_t)(count + piece->offset));
     cm_shape_strides(&tensor->shape, whole);
     for (int64_t i = 0; i < count; i++) {
         int64_t rest = i, at = 0, to = piece->offset;

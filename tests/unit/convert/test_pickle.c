@@ -5,39 +5,42 @@
 
 /* {'a': [1, -70000, 2.5, None, True, 2**70, -2**70], 't': ('é\n', ()), 'b': b'\xff\0z', 'd':
  * OrderedDict(x=1)}, in protocols 0 to 5. */
+#define TEXT(bytes)                                                                                \
+    {                                                                                              \
+        "" bytes, sizeof(bytes) - 1                                                                \
+    }
 static const struct cm_str protocols[] = {
-    CM_STR(
+    TEXT(
         "(dp0\012Va\012p1\012(lp2\012I1\012aI-70000\012aF2."
         "5\012aNaI01\012aL1180591620717411303424L\012aL-1180591620717411303424L\012asVt\012p3\012("
         "V\351\\u000a\012p4\012(ttp5\012sVb\012p6\012c_codecs\012encode\012p7\012("
         "V\377\\u0000z\012p8\012Vlatin1\012p9\012tp10\012Rp11\012sVd\012p12\012ccollections\012Orde"
         "redDict\012p13\012(tRp14\012Vx\012p15\012I1\012ss."),
-    CM_STR(
-        "}q\000(X\001\000\000\000aq\001]q\002(K\001J\220\356\376\377G@"
-        "\004\000\000\000\000\000\000NI01\012L1180591620717411303424L\012L-"
-        "1180591620717411303424L\012eX\001\000\000\000tq\003(X\003\000\000\000\303\251\012q\004)"
-        "tq\005X\001\000\000\000bq\006c_codecs\012encode\012q\007("
-        "X\004\000\000\000\303\277\000zq\010X\006\000\000\000latin1q\011tq\012Rq\013X\001\000\000"
-        "\000dq\014ccollections\012OrderedDict\012q\015)Rq\016X\001\000\000\000xq\017K\001su."),
-    CM_STR("\200\002}(X\001\000\000\000a](K\001J\220\356\376\377G@"
-           "\004\000\000\000\000\000\000N\210\212\011\000\000\000\000\000\000\000\000@"
-           "\212\011\000\000\000\000\000\000\000\000\300eX\001\000\000\000tX\003\000\000\000\303"
-           "\251\012)\206X\001\000\000\000bc_"
-           "codecs\012encode\012X\004\000\000\000\303\277\000zX\006\000\000\000latin1\206RX\001\000"
-           "\000\000dccollections\012OrderedDict\012)RX\001\000\000\000xK\001su."),
-    CM_STR("\200\003}q\000(X\001\000\000\000aq\001]q\002(K\001J\220\356\376\377G@"
-           "\004\000\000\000\000\000\000N\210\212\011\000\000\000\000\000\000\000\000@"
-           "\212\011\000\000\000\000\000\000\000\000\300eX\001\000\000\000tq\003X\003\000\000\000"
-           "\303\251\012q\004)"
-           "\206q\005X\001\000\000\000bq\006C\003\377\000zq\007X\001\000\000\000dq\010ccollections"
-           "\012OrderedDict\012q\011)Rq\012X\001\000\000\000xq\013K\001su."),
-    CM_STR(
+    TEXT("}q\000(X\001\000\000\000aq\001]q\002(K\001J\220\356\376\377G@"
+         "\004\000\000\000\000\000\000NI01\012L1180591620717411303424L\012L-"
+         "1180591620717411303424L\012eX\001\000\000\000tq\003(X\003\000\000\000\303\251\012q\004)"
+         "tq\005X\001\000\000\000bq\006c_codecs\012encode\012q\007("
+         "X\004\000\000\000\303\277\000zq\010X\006\000\000\000latin1q\011tq\012Rq\013X\001\000\000"
+         "\000dq\014ccollections\012OrderedDict\012q\015)Rq\016X\001\000\000\000xq\017K\001su."),
+    TEXT("\200\002}(X\001\000\000\000a](K\001J\220\356\376\377G@"
+         "\004\000\000\000\000\000\000N\210\212\011\000\000\000\000\000\000\000\000@"
+         "\212\011\000\000\000\000\000\000\000\000\300eX\001\000\000\000tX\003\000\000\000\303"
+         "\251\012)\206X\001\000\000\000bc_"
+         "codecs\012encode\012X\004\000\000\000\303\277\000zX\006\000\000\000latin1\206RX\001\000"
+         "\000\000dccollections\012OrderedDict\012)RX\001\000\000\000xK\001su."),
+    TEXT("\200\003}q\000(X\001\000\000\000aq\001]q\002(K\001J\220\356\376\377G@"
+         "\004\000\000\000\000\000\000N\210\212\011\000\000\000\000\000\000\000\000@"
+         "\212\011\000\000\000\000\000\000\000\000\300eX\001\000\000\000tq\003X\003\000\000\000"
+         "\303\251\012q\004)"
+         "\206q\005X\001\000\000\000bq\006C\003\377\000zq\007X\001\000\000\000dq\010ccollections"
+         "\012OrderedDict\012q\011)Rq\012X\001\000\000\000xq\013K\001su."),
+    TEXT(
         "\200\004\225x\000\000\000\000\000\000\000}\224(\214\001a\224]\224(K\001J\220\356\376\377G@"
         "\004\000\000\000\000\000\000N\210\212\011\000\000\000\000\000\000\000\000@"
         "\212\011\000\000\000\000\000\000\000\000\300e\214\001t\224\214\003\303\251\012\224)"
         "\206\224\214\001b\224C\003\377\000z\224\214\001d\224\214\013collections\224\214\013Ordered"
         "Dict\224\223\224)R\224\214\001x\224K\001su."),
-    CM_STR(
+    TEXT(
         "\200\005\225x\000\000\000\000\000\000\000}\224(\214\001a\224]\224(K\001J\220\356\376\377G@"
         "\004\000\000\000\000\000\000N\210\212\011\000\000\000\000\000\000\000\000@"
         "\212\011\000\000\000\000\000\000\000\000\300e\214\001t\224\214\003\303\251\012\224)"
@@ -144,24 +147,24 @@ static void refuses(struct cm_arena *arena)
         enum cm_status status;
         const char *part;
     } cases[] = {
-        {CM_STR("(ios\nsystem\n."), CM_UNSUPPORTED, "INST at byte 1 of the pickle"},
-        {CM_STR("(cos\nsystem\no."), CM_UNSUPPORTED, "OBJ at byte 12"},
-        {CM_STR("\202\1."), CM_UNSUPPORTED, "EXT1 at byte 0"},
-        {CM_STR("\200\5\227."), CM_UNSUPPORTED, "NEXT_BUFFER at byte 2"},
-        {CM_STR("\200\6N."), CM_UNSUPPORTED, "protocol 6"},
-        {CM_STR("NQ."), CM_UNSUPPORTED, "BINPERSID at byte 1"},
-        {CM_STR("\377."), CM_BAD_MODEL, "0xff, is not an opcode"},
-        {CM_STR("."), CM_BAD_MODEL, "0 values are on the stack"},
-        {CM_STR("NN."), CM_BAD_MODEL, "2 values are on the stack"},
-        {CM_STR("N(a."), CM_BAD_MODEL, "the stack holds too little"},
-        {CM_STR("h\0."), CM_BAD_MODEL, "memo number 0 was never put"},
-        {CM_STR("Nr\377\377\377\377."), CM_BAD_MODEL, "memo number 4294967295 is out of range"},
-        {CM_STR("}(Nu."), CM_BAD_MODEL, "a key has no value"},
-        {CM_STR("K\1K\2a."), CM_BAD_MODEL, "what it adds to is not a list"},
-        {CM_STR("K\1)R."), CM_BAD_MODEL, "what is called is not a name"},
-        {CM_STR("X\377\377\377\177a."), CM_BAD_MODEL, "cut in the BINUNICODE at byte 0"},
-        {CM_STR("ctorch._utils\n_rebuild_tensor_v2\n)R."), CM_BAD_MODEL, "wrong arguments"},
-        {CM_STR("ctorch._utils\n_rebuild_sparse_tensor\n)R."), CM_UNSUPPORTED, "to_dense()"},
+        {TEXT("(ios\nsystem\n."), CM_UNSUPPORTED, "INST at byte 1 of the pickle"},
+        {TEXT("(cos\nsystem\no."), CM_UNSUPPORTED, "OBJ at byte 12"},
+        {TEXT("\202\1."), CM_UNSUPPORTED, "EXT1 at byte 0"},
+        {TEXT("\200\5\227."), CM_UNSUPPORTED, "NEXT_BUFFER at byte 2"},
+        {TEXT("\200\6N."), CM_UNSUPPORTED, "protocol 6"},
+        {TEXT("NQ."), CM_UNSUPPORTED, "BINPERSID at byte 1"},
+        {TEXT("\377."), CM_BAD_MODEL, "0xff, is not an opcode"},
+        {TEXT("."), CM_BAD_MODEL, "0 values are on the stack"},
+        {TEXT("NN."), CM_BAD_MODEL, "2 values are on the stack"},
+        {TEXT("N(a."), CM_BAD_MODEL, "the stack holds too little"},
+        {TEXT("h\0."), CM_BAD_MODEL, "memo number 0 was never put"},
+        {TEXT("Nr\377\377\377\377."), CM_BAD_MODEL, "memo number 4294967295 is out of range"},
+        {TEXT("}(Nu."), CM_BAD_MODEL, "a key has no value"},
+        {TEXT("K\1K\2a."), CM_BAD_MODEL, "what it adds to is not a list"},
+        {TEXT("K\1)R."), CM_BAD_MODEL, "what is called is not a name"},
+        {TEXT("X\377\377\377\177a."), CM_BAD_MODEL, "cut in the BINUNICODE at byte 0"},
+        {TEXT("ctorch._utils\n_rebuild_tensor_v2\n)R."), CM_BAD_MODEL, "wrong arguments"},
+        {TEXT("ctorch._utils\n_rebuild_sparse_tensor\n)R."), CM_UNSUPPORTED, "to_dense()"},
     };
 
     for (size_t i = 0; i < CM_COUNT(cases); i++) {

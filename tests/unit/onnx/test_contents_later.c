@@ -70,7 +70,7 @@ static void save_everywhere(struct cm_arena *arena)
     numbers.broken = true;
     const char *path = case_path(arena, folder, "broken.onnx");
     CHECK_FAILS(cm_model_save(file, path, NULL, NULL, &err), CM_IO, &err, "the disk is gone");
-    const int before = case_count_files(folder);
+    const size_t before = case_count_files(folder);
     CHECK_FAILS(cm_model_save(file, path, &forms[1].options, NULL, &err), CM_IO, &err,
                 "the disk is gone");
     CHECK_INT(case_count_files(folder), before); /* nothing half is left */

@@ -9,8 +9,8 @@ const char plan_model[] = "<ir_version: 8, opset_import: [\"\" : 17]>\n"
                           "float[4] c = {1, 1, 1, 1}>\n"
                           "{ ax = Mul (x, a) bz = Mul (z, b) bc = Mul (bz, c) y = Add (ax, bc) }";
 
-const struct cm_plan_weight plan_apart[2] = {{CM_STR("a"), 0}, {CM_STR("b"), 1}};
-const struct cm_plan_weight plan_together[2] = {{CM_STR("a"), 0}, {CM_STR("b"), 0}};
+const struct cm_plan_weight plan_apart[2] = {{{"a", 1}, 0}, {{"b", 1}, 1}};
+const struct cm_plan_weight plan_together[2] = {{{"a", 1}, 0}, {{"b", 1}, 0}};
 
 static const float slopes[4][4] = {
     {0.5F, -1, 0.25F, 2}, {0.1F, 0.2F, -0.3F, -1}, {-0.7F, 0, 0.4F, 0.5F}, {1, 1, -1, 0.01F}};

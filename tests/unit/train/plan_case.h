@@ -27,6 +27,6 @@ struct plan_run plan_open(struct cm_arena *arena, const struct cm_plan *plan);
 double plan_step(struct plan_run *run, const char *name);
 
 #define CHECK_NEAR(actual, expected)                                                               \
-    CHECK(fabs((actual) - (expected)) <= 1e-6 * fmax(1, fabs(expected)))
+    CHECK(fabs((actual) - (expected)) <= 1e-6 * fmax(1, fabs((double)(expected))))
 
 #endif

@@ -69,7 +69,7 @@ static enum cm_status refuse(struct cm_arena *arena, const struct cm_plan *plan,
 
 static void strangers(struct cm_arena *arena)
 {
-    static const struct cm_plan_weight weights[] = {
+    const struct cm_plan_weight weights[] = {
         {CM_STR("a"), 0}, {CM_STR("missing"), 0}, {CM_STR("b"), 3}};
     struct cm_plan_group group = CM_PLAN_GROUP;
     struct cm_plan plan = plan_of(&group, 1);
@@ -129,7 +129,7 @@ static const char in_16_bits[] =
 
 static void check_16_bits(struct cm_arena *arena, const char *name, enum cm_dtype dtype)
 {
-    static const struct cm_plan_weight weight = {CM_STR("w"), 0};
+    const struct cm_plan_weight weight = {CM_STR("w"), 0};
     struct cm_plan_group group = CM_PLAN_GROUP;
     struct cm_prepare_options options = CM_PREPARE_OPTIONS;
     struct cm_plan plan = plan_of(&group, 1);

@@ -58,7 +58,7 @@ void test_update_rules__float16_is_moved_in_float(void)
  * ONNX Runtime's operator by its formula in double). */
 struct rule_case {
     const char *name;
-    enum cm_rule rule;
+    enum cm_update_rule rule;
     enum cm_arithmetic arithmetic;
     struct {
         double momentum, dampening, beta1, beta2, epsilon, epsilon_root, weight_decay;
@@ -137,7 +137,7 @@ static const struct rule_case rule_cases[] = {
      {.beta2 = 0.9, .epsilon = 1e-3, .momentum = 0.7, .centered = 1, .weight_decay = 0.05, .decoupled = 1},
      {-0.28734129667282104, -1.3907279968261719, 2.681088924407959, -0.5669372081756592},
      {"momentum_buffer", "square_avg", "grad_avg"}, 0.21910086274147034},
-    {"optax sgd", CM_RULE_SGD, CM_LIKE_OPTAX, {0},
+    {"optax sgd", CM_RULE_SGD, CM_LIKE_OPTAX, {.momentum = 0},
      {0.8499999642372131, -1.9399999380111694, 3.0699996948242188, 0.24900001287460327}, {0}, 0},
     {"optax sgd momentum", CM_RULE_SGD, CM_LIKE_OPTAX, {.momentum = 0.9},
      {0.5894994735717773, -1.7143429517745972, 3.1216530799865723, -0.48226797580718994},

@@ -1,0 +1,20 @@
+/* Files of Keras, whatever their bytes are: the first byte says which kind the rest claims to be.
+ */
+// SPDX-License-Identifier: Apache-2.0
+#include "in_file.h"
+#include "touch_saved.h"
+
+extern const struct cm_format cm_format_keras, cm_format_keras_legacy, cm_format_keras_weights;
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    static const struct cm_format *const formats[] = {&cm_format_keras_weights,
+                                                      &cm_format_keras_legacy, &cm_format_keras};
+    const char *path = size ? in_file(data + 1, size - 1) : NULL;
+
+    if (path)
+        touch_saved(formats[data[0] % 3], path);
+    return 0;
+}
