@@ -114,6 +114,7 @@ static int fill(PyObject *module)
         {&ext_value_spec, &state->value_type, "Value"},
         {&ext_model_spec, &state->model_type, "Model"},
         {&ext_session_spec, &state->session_type, "Session"},
+        {&ext_trainer_spec, &state->trainer_type, "Trainer"},
     };
 
     if (!add_errors(module, state))
@@ -136,6 +137,7 @@ static int traverse(PyObject *module, visitproc visit, void *arg)
     Py_VISIT(state->value_type);
     Py_VISIT(state->model_type);
     Py_VISIT(state->session_type);
+    Py_VISIT(state->trainer_type);
     return 0;
 }
 
@@ -148,6 +150,7 @@ static int clear(PyObject *module)
     Py_CLEAR(state->value_type);
     Py_CLEAR(state->model_type);
     Py_CLEAR(state->session_type);
+    Py_CLEAR(state->trainer_type);
     Py_CLEAR(state->dlpack_name);
     return 0;
 }
