@@ -70,6 +70,14 @@ void cm_group_field_set(struct cm_plan_group *group, const struct cm_group_field
         *(double *)(void *)at = value;
 }
 
+/* Steps that a file may speak of: sums of them fit. */
+#define COUNT_MAX INT64_C(1000000000000)
+
+static bool is_count(const struct cm_item *item, int64_t least, int64_t *out)
+{
+    return cm_item_is_int(item, out) && *out >= least && *out <= COUNT_MAX;
+}
+
 struct cm_item *cm_group_item(struct cm_arena *arena, const struct cm_plan_group *group)
 {
     struct cm_item *item = cm_item_new(arena, CM_ITEM_MAP);
@@ -102,8 +110,8 @@ enum cm_status cm_group_from_item(const struct cm_item *item, struct cm_plan_gro
         cm_group_field_set(group, &cm_group_fields[i], value);
     }
     const struct cm_item *offset = cm_item_get(item, "step_offset");
-    if (offset && !cm_item_is_int(offset, &group->step_offset))
-        return cm_fail(err, CM_BAD_MODEL, "'step_offset' is not a whole number");
+    if (offset && !is_count(offset, -COUNT_MAX, &group->step_offset))
+        return cm_fail(err, CM_BAD_MODEL, "'step_offset' is not a whole number of steps");
     return CM_OK;
 }
 
@@ -184,7 +192,7 @@ static enum cm_status read_phase(struct cm_arena *arena, const struct cm_item *m
         return cm_fail(err, CM_BAD_MODEL, "a phase of a schedule has no shape '%.*s'",
                        CM_STR_FMT(word));
     phase->shape = (enum cm_phase_shape)shape;
-    if (!cm_item_is_int(cm_item_get(map, "first"), &phase->first) || phase->first < 0)
+    if (!is_count(cm_item_get(map, "first"), 0, &phase->first))
         return cm_fail(err, CM_BAD_MODEL, "a phase of a schedule does not say when it begins");
     phase->length = cm_item_real_or(cm_item_get(map, "length"), 0);
     phase->factor = cm_item_real_or(cm_item_get(map, "factor"), 0);
@@ -208,8 +216,10 @@ enum cm_status cm_schedule_from_item(struct cm_arena *arena, const struct cm_ite
     *out = (struct cm_rate_schedule){.phases = CM_NEW_ARRAY(arena, struct cm_phase, count + 1),
                                      .count = count,
                                      .capacity = count + 1};
-    if (cm_item_get(item, "offset") && !cm_item_is_int(cm_item_get(item, "offset"), &out->offset))
-        return cm_fail(err, CM_BAD_MODEL, "the offset of a schedule is not a whole number");
+    if (cm_item_get(item, "offset") &&
+        !is_count(cm_item_get(item, "offset"), -COUNT_MAX, &out->offset))
+        return cm_fail(err, CM_BAD_MODEL,
+                       "the offset of a schedule is not a whole number of steps");
     for (size_t i = 0; i < count; i++)
         CM_TRY(read_phase(arena, cm_item_at(list, i), n_groups, &out->phases[i], err));
     return CM_OK;

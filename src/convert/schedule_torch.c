@@ -1,6 +1,5 @@
 /* State dictionaries of PyTorch's schedulers. The class is not stored: the keys tell it. */
 // SPDX-License-Identifier: Apache-2.0
-#include "convert/saved_item.h"
 #include "convert/schedule.h"
 #include "convert/torch_state.h"
 
@@ -448,17 +447,6 @@ static const char *align(struct cm_saved *saved, int64_t position)
                : "it is stepped once per epoch and has no end";
 }
 
-/* What Cameo wrote where it did not know the state of the scheduler. */
-static enum cm_status take_own(struct cm_saved *saved, const struct cm_item *item,
-                               struct cm_error *err)
-{
-    CM_TRY(cm_schedule_from_item(saved->arena, item, saved->groups.count, &saved->schedule, err));
-    if (!(fabs((double)saved->schedule.offset) < far))
-        return cm_fail(err, CM_BAD_MODEL, "the offset of a schedule is out of range");
-    saved->schedule_known = saved->schedule.count ? CM_SCHEDULE_KNOWN : CM_SCHEDULE_NONE;
-    return CM_OK;
-}
-
 enum cm_status cm_torch_take_schedule(struct cm_saved *saved, const struct cm_item *schedule,
                                       struct cm_error *err)
 {
@@ -467,8 +455,6 @@ enum cm_status cm_torch_take_schedule(struct cm_saved *saved, const struct cm_it
     const size_t row = class_of(schedule);
     int64_t position;
 
-    if (cm_item_get(schedule, "cameo_schedule"))
-        return take_own(saved, cm_item_get(schedule, "cameo_schedule"), err);
     for (size_t i = 0; i < saved->groups.count; i++)
         base[i] = saved->groups.items[i].settings.initial_lr;
     const bool known = read_schedule(&reading, schedule) && position_of(schedule, &position);

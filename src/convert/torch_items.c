@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/map.h"
 #include "convert/safetensors_file.h"
-#include "convert/saved_item.h"
 #include "convert/torch_file.h"
 #include "convert/torch_state.h"
 
@@ -307,8 +306,6 @@ static const struct cm_item *bare_schedule(struct cm_arena *arena, const struct 
     cm_item_put(arena, out, "_step_count", cm_item_int(arena, 1));
     cm_item_put(arena, out, "_get_lr_called_within_step", cm_item_bool(arena, false));
     cm_item_put(arena, out, "lr_lambdas", functions);
-    cm_item_put(arena, out, "cameo_schedule",
-                cm_schedule_item(arena, &saved->schedule, saved->groups.count));
     return out;
 }
 

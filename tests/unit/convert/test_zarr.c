@@ -38,8 +38,14 @@ static void check_array(struct cm_arena *arena, struct value *values, int versio
     CHECK_OK(cm_zarr_read(arena, &store, CM_STR("a"), cm_str(description), version, &tensor, &err),
              &err);
     CHECK_INT(cm_shape_elements(&tensor->shape), strlen(wanted));
-    CHECK_OK(cm_saved_tensor_read(&reader, tensor, 0, (int64_t)strlen(wanted), out, &err), &err);
+    const enum cm_status status =
+        cm_saved_tensor_read(&reader, tensor, 0, (int64_t)strlen(wanted), out, &err);
     cm_saved_reader_release(&reader);
+    if (status == CM_UNSUPPORTED) { /* only where a library is not installed, and it says which */
+        CHECK(strstr(err.text, "is not available") != NULL);
+        return;
+    }
+    CHECK_OK(status, &err);
     for (size_t i = 0; i < strlen(wanted); i++)
         CHECK_INT(out[i] ? out[i] : '0', wanted[i]);
 }
