@@ -292,6 +292,11 @@ typedef void cameo_log_fn(void *arg, enum cameo_log_level level, const char *mes
  * trainers of both. NULL: nobody is, as at first. Needs the model alone, as no session runs. */
 CAMEO_API void cameo_model_set_log(struct cameo_model *model, cameo_log_fn *log, void *arg);
 
+/* A model of its own, to be changed: its description is copied, values stay where they are. model
+ * must outlive it, unchanged. *out is the caller's to free. */
+CAMEO_API enum cameo_status cameo_model_copy(const struct cameo_model *model,
+                                             struct cameo_model **out, struct cameo_error *err);
+
 /* Ends the model and everything that was borrowed from it. NULL is fine. */
 CAMEO_API void cameo_model_free(struct cameo_model *model);
 
@@ -569,6 +574,13 @@ CAMEO_API enum cameo_status cameo_attribute_tensor(const struct cameo_model *mod
 
 CAMEO_API enum cameo_status cameo_model_read_initializer(const struct cameo_model *model,
                                                          size_t index, void *values, size_t size,
+                                                         struct cameo_error *err);
+
+/* The same without a copy where the values lie aligned in the model or its files: a value, strings
+ * too, that is only to be read. *out is the caller's to free; it, and what is made of it, must not
+ * outlive the model, whose initializer must stay as it is. */
+CAMEO_API enum cameo_status cameo_model_view_initializer(const struct cameo_model *model,
+                                                         size_t index, struct cameo_value **out,
                                                          struct cameo_error *err);
 
 /* Replaces the values; type and shape stay. They are copied. When the model is saved, the bytes of

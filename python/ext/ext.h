@@ -5,13 +5,12 @@
 #define CAMEO_EXT_H
 
 #define PY_SSIZE_T_CLEAN
-#ifndef Py_LIMITED_API
-#define Py_LIMITED_API 0x030B0000
-#endif
-#include <Python.h>
+#include <Python.h> /* Py_LIMITED_API comes from cmake/python.cmake; free-threaded builds have none */
 
 #include "cameo.h"
 
+#include <signal.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 
 enum { EXT_STATUS_COUNT = 10 };
@@ -36,11 +35,11 @@ PyObject *ext_text(struct cameo_text text); /* bytes that are no UTF-8 are repla
 struct ext_value {
     PyObject_HEAD
     struct cameo_value *value;
-    PyObject *owner;    /* what the memory belongs to, where it is not the value's; may be NULL */
+    PyObject *owner;    /* a Model in use, whose memory it is; or NULL */
     Py_ssize_t *shape;  /* for buffers: dims, then strides in bytes */
 };
 
-/* Takes value over, also where it fails. */
+/* Takes value and owner (of ext_model_use, or NULL) over, also where it fails. */
 PyObject *ext_value_new(struct ext_state *state, struct cameo_value *value, PyObject *owner);
 /* The same as what Python would have: tensors as Value, sequences as list, maps as dict, an optional
  * without content as None, strings as (shape, list of texts). */
@@ -72,20 +71,64 @@ PyObject *ext_value_info(const struct cameo_value_info *info); /* (name, type, d
 
 /* ---- types ---- */
 
+/* A model as the library holds it. It never changes once others refer to it: what changes a model
+ * makes a copy, changes that and gives it back, so that sessions, views and trainers of the old one
+ * go on. cameo.Model, in Python, is a name for whichever is the newest. */
 struct ext_model {
     PyObject_HEAD
     struct cameo_model *model;
-    PyObject *bytes;    /* what it was loaded from, where that was memory */
-    Py_ssize_t users;   /* sessions and trainers: it must not change while there are some */
+    PyObject *parent; /* what must outlive it: the bytes it was loaded from, the model it was made of */
+    atomic_size_t users; /* sessions, trainers, views, models made of it */
 };
 
 extern PyType_Spec ext_value_spec, ext_model_spec, ext_session_spec, ext_trainer_spec;
-PyObject *ext_load(PyObject *module, PyObject *args, PyObject *keywords);
 
-/* Ctrl-C while the library works: a run is cancelled by a signal handler of Python's main thread only
- * after it returns to the interpreter, so a watcher looks for it. */
+/* Takes model over, also where it fails. parent: a Model, whose user it becomes, bytes, or NULL. */
+PyObject *ext_model_new(struct ext_state *state, struct cameo_model *model, PyObject *parent);
+/* object as a model; NULL after a TypeError. */
+struct ext_model *ext_model_of(struct ext_state *state, PyObject *object);
+/* Refers to it for as long as it lives: counts, and keeps alive. */
+PyObject *ext_model_use(struct ext_model *model);
+void ext_model_leave(PyObject *model); /* NULL is fine */
+/* A copy of a model to be changed; NULL after an exception. */
+struct cameo_model *ext_model_edit(struct ext_state *state, struct ext_model *model);
+/* The end of an edit: a new Model, or the exception that err tells of. */
+PyObject *ext_model_edited(struct ext_state *state, struct ext_model *from,
+                           struct cameo_model *edited, enum cameo_status status,
+                           const struct cameo_error *err);
+
+/* Small things to build results from; each takes over what it is given. */
+PyObject *ext_texts(const struct cameo_text *texts, size_t count);   /* a list of str */
+bool ext_append(PyObject *list, PyObject *item);                     /* drops item; false: failed */
+/* A list of texts as C has it, good until ext_names_end; None is no list. False after an exception. */
+struct ext_names {
+    const char **items;
+    size_t count;
+    PyObject *kept;
+};
+bool ext_names(PyObject *list, struct ext_names *out);
+void ext_names_end(struct ext_names *names);
+/* Bytes that the library writes piece by piece. Free bytes with free(). */
+struct ext_pieces {
+    char *bytes;
+    size_t size, room;
+};
+int ext_take_piece(void *to, const void *bytes, size_t size);
+
+/* Ctrl-C while the library computes on the main thread: Python's handler only notes the signal, so
+ * one of ours is put before it for as long as the call lasts and sets the cancel. cancel is NULL on
+ * other threads. After the call ext_watch_end tells whether a KeyboardInterrupt, or whatever the
+ * handler of the program raises, is now set; status is the outcome of the call. */
 struct ext_watch {
     struct cameo_cancel *cancel;
+    struct sigaction before;
+    bool armed;
 };
+void ext_watch_begin(struct ext_watch *watch);
+bool ext_watch_end(struct ext_watch *watch, enum cameo_status status);
+
+/* Functions of the module, by file; all take a Model first where they are about one. */
+extern PyMethodDef ext_value_functions[], ext_model_functions[], ext_describe_functions[],
+    ext_edit_functions[];
 
 #endif

@@ -5,7 +5,21 @@
 #include <stdlib.h>
 #include <string.h>
 
-static PyObject *model_new(struct ext_state *state, struct cameo_model *model, PyObject *bytes)
+PyObject *ext_model_use(struct ext_model *model)
+{
+    atomic_fetch_add(&model->users, 1);
+    Py_INCREF((PyObject *)model);
+    return (PyObject *)model;
+}
+
+void ext_model_leave(PyObject *model)
+{
+    if (model)
+        atomic_fetch_sub(&((struct ext_model *)model)->users, 1);
+    Py_XDECREF(model);
+}
+
+PyObject *ext_model_new(struct ext_state *state, struct cameo_model *model, PyObject *parent)
 {
     PyTypeObject *type = (PyTypeObject *)state->model_type;
     const allocfunc alloc = (allocfunc)PyType_GetSlot(type, Py_tp_alloc);
@@ -16,8 +30,12 @@ static PyObject *model_new(struct ext_state *state, struct cameo_model *model, P
         return NULL;
     }
     self->model = model;
-    Py_XINCREF(bytes);
-    self->bytes = bytes;
+    if (parent && PyObject_TypeCheck(parent, type))
+        self->parent = ext_model_use((struct ext_model *)parent);
+    else {
+        Py_XINCREF(parent);
+        self->parent = parent;
+    }
     return (PyObject *)self;
 }
 
@@ -28,12 +46,47 @@ static void model_dealloc(PyObject *object)
     const freefunc release = (freefunc)PyType_GetSlot(type, Py_tp_free);
 
     cameo_model_free(self->model);
-    Py_XDECREF(self->bytes);
+    if (self->parent && PyObject_TypeCheck(self->parent, type))
+        ext_model_leave(self->parent);
+    else
+        Py_XDECREF(self->parent);
     release(object);
     Py_DECREF(type);
 }
 
-PyObject *ext_load(PyObject *module, PyObject *args, PyObject *keywords)
+struct ext_model *ext_model_of(struct ext_state *state, PyObject *object)
+{
+    if (PyObject_TypeCheck(object, (PyTypeObject *)state->model_type))
+        return (struct ext_model *)object;
+    PyErr_Format(PyExc_TypeError, "%R is not a model", (PyObject *)Py_TYPE(object));
+    return NULL;
+}
+
+struct cameo_model *ext_model_edit(struct ext_state *state, struct ext_model *model)
+{
+    struct cameo_model *copy = NULL;
+    struct cameo_error err;
+    enum cameo_status status;
+
+    Py_BEGIN_ALLOW_THREADS;
+    status = cameo_model_copy(model->model, &copy, &err);
+    Py_END_ALLOW_THREADS;
+    if (status != CAMEO_OK)
+        ext_raise(state, &err);
+    return copy;
+}
+
+PyObject *ext_model_edited(struct ext_state *state, struct ext_model *from,
+                           struct cameo_model *edited, enum cameo_status status,
+                           const struct cameo_error *err)
+{
+    if (status == CAMEO_OK)
+        return ext_model_new(state, edited, (PyObject *)from);
+    cameo_model_free(edited);
+    return ext_raise(state, err);
+}
+
+static PyObject *load(PyObject *module, PyObject *args, PyObject *keywords)
 {
     static char *names[] = {"source", "format", "copy", "links", NULL};
     struct ext_state *state = ext_state(module);
@@ -58,7 +111,7 @@ PyObject *ext_load(PyObject *module, PyObject *args, PyObject *keywords)
         status = cameo_model_load(text, &options, &model, &err);
         Py_END_ALLOW_THREADS;
         Py_DECREF(path);
-        return status == CAMEO_OK ? model_new(state, model, NULL) : ext_raise(state, &err);
+        return status == CAMEO_OK ? ext_model_new(state, model, NULL) : ext_raise(state, &err);
     }
     if (!PyBytes_Check(source)) {
         PyErr_SetString(PyExc_TypeError, "a model is loaded from a path or from bytes");
@@ -70,7 +123,7 @@ PyObject *ext_load(PyObject *module, PyObject *args, PyObject *keywords)
     Py_BEGIN_ALLOW_THREADS;
     status = cameo_model_load_memory(bytes, size, &options, &model, &err);
     Py_END_ALLOW_THREADS;
-    return status == CAMEO_OK ? model_new(state, model, source) : ext_raise(state, &err);
+    return status == CAMEO_OK ? ext_model_new(state, model, source) : ext_raise(state, &err);
 }
 
 /* ---- describing ---- */
@@ -164,14 +217,9 @@ static PyObject *model_check(PyObject *object, PyObject *args)
 
 /* ---- writing ---- */
 
-struct pieces {
-    char *bytes;
-    size_t size, room;
-};
-
-static int take_piece(void *to, const void *bytes, size_t size)
+int ext_take_piece(void *to, const void *bytes, size_t size)
 {
-    struct pieces *p = to;
+    struct ext_pieces *p = to;
 
     if (p->room - p->size < size) {
         const size_t room = 2 * p->room > p->size + size ? 2 * p->room : p->size + size;
@@ -190,7 +238,7 @@ static PyObject *model_write(PyObject *object, PyObject *args)
 {
     struct ext_state *state = ext_state_of(Py_TYPE(object));
     struct cameo_write_options options = CAMEO_WRITE_OPTIONS_INIT;
-    struct pieces pieces = {0};
+    struct ext_pieces pieces = {0};
     struct cameo_error err;
     int as_text = 0;
     Py_ssize_t elide = 0;
@@ -201,7 +249,7 @@ static PyObject *model_write(PyObject *object, PyObject *args)
     options.format = as_text ? CAMEO_FORMAT_TEXT : CAMEO_FORMAT_BINARY;
     options.elide = (size_t)elide;
     Py_BEGIN_ALLOW_THREADS;
-    status = cameo_model_write(((struct ext_model *)object)->model, &options, take_piece, &pieces, &err);
+    status = cameo_model_write(((struct ext_model *)object)->model, &options, ext_take_piece, &pieces, &err);
     Py_END_ALLOW_THREADS;
     PyObject *out = NULL;
     if (status != CAMEO_OK)
@@ -255,3 +303,9 @@ static PyType_Slot model_slots[] = {
 
 PyType_Spec ext_model_spec = {"cameo._cameo.Model", sizeof(struct ext_model), 0,
                               Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, model_slots};
+
+PyMethodDef ext_model_functions[] = {
+    {"load", (PyCFunction)(void (*)(void))load, METH_VARARGS | METH_KEYWORDS,
+     "load(path or bytes, format, copy, links): a Model"},
+    {0},
+};

@@ -52,21 +52,18 @@ static PyObject *libraries(PyObject *module, PyObject *unused)
     return list;
 }
 
-PyObject *ext_make_value(PyObject *module, PyObject *args);
-PyObject *ext_make_sequence(PyObject *module, PyObject *list);
-PyObject *ext_make_map(PyObject *module, PyObject *args);
-PyObject *ext_make_optional(PyObject *module, PyObject *content);
-
 static PyMethodDef functions[] = {
     {"version", version, METH_NOARGS, "The library's version."},
     {"libraries", libraries, METH_NOARGS, "Libraries of others that are used where they are found."},
-    {"load", (PyCFunction)(void (*)(void))ext_load, METH_VARARGS | METH_KEYWORDS,
-     "load(path or bytes, format, copy, links): a Model"},
-    {"value", ext_make_value, METH_VARARGS, "value(dtype, shape, data): a Value"},
-    {"sequence", ext_make_sequence, METH_O, "sequence(list of Values): a Value"},
-    {"map", ext_make_map, METH_VARARGS, "map(keys, list of Values): a Value"},
-    {"optional", ext_make_optional, METH_O, "optional(Value or None): a Value"},
     {0},
+};
+
+static PyMethodDef *const tables[] = {
+    functions,
+    ext_value_functions,
+    ext_model_functions,
+    ext_describe_functions,
+    ext_edit_functions,
 };
 
 /* The exceptions by status, and which of Python's own each also is. */
@@ -125,6 +122,9 @@ static int fill(PyObject *module)
         if (!*rows[i].type || PyModule_AddObjectRef(module, rows[i].name, *rows[i].type) < 0)
             return -1;
     }
+    for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
+        if (PyModule_AddFunctions(module, tables[i]) < 0)
+            return -1;
     return state->dlpack_name ? 0 : -1;
 }
 
@@ -157,6 +157,9 @@ static int clear(PyObject *module)
 
 static PyModuleDef_Slot slots[] = {
     {Py_mod_exec, fill},
+#ifdef Py_GIL_DISABLED
+    {Py_mod_gil, Py_MOD_GIL_NOT_USED},
+#endif
     {0, NULL},
 };
 
@@ -165,7 +168,6 @@ static struct PyModuleDef definition = {
     .m_name = "cameo._cameo",
     .m_doc = "Cameo's library as Python sees it; use the package cameo.",
     .m_size = sizeof(struct ext_state),
-    .m_methods = functions,
     .m_slots = slots,
     .m_traverse = traverse,
     .m_clear = clear,

@@ -43,9 +43,7 @@ static PyObject *session_new(PyTypeObject *type, PyObject *args, PyObject *keywo
         return NULL;
     }
     self->session = session;
-    Py_INCREF(model);
-    self->model = model;
-    ((struct ext_model *)model)->users++;
+    self->model = ext_model_use((struct ext_model *)model);
     return (PyObject *)self;
 }
 
@@ -56,9 +54,7 @@ static void session_dealloc(PyObject *object)
     const freefunc release = (freefunc)PyType_GetSlot(type, Py_tp_free);
 
     cameo_session_free(self->session);
-    if (self->model)
-        ((struct ext_model *)self->model)->users--;
-    Py_XDECREF(self->model);
+    ext_model_leave(self->model);
     release(object);
     Py_DECREF(type);
 }
@@ -114,11 +110,19 @@ static PyObject *session_run(PyObject *object, PyObject *args)
         PyErr_NoMemory();
     if (!PyErr_Occurred()) {
         struct cameo_session *session = self->session;
+        struct cameo_run_options options = CAMEO_RUN_OPTIONS_INIT;
+        struct ext_watch watch;
+
+        ext_watch_begin(&watch);
+        options.cancel = watch.cancel;
         Py_BEGIN_ALLOW_THREADS;
         status = cameo_session_run(session, feeds.feeds, (size_t)feeds.count, fetches, (size_t)count,
-                                   NULL, &err);
+                                   &options, &err);
         Py_END_ALLOW_THREADS;
-        out = status == CAMEO_OK ? results(state, fetches, count) : ext_raise(state, &err);
+        if (status == CAMEO_OK)
+            out = results(state, fetches, count);
+        if (!ext_watch_end(&watch, status) && status != CAMEO_OK)
+            ext_raise(state, &err);
     }
     PyMem_Free(fetches);
     Py_XDECREF(wanted);

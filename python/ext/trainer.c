@@ -9,7 +9,7 @@ struct ext_trainer {
     struct cameo_trainer *trainer;
     PyObject *model;
     double *scalars;
-    bool busy; /* a step is under way: one thread at a time */
+    atomic_bool busy; /* a step is under way: one thread at a time */
 };
 
 static PyObject *trainer_new(PyTypeObject *type, PyObject *args, PyObject *keywords)
@@ -51,9 +51,7 @@ static PyObject *trainer_new(PyTypeObject *type, PyObject *args, PyObject *keywo
     }
     self->trainer = trainer;
     self->scalars = scalars;
-    Py_INCREF(model);
-    self->model = model;
-    ((struct ext_model *)model)->users++;
+    self->model = ext_model_use((struct ext_model *)model);
     return (PyObject *)self;
 }
 
@@ -65,22 +63,32 @@ static void trainer_dealloc(PyObject *object)
 
     cameo_trainer_free(self->trainer);
     PyMem_Free(self->scalars);
-    if (self->model)
-        ((struct ext_model *)self->model)->users--;
-    Py_XDECREF(self->model);
+    ext_model_leave(self->model);
     release(object);
     Py_DECREF(type);
 }
 
-/* One thread at a time; the lock of the interpreter guards the flag. */
-static bool enter(struct ext_trainer *self)
+/* One thread at a time. */
+static bool enter(struct ext_trainer *self, struct ext_watch *watch)
 {
-    if (self->busy) {
+    if (atomic_exchange(&self->busy, true)) {
         PyErr_SetString(PyExc_RuntimeError, "another thread is using this trainer");
         return false;
     }
-    self->busy = true;
+    ext_watch_begin(watch);
+    cameo_trainer_set_cancel(self->trainer, watch->cancel);
     return true;
+}
+
+/* Whether all is well; otherwise an exception is set. */
+static bool leave(struct ext_trainer *self, struct ext_watch *watch, enum cameo_status status,
+                  const struct cameo_error *err)
+{
+    cameo_trainer_set_cancel(self->trainer, NULL);
+    atomic_store(&self->busy, false);
+    if (!ext_watch_end(watch, status) && status != CAMEO_OK)
+        ext_raise(ext_state_of(Py_TYPE((PyObject *)self)), err);
+    return status == CAMEO_OK;
 }
 
 static PyObject *scalars_of(const struct ext_trainer *self)
@@ -108,17 +116,17 @@ static PyObject *trainer_step(PyObject *object, PyObject *inputs)
 
     if (!ext_feeds(state, inputs, &feeds))
         return NULL;
-    if (!enter(self)) {
+    struct ext_watch watch;
+    if (!enter(self, &watch)) {
         ext_feeds_end(&feeds);
         return NULL;
     }
     Py_BEGIN_ALLOW_THREADS;
     status = cameo_trainer_step(self->trainer, feeds.feeds, (size_t)feeds.count, self->scalars, &err);
     Py_END_ALLOW_THREADS;
-    self->busy = false;
     ext_feeds_end(&feeds);
-    if (status != CAMEO_OK)
-        return ext_raise(state, &err);
+    if (!leave(self, &watch, status, &err))
+        return NULL;
     const size_t loss = cameo_trainer_loss(self->trainer);
     PyObject *scalars = scalars_of(self), *first;
     if (!scalars)
@@ -135,14 +143,14 @@ static PyObject *trainer_step(PyObject *object, PyObject *inputs)
 static PyObject *trainer_save(PyObject *object, PyObject *args)
 {
     struct ext_trainer *self = (struct ext_trainer *)object;
-    struct ext_state *state = ext_state_of(Py_TYPE(object));
     struct cameo_error err;
     PyObject *path = NULL;
     enum cameo_status status;
 
     if (!PyArg_ParseTuple(args, "O&", PyUnicode_FSConverter, &path))
         return NULL;
-    if (!enter(self)) {
+    struct ext_watch watch;
+    if (!enter(self, &watch)) {
         Py_DECREF(path);
         return NULL;
     }
@@ -150,10 +158,9 @@ static PyObject *trainer_save(PyObject *object, PyObject *args)
     Py_BEGIN_ALLOW_THREADS;
     status = cameo_trainer_save(self->trainer, text, NULL, NULL, &err);
     Py_END_ALLOW_THREADS;
-    self->busy = false;
     Py_DECREF(path);
-    if (status != CAMEO_OK)
-        return ext_raise(state, &err);
+    if (!leave(self, &watch, status, &err))
+        return NULL;
     Py_RETURN_NONE;
 }
 

@@ -61,10 +61,10 @@ PyObject *ext_value_new(struct ext_state *state, struct cameo_value *value, PyOb
     self = (struct ext_value *)alloc(type, 0);
     if (!self) {
         cameo_value_free(value);
+        ext_model_leave(owner);
         return NULL;
     }
     self->value = value;
-    Py_XINCREF(owner);
     self->owner = owner;
     return (PyObject *)self;
 }
@@ -76,7 +76,7 @@ static void value_dealloc(PyObject *object)
     const freefunc release = (freefunc)PyType_GetSlot(type, Py_tp_free);
 
     cameo_value_free(self->value);
-    Py_XDECREF(self->owner);
+    ext_model_leave(self->owner);
     PyMem_Free(self->shape);
     release(object);
     Py_DECREF(type);
@@ -469,7 +469,7 @@ PyObject *ext_from_value(struct ext_state *state, const struct cameo_value *valu
 /* ---- values made by hand: what buffers cannot say ---- */
 
 /* value(dtype, shape, data): data is a buffer of bytes as ONNX has them, or a list of texts. */
-PyObject *ext_make_value(PyObject *module, PyObject *args)
+static PyObject *make_value(PyObject *module, PyObject *args)
 {
     struct ext_state *state = ext_state(module);
     int dtype;
@@ -547,7 +547,7 @@ static bool values_of(struct ext_state *state, PyObject *list, const struct came
     return *out != NULL;
 }
 
-PyObject *ext_make_sequence(PyObject *module, PyObject *list)
+static PyObject *make_sequence(PyObject *module, PyObject *list)
 {
     struct ext_state *state = ext_state(module);
     const struct cameo_value **items;
@@ -566,7 +566,7 @@ PyObject *ext_make_sequence(PyObject *module, PyObject *list)
     return status == CAMEO_OK ? ext_value_new(state, value, NULL) : ext_raise(state, &err);
 }
 
-PyObject *ext_make_map(PyObject *module, PyObject *args)
+static PyObject *make_map(PyObject *module, PyObject *args)
 {
     struct ext_state *state = ext_state(module);
     PyObject *keys, *list;
@@ -583,7 +583,7 @@ PyObject *ext_make_map(PyObject *module, PyObject *args)
     return status == CAMEO_OK ? ext_value_new(state, value, NULL) : ext_raise(state, &err);
 }
 
-PyObject *ext_make_optional(PyObject *module, PyObject *content)
+static PyObject *make_optional(PyObject *module, PyObject *content)
 {
     struct ext_state *state = ext_state(module);
     const struct cameo_value *inside = NULL;
@@ -622,3 +622,11 @@ static PyType_Slot value_slots[] = {
 
 PyType_Spec ext_value_spec = {"cameo._cameo.Value", sizeof(struct ext_value), 0,
                               Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, value_slots};
+
+PyMethodDef ext_value_functions[] = {
+    {"value", make_value, METH_VARARGS, "value(dtype, shape, data): a Value"},
+    {"sequence", make_sequence, METH_O, "sequence(list of Values): a Value"},
+    {"map", make_map, METH_VARARGS, "map(keys, list of Values): a Value"},
+    {"optional", make_optional, METH_O, "optional(Value or None): a Value"},
+    {0},
+};

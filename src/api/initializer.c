@@ -1,6 +1,6 @@
 /* Reading and replacing the values of initializers. */
 // SPDX-License-Identifier: Apache-2.0
-#include "api/api.h"
+#include "api/running.h"
 
 #include "onnx/tensor_data.h"
 
@@ -69,6 +69,67 @@ enum cameo_status cameo_model_read_initializer(const struct cameo_model *model, 
 
     if (status == CM_OK)
         status = cm_api_locked(model, read_guarded, &call, &call.err);
+    return cm_api_done(status, &call.err, err);
+}
+
+/* ---- without a copy ---- */
+
+struct view_call {
+    const struct cameo_model *model;
+    size_t index;
+    struct cm_tensor tensor;
+    struct cm_error err;
+};
+
+static enum cm_status view_guarded(struct cm_guard *guard, void *arg)
+{
+    struct view_call *call = arg;
+    const struct cameo_initializer *row = cameo_model_initializer(call->model, call->index);
+
+    (void)guard;
+    if (!row)
+        return cm_fail(&call->err, CM_BAD_ARGUMENT,
+                       "there is no initializer %zu, the model has %zu", call->index,
+                       call->model->summary.initializer_count);
+    if (row->sparse)
+        return cm_fail(&call->err, CM_UNSUPPORTED, "initializer '%.200s' holds a sparse tensor",
+                       row->name.data);
+    return cm_tensor_proto_load(call->model->slots[call->index].proto, call->model->file->files,
+                                &call->tensor, &call->err);
+}
+
+static void leave_to_model(void *arg)
+{
+    (void)arg;
+}
+
+static enum cm_status take_view(struct view_call *call, struct cameo_value **out)
+{
+    struct cm_datum made = {.kind = CM_KIND_TENSOR, .tensor = call->tensor};
+
+    if (made.tensor.buffer || made.tensor.type == CM_STRING) {
+        enum cm_status status = cm_api_own_strings(&made, &call->err);
+        if (status == CM_OK && made.tensor.buffer)
+            cm_buffer_protect(made.tensor.buffer);
+        if (status == CM_OK)
+            status = cm_api_take(&made, out, &call->err);
+        cm_datum_drop(&made);
+        return status;
+    }
+    return cm_api_wrap(&made.tensor, leave_to_model, NULL, true, out, &call->err);
+}
+
+enum cameo_status cameo_model_view_initializer(const struct cameo_model *model, size_t index,
+                                               struct cameo_value **out, struct cameo_error *err)
+{
+    CM_API_NEED(model, err);
+    CM_API_NEED(out, err);
+    struct view_call call = {.model = model, .index = index};
+
+    *out = NULL;
+    enum cm_status status = cm_api_locked(model, view_guarded, &call, &call.err);
+    if (status == CM_OK)
+        status = take_view(&call, out);
     return cm_api_done(status, &call.err, err);
 }
 

@@ -221,6 +221,35 @@ static enum cameo_status derive(struct derive_call *call, struct cameo_model **o
     return cm_api_done(status, &call->err, err);
 }
 
+struct copy_call {
+    const struct cameo_model *from;
+    struct cameo_model *made;
+    struct cm_error err;
+};
+
+static enum cm_status copy_guarded(struct cm_guard *guard, void *arg)
+{
+    struct copy_call *call = arg;
+
+    cm_arena_init(&call->made->arena, guard);
+    call->made->file = cm_model_copy(&call->made->arena, call->from->file);
+    return cm_describe_again(call->made, guard, &call->err);
+}
+
+enum cameo_status cameo_model_copy(const struct cameo_model *model, struct cameo_model **out,
+                                   struct cameo_error *err)
+{
+    CM_API_NEED(model, err);
+    CM_API_NEED(out, err);
+    struct copy_call call = {.from = model};
+
+    *out = NULL;
+    const enum cm_status status =
+        cm_api_derive(model, copy_guarded, &call, &call.made, &call.err);
+    *out = call.made;
+    return cm_api_done(status, &call.err, err);
+}
+
 enum cameo_status cameo_model_step(const struct cameo_model *model, bool portable,
                                    struct cameo_model **out, struct cameo_error *err)
 {

@@ -6,6 +6,7 @@
 #include "base/file.h"
 #include "base/memory.h"
 
+#include <pthread.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -16,6 +17,7 @@ struct entry {
 };
 
 struct cm_external_files {
+    pthread_mutex_t lock; /* copies of a model share its files, and have locks of their own */
     char *folder; /* owned, with everything else here: opening a file needs no arena */
     unsigned flags;
     bool copy;
@@ -31,6 +33,11 @@ static struct cm_str range_of(const struct cm_mapping *mapping)
     return mapped ? (struct cm_str){(const char *)mapping->data, mapping->size} : CM_STR_NONE;
 }
 
+static pthread_mutex_t *lock_of(const struct cm_external_files *files)
+{
+    return &((struct cm_external_files *)(uintptr_t)files)->lock;
+}
+
 void cm_external_set_model(struct cm_external_files *files, const struct cm_mapping *mapping)
 {
     files->model = mapping;
@@ -39,11 +46,18 @@ void cm_external_set_model(struct cm_external_files *files, const struct cm_mapp
 struct cm_mapped_ranges cm_external_ranges(struct cm_arena *arena,
                                            const struct cm_external_files *files)
 {
-    struct cm_mapped_ranges ranges = {CM_NEW_ARRAY(arena, struct cm_str, files->count + 1), 1};
+    pthread_mutex_t *lock = lock_of(files);
 
+    pthread_mutex_lock(lock);
+    const size_t count = files->count;
+    pthread_mutex_unlock(lock);
+    /* Not under the lock: where memory runs out, this does not return. */
+    struct cm_mapped_ranges ranges = {CM_NEW_ARRAY(arena, struct cm_str, count + 1), 1};
+    pthread_mutex_lock(lock);
     ranges.items[0] = range_of(files->model);
-    for (size_t i = 0; i < files->count; i++)
+    for (size_t i = 0; i < count; i++)
         ranges.items[ranges.count++] = range_of(&files->entries[i].mapping);
+    pthread_mutex_unlock(lock);
     return ranges;
 }
 
@@ -52,10 +66,12 @@ void cm_external_forget(const struct cm_external_files *files, const void *bytes
     const struct cm_str own = range_of(files->model);
 
     cm_mapped_forget(&own, 1, bytes, size);
+    pthread_mutex_lock(lock_of(files));
     for (size_t i = 0; i < files->count; i++) {
         const struct cm_str range = range_of(&files->entries[i].mapping);
         cm_mapped_forget(&range, 1, bytes, size);
     }
+    pthread_mutex_unlock(lock_of(files));
 }
 
 static enum cm_status parse_number(struct cm_str key, struct cm_str text, uint64_t *out,
@@ -109,6 +125,7 @@ static void free_files(void *what)
         cm_free((char *)(uintptr_t)files->entries[i].location.data);
     }
     cm_free(files->entries);
+    pthread_mutex_destroy(&files->lock);
     *files = (struct cm_external_files){0};
 }
 
@@ -120,6 +137,7 @@ struct cm_external_files *cm_external_files_new(struct cm_arena *arena, struct c
     files->folder = (char *)(uintptr_t)cm_arena_str(arena, folder).data;
     files->flags = flags;
     files->copy = copy;
+    pthread_mutex_init(&files->lock, NULL); /* of glibc's and musl's, one without attributes cannot fail */
     cm_arena_defer(arena, free_files, files);
     return files;
 }
@@ -220,12 +238,14 @@ static struct cm_external_file describe(const struct entry *entry)
 enum cm_status cm_external_file(struct cm_external_files *files, struct cm_str location,
                                 struct cm_external_file *out, struct cm_error *err)
 {
+    pthread_mutex_lock(&files->lock);
     const size_t at = search(files, location);
-
-    if (!is_at(files, at, location))
-        CM_TRY(add(files, at, location, err));
-    *out = describe(&files->entries[at]);
-    return CM_OK;
+    const enum cm_status status =
+        is_at(files, at, location) ? CM_OK : add(files, at, location, err);
+    if (status == CM_OK)
+        *out = describe(&files->entries[at]);
+    pthread_mutex_unlock(&files->lock);
+    return status;
 }
 
 enum cm_status cm_external_range(struct cm_external_files *files,

@@ -1,7 +1,6 @@
 /* Tensor contents in files beside the model. Locations come from the model and are confined to its
- * folder; offsets and lengths are checked against the file; each file is mapped once. Thread-safe
- * after the first load of a location only if the caller serializes loads; the maps themselves are
- * read only. */
+ * folder; offsets and lengths are checked against the file; each file is mapped once. Any
+ * number of threads may ask for them. */
 // SPDX-License-Identifier: Apache-2.0
 #ifndef CM_ONNX_EXTERNAL_H
 #define CM_ONNX_EXTERNAL_H

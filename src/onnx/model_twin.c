@@ -17,10 +17,20 @@ static bool may_hold_tensors(const struct cm_message_info *info)
     return false;
 }
 
-static void *copy_messages(struct cm_arena *arena, const struct cm_message_info *info,
-                           const void *from, size_t count);
+/* Whether messages of a kind are copied too; those that are not, are shared. */
+typedef bool wanted_fn(const struct cm_message_info *info);
 
-static void copy_child(struct cm_arena *arena, const struct cm_field_info *field, void *msg)
+static bool is_any(const struct cm_message_info *info)
+{
+    (void)info;
+    return true;
+}
+
+static void *copy_messages(struct cm_arena *arena, const struct cm_message_info *info,
+                           const void *from, size_t count, wanted_fn *wanted);
+
+static void copy_child(struct cm_arena *arena, const struct cm_field_info *field, void *msg,
+                       wanted_fn *wanted)
 {
     void *place = cm_field_at(msg, field);
 
@@ -28,20 +38,20 @@ static void copy_child(struct cm_arena *arena, const struct cm_field_info *field
         void *child = cm_field_message(msg, field);
         if (!child)
             return;
-        child = copy_messages(arena, field->message, child, 1);
+        child = copy_messages(arena, field->message, child, 1, wanted);
         memcpy(place, &child, sizeof child);
     } else {
         struct cm_wire_list list = cm_field_list(msg, field);
         if (list.count == 0)
             return;
-        list.items = copy_messages(arena, field->message, list.items, list.count);
+        list.items = copy_messages(arena, field->message, list.items, list.count, wanted);
         memcpy(place, &list, sizeof list);
     }
 }
 
 /* As deep as the messages are, which whoever made them has limited. */
 static void *copy_messages(struct cm_arena *arena, const struct cm_message_info *info,
-                           const void *from, size_t count)
+                           const void *from, size_t count, wanted_fn *wanted)
 {
     char *copies = cm_arena_alloc_array(arena, count, info->size);
 
@@ -49,17 +59,31 @@ static void *copy_messages(struct cm_arena *arena, const struct cm_message_info 
     for (int f = 0; f < info->n_fields; f++) {
         const struct cm_field_info *field = &info->fields[f];
         const bool nested = field->kind == CM_FIELD_MESSAGE || field->kind == CM_FIELD_MESSAGES;
-        if (!nested || !may_hold_tensors(field->message))
+        if (!nested || !wanted(field->message))
             continue;
         for (size_t i = 0; i < count; i++)
-            copy_child(arena, field, copies + i * info->size);
+            copy_child(arena, field, copies + i * info->size, wanted);
     }
     return copies;
 }
 
 struct cm_model_proto *cm_model_twin(struct cm_arena *arena, const struct cm_model_proto *model)
 {
-    return copy_messages(arena, &cm_model_info, model, 1);
+    return copy_messages(arena, &cm_model_info, model, 1, may_hold_tensors);
+}
+
+struct cm_model_file *cm_model_copy(struct cm_arena *arena, const struct cm_model_file *from)
+{
+    struct cm_model_file *file = CM_NEW(arena, struct cm_model_file);
+    const struct cm_model_proto *model =
+        copy_messages(arena, &cm_model_info, &from->model, 1, is_any);
+
+    *file = (struct cm_model_file){.model = *model,
+                                   .arena = arena,
+                                   .files = from->files,
+                                   .path = from->path,
+                                   .folder = from->folder};
+    return file;
 }
 
 static void clear_field(struct cm_tensor_proto *tensor, int field)

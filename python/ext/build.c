@@ -1,0 +1,53 @@
+/* What results are built from, and lists of names. */
+// SPDX-License-Identifier: Apache-2.0
+#include "ext.h"
+
+bool ext_append(PyObject *list, PyObject *item)
+{
+    const bool done = item && PyList_Append(list, item) == 0;
+
+    Py_XDECREF(item);
+    return done;
+}
+
+PyObject *ext_texts(const struct cameo_text *texts, size_t count)
+{
+    PyObject *list = PyList_New(0);
+
+    for (size_t i = 0; list && i < count; i++)
+        if (!ext_append(list, ext_text(texts[i])))
+            Py_CLEAR(list);
+    return list;
+}
+
+bool ext_names(PyObject *list, struct ext_names *out)
+{
+    *out = (struct ext_names){0};
+    if (list == Py_None)
+        return true;
+    out->kept = PySequence_List(list);
+    if (!out->kept)
+        return false;
+    const size_t count = (size_t)PyList_Size(out->kept);
+    out->items = PyMem_Calloc(count + 1, sizeof *out->items);
+    if (!out->items)
+        PyErr_NoMemory();
+    for (size_t i = 0; out->items && !PyErr_Occurred() && i < count; i++) {
+        PyObject *item = PyList_GetItem(out->kept, (Py_ssize_t)i);
+        if (PyUnicode_Check(item))
+            out->items[out->count++] = PyUnicode_AsUTF8AndSize(item, NULL);
+        else
+            PyErr_Format(PyExc_TypeError, "names are texts, not %R", (PyObject *)Py_TYPE(item));
+    }
+    if (!PyErr_Occurred())
+        return true;
+    ext_names_end(out);
+    return false;
+}
+
+void ext_names_end(struct ext_names *names)
+{
+    PyMem_Free(names->items);
+    Py_XDECREF(names->kept);
+    *names = (struct ext_names){0};
+}
