@@ -64,6 +64,12 @@ test-checkpoints: ## other frameworks continue what Cameo wrote, and the other w
 	@tools/build.sh release product
 	@$(PYTHON) tests/checkpoints/run.py build $(CHECKPOINTS)
 
+test-frontends: ## models that other frameworks export, run and trained; installs them: FRONTENDS='skl2onnx test_keras'
+	@tools/setup.sh test
+	@tools/setup.sh frontends
+	@tools/build.sh release product python
+	@$(PYTHON) tools/test_frontends.py build $(FRONTENDS)
+
 test-all: ## what takes longer: slow tests, sanitizers, aarch64, a short fuzzing
 	@FUZZ_SECONDS=20 tools/sum_steps.sh test-slow asan tsan aarch64 fuzz
 
@@ -142,5 +148,5 @@ install: ## headers, libraries, command, manual and completions under PREFIX
 clean: ## remove build/
 	rm -rf build
 
-.PHONY: help build abi-update demo demo-files test test-slow test-oom test-math test-parameters test-checkpoints test-all test-update \
+.PHONY: help build abi-update demo demo-files test test-slow test-oom test-math test-parameters test-checkpoints test-frontends test-all test-update \
 	lint asan tsan aarch64 fuzz bench bench-parts coverage gen messages install clean
