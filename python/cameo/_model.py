@@ -100,6 +100,10 @@ def _dims(shape: Any) -> str:
     return ",".join("?" if dim is None else str(dim) for dim in ([shape] if isinstance(shape, int) else shape))
 
 
+def _few(infos: list[ValueInfo]) -> str:
+    return ", ".join(map(repr, infos[:8])) + (f", and {len(infos) - 8} more" if len(infos) > 8 else "")
+
+
 def _choice(what: str, value: str, table: Mapping[str, int]) -> int:
     if value not in table:
         raise _cameo.ArgumentError(f"{what} is {value!r}, expected {', '.join(table)}")
@@ -476,7 +480,7 @@ class Model:
         return load, (self.to_bytes(),)
 
     def __repr__(self) -> str:
-        return f"<cameo.Model {', '.join(map(repr, self.inputs))} -> {', '.join(map(repr, self.outputs))}>"
+        return f"<cameo.Model {_few(self.inputs)} -> {_few(self.outputs)}>"
 
     def _repr_html_(self) -> str:
         from ._show import html
