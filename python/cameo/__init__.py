@@ -12,8 +12,8 @@ array([2., 4., 6.], dtype=float32)
 import importlib
 
 from . import _cameo
-from ._cameo import (ArgumentError, CancelledError, DivergedError, Error, FileError, LimitError, ModelError,
-                     NotFoundError, OutOfMemoryError, UnsupportedError)
+from ._cameo import (ArgumentError, Cancel, CancelledError, DivergedError, Error, FileError, LimitError,
+                     ModelError, NotFoundError, OutOfMemoryError, UnsupportedError)
 from ._model import Finding, Model, ValueInfo, load
 
 __version__ = _cameo.version()
@@ -23,7 +23,7 @@ _LATER = {"Session": "_session", "Trainer": "_trainer"}
 
 __all__ = ["load", "Model", "ValueInfo", "Finding", "Error", "ModelError", "ArgumentError", "NotFoundError",
            "UnsupportedError", "LimitError", "OutOfMemoryError", "FileError", "CancelledError", "DivergedError",
-           "libraries", *_LATER]
+           "Cancel", "libraries", *_LATER]
 
 
 def __getattr__(name):
