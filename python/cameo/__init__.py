@@ -20,6 +20,11 @@ __version__ = _cameo.version()
 
 # What needs NumPy comes when it is first asked for: `import cameo` alone is quick.
 _LATER = {"Session": "_session", "Trainer": "_trainer"}
+# ONNX Runtime's names: `import cameo as onnxruntime`.
+_LATER.update(dict.fromkeys([
+    "InferenceSession", "SessionOptions", "RunOptions", "OrtValue", "OrtDevice", "IOBinding", "NodeArg", "ModelMetadata",
+    "GraphOptimizationLevel", "ExecutionMode", "ExecutionOrder", "get_available_providers", "get_all_providers",
+    "get_device", "set_default_logger_severity", "set_default_logger_verbosity", "set_seed"], "ort"))
 
 __all__ = ["load", "Model", "ValueInfo", "Finding", "Error", "ModelError", "ArgumentError", "NotFoundError",
            "UnsupportedError", "LimitError", "OutOfMemoryError", "FileError", "CancelledError", "DivergedError",
@@ -31,6 +36,8 @@ def __getattr__(name):
         value = getattr(importlib.import_module("." + _LATER[name], __name__), name)
         globals()[name] = value
         return value
+    if name in ("capi", "training", "ort"):
+        return importlib.import_module("." + name, __name__)
     raise AttributeError(f"module 'cameo' has no attribute '{name}'")
 
 

@@ -108,7 +108,7 @@ static bool fetch_by_name(const struct ext_session *self, PyObject *name, struct
     return !PyErr_Occurred();
 }
 
-/* rooms: a dict of names to arrays; or NULL. */
+/* rooms: a dict of names to arrays, or to None for what the library finds memory for. */
 static bool fetch_into(const struct ext_session *self, PyObject *rooms, struct fetching *out)
 {
     out->leases = PyMem_Calloc((size_t)out->count + 1, sizeof *out->leases);
@@ -120,7 +120,7 @@ static bool fetch_into(const struct ext_session *self, PyObject *rooms, struct f
         struct cameo_fetch *fetch = &out->fetches[i];
         PyObject *room = PyDict_GetItemWithError(rooms, PyList_GetItem(out->names, i));
 
-        if (fetch->name)
+        if (fetch->name || room == Py_None)
             continue;
         if (!room || !ext_lease_room(room, &self->outputs.items[fetch->index], &out->leases[i])) {
             if (!PyErr_Occurred())
@@ -184,7 +184,7 @@ static PyObject *results(struct ext_state *state, struct fetching *from)
             cameo_value_free(from->fetches[i].value);
             continue;
         }
-        PyObject *item = ext_array(state, from->fetches[i].value);
+        PyObject *item = ext_array(state, from->fetches[i].value); /* None: it is in its room */
         if (!item || PyList_SetItem(list, i, item) < 0)
             Py_CLEAR(list);
     }
@@ -215,8 +215,8 @@ static void note_step(void *arg, const struct cameo_step *step)
     PyGILState_Release(held);
 }
 
-/* run(names or None, inputs, cancel or None, list for rows of steps or None, outputs to be filled):
- * a list of results; None where outputs are filled. */
+/* run(names or None, inputs, cancel or None, list for rows of steps or None, dict of outputs to be
+ * filled): a list of results, None for those that are filled. */
 static PyObject *session_run(PyObject *object, PyObject *const *args, Py_ssize_t count)
 {
     struct ext_session *self = (struct ext_session *)object;
@@ -258,14 +258,10 @@ static PyObject *session_run(PyObject *object, PyObject *const *args, Py_ssize_t
     Py_END_ALLOW_THREADS;
     if (!ext_watch_end(&watch, status) && status != CAMEO_OK)
         ext_raise(state, &err);
-    if (status == CAMEO_OK && !steps.failed && !rooms)
+    if (status == CAMEO_OK && !steps.failed)
         out = results(state, &fetching);
     for (Py_ssize_t i = 0; status == CAMEO_OK && steps.failed && i < fetching.count; i++)
         cameo_value_free(fetching.fetches[i].value);
-    if (status == CAMEO_OK && !steps.failed && rooms) {
-        out = Py_None;
-        Py_INCREF(out);
-    }
     end_fetching(&fetching);
     ext_feeds_end(&feeds);
     return out;
