@@ -14,19 +14,22 @@ import importlib
 from . import _cameo
 from ._cameo import (ArgumentError, Cancel, CancelledError, DivergedError, Error, FileError, LimitError,
                      ModelError, NotFoundError, OutOfMemoryError, UnsupportedError)
-from ._model import Finding, Model, ValueInfo, load
+from ._graph import Function, Graph, Node, Reference, Report, Training, ValueInfo
+from ._model import Finding, Model, load, merge
 
 __version__ = _cameo.version()
 
 # What needs NumPy comes when it is first asked for: `import cameo` alone is quick.
-_LATER = {"Session": "_session", "Trainer": "_trainer"}
+_LATER = {"Session": "_session", "Trainer": "_trainer", "checkpoint": "_checkpoint", "Checkpoint": "_checkpoint",
+          "export_formats": "_checkpoint", "Comparison": "_compare", "GradCheck": "_compare"}
 # ONNX Runtime's names: `import cameo as onnxruntime`.
 _LATER.update(dict.fromkeys([
     "InferenceSession", "SessionOptions", "RunOptions", "OrtValue", "OrtDevice", "IOBinding", "NodeArg", "ModelMetadata",
     "GraphOptimizationLevel", "ExecutionMode", "ExecutionOrder", "get_available_providers", "get_all_providers",
     "get_device", "set_default_logger_severity", "set_default_logger_verbosity", "set_seed"], "ort"))
 
-__all__ = ["load", "Model", "ValueInfo", "Finding", "Error", "ModelError", "ArgumentError", "NotFoundError",
+__all__ = ["load", "merge", "Model", "ValueInfo", "Finding", "Node", "Graph", "Function", "Training", "Reference",
+           "Report", "Error", "ModelError", "ArgumentError", "NotFoundError",
            "UnsupportedError", "LimitError", "OutOfMemoryError", "FileError", "CancelledError", "DivergedError",
            "Cancel", "libraries", *_LATER]
 

@@ -7,7 +7,8 @@ from __future__ import annotations
 import typing
 
 from . import _cameo
-from ._model import Model, ValueInfo, load
+from ._graph import ValueInfo
+from ._model import Model, load
 
 
 class Session:

@@ -8,6 +8,7 @@ Cameo does not have are told by a warning.
 
 from __future__ import annotations
 
+import copy
 import datetime
 import enum
 import json
@@ -20,7 +21,7 @@ import warnings
 from . import _cameo
 from ._arrays import NAMES, parse_type
 from ._binding import IOBinding, OrtDevice, OrtValue
-from ._model import load
+from ._model import Model, load
 from ._session import Session
 
 PROVIDERS = ["CPUExecutionProvider"]
@@ -205,14 +206,15 @@ class ModelMetadata:
     __slots__ = ("producer_name", "graph_name", "domain", "description", "graph_description", "version",
                  "custom_metadata_map")
 
-    def __init__(self, summary: dict[str, typing.Any], metadata: typing.Iterable[tuple[str, str]]) -> None:
-        self.producer_name: str = summary["producer_name"]
-        self.graph_name: str = summary["graph_name"]
-        self.domain: str = summary["domain"]
-        self.description: str = summary["doc_string"]
-        self.graph_description: str = summary["graph_doc_string"]
-        self.version: int = summary["model_version"]
-        self.custom_metadata_map: dict[str, str] = dict(metadata)
+    def __init__(self, model: Model) -> None:
+        summary = model.summary
+        self.producer_name: str = summary.producer
+        self.graph_name: str = summary.graph
+        self.domain: str = summary.domain
+        self.description: str = summary.doc_string
+        self.graph_description: str = summary.graph_doc_string
+        self.version: int = summary.model_version
+        self.custom_metadata_map: dict[str, str] = dict(model.metadata)
 
 
 class InferenceSession:
@@ -243,7 +245,7 @@ class InferenceSession:
         if options._sizes:
             model = model.set_shapes(options._sizes)
         if options._initializers:
-            model = model.copy()
+            model = copy.copy(model)
             for name, value in options._initializers.items():
                 model.initializers[name] = value._array
         if options.optimized_model_filepath:
@@ -322,8 +324,7 @@ class InferenceSession:
 
     def get_modelmeta(self) -> ModelMetadata:
         """What the model says of itself."""
-        inside = self._session.model._inside
-        return ModelMetadata(_cameo.summary(inside), _cameo.metadata(inside))
+        return ModelMetadata(self._session.model)
 
     def get_session_options(self) -> SessionOptions:
         """What the session was made with."""

@@ -28,6 +28,9 @@ struct ext_state *ext_state_of(PyTypeObject *type); /* of a type of ours, or of 
 
 /* Raises the exception of err's status with its sentence; returns NULL. */
 PyObject *ext_raise(const struct ext_state *state, const struct cameo_error *err);
+/* The same with everything that stands in the way, as the exception's problems. */
+PyObject *ext_raise_with(const struct ext_state *state, const struct cameo_error *err,
+                         const struct cameo_text *problems, size_t count);
 
 PyObject *ext_text(struct cameo_text text); /* bytes that are no UTF-8 are replaced */
 
@@ -122,6 +125,7 @@ struct ext_model {
     PyObject_HEAD
     struct cameo_model *model;
     PyObject *parent; /* what must outlive it: the bytes it was loaded from, the model it was made of */
+    PyObject *merged; /* the model that was joined to it, or NULL */
     atomic_size_t users; /* sessions, trainers, views, models made of it */
 };
 
@@ -143,6 +147,27 @@ struct cameo_model *ext_model_edit(struct ext_state *state, struct ext_model *mo
 PyObject *ext_model_edited(struct ext_state *state, struct ext_model *from,
                            struct cameo_model *edited, enum cameo_status status,
                            const struct cameo_error *err);
+
+/* A model made of another, and what the library says of it. */
+struct ext_edit {
+    struct ext_state *state;
+    struct ext_model *from;
+    struct cameo_model *made;
+    enum cameo_status status;
+    struct cameo_error err;
+};
+/* Of a model, without and with a copy in made; false after an exception. */
+bool ext_edit_from(struct ext_edit *e, PyObject *module, PyObject *object);
+bool ext_edit_copy(struct ext_edit *e, PyObject *module, PyObject *object);
+/* (Model, report), of which report is taken over; or the exception, with the problems. */
+PyObject *ext_edit_end(struct ext_edit *e, PyObject *report, const struct cameo_text *problems,
+                       size_t count);
+PyObject *ext_preparation(const struct cameo_preparation *report); /* a dict */
+/* Options by the names of the struct's members, out of a dict, whose texts it borrows. */
+bool ext_prepare_options(PyObject *dict, struct cameo_prepare_options *o);
+
+/* Tells Python's logger "cameo" about a model that was loaded. */
+void ext_log_to_python(struct cameo_model *model);
 
 /* Small things to build results from; each takes over what it is given. */
 PyObject *ext_texts(const struct cameo_text *texts, size_t count);   /* a list of str */
@@ -179,6 +204,7 @@ bool ext_watch_end(struct ext_watch *watch, enum cameo_status status);
 
 /* Functions of the module, by file; all take a Model first where they are about one. */
 extern PyMethodDef ext_value_functions[], ext_model_functions[], ext_describe_functions[],
-    ext_edit_functions[];
+    ext_edit_functions[], ext_graph_functions[], ext_derive_functions[], ext_checkpoint_functions[],
+    ext_log_functions[], ext_draw_functions[];
 
 #endif

@@ -64,6 +64,11 @@ static PyMethodDef *const tables[] = {
     ext_model_functions,
     ext_describe_functions,
     ext_edit_functions,
+    ext_graph_functions,
+    ext_derive_functions,
+    ext_checkpoint_functions,
+    ext_log_functions,
+    ext_draw_functions,
 };
 
 /* The exceptions by status, and which of Python's own each also is. */
@@ -92,7 +97,10 @@ static bool add_errors(PyObject *module, struct ext_state *state)
                             : PyTuple_Pack(1, rows[i].also);
 
         snprintf(name, sizeof name, "cameo.%s", rows[i].name);
-        state->errors[i] = bases ? PyErr_NewExceptionWithDoc(name, rows[i].doc, bases, NULL) : NULL;
+        PyObject *members = Py_BuildValue("{s:()}", "problems"); /* ext_raise_with has them */
+        state->errors[i] =
+            bases ? PyErr_NewExceptionWithDoc(name, rows[i].doc, bases, i ? NULL : members) : NULL;
+        Py_XDECREF(members);
         Py_XDECREF(bases);
         if (!state->errors[i] || PyModule_AddObjectRef(module, rows[i].name, state->errors[i]) < 0)
             return false;
