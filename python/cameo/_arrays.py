@@ -85,7 +85,7 @@ def to_value(value, number=None):
     if number in NARROW and number not in BITS and value.dtype in (numpy.uint8, numpy.uint16):
         return _cameo.value(number, value.shape, numpy.ascontiguousarray(value).view(numpy.uint8).reshape(-1).data)
     if any(stride < 0 for stride in value.strides) or value.dtype.byteorder == ">":
-        value = numpy.ascontiguousarray(value, dtype=value.dtype.newbyteorder("="))
+        value = value.astype(value.dtype.newbyteorder("="), order="C")
     return value
 
 
@@ -93,7 +93,7 @@ def as_value(value):
     """The same as a Value, copied where it is an array."""
     if isinstance(value, _cameo.Value):
         return value
-    array = numpy.ascontiguousarray(value)
+    array = numpy.asarray(value, order="C")  # ascontiguousarray would give a scalar an axis
     number = next(key for key, name in PLAIN.items() if numpy.dtype(name) == array.dtype)
     return _cameo.value(number, array.shape, array.reshape(-1).view(numpy.uint8).data)
 
