@@ -64,6 +64,7 @@ static PyMethodDef *const tables[] = {
     ext_model_functions,
     ext_describe_functions,
     ext_edit_functions,
+    ext_vjp_functions,
 };
 
 /* The exceptions by status, and which of Python's own each also is. */
