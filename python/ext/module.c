@@ -69,6 +69,7 @@ static PyMethodDef *const tables[] = {
     ext_checkpoint_functions,
     ext_log_functions,
     ext_draw_functions,
+    ext_vjp_functions,
 };
 
 /* The exceptions by status, and which of Python's own each also is. */
@@ -120,6 +121,7 @@ static int fill(PyObject *module)
         {&ext_model_spec, &state->model_type, "Model"},
         {&ext_session_spec, &state->session_type, "Session"},
         {&ext_trainer_spec, &state->trainer_type, "Trainer"},
+        {&ext_cancel_spec, &state->cancel_type, "Cancel"},
     };
 
     if (!add_errors(module, state))
@@ -146,6 +148,7 @@ static int traverse(PyObject *module, visitproc visit, void *arg)
     Py_VISIT(state->model_type);
     Py_VISIT(state->session_type);
     Py_VISIT(state->trainer_type);
+    Py_VISIT(state->cancel_type);
     return 0;
 }
 
@@ -159,6 +162,8 @@ static int clear(PyObject *module)
     Py_CLEAR(state->model_type);
     Py_CLEAR(state->session_type);
     Py_CLEAR(state->trainer_type);
+    Py_CLEAR(state->cancel_type);
+    ext_numpy_end(state);
     Py_CLEAR(state->dlpack_name);
     return 0;
 }
