@@ -19,7 +19,8 @@ from ._model import Finding, Model, ValueInfo, load
 __version__ = _cameo.version()
 
 # What needs NumPy comes when it is first asked for: `import cameo` alone is quick.
-_LATER = {"Session": "_session", "Trainer": "_trainer"}
+_LATER = {"Session": "_session", "Trainer": "_trainer", "train": "_trainer", "checkpoint_notes": "_trainer",
+          "newest_checkpoint": "_trainer", "History": "_history", "callbacks": "callbacks"}
 
 __all__ = ["load", "Model", "ValueInfo", "Finding", "Error", "ModelError", "ArgumentError", "NotFoundError",
            "UnsupportedError", "LimitError", "OutOfMemoryError", "FileError", "CancelledError", "DivergedError",
@@ -28,7 +29,8 @@ __all__ = ["load", "Model", "ValueInfo", "Finding", "Error", "ModelError", "Argu
 
 def __getattr__(name):
     if name in _LATER:
-        value = getattr(importlib.import_module("." + _LATER[name], __name__), name)
+        module = importlib.import_module("." + _LATER[name], __name__)
+        value = module if name == _LATER[name] else getattr(module, name)
         globals()[name] = value
         return value
     raise AttributeError(f"module 'cameo' has no attribute '{name}'")

@@ -107,6 +107,16 @@ class Model:
         row = _cameo.prepare(self._inside, loss=loss, optimizer=optimizer, schedule=SCHEDULES[schedule], **options)
         return self._become(row[0])
 
+    def evaluate(self, data, **options):
+        """Judges the predictions against data; see cameo._data.evaluate."""
+        from ._data import evaluate
+        return evaluate(self, data, **options)
+
+    def predict(self, data, **options):
+        """Results for all samples of the data, a dict of arrays; see cameo._data.predict."""
+        from ._data import predict
+        return predict(self, data, **options)
+
     def text(self, elide=0):
         """The model in ONNX's text form; tensors of more than elide elements are shortened."""
         return self._inside.write(True, elide)

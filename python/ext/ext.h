@@ -19,6 +19,7 @@ enum { EXT_STATUS_COUNT = 10 };
 struct ext_state {
     PyObject *errors[EXT_STATUS_COUNT]; /* exceptions by status; [0]: cameo.Error */
     PyObject *value_type, *model_type, *session_type, *trainer_type;
+    PyObject *data_type;
     PyObject *dlpack_name; /* "__dlpack__" */
 };
 
@@ -82,6 +83,7 @@ struct ext_model {
 };
 
 extern PyType_Spec ext_value_spec, ext_model_spec, ext_session_spec, ext_trainer_spec;
+extern PyType_Spec ext_data_spec;
 
 /* Takes model over, also where it fails. parent: a Model, whose user it becomes, bytes, or NULL. */
 PyObject *ext_model_new(struct ext_state *state, struct cameo_model *model, PyObject *parent);
@@ -130,5 +132,6 @@ bool ext_watch_end(struct ext_watch *watch, enum cameo_status status);
 /* Functions of the module, by file; all take a Model first where they are about one. */
 extern PyMethodDef ext_value_functions[], ext_model_functions[], ext_describe_functions[],
     ext_edit_functions[];
+extern PyMethodDef ext_data_functions[], ext_evaluate_functions[];
 
 #endif

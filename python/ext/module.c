@@ -64,6 +64,8 @@ static PyMethodDef *const tables[] = {
     ext_model_functions,
     ext_describe_functions,
     ext_edit_functions,
+    ext_data_functions,
+    ext_evaluate_functions,
 };
 
 /* The exceptions by status, and which of Python's own each also is. */
@@ -112,6 +114,7 @@ static int fill(PyObject *module)
         {&ext_model_spec, &state->model_type, "Model"},
         {&ext_session_spec, &state->session_type, "Session"},
         {&ext_trainer_spec, &state->trainer_type, "Trainer"},
+        {&ext_data_spec, &state->data_type, "Data"},
     };
 
     if (!add_errors(module, state))
@@ -138,6 +141,7 @@ static int traverse(PyObject *module, visitproc visit, void *arg)
     Py_VISIT(state->model_type);
     Py_VISIT(state->session_type);
     Py_VISIT(state->trainer_type);
+    Py_VISIT(state->data_type);
     return 0;
 }
 
@@ -151,6 +155,7 @@ static int clear(PyObject *module)
     Py_CLEAR(state->model_type);
     Py_CLEAR(state->session_type);
     Py_CLEAR(state->trainer_type);
+    Py_CLEAR(state->data_type);
     Py_CLEAR(state->dlpack_name);
     return 0;
 }
