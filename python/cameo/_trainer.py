@@ -31,13 +31,13 @@ class Variables(MutableMapping[str, Array]):
         self._inside = inside
         self._rows = {row[0]: (i, *row[1:]) for i, row in enumerate(inside.variables())}
 
-    def _find(self, name: str) -> tuple[int, int, tuple[int, ...], bool, int]:
+    def _find(self, name: str) -> tuple[int, int, tuple[int, ...], int]:
         if name not in self._rows:
             raise _cameo.NotFoundError(f"the training has no variable '{name}'")
         return self._rows[name]
 
     def __getitem__(self, name: str) -> Array:
-        index, number, shape, _, size = self._find(name)
+        index, number, shape, size = self._find(name)
         memory = numpy.empty(size, numpy.uint8)
         self._inside.read(_VARIABLE, index, memory)
         if number in PLAIN:
@@ -45,7 +45,7 @@ class Variables(MutableMapping[str, Array]):
         return from_value(_cameo.value(number, shape, memory.data))
 
     def __setitem__(self, name: str, value: Any) -> None:
-        index, number, shape, _, _ = self._find(name)
+        index, number, shape, _ = self._find(name)
         dtype = numpy_type(number)
         array = numpy.asarray(value)
         if dtype is not None and array.dtype != dtype:
@@ -66,10 +66,6 @@ class Variables(MutableMapping[str, Array]):
 
     def __len__(self) -> int:
         return len(self._rows)
-
-    def is_state(self, name: str) -> bool:
-        """Whether it belongs to the algorithm (a moment, a counter) rather than to the model."""
-        return self._find(name)[3]
 
     def __repr__(self) -> str:
         return f"<variables {', '.join(self)}>"
@@ -245,26 +241,26 @@ class Trainer:
 
     # ---- whole runs ----
 
-    def fit(self, data: Data, *, epochs: int = 1, steps: int | None = None, batch_size: int = 32,
+    def fit(self, data: Data, *, epochs: int = 1, steps: int | None = None, batch_size: int | None = None,
             validate: Data | None = None, shuffle: bool = True, seed: int | None = None, patience: int | None = None,
             best: str | os.PathLike[str] | None = None, checkpoint: str | os.PathLike[str] | None = None,
             checkpoint_every: int | None = None, resume: bool | str = False, keep: int = 3,
-            callbacks: Sequence[Callback] = (), progress: bool | str = "auto", last: str = "short",
+            callbacks: Sequence[Callback] = (), progress: bool | str = "auto", last: str | None = None,
             columns: str | None = None, target: str | None = None, raw_bytes: bool = False) -> History:
         """Trains on data: a path as for `cameo train`, arrays (a dict by name, or a tuple in the order of inputs), an
         iterable of batches such as a DataLoader, or a function of the epoch that gives one.
 
-        epochs or steps say how long, from where the trainer is. batch_size, shuffle, seed and last ("short", "drop",
-        "wrap") are for paths and arrays. validate is measured after each epoch; patience ends the run after so many
+        epochs or steps say how long, from where the trainer is. batch_size (32 unless the model fixes it), shuffle,
+        seed (the trainer's) and last ("short", "drop" or "wrap") are for paths and arrays. validate is measured after each epoch; patience ends the run after so many
         validations without a better loss; best is a file for the best model. checkpoint is a folder, written to every
         checkpoint_every steps, at the end and on Ctrl-C; resume goes on from its newest checkpoint if there is one, to
         the bits of a run that was not interrupted ("anyway": under other conditions too).
         """
-        if last not in _LAST:
+        if last is not None and last not in _LAST:
             raise _cameo.ArgumentError(f"last is '{last}', expected 'short', 'drop' or 'wrap'")
         for name, value in (("epochs", epochs), ("steps", steps), ("batch_size", batch_size), ("patience", patience),
                             ("checkpoint_every", checkpoint_every), ("keep", keep)):
-            if value is not None and value < (0 if name in ("epochs", "batch_size") else 1):
+            if value is not None and value < (name != "epochs"):
                 raise _cameo.ArgumentError(f"{name} is {value}, expected 1 or more")
         history = self.history = History()
         state = State(self, history)
@@ -278,8 +274,8 @@ class Trainer:
         judged = None if validate is None else open_or_iterate(validate, self._inputs, columns)
         try:
             row = _cameo.run(self._inside, opened, _Teller(state, calls), validate=judged,
-                             epochs=0 if steps else epochs, steps=steps or 0, batch_size=batch_size, shuffle=shuffle,
-                             seed=self._seed if seed is None else seed, last=_LAST[last], patience=patience or 0,
+                             epochs=0 if steps else epochs, steps=steps or 0, batch_size=batch_size or 0, shuffle=shuffle,
+                             seed=self._seed if seed is None else seed, last=-1 if last is None else _LAST[last], patience=patience or 0,
                              best=best, checkpoint=checkpoint, checkpoint_every=checkpoint_every or 0,
                              resume=bool(resume), anyway=resume == "anyway", keep=keep, raw_bytes=raw_bytes,
                              target=target, **options)
@@ -344,4 +340,4 @@ def train(model: Any, data: Data, *, loss: str = "cross-entropy", optimizer: str
 
 
 def _is_prepared(model: Model) -> bool:
-    return any(row[4] >= 0 for row in _cameo.initializers(model._inside))
+    return any(row[3] for row in _cameo.initializers(model._inside))

@@ -132,6 +132,6 @@ bool ext_watch_end(struct ext_watch *watch, enum cameo_status status);
 /* Functions of the module, by file; all take a Model first where they are about one. */
 extern PyMethodDef ext_value_functions[], ext_model_functions[], ext_describe_functions[],
     ext_edit_functions[];
-extern PyMethodDef ext_data_functions[], ext_evaluate_functions[];
+extern PyMethodDef ext_data_functions[], ext_evaluate_functions[], ext_fit_functions[];
 
 #endif

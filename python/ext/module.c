@@ -66,6 +66,7 @@ static PyMethodDef *const tables[] = {
     ext_edit_functions,
     ext_data_functions,
     ext_evaluate_functions,
+    ext_fit_functions,
 };
 
 /* The exceptions by status, and which of Python's own each also is. */

@@ -8,7 +8,8 @@
 #include <stdint.h>
 
 struct ext_trainer {
-    PyObject_HEAD struct cameo_trainer *trainer;
+    PyObject_HEAD
+    struct cameo_trainer *trainer;
     PyObject *model;
     double *scalars;
     _Atomic uintptr_t owner; /* the thread that uses it; 0: none does */
@@ -37,9 +38,24 @@ PyObject *ext_measure(const struct cameo_measure *measure);
 /* The scalars of a step by name. */
 PyObject *ext_scalars(const struct cameo_trainer *trainer, const double *values);
 
+/* trainer_state.c: methods of a trainer. */
+PyObject *ext_trainer_memory(PyObject *self, PyObject *args);
+PyObject *ext_trainer_inputs(PyObject *self, PyObject *args);
+PyObject *ext_trainer_variables(PyObject *self, PyObject *args);
+PyObject *ext_trainer_parameters(PyObject *self, PyObject *args);
+PyObject *ext_trainer_facts(PyObject *self, PyObject *args);
+PyObject *ext_trainer_steps(PyObject *self, PyObject *args);
+PyObject *ext_trainer_read(PyObject *self, PyObject *args);
+PyObject *ext_trainer_set(PyObject *self, PyObject *args);
+PyObject *ext_trainer_save(PyObject *self, PyObject *args);
+PyObject *ext_trainer_to_model(PyObject *self, PyObject *args);
+PyObject *ext_trainer_checkpoint_save(PyObject *self, PyObject *args);
+PyObject *ext_trainer_checkpoint_resume(PyObject *self, PyObject *args);
+
 /* A data set and the memory it is of. */
 struct ext_data {
-    PyObject_HEAD struct cameo_dataset *dataset;
+    PyObject_HEAD
+    struct cameo_dataset *dataset;
     struct ext_feeds arrays;
     PyObject *kept; /* the dict they are of */
 };
