@@ -25,24 +25,13 @@ static void data_dealloc(PyObject *object)
     Py_DECREF(type);
 }
 
-/* Takes both over, also where it fails. */
-static PyObject *data_new(struct ext_state *state, struct cameo_dataset *dataset,
-                          struct ext_feeds *arrays, PyObject *kept)
+/* Without data yet. Feeds are filled in place: they cannot be moved. */
+static struct ext_data *data_new(struct ext_state *state)
 {
     PyTypeObject *type = (PyTypeObject *)state->data_type;
     const allocfunc alloc = (allocfunc)PyType_GetSlot(type, Py_tp_alloc);
-    struct ext_data *self = (struct ext_data *)alloc(type, 0);
 
-    if (!self) {
-        cameo_dataset_free(dataset);
-        ext_feeds_end(arrays);
-        return NULL;
-    }
-    self->dataset = dataset;
-    self->arrays = *arrays;
-    Py_XINCREF(kept);
-    self->kept = kept;
-    return (PyObject *)self;
+    return (struct ext_data *)alloc(type, 0);
 }
 
 /* open_data(path, columns or None): a Data */
@@ -50,20 +39,25 @@ static PyObject *open_data(PyObject *module, PyObject *args)
 {
     struct ext_state *state = ext_state(module);
     struct cameo_dataset_options options = CAMEO_DATASET_OPTIONS_INIT;
-    struct cameo_dataset *dataset = NULL;
-    struct ext_feeds none = {0};
     struct cameo_error err;
     PyObject *path = NULL;
     enum cameo_status status;
 
     if (!PyArg_ParseTuple(args, "O&|z", PyUnicode_FSConverter, &path, &options.columns))
         return NULL;
-    const char *text = PyBytes_AsString(path);
-    Py_BEGIN_ALLOW_THREADS;
-    status = cameo_dataset_open(text, &options, &dataset, &err);
-    Py_END_ALLOW_THREADS;
+    struct ext_data *self = data_new(state);
+    if (self) {
+        const char *text = PyBytes_AsString(path);
+        Py_BEGIN_ALLOW_THREADS;
+        status = cameo_dataset_open(text, &options, &self->dataset, &err);
+        Py_END_ALLOW_THREADS;
+        if (status != CAMEO_OK) {
+            Py_CLEAR(self);
+            ext_raise(state, &err);
+        }
+    }
     Py_DECREF(path);
-    return status == CAMEO_OK ? data_new(state, dataset, &none, NULL) : ext_raise(state, &err);
+    return (PyObject *)self;
 }
 
 /* What a feed was made of, as memory; false: it has none. */
@@ -80,38 +74,46 @@ static bool tensor_of(const struct ext_lease *lease, struct cameo_tensor *out)
     return !value || cameo_value_kind(value) == CAMEO_KIND_TENSOR;
 }
 
+/* The data set of the arrays that were leased; false after an exception. */
+static bool fill(struct ext_state *state, struct ext_data *self)
+{
+    const size_t count = (size_t)self->arrays.count;
+    struct cameo_tensor *tensors = PyMem_Calloc(count + 1, sizeof *tensors);
+    const char **names = PyMem_Calloc(count + 1, sizeof *names);
+    struct cameo_error err;
+    bool good = tensors && names;
+
+    if (!good)
+        PyErr_NoMemory();
+    for (size_t i = 0; good && i < count; i++) {
+        names[i] = self->arrays.feeds[i].name;
+        good = tensor_of(&self->arrays.leases[i], &tensors[i]);
+        if (!good)
+            PyErr_Format(PyExc_TypeError, "array '%s' is not a tensor", names[i]);
+    }
+    if (good &&
+        cameo_dataset_from_arrays(names, tensors, count, &self->dataset, &err) != CAMEO_OK) {
+        ext_raise(state, &err);
+        good = false;
+    }
+    PyMem_Free(tensors);
+    PyMem_Free((void *)names);
+    return good;
+}
+
 /* data_of(dict of arrays): a Data over their memory */
 static PyObject *data_of(PyObject *module, PyObject *dict)
 {
     struct ext_state *state = ext_state(module);
-    struct cameo_dataset *dataset = NULL;
-    struct cameo_error err;
-    struct ext_feeds arrays;
-    enum cameo_status status = CAMEO_OK;
-    bool all = true;
+    struct ext_data *self = data_new(state);
 
-    if (!ext_feeds(state, dict, &arrays))
+    if (!self)
         return NULL;
-    struct cameo_tensor *tensors = PyMem_Calloc((size_t)arrays.count + 1, sizeof *tensors);
-    const char **names = PyMem_Calloc((size_t)arrays.count + 1, sizeof *names);
-    for (Py_ssize_t i = 0; tensors && names && all && i < arrays.count; i++) {
-        names[i] = arrays.feeds[i].name;
-        all = tensor_of(&arrays.leases[i], &tensors[i]);
-        if (!all)
-            PyErr_Format(PyExc_TypeError, "array '%s' is not a tensor", names[i]);
-    }
-    if (!tensors || !names) {
-        PyErr_NoMemory();
-        all = false;
-    }
-    if (all)
-        status = cameo_dataset_from_arrays(names, tensors, (size_t)arrays.count, &dataset, &err);
-    PyMem_Free(tensors);
-    PyMem_Free((void *)names);
-    if (all && status == CAMEO_OK)
-        return data_new(state, dataset, &arrays, dict);
-    ext_feeds_end(&arrays);
-    return all ? ext_raise(state, &err) : NULL;
+    Py_INCREF(dict);
+    self->kept = dict;
+    if (!ext_feeds(state, dict, &self->arrays) || !fill(state, self))
+        Py_CLEAR(self);
+    return (PyObject *)self;
 }
 
 static PyObject *data_samples(PyObject *self, PyObject *unused)
