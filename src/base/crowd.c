@@ -120,9 +120,11 @@ static int64_t began,
     calm; /* when idle threads were added last, and for how long; under the mutex */
 
 /* The work of this thread since its last look: finished stretches of it, and the one under way. A
- * pause between two runs is none, though the thread is on no processor then. */
+ * pause between two runs is none, though the thread is on no processor then. A stretch is measured
+ * from the first parallel region on: to ask for the thread's processor time is a system call, which
+ * costs as much as a small run that has no such region. */
 static _Thread_local struct {
-    bool is_working;
+    bool is_working, is_measured;
     int64_t since_us, since_on_us; /* when the stretch began; the thread's processor time by then */
     int64_t us, on_us;             /* of those before */
 } work;
@@ -146,16 +148,14 @@ static void forget_work(void)
 
 void cm_crowd_begin(void)
 {
-    if (!work.is_working)
-        begin_stretch();
     work.is_working = true;
 }
 
 void cm_crowd_end(void)
 {
-    if (work.is_working)
+    if (work.is_measured)
         end_stretch();
-    work.is_working = false;
+    work.is_working = work.is_measured = false;
 }
 
 /* Has the thread been kept from working since its last look? One that works or spins is on a
@@ -199,7 +199,12 @@ void cm_crowd_watch(const struct cm_team_runtime *runtime, int threads)
 {
     const int64_t now = now_ms();
 
-    if (!work.is_working || now < atomic_load_explicit(&next_look, memory_order_relaxed) ||
+    if (!work.is_working)
+        return;
+    if (!work.is_measured)
+        begin_stretch();
+    work.is_measured = true;
+    if (now < atomic_load_explicit(&next_look, memory_order_relaxed) ||
         pthread_mutex_trylock(&mutex) != 0)
         return;
     atomic_store_explicit(&next_look, now + LOOK_MS, memory_order_relaxed);
