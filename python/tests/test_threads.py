@@ -72,7 +72,7 @@ class ThreadTest(unittest.TestCase):
             for number in range(40):
                 feeds[f"other{number}"] = self.x
             for number in range(40):
-                del feeds[f"other{number}"]
+                feeds.pop(f"other{number}", None)
 
         def run():
             try:
