@@ -143,24 +143,27 @@ class Model:
 
     def __init__(self, inside: Any, report: Report | None = None) -> None:
         self._inside = inside
-        self._session: Session | None = None
         self._cache: dict[str, Any] = {}
         self.report = report or Report()
 
     def _become(self, inside: Any, report: Report | None = None) -> Model:
         """The model is now this one."""
         self._inside = inside
-        self._session = None
         self._cache = {}
         self.report = report or self.report
         return self
 
     def _once(self, what: str, make: Callable[[], _T]) -> _T:
         """What is asked for often and does not change."""
-        if what not in self._cache:
-            self._cache[what] = make()
-        found: _T = self._cache[what]
+        cache = self._cache  # that of the model as it is now: another thread may change it
+        if what not in cache:
+            cache[what] = make()
+        found: _T = cache[what]
         return found
+
+    def _open(self) -> Session:
+        from ._session import Session
+        return Session(self)
 
     @staticmethod
     def _made(row: tuple[Any, dict[str, Any]]) -> Model:
@@ -268,12 +271,10 @@ class Model:
         """
         if isinstance(outputs, Mapping) and inputs is None:
             outputs, inputs = None, outputs
-        if self._session is None:
-            from ._session import Session
-            self._session = Session(self)
+        session = self._once("session", self._open)
         names = (self._once("outputs", lambda: [output.name for output in self.outputs]) if outputs is None
                  else _names(outputs))
-        return dict(zip(names, self._session.run(names, {**inputs, **named} if inputs else named)))
+        return dict(zip(names, session.run(names, {**inputs, **named} if inputs else named)))
 
     def _feeds(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
         """Inputs as the library takes them, by what the model declares; a name it has not is refused there."""
