@@ -82,7 +82,7 @@ def parse_type(text):
         return head, parse_type(rest[:-1])
     if bracket and head == "map":
         key, _, item = rest[:-1].partition(",")
-        return "map", NAMES.index(key) if key in NAMES else 0, parse_type(item)
+        return "map", NAMES.index(key) if key in NAMES else 0, parse_type(item.strip())
     name = text.partition("[")[0]
     return ("tensor", NAMES.index(name)) if name in NAMES else None
 

@@ -373,7 +373,7 @@ class InferenceSession:
             return ""
         path = f"{self._options.profile_file_prefix}_{datetime.datetime.now():%Y-%m-%d_%H-%M-%S-%f}.json"
         with open(path, "w", encoding="utf-8") as file:
-            json.dump(self._events, file, indent=0)
+            file.write("[\n" + ",\n".join(json.dumps(event) for event in self._events) + "\n]\n")
         self._events = None
         return path
 
