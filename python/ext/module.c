@@ -69,6 +69,7 @@ static PyMethodDef *const tables[] = {
     ext_checkpoint_functions,
     ext_log_functions,
     ext_draw_functions,
+    ext_vjp_functions,
 };
 
 /* The exceptions by status, and which of Python's own each also is. */

@@ -4,6 +4,7 @@
 #include "base/crowd.h"
 
 #include "base/compiler.h"
+#include "base/forks.h"
 #include "base/parallel.h"
 
 #include <pthread.h>
@@ -50,6 +51,7 @@ static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER; /* of all that follows
 static int users;
 static bool is_idling;
 static pthread_t keeper;
+static unsigned keeper_forks; /* of the process that the keeper is in */
 
 /* What the keeper waits for, under a mutex of its own: it is joined with the other one held. */
 static pthread_mutex_t gate = PTHREAD_MUTEX_INITIALIZER;
@@ -90,6 +92,7 @@ static void add_idle_threads(const struct cm_team_runtime *runtime, int threads)
         return;
     team = (struct idle_team){runtime, missing > 1 ? (unsigned)missing + 1 : 2};
     gate_is_open = false;
+    keeper_forks = cm_forks();
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     is_idling = pthread_create(&keeper, NULL, keep_team, &team) == 0;
@@ -98,6 +101,8 @@ static void add_idle_threads(const struct cm_team_runtime *runtime, int threads)
 
 static void end_idle_threads(void)
 {
+    if (keeper_forks != cm_forks())
+        is_idling = false; /* in a child of fork: the keeper is not there */
     if (!is_idling)
         return;
     pthread_mutex_lock(&gate);
