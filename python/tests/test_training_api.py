@@ -278,6 +278,10 @@ class ScriptTest(FolderTest):
                 exec(compile(text, "ort_training_script.py", "exec"), {"__name__": "__main__"})
         finally:
             sys.argv = before
+        with open(os.path.join(HERE, "..", "..", "docs", "from-onnxruntime.md"), encoding="utf-8") as file:
+            page = file.read()
+        for shown in (text.partition("\n")[2].replace("cameo.training import", "onnxruntime.training import"), PRINTED):
+            self.assertIn(shown, page)
         numbers = re.compile(r"\d+\.\d+")
         self.assertEqual(numbers.sub("#", out.getvalue()), numbers.sub("#", PRINTED))
         numpy.testing.assert_allclose([float(n) for n in numbers.findall(out.getvalue())],
