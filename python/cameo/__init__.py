@@ -17,6 +17,12 @@ from ._cameo import (ArgumentError, Cancel, CancelledError, DivergedError, Error
 from ._graph import Function, Graph, Node, Reference, Report, Training, ValueInfo
 from ._model import Finding, Model, load, merge
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ._checkpoint import Checkpoint as Checkpoint, checkpoint as checkpoint, export_formats as export_formats
+    from ._compare import Comparison as Comparison, GradCheck as GradCheck
+    from ._session import Session as Session
+
 __version__ = _cameo.version()
 
 # What needs NumPy comes when it is first asked for: `import cameo` alone is quick.
