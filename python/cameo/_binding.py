@@ -52,7 +52,8 @@ def _dtype(element_type: typing.Any) -> numpy.dtype[typing.Any]:
         if known is None:
             raise _cameo.UnsupportedError(f"memory of element type {element_type} is not supported")
         return known
-    return numpy.dtype(element_type)
+    dtype: numpy.dtype[typing.Any] = numpy.dtype(element_type)
+    return dtype
 
 
 def _at(pointer: int, shape: typing.Sequence[int], element_type: typing.Any) -> numpy.ndarray[typing.Any, typing.Any]:
@@ -68,7 +69,7 @@ def _at(pointer: int, shape: typing.Sequence[int], element_type: typing.Any) -> 
     if not count:
         return numpy.empty(tuple(shape), dtype)
     memory = (ctypes.c_char * (count * dtype.itemsize)).from_address(pointer)
-    return numpy.ndarray(tuple(shape), dtype, memory)
+    return numpy.ndarray(tuple(shape), dtype, memoryview(memory))
 
 
 class OrtValue:
