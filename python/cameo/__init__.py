@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from ._checkpoint import Checkpoint as Checkpoint, checkpoint as checkpoint, export_formats as export_formats
     from ._compare import Comparison as Comparison, GradCheck as GradCheck
     from ._session import Session as Session
+    from ._trainer import Trainer as Trainer
     from .ort import (ExecutionMode as ExecutionMode, ExecutionOrder as ExecutionOrder,
                       GraphOptimizationLevel as GraphOptimizationLevel, InferenceSession as InferenceSession,
                       IOBinding as IOBinding, ModelMetadata as ModelMetadata, NodeArg as NodeArg, OrtDevice as OrtDevice,
@@ -47,7 +48,7 @@ __all__ = ["load", "merge", "Model", "ValueInfo", "Finding", "Node", "Graph", "F
            "Cancel", "libraries", *_LATER]
 
 
-def __getattr__(name):
+def __getattr__(name: str) -> object:
     if name in _LATER:
         value = getattr(importlib.import_module("." + _LATER[name], __name__), name)
         globals()[name] = value
@@ -57,10 +58,12 @@ def __getattr__(name):
     raise AttributeError(f"module 'cameo' has no attribute '{name}'")
 
 
-def __dir__():
+def __dir__() -> list[str]:
     return sorted(set(globals()) | set(__all__))
 
 
-def libraries():
-    """Libraries of others that are opened where they are found: a list of dicts."""
-    return _cameo.libraries()
+def libraries() -> list[dict[str, str]]:
+    """Libraries of others that are opened where they are found: a list of dicts with name, version, path, and why, where
+    one cannot be used."""
+    found: list[dict[str, str]] = _cameo.libraries()
+    return found

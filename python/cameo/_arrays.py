@@ -246,7 +246,10 @@ def to_value(value: Any, number: int | None = None) -> Any:
             return value
         value = numpy.asarray(value)
         number = number_of(value.dtype) or 0
-    return _tensor(value, number)
+    try:
+        return _tensor(value, number)
+    except _cameo.ArgumentError as error:
+        raise _cameo.ArgumentError(f"an array {error}") from None
 
 
 def _copied(array: Array, number: int) -> Any:

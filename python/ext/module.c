@@ -82,7 +82,7 @@ static bool add_errors(PyObject *module, struct ext_state *state)
     } rows[EXT_STATUS_COUNT] = {
         {"Error", PyExc_Exception, "Everything that Cameo refuses, with its sentence."},
         {"ModelError", PyExc_ValueError, "The file, or data in it, breaks a rule."},
-        {"ArgumentError", PyExc_ValueError, "The call makes no sense."},
+        {"ArgumentError", PyExc_ValueError, "An argument is not one the call takes."},
         {"NotFoundError", PyExc_LookupError, "A file or a name that is not there."},
         {"UnsupportedError", PyExc_NotImplementedError, "Legal, but not something Cameo can do."},
         {"LimitError", PyExc_RuntimeError, "A limit was passed."},
