@@ -27,6 +27,8 @@ struct ext_state {
 struct ext_state *ext_state(PyObject *module);
 struct ext_state *ext_state_of(PyTypeObject *type); /* of a type of ours, or of one derived from it */
 
+/* The exception of err's status, borrowed. */
+PyObject *ext_error_type(const struct ext_state *state, const struct cameo_error *err);
 /* Raises the exception of err's status with its sentence; returns NULL. */
 PyObject *ext_raise(const struct ext_state *state, const struct cameo_error *err);
 /* The same with everything that stands in the way, as the exception's problems. */

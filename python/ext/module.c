@@ -3,6 +3,7 @@
 #include "ext.h"
 
 #include <stdio.h>
+#include <string.h>
 
 struct ext_state *ext_state(PyObject *module)
 {
@@ -19,12 +20,21 @@ PyObject *ext_text(struct cameo_text text)
     return PyUnicode_DecodeUTF8(text.data ? text.data : "", (Py_ssize_t)text.size, "replace");
 }
 
-PyObject *ext_raise(const struct ext_state *state, const struct cameo_error *err)
+PyObject *ext_error_type(const struct ext_state *state, const struct cameo_error *err)
 {
     const int status = (int)err->status;
-    PyObject *type = state->errors[status > 0 && status < EXT_STATUS_COUNT ? status : 0];
 
-    PyErr_SetString(type, err->message);
+    return state->errors[status > 0 && status < EXT_STATUS_COUNT ? status : 0];
+}
+
+/* Messages have names from files, which may be any bytes. */
+PyObject *ext_raise(const struct ext_state *state, const struct cameo_error *err)
+{
+    PyObject *text = ext_text((struct cameo_text){err->message, strlen(err->message)});
+
+    if (text)
+        PyErr_SetObject(ext_error_type(state, err), text);
+    Py_XDECREF(text);
     return NULL;
 }
 
