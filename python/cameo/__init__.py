@@ -23,6 +23,13 @@ if TYPE_CHECKING:
     from ._compare import Comparison as Comparison, GradCheck as GradCheck
     from ._session import Session as Session
     from ._trainer import Trainer as Trainer
+    from .ort import (ExecutionMode as ExecutionMode, ExecutionOrder as ExecutionOrder,
+                      GraphOptimizationLevel as GraphOptimizationLevel, InferenceSession as InferenceSession,
+                      IOBinding as IOBinding, ModelMetadata as ModelMetadata, NodeArg as NodeArg, OrtDevice as OrtDevice,
+                      OrtValue as OrtValue, RunOptions as RunOptions, SessionOptions as SessionOptions,
+                      get_all_providers as get_all_providers, get_available_providers as get_available_providers,
+                      get_device as get_device, set_default_logger_severity as set_default_logger_severity,
+                      set_default_logger_verbosity as set_default_logger_verbosity, set_seed as set_seed)
 
 __version__ = _cameo.version()
 
