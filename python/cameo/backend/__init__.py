@@ -10,9 +10,17 @@
 array([-1.,  2.], dtype=float32)
 """
 
-from ._inference import Backend, BackendRep
+from ._inference import BackendRep, Inference
 
 __all__ = ["Backend", "BackendRep", "is_compatible", "prepare", "run_model", "run_node", "supports_device"]
+
+
+class Backend(Inference):
+    """Runs models and single nodes on the CPU. The module has the same methods as functions.
+
+    https://onnx.ai/onnx/repo-docs/ImplementingAnOnnxBackend.html describes the interface.
+    """
+
 
 is_compatible = Backend.is_compatible
 prepare = Backend.prepare
