@@ -27,8 +27,8 @@ import unittest
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 TESTS = os.path.join(ROOT, "python", "tests")
 # Modules and pages that need what may not be installed.
-NEEDS = {"cameo.torch": "torch", "cameo.sklearn": "sklearn", "cameo.backend": "onnx", "python-torch.md": "torch",
-         "python-sklearn.md": "sklearn", "backend.md": "onnx", "from-onnxruntime.md": "onnx"}
+NEEDS = {"cameo.torch": "torch", "cameo._autograd": "torch", "cameo.sklearn": "sklearn", "cameo.backend": "onnx",
+         "python-torch.md": "torch", "python-sklearn.md": "sklearn", "backend.md": "onnx", "from-onnxruntime.md": "onnx"}
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 

@@ -7,44 +7,55 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import torch
 
 from . import _cameo
+from ._graph import ValueInfo
+from ._model import Model, load, merge
 
 # ONNX's numbers of the element types that have gradients.
 FLOATS = {1: torch.float32, 10: torch.float16, 11: torch.float64, 16: torch.bfloat16}
 
 
-def type_text(row: tuple[Any, ...]) -> str:
+def _type_text(info: ValueInfo) -> str:
     """The type of an input or output as ONNX's text form has it: "float[N,3]"."""
-    element, shape = row[1].split("[")[0], row[3]
+    element, shape = info.type.split("[")[0], info.shape
     if shape is None:
         return element + "[]"
     sizes = [str(size) if isinstance(size, int) or re.fullmatch(r"[A-Za-z_]\w*", size or "") else "?" for size in shape]
     return element + f"[{','.join(sizes)}]" * bool(sizes)
 
 
-def sum_graph(prefix: str, types: Sequence[str], weighted: bool = False) -> str:
-    """A graph in ONNX's text form: copies of its inputs, and the sum of all their elements, or of their elements times
-    weights."""
+def with_sum(model: Model, names: Sequence[str], prefix: str, weighted: bool = False) -> Model:
+    """The model with copies of outputs in place of these, PREFIXout.0 and so on, and with the sum of all their elements,
+    PREFIXsum; weighted: of their elements times those of inputs PREFIXweights.0 and so on."""
+    types = {info.name: _type_text(info) for info in model.outputs}
     inputs, outputs, nodes, terms = [], [f'float "{prefix}sum"'], [], []
-    for i, kind in enumerate(types):
-        inputs.append(f'{kind} "{prefix}in.{i}"')
-        outputs.append(f'{kind} "{prefix}out.{i}"')
+    for i, name in enumerate(names):
+        inputs.append(f'{types[name]} "{prefix}in.{i}"')
+        outputs.append(f'{types[name]} "{prefix}out.{i}"')
         nodes.append(f'"{prefix}out.{i}" = Identity ("{prefix}in.{i}")')
         term = "out"
         if weighted:
-            inputs.append(f'{kind} "{prefix}weights.{i}"')
+            inputs.append(f'{types[name]} "{prefix}weights.{i}"')
             nodes.append(f'"{prefix}product.{i}" = Mul ("{prefix}out.{i}", "{prefix}weights.{i}")')
             term = "product"
         nodes.append(f'"{prefix}cast.{i}" = Cast <to: int = 1> ("{prefix}{term}.{i}") '
                      f'"{prefix}sum.{i}" = ReduceSum <keepdims: int = 0> ("{prefix}cast.{i}")')
         terms.append(f'"{prefix}sum.{i}"')
-    return (f'sums ({", ".join(inputs)}) => ({", ".join(outputs)}) '
-            f'{{ {" ".join(nodes)} "{prefix}sum" = Sum ({", ".join(terms)}) }}')
+    sums = load(f'<ir_version: {model.summary.ir_version}, opset_import: ["" : {model.opsets.get("", 17)}]>\n'
+                f'sums ({", ".join(inputs)}) => ({", ".join(outputs)}) '
+                f'{{ {" ".join(nodes)} "{prefix}sum" = Sum ({", ".join(terms)}) }}')
+    return merge(model, sums, {name: f"{prefix}in.{i}" for i, name in enumerate(names)})
+
+
+def part(model: Model, inputs: Sequence[str], outputs: Sequence[str]) -> Model:
+    """What leads from inputs to outputs; the part has those of the inputs that outputs depend on."""
+    used = set(_cameo.used_values(model._inside, inputs, outputs))
+    return model.extract([name for name in inputs if name in used], outputs)
 
 
 def to_torch(value: Any) -> Any:
@@ -69,15 +80,14 @@ class Plan:
     """How the gradients by some inputs are computed: two sessions, and what goes from one to the other."""
 
     def __init__(self, function: Function, wanted: tuple[str, ...]) -> None:
-        part = _cameo.vjp_part
         floats = function.floats
         copies = [f"{function.prefix}out.{i}" for i in range(len(floats))]
-        whole = _cameo.gradient(function.joined(), function.prefix + "sum", wanted)
+        whole = function.joined().grad(function.prefix + "sum", wanted)
         self.wanted = wanted
         self.results = [copies[floats.index(name)] if name in floats else name for name in function.outputs]
-        self.gradients = [row[0] for row in whole.outputs()][-len(wanted):]
-        saved, fed, given, copied = _cameo.vjp_split(
-            whole, self.results, [f"{function.prefix}weights.{i}" for i in range(len(floats))], self.gradients)
+        self.gradients = [info.name for info in whole.outputs][-len(wanted):]
+        saved, fed, given, copied = _cameo.split_gradient(
+            whole._inside, self.results, [f"{function.prefix}weights.{i}" for i in range(len(floats))], self.gradients)
         # A result that the backward half reads is kept as the tensor that the caller got: PyTorch then sees it if
         # the caller changes its elements.
         self.reused = [(name, (copied.index(name) if name in copied else self.results.index(name)))
@@ -97,8 +107,8 @@ class Plan:
         if self._derivative is None:
             function = self._function
             inputs = [*function.inputs, *self.given]
-            inside = _cameo.vjp_part(self._whole, inputs, self.gradients)
-            self._derivative = Function(inside, inputs, (), function.options, function.level + 1,
+            model = part(self._whole, inputs, self.gradients)
+            self._derivative = Function(model, inputs, (), function.options, function.level + 1,
                                         function.moving)
         return self._derivative
 
@@ -106,33 +116,29 @@ class Plan:
 class Function:
     """A plain model as a function of its inputs that can be differentiated, any number of times."""
 
-    def __init__(self, inside: Any, inputs: Sequence[str], plain: Sequence[str], options: dict[str, Any],
-                 level: int = 1, moving: Sequence[str] = ()) -> None:
+    def __init__(self, model: Model, inputs: Sequence[str], plain: Sequence[str], options: dict[str, Any],
+                 level: int = 1, moving: Iterable[str] = ()) -> None:
         """inputs: names in the order of calls, of which the model may have some; plain: outputs that are not
         differentiated; moving: inputs that the caller changes after a call, which gradients do not depend on."""
-        self.inside = inside
-        rows, results = inside.inputs(), inside.outputs()
+        self.model = model
         self.inputs = list(inputs)
-        self.used = {row[0] for row in rows}
-        self.outputs = [row[0] for row in results]
-        self.real = {row[0] for row in rows if row[2] in FLOATS}
-        self.floats = [row[0] for row in results if row[2] in FLOATS and row[0] not in plain]
-        self._types = {row[0]: type_text(row) for row in results}
+        self.outputs = [info.name for info in model.outputs]
+        self.used = {info.name for info in model.inputs}
+        self.real = {info.name for info in model.inputs if info.number in FLOATS}
+        self.floats = [info.name for info in model.outputs if info.number in FLOATS and info.name not in plain]
         self.options, self.level, self.moving = options, level, set(moving)
         self.prefix = f"cameo.{level}."
         self._plans: dict[tuple[str, ...], Plan] = {}
         self._session: Any = None
-        self._joined: Any = None
+        self._joined: Model | None = None
         self._lock = threading.RLock()
 
-    def session(self, inside: Any) -> Any:
-        return _cameo.Session(inside, **self.options)
+    def session(self, model: Model) -> Any:
+        return _cameo.Session(model._inside, **self.options)
 
-    def joined(self) -> Any:
+    def joined(self) -> Model:
         if self._joined is None:
-            self._joined = _cameo.vjp_join(
-                self.inside, sum_graph(self.prefix, [self._types[name] for name in self.floats], True),
-                [(name, f"{self.prefix}in.{i}") for i, name in enumerate(self.floats)])
+            self._joined = with_sum(self.model, self.floats, self.prefix, weighted=True)
         return self._joined
 
     def plan(self, wanted: tuple[str, ...]) -> Plan:
@@ -144,7 +150,7 @@ class Function:
     def plain_session(self) -> Any:
         with self._lock:
             if self._session is None:
-                self._session = self.session(self.inside)
+                self._session = self.session(self.model)
             return self._session
 
     def __call__(self, tensors: Sequence[Any]) -> tuple[Any, ...]:
