@@ -7,17 +7,20 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+import numpy
 import torch
 
 from . import _cameo
 from ._graph import ValueInfo
 from ._model import Model, load, merge
+from ._session import Session
 
 # ONNX's numbers of the element types that have gradients.
-FLOATS = {1: torch.float32, 10: torch.float16, 11: torch.float64, 16: torch.bfloat16}
+BFLOAT16 = 16
+FLOATS = {1: torch.float32, 10: torch.float16, 11: torch.float64, BFLOAT16: torch.bfloat16}
 
 
 def _type_text(info: ValueInfo) -> str:
@@ -58,9 +61,16 @@ def part(model: Model, inputs: Sequence[str], outputs: Sequence[str]) -> Model:
     return model.extract([name for name in inputs if name in used], outputs)
 
 
-def to_torch(value: Any) -> Any:
-    """A result of the library as a tensor over the same memory."""
-    return torch.from_dlpack(value) if isinstance(value, _cameo.Value) else value
+def to_torch(value: Any, number: int) -> Any:
+    """An array of the library as a tensor over the same memory; what is to be read only is copied. number: its element
+    type."""
+    if not isinstance(value, numpy.ndarray):
+        return value
+    if not value.flags.writeable:
+        value = value.copy()
+    if number == BFLOAT16:  # which NumPy knows by way of ml_dtypes, or as numbers of two bytes
+        return torch.from_numpy(value.view(numpy.uint16)).view(torch.bfloat16)
+    return torch.from_numpy(value)
 
 
 def lend(tensor: Any) -> Any:
@@ -72,8 +82,18 @@ def lend(tensor: Any) -> Any:
     return tensor.detach() if tensor.requires_grad else tensor
 
 
-def _names(session: Any) -> set[str]:
-    return {row[0] for row in session.inputs()}
+class Runner:
+    """A session that is fed tensors and gives tensors."""
+
+    def __init__(self, model: Model, options: dict[str, Any]) -> None:
+        self.session = Session(model, **options)
+        self.inputs = {info.name for info in self.session.inputs}
+        self.outputs = [info.name for info in self.session.outputs]
+        self._numbers = [info.number for info in self.session.outputs]
+
+    def __call__(self, tensors: Mapping[str, Any]) -> list[Any]:
+        values = self.session.run(None, {name: lend(tensors[name]) for name in self.inputs})
+        return list(map(to_torch, values, self._numbers))
 
 
 class Plan:
@@ -94,11 +114,9 @@ class Plan:
                        for name in saved if name in copied or name in self.results]
         again = {name for name, _ in self.reused}
         self.saved = [name for name in saved if name not in again]
-        self.forward = function.session(part(whole, function.inputs, [*self.results, *self.saved]))
-        self.backward = function.session(part(whole, [*fed, *given, *saved], self.gradients))
+        self.forward = Runner(part(whole, function.inputs, [*self.results, *self.saved]), function.options)
+        self.backward = Runner(part(whole, [*fed, *given, *saved], self.gradients), function.options)
         self.given = given
-        self.used = _names(self.forward)
-        self.read = _names(self.backward)
         self._whole, self._function = whole, function
         self._derivative: Function | None = None
 
@@ -123,18 +141,14 @@ class Function:
         self.model = model
         self.inputs = list(inputs)
         self.outputs = [info.name for info in model.outputs]
-        self.used = {info.name for info in model.inputs}
         self.real = {info.name for info in model.inputs if info.number in FLOATS}
         self.floats = [info.name for info in model.outputs if info.number in FLOATS and info.name not in plain]
         self.options, self.level, self.moving = options, level, set(moving)
         self.prefix = f"cameo.{level}."
         self._plans: dict[tuple[str, ...], Plan] = {}
-        self._session: Any = None
+        self._runner: Runner | None = None
         self._joined: Model | None = None
         self._lock = threading.RLock()
-
-    def session(self, model: Model) -> Any:
-        return _cameo.Session(model._inside, **self.options)
 
     def joined(self) -> Model:
         if self._joined is None:
@@ -147,11 +161,11 @@ class Function:
                 self._plans[wanted] = Plan(self, wanted)
             return self._plans[wanted]
 
-    def plain_session(self) -> Any:
+    def plain(self) -> Runner:
         with self._lock:
-            if self._session is None:
-                self._session = self.session(self.model)
-            return self._session
+            if self._runner is None:
+                self._runner = Runner(self.model, self.options)
+            return self._runner
 
     def __call__(self, tensors: Sequence[Any]) -> tuple[Any, ...]:
         """The outputs, for tensors in the order of the inputs."""
@@ -161,8 +175,7 @@ class Function:
                            if isinstance(tensor, torch.Tensor) and tensor.requires_grad and name in self.real)
         if wanted:
             return Run.apply(self, self.plan(wanted), *tensors)  # type: ignore[no-untyped-call,no-any-return]
-        feeds = {name: lend(tensor) for name, tensor in zip(self.inputs, tensors) if name in self.used}
-        return tuple(map(to_torch, self.plain_session().run(feeds, self.outputs)))
+        return tuple(self.plain()(dict(zip(self.inputs, tensors))))
 
 
 class Run(torch.autograd.Function):
@@ -170,10 +183,9 @@ class Run(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, function: Function, plan: Plan, *tensors: Any) -> Any:
-        feeds = {name: lend(tensor) for name, tensor in zip(function.inputs, tensors) if name in plan.used}
-        values = list(map(to_torch, plan.forward.run(feeds, [*plan.results, *plan.saved])))
-        results = values[:len(plan.results)]
         kept = dict(zip(function.inputs, tensors))
+        values = plan.forward(kept)
+        results = values[:len(plan.results)]
         kept.update(zip(plan.saved, values[len(plan.results):]))
         kept.update((name, results[index]) for name, index in plan.reused)
         ctx.others = {name: value for name, value in kept.items()
@@ -194,7 +206,6 @@ class Run(torch.autograd.Function):
             found = plan.derivative()([*(kept[name] for name in function.inputs), *given])
         else:
             kept.update(zip(plan.given, given))
-            feeds = {name: lend(kept[name]) for name in plan.read}
-            found = tuple(map(to_torch, plan.backward.run(feeds, plan.gradients)))
+            found = plan.backward(kept)
         gradients = dict(zip(plan.wanted, found))
         return (None, None, *(gradients.get(name) for name in function.inputs))
