@@ -110,8 +110,7 @@ class Plan:
             whole._inside, self.results, [f"{function.prefix}weights.{i}" for i in range(len(floats))], self.gradients)
         # A result that the backward half reads is kept as the tensor that the caller got: PyTorch then sees it if
         # the caller changes its elements.
-        self.reused = [(name, (copied.index(name) if name in copied else self.results.index(name)))
-                       for name in saved if name in copied or name in self.results]
+        self.reused = [(name, copied[name]) for name in saved if name in copied]
         again = {name for name, _ in self.reused}
         self.saved = [name for name in saved if name not in again]
         self.forward = Runner(part(whole, function.inputs, [*self.results, *self.saved]), function.options)
@@ -124,6 +123,10 @@ class Plan:
         """The gradients as a function, of the same inputs and of the gradients of the results."""
         if self._derivative is None:
             function = self._function
+            drawn = function.random()
+            if drawn:
+                raise _cameo.UnsupportedError(f"the network has random operators ({drawn}), whose numbers would be drawn "
+                                              "anew: its gradients cannot be differentiated (create_graph=True)")
             inputs = [*function.inputs, *self.given]
             model = part(self._whole, inputs, self.gradients)
             self._derivative = Function(model, inputs, (), function.options, function.level + 1,
@@ -150,6 +153,12 @@ class Function:
         self._joined: Model | None = None
         self._lock = threading.RLock()
 
+    def random(self) -> str:
+        """Operators of the model that draw numbers; Dropout does where it is told that it trains."""
+        names = {name for name in _cameo.random_operators(self.model._inside) if name != "Dropout"}
+        names |= {"Dropout" for node in self.model.nodes if node.op_type == "Dropout" and len(node.inputs) > 2}
+        return ", ".join(sorted(names))
+
     def joined(self) -> Model:
         if self._joined is None:
             self._joined = with_sum(self.model, self.floats, self.prefix, weighted=True)
@@ -174,7 +183,7 @@ class Function:
             wanted = tuple(name for name, tensor in zip(self.inputs, tensors)
                            if isinstance(tensor, torch.Tensor) and tensor.requires_grad and name in self.real)
         if wanted:
-            return Run.apply(self, self.plan(wanted), *tensors)  # type: ignore[no-untyped-call,no-any-return]
+            return Run.apply(self, self.plan(wanted), *tensors)  # type: ignore[no-any-return]
         return tuple(self.plain()(dict(zip(self.inputs, tensors))))
 
 

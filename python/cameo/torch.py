@@ -24,7 +24,8 @@ from torch import nn
 
 from . import _cameo
 from ._autograd import Function, part, to_torch, with_sum
-from ._model import Model, ValueInfo, load
+from ._graph import ValueInfo
+from ._model import Model, load
 
 __all__ = ["Module"]
 
@@ -201,7 +202,8 @@ class Module(nn.Module):
             if after.dtype != before.dtype or after.device.type != "cpu":
                 raise _cameo.UnsupportedError(f"the network computes in {before.dtype} on the CPU, and cannot be moved "
                                               f"to {after.dtype} on '{after.device}'")
-        return super()._apply(fn, recurse)
+        super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
+        return self
 
     def extra_repr(self) -> str:
         network = self._network

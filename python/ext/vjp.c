@@ -181,19 +181,30 @@ static bool push(struct ext_state *state, struct cut *cut, const struct ext_name
     return true;
 }
 
-/* The names of what results are copies of. */
+/* Results by the names of what they are copies of, and by their own: {name: index}. */
 static PyObject *copied(struct ext_state *state, struct cut *cut, const struct ext_names *results)
 {
-    PyObject *list = PyList_New(0);
+    PyObject *dict = PyDict_New();
 
-    for (size_t i = 0; list && i < results->count; i++) {
+    for (size_t i = 0; dict && i < results->count; i++) {
         const struct cameo_edge *edge = edge_of(state, cut, results->items[i]);
-        const bool is_copy =
-            edge && edge->origin == CAMEO_EDGE_NODE && is_operator(edge->maker, "Identity");
-        if (!edge || !ext_append(list, ext_text(is_copy ? edge->maker->inputs[0] : edge->name)))
-            Py_CLEAR(list);
+        while (edge) {
+            PyObject *name = ext_text(edge->name), *index = PyLong_FromSize_t(i);
+            const bool done = name && index && PyDict_SetItem(dict, name, index) == 0;
+
+            Py_XDECREF(name);
+            Py_XDECREF(index);
+            if (!done)
+                break;
+            if (edge->origin != CAMEO_EDGE_NODE || !is_operator(edge->maker, "Identity"))
+                edge = NULL;
+            else
+                edge = cameo_graph_find_edge(cut->graph, edge->maker->inputs[0].data);
+        }
+        if (PyErr_Occurred())
+            Py_CLEAR(dict);
     }
-    return list;
+    return dict;
 }
 
 /* Results are multiplied by weights before they are summed, so their gradients are the weights
@@ -290,8 +301,22 @@ done:
     return made;
 }
 
+/* random_operators(model): names of its operators that draw numbers */
+static PyObject *random_operators(PyObject *module, PyObject *object)
+{
+    struct ext_model *self = ext_model_of(ext_state(module), object);
+    PyObject *list = self ? PyList_New(0) : NULL;
+    const struct cameo_operator *row;
+
+    for (size_t i = 0; list && (row = cameo_model_operator(self->model, i)); i++)
+        if (row->is_random && !ext_append(list, ext_text(row->name)))
+            Py_CLEAR(list);
+    return list;
+}
+
 PyMethodDef ext_vjp_functions[] = {
     {"used_values", used, METH_VARARGS, "used_values(model, values, outputs): [name]"},
+    {"random_operators", random_operators, METH_O, "random_operators(model): [name]"},
     {"split_gradient", split, METH_VARARGS,
      "split_gradient(model, results, weights, gradients): (saved, fed, given, copied)"},
     {0},
