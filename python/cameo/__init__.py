@@ -21,7 +21,8 @@ __version__ = _cameo.version()
 
 # What needs NumPy comes when it is first asked for: `import cameo` alone is quick.
 _LATER = {"Session": "_session", "Trainer": "_trainer", "checkpoint": "_checkpoint", "Checkpoint": "_checkpoint",
-          "export_formats": "_checkpoint", "Comparison": "_compare", "GradCheck": "_compare"}
+          "export_formats": "_checkpoint", "Comparison": "_compare", "GradCheck": "_compare",
+          "train": "_trainer", "checkpoint_notes": "_trainer", "newest_checkpoint": "_trainer", "History": "_history"}
 # ONNX Runtime's names: `import cameo as onnxruntime`.
 _LATER.update(dict.fromkeys([
     "InferenceSession", "SessionOptions", "RunOptions", "OrtValue", "OrtDevice", "IOBinding", "NodeArg", "ModelMetadata",
@@ -39,7 +40,7 @@ def __getattr__(name):
         value = getattr(importlib.import_module("." + _LATER[name], __name__), name)
         globals()[name] = value
         return value
-    if name in ("capi", "training", "ort"):
+    if name in ("capi", "training", "ort", "callbacks"):
         return importlib.import_module("." + name, __name__)
     raise AttributeError(f"module 'cameo' has no attribute '{name}'")
 

@@ -70,6 +70,9 @@ static PyMethodDef *const tables[] = {
     ext_log_functions,
     ext_draw_functions,
     ext_vjp_functions,
+    ext_data_functions,
+    ext_evaluate_functions,
+    ext_fit_functions,
 };
 
 /* The exceptions by status, and which of Python's own each also is. */
@@ -122,6 +125,7 @@ static int fill(PyObject *module)
         {&ext_session_spec, &state->session_type, "Session"},
         {&ext_trainer_spec, &state->trainer_type, "Trainer"},
         {&ext_cancel_spec, &state->cancel_type, "Cancel"},
+        {&ext_data_spec, &state->data_type, "Data"},
     };
 
     if (!add_errors(module, state))
@@ -149,6 +153,7 @@ static int traverse(PyObject *module, visitproc visit, void *arg)
     Py_VISIT(state->session_type);
     Py_VISIT(state->trainer_type);
     Py_VISIT(state->cancel_type);
+    Py_VISIT(state->data_type);
     return 0;
 }
 
@@ -164,6 +169,7 @@ static int clear(PyObject *module)
     Py_CLEAR(state->trainer_type);
     Py_CLEAR(state->cancel_type);
     ext_numpy_end(state);
+    Py_CLEAR(state->data_type);
     Py_CLEAR(state->dlpack_name);
     return 0;
 }
