@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ext.h"
 
+#include <string.h>
+
 bool ext_append(PyObject *list, PyObject *item)
 {
     const bool done = item && PyList_Append(list, item) == 0;
@@ -18,6 +20,22 @@ PyObject *ext_texts(const struct cameo_text *texts, size_t count)
         if (!ext_append(list, ext_text(texts[i])))
             Py_CLEAR(list);
     return list;
+}
+
+PyObject *ext_raise_with(const struct ext_state *state, const struct cameo_error *err,
+                         const struct cameo_text *problems, size_t count)
+{
+    PyObject *type = ext_error_type(state, err);
+    PyObject *text = ext_text((struct cameo_text){err->message, strlen(err->message)});
+    PyObject *raised = text ? PyObject_CallFunctionObjArgs(type, text, NULL) : NULL;
+    PyObject *list = raised ? ext_texts(problems, count) : NULL;
+
+    if (list && PyObject_SetAttrString(raised, "problems", list) == 0)
+        PyErr_SetObject(type, raised);
+    Py_XDECREF(list);
+    Py_XDECREF(raised);
+    Py_XDECREF(text);
+    return NULL;
 }
 
 bool ext_names(PyObject *list, struct ext_names *out)

@@ -3,6 +3,7 @@
 #include "ext.h"
 
 #include <stdio.h>
+#include <string.h>
 
 struct ext_state *ext_state(PyObject *module)
 {
@@ -19,12 +20,21 @@ PyObject *ext_text(struct cameo_text text)
     return PyUnicode_DecodeUTF8(text.data ? text.data : "", (Py_ssize_t)text.size, "replace");
 }
 
-PyObject *ext_raise(const struct ext_state *state, const struct cameo_error *err)
+PyObject *ext_error_type(const struct ext_state *state, const struct cameo_error *err)
 {
     const int status = (int)err->status;
-    PyObject *type = state->errors[status > 0 && status < EXT_STATUS_COUNT ? status : 0];
 
-    PyErr_SetString(type, err->message);
+    return state->errors[status > 0 && status < EXT_STATUS_COUNT ? status : 0];
+}
+
+/* Messages have names from files, which may be any bytes. */
+PyObject *ext_raise(const struct ext_state *state, const struct cameo_error *err)
+{
+    PyObject *text = ext_text((struct cameo_text){err->message, strlen(err->message)});
+
+    if (text)
+        PyErr_SetObject(ext_error_type(state, err), text);
+    Py_XDECREF(text);
     return NULL;
 }
 
@@ -64,6 +74,15 @@ static PyMethodDef *const tables[] = {
     ext_model_functions,
     ext_describe_functions,
     ext_edit_functions,
+    ext_graph_functions,
+    ext_derive_functions,
+    ext_checkpoint_functions,
+    ext_log_functions,
+    ext_draw_functions,
+    ext_vjp_functions,
+    ext_data_functions,
+    ext_evaluate_functions,
+    ext_fit_functions,
 };
 
 /* The exceptions by status, and which of Python's own each also is. */
@@ -76,7 +95,7 @@ static bool add_errors(PyObject *module, struct ext_state *state)
     } rows[EXT_STATUS_COUNT] = {
         {"Error", PyExc_Exception, "Everything that Cameo refuses, with its sentence."},
         {"ModelError", PyExc_ValueError, "The file, or data in it, breaks a rule."},
-        {"ArgumentError", PyExc_ValueError, "The call makes no sense."},
+        {"ArgumentError", PyExc_ValueError, "An argument is not one the call takes."},
         {"NotFoundError", PyExc_LookupError, "A file or a name that is not there."},
         {"UnsupportedError", PyExc_NotImplementedError, "Legal, but not something Cameo can do."},
         {"LimitError", PyExc_RuntimeError, "A limit was passed."},
@@ -92,7 +111,10 @@ static bool add_errors(PyObject *module, struct ext_state *state)
                             : PyTuple_Pack(1, rows[i].also);
 
         snprintf(name, sizeof name, "cameo.%s", rows[i].name);
-        state->errors[i] = bases ? PyErr_NewExceptionWithDoc(name, rows[i].doc, bases, NULL) : NULL;
+        PyObject *members = Py_BuildValue("{s:()}", "problems"); /* ext_raise_with has them */
+        state->errors[i] =
+            bases ? PyErr_NewExceptionWithDoc(name, rows[i].doc, bases, i ? NULL : members) : NULL;
+        Py_XDECREF(members);
         Py_XDECREF(bases);
         if (!state->errors[i] || PyModule_AddObjectRef(module, rows[i].name, state->errors[i]) < 0)
             return false;
@@ -112,6 +134,8 @@ static int fill(PyObject *module)
         {&ext_model_spec, &state->model_type, "Model"},
         {&ext_session_spec, &state->session_type, "Session"},
         {&ext_trainer_spec, &state->trainer_type, "Trainer"},
+        {&ext_cancel_spec, &state->cancel_type, "Cancel"},
+        {&ext_data_spec, &state->data_type, "Data"},
     };
 
     if (!add_errors(module, state))
@@ -138,6 +162,8 @@ static int traverse(PyObject *module, visitproc visit, void *arg)
     Py_VISIT(state->model_type);
     Py_VISIT(state->session_type);
     Py_VISIT(state->trainer_type);
+    Py_VISIT(state->cancel_type);
+    Py_VISIT(state->data_type);
     return 0;
 }
 
@@ -151,6 +177,9 @@ static int clear(PyObject *module)
     Py_CLEAR(state->model_type);
     Py_CLEAR(state->session_type);
     Py_CLEAR(state->trainer_type);
+    Py_CLEAR(state->cancel_type);
+    ext_numpy_end(state);
+    Py_CLEAR(state->data_type);
     Py_CLEAR(state->dlpack_name);
     return 0;
 }
