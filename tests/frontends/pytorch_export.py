@@ -13,6 +13,7 @@ torch.set_num_threads(1)
 EXPORTERS = {"torch-dynamo": True, "torch-script": False}
 OPTIMIZERS = {
     "sgd": ({"lr": 0.05}, lambda p: torch.optim.SGD(p, lr=0.05)),
+    "sgd_slow": ({"lr": 0.001}, lambda p: torch.optim.SGD(p, lr=0.001)),  # for networks that others make diverge
     "momentum": ({"lr": 0.02, "momentum": 0.9}, lambda p: torch.optim.SGD(p, lr=0.02, momentum=0.9)),
     "nesterov": ({"lr": 0.02, "momentum": 0.9}, lambda p: torch.optim.SGD(p, lr=0.02, momentum=0.9, nesterov=True)),
     "adam": ({"lr": 0.003}, lambda p: torch.optim.Adam(p, lr=0.003)),
@@ -140,7 +141,7 @@ class Network:
                 out = own(*batches[0][0])
             evaluate = [a.numpy() for a in batches[0][0]], (out[0] if isinstance(out, (tuple, list)) else out).numpy()
         return common.train(path, [([a.numpy() for a in arguments], target.numpy()) for arguments, target in batches],
-                            lambda: losses, loss=self.loss, optimizer=self.optimizer,
+                            lambda: losses, loss=self.loss, optimizer=self.optimizer.split("_")[0],
                             options=options, folder=folder, tolerance=self.train_tolerance, evaluate=evaluate)
 
 
