@@ -1,6 +1,7 @@
 """PyTorch: exports a network by both exporters, checks it, trains it beside PyTorch's own loop."""
 # SPDX-License-Identifier: Apache-2.0
 import copy
+import inspect
 import os
 import warnings
 
@@ -64,8 +65,9 @@ class Network:
         if self.dynamic and not for_training:
             axes = [self.dynamic.get(i) for i in range(len(arguments))]
             if dynamo:
-                options["dynamic_shapes"] = tuple({axis: torch.export.Dim(name) for axis, name in (a or {}).items()}
-                                                  for a in axes)
+                shapes = tuple({axis: torch.export.Dim(name) for axis, name in (a or {}).items()} for a in axes)
+                many = any(p.kind == p.VAR_POSITIONAL for p in inspect.signature(model.forward).parameters.values())
+                options["dynamic_shapes"] = (shapes,) if many else shapes
             else:
                 options["dynamic_axes"] = {name: a for name, a in zip(names, axes) if a}
         if dynamo:
