@@ -1,8 +1,8 @@
 """What the tests of front ends share: running a model in both runtimes, comparing, training, reporting.
 
 A file of rows ends with `common.main(rows)`. A row is one model of one converter; it exports the model, then calls
-check() and, for networks, train(). The file lists its rows and runs those whose names it reads, one a line; it writes JSON,
-a line for the list, for each row that begins and for each result. All run in one thread: the models are small.
+check() and, for networks, train(). The file lists its rows and runs those whose names it reads, one a line; it writes
+JSON, a line for the list, for each row that begins and for each result. All run in one thread: the models are small.
 """
 # SPDX-License-Identifier: Apache-2.0
 import itertools
@@ -323,6 +323,7 @@ def main(rows, versions):
     # Frameworks print what they like; results go where only they go.
     report = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
+    versions = {**versions, "onnxruntime": onnxruntime.__version__}
     print(json.dumps({"rows": [row.id for row in rows], "versions": versions}), file=report, flush=True)
     wanted = sys.stdin.read().split()
     for row in rows:

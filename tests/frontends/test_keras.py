@@ -307,6 +307,8 @@ NETWORKS = [
               "momentum")
       for name in ("gelu", "silu", "mish", "softplus", "softsign", "hard_sigmoid", "hard_silu", "leaky_relu", "relu6",
                    "celu", "log_softmax", "sigmoid")),
+    Network("activation_exponential", stack(dense(8, activation="exponential"), dense(3), shape=(6,)), floats(8, 6), "mse",
+            "adam"),  # with momentum Keras diverges
     Network("prelu", stack(dense(8), lambda: layers.PReLU(alpha_initializer="ones"), dense(3), shape=(6,)),
             floats(8, 6), "mse", "sgd"),
     *(Network(f"application_{make.__name__.lower()}",
