@@ -1901,6 +1901,33 @@ CAMEO_API enum cameo_status cameo_trainer_run(struct cameo_trainer *trainer,
                                               struct cameo_loop_result *result,
                                               struct cameo_error *err);
 
+/* ---- curves for TensorBoard ----
+ *
+ * Event files as TensorBoard reads them. A writer has a file of its own in a folder, which may hold
+ * those of earlier runs; what is added is in the file when the call returns, so that curves can be
+ * watched while they grow, and a run that dies leaves all that it has told. Any thread may add.
+ * step counts from 0; time is in seconds since 1970, 0 for now. */
+
+struct cameo_events;
+
+/* The folder is made where it is not, with those above it. `cameo train --tensorboard` names
+ * curves "train/loss", "train/lr", "val/loss", "val/accuracy". */
+CAMEO_API enum cameo_status cameo_events_new(const char *folder, struct cameo_events **out,
+                                             struct cameo_error *err);
+CAMEO_API void cameo_events_free(struct cameo_events *events); /* NULL is fine */
+CAMEO_API const char *cameo_events_path(const struct cameo_events *events); /* of the file */
+/* A run goes on: what earlier files of the folder have of this step and later ones is forgotten. */
+CAMEO_API enum cameo_status cameo_events_resume(struct cameo_events *events, int64_t step,
+                                                double time, struct cameo_error *err);
+/* A point of the curve called tag, which is stored as float. */
+CAMEO_API enum cameo_status cameo_events_add_scalar(struct cameo_events *events, const char *tag,
+                                                    int64_t step, double time, double value,
+                                                    struct cameo_error *err);
+/* Markdown. */
+CAMEO_API enum cameo_status cameo_events_add_text(struct cameo_events *events, const char *tag,
+                                                  int64_t step, double time, const char *text,
+                                                  struct cameo_error *err);
+
 /* ---- evaluating and predicting ----
  *
  * A data set goes through a model batch by batch: how good its predictions are, or the predictions
