@@ -1162,6 +1162,29 @@ CAMEO_API enum cameo_status cameo_call_allocate(struct cameo_call *call, size_t 
 CAMEO_API enum cameo_status cameo_call_fail(struct cameo_call *call, enum cameo_status status,
                                             const char *reason);
 
+/* ---- operators of one's own, known to a model ----
+ *
+ * Where a model has been given a registry, everything that is done with it or with what is derived
+ * from it knows these operators: checking, inferring, preparing, gradients, sessions, trainers. A
+ * registry in options comes before it. */
+
+/* Freezes the registry, which must outlive the model and all that is made of it; NULL: none, as at
+ * first. Needs the model alone, before sessions and trainers are made of it. */
+CAMEO_API void cameo_model_set_registry(struct cameo_model *model,
+                                        const struct cameo_registry *registry);
+
+/* More about attributes, for infer and run: whether there is one, given by the node or by default;
+ * one text of a list, false past its end. */
+CAMEO_API bool cameo_infer_has(const struct cameo_infer *in, const char *name);
+CAMEO_API struct cameo_text cameo_infer_string(const struct cameo_infer *in, const char *name);
+CAMEO_API const float *cameo_infer_floats(const struct cameo_infer *in, const char *name,
+                                          size_t *count);
+CAMEO_API bool cameo_infer_string_at(const struct cameo_infer *in, const char *name, size_t index,
+                                     struct cameo_text *out);
+CAMEO_API bool cameo_call_has(const struct cameo_call *call, const char *name);
+CAMEO_API bool cameo_call_string_at(const struct cameo_call *call, const char *name, size_t index,
+                                    struct cameo_text *out);
+
 /* ---- running ----
  *
  * A session is a model made ready to run. It cannot change: any number of threads may run it at

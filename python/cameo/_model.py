@@ -4,7 +4,7 @@
 
 import os
 
-from . import _cameo
+from . import _cameo, _registries
 
 SCHEDULES = {"constant": 0, "step": 1, "cosine": 2, "linear": 3}
 
@@ -39,11 +39,15 @@ class Finding:
         return f"{self.rule}: {self.place}: {self.reason}"
 
 
-def load(source, *, copy=False, links=False):
+def load(source, *, copy=False, links=False, registry=None):
     """Opens a model: a path, bytes, a file object, an onnx.ModelProto, or a model in ONNX's text form.
 
-    copy reads files into memory instead of mapping them; links lets external data be symbolic links.
+    copy reads files into memory instead of mapping them; links lets external data be symbolic links. registry has
+    operators of one's own; without it those of cameo.operators.default are known.
     """
+    if registry is not None:
+        model = load(source, copy=copy, links=links)
+        return Model(_registries.having(model._inside, registry))
     if isinstance(source, Model):
         return source
     if hasattr(source, "SerializeToString"):
@@ -70,6 +74,20 @@ class Model:
         self._inside = inside
         self._session = None
 
+    @property
+    def _inside(self):
+        """The library's model, which knows the operators that are registered now."""
+        handle = self._handle
+        newest = _registries.current(handle)
+        if newest is not handle:
+            self._inside = newest
+        return newest
+
+    @_inside.setter
+    def _inside(self, handle):
+        self._handle = handle
+        self._session = None
+
     def _become(self, inside):
         """The model is now this one."""
         self._inside = inside
@@ -90,6 +108,7 @@ class Model:
 
     def run(self, outputs=None, /, **inputs):
         """Runs the model: inputs by name, results as a dict. The session is made at the first call and kept."""
+        self._inside  # a session that does not know the newest operators is dropped
         if self._session is None:
             from ._session import Session
             self._session = Session(self)

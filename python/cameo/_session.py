@@ -10,8 +10,9 @@ from ._model import ValueInfo, load
 class Session:
     """A model made ready to run. Any number of threads may run it at once; the interpreter lock is released."""
 
-    def __init__(self, model, *, threads=0, memory_limit=0, backend=None, seed=0, without=None, expand=False):
-        self.model = load(model)
+    def __init__(self, model, *, threads=0, memory_limit=0, backend=None, seed=0, without=None, expand=False,
+                 registry=None):
+        self.model = load(model, registry=registry)
         self._inside = _cameo.Session(self.model._inside, threads=threads, memory_limit=memory_limit, backend=backend,
                                       seed=seed, without=without, expand=expand)
         self._numbers = {row[0]: row[2] for row in self._inside.inputs()}

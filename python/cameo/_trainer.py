@@ -13,8 +13,8 @@ class Trainer:
     """A training on its way: the training information of a model, executed. One thread at a time may use it."""
 
     def __init__(self, model, *, threads=0, memory_limit=0, backend=None, seed=0, gradients=False, without=None,
-                 with_passes=None):
-        self.model = load(model)
+                 with_passes=None, registry=None):
+        self.model = load(model, registry=registry)
         self._inside = _cameo.Trainer(self.model._inside, threads=threads, memory_limit=memory_limit, backend=backend,
                                       seed=seed, gradients=gradients, without=without, with_passes=with_passes)
         self._numbers = {row[0]: row[2] for row in self._inside.inputs()}

@@ -19,6 +19,7 @@ enum { EXT_STATUS_COUNT = 10 };
 struct ext_state {
     PyObject *errors[EXT_STATUS_COUNT]; /* exceptions by status; [0]: cameo.Error */
     PyObject *value_type, *model_type, *session_type, *trainer_type;
+    PyObject *events_type, *registry_type, *call_type, *operand_type;
     PyObject *dlpack_name; /* "__dlpack__" */
 };
 
@@ -27,6 +28,9 @@ struct ext_state *ext_state_of(PyTypeObject *type); /* of a type of ours, or of 
 
 /* Raises the exception of err's status with its sentence; returns NULL. */
 PyObject *ext_raise(const struct ext_state *state, const struct cameo_error *err);
+
+/* Whether err came of an exception in a function of the user's: then that is raised. */
+bool ext_raise_held(const struct cameo_error *err);
 
 PyObject *ext_text(struct cameo_text text); /* bytes that are no UTF-8 are replaced */
 
@@ -82,6 +86,7 @@ struct ext_model {
 };
 
 extern PyType_Spec ext_value_spec, ext_model_spec, ext_session_spec, ext_trainer_spec;
+extern PyType_Spec ext_events_spec, ext_registry_spec, ext_call_spec, ext_operand_spec;
 
 /* Takes model over, also where it fails. parent: a Model, whose user it becomes, bytes, or NULL. */
 PyObject *ext_model_new(struct ext_state *state, struct cameo_model *model, PyObject *parent);
@@ -130,5 +135,6 @@ bool ext_watch_end(struct ext_watch *watch, enum cameo_status status);
 /* Functions of the module, by file; all take a Model first where they are about one. */
 extern PyMethodDef ext_value_functions[], ext_model_functions[], ext_describe_functions[],
     ext_edit_functions[];
+extern PyMethodDef ext_operator_functions[];
 
 #endif

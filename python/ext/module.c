@@ -22,6 +22,9 @@ PyObject *ext_text(struct cameo_text text)
 PyObject *ext_raise(const struct ext_state *state, const struct cameo_error *err)
 {
     const int status = (int)err->status;
+
+    if (ext_raise_held(err))
+        return NULL;
     PyObject *type = state->errors[status > 0 && status < EXT_STATUS_COUNT ? status : 0];
 
     PyErr_SetString(type, err->message);
@@ -64,6 +67,7 @@ static PyMethodDef *const tables[] = {
     ext_model_functions,
     ext_describe_functions,
     ext_edit_functions,
+    ext_operator_functions,
 };
 
 /* The exceptions by status, and which of Python's own each also is. */
@@ -112,6 +116,10 @@ static int fill(PyObject *module)
         {&ext_model_spec, &state->model_type, "Model"},
         {&ext_session_spec, &state->session_type, "Session"},
         {&ext_trainer_spec, &state->trainer_type, "Trainer"},
+        {&ext_events_spec, &state->events_type, "Events"},
+        {&ext_registry_spec, &state->registry_type, "Registry"},
+        {&ext_call_spec, &state->call_type, "Call"},
+        {&ext_operand_spec, &state->operand_type, "Operand"},
     };
 
     if (!add_errors(module, state))
@@ -138,6 +146,10 @@ static int traverse(PyObject *module, visitproc visit, void *arg)
     Py_VISIT(state->model_type);
     Py_VISIT(state->session_type);
     Py_VISIT(state->trainer_type);
+    Py_VISIT(state->events_type);
+    Py_VISIT(state->registry_type);
+    Py_VISIT(state->call_type);
+    Py_VISIT(state->operand_type);
     return 0;
 }
 
@@ -151,6 +163,10 @@ static int clear(PyObject *module)
     Py_CLEAR(state->model_type);
     Py_CLEAR(state->session_type);
     Py_CLEAR(state->trainer_type);
+    Py_CLEAR(state->events_type);
+    Py_CLEAR(state->registry_type);
+    Py_CLEAR(state->call_type);
+    Py_CLEAR(state->operand_type);
     Py_CLEAR(state->dlpack_name);
     return 0;
 }

@@ -1,7 +1,7 @@
 /* TensorBoard's event files, for callers. */
 // SPDX-License-Identifier: Apache-2.0
-#include "io/events.h"
 #include "api/api.h"
+#include "io/events.h"
 
 /* The public handle is the writer itself. */
 static struct cm_events *inside(struct cameo_events *events)

@@ -1,0 +1,24 @@
+# Which operators a model knows beside the built-in ones.
+# SPDX-License-Identifier: Apache-2.0
+"""The meeting point of models and cameo.operators; it imports neither NumPy nor the operators."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from . import _cameo
+
+default: Any = None  # cameo.operators puts its registry here
+
+
+def current(handle: Any) -> Any:
+    """A model of the library's that knows the newest state of its registry, or of the default one."""
+    known = _cameo.registry_of(handle)
+    registry = default if known is None else known.owner
+    return handle if registry is None else having(handle, registry)
+
+
+def having(handle: Any, registry: Any) -> Any:
+    """The same with this registry."""
+    wanted = registry._snapshot()
+    return handle if _cameo.registry_of(handle) is wanted else _cameo.with_registry(handle, wanted)
