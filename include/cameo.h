@@ -1184,6 +1184,10 @@ CAMEO_API bool cameo_infer_string_at(const struct cameo_infer *in, const char *n
 CAMEO_API bool cameo_call_has(const struct cameo_call *call, const char *name);
 CAMEO_API bool cameo_call_string_at(const struct cameo_call *call, const char *name, size_t index,
                                     struct cameo_text *out);
+/* The library never gives the memory of this call's operands back, though it goes on using it: for
+ * callers who find at the end of run that something still refers to it, such as an array of another
+ * language. What was fed is the caller's own. */
+CAMEO_API void cameo_call_pin(struct cameo_call *call);
 
 /* ---- running ----
  *

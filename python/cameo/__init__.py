@@ -20,7 +20,7 @@ __version__ = _cameo.version()
 
 # What needs NumPy comes when it is first asked for: `import cameo` alone is quick.
 _LATER = {"Session": "_session", "Trainer": "_trainer", "operator": "operators", "Operator": "operators",
-          "Registry": "operators", "TensorType": "operators"}
+          "Registry": "operators", "TensorType": "operators", "EventWriter": "_events"}
 
 __all__ = ["load", "Model", "ValueInfo", "Finding", "Error", "ModelError", "ArgumentError", "NotFoundError",
            "UnsupportedError", "LimitError", "OutOfMemoryError", "FileError", "CancelledError", "DivergedError",

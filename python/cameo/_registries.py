@@ -14,8 +14,9 @@ default: Any = None  # cameo.operators puts its registry here
 def current(handle: Any) -> Any:
     """A model of the library's that knows the newest state of its registry, or of the default one."""
     known = _cameo.registry_of(handle)
-    registry = default if known is None else known.owner
-    return handle if registry is None else having(handle, registry)
+    if known is not None:
+        return having(handle, known.owner)
+    return having(handle, default) if default else handle
 
 
 def having(handle: Any, registry: Any) -> Any:

@@ -196,7 +196,7 @@ class _Kernel:
     def _give(self, call: Any, outputs: list[Any], result: Any) -> None:
         count = max(len(outputs), 1)
         if isinstance(result, dict):
-            names = [self._name(index) for index in range(count)]
+            names = [self._name(index) for index in range(max(count, len(self.outputs)))]
             unknown = [name for name in result if name not in names]
             if unknown:
                 raise ValueError(f"{self.title} has no output '{unknown[0]}'")
@@ -468,9 +468,9 @@ class Registry:
             self._made = None
 
     def _snapshot(self) -> Any:
-        """As the library knows it; None where it is empty."""
+        """As the library knows it."""
         made = self._made
-        if made is None and self._operators:
+        if made is None:
             with self._lock:
                 if self._made is None:
                     rows = [row for op in self for row in op._definitions()]

@@ -385,6 +385,7 @@ static enum cameo_status run_operator(struct cameo_call *call, void *arg)
         status = compute(call, op, self);
         self->call = NULL;
         if (close_operands(self->operands)) {
+            cameo_call_pin(call); /* what is kept must not become other memory */
             PyErr_SetString(PyExc_ValueError,
                             "the kernel keeps an array that it was given, or a view of one; its "
                             "memory is the library's again, so keep a copy");

@@ -640,6 +640,20 @@ enum cameo_status cameo_call_allocate(struct cameo_call *call, size_t output,
     return (enum cameo_status)status;
 }
 
+static void pin(const struct cm_tensor *tensor)
+{
+    if (tensor && tensor->data && cm_tensor_bytes(tensor))
+        cm_memory_pin(tensor->data);
+}
+
+void cameo_call_pin(struct cameo_call *call)
+{
+    for (int i = 0; i < call->call->n_in; i++)
+        pin(call->call->in[i]);
+    for (int o = 0; o < call->call->n_out; o++)
+        pin(call->call->out[o]);
+}
+
 enum cameo_status cameo_call_fail(struct cameo_call *call, enum cameo_status status,
                                   const char *reason)
 {
