@@ -64,8 +64,12 @@ test-checkpoints: ## other frameworks continue what Cameo wrote, and the other w
 	@tools/build.sh release product
 	@$(PYTHON) tests/checkpoints/run.py build $(CHECKPOINTS)
 
-test-all: ## what takes longer: slow tests, sanitizers, aarch64, a short fuzzing
-	@FUZZ_SECONDS=20 tools/sum_steps.sh test-slow asan tsan aarch64 fuzz
+test-python: ## the wheel of the Python package, installed into a clean environment: PYTHON_TESTS=test_threads
+	@tools/setup.sh python
+	@tools/test_python.sh $(PYTHON_TESTS)
+
+test-all: ## what takes longer: slow tests, the Python package, sanitizers, aarch64, a short fuzzing
+	@FUZZ_SECONDS=20 tools/sum_steps.sh test-slow test-python asan tsan aarch64 fuzz
 
 test-update: ## rewrite the expected output of the command's tests
 	@tools/setup.sh test
@@ -142,5 +146,5 @@ install: ## headers, libraries, command, manual and completions under PREFIX
 clean: ## remove build/
 	rm -rf build
 
-.PHONY: help build abi-update demo demo-files test test-slow test-oom test-math test-parameters test-checkpoints test-all test-update \
+.PHONY: help build abi-update demo demo-files test test-slow test-oom test-math test-parameters test-checkpoints test-python test-all test-update \
 	lint asan tsan aarch64 fuzz bench bench-parts coverage gen messages install clean

@@ -60,7 +60,8 @@ struct graph_family {
 extern const struct graph_family graph_families[];
 extern const int graph_family_count;
 
-/* Zeroed memory; ends the program when there is none. */
+/* Zeroed memory; does not return when there is none. Who draws defines both: the command ends then.
+ */
 void *graph_memory(size_t count, size_t size);
 /* Room for one more item. */
 void *graph_grow(void *items, size_t count, size_t *room, size_t size);

@@ -215,7 +215,7 @@ static void first_order(struct layout *l)
     free(met);
 }
 
-static const struct point *sorted_points; /* qsort takes no argument */
+static _Thread_local const struct point *sorted_points; /* qsort takes no argument */
 
 static int by_key(const void *a, const void *b)
 {

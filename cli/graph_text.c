@@ -43,30 +43,6 @@ const struct graph_family graph_families[] = {
 };
 const int graph_family_count = sizeof graph_families / sizeof *graph_families;
 
-void *graph_memory(size_t count, size_t size)
-{
-    void *memory = calloc(count, size);
-
-    if (!memory) {
-        cli_complain("no memory for the drawing");
-        exit(CLI_MACHINE);
-    }
-    return memory;
-}
-
-void *graph_grow(void *items, size_t count, size_t *room, size_t size)
-{
-    if (count < *room)
-        return items;
-    *room = *room * 2 + 16;
-    items = realloc(items, *room * size);
-    if (!items) {
-        cli_complain("no memory for the drawing");
-        exit(CLI_MACHINE);
-    }
-    return items;
-}
-
 /* ---- texts ---- */
 
 void graph_put_text(char to[GRAPH_TEXT], const char *text)

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 void cli_put_quoted(FILE *to, const char *data, size_t size)
@@ -83,11 +84,18 @@ void cli_json_count(struct cli_json *json, const char *key, uint64_t number)
     fprintf(json->to, "%llu", (unsigned long long)number);
 }
 
-/* Finite ones only: JSON has no others. */
+/* Finite ones only: JSON has no others. As many digits as it takes to read the same number back. */
 void cli_json_real(struct cli_json *json, const char *key, double number)
 {
+    char text[40];
+
     begin(json, key);
-    fprintf(json->to, "%.15g", number);
+    for (int digits = 15; digits <= 17; digits++) {
+        snprintf(text, sizeof text, "%.*g", digits, number);
+        if (strtod(text, NULL) == number)
+            break;
+    }
+    fputs(text, json->to);
 }
 
 void cli_json_null(struct cli_json *json, const char *key)

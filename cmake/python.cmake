@@ -1,5 +1,5 @@
-# The extension of Python's package cameo (python/): our library and what CPython calls, in one shared object. pyproject.toml
-# builds the wheel with it; here, target python puts the package into build/python/ for those who work on it.
+# Python's package cameo (python/): our library and what CPython calls, in one shared object. pyproject.toml builds the
+# wheel with it; here, target python puts the package into build/python/ for those who work on it.
 # SPDX-License-Identifier: Apache-2.0
 if(CMAKE_CROSSCOMPILING OR CAMEO_FUZZ)
   return()
@@ -19,10 +19,14 @@ execute_process(COMMAND ${Python_EXECUTABLE} -c
                 "import sysconfig; print(sysconfig.get_config_var('Py_GIL_DISABLED') or 0)"
                 OUTPUT_VARIABLE FREE_THREADED OUTPUT_STRIP_TRAILING_WHITESPACE)
 file(GLOB EXTENSION_SOURCES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/python/ext/*.c)
-add_library(python_extension MODULE EXCLUDE_FROM_ALL ${EXTENSION_SOURCES})
-target_include_directories(python_extension PRIVATE ${Python_INCLUDE_DIRS} ${PROJECT_SOURCE_DIR}/include)
+# Pictures of models are those of `cameo graph`.
+file(GLOB DRAWING_SOURCES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/cli/graph_*.c)
+add_library(python_extension MODULE EXCLUDE_FROM_ALL ${EXTENSION_SOURCES} ${DRAWING_SOURCES}
+            ${PROJECT_SOURCE_DIR}/cli/put_text.c)
+target_include_directories(python_extension SYSTEM PRIVATE ${Python_INCLUDE_DIRS})
+target_include_directories(python_extension PRIVATE ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/cli)
 target_link_libraries(python_extension PRIVATE cameo_flags cameo_static)
-# CPython's own headers are not written for all of our warnings; nor can they be included without its names.
+# CPython's own tables cast functions, and are ended by {0}.
 target_compile_options(python_extension PRIVATE -Wno-pedantic -Wno-cast-function-type)
 target_link_options(python_extension PRIVATE LINKER:--exclude-libs,ALL LINKER:--gc-sections)
 set_target_properties(python_extension PROPERTIES PREFIX "" OUTPUT_NAME _cameo)
@@ -33,20 +37,42 @@ else()
   set_target_properties(python_extension PROPERTIES SUFFIX .abi3.so)
 endif()
 
-# What is found at run time in the extension's own folder.
-set(PYTHON_BESIDE $<TARGET_FILE:python_extension>)
-if(TARGET cameo_codecs)
-  list(APPEND PYTHON_BESIDE $<TARGET_FILE:cameo_codecs>)
-endif()
+# What lies beside the extension: the command, and what is looked for there at run time.
+set(PYTHON_PARTS python_extension)
+foreach(part cameo_codecs cameo_command)
+  if(TARGET ${part})
+    list(APPEND PYTHON_PARTS ${part})
+  endif()
+endforeach()
+set(PYTHON_FILES "")
+foreach(part ${PYTHON_PARTS})
+  list(APPEND PYTHON_FILES $<TARGET_FILE:${part}>)
+endforeach()
 
 set(PYTHON_TRY ${CMAKE_BINARY_DIR}/python/cameo)
-add_custom_target(python
-  COMMAND ${CMAKE_COMMAND} -E rm -rf ${PYTHON_TRY}
-  COMMAND ${CMAKE_COMMAND} -E copy_directory ${PROJECT_SOURCE_DIR}/python/cameo ${PYTHON_TRY}
-  COMMAND ${CMAKE_COMMAND} -E copy ${PYTHON_BESIDE} ${PYTHON_TRY}
-  DEPENDS python_extension $<$<TARGET_EXISTS:cameo_codecs>:cameo_codecs>
-  COMMAND_EXPAND_LISTS VERBATIM)
-
 if(SKBUILD)
-  install(FILES ${PYTHON_BESIDE} DESTINATION cameo COMPONENT python)
+  add_custom_target(python DEPENDS ${PYTHON_PARTS})
+else()
+  add_custom_target(python
+    COMMAND ${CMAKE_COMMAND} -E rm -rf ${PYTHON_TRY}
+    COMMAND ${CMAKE_COMMAND} -E copy_directory ${PROJECT_SOURCE_DIR}/python/cameo ${PYTHON_TRY}
+    COMMAND ${CMAKE_COMMAND} -E copy ${PYTHON_FILES} ${PYTHON_TRY}
+    DEPENDS ${PYTHON_PARTS} COMMAND_EXPAND_LISTS VERBATIM)
+  return()
 endif()
+
+# The wheel. Libraries of others are found beside those that need them: by the path in the file (of the older kind, which
+# holds for what they need in turn), or by src/base/library.c.
+foreach(part ${PYTHON_PARTS})
+  set_target_properties(${part} PROPERTIES INSTALL_RPATH "$ORIGIN")
+  target_link_options(${part} PRIVATE LINKER:--disable-new-dtags)
+endforeach()
+install(TARGETS ${PYTHON_PARTS} LIBRARY DESTINATION cameo COMPONENT python RUNTIME DESTINATION cameo COMPONENT python)
+set(CAMEO_ONEDNN "" CACHE FILEPATH "oneDNN for the wheel; by default that of the package onednn-cpu-gomp, where installed")
+set(GATHER ${Python_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tools/gather_libraries.py --licences ${SKBUILD_METADATA_DIR}/licenses)
+if(CAMEO_ONEDNN)
+  list(APPEND GATHER --onednn ${CAMEO_ONEDNN})
+endif()
+list(JOIN GATHER "\" \"" GATHER)
+install(CODE "execute_process(COMMAND \"${GATHER}\" \"\${CMAKE_INSTALL_PREFIX}/cameo\" COMMAND_ERROR_IS_FATAL ANY)"
+        COMPONENT python)

@@ -559,6 +559,10 @@ CAMEO_API size_t cameo_graph_edge_count(const struct cameo_graph *graph);
 CAMEO_API const struct cameo_edge *cameo_graph_edge(const struct cameo_graph *graph, size_t index);
 CAMEO_API const struct cameo_edge *cameo_graph_find_edge(const struct cameo_graph *graph,
                                                          const char *name);
+/* Inputs and outputs in the order of the file, those without a name left out. NULL past the end. */
+CAMEO_API const struct cameo_edge *cameo_graph_input(const struct cameo_graph *graph, size_t index);
+CAMEO_API const struct cameo_edge *cameo_graph_output(const struct cameo_graph *graph,
+                                                      size_t index);
 /* A tensor of an attribute as a value, the caller's to free. */
 struct cameo_value;
 CAMEO_API enum cameo_status cameo_attribute_tensor(const struct cameo_model *model,

@@ -1,87 +1,160 @@
 #!/usr/bin/env python3
 # Runs the tests of the Python package with the interpreter that runs this: tools/run_python_tests.py [NAME...]
 # SPDX-License-Identifier: Apache-2.0
-"""Tests are python/tests/test_*.py (unittest), the examples in docstrings of the package, and those of docs/python*.md.
+"""usage: run_python_tests.py [--list] [--slow SECONDS] [--installed] [NAME...]
 
-NAME picks those whose file or module has it in its name. The last line counts: N passed, N failed. A test that is skipped
-counts as neither; each is named with its reason.
+Tests are python/tests/test_*.py (unittest), the examples in docstrings of the package, and those of the pages docs/*.md
+that have some. NAME picks those whose file or module has it in its name. --list names them and what they have instead.
+--slow names tests that took longer (default: 5 s). --installed: the package must be one that was installed, not a source
+or build folder. A test that is skipped counts as neither passed nor failed; each is named with its reason. The last line
+counts: N passed, N failed.
 """
 
+import argparse
 import doctest
+import glob
 import importlib
+import importlib.util
 import os
 import pkgutil
+import re
 import sys
+import sysconfig
+import time
+import traceback
 import unittest
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 TESTS = os.path.join(ROOT, "python", "tests")
-# Modules that import what may not be installed; their examples run where it is.
-NEEDS = {"cameo.torch": "torch", "cameo.sklearn": "sklearn", "cameo.backend": "onnx"}
+# Modules and pages that need what may not be installed.
+NEEDS = {"cameo.torch": "torch", "cameo.sklearn": "sklearn", "cameo.backend": "onnx", "python-torch.md": "torch",
+         "python-sklearn.md": "sklearn", "backend.md": "onnx", "from-onnxruntime.md": "onnx"}
+FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 
 class Result(unittest.TextTestResult):
-    """Counts what passed, too."""
+    """Counts what passed, too, and how long each test took."""
 
     def __init__(self, *args):
         super().__init__(*args)
         self.passed = 0
-        self.counted_bad = 0
+        self.seconds = []
+
+    def startTest(self, test):
+        super().startTest(test)
+        self.started = time.perf_counter()
+
+    def stopTest(self, test):
+        super().stopTest(test)
+        self.seconds.append((time.perf_counter() - self.started, str(test)))
 
     def addSuccess(self, test):
         super().addSuccess(test)
         self.passed += 1
 
-    def addSubTest(self, test, subtest, err):
-        super().addSubTest(test, subtest, err)
-        self.counted_bad += err is not None
+
+class Broken(unittest.TestCase):
+    """A file or module that cannot be imported."""
+
+    def __init__(self, name, reason):
+        super().__init__()
+        self.name, self.reason = name, reason
+
+    def __str__(self):
+        return f"import of {self.name}"
+
+    def runTest(self):
+        self.fail(self.reason)
 
 
-def has(module):
+class Missing(unittest.TestCase):
+    """Examples whose package is not installed."""
+
+    def __init__(self, name, package):
+        super().__init__()
+        self.name, self.package = name, package
+
+    def __str__(self):
+        return f"examples of {self.name}"
+
+    def runTest(self):
+        self.skipTest(f"{self.package} is not installed")
+
+
+def missing(name):
+    """The package that a module or page needs and that is not installed, or None."""
+    needed = next((package for key, package in NEEDS.items() if name == key or name.startswith(key + ".")), None)
+    return needed if needed and importlib.util.find_spec(needed) is None else None
+
+
+def from_file(path):
+    name = os.path.basename(path)[:-3]
     try:
-        importlib.import_module(module)
-    except ImportError:
-        return False
-    return True
+        return unittest.defaultTestLoader.loadTestsFromModule(importlib.import_module(name))
+    except unittest.SkipTest as reason:
+        return Missing(name, str(reason))
+    except Exception:
+        return Broken(name, traceback.format_exc())
 
 
-def examples(wanted):
-    """Docstrings of all modules, and the pages."""
-    import cameo
-    suite = unittest.TestSuite()
-    names = ["cameo"] + sorted(info.name for info in pkgutil.walk_packages(cameo.__path__, "cameo.", onerror=lambda _: None)
-                               if not info.name.endswith("._cameo"))
-    for name in names:
-        needed = next((module for prefix, module in NEEDS.items() if (name + ".").startswith(prefix + ".")), None)
-        if not wanted(name) or (needed and not has(needed)):
-            continue
+def from_module(name):
+    if missing(name):
+        return Missing(name, missing(name))
+    try:
         module = importlib.import_module(name)
-        if doctest.DocTestFinder(exclude_empty=True).find(module):
-            try:
-                suite.addTest(doctest.DocTestSuite(module, optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE))
-            except ValueError:
-                pass  # it has docstrings, but no examples in them
-    for page in sorted(os.listdir(os.path.join(ROOT, "docs"))):
-        if page.startswith("python") and wanted(page):
-            suite.addTest(doctest.DocFileSuite(os.path.join(ROOT, "docs", page), module_relative=False,
-                                               optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE))
-    return suite
+    except Exception:
+        return Broken(name, traceback.format_exc())
+    # Tests without examples are left out: finding none at all is an error for doctest.
+    tests = [test for test in doctest.DocTestFinder().find(module) if test.examples]
+    return unittest.TestSuite(doctest.DocTestCase(test, FLAGS) for test in tests)
+
+
+def from_page(path):
+    name = os.path.basename(path)
+    return Missing(name, missing(name)) if missing(name) else \
+        doctest.DocFileSuite(path, module_relative=False, optionflags=FLAGS)
+
+
+def sources():
+    """(name, how to load it) of everything that has tests."""
+    import cameo
+    for path in sorted(glob.glob(os.path.join(TESTS, "test_*.py"))):
+        yield os.path.basename(path), lambda path=path: from_file(path)
+    # __main__ runs the command when it is imported. Whoever cannot be imported is told when its tests are loaded.
+    names = [info.name for info in pkgutil.walk_packages(cameo.__path__, "cameo.", onerror=lambda name: None)
+             if not info.name.endswith(("._cameo", ".__main__"))]
+    for name in ["cameo", *sorted(names)]:
+        yield name, lambda name=name: from_module(name)
+    for path in sorted(glob.glob(os.path.join(ROOT, "docs", "*.md"))):
+        with open(path, encoding="utf-8") as file:
+            if re.search(r"^>>> ", file.read(), re.M):
+                yield os.path.basename(path), lambda path=path: from_page(path)
 
 
 def main():
-    words = sys.argv[1:]
-
-    def wanted(name):
-        return not words or any(word in name for word in words)
-
+    parser = argparse.ArgumentParser(usage=__doc__)
+    parser.add_argument("--list", action="store_true")
+    parser.add_argument("--slow", type=float, default=5)
+    parser.add_argument("--installed", action="store_true")
+    parser.add_argument("names", nargs="*")
+    options = parser.parse_args()
     sys.path.insert(0, TESTS)
-    loader = unittest.TestLoader()
+    import cameo
+    if options.installed and not os.path.abspath(cameo.__file__).startswith(sysconfig.get_path("platlib") + os.sep):
+        sys.exit(f"the package is not an installed one: {cameo.__file__}")
     suite = unittest.TestSuite()
-    for name in sorted(os.listdir(TESTS)):
-        if name.startswith("test_") and name.endswith(".py") and wanted(name):
-            suite.addTest(loader.loadTestsFromName(name[:-3]))
-    suite.addTest(examples(wanted))
+    for name, load in sources():
+        if not options.names or any(word in name for word in options.names):
+            tests = load()
+            if options.list:
+                print(f"{name}: {tests.countTestCases()}")
+            suite.addTest(tests)
+    if options.list:
+        return 0
     result = unittest.TextTestRunner(sys.stdout, resultclass=Result, verbosity=1, buffer=True).run(suite)
+    for seconds, test in sorted(result.seconds, reverse=True):
+        if seconds >= options.slow:
+            print(f"slow: {test}: {seconds:.1f} s")
     for test, reason in result.skipped:
         print(f"skipped: {test}: {reason}")
     failed = len(result.failures) + len(result.errors) + len(result.unexpectedSuccesses)

@@ -1,11 +1,13 @@
 #!/bin/sh
-# Installs what is missing, and nothing that is there: tools/setup.sh build|test|dev|cross|bench|checkpoints
+# Installs what is missing, and nothing that is there: tools/setup.sh build|test|python|dev|cross|bench|checkpoints
 # SPDX-License-Identifier: Apache-2.0
 #
 # build   what compiles the library: a C compiler, CMake, Ninja; and what it opens at run time if it
 #         can be had: oneDNN, zlib, zstd, libyaml; and what its module of image codecs links
 # test    and what tests it: cmocka, Python with the pinned packages in build/venv, a second oneDNN
 #         in build/onednn3
+# python  what builds the Python package, its headers among them, and what its tests use, in
+#         build/python-venv (400 MB)
 # dev     and what checks it: clang, its sanitizer run-time, clang-format, a C++ compiler
 # cross   what test has, and a compiler, an emulator and cmocka for aarch64
 # bench   what test has, and the peers in build/bench-venv: ONNX Runtime, PyTorch (some 6 GB)
@@ -16,11 +18,17 @@ cd "$(dirname "$0")/.." || exit 3
 
 level=${1:-build}
 case $level in
-build | test | dev | cross | bench | checkpoints) ;;
+build | test | python | dev | cross | bench | checkpoints) ;;
 *)
-    echo "usage: tools/setup.sh build|test|dev|cross|bench|checkpoints" >&2
+    echo "usage: tools/setup.sh build|test|python|dev|cross|bench|checkpoints" >&2
     exit 2
     ;;
+esac
+
+# What the tests of the library need, besides what builds it.
+case $level in
+build | python) tests= ;;
+*) tests=yes ;;
 esac
 
 say() {
@@ -79,6 +87,10 @@ has_new_cmake() {
     [ "$major" -gt 3 ] || { [ "$major" -eq 3 ] && [ "$minor" -ge 25 ]; }
 }
 
+has_python_headers() {
+    python3 -c 'import os, sysconfig; os.stat(os.path.join(sysconfig.get_path("include"), "Python.h"))'
+}
+
 has_sanitizer_runtime() {
     file=$(clang -print-file-name=libclang_rt.fuzzer-x86_64.a)
     [ -e "$file" ] && return 0
@@ -98,15 +110,20 @@ want libpng-dev has_header png.h
 want libwebp-dev has_header webp/decode.h
 want libopenjp2-7-dev has_openjpeg
 want libtiff-dev has_header tiffio.h
+# Starting Python to ask takes longer than all other checks: only when the answer matters.
 if [ "$level" != build ]; then
-    need libcmocka-dev has_header cmocka.h
     need python3 has python3
-    # Starting Python to ask takes longer than all other checks: only when the answer matters.
     if [ ! -x build/venv/bin/python3 ]; then
         need python3-venv python3 -c 'import ensurepip, venv'
     fi
+fi
+if [ -n "$tests" ]; then
+    need libcmocka-dev has_header cmocka.h
     need binutils has nm
     need pkg-config has pkg-config
+fi
+if [ "$level" = python ]; then
+    need python3-dev has_python_headers
 fi
 if [ "$level" = bench ]; then
     need g++ has c++ # torch.compile
@@ -200,9 +217,15 @@ make_venv() {
     cp "$list" "$folder/installed.txt"
 }
 
-if [ "$level" != build ] && ! cmp -s tools/requirements.txt build/venv/installed.txt; then
+if [ -n "$tests" ] && ! cmp -s tools/requirements.txt build/venv/installed.txt; then
     if ! make_venv build/venv tools/requirements.txt --no-deps; then
         say "cannot make build/venv (Python 3.11 or newer and the network are needed)"
+        exit 3
+    fi
+fi
+if [ "$level" = python ] && ! cmp -s tools/requirements-python.txt build/python-venv/installed.txt; then
+    if ! make_venv build/python-venv tools/requirements-python.txt --no-deps --no-compile; then
+        say "cannot make build/python-venv (Python 3.11 or newer and the network are needed)"
         exit 3
     fi
 fi
@@ -238,7 +261,7 @@ fetch_onednn3() {
 }
 
 # Without it, tests on oneDNN 3.x are left out.
-if [ "$level" != build ] && [ "$(uname -m)" = x86_64 ] &&
+if [ -n "$tests" ] && [ "$(uname -m)" = x86_64 ] &&
     ! cmp -s tools/requirements-onednn.txt build/onednn3/tried.txt; then
     fetch_onednn3 || say "going on without oneDNN 3.x, on which tests run a second time"
 fi

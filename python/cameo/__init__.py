@@ -12,19 +12,28 @@ array([2., 4., 6.], dtype=float32)
 import importlib
 
 from . import _cameo
-from ._cameo import (ArgumentError, CancelledError, DivergedError, Error, FileError, LimitError, ModelError,
-                     NotFoundError, OutOfMemoryError, UnsupportedError)
-from ._model import Finding, Model, ValueInfo, load
+from ._cameo import (ArgumentError, Cancel, CancelledError, DivergedError, Error, FileError, LimitError,
+                     ModelError, NotFoundError, OutOfMemoryError, UnsupportedError)
+from ._graph import Function, Graph, Node, Reference, Report, Training, ValueInfo
+from ._model import Finding, Model, load, merge
 
 __version__ = _cameo.version()
 
 # What needs NumPy comes when it is first asked for: `import cameo` alone is quick.
-_LATER = {"Session": "_session", "Trainer": "_trainer", "operator": "operators", "Operator": "operators",
-          "Registry": "operators", "TensorType": "operators", "EventWriter": "_events"}
+_LATER = {"Session": "_session", "Trainer": "_trainer", "checkpoint": "_checkpoint", "Checkpoint": "_checkpoint",
+          "export_formats": "_checkpoint", "Comparison": "_compare", "GradCheck": "_compare"}
+# ONNX Runtime's names: `import cameo as onnxruntime`.
+_LATER.update(dict.fromkeys([
+    "InferenceSession", "SessionOptions", "RunOptions", "OrtValue", "OrtDevice", "IOBinding", "NodeArg", "ModelMetadata",
+    "GraphOptimizationLevel", "ExecutionMode", "ExecutionOrder", "get_available_providers", "get_all_providers",
+    "get_device", "set_default_logger_severity", "set_default_logger_verbosity", "set_seed"], "ort"))
+_LATER.update({"operator": "operators", "Operator": "operators", "Registry": "operators", "TensorType": "operators",
+               "EventWriter": "_events"})
 
-__all__ = ["load", "Model", "ValueInfo", "Finding", "Error", "ModelError", "ArgumentError", "NotFoundError",
+__all__ = ["load", "merge", "Model", "ValueInfo", "Finding", "Node", "Graph", "Function", "Training", "Reference",
+           "Report", "Error", "ModelError", "ArgumentError", "NotFoundError",
            "UnsupportedError", "LimitError", "OutOfMemoryError", "FileError", "CancelledError", "DivergedError",
-           "libraries", *_LATER]
+           "Cancel", "libraries", *_LATER]
 
 
 def __getattr__(name):
@@ -32,6 +41,8 @@ def __getattr__(name):
         value = getattr(importlib.import_module("." + _LATER[name], __name__), name)
         globals()[name] = value
         return value
+    if name in ("capi", "training", "ort"):
+        return importlib.import_module("." + name, __name__)
     raise AttributeError(f"module 'cameo' has no attribute '{name}'")
 
 

@@ -1,29 +1,27 @@
 # Models.
 # SPDX-License-Identifier: Apache-2.0
-"""cameo.load and cameo.Model."""
+"""cameo.load, cameo.merge and cameo.Model."""
+
+from __future__ import annotations
 
 import os
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from typing import IO, TYPE_CHECKING, Any, TypeVar
 
 from . import _cameo, _registries
+from ._graph import Function, Graph, Node, Report, Training, ValueInfo, functions, main_graph, trainings
+from ._initializers import Initializers
 
+if TYPE_CHECKING:
+    from ._compare import Comparison, GradCheck
+    from ._session import Session
+    from .operators import Registry
+
+_T = TypeVar("_T")
 SCHEDULES = {"constant": 0, "step": 1, "cosine": 2, "linear": 3}
-
-
-class ValueInfo:
-    """An input or output: name, type as ONNX writes it, dtype of NumPy, shape (numbers, names or None)."""
-
-    __slots__ = ("name", "type", "number", "shape", "kind", "has_default")
-
-    def __init__(self, row):
-        self.name, self.type, self.number, self.shape, self.kind, self.has_default = row
-
-    @property
-    def dtype(self):
-        from ._arrays import numpy_type
-        return numpy_type(self.number)
-
-    def __repr__(self):
-        return f"{self.name}: {self.type}"
+_BINARY, _TEXT = 1, 2
+_KEEP, _EXTERNAL, _INLINE = range(3)
 
 
 class Finding:
@@ -31,51 +29,118 @@ class Finding:
 
     __slots__ = ("rule", "severity", "place", "reason", "help")
 
-    def __init__(self, row):
+    rule: str
+    severity: str
+    place: str
+    reason: str
+    help: str
+
+    def __init__(self, row: tuple[str, bool, str, str, str]) -> None:
         self.rule, violation, self.place, self.reason, self.help = row
         self.severity = "violation" if violation else "warning"
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"{self.rule}: {self.place}: {self.reason}"
 
 
-def load(source, *, copy=False, links=False, registry=None):
+def load(source: Any, *, copy: bool = False, links: bool = False, registry: Registry | None = None) -> Model:
     """Opens a model: a path, bytes, a file object, an onnx.ModelProto, or a model in ONNX's text form.
 
-    copy reads files into memory instead of mapping them; links lets external data be symbolic links. registry has
-    operators of one's own; without it those of cameo.operators.default are known.
+    A file is mapped, not read; copy reads it into memory instead. links lets external data be symbolic links.
+    registry has operators of one's own; without it those of cameo.operators.default are known.
     """
     if registry is not None:
         model = load(source, copy=copy, links=links)
         return Model(_registries.having(model._inside, registry))
     if isinstance(source, Model):
         return source
-    if hasattr(source, "SerializeToString"):
-        source = source.SerializeToString()
-    elif hasattr(source, "read"):
-        source = source.read()
-    if isinstance(source, (bytearray, memoryview)):
-        source = bytes(source)
-    if isinstance(source, str) and source.lstrip().startswith("<"):
-        return Model(_cameo.load(source.encode(), format=2))
+    if "logging" in sys.modules:  # otherwise nobody can have asked for more than warnings
+        import logging
+        _cameo.log_level(logging.getLogger("cameo").getEffectiveLevel())
     if isinstance(source, os.PathLike):
         source = os.fspath(source)
-    return Model(_cameo.load(source, copy=copy, links=links))
+        if isinstance(source, bytes):
+            source = os.fsdecode(source)
+        return Model(_cameo.load(source, copy=copy, links=links))
+    if hasattr(source, "SerializeToString"):
+        source = _serialized(source)
+    elif hasattr(source, "read"):
+        source = source.read()
+        if isinstance(source, str):
+            return Model(_cameo.load(source.encode(), format=_TEXT))
+    elif isinstance(source, str):
+        if source.lstrip().startswith("<") or "\n" in source:
+            return Model(_cameo.load(source.encode(errors="surrogateescape"), format=_TEXT))
+        return Model(_cameo.load(source, copy=copy, links=links))
+    try:
+        source = source if isinstance(source, bytes) else bytes(memoryview(source))
+    except TypeError:
+        raise TypeError("a model is loaded from a path, bytes, a file object, an onnx.ModelProto or text, not from "
+                        f"{type(source).__name__}") from None
+    # No ONNX message begins so, nor is a file of text one.
+    return Model(_cameo.load(source, format=_TEXT if source.lstrip()[:1] == b"<" else _BINARY))
+
+
+def _serialized(proto: Any) -> bytes:
+    try:
+        return bytes(proto.SerializeToString())
+    except Exception as problem:  # protobuf has several exceptions for what is over 2 GiB
+        raise _cameo.LimitError("the message cannot be written, protobuf allows 2 GiB at most: save it with "
+                                f"external data and load the file ({problem})") from None
+
+
+def _names(names: str | Iterable[str] | None) -> list[str]:
+    return [] if names is None else [names] if isinstance(names, str) else list(names)
+
+
+def _listed(names: str | Iterable[str] | None) -> str | None:
+    """As the library has lists: parted by commas."""
+    return None if names is None else names if isinstance(names, str) else ",".join(names)
+
+
+def _dims(shape: Any) -> str:
+    """(1, 3, "H", None) as the library has it: "1,3,H,?"."""
+    if isinstance(shape, str):
+        return shape
+    return ",".join("?" if dim is None else str(dim) for dim in ([shape] if isinstance(shape, int) else shape))
+
+
+def _choice(what: str, value: str, table: Mapping[str, int]) -> int:
+    if value not in table:
+        raise _cameo.ArgumentError(f"{what} is {value!r}, expected {', '.join(table)}")
+    return table[value]
+
+
+def prepare_options(options: dict[str, Any]) -> dict[str, Any]:
+    """Options of prepare as the library has them; None: its own default."""
+    made = {name: value for name, value in options.items() if value is not None}
+    for name in ("lr", "momentum", "weight_decay", "beta1", "beta2", "epsilon"):
+        if name in made and not made[name] >= 0:
+            raise _cameo.ArgumentError(f"{name} is {made[name]}, expected a number of at least 0")
+    if "schedule" in made:
+        made["schedule"] = _choice("schedule", made["schedule"], SCHEDULES)
+    return made
+
+
+def preparation(row: dict[str, Any]) -> Report:
+    """What prepare did: what is trained, what is not, and why."""
+    return Report(trained={name: why for name, trained, why in row["choices"] if trained},
+                  frozen={name: why for name, trained, why in row["choices"] if not trained},
+                  changes=row["changes"], target=row["target"], loss=row["loss"])
 
 
 class Model:
     """A model. load() makes one.
 
     What the library holds never changes while something refers to it: changing a Model puts a changed copy in its
-    place (weights are not copied), and sessions and arrays of the old one go on.
+    place (weights are not copied), and sessions and arrays of the old one go on. report tells what the call that made
+    or changed the model did.
     """
 
-    def __init__(self, inside):
-        self._inside = inside
-        self._session = None
+    report: Report
 
     @property
-    def _inside(self):
+    def _inside(self) -> Any:
         """The library's model, which knows the operators that are registered now."""
         handle = self._handle
         newest = _registries.current(handle)
@@ -84,66 +149,367 @@ class Model:
         return newest
 
     @_inside.setter
-    def _inside(self, handle):
+    def _inside(self, handle: Any) -> None:
         self._handle = handle
         self._session = None
 
-    def _become(self, inside):
+    def __init__(self, inside: Any, report: Report | None = None) -> None:
+        self._inside = inside
+        self._session: Session | None = None
+        self._cache: dict[str, Any] = {}
+        self.report = report or Report()
+
+    def _become(self, inside: Any, report: Report | None = None) -> Model:
         """The model is now this one."""
         self._inside = inside
         self._session = None
+        self._cache = {}
+        self.report = report or self.report
         return self
 
+    def _once(self, what: str, make: Callable[[], _T]) -> _T:
+        """What is asked for often and does not change."""
+        if what not in self._cache:
+            self._cache[what] = make()
+        found: _T = self._cache[what]
+        return found
+
+    @staticmethod
+    def _made(row: tuple[Any, dict[str, Any]]) -> Model:
+        return Model(row[0], Report(**row[1]))
+
+    # ---- what it is ----
+
     @property
-    def inputs(self):
+    def inputs(self) -> list[ValueInfo]:
+        """The inputs, in the order of the file."""
         return [ValueInfo(row) for row in self._inside.inputs()]
 
     @property
-    def outputs(self):
+    def outputs(self) -> list[ValueInfo]:
+        """The outputs, in the order of the file."""
         return [ValueInfo(row) for row in self._inside.outputs()]
 
-    def check(self, strict=False):
+    @property
+    def initializers(self) -> Initializers:
+        """Names to arrays, to be read only; assigning replaces values. Those of training info come last."""
+        return Initializers(self)
+
+    @property
+    def graph(self) -> Graph:
+        """The graph: nodes, and graphs inside their attributes."""
+        return self._once("graph", lambda: main_graph(self._inside))
+
+    @property
+    def nodes(self) -> list[Node]:
+        """The nodes of the graph, in the order of the file.
+
+        >>> import cameo
+        >>> model = cameo.load('''<ir_version: 8, opset_import: ["" : 17]>
+        ... net (float[N,3] x) => (float[N,1] y) { y = ReduceSum<keepdims = 1>(x) }''')
+        >>> model.nodes
+        [y = ReduceSum<keepdims=1>(x)]
+        >>> model.nodes[0].attributes["keepdims"]
+        1
+        """
+        return self.graph.nodes
+
+    @property
+    def functions(self) -> list[Function]:
+        """The functions that the model defines."""
+        return self._once("functions", lambda: functions(self._inside))
+
+    @property
+    def training(self) -> list[Training]:
+        """The entries of training info: what prepare makes, or what the file brought."""
+        return self._once("training", lambda: trainings(self._inside))
+
+    @property
+    def opsets(self) -> dict[str, int]:
+        """Versions by domain; that of ONNX itself is ""."""
+        return {("" if domain == "ai.onnx" else domain): version for domain, version in _cameo.opsets(self._inside)}
+
+    @property
+    def metadata(self) -> dict[str, str]:
+        """What the file says of itself, by key."""
+        return dict(_cameo.metadata(self._inside))
+
+    @property
+    def operators(self) -> dict[str, int]:
+        """How many nodes of each operator there are, graphs inside nodes, functions and training included."""
+        return {f"{domain}::{name}" if domain else name: count
+                for domain, name, count in _cameo.operators(self._inside)}
+
+    @property
+    def summary(self) -> Report:
+        """Numbers: nodes, parameters, bytes, versions, who made it."""
+        return Report(**_cameo.summary(self._inside))
+
+    @property
+    def notes(self) -> list[str]:
+        """Sentences on what the model does that ONNX does not allow and that is run all the same."""
+        notes: list[str] = _cameo.notes(self._inside)
+        return notes
+
+    def costs(self, sizes: Mapping[str, int] | None = None, /, **more: int) -> Report:
+        """What a run takes, by shapes alone: flops, activation_bytes, peak_bytes, and operators with their share. Open
+        dimensions have the sizes that are given by name; others count as 1, see sizes."""
+        row = _cameo.costs(self._inside, {**(sizes or {}), **more})
+        row["operators"] = [Report(domain=domain, op=op, nodes=nodes, flops=flops, bytes=size)
+                            for domain, op, nodes, flops, size in row["operators"]]
+        row["sizes"] = {symbol: size for symbol, size, _ in row["sizes"]}
+        return Report(**row)
+
+    def check(self, strict: bool = False) -> list[Finding]:
         """What is wrong with the model: a list of findings, empty where nothing is."""
         return [Finding(row) for row in self._inside.check(strict)]
 
-    def run(self, outputs=None, /, **inputs):
-        """Runs the model: inputs by name, results as a dict. The session is made at the first call and kept."""
-        self._inside  # a session that does not know the newest operators is dropped
+    # ---- running ----
+
+    def run(self, outputs: Any = None, inputs: Mapping[str, Any] | None = None, /, **named: Any) -> dict[str, Any]:
+        """Runs the model: inputs by name, or as a dict where names are no identifiers; results as a dict, of the
+        outputs that are listed first, or of all. The session is made at the first call and kept.
+
+        >>> import cameo, numpy
+        >>> model = cameo.load('''<ir_version: 8, opset_import: ["" : 17]>
+        ... net (float[N] x) => (float[N] y, float[N] z) { y = Neg(x)  z = Abs(x) }''')
+        >>> model.run(["z"], x=numpy.float32([-1, 2]))
+        {'z': array([1., 2.], dtype=float32)}
+        >>> sorted(model.run({"x": numpy.float32([-1, 2])}))
+        ['y', 'z']
+        """
+        if isinstance(outputs, Mapping) and inputs is None:
+            outputs, inputs = None, outputs
+        self._inside  # drops a session that does not know the newest operators
         if self._session is None:
             from ._session import Session
             self._session = Session(self)
-        names = [output.name for output in self.outputs] if outputs is None else list(outputs)
-        return dict(zip(names, self._session.run(names, inputs)))
+        names = (self._once("outputs", lambda: [output.name for output in self.outputs]) if outputs is None
+                 else _names(outputs))
+        return dict(zip(names, self._session.run(names, {**inputs, **named} if inputs else named)))
 
-    def grad(self, of, wrt, *, portable=False):
-        """The model with further outputs, "gradient.NAME": derivatives of the sum of value `of` by the values in wrt."""
-        return Model(_cameo.gradient(self._inside, of, [wrt] if isinstance(wrt, str) else wrt, portable))
+    def make_inputs(self, seed: int = 0, sizes: Mapping[str, int] | None = None, *,
+                    shapes: Mapping[str, Iterable[int]] | None = None, given: Mapping[str, Any] | None = None,
+                    **more: int) -> dict[str, Any]:
+        """Inputs made up, to try the model without data: floats at random, integers within what they point at. Open
+        sizes are those given by name, or guessed; shapes are those of whole inputs; given inputs are not made."""
+        from ._arrays import from_value, to_value
+        values, _, _ = _cameo.make_inputs(
+            self._inside, seed, {**(sizes or {}), **more},
+            {name: tuple(shape) for name, shape in (shapes or {}).items()},
+            {name: to_value(value) for name, value in (given or {}).items()})
+        return {name: from_value(value) for name, value in values.items()}
 
-    def prepare(self, loss, optimizer="sgd", *, schedule="constant", **options):
-        """Makes the model trainable, as `cameo prepare` does, and returns it. Options are those of the command: lr,
-        momentum, weight_decay, beta1, beta2, epsilon, output, target, warmup, schedule_steps, schedule_factor,
-        clip_norm, accumulate, train, freeze, keep_opset, class_axis, keep_tied."""
-        row = _cameo.prepare(self._inside, loss=loss, optimizer=optimizer, schedule=SCHEDULES[schedule], **options)
-        return self._become(row[0])
+    def compare(self, other: Any, inputs: Mapping[str, Any] | None = None, *, rtol: float | None = None,
+                atol: float | None = None, seed: int = 0, only: str | Iterable[str] | None = None) -> Comparison:
+        """What another model differs in: structure, weights, and results on the same inputs, given or made up. rtol and
+        atol are 1e-3 and 1e-5 for results, and 0 for weights; only picks parts."""
+        from ._compare import compare
+        return compare(self, load(other), inputs, rtol, atol, seed, _names(only))
 
-    def text(self, elide=0):
-        """The model in ONNX's text form; tensors of more than elide elements are shortened."""
-        return self._inside.write(True, elide)
+    # ---- models made of it ----
 
-    def to_bytes(self):
-        """The model as a file holds it."""
-        return self._inside.write(False)
+    def infer(self, strict: bool = False) -> Model:
+        """The model with types and shapes of all values. report counts them, and what stays unknown."""
+        return self._made(_cameo.infer(self._inside, strict))
 
-    def to_onnx(self):
-        """The model as an onnx.ModelProto."""
+    def upgrade(self, opset: int | Mapping[str, int] | None = None) -> Model:
+        """The model under newer opsets: a version of ONNX, versions by domain, or the newest of all."""
+        return self._convert(opset, "newer", "downgrade")
+
+    def downgrade(self, opset: int | Mapping[str, int]) -> Model:
+        """The model under older opsets: a version of ONNX, or versions by domain."""
+        return self._convert(opset, "older", "upgrade")
+
+    def _convert(self, opset: int | Mapping[str, int] | None, direction: str, other: str) -> Model:
+        targets = {"": opset} if isinstance(opset, int) else None if opset is None else dict(opset)
+        for domain, version in (targets or {}).items():
+            now = self.opsets.get(domain, version)
+            if (version < now) if direction == "newer" else (version > now):
+                raise _cameo.ArgumentError(f"the model imports opset {now} of {domain or 'ai.onnx'}, and {version} is "
+                                           f"not {direction}: use {other}")
+        return self._made(_cameo.convert(self._inside, targets))
+
+    def expand(self, only: str | Iterable[str] | None = None, *, except_: str | Iterable[str] | None = None,
+               operators: bool = False, core: bool = False) -> Model:
+        """The model with its functions inlined. only and except_ name functions and operators ("NAME", "DOMAIN::NAME",
+        "DOMAIN::*"); operators expands operators that have a body too, core all but core operators."""
+        return self._made(_cameo.expand(self._inside, _listed(only), _listed(except_), operators, core))
+
+    def extract(self, inputs: str | Iterable[str] | None = None, outputs: str | Iterable[str] | None = None) -> Model:
+        """What leads from inputs to outputs, which may be any values; None: those of the model."""
+        return self._made(_cameo.extract(self._inside, _names(inputs), _names(outputs)))
+
+    def expose(self, names: str | Iterable[str] | None = None) -> Model:
+        """The model with values of its graph as further outputs; None: all that nodes compute."""
+        return self._made(_cameo.expose(self._inside, _names(names)))
+
+    def rename(self, values: Mapping[str, str] | None = None, *, nodes: Mapping[str, str] | None = None,
+               dims: Mapping[str, str] | None = None) -> Model:
+        """The model with other names: of values, nodes and dimensions, old to new. A "*" in both stands for the same
+        text."""
+        made = self
+        for kind, names in enumerate((values, nodes, dims)):
+            if names:
+                made = self._made(_cameo.rename(made._inside, kind, list(names), list(names.values())))
+        return made if made is not self else self.__copy__()
+
+    def set_shapes(self, shapes: Mapping[str, Any] | None = None, /, **more: Any) -> Model:
+        """The model with other shapes of inputs, (1, 3, "H", None), or sizes of dimensions by name."""
+        wanted = {**(shapes or {}), **more}
+        return self._made(_cameo.set_shapes(self._inside, list(wanted), [_dims(shape) for shape in wanted.values()]))
+
+    def optimize(self, passes: str | Iterable[str] | None = None, *, without: str | Iterable[str] | None = None,
+                 until: str | None = None, portable: bool = False) -> Model:
+        """The model as it is run: with constants computed and nodes fused. portable: in standard operators alone."""
+        made = self._made(_cameo.optimize(self._inside, _listed(passes), _listed(without), until, portable))
+        made.report.passes = [Report(name=name, skipped=skipped, nodes_before=before, nodes=after)
+                              for name, skipped, before, after in made.report.passes]
+        return made
+
+    # ---- gradients and training ----
+
+    def grad(self, of: str, wrt: str | Iterable[str], *, portable: bool = False) -> Model:
+        """The model with further outputs, "gradient.NAME": derivatives of the sum of value `of` by the values in wrt.
+
+        >>> import cameo, numpy
+        >>> model = cameo.load('''<ir_version: 8, opset_import: ["" : 17]>
+        ... square (float[N] x) => (float[N] y) { y = Mul(x, x) }''')
+        >>> model.grad("y", "x").run(["gradient.x"], x=numpy.float32([1, 2]))
+        {'gradient.x': array([2., 4.], dtype=float32)}
+        """
+        return self._made(_cameo.gradient(self._inside, of, _names(wrt), portable))
+
+    def gradcheck(self, inputs: Mapping[str, Any] | None = None, *, seed: int = 0, samples: int = 20,
+                  tolerance: float = 1e-4) -> GradCheck:
+        """Gradients of the outputs against differences of values, in double precision, for each initializer and input
+        of floats: samples elements of each. Inputs that are not given are made up."""
+        from ._arrays import to_value
+        from ._compare import GradCheck
+        feeds = {name: to_value(value) for name, value in (inputs or {}).items()}
+        return GradCheck(_cameo.gradcheck(self._inside, feeds, seed, samples), tolerance)
+
+    def prepare(self, loss: str | os.PathLike[str], optimizer: str = "sgd", *, lr: float | None = None,
+                momentum: float | None = None, weight_decay: float | None = None, beta1: float | None = None,
+                beta2: float | None = None, epsilon: float | None = None, output: str | None = None,
+                target: str | None = None, schedule: str = "constant", warmup: int = 0, schedule_steps: int = 0,
+                schedule_factor: float = 0.1, clip_norm: float = 0.0, accumulate: int = 1, train: str | None = None,
+                freeze: str | None = None, keep_opset: bool = False, class_axis: int = 1,
+                keep_tied: bool = False) -> Model:
+        """Makes the model trainable and returns it; report says what is trained and why.
+
+        loss is cross-entropy, nll, mse, l1, huber, bce, bce-logits, a model file, or "output:NAME" for one that the
+        model computes; output is what the loss reads, target what the label input is called. optimizer is sgd,
+        momentum, nesterov, adam, adamw, adagrad or rmsprop, with the numbers that PyTorch names so. schedule is
+        constant, step, cosine or linear, over schedule_steps updates, warmup of them rising. train and freeze are
+        regular expressions over names of initializers.
+
+        >>> import cameo
+        >>> model = cameo.load('''<ir_version: 8, opset_import: ["" : 17]>
+        ... line (float[N,1] x) => (float[N,1] y) <float[1,1] w = {2}> { y = MatMul(x, w) }''')
+        >>> print(model.prepare("mse", "adamw", lr=0.01).report)
+        trained:
+          w: ...
+        target: target
+        loss: ...
+        """
+        row = _cameo.prepare(self._inside, prepare_options(dict(
+            loss=os.fspath(loss), optimizer=optimizer, lr=lr, momentum=momentum, weight_decay=weight_decay,
+            beta1=beta1, beta2=beta2, epsilon=epsilon, output=output, target=target, schedule=schedule, warmup=warmup,
+            schedule_steps=schedule_steps, schedule_factor=schedule_factor, clip_norm=clip_norm,
+            accumulate=accumulate, train=train, freeze=freeze, keep_opset=keep_opset, class_axis=class_axis,
+            keep_tied=keep_tied)))
+        return self._become(row[0], preparation(row[1]))
+
+    def strip(self) -> Model:
+        """Takes training info away again, and returns the model."""
+        return self._become(_cameo.strip(self._inside)[0])
+
+    def step(self, *, portable: bool = False) -> Model:
+        """The whole training step as a plain model: state and batch go in, scalars and the new state ("W.next" for "W")
+        come out. portable: in standard operators alone, random numbers fed."""
+        return self._made(_cameo.step(self._inside, portable))
+
+    # ---- checkpoints of other frameworks ----
+
+    def import_checkpoint(self, path: str | os.PathLike[str], *, weights_only: bool = False, partial: bool = False,
+                          map: str | Mapping[str, str] | None = None, settings: str | Mapping[str, Any] | None = None,
+                          loss: str | None = None, **options: Any) -> Model:
+        """Gives the model the weights of another framework's checkpoint, and unless weights_only its training where it
+        was saved, and returns the model. partial: what is left over is no error. map renames ({initializer: name},
+        "/REGEX/"); settings count instead of what the checkpoint says, and options of prepare instead of both."""
+        from ._checkpoint import import_checkpoint
+        return import_checkpoint(self, path, weights_only, partial, map, settings, dict(options, loss=loss))
+
+    def export_checkpoint(self, path: str | os.PathLike[str], to: str, *, weights_only: bool = False) -> Report:
+        """Writes weights, and the state of training, as another framework does: one of export_formats(). The report
+        has the tensors, and what the receiver must know."""
+        return Report(**_cameo.export_checkpoint(self._inside, os.fspath(path), to, weights_only))
+
+    # ---- elsewhere ----
+
+    def text(self, elide: int = 0) -> str:
+        """The model in ONNX's text form; tensors of more than elide elements are shortened, 0: none."""
+        text: str = self._inside.write(True, elide)
+        return text
+
+    def to_bytes(self) -> bytes:
+        """The model as a file holds it, with everything inside: values in external files are read."""
+        if not _cameo.files(self._inside):
+            data: bytes = self._inside.write(False)
+            return data
+        import tempfile
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "model.onnx")
+            self.save(path, inline=True)
+            if len(os.listdir(folder)) > 1:
+                raise _cameo.LimitError("the model is larger than 2 GiB, which only fits with external data: use save")
+            with open(path, "rb") as file:
+                return file.read()
+
+    def to_onnx(self) -> Any:
+        """The model as an onnx.ModelProto, with everything inside."""
         import onnx
         return onnx.load_from_string(self.to_bytes())
 
-    def save(self, path, *, external=None, inline=False):
-        """Writes the model, whole or not at all. external: tensors go to a file of this name, or True for one named
-        after the model; inline: everything into the model's own file."""
-        placement = 2 if inline else 1 if external else 0
+    def save(self, path: str | os.PathLike[str] | IO[bytes], *, external: bool | str | None = None,
+             inline: bool = False) -> None:
+        """Writes the model to a file, whole or not at all, or to a file object. external: tensors go to a file of this
+        name, or True for one named after the model; inline: everything goes into the model's own file."""
+        if external and inline:
+            raise _cameo.ArgumentError("external and inline exclude each other")
+        if hasattr(path, "write"):
+            if external:
+                raise _cameo.ArgumentError("external data needs the path of the model, not a file object")
+            path.write(self.to_bytes())
+            return
+        placement = _INLINE if inline else _EXTERNAL if external else _KEEP
         self._inside.save(os.fspath(path), placement, external if isinstance(external, str) else None)
 
-    def __repr__(self):
+    def __copy__(self) -> Model:
+        return Model(_cameo.copy(self._inside), self.report)
+
+    def __deepcopy__(self, memo: Any) -> Model:
+        return self.__copy__()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return load, (self.to_bytes(),)
+
+    def __repr__(self) -> str:
         return f"<cameo.Model {', '.join(map(repr, self.inputs))} -> {', '.join(map(repr, self.outputs))}>"
+
+    def _repr_html_(self) -> str:
+        from ._show import html
+        return html(self)
+
+
+def merge(a: Any, b: Any, map: Mapping[str, str], *, prefix1: str | None = None, prefix2: str | None = None) -> Model:
+    """One model of two: outputs of a feed inputs of b, as map says. Prefixes go before the names of each.
+
+    >>> import cameo
+    >>> neg = cameo.load('''<ir_version: 8, opset_import: ["" : 17]>
+    ... neg (float[N] x) => (float[N] y) { y = Neg(x) }''')
+    >>> cameo.merge(neg, neg, {"y": "x"}, prefix1="first_", prefix2="then_")
+    <cameo.Model first_x: float[N] -> then_y: float[N]>
+    """
+    return Model._made(_cameo.merge(load(a)._inside, load(b)._inside, list(map), list(map.values()), prefix1, prefix2))

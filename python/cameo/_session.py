@@ -2,31 +2,79 @@
 # SPDX-License-Identifier: Apache-2.0
 """cameo.Session."""
 
+from __future__ import annotations
+
+import typing
+
 from . import _cameo
-from ._arrays import from_value, to_value
-from ._model import ValueInfo, load
+from ._graph import ValueInfo
+from ._model import Model, load
+
+if typing.TYPE_CHECKING:
+    from .operators import Registry
 
 
 class Session:
-    """A model made ready to run. Any number of threads may run it at once; the interpreter lock is released."""
+    """A model made ready to run. Any number of threads may run it at once; the interpreter lock is released.
 
-    def __init__(self, model, *, threads=0, memory_limit=0, backend=None, seed=0, without=None, expand=False,
-                 registry=None):
-        self.model = load(model, registry=registry)
+    >>> import cameo, numpy
+    >>> session = cameo.Session('''<ir_version: 8, opset_import: ["" : 17]>
+    ... line (float[N] x) => (float[N] y) <float w = {2}> { y = Mul(x, w) }''')
+    >>> session.run(["y"], {"x": numpy.array([1, 2, 3], numpy.float32)})
+    [array([2., 4., 6.], dtype=float32)]
+    """
+
+    def __init__(self, model: typing.Any, *, threads: int = 0, memory_limit: int = 0, backend: str | None = None,
+                 seed: int = 0, without: str | None = None, expand: bool = False,
+                 registry: Registry | None = None) -> None:
+        self.model: Model = load(model, registry=registry)
         self._inside = _cameo.Session(self.model._inside, threads=threads, memory_limit=memory_limit, backend=backend,
                                       seed=seed, without=without, expand=expand)
-        self._numbers = {row[0]: row[2] for row in self._inside.inputs()}
+        self._run = self._inside.run
 
     @property
-    def inputs(self):
+    def inputs(self) -> list[ValueInfo]:
+        """What is fed."""
         return [ValueInfo(row) for row in self._inside.inputs()]
 
     @property
-    def outputs(self):
+    def outputs(self) -> list[ValueInfo]:
+        """What comes out; types are as good as inference can make them."""
         return [ValueInfo(row) for row in self._inside.outputs()]
 
-    def run(self, outputs, inputs):
-        """Runs once: names of outputs (None: all) and a dict of inputs; a list of results."""
-        numbers = self._numbers
-        feeds = {name: to_value(value, numbers.get(name)) for name, value in inputs.items()}
-        return [from_value(value) for value in self._inside.run(feeds, outputs)]
+    def run(self, outputs: typing.Sequence[str] | None, inputs: dict[str, typing.Any],
+            cancel: _cameo.Cancel | None = None) -> list[typing.Any]:
+        """Runs once: names of outputs (None: all) and a dict of inputs; a list of results.
+
+        Arrays of the declared type are read where they lie, and results see the library's memory: nothing is copied.
+        cancel, a cameo.Cancel, stops the run from another thread.
+        """
+        return self._run(outputs, inputs, cancel) if cancel else self._run(outputs, inputs)
+
+    def run_into(self, outputs: dict[str, typing.Any], inputs: dict[str, typing.Any],
+                 cancel: _cameo.Cancel | None = None) -> None:
+        """Runs once, with results written to arrays of the caller's: dense, of exactly the type and shape of the result.
+
+        >>> import cameo, numpy
+        >>> session = cameo.Session('''<ir_version: 8, opset_import: ["" : 17]>
+        ... double (float[N] x) => (float[N] y) { y = Add(x, x) }''')
+        >>> y = numpy.empty(2, numpy.float32)
+        >>> session.run_into({"y": y}, {"x": numpy.array([1, 2], numpy.float32)})
+        >>> y
+        array([2., 4.], dtype=float32)
+        """
+        self._run(None, inputs, cancel, None, outputs)
+
+    def profile(self, inputs: dict[str, typing.Any]) -> list[dict[str, typing.Any]]:
+        """Runs once and tells what ran: a dict for each step, in order, with node, domain, op, kernel (who computed it),
+        declined (why faster ones did not), depth (0: the graph itself), begin_ns and end_ns since the run began,
+        live_bytes, id (of the node) and flops.
+
+        >>> import cameo
+        >>> [row["op"] for row in cameo.Session('''<ir_version: 8, opset_import: ["" : 17]>
+        ... wave (float[N] x) => (float[N] y) { y = Sin(x) }''').profile({"x": [0.0, 1.0]})]
+        ['Sin']
+        """
+        rows: list[dict[str, typing.Any]] = []
+        self._run(None, inputs, None, rows)
+        return rows

@@ -20,6 +20,21 @@ PyObject *ext_texts(const struct cameo_text *texts, size_t count)
     return list;
 }
 
+PyObject *ext_raise_with(const struct ext_state *state, const struct cameo_error *err,
+                         const struct cameo_text *problems, size_t count)
+{
+    const int status = (int)err->status;
+    PyObject *type = state->errors[status > 0 && status < EXT_STATUS_COUNT ? status : 0];
+    PyObject *raised = PyObject_CallFunction(type, "s", err->message);
+    PyObject *list = raised ? ext_texts(problems, count) : NULL;
+
+    if (list && PyObject_SetAttrString(raised, "problems", list) == 0)
+        PyErr_SetObject(type, raised);
+    Py_XDECREF(list);
+    Py_XDECREF(raised);
+    return NULL;
+}
+
 bool ext_names(PyObject *list, struct ext_names *out)
 {
     *out = (struct ext_names){0};

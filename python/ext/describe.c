@@ -1,26 +1,160 @@
-/* What a model is made of: initializers and their values. */
+/* What a model is made of: counts, opsets, functions, training, initializers and their values. */
 // SPDX-License-Identifier: Apache-2.0
 #include "ext.h"
 
-/* initializers(model): {name: (number, dtype, shape, is state, training entry)} of the graph's and the training's */
-static PyObject *initializers(PyObject *module, PyObject *object)
+/* ---- rows ---- */
+
+/* A row of a list; NULL without an exception past its end. */
+typedef PyObject *row_fn(const struct cameo_model *model, size_t index);
+
+static PyObject *rows(PyObject *module, PyObject *object, row_fn *row)
 {
     struct ext_model *self = ext_model_of(ext_state(module), object);
-    PyObject *list = self ? PyList_New(0) : NULL;
-    const struct cameo_initializer *row;
+    PyObject *list = self ? PyList_New(0) : NULL, *item;
 
-    for (size_t i = 0; list && (row = cameo_model_initializer(self->model, i)); i++) {
-        PyObject *shape = PyTuple_New((Py_ssize_t)row->rank);
-        for (size_t axis = 0; shape && axis < row->rank; axis++)
-            PyTuple_SetItem(shape, (Py_ssize_t)axis, PyLong_FromLongLong(row->dims[axis]));
-        if (!shape || !ext_append(list, Py_BuildValue("(NiNOi)", ext_text(row->name),
-                                                      (int)row->dtype, shape,
-                                                      row->is_state ? Py_True : Py_False,
-                                                      row->training)))
+    for (size_t i = 0; list && (item = row(self->model, i)); i++)
+        if (!ext_append(list, item))
             Py_CLEAR(list);
-    }
+    if (PyErr_Occurred())
+        Py_CLEAR(list);
     return list;
 }
+
+static PyObject *opset_row(const struct cameo_model *model, size_t index)
+{
+    const struct cameo_opset *row = cameo_model_opset(model, index);
+
+    return row ? Py_BuildValue("(NL)", ext_text(row->domain), (long long)row->version) : NULL;
+}
+
+static PyObject *entry_of(const struct cameo_entry *entry)
+{
+    return Py_BuildValue("(NN)", ext_text(entry->key), ext_text(entry->value));
+}
+
+static PyObject *metadata_row(const struct cameo_model *model, size_t index)
+{
+    const struct cameo_entry *row = cameo_model_metadata(model, index);
+
+    return row ? entry_of(row) : NULL;
+}
+
+static PyObject *operator_row(const struct cameo_model *model, size_t index)
+{
+    const struct cameo_operator *row = cameo_model_operator(model, index);
+
+    return row ? Py_BuildValue("(NNn)", ext_text(row->domain), ext_text(row->name),
+                               (Py_ssize_t)row->count)
+               : NULL;
+}
+
+static PyObject *function_row(const struct cameo_model *model, size_t index)
+{
+    const struct cameo_function *row = cameo_model_function(model, index);
+
+    return row ? Py_BuildValue("(NNNN)", ext_text(row->domain), ext_text(row->name),
+                               ext_text(row->overload), ext_text(row->doc_string))
+               : NULL;
+}
+
+static PyObject *file_row(const struct cameo_model *model, size_t index)
+{
+    const struct cameo_external_file *row = cameo_model_external_file(model, index);
+
+    return row ? ext_text(row->location) : NULL;
+}
+
+static PyObject *note_row(const struct cameo_model *model, size_t index)
+{
+    const struct cameo_text *row = cameo_model_note(model, index);
+
+    return row ? ext_text(*row) : NULL;
+}
+
+static PyObject *bindings(const struct cameo_entry *entries, size_t count)
+{
+    PyObject *list = PyList_New(0);
+
+    for (size_t i = 0; list && i < count; i++)
+        if (!ext_append(list, entry_of(&entries[i])))
+            Py_CLEAR(list);
+    return list;
+}
+
+static PyObject *infos(const struct cameo_value_info *const *items, size_t count)
+{
+    PyObject *list = PyList_New(0);
+
+    for (size_t i = 0; list && i < count; i++)
+        if (!ext_append(list, ext_value_info(items[i])))
+            Py_CLEAR(list);
+    return list;
+}
+
+static PyObject *training_row(const struct cameo_model *model, size_t index)
+{
+    const struct cameo_training *row = cameo_model_training(model, index);
+
+    if (!row)
+        return NULL;
+    return Py_BuildValue(
+        "(NNNNN)", bindings(row->initialization_bindings, row->initialization_binding_count),
+        bindings(row->update_bindings, row->update_binding_count),
+        infos(row->inputs, row->input_count), infos(row->outputs, row->output_count),
+        ext_texts(row->states, row->state_count));
+}
+
+static PyObject *initializer_row(const struct cameo_model *model, size_t index)
+{
+    const struct cameo_initializer *row = cameo_model_initializer(model, index);
+
+    if (!row)
+        return NULL;
+    PyObject *shape = PyTuple_New((Py_ssize_t)row->rank);
+    for (size_t axis = 0; shape && axis < row->rank; axis++)
+        PyTuple_SetItem(shape, (Py_ssize_t)axis, PyLong_FromLongLong(row->dims[axis]));
+    return Py_BuildValue("(NiNOiON)", ext_text(row->name), (int)row->dtype, shape,
+                         row->is_state ? Py_True : Py_False, row->training,
+                         row->sparse ? Py_True : Py_False, ext_text(row->location));
+}
+
+#define ROWS(name)                                                                                 \
+    static PyObject *name##_rows(PyObject *module, PyObject *object)                               \
+    {                                                                                              \
+        return rows(module, object, name##_row);                                                   \
+    }
+ROWS(opset)
+ROWS(metadata)
+ROWS(operator)
+ROWS(function)
+ROWS(file)
+ROWS(note)
+ROWS(training)
+ROWS(initializer)
+
+static PyObject *summary(PyObject *module, PyObject *object)
+{
+    struct ext_model *self = ext_model_of(ext_state(module), object);
+
+    if (!self)
+        return NULL;
+    const struct cameo_summary *s = cameo_model_summary(self->model);
+    return Py_BuildValue(
+        "{s:L,s:L,s:N,s:N,s:N,s:N,s:N,s:N,s:n,s:n,s:n,s:n,s:n,s:n,s:n,s:K,s:K,s:K,s:K}", "ir_version",
+        (long long)s->ir_version, "model_version", (long long)s->model_version, "producer",
+        ext_text(s->producer_name), "producer_version", ext_text(s->producer_version), "domain",
+        ext_text(s->domain), "graph", ext_text(s->graph_name), "doc_string",
+        ext_text(s->doc_string), "graph_doc_string", ext_text(s->graph_doc_string), "nodes", (Py_ssize_t)s->node_count, "nested_nodes",
+        (Py_ssize_t)s->nested_node_count, "function_nodes", (Py_ssize_t)s->function_node_count,
+        "training_nodes", (Py_ssize_t)s->training_node_count, "initializers",
+        (Py_ssize_t)s->initializer_count, "functions", (Py_ssize_t)s->function_count, "trainings",
+        (Py_ssize_t)s->training_count, "parameters", (unsigned long long)s->parameter_count,
+        "bytes", (unsigned long long)s->parameter_bytes, "training_parameters",
+        (unsigned long long)s->training_parameter_count, "training_bytes",
+        (unsigned long long)s->training_parameter_bytes);
+}
+
+/* ---- values of initializers ---- */
 
 /* view_initializer(model, index): a Value over the model's memory, or (shape, texts) */
 static PyObject *view_initializer(PyObject *module, PyObject *args)
@@ -49,9 +183,319 @@ static PyObject *view_initializer(PyObject *module, PyObject *args)
     return texts;
 }
 
+/* set_initializer(model, index, bytes): a Model, which is model itself where nobody else uses it:
+ * values that are set again and again then take no more memory than once. */
+static PyObject *set_initializer(PyObject *module, PyObject *args)
+{
+    struct ext_state *state = ext_state(module);
+    struct cameo_error err;
+    PyObject *object;
+    Py_ssize_t index;
+    Py_buffer view;
+    enum cameo_status status;
+
+    if (!PyArg_ParseTuple(args, "Ony*", &object, &index, &view))
+        return NULL;
+    struct ext_model *self = ext_model_of(state, object);
+    const bool alone = self && atomic_load(&self->users) == 0;
+    struct cameo_model *copy = self && !alone ? ext_model_edit(state, self) : NULL;
+    PyObject *made = NULL;
+    if (copy || alone) {
+        struct cameo_model *model = copy ? copy : self->model;
+        Py_BEGIN_ALLOW_THREADS;
+        status =
+            cameo_model_set_initializer(model, (size_t)index, view.buf, (size_t)view.len, &err);
+        Py_END_ALLOW_THREADS;
+        if (copy)
+            made = ext_model_edited(state, self, copy, status, &err);
+        else if (status != CAMEO_OK)
+            ext_raise(state, &err);
+        else
+            made = Py_NewRef(object);
+    }
+    PyBuffer_Release(&view);
+    return made;
+}
+
+/* ---- comparing ---- */
+
+static PyObject *difference_of(struct ext_state *state, enum cameo_status status,
+                               const struct cameo_difference *d, const struct cameo_error *err)
+{
+    if (status != CAMEO_OK)
+        return ext_raise(state, err);
+    return Py_BuildValue("(LLLddd)", (long long)d->count, (long long)d->differing,
+                         (long long)d->first, d->max_abs, d->norm, d->reference_norm);
+}
+
+/* initializer_difference(a, index, b, index, relative, absolute) */
+static PyObject *initializer_difference(PyObject *module, PyObject *args)
+{
+    struct ext_state *state = ext_state(module);
+    struct cameo_difference d = CAMEO_DIFFERENCE_INIT;
+    struct cameo_error err;
+    PyObject *first, *second;
+    Py_ssize_t i, k;
+    double relative, absolute;
+    enum cameo_status status;
+
+    if (!PyArg_ParseTuple(args, "OnOndd", &first, &i, &second, &k, &relative, &absolute))
+        return NULL;
+    struct ext_model *a = ext_model_of(state, first), *b = a ? ext_model_of(state, second) : NULL;
+    if (!b)
+        return NULL;
+    Py_BEGIN_ALLOW_THREADS;
+    status = cameo_initializer_difference(a->model, (size_t)i, b->model, (size_t)k, relative,
+                                          absolute, &d, &err);
+    Py_END_ALLOW_THREADS;
+    return difference_of(state, status, &d, &err);
+}
+
+/* What is leased, as a value. */
+static const struct cameo_value *value_of(struct ext_state *state, struct ext_lease *lease)
+{
+    struct cameo_error err;
+
+    if (lease->value)
+        return lease->value;
+    if (cameo_value_from_tensor(&lease->tensor, &lease->made, &err) != CAMEO_OK)
+        ext_raise(state, &err);
+    return lease->made;
+}
+
+/* value_difference(a, b, relative, absolute) of two tensors */
+static PyObject *value_difference(PyObject *module, PyObject *args)
+{
+    struct ext_state *state = ext_state(module);
+    struct cameo_difference d = CAMEO_DIFFERENCE_INIT;
+    struct cameo_error err;
+    struct ext_lease a, b;
+    PyObject *first, *second, *out = NULL;
+    double relative, absolute;
+    enum cameo_status status;
+
+    if (!PyArg_ParseTuple(args, "OOdd", &first, &second, &relative, &absolute) ||
+        !ext_lease(state, first, &a))
+        return NULL;
+    if (ext_lease(state, second, &b)) {
+        const struct cameo_value *x = value_of(state, &a), *y = x ? value_of(state, &b) : NULL;
+        if (y) {
+            Py_BEGIN_ALLOW_THREADS;
+            status = cameo_value_difference(x, y, relative, absolute, &d, &err);
+            Py_END_ALLOW_THREADS;
+            out = difference_of(state, status, &d, &err);
+        }
+        ext_lease_end(&b);
+    }
+    ext_lease_end(&a);
+    return out;
+}
+
+/* ---- sizes: costs, inputs made up ---- */
+
+/* Sizes out of a dict of names to numbers; texts stay those of the dict. */
+static struct cameo_size *sizes_of(PyObject *dict, size_t *count)
+{
+    struct cameo_size *sizes = PyMem_Calloc((size_t)PyDict_Size(dict) + 1, sizeof *sizes);
+    PyObject *name, *size;
+    Py_ssize_t at = 0;
+
+    *count = 0;
+    if (!sizes) {
+        PyErr_NoMemory();
+        return NULL;
+    }
+    while (!PyErr_Occurred() && PyDict_Next(dict, &at, &name, &size)) {
+        struct cameo_size *row = &sizes[(*count)++];
+        *row = (struct cameo_size)CAMEO_SIZE_INIT;
+        row->symbol = PyUnicode_AsUTF8AndSize(name, NULL);
+        row->size = row->symbol ? PyLong_AsLongLong(size) : 0;
+    }
+    if (!PyErr_Occurred())
+        return sizes;
+    PyMem_Free(sizes);
+    return NULL;
+}
+
+static PyObject *costs_of(const struct cameo_costs *costs)
+{
+    PyObject *operators = PyList_New(0), *sizes = PyList_New(0);
+
+    for (size_t i = 0; operators && i < costs->operator_count; i++) {
+        const struct cameo_cost *row = costs->operators[i];
+        if (!ext_append(operators,
+                        Py_BuildValue("(NNndK)", ext_text(row->domain), ext_text(row->op),
+                                      (Py_ssize_t)row->node_count, row->flops,
+                                      (unsigned long long)row->output_bytes)))
+            Py_CLEAR(operators);
+    }
+    for (size_t i = 0; sizes && i < costs->size_count; i++) {
+        const struct cameo_assumed_size *row = costs->sizes[i];
+        if (!ext_append(sizes, Py_BuildValue("(NLO)", ext_text(row->symbol), (long long)row->size,
+                                             row->assumed ? Py_True : Py_False)))
+            Py_CLEAR(sizes);
+    }
+    return Py_BuildValue("{s:d,s:K,s:K,s:n,s:n,s:O,s:N,s:N}", "flops", costs->flops,
+                         "activation_bytes", (unsigned long long)costs->activation_bytes,
+                         "peak_bytes", (unsigned long long)costs->peak_bytes, "unknown",
+                         (Py_ssize_t)costs->unknown_count, "left_out", (Py_ssize_t)costs->left_out,
+                         "has_bodies", costs->has_bodies ? Py_True : Py_False, "operators",
+                         operators, "sizes", sizes);
+}
+
+/* costs(model, {name: size}) */
+static PyObject *costs(PyObject *module, PyObject *args)
+{
+    struct ext_state *state = ext_state(module);
+    const struct cameo_costs *found = NULL;
+    struct cameo_error err;
+    PyObject *object, *dict;
+    size_t count;
+    enum cameo_status status;
+
+    if (!PyArg_ParseTuple(args, "OO!", &object, &PyDict_Type, &dict))
+        return NULL;
+    struct ext_model *self = ext_model_of(state, object);
+    struct cameo_size *sizes = self ? sizes_of(dict, &count) : NULL;
+    if (!sizes)
+        return NULL;
+    Py_BEGIN_ALLOW_THREADS;
+    status = cameo_model_costs(self->model, sizes, count, &found, &err);
+    Py_END_ALLOW_THREADS;
+    PyMem_Free(sizes);
+    return status == CAMEO_OK ? costs_of(found) : ext_raise(state, &err);
+}
+
+/* Shapes out of a dict of names to tuples, as one block: the rows, then all dims. */
+static struct cameo_input_shape *shapes_of(PyObject *dict, size_t *count)
+{
+    PyObject *name, *shape;
+    Py_ssize_t at = 0;
+    size_t all = 0;
+
+    *count = 0;
+    while (PyDict_Next(dict, &at, &name, &shape)) {
+        if (!PyTuple_Check(shape)) {
+            PyErr_SetString(PyExc_TypeError, "shapes are tuples of numbers");
+            return NULL;
+        }
+        all += (size_t)PyTuple_Size(shape);
+    }
+    const size_t room = (size_t)PyDict_Size(dict) + 1;
+    struct cameo_input_shape *shapes =
+        PyMem_Calloc(1, room * sizeof *shapes + (all + 1) * sizeof(int64_t));
+    if (!shapes) {
+        PyErr_NoMemory();
+        return NULL;
+    }
+    int64_t *dims = (int64_t *)(void *)(shapes + room);
+    at = 0;
+    while (!PyErr_Occurred() && PyDict_Next(dict, &at, &name, &shape)) {
+        struct cameo_input_shape *row = &shapes[(*count)++];
+        *row = (struct cameo_input_shape)CAMEO_INPUT_SHAPE_INIT;
+        row->input = PyUnicode_AsUTF8AndSize(name, NULL);
+        row->rank = (int)PyTuple_Size(shape);
+        row->dims = dims;
+        for (int i = 0; row->input && i < row->rank; i++)
+            *dims++ = PyLong_AsLongLong(PyTuple_GetItem(shape, i));
+    }
+    if (!PyErr_Occurred())
+        return shapes;
+    PyMem_Free(shapes);
+    return NULL;
+}
+
+static PyObject *made_of(struct ext_state *state, const struct cameo_session *session,
+                         const struct cameo_made_inputs *made)
+{
+    size_t count;
+    const struct cameo_feed *feeds = cameo_made_inputs_feeds(made, &count);
+    const struct cameo_made_size *size;
+    PyObject *values = PyDict_New(), *sizes = PyList_New(0);
+
+    for (size_t i = 0; values && i < count; i++) {
+        const struct cameo_feed *feed = cameo_feed_at(feeds, i);
+        PyObject *name = feed->name ? PyUnicode_FromString(feed->name)
+                                    : ext_text(cameo_session_input(session, feed->index)->name);
+        PyObject *value = name ? ext_from_value(state, feed->value) : NULL;
+        if (!value || PyDict_SetItem(values, name, value) < 0)
+            Py_CLEAR(values);
+        Py_XDECREF(name);
+        Py_XDECREF(value);
+    }
+    for (size_t i = 0; sizes && (size = cameo_made_inputs_size(made, i)); i++)
+        if (!ext_append(sizes, Py_BuildValue("(NiNL)", ext_text(size->input), size->axis,
+                                             ext_text(size->symbol), (long long)size->size)))
+            Py_CLEAR(sizes);
+    return Py_BuildValue("(NNs)", values, sizes, cameo_made_inputs_refusal(made));
+}
+
+/* make_inputs(model, seed, {name: size}, {input: shape}, inputs that are given): (values, sizes,
+ * why the model will refuse them) */
+static PyObject *make_inputs(PyObject *module, PyObject *args)
+{
+    struct ext_state *state = ext_state(module);
+    struct cameo_make_options options = CAMEO_MAKE_OPTIONS_INIT;
+    struct cameo_session *session = NULL;
+    struct cameo_made_inputs *made = NULL;
+    struct cameo_error err;
+    struct ext_feeds feeds;
+    PyObject *object, *sizes, *shapes, *given, *out = NULL;
+    unsigned long long seed;
+    enum cameo_status status;
+
+    if (!PyArg_ParseTuple(args, "OKO!O!O", &object, &seed, &PyDict_Type, &sizes, &PyDict_Type,
+                          &shapes, &given))
+        return NULL;
+    struct ext_model *self = ext_model_of(state, object);
+    if (!self || !ext_feeds(state, given, &feeds))
+        return NULL;
+    struct cameo_size *all_sizes = sizes_of(sizes, &options.size_count);
+    struct cameo_input_shape *all_shapes =
+        all_sizes ? shapes_of(shapes, &options.shape_count) : NULL;
+    if (all_shapes) {
+        options.seed = seed;
+        options.sizes = all_sizes;
+        options.shapes = all_shapes;
+        Py_BEGIN_ALLOW_THREADS;
+        status = cameo_session_new(self->model, NULL, &session, &err);
+        if (status == CAMEO_OK)
+            status = cameo_session_make_inputs(session, &options, feeds.feeds, (size_t)feeds.count,
+                                               &made, &err);
+        Py_END_ALLOW_THREADS;
+        out = status == CAMEO_OK ? made_of(state, session, made) : ext_raise(state, &err);
+        cameo_made_inputs_free(made);
+        cameo_session_free(session);
+    }
+    PyMem_Free(all_shapes);
+    PyMem_Free(all_sizes);
+    ext_feeds_end(&feeds);
+    return out;
+}
+
 PyMethodDef ext_describe_functions[] = {
-    {"initializers", initializers, METH_O,
-     "initializers(model): [(name, dtype, shape, is state, training entry or -1)]"},
+    {"summary", summary, METH_O, "summary(model): a dict"},
+    {"opsets", opset_rows, METH_O, "opsets(model): [(domain, version)]"},
+    {"metadata", metadata_rows, METH_O, "metadata(model): [(key, value)]"},
+    {"operators", operator_rows, METH_O, "operators(model): [(domain, name, count)]"},
+    {"functions", function_rows, METH_O,
+     "functions(model): [(domain, name, overload, doc string)]"},
+    {"files", file_rows, METH_O, "files(model): [location of external data]"},
+    {"notes", note_rows, METH_O, "notes(model): [sentence]"},
+    {"training", training_rows, METH_O,
+     "training(model): [(initialization bindings, update bindings, inputs, outputs, states)]"},
+    {"initializers", initializer_rows, METH_O,
+     "initializers(model): [(name, dtype, shape, is state, training entry or -1, is sparse, "
+     "file)]"},
     {"view_initializer", view_initializer, METH_VARARGS, "view_initializer(model, index): a Value"},
+    {"set_initializer", set_initializer, METH_VARARGS,
+     "set_initializer(model, index, bytes): a Model"},
+    {"initializer_difference", initializer_difference, METH_VARARGS,
+     "initializer_difference(a, index, b, index, relative, absolute): a tuple"},
+    {"value_difference", value_difference, METH_VARARGS,
+     "value_difference(a, b, relative, absolute): a tuple"},
+    {"costs", costs, METH_VARARGS, "costs(model, sizes): a dict"},
+    {"make_inputs", make_inputs, METH_VARARGS,
+     "make_inputs(model, seed, sizes, shapes, given): (values, sizes, refusal)"},
     {0},
 };

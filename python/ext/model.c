@@ -50,6 +50,7 @@ static void model_dealloc(PyObject *object)
         ext_model_leave(self->parent);
     else
         Py_XDECREF(self->parent);
+    Py_XDECREF(self->merged);
     release(object);
     Py_DECREF(type);
 }
@@ -111,6 +112,7 @@ static PyObject *load(PyObject *module, PyObject *args, PyObject *keywords)
         status = cameo_model_load(text, &options, &model, &err);
         Py_END_ALLOW_THREADS;
         Py_DECREF(path);
+        ext_log_to_python(model);
         return status == CAMEO_OK ? ext_model_new(state, model, NULL) : ext_raise(state, &err);
     }
     if (!PyBytes_Check(source)) {
@@ -123,6 +125,7 @@ static PyObject *load(PyObject *module, PyObject *args, PyObject *keywords)
     Py_BEGIN_ALLOW_THREADS;
     status = cameo_model_load_memory(bytes, size, &options, &model, &err);
     Py_END_ALLOW_THREADS;
+    ext_log_to_python(model);
     return status == CAMEO_OK ? ext_model_new(state, model, source) : ext_raise(state, &err);
 }
 

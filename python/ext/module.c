@@ -67,6 +67,12 @@ static PyMethodDef *const tables[] = {
     ext_model_functions,
     ext_describe_functions,
     ext_edit_functions,
+    ext_graph_functions,
+    ext_derive_functions,
+    ext_checkpoint_functions,
+    ext_log_functions,
+    ext_draw_functions,
+    ext_vjp_functions,
     ext_operator_functions,
 };
 
@@ -96,7 +102,10 @@ static bool add_errors(PyObject *module, struct ext_state *state)
                             : PyTuple_Pack(1, rows[i].also);
 
         snprintf(name, sizeof name, "cameo.%s", rows[i].name);
-        state->errors[i] = bases ? PyErr_NewExceptionWithDoc(name, rows[i].doc, bases, NULL) : NULL;
+        PyObject *members = Py_BuildValue("{s:()}", "problems"); /* ext_raise_with has them */
+        state->errors[i] =
+            bases ? PyErr_NewExceptionWithDoc(name, rows[i].doc, bases, i ? NULL : members) : NULL;
+        Py_XDECREF(members);
         Py_XDECREF(bases);
         if (!state->errors[i] || PyModule_AddObjectRef(module, rows[i].name, state->errors[i]) < 0)
             return false;
@@ -116,6 +125,7 @@ static int fill(PyObject *module)
         {&ext_model_spec, &state->model_type, "Model"},
         {&ext_session_spec, &state->session_type, "Session"},
         {&ext_trainer_spec, &state->trainer_type, "Trainer"},
+        {&ext_cancel_spec, &state->cancel_type, "Cancel"},
         {&ext_events_spec, &state->events_type, "Events"},
         {&ext_registry_spec, &state->registry_type, "Registry"},
         {&ext_call_spec, &state->call_type, "Call"},
@@ -146,6 +156,7 @@ static int traverse(PyObject *module, visitproc visit, void *arg)
     Py_VISIT(state->model_type);
     Py_VISIT(state->session_type);
     Py_VISIT(state->trainer_type);
+    Py_VISIT(state->cancel_type);
     Py_VISIT(state->events_type);
     Py_VISIT(state->registry_type);
     Py_VISIT(state->call_type);
@@ -163,6 +174,8 @@ static int clear(PyObject *module)
     Py_CLEAR(state->model_type);
     Py_CLEAR(state->session_type);
     Py_CLEAR(state->trainer_type);
+    Py_CLEAR(state->cancel_type);
+    ext_numpy_end(state);
     Py_CLEAR(state->events_type);
     Py_CLEAR(state->registry_type);
     Py_CLEAR(state->call_type);

@@ -9,19 +9,19 @@
 
 /* ---- types of elements ---- */
 
-/* As the buffer protocol spells them; what it has no word for is seen as unsigned numbers of the same
- * width, or as bytes. */
+/* As the buffer protocol spells them; what it has no word for is seen as unsigned numbers of the
+ * same width, or as bytes. */
 static const struct element {
     enum cameo_dtype dtype;
     const char *format;
     int width; /* bytes; 0: several to a byte */
 } elements[] = {
-    {CAMEO_FLOAT, "f", 4},         {CAMEO_DOUBLE, "d", 8},        {CAMEO_FLOAT16, "e", 2},
-    {CAMEO_BOOL, "?", 1},          {CAMEO_UINT8, "B", 1},         {CAMEO_INT8, "b", 1},
-    {CAMEO_UINT16, "H", 2},        {CAMEO_INT16, "h", 2},         {CAMEO_UINT32, "I", 4},
-    {CAMEO_INT32, "i", 4},         {CAMEO_UINT64, "Q", 8},        {CAMEO_INT64, "q", 8},
-    {CAMEO_COMPLEX64, "Zf", 8},    {CAMEO_COMPLEX128, "Zd", 16},  {CAMEO_BFLOAT16, "H", 2},
-    {CAMEO_FLOAT8E4M3FN, "B", 1},  {CAMEO_FLOAT8E4M3FNUZ, "B", 1}, {CAMEO_FLOAT8E5M2, "B", 1},
+    {CAMEO_FLOAT, "f", 4},          {CAMEO_DOUBLE, "d", 8},         {CAMEO_FLOAT16, "e", 2},
+    {CAMEO_BOOL, "?", 1},           {CAMEO_UINT8, "B", 1},          {CAMEO_INT8, "b", 1},
+    {CAMEO_UINT16, "H", 2},         {CAMEO_INT16, "h", 2},          {CAMEO_UINT32, "I", 4},
+    {CAMEO_INT32, "i", 4},          {CAMEO_UINT64, "Q", 8},         {CAMEO_INT64, "q", 8},
+    {CAMEO_COMPLEX64, "Zf", 8},     {CAMEO_COMPLEX128, "Zd", 16},   {CAMEO_BFLOAT16, "H", 2},
+    {CAMEO_FLOAT8E4M3FN, "B", 1},   {CAMEO_FLOAT8E4M3FNUZ, "B", 1}, {CAMEO_FLOAT8E5M2, "B", 1},
     {CAMEO_FLOAT8E5M2FNUZ, "B", 1}, {CAMEO_FLOAT8E8M0, "B", 1},
 };
 
@@ -33,8 +33,7 @@ static const struct element *element_of(enum cameo_dtype dtype)
     return NULL;
 }
 
-/* A format of the buffer protocol; C's long has the width of this machine. */
-static enum cameo_dtype dtype_of(const char *format, Py_ssize_t width)
+enum cameo_dtype ext_dtype_of(const char *format, Py_ssize_t width)
 {
     if (!format)
         return width == 1 ? CAMEO_UINT8 : CAMEO_UNDEFINED;
@@ -50,7 +49,35 @@ static enum cameo_dtype dtype_of(const char *format, Py_ssize_t width)
     return CAMEO_UNDEFINED;
 }
 
+enum cameo_dtype ext_dtype_as(enum cameo_dtype dtype)
+{
+    const struct element *element = element_of(dtype);
+    return element ? ext_dtype_of(element->format, element->width) : CAMEO_UNDEFINED;
+}
+
 /* ---- the type ---- */
+
+/* How the memory looks through the buffer protocol; elements of less than a byte are bytes there.
+ */
+static bool fill_shape(struct ext_value *self)
+{
+    const struct element *element = element_of(cameo_value_dtype(self->value));
+    const int rank = element ? cameo_value_rank(self->value) : 1;
+    const int64_t *dims = cameo_value_dims(self->value);
+    Py_ssize_t step = element ? element->width : 1;
+
+    self->shape = self->room;
+    if ((size_t)rank > sizeof self->room / sizeof *self->room / 2)
+        self->shape = PyMem_Calloc((size_t)(2 * rank), sizeof *self->shape);
+    if (!self->shape)
+        return false;
+    for (int i = rank - 1; i >= 0; i--) {
+        self->shape[i] = element ? (Py_ssize_t)dims[i] : (Py_ssize_t)cameo_value_bytes(self->value);
+        self->shape[rank + i] = step;
+        step *= self->shape[i];
+    }
+    return true;
+}
 
 PyObject *ext_value_new(struct ext_state *state, struct cameo_value *value, PyObject *owner)
 {
@@ -66,6 +93,10 @@ PyObject *ext_value_new(struct ext_state *state, struct cameo_value *value, PyOb
     }
     self->value = value;
     self->owner = owner;
+    if (!fill_shape(self)) {
+        Py_DECREF((PyObject *)self);
+        return PyErr_NoMemory();
+    }
     return (PyObject *)self;
 }
 
@@ -77,7 +108,8 @@ static void value_dealloc(PyObject *object)
 
     cameo_value_free(self->value);
     ext_model_leave(self->owner);
-    PyMem_Free(self->shape);
+    if (self->shape != self->room)
+        PyMem_Free(self->shape);
     release(object);
     Py_DECREF(type);
 }
@@ -99,22 +131,6 @@ static int value_getbuffer(PyObject *object, Py_buffer *view, int flags)
         PyErr_SetString(PyExc_BufferError, "this tensor is to be read only");
         return -1;
     }
-    if (!self->shape) {
-        const int64_t *dims = cameo_value_dims(self->value);
-        Py_ssize_t *shape = PyMem_Calloc((size_t)(2 * rank + 1), sizeof *shape);
-
-        if (!shape) {
-            PyErr_NoMemory();
-            return -1;
-        }
-        Py_ssize_t step = element ? element->width : 1;
-        for (int i = rank - 1; i >= 0; i--) {
-            shape[i] = element ? (Py_ssize_t)dims[i] : (Py_ssize_t)cameo_value_bytes(self->value);
-            shape[rank + i] = step;
-            step *= shape[i];
-        }
-        self->shape = shape;
-    }
     static char nothing;
     view->buf = data ? data : (void *)(uintptr_t)cameo_value_data(self->value);
     if (!view->buf)
@@ -124,7 +140,8 @@ static int value_getbuffer(PyObject *object, Py_buffer *view, int flags)
     view->len = (Py_ssize_t)cameo_value_bytes(self->value);
     view->readonly = read_only;
     view->itemsize = element ? element->width : 1;
-    view->format = (flags & PyBUF_FORMAT) ? (char *)(uintptr_t)(element ? element->format : "B") : NULL;
+    view->format =
+        (flags & PyBUF_FORMAT) ? (char *)(uintptr_t)(element ? element->format : "B") : NULL;
     view->ndim = rank;
     view->shape = (flags & PyBUF_ND) == PyBUF_ND ? self->shape : NULL;
     view->strides = (flags & PyBUF_STRIDES) == PyBUF_STRIDES ? self->shape + rank : NULL;
@@ -136,7 +153,8 @@ static int value_getbuffer(PyObject *object, Py_buffer *view, int flags)
 static PyObject *value_dtype(PyObject *self, void *unused)
 {
     (void)unused;
-    return PyUnicode_FromString(cameo_dtype_name(cameo_value_dtype(((struct ext_value *)self)->value)));
+    return PyUnicode_FromString(
+        cameo_dtype_name(cameo_value_dtype(((struct ext_value *)self)->value)));
 }
 
 static PyObject *value_number(PyObject *self, void *unused)
@@ -214,259 +232,40 @@ static PyObject *value_dlpack_device(PyObject *self, PyObject *unused)
     return Py_BuildValue("(ii)", 1, 0);
 }
 
-/* A tensor of another library, taken over. */
-static struct cameo_value *take_dlpack(struct ext_state *state, PyObject *object)
+/* ---- values made by hand: what buffers cannot say ---- */
+
+/* A list of str or bytes; lone surrogates that stand for bytes become them again. */
+static struct cameo_value *strings_from(struct ext_state *state, int rank, const int64_t *dims,
+                                        PyObject *data)
 {
+    PyObject *list = PySequence_List(data); /* a copy: its items become bytes */
+    const Py_ssize_t count = list ? PyList_Size(list) : 0;
+    struct cameo_text *texts = PyMem_Calloc((size_t)count + 1, sizeof *texts);
     struct cameo_value *value = NULL;
     struct cameo_error err;
-    PyObject *arguments = PyTuple_New(0);
-    PyObject *keywords = Py_BuildValue("{s:(ii)}", "max_version", 1, 1);
-    PyObject *method = PyObject_GetAttrString(object, "__dlpack__");
-    PyObject *capsule = NULL;
+    bool good = list && texts;
 
-    if (arguments && keywords && method) {
-        capsule = PyObject_Call(method, arguments, keywords);
-        if (!capsule && PyErr_ExceptionMatches(PyExc_TypeError)) { /* it knows the older form only */
-            PyErr_Clear();
-            capsule = PyObject_CallNoArgs(method);
-        }
+    for (Py_ssize_t i = 0; good && i < count; i++) {
+        PyObject *item = PyList_GetItem(list, i);
+        PyObject *bytes = PyBytes_Check(item)
+                              ? Py_NewRef(item)
+                              : PyUnicode_AsEncodedString(item, "utf-8", "surrogateescape");
+
+        good = bytes && PyList_SetItem(list, i, bytes) == 0;
+        if (good)
+            texts[i] = (struct cameo_text){PyBytes_AsString(bytes), (size_t)PyBytes_Size(bytes)};
     }
-    enum cameo_status status = CAMEO_OK;
-    if (capsule && PyCapsule_IsValid(capsule, "dltensor_versioned")) {
-        status = cameo_value_from_dlpack(PyCapsule_GetPointer(capsule, "dltensor_versioned"), &value,
-                                         &err);
-        if (status == CAMEO_OK)
-            PyCapsule_SetName(capsule, "used_dltensor_versioned");
-    } else if (capsule && PyCapsule_IsValid(capsule, "dltensor")) {
-        status = cameo_value_from_dlpack_unversioned(PyCapsule_GetPointer(capsule, "dltensor"),
-                                                     &value, &err);
-        if (status == CAMEO_OK)
-            PyCapsule_SetName(capsule, "used_dltensor");
-    } else if (capsule)
-        PyErr_SetString(PyExc_TypeError, "__dlpack__ gave no capsule");
-    if (status != CAMEO_OK)
-        ext_raise(state, &err);
-    Py_XDECREF(capsule);
-    Py_XDECREF(method);
-    Py_XDECREF(keywords);
-    Py_XDECREF(arguments);
+    if (good) {
+        const struct cameo_tensor tensor =
+            cameo_tensor_of(CAMEO_STRING, rank, dims, texts, (size_t)count * sizeof *texts);
+        if (cameo_value_from_tensor(&tensor, &value, &err) != CAMEO_OK)
+            ext_raise(state, &err);
+    } else if (!PyErr_Occurred())
+        PyErr_NoMemory();
+    Py_XDECREF(list);
+    PyMem_Free(texts);
     return value;
 }
-
-/* ---- feeding ---- */
-
-/* Memory with any strides; those that go backwards are copied by whoever asks for a dense buffer. */
-static bool lease_buffer(PyObject *object, struct ext_lease *out)
-{
-    Py_buffer *view = &out->buffer;
-
-    if (PyObject_GetBuffer(object, view, PyBUF_STRIDES | PyBUF_FORMAT) < 0)
-        return false;
-    out->has_buffer = true;
-    const enum cameo_dtype dtype = dtype_of(view->format, view->itemsize);
-    if (dtype == CAMEO_UNDEFINED || view->ndim > 64) {
-        PyErr_Format(PyExc_TypeError, "cannot feed a buffer of '%s' with %d axes",
-                     view->format ? view->format : "B", view->ndim);
-        return false;
-    }
-    bool dense = true;
-    Py_ssize_t step = view->itemsize;
-    for (int i = view->ndim - 1; i >= 0; i--) {
-        out->dims[i] = view->shape[i];
-        if (view->shape[i] > 1 && view->strides[i] != step)
-            dense = false;
-        if (view->strides[i] < 0 || view->strides[i] % view->itemsize) {
-            PyErr_SetString(PyExc_ValueError,
-                            "an array whose axes go backwards, or not by whole elements, must be "
-                            "copied first (numpy.ascontiguousarray)");
-            return false;
-        }
-        out->strides[i] = view->strides[i] / view->itemsize;
-        step *= view->shape[i];
-    }
-    out->tensor = cameo_tensor_of(dtype, view->ndim, out->dims, view->buf, (size_t)view->len);
-    if (!dense) {
-        int64_t reach = 1;
-        for (int i = 0; i < view->ndim; i++)
-            reach += view->shape[i] ? (out->dims[i] - 1) * out->strides[i] : 0;
-        out->tensor.strides = out->strides;
-        out->tensor.bytes = (size_t)(reach * view->itemsize);
-    }
-    return true;
-}
-
-bool ext_lease(struct ext_state *state, PyObject *object, struct ext_lease *out)
-{
-    out->made = NULL;
-    out->value = NULL;
-    out->has_buffer = false;
-    if (PyObject_TypeCheck(object, (PyTypeObject *)state->value_type)) {
-        out->value = ((struct ext_value *)object)->value;
-        return true;
-    }
-    if (PyObject_CheckBuffer(object)) {
-        if (lease_buffer(object, out))
-            return true;
-        ext_lease_end(out);
-        return false;
-    }
-    if (!PyObject_HasAttr(object, state->dlpack_name)) {
-        PyErr_Format(PyExc_TypeError, "%R is no array: it has neither a buffer nor __dlpack__",
-                     (PyObject *)Py_TYPE(object));
-        return false;
-    }
-    out->value = out->made = take_dlpack(state, object);
-    return out->made != NULL;
-}
-
-void ext_lease_end(struct ext_lease *lease)
-{
-    cameo_value_free(lease->made);
-    lease->made = NULL;
-    if (lease->has_buffer)
-        PyBuffer_Release(&lease->buffer);
-    lease->has_buffer = false;
-}
-
-bool ext_feeds(struct ext_state *state, PyObject *dict, struct ext_feeds *out)
-{
-    Py_ssize_t at = 0;
-    PyObject *name, *object;
-
-    *out = (struct ext_feeds){0};
-    if (!PyDict_Check(dict)) {
-        PyErr_SetString(PyExc_TypeError, "inputs are a dict of names to arrays");
-        return false;
-    }
-    const size_t room = (size_t)PyDict_Size(dict) + 1;
-    out->feeds = PyMem_Calloc(room, sizeof *out->feeds);
-    out->leases = PyMem_Calloc(room, sizeof *out->leases);
-    if (!out->feeds || !out->leases) {
-        PyErr_NoMemory();
-        ext_feeds_end(out);
-        return false;
-    }
-    while (PyDict_Next(dict, &at, &name, &object)) {
-        const char *text = PyUnicode_Check(name) ? PyUnicode_AsUTF8AndSize(name, NULL) : NULL;
-        struct ext_lease *lease = &out->leases[out->count];
-
-        if (!text && !PyErr_Occurred())
-            PyErr_SetString(PyExc_TypeError, "names of inputs are texts");
-        if (!text || !ext_lease(state, object, lease)) {
-            ext_feeds_end(out);
-            return false;
-        }
-        out->feeds[out->count] = lease->value ? cameo_feed_value(text, lease->value)
-                                              : cameo_feed_tensor(text, &lease->tensor);
-        out->count++;
-    }
-    return true;
-}
-
-void ext_feeds_end(struct ext_feeds *feeds)
-{
-    for (Py_ssize_t i = 0; feeds->leases && i < feeds->count; i++)
-        ext_lease_end(&feeds->leases[i]);
-    PyMem_Free(feeds->leases);
-    PyMem_Free(feeds->feeds);
-    *feeds = (struct ext_feeds){0};
-}
-
-/* ---- fetching ---- */
-
-static PyObject *strings_of(const struct cameo_value *value)
-{
-    const int64_t count = cameo_value_count(value);
-    PyObject *list = PyList_New(0);
-
-    for (int64_t i = 0; list && i < count; i++) {
-        PyObject *text = ext_text(cameo_value_string(value, i));
-        if (!text || PyList_Append(list, text) < 0)
-            Py_CLEAR(list);
-        Py_XDECREF(text);
-    }
-    return list;
-}
-
-static PyObject *text_tensor(const struct cameo_value *value)
-{
-    const int rank = cameo_value_rank(value);
-    PyObject *shape = PyTuple_New(rank), *list = strings_of(value);
-
-    for (int i = 0; shape && i < rank; i++)
-        PyTuple_SetItem(shape, i, PyLong_FromLongLong(cameo_value_dims(value)[i]));
-    if (!shape || !list) {
-        Py_XDECREF(shape);
-        Py_XDECREF(list);
-        return NULL;
-    }
-    PyObject *pair = PyTuple_New(2);
-    if (!pair)
-        return NULL;
-    PyTuple_SetItem(pair, 0, shape);
-    PyTuple_SetItem(pair, 1, list);
-    return pair;
-}
-
-/* A value of its own that shares the memory. */
-static PyObject *share(struct ext_state *state, const struct cameo_value *value)
-{
-    struct cameo_value *own;
-    struct cameo_error err;
-
-    if (cameo_value_new_optional(value, &own, &err) != CAMEO_OK)
-        return ext_raise(state, &err);
-    return ext_value_new(state, own, NULL);
-}
-
-static PyObject *sequence_of(struct ext_state *state, const struct cameo_value *value)
-{
-    const size_t count = cameo_value_item_count(value);
-    PyObject *list = PyList_New(0);
-
-    for (size_t i = 0; list && i < count; i++) {
-        PyObject *item = ext_from_value(state, cameo_value_item(value, i));
-        if (!item || PyList_Append(list, item) < 0)
-            Py_CLEAR(list);
-        Py_XDECREF(item);
-    }
-    return list;
-}
-
-static PyObject *map_of(struct ext_state *state, const struct cameo_value *value)
-{
-    const bool texts = cameo_value_dtype(value) == CAMEO_STRING;
-    PyObject *map = PyDict_New();
-
-    for (size_t i = 0; map && i < cameo_value_item_count(value); i++) {
-        PyObject *key = texts ? ext_text(cameo_value_string(value, (int64_t)i))
-                              : PyLong_FromLongLong(cameo_value_integer(value, (int64_t)i));
-        PyObject *item = key ? ext_from_value(state, cameo_value_item(value, i)) : NULL;
-
-        if (!item || PyDict_SetItem(map, key, item) < 0)
-            Py_CLEAR(map);
-        Py_XDECREF(key);
-        Py_XDECREF(item);
-    }
-    return map;
-}
-
-PyObject *ext_from_value(struct ext_state *state, const struct cameo_value *value)
-{
-    switch (value ? cameo_value_kind(value) : CAMEO_KIND_NONE) {
-    case CAMEO_KIND_NONE:
-        Py_RETURN_NONE;
-    case CAMEO_KIND_SEQUENCE:
-        return sequence_of(state, value);
-    case CAMEO_KIND_MAP:
-        return map_of(state, value);
-    default:
-        break;
-    }
-    return cameo_value_dtype(value) == CAMEO_STRING ? text_tensor(value) : share(state, value);
-}
-
-/* ---- values made by hand: what buffers cannot say ---- */
 
 /* value(dtype, shape, data): data is a buffer of bytes as ONNX has them, or a list of texts. */
 static PyObject *make_value(PyObject *module, PyObject *args)
@@ -490,26 +289,7 @@ static PyObject *make_value(PyObject *module, PyObject *args)
     if (PyErr_Occurred())
         return NULL;
     if (dtype == CAMEO_STRING) {
-        const Py_ssize_t count = PySequence_Size(data);
-        struct cameo_text *texts = PyMem_Calloc((size_t)(count > 0 ? count : 1), sizeof *texts);
-        PyObject *list = PySequence_List(data);
-
-        for (Py_ssize_t i = 0; texts && list && i < count; i++) {
-            PyObject *item = PyList_GetItem(list, i);
-            Py_ssize_t size = 0;
-            if (PyBytes_Check(item))
-                texts[i] = (struct cameo_text){PyBytes_AsString(item), (size_t)PyBytes_Size(item)};
-            else
-                texts[i].data = PyUnicode_AsUTF8AndSize(item, &size), texts[i].size = (size_t)size;
-        }
-        if (texts && list && !PyErr_Occurred()) {
-            const struct cameo_tensor tensor = cameo_tensor_of(
-                CAMEO_STRING, (int)rank, dims, texts, (size_t)count * sizeof *texts);
-            if (cameo_value_from_tensor(&tensor, &value, &err) != CAMEO_OK)
-                ext_raise(state, &err);
-        }
-        Py_XDECREF(list);
-        PyMem_Free(texts);
+        value = strings_from(state, (int)rank, dims, data);
     } else {
         Py_buffer view;
         if (PyObject_GetBuffer(data, &view, PyBUF_SIMPLE) < 0)
@@ -600,7 +380,8 @@ static PyObject *make_optional(PyObject *module, PyObject *content)
 static PyMethodDef value_methods[] = {
     {"__dlpack__", (PyCFunction)(void (*)(void))value_dlpack, METH_VARARGS | METH_KEYWORDS,
      "The memory for another library, without a copy."},
-    {"__dlpack_device__", value_dlpack_device, METH_NOARGS, "Where the memory is: (1, 0), the CPU."},
+    {"__dlpack_device__", value_dlpack_device, METH_NOARGS,
+     "Where the memory is: (1, 0), the CPU."},
     {0},
 };
 

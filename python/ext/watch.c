@@ -1,4 +1,4 @@
-/* Ctrl-C while the library computes. */
+/* What stops a call while the library computes: Ctrl-C, and a Cancel of the caller's. */
 // SPDX-License-Identifier: Apache-2.0
 #define _GNU_SOURCE
 #include "ext.h"
@@ -6,9 +6,11 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* Of the main thread alone, where Python handles signals; calls may be nested, by way of callbacks. */
-static struct cameo_cancel *cancel;
-static void (*python_handler)(int);
+/* Of the main thread alone, where Python handles signals; calls may be nested, by way of callbacks.
+ * The handler runs on whichever thread the system picks. */
+static struct cameo_cancel *own;
+static struct cameo_cancel *_Atomic current;
+static void (*_Atomic python_handler)(int);
 static int depth;
 
 static bool is_main_thread(void)
@@ -22,43 +24,161 @@ static bool is_main_thread(void)
 
 static void note(int signal)
 {
-    cameo_cancel_set(cancel);
-    python_handler(signal); /* it notes the signal for the interpreter, and does nothing else */
+    struct cameo_cancel *cancel = atomic_load(&current);
+    void (*const before)(int) = atomic_load(&python_handler);
+
+    if (cancel)
+        cameo_cancel_set(cancel);
+    if (before)
+        before(signal); /* it notes the signal for the interpreter, and does nothing else */
+}
+
+/* Nobody's: the process ends, or goes on. With more arguments: not Python's. */
+static bool is_pythons(const struct sigaction *action)
+{
+    return action->sa_handler != SIG_DFL && action->sa_handler != SIG_IGN &&
+           !(action->sa_flags & SA_SIGINFO);
+}
+
+/* Two system calls for each run, which is what most of a small one's time would go to. */
+static void arm(struct ext_watch *watch)
+{
+    const struct sigaction ours = {.sa_handler = note, .sa_flags = SA_ONSTACK};
+
+    if (!atomic_load(&python_handler)) {
+        if (sigaction(SIGINT, NULL, &watch->before) != 0 || !is_pythons(&watch->before))
+            return;
+        atomic_store(&python_handler, watch->before.sa_handler);
+    }
+    if (sigaction(SIGINT, &ours, &watch->before) != 0)
+        return;
+    watch->armed = is_pythons(&watch->before);
+    if (watch->armed)
+        atomic_store(&python_handler, watch->before.sa_handler);
+    else
+        sigaction(SIGINT, &watch->before, NULL);
+}
+
+void ext_watch_begin_with(struct ext_watch *watch, struct cameo_cancel *cancel)
+{
+    watch->cancel = cancel;
+    watch->armed = false;
+    watch->is_callers = cancel != NULL;
+    watch->is_main = is_main_thread();
+    if (!watch->is_main)
+        return;
+    if (!own && cameo_cancel_new(&own, NULL) != CAMEO_OK)
+        own = NULL; /* then Ctrl-C waits for the end of the call */
+    if (depth++ == 0 && own)
+        cameo_cancel_clear(own);
+    if (!cancel)
+        watch->cancel = own;
+    watch->outer = atomic_exchange(&current, watch->cancel);
+    if (depth == 1)
+        arm(watch);
 }
 
 void ext_watch_begin(struct ext_watch *watch)
 {
-    struct sigaction ours = {.sa_handler = note};
-
-    *watch = (struct ext_watch){0};
-    if (!is_main_thread())
-        return;
-    if (!cancel && cameo_cancel_new(&cancel, NULL) != CAMEO_OK)
-        return; /* then Ctrl-C waits for the end of the call */
-    if (depth++ == 0)
-        cameo_cancel_clear(cancel);
-    watch->cancel = cancel;
-    if (depth > 1 || sigaction(SIGINT, NULL, &watch->before) != 0)
-        return;
-    /* Nobody's: the process ends. With more arguments: not Python's. */
-    if (watch->before.sa_handler == SIG_DFL || watch->before.sa_handler == SIG_IGN ||
-        (watch->before.sa_flags & SA_SIGINFO))
-        return;
-    python_handler = watch->before.sa_handler;
-    ours.sa_flags = watch->before.sa_flags;
-    ours.sa_mask = watch->before.sa_mask;
-    watch->armed = sigaction(SIGINT, &ours, NULL) == 0;
+    ext_watch_begin_with(watch, NULL);
 }
 
 bool ext_watch_end(struct ext_watch *watch, enum cameo_status status)
 {
-    if (!watch->cancel)
+    if (!watch->is_main)
         return false;
     depth--;
     if (watch->armed) {
         struct sigaction now;
-        if (sigaction(SIGINT, NULL, &now) == 0 && now.sa_handler == note) /* a callback may have set its own */
-            sigaction(SIGINT, &watch->before, NULL);
+        if (sigaction(SIGINT, &watch->before, &now) == 0 && now.sa_handler != note)
+            sigaction(SIGINT, &now, NULL); /* a callback set one of its own */
     }
-    return status == CAMEO_CANCELLED && PyErr_CheckSignals() < 0;
+    atomic_store(&current, watch->outer);
+    if (status != CAMEO_CANCELLED || PyErr_CheckSignals() >= 0)
+        return false;
+    if (watch->is_callers) /* it was the signal's doing */
+        cameo_cancel_clear(watch->cancel);
+    return true;
 }
+
+/* ---- the caller's ---- */
+
+struct ext_cancel {
+    PyObject_HEAD
+    struct cameo_cancel *cancel;
+};
+
+static PyObject *cancel_new(PyTypeObject *type, PyObject *args, PyObject *keywords)
+{
+    struct cameo_error err;
+    struct cameo_cancel *cancel;
+
+    if ((args && PyTuple_Size(args)) || (keywords && PyDict_Size(keywords))) {
+        PyErr_SetString(PyExc_TypeError, "Cancel takes no arguments");
+        return NULL;
+    }
+    if (cameo_cancel_new(&cancel, &err) != CAMEO_OK)
+        return ext_raise(ext_state_of(type), &err);
+    const allocfunc alloc = (allocfunc)PyType_GetSlot(type, Py_tp_alloc);
+    struct ext_cancel *self = (struct ext_cancel *)alloc(type, 0);
+    if (!self) {
+        cameo_cancel_free(cancel);
+        return NULL;
+    }
+    self->cancel = cancel;
+    return (PyObject *)self;
+}
+
+static void cancel_dealloc(PyObject *object)
+{
+    PyTypeObject *type = Py_TYPE(object);
+    const freefunc release = (freefunc)PyType_GetSlot(type, Py_tp_free);
+
+    cameo_cancel_free(((struct ext_cancel *)object)->cancel);
+    release(object);
+    Py_DECREF(type);
+}
+
+static PyObject *cancel_set(PyObject *object, PyObject *unused)
+{
+    (void)unused;
+    cameo_cancel_set(((struct ext_cancel *)object)->cancel);
+    Py_RETURN_NONE;
+}
+
+static PyObject *cancel_clear(PyObject *object, PyObject *unused)
+{
+    (void)unused;
+    cameo_cancel_clear(((struct ext_cancel *)object)->cancel);
+    Py_RETURN_NONE;
+}
+
+bool ext_cancel_of(struct ext_state *state, PyObject *object, struct cameo_cancel **out)
+{
+    *out = NULL;
+    if (object == Py_None)
+        return true;
+    if (!PyObject_TypeCheck(object, (PyTypeObject *)state->cancel_type)) {
+        PyErr_SetString(PyExc_TypeError, "cancel is a cameo.Cancel or None");
+        return false;
+    }
+    *out = ((struct ext_cancel *)object)->cancel;
+    return true;
+}
+
+static PyMethodDef cancel_methods[] = {
+    {"set", cancel_set, METH_NOARGS, "Runs that were given it end with CancelledError."},
+    {"clear", cancel_clear, METH_NOARGS, "It may serve again."},
+    {0},
+};
+
+static PyType_Slot cancel_slots[] = {
+    {Py_tp_doc, "Stops runs from another thread: Session.run(.., cancel=it), then it.set()."},
+    {Py_tp_new, cancel_new},
+    {Py_tp_dealloc, cancel_dealloc},
+    {Py_tp_methods, cancel_methods},
+    {0, NULL},
+};
+
+PyType_Spec ext_cancel_spec = {"cameo.Cancel", sizeof(struct ext_cancel), 0, Py_TPFLAGS_DEFAULT,
+                               cancel_slots};

@@ -33,8 +33,9 @@ struct cameo_graph {
     const struct cameo_node *owner;
     struct cameo_graph *around;
     bool apart; /* what it reads of the graph around does not count there */
-    size_t node_count;
+    size_t node_count, input_count, output_count;
     const struct cameo_node **nodes;
+    const struct cameo_edge **inputs, **outputs;
     struct {
         struct edge_row **items;
         size_t count, capacity;
@@ -160,16 +161,28 @@ static void note_infos(struct cm_arena *arena, struct cameo_graph *graph,
     }
 }
 
-static void note_outputs(struct cm_arena *arena, struct cameo_graph *graph,
-                         const struct parts *parts)
+static void note_ends(struct cm_arena *arena, struct cameo_graph *graph, const struct parts *parts)
 {
-    const size_t count = parts->graph ? parts->graph->output.count : parts->function->output.count;
+    const struct cm_graph_proto *from = parts->graph;
+    const size_t inputs = from ? from->input.count : parts->function->input.count;
+    const size_t outputs = from ? from->output.count : parts->function->output.count;
 
-    for (size_t i = 0; i < count; i++) {
+    graph->inputs = CM_NEW_ARRAY(arena, const struct cameo_edge *, inputs);
+    graph->outputs = CM_NEW_ARRAY(arena, const struct cameo_edge *, outputs);
+    for (size_t i = 0; i < inputs; i++) {
+        const struct edge_row *row =
+            find_edge(graph, from ? from->input.items[i].name : parts->function->input.items[i]);
+        if (row)
+            graph->inputs[graph->input_count++] = &row->edge;
+    }
+    for (size_t i = 0; i < outputs; i++) {
         const struct cm_str name =
-            parts->graph ? parts->graph->output.items[i].name : parts->function->output.items[i];
-        if (name.size)
-            read_edge(arena, graph, name)->edge.is_output = true;
+            from ? from->output.items[i].name : parts->function->output.items[i];
+        if (!name.size)
+            continue;
+        struct edge_row *row = read_edge(arena, graph, name);
+        row->edge.is_output = true;
+        graph->outputs[graph->output_count++] = &row->edge;
     }
 }
 
@@ -290,7 +303,7 @@ static struct cameo_graph *build(struct cm_arena *arena, const struct parts *par
     declare_edges(arena, graph, parts);
     for (size_t i = 0; i < count; i++)
         describe_node(arena, graph, &parts->nodes->items[i], &nodes[i]);
-    note_outputs(arena, graph, parts);
+    note_ends(arena, graph, parts);
     if (parts->graph) {
         note_infos(arena, graph, &parts->graph->input);
         note_infos(arena, graph, &parts->graph->output);
@@ -398,6 +411,16 @@ size_t cameo_graph_node_count(const struct cameo_graph *graph)
 const struct cameo_node *cameo_graph_node(const struct cameo_graph *graph, size_t index)
 {
     return index < graph->node_count ? graph->nodes[index] : NULL;
+}
+
+const struct cameo_edge *cameo_graph_input(const struct cameo_graph *graph, size_t index)
+{
+    return index < graph->input_count ? graph->inputs[index] : NULL;
+}
+
+const struct cameo_edge *cameo_graph_output(const struct cameo_graph *graph, size_t index)
+{
+    return index < graph->output_count ? graph->outputs[index] : NULL;
 }
 
 size_t cameo_graph_edge_count(const struct cameo_graph *graph)

@@ -4,6 +4,7 @@
 #include "base/crowd.h"
 
 #include "base/compiler.h"
+#include "base/forks.h"
 #include "base/parallel.h"
 
 #include <pthread.h>
@@ -50,6 +51,7 @@ static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER; /* of all that follows
 static int users;
 static bool is_idling;
 static pthread_t keeper;
+static unsigned keeper_forks; /* of the process that the keeper is in */
 
 /* What the keeper waits for, under a mutex of its own: it is joined with the other one held. */
 static pthread_mutex_t gate = PTHREAD_MUTEX_INITIALIZER;
@@ -90,6 +92,7 @@ static void add_idle_threads(const struct cm_team_runtime *runtime, int threads)
         return;
     team = (struct idle_team){runtime, missing > 1 ? (unsigned)missing + 1 : 2};
     gate_is_open = false;
+    keeper_forks = cm_forks();
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     is_idling = pthread_create(&keeper, NULL, keep_team, &team) == 0;
@@ -98,6 +101,8 @@ static void add_idle_threads(const struct cm_team_runtime *runtime, int threads)
 
 static void end_idle_threads(void)
 {
+    if (keeper_forks != cm_forks())
+        is_idling = false; /* in a child of fork: the keeper is not there */
     if (!is_idling)
         return;
     pthread_mutex_lock(&gate);
@@ -115,9 +120,11 @@ static int64_t began,
     calm; /* when idle threads were added last, and for how long; under the mutex */
 
 /* The work of this thread since its last look: finished stretches of it, and the one under way. A
- * pause between two runs is none, though the thread is on no processor then. */
+ * pause between two runs is none, though the thread is on no processor then. A stretch is measured
+ * from the first parallel region on: to ask for the thread's processor time is a system call, which
+ * costs as much as a small run that has no such region. */
 static _Thread_local struct {
-    bool is_working;
+    bool is_working, is_measured;
     int64_t since_us, since_on_us; /* when the stretch began; the thread's processor time by then */
     int64_t us, on_us;             /* of those before */
 } work;
@@ -141,16 +148,14 @@ static void forget_work(void)
 
 void cm_crowd_begin(void)
 {
-    if (!work.is_working)
-        begin_stretch();
     work.is_working = true;
 }
 
 void cm_crowd_end(void)
 {
-    if (work.is_working)
+    if (work.is_measured)
         end_stretch();
-    work.is_working = false;
+    work.is_working = work.is_measured = false;
 }
 
 /* Has the thread been kept from working since its last look? One that works or spins is on a
@@ -194,7 +199,12 @@ void cm_crowd_watch(const struct cm_team_runtime *runtime, int threads)
 {
     const int64_t now = now_ms();
 
-    if (!work.is_working || now < atomic_load_explicit(&next_look, memory_order_relaxed) ||
+    if (!work.is_working)
+        return;
+    if (!work.is_measured)
+        begin_stretch();
+    work.is_measured = true;
+    if (now < atomic_load_explicit(&next_look, memory_order_relaxed) ||
         pthread_mutex_trylock(&mutex) != 0)
         return;
     atomic_store_explicit(&next_look, now + LOOK_MS, memory_order_relaxed);

@@ -86,24 +86,48 @@ static bool open_one(struct cm_library *library, const char *path)
     return false;
 }
 
+enum { MOST_NEEDED = 8 }; /* libraries that one may need and that are not the system's */
+
+/* What a library in our own folder needs may lie there too, as in a package of Python: where the
+ * system does not have it, the loader's reason begins with its name. It stays open. */
+static bool open_needed(const char *reason, const char *folder)
+{
+    char path[PATH_MAX];
+    const size_t length = strcspn(reason, ":/");
+    const int size = snprintf(path, sizeof path, "%s/%.*s", folder, (int)length, reason);
+
+    return reason[length] == ':' && strstr(reason, "cannot open shared object file") && size > 0 &&
+           (size_t)size < sizeof path && dlopen(path, RTLD_NOW | RTLD_LOCAL);
+}
+
 static bool open_in(struct cm_library *library, const char *folder, const char *name)
 {
     char path[PATH_MAX];
     const int length = snprintf(path, sizeof path, "%s/%s", folder, name);
 
-    return folder[0] == '/' && length > 0 && (size_t)length < sizeof path &&
-           open_one(library, path);
+    if (folder[0] != '/' || length <= 0 || (size_t)length >= sizeof path)
+        return false;
+    struct cm_library found = {0};
+    for (int tries = 0; tries < MOST_NEEDED; tries++)
+        if (open_one(&found, path) || !open_needed(found.why, folder))
+            break;
+    if (found.handle)
+        *library = found;
+    else if (found.why[0])
+        snprintf(library->why, sizeof library->why, "%s", found.why);
+    return found.handle != NULL;
 }
 
-/* A program that was installed has its libraries in another folder, whose way from its own is known
- * when it is built. */
+/* Where the library itself is. A program that was installed has its libraries in another folder,
+ * whose way from its own is known when it is built. */
 static bool open_beside(struct cm_library *library, const char *folder, const char *name)
 {
     char beside[PATH_MAX];
     const int length = snprintf(beside, sizeof beside, "%s/%s", folder, CM_LIBRARY_BESIDE);
 
-    return CM_LIBRARY_BESIDE[0] && folder[0] && length > 0 && (size_t)length < sizeof beside &&
-           open_in(library, beside, name);
+    return open_in(library, folder, name) ||
+           (CM_LIBRARY_BESIDE[0] && folder[0] && length > 0 && (size_t)length < sizeof beside &&
+            open_in(library, beside, name));
 }
 
 static void say_missing(struct cm_library *library, const char *const *names)
@@ -141,8 +165,10 @@ bool cm_library_open(const char *variable, const char *const *names, struct cm_l
     own_folder(folder, sizeof folder);
     const bool by_system = !searches_working_folder();
     for (size_t i = 0; names[i]; i++)
-        if (open_in(out, folder, names[i]) || open_beside(out, folder, names[i]) ||
-            open_in(out, CM_LIBRARY_DIR, names[i]) || (by_system && open_one(out, names[i])))
+        if (open_beside(out, folder, names[i]))
+            return true;
+    for (size_t i = 0; names[i]; i++)
+        if (open_in(out, CM_LIBRARY_DIR, names[i]) || (by_system && open_one(out, names[i])))
             return true;
     if (!by_system && !out->why[0])
         snprintf(out->why, sizeof out->why,

@@ -1,7 +1,8 @@
 /* Shared libraries that are opened when they are needed and never closed. They come from the folder
  * that this library (or the program it is linked into) lies in, from the folder of libraries that
  * is installed beside that, from the folder the build was configured with, or from where the system
- * keeps its libraries; never from the working folder or from a model's. */
+ * keeps its libraries; never from the working folder or from a model's. What one of the first two
+ * needs, and the system does not have, may lie beside it. */
 // SPDX-License-Identifier: Apache-2.0
 #ifndef CM_BASE_LIBRARY_H
 #define CM_BASE_LIBRARY_H

@@ -5,6 +5,7 @@
 #include "base/parallel.h"
 
 #include "base/crowd.h"
+#include "base/forks.h"
 #include "base/memory.h"
 
 #include <pthread.h>
@@ -53,6 +54,7 @@ struct cm_team {
     pthread_t *workers;
     int n_workers;
     bool started;
+    atomic_uint forks; /* of the process that the workers are in */
     pthread_mutex_t mutex;
     pthread_cond_t wake, done;
     pthread_mutex_t turn; /* one job at a time; whoever finds it taken works alone */
@@ -62,6 +64,34 @@ struct cm_team {
     bool quit;
 };
 
+static void init_pool(struct cm_team *team)
+{
+    pthread_mutex_init(&team->mutex, NULL);
+    pthread_mutex_init(&team->turn, NULL);
+    pthread_cond_init(&team->wake, NULL);
+    pthread_cond_init(&team->done, NULL);
+    atomic_store(&team->forks, cm_forks());
+}
+
+/* In a child of fork the workers are not there. Several threads of it may find that out at once. */
+static void forget_lost_workers(struct cm_team *team)
+{
+    static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+
+    if (atomic_load(&team->forks) == cm_forks())
+        return;
+    pthread_mutex_lock(&mutex);
+    if (atomic_load(&team->forks) != cm_forks()) {
+        cm_free(team->workers);
+        team->workers = NULL;
+        team->n_workers = 0;
+        team->started = false;
+        team->generation = 0; /* with a job that is over */
+        init_pool(team);
+    }
+    pthread_mutex_unlock(&mutex);
+}
+
 struct cm_team *cm_team_new(int threads)
 {
     struct cm_team *team = cm_calloc(1, sizeof *team);
@@ -69,10 +99,7 @@ struct cm_team *cm_team_new(int threads)
     if (!team)
         return NULL;
     team->threads = threads > MOST_THREADS ? MOST_THREADS : threads > 0 ? threads : cm_cores();
-    pthread_mutex_init(&team->mutex, NULL);
-    pthread_mutex_init(&team->turn, NULL);
-    pthread_cond_init(&team->wake, NULL);
-    pthread_cond_init(&team->done, NULL);
+    init_pool(team);
     cm_crowd_join();
     return team;
 }
@@ -82,6 +109,7 @@ void cm_team_free(struct cm_team *team)
     if (!team)
         return;
     cm_crowd_leave();
+    forget_lost_workers(team);
     pthread_mutex_lock(&team->mutex);
     team->quit = true;
     pthread_cond_broadcast(&team->wake);
@@ -154,6 +182,7 @@ static void start_workers(struct cm_team *team)
 
 static void run_on_pool(struct cm_team *team, const struct job *job)
 {
+    forget_lost_workers(team);
     if (pthread_mutex_trylock(&team->turn) != 0) {
         do_share(job, 0, 1); /* another run of the session has the team: same chunks, same bits */
         return;
@@ -185,6 +214,21 @@ void cm_team_use_runtime(const struct cm_team_runtime *runtime)
     atomic_compare_exchange_strong(&the_runtime, &none, runtime);
 }
 
+static atomic_uint used_at; /* cm_forks() + 1 when the runtime first had a team; 0: never */
+
+/* The runtime for a team; NULL where there is none, and in a child of fork: GCC's would wait for
+ * the threads of the parent. */
+static const struct cm_team_runtime *usable_runtime(void)
+{
+    const struct cm_team_runtime *runtime = ONLY_OWN_THREADS ? NULL : atomic_load(&the_runtime);
+    const unsigned now = cm_forks() + 1;
+    unsigned first = 0;
+
+    if (!runtime || atomic_load_explicit(&used_at, memory_order_relaxed) == now)
+        return runtime;
+    return atomic_compare_exchange_strong(&used_at, &first, now) || first == now ? runtime : NULL;
+}
+
 /* Inside a region of somebody else the runtime may give fewer threads than asked for. */
 static void do_member(void *arg)
 {
@@ -207,10 +251,12 @@ static _Thread_local int before_team; /* the caller's own number */
 void cm_team_lend(bool whole)
 {
     const struct cm_team_runtime *runtime = atomic_load(&the_runtime);
-    const int threads = whole && !inside && !ONLY_OWN_THREADS ? cm_team_threads(current) : 1;
+    int threads = whole && !inside ? cm_team_threads(current) : 1;
 
     if (!runtime || !current)
         return;
+    if (threads > 1 && !usable_runtime())
+        threads = 1;
     if (threads > 1)
         cm_crowd_watch(runtime, threads);
     if (told == threads)
@@ -249,9 +295,10 @@ void cm_parallel(int64_t count, int64_t grain, cm_chunk_fn *fn, void *arg)
                       .chunks = count > 0 ? (count - 1) / grain + 1 : 0,
                       .fn = fn,
                       .arg = arg};
-    const struct cm_team_runtime *runtime = ONLY_OWN_THREADS ? NULL : atomic_load(&the_runtime);
+    const bool alone = job.chunks < 2 || !current || current->threads < 2 || inside;
+    const struct cm_team_runtime *runtime = alone ? NULL : usable_runtime();
 
-    if (job.chunks < 2 || !current || current->threads < 2 || inside)
+    if (alone)
         do_share(&job, 0, 1);
     else if (runtime)
         run_on_runtime(runtime, current, &job);

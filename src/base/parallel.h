@@ -9,7 +9,8 @@
  * The threads are those of an OpenMP runtime where a backend brought one (cm_team_use_runtime), so
  * that its regions and ours share one set of threads; else they are a small pool of the team. How
  * the runtime's threads wait for each other is its own affair, except while other programs take the
- * cores from us: see base/crowd.h. */
+ * cores from us: see base/crowd.h. In a child of fork, whose parent's threads are not there, teams
+ * are pools, and what opens regions of the runtime itself gets one thread. */
 // SPDX-License-Identifier: Apache-2.0
 #ifndef CM_BASE_PARALLEL_H
 #define CM_BASE_PARALLEL_H

@@ -4,6 +4,7 @@
  * the others. Without a thread the caller fills the next one itself, so both ways give the same. */
 // SPDX-License-Identifier: Apache-2.0
 #define _POSIX_C_SOURCE 200809L
+#include "base/forks.h"
 #include "base/memory.h"
 #include "base/number.h"
 #include "io/dataset_sets.h"
@@ -46,6 +47,7 @@ struct cm_feed {
     bool in_hand; /* slots[first] was given out */
     bool running; /* there is a reader thread */
     pthread_t thread;
+    unsigned forks; /* of the process that the thread is in */
 
     /* Shared, under lock. */
     pthread_mutex_t lock;
@@ -140,14 +142,28 @@ static void start_reader(struct cm_feed *feed)
 
     sigfillset(&all);
     feed->stop = false;
+    feed->forks = cm_forks();
     if (pthread_sigmask(SIG_SETMASK, &all, &before) != 0)
         return;
     feed->running = pthread_create(&feed->thread, NULL, reader_main, feed) == 0;
     pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
+/* In a child of fork the thread is not there: what it had read ahead is read again. */
+static void forget_lost_reader(struct cm_feed *feed)
+{
+    if (!feed->running || feed->forks == cm_forks())
+        return;
+    pthread_mutex_init(&feed->lock, NULL);
+    pthread_cond_init(&feed->changed, NULL);
+    feed->running = false;
+    feed->filled = feed->in_hand ? 1 : 0;
+    feed->reading = feed->given;
+}
+
 static void stop_reader(struct cm_feed *feed)
 {
+    forget_lost_reader(feed);
     if (!feed->running)
         return;
     pthread_mutex_lock(&feed->lock);
@@ -166,6 +182,7 @@ enum cm_status cm_feed_next(struct cm_feed *feed, const struct cm_tensor **batch
     struct slot *slot = &feed->slots[feed->first];
 
     *n = 0;
+    forget_lost_reader(feed);
     if (!(feed->in_hand && slot->status != CM_OK)) {
         if (feed->options.prefetch && !feed->running)
             start_reader(feed);

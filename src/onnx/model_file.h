@@ -41,8 +41,8 @@ enum cm_status cm_model_parse(struct cm_arena *arena, struct cm_str bytes,
                               const struct cm_load_options *options, struct cm_model_file **out,
                               struct cm_error *err) CM_MUST_CHECK;
 
-/* A model of its own that may be changed: all messages are copied, texts and the contents of tensors
- * are those of from, which must outlive it. */
+/* A model of its own that may be changed: all messages and lists of names are copied; texts, lists
+ * of numbers and the contents of tensors are those of from, which must outlive it. */
 struct cm_model_file *cm_model_copy(struct cm_arena *arena, const struct cm_model_file *from);
 
 enum cm_save_placement {

@@ -17,14 +17,9 @@ static bool may_hold_tensors(const struct cm_message_info *info)
     return false;
 }
 
-/* Whether messages of a kind are copied too; those that are not, are shared. */
+/* Whether messages of a kind are copied too; those that are not, are shared. NULL: all are, and so
+ * are lists of names, which edits change where they lie. Lists of numbers never change. */
 typedef bool wanted_fn(const struct cm_message_info *info);
-
-static bool is_any(const struct cm_message_info *info)
-{
-    (void)info;
-    return true;
-}
 
 static void *copy_messages(struct cm_arena *arena, const struct cm_message_info *info,
                            const void *from, size_t count, wanted_fn *wanted);
@@ -49,6 +44,20 @@ static void copy_child(struct cm_arena *arena, const struct cm_field_info *field
     }
 }
 
+static void copy_names(struct cm_arena *arena, const struct cm_field_info *field, void *msg)
+{
+    void *place = cm_field_at(msg, field);
+    struct cm_strs names;
+
+    memcpy(&names, place, sizeof names);
+    if (names.count == 0)
+        return;
+    struct cm_str *items = CM_NEW_ARRAY(arena, struct cm_str, names.count);
+    memcpy(items, names.items, names.count * sizeof *items);
+    names.items = items;
+    memcpy(place, &names, sizeof names);
+}
+
 /* As deep as the messages are, which whoever made them has limited. */
 static void *copy_messages(struct cm_arena *arena, const struct cm_message_info *info,
                            const void *from, size_t count, wanted_fn *wanted)
@@ -59,10 +68,17 @@ static void *copy_messages(struct cm_arena *arena, const struct cm_message_info 
     for (int f = 0; f < info->n_fields; f++) {
         const struct cm_field_info *field = &info->fields[f];
         const bool nested = field->kind == CM_FIELD_MESSAGE || field->kind == CM_FIELD_MESSAGES;
-        if (!nested || !wanted(field->message))
+        const bool names = field->kind == CM_FIELD_STRS && !wanted;
+
+        if (!names && !(nested && (!wanted || wanted(field->message))))
             continue;
-        for (size_t i = 0; i < count; i++)
-            copy_child(arena, field, copies + i * info->size, wanted);
+        for (size_t i = 0; i < count; i++) {
+            char *copy = copies + i * info->size;
+            if (names)
+                copy_names(arena, field, copy);
+            else
+                copy_child(arena, field, copy, wanted);
+        }
     }
     return copies;
 }
@@ -76,7 +92,7 @@ struct cm_model_file *cm_model_copy(struct cm_arena *arena, const struct cm_mode
 {
     struct cm_model_file *file = CM_NEW(arena, struct cm_model_file);
     const struct cm_model_proto *model =
-        copy_messages(arena, &cm_model_info, &from->model, 1, is_any);
+        copy_messages(arena, &cm_model_info, &from->model, 1, NULL);
 
     *file = (struct cm_model_file){.model = *model,
                                    .arena = arena,

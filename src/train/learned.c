@@ -310,14 +310,27 @@ static bool is_angle(struct look *look, const struct cm_node *node, int index)
     return false;
 }
 
+static bool carries(const struct state *state, const struct cm_trainable *who)
+{
+    const struct carried *c = state->carried;
+
+    while (c && c->who != who)
+        c = c->next;
+    return c != NULL;
+}
+
+/* A tensor counts once, however many parts of it are put together: gates of a recurrent layer in
+ * another order. */
 static void carry(struct look *look, struct state *to, const struct carried *from)
 {
     size_t count = 0;
 
     for (const struct carried *c = to->carried; c; c = c->next)
         count++;
-    for (; from; from = from->next, count++) {
-        if (count >= CARRIED_MAX) {
+    for (; from; from = from->next) {
+        if (carries(to, from->who))
+            continue;
+        if (count++ >= CARRIED_MAX) {
             count_as_constant(from, "it is one of many tensors that a value is computed from");
             return;
         }

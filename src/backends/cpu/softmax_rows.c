@@ -1,5 +1,6 @@
-/* Softmax and LogSoftmax of floats, and their gradients. Along an axis that is not the last, a few
- * lanes at a time are made rows and put back. */
+/* Softmax and LogSoftmax of floats, and their gradients. Along an axis that is not the last, lanes
+ * side by side go down it together; where they fill no vector, and for gradients, a few at a time
+ * are made rows and put back. */
 // SPDX-License-Identifier: Apache-2.0
 #include "backends/cpu/softmax_rows.h"
 
@@ -12,9 +13,8 @@
 #include <math.h>
 
 enum {
-    LANES = 16,
+    LANES = CM_SOFT_LANES,
     FEW = 32,                /* sums of so many vectors in float, those in double */
-    BLOCK = LANES * FEW,     /* elements */
     PART_ELEMENTS = 1 << 13, /* worth a thread */
 };
 
@@ -38,36 +38,119 @@ struct soft_lanes {
                             (12 + (n)) % 16, (13 + (n)) % 16, (14 + (n)) % 16, (15 + (n)) % 16)
 #define GREATER(v, m) ((floats)(((ints)(v) & ((v) > (m))) | ((ints)(m) & ~((v) > (m)))))
 
-/* a = the greatest of a and x, NaN passed over */
-static CM_ALWAYS_INLINE void greatest_on(enum cm_machine machine, int64_t vectors,
-                                         struct soft_lanes *l)
+static CM_ALWAYS_INLINE float total(floats s)
 {
-    floats m = {0};
-    const float *x = l->x;
-    (void)machine;
-    m += l->a;
-    for (int64_t i = 0; i < vectors; i++) {
+    s += TURN(s, 8);
+    s += TURN(s, 4);
+    s += TURN(s, 2);
+    s += TURN(s, 1);
+    return s[0];
+}
+
+/* A row of Softmax or LogSoftmax, whole: most operators of this file have many short ones. */
+struct soft_row {
+    const float *x;
+    float *to; /* may be x; NULL: only most and sum are wanted, of logarithms */
+    bool log;
+    float most;
+    double sum; /* of exp(x - most) */
+};
+
+/* The greatest of x and the lanes of `first`. */
+static CM_ALWAYS_INLINE float greatest(int64_t vectors, const float *x, floats first)
+{
+    /* Four at a time: each waits for its own last one only. */
+    floats m = first, m1 = first, m2 = first, m3 = first;
+    int64_t i = 0;
+    for (; i + 4 <= vectors; i += 4) {
+        const floats *v = (const floats *)(x + i * LANES);
+        m = GREATER(v[0], m);
+        m1 = GREATER(v[1], m1);
+        m2 = GREATER(v[2], m2);
+        m3 = GREATER(v[3], m3);
+    }
+    for (; i < vectors; i++) {
         const floats v = *(const floats *)(x + i * LANES);
         m = GREATER(v, m);
     }
+    m = GREATER(m1, m);
+    m2 = GREATER(m3, m2);
+    m = GREATER(m2, m);
     m = GREATER(TURN(m, 8), m);
     m = GREATER(TURN(m, 4), m);
     m = GREATER(TURN(m, 2), m);
     m = GREATER(TURN(m, 1), m);
-    l->a = m[0];
+    return m[0];
 }
 
-/* to = exp(x - a), of x that are not above a */
+static CM_ALWAYS_INLINE void raise(enum cm_machine machine, const float *x, float most, float *to)
+{
+    CM_ANY_ORDER
+    for (int k = 0; k < LANES; k++)
+        to[k] = exp_below(machine, x[k] - most);
+}
+
+/* From element n on: the last n lanes of a vector. */
+static const int32_t is_last[2 * LANES] = {0,  0,  0,  0,  0,  0,  0,  0,  0,  0,  0,
+                                           0,  0,  0,  0,  0,  -1, -1, -1, -1, -1, -1,
+                                           -1, -1, -1, -1, -1, -1, -1, -1, -1, -1};
+
+static CM_ALWAYS_INLINE void row_on(enum cm_machine machine, int64_t n, struct soft_row *l)
+{
+    const int64_t vectors = n / LANES, whole = vectors * LANES;
+    const float *x = l->x;
+    float *to = l->to;
+    /* The last elements as a vector: those before them are in it once more, and do not count. A row
+     * of less than a vector is filled up with numbers that change nothing. */
+    const int64_t end = vectors ? n - LANES : 0;
+    const ints counts = *(const ints *)(is_last + (vectors ? n - whole : LANES));
+    floats rest = {0};
+    if (vectors)
+        rest = *(const floats *)(x + end);
+    else {
+        rest -= INFINITY;
+        memcpy(&rest, x, (size_t)n * sizeof *x);
+    }
+    const float most = greatest(vectors, x, rest);
+    floats last, e;
+    raise(machine, (const float *)&rest, most, (float *)&last);
+    double sum = 0;
+    floats s = (floats)((ints)last & counts);
+    for (int64_t at = 0; at < vectors; at += FEW) {
+        for (int64_t i = at; i < vectors && i < at + FEW; i++) {
+            raise(machine, x + i * LANES, most, (float *)&e);
+            if (!l->log)
+                *(floats *)(to + i * LANES) = e;
+            s += e;
+        }
+        if (vectors - at <= FEW)
+            break;
+        sum += (double)total(s);
+        s = (floats){0};
+    }
+    sum += (double)total(s);
+    l->most = most;
+    l->sum = sum;
+    if (!to)
+        return;
+    const float factor = (float)(1 / sum), off = l->log ? (float)log(sum) : 0;
+    rest = l->log ? rest - most - off : last * factor;
+    for (int64_t i = 0; i < vectors; i++) {
+        floats *at = (floats *)(to + i * LANES);
+        *at = l->log ? *(const floats *)(x + i * LANES) - most - off : *at * factor;
+    }
+    if (vectors)
+        *(floats *)(to + end) = rest;
+    else
+        memcpy(to, &rest, (size_t)n * sizeof *to);
+}
+
+/* to = exp(x), of x that are not above 0 */
 static CM_ALWAYS_INLINE void raise_on(enum cm_machine machine, int64_t vectors,
                                       struct soft_lanes *l)
 {
-    const float *x = l->x, a = l->a;
-    float *to = l->to;
-    for (int64_t i = 0; i < vectors; i++, x += LANES, to += LANES) {
-        CM_ANY_ORDER
-        for (int k = 0; k < LANES; k++)
-            to[k] = exp_below(machine, x[k] - a);
-    }
+    for (int64_t i = 0; i < vectors; i++)
+        raise(machine, l->x + i * LANES, 0, l->to + i * LANES);
 }
 
 /* sum += x, or x * with */
@@ -80,11 +163,7 @@ static CM_ALWAYS_INLINE void add_on(enum cm_machine machine, int64_t vectors, st
         for (int64_t i = at; i < vectors && i < at + FEW; i++)
             s += with ? *(const floats *)(x + i * LANES) * *(const floats *)(with + i * LANES)
                       : *(const floats *)(x + i * LANES);
-        s += TURN(s, 8);
-        s += TURN(s, 4);
-        s += TURN(s, 2);
-        s += TURN(s, 1);
-        l->sum += (double)s[0];
+        l->sum += (double)total(s);
     }
 }
 
@@ -125,12 +204,12 @@ static CM_ALWAYS_INLINE void lower_on(enum cm_machine machine, int64_t vectors,
 
 #define BUILDS(name)                                                                               \
     CM_BUILDS(name, (int64_t vectors, struct soft_lanes * l), (machine, vectors, l))
-BUILDS(greatest)
 BUILDS(raise)
 BUILDS(add)
 BUILDS(shift)
 BUILDS(weigh)
 BUILDS(lower)
+CM_BUILDS(row, (int64_t n, struct soft_row *l), (machine, n, l))
 
 /* ---- Rows ---- */
 
@@ -163,13 +242,6 @@ static void over_row(lanes_fn *const *builds, int64_t n, float fill, struct soft
         memcpy(to + whole, of_to, (size_t)left * sizeof *to);
 }
 
-static float greatest_of(int64_t n, const float *x)
-{
-    struct soft_lanes l = {.x = x, .a = x[0]};
-    over_row(greatest_builds, n, x[0], &l);
-    return l.a;
-}
-
 static double sum_of(int64_t n, const float *x, const float *with)
 {
     struct soft_lanes l = {.x = x, .with = with};
@@ -179,26 +251,9 @@ static double sum_of(int64_t n, const float *x, const float *with)
 
 double cm_log_softmax_row(int64_t n, const float *x, float *to)
 {
-    const float most = greatest_of(n, x);
-    float own[BLOCK];
-    double sum = 0;
-    for (int64_t at = 0; at < n; at += BLOCK) {
-        const int64_t count = n - at < BLOCK ? n - at : BLOCK;
-        struct soft_lanes l = {.x = x + at, .to = own, .a = most};
-        over_row(raise_builds, count, 0, &l);
-        sum += sum_of(count, own, NULL);
-    }
-    const double rest = log(sum);
-    struct soft_lanes l = {.x = x, .to = to, .a = most, .b = 1, .c = (float)rest};
-    if (to)
-        over_row(shift_builds, n, 0, &l);
-    return (double)most + rest;
-}
-
-static void exp_row(int64_t n, const float *x, float off, float *to)
-{
-    struct soft_lanes l = {.x = x, .to = to, .a = off};
-    over_row(raise_builds, n, 0, &l);
+    struct soft_row l = {.x = x, .to = to, .log = true};
+    row_builds[cm_this_machine()](n, &l);
+    return (double)l.most + log(l.sum);
 }
 
 static void scale_row(int64_t n, float factor, float *to)
@@ -209,7 +264,8 @@ static void scale_row(int64_t n, float factor, float *to)
 
 void cm_scaled_exp_row(int64_t n, const float *x, float factor, float *to)
 {
-    exp_row(n, x, 0, to);
+    struct soft_lanes l = {.x = x, .to = to};
+    over_row(raise_builds, n, 0, &l);
     scale_row(n, factor, to);
 }
 
@@ -220,8 +276,8 @@ typedef void row_fn(int64_t n, const float *x, const float *y, float *to);
 static void softmax(int64_t n, const float *x, const float *y, float *to)
 {
     (void)y;
-    exp_row(n, x, greatest_of(n, x), to);
-    scale_row(n, (float)(1 / sum_of(n, to, NULL)), to);
+    struct soft_row l = {.x = x, .to = to};
+    row_builds[cm_this_machine()](n, &l);
 }
 
 static void log_softmax(int64_t n, const float *x, const float *y, float *to)
@@ -254,10 +310,12 @@ enum { MOST_PARTS = 16, MOST_FLOATS = 1 << 20 /* of scratch, if there are severa
 struct soft_plan {
     int64_t rows, size; /* of rows, or of groups of lanes */
     int64_t inner;      /* elements after the axis: 1 where rows lie as they are */
+    int64_t wide;       /* lanes of a group */
     int64_t groups;     /* of lanes in `inner` */
     int64_t pitch;      /* from one lane to the next in scratch, no power of two */
     int64_t parts;      /* of the groups, each with scratch of its own */
     row_fn *turn;
+    bool columns, log; /* lanes go down the axis side by side; as logarithms */
 };
 
 /* Tensor `x` of the call decides. */
@@ -293,17 +351,25 @@ static enum cm_status prepare(struct cm_call *call)
     static const struct {
         const char *name;
         row_fn *turn;
-    } kinds[] = {{"Softmax", softmax},
-                 {"LogSoftmax", log_softmax},
-                 {"SoftmaxGrad", softmax_slopes},
-                 {"LogSoftmaxGrad", log_softmax_slopes}};
+        bool columns, log;
+    } kinds[] = {{"Softmax", softmax, true, false},
+                 {"LogSoftmax", log_softmax, true, true},
+                 {"SoftmaxGrad", softmax_slopes, false, false},
+                 {"LogSoftmaxGrad", log_softmax_slopes, false, false}};
     const struct cm_shape *x = &call->in[0]->shape;
     struct soft_plan *plan = cm_call_state(call, sizeof *plan);
     int axis = 0;
     cm_axis_fix(cm_node_int(call->node, "axis"), x->rank, &axis);
     plan->size = x->dims[axis];
     plan->inner = cm_shape_span(x, axis + 1, x->rank);
-    plan->groups = (plan->inner + LANES - 1) / LANES;
+    for (size_t i = 0; i < CM_COUNT(kinds); i++)
+        if (cm_str_is(call->node->op_type, kinds[i].name)) {
+            plan->turn = kinds[i].turn;
+            plan->columns = kinds[i].columns;
+            plan->log = kinds[i].log;
+        }
+    plan->wide = plan->columns ? CM_SOFT_COLUMNS : LANES;
+    plan->groups = (plan->inner + plan->wide - 1) / plan->wide;
     plan->rows = cm_shape_span(x, 0, axis) * plan->groups;
     plan->pitch = plan->size + LANES;
     plan->parts = 1;
@@ -312,9 +378,6 @@ static enum cm_status prepare(struct cm_call *call)
         plan->parts *= 2;
     if (plan->inner > 1)
         cm_call_scratch(call, (size_t)(2 * LANES * plan->pitch * plan->parts) * sizeof(float));
-    for (size_t i = 0; i < CM_COUNT(kinds); i++)
-        if (cm_str_is(call->node->op_type, kinds[i].name))
-            plan->turn = kinds[i].turn;
     return CM_OK;
 }
 
@@ -347,26 +410,42 @@ static void rows_to_lanes(const struct soft_plan *plan, int64_t count, const flo
             lanes[k] = rows[k * plan->pitch + i];
 }
 
+/* As many of the lanes as fill whole vectors; how many that were. */
+static int64_t turn_columns(const struct soft_plan *plan, int64_t count, const float *x, float *to)
+{
+    int64_t done = 0;
+    while (plan->columns && count - done >= LANES) {
+        const int64_t lanes = count - done >= CM_SOFT_COLUMNS ? CM_SOFT_COLUMNS : LANES;
+        cm_softmax_columns(plan->size, plan->inner, lanes, plan->log, x + done, to + done);
+        done += lanes;
+    }
+    return done;
+}
+
 static void turn_groups(void *arg, int64_t begin, int64_t end)
 {
     const struct cm_call *call = arg;
     const struct soft_plan *plan = call->state;
     const float *x = call->in[0]->data, *y = call->n_in > 1 ? call->in[OF_Y]->data : NULL;
+    float *to = call->out[0]->data;
     for (int64_t part = begin; part < end; part++) {
         float *rows = (float *)call->scratch + 2 * LANES * plan->pitch * part;
         float *with = rows + LANES * plan->pitch;
         const int64_t last = plan->rows * (part + 1) / plan->parts;
         for (int64_t i = plan->rows * part / plan->parts; i < last; i++) {
-            const int64_t lane = i % plan->groups * LANES;
-            const int64_t at = i / plan->groups * plan->size * plan->inner + lane;
-            const int64_t count = plan->inner - lane < LANES ? plan->inner - lane : LANES;
+            const int64_t lane = i % plan->groups * plan->wide;
+            int64_t at = i / plan->groups * plan->size * plan->inner + lane;
+            int64_t count = plan->inner - lane < plan->wide ? plan->inner - lane : plan->wide;
+            const int64_t done = turn_columns(plan, count, x + at, to + at);
+            at += done;
+            count -= done;
             lanes_to_rows(plan, count, x + at, rows);
             if (y)
                 lanes_to_rows(plan, count, y + at, with);
             for (int64_t k = 0; k < count; k++)
                 plan->turn(plan->size, rows + k * plan->pitch, with + k * plan->pitch,
                            rows + k * plan->pitch);
-            rows_to_lanes(plan, count, rows, (float *)call->out[0]->data + at);
+            rows_to_lanes(plan, count, rows, to + at);
         }
     }
 }

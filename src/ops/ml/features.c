@@ -63,10 +63,12 @@ static enum cm_status extractor_run(struct cm_call *call)
     const int64_t width = x->shape.dims[x->shape.rank - 1], n = cm_tensor_count(y);
     const int64_t rows = cm_shape_span(&x->shape, 0, x->shape.rank - 1);
     for (int64_t i = 0; i < n; i++) {
-        const int64_t column = cm_tensor_int(y, i);
+        const int64_t number = cm_tensor_int(y, i);
+        const int64_t column =
+            number < 0 ? number + width : number; /* as the reference: from the end */
         if (column < 0 || column >= width)
             return cm_call_fail(call, CM_BAD_ARGUMENT,
-                                "column %lld is out of range, there are %lld", (long long)column,
+                                "column %lld is out of range, there are %lld", (long long)number,
                                 (long long)width);
         for (int64_t row = 0; row < rows; row++)
             cm_move_span(x->type, x->data, row * width + column, call->out[0]->data, row * n + i,

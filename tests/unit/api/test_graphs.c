@@ -65,6 +65,26 @@ void test_graphs__nodes_come_with_names_operators_and_edges(void)
     cameo_model_free(model);
 }
 
+void test_graphs__inputs_and_outputs_come_in_order(void)
+{
+    struct cameo_model *model = load_text(branching);
+    const struct cameo_graph *graph = graph_of(model, CAMEO_GRAPH_MAIN, 0);
+    const struct cameo_graph *yes = cameo_graph_node(graph, 1)->attributes[0]->graphs[0];
+    const struct cameo_graph *twice = graph_of(model, CAMEO_GRAPH_FUNCTION, 0);
+
+    CHECK_STRING(cameo_graph_input(graph, 0)->name.data, "x");
+    CHECK_STRING(cameo_graph_input(graph, 1)->name.data, "c");
+    CHECK(cameo_graph_input(graph, 2) == NULL);
+    CHECK(cameo_graph_output(graph, 0) == cameo_graph_find_edge(graph, "y"));
+    CHECK_STRING(cameo_graph_output(graph, 1)->name.data, "gone");
+    CHECK(cameo_graph_output(graph, 2) == NULL);
+    CHECK(cameo_graph_input(yes, 0) == NULL);
+    CHECK_STRING(cameo_graph_output(yes, 0)->info->type.data, "float[N]");
+    CHECK_STRING(cameo_graph_input(twice, 0)->name.data, "v");
+    CHECK_STRING(cameo_graph_output(twice, 0)->name.data, "r");
+    cameo_model_free(model);
+}
+
 void test_graphs__edges_know_who_makes_and_who_reads_them(void)
 {
     struct cameo_model *model = load_text(branching);

@@ -99,6 +99,11 @@ ROW(cameo_model_load_memory,
 ROW(cameo_model_read_initializer,
     REFUSES("'model'", cameo_model_read_initializer(NULL, 0, &number, 4, err));
     REFUSES("'values'", cameo_model_read_initializer(t->model, 0, NULL, 4, err));)
+ROW(cameo_model_view_initializer,
+    REFUSES("'model'", cameo_model_view_initializer(NULL, 0, &value_out, err));
+    REFUSES("'out'", cameo_model_view_initializer(t->model, 0, NULL, err));)
+ROW(cameo_model_copy, REFUSES("'model'", cameo_model_copy(NULL, &model_out, err));
+    REFUSES("'out'", cameo_model_copy(t->model, NULL, err));)
 ROW(cameo_model_set_initializer,
     REFUSES("'model'", cameo_model_set_initializer(NULL, 0, &number, 4, err));
     REFUSES("'values'", cameo_model_set_initializer(t->model, 0, NULL, 4, err));)
@@ -385,6 +390,8 @@ static const struct row rows[] = {
     LISTED(cameo_model_load),
     LISTED(cameo_model_load_memory),
     LISTED(cameo_model_read_initializer),
+    LISTED(cameo_model_view_initializer),
+    LISTED(cameo_model_copy),
     LISTED(cameo_model_set_initializer),
     LISTED(cameo_model_save),
     LISTED(cameo_model_write),

@@ -117,9 +117,15 @@ static void other_axes(struct cm_arena *arena)
         "g (float[3,4,5] x) => (y) { y = LogSoftmax<axis = 0>(x) }",
         "g (float[2,7,70] x) => (y) { y = Softmax<axis = 1>(x) }",
         "g (float[1,1,33] x) => (y) { y = LogSoftmax<axis = 1>(x) }",
-        "g (float[65,3] x) => (y) { y = Softmax<axis = 0>(x) }"};
+        "g (float[65,3] x) => (y) { y = Softmax<axis = 0>(x) }",
+        "g (float[2,5,64] x) => (y) { y = Softmax<axis = 1>(x) }",
+        "g (float[2,70,151] x) => (y) { y = LogSoftmax<axis = 1>(x) }",
+        "g (float[1,16] x) => (y) { y = Softmax<axis = 0>(x) }"};
+    static const float odd[] = {3, NAN, INFINITY, -INFINITY, -120};
     for (size_t i = 0; i < CM_COUNT(graphs); i++)
-        check_kernels(arena, &(struct kernel_case){graphs[i], "cpu", 1e-6, -3, 3, false, false});
+        for (size_t k = 0; k < CM_COUNT(odd); k++)
+            check_kernels(arena,
+                          &(struct kernel_case){graphs[i], "cpu", 2e-6, -3, odd[k], false, false});
 }
 
 void test_softmax_rows__other_axes(void)

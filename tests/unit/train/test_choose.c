@@ -415,6 +415,24 @@ void test_choose__nodes_that_nobody_knows_keep_what_they_read(void)
     check_in_arena(unknown);
 }
 
+/* Exporters put gates in another order by cutting and joining: c is behind nine parts of a and b.
+ */
+static void parts(struct cm_arena *arena)
+{
+    const struct outcome o =
+        prepared(arena, HEAD "m (float[N,10] x) => (float[N,2] y)\n"
+                             "<float[1,2] a = ~, float[1,2] b = ~, float[1,2] c = ~>\n"
+                             "{ w = Concat <axis = 0> (a, b, a, b, a, b, a, b, a, c)\n"
+                             "  y = MatMul (x, w) }");
+
+    check_trained(&o, "a b c");
+}
+
+void test_choose__a_tensor_counts_once_however_many_parts_are_joined(void)
+{
+    check_in_arena(parts);
+}
+
 /* Without training: who brings other values finds an initializer for each. */
 static void without_training(struct cm_arena *arena)
 {

@@ -1,0 +1,114 @@
+# Checkpoints of other frameworks.
+# SPDX-License-Identifier: Apache-2.0
+"""cameo.checkpoint, cameo.export_formats, and what Model.import_checkpoint does."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from . import _cameo
+from ._graph import Report
+from ._model import preparation, prepare_options
+
+if TYPE_CHECKING:
+    import numpy
+
+    from ._model import Model
+
+
+class Tensors(Mapping[str, "numpy.ndarray[Any, Any]"]):
+    """Names to arrays, which are read when they are asked for. A slot of an optimizer is called "WEIGHT/SLOT"; rows
+    tells role, type and shape of each."""
+
+    def __init__(self, inside: Any, rows: list[tuple[Any, ...]]) -> None:
+        self._inside = inside
+        self.rows: dict[str, Report] = {}
+        self._numbers: dict[str, int] = {}
+        for number, (name, slot, role, meaning, dtype, shape, file) in enumerate(rows):
+            key = f"{name}/{slot}" if slot else name
+            if key in self.rows:  # a weight and its average, say
+                key = f"{key}/{role}"
+            self.rows[key] = Report(role=role, slot=slot, meaning=meaning, number=dtype, shape=shape, file=file)
+            self._numbers[key] = number
+
+    def __getitem__(self, name: str) -> numpy.ndarray[Any, Any]:
+        from ._arrays import from_value
+        array: numpy.ndarray[Any, Any] = from_value(_cameo.checkpoint_tensor(self._inside, self._numbers[name]))
+        return array
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._numbers)
+
+    def __len__(self) -> int:
+        return len(self._numbers)
+
+    def __repr__(self) -> str:
+        return f"<{len(self)} tensors: {', '.join(list(self)[:8])}{', ..' if len(self) > 8 else ''}>"
+
+
+class Checkpoint:
+    """A checkpoint of another framework; cameo.checkpoint opens one. system, format, version; tensors; optimizer (its
+    name) and groups (settings, names); step, epoch, schedule and its phases; facts; files; missing and unknown:
+    sentences on what is not there and what was not understood."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self._inside = _cameo.open_checkpoint(os.fspath(path))
+        row = _cameo.checkpoint_summary(self._inside)
+        self.system: str = row["system"]
+        self.format: str = row["format"]
+        self.version: str = row["version"]
+        self.tensors = Tensors(self._inside, row["tensors"])
+        self.has_optimizer: bool = row["has_optimizer"]
+        self.optimizer: str = row["optimizer"]
+        self.rule: str = row["rule"]
+        self.groups = [Report(settings=settings, names=names) for settings, names in row["groups"]]
+        self.step: int | None = row["step"] if row["step"] >= 0 else None
+        self.epoch: int | None = row["epoch"] if row["epoch"] >= 0 else None
+        self.accumulate: int | None = row["accumulate"] or None
+        self.clip_norm: float | None = row["clip_limit"] if row["clip_limit"] > 0 else None
+        self.loss_scale: float | None = row["loss_scale"] if row["loss_scale"] == row["loss_scale"] else None
+        self.ranks: int = row["ranks"]
+        self.schedule: str = row["schedule"]
+        self.phases: Any = _json(row["phases"])
+        self.facts: dict[str, Any] = {key: _json(value) for key, value in row["facts"]}
+        self.files: list[str] = row["files"]
+        self.missing: list[str] = row["missing"]
+        self.unknown: list[str] = row["unknown"]
+
+    def __repr__(self) -> str:
+        return f"<cameo.Checkpoint of {self.system} ({self.format}): {len(self.tensors)} tensors>"
+
+
+def _json(text: str) -> Any:
+    """What is long is cut, and then no JSON."""
+    try:
+        return json.loads(text) if text else None
+    except ValueError:
+        return text
+
+
+def checkpoint(path: str | os.PathLike[str]) -> Checkpoint:
+    """Opens what another framework saved, a file or a folder. The format is recognized; nothing in it is executed."""
+    return Checkpoint(path)
+
+
+def export_formats() -> dict[str, str]:
+    """What Model.export_checkpoint writes: names of formats, with what they are."""
+    return {name: f"{system}: {what}" for name, system, what in _cameo.export_formats()}
+
+
+def import_checkpoint(model: Model, path: str | os.PathLike[str], weights_only: bool, partial: bool,
+                      map: str | Mapping[str, str] | None, settings: str | Mapping[str, Any] | None,
+                      options: dict[str, Any]) -> Model:
+    counts = ("schedule" in options, "clip_norm" in options, "accumulate" in options)
+    rules = map if map is None or isinstance(map, str) else "\n".join(f"{name} = {of}" for name, of in map.items())
+    said = settings if settings is None or isinstance(settings, str) else json.dumps(dict(settings))
+    inside, row = _cameo.import_checkpoint(model._inside, os.fspath(path), prepare_options(options), counts,
+                                           weights_only, partial, rules, said)
+    row["matches"] = [Report(initializer=initializer, source=source, how=how)
+                      for initializer, source, how in row["matches"]]
+    row["preparation"] = preparation(row["preparation"]) if row["preparation"] else None
+    return model._become(inside, Report(**row))
