@@ -1178,7 +1178,7 @@ CAMEO_API void cameo_model_set_registry(struct cameo_model *model,
                                         const struct cameo_registry *registry);
 
 /* More about attributes, for infer and run: whether there is one, given by the node or by default;
- * one text of a list, false past its end. */
+ * one text of a list, false past its end. Texts of attributes have no NUL behind them. */
 CAMEO_API bool cameo_infer_has(const struct cameo_infer *in, const char *name);
 CAMEO_API struct cameo_text cameo_infer_string(const struct cameo_infer *in, const char *name);
 CAMEO_API const float *cameo_infer_floats(const struct cameo_infer *in, const char *name,

@@ -35,6 +35,8 @@ PyObject *ext_raise_with(const struct ext_state *state, const struct cameo_error
 
 /* Whether err came of an exception in a function of the user's: then that is raised. */
 bool ext_raise_held(const struct cameo_error *err);
+/* Whether a function of the user's kept memory of the call that this thread made; asked once. */
+bool ext_take_kept(void);
 
 PyObject *ext_text(struct cameo_text text); /* bytes that are no UTF-8 are replaced */
 

@@ -74,6 +74,16 @@ bool ext_raise_held(const struct cameo_error *err)
     return true;
 }
 
+static _Thread_local bool has_kept;
+
+bool ext_take_kept(void)
+{
+    const bool kept = has_kept;
+
+    has_kept = false;
+    return kept;
+}
+
 /* ---- operands of a call ---- */
 
 /* Memory of the library's for as long as the call lasts, as bytes; Python's side knows the type. */
@@ -386,6 +396,7 @@ static enum cameo_status run_operator(struct cameo_call *call, void *arg)
         self->call = NULL;
         if (close_operands(self->operands)) {
             cameo_call_pin(call); /* what is kept must not become other memory */
+            has_kept = true;
             PyErr_SetString(PyExc_ValueError,
                             "the kernel keeps an array that it was given, or a view of one; its "
                             "memory is the library's again, so keep a copy");
