@@ -23,7 +23,7 @@ from __future__ import annotations
 import inspect
 import threading
 import traceback
-from typing import Any, Callable, Iterable, Iterator, Mapping, NamedTuple, Optional, Sequence, Union
+from typing import Any, Callable, Iterable, Iterator, Mapping, NamedTuple, Optional, Sequence, Union, overload
 
 import numpy
 
@@ -483,6 +483,20 @@ default = Registry()
 _registries.default = default
 
 
+@overload
+def operator(domain: str, name: Optional[str] = None, *, inputs: Optional[Sequence[str]] = None,
+             outputs: Sequence[str] = ("y",), attributes: Optional[Mapping[str, Any]] = None, version: int = 1,
+             types: Optional[Mapping[str, Any]] = None, dynamic: bool = False, body: None = None,
+             registry: Optional[Registry] = None) -> Callable[[Callable[..., Any]], Operator]: ...
+
+
+@overload
+def operator(domain: str, name: Optional[str] = None, *, inputs: Optional[Sequence[str]] = None,
+             outputs: Sequence[str] = ("y",), attributes: Optional[Mapping[str, Any]] = None, version: int = 1,
+             types: Optional[Mapping[str, Any]] = None, dynamic: bool = False, body: str,
+             registry: Optional[Registry] = None) -> Operator: ...
+
+
 def operator(domain: str, name: Optional[str] = None, *, inputs: Optional[Sequence[str]] = None,
              outputs: Sequence[str] = ("y",), attributes: Optional[Mapping[str, Any]] = None, version: int = 1,
              types: Optional[Mapping[str, Any]] = None, dynamic: bool = False, body: Optional[str] = None,
@@ -496,7 +510,7 @@ def operator(domain: str, name: Optional[str] = None, *, inputs: Optional[Sequen
     """
     def make(function: Optional[Callable[..., Any]]) -> Operator:
         own_inputs, own_attributes, _ = _signature(function) if function else ([], {}, False)
-        title = name or getattr(function, "__name__", "")
+        title = name or str(getattr(function, "__name__", ""))
         known = _operands(own_inputs if inputs is None else inputs, types or {}, 0)
         made = Operator(registry if registry is not None else default, domain, title, known,
                         _operands(outputs, types or {}, NO_STRINGS if body is None else 0),
