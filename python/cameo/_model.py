@@ -7,18 +7,21 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterable, Mapping
-from typing import IO, TYPE_CHECKING, Any, TypeVar
 
 from . import _cameo, _registries
 from ._graph import Function, Graph, Node, Report, Training, ValueInfo, functions, main_graph, trainings
 from ._initializers import Initializers
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import IO, Any, TypeVar
+
     from ._compare import Comparison, GradCheck
+    from ._data import Evaluation
     from ._session import Session
     from .operators import Registry
+    _T = TypeVar("_T")
 
-_T = TypeVar("_T")
 SCHEDULES = {"constant": 0, "step": 1, "cosine": 2, "linear": 3}
 _BINARY, _TEXT = 1, 2
 _KEEP, _EXTERNAL, _INLINE = range(3)
@@ -105,6 +108,10 @@ def _dims(shape: Any) -> str:
     return ",".join("?" if dim is None else str(dim) for dim in ([shape] if isinstance(shape, int) else shape))
 
 
+def _few(infos: list[ValueInfo]) -> str:
+    return ", ".join(map(repr, infos[:8])) + (f", and {len(infos) - 8} more" if len(infos) > 8 else "")
+
+
 def _choice(what: str, value: str, table: Mapping[str, int]) -> int:
     if value not in table:
         raise _cameo.ArgumentError(f"{what} is {value!r}, expected {', '.join(table)}")
@@ -145,34 +152,37 @@ class Model:
         handle = self._handle
         newest = _registries.current(handle)
         if newest is not handle:
-            self._inside = newest
+            self._handle = newest
+            self._cache = {what: made for what, made in self._cache.items() if what != "session"}
         return newest
 
     @_inside.setter
     def _inside(self, handle: Any) -> None:
         self._handle = handle
-        self._session = None
 
     def __init__(self, inside: Any, report: Report | None = None) -> None:
         self._inside = inside
-        self._session: Session | None = None
         self._cache: dict[str, Any] = {}
         self.report = report or Report()
 
     def _become(self, inside: Any, report: Report | None = None) -> Model:
         """The model is now this one."""
         self._inside = inside
-        self._session = None
         self._cache = {}
         self.report = report or self.report
         return self
 
     def _once(self, what: str, make: Callable[[], _T]) -> _T:
         """What is asked for often and does not change."""
-        if what not in self._cache:
-            self._cache[what] = make()
-        found: _T = self._cache[what]
+        cache = self._cache  # that of the model as it is now: another thread may change it
+        if what not in cache:
+            cache[what] = make()
+        found: _T = cache[what]
         return found
+
+    def _open(self) -> Session:
+        from ._session import Session
+        return Session(self)
 
     @staticmethod
     def _made(row: tuple[Any, dict[str, Any]]) -> Model:
@@ -281,23 +291,26 @@ class Model:
         if isinstance(outputs, Mapping) and inputs is None:
             outputs, inputs = None, outputs
         self._inside  # drops a session that does not know the newest operators
-        if self._session is None:
-            from ._session import Session
-            self._session = Session(self)
+        session = self._once("session", self._open)
         names = (self._once("outputs", lambda: [output.name for output in self.outputs]) if outputs is None
                  else _names(outputs))
-        return dict(zip(names, self._session.run(names, {**inputs, **named} if inputs else named)))
+        return dict(zip(names, session.run(names, {**inputs, **named} if inputs else named)))
+
+    def _feeds(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
+        """Inputs as the library takes them, by what the model declares; a name it has not is refused there."""
+        from ._arrays import to_feed, to_value
+        rows = {row[0]: row for row in self._inside.inputs()}
+        return {name: to_feed(value, rows[name]) if name in rows else to_value(value) for name, value in inputs.items()}
 
     def make_inputs(self, seed: int = 0, sizes: Mapping[str, int] | None = None, *,
                     shapes: Mapping[str, Iterable[int]] | None = None, given: Mapping[str, Any] | None = None,
                     **more: int) -> dict[str, Any]:
         """Inputs made up, to try the model without data: floats at random, integers within what they point at. Open
         sizes are those given by name, or guessed; shapes are those of whole inputs; given inputs are not made."""
-        from ._arrays import from_value, to_value
-        values, _, _ = _cameo.make_inputs(
-            self._inside, seed, {**(sizes or {}), **more},
-            {name: tuple(shape) for name, shape in (shapes or {}).items()},
-            {name: to_value(value) for name, value in (given or {}).items()})
+        from ._arrays import from_value
+        values, _, _ = _cameo.make_inputs(self._inside, seed, {**(sizes or {}), **more},
+                                          {name: tuple(shape) for name, shape in (shapes or {}).items()},
+                                          self._feeds(given or {}))
         return {name: from_value(value) for name, value in values.items()}
 
     def compare(self, other: Any, inputs: Mapping[str, Any] | None = None, *, rtol: float | None = None,
@@ -306,6 +319,27 @@ class Model:
         atol are 1e-3 and 1e-5 for results, and 0 for weights; only picks parts."""
         from ._compare import compare
         return compare(self, load(other), inputs, rtol, atol, seed, _names(only))
+
+    def evaluate(self, data: Any, **options: Any) -> Evaluation:
+        """Judges the predictions against data: a path, a dict of arrays, or a tuple of the inputs and the target. Options
+        are those of `cameo evaluate`: metrics (a text or a list), loss, output, target, class_axis, ignored, columns,
+        batch_size, threads, raw_bytes. The result is a dict of metrics by name.
+
+        >>> import numpy
+        >>> model = load('''<ir_version: 8, opset_import: ["" : 17]>
+        ... twice (float[N] x) => (float[N] y) <float two = {2}> { y = Mul(x, two) }''')
+        >>> x = numpy.arange(4, dtype=numpy.float32)
+        >>> model.evaluate((x, 2 * x + 1), metrics="mae")
+        {'mae': 1.0}
+        """
+        from ._data import evaluate
+        return evaluate(self, data, **options)
+
+    def predict(self, data: Any, **options: Any) -> dict[str, Any]:
+        """Results for all samples of the data (a path or arrays), batch by batch: a dict of arrays. Options: outputs
+        (names), columns, batch_size, threads, raw_bytes."""
+        from ._data import predict
+        return predict(self, data, **options)
 
     # ---- models made of it ----
 
@@ -384,10 +418,8 @@ class Model:
                   tolerance: float = 1e-4) -> GradCheck:
         """Gradients of the outputs against differences of values, in double precision, for each initializer and input
         of floats: samples elements of each. Inputs that are not given are made up."""
-        from ._arrays import to_value
         from ._compare import GradCheck
-        feeds = {name: to_value(value) for name, value in (inputs or {}).items()}
-        return GradCheck(_cameo.gradcheck(self._inside, feeds, seed, samples), tolerance)
+        return GradCheck(_cameo.gradcheck(self._inside, self._feeds(inputs or {}), seed, samples), tolerance)
 
     def prepare(self, loss: str | os.PathLike[str], optimizer: str = "sgd", *, lr: float | None = None,
                 momentum: float | None = None, weight_decay: float | None = None, beta1: float | None = None,
@@ -496,7 +528,7 @@ class Model:
         return load, (self.to_bytes(),)
 
     def __repr__(self) -> str:
-        return f"<cameo.Model {', '.join(map(repr, self.inputs))} -> {', '.join(map(repr, self.outputs))}>"
+        return f"<cameo.Model {_few(self.inputs)} -> {_few(self.outputs)}>"
 
     def _repr_html_(self) -> str:
         from ._show import html

@@ -4,9 +4,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from . import _cameo
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 default: Any = None  # cameo.operators puts its registry here
 

@@ -18,7 +18,8 @@ enum { EXT_STATUS_COUNT = 10 };
 /* One per interpreter. */
 struct ext_state {
     PyObject *errors[EXT_STATUS_COUNT]; /* exceptions by status; [0]: cameo.Error */
-    PyObject *value_type, *model_type, *session_type, *trainer_type, *cancel_type;
+    PyObject *value_type, *model_type, *session_type, *trainer_type, *cancel_type,
+        *data_type;
     PyObject *events_type, *registry_type, *call_type, *operand_type;
     PyObject *dlpack_name; /* "__dlpack__" */
     struct ext_numpy *_Atomic numpy; /* from when it is first needed */
@@ -27,6 +28,8 @@ struct ext_state {
 struct ext_state *ext_state(PyObject *module);
 struct ext_state *ext_state_of(PyTypeObject *type); /* of a type of ours, or of one derived from it */
 
+/* The exception of err's status, borrowed. */
+PyObject *ext_error_type(const struct ext_state *state, const struct cameo_error *err);
 /* Raises the exception of err's status with its sentence; returns NULL. */
 PyObject *ext_raise(const struct ext_state *state, const struct cameo_error *err);
 /* The same with everything that stands in the way, as the exception's problems. */
@@ -132,11 +135,12 @@ struct ext_model {
     struct cameo_model *model;
     PyObject *parent; /* what must outlive it: the bytes it was loaded from, the model it was made of */
     PyObject *merged; /* the model that was joined to it, or NULL */
+    unsigned depth;   /* how many models it was made of, one of the other */
     atomic_size_t users; /* sessions, trainers, views, models made of it */
 };
 
 extern PyType_Spec ext_value_spec, ext_model_spec, ext_session_spec, ext_trainer_spec,
-    ext_cancel_spec;
+    ext_cancel_spec, ext_data_spec;
 /* The library's cancel in a Cancel, or NULL for None; false after a TypeError. */
 bool ext_cancel_of(struct ext_state *state, PyObject *object, struct cameo_cancel **out);
 extern PyType_Spec ext_events_spec, ext_registry_spec, ext_call_spec, ext_operand_spec;
@@ -154,6 +158,9 @@ struct cameo_model *ext_model_edit(struct ext_state *state, struct ext_model *mo
 PyObject *ext_model_edited(struct ext_state *state, struct ext_model *from,
                            struct cameo_model *edited, enum cameo_status status,
                            const struct cameo_error *err);
+
+/* A Model that was made of another, or the same without that; takes made over, NULL is fine. */
+PyObject *ext_model_alone(struct ext_state *state, PyObject *made);
 
 /* A model made of another, and what the library says of it. */
 struct ext_edit {
@@ -212,7 +219,8 @@ bool ext_watch_end(struct ext_watch *watch, enum cameo_status status);
 /* Functions of the module, by file; all take a Model first where they are about one. */
 extern PyMethodDef ext_value_functions[], ext_model_functions[], ext_describe_functions[],
     ext_edit_functions[], ext_graph_functions[], ext_derive_functions[], ext_checkpoint_functions[],
-    ext_log_functions[], ext_draw_functions[], ext_vjp_functions[];
+    ext_log_functions[], ext_draw_functions[], ext_vjp_functions[],
+    ext_data_functions[], ext_evaluate_functions[], ext_fit_functions[];
 extern PyMethodDef ext_operator_functions[];
 
 #endif

@@ -3,6 +3,7 @@
 #include "ext.h"
 
 #include <stdio.h>
+#include <string.h>
 
 struct ext_state *ext_state(PyObject *module)
 {
@@ -19,15 +20,23 @@ PyObject *ext_text(struct cameo_text text)
     return PyUnicode_DecodeUTF8(text.data ? text.data : "", (Py_ssize_t)text.size, "replace");
 }
 
-PyObject *ext_raise(const struct ext_state *state, const struct cameo_error *err)
+PyObject *ext_error_type(const struct ext_state *state, const struct cameo_error *err)
 {
     const int status = (int)err->status;
 
+    return state->errors[status > 0 && status < EXT_STATUS_COUNT ? status : 0];
+}
+
+/* Messages have names from files, which may be any bytes. */
+PyObject *ext_raise(const struct ext_state *state, const struct cameo_error *err)
+{
     if (ext_raise_held(err))
         return NULL;
-    PyObject *type = state->errors[status > 0 && status < EXT_STATUS_COUNT ? status : 0];
+    PyObject *text = ext_text((struct cameo_text){err->message, strlen(err->message)});
 
-    PyErr_SetString(type, err->message);
+    if (text)
+        PyErr_SetObject(ext_error_type(state, err), text);
+    Py_XDECREF(text);
     return NULL;
 }
 
@@ -73,6 +82,9 @@ static PyMethodDef *const tables[] = {
     ext_log_functions,
     ext_draw_functions,
     ext_vjp_functions,
+    ext_data_functions,
+    ext_evaluate_functions,
+    ext_fit_functions,
     ext_operator_functions,
 };
 
@@ -86,7 +98,7 @@ static bool add_errors(PyObject *module, struct ext_state *state)
     } rows[EXT_STATUS_COUNT] = {
         {"Error", PyExc_Exception, "Everything that Cameo refuses, with its sentence."},
         {"ModelError", PyExc_ValueError, "The file, or data in it, breaks a rule."},
-        {"ArgumentError", PyExc_ValueError, "The call makes no sense."},
+        {"ArgumentError", PyExc_ValueError, "An argument is not one the call takes."},
         {"NotFoundError", PyExc_LookupError, "A file or a name that is not there."},
         {"UnsupportedError", PyExc_NotImplementedError, "Legal, but not something Cameo can do."},
         {"LimitError", PyExc_RuntimeError, "A limit was passed."},
@@ -126,6 +138,7 @@ static int fill(PyObject *module)
         {&ext_session_spec, &state->session_type, "Session"},
         {&ext_trainer_spec, &state->trainer_type, "Trainer"},
         {&ext_cancel_spec, &state->cancel_type, "Cancel"},
+        {&ext_data_spec, &state->data_type, "Data"},
         {&ext_events_spec, &state->events_type, "Events"},
         {&ext_registry_spec, &state->registry_type, "Registry"},
         {&ext_call_spec, &state->call_type, "Call"},
@@ -157,6 +170,7 @@ static int traverse(PyObject *module, visitproc visit, void *arg)
     Py_VISIT(state->session_type);
     Py_VISIT(state->trainer_type);
     Py_VISIT(state->cancel_type);
+    Py_VISIT(state->data_type);
     Py_VISIT(state->events_type);
     Py_VISIT(state->registry_type);
     Py_VISIT(state->call_type);
@@ -176,6 +190,7 @@ static int clear(PyObject *module)
     Py_CLEAR(state->trainer_type);
     Py_CLEAR(state->cancel_type);
     ext_numpy_end(state);
+    Py_CLEAR(state->data_type);
     Py_CLEAR(state->events_type);
     Py_CLEAR(state->registry_type);
     Py_CLEAR(state->call_type);

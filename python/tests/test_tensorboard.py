@@ -9,6 +9,7 @@ import unittest
 import numpy
 
 import cameo
+import cameo.callbacks
 
 try:
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
@@ -95,6 +96,57 @@ class ReaderTest(unittest.TestCase):
         events.close()
         scalars = read(self.folder)[0]
         self.assertEqual({tag: len(points) for tag, points in scalars.items()}, {f"t{i}": 500 for i in range(4)})
+
+
+NET = """<ir_version: 8, opset_import: ["" : 17]>
+net (float[N, 2] x) => (float[N, 3] y) <float[2, 3] w = {1, 0, 0, 0, 1, 0}> { y = MatMul(x, w) }"""
+
+
+@unittest.skipIf(EventAccumulator is None, "tensorboard is not installed")
+class CallbackTest(unittest.TestCase):
+    def setUp(self):
+        place = tempfile.TemporaryDirectory()
+        self.addCleanup(place.cleanup)
+        self.folder, self.checkpoints = os.path.join(place.name, "a"), os.path.join(place.name, "ck")
+        rng = numpy.random.default_rng(0)
+        self.x = rng.normal(size=(12, 2)).astype("float32")
+        self.labels = rng.integers(0, 3, 12)
+
+    def fit(self, epochs, callbacks, **more):
+        model = cameo.load(NET).prepare(loss="cross-entropy", optimizer="sgd", lr=0.1)
+        trainer = cameo.Trainer(model, threads=1)
+        trainer.fit((self.x, self.labels), epochs=epochs, batch_size=4, validate=(self.x, self.labels), progress=False,
+                    callbacks=callbacks, **more)
+        return trainer
+
+    def test_curves_of_fit(self):
+        callback = cameo.callbacks.TensorBoard(self.folder, settings={"lr": 0.1})
+        watched = self.fit(3, [callback])
+        scalars, texts = read(self.folder)
+        self.assertEqual([step for step, _ in scalars["train/loss"]], list(range(1, 10)))
+        for tag in ("epoch/loss", "val/loss", "val/accuracy"):
+            self.assertEqual([step for step, _ in scalars[tag]], [3, 6, 9], tag)
+        history = watched.history
+        numpy.testing.assert_allclose([value for _, value in scalars["val/loss"]], history["val_loss"], rtol=1e-6)
+        self.assertIn("| lr | 0.1 |", texts["settings"][0])
+        plain = self.fit(3, [])
+        self.assertEqual(plain.variables["w"].tobytes(), watched.variables["w"].tobytes())
+
+    def test_every_so_many_steps(self):
+        self.fit(3, [cameo.callbacks.TensorBoard(self.folder, every=4)])
+        self.assertEqual([step for step, _ in read(self.folder)[0]["train/loss"]], [4, 8, 9])
+
+    def test_a_run_that_is_resumed(self):
+        self.fit(1, [cameo.callbacks.TensorBoard(self.folder)], checkpoint=self.checkpoints)
+        self.fit(3, [cameo.callbacks.TensorBoard(self.folder)], checkpoint=self.checkpoints, resume=True)
+        self.assertEqual(len(os.listdir(self.folder)), 2)
+        self.assertEqual([step for step, _ in read(self.folder)[0]["train/loss"]], list(range(1, 10)))
+
+    def test_a_folder_that_cannot_be_written(self):
+        with open(self.folder, "w"):
+            pass
+        with self.assertRaisesRegex(cameo.FileError, "Not a directory"):
+            self.fit(1, [cameo.callbacks.TensorBoard(self.folder)])
 
 
 class RefusalTest(unittest.TestCase):
