@@ -21,8 +21,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ._checkpoint import Checkpoint as Checkpoint, checkpoint as checkpoint, export_formats as export_formats
     from ._compare import Comparison as Comparison, GradCheck as GradCheck
+    from ._events import EventWriter as EventWriter
     from ._session import Session as Session
     from ._trainer import Trainer as Trainer
+    from .operators import Operator as Operator, Registry as Registry, TensorType as TensorType, operator as operator
     from .ort import (ExecutionMode as ExecutionMode, ExecutionOrder as ExecutionOrder,
                       GraphOptimizationLevel as GraphOptimizationLevel, InferenceSession as InferenceSession,
                       IOBinding as IOBinding, ModelMetadata as ModelMetadata, NodeArg as NodeArg, OrtDevice as OrtDevice,

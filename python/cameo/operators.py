@@ -22,86 +22,53 @@ from __future__ import annotations
 
 import inspect
 import threading
-import traceback
-from typing import Any, Callable, Iterable, Iterator, Mapping, NamedTuple, Optional, Sequence, Union, overload
+from typing import Any, Callable, Iterable, Iterator, Mapping, Optional, Sequence, Union, overload
 
 import numpy
 
 from . import _cameo, _registries
-from ._arrays import BITS, NARROW, PLAIN, STRING, _pack, _unpack, numpy_type
+from ._kernels import (NUMBERS, OPTIONAL, SINGLE, VARIADIC, Attribute, Kernel, Operand, TensorType, dtype_of,
+                       number_of)
 
 __all__ = ["operator", "Operator", "Registry", "TensorType", "default"]
 
-SINGLE, OPTIONAL, VARIADIC = 0, 1, 2
 # Attributes by the type of their values, as ONNX numbers and names them.
 KINDS: dict[Any, int] = {float: 1, int: 2, str: 3}
 KIND_NAMES = {1: "float", 2: "int", 3: "string", 6: "floats", 7: "ints", 8: "strings"}
-NUMBERS: dict[str, int] = {name: number for number, name in {**PLAIN, **NARROW}.items()}
-NO_STRINGS = sum(1 << number for number in {**PLAIN, **NARROW})
+NO_STRINGS = sum(1 << number for number in NUMBERS.values())
 
 Gradient = Union[str, Callable[..., Any]]
 
 
-class TensorType(NamedTuple):
-    """What is known of a tensor: dtype of NumPy, and shape, with None for sizes that are not known; shape is None
-    where the rank is not known either."""
-
-    dtype: Any
-    shape: Optional[tuple[Optional[int], ...]]
-
-
-class _Operand(NamedTuple):
-    name: str
-    types: int
-    kind: int
-
-
-class _Attribute(NamedTuple):
-    name: str
-    kind: int
-    required: bool
-    default: Any  # lists too, which the library does not know of
-
-
-def _number(dtype: Any) -> int:
-    """ONNX's number of an element type that NumPy has."""
-    made = numpy.dtype(dtype)
-    if made.kind in "OSU":
-        return STRING
-    if made.name not in NUMBERS:
-        raise TypeError(f"ONNX has no tensors of {made}")
-    return NUMBERS[made.name]
-
-
 def _mask(types: Any) -> int:
     names = [types] if isinstance(types, (str, type, numpy.dtype)) else list(types)
-    return sum({1 << _number(name) for name in names})
+    return sum({1 << number_of(name) for name in names})
 
 
-def _attribute(name: str, default: Any) -> _Attribute:
+def _attribute(name: str, default: Any) -> Attribute:
     """From a default value, or a type (list[int], too) for one that nodes must have."""
     inner = getattr(default, "__args__", (None,))[0] if getattr(default, "__origin__", None) is list else None
     if inner in KINDS:
-        return _Attribute(name, KINDS[inner] + 5, True, None)
+        return Attribute(name, KINDS[inner] + 5, True, None)
     if default in (float, int, str):
-        return _Attribute(name, KINDS[default], True, None)
+        return Attribute(name, KINDS[default], True, None)
     if isinstance(default, (list, tuple)) and default and type(default[0]) in KINDS:
         kind = KINDS[float] if any(type(item) is float for item in default) else KINDS[type(default[0])]
-        return _Attribute(name, kind + 5, False, list(default))
+        return Attribute(name, kind + 5, False, list(default))
     if type(default) is bool:
         default = int(default)
     if type(default) in KINDS:
-        return _Attribute(name, KINDS[type(default)], False, default)
+        return Attribute(name, KINDS[type(default)], False, default)
     raise TypeError(f"attribute '{name}': {default!r} is neither a number, a text, a list of such, nor the type of one")
 
 
-def _operands(names: Iterable[str], types: Mapping[str, Any], otherwise: int) -> list[_Operand]:
+def _operands(names: Iterable[str], types: Mapping[str, Any], otherwise: int) -> list[Operand]:
     """Of names: "x?" may be left out, "xs*" stands for one or more."""
     made = []
     for text in names:
         kind = OPTIONAL if text.endswith("?") else VARIADIC if text.endswith("*") else SINGLE
         name = text.rstrip("?*")
-        made.append(_Operand(name, _mask(types[name]) if name in types else otherwise, kind))
+        made.append(Operand(name, _mask(types[name]) if name in types else otherwise, kind))
     return made
 
 
@@ -109,7 +76,11 @@ def _signature(function: Callable[..., Any]) -> tuple[list[str], dict[str, Any],
     """Inputs, attributes, and whether the function takes `out`."""
     inputs, attributes, out = [], {}, False
     empty = inspect.Parameter.empty
-    for name, parameter in inspect.signature(function).parameters.items():
+    try:
+        parameters = inspect.signature(function, eval_str=True).parameters
+    except NameError:  # an annotation that is a text and names nothing here
+        parameters = inspect.signature(function).parameters
+    for name, parameter in parameters.items():
         if parameter.kind is inspect.Parameter.VAR_POSITIONAL:
             inputs.append(name + "*")
         elif parameter.kind is inspect.Parameter.KEYWORD_ONLY and name == "out":
@@ -122,122 +93,11 @@ def _signature(function: Callable[..., Any]) -> tuple[list[str], dict[str, Any],
     return inputs, attributes, out
 
 
-def _array(row: Any) -> Any:
-    """An operand of a call as an array over its memory; texts and elements of less than a byte are copied."""
-    if row is None:
-        return None
-    number, shape, memory = row
-    if number == STRING:
-        return numpy.array(memory, dtype=object).reshape(shape)
-    if number in BITS:
-        packed = numpy.frombuffer(memory, numpy.uint8) if 0 not in shape else numpy.zeros(0, numpy.uint8)
-        count = int(numpy.prod(shape, dtype=numpy.int64))
-        flat = _unpack(packed, count, BITS[number], NARROW[number].startswith("int")).view(numpy.uint8)
-        dtype = numpy_type(number)
-        return (flat if dtype is None else flat.view(dtype)).reshape(shape)
-    return numpy.ndarray(shape, _dtype(number), buffer=memory)
-
-
-def _dtype(number: int) -> Any:
-    """As arrays have it: unsigned numbers where NumPy lacks the type."""
-    return numpy_type(number) or numpy.dtype(object if number == STRING else "uint16" if number == 16 else "uint8")
-
-
-def _forget(error: Optional[BaseException]) -> None:
-    """Empties the frames that an exception keeps: the arrays in them end with the call."""
-    seen: set[int] = set()
-    while error is not None and id(error) not in seen:
-        seen.add(id(error))
-        traceback.clear_frames(error.__traceback__)
-        error = error.__cause__ or error.__context__
-
-
-def _say(dtype: Any, shape: Any) -> str:
-    return f"{dtype}[{', '.join('?' if size is None else str(size) for size in shape)}]"
-
-
-class _Kernel:
-    """What the library calls for one operator. Nothing of a call is kept when it is over."""
-
-    def __init__(self, title: str, function: Callable[..., Any], outputs: Sequence[_Operand],
-                 attributes: Sequence[_Attribute], dynamic: bool, out: bool) -> None:
-        self.title, self.function, self.outputs, self.dynamic, self.out = title, function, outputs, dynamic, out
-        self.defaults = {row.name: row.default for row in attributes}
-
-    def __call__(self, call: Any, inputs: list[Any], outputs: list[Any], attributes: dict[str, Any]) -> None:
-        arrays = []
-        try:
-            arrays = [_array(row) for row in inputs]
-            for array in arrays:
-                if array is not None:
-                    array.flags.writeable = False
-            settings = {**self.defaults, **attributes}
-            if self.out:
-                views = [_array(row) for row in outputs]
-                settings["out"] = views[0] if len(self.outputs) == 1 else views
-                del views
-            result = self.function(*arrays, **settings)
-            settings.clear()
-            if result is not None or not self.out:
-                self._give(call, outputs, result)
-        except BaseException as error:
-            _forget(error)
-            raise
-        finally:
-            array = result = None
-            arrays.clear()
-            inputs.clear()
-            outputs.clear()
-
-    def _name(self, index: int) -> str:
-        operand = self.outputs[min(index, len(self.outputs) - 1)]
-        return operand.name if operand.kind != VARIADIC else f"{operand.name}_{index - len(self.outputs) + 1}"
-
-    def _give(self, call: Any, outputs: list[Any], result: Any) -> None:
-        count = max(len(outputs), 1)
-        if isinstance(result, dict):
-            names = [self._name(index) for index in range(max(count, len(self.outputs)))]
-            unknown = [name for name in result if name not in names]
-            if unknown:
-                raise ValueError(f"{self.title} has no output '{unknown[0]}'")
-            result = [result.get(name) for name in names]
-        elif len(self.outputs) == 1 and self.outputs[0].kind != VARIADIC:
-            result = [result]
-        elif not isinstance(result, (list, tuple)):
-            raise TypeError(f"{self.title} has {len(self.outputs)} outputs: its kernel returns a tuple of arrays or a "
-                            f"dict, not {type(result).__name__}")
-        for index in range(count):
-            value = result[index] if index < len(result) else None
-            if self.dynamic and value is not None:
-                value = numpy.asarray(value)
-                outputs[index] = call.allocate(index, _number(value.dtype), value.shape)
-            row = outputs[index] if index < len(outputs) else None
-            if row is not None:
-                self._write(index, row, value)
-            row = value = None
-
-    def _write(self, index: int, row: Any, value: Any) -> None:
-        number, shape, memory = row
-        if value is None:
-            raise ValueError(f"{self.title}: the kernel gave no output '{self._name(index)}'")
-        value = numpy.asarray(value)
-        dtype = _dtype(number)
-        if value.dtype != dtype or value.shape != shape:
-            raise (ValueError if value.dtype == dtype else TypeError)(
-                f"{self.title}: the kernel gave output '{self._name(index)}' as {_say(value.dtype, value.shape)}, its "
-                f"type is {_say(dtype, shape)}")
-        if number in BITS:
-            if value.size:
-                numpy.ndarray((len(memoryview(memory)),), numpy.uint8, buffer=memory)[...] = _pack(numpy.ascontiguousarray(value), BITS[number])
-        else:
-            numpy.ndarray(shape, dtype, buffer=memory)[...] = value
-
-
 class Operator:
     """An operator of one's own; operator() makes one. It can be called like the function it was made of."""
 
-    def __init__(self, registry: "Registry", domain: str, name: str, inputs: list[_Operand], outputs: list[_Operand],
-                 attributes: list[_Attribute], version: int, dynamic: bool, body: Optional[str]) -> None:
+    def __init__(self, registry: "Registry", domain: str, name: str, inputs: list[Operand], outputs: list[Operand],
+                 attributes: list[Attribute], version: int, dynamic: bool, body: Optional[str]) -> None:
         self.registry, self.domain, self.name, self.version = registry, domain, name, version
         self._inputs, self._outputs, self._attributes = inputs, outputs, attributes
         self._dynamic, self._body = dynamic, body
@@ -290,7 +150,7 @@ class Operator:
         title = f"{self.domain}.{self.name}"
         run = None
         if self._function is not None:
-            run = _Kernel(title, self._function, self._outputs, self._attributes, self._dynamic,
+            run = Kernel(title, self._function, self._outputs, self._attributes, self._dynamic,
                           _signature(self._function)[2])
         infer = _inference(title, self._infer, self._attributes, len(self._outputs)) if self._infer else None
         text = self._gradient if isinstance(self._gradient, str) else None
@@ -302,16 +162,16 @@ class Operator:
                text, rule.text if rule is not None else None, self._dynamic)
 
 
-def _library_attributes(attributes: Sequence[_Attribute]) -> list[tuple[Any, ...]]:
+def _library_attributes(attributes: Sequence[Attribute]) -> list[tuple[Any, ...]]:
     return [(row.name, row.kind, row.required, None if row.kind > 3 else row.default) for row in attributes]
 
 
-def _inference(title: str, function: Callable[..., Any], attributes: Sequence[_Attribute],
+def _inference(title: str, function: Callable[..., Any], attributes: Sequence[Attribute],
                count: int) -> Callable[[list[Any], dict[str, Any]], list[Any]]:
     defaults = {row.name: row.default for row in attributes}
 
     def infer(inputs: list[Any], given: dict[str, Any]) -> list[Any]:
-        types = [None if row is None else TensorType(_dtype(row[0]), row[1]) for row in inputs]
+        types = [None if row is None else TensorType(dtype_of(row[0]), row[1]) for row in inputs]
         made = function(*types, **{**defaults, **given})
         if isinstance(made, TensorType) or (count == 1 and isinstance(made, tuple) and len(made) == 2):
             made = [made]
@@ -324,7 +184,7 @@ def _inference(title: str, function: Callable[..., Any], attributes: Sequence[_A
             # What has no type in NumPy came in as unsigned numbers: such an output is like the input it was taken of.
             number = next((row[0] for row, known in zip(inputs, types)
                            if known is not None and dtype is known.dtype), None)
-            rows.append((_number(dtype) if number is None else number, sizes))
+            rows.append((number_of(dtype) if number is None else number, sizes))
         return rows
 
     return infer
@@ -380,8 +240,8 @@ class _GradientRule:
             inputs.append((self.list, 0, VARIADIC))
         if self.list and self.list_wrt:
             outputs.append(("d_" + self.list, NO_STRINGS, VARIADIC))
-        given = [_Operand(*row) for row in outputs]
-        kernel = _Kernel(f"the gradient of {of.domain}.{of.name}", self._compute, given, self.settings, False, False)
+        given = [Operand(*row) for row in outputs]
+        kernel = Kernel(f"the gradient of {of.domain}.{of.name}", self._compute, given, self.settings, False, False)
         settings = [(name, kind, False, default) for name, kind, _, default in _library_attributes(self.settings)]
         return (of.domain, self.name, of.version, inputs, outputs, settings, self._infer, kernel, None, None, None, False)
 

@@ -62,6 +62,14 @@ class ForwardTest(Case):
         with self.assertRaisesRegex(cameo.ModelError, "ints"):
             self.load(text.format("must = 1.0")).run(x=f32(1))
 
+    def test_annotations_of_attributes(self):
+        space = {}
+        exec("from __future__ import annotations\n"
+             "def kernel(x, *, axis: int, axes: list[int], by: float = 2.0): return x * axis * axes[1] * by", space)
+        self.operator("Times")(space["kernel"])
+        model = self.load("g (float[1] x) => (float[1] y) { y = ex.Times <axis = 3, axes = [0, 5]> (x) }")
+        self.assertEqual(model.run(x=f32(1))["y"].tolist(), [30])
+
     def test_attributes_reach_inference(self):
         @self.operator("Tile")
         def tile(x, *, axes=[1, 2], mode="a", scales=[1.5]):
@@ -374,6 +382,11 @@ class GradientTest(Case):
         step = 1e-6
         numeric = (model.run(x=x + step)["y"] - model.run(x=x - step)["y"]) / (2 * step)
         numpy.testing.assert_allclose(got, numeric, rtol=1e-6)
+
+    def test_against_differences(self):
+        self.swish()
+        model = self.load("g (float[N] x, float[N] b) => (float[N] y) { z = Mul(x, b) y = ex.Swish <beta = 0.5> (z) }")
+        self.assertTrue(model.gradcheck({"x": f32(-2, 0.5, 3), "b": f32(1, 2, -1)}).good)
 
     def test_several_inputs_outputs_and_a_list(self):
         @self.operator("Mix", outputs=["total", "product"])
