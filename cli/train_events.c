@@ -23,6 +23,7 @@ static int add(struct train_run *run, const char *group, const char *name, uint6
 static int add_settings(struct train_run *run)
 {
     const struct train_settings *s = run->settings;
+    const char *trained_on = s->data;
     struct cameo_error err;
     char *text = NULL;
     size_t size = 0;
@@ -31,7 +32,7 @@ static int add_settings(struct train_run *run)
     if (!table)
         return cli_broken("memory");
     fprintf(table, "| setting | value |\n| --- | --- |\n| model | %s |\n| --data | %s |\n",
-            s->model, s->data);
+            s->model, trained_on);
     fprintf(table, "| batch size | %lld |\n| --seed | %zu |\n",
             (long long)cameo_batches_size(run->batches), s->seed);
     for (size_t i = 0; i < cli_training_flag_count(); i++) {

@@ -1948,7 +1948,7 @@ struct cameo_events;
  * curves "train/loss", "train/lr", "val/loss", "val/accuracy". */
 CAMEO_API enum cameo_status cameo_events_new(const char *folder, struct cameo_events **out,
                                              struct cameo_error *err);
-CAMEO_API void cameo_events_free(struct cameo_events *events); /* NULL is fine */
+CAMEO_API void cameo_events_free(struct cameo_events *events);              /* NULL is fine */
 CAMEO_API const char *cameo_events_path(const struct cameo_events *events); /* of the file */
 /* A run goes on: what earlier files of the folder have of this step and later ones is forgotten. */
 CAMEO_API enum cameo_status cameo_events_resume(struct cameo_events *events, int64_t step,

@@ -152,6 +152,7 @@ class Kernel:
                 f"type is {_say(dtype, shape)}")
         if number in BITS:
             if value.size:
-                numpy.ndarray((len(memoryview(memory)),), numpy.uint8, buffer=memory)[...] = _pack(numpy.ascontiguousarray(value), BITS[number])
+                packed = numpy.ndarray((len(memoryview(memory)),), numpy.uint8, buffer=memory)
+                packed[...] = _pack(numpy.ascontiguousarray(value), BITS[number])
         else:
             numpy.ndarray(shape, dtype, buffer=memory)[...] = value
