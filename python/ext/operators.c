@@ -512,6 +512,14 @@ struct ext_registry {
 
 enum { OPERANDS_MAX = 64 };
 
+static PyObject *row_of(PyObject *object)
+{
+    if (object && PyTuple_Check(object))
+        return object;
+    PyErr_SetString(PyExc_TypeError, "definitions of operators are tuples");
+    return NULL;
+}
+
 static bool operands_of(PyObject *list, struct cameo_operand *out, size_t *count)
 {
     *count = (size_t)PyList_Size(list);
@@ -524,8 +532,8 @@ static bool operands_of(PyObject *list, struct cameo_operand *out, size_t *count
         int kind;
 
         out[i] = (struct cameo_operand)CAMEO_OPERAND_INIT;
-        if (!PyArg_ParseTuple(PyList_GetItem(list, (Py_ssize_t)i), "sKi", &out[i].name, &types,
-                              &kind))
+        PyObject *row = row_of(PyList_GetItem(list, (Py_ssize_t)i));
+        if (!row || !PyArg_ParseTuple(row, "sKi", &out[i].name, &types, &kind))
             return false;
         out[i].types = types;
         out[i].kind = (enum cameo_operand_kind)kind;
@@ -547,8 +555,8 @@ static bool attributes_in(PyObject *list, struct cameo_attribute *out, size_t *c
         PyObject *value;
 
         out[i] = (struct cameo_attribute)CAMEO_ATTRIBUTE_INIT;
-        if (!PyArg_ParseTuple(PyList_GetItem(list, (Py_ssize_t)i), "sipO", &out[i].name, &kind,
-                              &required, &value))
+        PyObject *row = row_of(PyList_GetItem(list, (Py_ssize_t)i));
+        if (!row || !PyArg_ParseTuple(row, "sipO", &out[i].name, &kind, &required, &value))
             return false;
         out[i].kind = (enum cameo_attribute_kind)kind;
         out[i].required = required;
@@ -579,7 +587,8 @@ static bool add_operator(struct ext_state *state, struct cameo_registry *registr
     PyObject *in, *out;
     int sizes_at_run;
 
-    if (!PyArg_ParseTuple(definition, "ssiO!O!O!OOzzOp", &custom.domain, &custom.name,
+    if (!row_of(definition) ||
+        !PyArg_ParseTuple(definition, "ssiO!O!O!OOzzOp", &custom.domain, &custom.name,
                           &custom.version, &PyList_Type, &in, &PyList_Type, &out, &PyList_Type,
                           &op->attributes, &op->infer, &op->run, &custom.body, &custom.gradient,
                           &op->gradient, &sizes_at_run) ||
@@ -712,6 +721,8 @@ static PyObject *registry_of(PyObject *module, PyObject *object)
 {
     struct ext_state *state = ext_state(module);
 
+    if (!ext_model_of(state, object))
+        return NULL;
     while (object && PyObject_TypeCheck(object, (PyTypeObject *)state->model_type))
         object = ((struct ext_model *)object)->parent;
     PyObject *registry = object && PyTuple_Check(object) ? PyTuple_GetItem(object, 0) : Py_None;
