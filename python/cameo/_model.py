@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from typing import IO, Any, TypeVar
 
     from ._compare import Comparison, GradCheck
+    from ._data import Evaluation
     from ._session import Session
     _T = TypeVar("_T")
 
@@ -142,24 +143,27 @@ class Model:
 
     def __init__(self, inside: Any, report: Report | None = None) -> None:
         self._inside = inside
-        self._session: Session | None = None
         self._cache: dict[str, Any] = {}
         self.report = report or Report()
 
     def _become(self, inside: Any, report: Report | None = None) -> Model:
         """The model is now this one."""
         self._inside = inside
-        self._session = None
         self._cache = {}
         self.report = report or self.report
         return self
 
     def _once(self, what: str, make: Callable[[], _T]) -> _T:
         """What is asked for often and does not change."""
-        if what not in self._cache:
-            self._cache[what] = make()
-        found: _T = self._cache[what]
+        cache = self._cache  # that of the model as it is now: another thread may change it
+        if what not in cache:
+            cache[what] = make()
+        found: _T = cache[what]
         return found
+
+    def _open(self) -> Session:
+        from ._session import Session
+        return Session(self)
 
     @staticmethod
     def _made(row: tuple[Any, dict[str, Any]]) -> Model:
@@ -267,12 +271,10 @@ class Model:
         """
         if isinstance(outputs, Mapping) and inputs is None:
             outputs, inputs = None, outputs
-        if self._session is None:
-            from ._session import Session
-            self._session = Session(self)
+        session = self._once("session", self._open)
         names = (self._once("outputs", lambda: [output.name for output in self.outputs]) if outputs is None
                  else _names(outputs))
-        return dict(zip(names, self._session.run(names, {**inputs, **named} if inputs else named)))
+        return dict(zip(names, session.run(names, {**inputs, **named} if inputs else named)))
 
     def _feeds(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
         """Inputs as the library takes them, by what the model declares; a name it has not is refused there."""
@@ -297,6 +299,27 @@ class Model:
         atol are 1e-3 and 1e-5 for results, and 0 for weights; only picks parts."""
         from ._compare import compare
         return compare(self, load(other), inputs, rtol, atol, seed, _names(only))
+
+    def evaluate(self, data: Any, **options: Any) -> Evaluation:
+        """Judges the predictions against data: a path, a dict of arrays, or a tuple of the inputs and the target. Options
+        are those of `cameo evaluate`: metrics (a text or a list), loss, output, target, class_axis, ignored, columns,
+        batch_size, threads, raw_bytes. The result is a dict of metrics by name.
+
+        >>> import numpy
+        >>> model = load('''<ir_version: 8, opset_import: ["" : 17]>
+        ... twice (float[N] x) => (float[N] y) <float two = {2}> { y = Mul(x, two) }''')
+        >>> x = numpy.arange(4, dtype=numpy.float32)
+        >>> model.evaluate((x, 2 * x + 1), metrics="mae")
+        {'mae': 1.0}
+        """
+        from ._data import evaluate
+        return evaluate(self, data, **options)
+
+    def predict(self, data: Any, **options: Any) -> dict[str, Any]:
+        """Results for all samples of the data (a path or arrays), batch by batch: a dict of arrays. Options: outputs
+        (names), columns, batch_size, threads, raw_bytes."""
+        from ._data import predict
+        return predict(self, data, **options)
 
     # ---- models made of it ----
 

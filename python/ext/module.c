@@ -81,6 +81,9 @@ static PyMethodDef *const tables[] = {
     ext_draw_functions,
     ext_sizes_functions,
     ext_vjp_functions,
+    ext_data_functions,
+    ext_evaluate_functions,
+    ext_fit_functions,
 };
 
 /* The exceptions by status, and which of Python's own each also is. */
@@ -93,7 +96,7 @@ static bool add_errors(PyObject *module, struct ext_state *state)
     } rows[EXT_STATUS_COUNT] = {
         {"Error", PyExc_Exception, "Everything that Cameo refuses, with its sentence."},
         {"ModelError", PyExc_ValueError, "The file, or data in it, breaks a rule."},
-        {"ArgumentError", PyExc_ValueError, "The call makes no sense."},
+        {"ArgumentError", PyExc_ValueError, "An argument is not one the call takes."},
         {"NotFoundError", PyExc_LookupError, "A file or a name that is not there."},
         {"UnsupportedError", PyExc_NotImplementedError, "Legal, but not something Cameo can do."},
         {"LimitError", PyExc_RuntimeError, "A limit was passed."},
@@ -133,6 +136,7 @@ static int fill(PyObject *module)
         {&ext_session_spec, &state->session_type, "Session"},
         {&ext_trainer_spec, &state->trainer_type, "Trainer"},
         {&ext_cancel_spec, &state->cancel_type, "Cancel"},
+        {&ext_data_spec, &state->data_type, "Data"},
     };
 
     if (!add_errors(module, state))
@@ -160,6 +164,7 @@ static int traverse(PyObject *module, visitproc visit, void *arg)
     Py_VISIT(state->session_type);
     Py_VISIT(state->trainer_type);
     Py_VISIT(state->cancel_type);
+    Py_VISIT(state->data_type);
     return 0;
 }
 
@@ -175,6 +180,7 @@ static int clear(PyObject *module)
     Py_CLEAR(state->trainer_type);
     Py_CLEAR(state->cancel_type);
     ext_numpy_end(state);
+    Py_CLEAR(state->data_type);
     Py_CLEAR(state->dlpack_name);
     return 0;
 }
