@@ -2,6 +2,7 @@
 """A network with an operator of its own, exported by PyTorch: it runs and trains as in PyTorch."""
 
 import copy
+import importlib.util
 import io
 import unittest
 import warnings
@@ -99,15 +100,10 @@ class TorchTest(unittest.TestCase):
                               training=torch.onnx.TrainingMode.PRESERVE)
         self.judge(onnx.load_from_string(file.getvalue()))
 
+    @unittest.skipIf(importlib.util.find_spec("onnxscript") is None, "onnxscript is not installed")
     def test_exported_as_a_program(self):
-        try:
-            import onnxscript  # noqa: F401
-            symbolic = torch.onnx.ops.symbolic
-        except (ImportError, AttributeError):
-            self.skipTest("onnxscript is not installed, or torch has no torch.onnx.ops")
-
         def activation(x, beta):
-            return symbolic("mylib::Mish", (x,), {"beta": beta}, dtype=x.dtype, shape=x.shape, version=1)
+            return torch.onnx.ops.symbolic("mylib::Mish", (x,), {"beta": beta}, dtype=x.dtype, shape=x.shape, version=1)
 
         twin = self.Net(activation)
         twin.load_state_dict(self.net.state_dict())
