@@ -17,6 +17,13 @@ from ._cameo import (ArgumentError, Cancel, CancelledError, DivergedError, Error
 from ._graph import Function, Graph, Node, Reference, Report, Training, ValueInfo
 from ._model import Finding, Model, load, merge
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from . import callbacks as callbacks
+    from ._history import History as History
+    from ._trainer import (Trainer as Trainer, checkpoint_notes as checkpoint_notes,
+                           newest_checkpoint as newest_checkpoint, train as train)
+
 __version__ = _cameo.version()
 
 # What needs NumPy comes when it is first asked for: `import cameo` alone is quick.

@@ -60,9 +60,9 @@ def by_name(batch: Any, names: Sequence[str]) -> dict[str, Any]:
 def rows_of(feeds: Mapping[str, Any]) -> int:
     """How many samples a batch has: the first axis of the first array that has axes."""
     for value in feeds.values():
-        shape = getattr(value, "shape", ())
-        if len(shape) > 0:
-            return int(shape[0])
+        shape: tuple[int, ...] = tuple(getattr(value, "shape", ()))
+        if shape:
+            return shape[0]
     return 1
 
 
@@ -91,7 +91,7 @@ class Batches:
     def begin(self, epoch: int, skip: int) -> None:
         data = self._data
         for part in (data, getattr(data, "sampler", None), getattr(data, "batch_sampler", None)):
-            if hasattr(part, "set_epoch"):
+            if part is not None and hasattr(part, "set_epoch"):
                 part.set_epoch(epoch)
         if callable(data) and not hasattr(data, "__iter__"):
             data = data(epoch)

@@ -12,9 +12,10 @@ import numpy
 
 from . import _cameo
 from ._arrays import BITS, PLAIN, as_value, from_value, numpy_type, to_value
-from ._data import Data, Batches, by_name, open_or_iterate
+from ._data import Batches, Data, by_name, open_or_iterate
+from ._graph import ValueInfo
 from ._history import History
-from ._model import Model, ValueInfo, load
+from ._model import Model, load
 from .callbacks import Callback, CallbackList, ProgressBar, State
 
 Array = numpy.ndarray[Any, Any]
@@ -42,7 +43,8 @@ class Variables(MutableMapping[str, Array]):
         self._inside.read(_VARIABLE, index, memory)
         if number in PLAIN:
             return memory.view(PLAIN[number]).reshape(shape)
-        return from_value(_cameo.value(number, shape, memory.data))
+        made: Array = from_value(_cameo.value(number, shape, memory.data))
+        return made
 
     def __setitem__(self, name: str, value: Any) -> None:
         index, number, shape, _ = self._find(name)
