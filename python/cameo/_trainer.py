@@ -130,7 +130,6 @@ class Trainer:
                                       seed=seed, gradients=gradients, without=without, with_passes=with_passes)
         rows = self._inside.inputs()
         self._inputs = [(row[0], row[2]) for row in rows]
-        self._numbers = dict(self._inputs)
         self._names = [name for name, _ in self._inputs]
         self._outputs = [row[0] for row in self.model._inside.outputs()]
         self._seed = seed
@@ -170,10 +169,7 @@ class Trainer:
     # ---- steps ----
 
     def _feeds(self, inputs: Any, more: Mapping[str, Any]) -> dict[str, Any]:
-        numbers = self._numbers
-        if inputs is not None:
-            more = {**by_name(inputs, self._names), **more}
-        return {name: to_value(value, numbers.get(name)) for name, value in more.items()}
+        return {**by_name(inputs, self._names), **more} if inputs is not None else dict(more)
 
     def step(self, inputs: Any = None, /, **more: Any) -> float:
         """One step on a batch, by keyword or as fit's batches; the loss of the batch before the update. scalars holds
