@@ -230,6 +230,8 @@ class Trainer:
     def save_checkpoint(self, path: str | os.PathLike[str], notes: Mapping[str, Any] | None = None) -> None:
         """Writes all that is needed to go on from here with the same bits, and notes of the caller's."""
         texts = {str(key): str(value) for key, value in (notes or {}).items()}
+        if any("\0" in text for text in (*texts, *texts.values())):
+            raise _cameo.ArgumentError("a note holds a NUL character")
         self._inside.checkpoint_save(os.fspath(path), list(texts), list(texts.values()))
 
     def load_checkpoint(self, path: str | os.PathLike[str], *, anyway: bool = False) -> list[str]:
@@ -258,8 +260,8 @@ class Trainer:
             raise _cameo.ArgumentError(f"last is '{last}', expected 'short', 'drop' or 'wrap'")
         for name, value in (("epochs", epochs), ("steps", steps), ("batch_size", batch_size), ("patience", patience),
                             ("checkpoint_every", checkpoint_every), ("keep", keep)):
-            if value is not None and value < (name != "epochs"):
-                raise _cameo.ArgumentError(f"{name} is {value}, expected 1 or more")
+            if value is not None and not (hasattr(value, "__index__") and (name != "epochs") <= value < 2**63):
+                raise _cameo.ArgumentError(f"{name} is {value}, expected a whole number of 1 or more")
         history = self.history = History()
         state = State(self, history)
         if epochs == 0 and steps is None:

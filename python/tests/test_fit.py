@@ -54,7 +54,7 @@ class LengthTest(FitCase):
 
     def test_wrong_arguments(self):
         trainer = self.trainer()
-        for options in ({"epochs": -1}, {"steps": 0}, {"batch_size": 0}, {"last": "none"}, {"patience": 0},
+        for options in ({"epochs": -1}, {"epochs": 2**70}, {"epochs": 1.5}, {"steps": 0}, {"batch_size": 0}, {"last": "none"}, {"patience": 0},
                         {"patience": 2}, {"best": "x.onnx"}, {"checkpoint_every": 3}, {"resume": True},
                         {"checkpoint": self.folder, "keep": 0}):
             with self.subTest(options), self.assertRaises(cameo.ArgumentError):

@@ -243,6 +243,8 @@ class SavingTest(unittest.TestCase):
     def test_checkpoints(self):
         self.trainer.save_checkpoint(self.path("c.safetensors"), {"epoch": 3, "who": "Zoë"})
         self.assertEqual(cameo.checkpoint_notes(self.path("c.safetensors")), {"epoch": "3", "who": "Zoë"})
+        with self.assertRaisesRegex(cameo.ArgumentError, "NUL"):
+            self.trainer.save_checkpoint(self.path("c.safetensors"), {"a\0b": 1})
         expected = [self.trainer.step(self.batch) for _ in range(2)]
         other = cameo.Trainer(self.model, threads=1)
         self.assertEqual(other.load_checkpoint(self.path("c.safetensors")), [])
