@@ -216,8 +216,7 @@ class ProgressBar(Callback):
 
     def on_end(self, state: State) -> None:
         if self._drawn:
-            self._write("")
-            self._write("")
+            self._write("")  # over what is there
             self._output().write("\r")
 
 
