@@ -281,7 +281,7 @@ class Trainer:
                              target=target, **options)
             history.best_loss, history.stopped, history.out_of_patience = row[2], row[3], row[4]
         finally:
-            calls.call("on_end", state)
+            calls.end(state)
         return history
 
 

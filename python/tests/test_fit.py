@@ -135,6 +135,7 @@ class CallbackTest(FitCase):
             with self.subTest(moment), self.assertRaisesRegex(ZeroDivisionError, moment):
                 trainer.fit(self.data, checkpoint=self.path(moment), batch_size=20, callbacks=[
                     LambdaCallback(**{moment: fail}), LambdaCallback(on_end=lambda state: ended.append(1))])
+            self.assertEqual(ended, [1])
             trainer.step(self.data)
             self.assertEqual(trainer.fit(self.data, batch_size=20).epochs, [1])
 
