@@ -10,7 +10,7 @@ import typing
 import numpy
 
 from . import _cameo
-from ._arrays import DTYPES, NAMES, STRING, number_of, parse_type
+from ._arrays import DTYPES, NAMES, number_of, parse_type
 
 if typing.TYPE_CHECKING:
     from .ort import InferenceSession

@@ -23,7 +23,7 @@ import torch
 from torch import nn
 
 from . import _cameo
-from ._autograd import FLOATS, Function, sum_graph, to_torch, type_text
+from ._autograd import Function, sum_graph, to_torch, type_text
 from ._model import Model, ValueInfo, load
 
 __all__ = ["Module"]
