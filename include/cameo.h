@@ -1799,7 +1799,7 @@ CAMEO_API enum cameo_status cameo_batches_next(struct cameo_batches *batches,
                                                const struct cameo_feed **feeds, int64_t *rows,
                                                struct cameo_error *err);
 /* What a full batch looks like, without data: for cameo_trainer_memory. Good until the next call.
- */
+ * NULL: batches of a function. */
 CAMEO_API const struct cameo_feed *cameo_batches_shapes(struct cameo_batches *batches);
 CAMEO_API int64_t cameo_batches_per_epoch(const struct cameo_batches *batches);
 CAMEO_API int64_t cameo_batches_size(const struct cameo_batches *batches); /* rows of one */
@@ -1839,7 +1839,7 @@ enum cameo_moment {
 
 struct cameo_progress {
     enum cameo_moment moment;
-    uint64_t step, steps;                /* done, and to do in all */
+    uint64_t step, steps;                /* done, and to do in all; 0: that is not known */
     uint64_t epoch;                      /* of the last batch, from 1 */
     const double *scalars;               /* of the last step, by number */
     double loss;                         /* of the last step; NaN: the training has none */
@@ -1872,11 +1872,14 @@ struct cameo_loop_options {
     /* Of the caller's: whatever else must be the same, such as how the model was prepared. */
     const struct cameo_note *conditions;
     size_t condition_count;
+    /* epochs and steps count from where the trainer is when the run begins, which a run that
+     * resumes this one goes by too. */
+    bool further;
 };
 
 #define CAMEO_LOOP_OPTIONS_INIT                                                                    \
     {                                                                                              \
-        sizeof(struct cameo_loop_options), 0, 0, 0, 0, 0, 0, 0, false, 0, 0, 0, 0, 0, 0            \
+        sizeof(struct cameo_loop_options), 0, 0, 0, 0, 0, 0, 0, false, 0, 0, 0, 0, 0, 0, false     \
     }
 
 struct cameo_loop_result {
@@ -2026,6 +2029,78 @@ CAMEO_API enum cameo_status cameo_model_predict(const struct cameo_model *model,
                                                 const struct cameo_predict_options *options,
                                                 struct cameo_prediction *report,
                                                 struct cameo_error *err);
+
+/* ---- data and models in memory ----
+ *
+ * For programs that hold their data themselves: arrays as a data set, batches from a function of
+ * the caller's for the loop, and results that go to no file. */
+
+/* A data set of arrays; the first axis of each counts samples. Memory without a deleter is lent
+ * until the data set is freed, and must not change meanwhile. Nothing is copied where each sample
+ * is dense, or all of the array lies column-major. names are copied. */
+CAMEO_API enum cameo_status cameo_dataset_from_arrays(const char *const *names,
+                                                      const struct cameo_tensor *tensors,
+                                                      size_t count, struct cameo_dataset **out,
+                                                      struct cameo_error *err);
+
+/* An epoch begins, from 0, or is gone through again. Its first skip batches are not asked for: the
+ * run is resumed after them. What next gives then must be what it would have given after them, for
+ * a resumed run to end in the same bits. A status other than CAMEO_OK ends the run with it, and
+ * with the message in err. */
+typedef enum cameo_status cameo_batch_begin_fn(void *arg, uint64_t epoch, int64_t skip,
+                                               struct cameo_error *err);
+/* The next batch: feeds of each input of the trainer, lent until the next call or until the batches
+ * are freed, and how many rows they have; 0 after the last one of an epoch. Deleters are not
+ * called.
+ */
+typedef enum cameo_status cameo_batch_next_fn(void *arg, const struct cameo_feed **feeds,
+                                              size_t *feed_count, int64_t *rows,
+                                              struct cameo_error *err);
+
+struct cameo_batch_source {
+    size_t struct_size;
+    cameo_batch_begin_fn *begin;
+    cameo_batch_next_fn *next;
+    void *arg;
+    int64_t batches, samples; /* of an epoch, to be told; 0: not known */
+    /* What a run that resumes from a checkpoint must agree on, in words; NULL: nothing. */
+    const char *conditions;
+};
+
+#define CAMEO_BATCH_SOURCE_INIT                                                                    \
+    {                                                                                              \
+        sizeof(struct cameo_batch_source), 0, 0, 0, 0, 0, 0                                        \
+    }
+
+/* Batches for cameo_trainer_run, to train on or to validate with, that functions of the caller's
+ * give; they are called on the thread of the run. Types must be those of the trainer's inputs.
+ * Where a run stands is the epoch and how many of its batches were given (cameo_batches_tell:
+ * sample). An epoch is as long as the source says by giving no rows; if steps limit the run and
+ * batches is 0, an epoch that ends with the last step is not noticed. Such batches have no shapes,
+ * no size, and need the trainer for as long as they live. */
+CAMEO_API enum cameo_status cameo_batches_from_function(struct cameo_trainer *trainer,
+                                                        const struct cameo_batch_source *source,
+                                                        struct cameo_batches **out,
+                                                        struct cameo_error *err);
+
+/* The model with the variables as they are now, as cameo_trainer_save would write it, in memory:
+ * what training changed is copied, the rest stays where it is. The trainer's model must outlive it,
+ * unchanged; the trainer need not. *out is the caller's to free. */
+CAMEO_API enum cameo_status cameo_trainer_copy_model(struct cameo_trainer *trainer,
+                                                     struct cameo_model **out,
+                                                     struct cameo_error *err);
+
+/* Hears of the predictions of one output, all samples together; value is the function's to free. */
+typedef void cameo_output_fn(void *arg, struct cameo_text name, struct cameo_value *value);
+
+/* What cameo_model_predict writes, in memory instead: output is called for each one in order, once
+ * all are computed. options and report may be NULL. */
+CAMEO_API enum cameo_status cameo_model_predict_values(const struct cameo_model *model,
+                                                       struct cameo_dataset *dataset,
+                                                       const struct cameo_predict_options *options,
+                                                       cameo_output_fn *output, void *output_arg,
+                                                       struct cameo_prediction *report,
+                                                       struct cameo_error *err);
 
 /* ---- making models trainable ----
  *

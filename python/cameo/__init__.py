@@ -23,12 +23,20 @@ if TYPE_CHECKING:
     from ._compare import Comparison as Comparison, GradCheck as GradCheck
     from ._session import Session as Session
     from ._trainer import Trainer as Trainer
+    from .ort import (ExecutionMode as ExecutionMode, ExecutionOrder as ExecutionOrder,
+                      GraphOptimizationLevel as GraphOptimizationLevel, InferenceSession as InferenceSession,
+                      IOBinding as IOBinding, ModelMetadata as ModelMetadata, NodeArg as NodeArg, OrtDevice as OrtDevice,
+                      OrtValue as OrtValue, RunOptions as RunOptions, SessionOptions as SessionOptions,
+                      get_all_providers as get_all_providers, get_available_providers as get_available_providers,
+                      get_device as get_device, set_default_logger_severity as set_default_logger_severity,
+                      set_default_logger_verbosity as set_default_logger_verbosity, set_seed as set_seed)
 
 __version__ = _cameo.version()
 
 # What needs NumPy comes when it is first asked for: `import cameo` alone is quick.
 _LATER = {"Session": "_session", "Trainer": "_trainer", "checkpoint": "_checkpoint", "Checkpoint": "_checkpoint",
-          "export_formats": "_checkpoint", "Comparison": "_compare", "GradCheck": "_compare"}
+          "export_formats": "_checkpoint", "Comparison": "_compare", "GradCheck": "_compare",
+          "train": "_trainer", "checkpoint_notes": "_trainer", "newest_checkpoint": "_trainer", "History": "_history"}
 # ONNX Runtime's names: `import cameo as onnxruntime`.
 _LATER.update(dict.fromkeys([
     "InferenceSession", "SessionOptions", "RunOptions", "OrtValue", "OrtDevice", "IOBinding", "NodeArg", "ModelMetadata",
@@ -46,7 +54,7 @@ def __getattr__(name: str) -> object:
         value = getattr(importlib.import_module("." + _LATER[name], __name__), name)
         globals()[name] = value
         return value
-    if name in ("capi", "training", "ort"):
+    if name in ("capi", "training", "ort", "callbacks"):
         return importlib.import_module("." + name, __name__)
     raise AttributeError(f"module 'cameo' has no attribute '{name}'")
 

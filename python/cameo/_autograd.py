@@ -7,49 +7,70 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+import numpy
 import torch
 
 from . import _cameo
+from ._graph import ValueInfo
+from ._model import Model, load, merge
+from ._session import Session
 
 # ONNX's numbers of the element types that have gradients.
-FLOATS = {1: torch.float32, 10: torch.float16, 11: torch.float64, 16: torch.bfloat16}
+BFLOAT16 = 16
+FLOATS = {1: torch.float32, 10: torch.float16, 11: torch.float64, BFLOAT16: torch.bfloat16}
 
 
-def type_text(row: tuple[Any, ...]) -> str:
+def _type_text(info: ValueInfo) -> str:
     """The type of an input or output as ONNX's text form has it: "float[N,3]"."""
-    element, shape = row[1].split("[")[0], row[3]
+    element, shape = info.type.split("[")[0], info.shape
     if shape is None:
         return element + "[]"
     sizes = [str(size) if isinstance(size, int) or re.fullmatch(r"[A-Za-z_]\w*", size or "") else "?" for size in shape]
     return element + f"[{','.join(sizes)}]" * bool(sizes)
 
 
-def sum_graph(prefix: str, types: Sequence[str], weighted: bool = False) -> str:
-    """A graph in ONNX's text form: copies of its inputs, and the sum of all their elements, or of their elements times
-    weights."""
+def with_sum(model: Model, names: Sequence[str], prefix: str, weighted: bool = False) -> Model:
+    """The model with copies of outputs in place of these, PREFIXout.0 and so on, and with the sum of all their elements,
+    PREFIXsum; weighted: of their elements times those of inputs PREFIXweights.0 and so on."""
+    types = {info.name: _type_text(info) for info in model.outputs}
     inputs, outputs, nodes, terms = [], [f'float "{prefix}sum"'], [], []
-    for i, kind in enumerate(types):
-        inputs.append(f'{kind} "{prefix}in.{i}"')
-        outputs.append(f'{kind} "{prefix}out.{i}"')
+    for i, name in enumerate(names):
+        inputs.append(f'{types[name]} "{prefix}in.{i}"')
+        outputs.append(f'{types[name]} "{prefix}out.{i}"')
         nodes.append(f'"{prefix}out.{i}" = Identity ("{prefix}in.{i}")')
         term = "out"
         if weighted:
-            inputs.append(f'{kind} "{prefix}weights.{i}"')
+            inputs.append(f'{types[name]} "{prefix}weights.{i}"')
             nodes.append(f'"{prefix}product.{i}" = Mul ("{prefix}out.{i}", "{prefix}weights.{i}")')
             term = "product"
         nodes.append(f'"{prefix}cast.{i}" = Cast <to: int = 1> ("{prefix}{term}.{i}") '
                      f'"{prefix}sum.{i}" = ReduceSum <keepdims: int = 0> ("{prefix}cast.{i}")')
         terms.append(f'"{prefix}sum.{i}"')
-    return (f'sums ({", ".join(inputs)}) => ({", ".join(outputs)}) '
-            f'{{ {" ".join(nodes)} "{prefix}sum" = Sum ({", ".join(terms)}) }}')
+    sums = load(f'<ir_version: {model.summary.ir_version}, opset_import: ["" : {model.opsets.get("", 17)}]>\n'
+                f'sums ({", ".join(inputs)}) => ({", ".join(outputs)}) '
+                f'{{ {" ".join(nodes)} "{prefix}sum" = Sum ({", ".join(terms)}) }}')
+    return merge(model, sums, {name: f"{prefix}in.{i}" for i, name in enumerate(names)})
 
 
-def to_torch(value: Any) -> Any:
-    """A result of the library as a tensor over the same memory."""
-    return torch.from_dlpack(value) if isinstance(value, _cameo.Value) else value
+def part(model: Model, inputs: Sequence[str], outputs: Sequence[str]) -> Model:
+    """What leads from inputs to outputs; the part has those of the inputs that outputs depend on."""
+    used = set(_cameo.used_values(model._inside, inputs, outputs))
+    return model.extract([name for name in inputs if name in used], outputs)
+
+
+def to_torch(value: Any, number: int) -> Any:
+    """An array of the library as a tensor over the same memory; what is to be read only is copied. number: its element
+    type."""
+    if not isinstance(value, numpy.ndarray):
+        return value
+    if not value.flags.writeable:
+        value = value.copy()
+    if number == BFLOAT16:  # which NumPy knows by way of ml_dtypes, or as numbers of two bytes
+        return torch.from_numpy(value.view(numpy.uint16)).view(torch.bfloat16)
+    return torch.from_numpy(value)
 
 
 def lend(tensor: Any) -> Any:
@@ -61,34 +82,40 @@ def lend(tensor: Any) -> Any:
     return tensor.detach() if tensor.requires_grad else tensor
 
 
-def _names(session: Any) -> set[str]:
-    return {row[0] for row in session.inputs()}
+class Runner:
+    """A session that is fed tensors and gives tensors."""
+
+    def __init__(self, model: Model, options: dict[str, Any]) -> None:
+        self.session = Session(model, **options)
+        self.inputs = {info.name for info in self.session.inputs}
+        self.outputs = [info.name for info in self.session.outputs]
+        self._numbers = [info.number for info in self.session.outputs]
+
+    def __call__(self, tensors: Mapping[str, Any]) -> list[Any]:
+        values = self.session.run(None, {name: lend(tensors[name]) for name in self.inputs})
+        return list(map(to_torch, values, self._numbers))
 
 
 class Plan:
     """How the gradients by some inputs are computed: two sessions, and what goes from one to the other."""
 
     def __init__(self, function: Function, wanted: tuple[str, ...]) -> None:
-        part = _cameo.vjp_part
         floats = function.floats
         copies = [f"{function.prefix}out.{i}" for i in range(len(floats))]
-        whole = _cameo.gradient(function.joined(), function.prefix + "sum", wanted)
+        whole = function.joined().grad(function.prefix + "sum", wanted)
         self.wanted = wanted
         self.results = [copies[floats.index(name)] if name in floats else name for name in function.outputs]
-        self.gradients = [row[0] for row in whole.outputs()][-len(wanted):]
-        saved, fed, given, copied = _cameo.vjp_split(
-            whole, self.results, [f"{function.prefix}weights.{i}" for i in range(len(floats))], self.gradients)
+        self.gradients = [info.name for info in whole.outputs][-len(wanted):]
+        saved, fed, given, copied = _cameo.split_gradient(
+            whole._inside, self.results, [f"{function.prefix}weights.{i}" for i in range(len(floats))], self.gradients)
         # A result that the backward half reads is kept as the tensor that the caller got: PyTorch then sees it if
         # the caller changes its elements.
-        self.reused = [(name, (copied.index(name) if name in copied else self.results.index(name)))
-                       for name in saved if name in copied or name in self.results]
+        self.reused = [(name, copied[name]) for name in saved if name in copied]
         again = {name for name, _ in self.reused}
         self.saved = [name for name in saved if name not in again]
-        self.forward = function.session(part(whole, function.inputs, [*self.results, *self.saved]))
-        self.backward = function.session(part(whole, [*fed, *given, *saved], self.gradients))
+        self.forward = Runner(part(whole, function.inputs, [*self.results, *self.saved]), function.options)
+        self.backward = Runner(part(whole, [*fed, *given, *saved], self.gradients), function.options)
         self.given = given
-        self.used = _names(self.forward)
-        self.read = _names(self.backward)
         self._whole, self._function = whole, function
         self._derivative: Function | None = None
 
@@ -96,9 +123,13 @@ class Plan:
         """The gradients as a function, of the same inputs and of the gradients of the results."""
         if self._derivative is None:
             function = self._function
+            drawn = function.random()
+            if drawn:
+                raise _cameo.UnsupportedError(f"the network has random operators ({drawn}), whose numbers would be drawn "
+                                              "anew: its gradients cannot be differentiated (create_graph=True)")
             inputs = [*function.inputs, *self.given]
-            inside = _cameo.vjp_part(self._whole, inputs, self.gradients)
-            self._derivative = Function(inside, inputs, (), function.options, function.level + 1,
+            model = part(self._whole, inputs, self.gradients)
+            self._derivative = Function(model, inputs, (), function.options, function.level + 1,
                                         function.moving)
         return self._derivative
 
@@ -106,33 +137,31 @@ class Plan:
 class Function:
     """A plain model as a function of its inputs that can be differentiated, any number of times."""
 
-    def __init__(self, inside: Any, inputs: Sequence[str], plain: Sequence[str], options: dict[str, Any],
-                 level: int = 1, moving: Sequence[str] = ()) -> None:
+    def __init__(self, model: Model, inputs: Sequence[str], plain: Sequence[str], options: dict[str, Any],
+                 level: int = 1, moving: Iterable[str] = ()) -> None:
         """inputs: names in the order of calls, of which the model may have some; plain: outputs that are not
         differentiated; moving: inputs that the caller changes after a call, which gradients do not depend on."""
-        self.inside = inside
-        rows, results = inside.inputs(), inside.outputs()
+        self.model = model
         self.inputs = list(inputs)
-        self.used = {row[0] for row in rows}
-        self.outputs = [row[0] for row in results]
-        self.real = {row[0] for row in rows if row[2] in FLOATS}
-        self.floats = [row[0] for row in results if row[2] in FLOATS and row[0] not in plain]
-        self._types = {row[0]: type_text(row) for row in results}
+        self.outputs = [info.name for info in model.outputs]
+        self.real = {info.name for info in model.inputs if info.number in FLOATS}
+        self.floats = [info.name for info in model.outputs if info.number in FLOATS and info.name not in plain]
         self.options, self.level, self.moving = options, level, set(moving)
         self.prefix = f"cameo.{level}."
         self._plans: dict[tuple[str, ...], Plan] = {}
-        self._session: Any = None
-        self._joined: Any = None
+        self._runner: Runner | None = None
+        self._joined: Model | None = None
         self._lock = threading.RLock()
 
-    def session(self, inside: Any) -> Any:
-        return _cameo.Session(inside, **self.options)
+    def random(self) -> str:
+        """Operators of the model that draw numbers; Dropout does where it is told that it trains."""
+        names = {name for name in _cameo.random_operators(self.model._inside) if name != "Dropout"}
+        names |= {"Dropout" for node in self.model.nodes if node.op_type == "Dropout" and len(node.inputs) > 2}
+        return ", ".join(sorted(names))
 
-    def joined(self) -> Any:
+    def joined(self) -> Model:
         if self._joined is None:
-            self._joined = _cameo.vjp_join(
-                self.inside, sum_graph(self.prefix, [self._types[name] for name in self.floats], True),
-                [(name, f"{self.prefix}in.{i}") for i, name in enumerate(self.floats)])
+            self._joined = with_sum(self.model, self.floats, self.prefix, weighted=True)
         return self._joined
 
     def plan(self, wanted: tuple[str, ...]) -> Plan:
@@ -141,11 +170,11 @@ class Function:
                 self._plans[wanted] = Plan(self, wanted)
             return self._plans[wanted]
 
-    def plain_session(self) -> Any:
+    def plain(self) -> Runner:
         with self._lock:
-            if self._session is None:
-                self._session = self.session(self.inside)
-            return self._session
+            if self._runner is None:
+                self._runner = Runner(self.model, self.options)
+            return self._runner
 
     def __call__(self, tensors: Sequence[Any]) -> tuple[Any, ...]:
         """The outputs, for tensors in the order of the inputs."""
@@ -154,9 +183,8 @@ class Function:
             wanted = tuple(name for name, tensor in zip(self.inputs, tensors)
                            if isinstance(tensor, torch.Tensor) and tensor.requires_grad and name in self.real)
         if wanted:
-            return Run.apply(self, self.plan(wanted), *tensors)  # type: ignore[no-untyped-call,no-any-return]
-        feeds = {name: lend(tensor) for name, tensor in zip(self.inputs, tensors) if name in self.used}
-        return tuple(map(to_torch, self.plain_session().run(feeds, self.outputs)))
+            return Run.apply(self, self.plan(wanted), *tensors)  # type: ignore[no-any-return]
+        return tuple(self.plain()(dict(zip(self.inputs, tensors))))
 
 
 class Run(torch.autograd.Function):
@@ -164,10 +192,9 @@ class Run(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, function: Function, plan: Plan, *tensors: Any) -> Any:
-        feeds = {name: lend(tensor) for name, tensor in zip(function.inputs, tensors) if name in plan.used}
-        values = list(map(to_torch, plan.forward.run(feeds, [*plan.results, *plan.saved])))
-        results = values[:len(plan.results)]
         kept = dict(zip(function.inputs, tensors))
+        values = plan.forward(kept)
+        results = values[:len(plan.results)]
         kept.update(zip(plan.saved, values[len(plan.results):]))
         kept.update((name, results[index]) for name, index in plan.reused)
         ctx.others = {name: value for name, value in kept.items()
@@ -188,7 +215,6 @@ class Run(torch.autograd.Function):
             found = plan.derivative()([*(kept[name] for name in function.inputs), *given])
         else:
             kept.update(zip(plan.given, given))
-            feeds = {name: lend(kept[name]) for name in plan.read}
-            found = tuple(map(to_torch, plan.backward.run(feeds, plan.gradients)))
+            found = plan.backward(kept)
         gradients = dict(zip(plan.wanted, found))
         return (None, None, *(gradients.get(name) for name in function.inputs))

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from typing import IO, Any, TypeVar
 
     from ._compare import Comparison, GradCheck
+    from ._data import Evaluation
     from ._session import Session
     _T = TypeVar("_T")
 
@@ -298,6 +299,27 @@ class Model:
         atol are 1e-3 and 1e-5 for results, and 0 for weights; only picks parts."""
         from ._compare import compare
         return compare(self, load(other), inputs, rtol, atol, seed, _names(only))
+
+    def evaluate(self, data: Any, **options: Any) -> Evaluation:
+        """Judges the predictions against data: a path, a dict of arrays, or a tuple of the inputs and the target. Options
+        are those of `cameo evaluate`: metrics (a text or a list), loss, output, target, class_axis, ignored, columns,
+        batch_size, threads, raw_bytes. The result is a dict of metrics by name.
+
+        >>> import numpy
+        >>> model = load('''<ir_version: 8, opset_import: ["" : 17]>
+        ... twice (float[N] x) => (float[N] y) <float two = {2}> { y = Mul(x, two) }''')
+        >>> x = numpy.arange(4, dtype=numpy.float32)
+        >>> model.evaluate((x, 2 * x + 1), metrics="mae")
+        {'mae': 1.0}
+        """
+        from ._data import evaluate
+        return evaluate(self, data, **options)
+
+    def predict(self, data: Any, **options: Any) -> dict[str, Any]:
+        """Results for all samples of the data (a path or arrays), batch by batch: a dict of arrays. Options: outputs
+        (names), columns, batch_size, threads, raw_bytes."""
+        from ._data import predict
+        return predict(self, data, **options)
 
     # ---- models made of it ----
 

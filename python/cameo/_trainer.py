@@ -2,43 +2,342 @@
 # SPDX-License-Identifier: Apache-2.0
 """cameo.Trainer."""
 
+from __future__ import annotations
+
 import os
+from collections.abc import Iterable, Iterator, Mapping, MutableMapping, Sequence
+from typing import Any
+
+import numpy
 
 from . import _cameo
-from ._arrays import to_value
-from ._model import ValueInfo, load
+from ._arrays import BITS, PLAIN, as_value, from_value, numpy_type, to_value
+from ._data import Data, Batches, by_name, open_or_iterate
+from ._history import History
+from ._model import Model, ValueInfo, load
+from .callbacks import Callback, CallbackList, ProgressBar, State
+
+Array = numpy.ndarray[Any, Any]
+_VARIABLE, _PARAMETERS, _GRADIENTS = 0, 1, 2
+_MOMENTS = ("on_step", "on_epoch", "on_checkpoint", "on_start")
+_LAST = {"short": 0, "drop": 1, "wrap": 2}
+
+
+class Variables(MutableMapping[str, Array]):
+    """What training changes, by name: weights, moments of the optimizer, counters. Reading copies; assigning replaces
+    the values."""
+
+    def __init__(self, inside: Any):
+        self._inside = inside
+        self._rows = {row[0]: (i, *row[1:]) for i, row in enumerate(inside.variables())}
+
+    def _find(self, name: str) -> tuple[int, int, tuple[int, ...], int]:
+        if name not in self._rows:
+            raise _cameo.NotFoundError(f"the training has no variable '{name}'")
+        return self._rows[name]
+
+    def __getitem__(self, name: str) -> Array:
+        index, number, shape, size = self._find(name)
+        memory = numpy.empty(size, numpy.uint8)
+        self._inside.read(_VARIABLE, index, memory)
+        if number in PLAIN:
+            return memory.view(PLAIN[number]).reshape(shape)
+        return from_value(_cameo.value(number, shape, memory.data))
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        index, number, shape, _ = self._find(name)
+        dtype = numpy_type(number)
+        array = numpy.asarray(value)
+        if dtype is not None and array.dtype != dtype:
+            array = array.astype(dtype)
+        if array.shape != tuple(shape):
+            raise _cameo.ArgumentError(f"variable '{name}' has shape {tuple(shape)}, not {array.shape}")
+        if number in BITS:
+            given = numpy.asarray(as_value(to_value(array, number)))
+        else:
+            given = numpy.ascontiguousarray(array)
+        self._inside.set(_VARIABLE, index, given.reshape(-1).view(numpy.uint8))
+
+    def __delitem__(self, name: str) -> None:
+        raise TypeError("variables of a training cannot be deleted")
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._rows)
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __repr__(self) -> str:
+        return f"<variables {', '.join(self)}>"
+
+
+class _Flat:
+    """Parameters in flat memory: where each lies."""
+
+    def __init__(self, inside: Any):
+        variables = inside.variables()
+        self.rows = [(name, variables[variable][2], dtype, offset, size)
+                     for name, variable, dtype, _, offset, size in inside.parameters()]
+        self.bytes = max((offset + size for *_, offset, size in self.rows), default=0)
+
+    def read(self, inside: Any, what: int) -> dict[str, Array]:
+        memory = numpy.empty(self.bytes, numpy.uint8)
+        inside.read(what, 0, memory)
+        return {name: self._view(memory, *row) for name, *row in self.rows}
+
+    @staticmethod
+    def _view(memory: Array, shape: tuple[int, ...], number: int, offset: int, size: int) -> Array:
+        part, dtype = memory[offset:offset + size], numpy_type(number)
+        return part if dtype is None else part.view(dtype).reshape(shape)
+
+    def write(self, inside: Any, what: int, values: Mapping[str, Any]) -> None:
+        unknown = [name for name in values if name not in (row[0] for row in self.rows)]
+        if unknown:
+            raise _cameo.NotFoundError(f"the training has no parameter '{unknown[0]}'")
+        memory = numpy.empty(self.bytes, numpy.uint8)
+        if len(values) < len(self.rows):
+            inside.read(what, 0, memory)
+        for name, *row in self.rows:
+            if name not in values:
+                continue
+            place, value = self._view(memory, *row), numpy.asarray(values[name])
+            if value.shape != place.shape:
+                raise _cameo.ArgumentError(f"parameter '{name}' has shape {place.shape}, not {value.shape}")
+            place[...] = value
+        inside.set(what, 0, memory)
 
 
 class Trainer:
-    """A training on its way: the training information of a model, executed. One thread at a time may use it."""
+    """A training on its way: the training information of a model, executed. One thread at a time may use it. A model
+    that is changed afterwards leaves it as it is.
 
-    def __init__(self, model, *, threads=0, memory_limit=0, backend=None, seed=0, gradients=False, without=None,
-                 with_passes=None):
-        self.model = load(model)
+    >>> import cameo, numpy
+    >>> model = cameo.load('''<ir_version: 8, opset_import: ["" : 17]>
+    ... line (float[N,1] x) => (float[N,1] y) <float[1,1] w = {0}> { y = MatMul(x, w) }''')
+    >>> trainer = cameo.Trainer(model.prepare(loss="mse", optimizer="sgd", lr=0.5))
+    >>> x = numpy.linspace(-1, 1, 8, dtype=numpy.float32).reshape(8, 1)
+    >>> history = trainer.fit((x, 3 * x), epochs=30, batch_size=8)
+    >>> trainer.variables["w"].round(3)
+    array([[3.]], dtype=float32)
+    """
+
+    def __init__(self, model: Any, *, threads: int = 0, memory_limit: int = 0, backend: str | None = None, seed: int = 0,
+                 gradients: bool = False, without: str | None = None, with_passes: str | None = None):
+        self.model: Model = load(model)
         self._inside = _cameo.Trainer(self.model._inside, threads=threads, memory_limit=memory_limit, backend=backend,
                                       seed=seed, gradients=gradients, without=without, with_passes=with_passes)
-        self._numbers = {row[0]: row[2] for row in self._inside.inputs()}
-        self.scalars = {}
+        rows = self._inside.inputs()
+        self._inputs = [(row[0], row[2]) for row in rows]
+        self._numbers = dict(self._inputs)
+        self._names = [name for name, _ in self._inputs]
+        self._outputs = [row[0] for row in self.model._inside.outputs()]
+        self._seed = seed
+        self.scalars: dict[str, float] = {}  # what the last step told
+        self.history = History()  # of the last fit
+
+    # ---- what there is ----
 
     @property
-    def inputs(self):
+    def inputs(self) -> list[ValueInfo]:
         """What a step is fed."""
         return [ValueInfo(row) for row in self._inside.inputs()]
 
     @property
-    def steps(self):
+    def steps(self) -> int:
         """Steps so far."""
-        return self._inside.steps()
+        return int(self._inside.steps())
 
-    def _feeds(self, inputs):
+    @property
+    def variables(self) -> Variables:
+        """What training changes, by name; may be assigned."""
+        return Variables(self._inside)
+
+    @property
+    def parameters(self) -> dict[str, Array]:
+        """The parameters by name, copied: views of one flat piece of memory. Assign a dict of some or all of them."""
+        return _Flat(self._inside).read(self._inside, _PARAMETERS)
+
+    @parameters.setter
+    def parameters(self, values: Mapping[str, Any]) -> None:
+        _Flat(self._inside).write(self._inside, _PARAMETERS, values)
+
+    def memory(self, inputs: Any = None, /, **more: Any) -> dict[str, int]:
+        """What a step on such a batch holds, in bytes, before it is done. Only types and shapes count."""
+        return dict(self._inside.memory(self._feeds(inputs, more)))
+
+    # ---- steps ----
+
+    def _feeds(self, inputs: Any, more: Mapping[str, Any]) -> dict[str, Any]:
         numbers = self._numbers
-        return {name: to_value(value, numbers.get(name)) for name, value in inputs.items()}
+        if inputs is not None:
+            more = {**by_name(inputs, self._names), **more}
+        return {name: to_value(value, numbers.get(name)) for name, value in more.items()}
 
-    def step(self, inputs=None, /, **more):
-        """One step on a batch; the loss of the batch before the update. scalars holds what else the step tells."""
-        loss, self.scalars = self._inside.step(self._feeds({**(inputs or {}), **more}))
-        return loss
+    def step(self, inputs: Any = None, /, **more: Any) -> float:
+        """One step on a batch, by keyword or as fit's batches; the loss of the batch before the update. scalars holds
+        what else the step told."""
+        loss, self.scalars = self._inside.step(self._feeds(inputs, more))
+        return float("nan") if loss is None else float(loss)
 
-    def save(self, path):
-        """Writes the model with the values as they are now, whole or not at all."""
-        self._inside.save(os.fspath(path))
+    def compute(self, inputs: Any = None, /, **more: Any) -> float:
+        """The first half of a step, of a trainer made with gradients=True: loss and gradients; nothing changes yet."""
+        loss, self.scalars = self._inside.compute(self._feeds(inputs, more))
+        return float("nan") if loss is None else float(loss)
+
+    @property
+    def gradients(self) -> dict[str, Array]:
+        """Between compute and apply, the gradients by parameter, copied. Assign a dict of some or all of them."""
+        return _Flat(self._inside).read(self._inside, _GRADIENTS)
+
+    @gradients.setter
+    def gradients(self, values: Mapping[str, Any]) -> None:
+        _Flat(self._inside).write(self._inside, _GRADIENTS, values)
+
+    def apply(self) -> None:
+        """The second half: updates from the gradients as they are now."""
+        _, self.scalars = self._inside.apply()
+
+    def initialize(self) -> None:
+        """Begins anew: variables as in the model, then the initialization of the training. Steps count from 0."""
+        self._inside.initialize()
+
+    # ---- looking ----
+
+    def evaluate(self, inputs: Any = None, /, **more: Any) -> dict[str, float]:
+        """What is seen of a batch without training on it: samples, loss, accuracy or errors. Dropout and batch
+        statistics behave as in inference."""
+        return dict(self._inside.evaluate(self._feeds(inputs, more)))
+
+    def predict(self, inputs: Any = None, /, outputs: Iterable[str] | None = None, **more: Any) -> dict[str, Any]:
+        """Results of the model for a batch, with the values as they are now, by name."""
+        names = self._outputs if outputs is None else list(outputs)
+        fed = [row[0] for row in self.model._inside.inputs() if not row[5]]
+        if inputs is not None:
+            more = {**by_name(inputs, fed), **more}
+        numbers = {row[0]: row[2] for row in self.model._inside.inputs()}
+        feeds = {name: to_value(value, numbers.get(name)) for name, value in more.items()}
+        return dict(zip(names, map(from_value, self._inside.predict(feeds, names))))
+
+    # ---- saving ----
+
+    def save(self, path: str | os.PathLike[str], *, external: bool | str | None = None, inline: bool = False) -> None:
+        """Writes the model with the values as they are now, whole or not at all. external, inline: as Model.save."""
+        placement = 2 if inline else 1 if external else 0
+        self._inside.save(os.fspath(path), placement, external if isinstance(external, str) else None)
+
+    def to_model(self) -> Model:
+        """A model with the values as they are now. What training does not change is shared, not copied."""
+        return Model(self._inside.to_model())
+
+    def save_checkpoint(self, path: str | os.PathLike[str], notes: Mapping[str, Any] | None = None) -> None:
+        """Writes all that is needed to go on from here with the same bits, and notes of the caller's."""
+        texts = {str(key): str(value) for key, value in (notes or {}).items()}
+        self._inside.checkpoint_save(os.fspath(path), list(texts), list(texts.values()))
+
+    def load_checkpoint(self, path: str | os.PathLike[str], *, anyway: bool = False) -> list[str]:
+        """Goes to where the checkpoint was written. It is refused under other conditions (threads, version, ..), as
+        results may then differ; anyway goes on, and tells what differs."""
+        return str(self._inside.checkpoint_resume(os.fspath(path), anyway)).splitlines()
+
+    # ---- whole runs ----
+
+    def fit(self, data: Data, *, epochs: int = 1, steps: int | None = None, batch_size: int | None = None,
+            validate: Data | None = None, shuffle: bool = True, seed: int | None = None, patience: int | None = None,
+            best: str | os.PathLike[str] | None = None, checkpoint: str | os.PathLike[str] | None = None,
+            checkpoint_every: int | None = None, resume: bool | str = False, keep: int = 3,
+            callbacks: Sequence[Callback] = (), progress: bool | str = "auto", last: str | None = None,
+            columns: str | None = None, target: str | None = None, raw_bytes: bool = False) -> History:
+        """Trains on data: a path as for `cameo train`, arrays (a dict by name, or a tuple in the order of inputs), an
+        iterable of batches such as a DataLoader, or a function of the epoch that gives one.
+
+        epochs or steps say how long, from where the trainer is. batch_size (32 unless the model fixes it), shuffle,
+        seed (the trainer's) and last ("short", "drop" or "wrap") are for paths and arrays. validate is measured after each epoch; patience ends the run after so many
+        validations without a better loss; best is a file for the best model. checkpoint is a folder, written to every
+        checkpoint_every steps, at the end and on Ctrl-C; resume goes on from its newest checkpoint if there is one, to
+        the bits of a run that was not interrupted ("anyway": under other conditions too).
+        """
+        if last is not None and last not in _LAST:
+            raise _cameo.ArgumentError(f"last is '{last}', expected 'short', 'drop' or 'wrap'")
+        for name, value in (("epochs", epochs), ("steps", steps), ("batch_size", batch_size), ("patience", patience),
+                            ("checkpoint_every", checkpoint_every), ("keep", keep)):
+            if value is not None and value < (name != "epochs"):
+                raise _cameo.ArgumentError(f"{name} is {value}, expected 1 or more")
+        history = self.history = History()
+        state = State(self, history)
+        if epochs == 0 and steps is None:
+            return history
+        calls = CallbackList([*callbacks] + ([ProgressBar(always=progress is True)] if progress else []))
+        options: dict[str, Any] = {}
+        opened = open_or_iterate(data, self._inputs, columns)
+        if isinstance(opened, Batches):
+            options = {"batches": opened.batches, "samples": opened.samples, "conditions": opened.conditions}
+        judged = None if validate is None else open_or_iterate(validate, self._inputs, columns)
+        try:
+            row = _cameo.run(self._inside, opened, _Teller(state, calls), validate=judged,
+                             epochs=0 if steps else epochs, steps=steps or 0, batch_size=batch_size or 0, shuffle=shuffle,
+                             seed=self._seed if seed is None else seed, last=-1 if last is None else _LAST[last], patience=patience or 0,
+                             best=best, checkpoint=checkpoint, checkpoint_every=checkpoint_every or 0,
+                             resume=bool(resume), anyway=resume == "anyway", keep=keep, raw_bytes=raw_bytes,
+                             target=target, **options)
+            history.best_loss, history.stopped, history.out_of_patience = row[2], row[3], row[4]
+        finally:
+            calls.call("on_end", state)
+        return history
+
+
+class _Teller:
+    """What the library's loop calls: brings the state up to date, then the callbacks."""
+
+    def __init__(self, state: State, callbacks: CallbackList):
+        self.state, self.callbacks = state, callbacks
+
+    def __call__(self, moment: int, step: int, steps: int, epoch: int, loss: float, scalars: dict[str, float],
+                 means: dict[str, float], measure: dict[str, float] | None, best: bool, best_loss: float,
+                 checkpoint: str | None) -> bool:
+        state, name = self.state, _MOMENTS[moment]
+        state.step, state.steps, state.epoch, state.loss = step, steps or None, epoch, loss
+        state.scalars, state.means, state.measure = scalars, means, measure
+        state.best, state.best_loss, state.checkpoint = best, best_loss, checkpoint
+        if name == "on_start":
+            state.first_step = step
+        elif name == "on_step":
+            state.history.add_step(step, scalars)
+        elif name == "on_epoch":
+            state.history.add_epoch(epoch, means, measure)
+        return self.callbacks.call(name, state)
+
+
+def checkpoint_notes(path: str | os.PathLike[str]) -> dict[str, str]:
+    """The notes of a checkpoint that Trainer.save_checkpoint or a run wrote."""
+    return dict(_cameo.checkpoint_notes(os.fspath(path)))
+
+
+def newest_checkpoint(folder: str | os.PathLike[str]) -> str | None:
+    """The newest checkpoint in the folder of a run; None: there is none."""
+    path = _cameo.checkpoint_newest(os.fspath(folder))
+    return None if path is None else str(path)
+
+
+def train(model: Any, data: Data, *, loss: str = "cross-entropy", optimizer: str = "adamw", lr: float = 1e-3,
+          prepare: Mapping[str, Any] | None = None, threads: int = 0, seed: int = 0, **options: Any) -> tuple[Model, History]:
+    """Prepares a model, trains it with Trainer.fit(data, **options), and gives the trained model and the history. The
+    given one stays as it is. A model that carries training information already is trained as that says.
+
+    >>> import cameo, numpy
+    >>> model = cameo.load('''<ir_version: 8, opset_import: ["" : 17]>
+    ... line (float[N,1] x) => (float[N,1] y) <float[1,1] w = {0}> { y = MatMul(x, w) }''')
+    >>> x = numpy.linspace(-1, 1, 8, dtype=numpy.float32).reshape(8, 1)
+    >>> trained, history = cameo.train(model, (x, 3 * x), loss="mse", optimizer="sgd", lr=0.5, epochs=30)
+    >>> trained.run(x=x[:1])["y"].round(3)
+    array([[-3.]], dtype=float32)
+    """
+    copy = Model(load(model)._inside)
+    if not _is_prepared(copy):
+        copy.prepare(loss=loss, optimizer=optimizer, lr=lr, **(prepare or {}))
+    trainer = Trainer(copy, threads=threads, seed=seed)
+    history = trainer.fit(data, **options)
+    return trainer.to_model(), history
+
+
+def _is_prepared(model: Model) -> bool:
+    return any(row[3] for row in _cameo.initializers(model._inside))

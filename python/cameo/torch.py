@@ -13,9 +13,9 @@
 
 from __future__ import annotations
 
+import copy
 import os
 import re
-import tempfile
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -23,8 +23,9 @@ import torch
 from torch import nn
 
 from . import _cameo
-from ._autograd import Function, sum_graph, to_torch, type_text
-from ._model import Model, ValueInfo, load
+from ._autograd import Function, part, to_torch, with_sum
+from ._graph import ValueInfo
+from ._model import Model, load
 
 __all__ = ["Module"]
 
@@ -49,73 +50,58 @@ class _Network:
                 raise _cameo.UnsupportedError(f"output '{info.name}' is {info.type}, which PyTorch has no tensor for")
         self.parameters: list[str] = []
         self.statistics: list[str] = []
-        self.choices: dict[str, tuple[bool, str]] = {}
-        self.changes: list[str] = []
-        self.prepared = model._inside
-        self._training_outputs: list[str] | None = None
+        self.choices: dict[str, str] = {}
+        self.prepared = model
+        names = [info.name for info in self.outputs]
         if self.trainable != []:
-            self._prepare()
-        names = [info.name for info in self.inputs] + self.parameters + self.statistics
-        self.evaluation = Function(_cameo.vjp_part(self.prepared, names, [info.name for info in self.outputs]), names,
-                                   (), options)
-        self.training = self._training(names)
+            self._prepare(names)
+        plain = copy.copy(self.prepared).strip() if self.parameters else model
+        inputs = [info.name for info in self.inputs] + self.parameters + self.statistics
+        self.evaluation = Function(part(plain, inputs, names), inputs, (), options)
+        self.training = self._training(inputs) if self.parameters else self.evaluation
 
-    def _prepare(self) -> None:
+    def _prepare(self, names: list[str]) -> None:
         """Training, added to the model as `prepare` does, tells what is trained, separates merged tensors, and has
         the network in training mode."""
-        names = [info.name for info in self.outputs]
-        joined = _cameo.vjp_join(self.prepared,
-                                 sum_graph("cameo.0.", [type_text(row) for row in self.prepared.outputs()]),
-                                 [(name, f"cameo.0.in.{i}") for i, name in enumerate(names)])
-        self.prepared, choices, self.changes, _, _ = _cameo.prepare(
-            joined, loss="output:cameo.0.sum", optimizer="sgd", lr=1.0, train=_expression(self.trainable))
-        self.choices = {name: (trained, reason) for name, trained, reason in choices}
-        self.parameters = [name for name, (trained, _) in self.choices.items() if trained]
-        self.statistics = [row[0] for row in _cameo.initializers(self.prepared)
+        self.prepared = with_sum(self.model, names, "cameo.0.")
+        report = self.prepared.prepare("output:cameo.0.sum", train=_expression(self.trainable)).report
+        self.parameters = list(report.trained)
+        self.choices = {**report.trained, **report.frozen}
+        self.statistics = [row[0] for row in _cameo.initializers(self.prepared._inside)
                            if row[3] and row[4] < 0 and row[0] not in self.parameters]
 
-    def _training(self, names: list[str]) -> Function:
+    def _training(self, inputs: list[str]) -> Function:
         """The network in training mode: the part of a training step that leads to the outputs."""
-        if not self.parameters:
-            return self.evaluation
-        step = _cameo.vjp_step(self.prepared)
-        known = set(_cameo.vjp_values(step))
+        step = self.prepared.step()
+        made = {name for node in step.nodes for name in node.outputs}
         outputs = [f"cameo.0.out.{i}" for i in range(len(self.outputs))]
-        outputs = [name + ".training" if name + ".training" in known else name for name in outputs]
+        outputs = [name + ".training" if name + ".training" in made else name for name in outputs]
         following = [name + ".next" for name in self.statistics]
-        return Function(_cameo.vjp_part(step, names, outputs + following), names, following, self.options,
+        return Function(part(step, inputs, outputs + following), inputs, following, self.options,
                         moving=self.statistics)
 
-    def value(self, name: str) -> torch.Tensor:
-        """A copy of an initializer, as a tensor."""
-        for index, row in enumerate(_cameo.initializers(self.prepared)):
-            if row[0] == name:
-                return to_torch(_cameo.view_initializer(self.prepared, index)).clone()  # type: ignore[no-any-return]
-        raise KeyError(name)
+    def tensors(self, names: list[str]) -> list[torch.Tensor]:
+        """Initializers as tensors of PyTorch's memory."""
+        numbers = {row[0]: row[1] for row in _cameo.initializers(self.prepared._inside)}
+        return [to_torch(self.prepared.initializers[name].copy(), numbers[name]) for name in names]
 
     def with_values(self, values: dict[str, Any]) -> Model:
         """The model with these values: the one that was given where it has such initializers, otherwise as it was
         changed to have them."""
-        own = {row[0] for row in _cameo.initializers(self.model._inside)}
-        inside = self.model._inside
-        if not own.issuperset(values):
-            inside = _cameo.vjp_part(self.prepared, [info.name for info in self.inputs],
-                                     [info.name for info in self.outputs])
-        return Model(_cameo.vjp_store(inside, values))
+        if values.keys() <= self.model.initializers.keys():
+            made = copy.copy(self.model)
+        else:
+            made = part(copy.copy(self.prepared).strip(), [info.name for info in self.inputs],
+                        [info.name for info in self.outputs])
+        for name, value in values.items():
+            made.initializers[name] = value
+        return made
 
     def __deepcopy__(self, memo: dict[int, Any]) -> _Network:
         return self
 
     def __reduce__(self) -> Any:
-        with tempfile.TemporaryDirectory() as folder:  # values in other files come along
-            path = os.path.join(folder, "model.onnx")
-            self.model.save(path, inline=True)
-            with open(path, "rb") as file:
-                return _restore, (file.read(), self.trainable, self.options)
-
-
-def _restore(source: bytes, trainable: Any, options: dict[str, Any]) -> _Network:
-    return _Network(load(source), trainable, options)
+        return _Network, (self.model, self.trainable, self.options)
 
 
 class Module(nn.Module):
@@ -131,12 +117,16 @@ class Module(nn.Module):
         super().__init__()
         options = {"threads": threads, "memory_limit": memory_limit, "backend": backend, "seed": seed,
                    "without": without}
-        self._network = _Network(load(model), trainable, options)
+        loaded = copy.copy(load(model))
+        if loaded.training:
+            loaded.strip()
+        self._network = _Network(loaded, trainable, options)
         self._places: list[tuple[str, nn.Module, str]] = []
-        for name in self._network.parameters:
-            self._put(name, nn.Parameter(self._network.value(name)))
-        for name in self._network.statistics:
-            self._put(name, self._network.value(name))
+        parameters, statistics = self._network.parameters, self._network.statistics
+        for name, tensor in zip(parameters, self._network.tensors(parameters)):
+            self._put(name, nn.Parameter(tensor))
+        for name, tensor in zip(statistics, self._network.tensors(statistics)):
+            self._put(name, tensor)
 
     def _put(self, name: str, tensor: torch.Tensor) -> None:
         """Registers a tensor in modules that the dots of its name part."""
@@ -163,8 +153,8 @@ class Module(nn.Module):
         return {(here[id(owner)] + "." if here[id(owner)] else "") + leaf: name for name, owner, leaf in self._places}
 
     @property
-    def choices(self) -> dict[str, tuple[bool, str]]:
-        """For each initializer that was looked at: whether it is a parameter, and why."""
+    def choices(self) -> dict[str, str]:
+        """For each initializer that was looked at, why it is a parameter or is not."""
         return dict(self._network.choices)
 
     def _arguments(self, inputs: tuple[Any, ...], named: dict[str, Any]) -> list[Any]:
@@ -212,7 +202,8 @@ class Module(nn.Module):
             if after.dtype != before.dtype or after.device.type != "cpu":
                 raise _cameo.UnsupportedError(f"the network computes in {before.dtype} on the CPU, and cannot be moved "
                                               f"to {after.dtype} on '{after.device}'")
-        return super()._apply(fn, recurse)
+        super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
+        return self
 
     def extra_repr(self) -> str:
         network = self._network

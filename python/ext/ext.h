@@ -18,7 +18,8 @@ enum { EXT_STATUS_COUNT = 10 };
 /* One per interpreter. */
 struct ext_state {
     PyObject *errors[EXT_STATUS_COUNT]; /* exceptions by status; [0]: cameo.Error */
-    PyObject *value_type, *model_type, *session_type, *trainer_type, *cancel_type;
+    PyObject *value_type, *model_type, *session_type, *trainer_type, *cancel_type,
+        *data_type;
     PyObject *dlpack_name; /* "__dlpack__" */
     struct ext_numpy *_Atomic numpy; /* from when it is first needed */
 };
@@ -26,6 +27,8 @@ struct ext_state {
 struct ext_state *ext_state(PyObject *module);
 struct ext_state *ext_state_of(PyTypeObject *type); /* of a type of ours, or of one derived from it */
 
+/* The exception of err's status, borrowed. */
+PyObject *ext_error_type(const struct ext_state *state, const struct cameo_error *err);
 /* Raises the exception of err's status with its sentence; returns NULL. */
 PyObject *ext_raise(const struct ext_state *state, const struct cameo_error *err);
 /* The same with everything that stands in the way, as the exception's problems. */
@@ -131,7 +134,7 @@ struct ext_model {
 };
 
 extern PyType_Spec ext_value_spec, ext_model_spec, ext_session_spec, ext_trainer_spec,
-    ext_cancel_spec;
+    ext_cancel_spec, ext_data_spec;
 /* The library's cancel in a Cancel, or NULL for None; false after a TypeError. */
 bool ext_cancel_of(struct ext_state *state, PyObject *object, struct cameo_cancel **out);
 
@@ -209,6 +212,7 @@ bool ext_watch_end(struct ext_watch *watch, enum cameo_status status);
 /* Functions of the module, by file; all take a Model first where they are about one. */
 extern PyMethodDef ext_value_functions[], ext_model_functions[], ext_describe_functions[],
     ext_edit_functions[], ext_graph_functions[], ext_derive_functions[], ext_checkpoint_functions[],
-    ext_log_functions[], ext_draw_functions[], ext_vjp_functions[];
+    ext_log_functions[], ext_draw_functions[], ext_vjp_functions[],
+    ext_data_functions[], ext_evaluate_functions[], ext_fit_functions[];
 
 #endif

@@ -333,10 +333,15 @@ static PyObject *model_save(PyObject *object, PyObject *args)
     options.placement = (enum cameo_placement)placement;
     options.external_name = external;
     const char *text = PyBytes_AsString(path);
+    struct ext_watch watch;
+    ext_watch_begin(&watch);
+    options.cancel = watch.cancel;
     Py_BEGIN_ALLOW_THREADS;
     status = cameo_model_save(((struct ext_model *)object)->model, text, &options, NULL, &err);
     Py_END_ALLOW_THREADS;
     Py_DECREF(path);
+    if (ext_watch_end(&watch, status))
+        return NULL;
     if (status != CAMEO_OK)
         return ext_raise(state, &err);
     Py_RETURN_NONE;

@@ -3,6 +3,7 @@
 #include "ext.h"
 
 #include <stdio.h>
+#include <string.h>
 
 struct ext_state *ext_state(PyObject *module)
 {
@@ -19,12 +20,21 @@ PyObject *ext_text(struct cameo_text text)
     return PyUnicode_DecodeUTF8(text.data ? text.data : "", (Py_ssize_t)text.size, "replace");
 }
 
-PyObject *ext_raise(const struct ext_state *state, const struct cameo_error *err)
+PyObject *ext_error_type(const struct ext_state *state, const struct cameo_error *err)
 {
     const int status = (int)err->status;
-    PyObject *type = state->errors[status > 0 && status < EXT_STATUS_COUNT ? status : 0];
 
-    PyErr_SetString(type, err->message);
+    return state->errors[status > 0 && status < EXT_STATUS_COUNT ? status : 0];
+}
+
+/* Messages have names from files, which may be any bytes. */
+PyObject *ext_raise(const struct ext_state *state, const struct cameo_error *err)
+{
+    PyObject *text = ext_text((struct cameo_text){err->message, strlen(err->message)});
+
+    if (text)
+        PyErr_SetObject(ext_error_type(state, err), text);
+    Py_XDECREF(text);
     return NULL;
 }
 
@@ -70,6 +80,9 @@ static PyMethodDef *const tables[] = {
     ext_log_functions,
     ext_draw_functions,
     ext_vjp_functions,
+    ext_data_functions,
+    ext_evaluate_functions,
+    ext_fit_functions,
 };
 
 /* The exceptions by status, and which of Python's own each also is. */
@@ -122,6 +135,7 @@ static int fill(PyObject *module)
         {&ext_session_spec, &state->session_type, "Session"},
         {&ext_trainer_spec, &state->trainer_type, "Trainer"},
         {&ext_cancel_spec, &state->cancel_type, "Cancel"},
+        {&ext_data_spec, &state->data_type, "Data"},
     };
 
     if (!add_errors(module, state))
@@ -149,6 +163,7 @@ static int traverse(PyObject *module, visitproc visit, void *arg)
     Py_VISIT(state->session_type);
     Py_VISIT(state->trainer_type);
     Py_VISIT(state->cancel_type);
+    Py_VISIT(state->data_type);
     return 0;
 }
 
@@ -164,6 +179,7 @@ static int clear(PyObject *module)
     Py_CLEAR(state->trainer_type);
     Py_CLEAR(state->cancel_type);
     ext_numpy_end(state);
+    Py_CLEAR(state->data_type);
     Py_CLEAR(state->dlpack_name);
     return 0;
 }

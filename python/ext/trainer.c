@@ -1,21 +1,11 @@
-/* Trainers: steps, evaluation, variables. */
+/* Trainers: steps, halves of steps, evaluation. */
 // SPDX-License-Identifier: Apache-2.0
-#include "ext.h"
-
-#include <stdlib.h>
-
-struct ext_trainer {
-    PyObject_HEAD
-    struct cameo_trainer *trainer;
-    PyObject *model;
-    double *scalars;
-    atomic_bool busy; /* a step is under way: one thread at a time */
-};
+#include "training.h"
 
 static PyObject *trainer_new(PyTypeObject *type, PyObject *args, PyObject *keywords)
 {
-    static char *names[] = {"model", "threads", "memory_limit", "backend", "seed", "gradients",
-                            "without", "with_passes", NULL};
+    static char *names[] = {"model",     "threads", "memory_limit", "backend", "seed",
+                            "gradients", "without", "with_passes",  NULL};
     struct ext_state *state = ext_state_of(type);
     struct cameo_trainer_options options = CAMEO_TRAINER_OPTIONS_INIT;
     struct cameo_trainer *trainer = NULL;
@@ -26,8 +16,8 @@ static PyObject *trainer_new(PyTypeObject *type, PyObject *args, PyObject *keywo
     unsigned long long seed = 0;
     enum cameo_status status;
 
-    if (!PyArg_ParseTupleAndKeywords(args, keywords, "O!|$inzKpzz", names, state->model_type, &model,
-                                     &threads, &limit, &options.backend, &seed, &gradients,
+    if (!PyArg_ParseTupleAndKeywords(args, keywords, "O!|$inzKpzz", names, state->model_type,
+                                     &model, &threads, &limit, &options.backend, &seed, &gradients,
                                      &options.without_passes, &options.with_passes))
         return NULL;
     options.threads = threads;
@@ -68,130 +58,282 @@ static void trainer_dealloc(PyObject *object)
     Py_DECREF(type);
 }
 
-/* One thread at a time. */
-static bool enter(struct ext_trainer *self, struct ext_watch *watch)
+/* ---- one thread at a time ---- */
+
+struct ext_trainer *ext_trainer_of(struct ext_state *state, PyObject *object)
 {
-    if (atomic_exchange(&self->busy, true)) {
-        PyErr_SetString(PyExc_RuntimeError, "another thread is using this trainer");
-        return false;
+    if (PyObject_TypeCheck(object, (PyTypeObject *)state->trainer_type))
+        return (struct ext_trainer *)object;
+    PyErr_Format(PyExc_TypeError, "%R is not a trainer", (PyObject *)Py_TYPE(object));
+    return NULL;
+}
+
+bool ext_trainer_enter(struct ext_trainer *self, bool trains, struct ext_use *use)
+{
+    const uintptr_t me = (uintptr_t)PyThread_get_thread_ident();
+    uintptr_t owner = 0;
+
+    *use = (struct ext_use){0};
+    if (!atomic_compare_exchange_strong(&self->owner, &owner, me)) {
+        use->inner = owner == me;
+        if (!use->inner)
+            PyErr_SetString(PyExc_RuntimeError, "another thread is using this trainer");
+        else if (trains || !self->running)
+            PyErr_SetString(
+                PyExc_RuntimeError,
+                "this trainer is in a run: its callbacks may read, assign, evaluate and "
+                "save, but not train");
+        if (!use->inner || trains || !self->running)
+            return false;
     }
-    ext_watch_begin(watch);
-    cameo_trainer_set_cancel(self->trainer, watch->cancel);
+    ext_watch_begin(&use->watch);
+    if (!use->inner)
+        cameo_trainer_set_cancel(self->trainer, use->watch.cancel);
     return true;
 }
 
-/* Whether all is well; otherwise an exception is set. */
-static bool leave(struct ext_trainer *self, struct ext_watch *watch, enum cameo_status status,
-                  const struct cameo_error *err)
+bool ext_trainer_leave(struct ext_trainer *self, struct ext_use *use, enum cameo_status status,
+                       const struct cameo_error *err)
 {
-    cameo_trainer_set_cancel(self->trainer, NULL);
-    atomic_store(&self->busy, false);
-    if (!ext_watch_end(watch, status) && status != CAMEO_OK)
+    if (!use->inner) {
+        cameo_trainer_set_cancel(self->trainer, NULL);
+        atomic_store(&self->owner, 0);
+    }
+    if (!ext_watch_end(&use->watch, status) && status != CAMEO_OK)
         ext_raise(ext_state_of(Py_TYPE((PyObject *)self)), err);
     return status == CAMEO_OK;
 }
 
-static PyObject *scalars_of(const struct ext_trainer *self)
+/* ---- results ---- */
+
+static bool put(PyObject *dict, const char *name, PyObject *item)
+{
+    const bool done = item && PyDict_SetItemString(dict, name, item) == 0;
+
+    Py_XDECREF(item);
+    return done;
+}
+
+bool ext_put_real(PyObject *dict, const char *name, double number)
+{
+    return put(dict, name, PyFloat_FromDouble(number));
+}
+
+bool ext_put_whole(PyObject *dict, const char *name, uint64_t number)
+{
+    return put(dict, name, PyLong_FromUnsignedLongLong(number));
+}
+
+PyObject *ext_scalars(const struct cameo_trainer *trainer, const double *values)
 {
     PyObject *dict = PyDict_New();
 
-    for (size_t i = 0; dict && i < cameo_trainer_scalar_count(self->trainer); i++) {
-        PyObject *number = PyFloat_FromDouble(self->scalars[i]);
-        if (!number ||
-            PyDict_SetItemString(dict, cameo_trainer_scalar_name(self->trainer, i), number) < 0)
+    for (size_t i = 0; dict && i < cameo_trainer_scalar_count(trainer); i++)
+        if (!ext_put_real(dict, cameo_trainer_scalar_name(trainer, i), values[i]))
             Py_CLEAR(dict);
-        Py_XDECREF(number);
-    }
     return dict;
 }
 
-/* step(feeds): (loss or None, scalars) */
-static PyObject *trainer_step(PyObject *object, PyObject *inputs)
+PyObject *ext_measure(const struct cameo_measure *m)
+{
+    PyObject *dict = PyDict_New();
+    bool done = dict && ext_put_whole(dict, "samples", (uint64_t)m->samples);
+
+    if (done && m->loss == m->loss)
+        done = ext_put_real(dict, "loss", m->loss);
+    if (done && m->judged > 0)
+        done = ext_put_real(dict, "accuracy", (double)m->correct / (double)m->judged);
+    if (done && m->judged == 0 && m->compared > 0) {
+        const double n = (double)m->compared,
+                     spread = m->target_squares - m->targets * m->targets / n;
+
+        done =
+            ext_put_real(dict, "mae", m->absolute / n) && ext_put_real(dict, "mse", m->squared / n);
+        if (done && spread > 0)
+            done = ext_put_real(dict, "r2", 1 - m->squared / spread);
+    }
+    if (!done)
+        Py_CLEAR(dict);
+    return dict;
+}
+
+/* ---- steps ---- */
+
+/* (loss or None, scalars) */
+static PyObject *loss_and_scalars(const struct ext_trainer *self)
+{
+    const size_t loss = cameo_trainer_loss(self->trainer);
+    PyObject *scalars = ext_scalars(self->trainer, self->scalars);
+
+    if (!scalars)
+        return NULL;
+    if (loss < cameo_trainer_scalar_count(self->trainer))
+        return Py_BuildValue("(dN)", self->scalars[loss], scalars);
+    return Py_BuildValue("(ON)", Py_None, scalars);
+}
+
+typedef enum cameo_status step_fn(struct cameo_trainer *, const struct cameo_feed *, size_t,
+                                  double *, struct cameo_error *);
+
+static PyObject *feed_step(PyObject *object, PyObject *inputs, step_fn *step)
 {
     struct ext_trainer *self = (struct ext_trainer *)object;
-    struct ext_state *state = ext_state_of(Py_TYPE(object));
     struct ext_feeds feeds;
+    struct ext_use use;
     struct cameo_error err;
     enum cameo_status status;
 
-    if (!ext_feeds(state, inputs, &feeds))
+    if (!ext_feeds(ext_state_of(Py_TYPE(object)), inputs, &feeds))
         return NULL;
-    struct ext_watch watch;
-    if (!enter(self, &watch)) {
+    if (!ext_trainer_enter(self, true, &use)) {
         ext_feeds_end(&feeds);
         return NULL;
     }
     Py_BEGIN_ALLOW_THREADS;
-    status = cameo_trainer_step(self->trainer, feeds.feeds, (size_t)feeds.count, self->scalars, &err);
+    status = step(self->trainer, feeds.feeds, (size_t)feeds.count, self->scalars, &err);
     Py_END_ALLOW_THREADS;
     ext_feeds_end(&feeds);
-    if (!leave(self, &watch, status, &err))
-        return NULL;
-    const size_t loss = cameo_trainer_loss(self->trainer);
-    PyObject *scalars = scalars_of(self), *first;
-    if (!scalars)
-        return NULL;
-    if (loss < cameo_trainer_scalar_count(self->trainer))
-        first = PyFloat_FromDouble(self->scalars[loss]);
-    else {
-        first = Py_None;
-        Py_INCREF(first);
-    }
-    return Py_BuildValue("(NN)", first, scalars);
+    PyObject *out = status == CAMEO_OK ? loss_and_scalars(self) : NULL;
+    if (!ext_trainer_leave(self, &use, status, &err))
+        Py_CLEAR(out);
+    return out;
 }
 
-static PyObject *trainer_save(PyObject *object, PyObject *args)
+static PyObject *trainer_step(PyObject *self, PyObject *inputs)
+{
+    return feed_step(self, inputs, cameo_trainer_step);
+}
+
+static PyObject *trainer_compute(PyObject *self, PyObject *inputs)
+{
+    return feed_step(self, inputs, cameo_trainer_compute);
+}
+
+static PyObject *trainer_apply(PyObject *object, PyObject *unused)
 {
     struct ext_trainer *self = (struct ext_trainer *)object;
+    struct ext_use use;
     struct cameo_error err;
-    PyObject *path = NULL;
     enum cameo_status status;
 
-    if (!PyArg_ParseTuple(args, "O&", PyUnicode_FSConverter, &path))
+    (void)unused;
+    if (!ext_trainer_enter(self, true, &use))
         return NULL;
-    struct ext_watch watch;
-    if (!enter(self, &watch)) {
-        Py_DECREF(path);
-        return NULL;
-    }
-    const char *text = PyBytes_AsString(path);
     Py_BEGIN_ALLOW_THREADS;
-    status = cameo_trainer_save(self->trainer, text, NULL, NULL, &err);
+    status = cameo_trainer_apply(self->trainer, self->scalars, &err);
     Py_END_ALLOW_THREADS;
-    Py_DECREF(path);
-    if (!leave(self, &watch, status, &err))
+    PyObject *out = status == CAMEO_OK ? loss_and_scalars(self) : NULL;
+    if (!ext_trainer_leave(self, &use, status, &err))
+        Py_CLEAR(out);
+    return out;
+}
+
+static PyObject *trainer_initialize(PyObject *object, PyObject *unused)
+{
+    struct ext_trainer *self = (struct ext_trainer *)object;
+    struct ext_use use;
+    struct cameo_error err;
+    enum cameo_status status;
+
+    (void)unused;
+    if (!ext_trainer_enter(self, true, &use))
+        return NULL;
+    Py_BEGIN_ALLOW_THREADS;
+    status = cameo_trainer_initialize(self->trainer, &err);
+    Py_END_ALLOW_THREADS;
+    if (!ext_trainer_leave(self, &use, status, &err))
         return NULL;
     Py_RETURN_NONE;
 }
 
-static PyObject *trainer_inputs(PyObject *object, PyObject *unused)
-{
-    const struct cameo_trainer *trainer = ((struct ext_trainer *)object)->trainer;
-    const struct cameo_value_info *info;
-    PyObject *list = PyList_New(0);
+/* ---- looking ---- */
 
-    (void)unused;
-    for (size_t i = 0; list && (info = cameo_trainer_input(trainer, i)); i++) {
-        PyObject *item = ext_value_info(info);
-        if (!item || PyList_Append(list, item) < 0)
-            Py_CLEAR(list);
-        Py_XDECREF(item);
+static PyObject *trainer_evaluate(PyObject *object, PyObject *inputs)
+{
+    struct ext_trainer *self = (struct ext_trainer *)object;
+    struct cameo_measure measure = CAMEO_MEASURE_INIT;
+    struct ext_feeds feeds;
+    struct ext_use use;
+    struct cameo_error err;
+    enum cameo_status status;
+
+    if (!ext_feeds(ext_state_of(Py_TYPE(object)), inputs, &feeds))
+        return NULL;
+    if (!ext_trainer_enter(self, false, &use)) {
+        ext_feeds_end(&feeds);
+        return NULL;
     }
-    return list;
+    Py_BEGIN_ALLOW_THREADS;
+    status =
+        cameo_trainer_evaluate(self->trainer, feeds.feeds, (size_t)feeds.count, &measure, &err);
+    Py_END_ALLOW_THREADS;
+    ext_feeds_end(&feeds);
+    return ext_trainer_leave(self, &use, status, &err) ? ext_measure(&measure) : NULL;
 }
 
-static PyObject *trainer_steps(PyObject *object, PyObject *unused)
+/* predict(feeds, names of outputs): a list of results */
+static PyObject *trainer_predict(PyObject *object, PyObject *args)
 {
-    (void)unused;
-    return PyLong_FromUnsignedLongLong(
-        cameo_trainer_steps(((struct ext_trainer *)object)->trainer));
+    struct ext_trainer *self = (struct ext_trainer *)object;
+    struct ext_state *state = ext_state_of(Py_TYPE(object));
+    struct cameo_fetch *fetches = NULL;
+    struct ext_feeds feeds = {0};
+    struct ext_names names;
+    struct ext_use use;
+    struct cameo_error err;
+    PyObject *inputs, *wanted, *list = NULL;
+    enum cameo_status status = CAMEO_OK;
+
+    if (!PyArg_ParseTuple(args, "OO", &inputs, &wanted) || !ext_names(wanted, &names))
+        return NULL;
+    fetches = PyMem_Calloc(names.count + 1, sizeof *fetches);
+    if (!fetches)
+        PyErr_NoMemory();
+    else if (ext_feeds(state, inputs, &feeds) && ext_trainer_enter(self, false, &use)) {
+        for (size_t i = 0; i < names.count; i++)
+            fetches[i] = cameo_fetch_value(names.items[i]);
+        Py_BEGIN_ALLOW_THREADS;
+        status = cameo_trainer_predict(self->trainer, feeds.feeds, (size_t)feeds.count, fetches,
+                                       names.count, &err);
+        Py_END_ALLOW_THREADS;
+        list = ext_trainer_leave(self, &use, status, &err) ? PyList_New(0) : NULL;
+        for (size_t i = 0; i < names.count; i++) {
+            if (list && !ext_append(list, ext_from_value(state, fetches[i].value)))
+                Py_CLEAR(list);
+            cameo_value_free(fetches[i].value);
+        }
+    }
+    ext_feeds_end(&feeds);
+    ext_names_end(&names);
+    PyMem_Free(fetches);
+    return list;
 }
 
 static PyMethodDef trainer_methods[] = {
     {"step", trainer_step, METH_O, "step(inputs): (loss, scalars)"},
-    {"save", trainer_save, METH_VARARGS, "save(path)"},
-    {"inputs", trainer_inputs, METH_NOARGS, "[(name, type, dtype, shape, kind, has default)]"},
-    {"steps", trainer_steps, METH_NOARGS, "Iterations so far."},
+    {"compute", trainer_compute, METH_O, "compute(inputs): (loss, scalars)"},
+    {"apply", trainer_apply, METH_NOARGS, "apply(): (loss, scalars)"},
+    {"initialize", trainer_initialize, METH_NOARGS, "Begins anew."},
+    {"evaluate", trainer_evaluate, METH_O, "evaluate(inputs): a dict"},
+    {"predict", trainer_predict, METH_VARARGS,
+     "predict(inputs, names of outputs): a list of results"},
+    {"memory", ext_trainer_memory, METH_O, "memory(inputs): a dict of bytes"},
+    {"inputs", ext_trainer_inputs, METH_NOARGS, "[(name, type, dtype, shape, kind, has default)]"},
+    {"variables", ext_trainer_variables, METH_NOARGS, "[(name, dtype, shape, bytes)]"},
+    {"parameters", ext_trainer_parameters, METH_NOARGS,
+     "[(name, variable, dtype, elements, offset, bytes)]"},
+    {"facts", ext_trainer_facts, METH_NOARGS,
+     "Names of scalars, of the loss, the number of entries."},
+    {"steps", ext_trainer_steps, METH_NOARGS, "Iterations so far."},
+    {"read", ext_trainer_read, METH_VARARGS,
+     "read(0 variable, 1 parameters, 2 gradients; index; memory)"},
+    {"set", ext_trainer_set, METH_VARARGS, "The same, the other way."},
+    {"save", ext_trainer_save, METH_VARARGS, "save(path, placement, external name)"},
+    {"to_model", ext_trainer_to_model, METH_NOARGS, "A Model with the values as they are now."},
+    {"checkpoint_save", ext_trainer_checkpoint_save, METH_VARARGS,
+     "checkpoint_save(path, keys, values)"},
+    {"checkpoint_resume", ext_trainer_checkpoint_resume, METH_VARARGS,
+     "checkpoint_resume(path, anyway): what differs"},
     {0},
 };
 

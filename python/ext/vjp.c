@@ -7,8 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- the cut between forward and backward ---- */
-
 enum side { SIDE_NONE, SIDE_FORWARD, SIDE_BACKWARD };
 
 /* The nodes of the main graph, what each reads, and to which side it belongs. */
@@ -183,19 +181,30 @@ static bool push(struct ext_state *state, struct cut *cut, const struct ext_name
     return true;
 }
 
-/* The names of what results are copies of. */
+/* Results by the names of what they are copies of, and by their own: {name: index}. */
 static PyObject *copied(struct ext_state *state, struct cut *cut, const struct ext_names *results)
 {
-    PyObject *list = PyList_New(0);
+    PyObject *dict = PyDict_New();
 
-    for (size_t i = 0; list && i < results->count; i++) {
+    for (size_t i = 0; dict && i < results->count; i++) {
         const struct cameo_edge *edge = edge_of(state, cut, results->items[i]);
-        const bool is_copy =
-            edge && edge->origin == CAMEO_EDGE_NODE && is_operator(edge->maker, "Identity");
-        if (!edge || !ext_append(list, ext_text(is_copy ? edge->maker->inputs[0] : edge->name)))
-            Py_CLEAR(list);
+        while (edge) {
+            PyObject *name = ext_text(edge->name), *index = PyLong_FromSize_t(i);
+            const bool done = name && index && PyDict_SetItem(dict, name, index) == 0;
+
+            Py_XDECREF(name);
+            Py_XDECREF(index);
+            if (!done)
+                break;
+            if (edge->origin != CAMEO_EDGE_NODE || !is_operator(edge->maker, "Identity"))
+                edge = NULL;
+            else
+                edge = cameo_graph_find_edge(cut->graph, edge->maker->inputs[0].data);
+        }
+        if (PyErr_Occurred())
+            Py_CLEAR(dict);
     }
-    return list;
+    return dict;
 }
 
 /* Results are multiplied by weights before they are summed, so their gradients are the weights
@@ -223,231 +232,29 @@ static PyObject *given(struct ext_state *state, struct cut *cut, const struct ex
     return list;
 }
 
-/* ---- models of models ---- */
-
-static PyObject *taken_models(PyObject *first, PyObject *second)
-{
-    PyObject *pair = PyTuple_New(2);
-
-    if (pair) {
-        Py_INCREF(first);
-        PyTuple_SetItem(pair, 0, first);
-        PyTuple_SetItem(pair, 1, second);
-    } else
-        Py_DECREF(second);
-    return pair;
-}
-
-/* Outputs in pairs: [(output of the model, input of the second), ..]. */
-static bool pairs_of(PyObject *list, struct cameo_merge_pair **out, size_t *count)
-{
-    const Py_ssize_t size = PyList_Size(list);
-    struct cameo_merge_pair *pairs = PyMem_Calloc((size_t)(size > 0 ? size : 1), sizeof *pairs);
-
-    if (!pairs)
-        PyErr_NoMemory();
-    for (Py_ssize_t i = 0; pairs && !PyErr_Occurred() && i < size; i++) {
-        pairs[i] = (struct cameo_merge_pair)CAMEO_MERGE_PAIR_INIT;
-        if (!PyArg_ParseTuple(PyList_GetItem(list, i), "ss", &pairs[i].output, &pairs[i].input))
-            break;
-    }
-    *out = pairs;
-    *count = (size_t)size;
-    return !PyErr_Occurred();
-}
-
-/* The head of a text model that may be joined: its opset must be that of the model. */
-static PyObject *with_head(const struct cameo_model *model, const char *graph)
-{
-    const struct cameo_opset *opset;
-    long long version = 17;
-
-    for (size_t i = 0; (opset = cameo_model_opset(model, i)); i++)
-        if (!opset->domain.size || strcmp(opset->domain.data, "ai.onnx") == 0)
-            version = opset->version;
-    return PyUnicode_FromFormat("<ir_version: %lld, opset_import: [\"\" : %lld]>\n%s",
-                                (long long)cameo_model_summary(model)->ir_version, version, graph);
-}
-
-/* join(model, graph, pairs): a Model in which outputs feed inputs of a graph in ONNX's text form */
-static PyObject *join(PyObject *module, PyObject *args)
+/* used(model, inputs, outputs): those of the values named as inputs that outputs depend on */
+static PyObject *used(PyObject *module, PyObject *args)
 {
     struct ext_state *state = ext_state(module);
-    struct cameo_load_options loading = CAMEO_LOAD_OPTIONS_INIT;
-    struct cameo_merge_options merging = CAMEO_MERGE_OPTIONS_INIT;
-    struct cameo_merge_pair *pairs = NULL;
-    struct cameo_model *copy = NULL, *second = NULL;
+    struct ext_names outputs = {0};
     struct cameo_error err;
-    PyObject *object, *list;
-    const char *graph, *text = NULL;
-    Py_ssize_t size = 0;
-    enum cameo_status status;
-
-    if (!PyArg_ParseTuple(args, "OsO!", &object, &graph, &PyList_Type, &list))
-        return NULL;
-    struct ext_model *self = ext_model_of(state, object);
-    PyObject *whole = self ? with_head(self->model, graph) : NULL;
-    if (whole)
-        text = PyUnicode_AsUTF8AndSize(whole, &size);
-    if (text && pairs_of(list, &pairs, &merging.pair_count))
-        copy = ext_model_edit(state, self);
-    if (!copy) {
-        Py_XDECREF(whole);
-        PyMem_Free(pairs);
-        return NULL;
-    }
-    merging.pairs = pairs;
-    loading.format = CAMEO_FORMAT_TEXT;
-    Py_BEGIN_ALLOW_THREADS;
-    status = cameo_model_load_memory(text, (size_t)size, &loading, &second, &err);
-    if (status == CAMEO_OK)
-        status = cameo_model_merge(copy, second, &merging, NULL, &err);
-    Py_END_ALLOW_THREADS;
-    Py_DECREF(whole);
-    PyMem_Free(pairs);
-    if (status != CAMEO_OK) {
-        cameo_model_free(copy);
-        cameo_model_free(second);
-        return ext_raise(state, &err);
-    }
-    /* What was merged refers to both, which live as long as it does. */
-    PyObject *held = ext_model_new(state, second, NULL);
-    PyObject *both = held ? taken_models(object, held) : NULL;
-    if (!both) {
-        cameo_model_free(copy);
-        return NULL;
-    }
-    PyObject *made = ext_model_new(state, copy, both);
-    Py_DECREF(both);
-    return made;
-}
-
-/* step(model): the training step as a plain Model */
-static PyObject *step(PyObject *module, PyObject *object)
-{
-    struct ext_state *state = ext_state(module);
-    struct ext_model *self = ext_model_of(state, object);
-    struct cameo_model *made = NULL;
-    struct cameo_error err;
-    enum cameo_status status;
-
-    if (!self)
-        return NULL;
-    Py_BEGIN_ALLOW_THREADS;
-    status = cameo_model_step(self->model, false, &made, &err);
-    Py_END_ALLOW_THREADS;
-    return ext_model_edited(state, self, made, status, &err);
-}
-
-/* Those of the inputs that outputs depend on, as names in the same order; the others cannot be
- * inputs of the part. False after an exception. */
-static bool inputs_in_use(struct ext_state *state, const struct cameo_model *model,
-                          const struct ext_names *inputs, const struct ext_names *outputs,
-                          const char **used, size_t *count)
-{
     struct cut cut = {0};
-    struct cameo_error err;
-    bool done = false;
+    PyObject *object, *inputs, *last, *made = NULL;
 
-    *count = 0;
-    if (cameo_model_graph(model, CAMEO_GRAPH_MAIN, 0, &cut.graph, &err) != CAMEO_OK)
+    if (!PyArg_ParseTuple(args, "OOO", &object, &inputs, &last))
+        return NULL;
+    struct ext_model *self = ext_model_of(state, object);
+    if (!self || !ext_names(last, &outputs))
+        return NULL;
+    if (cameo_model_graph(self->model, CAMEO_GRAPH_MAIN, 0, &cut.graph, &err) != CAMEO_OK)
         ext_raise(state, &err);
-    else if (!cut_init(&cut, outputs->count))
+    else if (!cut_init(&cut, outputs.count))
         PyErr_NoMemory();
-    else if (push(state, &cut, outputs))
-        done = go_down_to(&cut, inputs->kept);
-    for (size_t i = 0; done && i < inputs->count; i++)
-        if (PyDict_GetItem(cut.fed, PyList_GetItem(inputs->kept, (Py_ssize_t)i)))
-            used[(*count)++] = inputs->items[i];
+    else if (push(state, &cut, &outputs) && go_down_to(&cut, inputs))
+        made = PyDict_Keys(cut.fed);
     cut_release(&cut);
-    return done;
-}
-
-static PyObject *part_of(struct ext_state *state, struct ext_model *self,
-                         const struct ext_names *inputs, const struct ext_names *outputs)
-{
-    struct cameo_error err;
-    const char **used = PyMem_Calloc(inputs->count + 1, sizeof(const char *));
-    size_t count;
-    struct cameo_model *copy = NULL;
-    enum cameo_status status = CAMEO_OK;
-
-    if (!used)
-        return PyErr_NoMemory();
-    if (inputs_in_use(state, self->model, inputs, outputs, used, &count))
-        copy = ext_model_edit(state, self);
-    if (copy) {
-        Py_BEGIN_ALLOW_THREADS;
-        if (cameo_model_summary(copy)->training_count)
-            status = cameo_model_strip(copy, &err);
-        if (status == CAMEO_OK)
-            status =
-                cameo_model_extract(copy, used, count, outputs->items, outputs->count, NULL, &err);
-        Py_END_ALLOW_THREADS;
-    }
-    PyMem_Free(used);
-    return copy ? ext_model_edited(state, self, copy, status, &err) : NULL;
-}
-
-/* part(model, inputs, outputs): what leads from ones to the others, without training, as a Model.
- * Of inputs it has those that outputs depend on. */
-static PyObject *part(PyObject *module, PyObject *args)
-{
-    struct ext_state *state = ext_state(module);
-    struct ext_names inputs, outputs;
-    PyObject *object, *first, *last, *made = NULL;
-
-    if (!PyArg_ParseTuple(args, "OO!O!", &object, &PyList_Type, &first, &PyList_Type, &last))
-        return NULL;
-    struct ext_model *self = ext_model_of(state, object);
-    if (!self || !ext_names(first, &inputs))
-        return NULL;
-    if (ext_names(last, &outputs)) {
-        made = part_of(state, self, &inputs, &outputs);
-        ext_names_end(&outputs);
-    }
-    ext_names_end(&inputs);
+    ext_names_end(&outputs);
     return made;
-}
-
-static bool store_one(struct ext_state *state, struct cameo_model *model, const char *name,
-                      PyObject *array)
-{
-    struct cameo_error err = {CAMEO_NOT_FOUND, "the model has no initializer of this name"};
-    Py_buffer view;
-    size_t index;
-
-    if (!name || PyObject_GetBuffer(array, &view, PyBUF_C_CONTIGUOUS) < 0)
-        return false;
-    const bool done =
-        cameo_model_find_initializer(model, name, &index) &&
-        cameo_model_set_initializer(model, index, view.buf, (size_t)view.len, &err) == CAMEO_OK;
-    PyBuffer_Release(&view);
-    if (!done)
-        ext_raise(state, &err);
-    return done;
-}
-
-/* store(model, {name: array}): a Model whose initializers have these values */
-static PyObject *store(PyObject *module, PyObject *args)
-{
-    struct ext_state *state = ext_state(module);
-    struct cameo_error err;
-    PyObject *object, *dict, *name, *array;
-    Py_ssize_t at = 0;
-
-    if (!PyArg_ParseTuple(args, "OO!", &object, &PyDict_Type, &dict))
-        return NULL;
-    struct ext_model *self = ext_model_of(state, object);
-    struct cameo_model *copy = self ? ext_model_edit(state, self) : NULL;
-    if (!copy)
-        return NULL;
-    while (PyDict_Next(dict, &at, &name, &array))
-        if (!store_one(state, copy, PyUnicode_AsUTF8AndSize(name, NULL), array)) {
-            cameo_model_free(copy);
-            return NULL;
-        }
-    return ext_model_edited(state, self, copy, CAMEO_OK, &err);
 }
 
 /* split(model, results, weights, gradients): (saved, fed, given, copied). Results and all that they
@@ -494,33 +301,23 @@ done:
     return made;
 }
 
-/* values(model): the names of all values of its graph */
-static PyObject *values(PyObject *module, PyObject *object)
+/* random_operators(model): names of its operators that draw numbers */
+static PyObject *random_operators(PyObject *module, PyObject *object)
 {
-    struct ext_state *state = ext_state(module);
-    struct ext_model *self = ext_model_of(state, object);
-    const struct cameo_graph *graph;
-    const struct cameo_edge *edge;
-    struct cameo_error err;
+    struct ext_model *self = ext_model_of(ext_state(module), object);
+    PyObject *list = self ? PyList_New(0) : NULL;
+    const struct cameo_operator *row;
 
-    if (!self)
-        return NULL;
-    if (cameo_model_graph(self->model, CAMEO_GRAPH_MAIN, 0, &graph, &err) != CAMEO_OK)
-        return ext_raise(state, &err);
-    PyObject *list = PyList_New(0);
-    for (size_t i = 0; list && (edge = cameo_graph_edge(graph, i)); i++)
-        if (!ext_append(list, ext_text(edge->name)))
+    for (size_t i = 0; list && (row = cameo_model_operator(self->model, i)); i++)
+        if (row->is_random && !ext_append(list, ext_text(row->name)))
             Py_CLEAR(list);
     return list;
 }
 
 PyMethodDef ext_vjp_functions[] = {
-    {"vjp_join", join, METH_VARARGS, "vjp_join(model, graph, [(output, input)]): a Model"},
-    {"vjp_step", step, METH_O, "vjp_step(model): the training step as a Model"},
-    {"vjp_part", part, METH_VARARGS, "vjp_part(model, inputs, outputs): a Model"},
-    {"vjp_values", values, METH_O, "vjp_values(model): names of all values of its graph"},
-    {"vjp_store", store, METH_VARARGS, "vjp_store(model, {name: array}): a Model"},
-    {"vjp_split", split, METH_VARARGS,
-     "vjp_split(model, results, weights, gradients): (saved, fed, given, copied)"},
+    {"used_values", used, METH_VARARGS, "used_values(model, values, outputs): [name]"},
+    {"random_operators", random_operators, METH_O, "random_operators(model): [name]"},
+    {"split_gradient", split, METH_VARARGS,
+     "split_gradient(model, results, weights, gradients): (saved, fed, given, copied)"},
     {0},
 };

@@ -65,6 +65,14 @@ class LoadTest(unittest.TestCase):
             except cameo.Error:
                 pass
 
+    def test_messages_with_names_that_are_no_utf8(self):
+        model = cameo.load(self.model.to_bytes().replace(b"Mul", b"M\xf8l"))
+        with self.assertRaisesRegex(cameo.Error, "M\ufffdl"):
+            model.run(x=self.x)
+        with self.assertRaisesRegex(cameo.Error, "M\ufffdl") as caught:
+            model.prepare("mse")
+        self.assertTrue(str(caught.exception))
+
     def test_changing_leaves_sessions_alone(self):
         session = cameo.Session(self.model)
         self.model.prepare(loss="mse", optimizer="sgd", lr=0.1)

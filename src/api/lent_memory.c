@@ -127,9 +127,10 @@ static bool reach(enum cm_dtype type, const struct cm_shape *shape, const int64_
            cm_dtype_bytes(type, (int64_t)last, out);
 }
 
-static enum cm_status check_bytes(const struct cameo_tensor *lent, const struct cm_tensor *tensor,
-                                  bool dense, struct cm_error *err)
+enum cm_status cm_api_check_bytes(const struct cameo_tensor *lent, const struct cm_tensor *tensor,
+                                  struct cm_error *err)
 {
+    const bool dense = is_dense(&tensor->shape, lent->strides);
     size_t needed = cm_tensor_bytes(tensor);
     char text[200];
 
@@ -164,7 +165,7 @@ enum cm_status cm_api_use_memory(const struct cameo_tensor *lent, struct cm_tens
 {
     const bool dense = is_dense(&tensor->shape, lent->strides);
 
-    CM_TRY(check_bytes(lent, tensor, dense, err));
+    CM_TRY(cm_api_check_bytes(lent, tensor, err));
     if (dense && (!lent->bytes || cm_api_is_aligned(lent->data, tensor->type)))
         return CM_OK;
     return cm_api_gather(tensor->type, &tensor->shape, lent->strides, lent->data, tensor, err);

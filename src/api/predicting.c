@@ -1,4 +1,4 @@
-/* What a model predicts for a data set, written to a file. */
+/* What a model predicts for a data set, written to a file or given as values. */
 // SPDX-License-Identifier: Apache-2.0
 #include "api/streaming.h"
 
@@ -21,7 +21,9 @@ struct column_group {
 struct predict_call {
     const struct cameo_model *model;
     struct cameo_dataset *dataset;
-    const char *path;
+    const char *path; /* or NULL, and then: */
+    cameo_output_fn *output;
+    void *output_arg;
     struct cameo_predict_options options;
     struct cm_api_stream stream;
     struct cm_arena arena;
@@ -170,6 +172,37 @@ static enum cm_status save_arrays(struct predict_call *call, struct cm_error *er
     return cm_arrays_save(&call->arena, call->path, items, call->n_groups, err);
 }
 
+/* All are made before the first is given away. */
+static enum cm_status give_values(struct predict_call *call, struct cm_error *err)
+{
+    struct cameo_value **values = CM_NEW_ARRAY(&call->arena, struct cameo_value *, call->n_groups);
+    enum cm_status status = CM_OK;
+
+    for (size_t k = 0; k < call->n_groups && !status; k++) {
+        struct column_group *g = &call->groups[k];
+        int64_t dims[CM_MAX_RANK] = {call->stream.samples};
+        struct cameo_error why;
+        struct cm_str bytes;
+
+        memcpy(dims + 1, g->sample.dims, (size_t)g->sample.rank * sizeof *dims);
+        status = cm_spool_finish(g->spool, &bytes, err);
+        if (!status && cameo_value_new((enum cameo_dtype)g->type, g->sample.rank + 1, dims,
+                                       &values[k], &why) != CAMEO_OK)
+            status = cm_api_again(&why, err);
+        if (!status && bytes.size)
+            memcpy(cameo_value_mutable_data(values[k]), bytes.data, bytes.size);
+    }
+    for (size_t k = 0; k < call->n_groups; k++) {
+        const struct cm_str name = call->groups[k].name;
+
+        if (status)
+            cameo_value_free(values[k]);
+        else
+            call->output(call->output_arg, (struct cameo_text){name.data, name.size}, values[k]);
+    }
+    return status;
+}
+
 /* ---- batches ---- */
 
 static enum cm_status check_rows(const struct predict_call *call, struct column_group *g,
@@ -194,7 +227,9 @@ static enum cm_status check_rows(const struct predict_call *call, struct column_
     if (t->type == CM_STRING ? !call->text : bits < 8 || (call->text && !bits))
         return cm_fail(err, CM_UNSUPPORTED, "output '%.*s' holds %s, which %s cannot hold%s",
                        CM_STR_FMT(g->name), cm_dtype_name(t->type),
-                       call->text ? "CSV" : "this kind of file",
+                       call->text   ? "CSV"
+                       : call->path ? "this kind of file"
+                                    : "an array of samples",
                        t->type == CM_STRING ? ": write .csv" : "");
     if (call->text && cm_dtype_info(t->type)->kind == CM_CLASS_COMPLEX)
         return cm_fail(err, CM_UNSUPPORTED, "output '%.*s' holds complex numbers: write .npz",
@@ -306,12 +341,15 @@ static enum cm_status predict(struct predict_call *call, struct cm_error *err)
 {
     CM_TRY(cm_api_stream_open(call->model, call->options.stream, &call->stream, err));
     CM_TRY(list_outputs(call, err));
-    CM_TRY(check_path(call, err));
+    if (call->path)
+        CM_TRY(check_path(call, err));
     CM_TRY(cm_api_stream_feed(&call->stream, call->dataset, NULL, 0, err));
     cm_api_stream_note(&call->stream, call->note, sizeof call->note);
     if (call->text)
         CM_TRY(cm_save_begin(&call->save, call->path, err));
     CM_TRY(run_batches(call, err));
+    if (!call->path)
+        return give_values(call, err);
     return call->text ? cm_save_commit(&call->save, err) : save_arrays(call, err);
 }
 
@@ -325,6 +363,26 @@ static enum cm_status predict_guarded(struct cm_guard *guard, void *arg)
     return status;
 }
 
+static enum cameo_status run_call(struct predict_call *call,
+                                  const struct cameo_predict_options *options,
+                                  struct cameo_prediction *report, struct cameo_error *err)
+{
+    enum cm_status status = cm_api_check_out(report, &call->err);
+
+    call->options = (struct cameo_predict_options)CAMEO_PREDICT_OPTIONS_INIT;
+    if (status == CM_OK)
+        status = cm_api_options(&call->options, sizeof call->options, options, &call->err);
+    if (status == CM_OK)
+        status = cm_guarded(0, &call->err, predict_guarded, call);
+    struct cameo_prediction all = {.samples = call->stream.samples, .output_count = call->n_groups};
+    memcpy(all.note, call->note, sizeof all.note);
+    cm_save_abandon(&call->save);
+    cm_api_stream_close(&call->stream);
+    if (report && status == CM_OK)
+        cm_api_give(report, &all, sizeof all);
+    return cm_api_done(status, &call->err, err);
+}
+
 enum cameo_status cameo_model_predict(const struct cameo_model *model,
                                       struct cameo_dataset *dataset, const char *path,
                                       const struct cameo_predict_options *options,
@@ -333,19 +391,23 @@ enum cameo_status cameo_model_predict(const struct cameo_model *model,
     CM_API_NEED(model, err);
     CM_API_NEED(dataset, err);
     CM_API_NEED(path, err);
-    struct predict_call call = {
-        .model = model, .dataset = dataset, .path = path, .options = CAMEO_PREDICT_OPTIONS_INIT};
-    enum cm_status status = cm_api_check_out(report, &call.err);
+    struct predict_call call = {.model = model, .dataset = dataset, .path = path};
 
-    if (status == CM_OK)
-        status = cm_api_options(&call.options, sizeof call.options, options, &call.err);
-    if (status == CM_OK)
-        status = cm_guarded(0, &call.err, predict_guarded, &call);
-    struct cameo_prediction all = {.samples = call.stream.samples, .output_count = call.n_groups};
-    memcpy(all.note, call.note, sizeof all.note);
-    cm_save_abandon(&call.save);
-    cm_api_stream_close(&call.stream);
-    if (report && status == CM_OK)
-        cm_api_give(report, &all, sizeof all);
-    return cm_api_done(status, &call.err, err);
+    return run_call(&call, options, report, err);
+}
+
+enum cameo_status cameo_model_predict_values(const struct cameo_model *model,
+                                             struct cameo_dataset *dataset,
+                                             const struct cameo_predict_options *options,
+                                             cameo_output_fn *output, void *output_arg,
+                                             struct cameo_prediction *report,
+                                             struct cameo_error *err)
+{
+    CM_API_NEED(model, err);
+    CM_API_NEED(dataset, err);
+    CM_API_NEED(output, err);
+    struct predict_call call = {
+        .model = model, .dataset = dataset, .output = output, .output_arg = output_arg};
+
+    return run_call(&call, options, report, err);
 }

@@ -46,7 +46,10 @@ enum cm_status cm_api_lent(const struct cameo_tensor *given, struct cameo_tensor
 /* That, and ours over the same memory, its shape checked; its bytes are not looked at yet. */
 enum cm_status cm_api_check_tensor(const struct cameo_tensor *given, struct cameo_tensor *lent,
                                    struct cm_tensor *out, struct cm_error *err) CM_MUST_CHECK;
-/* Then its memory: checked, and used in place, or copied where it has strides or is not aligned. */
+/* Then its memory: whether it has the bytes that it needs. */
+enum cm_status cm_api_check_bytes(const struct cameo_tensor *lent, const struct cm_tensor *tensor,
+                                  struct cm_error *err) CM_MUST_CHECK;
+/* The same, and the memory is used in place, or copied where it has strides or is not aligned. */
 enum cm_status cm_api_use_memory(const struct cameo_tensor *lent, struct cm_tensor *tensor,
                                  struct cm_error *err) CM_MUST_CHECK;
 bool cm_api_is_dense(const struct cameo_tensor *lent, const struct cm_shape *shape);

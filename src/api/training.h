@@ -36,20 +36,31 @@ enum cm_status cm_api_fed_trainer(struct cameo_trainer *trainer, const struct ca
                                   size_t feed_count, enum cm_status status) CM_MUST_CHECK;
 void cm_api_unfeed_trainer(struct cameo_trainer *trainer);
 /* training_position.c: until scratch is released, the model says of its training how far the
- * trainer is. */
-void cm_api_tell_position(const struct cameo_trainer *trainer, struct cm_arena *scratch);
+ * trainer is. The words are in arena, which may be the same one. */
+void cm_api_tell_position(const struct cameo_trainer *trainer, struct cm_arena *arena,
+                          struct cm_arena *scratch);
 /* training_gradients.c: rows for the parameters. */
 void cm_api_describe_parameters(struct cameo_trainer *trainer);
 
 struct cameo_dataset {
     struct cm_dataset *dataset;
+    /* Of one made of memory: arrays that were copied, and those taken over. */
+    struct cm_tensor *copies;
+    struct cameo_tensor *taken;
+    size_t n_arrays;
 };
+
+/* training_memory.c: what a data set made of memory holds. */
+void cm_api_drop_arrays(struct cameo_dataset *dataset);
 
 struct cameo_batches {
     struct cm_feeder *feeder;
     struct cameo_feed *feeds; /* of these tensors */
     struct cameo_tensor *tensors;
     size_t n_inputs;
+    struct cameo_batch_source source; /* where the feeder has one */
+    struct cameo_trainer *trainer;    /* of a source */
+    char *conditions;
 };
 
 #endif

@@ -21,7 +21,7 @@ static enum cm_status save_guarded(struct cm_guard *guard, void *arg)
     struct cm_arena scratch;
 
     cm_arena_init(&scratch, guard);
-    cm_api_tell_position(call->trainer, &scratch);
+    cm_api_tell_position(call->trainer, &scratch, &scratch);
     const enum cm_status status =
         cm_trainer_save(call->trainer->trainer, &scratch, call->trainer->model->file, call->path,
                         &options, &call->report, &call->err);
@@ -76,6 +76,7 @@ void cameo_dataset_free(struct cameo_dataset *dataset)
     if (!dataset)
         return;
     cm_dataset_close(dataset->dataset);
+    cm_api_drop_arrays(dataset);
     cm_free(dataset);
 }
 
@@ -165,8 +166,11 @@ void cameo_batches_free(struct cameo_batches *batches)
     if (!batches)
         return;
     cm_feeder_free(batches->feeder);
+    if (batches->trainer)
+        cm_api_unfeed_trainer(batches->trainer);
     cm_free(batches->feeds);
     cm_free(batches->tensors);
+    cm_free(batches->conditions);
     cm_free(batches);
 }
 
@@ -183,6 +187,8 @@ static void describe_feeds(struct cameo_batches *batches, const struct cm_tensor
 
 const struct cameo_feed *cameo_batches_shapes(struct cameo_batches *batches)
 {
+    if (!cm_feeder_shapes(batches->feeder))
+        return NULL;
     describe_feeds(batches, cm_feeder_shapes(batches->feeder));
     return batches->feeds;
 }

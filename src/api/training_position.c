@@ -36,7 +36,8 @@ static void advance(struct cm_arena *arena, struct cm_item *map, const char *key
     cm_item_put(arena, map, key, cm_item_int(arena, (int64_t)by));
 }
 
-void cm_api_tell_position(const struct cameo_trainer *trainer, struct cm_arena *scratch)
+void cm_api_tell_position(const struct cameo_trainer *trainer, struct cm_arena *arena,
+                          struct cm_arena *scratch)
 {
     const struct cm_trainer_progress done = cm_trainer_progress(trainer->trainer);
     const struct cm_model_proto *model = &trainer->model->file->model;
@@ -47,18 +48,17 @@ void cm_api_tell_position(const struct cameo_trainer *trainer, struct cm_arena *
             graph ? cm_entries_find(&graph->metadata_props, POSITION) : CM_STR_NONE;
         struct cm_item *position;
 
-        if (!text.size || !done.samples || cm_item_parse_json(scratch, text, &position, NULL) ||
+        if (!text.size || !done.samples || cm_item_parse_json(arena, text, &position, NULL) ||
             position->kind != CM_ITEM_MAP)
             continue;
         if (cm_item_get(position, "epoch")) /* else nobody knows how many there were before */
-            advance(scratch, position, "epoch", done.epochs);
-        advance(scratch, position, "samples", done.samples);
+            advance(arena, position, "epoch", done.epochs);
+        advance(arena, position, "samples", done.samples);
         struct exchanged *exchanged = CM_NEW(scratch, struct exchanged);
         struct cm_entries fresh = graph->metadata_props;
         *exchanged = (struct exchanged){&graph->metadata_props, graph->metadata_props};
-        fresh.items =
-            cm_list_extended_by(scratch, fresh.items, fresh.count, 0, sizeof *fresh.items);
-        cm_hold_set(scratch, &graph->msg, CM_GRAPH_METADATA_PROPS, &fresh, POSITION, position);
+        fresh.items = cm_list_extended_by(arena, fresh.items, fresh.count, 0, sizeof *fresh.items);
+        cm_hold_set(arena, &graph->msg, CM_GRAPH_METADATA_PROPS, &fresh, POSITION, position);
         cm_arena_defer(scratch, put_back, exchanged);
         graph->metadata_props = fresh;
     }

@@ -90,6 +90,7 @@ static enum cm_status run_guarded(struct cm_guard *guard, void *arg)
     const struct cameo_loop_options *o = &call->options;
     struct cm_loop_options loop = {.epochs = o->epochs,
                                    .steps = o->steps,
+                                   .further = o->further,
                                    .validation = o->validation ? o->validation->feeder : NULL,
                                    .patience = o->patience,
                                    .best = o->best,

@@ -1,4 +1,5 @@
-/* Data sets by their names: what format a path is in, and whether its arrays go together. */
+/* Data sets by their names, or of memory: what format a path is in, and whether its arrays go
+ * together. */
 // SPDX-License-Identifier: Apache-2.0
 #define _POSIX_C_SOURCE 200809L
 #include "io/dataset.h"
@@ -14,7 +15,9 @@ enum { FILES_MAX = 100000 };
 
 struct opening {
     struct cm_dataset *set;
-    const char *path;
+    const char *path; /* or NULL, and then: */
+    const struct cm_dataset_array *arrays;
+    size_t n_arrays;
     struct cm_dataset_options options;
     struct cm_error *err;
 };
@@ -276,6 +279,29 @@ static enum cm_status open_any(struct opening *opening)
     return is_pair ? CM_OK : cm_fail(opening->err, CM_NOT_FOUND, "there is no such file or folder");
 }
 
+static enum cm_status take_arrays(struct opening *opening)
+{
+    struct cm_arena *arena = &opening->set->arena;
+    struct cm_rows *rows;
+
+    for (size_t i = 0; i < opening->n_arrays; i++) {
+        const struct cm_dataset_array *array = &opening->arrays[i];
+
+        for (size_t k = 0; k < i; k++)
+            if (cm_str_equal(array->name, opening->arrays[k].name))
+                return cm_fail(opening->err, CM_BAD_ARGUMENT, "two arrays are called '%.*s'",
+                               CM_STR_FMT(array->name));
+        const enum cm_status status =
+            cm_rows_add(arena, &opening->set->rows, cm_arena_str(arena, array->name), array->type,
+                        &array->shape, array->data, &rows, opening->err);
+        CM_TRY(cm_error_context(opening->err, status, "array '%.*s'", CM_STR_FMT(array->name)));
+        if (array->stride)
+            rows->stride = array->stride;
+        rows->column_major = array->column_major && array->shape.rank > 1;
+    }
+    return CM_OK;
+}
+
 static enum cm_status check_together(struct opening *opening)
 {
     const struct cm_rows_list *rows = &opening->set->rows;
@@ -305,10 +331,11 @@ static enum cm_status open_guarded(struct cm_guard *guard, void *arg)
     struct cm_dataset *set = opening->set;
 
     cm_arena_init(&set->arena, guard);
-    enum cm_status status = open_any(opening);
+    enum cm_status status = opening->path ? open_any(opening) : take_arrays(opening);
     if (status == CM_OK)
         status = check_together(opening);
-    CM_TRY(cm_error_context(opening->err, status, "%.600s", opening->path));
+    CM_TRY(opening->path ? cm_error_context(opening->err, status, "%.600s", opening->path)
+                         : status);
     set->columns = cm_arena_str(&set->arena, cm_str(opening->options.columns));
     set->fields = CM_NEW_ARRAY(&set->arena, struct cm_dataset_field, set->rows.count);
     for (size_t i = 0; i < set->rows.count; i++)
@@ -316,23 +343,40 @@ static enum cm_status open_guarded(struct cm_guard *guard, void *arg)
     return CM_OK;
 }
 
-enum cm_status cm_dataset_open(const char *path, const struct cm_dataset_options *options,
-                               struct cm_dataset **out, struct cm_error *err)
+static enum cm_status open_set(struct opening *opening, struct cm_dataset **out,
+                               struct cm_error *err)
 {
     struct cm_dataset *set = cm_calloc(1, sizeof *set);
-    struct opening opening = {.set = set, .path = path, .err = err};
 
     *out = NULL;
     if (!set)
         return cm_fail(err, CM_NO_MEMORY, "no memory for a data set");
-    if (options)
-        opening.options = *options;
-    const enum cm_status status = cm_guarded(0, err, open_guarded, &opening);
+    opening->set = set;
+    opening->err = err;
+    const enum cm_status status = cm_guarded(0, err, open_guarded, opening);
     if (status)
         cm_dataset_close(set);
     else
         *out = set;
     return status;
+}
+
+enum cm_status cm_dataset_open(const char *path, const struct cm_dataset_options *options,
+                               struct cm_dataset **out, struct cm_error *err)
+{
+    struct opening opening = {.path = path};
+
+    if (options)
+        opening.options = *options;
+    return open_set(&opening, out, err);
+}
+
+enum cm_status cm_dataset_of_arrays(const struct cm_dataset_array *arrays, size_t count,
+                                    struct cm_dataset **out, struct cm_error *err)
+{
+    struct opening opening = {.arrays = arrays, .n_arrays = count};
+
+    return open_set(&opening, out, err);
 }
 
 void cm_dataset_close(struct cm_dataset *dataset)

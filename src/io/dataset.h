@@ -28,6 +28,17 @@ struct cm_dataset_options {
  * written once to a temporary file when it is large. */
 enum cm_status cm_dataset_open(const char *path, const struct cm_dataset_options *options,
                                struct cm_dataset **out, struct cm_error *err) CM_MUST_CHECK;
+/* An array in memory, which stays where it is and must outlive the data set. */
+struct cm_dataset_array {
+    struct cm_str name;
+    enum cm_dtype type;
+    struct cm_shape shape; /* its first axis counts samples */
+    const void *data;
+    size_t stride;     /* bytes from sample to sample, each of them dense; 0: all is dense */
+    bool column_major; /* all of it, and dense */
+};
+enum cm_status cm_dataset_of_arrays(const struct cm_dataset_array *arrays, size_t count,
+                                    struct cm_dataset **out, struct cm_error *err) CM_MUST_CHECK;
 void cm_dataset_close(struct cm_dataset *dataset);
 size_t cm_dataset_field_count(const struct cm_dataset *dataset);
 const struct cm_dataset_field *cm_dataset_field(const struct cm_dataset *dataset, size_t i);

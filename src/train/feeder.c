@@ -1,4 +1,4 @@
-/* Matching a data set with the inputs of a trainer. */
+/* Matching a data set with the inputs of a trainer, and batches that somebody else makes. */
 // SPDX-License-Identifier: Apache-2.0
 #include "train/feeder.h"
 
@@ -9,7 +9,7 @@
 #include <strings.h>
 
 struct cm_feeder {
-    struct cm_feed *feed;
+    struct cm_feed *feed; /* NULL: a source gives the batches */
     size_t n_inputs, n_fields;
     int *field_of;       /* by input */
     bool *used, *scaled; /* by field; by input */
@@ -18,6 +18,11 @@ struct cm_feeder {
     const struct cm_tensor **shown;
     struct cm_feeder_facts facts;
     uint64_t epoch; /* of the batch given last */
+    /* Without a feed: a source, how many of an epoch's batches it gave, and whether that epoch was
+     * begun. */
+    struct cm_batch_source source;
+    struct cm_feed_position given;
+    bool begun;
 };
 
 struct matching {
@@ -339,6 +344,21 @@ enum cm_status cm_feeder_new_for(const struct cm_trainer_input *inputs, size_t n
     return make(&m, n_inputs, out, err);
 }
 
+enum cm_status cm_feeder_of_source(const struct cm_batch_source *source, struct cm_feeder **out,
+                                   struct cm_error *err)
+{
+    struct cm_feeder *feeder = cm_calloc(1, sizeof *feeder);
+
+    *out = NULL;
+    if (!feeder)
+        return cm_fail(err, CM_NO_MEMORY, "no memory for batches");
+    feeder->source = *source;
+    feeder->facts = (struct cm_feeder_facts){
+        .samples = source->samples, .batches = source->batches, .conditions = source->conditions};
+    *out = feeder;
+    return CM_OK;
+}
+
 void cm_feeder_free(struct cm_feeder *feeder)
 {
     if (!feeder)
@@ -359,11 +379,36 @@ const struct cm_tensor *const *cm_feeder_shapes(const struct cm_feeder *feeder)
     return feeder->shown;
 }
 
+static enum cm_status next_of_source(struct cm_feeder *feeder, const struct cm_tensor *const **in,
+                                     int64_t *n, struct cm_error *err)
+{
+    const struct cm_batch_source *source = &feeder->source;
+
+    *n = 0;
+    if (!feeder->begun)
+        CM_TRY(source->begin(source->arg, feeder->given.epoch, feeder->given.sample, err));
+    feeder->begun = true;
+    CM_TRY(source->next(source->arg, in, n, err));
+    if (!*n && !feeder->given.sample)
+        return cm_fail(err, CM_BAD_ARGUMENT,
+                       "epoch %llu has no batches: the data is empty, or can be read only once",
+                       (unsigned long long)feeder->given.epoch + 1);
+    if (*n) {
+        feeder->given.sample++;
+    } else {
+        feeder->given = (struct cm_feed_position){feeder->given.epoch + 1, 0};
+        feeder->begun = false;
+    }
+    return CM_OK;
+}
+
 enum cm_status cm_feeder_next(struct cm_feeder *feeder, const struct cm_tensor *const **in,
                               int64_t *n, struct cm_error *err)
 {
     const struct cm_tensor *batch;
 
+    if (!feeder->feed)
+        return next_of_source(feeder, in, n, err);
     feeder->epoch = cm_feeder_epoch(feeder);
     CM_TRY(cm_feed_next(feeder->feed, &batch, n, err));
     for (size_t i = 0; *n && i < feeder->n_inputs; i++)
@@ -374,13 +419,17 @@ enum cm_status cm_feeder_next(struct cm_feeder *feeder, const struct cm_tensor *
 
 struct cm_feed_position cm_feeder_position(const struct cm_feeder *feeder)
 {
-    return cm_feed_position(feeder->feed);
+    return feeder->feed ? cm_feed_position(feeder->feed) : feeder->given;
 }
 
 enum cm_status cm_feeder_seek(struct cm_feeder *feeder, struct cm_feed_position position,
                               struct cm_error *err)
 {
-    return cm_feed_seek(feeder->feed, position, err);
+    if (feeder->feed)
+        return cm_feed_seek(feeder->feed, position, err);
+    feeder->given = position; /* the source hears of it when the next batch is asked for */
+    feeder->begun = false;
+    return CM_OK;
 }
 
 const struct cm_feeder_facts *cm_feeder_facts(const struct cm_feeder *feeder)
@@ -395,17 +444,19 @@ bool cm_feeder_scales(const struct cm_feeder *feeder, size_t input)
 
 uint64_t cm_feeder_epoch(const struct cm_feeder *feeder)
 {
-    const struct cm_feed_position at = cm_feed_position(feeder->feed);
+    const struct cm_feed_position at = cm_feeder_position(feeder);
 
-    return at.epoch + (at.sample >= feeder->facts.samples);
+    return !feeder->feed ? at.epoch : at.epoch + (at.sample >= feeder->facts.samples);
 }
 
 /* The data says so, not the number of batches: a run need not begin with the first. */
 bool cm_feeder_ends_epoch(const struct cm_feeder *feeder)
 {
     const struct cm_feed_options *feed = &feeder->facts.feed;
-    const int64_t left = feeder->facts.samples - cm_feed_position(feeder->feed).sample;
+    const int64_t left = feeder->facts.samples - cm_feeder_position(feeder).sample;
 
+    if (!feeder->feed)
+        return false;
     if (feed->endless)
         return cm_feeder_epoch(feeder) != feeder->epoch;
     return left <= 0 || (feed->last == CM_LAST_DROP && left < feed->batch_size);

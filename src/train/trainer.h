@@ -199,6 +199,10 @@ enum cm_status cm_trainer_random(const struct cm_trainer *trainer, struct cm_are
 enum cm_status cm_trainer_set_random(struct cm_trainer *trainer, struct cm_arena *scratch,
                                      struct cm_str bytes, struct cm_error *err) CM_MUST_CHECK;
 
+/* Until scratch is released, the trainer's file has the state in it: tensor values are others,
+ * copied into arena, and nothing else is. */
+enum cm_status cm_trainer_show_state(struct cm_trainer *trainer, struct cm_arena *arena,
+                                     struct cm_arena *scratch, struct cm_error *err) CM_MUST_CHECK;
 /* The file's model with the state in it, saved to path: tensor values change and nothing else. The
  * file's messages are as before. scratch is free for reuse afterwards. */
 enum cm_status cm_trainer_save(struct cm_trainer *trainer, struct cm_arena *scratch,

@@ -19,10 +19,12 @@ static enum cm_status find_change(const struct cm_trainer *trainer,
     return CM_OK;
 }
 
+/* copied: what would be borrowed from the variable is copied into arena too. */
 static enum cm_status store_variable(const struct cm_trainer *trainer, struct cm_variable *variable,
-                                     struct cm_arena *arena, struct cm_error *err)
+                                     bool copied, struct cm_arena *arena, struct cm_error *err)
 {
     struct cm_tensor_proto *proto = variable->proto;
+    struct cm_tensor values = variable->now;
     size_t room;
     bool changed;
 
@@ -31,7 +33,62 @@ static enum cm_status store_variable(const struct cm_trainer *trainer, struct cm
         return CM_OK;
     if (!cm_tensor_proto_room(proto, &variable->now, &room))
         return cm_fail(err, CM_LIMIT, "tensor '%.*s' is too large", CM_STR_FMT(proto->name));
-    cm_tensor_proto_replace(proto, &variable->now, room ? cm_arena_alloc(arena, room) : NULL);
+    if (copied && !room) {
+        values.data = cm_arena_alloc(arena, cm_tensor_bytes(&values));
+        memcpy(values.data, variable->now.data, cm_tensor_bytes(&values));
+    }
+    cm_tensor_proto_replace(proto, &values, room ? cm_arena_alloc(arena, room) : NULL);
+    return CM_OK;
+}
+
+/* Messages of the variables that are others for a while. */
+struct shown_state {
+    struct cm_trainer *trainer;
+    struct cm_tensor_proto *before, *changed;
+};
+
+static void exchange(const struct cm_trainer *trainer, const struct cm_tensor_proto *protos)
+{
+    for (size_t i = 0; i < trainer->n_variables; i++)
+        *trainer->variables[i].proto = protos[i];
+}
+
+/* Everything that needs memory; the messages are as before. */
+static enum cm_status make_changes(struct shown_state *state, bool copied, struct cm_arena *arena,
+                                   struct cm_arena *scratch, struct cm_error *err)
+{
+    struct cm_trainer *trainer = state->trainer;
+    enum cm_status status = CM_OK;
+
+    state->before = CM_NEW_ARRAY(scratch, struct cm_tensor_proto, trainer->n_variables);
+    state->changed = CM_NEW_ARRAY(scratch, struct cm_tensor_proto, trainer->n_variables);
+    for (size_t i = 0; i < trainer->n_variables && !status; i++) {
+        struct cm_variable *variable = &trainer->variables[i];
+
+        state->before[i] = *variable->proto;
+        status = store_variable(trainer, variable, copied, arena, err);
+        state->changed[i] = *variable->proto;
+        *variable->proto = state->before[i];
+    }
+    return status;
+}
+
+static void put_back(void *what)
+{
+    const struct shown_state *state = what;
+
+    exchange(state->trainer, state->before);
+}
+
+enum cm_status cm_trainer_show_state(struct cm_trainer *trainer, struct cm_arena *arena,
+                                     struct cm_arena *scratch, struct cm_error *err)
+{
+    struct shown_state *state = CM_NEW(scratch, struct shown_state);
+
+    state->trainer = trainer;
+    CM_TRY(make_changes(state, true, arena, scratch, err));
+    cm_arena_defer(scratch, put_back, state);
+    exchange(trainer, state->changed);
     return CM_OK;
 }
 
@@ -40,30 +97,15 @@ enum cm_status cm_trainer_save(struct cm_trainer *trainer, struct cm_arena *scra
                                const struct cm_save_options *options, struct cm_save_report *report,
                                struct cm_error *err)
 {
-    enum cm_status status = CM_OK;
+    struct shown_state state = {.trainer = trainer};
 
     if (file->model.graph != trainer->file->model.graph)
         return cm_fail(err, CM_BAD_ARGUMENT, "the model is not the one that was trained");
-    struct cm_tensor_proto *before =
-        CM_NEW_ARRAY(scratch, struct cm_tensor_proto, trainer->n_variables);
-    struct cm_tensor_proto *changed =
-        CM_NEW_ARRAY(scratch, struct cm_tensor_proto, trainer->n_variables);
     /* All memory first: from here to the end nothing may unwind and leave the messages changed. */
-    for (size_t i = 0; i < trainer->n_variables && !status; i++) {
-        struct cm_variable *variable = &trainer->variables[i];
-
-        before[i] = *variable->proto;
-        status = store_variable(trainer, variable, scratch, err);
-        changed[i] = *variable->proto;
-        *variable->proto = before[i];
-    }
-    if (status)
-        return status;
-    for (size_t i = 0; i < trainer->n_variables; i++)
-        *trainer->variables[i].proto = changed[i];
-    status = cm_model_save(file, path, options, report, err);
-    for (size_t i = 0; i < trainer->n_variables; i++)
-        *trainer->variables[i].proto = before[i];
+    CM_TRY(make_changes(&state, false, scratch, scratch, err));
+    exchange(trainer, state.changed);
+    const enum cm_status status = cm_model_save(file, path, options, report, err);
+    exchange(trainer, state.before);
     return status;
 }
 

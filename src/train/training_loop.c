@@ -12,7 +12,7 @@ enum { USUAL_KEEP = 3 };
 
 /* What a checkpoint keeps of a run beside its trainer: where in the data it is after the last step,
  * validations since the best, rows of the epoch so far, losses; then sums of the scalars over those
- * rows. */
+ * rows, then the step that the run began with. */
 enum { EPOCH, SAMPLE, WORSE, ROWS, BEST_LOSS, FIRST_LOSS, LOSS, SUMS };
 
 struct cm_loop {
@@ -24,11 +24,14 @@ struct cm_loop {
     struct cm_trainer_scalar *scalars;
     size_t n_scalars;
     double *values, *means, *record;
-    uint64_t total, epoch;
+    uint64_t total; /* steps, counted from the first ever; UINT64_MAX: the data says when it ends */
+    uint64_t told;  /* the same as far as it is known; 0: not */
+    uint64_t epoch;
     struct cm_trainer_measure measure;
     struct cm_notes conditions;
-    char *path;   /* of the checkpoint read or written last */
-    bool is_kept; /* it tells how things are now */
+    char *path;     /* of the checkpoint read or written last */
+    bool is_kept;   /* it tells how things are now */
+    bool measuring; /* the validation data is on its way through */
     struct cm_error *err;
 };
 
@@ -41,7 +44,7 @@ static void tell(struct cm_loop *l, enum cm_loop_moment moment, bool best)
     const bool named = moment == CM_AFTER_CHECKPOINT || (moment == CM_AT_START && l->is_kept);
     const struct cm_loop_progress progress = {.moment = moment,
                                               .step = cm_trainer_steps(l->trainer),
-                                              .steps = l->total,
+                                              .steps = l->told,
                                               .epoch = l->epoch,
                                               .scalars = l->values,
                                               .means = l->means,
@@ -75,6 +78,8 @@ static void count_samples(const struct cm_loop *l)
     const struct cm_feeder_facts *facts = cm_feeder_facts(l->feeder);
     const uint64_t epochs = (uint64_t)l->record[EPOCH], rows = (uint64_t)l->record[ROWS];
 
+    if (!facts->samples)
+        return; /* a source that does not say */
     cm_trainer_set_progress(l->trainer, (struct cm_trainer_progress){
                                             .epochs = epochs + (l->record[SAMPLE] > 0 &&
                                                                 cm_feeder_ends_epoch(l->feeder)),
@@ -109,7 +114,7 @@ static struct cm_str describe_inputs(const struct cm_loop *l)
 
 /* Which batches come in which order, and what is in them. The seed is a condition already where the
  * trainer's is the same. */
-static void add_conditions(struct cm_loop *l)
+static void add_conditions_of_set(struct cm_loop *l)
 {
     static const char *const last[] = {
         [CM_LAST_SHORT] = "short", [CM_LAST_DROP] = "drop", [CM_LAST_WRAP] = "wrap"};
@@ -133,6 +138,18 @@ static void add_conditions(struct cm_loop *l)
         *CM_PUSH(l->arena, &l->conditions) = own[i];
 }
 
+static void add_conditions(struct cm_loop *l)
+{
+    const struct cm_feeder_facts *facts = cm_feeder_facts(l->feeder);
+
+    if (facts->dataset)
+        add_conditions_of_set(l);
+    else
+        *CM_PUSH(l->arena, &l->conditions) =
+            (struct cm_note){CM_STR("batches"),
+                             facts->conditions.size ? facts->conditions : CM_STR("of a function")};
+}
+
 /* Writes one, unless it is there already. Only then are old ones removed. */
 static enum cm_status checkpoint(struct cm_loop *l)
 {
@@ -140,7 +157,7 @@ static enum cm_status checkpoint(struct cm_loop *l)
     const struct cm_checkpoint file = {.path = l->path,
                                        .conditions = l->conditions,
                                        .record = l->record,
-                                       .n_record = SUMS + l->n_scalars};
+                                       .n_record = SUMS + l->n_scalars + 1};
     struct cm_arena scratch;
 
     if (!o->checkpoint || l->is_kept)
@@ -159,10 +176,13 @@ static enum cm_status checkpoint(struct cm_loop *l)
 
 static enum cm_status take_record(struct cm_loop *l, const struct cm_checkpoint *file)
 {
-    bool sound = file->n_record == SUMS + l->n_scalars;
+    const size_t most = SUMS + l->n_scalars + 1; /* older ones began with step 0, unsaid */
+    bool sound = file->n_record == most || file->n_record == most - 1;
 
-    for (int i = EPOCH; sound && i <= ROWS; i++) /* a NaN is none of these */
-        sound = file->record[i] >= 0 && file->record[i] < 0x1p53;
+    l->record[most - 1] = 0;
+    for (size_t i = EPOCH; sound && i < file->n_record; i++) /* a NaN is none of these */
+        if (i <= ROWS || i == most - 1)
+            sound = file->record[i] >= 0 && file->record[i] < 0x1p53;
     if (!sound)
         return cm_fail(l->err, CM_BAD_ARGUMENT,
                        "%s: the checkpoint does not say where in the data the run was", file->path);
@@ -223,7 +243,7 @@ static void add_measure(struct cm_trainer_measure *sum, const struct cm_trainer_
     sum->target_squares += one->target_squares;
 }
 
-static enum cm_status measure_all(struct cm_loop *l)
+static enum cm_status measure_batches(struct cm_loop *l)
 {
     struct cm_feeder *data = l->options->validation;
     const struct cm_tensor *const *in = NULL;
@@ -243,6 +263,14 @@ static enum cm_status measure_all(struct cm_loop *l)
     return CM_OK;
 }
 
+static enum cm_status measure_all(struct cm_loop *l)
+{
+    l->measuring = true;
+    const enum cm_status status = measure_batches(l);
+    l->measuring = status != CM_OK;
+    return status;
+}
+
 static enum cm_status end_epoch(struct cm_loop *l)
 {
     const struct cm_loop_options *o = l->options;
@@ -260,10 +288,33 @@ static enum cm_status end_epoch(struct cm_loop *l)
     tell(l, CM_AFTER_EPOCH, best);
     memset(l->record + SUMS, 0, l->n_scalars * sizeof *l->record);
     l->record[ROWS] = 0;
+    l->is_kept = false;
     return CM_OK;
 }
 
+static bool is_source(const struct cm_loop *l)
+{
+    return !cm_feeder_facts(l->feeder)->dataset;
+}
+
+/* Was a run that is resumed cut off between the last step of an epoch and the end of what follows
+ * it? An endless feed does not show it: there, that leaves no checkpoint. */
+static bool is_epoch_open(const struct cm_loop *l)
+{
+    if (!(l->record[ROWS] > 0))
+        return false;
+    return is_source(l)
+               ? l->record[SAMPLE] == 0
+               : !cm_feeder_facts(l->feeder)->feed.endless && cm_feeder_ends_epoch(l->feeder);
+}
+
 /* ---- steps ---- */
+
+static void take_means(struct cm_loop *l)
+{
+    for (size_t i = 0; i < l->n_scalars; i++)
+        l->means[i] = l->record[SUMS + i] / l->record[ROWS];
+}
 
 static void take_scalars(struct cm_loop *l, int64_t rows)
 {
@@ -273,23 +324,32 @@ static void take_scalars(struct cm_loop *l, int64_t rows)
     for (size_t i = 0; i < l->n_scalars; i++) {
         l->values[i] = l->scalars[i].value;
         l->record[SUMS + i] += l->values[i] * (double)rows;
-        l->means[i] = l->record[SUMS + i] / l->record[ROWS];
     }
+    take_means(l);
     if (loss >= 0)
         l->record[LOSS] = l->values[loss];
     if (isnan(l->record[FIRST_LOSS]))
         l->record[FIRST_LOSS] = l->record[LOSS];
 }
 
-/* The batch was not used: it comes again, here or in a run that resumes this one. */
+/* A batch that was not used comes again, here or in a run that resumes this one; so does a
+ * validation. */
 static enum cm_status cancelled(struct cm_loop *l)
 {
     const struct cm_error reason = *l->err;
 
     CM_TRY(seek(l));
-    CM_TRY(checkpoint(l));
+    if (!l->measuring || !cm_feeder_facts(l->feeder)->feed.endless)
+        CM_TRY(checkpoint(l));
     *l->err = reason;
     return CM_CANCELLED;
+}
+
+/* A source has no more batches of an epoch, which may be all that it is asked for. */
+static enum cm_status leave_epoch(struct cm_loop *l)
+{
+    note_position(l);
+    return l->record[ROWS] > 0 ? end_epoch(l) : CM_OK;
 }
 
 /* One batch and what is due after it; nothing where an epoch ends between two. */
@@ -301,10 +361,8 @@ static enum cm_status advance(struct cm_loop *l)
 
     CM_TRY(cm_feeder_next(l->feeder, &in, &rows, l->err));
     if (!rows)
-        return CM_OK;
-    const enum cm_status status = cm_trainer_step(l->trainer, in, l->scalars, l->err);
-    if (status)
-        return status == CM_CANCELLED ? cancelled(l) : status;
+        return is_source(l) ? leave_epoch(l) : CM_OK;
+    CM_TRY(cm_trainer_step(l->trainer, in, l->scalars, l->err));
     l->epoch = epoch + 1;
     l->is_kept = false;
     note_position(l);
@@ -333,32 +391,89 @@ static enum cm_status check(const struct cm_loop *l)
                        o->best ? "best" : "patience");
     if (o->validation && cm_feeder_facts(o->validation)->feed.endless)
         return cm_fail(l->err, CM_BAD_ARGUMENT, "the validation batches are endless");
-    if (!facts->feed.endless && facts->batches == 0)
+    if (facts->dataset && !facts->feed.endless && facts->batches == 0)
         return cm_fail(l->err, CM_BAD_ARGUMENT, "%lld samples are too few for one batch of %lld",
                        (long long)facts->samples, (long long)facts->feed.batch_size);
     return CM_OK;
 }
 
-static void begin(struct cm_loop *l)
+static uint64_t epochs_of(const struct cm_loop *l)
+{
+    return l->options->epochs ? l->options->epochs : 1;
+}
+
+static uint64_t add_steps(uint64_t a, uint64_t b)
+{
+    return a <= UINT64_MAX - b ? a + b : UINT64_MAX;
+}
+
+/* The number of the last step. A source may have fewer or more batches than it says. */
+static void set_total(struct cm_loop *l)
 {
     const uint64_t batches = (uint64_t)cm_feeder_facts(l->feeder)->batches;
-    const uint64_t epochs = l->options->epochs ? l->options->epochs : 1;
+    const uint64_t first = (uint64_t)l->record[SUMS + l->n_scalars], epochs = epochs_of(l);
     const bool fits = !batches || epochs <= UINT64_MAX / batches;
+    const uint64_t all = l->options->steps ? l->options->steps
+                         : fits            ? epochs * batches
+                                           : UINT64_MAX;
+
+    l->total = l->options->steps || !is_source(l) ? add_steps(first, all) : UINT64_MAX;
+    l->told = all ? add_steps(first, all) : 0;
+}
+
+static bool is_done(const struct cm_loop *l)
+{
+    const bool by_source = is_source(l) && !l->options->steps;
+
+    return l->result->stopped || l->result->out_of_patience ||
+           cm_trainer_steps(l->trainer) >= l->total ||
+           (by_source && l->record[EPOCH] >= (double)epochs_of(l));
+}
+
+/* Where the last step was the last one of an epoch too, as far as the source says, it is asked. */
+static enum cm_status finish_epoch(struct cm_loop *l)
+{
+    const struct cm_feeder_facts *facts = cm_feeder_facts(l->feeder);
+    const struct cm_tensor *const *in = NULL;
+    int64_t rows;
+
+    if (!is_source(l) || l->result->stopped || l->record[SAMPLE] == 0 ||
+        l->record[SAMPLE] != (double)facts->batches)
+        return CM_OK;
+    CM_TRY(cm_feeder_next(l->feeder, &in, &rows, l->err));
+    return rows ? seek(l) : leave_epoch(l);
+}
+
+static void begin(struct cm_loop *l)
+{
     const char *folder = l->options->checkpoint;
 
     l->n_scalars = cm_trainer_scalar_count(l->trainer);
     l->scalars = CM_NEW_ARRAY(l->arena, struct cm_trainer_scalar, l->n_scalars);
     l->values = CM_NEW_ARRAY(l->arena, double, l->n_scalars);
     l->means = CM_NEW_ARRAY(l->arena, double, l->n_scalars);
-    l->record = CM_NEW_ARRAY(l->arena, double, SUMS + l->n_scalars);
+    l->record = CM_NEW_ARRAY(l->arena, double, SUMS + l->n_scalars + 1);
+    if (l->options->further)
+        l->record[SUMS + l->n_scalars] = (double)cm_trainer_steps(l->trainer);
     l->record[BEST_LOSS] = (double)INFINITY;
     l->record[FIRST_LOSS] = l->record[LOSS] = (double)NAN;
     l->path = cm_arena_alloc(l->arena, (folder ? strlen(folder) : 0) + CM_CHECKPOINT_NAME_SIZE);
-    l->total = l->options->steps ? l->options->steps : fits ? epochs * batches : UINT64_MAX;
     for (size_t i = 0; i < l->options->resuming.conditions.count; i++)
         *CM_PUSH(l->arena, &l->conditions) = l->options->resuming.conditions.items[i];
     add_conditions(l);
     note_position(l);
+}
+
+static enum cm_status go_on(struct cm_loop *l)
+{
+    if (!l->result->stopped && is_epoch_open(l)) {
+        l->epoch -= is_source(l); /* the record is of the next one already */
+        take_means(l);
+        CM_TRY(end_epoch(l));
+    }
+    while (!is_done(l))
+        CM_TRY(advance(l));
+    return finish_epoch(l);
 }
 
 enum cm_status cm_training_run(struct cm_arena *arena, struct cm_trainer *trainer,
@@ -378,9 +493,11 @@ enum cm_status cm_training_run(struct cm_arena *arena, struct cm_trainer *traine
     begin(&l);
     if (options->checkpoint)
         CM_TRY(resume(&l));
+    set_total(&l);
     l.epoch = (uint64_t)l.record[EPOCH] + 1;
     tell(&l, CM_AT_START, false);
-    while (!result->stopped && !result->out_of_patience && cm_trainer_steps(trainer) < l.total)
-        CM_TRY(advance(&l));
+    const enum cm_status status = go_on(&l);
+    if (status)
+        return status == CM_CANCELLED ? cancelled(&l) : status;
     return checkpoint(&l);
 }

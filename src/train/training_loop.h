@@ -28,6 +28,7 @@ typedef enum cm_status cm_loop_save_fn(void *arg, const char *path, struct cm_er
 
 struct cm_loop_options {
     uint64_t epochs, steps;
+    bool further;
     struct cm_feeder *validation; /* the trainer is then prepared for evaluation */
     uint64_t patience;
     const char *best;

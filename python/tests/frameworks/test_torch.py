@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """An ONNX network as a layer: outputs, gradients and trainings as those of the network that it was exported from."""
 
+import concurrent.futures
 import copy
 import doctest
 import gc
@@ -273,6 +274,326 @@ class Networks(unittest.TestCase):
         self.check_training(network, module, [(torch.randn(4, 3, 64, 64), torch.randint(0, 10, (4,)))
                                               for _ in range(5)],
                             lambda parameters: torch.optim.SGD(parameters, lr=1e-3), 1e-4)
+
+
+LINE = "(float[N,2] x) => (float[N,1] y) <float[2,1] w = {1, 2}, float[1] b = {0.5}> { p = MatMul(x, w) y = Add(p, b) }"
+DROPS = ("(float[N,4] x) => (float[N,4] y) <float[4,4] w = {1,0,0,0,0,1,0,0,0,0,1,0,0,0,0,1}, float r = {0.5}> "
+         "{ d, mask = Dropout(x, r) y = MatMul(d, w) }")
+
+
+class Layers(unittest.TestCase):
+    """What users of PyTorch do with a layer."""
+
+    def test_parameters_and_state(self):
+        module = layer(LINE)
+        self.assertEqual([name for name, _ in module.named_parameters()], ["w", "b"])
+        self.assertEqual(module.names, {"w": "w", "b": "b"})
+        state = module.state_dict()
+        state["w"] = torch.tensor([[5.0], [6.0]])
+        module.load_state_dict(state)
+        self.assertEqual(module(torch.ones(1, 2)).item(), 11.5)
+        self.assertIn("x: float[N,2] -> y: float[N,1]", repr(module))
+
+    def test_names(self):
+        module = layer('(float[N,2] x) => (float[N,2] y) <float[2] "a.b" = {1,2}, float[2] "a" = {3,4}, float[2] "" = {0,0}, '
+                       'float[2] "training" = {5,6}, float[2] "/net/w.1" = {7,8}, float[2] "a..c" = {1,1}> '
+                       '{ p = Mul(x, "a.b") q = Add(p, "a") r = Mul(q, "training") s = Add(r, "/net/w.1") '
+                       'y = Mul(s, "a..c") }'.replace('float[2] "" = {0,0}, ', ""), trainable="all")
+        names = module.names
+        self.assertEqual(set(names.values()), {"a.b", "a", "training", "/net/w.1", "a..c"})
+        self.assertEqual(set(names), {name for name, _ in module.named_parameters()})
+        self.assertEqual(names["a.b"], "a.b")
+        self.assertEqual(module.get_parameter(next(key for key, name in names.items() if name == "training")).tolist(),
+                         [5, 6])
+        self.assertEqual(module(torch.ones(1, 2)).tolist(), [[1 * 4 * 5 + 7, 6 * 6 + 8]])
+        restored = pickle.loads(pickle.dumps(module))
+        self.assertEqual(restored.names, names)
+
+    def test_what_is_trained(self):
+        self.assertEqual([name for name, _ in layer(LINE, trainable=["w"]).named_parameters()], ["w"])
+        self.assertEqual([name for name, _ in layer(LINE, trainable="^b").named_parameters()], ["b"])
+        self.assertEqual(list(layer(LINE, trainable=[]).parameters()), [])
+        self.assertEqual(set(layer(LINE).choices), {"w", "b"})
+        with self.assertRaises(cameo.Error):
+            layer(LINE, trainable="nothing")
+        with self.assertRaises(cameo.Error):
+            layer(LINE, trainable=["w.*"])  # a name, not an expression
+
+    def test_a_frozen_layer_hands_gradients_on(self):
+        x = torch.ones(2, 2, requires_grad=True)
+        layer(LINE, trainable=[])(x).sum().backward()
+        self.assertEqual(x.grad.tolist(), [[1, 2], [1, 2]])
+        module = layer(LINE)
+        module.w.requires_grad_(False)
+        module(torch.ones(2, 2)).sum().backward()
+        self.assertIsNone(module.w.grad)
+        self.assertEqual(module.b.grad.tolist(), [2])
+
+    def test_in_a_sequence_with_a_loader(self):
+        torch.manual_seed(0)
+        x = torch.randn(64, 3)
+        y = x @ torch.tensor([[1.0], [2.0], [-1.0]]) + 0.5
+        network = nn.Sequential(nn.Linear(3, 2), layer(LINE), nn.Flatten(0))
+        self.assertEqual(len(list(network.parameters())), 4)
+        optimizer = torch.optim.Adam(network.parameters(), lr=0.05)
+        loader = torch.utils.data.DataLoader(torch.utils.data.TensorDataset(x, y.flatten()), batch_size=16, shuffle=True)
+        for _ in range(60):
+            for inputs, target in loader:
+                optimizer.zero_grad()
+                loss = nn.functional.mse_loss(network(inputs), target)
+                loss.backward()
+                optimizer.step()
+        self.assertLess(loss.item(), 1e-3)
+
+    def test_several_inputs_and_outputs(self):
+        module = layer("(float[N] a, int64[K] i, float[N] b) => (float[K] y, int64[1] at, float s) "
+                       "{ p = Mul(a, b) y = Gather(p, i) at = ArgMax(p) s = ReduceSum<keepdims=0>(b) }", trainable=[])
+        a, b = torch.tensor([1.0, 2, 3], requires_grad=True), torch.tensor([4.0, 5, 6], requires_grad=True)
+        i = torch.tensor([2, 0, 2])
+        y, at, s = module(a, i, b=b)
+        self.assertEqual((y.tolist(), at.tolist(), s.item()), ([18, 4, 18], [2], 15))
+        self.assertFalse(at.requires_grad)
+        (y.sum() + 3 * s).backward()
+        self.assertEqual((a.grad.tolist(), b.grad.tolist()), ([4, 0, 12], [4, 3, 9]))
+        a.grad = None
+        module(a, i, b)[0].sum().backward()  # s is not used
+        self.assertEqual(a.grad.tolist(), [4, 0, 12])
+        for mistake, sentence in ((lambda: module(a, i), "input 'b' is missing"),
+                                  (lambda: module(a, i, b, b), "4 inputs are given, the model has 3"),
+                                  (lambda: module(a, i, b, c=b), "the model has no input 'c'"),
+                                  (lambda: module(a, i, b, a=b), "input 'a' is given twice"),
+                                  (lambda: module(a.double(), i, b), "input 'a'"),
+                                  (lambda: module(a, i, b[:2]), "input 'b'"),
+                                  (lambda: module(a.to("meta"), i, b), "on device 'meta', expected 'cpu'")):
+            with self.assertRaisesRegex(cameo.ArgumentError, sentence):
+                mistake()
+
+    def test_any_memory(self):
+        module = layer(LINE)
+        x = torch.arange(12.0).reshape(6, 2)
+        wanted = x @ torch.tensor([[1.0], [2.0]]) + 0.5
+        self.assertTrue(torch.equal(module(x[::2]), wanted[::2]))
+        self.assertTrue(torch.equal(module(x.t().contiguous().t()), wanted))
+        self.assertEqual(module(x[:0]).shape, (0, 1))
+        module(x[:0]).sum().backward()
+        self.assertEqual(module.w.grad.tolist(), [[0], [0]])
+        self.assertTrue(torch.equal(module(x[1:2].expand(3, 2)), wanted[1:2].expand(3, 1)))
+        y = module(x)
+        weights = torch.ones(1, 1).expand(6, 1)  # strides of 0
+        y.backward(weights)
+        self.assertEqual(module.b.grad.tolist(), [6])
+
+    def test_modes(self):
+        module = layer(DROPS)
+        x = torch.ones(50, 4, requires_grad=True)
+        module.eval()
+        self.assertTrue(torch.equal(module(x), x))
+        module.train()
+        one, two = module(x), module(x)
+        self.assertFalse(torch.equal(one, two))
+        self.assertEqual(set(one.unique().tolist()), {0, 2})
+        one.backward(torch.ones_like(one))
+        self.assertTrue(torch.equal(x.grad, one.detach()))  # the same elements are dropped on the way back
+        with torch.no_grad():
+            self.assertFalse(torch.equal(module(x), module(x)))
+
+    def test_no_grad(self):
+        module = layer(LINE)
+        with torch.no_grad():
+            self.assertFalse(module(torch.ones(1, 2)).requires_grad)
+        with torch.inference_mode():
+            self.assertEqual(module(torch.ones(1, 2)).item(), 3.5)
+
+    def test_changes_between_forward_and_backward_are_seen(self):
+        module = layer("(float[N] x) => (float[N] y) <float[1] w = {2}> { p = Mul(x, w) y = Exp(p) }")
+        for change in ("x", "y", "w"):
+            x = torch.ones(3, requires_grad=True) * 1
+            y = module(x)
+            loss = y.sum()
+            with torch.no_grad():
+                {"x": x, "y": y, "w": module.w}[change].add_(1)
+            with self.assertRaisesRegex(RuntimeError, "modified by an inplace operation"):
+                loss.backward()
+
+    def test_backward_twice(self):
+        module = layer(LINE)
+        loss = module(torch.ones(1, 2)).sum()
+        loss.backward(retain_graph=True)
+        loss.backward()
+        self.assertEqual(module.b.grad.item(), 2)
+        with self.assertRaisesRegex(RuntimeError, "second time"):
+            loss.backward()
+
+    def test_third_derivative(self):
+        module = layer("(double[N] x) => (double[N] y) { s = Mul(x, x) y = Mul(s, x) }", trainable=[])
+        x = torch.tensor([2.0], dtype=torch.float64, requires_grad=True)
+        first, = torch.autograd.grad(module(x), x, create_graph=True)
+        second, = torch.autograd.grad(first, x, create_graph=True)
+        third, = torch.autograd.grad(second, x)
+        self.assertEqual((first.item(), second.item(), third.item()), (12, 12, 6))
+
+    def test_random_functions_are_differentiated_once(self):
+        module = layer(DROPS).train()
+        x = torch.ones(5, 4, requires_grad=True)
+        with self.assertRaisesRegex(cameo.UnsupportedError, "random"):
+            torch.autograd.grad(module(x).sum(), x, create_graph=True)
+
+    def test_copies(self):
+        module = layer(LINE)
+        twin = copy.deepcopy(module)
+        with torch.no_grad():
+            twin.w.zero_()
+        self.assertEqual((module(torch.ones(1, 2)).item(), twin(torch.ones(1, 2)).item()), (3.5, 0.5))
+        file = io.BytesIO()
+        torch.save(twin, file)
+        file.seek(0)
+        restored = torch.load(file, weights_only=False)
+        self.assertEqual(restored(torch.ones(1, 2)).item(), 0.5)
+        restored(torch.ones(1, 2)).backward()
+        self.assertEqual(restored.w.grad.tolist(), [[1], [1]])
+
+    def test_the_model_of_the_caller_stays_as_it_is(self):
+        model = cameo.load(HEAD + "g " + LINE)
+        module = cameo.torch.Module(model)
+        model.initializers["w"] = [[0], [0]]
+        model.prepare("mse")
+        self.assertEqual(module(torch.ones(1, 2)).item(), 3.5)
+        self.assertEqual(cameo.torch.Module(model)(torch.ones(1, 2)).item(), 0.5)  # its training is left out
+
+    def test_export(self):
+        network = fresh(Net)
+        module = cameo.torch.Module(export(network, (torch.randn(2, 3, 8, 8),), False))
+        optimizer = torch.optim.SGD(module.parameters(), lr=1e-3)
+        x = torch.randn(4, 3, 8, 8)
+        module(x).square().sum().backward()
+        optimizer.step()
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "trained.onnx")
+            module.export(path)
+            trained = cameo.load(path)
+            self.assertEqual(trained.check(), [])
+            self.assertTrue(numpy.array_equal(trained.initializers["fc.weight"], module.fc.weight.detach()))
+            self.assertTrue(numpy.array_equal(trained.initializers["norm.running_mean"], module.norm.running_mean))
+            found = torch.from_numpy(trained.run(x=x.numpy())["y"])
+        with torch.no_grad():
+            self.assertLess((module.eval()(x) - found).abs().max(), 1e-5)
+        self.assertEqual({info.name for info in trained.outputs}, {"y"})
+
+    def test_merged_tensors_are_separate(self):
+        torch.manual_seed(0)
+        network = Net()  # a new one: its statistics equal scales and shifts, which the exporter then writes once
+        module = cameo.torch.Module(export(network, (torch.randn(2, 3, 8, 8),), False))
+        self.assertEqual(len(list(module.buffers())), 4)
+        x = torch.randn(4, 3, 8, 8)
+        module.train()(x).sum().backward()
+        network.train()(x).sum().backward()
+        self.assertLess((module.norm.bias.grad - network.norm.bias.grad).abs().max(), 1e-4)
+        made = module.to_model()
+        with torch.no_grad():
+            self.assertLess((module.eval()(x) - torch.from_numpy(made.run(x=x.numpy())["y"])).abs().max(), 1e-5)
+
+    def test_other_types_and_devices_are_refused(self):
+        module = layer(LINE)
+        with self.assertRaisesRegex(cameo.UnsupportedError, "torch.float32 on the CPU"):
+            module.double()
+        with self.assertRaisesRegex(cameo.UnsupportedError, "cannot be moved"):
+            nn.Sequential(module).to("meta")
+        self.assertEqual(module.w.dtype, torch.float32)
+        self.assertIs(module.to(torch.float32), module)
+        with self.assertRaisesRegex(cameo.UnsupportedError, "output 'y'"):
+            layer("(float[N] x) => (seq(float[N]) y) { y = SequenceConstruct(x) }", trainable=[])
+
+    def test_half_precision(self):
+        # ONNX's text form has the bits of such numbers: 1 and 2.
+        for kind, dtype, bits, trainable in (("float16", torch.float16, "15360, 16384", None),
+                                             ("bfloat16", torch.bfloat16, "16256, 16384", [])):
+            module = layer(f"({kind}[N,2] x) => ({kind}[N,1] y) <{kind}[2,1] w = {{{bits}}}> {{ y = MatMul(x, w) }}",
+                           trainable=trainable)
+            x = torch.ones(3, 2, dtype=dtype, requires_grad=True)
+            y = module(x)
+            y.sum().backward()
+            self.assertEqual((y.dtype, y.tolist()), (dtype, [[3]] * 3))
+            self.assertEqual((x.grad.dtype, x.grad.tolist()), (dtype, [[1, 2]] * 3))
+            for parameter in module.parameters():
+                self.assertEqual((parameter.dtype, parameter.grad.tolist()), (dtype, [[3], [3]]))
+
+    def test_threads(self):
+        module = layer(LINE).eval()
+        x = torch.randn(8, 2)
+        wanted = module(x)
+        with concurrent.futures.ThreadPoolExecutor(4) as pool:
+            for found in pool.map(lambda _: module(x), range(200)):
+                self.assertTrue(torch.equal(found, wanted))
+
+
+class Memory(unittest.TestCase):
+    """Nothing is copied on the way in or out, and nothing is left behind."""
+
+    @staticmethod
+    def resident():
+        with open("/proc/self/statm") as file:
+            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+    def peak(self, function):
+        """How many bytes more than before the call were resident at most; Linux counts anew on demand."""
+        gc.collect()
+        with open("/proc/self/clear_refs", "w") as file:
+            file.write("5")
+        before = self.resident()
+        function()
+        with open("/proc/self/status") as file:
+            high = next(int(line.split()[1]) * 1024 for line in file if line.startswith("VmHWM"))
+        return high - before
+
+    def test_inputs_are_not_copied(self):
+        x = torch.ones(64 << 20)  # 256 MiB
+        module = layer("(float[N] x) => (float y) { y = ReduceSum<keepdims=0>(x) }", trainable=[])
+        module(x[:10])
+        self.assertLess(self.peak(lambda: module(x)), 32 << 20)
+
+    def test_results_are_not_copied(self):
+        x = torch.ones(64 << 20)
+        module = layer("(float[N] x) => (float[N] y) { y = Neg(x) }", trainable=[])
+        module(x[:10])
+        self.assertLess(self.peak(lambda: module(x)), (256 + 32) << 20)
+
+    def test_parameters_are_not_copied(self):
+        from onnx import TensorProto, helper
+        graph = helper.make_graph(
+            [helper.make_node("Mul", ["x", "w"], ["p"]), helper.make_node("ReduceSum", ["p"], ["y"], keepdims=0)], "g",
+            [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1])],
+            [helper.make_tensor_value_info("y", TensorProto.FLOAT, [])],
+            [helper.make_tensor("w", TensorProto.FLOAT, [16 << 20], bytes(64 << 20), raw=True)])
+        module = cameo.torch.Module(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)]), ["w"])
+        x = torch.ones(1)
+        with torch.no_grad():
+            pointer = module.w.data_ptr()
+            module(x)
+            self.assertLess(self.peak(lambda: module(x)), (64 + 16) << 20)  # the product, and no second w
+            module.w.fill_(2)
+            self.assertEqual(module(x).item(), 2 * (16 << 20))
+            self.assertEqual(module.w.data_ptr(), pointer)
+
+    def test_nothing_is_left_behind(self):
+        module = layer(LINE)
+        x = torch.ones(4096, 2)
+
+        def work(count):
+            for _ in range(count):
+                module(x).sum().backward()
+
+        work(200)
+        before = self.resident()
+        work(3000)
+        self.assertLess(self.resident() - before, 8 << 20)
+
+
+def load_tests(loader, tests, pattern):
+    tests.addTests(doctest.DocTestSuite(cameo.torch))
+    page = os.path.join(os.path.dirname(__file__), "..", "..", "..", "docs", "python-torch.md")
+    tests.addTests(doctest.DocFileSuite(os.path.abspath(page), module_relative=False,
+                                        optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE))
+    return tests
 
 
 if __name__ == "__main__":

@@ -261,6 +261,36 @@ ROW(cameo_model_predict,
     REFUSES("'model'", cameo_model_predict(NULL, t->dataset, "x", NULL, NULL, err));
     REFUSES("'dataset'", cameo_model_predict(t->model, NULL, "x", NULL, NULL, err));
     REFUSES("'path'", cameo_model_predict(t->model, t->dataset, NULL, NULL, NULL, err));)
+static enum cameo_status no_begin(void *arg, uint64_t epoch, int64_t skip, struct cameo_error *err)
+{
+    (void)arg, (void)epoch, (void)skip, (void)err;
+    return CAMEO_OK;
+}
+static void no_output(void *arg, struct cameo_text name, struct cameo_value *value)
+{
+    (void)arg, (void)name, (void)value;
+}
+static const struct cameo_batch_source no_source = {sizeof no_source, no_begin, 0, 0, 0, 0, 0};
+static const char *const one_name[] = {"x"};
+ROW(cameo_dataset_from_arrays,
+    const struct cameo_tensor tensor = CAMEO_TENSOR_INIT;
+    REFUSES("'names'", cameo_dataset_from_arrays(NULL, &tensor, 1, &dataset_out, err));
+    REFUSES("'tensors'", cameo_dataset_from_arrays(one_name, NULL, 1, &dataset_out, err));
+    REFUSES("'out'", cameo_dataset_from_arrays(one_name, &tensor, 1, NULL, err));)
+ROW(cameo_batches_from_function,
+    REFUSES("'trainer'", cameo_batches_from_function(NULL, &no_source, &batches_out, err));
+    REFUSES("'source'", cameo_batches_from_function(t->trainer, NULL, &batches_out, err));
+    REFUSES("'out'", cameo_batches_from_function(t->trainer, &no_source, NULL, err));)
+ROW(cameo_trainer_copy_model,
+    REFUSES("'trainer'", cameo_trainer_copy_model(NULL, &model_out, err));
+    REFUSES("'out'", cameo_trainer_copy_model(t->trainer, NULL, err));)
+ROW(cameo_model_predict_values,
+    REFUSES("'model'",
+            cameo_model_predict_values(NULL, t->dataset, NULL, no_output, NULL, NULL, err));
+    REFUSES("'dataset'",
+            cameo_model_predict_values(t->model, NULL, NULL, no_output, NULL, NULL, err));
+    REFUSES("'output'",
+            cameo_model_predict_values(t->model, t->dataset, NULL, NULL, NULL, NULL, err));)
 ROW(cameo_model_add_training, REFUSES("'model'", cameo_model_add_training(NULL, NULL, err));)
 ROW(cameo_model_remove_training, REFUSES("'model'", cameo_model_remove_training(NULL, 0, err));)
 ROW(cameo_model_set_training_graph,
@@ -423,6 +453,10 @@ static const struct row rows[] = {
     LISTED(cameo_trainer_run),
     LISTED(cameo_model_evaluate),
     LISTED(cameo_model_predict),
+    LISTED(cameo_dataset_from_arrays),
+    LISTED(cameo_batches_from_function),
+    LISTED(cameo_trainer_copy_model),
+    LISTED(cameo_model_predict_values),
     LISTED(cameo_model_add_training),
     LISTED(cameo_model_remove_training),
     LISTED(cameo_model_set_training_graph),
