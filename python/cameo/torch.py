@@ -4,7 +4,9 @@
 
 >>> import cameo, cameo.torch, torch
 >>> layer = cameo.torch.Module('''<ir_version: 8, opset_import: ["" : 17]>
-... line (float[N,2] x) => (float[N,1] y) <float[2,1] w = {1, 2}, float[1] b = {0.5}> { p = MatMul(x, w) y = Add(p, b) }''')
+... line (float[N,2] x) => (float[N,1] y) <float[2,1] w = {1, 2}, float[1] b = {0.5}> {
+...     p = MatMul(x, w) y = Add(p, b)
+... }''')
 >>> y = layer(torch.tensor([[3.0, 4.0]]))
 >>> y.backward(torch.ones(1, 1))
 >>> y.item(), layer.w.grad.flatten().tolist(), layer.b.grad.tolist()
@@ -63,8 +65,14 @@ class _Network:
     def _prepare(self, names: list[str]) -> None:
         """Training, added to the model as `prepare` does, tells what is trained, separates merged tensors, and has
         the network in training mode."""
-        self.prepared = with_sum(self.model, names, "cameo.0.")
-        report = self.prepared.prepare("output:cameo.0.sum", train=_expression(self.trainable)).report
+        prepared = with_sum(self.model, names, "cameo.0.")
+        try:
+            report = prepared.prepare("output:cameo.0.sum", train=_expression(self.trainable)).report
+        except _cameo.Error as reason:
+            if self.trainable is None and "nothing to train" in str(reason):
+                return  # nobody asked for parameters
+            raise
+        self.prepared = prepared
         self.parameters = list(report.trained)
         self.choices = {**report.trained, **report.frozen}
         self.statistics = [row[0] for row in _cameo.initializers(self.prepared._inside)
