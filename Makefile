@@ -64,6 +64,12 @@ test-checkpoints: ## other frameworks continue what Cameo wrote, and the other w
 	@tools/build.sh release product
 	@$(PYTHON) tests/checkpoints/run.py build $(CHECKPOINTS)
 
+test-frontends: ## models that other frameworks export, run and trained; installs them: FRONTENDS='skl2onnx test_keras'
+	@tools/setup.sh test
+	@tools/setup.sh frontends
+	@tools/build.sh release product python
+	@$(PYTHON) tools/test_frontends.py build $(FRONTENDS)
+
 test-python: ## the wheel of the Python package, installed into a clean environment: PYTHON_TESTS=test_threads
 	@tools/setup.sh python
 	@tools/test_python.sh $(PYTHON_TESTS)
@@ -146,5 +152,5 @@ install: ## headers, libraries, command, manual and completions under PREFIX
 clean: ## remove build/
 	rm -rf build
 
-.PHONY: help build abi-update demo demo-files test test-slow test-oom test-math test-parameters test-checkpoints test-python test-all test-update \
+.PHONY: help build abi-update demo demo-files test test-slow test-oom test-math test-parameters test-checkpoints test-frontends test-python test-all test-update \
 	lint asan tsan aarch64 fuzz bench bench-parts coverage gen messages install clean

@@ -7,12 +7,14 @@ Each violation is printed as file:line: reason. Each check counts as one in the 
 `N passed, N failed`; one that cannot be made here says `skip` and why, and is not counted.
 """
 
+import ast
 import json
 import os
 import re
 import shlex
 import subprocess
 import sys
+import sysconfig
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -20,12 +22,13 @@ import operator_names
 import wrap_markdown
 
 ROOT = Path(__file__).resolve().parent.parent
-C_FOLDERS = ("include", "src", "cli", "examples", "tests", "bench", "tools")
+C_FOLDERS = ("include", "src", "cli", "examples", "tests", "bench", "tools", "python")
 # Unbounded, locale-dependent or stack-eating.
 BANNED = "sprintf vsprintf strcpy strcat strtok atoi atol atof gets alloca".split()
 # The library returns a status; what it does not do is print or end the process.
 BANNED_IN_LIBRARY = "printf vprintf puts putchar perror exit _Exit quick_exit abort".split()
 LONGEST = 800
+WIDEST = 130  # of Python; most lines end by 120
 PUBLIC = {path.name for path in (ROOT / "include").glob("*.h")}
 WARNINGS = ("-Wall -Wextra -Wpedantic -Wshadow -Wvla -Wmissing-prototypes -Wconversion "
             "-Werror").split()
@@ -162,7 +165,13 @@ def compile_alone(path, *flags, language="c"):
 
 def check_headers():
     """every header compiles alone"""
-    return in_parallel(lambda path: compile_alone(path, "-std=c17"), files(".h"))
+    found = in_parallel(lambda path: compile_alone(path, "-std=c17"),
+                        (path for path in files(".h") if not path.is_relative_to(ROOT / "python")))
+    python = sysconfig.get_path("include")
+    if os.path.exists(os.path.join(python, "Python.h")):
+        for path in files(".h", folders=("python",)):
+            found += compile_alone(path, "-std=c17", "-isystem", python, "-DPy_LIMITED_API=0x030B0000")
+    return found
 
 
 def check_public_header():
@@ -198,8 +207,11 @@ def check_warnings():
         words = shlex.split(entry["command"])[1:]
         flags = [w for w in words if w.startswith(("-I", "-D", "-U", "-std", "-f"))
                  and not w.startswith(("-fvect-cost-model", "-falign-"))]  # clang knows others
+        flags += [part for at, w in enumerate(words) if w == "-isystem" for part in words[at:at + 2]]
         if path.is_relative_to(ROOT / "tests"):
             flags.append("-Wno-missing-prototypes")
+        if "-Wno-pedantic" in words:  # the Python extension: see cmake/python.cmake
+            flags += [w for w in words if w.startswith("-Wno-")]
         jobs += [(path, [compiler, *WARNINGS, *flags]) for compiler in ("gcc", "clang")]
 
     def compile_one(job):
@@ -338,6 +350,35 @@ def check_comments():
             found.append(place(path, number, f"{match.group(1)} without an issue"))
         for number, _ in lines_with(r"[ \t]+\n", read(path)):
             found.append(place(path, number, "ends with spaces"))
+    return found
+
+
+def undocumented(path, body, inside=""):
+    """Public classes and functions of a module without a docstring, nested ones too."""
+    for node in body:
+        if not isinstance(node, (ast.ClassDef, ast.FunctionDef)) or node.name.startswith("_"):
+            continue
+        # A property says what it is by its name, an overload by the function it belongs to.
+        plain = not any(getattr(mark, "id", getattr(mark, "attr", "")) in ("overload", "setter", "property")
+                        for mark in node.decorator_list)
+        if plain and not ast.get_docstring(node):
+            yield place(path, node.lineno, f"{inside}{node.name} has no docstring")
+        if isinstance(node, ast.ClassDef):
+            yield from undocumented(path, node.body, node.name + ".")
+
+
+def check_python():
+    """the Python package has docstrings, and lines that fit"""
+    found = []
+    for path in files(".py", ".pyi", folders=("python",)):
+        text = read(path)
+        found += [place(path, number, f"is longer than {WIDEST} characters")
+                  for number, line in enumerate(text.splitlines(), 1) if len(line) > WIDEST]
+        if path.suffix == ".py" and path.is_relative_to(ROOT / "python/cameo"):
+            tree = ast.parse(text)
+            found += [] if ast.get_docstring(tree) else [place(path, 1, "the module has no docstring")]
+            # What cameo itself exports out of the others is checked by python/tests/test_package.py.
+            found += undocumented(path, tree.body) if not path.name.startswith("_") else []
     return found
 
 

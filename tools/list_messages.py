@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """usage: list_messages.py [FOLDER..]
 
-Prints the string literals of src/ and cli/ (or of the given folders) that have words: messages of failures, reasons why a
+Prints the string literals of src/, cli/ and python/ (or of the given folders) that have words: messages of failures, reasons why a
 kernel declines, notes, help. Literals side by side are one. A line is the text, then the places that have it. Texts are
 sorted by the first place, so that those of one file stand together. `make messages` writes them to build/messages.txt.
 """
@@ -31,7 +31,7 @@ def literals(path):
 
 def main(folders):
     places = {}
-    for folder in folders or ["src", "cli"]:
+    for folder in folders or ["src", "cli", "python"]:
         for path in sorted((ROOT / folder).rglob("*.[ch]")):
             for line, text in literals(path):
                 if WORDS.search(text):

@@ -26,9 +26,9 @@ import unittest
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 TESTS = os.path.join(ROOT, "python", "tests")
-# Modules and pages that need what may not be installed.
-NEEDS = {"cameo.torch": "torch", "cameo._autograd": "torch", "cameo.sklearn": "sklearn", "cameo.backend": "onnx",
-         "python-torch.md": "torch", "python-sklearn.md": "sklearn", "backend.md": "onnx", "from-onnxruntime.md": "onnx"}
+# What may not be installed: modules and tests that import it are skipped then, and so are these pages.
+OPTIONAL = {"torch", "sklearn", "onnx", "onnxruntime", "tensorboard", "mypy"}
+PAGES = {"python-torch.md": "torch", "python-sklearn.md": "sklearn", "backend.md": "onnx"}
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 
@@ -67,52 +67,52 @@ class Broken(unittest.TestCase):
         self.fail(self.reason)
 
 
-class Missing(unittest.TestCase):
-    """Examples whose package is not installed."""
+class Skipped(unittest.TestCase):
+    """A file, module or page that cannot be tested here."""
 
-    def __init__(self, name, package):
+    def __init__(self, name, reason):
         super().__init__()
-        self.name, self.package = name, package
+        self.name, self.reason = name, reason
 
     def __str__(self):
-        return f"examples of {self.name}"
+        return self.name
 
     def runTest(self):
-        self.skipTest(f"{self.package} is not installed")
+        self.skipTest(self.reason)
 
 
-def missing(name):
-    """The package that a module or page needs and that is not installed, or None."""
-    needed = next((package for key, package in NEEDS.items() if name == key or name.startswith(key + ".")), None)
-    return needed if needed and importlib.util.find_spec(needed) is None else None
+def imported(name):
+    """(module, None), or (None, the test that tells why there is none)."""
+    try:
+        return importlib.import_module(name), None
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] in OPTIONAL:
+            return None, Skipped(name, f"{error.name} is not installed")
+        return None, Broken(name, traceback.format_exc())
+    except unittest.SkipTest as reason:
+        return None, Skipped(name, str(reason))
+    except Exception:
+        return None, Broken(name, traceback.format_exc())
 
 
 def from_file(path):
-    name = os.path.basename(path)[:-3]
-    try:
-        return unittest.defaultTestLoader.loadTestsFromModule(importlib.import_module(name))
-    except unittest.SkipTest as reason:
-        return Missing(name, str(reason))
-    except Exception:
-        return Broken(name, traceback.format_exc())
+    module, problem = imported(os.path.basename(path)[:-3])
+    return problem or unittest.defaultTestLoader.loadTestsFromModule(module)
 
 
 def from_module(name):
-    if missing(name):
-        return Missing(name, missing(name))
-    try:
-        module = importlib.import_module(name)
-    except Exception:
-        return Broken(name, traceback.format_exc())
-    # Tests without examples are left out: finding none at all is an error for doctest.
-    tests = [test for test in doctest.DocTestFinder().find(module) if test.examples]
-    return unittest.TestSuite(doctest.DocTestCase(test, FLAGS) for test in tests)
+    module, problem = imported(name)
+    # Docstrings without examples are left out.
+    return problem or unittest.TestSuite(doctest.DocTestCase(test, FLAGS)
+                                         for test in doctest.DocTestFinder().find(module) if test.examples)
 
 
 def from_page(path):
     name = os.path.basename(path)
-    return Missing(name, missing(name)) if missing(name) else \
-        doctest.DocFileSuite(path, module_relative=False, optionflags=FLAGS)
+    needed = PAGES.get(name)
+    if needed and importlib.util.find_spec(needed) is None:
+        return Skipped(name, f"{needed} is not installed")
+    return doctest.DocFileSuite(path, module_relative=False, optionflags=FLAGS)
 
 
 def sources():

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Installs what is missing, and nothing that is there: tools/setup.sh build|test|python|dev|cross|bench|checkpoints
+# Installs what is missing, and nothing that is there: tools/setup.sh build|test|python|dev|cross|bench|checkpoints|frontends
 # SPDX-License-Identifier: Apache-2.0
 #
 # build   what compiles the library: a C compiler, CMake, Ninja; and what it opens at run time if it
@@ -13,14 +13,16 @@
 # bench   what test has, and the peers in build/bench-venv: ONNX Runtime, PyTorch (some 6 GB)
 # checkpoints  what test has, and the frameworks whose checkpoints are read and written, in
 #         build/checkpoints-venv and build/checkpoints-ort-venv (some 9 GB)
+# frontends  what test has, and the frameworks whose converters write models, in build/frontends-venv
+#         (some 8 GB)
 set -u
 cd "$(dirname "$0")/.." || exit 3
 
 level=${1:-build}
 case $level in
-build | test | python | dev | cross | bench | checkpoints) ;;
+build | test | python | dev | cross | bench | checkpoints | frontends) ;;
 *)
-    echo "usage: tools/setup.sh build|test|python|dev|cross|bench|checkpoints" >&2
+    echo "usage: tools/setup.sh build|test|python|dev|cross|bench|checkpoints|frontends" >&2
     exit 2
     ;;
 esac
@@ -244,6 +246,13 @@ if [ "$level" = checkpoints ]; then
     cmp -s tools/requirements-checkpoints-ort.txt build/checkpoints-ort-venv/installed.txt ||
         make_venv build/checkpoints-ort-venv tools/requirements-checkpoints-ort.txt ||
         say "cannot make build/checkpoints-ort-venv (Python 3.8 to 3.11 and the network are needed)"
+fi
+
+if [ "$level" = frontends ] && ! cmp -s tools/requirements-frontends.txt build/frontends-venv/installed.txt; then
+    if ! make_venv build/frontends-venv tools/requirements-frontends.txt; then
+        say "cannot make build/frontends-venv (Python 3.11 or newer, the network and 8 GB are needed)"
+        exit 3
+    fi
 fi
 
 # Not installed into the virtual environment, where only Python would find it: the library alone is

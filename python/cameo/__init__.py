@@ -17,6 +17,20 @@ from ._cameo import (ArgumentError, Cancel, CancelledError, DivergedError, Error
 from ._graph import Function, Graph, Node, Reference, Report, Training, ValueInfo
 from ._model import Finding, Model, load, merge
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ._checkpoint import Checkpoint as Checkpoint, checkpoint as checkpoint, export_formats as export_formats
+    from ._compare import Comparison as Comparison, GradCheck as GradCheck
+    from ._session import Session as Session
+    from ._trainer import Trainer as Trainer
+    from .ort import (ExecutionMode as ExecutionMode, ExecutionOrder as ExecutionOrder,
+                      GraphOptimizationLevel as GraphOptimizationLevel, InferenceSession as InferenceSession,
+                      IOBinding as IOBinding, ModelMetadata as ModelMetadata, NodeArg as NodeArg, OrtDevice as OrtDevice,
+                      OrtValue as OrtValue, RunOptions as RunOptions, SessionOptions as SessionOptions,
+                      get_all_providers as get_all_providers, get_available_providers as get_available_providers,
+                      get_device as get_device, set_default_logger_severity as set_default_logger_severity,
+                      set_default_logger_verbosity as set_default_logger_verbosity, set_seed as set_seed)
+
 __version__ = _cameo.version()
 
 # What needs NumPy comes when it is first asked for: `import cameo` alone is quick.
@@ -35,7 +49,7 @@ __all__ = ["load", "merge", "Model", "ValueInfo", "Finding", "Node", "Graph", "F
            "Cancel", "libraries", *_LATER]
 
 
-def __getattr__(name):
+def __getattr__(name: str) -> object:
     if name in _LATER:
         value = getattr(importlib.import_module("." + _LATER[name], __name__), name)
         globals()[name] = value
@@ -45,10 +59,12 @@ def __getattr__(name):
     raise AttributeError(f"module 'cameo' has no attribute '{name}'")
 
 
-def __dir__():
+def __dir__() -> list[str]:
     return sorted(set(globals()) | set(__all__))
 
 
-def libraries():
-    """Libraries of others that are opened where they are found: a list of dicts."""
-    return _cameo.libraries()
+def libraries() -> list[dict[str, str]]:
+    """Libraries of others that are opened where they are found: a list of dicts with name, version, path, and why, where
+    one cannot be used."""
+    found: list[dict[str, str]] = _cameo.libraries()
+    return found

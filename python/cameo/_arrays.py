@@ -6,7 +6,10 @@ The extension calls to_feed for whatever is not an array of the declared type, a
 of a type that NumPy has.
 """
 
+from __future__ import annotations
+
 import functools
+from typing import Any, Union
 
 import numpy
 from numpy import ndarray
@@ -14,9 +17,13 @@ from numpy import ndarray
 from . import _cameo
 
 try:
-    import ml_dtypes
+    import ml_dtypes  # type: ignore[import-not-found,import-untyped,unused-ignore]
 except ImportError:  # narrow types are then seen as unsigned numbers
     ml_dtypes = None
+
+Array = ndarray[Any, Any]
+DType = numpy.dtype[Any]
+Type = Union[tuple[Any, ...], None]  # of parse_type
 
 # By ONNX's number of the element type.
 PLAIN = {1: "float32", 2: "uint8", 3: "int8", 4: "uint16", 5: "int16", 6: "int32", 7: "int64", 9: "bool",
@@ -31,22 +38,23 @@ NAMES = ("undefined", "float", "uint8", "int8", "uint16", "int16", "int32", "int
          "float6e3m2")
 
 
-def numpy_type(number):
+def numpy_type(number: int) -> DType | None:
     """The NumPy type of an element type of ONNX; None for strings and what NumPy has no type for."""
     if number in PLAIN:
         return numpy.dtype(PLAIN[number])
     name = NARROW.get(number)
     if name and ml_dtypes and hasattr(ml_dtypes, name):
-        return numpy.dtype(getattr(ml_dtypes, name))
+        narrow: DType = numpy.dtype(getattr(ml_dtypes, name))
+        return narrow
     return None
 
 
-def unsigned_type(number):
+def unsigned_type(number: int) -> DType:
     """Unsigned numbers of the width of a narrow type; of a byte for those of less."""
     return numpy.dtype("uint16" if number == 16 else "uint8")
 
 
-def _whole_type(number):
+def _whole_type(number: int) -> DType | None:
     """The NumPy type of elements that take whole bytes; None for others."""
     if number in PLAIN:
         return numpy_type(number)
@@ -60,7 +68,7 @@ _NARROW_NUMBERS = {numpy_type(number): number for number in NARROW if numpy_type
 _PLAIN_NUMBERS = {numpy.dtype(name): number for number, name in PLAIN.items()}
 
 
-def number_of(dtype):
+def number_of(dtype: Any) -> int | None:
     """ONNX's number of a NumPy type; None where it has none."""
     dtype = numpy.dtype(dtype)
     if dtype.kind in "OUST":
@@ -70,7 +78,7 @@ def number_of(dtype):
 
 
 @functools.lru_cache(maxsize=None)
-def parse_type(text):
+def parse_type(text: str) -> Type:
     """A type as the library writes it: ("tensor", number), ("seq", type), ("optional", type), ("map", number, type); None
     for what it does not say.
 
@@ -82,14 +90,14 @@ def parse_type(text):
         return head, parse_type(rest[:-1])
     if bracket and head == "map":
         key, _, item = rest[:-1].partition(",")
-        return "map", NAMES.index(key) if key in NAMES else 0, parse_type(item)
+        return "map", NAMES.index(key) if key in NAMES else 0, parse_type(item.strip())
     name = text.partition("[")[0]
     return ("tensor", NAMES.index(name)) if name in NAMES else None
 
 
 # ---- narrow types ----
 
-def _pack(array, bits):
+def _pack(array: Array, bits: int) -> Array:
     """Elements of less than a byte, the first in the low bits."""
     per_byte = 8 // bits
     flat = array.reshape(-1).view(numpy.uint8) & ((1 << bits) - 1)
@@ -100,7 +108,7 @@ def _pack(array, bits):
     return out
 
 
-def _unpack(data, count, bits, signed):
+def _unpack(data: Array, count: int, bits: int, signed: bool) -> Array:
     per_byte = 8 // bits
     flat = numpy.stack([data >> (bits * i) & ((1 << bits) - 1) for i in range(per_byte)], axis=1).reshape(-1)[:count]
     if signed:
@@ -110,7 +118,7 @@ def _unpack(data, count, bits, signed):
 
 # ---- feeding ----
 
-def to_feed(value, row):
+def to_feed(value: Any, row: tuple[Any, ...]) -> Any:
     """What the extension can lend to the library for an input that the model declares so: row is of Session.inputs().
 
     What it refuses is told with the input's name; what is only of another type, the library refuses by itself.
@@ -128,11 +136,13 @@ def to_feed(value, row):
         raise _cameo.ArgumentError(f"input '{row[0]}' ({row[1]}): {error}") from error
 
 
-def _declared(value, declared):
+def _declared(value: Any, declared: Type) -> Any:
     """The same as a Value, by the declared type alone."""
     if isinstance(value, _cameo.Value):
         return value
-    kind = declared[0] if declared else None
+    if declared is None:
+        return as_value(to_value(value))
+    kind = declared[0]
     if kind == "optional":
         if value is None or (isinstance(value, ndarray) and value.dtype == object and value.shape == ()
                              and value.item() is None):
@@ -149,10 +159,10 @@ def _declared(value, declared):
             raise _cameo.ArgumentError(f"is a {type(value).__name__}, needs a dict")
         keys = as_value(_tensor(list(value), declared[1]))
         return _cameo.map(keys, [_declared(item, declared[2]) for item in value.values()])
-    return as_value(_tensor(value, declared[1]) if declared else to_value(value))
+    return as_value(_tensor(value, declared[1]))
 
 
-def _tensor(value, number, view=False):
+def _tensor(value: Any, number: int, view: bool = False) -> Any:
     """An array or Value of a tensor whose element type is declared. view: narrow types may be unsigned numbers that
     lie where the array does, for who knows what they mean."""
     if isinstance(value, _cameo.Value):
@@ -180,22 +190,22 @@ def _tensor(value, number, view=False):
     return value if _can_lend(value) else numpy.array(value, dtype=value.dtype.newbyteorder("="), order="C")
 
 
-def _can_lend(value):
+def _can_lend(value: Array) -> bool:
     """The library reads memory in the machine's byte order whose axes go forwards, by whole elements."""
     if not value.dtype.isnative:
         return False
     return value.flags.c_contiguous or all(step >= 0 and step % value.itemsize == 0 for step in value.strides)
 
 
-def _strings(value):
+def _strings(value: Array) -> Any:
     return _cameo.value(STRING, value.shape, [_text(item) for item in value.reshape(-1).tolist()])
 
 
-def _text(item):
+def _text(item: Any) -> str | bytes:
     return item if isinstance(item, (str, bytes)) else str(item)
 
 
-def _array(value, number):
+def _array(value: Any, number: int) -> Array:
     """Python's own numbers become the declared type where that loses nothing but precision; others keep theirs."""
     if number == 2 and isinstance(value, (bytes, bytearray)):
         return numpy.frombuffer(value, numpy.uint8)
@@ -218,7 +228,7 @@ def _array(value, number):
     return array
 
 
-def to_value(value, number=None):
+def to_value(value: Any, number: int | None = None) -> Any:
     """What can be fed where only the element type is known, or nothing: an array, or a Value of what no array can be."""
     if isinstance(value, _cameo.Value):
         return value
@@ -236,14 +246,17 @@ def to_value(value, number=None):
             return value
         value = numpy.asarray(value)
         number = number_of(value.dtype) or 0
-    return _tensor(value, number)
+    try:
+        return _tensor(value, number)
+    except _cameo.ArgumentError as error:
+        raise _cameo.ArgumentError(f"an array {error}") from None
 
 
-def _copied(array, number):
+def _copied(array: Array, number: int) -> Any:
     return _cameo.value(number, array.shape, numpy.ascontiguousarray(array).reshape(-1).view(numpy.uint8).data)
 
 
-def as_value(value):
+def as_value(value: Any) -> Any:
     """The same as a Value, copied where it is an array."""
     if isinstance(value, _cameo.Value):
         return value
@@ -257,12 +270,12 @@ def as_value(value):
 
 # ---- fetching ----
 
-def from_value(value):
+def from_value(value: Any) -> Any:
     """What the extension gave, as NumPy has it: arrays see the library's memory."""
     if isinstance(value, _cameo.Value):
         number, shape = value.number, value.shape
         if DTYPES[number] is not None:
-            return ndarray(shape, DTYPES[number], value)
+            return ndarray(shape, DTYPES[number], value)  # type: ignore[arg-type]
         flat = numpy.asarray(value)
         if number not in BITS:
             return flat

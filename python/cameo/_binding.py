@@ -10,7 +10,7 @@ import typing
 import numpy
 
 from . import _cameo
-from ._arrays import DTYPES, NAMES, STRING, number_of, parse_type
+from ._arrays import DTYPES, NAMES, number_of, parse_type
 
 if typing.TYPE_CHECKING:
     from .ort import InferenceSession
@@ -52,7 +52,8 @@ def _dtype(element_type: typing.Any) -> numpy.dtype[typing.Any]:
         if known is None:
             raise _cameo.UnsupportedError(f"memory of element type {element_type} is not supported")
         return known
-    return numpy.dtype(element_type)
+    dtype: numpy.dtype[typing.Any] = numpy.dtype(element_type)
+    return dtype
 
 
 def _at(pointer: int, shape: typing.Sequence[int], element_type: typing.Any) -> numpy.ndarray[typing.Any, typing.Any]:
@@ -68,7 +69,7 @@ def _at(pointer: int, shape: typing.Sequence[int], element_type: typing.Any) -> 
     if not count:
         return numpy.empty(tuple(shape), dtype)
     memory = (ctypes.c_char * (count * dtype.itemsize)).from_address(pointer)
-    return numpy.ndarray(tuple(shape), dtype, memory)
+    return numpy.ndarray(tuple(shape), dtype, memoryview(memory))
 
 
 class OrtValue:
@@ -80,10 +81,9 @@ class OrtValue:
     ('tensor(float)', [2, 3])
     """
 
-    def __init__(self, value: typing.Any, declared: str | None = None, own: bool = True) -> None:
+    def __init__(self, value: typing.Any, declared: str | None = None) -> None:
         self._array = value
         self._declared = parse_type(declared) if declared else None
-        self._own = own  # nobody else writes to it: it need not be copied
 
     @classmethod
     def ortvalue_from_numpy(cls, numpy_obj: typing.Any, device_type: DeviceName = "cpu", device_id: int = 0) -> OrtValue:
@@ -93,26 +93,26 @@ class OrtValue:
         if array.dtype.kind not in "OUST":
             array = array if array.flags.c_contiguous and array.dtype.isnative else numpy.array(
                 array, dtype=array.dtype.newbyteorder("="), order="C")
-        return cls(array, own=False)
+        return cls(array)
 
     @classmethod
     def ortvalue_from_numpy_with_onnx_type(cls, data: typing.Any, onnx_element_type: int) -> OrtValue:
         """Of a narrow type, whose bits the array holds."""
         array = numpy.asarray(data)
-        return cls(array.view(_dtype(onnx_element_type)), own=False)
+        return cls(array.view(_dtype(onnx_element_type)))
 
     @classmethod
     def ortvalue_from_shape_and_type(cls, shape: typing.Sequence[int], element_type: typing.Any = numpy.float32,
                                      device_type: DeviceName = "cpu", device_id: int = 0) -> OrtValue:
         """New memory."""
         _on_cpu(device_type)
-        return cls(numpy.zeros(tuple(shape), _dtype(element_type)), own=False)
+        return cls(numpy.zeros(tuple(shape), _dtype(element_type)))
 
     @classmethod
     def from_dlpack(cls, data: typing.Any, is_bool_tensor: bool = False) -> OrtValue:
         """Over the memory of another library's tensor."""
         array = numpy.from_dlpack(data)
-        return cls(array.view(numpy.bool_) if is_bool_tensor else array, own=False)
+        return cls(array.view(numpy.bool_) if is_bool_tensor else array)
 
     def __dlpack__(self, *, stream: typing.Any = None, **options: typing.Any) -> typing.Any:
         return self._tensor().__dlpack__(**options)
@@ -126,8 +126,8 @@ class OrtValue:
         return self._array
 
     def numpy(self) -> typing.Any:
-        """The tensor as an array; a copy where others write to the memory."""
-        return self._tensor() if self._own else self._tensor().copy()
+        """The tensor as an array, over the same memory."""
+        return self._tensor()
 
     def update_inplace(self, np_arr: typing.Any) -> None:
         """New numbers in the same memory."""
@@ -236,7 +236,7 @@ class IOBinding:
         elif element_type is None or shape is None:
             raise _cameo.ArgumentError(f"output '{name}': memory by address needs element_type and shape")
         else:
-            self._outputs[name] = OrtValue(_at(buffer_ptr, shape, element_type), own=False)
+            self._outputs[name] = OrtValue(_at(buffer_ptr, shape, element_type))
 
     def bind_ortvalue_output(self, name: str, ortvalue: OrtValue) -> None:
         """The memory of a value."""
@@ -258,8 +258,9 @@ class IOBinding:
         return list(self._results)
 
     def copy_outputs_to_cpu(self) -> list[typing.Any]:
-        """The same as arrays, lists and dicts."""
-        return [value.numpy() if value.is_tensor() else value._array for value in self._results]
+        """The same as arrays, lists and dicts; copies of what lies in bound memory, which the next run writes to."""
+        bound = [value is not None for value in self._outputs.values()]
+        return [value._array.copy() if copied else value._array for value, copied in zip(self._results, bound)]
 
     def clear_binding_inputs(self) -> None:
         """No input is bound."""

@@ -6,11 +6,13 @@ from __future__ import annotations
 
 import types
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
 
 from . import _cameo
 
+TYPE_CHECKING = False  # type checkers take it for True; importing typing would take longer than all the rest
 if TYPE_CHECKING:
+    from typing import Any
+
     import numpy
 
 _TENSOR, _GRAPH, _TENSORS, _GRAPHS, _TYPE, _TYPES = 4, 5, 9, 10, 13, 14  # ONNX's numbers of kinds of attributes
@@ -58,7 +60,8 @@ class ValueInfo:
     @property
     def dtype(self) -> numpy.dtype[Any] | None:
         from ._arrays import numpy_type
-        return numpy_type(self.number)
+        dtype: numpy.dtype[Any] | None = numpy_type(self.number)
+        return dtype
 
     def __repr__(self) -> str:
         return f"{self.name}: {self.type}"
@@ -82,7 +85,7 @@ class Reference:
         return hash(self.name)
 
 
-class Attributes(Mapping[str, Any]):
+class Attributes(Mapping[str, "Any"]):
     """The attributes of a node: numbers, texts (bytes where they are not UTF-8), lists of these, NumPy arrays, graphs,
     types as ONNX writes them. Tensors are read when they are asked for; sparse ones are None."""
 
@@ -175,7 +178,8 @@ class Graph:
         nodes whose names begin alike. fold: prefixes of names that become one box, or "functions", or "none"."""
         if not self._main:
             raise _cameo.UnsupportedError("only the graph of a model is drawn, not one inside a node or a function")
-        return _cameo.draw(self._inside, [fold] if isinstance(fold, str) else list(fold))[0]
+        svg: str = _cameo.draw(self._inside, [fold] if isinstance(fold, str) else list(fold))[0]
+        return svg
 
     def _repr_svg_(self) -> str | None:
         return self.svg() if self._main else None

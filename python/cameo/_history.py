@@ -35,11 +35,13 @@ class History(dict[str, list[float]]):
         self.best_loss = math.inf  # of the validations
 
     def add_step(self, step: int, scalars: Mapping[str, float]) -> None:
+        """Notes what a step told; fit does."""
         self.first_step = self.first_step or step
         for name, value in scalars.items():
             self.steps.setdefault(name, []).append(value)
 
     def add_epoch(self, epoch: int, means: Mapping[str, float], measure: Mapping[str, float] | None = None) -> None:
+        """Notes the means of an epoch, and what was measured after it; fit does."""
         self.epochs.append(epoch)
         for name, value in means.items():
             self.setdefault(name, []).append(value)

@@ -5,11 +5,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
 
 from . import _cameo
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     import numpy
 
     from ._model import Model
@@ -50,7 +52,7 @@ class Initializers(Mapping[str, "numpy.ndarray[Any, Any]"]):
 
     def __getitem__(self, name: str) -> numpy.ndarray[Any, Any]:
         from ._arrays import from_value
-        array = from_value(_cameo.view_initializer(self._model._inside, self._row(name)[0]))
+        array: numpy.ndarray[Any, Any] = from_value(_cameo.view_initializer(self._model._inside, self._row(name)[0]))
         array.flags.writeable = False  # strings, and what is unpacked, are copies: writing to them would be in vain
         return array
 
@@ -81,12 +83,10 @@ def _bytes(name: str, values: Any, number: int, shape: tuple[int, ...]) -> numpy
     """What replaces the values of an initializer, as the file holds them; type and shape must fit."""
     import numpy
 
-    from ._arrays import BITS, STRING, _pack, numpy_type
-    wanted = numpy_type(number)
+    from ._arrays import BITS, STRING, _pack, numpy_type, unsigned_type
+    wanted = numpy_type(number) or unsigned_type(number)  # the latter where nobody has a name for a narrow type
     if number == STRING:
         raise _cameo.UnsupportedError(f"initializer '{name}' holds strings, which cannot be replaced")
-    if wanted is None:  # narrow, and nobody to name it: as the library shows it
-        wanted = numpy.dtype(numpy.uint16 if number == 16 else numpy.uint8)
     if values is None:
         raise _cameo.ArgumentError(f"initializer '{name}' cannot be None")
     try:
@@ -100,7 +100,7 @@ def _bytes(name: str, values: Any, number: int, shape: tuple[int, ...]) -> numpy
     return _pack(array, BITS[number]) if number in BITS else array.reshape(-1).view(numpy.uint8)
 
 
-class NotFoundError(_cameo.NotFoundError, KeyError):  # type: ignore[misc]
+class NotFoundError(_cameo.NotFoundError, KeyError):
     """Also what mappings raise."""
 
     __module__ = "cameo"

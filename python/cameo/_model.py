@@ -7,18 +7,20 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterable, Mapping
-from typing import IO, TYPE_CHECKING, Any, TypeVar
 
 from . import _cameo
 from ._graph import Function, Graph, Node, Report, Training, ValueInfo, functions, main_graph, trainings
 from ._initializers import Initializers
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import IO, Any, TypeVar
+
     from ._compare import Comparison, GradCheck
     from ._data import Evaluation
     from ._session import Session
+    _T = TypeVar("_T")
 
-_T = TypeVar("_T")
 SCHEDULES = {"constant": 0, "step": 1, "cosine": 2, "linear": 3}
 _BINARY, _TEXT = 1, 2
 _KEEP, _EXTERNAL, _INLINE = range(3)
@@ -101,6 +103,10 @@ def _dims(shape: Any) -> str:
     return ",".join("?" if dim is None else str(dim) for dim in ([shape] if isinstance(shape, int) else shape))
 
 
+def _few(infos: list[ValueInfo]) -> str:
+    return ", ".join(map(repr, infos[:8])) + (f", and {len(infos) - 8} more" if len(infos) > 8 else "")
+
+
 def _choice(what: str, value: str, table: Mapping[str, int]) -> int:
     if value not in table:
         raise _cameo.ArgumentError(f"{what} is {value!r}, expected {', '.join(table)}")
@@ -137,24 +143,27 @@ class Model:
 
     def __init__(self, inside: Any, report: Report | None = None) -> None:
         self._inside = inside
-        self._session: Session | None = None
         self._cache: dict[str, Any] = {}
         self.report = report or Report()
 
     def _become(self, inside: Any, report: Report | None = None) -> Model:
         """The model is now this one."""
         self._inside = inside
-        self._session = None
         self._cache = {}
         self.report = report or self.report
         return self
 
     def _once(self, what: str, make: Callable[[], _T]) -> _T:
         """What is asked for often and does not change."""
-        if what not in self._cache:
-            self._cache[what] = make()
-        found: _T = self._cache[what]
+        cache = self._cache  # that of the model as it is now: another thread may change it
+        if what not in cache:
+            cache[what] = make()
+        found: _T = cache[what]
         return found
+
+    def _open(self) -> Session:
+        from ._session import Session
+        return Session(self)
 
     @staticmethod
     def _made(row: tuple[Any, dict[str, Any]]) -> Model:
@@ -262,23 +271,26 @@ class Model:
         """
         if isinstance(outputs, Mapping) and inputs is None:
             outputs, inputs = None, outputs
-        if self._session is None:
-            from ._session import Session
-            self._session = Session(self)
+        session = self._once("session", self._open)
         names = (self._once("outputs", lambda: [output.name for output in self.outputs]) if outputs is None
                  else _names(outputs))
-        return dict(zip(names, self._session.run(names, {**inputs, **named} if inputs else named)))
+        return dict(zip(names, session.run(names, {**inputs, **named} if inputs else named)))
+
+    def _feeds(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
+        """Inputs as the library takes them, by what the model declares; a name it has not is refused there."""
+        from ._arrays import to_feed, to_value
+        rows = {row[0]: row for row in self._inside.inputs()}
+        return {name: to_feed(value, rows[name]) if name in rows else to_value(value) for name, value in inputs.items()}
 
     def make_inputs(self, seed: int = 0, sizes: Mapping[str, int] | None = None, *,
                     shapes: Mapping[str, Iterable[int]] | None = None, given: Mapping[str, Any] | None = None,
                     **more: int) -> dict[str, Any]:
         """Inputs made up, to try the model without data: floats at random, integers within what they point at. Open
         sizes are those given by name, or guessed; shapes are those of whole inputs; given inputs are not made."""
-        from ._arrays import from_value, to_value
-        values, _, _ = _cameo.make_inputs(
-            self._inside, seed, {**(sizes or {}), **more},
-            {name: tuple(shape) for name, shape in (shapes or {}).items()},
-            {name: to_value(value) for name, value in (given or {}).items()})
+        from ._arrays import from_value
+        values, _, _ = _cameo.make_inputs(self._inside, seed, {**(sizes or {}), **more},
+                                          {name: tuple(shape) for name, shape in (shapes or {}).items()},
+                                          self._feeds(given or {}))
         return {name: from_value(value) for name, value in values.items()}
 
     def compare(self, other: Any, inputs: Mapping[str, Any] | None = None, *, rtol: float | None = None,
@@ -386,10 +398,8 @@ class Model:
                   tolerance: float = 1e-4) -> GradCheck:
         """Gradients of the outputs against differences of values, in double precision, for each initializer and input
         of floats: samples elements of each. Inputs that are not given are made up."""
-        from ._arrays import to_value
         from ._compare import GradCheck
-        feeds = {name: to_value(value) for name, value in (inputs or {}).items()}
-        return GradCheck(_cameo.gradcheck(self._inside, feeds, seed, samples), tolerance)
+        return GradCheck(_cameo.gradcheck(self._inside, self._feeds(inputs or {}), seed, samples), tolerance)
 
     def prepare(self, loss: str | os.PathLike[str], optimizer: str = "sgd", *, lr: float | None = None,
                 momentum: float | None = None, weight_decay: float | None = None, beta1: float | None = None,
@@ -498,7 +508,7 @@ class Model:
         return load, (self.to_bytes(),)
 
     def __repr__(self) -> str:
-        return f"<cameo.Model {', '.join(map(repr, self.inputs))} -> {', '.join(map(repr, self.outputs))}>"
+        return f"<cameo.Model {_few(self.inputs)} -> {_few(self.outputs)}>"
 
     def _repr_html_(self) -> str:
         from ._show import html

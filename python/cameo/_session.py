@@ -26,7 +26,7 @@ class Session:
         self.model: Model = load(model)
         self._inside = _cameo.Session(self.model._inside, threads=threads, memory_limit=memory_limit, backend=backend,
                                       seed=seed, without=without, expand=expand)
-        self._run = self._inside.run
+        self._run: typing.Callable[..., list[typing.Any]] = self._inside.run
 
     @property
     def inputs(self) -> list[ValueInfo]:

@@ -254,7 +254,7 @@ class InferenceSession:
         self._began = time.perf_counter_ns()
         self._session = Session(model, threads=options.intra_op_num_threads, seed=_seed)
         self._inside = self._session._inside
-        self._run = self._inside.run
+        self._run: typing.Callable[..., list[typing.Any]] = self._inside.run
         self._events: list[dict[str, typing.Any]] | None = [] if options.enable_profiling else None
         self._note("Session", "session_initialization", self._began, time.perf_counter_ns() - self._began, {})
 
@@ -373,7 +373,7 @@ class InferenceSession:
             return ""
         path = f"{self._options.profile_file_prefix}_{datetime.datetime.now():%Y-%m-%d_%H-%M-%S-%f}.json"
         with open(path, "w", encoding="utf-8") as file:
-            json.dump(self._events, file, indent=0)
+            file.write("[\n" + ",\n".join(json.dumps(event) for event in self._events) + "\n]\n")
         self._events = None
         return path
 

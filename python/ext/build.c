@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ext.h"
 
+#include <string.h>
+
 bool ext_append(PyObject *list, PyObject *item)
 {
     const bool done = item && PyList_Append(list, item) == 0;
@@ -23,15 +25,16 @@ PyObject *ext_texts(const struct cameo_text *texts, size_t count)
 PyObject *ext_raise_with(const struct ext_state *state, const struct cameo_error *err,
                          const struct cameo_text *problems, size_t count)
 {
-    const int status = (int)err->status;
-    PyObject *type = state->errors[status > 0 && status < EXT_STATUS_COUNT ? status : 0];
-    PyObject *raised = PyObject_CallFunction(type, "s", err->message);
+    PyObject *type = ext_error_type(state, err);
+    PyObject *text = ext_text((struct cameo_text){err->message, strlen(err->message)});
+    PyObject *raised = text ? PyObject_CallFunctionObjArgs(type, text, NULL) : NULL;
     PyObject *list = raised ? ext_texts(problems, count) : NULL;
 
     if (list && PyObject_SetAttrString(raised, "problems", list) == 0)
         PyErr_SetObject(type, raised);
     Py_XDECREF(list);
     Py_XDECREF(raised);
+    Py_XDECREF(text);
     return NULL;
 }
 

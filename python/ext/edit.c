@@ -24,7 +24,7 @@ PyObject *ext_edit_end(struct ext_edit *e, PyObject *report, const struct cameo_
 {
     if (e->status == CAMEO_OK && report) {
         PyObject *made = ext_model_new(e->state, e->made, (PyObject *)e->from);
-        return Py_BuildValue("(NN)", made, report);
+        return Py_BuildValue("(NN)", ext_model_alone(e->state, made), report);
     }
     if (e->status != CAMEO_OK)
         ext_raise_with(e->state, &e->err, problems, count);

@@ -27,6 +27,8 @@ struct ext_state {
 struct ext_state *ext_state(PyObject *module);
 struct ext_state *ext_state_of(PyTypeObject *type); /* of a type of ours, or of one derived from it */
 
+/* The exception of err's status, borrowed. */
+PyObject *ext_error_type(const struct ext_state *state, const struct cameo_error *err);
 /* Raises the exception of err's status with its sentence; returns NULL. */
 PyObject *ext_raise(const struct ext_state *state, const struct cameo_error *err);
 /* The same with everything that stands in the way, as the exception's problems. */
@@ -127,6 +129,7 @@ struct ext_model {
     struct cameo_model *model;
     PyObject *parent; /* what must outlive it: the bytes it was loaded from, the model it was made of */
     PyObject *merged; /* the model that was joined to it, or NULL */
+    unsigned depth;   /* how many models it was made of, one of the other */
     atomic_size_t users; /* sessions, trainers, views, models made of it */
 };
 
@@ -148,6 +151,9 @@ struct cameo_model *ext_model_edit(struct ext_state *state, struct ext_model *mo
 PyObject *ext_model_edited(struct ext_state *state, struct ext_model *from,
                            struct cameo_model *edited, enum cameo_status status,
                            const struct cameo_error *err);
+
+/* A Model that was made of another, or the same without that; takes made over, NULL is fine. */
+PyObject *ext_model_alone(struct ext_state *state, PyObject *made);
 
 /* A model made of another, and what the library says of it. */
 struct ext_edit {

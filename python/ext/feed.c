@@ -303,8 +303,8 @@ static bool begin_feeds(PyObject *dict, struct ext_feeds *out)
     return false;
 }
 
-bool ext_feeds_for(struct ext_state *state, PyObject *dict, const struct ext_slots *slots,
-                   struct ext_feeds *out)
+static bool fill_feeds(struct ext_state *state, PyObject *dict, const struct ext_slots *slots,
+                       struct ext_feeds *out)
 {
     const struct ext_numpy *numpy = slots ? ext_numpy(state) : NULL;
     Py_ssize_t at = 0;
@@ -347,6 +347,21 @@ bool ext_feeds_for(struct ext_state *state, PyObject *dict, const struct ext_slo
         out->count++;
     }
     return true;
+}
+
+bool ext_feeds_for(struct ext_state *state, PyObject *dict, const struct ext_slots *slots,
+                   struct ext_feeds *out)
+{
+#ifdef Py_GIL_DISABLED /* another thread may change the dict at any time: a copy is walked through \
+                        */
+    PyObject *own = PyDict_Check(dict) ? PyDict_Copy(dict) : Py_NewRef(dict);
+    const bool good = own && fill_feeds(state, own, slots, out);
+
+    Py_XDECREF(own);
+    return good;
+#else
+    return fill_feeds(state, dict, slots, out);
+#endif
 }
 
 bool ext_feeds(struct ext_state *state, PyObject *dict, struct ext_feeds *out)

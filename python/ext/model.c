@@ -30,9 +30,10 @@ PyObject *ext_model_new(struct ext_state *state, struct cameo_model *model, PyOb
         return NULL;
     }
     self->model = model;
-    if (parent && PyObject_TypeCheck(parent, type))
+    if (parent && PyObject_TypeCheck(parent, type)) {
         self->parent = ext_model_use((struct ext_model *)parent);
-    else {
+        self->depth = ((struct ext_model *)parent)->depth + 1;
+    } else {
         Py_XINCREF(parent);
         self->parent = parent;
     }
@@ -77,12 +78,69 @@ struct cameo_model *ext_model_edit(struct ext_state *state, struct ext_model *mo
     return copy;
 }
 
+/* The bytes of a model whose values are all inside; NULL, without an exception, where that is not
+ * to be had. */
+static PyObject *whole(const struct cameo_model *model)
+{
+    struct ext_pieces pieces = {0};
+    enum cameo_status status = CAMEO_UNSUPPORTED;
+
+    Py_BEGIN_ALLOW_THREADS;
+    if (cameo_model_summary(model)->external_file_count == 0)
+        status = cameo_model_write(model, NULL, ext_take_piece, &pieces, NULL);
+    Py_END_ALLOW_THREADS;
+    PyObject *bytes = status == CAMEO_OK
+                          ? PyBytes_FromStringAndSize(pieces.bytes, (Py_ssize_t)pieces.size)
+                          : NULL;
+    free(pieces.bytes);
+    PyErr_Clear();
+    return bytes;
+}
+
+static enum cameo_status load_bytes(PyObject *bytes, enum cameo_format format,
+                                    struct cameo_model **out, struct cameo_error *err)
+{
+    struct cameo_load_options options = CAMEO_LOAD_OPTIONS_INIT;
+    const char *data = PyBytes_AsString(bytes);
+    const size_t size = (size_t)PyBytes_Size(bytes);
+    enum cameo_status status;
+
+    options.format = format;
+    options.borrow_bytes = true; /* bytes do not change, and are kept */
+    Py_BEGIN_ALLOW_THREADS;
+    status = cameo_model_load_memory(data, size, &options, out, err);
+    Py_END_ALLOW_THREADS;
+    ext_log_to_python(*out);
+    return status;
+}
+
+/* Each edit keeps what it was made of. A model that is changed again and again, with sessions in
+ * between, would keep them all: now and then it is written and read again, and stands alone. */
+PyObject *ext_model_alone(struct ext_state *state, PyObject *made)
+{
+    enum { GENERATIONS = 8 };
+    struct cameo_model *model = NULL;
+    struct ext_model *self = (struct ext_model *)made;
+    PyObject *bytes = made && self->depth >= GENERATIONS ? whole(self->model) : NULL;
+
+    if (bytes && load_bytes(bytes, CAMEO_FORMAT_BINARY, &model, NULL) == CAMEO_OK) {
+        PyObject *alone = ext_model_new(state, model, bytes);
+        if (alone) {
+            Py_DECREF(made);
+            made = alone;
+        }
+        PyErr_Clear();
+    }
+    Py_XDECREF(bytes);
+    return made;
+}
+
 PyObject *ext_model_edited(struct ext_state *state, struct ext_model *from,
                            struct cameo_model *edited, enum cameo_status status,
                            const struct cameo_error *err)
 {
     if (status == CAMEO_OK)
-        return ext_model_new(state, edited, (PyObject *)from);
+        return ext_model_alone(state, ext_model_new(state, edited, (PyObject *)from));
     cameo_model_free(edited);
     return ext_raise(state, err);
 }
@@ -98,7 +156,8 @@ static PyObject *load(PyObject *module, PyObject *args, PyObject *keywords)
     int format = 0, copy = 0, links = 0;
     enum cameo_status status;
 
-    if (!PyArg_ParseTupleAndKeywords(args, keywords, "O|ipp", names, &source, &format, &copy, &links))
+    if (!PyArg_ParseTupleAndKeywords(args, keywords, "O|ipp", names, &source, &format, &copy,
+                                     &links))
         return NULL;
     options.format = (enum cameo_format)format;
     options.copy_files = copy;
@@ -119,13 +178,7 @@ static PyObject *load(PyObject *module, PyObject *args, PyObject *keywords)
         PyErr_SetString(PyExc_TypeError, "a model is loaded from a path or from bytes");
         return NULL;
     }
-    options.borrow_bytes = true; /* bytes do not change, and are kept */
-    const char *bytes = PyBytes_AsString(source);
-    const size_t size = (size_t)PyBytes_Size(source);
-    Py_BEGIN_ALLOW_THREADS;
-    status = cameo_model_load_memory(bytes, size, &options, &model, &err);
-    Py_END_ALLOW_THREADS;
-    ext_log_to_python(model);
+    status = load_bytes(source, options.format, &model, &err);
     return status == CAMEO_OK ? ext_model_new(state, model, source) : ext_raise(state, &err);
 }
 
@@ -252,7 +305,8 @@ static PyObject *model_write(PyObject *object, PyObject *args)
     options.format = as_text ? CAMEO_FORMAT_TEXT : CAMEO_FORMAT_BINARY;
     options.elide = (size_t)elide;
     Py_BEGIN_ALLOW_THREADS;
-    status = cameo_model_write(((struct ext_model *)object)->model, &options, ext_take_piece, &pieces, &err);
+    status = cameo_model_write(((struct ext_model *)object)->model, &options, ext_take_piece,
+                               &pieces, &err);
     Py_END_ALLOW_THREADS;
     PyObject *out = NULL;
     if (status != CAMEO_OK)
@@ -279,10 +333,15 @@ static PyObject *model_save(PyObject *object, PyObject *args)
     options.placement = (enum cameo_placement)placement;
     options.external_name = external;
     const char *text = PyBytes_AsString(path);
+    struct ext_watch watch;
+    ext_watch_begin(&watch);
+    options.cancel = watch.cancel;
     Py_BEGIN_ALLOW_THREADS;
     status = cameo_model_save(((struct ext_model *)object)->model, text, &options, NULL, &err);
     Py_END_ALLOW_THREADS;
     Py_DECREF(path);
+    if (ext_watch_end(&watch, status))
+        return NULL;
     if (status != CAMEO_OK)
         return ext_raise(state, &err);
     Py_RETURN_NONE;
@@ -291,7 +350,8 @@ static PyObject *model_save(PyObject *object, PyObject *args)
 static PyMethodDef model_methods[] = {
     {"inputs", model_inputs, METH_NOARGS, "[(name, type, dtype, shape, kind, has default)]"},
     {"outputs", model_outputs, METH_NOARGS, "The same of outputs."},
-    {"check", model_check, METH_VARARGS, "check(strict): [(rule, is violation, place, reason, help)]"},
+    {"check", model_check, METH_VARARGS,
+     "check(strict): [(rule, is violation, place, reason, help)]"},
     {"write", model_write, METH_VARARGS, "write(as text, elide): bytes, or text"},
     {"save", model_save, METH_VARARGS, "save(path, placement, external name)"},
     {0},

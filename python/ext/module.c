@@ -3,6 +3,7 @@
 #include "ext.h"
 
 #include <stdio.h>
+#include <string.h>
 
 struct ext_state *ext_state(PyObject *module)
 {
@@ -19,12 +20,21 @@ PyObject *ext_text(struct cameo_text text)
     return PyUnicode_DecodeUTF8(text.data ? text.data : "", (Py_ssize_t)text.size, "replace");
 }
 
-PyObject *ext_raise(const struct ext_state *state, const struct cameo_error *err)
+PyObject *ext_error_type(const struct ext_state *state, const struct cameo_error *err)
 {
     const int status = (int)err->status;
-    PyObject *type = state->errors[status > 0 && status < EXT_STATUS_COUNT ? status : 0];
 
-    PyErr_SetString(type, err->message);
+    return state->errors[status > 0 && status < EXT_STATUS_COUNT ? status : 0];
+}
+
+/* Messages have names from files, which may be any bytes. */
+PyObject *ext_raise(const struct ext_state *state, const struct cameo_error *err)
+{
+    PyObject *text = ext_text((struct cameo_text){err->message, strlen(err->message)});
+
+    if (text)
+        PyErr_SetObject(ext_error_type(state, err), text);
+    Py_XDECREF(text);
     return NULL;
 }
 
@@ -85,7 +95,7 @@ static bool add_errors(PyObject *module, struct ext_state *state)
     } rows[EXT_STATUS_COUNT] = {
         {"Error", PyExc_Exception, "Everything that Cameo refuses, with its sentence."},
         {"ModelError", PyExc_ValueError, "The file, or data in it, breaks a rule."},
-        {"ArgumentError", PyExc_ValueError, "The call makes no sense."},
+        {"ArgumentError", PyExc_ValueError, "An argument is not one the call takes."},
         {"NotFoundError", PyExc_LookupError, "A file or a name that is not there."},
         {"UnsupportedError", PyExc_NotImplementedError, "Legal, but not something Cameo can do."},
         {"LimitError", PyExc_RuntimeError, "A limit was passed."},

@@ -3,8 +3,7 @@
 #include "ext.h"
 
 struct ext_session {
-    PyObject_HEAD
-    struct cameo_session *session;
+    PyObject_HEAD struct cameo_session *session;
     PyObject *model;
     struct ext_slots inputs, outputs;
 };
@@ -118,15 +117,19 @@ static bool fetch_into(const struct ext_session *self, PyObject *rooms, struct f
     }
     for (Py_ssize_t i = 0; i < out->count; i++) {
         struct cameo_fetch *fetch = &out->fetches[i];
-        PyObject *room = PyDict_GetItemWithError(rooms, PyList_GetItem(out->names, i));
-
-        if (fetch->name || room == Py_None)
+        if (fetch->name)
             continue;
-        if (!room || !ext_lease_room(room, &self->outputs.items[fetch->index], &out->leases[i])) {
-            if (!PyErr_Occurred())
-                PyErr_SetString(PyExc_RuntimeError, "the dict of outputs changed meanwhile");
+        /* A reference of our own: another thread may change the dict. */
+        PyObject *room = PyObject_GetItem(rooms, PyList_GetItem(out->names, i));
+        const bool is_none = room == Py_None;
+        const bool good =
+            is_none ||
+            (room && ext_lease_room(room, &self->outputs.items[fetch->index], &out->leases[i]));
+        Py_XDECREF(room);
+        if (!good)
             return false;
-        }
+        if (is_none)
+            continue;
         out->leased = i + 1;
         fetch->tensor = &out->leases[i].tensor;
     }

@@ -33,13 +33,19 @@ def known_failures():
     return {name if name.endswith("_cpu") else name + "_cpu" for name in names}
 
 
+def left_out():
+    """Wheels are built without libtiff (pyproject.toml says why); what reads TIFF must fail there, and nowhere else."""
+    has_tiff = any(row["name"] == "libtiff" and row["version"] for row in cameo.libraries())
+    return set() if has_tiff else {"test_image_decoder_decode_tiff_rgb_cpu"}
+
+
 def official_cases():
     """The classes of the official runner, by name."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # NumPy's, while the suite computes what it expects
         from onnx.backend.test import BackendTest
         runner = BackendTest(cameo.backend, __name__)
-    for name in known_failures():
+    for name in known_failures() | left_out():
         runner.xfail(f"^{re.escape(name)}$")
     classes = runner.test_cases
     for case in classes.values():
@@ -110,7 +116,9 @@ class InterfaceTest(unittest.TestCase):
     def test_wrong_inputs(self):
         rep = cameo.backend.prepare(self.sum)
         for inputs, words in (([self.a], "'b'"), ([self.a] * 3, "3 inputs are given, the model has 2"),
-                              ({"a": self.a, "q": self.a}, "'q'")):
+                              ({"a": self.a, "q": self.a}, "'q'"), (["x", self.a], "input 'a' cannot be made float"),
+                              ([[1, [2]], self.a], "input 'a' cannot be made float"), (None, "'a'"), ([], "'a'"),
+                              ([object(), self.a], "'a'")):
             with self.assertRaisesRegex(cameo.Error, words):
                 rep.run(inputs)
 

@@ -291,20 +291,23 @@ class ResumeTest(FitCase):
 
 
 SCRIPT = """
-import sys, numpy
+import sys, time, numpy
 sys.path.insert(0, {tests!r})
 import cameo
 from test_trainer import mlp, samples
 trainer = cameo.Trainer(mlp("adam", lr=0.01), threads=1)
 data = samples(400)
 def tell(state):
-    if state.step == 30:
+    if state.step == 60:
         print("ready", flush=True)
+    if state.step >= 60 and {slow}:
+        time.sleep(0.003)
 def batches(epoch):
     for i in range(0, 400, 4):
         yield data[0][i:i + 4], data[1][i:i + 4]
 try:
     trainer.fit({form}, epochs={epochs}, batch_size=4, checkpoint={checkpoint!r}, resume={resume}, progress=False,
+                checkpoint_every=50,
                 validate=data, callbacks=[cameo.callbacks.LambdaCallback(on_step=tell)])
 except KeyboardInterrupt:
     print("interrupted", trainer.steps, flush=True)
@@ -319,25 +322,50 @@ class InterruptTest(FitCase):
         script = textwrap.dedent(SCRIPT).format(tests=os.path.dirname(os.path.abspath(__file__)), **options)
         return subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True)
 
-    def test_ctrl_c_and_resume_end_in_the_same_bits(self):
+    def whole(self, **options):
+        process = self.run_script(**options, slow=False)
+        process.stdout.read()
+        process.stdout.close()
+        self.assertEqual(process.wait(), 0)
+        return dict(numpy.load(self.path("out.npz")))
+
+    def test_a_run_that_was_interrupted_or_killed_ends_in_the_same_bits(self):
         for form in ("data", "batches"):
-            options = {"form": form, "epochs": 40, "checkpoint": self.path(form), "out": self.path("out.npz")}
-            process = self.run_script(**options, resume=False)
-            self.assertEqual(process.stdout.readline(), "ready\n")
-            process.send_signal(signal.SIGINT)
-            told = process.stdout.read()
-            process.stdout.close()
-            self.assertEqual((process.wait(), told.split()[0]), (7, "interrupted"))
-            self.assertLess(int(told.split()[1]), 4000)
-            process = self.run_script(**options, resume=True)
-            process.stdout.close()
-            self.assertEqual(process.wait(), 0)
-            resumed = dict(numpy.load(self.path("out.npz")))
-            process = self.run_script(**{**options, "checkpoint": self.path(form + "whole")}, resume=False)
-            process.stdout.read()
-            process.stdout.close()
-            self.assertEqual(process.wait(), 0)
-            same(self, dict(numpy.load(self.path("out.npz"))), resumed)
+            options = {"form": form, "epochs": 4, "out": self.path("out.npz")}
+            expected = self.whole(**options, checkpoint=self.path(form), resume=False)
+            for number in (signal.SIGINT, signal.SIGKILL):
+                options["checkpoint"] = self.path(form + number.name)
+                process = self.run_script(**options, resume=False, slow=True)
+                self.assertEqual(process.stdout.readline(), "ready\n")
+                process.send_signal(number)
+                told = process.stdout.read().split()
+                process.stdout.close()
+                if number == signal.SIGINT:
+                    self.assertEqual((process.wait(), told[0]), (7, "interrupted"))
+                    self.assertIn(told[1], cameo.newest_checkpoint(options["checkpoint"]))
+                else:
+                    self.assertEqual(process.wait(), -number)
+                self.assertLess(int(cameo.newest_checkpoint(options["checkpoint"]).split("-")[-1].split(".")[0]), 400)
+                same(self, self.whole(**options, resume=True), expected)
+
+
+class CommandTest(FitCase):
+    COMMAND = os.environ.get("CAMEO") or os.path.normpath(os.path.join(os.path.dirname(cameo.__file__), "../../cameo"))
+
+    @unittest.skipUnless(os.access(COMMAND, os.X_OK), "the command cameo is not beside the package")
+    def test_the_command_and_fit_train_alike(self):
+        self.model.save(self.path("model.onnx"))
+        numpy.savez(self.path("data.npz"), x=self.data[0], target=self.data[1])
+        for options, words in (({"epochs": 2}, "--epochs 2"), ({"steps": 7, "batch_size": 9}, "--steps 7 -b 9"),
+                               ({"shuffle": False, "last": "drop", "batch_size": 12},
+                                "--no-shuffle --last-batch drop -b 12"), ({"seed": 5, "batch_size": 7}, "--seed 5 -b 7")):
+            subprocess.run([self.COMMAND, "train", self.path("model.onnx"), "--data", self.path("data.npz"), "-o",
+                            self.path("command.onnx"), "--threads", "1", *words.split()], check=True, capture_output=True)
+            trainer = cameo.Trainer(self.path("model.onnx"), threads=1, seed=options.pop("seed", 0))
+            trainer.fit(self.data, **options)
+            trainer.save(self.path("fit.onnx"))
+            with open(self.path("command.onnx"), "rb") as first, open(self.path("fit.onnx"), "rb") as second:
+                self.assertEqual(first.read(), second.read(), words)
 
 
 if __name__ == "__main__":

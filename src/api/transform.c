@@ -244,8 +244,7 @@ enum cameo_status cameo_model_copy(const struct cameo_model *model, struct cameo
     struct copy_call call = {.from = model};
 
     *out = NULL;
-    const enum cm_status status =
-        cm_api_derive(model, copy_guarded, &call, &call.made, &call.err);
+    const enum cm_status status = cm_api_derive(model, copy_guarded, &call, &call.made, &call.err);
     *out = call.made;
     return cm_api_done(status, &call.err, err);
 }

@@ -144,6 +144,10 @@ struct cm_indexing {
 /* The operand of which a body's input holds a slice at a time; -1: of none. */
 typedef int cm_sliced_fn(const struct cm_node *node, size_t body, size_t input);
 
+/* The output of a body that is its input's value in the next iteration, where the operand of the
+ * input's number is the first value; -1: of none. */
+typedef int cm_next_fn(const struct cm_node *node, size_t input);
+
 struct cm_op {
     const char *domain, *name; /* as in the schema table; domain "" is ai.onnx */
     cm_infer_fn *infer;        /* types, shapes, known values of the outputs */
@@ -167,6 +171,7 @@ struct cm_op {
     const struct cm_class_labels *class_labels; /* absent: no operand holds class numbers */
     const struct cm_indexing *indexing;         /* absent: no operand holds positions */
     cm_sliced_fn *sliced;                       /* absent: no body's input is a slice */
+    cm_next_fn *next;                           /* absent: nothing goes from turn to turn */
     bool keeps_values; /* output 0 has the elements of input 0, each once, as far as its type can */
     bool is_constant;  /* its result is what its attribute says: value, value_float, .. */
     bool is_copy;      /* output 0 is input 0 under another name */

@@ -18,7 +18,7 @@ struct entry {
 
 struct cm_external_files {
     pthread_mutex_t lock; /* copies of a model share its files, and have locks of their own */
-    char *folder; /* owned, with everything else here: opening a file needs no arena */
+    char *folder;         /* owned, with everything else here: opening a file needs no arena */
     unsigned flags;
     bool copy;
     struct entry *entries; /* sorted by location */
@@ -137,7 +137,8 @@ struct cm_external_files *cm_external_files_new(struct cm_arena *arena, struct c
     files->folder = (char *)(uintptr_t)cm_arena_str(arena, folder).data;
     files->flags = flags;
     files->copy = copy;
-    pthread_mutex_init(&files->lock, NULL); /* of glibc's and musl's, one without attributes cannot fail */
+    pthread_mutex_init(&files->lock,
+                       NULL); /* of glibc's and musl's, one without attributes cannot fail */
     cm_arena_defer(arena, free_files, files);
     return files;
 }

@@ -377,13 +377,34 @@ static bool is_call(struct look *look, struct cm_node *node, int depth)
     return false;
 }
 
+/* The operand that a body's input holds in every iteration, handed on as it came: weights that a
+ * converter of loops keeps among the variables. 0: there is none. */
+static cm_value kept_operand(const struct look *look, const struct cm_node *node,
+                             const struct cm_graph *body, size_t input)
+{
+    const int next = node->op && node->op->next ? node->op->next(node, input) : -1;
+
+    if (next < 0 || (size_t)next >= body->n_outputs)
+        return 0;
+    cm_value value = body->outputs[next].value;
+    for (const struct cm_node *by = cm_value_get(look->module, value)->node;
+         by && by->op && by->op->is_copy; by = cm_value_get(look->module, value)->node)
+        value = by->inputs[0].value;
+    return value == body->inputs[input] ? cm_node_input(node, (int)input) : 0;
+}
+
 static void look_into_bodies(struct look *look, struct cm_node *node, int depth)
 {
     for (size_t b = 0; b < node->n_bodies && depth < DEPTH_MAX; b++) {
         struct cm_graph *body = node->bodies[b].graph;
 
-        for (size_t i = 0; body && i < body->n_inputs; i++)
-            *state_of(look, body->inputs[i]) = (struct state){.is_data = true, .is_learned = true};
+        for (size_t i = 0; body && i < body->n_inputs; i++) {
+            const cm_value kept = kept_operand(look, node, body, i);
+            const struct state given =
+                kept ? *state_of(look, kept) : (struct state){.is_data = true, .is_learned = true};
+
+            *state_of(look, body->inputs[i]) = given;
+        }
         if (body)
             look_at_graph(look, body, depth + 1);
     }

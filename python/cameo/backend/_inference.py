@@ -37,13 +37,11 @@ def supports(device: str) -> bool:
 def as_declared(declared: str, value: Any) -> Any:
     """What an input is fed that the model declares with this type: numbers and lists of numbers become arrays, and a
     list is a sequence where the type is one, whatever its items look like."""
-    if value is None or isinstance(value, cameo._cameo.Value):
-        return value
     if declared.startswith("optional("):
         return as_declared(declared[len("optional("):-1], value)
-    if declared.startswith("seq("):
+    if declared.startswith("seq(") and isinstance(value, (list, tuple, numpy.ndarray)):
         return [as_declared(declared[len("seq("):-1], item) for item in value]
-    if declared.startswith("map(") or not isinstance(value, (bool, int, float, complex, str, list, tuple)):
+    if declared.startswith(("seq(", "map(")) or not isinstance(value, (bool, int, float, complex, str, list, tuple)):
         return value
     number = onnx.TensorProto.DataType.Value(declared.split("[")[0].upper())
     return numpy.asarray(value, dtype=onnx.helper.tensor_dtype_to_np_dtype(number))
@@ -60,7 +58,13 @@ def named_inputs(inputs: Any, infos: Sequence[cameo.ValueInfo]) -> dict[str, Any
             raise cameo.ArgumentError(f"{len(values)} inputs are given, the model has {len(order)}")
         inputs = {info.name: value for info, value in zip(order, values)}
     types = {info.name: info.type for info in infos}
-    return {name: as_declared(types[name], value) if name in types else value for name, value in inputs.items()}
+    feeds = {}
+    for name, value in inputs.items():
+        try:
+            feeds[name] = as_declared(types[name], value) if name in types else value
+        except (TypeError, ValueError, OverflowError) as problem:  # NumPy's, of lists that are not an array
+            raise cameo.ArgumentError(f"input '{name}' cannot be made {types[name]}: {problem}") from None
+    return feeds
 
 
 class BackendRep(onnx.backend.base.BackendRep):
@@ -77,11 +81,8 @@ class BackendRep(onnx.backend.base.BackendRep):
         return self._outputs(*self._session.run(None, named_inputs(inputs, self._inputs)))
 
 
-class Backend(onnx.backend.base.Backend):
-    """Runs models and single nodes on the CPU. Keyword arguments are those of cameo.Session (threads, memory_limit, ..).
-
-    https://onnx.ai/onnx/repo-docs/ImplementingAnOnnxBackend.html describes the interface.
-    """
+class Inference(onnx.backend.base.Backend):
+    """The half of cameo.backend.Backend that runs. Keyword arguments are options of cameo.Session (threads, ..)."""
 
     @classmethod
     def is_compatible(cls, model: Any, device: str = "CPU", **kwargs: Any) -> bool:
@@ -111,7 +112,7 @@ class Backend(onnx.backend.base.Backend):
 
         >>> import numpy, onnx.helper
         >>> node = onnx.helper.make_node("Clip", ["x", "", "high"], ["y"])
-        >>> Backend.run_node(node, [numpy.array([1., 9.]), numpy.array(5.)])["y"]
+        >>> Inference.run_node(node, [numpy.array([1., 9.]), numpy.array(5.)])["y"]
         array([1., 5.])
         """
         version = kwargs.pop("opset_version", None) or _newest_version(node)

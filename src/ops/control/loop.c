@@ -200,5 +200,11 @@ static enum cm_status loop_run(struct cm_call *call)
     return status;
 }
 
+/* The body gets the turn's number and the condition first, and gives the condition first. */
+static int loop_next(const struct cm_node *node, size_t input)
+{
+    return input >= 2 && input < (size_t)node->n_inputs ? (int)input - 1 : -1;
+}
+
 CM_OP(Loop, .infer = loop_infer, .run = loop_run, .grad = cm_loop_grad,
-      .effects = CM_OUTPUT_SIZE_AT_RUN);
+      .effects = CM_OUTPUT_SIZE_AT_RUN, .next = loop_next);

@@ -283,5 +283,10 @@ static int scan_sliced(const struct cm_node *node, size_t body, size_t input)
     return (int64_t)input >= n_states && input < (size_t)node->n_inputs ? (int)input : -1;
 }
 
+static int scan_next(const struct cm_node *node, size_t input)
+{
+    return (int64_t)input < node->n_inputs - cm_node_int(node, "num_scan_inputs") ? (int)input : -1;
+}
+
 CM_OP(Scan, .infer = scan_infer, .prepare = scan_prepare, .run = scan_run, .grad = cm_scan_grad,
-      .effects = CM_OUTPUT_SIZE_AT_RUN, .sliced = scan_sliced);
+      .effects = CM_OUTPUT_SIZE_AT_RUN, .sliced = scan_sliced, .next = scan_next);

@@ -21,6 +21,23 @@ struct session {
     bool text;
 };
 
+/* A copy, a value of it that is looked at where it lies, and one that is replaced. */
+static enum cameo_status use_copy(const struct cameo_model *model, size_t index, const void *values,
+                                  size_t size, struct cameo_error *err)
+{
+    struct cameo_model *copy = NULL;
+    struct cameo_value *view = NULL;
+    enum cameo_status status = cameo_model_copy(model, &copy, err);
+
+    if (status == CAMEO_OK)
+        status = cameo_model_view_initializer(copy, index, &view, err);
+    cameo_value_free(view);
+    if (status == CAMEO_OK)
+        status = cameo_model_set_initializer(copy, index, values, size, err);
+    cameo_model_free(copy);
+    return status;
+}
+
 static enum cameo_status use_model(struct session *session, struct cameo_model *model)
 {
     struct cameo_write_options write = CAMEO_WRITE_OPTIONS_INIT;
@@ -33,6 +50,8 @@ static enum cameo_status use_model(struct session *session, struct cameo_model *
     cameo_findings_free(findings);
     if (status == CAMEO_OK && cameo_model_find_initializer(model, "W", &index)) {
         status = cameo_model_read_initializer(model, index, values, sizeof values, err);
+        if (status == CAMEO_OK)
+            status = use_copy(model, index, values, sizeof values, err);
         if (status == CAMEO_OK)
             status = cameo_model_set_initializer(model, index, values, sizeof values, err);
     }

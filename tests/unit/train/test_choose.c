@@ -433,6 +433,26 @@ void test_choose__a_tensor_counts_once_however_many_parts_are_joined(void)
     check_in_arena(parts);
 }
 
+/* tf2onnx hands the weights of a recurrent layer from turn to turn; one that changes is a state. */
+static void kept(struct cm_arena *arena)
+{
+    const struct outcome o = prepared(
+        arena, HEAD "m (float[2,2] x) => (float[2,2] y)\n"
+                    "<float[2,2] w = ~, float[2] b = ~, float[2,2] s = ~, int64 n = {3}>\n"
+                    "{ y, w9, b9, s9 = Loop (n, , x, w, b, s) <body = turn\n"
+                    "  (int64 i, bool go, float[2,2] h, float[2,2] v, float[2] c, float[2,2] t)\n"
+                    "  => (bool go1, float[2,2] h1, float[2,2] v1, float[2] c1, float[2,2] t1)\n"
+                    "  { go1 = Identity (go) p = MatMul (h, v) q = Add (p, c) r = MatMul (q, t)\n"
+                    "    h1 = Tanh (r) v1 = Identity (v) c1 = Identity (c) t1 = Mul (t, t) }> }");
+
+    check_trained(&o, "w b");
+}
+
+void test_choose__weights_that_a_loop_hands_on_are_parameters(void)
+{
+    check_in_arena(kept);
+}
+
 /* Without training: who brings other values finds an initializer for each. */
 static void without_training(struct cm_arena *arena)
 {

@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Type checkers and pyflakes have nothing to say about a user's program and about the package."""
+
+import glob
+import importlib.util
+import os
+import runpy
+import subprocess
+import sys
+import tempfile
+import unittest
+
+import cameo
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+EXAMPLE = os.path.join(HERE, "typing_example.py")
+
+
+def needs(package):
+    return unittest.skipUnless(importlib.util.find_spec(package), f"{package} is not installed")
+
+
+class TypingTest(unittest.TestCase):
+    def test_the_example_runs(self):
+        runpy.run_path(EXAMPLE, run_name="__main__")
+
+    @needs("mypy")
+    def test_mypy_accepts_the_example(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.dirname(os.path.dirname(os.path.abspath(cameo.__file__)))
+            done = subprocess.run([sys.executable, "-m", "mypy", "--strict", "--follow-imports", "silent", "--cache-dir", folder,
+                                   EXAMPLE], cwd=folder,
+                                  env={**os.environ, "MYPYPATH": "" if "site-packages" in path else path},
+                                  stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        self.assertEqual(done.returncode, 0, done.stdout)
+
+    @needs("pyflakes")
+    def test_pyflakes_accepts_the_package_and_its_tests(self):
+        root = os.path.dirname(os.path.dirname(HERE))
+        files = [path for folder in ("python", "tools") for path in glob.glob(f"{root}/{folder}/**/*.py", recursive=True)]
+        done = subprocess.run([sys.executable, "-m", "pyflakes", *files], stdout=subprocess.PIPE, text=True)
+        # What the package itself imports is for its users.
+        wrong = [line for line in done.stdout.splitlines() if "cameo/__init__.py" not in line or "unused" not in line]
+        self.assertEqual(wrong, [])
+
+
+if __name__ == "__main__":
+    unittest.main()
