@@ -57,7 +57,7 @@ def with_sum(model: Model, names: Sequence[str], prefix: str, weighted: bool = F
 
 def part(model: Model, inputs: Sequence[str], outputs: Sequence[str]) -> Model:
     """What leads from inputs to outputs; the part has those of the inputs that outputs depend on."""
-    used = set(_cameo.used_values(model._inside, inputs, outputs))
+    used = set(_cameo.used_values(model._inside, set(inputs), outputs))
     return model.extract([name for name in inputs if name in used], outputs)
 
 

@@ -1,6 +1,5 @@
-/* A model as a function that can be differentiated: joined to a weighted sum of its results, cut
- * into a forward and a backward half. cameo.torch runs the halves as those of an autograd function.
- */
+/* A model with gradients, cut into a forward and a backward half. cameo.torch runs the halves as
+ * those of an autograd function. */
 // SPDX-License-Identifier: Apache-2.0
 #include "ext.h"
 
@@ -53,8 +52,8 @@ static bool cut_init(struct cut *cut, size_t roots)
     cut->fed = PyDict_New();
     if (!cut->reads || !cut->sides || !cut->stack || !cut->saved || !cut->fed)
         return false;
-    for (size_t i = 0; i < edges;
-         i++) { /* starts move to the ends of their rows, one place early */
+    /* Starts move to the ends of their rows, which are the starts of the next ones. */
+    for (size_t i = 0; i < edges; i++) {
         const struct cameo_edge *edge = cameo_graph_edge(cut->graph, i);
         for (size_t r = 0; r < edge->reader_count; r++)
             cut->reads[cut->starts[outermost(cut, edge->readers[r]) + 1]++] = edge;
