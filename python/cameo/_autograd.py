@@ -77,6 +77,8 @@ def lend(tensor: Any) -> Any:
     """A tensor as a session is fed it: its memory, not a copy."""
     if not isinstance(tensor, torch.Tensor):
         return tensor
+    if tensor.layout != torch.strided:
+        raise _cameo.ArgumentError(f"a tensor has layout '{tensor.layout}', expected 'torch.strided' (to_dense)")
     if tensor.device.type != "cpu":
         raise _cameo.ArgumentError(f"a tensor is on device '{tensor.device}', expected 'cpu'")
     return tensor.detach() if tensor.requires_grad else tensor

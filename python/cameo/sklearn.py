@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import copy
 import math
+import numbers
 import os
 from typing import Any
 
@@ -141,7 +142,11 @@ class _Estimator(BaseEstimator):  # type: ignore[misc]
         random = check_random_state(self.random_state)
         train = self.trainable
         if self.model is None:
-            network = load(_perceptron(X, tuple(self.hidden), mean, scale, random))
+            hidden = (self.hidden,) if isinstance(self.hidden, numbers.Integral) else self.hidden
+            if not isinstance(hidden, (tuple, list)) or not all(isinstance(size, numbers.Integral) and size > 0
+                                                                for size in hidden):
+                raise _cameo.ArgumentError(f"hidden is {self.hidden!r}, expected a tuple of sizes of at least 1")
+            network = load(_perceptron(X, tuple(hidden), mean, scale, random))
             train = train or "^(weight|bias)[0-9]"
         else:
             network = copy.copy(load(self.model))
@@ -228,11 +233,11 @@ class Classifier(ClassifierMixin, _Estimator):  # type: ignore[misc]
         unknown = numpy.setdiff1d(y, self.classes_)
         if len(unknown):
             raise _cameo.ArgumentError(f"y has the label '{unknown[0]}', which is not in classes_")
-        numbers = numpy.searchsorted(self.classes_, y)
+        columns = numpy.searchsorted(self.classes_, y)
         if self.loss in ("bce", "bce-logits"):
             info = self._output_of(self.network_)
-            return numbers.astype(info.dtype).reshape(len(y), *[1] * (len(info.shape or (0, 0)) - 1))
-        return numbers.astype(numpy.int64)
+            return columns.astype(info.dtype).reshape(len(y), *[1] * (len(info.shape or (0, 0)) - 1))
+        return columns.astype(numpy.int64)
 
     def _begin_classes(self, X: Array, classes: Array) -> None:
         self.classes_ = classes

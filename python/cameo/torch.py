@@ -36,6 +36,8 @@ def _expression(trainable: None | str | Iterable[str]) -> str | None:
     """What to train, as a regular expression over names; None: what a user of a framework would call a parameter."""
     if trainable is None or isinstance(trainable, str):
         return "." if trainable == "all" else trainable
+    if not isinstance(trainable, list) or not all(isinstance(name, str) for name in trainable):
+        raise _cameo.ArgumentError(f"trainable is {trainable!r}, expected None, 'all', names or a regular expression")
     return "^(" + "|".join(re.sub(r"([][\\.^$*+?(){}|])", r"\\\1", name) for name in trainable) + ")$"
 
 
@@ -44,7 +46,8 @@ class _Network:
 
     def __init__(self, model: Model, trainable: None | str | Iterable[str], options: dict[str, Any]) -> None:
         self.model, self.options = model, options
-        self.trainable = trainable if trainable is None or isinstance(trainable, str) else list(trainable)
+        given = isinstance(trainable, Iterable) and not isinstance(trainable, str)
+        self.trainable: Any = list(trainable) if given else trainable  # type: ignore[arg-type]
         self.inputs = [info for info in model.inputs if not info.has_default]
         self.outputs = model.outputs
         for info in self.outputs:

@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ext.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -164,11 +165,13 @@ static bool go_down_to(struct cut *cut, PyObject *stops)
 static const struct cameo_edge *edge_of(struct ext_state *state, const struct cut *cut,
                                         const char *name)
 {
-    struct cameo_error err = {CAMEO_NOT_FOUND, "the model has no value of this name"};
+    struct cameo_error err = {.status = CAMEO_NOT_FOUND};
     const struct cameo_edge *edge = cameo_graph_find_edge(cut->graph, name);
 
-    if (!edge)
+    if (!edge) {
+        snprintf(err.message, sizeof err.message, "the model has no value '%s'", name);
         ext_raise(state, &err);
+    }
     return edge;
 }
 

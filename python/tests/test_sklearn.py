@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Estimators: scikit-learn's checks of them, networks of the caller's, labels, probabilities, going on."""
 
+import importlib.util
 import os
 import pickle
 import tempfile
@@ -10,10 +11,8 @@ import warnings
 
 import numpy
 
-try:
-    import sklearn  # noqa: F401
-except ImportError:
-    raise unittest.SkipTest("sklearn") from None
+if importlib.util.find_spec("sklearn") is None:
+    raise unittest.SkipTest("sklearn is not installed")
 from sklearn.base import clone
 from sklearn.datasets import load_digits, load_iris
 from sklearn.exceptions import NotFittedError
@@ -224,6 +223,11 @@ class Company(unittest.TestCase):
             Classifier(network(), output="q").fit(X, y)
         with self.assertRaises(cameo.Error):
             Classifier(network(), optimizer="none").fit(X, y)
+        for hidden in ((0,), (-1,), ("a",), "a", None):
+            with self.assertRaisesRegex(cameo.ArgumentError, "hidden is"):
+                Classifier(hidden=hidden).fit(X, y)
+        for hidden in ((), 3, [2, 2]):
+            self.assertEqual(Classifier(hidden=hidden, epochs=1).fit(X, y).predict(X).shape, (150,))
         with self.assertRaises(cameo.Error):
             Classifier("no such file.onnx").fit(X, y)
         with self.assertRaisesRegex(ValueError, "features"):

@@ -319,6 +319,9 @@ class Layers(unittest.TestCase):
         self.assertEqual(list(layer("(float[N] x) => (float[N] y) { y = Tanh(x) }").parameters()), [])
         with self.assertRaises(cameo.Error):
             layer("(float[N] x) => (float[N] y) { y = Tanh(x) }", trainable="all")
+        for wrong in (5, [3], {"w": 1, 2: 3}):
+            with self.assertRaisesRegex(cameo.ArgumentError, "trainable is"):
+                layer(LINE, trainable=wrong)
         with self.assertRaises(cameo.Error):
             layer(LINE, trainable="nothing")
         with self.assertRaises(cameo.Error):
@@ -370,6 +373,8 @@ class Layers(unittest.TestCase):
                                   (lambda: module(a, i, b, a=b), "input 'a' is given twice"),
                                   (lambda: module(a.double(), i, b), "input 'a'"),
                                   (lambda: module(a, i, b[:2]), "input 'b'"),
+                                  (lambda: module(a.to_sparse(), i, b), "layout 'torch.sparse_coo'"),
+                                  (lambda: module(None, i, b), "input 'a'"),
                                   (lambda: module(a.to("meta"), i, b), "on device 'meta', expected 'cpu'")):
             with self.assertRaisesRegex(cameo.ArgumentError, sentence):
                 mistake()
