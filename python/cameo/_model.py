@@ -258,7 +258,7 @@ class Model:
     # ---- running ----
 
     def run(self, outputs: Any = None, inputs: Mapping[str, Any] | None = None, /, **named: Any) -> dict[str, Any]:
-        """Runs the model: inputs by name, or as a dict where names are no identifiers; results as a dict, of the
+        """Runs the model: inputs by name, or as a dict where names are not identifiers; results as a dict, of the
         outputs that are listed first, or of all. The session is made at the first call and kept.
 
         >>> import cameo, numpy
@@ -448,7 +448,7 @@ class Model:
                           map: str | Mapping[str, str] | None = None, settings: str | Mapping[str, Any] | None = None,
                           loss: str | None = None, **options: Any) -> Model:
         """Gives the model the weights of another framework's checkpoint, and unless weights_only its training where it
-        was saved, and returns the model. partial: what is left over is no error. map renames ({initializer: name},
+        was saved, and returns the model. partial: what is left over is not an error. map renames ({initializer: name},
         "/REGEX/"); settings count instead of what the checkpoint says, and options of prepare instead of both."""
         from ._checkpoint import import_checkpoint
         return import_checkpoint(self, path, weights_only, partial, map, settings, dict(options, loss=loss))

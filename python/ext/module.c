@@ -79,6 +79,7 @@ static PyMethodDef *const tables[] = {
     ext_checkpoint_functions,
     ext_log_functions,
     ext_draw_functions,
+    ext_sizes_functions,
     ext_vjp_functions,
     ext_data_functions,
     ext_evaluate_functions,
