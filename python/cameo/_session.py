@@ -12,6 +12,9 @@ from . import _cameo
 from ._graph import ValueInfo
 from ._model import Model, load
 
+if typing.TYPE_CHECKING:
+    from .operators import Registry
+
 
 def _room(name: str, array: typing.Any) -> typing.Any:
     """Memory to be written to, of another library's tensor too."""
@@ -34,8 +37,9 @@ class Session:
     """
 
     def __init__(self, model: typing.Any, *, threads: int = 0, memory_limit: int = 0, backend: str | None = None,
-                 seed: int = 0, without: str | None = None, expand: bool = False) -> None:
-        self.model: Model = load(model)
+                 seed: int = 0, without: str | None = None, expand: bool = False,
+                 registry: Registry | None = None) -> None:
+        self.model: Model = load(model, registry=registry)
         self._inside = _cameo.Session(self.model._inside, threads=threads, memory_limit=memory_limit, backend=backend,
                                       seed=seed, without=without, expand=expand)
         self._run: typing.Callable[..., list[typing.Any]] = self._inside.run

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, MutableMapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy
 
@@ -17,6 +17,9 @@ from ._graph import ValueInfo
 from ._history import History
 from ._model import Model, load
 from .callbacks import Callback, CallbackList, ProgressBar, State
+
+if TYPE_CHECKING:
+    from .operators import Registry
 
 Array = numpy.ndarray[Any, Any]
 _VARIABLE, _PARAMETERS, _GRADIENTS = 0, 1, 2
@@ -124,8 +127,9 @@ class Trainer:
     """
 
     def __init__(self, model: Any, *, threads: int = 0, memory_limit: int = 0, backend: str | None = None, seed: int = 0,
-                 gradients: bool = False, without: str | None = None, with_passes: str | None = None):
-        self.model: Model = load(model)
+                 gradients: bool = False, without: str | None = None, with_passes: str | None = None,
+                 registry: Registry | None = None):
+        self.model: Model = load(model, registry=registry)
         self._inside = _cameo.Trainer(self.model._inside, threads=threads, memory_limit=memory_limit, backend=backend,
                                       seed=seed, gradients=gradients, without=without, with_passes=with_passes)
         rows = self._inside.inputs()

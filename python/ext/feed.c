@@ -390,7 +390,9 @@ bool ext_feeds(struct ext_state *state, PyObject *dict, struct ext_feeds *out)
 
 void ext_feeds_end(struct ext_feeds *feeds)
 {
-    for (Py_ssize_t i = 0; i < feeds->count; i++)
+    const bool kept = ext_take_kept(); /* then what was fed is left alone for good */
+
+    for (Py_ssize_t i = 0; i < feeds->count && !kept; i++)
         ext_lease_end(&feeds->leases[i]);
     if (feeds->leases != feeds->few_leases)
         PyMem_Free(feeds->leases);
