@@ -19,11 +19,14 @@ from ._model import Finding, Model, load, merge
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from . import callbacks as callbacks
+    from ._history import History as History
+    from ._trainer import (Trainer as Trainer, checkpoint_notes as checkpoint_notes,
+                           newest_checkpoint as newest_checkpoint, train as train)
     from ._checkpoint import Checkpoint as Checkpoint, checkpoint as checkpoint, export_formats as export_formats
     from ._compare import Comparison as Comparison, GradCheck as GradCheck
     from ._events import EventWriter as EventWriter
     from ._session import Session as Session
-    from ._trainer import Trainer as Trainer
     from .operators import Operator as Operator, Registry as Registry, TensorType as TensorType, operator as operator
     from .ort import (ExecutionMode as ExecutionMode, ExecutionOrder as ExecutionOrder,
                       GraphOptimizationLevel as GraphOptimizationLevel, InferenceSession as InferenceSession,

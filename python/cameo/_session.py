@@ -6,12 +6,24 @@ from __future__ import annotations
 
 import typing
 
+import numpy
+
 from . import _cameo
 from ._graph import ValueInfo
 from ._model import Model, load
 
 if typing.TYPE_CHECKING:
     from .operators import Registry
+
+
+def _room(name: str, array: typing.Any) -> typing.Any:
+    """Memory to be written to, of another library's tensor too."""
+    if isinstance(array, numpy.ndarray) or not hasattr(type(array), "__dlpack__"):
+        return array
+    try:
+        return numpy.from_dlpack(array)
+    except (BufferError, RuntimeError, TypeError) as error:
+        raise _cameo.ArgumentError(f"the memory for output '{name}': {error}") from error
 
 
 class Session:
@@ -63,7 +75,7 @@ class Session:
         >>> y
         array([2., 4.], dtype=float32)
         """
-        self._run(None, inputs, cancel, None, outputs)
+        self._run(None, inputs, cancel, None, {name: _room(name, array) for name, array in outputs.items()})
 
     def profile(self, inputs: dict[str, typing.Any]) -> list[dict[str, typing.Any]]:
         """Runs once and tells what ran: a dict for each step, in order, with node, domain, op, kernel (who computed it),

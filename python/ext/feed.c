@@ -248,6 +248,23 @@ static bool is_declared(const struct ext_slot *slot, struct ext_lease *lease)
     return true;
 }
 
+/* What another library says of its array, as an error of ours that names the input. */
+static void name_input(const struct ext_state *state, const struct ext_slot *slot)
+{
+    PyObject *type, *value, *trace;
+
+    if (PyErr_ExceptionMatches(state->errors[0]) ||
+        !(PyErr_ExceptionMatches(PyExc_BufferError) || PyErr_ExceptionMatches(PyExc_TypeError) ||
+          PyErr_ExceptionMatches(PyExc_ValueError) || PyErr_ExceptionMatches(PyExc_RuntimeError)))
+        return;
+    PyErr_Fetch(&type, &value, &trace);
+    PyErr_NormalizeException(&type, &value, &trace);
+    PyErr_Format(state->errors[CAMEO_BAD_ARGUMENT], "input '%U': %S", slot->name, value);
+    Py_XDECREF(type);
+    Py_XDECREF(value);
+    Py_XDECREF(trace);
+}
+
 /* An array as it is, where it is what is declared; else what cameo._arrays makes of the object. */
 static bool lease_for(struct ext_state *state, const struct ext_numpy *numpy, PyObject *object,
                       const struct ext_slot *slot, struct ext_lease *out)
@@ -266,6 +283,8 @@ static bool lease_for(struct ext_state *state, const struct ext_numpy *numpy, Py
     Py_DECREF(made); /* what is lent holds on to it by itself */
     if (good)
         (void)is_declared(slot, out); /* the library says what is wrong with others */
+    else
+        name_input(state, slot);
     return good;
 }
 

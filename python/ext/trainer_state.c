@@ -15,7 +15,7 @@ PyObject *ext_trainer_memory(PyObject *object, PyObject *inputs)
     struct cameo_error err;
     enum cameo_status status;
 
-    if (!ext_feeds(ext_state_of(Py_TYPE(object)), inputs, &feeds))
+    if (!ext_feeds_for(ext_state_of(Py_TYPE(object)), inputs, &self->inputs, &feeds))
         return NULL;
     if (!ext_trainer_enter(self, false, &use)) {
         ext_feeds_end(&feeds);
