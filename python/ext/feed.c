@@ -153,7 +153,9 @@ static bool lease_buffer(PyObject *object, int flags, struct ext_lease *out)
         return false;
     out->has_buffer = true;
     const enum cameo_dtype dtype = ext_dtype_of(view->format, view->itemsize);
-    if (dtype == CAMEO_UNDEFINED || view->ndim > 64) {
+    /* Some exporters leave out what they were asked for, as NumPy does of a single date. */
+    const bool told = view->ndim == 0 || (view->shape && view->strides);
+    if (dtype == CAMEO_UNDEFINED || view->ndim > 64 || !told) {
         PyErr_Format(PyExc_TypeError, "cannot feed a buffer of '%s' with %d axes",
                      view->format ? view->format : "B", view->ndim);
         return false;

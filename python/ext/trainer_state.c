@@ -246,6 +246,8 @@ PyObject *ext_trainer_checkpoint_save(PyObject *object, PyObject *args)
     if (ext_names(key_list, &keys) && ext_names(value_list, &values) &&
         !(notes = PyMem_Calloc(keys.count + 1, sizeof *notes)))
         PyErr_NoMemory();
+    if (notes && keys.count != values.count)
+        PyErr_SetString(PyExc_ValueError, "there are not as many values as keys");
     if (notes && keys.count == values.count && ext_trainer_enter(self, false, &use)) {
         const char *text = PyBytes_AsString(path);
 
