@@ -231,6 +231,7 @@ class CallbackList(Callback):
         self.callbacks = callbacks
 
     def call(self, name: str, state: State) -> bool:
+        """Calls that method of all of them; False where one of them ends the run."""
         goes_on = True
         for callback in self.callbacks:
             goes_on = getattr(callback, name)(state) is not False and goes_on

@@ -53,8 +53,8 @@ static PyObject *libraries(PyObject *module, PyObject *unused)
     (void)module;
     (void)unused;
     for (size_t i = 0; list && cameo_library(i, &row); i++) {
-        PyObject *item = Py_BuildValue("{s:s,s:s,s:s,s:s}", "name", row.name, "version", row.version,
-                                       "path", row.path, "why", row.reason);
+        PyObject *item = Py_BuildValue("{s:s,s:s,s:s,s:s}", "name", row.name, "version",
+                                       row.version, "path", row.path, "why", row.reason);
         if (!item || PyList_Append(list, item) < 0)
             Py_CLEAR(list);
         Py_XDECREF(item);
@@ -64,26 +64,16 @@ static PyObject *libraries(PyObject *module, PyObject *unused)
 
 static PyMethodDef functions[] = {
     {"version", version, METH_NOARGS, "The library's version."},
-    {"libraries", libraries, METH_NOARGS, "Libraries of others that are used where they are found."},
+    {"libraries", libraries, METH_NOARGS,
+     "Libraries of others that are used where they are found."},
     {0},
 };
 
 static PyMethodDef *const tables[] = {
-    functions,
-    ext_value_functions,
-    ext_model_functions,
-    ext_describe_functions,
-    ext_edit_functions,
-    ext_graph_functions,
-    ext_derive_functions,
-    ext_checkpoint_functions,
-    ext_log_functions,
-    ext_draw_functions,
-    ext_sizes_functions,
-    ext_vjp_functions,
-    ext_data_functions,
-    ext_evaluate_functions,
-    ext_fit_functions,
+    functions,          ext_value_functions,    ext_model_functions,  ext_describe_functions,
+    ext_edit_functions, ext_graph_functions,    ext_derive_functions, ext_checkpoint_functions,
+    ext_log_functions,  ext_draw_functions,     ext_sizes_functions,  ext_vjp_functions,
+    ext_data_functions, ext_evaluate_functions, ext_fit_functions,
 };
 
 /* The exceptions by status, and which of Python's own each also is. */
@@ -108,8 +98,8 @@ static bool add_errors(PyObject *module, struct ext_state *state)
 
     for (int i = 0; i < EXT_STATUS_COUNT; i++) {
         char name[64];
-        PyObject *bases = i ? PyTuple_Pack(2, state->errors[0], rows[i].also)
-                            : PyTuple_Pack(1, rows[i].also);
+        PyObject *bases =
+            i ? PyTuple_Pack(2, state->errors[0], rows[i].also) : PyTuple_Pack(1, rows[i].also);
 
         snprintf(name, sizeof name, "cameo.%s", rows[i].name);
         PyObject *members = Py_BuildValue("{s:()}", "problems"); /* ext_raise_with has them */

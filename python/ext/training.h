@@ -8,8 +8,7 @@
 #include <stdint.h>
 
 struct ext_trainer {
-    PyObject_HEAD
-    struct cameo_trainer *trainer;
+    PyObject_HEAD struct cameo_trainer *trainer;
     PyObject *model;
     double *scalars;
     _Atomic uintptr_t owner; /* the thread that uses it; 0: none does */
@@ -54,8 +53,7 @@ PyObject *ext_trainer_checkpoint_resume(PyObject *self, PyObject *args);
 
 /* A data set and the memory it is of. */
 struct ext_data {
-    PyObject_HEAD
-    struct cameo_dataset *dataset;
+    PyObject_HEAD struct cameo_dataset *dataset;
     struct ext_feeds arrays;
     PyObject *kept; /* the dict they are of */
 };
