@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-# Models of other frameworks, exported by their converters: tools/test_frontends.py BUILD [--write-docs] [WORD]...
+# Models of other frameworks, exported by their converters: tools/test_frontends.py BUILD [--write-docs] [--rest] [WORD]...
 # SPDX-License-Identifier: Apache-2.0
 """Runs tests/frontends/test_*.py and python/tests/frameworks/test_*.py with the Python of BUILD/frontends-venv.
 
@@ -31,7 +31,8 @@ FRAMEWORK_TESTS = ROOT / "python/tests/frameworks"
 LIMIT = 300  # seconds for one row
 QUIET = {"CUDA_VISIBLE_DEVICES": "", "TF_CPP_MIN_LOG_LEVEL": "3", "TF_ENABLE_ONEDNN_OPTS": "0",
          "KERAS_BACKEND": "tensorflow",
-         "TRANSFORMERS_VERBOSITY": "error", "HF_HUB_OFFLINE": "1", "PYTHONWARNINGS": "ignore", "OMP_NUM_THREADS": "2"}
+         "TRANSFORMERS_VERBOSITY": "error", "HF_HUB_OFFLINE": "1", "PYTHONWARNINGS": "ignore", "OMP_NUM_THREADS": "1",
+         "TF_NUM_INTRAOP_THREADS": "1", "TF_NUM_INTEROP_THREADS": "1"}
 KINDS = ("converter", "onnxruntime", "cameo", "training")
 
 
@@ -65,34 +66,55 @@ def lines_of(process):
         yield line
 
 
-def run_rows(command, names):
+class Worker:
+    """A process over one file of rows. rows and versions are what it says of itself."""
+
+    def __init__(self, command):
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                        text=True)
+        self.errors = []
+        self.reader = threading.Thread(target=lambda: self.errors.extend(self.process.stderr), daemon=True)
+        self.reader.start()
+        self.lines = lines_of(self.process)
+        about = json.loads(next(self.lines, None) or "{}")
+        self.rows, self.versions = about.get("rows"), about.get("versions", {})
+
+    def run(self, names):
+        """What it says of these rows."""
+        self.process.stdin.write("\n".join(names))
+        self.process.stdin.close()
+        for line in self.lines:
+            if line is None:
+                self.errors.append(f"nothing came for {LIMIT} seconds")
+                return
+            yield json.loads(line)
+
+    def end(self):
+        """Why it ended."""
+        if not self.process.stdin.closed:
+            self.process.stdin.close()
+        code = self.process.wait()
+        self.reader.join(10)
+        return f"the process ended with {code}: {''.join(self.errors)[-1500:]}"
+
+
+def run_rows(worker, command, names):
     """Results of rows; one that brings its process down is a failure, and the next process goes on behind it."""
     left = list(names)
     while left:
-        process = subprocess.Popen([*command, *left], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        errors = []
-        reader = threading.Thread(target=lambda p=process, e=errors: e.extend(p.stderr), daemon=True)
-        reader.start()
-        begun, silent = None, False
-        for line in lines_of(process):
-            if line is None:
-                silent = True
-                break
-            said = json.loads(line)
-            if "begin" in said:
-                begun = said["begin"]
-                continue
-            begun = None
-            left.remove(said["row"])
-            yield said
-        code = process.wait()
-        reader.join(10)
+        begun = None
+        for said in worker.run(left):
+            begun = said.get("begin")
+            if not begun:
+                left.remove(said["row"])
+                yield said
+        why = worker.end()
         if not left:
             return
         row = begun or left[0]
-        why = f"nothing came for {LIMIT} seconds" if silent else f"the process ended with {code}"
         left.remove(row)
-        yield {"row": row, "kind": "test", "reason": f"{why}: {''.join(errors)[-1500:]}", "seconds": 0}
+        yield {"row": row, "kind": "test", "reason": why, "seconds": 0}
+        worker = Worker(command)
 
 
 class Kept:
@@ -128,8 +150,9 @@ def main():
     parser.add_argument("build")
     parser.add_argument("--write-docs", action="store_true",
                         help="write docs/frontends.md from the last results of all rows")
+    parser.add_argument("--rest", action="store_true", help="run only rows that have not been run since `make clean`")
     parser.add_argument("words", nargs="*")
-    options = parser.parse_args()
+    options = parser.parse_intermixed_args()
     build = pathlib.Path(options.build).resolve()
     python = os.environ.get("PYTHON", str(build / "frontends-venv/bin/python3"))
     os.environ.update(QUIET, PYTHONPATH=f"{build}/python{os.pathsep}{ROWS}")
@@ -139,26 +162,27 @@ def main():
     named = [file for file in files if file.stem in options.words]
     words = [word for word in options.words if word not in {file.stem for file in files}]
     for file in files if options.write_docs or not named else named:
-        asked = subprocess.run([python, file], capture_output=True, text=True, check=False)
-        if asked.returncode:
-            print(f"FAIL {file.stem}: {asked.stderr.strip()[-1000:]}")
+        worker = Worker([python, file])
+        if not worker.rows:
+            print(f"FAIL {file.stem}: {worker.end()}")
             counts["FAIL"] += 1
             missing.append(file.stem)
             continue
-        about = json.loads(asked.stdout)
-        versions.update(about["versions"])
-        unknown -= set(about["rows"])
-        parts = [word for word in words if word not in about["rows"]]
-        rows = [row for row in about["rows"] if not words or row in words or any(part in row for part in parts)]
-        kept = Kept(build / "frontends", file.stem, about["rows"])
+        versions.update(worker.versions)
+        unknown -= set(worker.rows)
+        kept = Kept(build / "frontends", file.stem, worker.rows)
+        parts = [word for word in words if word not in worker.rows]
+        rows = [row for row in worker.rows if (not words or row in words or any(part in row for part in parts))
+                and not (options.rest and row in kept.results) and (not named or file in named)]
         if rows:
             print(file.stem, flush=True)
-        for result in run_rows([python, file], rows):
+        for result in run_rows(worker, [python, file], rows):
             verdict, said = judge(result, exceptions)
             counts[verdict] += 1
             kept.keep(result)
             print(f"  {verdict} {result['row']} ({said})", flush=True)
-        results.update({row: kept.results.get(row) for row in about["rows"]})
+        worker.end()
+        results.update({row: kept.results.get(row) for row in worker.rows})
     if not missing and not named and unknown:
         print(f"FAIL exceptions.txt lists rows that do not exist: {', '.join(sorted(unknown))}")
         counts["FAIL"] += len(unknown)
@@ -166,11 +190,12 @@ def main():
     if FRAMEWORK_TESTS.is_dir() and (not options.words or "frameworks" in options.words):
         frameworks = run_framework_tests(python)
     if options.write_docs:
+        judged = [(result, judge(result, exceptions)[0]) for result in results.values() if result]
         missing += [row for row, result in results.items() if not result]
+        missing += [result["row"] for result, verdict in judged if verdict == "FAIL"]
         if missing:
-            sys.exit(f"docs/frontends.md is not written, these did not run: {', '.join(missing)}")
-        frontends_page.write(ROOT / "docs/frontends.md", [(r, judge(r, exceptions)[0]) for r in results.values()],
-                             exceptions, versions)
+            sys.exit(f"docs/frontends.md is not written, these did not run or failed: {', '.join(missing)}")
+        frontends_page.write(ROOT / "docs/frontends.md", judged, exceptions, versions)
     if counts["listed"]:
         print(f"{counts['listed']} exceptions, listed in tests/frontends/exceptions.txt")
     failed = counts["FAIL"] + frameworks[1]

@@ -8,7 +8,7 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Mapping
 
-from . import _cameo
+from . import _cameo, _registries
 from ._graph import Function, Graph, Node, Report, Training, ValueInfo, functions, main_graph, trainings
 from ._initializers import Initializers
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from ._compare import Comparison, GradCheck
     from ._data import Evaluation
     from ._session import Session
+    from .operators import Registry
     _T = TypeVar("_T")
 
 SCHEDULES = {"constant": 0, "step": 1, "cosine": 2, "linear": 3}
@@ -45,11 +46,15 @@ class Finding:
         return f"{self.rule}: {self.place}: {self.reason}"
 
 
-def load(source: Any, *, copy: bool = False, links: bool = False) -> Model:
+def load(source: Any, *, copy: bool = False, links: bool = False, registry: Registry | None = None) -> Model:
     """Opens a model: a path, bytes, a file object, an onnx.ModelProto, or a model in ONNX's text form.
 
     A file is mapped, not read; copy reads it into memory instead. links lets external data be symbolic links.
+    registry has operators of one's own; without it those of cameo.operators.default are known.
     """
+    if registry is not None:
+        model = load(source, copy=copy, links=links)
+        return Model(_registries.having(model._inside, registry))
     if isinstance(source, Model):
         return source
     if "logging" in sys.modules:  # otherwise nobody can have asked for more than warnings
@@ -140,6 +145,20 @@ class Model:
     """
 
     report: Report
+
+    @property
+    def _inside(self) -> Any:
+        """The library's model, which knows the operators that are registered now."""
+        handle = self._handle
+        newest = _registries.current(handle)
+        if newest is not handle:
+            self._handle = newest
+            self._cache = {what: made for what, made in self._cache.items() if what != "session"}
+        return newest
+
+    @_inside.setter
+    def _inside(self, handle: Any) -> None:
+        self._handle = handle
 
     def __init__(self, inside: Any, report: Report | None = None) -> None:
         self._inside = inside
@@ -271,6 +290,7 @@ class Model:
         """
         if isinstance(outputs, Mapping) and inputs is None:
             outputs, inputs = None, outputs
+        self._inside  # drops a session that does not know the newest operators
         session = self._once("session", self._open)
         names = (self._once("outputs", lambda: [output.name for output in self.outputs]) if outputs is None
                  else _names(outputs))

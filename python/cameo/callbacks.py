@@ -17,6 +17,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ._history import History
+    from ._tensorboard import TensorBoard as TensorBoard
     from ._trainer import Trainer
 
 __all__ = ["Callback", "State", "EarlyStopping", "Checkpoint", "ProgressBar", "CSVLogger", "LambdaCallback"]
@@ -216,8 +217,7 @@ class ProgressBar(Callback):
 
     def on_end(self, state: State) -> None:
         if self._drawn:
-            self._write("")
-            self._write("")
+            self._write("")  # over what is there
             self._output().write("\r")
 
 
@@ -236,6 +236,17 @@ class CallbackList(Callback):
         for callback in self.callbacks:
             goes_on = getattr(callback, name)(state) is not False and goes_on
         return goes_on
+
+    def end(self, state: State) -> None:
+        """on_end of all of them, whatever one raises; the first exception is raised then."""
+        failures: list[BaseException] = []
+        for callback in self.callbacks:
+            try:
+                callback.on_end(state)
+            except BaseException as failure:
+                failures.append(failure)
+        if failures:
+            raise failures[0]
 
 
 def __getattr__(name: str) -> Any:

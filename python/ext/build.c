@@ -25,6 +25,8 @@ PyObject *ext_texts(const struct cameo_text *texts, size_t count)
 PyObject *ext_raise_with(const struct ext_state *state, const struct cameo_error *err,
                          const struct cameo_text *problems, size_t count)
 {
+    if (ext_raise_held(err))
+        return NULL;
     PyObject *type = ext_error_type(state, err);
     PyObject *text = ext_text((struct cameo_text){err->message, strlen(err->message)});
     PyObject *raised = text ? PyObject_CallFunctionObjArgs(type, text, NULL) : NULL;

@@ -19,6 +19,7 @@ enum { EXT_STATUS_COUNT = 10 };
 struct ext_state {
     PyObject *errors[EXT_STATUS_COUNT]; /* exceptions by status; [0]: cameo.Error */
     PyObject *value_type, *model_type, *session_type, *trainer_type, *cancel_type, *data_type;
+    PyObject *events_type, *registry_type, *call_type, *operand_type;
     PyObject *dlpack_name;           /* "__dlpack__" */
     struct ext_numpy *_Atomic numpy; /* from when it is first needed */
 };
@@ -34,6 +35,11 @@ PyObject *ext_raise(const struct ext_state *state, const struct cameo_error *err
 /* The same with everything that stands in the way, as the exception's problems. */
 PyObject *ext_raise_with(const struct ext_state *state, const struct cameo_error *err,
                          const struct cameo_text *problems, size_t count);
+
+/* Whether err came of an exception in a function of the user's: then that is raised. */
+bool ext_raise_held(const struct cameo_error *err);
+/* Whether a function of the user's kept memory of the call that this thread made; asked once. */
+bool ext_take_kept(void);
 
 PyObject *ext_text(struct cameo_text text); /* bytes that are no UTF-8 are replaced */
 
@@ -137,6 +143,7 @@ extern PyType_Spec ext_value_spec, ext_model_spec, ext_session_spec, ext_trainer
     ext_cancel_spec, ext_data_spec;
 /* The library's cancel in a Cancel, or NULL for None; false after a TypeError. */
 bool ext_cancel_of(struct ext_state *state, PyObject *object, struct cameo_cancel **out);
+extern PyType_Spec ext_events_spec, ext_registry_spec, ext_call_spec, ext_operand_spec;
 
 /* Takes model over, also where it fails. parent: a Model, whose user it becomes, bytes, or NULL. */
 PyObject *ext_model_new(struct ext_state *state, struct cameo_model *model, PyObject *parent);
@@ -215,5 +222,6 @@ extern PyMethodDef ext_value_functions[], ext_model_functions[], ext_describe_fu
     ext_edit_functions[], ext_graph_functions[], ext_derive_functions[], ext_checkpoint_functions[],
     ext_log_functions[], ext_draw_functions[], ext_sizes_functions[], ext_vjp_functions[],
     ext_data_functions[], ext_evaluate_functions[], ext_fit_functions[];
+extern PyMethodDef ext_operator_functions[];
 
 #endif

@@ -11,6 +11,7 @@ struct ext_trainer {
     PyObject_HEAD struct cameo_trainer *trainer;
     PyObject *model;
     double *scalars;
+    struct ext_slots inputs;
     _Atomic uintptr_t owner; /* the thread that uses it; 0: none does */
     bool running;            /* in a whole run: its callbacks may look, but not train */
 };

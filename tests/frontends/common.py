@@ -1,8 +1,8 @@
 """What the tests of front ends share: running a model in both runtimes, comparing, training, reporting.
 
 A file of rows ends with `common.main(rows)`. A row is one model of one converter; it exports the model, then calls
-check() and, for networks, train(). Given no arguments the file lists its rows; given names it runs these and writes one
-line of JSON for each.
+check() and, for networks, train(). The file lists its rows and runs those whose names it reads, one a line; it writes JSON,
+a line for the list, for each row that begins and for each result. All run in one thread: the models are small.
 """
 # SPDX-License-Identifier: Apache-2.0
 import itertools
@@ -57,7 +57,10 @@ def convert(function, *arguments, **named):
     try:
         return function(*arguments, **named)
     except Exception as error:  # pylint: disable=broad-except
-        raise Stopped("converter", f"{type(error).__name__}: {one_line(error)}") from error
+        first = error
+        while first.__cause__:
+            first = first.__cause__
+        raise Stopped("converter", f"{type(first).__name__}: {one_line(first)}") from error
 
 
 # ---- comparing ----
@@ -137,7 +140,7 @@ def opset_of(path):
 def run_onnxruntime(path, feeds):
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 4
-    options.intra_op_num_threads = 2
+    options.intra_op_num_threads = 1
     try:
         session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
         return session.run(None, feeds)
@@ -150,7 +153,7 @@ def run_cameo(path, feeds):
         model = cameo.load(path)
         findings = [f for f in model.check() if f.severity == "violation"]
         names = [output.name for output in model.outputs]
-        results = cameo.Session(model, threads=2).run(None, feeds)
+        results = cameo.Session(model, threads=1).run(None, feeds)
     except Exception as error:  # pylint: disable=broad-except
         raise Stopped("cameo", f"{type(error).__name__}: {one_line(error)}".replace(path, "model.onnx")) from error
     return names, results, findings
@@ -255,7 +258,7 @@ def train(path, batches, framework, *, loss, optimizer, options, folder, toleran
         if len(model.outputs) > 1:
             options = {**options, "output": model.outputs[0].name}
         model.prepare(loss=loss, optimizer=optimizer, **options)
-        trainer = cameo.Trainer(model, threads=2)
+        trainer = cameo.Trainer(model, threads=1)
         got = [trainer.step({**dict(zip(names, arrays)), "target": target}) for arrays, target in batches]
         trained = os.path.join(folder, "trained.onnx")
         trainer.save(trained)
@@ -320,10 +323,8 @@ def main(rows, versions):
     # Frameworks print what they like; results go where only they go.
     report = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
-    wanted = sys.argv[1:]
-    if not wanted:
-        print(json.dumps({"rows": [row.id for row in rows], "versions": versions}), file=report, flush=True)
-        return
+    print(json.dumps({"rows": [row.id for row in rows], "versions": versions}), file=report, flush=True)
+    wanted = sys.stdin.read().split()
     for row in rows:
         if row.id in wanted:
             print(json.dumps({"begin": row.id}), file=report, flush=True)

@@ -9,7 +9,7 @@ import torch
 import common
 
 warnings.filterwarnings("ignore")
-torch.set_num_threads(2)
+torch.set_num_threads(1)
 EXPORTERS = {"torch-dynamo": True, "torch-script": False}
 OPTIMIZERS = {
     "sgd": ({"lr": 0.05}, lambda p: torch.optim.SGD(p, lr=0.05)),

@@ -46,8 +46,8 @@ class Booster:
                  fit=None,
                  own=None, tolerance=4.0, raw=None):
         self.converter, self.name, self.model, self.target, self.rank = converter, name, model, target, rank
-        self.missing, self.categories, self.fit, self.own, self.tolerance, self.raw = missing, categories, fit or {},
-        own, tolerance, raw
+        self.missing, self.categories, self.fit = missing, categories, fit or {}
+        self.own, self.tolerance, self.raw = own, tolerance, raw
 
     def row(self):
         return common.Row(self.converter, self.name, self.run)

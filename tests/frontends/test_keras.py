@@ -29,13 +29,13 @@ class Network:
     def __init__(self, name, build, draw, loss=None, optimizer="adam", *, opset=15, training=False, tolerance=1.0,
                  train_tolerance=1.0,
                  **options):
-        self.name, self.build, self.draw, self.loss, self.optimizer, self.options = name, build, draw, loss, optimizer,
-        options
+        self.name, self.build, self.draw, self.loss = name, build, draw, loss
+        self.optimizer, self.options = optimizer, options
         self.opset, self.training, self.tolerance, self.train_tolerance = opset, training, tolerance, train_tolerance
 
     def rows(self):
-        return [common.Row(converter, self.name, lambda folder,
-                           c=converter: self.run(c, folder)) for converter in CONVERTERS]
+        return [common.Row(converter, self.name, lambda folder, c=converter: self.run(c, folder))
+                for converter in CONVERTERS]
 
     def make(self):
         keras.utils.set_random_seed(0)
@@ -323,8 +323,8 @@ class Function:
     """A tf.function; variables of a network are trained."""
 
     def __init__(self, name, make, draw, loss=None, optimizer="sgd", opset=15, fixed=False):
-        self.name, self.make, self.draw, self.loss, self.optimizer, self.opset, self.fixed = name, make, draw, loss,
-        optimizer, opset, fixed
+        self.name, self.make, self.draw, self.loss = name, make, draw, loss
+        self.optimizer, self.opset, self.fixed = optimizer, opset, fixed
 
     def row(self):
         return common.Row("tensorflow", self.name, self.run)
@@ -393,13 +393,13 @@ def accumulate(x):
 
 
 def gathers(x, i):
-    return tf.gather(x, i), tf.gather(x, i, axis=1), tf.gather_nd(x, tf.stack([i, i], 1)), tf.one_hot(i, 4),
-    tf.boolean_mask(x, x[:, 0] > 0)
+    return (tf.gather(x, i), tf.gather(x, i, axis=1), tf.gather_nd(x, tf.stack([i, i], 1)), tf.one_hot(i, 4),
+            tf.boolean_mask(x, x[:, 0] > 0))
 
 
 def reductions(x):
-    return tf.reduce_mean(x, 1), tf.reduce_max(x, 0), tf.math.reduce_std(x, 1), tf.argmax(x, 1), tf.cumsum(x, 1),
-    tf.reduce_logsumexp(x, 1), tf.norm(x, axis=1), tf.reduce_prod(x, 1)
+    return (tf.reduce_mean(x, 1), tf.reduce_max(x, 0), tf.math.reduce_std(x, 1), tf.argmax(x, 1), tf.cumsum(x, 1),
+            tf.reduce_logsumexp(x, 1), tf.norm(x, axis=1), tf.reduce_prod(x, 1))
 
 
 def tops(x):
@@ -408,18 +408,18 @@ def tops(x):
 
 
 def maths(x):
-    return tf.exp(x), tf.math.erf(x), tf.sin(x), tf.floor(x), tf.round(x), tf.math.rsqrt(tf.abs(x)), tf.nn.softmax(x),
-    tf.math.floormod(x, 0.7), tf.clip_by_value(x, -1, 1), tf.where(x > 0, x, -x), tf.sign(x)
+    return (tf.exp(x), tf.math.erf(x), tf.sin(x), tf.floor(x), tf.round(x), tf.math.rsqrt(tf.abs(x)), tf.nn.softmax(x),
+            tf.math.floormod(x, 0.7), tf.clip_by_value(x, -1, 1), tf.where(x > 0, x, -x), tf.sign(x))
 
 
 def slices(x):
-    return x[:, 1:3], x[::2], x[..., -1], tf.reverse(x, [1]), tf.roll(x, 1, 1), tf.pad(x, [[1, 0], [0, 2]]),
-    tf.pad(x, [[0, 0], [1, 1]], "REFLECT"), tf.tile(x, [2, 1]), tf.split(x, 2, 1)[1]
+    return (x[:, 1:3], x[::2], x[..., -1], tf.reverse(x, [1]), tf.roll(x, 1, 1), tf.pad(x, [[1, 0], [0, 2]]),
+            tf.pad(x, [[0, 0], [1, 1]], "REFLECT"), tf.tile(x, [2, 1]), tf.split(x, 2, 1)[1])
 
 
 def resizes(x):
-    return tf.image.resize(x, (9, 7)), tf.image.resize(x, (9, 7), "nearest"), tf.nn.space_to_depth(x, 2),
-    tf.nn.depth_to_space(x, 2)
+    return (tf.image.resize(x, (9, 7)), tf.image.resize(x, (9, 7), "nearest"), tf.nn.space_to_depth(x, 2),
+            tf.nn.depth_to_space(x, 2))
 
 
 FUNCTIONS = [

@@ -187,10 +187,11 @@ CLASSIFIERS = {
     "AdaBoostClassifier": ensemble.AdaBoostClassifier(n_estimators=8, random_state=0),
     "BaggingClassifier": ensemble.BaggingClassifier(n_estimators=5, random_state=0),
     "VotingClassifier_soft": lambda: ensemble.VotingClassifier([("a", LINEAR()), ("b", naive_bayes.GaussianNB())],
-                                                               voting="soft"),
+                                                               voting="soft",
+        flatten_transform=False),
     "VotingClassifier_hard": lambda: ensemble.VotingClassifier([("a", LINEAR()),
                                                                 ("b", tree.DecisionTreeClassifier(max_depth=3)),
-                                                                ("c", naive_bayes.GaussianNB())]),
+                                                                ("c", naive_bayes.GaussianNB())], flatten_transform=False),
     "StackingClassifier": lambda: ensemble.StackingClassifier([("a", LINEAR()),
                                                                ("b", tree.DecisionTreeClassifier(max_depth=3))]),
     "CalibratedClassifierCV": lambda: calibration.CalibratedClassifierCV(LINEAR(), cv=2),
@@ -297,8 +298,7 @@ GAUSSIAN_REGRESSORS = {
     "rbf": GAUSSIAN.RBF(), "matern": GAUSSIAN.Matern(nu=1.5), "sum": GAUSSIAN.RBF() + GAUSSIAN.WhiteKernel(0.1),
     "product": GAUSSIAN.ConstantKernel(2.0) * GAUSSIAN.RBF(2.0),
     "dot": GAUSSIAN.DotProduct() + GAUSSIAN.WhiteKernel(0.1),
-    "rational": GAUSSIAN.RationalQuadratic() + GAUSSIAN.WhiteKernel(0.1),
-    "sine": GAUSSIAN.ExpSineSquared() + GAUSSIAN.WhiteKernel(0.1),
+    "rational": GAUSSIAN.RationalQuadratic() + GAUSSIAN.WhiteKernel(0.1)
 }
 
 
@@ -343,7 +343,7 @@ def estimators():
         yield Estimator(name, model, options={})
     for name, kernel in GAUSSIAN_REGRESSORS.items():
         yield Estimator(f"GaussianProcessRegressor_{name}",
-                        gaussian_process.GaussianProcessRegressor(kernel, alpha=1e-2 if name != "sine" else 1.0),
+                        gaussian_process.GaussianProcessRegressor(kernel, alpha=1e-2),
                         "number", double=True, own_tolerance=1e4)
     yield Estimator("GaussianProcessClassifier",
                     gaussian_process.GaussianProcessClassifier(GAUSSIAN.RBF(), max_iter_predict=20), "classes2",
