@@ -251,6 +251,6 @@ class CallbackList(Callback):
 
 def __getattr__(name: str) -> Any:
     if name == "TensorBoard":
-        from ._tensorboard import TensorBoard
-        return TensorBoard
+        from . import _tensorboard
+        return _tensorboard.TensorBoard
     raise AttributeError(f"module 'cameo.callbacks' has no attribute '{name}'")
