@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from ._tensorboard import TensorBoard as TensorBoard
     from ._trainer import Trainer
 
-__all__ = ["Callback", "State", "EarlyStopping", "Checkpoint", "ProgressBar", "CSVLogger", "LambdaCallback"]
+__all__ = ["Callback", "State", "EarlyStopping", "Checkpoint", "ProgressBar", "CSVLogger", "LambdaCallback",
+           "TensorBoard"]
 
 
 class State:
