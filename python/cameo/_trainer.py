@@ -255,10 +255,11 @@ class Trainer:
         iterable of batches such as a DataLoader, or a function of the epoch that gives one.
 
         epochs or steps say how long, from where the trainer is. batch_size (32 unless the model fixes it), shuffle,
-        seed (the trainer's) and last ("short", "drop" or "wrap") are for paths and arrays. validate is measured after each epoch; patience ends the run after so many
-        validations without a better loss; best is a file for the best model. checkpoint is a folder, written to every
-        checkpoint_every steps, at the end and on Ctrl-C; resume goes on from its newest checkpoint if there is one, to
-        the bits of a run that was not interrupted ("anyway": under other conditions too).
+        seed (the trainer's) and last ("short", "drop" or "wrap") are for paths and arrays. validate is measured after
+        each epoch; patience ends the run after so many validations without a better loss; best is a file for the best
+        model. checkpoint is a folder, written to every checkpoint_every steps, at the end and on Ctrl-C; resume goes on
+        from its newest checkpoint if there is one, to the bits of a run that was not interrupted ("anyway": under other
+        conditions too).
         """
         if last is not None and last not in _LAST:
             raise _cameo.ArgumentError(f"last is '{last}', expected 'short', 'drop' or 'wrap'")
@@ -279,7 +280,8 @@ class Trainer:
         try:
             row = _cameo.run(self._inside, opened, _Teller(state, calls), validate=judged,
                              epochs=0 if steps else epochs, steps=steps or 0, batch_size=batch_size or 0, shuffle=shuffle,
-                             seed=self._seed if seed is None else seed, last=-1 if last is None else _LAST[last], patience=patience or 0,
+                             seed=self._seed if seed is None else seed, last=-1 if last is None else _LAST[last],
+                             patience=patience or 0,
                              best=best, checkpoint=checkpoint, checkpoint_every=checkpoint_every or 0,
                              resume=bool(resume), anyway=resume == "anyway", keep=keep, raw_bytes=raw_bytes,
                              target=target, **options)

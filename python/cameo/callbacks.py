@@ -232,6 +232,7 @@ class CallbackList(Callback):
         self.callbacks = callbacks
 
     def call(self, name: str, state: State) -> bool:
+        """Calls that method of all of them; False where one of them ends the run."""
         goes_on = True
         for callback in self.callbacks:
             goes_on = getattr(callback, name)(state) is not False and goes_on
@@ -251,6 +252,6 @@ class CallbackList(Callback):
 
 def __getattr__(name: str) -> Any:
     if name == "TensorBoard":
-        from ._tensorboard import TensorBoard
-        return TensorBoard
+        from . import _tensorboard
+        return _tensorboard.TensorBoard
     raise AttributeError(f"module 'cameo.callbacks' has no attribute '{name}'")

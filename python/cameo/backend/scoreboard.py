@@ -125,6 +125,7 @@ def packages() -> list[dict[str, str]]:
 
 
 def counts(outcomes: Iterable[Outcome]) -> dict[str, int]:
+    """How many tests ended in which way."""
     listed = [test.outcome for test in outcomes]
     return {outcome: listed.count(outcome) for outcome in OUTCOMES}
 

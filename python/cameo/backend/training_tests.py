@@ -195,13 +195,13 @@ class TrainingBackendTest:
         return told
 
     def _chosen(self, group: str, name: str, test: TestFunction) -> TestFunction:
-        for pattern in self._exclude:
-            if pattern.search(name):
-                def skipped(self: unittest.TestCase, reason: str = pattern.pattern) -> None:
+        for excluded in self._exclude:
+            if excluded.search(name):
+                def skipped(self: unittest.TestCase, reason: str = excluded.pattern) -> None:
                     self.skipTest(f'matched exclude pattern "{reason}"')
                 return self._reported(f"{group}::{name}", skipped)
         test = self._reported(f"{group}::{name}", test)
-        return unittest.expectedFailure(test) if any(pattern.search(name) for pattern in self._xfail) else test
+        return unittest.expectedFailure(test) if any(wanted.search(name) for wanted in self._xfail) else test
 
     @property
     def test_cases(self) -> dict[str, type[unittest.TestCase]]:
