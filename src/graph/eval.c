@@ -405,7 +405,7 @@ static enum cm_status eval_one(struct frame *frame, struct cm_node *node, struct
 static enum cm_status eval_nodes(struct frame *frame, struct cm_graph *graph, struct cm_error *err)
 {
     struct cm_arena arena;
-    cm_arena_init(&arena, frame->module->arena->guard);
+    cm_arena_init(&arena, frame->arena->guard);
     enum cm_status status = CM_OK;
     for (struct cm_node *node = graph->first; node && !status; node = node->next) {
         status = cm_node_blame(node, eval_one(frame, node, &arena, err), err);
@@ -426,7 +426,7 @@ static enum cm_status eval_nodes(struct frame *frame, struct cm_graph *graph, st
 static void frame_init(struct frame *frame, struct cm_module *module, struct cm_arena *arena,
                        const struct cm_eval_options *options)
 {
-    cm_arena_init(arena, module->arena->guard);
+    cm_arena_init(arena, options && options->guard ? options->guard : module->arena->guard);
     *frame = (struct frame){
         .module = module, .arena = arena, .options = options ? options : &no_options};
     cm_arena_defer(arena, release_values, frame);

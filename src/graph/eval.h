@@ -27,6 +27,8 @@ struct cm_eval_options {
     const atomic_bool *cancel; /* may be set by another thread; looked at between nodes */
     cm_eval_step_fn *step;     /* may be NULL */
     void *step_arg;
+    struct cm_guard *guard; /* of the evaluation's memory; NULL: the one the graph was made under,
+                               which must last */
 };
 
 /* Runs one node on values (NULL: absent); out (n_outputs of the node) receives new references where

@@ -1,6 +1,7 @@
 """PyTorch: exports a network by both exporters, checks it, trains it beside PyTorch's own loop."""
 # SPDX-License-Identifier: Apache-2.0
 import copy
+import inspect
 import os
 import warnings
 
@@ -13,6 +14,7 @@ torch.set_num_threads(1)
 EXPORTERS = {"torch-dynamo": True, "torch-script": False}
 OPTIMIZERS = {
     "sgd": ({"lr": 0.05}, lambda p: torch.optim.SGD(p, lr=0.05)),
+    "sgd_slow": ({"lr": 0.001}, lambda p: torch.optim.SGD(p, lr=0.001)),  # for networks that others make diverge
     "momentum": ({"lr": 0.02, "momentum": 0.9}, lambda p: torch.optim.SGD(p, lr=0.02, momentum=0.9)),
     "nesterov": ({"lr": 0.02, "momentum": 0.9}, lambda p: torch.optim.SGD(p, lr=0.02, momentum=0.9, nesterov=True)),
     "adam": ({"lr": 0.003}, lambda p: torch.optim.Adam(p, lr=0.003)),
@@ -63,8 +65,9 @@ class Network:
         if self.dynamic and not for_training:
             axes = [self.dynamic.get(i) for i in range(len(arguments))]
             if dynamo:
-                options["dynamic_shapes"] = tuple({axis: torch.export.Dim(name) for axis, name in (a or {}).items()}
-                                                  for a in axes)
+                shapes = tuple({axis: torch.export.Dim(name) for axis, name in (a or {}).items()} for a in axes)
+                many = any(p.kind == p.VAR_POSITIONAL for p in inspect.signature(model.forward).parameters.values())
+                options["dynamic_shapes"] = (shapes,) if many else shapes
             else:
                 options["dynamic_axes"] = {name: a for name, a in zip(names, axes) if a}
         if dynamo:
@@ -140,7 +143,7 @@ class Network:
                 out = own(*batches[0][0])
             evaluate = [a.numpy() for a in batches[0][0]], (out[0] if isinstance(out, (tuple, list)) else out).numpy()
         return common.train(path, [([a.numpy() for a in arguments], target.numpy()) for arguments, target in batches],
-                            lambda: losses, loss=self.loss, optimizer=self.optimizer,
+                            lambda: losses, loss=self.loss, optimizer=self.optimizer.split("_")[0],
                             options=options, folder=folder, tolerance=self.train_tolerance, evaluate=evaluate)
 
 

@@ -306,7 +306,7 @@ NETWORKS = [
     *(Network(f"activation_{name}", stack(dense(8, activation=name), dense(3), shape=(6,)), floats(8, 6), "mse",
               "momentum")
       for name in ("gelu", "silu", "mish", "softplus", "softsign", "hard_sigmoid", "hard_silu", "leaky_relu", "relu6",
-                   "celu", "log_softmax", "exponential", "sigmoid")),
+                   "celu", "log_softmax", "sigmoid")),
     Network("prelu", stack(dense(8), lambda: layers.PReLU(alpha_initializer="ones"), dense(3), shape=(6,)),
             floats(8, 6), "mse", "sgd"),
     *(Network(f"application_{make.__name__.lower()}",

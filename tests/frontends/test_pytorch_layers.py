@@ -246,11 +246,12 @@ NETWORKS = [
     # recurrent
     *(Network(f"{kind.__name__.lower()}{suffix}", lambda kind=kind, named=named: Recurrent(kind, **named),
               table(4, 7, 6),
-              "cross-entropy", "adam", train_tolerance=2.0)
+              "cross-entropy", "adam", train_tolerance=2.0, optimize=kind is not nn.RNN)
       for kind in (nn.LSTM, nn.GRU, nn.RNN)
       for suffix, named in (("", {}), ("_bidirectional", {"bidirectional": True}), ("_layers", {"num_layers": 2}),
                             ("_no_bias", {"bias": False}))),
-    Network("rnn_relu", lambda: Recurrent(nn.RNN, nonlinearity="relu"), table(4, 7, 6), "cross-entropy", "sgd"),
+    Network("rnn_relu", lambda: Recurrent(nn.RNN, nonlinearity="relu"), table(4, 7, 6), "cross-entropy", "sgd",
+            optimize=False),
     Network("lstm_projected", lambda: nn.LSTM(6, 8, proj_size=5), table(7, 4, 6)),
     Network("lstm_states", lambda: Call(lambda m, x, h, c: m.rnn(x, (h, c))[0], rnn=nn.LSTM(6, 8)),
             lambda more=0: (floats(5, 3, 6), floats(1, 3, 8), floats(1, 3, 8)), "mse", "adam"),
@@ -275,7 +276,7 @@ NETWORKS = [
 ACTIVATIONS = [nn.GELU, lambda: nn.GELU("tanh"), nn.SiLU, nn.Mish, nn.ELU, nn.SELU, nn.CELU, nn.Softplus, nn.Softsign,
                nn.LeakyReLU, nn.PReLU, nn.Hardtanh, nn.Hardswish, nn.Hardsigmoid, nn.LogSigmoid, nn.Softshrink,
                nn.Hardshrink, nn.Tanhshrink, nn.ReLU6, nn.GLU, lambda: nn.Softmax(1), lambda: nn.LogSoftmax(1),
-               lambda: nn.Threshold(0.1, 0.0), lambda: nn.Softmin(1)]
+               lambda: nn.Threshold(0.0, -0.1), lambda: nn.Softmin(1)]
 
 
 def activation_name(make):

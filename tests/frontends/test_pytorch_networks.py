@@ -85,7 +85,7 @@ class BatchedDetect(nn.Module):
 
 BOXES = lambda more=0: (torch.rand(30, 4) * 4, torch.rand(30))  # noqa: E731
 NETWORKS = [
-    Network("torchvision_resnet18", vision(models.resnet18), images(4, 40), "cross-entropy", "sgd", train_mode=True,
+    Network("torchvision_resnet18", vision(models.resnet18), images(4, 40), "cross-entropy", "sgd_slow", train_mode=True,
             train_tolerance=10.0),
     Network("torchvision_mobilenet_v3", vision(models.mobilenet_v3_small, width_mult=0.5), images(4, 48)),
     Network("torchvision_squeezenet", vision(models.squeezenet1_1), images(2, 40), "cross-entropy", "sgd"),

@@ -283,23 +283,37 @@ static enum cm_status give_result(struct cm_call *call, const struct cm_tensor *
 
 enum { MOST_OPERANDS = 3 + CM_DNNL_MOST_POSTS };
 
+struct body_run {
+    struct cm_call *call;
+    const struct cm_datum *in[MOST_OPERANDS];
+    struct cm_datum out;
+};
+
+/* The guard under which the graph was compiled is gone when it runs. */
+static enum cm_status eval_body(struct cm_guard *guard, void *arg)
+{
+    struct body_run *r = arg;
+    const struct cm_eval_options options = {.guard = guard};
+    return cm_graph_eval(r->call->node->bodies[0].graph, r->in, (size_t)r->call->n_in, &r->out,
+                         &options, r->call->err);
+}
+
 static enum cm_status run_body(struct cm_call *call)
 {
-    struct cm_datum in[MOST_OPERANDS] = {0}, out = {0};
-    const struct cm_datum *given[MOST_OPERANDS];
+    struct cm_datum in[MOST_OPERANDS] = {0};
+    struct body_run r = {.call = call};
     enum cm_status status = CM_OK;
     for (int i = 0; i < call->n_in && !status; i++) {
         status = plain_input(call, i, &in[i]);
-        given[i] = &in[i];
+        r.in[i] = &in[i];
     }
     if (!status)
-        status = cm_graph_eval(call->node->bodies[0].graph, given, (size_t)call->n_in, &out, NULL,
-                               call->err);
+        status = cm_guarded(0, call->err, eval_body, &r);
     if (!status)
-        status = give_result(call, &out.tensor);
+        status = give_result(call, &r.out.tensor);
     for (int i = 0; i < call->n_in; i++)
         cm_datum_drop(&in[i]);
-    cm_datum_drop(&out);
+    cm_datum_drop(&r.out);
     return status;
 }
 
