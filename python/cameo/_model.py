@@ -7,6 +7,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterable, Mapping
+from operator import index
 
 from . import _cameo, _registries
 from ._graph import Function, Graph, Node, Report, Training, ValueInfo, functions, main_graph, trainings
@@ -90,6 +91,11 @@ def _serialized(proto: Any) -> bytes:
     except Exception as problem:  # protobuf has several exceptions for what is over 2 GiB
         raise _cameo.LimitError("the message cannot be written, protobuf allows 2 GiB at most: save it with "
                                 f"external data and load the file ({problem})") from None
+
+
+def _whole(numbers: Mapping[str, int]) -> dict[str, int]:
+    """The same with NumPy's numbers, and others that can be an index, as int."""
+    return {name: index(number) for name, number in numbers.items()}
 
 
 def _names(names: str | Iterable[str] | None) -> list[str]:
@@ -264,7 +270,7 @@ class Model:
     def costs(self, sizes: Mapping[str, int] | None = None, /, **more: int) -> Report:
         """What a run takes, by shapes alone: flops, activation_bytes, peak_bytes, and operators with their share. Open
         dimensions have the sizes that are given by name; others count as 1, see sizes."""
-        row = _cameo.costs(self._inside, {**(sizes or {}), **more})
+        row = _cameo.costs(self._inside, _whole({**(sizes or {}), **more}))
         row["operators"] = [Report(domain=domain, op=op, nodes=nodes, flops=flops, bytes=size)
                             for domain, op, nodes, flops, size in row["operators"]]
         row["sizes"] = {symbol: size for symbol, size, _ in row["sizes"]}
@@ -308,8 +314,8 @@ class Model:
         """Inputs made up, to try the model without data: floats at random, integers within what they point at. Open
         sizes are those given by name, or guessed; shapes are those of whole inputs; given inputs are not made."""
         from ._arrays import from_value
-        values, _, _ = _cameo.make_inputs(self._inside, seed, {**(sizes or {}), **more},
-                                          {name: tuple(shape) for name, shape in (shapes or {}).items()},
+        values, _, _ = _cameo.make_inputs(self._inside, seed, _whole({**(sizes or {}), **more}),
+                                          {name: tuple(map(index, shape)) for name, shape in (shapes or {}).items()},
                                           self._feeds(given or {}))
         return {name: from_value(value) for name, value in values.items()}
 
@@ -362,7 +368,7 @@ class Model:
             if (version < now) if direction == "newer" else (version > now):
                 raise _cameo.ArgumentError(f"the model imports opset {now} of {domain or 'ai.onnx'}, and {version} is "
                                            f"not {direction}: use {other}")
-        return self._made(_cameo.convert(self._inside, targets))
+        return self._made(_cameo.convert(self._inside, _whole(targets) if targets else targets))
 
     def expand(self, only: str | Iterable[str] | None = None, *, except_: str | Iterable[str] | None = None,
                operators: bool = False, core: bool = False) -> Model:

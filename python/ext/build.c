@@ -40,6 +40,14 @@ PyObject *ext_raise_with(const struct ext_state *state, const struct cameo_error
     return NULL;
 }
 
+long long ext_whole(PyObject *number)
+{
+    if (PyLong_Check(number)) /* of others, an __index__ could change what is being read */
+        return PyLong_AsLongLong(number);
+    PyErr_Format(PyExc_TypeError, "an int is wanted, not %R", (PyObject *)Py_TYPE(number));
+    return 0;
+}
+
 bool ext_names(PyObject *list, struct ext_names *out)
 {
     *out = (struct ext_names){0};

@@ -186,6 +186,8 @@ void ext_log_to_python(struct cameo_model *model);
 /* Small things to build results from; each takes over what it is given. */
 PyObject *ext_texts(const struct cameo_text *texts, size_t count); /* a list of str */
 bool ext_append(PyObject *list, PyObject *item);                   /* drops item; false: failed */
+/* An int as C has it, without calling anything; check PyErr_Occurred. */
+long long ext_whole(PyObject *number);
 /* A list of texts as C has it, good until ext_names_end; None is no list. False after an exception.
  */
 struct ext_names {

@@ -18,7 +18,7 @@ static struct cameo_size *sizes_of(PyObject *dict, size_t *count)
         struct cameo_size *row = &sizes[(*count)++];
         *row = (struct cameo_size)CAMEO_SIZE_INIT;
         row->symbol = PyUnicode_AsUTF8AndSize(name, NULL);
-        row->size = row->symbol ? PyLong_AsLongLong(size) : 0;
+        row->size = row->symbol ? ext_whole(size) : 0;
     }
     if (!PyErr_Occurred())
         return sizes;
@@ -106,7 +106,7 @@ static struct cameo_input_shape *shapes_of(PyObject *dict, size_t *count)
         row->rank = (int)PyTuple_Size(shape);
         row->dims = dims;
         for (int i = 0; row->input && i < row->rank; i++)
-            *dims++ = PyLong_AsLongLong(PyTuple_GetItem(shape, i));
+            *dims++ = ext_whole(PyTuple_GetItem(shape, i));
     }
     if (!PyErr_Occurred())
         return shapes;
