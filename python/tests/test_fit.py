@@ -351,7 +351,7 @@ class InterruptTest(FitCase):
 
 
 class CommandTest(FitCase):
-    COMMAND = os.environ.get("CAMEO") or os.path.normpath(os.path.join(os.path.dirname(cameo.__file__), "../../cameo"))
+    COMMAND = os.environ.get("CAMEO") or os.path.join(os.path.dirname(cameo.__file__), "cameo")
 
     @unittest.skipUnless(os.access(COMMAND, os.X_OK), "the command cameo is not beside the package")
     def test_the_command_and_fit_train_alike(self):
