@@ -91,6 +91,8 @@ static bool check_settings(void)
     if ((s->resume || s->checkpoint_every) && !s->checkpoint)
         wrong++, cli_complain("train: %s needs --checkpoint DIR",
                               s->resume ? "--resume" : "--checkpoint-every");
+    if (s->tensorboard_every && !s->tensorboard)
+        wrong++, cli_complain("train: --tensorboard-every needs --tensorboard DIR");
     if ((s->patience || s->best) && !s->validate)
         wrong++, cli_complain("train: %s needs --validate FILE", s->best ? "--best" : "--patience");
     wrong += check_output(s->out) + check_output(s->best) + check_output(s->profile);
@@ -381,6 +383,7 @@ static int train(struct cameo_model *model)
         code = stages[i](&run);
     if (run.log && fclose(run.log) != 0 && code == CLI_YES)
         code = cli_broken(settings.log);
+    cameo_events_free(run.events);
     if (code == CLI_YES)
         code = finish(&run);
     cameo_batches_free(run.batches);
@@ -432,6 +435,10 @@ static const struct cli_option options[] = {
     {"--init", NULL, NULL, "run the model's initialization first", CLI_FLAG, &settings.init},
     {"--log", NULL, "FILE", "write every scalar of every step, as JSON Lines", CLI_TEXT,
      &settings.log},
+    {"--tensorboard", NULL, "DIR", "write curves for TensorBoard into this folder", CLI_TEXT,
+     &settings.tensorboard},
+    {"--tensorboard-every", NULL, "N", "a point of them every N steps, not at each", CLI_COUNT,
+     &settings.tensorboard_every},
     {"--profile", NULL, "FILE",
      "say where the second step's time goes, with a Chrome trace in FILE", CLI_TEXT,
      &settings.profile},

@@ -7,9 +7,9 @@
 
 struct train_settings {
     const char *model, *data, *validate, *columns, *target, *out, *best, *log, *profile;
-    const char *checkpoint;
+    const char *checkpoint, *tensorboard;
     size_t batch_size, epochs, steps, seed, threads, memory_limit, patience;
-    size_t checkpoint_every, keep;
+    size_t checkpoint_every, keep, tensorboard_every;
     const char *last_batch, *backend, *without;
     bool no_shuffle, init, resume, force, memory, json, recompute, raw_bytes;
     bool last_batch_given;
@@ -29,6 +29,7 @@ struct train_run {
     struct cli_steps steps; /* of the step that is profiled */
     int code;               /* of what failed while the run was told of */
     FILE *log;
+    struct cameo_events *events;
     double started, shown; /* seconds */
 };
 
@@ -47,5 +48,12 @@ int train_log_open(struct train_run *run);
 int train_log_step(const struct train_run *run, const struct cameo_progress *at);
 int train_log_validation(const struct train_run *run, const struct cameo_progress *at);
 double train_seconds(void);
+/* The share of the targets' variance that the model explains; NaN when they have none. */
+double train_r_squared(const struct cameo_measure *m);
+
+/* Curves for TensorBoard, if they are asked for; opened when it is known where the run begins. */
+int train_events_open(struct train_run *run);
+int train_events_step(struct train_run *run, const struct cameo_progress *at);
+int train_events_epoch(struct train_run *run, const struct cameo_progress *at);
 
 #endif

@@ -86,7 +86,8 @@ static int at_start(struct train_run *run, const struct cameo_progress *at)
         fprintf(stderr, "no checkpoint yet: training starts from the beginning\n");
     if (!at->checkpoint && s->init && !has_initialization(run->model))
         fprintf(stderr, "--init: the model has no initialization, its values stay as stored\n");
-    return train_log_open(run);
+    const int code = train_log_open(run);
+    return code == CLI_YES ? train_events_open(run) : code;
 }
 
 /* The second step of a run is looked at, as the first makes things ready; of one step, that. */
@@ -118,9 +119,13 @@ static bool tell(void *arg, const struct cameo_progress *at)
     const int profiled = profile(run, at);
     if (at->moment == CAMEO_AFTER_STEP) {
         code = train_log_step(run, at);
+        if (code == CLI_YES)
+            code = train_events_step(run, at);
         train_show(run, at);
     } else if (at->moment == CAMEO_AFTER_EPOCH) {
         code = train_log_validation(run, at);
+        if (code == CLI_YES)
+            code = train_events_epoch(run, at);
         train_show_epoch(run, at);
         run->best_loss = at->best_loss;
     }

@@ -138,8 +138,7 @@ void train_show(struct train_run *run, const struct cameo_progress *p)
     fflush(stderr);
 }
 
-/* The share of the targets' variance that the model explains; NaN when they have none. */
-static double r_squared(const struct cameo_measure *m)
+double train_r_squared(const struct cameo_measure *m)
 {
     const double spread = m->target_squares - m->targets * m->targets / (double)m->compared;
 
@@ -155,7 +154,8 @@ static void put_validation(const struct train_run *run, const struct cameo_progr
         fprintf(stderr, ", validation accuracy %.2f %%",
                 100.0 * (double)m->correct / (double)m->judged);
     if (m->compared)
-        fprintf(stderr, ", mae %.5g, r2 %.4f", m->absolute / (double)m->compared, r_squared(m));
+        fprintf(stderr, ", mae %.5g, r2 %.4f", m->absolute / (double)m->compared,
+                train_r_squared(m));
     if (p->best && !isinf(run->best_loss))
         fputs(", the best so far", stderr);
 }
@@ -299,7 +299,7 @@ int train_log_validation(const struct train_run *run, const struct cameo_progres
         train_put_number(run->log, "validation_accuracy", (double)m->correct / (double)m->judged);
     if (m->compared) {
         train_put_number(run->log, "validation_mae", m->absolute / (double)m->compared);
-        train_put_number(run->log, "validation_r2", r_squared(m));
+        train_put_number(run->log, "validation_r2", train_r_squared(m));
     }
     return end_line(run);
 }

@@ -1166,6 +1166,33 @@ CAMEO_API enum cameo_status cameo_call_allocate(struct cameo_call *call, size_t 
 CAMEO_API enum cameo_status cameo_call_fail(struct cameo_call *call, enum cameo_status status,
                                             const char *reason);
 
+/* ---- operators of one's own, known to a model ----
+ *
+ * Where a model has been given a registry, everything that is done with it or with what is derived
+ * from it knows these operators: checking, inferring, preparing, gradients, sessions, trainers. A
+ * registry in options comes before it. */
+
+/* Freezes the registry, which must outlive the model and all that is made of it; NULL: none, as at
+ * first. Needs the model alone, before sessions and trainers are made of it. */
+CAMEO_API void cameo_model_set_registry(struct cameo_model *model,
+                                        const struct cameo_registry *registry);
+
+/* More about attributes, for infer and run: whether there is one, given by the node or by default;
+ * one text of a list, false past its end. Texts of attributes have no NUL behind them. */
+CAMEO_API bool cameo_infer_has(const struct cameo_infer *in, const char *name);
+CAMEO_API struct cameo_text cameo_infer_string(const struct cameo_infer *in, const char *name);
+CAMEO_API const float *cameo_infer_floats(const struct cameo_infer *in, const char *name,
+                                          size_t *count);
+CAMEO_API bool cameo_infer_string_at(const struct cameo_infer *in, const char *name, size_t index,
+                                     struct cameo_text *out);
+CAMEO_API bool cameo_call_has(const struct cameo_call *call, const char *name);
+CAMEO_API bool cameo_call_string_at(const struct cameo_call *call, const char *name, size_t index,
+                                    struct cameo_text *out);
+/* The library never gives the memory of this call's operands back, though it goes on using it: for
+ * callers who find at the end of run that something still refers to it, such as an array of another
+ * language. What was fed is the caller's own. */
+CAMEO_API void cameo_call_pin(struct cameo_call *call);
+
 /* ---- running ----
  *
  * A session is a model made ready to run. It cannot change: any number of threads may run it at
@@ -1907,6 +1934,33 @@ CAMEO_API enum cameo_status cameo_trainer_run(struct cameo_trainer *trainer,
                                               const struct cameo_loop_options *options,
                                               struct cameo_loop_result *result,
                                               struct cameo_error *err);
+
+/* ---- curves for TensorBoard ----
+ *
+ * Event files as TensorBoard reads them. A writer has a file of its own in a folder, which may hold
+ * those of earlier runs; what is added is in the file when the call returns, so that curves can be
+ * watched while they grow, and a run that dies leaves all that it has told. Any thread may add.
+ * step counts from 0; time is in seconds since 1970, 0 for now. */
+
+struct cameo_events;
+
+/* The folder is made where it is not, with those above it. `cameo train --tensorboard` names
+ * curves "train/loss", "train/lr", "val/loss", "val/accuracy". */
+CAMEO_API enum cameo_status cameo_events_new(const char *folder, struct cameo_events **out,
+                                             struct cameo_error *err);
+CAMEO_API void cameo_events_free(struct cameo_events *events);              /* NULL is fine */
+CAMEO_API const char *cameo_events_path(const struct cameo_events *events); /* of the file */
+/* A run goes on: what earlier files of the folder have of this step and later ones is forgotten. */
+CAMEO_API enum cameo_status cameo_events_resume(struct cameo_events *events, int64_t step,
+                                                double time, struct cameo_error *err);
+/* A point of the curve called tag, which is stored as float. */
+CAMEO_API enum cameo_status cameo_events_add_scalar(struct cameo_events *events, const char *tag,
+                                                    int64_t step, double time, double value,
+                                                    struct cameo_error *err);
+/* Markdown. */
+CAMEO_API enum cameo_status cameo_events_add_text(struct cameo_events *events, const char *tag,
+                                                  int64_t step, double time, const char *text,
+                                                  struct cameo_error *err);
 
 /* ---- evaluating and predicting ----
  *

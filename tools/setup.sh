@@ -7,7 +7,7 @@
 # test    and what tests it: cmocka, Python with the pinned packages in build/venv, a second oneDNN
 #         in build/onednn3
 # python  what builds the Python package, its headers among them, and what its tests use, in
-#         build/python-venv (400 MB)
+#         build/python-venv (550 MB)
 # dev     and what checks it: clang, its sanitizer run-time, clang-format, a C++ compiler
 # cross   what test has, and a compiler, an emulator and cmocka for aarch64
 # bench   what test has, and the peers in build/bench-venv: ONNX Runtime, PyTorch (some 6 GB)

@@ -5,7 +5,7 @@
 import numpy as np
 from onnx import TensorProto, helper
 
-from upgrade_cases import ANY, bools, case, consumed, f32, i64, ints, pos
+from upgrade_cases import ANY, case, consumed, f32, i64, ints, pos
 
 # Old versions that no case shows, and why. Their rows say that nothing changes.
 UNSHOWN = {}

@@ -19,10 +19,15 @@ from ._model import Finding, Model, load, merge
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from . import callbacks as callbacks
+    from ._history import History as History
+    from ._trainer import (Trainer as Trainer, checkpoint_notes as checkpoint_notes,
+                           newest_checkpoint as newest_checkpoint, train as train)
     from ._checkpoint import Checkpoint as Checkpoint, checkpoint as checkpoint, export_formats as export_formats
     from ._compare import Comparison as Comparison, GradCheck as GradCheck
+    from ._events import EventWriter as EventWriter
     from ._session import Session as Session
-    from ._trainer import Trainer as Trainer
+    from .operators import Operator as Operator, Registry as Registry, TensorType as TensorType, operator as operator
     from .ort import (ExecutionMode as ExecutionMode, ExecutionOrder as ExecutionOrder,
                       GraphOptimizationLevel as GraphOptimizationLevel, InferenceSession as InferenceSession,
                       IOBinding as IOBinding, ModelMetadata as ModelMetadata, NodeArg as NodeArg, OrtDevice as OrtDevice,
@@ -42,6 +47,8 @@ _LATER.update(dict.fromkeys([
     "InferenceSession", "SessionOptions", "RunOptions", "OrtValue", "OrtDevice", "IOBinding", "NodeArg", "ModelMetadata",
     "GraphOptimizationLevel", "ExecutionMode", "ExecutionOrder", "get_available_providers", "get_all_providers",
     "get_device", "set_default_logger_severity", "set_default_logger_verbosity", "set_seed"], "ort"))
+_LATER.update({"operator": "operators", "Operator": "operators", "Registry": "operators", "TensorType": "operators",
+               "EventWriter": "_events"})
 
 __all__ = ["load", "merge", "Model", "ValueInfo", "Finding", "Node", "Graph", "Function", "Training", "Reference",
            "Report", "Error", "ModelError", "ArgumentError", "NotFoundError",

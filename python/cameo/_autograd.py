@@ -33,8 +33,8 @@ def _type_text(info: ValueInfo) -> str:
 
 
 def with_sum(model: Model, names: Sequence[str], prefix: str, weighted: bool = False) -> Model:
-    """The model with copies of outputs in place of these, PREFIXout.0 and so on, and with the sum of all their elements,
-    PREFIXsum; weighted: of their elements times those of inputs PREFIXweights.0 and so on."""
+    """The model with copies of these outputs in their place, PREFIXout.0 and so on, and with the sum of all their
+    elements, PREFIXsum; weighted: of their elements times those of inputs PREFIXweights.0 and so on."""
     types = {info.name: _type_text(info) for info in model.outputs}
     inputs, outputs, nodes, terms = [], [f'float "{prefix}sum"'], [], []
     for i, name in enumerate(names):
@@ -57,7 +57,7 @@ def with_sum(model: Model, names: Sequence[str], prefix: str, weighted: bool = F
 
 def part(model: Model, inputs: Sequence[str], outputs: Sequence[str]) -> Model:
     """What leads from inputs to outputs; the part has those of the inputs that outputs depend on."""
-    used = set(_cameo.used_values(model._inside, inputs, outputs))
+    used = set(_cameo.used_values(model._inside, set(inputs), outputs))
     return model.extract([name for name in inputs if name in used], outputs)
 
 
@@ -77,9 +77,21 @@ def lend(tensor: Any) -> Any:
     """A tensor as a session is fed it: its memory, not a copy."""
     if not isinstance(tensor, torch.Tensor):
         return tensor
+    if tensor.layout != torch.strided:
+        raise _cameo.ArgumentError(f"a tensor has layout '{tensor.layout}', expected 'torch.strided' (to_dense)")
     if tensor.device.type != "cpu":
         raise _cameo.ArgumentError(f"a tensor is on device '{tensor.device}', expected 'cpu'")
     return tensor.detach() if tensor.requires_grad else tensor
+
+
+def _without_foreign_sizes(model: Model, origin: Model) -> Model:
+    """The model without names of sizes at its inputs that the origin's inputs do not have: what outputs and values in
+    between are said to be is not always true, and nothing but inputs is held to it."""
+    known = {size for info in origin.inputs for size in info.shape or () if isinstance(size, str)}
+    changed = {info.name: [None if isinstance(size, str) and size not in known else size for size in info.shape]
+               for info in model.inputs if info.shape and any(isinstance(size, str) and size not in known
+                                                              for size in info.shape)}
+    return model.set_shapes(changed) if changed else model
 
 
 class Runner:
@@ -114,7 +126,8 @@ class Plan:
         again = {name for name, _ in self.reused}
         self.saved = [name for name in saved if name not in again]
         self.forward = Runner(part(whole, function.inputs, [*self.results, *self.saved]), function.options)
-        self.backward = Runner(part(whole, [*fed, *given, *saved], self.gradients), function.options)
+        backward = _without_foreign_sizes(part(whole, [*fed, *given, *saved], self.gradients), function.model)
+        self.backward = Runner(backward, function.options)
         self.given = given
         self._whole, self._function = whole, function
         self._derivative: Function | None = None
@@ -125,8 +138,8 @@ class Plan:
             function = self._function
             drawn = function.random()
             if drawn:
-                raise _cameo.UnsupportedError(f"the network has random operators ({drawn}), whose numbers would be drawn "
-                                              "anew: its gradients cannot be differentiated (create_graph=True)")
+                raise _cameo.UnsupportedError(f"the network has random operators ({drawn}), whose numbers would be "
+                                              "drawn anew: its gradients cannot be differentiated (create_graph=True)")
             inputs = [*function.inputs, *self.given]
             model = part(self._whole, inputs, self.gradients)
             self._derivative = Function(model, inputs, (), function.options, function.level + 1,

@@ -11,7 +11,7 @@ from typing import Any, Union
 import numpy
 
 from . import _cameo
-from ._arrays import PLAIN, from_value, to_value
+from ._arrays import from_value, numpy_type, to_value
 from ._model import Model, load
 
 Data = Union[str, "os.PathLike[str]", Mapping[str, Any], tuple[Any, ...], Iterable[Any], Callable[[int], Iterable[Any]]]
@@ -22,14 +22,11 @@ def is_array(value: Any) -> bool:
     return isinstance(value, numpy.ndarray) or hasattr(value, "__dlpack__") or hasattr(value, "__array_interface__")
 
 
-def fit_type(value: Any, number: int | None) -> Any:
-    """An array as an input of this element type takes it: other floats are rounded, other integers copied, as for
-    files. What does not fit so stays, and is refused by its name."""
-    value = to_value(value, number)
-    if not isinstance(value, numpy.ndarray) or number not in PLAIN:
-        return value
-    wanted = numpy.dtype(PLAIN[number])
-    if value.dtype != wanted and numpy.can_cast(value.dtype, wanted, "same_kind"):
+def fit_type(value: Any, wanted: Any) -> Any:
+    """An array as an input of this type takes it: other floats are rounded, other integers copied, as for files. What
+    does not fit so stays, and is refused by its name."""
+    if (wanted is not None and isinstance(value, numpy.ndarray) and value.dtype != wanted
+            and numpy.can_cast(value.dtype, wanted, "same_kind")):
         return value.astype(wanted)
     return value
 
@@ -60,9 +57,9 @@ def by_name(batch: Any, names: Sequence[str]) -> dict[str, Any]:
 def rows_of(feeds: Mapping[str, Any]) -> int:
     """How many samples a batch has: the first axis of the first array that has axes."""
     for value in feeds.values():
-        shape = getattr(value, "shape", ())
-        if len(shape) > 0:
-            return int(shape[0])
+        shape: tuple[int, ...] = tuple(getattr(value, "shape", ()))
+        if shape:
+            return shape[0]
     return 1
 
 
@@ -73,8 +70,8 @@ class Batches:
     PyTorch) is told the epoch.
     """
 
-    def __init__(self, data: Any, names: Sequence[str], numbers: Mapping[str, int]):
-        self._data, self._names, self._numbers = data, names, numbers
+    def __init__(self, data: Any, names: Sequence[str], types: Mapping[str, Any]):
+        self._data, self._names, self._types = data, names, types
         self._batches: Iterator[Any] = iter(())
         self.batches = self._length(data)
         self.samples = self._length(getattr(data, "dataset", None))
@@ -91,7 +88,7 @@ class Batches:
     def begin(self, epoch: int, skip: int) -> None:
         data = self._data
         for part in (data, getattr(data, "sampler", None), getattr(data, "batch_sampler", None)):
-            if hasattr(part, "set_epoch"):
+            if part is not None and hasattr(part, "set_epoch"):
                 part.set_epoch(epoch)
         if callable(data) and not hasattr(data, "__iter__"):
             data = data(epoch)
@@ -104,9 +101,9 @@ class Batches:
             batch = next(self._batches)
         except StopIteration:
             return None
-        numbers = self._numbers
-        feeds = {name: fit_type(value, numbers.get(name))
-                 for name, value in by_name(batch, self._names).items() if name in numbers}
+        types = self._types
+        feeds = {name: fit_type(value, types[name])
+                 for name, value in by_name(batch, self._names).items() if name in types}
         rows = rows_of(feeds)
         if rows == 0:
             raise _cameo.ArgumentError("a batch has no rows")
@@ -144,7 +141,7 @@ def open_or_iterate(data: Any, inputs: Sequence[tuple[str, int]], columns: str |
     if not callable(data) and not hasattr(data, "__iter__") and not hasattr(data, "__getitem__"):
         raise _cameo.ArgumentError(f"data is a {type(data).__name__}, expected a path, arrays (a dict or a tuple), an "
                                    "iterable of batches, or a function that gives one")
-    return Batches(data, names, dict(inputs))
+    return Batches(data, names, {name: numpy_type(number) for name, number in inputs})
 
 
 class Evaluation(dict[str, float]):

@@ -95,7 +95,8 @@ def ticks(low: float, high: float, most: int = 5) -> list[float]:
     step = 10.0 ** math.floor(math.log10((high - low) / most))
     step = next(step * factor for factor in (1, 2, 5, 10) if (high - low) / (step * factor) <= most)
     first = math.ceil(low / step - 1e-9)
-    return [round((first + i) * step, 12) for i in range(int((high - low) / step + 1e-9) + 1) if (first + i) * step <= high + step * 1e-6]
+    return [round((first + i) * step, 12) for i in range(int((high - low) / step + 1e-9) + 1)
+            if (first + i) * step <= high + step * 1e-6]
 
 
 def _scale(values: list[float]) -> tuple[float, float]:

@@ -83,15 +83,17 @@ def _bytes(name: str, values: Any, number: int, shape: tuple[int, ...]) -> numpy
     """What replaces the values of an initializer, as the file holds them; type and shape must fit."""
     import numpy
 
-    from ._arrays import BITS, STRING, _pack, numpy_type, unsigned_type
+    from ._arrays import BITS, STRING, _pack, from_value, numpy_type, unsigned_type
     wanted = numpy_type(number) or unsigned_type(number)  # the latter where nobody has a name for a narrow type
     if number == STRING:
         raise _cameo.UnsupportedError(f"initializer '{name}' holds strings, which cannot be replaced")
     if values is None:
         raise _cameo.ArgumentError(f"initializer '{name}' cannot be None")
     try:
+        if hasattr(type(values), "__dlpack__") and not isinstance(values, (numpy.ndarray, numpy.generic)):
+            values = from_value(_cameo.from_dlpack(values))
         array = numpy.asarray(values) if hasattr(values, "dtype") else numpy.asarray(values, wanted)
-    except (TypeError, ValueError, OverflowError) as problem:
+    except (TypeError, ValueError, OverflowError, RuntimeError, BufferError) as problem:
         raise _cameo.ArgumentError(f"initializer '{name}': {problem}") from None
     if array.dtype.newbyteorder("=") != wanted or array.shape != tuple(shape):
         raise _cameo.ArgumentError(f"initializer '{name}' is {wanted} of shape {tuple(shape)}, not {array.dtype} of "

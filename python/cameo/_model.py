@@ -7,8 +7,9 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterable, Mapping
+from operator import index
 
-from . import _cameo
+from . import _cameo, _registries
 from ._graph import Function, Graph, Node, Report, Training, ValueInfo, functions, main_graph, trainings
 from ._initializers import Initializers
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from ._compare import Comparison, GradCheck
     from ._data import Evaluation
     from ._session import Session
+    from .operators import Registry
     _T = TypeVar("_T")
 
 SCHEDULES = {"constant": 0, "step": 1, "cosine": 2, "linear": 3}
@@ -45,11 +47,15 @@ class Finding:
         return f"{self.rule}: {self.place}: {self.reason}"
 
 
-def load(source: Any, *, copy: bool = False, links: bool = False) -> Model:
+def load(source: Any, *, copy: bool = False, links: bool = False, registry: Registry | None = None) -> Model:
     """Opens a model: a path, bytes, a file object, an onnx.ModelProto, or a model in ONNX's text form.
 
     A file is mapped, not read; copy reads it into memory instead. links lets external data be symbolic links.
+    registry has operators of one's own; without it those of cameo.operators.default are known.
     """
+    if registry is not None:
+        model = load(source, copy=copy, links=links)
+        return Model(_registries.having(model._inside, registry))
     if isinstance(source, Model):
         return source
     if "logging" in sys.modules:  # otherwise nobody can have asked for more than warnings
@@ -85,6 +91,11 @@ def _serialized(proto: Any) -> bytes:
     except Exception as problem:  # protobuf has several exceptions for what is over 2 GiB
         raise _cameo.LimitError("the message cannot be written, protobuf allows 2 GiB at most: save it with "
                                 f"external data and load the file ({problem})") from None
+
+
+def _whole(numbers: Mapping[str, int]) -> dict[str, int]:
+    """The same with NumPy's numbers, and others that can be an index, as int."""
+    return {name: index(number) for name, number in numbers.items()}
 
 
 def _names(names: str | Iterable[str] | None) -> list[str]:
@@ -140,6 +151,20 @@ class Model:
     """
 
     report: Report
+
+    @property
+    def _inside(self) -> Any:
+        """The library's model, which knows the operators that are registered now."""
+        handle = self._handle
+        newest = _registries.current(handle)
+        if newest is not handle:
+            self._handle = newest
+            self._cache = {what: made for what, made in self._cache.items() if what != "session"}
+        return newest
+
+    @_inside.setter
+    def _inside(self, handle: Any) -> None:
+        self._handle = handle
 
     def __init__(self, inside: Any, report: Report | None = None) -> None:
         self._inside = inside
@@ -245,7 +270,7 @@ class Model:
     def costs(self, sizes: Mapping[str, int] | None = None, /, **more: int) -> Report:
         """What a run takes, by shapes alone: flops, activation_bytes, peak_bytes, and operators with their share. Open
         dimensions have the sizes that are given by name; others count as 1, see sizes."""
-        row = _cameo.costs(self._inside, {**(sizes or {}), **more})
+        row = _cameo.costs(self._inside, _whole({**(sizes or {}), **more}))
         row["operators"] = [Report(domain=domain, op=op, nodes=nodes, flops=flops, bytes=size)
                             for domain, op, nodes, flops, size in row["operators"]]
         row["sizes"] = {symbol: size for symbol, size, _ in row["sizes"]}
@@ -258,7 +283,7 @@ class Model:
     # ---- running ----
 
     def run(self, outputs: Any = None, inputs: Mapping[str, Any] | None = None, /, **named: Any) -> dict[str, Any]:
-        """Runs the model: inputs by name, or as a dict where names are no identifiers; results as a dict, of the
+        """Runs the model: inputs by name, or as a dict where names are not identifiers; results as a dict, of the
         outputs that are listed first, or of all. The session is made at the first call and kept.
 
         >>> import cameo, numpy
@@ -271,6 +296,7 @@ class Model:
         """
         if isinstance(outputs, Mapping) and inputs is None:
             outputs, inputs = None, outputs
+        self._inside  # drops a session that does not know the newest operators
         session = self._once("session", self._open)
         names = (self._once("outputs", lambda: [output.name for output in self.outputs]) if outputs is None
                  else _names(outputs))
@@ -288,8 +314,8 @@ class Model:
         """Inputs made up, to try the model without data: floats at random, integers within what they point at. Open
         sizes are those given by name, or guessed; shapes are those of whole inputs; given inputs are not made."""
         from ._arrays import from_value
-        values, _, _ = _cameo.make_inputs(self._inside, seed, {**(sizes or {}), **more},
-                                          {name: tuple(shape) for name, shape in (shapes or {}).items()},
+        values, _, _ = _cameo.make_inputs(self._inside, seed, _whole({**(sizes or {}), **more}),
+                                          {name: tuple(map(index, shape)) for name, shape in (shapes or {}).items()},
                                           self._feeds(given or {}))
         return {name: from_value(value) for name, value in values.items()}
 
@@ -342,7 +368,7 @@ class Model:
             if (version < now) if direction == "newer" else (version > now):
                 raise _cameo.ArgumentError(f"the model imports opset {now} of {domain or 'ai.onnx'}, and {version} is "
                                            f"not {direction}: use {other}")
-        return self._made(_cameo.convert(self._inside, targets))
+        return self._made(_cameo.convert(self._inside, _whole(targets) if targets else targets))
 
     def expand(self, only: str | Iterable[str] | None = None, *, except_: str | Iterable[str] | None = None,
                operators: bool = False, core: bool = False) -> Model:
@@ -448,7 +474,7 @@ class Model:
                           map: str | Mapping[str, str] | None = None, settings: str | Mapping[str, Any] | None = None,
                           loss: str | None = None, **options: Any) -> Model:
         """Gives the model the weights of another framework's checkpoint, and unless weights_only its training where it
-        was saved, and returns the model. partial: what is left over is no error. map renames ({initializer: name},
+        was saved, and returns the model. partial: what is left over is not an error. map renames ({initializer: name},
         "/REGEX/"); settings count instead of what the checkpoint says, and options of prepare instead of both."""
         from ._checkpoint import import_checkpoint
         return import_checkpoint(self, path, weights_only, partial, map, settings, dict(options, loss=loss))

@@ -6,9 +6,24 @@ from __future__ import annotations
 
 import typing
 
+import numpy
+
 from . import _cameo
 from ._graph import ValueInfo
 from ._model import Model, load
+
+if typing.TYPE_CHECKING:
+    from .operators import Registry
+
+
+def _room(name: str, array: typing.Any) -> typing.Any:
+    """Memory to be written to, of another library's tensor too."""
+    if isinstance(array, numpy.ndarray) or not hasattr(type(array), "__dlpack__"):
+        return array
+    try:
+        return numpy.from_dlpack(array)
+    except (BufferError, RuntimeError, TypeError) as error:
+        raise _cameo.ArgumentError(f"the memory for output '{name}': {error}") from error
 
 
 class Session:
@@ -22,8 +37,9 @@ class Session:
     """
 
     def __init__(self, model: typing.Any, *, threads: int = 0, memory_limit: int = 0, backend: str | None = None,
-                 seed: int = 0, without: str | None = None, expand: bool = False) -> None:
-        self.model: Model = load(model)
+                 seed: int = 0, without: str | None = None, expand: bool = False,
+                 registry: Registry | None = None) -> None:
+        self.model: Model = load(model, registry=registry)
         self._inside = _cameo.Session(self.model._inside, threads=threads, memory_limit=memory_limit, backend=backend,
                                       seed=seed, without=without, expand=expand)
         self._run: typing.Callable[..., list[typing.Any]] = self._inside.run
@@ -59,7 +75,7 @@ class Session:
         >>> y
         array([2., 4.], dtype=float32)
         """
-        self._run(None, inputs, cancel, None, outputs)
+        self._run(None, inputs, cancel, None, {name: _room(name, array) for name, array in outputs.items()})
 
     def profile(self, inputs: dict[str, typing.Any]) -> list[dict[str, typing.Any]]:
         """Runs once and tells what ran: a dict for each step, in order, with node, domain, op, kernel (who computed it),

@@ -6,16 +6,20 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, MutableMapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy
 
 from . import _cameo
 from ._arrays import BITS, PLAIN, as_value, from_value, numpy_type, to_value
-from ._data import Data, Batches, by_name, open_or_iterate
+from ._data import Batches, Data, by_name, open_or_iterate
+from ._graph import ValueInfo
 from ._history import History
-from ._model import Model, ValueInfo, load
+from ._model import Model, load
 from .callbacks import Callback, CallbackList, ProgressBar, State
+
+if TYPE_CHECKING:
+    from .operators import Registry
 
 Array = numpy.ndarray[Any, Any]
 _VARIABLE, _PARAMETERS, _GRADIENTS = 0, 1, 2
@@ -42,7 +46,8 @@ class Variables(MutableMapping[str, Array]):
         self._inside.read(_VARIABLE, index, memory)
         if number in PLAIN:
             return memory.view(PLAIN[number]).reshape(shape)
-        return from_value(_cameo.value(number, shape, memory.data))
+        made: Array = from_value(_cameo.value(number, shape, memory.data))
+        return made
 
     def __setitem__(self, name: str, value: Any) -> None:
         index, number, shape, _ = self._find(name)
@@ -122,13 +127,13 @@ class Trainer:
     """
 
     def __init__(self, model: Any, *, threads: int = 0, memory_limit: int = 0, backend: str | None = None, seed: int = 0,
-                 gradients: bool = False, without: str | None = None, with_passes: str | None = None):
-        self.model: Model = load(model)
+                 gradients: bool = False, without: str | None = None, with_passes: str | None = None,
+                 registry: Registry | None = None):
+        self.model: Model = load(model, registry=registry)
         self._inside = _cameo.Trainer(self.model._inside, threads=threads, memory_limit=memory_limit, backend=backend,
                                       seed=seed, gradients=gradients, without=without, with_passes=with_passes)
         rows = self._inside.inputs()
         self._inputs = [(row[0], row[2]) for row in rows]
-        self._numbers = dict(self._inputs)
         self._names = [name for name, _ in self._inputs]
         self._outputs = [row[0] for row in self.model._inside.outputs()]
         self._seed = seed
@@ -168,10 +173,7 @@ class Trainer:
     # ---- steps ----
 
     def _feeds(self, inputs: Any, more: Mapping[str, Any]) -> dict[str, Any]:
-        numbers = self._numbers
-        if inputs is not None:
-            more = {**by_name(inputs, self._names), **more}
-        return {name: to_value(value, numbers.get(name)) for name, value in more.items()}
+        return {**by_name(inputs, self._names), **more} if inputs is not None else dict(more)
 
     def step(self, inputs: Any = None, /, **more: Any) -> float:
         """One step on a batch, by keyword or as fit's batches; the loss of the batch before the update. scalars holds
@@ -232,6 +234,8 @@ class Trainer:
     def save_checkpoint(self, path: str | os.PathLike[str], notes: Mapping[str, Any] | None = None) -> None:
         """Writes all that is needed to go on from here with the same bits, and notes of the caller's."""
         texts = {str(key): str(value) for key, value in (notes or {}).items()}
+        if any("\0" in text for text in (*texts, *texts.values())):
+            raise _cameo.ArgumentError("a note holds a NUL character")
         self._inside.checkpoint_save(os.fspath(path), list(texts), list(texts.values()))
 
     def load_checkpoint(self, path: str | os.PathLike[str], *, anyway: bool = False) -> list[str]:
@@ -251,17 +255,18 @@ class Trainer:
         iterable of batches such as a DataLoader, or a function of the epoch that gives one.
 
         epochs or steps say how long, from where the trainer is. batch_size (32 unless the model fixes it), shuffle,
-        seed (the trainer's) and last ("short", "drop" or "wrap") are for paths and arrays. validate is measured after each epoch; patience ends the run after so many
-        validations without a better loss; best is a file for the best model. checkpoint is a folder, written to every
-        checkpoint_every steps, at the end and on Ctrl-C; resume goes on from its newest checkpoint if there is one, to
-        the bits of a run that was not interrupted ("anyway": under other conditions too).
+        seed (the trainer's) and last ("short", "drop" or "wrap") are for paths and arrays. validate is measured after
+        each epoch; patience ends the run after so many validations without a better loss; best is a file for the best
+        model. checkpoint is a folder, written to every checkpoint_every steps, at the end and on Ctrl-C; resume goes on
+        from its newest checkpoint if there is one, to the bits of a run that was not interrupted ("anyway": under other
+        conditions too).
         """
         if last is not None and last not in _LAST:
             raise _cameo.ArgumentError(f"last is '{last}', expected 'short', 'drop' or 'wrap'")
         for name, value in (("epochs", epochs), ("steps", steps), ("batch_size", batch_size), ("patience", patience),
                             ("checkpoint_every", checkpoint_every), ("keep", keep)):
-            if value is not None and value < (name != "epochs"):
-                raise _cameo.ArgumentError(f"{name} is {value}, expected 1 or more")
+            if value is not None and not (hasattr(value, "__index__") and (name != "epochs") <= value < 2**63):
+                raise _cameo.ArgumentError(f"{name} is {value}, expected a whole number of 1 or more")
         history = self.history = History()
         state = State(self, history)
         if epochs == 0 and steps is None:
@@ -275,13 +280,14 @@ class Trainer:
         try:
             row = _cameo.run(self._inside, opened, _Teller(state, calls), validate=judged,
                              epochs=0 if steps else epochs, steps=steps or 0, batch_size=batch_size or 0, shuffle=shuffle,
-                             seed=self._seed if seed is None else seed, last=-1 if last is None else _LAST[last], patience=patience or 0,
+                             seed=self._seed if seed is None else seed, last=-1 if last is None else _LAST[last],
+                             patience=patience or 0,
                              best=best, checkpoint=checkpoint, checkpoint_every=checkpoint_every or 0,
                              resume=bool(resume), anyway=resume == "anyway", keep=keep, raw_bytes=raw_bytes,
                              target=target, **options)
             history.best_loss, history.stopped, history.out_of_patience = row[2], row[3], row[4]
         finally:
-            calls.call("on_end", state)
+            calls.end(state)
         return history
 
 

@@ -17,9 +17,11 @@ from typing import IO, TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ._history import History
+    from ._tensorboard import TensorBoard as TensorBoard
     from ._trainer import Trainer
 
-__all__ = ["Callback", "State", "EarlyStopping", "Checkpoint", "ProgressBar", "CSVLogger", "LambdaCallback"]
+__all__ = ["Callback", "State", "EarlyStopping", "Checkpoint", "ProgressBar", "CSVLogger", "LambdaCallback",
+           "TensorBoard"]
 
 
 class State:
@@ -216,8 +218,7 @@ class ProgressBar(Callback):
 
     def on_end(self, state: State) -> None:
         if self._drawn:
-            self._write("")
-            self._write("")
+            self._write("")  # over what is there
             self._output().write("\r")
 
 
@@ -231,14 +232,26 @@ class CallbackList(Callback):
         self.callbacks = callbacks
 
     def call(self, name: str, state: State) -> bool:
+        """Calls that method of all of them; False where one of them ends the run."""
         goes_on = True
         for callback in self.callbacks:
             goes_on = getattr(callback, name)(state) is not False and goes_on
         return goes_on
 
+    def end(self, state: State) -> None:
+        """on_end of all of them, whatever one raises; the first exception is raised then."""
+        failures: list[BaseException] = []
+        for callback in self.callbacks:
+            try:
+                callback.on_end(state)
+            except BaseException as failure:
+                failures.append(failure)
+        if failures:
+            raise failures[0]
+
 
 def __getattr__(name: str) -> Any:
     if name == "TensorBoard":
-        from ._tensorboard import TensorBoard
-        return TensorBoard
+        from . import _tensorboard
+        return _tensorboard.TensorBoard
     raise AttributeError(f"module 'cameo.callbacks' has no attribute '{name}'")

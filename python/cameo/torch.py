@@ -4,7 +4,9 @@
 
 >>> import cameo, cameo.torch, torch
 >>> layer = cameo.torch.Module('''<ir_version: 8, opset_import: ["" : 17]>
-... line (float[N,2] x) => (float[N,1] y) <float[2,1] w = {1, 2}, float[1] b = {0.5}> { p = MatMul(x, w) y = Add(p, b) }''')
+... line (float[N,2] x) => (float[N,1] y) <float[2,1] w = {1, 2}, float[1] b = {0.5}> {
+...     p = MatMul(x, w) y = Add(p, b)
+... }''')
 >>> y = layer(torch.tensor([[3.0, 4.0]]))
 >>> y.backward(torch.ones(1, 1))
 >>> y.item(), layer.w.grad.flatten().tolist(), layer.b.grad.tolist()
@@ -34,6 +36,8 @@ def _expression(trainable: None | str | Iterable[str]) -> str | None:
     """What to train, as a regular expression over names; None: what a user of a framework would call a parameter."""
     if trainable is None or isinstance(trainable, str):
         return "." if trainable == "all" else trainable
+    if not isinstance(trainable, list) or not all(isinstance(name, str) for name in trainable):
+        raise _cameo.ArgumentError(f"trainable is {trainable!r}, expected None, 'all', names or a regular expression")
     return "^(" + "|".join(re.sub(r"([][\\.^$*+?(){}|])", r"\\\1", name) for name in trainable) + ")$"
 
 
@@ -42,7 +46,8 @@ class _Network:
 
     def __init__(self, model: Model, trainable: None | str | Iterable[str], options: dict[str, Any]) -> None:
         self.model, self.options = model, options
-        self.trainable = trainable if trainable is None or isinstance(trainable, str) else list(trainable)
+        given = isinstance(trainable, Iterable) and not isinstance(trainable, str)
+        self.trainable: Any = list(trainable) if given else trainable  # type: ignore[arg-type]
         self.inputs = [info for info in model.inputs if not info.has_default]
         self.outputs = model.outputs
         for info in self.outputs:
@@ -63,8 +68,14 @@ class _Network:
     def _prepare(self, names: list[str]) -> None:
         """Training, added to the model as `prepare` does, tells what is trained, separates merged tensors, and has
         the network in training mode."""
-        self.prepared = with_sum(self.model, names, "cameo.0.")
-        report = self.prepared.prepare("output:cameo.0.sum", train=_expression(self.trainable)).report
+        prepared = with_sum(self.model, names, "cameo.0.")
+        try:
+            report = prepared.prepare("output:cameo.0.sum", train=_expression(self.trainable)).report
+        except _cameo.Error as reason:
+            if self.trainable is None and "nothing to train" in str(reason):
+                return  # nobody asked for parameters
+            raise
+        self.prepared = prepared
         self.parameters = list(report.trained)
         self.choices = {**report.trained, **report.frozen}
         self.statistics = [row[0] for row in _cameo.initializers(self.prepared._inside)

@@ -25,6 +25,8 @@ PyObject *ext_texts(const struct cameo_text *texts, size_t count)
 PyObject *ext_raise_with(const struct ext_state *state, const struct cameo_error *err,
                          const struct cameo_text *problems, size_t count)
 {
+    if (ext_raise_held(err))
+        return NULL;
     PyObject *type = ext_error_type(state, err);
     PyObject *text = ext_text((struct cameo_text){err->message, strlen(err->message)});
     PyObject *raised = text ? PyObject_CallFunctionObjArgs(type, text, NULL) : NULL;
@@ -36,6 +38,14 @@ PyObject *ext_raise_with(const struct ext_state *state, const struct cameo_error
     Py_XDECREF(raised);
     Py_XDECREF(text);
     return NULL;
+}
+
+long long ext_whole(PyObject *number)
+{
+    if (PyLong_Check(number)) /* of others, an __index__ could change what is being read */
+        return PyLong_AsLongLong(number);
+    PyErr_Format(PyExc_TypeError, "an int is wanted, not %R", (PyObject *)Py_TYPE(number));
+    return 0;
 }
 
 bool ext_names(PyObject *list, struct ext_names *out)

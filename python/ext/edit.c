@@ -123,7 +123,7 @@ static PyObject *convert(PyObject *module, PyObject *args)
             struct cameo_target_opset *row = &targets[options.opset_count++];
             *row = (struct cameo_target_opset)CAMEO_TARGET_OPSET_INIT;
             row->domain = PyUnicode_AsUTF8AndSize(domain, NULL);
-            row->version = row->domain ? PyLong_AsLongLong(version) : 0;
+            row->version = row->domain ? ext_whole(version) : 0;
         }
         options.opsets = targets;
     }

@@ -1,5 +1,5 @@
-/* What the files of the extension share: the module's state, errors, and values on their way between
- * Python and the library. Compiled against CPython's limited API alone. */
+/* What the files of the extension share: the module's state, errors, and values on their way
+ * between Python and the library. Compiled against CPython's limited API alone. */
 // SPDX-License-Identifier: Apache-2.0
 #ifndef CAMEO_EXT_H
 #define CAMEO_EXT_H
@@ -18,14 +18,15 @@ enum { EXT_STATUS_COUNT = 10 };
 /* One per interpreter. */
 struct ext_state {
     PyObject *errors[EXT_STATUS_COUNT]; /* exceptions by status; [0]: cameo.Error */
-    PyObject *value_type, *model_type, *session_type, *trainer_type, *cancel_type,
-        *data_type;
-    PyObject *dlpack_name; /* "__dlpack__" */
+    PyObject *value_type, *model_type, *session_type, *trainer_type, *cancel_type, *data_type;
+    PyObject *events_type, *registry_type, *call_type, *operand_type;
+    PyObject *dlpack_name;           /* "__dlpack__" */
     struct ext_numpy *_Atomic numpy; /* from when it is first needed */
 };
 
 struct ext_state *ext_state(PyObject *module);
-struct ext_state *ext_state_of(PyTypeObject *type); /* of a type of ours, or of one derived from it */
+struct ext_state *
+ext_state_of(PyTypeObject *type); /* of a type of ours, or of one derived from it */
 
 /* The exception of err's status, borrowed. */
 PyObject *ext_error_type(const struct ext_state *state, const struct cameo_error *err);
@@ -35,13 +36,17 @@ PyObject *ext_raise(const struct ext_state *state, const struct cameo_error *err
 PyObject *ext_raise_with(const struct ext_state *state, const struct cameo_error *err,
                          const struct cameo_text *problems, size_t count);
 
+/* Whether err came of an exception in a function of the user's: then that is raised. */
+bool ext_raise_held(const struct cameo_error *err);
+/* Whether a function of the user's kept memory of the call that this thread made; asked once. */
+bool ext_take_kept(void);
+
 PyObject *ext_text(struct cameo_text text); /* bytes that are no UTF-8 are replaced */
 
 /* ---- values ---- */
 
 struct ext_value {
-    PyObject_HEAD
-    struct cameo_value *value;
+    PyObject_HEAD struct cameo_value *value;
     PyObject *owner;   /* a Model in use, whose memory it is; or NULL */
     Py_ssize_t *shape; /* for buffers: dims, then strides in bytes; room, where it is enough */
     Py_ssize_t room[16];
@@ -55,8 +60,8 @@ enum cameo_dtype ext_dtype_as(enum cameo_dtype dtype);
 
 /* Takes value and owner (of ext_model_use, or NULL) over, also where it fails. */
 PyObject *ext_value_new(struct ext_state *state, struct cameo_value *value, PyObject *owner);
-/* The same as what Python would have: tensors as Value, sequences as list, maps as dict, an optional
- * without content as None, strings as (shape, list of texts). */
+/* The same as what Python would have: tensors as Value, sequences as list, maps as dict, an
+ * optional without content as None, strings as (shape, list of texts). */
 PyObject *ext_from_value(struct ext_state *state, const struct cameo_value *value);
 /* The same as NumPy would have: arrays over the library's memory. Takes value over. */
 PyObject *ext_array(struct ext_state *state, struct cameo_value *value);
@@ -117,7 +122,8 @@ void ext_feeds_end(struct ext_feeds *feeds);
 /* Memory for a result: a buffer to be written to. False after an exception. */
 bool ext_lease_room(PyObject *object, const struct ext_slot *slot, struct ext_lease *out);
 
-PyObject *ext_value_info(const struct cameo_value_info *info); /* (name, type, dtype, shape, default) */
+PyObject *
+ext_value_info(const struct cameo_value_info *info); /* (name, type, dtype, shape, default) */
 
 /* ---- types ---- */
 
@@ -125,11 +131,11 @@ PyObject *ext_value_info(const struct cameo_value_info *info); /* (name, type, d
  * makes a copy, changes that and gives it back, so that sessions, views and trainers of the old one
  * go on. cameo.Model, in Python, is a name for whichever is the newest. */
 struct ext_model {
-    PyObject_HEAD
-    struct cameo_model *model;
-    PyObject *parent; /* what must outlive it: the bytes it was loaded from, the model it was made of */
-    PyObject *merged; /* the model that was joined to it, or NULL */
-    unsigned depth;   /* how many models it was made of, one of the other */
+    PyObject_HEAD struct cameo_model *model;
+    PyObject
+        *parent; /* what must outlive it: the bytes it was loaded from, the model it was made of */
+    PyObject *merged;    /* the model that was joined to it, or NULL */
+    unsigned depth;      /* how many models it was made of, one of the other */
     atomic_size_t users; /* sessions, trainers, views, models made of it */
 };
 
@@ -137,6 +143,7 @@ extern PyType_Spec ext_value_spec, ext_model_spec, ext_session_spec, ext_trainer
     ext_cancel_spec, ext_data_spec;
 /* The library's cancel in a Cancel, or NULL for None; false after a TypeError. */
 bool ext_cancel_of(struct ext_state *state, PyObject *object, struct cameo_cancel **out);
+extern PyType_Spec ext_events_spec, ext_registry_spec, ext_call_spec, ext_operand_spec;
 
 /* Takes model over, also where it fails. parent: a Model, whose user it becomes, bytes, or NULL. */
 PyObject *ext_model_new(struct ext_state *state, struct cameo_model *model, PyObject *parent);
@@ -177,9 +184,12 @@ bool ext_prepare_options(PyObject *dict, struct cameo_prepare_options *o);
 void ext_log_to_python(struct cameo_model *model);
 
 /* Small things to build results from; each takes over what it is given. */
-PyObject *ext_texts(const struct cameo_text *texts, size_t count);   /* a list of str */
-bool ext_append(PyObject *list, PyObject *item);                     /* drops item; false: failed */
-/* A list of texts as C has it, good until ext_names_end; None is no list. False after an exception. */
+PyObject *ext_texts(const struct cameo_text *texts, size_t count); /* a list of str */
+bool ext_append(PyObject *list, PyObject *item);                   /* drops item; false: failed */
+/* An int as C has it, without calling anything; check PyErr_Occurred. */
+long long ext_whole(PyObject *number);
+/* A list of texts as C has it, good until ext_names_end; None is no list. False after an exception.
+ */
 struct ext_names {
     const char **items;
     size_t count;
@@ -212,7 +222,8 @@ bool ext_watch_end(struct ext_watch *watch, enum cameo_status status);
 /* Functions of the module, by file; all take a Model first where they are about one. */
 extern PyMethodDef ext_value_functions[], ext_model_functions[], ext_describe_functions[],
     ext_edit_functions[], ext_graph_functions[], ext_derive_functions[], ext_checkpoint_functions[],
-    ext_log_functions[], ext_draw_functions[], ext_vjp_functions[],
+    ext_log_functions[], ext_draw_functions[], ext_sizes_functions[], ext_vjp_functions[],
     ext_data_functions[], ext_evaluate_functions[], ext_fit_functions[];
+extern PyMethodDef ext_operator_functions[];
 
 #endif

@@ -153,7 +153,9 @@ static bool lease_buffer(PyObject *object, int flags, struct ext_lease *out)
         return false;
     out->has_buffer = true;
     const enum cameo_dtype dtype = ext_dtype_of(view->format, view->itemsize);
-    if (dtype == CAMEO_UNDEFINED || view->ndim > 64) {
+    /* Some exporters leave out what they were asked for, as NumPy does of a single date. */
+    const bool told = view->ndim == 0 || (view->shape && view->strides);
+    if (dtype == CAMEO_UNDEFINED || view->ndim > 64 || !told) {
         PyErr_Format(PyExc_TypeError, "cannot feed a buffer of '%s' with %d axes",
                      view->format ? view->format : "B", view->ndim);
         return false;
@@ -248,6 +250,23 @@ static bool is_declared(const struct ext_slot *slot, struct ext_lease *lease)
     return true;
 }
 
+/* What another library says of its array, as an error of ours that names the input. */
+static void name_input(const struct ext_state *state, const struct ext_slot *slot)
+{
+    PyObject *type, *value, *trace;
+
+    if (PyErr_ExceptionMatches(state->errors[0]) ||
+        !(PyErr_ExceptionMatches(PyExc_BufferError) || PyErr_ExceptionMatches(PyExc_TypeError) ||
+          PyErr_ExceptionMatches(PyExc_ValueError) || PyErr_ExceptionMatches(PyExc_RuntimeError)))
+        return;
+    PyErr_Fetch(&type, &value, &trace);
+    PyErr_NormalizeException(&type, &value, &trace);
+    PyErr_Format(state->errors[CAMEO_BAD_ARGUMENT], "input '%U': %S", slot->name, value);
+    Py_XDECREF(type);
+    Py_XDECREF(value);
+    Py_XDECREF(trace);
+}
+
 /* An array as it is, where it is what is declared; else what cameo._arrays makes of the object. */
 static bool lease_for(struct ext_state *state, const struct ext_numpy *numpy, PyObject *object,
                       const struct ext_slot *slot, struct ext_lease *out)
@@ -266,6 +285,8 @@ static bool lease_for(struct ext_state *state, const struct ext_numpy *numpy, Py
     Py_DECREF(made); /* what is lent holds on to it by itself */
     if (good)
         (void)is_declared(slot, out); /* the library says what is wrong with others */
+    else
+        name_input(state, slot);
     return good;
 }
 
@@ -371,7 +392,9 @@ bool ext_feeds(struct ext_state *state, PyObject *dict, struct ext_feeds *out)
 
 void ext_feeds_end(struct ext_feeds *feeds)
 {
-    for (Py_ssize_t i = 0; i < feeds->count; i++)
+    const bool kept = ext_take_kept(); /* then what was fed is left alone for good */
+
+    for (Py_ssize_t i = 0; i < feeds->count && !kept; i++)
         ext_lease_end(&feeds->leases[i]);
     if (feeds->leases != feeds->few_leases)
         PyMem_Free(feeds->leases);

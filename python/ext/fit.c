@@ -72,8 +72,9 @@ static bool take_batch(struct source *source, int64_t *rows)
 
     drop_batch(source); /* not before: the next one may be made of it */
     if (batch && batch != Py_None)
-        well = PyTuple_Check(batch) && PyArg_ParseTuple(batch, "LO", &count, &feeds) &&
-               ext_feeds(source->run->state, feeds, &source->feeds);
+        well =
+            PyTuple_Check(batch) && PyArg_ParseTuple(batch, "LO", &count, &feeds) &&
+            ext_feeds_for(source->run->state, feeds, &source->run->trainer->inputs, &source->feeds);
     if (batch && !well && !PyErr_Occurred())
         PyErr_SetString(PyExc_TypeError, "a batch is a tuple of a number of rows and a dict");
     source->batch = batch;

@@ -30,6 +30,8 @@ PyObject *ext_error_type(const struct ext_state *state, const struct cameo_error
 /* Messages have names from files, which may be any bytes. */
 PyObject *ext_raise(const struct ext_state *state, const struct cameo_error *err)
 {
+    if (ext_raise_held(err))
+        return NULL;
     PyObject *text = ext_text((struct cameo_text){err->message, strlen(err->message)});
 
     if (text)
@@ -53,8 +55,8 @@ static PyObject *libraries(PyObject *module, PyObject *unused)
     (void)module;
     (void)unused;
     for (size_t i = 0; list && cameo_library(i, &row); i++) {
-        PyObject *item = Py_BuildValue("{s:s,s:s,s:s,s:s}", "name", row.name, "version", row.version,
-                                       "path", row.path, "why", row.reason);
+        PyObject *item = Py_BuildValue("{s:s,s:s,s:s,s:s}", "name", row.name, "version",
+                                       row.version, "path", row.path, "why", row.reason);
         if (!item || PyList_Append(list, item) < 0)
             Py_CLEAR(list);
         Py_XDECREF(item);
@@ -64,25 +66,16 @@ static PyObject *libraries(PyObject *module, PyObject *unused)
 
 static PyMethodDef functions[] = {
     {"version", version, METH_NOARGS, "The library's version."},
-    {"libraries", libraries, METH_NOARGS, "Libraries of others that are used where they are found."},
+    {"libraries", libraries, METH_NOARGS,
+     "Libraries of others that are used where they are found."},
     {0},
 };
 
 static PyMethodDef *const tables[] = {
-    functions,
-    ext_value_functions,
-    ext_model_functions,
-    ext_describe_functions,
-    ext_edit_functions,
-    ext_graph_functions,
-    ext_derive_functions,
-    ext_checkpoint_functions,
-    ext_log_functions,
-    ext_draw_functions,
-    ext_vjp_functions,
-    ext_data_functions,
-    ext_evaluate_functions,
-    ext_fit_functions,
+    functions,          ext_value_functions,    ext_model_functions,  ext_describe_functions,
+    ext_edit_functions, ext_graph_functions,    ext_derive_functions, ext_checkpoint_functions,
+    ext_log_functions,  ext_draw_functions,     ext_sizes_functions,  ext_vjp_functions,
+    ext_data_functions, ext_evaluate_functions, ext_fit_functions,    ext_operator_functions,
 };
 
 /* The exceptions by status, and which of Python's own each also is. */
@@ -107,8 +100,8 @@ static bool add_errors(PyObject *module, struct ext_state *state)
 
     for (int i = 0; i < EXT_STATUS_COUNT; i++) {
         char name[64];
-        PyObject *bases = i ? PyTuple_Pack(2, state->errors[0], rows[i].also)
-                            : PyTuple_Pack(1, rows[i].also);
+        PyObject *bases =
+            i ? PyTuple_Pack(2, state->errors[0], rows[i].also) : PyTuple_Pack(1, rows[i].also);
 
         snprintf(name, sizeof name, "cameo.%s", rows[i].name);
         PyObject *members = Py_BuildValue("{s:()}", "problems"); /* ext_raise_with has them */
@@ -136,6 +129,10 @@ static int fill(PyObject *module)
         {&ext_trainer_spec, &state->trainer_type, "Trainer"},
         {&ext_cancel_spec, &state->cancel_type, "Cancel"},
         {&ext_data_spec, &state->data_type, "Data"},
+        {&ext_events_spec, &state->events_type, "Events"},
+        {&ext_registry_spec, &state->registry_type, "Registry"},
+        {&ext_call_spec, &state->call_type, "Call"},
+        {&ext_operand_spec, &state->operand_type, "Operand"},
     };
 
     if (!add_errors(module, state))
@@ -164,6 +161,10 @@ static int traverse(PyObject *module, visitproc visit, void *arg)
     Py_VISIT(state->trainer_type);
     Py_VISIT(state->cancel_type);
     Py_VISIT(state->data_type);
+    Py_VISIT(state->events_type);
+    Py_VISIT(state->registry_type);
+    Py_VISIT(state->call_type);
+    Py_VISIT(state->operand_type);
     return 0;
 }
 
@@ -180,6 +181,10 @@ static int clear(PyObject *module)
     Py_CLEAR(state->cancel_type);
     ext_numpy_end(state);
     Py_CLEAR(state->data_type);
+    Py_CLEAR(state->events_type);
+    Py_CLEAR(state->registry_type);
+    Py_CLEAR(state->call_type);
+    Py_CLEAR(state->operand_type);
     Py_CLEAR(state->dlpack_name);
     return 0;
 }

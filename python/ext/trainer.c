@@ -2,6 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "training.h"
 
+static const struct cameo_value_info *input_info(const void *trainer, size_t index)
+{
+    return cameo_trainer_input(trainer, index);
+}
+
 static PyObject *trainer_new(PyTypeObject *type, PyObject *args, PyObject *keywords)
 {
     static char *names[] = {"model",     "threads", "memory_limit", "backend", "seed",
@@ -32,17 +37,20 @@ static PyObject *trainer_new(PyTypeObject *type, PyObject *args, PyObject *keywo
         return ext_raise(state, &err);
     const allocfunc alloc = (allocfunc)PyType_GetSlot(type, Py_tp_alloc);
     struct ext_trainer *self = (struct ext_trainer *)alloc(type, 0);
-    double *scalars = PyMem_Calloc(cameo_trainer_scalar_count(trainer) + 1, sizeof *scalars);
-    if (!self || !scalars) {
+    if (!self) {
         cameo_trainer_free(trainer);
-        PyMem_Free(scalars);
-        Py_XDECREF((PyObject *)self);
-        return PyErr_NoMemory();
+        return NULL;
     }
-    self->trainer = trainer;
-    self->scalars = scalars;
+    self->trainer = trainer; /* from here on it goes with self */
     self->model = ext_model_use((struct ext_model *)model);
-    return (PyObject *)self;
+    self->scalars = PyMem_Calloc(cameo_trainer_scalar_count(trainer) + 1, sizeof *self->scalars);
+    if (self->scalars &&
+        ext_slots(trainer, input_info, cameo_trainer_input_count(trainer), &self->inputs))
+        return (PyObject *)self;
+    if (!self->scalars)
+        PyErr_NoMemory();
+    Py_DECREF((PyObject *)self);
+    return NULL;
 }
 
 static void trainer_dealloc(PyObject *object)
@@ -53,6 +61,7 @@ static void trainer_dealloc(PyObject *object)
 
     cameo_trainer_free(self->trainer);
     PyMem_Free(self->scalars);
+    ext_slots_end(&self->inputs);
     ext_model_leave(self->model);
     release(object);
     Py_DECREF(type);
@@ -183,7 +192,7 @@ static PyObject *feed_step(PyObject *object, PyObject *inputs, step_fn *step)
     struct cameo_error err;
     enum cameo_status status;
 
-    if (!ext_feeds(ext_state_of(Py_TYPE(object)), inputs, &feeds))
+    if (!ext_feeds_for(ext_state_of(Py_TYPE(object)), inputs, &self->inputs, &feeds))
         return NULL;
     if (!ext_trainer_enter(self, true, &use)) {
         ext_feeds_end(&feeds);
@@ -257,7 +266,7 @@ static PyObject *trainer_evaluate(PyObject *object, PyObject *inputs)
     struct cameo_error err;
     enum cameo_status status;
 
-    if (!ext_feeds(ext_state_of(Py_TYPE(object)), inputs, &feeds))
+    if (!ext_feeds_for(ext_state_of(Py_TYPE(object)), inputs, &self->inputs, &feeds))
         return NULL;
     if (!ext_trainer_enter(self, false, &use)) {
         ext_feeds_end(&feeds);

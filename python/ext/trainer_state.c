@@ -15,7 +15,7 @@ PyObject *ext_trainer_memory(PyObject *object, PyObject *inputs)
     struct cameo_error err;
     enum cameo_status status;
 
-    if (!ext_feeds(ext_state_of(Py_TYPE(object)), inputs, &feeds))
+    if (!ext_feeds_for(ext_state_of(Py_TYPE(object)), inputs, &self->inputs, &feeds))
         return NULL;
     if (!ext_trainer_enter(self, false, &use)) {
         ext_feeds_end(&feeds);
@@ -246,6 +246,8 @@ PyObject *ext_trainer_checkpoint_save(PyObject *object, PyObject *args)
     if (ext_names(key_list, &keys) && ext_names(value_list, &values) &&
         !(notes = PyMem_Calloc(keys.count + 1, sizeof *notes)))
         PyErr_NoMemory();
+    if (notes && keys.count != values.count)
+        PyErr_SetString(PyExc_ValueError, "there are not as many values as keys");
     if (notes && keys.count == values.count && ext_trainer_enter(self, false, &use)) {
         const char *text = PyBytes_AsString(path);
 

@@ -8,10 +8,10 @@
 #include <stdint.h>
 
 struct ext_trainer {
-    PyObject_HEAD
-    struct cameo_trainer *trainer;
+    PyObject_HEAD struct cameo_trainer *trainer;
     PyObject *model;
     double *scalars;
+    struct ext_slots inputs;
     _Atomic uintptr_t owner; /* the thread that uses it; 0: none does */
     bool running;            /* in a whole run: its callbacks may look, but not train */
 };
@@ -54,8 +54,7 @@ PyObject *ext_trainer_checkpoint_resume(PyObject *self, PyObject *args);
 
 /* A data set and the memory it is of. */
 struct ext_data {
-    PyObject_HEAD
-    struct cameo_dataset *dataset;
+    PyObject_HEAD struct cameo_dataset *dataset;
     struct ext_feeds arrays;
     PyObject *kept; /* the dict they are of */
 };

@@ -1,9 +1,9 @@
-/* A model as a function that can be differentiated: joined to a weighted sum of its results, cut
- * into a forward and a backward half. cameo.torch runs the halves as those of an autograd function.
- */
+/* A model with gradients, cut into a forward and a backward half. cameo.torch runs the halves as
+ * those of an autograd function. */
 // SPDX-License-Identifier: Apache-2.0
 #include "ext.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -53,8 +53,8 @@ static bool cut_init(struct cut *cut, size_t roots)
     cut->fed = PyDict_New();
     if (!cut->reads || !cut->sides || !cut->stack || !cut->saved || !cut->fed)
         return false;
-    for (size_t i = 0; i < edges;
-         i++) { /* starts move to the ends of their rows, one place early */
+    /* Starts move to the ends of their rows, which are the starts of the next ones. */
+    for (size_t i = 0; i < edges; i++) {
         const struct cameo_edge *edge = cameo_graph_edge(cut->graph, i);
         for (size_t r = 0; r < edge->reader_count; r++)
             cut->reads[cut->starts[outermost(cut, edge->readers[r]) + 1]++] = edge;
@@ -165,11 +165,13 @@ static bool go_down_to(struct cut *cut, PyObject *stops)
 static const struct cameo_edge *edge_of(struct ext_state *state, const struct cut *cut,
                                         const char *name)
 {
-    struct cameo_error err = {CAMEO_NOT_FOUND, "the model has no value of this name"};
+    struct cameo_error err = {.status = CAMEO_NOT_FOUND};
     const struct cameo_edge *edge = cameo_graph_find_edge(cut->graph, name);
 
-    if (!edge)
+    if (!edge) {
+        snprintf(err.message, sizeof err.message, "the model has no value '%s'", name);
         ext_raise(state, &err);
+    }
     return edge;
 }
 

@@ -104,8 +104,7 @@ bool ext_watch_end(struct ext_watch *watch, enum cameo_status status)
 /* ---- the caller's ---- */
 
 struct ext_cancel {
-    PyObject_HEAD
-    struct cameo_cancel *cancel;
+    PyObject_HEAD struct cameo_cancel *cancel;
 };
 
 static PyObject *cancel_new(PyTypeObject *type, PyObject *args, PyObject *keywords)

@@ -293,6 +293,16 @@ class Other:
         return self.array.__dlpack_device__()
 
 
+class Elsewhere:
+    """A tensor that cannot be had."""
+
+    def __dlpack__(self, **options):
+        raise BufferError("it is somewhere else")
+
+    def __dlpack_device__(self):
+        return (1, 0)
+
+
 class DlpackTest(unittest.TestCase):
     def test_in_and_out(self):
         x = numpy.arange(3, dtype=numpy.float32)
@@ -301,6 +311,13 @@ class DlpackTest(unittest.TestCase):
         self.assertEqual(y.tolist(), [0, 1, 2])
         seen = numpy.from_dlpack(y.base)
         self.assertTrue(numpy.shares_memory(seen, y))
+        with self.assertRaisesRegex(cameo.ArgumentError, "input 'x': it is somewhere else"):
+            through("float[N]", Elsewhere())
+        room = numpy.zeros(3, numpy.float32)
+        identity("float[N]").run_into({"y": Other(room)}, {"x": y})
+        self.assertEqual(room.tolist(), [0, 1, 2])
+        with self.assertRaisesRegex(cameo.ArgumentError, "output 'y': it is somewhere else"):
+            identity("float[N]").run_into({"y": Elsewhere()}, {"x": y})
         self.assertEqual(struct.unpack("f", bytes(memoryview(y.base))[4:8]), (1.0,))
 
 

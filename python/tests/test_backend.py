@@ -8,9 +8,9 @@ and once for CUDA, which this backend does not support: those are left out here 
 import os
 import pathlib
 import re
-import shutil
 import tempfile
 import unittest
+import unittest.mock
 import warnings
 
 import numpy
@@ -56,21 +56,13 @@ def official_cases():
 
 OFFICIAL = official_cases()
 globals().update(OFFICIAL)
-_home = {}
 
 
 def setUpModule():
-    """The runner keeps copies of the networks that come with onnx under ONNX_HOME."""
-    _home.update(made=tempfile.mkdtemp(), before=os.environ.get("ONNX_HOME"))
-    os.environ["ONNX_HOME"] = _home["made"]
-
-
-def tearDownModule():
-    shutil.rmtree(_home["made"])
-    if _home["before"] is None:
-        del os.environ["ONNX_HOME"]
-    else:
-        os.environ["ONNX_HOME"] = _home["before"]
+    """The runner keeps copies of the networks that come with onnx."""
+    folder = tempfile.TemporaryDirectory()
+    unittest.addModuleCleanup(folder.cleanup)
+    unittest.enterModuleContext(unittest.mock.patch.dict(os.environ, {"ONNX_MODELS": folder.name}))
 
 
 def names_of(case):

@@ -133,6 +133,26 @@ class InitializersTest(unittest.TestCase):
             self.model.initializers["w"] = values
             numpy.testing.assert_array_equal(self.model.initializers["w"], self.w)
 
+    def test_tensors_of_other_libraries_fit(self):
+        class Tensor:
+            """All that is known of it is DLPack, as of a tensor on its way from another library."""
+
+            def __init__(self, array):
+                self.array = array
+                self.__dlpack_device__ = array.__dlpack_device__
+
+            def __dlpack__(self, **options):
+                if self.array is None:
+                    raise BufferError("cannot be exported")
+                return self.array.__dlpack__(**options)
+        self.model.initializers["w"] = Tensor(self.w * 3)
+        numpy.testing.assert_array_equal(self.model.initializers["w"], self.w * 3)
+        broken = Tensor(self.w)
+        broken.array = None
+        for wrong in (broken, Tensor(self.w.astype(numpy.float64)), Tensor(self.w[:2])):
+            with self.assertRaisesRegex(cameo.ArgumentError, "initializer 'w'"):
+                self.model.initializers["w"] = wrong
+
     def test_a_loop_of_assignments_does_not_pile_up(self):
         model = big_model(1 << 20)
         values = numpy.zeros(1 << 20, numpy.float32)

@@ -54,7 +54,7 @@ class LengthTest(FitCase):
 
     def test_wrong_arguments(self):
         trainer = self.trainer()
-        for options in ({"epochs": -1}, {"steps": 0}, {"batch_size": 0}, {"last": "none"}, {"patience": 0},
+        for options in ({"epochs": -1}, {"epochs": 2**70}, {"epochs": 1.5}, {"steps": 0}, {"batch_size": 0}, {"last": "none"}, {"patience": 0},
                         {"patience": 2}, {"best": "x.onnx"}, {"checkpoint_every": 3}, {"resume": True},
                         {"checkpoint": self.folder, "keep": 0}):
             with self.subTest(options), self.assertRaises(cameo.ArgumentError):
@@ -135,6 +135,7 @@ class CallbackTest(FitCase):
             with self.subTest(moment), self.assertRaisesRegex(ZeroDivisionError, moment):
                 trainer.fit(self.data, checkpoint=self.path(moment), batch_size=20, callbacks=[
                     LambdaCallback(**{moment: fail}), LambdaCallback(on_end=lambda state: ended.append(1))])
+            self.assertEqual(ended, [1])
             trainer.step(self.data)
             self.assertEqual(trainer.fit(self.data, batch_size=20).epochs, [1])
 
@@ -350,7 +351,7 @@ class InterruptTest(FitCase):
 
 
 class CommandTest(FitCase):
-    COMMAND = os.environ.get("CAMEO") or os.path.normpath(os.path.join(os.path.dirname(cameo.__file__), "../../cameo"))
+    COMMAND = os.environ.get("CAMEO") or os.path.join(os.path.dirname(cameo.__file__), "cameo")
 
     @unittest.skipUnless(os.access(COMMAND, os.X_OK), "the command cameo is not beside the package")
     def test_the_command_and_fit_train_alike(self):

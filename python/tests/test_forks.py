@@ -154,7 +154,8 @@ except cameo.ModelError as error:
 cameo.libraries()
 """)
         self.assertEqual((done.returncode, done.stderr), (0, ""))
-        self.assertEqual(done.stdout, "")
+        for line in done.stdout.splitlines():  # one with an interpreter lock of its own
+            self.assertIn("does not support loading in subinterpreters", line)
 
 
 if __name__ == "__main__":

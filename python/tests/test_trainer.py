@@ -243,6 +243,8 @@ class SavingTest(unittest.TestCase):
     def test_checkpoints(self):
         self.trainer.save_checkpoint(self.path("c.safetensors"), {"epoch": 3, "who": "Zoë"})
         self.assertEqual(cameo.checkpoint_notes(self.path("c.safetensors")), {"epoch": "3", "who": "Zoë"})
+        with self.assertRaisesRegex(cameo.ArgumentError, "NUL"):
+            self.trainer.save_checkpoint(self.path("c.safetensors"), {"a\0b": 1})
         expected = [self.trainer.step(self.batch) for _ in range(2)]
         other = cameo.Trainer(self.model, threads=1)
         self.assertEqual(other.load_checkpoint(self.path("c.safetensors")), [])
@@ -286,6 +288,29 @@ class ThreadTest(unittest.TestCase):
         self.assertEqual(failures, [])
         for parameters in results:
             for name, value in expected.parameters.items():
+                numpy.testing.assert_array_equal(parameters[name], value)
+
+    def test_two_runs_at_once(self):
+        model, (x, y) = mlp("adam"), samples(64)
+        results = []
+
+        def batches(epoch):
+            for i in range(0, 64, 8):
+                yield x[i:i + 8], y[i:i + 8]
+
+        def work(data):
+            trainer = cameo.Trainer(model, threads=1)
+            trainer.fit(data, epochs=10, validate=data, batch_size=8, shuffle=False, progress=False,
+                        callbacks=[cameo.callbacks.LambdaCallback(on_step=lambda state: state.trainer.parameters and None)])
+            results.append(trainer.parameters)
+        threads = [threading.Thread(target=work, args=(data,)) for data in (batches, (x, y), batches, (x, y))]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(len(results), 4)
+        for parameters in results:
+            for name, value in results[0].items():
                 numpy.testing.assert_array_equal(parameters[name], value)
 
     def test_one_trainer_in_two_threads_is_refused(self):

@@ -15,7 +15,7 @@ import onnx.parser
 
 import cameo
 import cameo.backend
-from cameo.backend import _cases, training, training_tests
+from cameo.backend import _cases, scoreboard, training, training_tests
 from cameo.backend.training_tests import TrainingBackendTest
 
 globals().update(TrainingBackendTest(cameo.backend, __name__).test_cases)
@@ -179,6 +179,18 @@ class RunnerTest(unittest.TestCase):
         self.assertEqual((status, listed), (0, 0))
         self.assertEqual(report["passed"], ["TrainingBackendLinearTest::test_linear_l1_sgd_cpu"])
         self.assertIn("1 passed, 0 failed, 0 skipped\nTrainingBackendLinearTest::test_linear_l1_sgd_cpu\n", said.getvalue())
+
+
+    def test_wrong_arguments_of_the_commands(self):
+        for main, first in ((training_tests.main, []), (scoreboard.main, ["unused", "--backend"])):
+            for arguments, words in ((["no_such_module"], "module 'no_such_module' cannot be imported"),
+                                     (["json"], "module 'json' is not a backend: it has no function 'prepare"),
+                                     (["cameo.backend", "--include", "("], "'(' is not a regular expression")):
+                said = io.StringIO()
+                with contextlib.redirect_stderr(said), self.assertRaises(SystemExit) as ended:
+                    main(first + arguments)
+                self.assertEqual(ended.exception.code, 2)
+                self.assertIn(words, said.getvalue())
 
 
 class InterfaceTest(unittest.TestCase):

@@ -227,8 +227,9 @@ enum cm_status cm_api_check_types(const struct cm_model_file *file, unsigned fla
 
     if (!model->graph || !is_finite(findings))
         return CM_OK;
-    j.module = cm_module_new(scratch, &(struct cm_module_options){.registry = cm_api_freeze(NULL),
-                                                                  .files = file->files});
+    j.module =
+        cm_module_new(scratch, &(struct cm_module_options){.registry = cm_api_operators(NULL, file),
+                                                           .files = file->files});
     CM_TRY(judge_graphs(&j, err));
     take_obstacles(&j);
     cm_check_add_inferred(model, flags, j.found.items, j.found.count, arena, findings);

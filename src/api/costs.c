@@ -334,7 +334,8 @@ static enum cm_status count_model(struct counting *c, const struct costs_call *c
         if (cm_map_get(&c->sizes, cm_str(size.symbol), 0) >> 63)
             return cm_fail(err, CM_NOT_FOUND, "no input has a dimension '%.200s'", size.symbol);
     }
-    c->module = cm_module_new(c->scratch, &(struct cm_module_options){.files = file->files});
+    c->module = cm_module_new(
+        c->scratch, &(struct cm_module_options){.files = file->files, .registry = file->registry});
     c->outputs = &model->graph->output;
     CM_TRY(cm_lower_import_as(c->module, model, &options, &graph, err));
     c->costs->left_out = obstacles.total;

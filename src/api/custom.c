@@ -384,6 +384,17 @@ const struct cm_registry *cm_api_freeze(const struct cameo_registry *registry)
     return own->registry;
 }
 
+const struct cm_registry *cm_api_operators(const struct cameo_registry *given,
+                                           const struct cm_model_file *file)
+{
+    return !given && file->registry ? file->registry : cm_api_freeze(given);
+}
+
+void cameo_model_set_registry(struct cameo_model *model, const struct cameo_registry *registry)
+{
+    model->file->registry = registry ? cm_api_freeze(registry) : NULL;
+}
+
 /* ---- what infer functions call ---- */
 
 static const struct cm_type *input_type(const struct cameo_infer *in, size_t input)
@@ -494,7 +505,57 @@ const int64_t *cameo_infer_ints(const struct cameo_infer *in, const char *name, 
     return list.items;
 }
 
+static struct cameo_text text_of(struct cm_str text)
+{
+    return (struct cameo_text){text.data ? text.data : "", text.size};
+}
+
+struct cameo_text cameo_infer_string(const struct cameo_infer *in, const char *name)
+{
+    return text_of(cm_node_str(in->in->node, name));
+}
+
+const float *cameo_infer_floats(const struct cameo_infer *in, const char *name, size_t *count)
+{
+    const struct cm_floats list = cm_node_floats(in->in->node, name);
+
+    *count = list.count;
+    return list.items;
+}
+
+static bool string_at(const struct cm_node *node, const char *name, size_t index,
+                      struct cameo_text *out)
+{
+    const struct cm_strs list = cm_node_strs(node, name);
+
+    if (index < list.count)
+        *out = text_of(list.items[index]);
+    return index < list.count;
+}
+
+bool cameo_infer_string_at(const struct cameo_infer *in, const char *name, size_t index,
+                           struct cameo_text *out)
+{
+    return string_at(in->in->node, name, index, out);
+}
+
+bool cameo_infer_has(const struct cameo_infer *in, const char *name)
+{
+    return cm_node_has_attr(in->in->node, name);
+}
+
 /* ---- what run functions call ---- */
+
+bool cameo_call_string_at(const struct cameo_call *call, const char *name, size_t index,
+                          struct cameo_text *out)
+{
+    return string_at(call->call->node, name, index, out);
+}
+
+bool cameo_call_has(const struct cameo_call *call, const char *name)
+{
+    return cm_node_has_attr(call->call->node, name);
+}
 
 int64_t cameo_call_int(const struct cameo_call *call, const char *name)
 {
@@ -508,8 +569,7 @@ float cameo_call_float(const struct cameo_call *call, const char *name)
 
 struct cameo_text cameo_call_string(const struct cameo_call *call, const char *name)
 {
-    const struct cm_str text = cm_node_str(call->call->node, name);
-    return (struct cameo_text){text.data ? text.data : "", text.size};
+    return text_of(cm_node_str(call->call->node, name));
 }
 
 const int64_t *cameo_call_ints(const struct cameo_call *call, const char *name, size_t *count)
@@ -578,6 +638,20 @@ enum cameo_status cameo_call_allocate(struct cameo_call *call, size_t output,
         status = cm_call_allocate(call->call, (int)output, (enum cm_dtype)dtype, &shape);
     call->told = call->told || status != CM_OK;
     return (enum cameo_status)status;
+}
+
+static void pin(const struct cm_tensor *tensor)
+{
+    if (tensor && tensor->data && cm_tensor_bytes(tensor))
+        cm_memory_pin(tensor->data);
+}
+
+void cameo_call_pin(struct cameo_call *call)
+{
+    for (int i = 0; i < call->call->n_in; i++)
+        pin(call->call->in[i]);
+    for (int o = 0; o < call->call->n_out; o++)
+        pin(call->call->out[o]);
 }
 
 enum cameo_status cameo_call_fail(struct cameo_call *call, enum cameo_status status,

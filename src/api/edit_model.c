@@ -45,7 +45,8 @@ static enum cm_status infer_types(void *arg, const struct cm_model_proto *model,
     const struct edit_call *call = arg;
     struct cm_obstacles ignored = {.arena = call->scratch};
     struct cm_module *module = cm_module_new(
-        call->scratch, &(struct cm_module_options){.files = call->model->file->files});
+        call->scratch, &(struct cm_module_options){.files = call->model->file->files,
+                                                   .registry = call->model->file->registry});
     const struct cm_import_options options = {.partial = true,
                                               .obstacles = obstacles ? obstacles : &ignored};
     struct cm_graph *graph;

@@ -60,7 +60,7 @@ static enum cm_status expand_guarded(struct cm_guard *guard, void *arg)
     struct cm_expand_report report;
 
     cm_arena_init(arena, guard);
-    const struct cm_registry *registry = cm_api_freeze(call->options.registry);
+    const struct cm_registry *registry = cm_api_operators(call->options.registry, call->from->file);
     if (!registry)
         return cm_fail(&call->err, CM_NO_MEMORY, "no memory for the operators");
     const struct cm_expand_options options = {.only = call->options.only,

@@ -66,7 +66,7 @@ static enum cm_status infer_guarded(struct cm_guard *guard, void *arg)
     struct cm_arena *arena = &call->model->arena;
     const struct cm_infer_model_options options = {
         .import = cm_lower_import_as,
-        .registry = cm_api_freeze(call->options.registry),
+        .registry = cm_api_operators(call->options.registry, call->model->file),
         .strict = call->options.strict,
         .list_values = call->options.list_values,
     };

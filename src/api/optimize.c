@@ -84,7 +84,7 @@ static enum cm_status lower(struct optimize_call *call, struct cm_graph **graph)
     CM_TRY(cm_lower_check(&(struct cm_lower_options){.only = options->until}, &call->err));
     for (size_t i = 0; options->until && i < cm_pass_count; i++)
         call->runs_left += strcmp(cm_passes[i].name, options->until) == 0;
-    const struct cm_registry *registry = cm_api_freeze(options->registry);
+    const struct cm_registry *registry = cm_api_operators(options->registry, file);
     if (!registry)
         return cm_fail(&call->err, CM_NO_MEMORY, "no memory for the operators");
     struct cm_module *module = cm_module_new(

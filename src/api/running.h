@@ -74,6 +74,9 @@ struct cameo_registry {
 
 /* No more rows from now on; NULL gives the built-in operators. */
 const struct cm_registry *cm_api_freeze(const struct cameo_registry *registry);
+/* The same of what a call was given; without that, what the model was given. */
+const struct cm_registry *cm_api_operators(const struct cameo_registry *given,
+                                           const struct cm_model_file *file);
 /* Whose kernels run, with versions: a backend by name, or all that there are. */
 const char *cm_api_backend_versions(struct cm_arena *arena, const char *only);
 /* Is there a backend of this name? NULL: whatever is fastest. */

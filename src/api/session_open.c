@@ -196,7 +196,7 @@ static enum cm_status new_guarded(struct cm_guard *guard, void *arg)
         lower.without = cm_arena_printf(&session->arena, "patterns,%s",
                                         options->without_passes ? options->without_passes : "")
                             .data;
-    const struct cm_registry *registry = cm_api_freeze(options->registry);
+    const struct cm_registry *registry = cm_api_operators(options->registry, file);
     if (!registry)
         return cm_fail(&call->err, CM_NO_MEMORY, "no memory for the operators");
     const struct cm_module_options module_options = {.registry = registry, .files = file->files};

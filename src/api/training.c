@@ -108,7 +108,7 @@ static enum cm_status new_guarded(struct cm_guard *guard, void *arg)
         .backend = t->options.backend,
         .backend_versions = cm_api_backend_versions(&t->arena, t->options.backend),
         .seed = t->options.seed,
-        .registry = cm_api_freeze(t->options.registry),
+        .registry = cm_api_operators(t->options.registry, t->model->file),
         .check_finite = !t->options.allow_not_finite,
         .split = t->options.gradients,
         .without_passes = t->options.without_passes,

@@ -208,7 +208,8 @@ enum cm_status cm_api_derive(const struct cameo_model *from, cm_guarded_fn *fn, 
     if (status) {
         cameo_model_free(*made);
         *made = NULL;
-    }
+    } else
+        (*made)->file->registry = from->file->registry;
     return status;
 }
 

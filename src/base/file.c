@@ -123,7 +123,7 @@ void cm_mapping_release(struct cm_mapping *mapping)
 {
     if (mapping->copied)
         cm_free((void *)mapping->data);
-    else if (mapping->data)
+    else if (mapping->data && !cm_memory_is_pinned(mapping->data, mapping->size))
         munmap((void *)mapping->data, mapping->size);
     *mapping = (struct cm_mapping){0};
 }

@@ -5,8 +5,12 @@
 
 #include "base/number.h"
 
+#include <pthread.h>
 #include <stdatomic.h>
 #include <sys/mman.h>
+#ifdef __linux__
+#include <malloc.h>
+#endif
 
 static _Atomic uint64_t asked;   /* allocations so far, the failed ones included */
 static _Atomic uint64_t fail_at; /* the first number that fails, 0 for none */
@@ -96,9 +100,56 @@ void cm_memory_populate(void *memory, size_t size)
 #endif
 }
 
+/* ---- memory that stays ---- */
+
+static struct {
+    pthread_mutex_t lock;
+    const char **items;
+    size_t count;
+    atomic_bool any;
+} pins = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+void cm_memory_pin(const void *address)
+{
+    pthread_mutex_lock(&pins.lock);
+    const char **grown = realloc(pins.items, (pins.count + 1) * sizeof *grown);
+    if (grown) {
+        pins.items = grown;
+        pins.items[pins.count++] = address;
+    }
+    atomic_store(&pins.any, true);
+    pthread_mutex_unlock(&pins.lock);
+}
+
+bool cm_memory_is_pinned(const void *memory, size_t size)
+{
+    bool found = false;
+
+    if (!atomic_load_explicit(&pins.any, memory_order_acquire) || !memory)
+        return false;
+    pthread_mutex_lock(&pins.lock);
+    for (size_t i = 0; i < pins.count && !found; i++)
+        found = (uintptr_t)pins.items[i] - (uintptr_t)memory < size;
+    pthread_mutex_unlock(&pins.lock);
+    return found;
+}
+
+/* Where the size of a block is not to be had, all of them may hold what is pinned. */
+static size_t size_of(void *memory)
+{
+#ifdef __linux__
+    return malloc_usable_size(memory);
+#else
+    (void)memory;
+    return SIZE_MAX;
+#endif
+}
+
 void cm_free(void *memory)
 {
-    free(memory);
+    if (!atomic_load_explicit(&pins.any, memory_order_relaxed) ||
+        !cm_memory_is_pinned(memory, size_of(memory)))
+        free(memory);
 }
 
 void cm_memory_fail_after(uint64_t n)

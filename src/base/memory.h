@@ -6,6 +6,8 @@
 
 #include "base/compiler.h"
 
+#include <stdbool.h>
+
 void *cm_malloc(size_t size); /* NULL when there is none */
 void *cm_calloc(size_t count, size_t size);
 void *cm_realloc(void *memory, size_t size);
@@ -16,6 +18,10 @@ void *cm_malloc_aligned(size_t alignment, size_t size);
  * at hand: virtual machines that give free memory back to their host take ten times as long. */
 void *cm_malloc_on_pages(size_t alignment, size_t size);
 void cm_free(void *memory);
+/* From now on what lies at address stays there until the process ends: cm_free and unmapping leave
+ * the block that holds it alone. For memory that somebody outside refers to and should not. */
+void cm_memory_pin(const void *address);
+bool cm_memory_is_pinned(const void *memory, size_t size); /* any of these bytes? */
 /* Has the system give fresh memory its pages now, all at once: what will be written soon, from one
  * end to the other, then costs a fraction of the faults. A wish, no more. */
 void cm_memory_populate(void *memory, size_t size);

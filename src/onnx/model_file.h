@@ -20,6 +20,8 @@ struct cm_load_options {
     bool allow_links; /* external data may be a symbolic link or have several hard links */
 };
 
+struct cm_registry;
+
 struct cm_model_file {
     struct cm_model_proto model;
     struct cm_arena *arena;          /* everything lives here */
@@ -27,6 +29,7 @@ struct cm_model_file {
     struct cm_external_files *files; /* for tensors; folder "" when made from memory */
     struct cm_str path;              /* for messages; "" when from memory */
     struct cm_str folder;
+    const struct cm_registry *registry; /* what its operators mean; NULL: the built-in ones */
 };
 
 /* All live in arena, which closes the files at its end. options may be NULL. */

@@ -98,7 +98,8 @@ struct cm_model_file *cm_model_copy(struct cm_arena *arena, const struct cm_mode
                                    .arena = arena,
                                    .files = from->files,
                                    .path = from->path,
-                                   .folder = from->folder};
+                                   .folder = from->folder,
+                                   .registry = from->registry};
     return file;
 }
 

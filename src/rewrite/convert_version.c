@@ -655,7 +655,7 @@ enum cm_status cm_convert_version(struct cm_arena *arena, struct cm_model_file *
 {
     struct conversion c = {.arena = arena,
                            .model = &file->model,
-                           .registry = cm_registry_builtin(),
+                           .registry = file->registry ? file->registry : cm_registry_builtin(),
                            .report = report,
                            .imports = &file->model.opset_import,
                            .place = CM_STR(""),
@@ -667,7 +667,8 @@ enum cm_status cm_convert_version(struct cm_arena *arena, struct cm_model_file *
         return cm_fail(err, CM_BAD_MODEL, "the model has no graph");
     c.writer = (struct cm_node_writer){
         .arena = arena,
-        .module = cm_module_new(arena, &(struct cm_module_options){.files = file->files}),
+        .module = cm_module_new(
+            arena, &(struct cm_module_options){.files = file->files, .registry = file->registry}),
         .targets = targets,
         .taken = &c.taken,
         .file_graphs = &c.file_graphs,

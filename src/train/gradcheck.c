@@ -131,7 +131,8 @@ static bool is_float(void *arg, const struct cm_tensor_proto *initializer)
 
 static enum cm_status import(struct checking *c, const struct cm_model_file *file)
 {
-    const struct cm_module_options options = {.files = file->files, .is_widened = true};
+    const struct cm_module_options options = {
+        .files = file->files, .registry = file->registry, .is_widened = true};
     const struct cm_import_options import = {.opens = is_float};
 
     CM_TRY(cm_lower_import_as(cm_module_new(c->arena, &options), &file->model, &import, &c->model,

@@ -124,7 +124,8 @@ static enum cm_status block_obstacles(struct cm_preparation *p, enum cm_status s
 
 enum cm_status cm_preparation_import(struct cm_preparation *p)
 {
-    const struct cm_module_options module = {.files = p->file->files};
+    const struct cm_module_options module = {.files = p->file->files,
+                                             .registry = p->file->registry};
     p->obstacles = CM_NEW(p->arena, struct cm_obstacles);
     p->obstacles->arena = p->arena;
     const struct cm_import_options options = {

@@ -257,7 +257,9 @@ static enum cm_status prepare(struct cm_preparation *p)
     add_updates(p, &candidates, loss);
     CM_TRY(cm_preparation_verdict(p));
     CM_TRY(cm_preparation_write(p));
-    return cm_step_verify(p->arena, p->model, p->file->files, p->err);
+    const struct cm_module_options module = {.files = p->file->files,
+                                             .registry = p->file->registry};
+    return cm_step_verify(p->arena, p->model, &module, p->err);
 }
 
 enum cm_status cm_prepare(struct cm_arena *arena, struct cm_model_file *file,

@@ -210,13 +210,11 @@ static enum cm_status write(const struct step *s, const struct cm_model_file *fi
     return cm_write_model(s->graph, file, &options, s->arena, out, &report, s->err);
 }
 
-static enum cm_status begin(struct step *s, struct cm_external_files *files)
+static enum cm_status begin(struct step *s, const struct cm_module_options *options)
 {
-    const struct cm_module_options options = {.files = files};
-
     if (!s->model->graph || !s->model->training_info.count)
         return cm_fail(s->err, CM_BAD_ARGUMENT, "the model carries no training; prepare it first");
-    s->module = cm_module_new(s->arena, &options);
+    s->module = cm_module_new(s->arena, options);
     list_variables(s);
     return CM_OK;
 }
@@ -226,8 +224,9 @@ enum cm_status cm_step_model(struct cm_arena *arena, const struct cm_model_file 
                              struct cm_error *err)
 {
     struct step s = {.arena = arena, .model = &file->model, .err = err};
+    const struct cm_module_options module = {.files = file->files, .registry = file->registry};
 
-    CM_TRY(begin(&s, file->files));
+    CM_TRY(begin(&s, &module));
     s.graph = cm_graph_new(s.module, NULL, CM_STR("step"));
     s.now = CM_NEW_ARRAY(arena, cm_value, s.variables.names.count);
     s.written = CM_NEW_ARRAY(arena, bool, s.variables.names.count);
@@ -238,12 +237,12 @@ enum cm_status cm_step_model(struct cm_arena *arena, const struct cm_model_file 
 }
 
 enum cm_status cm_step_verify(struct cm_arena *arena, const struct cm_model_proto *model,
-                              struct cm_external_files *files, struct cm_error *err)
+                              const struct cm_module_options *module, struct cm_error *err)
 {
     struct step s = {.arena = arena, .model = model, .err = err};
     struct entry e;
 
-    CM_TRY(begin(&s, files));
+    CM_TRY(begin(&s, module));
     for (size_t k = 0; k < model->training_info.count; k++)
         CM_TRY(import_entry(&s, k, &e));
     return CM_OK;
@@ -342,7 +341,8 @@ enum cm_status cm_grad_model(struct cm_arena *arena, const struct cm_model_file 
                              const struct cm_step_options *options, struct cm_model_file **out,
                              struct cm_error *err)
 {
-    const struct cm_module_options module_options = {.files = file->files};
+    const struct cm_module_options module_options = {.files = file->files,
+                                                     .registry = file->registry};
     struct step s = {.arena = arena, .module = cm_module_new(arena, &module_options), .err = err};
     struct named named = {.names = wrt, .count = n_wrt};
     const struct cm_import_options import = {.opens = is_named, .opens_arg = &named};

@@ -15,6 +15,7 @@ FILES = {  # file: environment, what it imports first
     "test_tensorflow": ("checkpoints-venv", "tensorflow"),
     "test_jax": ("checkpoints-venv", "jax"),
     "test_onnxruntime": ("checkpoints-ort-venv", "onnxruntime"),
+    "test_training_suite": ("checkpoints-ort-venv", "onnxruntime"),
 }
 
 

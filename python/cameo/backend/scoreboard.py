@@ -14,7 +14,6 @@ from __future__ import annotations
 import argparse
 import csv
 import datetime
-import importlib
 import importlib.metadata
 import json
 import os
@@ -23,11 +22,14 @@ import re
 import sys
 import tempfile
 import unittest
+import unittest.mock
 import warnings
 from collections.abc import Callable, Iterable
 from typing import Any
 
 import onnx.defs
+
+from ._command import module_of, pattern
 
 OUTCOMES = ("passed", "failed", "skipped")
 
@@ -108,17 +110,11 @@ def run(backend: Any, include: str = "") -> list[Outcome]:
             for name in sorted(vars(case)):
                 if name.startswith("test_") and name.endswith("_cpu") and re.search(include, name):
                     suite.addTest(case(name))
-        before = os.environ.get("ONNX_HOME")
-        os.environ["ONNX_HOME"] = home  # where the runner keeps copies of networks
-        try:
+        # Where the runner keeps copies of networks.
+        with unittest.mock.patch.dict(os.environ, {"ONNX_MODELS": home}):
             result = _Result(recorder)
             result.buffer = True
             suite.run(result)
-        finally:
-            if before is None:
-                del os.environ["ONNX_HOME"]
-            else:
-                os.environ["ONNX_HOME"] = before
     return result.outcomes
 
 
@@ -129,6 +125,7 @@ def packages() -> list[dict[str, str]]:
 
 
 def counts(outcomes: Iterable[Outcome]) -> dict[str, int]:
+    """How many tests ended in which way."""
     listed = [test.outcome for test in outcomes]
     return {outcome: listed.count(outcome) for outcome in OUTCOMES}
 
@@ -239,9 +236,9 @@ def main(arguments: list[str] | None = None, say: Callable[[str], Any] = print) 
     parser.add_argument("folder", metavar="OUT_DIR")
     parser.add_argument("--backend", default="cameo.backend", metavar="MODULE", help="the module of the backend")
     parser.add_argument("--package", metavar="NAME", help="whose version is told; the first part of MODULE otherwise")
-    parser.add_argument("--include", default="", metavar="REGEX", help="only tests whose names it is found in")
+    parser.add_argument("--include", default="", type=pattern, metavar="REGEX", help="only tests whose names it is found in")
     options = parser.parse_args(arguments)
-    module = importlib.import_module(options.backend)
+    module = module_of(parser, options.backend, ("prepare", "supports_device"))
     package = options.package or options.backend.split(".")[0]
     outcomes = run(module, options.include)
     versions = [{"name": package, "version": _version_of(package, module)},

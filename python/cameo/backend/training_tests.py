@@ -21,7 +21,6 @@ from __future__ import annotations
 import argparse
 import datetime
 import functools
-import importlib
 import json
 import math
 import re
@@ -34,6 +33,7 @@ import numpy
 import onnx
 
 from ._cases import Case, all_cases
+from ._command import module_of, pattern
 
 __all__ = ["Case", "TrainingBackendTest", "main"]
 
@@ -195,13 +195,13 @@ class TrainingBackendTest:
         return told
 
     def _chosen(self, group: str, name: str, test: TestFunction) -> TestFunction:
-        for pattern in self._exclude:
-            if pattern.search(name):
-                def skipped(self: unittest.TestCase, reason: str = pattern.pattern) -> None:
+        for excluded in self._exclude:
+            if excluded.search(name):
+                def skipped(self: unittest.TestCase, reason: str = excluded.pattern) -> None:
                     self.skipTest(f'matched exclude pattern "{reason}"')
                 return self._reported(f"{group}::{name}", skipped)
         test = self._reported(f"{group}::{name}", test)
-        return unittest.expectedFailure(test) if any(pattern.search(name) for pattern in self._xfail) else test
+        return unittest.expectedFailure(test) if any(wanted.search(name) for wanted in self._xfail) else test
 
     @property
     def test_cases(self) -> dict[str, type[unittest.TestCase]]:
@@ -234,18 +234,19 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m cameo.backend.training_tests",
                                      description="Tests a backend that trains, against what PyTorch computes.")
     parser.add_argument("module", metavar="MODULE", help="has prepare_training and supports_device")
-    parser.add_argument("--include", action="append", default=[], metavar="REGEX")
-    parser.add_argument("--exclude", action="append", default=[], metavar="REGEX")
+    parser.add_argument("--include", action="append", default=[], type=pattern, metavar="REGEX")
+    parser.add_argument("--exclude", action="append", default=[], type=pattern, metavar="REGEX")
     parser.add_argument("--device", action="append", default=[], help="CPU otherwise")
     parser.add_argument("--report", metavar="FILE", help="names by outcome, as JSON")
     parser.add_argument("--list", action="store_true", help="print the names of the tests instead")
     parser.add_argument("-v", "--verbose", action="store_true")
     options = parser.parse_args(arguments)
-    runner = TrainingBackendTest(importlib.import_module(options.module), devices=options.device or ("CPU",))
-    for pattern in options.include:
-        runner.include(pattern)
-    for pattern in options.exclude:
-        runner.exclude(pattern)
+    module = module_of(parser, options.module, ("prepare_training", "supports_device"))
+    runner = TrainingBackendTest(module, devices=options.device or ("CPU",))
+    for text in options.include:
+        runner.include(text)
+    for text in options.exclude:
+        runner.exclude(text)
     suite = runner.enable_report().test_suite
     if options.list:
         print(*_names(suite), sep="\n")

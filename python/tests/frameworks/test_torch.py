@@ -22,8 +22,8 @@ import cameo.torch
 
 HEAD = '<ir_version: 8, opset_import: ["" : 17]>\n'
 
-# Small functions in double precision: name, graph, shapes of inputs. Together they have elementwise operators, products,
-# convolutions, pools, normalizations, reductions, indexing, control flow and a recurrent layer.
+# Small functions in double precision: name, graph, shapes of inputs. Together they have elementwise operators,
+# products, convolutions, pools, normalizations, reductions, indexing, control flow and a recurrent layer.
 GRAPHS = [
     ("elementwise", "(double[N,3] x, double[3] s) => (double[N,3] y) "
      "{ a = Tanh(x) b = Mul(a, s) c = Sigmoid(b) d = Exp(c) y = Div(d, c) }", [(2, 3), (3,)]),
@@ -31,7 +31,8 @@ GRAPHS = [
      "{ h = Gemm<transB=1>(x, w, b) y = Softmax(h) }", [(4, 3)]),
     ("matmul", "(double[B,2,3] x, double[B,3,2] z) => (double[B,2,2] y) { y = MatMul(x, z) }", [(3, 2, 3), (3, 3, 2)]),
     ("conv", "(double[N,2,5,5] x) => (double[N,1,3,3] y) <double[1,2,3,3] w = "
-     "{0.1,0.2,0.3,0.4,0.5,0.6,0.7,0.8,0.9,-0.1,-0.2,-0.3,-0.4,-0.5,-0.6,-0.7,-0.8,-0.9}> { y = Conv(x, w) }", [(2, 2, 5, 5)]),
+     "{0.1,0.2,0.3,0.4,0.5,0.6,0.7,0.8,0.9,-0.1,-0.2,-0.3,-0.4,-0.5,-0.6,-0.7,-0.8,-0.9}> "
+     "{ y = Conv(x, w) }", [(2, 2, 5, 5)]),
     ("pools", "(double[N,1,4,4] x) => (double[N,1,2,2] y, double[N,1,1,1] z) "
      "{ y = MaxPool<kernel_shape=[2,2],strides=[2,2]>(x) z = GlobalAveragePool(x) }", [(2, 1, 4, 4)]),
     ("layer norm", "(double[N,4] x) => (double[N,4] y) <double[4] s = {1,2,3,4}, double[4] b = {0,1,0,1}> "
@@ -43,13 +44,14 @@ GRAPHS = [
     ("gather", "(double[5,2] x, int64[K] i) => (double[K,2] y) { g = Gather(x, i) y = Mul(g, g) }", [(5, 2), None]),
     ("shapes", "(double[N,4] x) => (double[4,N] y, double[N,2] z) <int64[2] parts = {2,2}> "
      "{ y = Transpose(x) a, b = Split<axis=1>(x, parts) z = Mul(a, b) }", [(3, 4)]),
-    ("lstm", "(double[T,N,2] x) => (double[T,1,N,2] y) <double[1,8,2] w = {0.1,0.2,0.3,0.4,0.5,0.6,0.7,0.8,-0.1,-0.2,-0.3,-0.4,-0.5,"
-     "-0.6,-0.7,-0.8}, double[1,8,2] r = {0.2,0.1,0.4,0.3,0.6,0.5,0.8,0.7,-0.2,-0.1,-0.4,-0.3,-0.6,-0.5,-0.8,-0.7}> "
-     "{ y = LSTM<hidden_size=2>(x, w, r) }", [(3, 2, 2)]),
-    ("branches", "(double[N] x, bool c) => (double[N] y) { y = If<then_branch = t () => (double[N] a) { a = Mul(x, x) }, "
-     "else_branch = e () => (double[N] b) { b = Sin(x) }>(c) }", [(3,), None]),
-    ("gelu and clip", "(double[N] x) => (double[N] y) <double lo = {-0.5}, double hi = {2.0}, double h = {0.5}, double o = {1}> "
-     "{ e = Erf(x) p = Add(e, o) q = Mul(p, x) g = Mul(q, h) y = Clip(g, lo, hi) }", [(5,)]),
+    ("lstm", "(double[T,N,2] x) => (double[T,1,N,2] y) <double[1,8,2] w = {0.1,0.2,0.3,0.4,0.5,0.6,0.7,0.8,-0.1,-0.2,"
+     "-0.3,-0.4,-0.5,-0.6,-0.7,-0.8}, double[1,8,2] r = {0.2,0.1,0.4,0.3,0.6,0.5,0.8,0.7,-0.2,-0.1,"
+     "-0.4,-0.3,-0.6,-0.5,-0.8,-0.7}> { y = LSTM<hidden_size=2>(x, w, r) }", [(3, 2, 2)]),
+    ("branches", "(double[N] x, bool c) => (double[N] y) { y = If<"
+     "then_branch = t () => (double[N] a) { a = Mul(x, x) }, else_branch = e () => (double[N] b) { b = Sin(x) }>(c) }",
+     [(3,), None]),
+    ("gelu and clip", "(double[N] x) => (double[N] y) <double lo = {-0.5}, double hi = {2.0}, double h = {0.5}, "
+     "double o = {1}> { e = Erf(x) p = Add(e, o) q = Mul(p, x) g = Mul(q, h) y = Clip(g, lo, hi) }", [(5,)]),
 ]
 
 
@@ -295,10 +297,10 @@ class Layers(unittest.TestCase):
         self.assertIn("x: float[N,2] -> y: float[N,1]", repr(module))
 
     def test_names(self):
-        module = layer('(float[N,2] x) => (float[N,2] y) <float[2] "a.b" = {1,2}, float[2] "a" = {3,4}, float[2] "" = {0,0}, '
+        module = layer('(float[N,2] x) => (float[N,2] y) <float[2] "a.b" = {1,2}, float[2] "a" = {3,4}, '
                        'float[2] "training" = {5,6}, float[2] "/net/w.1" = {7,8}, float[2] "a..c" = {1,1}> '
                        '{ p = Mul(x, "a.b") q = Add(p, "a") r = Mul(q, "training") s = Add(r, "/net/w.1") '
-                       'y = Mul(s, "a..c") }'.replace('float[2] "" = {0,0}, ', ""), trainable="all")
+                       'y = Mul(s, "a..c") }', trainable="all")
         names = module.names
         self.assertEqual(set(names.values()), {"a.b", "a", "training", "/net/w.1", "a..c"})
         self.assertEqual(set(names), {name for name, _ in module.named_parameters()})
@@ -314,6 +316,12 @@ class Layers(unittest.TestCase):
         self.assertEqual([name for name, _ in layer(LINE, trainable="^b").named_parameters()], ["b"])
         self.assertEqual(list(layer(LINE, trainable=[]).parameters()), [])
         self.assertEqual(set(layer(LINE).choices), {"w", "b"})
+        self.assertEqual(list(layer("(float[N] x) => (float[N] y) { y = Tanh(x) }").parameters()), [])
+        with self.assertRaises(cameo.Error):
+            layer("(float[N] x) => (float[N] y) { y = Tanh(x) }", trainable="all")
+        for wrong in (5, [3], {"w": 1, 2: 3}):
+            with self.assertRaisesRegex(cameo.ArgumentError, "trainable is"):
+                layer(LINE, trainable=wrong)
         with self.assertRaises(cameo.Error):
             layer(LINE, trainable="nothing")
         with self.assertRaises(cameo.Error):
@@ -336,7 +344,8 @@ class Layers(unittest.TestCase):
         network = nn.Sequential(nn.Linear(3, 2), layer(LINE), nn.Flatten(0))
         self.assertEqual(len(list(network.parameters())), 4)
         optimizer = torch.optim.Adam(network.parameters(), lr=0.05)
-        loader = torch.utils.data.DataLoader(torch.utils.data.TensorDataset(x, y.flatten()), batch_size=16, shuffle=True)
+        data = torch.utils.data.TensorDataset(x, y.flatten())
+        loader = torch.utils.data.DataLoader(data, batch_size=16, shuffle=True)
         for _ in range(60):
             for inputs, target in loader:
                 optimizer.zero_grad()
@@ -364,9 +373,20 @@ class Layers(unittest.TestCase):
                                   (lambda: module(a, i, b, a=b), "input 'a' is given twice"),
                                   (lambda: module(a.double(), i, b), "input 'a'"),
                                   (lambda: module(a, i, b[:2]), "input 'b'"),
+                                  (lambda: module(a.to_sparse(), i, b), "layout 'torch.sparse_coo'"),
+                                  (lambda: module(None, i, b), "input 'a'"),
                                   (lambda: module(a.to("meta"), i, b), "on device 'meta', expected 'cpu'")):
             with self.assertRaisesRegex(cameo.ArgumentError, sentence):
                 mistake()
+
+    def test_sizes_that_outputs_only_claim(self):
+        """Exporters name sizes of outputs carelessly: here M is 3, then 6."""
+        module = layer("(float[N,2] x) => (float[M] y, float[M] z) <int64[1] flat = {-1}, int64[1] one = {1}> "
+                       "{ s = ReduceSum<keepdims=0>(x, one) y = Exp(s) e = Exp(x) z = Reshape(e, flat) }")
+        x = torch.zeros(3, 2, requires_grad=True)
+        y, z = module(x)
+        (y.sum() + z.sum()).backward()
+        self.assertEqual(x.grad.tolist(), [[2, 2]] * 3)
 
     def test_any_memory(self):
         module = layer(LINE)

@@ -10,7 +10,7 @@
  * branches, so that many are computed at once. */
 static CM_ALWAYS_INLINE float exp_below(enum cm_machine machine, float given)
 {
-    const float whole = 12582912.0f; /* adding 1.5 * 2^23 rounds to an integer */
+    const float whole = 12582912.0f;                 /* adding 1.5 * 2^23 rounds to an integer */
     const float x = given < -87.0f ? -88.0f : given; /* of which n is -127, and the power 0 */
     const float shifted = cm_muladd(machine, x, 1.44269504f, whole), n = shifted - whole;
     const float r = cm_muladd(machine, n, 2.12194440e-4f, cm_muladd(machine, n, -0.693359375f, x));

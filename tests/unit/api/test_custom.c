@@ -200,6 +200,104 @@ void test_custom__a_gradient_as_text_is_used(void)
     cameo_registry_free(registry);
 }
 
+/* Without options: a gradient, a preparation, and a trainer of what it gives. */
+void test_custom__a_model_knows_the_registry_it_was_given(void)
+{
+    static const char text[] = HEAD "g (float[2] a) => (float[2] y) <float[2] w = {1, 1}> {\n"
+                                    "  p = Mul(a, w)\n  y = ex.SoftLimit(p)\n}";
+    const struct cameo_custom_operator op = limit_operator();
+    struct cameo_registry *registry = registry_of(&op);
+    struct cameo_prepare_options options = CAMEO_PREPARE_OPTIONS_INIT;
+    struct cameo_model *model = load_text(text), *made, *copy;
+    struct cameo_session *session;
+    struct cameo_trainer *trainer;
+    struct cameo_error err;
+    const char *wrt = "a";
+
+    REFUSED(cameo_model_gradient(model, "y", &wrt, 1, false, &made, &err), CAMEO_UNSUPPORTED,
+            "SoftLimit");
+    cameo_model_set_registry(model, registry);
+    OK(cameo_model_gradient(model, "y", &wrt, 1, false, &made, &err));
+    OK(cameo_session_new(made, NULL, &session, &err));
+    cameo_session_free(session);
+    cameo_model_free(made);
+
+    OK(cameo_model_copy(model, &copy, &err));
+    options.loss = "mse";
+    options.optimizer = "sgd";
+    OK(cameo_model_prepare(copy, &options, NULL, &err));
+    OK(cameo_trainer_new(copy, NULL, &trainer, &err));
+    cameo_trainer_free(trainer);
+    OK(cameo_model_step(copy, false, &made, &err));
+    cameo_model_free(made);
+    cameo_model_free(copy);
+    cameo_model_set_registry(model, NULL);
+    REFUSED(cameo_session_new(model, NULL, &session, &err), CAMEO_UNSUPPORTED, "SoftLimit");
+    cameo_model_free(model);
+    cameo_registry_free(registry);
+}
+
+/* ---- attributes of every kind, for both functions ---- */
+
+static bool is_text(struct cameo_text text, const char *wanted)
+{
+    return text.size == strlen(wanted) && memcmp(text.data, wanted, text.size) == 0;
+}
+
+static enum cameo_status kinds_infer(struct cameo_infer *in, void *arg)
+{
+    struct cameo_text text;
+    size_t count;
+
+    (void)arg;
+    CHECK(cameo_infer_has(in, "s") && cameo_infer_has(in, "d") && !cameo_infer_has(in, "none"));
+    CHECK(is_text(cameo_infer_string(in, "s"), "word"));
+    CHECK(is_text(cameo_infer_string(in, "d"), "default"));
+    CHECK_INT(cameo_infer_floats(in, "fs", &count)[1] * 10, 25);
+    CHECK_INT(count, 2);
+    CHECK(cameo_infer_string_at(in, "ss", 1, &text) && !cameo_infer_string_at(in, "ss", 2, &text));
+    CHECK(is_text(text, "bc"));
+    return cameo_infer_set_like(in, 0, 0);
+}
+
+static enum cameo_status kinds_run(struct cameo_call *call, void *arg)
+{
+    struct cameo_tensor y = CAMEO_TENSOR_INIT;
+    struct cameo_text text;
+
+    (void)arg;
+    CHECK(cameo_call_has(call, "s") && cameo_call_has(call, "d") && !cameo_call_has(call, "none"));
+    CHECK(cameo_call_string_at(call, "ss", 0, &text) &&
+          !cameo_call_string_at(call, "ss", 2, &text));
+    CHECK_INT(text.size, 1);
+    CHECK(cameo_call_output(call, 0, &y));
+    ((float *)y.data)[0] = ((float *)y.data)[1] = 1;
+    return CAMEO_OK;
+}
+
+void test_custom__attributes_of_every_kind(void)
+{
+    static const struct cameo_attribute attributes[] = {
+        {sizeof(struct cameo_attribute), "s", CAMEO_ATTRIBUTE_STRING, true, false, 0, 0, NULL},
+        {sizeof(struct cameo_attribute), "d", CAMEO_ATTRIBUTE_STRING, false, true, 0, 0, "default"},
+        {sizeof(struct cameo_attribute), "none", CAMEO_ATTRIBUTE_INT, false, false, 0, 0, NULL},
+        {sizeof(struct cameo_attribute), "fs", CAMEO_ATTRIBUTE_FLOATS, true, false, 0, 0, NULL},
+        {sizeof(struct cameo_attribute), "ss", CAMEO_ATTRIBUTE_STRINGS, true, false, 0, 0, NULL},
+    };
+    struct cameo_custom_operator op = limit_operator();
+
+    op.name = "Kinds";
+    op.attributes = attributes;
+    op.attribute_count = sizeof attributes / sizeof *attributes;
+    op.infer = kinds_infer;
+    op.run = kinds_run;
+    op.gradient = NULL;
+    struct cameo_registry *registry = registry_of(&op);
+    check_run(registry, PLAIN("ex.Kinds<s = \"word\", fs = [1.0, 2.5], ss = [\"a\", \"bc\"]>(a)"),
+              1, 1);
+    cameo_registry_free(registry);
+}
+
 void test_custom__a_body_depends_on_attributes_and_operands(void)
 {
     const struct cameo_custom_operator op = blend_operator(NULL);

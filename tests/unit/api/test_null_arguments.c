@@ -253,6 +253,18 @@ ROW(cameo_batches_seek,
 ROW(cameo_trainer_run,
     REFUSES("'trainer'", cameo_trainer_run(NULL, t->batches, NULL, NULL, err));
     REFUSES("'batches'", cameo_trainer_run(t->trainer, NULL, NULL, NULL, err));)
+ROW(cameo_events_new, struct cameo_events *events_out;
+    REFUSES("'folder'", cameo_events_new(NULL, &events_out, err));
+    REFUSES("'out'", cameo_events_new("x", NULL, err));)
+ROW(cameo_events_resume,
+    REFUSES("'events'", cameo_events_resume(NULL, 0, 0, err));)
+ROW(cameo_events_add_scalar,
+    REFUSES("'events'", cameo_events_add_scalar(NULL, "x", 0, 0, 0, err));
+    REFUSES("'tag'", cameo_events_add_scalar((void *)t, NULL, 0, 0, 0, err));)
+ROW(cameo_events_add_text,
+    REFUSES("'events'", cameo_events_add_text(NULL, "x", 0, 0, "", err));
+    REFUSES("'tag'", cameo_events_add_text((void *)t, NULL, 0, 0, "", err));
+    REFUSES("'text'", cameo_events_add_text((void *)t, "x", 0, 0, NULL, err));)
 ROW(cameo_model_evaluate, struct cameo_evaluation *evaluation_out;
     REFUSES("'model'", cameo_model_evaluate(NULL, t->dataset, NULL, &evaluation_out, err));
     REFUSES("'dataset'", cameo_model_evaluate(t->model, NULL, NULL, &evaluation_out, err));
@@ -451,6 +463,10 @@ static const struct row rows[] = {
     LISTED(cameo_batches_next),
     LISTED(cameo_batches_seek),
     LISTED(cameo_trainer_run),
+    LISTED(cameo_events_new),
+    LISTED(cameo_events_resume),
+    LISTED(cameo_events_add_scalar),
+    LISTED(cameo_events_add_text),
     LISTED(cameo_model_evaluate),
     LISTED(cameo_model_predict),
     LISTED(cameo_dataset_from_arrays),

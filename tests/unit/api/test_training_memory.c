@@ -164,6 +164,7 @@ void test_training_memory__arrays_that_do_not_go_together_are_refused(void)
 struct source {
     uint64_t epoch;
     int64_t at, begun, skipped, fail_at;
+    bool once; /* there is a first epoch only */
     struct cameo_feed feeds[2];
     struct cameo_tensor tensors[2];
 };
@@ -192,7 +193,7 @@ static enum cameo_status next(void *arg, const struct cameo_feed **feeds, size_t
         snprintf(err->message, sizeof err->message, "the reader was told to stop");
         return CAMEO_CANCELLED;
     }
-    if (s->at == BATCHES) {
+    if (s->at == BATCHES || (s->once && s->epoch)) {
         *rows = 0;
         return CAMEO_OK;
     }
@@ -424,20 +425,27 @@ void test_training_memory__the_validation_of_a_set_that_was_cut_off_comes_again(
     folder_remove(&folder);
 }
 
-void test_training_memory__data_without_batches_is_refused(void)
+void test_training_memory__sources_without_functions_or_batches_are_refused(void)
 {
+    struct cameo_batch_source none = CAMEO_BATCH_SOURCE_INIT;
+    struct cameo_batches *batches;
     struct cameo_error err;
     struct run run;
 
     open_run(&run, false, NULL);
-    run.source.epoch = BATCHES;
-    struct cameo_batch_source none = CAMEO_BATCH_SOURCE_INIT;
-    struct cameo_batches *batches;
     REFUSED(cameo_batches_from_function(run.trainer, &none, &batches, &err), CAMEO_BAD_ARGUMENT,
             "no function 'begin'");
     none.begin = begin;
     REFUSED(cameo_batches_from_function(run.trainer, &none, &batches, &err), CAMEO_BAD_ARGUMENT,
             "no function 'next'");
+    none.next = next;
+    none.batches = -1;
+    REFUSED(cameo_batches_from_function(run.trainer, &none, &batches, &err), CAMEO_BAD_ARGUMENT,
+            "-1 batches");
+    CHECK(batches == NULL);
+    run.source.once = true;
+    REFUSED(go(&run, &err), CAMEO_BAD_ARGUMENT, "epoch 2 has no batches");
+    CHECK_INT(run.seen.steps, BATCHES);
     (void)close_run(&run);
 }
 

@@ -64,3 +64,20 @@ void test_memory__alignment_is_kept(void)
         cm_free(memory);
     }
 }
+
+void test_memory__what_is_pinned_stays(void)
+{
+    char *memory = cm_malloc(1000), *other = cm_malloc(1000);
+
+    memory[500] = 7;
+    CHECK(!cm_memory_is_pinned(memory, 1000));
+    cm_memory_pin(memory + 500);
+    CHECK(cm_memory_is_pinned(memory, 1000));
+    CHECK(cm_memory_is_pinned(memory + 500, 1));
+    CHECK(!cm_memory_is_pinned(memory, 500));
+    CHECK(!cm_memory_is_pinned(memory + 501, 499));
+    cm_free(memory);
+    cm_free(other);
+    cm_free(NULL);
+    CHECK_INT(memory[500], 7);
+}

@@ -1,0 +1,103 @@
+/* `cameo train --tensorboard`: the curves of a run for TensorBoard. */
+// SPDX-License-Identifier: Apache-2.0
+#define _POSIX_C_SOURCE 200809L
+#include "train.h"
+#include "training_flags.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static int add(struct train_run *run, const char *group, const char *name, uint64_t step,
+               double value)
+{
+    struct cameo_error err;
+    char tag[512];
+
+    snprintf(tag, sizeof tag, "%s/%s", group, name);
+    if (cameo_events_add_scalar(run->events, tag, (int64_t)step, 0, value, &err) == CAMEO_OK)
+        return CLI_YES;
+    train_clear_line();
+    return cli_fail(&err);
+}
+
+static int add_settings(struct train_run *run)
+{
+    const struct train_settings *s = run->settings;
+    const char *trained_on = s->data;
+    struct cameo_error err;
+    char *text = NULL;
+    size_t size = 0;
+    FILE *table = open_memstream(&text, &size);
+
+    if (!table)
+        return cli_broken("memory");
+    fprintf(table, "| setting | value |\n| --- | --- |\n| model | %s |\n| --data | %s |\n",
+            s->model, trained_on);
+    fprintf(table, "| batch size | %lld |\n| --seed | %zu |\n",
+            (long long)cameo_batches_size(run->batches), s->seed);
+    for (size_t i = 0; i < cli_training_flag_count(); i++) {
+        const char *name, *given = cli_training_flag(i, &name);
+
+        if (given)
+            fprintf(table, "| %s | %s |\n", name, given);
+    }
+    int code = fclose(table) == 0 ? CLI_YES : cli_broken("memory");
+    /* A path may hold bytes that are no text: then the curves stand alone. */
+    if (code == CLI_YES &&
+        cameo_events_add_text(run->events, "settings", (int64_t)run->began_at, 0, text, &err) !=
+            CAMEO_OK &&
+        err.status != CAMEO_BAD_ARGUMENT)
+        code = cli_fail(&err);
+    free(text);
+    return code;
+}
+
+int train_events_open(struct train_run *run)
+{
+    struct cameo_error err;
+
+    if (!run->settings->tensorboard)
+        return CLI_YES;
+    if (cameo_events_new(run->settings->tensorboard, &run->events, &err) != CAMEO_OK ||
+        (run->began_at &&
+         cameo_events_resume(run->events, (int64_t)run->began_at + 1, 0, &err) != CAMEO_OK))
+        return cli_fail(&err);
+    return add_settings(run);
+}
+
+int train_events_step(struct train_run *run, const struct cameo_progress *at)
+{
+    const size_t every = run->settings->tensorboard_every;
+    const size_t count = cameo_trainer_scalar_count(run->trainer);
+    const size_t loss = cameo_trainer_loss(run->trainer);
+    int code = CLI_YES;
+
+    if (!run->events || (every > 1 && at->step % every != 0 && at->step != at->steps))
+        return CLI_YES;
+    for (size_t i = 0; i < count && code == CLI_YES; i++)
+        code = add(run, "train", i == loss ? "loss" : cameo_trainer_scalar_name(run->trainer, i),
+                   at->step, at->scalars[i]);
+    return code;
+}
+
+int train_events_epoch(struct train_run *run, const struct cameo_progress *at)
+{
+    const struct cameo_measure *m = at->measure;
+    const size_t loss = cameo_trainer_loss(run->trainer);
+    int code = CLI_YES;
+
+    if (!run->events)
+        return CLI_YES;
+    if (loss < cameo_trainer_scalar_count(run->trainer))
+        code = add(run, "epoch", "loss", at->step, at->means[loss]);
+    if (code == CLI_YES && m)
+        code = add(run, "val", "loss", at->step, m->loss);
+    if (code == CLI_YES && m && m->judged)
+        code = add(run, "val", "accuracy", at->step, (double)m->correct / (double)m->judged);
+    if (code == CLI_YES && m && m->compared) {
+        code = add(run, "val", "mae", at->step, m->absolute / (double)m->compared);
+        if (code == CLI_YES)
+            code = add(run, "val", "r2", at->step, train_r_squared(m));
+    }
+    return code;
+}
