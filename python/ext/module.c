@@ -207,6 +207,8 @@ static struct PyModuleDef definition = {
     .m_clear = clear,
 };
 
+PyMODINIT_FUNC PyInit__cameo(void); /* by its name alone */
+
 PyMODINIT_FUNC PyInit__cameo(void)
 {
     return PyModuleDef_Init(&definition);

@@ -233,18 +233,15 @@ static void take_settings(struct cm_zero *zero, const struct cm_item *model,
     }
 }
 
-static enum cm_status take_schedule(struct cm_zero *zero, const struct cm_item *config,
-                                    const struct cm_item *state)
+static void take_schedule(struct cm_zero *zero, const struct cm_item *config,
+                          const struct cm_item *state)
 {
     const struct cm_item *named = cm_item_get(config, "scheduler");
 
-    if (named && named->kind == CM_ITEM_MAP) {
+    if (named && named->kind == CM_ITEM_MAP)
         cm_deepspeed_take_schedule(zero->saved, named, state);
-        return CM_OK;
-    }
-    return state && state->kind == CM_ITEM_MAP
-               ? cm_torch_take_schedule(zero->saved, state, zero->err)
-               : CM_OK;
+    else if (state && state->kind == CM_ITEM_MAP)
+        cm_torch_take_schedule(zero->saved, state);
 }
 
 /* Weights, and the optimizer where one was saved in the same file: training without ZeRO. */
@@ -281,7 +278,8 @@ static enum cm_status take_all(struct cm_zero *zero)
     }
     if (zero->saved->step < 0 && steps >= 0)
         zero->saved->step = steps - skipped;
-    return take_schedule(zero, config, cm_item_get(model, "lr_scheduler"));
+    take_schedule(zero, config, cm_item_get(model, "lr_scheduler"));
+    return CM_OK;
 }
 
 static enum cm_status read(struct cm_saved_place *place, struct cm_saved *saved,

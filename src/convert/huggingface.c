@@ -270,7 +270,7 @@ enum cm_status cm_huggingface_read_training(struct cm_saved_place *place, struct
         CM_TRY(cm_torch_take_optimizer(saved, optimizer, err));
     settle_decay(saved, arguments);
     if (schedule && !take_named_schedule(saved, schedule, arguments, state))
-        CM_TRY(cm_torch_take_schedule(saved, schedule, err));
+        cm_torch_take_schedule(saved, schedule);
     if (!schedule && saved->has_optimizer)
         cm_saved_tell(saved, "scheduler", &cm_item_none);
     CM_TRY(read_json(place, saved, "cameo.json", NULL, &ours, err));

@@ -118,7 +118,7 @@ enum cm_status cm_lightning_take(struct cm_saved *saved, const struct cm_item *t
     if (nemo && !saved->schedule_name.size)
         (void)cm_item_is_text(nemo, &saved->schedule_name);
     if (cm_item_count(schedules))
-        CM_TRY(cm_torch_take_schedule(saved, cm_item_at(schedules, 0), err));
+        cm_torch_take_schedule(saved, cm_item_at(schedules, 0));
     for (size_t i = 1; i < cm_item_count(schedules); i++)
         cm_saved_unknown(saved, "there is a scheduler %zu beside the first", i);
     CM_TRY(cm_hold_recall_text(saved, cm_item_get(tree, "cameo"), err));

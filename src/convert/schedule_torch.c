@@ -447,8 +447,7 @@ static const char *align(struct cm_saved *saved, int64_t position)
                : "it is stepped once per epoch and has no end";
 }
 
-enum cm_status cm_torch_take_schedule(struct cm_saved *saved, const struct cm_item *schedule,
-                                      struct cm_error *err)
+void cm_torch_take_schedule(struct cm_saved *saved, const struct cm_item *schedule)
 {
     double *base, *last;
     struct reading reading = {saved, cm_schedule_for(saved, &base), 0, 0, NULL};
@@ -483,5 +482,4 @@ enum cm_status cm_torch_take_schedule(struct cm_saved *saved, const struct cm_it
             saved->schedule_name.size ? "" : "the scheduler: ", CM_STR_FMT(saved->schedule_name),
             saved->schedule_name.size ? ": " : "", reading.why);
     }
-    return CM_OK;
 }

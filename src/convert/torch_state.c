@@ -287,7 +287,7 @@ enum cm_status cm_torch_take_tree(struct cm_saved *saved, const struct cm_item *
     if (found->n_optimizers)
         CM_TRY(cm_torch_take_optimizer(saved, found->optimizers[0].item, err));
     if (found->n_schedules)
-        CM_TRY(cm_torch_take_schedule(saved, found->schedules[0].item, err));
+        cm_torch_take_schedule(saved, found->schedules[0].item);
     if (found->n_optimizers > 1)
         cm_saved_missing(saved,
                          "which of %zu optimizers moves which weights: only the first, '%.*s', was "

@@ -24,8 +24,7 @@ enum cm_status cm_torch_take_optimizer(struct cm_saved *saved, const struct cm_i
 /* The schedule, by the keys of its state, after the optimizer; saved->step, where something else
  * says it, is set before. LambdaLR: not known, unless somebody who knows (the Trainer's arguments)
  * says so later. */
-enum cm_status cm_torch_take_schedule(struct cm_saved *saved, const struct cm_item *schedule,
-                                      struct cm_error *err) CM_MUST_CHECK;
+void cm_torch_take_schedule(struct cm_saved *saved, const struct cm_item *schedule);
 /* States of random generators: tensors become entries named `name` and what leads to them, the rest
  * facts. */
 void cm_torch_take_random(struct cm_saved *saved, const char *name, const struct cm_item *item);

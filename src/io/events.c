@@ -186,7 +186,7 @@ static enum cm_status finish(struct cm_events *events, struct record *r, int64_t
 enum cm_status cm_events_restart(struct cm_events *events, int64_t step, double time,
                                  struct cm_error *err)
 {
-    struct record r;
+    struct record r = {0};
 
     CM_TRY(begin(&r, 0, err));
     put_number(&r, 1, 1); /* SessionLog: START */
@@ -218,7 +218,7 @@ static enum cm_status finish_value(struct cm_events *events, struct record *r,
 enum cm_status cm_events_scalar(struct cm_events *events, const struct cm_event_place *place,
                                 double value, struct cm_error *err)
 {
-    struct record r;
+    struct record r = {0};
 
     CM_TRY(check_place(place, err));
     CM_TRY(begin(&r, place->tag.size, err));
@@ -230,7 +230,7 @@ enum cm_status cm_events_scalar(struct cm_events *events, const struct cm_event_
 enum cm_status cm_events_text(struct cm_events *events, const struct cm_event_place *place,
                               struct cm_str text, struct cm_error *err)
 {
-    struct record r;
+    struct record r = {0};
 
     CM_TRY(check_place(place, err));
     if (!cm_str_is_utf8(text) || text.size > TEXT_LIMIT)
@@ -322,7 +322,7 @@ static enum cm_status make_file(struct cm_events *events, const char *folder, st
 
 static enum cm_status write_version(struct cm_events *events, struct cm_error *err)
 {
-    struct record r;
+    struct record r = {0};
 
     CM_TRY(begin(&r, 0, err));
     put_text(&r, 3, CM_STR("brain.Event:2"));

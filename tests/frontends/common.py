@@ -78,7 +78,8 @@ def difference(got, wanted, loosen=1.0):
         return next((f"key {k!r}: {d}" for k in wanted if (d := difference(got[k], wanted[k], loosen))), None)
     if wanted is None or got is None:
         return None if got is wanted else f"{got!r:.80} instead of {wanted!r:.80}"
-    got, wanted = np.asarray(got), np.asarray(wanted, got.dtype if isinstance(wanted, float) else None)
+    # Numbers of maps are Python's, and were floats of 32 bits.
+    got, wanted = (np.asarray(value, np.float32 if isinstance(value, float) else None) for value in (got, wanted))
     if got.shape != wanted.shape:
         return f"shape {list(got.shape)} instead of {list(wanted.shape)}"
     if wanted.dtype.kind in "OUS":

@@ -38,8 +38,10 @@ struct soft_lanes {
                             (12 + (n)) % 16, (13 + (n)) % 16, (14 + (n)) % 16, (15 + (n)) % 16)
 #define GREATER(v, m) ((floats)(((ints)(v) & ((v) > (m))) | ((ints)(m) & ~((v) > (m)))))
 
-static CM_ALWAYS_INLINE float total(floats s)
+/* Vectors go by address: by value they would depend on the instruction set. */
+static CM_ALWAYS_INLINE float total(const floats *of)
 {
+    floats s = *of;
     s += TURN(s, 8);
     s += TURN(s, 4);
     s += TURN(s, 2);
@@ -57,10 +59,10 @@ struct soft_row {
 };
 
 /* The greatest of x and the lanes of `first`. */
-static CM_ALWAYS_INLINE float greatest(int64_t vectors, const float *x, floats first)
+static CM_ALWAYS_INLINE float greatest(int64_t vectors, const float *x, const floats *first)
 {
     /* Four at a time: each waits for its own last one only. */
-    floats m = first, m1 = first, m2 = first, m3 = first;
+    floats m = *first, m1 = m, m2 = m, m3 = m;
     int64_t i = 0;
     for (; i + 4 <= vectors; i += 4) {
         const floats *v = (const floats *)(x + i * LANES);
@@ -111,7 +113,7 @@ static CM_ALWAYS_INLINE void row_on(enum cm_machine machine, int64_t n, struct s
         rest -= INFINITY;
         memcpy(&rest, x, (size_t)n * sizeof *x);
     }
-    const float most = greatest(vectors, x, rest);
+    const float most = greatest(vectors, x, &rest);
     floats last, e;
     raise(machine, (const float *)&rest, most, (float *)&last);
     double sum = 0;
@@ -125,10 +127,10 @@ static CM_ALWAYS_INLINE void row_on(enum cm_machine machine, int64_t n, struct s
         }
         if (vectors - at <= FEW)
             break;
-        sum += (double)total(s);
+        sum += (double)total(&s);
         s = (floats){0};
     }
-    sum += (double)total(s);
+    sum += (double)total(&s);
     l->most = most;
     l->sum = sum;
     if (!to)
@@ -163,7 +165,7 @@ static CM_ALWAYS_INLINE void add_on(enum cm_machine machine, int64_t vectors, st
         for (int64_t i = at; i < vectors && i < at + FEW; i++)
             s += with ? *(const floats *)(x + i * LANES) * *(const floats *)(with + i * LANES)
                       : *(const floats *)(x + i * LANES);
-        l->sum += (double)total(s);
+        l->sum += (double)total(&s);
     }
 }
 

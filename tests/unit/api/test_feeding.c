@@ -6,6 +6,8 @@
 #include "cameo.h"
 #include "check.h"
 
+#include <math.h>
+
 static const char *const engines[] = {NULL, "reference", "plain"};
 
 static struct cameo_session *open_session(const char *text, const char *backend, size_t limit,
@@ -224,4 +226,26 @@ void test_feeding__every_engine_keeps_to_its_limit_and_can_be_stopped(void)
         cameo_session_free(session);
         cameo_model_free(model);
     }
+}
+
+/* Where a fused layer would lose a NaN it is computed node by node, long after it was compiled. */
+void test_feeding__nan_comes_through_fused_layers(void)
+{
+    static const char text[] =
+        "<ir_version: 8, opset_import: [\"\" : 17]>\n"
+        "layer (float[1,1,2,2] x) => (float[1,2,2,2] y) <float[2,1,1,1] w = {1, -1}>\n"
+        "{ c = Conv(x, w)\n  y = Relu(c) }\n";
+    static const int64_t in[] = {1, 1, 2, 2}, out[] = {1, 2, 2, 2};
+    const float x[] = {NAN, 1, -1, 2};
+    float y[8] = {0};
+    struct cameo_model *model;
+    struct cameo_session *session = open_session(text, NULL, 0, &model);
+    const struct cameo_feed fed = feed(0, CAMEO_FLOAT, 4, in, x);
+    struct cameo_fetch fetch = cameo_fetch_tensor(NULL, lend(CAMEO_FLOAT, 4, out, y, sizeof y));
+    struct cameo_error err;
+
+    OK(cameo_session_run(session, &fed, 1, &fetch, 1, NULL, &err));
+    CHECK(isnan(y[0]) && isnan(y[4]) && y[1] == 1 && y[2] == 0 && y[6] == 1 && y[7] == 0);
+    cameo_session_free(session);
+    cameo_model_free(model);
 }

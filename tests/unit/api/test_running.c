@@ -781,25 +781,3 @@ void test_session__sequences_come_out_and_go_through_files(void)
     cameo_model_free(model);
     cameo_model_free(other);
 }
-
-/* Where a fused layer would lose a NaN it is computed node by node, long after it was compiled. */
-void test_session__nan_comes_through_fused_layers(void)
-{
-    static const char text[] =
-        "<ir_version: 8, opset_import: [\"\" : 17]>\n"
-        "layer (float[1,1,2,2] x) => (float[1,2,2,2] y) <float[2,1,1,1] w = {1, -1}>\n"
-        "{ c = Conv(x, w)\n  y = Relu(c) }\n";
-    static const int64_t in[] = {1, 1, 2, 2}, out[] = {1, 2, 2, 2};
-    const float x[] = {NAN, 1, -1, 2};
-    float y[8] = {0};
-    struct cameo_model *model = load_text(text);
-    struct cameo_session *session = open_session(model, NULL);
-    const struct cameo_feed feed = cameo_feed_tensor("x", lend(CAMEO_FLOAT, 4, in, x, sizeof x));
-    struct cameo_fetch fetch = cameo_fetch_tensor(NULL, lend(CAMEO_FLOAT, 4, out, y, sizeof y));
-    struct cameo_error err;
-
-    OK(cameo_session_run(session, &feed, 1, &fetch, 1, NULL, &err));
-    CHECK(isnan(y[0]) && isnan(y[4]) && y[1] == 1 && y[2] == 0 && y[6] == 1 && y[7] == 0);
-    cameo_session_free(session);
-    cameo_model_free(model);
-}
