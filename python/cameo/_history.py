@@ -42,12 +42,12 @@ class History(dict[str, list[float]]):
 
     def add_epoch(self, epoch: int, means: Mapping[str, float], measure: Mapping[str, float] | None = None) -> None:
         """Notes the means of an epoch, and what was measured after it; fit does."""
+        told = {**means, **{"val_" + name: value for name, value in (measure or {}).items() if name != "samples"}}
+        for name in told:
+            self.setdefault(name, [math.nan] * len(self.epochs))
+        for name, values in self.items():  # a list for each name, with a number for each epoch
+            values.append(told.get(name, math.nan))
         self.epochs.append(epoch)
-        for name, value in means.items():
-            self.setdefault(name, []).append(value)
-        for name, value in (measure or {}).items():
-            if name != "samples":
-                self.setdefault("val_" + name, []).append(value)
 
     def plot(self, path: str | os.PathLike[str] | None = None) -> str:
         """The curves as SVG, a picture for each quantity, training and validation in one; written to path if given."""

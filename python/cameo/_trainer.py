@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Iterable, Iterator, Mapping, MutableMapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -296,11 +297,15 @@ class _Teller:
 
     def __init__(self, state: State, callbacks: CallbackList):
         self.state, self.callbacks = state, callbacks
+        self.measured: dict[str, float] = {}  # names that the validation told before
 
     def __call__(self, moment: int, step: int, steps: int, epoch: int, loss: float, scalars: dict[str, float],
                  means: dict[str, float], measure: dict[str, float] | None, best: bool, best_loss: float,
                  checkpoint: str | None) -> bool:
         state, name = self.state, _MOMENTS[moment]
+        if measure is not None:  # the library leaves out a loss that is not a number
+            self.measured.update(dict.fromkeys([*measure, *(["loss"] if "loss" in means else [])], math.nan))
+            measure = {**self.measured, **measure}
         state.step, state.steps, state.epoch, state.loss = step, steps or None, epoch, loss
         state.scalars, state.means, state.measure = scalars, means, measure
         state.best, state.best_loss, state.checkpoint = best, best_loss, checkpoint

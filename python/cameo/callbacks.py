@@ -15,6 +15,8 @@ import time
 from collections.abc import Callable, Mapping
 from typing import IO, TYPE_CHECKING, Any
 
+from ._cameo import ArgumentError
+
 if TYPE_CHECKING:
     from ._history import History
     from ._tensorboard import TensorBoard as TensorBoard
@@ -101,7 +103,7 @@ class EarlyStopping(Callback):
     def on_epoch(self, state: State) -> bool:
         values = state.values()
         if self.monitor not in values:
-            raise KeyError(f"there is no '{self.monitor}' to monitor, only {', '.join(values)}")
+            raise ArgumentError(f"there is no '{self.monitor}' to monitor, only {', '.join(values)}")
         value = self._sign * values[self.monitor]
         if value < self.best - self.min_delta:
             self.best, self.worse = value, 0
@@ -127,7 +129,13 @@ class Checkpoint(Callback):
             self._stopping.on_epoch(state)
             if self._stopping.worse:
                 return
-        state.trainer.save(self.path.format(epoch=state.epoch, step=state.step, **state.values()))
+        names = {"epoch": state.epoch, "step": state.step, **state.values()}
+        try:
+            path = self.path.format(**names)
+        except (LookupError, ValueError, AttributeError) as problem:
+            raise ArgumentError(f"the path '{self.path}' cannot be filled in ({problem}); there is "
+                                f"{', '.join(names)}") from None
+        state.trainer.save(path)
 
 
 class CSVLogger(Callback):
@@ -235,7 +243,8 @@ class CallbackList(Callback):
         """Calls that method of all of them; False where one of them ends the run."""
         goes_on = True
         for callback in self.callbacks:
-            goes_on = getattr(callback, name)(state) is not False and goes_on
+            result = getattr(callback, name)(state)
+            goes_on = (result is None or bool(result)) and goes_on  # NumPy has a False of its own
         return goes_on
 
     def end(self, state: State) -> None:

@@ -116,16 +116,14 @@ class Operator:
 
     def kernel(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """The function that computes it, for an operator that was made of a body."""
-        self._function = function
-        self.registry._changed()
+        self._change(_function=_callable("a kernel", function))
         return function
 
     def infer(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """The function that says the type of each output: it is called like the kernel, with a TensorType for each
         input, and gives a TensorType or a pair (dtype, shape), or a list of such. Without one, outputs are like the
         first input."""
-        self._infer = function
-        self.registry._changed()
+        self._change(_infer=_callable("an inference function", function))
         return function
 
     def gradient(self, rule: Optional[Gradient] = None, *, wrt: Optional[Sequence[str]] = None) -> Any:
@@ -140,10 +138,24 @@ class Operator:
         names = [operand.name for operand in self._inputs]
         for name in wrt or ():
             if name not in names:
-                raise ValueError(f"{self.domain}.{self.name} has no input '{name}'")
-        self._gradient, self._wrt = rule, list(wrt or names)
-        self.registry._changed()
+                raise _cameo.ArgumentError(f"{self.domain}.{self.name} has no input '{name}'")
+        if not isinstance(rule, str):
+            _callable("a gradient that is not a text", rule)
+        self._change(_gradient=rule, _wrt=list(wrt or names))
         return rule
+
+    def _change(self, **parts: Any) -> None:
+        """Replaces parts of the definition. What is wrong with the new one is said here, and the old one stays: the
+        registry would otherwise be of no use to any model."""
+        with self.registry._lock:
+            old = {name: getattr(self, name) for name in parts}
+            vars(self).update(parts)
+            try:
+                _cameo.Registry(tuple(self._definitions()), None)
+            except Exception:
+                vars(self).update(old)
+                raise
+            self.registry._changed()
 
     def _definitions(self) -> Iterator[tuple[Any, ...]]:
         """As the library takes it; a gradient in Python is a second operator."""
@@ -160,6 +172,12 @@ class Operator:
         yield (self.domain, self.name, self.version, [tuple(row) for row in self._inputs],
                [tuple(row) for row in self._outputs], _library_attributes(self._attributes), infer, run, self._body,
                text, rule.text if rule is not None else None, self._dynamic)
+
+
+def _callable(what: str, function: Any) -> Any:
+    if not callable(function):
+        raise _cameo.ArgumentError(f"{what} is a function, not a {type(function).__name__}")
+    return function
 
 
 def _library_attributes(attributes: Sequence[Attribute]) -> list[tuple[Any, ...]]:
@@ -205,13 +223,13 @@ class _GradientRule:
         title = f"{of.domain}.{of.name}"
         for name in self.takes:
             if name not in known:
-                raise ValueError(f"the gradient of {title} takes '{name}', which is neither an input, an output nor "
-                                 "'d_' followed by the name of an output")
+                raise _cameo.ArgumentError(f"the gradient of {title} takes '{name}', which is neither an input, an output nor "
+                                           "'d_' followed by the name of an output")
         for name in attributes:
             if name not in [row.name for row in of._attributes]:
-                raise ValueError(f"the gradient of {title} takes '{name}', which is not an attribute")
+                raise _cameo.ArgumentError(f"the gradient of {title} takes '{name}', which is not an attribute")
         if any(row.kind == VARIADIC for row in of._outputs):
-            raise ValueError(f"{title} has a variadic output: its gradient must be a text")
+            raise _cameo.ArgumentError(f"{title} has a variadic output: its gradient must be a text")
         # The inputs themselves are there, whose shapes their gradients have; what is variadic comes last.
         needs = [name for name in known if name in self.takes or name in of._wrt]
         self.needs = [name for name in needs if name not in inputs or inputs[name].kind != VARIADIC]

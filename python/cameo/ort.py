@@ -21,6 +21,7 @@ import warnings
 from . import _cameo
 from ._arrays import NAMES, parse_type
 from ._binding import IOBinding, OrtDevice, OrtValue
+from ._check import mapping
 from ._model import Model, load
 from ._session import Session
 
@@ -282,13 +283,15 @@ class InferenceSession:
                   callback: typing.Callable[[list[typing.Any], typing.Any, str], None], user_data: typing.Any,
                   run_options: RunOptions | None = None) -> None:
         """Runs on a thread of its own, which then calls callback(results, user_data, error)."""
+        mapping("input_feed", input_feed)
+
         def work() -> None:
             results: list[typing.Any] = []
             error = ""
             try:
                 results = self.run(output_names, input_feed, run_options)
-            except _cameo.Error as caught:
-                error = str(caught)
+            except Exception as caught:  # whatever it is, somebody waits for the callback
+                error = str(caught) or type(caught).__name__
             callback(results, user_data, error)
         threading.Thread(target=work).start()
 

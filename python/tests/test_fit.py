@@ -173,7 +173,7 @@ class CallbackTest(FitCase):
         history = self.trainer().fit(self.data, epochs=9, validate=self.data,
                                      callbacks=[EarlyStopping("val_accuracy", patience=1, min_delta=2)])
         self.assertEqual(len(history.epochs), 2)
-        with self.assertRaisesRegex(KeyError, "no 'val_f1' to monitor"):
+        with self.assertRaisesRegex(cameo.ArgumentError, "no 'val_f1' to monitor"):
             self.trainer().fit(self.data, callbacks=[EarlyStopping("val_f1")])
         with self.assertRaises(ValueError):
             EarlyStopping(mode="best")
