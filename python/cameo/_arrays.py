@@ -19,7 +19,7 @@ from . import _cameo
 try:
     import ml_dtypes  # type: ignore[import-not-found,import-untyped,unused-ignore]
 except ImportError:  # narrow types are then seen as unsigned numbers
-    ml_dtypes = None
+    ml_dtypes = None  # type: ignore[assignment,unused-ignore]
 
 Array = ndarray[Any, Any]
 DType = numpy.dtype[Any]
@@ -266,6 +266,59 @@ def as_value(value: Any) -> Any:
     if number is None:
         raise _cameo.ArgumentError(f"has elements of {value.dtype}, which ONNX does not have")
     return _copied(value.astype(value.dtype.newbyteorder("="), copy=False), number)
+
+
+# ---- replacing ----
+
+def _rank(number: int) -> int:
+    """Types by what they hold: each rank can be made any later one with nothing but precision lost."""
+    if number == 9:
+        return 0
+    if number in (2, 3, 4, 5, 6, 7, 12, 13, 21, 22, 25, 26):
+        return 1
+    return 3 if number in (14, 15) else 2
+
+
+def fitting(what: str, value: Any, number: int) -> Array:
+    """An array of this element type for what is to be replaced or fed, which is named where it is refused. Values are
+    converted where only precision is lost."""
+    if numpy_type(number) is None:  # nobody has a name for this narrow type
+        number = _PLAIN_NUMBERS[unsigned_type(number)]
+    wanted = numpy.dtype(numpy_type(number))
+    try:
+        if hasattr(type(value), "__dlpack__") and not isinstance(value, (ndarray, numpy.generic)):
+            value = from_value(_cameo.from_dlpack(value))
+        array = numpy.asarray(value)
+    except (TypeError, ValueError, OverflowError, RuntimeError, BufferError) as problem:
+        raise _cameo.ArgumentError(f"{what}: {problem}") from None
+    if array.dtype.newbyteorder("=") == wanted or array.size == 0:
+        return array.astype(wanted, "C", copy=False)
+    given = number_of(array.dtype)
+    if given is None or given == STRING or _rank(given) > _rank(number):
+        kind = {"O": "an array of objects" if array.shape else type(array.item()).__name__, "U": "a text",
+                "S": "bytes"}.get(array.dtype.kind, str(array.dtype))
+        raise _cameo.ArgumentError(f"{what} is of type {wanted}, and {kind} is not converted to it")
+    if _rank(number) == 1 and _rank(given) == 1:
+        bits, signed = BITS.get(number, 8 * wanted.itemsize), not NAMES[number].startswith("u")
+        numbers = array.astype(numpy.int64) if given in NARROW else array
+        if int(numbers.min()) < (-(1 << (bits - 1)) if signed else 0) or int(numbers.max()) >> (bits - signed) > 0:
+            raise _cameo.ArgumentError(f"{what} is of type {wanted}, which cannot hold all of these numbers")
+    try:
+        with numpy.errstate(over="raise" if number in PLAIN else "ignore"):
+            return array.astype(wanted, "C")
+    except FloatingPointError:
+        raise _cameo.ArgumentError(f"{what} is of type {wanted}, which cannot hold all of these numbers") from None
+
+
+def stored(what: str, value: Any, number: int, shape: tuple[int, ...]) -> Array:
+    """What replaces values of this type and shape, as the library holds them: bytes."""
+    if number == STRING:
+        raise _cameo.UnsupportedError(f"{what} holds strings, which cannot be replaced")
+    array = fitting(what, value, number)
+    if array.shape != tuple(shape):
+        raise _cameo.ArgumentError(f"{what} has shape {tuple(shape)}, not {array.shape}")
+    array = numpy.ascontiguousarray(array)
+    return _pack(array, BITS[number]) if number in BITS else array.reshape(-1).view(numpy.uint8)
 
 
 # ---- fetching ----

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from . import _cameo
+from ._check import not_found
 from ._graph import Report
 from ._model import preparation, prepare_options
 
@@ -36,6 +37,8 @@ class Tensors(Mapping[str, "numpy.ndarray[Any, Any]"]):
 
     def __getitem__(self, name: str) -> numpy.ndarray[Any, Any]:
         from ._arrays import from_value
+        if name not in self._numbers:
+            raise not_found("the checkpoint has no tensor", name, self._numbers)
         array: numpy.ndarray[Any, Any] = from_value(_cameo.checkpoint_tensor(self._inside, self._numbers[name]))
         return array
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from . import _cameo
+from ._check import mapping, not_found
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -45,9 +46,7 @@ class Initializers(Mapping[str, "numpy.ndarray[Any, Any]"]):
     def _row(self, name: str) -> tuple[Any, ...]:
         rows = self._rows()
         if name not in rows:
-            import difflib
-            near = difflib.get_close_matches(str(name), rows, 1)
-            raise NotFoundError(f"the model has no initializer '{name}'" + (f"; there is '{near[0]}'" if near else ""))
+            raise not_found("the model has no initializer", name, rows)
         return rows[name]
 
     def __getitem__(self, name: str) -> numpy.ndarray[Any, Any]:
@@ -57,13 +56,20 @@ class Initializers(Mapping[str, "numpy.ndarray[Any, Any]"]):
         return array
 
     def __setitem__(self, name: str, values: Any) -> None:
-        number, _, dtype, shape = self._row(name)[:4]
-        data = _bytes(name, values, dtype, shape)
-        # A session that only the model keeps would be a user of what is changed.
-        self._model._session = None
-        inside = _cameo.set_initializer(self._model._inside, number, data)
-        if inside is not self._model._inside:
-            self._model._become(inside)
+        self.update({name: values})
+
+    def update(self, values: Mapping[str, Any]) -> None:
+        """Replaces the values of several; where one does not fit, of none."""
+        from ._arrays import stored
+        rows = [self._row(name) for name in mapping("initializers", values)]
+        parts = [(number, stored(f"initializer '{name}'", values[name], dtype, shape))
+                 for number, name, dtype, shape, *_ in rows]
+        model = self._model
+        model._cache.pop("session", None)  # which only the model keeps: it would be a user of what is changed
+        for number, data in parts:
+            inside = _cameo.set_initializer(model._inside, number, data)
+            if inside is not model._inside:
+                model._become(inside)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._rows())
@@ -77,35 +83,3 @@ class Initializers(Mapping[str, "numpy.ndarray[Any, Any]"]):
     def __repr__(self) -> str:
         names = list(self._rows())
         return f"<{len(names)} initializers: {', '.join(names[:8])}{', ..' if len(names) > 8 else ''}>"
-
-
-def _bytes(name: str, values: Any, number: int, shape: tuple[int, ...]) -> numpy.ndarray[Any, Any]:
-    """What replaces the values of an initializer, as the file holds them; type and shape must fit."""
-    import numpy
-
-    from ._arrays import BITS, STRING, _pack, from_value, numpy_type, unsigned_type
-    wanted = numpy_type(number) or unsigned_type(number)  # the latter where nobody has a name for a narrow type
-    if number == STRING:
-        raise _cameo.UnsupportedError(f"initializer '{name}' holds strings, which cannot be replaced")
-    if values is None:
-        raise _cameo.ArgumentError(f"initializer '{name}' cannot be None")
-    try:
-        if hasattr(type(values), "__dlpack__") and not isinstance(values, (numpy.ndarray, numpy.generic)):
-            values = from_value(_cameo.from_dlpack(values))
-        array = numpy.asarray(values) if hasattr(values, "dtype") else numpy.asarray(values, wanted)
-    except (TypeError, ValueError, OverflowError, RuntimeError, BufferError) as problem:
-        raise _cameo.ArgumentError(f"initializer '{name}': {problem}") from None
-    if array.dtype.newbyteorder("=") != wanted or array.shape != tuple(shape):
-        raise _cameo.ArgumentError(f"initializer '{name}' is {wanted} of shape {tuple(shape)}, not {array.dtype} of "
-                                   f"shape {array.shape}")
-    array = numpy.ascontiguousarray(array, wanted)
-    return _pack(array, BITS[number]) if number in BITS else array.reshape(-1).view(numpy.uint8)
-
-
-class NotFoundError(_cameo.NotFoundError, KeyError):
-    """Also what mappings raise."""
-
-    __module__ = "cameo"
-
-    def __str__(self) -> str:
-        return str(self.args[0])

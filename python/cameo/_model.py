@@ -151,6 +151,8 @@ class Model:
     """
 
     report: Report
+    _handle: Any
+    _cache: dict[str, Any]
 
     @property
     def _inside(self) -> Any:
@@ -168,7 +170,7 @@ class Model:
 
     def __init__(self, inside: Any, report: Report | None = None) -> None:
         self._inside = inside
-        self._cache: dict[str, Any] = {}
+        self._cache = {}
         self.report = report or Report()
 
     def _become(self, inside: Any, report: Report | None = None) -> Model:

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy
 
 from . import _cameo
-from ._arrays import BITS, PLAIN, as_value, from_value, numpy_type, to_value
+from ._arrays import PLAIN, from_value, numpy_type, stored, to_value
+from ._check import mapping, not_found
 from ._data import Batches, Data, by_name, open_or_iterate
 from ._graph import ValueInfo
 from ._history import History
@@ -38,7 +39,7 @@ class Variables(MutableMapping[str, Array]):
 
     def _find(self, name: str) -> tuple[int, int, tuple[int, ...], int]:
         if name not in self._rows:
-            raise _cameo.NotFoundError(f"the training has no variable '{name}'")
+            raise not_found("the training has no variable", name, self._rows)
         return self._rows[name]
 
     def __getitem__(self, name: str) -> Array:
@@ -52,17 +53,7 @@ class Variables(MutableMapping[str, Array]):
 
     def __setitem__(self, name: str, value: Any) -> None:
         index, number, shape, _ = self._find(name)
-        dtype = numpy_type(number)
-        array = numpy.asarray(value)
-        if dtype is not None and array.dtype != dtype:
-            array = array.astype(dtype)
-        if array.shape != tuple(shape):
-            raise _cameo.ArgumentError(f"variable '{name}' has shape {tuple(shape)}, not {array.shape}")
-        if number in BITS:
-            given = numpy.asarray(as_value(to_value(array, number)))
-        else:
-            given = numpy.ascontiguousarray(array)
-        self._inside.set(_VARIABLE, index, given.reshape(-1).view(numpy.uint8))
+        self._inside.set(_VARIABLE, index, stored(f"variable '{name}'", value, number, shape))
 
     def __delitem__(self, name: str) -> None:
         raise TypeError("variables of a training cannot be deleted")
@@ -72,6 +63,9 @@ class Variables(MutableMapping[str, Array]):
 
     def __len__(self) -> int:
         return len(self._rows)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._rows
 
     def __repr__(self) -> str:
         return f"<variables {', '.join(self)}>"
@@ -97,19 +91,16 @@ class _Flat:
         return part if dtype is None else part.view(dtype).reshape(shape)
 
     def write(self, inside: Any, what: int, values: Mapping[str, Any]) -> None:
-        unknown = [name for name in values if name not in (row[0] for row in self.rows)]
-        if unknown:
-            raise _cameo.NotFoundError(f"the training has no parameter '{unknown[0]}'")
+        names = {row[0] for row in self.rows}
+        for name in mapping("parameters", values):
+            if name not in names:
+                raise not_found("the training has no parameter", name, names)
         memory = numpy.empty(self.bytes, numpy.uint8)
         if len(values) < len(self.rows):
             inside.read(what, 0, memory)
-        for name, *row in self.rows:
-            if name not in values:
-                continue
-            place, value = self._view(memory, *row), numpy.asarray(values[name])
-            if value.shape != place.shape:
-                raise _cameo.ArgumentError(f"parameter '{name}' has shape {place.shape}, not {value.shape}")
-            place[...] = value
+        for name, shape, number, offset, size in self.rows:
+            if name in values:
+                memory[offset:offset + size] = stored(f"parameter '{name}'", values[name], number, shape)
         inside.set(what, 0, memory)
 
 
@@ -138,6 +129,8 @@ class Trainer:
         self._names = [name for name, _ in self._inputs]
         self._outputs = [row[0] for row in self.model._inside.outputs()]
         self._seed = seed
+        self._variables: Variables | None = None  # once asked for, as _flat
+        self._flat: _Flat | None = None
         self.scalars: dict[str, float] = {}  # what the last step told
         self.history = History()  # of the last fit
 
@@ -156,16 +149,23 @@ class Trainer:
     @property
     def variables(self) -> Variables:
         """What training changes, by name; may be assigned."""
-        return Variables(self._inside)
+        if self._variables is None:
+            self._variables = Variables(self._inside)
+        return self._variables
+
+    def _parameters(self) -> _Flat:
+        if self._flat is None:
+            self._flat = _Flat(self._inside)
+        return self._flat
 
     @property
     def parameters(self) -> dict[str, Array]:
         """The parameters by name, copied: views of one flat piece of memory. Assign a dict of some or all of them."""
-        return _Flat(self._inside).read(self._inside, _PARAMETERS)
+        return self._parameters().read(self._inside, _PARAMETERS)
 
     @parameters.setter
     def parameters(self, values: Mapping[str, Any]) -> None:
-        _Flat(self._inside).write(self._inside, _PARAMETERS, values)
+        self._parameters().write(self._inside, _PARAMETERS, values)
 
     def memory(self, inputs: Any = None, /, **more: Any) -> dict[str, int]:
         """What a step on such a batch holds, in bytes, before it is done. Only types and shapes count."""
@@ -190,11 +190,11 @@ class Trainer:
     @property
     def gradients(self) -> dict[str, Array]:
         """Between compute and apply, the gradients by parameter, copied. Assign a dict of some or all of them."""
-        return _Flat(self._inside).read(self._inside, _GRADIENTS)
+        return self._parameters().read(self._inside, _GRADIENTS)
 
     @gradients.setter
     def gradients(self, values: Mapping[str, Any]) -> None:
-        _Flat(self._inside).write(self._inside, _GRADIENTS, values)
+        self._parameters().write(self._inside, _GRADIENTS, values)
 
     def apply(self) -> None:
         """The second half: updates from the gradients as they are now."""

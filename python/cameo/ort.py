@@ -247,8 +247,7 @@ class InferenceSession:
             model = model.set_shapes(options._sizes)
         if options._initializers:
             model = copy.copy(model)
-            for name, value in options._initializers.items():
-                model.initializers[name] = value._array
+            model.initializers.update({name: value._array for name, value in options._initializers.items()})
         if options.optimized_model_filepath:
             model.optimize().save(options.optimized_model_filepath)
         self._options = options

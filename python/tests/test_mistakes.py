@@ -91,5 +91,59 @@ class RunTest(unittest.TestCase):
         self.assertTrue(told[0][2])
 
 
+MIXED = """<ir_version: 8, opset_import: ["" : 17]>
+net (float[N] x) => (float[N] y) <int64[2] i = {1, 2}, bool[1] b = {1}, float[1] f = {1}, int8[1] s = {1}>
+{ y = Mul(x, f) }"""
+
+
+class AssignTest(unittest.TestCase):
+    def test_nothing_but_precision_is_lost(self):
+        values = cameo.load(MIXED).initializers
+        for name, wrong in (("i", [1.7, 2]), ("i", ["3", "4"]), ("i", [None, 1]), ("i", numpy.uint64([2**63, 1])),
+                            ("b", [5]), ("f", [None]), ("f", [1j]), ("f", numpy.array([1], object)), ("f", [1e300]),
+                            ("s", [128]), ("s", [-129]), ("f", None), ("f", [[1], [2, 3]])):
+            with self.subTest(name=name, wrong=wrong), self.assertRaisesRegex(cameo.ArgumentError, f"^initializer '{name}'"):
+                values[name] = wrong
+        self.assertEqual([values[name].tolist() for name in "ibfs"], [[1, 2], [True], [1], [1]])
+        for name, right, after in (("i", [True, False], [1, 0]), ("f", numpy.float64([0.1]), numpy.float32([0.1])),
+                                   ("f", [3], [3]), ("s", numpy.int64([-128]), [-128]), ("f", [math.inf], [math.inf]),
+                                   ("i", numpy.uint8([1, 2]), [1, 2])):
+            values[name] = right
+            self.assertEqual(values[name].tolist(), list(after))
+
+    def test_variables_and_parameters(self):
+        run = trainer()
+        for wrong in ([[1j]], [[None]], [["3"]], [[1e300]]):
+            with self.assertRaisesRegex(cameo.ArgumentError, "variable 'w'"):
+                run.variables["w"] = wrong
+            with self.assertRaisesRegex(cameo.ArgumentError, "parameter 'w'"):
+                run.parameters = {"w": wrong}
+        with self.assertRaisesRegex(cameo.ArgumentError, "parameters is a list"):
+            run.parameters = ["w"]
+        run.parameters = {"w": numpy.float64([[2]])}
+        self.assertEqual(run.variables["w"], 2)
+
+    def test_several_initializers_at_once(self):
+        model = cameo.load(MIXED)
+        model.run(x=numpy.float32([1]))  # the session that it keeps does not make a copy necessary
+        before = model._handle
+        model.initializers.update({"f": [5], "i": [7, 8]})
+        self.assertIs(model._handle, before)
+        self.assertEqual(model.run(x=numpy.float32([1]))["y"], 5)
+        with self.assertRaises(cameo.ArgumentError):
+            model.initializers.update({"f": [6], "i": [1.5, 2]})
+        self.assertEqual(model.initializers["f"], 5)
+        with self.assertRaisesRegex(cameo.ArgumentError, "initializers is a list"):
+            model.initializers.update(["f"])
+
+    def test_names_that_are_not_there(self):
+        run = trainer()
+        self.assertNotIn("zz", run.variables)
+        self.assertIsNone(run.variables.get("zz"))
+        with self.assertRaisesRegex(cameo.NotFoundError, "no variable 'ww'; there is 'w'"):
+            run.variables["ww"]
+        self.assertIs(run.variables, run.variables)
+
+
 if __name__ == "__main__":
     unittest.main()

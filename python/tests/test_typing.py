@@ -22,18 +22,25 @@ def needs(package):
 
 
 class TypingTest(unittest.TestCase):
+    def mypy(self, *arguments):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.dirname(os.path.dirname(os.path.abspath(cameo.__file__)))
+            done = subprocess.run([sys.executable, "-m", "mypy", "--strict", "--cache-dir", folder, *arguments],
+                                  cwd=folder, env={**os.environ, "MYPYPATH": "" if "site-packages" in path else path},
+                                  stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        self.assertEqual(done.returncode, 0, done.stdout)
+
     def test_the_example_runs(self):
         runpy.run_path(EXAMPLE, run_name="__main__")
 
     @needs("mypy")
     def test_mypy_accepts_the_example(self):
-        with tempfile.TemporaryDirectory() as folder:
-            path = os.path.dirname(os.path.dirname(os.path.abspath(cameo.__file__)))
-            done = subprocess.run([sys.executable, "-m", "mypy", "--strict", "--follow-imports", "silent", "--cache-dir", folder,
-                                   EXAMPLE], cwd=folder,
-                                  env={**os.environ, "MYPYPATH": "" if "site-packages" in path else path},
-                                  stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-        self.assertEqual(done.returncode, 0, done.stdout)
+        self.mypy("--follow-imports", "silent", EXAMPLE)
+
+    @needs("mypy")
+    def test_mypy_accepts_the_package(self):
+        """Whether or not the packages of others are there that it can work with."""
+        self.mypy("--ignore-missing-imports", "--allow-subclassing-any", "--no-warn-unused-ignores", "-p", "cameo")
 
     @needs("pyflakes")
     def test_pyflakes_accepts_the_package_and_its_tests(self):

@@ -14,6 +14,7 @@ import onnx.defs
 import onnx.helper
 
 import cameo
+from cameo._arrays import fitting
 
 # What onnx.backend.test hands to every call of a backend beside the options of that backend.
 _OF_THE_RUNNER = ("rtol", "atol")
@@ -44,7 +45,9 @@ def as_declared(declared: str, value: Any) -> Any:
     if declared.startswith(("seq(", "map(")) or not isinstance(value, (bool, int, float, complex, str, list, tuple)):
         return value
     number = onnx.TensorProto.DataType.Value(declared.split("[")[0].upper())
-    return numpy.asarray(value, dtype=onnx.helper.tensor_dtype_to_np_dtype(number))
+    if number == onnx.TensorProto.STRING:
+        return numpy.asarray(value, dtype=object)
+    return fitting("it", value, number)
 
 
 def named_inputs(inputs: Any, infos: Sequence[cameo.ValueInfo]) -> dict[str, Any]:
