@@ -167,6 +167,8 @@ def _tensor(value: Any, number: int, view: bool = False) -> Any:
     lie where the array does, for who knows what they mean."""
     if isinstance(value, _cameo.Value):
         return value
+    if value is None:
+        raise _cameo.ArgumentError(f"is None, needs {NAMES[number]}")
     if not isinstance(value, ndarray):
         if number != STRING and hasattr(type(value), "__dlpack__"):
             return value

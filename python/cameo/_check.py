@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from operator import index
 
 from . import _cameo
@@ -30,15 +30,20 @@ def not_found(sentence: str, name: object, names: Iterable[str]) -> NotFoundErro
     return NotFoundError(f"{sentence} '{name}'" + (f"; there is '{near[0]}'" if near else ""))
 
 
-def whole(name: str, value: Any, least: int = 0) -> int:
+def whole(name: str, value: Any, least: int = 0, most: int = 2**63 - 1) -> int:
     """A whole number, NumPy's too."""
     try:
-        number = index(value)
+        made = index(value)
     except TypeError:
-        number = None
-    if number is None or not least <= number < 2**63:
+        made = None
+    if made is None or not least <= made <= most:
         raise _cameo.ArgumentError(f"{name} is {value!r}, expected a whole number of {least} or more")
-    return number
+    return made
+
+
+def seed(value: Any) -> int:
+    """The seed of a generator."""
+    return whole("seed", value, 0, 2**64 - 1)
 
 
 def mapping(name: str, value: Any) -> Mapping[Any, Any]:
@@ -48,8 +53,44 @@ def mapping(name: str, value: Any) -> Mapping[Any, Any]:
     return value
 
 
+def text(name: str, value: Any, what: str = "a text") -> str:
+    """A text."""
+    if not isinstance(value, str):
+        raise _cameo.ArgumentError(f"{name} is a {type(value).__name__}, expected {what}")
+    return value
+
+
+def number(name: str, value: Any) -> float:
+    """A number, NumPy's too, of 0 or more."""
+    try:
+        made = None if isinstance(value, (str, bytes)) else float(value)
+    except (TypeError, ValueError, OverflowError):
+        made = None
+    if made is None or not made >= 0:
+        raise _cameo.ArgumentError(f"{name} is {value!r}, expected a number of 0 or more")
+    return made
+
+
 def one_of(name: str, value: Any, choices: Iterable[Any]) -> None:
     """One of a few values; 1 is not True here."""
     known = list(choices)
     if not any(type(value) is type(choice) and value == choice for choice in known):
         raise _cameo.ArgumentError(f"{name} is {value!r}, expected one of {', '.join(map(repr, known))}")
+
+
+def in_python(call: Callable[..., Any], *arguments: Any) -> Any:
+    """Calls the library, whose sentences may name options as the command has them: here they are those of Python."""
+    try:
+        return call(*arguments)
+    except _cameo.Error as error:
+        import re
+        said = str(error)
+        told = re.sub(r"--([a-z][a-z-]*)", lambda found: _OPTIONS.get(found[1], found[1].replace("-", "_")) + "=", said)
+        if told == said:
+            raise
+        made = type(error)(told)
+        made.problems = error.problems
+        raise made from None
+
+
+_OPTIONS = {"set": "settings"}

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from . import _cameo
-from ._check import not_found
+from ._check import in_python, mapping, not_found
 from ._graph import Report
 from ._model import preparation, prepare_options
 
@@ -106,11 +106,21 @@ def export_formats() -> dict[str, str]:
 def import_checkpoint(model: Model, path: str | os.PathLike[str], weights_only: bool, partial: bool,
                       map: str | Mapping[str, str] | None, settings: str | Mapping[str, Any] | None,
                       options: dict[str, Any]) -> Model:
+    if map is not None and not isinstance(map, str):
+        mapping("map", map)
+    if settings is not None and not isinstance(settings, str):
+        mapping("settings", settings)
     counts = ("schedule" in options, "clip_norm" in options, "accumulate" in options)
     rules = map if map is None or isinstance(map, str) else "\n".join(f"{name} = {of}" for name, of in map.items())
     said = settings if settings is None or isinstance(settings, str) else json.dumps(dict(settings))
-    inside, row = _cameo.import_checkpoint(model._inside, os.fspath(path), prepare_options(options), counts,
-                                           weights_only, partial, rules, said)
+    try:
+        inside, row = in_python(_cameo.import_checkpoint, model._inside, os.fspath(path), prepare_options(options),
+                                counts, weights_only, partial, rules, said)
+    except _cameo.ArgumentError as error:
+        if "there is no loss ''" not in str(error):
+            raise
+        raise _cameo.ArgumentError("a checkpoint does not say the loss: give loss=.., or weights_only=True for the weights "
+                                   "alone") from None
     row["matches"] = [Report(initializer=initializer, source=source, how=how)
                       for initializer, source, how in row["matches"]]
     row["preparation"] = preparation(row["preparation"]) if row["preparation"] else None

@@ -31,6 +31,13 @@ def fit_type(value: Any, wanted: Any) -> Any:
     return value
 
 
+def readable(name: str, value: Any) -> Any:
+    """The same, unless it is a tensor whose memory PyTorch does not show."""
+    if getattr(value, "requires_grad", False) is True:
+        raise _cameo.ArgumentError(f"'{name}' is a tensor that requires gradients: give its detach()")
+    return value
+
+
 def by_name(batch: Any, names: Sequence[str]) -> dict[str, Any]:
     """A batch as a dict: it may be one, a tuple or list in the order of names, one array, or an object with
     attributes of these names.
@@ -102,7 +109,7 @@ class Batches:
         except StopIteration:
             return None
         types = self._types
-        feeds = {name: fit_type(value, types[name])
+        feeds = {name: fit_type(readable(name, value), types[name])
                  for name, value in by_name(batch, self._names).items() if name in types}
         rows = rows_of(feeds)
         if rows == 0:
@@ -115,12 +122,12 @@ def arrays_of(data: Any, names: Sequence[str]) -> dict[str, Any] | None:
     if is_array(data):
         data = (data,)
     if isinstance(data, Mapping):
-        return {str(name): to_value(value) for name, value in data.items()}
+        return {str(name): to_value(readable(name, value)) for name, value in data.items()}
     if isinstance(data, tuple):
         if len(data) > len(names):
             raise _cameo.ArgumentError(f"the data has {len(data)} arrays, but there are {len(names)} inputs: "
                                        f"{', '.join(names)}")
-        return {name: to_value(value) for name, value in zip(names, data)}
+        return {name: to_value(readable(name, value)) for name, value in zip(names, data)}
     return None
 
 

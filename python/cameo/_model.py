@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable, Iterable, Mapping
 from operator import index
 
-from . import _cameo, _registries
+from . import _cameo, _check, _registries
 from ._graph import Function, Graph, Node, Report, Training, ValueInfo, functions, main_graph, trainings
 from ._initializers import Initializers
 
@@ -54,6 +54,8 @@ def load(source: Any, *, copy: bool = False, links: bool = False, registry: Regi
     registry has operators of one's own; without it those of cameo.operators.default are known.
     """
     if registry is not None:
+        if not hasattr(registry, "_snapshot"):
+            raise _cameo.ArgumentError(f"registry is a {type(registry).__name__}, expected a cameo.Registry")
         model = load(source, copy=copy, links=links)
         return Model(_registries.having(model._inside, registry))
     if isinstance(source, Model):
@@ -69,7 +71,10 @@ def load(source: Any, *, copy: bool = False, links: bool = False, registry: Regi
     if hasattr(source, "SerializeToString"):
         source = _serialized(source)
     elif hasattr(source, "read"):
-        source = source.read()
+        try:
+            source = source.read()
+        except (OSError, ValueError) as problem:  # the latter of a file that is closed
+            raise _cameo.FileError(f"the file object cannot be read: {problem}") from problem
         if isinstance(source, str):
             return Model(_cameo.load(source.encode(), format=_TEXT))
     elif isinstance(source, str):
@@ -95,7 +100,7 @@ def _serialized(proto: Any) -> bytes:
 
 def _whole(numbers: Mapping[str, int]) -> dict[str, int]:
     """The same with NumPy's numbers, and others that can be an index, as int."""
-    return {name: index(number) for name, number in numbers.items()}
+    return {name: _check.whole(f"'{name}'", number) for name, number in numbers.items()}
 
 
 def _names(names: str | Iterable[str] | None) -> list[str]:
@@ -124,12 +129,25 @@ def _choice(what: str, value: str, table: Mapping[str, int]) -> int:
     return table[value]
 
 
+def placement(external: bool | str | None, inline: bool) -> int:
+    """Where save puts tensors."""
+    if external and inline:
+        raise _cameo.ArgumentError("external and inline exclude each other")
+    return _INLINE if inline else _EXTERNAL if external else _KEEP
+
+
 def prepare_options(options: dict[str, Any]) -> dict[str, Any]:
     """Options of prepare as the library has them; None: its own default."""
     made = {name: value for name, value in options.items() if value is not None}
-    for name in ("lr", "momentum", "weight_decay", "beta1", "beta2", "epsilon"):
-        if name in made and not made[name] >= 0:
-            raise _cameo.ArgumentError(f"{name} is {made[name]}, expected a number of at least 0")
+    for name, value in made.items():
+        if name in ("lr", "momentum", "weight_decay", "beta1", "beta2", "epsilon"):
+            made[name] = _check.number(name, value)
+        elif name in ("train", "freeze"):
+            _check.text(name, value, "a regular expression over names of initializers, such as '^(a|b)$'")
+        elif name in ("loss", "optimizer", "output", "target", "schedule"):
+            _check.text(name, value)
+        elif name in ("warmup", "schedule_steps", "accumulate"):
+            made[name] = _check.whole(name, value, name == "accumulate")
     if "schedule" in made:
         made["schedule"] = _choice("schedule", made["schedule"], SCHEDULES)
     return made
@@ -298,11 +316,23 @@ class Model:
         """
         if isinstance(outputs, Mapping) and inputs is None:
             outputs, inputs = None, outputs
+        if inputs is not None:
+            _check.mapping("inputs", inputs)
         self._inside  # drops a session that does not know the newest operators
         session = self._once("session", self._open)
         names = (self._once("outputs", lambda: [output.name for output in self.outputs]) if outputs is None
-                 else _names(outputs))
+                 else self._output_names(outputs))
         return dict(zip(names, session.run(names, {**inputs, **named} if inputs else named)))
+
+    def _output_names(self, given: Any) -> list[str]:
+        try:
+            names = _names(given)
+        except TypeError:
+            names = [given]
+        if all(isinstance(name, str) for name in names):
+            return names
+        first = next((info.name for info in self.inputs if not info.has_default), "x")
+        raise _cameo.ArgumentError(f"inputs go by name: run({first}=..), or run({{'{first}': ..}})")
 
     def _feeds(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
         """Inputs as the library takes them, by what the model declares; a name it has not is refused there."""
@@ -316,7 +346,7 @@ class Model:
         """Inputs made up, to try the model without data: floats at random, integers within what they point at. Open
         sizes are those given by name, or guessed; shapes are those of whole inputs; given inputs are not made."""
         from ._arrays import from_value
-        values, _, _ = _cameo.make_inputs(self._inside, seed, _whole({**(sizes or {}), **more}),
+        values, _, _ = _cameo.make_inputs(self._inside, _check.seed(seed), _whole({**(sizes or {}), **more}),
                                           {name: tuple(map(index, shape)) for name, shape in (shapes or {}).items()},
                                           self._feeds(given or {}))
         return {name: from_value(value) for name, value in values.items()}
@@ -326,7 +356,7 @@ class Model:
         """What another model differs in: structure, weights, and results on the same inputs, given or made up. rtol and
         atol are 1e-3 and 1e-5 for results, and 0 for weights; only picks parts."""
         from ._compare import compare
-        return compare(self, load(other), inputs, rtol, atol, seed, _names(only))
+        return compare(self, load(other), inputs, rtol, atol, _check.seed(seed), _names(only))
 
     def evaluate(self, data: Any, **options: Any) -> Evaluation:
         """Judges the predictions against data: a path, a dict of arrays, or a tuple of the inputs and the target. Options
@@ -364,13 +394,14 @@ class Model:
         return self._convert(opset, "older", "upgrade")
 
     def _convert(self, opset: int | Mapping[str, int] | None, direction: str, other: str) -> Model:
-        targets = {"": opset} if isinstance(opset, int) else None if opset is None else dict(opset)
-        for domain, version in (targets or {}).items():
+        given = opset if isinstance(opset, Mapping) else {} if opset is None else {"": opset}
+        targets = {domain: _check.whole("opset", version, 1) for domain, version in given.items()}
+        for domain, version in targets.items():
             now = self.opsets.get(domain, version)
             if (version < now) if direction == "newer" else (version > now):
                 raise _cameo.ArgumentError(f"the model imports opset {now} of {domain or 'ai.onnx'}, and {version} is "
                                            f"not {direction}: use {other}")
-        return self._made(_cameo.convert(self._inside, _whole(targets) if targets else targets))
+        return self._made(_cameo.convert(self._inside, None if opset is None else targets))
 
     def expand(self, only: str | Iterable[str] | None = None, *, except_: str | Iterable[str] | None = None,
                operators: bool = False, core: bool = False) -> Model:
@@ -391,8 +422,9 @@ class Model:
         """The model with other names: of values, nodes and dimensions, old to new. A "*" in both stands for the same
         text."""
         made = self
-        for kind, names in enumerate((values, nodes, dims)):
-            if names:
+        for kind, (what, given) in enumerate((("values", values), ("nodes", nodes), ("dims", dims))):
+            if given:
+                names = _check.mapping(what, given)
                 made = self._made(_cameo.rename(made._inside, kind, list(names), list(names.values())))
         return made if made is not self else self.__copy__()
 
@@ -427,7 +459,8 @@ class Model:
         """Gradients of the outputs against differences of values, in double precision, for each initializer and input
         of floats: samples elements of each. Inputs that are not given are made up."""
         from ._compare import GradCheck
-        return GradCheck(_cameo.gradcheck(self._inside, self._feeds(inputs or {}), seed, samples), tolerance)
+        return GradCheck(_cameo.gradcheck(self._inside, self._feeds(inputs or {}), _check.seed(seed),
+                                          _check.whole("samples", samples, 1)), tolerance)
 
     def prepare(self, loss: str | os.PathLike[str], optimizer: str = "sgd", *, lr: float | None = None,
                 momentum: float | None = None, weight_decay: float | None = None, beta1: float | None = None,
@@ -453,8 +486,8 @@ class Model:
         target: target
         loss: ...
         """
-        row = _cameo.prepare(self._inside, prepare_options(dict(
-            loss=os.fspath(loss), optimizer=optimizer, lr=lr, momentum=momentum, weight_decay=weight_decay,
+        row = _check.in_python(_cameo.prepare, self._inside, prepare_options(dict(
+            loss=os.fspath(loss) if isinstance(loss, os.PathLike) else loss, optimizer=optimizer, lr=lr, momentum=momentum, weight_decay=weight_decay,
             beta1=beta1, beta2=beta2, epsilon=epsilon, output=output, target=target, schedule=schedule, warmup=warmup,
             schedule_steps=schedule_steps, schedule_factor=schedule_factor, clip_norm=clip_norm,
             accumulate=accumulate, train=train, freeze=freeze, keep_opset=keep_opset, class_axis=class_axis,
@@ -484,7 +517,7 @@ class Model:
     def export_checkpoint(self, path: str | os.PathLike[str], to: str, *, weights_only: bool = False) -> Report:
         """Writes weights, and the state of training, as another framework does: one of export_formats(). The report
         has the tensors, and what the receiver must know."""
-        return Report(**_cameo.export_checkpoint(self._inside, os.fspath(path), to, weights_only))
+        return Report(**_check.in_python(_cameo.export_checkpoint, self._inside, os.fspath(path), to, weights_only))
 
     # ---- elsewhere ----
 
@@ -516,15 +549,13 @@ class Model:
              inline: bool = False) -> None:
         """Writes the model to a file, whole or not at all, or to a file object. external: tensors go to a file of this
         name, or True for one named after the model; inline: everything goes into the model's own file."""
-        if external and inline:
-            raise _cameo.ArgumentError("external and inline exclude each other")
+        where = placement(external, inline)
         if hasattr(path, "write"):
             if external:
                 raise _cameo.ArgumentError("external data needs the path of the model, not a file object")
             path.write(self.to_bytes())
             return
-        placement = _INLINE if inline else _EXTERNAL if external else _KEEP
-        self._inside.save(os.fspath(path), placement, external if isinstance(external, str) else None)
+        self._inside.save(os.fspath(path), where, external if isinstance(external, str) else None)
 
     def __copy__(self) -> Model:
         return Model(_cameo.copy(self._inside), self.report)
@@ -552,4 +583,6 @@ def merge(a: Any, b: Any, map: Mapping[str, str], *, prefix1: str | None = None,
     >>> cameo.merge(neg, neg, {"y": "x"}, prefix1="first_", prefix2="then_")
     <cameo.Model first_x: float[N] -> then_y: float[N]>
     """
-    return Model._made(_cameo.merge(load(a)._inside, load(b)._inside, list(map), list(map.values()), prefix1, prefix2))
+    joined = _check.mapping("map", map)
+    first, second = _registries.united(load(a)._inside, load(b)._inside)
+    return Model._made(_cameo.merge(first, second, list(joined), list(joined.values()), prefix1, prefix2))

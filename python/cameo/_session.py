@@ -9,8 +9,9 @@ import typing
 import numpy
 
 from . import _cameo
+from ._check import mapping, seed as checked_seed, whole
 from ._graph import ValueInfo
-from ._model import Model, load
+from ._model import Model, _few, load
 
 if typing.TYPE_CHECKING:
     from .operators import Registry
@@ -40,9 +41,13 @@ class Session:
                  seed: int = 0, without: str | None = None, expand: bool = False,
                  registry: Registry | None = None) -> None:
         self.model: Model = load(model, registry=registry)
-        self._inside = _cameo.Session(self.model._inside, threads=threads, memory_limit=memory_limit, backend=backend,
-                                      seed=seed, without=without, expand=expand)
+        self._inside = _cameo.Session(self.model._inside, threads=threads, backend=backend,
+                                      memory_limit=whole("memory_limit", memory_limit), seed=checked_seed(seed),
+                                      without=without, expand=expand)
         self._run: typing.Callable[..., list[typing.Any]] = self._inside.run
+
+    def __repr__(self) -> str:
+        return f"<cameo.Session {_few(self.inputs)} -> {_few(self.outputs)}>"
 
     @property
     def inputs(self) -> list[ValueInfo]:
@@ -75,7 +80,8 @@ class Session:
         >>> y
         array([2., 4.], dtype=float32)
         """
-        self._run(None, inputs, cancel, None, {name: _room(name, array) for name, array in outputs.items()})
+        rooms = {name: _room(name, array) for name, array in mapping("outputs", outputs).items()}
+        self._run(None, mapping("inputs", inputs), cancel, None, rooms)
 
     def profile(self, inputs: dict[str, typing.Any]) -> list[dict[str, typing.Any]]:
         """Runs once and tells what ran: a dict for each step, in order, with node, domain, op, kernel (who computed it),

@@ -13,11 +13,11 @@ import numpy
 
 from . import _cameo
 from ._arrays import PLAIN, from_value, numpy_type, stored, to_value
-from ._check import mapping, not_found
-from ._data import Batches, Data, by_name, open_or_iterate
+from ._check import mapping, not_found, one_of, seed as checked_seed, whole
+from ._data import Batches, Data, by_name, open_or_iterate, readable
 from ._graph import ValueInfo
 from ._history import History
-from ._model import Model, load
+from ._model import Model, load, placement
 from .callbacks import Callback, CallbackList, ProgressBar, State
 
 if TYPE_CHECKING:
@@ -122,8 +122,9 @@ class Trainer:
                  gradients: bool = False, without: str | None = None, with_passes: str | None = None,
                  registry: Registry | None = None):
         self.model: Model = load(model, registry=registry)
-        self._inside = _cameo.Trainer(self.model._inside, threads=threads, memory_limit=memory_limit, backend=backend,
-                                      seed=seed, gradients=gradients, without=without, with_passes=with_passes)
+        self._inside = _cameo.Trainer(self.model._inside, threads=threads, backend=backend,
+                                      memory_limit=whole("memory_limit", memory_limit), seed=checked_seed(seed),
+                                      gradients=gradients, without=without, with_passes=with_passes)
         rows = self._inside.inputs()
         self._inputs = [(row[0], row[2]) for row in rows]
         self._names = [name for name, _ in self._inputs]
@@ -133,6 +134,10 @@ class Trainer:
         self._flat: _Flat | None = None
         self.scalars: dict[str, float] = {}  # what the last step told
         self.history = History()  # of the last fit
+
+    def __repr__(self) -> str:
+        names = ", ".join(f"{info!r}" for info in self.inputs)
+        return f"<cameo.Trainer of {names}: {len(self.variables)} variables, {self.steps} steps>"
 
     # ---- what there is ----
 
@@ -174,7 +179,8 @@ class Trainer:
     # ---- steps ----
 
     def _feeds(self, inputs: Any, more: Mapping[str, Any]) -> dict[str, Any]:
-        return {**by_name(inputs, self._names), **more} if inputs is not None else dict(more)
+        feeds = {**by_name(inputs, self._names), **more} if inputs is not None else more
+        return {name: readable(name, value) for name, value in feeds.items()}
 
     def step(self, inputs: Any = None, /, **more: Any) -> float:
         """One step on a batch, by keyword or as fit's batches; the loss of the batch before the update. scalars holds
@@ -225,8 +231,7 @@ class Trainer:
 
     def save(self, path: str | os.PathLike[str], *, external: bool | str | None = None, inline: bool = False) -> None:
         """Writes the model with the values as they are now, whole or not at all. external, inline: as Model.save."""
-        placement = 2 if inline else 1 if external else 0
-        self._inside.save(os.fspath(path), placement, external if isinstance(external, str) else None)
+        self._inside.save(os.fspath(path), placement(external, inline), external if isinstance(external, str) else None)
 
     def to_model(self) -> Model:
         """A model with the values as they are now. What training does not change is shared, not copied."""
@@ -246,16 +251,16 @@ class Trainer:
 
     # ---- whole runs ----
 
-    def fit(self, data: Data, *, epochs: int = 1, steps: int | None = None, batch_size: int | None = None,
+    def fit(self, data: Data, *, epochs: int | None = None, steps: int | None = None, batch_size: int | None = None,
             validate: Data | None = None, shuffle: bool = True, seed: int | None = None, patience: int | None = None,
             best: str | os.PathLike[str] | None = None, checkpoint: str | os.PathLike[str] | None = None,
-            checkpoint_every: int | None = None, resume: bool | str = False, keep: int = 3,
-            callbacks: Sequence[Callback] = (), progress: bool | str = "auto", last: str | None = None,
+            checkpoint_every: int | None = None, resume: bool | str = False, keep: int | None = None,
+            callbacks: Callback | Sequence[Callback] | None = None, progress: bool | str = "auto", last: str | None = None,
             columns: str | None = None, target: str | None = None, raw_bytes: bool = False) -> History:
         """Trains on data: a path as for `cameo train`, arrays (a dict by name, or a tuple in the order of inputs), an
         iterable of batches such as a DataLoader, or a function of the epoch that gives one.
 
-        epochs or steps say how long, from where the trainer is. batch_size (32 unless the model fixes it), shuffle,
+        epochs (1) or steps say how long, from where the trainer is. batch_size (32 unless the model fixes it), shuffle,
         seed (the trainer's) and last ("short", "drop" or "wrap") are for paths and arrays. validate is measured after
         each epoch; patience ends the run after so many validations without a better loss; best is a file for the best
         model. checkpoint is a folder, written to every checkpoint_every steps, at the end and on Ctrl-C; resume goes on
@@ -264,15 +269,27 @@ class Trainer:
         """
         if last is not None and last not in _LAST:
             raise _cameo.ArgumentError(f"last is '{last}', expected 'short', 'drop' or 'wrap'")
-        for name, value in (("epochs", epochs), ("steps", steps), ("batch_size", batch_size), ("patience", patience),
-                            ("checkpoint_every", checkpoint_every), ("keep", keep)):
-            if value is not None and not (hasattr(value, "__index__") and (name != "epochs") <= value < 2**63):
-                raise _cameo.ArgumentError(f"{name} is {value}, expected a whole number of 1 or more")
+        if epochs is not None and steps is not None:
+            raise _cameo.ArgumentError("epochs and steps exclude each other")
+        if epochs is None and steps is None:
+            epochs = 1
+        counts = {"epochs": epochs, "steps": steps, "batch_size": batch_size, "patience": patience,
+                  "checkpoint_every": checkpoint_every, "keep": 3 if keep is None else keep}
+        counts = {name: 0 if value is None else whole(name, value, name != "epochs") for name, value in counts.items()}
+        one_of("resume", resume, (False, True, "anyway"))
+        one_of("progress", progress, (False, True, "auto"))
+        one_of("shuffle", shuffle, (False, True))
+        seed = self._seed if seed is None else checked_seed(seed)
+        if not isinstance(data, (str, os.PathLike)) and not isinstance(validate, (str, os.PathLike)):
+            for name, text in (("target", target), ("columns", columns)):
+                if text is not None:
+                    raise _cameo.ArgumentError(f"{name} is for data in files, and these are not")
         history = self.history = History()
         state = State(self, history)
-        if epochs == 0 and steps is None:
+        if epochs == 0:
             return history
-        calls = CallbackList([*callbacks] + ([ProgressBar(always=progress is True)] if progress else []))
+        given = [callbacks] if isinstance(callbacks, Callback) else callbacks or ()
+        calls = CallbackList([*given] + ([ProgressBar(always=progress is True)] if progress else []))
         options: dict[str, Any] = {}
         opened = open_or_iterate(data, self._inputs, columns)
         if isinstance(opened, Batches):
@@ -280,12 +297,9 @@ class Trainer:
         judged = None if validate is None else open_or_iterate(validate, self._inputs, columns)
         try:
             row = _cameo.run(self._inside, opened, _Teller(state, calls), validate=judged,
-                             epochs=0 if steps else epochs, steps=steps or 0, batch_size=batch_size or 0, shuffle=shuffle,
-                             seed=self._seed if seed is None else seed, last=-1 if last is None else _LAST[last],
-                             patience=patience or 0,
-                             best=best, checkpoint=checkpoint, checkpoint_every=checkpoint_every or 0,
-                             resume=bool(resume), anyway=resume == "anyway", keep=keep, raw_bytes=raw_bytes,
-                             target=target, **options)
+                             shuffle=shuffle, seed=seed, last=-1 if last is None else _LAST[last], best=best,
+                             checkpoint=checkpoint, resume=bool(resume), anyway=resume == "anyway",
+                             raw_bytes=raw_bytes, target=target, **counts, **options)
             history.best_loss, history.stopped, history.out_of_patience = row[2], row[3], row[4]
         finally:
             calls.end(state)

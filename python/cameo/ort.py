@@ -258,6 +258,9 @@ class InferenceSession:
         self._events: list[dict[str, typing.Any]] | None = [] if options.enable_profiling else None
         self._note("Session", "session_initialization", self._began, time.perf_counter_ns() - self._began, {})
 
+    def __repr__(self) -> str:
+        return f"<cameo.InferenceSession {', '.join(map(repr, [*self.get_inputs(), *self.get_outputs()]))}>"
+
     # ---- running ----
 
     def run(self, output_names: typing.Sequence[str] | None, input_feed: dict[str, typing.Any],

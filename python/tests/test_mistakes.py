@@ -1,8 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a user gets wrong is told where it is given, by an exception of cameo's that says what is expected."""
 
+import importlib.util
+import io
 import math
 import os
+import subprocess
+import sys
 import tempfile
 import threading
 import unittest
@@ -143,6 +147,140 @@ class AssignTest(unittest.TestCase):
         with self.assertRaisesRegex(cameo.NotFoundError, "no variable 'ww'; there is 'w'"):
             run.variables["ww"]
         self.assertIs(run.variables, run.variables)
+
+
+class WrongArgumentTest(unittest.TestCase):
+    def check(self, calls):
+        for part, call in calls:
+            with self.subTest(part), self.assertRaisesRegex(cameo.ArgumentError, part):
+                call()
+
+    def test_models(self):
+        model = cameo.load(LINE)
+        self.check([
+            ("opset is '20', expected a whole number", lambda: model.upgrade("20")),
+            ("opset is '20'", lambda: model.upgrade({"": "20"})),
+            ("opset is 1.5", lambda: model.downgrade(1.5)),
+            ("map is a list, expected a dict", lambda: cameo.merge(model, model, ["y"])),
+            ("values is a list", lambda: model.rename(["x"])),
+            ("map is a list", lambda: model.import_checkpoint("nothing.pt", map=["x"])),
+            ("settings is a list", lambda: model.import_checkpoint("nothing.pt", settings=["x"])),
+            ("registry is a int", lambda: cameo.load(LINE, registry=5)),
+            ("freeze is a list, expected a regular expression", lambda: model.prepare("mse", freeze=["w"])),
+            ("lr is '0.1', expected a number", lambda: model.prepare("mse", lr="0.1")),
+            ("lr is nan", lambda: model.prepare("mse", lr=math.nan)),
+            ("loss is a int", lambda: model.prepare(5)),
+            ("accumulate is 0", lambda: model.prepare("mse", accumulate=0)),
+            ("warmup is '1'", lambda: model.prepare("mse", warmup="1")),
+            (r"inputs go by name: run\(x=", lambda: model.run(X)),
+            (r"inputs go by name", lambda: model.run(5)),
+            ("inputs is a list", lambda: model.run(["y"], [X])),
+            ("input 'x' is None", lambda: model.run(x=None)),
+            ("samples is 0", lambda: model.gradcheck(samples=0)),
+            ("seed is -1", lambda: model.gradcheck(seed=-1)),
+            ("seed is -1", lambda: model.make_inputs(seed=-1)),
+            ("seed is -1", lambda: model.compare(model, seed=-1)),
+            ("'N' is 'a'", lambda: model.costs(N="a"))])
+        self.assertEqual(model.upgrade(numpy.int64(20)).opsets[""], 20)
+        self.assertEqual(list(model.run(iter(["y"]), {"x": X})), ["y"])
+        file = io.BytesIO(model.to_bytes())
+        file.close()
+        with self.assertRaisesRegex(cameo.FileError, "closed"):
+            cameo.load(file)
+
+    def test_sessions_and_trainers(self):
+        model = cameo.load(LINE)
+        run, trainable = trainer(), cameo.load(LINE).prepare("mse")
+        self.check([
+            ("outputs is a list", lambda: cameo.Session(model).run_into([X], {"x": X})),
+            ("inputs is a list", lambda: cameo.Session(model).run_into({"y": X}, [X])),
+            ("seed is -1", lambda: cameo.Session(model, seed=-1)),
+            ("memory_limit is -1", lambda: cameo.Session(model, memory_limit=-1)),
+            ("seed is -1", lambda: cameo.Trainer(trainable, seed=-1)),
+            ("memory_limit is -1", lambda: cameo.Trainer(trainable, memory_limit=-1)),
+            ("exclude each other", lambda: run.save("nothing.onnx", external=True, inline=True))])
+        self.assertEqual(repr(cameo.Session(model)), "<cameo.Session x: float[N,1] -> y: float[N,1]>")
+        self.assertRegex(repr(run), r"<cameo.Trainer of x: float\[\?,1\], .* variables, 0 steps>")
+        self.assertIn("NodeArg(name='x'", repr(cameo.InferenceSession(model)))
+
+    def test_fit(self):
+        run = trainer()
+        for part, options in (
+                ("resume is 'anywhow'", {"resume": "anywhow"}), ("progress is 'nope'", {"progress": "nope"}),
+                ("shuffle is 'no'", {"shuffle": "no"}), ("epochs and steps", {"epochs": 2, "steps": 3}),
+                ("target is for data in files", {"target": "zz"}), ("columns is for", {"columns": "a"}),
+                ("seed is -1", {"seed": -1}), ("epochs is '3'", {"epochs": "3"})):
+            with self.subTest(options), self.assertRaisesRegex(cameo.ArgumentError, part):
+                run.fit((X, X), **options)
+        self.assertEqual(run.steps, 0)
+        seen = []
+        look = callbacks.LambdaCallback(on_epoch=lambda state: seen.append(state.epoch))
+        run.fit((X, X), epochs=None, keep=None, callbacks=None, progress=False)
+        run.fit((X, X), epochs=numpy.int64(2), callbacks=look, progress=False)
+        self.assertEqual((run.steps, len(seen)), (3, 2))
+
+    def test_tensors_that_require_gradients(self):
+        class Tensor(numpy.ndarray):
+            requires_grad = True
+        tensor, run = X.view(Tensor), trainer()
+        self.check([("'x' is a tensor that requires gradients", lambda: run.fit((tensor, X), progress=False)),
+                    ("'target' is a tensor", lambda: run.fit([(X, tensor)], progress=False)),
+                    ("'x' is a tensor", lambda: run.fit({"x": tensor, "target": X}, progress=False)),
+                    ("'x' is a tensor", lambda: run.step(x=tensor, target=X))])
+
+    def test_backend(self):
+        if importlib.util.find_spec("onnx") is None:
+            self.skipTest("onnx is not installed")
+        model = cameo.load("""<ir_version: 8, opset_import: ["" : 17]>
+                           g (int64[N] x, bool[N] b) => (int64[N] y) { y = Where(b, x, x) }""")
+        ready = cameo.backend.prepare(model)
+        self.assertEqual(ready.run([[1, 2], [True, False]])[0].tolist(), [1, 2])
+        self.check([("input 'x' .* float64", lambda: ready.run([[1.7], [True]])),
+                    ("input 'b' .* int64", lambda: ready.run([[1], [5]])),
+                    ("input 'x'", lambda: ready.run([["3"], [True]]))])
+
+    def test_checkpoints(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "a.pt")
+            cameo.load(LINE).prepare("mse", "adam").export_checkpoint(path, "pytorch")
+            model = cameo.load(LINE)
+            self.check([("does not say the loss: give loss=", lambda: model.import_checkpoint(path))])
+            for part, options in (("^settings=: there is no setting 'zz'", {"settings": {"zz": 1}}),
+                                  ("^map=, line 1", {"map": {"zz": "w"}, "loss": "mse"})):
+                with self.assertRaisesRegex(cameo.UnsupportedError, part):
+                    model.import_checkpoint(path, **options)
+            with self.assertRaisesRegex(cameo.NotFoundError, "no tensor 'ww'; there is 'w'"):
+                cameo.checkpoint(path).tensors["ww"]
+
+    def test_merge_unites_registries(self):
+        parts = []
+        for name, value in (("A", 2), ("B", 3), ("A", 5)):
+            registry = Registry()
+            operator("ex", name, inputs=["x"], registry=registry)(lambda x, value=value: x * numpy.float32(value))
+            parts.append(cameo.load(f"""<ir_version: 8, opset_import: ["" : 17, "ex" : 1]>
+                                    g (float[N] x) => (float[N] y) {{ y = ex.{name}(x) }}""", registry=registry))
+        both = cameo.merge(parts[0], parts[1], {"y": "x"}, prefix1="a_", prefix2="b_")
+        self.assertEqual(both.run(a_x=numpy.float32([1]))["b_y"], 6)
+        with self.assertRaisesRegex(cameo.ArgumentError, "registries of the two models differ in ex.A"):
+            cameo.merge(parts[0], parts[2], {"y": "x"}, prefix1="a_", prefix2="b_")
+
+
+class ModuleTest(unittest.TestCase):
+    def test_modules_are_attributes(self):
+        code = """import sys, cameo
+assert "numpy" not in sys.modules
+cameo.operators.Registry, cameo.capi.onnxruntime_pybind11_state.Fail, cameo.callbacks.Callback, cameo.training.api
+for name in ("backend", "torch", "sklearn"):
+    try:
+        assert getattr(cameo, name).__name__ == "cameo." + name
+    except ImportError:
+        pass  # of a package that is not installed
+try:
+    cameo.nothing
+except AttributeError:
+    print("fine")"""
+        done = subprocess.run([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        self.assertEqual(done.stdout.strip(), "fine")
 
 
 if __name__ == "__main__":
