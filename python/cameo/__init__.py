@@ -34,6 +34,10 @@ if TYPE_CHECKING:
                       IOBinding as IOBinding, ModelMetadata as ModelMetadata, NodeArg as NodeArg, OrtDevice as OrtDevice,
                       OrtValue as OrtValue, RunOptions as RunOptions, SessionOptions as SessionOptions,
                       get_all_providers as get_all_providers, get_available_providers as get_available_providers,
+                      disable_telemetry_events as disable_telemetry_events,
+                      enable_telemetry_events as enable_telemetry_events, get_build_info as get_build_info,
+                      get_version_string as get_version_string, has_collective_ops as has_collective_ops,
+                      preload_dlls as preload_dlls,
                       get_device as get_device, set_default_logger_severity as set_default_logger_severity,
                       set_default_logger_verbosity as set_default_logger_verbosity, set_seed as set_seed)
 
@@ -47,7 +51,9 @@ _LATER = {"Session": "_session", "Trainer": "_trainer", "checkpoint": "_checkpoi
 _LATER.update(dict.fromkeys([
     "InferenceSession", "SessionOptions", "RunOptions", "OrtValue", "OrtDevice", "IOBinding", "NodeArg", "ModelMetadata",
     "GraphOptimizationLevel", "ExecutionMode", "ExecutionOrder", "get_available_providers", "get_all_providers",
-    "get_device", "set_default_logger_severity", "set_default_logger_verbosity", "set_seed"], "ort"))
+    "get_device", "set_default_logger_severity", "set_default_logger_verbosity", "set_seed", "get_version_string",
+    "get_build_info", "enable_telemetry_events", "disable_telemetry_events", "preload_dlls", "has_collective_ops"],
+    "ort"))
 _LATER.update({"operator": "operators", "Operator": "operators", "Registry": "operators", "TensorType": "operators",
                "EventWriter": "_events"})
 

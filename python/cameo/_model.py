@@ -487,7 +487,8 @@ class Model:
         loss: ...
         """
         row = _check.in_python(_cameo.prepare, self._inside, prepare_options(dict(
-            loss=os.fspath(loss) if isinstance(loss, os.PathLike) else loss, optimizer=optimizer, lr=lr, momentum=momentum, weight_decay=weight_decay,
+            loss=os.fspath(loss) if isinstance(loss, os.PathLike) else loss, optimizer=optimizer, lr=lr,
+            momentum=momentum, weight_decay=weight_decay,
             beta1=beta1, beta2=beta2, epsilon=epsilon, output=output, target=target, schedule=schedule, warmup=warmup,
             schedule_steps=schedule_steps, schedule_factor=schedule_factor, clip_norm=clip_norm,
             accumulate=accumulate, train=train, freeze=freeze, keep_opset=keep_opset, class_axis=class_axis,

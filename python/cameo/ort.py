@@ -416,6 +416,36 @@ def set_seed(seed: int) -> None:
     _seed = int(seed)
 
 
+def get_version_string() -> str:
+    """The version of Cameo."""
+    return str(_cameo.version())
+
+
+def get_build_info() -> str:
+    """Who computes, and in which version."""
+    return f"Cameo {_cameo.version()}"
+
+
+def enable_telemetry_events() -> None:
+    """Taken and not needed: Cameo sends nothing."""
+
+
+def disable_telemetry_events() -> None:
+    """Taken and not needed: Cameo sends nothing."""
+
+
+def preload_dlls(cuda: bool = True, cudnn: bool = True, msvc: bool = True,
+                 directory: str | None = None) -> None:
+    """Taken and not needed: Cameo runs on the CPU."""
+
+
+def has_collective_ops() -> bool:
+    """Whether several processes can compute together: no."""
+    return False
+
+
 __all__ = ["InferenceSession", "SessionOptions", "RunOptions", "OrtValue", "OrtDevice", "IOBinding", "NodeArg",
            "ModelMetadata", "GraphOptimizationLevel", "ExecutionMode", "ExecutionOrder", "get_available_providers",
-           "get_all_providers", "get_device", "set_default_logger_severity", "set_default_logger_verbosity", "set_seed"]
+           "get_all_providers", "get_device", "set_default_logger_severity", "set_default_logger_verbosity", "set_seed",
+           "get_version_string", "get_build_info", "enable_telemetry_events", "disable_telemetry_events",
+           "preload_dlls", "has_collective_ops"]

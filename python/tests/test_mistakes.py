@@ -266,6 +266,13 @@ class WrongArgumentTest(unittest.TestCase):
 
 
 class ModuleTest(unittest.TestCase):
+    def test_small_functions_of_onnx_runtime(self):
+        self.assertEqual(cameo.get_version_string(), cameo.__version__)
+        self.assertIn(cameo.__version__, cameo.get_build_info())
+        self.assertFalse(cameo.has_collective_ops())
+        for nothing in (cameo.enable_telemetry_events, cameo.disable_telemetry_events, cameo.preload_dlls):
+            self.assertIsNone(nothing())
+
     def test_modules_are_attributes(self):
         code = """import sys, cameo
 assert "numpy" not in sys.modules
