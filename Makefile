@@ -74,6 +74,10 @@ test-python: ## the wheel of the Python package, installed into a clean environm
 	@tools/setup.sh python
 	@tools/test_python.sh $(PYTHON_TESTS)
 
+test-pythons: ## its wheels under other interpreters, free-threaded ones too: PYTHONS='python3.12 /opt/python3.14t/bin/python3'
+	@tools/setup.sh python
+	@tools/test_pythons.sh $(PYTHONS)
+
 test-all: ## what takes longer: slow tests, the Python package, sanitizers, aarch64, a short fuzzing
 	@FUZZ_SECONDS=20 tools/sum_steps.sh test-slow test-python asan tsan aarch64 fuzz
 
@@ -152,5 +156,5 @@ install: ## headers, libraries, command, manual and completions under PREFIX
 clean: ## remove build/
 	rm -rf build
 
-.PHONY: help build abi-update demo demo-files test test-slow test-oom test-math test-parameters test-checkpoints test-frontends test-python test-all test-update \
+.PHONY: help build abi-update demo demo-files test test-slow test-oom test-math test-parameters test-checkpoints test-frontends test-python test-pythons test-all test-update \
 	lint asan tsan aarch64 fuzz bench bench-parts coverage gen messages install clean

@@ -54,8 +54,10 @@ How the networks are made matters for training:
 
 """
 MIDDLE = """
-*Equal*: Cameo gives what ONNX Runtime gives. *Trained*: ten steps were those of the framework. *Exceptions* are below; a row
-with one counts as neither passed nor failed, and fails when it happens otherwise than listed. Files with outputs that the
+*Equal*: Cameo gives what ONNX Runtime gives. *Trained*: ten steps were those of the framework; the other rows of PyTorch,
+Keras and TensorFlow are single functions and layers without a loss, or networks that are only run. *Exceptions* are below; a
+row with one counts as neither passed nor failed in the test's sum, and fails when it happens otherwise than listed; its
+results may be equal all the same, where only training or the framework's own result differs. Files with outputs that the
 converter declares in another type or shape than they have ({declared} of them) are refused by `cameo check` (rule TY3) and
 run all the same.
 """
