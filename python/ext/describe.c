@@ -66,8 +66,13 @@ static PyObject *file_row(const struct cameo_model *model, size_t index)
 
 static PyObject *note_row(const struct cameo_model *model, size_t index)
 {
-    const struct cameo_text *row = cameo_model_note(model, index);
+    const struct cameo_text *row;
 
+    /* Whoever holds the model may wait for the interpreter lock, in an operator written in Python.
+     */
+    Py_BEGIN_ALLOW_THREADS;
+    row = cameo_model_note(model, index);
+    Py_END_ALLOW_THREADS;
     return row ? ext_text(*row) : NULL;
 }
 

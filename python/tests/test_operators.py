@@ -3,12 +3,14 @@
 
 import gc
 import threading
+import time
 import traceback
 import unittest
 
 import numpy
 
 import cameo
+from cameo import _cameo
 from cameo.operators import TensorType, operator
 
 HEAD = '<ir_version: 8, opset_import: ["" : 17, "ex" : 1]>\n'
@@ -276,6 +278,26 @@ class MistakeTest(Case):
             with self.subTest(made=made), self.assertRaises((TypeError, ValueError, cameo.Error)):
                 self.run_kernel(lambda x: x, lambda x, made=made: made)
 
+    def test_inference_that_reads_its_own_model(self):
+        @self.operator("Look")
+        def look(x):
+            return x
+
+        models = []
+
+        @look.infer
+        def types(x):
+            for model in models:
+                model.initializers["w"].copy()
+            return x
+
+        model = self.load("g (float[1] x) => (float[1] y) <float[1] w = {2}> { t = ex.Look(x) y = Mul(t, w) }")
+        models.append(model)
+        with self.assertRaisesRegex(cameo.Error, "the model is in use by the call"):
+            model.run(x=f32(1))
+        models.clear()
+        self.assertEqual(model.run(x=f32(3))["y"].tolist(), [6])
+
     def test_inputs_are_to_be_read_only(self):
         def kernel(x):
             x[0] = 7
@@ -354,6 +376,27 @@ class ThreadTest(Case):
         for thread in threads:
             thread.join()
         self.assertEqual(wrong, [])
+
+    def test_a_model_that_another_thread_makes_a_session_of(self):
+        @self.operator("Slow")
+        def slow(x):
+            return x
+
+        begun = threading.Event()
+
+        @slow.infer
+        def types(x):
+            begun.set()
+            time.sleep(0.1)  # others have the interpreter lock
+            return x
+
+        model = self.load("g (float[1] x) => (float[1] y) { y = ex.Slow(x) }")
+        thread = threading.Thread(target=lambda: cameo.Session(model))
+        thread.start()
+        begun.wait()
+        self.assertEqual(_cameo.notes(model._inside), [])
+        self.assertEqual(_cameo.used_values(model._inside, ["x"], ["y"]), ["x"])
+        thread.join()
 
     def test_a_session_inside_a_kernel(self):
         inner = cameo.load(HEAD + "g (float[N] x) => (float[N] y) { y = Neg(x) }")
