@@ -41,6 +41,16 @@ bool ext_raise_held(const struct cameo_error *err);
 /* Whether a function of the user's kept memory of the call that this thread made; asked once. */
 bool ext_take_kept(void);
 
+/* Into Python out of a function that the library calls, without the interpreter lock, and back. An
+ * exception that an earlier function left for the end of the call waits meanwhile; a new one that
+ * is left takes its place. */
+struct ext_entry {
+    PyGILState_STATE lock;
+    PyObject *type, *value, *traceback;
+};
+void ext_enter(struct ext_entry *entry);
+void ext_leave(struct ext_entry *entry);
+
 PyObject *ext_text(struct cameo_text text); /* bytes that are no UTF-8 are replaced */
 
 /* ---- values ---- */

@@ -26,12 +26,14 @@ struct run {
 static void take_lock(struct run *run)
 {
     PyEval_RestoreThread(run->thread);
+    run->trainer->running = true;
 }
 
 /* What was called back went well, or not. */
 static bool drop_lock(struct run *run, bool well)
 {
     run->raised = run->raised || !well;
+    run->trainer->running = false;
     run->thread = PyEval_SaveThread();
     return well;
 }
@@ -231,7 +233,6 @@ static PyObject *finish(struct run *run, struct ext_use *use, enum cameo_status 
 {
     drop_batch(&run->training);
     drop_batch(&run->validation);
-    run->trainer->running = false;
     if (run->raised) {
         ext_trainer_leave(run->trainer, use, CAMEO_OK, err);
         return NULL;
@@ -294,7 +295,6 @@ static PyObject *run(PyObject *module, PyObject *args, PyObject *keywords)
         Py_XDECREF(folder);
         return NULL;
     }
-    whole.trainer->running = true;
     struct ext_data *set = data_or_source(state, data, &whole.training);
     struct ext_data *judged = data_or_source(state, judge, &whole.validation);
     o.loop.epochs = epochs;

@@ -382,7 +382,9 @@ static enum cameo_status compute(struct cameo_call *call, struct ext_operator *o
 static enum cameo_status run_operator(struct cameo_call *call, void *arg)
 {
     struct ext_operator *op = arg;
-    const PyGILState_STATE lock = PyGILState_Ensure();
+    struct ext_entry entry;
+
+    ext_enter(&entry);
     PyTypeObject *type = (PyTypeObject *)op->state->call_type;
     const allocfunc alloc = (allocfunc)PyType_GetSlot(type, Py_tp_alloc);
     struct ext_call *self = (struct ext_call *)alloc(type, 0);
@@ -405,7 +407,7 @@ static enum cameo_status run_operator(struct cameo_call *call, void *arg)
     } else
         status = cameo_call_fail(call, CAMEO_NO_MEMORY, hold_exception());
     Py_XDECREF((PyObject *)self);
-    PyGILState_Release(lock);
+    ext_leave(&entry);
     return status;
 }
 
@@ -462,7 +464,9 @@ static bool set_types(struct cameo_infer *in, PyObject *types, enum cameo_status
 static enum cameo_status infer_operator(struct cameo_infer *in, void *arg)
 {
     const struct ext_operator *op = arg;
-    const PyGILState_STATE lock = PyGILState_Ensure();
+    struct ext_entry entry;
+
+    ext_enter(&entry);
     PyObject *inputs = PyList_New(0), *types = NULL;
     PyObject *attributes = attributes_of(op, &(struct asked){.in = in});
     enum cameo_status status = CAMEO_OK;
@@ -477,7 +481,7 @@ static enum cameo_status infer_operator(struct cameo_infer *in, void *arg)
     Py_XDECREF(types);
     Py_XDECREF(inputs);
     Py_XDECREF(attributes);
-    PyGILState_Release(lock);
+    ext_leave(&entry);
     return status;
 }
 
@@ -487,7 +491,9 @@ static enum cameo_status infer_operator(struct cameo_infer *in, void *arg)
 static enum cameo_status make_gradient(struct cameo_use *use, void *arg)
 {
     const struct ext_operator *op = arg;
-    const PyGILState_STATE lock = PyGILState_Ensure();
+    struct ext_entry entry;
+
+    ext_enter(&entry);
     PyObject *text =
         PyObject_CallFunction(op->gradient, "nn", (Py_ssize_t)cameo_use_input_count(use),
                               (Py_ssize_t)cameo_use_output_count(use));
@@ -497,7 +503,7 @@ static enum cameo_status make_gradient(struct cameo_use *use, void *arg)
               : cameo_use_fail(use, CAMEO_BAD_ARGUMENT, hold_exception());
 
     Py_XDECREF(text);
-    PyGILState_Release(lock);
+    ext_leave(&entry);
     return status;
 }
 

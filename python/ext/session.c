@@ -203,8 +203,9 @@ struct steps {
 static void note_step(void *arg, const struct cameo_step *step)
 {
     struct steps *steps = arg;
-    const PyGILState_STATE held = PyGILState_Ensure();
+    struct ext_entry entry;
 
+    ext_enter(&entry);
     if (!steps->failed)
         steps->failed = !ext_append(
             steps->list,
@@ -215,7 +216,7 @@ static void note_step(void *arg, const struct cameo_step *step)
                           "end_ns", (unsigned long long)step->end_ns, "live_bytes",
                           (Py_ssize_t)step->live_bytes, "id", (unsigned long long)step->id, "flops",
                           step->flops));
-    PyGILState_Release(held);
+    ext_leave(&entry);
 }
 
 /* run(names or None, inputs, cancel or None, list for rows of steps or None, dict of outputs to be

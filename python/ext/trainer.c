@@ -87,13 +87,17 @@ bool ext_trainer_enter(struct ext_trainer *self, bool trains, struct ext_use *us
         use->inner = owner == me;
         if (!use->inner)
             PyErr_SetString(PyExc_RuntimeError, "another thread is using this trainer");
-        else if (trains || !self->running)
+        else if (!self->running)
+            PyErr_SetString(PyExc_RuntimeError, "this trainer is in use by the call that this "
+                                                "function is called from");
+        else if (trains)
             PyErr_SetString(
                 PyExc_RuntimeError,
                 "this trainer is in a run: its callbacks may read, assign, evaluate and "
                 "save, but not train");
         if (!use->inner || trains || !self->running)
             return false;
+        self->running = false; /* what is called while this use lasts may not even look */
     }
     ext_watch_begin(&use->watch);
     if (!use->inner)
@@ -107,7 +111,8 @@ bool ext_trainer_leave(struct ext_trainer *self, struct ext_use *use, enum cameo
     if (!use->inner) {
         cameo_trainer_set_cancel(self->trainer, NULL);
         atomic_store(&self->owner, 0);
-    }
+    } else
+        self->running = true;
     if (!ext_watch_end(&use->watch, status) && status != CAMEO_OK)
         ext_raise(ext_state_of(Py_TYPE((PyObject *)self)), err);
     return status == CAMEO_OK;

@@ -13,7 +13,7 @@ struct ext_trainer {
     double *scalars;
     struct ext_slots inputs;
     _Atomic uintptr_t owner; /* the thread that uses it; 0: none does */
-    bool running;            /* in a whole run: its callbacks may look, but not train */
+    bool running;            /* in a callback of a whole run, which may look, but not train */
 };
 
 /* One use of a trainer, from ext_trainer_enter to ext_trainer_leave. */

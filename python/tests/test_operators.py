@@ -553,6 +553,24 @@ class TrainingTest(Case):
         self.assertEqual(trainer.steps, 1)
         self.assertLess(trainer.step(x=self.x, target=self.t), first)
 
+    def test_a_kernel_may_not_look_at_the_trainer_that_calls_it(self):
+        model = self.net("a = ex.Swish(i)").prepare(loss="mse", optimizer="sgd", lr=0.05)
+        swish = next(iter(self.registry))
+        inner = swish._function
+        data = (self.x, self.t)
+
+        def look(x, *, beta):
+            trainer.evaluate(data)
+            return inner(x, beta=beta)
+
+        swish.kernel(look)
+        trainer = cameo.Trainer(model)
+        for train in (lambda: trainer.fit(data), lambda: trainer.fit([data]), lambda: trainer.step(data)):
+            with self.assertRaisesRegex(RuntimeError, "in use by the call"):
+                train()
+        with self.assertRaisesRegex(RuntimeError, "in use by the call"):
+            trainer.evaluate(data)
+
     def test_the_step_as_a_model_and_infer(self):
         model = self.net("a = ex.Swish(i)")
         self.assertEqual(model.check(), [])
