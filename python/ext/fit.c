@@ -14,7 +14,7 @@ struct run {
     struct ext_state *state;
     PyThreadState *thread;
     PyObject *progress; /* a callable */
-    bool raised;
+    bool raised, kept;  /* kept: memory of a batch, by a kernel */
     struct source {
         struct run *run;
         PyObject *object; /* with begin(epoch, skip) and next() */
@@ -23,9 +23,17 @@ struct run {
     } training, validation;
 };
 
+/* Before anything else computes on this thread. */
+static void note_kept(struct run *run)
+{
+    if (ext_take_kept())
+        run->kept = run->training.feeds.kept = run->validation.feeds.kept = true;
+}
+
 static void take_lock(struct run *run)
 {
     PyEval_RestoreThread(run->thread);
+    note_kept(run);
     run->trainer->running = true;
 }
 
@@ -323,6 +331,9 @@ static PyObject *run(PyObject *module, PyObject *args, PyObject *keywords)
     whole.thread = PyEval_SaveThread();
     status = run_whole(&whole, set, judged, &o, &result, &err);
     PyEval_RestoreThread(whole.thread);
+    note_kept(&whole);
+    ext_data_kept(set, whole.kept);
+    ext_data_kept(judged, whole.kept);
     Py_XDECREF(best);
     Py_XDECREF(folder);
     return finish(&whole, &use, status, &result, &err);

@@ -68,11 +68,14 @@ static PyObject *costs(PyObject *module, PyObject *args)
     struct cameo_size *sizes = self ? sizes_of(dict, &count) : NULL;
     if (!sizes)
         return NULL;
+    PyObject *used = ext_model_use(self);
     Py_BEGIN_ALLOW_THREADS;
     status = cameo_model_costs(self->model, sizes, count, &found, &err);
     Py_END_ALLOW_THREADS;
     PyMem_Free(sizes);
-    return status == CAMEO_OK ? costs_of(found) : ext_raise(state, &err);
+    PyObject *out = status == CAMEO_OK ? costs_of(found) : ext_raise(state, &err);
+    ext_model_leave(used);
+    return out;
 }
 
 /* Shapes out of a dict of names to tuples, as one block: the rows, then all dims. */
@@ -166,15 +169,18 @@ static PyObject *make_inputs(PyObject *module, PyObject *args)
         options.seed = seed;
         options.sizes = all_sizes;
         options.shapes = all_shapes;
+        PyObject *used = ext_model_use(self);
         Py_BEGIN_ALLOW_THREADS;
         status = cameo_session_new(self->model, NULL, &session, &err);
         if (status == CAMEO_OK)
             status = cameo_session_make_inputs(session, &options, feeds.feeds, (size_t)feeds.count,
                                                &made, &err);
         Py_END_ALLOW_THREADS;
+        feeds.kept = ext_take_kept();
         out = status == CAMEO_OK ? made_of(state, session, made) : ext_raise(state, &err);
         cameo_made_inputs_free(made);
         cameo_session_free(session);
+        ext_model_leave(used);
     }
     PyMem_Free(all_shapes);
     PyMem_Free(all_sizes);

@@ -58,6 +58,8 @@ struct ext_data {
     struct ext_feeds arrays;
     PyObject *kept; /* the dict they are of */
 };
+/* A kernel kept memory of a call: it may be that of the arrays. NULL is fine. */
+void ext_data_kept(struct ext_data *data, bool kept);
 struct ext_data *ext_data_of(struct ext_state *state, PyObject *object);
 
 #endif

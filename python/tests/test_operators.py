@@ -6,6 +6,7 @@ import threading
 import time
 import traceback
 import unittest
+import weakref
 
 import numpy
 
@@ -209,6 +210,35 @@ class ForwardTest(Case):
         self.assertEqual(model.run(x=f32(1))["y"].tolist(), [3])
         self.assertEqual(session.run(["y"], {"x": f32(1)})[0].tolist(), [2])
 
+    def test_a_model_that_is_changed_often_knows_its_operators(self):
+        @self.operator("Twice")
+        def twice(x):
+            return x * 2
+
+        inside = self.load("g (float[1] x) => (float[1] y) { y = ex.Twice(x) }")._inside
+        registry = _cameo.registry_of(inside)
+        self.assertIsNotNone(registry)
+        for _ in range(20):
+            inside, _ = _cameo.infer(inside, True)
+            self.assertIs(_cameo.registry_of(inside), registry)
+        self.assertEqual(_cameo.Session(inside).run(None, {"x": f32(3)})[0].tolist(), [6])
+
+    def test_a_registry_nobody_refers_to_goes(self):
+        class Own:
+            pass
+
+        def make():
+            registry, own = cameo.Registry(), Own()
+            operator("ex", "Same", registry=registry)(lambda x: own and x)
+            model = cameo.load(HEAD + "g (float[1] x) => (float[1] y) { y = ex.Same(x) }", registry=registry)
+            self.assertEqual(model.run(x=f32(3))["y"].tolist(), [3])
+            return weakref.ref(own)
+
+        own = make()
+        gc.collect()
+        gc.collect()  # the model and its session first, then the registry they kept
+        self.assertIsNone(own())
+
     def test_the_default_registry(self):
         op = operator("ex", "InDefault")(lambda x: x + 1)
         self.addCleanup(cameo.operators.default.remove, op)
@@ -329,6 +359,47 @@ class MistakeTest(Case):
         self.assertEqual(self.run_kernel(lambda x: kept.append(x.copy()) or x).tolist(), [1, 2])
         self.assertEqual(kept[-1].tolist(), [1, 2])
 
+    def test_what_is_kept_of_a_validation_batch_stays(self):
+        kept = []
+
+        @self.operator("Keep")
+        def keep(x):
+            if len(x) == 5:
+                kept.append(x)
+            return x * 1
+
+        @keep.gradient
+        def gradient(x, d_y):
+            return d_y * 1
+
+        model = self.load("g (float[N, 1] x) => (float[N, 1] y) <float[1, 1] w = {1}> { t = ex.Keep(x) y = MatMul(t, w) }")
+        trainer = cameo.Trainer(model.prepare(loss="mse", optimizer="sgd", lr=0.1))
+        x, judged = numpy.ones((8, 1), "float32"), [numpy.full((5, 1), 9, "float32")]
+        seen = weakref.ref(judged[0])
+        with self.assertRaisesRegex(ValueError, "keep a copy"):
+            trainer.fit([(x, x)], validate=lambda epoch=0: [(judged[0], judged.pop())])
+        gc.collect()
+        self.assertIsNotNone(seen())
+        self.assertEqual(kept[0].tolist(), [[9]] * 5)
+
+    def test_what_is_kept_of_a_room_stays(self):
+        kept = []
+
+        @self.operator("Out")
+        def into(x, *, out=None):
+            kept.append(out)
+            out[...] = x
+
+        session = _cameo.Session(self.load("g (float[2] x) => (float[2] y) { y = ex.Out(x) }")._inside)
+        room = f32(0, 0)
+        seen = weakref.ref(room)
+        with self.assertRaisesRegex(ValueError, "keep a copy"):
+            session.run(None, {"x": f32(1, 2)}, None, None, {"y": room})
+        inside = kept[0].ctypes.data == room.ctypes.data
+        del room
+        gc.collect()
+        self.assertEqual(seen() is not None, inside)
+
     def test_definitions_that_are_wrong(self):
         for error, make in (
                 (cameo.ArgumentError, lambda: operator("", "Op", registry=self.registry)(lambda x: x)),
@@ -390,11 +461,13 @@ class ThreadTest(Case):
             time.sleep(0.1)  # others have the interpreter lock
             return x
 
-        model = self.load("g (float[1] x) => (float[1] y) { y = ex.Slow(x) }")
+        model = self.load("g (float[1] x) => (float[1] y) <float[1] w = {2}> { t = ex.Slow(x) y = Mul(t, w) }")
         thread = threading.Thread(target=lambda: cameo.Session(model))
         thread.start()
         begun.wait()
-        self.assertEqual(_cameo.notes(model._inside), [])
+        inside = model._inside
+        self.assertIsNot(_cameo.set_initializer(inside, 0, f32(3).tobytes()), inside)
+        self.assertEqual(_cameo.notes(inside), [])
         self.assertEqual(_cameo.used_values(model._inside, ["x"], ["y"]), ["x"])
         thread.join()
 
