@@ -127,11 +127,16 @@ static PyObject *convert(PyObject *module, PyObject *args)
     if (!PyArg_ParseTuple(args, "OO", &object, &dict))
         return NULL;
     if (dict != Py_None) {
-        const Py_ssize_t count = PyDict_Check(dict) ? PyDict_Size(dict) : 0;
-        targets = PyMem_Calloc((size_t)count + 1, sizeof *targets);
+        if (!PyDict_Check(dict)) {
+            PyErr_SetString(PyExc_TypeError, "opsets are a dict of domains to versions, or None");
+            return NULL;
+        }
+        const size_t count = (size_t)PyDict_Size(dict);
+        targets = PyMem_Calloc(count + 1, sizeof *targets);
         if (!targets)
             return PyErr_NoMemory();
-        while (count && !PyErr_Occurred() && PyDict_Next(dict, &at, &domain, &version)) {
+        while (options.opset_count < count && !PyErr_Occurred() &&
+               PyDict_Next(dict, &at, &domain, &version)) {
             struct cameo_target_opset *row = &targets[options.opset_count++];
             *row = (struct cameo_target_opset)CAMEO_TARGET_OPSET_INIT;
             row->domain = PyUnicode_AsUTF8AndSize(domain, NULL);

@@ -25,8 +25,9 @@ static const char *hold_exception(void)
     PyErr_NormalizeException(&type, &value, &traceback);
     if (value && traceback)
         PyException_SetTraceback(value, traceback);
-    Py_XDECREF(pending.exception);
+    PyObject *before = pending.exception; /* dropping it may call anything */
     pending.exception = value;
+    Py_XDECREF(before);
     PyObject *text = value ? PyObject_Str(value) : NULL, *name = NULL;
     if (type)
         name = PyObject_GetAttrString(type, "__name__");

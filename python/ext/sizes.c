@@ -5,7 +5,8 @@
 /* Sizes out of a dict of names to numbers; texts stay those of the dict. */
 static struct cameo_size *sizes_of(PyObject *dict, size_t *count)
 {
-    struct cameo_size *sizes = PyMem_Calloc((size_t)PyDict_Size(dict) + 1, sizeof *sizes);
+    const size_t room = (size_t)PyDict_Size(dict);
+    struct cameo_size *sizes = PyMem_Calloc(room + 1, sizeof *sizes);
     PyObject *name, *size;
     Py_ssize_t at = 0;
 
@@ -14,7 +15,7 @@ static struct cameo_size *sizes_of(PyObject *dict, size_t *count)
         PyErr_NoMemory();
         return NULL;
     }
-    while (!PyErr_Occurred() && PyDict_Next(dict, &at, &name, &size)) {
+    while (*count < room && !PyErr_Occurred() && PyDict_Next(dict, &at, &name, &size)) {
         struct cameo_size *row = &sizes[(*count)++];
         *row = (struct cameo_size)CAMEO_SIZE_INIT;
         row->symbol = PyUnicode_AsUTF8AndSize(name, NULL);
