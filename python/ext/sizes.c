@@ -103,7 +103,7 @@ static struct cameo_input_shape *shapes_of(PyObject *dict, size_t *count)
     }
     int64_t *dims = (int64_t *)(void *)(shapes + room);
     at = 0;
-    while (!PyErr_Occurred() && PyDict_Next(dict, &at, &name, &shape)) {
+    while (*count + 1 < room && !PyErr_Occurred() && PyDict_Next(dict, &at, &name, &shape)) {
         struct cameo_input_shape *row = &shapes[(*count)++];
         *row = (struct cameo_input_shape)CAMEO_INPUT_SHAPE_INIT;
         row->input = PyUnicode_AsUTF8AndSize(name, NULL);
