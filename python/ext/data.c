@@ -12,6 +12,12 @@ struct ext_data *ext_data_of(struct ext_state *state, PyObject *object)
     return NULL;
 }
 
+void ext_data_kept(struct ext_data *data, bool kept)
+{
+    if (data && kept)
+        data->arrays.kept = true;
+}
+
 static void data_dealloc(PyObject *object)
 {
     struct ext_data *self = (struct ext_data *)object;

@@ -107,9 +107,12 @@ static PyObject *gradient(PyObject *module, PyObject *args)
     struct ext_edit e;
     int portable = 0;
 
-    if (!PyArg_ParseTuple(args, "OsO|p", &object, &of, &list, &portable) ||
-        !ext_edit_from(&e, module, object) || !ext_names(list, &wrt))
+    if (!PyArg_ParseTuple(args, "OsO|p", &object, &of, &list, &portable) || !ext_names(list, &wrt))
         return NULL;
+    if (!ext_edit_from(&e, module, object)) {
+        ext_names_end(&wrt);
+        return NULL;
+    }
     Py_BEGIN_ALLOW_THREADS;
     e.status =
         cameo_model_gradient(e.from->model, of, wrt.items, wrt.count, portable, &e.made, &e.err);
@@ -186,10 +189,13 @@ static PyObject *gradcheck(PyObject *module, PyObject *args)
         return NULL;
     options.seed = seed;
     options.samples = (size_t)samples;
+    PyObject *used = ext_model_use(self);
     Py_BEGIN_ALLOW_THREADS;
     status = cameo_model_gradcheck(self->model, &options, feeds.feeds, (size_t)feeds.count,
                                    take_row, &rows, &err);
     Py_END_ALLOW_THREADS;
+    feeds.kept = ext_take_kept();
+    ext_model_leave(used);
     PyObject *out = status == CAMEO_OK ? gradcheck_of(&rows) : ext_raise(state, &err);
     for (size_t i = 0; i < rows.count; i++)
         free((char *)(uintptr_t)rows.items[i].name.data);

@@ -66,8 +66,13 @@ static PyObject *file_row(const struct cameo_model *model, size_t index)
 
 static PyObject *note_row(const struct cameo_model *model, size_t index)
 {
-    const struct cameo_text *row = cameo_model_note(model, index);
+    const struct cameo_text *row;
 
+    /* Whoever holds the model may wait for the interpreter lock, in an operator written in Python.
+     */
+    Py_BEGIN_ALLOW_THREADS;
+    row = cameo_model_note(model, index);
+    Py_END_ALLOW_THREADS;
     return row ? ext_text(*row) : NULL;
 }
 
@@ -172,15 +177,18 @@ static PyObject *view_initializer(PyObject *module, PyObject *args)
     struct ext_model *self = ext_model_of(state, object);
     if (!self)
         return NULL;
+    PyObject *used = ext_model_use(self), *texts = NULL;
     Py_BEGIN_ALLOW_THREADS;
     status = cameo_model_view_initializer(self->model, (size_t)index, &value, &err);
     Py_END_ALLOW_THREADS;
-    if (status != CAMEO_OK)
-        return ext_raise(state, &err);
-    if (cameo_value_dtype(value) != CAMEO_STRING)
-        return ext_value_new(state, value, ext_model_use(self));
-    PyObject *texts = ext_from_value(state, value);
+    if (status == CAMEO_OK && cameo_value_dtype(value) != CAMEO_STRING)
+        return ext_value_new(state, value, used);
+    if (status == CAMEO_OK)
+        texts = ext_from_value(state, value);
+    else
+        ext_raise(state, &err);
     cameo_value_free(value);
+    ext_model_leave(used);
     return texts;
 }
 
@@ -201,6 +209,17 @@ static PyObject *from_dlpack(PyObject *module, PyObject *object)
     return NULL;
 }
 
+/* Nobody else uses it, and nobody can begin to for as long as the interpreter lock is held. */
+static bool is_alone(const struct ext_model *model)
+{
+#ifdef Py_GIL_DISABLED
+    (void)model;
+    return false;
+#else
+    return atomic_load(&model->users) == 0;
+#endif
+}
+
 /* set_initializer(model, index, bytes): a Model, which is model itself where nobody else uses it:
  * values that are set again and again then take no more memory than once. */
 static PyObject *set_initializer(PyObject *module, PyObject *args)
@@ -215,21 +234,22 @@ static PyObject *set_initializer(PyObject *module, PyObject *args)
     if (!PyArg_ParseTuple(args, "Ony*", &object, &index, &view))
         return NULL;
     struct ext_model *self = ext_model_of(state, object);
-    const bool alone = self && atomic_load(&self->users) == 0;
+    const bool alone = self && is_alone(self);
     struct cameo_model *copy = self && !alone ? ext_model_edit(state, self) : NULL;
     PyObject *made = NULL;
-    if (copy || alone) {
-        struct cameo_model *model = copy ? copy : self->model;
-        Py_BEGIN_ALLOW_THREADS;
-        status =
-            cameo_model_set_initializer(model, (size_t)index, view.buf, (size_t)view.len, &err);
-        Py_END_ALLOW_THREADS;
-        if (copy)
-            made = ext_model_edited(state, self, copy, status, &err);
-        else if (status != CAMEO_OK)
-            ext_raise(state, &err);
-        else
+    if (alone) { /* the lock is kept: who holds the model without using it does not wait for it */
+        if (cameo_model_set_initializer(self->model, (size_t)index, view.buf, (size_t)view.len,
+                                        &err) == CAMEO_OK)
             made = Py_NewRef(object);
+        else
+            ext_raise(state, &err);
+    } else if (copy) {
+        PyObject *used = ext_model_use(self);
+        Py_BEGIN_ALLOW_THREADS;
+        status = cameo_model_set_initializer(copy, (size_t)index, view.buf, (size_t)view.len, &err);
+        Py_END_ALLOW_THREADS;
+        made = ext_model_edited(state, self, copy, status, &err);
+        ext_model_leave(used);
     }
     PyBuffer_Release(&view);
     return made;
@@ -262,10 +282,13 @@ static PyObject *initializer_difference(PyObject *module, PyObject *args)
     struct ext_model *a = ext_model_of(state, first), *b = a ? ext_model_of(state, second) : NULL;
     if (!b)
         return NULL;
+    PyObject *used[] = {ext_model_use(a), ext_model_use(b)};
     Py_BEGIN_ALLOW_THREADS;
     status = cameo_initializer_difference(a->model, (size_t)i, b->model, (size_t)k, relative,
                                           absolute, &d, &err);
     Py_END_ALLOW_THREADS;
+    ext_model_leave(used[0]);
+    ext_model_leave(used[1]);
     return difference_of(state, status, &d, &err);
 }
 
@@ -274,8 +297,8 @@ static const struct cameo_value *value_of(struct ext_state *state, struct ext_le
 {
     struct cameo_error err;
 
-    if (lease->value)
-        return lease->value;
+    if (lease->value || lease->made)
+        return lease->value ? lease->value : lease->made;
     if (cameo_value_from_tensor(&lease->tensor, &lease->made, &err) != CAMEO_OK)
         ext_raise(state, &err);
     return lease->made;

@@ -82,10 +82,12 @@ static PyObject *draw(PyObject *module, PyObject *args)
     struct ext_model *self = PyErr_Occurred() ? NULL : ext_model_of(state, object);
     struct cameo_model *copy = self ? ext_model_edit(state, self) : NULL;
     if (copy) {
+        PyObject *used = ext_model_use(self);
         Py_BEGIN_ALLOW_THREADS;
         drawn = draw_model(copy, &folds, &picture);
         Py_END_ALLOW_THREADS;
         cameo_model_free(copy);
+        ext_model_leave(used);
         out = drawn
                   ? Py_BuildValue("(Nn)", ext_text((struct cameo_text){picture.svg, picture.size}),
                                   (Py_ssize_t)picture.boxes)

@@ -9,28 +9,37 @@ bool ext_edit_from(struct ext_edit *e, PyObject *module, PyObject *object)
 {
     *e = (struct ext_edit){.state = ext_state(module)};
     e->from = ext_model_of(e->state, object);
+    if (e->from)
+        ext_model_use(e->from);
     return e->from != NULL;
 }
 
 bool ext_edit_copy(struct ext_edit *e, PyObject *module, PyObject *object)
 {
-    if (ext_edit_from(e, module, object))
-        e->made = ext_model_edit(e->state, e->from);
+    if (!ext_edit_from(e, module, object))
+        return false;
+    e->made = ext_model_edit(e->state, e->from);
+    if (!e->made)
+        ext_model_leave((PyObject *)e->from);
     return e->made != NULL;
 }
 
 PyObject *ext_edit_end(struct ext_edit *e, PyObject *report, const struct cameo_text *problems,
                        size_t count)
 {
+    PyObject *out = NULL;
+
     if (e->status == CAMEO_OK && report) {
         PyObject *made = ext_model_new(e->state, e->made, (PyObject *)e->from);
-        return Py_BuildValue("(NN)", ext_model_alone(e->state, made), report);
+        out = Py_BuildValue("(NN)", ext_model_alone(e->state, made), report);
+    } else {
+        if (e->status != CAMEO_OK)
+            ext_raise_with(e->state, &e->err, problems, count);
+        cameo_model_free(e->made);
+        Py_XDECREF(report);
     }
-    if (e->status != CAMEO_OK)
-        ext_raise_with(e->state, &e->err, problems, count);
-    cameo_model_free(e->made);
-    Py_XDECREF(report);
-    return NULL;
+    ext_model_leave((PyObject *)e->from);
+    return out;
 }
 
 static PyObject *changes_of(const struct cameo_text *changes, size_t count)
@@ -52,8 +61,11 @@ static PyObject *copy(PyObject *module, PyObject *object)
 {
     struct ext_edit e;
 
-    return ext_edit_copy(&e, module, object) ? ext_model_new(e.state, e.made, (PyObject *)e.from)
-                                             : NULL;
+    if (!ext_edit_copy(&e, module, object))
+        return NULL;
+    PyObject *made = ext_model_new(e.state, e.made, (PyObject *)e.from);
+    ext_model_leave((PyObject *)e.from);
+    return made;
 }
 
 /* infer(model, strict) */
@@ -115,11 +127,16 @@ static PyObject *convert(PyObject *module, PyObject *args)
     if (!PyArg_ParseTuple(args, "OO", &object, &dict))
         return NULL;
     if (dict != Py_None) {
-        const Py_ssize_t count = PyDict_Check(dict) ? PyDict_Size(dict) : 0;
-        targets = PyMem_Calloc((size_t)count + 1, sizeof *targets);
+        if (!PyDict_Check(dict)) {
+            PyErr_SetString(PyExc_TypeError, "opsets are a dict of domains to versions, or None");
+            return NULL;
+        }
+        const size_t count = (size_t)PyDict_Size(dict);
+        targets = PyMem_Calloc(count + 1, sizeof *targets);
         if (!targets)
             return PyErr_NoMemory();
-        while (count && !PyErr_Occurred() && PyDict_Next(dict, &at, &domain, &version)) {
+        while (options.opset_count < count && !PyErr_Occurred() &&
+               PyDict_Next(dict, &at, &domain, &version)) {
             struct cameo_target_opset *row = &targets[options.opset_count++];
             *row = (struct cameo_target_opset)CAMEO_TARGET_OPSET_INIT;
             row->domain = PyUnicode_AsUTF8AndSize(domain, NULL);
@@ -218,10 +235,8 @@ static PyObject *merge_copies(struct ext_edit *e, struct ext_model *second,
     struct cameo_model *other = ext_model_edit(e->state, second);
     PyObject *kept = other ? ext_model_new(e->state, other, (PyObject *)second) : NULL;
 
-    if (!kept) {
-        cameo_model_free(e->made);
-        return NULL;
-    }
+    if (!kept)
+        return ext_edit_end(e, NULL, NULL, 0);
     Py_BEGIN_ALLOW_THREADS;
     e->status = cameo_model_merge(e->made, other, options, &report, &e->err);
     Py_END_ALLOW_THREADS;

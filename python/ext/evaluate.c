@@ -93,9 +93,12 @@ static PyObject *evaluate(PyObject *module, PyObject *args, PyObject *keywords)
     o.class_axis = axis;
     o.ignored = ignored;
     o.stream = &stream.options;
+    PyObject *used = ext_model_use(model);
     Py_BEGIN_ALLOW_THREADS;
     status = cameo_model_evaluate(model->model, data->dataset, &o, &evaluation, &err);
     Py_END_ALLOW_THREADS;
+    ext_data_kept(data, ext_take_kept());
+    ext_model_leave(used);
     PyObject *out = end_stream(state, &stream, status, &err) ? report(evaluation) : NULL;
     cameo_evaluation_free(evaluation);
     return out;
@@ -147,10 +150,13 @@ static PyObject *predict(PyObject *module, PyObject *args, PyObject *keywords)
         return NULL;
     begin_stream(&stream, batch_size, threads, raw);
     o.stream = &stream.options;
+    PyObject *used = ext_model_use(model);
     Py_BEGIN_ALLOW_THREADS;
     status = cameo_model_predict_values(model->model, data->dataset, &o, take_output, &outputs,
                                         NULL, &err);
     Py_END_ALLOW_THREADS;
+    ext_data_kept(data, ext_take_kept());
+    ext_model_leave(used);
     PyObject *list = end_stream(state, &stream, status, &err) ? PyList_New(0) : NULL;
     if (list && outputs.full) {
         Py_CLEAR(list);

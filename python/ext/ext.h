@@ -38,8 +38,19 @@ PyObject *ext_raise_with(const struct ext_state *state, const struct cameo_error
 
 /* Whether err came of an exception in a function of the user's: then that is raised. */
 bool ext_raise_held(const struct cameo_error *err);
-/* Whether a function of the user's kept memory of the call that this thread made; asked once. */
+/* Whether a function of the user's kept memory of the call that this thread made; asked once, when
+ * the call is over. */
 bool ext_take_kept(void);
+
+/* Into Python out of a function that the library calls, without the interpreter lock, and back. An
+ * exception that an earlier function left for the end of the call waits meanwhile; a new one that
+ * is left takes its place. */
+struct ext_entry {
+    PyGILState_STATE lock;
+    PyObject *type, *value, *traceback;
+};
+void ext_enter(struct ext_entry *entry);
+void ext_leave(struct ext_entry *entry);
 
 PyObject *ext_text(struct cameo_text text); /* bytes that are no UTF-8 are replaced */
 
@@ -113,6 +124,7 @@ struct ext_feeds {
     struct cameo_feed *feeds, few_feeds[EXT_FEW];
     struct ext_lease *leases, few_leases[EXT_FEW];
     Py_ssize_t count;
+    bool kept; /* by a function of the user's: then what was fed is left alone for good */
 };
 bool ext_feeds(struct ext_state *state, PyObject *dict, struct ext_feeds *out);
 /* The same with anything that can be understood as what the slot of its name declares. */
@@ -147,12 +159,18 @@ extern PyType_Spec ext_events_spec, ext_registry_spec, ext_call_spec, ext_operan
 
 /* Takes model over, also where it fails. parent: a Model, whose user it becomes, bytes, or NULL. */
 PyObject *ext_model_new(struct ext_state *state, struct cameo_model *model, PyObject *parent);
+/* The same of a model that knows a Registry, or None; parent is kept beside it. */
+PyObject *ext_model_known(struct ext_state *state, struct cameo_model *model, PyObject *registry,
+                          PyObject *parent);
+/* The Registry that a Model knows, or None; borrowed. */
+PyObject *ext_registry_in(struct ext_state *state, PyObject *model);
 /* object as a model; NULL after a TypeError. */
 struct ext_model *ext_model_of(struct ext_state *state, PyObject *object);
-/* Refers to it for as long as it lives: counts, and keeps alive. */
+/* Refers to it for as long as it lives: counts, and keeps alive. Before the interpreter lock is
+ * given up for a call that computes with the model: what nobody uses may change in place. */
 PyObject *ext_model_use(struct ext_model *model);
 void ext_model_leave(PyObject *model); /* NULL is fine */
-/* A copy of a model to be changed; NULL after an exception. */
+/* A copy of a model to be changed, with whose memory it goes on; NULL after an exception. */
 struct cameo_model *ext_model_edit(struct ext_state *state, struct ext_model *model);
 /* The end of an edit: a new Model, or the exception that err tells of. */
 PyObject *ext_model_edited(struct ext_state *state, struct ext_model *from,
@@ -170,7 +188,7 @@ struct ext_edit {
     enum cameo_status status;
     struct cameo_error err;
 };
-/* Of a model, without and with a copy in made; false after an exception. */
+/* Of a model, without and with a copy in made, used until the end; false after an exception. */
 bool ext_edit_from(struct ext_edit *e, PyObject *module, PyObject *object);
 bool ext_edit_copy(struct ext_edit *e, PyObject *module, PyObject *object);
 /* (Model, report), of which report is taken over; or the exception, with the problems. */

@@ -306,6 +306,7 @@ bool ext_lease_room(PyObject *object, const struct ext_slot *slot, struct ext_le
 static bool begin_feeds(PyObject *dict, struct ext_feeds *out)
 {
     out->count = 0;
+    out->kept = false;
     out->feeds = out->few_feeds;
     out->leases = out->few_leases;
     if (!PyDict_Check(dict)) {
@@ -392,15 +393,14 @@ bool ext_feeds(struct ext_state *state, PyObject *dict, struct ext_feeds *out)
 
 void ext_feeds_end(struct ext_feeds *feeds)
 {
-    const bool kept = ext_take_kept(); /* then what was fed is left alone for good */
-
-    for (Py_ssize_t i = 0; i < feeds->count && !kept; i++)
+    for (Py_ssize_t i = 0; i < feeds->count && !feeds->kept; i++)
         ext_lease_end(&feeds->leases[i]);
     if (feeds->leases != feeds->few_leases)
         PyMem_Free(feeds->leases);
     if (feeds->feeds != feeds->few_feeds)
         PyMem_Free(feeds->feeds);
     feeds->count = 0;
+    feeds->kept = false;
     feeds->leases = feeds->few_leases;
     feeds->feeds = feeds->few_feeds;
 }

@@ -14,7 +14,7 @@ struct run {
     struct ext_state *state;
     PyThreadState *thread;
     PyObject *progress; /* a callable */
-    bool raised;
+    bool raised, kept;  /* kept: memory of a batch, by a kernel */
     struct source {
         struct run *run;
         PyObject *object; /* with begin(epoch, skip) and next() */
@@ -23,15 +23,25 @@ struct run {
     } training, validation;
 };
 
+/* Before anything else computes on this thread. */
+static void note_kept(struct run *run)
+{
+    if (ext_take_kept())
+        run->kept = run->training.feeds.kept = run->validation.feeds.kept = true;
+}
+
 static void take_lock(struct run *run)
 {
     PyEval_RestoreThread(run->thread);
+    note_kept(run);
+    run->trainer->running = true;
 }
 
 /* What was called back went well, or not. */
 static bool drop_lock(struct run *run, bool well)
 {
     run->raised = run->raised || !well;
+    run->trainer->running = false;
     run->thread = PyEval_SaveThread();
     return well;
 }
@@ -231,7 +241,6 @@ static PyObject *finish(struct run *run, struct ext_use *use, enum cameo_status 
 {
     drop_batch(&run->training);
     drop_batch(&run->validation);
-    run->trainer->running = false;
     if (run->raised) {
         ext_trainer_leave(run->trainer, use, CAMEO_OK, err);
         return NULL;
@@ -294,7 +303,6 @@ static PyObject *run(PyObject *module, PyObject *args, PyObject *keywords)
         Py_XDECREF(folder);
         return NULL;
     }
-    whole.trainer->running = true;
     struct ext_data *set = data_or_source(state, data, &whole.training);
     struct ext_data *judged = data_or_source(state, judge, &whole.validation);
     o.loop.epochs = epochs;
@@ -323,6 +331,9 @@ static PyObject *run(PyObject *module, PyObject *args, PyObject *keywords)
     whole.thread = PyEval_SaveThread();
     status = run_whole(&whole, set, judged, &o, &result, &err);
     PyEval_RestoreThread(whole.thread);
+    note_kept(&whole);
+    ext_data_kept(set, whole.kept);
+    ext_data_kept(judged, whole.kept);
     Py_XDECREF(best);
     Py_XDECREF(folder);
     return finish(&whole, &use, status, &result, &err);

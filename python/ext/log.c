@@ -16,7 +16,8 @@ static void tell(void *arg, enum cameo_log_level level, const char *message)
     (void)arg;
     if ((int)level < atomic_load(&wanted) || (unsigned)level > CAMEO_LOG_WARNING)
         return;
-    const PyGILState_STATE held = PyGILState_Ensure();
+    struct ext_entry entry;
+    ext_enter(&entry);
     PyObject *logging = PyImport_ImportModule("logging");
     PyObject *logger = logging ? PyObject_CallMethod(logging, "getLogger", "s", "cameo") : NULL;
     PyObject *text = logger ? ext_text((struct cameo_text){message, strlen(message)}) : NULL;
@@ -29,7 +30,7 @@ static void tell(void *arg, enum cameo_log_level level, const char *message)
     Py_XDECREF(text);
     Py_XDECREF(logger);
     Py_XDECREF(logging);
-    PyGILState_Release(held);
+    ext_leave(&entry);
 }
 
 void ext_log_to_python(struct cameo_model *model)

@@ -19,6 +19,14 @@ void ext_model_leave(PyObject *model)
     Py_XDECREF(model);
 }
 
+/* The model that another was made of, which its parent is or, beside a registry, contains. */
+static struct ext_model *model_in(PyTypeObject *type, PyObject *parent)
+{
+    if (parent && PyTuple_Check(parent))
+        parent = PyTuple_GetItem(parent, 1);
+    return parent && PyObject_TypeCheck(parent, type) ? (struct ext_model *)parent : NULL;
+}
+
 PyObject *ext_model_new(struct ext_state *state, struct cameo_model *model, PyObject *parent)
 {
     PyTypeObject *type = (PyTypeObject *)state->model_type;
@@ -30,13 +38,13 @@ PyObject *ext_model_new(struct ext_state *state, struct cameo_model *model, PyOb
         return NULL;
     }
     self->model = model;
-    if (parent && PyObject_TypeCheck(parent, type)) {
-        self->parent = ext_model_use((struct ext_model *)parent);
-        self->depth = ((struct ext_model *)parent)->depth + 1;
-    } else {
-        Py_XINCREF(parent);
-        self->parent = parent;
+    struct ext_model *from = model_in(type, parent);
+    if (from) {
+        atomic_fetch_add(&from->users, 1);
+        self->depth = from->depth + 1;
     }
+    Py_XINCREF(parent);
+    self->parent = parent;
     return (PyObject *)self;
 }
 
@@ -47,10 +55,10 @@ static void model_dealloc(PyObject *object)
     const freefunc release = (freefunc)PyType_GetSlot(type, Py_tp_free);
 
     cameo_model_free(self->model);
-    if (self->parent && PyObject_TypeCheck(self->parent, type))
-        ext_model_leave(self->parent);
-    else
-        Py_XDECREF(self->parent);
+    struct ext_model *from = model_in(type, self->parent);
+    if (from)
+        atomic_fetch_sub(&from->users, 1);
+    Py_XDECREF(self->parent);
     Py_XDECREF(self->merged);
     release(object);
     Py_DECREF(type);
@@ -70,9 +78,11 @@ struct cameo_model *ext_model_edit(struct ext_state *state, struct ext_model *mo
     struct cameo_error err;
     enum cameo_status status;
 
+    PyObject *used = ext_model_use(model);
     Py_BEGIN_ALLOW_THREADS;
     status = cameo_model_copy(model->model, &copy, &err);
     Py_END_ALLOW_THREADS;
+    ext_model_leave(used);
     if (status != CAMEO_OK)
         ext_raise(state, &err);
     return copy;
@@ -124,7 +134,7 @@ PyObject *ext_model_alone(struct ext_state *state, PyObject *made)
     PyObject *bytes = made && self->depth >= GENERATIONS ? whole(self->model) : NULL;
 
     if (bytes && load_bytes(bytes, CAMEO_FORMAT_BINARY, &model, NULL) == CAMEO_OK) {
-        PyObject *alone = ext_model_new(state, model, bytes);
+        PyObject *alone = ext_model_known(state, model, ext_registry_in(state, made), bytes);
         if (alone) {
             Py_DECREF(made);
             made = alone;
@@ -252,9 +262,11 @@ static PyObject *model_check(PyObject *object, PyObject *args)
     if (!PyArg_ParseTuple(args, "|p", &strict))
         return NULL;
     options.strict = strict;
+    PyObject *used = ext_model_use((struct ext_model *)object);
     Py_BEGIN_ALLOW_THREADS;
     status = cameo_model_check(((struct ext_model *)object)->model, &options, &findings, &err);
     Py_END_ALLOW_THREADS;
+    ext_model_leave(used);
     if (status != CAMEO_OK)
         return ext_raise(state, &err);
     PyObject *list = PyList_New(0);

@@ -15,6 +15,24 @@ struct ext_state *ext_state_of(PyTypeObject *type)
     return PyType_GetModuleState(type);
 }
 
+void ext_enter(struct ext_entry *entry)
+{
+    entry->lock = PyGILState_Ensure();
+    PyErr_Fetch(&entry->type, &entry->value, &entry->traceback);
+}
+
+void ext_leave(struct ext_entry *entry)
+{
+    if (!PyErr_Occurred())
+        PyErr_Restore(entry->type, entry->value, entry->traceback);
+    else {
+        Py_XDECREF(entry->type);
+        Py_XDECREF(entry->value);
+        Py_XDECREF(entry->traceback);
+    }
+    PyGILState_Release(entry->lock);
+}
+
 PyObject *ext_text(struct cameo_text text)
 {
     return PyUnicode_DecodeUTF8(text.data ? text.data : "", (Py_ssize_t)text.size, "replace");

@@ -25,8 +25,9 @@ static const char *hold_exception(void)
     PyErr_NormalizeException(&type, &value, &traceback);
     if (value && traceback)
         PyException_SetTraceback(value, traceback);
-    Py_XDECREF(pending.exception);
+    PyObject *before = pending.exception; /* dropping it may call anything */
     pending.exception = value;
+    Py_XDECREF(before);
     PyObject *text = value ? PyObject_Str(value) : NULL, *name = NULL;
     if (type)
         name = PyObject_GetAttrString(type, "__name__");
@@ -382,7 +383,9 @@ static enum cameo_status compute(struct cameo_call *call, struct ext_operator *o
 static enum cameo_status run_operator(struct cameo_call *call, void *arg)
 {
     struct ext_operator *op = arg;
-    const PyGILState_STATE lock = PyGILState_Ensure();
+    struct ext_entry entry;
+
+    ext_enter(&entry);
     PyTypeObject *type = (PyTypeObject *)op->state->call_type;
     const allocfunc alloc = (allocfunc)PyType_GetSlot(type, Py_tp_alloc);
     struct ext_call *self = (struct ext_call *)alloc(type, 0);
@@ -405,7 +408,7 @@ static enum cameo_status run_operator(struct cameo_call *call, void *arg)
     } else
         status = cameo_call_fail(call, CAMEO_NO_MEMORY, hold_exception());
     Py_XDECREF((PyObject *)self);
-    PyGILState_Release(lock);
+    ext_leave(&entry);
     return status;
 }
 
@@ -462,7 +465,9 @@ static bool set_types(struct cameo_infer *in, PyObject *types, enum cameo_status
 static enum cameo_status infer_operator(struct cameo_infer *in, void *arg)
 {
     const struct ext_operator *op = arg;
-    const PyGILState_STATE lock = PyGILState_Ensure();
+    struct ext_entry entry;
+
+    ext_enter(&entry);
     PyObject *inputs = PyList_New(0), *types = NULL;
     PyObject *attributes = attributes_of(op, &(struct asked){.in = in});
     enum cameo_status status = CAMEO_OK;
@@ -477,7 +482,7 @@ static enum cameo_status infer_operator(struct cameo_infer *in, void *arg)
     Py_XDECREF(types);
     Py_XDECREF(inputs);
     Py_XDECREF(attributes);
-    PyGILState_Release(lock);
+    ext_leave(&entry);
     return status;
 }
 
@@ -487,7 +492,9 @@ static enum cameo_status infer_operator(struct cameo_infer *in, void *arg)
 static enum cameo_status make_gradient(struct cameo_use *use, void *arg)
 {
     const struct ext_operator *op = arg;
-    const PyGILState_STATE lock = PyGILState_Ensure();
+    struct ext_entry entry;
+
+    ext_enter(&entry);
     PyObject *text =
         PyObject_CallFunction(op->gradient, "nn", (Py_ssize_t)cameo_use_input_count(use),
                               (Py_ssize_t)cameo_use_output_count(use));
@@ -497,7 +504,7 @@ static enum cameo_status make_gradient(struct cameo_use *use, void *arg)
               : cameo_use_fail(use, CAMEO_BAD_ARGUMENT, hold_exception());
 
     Py_XDECREF(text);
-    PyGILState_Release(lock);
+    ext_leave(&entry);
     return status;
 }
 
@@ -617,12 +624,31 @@ static void registry_dealloc(PyObject *object)
     PyTypeObject *type = Py_TYPE(object);
     const freefunc release = (freefunc)PyType_GetSlot(type, Py_tp_free);
 
+    PyObject_GC_UnTrack(object);
     cameo_registry_free(self->registry);
     PyMem_Free(self->operators);
     Py_XDECREF(self->definitions);
     Py_XDECREF(self->owner);
     release(object);
     Py_DECREF(type);
+}
+
+/* Python's registry refers to this one as its newest state. */
+static int registry_traverse(PyObject *object, visitproc visit, void *arg)
+{
+    struct ext_registry *self = (struct ext_registry *)object;
+
+    Py_VISIT((PyObject *)Py_TYPE(object));
+    Py_VISIT(self->definitions);
+    Py_VISIT(self->owner);
+    return 0;
+}
+
+/* The functions of the definitions may still be called, by models that know the registry. */
+static int registry_clear(PyObject *object)
+{
+    Py_CLEAR(((struct ext_registry *)object)->owner);
+    return 0;
 }
 
 static PyObject *registry_new(PyTypeObject *type, PyObject *args, PyObject *keywords)
@@ -665,6 +691,8 @@ static PyObject *registry_owner(PyObject *object, void *unused)
     PyObject *owner = ((struct ext_registry *)object)->owner;
 
     (void)unused;
+    if (!owner)
+        owner = Py_None;
     Py_INCREF(owner);
     return owner;
 }
@@ -678,14 +706,32 @@ static PyType_Slot registry_slots[] = {
     {Py_tp_doc, "Registry(definitions, owner): operators as the library knows them."},
     {Py_tp_new, registry_new},
     {Py_tp_dealloc, registry_dealloc},
+    {Py_tp_traverse, registry_traverse},
+    {Py_tp_clear, registry_clear},
     {Py_tp_getset, registry_members},
     {0, NULL},
 };
 
 PyType_Spec ext_registry_spec = {"cameo._cameo.Registry", sizeof(struct ext_registry), 0,
-                                 Py_TPFLAGS_DEFAULT, registry_slots};
+                                 Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC, registry_slots};
 
 /* ---- models and their registries ---- */
+
+PyObject *ext_model_known(struct ext_state *state, struct cameo_model *model, PyObject *registry,
+                          PyObject *parent)
+{
+    PyObject *both = PyTuple_Pack(2, registry, parent);
+
+    if (!both) {
+        cameo_model_free(model);
+        return NULL;
+    }
+    cameo_model_set_registry(
+        model, registry == Py_None ? NULL : ((struct ext_registry *)registry)->registry);
+    PyObject *made = ext_model_new(state, model, both);
+    Py_DECREF(both);
+    return made;
+}
 
 /* with_registry(model, Registry or None): the model, which knows these operators. What it was made
  * of and the registry are kept, as its parent. */
@@ -696,24 +742,23 @@ static PyObject *with_registry(PyObject *module, PyObject *args)
 
     if (!PyArg_ParseTuple(args, "OO", &object, &registry))
         return NULL;
-    const bool none = registry == Py_None;
     struct ext_model *model = ext_model_of(state, object);
     if (!model)
         return NULL;
-    if (!none && !PyObject_TypeCheck(registry, (PyTypeObject *)state->registry_type)) {
+    if (registry != Py_None &&
+        !PyObject_TypeCheck(registry, (PyTypeObject *)state->registry_type)) {
         PyErr_SetString(PyExc_TypeError, "operators come in a Registry");
         return NULL;
     }
     struct cameo_model *copy = ext_model_edit(state, model);
-    PyObject *parent = copy ? PyTuple_Pack(2, registry, object) : NULL;
-    if (!parent) {
-        cameo_model_free(copy);
-        return NULL;
-    }
-    cameo_model_set_registry(copy, none ? NULL : ((struct ext_registry *)registry)->registry);
-    PyObject *made = ext_model_new(state, copy, parent);
-    Py_DECREF(parent);
-    return made;
+    return copy ? ext_model_known(state, copy, registry, object) : NULL;
+}
+
+PyObject *ext_registry_in(struct ext_state *state, PyObject *model)
+{
+    while (model && PyObject_TypeCheck(model, (PyTypeObject *)state->model_type))
+        model = ((struct ext_model *)model)->parent;
+    return model && PyTuple_Check(model) ? PyTuple_GetItem(model, 0) : Py_None;
 }
 
 /* registry_of(model): the Registry that it knows, or None */
@@ -723,9 +768,7 @@ static PyObject *registry_of(PyObject *module, PyObject *object)
 
     if (!ext_model_of(state, object))
         return NULL;
-    while (object && PyObject_TypeCheck(object, (PyTypeObject *)state->model_type))
-        object = ((struct ext_model *)object)->parent;
-    PyObject *registry = object && PyTuple_Check(object) ? PyTuple_GetItem(object, 0) : Py_None;
+    PyObject *registry = ext_registry_in(state, object);
     Py_INCREF(registry);
     return registry;
 }

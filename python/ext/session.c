@@ -41,19 +41,25 @@ static PyObject *session_new(PyTypeObject *type, PyObject *args, PyObject *keywo
     options.seed = seed;
     options.expand = expand;
     const struct cameo_model *inside = ((struct ext_model *)model)->model;
+    PyObject *used = ext_model_use((struct ext_model *)model);
     Py_BEGIN_ALLOW_THREADS;
     status = cameo_session_new(inside, &options, &session, &err);
     Py_END_ALLOW_THREADS;
-    if (status != CAMEO_OK)
+    if (ext_take_kept())
+        Py_INCREF(model); /* for good: constants that a kernel was called with are its memory */
+    if (status != CAMEO_OK) {
+        ext_model_leave(used);
         return ext_raise(state, &err);
+    }
     const allocfunc alloc = (allocfunc)PyType_GetSlot(type, Py_tp_alloc);
     struct ext_session *self = (struct ext_session *)alloc(type, 0);
     if (!self) {
         cameo_session_free(session);
+        ext_model_leave(used);
         return NULL;
     }
     self->session = session;
-    self->model = ext_model_use((struct ext_model *)model);
+    self->model = used;
     if (ext_slots(session, input_info, cameo_session_input_count(session), &self->inputs) &&
         ext_slots(session, output_info, cameo_session_output_count(session), &self->outputs))
         return (PyObject *)self;
@@ -85,9 +91,10 @@ struct fetching {
     Py_ssize_t count, leased;
 };
 
-static void end_fetching(struct fetching *out)
+/* kept: by a kernel, so that the memory is left alone for good */
+static void end_fetching(struct fetching *out, bool kept)
 {
-    for (Py_ssize_t i = 0; i < out->leased; i++)
+    for (Py_ssize_t i = 0; i < out->leased && !kept; i++)
         ext_lease_end(&out->leases[i]);
     PyMem_Free(out->leases);
     if (out->fetches != out->few)
@@ -162,7 +169,7 @@ static bool begin_fetching(const struct ext_session *self, PyObject *names, PyOb
         out->fetches = PyMem_Calloc((size_t)out->count, sizeof *out->fetches);
     if (!out->fetches) {
         PyErr_NoMemory();
-        end_fetching(out);
+        end_fetching(out, false);
         return false;
     }
     bool good = true;
@@ -173,7 +180,7 @@ static bool begin_fetching(const struct ext_session *self, PyObject *names, PyOb
     }
     if (good && (!rooms || fetch_into(self, rooms, out)))
         return true;
-    end_fetching(out);
+    end_fetching(out, false);
     return false;
 }
 
@@ -203,8 +210,9 @@ struct steps {
 static void note_step(void *arg, const struct cameo_step *step)
 {
     struct steps *steps = arg;
-    const PyGILState_STATE held = PyGILState_Ensure();
+    struct ext_entry entry;
 
+    ext_enter(&entry);
     if (!steps->failed)
         steps->failed = !ext_append(
             steps->list,
@@ -215,7 +223,7 @@ static void note_step(void *arg, const struct cameo_step *step)
                           "end_ns", (unsigned long long)step->end_ns, "live_bytes",
                           (Py_ssize_t)step->live_bytes, "id", (unsigned long long)step->id, "flops",
                           step->flops));
-    PyGILState_Release(held);
+    ext_leave(&entry);
 }
 
 /* run(names or None, inputs, cancel or None, list for rows of steps or None, dict of outputs to be
@@ -259,13 +267,14 @@ static PyObject *session_run(PyObject *object, PyObject *const *args, Py_ssize_t
     status = cameo_session_run(self->session, feeds.feeds, (size_t)feeds.count, fetching.fetches,
                                (size_t)fetching.count, &options, &err);
     Py_END_ALLOW_THREADS;
+    feeds.kept = ext_take_kept();
     if (!ext_watch_end(&watch, status) && status != CAMEO_OK)
         ext_raise(state, &err);
     if (status == CAMEO_OK && !steps.failed)
         out = results(state, &fetching);
     for (Py_ssize_t i = 0; status == CAMEO_OK && steps.failed && i < fetching.count; i++)
         cameo_value_free(fetching.fetches[i].value);
-    end_fetching(&fetching);
+    end_fetching(&fetching, feeds.kept);
     ext_feeds_end(&feeds);
     return out;
 }

@@ -5,7 +5,8 @@
 /* Sizes out of a dict of names to numbers; texts stay those of the dict. */
 static struct cameo_size *sizes_of(PyObject *dict, size_t *count)
 {
-    struct cameo_size *sizes = PyMem_Calloc((size_t)PyDict_Size(dict) + 1, sizeof *sizes);
+    const size_t room = (size_t)PyDict_Size(dict);
+    struct cameo_size *sizes = PyMem_Calloc(room + 1, sizeof *sizes);
     PyObject *name, *size;
     Py_ssize_t at = 0;
 
@@ -14,7 +15,7 @@ static struct cameo_size *sizes_of(PyObject *dict, size_t *count)
         PyErr_NoMemory();
         return NULL;
     }
-    while (!PyErr_Occurred() && PyDict_Next(dict, &at, &name, &size)) {
+    while (*count < room && !PyErr_Occurred() && PyDict_Next(dict, &at, &name, &size)) {
         struct cameo_size *row = &sizes[(*count)++];
         *row = (struct cameo_size)CAMEO_SIZE_INIT;
         row->symbol = PyUnicode_AsUTF8AndSize(name, NULL);
@@ -68,11 +69,14 @@ static PyObject *costs(PyObject *module, PyObject *args)
     struct cameo_size *sizes = self ? sizes_of(dict, &count) : NULL;
     if (!sizes)
         return NULL;
+    PyObject *used = ext_model_use(self);
     Py_BEGIN_ALLOW_THREADS;
     status = cameo_model_costs(self->model, sizes, count, &found, &err);
     Py_END_ALLOW_THREADS;
     PyMem_Free(sizes);
-    return status == CAMEO_OK ? costs_of(found) : ext_raise(state, &err);
+    PyObject *out = status == CAMEO_OK ? costs_of(found) : ext_raise(state, &err);
+    ext_model_leave(used);
+    return out;
 }
 
 /* Shapes out of a dict of names to tuples, as one block: the rows, then all dims. */
@@ -99,7 +103,7 @@ static struct cameo_input_shape *shapes_of(PyObject *dict, size_t *count)
     }
     int64_t *dims = (int64_t *)(void *)(shapes + room);
     at = 0;
-    while (!PyErr_Occurred() && PyDict_Next(dict, &at, &name, &shape)) {
+    while (*count + 1 < room && !PyErr_Occurred() && PyDict_Next(dict, &at, &name, &shape)) {
         struct cameo_input_shape *row = &shapes[(*count)++];
         *row = (struct cameo_input_shape)CAMEO_INPUT_SHAPE_INIT;
         row->input = PyUnicode_AsUTF8AndSize(name, NULL);
@@ -166,15 +170,18 @@ static PyObject *make_inputs(PyObject *module, PyObject *args)
         options.seed = seed;
         options.sizes = all_sizes;
         options.shapes = all_shapes;
+        PyObject *used = ext_model_use(self);
         Py_BEGIN_ALLOW_THREADS;
         status = cameo_session_new(self->model, NULL, &session, &err);
         if (status == CAMEO_OK)
             status = cameo_session_make_inputs(session, &options, feeds.feeds, (size_t)feeds.count,
                                                &made, &err);
         Py_END_ALLOW_THREADS;
+        feeds.kept = ext_take_kept();
         out = status == CAMEO_OK ? made_of(state, session, made) : ext_raise(state, &err);
         cameo_made_inputs_free(made);
         cameo_session_free(session);
+        ext_model_leave(used);
     }
     PyMem_Free(all_shapes);
     PyMem_Free(all_sizes);

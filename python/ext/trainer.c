@@ -30,19 +30,25 @@ static PyObject *trainer_new(PyTypeObject *type, PyObject *args, PyObject *keywo
     options.seed = seed;
     options.gradients = gradients;
     struct cameo_model *inside = ((struct ext_model *)model)->model;
+    PyObject *used = ext_model_use((struct ext_model *)model);
     Py_BEGIN_ALLOW_THREADS;
     status = cameo_trainer_new(inside, &options, &trainer, &err);
     Py_END_ALLOW_THREADS;
-    if (status != CAMEO_OK)
+    if (ext_take_kept())
+        Py_INCREF(model); /* for good: constants that a kernel was called with are its memory */
+    if (status != CAMEO_OK) {
+        ext_model_leave(used);
         return ext_raise(state, &err);
+    }
     const allocfunc alloc = (allocfunc)PyType_GetSlot(type, Py_tp_alloc);
     struct ext_trainer *self = (struct ext_trainer *)alloc(type, 0);
     if (!self) {
         cameo_trainer_free(trainer);
+        ext_model_leave(used);
         return NULL;
     }
     self->trainer = trainer; /* from here on it goes with self */
-    self->model = ext_model_use((struct ext_model *)model);
+    self->model = used;
     self->scalars = PyMem_Calloc(cameo_trainer_scalar_count(trainer) + 1, sizeof *self->scalars);
     if (self->scalars &&
         ext_slots(trainer, input_info, cameo_trainer_input_count(trainer), &self->inputs))
@@ -87,13 +93,17 @@ bool ext_trainer_enter(struct ext_trainer *self, bool trains, struct ext_use *us
         use->inner = owner == me;
         if (!use->inner)
             PyErr_SetString(PyExc_RuntimeError, "another thread is using this trainer");
-        else if (trains || !self->running)
+        else if (!self->running)
+            PyErr_SetString(PyExc_RuntimeError, "this trainer is in use by the call that this "
+                                                "function is called from");
+        else if (trains)
             PyErr_SetString(
                 PyExc_RuntimeError,
                 "this trainer is in a run: its callbacks may read, assign, evaluate and "
                 "save, but not train");
         if (!use->inner || trains || !self->running)
             return false;
+        self->running = false; /* what is called while this use lasts may not even look */
     }
     ext_watch_begin(&use->watch);
     if (!use->inner)
@@ -107,7 +117,8 @@ bool ext_trainer_leave(struct ext_trainer *self, struct ext_use *use, enum cameo
     if (!use->inner) {
         cameo_trainer_set_cancel(self->trainer, NULL);
         atomic_store(&self->owner, 0);
-    }
+    } else
+        self->running = true;
     if (!ext_watch_end(&use->watch, status) && status != CAMEO_OK)
         ext_raise(ext_state_of(Py_TYPE((PyObject *)self)), err);
     return status == CAMEO_OK;
@@ -201,6 +212,7 @@ static PyObject *feed_step(PyObject *object, PyObject *inputs, step_fn *step)
     Py_BEGIN_ALLOW_THREADS;
     status = step(self->trainer, feeds.feeds, (size_t)feeds.count, self->scalars, &err);
     Py_END_ALLOW_THREADS;
+    feeds.kept = ext_take_kept();
     ext_feeds_end(&feeds);
     PyObject *out = status == CAMEO_OK ? loss_and_scalars(self) : NULL;
     if (!ext_trainer_leave(self, &use, status, &err))
@@ -231,6 +243,7 @@ static PyObject *trainer_apply(PyObject *object, PyObject *unused)
     Py_BEGIN_ALLOW_THREADS;
     status = cameo_trainer_apply(self->trainer, self->scalars, &err);
     Py_END_ALLOW_THREADS;
+    (void)ext_take_kept(); /* nothing was fed */
     PyObject *out = status == CAMEO_OK ? loss_and_scalars(self) : NULL;
     if (!ext_trainer_leave(self, &use, status, &err))
         Py_CLEAR(out);
@@ -250,6 +263,7 @@ static PyObject *trainer_initialize(PyObject *object, PyObject *unused)
     Py_BEGIN_ALLOW_THREADS;
     status = cameo_trainer_initialize(self->trainer, &err);
     Py_END_ALLOW_THREADS;
+    (void)ext_take_kept(); /* nothing was fed */
     if (!ext_trainer_leave(self, &use, status, &err))
         return NULL;
     Py_RETURN_NONE;
@@ -276,6 +290,7 @@ static PyObject *trainer_evaluate(PyObject *object, PyObject *inputs)
     status =
         cameo_trainer_evaluate(self->trainer, feeds.feeds, (size_t)feeds.count, &measure, &err);
     Py_END_ALLOW_THREADS;
+    feeds.kept = ext_take_kept();
     ext_feeds_end(&feeds);
     return ext_trainer_leave(self, &use, status, &err) ? ext_measure(&measure) : NULL;
 }
@@ -305,6 +320,7 @@ static PyObject *trainer_predict(PyObject *object, PyObject *args)
         status = cameo_trainer_predict(self->trainer, feeds.feeds, (size_t)feeds.count, fetches,
                                        names.count, &err);
         Py_END_ALLOW_THREADS;
+        feeds.kept = ext_take_kept();
         list = ext_trainer_leave(self, &use, status, &err) ? PyList_New(0) : NULL;
         for (size_t i = 0; i < names.count; i++) {
             if (list && !ext_append(list, ext_from_value(state, fetches[i].value)))

@@ -13,7 +13,7 @@ struct ext_trainer {
     double *scalars;
     struct ext_slots inputs;
     _Atomic uintptr_t owner; /* the thread that uses it; 0: none does */
-    bool running;            /* in a whole run: its callbacks may look, but not train */
+    bool running;            /* in a callback of a whole run, which may look, but not train */
 };
 
 /* One use of a trainer, from ext_trainer_enter to ext_trainer_leave. */
@@ -58,6 +58,8 @@ struct ext_data {
     struct ext_feeds arrays;
     PyObject *kept; /* the dict they are of */
 };
+/* A kernel kept memory of a call: it may be that of the arrays. NULL is fine. */
+void ext_data_kept(struct ext_data *data, bool kept);
 struct ext_data *ext_data_of(struct ext_state *state, PyObject *object);
 
 #endif

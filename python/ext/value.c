@@ -123,6 +123,7 @@ static int value_getbuffer(PyObject *object, Py_buffer *view, int flags)
     void *data = cameo_value_mutable_data(self->value);
     const bool read_only = !data;
 
+    view->obj = NULL;
     if (cameo_value_kind(self->value) != CAMEO_KIND_TENSOR || dtype == CAMEO_STRING) {
         PyErr_SetString(PyExc_BufferError, "only tensors of numbers are memory");
         return -1;
@@ -212,17 +213,29 @@ static PyObject *value_dlpack(PyObject *object, PyObject *args, PyObject *keywor
         if (PyErr_Occurred())
             return NULL;
     }
+    if (self->owner) { /* whoever takes the memory would not keep the model */
+        PyErr_SetString(PyExc_BufferError,
+                        "memory of a model is not given away: take numpy.asarray of it");
+        return NULL;
+    }
     struct ext_state *state = ext_state_of(Py_TYPE(object));
+    PyObject *capsule;
     if (major >= 1) {
         struct DLManagedTensorVersioned *tensor;
         if (cameo_value_to_dlpack(self->value, &tensor, &err) != CAMEO_OK)
             return ext_raise(state, &err);
-        return PyCapsule_New(tensor, "dltensor_versioned", drop_capsule);
+        capsule = PyCapsule_New(tensor, "dltensor_versioned", drop_capsule);
+        if (!capsule)
+            tensor->deleter(tensor);
+        return capsule;
     }
     struct DLManagedTensor *tensor;
     if (cameo_value_to_dlpack_unversioned(self->value, &tensor, &err) != CAMEO_OK)
         return ext_raise(state, &err);
-    return PyCapsule_New(tensor, "dltensor", drop_capsule);
+    capsule = PyCapsule_New(tensor, "dltensor", drop_capsule);
+    if (!capsule)
+        tensor->deleter(tensor);
+    return capsule;
 }
 
 static PyObject *value_dlpack_device(PyObject *self, PyObject *unused)

@@ -29,6 +29,22 @@ static size_t outermost(const struct cut *cut, const struct cameo_node *node)
     return node->index;
 }
 
+/* The main graph; false after an exception. */
+static bool cut_begin(struct ext_state *state, const struct ext_model *model, struct cut *cut)
+{
+    struct cameo_error err;
+    enum cameo_status status;
+
+    /* Whoever holds the model may wait for the interpreter lock, in an operator written in Python.
+     */
+    Py_BEGIN_ALLOW_THREADS;
+    status = cameo_model_graph(model->model, CAMEO_GRAPH_MAIN, 0, &cut->graph, &err);
+    Py_END_ALLOW_THREADS;
+    if (status != CAMEO_OK)
+        ext_raise(state, &err);
+    return status == CAMEO_OK;
+}
+
 /* roots: how many edges are asked for at most. */
 static bool cut_init(struct cut *cut, size_t roots)
 {
@@ -239,7 +255,6 @@ static PyObject *used(PyObject *module, PyObject *args)
 {
     struct ext_state *state = ext_state(module);
     struct ext_names outputs = {0};
-    struct cameo_error err;
     struct cut cut = {0};
     PyObject *object, *inputs, *last, *made = NULL;
 
@@ -248,11 +263,10 @@ static PyObject *used(PyObject *module, PyObject *args)
     struct ext_model *self = ext_model_of(state, object);
     if (!self || !ext_names(last, &outputs))
         return NULL;
-    if (cameo_model_graph(self->model, CAMEO_GRAPH_MAIN, 0, &cut.graph, &err) != CAMEO_OK)
-        ext_raise(state, &err);
-    else if (!cut_init(&cut, outputs.count))
+    const bool begun = cut_begin(state, self, &cut);
+    if (begun && !cut_init(&cut, outputs.count))
         PyErr_NoMemory();
-    else if (push(state, &cut, &outputs) && go_down_to(&cut, inputs))
+    else if (begun && push(state, &cut, &outputs) && go_down_to(&cut, inputs))
         made = PyDict_Keys(cut.fed);
     cut_release(&cut);
     ext_names_end(&outputs);
@@ -267,7 +281,6 @@ static PyObject *split(PyObject *module, PyObject *args)
 {
     struct ext_state *state = ext_state(module);
     struct ext_names results = {0}, weights = {0}, gradients = {0};
-    struct cameo_error err;
     struct cut cut = {0};
     PyObject *object, *lists[3], *begun = NULL, *originals = NULL, *made = NULL;
 
@@ -277,10 +290,8 @@ static PyObject *split(PyObject *module, PyObject *args)
     if (!self || !ext_names(lists[0], &results) || !ext_names(lists[1], &weights) ||
         !ext_names(lists[2], &gradients))
         goto done;
-    if (cameo_model_graph(self->model, CAMEO_GRAPH_MAIN, 0, &cut.graph, &err) != CAMEO_OK) {
-        ext_raise(state, &err);
+    if (!cut_begin(state, self, &cut))
         goto done;
-    }
     if (!cut_init(&cut, results.count + gradients.count)) {
         PyErr_NoMemory();
         goto done;

@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 #include "ext.h"
 
+#include <pthread.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -11,15 +12,38 @@
 static struct cameo_cancel *own;
 static struct cameo_cancel *_Atomic current;
 static void (*_Atomic python_handler)(int);
+static struct cameo_cancel *_Atomic noted; /* the one that the handler set last */
 static int depth;
+
+/* A thread that forks is the main thread of the new process, where nothing is being computed: asked
+ * again, in a system call, only then. */
+static atomic_uint forks;
+static pthread_once_t counting = PTHREAD_ONCE_INIT;
+static _Thread_local int known_main = -1;
+static _Thread_local unsigned known_at;
+
+static void count_fork(void)
+{
+    atomic_fetch_add(&forks, 1);
+    if (known_main == 1)
+        return; /* it goes on with the calls that it is in */
+    depth = 0;
+    atomic_store(&current, NULL);
+}
+
+static void count_forks(void)
+{
+    pthread_atfork(NULL, NULL, count_fork);
+}
 
 static bool is_main_thread(void)
 {
-    static _Thread_local int known = -1;
-
-    if (known < 0)
-        known = syscall(SYS_gettid) == (long)getpid();
-    return known == 1;
+    if (known_main < 0 || known_at != atomic_load(&forks)) {
+        pthread_once(&counting, count_forks);
+        known_at = atomic_load(&forks);
+        known_main = syscall(SYS_gettid) == (long)getpid();
+    }
+    return known_main == 1;
 }
 
 static void note(int signal)
@@ -27,8 +51,10 @@ static void note(int signal)
     struct cameo_cancel *cancel = atomic_load(&current);
     void (*const before)(int) = atomic_load(&python_handler);
 
-    if (cancel)
+    if (cancel) {
         cameo_cancel_set(cancel);
+        atomic_store(&noted, cancel);
+    }
     if (before)
         before(signal); /* it notes the signal for the interpreter, and does nothing else */
 }
@@ -53,6 +79,8 @@ static void arm(struct ext_watch *watch)
     if (sigaction(SIGINT, &ours, &watch->before) != 0)
         return;
     watch->armed = is_pythons(&watch->before);
+    if (watch->before.sa_handler == note) /* left by a thread that was not forked */
+        watch->before.sa_handler = atomic_load(&python_handler);
     if (watch->armed)
         atomic_store(&python_handler, watch->before.sa_handler);
     else
@@ -94,11 +122,11 @@ bool ext_watch_end(struct ext_watch *watch, enum cameo_status status)
             sigaction(SIGINT, &now, NULL); /* a callback set one of its own */
     }
     atomic_store(&current, watch->outer);
-    if (status != CAMEO_CANCELLED || PyErr_CheckSignals() >= 0)
-        return false;
-    if (watch->is_callers) /* it was the signal's doing */
+    /* What a signal set is not the caller's wish, and may have come too late to be noticed. */
+    struct cameo_cancel *by_signal = watch->cancel;
+    if (watch->is_callers && atomic_compare_exchange_strong(&noted, &by_signal, NULL))
         cameo_cancel_clear(watch->cancel);
-    return true;
+    return status == CAMEO_CANCELLED && PyErr_CheckSignals() < 0;
 }
 
 /* ---- the caller's ---- */

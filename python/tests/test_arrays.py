@@ -3,11 +3,13 @@
 
 import array
 import struct
+import sys
 import unittest
 
 import numpy
 
 import cameo
+from cameo import _cameo
 
 try:
     import ml_dtypes
@@ -304,6 +306,22 @@ class Elsewhere:
 
 
 class DlpackTest(unittest.TestCase):
+    def test_memory_of_a_model_is_not_given_away(self):
+        model = cameo.load('<ir_version: 8, opset_import: ["" : 17]> '
+                           'g (float[2] x) => (float[2] y) <float[2] w = {1, 2}> { y = Mul(x, w) }')
+        view = _cameo.view_initializer(model._inside, 0)
+        for options in ({}, {"max_version": (1, 1)}):
+            with self.assertRaisesRegex(BufferError, "not given away"):
+                view.__dlpack__(**options)
+        self.assertEqual(numpy.asarray(view).tolist(), [1, 2])
+
+    def test_what_is_compared_is_given_back(self):
+        array = numpy.zeros(10, "float32")
+        before = sys.getrefcount(array)
+        for _ in range(10):
+            _cameo.value_difference(Other(array), Other(array), 0., 0.)
+        self.assertEqual(sys.getrefcount(array), before)
+
     def test_in_and_out(self):
         x = numpy.arange(3, dtype=numpy.float32)
         y = through("float[N]", Other(x))

@@ -3,6 +3,7 @@
 
 import csv
 import io
+import logging
 import os
 import signal
 import subprocess
@@ -267,6 +268,17 @@ class ResumeTest(FitCase):
         trainer.fit(batches, epochs=3, checkpoint=self.path("c"), resume=True)
         whole.fit(batches, epochs=3)
         same(self, whole.variables, trainer.variables)
+
+    def test_an_exception_of_the_loader_with_everything_logged(self):
+        def batches(epoch):
+            yield self.data
+            raise KeyError("mine")
+
+        logger = logging.getLogger("cameo")
+        self.addCleanup(mlp, "sgd", lr=0.01)  # the library hears of the level when a model is loaded
+        with self.assertLogs(logger, logging.DEBUG) as logs, self.assertRaisesRegex(KeyError, "mine"):
+            cameo.Trainer(mlp("sgd", lr=0.01)).fit(batches, checkpoint=self.path("logged"))
+        self.assertTrue(logs.output)
 
     def test_refusals(self):
         self.trainer().fit(self.data, **self.options("c"))

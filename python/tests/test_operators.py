@@ -3,12 +3,15 @@
 
 import gc
 import threading
+import time
 import traceback
 import unittest
+import weakref
 
 import numpy
 
 import cameo
+from cameo import _cameo
 from cameo.operators import TensorType, operator
 
 HEAD = '<ir_version: 8, opset_import: ["" : 17, "ex" : 1]>\n'
@@ -207,6 +210,35 @@ class ForwardTest(Case):
         self.assertEqual(model.run(x=f32(1))["y"].tolist(), [3])
         self.assertEqual(session.run(["y"], {"x": f32(1)})[0].tolist(), [2])
 
+    def test_a_model_that_is_changed_often_knows_its_operators(self):
+        @self.operator("Twice")
+        def twice(x):
+            return x * 2
+
+        inside = self.load("g (float[1] x) => (float[1] y) { y = ex.Twice(x) }")._inside
+        registry = _cameo.registry_of(inside)
+        self.assertIsNotNone(registry)
+        for _ in range(20):
+            inside, _ = _cameo.infer(inside, True)
+            self.assertIs(_cameo.registry_of(inside), registry)
+        self.assertEqual(_cameo.Session(inside).run(None, {"x": f32(3)})[0].tolist(), [6])
+
+    def test_a_registry_nobody_refers_to_goes(self):
+        class Own:
+            pass
+
+        def make():
+            registry, own = cameo.Registry(), Own()
+            operator("ex", "Same", registry=registry)(lambda x: own and x)
+            model = cameo.load(HEAD + "g (float[1] x) => (float[1] y) { y = ex.Same(x) }", registry=registry)
+            self.assertEqual(model.run(x=f32(3))["y"].tolist(), [3])
+            return weakref.ref(own)
+
+        own = make()
+        gc.collect()
+        gc.collect()  # the model and its session first, then the registry they kept
+        self.assertIsNone(own())
+
     def test_the_default_registry(self):
         op = operator("ex", "InDefault")(lambda x: x + 1)
         self.addCleanup(cameo.operators.default.remove, op)
@@ -276,6 +308,26 @@ class MistakeTest(Case):
             with self.subTest(made=made), self.assertRaises((TypeError, ValueError, cameo.Error)):
                 self.run_kernel(lambda x: x, lambda x, made=made: made)
 
+    def test_inference_that_reads_its_own_model(self):
+        @self.operator("Look")
+        def look(x):
+            return x
+
+        models = []
+
+        @look.infer
+        def types(x):
+            for model in models:
+                model.initializers["w"].copy()
+            return x
+
+        model = self.load("g (float[1] x) => (float[1] y) <float[1] w = {2}> { t = ex.Look(x) y = Mul(t, w) }")
+        models.append(model)
+        with self.assertRaisesRegex(cameo.Error, "the model is in use by the call"):
+            model.run(x=f32(1))
+        models.clear()
+        self.assertEqual(model.run(x=f32(3))["y"].tolist(), [6])
+
     def test_inputs_are_to_be_read_only(self):
         def kernel(x):
             x[0] = 7
@@ -306,6 +358,47 @@ class MistakeTest(Case):
         del junk
         self.assertEqual(self.run_kernel(lambda x: kept.append(x.copy()) or x).tolist(), [1, 2])
         self.assertEqual(kept[-1].tolist(), [1, 2])
+
+    def test_what_is_kept_of_a_validation_batch_stays(self):
+        kept = []
+
+        @self.operator("Keep")
+        def keep(x):
+            if len(x) == 5:
+                kept.append(x)
+            return x * 1
+
+        @keep.gradient
+        def gradient(x, d_y):
+            return d_y * 1
+
+        model = self.load("g (float[N, 1] x) => (float[N, 1] y) <float[1, 1] w = {1}> { t = ex.Keep(x) y = MatMul(t, w) }")
+        trainer = cameo.Trainer(model.prepare(loss="mse", optimizer="sgd", lr=0.1))
+        x, judged = numpy.ones((8, 1), "float32"), [numpy.full((5, 1), 9, "float32")]
+        seen = weakref.ref(judged[0])
+        with self.assertRaisesRegex(ValueError, "keep a copy"):
+            trainer.fit([(x, x)], validate=lambda epoch=0: [(judged[0], judged.pop())])
+        gc.collect()
+        self.assertIsNotNone(seen())
+        self.assertEqual(kept[0].tolist(), [[9]] * 5)
+
+    def test_what_is_kept_of_a_room_stays(self):
+        kept = []
+
+        @self.operator("Out")
+        def into(x, *, out=None):
+            kept.append(out)
+            out[...] = x
+
+        session = _cameo.Session(self.load("g (float[2] x) => (float[2] y) { y = ex.Out(x) }")._inside)
+        room = f32(0, 0)
+        seen = weakref.ref(room)
+        with self.assertRaisesRegex(ValueError, "keep a copy"):
+            session.run(None, {"x": f32(1, 2)}, None, None, {"y": room})
+        inside = kept[0].ctypes.data == room.ctypes.data
+        del room
+        gc.collect()
+        self.assertEqual(seen() is not None, inside)
 
     def test_definitions_that_are_wrong(self):
         for error, make in (
@@ -354,6 +447,29 @@ class ThreadTest(Case):
         for thread in threads:
             thread.join()
         self.assertEqual(wrong, [])
+
+    def test_a_model_that_another_thread_makes_a_session_of(self):
+        @self.operator("Slow")
+        def slow(x):
+            return x
+
+        begun = threading.Event()
+
+        @slow.infer
+        def types(x):
+            begun.set()
+            time.sleep(0.1)  # others have the interpreter lock
+            return x
+
+        model = self.load("g (float[1] x) => (float[1] y) <float[1] w = {2}> { t = ex.Slow(x) y = Mul(t, w) }")
+        thread = threading.Thread(target=lambda: cameo.Session(model))
+        thread.start()
+        begun.wait()
+        inside = model._inside
+        self.assertIsNot(_cameo.set_initializer(inside, 0, f32(3).tobytes()), inside)
+        self.assertEqual(_cameo.notes(inside), [])
+        self.assertEqual(_cameo.used_values(model._inside, ["x"], ["y"]), ["x"])
+        thread.join()
 
     def test_a_session_inside_a_kernel(self):
         inner = cameo.load(HEAD + "g (float[N] x) => (float[N] y) { y = Neg(x) }")
@@ -509,6 +625,24 @@ class TrainingTest(Case):
             trainer.step(x=self.x, target=self.t)
         self.assertEqual(trainer.steps, 1)
         self.assertLess(trainer.step(x=self.x, target=self.t), first)
+
+    def test_a_kernel_may_not_look_at_the_trainer_that_calls_it(self):
+        model = self.net("a = ex.Swish(i)").prepare(loss="mse", optimizer="sgd", lr=0.05)
+        swish = next(iter(self.registry))
+        inner = swish._function
+        data = (self.x, self.t)
+
+        def look(x, *, beta):
+            trainer.evaluate(data)
+            return inner(x, beta=beta)
+
+        swish.kernel(look)
+        trainer = cameo.Trainer(model)
+        for train in (lambda: trainer.fit(data), lambda: trainer.fit([data]), lambda: trainer.step(data)):
+            with self.assertRaisesRegex(RuntimeError, "in use by the call"):
+                train()
+        with self.assertRaisesRegex(RuntimeError, "in use by the call"):
+            trainer.evaluate(data)
 
     def test_the_step_as_a_model_and_infer(self):
         model = self.net("a = ex.Swish(i)")

@@ -56,13 +56,15 @@ for call in (lambda: session.run(None, long), lambda: session.run(None, long, ca
 # A handler of the program's own: it is called, and where it raises nothing, the run was cancelled.
 calls = []
 signal.signal(signal.SIGINT, lambda *args: calls.append(1))
-threading.Thread(target=send).start()
-try:
-    session.run(None, long)
-    sys.exit("it ended by itself")
-except cameo.CancelledError:
-    pass
-assert calls == [1]
+for cancel in (None, cameo.Cancel()):
+    threading.Thread(target=send).start()
+    try:
+        session.run(None, long, cancel)
+        sys.exit("it ended by itself")
+    except cameo.CancelledError:
+        pass
+    session.run(None, short, cancel) # which the signal has not used up
+assert calls == [1, 1]
 signal.signal(signal.SIGINT, handler)
 
 # A run on another thread goes on when the main thread is interrupted, and ends by its Cancel.
@@ -86,6 +88,26 @@ for _ in range(50):
     time.sleep(0 if outcome else 0.1)
 assert outcome == [cameo.CancelledError], outcome
 assert numpy.allclose(session.run(None, short)[0], numpy.sin(numpy.sin(x)))
+
+# The thread that forks is the child's main thread.
+def forks():
+    session.run(None, short)
+    child = os.fork()
+    if child == 0:
+        status = 1
+        signal.alarm(30)
+        threading.Thread(target=send).start()
+        try:
+            session.run(None, long)
+        except KeyboardInterrupt:
+            status = 0
+        finally:
+            os._exit(status)
+    outcome.append(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+worker = threading.Thread(target=forks)
+worker.start()
+worker.join()
+assert outcome[-1] == 0, outcome
 print("usable")
 """
 

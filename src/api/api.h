@@ -135,7 +135,10 @@ void cm_api_saw_order(struct cameo_model *model, const struct cm_module *module)
 enum cm_status cm_api_today(struct cm_model_file *file, struct cm_arena *arena,
                             struct cm_model_file **out, struct cm_error *err) CM_MUST_CHECK;
 
-/* Calls fn with the model's arena lent to the guard and its lock held. */
+/* The lock of a model; false: no memory. */
+bool cm_api_lock_init(pthread_mutex_t *lock) CM_MUST_CHECK;
+/* Calls fn with the model's arena lent to the guard and its lock held. Fails where this thread
+ * holds it: functions of the caller's, such as those of operators, may come back to the model. */
 enum cm_status cm_api_locked(const struct cameo_model *model, cm_guarded_fn *fn, void *arg,
                              struct cm_error *err) CM_MUST_CHECK;
 

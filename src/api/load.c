@@ -1,8 +1,11 @@
 /* Opening and freeing models. */
 // SPDX-License-Identifier: Apache-2.0
+#define _POSIX_C_SOURCE 200809L
 #include "api/api.h"
 
 #include "base/memory.h"
+
+#include <errno.h>
 
 struct load_call {
     struct cameo_model *model;
@@ -41,6 +44,18 @@ static enum cm_status load_guarded(struct cm_guard *guard, void *arg)
     return status;
 }
 
+bool cm_api_lock_init(pthread_mutex_t *lock)
+{
+    pthread_mutexattr_t kind;
+
+    if (pthread_mutexattr_init(&kind) != 0)
+        return false;
+    const bool made = pthread_mutexattr_settype(&kind, PTHREAD_MUTEX_ERRORCHECK) == 0 &&
+                      pthread_mutex_init(lock, &kind) == 0;
+    pthread_mutexattr_destroy(&kind);
+    return made;
+}
+
 static enum cm_status load(struct load_call *call, const struct cameo_load_options *options,
                            struct cameo_model **out)
 {
@@ -52,7 +67,7 @@ static enum cm_status load(struct load_call *call, const struct cameo_load_optio
     call->model = cm_calloc(1, sizeof *call->model);
     if (!call->model)
         return cm_fail(&call->err, CM_NO_MEMORY, "no memory for a model");
-    if (pthread_mutex_init(&call->model->lock, NULL) != 0) {
+    if (!cm_api_lock_init(&call->model->lock)) {
         cm_free(call->model);
         return cm_fail(&call->err, CM_NO_MEMORY, "no memory for a lock");
     }
@@ -134,7 +149,9 @@ enum cm_status cm_api_locked(const struct cameo_model *model, cm_guarded_fn *fn,
     struct cameo_model *mutable_model = (struct cameo_model *)(uintptr_t)model;
     struct locked_call call = {mutable_model, fn, arg};
 
-    pthread_mutex_lock(&mutable_model->lock);
+    if (pthread_mutex_lock(&mutable_model->lock) == EDEADLK)
+        return cm_fail(err, CM_BAD_ARGUMENT,
+                       "the model is in use by the call that this function is called from");
     const enum cm_status status = cm_guarded(0, err, call_with_arena, &call);
     pthread_mutex_unlock(&mutable_model->lock);
     return status;

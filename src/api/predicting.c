@@ -230,7 +230,7 @@ static enum cm_status check_rows(const struct predict_call *call, struct column_
                        call->text   ? "CSV"
                        : call->path ? "this kind of file"
                                     : "an array of samples",
-                       t->type == CM_STRING ? ": write .csv" : "");
+                       t->type == CM_STRING && call->path ? ": write .csv" : "");
     if (call->text && cm_dtype_info(t->type)->kind == CM_CLASS_COMPLEX)
         return cm_fail(err, CM_UNSUPPORTED, "output '%.*s' holds complex numbers: write .npz",
                        CM_STR_FMT(g->name));

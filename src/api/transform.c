@@ -198,7 +198,7 @@ enum cm_status cm_api_derive(const struct cameo_model *from, cm_guarded_fn *fn, 
                              struct cameo_model **made, struct cm_error *err)
 {
     *made = cm_calloc(1, sizeof **made);
-    if (!*made || pthread_mutex_init(&(*made)->lock, NULL) != 0) {
+    if (!*made || !cm_api_lock_init(&(*made)->lock)) {
         cm_free(*made);
         *made = NULL;
         return cm_fail(err, CM_NO_MEMORY, "no memory for a model");

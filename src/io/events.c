@@ -188,6 +188,8 @@ enum cm_status cm_events_restart(struct cm_events *events, int64_t step, double 
 {
     struct record r = {0};
 
+    if (step < 0)
+        return cm_fail(err, CM_BAD_ARGUMENT, "step %" PRId64 " is negative", step);
     CM_TRY(begin(&r, 0, err));
     put_number(&r, 1, 1); /* SessionLog: START */
     wrap(&r, 7, r.end);

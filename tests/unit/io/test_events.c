@@ -58,6 +58,7 @@ void test_events__bytes_are_those_of_the_protocol(void)
     folder_make(&folder);
     CHECK_OK(cm_events_new(folder_path(&folder, "a/b", path), &events, &err), &err);
     CHECK_OK(cm_events_restart(events, 300, 1.5, &err), &err);
+    CHECK_FAILS(cm_events_restart(events, -1, 1.5, &err), CM_BAD_ARGUMENT, &err, "step -1");
     const struct cm_event_place loss = at("train/loss", 7), note = at("t", 0);
     CHECK_OK(cm_events_scalar(events, &loss, 0.25, &err), &err);
     CHECK_OK(cm_events_text(events, &note, CM_STR("hi"), &err), &err);
