@@ -1,13 +1,10 @@
 /* Chunks on a team's own threads: all of them once, the same ones for any number of threads. */
 // SPDX-License-Identifier: Apache-2.0
-#define _POSIX_C_SOURCE 200809L
 #include "check.h"
 
 #include "base/parallel.h"
 
 #include <stdatomic.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 enum { COUNT = 1000, GRAIN = 7 };
 
@@ -73,33 +70,5 @@ void test_parallel__inside_a_chunk_stays_on_the_thread(void)
     cm_parallel(COUNT, GRAIN, count_chunk, &tally); /* the team is free again */
     cm_team_enter(before);
     check_tally(&tally, 11);
-    cm_team_free(team);
-}
-
-/* A child of fork has none of its parent's threads, and must not wait for them. */
-void test_parallel__a_child_of_fork_has_threads_of_its_own(void)
-{
-    struct cm_team *team = cm_team_new(3);
-    struct tally tally = {0};
-    int status = -1;
-
-    cm_team_enter(team);
-    cm_parallel(COUNT, GRAIN, count_chunk, &tally);
-    const pid_t child = fork();
-    if (child == 0) {
-        alarm(20); /* ends a child that waits */
-        cm_parallel(COUNT, GRAIN, count_chunk, &tally);
-        cm_team_enter(NULL);
-        cm_team_free(team);
-        bool right = tally.wrong == 0;
-        for (int i = 0; i < COUNT; i++)
-            right = right && tally.times[i] == 2;
-        _exit(right ? 0 : 1);
-    }
-    CHECK(child > 0 && waitpid(child, &status, 0) == child);
-    CHECK_INT(status, 0);
-    cm_parallel(COUNT, GRAIN, count_chunk, &tally);
-    check_tally(&tally, 2);
-    cm_team_enter(NULL);
     cm_team_free(team);
 }
