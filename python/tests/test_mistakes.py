@@ -132,7 +132,8 @@ class AssignTest(unittest.TestCase):
         model.run(x=numpy.float32([1]))  # the session that it keeps does not make a copy necessary
         before = model._handle
         model.initializers.update({"f": [5], "i": [7, 8]})
-        self.assertIs(model._handle, before)
+        if getattr(sys, "_is_gil_enabled", lambda: True)():  # without the lock a copy is changed, always
+            self.assertIs(model._handle, before)
         self.assertEqual(model.run(x=numpy.float32([1]))["y"], 5)
         with self.assertRaises(cameo.ArgumentError):
             model.initializers.update({"f": [6], "i": [1.5, 2]})
