@@ -111,6 +111,19 @@ bool ext_trainer_enter(struct ext_trainer *self, bool trains, struct ext_use *us
     return true;
 }
 
+bool ext_trainer_feed(struct ext_trainer *self, PyObject *inputs, bool trains,
+                      struct ext_feeds *feeds, struct ext_use *use)
+{
+    struct ext_state *state = ext_state_of(Py_TYPE((PyObject *)self));
+
+    if (!ext_feeds_for(state, inputs, &self->inputs, feeds))
+        return false;
+    if (ext_trainer_enter(self, trains, use))
+        return true;
+    ext_feeds_end(feeds);
+    return false;
+}
+
 bool ext_trainer_leave(struct ext_trainer *self, struct ext_use *use, enum cameo_status status,
                        const struct cameo_error *err)
 {
@@ -203,12 +216,8 @@ static PyObject *feed_step(PyObject *object, PyObject *inputs, step_fn *step)
     struct cameo_error err;
     enum cameo_status status;
 
-    if (!ext_feeds_for(ext_state_of(Py_TYPE(object)), inputs, &self->inputs, &feeds))
+    if (!ext_trainer_feed(self, inputs, true, &feeds, &use))
         return NULL;
-    if (!ext_trainer_enter(self, true, &use)) {
-        ext_feeds_end(&feeds);
-        return NULL;
-    }
     Py_BEGIN_ALLOW_THREADS;
     status = step(self->trainer, feeds.feeds, (size_t)feeds.count, self->scalars, &err);
     Py_END_ALLOW_THREADS;
@@ -280,12 +289,8 @@ static PyObject *trainer_evaluate(PyObject *object, PyObject *inputs)
     struct cameo_error err;
     enum cameo_status status;
 
-    if (!ext_feeds_for(ext_state_of(Py_TYPE(object)), inputs, &self->inputs, &feeds))
+    if (!ext_trainer_feed(self, inputs, false, &feeds, &use))
         return NULL;
-    if (!ext_trainer_enter(self, false, &use)) {
-        ext_feeds_end(&feeds);
-        return NULL;
-    }
     Py_BEGIN_ALLOW_THREADS;
     status =
         cameo_trainer_evaluate(self->trainer, feeds.feeds, (size_t)feeds.count, &measure, &err);

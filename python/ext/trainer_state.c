@@ -15,12 +15,8 @@ PyObject *ext_trainer_memory(PyObject *object, PyObject *inputs)
     struct cameo_error err;
     enum cameo_status status;
 
-    if (!ext_feeds_for(ext_state_of(Py_TYPE(object)), inputs, &self->inputs, &feeds))
+    if (!ext_trainer_feed(self, inputs, false, &feeds, &use))
         return NULL;
-    if (!ext_trainer_enter(self, false, &use)) {
-        ext_feeds_end(&feeds);
-        return NULL;
-    }
     Py_BEGIN_ALLOW_THREADS;
     status = cameo_trainer_memory(self->trainer, feeds.feeds, (size_t)feeds.count, &m, &err);
     Py_END_ALLOW_THREADS;

@@ -25,6 +25,9 @@ struct ext_use {
 /* One thread at a time; false after an exception. trains: it changes what a run under way goes by.
  */
 bool ext_trainer_enter(struct ext_trainer *self, bool trains, struct ext_use *use);
+/* The same with a batch for it; after it the feeds are the caller's to end. */
+bool ext_trainer_feed(struct ext_trainer *self, PyObject *inputs, bool trains,
+                      struct ext_feeds *feeds, struct ext_use *use);
 /* Whether all is well; otherwise an exception is set. */
 bool ext_trainer_leave(struct ext_trainer *self, struct ext_use *use, enum cameo_status status,
                        const struct cameo_error *err);
