@@ -477,6 +477,32 @@ class ThreadTest(Case):
         self.assertEqual(self.load("g (float[N] x) => (float[N] y) { y = ex.Op(x) }").run(x=f32(1))["y"].tolist(), [-1])
 
 
+class AgainTest(unittest.TestCase):
+    def test_a_kernel_that_runs_its_own_session(self):
+        """Nested runs are computed, or refused where the engine does one at a time; none waits for itself."""
+        registry, x = cameo.Registry(), numpy.float32([3, 4])
+
+        @cameo.operator("ex", "Twice", registry=registry)
+        def twice(x):
+            if runs:
+                nested.append(runs.pop().run(None, {"x": x})[0])
+            return 2 * x
+
+        model = cameo.load('''<ir_version: 8, opset_import: ["" : 17, "ex" : 1]>
+            g (float[2] x) => (float[2] y) { y = ex.Twice(x) }''', registry=registry)
+        for options in ({}, {"expand": True}, {"backend": "plain"}):
+            runs, nested = [], []
+            session = cameo.Session(model, **options)
+            runs.append(session)
+            if options.get("backend") == "plain":
+                with self.assertRaisesRegex(cameo.ArgumentError, "in use by the call"):
+                    session.run(None, {"x": x})
+            else:
+                session.run(None, {"x": x})
+                self.assertEqual(nested[0].tolist(), [6, 8])
+            self.assertEqual(session.run(None, {"x": x})[0].tolist(), [6, 8])
+
+
 class GradientTest(Case):
     def swish(self):
         @self.operator("Swish")

@@ -134,7 +134,6 @@ struct cameo_session {
     size_t n_same;
     struct cm_datum *_Atomic spare; /* inputs and outputs of a run that is over; or NULL */
     atomic_bool told;               /* who computes what, to the log, in the first run */
-    pthread_mutex_t lock;
 };
 
 #endif

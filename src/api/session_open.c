@@ -256,10 +256,8 @@ static enum cm_status open_session(struct new_call *call, const struct cameo_mod
 {
     struct cameo_session *session = cm_calloc(1, sizeof *session);
 
-    if (!session || pthread_mutex_init(&session->lock, NULL) != 0) {
-        cm_free(session);
+    if (!session)
         return cm_fail(&call->err, CM_NO_MEMORY, "no memory for a session");
-    }
     call->session = session;
     session->model = model;
     CM_TRY(check_options(&session->options, options, &call->err));
@@ -320,7 +318,6 @@ void cameo_session_free(struct cameo_session *session)
     if (session->exec)
         cm_session_free(session->exec);
     cm_arena_release(&session->arena);
-    pthread_mutex_destroy(&session->lock);
     cm_free(atomic_load(&session->spare));
     cm_free(session);
 }

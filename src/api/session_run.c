@@ -432,10 +432,7 @@ static enum cm_status run_engine(struct run *run)
     if (session->exec)
         return cm_session_run(session->exec, run->fed, session->n_inputs, run->out,
                               session->n_outputs, &options, &run->err);
-    pthread_mutex_lock(&session->lock);
-    const enum cm_status status = cm_api_locked(session->model, run_plain, run, &run->err);
-    pthread_mutex_unlock(&session->lock);
-    return status;
+    return cm_api_locked(session->model, run_plain, run, &run->err); /* one at a time */
 }
 
 static enum cm_status run_checked(struct run *run)
