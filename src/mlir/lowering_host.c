@@ -189,6 +189,14 @@ static struct cm_term sizes_term(const struct cm_mlir_use *use, cm_value value, 
     return list;
 }
 
+/* The element type that arithmetic sees: f32 for halves that are widened around a template. */
+static enum cm_dtype seen_type(const struct cm_mlir_use *use, const struct cm_type *type)
+{
+    const bool is_half = type->dtype == CM_FLOAT16 || type->dtype == CM_BFLOAT16;
+
+    return use->is_wide && is_half ? CM_FLOAT : type->dtype;
+}
+
 static bool of_value(const struct cm_mlir_use *use, struct cm_str name, cm_value value,
                      struct cm_term *out)
 {
@@ -205,9 +213,11 @@ static bool of_value(const struct cm_mlir_use *use, struct cm_str name, cm_value
         *out = cm_term_text(
             cm_mlir_type_text(l->arena, "memref", type->dtype, type->rank, type->dims));
     else if (cm_str_is(name, "elem"))
-        *out = cm_term_text(cm_str(cm_mlir_element(type->dtype)));
+        *out = cm_term_text(cm_str(cm_mlir_element(seen_type(use, type))));
     else if (cm_str_is(name, "scalar"))
-        *out = cm_term_text(cm_str(cm_mlir_scalar(type->dtype)));
+        *out = cm_term_text(cm_str(cm_mlir_scalar(seen_type(use, type))));
+    else if (cm_str_is(name, "bits"))
+        *out = cm_term_int(cm_dtype_info(seen_type(use, type))->bits);
     else if (cm_str_is(name, "is_float"))
         *out = cm_term_int(cm_mlir_scalar(type->dtype)[0] != 'i');
     else if (cm_str_is(name, "is_unsigned"))

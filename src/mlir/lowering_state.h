@@ -42,11 +42,12 @@ struct cm_mlir_lowering {
     struct cm_error *err;
 };
 
-/* A node whose template is being expanded. Scalars: names stand for elements, not for tensors. */
+/* A node whose template is being expanded. Scalars: names stand for elements, not for tensors.
+ * Wide: halves are f32 to the template. */
 struct cm_mlir_use {
     struct cm_mlir_lowering *lowering;
     const struct cm_node *node;
-    bool is_scalar;
+    bool is_scalar, is_wide;
     const struct cm_str *inputs, *outputs; /* names of scalars, by operand and result */
 };
 
