@@ -283,6 +283,26 @@ static struct cm_term kernel_term(const struct cm_mlir_use *use, struct cm_templ
     return cm_term_text(symbol);
 }
 
+/* size_from(x, i, VALUES): the size of an axis of x before x is there: a number, or that of an axis
+ * of another value which is surely the same; none where there is no such axis. */
+static struct cm_term size_from(const struct cm_mlir_use *use, cm_value value, int axis,
+                                const struct cm_term *others)
+{
+    const struct cm_dim dim = cm_mlir_type(use->lowering, value)->dims[axis];
+
+    if (cm_dim_known(dim))
+        return cm_term_text(cm_mlir_index(use->lowering, dim.value));
+    for (size_t i = 0; i < others->count; i++) {
+        const struct cm_term *other = &others->items[i];
+        const struct cm_type *type =
+            other->kind == CM_TERM_VALUE ? cm_mlir_type(use->lowering, (cm_value)other->i) : NULL;
+        for (int k = 0; type && k < type->rank; k++)
+            if (cm_dim_same(dim, type->dims[k]))
+                return size_term(use, (cm_value)other->i, k);
+    }
+    return CM_TERM_ABSENT;
+}
+
 static struct cm_term host_call(void *arg, struct cm_template_run *run, struct cm_str name,
                                 const struct cm_term *args, size_t count, bool *known)
 {
@@ -311,6 +331,8 @@ static struct cm_term host_call(void *arg, struct cm_template_run *run, struct c
             return size_term(use, value, b->i);
         if (count == 2 && is_axis && cm_str_is(name, "dim"))
             return dims_term(use, cm_mlir_type(use->lowering, value)).items[b->i];
+        if (count == 3 && is_axis && cm_str_is(name, "size_from") && args[2].kind == CM_TERM_LIST)
+            return size_from(use, value, (int)b->i, &args[2]);
         /* same(x, i, y, j): are the two sizes surely equal? */
         if (count == 4 && is_axis && cm_str_is(name, "same") && args[2].kind == CM_TERM_VALUE) {
             const struct cm_type *other = cm_mlir_type(use->lowering, (cm_value)args[2].i);
@@ -319,7 +341,7 @@ static struct cm_term host_call(void *arg, struct cm_template_run *run, struct c
                                            other->dims[args[3].i]));
         }
     }
-    *known = false;
+    *known = cm_mlir_body_call(use, run, name, args, count, &out);
     return out;
 }
 
