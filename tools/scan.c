@@ -1,5 +1,5 @@
 /* Writes the lists that `make` finds by scanning: operators, kernels, commands, tests, bodies,
- * levels. */
+ * levels, sources. */
 // SPDX-License-Identifier: Apache-2.0
 #include <ctype.h>
 #include <errno.h>
@@ -416,6 +416,19 @@ static void strip_text(struct text *text)
 }
 
 /* Numbers rather than literals: a compiler need not take a literal past 4095 characters. */
+static void put_array(struct text *out, const char *prefix, int i, const char *path,
+                      const struct text *text)
+{
+    text_print(out, "static const char %s_%d[] = {\n", prefix, i);
+    for (size_t k = 0; k < text->size; k++) {
+        const unsigned char c = (unsigned char)text->data[k];
+        if (c == 0 || c > 126)
+            die("%s: byte %zu is not plain text", path, k);
+        text_print(out, "%u,%s", (unsigned)c, k % 24 == 23 ? "\n" : "");
+    }
+    text_print(out, "0};\n");
+}
+
 static void make_bodies(struct text *out, char **paths, int count)
 {
     text_print(out, "#include \"graph/bodies.h\"\n\n");
@@ -424,14 +437,7 @@ static void make_bodies(struct text *out, char **paths, int count)
         if (!read_file(paths[i], &text))
             die("%s: %s", paths[i], strerror(errno));
         strip_text(&text);
-        text_print(out, "static const char body_%d[] = {\n", i);
-        for (size_t k = 0; k < text.size; k++) {
-            const unsigned char c = (unsigned char)text.data[k];
-            if (c == 0 || c > 126)
-                die("%s: byte %zu is not plain text", paths[i], k);
-            text_print(out, "%u,%s", (unsigned)c, k % 24 == 23 ? "\n" : "");
-        }
-        text_print(out, "0};\n");
+        put_array(out, "body", i, paths[i], &text);
         free(text.data);
     }
     text_print(out, "\nconst struct cm_embedded_body cm_embedded_bodies[] = {\n");
@@ -441,6 +447,27 @@ static void make_bodies(struct text *out, char **paths, int count)
         text_print(out, "    {\"%s\", body_%d, sizeof(body_%d) - 1},\n", name, i, i);
     }
     text_print(out, "    {0, 0, 0},\n};\nconst size_t cm_embedded_body_count = %d;\n", count);
+}
+
+/* C sources that are compiled for other machines, whole; named by their path below mlir/. */
+static void make_sources(struct text *out, char **paths, int count)
+{
+    text_print(out, "#include \"mlir/glue.h\"\n\n");
+    for (int i = 0; i < count; i++) {
+        struct text text;
+        if (!read_file(paths[i], &text))
+            die("%s: %s", paths[i], strerror(errno));
+        put_array(out, "source", i, paths[i], &text);
+        free(text.data);
+    }
+    text_print(out, "\nconst struct cm_mlir_source cm_mlir_sources[] = {\n");
+    for (int i = 0; i < count; i++) {
+        const char *const below = strstr(paths[i], "/mlir/");
+        if (!below)
+            die("%s: does not lie below mlir/", paths[i]);
+        text_print(out, "    {\"%s\", source_%d, sizeof(source_%d) - 1},\n", below + 6, i, i);
+    }
+    text_print(out, "    {0, 0, 0},\n};\nconst size_t cm_mlir_source_count = %d;\n", count);
 }
 
 static int by_operator(const void *a, const void *b)
@@ -505,8 +532,9 @@ int main(int argc, char **argv)
         const char *name;
         void (*make)(struct text *out, char **paths, int count);
     } modes[] = {
-        {"ops", make_ops},     {"kernels", make_kernels}, {"commands", make_commands},
-        {"tests", make_tests}, {"bodies", make_bodies},   {"levels", make_levels},
+        {"ops", make_ops},         {"kernels", make_kernels}, {"commands", make_commands},
+        {"tests", make_tests},     {"bodies", make_bodies},   {"levels", make_levels},
+        {"sources", make_sources},
     };
     struct text out = {0};
 
@@ -521,6 +549,6 @@ int main(int argc, char **argv)
             return 0;
         }
     }
-    fputs("usage: scan ops|kernels|commands|tests|bodies|levels OUT.c FILE...\n", stderr);
+    fputs("usage: scan ops|kernels|commands|tests|bodies|levels|sources OUT.c FILE...\n", stderr);
     return 2;
 }
