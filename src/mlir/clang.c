@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "mlir/clang.h"
 
-#include "mlir/glue.h"
+#include "mlir/glue_text.h"
 
 #include <string.h>
 
@@ -52,11 +52,13 @@ enum cm_status cm_clang_kernels(const struct cm_mlir_program *program, struct cm
 
         for (size_t i = 0; i < cm_mlir_source_count && !found; i++) {
             const struct cm_mlir_source *source = &cm_mlir_sources[i];
-            const struct cm_str text = {source->text, source->size};
+            struct cm_str text;
 
-            if (cm_str_starts(cm_str(source->name), "kernels/") &&
-                cm_str_ends(cm_str(source->name), ".c") &&
-                cm_clang_defines(text, program->kernels[k]))
+            if (!cm_str_starts(cm_str(source->name), "mlir/kernels/") ||
+                !cm_str_ends(cm_str(source->name), ".c"))
+                continue;
+            CM_TRY(cm_clang_expand(source, arena, &text, err));
+            if (cm_clang_defines(text, program->kernels[k]))
                 found = source;
         }
         if (!found)
@@ -70,17 +72,54 @@ enum cm_status cm_clang_kernels(const struct cm_mlir_program *program, struct cm
     return CM_OK;
 }
 
-enum cm_status cm_clang_put_headers(const struct cm_workspace *workspace, struct cm_error *err)
+/* What `#include "NAME"` at the beginning of line names; empty where it is another line. */
+static struct cm_str included(struct cm_str line)
 {
-    for (size_t i = 0; i < cm_mlir_source_count; i++) {
-        const struct cm_mlir_source *source = &cm_mlir_sources[i];
-        const char *slash = strrchr(source->name, '/');
+    static const char directive[] = "#include \"";
+    const size_t begin = sizeof directive - 1;
 
-        if (slash && cm_str_starts(cm_str(source->name), "kernels/") &&
-            cm_str_ends(cm_str(source->name), ".h"))
-            CM_TRY(cm_workspace_put(workspace, slash + 1,
-                                    (struct cm_str){source->text, source->size}, err));
+    if (!cm_str_starts(line, directive))
+        return CM_STR_NONE;
+    const char *end = memchr(line.data + begin, '"', line.size - begin);
+    return end ? (struct cm_str){line.data + begin, (size_t)(end - line.data) - begin}
+               : CM_STR_NONE;
+}
+
+enum { INCLUDE_DEPTH = 20 };
+
+static enum cm_status expand(const struct cm_mlir_source *source, struct cm_glue_text *to,
+                             int depth, struct cm_error *err)
+{
+    const char *at = source->text, *end = source->text + source->size;
+
+    if (depth > INCLUDE_DEPTH)
+        return cm_fail(err, CM_LIMIT, "%s: files include each other", source->name);
+    while (at < end) {
+        const char *newline = memchr(at, '\n', (size_t)(end - at));
+        const struct cm_str line = {at, (size_t)((newline ? newline + 1 : end) - at)};
+        const struct cm_str name = included(line);
+        const struct cm_mlir_source *inner =
+            name.size ? cm_mlir_source_find(cm_arena_str(to->arena, name).data) : NULL;
+
+        if (name.size && !inner)
+            return cm_fail(err, CM_NOT_FOUND, "%s: there is no '%.*s'", source->name,
+                           CM_STR_FMT(name));
+        if (inner)
+            CM_TRY(expand(inner, to, depth + 1, err));
+        else
+            cm_glue_put_bytes(to, line);
+        at += line.size;
     }
+    return CM_OK;
+}
+
+enum cm_status cm_clang_expand(const struct cm_mlir_source *source, struct cm_arena *arena,
+                               struct cm_str *out, struct cm_error *err)
+{
+    struct cm_glue_text text = {.arena = arena};
+
+    CM_TRY(expand(source, &text, 0, err));
+    *out = (struct cm_str){text.data, text.size};
     return CM_OK;
 }
 

@@ -28,9 +28,9 @@ struct cm_clang_sources {
 };
 enum cm_status cm_clang_kernels(const struct cm_mlir_program *program, struct cm_arena *arena,
                                 struct cm_clang_sources *out, struct cm_error *err) CM_MUST_CHECK;
-/* Puts the headers of the kernels into workspace, where their sources look for them. */
-enum cm_status cm_clang_put_headers(const struct cm_workspace *workspace,
-                                    struct cm_error *err) CM_MUST_CHECK;
+/* The text of an embedded source, with the embedded files that it includes in their places. */
+enum cm_status cm_clang_expand(const struct cm_mlir_source *source, struct cm_arena *arena,
+                               struct cm_str *out, struct cm_error *err) CM_MUST_CHECK;
 /* Does source define a function of this name? */
 bool cm_clang_defines(struct cm_str source, struct cm_str function);
 

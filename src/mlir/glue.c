@@ -402,7 +402,7 @@ static void put_source(struct cm_glue_writer *w)
     struct cm_glue_text *t = &w->source;
     const bool inside = o->weights == CM_GLUE_INSIDE;
 
-    cm_glue_put_source(t, "runtime/compiled.h");
+    cm_glue_put_source(t, "mlir/runtime/compiled.h");
     put_ports(w, true);
     put_ports(w, false);
     const size_t n_equal = put_equal(w);
@@ -420,7 +420,7 @@ static void put_source(struct cm_glue_writer *w)
     else
         cm_glue_put(t, "#define WEIGHTS %s\n\n", inside ? "0" : "call->weights");
     put_call(w);
-    cm_glue_put_source(t, "runtime/runtime.c");
+    cm_glue_put_source(t, "mlir/runtime/runtime.c");
     put_public(w);
     put_places(w);
     if (o->is_library)

@@ -68,8 +68,7 @@ struct cm_str cm_mlir_port_type(struct cm_arena *arena, const struct cm_mlir_por
 /* Bytes of one element as programs have it. */
 size_t cm_mlir_element_bytes(enum cm_dtype type);
 
-/* C sources that are compiled for the target, embedded by the build: "runtime/runtime.c",
- * "kernels/product.c". */
+/* C sources that are compiled for the target, embedded by the build: "mlir/runtime/runtime.c". */
 struct cm_mlir_source {
     const char *name, *text;
     size_t size;

@@ -27,6 +27,11 @@ static void put_bytes(struct cm_glue_text *text, const char *bytes, size_t size)
     text->size += size;
 }
 
+void cm_glue_put_bytes(struct cm_glue_text *text, struct cm_str bytes)
+{
+    put_bytes(text, bytes.data, bytes.size);
+}
+
 void cm_glue_put(struct cm_glue_text *text, const char *format, ...)
 {
     va_list args;

@@ -12,6 +12,7 @@ struct cm_glue_text {
 };
 
 void cm_glue_put(struct cm_glue_text *text, const char *format, ...) CM_PRINTF(2, 3);
+void cm_glue_put_bytes(struct cm_glue_text *text, struct cm_str bytes);
 /* A string literal of C, whatever is in it. */
 void cm_glue_put_literal(struct cm_glue_text *text, struct cm_str value);
 /* Text for a comment: nothing in it ends the comment or the line. */
