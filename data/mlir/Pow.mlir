@@ -14,7 +14,7 @@
 @let f64 %cube = %x * %x * %x
 @let f32 %Z = f32(f64 %cube)
 @elif of_floats
-@let f32 %power = pow(%X, %Y)
+@do pow_f32("%X", "%Y", "%power")
 @if known(e)
 @let f32 %Z = %power
 @else
