@@ -37,6 +37,8 @@ struct cm_mlir_lowering {
         size_t count, capacity;
     } kernels;
     size_t n_uses; /* of templates: each has a prefix of its own */
+    int body_depth;
+    bool is_told; /* why a body cannot be lowered, and so the node it belongs to */
     struct cm_error *err;
 };
 
@@ -89,6 +91,11 @@ bool cm_mlir_is_elementwise(const struct cm_mlir_template *text);
 enum cm_status cm_mlir_elementwise(struct cm_mlir_lowering *l, const struct cm_node *node,
                                    struct cm_error *err);
 extern const struct cm_template_host cm_mlir_host; /* its arg is a struct cm_mlir_use */
+
+/* Functions of templates about the bodies of their node; false: there is none of that name. */
+bool cm_mlir_body_call(const struct cm_mlir_use *use, struct cm_template_run *run,
+                       struct cm_str function, const struct cm_term *args, size_t count,
+                       struct cm_term *out);
 
 /* An index constant, or the size of an axis: the name of an index. */
 struct cm_str cm_mlir_index(struct cm_mlir_lowering *l, int64_t number);
