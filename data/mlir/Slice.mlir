@@ -5,11 +5,15 @@
 @if not known(n)
 @refuse "the number of its starts is not known"
 @end
-@set least = -9223372036854775807
 @set s = const(starts)
 @set e = const(ends)
 @set a = has(axes) ? const(axes) : range(n)
 @set p = has(steps) ? const(steps) : [1 for k in range(n)]
+// Far outside is far enough at 2^62, which has an opposite.
+@set far = 4611686018427387904
+@set s = known(s) ? [min(max(x, -far), far) for x in s] : none
+@set e = known(e) ? [min(max(x, -far), far) for x in e] : none
+@set p = known(p) ? [min(max(x, -far), far) for x in p] : none
 @set axes_known = known(a)
 @set a = axes_known ? [i < 0 ? i + r : i for i in a] : []
 @set numbers = axes_known and known(s) and known(e) and known(p)

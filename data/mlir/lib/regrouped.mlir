@@ -6,13 +6,16 @@
 @set before = [product([dims[i] for i in g[0]]) for g in groups]
 @set after = [product([to_dims[j] for j in g[1]]) for g in groups]
 @set several = [g for g in groups if len([j for j in g[1] if not known(to_dims[j])]) > 1]
-@if several
+@if 0 in dims or 0 in to_dims
+// No elements, and nothing that the sizes beside the 0 tell of each other.
+${to} = tensor.empty(${[sizes[j] for j in range(q) if not known(to_dims[j])]}) : ${tensor(to_dims, T)}
+@elif several
 // tensor.expand_shape is bufferized with one unknown size in a group only.
 @for j in range(q)
 @let index %z${j} = ${known(to_dims[j]) ? to_dims[j] : sizes[j]}
 @end
-%shape = tensor.from_elements ${["%z" + j for j in range(q)]} : tensor<${q}xindex>
-${to} = tensor.reshape ${from}(%shape) : (${tensor(dims, T)}, tensor<${q}xindex>) -> ${tensor(to_dims, T)}
+%to_sizes = tensor.from_elements ${["%z" + j for j in range(q)]} : tensor<${q}xindex>
+${to} = tensor.reshape ${from}(%to_sizes) : (${tensor(dims, T)}, tensor<${q}xindex>) -> ${tensor(to_dims, T)}
 @elif len(groups) == 0
 // One element, of no axes on one side.
 %ones = tensor.cast ${from} : ${tensor(dims, T)} to ${tensor([1 for i in dims], T)}
