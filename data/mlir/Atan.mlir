@@ -1,0 +1,3 @@
+// The angle of a tangent.
+@elementwise
+@let ${elem(input)} %output = atan(%input)

@@ -1,0 +1,3 @@
+// The error function.
+@elementwise
+@let ${elem(input)} %output = erf(%input)

@@ -1,0 +1,3 @@
+// e to the power of an element.
+@elementwise
+@let ${elem(input)} %output = exp(%input)

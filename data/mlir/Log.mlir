@@ -1,0 +1,3 @@
+// The natural logarithm.
+@elementwise
+@let ${elem(input)} %output = log(%input)

@@ -1,0 +1,3 @@
+// The hyperbolic tangent.
+@elementwise
+@let ${elem(input)} %output = tanh(%input)
