@@ -1,3 +1,7 @@
 // The error function.
 @elementwise
-@let ${elem(input)} %output = erf(%input)
+@if elem(input) == "f32"
+@do erf_f32("%input", "%output")
+@else
+@let f64 %output = erf(%input)
+@end

@@ -1,3 +1,7 @@
 // The natural logarithm.
 @elementwise
-@let ${elem(input)} %output = log(%input)
+@if elem(input) == "f32"
+@do log_f32("%input", "%output")
+@else
+@let f64 %output = log(%input)
+@end

@@ -90,6 +90,9 @@ bool cm_mlir_is_elementwise(const struct cm_mlir_template *text);
 /* One linalg.generic over the node's result, with the template in its body. */
 enum cm_status cm_mlir_elementwise(struct cm_mlir_lowering *l, const struct cm_node *node,
                                    struct cm_error *err);
+/* [[[axes of x, axes of y], ..], sure]: groups of axes that have as many elements on both sides if x
+ * reshaped is y; sure: they have, whatever the unknown sizes are. */
+struct cm_term cm_mlir_regroup(struct cm_mlir_lowering *l, cm_value x, cm_value y);
 extern const struct cm_template_host cm_mlir_host; /* its arg is a struct cm_mlir_use */
 
 /* Functions of templates about the bodies of their node; false: there is none of that name. */
