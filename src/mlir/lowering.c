@@ -88,9 +88,10 @@ enum cm_status cm_mlir_nodes(struct cm_mlir_lowering *l, struct cm_graph *graph,
             continue;
         l->indent = indent;
         cm_node_blame(node, one.status, &one);
-        if (l->options->obstacles)
+        if (l->options->obstacles && !l->is_told)
             cm_obstacles_add(l->options->obstacles, one.status, cm_str(cm_node_describe(node).text),
                              one.text);
+        l->is_told = false;
         if (status == CM_OK && err)
             *err = one;
         status = one.status;

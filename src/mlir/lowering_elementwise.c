@@ -176,22 +176,60 @@ static struct cm_str fetch(struct element_loop *loop, cm_value value)
     return name;
 }
 
+/* An element of a half as f32; other elements stay. */
+static struct cm_str widened(struct cm_mlir_lowering *l, struct cm_str name, enum cm_dtype type)
+{
+    if (type != CM_FLOAT16 && type != CM_BFLOAT16)
+        return name;
+    const struct cm_str wide = cm_arena_printf(l->arena, "%%w%zu", ++l->n_uses);
+    cm_mlir_line(l, "%.*s = arith.extf %.*s : %s to f32", CM_STR_FMT(wide), CM_STR_FMT(name),
+                 cm_mlir_scalar(type));
+    return wide;
+}
+
+/* The template of a node on elements. Halves are computed in f32 and rounded once, unless it takes
+ * them as they are stored. */
+static enum cm_status expand_element(struct cm_mlir_lowering *l, const struct cm_node *node,
+                                     const struct cm_str *inputs, struct cm_str result,
+                                     struct cm_error *err)
+{
+    const struct cm_mlir_template *text = cm_mlir_template_of(node);
+    const enum cm_dtype type = cm_mlir_type(l, cm_node_output(node, 0))->dtype;
+    struct cm_str *given = CM_NEW_ARRAY(l->arena, struct cm_str, (size_t)node->n_inputs + 1);
+    const struct cm_mlir_use use = {.lowering = l,
+                                    .node = node,
+                                    .is_scalar = true,
+                                    .is_wide = !strstr(text->text, "\n@elementwise stored"),
+                                    .inputs = given,
+                                    .outputs = &result};
+    const bool is_half = use.is_wide && (type == CM_FLOAT16 || type == CM_BFLOAT16);
+
+    for (int i = 0; i < node->n_inputs; i++) {
+        const cm_value value = cm_node_input(node, i);
+        given[i] =
+            value && use.is_wide ? widened(l, inputs[i], cm_mlir_type(l, value)->dtype) : inputs[i];
+    }
+    const struct cm_str rounded = result;
+    if (is_half)
+        result = cm_arena_printf(l->arena, "%%w%zu", ++l->n_uses);
+    CM_TRY(cm_mlir_expand(&use, text, err));
+    if (is_half)
+        cm_mlir_line(l, "%.*s = arith.truncf %.*s : f32 to %s", CM_STR_FMT(rounded),
+                     CM_STR_FMT(result), cm_mlir_scalar(type));
+    return CM_OK;
+}
+
 static enum cm_status write_body(struct element_loop *loop, const struct cm_str *inputs,
                                  struct cm_str *fetched, struct cm_error *err)
 {
     struct cm_mlir_lowering *l = loop->l;
     const struct cm_str result = cm_arena_printf(l->arena, "%%y%zu", ++l->n_uses);
-    const struct cm_mlir_use use = {.lowering = l,
-                                    .node = loop->node,
-                                    .is_scalar = true,
-                                    .inputs = fetched,
-                                    .outputs = &result};
 
     for (int i = 0; i < loop->node->n_inputs; i++) {
         const cm_value value = cm_node_input(loop->node, i);
         fetched[i] = value && loop->is_fetched[i] ? fetch(loop, value) : inputs[i];
     }
-    CM_TRY(cm_mlir_expand(&use, cm_mlir_template_of(loop->node), err));
+    CM_TRY(expand_element(l, loop->node, fetched, result, err));
     cm_mlir_line(l, "linalg.yield %.*s : %s", CM_STR_FMT(result),
                  cm_mlir_scalar(loop->result->dtype));
     return CM_OK;

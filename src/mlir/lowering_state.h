@@ -37,14 +37,17 @@ struct cm_mlir_lowering {
         size_t count, capacity;
     } kernels;
     size_t n_uses; /* of templates: each has a prefix of its own */
+    int body_depth;
+    bool is_told; /* why a body cannot be lowered, and so the node it belongs to */
     struct cm_error *err;
 };
 
-/* A node whose template is being expanded. Scalars: names stand for elements, not for tensors. */
+/* A node whose template is being expanded. Scalars: names stand for elements, not for tensors.
+ * Wide: halves are f32 to the template. */
 struct cm_mlir_use {
     struct cm_mlir_lowering *lowering;
     const struct cm_node *node;
-    bool is_scalar;
+    bool is_scalar, is_wide;
     const struct cm_str *inputs, *outputs; /* names of scalars, by operand and result */
 };
 
@@ -87,7 +90,15 @@ bool cm_mlir_is_elementwise(const struct cm_mlir_template *text);
 /* One linalg.generic over the node's result, with the template in its body. */
 enum cm_status cm_mlir_elementwise(struct cm_mlir_lowering *l, const struct cm_node *node,
                                    struct cm_error *err);
+/* [[[axes of x, axes of y], ..], sure]: groups of axes that have as many elements on both sides if x
+ * reshaped is y; sure: they have, whatever the unknown sizes are. */
+struct cm_term cm_mlir_regroup(struct cm_mlir_lowering *l, cm_value x, cm_value y);
 extern const struct cm_template_host cm_mlir_host; /* its arg is a struct cm_mlir_use */
+
+/* Functions of templates about the bodies of their node; false: there is none of that name. */
+bool cm_mlir_body_call(const struct cm_mlir_use *use, struct cm_template_run *run,
+                       struct cm_str function, const struct cm_term *args, size_t count,
+                       struct cm_term *out);
 
 /* An index constant, or the size of an axis: the name of an index. */
 struct cm_str cm_mlir_index(struct cm_mlir_lowering *l, int64_t number);

@@ -398,7 +398,7 @@ static struct cm_term read_each(struct expr_reader *e, size_t begin)
     if (!e->skip && e->run->status == CM_OK && list.kind != CM_TERM_LIST)
         wrong(e, "'for' goes over a list");
     for (size_t i = 0; i < list.count && !e->skip && e->run->status == CM_OK; i++) {
-        cm_template_set(e->run, name, list.items[i]);
+        cm_template_set(e->run, e->run->scope, name, list.items[i]);
         if (condition) {
             e->at = condition;
             const struct cm_term holds = read_choice(e);
