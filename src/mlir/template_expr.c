@@ -311,6 +311,9 @@ static struct cm_term call(struct expr_reader *e, struct cm_str name, const stru
             return CM_TERM_ABSENT;
         return (number(a) < number(b)) == cm_str_is(name, "min") ? *a : *b;
     }
+    if ((cm_str_is(name, "sin") || cm_str_is(name, "cos")) && count == 1 && is_number(a))
+        return (struct cm_term){.kind = CM_TERM_FLOAT,
+                                .f = cm_str_is(name, "sin") ? sin(number(a)) : cos(number(a))};
     if (cm_str_is(name, "float") && count == 1 && is_number(a))
         return (struct cm_term){.kind = CM_TERM_FLOAT, .f = number(a)};
     if (cm_str_is(name, "int") && count == 1 && is_number(a))
