@@ -52,13 +52,6 @@ bool cm_glue_name_is_valid(const char *name)
     return ok;
 }
 
-size_t cm_mlir_element_bytes(enum cm_dtype type)
-{
-    const size_t size = cm_dtype_size(type);
-
-    return size ? size : 1; /* types below a byte take one each */
-}
-
 struct cm_str cm_mlir_port_type(struct cm_arena *arena, const struct cm_mlir_port *port)
 {
     struct cm_glue_text text = {.arena = arena};

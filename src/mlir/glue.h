@@ -19,6 +19,7 @@ enum cm_glue_weights {
  * value as one of its outputs. */
 struct cm_glue_variable {
     struct cm_str name;
+    size_t number; /* the caller's, which laying out keeps */
     size_t bytes;
     size_t offset;           /* in the state; set by cm_glue_lay_out_state */
     ptrdiff_t input, output; /* of the program; -1: not read, not changed */
@@ -65,8 +66,11 @@ enum cm_status cm_glue_write(const struct cm_mlir_program *program,
 
 /* How a port reads: "float[N,3]". */
 struct cm_str cm_mlir_port_type(struct cm_arena *arena, const struct cm_mlir_port *port);
-/* Bytes of one element as programs have it. */
+/* Bytes of one element as programs have it: types below a byte take one. */
 size_t cm_mlir_element_bytes(enum cm_dtype type);
+/* Elements of such a type, one to a byte, signs extended; and back into the tensor's memory. */
+void cm_mlir_unpack(unsigned char *to, const struct cm_tensor *tensor);
+void cm_mlir_pack(const struct cm_tensor *tensor, const unsigned char *from);
 
 /* C sources that are compiled for the target, embedded by the build: "mlir/runtime/runtime.c". */
 struct cm_mlir_source {
