@@ -35,8 +35,9 @@ if(NOT TARGET cameo_codecs)
   list(FILTER UNIT_TESTS EXCLUDE REGEX "/test_codec_module\\.c$")
 endif()
 
-# The emulator ends with an assertion of its own when a child of fork starts threads.
-if(CMAKE_CROSSCOMPILING)
+# When a child of fork starts threads the emulator ends with an assertion of its own, and the thread
+# sanitizer, which does not support it, may wait for ever.
+if(CMAKE_CROSSCOMPILING OR CAMEO_SANITIZE MATCHES thread)
   list(FILTER UNIT_TESTS EXCLUDE REGEX "/base/test_forks\\.c$")
 endif()
 
@@ -60,9 +61,33 @@ foreach(source ${UNIT_TESTS})
   if(program STREQUAL test_arena_places) # it needs nothing of MLIR
     target_sources(${target} PRIVATE ${PROJECT_SOURCE_DIR}/src/mlir/module/arena_places.c)
   endif()
+  if(program MATCHES "^test_kernels")
+    target_link_libraries(${target} PRIVATE kernels_plain)
+  endif()
   target_link_libraries(${target} PRIVATE unit_flags cameo_static ${CMOCKA_LIBRARY})
   set_target_properties(${target} PROPERTIES OUTPUT_NAME ${program} RUNTIME_OUTPUT_DIRECTORY
                                              ${folder})
   string(REPLACE "/test_" "/" short unit/${name})
   cameo_add_test(${short} unit ${CMAKE_CROSSCOMPILING_EMULATOR} $<TARGET_FILE:${target}>)
+endforeach()
+
+# The same tests with kernels for wider vectors.
+foreach(machine ${KERNEL_MACHINES})
+  if(machine STREQUAL plain)
+    continue()
+  endif()
+  set(sources ${UNIT_TESTS})
+  list(FILTER sources INCLUDE REGEX "/test_kernels[^/]*\\.c$")
+  foreach(source ${sources})
+    get_filename_component(name ${source} NAME_WE)
+    set(target unit_mlir_${name}_${machine})
+    add_executable(${target} ${source} ${GENERATED}/unit/unit_mlir_${name}.c)
+    add_dependencies(tests ${target})
+    target_link_libraries(${target} PRIVATE unit_support kernels_${machine} unit_flags cameo_static
+                                            ${CMOCKA_LIBRARY})
+    set_target_properties(${target} PROPERTIES OUTPUT_NAME ${name}_${machine} RUNTIME_OUTPUT_DIRECTORY
+                                               ${CMAKE_BINARY_DIR}/unit/mlir)
+    string(REPLACE "test_" "" short unit/mlir/${name}_${machine})
+    cameo_add_test(${short} unit $<TARGET_FILE:${target}>)
+  endforeach()
 endforeach()

@@ -1,0 +1,3 @@
+// The nearest whole number, halves to even.
+@elementwise
+@let ${elem(X)} %Y = round(%X)
