@@ -3,6 +3,7 @@
 file(GLOB_RECURSE CAMEO_SOURCES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/*.c)
 list(FILTER CAMEO_SOURCES EXCLUDE REGEX "/src/codec/module/") # cmake/codecs.cmake
 list(FILTER CAMEO_SOURCES EXCLUDE REGEX "/src/mlir/(kernels|runtime)/") # cmake/generated.cmake
+list(APPEND CAMEO_SOURCES ${PROJECT_SOURCE_DIR}/src/mlir/kernels/pack.c)
 
 # Code for people, files and training's preparation runs once: small is fast enough. Operators have loops,
 # and much beside them: vectors without the copies of loops that O3 makes, and so have our own kernels,

@@ -16,18 +16,8 @@ cf.assert %one${i}, "${place()}: an axis that it leaves out is not of size 1"
 @do regrouped(data, dims(data), scalar(data), squeezed, dims(squeezed), groups, [size(data, i) for i in stay])
 @else
 @do axis_mask(axes, r, "%gone")
-@let index %place0 = 0
-@for i in range(r)
-@let index %place${i + 1} = %gone${i} ? %place${i} : %place${i} + 1
-@end
-@for j in range(q)
-@let index %part${j}_0 = 0
-@for i in range(r)
-@let i1(index) %here${j}_${i} = !%gone${i} && %place${i} == ${j}
-@let index %part${j}_${i + 1} = %here${j}_${i} ? ${size(data, i)} : %part${j}_${i}
-@end
-@end
-@set sizes = ["%part" + j + "_" + r for j in range(q)]
+@do places(["%gone" + i for i in range(r)], sizes(data), q, "%left")
+@set sizes = ["%left" + j for j in range(q)]
 @do check_sizes(data, sizes, dims(squeezed))
 @set grouping = regroup(data, squeezed)
 @do regrouped(data, dims(data), scalar(data), squeezed, dims(squeezed), grouping[0], sizes)

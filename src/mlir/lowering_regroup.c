@@ -96,12 +96,13 @@ static void regroup(struct regrouping *r)
     int n_tail = 0;
 
     r->is_sure = true;
-    /* No elements at all: any two axes of no size look alike, and what stands beside them differs. */
+    /* No elements at all: any two axes of no size look alike, and what stands beside them differs.
+     */
     const bool is_plain = !has_nothing(r->x) && !has_nothing(r->y);
     while (is_plain && rest.n_x && rest.n_y && find_group(r, rest, false, &g)) {
         r->groups[r->count++] = g;
-        rest = (struct axis_group){rest.x + g.n_x, rest.n_x - g.n_x, rest.y + g.n_y,
-                                   rest.n_y - g.n_y};
+        rest =
+            (struct axis_group){rest.x + g.n_x, rest.n_x - g.n_x, rest.y + g.n_y, rest.n_y - g.n_y};
     }
     while (is_plain && rest.n_x && rest.n_y && find_group(r, rest, true, &g)) {
         tail[n_tail++] = g;

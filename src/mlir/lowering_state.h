@@ -70,6 +70,10 @@ enum cm_status cm_mlir_check_value(struct cm_mlir_lowering *l, cm_value value,
                                    struct cm_error *err);
 /* The name of a value: "%v7"; defines constants where they are first asked for. */
 struct cm_str cm_mlir_name(struct cm_mlir_lowering *l, cm_value value);
+/* The name of a constant that is not a value of the graph; label: what people call it. The tensor must
+ * live as long as the program. */
+struct cm_str cm_mlir_constant(struct cm_mlir_lowering *l, struct cm_str label,
+                               const struct cm_tensor *tensor);
 /* Its contents, where they are known; NULL otherwise. */
 const struct cm_tensor *cm_mlir_contents(struct cm_mlir_lowering *l, cm_value value);
 

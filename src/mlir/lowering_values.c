@@ -225,17 +225,15 @@ static struct cm_str dense_constant(struct cm_mlir_lowering *l, struct cm_str na
     return name;
 }
 
-static struct cm_str weight_constant(struct cm_mlir_lowering *l, cm_value value, struct cm_str name,
-                                     const struct cm_tensor *tensor, struct cm_str type)
+/* label: what people call it. */
+static struct cm_str weight_constant(struct cm_mlir_lowering *l, struct cm_str label,
+                                     struct cm_str name, const struct cm_tensor *tensor,
+                                     struct cm_str memory)
 {
-    const struct cm_type *of = cm_mlir_type(l, value);
-    const struct cm_str memory =
-        cm_mlir_type_text(l->arena, "memref", of->dtype, of->rank, of->dims);
     const size_t offset = (l->weight_bytes + 63) / 64 * 64;
 
     l->weight_bytes = offset + cm_tensor_bytes(tensor);
-    *CM_PUSH(l->arena, &l->weights) =
-        (struct cm_mlir_weight){cm_value_get(l->module, value)->name, tensor, offset};
+    *CM_PUSH(l->arena, &l->weights) = (struct cm_mlir_weight){label, tensor, offset};
     cm_mlir_put(l, &l->constants,
                 cm_arena_printf(l->arena,
                                 "    %.*s_at = arith.constant %zu : index\n"
@@ -245,8 +243,22 @@ static struct cm_str weight_constant(struct cm_mlir_lowering *l, cm_value value,
                                 CM_STR_FMT(name), offset, CM_STR_FMT(name), CM_STR_FMT(name),
                                 CM_STR_FMT(memory), CM_STR_FMT(name), CM_STR_FMT(name),
                                 CM_STR_FMT(memory)));
-    (void)type;
     return name;
+}
+
+struct cm_str cm_mlir_constant(struct cm_mlir_lowering *l, struct cm_str label,
+                               const struct cm_tensor *tensor)
+{
+    const struct cm_str name = cm_arena_printf(l->arena, "%%c%zu", ++l->n_uses);
+    struct cm_dim dims[CM_MAX_RANK];
+
+    for (int i = 0; i < tensor->shape.rank; i++)
+        dims[i] = CM_DIM(tensor->shape.dims[i]);
+    const bool is_short = cm_tensor_count(tensor) <= CM_MLIR_INLINE;
+    const struct cm_str type = cm_mlir_type_text(l->arena, is_short ? "tensor" : "memref",
+                                                 tensor->type, tensor->shape.rank, dims);
+    return is_short ? dense_constant(l, name, tensor, type)
+                    : weight_constant(l, label, name, tensor, type);
 }
 
 struct cm_str cm_mlir_name(struct cm_mlir_lowering *l, cm_value value)
@@ -259,11 +271,14 @@ struct cm_str cm_mlir_name(struct cm_mlir_lowering *l, cm_value value)
     /* Results are defined by their nodes, and a constant that a node computes is taken as such. */
     if (!tensor)
         return name;
-    const struct cm_str type = cm_mlir_value_type(l, value);
+    const struct cm_value_def *def = cm_value_get(l->module, value);
+    const struct cm_type *of = def->fact.type;
     tensor = unpacked(l, tensor);
-    return cm_tensor_count(tensor) <= CM_MLIR_INLINE
-               ? dense_constant(l, name, tensor, type)
-               : weight_constant(l, value, name, tensor, type);
+    const bool is_short = cm_tensor_count(tensor) <= CM_MLIR_INLINE;
+    const struct cm_str type =
+        cm_mlir_type_text(l->arena, is_short ? "tensor" : "memref", of->dtype, of->rank, of->dims);
+    return is_short ? dense_constant(l, name, tensor, type)
+                    : weight_constant(l, def->name, name, tensor, type);
 }
 
 /* ---- sizes ---- */

@@ -1,17 +1,24 @@
 // Truths `to`0 to `to`(r - 1): is the axis among axes, a list that is known when it runs?
 @macro axes, r, to
-@set m = dim(axes, 0)
-@if not known(m)
-@refuse "the number of its axes is not known"
-@end
-@for k in range(m)
-%k${k} = arith.constant ${k} : index
-%raw${k} = tensor.extract ${axes}[%k${k}] : ${type(axes)}
-@let index %given${k} = index(${elem(axes)} %raw${k})
-@let index %axis${k} = %given${k} < 0 ? %given${k} + ${r} : %given${k}
-@let i1(index) %inside${k} = %axis${k} >= 0 && %axis${k} < ${r}
-cf.assert %inside${k}, "${place()}: an axis is outside the tensor"
-@end
+%zero = arith.constant 0 : index
+%one = arith.constant 1 : index
+%no = arith.constant false
+%n = arith.addi %zero, ${size(axes, 0)} : index
 @for i in range(r)
-@let i1(index) ${to}${i} = ${join(["false"] + ["%axis" + k + " == " + i for k in range(m)], " || ")}
+${to}${i} = scf.for %k${i} = %zero to %n step %one iter_args(%so_far${i} = %no) -> (i1) {
+  %raw${i} = tensor.extract ${axes}[%k${i}] : ${type(axes)}
+@let index %given${i} = index(${elem(axes)} %raw${i})
+@let i1(index) %is${i} = %given${i} == ${i} || %given${i} == ${i - r}
+@let i1 %any${i} = %so_far${i} || %is${i}
+  scf.yield %any${i} : i1
+}
 @end
+%outside = scf.for %k = %zero to %n step %one iter_args(%so_wrong = %no) -> (i1) {
+  %raw = tensor.extract ${axes}[%k] : ${type(axes)}
+@let index %given = index(${elem(axes)} %raw)
+@let i1(index) %is_wrong = %given < ${0 - r} || %given >= ${r}
+@let i1 %bad = %so_wrong || %is_wrong
+  scf.yield %bad : i1
+}
+@let i1 %inside = !%outside
+cf.assert %inside, "${place()}: an axis is outside the tensor"
