@@ -155,8 +155,10 @@ static bool to_buffers(struct cm_mlir_build *build)
 {
     build->stage = "choosing buffers";
     return find_main(build) && cm_mlir_number_checks(build) &&
-           cm_mlir_build_passes(build, "inline,canonicalize,cse,linalg-generalize-named-ops,"
-                                       "linalg-fuse-elementwise-ops,canonicalize,cse") &&
+           /* No cse here: an empty tensor that two operations share would become the one output
+            * of both. */
+           cm_mlir_build_passes(build, "inline,canonicalize,linalg-generalize-named-ops,"
+                                       "linalg-fuse-elementwise-ops,canonicalize") &&
            cm_mlir_build_passes(build, "eliminate-empty-tensors,empty-tensor-to-alloc-tensor,"
                                        "one-shot-bufferize{bufferize-function-boundaries "
                                        "allow-return-allocs-from-loops},canonicalize,cse") &&
@@ -174,7 +176,7 @@ static bool to_dialect(struct cm_mlir_build *build)
     set_text_attribute(build, "llvm.target_triple", build->triple);
     snprintf(passes, sizeof passes,
              "arith-expand{include-bf16=true},convert-math-to-llvm,convert-math-to-libm,"
-             "convert-complex-to-llvm,finalize-memref-to-llvm{index-bitwidth=%u},"
+             "convert-vector-to-llvm,convert-complex-to-llvm,finalize-memref-to-llvm{index-bitwidth=%u},"
              "convert-arith-to-llvm{index-bitwidth=%u},convert-index-to-llvm{index-bitwidth=%u},"
              "convert-func-to-llvm{index-bitwidth=%u},convert-cf-to-llvm{index-bitwidth=%u},"
              "reconcile-unrealized-casts,canonicalize,cse",
@@ -182,7 +184,8 @@ static bool to_dialect(struct cm_mlir_build *build)
     return cm_mlir_order_loops(build) &&
            cm_mlir_build_passes(build, "convert-linalg-to-loops,fold-memref-alias-ops,"
                                        "expand-strided-metadata,lower-affine,canonicalize,cse,"
-                                       "loop-invariant-code-motion,convert-scf-to-cf") &&
+                                       "loop-invariant-code-motion,convert-vector-to-scf,"
+                                       "convert-scf-to-cf") &&
            find_main(build) && cm_mlir_return_early(build) && cm_mlir_build_passes(build, passes);
 }
 
