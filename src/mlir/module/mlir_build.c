@@ -180,8 +180,9 @@ static bool to_dialect(struct cm_mlir_build *build)
              "reconcile-unrealized-casts,canonicalize,cse",
              bits, bits, bits, bits, bits);
     return cm_mlir_order_loops(build) &&
-           cm_mlir_build_passes(build, "convert-linalg-to-loops,fold-memref-alias-ops,"
-                                       "expand-strided-metadata,lower-affine,canonicalize,cse,"
+           cm_mlir_build_passes(build, "convert-linalg-to-loops,fold-memref-alias-ops") &&
+           cm_mlir_write_out_addresses(build) &&
+           cm_mlir_build_passes(build, "expand-strided-metadata,lower-affine,canonicalize,cse,"
                                        "loop-invariant-code-motion,convert-scf-to-cf") &&
            find_main(build) && cm_mlir_return_early(build) && cm_mlir_build_passes(build, passes);
 }
