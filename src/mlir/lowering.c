@@ -21,6 +21,18 @@ const struct cm_mlir_template *cm_mlir_template_of(const struct cm_node *node)
     return cm_mlir_template_find(cm_str(name));
 }
 
+bool cm_mlir_holds(const struct cm_mlir_use *use, const struct cm_mlir_template *text,
+                   struct cm_str expression)
+{
+    struct cm_mlir_use copy = *use;
+    struct cm_template_host host = cm_mlir_host;
+    host.arg = &copy;
+    const struct cm_template_use asked = {
+        .text = text, .prefix = CM_STR("when"), .host = &host, .arena = use->lowering->arena};
+
+    return cm_template_holds(&asked, expression);
+}
+
 enum cm_status cm_mlir_expand(const struct cm_mlir_use *use, const struct cm_mlir_template *text,
                               struct cm_error *err)
 {
@@ -67,12 +79,15 @@ static enum cm_status lower_node(struct cm_mlir_lowering *l, const struct cm_nod
             CM_TRY(cm_mlir_check_value(l, node->outputs[i], err));
     if (!is_needed(l, node))
         return CM_OK;
-    if (!text)
+    const bool is_region = cm_mlir_is_region(node);
+    if (!text && !is_region)
         return cm_fail(err, CM_UNSUPPORTED, "it is not compiled: there is no template for it");
     const struct cm_str place = cm_mlir_place(l, node);
     cm_mlir_line(l, "// %.*s", CM_STR_FMT(place));
-    if (cm_mlir_is_elementwise(text))
+    if (cm_mlir_is_elementwise(l, node))
         return cm_mlir_elementwise(l, node, err);
+    if (is_region)
+        return cm_mlir_region(l, node, err);
     return cm_mlir_expand(&(struct cm_mlir_use){.lowering = l, .node = node}, text, err);
 }
 

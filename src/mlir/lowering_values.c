@@ -147,7 +147,8 @@ struct cm_str cm_mlir_place(struct cm_mlir_lowering *l, const struct cm_node *no
 
 /* ---- constants ---- */
 
-static void put_element(struct cm_mlir_lowering *l, const struct cm_tensor *tensor, int64_t i)
+struct cm_str cm_mlir_element_text(struct cm_mlir_lowering *l, const struct cm_tensor *tensor,
+                                   int64_t i)
 {
     const char *scalar = cm_mlir_scalar(tensor->type);
     char text[64];
@@ -172,14 +173,14 @@ static void put_element(struct cm_mlir_lowering *l, const struct cm_tensor *tens
         else
             snprintf(text, sizeof text, "0x%0*" PRIX64, (int)size * 2, bits);
     }
-    cm_mlir_put(l, &l->constants, cm_str(text));
+    return cm_arena_str(l->arena, cm_str(text));
 }
 
 static void put_dense(struct cm_mlir_lowering *l, const struct cm_tensor *tensor, int axis,
                       int64_t *at)
 {
     if (axis == tensor->shape.rank) {
-        put_element(l, tensor, (*at)++);
+        cm_mlir_put(l, &l->constants, cm_mlir_element_text(l, tensor, (*at)++));
         return;
     }
     cm_mlir_put(l, &l->constants, CM_STR("["));

@@ -155,8 +155,10 @@ static bool to_buffers(struct cm_mlir_build *build)
 {
     build->stage = "choosing buffers";
     return find_main(build) && cm_mlir_number_checks(build) &&
-           cm_mlir_build_passes(build, "inline,canonicalize,cse,linalg-generalize-named-ops,"
-                                       "linalg-fuse-elementwise-ops,canonicalize,cse") &&
+           /* No cse here: an empty tensor that two operations share would become the one output
+            * of both. */
+           cm_mlir_build_passes(build, "inline,canonicalize,linalg-generalize-named-ops,"
+                                       "linalg-fuse-elementwise-ops,canonicalize") &&
            cm_mlir_build_passes(build, "eliminate-empty-tensors,empty-tensor-to-alloc-tensor,"
                                        "one-shot-bufferize{bufferize-function-boundaries "
                                        "allow-return-allocs-from-loops},canonicalize,cse") &&
