@@ -102,9 +102,12 @@ enum cm_status cm_mlir_check_value(struct cm_mlir_lowering *l, cm_value value, s
     const struct cm_type *type = def->fact.type;
 
     if (type->kind != CM_KIND_TENSOR)
-        return cm_fail(err, CM_UNSUPPORTED,
-                       "'%.*s' is not a tensor: sequences, optionals and maps are not compiled",
-                       CM_STR_FMT(def->name));
+        return cm_fail(err, CM_UNSUPPORTED, "'%.*s' is %s, and only tensors are compiled",
+                       CM_STR_FMT(def->name),
+                       type->kind == CM_KIND_SEQUENCE   ? "a sequence"
+                       : type->kind == CM_KIND_OPTIONAL ? "an optional value"
+                       : type->kind == CM_KIND_MAP      ? "a map"
+                                                        : "not a tensor");
     if (!cm_mlir_scalar(type->dtype))
         return cm_fail(err, CM_UNSUPPORTED, "'%.*s' is of type %s, which is not compiled",
                        CM_STR_FMT(def->name), cm_dtype_name(type->dtype));
