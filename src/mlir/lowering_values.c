@@ -1,5 +1,6 @@
 /* Values of a graph as MLIR has them: types, names, constants. */
 // SPDX-License-Identifier: Apache-2.0
+#include "mlir/glue.h"
 #include "mlir/lowering_state.h"
 
 #include "tensor/bits.h"
@@ -236,7 +237,8 @@ static struct cm_str weight_constant(struct cm_mlir_lowering *l, struct cm_str l
 {
     const size_t offset = (l->weight_bytes + 63) / 64 * 64;
 
-    l->weight_bytes = offset + cm_tensor_bytes(tensor);
+    l->weight_bytes =
+        offset + (size_t)cm_tensor_count(tensor) * cm_mlir_element_bytes(tensor->type);
     *CM_PUSH(l->arena, &l->weights) = (struct cm_mlir_weight){label, tensor, offset};
     cm_mlir_put(l, &l->constants,
                 cm_arena_printf(l->arena,
