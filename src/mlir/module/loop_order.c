@@ -81,11 +81,10 @@ static bool copy_by_loops(MlirOperation copy)
     return true;
 }
 
-/* memcpy does those of memory without gaps. */
-static bool copy_all(struct cm_mlir_build *build)
+bool cm_mlir_copy_by_loops(struct cm_mlir_build *build)
 {
     static const char *const names[] = {"memref.copy", NULL};
-    struct cm_ir_list found = cm_ir_find(build->main, names);
+    struct cm_ir_list found = cm_ir_find(mlirModuleGetOperation(build->module), names);
     bool done = !found.failed;
 
     for (size_t i = 0; done && i < found.count; i++) {
@@ -259,9 +258,7 @@ bool cm_mlir_order_loops(struct cm_mlir_build *build)
 {
     static const char *const names[] = {"linalg.generic", NULL};
 
-    if (!copy_all(build))
-        return false;
-    struct cm_ir_list found = cm_ir_find(build->main, names);
+    struct cm_ir_list found = cm_ir_find(mlirModuleGetOperation(build->module), names);
     bool done = !found.failed;
     for (size_t i = 0; done && i < found.count; i++) {
         struct nest nest;
