@@ -174,18 +174,20 @@ static bool to_dialect(struct cm_mlir_build *build)
     build->stage = "lowering to LLVM";
     set_text_attribute(build, "llvm.data_layout", build->layout);
     set_text_attribute(build, "llvm.target_triple", build->triple);
-    snprintf(passes, sizeof passes,
-             "arith-expand{include-bf16=true},convert-math-to-llvm,convert-math-to-libm,"
-             "convert-vector-to-llvm,convert-complex-to-llvm,finalize-memref-to-llvm{index-bitwidth=%u},"
-             "convert-arith-to-llvm{index-bitwidth=%u},convert-index-to-llvm{index-bitwidth=%u},"
-             "convert-func-to-llvm{index-bitwidth=%u},convert-cf-to-llvm{index-bitwidth=%u},"
-             "reconcile-unrealized-casts,canonicalize,cse",
-             bits, bits, bits, bits, bits);
+    snprintf(
+        passes, sizeof passes,
+        "arith-expand{include-bf16=true},convert-math-to-llvm,convert-math-to-libm,"
+        "convert-complex-to-llvm,convert-vector-to-llvm,finalize-memref-to-llvm{index-bitwidth=%u},"
+        "convert-arith-to-llvm{index-bitwidth=%u},convert-index-to-llvm{index-bitwidth=%u},"
+        "convert-func-to-llvm{index-bitwidth=%u},convert-cf-to-llvm{index-bitwidth=%u},"
+        "reconcile-unrealized-casts,canonicalize,cse",
+        bits, bits, bits, bits, bits);
     return cm_mlir_order_loops(build) &&
-           cm_mlir_build_passes(build, "convert-linalg-to-loops,fold-memref-alias-ops,"
-                                       "expand-strided-metadata,lower-affine,canonicalize,cse,"
-                                       "loop-invariant-code-motion,convert-vector-to-scf,"
-                                       "convert-scf-to-cf") &&
+           cm_mlir_build_passes(build, "convert-linalg-to-loops,fold-memref-alias-ops") &&
+           cm_mlir_write_out_addresses(build) &&
+           cm_mlir_build_passes(
+               build, "expand-strided-metadata,lower-affine,canonicalize,cse,"
+                      "loop-invariant-code-motion,convert-vector-to-scf,convert-scf-to-cf") &&
            find_main(build) && cm_mlir_return_early(build) && cm_mlir_build_passes(build, passes);
 }
 

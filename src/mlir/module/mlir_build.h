@@ -55,6 +55,8 @@ bool cm_mlir_carry_in_place(struct cm_mlir_build *build);
 bool cm_mlir_plan_arena(struct cm_mlir_build *build);
 /* Copies that memcpy cannot do become loops, and loops get an order that LLVM can vectorize. */
 bool cm_mlir_order_loops(struct cm_mlir_build *build);
+/* Addresses of buffers in the arena are sums, which passes do not mistake. */
+bool cm_mlir_write_out_addresses(struct cm_mlir_build *build);
 /* Where a call gives 0, cm_main returns; its control flow is blocks by now. */
 bool cm_mlir_return_early(struct cm_mlir_build *build);
 /* LLVM's part: translate, link, add constants, optimize, write. */
