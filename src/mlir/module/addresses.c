@@ -6,8 +6,9 @@
 /* Does it show the memory of its first operand, from the same address on? */
 static bool is_other_shape(MlirOperation op)
 {
-    static const char *const names[] = {"memref.cast", "memref.collapse_shape", "memref.subview",
-                                        "memref.expand_shape", "memref.reinterpret_cast"};
+    static const char *const names[] = {
+        "memref.cast",         "memref.collapse_shape",   "memref.subview",
+        "memref.expand_shape", "memref.reinterpret_cast", "memref.reshape"};
     bool is = false;
 
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
