@@ -55,8 +55,18 @@ if(${PROJECT_SOURCE_DIR}/src/graph/bodies.h IN_LIST CONTRACT_HEADERS)
   list(APPEND CAMEO_GENERATED_SOURCES ${GENERATED}/body_list.c)
 endif()
 
+file(GLOB_RECURSE MLIR_TEMPLATES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/data/mlir/*.mlir)
+cameo_scan(templates ${GENERATED}/template_list.c ${MLIR_TEMPLATES})
+list(APPEND CAMEO_GENERATED_SOURCES ${GENERATED}/template_list.c)
+
 cameo_scan(levels ${GENERATED}/level_list.c ${PROJECT_SOURCE_DIR}/data/levels.list)
 list(APPEND CAMEO_GENERATED_SOURCES ${GENERATED}/level_list.c)
+
+# C that `cameo compile` has compiled for the target of a model: it is text here.
+file(GLOB MLIR_SOURCES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/mlir/runtime/*.[ch]
+     ${PROJECT_SOURCE_DIR}/src/mlir/kernels/*.[ch] ${PROJECT_SOURCE_DIR}/src/mlir/kernels/*.inc)
+cameo_scan(sources ${GENERATED}/mlir_source_list.c ${MLIR_SOURCES})
+list(APPEND CAMEO_GENERATED_SOURCES ${GENERATED}/mlir_source_list.c)
 
 file(GLOB SCHEMA_GENERATOR CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tools/gen_schema.c)
 if(SCHEMA_GENERATOR AND SCHEMA_TEXTS)

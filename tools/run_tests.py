@@ -43,7 +43,7 @@ def ctest(build, args):
     env.setdefault("ASAN_OPTIONS", "detect_leaks=1:strict_string_checks=1:allocator_may_return_null=1:"
                                    "intercept_tls_get_addr=0")
     env.setdefault("UBSAN_OPTIONS", "print_stacktrace=1")
-    env.setdefault("TSAN_OPTIONS", "halt_on_error=1:die_after_fork=0")
+    env.setdefault("TSAN_OPTIONS", "halt_on_error=1")
     if build.name == "tsan":
         # Threads share primitives through oneDNN's cache under locks that the sanitizer does not see.
         env.setdefault("DNNL_PRIMITIVE_CACHE_CAPACITY", "0")

@@ -1,5 +1,5 @@
 /* Writes the lists that `make` finds by scanning: operators, kernels, commands, tests, bodies,
- * levels. */
+ * templates, levels. */
 // SPDX-License-Identifier: Apache-2.0
 #include <ctype.h>
 #include <errno.h>
@@ -416,6 +416,19 @@ static void strip_text(struct text *text)
 }
 
 /* Numbers rather than literals: a compiler need not take a literal past 4095 characters. */
+static void embed_text(struct text *out, const char *symbol, int index, const char *path,
+                       const struct text *text)
+{
+    text_print(out, "static const char %s_%d[] = {\n", symbol, index);
+    for (size_t k = 0; k < text->size; k++) {
+        const unsigned char c = (unsigned char)text->data[k];
+        if (c == 0 || c > 126)
+            die("%s: byte %zu is not plain text", path, k);
+        text_print(out, "%u,%s", (unsigned)c, k % 24 == 23 ? "\n" : "");
+    }
+    text_print(out, "0};\n");
+}
+
 static void make_bodies(struct text *out, char **paths, int count)
 {
     text_print(out, "#include \"graph/bodies.h\"\n\n");
@@ -424,14 +437,7 @@ static void make_bodies(struct text *out, char **paths, int count)
         if (!read_file(paths[i], &text))
             die("%s: %s", paths[i], strerror(errno));
         strip_text(&text);
-        text_print(out, "static const char body_%d[] = {\n", i);
-        for (size_t k = 0; k < text.size; k++) {
-            const unsigned char c = (unsigned char)text.data[k];
-            if (c == 0 || c > 126)
-                die("%s: byte %zu is not plain text", paths[i], k);
-            text_print(out, "%u,%s", (unsigned)c, k % 24 == 23 ? "\n" : "");
-        }
-        text_print(out, "0};\n");
+        embed_text(out, "body", i, paths[i], &text);
         free(text.data);
     }
     text_print(out, "\nconst struct cm_embedded_body cm_embedded_bodies[] = {\n");
@@ -441,6 +447,55 @@ static void make_bodies(struct text *out, char **paths, int count)
         text_print(out, "    {\"%s\", body_%d, sizeof(body_%d) - 1},\n", name, i, i);
     }
     text_print(out, "    {0, 0, 0},\n};\nconst size_t cm_embedded_body_count = %d;\n", count);
+}
+
+/* Templates of MLIR: their names are their paths below data/mlir/. Lines stay as they are, since
+ * messages count them. */
+static void make_templates(struct text *out, char **paths, int count)
+{
+    static const char folder[] = "data/mlir/";
+
+    text_print(out, "#include \"mlir/template.h\"\n\n");
+    for (int i = 0; i < count; i++) {
+        struct text text;
+        if (!read_file(paths[i], &text))
+            die("%s: %s", paths[i], strerror(errno));
+        embed_text(out, "template", i, paths[i], &text);
+        free(text.data);
+    }
+    text_print(out, "\nconst struct cm_mlir_template cm_mlir_templates[] = {\n");
+    for (int i = 0; i < count; i++) {
+        const char *const found = strstr(paths[i], folder);
+        char name[256];
+        snprintf(name, sizeof name, "%s", found ? found + strlen(folder) : paths[i]);
+        char *const dot = strrchr(name, '.');
+        if (dot)
+            *dot = '\0';
+        text_print(out, "    {\"%s\", template_%d, sizeof(template_%d) - 1},\n", name, i, i);
+    }
+    text_print(out, "    {0, 0, 0},\n};\nconst size_t cm_mlir_template_count = %d;\n", count);
+}
+
+/* C sources that are compiled for other machines, whole; named by their path below src/. */
+static void make_sources(struct text *out, char **paths, int count)
+{
+    static const char folder[] = "/src/";
+
+    text_print(out, "#include \"mlir/glue.h\"\n\n");
+    for (int i = 0; i < count; i++) {
+        struct text text;
+        if (!read_file(paths[i], &text))
+            die("%s: %s", paths[i], strerror(errno));
+        embed_text(out, "source", i, paths[i], &text);
+        free(text.data);
+    }
+    text_print(out, "\nconst struct cm_mlir_source cm_mlir_sources[] = {\n");
+    for (int i = 0; i < count; i++) {
+        const char *const found = strstr(paths[i], folder);
+        text_print(out, "    {\"%s\", source_%d, sizeof(source_%d) - 1},\n",
+                   found ? found + strlen(folder) : paths[i], i, i);
+    }
+    text_print(out, "    {0, 0, 0},\n};\nconst size_t cm_mlir_source_count = %d;\n", count);
 }
 
 static int by_operator(const void *a, const void *b)
@@ -505,8 +560,14 @@ int main(int argc, char **argv)
         const char *name;
         void (*make)(struct text *out, char **paths, int count);
     } modes[] = {
-        {"ops", make_ops},     {"kernels", make_kernels}, {"commands", make_commands},
-        {"tests", make_tests}, {"bodies", make_bodies},   {"levels", make_levels},
+        {"ops", make_ops},
+        {"kernels", make_kernels},
+        {"commands", make_commands},
+        {"tests", make_tests},
+        {"bodies", make_bodies},
+        {"sources", make_sources},
+        {"templates", make_templates},
+        {"levels", make_levels},
     };
     struct text out = {0};
 
@@ -521,6 +582,6 @@ int main(int argc, char **argv)
             return 0;
         }
     }
-    fputs("usage: scan ops|kernels|commands|tests|bodies|levels OUT.c FILE...\n", stderr);
+    fputs("usage: scan ops|kernels|commands|tests|bodies|templates|levels OUT.c FILE...\n", stderr);
     return 2;
 }

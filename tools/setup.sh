@@ -1,16 +1,18 @@
 #!/bin/sh
-# Installs what is missing, and nothing that is there: tools/setup.sh build|test|python|dev|cross|bench|checkpoints|frontends
+# Installs what is missing, and nothing that is there: tools/setup.sh build|test|python|dev|cross|bench|compile|checkpoints|frontends
 # SPDX-License-Identifier: Apache-2.0
 #
 # build   what compiles the library: a C compiler, CMake, Ninja; and what it opens at run time if it
 #         can be had: oneDNN, zlib, zstd, libyaml; and what its module of image codecs links
 # test    and what tests it: cmocka, Python with the pinned packages in build/venv, a second oneDNN
-#         in build/onednn3
+#         in build/onednn3; and, if it can be had, what `cameo compile` needs: MLIR, clang and lld
+#         of LLVM 19 (some 900 MB)
 # python  what builds the Python package, its headers among them, and what its tests use, in
 #         build/python-venv (550 MB)
 # dev     and what checks it: clang, its sanitizer run-time, clang-format, a C++ compiler
 # cross   what test has, and a compiler, an emulator and cmocka for aarch64
 # bench   what test has, and the peers in build/bench-venv: ONNX Runtime, PyTorch (some 6 GB)
+# compile what test has, MLIR's tools, and emulators for what is compiled for other processors
 # checkpoints  what test has, and the frameworks whose checkpoints are read and written, in
 #         build/checkpoints-venv and build/checkpoints-ort-venv (some 9 GB)
 # frontends  what test has, and the frameworks whose converters write models, in build/frontends-venv
@@ -20,9 +22,9 @@ cd "$(dirname "$0")/.." || exit 3
 
 level=${1:-build}
 case $level in
-build | test | python | dev | cross | bench | checkpoints | frontends) ;;
+build | test | python | dev | cross | bench | compile | checkpoints | frontends) ;;
 *)
-    echo "usage: tools/setup.sh build|test|python|dev|cross|bench|checkpoints|frontends" >&2
+    echo "usage: tools/setup.sh build|test|python|dev|cross|bench|compile|checkpoints|frontends" >&2
     exit 2
     ;;
 esac
@@ -123,6 +125,17 @@ if [ -n "$tests" ]; then
     need libcmocka-dev has_header cmocka.h
     need binutils has nm
     need pkg-config has pkg-config
+    want libmlir-19-dev test -e /usr/lib/llvm-19/include/mlir-c/IR.h
+    want clang-19 has clang-19
+    want lld-19 has ld.lld-19
+fi
+if [ "$level" = compile ]; then
+    need libmlir-19-dev test -e /usr/lib/llvm-19/include/mlir-c/IR.h
+    need clang-19 has clang-19
+    need lld-19 has ld.lld-19
+    need mlir-19-tools has mlir-opt-19
+    need qemu-user has qemu-aarch64
+    need nodejs has node # runs WebAssembly
 fi
 if [ "$level" = python ]; then
     need python3-dev has_python_headers
@@ -139,6 +152,7 @@ fi
 if [ "$level" = dev ]; then
     need clang has clang
     need clang-format has clang-format
+    want mlir-19-tools has mlir-tblgen-19
     need g++ has c++
     if has clang >/dev/null; then
         need "libclang-rt-$(clang -dumpversion | cut -d. -f1)-dev" has_sanitizer_runtime

@@ -11,6 +11,7 @@ mkdir -p build/steps
 passed=0
 failed=0
 summary=
+failures=
 for step in "$@"; do
     log=build/steps/$step.log
     echo "==== make $step"
@@ -32,11 +33,16 @@ for step in "$@"; do
     fi
     passed=$((passed + step_passed))
     failed=$((failed + step_failed))
+    # What failed, again at the end, where whoever looks at the last lines finds it.
+    if [ "$step_failed" -ne 0 ]; then
+        failures="$failures$(grep -E '^(FAIL|fail|---- )' "$log" | sed "s/^/$step: /" | tail -n 20)
+"
+    fi
     summary="$summary$step: $step_passed passed, $step_failed failed, $(($(date +%s) - started)) s
 "
 done
 
 echo "===="
-printf '%s' "$summary"
+printf '%s' "$failures$summary"
 echo "$passed passed, $failed failed"
 [ "$failed" -eq 0 ]

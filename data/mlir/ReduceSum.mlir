@@ -1,0 +1,2 @@
+// Sums over axes.
+@do reduce(data, has(axes) ? axes : none, reduced, "sum")

@@ -1,0 +1,153 @@
+/* Products and convolutions that compiled models call. The sources beside this header are compiled
+ * for the target together with the model, so they need nothing but memcpy and memset: they do not
+ * allocate, keep no state, start no threads. Each compiles alone and includes files of this folder
+ * only. The vectors and tiles follow from what the compiler says of the target.
+ *
+ * Addresses and sizes are intptr_t: what MLIR calls `index`. Sizes, rows and columns count
+ * elements, never bytes. Any size may be 0: a sum over nothing is 0 (then bias, residual and
+ * activation). Operands are aligned to their elements; results do not overlap operands, except
+ * that a residual may lie where the result does.
+ *
+ * Scratch: every function that has `scratch, scratch_bytes` wants memory aligned to 64 bytes, at
+ * least CAMEO_SCRATCH_LEAST bytes and for speed CAMEO_SCRATCH_BYTES, whatever the shapes. Its
+ * contents before do not matter and after have no meaning: one block serves a whole model. More
+ * than that is not used, and the results do depend on its size, in the last bits.
+ *
+ * Epilogue: every product and convolution of floats ends with
+ *
+ *     y = activation(sum + bias + residual)
+ *
+ * where bias is an address or 0, residual is the address of a tensor like y or 0, and activation is
+ *
+ *     CAMEO_NO_ACTIVATION   low and high do not matter
+ *     CAMEO_RELU            x < 0 ? 0 : x           low and high do not matter
+ *     CAMEO_CLIP            x < low ? low : x, then x > high ? high : x
+ *
+ * so that NaN stays NaN. */
+// SPDX-License-Identifier: Apache-2.0
+#ifndef CM_MLIR_KERNELS_KERNELS_H
+#define CM_MLIR_KERNELS_KERNELS_H
+
+#include <stdint.h>
+
+enum { CAMEO_NO_ACTIVATION = 0, CAMEO_RELU = 1, CAMEO_CLIP = 2 };
+
+enum {
+    CAMEO_SCRATCH_LEAST = 16384,
+    CAMEO_SCRATCH_BYTES = 262144,
+    CAMEO_PANEL_COLUMNS = 16, /* of a packed matrix */
+    CAMEO_PANEL_ROWS = 12,    /* of packed weights of a convolution */
+};
+
+/* ---- matrix products ---- */
+
+/* C = activation(A B + bias + residual): A is m x k, B is k x n, C and the residual are m x n with
+ * rows one after the other, bias is one row of n. Element (i, j) of A lies at a + i * a_row +
+ * j * a_column, and likewise in B: strides may be 0 or negative, so either may be transposed or
+ * repeated. f16 and bf16 are added up in f32 and rounded once. */
+void cameo_product_f32(intptr_t a, intptr_t b, intptr_t c, intptr_t m, intptr_t n, intptr_t k,
+                       intptr_t a_row, intptr_t a_column, intptr_t b_row, intptr_t b_column,
+                       intptr_t bias, intptr_t residual, intptr_t activation, float low, float high,
+                       intptr_t scratch, intptr_t scratch_bytes);
+void cameo_product_f64(intptr_t a, intptr_t b, intptr_t c, intptr_t m, intptr_t n, intptr_t k,
+                       intptr_t a_row, intptr_t a_column, intptr_t b_row, intptr_t b_column,
+                       intptr_t bias, intptr_t residual, intptr_t activation, float low, float high,
+                       intptr_t scratch, intptr_t scratch_bytes);
+void cameo_product_f16(intptr_t a, intptr_t b, intptr_t c, intptr_t m, intptr_t n, intptr_t k,
+                       intptr_t a_row, intptr_t a_column, intptr_t b_row, intptr_t b_column,
+                       intptr_t bias, intptr_t residual, intptr_t activation, float low, float high,
+                       intptr_t scratch, intptr_t scratch_bytes);
+void cameo_product_bf16(intptr_t a, intptr_t b, intptr_t c, intptr_t m, intptr_t n, intptr_t k,
+                        intptr_t a_row, intptr_t a_column, intptr_t b_row, intptr_t b_column,
+                        intptr_t bias, intptr_t residual, intptr_t activation, float low,
+                        float high, intptr_t scratch, intptr_t scratch_bytes);
+
+/* The same with B packed beforehand, of which `packed` is the address, aligned to 64 bytes. */
+void cameo_product_packed_f32(intptr_t a, intptr_t packed, intptr_t c, intptr_t m, intptr_t n,
+                              intptr_t k, intptr_t a_row, intptr_t a_column, intptr_t bias,
+                              intptr_t residual, intptr_t activation, float low, float high,
+                              intptr_t scratch, intptr_t scratch_bytes);
+
+/* Packs B, k x n: ceil(n / 16) panels one after the other, each k rows of 16 columns, with zeros
+ * where there is no column. Packed B has k * ceil(n / 16) * 16 floats: element (i, j) lies at
+ * j / 16 * 16 * k + i * 16 + j % 16. The layout is the same for all targets. */
+void cameo_pack_product_f32(intptr_t b, intptr_t packed, intptr_t n, intptr_t k, intptr_t b_row,
+                            intptr_t b_column);
+
+/* C = (A - zero of A) (B - zero of B) in i32, modulo 2^32: elements of 8 bits, unsigned or (the
+ * flag is not 0) signed. a_zero is the address of zero points of A's type, or 0: that of row i lies
+ * at a_zero + i * a_zero_step (0: one for all rows); that of column j of B at b_zero + j *
+ * b_zero_step. */
+void cameo_product_i8(intptr_t a, intptr_t b, intptr_t c, intptr_t m, intptr_t n, intptr_t k,
+                      intptr_t a_row, intptr_t a_column, intptr_t b_row, intptr_t b_column,
+                      intptr_t a_signed, intptr_t b_signed, intptr_t a_zero, intptr_t a_zero_step,
+                      intptr_t b_zero, intptr_t b_zero_step, intptr_t scratch,
+                      intptr_t scratch_bytes);
+
+/* ---- convolutions ---- */
+
+/* Sizes of a convolution of x (batch, in_channels, in_0, in_1, in_2) with w (out_channels,
+ * in_channels / groups, kernel_0, kernel_1, kernel_2) to y (batch, out_channels, out_0, out_1,
+ * out_2). Fewer than three spatial axes: the first ones have in, out, kernel, stride and dilation 1
+ * and pad 0. `pad` is what lies before the image and may be negative; what lies after it follows
+ * from `out`. Both channels are multiples of groups. */
+#define CAMEO_CONV_SIZES                                                                           \
+    intptr_t batch, intptr_t groups, intptr_t in_channels, intptr_t out_channels, intptr_t in_0,   \
+        intptr_t in_1, intptr_t in_2, intptr_t out_0, intptr_t out_1, intptr_t out_2,              \
+        intptr_t kernel_0, intptr_t kernel_1, intptr_t kernel_2, intptr_t stride_0,                \
+        intptr_t stride_1, intptr_t stride_2, intptr_t dilation_0, intptr_t dilation_1,            \
+        intptr_t dilation_2, intptr_t pad_0, intptr_t pad_1, intptr_t pad_2
+
+/* y = activation(x * w + bias + residual); bias has out_channels elements. */
+void cameo_conv_f32(intptr_t x, intptr_t w, intptr_t y, CAMEO_CONV_SIZES, intptr_t bias,
+                    intptr_t residual, intptr_t activation, float low, float high, intptr_t scratch,
+                    intptr_t scratch_bytes);
+void cameo_conv_f64(intptr_t x, intptr_t w, intptr_t y, CAMEO_CONV_SIZES, intptr_t bias,
+                    intptr_t residual, intptr_t activation, float low, float high, intptr_t scratch,
+                    intptr_t scratch_bytes);
+void cameo_conv_f16(intptr_t x, intptr_t w, intptr_t y, CAMEO_CONV_SIZES, intptr_t bias,
+                    intptr_t residual, intptr_t activation, float low, float high, intptr_t scratch,
+                    intptr_t scratch_bytes);
+void cameo_conv_bf16(intptr_t x, intptr_t w, intptr_t y, CAMEO_CONV_SIZES, intptr_t bias,
+                     intptr_t residual, intptr_t activation, float low, float high,
+                     intptr_t scratch, intptr_t scratch_bytes);
+
+/* The same with weights packed beforehand. It pays where the result has few places (14 x 14 and
+ * fewer). Depthwise convolutions (groups == in_channels) have no packed form: call cameo_conv_f32.
+ */
+void cameo_conv_packed_f32(intptr_t x, intptr_t packed, intptr_t y, CAMEO_CONV_SIZES, intptr_t bias,
+                           intptr_t residual, intptr_t activation, float low, float high,
+                           intptr_t scratch, intptr_t scratch_bytes);
+
+/* Packs weights, of which every output channel has k = in_channels / groups * kernel_0 * kernel_1 *
+ * kernel_2 elements. Each group's channels go to ceil(out_channels / groups / 12) panels, each k
+ * rows of 12 channels, with zeros where there is no channel: groups * ceil(out_channels / groups /
+ * 12) * 12 * k floats in all. The layout is the same for all targets. */
+void cameo_pack_conv_f32(intptr_t w, intptr_t packed, intptr_t groups, intptr_t out_channels,
+                         intptr_t k);
+
+/* The gradient by x, dx, from that of y, dy; with the sizes of the convolution. ConvTranspose is
+ * this: its input is dy (out_channels are its input channels), its result dx, its weights are laid
+ * out alike. dx = activation(sum + bias + residual); bias has in_channels elements, the residual is
+ * like dx. */
+void cameo_conv_input_f32(intptr_t dy, intptr_t w, intptr_t dx, CAMEO_CONV_SIZES, intptr_t bias,
+                          intptr_t residual, intptr_t activation, float low, float high,
+                          intptr_t scratch, intptr_t scratch_bytes);
+void cameo_conv_input_f64(intptr_t dy, intptr_t w, intptr_t dx, CAMEO_CONV_SIZES, intptr_t bias,
+                          intptr_t residual, intptr_t activation, float low, float high,
+                          intptr_t scratch, intptr_t scratch_bytes);
+
+/* The gradient by w, dw, from x and dy. (That by the bias is a sum over dy.) */
+void cameo_conv_weights_f32(intptr_t x, intptr_t dy, intptr_t dw, CAMEO_CONV_SIZES,
+                            intptr_t scratch, intptr_t scratch_bytes);
+void cameo_conv_weights_f64(intptr_t x, intptr_t dy, intptr_t dw, CAMEO_CONV_SIZES,
+                            intptr_t scratch, intptr_t scratch_bytes);
+
+/* y = (x - zero of x) * (w - zero of w) in i32, modulo 2^32; outside of the image x is its zero
+ * point. x_zero is the address of one zero point or 0; that of output channel o lies at w_zero +
+ * o * w_zero_step. */
+void cameo_conv_i8(intptr_t x, intptr_t w, intptr_t y, CAMEO_CONV_SIZES, intptr_t x_signed,
+                   intptr_t w_signed, intptr_t x_zero, intptr_t w_zero, intptr_t w_zero_step,
+                   intptr_t scratch, intptr_t scratch_bytes);
+
+#endif

@@ -1,0 +1,100 @@
+/* Templates: how an operator becomes MLIR text. One file under data/mlir/ for each core operator,
+ * and one under data/mlir/lib/ for each macro that several of them use; docs/mlir-templates.md says
+ * how they are written.
+ *
+ * A template is MLIR with three things more. ${expression} puts in what is known of the node:
+ * ranks, sizes, types, attributes. Lines that begin with @ decide (@if, @for, @set, @do MACRO,
+ * @refuse) or compute (@let index %a = %b * 2 + 1, which becomes operations of arith and math). And
+ * a name like %sum is the template's own: each use of the template gives it a prefix, so that
+ * nobody need care what other nodes call their values. Names of operands and results are those of
+ * the schema.
+ *
+ * What expressions can ask about is the host's business: this part knows text, numbers and lists.
+ */
+// SPDX-License-Identifier: Apache-2.0
+#ifndef CM_MLIR_TEMPLATE_H
+#define CM_MLIR_TEMPLATE_H
+
+#include "base/arena.h"
+
+/* The texts, embedded by the build. */
+struct cm_mlir_template {
+    const char *name; /* "Conv"; "lib/range" for a macro */
+    const char *text;
+    size_t size;
+};
+extern const struct cm_mlir_template cm_mlir_templates[];
+extern const size_t cm_mlir_template_count;
+/* NULL: there is none. */
+const struct cm_mlir_template *cm_mlir_template_find(struct cm_str name);
+
+enum cm_term_kind {
+    CM_TERM_NONE, /* absent, or not known before it runs */
+    CM_TERM_INT,  /* and truth */
+    CM_TERM_FLOAT,
+    CM_TERM_TEXT,
+    CM_TERM_LIST,
+    CM_TERM_VALUE, /* an operand or a result */
+};
+
+/* What an expression gives. */
+struct cm_term {
+    enum cm_term_kind kind;
+    int64_t i; /* also the host's number of a value */
+    double f;
+    struct cm_str text; /* of a value: its name, "%7" */
+    const struct cm_term *items;
+    size_t count;
+};
+
+struct cm_template_run;
+
+/* Who uses a template. */
+struct cm_template_host {
+    void *arg;
+    /* A name that is neither a variable nor a macro's parameter; false: unknown. */
+    bool (*name)(void *arg, struct cm_str name, struct cm_term *out);
+    /* A function that is not one of the built-in ones. Sets *known to false where there is none. It
+     * may emit lines, which come before the line it stands in. */
+    struct cm_term (*call)(void *arg, struct cm_template_run *run, struct cm_str function,
+                           const struct cm_term *args, size_t count, bool *known);
+    void (*emit)(void *arg, struct cm_str line);
+};
+
+/* One use of a template. Fails with the template's name and line. */
+struct cm_template_use {
+    const struct cm_mlir_template *text;
+    struct cm_str prefix; /* of names that are the template's own: "n7" */
+    const struct cm_template_host *host;
+    struct cm_arena *arena;
+};
+enum cm_status cm_template_expand(const struct cm_template_use *use,
+                                  struct cm_error *err) CM_MUST_CHECK;
+/* Does an expression hold that could stand in the template? One that is wrong does not. */
+bool cm_template_holds(const struct cm_template_use *use, struct cm_str expression);
+
+/* ---- for hosts ---- */
+
+struct cm_arena *cm_template_arena(struct cm_template_run *run);
+/* A name that is used nowhere else: "%n7_size3". */
+struct cm_str cm_template_fresh(struct cm_template_run *run, const char *hint);
+void cm_template_emit(struct cm_template_run *run, struct cm_str line);
+void cm_template_emitf(struct cm_template_run *run, const char *format, ...) CM_PRINTF(2, 3);
+/* Fails the expansion with a sentence about the template's place, or, refused, about the node. */
+void cm_template_wrong(struct cm_template_run *run, const char *format, ...) CM_PRINTF(2, 3);
+void cm_template_refuse(struct cm_template_run *run, const char *format, ...) CM_PRINTF(2, 3);
+bool cm_template_failed(const struct cm_template_run *run);
+
+static inline struct cm_term cm_term_int(int64_t i)
+{
+    return (struct cm_term){.kind = CM_TERM_INT, .i = i};
+}
+
+static inline struct cm_term cm_term_text(struct cm_str text)
+{
+    return (struct cm_term){.kind = CM_TERM_TEXT, .text = text};
+}
+
+#define CM_TERM_ABSENT ((struct cm_term){.kind = CM_TERM_NONE})
+
+#endif
