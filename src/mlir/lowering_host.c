@@ -148,7 +148,10 @@ static struct cm_term attribute(const struct cm_mlir_use *use, struct cm_templat
                 cm_template_refuse(run, "%s", err.text);
                 return list;
             }
-            list = contents_term(arena, &tensor);
+            if (tensor.type == CM_STRING)
+                cm_template_refuse(run, "strings are not compiled");
+            else
+                list = contents_term(arena, &tensor);
             cm_tensor_drop(&tensor);
             return list;
         }
@@ -341,7 +344,8 @@ static struct cm_term host_call(void *arg, struct cm_template_run *run, struct c
                                            other->dims[args[3].i]));
         }
     }
-    *known = cm_mlir_body_call(use, run, name, args, count, &out);
+    *known = cm_mlir_body_call(use, run, name, args, count, &out) ||
+             cm_mlir_table_call(use, run, name, args, count, &out);
     return out;
 }
 

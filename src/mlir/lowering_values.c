@@ -226,17 +226,15 @@ static struct cm_str dense_constant(struct cm_mlir_lowering *l, struct cm_str na
     return name;
 }
 
-static struct cm_str weight_constant(struct cm_mlir_lowering *l, cm_value value, struct cm_str name,
-                                     const struct cm_tensor *tensor, struct cm_str type)
+/* A tensor in the weights of the program; memory is its type as a memref. */
+static struct cm_str weight_constant(struct cm_mlir_lowering *l, struct cm_str title,
+                                     struct cm_str name, const struct cm_tensor *tensor,
+                                     struct cm_str memory)
 {
-    const struct cm_type *of = cm_mlir_type(l, value);
-    const struct cm_str memory =
-        cm_mlir_type_text(l->arena, "memref", of->dtype, of->rank, of->dims);
     const size_t offset = (l->weight_bytes + 63) / 64 * 64;
 
     l->weight_bytes = offset + cm_tensor_bytes(tensor);
-    *CM_PUSH(l->arena, &l->weights) =
-        (struct cm_mlir_weight){cm_value_get(l->module, value)->name, tensor, offset};
+    *CM_PUSH(l->arena, &l->weights) = (struct cm_mlir_weight){title, tensor, offset};
     cm_mlir_put(l, &l->constants,
                 cm_arena_printf(l->arena,
                                 "    %.*s_at = arith.constant %zu : index\n"
@@ -246,8 +244,20 @@ static struct cm_str weight_constant(struct cm_mlir_lowering *l, cm_value value,
                                 CM_STR_FMT(name), offset, CM_STR_FMT(name), CM_STR_FMT(name),
                                 CM_STR_FMT(memory), CM_STR_FMT(name), CM_STR_FMT(name),
                                 CM_STR_FMT(memory)));
-    (void)type;
     return name;
+}
+
+struct cm_str cm_mlir_table(struct cm_mlir_lowering *l, const struct cm_tensor *tensor)
+{
+    const size_t number = ++l->n_uses;
+    const struct cm_str name = cm_arena_printf(l->arena, "%%table%zu", number);
+    const struct cm_dim dims[] = {CM_DIM(tensor->shape.dims[0])};
+
+    if (cm_tensor_count(tensor) <= CM_MLIR_INLINE)
+        return dense_constant(l, name, tensor,
+                              cm_mlir_type_text(l->arena, "tensor", tensor->type, 1, dims));
+    return weight_constant(l, cm_arena_printf(l->arena, "table %zu", number), name, tensor,
+                           cm_mlir_type_text(l->arena, "memref", tensor->type, 1, dims));
 }
 
 struct cm_str cm_mlir_name(struct cm_mlir_lowering *l, cm_value value)
@@ -260,11 +270,13 @@ struct cm_str cm_mlir_name(struct cm_mlir_lowering *l, cm_value value)
     /* Results are defined by their nodes, and a constant that a node computes is taken as such. */
     if (!tensor)
         return name;
-    const struct cm_str type = cm_mlir_value_type(l, value);
+    const struct cm_type *type = cm_mlir_type(l, value);
     tensor = unpacked(l, tensor);
-    return cm_tensor_count(tensor) <= CM_MLIR_INLINE
-               ? dense_constant(l, name, tensor, type)
-               : weight_constant(l, value, name, tensor, type);
+    if (cm_tensor_count(tensor) <= CM_MLIR_INLINE)
+        return dense_constant(l, name, tensor, cm_mlir_value_type(l, value));
+    return weight_constant(
+        l, cm_value_get(l->module, value)->name, name, tensor,
+        cm_mlir_type_text(l->arena, "memref", type->dtype, type->rank, type->dims));
 }
 
 /* ---- sizes ---- */
