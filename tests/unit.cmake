@@ -23,6 +23,14 @@ if(UNIT_SOURCES)
   target_link_libraries(unit_support PRIVATE unit_flags)
 endif()
 
+# Programs are compiled by the module as it was built.
+if(TARGET cameo_mlir)
+  add_dependencies(tests cameo_mlir)
+  set_property(SOURCE ${TESTS_DIR}/unit/mlir/compiled_program.c
+               ${TESTS_DIR}/unit/api/test_compiling.c APPEND PROPERTY COMPILE_DEFINITIONS
+               MLIR_MODULE_FILE="$<TARGET_FILE:cameo_mlir>")
+endif()
+
 # The codec module is linked into its test.
 if(NOT TARGET cameo_codecs)
   list(FILTER UNIT_TESTS EXCLUDE REGEX "/test_codec_module\\.c$")
@@ -51,9 +59,36 @@ foreach(source ${UNIT_TESTS})
   if(program STREQUAL test_codec_module)
     target_link_libraries(${target} PRIVATE cameo_codecs_objects)
   endif()
+  if(program STREQUAL test_arena_places) # it needs nothing of MLIR
+    target_sources(${target} PRIVATE ${PROJECT_SOURCE_DIR}/src/mlir/module/arena_places.c)
+  endif()
+  if(program MATCHES "^test_kernels")
+    target_link_libraries(${target} PRIVATE kernels_plain)
+  endif()
   target_link_libraries(${target} PRIVATE unit_flags cameo_static ${CMOCKA_LIBRARY})
   set_target_properties(${target} PROPERTIES OUTPUT_NAME ${program} RUNTIME_OUTPUT_DIRECTORY
                                              ${folder})
   string(REPLACE "/test_" "/" short unit/${name})
   cameo_add_test(${short} unit ${CMAKE_CROSSCOMPILING_EMULATOR} $<TARGET_FILE:${target}>)
+endforeach()
+
+# The same tests with kernels for wider vectors.
+foreach(machine ${KERNEL_MACHINES})
+  if(machine STREQUAL plain)
+    continue()
+  endif()
+  set(sources ${UNIT_TESTS})
+  list(FILTER sources INCLUDE REGEX "/test_kernels[^/]*\\.c$")
+  foreach(source ${sources})
+    get_filename_component(name ${source} NAME_WE)
+    set(target unit_mlir_${name}_${machine})
+    add_executable(${target} ${source} ${GENERATED}/unit/unit_mlir_${name}.c)
+    add_dependencies(tests ${target})
+    target_link_libraries(${target} PRIVATE unit_support kernels_${machine} unit_flags cameo_static
+                                            ${CMOCKA_LIBRARY})
+    set_target_properties(${target} PROPERTIES OUTPUT_NAME ${name}_${machine} RUNTIME_OUTPUT_DIRECTORY
+                                               ${CMAKE_BINARY_DIR}/unit/mlir)
+    string(REPLACE "test_" "" short unit/mlir/${name}_${machine})
+    cameo_add_test(${short} unit $<TARGET_FILE:${target}>)
+  endforeach()
 endforeach()

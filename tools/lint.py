@@ -163,11 +163,22 @@ def compile_alone(path, *flags, language="c"):
     return [place(path, 1, f"does not compile alone ({' '.join(flags)}): {first}")]
 
 
+def module_includes():
+    """where the headers of MLIR are, as the build found them; nothing where it has none"""
+    for entry in json.loads(read(ROOT / "build/compile_commands.json")):
+        words = shlex.split(entry["command"])
+        if "src/mlir/module/" in entry["file"] and "-isystem" in words:
+            at = words.index("-isystem")
+            return words[at:at + 2]
+    return []
+
+
 def check_headers():
     """every header compiles alone"""
-    found = in_parallel(lambda path: compile_alone(path, "-std=c17"),
-                        (path for path in files(".h") if not path.is_relative_to(ROOT / "python")))
-    python = sysconfig.get_path("include")
+    mlir, python = module_includes(), sysconfig.get_path("include")
+    apart = [ROOT / "python"] + ([] if mlir else [ROOT / "src/mlir/module"])
+    found = in_parallel(lambda path: compile_alone(path, "-std=c17", *mlir),
+                        (path for path in files(".h") if not any(map(path.is_relative_to, apart))))
     if os.path.exists(os.path.join(python, "Python.h")):
         for path in files(".h", folders=("python",)):
             found += compile_alone(path, "-std=c17", "-isystem", python, "-DPy_LIMITED_API=0x030B0000")

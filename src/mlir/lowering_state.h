@@ -70,6 +70,11 @@ enum cm_status cm_mlir_check_value(struct cm_mlir_lowering *l, cm_value value,
                                    struct cm_error *err);
 /* The name of a value: "%v7"; defines constants where they are first asked for. */
 struct cm_str cm_mlir_name(struct cm_mlir_lowering *l, cm_value value);
+/* The name of a constant that is not a value of the graph; label: what people call it. The tensor
+ * must live as long as the program. */
+struct cm_str cm_mlir_constant(struct cm_mlir_lowering *l, struct cm_str label,
+                               const struct cm_tensor *tensor);
+
 /* Element i of a tensor as a literal. */
 struct cm_str cm_mlir_element_text(struct cm_mlir_lowering *l, const struct cm_tensor *tensor,
                                    int64_t i);
@@ -102,6 +107,9 @@ enum cm_status cm_mlir_region(struct cm_mlir_lowering *l, const struct cm_node *
 /* One linalg.generic over the node's results, with the templates in its body. */
 enum cm_status cm_mlir_elementwise(struct cm_mlir_lowering *l, const struct cm_node *node,
                                    struct cm_error *err);
+/* [[[axes of x, axes of y], ..], sure]: groups of axes that have as many elements on both sides if
+ * x reshaped is y; sure: they have, whatever the unknown sizes are. */
+struct cm_term cm_mlir_regroup(struct cm_mlir_lowering *l, cm_value x, cm_value y);
 extern const struct cm_template_host cm_mlir_host; /* its arg is a struct cm_mlir_use */
 
 /* Functions of templates about the bodies of their node; false: there is none of that name. */
@@ -113,9 +121,6 @@ bool cm_mlir_body_call(const struct cm_mlir_use *use, struct cm_template_run *ru
 bool cm_mlir_table_call(const struct cm_mlir_use *use, struct cm_template_run *run,
                         struct cm_str function, const struct cm_term *args, size_t count,
                         struct cm_term *out);
-/* A tensor that is nobody's value, as the name of a constant; it must live as long as the program.
- */
-struct cm_str cm_mlir_table(struct cm_mlir_lowering *l, const struct cm_tensor *tensor);
 
 /* An index constant, or the size of an axis: the name of an index. */
 struct cm_str cm_mlir_index(struct cm_mlir_lowering *l, int64_t number);

@@ -54,7 +54,7 @@ static struct cm_term table_term(struct cm_mlir_lowering *l, enum cm_dtype type,
     struct cm_tensor *tensor = CM_NEW(l->arena, struct cm_tensor);
 
     *tensor = cm_tensor_borrow(type, &CM_SHAPE((int64_t)count), data);
-    return cm_term_text(cm_mlir_table(l, tensor));
+    return cm_term_text(cm_mlir_constant(l, CM_STR("table"), tensor));
 }
 
 static struct cm_term list_table(struct cm_mlir_lowering *l, enum cm_dtype type,

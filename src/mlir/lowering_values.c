@@ -1,5 +1,6 @@
 /* Values of a graph as MLIR has them: types, names, constants. */
 // SPDX-License-Identifier: Apache-2.0
+#include "mlir/glue.h"
 #include "mlir/lowering_state.h"
 
 #include "tensor/bits.h"
@@ -102,9 +103,12 @@ enum cm_status cm_mlir_check_value(struct cm_mlir_lowering *l, cm_value value, s
     const struct cm_type *type = def->fact.type;
 
     if (type->kind != CM_KIND_TENSOR)
-        return cm_fail(err, CM_UNSUPPORTED,
-                       "'%.*s' is not a tensor: sequences, optionals and maps are not compiled",
-                       CM_STR_FMT(def->name));
+        return cm_fail(err, CM_UNSUPPORTED, "'%.*s' is %s, and only tensors are compiled",
+                       CM_STR_FMT(def->name),
+                       type->kind == CM_KIND_SEQUENCE   ? "a sequence"
+                       : type->kind == CM_KIND_OPTIONAL ? "an optional value"
+                       : type->kind == CM_KIND_MAP      ? "a map"
+                                                        : "not a tensor");
     if (!cm_mlir_scalar(type->dtype))
         return cm_fail(err, CM_UNSUPPORTED, "'%.*s' is of type %s, which is not compiled",
                        CM_STR_FMT(def->name), cm_dtype_name(type->dtype));
@@ -226,15 +230,16 @@ static struct cm_str dense_constant(struct cm_mlir_lowering *l, struct cm_str na
     return name;
 }
 
-/* A tensor in the weights of the program; memory is its type as a memref. */
-static struct cm_str weight_constant(struct cm_mlir_lowering *l, struct cm_str title,
+/* label: what people call it. */
+static struct cm_str weight_constant(struct cm_mlir_lowering *l, struct cm_str label,
                                      struct cm_str name, const struct cm_tensor *tensor,
                                      struct cm_str memory)
 {
     const size_t offset = (l->weight_bytes + 63) / 64 * 64;
 
-    l->weight_bytes = offset + cm_tensor_bytes(tensor);
-    *CM_PUSH(l->arena, &l->weights) = (struct cm_mlir_weight){title, tensor, offset};
+    l->weight_bytes =
+        offset + (size_t)cm_tensor_count(tensor) * cm_mlir_element_bytes(tensor->type);
+    *CM_PUSH(l->arena, &l->weights) = (struct cm_mlir_weight){label, tensor, offset};
     cm_mlir_put(l, &l->constants,
                 cm_arena_printf(l->arena,
                                 "    %.*s_at = arith.constant %zu : index\n"
@@ -247,17 +252,19 @@ static struct cm_str weight_constant(struct cm_mlir_lowering *l, struct cm_str t
     return name;
 }
 
-struct cm_str cm_mlir_table(struct cm_mlir_lowering *l, const struct cm_tensor *tensor)
+struct cm_str cm_mlir_constant(struct cm_mlir_lowering *l, struct cm_str label,
+                               const struct cm_tensor *tensor)
 {
-    const size_t number = ++l->n_uses;
-    const struct cm_str name = cm_arena_printf(l->arena, "%%table%zu", number);
-    const struct cm_dim dims[] = {CM_DIM(tensor->shape.dims[0])};
+    const struct cm_str name = cm_arena_printf(l->arena, "%%c%zu", ++l->n_uses);
+    struct cm_dim dims[CM_MAX_RANK];
 
-    if (cm_tensor_count(tensor) <= CM_MLIR_INLINE)
-        return dense_constant(l, name, tensor,
-                              cm_mlir_type_text(l->arena, "tensor", tensor->type, 1, dims));
-    return weight_constant(l, cm_arena_printf(l->arena, "table %zu", number), name, tensor,
-                           cm_mlir_type_text(l->arena, "memref", tensor->type, 1, dims));
+    for (int i = 0; i < tensor->shape.rank; i++)
+        dims[i] = CM_DIM(tensor->shape.dims[i]);
+    const bool is_short = cm_tensor_count(tensor) <= CM_MLIR_INLINE;
+    const struct cm_str type = cm_mlir_type_text(l->arena, is_short ? "tensor" : "memref",
+                                                 tensor->type, tensor->shape.rank, dims);
+    return is_short ? dense_constant(l, name, tensor, type)
+                    : weight_constant(l, label, name, tensor, type);
 }
 
 struct cm_str cm_mlir_name(struct cm_mlir_lowering *l, cm_value value)
@@ -270,13 +277,14 @@ struct cm_str cm_mlir_name(struct cm_mlir_lowering *l, cm_value value)
     /* Results are defined by their nodes, and a constant that a node computes is taken as such. */
     if (!tensor)
         return name;
-    const struct cm_type *type = cm_mlir_type(l, value);
+    const struct cm_value_def *def = cm_value_get(l->module, value);
+    const struct cm_type *of = def->fact.type;
     tensor = unpacked(l, tensor);
-    if (cm_tensor_count(tensor) <= CM_MLIR_INLINE)
-        return dense_constant(l, name, tensor, cm_mlir_value_type(l, value));
-    return weight_constant(
-        l, cm_value_get(l->module, value)->name, name, tensor,
-        cm_mlir_type_text(l->arena, "memref", type->dtype, type->rank, type->dims));
+    const bool is_short = cm_tensor_count(tensor) <= CM_MLIR_INLINE;
+    const struct cm_str type =
+        cm_mlir_type_text(l->arena, is_short ? "tensor" : "memref", of->dtype, of->rank, of->dims);
+    return is_short ? dense_constant(l, name, tensor, type)
+                    : weight_constant(l, def->name, name, tensor, type);
 }
 
 /* ---- sizes ---- */

@@ -7,7 +7,8 @@
  * All operands have the type of the result, but for conversions, TYPE(TYPE OPERAND), which name
  * both. A truth (i1) names the type of what it compares in parentheses; in CONDITION ? A : B that
  * is the type of the result. Types are those of MLIR, and u8, u16, u32 and u64 for integers that
- * are to be taken as unsigned. */
+ * are to be taken as unsigned. "reassoc" before the type lets sums and products of floats be taken
+ * in any order, so that a loop that adds up can be made of vectors. */
 // SPDX-License-Identifier: Apache-2.0
 #include "mlir/template_run.h"
 
@@ -41,6 +42,7 @@ struct let_reader {
     const struct let_type *type;    /* of what is read */
     const struct let_type *compare; /* of what is compared */
     int depth;
+    bool any_order; /* sums and products may be taken in any order */
     /* The last operation, not emitted yet: it may be the one that gives the line's own name. */
     struct cm_str name, operation;
 };
@@ -125,7 +127,9 @@ static struct cm_str emit(struct let_reader *l, const char *op, const char *type
     for (size_t i = 0; i < count; i++)
         at += (size_t)snprintf(list + at, sizeof list - at, "%s%.*s", i ? ", " : "",
                                CM_STR_FMT(args[i]));
-    return hold(l, cm_arena_printf(l->run->use->arena, "%s %s : %s", op, list, type));
+    const bool any_order = l->any_order && (!strcmp(op, "arith.addf") || !strcmp(op, "arith.mulf"));
+    return hold(l, cm_arena_printf(l->run->use->arena, "%s %s%s : %s", op, list,
+                                   any_order ? " fastmath<reassoc>" : "", type));
 }
 
 static struct cm_str constant(struct let_reader *l, double value, int64_t integer, bool is_integer)
@@ -589,7 +593,11 @@ void cm_template_let(struct cm_template_run *run, struct cm_str text)
 
     if (run->status != CM_OK)
         return;
-    l.type = find_type(word(&l));
+    struct cm_str type = word(&l);
+    l.any_order = cm_str_is(type, "reassoc");
+    if (l.any_order)
+        type = word(&l);
+    l.type = find_type(type);
     l.compare = l.type;
     if (l.type && accept(&l, "(")) {
         l.compare = find_type(word(&l));

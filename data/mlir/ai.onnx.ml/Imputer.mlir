@@ -24,7 +24,9 @@ cf.assert %fits, "${place()}: it does not have one value for each feature"
 @if floats and missing != missing
 @let i1(${T}) %absent = %value != %value
 @else
-@let i1(${floats ? "f64" : "i64"}) %absent = ${floats ? "f64" : "i64"}(${T} %value) == ${literal(missing, floats ? "f64" : "i64")}
+@set W = floats ? "f64" : "i64"
+  %missing = arith.constant ${literal(missing, W)} : ${W}
+@let i1(${W}) %absent = ${W}(${T} %value) == %missing
 @end
 @let ${T} %either = %absent ? %instead : %value
   linalg.yield %either : ${scalar(X)}
