@@ -47,24 +47,29 @@ static void put_number(enum cm_dtype type, void *data, size_t i, const struct cm
     }
 }
 
-/* A vector of numbers, as the name of a constant tensor. */
-static struct cm_term table_term(struct cm_mlir_lowering *l, enum cm_dtype type, size_t count,
-                                 void *data)
+/* constant(LIST, DIMS, TYPE): the name of a tensor that holds the list. */
+static struct cm_term constant_term(const struct cm_mlir_use *use, struct cm_template_run *run,
+                                    const struct cm_term *list, const struct cm_term *dims,
+                                    struct cm_str scalar)
 {
-    struct cm_tensor *tensor = CM_NEW(l->arena, struct cm_tensor);
+    struct cm_mlir_lowering *l = use->lowering;
+    struct cm_shape shape = {.rank = (int)dims->count};
+    enum cm_dtype type;
+    int64_t count = 0;
 
-    *tensor = cm_tensor_borrow(type, &CM_SHAPE((int64_t)count), data);
-    return cm_term_text(cm_mlir_constant(l, CM_STR("table"), tensor));
-}
-
-static struct cm_term list_table(struct cm_mlir_lowering *l, enum cm_dtype type,
-                                 const struct cm_term *list)
-{
-    void *data = CM_NEW_ARRAY(l->arena, char, (list->count + 1) * cm_dtype_size(type));
-
+    for (int i = 0; i < shape.rank && i < CM_MAX_RANK; i++)
+        shape.dims[i] = dims->items[i].i;
+    if (dims->count > CM_MLIR_RANK || !cm_shape_count(&shape, &count) ||
+        count != (int64_t)list->count || !table_type(scalar, &type)) {
+        cm_template_wrong(run, "constant(LIST, DIMS, TYPE) does not fit together");
+        return CM_TERM_ABSENT;
+    }
+    char *data = cm_arena_alloc(l->arena, (size_t)count * sizeof(double) + 1);
     for (size_t i = 0; i < list->count; i++)
         put_number(type, data, i, &list->items[i]);
-    return table_term(l, type, list->count, data);
+    struct cm_tensor *tensor = CM_NEW(l->arena, struct cm_tensor);
+    *tensor = cm_tensor_borrow(type, &shape, data);
+    return cm_term_text(cm_mlir_constant(l, cm_mlir_place(l, use->node), tensor));
 }
 
 /* ---- forests ---- */
@@ -445,6 +450,16 @@ static struct cm_term modes_term(struct cm_mlir_lowering *l, const struct tree_t
     return (struct cm_term){.kind = CM_TERM_LIST, .items = items, .count = count};
 }
 
+/* A vector of numbers, as the name of a constant tensor. */
+static struct cm_term table_term(struct cm_mlir_lowering *l, enum cm_dtype type, size_t count,
+                                 void *data)
+{
+    struct cm_tensor *tensor = CM_NEW(l->arena, struct cm_tensor);
+
+    *tensor = cm_tensor_borrow(type, &CM_SHAPE((int64_t)count), data);
+    return cm_term_text(cm_mlir_constant(l, CM_STR("trees"), tensor));
+}
+
 static struct cm_term forest_term(struct cm_mlir_lowering *l, struct tree_tables *t)
 {
     enum { ENTRIES = 19 };
@@ -486,16 +501,13 @@ bool cm_mlir_table_call(const struct cm_mlir_use *use, struct cm_template_run *r
                         struct cm_term *out)
 {
     struct cm_error err = {0};
-    enum cm_dtype type;
 
-    if (count != 2)
-        return false;
-    if (cm_str_is(function, "table") && args[0].kind == CM_TERM_LIST &&
-        args[1].kind == CM_TERM_TEXT && table_type(args[1].text, &type)) {
-        *out = list_table(use->lowering, type, &args[0]);
+    if (cm_str_is(function, "constant") && count == 3 && args[0].kind == CM_TERM_LIST &&
+        args[1].kind == CM_TERM_LIST && args[2].kind == CM_TERM_TEXT) {
+        *out = constant_term(use, run, &args[0], &args[1], args[2].text);
         return true;
     }
-    if (!cm_str_is(function, "forest") || args[0].kind != CM_TERM_TEXT ||
+    if (!cm_str_is(function, "forest") || count != 2 || args[0].kind != CM_TERM_TEXT ||
         args[1].kind != CM_TERM_INT)
         return false;
     struct tree_reader r = {.l = use->lowering, .node = use->node, .err = &err};

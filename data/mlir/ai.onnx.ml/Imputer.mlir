@@ -14,7 +14,7 @@
 cf.assert %fits, "${place()}: it does not have one value for each feature"
 @end
 @set T = elem(X)
-@set list = table(floats ? values : [int(v) for v in values], T)
+@set list = constant(values, [len(values)], T)
 %empty = tensor.empty(${unknown_sizes(X)}) : ${type(Y)}
 %Y = linalg.generic {
     indexing_maps = [affine_map<(${all}) -> (${all})>, affine_map<(${all}) -> (${len(values) == 1 ? "0" : "d" + (r - 1)})>, affine_map<(${all}) -> (${all})>],

@@ -8,8 +8,8 @@
 @set r = rank(X)
 @set all = ["d" + i for i in range(r)]
 @set count = len(keys)
-@set key_table = table(keys, K)
-@set value_table = table(values, V)
+@set key_table = constant(keys, [count], K)
+@set value_table = constant(values, [count], V)
 %empty = tensor.empty(${unknown_sizes(X)}) : ${type(Y)}
 @let index %none = 0
 @let index %step = 1

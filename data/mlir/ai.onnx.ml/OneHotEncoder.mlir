@@ -3,7 +3,7 @@
 @set r = rank(X)
 @set all = ["d" + i for i in range(r)]
 @set T = elem(X)
-@set list = table(cats, "i64")
+@set list = constant(cats, [len(cats)], "i64")
 %empty = tensor.empty(${unknown_sizes(X)}) : ${type(Y)}
 %Y = linalg.generic {
     indexing_maps = [affine_map<(${all + ["d" + r]}) -> (${all})>, affine_map<(${all + ["d" + r]}) -> (d${r})>, affine_map<(${all + ["d" + r]}) -> (${all + ["d" + r]})>],

@@ -3,7 +3,7 @@
 @macro scores, counted, base, rows, n, count, sums
 @set F = tensor([rows, count], "f64")
 @set B = tensor([rows, count], "i1")
-@set list = table(len(base) == 0 ? [0.0] : base, "f64")
+@set list = constant(len(base) == 0 ? [0.0] : base, [max(len(base), 1)], "f64")
 @set marked = known(counted)
 %base_empty = tensor.empty(${known(rows) ? [] : [n]}) : ${F}
 ${sums} = linalg.generic {

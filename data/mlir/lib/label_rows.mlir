@@ -1,7 +1,7 @@
 // out, a result of the node, = the labels (a list of integers) of the classes `best`, a tensor of i64.
 @macro best, rows, n, labels, out
 @set I = tensor([rows], "i64")
-@set names = table(labels, "i64")
+@set names = constant(labels, [len(labels)], "i64")
 %label_empty = tensor.empty(${known(rows) ? [] : [n]}) : ${type(out)}
 ${out} = linalg.generic {
     indexing_maps = [affine_map<(r) -> (r)>, affine_map<(r) -> (r)>], iterator_types = ["parallel"]}

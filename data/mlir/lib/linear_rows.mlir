@@ -11,10 +11,9 @@
 @let i1(index) %fits = ${have} == ${features}
 cf.assert %fits, "${place()}: a row of its input does not have the features that the model is for"
 @end
-@set flat = table(weights, "f32")
-%weights = tensor.expand_shape ${flat} [[0, 1]] output_shape [${count}, ${features}] : ${tensor([count * features], "f32")} into ${W}
+@set table = constant(weights, [count, features], "f32")
 %scores_empty = tensor.empty(${sizes}) : ${F}
-@set start = table(starts, "f32")
+@set start = constant(starts, [count], "f32")
 %begun = linalg.generic {
     indexing_maps = [affine_map<(r, c) -> (c)>, affine_map<(r, c) -> (r, c)>],
     iterator_types = ["parallel", "parallel"]}
@@ -26,7 +25,7 @@ cf.assert %fits, "${place()}: a row of its input does not have the features that
 ${scores} = linalg.generic {
     indexing_maps = [affine_map<(r, c, f) -> (${rank(x) == 2 ? "r, f" : "f"})>, affine_map<(r, c, f) -> (c, f)>, affine_map<(r, c, f) -> (r, c)>],
     iterator_types = ["parallel", "parallel", "reduction"]}
-    ins(${x}, %weights : ${type(x)}, ${W}) outs(%begun : ${F}) {
+    ins(${x}, ${table} : ${type(x)}, ${W}) outs(%begun : ${F}) {
 ^bb0(%feature: ${scalar(x)}, %weight: f32, %sum: f64):
 @let f64 %next = %sum + f64(${elem(x)} %feature) * f64(f32 %weight)
   linalg.yield %next : f64
