@@ -30,7 +30,7 @@ ${to} = linalg.generic {
 @for i in range(2, r)
 @let index %from${i} = ${numbers[i]} - 1 - %d${i}
 @end
-  %x = tensor.extract ${w}[${["%from" + i for i in range(r)]}] : ${type(w)}
-  linalg.yield %x : ${scalar(w)}
+  %in_x = tensor.extract ${w}[${["%from" + i for i in range(r)]}] : ${type(w)}
+  linalg.yield %in_x : ${scalar(w)}
 } -> ${tensor(turned_dims, elem(w))}
 @give turned_dims, turned_sizes
