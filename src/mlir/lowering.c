@@ -116,14 +116,17 @@ enum cm_status cm_mlir_nodes(struct cm_mlir_lowering *l, struct cm_graph *graph,
 
 /* ---- inputs and outputs ---- */
 
-static enum cm_status make_port(struct cm_mlir_lowering *l, cm_value value,
+/* word: "input" or "output", for messages. */
+static enum cm_status make_port(struct cm_mlir_lowering *l, const char *word, cm_value value,
                                 struct cm_mlir_port *port, struct cm_error *err)
 {
     const struct cm_value_def *def = cm_value_get(l->module, value);
     const struct cm_type *type = def->fact.type;
+    struct cm_error why = {0};
     size_t bytes = 0;
 
-    CM_TRY(cm_mlir_check_value(l, value, err));
+    if (cm_mlir_check_value(l, value, &why) != CM_OK)
+        return cm_fail(err, why.status, "%s %s", word, why.text);
     int64_t *dims = CM_NEW_ARRAY(l->arena, int64_t, (size_t)type->rank + 1);
     struct cm_str *names = CM_NEW_ARRAY(l->arena, struct cm_str, (size_t)type->rank + 1);
     *port = (struct cm_mlir_port){.name = def->name,
@@ -262,13 +265,13 @@ enum cm_status cm_mlir_lower(struct cm_graph *graph, const struct cm_mlir_lower_
 
     l.names = CM_NEW_ARRAY(arena, struct cm_str, l.n_names + 1);
     for (size_t i = 0; i < graph->n_inputs; i++) {
-        CM_TRY(make_port(&l, graph->inputs[i], &inputs[i], err));
+        CM_TRY(make_port(&l, "input", graph->inputs[i], &inputs[i], err));
         put_argument(&l, &arguments, "in", i, graph->inputs[i]);
         read_input(&l, i, graph->inputs[i]);
     }
     CM_TRY(cm_mlir_nodes(&l, graph, err));
     for (size_t i = 0; i < graph->n_outputs; i++) {
-        CM_TRY(make_port(&l, graph->outputs[i].value, &outputs[i], err));
+        CM_TRY(make_port(&l, "output", graph->outputs[i].value, &outputs[i], err));
         outputs[i].name = cm_value_get(l.module, graph->outputs[i].value)->name;
         if (outputs[i].is_fixed)
             put_argument(&l, &arguments, "out", i, graph->outputs[i].value);

@@ -1,5 +1,6 @@
 /* Values of a graph as MLIR has them: types, names, constants. */
 // SPDX-License-Identifier: Apache-2.0
+#include "mlir/glue.h"
 #include "mlir/lowering_state.h"
 
 #include "tensor/bits.h"
@@ -102,9 +103,12 @@ enum cm_status cm_mlir_check_value(struct cm_mlir_lowering *l, cm_value value, s
     const struct cm_type *type = def->fact.type;
 
     if (type->kind != CM_KIND_TENSOR)
-        return cm_fail(err, CM_UNSUPPORTED,
-                       "'%.*s' is not a tensor: sequences, optionals and maps are not compiled",
-                       CM_STR_FMT(def->name));
+        return cm_fail(err, CM_UNSUPPORTED, "'%.*s' is %s, and only tensors are compiled",
+                       CM_STR_FMT(def->name),
+                       type->kind == CM_KIND_SEQUENCE   ? "a sequence"
+                       : type->kind == CM_KIND_OPTIONAL ? "an optional value"
+                       : type->kind == CM_KIND_MAP      ? "a map"
+                                                        : "not a tensor");
     if (!cm_mlir_scalar(type->dtype))
         return cm_fail(err, CM_UNSUPPORTED, "'%.*s' is of type %s, which is not compiled",
                        CM_STR_FMT(def->name), cm_dtype_name(type->dtype));
@@ -233,7 +237,8 @@ static struct cm_str weight_constant(struct cm_mlir_lowering *l, struct cm_str l
 {
     const size_t offset = (l->weight_bytes + 63) / 64 * 64;
 
-    l->weight_bytes = offset + cm_tensor_bytes(tensor);
+    l->weight_bytes =
+        offset + (size_t)cm_tensor_count(tensor) * cm_mlir_element_bytes(tensor->type);
     *CM_PUSH(l->arena, &l->weights) = (struct cm_mlir_weight){label, tensor, offset};
     cm_mlir_put(l, &l->constants,
                 cm_arena_printf(l->arena,

@@ -173,16 +173,38 @@ static void hide_all(struct cm_mlir_build *build)
         hide_if_local(build->job, g);
 }
 
-/* The memory that cm_main is given does not overlap: each address is the only way to it. */
-static void promise_distinct(struct cm_mlir_build *build)
+static bool starts(const char *text, const char *with)
 {
-    const LLVMValueRef function = LLVMGetNamedFunction(build->code, "cm_main");
-    const unsigned kind = LLVMGetEnumAttributeKindForName("noalias", 7);
-    const LLVMAttributeRef attribute = LLVMCreateEnumAttribute(build->llvm, kind, 0);
+    return strncmp(text, with, strlen(with)) == 0;
+}
 
-    for (unsigned i = 0; function && i < LLVMCountParams(function); i++)
+static LLVMAttributeRef attribute(const struct cm_mlir_build *build, const char *name)
+{
+    return LLVMCreateEnumAttribute(build->llvm, LLVMGetEnumAttributeKindForName(name, strlen(name)),
+                                   0);
+}
+
+static void promise_distinct(const struct cm_mlir_build *build, LLVMValueRef function)
+{
+    for (unsigned i = 0; i < LLVMCountParams(function); i++)
         if (LLVMGetTypeKind(LLVMTypeOf(LLVMGetParam(function, i))) == LLVMPointerTypeKind)
-            LLVMAddAttributeAtIndex(function, i + 1, attribute);
+            LLVMAddAttributeAtIndex(function, i + 1, attribute(build, "noalias"));
+}
+
+/* Memory that functions are given does not overlap where that is known; cm_main's never does. Loops
+ * stay in the functions they were put into. */
+static void describe_functions(struct cm_mlir_build *build)
+{
+    for (LLVMValueRef f = LLVMGetFirstFunction(build->code); f; f = LLVMGetNextFunction(f)) {
+        size_t length;
+        const char *name = LLVMGetValueName2(f, &length);
+        const bool apart = starts(name, CM_MLIR_APART);
+
+        if (apart || strcmp(name, "cm_main") == 0)
+            promise_distinct(build, f);
+        if (apart || starts(name, CM_MLIR_PART))
+            LLVMAddAttributeAtIndex(f, LLVMAttributeFunctionIndex, attribute(build, "noinline"));
+    }
 }
 
 static bool optimize(struct cm_mlir_build *build)
@@ -248,7 +270,7 @@ bool cm_mlir_emit(struct cm_mlir_build *build)
         return cm_mlir_build_fail(build, "the program cannot be translated to LLVM");
     LLVMSetTarget(build->code, build->triple);
     LLVMSetDataLayout(build->code, build->layout);
-    promise_distinct(build);
+    describe_functions(build);
     for (size_t i = 0; i < build->job->n_bitcode; i++)
         if (!link_bitcode(build, &build->job->bitcode[i]))
             return false;

@@ -97,6 +97,7 @@ MlirOperation cm_ir_make(const struct cm_ir_new *parts)
     mlirOperationStateAddResults(&state, (intptr_t)parts->n_results, parts->results);
     mlirOperationStateAddAttributes(&state, (intptr_t)parts->n_attributes, parts->attributes);
     mlirOperationStateAddSuccessors(&state, (intptr_t)parts->n_successors, parts->successors);
+    mlirOperationStateAddOwnedRegions(&state, (intptr_t)parts->n_regions, parts->regions);
     return mlirOperationCreate(&state);
 }
 

@@ -35,6 +35,8 @@ struct cm_ir_new {
     size_t n_attributes;
     MlirBlock *successors;
     size_t n_successors;
+    MlirRegion *regions; /* which it takes */
+    size_t n_regions;
 };
 
 MlirOperation cm_ir_make(const struct cm_ir_new *parts);

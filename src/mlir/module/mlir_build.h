@@ -33,6 +33,9 @@ struct cm_mlir_build {
     const char *stage;         /* what is being done, for messages */
 };
 
+#define CM_MLIR_PART  "cm_part_"
+#define CM_MLIR_APART "cm_apart_"
+
 enum { CM_MLIR_CONTEXT, CM_MLIR_WEIGHTS, CM_MLIR_ARENA };
 
 void cm_mlir_text_add(struct cm_mlir_text *text, const char *data, size_t size);
@@ -53,8 +56,15 @@ bool cm_mlir_number_checks(struct cm_mlir_build *build);
 bool cm_mlir_carry_in_place(struct cm_mlir_build *build);
 /* Buffers of fixed size get places in the arena, all others calls of cm_allocate. */
 bool cm_mlir_plan_arena(struct cm_mlir_build *build);
-/* Copies that memcpy cannot do become loops, and loops get an order that LLVM can vectorize. */
+/* Copies that memcpy cannot do, between memory with gaps, become loops. */
+bool cm_mlir_copy_by_loops(struct cm_mlir_build *build);
+/* Nests of loops become functions CM_MLIR_PART.. or, where their buffers do not overlap,
+ * CM_MLIR_APART... */
+bool cm_mlir_outline(struct cm_mlir_build *build);
+/* Loops get an order that LLVM can vectorize. */
 bool cm_mlir_order_loops(struct cm_mlir_build *build);
+/* Addresses of buffers in the arena are sums, which passes do not mistake. */
+bool cm_mlir_write_out_addresses(struct cm_mlir_build *build);
 /* Where a call gives 0, cm_main returns; its control flow is blocks by now. */
 bool cm_mlir_return_early(struct cm_mlir_build *build);
 /* LLVM's part: translate, link, add constants, optimize, write. */
