@@ -480,15 +480,16 @@ enum cm_status cm_mlir_elementwise(struct cm_mlir_lowering *l, const struct cm_n
 
 /* ---- regions ---- */
 
-/* The name of a value as a tensor of another value's type. */
+/* The name of a value as a tensor of another value's type; that one's own where it has been told
+ * already, to whoever reads it later. */
 static struct cm_str renamed(struct cm_mlir_lowering *l, cm_value from, cm_value to)
 {
     const struct cm_str name = cm_mlir_name(l, from), have = cm_mlir_value_type(l, from);
-    const struct cm_str want = cm_mlir_value_type(l, to);
+    const struct cm_str want = cm_mlir_value_type(l, to), told = l->names[to];
 
-    if (cm_str_equal(have, want))
+    if (!told.size && cm_str_equal(have, want))
         return name;
-    const struct cm_str cast = cm_arena_printf(l->arena, "%%t%zu", ++l->n_uses);
+    const struct cm_str cast = told.size ? told : cm_arena_printf(l->arena, "%%t%zu", ++l->n_uses);
     cm_mlir_line(l, "%.*s = tensor.cast %.*s : %.*s to %.*s", CM_STR_FMT(cast), CM_STR_FMT(name),
                  CM_STR_FMT(have), CM_STR_FMT(want));
     return cast;
