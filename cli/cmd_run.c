@@ -265,13 +265,6 @@ static int expose(struct cameo_model *model)
     return code;
 }
 
-static bool is_library(const char *path)
-{
-    const size_t size = strlen(path);
-
-    return size > 3 && strcmp(path + size - 3, ".so") == 0;
-}
-
 /* Options about the nodes of a model, which a compiled one has no more. */
 static bool check_library_options(const char *path)
 {
@@ -328,7 +321,7 @@ static int run_main(char **operands, int count)
     code = cli_check_writable(profile_path);
     if (code != CLI_YES)
         return code;
-    if (is_library(operands[0]))
+    if (cli_is_library(operands[0]))
         return run_library(operands[0]);
     load.allow_links = allow_links;
     if (cli_load_model(operands[0], &load, &model, &err) != CAMEO_OK)

@@ -30,10 +30,10 @@ static bool compile_into(struct test_case *test, const struct cameo_model *model
         return false;
     options.path = path;
     options.name = "compiled_case";
-    if (cameo_model_compile(model, &options, NULL, &err) == CAMEO_OK &&
-        cameo_compiled_open(path, out, &err) == CAMEO_OK)
+    if (cameo_model_compile(model, &options, NULL, &err) != CAMEO_OK)
+        test->refused = err.status == CAMEO_UNSUPPORTED;
+    else if (cameo_compiled_open(path, out, &err) == CAMEO_OK)
         return true;
-    test->refused = err.status == CAMEO_UNSUPPORTED;
     snprintf(test->reason, sizeof test->reason, "%.900s", err.message);
     return false;
 }

@@ -26,7 +26,8 @@ endif()
 # Programs are compiled by the module as it was built.
 if(TARGET cameo_mlir)
   add_dependencies(tests cameo_mlir)
-  set_property(SOURCE ${TESTS_DIR}/unit/mlir/compiled_program.c APPEND PROPERTY COMPILE_DEFINITIONS
+  set_property(SOURCE ${TESTS_DIR}/unit/mlir/compiled_program.c
+               ${TESTS_DIR}/unit/api/test_compiling.c APPEND PROPERTY COMPILE_DEFINITIONS
                MLIR_MODULE_FILE="$<TARGET_FILE:cameo_mlir>")
 endif()
 

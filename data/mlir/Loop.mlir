@@ -28,9 +28,11 @@
 // Carried along: states, then scan outputs, which are slices put together along axis 0.
 @set placed = [counted and not (none in dims(s)) for s in slices]
 @set stacked = [[none] + dims(s) for s in slices]
+// States whose size no iteration changes are updated in place.
+@set keeps = [out[1 + j] != in[2 + j] and not (0 in [same(out[1 + j], a, in[2 + j], a) for a in range(rank(in[2 + j]))]) for j in range(n)]
 @set types = [type(in[2 + j]) for j in range(n)] + [tensor(stacked[k], elem(slices[k])) for k in range(len(slices))]
 @for j in range(n)
-%state${j} = tensor.cast ${v_initial[j]} : ${type(v_initial[j])} to ${types[j]}
+@do first_state(v_initial[j], types[j], keeps[j], "%state" + j)
 @end
 @for k in range(len(slices))
 %state${n + k} = tensor.empty(${placed[k] ? ["%trips"] : ["%zero" for d in stacked[k] if not known(d)]}) : ${types[n + k]}
@@ -60,7 +62,7 @@
 @do stack_slice(slices[k], "%now" + (n + k), stacked[k], 0, "%i", "%i", counted ? "%trips" : none, placed[k], "%next" + (n + k))
 @end
 @for j in range(n)
-@do next_state(out[1 + j], in[2 + j], "%now" + j, "%next" + j)
+@do next_state(out[1 + j], in[2 + j], "%now" + j, "%next" + j, keeps[j])
 @end
 @if counted
   scf.yield ${["%next" + j for j in each]} : ${types}

@@ -30,9 +30,11 @@ cf.assert %fits${k}, "${place()}: scan inputs have different lengths"
 @set lengths = [[a == out_axes[k] ? "%trips" : size_from(slices[k], a < out_axes[k] ? a : a - 1, given) for a in range(rank(slices[k]) + 1)] for k in range(len(slices))]
 @set placed = [not (none in l) for l in lengths]
 @set stacked = [placed[k] ? stacked[k] : [a == out_axes[k] ? none : stacked[k][a] for a in range(len(stacked[k]))] for k in range(len(slices))]
+// States whose size no iteration changes are updated in place.
+@set keeps = [out[j] != in[j] and not (0 in [same(out[j], a, in[j], a) for a in range(rank(in[j]))]) for j in range(n)]
 @set types = [type(in[j]) for j in range(n)] + [tensor(stacked[k], elem(slices[k])) for k in range(len(slices))]
 @for j in range(n)
-%state${j} = tensor.cast ${given[j]} : ${type(given[j])} to ${types[j]}
+@do first_state(given[j], types[j], keeps[j], "%state" + j)
 @end
 @for k in range(len(slices))
 %state${n + k} = tensor.empty(${[placed[k] ? lengths[k][a] : "%zero" for a in range(len(stacked[k])) if not known(stacked[k][a])]}) : ${types[n + k]}
@@ -56,7 +58,7 @@ cf.assert %fits${k}, "${place()}: scan inputs have different lengths"
 @do stack_slice(slices[k], "%now" + (n + k), stacked[k], out_axes[k], out_backward[k] ? "%last" : "%i", "%i", "%trips", placed[k], "%next" + (n + k))
 @end
 @for j in range(n)
-@do next_state(out[j], in[j], "%now" + j, "%next" + j)
+@do next_state(out[j], in[j], "%now" + j, "%next" + j, keeps[j])
 @end
   scf.yield ${["%next" + j for j in each]} : ${types}
 }

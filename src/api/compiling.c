@@ -86,12 +86,30 @@ static enum cm_status check_tools(struct cm_guard *guard, void *arg)
 
 /* ---- the program ---- */
 
+/* Outputs are called what the model calls them: the value behind one may be a constant by now, or
+ * stand for two. */
+static enum cm_status name_outputs(struct cm_api_compile *c, struct cm_arena *arena)
+{
+    const size_t count = c->program.n_outputs;
+    struct cm_mlir_port *ports = CM_NEW_ARRAY(arena, struct cm_mlir_port, count);
+
+    if (count != c->core->summary.output_count)
+        return cm_fail(&c->err, CM_BAD_MODEL, "the program has %zu outputs, not %zu", count,
+                       c->core->summary.output_count);
+    for (size_t i = 0; i < count; i++) {
+        ports[i] = c->program.outputs[i];
+        ports[i].name = cm_str(c->core->outputs[i].name.data);
+    }
+    c->program.outputs = ports;
+    return CM_OK;
+}
+
 static enum cm_status make_program(struct cm_api_compile *c, struct cm_arena *arena)
 {
     const struct cm_model_file *file = c->core->file;
     struct cm_obstacles obstacles = {.arena = arena};
     /* Passes that make no operators of their own. */
-    const struct cm_lower_options lower = {.only = "simplify,fold,merge", .obstacles = &obstacles};
+    const struct cm_lower_options lower = {.only = "simplify,fold,merge,inference,transposes,regions", .obstacles = &obstacles};
     /* Weights that old files list as inputs are weights all the same. */
     const struct cm_import_options import = {.constant_defaults = true, .obstacles = &obstacles};
     const struct cm_mlir_lower_options options = {.is_pure = c->options.pure,
@@ -106,7 +124,8 @@ static enum cm_status make_program(struct cm_api_compile *c, struct cm_arena *ar
     cm_api_compile_tell(c, "lowering to linalg");
     CM_TRY(cm_lower_import_as(module, &file->model, &import, &graph, &c->err));
     CM_TRY(cm_lower_graph(graph, &lower, &c->err));
-    return cm_mlir_lower(graph, &options, arena, &c->program, &c->err);
+    CM_TRY(cm_mlir_lower(graph, &options, arena, &c->program, &c->err));
+    return name_outputs(c, arena);
 }
 
 /* ---- the whole ---- */

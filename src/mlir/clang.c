@@ -43,6 +43,18 @@ bool cm_clang_defines(struct cm_str source, struct cm_str function)
     return false;
 }
 
+/* A file that is written for a type, "f32.c", defines the functions that end in it through macros:
+ * cameo_product_f32. */
+static bool is_of_type(const struct cm_mlir_source *source, struct cm_str function)
+{
+    const char *slash = strrchr(source->name, '/');
+    const struct cm_str name = cm_str(slash ? slash + 1 : source->name);
+    const size_t size = name.size > 2 ? name.size - 2 : 0; /* without ".c" */
+
+    return size && function.size > size && function.data[function.size - size - 1] == '_' &&
+           memcmp(function.data + function.size - size, name.data, size) == 0;
+}
+
 enum cm_status cm_clang_kernels(const struct cm_mlir_program *program, struct cm_arena *arena,
                                 struct cm_clang_sources *out, struct cm_error *err)
 {
@@ -58,7 +70,8 @@ enum cm_status cm_clang_kernels(const struct cm_mlir_program *program, struct cm
                 !cm_str_ends(cm_str(source->name), ".c"))
                 continue;
             CM_TRY(cm_clang_expand(source, arena, &text, err));
-            if (cm_clang_defines(text, program->kernels[k]))
+            if (is_of_type(source, program->kernels[k]) ||
+                cm_clang_defines(text, program->kernels[k]))
                 found = source;
         }
         if (!found)

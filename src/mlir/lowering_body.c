@@ -55,8 +55,7 @@ bool cm_mlir_body_call(const struct cm_mlir_use *use, struct cm_template_run *ru
     /* A tensor that a loop over elements computes: it is not a view of another one. */
     if (cm_str_is(function, "is_computed") && count == 1 && args[0].kind == CM_TERM_VALUE) {
         const struct cm_node *node = cm_value_get(l->module, (cm_value)args[0].i)->node;
-        const struct cm_mlir_template *text = node ? cm_mlir_template_of(node) : NULL;
-        *out = cm_term_int(text && cm_mlir_is_elementwise(text));
+        *out = cm_term_int(node && cm_mlir_is_elementwise(l, node));
         return true;
     }
     const bool is_input = cm_str_is(function, "body_inputs");

@@ -1,5 +1,6 @@
 /* Values of a graph as MLIR has them: types, names, constants. */
 // SPDX-License-Identifier: Apache-2.0
+#include "mlir/glue.h"
 #include "mlir/lowering_state.h"
 
 #include "tensor/bits.h"
@@ -102,9 +103,12 @@ enum cm_status cm_mlir_check_value(struct cm_mlir_lowering *l, cm_value value, s
     const struct cm_type *type = def->fact.type;
 
     if (type->kind != CM_KIND_TENSOR)
-        return cm_fail(err, CM_UNSUPPORTED,
-                       "'%.*s' is not a tensor: sequences, optionals and maps are not compiled",
-                       CM_STR_FMT(def->name));
+        return cm_fail(err, CM_UNSUPPORTED, "'%.*s' is %s, and only tensors are compiled",
+                       CM_STR_FMT(def->name),
+                       type->kind == CM_KIND_SEQUENCE   ? "a sequence"
+                       : type->kind == CM_KIND_OPTIONAL ? "an optional value"
+                       : type->kind == CM_KIND_MAP      ? "a map"
+                                                        : "not a tensor");
     if (!cm_mlir_scalar(type->dtype))
         return cm_fail(err, CM_UNSUPPORTED, "'%.*s' is of type %s, which is not compiled",
                        CM_STR_FMT(def->name), cm_dtype_name(type->dtype));
@@ -147,7 +151,8 @@ struct cm_str cm_mlir_place(struct cm_mlir_lowering *l, const struct cm_node *no
 
 /* ---- constants ---- */
 
-static void put_element(struct cm_mlir_lowering *l, const struct cm_tensor *tensor, int64_t i)
+struct cm_str cm_mlir_element_text(struct cm_mlir_lowering *l, const struct cm_tensor *tensor,
+                                   int64_t i)
 {
     const char *scalar = cm_mlir_scalar(tensor->type);
     char text[64];
@@ -172,14 +177,14 @@ static void put_element(struct cm_mlir_lowering *l, const struct cm_tensor *tens
         else
             snprintf(text, sizeof text, "0x%0*" PRIX64, (int)size * 2, bits);
     }
-    cm_mlir_put(l, &l->constants, cm_str(text));
+    return cm_arena_str(l->arena, cm_str(text));
 }
 
 static void put_dense(struct cm_mlir_lowering *l, const struct cm_tensor *tensor, int axis,
                       int64_t *at)
 {
     if (axis == tensor->shape.rank) {
-        put_element(l, tensor, (*at)++);
+        cm_mlir_put(l, &l->constants, cm_mlir_element_text(l, tensor, (*at)++));
         return;
     }
     cm_mlir_put(l, &l->constants, CM_STR("["));
@@ -232,7 +237,8 @@ static struct cm_str weight_constant(struct cm_mlir_lowering *l, struct cm_str l
 {
     const size_t offset = (l->weight_bytes + 63) / 64 * 64;
 
-    l->weight_bytes = offset + cm_tensor_bytes(tensor);
+    l->weight_bytes =
+        offset + (size_t)cm_tensor_count(tensor) * cm_mlir_element_bytes(tensor->type);
     *CM_PUSH(l->arena, &l->weights) = (struct cm_mlir_weight){label, tensor, offset};
     cm_mlir_put(l, &l->constants,
                 cm_arena_printf(l->arena,

@@ -135,7 +135,7 @@ static enum cm_status build(struct production *p, enum cm_mlir_form form,
     r->module = o->module;
     cm_arena_defer(p->arena, release, r);
     if (!o->module->build(&job, &r->product))
-        return cm_fail(p->err, CM_UNSUPPORTED, "MLIR refuses the program: %.800s",
+        return cm_fail(p->err, CM_BAD_MODEL, "MLIR refuses the program: %.800s",
                        r->product.error ? r->product.error : "it does not say why");
     *out = &r->product;
     return CM_OK;
@@ -199,6 +199,40 @@ static enum cm_status write_glue(struct production *p, const struct cm_mlir_prod
 
 /* ---- files ---- */
 
+/* Is it a function that every C library has: of memory, or of math.h? */
+static bool is_everywhere(struct cm_str name)
+{
+    static const char *const memory[] = {"memcpy", "memset", "memmove"};
+    static const char *const math[] = {
+        "acos",      "acosh", "asin", "asinh", "atan",      "atan2", "atanh",     "cbrt",   "ceil",
+        "copysign",  "cos",   "cosh", "erf",   "erfc",      "exp",   "exp2",      "expm1",  "fabs",
+        "floor",     "fma",   "fmax", "fmin",  "fmod",      "hypot", "ldexp",     "lgamma", "log",
+        "log10",     "log1p", "log2", "lrint", "nearbyint", "pow",   "remainder", "rint",   "round",
+        "roundeven", "sin",   "sinh", "sqrt",  "tan",       "tanh",  "tgamma",    "trunc"};
+
+    for (size_t i = 0; i < CM_COUNT(memory); i++)
+        if (cm_str_is(name, memory[i]))
+            return true;
+    for (size_t i = 0; i < CM_COUNT(math); i++) {
+        const size_t size = strlen(math[i]);
+
+        if (cm_str_starts(name, math[i]) &&
+            (name.size == size || (name.size == size + 1 && name.data[size] == 'f')))
+            return true;
+    }
+    return false;
+}
+
+static enum cm_status check_needs(struct production *p)
+{
+    for (size_t i = 0; i < p->out->n_needs; i++)
+        if (!is_everywhere(p->out->needs[i]) && !cm_str_starts(p->out->needs[i], "_GLOBAL_OFFSET"))
+            return cm_fail(p->err, CM_BAD_MODEL,
+                           "the code calls '%.*s', which is neither memcpy, memset nor of math.h",
+                           CM_STR_FMT(p->out->needs[i]));
+    return CM_OK;
+}
+
 static enum cm_status finish(struct production *p, struct cm_str object)
 {
     const struct cm_produce_options *o = p->options;
@@ -215,6 +249,7 @@ static enum cm_status finish(struct production *p, struct cm_str object)
     } else {
         p->out->code_bytes = object.size > inside ? object.size - inside : 0;
     }
+    CM_TRY(check_needs(p));
     if (o->kind == CM_PRODUCE_ARCHIVE) {
         const struct cm_ar_member member = {.name = cm_arena_printf(p->arena, "%s.o", o->name).data,
                                             .bytes = object,

@@ -482,3 +482,13 @@ enum cm_status cm_template_expand(const struct cm_template_use *use, struct cm_e
     run_text(&run, use->text, &scope);
     return run.status;
 }
+
+bool cm_template_holds(const struct cm_template_use *use, struct cm_str expression)
+{
+    struct cm_error err = {0};
+    struct cm_template_scope scope = {.prefix = use->prefix};
+    struct cm_template_run run = {.use = use, .err = &err, .text = use->text, .scope = &scope};
+    const struct cm_term term = cm_template_eval(&run, expression);
+
+    return run.status == CM_OK && cm_term_is_true(&term);
+}

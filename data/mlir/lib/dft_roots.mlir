@@ -1,14 +1,13 @@
 // cosines and sines, tensors of type `kind`: the n-th roots of unity, in the direction of the sign.
+// Each has a loop of its own: of both together LLVM makes a call of sincos, which not all have.
 @macro n, count, T, kind, sign, cosines, sines
-%room = tensor.empty(${known(count) ? [] : [n]}) : ${kind}
 @let f64 %turn = ${sign} * 6.283185307179586476925 / f64(index ${n})
-${cosines}, ${sines} = linalg.generic {
-    indexing_maps = [affine_map<(d0) -> (d0)>, affine_map<(d0) -> (d0)>],
-    iterator_types = ["parallel"]} outs(%room, %room : ${kind}, ${kind}) {
-^bb0(%old_re: ${T}, %old_im: ${T}):
-  %i = linalg.index 0 : index
-@let f64 %angle = f64(index %i) * %turn
-@let ${T} %c = ${T}(f64 cos(%angle))
-@let ${T} %s = ${T}(f64 sin(%angle))
-  linalg.yield %c, %s : ${T}, ${T}
-} -> (${kind}, ${kind})
+@for word in ["cos", "sin"]
+%room_${word} = tensor.empty(${known(count) ? [] : [n]}) : ${kind}
+${word == "cos" ? cosines : sines} = linalg.generic {indexing_maps = [affine_map<(d0) -> (d0)>], iterator_types = ["parallel"]} outs(%room_${word} : ${kind}) {
+^bb0(%old_${word}: ${T}):
+  %i_${word} = linalg.index 0 : index
+@let ${T} %root_${word} = ${T}(f64 ${word}(f64(index %i_${word}) * %turn))
+  linalg.yield %root_${word} : ${T}
+} -> ${kind}
+@end

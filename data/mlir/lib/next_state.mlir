@@ -1,9 +1,8 @@
 // next = a body's result as the state of the next iteration. One that keeps its size stays where it
 // is, so that a loop needs no memory beyond that of its first state; what may be a part of
 // another state is copied first, since that one is written to as well.
-@macro result, input, carried, next
+@macro result, input, carried, next, keeps
 @set T = type(input)
-@set keeps = not (0 in [same(result, axis, input, axis) for axis in range(rank(input))])
 @if result == input
   ${next} = tensor.cast ${carried} : ${T} to ${T}
 @elif not keeps

@@ -4,6 +4,7 @@
 #include "mlir/kernels/target.h"
 
 #define NAME(x)        x##_f32
+#define PUBLIC(x)      cameo_##x##_f32
 #define REAL           float
 #define REAL_MASK      int32_t
 #define STORED         float
@@ -15,26 +16,27 @@ struct NAME(operand) {
     char none;
 };
 #define LOAD(x, operand, i)       (x)
+#define LOAD_PLAIN(x)             (x)
+#define STORE(x)                  (x)
 #define LOAD_PANEL(p, operand, i) (*(const NAME(panel_vector) *)(p))
 
 #include "mlir/kernels/tiles.inc"
 
 #include "mlir/kernels/blocks.inc"
+
+#include "mlir/kernels/through.inc"
+
 #include "mlir/kernels/product.inc"
 
 #include "mlir/kernels/patches.inc"
 
 #include "mlir/kernels/conv.inc"
 
-void cameo_product_f32(intptr_t a, intptr_t b, intptr_t c, intptr_t m, intptr_t n, intptr_t k,
-                       intptr_t a_row, intptr_t a_column, intptr_t b_row, intptr_t b_column,
-                       intptr_t bias, intptr_t residual, intptr_t activation, float low, float high,
-                       intptr_t scratch, intptr_t scratch_bytes)
-{
-    struct sums_f32 s = product_f32(a, m, k, a_row, a_column, scratch, scratch_bytes);
-    s.b = (struct right_f32){.data = (const float *)b, .row = b_row, .column = b_column};
-    run_product_f32(&s, c, n, bias, residual, activation, low, high);
-}
+#include "mlir/kernels/depthwise.inc"
+
+#include "mlir/kernels/conv_grad.inc"
+
+#include "mlir/kernels/functions.inc"
 
 void cameo_product_packed_f32(intptr_t a, intptr_t packed, intptr_t c, intptr_t m, intptr_t n,
                               intptr_t k, intptr_t a_row, intptr_t a_column, intptr_t bias,
@@ -44,16 +46,6 @@ void cameo_product_packed_f32(intptr_t a, intptr_t packed, intptr_t c, intptr_t 
     struct sums_f32 s = product_f32(a, m, k, a_row, a_column, scratch, scratch_bytes);
     s.b.packed = (const float *)packed;
     run_product_f32(&s, c, n, bias, residual, activation, low, high);
-}
-
-void cameo_conv_f32(intptr_t x, intptr_t w, intptr_t y, CAMEO_CONV_SIZES, intptr_t bias,
-                    intptr_t residual, intptr_t activation, float low, float high, intptr_t scratch,
-                    intptr_t scratch_bytes)
-{
-    const struct conv_f32 v = CONV_OF_ARGUMENTS;
-    run_conv_f32(&v, (const float *)x, (const float *)w, NULL, (float *)y, (const float *)bias,
-                 (const float *)residual, finish_of_f32(activation, low, high), (float *)scratch,
-                 scratch_bytes / (intptr_t)sizeof(float));
 }
 
 void cameo_conv_packed_f32(intptr_t x, intptr_t packed, intptr_t y, CAMEO_CONV_SIZES, intptr_t bias,

@@ -155,8 +155,10 @@ static bool to_buffers(struct cm_mlir_build *build)
 {
     build->stage = "choosing buffers";
     return find_main(build) && cm_mlir_number_checks(build) && cm_mlir_carry_in_place(build) &&
-           cm_mlir_build_passes(build, "inline,canonicalize,cse,linalg-generalize-named-ops,"
-                                       "linalg-fuse-elementwise-ops,canonicalize,cse") &&
+           /* No cse here: an empty tensor that two operations share would become the one output
+            * of both. */
+           cm_mlir_build_passes(build, "inline,canonicalize,linalg-generalize-named-ops,"
+                                       "linalg-fuse-elementwise-ops,canonicalize") &&
            cm_mlir_build_passes(build, "eliminate-empty-tensors,empty-tensor-to-alloc-tensor,"
                                        "one-shot-bufferize{bufferize-function-boundaries "
                                        "allow-return-allocs-from-loops},canonicalize,cse") &&
@@ -183,8 +185,8 @@ static bool to_dialect(struct cm_mlir_build *build)
     return find_main(build) && cm_mlir_resolve_addresses(build) && cm_mlir_copy_by_loops(build) &&
            cm_mlir_outline(build) && cm_mlir_order_loops(build) &&
            cm_mlir_build_passes(
-               build, "convert-linalg-to-loops,fold-memref-alias-ops,"
-                      "expand-strided-metadata,lower-affine,canonicalize,cse,"
+               build, "convert-linalg-to-loops,fold-memref-alias-ops,expand-strided-metadata,lower-"
+                      "affine,canonicalize,cse,"
                       "convert-vector-to-scf,loop-invariant-code-motion,convert-scf-to-cf") &&
            find_main(build) && cm_mlir_return_early(build) && cm_mlir_convert_floats(build) &&
            cm_mlir_build_passes(build, passes);

@@ -39,6 +39,9 @@ static bool compiles(const char *text, const struct cameo_compile_options *optio
 {
     struct cameo_model *model = load(text);
     struct cameo_error err;
+#ifdef MLIR_MODULE_FILE /* what was built beside the tests, not what is installed */
+    setenv("CAMEO_MLIR", MLIR_MODULE_FILE, 0);
+#endif
     const enum cameo_status status = cameo_model_compile(model, options, report, &err);
 
     cameo_model_free(model);

@@ -47,7 +47,7 @@ static int64_t count_w(const struct kernel_conv *v)
 static bool is_near(const struct kernel_conv *v, struct judge *j, const float *got, int64_t count,
                     int64_t channels, const float *bias, const float *residual, intptr_t activation)
 {
-    const int64_t plane = count && channels ? count / v->batch / channels : 1;
+    const int64_t plane = count && channels && v->batch ? count / v->batch / channels : 1;
     bool same = true;
     j->sums = calloc((size_t)count + 1, sizeof *j->sums);
     j->sizes = calloc((size_t)count + 1, sizeof *j->sizes);
@@ -137,7 +137,63 @@ void test_kernels_conv__nan_and_infinity_reach_the_results_that_read_them_and_no
     }
 }
 
-void test_kernels_conv__a_size_of_zero_leaves_bias_and_residual(void)
+static void check_input(struct kernel_random *random, const struct kernel_conv *v)
+{
+    float *dy = kernel_floats(random, count_y(v)), *w = kernel_floats(random, count_w(v));
+    float *dx = kernel_floats(random, count_x(v));
+    float *bias = kernel_pick(random, 0, 1) ? kernel_floats(random, v->in_channels) : NULL;
+    float *residual = kernel_pick(random, 0, 1) ? kernel_floats(random, count_x(v)) : NULL;
+    const intptr_t activation = kernel_pick(random, 0, 2);
+    const int64_t bytes = kernel_pick(random, 0, 1) ? CAMEO_SCRATCH_BYTES : CAMEO_SCRATCH_LEAST;
+    void *scratch = kernel_scratch(bytes);
+    struct judge judge = {.x = dy, .w = w, .result = BY_INPUT};
+    cameo_conv_input_f32((intptr_t)dy, (intptr_t)w, (intptr_t)dx, KERNEL_CONV_ARGUMENTS(v),
+                         (intptr_t)bias, (intptr_t)residual, activation, low, high,
+                         (intptr_t)scratch, bytes);
+    CHECK(is_near(v, &judge, dx, count_x(v), v->in_channels, bias, residual, activation));
+    free(dy);
+    free(w);
+    free(dx);
+    free(bias);
+    free(residual);
+    free(scratch);
+}
+
+static void check_weights(struct kernel_random *random, const struct kernel_conv *v)
+{
+    float *x = kernel_floats(random, count_x(v)), *dy = kernel_floats(random, count_y(v));
+    float *dw = kernel_floats(random, count_w(v));
+    const int64_t bytes = kernel_pick(random, 0, 1) ? CAMEO_SCRATCH_BYTES : CAMEO_SCRATCH_LEAST;
+    void *scratch = kernel_scratch(bytes);
+    struct judge judge = {.x = x, .w = dy, .result = BY_WEIGHTS};
+    cameo_conv_weights_f32((intptr_t)x, (intptr_t)dy, (intptr_t)dw, KERNEL_CONV_ARGUMENTS(v),
+                           (intptr_t)scratch, bytes);
+    CHECK(is_near(v, &judge, dw, count_w(v), 1, NULL, NULL, CAMEO_NO_ACTIVATION));
+    free(x);
+    free(dy);
+    free(dw);
+    free(scratch);
+}
+
+void test_kernels_conv__gradients_by_the_input_agree_with_sums_in_double(void)
+{
+    struct kernel_random random = {4};
+    for (int i = 0; i < KERNEL_CASES; i++) {
+        const struct kernel_conv v = kernel_conv_pick(&random);
+        check_input(&random, &v);
+    }
+}
+
+void test_kernels_conv__gradients_by_the_weights_agree_with_sums_in_double(void)
+{
+    struct kernel_random random = {5};
+    for (int i = 0; i < KERNEL_CASES; i++) {
+        const struct kernel_conv v = kernel_conv_pick(&random);
+        check_weights(&random, &v);
+    }
+}
+
+void test_kernels_conv__a_size_of_zero_gives_no_result_or_bias_and_residual(void)
 {
     struct kernel_random random = {3};
     for (int i = 0; i < 40; i++) {
@@ -145,5 +201,7 @@ void test_kernels_conv__a_size_of_zero_leaves_bias_and_residual(void)
         intptr_t *const sizes[] = {&v.batch, &v.in_channels, &v.out_channels, &v.in[2], &v.out[1]};
         *sizes[i % 5] = 0;
         check_conv(&random, &v, 0);
+        check_input(&random, &v);
+        check_weights(&random, &v);
     }
 }
