@@ -246,9 +246,13 @@ CAMEO_API int64_t cameo_tensor_count(const struct cameo_tensor *tensor);
 struct cameo_model;
 
 enum cameo_format {
-    CAMEO_FORMAT_BY_NAME = 0, /* .onnxtxt and .onnxtext are text; all else, and memory, is binary */
+    CAMEO_FORMAT_BY_NAME = 0, /* .onnxtxt and .onnxtext are text, .mlir is MLIR; all else is binary;
+                               * of memory, what begins as MLIR does is MLIR */
     CAMEO_FORMAT_BINARY = 1,
-    CAMEO_FORMAT_TEXT = 2
+    CAMEO_FORMAT_TEXT = 2,
+    CAMEO_FORMAT_MLIR = 3,        /* the ONNX dialect of MLIR, as ONNX-MLIR writes it */
+    CAMEO_FORMAT_MLIR_GENERIC = 4 /* the same with all operations in MLIR's generic form, which
+                                   * tools that do not know the dialect read too */
 };
 
 struct cameo_load_options {

@@ -254,6 +254,15 @@ static struct cm_term make_range(struct expr_reader *e, const struct cm_term *ar
     return (struct cm_term){.kind = CM_TERM_LIST, .items = items, .count = size};
 }
 
+static struct cm_term make_chars(struct expr_reader *e, struct cm_str text)
+{
+    struct cm_term *items = CM_NEW_ARRAY(e->run->use->arena, struct cm_term, text.size + 1);
+
+    for (size_t i = 0; i < text.size; i++)
+        items[i] = cm_term_text((struct cm_str){text.data + i, 1});
+    return (struct cm_term){.kind = CM_TERM_LIST, .items = items, .count = text.size};
+}
+
 static struct cm_term join_with(struct expr_reader *e, const struct cm_term *list,
                                 const struct cm_term *between)
 {
@@ -294,6 +303,8 @@ static struct cm_term call(struct expr_reader *e, struct cm_str name, const stru
         return fold(e, '*', a);
     if (cm_str_is(name, "join") && count == 2 && a->kind == CM_TERM_LIST)
         return join_with(e, a, b);
+    if (cm_str_is(name, "chars") && count == 1 && a->kind == CM_TERM_TEXT)
+        return make_chars(e, a->text);
     if (cm_str_is(name, "quote") && count == 1 && a->kind == CM_TERM_TEXT)
         return cm_term_text(cm_arena_printf(run->use->arena, "\"%.*s\"", CM_STR_FMT(a->text)));
     /* The type as MLIR has it, without the sign that is for @let. */

@@ -154,7 +154,7 @@ static void set_text_attribute(struct cm_mlir_build *build, const char *name, co
 static bool to_buffers(struct cm_mlir_build *build)
 {
     build->stage = "choosing buffers";
-    return find_main(build) && cm_mlir_number_checks(build) &&
+    return find_main(build) && cm_mlir_number_checks(build) && cm_mlir_carry_in_place(build) &&
            /* No cse here: an empty tensor that two operations share would become the one output
             * of both. */
            cm_mlir_build_passes(build, "inline,canonicalize,linalg-generalize-named-ops,"
@@ -174,21 +174,22 @@ static bool to_dialect(struct cm_mlir_build *build)
     build->stage = "lowering to LLVM";
     set_text_attribute(build, "llvm.data_layout", build->layout);
     set_text_attribute(build, "llvm.target_triple", build->triple);
-    snprintf(
-        passes, sizeof passes,
-        "arith-expand{include-bf16=true},convert-math-to-llvm,convert-math-to-libm,"
-        "convert-complex-to-llvm,convert-vector-to-llvm,finalize-memref-to-llvm{index-bitwidth=%u},"
-        "convert-arith-to-llvm{index-bitwidth=%u},convert-index-to-llvm{index-bitwidth=%u},"
-        "convert-func-to-llvm{index-bitwidth=%u},convert-cf-to-llvm{index-bitwidth=%u},"
-        "reconcile-unrealized-casts,canonicalize,cse",
-        bits, bits, bits, bits, bits);
-    return cm_mlir_order_loops(build) &&
-           cm_mlir_build_passes(build, "convert-linalg-to-loops,fold-memref-alias-ops") &&
-           cm_mlir_write_out_addresses(build) &&
+    snprintf(passes, sizeof passes,
+             "arith-expand{include-bf16=true},convert-math-to-llvm,convert-math-to-libm,"
+             "convert-complex-to-standard,convert-vector-to-llvm,convert-ub-to-llvm,finalize-"
+             "memref-to-llvm{index-bitwidth=%u},"
+             "convert-arith-to-llvm{index-bitwidth=%u},convert-index-to-llvm{index-bitwidth=%u},"
+             "convert-func-to-llvm{index-bitwidth=%u},convert-cf-to-llvm{index-bitwidth=%u},"
+             "reconcile-unrealized-casts,canonicalize,cse",
+             bits, bits, bits, bits, bits);
+    return find_main(build) && cm_mlir_resolve_addresses(build) && cm_mlir_copy_by_loops(build) &&
+           cm_mlir_outline(build) && cm_mlir_order_loops(build) &&
            cm_mlir_build_passes(
-               build, "expand-strided-metadata,lower-affine,canonicalize,cse,"
-                      "loop-invariant-code-motion,convert-vector-to-scf,convert-scf-to-cf") &&
-           find_main(build) && cm_mlir_return_early(build) && cm_mlir_build_passes(build, passes);
+               build, "convert-linalg-to-loops,fold-memref-alias-ops,expand-strided-metadata,lower-"
+                      "affine,canonicalize,cse,"
+                      "convert-vector-to-scf,loop-invariant-code-motion,convert-scf-to-cf") &&
+           find_main(build) && cm_mlir_return_early(build) && cm_mlir_convert_floats(build) &&
+           cm_mlir_build_passes(build, passes);
 }
 
 static bool print_module(struct cm_mlir_build *build)
