@@ -189,7 +189,7 @@ static bool to_dialect(struct cm_mlir_build *build)
                       "affine,canonicalize,cse,"
                       "convert-vector-to-scf,loop-invariant-code-motion,convert-scf-to-cf") &&
            find_main(build) && cm_mlir_return_early(build) && cm_mlir_convert_floats(build) &&
-           cm_mlir_build_passes(build, passes);
+           cm_mlir_build_passes(build, passes) && cm_mlir_move_as_integers(build);
 }
 
 static bool print_module(struct cm_mlir_build *build)

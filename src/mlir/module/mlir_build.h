@@ -71,6 +71,8 @@ bool cm_mlir_order_loops(struct cm_mlir_build *build);
 bool cm_mlir_return_early(struct cm_mlir_build *build);
 /* Arithmetic and conversions of float16 and bfloat16 that need no runtime library. */
 bool cm_mlir_convert_floats(struct cm_mlir_build *build);
+/* Narrow floats that the target cannot convert become integers, in LLVM's dialect. */
+bool cm_mlir_move_as_integers(struct cm_mlir_build *build);
 /* LLVM's part: translate, link, add constants, optimize, write. */
 bool cm_mlir_emit(struct cm_mlir_build *build);
 
