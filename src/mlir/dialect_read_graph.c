@@ -57,15 +57,14 @@ static struct cm_strs one_name(struct cm_dialect_reader *r, struct cm_str name)
     return out;
 }
 
-static struct cm_str result_name(struct cm_dialect_reader *r, const struct cm_dialect_op *op)
+static struct cm_str result_name(const struct cm_dialect_op *op)
 {
-    (void)r;
     return op->results.count ? op->results.items[0].name : CM_STR_NONE;
 }
 
 static void define(struct graph_reading *g, const struct cm_dialect_op *op, struct cm_str name)
 {
-    const struct cm_str ssa = result_name(g->r, op);
+    const struct cm_str ssa = result_name(op);
 
     if (ssa.size)
         cm_dialect_name_values(g->r, &g->names, ssa, one_name(g->r, name));
@@ -189,7 +188,7 @@ static enum cm_status read_initializer(struct graph_reading *g, const struct cm_
         out->name = about->text;
         cm_msg_set(&out->msg, CM_TENSOR_NAME);
     } else if (!about) {
-        out->name = cm_dialect_new_name(r, &g->names, result_name(r, op), 0, 1);
+        out->name = cm_dialect_new_name(r, &g->names, result_name(op), 0, 1);
         cm_msg_set(&out->msg, CM_TENSOR_NAME);
     }
     define(g, op, out->name);

@@ -117,6 +117,11 @@ bool cm_mlir_body_call(const struct cm_mlir_use *use, struct cm_template_run *ru
                        struct cm_str function, const struct cm_term *args, size_t count,
                        struct cm_term *out);
 
+/* The same for tables of numbers. */
+bool cm_mlir_table_call(const struct cm_mlir_use *use, struct cm_template_run *run,
+                        struct cm_str function, const struct cm_term *args, size_t count,
+                        struct cm_term *out);
+
 /* An index constant, or the size of an axis: the name of an index. */
 struct cm_str cm_mlir_index(struct cm_mlir_lowering *l, int64_t number);
 struct cm_str cm_mlir_size(struct cm_mlir_lowering *l, cm_value value, int axis);

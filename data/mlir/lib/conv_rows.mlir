@@ -30,12 +30,12 @@ scf.for %channel = %zero to %channels step %one {
 @let index %w_at = %channel * %k
 @let index %number = %image * %channels + %channel
 @if known(bias)
-  %b = memref.load ${bias}[%channel] : ${row}
+  %in_b = memref.load ${bias}[%channel] : ${row}
 @if width > 1
-  %begun = vector.broadcast %b : ${bare(T)} to ${V}
+  %begun = vector.broadcast %in_b : ${bare(T)} to ${V}
 @end
 @end
-@set begun = known(bias) ? (width > 1 ? "%begun" : "%b") : "%none"
+@set begun = known(bias) ? (width > 1 ? "%begun" : "%in_b") : "%none"
 @set from = "%x_at"
 @set number = "%number"
 @for i in range(r - 1)

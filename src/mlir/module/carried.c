@@ -11,6 +11,40 @@ static bool comes_from(MlirValue value, const char *name)
     return mlirValueIsAOpResult(value) && cm_ir_is(mlirOpResultGetOwner(value), name);
 }
 
+/* Is the value `carried`, changed where it lies? Then nothing need be written back, and doing so
+ * all the same would read what is being written. */
+static bool is_in_place(MlirValue value, MlirValue carried, int depth)
+{
+    if (mlirValueEqual(value, carried))
+        return true;
+    if (!mlirValueIsAOpResult(value) || depth == 0)
+        return false;
+    const MlirOperation op = mlirOpResultGetOwner(value);
+    const intptr_t result = mlirOpResultGetResultNumber(value);
+    intptr_t operand = -1;
+    if (cm_ir_is(op, "tensor.insert") || cm_ir_is(op, "tensor.insert_slice") ||
+        comes_from(value, "bufferization.materialize_in_destination"))
+        operand = 1;
+    else if (cm_ir_is(op, "scf.for")) /* bounds and step come first */
+        operand = 3 + result;
+    else if (cm_ir_name_starts(op, "linalg."))
+        operand = mlirOperationGetNumOperands(op) - mlirOperationGetNumResults(op) + result;
+    else if (cm_ir_is(op, "scf.if")) {
+        bool both = true;
+        for (intptr_t i = 0; i < 2 && both; i++) {
+            const MlirBlock block = mlirRegionGetFirstBlock(mlirOperationGetRegion(op, i));
+            both = !mlirBlockIsNull(block) &&
+                   is_in_place(mlirOperationGetOperand(mlirBlockGetTerminator(block), result),
+                               carried, depth - 1);
+        }
+        return both;
+    }
+    return operand >= 0 && operand < mlirOperationGetNumOperands(op) &&
+           is_in_place(mlirOperationGetOperand(op, operand), carried, depth - 1);
+}
+
+enum { MOST_STEPS = 60 }; /* from a value back to what a loop carries */
+
 /* Operand `i` of the terminator goes into the buffer of `carried`. */
 static void write_back(MlirOperation terminator, intptr_t i, MlirValue carried)
 {
@@ -19,8 +53,9 @@ static void write_back(MlirOperation terminator, intptr_t i, MlirValue carried)
     const MlirValue operands[] = {value, carried};
 
     if (!mlirTypeIsARankedTensor(type) || !mlirShapedTypeHasStaticShape(type) ||
-        !mlirTypeEqual(type, mlirValueGetType(carried)) || mlirValueEqual(value, carried) ||
-        comes_from(value, "bufferization.materialize_in_destination"))
+        !mlirTypeEqual(type, mlirValueGetType(carried)) ||
+        comes_from(value, "bufferization.materialize_in_destination") ||
+        is_in_place(value, carried, MOST_STEPS))
         return;
     mlirOperationSetOperand(
         terminator, i,

@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "mlir/dialect_case.h"
 
-#include "onnx/tensor_data.h"
+#include "onnx/model_case.h"
+#include "onnx/model_file.h"
 
 static void read_foreign(struct cm_arena *arena)
 {
@@ -137,6 +138,8 @@ static void read_wrong(struct cm_arena *arena)
          "the type has more elements than there are values"},
         {FUNCTION("    %0 = onnx.Constant dense_resource<r> : tensor<2xi8>"),
          "the values of resource 'r' are not in the file"},
+        {FUNCTION("    %0 = onnx.Constant sparse<0, 1> : tensor<2xi8>"),
+         "line 3, column 24: sparse<..> is not supported"},
         {FUNCTION("    %0 = onnx.Constant dense<1> : tensor<2xi8, #x>"),
          "encodings of tensor types are not supported"},
         {FUNCTION("    %0 = \"onnx.Neg\"(%a) {s = \"\\q\"} : (tensor<2xf32>) -> tensor<2xf32>"),
@@ -192,4 +195,20 @@ static void read_deep(struct cm_arena *arena)
 void test_dialect_read__limits_nesting(void)
 {
     check_in_arena(read_deep);
+}
+
+static void open_without_reader(struct cm_arena *arena)
+{
+    const char *folder = case_folder(arena), *path = case_path(arena, folder, "m.mlir");
+    struct cm_model_file *file;
+    struct cm_error err;
+
+    case_write(path, "module {}", 9);
+    CHECK_FAILS(cm_model_open(arena, path, NULL, &file, &err), CM_UNSUPPORTED, &err,
+                "models in the form of MLIR are not supported here");
+}
+
+void test_dialect_read__is_refused_where_nobody_reads_it(void)
+{
+    check_in_arena(open_without_reader);
 }
