@@ -12,13 +12,13 @@
 
 static void add_to_type(MlirStringRef piece, void *text)
 {
-    cm_mlir_text_add(text, piece.data, piece.length);
+    cm_mlir_string_add(text, piece.data, piece.length);
 }
 
 /* The type with integers in it; null: it has no such floats. */
 static MlirType with_integers(const struct cm_mlir_build *build, MlirType type)
 {
-    struct cm_mlir_text old = {0}, new = {0};
+    struct cm_mlir_string old = {0}, new = {0};
     MlirType result = {0};
     bool changed = false;
 
@@ -27,11 +27,11 @@ static MlirType with_integers(const struct cm_mlir_build *build, MlirType type)
         const bool brain = strncmp(at, "bf16", 4) == 0;
 
         if (brain || (strncmp(at, "f16", 3) == 0 && !build->has_f16)) {
-            cm_mlir_text_add(&new, "i16", 3);
+            cm_mlir_string_add(&new, "i16", 3);
             at += brain ? 4 : 3;
             changed = true;
         } else {
-            cm_mlir_text_add(&new, at++, 1);
+            cm_mlir_string_add(&new, at++, 1);
         }
     }
     if (changed && !old.failed && !new.failed)
