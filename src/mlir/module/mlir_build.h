@@ -67,7 +67,6 @@ bool cm_mlir_copy_by_loops(struct cm_mlir_build *build);
 bool cm_mlir_outline(struct cm_mlir_build *build);
 /* Loops get an order that LLVM can vectorize. */
 bool cm_mlir_order_loops(struct cm_mlir_build *build);
-/* Addresses of buffers in the arena are sums, which passes do not mistake. */
 /* Where a call gives 0, cm_main returns; its control flow is blocks by now. */
 bool cm_mlir_return_early(struct cm_mlir_build *build);
 /* Arithmetic and conversions of float16 and bfloat16 that need no runtime library. */
