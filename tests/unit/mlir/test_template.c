@@ -197,6 +197,18 @@ void test_template__let_writes_arithmetic(void)
     gives("@let f32 %y = %a", "%n_y = arith.bitcast %n_a : f32 to f32\n");
 }
 
+void test_template__macros_give_variables_to_their_caller(void)
+{
+    gives("@set a = 5\n@do multiplied([2, 3])\n${product_of} ${a}", "6 5\n");
+    gives("@do multiplied([2, \"%b\"])\n${product_of}",
+          "%n_m1_p0 = arith.constant 1 : index\n"
+          "%n_v_3 = arith.constant 2 : index\n"
+          "%n_m1_p1 = arith.muli %n_m1_p0, %n_v_3 : index\n"
+          "%n_m1_p2 = arith.muli %n_m1_p1, %n_b : index\n"
+          "%n_m1_p2\n");
+    fails("@set a = 1\n@give a", "@give is for variables of a macro, and 'a' is not one");
+}
+
 void test_template__mistakes_are_told_with_their_place(void)
 {
     fails("a\n${nothing}", "template 'test', line 2: nothing is called 'nothing'");
