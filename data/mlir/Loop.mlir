@@ -62,6 +62,8 @@
   ${in[2 + j]} = tensor.cast %now${j} : ${types[j]} to ${types[j]}
 @end
 @set done = body("body")
+@set out = body_results("body")
+@set slices = [out[k + 1] for k in scans]
 @for k in range(len(slices))
 @do stack_slice(slices[k], "%now" + (n + k), stacked[k], 0, "%i", "%i", counted ? "%trips" : none, placed[k], "%next" + (n + k))
 @end

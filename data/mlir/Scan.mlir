@@ -58,6 +58,8 @@ cf.assert %fits${k}, "${place()}: scan inputs have different lengths"
   ${in[n + k]} = tensor.cast %slice${k} : ${T} to ${type(in[n + k])}
 @end
 @set done = body("body")
+@set out = body_results("body")
+@set slices = [out[k] for k in scans]
 @for k in range(len(slices))
 @do stack_slice(slices[k], "%now" + (n + k), stacked[k], out_axes[k], out_backward[k] ? "%last" : "%i", "%i", "%trips", placed[k], "%next" + (n + k))
 @end

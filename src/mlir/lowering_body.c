@@ -18,7 +18,8 @@ static cm_value original(const struct cm_mlir_lowering *l, cm_value value)
 }
 
 /* The values of a body as terms: their names may be used in lines, and their types asked for.
- * Results are told by their first names, so that a template sees which inputs are handed on. */
+ * Results are told by their first names, so that a template sees which inputs are handed on; those
+ * that are computed have a name once the nodes are there. */
 static struct cm_term value_list(struct cm_mlir_lowering *l, struct cm_template_run *run,
                                  const struct cm_graph *body, bool is_input)
 {
@@ -32,8 +33,11 @@ static struct cm_term value_list(struct cm_mlir_lowering *l, struct cm_template_
             cm_template_refuse(run, "%s", err.text);
             return CM_TERM_ABSENT;
         }
-        items[i] =
-            (struct cm_term){.kind = CM_TERM_VALUE, .i = value, .text = cm_mlir_name(l, value)};
+        /* A result gets its name where its node is lowered. */
+        const bool is_named = is_input || l->names[value].size || cm_mlir_contents(l, value);
+        items[i] = (struct cm_term){.kind = CM_TERM_VALUE,
+                                    .i = value,
+                                    .text = is_named ? cm_mlir_name(l, value) : CM_STR("")};
     }
     return (struct cm_term){.kind = CM_TERM_LIST, .items = items, .count = count};
 }
