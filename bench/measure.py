@@ -26,35 +26,10 @@ import numpy
 
 import chart
 import models
+from side import Side
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 HERE = os.path.dirname(os.path.abspath(__file__))
-
-
-class Side:
-    """A process that runs a network when asked to."""
-
-    def __init__(self, command):
-        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                        stderr=subprocess.PIPE, text=True)
-        self.times = []
-        if self.process.stdout.readline() != "ready\n":
-            raise RuntimeError(self.process.communicate()[1].strip()[-300:] or "it ended")
-
-    def run(self, count):
-        print(count, file=self.process.stdin, flush=True)
-        line = self.process.stdout.readline()
-        if not line:
-            raise RuntimeError(self.process.communicate()[1].strip()[-300:] or "it ended")
-        times = [float(word) for word in line.split()]
-        self.times += times
-        return times
-
-    def close(self):
-        self.process.stdin.close()
-        text = self.process.stdout.read()
-        self.process.wait()
-        return json.loads(text)
 
 
 def training_flags(case):

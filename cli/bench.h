@@ -16,6 +16,7 @@ struct bench_subject {
     struct cameo_prepare_options prepare; /* of a model that carries no training */
     /* What it is fed, and what that was made for: a graph with the same inputs, never run. */
     struct cli_inputs inputs;
+    struct cameo_compiled *compiled; /* NULL: it is a model with nodes */
     struct cameo_model *fed_model, *fed_step;
     struct cameo_session *fed_session;
     const struct cameo_feed *feeds; /* those of inputs that are the subject's */

@@ -26,6 +26,17 @@ static int load_trainable(struct bench_subject *s, bool tell, struct cameo_model
     const struct cameo_preparation *report = NULL;
     struct cameo_error err;
 
+    if (cli_is_library(s->path)) {
+        cli_reads(s->path);
+        if (s->trains) {
+            cli_complain("bench: %s is compiled: --train is for models", s->path);
+            return CLI_USAGE;
+        }
+        *out = NULL; /* it is the library's own */
+        return s->compiled || cameo_compiled_open(s->path, &s->compiled, &err) == CAMEO_OK
+                   ? CLI_YES
+                   : cli_fail(&err);
+    }
     if (cli_load_model(s->path, NULL, out, &err) != CAMEO_OK)
         return cli_fail(&err);
     if (!s->trains || cameo_model_summary(*out)->training_count)
@@ -85,6 +96,12 @@ static void leave_out_state(struct bench_subject *s)
     }
 }
 
+static const struct cameo_model *model_of(const struct bench_subject *s,
+                                          const struct cameo_model *loaded)
+{
+    return s->compiled ? cameo_compiled_model(s->compiled) : loaded;
+}
+
 static int open_fed(struct bench_subject *s)
 {
     struct cameo_session_options options = CAMEO_SESSION_OPTIONS_INIT;
@@ -93,11 +110,12 @@ static int open_fed(struct bench_subject *s)
 
     if (code != CLI_YES)
         return code;
-    cli_note_newer(s->fed_model);
+    if (s->fed_model)
+        cli_note_newer(s->fed_model);
     if (s->trains && cameo_model_step(s->fed_model, false, &s->fed_step, &err) != CAMEO_OK)
         return cli_fail_model(s->fed_model, NULL, &err);
     options.backend = "plain"; /* no plan: nothing is run */
-    const struct cameo_model *model = s->fed_step ? s->fed_step : s->fed_model;
+    const struct cameo_model *model = s->fed_step ? s->fed_step : model_of(s, s->fed_model);
     if (cameo_session_new(model, &options, &s->fed_session, &err) != CAMEO_OK)
         return cli_fail_model(model, &options, &err);
     return cli_inputs_begin(&s->inputs, "bench", s->fed_session);
@@ -179,8 +197,9 @@ static int make_ready(struct bench_subject *s)
     session.memory_limit = s->memory_limit;
     session.backend = s->backend;
     session.without_passes = s->without;
-    if (cameo_session_new(s->model, &session, &s->session, &err) != CAMEO_OK)
-        return cli_fail_model(s->model, &session, &err);
+    const struct cameo_model *model = model_of(s, s->model);
+    if (cameo_session_new(model, &session, &s->session, &err) != CAMEO_OK)
+        return cli_fail_model(model, &session, &err);
     s->fetches = calloc(cameo_session_output_count(s->session) + 1, sizeof *s->fetches);
     if (s->fetches)
         return CLI_YES;
@@ -233,5 +252,6 @@ void bench_close(struct bench_subject *s)
     cameo_session_free(s->fed_session);
     cameo_model_free(s->fed_step);
     cameo_model_free(s->fed_model);
+    cameo_compiled_free(s->compiled);
     free(s->fetches);
 }

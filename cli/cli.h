@@ -130,6 +130,8 @@ bool cli_file_size(const char *path, uint64_t *bytes);
 /* Files that are read are noted: NULL is none, a folder stands for the files in it, IMAGES:LABELS
  * for both. */
 void cli_reads(const char *path);
+/* Is it, by its name, a library that 'cameo compile' wrote? */
+bool cli_is_library(const char *path);
 /* cameo_model_load, and notes the model and its external files. */
 enum cameo_status cli_load_model(const char *path, const struct cameo_load_options *options,
                                  struct cameo_model **out, struct cameo_error *err);

@@ -140,7 +140,7 @@ static int copy_main(char **operands, int count)
 }
 
 static const struct cli_option options[] = {
-    {"--output", "-o", "FILE", "the file to write; text if it ends in .onnxtxt", CLI_TEXT,
+    {"--output", "-o", "FILE", "the file to write; text if it ends in .onnxtxt or .mlir", CLI_TEXT,
      &out_path},
     {"--external", NULL, "FILE", "put tensors into FILE, beside the model", CLI_TEXT,
      &external_name},

@@ -9,7 +9,17 @@
 
 static bool upstream, allow_links;
 static size_t elide;
-static const char *out_path;
+static const char *out_path, *form_name;
+
+static const struct {
+    const char *name;
+    enum cameo_format format;
+} forms[] = {
+    {"text", CAMEO_FORMAT_TEXT},
+    {"mlir", CAMEO_FORMAT_MLIR},
+    {"mlir-generic", CAMEO_FORMAT_MLIR_GENERIC},
+};
+static enum cameo_format format;
 
 struct target {
     FILE *file;
@@ -40,7 +50,7 @@ static int print_to(FILE *file, const char *name, const struct cameo_model *mode
     struct target target = {.file = file, .terminal = upstream && isatty(fileno(file))};
     struct cameo_error err;
 
-    options.format = CAMEO_FORMAT_TEXT;
+    options.format = format;
     options.upstream = upstream;
     options.elide = elide;
     if (cameo_model_write(model, &options, put_bytes, &target, &err) == CAMEO_OK) {
@@ -81,6 +91,27 @@ static bool has_ending(const char *name, const char *ending)
     return size > tail && strcmp(name + size - tail, ending) == 0;
 }
 
+/* The form that was asked for, or that the name of the file to write has. */
+static int choose_form(void)
+{
+    format = out_path && has_ending(out_path, ".mlir") ? CAMEO_FORMAT_MLIR : CAMEO_FORMAT_TEXT;
+    for (size_t i = 0; form_name && i < sizeof forms / sizeof *forms; i++) {
+        if (strcmp(form_name, forms[i].name) != 0)
+            continue;
+        format = forms[i].format;
+        form_name = NULL;
+    }
+    if (form_name) {
+        cli_complain("print: --form is '%s', expected 'text', 'mlir' or 'mlir-generic'", form_name);
+        return CLI_USAGE;
+    }
+    if (upstream && format != CAMEO_FORMAT_TEXT) {
+        cli_complain("print: --upstream is for the text form of ONNX, not for MLIR");
+        return CLI_USAGE;
+    }
+    return CLI_YES;
+}
+
 static int print_main(char **operands, int count)
 {
     struct cameo_load_options load = CAMEO_LOAD_OPTIONS_INIT;
@@ -88,6 +119,8 @@ static int print_main(char **operands, int count)
     struct cameo_error err;
 
     (void)count;
+    if (choose_form() != CLI_YES)
+        return CLI_USAGE;
     if (out_path && cli_same_file(operands[0], out_path)) {
         cli_complain("print: %s is the model itself; 'cameo copy' can write over it", out_path);
         return CLI_USAGE;
@@ -109,6 +142,8 @@ static int print_main(char **operands, int count)
 static const struct cli_option options[] = {
     {"--elide", NULL, "N", "shorten tensors of more than N elements; for reading only", CLI_SIZE,
      &elide},
+    {"--form", NULL, "FORM", "text, mlir or mlir-generic (text; mlir if FILE ends in .mlir)",
+     CLI_TEXT, &form_name},
     {"--upstream", NULL, NULL, "only what ONNX's own parser reads; the rest is left out", CLI_FLAG,
      &upstream},
     {"--output", "-o", "FILE", "write to FILE instead of standard output", CLI_TEXT, &out_path},
@@ -117,10 +152,14 @@ static const struct cli_option options[] = {
 };
 
 CLI_COMMAND(
-    print, print_main, "[--elide N] [--upstream] [-o FILE] MODEL", "print a model as text",
+    print, print_main, "[--form FORM] [--elide N] [--upstream] [-o FILE] MODEL",
+    "print a model as text",
     "Prints the ONNX text form of the model. Without options nothing is left out, training\n"
-    "info included, and every command reads the text back when its name ends in .onnxtxt.",
+    "info included, and every command reads the text back when its name ends in .onnxtxt.\n"
+    "The form mlir is the ONNX dialect of MLIR, as ONNX-MLIR writes it, and is read back from\n"
+    "names that end in .mlir; mlir-generic is for tools that do not know the dialect.",
     "cameo print --elide 8 net.onnx # to look at\n"
+    "cameo print --form mlir --elide 8 net.onnx # as a module of MLIR\n"
     "cameo print net.onnx -o net.onnxtxt # to edit and to compare\n"
     "cameo copy net.onnxtxt -o net.onnx # and back",
     "0 if it was printed, 1 if the model is broken or has what text cannot hold", options, 1, 1);

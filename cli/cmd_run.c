@@ -265,6 +265,47 @@ static int expose(struct cameo_model *model)
     return code;
 }
 
+/* Options about the nodes of a model, which a compiled one has no more. */
+static bool check_library_options(const char *path)
+{
+    const char *given = dump_dir       ? "--dump"
+                        : backend      ? "--backend"
+                        : without      ? "--without"
+                        : expanded     ? "--expanded"
+                        : explain      ? "--explain"
+                        : profile_path ? "--profile"
+                                       : NULL;
+
+    if (given)
+        cli_complain("run: %s is compiled, %s is for models with nodes", path, given);
+    return !given;
+}
+
+/* What 'cameo compile' wrote is run like a model. */
+static int run_library(const char *path)
+{
+    struct cameo_session_options options = CAMEO_SESSION_OPTIONS_INIT;
+    struct cameo_compiled *compiled = NULL;
+    struct cameo_session *session = NULL;
+    struct cameo_error err;
+    int code;
+
+    if (!check_library_options(path))
+        return CLI_USAGE;
+    cli_reads(path);
+    if (cameo_compiled_open(path, &compiled, &err) != CAMEO_OK)
+        return cli_fail(&err);
+    own_outputs = cameo_model_summary(cameo_compiled_model(compiled))->output_count;
+    options.memory_limit = cli_memory_limit(memory_limit);
+    if (cameo_session_new(cameo_compiled_model(compiled), &options, &session, &err) != CAMEO_OK)
+        code = cli_fail(&err);
+    else
+        code = feed_and_run(path, session);
+    cameo_session_free(session);
+    cameo_compiled_free(compiled);
+    return code;
+}
+
 static int run_main(char **operands, int count)
 {
     struct cameo_load_options load = CAMEO_LOAD_OPTIONS_INIT;
@@ -280,6 +321,8 @@ static int run_main(char **operands, int count)
     code = cli_check_writable(profile_path);
     if (code != CLI_YES)
         return code;
+    if (cli_is_library(operands[0]))
+        return run_library(operands[0]);
     load.allow_links = allow_links;
     if (cli_load_model(operands[0], &load, &model, &err) != CAMEO_OK)
         return cli_fail(&err);
@@ -332,17 +375,19 @@ static const struct cli_option options[] = {
     {0},
 };
 
-CLI_COMMAND(run, run_main, "MODEL [--input NAME=FILE]... [--output-dir DIR]", "run a model",
-            "Runs the model once and prints its outputs, large ones with their middles left\n"
-            "out, or writes them to files. --input may be given many times; FILE alone works for\n"
-            ".npz and .safetensors whose arrays are named after inputs, and for the only input.\n"
-            "Before anything runs, all that cannot is listed. Inputs that are made up have the\n"
-            "sizes that the model says; those it leaves open are guessed, told, and set with\n"
-            "--dim and --shape, which imply --random-inputs.",
-            "cameo run net.onnx --input x=x.npy # prints the outputs\n"
-            "cameo run net.onnx --input batch.npz -o out # writes out/NAME.npy\n"
-            "cameo run net.onnx --random-inputs --explain # just to try it\n"
-            "cameo run net.onnx --random-inputs --dim batch=8 # with a size of your own\n"
-            "cameo run net.onnx --shape image=1,3,480,640 # the same for a whole input\n"
-            "cameo run net.onnx -i x.npy --dump values --only conv1,relu1 # what is between",
-            "0 if it ran, 1 if the model cannot run", options, 1, 1);
+CLI_COMMAND(
+    run, run_main, "MODEL [--input NAME=FILE]... [--output-dir DIR]", "run a model",
+    "Runs the model once and prints its outputs, large ones with their middles left\n"
+    "out, or writes them to files. --input may be given many times; FILE alone works for\n"
+    ".npz and .safetensors whose arrays are named after inputs, and for the only input.\n"
+    "MODEL may be a library that 'cameo compile' wrote (.so), which is code: run what you trust.\n"
+    "Before anything runs, all that cannot is listed. Inputs that are made up have the\n"
+    "sizes that the model says; those it leaves open are guessed, told, and set with\n"
+    "--dim and --shape, which imply --random-inputs.",
+    "cameo run net.onnx --input x=x.npy # prints the outputs\n"
+    "cameo run net.onnx --input batch.npz -o out # writes out/NAME.npy\n"
+    "cameo run net.onnx --random-inputs --explain # just to try it\n"
+    "cameo run net.onnx --random-inputs --dim batch=8 # with a size of your own\n"
+    "cameo run net.onnx --shape image=1,3,480,640 # the same for a whole input\n"
+    "cameo run net.onnx -i x.npy --dump values --only conv1,relu1 # what is between",
+    "0 if it ran, 1 if the model cannot run", options, 1, 1);

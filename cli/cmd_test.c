@@ -11,11 +11,16 @@ static bool only_list, expanded, core;
 static const char *filter, *junit_path, *backend, *scaled_text, *without, *erased;
 static size_t threads;
 
+static bool is_compiled(void)
+{
+    return backend && strcmp(backend, "compiled") == 0;
+}
+
 /* ---- the table by operator ---- */
 
 struct tally {
     char name[96];
-    size_t passed, failed;
+    size_t passed, failed, refused;
 };
 
 static struct tally *tallies;
@@ -40,7 +45,8 @@ static struct tally *find_tally(const char *name)
     return made;
 }
 
-static void count_operator(const struct cameo_operator *row, bool passed)
+static void count_operator(const struct cameo_operator *row, const struct test_case *test,
+                           bool passed)
 {
     char name[96];
 
@@ -49,6 +55,8 @@ static void count_operator(const struct cameo_operator *row, bool passed)
     struct tally *tally = find_tally(name);
     if (tally && passed)
         tally->passed++;
+    else if (tally && test->refused)
+        tally->refused++;
     else if (tally)
         tally->failed++;
 }
@@ -63,10 +71,13 @@ static void print_table(void)
 {
     if (tally_count)
         qsort(tallies, tally_count, sizeof *tallies, by_name);
-    printf("%-40s %7s %7s\n", "operator", "passed", "failed");
+    printf("%-40s %7s %7s%s\n", "operator", "passed", "failed", is_compiled() ? " refused" : "");
     for (size_t i = 0; i < tally_count; i++) {
         cli_put_padded(stdout, (struct cameo_text){tallies[i].name, strlen(tallies[i].name)}, 40);
-        printf(" %7zu %7zu\n", tallies[i].passed, tallies[i].failed);
+        printf(" %7zu %7zu", tallies[i].passed, tallies[i].failed);
+        if (is_compiled())
+            printf(" %7zu", tallies[i].refused);
+        fputc('\n', stdout);
     }
 }
 
@@ -100,6 +111,8 @@ static bool run_case(struct test_case *test, const struct cli_tolerance *base)
     struct cli_tolerance tolerance = *base;
     struct cameo_session *session = NULL;
     struct cameo_model *model, *cores = NULL;
+    struct cameo_compiled *compiled = NULL;
+    const struct cameo_model *subject;
     struct cameo_error err;
     char path[TEST_PATH_SIZE];
 
@@ -115,7 +128,7 @@ static bool run_case(struct test_case *test, const struct cli_tolerance *base)
     }
     options.threads = (int)threads;
     options.memory_limit = cli_memory_limit(0);
-    options.backend = backend;
+    options.backend = is_compiled() ? NULL : backend;
     options.expand = expanded;
     options.without_passes = without;
     options.core_only = core;
@@ -124,15 +137,21 @@ static bool run_case(struct test_case *test, const struct cli_tolerance *base)
     bool passed = false;
     if (core && !to_core(test, model, &cores))
         ; /* the reason is noted */
-    else if (cameo_session_new(cores ? cores : model, &options, &session, &err) != CAMEO_OK)
+    else if (is_compiled() && !test_compile(test, model, &compiled))
+        ; /* there too */
+    else if (subject = compiled ? cameo_compiled_model(compiled)
+                       : cores  ? cores
+                                : model,
+             cameo_session_new(subject, &options, &session, &err) != CAMEO_OK)
         snprintf(test->reason, sizeof test->reason, "%.900s", err.message);
     else
         passed = test_run_sets(test, session, &tolerance);
     test->expanded = session && cameo_session_expanded(session) > 0;
     for (size_t i = 0; i < cameo_model_summary(model)->operator_count; i++)
-        count_operator(cameo_model_operator(model, i), passed);
+        count_operator(cameo_model_operator(model, i), test, passed);
     test->random = tolerance.loose;
     cameo_session_free(session);
+    cameo_compiled_free(compiled);
     cameo_model_free(cores);
     cameo_model_free(model);
     return passed;
@@ -148,7 +167,7 @@ static void run_cases(struct test_list *list, const struct cli_tolerance *tolera
         test->seconds = test_seconds() - begin;
         if (test->passed)
             continue;
-        fputs("FAIL ", stdout);
+        fputs(test->refused ? "REFUSED " : "FAIL ", stdout);
         cli_put_text(stdout, test->name, strlen(test->name));
         fputs(": ", stdout);
         cli_put_text(stdout, test->reason, strlen(test->reason));
@@ -181,11 +200,12 @@ static void keep_wanted(struct test_list *list)
 
 static int report(const struct test_list *list)
 {
-    size_t passed = 0, loose = 0, by_body = 0;
+    size_t passed = 0, loose = 0, by_body = 0, refused = 0;
     int code = CLI_YES;
 
     for (size_t i = 0; i < list->count; i++) {
         passed += list->items[i].passed;
+        refused += list->items[i].refused;
         loose += list->items[i].passed && list->items[i].random;
         by_body += list->items[i].expanded;
     }
@@ -201,7 +221,10 @@ static int report(const struct test_list *list)
         code = CLI_USAGE;
     else if (junit_path)
         code = test_write_junit(junit_path, list);
-    printf("\n%zu passed, %zu failed\n", passed, list->count - passed);
+    printf("\n%zu passed, %zu failed", passed, list->count - passed - refused);
+    if (is_compiled())
+        printf(", %zu refused", refused);
+    fputc('\n', stdout);
     return code != CLI_YES ? code : passed == list->count ? CLI_YES : CLI_NO;
 }
 
@@ -228,6 +251,10 @@ static int test_main(char **operands, int count)
         return CLI_USAGE;
     if (erased && strcmp(erased, "dims") != 0 && strcmp(erased, "ranks") != 0) {
         cli_complain("test: --erase needs dims or ranks, not '%s'", erased);
+        return CLI_USAGE;
+    }
+    if (is_compiled() && (core || expanded || without)) {
+        cli_complain("test: --backend compiled goes without --core, --expanded and --without");
         return CLI_USAGE;
     }
     if (threads > 4096) {
@@ -270,8 +297,8 @@ static const struct cli_option options[] = {
     {"--erase", NULL, "WHAT", "dims or ranks: forget what models declare of shapes", CLI_TEXT,
      &erased},
     {"--junit", NULL, "FILE", "write the results as JUnit XML", CLI_TEXT, &junit_path},
-    {"--backend", NULL, "NAME", "reference: our own kernels; plain: without a plan", CLI_TEXT,
-     &backend},
+    {"--backend", NULL, "NAME", "reference: our own kernels; plain: without a plan; compiled",
+     CLI_TEXT, &backend},
     {"--without", NULL, "PASSES", "leave these passes out, see 'cameo help optimize'", CLI_TEXT,
      &without},
     {"--threads", NULL, "N", "how many work at once (as many as cores)", CLI_SIZE, &threads},
@@ -293,5 +320,6 @@ CLI_COMMAND(
     "cameo test node --filter 'test_conv*' # a part of it\n"
     "cameo test node --expanded # by the bodies of functions\n"
     "cameo test node --core # by core operators alone\n"
+    "cameo test node --backend compiled # each model compiled to native code\n"
     "cameo test node --erase ranks # without declared shapes",
     "0 if all passed, 1 if one failed", options, 1, 1000);

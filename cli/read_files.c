@@ -63,6 +63,13 @@ static void read_path(const char *path, bool is_model)
         add(&facts, is_model);
 }
 
+bool cli_is_library(const char *path)
+{
+    const size_t size = strlen(path);
+
+    return size > 3 && strcmp(path + size - 3, ".so") == 0;
+}
+
 void cli_reads(const char *path)
 {
     char part[PATH_SIZE];

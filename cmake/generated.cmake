@@ -62,6 +62,12 @@ list(APPEND CAMEO_GENERATED_SOURCES ${GENERATED}/template_list.c)
 cameo_scan(levels ${GENERATED}/level_list.c ${PROJECT_SOURCE_DIR}/data/levels.list)
 list(APPEND CAMEO_GENERATED_SOURCES ${GENERATED}/level_list.c)
 
+# C that `cameo compile` has compiled for the target of a model: it is text here.
+file(GLOB MLIR_SOURCES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/mlir/runtime/*.[ch]
+     ${PROJECT_SOURCE_DIR}/src/mlir/kernels/*.[ch] ${PROJECT_SOURCE_DIR}/src/mlir/kernels/*.inc)
+cameo_scan(sources ${GENERATED}/mlir_source_list.c ${MLIR_SOURCES})
+list(APPEND CAMEO_GENERATED_SOURCES ${GENERATED}/mlir_source_list.c)
+
 file(GLOB SCHEMA_GENERATOR CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tools/gen_schema.c)
 if(SCHEMA_GENERATOR AND SCHEMA_TEXTS)
   cameo_host_tool(gen_schema)

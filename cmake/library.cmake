@@ -1,8 +1,8 @@
 # libcameo: compiled once, packed as a shared and as a static library.
 # SPDX-License-Identifier: Apache-2.0
 file(GLOB_RECURSE CAMEO_SOURCES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/*.c)
-list(FILTER CAMEO_SOURCES EXCLUDE REGEX "/src/codec/module/") # cmake/codecs.cmake
-list(FILTER CAMEO_SOURCES EXCLUDE REGEX "/src/mlir/kernels/") # cmake/kernels.cmake
+list(FILTER CAMEO_SOURCES EXCLUDE REGEX "/src/(codec|mlir)/module/") # cmake/codecs.cmake, cmake/mlir.cmake
+list(FILTER CAMEO_SOURCES EXCLUDE REGEX "/src/mlir/(kernels|runtime)/") # cmake/generated.cmake
 list(APPEND CAMEO_SOURCES ${PROJECT_SOURCE_DIR}/src/mlir/kernels/pack.c)
 
 # Code for people, files and training's preparation runs once: small is fast enough. Operators have loops,

@@ -246,9 +246,13 @@ CAMEO_API int64_t cameo_tensor_count(const struct cameo_tensor *tensor);
 struct cameo_model;
 
 enum cameo_format {
-    CAMEO_FORMAT_BY_NAME = 0, /* .onnxtxt and .onnxtext are text; all else, and memory, is binary */
+    CAMEO_FORMAT_BY_NAME = 0, /* .onnxtxt and .onnxtext are text, .mlir is MLIR; all else is binary;
+                               * of memory, what begins as MLIR does is MLIR */
     CAMEO_FORMAT_BINARY = 1,
-    CAMEO_FORMAT_TEXT = 2
+    CAMEO_FORMAT_TEXT = 2,
+    CAMEO_FORMAT_MLIR = 3,        /* the ONNX dialect of MLIR, as ONNX-MLIR writes it */
+    CAMEO_FORMAT_MLIR_GENERIC = 4 /* the same with all operations in MLIR's generic form, which
+                                   * tools that do not know the dialect read too */
 };
 
 struct cameo_load_options {
@@ -2678,6 +2682,90 @@ CAMEO_API enum cameo_status cameo_model_expand(const struct cameo_model *model,
                                                struct cameo_model **out,
                                                const struct cameo_expansion **report,
                                                struct cameo_error *err);
+
+/* ---- compiling ----
+ *
+ * A model, or its training step, as native code with one C function and no runtime: an object, an
+ * archive, a shared library or a module of WebAssembly, with a header beside it that says how it is
+ * called. docs/compiling.md has more. It needs Cameo's module for MLIR, clang and, for libraries,
+ * LLVM's linker; what is missing is named, with what to install. */
+
+/* How far a model is taken. */
+enum cameo_emit {
+    CAMEO_EMIT_BY_NAME = 0,  /* as the ending of the path says */
+    CAMEO_EMIT_ONNX = 1,     /* text: the ONNX dialect of MLIR */
+    CAMEO_EMIT_CORE = 2,     /* the same of the model expanded to core operators */
+    CAMEO_EMIT_LINALG = 3,   /* text: linalg on tensors */
+    CAMEO_EMIT_BUFFERS = 4,  /* text: loops over memory that has its places */
+    CAMEO_EMIT_LLVM = 5,     /* text: LLVM IR of the whole, optimized */
+    CAMEO_EMIT_ASSEMBLY = 6, /* text */
+    CAMEO_EMIT_OBJECT = 7,   /* .o */
+    CAMEO_EMIT_ARCHIVE = 8,  /* .a */
+    CAMEO_EMIT_LIBRARY = 9   /* .so, .wasm */
+};
+
+enum cameo_weight_place {
+    CAMEO_WEIGHTS_INSIDE = 0, /* in the object */
+    CAMEO_WEIGHTS_BESIDE = 1, /* in a file beside it, NAME.weights, which the caller maps */
+    CAMEO_WEIGHTS_CALLER = 2  /* the caller has them; the header says where each must lie */
+};
+
+typedef void cameo_tell_fn(void *arg, const char *what);
+
+struct cameo_compile_options {
+    size_t struct_size;
+    const char *path; /* of the file to write; NULL: the text goes to write */
+    enum cameo_emit emit;
+    enum cameo_weight_place weights;
+    const char *target; /* as LLVM spells it, "aarch64-linux-gnu"; NULL: this machine */
+    const char *cpu;    /* "native": this machine's; NULL: the least of its kind */
+    const char *name;   /* what functions are called; NULL: made of the model's name */
+    bool pure;          /* no kernels of ours: generated code only */
+    bool train_step;    /* of a model with training info: its step */
+    cameo_write_fn *write;
+    void *write_to;
+    cameo_tell_fn *tell; /* told what is being done; NULL: nobody is */
+    void *tell_arg;
+};
+
+#define CAMEO_COMPILE_OPTIONS_INIT                                                                 \
+    {                                                                                              \
+        sizeof(struct cameo_compile_options), 0, CAMEO_EMIT_BY_NAME, CAMEO_WEIGHTS_INSIDE, 0, 0,   \
+            0, false, false, 0, 0, 0, 0                                                            \
+    }
+
+/* What was written. Texts are "" where there is no such file. */
+struct cameo_compilation {
+    const char *path, *header_path, *weights_path;
+    const char *prototype; /* of the function that runs it */
+    enum cameo_emit emit;
+    size_t code_bytes;   /* of code and constants, without the weights */
+    size_t weight_bytes; /* wherever they lie */
+    size_t arena_bytes;  /* that a run needs, at least; enough where it is fixed */
+    size_t state_bytes;  /* of a training step */
+    bool arena_is_fixed;
+    const struct cameo_text *needs; /* functions of others that it calls: memcpy, expf */
+    size_t need_count;
+};
+
+/* All that keeps the model from being compiled (an operator, a type) is named in one message. Files
+ * come into being whole or not at all. *report, if report is not NULL, is the caller's to free.
+ * options must have a path or write. */
+CAMEO_API enum cameo_status cameo_model_compile(const struct cameo_model *model,
+                                                const struct cameo_compile_options *options,
+                                                struct cameo_compilation **report,
+                                                struct cameo_error *err);
+CAMEO_API void cameo_compilation_free(struct cameo_compilation *report); /* NULL is fine */
+
+/* A compiled library (CAMEO_EMIT_LIBRARY, for this machine) as a model: one node, which runs the
+ * compiled code. It lives as long as the library is open; sessions of it are run like any other.
+ * The library is code that runs with the rights of the caller: open those that you trust. */
+struct cameo_compiled;
+CAMEO_API enum cameo_status cameo_compiled_open(const char *path, struct cameo_compiled **out,
+                                                struct cameo_error *err);
+CAMEO_API const struct cameo_model *cameo_compiled_model(const struct cameo_compiled *compiled);
+/* Nobody may be running it. NULL is fine. */
+CAMEO_API void cameo_compiled_free(struct cameo_compiled *compiled);
 
 /* ---- converting between opset versions ----
  *

@@ -23,6 +23,14 @@ if(UNIT_SOURCES)
   target_link_libraries(unit_support PRIVATE unit_flags)
 endif()
 
+# Programs are compiled by the module as it was built.
+if(TARGET cameo_mlir)
+  add_dependencies(tests cameo_mlir)
+  set_property(SOURCE ${TESTS_DIR}/unit/mlir/compiled_program.c
+               ${TESTS_DIR}/unit/api/test_compiling.c APPEND PROPERTY COMPILE_DEFINITIONS
+               MLIR_MODULE_FILE="$<TARGET_FILE:cameo_mlir>")
+endif()
+
 # The codec module is linked into its test.
 if(NOT TARGET cameo_codecs)
   list(FILTER UNIT_TESTS EXCLUDE REGEX "/test_codec_module\\.c$")
@@ -50,6 +58,9 @@ foreach(source ${UNIT_TESTS})
   endif()
   if(program STREQUAL test_codec_module)
     target_link_libraries(${target} PRIVATE cameo_codecs_objects)
+  endif()
+  if(program STREQUAL test_arena_places) # it needs nothing of MLIR
+    target_sources(${target} PRIVATE ${PROJECT_SOURCE_DIR}/src/mlir/module/arena_places.c)
   endif()
   if(program MATCHES "^test_kernels")
     target_link_libraries(${target} PRIVATE kernels_plain)

@@ -163,11 +163,22 @@ def compile_alone(path, *flags, language="c"):
     return [place(path, 1, f"does not compile alone ({' '.join(flags)}): {first}")]
 
 
+def module_includes():
+    """where the headers of MLIR are, as the build found them; nothing where it has none"""
+    for entry in json.loads(read(ROOT / "build/compile_commands.json")):
+        words = shlex.split(entry["command"])
+        if "src/mlir/module/" in entry["file"] and "-isystem" in words:
+            at = words.index("-isystem")
+            return words[at:at + 2]
+    return []
+
+
 def check_headers():
     """every header compiles alone"""
-    found = in_parallel(lambda path: compile_alone(path, "-std=c17"),
-                        (path for path in files(".h") if not path.is_relative_to(ROOT / "python")))
-    python = sysconfig.get_path("include")
+    mlir, python = module_includes(), sysconfig.get_path("include")
+    apart = [ROOT / "python"] + ([] if mlir else [ROOT / "src/mlir/module"])
+    found = in_parallel(lambda path: compile_alone(path, "-std=c17", *mlir),
+                        (path for path in files(".h") if not any(map(path.is_relative_to, apart))))
     if os.path.exists(os.path.join(python, "Python.h")):
         for path in files(".h", folders=("python",)):
             found += compile_alone(path, "-std=c17", "-isystem", python, "-DPy_LIMITED_API=0x030B0000")
@@ -456,6 +467,15 @@ def check_words():
         found += [place(ROOT / path, number, f"'{text}': say {better}")
                   for phrase, better in STUMBLES.items() if re.search(phrase, text)]
     return found
+
+
+def check_dialect():
+    """mlir-tblgen accepts the description of the ONNX dialect made from data/"""
+    done = subprocess.run([sys.executable, str(ROOT / "tools/gen_dialect.py"), "--check"],
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=ROOT)
+    if done.returncode == 2:
+        raise Skipped(done.stdout.strip())
+    return [] if done.returncode == 0 else [place(ROOT / "tools/gen_dialect.py", 1, done.stdout.strip()[-2000:])]
 
 
 def check_gradients():

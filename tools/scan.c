@@ -476,6 +476,28 @@ static void make_templates(struct text *out, char **paths, int count)
     text_print(out, "    {0, 0, 0},\n};\nconst size_t cm_mlir_template_count = %d;\n", count);
 }
 
+/* C sources that are compiled for other machines, whole; named by their path below src/. */
+static void make_sources(struct text *out, char **paths, int count)
+{
+    static const char folder[] = "/src/";
+
+    text_print(out, "#include \"mlir/glue.h\"\n\n");
+    for (int i = 0; i < count; i++) {
+        struct text text;
+        if (!read_file(paths[i], &text))
+            die("%s: %s", paths[i], strerror(errno));
+        embed_text(out, "source", i, paths[i], &text);
+        free(text.data);
+    }
+    text_print(out, "\nconst struct cm_mlir_source cm_mlir_sources[] = {\n");
+    for (int i = 0; i < count; i++) {
+        const char *const found = strstr(paths[i], folder);
+        text_print(out, "    {\"%s\", source_%d, sizeof(source_%d) - 1},\n",
+                   found ? found + strlen(folder) : paths[i], i, i);
+    }
+    text_print(out, "    {0, 0, 0},\n};\nconst size_t cm_mlir_source_count = %d;\n", count);
+}
+
 static int by_operator(const void *a, const void *b)
 {
     const struct entry *const x = a, *const y = b;
@@ -538,8 +560,13 @@ int main(int argc, char **argv)
         const char *name;
         void (*make)(struct text *out, char **paths, int count);
     } modes[] = {
-        {"ops", make_ops},       {"kernels", make_kernels}, {"commands", make_commands},
-        {"tests", make_tests},   {"bodies", make_bodies},   {"templates", make_templates},
+        {"ops", make_ops},
+        {"kernels", make_kernels},
+        {"commands", make_commands},
+        {"tests", make_tests},
+        {"bodies", make_bodies},
+        {"sources", make_sources},
+        {"templates", make_templates},
         {"levels", make_levels},
     };
     struct text out = {0};

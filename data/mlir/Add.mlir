@@ -1,3 +1,3 @@
-// The sum of two elements.
+// The sum of two elements; integers wrap around.
 @elementwise
 @let ${elem(A)} %C = %A + %B

@@ -1,2 +1,2 @@
-// Sums over axes, in the type of the elements, halves in f32.
+// Sums over axes.
 @do reduce(data, has(axes) ? axes : none, reduced, "sum")

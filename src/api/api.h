@@ -157,4 +157,12 @@ const struct cameo_text *cm_api_texts(struct cm_arena *arena, const struct cm_st
 /* Checked options, as onnx/ takes them. */
 struct cm_save_options cm_api_save_options(const struct cameo_save_options *options);
 
+/* Who reads and writes the ONNX dialect of MLIR, and writing it: model is file's or a twin of it,
+ * with tensors elsewhere. */
+extern const struct cm_mlir_form_hooks cm_api_mlir;
+enum cm_status cm_api_write_mlir(const struct cm_model_file *file,
+                                 const struct cm_model_proto *model, bool generic, size_t elide,
+                                 struct cm_arena *scratch, cm_text_write_fn *write, void *to,
+                                 struct cm_error *err) CM_MUST_CHECK;
+
 #endif

@@ -7,6 +7,7 @@
 #include "base/peak.h"
 #include "codec/image.h"
 #include "io/array_formats.h"
+#include "mlir/open.h"
 
 bool cameo_backend(size_t index, struct cameo_backend *out)
 {
@@ -48,6 +49,7 @@ bool cameo_library(size_t index, struct cameo_library *out)
     struct cameo_library library = CAMEO_LIBRARY_INIT;
     struct cm_error unused;
     struct cm_codec_found codec;
+    size_t n_codecs = 0;
 
     if (!out || cm_api_check_out(out, &unused))
         return false;
@@ -60,7 +62,12 @@ bool cameo_library(size_t index, struct cameo_library *out)
     } else if (cm_codec_found(index - 2, &codec)) {
         fill_library(&library, codec.library, codec.version, codec.path, codec.reason);
     } else {
-        return false;
+        while (cm_codec_found(n_codecs, &codec))
+            n_codecs++;
+        if (index != 2 + n_codecs)
+            return false;
+        const struct cm_mlir_found found = cm_mlir_found();
+        fill_library(&library, "MLIR", found.version, found.path, found.reason);
     }
     cm_api_give(out, &library, sizeof library);
     return true;

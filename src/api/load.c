@@ -22,6 +22,7 @@ static enum cm_status open_file(struct load_call *call)
         .format = (enum cm_model_format)call->options.format,
         .copy = call->options.copy_files,
         .allow_links = call->options.allow_links,
+        .mlir = &cm_api_mlir,
     };
 
     if (call->path)
@@ -61,7 +62,7 @@ static enum cm_status load(struct load_call *call, const struct cameo_load_optio
 {
     call->options = (struct cameo_load_options)CAMEO_LOAD_OPTIONS_INIT;
     CM_TRY(cm_api_options(&call->options, sizeof call->options, options, &call->err));
-    if ((unsigned)call->options.format > CAMEO_FORMAT_TEXT)
+    if ((unsigned)call->options.format > CAMEO_FORMAT_MLIR_GENERIC)
         return cm_fail(&call->err, CM_BAD_ARGUMENT, "format %d does not exist",
                        (int)call->options.format);
     call->model = cm_calloc(1, sizeof *call->model);

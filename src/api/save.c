@@ -24,6 +24,7 @@ struct cm_save_options cm_api_save_options(const struct cameo_save_options *opti
         .threshold = options->threshold,
         .alignment = options->alignment,
         .cancel = options->cancel ? &options->cancel->set : NULL,
+        .mlir = &cm_api_mlir,
     };
 }
 
@@ -45,7 +46,7 @@ enum cm_status cm_api_check_save(const char *path, const struct cameo_save_optio
     const size_t alignment = out->alignment;
     if (!path || !*path)
         return cm_fail(err, CM_BAD_ARGUMENT, "no path to save to was given");
-    if ((unsigned)out->format > CAMEO_FORMAT_TEXT)
+    if ((unsigned)out->format > CAMEO_FORMAT_MLIR_GENERIC)
         return cm_fail(err, CM_BAD_ARGUMENT, "format %d does not exist", (int)out->format);
     if ((unsigned)out->placement > CAMEO_PLACE_INLINE)
         return cm_fail(err, CM_BAD_ARGUMENT, "placement %d does not exist", (int)out->placement);
@@ -126,7 +127,13 @@ static enum cm_status write_guarded(struct cm_guard *guard, void *arg)
     if (call->options.format == CAMEO_FORMAT_TEXT)
         return cm_syntax_print_model(&call->model->file->model, &text, pass_on, call, &call->err);
     cm_arena_init(&scratch, guard);
-    const enum cm_status status = write_binary(call, &scratch);
+    const enum cm_status status =
+        call->options.format == CAMEO_FORMAT_MLIR ||
+                call->options.format == CAMEO_FORMAT_MLIR_GENERIC
+            ? cm_api_write_mlir(call->model->file, &call->model->file->model,
+                                call->options.format == CAMEO_FORMAT_MLIR_GENERIC,
+                                call->options.elide, &scratch, pass_on, call, &call->err)
+            : write_binary(call, &scratch);
     cm_arena_release(&scratch);
     return status;
 }
@@ -136,7 +143,7 @@ static enum cm_status check_write(struct write_call *call,
 {
     call->options = (struct cameo_write_options)CAMEO_WRITE_OPTIONS_INIT;
     CM_TRY(cm_api_options(&call->options, sizeof call->options, options, &call->err));
-    if ((unsigned)call->options.format > CAMEO_FORMAT_TEXT)
+    if ((unsigned)call->options.format > CAMEO_FORMAT_MLIR_GENERIC)
         return cm_fail(&call->err, CM_BAD_ARGUMENT, "format %d does not exist",
                        (int)call->options.format);
     if (!call->write)

@@ -21,6 +21,18 @@ const struct cm_mlir_template *cm_mlir_template_of(const struct cm_node *node)
     return cm_mlir_template_find(cm_str(name));
 }
 
+bool cm_mlir_holds(const struct cm_mlir_use *use, const struct cm_mlir_template *text,
+                   struct cm_str expression)
+{
+    struct cm_mlir_use copy = *use;
+    struct cm_template_host host = cm_mlir_host;
+    host.arg = &copy;
+    const struct cm_template_use asked = {
+        .text = text, .prefix = CM_STR("when"), .host = &host, .arena = use->lowering->arena};
+
+    return cm_template_holds(&asked, expression);
+}
+
 enum cm_status cm_mlir_expand(const struct cm_mlir_use *use, const struct cm_mlir_template *text,
                               struct cm_error *err)
 {
@@ -67,12 +79,15 @@ static enum cm_status lower_node(struct cm_mlir_lowering *l, const struct cm_nod
             CM_TRY(cm_mlir_check_value(l, node->outputs[i], err));
     if (!is_needed(l, node))
         return CM_OK;
-    if (!text)
+    const bool is_region = cm_mlir_is_region(node);
+    if (!text && !is_region)
         return cm_fail(err, CM_UNSUPPORTED, "it is not compiled: there is no template for it");
     const struct cm_str place = cm_mlir_place(l, node);
     cm_mlir_line(l, "// %.*s", CM_STR_FMT(place));
-    if (cm_mlir_is_elementwise(text))
+    if (cm_mlir_is_elementwise(l, node))
         return cm_mlir_elementwise(l, node, err);
+    if (is_region)
+        return cm_mlir_region(l, node, err);
     return cm_mlir_expand(&(struct cm_mlir_use){.lowering = l, .node = node}, text, err);
 }
 
@@ -88,9 +103,10 @@ enum cm_status cm_mlir_nodes(struct cm_mlir_lowering *l, struct cm_graph *graph,
             continue;
         l->indent = indent;
         cm_node_blame(node, one.status, &one);
-        if (l->options->obstacles)
+        if (l->options->obstacles && !l->is_told)
             cm_obstacles_add(l->options->obstacles, one.status, cm_str(cm_node_describe(node).text),
                              one.text);
+        l->is_told = false;
         if (status == CM_OK && err)
             *err = one;
         status = one.status;
@@ -100,14 +116,17 @@ enum cm_status cm_mlir_nodes(struct cm_mlir_lowering *l, struct cm_graph *graph,
 
 /* ---- inputs and outputs ---- */
 
-static enum cm_status make_port(struct cm_mlir_lowering *l, cm_value value,
+/* word: "input" or "output", for messages. */
+static enum cm_status make_port(struct cm_mlir_lowering *l, const char *word, cm_value value,
                                 struct cm_mlir_port *port, struct cm_error *err)
 {
     const struct cm_value_def *def = cm_value_get(l->module, value);
     const struct cm_type *type = def->fact.type;
+    struct cm_error why = {0};
     size_t bytes = 0;
 
-    CM_TRY(cm_mlir_check_value(l, value, err));
+    if (cm_mlir_check_value(l, value, &why) != CM_OK)
+        return cm_fail(err, why.status, "%s %s", word, why.text);
     int64_t *dims = CM_NEW_ARRAY(l->arena, int64_t, (size_t)type->rank + 1);
     struct cm_str *names = CM_NEW_ARRAY(l->arena, struct cm_str, (size_t)type->rank + 1);
     *port = (struct cm_mlir_port){.name = def->name,
@@ -246,13 +265,13 @@ enum cm_status cm_mlir_lower(struct cm_graph *graph, const struct cm_mlir_lower_
 
     l.names = CM_NEW_ARRAY(arena, struct cm_str, l.n_names + 1);
     for (size_t i = 0; i < graph->n_inputs; i++) {
-        CM_TRY(make_port(&l, graph->inputs[i], &inputs[i], err));
+        CM_TRY(make_port(&l, "input", graph->inputs[i], &inputs[i], err));
         put_argument(&l, &arguments, "in", i, graph->inputs[i]);
         read_input(&l, i, graph->inputs[i]);
     }
     CM_TRY(cm_mlir_nodes(&l, graph, err));
     for (size_t i = 0; i < graph->n_outputs; i++) {
-        CM_TRY(make_port(&l, graph->outputs[i].value, &outputs[i], err));
+        CM_TRY(make_port(&l, "output", graph->outputs[i].value, &outputs[i], err));
         outputs[i].name = cm_value_get(l.module, graph->outputs[i].value)->name;
         if (outputs[i].is_fixed)
             put_argument(&l, &arguments, "out", i, graph->outputs[i].value);

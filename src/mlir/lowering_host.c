@@ -1,6 +1,7 @@
 /* What templates can ask of the node they are expanded for; docs/mlir-templates.md has the list. */
 // SPDX-License-Identifier: Apache-2.0
 #include "mlir/lowering_state.h"
+#include "mlir/template_run.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -147,7 +148,10 @@ static struct cm_term attribute(const struct cm_mlir_use *use, struct cm_templat
                 cm_template_refuse(run, "%s", err.text);
                 return list;
             }
-            list = contents_term(arena, &tensor);
+            if (tensor.type == CM_STRING)
+                cm_template_refuse(run, "strings are not compiled");
+            else
+                list = contents_term(arena, &tensor);
             cm_tensor_drop(&tensor);
             return list;
         }
@@ -189,6 +193,14 @@ static struct cm_term sizes_term(const struct cm_mlir_use *use, cm_value value, 
     return list;
 }
 
+/* The element type that arithmetic sees: f32 for halves that are widened around a template. */
+static enum cm_dtype seen_type(const struct cm_mlir_use *use, const struct cm_type *type)
+{
+    const bool is_half = type->dtype == CM_FLOAT16 || type->dtype == CM_BFLOAT16;
+
+    return use->is_wide && is_half ? CM_FLOAT : type->dtype;
+}
+
 static bool of_value(const struct cm_mlir_use *use, struct cm_str name, cm_value value,
                      struct cm_term *out)
 {
@@ -205,9 +217,11 @@ static bool of_value(const struct cm_mlir_use *use, struct cm_str name, cm_value
         *out = cm_term_text(
             cm_mlir_type_text(l->arena, "memref", type->dtype, type->rank, type->dims));
     else if (cm_str_is(name, "elem"))
-        *out = cm_term_text(cm_str(cm_mlir_element(type->dtype)));
+        *out = cm_term_text(cm_str(cm_mlir_element(seen_type(use, type))));
     else if (cm_str_is(name, "scalar"))
-        *out = cm_term_text(cm_str(cm_mlir_scalar(type->dtype)));
+        *out = cm_term_text(cm_str(cm_mlir_scalar(seen_type(use, type))));
+    else if (cm_str_is(name, "bits"))
+        *out = cm_term_int(cm_dtype_info(seen_type(use, type))->bits);
     else if (cm_str_is(name, "is_float"))
         *out = cm_term_int(cm_mlir_scalar(type->dtype)[0] != 'i');
     else if (cm_str_is(name, "is_unsigned"))
@@ -246,13 +260,15 @@ static struct cm_term type_term(const struct cm_mlir_use *use, struct cm_str wor
                                         text.data, CM_STR_FMT(scalar)));
 }
 
-/* kernel("cameo_product_f32", 12): declares it, all arguments index; kernel(NAME, 2, "index") gives
- * one back. */
-static struct cm_term kernel_term(const struct cm_mlir_use *use, struct cm_str name, int64_t count,
-                                  bool gives)
+/* kernel("cameo_product_f32", 12): declares it, all arguments index; kernel(NAME, ["index", "f32"])
+ * names their types; kernel(NAME, 2, "index") gives one back. */
+static struct cm_term kernel_term(const struct cm_mlir_use *use, struct cm_template_run *run,
+                                  struct cm_str name, const struct cm_term *arguments, bool gives)
 {
     struct cm_mlir_lowering *l = use->lowering;
     const struct cm_str symbol = cm_arena_printf(l->arena, "@%.*s", CM_STR_FMT(name));
+    const bool are_named = arguments->kind == CM_TERM_LIST;
+    const int64_t count = are_named ? (int64_t)arguments->count : arguments->i;
 
     for (size_t i = 0; i < l->kernels.count; i++)
         if (cm_str_equal(l->kernels.items[i], name))
@@ -260,10 +276,34 @@ static struct cm_term kernel_term(const struct cm_mlir_use *use, struct cm_str n
     *CM_PUSH(l->arena, &l->kernels) = cm_arena_str(l->arena, name);
     cm_mlir_put(l, &l->head,
                 cm_arena_printf(l->arena, "  func.func private %.*s(", CM_STR_FMT(symbol)));
-    for (int64_t i = 0; i < count; i++)
-        cm_mlir_put(l, &l->head, i ? CM_STR(", index") : CM_STR("index"));
+    for (int64_t i = 0; i < count; i++) {
+        if (i)
+            cm_mlir_put(l, &l->head, CM_STR(", "));
+        cm_mlir_put(l, &l->head,
+                    are_named ? cm_term_print(run, &arguments->items[i]) : CM_STR("index"));
+    }
     cm_mlir_put(l, &l->head, gives ? CM_STR(") -> index\n") : CM_STR(")\n"));
     return cm_term_text(symbol);
+}
+
+/* size_from(x, i, VALUES): the size of an axis of x before x is there: a number, or that of an axis
+ * of another value which is surely the same; none where there is no such axis. */
+static struct cm_term size_from(const struct cm_mlir_use *use, cm_value value, int axis,
+                                const struct cm_term *others)
+{
+    const struct cm_dim dim = cm_mlir_type(use->lowering, value)->dims[axis];
+
+    if (cm_dim_known(dim))
+        return cm_term_text(cm_mlir_index(use->lowering, dim.value));
+    for (size_t i = 0; i < others->count; i++) {
+        const struct cm_term *other = &others->items[i];
+        const struct cm_type *type =
+            other->kind == CM_TERM_VALUE ? cm_mlir_type(use->lowering, (cm_value)other->i) : NULL;
+        for (int k = 0; type && k < type->rank; k++)
+            if (cm_dim_same(dim, type->dims[k]))
+                return size_term(use, (cm_value)other->i, k);
+    }
+    return CM_TERM_ABSENT;
 }
 
 static struct cm_term host_call(void *arg, struct cm_template_run *run, struct cm_str name,
@@ -280,7 +320,7 @@ static struct cm_term host_call(void *arg, struct cm_template_run *run, struct c
     if (cm_str_is(name, "place") && count == 0)
         return cm_term_text(cm_mlir_place(use->lowering, use->node));
     if (cm_str_is(name, "kernel") && count >= 2 && a->kind == CM_TERM_TEXT)
-        return kernel_term(use, a->text, b->i, count > 2);
+        return kernel_term(use, run, a->text, b, count > 2);
     if ((cm_str_is(name, "tensor") || cm_str_is(name, "memref")) && count == 2 &&
         a->kind == CM_TERM_LIST && b->kind == CM_TERM_TEXT)
         return type_term(use, name, a, b->text);
@@ -289,11 +329,15 @@ static struct cm_term host_call(void *arg, struct cm_template_run *run, struct c
         const int rank = cm_mlir_type(use->lowering, value)->rank;
         if (count == 1 && of_value(use, name, value, &out))
             return out;
+        if (count == 2 && b->kind == CM_TERM_VALUE && cm_str_is(name, "regroup"))
+            return cm_mlir_regroup(use->lowering, value, (cm_value)b->i);
         const bool is_axis = count >= 2 && b->kind == CM_TERM_INT && b->i >= 0 && b->i < rank;
         if (count == 2 && is_axis && cm_str_is(name, "size"))
             return size_term(use, value, b->i);
         if (count == 2 && is_axis && cm_str_is(name, "dim"))
             return dims_term(use, cm_mlir_type(use->lowering, value)).items[b->i];
+        if (count == 3 && is_axis && cm_str_is(name, "size_from") && args[2].kind == CM_TERM_LIST)
+            return size_from(use, value, (int)b->i, &args[2]);
         /* same(x, i, y, j): are the two sizes surely equal? */
         if (count == 4 && is_axis && cm_str_is(name, "same") && args[2].kind == CM_TERM_VALUE) {
             const struct cm_type *other = cm_mlir_type(use->lowering, (cm_value)args[2].i);
@@ -302,7 +346,8 @@ static struct cm_term host_call(void *arg, struct cm_template_run *run, struct c
                                            other->dims[args[3].i]));
         }
     }
-    *known = false;
+    *known = cm_mlir_body_call(use, run, name, args, count, &out) ||
+             cm_mlir_table_call(use, run, name, args, count, &out);
     return out;
 }
 

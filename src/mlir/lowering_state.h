@@ -37,14 +37,16 @@ struct cm_mlir_lowering {
         size_t count, capacity;
     } kernels;
     size_t n_uses; /* of templates: each has a prefix of its own */
+    bool is_told; /* why a body cannot be lowered, and so the node it belongs to */
     struct cm_error *err;
 };
 
-/* A node whose template is being expanded. Scalars: names stand for elements, not for tensors. */
+/* A node whose template is being expanded. Scalars: names stand for elements, not for tensors.
+ * Wide: halves are f32 to the template. */
 struct cm_mlir_use {
     struct cm_mlir_lowering *lowering;
     const struct cm_node *node;
-    bool is_scalar;
+    bool is_scalar, is_wide;
     const struct cm_str *inputs, *outputs; /* names of scalars, by operand and result */
 };
 
@@ -67,6 +69,14 @@ enum cm_status cm_mlir_check_value(struct cm_mlir_lowering *l, cm_value value,
                                    struct cm_error *err);
 /* The name of a value: "%v7"; defines constants where they are first asked for. */
 struct cm_str cm_mlir_name(struct cm_mlir_lowering *l, cm_value value);
+/* The name of a constant that is not a value of the graph; label: what people call it. The tensor
+ * must live as long as the program. */
+struct cm_str cm_mlir_constant(struct cm_mlir_lowering *l, struct cm_str label,
+                               const struct cm_tensor *tensor);
+
+/* Element i of a tensor as a literal. */
+struct cm_str cm_mlir_element_text(struct cm_mlir_lowering *l, const struct cm_tensor *tensor,
+                                   int64_t i);
 /* Its contents, where they are known; NULL otherwise. */
 const struct cm_tensor *cm_mlir_contents(struct cm_mlir_lowering *l, cm_value value);
 
@@ -83,11 +93,33 @@ enum cm_status cm_mlir_expand(const struct cm_mlir_use *use, const struct cm_mli
                               struct cm_error *err);
 /* The template of an operator; NULL: there is none. */
 const struct cm_mlir_template *cm_mlir_template_of(const struct cm_node *node);
-bool cm_mlir_is_elementwise(const struct cm_mlir_template *text);
-/* One linalg.generic over the node's result, with the template in its body. */
+/* Does an expression of the template hold for the node? */
+bool cm_mlir_holds(const struct cm_mlir_use *use, const struct cm_mlir_template *text,
+                   struct cm_str expression);
+/* Is it a group of nodes that a pass made one of? */
+bool cm_mlir_is_region(const struct cm_node *node);
+/* Is the node's template one for elements, or those of all nodes of a region? */
+bool cm_mlir_is_elementwise(struct cm_mlir_lowering *l, const struct cm_node *node);
+/* The nodes of a region's body, one by one. */
+enum cm_status cm_mlir_region(struct cm_mlir_lowering *l, const struct cm_node *node,
+                              struct cm_error *err);
+/* One linalg.generic over the node's results, with the templates in its body. */
 enum cm_status cm_mlir_elementwise(struct cm_mlir_lowering *l, const struct cm_node *node,
                                    struct cm_error *err);
+/* [[[axes of x, axes of y], ..], sure]: groups of axes that have as many elements on both sides if
+ * x reshaped is y; sure: they have, whatever the unknown sizes are. */
+struct cm_term cm_mlir_regroup(struct cm_mlir_lowering *l, cm_value x, cm_value y);
 extern const struct cm_template_host cm_mlir_host; /* its arg is a struct cm_mlir_use */
+
+/* Functions of templates about the bodies of their node; false: there is none of that name. */
+bool cm_mlir_body_call(const struct cm_mlir_use *use, struct cm_template_run *run,
+                       struct cm_str function, const struct cm_term *args, size_t count,
+                       struct cm_term *out);
+
+/* The same for tables of numbers. */
+bool cm_mlir_table_call(const struct cm_mlir_use *use, struct cm_template_run *run,
+                        struct cm_str function, const struct cm_term *args, size_t count,
+                        struct cm_term *out);
 
 /* An index constant, or the size of an axis: the name of an index. */
 struct cm_str cm_mlir_index(struct cm_mlir_lowering *l, int64_t number);

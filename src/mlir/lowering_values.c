@@ -1,5 +1,6 @@
 /* Values of a graph as MLIR has them: types, names, constants. */
 // SPDX-License-Identifier: Apache-2.0
+#include "mlir/glue.h"
 #include "mlir/lowering_state.h"
 
 #include "tensor/bits.h"
@@ -102,9 +103,12 @@ enum cm_status cm_mlir_check_value(struct cm_mlir_lowering *l, cm_value value, s
     const struct cm_type *type = def->fact.type;
 
     if (type->kind != CM_KIND_TENSOR)
-        return cm_fail(err, CM_UNSUPPORTED,
-                       "'%.*s' is not a tensor: sequences, optionals and maps are not compiled",
-                       CM_STR_FMT(def->name));
+        return cm_fail(err, CM_UNSUPPORTED, "'%.*s' is %s, and only tensors are compiled",
+                       CM_STR_FMT(def->name),
+                       type->kind == CM_KIND_SEQUENCE   ? "a sequence"
+                       : type->kind == CM_KIND_OPTIONAL ? "an optional value"
+                       : type->kind == CM_KIND_MAP      ? "a map"
+                                                        : "not a tensor");
     if (!cm_mlir_scalar(type->dtype))
         return cm_fail(err, CM_UNSUPPORTED, "'%.*s' is of type %s, which is not compiled",
                        CM_STR_FMT(def->name), cm_dtype_name(type->dtype));
@@ -147,7 +151,8 @@ struct cm_str cm_mlir_place(struct cm_mlir_lowering *l, const struct cm_node *no
 
 /* ---- constants ---- */
 
-static void put_element(struct cm_mlir_lowering *l, const struct cm_tensor *tensor, int64_t i)
+struct cm_str cm_mlir_element_text(struct cm_mlir_lowering *l, const struct cm_tensor *tensor,
+                                   int64_t i)
 {
     const char *scalar = cm_mlir_scalar(tensor->type);
     char text[64];
@@ -172,14 +177,14 @@ static void put_element(struct cm_mlir_lowering *l, const struct cm_tensor *tens
         else
             snprintf(text, sizeof text, "0x%0*" PRIX64, (int)size * 2, bits);
     }
-    cm_mlir_put(l, &l->constants, cm_str(text));
+    return cm_arena_str(l->arena, cm_str(text));
 }
 
 static void put_dense(struct cm_mlir_lowering *l, const struct cm_tensor *tensor, int axis,
                       int64_t *at)
 {
     if (axis == tensor->shape.rank) {
-        put_element(l, tensor, (*at)++);
+        cm_mlir_put(l, &l->constants, cm_mlir_element_text(l, tensor, (*at)++));
         return;
     }
     cm_mlir_put(l, &l->constants, CM_STR("["));
@@ -225,17 +230,16 @@ static struct cm_str dense_constant(struct cm_mlir_lowering *l, struct cm_str na
     return name;
 }
 
-static struct cm_str weight_constant(struct cm_mlir_lowering *l, cm_value value, struct cm_str name,
-                                     const struct cm_tensor *tensor, struct cm_str type)
+/* label: what people call it. */
+static struct cm_str weight_constant(struct cm_mlir_lowering *l, struct cm_str label,
+                                     struct cm_str name, const struct cm_tensor *tensor,
+                                     struct cm_str memory)
 {
-    const struct cm_type *of = cm_mlir_type(l, value);
-    const struct cm_str memory =
-        cm_mlir_type_text(l->arena, "memref", of->dtype, of->rank, of->dims);
     const size_t offset = (l->weight_bytes + 63) / 64 * 64;
 
-    l->weight_bytes = offset + cm_tensor_bytes(tensor);
-    *CM_PUSH(l->arena, &l->weights) =
-        (struct cm_mlir_weight){cm_value_get(l->module, value)->name, tensor, offset};
+    l->weight_bytes =
+        offset + (size_t)cm_tensor_count(tensor) * cm_mlir_element_bytes(tensor->type);
+    *CM_PUSH(l->arena, &l->weights) = (struct cm_mlir_weight){label, tensor, offset};
     cm_mlir_put(l, &l->constants,
                 cm_arena_printf(l->arena,
                                 "    %.*s_at = arith.constant %zu : index\n"
@@ -245,8 +249,22 @@ static struct cm_str weight_constant(struct cm_mlir_lowering *l, cm_value value,
                                 CM_STR_FMT(name), offset, CM_STR_FMT(name), CM_STR_FMT(name),
                                 CM_STR_FMT(memory), CM_STR_FMT(name), CM_STR_FMT(name),
                                 CM_STR_FMT(memory)));
-    (void)type;
     return name;
+}
+
+struct cm_str cm_mlir_constant(struct cm_mlir_lowering *l, struct cm_str label,
+                               const struct cm_tensor *tensor)
+{
+    const struct cm_str name = cm_arena_printf(l->arena, "%%c%zu", ++l->n_uses);
+    struct cm_dim dims[CM_MAX_RANK];
+
+    for (int i = 0; i < tensor->shape.rank; i++)
+        dims[i] = CM_DIM(tensor->shape.dims[i]);
+    const bool is_short = cm_tensor_count(tensor) <= CM_MLIR_INLINE;
+    const struct cm_str type = cm_mlir_type_text(l->arena, is_short ? "tensor" : "memref",
+                                                 tensor->type, tensor->shape.rank, dims);
+    return is_short ? dense_constant(l, name, tensor, type)
+                    : weight_constant(l, label, name, tensor, type);
 }
 
 struct cm_str cm_mlir_name(struct cm_mlir_lowering *l, cm_value value)
@@ -259,11 +277,14 @@ struct cm_str cm_mlir_name(struct cm_mlir_lowering *l, cm_value value)
     /* Results are defined by their nodes, and a constant that a node computes is taken as such. */
     if (!tensor)
         return name;
-    const struct cm_str type = cm_mlir_value_type(l, value);
+    const struct cm_value_def *def = cm_value_get(l->module, value);
+    const struct cm_type *of = def->fact.type;
     tensor = unpacked(l, tensor);
-    return cm_tensor_count(tensor) <= CM_MLIR_INLINE
-               ? dense_constant(l, name, tensor, type)
-               : weight_constant(l, value, name, tensor, type);
+    const bool is_short = cm_tensor_count(tensor) <= CM_MLIR_INLINE;
+    const struct cm_str type =
+        cm_mlir_type_text(l->arena, is_short ? "tensor" : "memref", of->dtype, of->rank, of->dims);
+    return is_short ? dense_constant(l, name, tensor, type)
+                    : weight_constant(l, def->name, name, tensor, type);
 }
 
 /* ---- sizes ---- */

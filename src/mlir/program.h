@@ -13,7 +13,10 @@
  *
  *     cm_output(context, i, address, rank, address of rank times int64)
  *
- * which copies them. Constants of more than a few elements lie at their offsets in %weights.
+ * which copies them. In C cm_main is a function without result that takes, for each memref, its
+ * address twice, an offset (0), its sizes and its strides in elements, all but the addresses of
+ * type intptr_t; their memory must not overlap. Constants of more than a few elements lie at their
+ * offsets in %weights.
  *
  * After bufferization the module (mlir_module.h) puts buffers of fixed size at places in %arena,
  * and calls for others, which the glue (mlir/glue.h) provides beside cm_output:

@@ -89,15 +89,16 @@ struct cm_term *cm_template_variable(struct cm_template_scope *scope, struct cm_
     return NULL;
 }
 
-void cm_template_set(struct cm_template_run *run, struct cm_str name, struct cm_term term)
+void cm_template_set(struct cm_template_run *run, struct cm_template_scope *scope,
+                     struct cm_str name, struct cm_term term)
 {
-    struct cm_term *old = cm_template_variable(run->scope, name);
+    struct cm_term *old = cm_template_variable(scope, name);
 
     if (old) {
         *old = term;
         return;
     }
-    *CM_PUSH(run->use->arena, run->scope) =
+    *CM_PUSH(run->use->arena, scope) =
         (struct cm_template_variable){cm_arena_str(run->use->arena, name), term};
 }
 
@@ -319,7 +320,7 @@ static size_t run_for(struct cm_template_run *run, const struct line_list *lines
     if (run->status == CM_OK && items.kind != CM_TERM_LIST)
         cm_template_wrong(run, "@for goes over a list");
     for (size_t k = 0; k < items.count && run->status == CM_OK; k++) {
-        cm_template_set(run, name, items.items[k]);
+        cm_template_set(run, run->scope, name, items.items[k]);
         run_lines(run, lines, i + 1, end);
     }
     return end;
@@ -371,12 +372,26 @@ static void run_macro(struct cm_template_run *run, struct cm_str call)
     }
     struct cm_template_scope scope = {.prefix = cm_arena_printf(run->use->arena, "%.*s_m%zu",
                                                                 CM_STR_FMT(run->use->prefix),
-                                                                ++run->fresh)};
+                                                                ++run->fresh),
+                                      .caller = run->scope};
     for (size_t i = 0; i < args.count; i++)
         *CM_PUSH(run->use->arena, &scope) = (struct cm_template_variable){
             cm_arena_printf(run->use->arena, "%zu", i), args.items[i]};
     run_text(run, text, &scope);
     run->depth--;
+}
+
+/* The first of "a, b", which is taken away from them. */
+static struct cm_str next_name(struct cm_str *names)
+{
+    size_t size = 0;
+
+    while (size < names->size && names->data[size] != ',')
+        size++;
+    const struct cm_str name = trim((struct cm_str){names->data, size});
+    names->data += size + (size < names->size);
+    names->size -= size + (size < names->size);
+    return name;
 }
 
 /* "a, b": names of the arguments, which were given by number. */
@@ -385,20 +400,30 @@ static void name_arguments(struct cm_template_run *run, struct cm_str names)
     size_t index = 0;
 
     while (names.size) {
-        size_t size = 0;
-        while (size < names.size && names.data[size] != ',')
-            size++;
         if (index >= run->scope->count) {
             cm_template_wrong(run, "the macro is given %zu arguments and has more", index);
             return;
         }
-        run->scope->items[index++].name = trim((struct cm_str){names.data, size});
-        names.data += size + (size < names.size);
-        names.size -= size + (size < names.size);
+        run->scope->items[index++].name = next_name(&names);
     }
     if (index != run->scope->count)
         cm_template_wrong(run, "the macro is given %zu arguments and has %zu", run->scope->count,
                           index);
+}
+
+/* "a, b": variables of a macro that become variables of its caller. */
+static void run_give(struct cm_template_run *run, struct cm_str names)
+{
+    while (names.size) {
+        const struct cm_str name = next_name(&names);
+        const struct cm_term *term = cm_template_variable(run->scope, name);
+        if (!term || !run->scope->caller) {
+            cm_template_wrong(run, "@give is for variables of a macro, and '%.*s' is not one",
+                              CM_STR_FMT(name));
+            return;
+        }
+        cm_template_set(run, run->scope->caller, name, *term);
+    }
 }
 
 static void run_set(struct cm_template_run *run, struct cm_str text)
@@ -410,7 +435,7 @@ static void run_set(struct cm_template_run *run, struct cm_str text)
         return;
     }
     const size_t size = (size_t)(equals - text.data);
-    cm_template_set(run, trim((struct cm_str){text.data, size}),
+    cm_template_set(run, run->scope, trim((struct cm_str){text.data, size}),
                     cm_template_eval(run, (struct cm_str){equals + 1, text.size - size - 1}));
 }
 
@@ -437,6 +462,8 @@ static void run_lines(struct cm_template_run *run, const struct line_list *lines
             run_macro(run, rest);
         } else if (directive(line, "macro", &rest)) {
             name_arguments(run, rest);
+        } else if (directive(line, "give", &rest)) {
+            run_give(run, rest);
         } else if (directive(line, "refuse", &rest)) {
             const struct cm_term why = cm_template_eval(run, rest);
             const struct cm_str text = cm_term_print(run, &why);
@@ -454,4 +481,14 @@ enum cm_status cm_template_expand(const struct cm_template_use *use, struct cm_e
 
     run_text(&run, use->text, &scope);
     return run.status;
+}
+
+bool cm_template_holds(const struct cm_template_use *use, struct cm_str expression)
+{
+    struct cm_error err = {0};
+    struct cm_template_scope scope = {.prefix = use->prefix};
+    struct cm_template_run run = {.use = use, .err = &err, .text = use->text, .scope = &scope};
+    const struct cm_term term = cm_template_eval(&run, expression);
+
+    return run.status == CM_OK && cm_term_is_true(&term);
 }

@@ -70,6 +70,8 @@ struct cm_template_use {
 };
 enum cm_status cm_template_expand(const struct cm_template_use *use,
                                   struct cm_error *err) CM_MUST_CHECK;
+/* Does an expression hold that could stand in the template? One that is wrong does not. */
+bool cm_template_holds(const struct cm_template_use *use, struct cm_str expression);
 
 /* ---- for hosts ---- */
 

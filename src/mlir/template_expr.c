@@ -254,6 +254,15 @@ static struct cm_term make_range(struct expr_reader *e, const struct cm_term *ar
     return (struct cm_term){.kind = CM_TERM_LIST, .items = items, .count = size};
 }
 
+static struct cm_term make_chars(struct expr_reader *e, struct cm_str text)
+{
+    struct cm_term *items = CM_NEW_ARRAY(e->run->use->arena, struct cm_term, text.size + 1);
+
+    for (size_t i = 0; i < text.size; i++)
+        items[i] = cm_term_text((struct cm_str){text.data + i, 1});
+    return (struct cm_term){.kind = CM_TERM_LIST, .items = items, .count = text.size};
+}
+
 static struct cm_term join_with(struct expr_reader *e, const struct cm_term *list,
                                 const struct cm_term *between)
 {
@@ -294,6 +303,8 @@ static struct cm_term call(struct expr_reader *e, struct cm_str name, const stru
         return fold(e, '*', a);
     if (cm_str_is(name, "join") && count == 2 && a->kind == CM_TERM_LIST)
         return join_with(e, a, b);
+    if (cm_str_is(name, "chars") && count == 1 && a->kind == CM_TERM_TEXT)
+        return make_chars(e, a->text);
     if (cm_str_is(name, "quote") && count == 1 && a->kind == CM_TERM_TEXT)
         return cm_term_text(cm_arena_printf(run->use->arena, "\"%.*s\"", CM_STR_FMT(a->text)));
     /* The type as MLIR has it, without the sign that is for @let. */
@@ -311,6 +322,9 @@ static struct cm_term call(struct expr_reader *e, struct cm_str name, const stru
             return CM_TERM_ABSENT;
         return (number(a) < number(b)) == cm_str_is(name, "min") ? *a : *b;
     }
+    if ((cm_str_is(name, "sin") || cm_str_is(name, "cos")) && count == 1 && is_number(a))
+        return (struct cm_term){.kind = CM_TERM_FLOAT,
+                                .f = cm_str_is(name, "sin") ? sin(number(a)) : cos(number(a))};
     if (cm_str_is(name, "float") && count == 1 && is_number(a))
         return (struct cm_term){.kind = CM_TERM_FLOAT, .f = number(a)};
     if (cm_str_is(name, "int") && count == 1 && is_number(a))
@@ -330,6 +344,34 @@ static struct cm_term call(struct expr_reader *e, struct cm_str name, const stru
 
 /* ---- reading ---- */
 
+/* A text whose %names are those of the program. goes_on: something is joined to its end. */
+static struct cm_str with_names(struct expr_reader *e, struct cm_str text, bool goes_on)
+{
+    struct cm_term out = cm_term_text(CM_STR(""));
+    size_t done = 0;
+
+    for (size_t i = 0; i + 1 < text.size;) {
+        if (text.data[i] != '%' || !cm_template_is_name(text.data[i + 1])) {
+            i++;
+            continue;
+        }
+        size_t end = i + 1;
+        while (end < text.size && cm_template_is_name(text.data[end]))
+            end++;
+        const struct cm_term before = cm_term_text((struct cm_str){text.data + done, i - done}),
+                             name = cm_term_text(
+                                 cm_template_name(e->run, (struct cm_str){text.data + i, end - i},
+                                                  goes_on && end == text.size));
+        out = join(e, &out, &before);
+        out = join(e, &out, &name);
+        done = i = end;
+    }
+    if (!done)
+        return text;
+    const struct cm_term rest = cm_term_text((struct cm_str){text.data + done, text.size - done});
+    return join(e, &out, &rest).text;
+}
+
 static struct cm_term read_text(struct expr_reader *e)
 {
     const size_t begin = ++e->at;
@@ -338,14 +380,11 @@ static struct cm_term read_text(struct expr_reader *e)
         e->at++;
     const struct cm_str text = {e->text.data + begin, e->at - begin};
     expect(e, "\"");
-    if (text.size > 1 && text.data[0] == '%' && cm_template_is_name(text.data[1])) {
-        const size_t after = e->at;
-        skip_space(e);
-        const bool is_part = e->at < e->text.size && e->text.data[e->at] == '+';
-        e->at = after;
-        return cm_term_text(cm_template_name(e->run, text, is_part));
-    }
-    return cm_term_text(text);
+    const size_t after = e->at;
+    skip_space(e);
+    const bool goes_on = e->at < e->text.size && e->text.data[e->at] == '+';
+    e->at = after;
+    return cm_term_text(with_names(e, text, goes_on));
 }
 
 static struct cm_term read_number(struct expr_reader *e)
@@ -398,7 +437,7 @@ static struct cm_term read_each(struct expr_reader *e, size_t begin)
     if (!e->skip && e->run->status == CM_OK && list.kind != CM_TERM_LIST)
         wrong(e, "'for' goes over a list");
     for (size_t i = 0; i < list.count && !e->skip && e->run->status == CM_OK; i++) {
-        cm_template_set(e->run, name, list.items[i]);
+        cm_template_set(e->run, e->run->scope, name, list.items[i]);
         if (condition) {
             e->at = condition;
             const struct cm_term holds = read_choice(e);

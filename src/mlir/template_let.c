@@ -7,7 +7,8 @@
  * All operands have the type of the result, but for conversions, TYPE(TYPE OPERAND), which name
  * both. A truth (i1) names the type of what it compares in parentheses; in CONDITION ? A : B that
  * is the type of the result. Types are those of MLIR, and u8, u16, u32 and u64 for integers that
- * are to be taken as unsigned. */
+ * are to be taken as unsigned. "reassoc" before the type lets sums and products of floats be taken
+ * in any order, so that a loop that adds up can be made of vectors. */
 // SPDX-License-Identifier: Apache-2.0
 #include "mlir/template_run.h"
 
@@ -41,6 +42,7 @@ struct let_reader {
     const struct let_type *type;    /* of what is read */
     const struct let_type *compare; /* of what is compared */
     int depth;
+    bool any_order; /* sums and products may be taken in any order */
     /* The last operation, not emitted yet: it may be the one that gives the line's own name. */
     struct cm_str name, operation;
 };
@@ -125,7 +127,9 @@ static struct cm_str emit(struct let_reader *l, const char *op, const char *type
     for (size_t i = 0; i < count; i++)
         at += (size_t)snprintf(list + at, sizeof list - at, "%s%.*s", i ? ", " : "",
                                CM_STR_FMT(args[i]));
-    return hold(l, cm_arena_printf(l->run->use->arena, "%s %s : %s", op, list, type));
+    const bool any_order = l->any_order && (!strcmp(op, "arith.addf") || !strcmp(op, "arith.mulf"));
+    return hold(l, cm_arena_printf(l->run->use->arena, "%s %s%s : %s", op, list,
+                                   any_order ? " fastmath<reassoc>" : "", type));
 }
 
 static struct cm_str constant(struct let_reader *l, double value, int64_t integer, bool is_integer)
@@ -220,9 +224,24 @@ static const struct let_operation operations[] = {
     {"fma", {"math.fma", NULL, NULL, NULL}, 3},
 };
 
+/* a * b + c in one rounding where the machine has that, in two elsewhere: never by a function. */
+static struct cm_str multiply_add(struct let_reader *l, const struct cm_str *args)
+{
+    struct cm_arena *arena = l->run->use->arena;
+    const char *type = l->type->mlir;
+    const struct cm_str product =
+        hold(l, cm_arena_printf(arena, "arith.mulf %.*s, %.*s fastmath<contract> : %s",
+                                CM_STR_FMT(args[0]), CM_STR_FMT(args[1]), type));
+
+    return hold(l, cm_arena_printf(arena, "arith.addf %.*s, %.*s fastmath<contract> : %s",
+                                   CM_STR_FMT(product), CM_STR_FMT(args[2]), type));
+}
+
 static struct cm_str operate(struct let_reader *l, struct cm_str name, const struct cm_str *args,
                              size_t count)
 {
+    if (cm_str_is(name, "muladd") && count == 3 && l->type->kind == CLASS_FLOAT)
+        return multiply_add(l, args);
     for (size_t i = 0; i < sizeof operations / sizeof *operations; i++) {
         const struct let_operation *op = &operations[i];
         if (!cm_str_is(name, op->name) || (size_t)op->args != count || !op->of[l->type->kind])
@@ -574,7 +593,11 @@ void cm_template_let(struct cm_template_run *run, struct cm_str text)
 
     if (run->status != CM_OK)
         return;
-    l.type = find_type(word(&l));
+    struct cm_str type = word(&l);
+    l.any_order = cm_str_is(type, "reassoc");
+    if (l.any_order)
+        type = word(&l);
+    l.type = find_type(type);
     l.compare = l.type;
     if (l.type && accept(&l, "(")) {
         l.compare = find_type(word(&l));

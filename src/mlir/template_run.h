@@ -18,6 +18,7 @@ struct cm_template_scope {
     struct cm_template_variable *items;
     size_t count, capacity;
     struct cm_str prefix;
+    struct cm_template_scope *caller; /* of a macro: who gets what it gives */
 };
 
 struct cm_template_run {
@@ -32,7 +33,8 @@ struct cm_template_run {
 };
 
 struct cm_term *cm_template_variable(struct cm_template_scope *scope, struct cm_str name);
-void cm_template_set(struct cm_template_run *run, struct cm_str name, struct cm_term term);
+void cm_template_set(struct cm_template_run *run, struct cm_template_scope *scope,
+                     struct cm_str name, struct cm_term term);
 
 /* The value of the expression that text is, all of it. */
 struct cm_term cm_template_eval(struct cm_template_run *run, struct cm_str text);

@@ -12,7 +12,13 @@ enum cm_model_format cm_model_format_of(enum cm_model_format format, const char 
         return format;
     const struct cm_str name = cm_str(path);
     return cm_str_ends(name, ".onnxtxt") || cm_str_ends(name, ".onnxtext") ? CM_FORMAT_TEXT
+           : cm_str_ends(name, ".mlir")                                    ? CM_FORMAT_MLIR
                                                                            : CM_FORMAT_BINARY;
+}
+
+enum cm_status cm_model_refuse_mlir(struct cm_error *err)
+{
+    return cm_fail(err, CM_UNSUPPORTED, "models in the form of MLIR are not supported here");
 }
 
 static void release_mapping(void *mapping)
@@ -50,12 +56,30 @@ static enum cm_status refuse_others(struct cm_str bytes, const struct cm_model_p
     return cm_fail(err, CM_BAD_MODEL, "this is not an ONNX model but %s%s", guess, detail);
 }
 
+static bool is_mlir(enum cm_model_format format)
+{
+    return format == CM_FORMAT_MLIR || format == CM_FORMAT_MLIR_GENERIC;
+}
+
+/* The form of bytes whose name says nothing, unless it was chosen. */
+static enum cm_model_format format_of_bytes(const struct cm_load_options *options,
+                                            enum cm_model_format format, struct cm_str bytes)
+{
+    return options->format == CM_FORMAT_BY_NAME && format != CM_FORMAT_TEXT && options->mlir &&
+                   options->mlir->is_text(bytes)
+               ? CM_FORMAT_MLIR
+               : format;
+}
+
 static enum cm_status read_model(struct cm_arena *arena, struct cm_str bytes,
-                                 enum cm_model_format format, struct cm_model_proto *out,
-                                 struct cm_error *err)
+                                 const struct cm_load_options *options, enum cm_model_format format,
+                                 struct cm_model_proto *out, struct cm_error *err)
 {
     if (bytes.size == 0)
         return cm_fail(err, CM_BAD_MODEL, "this is not an ONNX model: the file is empty");
+    if (is_mlir(format))
+        return options->mlir ? options->mlir->parse(bytes, arena, out, err)
+                             : cm_model_refuse_mlir(err);
     if (format == CM_FORMAT_TEXT)
         return cm_syntax_parse_model(bytes, arena, out, err);
     return refuse_others(bytes, out, cm_decode(&cm_model_info, bytes, arena, out, err), err);
@@ -72,14 +96,14 @@ enum cm_status cm_model_open(struct cm_arena *arena, const char *path,
 
     const enum cm_model_format format = cm_model_format_of(how->format, path);
     /* The parser of text looks at it more than once, so nobody may change it meanwhile. */
-    const bool copy = how->copy || format == CM_FORMAT_TEXT;
+    const bool copy = how->copy || format == CM_FORMAT_TEXT || is_mlir(format);
 
     CM_TRY(cm_file_map(path, copy, &file->mapping, err));
     cm_arena_defer(arena, release_mapping, &file->mapping);
     cm_external_set_model(file->files, &file->mapping);
     const struct cm_str bytes = {(const char *)file->mapping.data, file->mapping.size};
-    CM_TRY(
-        cm_error_context(err, read_model(arena, bytes, format, &file->model, err), "%.600s", path));
+    CM_TRY(cm_error_context(err, read_model(arena, bytes, how, format, &file->model, err), "%.600s",
+                            path));
     *out = file;
     return CM_OK;
 }
@@ -92,7 +116,8 @@ enum cm_status cm_model_parse(struct cm_arena *arena, struct cm_str bytes,
     const struct cm_load_options *how = options ? options : &defaults;
     struct cm_model_file *file = new_file(arena, CM_STR(""), CM_STR(""), how);
 
-    CM_TRY(read_model(arena, bytes, how->format, &file->model, err));
+    const enum cm_model_format format = format_of_bytes(how, how->format, bytes);
+    CM_TRY(read_model(arena, bytes, how, format, &file->model, err));
     *out = file;
     return CM_OK;
 }

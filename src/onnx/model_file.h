@@ -7,17 +7,34 @@
 #include "base/file.h"
 #include "onnx/external.h"
 #include "onnx/messages.h"
+#include "onnx/syntax.h"
 
 enum cm_model_format {
-    CM_FORMAT_BY_NAME, /* .onnxtxt and .onnxtext are text, everything else binary */
+    CM_FORMAT_BY_NAME, /* .onnxtxt and .onnxtext are text, .mlir is MLIR, everything else binary */
     CM_FORMAT_BINARY,
     CM_FORMAT_TEXT,
+    CM_FORMAT_MLIR,         /* the ONNX dialect of MLIR, as ONNX-MLIR writes it */
+    CM_FORMAT_MLIR_GENERIC, /* the same with every operation in the generic form */
+};
+
+struct cm_model_file;
+
+/* Who reads and writes the ONNX dialect: it takes the facts of operators and inference, which are
+ * not known here. scratch is free for reuse on return. */
+struct cm_mlir_form_hooks {
+    enum cm_status (*parse)(struct cm_str text, struct cm_arena *arena, struct cm_model_proto *out,
+                            struct cm_error *err);
+    enum cm_status (*print)(const struct cm_model_file *file, const struct cm_model_proto *model,
+                            bool generic, struct cm_arena *scratch, cm_text_write_fn *write,
+                            void *to, struct cm_error *err);
+    bool (*is_text)(struct cm_str bytes); /* do they begin as such text does? */
 };
 
 struct cm_load_options {
     enum cm_model_format format;
     bool copy;        /* read files into memory instead of mapping them */
     bool allow_links; /* external data may be a symbolic link or have several hard links */
+    const struct cm_mlir_form_hooks *mlir; /* NULL: MLIR is refused */
 };
 
 struct cm_registry;
@@ -63,6 +80,7 @@ struct cm_save_options {
     uint64_t size_limit; /* of the binary model file; 0: 2 GiB - 1, the most others can read */
     const atomic_bool *cancel; /* set while it is under way, it fails with CM_CANCELLED and leaves
                                 * nothing behind; NULL: none */
+    const struct cm_mlir_form_hooks *mlir; /* NULL: MLIR is refused */
 };
 
 struct cm_save_report {

@@ -419,6 +419,16 @@ static void remove_created(void *arg)
     }
 }
 
+static enum cm_status write_mlir(struct job *job, struct cm_save *save)
+{
+    const struct cm_mlir_form_hooks *const mlir = job->options.mlir;
+
+    if (!mlir)
+        return cm_model_refuse_mlir(job->err);
+    return mlir->print(job->file, job->model, job->options.format == CM_FORMAT_MLIR_GENERIC,
+                       job->arena, put, save, job->err);
+}
+
 static enum cm_status write_model(struct job *job)
 {
     struct cm_save *save = new_save(job);
@@ -428,6 +438,8 @@ static enum cm_status write_model(struct job *job)
     save->cancel = job->options.cancel;
     if (job->options.format == CM_FORMAT_TEXT)
         CM_TRY(cm_syntax_print_model(job->model, NULL, put, save, job->err));
+    else if (job->options.format != CM_FORMAT_BINARY)
+        CM_TRY(write_mlir(job, save));
     else
         CM_TRY(cm_encode_write(job->encoding, put, save, job->err));
     job->report.model_bytes = save->written;
@@ -511,7 +523,7 @@ static enum cm_status run(struct job *job)
     CM_TRY(in_model(job, plan(job)));
     if (job->options.format == CM_FORMAT_BINARY)
         CM_TRY(plan_encoding(job));
-    const struct cm_old_data *old = cm_old_data_find(job->arena, job->path);
+    const struct cm_old_data *old = cm_old_data_find(job->arena, job->path, job->options.mlir);
     cm_arena_defer(job->arena, remove_created, job);
     for (size_t i = 0; i < job->files.count; i++)
         CM_TRY(write_data_file(job, i));

@@ -25,6 +25,7 @@ struct candidate {
 
 struct cm_old_data {
     const char *path;
+    struct cm_load_options how; /* models are read */
     struct cm_str folder;
     struct candidate *items;
     size_t count, capacity;
@@ -63,17 +64,19 @@ static enum cm_status collect_candidate(void *arg, struct cm_tensor_proto *tenso
     return CM_OK;
 }
 
-struct cm_old_data *cm_old_data_find(struct cm_arena *arena, const char *path)
+struct cm_old_data *cm_old_data_find(struct cm_arena *arena, const char *path,
+                                     const struct cm_mlir_form_hooks *mlir)
 {
     struct cm_old_data *old = CM_NEW(arena, struct cm_old_data);
     struct collect collect = {.arena = arena, .old = old};
     struct cm_model_file *file;
     struct stat facts;
 
+    old->how = (struct cm_load_options){.mlir = mlir};
     old->path = cm_arena_str(arena, cm_str(path)).data;
     old->folder = cm_path_folder(arena, path);
     if (stat(path, &facts) == 0 && S_ISREG(facts.st_mode) && facts.st_size > 0 &&
-        cm_model_open(arena, path, NULL, &file, NULL) == CM_OK &&
+        cm_model_open(arena, path, &old->how, &file, NULL) == CM_OK &&
         cm_model_each_tensor(&file->model, collect_candidate, &collect) != CM_OK)
         old->count = 0;
     return old;
@@ -157,13 +160,13 @@ static bool note_uses(struct collect *collect, const char *path)
 {
     struct cm_model_file *file;
 
-    return cm_model_open(collect->arena, path, NULL, &file, NULL) == CM_OK &&
+    return cm_model_open(collect->arena, path, &collect->old->how, &file, NULL) == CM_OK &&
            cm_model_each_tensor(&file->model, collect_used, collect) == CM_OK;
 }
 
 static bool is_model_name(struct cm_str name)
 {
-    static const char *const endings[] = {".onnx", ".onnxtxt", ".onnxtext", ".pb"};
+    static const char *const endings[] = {".onnx", ".onnxtxt", ".onnxtext", ".mlir", ".pb"};
 
     for (size_t i = 0; i < CM_COUNT(endings); i++) {
         if (cm_str_ends(name, endings[i]))

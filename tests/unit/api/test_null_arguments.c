@@ -355,6 +355,15 @@ ROW(cameo_model_optimize,
     REFUSES("'out'", cameo_model_optimize(t->model, NULL, NULL, NULL, err));)
 ROW(cameo_model_infer, REFUSES("'model'", cameo_model_infer(NULL, NULL, NULL, err));)
 ROW(cameo_model_erase_shapes, REFUSES("'model'", cameo_model_erase_shapes(NULL, true, err));)
+ROW(cameo_model_compile,
+    struct cameo_compile_options compile = CAMEO_COMPILE_OPTIONS_INIT; compile.path = "x.so";
+    REFUSES("'model'", cameo_model_compile(NULL, &compile, NULL, err));
+    REFUSES("'options'", cameo_model_compile(t->model, NULL, NULL, err));
+    compile.path = NULL;
+    REFUSES("neither a path nor a writer", cameo_model_compile(t->model, &compile, NULL, err));)
+ROW(cameo_compiled_open, struct cameo_compiled * compiled;
+    REFUSES("'path'", cameo_compiled_open(NULL, &compiled, err));
+    REFUSES("'out'", cameo_compiled_open("x.so", NULL, err));)
 ROW(cameo_model_expand,
     REFUSES("'model'", cameo_model_expand(NULL, NULL, &model_out, NULL, err));
     REFUSES("'out'", cameo_model_expand(t->model, NULL, NULL, NULL, err));)
@@ -496,6 +505,8 @@ static const struct row rows[] = {
     LISTED(cameo_model_infer),
     LISTED(cameo_model_erase_shapes),
     LISTED(cameo_model_expand),
+    LISTED(cameo_model_compile),
+    LISTED(cameo_compiled_open),
     LISTED(cameo_model_extract),
     LISTED(cameo_model_expose),
     LISTED(cameo_model_merge),

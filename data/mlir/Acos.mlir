@@ -1,0 +1,3 @@
+// The angle of a cosine.
+@elementwise
+@let ${elem(input)} %output = acos(%input)

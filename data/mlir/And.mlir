@@ -1,0 +1,3 @@
+// Are both true?
+@elementwise
+@let ${elem(A)} %C = and(%A, %B)

@@ -1,0 +1,3 @@
+// The angle of a sine.
+@elementwise
+@let ${elem(input)} %output = asin(%input)

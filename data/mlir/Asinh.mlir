@@ -1,0 +1,3 @@
+// The inverse of the hyperbolic sine.
+@elementwise
+@let ${elem(input)} %output = asinh(%input)

@@ -1,0 +1,3 @@
+// The inverse of the hyperbolic tangent.
+@elementwise
+@let ${elem(input)} %output = atanh(%input)

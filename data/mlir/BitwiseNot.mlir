@@ -1,0 +1,3 @@
+// All bits turned round.
+@elementwise
+@let ${elem(X)} %Y = xor(%X, -1)

@@ -1,0 +1,40 @@
+// A convolution. Halves are added up in f32 and rounded once.
+@do numbers(W)
+@set weight_sizes = numbers
+@set kernel = weight_sizes[2:]
+@do window(X, Y, kernel, false)
+@set T = elem(X)
+@do conv_check(X, W, has(B) ? B : none)
+@if not pure and len(kernel) <= 3
+@do numbers(X)
+@do address(X, dims(X), T, "%x")
+@do address(W, dims(W), T, "%w")
+@if has(B)
+@do address(B, dims(B), T, "%b")
+@end
+@set sizes = [numbers[0], weight_sizes[0]] + counts
+@do result_address(sizes, T)
+@do scratch("%scratch", "%scratch_bytes")
+@do conv_sizes(numbers[0], attr("group"), numbers[1], weight_sizes[0], numbers[2:], counts, kernel, strides, dilations, before)
+@do call_kernel("cameo_conv_" + T, ["%x", "%w", address] + conv_sizes + [has(B) ? "%b" : 0, 0, 0, "%scratch", "%scratch_bytes"], 2)
+@do finished(memory, memory_dims, T, sizes, Y)
+@else
+@set S = T == "f16" or T == "bf16" ? "f32" : T
+@let ${T} %nothing = 0
+@do padded(X, T, before, behind, "%nothing")
+@do converted(image, image_dims, image_sizes, T, S)
+@do flat(value, image_dims, image_sizes, S, "%x")
+@do converted(W, dims(W), weight_sizes, T, S)
+@do flat(value, dims(W), weight_sizes, S, "%w")
+@set bias = none
+@if has(B)
+@do numbers(B)
+@do converted(B, dims(B), numbers, T, S)
+@do flat(value, dims(B), numbers, S, "%b")
+@set bias = "%b"
+@end
+@set sizes = [image_sizes[0], weight_sizes[0]] + counts
+@do fresh_memory(sizes, S)
+@do conv(S, image_sizes, weight_sizes[1], weight_sizes[0], kernel, strides, dilations, counts, "%x", "%w", row, bias)
+@do finished(memory, memory_dims, S, sizes, Y)
+@end

@@ -1,0 +1,3 @@
+// The cosine.
+@elementwise
+@let ${elem(input)} %output = cos(%input)

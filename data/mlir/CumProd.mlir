@@ -1,0 +1,2 @@
+// Running products along an axis.
+@do cumulate(x, axis, y, "product")

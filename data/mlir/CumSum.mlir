@@ -1,0 +1,2 @@
+// Running sums along an axis.
+@do cumulate(x, axis, y, "sum")

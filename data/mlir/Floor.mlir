@@ -1,0 +1,3 @@
+// The next whole number below.
+@elementwise
+@let ${elem(X)} %Y = floor(%X)

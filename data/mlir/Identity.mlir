@@ -1,0 +1,2 @@
+// The operand itself: the result is another name for it.
+%output = tensor.cast %input : ${type(input)} to ${type(output)}

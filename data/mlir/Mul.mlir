@@ -1,0 +1,3 @@
+// The product of two elements; integers wrap around.
+@elementwise
+@let ${elem(A)} %C = %A * %B

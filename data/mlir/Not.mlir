@@ -1,0 +1,3 @@
+// The opposite truth.
+@elementwise
+@let i1 %Y = xor(%X, true)

@@ -1,0 +1,3 @@
+// Is one true?
+@elementwise
+@let ${elem(A)} %C = or(%A, %B)

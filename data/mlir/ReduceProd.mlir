@@ -1,0 +1,2 @@
+// Products over axes.
+@do reduce(data, has(axes) ? axes : none, reduced, "product")

@@ -1,0 +1,3 @@
+// The sine.
+@elementwise
+@let ${elem(input)} %output = sin(%input)

@@ -1,0 +1,3 @@
+// The hyperbolic sine.
+@elementwise
+@let ${elem(input)} %output = sinh(%input)

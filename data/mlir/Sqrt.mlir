@@ -1,0 +1,3 @@
+// The square root.
+@elementwise
+@let ${elem(X)} %Y = sqrt(%X)

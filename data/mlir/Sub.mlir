@@ -1,0 +1,3 @@
+// The difference of two elements; integers wrap around.
+@elementwise
+@let ${elem(A)} %C = %A - %B

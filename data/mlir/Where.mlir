@@ -1,0 +1,3 @@
+// Elements of X where the condition holds, of Y elsewhere.
+@elementwise stored
+%output = arith.select %condition, %X, %Y : ${scalar(X)}

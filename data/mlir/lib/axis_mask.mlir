@@ -1,0 +1,24 @@
+// Truths `to`0 to `to`(r - 1): is the axis among axes, a list that is known when it runs?
+@macro axes, r, to
+%zero = arith.constant 0 : index
+%one = arith.constant 1 : index
+%no = arith.constant false
+%n = arith.addi %zero, ${size(axes, 0)} : index
+@for i in range(r)
+${to}${i} = scf.for %k${i} = %zero to %n step %one iter_args(%so_far${i} = %no) -> (i1) {
+  %raw${i} = tensor.extract ${axes}[%k${i}] : ${type(axes)}
+@let index %given${i} = index(${elem(axes)} %raw${i})
+@let i1(index) %is${i} = %given${i} == ${i} || %given${i} == ${i - r}
+@let i1 %any${i} = %so_far${i} || %is${i}
+  scf.yield %any${i} : i1
+}
+@end
+%outside = scf.for %k = %zero to %n step %one iter_args(%so_wrong = %no) -> (i1) {
+  %raw = tensor.extract ${axes}[%k] : ${type(axes)}
+@let index %given = index(${elem(axes)} %raw)
+@let i1(index) %is_wrong = %given < ${0 - r} || %given >= ${r}
+@let i1 %bad = %so_wrong || %is_wrong
+  scf.yield %bad : i1
+}
+@let i1 %inside = !%outside
+cf.assert %inside, "${place()}: an axis is outside the tensor"

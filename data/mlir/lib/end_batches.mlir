@@ -1,0 +1,5 @@
+// Closes the loops of lib/batches.
+@macro batch
+@for i in range(len(batch))
+}
+@end

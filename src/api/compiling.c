@@ -1,0 +1,237 @@
+/* From a model to compiled files: the training step where that is asked for, core operators, a
+ * program, code. */
+// SPDX-License-Identifier: Apache-2.0
+#include "api/compiling.h"
+
+#include "api/running.h"
+#include "base/file.h"
+#include "base/memory.h"
+#include "graph/import.h"
+#include "graph/obstacles.h"
+#include "lower/lower.h"
+#include "mlir/lowering.h"
+#include "mlir/open.h"
+
+/* ---- what is asked for ---- */
+
+static const struct ending {
+    const char *text;
+    enum cameo_emit emit;
+} endings[] = {
+    {".o", CAMEO_EMIT_OBJECT},  {".a", CAMEO_EMIT_ARCHIVE},    {".so", CAMEO_EMIT_LIBRARY},
+    {".ll", CAMEO_EMIT_LLVM},   {".wasm", CAMEO_EMIT_LIBRARY}, {".s", CAMEO_EMIT_ASSEMBLY},
+    {".mlir", CAMEO_EMIT_ONNX},
+};
+
+static enum cm_status choose_emit(struct cm_api_compile *c)
+{
+    const struct cameo_compile_options *o = &c->options;
+    const struct cm_str path = cm_str(o->path);
+    enum cameo_emit named = CAMEO_EMIT_BY_NAME;
+
+    c->emit = o->emit;
+    for (size_t i = 0; i < CM_COUNT(endings); i++)
+        if (path.size > strlen(endings[i].text) && cm_str_ends(path, endings[i].text))
+            named = endings[i].emit;
+    if (c->emit == CAMEO_EMIT_BY_NAME)
+        c->emit = named;
+    if (c->emit == CAMEO_EMIT_BY_NAME)
+        return cm_fail(&c->err, CM_BAD_ARGUMENT,
+                       "%.300s: what to write is not clear from the ending of its name; endings "
+                       "are .so, .o, .a, .wasm, .ll, .s and .mlir",
+                       o->path ? o->path : "the text");
+    /* An archive is an object to those who ask for one, and the other way round. */
+    if (c->emit == CAMEO_EMIT_OBJECT && named == CAMEO_EMIT_ARCHIVE)
+        c->emit = named;
+    return CM_OK;
+}
+
+static enum cm_status check_options(struct cm_api_compile *c,
+                                    const struct cameo_compile_options *given)
+{
+    struct cameo_compile_options *o = &c->options;
+
+    *o = (struct cameo_compile_options)CAMEO_COMPILE_OPTIONS_INIT;
+    CM_TRY(cm_api_options(o, sizeof *o, given, &c->err));
+    if (!o->path && !o->write)
+        return cm_fail(&c->err, CM_BAD_ARGUMENT, "there is neither a path nor a writer");
+    if ((unsigned)o->emit > CAMEO_EMIT_LIBRARY || (unsigned)o->weights > CAMEO_WEIGHTS_CALLER)
+        return cm_fail(&c->err, CM_BAD_ARGUMENT, "emit %d or weights %d does not exist",
+                       (int)o->emit, (int)o->weights);
+    if (o->name && !cm_glue_name_is_valid(o->name))
+        return cm_fail(&c->err, CM_BAD_ARGUMENT,
+                       "'%.100s' is not a C identifier of at most 100 letters", o->name);
+    CM_TRY(choose_emit(c));
+    if (!o->path && c->emit >= CAMEO_EMIT_OBJECT)
+        return cm_fail(&c->err, CM_BAD_ARGUMENT, "an object needs a path");
+    return CM_OK;
+}
+
+/* Is everything there that the work ahead needs? */
+static enum cm_status check_tools(struct cm_guard *guard, void *arg)
+{
+    struct cm_api_compile *c = arg;
+    const char *target = c->options.target ? c->options.target : "";
+    struct cm_arena arena;
+
+    if (c->emit <= CAMEO_EMIT_LINALG)
+        return CM_OK;
+    CM_TRY(cm_mlir_open(&c->module, &c->err));
+    cm_arena_init(&arena, guard);
+    const enum cm_status status =
+        cm_produce_check(cm_api_produce_kind(c->emit), target, &arena, &c->err);
+    cm_arena_release(&arena);
+    return status;
+}
+
+/* ---- the program ---- */
+
+/* Outputs are called what the model calls them: the value behind one may be a constant by now, or
+ * stand for two. */
+static enum cm_status name_outputs(struct cm_api_compile *c, struct cm_arena *arena)
+{
+    const size_t count = c->program.n_outputs;
+    struct cm_mlir_port *ports = CM_NEW_ARRAY(arena, struct cm_mlir_port, count);
+
+    if (count != c->core->summary.output_count)
+        return cm_fail(&c->err, CM_BAD_MODEL, "the program has %zu outputs, not %zu", count,
+                       c->core->summary.output_count);
+    for (size_t i = 0; i < count; i++) {
+        ports[i] = c->program.outputs[i];
+        ports[i].name = cm_str(c->core->outputs[i].name.data);
+    }
+    c->program.outputs = ports;
+    return CM_OK;
+}
+
+static enum cm_status make_program(struct cm_api_compile *c, struct cm_arena *arena)
+{
+    const struct cm_model_file *file = c->core->file;
+    struct cm_obstacles obstacles = {.arena = arena};
+    /* Passes that make no operators of their own. */
+    const struct cm_lower_options lower = {.only = "simplify,fold,merge,inference,transposes,regions", .obstacles = &obstacles};
+    /* Weights that old files list as inputs are weights all the same. */
+    const struct cm_import_options import = {.constant_defaults = true, .obstacles = &obstacles};
+    const struct cm_mlir_lower_options options = {.is_pure = c->options.pure,
+                                                  .obstacles = &obstacles};
+    const struct cm_registry *registry = cm_api_operators(NULL, file);
+    struct cm_graph *graph;
+
+    if (!registry)
+        return cm_fail(&c->err, CM_NO_MEMORY, "no memory for the operators");
+    const struct cm_module_options module_options = {.registry = registry, .files = file->files};
+    struct cm_module *module = cm_module_new(arena, &module_options);
+    cm_api_compile_tell(c, "lowering to linalg");
+    CM_TRY(cm_lower_import_as(module, &file->model, &import, &graph, &c->err));
+    CM_TRY(cm_lower_graph(graph, &lower, &c->err));
+    CM_TRY(cm_mlir_lower(graph, &options, arena, &c->program, &c->err));
+    return name_outputs(c, arena);
+}
+
+/* ---- the whole ---- */
+
+static enum cm_status write_text(struct cm_api_compile *c, struct cm_str text)
+{
+    if (c->options.write(c->options.write_to, text.data, text.size) != 0)
+        return cm_fail(&c->err, CM_IO, "the writer refused %zu bytes", text.size);
+    return CM_OK;
+}
+
+static enum cm_status compile_in(struct cm_api_compile *c, struct cm_arena *arena)
+{
+    struct cm_produced produced = {0};
+
+    CM_TRY(make_program(c, arena));
+    if (c->emit == CAMEO_EMIT_LINALG)
+        produced.bytes = c->program.text;
+    else
+        CM_TRY(cm_api_produce(c, arena, &produced));
+    if (!c->options.path)
+        return write_text(c, produced.bytes);
+    CM_TRY(cm_api_write_compiled(c, &produced, arena));
+    return c->wants_report ? cm_api_compile_report(c, &produced) : CM_OK;
+}
+
+static enum cm_status compile_guarded(struct cm_guard *guard, void *arg)
+{
+    struct cm_api_compile *c = arg;
+    struct cm_arena arena;
+
+    cm_arena_init(&arena, guard);
+    const enum cm_status status = compile_in(c, &arena);
+    cm_arena_release(&arena);
+    return status;
+}
+
+static enum cm_status taken(struct cm_api_compile *c, enum cameo_status status,
+                            const struct cameo_error *err)
+{
+    return status == CAMEO_OK ? CM_OK
+                              : cm_fail(&c->err, (enum cm_status)status, "%.1000s", err->message);
+}
+
+/* The model, or its training step, of core operators alone. */
+static enum cm_status expand(struct cm_api_compile *c)
+{
+    struct cameo_expand_options core = CAMEO_EXPAND_OPTIONS_INIT;
+    const struct cameo_model *from = c->model;
+    struct cameo_error err;
+
+    core.core = true;
+    if (c->options.train_step) {
+        CM_TRY(taken(c, cameo_model_step(c->model, false, &c->step, &err), &err));
+        CM_TRY(cm_api_begin_state(c));
+        from = c->step;
+    }
+    cm_api_compile_tell(c, "expanding to core operators");
+    return taken(c, cameo_model_expand(from, &core, &c->core, NULL, &err), &err);
+}
+
+/* The dialect is a form of models, so it is saved like one. */
+static enum cm_status write_dialect(struct cm_api_compile *c, const struct cameo_model *model)
+{
+    struct cameo_save_options save = CAMEO_SAVE_OPTIONS_INIT;
+    struct cameo_write_options write = CAMEO_WRITE_OPTIONS_INIT;
+    struct cm_produced produced = {0};
+    struct cameo_error err;
+
+    save.format = write.format = CAMEO_FORMAT_MLIR;
+    if (!c->options.path)
+        return taken(
+            c, cameo_model_write(model, &write, c->options.write, c->options.write_to, &err), &err);
+    CM_TRY(taken(c, cameo_model_save(model, c->options.path, &save, NULL, &err), &err));
+    return c->wants_report ? cm_api_compile_report(c, &produced) : CM_OK;
+}
+
+static enum cm_status compile(struct cm_api_compile *c, const struct cameo_compile_options *options)
+{
+    CM_TRY(check_options(c, options));
+    CM_TRY(cm_guarded(0, &c->err, check_tools, c));
+    if (c->emit == CAMEO_EMIT_ONNX && !c->options.train_step)
+        return write_dialect(c, c->model);
+    CM_TRY(expand(c));
+    if (c->emit == CAMEO_EMIT_ONNX || c->emit == CAMEO_EMIT_CORE)
+        return write_dialect(c, c->emit == CAMEO_EMIT_CORE ? c->core : c->step);
+    return cm_api_about(c->model, cm_api_locked(c->core, compile_guarded, c, &c->err), &c->err);
+}
+
+enum cameo_status cameo_model_compile(const struct cameo_model *model,
+                                      const struct cameo_compile_options *options,
+                                      struct cameo_compilation **report, struct cameo_error *err)
+{
+    CM_API_NEED(model, err);
+    CM_API_NEED(options, err);
+    struct cm_api_compile c = {.model = model, .wants_report = report != NULL};
+
+    if (report)
+        *report = NULL;
+    const enum cm_status status = compile(&c, options);
+    cm_api_end_state(&c);
+    cameo_model_free(c.core);
+    cameo_model_free(c.step);
+    if (status)
+        cameo_compilation_free(c.report);
+    else if (report)
+        *report = c.report;
+    return cm_api_done(status, &c.err, err);
+}

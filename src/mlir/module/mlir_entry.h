@@ -1,0 +1,18 @@
+/* The functions behind struct cm_mlir_module. */
+// SPDX-License-Identifier: Apache-2.0
+#ifndef CM_MLIR_MODULE_MLIR_ENTRY_H
+#define CM_MLIR_MODULE_MLIR_ENTRY_H
+
+#include "mlir/mlir_module.h"
+
+bool cm_mlir_build_all(const struct cm_mlir_job *job, struct cm_mlir_product *out);
+void cm_mlir_release(struct cm_mlir_product *product);
+/* Makes LLVM's targets known, once in a process. */
+void cm_mlir_start_targets(void);
+char *cm_mlir_targets(void);
+void cm_mlir_version(char *text, size_t size);
+
+/* All that the module exports. */
+__attribute__((visibility("default"))) const struct cm_mlir_module *cameo_mlir_module(void);
+
+#endif

@@ -1,0 +1,159 @@
+# cameo compile where its module, clang and lld are installed; the build leaves this out elsewhere.
+# SPDX-License-Identifier: Apache-2.0
+try() {
+    echo "\$ cameo $*"
+    "$CAMEO" "$@" 2>&1 | sed 's/ [0-9,]* bytes/ N bytes/'
+}
+
+# same FILE.so MODEL OPTIONS: do both give the same output for the same inputs?
+same() {
+    so=$1
+    model=$2
+    shift 2
+    "$CAMEO" run "$so" --random-inputs --seed 1 "$@" >compiled.txt 2>&1
+    "$CAMEO" run "$model" --random-inputs --seed 1 "$@" >interpreted.txt 2>&1
+    cmp compiled.txt interpreted.txt && echo "$so: same"
+}
+
+cat >net.onnxtxt <<'END'
+<ir_version: 8, opset_import: ["" : 17]>
+net (float[N,8] x) => (float[N,8] y)
+<float[8] w = {1, 2, 3, 4, 5, 6, 7, 8}>
+{
+    t = Add(x, w)
+    y = Add(t, x)
+}
+END
+cat >fixed.onnxtxt <<'END'
+<ir_version: 8, opset_import: ["" : 17]>
+fixed (float[16,8] x) => (float[16,8] y)
+<float[16,8] v = {
+    1, 2, 3, 4, 5, 6, 7, 8, 1, 2, 3, 4, 5, 6, 7, 8,
+    1, 2, 3, 4, 5, 6, 7, 8, 1, 2, 3, 4, 5, 6, 7, 8,
+    1, 2, 3, 4, 5, 6, 7, 8, 1, 2, 3, 4, 5, 6, 7, 8,
+    1, 2, 3, 4, 5, 6, 7, 8, 1, 2, 3, 4, 5, 6, 7, 8,
+    1, 2, 3, 4, 5, 6, 7, 8, 1, 2, 3, 4, 5, 6, 7, 8,
+    1, 2, 3, 4, 5, 6, 7, 8, 1, 2, 3, 4, 5, 6, 7, 8,
+    1, 2, 3, 4, 5, 6, 7, 8, 1, 2, 3, 4, 5, 6, 7, 8,
+    1, 2, 3, 4, 5, 6, 7, 8, 1, 2, 3, 4, 5, 6, 7, 8}>
+{
+    y = Add(x, v)
+}
+END
+cat >trained.onnxtxt <<'END'
+<ir_version: 8, opset_import: ["" : 17]>
+line (float[3] x) => (float[3] y) <float[3] w = {1, 2, 3}>
+{ y = Add(x, w) }
+training {
+  algorithm: step (float[3] t) => (float[3] out, float[3] w_new)
+  { d = Add(w, t) w_new = Add(d, d) out = Add(d, t) },
+  update_binding: ["w": "w_new"]
+}
+END
+
+echo '-- a program that is missing'
+CAMEO_LLVM_DIR=/nowhere "$CAMEO" compile net.onnxtxt -o none.so
+
+echo '-- libraries'
+try compile net.onnxtxt -o net.so
+same net.so net.onnxtxt --dim N=3
+try compile fixed.onnxtxt -o beside.so --weights beside
+same beside.so fixed.onnxtxt
+echo wrong >beside.weights
+try run beside.so --random-inputs
+try compile fixed.onnxtxt -o caller.so --weights caller --name weightless
+try run caller.so --random-inputs
+try run net.so --random-inputs --explain
+
+echo '-- inputs that do not fit'
+try run net.so --shape x=2,7
+
+echo '-- stages'
+for stage in buffers llvm assembly; do
+    "$CAMEO" compile fixed.onnxtxt --emit $stage | grep -o '@cm_main\|define.*@fixed_run\|^fixed_run:' | head -n 1
+done
+
+echo '-- an archive, called from C'
+try compile fixed.onnxtxt -o fixed.a
+cat >main.c <<'END'
+#include "fixed.h"
+#include <stdio.h>
+
+int main(void)
+{
+    static float x[128], y[128];
+    static char arena[FIXED_ARENA_BYTES];
+    const struct fixed_tensor inputs[] = {{x, 0, sizeof x}};
+    struct fixed_tensor outputs[] = {{y, 0, sizeof y}};
+
+    printf("%s\n", fixed_error(fixed_run(inputs, outputs, arena, sizeof arena)));
+    printf("%g %g\n", y[0], y[127]);
+    outputs[0].size--;
+    printf("%s\n", fixed_error(fixed_run(inputs, outputs, arena, sizeof arena)));
+    return 0;
+}
+END
+clang-19 -Wall -Wextra -Werror main.c fixed.a -o main && ./main
+
+echo '-- a training step'
+try compile trained.onnxtxt -o line.o --name line --train-step
+try compile trained.onnxtxt -o step.so --train-step
+try run step.so
+cat >train.c <<'END'
+#include "line.h"
+#include <stdio.h>
+#include <string.h>
+
+int main(void)
+{
+    static _Alignas(64) unsigned char state[LINE_STATE_BYTES];
+    static char arena[LINE_ARENA_BYTES];
+    float t[3] = {10, 10, 10}, out[3], w[3];
+    const struct line_tensor inputs[] = {{t, 0, sizeof t}};
+    struct line_tensor outputs[] = {{out, 0, sizeof out}};
+
+    line_initialize(state);
+    for (int i = 0; i < 2; i++) {
+        printf("%s, ", line_error(line_step(state, inputs, outputs, arena, sizeof arena)));
+        memcpy(w, state + line_state[0].offset, sizeof w);
+        printf("%s is %g %g %g\n", line_state[0].name, w[0], w[1], w[2]);
+    }
+    printf("%s, ", line_error(line_step(state, inputs, outputs, arena, 1)));
+    memcpy(w, state + line_state[0].offset, sizeof w);
+    printf("%s is %g\n", line_state[0].name, w[0]);
+    return 0;
+}
+END
+clang-19 -Wall -Wextra -Werror train.c line.o -o train && ./train
+
+echo '-- test cases'
+# make_case NAME TYPE EXPRESSION: its output is what the interpreter gives.
+make_case() {
+    mkdir -p "cases/$1/test_data_set_0"
+    cat >case.onnxtxt <<END
+<ir_version: 8, opset_import: ["" : 17]>
+g ($2[2,3] x) => ($2[2,3] y)
+{
+    y = $3
+}
+END
+    "$CAMEO" copy case.onnxtxt -o "cases/$1/model.onnx" 2>/dev/null
+    cp "$4" "cases/$1/test_data_set_0/input_0.pb"
+    cp "$5" "cases/$1/test_data_set_0/output_0.pb"
+}
+cat >pb.onnxtxt <<'END'
+<ir_version: 8, opset_import: ["" : 17]>
+g (float[2,3] x) => (float[2,3] same, float[2,3] twice, string[2,3] words)
+{
+    same = Identity(x)
+    twice = Add(x, x)
+    words = Cast<to = 8>(x)
+}
+END
+"$CAMEO" run pb.onnxtxt -i "$TESTS/models/arrays/f4.npy" -o pb --format pb 2>/dev/null
+make_case right float 'Add(x, x)' pb/same.pb pb/twice.pb
+make_case wrong float 'Add(x, x)' pb/same.pb pb/same.pb
+make_case words string 'Identity(x)' pb/words.pb pb/words.pb
+"$CAMEO" test cases --backend compiled
+echo "[$?]"
+try test cases --backend compiled --core

@@ -1,0 +1,198 @@
+/* Compiling models and running what came of it. Where the module, clang or lld is missing, the
+ * sentence that says so is all that can be judged; then each test says that it was left out. */
+// SPDX-License-Identifier: Apache-2.0
+#define _GNU_SOURCE
+#include "base/folder.h"
+#include "cameo.h"
+#include "check.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+static const char sums[] = "<ir_version: 8, opset_import: [\"\" : 17]>\n"
+                           "sums (float[2,3] x, float[N,3] z) => (float[2,3] y, float[N,3] w)\n"
+                           "{ y = Add(x, x)\n w = Add(z, z) }\n";
+static const char trained[] =
+    "<ir_version: 8, opset_import: [\"\" : 17]>\n"
+    "line (float[3] x) => (float[3] y) <float[3] w = {1, 2, 3}, float[3] rate = {5, 5, 5}>\n"
+    "{ y = Add(x, w) }\n"
+    "training {\n"
+    "  algorithm: step (float[3] t) => (float[3] out, float[3] w_new)\n"
+    "  { d = Add(w, t) w_new = Add(d, rate) out = Add(d, d) },\n"
+    "  update_binding: [\"w\": \"w_new\"]\n}\n";
+
+static struct cameo_model *load(const char *text)
+{
+    struct cameo_load_options options = CAMEO_LOAD_OPTIONS_INIT;
+    struct cameo_model *model = NULL;
+    struct cameo_error err;
+
+    options.format = CAMEO_FORMAT_TEXT;
+    if (cameo_model_load_memory(text, strlen(text), &options, &model, &err) != CAMEO_OK)
+        fail_msg("%s", err.message);
+    return model;
+}
+
+/* false: a part of LLVM is missing, which the message says. */
+static bool compiles(const char *text, const struct cameo_compile_options *options,
+                     struct cameo_compilation **report)
+{
+    struct cameo_model *model = load(text);
+    struct cameo_error err;
+#ifdef MLIR_MODULE_FILE /* what was built beside the tests, not what is installed */
+    setenv("CAMEO_MLIR", MLIR_MODULE_FILE, 0);
+#endif
+    const enum cameo_status status = cameo_model_compile(model, options, report, &err);
+
+    cameo_model_free(model);
+    if (status == CAMEO_OK)
+        return true;
+    if (status == CAMEO_UNSUPPORTED && strstr(err.message, "install")) {
+        print_message("left out: %s\n", err.message);
+        return false;
+    }
+    fail_msg("%s", err.message);
+    return false;
+}
+
+static int write_text(void *to, const void *bytes, size_t size)
+{
+    return fwrite(bytes, 1, size, to) == size ? 0 : 1;
+}
+
+void test_compiling__linalg_needs_no_library_of_others(void)
+{
+    struct cameo_compile_options options = CAMEO_COMPILE_OPTIONS_INIT;
+    struct cameo_model *model = load(sums);
+    struct cameo_error err;
+    char *text = NULL;
+    size_t size = 0;
+    FILE *to = open_memstream(&text, &size);
+
+    options.emit = CAMEO_EMIT_LINALG;
+    options.write = write_text;
+    options.write_to = to;
+    CHECK_INT(cameo_model_compile(model, &options, NULL, &err), CAMEO_OK);
+    fclose(to);
+    CHECK(strstr(text, "func.func @cm_main") && strstr(text, "linalg.generic"));
+    free(text);
+    cameo_model_free(model);
+}
+
+void test_compiling__wrong_options_are_refused(void)
+{
+    struct cameo_compile_options options = CAMEO_COMPILE_OPTIONS_INIT;
+    struct cameo_model *model = load(sums);
+    struct cameo_error err;
+
+    options.path = "net.dll";
+    CHECK_INT(cameo_model_compile(model, &options, NULL, &err), CAMEO_BAD_ARGUMENT);
+    CHECK(strstr(err.message, "endings are .so"));
+    options.path = "net.so";
+    options.name = "2 names";
+    CHECK_INT(cameo_model_compile(model, &options, NULL, &err), CAMEO_BAD_ARGUMENT);
+    CHECK(strstr(err.message, "not a C identifier"));
+    options.name = NULL;
+    options.emit = (enum cameo_emit)77;
+    CHECK_INT(cameo_model_compile(model, &options, NULL, &err), CAMEO_BAD_ARGUMENT);
+    cameo_model_free(model);
+}
+
+/* ---- with everything there ---- */
+
+static void run_sums(const char *path)
+{
+    const float x[6] = {1, 2, 3, 4, 5, 6}, z[12] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 7};
+    const int64_t x_dims[] = {2, 3}, z_dims[] = {4, 3};
+    struct cameo_tensor tensors[] = {CAMEO_TENSOR_INIT, CAMEO_TENSOR_INIT};
+    struct cameo_compiled *compiled;
+    struct cameo_session *session;
+    struct cameo_error err;
+
+    if (cameo_compiled_open(path, &compiled, &err) != CAMEO_OK)
+        fail_msg("%s", err.message);
+    CHECK_INT(cameo_session_new(cameo_compiled_model(compiled), NULL, &session, &err), CAMEO_OK);
+    CHECK_STRING(cameo_session_input(session, 1)->type.data, "float[N,3]");
+    tensors[0].dtype = tensors[1].dtype = CAMEO_FLOAT;
+    tensors[0].rank = tensors[1].rank = 2;
+    tensors[0].dims = x_dims;
+    tensors[1].dims = z_dims;
+    tensors[0].data = (void *)(uintptr_t)x;
+    tensors[1].data = (void *)(uintptr_t)z;
+    tensors[0].bytes = sizeof x;
+    tensors[1].bytes = sizeof z;
+    for (int again = 0; again < 3; again++) {
+        struct cameo_feed feeds[] = {cameo_feed_tensor("x", &tensors[0]),
+                                     cameo_feed_tensor("z", &tensors[1])};
+        struct cameo_fetch fetches[] = {cameo_fetch_value("y"), cameo_fetch_value("w")};
+
+        if (cameo_session_run(session, feeds, 2, fetches, 2, NULL, &err) != CAMEO_OK)
+            fail_msg("%s", err.message);
+        CHECK(cameo_value_real(fetches[0].value, 5) == 12.0);
+        CHECK_INT(cameo_value_dims(fetches[1].value)[0], 4);
+        CHECK(cameo_value_real(fetches[1].value, 11) == 14.0);
+        cameo_value_free(fetches[0].value);
+        cameo_value_free(fetches[1].value);
+    }
+    cameo_session_free(session);
+    cameo_compiled_free(compiled);
+}
+
+void test_compiling__a_library_runs_like_a_model(void)
+{
+    struct cameo_compile_options options = CAMEO_COMPILE_OPTIONS_INIT;
+    struct cameo_compilation *report = NULL;
+    char path[FOLDER_PATH_SIZE], header[FOLDER_PATH_SIZE];
+    struct folder folder;
+
+    folder_make(&folder);
+    options.path = folder_path(&folder, "net.so", path);
+    folder_path(&folder, "net.h", header);
+    if (compiles(sums, &options, &report)) {
+        CHECK_STRING(report->header_path, header);
+        CHECK(report->code_bytes > 0 && !report->arena_is_fixed);
+        CHECK(strstr(report->prototype, "int sums_run(const struct sums_tensor *inputs"));
+        CHECK_INT(folder_count(&folder), 2);
+        run_sums(path);
+        cameo_compilation_free(report);
+    }
+    folder_remove(&folder);
+}
+
+void test_compiling__files_that_are_not_compiled_models_are_refused(void)
+{
+    struct cameo_compiled *compiled;
+    struct cameo_error err;
+    char path[FOLDER_PATH_SIZE];
+    struct folder folder;
+
+    folder_make(&folder);
+    CHECK_INT(cameo_compiled_open("/nowhere/net.so", &compiled, &err), CAMEO_NOT_FOUND);
+    folder_write(&folder, "net.so", "text");
+    folder_path(&folder, "net.so", path);
+    CHECK_INT(cameo_compiled_open(path, &compiled, &err), CAMEO_UNSUPPORTED);
+    CHECK(strstr(err.message, "net.so"));
+    folder_remove(&folder);
+}
+
+void test_compiling__a_training_step_has_its_state_in_the_header(void)
+{
+    struct cameo_compile_options options = CAMEO_COMPILE_OPTIONS_INIT;
+    struct cameo_compilation *report = NULL;
+    struct cameo_compiled *compiled;
+    struct cameo_error err;
+    char path[FOLDER_PATH_SIZE];
+    struct folder folder;
+
+    folder_make(&folder);
+    options.path = folder_path(&folder, "net.so", path);
+    options.train_step = true;
+    if (compiles(trained, &options, &report)) {
+        CHECK_INT(report->state_bytes, 64);
+        CHECK(strstr(report->prototype, "int line_step(void *state, const struct line_tensor"));
+        CHECK_INT(cameo_compiled_open(path, &compiled, &err), CAMEO_UNSUPPORTED);
+        CHECK(strstr(err.message, "is a training step"));
+        cameo_compilation_free(report);
+    }
+    folder_remove(&folder);
+}
