@@ -16,13 +16,13 @@
 cf.assert %fits, "${place()}: the columns of the left operand are not as many as the rows of the right one"
 @end
 @set plain = attr("alpha") == 1 and (not has(C) or attr("beta") == 1)
-@set row = has(C) ? (rank(C) == 1 ? same(C, 0, Y, 1) : rank(C) == 2 and dim(C, 0) == 1 and same(C, 1, Y, 1)) : false
+@set rows_of_c = has(C) ? (rank(C) == 1 ? same(C, 0, Y, 1) : rank(C) == 2 and dim(C, 0) == 1 and same(C, 1, Y, 1)) : false
 @set W = is_float(A) and (T == "f16" or T == "bf16") ? "f32" : T
 @if is_float(A) and not pure
 @do address(A, dims(A), T, "%a")
 @do address(B, dims(B), T, "%b")
 @set bias = 0
-@if plain and row
+@if plain and rows_of_c
 @do address(C, dims(C), T, "%c")
 @set bias = "%c"
 @end
@@ -33,12 +33,36 @@ cf.assert %fits, "${place()}: the columns of the left operand are not as many as
 @else
 @do converted(A, dims(A), as, T, W)
 @do turned(value, dims(A), as, W, ta)
-@do flat(value, value_dims, value_sizes, W, "%a")
+@do flat(value, [m >= 0 ? m : none, k >= 0 ? k : none], [m, k], W, "%a")
 @do converted(B, dims(B), bs, T, W)
 @do turned(value, dims(B), bs, W, tb)
-@do flat(value, value_dims, value_sizes, W, "%b")
+@do flat(value, [k >= 0 ? k : none, n >= 0 ? n : none], [k, n], W, "%b")
 @do fresh_memory(sizes, W)
 @let index %zero = 0
-@do product_blocks(W, m, n, k, "%a", "%zero", k, "%b", "%zero", n, none, none, row_memory, "%zero", n, none, 0)
+@do product_blocks(W, m, n, k, "%a", "%zero", k, "%b", "%zero", n, none, none, row, "%zero", n, none, 0)
 @set held = W
+@end
+@if plain and (not has(C) or (rows_of_c and is_float(A) and not pure))
+@do finished(memory, memory_dims, held, sizes, Y)
+@else
+%product = bufferization.to_tensor ${memory} restrict writable : ${memref(memory_dims, held)}
+%empty = tensor.empty(${[s for s in sizes if not (s >= 0)]}) : ${tensor(memory_dims, T)}
+@set read_c = has(C) ? [dim(C, i) == 1 ? "0" : "d" + (i + 2 - rank(C)) for i in range(rank(C))] : []
+%sum = linalg.generic {
+    indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>, ${has(C) ? "affine_map<(d0, d1) -> (" + join(read_c, ", ") + ")>, " : ""}affine_map<(d0, d1) -> (d0, d1)>],
+    iterator_types = ["parallel", "parallel"]}
+    ins(%product${has(C) ? ", " + C : ""} : ${tensor(memory_dims, held)}${has(C) ? ", " + type(C) : ""}) outs(%empty : ${tensor(memory_dims, T)}) {
+^bb0(%p: ${bare(held)}, ${has(C) ? "%c" : "%none"}: ${bare(T)}${has(C) ? ", %old: " + bare(T) : ""}):
+@let ${W} %wide = ${W}(${held} %p)
+@let ${W} %scaled = %wide * ${is_float(A) ? literal(attr("alpha"), W) : int(attr("alpha"))}
+@if has(C)
+@let ${W} %term = ${W}(${T} %c)
+@let ${W} %both = %scaled + %term * ${is_float(A) ? literal(attr("beta"), W) : int(attr("beta"))}
+@let ${T} %out = ${T}(${W} %both)
+@else
+@let ${T} %out = ${T}(${W} %scaled)
+@end
+  linalg.yield %out : ${bare(T)}
+} -> ${tensor(memory_dims, T)}
+%Y = tensor.cast %sum : ${tensor(memory_dims, T)} to ${type(Y)}
 @end

@@ -35,7 +35,11 @@
 @do first_state(v_initial[j], types[j], keeps[j], "%state" + j)
 @end
 @for k in range(len(slices))
-%state${n + k} = tensor.empty(${placed[k] ? ["%trips"] : ["%zero" for d in stacked[k] if not known(d)]}) : ${types[n + k]}
+@if placed[k]
+%state${n + k} = tensor.empty(%trips) : ${types[n + k]}
+@else
+@do no_slices(stacked[k], elem(slices[k]), "%state" + (n + k))
+@end
 @end
 @set each = range(len(types))
 @if counted

@@ -121,40 +121,29 @@ enum cm_status cm_api_write_compiled(struct cm_api_compile *c, const struct cm_p
 
 /* ---- telling ---- */
 
-/* The report and its texts are one piece of memory. */
+/* A report and what its texts lie in. */
 struct report_memory {
     struct cameo_compilation report;
     struct cm_arena arena;
 };
 
+struct report_call {
+    const struct cm_api_compile *compile;
+    const struct cm_produced *produced;
+    struct report_memory *memory;
+};
+
 static enum cm_status report_guarded(struct cm_guard *guard, void *arg)
 {
-    struct cm_api_compile *c = arg;
-    struct report_memory *m = (struct report_memory *)(void *)c->report;
-
-    cm_arena_init(&m->arena, guard);
-    m->report.path = cm_arena_str(&m->arena, cm_str(m->report.path)).data;
-    m->report.header_path = cm_arena_str(&m->arena, cm_str(m->report.header_path)).data;
-    m->report.weights_path = cm_arena_str(&m->arena, cm_str(m->report.weights_path)).data;
-    m->report.prototype = cm_arena_str(&m->arena, cm_str(m->report.prototype)).data;
-    struct cameo_text *needs = CM_NEW_ARRAY(&m->arena, struct cameo_text, m->report.need_count);
-    for (size_t i = 0; i < m->report.need_count; i++)
-        needs[i] = cm_api_text(&m->arena,
-                               (struct cm_str){m->report.needs[i].data, m->report.needs[i].size});
-    m->report.needs = needs;
-    return CM_OK;
-}
-
-enum cm_status cm_api_compile_report(struct cm_api_compile *c, const struct cm_produced *produced,
-                                     struct cm_arena *arena)
-{
+    const struct report_call *call = arg;
+    const struct cm_produced *produced = call->produced;
+    const struct cm_api_compile *c = call->compile;
+    struct cm_arena *arena = &call->memory->arena;
     const bool object = c->emit >= CAMEO_EMIT_OBJECT;
-    struct report_memory *m = cm_calloc(1, sizeof *m);
 
-    if (!m)
-        return cm_fail(&c->err, CM_NO_MEMORY, "no memory for a report");
-    m->report = (struct cameo_compilation){
-        .path = c->options.path,
+    cm_arena_init(arena, guard);
+    call->memory->report = (struct cameo_compilation){
+        .path = cm_arena_str(arena, cm_str(c->options.path)).data,
         .header_path = object ? beside(arena, c->options.path, ".h") : "",
         .weights_path =
             has_weights_file(c, produced) ? beside(arena, c->options.path, ".weights") : "",
@@ -167,12 +156,20 @@ enum cm_status cm_api_compile_report(struct cm_api_compile *c, const struct cm_p
         .arena_is_fixed = produced->arena_is_fixed,
         .needs = cm_api_texts(arena, produced->needs, produced->n_needs),
         .need_count = produced->n_needs};
-    c->report = &m->report;
-    const enum cm_status status = cm_guarded(0, &c->err, report_guarded, c);
-    if (status) {
-        cm_free(m);
-        c->report = NULL;
-    }
+    return CM_OK;
+}
+
+enum cm_status cm_api_compile_report(struct cm_api_compile *c, const struct cm_produced *produced)
+{
+    struct report_call call = {c, produced, cm_calloc(1, sizeof *call.memory)};
+
+    if (!call.memory)
+        return cm_fail(&c->err, CM_NO_MEMORY, "no memory for a report");
+    const enum cm_status status = cm_guarded(0, &c->err, report_guarded, &call);
+    if (status)
+        cm_free(call.memory);
+    else
+        c->report = &call.memory->report;
     return status;
 }
 

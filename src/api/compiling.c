@@ -109,7 +109,7 @@ static enum cm_status make_program(struct cm_api_compile *c, struct cm_arena *ar
     const struct cm_model_file *file = c->core->file;
     struct cm_obstacles obstacles = {.arena = arena};
     /* Passes that make no operators of their own. */
-    const struct cm_lower_options lower = {.only = "simplify,fold,merge", .obstacles = &obstacles};
+    const struct cm_lower_options lower = {.only = "simplify,fold,merge,inference,transposes,regions", .obstacles = &obstacles};
     /* Weights that old files list as inputs are weights all the same. */
     const struct cm_import_options import = {.constant_defaults = true, .obstacles = &obstacles};
     const struct cm_mlir_lower_options options = {.is_pure = c->options.pure,
@@ -149,7 +149,7 @@ static enum cm_status compile_in(struct cm_api_compile *c, struct cm_arena *aren
     if (!c->options.path)
         return write_text(c, produced.bytes);
     CM_TRY(cm_api_write_compiled(c, &produced, arena));
-    return c->wants_report ? cm_api_compile_report(c, &produced, arena) : CM_OK;
+    return c->wants_report ? cm_api_compile_report(c, &produced) : CM_OK;
 }
 
 static enum cm_status compile_guarded(struct cm_guard *guard, void *arg)
@@ -187,13 +187,31 @@ static enum cm_status expand(struct cm_api_compile *c)
     return taken(c, cameo_model_expand(from, &core, &c->core, NULL, &err), &err);
 }
 
+/* The dialect is a form of models, so it is saved like one. */
+static enum cm_status write_dialect(struct cm_api_compile *c, const struct cameo_model *model)
+{
+    struct cameo_save_options save = CAMEO_SAVE_OPTIONS_INIT;
+    struct cameo_write_options write = CAMEO_WRITE_OPTIONS_INIT;
+    struct cm_produced produced = {0};
+    struct cameo_error err;
+
+    save.format = write.format = CAMEO_FORMAT_MLIR;
+    if (!c->options.path)
+        return taken(
+            c, cameo_model_write(model, &write, c->options.write, c->options.write_to, &err), &err);
+    CM_TRY(taken(c, cameo_model_save(model, c->options.path, &save, NULL, &err), &err));
+    return c->wants_report ? cm_api_compile_report(c, &produced) : CM_OK;
+}
+
 static enum cm_status compile(struct cm_api_compile *c, const struct cameo_compile_options *options)
 {
     CM_TRY(check_options(c, options));
     CM_TRY(cm_guarded(0, &c->err, check_tools, c));
-    if (c->emit == CAMEO_EMIT_ONNX || c->emit == CAMEO_EMIT_CORE)
-        return cm_fail(&c->err, CM_UNSUPPORTED, "the ONNX dialect cannot be written yet");
+    if (c->emit == CAMEO_EMIT_ONNX && !c->options.train_step)
+        return write_dialect(c, c->model);
     CM_TRY(expand(c));
+    if (c->emit == CAMEO_EMIT_ONNX || c->emit == CAMEO_EMIT_CORE)
+        return write_dialect(c, c->emit == CAMEO_EMIT_CORE ? c->core : c->step);
     return cm_api_about(c->model, cm_api_locked(c->core, compile_guarded, c, &c->err), &c->err);
 }
 

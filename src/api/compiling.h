@@ -28,8 +28,8 @@ enum cm_status cm_api_produce(struct cm_api_compile *c, struct cm_arena *arena,
                               struct cm_produced *out) CM_MUST_CHECK;
 enum cm_status cm_api_write_compiled(struct cm_api_compile *c, const struct cm_produced *produced,
                                      struct cm_arena *arena) CM_MUST_CHECK;
-enum cm_status cm_api_compile_report(struct cm_api_compile *c, const struct cm_produced *produced,
-                                     struct cm_arena *arena) CM_MUST_CHECK;
+enum cm_status cm_api_compile_report(struct cm_api_compile *c,
+                                     const struct cm_produced *produced) CM_MUST_CHECK;
 
 /* compile_step.c: a trainer for the first values; and which inputs and outputs of the program are
  * variables. */

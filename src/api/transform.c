@@ -72,7 +72,8 @@ static double or_default(double number)
 
 struct cm_prepare_options cm_api_prepare_options(const struct cameo_prepare_options *o)
 {
-    return (struct cm_prepare_options){.loss = o->loss,
+    return (struct cm_prepare_options){.mlir = &cm_api_mlir,
+                                       .loss = o->loss,
                                        .output = o->output,
                                        .optimizer = o->optimizer,
                                        .lr = or_default(o->lr),

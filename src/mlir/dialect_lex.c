@@ -17,7 +17,7 @@ static bool continues_word(int c)
     return starts_word(c) || is_digit(c) || c == '$' || c == '.';
 }
 
-static int hex_digit(int c)
+int cm_dialect_hex_digit(int c)
 {
     return is_digit(c)            ? c - '0'
            : c >= 'a' && c <= 'f' ? c - 'a' + 10
@@ -119,10 +119,21 @@ static char unescape(const char *p, const char *end, size_t *size)
         break;
     }
     *size = 0;
-    if (end - p < 3 || hex_digit(p[1]) < 0 || hex_digit(p[2]) < 0)
+    if (end - p < 3 || cm_dialect_hex_digit(p[1]) < 0 || cm_dialect_hex_digit(p[2]) < 0)
         return 0;
     *size = 3;
-    return (char)(hex_digit(p[1]) << 4 | hex_digit(p[2]));
+    return (char)(cm_dialect_hex_digit(p[1]) << 4 | cm_dialect_hex_digit(p[2]));
+}
+
+/* The quote that ends a string whose first byte is at p, if nothing is escaped before; weights are
+ * long strings. NULL: look at every byte. */
+static const char *end_of_plain(const char *p, const char *end)
+{
+    const char *const quote = p < end ? memchr(p, '"', (size_t)(end - p)) : NULL;
+
+    return quote && !memchr(p, '\\', (size_t)(quote - p)) && !memchr(p, '\n', (size_t)(quote - p))
+               ? quote
+               : NULL;
 }
 
 enum cm_status cm_dialect_string(struct cm_lexer *lex, struct cm_str *out)
@@ -130,7 +141,8 @@ enum cm_status cm_dialect_string(struct cm_lexer *lex, struct cm_str *out)
     if (cm_dialect_peek(lex) != '"')
         return cm_dialect_expected(lex, "a string in quotes");
     const char *const open = lex->at;
-    const char *p = open + 1;
+    const char *const plain = end_of_plain(open + 1, lex->end);
+    const char *p = plain ? plain : open + 1;
     size_t escapes = 0, size;
 
     for (; p < lex->end && *p != '"'; p++) {
@@ -200,8 +212,9 @@ enum cm_status cm_dialect_number(struct cm_lexer *lex, struct cm_number_text *ou
     const char *p = start + (*start == '-');
 
     out->whole = true;
-    if (lex->end - p > 2 && p[0] == '0' && p[1] == 'x' && hex_digit((unsigned char)p[2]) >= 0) {
-        for (p += 2; p < lex->end && hex_digit((unsigned char)*p) >= 0; p++)
+    if (lex->end - p > 2 && p[0] == '0' && p[1] == 'x' &&
+        cm_dialect_hex_digit((unsigned char)p[2]) >= 0) {
+        for (p += 2; p < lex->end && cm_dialect_hex_digit((unsigned char)*p) >= 0; p++)
             ;
     } else {
         p = past_digits(lex, p);
@@ -229,7 +242,8 @@ enum cm_status cm_dialect_skip_to(struct cm_lexer *lex, char open, char close, s
 
     for (const char *p = start; p < lex->end; p++) {
         if (*p == '"') {
-            for (p++; p < lex->end && *p != '"'; p++)
+            const char *const plain = end_of_plain(p + 1, lex->end);
+            for (p = plain ? plain : p + 1; p < lex->end && *p != '"'; p++)
                 p += *p == '\\';
         } else if (*p == open) {
             depth++;

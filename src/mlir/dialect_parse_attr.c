@@ -319,6 +319,10 @@ static enum cm_status parse_attr(struct cm_lexer *lex, struct cm_dialect_attr *o
         return parse_dense(lex, CM_DIALECT_ATTR_RESOURCE, out);
     if (cm_dialect_take_word(lex, "array"))
         return parse_dense_array(lex, out);
+    if (cm_str_is(word, "sparse"))
+        return cm_lex_fail_at(lex, lex->at, CM_UNSUPPORTED,
+                              "sparse<..> is not supported: a sparse tensor is {dims = .., indices "
+                              "= .., values = ..}");
     if (!word.size && next != '!' && next != '(')
         return cm_dialect_expected(lex, "an attribute");
     out->kind = CM_DIALECT_ATTR_TYPE;

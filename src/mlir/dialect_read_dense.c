@@ -150,14 +150,6 @@ static void fill(const struct cm_tensor *t)
     }
 }
 
-static int hex_digit(char c)
-{
-    return c >= '0' && c <= '9'   ? c - '0'
-           : c >= 'a' && c <= 'f' ? c - 'a' + 10
-           : c >= 'A' && c <= 'F' ? c - 'A' + 10
-                                  : -1;
-}
-
 /* Digits without the quotes and "0x" into bytes of arena. */
 static bool read_hex(struct cm_arena *arena, struct cm_str digits, struct cm_str *out)
 {
@@ -166,7 +158,8 @@ static bool read_hex(struct cm_arena *arena, struct cm_str digits, struct cm_str
     if (digits.size % 2)
         return false;
     for (size_t i = 0; i < digits.size / 2; i++) {
-        const int high = hex_digit(digits.data[2 * i]), low = hex_digit(digits.data[2 * i + 1]);
+        const int high = cm_dialect_hex_digit(digits.data[2 * i]),
+                  low = cm_dialect_hex_digit(digits.data[2 * i + 1]);
         if (high < 0 || low < 0)
             return false;
         bytes[i] = (char)(high << 4 | low);
@@ -192,18 +185,13 @@ static void unpack(const struct cm_tensor *t, struct cm_str bytes)
     const int64_t count = cm_tensor_count(t);
 
     if (bits >= 8 && t->type != CM_BOOL) {
-        memcpy(t->data, bytes.data, bytes.size);
+        memcpy(t->data, bytes.data, bytes.size); /* of one */
         return;
     }
     for (int64_t i = 0; i < count; i++) {
         const uint8_t byte = (uint8_t)bytes.data[t->type == CM_BOOL ? i / 8 : i];
         set_bits(t, i, t->type == CM_BOOL ? byte >> i % 8 & 1 : byte & ((1U << bits) - 1));
     }
-}
-
-static bool begins(struct cm_str text, const char *prefix)
-{
-    return cm_str_starts(text, prefix);
 }
 
 /* How the values are written. */
@@ -218,7 +206,7 @@ static enum form form_of(struct elements *e)
         return NOTHING;
     if (next == '[')
         return LIST;
-    return begins(rest, "\"0x") && e->tensor.type != CM_STRING ? BYTES : ONE;
+    return cm_str_starts(rest, "\"0x") && e->tensor.type != CM_STRING ? BYTES : ONE;
 }
 
 /* Sizes come from the type, and must go with the text before memory is taken for them. */
@@ -246,6 +234,10 @@ static enum cm_status read_bytes(struct elements *e, struct cm_str hex)
         return fail(e, CM_BAD_MODEL, "expected pairs of hexadecimal digits after 0x");
     const bool all = bytes.size == bytes_there(e->tensor.type, count);
     const bool one = !all && count > 1 && bytes.size == bytes_there(e->tensor.type, 1);
+    if (all && cm_dtype_info(e->tensor.type)->bits >= 8 && e->tensor.type != CM_BOOL) {
+        e->tensor.data = (char *)(uintptr_t)bytes.data; /* they are the elements as they are */
+        return CM_OK;
+    }
     if (!all && !one)
         return cm_lex_fail_at(&e->lex, e->lex.at, CM_BAD_MODEL,
                               "%zu bytes of values, but the type needs %llu", bytes.size,
@@ -303,7 +295,7 @@ static enum cm_status read_resource(struct elements *e, const struct cm_dialect_
         return cm_dialect_refuse(e->r, attr->at, CM_BAD_MODEL,
                                  "the values of resource '%.*s' are not in the file",
                                  CM_STR_FMT(attr->text));
-    if (e->tensor.type == CM_STRING || !begins(*hex, "0x") || hex->size < 10)
+    if (e->tensor.type == CM_STRING || !cm_str_starts(*hex, "0x") || hex->size < 10)
         return cm_dialect_refuse(e->r, attr->at, CM_BAD_MODEL,
                                  "resource '%.*s' does not hold values", CM_STR_FMT(attr->text));
     return read_bytes(e, (struct cm_str){hex->data + 10, hex->size - 10});

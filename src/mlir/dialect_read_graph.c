@@ -57,15 +57,14 @@ static struct cm_strs one_name(struct cm_dialect_reader *r, struct cm_str name)
     return out;
 }
 
-static struct cm_str result_name(struct cm_dialect_reader *r, const struct cm_dialect_op *op)
+static struct cm_str result_name(const struct cm_dialect_op *op)
 {
-    (void)r;
     return op->results.count ? op->results.items[0].name : CM_STR_NONE;
 }
 
 static void define(struct graph_reading *g, const struct cm_dialect_op *op, struct cm_str name)
 {
-    const struct cm_str ssa = result_name(g->r, op);
+    const struct cm_str ssa = result_name(op);
 
     if (ssa.size)
         cm_dialect_name_values(g->r, &g->names, ssa, one_name(g->r, name));
@@ -189,7 +188,7 @@ static enum cm_status read_initializer(struct graph_reading *g, const struct cm_
         out->name = about->text;
         cm_msg_set(&out->msg, CM_TENSOR_NAME);
     } else if (!about) {
-        out->name = cm_dialect_new_name(r, &g->names, result_name(r, op), 0, 1);
+        out->name = cm_dialect_new_name(r, &g->names, result_name(op), 0, 1);
         cm_msg_set(&out->msg, CM_TENSOR_NAME);
     }
     define(g, op, out->name);
@@ -365,10 +364,27 @@ static enum cm_status join_inputs(struct graph_reading *g)
     return CM_OK;
 }
 
+/* Outputs have their types already. */
+static void forget_outputs(struct graph_reading *g)
+{
+    const struct cm_value_infos *const outputs = &g->out->output;
+    struct cm_map names = {0};
+    size_t kept = 0;
+
+    for (size_t i = 0; i < outputs->count; i++)
+        cm_map_insert(&names, g->r->arena, outputs->items[i].name, NULL);
+    for (size_t i = 0; i < g->value_info.count; i++)
+        if (!cm_map_find(&names, g->value_info.items[i].name))
+            g->value_info.items[kept++] = g->value_info.items[i];
+    g->value_info.count = kept;
+}
+
 static void store_lists(struct graph_reading *g)
 {
     struct cm_graph_proto *const out = g->out;
 
+    if (g->function)
+        forget_outputs(g);
     if (g->nodes.count) {
         out->node = (struct cm_nodes){g->nodes.items, g->nodes.count};
         cm_msg_set(&out->msg, CM_GRAPH_NODE);

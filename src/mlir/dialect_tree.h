@@ -142,6 +142,7 @@ enum cm_status cm_dialect_expected(struct cm_lexer *lex, const char *what) CM_MU
 struct cm_str cm_dialect_peek_word(struct cm_lexer *lex); /* letters, digits, _ $ . */
 bool cm_dialect_take_word(struct cm_lexer *lex, const char *word);
 enum cm_status cm_dialect_string(struct cm_lexer *lex, struct cm_str *out) CM_MUST_CHECK;
+int cm_dialect_hex_digit(int c); /* its value; -1: it is none */
 /* A number as written; hexadecimal ones are whole. */
 bool cm_dialect_at_number(struct cm_lexer *lex);
 enum cm_status cm_dialect_number(struct cm_lexer *lex, struct cm_number_text *out) CM_MUST_CHECK;

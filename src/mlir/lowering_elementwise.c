@@ -180,6 +180,34 @@ static bool must_fetch(const struct cm_type *operand, const struct cm_type *resu
     return false;
 }
 
+/* An axis whose size is not known before it runs is 1 or that of the result: else elements would be
+ * read that are not there. */
+static void check_axes(struct element_loop *loop, cm_value value)
+{
+    struct cm_mlir_lowering *l = loop->l;
+    const struct cm_type *type = cm_mlir_type(l, value);
+    const struct cm_str place = cm_mlir_place(l, loop->node);
+
+    for (int i = 0; i < type->rank; i++) {
+        const int axis = i + loop->result->rank - type->rank;
+        const struct cm_dim dim = loop->result->dims[axis];
+        if (reading_of(type->dims[i], dim) != AXIS_MAYBE_ONE)
+            continue;
+        const size_t number = ++l->n_uses;
+        const struct cm_str size = cm_mlir_size(l, value, i), one = cm_mlir_index(l, 1);
+        const struct cm_str whole =
+            cm_dim_known(dim) ? cm_mlir_index(l, dim.value) : result_size(loop, axis);
+        cm_mlir_line(l, "%%u%zu = arith.cmpi eq, %.*s, %.*s : index", number, CM_STR_FMT(size),
+                     CM_STR_FMT(one));
+        cm_mlir_line(l, "%%f%zu = arith.cmpi eq, %.*s, %.*s : index", number, CM_STR_FMT(size),
+                     CM_STR_FMT(whole));
+        cm_mlir_line(l, "%%h%zu = arith.ori %%u%zu, %%f%zu : i1", number, number, number);
+        cm_mlir_line(l,
+                     "cf.assert %%h%zu, \"%.*s: its operands have sizes that do not go together\"",
+                     number, CM_STR_FMT(place));
+    }
+}
+
 /* The element of an operand that is read at an index which is computed. */
 static struct cm_str fetch(struct element_loop *loop, cm_value value)
 {
@@ -420,7 +448,11 @@ enum cm_status cm_mlir_elementwise(struct cm_mlir_lowering *l, const struct cm_n
     loop.scalars = CM_NEW_ARRAY(l->arena, struct cm_str, (size_t)node->n_inputs + 1);
     for (int i = 0; i < node->n_inputs; i++) {
         const cm_value value = cm_node_input(node, i);
-        if (value && !single_constant(l, value) && !must_fetch(cm_mlir_type(l, value), loop.result))
+        if (!value || single_constant(l, value))
+            continue;
+        if (must_fetch(cm_mlir_type(l, value), loop.result))
+            check_axes(&loop, value);
+        else
             add_operand(&loop, &head, i, number);
     }
     for (int o = 0; o < node->n_outputs; o++)
@@ -448,15 +480,16 @@ enum cm_status cm_mlir_elementwise(struct cm_mlir_lowering *l, const struct cm_n
 
 /* ---- regions ---- */
 
-/* The name of a value as a tensor of another value's type. */
+/* The name of a value as a tensor of another value's type; that one's own where it has been told
+ * already, to whoever reads it later. */
 static struct cm_str renamed(struct cm_mlir_lowering *l, cm_value from, cm_value to)
 {
     const struct cm_str name = cm_mlir_name(l, from), have = cm_mlir_value_type(l, from);
-    const struct cm_str want = cm_mlir_value_type(l, to);
+    const struct cm_str want = cm_mlir_value_type(l, to), told = l->names[to];
 
-    if (cm_str_equal(have, want))
+    if (!told.size && cm_str_equal(have, want))
         return name;
-    const struct cm_str cast = cm_arena_printf(l->arena, "%%t%zu", ++l->n_uses);
+    const struct cm_str cast = told.size ? told : cm_arena_printf(l->arena, "%%t%zu", ++l->n_uses);
     cm_mlir_line(l, "%.*s = tensor.cast %.*s : %.*s to %.*s", CM_STR_FMT(cast), CM_STR_FMT(name),
                  CM_STR_FMT(have), CM_STR_FMT(want));
     return cast;

@@ -148,7 +148,10 @@ static struct cm_term attribute(const struct cm_mlir_use *use, struct cm_templat
                 cm_template_refuse(run, "%s", err.text);
                 return list;
             }
-            list = contents_term(arena, &tensor);
+            if (tensor.type == CM_STRING)
+                cm_template_refuse(run, "strings are not compiled");
+            else
+                list = contents_term(arena, &tensor);
             cm_tensor_drop(&tensor);
             return list;
         }
@@ -283,41 +286,6 @@ static struct cm_term kernel_term(const struct cm_mlir_use *use, struct cm_templ
     return cm_term_text(symbol);
 }
 
-/* constant(LIST, DIMS, "f32"): the name of a tensor of f32, f64 or i64 that holds the list. */
-static struct cm_term constant_term(const struct cm_mlir_use *use, struct cm_template_run *run,
-                                    const struct cm_term *list, const struct cm_term *dims,
-                                    struct cm_str scalar)
-{
-    struct cm_mlir_lowering *l = use->lowering;
-    const enum cm_dtype type = cm_str_is(scalar, "f32")   ? CM_FLOAT
-                               : cm_str_is(scalar, "f64") ? CM_DOUBLE
-                                                          : CM_INT64;
-    struct cm_shape shape = {.rank = (int)dims->count};
-    int64_t count = 0;
-
-    for (int i = 0; i < shape.rank && i < CM_MAX_RANK; i++)
-        shape.dims[i] = dims->items[i].i;
-    if (dims->count > CM_MLIR_RANK || !cm_shape_count(&shape, &count) ||
-        count != (int64_t)list->count || (type == CM_INT64 && !cm_str_is(scalar, "i64"))) {
-        cm_template_wrong(run, "constant(LIST, DIMS, TYPE) does not fit together");
-        return CM_TERM_ABSENT;
-    }
-    char *data = cm_arena_alloc(l->arena, (size_t)count * sizeof(double) + 1);
-    for (size_t i = 0; i < list->count; i++) {
-        const struct cm_term *item = &list->items[i];
-        const double f = item->kind == CM_TERM_FLOAT ? item->f : (double)item->i;
-        if (type == CM_FLOAT)
-            ((float *)(void *)data)[i] = (float)f;
-        else if (type == CM_DOUBLE)
-            ((double *)(void *)data)[i] = f;
-        else
-            ((int64_t *)(void *)data)[i] = item->kind == CM_TERM_INT ? item->i : (int64_t)f;
-    }
-    struct cm_tensor *tensor = CM_NEW(l->arena, struct cm_tensor);
-    *tensor = cm_tensor_borrow(type, &shape, data);
-    return cm_term_text(cm_mlir_constant(l, cm_mlir_place(l, use->node), tensor));
-}
-
 /* size_from(x, i, VALUES): the size of an axis of x before x is there: a number, or that of an axis
  * of another value which is surely the same; none where there is no such axis. */
 static struct cm_term size_from(const struct cm_mlir_use *use, cm_value value, int axis,
@@ -356,9 +324,6 @@ static struct cm_term host_call(void *arg, struct cm_template_run *run, struct c
     if ((cm_str_is(name, "tensor") || cm_str_is(name, "memref")) && count == 2 &&
         a->kind == CM_TERM_LIST && b->kind == CM_TERM_TEXT)
         return type_term(use, name, a, b->text);
-    if (cm_str_is(name, "constant") && count == 3 && a->kind == CM_TERM_LIST &&
-        b->kind == CM_TERM_LIST && args[2].kind == CM_TERM_TEXT)
-        return constant_term(use, run, a, b, args[2].text);
     if (count && a->kind == CM_TERM_VALUE) {
         const cm_value value = (cm_value)a->i;
         const int rank = cm_mlir_type(use->lowering, value)->rank;
@@ -381,7 +346,8 @@ static struct cm_term host_call(void *arg, struct cm_template_run *run, struct c
                                            other->dims[args[3].i]));
         }
     }
-    *known = cm_mlir_body_call(use, run, name, args, count, &out);
+    *known = cm_mlir_body_call(use, run, name, args, count, &out) ||
+             cm_mlir_table_call(use, run, name, args, count, &out);
     return out;
 }
 

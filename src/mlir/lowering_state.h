@@ -37,7 +37,6 @@ struct cm_mlir_lowering {
         size_t count, capacity;
     } kernels;
     size_t n_uses; /* of templates: each has a prefix of its own */
-    int body_depth;
     bool is_told; /* why a body cannot be lowered, and so the node it belongs to */
     struct cm_error *err;
 };
@@ -116,6 +115,11 @@ extern const struct cm_template_host cm_mlir_host; /* its arg is a struct cm_mli
 bool cm_mlir_body_call(const struct cm_mlir_use *use, struct cm_template_run *run,
                        struct cm_str function, const struct cm_term *args, size_t count,
                        struct cm_term *out);
+
+/* The same for tables of numbers. */
+bool cm_mlir_table_call(const struct cm_mlir_use *use, struct cm_template_run *run,
+                        struct cm_str function, const struct cm_term *args, size_t count,
+                        struct cm_term *out);
 
 /* An index constant, or the size of an axis: the name of an index. */
 struct cm_str cm_mlir_index(struct cm_mlir_lowering *l, int64_t number);

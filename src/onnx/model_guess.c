@@ -92,6 +92,9 @@ const char *cm_model_guess(struct cm_str bytes)
         return "a web page: the download went wrong";
     if (begins(bytes, "<ir_version") || begins(bytes, "<opset_import"))
         return "ONNX's text form: give it a name that ends in .onnxtxt";
+    if (begins(bytes, "module") || begins(bytes, "func.func") ||
+        begins(bytes, "\"builtin.module\""))
+        return "a module of MLIR: give it a name that ends in .mlir";
     if (begins(bytes, "{") || begins(bytes, "["))
         return "JSON";
     return bytes.size ? "a text file" : NULL;

@@ -156,7 +156,7 @@ static const struct loss *find_loss(const char *name)
 static bool is_file(const char *name)
 {
     return cm_str_ends(cm_str(name), ".onnx") || cm_str_ends(cm_str(name), ".onnxtxt") ||
-           cm_str_ends(cm_str(name), ".onnxtext");
+           cm_str_ends(cm_str(name), ".onnxtext") || cm_str_ends(cm_str(name), ".mlir");
 }
 
 bool cm_loss_is_known(const char *name)
@@ -328,9 +328,10 @@ static enum cm_status foreign_loss(struct cm_preparation *p, cm_value prediction
 {
     struct foreign f = {.p = p};
     const char *path = p->options->loss;
+    const struct cm_load_options how = {.mlir = p->options->mlir};
     const struct cm_type *type;
 
-    CM_TRY(cm_error_context(p->err, cm_model_open(p->arena, path, NULL, &f.file, p->err), "loss"));
+    CM_TRY(cm_error_context(p->err, cm_model_open(p->arena, path, &how, &f.file, p->err), "loss"));
     f.graph = f.file->model.graph;
     if (!f.graph || f.graph->input.count != 2 || f.graph->output.count != 1)
         return cm_fail(p->err, CM_BAD_ARGUMENT,

@@ -36,6 +36,7 @@ struct cm_prepare_options {
     bool keep_tied; /* leave one what exporters merged: tensors that hold one repeated value */
     const struct cm_plan *plan; /* instead of optimizer, its numbers, schedule, clip_norm, train and
                                    freeze; NULL: those are the plan */
+    const struct cm_mlir_form_hooks *mlir; /* who reads a loss in a file of MLIR; NULL: nobody */
 };
 
 /* Which initializers are trained and why. */

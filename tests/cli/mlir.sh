@@ -37,6 +37,21 @@ try compare net.onnx net.mlir --only structure,weights
 cmp one.txt two.txt && echo same text
 try run net.mlir --random-inputs --dim N=2 --seed 1
 
+echo "== a loss in a file of its own"
+cat >loss.onnxtxt <<'END'
+<ir_version: 8, opset_import: ["" : 17]>
+loss (float[N, 1] prediction, float[N, 1] target) => (float mean)
+{ d = Sub(prediction, target) s = Mul(d, d) mean = ReduceMean<keepdims = 0>(s) }
+END
+cat >line.onnxtxt <<'END'
+<ir_version: 8, opset_import: ["" : 17]>
+line (float[N, 2] x) => (float[N, 1] y) <float[2, 1] w = {1, -0.5}> { y = MatMul(x, w) }
+END
+"$CAMEO" copy loss.onnxtxt -o loss.mlir >wrote.txt
+try prepare line.onnxtxt --loss loss.mlir --optimizer sgd --lr 0.1 -o trainable.mlir
+"$CAMEO" prepare line.onnxtxt --loss loss.onnxtxt --optimizer sgd --lr 0.1 -o trainable.onnx >wrote.txt
+try compare trainable.onnx trainable.mlir --only structure,weights
+
 echo "== forms"
 try print --form mlir-generic --elide 1 net.onnx -o generic.mlir
 grep -c '^ *onnx\.' generic.mlir

@@ -2,3 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 cameo_add_test(train/portable suite ${VENV_PYTHON} ${TESTS_DIR}/train/check_portable.py
                ${CMAKE_BINARY_DIR}/cameo ${TESTS_DIR}/models)
+
+# Steps compiled to native code, where they can be.
+find_program(CAMEO_CLANG clang-19)
+find_program(CAMEO_LLD ld.lld-19)
+mark_as_advanced(CAMEO_CLANG CAMEO_LLD)
+if(TARGET cameo_mlir AND CAMEO_CLANG AND CAMEO_LLD)
+  cameo_add_test(train/compiled suite ${VENV_PYTHON} ${TESTS_DIR}/train/check_compiled.py
+                 ${CMAKE_BINARY_DIR}/cameo ${TESTS_DIR}/models)
+endif()

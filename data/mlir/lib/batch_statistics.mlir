@@ -24,8 +24,8 @@
     indexing_maps = [affine_map<(${all}) -> (${all})>, ${is_mean ? "" : "affine_map<(" + join(all, ", ") + ") -> (" + by + ")>, "}affine_map<(${all}) -> (${by})>],
     iterator_types = [${kinds}]}
     ins(${x}${is_mean ? "" : ", " + "%wide_mean"} : ${type(x)}${is_mean ? "" : ", " + wide}) outs(%zero_${pass} : ${wide}) {
-^bb0(%x: ${scalar(x)}${is_mean ? "" : ", " + "%m_wide" + ": f64"}, %so_far: f64):
-@let f64 %v = f64(${elem(x)} %x)
+^bb0(%in_x: ${scalar(x)}${is_mean ? "" : ", " + "%m_wide" + ": f64"}, %so_far: f64):
+@let f64 %v = f64(${elem(x)} %in_x)
 @if is_mean
   %next = arith.addf %so_far, %v fastmath<reassoc> : f64
 @else

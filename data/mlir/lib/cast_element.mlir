@@ -1,5 +1,9 @@
 // y, of type `to`, = x of type `from`: names of elem(). Numbers of fewer than 8 bits are bytes.
 @macro x, from, to, saturates, rounding, y
+@set bytes = ["f8e4m3fn", "f8e4m3fnuz", "f8e5m2", "f8e5m2fnuz", "f8e8m0", "f4e2m1", "i4", "u4", "i2", "u2"]
+@if from == to
+@let ${from in bytes ? "i8" : from} ${y} = ${x}
+@else
 @set narrow = ["f16", "bf16", "f32", "f8e4m3fn", "f8e4m3fnuz", "f8e5m2", "f8e5m2fnuz", "f8e8m0", "f4e2m1"]
 @set S = from in narrow ? "f32" : from in ["i4", "i2"] ? "i8" : from in ["u4", "u2"] ? "u8" : from
 @if from in narrow
@@ -29,7 +33,11 @@
 @let ${S} %rest = and(%wide, 2047)
 @let ${S} %lost = %rest == 0 ? 0 : 2048
 @let ${S} %odd = or(and(%wide, -2048), %lost)
+@if S == "i64"
 @let i1(u64) %is_small = %wide + 9007199254740992 < 18014398509481984
+@else
+@let i1(u64) %is_small = %wide < 9007199254740992
+@end
 @let ${S} %held = %is_small ? %wide : %odd
 @let f64 %double = f64(${S} %held)
 @do odd_f32("%double", "%single")
@@ -52,4 +60,5 @@
 @do float_to_int("%wide", S, to, y)
 @else
 @let ${to} ${y} = ${to}(${S} %wide)
+@end
 @end

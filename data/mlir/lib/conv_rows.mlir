@@ -16,7 +16,7 @@
 @let index %line = ${counts[r - 1]}
 @set few = width == 1 ? literal(0, T) : "dense<" + literal(0, T) + ">"
 %none = arith.constant ${few} : ${V}
-@if width > 1 and strides[r - 1] != 1
+@if width > 1 and strides[r - 1] > 2
 %offsets = arith.constant dense<[${[i * strides[r - 1] for i in range(width)]}]> : vector<${width}xindex>
 %mask = arith.constant dense<true> : vector<${width}xi1>
 @end
@@ -30,12 +30,12 @@ scf.for %channel = %zero to %channels step %one {
 @let index %w_at = %channel * %k
 @let index %number = %image * %channels + %channel
 @if known(bias)
-  %b = memref.load ${bias}[%channel] : ${row}
+  %in_b = memref.load ${bias}[%channel] : ${row}
 @if width > 1
-  %begun = vector.broadcast %b : ${bare(T)} to ${V}
+  %begun = vector.broadcast %in_b : ${bare(T)} to ${V}
 @end
 @end
-@set begun = known(bias) ? (width > 1 ? "%begun" : "%b") : "%none"
+@set begun = known(bias) ? (width > 1 ? "%begun" : "%in_b") : "%none"
 @set from = "%x_at"
 @set number = "%number"
 @for i in range(r - 1)
@@ -60,6 +60,12 @@ scf.for %o${i} = %zero to %size${i} step %one {
 @else
 @if strides[r - 1] == 1
       %element = vector.load ${x}[%at] : ${row}, ${V}
+@elif strides[r - 1] == 2
+// Every other element of two pieces, which overlap so that nothing behind the last one is read.
+@let index %at_more = %at + ${width - 1}
+      %piece = vector.load ${x}[%at] : ${row}, ${V}
+      %piece_more = vector.load ${x}[%at_more] : ${row}, ${V}
+      %element = vector.shuffle %piece, %piece_more [${[i * 2 < width ? i * 2 : i * 2 + 1 for i in range(width)]}] : ${V}, ${V}
 @else
       %element = vector.gather ${x}[%at] [%offsets], %mask, %none : ${row}, vector<${width}xindex>, vector<${width}xi1>, ${V} into ${V}
 @end

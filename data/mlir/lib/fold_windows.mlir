@@ -18,11 +18,11 @@ ${to} = linalg.generic {
                      affine_map<(${loops}) -> (d0, d1, ${["o" + i for i in range(r)]})>],
     iterator_types = ["parallel", "parallel", ${[quote("parallel") for i in range(r - 1)] + [quote("reduction") for i in range(r)]}, "parallel"]}
     ins(${image}, %windows : ${tensor(image_dims, T)}, ${tensor(kernel, "i8")}) outs(%filled : ${tensor(to_dims, W)}) {
-^bb0(%x: ${bare(T)}, %unread: i8, %so_far: ${bare(W)}):
+^bb0(%in_x: ${bare(T)}, %unread: i8, %so_far: ${bare(W)}):
 @if T == W
-@set v = "%x"
+@set v = "%in_x"
 @else
-@let ${W} %wide = ${W}(${T} %x)
+@let ${W} %wide = ${W}(${T} %in_x)
 @set v = "%wide"
 @end
 @if how == "max"

@@ -39,17 +39,17 @@
     iterator_types = ["parallel", "parallel", ${[quote("parallel") for i in range(r)] + [quote("reduction") for i in range(r)]}]}
     ins(${image}, %windows : ${tensor(image_dims, T)}, ${tensor(kernel, "i8")})
     outs(%best_start, %place_start : ${tensor(to_dims, T)}, ${tensor(to_dims, "i64")}) {
-^bb0(%x: ${bare(T)}, %unread: i8, %so_far: ${bare(T)}, %at: i64):
+^bb0(%in_x: ${bare(T)}, %unread: i8, %so_far: ${bare(T)}, %at: i64):
 @for i in range(r)
   %o${i} = linalg.index ${i + 2} : index
   %k${i} = linalg.index ${r + i + 2} : index
 @let index %p${i} = %o${i} * ${strides[i]} + %k${i} * ${dilations[i]} - ${before[i]}
 @let i1(index) %in${i} = %p${i} >= 0 && %p${i} < ${numbers[i + 2]}
 @end
-@let ${W} %v = ${W}(${T} %x)
-@let ${W} %b = ${W}(${T} %so_far)
-@let i1(${W}) %above = %v > %b
-@let i1(${W}) %first_nan = %v != %v && %b == %b
+@let ${W} %v = ${W}(${T} %in_x)
+@let ${W} %in_b = ${W}(${T} %so_far)
+@let i1(${W}) %above = %v > %in_b
+@let i1(${W}) %first_nan = %v != %v && %in_b == %in_b
 @let i1(i64) %none_yet = %at < 0
 @let i1(i1) %wins = %above || %first_nan || %none_yet
 @set inside = fresh()
@@ -65,7 +65,7 @@ ${both} = arith.andi ${inside}, %in${i} : i1
 @end
 @let index %here = %here${r - 1}
 @let i64 %here_wide = i64(index %here)
-  %best = arith.select ${inside}, %x, %so_far : ${bare(T)}
+  %best = arith.select ${inside}, %in_x, %so_far : ${bare(T)}
   %place = arith.select ${inside}, %here_wide, %at : i64
   linalg.yield %best, %place : ${bare(T)}, i64
 } -> (${tensor(to_dims, T)}, ${tensor(to_dims, "i64")})

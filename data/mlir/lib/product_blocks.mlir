@@ -74,9 +74,9 @@ scf.for %j = %zero to %n step %block {
 @else
 @let index %from = %base + %column
 @end
-            %x = memref.load ${b}[%from] : ${row}
+            %in_x = memref.load ${b}[%from] : ${row}
 @let index %at_i = %at + %i
-            memref.store %x, %panels[%at_i] : ${row}
+            memref.store %in_x, %panels[%at_i] : ${row}
           }
         }
       }

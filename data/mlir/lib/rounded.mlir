@@ -10,8 +10,8 @@ ${to} = linalg.generic {
     indexing_maps = [affine_map<(${all}) -> (${all})>, affine_map<(${all}) -> (${all})>],
     iterator_types = [${[quote("parallel") for d in dims]}]}
     ins(${from} : ${tensor(dims, W)}) outs(%empty : ${tensor(dims, T)}) {
-^bb0(%x: ${bare(W)}, %old: ${bare(T)}):
-@let ${T} %less = ${T}(${W} %x)
+^bb0(%in_x: ${bare(W)}, %old: ${bare(T)}):
+@let ${T} %less = ${T}(${W} %in_x)
   linalg.yield %less : ${bare(T)}
 } -> ${tensor(dims, T)}
 @end

@@ -32,6 +32,8 @@ struct NAME(operand) {
 
 #include "mlir/kernels/conv.inc"
 
+#include "mlir/kernels/depthwise.inc"
+
 #include "mlir/kernels/conv_grad.inc"
 
 #include "mlir/kernels/functions.inc"

@@ -10,6 +10,7 @@
 #include <llvm-c/Target.h>
 #include <llvm-c/Transforms/PassBuilder.h>
 #include <mlir-c/Target/LLVMIR.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -38,7 +39,31 @@ char *cm_mlir_targets(void)
 
 /* ---- target ---- */
 
-static LLVMTargetMachineRef make_machine(const struct cm_mlir_build *build, LLVMTargetRef target)
+/* What every machine of a kind that runs an operating system has, where nothing else is said:
+ * LLVM's own default for RISC-V has no floats. */
+static const char *usual_features(const struct cm_mlir_build *build)
+{
+    const struct cm_mlir_job *job = build->job;
+
+    return strncmp(build->triple, "riscv64", 7) == 0 && !job->cpu[0] && !job->features[0]
+               ? "+m,+a,+f,+d,+c"
+               : "";
+}
+
+/* float16 is converted by instructions on every aarch64; on x86-64 since F16C. */
+static bool converts_f16(const struct cm_mlir_build *build, const char *cpu, const char *features)
+{
+    static const char *const with_f16c[] = {"x86-64-v3", "x86-64-v4",      "haswell",
+                                            "skylake",   "skylake-avx512", "znver1",
+                                            "znver2",    "znver3",         "znver4"};
+    bool found = strstr(features, "+f16c") || strstr(features, "+zfh");
+
+    for (size_t i = 0; i < sizeof with_f16c / sizeof with_f16c[0]; i++)
+        found = found || strcmp(cpu, with_f16c[i]) == 0;
+    return found || strncmp(build->triple, "aarch64", 7) == 0;
+}
+
+static LLVMTargetMachineRef make_machine(struct cm_mlir_build *build, LLVMTargetRef target)
 {
     const struct cm_mlir_job *job = build->job;
     const bool native = strcmp(job->cpu, "native") == 0;
@@ -51,10 +76,21 @@ static LLVMTargetMachineRef make_machine(const struct cm_mlir_build *build, LLVM
     if (job->features[0] && features.size)
         cm_mlir_text_add(&features, ",", 1);
     cm_mlir_text_add(&features, job->features, strlen(job->features));
-    const LLVMTargetMachineRef machine = LLVMCreateTargetMachine(
-        target, build->triple, cpu ? cpu : job->cpu, features.data ? features.data : "",
-        LLVMCodeGenLevelDefault, job->position_independent ? LLVMRelocPIC : LLVMRelocStatic,
-        LLVMCodeModelDefault);
+    cm_mlir_text_add(&features, usual_features(build), strlen(usual_features(build)));
+    if (features.failed)
+        return NULL;
+    build->has_f16 = converts_f16(build, job->cpu, features.data);
+    const LLVMTargetMachineOptionsRef options = LLVMCreateTargetMachineOptions();
+    LLVMTargetMachineOptionsSetCPU(options, cpu ? cpu : job->cpu);
+    LLVMTargetMachineOptionsSetFeatures(options, features.data);
+    LLVMTargetMachineOptionsSetCodeGenOptLevel(options, LLVMCodeGenLevelDefault);
+    LLVMTargetMachineOptionsSetRelocMode(options, job->position_independent ? LLVMRelocPIC
+                                                                            : LLVMRelocStatic);
+    if (strstr(features.data, "+d") && strncmp(build->triple, "riscv64", 7) == 0)
+        LLVMTargetMachineOptionsSetABI(options, "lp64d");
+    const LLVMTargetMachineRef machine =
+        LLVMCreateTargetMachineWithOptions(target, build->triple, options);
+    LLVMDisposeTargetMachineOptions(options);
     free(features.data);
     LLVMDisposeMessage(cpu);
     LLVMDisposeMessage(host);
@@ -191,8 +227,9 @@ static void promise_distinct(const struct cm_mlir_build *build, LLVMValueRef fun
             LLVMAddAttributeAtIndex(function, i + 1, attribute(build, "noalias"));
 }
 
-/* Memory that functions are given does not overlap where that is known; cm_main's never does. Loops
- * stay in the functions they were put into. */
+/* The buffers of a nest of loops do not overlap where that is known; it stays in the function it
+ * was put into. Of cm_main that cannot be said: the glue reaches the arena by its own address too.
+ */
 static void describe_functions(struct cm_mlir_build *build)
 {
     for (LLVMValueRef f = LLVMGetFirstFunction(build->code); f; f = LLVMGetNextFunction(f)) {
@@ -200,10 +237,32 @@ static void describe_functions(struct cm_mlir_build *build)
         const char *name = LLVMGetValueName2(f, &length);
         const bool apart = starts(name, CM_MLIR_APART);
 
-        if (apart || strcmp(name, "cm_main") == 0)
+        if (apart)
             promise_distinct(build, f);
+        if (starts(name, CM_MLIR_CONVERT))
+            LLVMAddAttributeAtIndex(f, LLVMAttributeFunctionIndex,
+                                    attribute(build, "alwaysinline"));
         if (apart || starts(name, CM_MLIR_PART))
             LLVMAddAttributeAtIndex(f, LLVMAttributeFunctionIndex, attribute(build, "noinline"));
+    }
+}
+
+/* rint is in every C library, roundeven in few; both round ties to even. */
+static void name_known_functions(struct cm_mlir_build *build)
+{
+    static const char *const types[] = {"f32", "f64"};
+    const LLVMTypeRef floats[] = {LLVMFloatTypeInContext(build->llvm),
+                                  LLVMDoubleTypeInContext(build->llvm)};
+    const unsigned rint = LLVMLookupIntrinsicID("llvm.rint", 9);
+
+    for (size_t i = 0; i < 2; i++) {
+        char name[32];
+
+        snprintf(name, sizeof name, "llvm.roundeven.%s", types[i]);
+        const LLVMValueRef found = LLVMGetNamedFunction(build->code, name);
+        LLVMTypeRef type = floats[i];
+        if (found)
+            LLVMReplaceAllUsesWith(found, LLVMGetIntrinsicDeclaration(build->code, rint, &type, 1));
     }
 }
 
@@ -271,6 +330,7 @@ bool cm_mlir_emit(struct cm_mlir_build *build)
     LLVMSetTarget(build->code, build->triple);
     LLVMSetDataLayout(build->code, build->layout);
     describe_functions(build);
+    name_known_functions(build);
     for (size_t i = 0; i < build->job->n_bitcode; i++)
         if (!link_bitcode(build, &build->job->bitcode[i]))
             return false;

@@ -31,6 +31,19 @@ bool cm_ir_name_starts(MlirOperation op, const char *with)
     return name.length >= size && memcmp(name.data, with, size) == 0;
 }
 
+bool cm_ir_keeps_address(MlirOperation op)
+{
+    static const char *const names[] = {"memref.subview",          "memref.cast",
+                                        "memref.reinterpret_cast", "memref.collapse_shape",
+                                        "memref.expand_shape",     "memref.transpose",
+                                        "memref.reshape"};
+
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (cm_ir_is(op, names[i]))
+            return true;
+    return false;
+}
+
 /* ---- walking ---- */
 
 struct search {

@@ -12,6 +12,9 @@ MlirStringRef cm_ir_text(const char *text);
 bool cm_ir_is(MlirOperation op, const char *name);
 bool cm_ir_name_starts(MlirOperation op, const char *with);
 
+/* Does its result lie in the memory of its first operand, whose aligned address it has? */
+bool cm_ir_keeps_address(MlirOperation op);
+
 /* The operations of one or more names below `root`, in order; malloc'd. */
 struct cm_ir_list {
     MlirOperation *items;

@@ -182,14 +182,14 @@ static bool to_dialect(struct cm_mlir_build *build)
              "convert-func-to-llvm{index-bitwidth=%u},convert-cf-to-llvm{index-bitwidth=%u},"
              "reconcile-unrealized-casts,canonicalize,cse",
              bits, bits, bits, bits, bits);
-    return find_main(build) && cm_mlir_copy_by_loops(build) && cm_mlir_outline(build) &&
-           cm_mlir_order_loops(build) &&
-           cm_mlir_build_passes(build, "convert-linalg-to-loops,fold-memref-alias-ops") &&
-           cm_mlir_write_out_addresses(build) &&
+    return find_main(build) && cm_mlir_resolve_addresses(build) && cm_mlir_copy_by_loops(build) &&
+           cm_mlir_outline(build) && cm_mlir_order_loops(build) &&
            cm_mlir_build_passes(
-               build, "expand-strided-metadata,lower-affine,canonicalize,cse,"
+               build, "convert-linalg-to-loops,fold-memref-alias-ops,expand-strided-metadata,lower-"
+                      "affine,canonicalize,cse,"
                       "convert-vector-to-scf,loop-invariant-code-motion,convert-scf-to-cf") &&
-           find_main(build) && cm_mlir_return_early(build) && cm_mlir_build_passes(build, passes);
+           find_main(build) && cm_mlir_return_early(build) && cm_mlir_convert_floats(build) &&
+           cm_mlir_build_passes(build, passes);
 }
 
 static bool print_module(struct cm_mlir_build *build)

@@ -27,14 +27,16 @@ struct cm_mlir_build {
     LLVMTargetMachineRef machine;
     char *layout, *triple; /* as LLVM spells them, for LLVMDisposeMessage */
     unsigned index_bits;
+    bool has_f16; /* the target has instructions that convert float16 */
     LLVMContextRef llvm;
     LLVMModuleRef code;
     struct cm_mlir_text error; /* the first one that was reported */
     const char *stage;         /* what is being done, for messages */
 };
 
-#define CM_MLIR_PART  "cm_part_"
-#define CM_MLIR_APART "cm_apart_"
+#define CM_MLIR_PART    "cm_part_"
+#define CM_MLIR_APART   "cm_apart_"
+#define CM_MLIR_CONVERT "cm_convert_" /* small functions that are always inlined */
 
 enum { CM_MLIR_CONTEXT, CM_MLIR_WEIGHTS, CM_MLIR_ARENA };
 
@@ -56,6 +58,8 @@ bool cm_mlir_number_checks(struct cm_mlir_build *build);
 bool cm_mlir_carry_in_place(struct cm_mlir_build *build);
 /* Buffers of fixed size get places in the arena, all others calls of cm_allocate. */
 bool cm_mlir_plan_arena(struct cm_mlir_build *build);
+/* An address of a view becomes that of what it views and a distance. */
+bool cm_mlir_resolve_addresses(struct cm_mlir_build *build);
 /* Copies that memcpy cannot do, between memory with gaps, become loops. */
 bool cm_mlir_copy_by_loops(struct cm_mlir_build *build);
 /* Nests of loops become functions CM_MLIR_PART.. or, where their buffers do not overlap,
@@ -63,10 +67,10 @@ bool cm_mlir_copy_by_loops(struct cm_mlir_build *build);
 bool cm_mlir_outline(struct cm_mlir_build *build);
 /* Loops get an order that LLVM can vectorize. */
 bool cm_mlir_order_loops(struct cm_mlir_build *build);
-/* Addresses of buffers in the arena are sums, which passes do not mistake. */
-bool cm_mlir_write_out_addresses(struct cm_mlir_build *build);
 /* Where a call gives 0, cm_main returns; its control flow is blocks by now. */
 bool cm_mlir_return_early(struct cm_mlir_build *build);
+/* Arithmetic and conversions of float16 and bfloat16 that need no runtime library. */
+bool cm_mlir_convert_floats(struct cm_mlir_build *build);
 /* LLVM's part: translate, link, add constants, optimize, write. */
 bool cm_mlir_emit(struct cm_mlir_build *build);
 

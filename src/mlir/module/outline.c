@@ -107,19 +107,12 @@ static MlirWalkResult collect(MlirOperation op, void *data)
  * uses live at one time, so they are buffers apart. */
 static MlirValue buffer_of(const struct outline *o, MlirValue value)
 {
-    static const char *const same[] = {"memref.subview",          "memref.cast",
-                                       "memref.reinterpret_cast", "memref.collapse_shape",
-                                       "memref.expand_shape",     "memref.transpose"};
-
     while (mlirValueIsAOpResult(value)) {
         const MlirOperation maker = mlirOpResultGetOwner(value);
-        bool passes = false;
 
         if (cm_ir_is(maker, "memref.view") || cm_ir_is(maker, "memref.get_global"))
             return value;
-        for (size_t i = 0; i < sizeof same / sizeof same[0]; i++)
-            passes = passes || cm_ir_is(maker, same[i]);
-        if (!passes)
+        if (!cm_ir_keeps_address(maker))
             return (MlirValue){0};
         value = mlirOperationGetOperand(maker, 0);
     }

@@ -130,7 +130,9 @@ static bool build(const struct program_case *program, enum cm_mlir_form form, co
     const struct cm_mlir_job job = {.text = {text, strlen(text)},
                                     .form = form,
                                     .triple = triple,
-                                    .cpu = triple[0] ? "" : "native",
+                                    .cpu = program->cpu ? program->cpu
+                                           : triple[0]  ? ""
+                                                        : "native",
                                     .features = "",
                                     .position_independent = true,
                                     .bitcode = bitcode,

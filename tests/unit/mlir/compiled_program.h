@@ -21,6 +21,7 @@ struct program_case {
     const char *text;    /* what follows the arena in cm_main: "%x: memref<..>) { .. }" and more */
     const char *private; /* declarations and functions beside cm_main, or NULL */
     const char *c;       /* C that the glue has besides, or NULL */
+    const char *cpu;     /* NULL: this machine's */
     const char *weights;
     size_t n_weights;
 };

@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "mlir/dialect_case.h"
 
-#include "onnx/tensor_data.h"
+#include "onnx/model_case.h"
+#include "onnx/model_file.h"
 
 static void read_foreign(struct cm_arena *arena)
 {
@@ -58,6 +59,8 @@ static void read_foreign(struct cm_arena *arena)
     CHECK_STR(graph->node.items[2].input.items[0], "3_1");
     CHECK_STR(graph->node.items[3].attribute.items[0].name, "then_branch");
     CHECK_INT(graph->node.items[3].attribute.items[0].g->node.count, 0);
+    CHECK_STR(graph->node.items[3].attribute.items[0].g->name, "then_branch");
+    CHECK_INT(graph->value_info.count, 4); /* of what is not an output */
     CHECK_STR(graph->node.items[3].output.items[0], "out");
     CHECK_STR(graph->node.items[4].op_type, "Identity");
     CHECK_STR(graph->output.items[1].name, "same");
@@ -77,12 +80,16 @@ static void read_generic(struct cm_arena *arena)
         "tensor<2xf32>, sym_name = \"f\"}> ({\n"
         "  ^bb0(%arg0: tensor<2xf32>):\n"
         "    %0 = \"onnx.ReduceSumV11\"(%arg0) {axes = [0]} : (tensor<2xf32>) -> tensor<1xf32>\n"
-        "    \"onnx.Return\"(%0) : (tensor<1xf32>) -> ()\n"
+        "    %1 = \"onnx.Custom\"(%0) {domain_name = \"mine\", function_name = \"F\"} : "
+        "(tensor<1xf32>) -> tensor<1xf32>\n"
+        "    \"onnx.Return\"(%1) : (tensor<1xf32>) -> ()\n"
         "  }) : () -> ()\n"
         "}) : () -> ()\n";
     const struct cm_model_proto *model = dialect_parse(arena, cm_str(text));
 
+    CHECK_INT(model->opset_import.count, 2);
     CHECK_INT(model->opset_import.items[0].version, 12);
+    CHECK_STR(model->opset_import.items[1].domain, "mine");
     CHECK_STR(model->graph->input.items[0].name, "x");
     CHECK_STR(model->graph->node.items[0].op_type, "ReduceSum");
     CHECK_INT(model->graph->output.items[0].type->tensor_type->shape->dim.items[0].dim_value, 2);
@@ -137,6 +144,8 @@ static void read_wrong(struct cm_arena *arena)
          "the type has more elements than there are values"},
         {FUNCTION("    %0 = onnx.Constant dense_resource<r> : tensor<2xi8>"),
          "the values of resource 'r' are not in the file"},
+        {FUNCTION("    %0 = onnx.Constant sparse<0, 1> : tensor<2xi8>"),
+         "line 3, column 24: sparse<..> is not supported"},
         {FUNCTION("    %0 = onnx.Constant dense<1> : tensor<2xi8, #x>"),
          "encodings of tensor types are not supported"},
         {FUNCTION("    %0 = \"onnx.Neg\"(%a) {s = \"\\q\"} : (tensor<2xf32>) -> tensor<2xf32>"),
@@ -192,4 +201,20 @@ static void read_deep(struct cm_arena *arena)
 void test_dialect_read__limits_nesting(void)
 {
     check_in_arena(read_deep);
+}
+
+static void open_without_reader(struct cm_arena *arena)
+{
+    const char *folder = case_folder(arena), *path = case_path(arena, folder, "m.mlir");
+    struct cm_model_file *file;
+    struct cm_error err;
+
+    case_write(path, "module {}", 9);
+    CHECK_FAILS(cm_model_open(arena, path, NULL, &file, &err), CM_UNSUPPORTED, &err,
+                "models in the form of MLIR are not supported here");
+}
+
+void test_dialect_read__is_refused_where_nobody_reads_it(void)
+{
+    check_in_arena(open_without_reader);
 }

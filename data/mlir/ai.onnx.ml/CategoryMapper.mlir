@@ -1,0 +1,2 @@
+// Its keys or its values are strings.
+@refuse "strings are not compiled"
