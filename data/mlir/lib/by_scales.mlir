@@ -17,13 +17,7 @@
 @if not fits and r > 0
 @set n = size(x, of)
 @set have = size(p, i)
-@if blocked and i == axis
-@let index %need${i} = ceildiv(${n}, ${block})
-@let i1(index) %fits${i} = ${have} == %need${i} || ${have} == 1
-@else
-@let i1(index) %fits${i} = ${have} == ${n} || ${have} == 1
-@end
-cf.assert %fits${i}, "${place()}: a scale or zero point does not have the shape it needs"
+@do check_scale(have, n, blocked and i == axis ? block : 0)
 @end
 @end
 @end
